@@ -1,0 +1,30 @@
+# Compile options shared by every component.
+add_library(fovea_options INTERFACE)
+target_compile_options(fovea_options INTERFACE
+  -Wall -Wextra -Wno-unused-parameter
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>)
+include(CheckLinkerFlag)
+check_linker_flag(CXX "-fuse-ld=lld" FOVEA_HAVE_LLD)
+if(FOVEA_HAVE_LLD)
+  add_link_options(-fuse-ld=lld)
+endif()
+
+# Options of the targets that include LLVM headers.
+#
+# A distribution's LLVM is built without assertions; sizeof(llvm::Statistic) and
+# other layouts depend on NDEBUG, so a target that disagrees with the library
+# reads garbage. NDEBUG therefore follows LLVM, not our build type. What must
+# hold in every build is checked by FOVEA_CHECK or a diagnostic, not by assert.
+function(fovea_llvm_options target)
+  target_include_directories(${target} SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
+  if(MLIR_INCLUDE_DIRS)
+    target_include_directories(${target} SYSTEM PRIVATE ${MLIR_INCLUDE_DIRS})
+  endif()
+  if(NOT LLVM_ENABLE_ASSERTIONS)
+    target_compile_definitions(${target} PRIVATE NDEBUG)
+  endif()
+  if(NOT LLVM_ENABLE_RTTI)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-rtti>)
+  endif()
+  target_link_libraries(${target} PRIVATE fovea_options)
+endfunction()

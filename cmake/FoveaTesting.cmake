@@ -1,0 +1,26 @@
+# Unit tests (GoogleTest) and the `check-fovea` target.
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+# All tests, through ctest.
+add_custom_target(check-fovea
+  COMMAND ${CMAKE_CTEST_COMMAND} --output-on-failure
+  USES_TERMINAL COMMENT "Running all tests")
+
+# fovea_add_unittest(NAME SOURCES... [LIBS lib...] [LLVM] [LABEL label])
+# One GoogleTest binary, one ctest entry. LLVM: the sources include its headers.
+function(fovea_add_unittest name)
+  cmake_parse_arguments(ARG "LLVM" "LABEL" "LIBS" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  if(ARG_LLVM)
+    fovea_llvm_options(${name})
+    # GoogleTest's own headers want RTTI only where LLVM has it.
+  endif()
+  target_link_libraries(${name} PRIVATE fovea_options ${ARG_LIBS} GTest::gtest GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/test/bin")
+  add_test(NAME ${name} COMMAND ${name})
+  if(ARG_LABEL)
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}")
+  endif()
+  add_dependencies(check-fovea ${name})
+endfunction()

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Installs the distribution packages that building, testing and running Fovea
+# needs (Debian 12 or newer). Does nothing, and needs no root, when all of them
+# are there already.
+set -euo pipefail
+
+packages=(
+  build-essential cmake ninja-build git
+  llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools liblld-22-dev
+  clang-22 lld-22
+  libsqlite3-dev sqlite3 libzstd-dev libxxhash-dev
+  libgtest-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev
+  python3
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null || true)
+  [[ $status == ii* ]] || missing+=("$package")
+done
+if [[ ${#missing[@]} -eq 0 ]]; then
+  exit 0
+fi
+
+echo "Installing ${#missing[@]} packages: ${missing[*]}"
+sudo=()
+if [[ $(id -u) -ne 0 ]]; then
+  command -v sudo >/dev/null || {
+    echo "error: these packages are missing and installing them needs root:" >&2
+    echo "  apt-get install ${missing[*]}" >&2
+    exit 1
+  }
+  sudo=(sudo)
+fi
+"${sudo[@]}" apt-get update -qq
+DEBIAN_FRONTEND=noninteractive "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+  apt-get install -y --no-install-recommends "${missing[@]}"
