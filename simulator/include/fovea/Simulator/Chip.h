@@ -1,0 +1,63 @@
+//===- Chip.h - The chips that can be simulated -----------------*- C++ -*-===//
+//
+// One row per gfx target: everything about a chip that the simulator, or the
+// HIP library above it, has to know. A new chip is a new row in lib/Chip.cpp.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FOVEA_SIMULATOR_CHIP_H
+#define FOVEA_SIMULATOR_CHIP_H
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace fovea::sim {
+
+/// Whether a code object feature (xnack, sramecc) is on, off or absent.
+enum class Feature : uint8_t { Unsupported, Off, On };
+
+/// One simulated chip. Sizes are in bytes unless a name says otherwise.
+struct ChipInfo {
+  std::string_view target;        ///< "gfx942", as LLVM spells it
+  std::string_view genericTarget; ///< "gfx9-4-generic", or empty
+  std::string_view name;          ///< marketing name, "... (simulated)"
+  std::string_view features;      ///< ":sramecc+:xnack-", HIP's gcnArchName tail
+  unsigned waveSize;              ///< lanes of a wave as kernels see it by default
+  unsigned computeUnits;
+  unsigned simdsPerCU;
+  unsigned maxWavesPerSimd;
+  unsigned maxWorkgroupSize;      ///< work-items
+  uint64_t ldsPerWorkgroup;       ///< most LDS that one workgroup can have
+  uint64_t ldsPerCU;
+  unsigned vgprsPerSimdLane;      ///< unified file where `unifiedRegisters`
+  unsigned maxVgprs;              ///< of one wave, without AGPRs
+  unsigned sgprsPerWave;
+  bool hasAgprs;
+  bool unifiedRegisters;          ///< AGPRs follow the VGPRs in one file
+  bool packedWorkItemIds;         ///< v0 = x | y << 10 | z << 20 at wave start
+  bool architectedFlatScratch;    ///< scratch base set up by hardware
+  bool zeroHigh16;                ///< 16-bit VALU results clear the upper half
+  Feature xnack;
+  Feature sramecc;
+  uint64_t memoryBytes;           ///< device memory that hipMemGetInfo reports
+  unsigned clockKHz;
+  unsigned memoryClockKHz;
+  unsigned memoryBusBits;
+  uint64_t l2Bytes;
+  unsigned xcds;
+  std::string_view source;        ///< where the figures can be checked
+};
+
+/// All chips, in table order.
+const std::vector<ChipInfo> &knownChips();
+
+/// The row of `target` ("gfx942"; a feature tail such as ":xnack-" is
+/// ignored), or null. See chipList() for the text of an error message.
+const ChipInfo *findChip(std::string_view target);
+
+/// "gfx942, gfx950": the known targets, for error messages.
+std::string_view chipList();
+
+} // namespace fovea::sim
+
+#endif // FOVEA_SIMULATOR_CHIP_H

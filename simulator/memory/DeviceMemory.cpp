@@ -1,0 +1,223 @@
+//===- DeviceMemory.cpp - The simulated device's address space ------------===//
+//
+// Allocations are cut one after the other from a reservation that the host
+// backs with pages only when they are touched. Freed ranges give their pages
+// back and wait in quarantine until the reservation is used up.
+//
+//===----------------------------------------------------------------------===//
+#include "fovea/Simulator/DeviceMemory.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <mutex>
+#include <sys/mman.h>
+
+namespace fovea::sim {
+
+namespace {
+constexpr uint64_t kPage = 4096;
+/// Unallocated bytes after each allocation: more than a tile row or two beyond
+/// the end, so that an overrun does not land in a neighbour.
+constexpr uint64_t kGap = 64 * 1024;
+constexpr uint64_t kMaxReservation = uint64_t(4) << 40;
+constexpr uint64_t kMinReservation = uint64_t(256) << 20;
+
+uint64_t alignTo(uint64_t value, uint64_t alignment) {
+  return (value + alignment - 1) & ~(alignment - 1);
+}
+
+std::string hex(uint64_t value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%" PRIx64, value);
+  return text;
+}
+} // namespace
+
+DeviceMemory::DeviceMemory(uint64_t capacity) : Capacity(capacity) {
+  // A limit on address space (ulimit -v, containers) makes the large
+  // reservation fail; a smaller one serves as well.
+  for (uint64_t size = kMaxReservation; size >= kMinReservation; size /= 4) {
+    void *place = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (place == MAP_FAILED)
+      continue;
+    Reserved = size;
+    Base = reinterpret_cast<uint64_t>(place);
+    Next = Base + kGap;
+    break;
+  }
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (Reserved)
+    munmap(reinterpret_cast<void *>(Base), Reserved);
+}
+
+uint64_t DeviceMemory::takeRange(uint64_t span, uint64_t alignment) {
+  uint64_t start = alignTo(Next, alignment);
+  if (start >= Next && start - Base <= Reserved &&
+      span <= Reserved - (start - Base)) {
+    Next = start + span;
+    return start;
+  }
+  // The reservation is used up: reuse the oldest freed range that fits.
+  auto best = Freed.end();
+  for (auto it = Freed.begin(); it != Freed.end(); ++it) {
+    const Allocation &old = it->second;
+    uint64_t oldSpan = alignTo(std::max<uint64_t>(old.size, 1), kPage) + kGap;
+    if (old.base % alignment == 0 && oldSpan >= span &&
+        (best == Freed.end() || old.id < best->second.id))
+      best = it;
+  }
+  if (best == Freed.end())
+    return 0;
+  start = best->first;
+  Freed.erase(best);
+  return start;
+}
+
+Status DeviceMemory::allocate(uint64_t bytes, uint64_t alignment,
+                              uint64_t &address) {
+  if (alignment == 0 || (alignment & (alignment - 1)))
+    return {ErrorCode::InvalidArgument,
+            "alignment " + std::to_string(alignment) + " is no power of two"};
+  if (!Reserved)
+    return {ErrorCode::OutOfMemory,
+            "no address space could be reserved for device memory (is `ulimit "
+            "-v` below 256 MiB?)"};
+  bytes = std::max<uint64_t>(bytes, 1);
+  std::unique_lock<std::shared_mutex> lock(Mutex);
+  uint64_t used = Used.load(std::memory_order_relaxed);
+  if (bytes > Capacity || used > Capacity - bytes)
+    return {ErrorCode::OutOfMemory,
+            "cannot allocate " + std::to_string(bytes) + " bytes: " +
+                std::to_string(used) + " of " + std::to_string(Capacity) +
+                " bytes of device memory are in use"};
+  // Pages are not shared between allocations, so that free() can return them.
+  uint64_t span = alignTo(bytes, kPage) + kGap;
+  uint64_t start = takeRange(span, std::max(alignment, kPage));
+  if (!start)
+    return {ErrorCode::OutOfMemory,
+            "cannot allocate " + std::to_string(bytes) + " bytes: the " +
+                std::to_string(Reserved) +
+                " bytes of simulated address space are used up"};
+  Allocation fresh;
+  fresh.base = start;
+  fresh.size = bytes;
+  fresh.id = NextId++;
+  Live[start] = fresh;
+  Used.store(used + bytes, std::memory_order_relaxed);
+  Generation.fetch_add(1, std::memory_order_acq_rel);
+  address = start;
+  return Status::success();
+}
+
+Status DeviceMemory::free(uint64_t address) {
+  std::unique_lock<std::shared_mutex> lock(Mutex);
+  auto it = Live.find(address);
+  if (it == Live.end() || it->second.external) {
+    const char *why = Freed.count(address) ? " (it was freed before)" : "";
+    return {ErrorCode::InvalidArgument,
+            "free: no allocation starts at " + hex(address) + why};
+  }
+  Allocation old = it->second;
+  Live.erase(it);
+  Used.fetch_sub(old.size, std::memory_order_relaxed);
+  madvise(reinterpret_cast<void *>(old.base), alignTo(old.size, kPage),
+          MADV_DONTNEED);
+  Freed[old.base] = old;
+  Generation.fetch_add(1, std::memory_order_acq_rel);
+  return Status::success();
+}
+
+Status DeviceMemory::registerHost(uint64_t address, uint64_t bytes) {
+  if (!address || !bytes || address + bytes < address)
+    return {ErrorCode::InvalidArgument,
+            "cannot register " + std::to_string(bytes) + " bytes of host memory at " +
+                hex(address)};
+  std::unique_lock<std::shared_mutex> lock(Mutex);
+  auto next = Live.lower_bound(address);
+  bool overlaps = next != Live.end() && next->first < address + bytes;
+  if (next != Live.begin()) {
+    const Allocation &before = std::prev(next)->second;
+    overlaps |= address - before.base < before.size;
+  }
+  if (overlaps)
+    return {ErrorCode::InvalidArgument,
+            "host memory at " + hex(address) +
+                " overlaps memory that is registered or allocated already"};
+  Allocation fresh;
+  fresh.base = address;
+  fresh.size = bytes;
+  fresh.id = NextId++;
+  fresh.external = true;
+  Live[address] = fresh;
+  Generation.fetch_add(1, std::memory_order_acq_rel);
+  return Status::success();
+}
+
+Status DeviceMemory::unregisterHost(uint64_t address) {
+  std::unique_lock<std::shared_mutex> lock(Mutex);
+  auto it = Live.find(address);
+  if (it == Live.end() || !it->second.external)
+    return {ErrorCode::InvalidArgument,
+            "no host memory is registered at " + hex(address)};
+  Live.erase(it);
+  Generation.fetch_add(1, std::memory_order_acq_rel);
+  return Status::success();
+}
+
+bool DeviceMemory::find(uint64_t address, Allocation &found) const {
+  std::shared_lock<std::shared_mutex> lock(Mutex);
+  auto it = Live.upper_bound(address);
+  if (it == Live.begin())
+    return false;
+  --it;
+  if (!it->second.contains(address, 1))
+    return false;
+  found = it->second;
+  return true;
+}
+
+std::string DeviceMemory::describe(uint64_t address, uint64_t bytes) const {
+  std::shared_lock<std::shared_mutex> lock(Mutex);
+  std::string text =
+      std::to_string(bytes) + " bytes at " + hex(address) + ": ";
+  if (address < kPage)
+    return text + "a null pointer";
+  auto freed = Freed.upper_bound(address);
+  if (freed != Freed.begin()) {
+    const Allocation &old = std::prev(freed)->second;
+    if (old.contains(address, 1))
+      return text + std::to_string(address - old.base) +
+             " bytes into allocation #" + std::to_string(old.id) + " (" +
+             std::to_string(old.size) + " bytes at " + hex(old.base) +
+             "), which was freed";
+  }
+  auto next = Live.upper_bound(address);
+  uint64_t above = UINT64_MAX, below = UINT64_MAX;
+  const Allocation *after = nullptr, *before = nullptr;
+  if (next != Live.end()) {
+    after = &next->second;
+    above = after->base - address;
+  }
+  if (next != Live.begin()) {
+    before = &std::prev(next)->second;
+    uint64_t end = before->base + before->size;
+    below = address >= end ? address - end : 0;
+  }
+  auto label = [](const Allocation &a) {
+    return "allocation #" + std::to_string(a.id) + " (" +
+           std::to_string(a.size) + " bytes at " + hex(a.base) + ")";
+  };
+  if (before && below <= above)
+    return text + (below ? std::to_string(below) + " bytes past the end of "
+                         : "runs over or touches the end of ") +
+           label(*before);
+  if (after)
+    return text + std::to_string(above) + " bytes before " + label(*after);
+  return text + "nothing is allocated";
+}
+
+} // namespace fovea::sim
