@@ -1,0 +1,67 @@
+//===- Attention.h - the attention oracle ------------------------*- C++ -*-===//
+//
+// Attention forward in fp64, which is the truth that kernels are held to, and
+// the plain algorithm in fp32, whose error sets how much a kernel may err. Both
+// are written from the formula and share nothing with the compiler.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_REFERENCE_ATTENTION_H
+#define FOVEA_REFERENCE_ATTENTION_H
+
+#include "fovea/Reference/Types.h"
+
+#include <string>
+#include <vector>
+
+namespace fovea::reference {
+
+/// Which keys a query sees.
+///   None               all
+///   CausalTopLeft      key j is visible to query i iff j <= i
+///   CausalBottomRight  iff j <= i + seqlen_k - seqlen_q
+enum class Mask { None, CausalTopLeft, CausalBottomRight };
+
+/// "none", "causal-top-left" or "causal-bottom-right".
+const char *maskName(Mask mask);
+
+/// Keys that query `i` sees are 0 .. result-1.
+int64_t visibleKeys(Mask mask, int64_t i, int64_t seqlenQ, int64_t seqlenK);
+
+/// One forward problem: out = softmax(scale * q.k^T + mask) . v.
+/// q [batch, heads_q, seqlen_q, dim]; k, v [batch, heads_k, seqlen_k, dim];
+/// query head h reads key head h / (heads_q / heads_k).
+struct ForwardProblem {
+  Tensor q, k, v;
+  Mask mask = Mask::None;
+  float scale = 1.0f;
+  /// Empty when shapes and types agree; otherwise what disagrees.
+  std::string check() const;
+};
+
+/// Results, contiguous: out [batch, heads_q, seqlen_q, dim], lse [batch,
+/// heads_q, seqlen_q]: the natural logarithm of the sum of exp(scale * q.k^T)
+/// over visible keys. A row whose sum is 0, because it sees no key or because
+/// every logit it sees is -inf, has zeros in out and -inf in lse. Keys that a
+/// row does not see take no part: an infinity or NaN there changes nothing.
+struct ForwardResult {
+  std::vector<double> out;
+  std::vector<double> lse;
+};
+
+/// fp64 throughout, on the inputs as they are stored (rounded to their type).
+/// `threads` 0 means one for each hardware thread.
+ForwardResult attentionForwardF64(const ForwardProblem &problem,
+                                  unsigned threads = 0);
+
+/// The plain algorithm: logits, maximum, exponentials relative to it and their
+/// sum in fp32; each exponential rounded to the input type before it multiplies
+/// V; products accumulated in key order in fp32, divided by the sum, and rounded
+/// to the output's type (that of q). Its error is what a straightforward correct
+/// kernel has.
+ForwardResult attentionForwardPlain(const ForwardProblem &problem,
+                                    unsigned threads = 0);
+
+} // namespace fovea::reference
+
+#endif // FOVEA_REFERENCE_ATTENTION_H

@@ -1,0 +1,55 @@
+//===- Inputs.h - seeded test inputs ----------------------------*- C++ -*-===//
+//
+// Generators of attention inputs. The same seed gives the same bits on every
+// host: the random numbers and the distributions are written here, since the
+// C++ library's distributions differ between implementations.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_REFERENCE_INPUTS_H
+#define FOVEA_REFERENCE_INPUTS_H
+
+#include "fovea/Reference/Attention.h"
+
+#include <string>
+
+namespace fovea::reference {
+
+/// What q, k and v are filled with.
+///   Uniform   all in [0, 1)
+///   Normal    all standard normal
+///   Large     normal, q and k enlarged so that logits reach about +-1e4
+///   OnesV     normal q and k, v all 1: every output is exactly 1
+///   Spike     normal, and for each query head one key that dominates: k[j] is
+///             8 times a row of q, at a place that moves with the head
+///   Zeros     q and k 0, v normal: every output is the mean of visible values
+///   Masked    normal, and keys that no query sees hold infinities and NaN (in
+///             k); with mask none the same as Normal
+enum class InputKind { Uniform, Normal, Large, OnesV, Spike, Zeros, Masked };
+
+/// "uniform", "normal", "large", "ones-v", "spike", "zeros", "masked".
+const char *inputKindName(InputKind kind);
+/// The kind of that name; false when there is none.
+bool parseInputKind(const std::string &name, InputKind &kind);
+
+/// splitmix64: one 64-bit state, any seed good. Source: Steele, Lea and Flood,
+/// "Fast splittable pseudorandom number generators", 2014.
+class Random {
+public:
+  explicit Random(uint64_t seed) : state(seed) {}
+  uint64_t next();
+  double uniform(); ///< [0, 1), 53 bits
+  double normal();  ///< mean 0, standard deviation 1
+
+private:
+  uint64_t state;
+};
+
+/// Fills the problem's tensors, whose `data` must be set, row by row in the
+/// order of (batch, head, sequence, dim) whatever their layout; gaps between
+/// rows are not written.
+void fillInputs(ForwardProblem &problem, InputKind kind, uint64_t seed);
+
+} // namespace fovea::reference
+
+#endif // FOVEA_REFERENCE_INPUTS_H

@@ -1,0 +1,80 @@
+//===- Types.h - element types and strided tensors ---------------*- C++ -*-===//
+//
+// What the oracle reads and writes: fp16 and bf16 values with exact conversions
+// (round to nearest, ties to even), and four-dimensional tensors described by a
+// pointer and element strides. Depends on nothing but the C++ library.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_REFERENCE_TYPES_H
+#define FOVEA_REFERENCE_TYPES_H
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace fovea::reference {
+
+/// Type of a tensor's elements.
+enum class ElemType { F16, BF16 };
+
+/// "fp16" or "bf16".
+const char *elemTypeName(ElemType type);
+
+/// Rounds to binary16 (nearest, ties to even; overflow to infinity, subnormals
+/// kept, a NaN stays a quiet NaN). Source: IEEE 754-2019, 3.6 and 4.3.1.
+uint16_t toF16(double value);
+/// Rounds to bfloat16, binary32's exponent with 8 significant bits, likewise.
+uint16_t toBF16(double value);
+/// Exact: every binary16 and bfloat16 value is a binary32 and binary64 value.
+double fromF16(uint16_t bits);
+double fromBF16(uint16_t bits);
+
+inline uint16_t encode(ElemType type, double value) {
+  return type == ElemType::F16 ? toF16(value) : toBF16(value);
+}
+inline double decode(ElemType type, uint16_t bits) {
+  return type == ElemType::F16 ? fromF16(bits) : fromBF16(bits);
+}
+/// `value` rounded to `type`.
+inline double roundTo(ElemType type, double value) {
+  return decode(type, encode(type, value));
+}
+
+/// Largest relative error of one rounding to `type` (half a unit in the last
+/// place): 2^-11 for fp16, 2^-8 for bf16.
+double unitRoundoff(ElemType type);
+
+/// A tensor [batch, heads, seq, dim] of 16-bit elements somewhere in memory.
+/// Strides are in elements and may be in any order; that of `dim` is 1.
+struct Tensor {
+  uint16_t *data = nullptr;
+  ElemType type = ElemType::F16;
+  int64_t batch = 0, heads = 0, seq = 0, dim = 0;
+  int64_t strideBatch = 0, strideHead = 0, strideSeq = 0;
+
+  int64_t offset(int64_t b, int64_t h, int64_t s) const {
+    return b * strideBatch + h * strideHead + s * strideSeq;
+  }
+  /// First of the `dim` elements of one row.
+  uint16_t *row(int64_t b, int64_t h, int64_t s) const {
+    return data + offset(b, h, s);
+  }
+  /// Distance from `data` to one past the last element; 0 when empty.
+  int64_t span() const;
+};
+
+/// Which of batch, heads and sequence runs slowest: bhsd is [b][h][s][d].
+enum class Layout { BHSD, BSHD, SBHD };
+
+/// "bhsd", "bshd" or "sbhd".
+const char *layoutName(Layout layout);
+
+/// A tensor in `layout` without gaps except that each row is `rowPadding`
+/// elements longer than `dim`; `data` is left null.
+Tensor describe(ElemType type, Layout layout, int64_t batch, int64_t heads,
+                int64_t seq, int64_t dim, int64_t rowPadding = 0);
+
+} // namespace fovea::reference
+
+#endif // FOVEA_REFERENCE_TYPES_H
