@@ -1,0 +1,50 @@
+//===- Attn.h - the attn dialect --------------------------------*- C++ -*-===//
+
+#ifndef FOVEA_DIALECT_ATTN_IR_ATTN_H
+#define FOVEA_DIALECT_ATTN_IR_ATTN_H
+
+#include "fovea/Layout/TileLayout.h"
+#include "fovea/Target/TargetInfo.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMTypes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/TensorEncoding.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace fovea::layout {
+/// Lets layouts be attribute parameters.
+llvm::hash_code hash_value(const TileLayout &layout);
+} // namespace fovea::layout
+
+#include "fovea/Dialect/Attn/IR/AttnDialect.h.inc"
+#include "fovea/Dialect/Attn/IR/AttnEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "fovea/Dialect/Attn/IR/AttnAttrs.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "fovea/Dialect/Attn/IR/AttnTypes.h.inc"
+#define GET_OP_CLASSES
+#include "fovea/Dialect/Attn/IR/AttnOps.h.inc"
+
+namespace fovea::attn {
+
+/// Name of the discardable attribute that holds a TargetAttr.
+inline constexpr llvm::StringLiteral kTargetAttrName = "attn.target";
+
+/// Limits of (C5).
+inline constexpr int64_t kMinHeadDim = 16, kMaxHeadDim = 256, kHeadDimStep = 8;
+
+/// The layout in a tile's encoding; null if it has none yet.
+LayoutAttr getTileLayout(mlir::Type type);
+
+/// `type` with another encoding.
+mlir::RankedTensorType withLayout(mlir::RankedTensorType type,
+                                  const layout::TileLayout &layout);
+
+} // namespace fovea::attn
+
+#endif // FOVEA_DIALECT_ATTN_IR_ATTN_H

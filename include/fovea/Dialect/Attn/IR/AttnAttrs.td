@@ -1,0 +1,137 @@
+//===- AttnAttrs.td - attributes of the attn dialect -------*- tablegen -*-===//
+
+#ifndef FOVEA_DIALECT_ATTN_IR_ATTNATTRS_TD
+#define FOVEA_DIALECT_ATTN_IR_ATTNATTRS_TD
+
+include "fovea/Dialect/Attn/IR/AttnDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/TensorEncoding.td"
+
+class Attn_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<Attn_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
+}
+
+//===----------------------------------------------------------------------===//
+// Enumerations
+//===----------------------------------------------------------------------===//
+
+def Attn_MaskKind : I32EnumAttr<"MaskKind", "which keys a query may attend to", [
+    I32EnumAttrCase<"None", 0, "none">,
+    I32EnumAttrCase<"CausalTopLeft", 1, "causal_top_left">,
+    I32EnumAttrCase<"CausalBottomRight", 2, "causal_bottom_right">]> {
+  let cppNamespace = "::fovea::attn";
+  let genSpecializedAttr = 0;
+}
+def Attn_MaskKindAttr : EnumAttr<Attn_Dialect, Attn_MaskKind, "mask"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def Attn_ReduceKind : I32EnumAttr<"ReduceKind", "how elements are combined", [
+    I32EnumAttrCase<"Max", 0, "max">, I32EnumAttrCase<"Sum", 1, "sum">]> {
+  let cppNamespace = "::fovea::attn";
+  let genSpecializedAttr = 0;
+}
+def Attn_ReduceKindAttr : EnumAttr<Attn_Dialect, Attn_ReduceKind, "reduce_kind"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def Attn_Rounding : I32EnumAttr<"Rounding", "rounding to a narrower type", [
+    I32EnumAttrCase<"NearestEven", 0, "nearest_even">,
+    I32EnumAttrCase<"NearestAway", 1, "nearest_away">]> {
+  let cppNamespace = "::fovea::attn";
+  let genSpecializedAttr = 0;
+}
+def Attn_RoundingAttr : EnumAttr<Attn_Dialect, Attn_Rounding, "rounding"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+//===----------------------------------------------------------------------===//
+// Target and schedule
+//===----------------------------------------------------------------------===//
+
+def Attn_TargetAttr : Attn_Attr<"Target", "target"> {
+  let summary = "The chip that code is generated for";
+  let description = [{
+    A row of the chip table, by name: `#attn.target<"gfx942">`. Put on a
+    function or a `gpu.module` as `attn.target`.
+  }];
+  let parameters = (ins StringRefParameter<"chip">:$chip);
+  let assemblyFormat = "`<` $chip `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The chip's row; never null in a verified attribute.
+    const ::fovea::target::TargetInfo &getInfo() const;
+  }];
+}
+
+def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
+  let summary = "How one kernel is tiled and pipelined";
+  let description = [{
+    | parameter | meaning |
+    |---|---|
+    | `block_m` | query rows that a workgroup owns; a multiple of waves × n of the instruction |
+    | `block_n` | keys of one iteration; a power of two and a multiple of m of the instruction |
+    | `waves` | waves of a workgroup: 1, 2, 4 or 8 |
+    | `inst` | matrix instruction, a name in the instruction table |
+    | `stages` | 1: load a key block, then use it; 2: load the next block while computing this one |
+    | `waves_per_simd` | occupancy to allocate registers for |
+    | `rescale_threshold` | the accumulator is rescaled when a running maximum grew by more than this, in powers of two; 0: whenever it grew |
+
+    `attn-choose-schedule` fills it in; a hand-written one is kept.
+  }];
+  let parameters = (ins "int32_t":$blockM, "int32_t":$blockN, "int32_t":$waves,
+      "::mlir::StringAttr":$inst, "int32_t":$stages, "int32_t":$wavesPerSimd,
+      "int32_t":$rescaleThreshold);
+  let assemblyFormat = [{
+    `<` `block_m` `=` $blockM `,` `block_n` `=` $blockN `,` `waves` `=` $waves
+    `,` `inst` `=` $inst `,` `stages` `=` $stages
+    `,` `waves_per_simd` `=` $wavesPerSimd
+    `,` `rescale_threshold` `=` $rescaleThreshold `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Canonical text, the schedule's key in a package:
+    /// "block_m=128,block_n=64,…".
+    std::string getKey() const;
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Layouts
+//===----------------------------------------------------------------------===//
+
+def Attn_LayoutAttr : Attn_Attr<"Layout", "layout",
+    [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+  let summary = "How a tile's elements spread over registers, lanes and waves";
+  let description = [{
+    A linear map over bits: bit i of the register, lane or wave number adds
+    (XOR) basis i to the coordinates inside one unit of the tile; `grid` units
+    make the tile. Encoding of two-dimensional tensors, which are then tiles:
+
+    ```mlir
+    // Accumulator of a 32x32 matrix instruction, two waves side by side.
+    #attn.layout<reg = [[1, 0], [2, 0], [8, 0], [16, 0]],
+                 lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [4, 0]],
+                 wave = [[0, 32]], grid = [2, 1]>
+    ```
+  }];
+  let parameters = (ins "::fovea::layout::TileLayout":$layout);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Attn_SwizzleAttr : Attn_Attr<"Swizzle", "swizzle"> {
+  let summary = "How the rows of an LDS tile are permuted against bank conflicts";
+  let description = [{
+    In row r, the 16-byte chunk c of each group of `chunks` (a power of two)
+    chunks is stored at place `c xor f(r)`, where f(r) is the XOR of `r >> s`
+    over the `shifts`, modulo `chunks`.
+  }];
+  let parameters = (ins "int32_t":$chunks, ArrayRefParameter<"int32_t">:$shifts);
+  let assemblyFormat = "`<` `chunks` `=` $chunks `,` `shifts` `=` `[` $shifts `]` `>`";
+  let genVerifyDecl = 1;
+}
+
+#endif // FOVEA_DIALECT_ATTN_IR_ATTNATTRS_TD

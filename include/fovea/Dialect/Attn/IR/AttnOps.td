@@ -1,0 +1,87 @@
+//===- AttnOps.td - problem-level ops of the attn dialect --*- tablegen -*-===//
+
+#ifndef FOVEA_DIALECT_ATTN_IR_ATTNOPS_TD
+#define FOVEA_DIALECT_ATTN_IR_ATTNOPS_TD
+
+include "fovea/Dialect/Attn/IR/AttnAttrs.td"
+include "fovea/Dialect/Attn/IR/AttnTypes.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+// Rank 4: (batch, heads, sequence, head_dim), in 16-bit floating point.
+def Attn_Tensor : MemRefRankOf<[F16, BF16], [4]>;
+
+def Attn_ForwardOp : Attn_Op<"forward"> {
+  let summary = "Scaled dot-product attention, forward";
+  let description = [{
+    For each batch b, query head h and query row i, with g = heads_q / heads_k:
+
+    ```
+    s_j      = scale * sum_d q[b, h, i, d] * k[b, h / g, j, d]     visible j
+    lse      = log(sum_j exp(s_j))                                 natural log
+    out[d]   = sum_j exp(s_j - lse) * v[b, h / g, j, d]
+    ```
+
+    Sums are in f32. Key j is visible to query i if
+
+    | mask | visible |
+    |---|---|
+    | `none` | always |
+    | `causal_top_left` | j <= i |
+    | `causal_bottom_right` | j <= i + seqlen_k - seqlen_q |
+
+    A row that sees no key gives zeros and a log-sum-exp of -inf.
+
+    | operand | shape | type |
+    |---|---|---|
+    | q, out | [batch, heads_q, seqlen_q, head_dim] | f16 or bf16 |
+    | k, v | [batch, heads_k, seqlen_k, head_dim] | the same |
+    | lse (optional) | [batch, heads_q, seqlen_q] | f32 |
+    | scale | scalar | f32 |
+
+    All extents but head_dim, and all strides but the last, may be dynamic, and
+    are then arguments of the compiled kernel. Tensors may be of any size:
+    addresses are 64 bits.
+
+    Constraints:
+    * (C1) q, k, v and out have one element type;
+    * (C2) all have one batch size;
+    * (C3) heads_k divides heads_q;
+    * (C4) k and v agree in heads and sequence length;
+    * (C5) head_dim is static, the same everywhere, a multiple of 8, and in
+      [16, 256];
+    * (C6) out has the shape of q;
+    * (C7) lse is [batch, heads_q, seqlen_q];
+    * (C8) the last stride is 1, and the offset 0, of every tensor.
+
+    (C2), (C3), (C4), (C6) and (C7) are checked here where extents are static,
+    and by the runtime otherwise.
+
+    Example:
+    ```mlir
+    attn.forward %q, %k, %v, %out lse(%lse) scale(%scale) mask(causal_bottom_right)
+      : memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>, ...
+    ```
+  }];
+  let arguments = (ins
+      Arg<Attn_Tensor, "queries", [MemRead]>:$q,
+      Arg<Attn_Tensor, "keys", [MemRead]>:$k,
+      Arg<Attn_Tensor, "values", [MemRead]>:$v,
+      Arg<Attn_Tensor, "output", [MemWrite]>:$out,
+      Arg<Optional<MemRefRankOf<[F32], [3]>>, "log-sum-exp", [MemWrite]>:$lse,
+      F32:$scale,
+      DefaultValuedAttr<Attn_MaskKindAttr, "::fovea::attn::MaskKind::None">:$mask,
+      OptionalAttr<Attn_ScheduleAttr>:$schedule);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v `,` $out (`lse` `(` $lse^ `)`)? `scale` `(` $scale `)`
+    (`mask` `` $mask^)? (`schedule` `(` $schedule^ `)`)? attr-dict
+    `:` type($q) `,` type($k) `,` type($v) `,` type($out)
+    (`,` type($lse)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    int64_t getHeadDim() { return getQ().getType().getDimSize(3); }
+    ::mlir::Type getElementType() { return getQ().getType().getElementType(); }
+  }];
+}
+
+#endif // FOVEA_DIALECT_ATTN_IR_ATTNOPS_TD

@@ -1,0 +1,220 @@
+//===- AttnTileOps.td - tile and lane ops of attn ----------*- tablegen -*-===//
+
+#ifndef FOVEA_DIALECT_ATTN_IR_ATTNTILEOPS_TD
+#define FOVEA_DIALECT_ATTN_IR_ATTNTILEOPS_TD
+
+include "fovea/Dialect/Attn/IR/AttnAttrs.td"
+include "fovea/Dialect/Attn/IR/AttnTypes.td"
+include "mlir/Dialect/LLVMIR/LLVMOpBase.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+def Attn_ViewOp : Attn_Op<"view", [Pure]> {
+  let summary = "Bounds-checked view of rows in global memory";
+  let description = [{
+    The view starts `offset` elements (64 bits) after `base` and has `rows` rows
+    at a distance of `stride` elements; rows <= 0 makes it empty. A row may be
+    shorter than the stride: columns past the view's are out of bounds.
+
+    `rows` at most 256 are addressable, and `stride` times 256 rows must span
+    less than 2^31 bytes (docs/KernelAbi.md).
+  }];
+  let arguments = (ins LLVM_PointerInAddressSpace<1>:$base, I64:$offset,
+                       I32:$rows, I32:$stride);
+  let results = (outs Attn_ViewType:$view);
+  let assemblyFormat = [{
+    $base `[` $offset `]` `rows` $rows `stride` $stride attr-dict
+    `:` type($view)
+  }];
+}
+
+def Attn_LoadOp : Attn_Op<"load"> {
+  let summary = "Loads a tile from global memory into registers";
+  let description = [{
+    Element (r, c) of the tile is row r, column c of the view, or zero outside
+    the view. The tile may be larger than the view in both dimensions.
+  }];
+  let arguments = (ins Arg<Attn_ViewType, "", [MemRead]>:$view);
+  let results = (outs Attn_Tile:$tile);
+  let assemblyFormat = "$view attr-dict `:` type($view) `->` type($tile)";
+  let hasVerifier = 1;
+}
+
+def Attn_StoreOp : Attn_Op<"store"> {
+  let summary = "Stores a tile to global memory";
+  let description = [{
+    Elements outside the view are dropped. Each element is written once, also
+    where the layout replicates it.
+  }];
+  let arguments = (ins Attn_Tile:$tile, Arg<Attn_ViewType, "", [MemWrite]>:$view);
+  let assemblyFormat = "$tile `,` $view attr-dict `:` type($tile) `,` type($view)";
+  let hasVerifier = 1;
+}
+
+def Attn_AllocLdsOp : Attn_Op<"alloc_lds", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "Reserves LDS for a tile, for the life of the workgroup";
+  let results = (outs Attn_LdsType:$lds);
+  let assemblyFormat = "attr-dict `:` type($lds)";
+}
+
+def Attn_StoreLdsOp : Attn_Op<"store_lds"> {
+  let summary = "Writes a tile from registers to LDS";
+  let arguments = (ins Attn_FactorTile:$tile, Arg<Attn_LdsType, "", [MemWrite]>:$lds);
+  let assemblyFormat = "$tile `,` $lds attr-dict `:` type($tile) `,` type($lds)";
+  let hasVerifier = 1;
+}
+
+def Attn_LoadLdsOp : Attn_Op<"load_lds"> {
+  let summary = "Reads a tile from LDS into registers";
+  let description = [{
+    The tile is the upper left part of the LDS tile.
+  }];
+  let arguments = (ins Arg<Attn_LdsType, "", [MemRead]>:$lds);
+  let results = (outs Attn_FactorTile:$tile);
+  let assemblyFormat = "$lds attr-dict `:` type($lds) `->` type($tile)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Computation on tiles
+//===----------------------------------------------------------------------===//
+
+def Attn_DotOp : Attn_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
+  let summary = "Matrix product of tiles on the matrix cores";
+  let description = [{
+    result[m, n] = acc[m, n] + sum_k a[m, k] * b[k, n], summed in f32.
+    `inst` names the matrix instruction. `a` may have more columns than `b` has
+    rows; the rest is padding that no product reads.
+  }];
+  let arguments = (ins Attn_FactorTile:$a, Attn_FactorTile:$b, Attn_F32Tile:$acc,
+                       StrAttr:$inst);
+  let results = (outs Attn_F32Tile:$result);
+  let assemblyFormat = [{
+    $a `,` $b `,` $acc `inst` $inst attr-dict
+    `:` type($a) `,` type($b) `,` type($acc)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attn_TransposeOp : Attn_Op<"transpose", [Pure, InferTypeOpAdaptor]> {
+  let summary = "Exchanges the dimensions of a tile; moves nothing";
+  let arguments = (ins Attn_Tile:$tile);
+  let results = (outs Attn_Tile:$result);
+  let assemblyFormat = "$tile attr-dict `:` type($tile)";
+}
+
+def Attn_ReduceOp : Attn_Op<"reduce", [Pure]> {
+  let summary = "Combines the rows of a tile";
+  let description = [{
+    `[R, N] -> [G, N]`: rows are dealt to G groups, each row of the result
+    combines one group. With G > 1 which row falls into which group is left to
+    the layout: groups are what the lanes hold anyway, so nothing moves; a
+    later reduction to one group gives the defined total. With G = 1 the result
+    is replicated over the lanes that held the rows.
+  }];
+  let arguments = (ins Attn_ReduceKindAttr:$kind, Attn_F32Tile:$tile);
+  let results = (outs Attn_F32Tile:$result);
+  let assemblyFormat = "$kind $tile attr-dict `:` type($tile) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Attn_BroadcastOp : Attn_Op<"broadcast", [Pure]> {
+  let summary = "Repeats the single row of a tile, or each group's row";
+  let description = [{
+    `[1, N] -> [R, N]`; the result's layout is one that `attn.reduce` would
+    reduce to the operand's.
+  }];
+  let arguments = (ins Attn_Tile:$tile);
+  let results = (outs Attn_Tile:$result);
+  let assemblyFormat = "$tile attr-dict `:` type($tile) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Attn_MaskOp : Attn_Op<"mask", [Pure, AllTypesMatch<["tile", "result"]>]> {
+  let summary = "Sets to -inf the scores of keys that a query may not see";
+  let description = [{
+    `result[j, i] = j <= last[0, i] ? tile[j, i] : -inf`: rows are keys of the
+    block, columns queries, `last` the last visible key of each query relative
+    to the block's first key (negative: none).
+  }];
+  let arguments = (ins Attn_F32Tile:$tile, 2DTensorOf<[I32]>:$last);
+  let results = (outs Attn_F32Tile:$result);
+  let assemblyFormat = "$tile `,` $last attr-dict `:` type($tile) `,` type($last)";
+  let hasVerifier = 1;
+}
+
+def Attn_ColumnIndexOp : Attn_Op<"column_index", [Pure]> {
+  let summary = "The number of each column, as a tile of one row";
+  let results = (outs 2DTensorOf<[I32]>:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def Attn_RoundOp : Attn_Op<"round", [Pure]> {
+  let summary = "Rounds probabilities to the type of the second product";
+  let description = [{
+    `nearest_away` rounds ties away from zero; it may be used for values that
+    are neither NaN nor infinite, and costs half of `nearest_even` on chips
+    without a conversion instruction for bf16.
+  }];
+  let arguments = (ins Attn_F32Tile:$tile, Attn_RoundingAttr:$mode);
+  let results = (outs Attn_FactorTile:$result);
+  let assemblyFormat = "$tile $mode attr-dict `:` type($tile) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Attn_NegateIfOp : Attn_Op<"negate_if", [Pure, AllTypesMatch<["tile", "result"]>]> {
+  let summary = "Changes the sign of a tile if a flag is set";
+  let description = [{
+    Exact for every value. `flag` is uniform over the workgroup.
+  }];
+  let arguments = (ins Attn_FactorTile:$tile, I1:$flag);
+  let results = (outs Attn_FactorTile:$result);
+  let assemblyFormat = "$tile `,` $flag attr-dict `:` type($tile)";
+}
+
+def Attn_WaveAnyOp : Attn_Op<"wave_any", [Pure]> {
+  let summary = "Whether any element that this wave holds is true";
+  let description = [{
+    Uniform over a wave, not over the workgroup; a guard for work that is
+    right, but not needed, where it is false.
+  }];
+  let arguments = (ins 2DTensorOf<[I1]>:$tile);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$tile attr-dict `:` type($tile)";
+}
+
+def Attn_ConvertLayoutOp : Attn_Op<"convert_layout", [Pure]> {
+  let summary = "The same tile in another layout";
+  let arguments = (ins Attn_Tile:$tile);
+  let results = (outs Attn_Tile:$result);
+  let assemblyFormat = "$tile attr-dict `:` type($tile) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Lanes
+//===----------------------------------------------------------------------===//
+
+def Attn_MmaOp : Attn_Op<"mma", [Pure, AllTypesMatch<["c", "result"]>]> {
+  let summary = "One matrix instruction on the registers of one lane";
+  let description = [{
+    D = A * B + C as the row `inst` of the instruction table defines it; the
+    operands are what one lane holds.
+  }];
+  let arguments = (ins VectorOfRankAndType<[1], [F16, BF16]>:$a,
+                       VectorOfRankAndType<[1], [F16, BF16]>:$b,
+                       VectorOfRankAndType<[1], [F32]>:$c, StrAttr:$inst);
+  let results = (outs VectorOfRankAndType<[1], [F32]>:$result);
+  let assemblyFormat = [{
+    $a `,` $b `,` $c `inst` $inst attr-dict
+    `:` type($a) `,` type($b) `,` type($c)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // FOVEA_DIALECT_ATTN_IR_ATTNTILEOPS_TD

@@ -1,0 +1,50 @@
+//===- AttnTypes.td - types of the attn dialect ------------*- tablegen -*-===//
+
+#ifndef FOVEA_DIALECT_ATTN_IR_ATTNTYPES_TD
+#define FOVEA_DIALECT_ATTN_IR_ATTNTYPES_TD
+
+include "fovea/Dialect/Attn/IR/AttnDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+
+class Attn_Type<string name, string typeMnemonic>
+    : TypeDef<Attn_Dialect, name> {
+  let mnemonic = typeMnemonic;
+}
+
+def Attn_ViewType : Attn_Type<"View", "view"> {
+  let summary = "Bounds-checked rows in global memory";
+  let description = [{
+    `!attn.view<40 x bf16>`: some number of rows of 40 elements, at a run-time
+    distance from one another. Reading past the last row or column gives zero,
+    writing there does nothing.
+  }];
+  let parameters = (ins "int32_t":$columns, "::mlir::Type":$elementType);
+  let assemblyFormat = "`<` $columns `x` $elementType `>`";
+}
+
+def Attn_LdsType : Attn_Type<"Lds", "lds"> {
+  let summary = "A tile in LDS";
+  let description = [{
+    `!attn.lds<64 x 128 x bf16>`: row-major, without padding. A swizzle
+    attribute says how chunks of a row are permuted.
+  }];
+  let parameters = (ins "int32_t":$rows, "int32_t":$columns,
+      "::mlir::Type":$elementType,
+      OptionalParameter<"::fovea::attn::SwizzleAttr">:$swizzle);
+  let assemblyFormat =
+      "`<` $rows `x` $columns `x` $elementType (`,` $swizzle^)? `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getBytes() const {
+      return int64_t(getRows()) * getColumns() *
+             getElementType().getIntOrFloatBitWidth() / 8;
+    }
+  }];
+}
+
+// A two-dimensional tensor of static shape; its encoding, if any, is a layout.
+def Attn_Tile : 2DTensorOf<[AnyFloat, AnySignlessInteger]>;
+def Attn_F32Tile : 2DTensorOf<[F32]>;
+def Attn_FactorTile : 2DTensorOf<[F16, BF16]>;
+
+#endif // FOVEA_DIALECT_ATTN_IR_ATTNTYPES_TD

@@ -1,0 +1,50 @@
+//===- MatrixInstr.h - the table of matrix instructions ---------*- C++ -*-===//
+//
+// One row an instruction: its shape, types, operand layouts and cost. Schedules
+// name a row; layouts are derived from it; the emitters of MFMA and WMMA look
+// up nothing else.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_TARGET_MATRIXINSTR_H
+#define FOVEA_TARGET_MATRIXINSTR_H
+
+#include "fovea/Layout/TileLayout.h"
+#include "fovea/Target/TargetInfo.h"
+
+namespace fovea::target {
+
+enum class MatrixFamily { Mfma, Wmma };
+
+/// Types of the two factors; products and sums are f32.
+enum class FactorType { F16, BF16 };
+
+/// D[m][n] = A[m][k] * B[k][n] + C[m][n], computed by one wave.
+struct MatrixInstr {
+  llvm::StringRef name; ///< as schedules spell it: family and shape
+  MatrixFamily family;
+  FactorType type;
+  int m, n, k;
+  int waveSize;
+  int passes;       ///< of 4 clocks each, that the matrix pipe is busy
+  uint32_t feature; ///< what the chip must have
+
+  /// Layouts of one instruction's operands. Dimensions: A {m, k}, B {k, n},
+  /// D {m, n}; C is laid out as D.
+  /// Source: amd_matrix_instruction_calculator --detail-instruction.
+  layout::TileLayout a, b, d;
+};
+
+llvm::ArrayRef<MatrixInstr> allMatrixInstrs();
+
+/// The row of an instruction name and factor type on a chip; null if the chip
+/// has none.
+const MatrixInstr *lookupMatrixInstr(const TargetInfo &target,
+                                     llvm::StringRef name, FactorType type);
+
+/// Names that `lookupMatrixInstr` accepts for this chip and type.
+std::string matrixInstrNames(const TargetInfo &target, FactorType type);
+
+} // namespace fovea::target
+
+#endif // FOVEA_TARGET_MATRIXINSTR_H

@@ -1,0 +1,200 @@
+//===- AttnAttrs.cpp - attributes and types of the attn dialect -----------===//
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Target/MatrixInstr.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+using layout::Bases;
+using layout::Coord;
+using layout::TileLayout;
+
+llvm::hash_code layout::hash_value(const TileLayout &layout) {
+  llvm::hash_code hash =
+      llvm::hash_combine(layout.grid()[0], layout.grid()[1]);
+  for (auto space : {layout::Space::Register, layout::Space::Lane,
+                     layout::Space::Wave}) {
+    hash = llvm::hash_combine(hash, layout.get(space).size());
+    for (const Coord &basis : layout.get(space))
+      hash = llvm::hash_combine(hash, basis[0], basis[1]);
+  }
+  return hash;
+}
+
+#define GET_ATTRDEF_CLASSES
+#include "fovea/Dialect/Attn/IR/AttnAttrs.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "fovea/Dialect/Attn/IR/AttnTypes.cpp.inc"
+
+void AttnDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "fovea/Dialect/Attn/IR/AttnAttrs.cpp.inc"
+      >();
+}
+
+void AttnDialect::registerTypes() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "fovea/Dialect/Attn/IR/AttnTypes.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Target and schedule
+//===----------------------------------------------------------------------===//
+
+LogicalResult
+TargetAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                   StringRef chip) {
+  if (!target::lookupTarget(chip))
+    return emitError() << "unknown chip '" << chip << "'; known: "
+                       << target::targetNames();
+  return success();
+}
+
+const target::TargetInfo &TargetAttr::getInfo() const {
+  return *target::lookupTarget(getChip());
+}
+
+LogicalResult
+ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                     int32_t blockM, int32_t blockN, int32_t waves,
+                     StringAttr inst, int32_t stages, int32_t wavesPerSimd,
+                     int32_t rescaleThreshold) {
+  // What depends on the chip or the instruction is checked where both are
+  // known, in attn-choose-schedule.
+  if (blockM <= 0 || blockM > 256)
+    return emitError() << "block_m must be in [1, 256], found " << blockM;
+  if (blockN <= 0 || blockN > 256 || !llvm::isPowerOf2_32(blockN))
+    return emitError() << "block_n must be a power of two up to 256, found "
+                       << blockN;
+  if (waves <= 0 || waves > 8 || !llvm::isPowerOf2_32(waves))
+    return emitError() << "waves must be 1, 2, 4 or 8, found " << waves;
+  if (stages != 1 && stages != 2)
+    return emitError() << "stages must be 1 or 2, found " << stages;
+  if (wavesPerSimd < 1 || wavesPerSimd > 8)
+    return emitError() << "waves_per_simd must be in [1, 8], found "
+                       << wavesPerSimd;
+  if (rescaleThreshold < 0 || rescaleThreshold > 8)
+    return emitError() << "rescale_threshold must be in [0, 8], found "
+                       << rescaleThreshold;
+  return success();
+}
+
+std::string ScheduleAttr::getKey() const {
+  return llvm::formatv("block_m={0},block_n={1},waves={2},inst={3},stages={4},"
+                       "waves_per_simd={5},rescale_threshold={6}",
+                       getBlockM(), getBlockN(), getWaves(),
+                       getInst().getValue(), getStages(), getWavesPerSimd(),
+                       getRescaleThreshold());
+}
+
+//===----------------------------------------------------------------------===//
+// Layouts
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseBases(AsmParser &parser, StringRef name, Bases &bases) {
+  if (parser.parseKeyword(name) || parser.parseEqual())
+    return failure();
+  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+    Coord basis;
+    if (parser.parseLSquare() || parser.parseInteger(basis[0]) ||
+        parser.parseComma() || parser.parseInteger(basis[1]) ||
+        parser.parseRSquare())
+      return failure();
+    bases.push_back(basis);
+    return success();
+  });
+}
+
+Attribute LayoutAttr::parse(AsmParser &parser, Type) {
+  Bases registers, lanes, waves;
+  Coord grid;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() || parseBases(parser, "reg", registers) ||
+      parser.parseComma() || parseBases(parser, "lane", lanes) ||
+      parser.parseComma() || parseBases(parser, "wave", waves) ||
+      parser.parseComma() || parser.parseKeyword("grid") ||
+      parser.parseEqual() || parser.parseLSquare() ||
+      parser.parseInteger(grid[0]) || parser.parseComma() ||
+      parser.parseInteger(grid[1]) || parser.parseRSquare() ||
+      parser.parseGreater())
+    return {};
+  return parser.getChecked<LayoutAttr>(
+      loc, parser.getContext(), TileLayout(registers, lanes, waves, grid));
+}
+
+void LayoutAttr::print(AsmPrinter &printer) const {
+  printer << '<' << getLayout().str() << '>';
+}
+
+LogicalResult
+LayoutAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                   TileLayout layout) {
+  if (layout.grid()[0] < 1 || layout.grid()[1] < 1)
+    return emitError() << "layout grid must be positive, found ["
+                       << layout.grid()[0] << ", " << layout.grid()[1] << ']';
+  if (layout.lanes().size() < 5 || layout.lanes().size() > 6)
+    return emitError() << "a layout has 5 or 6 lane bits, found "
+                       << layout.lanes().size();
+  if (layout.registers().size() > 8 || layout.waves().size() > 3)
+    return emitError() << "a layout has at most 8 register and 3 wave bits";
+  for (auto space : {layout::Space::Register, layout::Space::Lane,
+                     layout::Space::Wave})
+    for (const Coord &basis : layout.get(space))
+      for (int32_t coordinate : basis)
+        if (coordinate < 0 || coordinate > 1 << 16)
+          return emitError() << "layout basis out of range: " << coordinate;
+  if (!layout.isExact())
+    return emitError() << "layout bases must be independent and cover the "
+                          "unit of the tile";
+  return success();
+}
+
+LogicalResult LayoutAttr::verifyEncoding(
+    ArrayRef<int64_t> shape, Type,
+    llvm::function_ref<InFlightDiagnostic()> emitError) const {
+  Coord covered = getLayout().shape();
+  if (shape.size() != 2 || shape[0] != covered[0] || shape[1] != covered[1])
+    return emitError() << "layout covers a " << covered[0] << "x" << covered[1]
+                       << " tile, which is not the tensor's shape";
+  return success();
+}
+
+LogicalResult
+SwizzleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                    int32_t chunks, ArrayRef<int32_t> shifts) {
+  if (chunks <= 0 || !llvm::isPowerOf2_32(chunks))
+    return emitError() << "swizzle chunks must be a power of two, found "
+                       << chunks;
+  for (int32_t shift : shifts)
+    if (shift < 0 || shift > 8)
+      return emitError() << "swizzle shift must be in [0, 8], found " << shift;
+  return success();
+}
+
+LogicalResult
+LdsType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                int32_t rows, int32_t columns, Type elementType,
+                SwizzleAttr swizzle) {
+  if (rows <= 0 || columns <= 0)
+    return emitError() << "an LDS tile needs a positive shape, found " << rows
+                       << "x" << columns;
+  if (!elementType.isIntOrFloat())
+    return emitError() << "an LDS tile holds integers or floats, found "
+                       << elementType;
+  int64_t rowBytes = int64_t(columns) * elementType.getIntOrFloatBitWidth() / 8;
+  if (swizzle && rowBytes % (int64_t(swizzle.getChunks()) * 16) != 0)
+    return emitError() << "rows of " << rowBytes
+                       << " bytes are no multiple of the swizzle's "
+                       << swizzle.getChunks() << " chunks of 16 bytes";
+  return success();
+}

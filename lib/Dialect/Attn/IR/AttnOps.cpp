@@ -1,0 +1,105 @@
+//===- AttnOps.cpp - problem-level ops of the attn dialect ----------------===//
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
+using namespace mlir;
+using namespace fovea::attn;
+
+namespace {
+/// A tensor operand and its name in messages.
+struct Named {
+  StringRef name;
+  MemRefType type;
+};
+} // namespace
+
+/// Fails if both extents are static and differ.
+static LogicalResult checkSameExtent(Operation *op, StringRef constraint,
+                                     StringRef extent, Named a, int dimA,
+                                     Named b, int dimB) {
+  int64_t x = a.type.getDimSize(dimA), y = b.type.getDimSize(dimB);
+  if (x == y || ShapedType::isDynamic(x) || ShapedType::isDynamic(y))
+    return success();
+  return op->emitOpError() << "(" << constraint << ") " << extent << " of "
+                           << b.name << " is " << y << ", but that of "
+                           << a.name << " is " << x;
+}
+
+static LogicalResult checkStrides(Operation *op, Named tensor) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(tensor.type.getStridesAndOffset(strides, offset)))
+    return op->emitOpError() << "(C8) " << tensor.name
+                             << " must have a strided layout, found "
+                             << tensor.type;
+  if (strides.back() != 1)
+    return op->emitOpError()
+           << "(C8) the last stride of " << tensor.name
+           << " must be 1, found "
+           << (ShapedType::isDynamic(strides.back())
+                   ? std::string("a dynamic one")
+                   : std::to_string(strides.back()));
+  if (offset != 0)
+    return op->emitOpError() << "(C8) the offset of " << tensor.name
+                             << " must be 0; put it into the address";
+  return success();
+}
+
+LogicalResult ForwardOp::verify() {
+  Named q = {"q", getQ().getType()}, k = {"k", getK().getType()},
+        v = {"v", getV().getType()}, out = {"out", getOut().getType()};
+
+  for (Named tensor : {k, v, out})
+    if (tensor.type.getElementType() != getElementType())
+      return emitOpError() << "(C1) element type of " << tensor.name << " is "
+                           << tensor.type.getElementType()
+                           << ", but that of q is " << getElementType();
+
+  for (Named tensor : {k, v, out})
+    if (failed(checkSameExtent(*this, "C2", "batch", q, 0, tensor, 0)))
+      return failure();
+
+  int64_t headsQ = q.type.getDimSize(1), headsK = k.type.getDimSize(1);
+  if (!ShapedType::isDynamic(headsQ) && !ShapedType::isDynamic(headsK) &&
+      (headsK == 0 || headsQ % headsK != 0))
+    return emitOpError() << "(C3) query heads (" << headsQ
+                         << ") must be a multiple of key heads (" << headsK
+                         << ")";
+
+  if (failed(checkSameExtent(*this, "C4", "heads", k, 1, v, 1)) ||
+      failed(checkSameExtent(*this, "C4", "sequence length", k, 2, v, 2)))
+    return failure();
+
+  int64_t headDim = getHeadDim();
+  if (ShapedType::isDynamic(headDim))
+    return emitOpError() << "(C5) head_dim must be static";
+  if (headDim < kMinHeadDim || headDim > kMaxHeadDim ||
+      headDim % kHeadDimStep != 0)
+    return emitOpError() << "(C5) head_dim must be a multiple of "
+                         << kHeadDimStep << " in [" << kMinHeadDim << ", "
+                         << kMaxHeadDim << "], found " << headDim;
+  for (Named tensor : {k, v, out})
+    if (tensor.type.getDimSize(3) != headDim)
+      return emitOpError() << "(C5) head_dim of " << tensor.name
+                           << " must be that of q (" << headDim << "), found "
+                           << tensor.type;
+
+  for (auto [dim, name] : {std::pair(1, "heads"), {2, "sequence length"}})
+    if (failed(checkSameExtent(*this, "C6", name, q, dim, out, dim)))
+      return failure();
+
+  for (Named tensor : {q, k, v, out})
+    if (failed(checkStrides(*this, tensor)))
+      return failure();
+
+  if (getLse()) {
+    Named lse = {"lse", cast<MemRefType>(getLse().getType())};
+    for (auto [dim, name] :
+         {std::pair(0, "batch"), {1, "heads"}, {2, "sequence length"}})
+      if (failed(checkSameExtent(*this, "C7", name, q, dim, lse, dim)))
+        return failure();
+    if (failed(checkStrides(*this, lse)))
+      return failure();
+  }
+  return success();
+}

@@ -1,0 +1,163 @@
+//===- AttnTileOps.cpp - tile and lane ops of the attn dialect ------------===//
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Target/MatrixInstr.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+#define GET_OP_CLASSES
+#include "fovea/Dialect/Attn/IR/AttnOps.cpp.inc"
+
+static RankedTensorType tile(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+/// Fails unless both types hold the same kind of element.
+static LogicalResult checkElements(Operation *op, Type a, Type b) {
+  if (a == b)
+    return success();
+  return op->emitOpError() << "element types differ: " << a << " and " << b;
+}
+
+LogicalResult LoadOp::verify() {
+  return checkElements(*this, getView().getType().getElementType(),
+                       tile(getTile()).getElementType());
+}
+
+LogicalResult StoreOp::verify() {
+  return checkElements(*this, tile(getTile()).getElementType(),
+                       getView().getType().getElementType());
+}
+
+LogicalResult StoreLdsOp::verify() {
+  LdsType lds = getLds().getType();
+  RankedTensorType type = tile(getTile());
+  if (type.getDimSize(0) != lds.getRows() ||
+      type.getDimSize(1) != lds.getColumns())
+    return emitOpError() << "stores " << type << " to " << lds
+                         << "; the shapes must agree";
+  return checkElements(*this, type.getElementType(), lds.getElementType());
+}
+
+LogicalResult LoadLdsOp::verify() {
+  LdsType lds = getLds().getType();
+  RankedTensorType type = tile(getTile());
+  if (type.getDimSize(0) > lds.getRows() ||
+      type.getDimSize(1) > lds.getColumns())
+    return emitOpError() << "loads " << type << " from the smaller " << lds;
+  return checkElements(*this, lds.getElementType(), type.getElementType());
+}
+
+LogicalResult DotOp::verify() {
+  RankedTensorType a = tile(getA()), b = tile(getB()), acc = tile(getAcc());
+  if (failed(checkElements(*this, a.getElementType(), b.getElementType())))
+    return failure();
+  if (a.getDimSize(1) != b.getDimSize(0))
+    return emitOpError() << "contracts " << a.getDimSize(1) << " columns of a "
+                         << "with " << b.getDimSize(0) << " rows of b";
+  if (a.getDimSize(0) != acc.getDimSize(0) ||
+      b.getDimSize(1) != acc.getDimSize(1))
+    return emitOpError() << "the product is " << a.getDimSize(0) << "x"
+                         << b.getDimSize(1) << ", but the accumulator "
+                         << acc.getDimSize(0) << "x" << acc.getDimSize(1);
+  return success();
+}
+
+LogicalResult TransposeOp::inferReturnTypes(
+    MLIRContext *, std::optional<Location>, Adaptor adaptor,
+    SmallVectorImpl<Type> &results) {
+  auto type = cast<RankedTensorType>(adaptor.getTile().getType());
+  Attribute encoding = type.getEncoding();
+  if (LayoutAttr layout = getTileLayout(type))
+    encoding =
+        LayoutAttr::get(type.getContext(), layout.getLayout().transposed());
+  results.push_back(RankedTensorType::get(
+      {type.getDimSize(1), type.getDimSize(0)}, type.getElementType(),
+      encoding));
+  return success();
+}
+
+LogicalResult ReduceOp::verify() {
+  RankedTensorType from = tile(getTile()), to = tile(getResult());
+  if (from.getDimSize(1) != to.getDimSize(1))
+    return emitOpError() << "keeps " << from.getDimSize(1)
+                         << " columns, but the result has "
+                         << to.getDimSize(1);
+  LayoutAttr have = getTileLayout(from), result = getTileLayout(to);
+  if (!have || !result)
+    return success();
+  std::optional<layout::TileLayout> expected =
+      have.getLayout().reducedRows(to.getDimSize(0));
+  if (!expected || *expected != result.getLayout())
+    return emitOpError() << "the operand's layout reduced to "
+                         << to.getDimSize(0)
+                         << " rows is not the result's layout";
+  return success();
+}
+
+LogicalResult BroadcastOp::verify() {
+  RankedTensorType from = tile(getTile()), to = tile(getResult());
+  if (from.getDimSize(0) != 1 || from.getDimSize(1) != to.getDimSize(1))
+    return emitOpError() << "repeats one row of the result's width, found "
+                         << from << " and " << to;
+  LayoutAttr have = getTileLayout(from), result = getTileLayout(to);
+  if (have && result) {
+    std::optional<layout::TileLayout> expected =
+        result.getLayout().reducedRows(1);
+    if (!expected || *expected != have.getLayout())
+      return emitOpError() << "the result's layout reduced to one row is not "
+                              "the operand's layout";
+  }
+  return checkElements(*this, from.getElementType(), to.getElementType());
+}
+
+LogicalResult MaskOp::verify() {
+  RankedTensorType scores = tile(getTile()), last = tile(getLast());
+  if (last.getDimSize(0) != 1 || last.getDimSize(1) != scores.getDimSize(1))
+    return emitOpError() << "needs one limit a column of " << scores
+                         << ", found " << last;
+  return success();
+}
+
+LogicalResult RoundOp::verify() {
+  if (tile(getTile()).getShape() != tile(getResult()).getShape() ||
+      tile(getTile()).getEncoding() != tile(getResult()).getEncoding())
+    return emitOpError("changes the element type only");
+  return success();
+}
+
+LogicalResult ConvertLayoutOp::verify() {
+  if (tile(getTile()).getShape() != tile(getResult()).getShape())
+    return emitOpError("changes the layout only");
+  return checkElements(*this, tile(getTile()).getElementType(),
+                       tile(getResult()).getElementType());
+}
+
+OpFoldResult ConvertLayoutOp::fold(FoldAdaptor) {
+  return getTile().getType() == getResult().getType() ? getTile() : Value();
+}
+
+LogicalResult MmaOp::verify() {
+  auto a = cast<VectorType>(getA().getType());
+  auto b = cast<VectorType>(getB().getType());
+  auto c = cast<VectorType>(getC().getType());
+  auto type = a.getElementType().isF16() ? target::FactorType::F16
+                                         : target::FactorType::BF16;
+  for (const target::MatrixInstr &row : target::allMatrixInstrs()) {
+    if (row.name != getInst() || row.type != type)
+      continue;
+    if (a.getNumElements() == row.a.elementsPerFragment() && a == b &&
+        c.getNumElements() == row.d.elementsPerFragment())
+      return success();
+    return emitOpError() << "'" << getInst() << "' takes factors of "
+                         << row.a.elementsPerFragment() << " and sums of "
+                         << row.d.elementsPerFragment()
+                         << " elements a lane, found " << a << ", " << b
+                         << " and " << c;
+  }
+  return emitOpError() << "no instruction '" << getInst() << "' for "
+                       << a.getElementType();
+}
