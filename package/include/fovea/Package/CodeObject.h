@@ -1,0 +1,39 @@
+//===- CodeObject.h - the ELF header of a code object -----------*- C++ -*-===//
+//
+// Reads what must be known of an AMDGPU code object before a HIP runtime sees
+// it: that it is one, complete, and which chip and code features it is for.
+// Source of the numbers: LLVM, "User Guide for AMDGPU Backend", ELF Code Object.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_PACKAGE_CODEOBJECT_H
+#define FOVEA_PACKAGE_CODEOBJECT_H
+
+#include "fovea/Package/Keys.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fovea {
+
+/// Largest image, in bytes, that a package may hold.
+inline constexpr uint64_t kMaxImageBytes = uint64_t(256) << 20;
+
+/// What the header of a code object says.
+struct CodeObjectInfo {
+  TargetId target;           ///< chip and features it was compiled for
+  int32_t codeObjectVersion; ///< 4, 5 or 6
+};
+
+/// Checks magic, class, byte order, OS ABI, machine, type, chip, and that the
+/// header tables and every segment lie inside the image. Corrupt when it is no
+/// code object or is cut off; Incompatible when its version or chip is not
+/// known.
+Expected<CodeObjectInfo> inspectCodeObject(const void *image, size_t size);
+
+/// EF_AMDGPU_MACH number of a chip, e.g. 0x4c of "gfx942"; 0 when not known.
+uint32_t machOfArch(std::string_view arch);
+
+} // namespace fovea
+
+#endif // FOVEA_PACKAGE_CODEOBJECT_H

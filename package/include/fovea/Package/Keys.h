@@ -1,0 +1,97 @@
+//===- Keys.h - what a kernel computes and how ------------------*- C++ -*-===//
+//
+// ProblemKey names a kernel's mathematical contract and has one canonical text,
+// e.g. `forward;dtype=bf16;head_dim=128;mask=causal_bottom_right`. Features at
+// their default are left out of the text, so a feature added later leaves the
+// keys of earlier packages as they are. A schedule's key is opaque here: the
+// compiler's canonical text. TargetId is a chip with its two code features.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_PACKAGE_KEYS_H
+#define FOVEA_PACKAGE_KEYS_H
+
+#include "fovea/Package/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace fovea {
+
+enum class Operation { Forward };
+enum class DataType { F16, BF16 };
+enum class MaskKind { None, CausalTopLeft, CausalBottomRight };
+
+/// Smallest, largest and step of the head dimensions that a key may have.
+inline constexpr int32_t kMinHeadDim = 16, kMaxHeadDim = 256, kHeadDimStep = 8;
+
+/// Canonical spellings: "forward"; "fp16", "bf16"; "none", "causal_top_left",
+/// "causal_bottom_right".
+const char *toString(Operation op);
+const char *toString(DataType dtype);
+const char *toString(MaskKind mask);
+
+/// Size of an element in bytes.
+int64_t elementSize(DataType dtype);
+
+/// One kernel's mathematical contract. Lengths, heads, strides and scale are
+/// known only at launch and so are no part of it.
+struct ProblemKey {
+  Operation op = Operation::Forward;
+  DataType dtype = DataType::F16;
+  int32_t headDim = 0; ///< elements; 16 to 256 in steps of 8
+  MaskKind mask = MaskKind::None;
+
+  /// Canonical text: the operation, then `;key=value` with the keys in
+  /// alphabetical order; `mask=none` is the default and is left out.
+  std::string str() const;
+
+  /// Reads canonical or uncanonical text (keys in any order, defaults spelled
+  /// out). InvalidArgument on an unknown operation, key or value, a key given
+  /// twice, or a missing dtype or head_dim.
+  static Expected<ProblemKey> parse(std::string_view text);
+
+  friend bool operator==(const ProblemKey &a, const ProblemKey &b) {
+    return a.op == b.op && a.dtype == b.dtype && a.headDim == b.headDim &&
+           a.mask == b.mask;
+  }
+  friend bool operator!=(const ProblemKey &a, const ProblemKey &b) {
+    return !(a == b);
+  }
+};
+
+/// State of a target feature: of code, what it needs of the device (Any: runs
+/// with either); of a device, what it has (Any: not stated).
+enum class FeatureState { Any, Off, On };
+
+/// "any", "off", "on".
+const char *toString(FeatureState state);
+Expected<FeatureState> parseFeatureState(std::string_view text);
+
+/// A chip and its code features.
+struct TargetId {
+  std::string arch; ///< e.g. "gfx942"
+  FeatureState xnack = FeatureState::Any;
+  FeatureState sramecc = FeatureState::Any;
+
+  /// HIP's spelling, e.g. "gfx942:sramecc+:xnack-"; Any is left out.
+  std::string str() const;
+
+  /// Reads HIP's spelling; InvalidArgument on anything else.
+  static Expected<TargetId> parse(std::string_view text);
+
+  friend bool operator==(const TargetId &a, const TargetId &b) {
+    return a.arch == b.arch && a.xnack == b.xnack && a.sramecc == b.sramecc;
+  }
+  friend bool operator!=(const TargetId &a, const TargetId &b) {
+    return !(a == b);
+  }
+};
+
+/// Ok when code for `code` runs on `device`; else Incompatible with the reason.
+Status checkTargetRunsOn(const TargetId &code, const TargetId &device);
+
+} // namespace fovea
+
+#endif // FOVEA_PACKAGE_KEYS_H

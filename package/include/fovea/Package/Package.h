@@ -1,0 +1,81 @@
+//===- Package.h - the kernel package's records -----------------*- C++ -*-===//
+//
+// What a package holds: kernel records, their images, and tuning rows. One
+// SQLite file per chip; docs/PackageFormat.md has the tables.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_PACKAGE_PACKAGE_H
+#define FOVEA_PACKAGE_PACKAGE_H
+
+#include "fovea/Package/CodeObject.h"
+#include "fovea/Package/Keys.h"
+#include "fovea/Package/Status.h"
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace fovea {
+
+/// SQLite's application_id of a package ("Fove") and the version of its tables.
+inline constexpr int32_t kPackageApplicationId = 0x466f7665;
+inline constexpr int32_t kPackageFormatVersion = 1;
+
+/// Name ending by which packages are found in a folder.
+inline constexpr const char *kPackageExtension = ".fovea";
+
+/// XXH3-128 of an image, in canonical (big endian) order.
+using ImageHash = std::array<uint8_t, 16>;
+ImageHash hashImage(const void *image, size_t size);
+std::string toString(const ImageHash &hash); ///< 32 hexadecimal digits
+
+/// What a kernel uses of the chip, as the compiler read it from the code object.
+struct KernelResources {
+  int32_t vgprs = 0, agprs = 0, sgprs = 0;
+  int32_t ldsBytes = 0;           ///< static LDS of a workgroup
+  int32_t scratchBytes = 0;       ///< of a lane
+  int32_t occupancy = 0;          ///< waves a SIMD
+  int32_t matrixInstructions = 0; ///< in the code, not executed
+  int32_t codeBytes = 0;          ///< size of the kernel's instructions
+};
+
+/// One compiled kernel, keyed by (problem, schedule).
+struct KernelRecord {
+  ProblemKey problem;
+  std::string schedule;    ///< the compiler's canonical text; opaque here
+  std::string fingerprint; ///< of the build: compiler version and options
+  int32_t abiVersion = 0;  ///< abi::kForwardAbiVersion of the compiler
+  std::string symbol;      ///< kernel's name in the code object (without .kd)
+  int32_t blockM = 0;      ///< query rows a workgroup owns, 1 to 256
+  int32_t blockN = 0;      ///< keys an iteration visits, 1 to 256
+  int32_t threads = 0;     ///< work-items of a workgroup, 1 to 1024
+  KernelResources resources;
+  double compileMs = 0; ///< CPU time of its compilation, milliseconds
+  /// Set by the library: hash and size of the uncompressed image.
+  ImageHash imageHash{};
+  uint64_t imageBytes = 0;
+};
+
+/// Which schedule to take for launches up to some size; a bucket is the set of
+/// launches at or below its three limits, and the smallest bucket that holds a
+/// launch is its bucket (docs/PackageFormat.md).
+struct TuningRow {
+  static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+  ProblemKey problem;
+  int64_t maxSeqlenQ = kAny;    ///< rows
+  int64_t maxSeqlenK = kAny;    ///< rows
+  int64_t maxBatchHeads = kAny; ///< batch * heads_q
+  std::string schedule;
+};
+
+/// InvalidArgument when a record's figures are out of the ranges stated above;
+/// the writer and the reader both apply it.
+Status checkKernelRecord(const KernelRecord &record);
+Status checkTuningRow(const TuningRow &row);
+
+} // namespace fovea
+
+#endif // FOVEA_PACKAGE_PACKAGE_H

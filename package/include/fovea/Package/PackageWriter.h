@@ -1,0 +1,73 @@
+//===- PackageWriter.h - builds a kernel package ----------------*- C++ -*-===//
+//
+// Creates a package or adds to one. Every put is a transaction of its own: a
+// killed build loses at most the kernels in flight, and the next run goes on.
+// Several writers, in one process or many, may have one package open.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_PACKAGE_PACKAGEWRITER_H
+#define FOVEA_PACKAGE_PACKAGEWRITER_H
+
+#include "fovea/Package/Package.h"
+
+#include <memory>
+
+namespace fovea {
+
+class PackageWriter {
+public:
+  struct Options {
+    /// Text of the program that writes, e.g. "aot-compile 0.1.0"; stored.
+    std::string creator = "fovea";
+    /// How long to wait for another writer, milliseconds.
+    int32_t busyTimeoutMs = 30000;
+    /// zstd level of the images.
+    int32_t compressionLevel = 19;
+  };
+
+  /// Creates `path`, or opens it for append when it is a sound package of the
+  /// same target. Incompatible: another target or format version; Corrupt: not
+  /// a package, or damaged; Io: the folder can't be written.
+  static Expected<PackageWriter> open(const std::string &path,
+                                      const TargetId &target,
+                                      const Options &options);
+  static Expected<PackageWriter> open(const std::string &path,
+                                      const TargetId &target) {
+    return open(path, target, Options());
+  }
+
+  PackageWriter(PackageWriter &&);
+  PackageWriter &operator=(PackageWriter &&);
+  ~PackageWriter();
+
+  /// True when the package holds this kernel, sound, from a build of the same
+  /// fingerprint: it needs no compiling.
+  Expected<bool> isCurrent(const ProblemKey &problem,
+                           const std::string &schedule,
+                           const std::string &fingerprint);
+
+  /// Stores the kernel, in place of an earlier one of the same problem and
+  /// schedule. `image` is the code object, for the package's chip; images with
+  /// the same content are stored once. One transaction; safe from any thread.
+  Status put(const KernelRecord &record, const void *image, size_t size);
+
+  /// Stores a tuning row, in place of one of the same problem and limits.
+  Status putTuning(const TuningRow &row);
+
+  /// Drops a kernel, and its image if no other kernel uses it. NotFound when
+  /// there is none.
+  Status remove(const ProblemKey &problem, const std::string &schedule);
+
+  /// Drops the tuning rows of a problem.
+  Status clearTuning(const ProblemKey &problem);
+
+private:
+  struct Impl;
+  explicit PackageWriter(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl;
+};
+
+} // namespace fovea
+
+#endif // FOVEA_PACKAGE_PACKAGEWRITER_H

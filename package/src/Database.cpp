@@ -1,0 +1,199 @@
+//===- Database.cpp - SQLite behind the package library -------------------===//
+//
+// Handles, transactions, and result codes as messages.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Database.h"
+
+namespace fovea::db {
+
+//===----------------------------------------------------------------------===//
+// Statement
+//===----------------------------------------------------------------------===//
+
+void Statement::bind(int index, int64_t value) {
+  sqlite3_bind_int64(stmt.get(), index, value);
+}
+void Statement::bind(int index, double value) {
+  sqlite3_bind_double(stmt.get(), index, value);
+}
+void Statement::bind(int index, const std::string &value) {
+  sqlite3_bind_text64(stmt.get(), index, value.data(), value.size(),
+                      SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+void Statement::bindBlob(int index, const void *data, size_t size) {
+  sqlite3_bind_blob64(stmt.get(), index, data, size, SQLITE_TRANSIENT);
+}
+int64_t Statement::integer(int column) const {
+  return sqlite3_column_int64(stmt.get(), column);
+}
+double Statement::real(int column) const {
+  return sqlite3_column_double(stmt.get(), column);
+}
+std::string Statement::text(int column) const {
+  const void *data = sqlite3_column_text(stmt.get(), column);
+  const int size = sqlite3_column_bytes(stmt.get(), column);
+  return data ? std::string(static_cast<const char *>(data),
+                            static_cast<size_t>(size))
+              : std::string();
+}
+std::pair<const uint8_t *, size_t> Statement::blob(int column) const {
+  const void *data = sqlite3_column_blob(stmt.get(), column);
+  const int size = sqlite3_column_bytes(stmt.get(), column);
+  return {static_cast<const uint8_t *>(data), data ? size_t(size) : 0};
+}
+
+//===----------------------------------------------------------------------===//
+// Database
+//===----------------------------------------------------------------------===//
+
+Expected<Database> Database::open(const std::string &path, Mode mode,
+                                  int32_t busyTimeoutMs) {
+  if (path.empty())
+    return Status(StatusCode::InvalidArgument, "package: the path is empty");
+  // SQLite reads a leading colon as a name of its own (":memory:").
+  const std::string name = path[0] == ':' ? "./" + path : path;
+  const int flags = mode == Mode::ReadOnly
+                        ? SQLITE_OPEN_READONLY
+                        : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  sqlite3 *raw = nullptr;
+  const int code = sqlite3_open_v2(name.c_str(), &raw,
+                                   flags | SQLITE_OPEN_FULLMUTEX, nullptr);
+  Database database(raw, path);
+  if (code != SQLITE_OK)
+    return database.failure(code, "opening it");
+  sqlite3_extended_result_codes(raw, 1);
+  sqlite3_busy_timeout(raw, busyTimeoutMs);
+  // The file is not trusted: no code from its schema, no writes to its schema,
+  // no value longer than an image may be, and stricter checks of its pages.
+  sqlite3_db_config(raw, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(raw, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(raw, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_db_config(raw, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  sqlite3_limit(raw, SQLITE_LIMIT_LENGTH, int(kMaxImageBytes));
+  if (Status status = database.execute("PRAGMA cell_size_check=ON;"
+                                       "PRAGMA mmap_size=0;");
+      !status.ok())
+    return status;
+  return database;
+}
+
+Status Database::execute(const char *sql) {
+  const int code = sqlite3_exec(handle.get(), sql, nullptr, nullptr, nullptr);
+  return code == SQLITE_OK ? Status() : failure(code, "using it");
+}
+
+Expected<Statement> Database::prepare(const char *sql) {
+  sqlite3_stmt *raw = nullptr;
+  const int code = sqlite3_prepare_v2(handle.get(), sql, -1, &raw, nullptr);
+  Statement statement(raw);
+  if (code != SQLITE_OK)
+    return failure(code, "reading its tables");
+  return statement;
+}
+
+Expected<int64_t> Database::queryInteger(const char *sql) {
+  Expected<Statement> statement = prepare(sql);
+  if (!statement)
+    return statement.status();
+  if (int code = statement->step(); code != SQLITE_ROW)
+    return failure(code, "reading it");
+  return statement->integer(0);
+}
+
+Status Database::run(Statement &statement, const char *doing) {
+  const int code = statement.step();
+  return code == SQLITE_DONE || code == SQLITE_ROW ? Status()
+                                                   : failure(code, doing);
+}
+
+namespace {
+
+/// What a primary result code of SQLite means to a user.
+struct Meaning {
+  int code;
+  StatusCode status;
+  const char *text;
+};
+constexpr const char *kBuildAgain =
+    "; delete the file and build the package again";
+constexpr Meaning kMeanings[] = {
+    {SQLITE_NOTADB, StatusCode::Corrupt,
+     "it is no package: its header is not that of an SQLite file"},
+    {SQLITE_CORRUPT, StatusCode::Corrupt, "it is damaged or cut off"},
+    {SQLITE_TOOBIG, StatusCode::Corrupt, "it holds a value beyond 256 MiB"},
+    {SQLITE_SCHEMA, StatusCode::Corrupt, "its tables changed under way"},
+    {SQLITE_ERROR, StatusCode::Corrupt, "its tables are not as expected"},
+    {SQLITE_BUSY, StatusCode::Busy,
+     "another process keeps it locked; try again when that has ended"},
+    {SQLITE_LOCKED, StatusCode::Busy,
+     "another user in this process keeps it locked; try again"},
+    {SQLITE_FULL, StatusCode::Io, "the disk is full; make room and run again"},
+    {SQLITE_READONLY, StatusCode::Io,
+     "it can't be written; check the permissions of the file and its folder"},
+    {SQLITE_CANTOPEN, StatusCode::Io,
+     "it can't be opened; check that the folder exists and the permissions of "
+     "the file and its folder"},
+    {SQLITE_PERM, StatusCode::Io, "access to it was denied"},
+    {SQLITE_IOERR, StatusCode::Io,
+     "the file system failed; check free space, quota and file size limit"},
+    {SQLITE_NOMEM, StatusCode::Io, "memory ran out"},
+};
+
+} // namespace
+
+Status Database::failure(int code, const char *doing) const {
+  // Read-only users can't undo what a killed writer left half done.
+  if (code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY)
+    return Status(StatusCode::Io,
+                  "package '" + file +
+                      "': an interrupted build left a journal beside it; run "
+                      "the build again, it then repairs the file");
+  const char *detail = handle ? sqlite3_errmsg(handle.get()) : "no memory";
+  for (const Meaning &meaning : kMeanings)
+    if (meaning.code == (code & 0xff))
+      return Status(meaning.status,
+                    "package '" + file + "': " + meaning.text +
+                        (meaning.status == StatusCode::Corrupt ? kBuildAgain
+                                                               : "") +
+                        " (while " + doing + ": " + detail + ")");
+  return Status(StatusCode::Io, "package '" + file + "': " + detail +
+                                    " (while " + doing + ", SQLite code " +
+                                    std::to_string(code) + ")");
+}
+
+Status Database::corrupt(const std::string &what) const {
+  return Status(StatusCode::Corrupt,
+                "package '" + file + "': " + what + kBuildAgain);
+}
+
+Status Database::incompatible(const std::string &what) const {
+  return Status(StatusCode::Incompatible, "package '" + file + "': " + what);
+}
+
+//===----------------------------------------------------------------------===//
+// Transaction
+//===----------------------------------------------------------------------===//
+
+Status Transaction::begin(const char *sql) {
+  Status status = database.execute(sql);
+  open = status.ok();
+  return status;
+}
+
+Status Transaction::commit() {
+  Status status = database.execute("COMMIT");
+  if (status.ok())
+    open = false;
+  return status;
+}
+
+Transaction::~Transaction() {
+  // After some failures (disk full) SQLite has rolled back by itself; then this
+  // fails, which changes nothing.
+  if (open)
+    (void)database.execute("ROLLBACK");
+}
+
+} // namespace fovea::db

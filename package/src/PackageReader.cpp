@@ -1,0 +1,183 @@
+//===- PackageReader.cpp - opens a kernel package -------------------------===//
+
+#include "fovea/Package/PackageReader.h"
+
+#include "Database.h"
+
+#include <algorithm>
+#include <mutex>
+#include <sys/stat.h>
+#include <tuple>
+
+namespace fovea {
+
+using db::Database;
+using db::Statement;
+using db::Transaction;
+
+namespace {
+
+/// How long a reader waits for a writer's commit, milliseconds.
+constexpr int32_t kReadTimeoutMs = 5000;
+
+/// Says what is wrong with a path before SQLite is asked, in plain words. The
+/// file is not opened here: closing it would drop the locks that another
+/// connection of this process may hold on it.
+Status checkFile(const std::string &path) {
+  struct stat info;
+  const std::string name = "package '" + path + "'";
+  if (stat(path.c_str(), &info) != 0)
+    return Status(StatusCode::NotFound,
+                  name + ": no such file, or its folder can't be searched; "
+                         "build it with aot-compile, or correct the path");
+  if (!S_ISREG(info.st_mode))
+    return Status(StatusCode::InvalidArgument,
+                  name + " is a folder or a device, not a file");
+  if (info.st_size == 0)
+    return Status(StatusCode::Corrupt,
+                  name + ": it is empty; build the package again");
+  return Status();
+}
+
+} // namespace
+
+struct PackageReader::Impl {
+  mutable std::mutex mutex; ///< the connection's
+  mutable Database database;
+  db::Meta meta;
+  std::vector<KernelRecord> kernels;
+  std::vector<TuningRow> tuning;
+
+  explicit Impl(Database database) : database(std::move(database)) {}
+
+  Status load();
+  Status readKernels();
+  Status readTuning();
+};
+
+Status PackageReader::Impl::load() {
+  Transaction transaction(database);
+  if (Status status = transaction.begin("BEGIN"); !status.ok())
+    return status;
+  Expected<db::Meta> validated = db::validate(database);
+  if (!validated)
+    return validated.status();
+  meta = *validated;
+  if (Status status = readKernels(); !status.ok())
+    return status;
+  if (Status status = readTuning(); !status.ok())
+    return status;
+  Expected<int64_t> lost = database.queryInteger(
+      "SELECT count(*) FROM kernel WHERE image_hash NOT IN (SELECT hash FROM "
+      "image)");
+  if (!lost)
+    return lost.status();
+  if (*lost != 0)
+    return database.corrupt(std::to_string(*lost) +
+                            " kernels have no image in it");
+  return transaction.commit();
+}
+
+Status PackageReader::Impl::readKernels() {
+  const std::string sql = std::string("SELECT ") + db::kKernelColumns +
+                          " FROM kernel ORDER BY problem, schedule";
+  Expected<Statement> rows = database.prepare(sql.c_str());
+  if (!rows)
+    return rows.status();
+  int code;
+  while ((code = rows->step()) == SQLITE_ROW) {
+    bool known = false;
+    Expected<KernelRecord> record = db::readKernel(database, *rows, known);
+    if (!record)
+      return record.status();
+    // A problem with features of a later version: nobody here can ask for it.
+    if (known)
+      kernels.push_back(std::move(*record));
+  }
+  return code == SQLITE_DONE ? Status()
+                             : database.failure(code, "reading its kernels");
+}
+
+Status PackageReader::Impl::readTuning() {
+  const std::string sql = std::string("SELECT ") + db::kTuningColumns +
+                          " FROM tuning ORDER BY problem, max_seqlen_q, "
+                          "max_seqlen_k, max_batch_heads";
+  Expected<Statement> rows = database.prepare(sql.c_str());
+  if (!rows)
+    return rows.status();
+  int code;
+  while ((code = rows->step()) == SQLITE_ROW) {
+    bool known = false;
+    Expected<TuningRow> row = db::readTuning(database, *rows, known);
+    if (!row)
+      return row.status();
+    if (known)
+      tuning.push_back(std::move(*row));
+  }
+  return code == SQLITE_DONE
+             ? Status()
+             : database.failure(code, "reading its tuning table");
+}
+
+PackageReader::PackageReader(std::unique_ptr<Impl> impl)
+    : impl(std::move(impl)) {}
+PackageReader::PackageReader(PackageReader &&) = default;
+PackageReader &PackageReader::operator=(PackageReader &&) = default;
+PackageReader::~PackageReader() = default;
+
+Expected<PackageReader> PackageReader::open(const std::string &path,
+                                            const std::string &expectedArch) {
+  if (Status status = checkFile(path); !status.ok())
+    return status;
+  Expected<Database> database =
+      Database::open(path, Database::Mode::ReadOnly, kReadTimeoutMs);
+  if (!database)
+    return database.status();
+  auto impl = std::make_unique<Impl>(std::move(*database));
+  if (Status status = impl->load(); !status.ok())
+    return status;
+  if (!expectedArch.empty() && impl->meta.target.arch != expectedArch)
+    return impl->database.incompatible("it is for " + impl->meta.target.str() +
+                                       ", not for " + expectedArch);
+  return PackageReader(std::move(impl));
+}
+
+const std::string &PackageReader::path() const { return impl->database.path(); }
+const std::string &PackageReader::creator() const { return impl->meta.creator; }
+const TargetId &PackageReader::target() const { return impl->meta.target; }
+const std::vector<KernelRecord> &PackageReader::kernels() const {
+  return impl->kernels;
+}
+const std::vector<TuningRow> &PackageReader::tuning() const {
+  return impl->tuning;
+}
+
+std::vector<const KernelRecord *>
+PackageReader::candidates(const ProblemKey &problem) const {
+  std::vector<const KernelRecord *> found;
+  for (const KernelRecord &kernel : impl->kernels)
+    if (kernel.problem == problem)
+      found.push_back(&kernel);
+  return found;
+}
+
+Expected<std::vector<uint8_t>>
+PackageReader::loadImage(const KernelRecord &kernel) const {
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  return db::readImage(impl->database, kernel.imageHash, kernel.imageBytes);
+}
+
+Status PackageReader::verifyImages() const {
+  for (const KernelRecord &kernel : impl->kernels) {
+    Expected<std::vector<uint8_t>> image = loadImage(kernel);
+    if (!image)
+      return image.status();
+    Expected<CodeObjectInfo> info =
+        inspectCodeObject(image->data(), image->size());
+    if (!info)
+      return info.status();
+  }
+  return Status();
+}
+
+} // namespace fovea

@@ -1,0 +1,97 @@
+//===- CodeObjectTest.cpp - the ELF header of a code object ---------------===//
+
+#include "TestPackage.h"
+
+#include "llvm/BinaryFormat/ELF.h"
+
+using namespace fovea;
+using namespace fovea::test;
+
+namespace {
+Status inspect(const std::vector<uint8_t> &image) {
+  return inspectCodeObject(image.data(), image.size()).status();
+}
+} // namespace
+
+// LLVM's enumeration is the source of the numbers.
+TEST(CodeObjectTest, ChipNumbersAreLLVMs) {
+  using namespace llvm::ELF;
+#define CHIP(name, NAME) {name, EF_AMDGPU_MACH_AMDGCN_##NAME}
+  const std::pair<const char *, uint32_t> chips[] = {
+      CHIP("gfx900", GFX900),   CHIP("gfx906", GFX906),
+      CHIP("gfx908", GFX908),   CHIP("gfx90a", GFX90A),
+      CHIP("gfx942", GFX942),   CHIP("gfx950", GFX950),
+      CHIP("gfx1010", GFX1010), CHIP("gfx1030", GFX1030),
+      CHIP("gfx1031", GFX1031), CHIP("gfx1032", GFX1032),
+      CHIP("gfx1033", GFX1033), CHIP("gfx1034", GFX1034),
+      CHIP("gfx1035", GFX1035), CHIP("gfx1036", GFX1036),
+      CHIP("gfx1100", GFX1100), CHIP("gfx1101", GFX1101),
+      CHIP("gfx1102", GFX1102), CHIP("gfx1103", GFX1103),
+      CHIP("gfx1150", GFX1150), CHIP("gfx1151", GFX1151),
+      CHIP("gfx1152", GFX1152), CHIP("gfx1153", GFX1153),
+      CHIP("gfx1200", GFX1200), CHIP("gfx1201", GFX1201)};
+#undef CHIP
+  for (const auto &[name, number] : chips)
+    EXPECT_EQ(machOfArch(name), number) << name;
+  EXPECT_EQ(machOfArch("gfx000"), 0u);
+}
+
+TEST(CodeObjectTest, ReadsChipAndFeatures) {
+  const std::pair<uint32_t, FeatureState> states[] = {
+      {0, FeatureState::Any},
+      {1, FeatureState::Any},
+      {2, FeatureState::Off},
+      {3, FeatureState::On}};
+  for (const auto &[xnackBits, xnack] : states)
+    for (const auto &[srameccBits, sramecc] : states) {
+      std::vector<uint8_t> image =
+          makeImage("gfx90a", "code", xnackBits, srameccBits);
+      Expected<CodeObjectInfo> info =
+          inspectCodeObject(image.data(), image.size());
+      ASSERT_TRUE(info) << info.status().message();
+      EXPECT_EQ(info->target.arch, "gfx90a");
+      EXPECT_EQ(info->target.xnack, xnack);
+      EXPECT_EQ(info->target.sramecc, sramecc);
+      EXPECT_EQ(info->codeObjectVersion, 5);
+    }
+}
+
+TEST(CodeObjectTest, RefusesWhatIsNoCodeObject) {
+  struct Case {
+    size_t offset;
+    uint8_t value;
+    StatusCode code;
+    const char *part;
+  } cases[] = {
+      {0, 'x', StatusCode::Corrupt, "not those of an ELF file"},
+      {4, 1, StatusCode::Corrupt, "no 64-bit little-endian"},
+      {5, 2, StatusCode::Corrupt, "no 64-bit little-endian"},
+      {7, 0, StatusCode::Corrupt, "OS ABI is 0"},
+      {8, 1, StatusCode::Incompatible, "ABI version byte is 1"},
+      {8, 9, StatusCode::Incompatible, "ABI version byte is 9"},
+      {16, 1, StatusCode::Corrupt, "ELF type is 1"},
+      {18, 62, StatusCode::Corrupt, "machine is 62"},
+      {33, 1, StatusCode::Corrupt, "program headers end beyond"},
+      {39, 0xff, StatusCode::Corrupt, "program headers end beyond"},
+      {48, 0, StatusCode::Incompatible, "chip number 0x0"},
+      {54, 0, StatusCode::Corrupt, "program headers of 0 bytes"},
+      {56, 0, StatusCode::Corrupt, "0 program headers"},
+      {60, 1, StatusCode::Corrupt, "section headers end beyond"},
+      {64 + 15, 0x80, StatusCode::Corrupt, "segment 0"},
+      {64 + 39, 0xff, StatusCode::Corrupt, "segment 0"},
+      {64 + 47, 0x01, StatusCode::Corrupt, "of memory"},
+  };
+  for (const Case &c : cases) {
+    std::vector<uint8_t> image = makeImage("gfx942", "payload");
+    image[c.offset] = c.value;
+    expectFailure(inspect(image), c.code, c.part);
+  }
+}
+
+TEST(CodeObjectTest, RefusesEveryTruncation) {
+  const std::vector<uint8_t> image = makeImage("gfx942", "payload");
+  ASSERT_TRUE(inspect(image).ok());
+  for (size_t size = 0; size != image.size(); ++size)
+    EXPECT_FALSE(inspectCodeObject(image.data(), size)) << size;
+  EXPECT_FALSE(inspectCodeObject(nullptr, 1000));
+}

@@ -1,0 +1,200 @@
+//===- PackageTest.cpp - what is written is read ---------------------------===//
+
+#include "TestPackage.h"
+
+#include <sqlite3.h>
+
+using namespace fovea;
+using namespace fovea::test;
+
+namespace {
+
+class PackageTest : public ::testing::Test {
+protected:
+  TempDir dir;
+  const std::string path = dir.file("gfx942.fovea");
+  TargetId target = *TargetId::parse("gfx942");
+
+  PackageWriter write() {
+    Expected<PackageWriter> writer = PackageWriter::open(path, target);
+    EXPECT_TRUE(writer) << writer.status().message();
+    return std::move(*writer);
+  }
+  int64_t count(const char *table) {
+    sqlite3 *db = nullptr;
+    sqlite3_open(path.c_str(), &db);
+    sqlite3_stmt *stmt = nullptr;
+    sqlite3_prepare_v2(
+        db, ("SELECT count(*) FROM " + std::string(table)).c_str(), -1, &stmt,
+        nullptr);
+    sqlite3_step(stmt);
+    int64_t value = sqlite3_column_int64(stmt, 0);
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    return value;
+  }
+};
+
+} // namespace
+
+TEST_F(PackageTest, ReaderReturnsWhatWasPut) {
+  const KernelRecord put = makeRecord(makeProblem(128), 128);
+  const std::vector<uint8_t> image = makeImage("gfx942", "the code");
+  {
+    PackageWriter writer = write();
+    FOVEA_ASSERT_OK(writer.put(put, image.data(), image.size()));
+    FOVEA_ASSERT_OK(putFake(writer, makeRecord(makeProblem(64), 64), "other"));
+    FOVEA_ASSERT_OK(writer.putTuning({makeProblem(128), 512, 512,
+                                      TuningRow::kAny, put.schedule}));
+  }
+  Expected<PackageReader> reader = PackageReader::open(path, "gfx942");
+  ASSERT_TRUE(reader) << reader.status().message();
+  EXPECT_EQ(reader->target().str(), "gfx942");
+  EXPECT_EQ(reader->creator(), "fovea");
+  ASSERT_EQ(reader->kernels().size(), 2u);
+  auto found = reader->candidates(makeProblem(128));
+  ASSERT_EQ(found.size(), 1u);
+  const KernelRecord &got = *found[0];
+  EXPECT_EQ(got.problem, put.problem);
+  EXPECT_EQ(got.schedule, put.schedule);
+  EXPECT_EQ(got.fingerprint, put.fingerprint);
+  EXPECT_EQ(got.abiVersion, put.abiVersion);
+  EXPECT_EQ(got.symbol, put.symbol);
+  EXPECT_EQ(got.blockM, put.blockM);
+  EXPECT_EQ(got.blockN, put.blockN);
+  EXPECT_EQ(got.threads, put.threads);
+  EXPECT_EQ(got.resources.vgprs, 128);
+  EXPECT_EQ(got.resources.agprs, 64);
+  EXPECT_EQ(got.resources.sgprs, 40);
+  EXPECT_EQ(got.resources.ldsBytes, 32768);
+  EXPECT_EQ(got.resources.scratchBytes, 0);
+  EXPECT_EQ(got.resources.occupancy, 2);
+  EXPECT_EQ(got.resources.matrixInstructions, 96);
+  EXPECT_EQ(got.resources.codeBytes, 4096);
+  EXPECT_EQ(got.compileMs, 123.5);
+  EXPECT_EQ(got.imageBytes, image.size());
+  Expected<std::vector<uint8_t>> loaded = reader->loadImage(got);
+  ASSERT_TRUE(loaded) << loaded.status().message();
+  EXPECT_EQ(*loaded, image);
+  FOVEA_ASSERT_OK(reader->verifyImages());
+  ASSERT_EQ(reader->tuning().size(), 1u);
+  EXPECT_EQ(reader->tuning()[0].maxSeqlenQ, 512);
+  EXPECT_EQ(reader->tuning()[0].schedule, put.schedule);
+  EXPECT_TRUE(reader->candidates(makeProblem(256)).empty());
+}
+
+TEST_F(PackageTest, TuningRowsComeSmallestBucketFirst) {
+  PackageWriter writer = write();
+  for (int64_t limit : {TuningRow::kAny, int64_t(64), int64_t(4096)})
+    FOVEA_ASSERT_OK(writer.putTuning(
+        {makeProblem(64), limit, TuningRow::kAny, TuningRow::kAny, "s"}));
+  Expected<PackageReader> reader = PackageReader::open(path);
+  ASSERT_TRUE(reader);
+  ASSERT_EQ(reader->tuning().size(), 3u);
+  EXPECT_EQ(reader->tuning()[0].maxSeqlenQ, 64);
+  EXPECT_EQ(reader->tuning()[1].maxSeqlenQ, 4096);
+  FOVEA_ASSERT_OK(writer.clearTuning(makeProblem(64)));
+  EXPECT_EQ(count("tuning"), 0);
+}
+
+TEST_F(PackageTest, SameImageIsStoredOnce) {
+  PackageWriter writer = write();
+  FOVEA_ASSERT_OK(putFake(writer, makeRecord(makeProblem(64), 64), "same"));
+  FOVEA_ASSERT_OK(putFake(writer, makeRecord(makeProblem(64), 128), "same"));
+  EXPECT_EQ(count("kernel"), 2);
+  EXPECT_EQ(count("image"), 1);
+}
+
+TEST_F(PackageTest, ReplacingOrRemovingAKernelDropsItsImage) {
+  PackageWriter writer = write();
+  const KernelRecord record = makeRecord(makeProblem(64));
+  FOVEA_ASSERT_OK(putFake(writer, record, "first"));
+  FOVEA_ASSERT_OK(putFake(writer, record, "second"));
+  EXPECT_EQ(count("kernel"), 1);
+  EXPECT_EQ(count("image"), 1);
+  FOVEA_ASSERT_OK(writer.remove(record.problem, record.schedule));
+  EXPECT_EQ(count("kernel"), 0);
+  EXPECT_EQ(count("image"), 0);
+  expectFailure(writer.remove(record.problem, record.schedule),
+                StatusCode::NotFound, "has no kernel");
+}
+
+TEST_F(PackageTest, CurrentMeansSameFingerprintAndSound) {
+  const KernelRecord record = makeRecord(makeProblem(64));
+  auto current = [&](const std::string &fingerprint) {
+    PackageWriter writer = write();
+    Expected<bool> answer =
+        writer.isCurrent(record.problem, record.schedule, fingerprint);
+    EXPECT_TRUE(answer) << answer.status().message();
+    return answer && *answer;
+  };
+  EXPECT_FALSE(current("test 1"));
+  {
+    PackageWriter writer = write();
+    FOVEA_ASSERT_OK(putFake(writer, record, "code"));
+  }
+  EXPECT_TRUE(current("test 1"));
+  EXPECT_FALSE(current("test 2"));
+
+  sqlite3 *db = nullptr;
+  sqlite3_open(path.c_str(), &db);
+  sqlite3_exec(db, "UPDATE image SET data = zeroblob(12)", nullptr, nullptr,
+               nullptr);
+  sqlite3_close(db);
+  EXPECT_FALSE(current("test 1")) << "a damaged image must be built again";
+  {
+    PackageWriter writer = write();
+    FOVEA_ASSERT_OK(putFake(writer, record, "code"));
+  }
+  EXPECT_TRUE(current("test 1"));
+}
+
+TEST_F(PackageTest, WriterRefusesWhatReadersWould) {
+  PackageWriter writer = write();
+  KernelRecord record = makeRecord(makeProblem(64));
+  record.blockM = 512;
+  expectFailure(putFake(writer, record, "x"), StatusCode::InvalidArgument,
+                "block_m is 512, not in 1 to 256");
+  record = makeRecord(makeProblem(60));
+  expectFailure(putFake(writer, record, "x"), StatusCode::InvalidArgument,
+                "head_dim '60'");
+  record = makeRecord(makeProblem(64));
+  record.symbol.clear();
+  expectFailure(putFake(writer, record, "x"), StatusCode::InvalidArgument,
+                "symbol is empty");
+  record = makeRecord(makeProblem(64));
+  expectFailure(putFake(writer, record, "x", "gfx950"),
+                StatusCode::Incompatible, "its image is for gfx950");
+  expectFailure(writer.put(record, "no ELF", 6), StatusCode::Corrupt,
+                "fewer than an ELF header");
+  EXPECT_EQ(count("kernel"), 0);
+}
+
+TEST_F(PackageTest, OnePackageHoldsOneTarget) {
+  write();
+  expectFailure(
+      PackageWriter::open(path, *TargetId::parse("gfx950")).status(),
+      StatusCode::Incompatible, "it is for gfx942, not for gfx950");
+  expectFailure(
+      PackageWriter::open(path, *TargetId::parse("gfx942:xnack+")).status(),
+      StatusCode::Incompatible, "not for gfx942:xnack+");
+  expectFailure(PackageReader::open(path, "gfx950").status(),
+                StatusCode::Incompatible, "not for gfx950");
+}
+
+TEST_F(PackageTest, PathsThatCannotBeOpened) {
+  expectFailure(PackageReader::open(dir.file("none")).status(),
+                StatusCode::NotFound, "no such file");
+  expectFailure(PackageReader::open(dir.path()).status(),
+                StatusCode::InvalidArgument, "is a folder");
+  expectFailure(
+      PackageWriter::open(dir.file("no/such/folder.fovea"), target).status(),
+      StatusCode::Io, "check that the folder exists");
+  expectFailure(PackageWriter::open(dir.path(), target).status(),
+                StatusCode::Io, "can't be opened");
+  expectFailure(PackageWriter::open("", target).status(),
+                StatusCode::InvalidArgument, "empty");
+  expectFailure(
+      PackageWriter::open(path, TargetId{"nonsense"}).status(),
+      StatusCode::InvalidArgument, "does not name a chip");
+}
