@@ -22,13 +22,15 @@ void AttnDialect::initialize() {
 
 LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
-  if (attribute.getName() != kTargetAttrName)
-    return op->emitError("unknown attribute '") << attribute.getName() << "'";
-  if (!isa<TargetAttr>(attribute.getValue()))
-    return op->emitError("'") << kTargetAttrName
-                              << "' must be an #attn.target, found "
-                              << attribute.getValue();
-  return success();
+  StringRef name = attribute.getName();
+  if (name == kTargetAttrName && isa<TargetAttr>(attribute.getValue()))
+    return success();
+  if (name == kScheduleAttrName && isa<ScheduleAttr>(attribute.getValue()))
+    return success();
+  return op->emitError("attribute '")
+         << name << "' has no meaning with the value " << attribute.getValue()
+         << "; known are '" << kTargetAttrName << "' (#attn.target) and '"
+         << kScheduleAttrName << "' (#attn.schedule)";
 }
 
 LayoutAttr fovea::attn::getTileLayout(Type type) {

@@ -115,8 +115,10 @@ def Attn_ReduceOp : Attn_Op<"reduce", [Pure]> {
     the layout: groups are what the lanes hold anyway, so nothing moves; a
     later reduction to one group gives the defined total. With G = 1 the result
     is replicated over the lanes that held the rows.
+
+    f16 elements are summed in f32.
   }];
-  let arguments = (ins Attn_ReduceKindAttr:$kind, Attn_F32Tile:$tile);
+  let arguments = (ins Attn_ReduceKindAttr:$kind, 2DTensorOf<[F32, F16]>:$tile);
   let results = (outs Attn_F32Tile:$result);
   let assemblyFormat = "$kind $tile attr-dict `:` type($tile) `->` type($result)";
   let hasVerifier = 1;

@@ -1,1 +1,93 @@
+//===- Passes.td - transformations on the attn dialect -----*- tablegen -*-===//
+
+#ifndef FOVEA_DIALECT_ATTN_TRANSFORMS_PASSES_TD
+#define FOVEA_DIALECT_ATTN_TRANSFORMS_PASSES_TD
+
 include "mlir/Pass/PassBase.td"
+
+def AttnChooseSchedule : Pass<"attn-choose-schedule", "::mlir::func::FuncOp"> {
+  let summary = "Give every attention op a target and a schedule";
+  let description = [{
+    Sets `attn.target` on the function and a schedule on each `attn.forward`
+    that has none, from the table of schedules by chip and head dimension. A
+    schedule that is there already is checked against chip, type and head
+    dimension and kept. Options other than 0 replace single parameters.
+
+    Emits a remark with the tile sizes (`--remarks-filter=attn`).
+
+    Pre-condition: `attn.forward` verifies.
+    Post-condition: every `attn.forward` has a schedule that the chip can run,
+    the function has `attn.target`; else an error that names value and limit.
+  }];
+  let options = [
+    Option<"chip", "chip", "std::string", "\"gfx942\"",
+           "Chip to generate code for">,
+    Option<"blockM", "block-m", "int32_t", "0",
+           "Query rows of a workgroup (0: choose)">,
+    Option<"blockN", "block-n", "int32_t", "0", "Keys of an iteration (0: choose)">,
+    Option<"waves", "waves", "int32_t", "0", "Waves of a workgroup (0: choose)">,
+    Option<"stages", "stages", "int32_t", "0",
+           "1: no prefetch, 2: prefetch one key block (0: choose)">,
+    Option<"inst", "inst", "std::string", "\"\"",
+           "Matrix instruction (empty: choose)">,
+    Option<"wavesPerSimd", "waves-per-simd", "int32_t", "0",
+           "Occupancy to allocate registers for (0: choose)">,
+    Option<"rescaleThreshold", "rescale-threshold", "int32_t", "-1",
+           "Growth of the maximum, in powers of two, that triggers a rescale (-1: choose)">,
+  ];
+}
+
+def AttnTileForward : Pass<"attn-tile-forward", "::mlir::ModuleOp"> {
+  let summary = "Rewrite attn.forward as the tile program of one workgroup";
+  let description = [{
+    Each function with an `attn.forward` becomes a `gpu.module` of its name with
+    one kernel: a loop over key blocks with online softmax on tiles, in the
+    transposed form S^T = K Q^T, O^T = V^T P^T. Full blocks run without a mask,
+    masked blocks are peeled into a second loop, empty blocks are not visited.
+    Kernel arguments are those of docs/KernelAbi.md.
+
+    Pre-condition: schedules are chosen, the function holds one `attn.forward`
+    on its own arguments and nothing else.
+    Post-condition: no `attn.forward` is left; tiles have no layouts yet.
+  }];
+  let dependentDialects = ["::mlir::amdgpu::AMDGPUDialect",
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def AttnAssignLayouts : Pass<"attn-assign-layouts", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Give every tile a layout and every LDS tile a swizzle";
+  let description = [{
+    Operand layouts of `attn.dot` come from the instruction table. They spread
+    through element-wise ops and loops; the right operand of the second product
+    takes the layout that the first product leaves, and the left operand follows
+    with the same order of the contraction. Copies from global memory to LDS get
+    layouts of their own, wide on both sides; the swizzle of an LDS tile is the
+    one with the fewest bank conflicts over its writes and reads.
+
+    Pre-condition: tile IR (`attn-tile-forward`).
+    Post-condition: every tile has a layout; `attn.convert_layout` stands where
+    two layouts meet.
+  }];
+  let dependentDialects = ["::mlir::tensor::TensorDialect"];
+}
+
+def AttnVerifyStage : Pass<"attn-verify-stage", "::mlir::ModuleOp"> {
+  let summary = "Check that a module is in the form that a stage promises";
+  let description = [{
+    | stage | form |
+    |---|---|
+    | `scheduled` | every `attn.forward` has a schedule and a target |
+    | `tiles` | no `attn.forward`; kernels have a target |
+    | `layouts` | every tile has a layout |
+    | `lanes` | no tiles; of attn only `attn.mma` |
+    | `rocdl` | only `llvm`, `rocdl` and `gpu.module` |
+
+    Fails at the first op that is not of the form.
+  }];
+  let options = [Option<"stage", "stage", "std::string", "\"\"",
+                        "scheduled, tiles, layouts, lanes or rocdl">];
+}
+
+#endif // FOVEA_DIALECT_ATTN_TRANSFORMS_PASSES_TD

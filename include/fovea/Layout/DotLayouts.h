@@ -1,0 +1,89 @@
+//===- DotLayouts.h - layouts for products and copies -----------*- C++ -*-===//
+//
+// Derives the layouts of a tile product from one matrix instruction, of copies
+// from global memory to LDS, and the swizzle of an LDS tile.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LAYOUT_DOTLAYOUTS_H
+#define FOVEA_LAYOUT_DOTLAYOUTS_H
+
+#include "fovea/Layout/TileLayout.h"
+
+namespace fovea::layout {
+
+/// Operand layouts of one matrix instruction: A {m, k}, B {k, n}, D {m, n}.
+struct InstrLayouts {
+  const TileLayout &a, &b, &d;
+};
+
+/// Layouts of result[M, N] = a[M, K] * b[K, N].
+struct DotLayouts {
+  TileLayout a, b, acc;
+};
+
+/// Chooses the layouts of a product whose columns are split over waves.
+///
+/// Rows of the product and the contraction index may be permuted freely as long
+/// as both sides agree. Rows are permuted so that a lane holds runs of 8
+/// consecutive ones: the result can then be stored, and used as the contraction
+/// of a next product, 16 bytes at a time.
+///
+/// \param b  the right operand's layout if it has one already; the order of the
+///           contraction then follows it. Fails if it cannot be fed to the
+///           instruction without moving between lanes.
+std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr,
+                                           int64_t m, int64_t k, int64_t n,
+                                           int waves, const TileLayout *b);
+
+/// The layout of a [rows, columns] tile of 2-byte elements on its way from
+/// global memory, where rows are contiguous, to LDS. `transposed`: LDS holds
+/// it column by column, so lanes hold runs along both dimensions.
+TileLayout chooseCopyLayout(int64_t rows, int64_t columns, int laneBits,
+                            int waveBits, bool transposed);
+
+/// Registers of a fragment that make up one wide access: element e of access a
+/// is register regs[a][e], and the elements of an access follow one another
+/// along dimension 1.
+struct WideAccesses {
+  int width; ///< elements of one access
+  llvm::SmallVector<llvm::SmallVector<int64_t, 8>> regs;
+};
+/// The widest accesses, up to `maxWidth` elements (a power of two).
+WideAccesses wideAccesses(const TileLayout &layout, int maxWidth);
+
+/// Row permutation of an LDS tile (attn.swizzle).
+struct Swizzle {
+  int chunks = 1; ///< of 16 bytes, that trade places
+  llvm::SmallVector<int32_t, 2> shifts;
+
+  /// Chunk at which chunk `c` of row `r` is stored, XOR c.
+  int32_t rowXor(int32_t row) const {
+    int32_t result = 0;
+    for (int32_t shift : shifts)
+      result ^= row >> shift;
+    return result & (chunks - 1);
+  }
+};
+
+/// An LDS tile of 2-byte elements, row-major.
+struct LdsShape {
+  int64_t rows, columns;
+  int banks;
+};
+
+/// Byte address of an element.
+int64_t ldsAddress(const LdsShape &shape, const Swizzle &swizzle, Coord at);
+
+/// Clocks beyond the least possible that a wave's accesses of a whole tile take
+/// because lanes of one clock meet in a bank.
+int64_t bankConflicts(const LdsShape &shape, const Swizzle &swizzle,
+                      const TileLayout &layout);
+
+/// The swizzle with the fewest conflicts over all given layouts.
+Swizzle chooseSwizzle(const LdsShape &shape,
+                      llvm::ArrayRef<TileLayout> layouts);
+
+} // namespace fovea::layout
+
+#endif // FOVEA_LAYOUT_DOTLAYOUTS_H

@@ -1,0 +1,349 @@
+//===- AssignLayouts.cpp - attn-assign-layouts ----------------------------===//
+
+#include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "fovea/Dialect/Attn/Transforms/Schedule.h"
+#include "fovea/Layout/DotLayouts.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace fovea;
+using layout::TileLayout;
+
+namespace fovea::attn {
+#define GEN_PASS_DEF_ATTNASSIGNLAYOUTS
+#include "fovea/Dialect/Attn/Transforms/Passes.h.inc"
+} // namespace fovea::attn
+
+namespace {
+using namespace fovea::attn;
+
+static bool isTile(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.getRank() == 2;
+}
+
+/// Ops whose tile operands and results all have one layout.
+static bool keepsLayout(Operation *op) {
+  return op->hasTrait<OpTrait::Elementwise>() ||
+         isa<RoundOp, NegateIfOp>(op);
+}
+
+/// Layouts of values, spread along the ops that relate them.
+class Layouts {
+public:
+  const TileLayout *find(Value value) const {
+    auto it = map.find(value);
+    return it == map.end() ? nullptr : &it->second;
+  }
+
+  /// Gives `value` a layout and follows it. Fails, with an error, where a value
+  /// would get a second layout.
+  LogicalResult assign(Value value, const TileLayout &layout) {
+    if (failed(set(value, layout)))
+      return failure();
+    while (!worklist.empty()) {
+      Value next = worklist.pop_back_val();
+      if (failed(spread(next)))
+        return failure();
+    }
+    return success();
+  }
+
+private:
+  LogicalResult set(Value value, const TileLayout &layout) {
+    auto [it, isNew] = map.try_emplace(value, layout);
+    if (isNew) {
+      worklist.push_back(value);
+      return success();
+    }
+    if (it->second == layout)
+      return success();
+    InFlightDiagnostic diagnostic = emitError(value.getLoc())
+                                    << "tile would need two layouts: <"
+                                    << it->second.str() << "> and <"
+                                    << layout.str() << ">";
+    return diagnostic;
+  }
+
+  LogicalResult setAll(ValueRange values, const TileLayout &layout) {
+    for (Value value : values)
+      if (isTile(value) && failed(set(value, layout)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult setRow(Value value, const TileLayout &layout, int64_t groups) {
+    std::optional<TileLayout> row = layout.reducedRows(groups);
+    if (!row)
+      return emitError(value.getLoc())
+             << "layout <" << layout.str() << "> cannot be reduced to "
+             << groups << " rows";
+    return set(value, *row);
+  }
+
+  LogicalResult spread(Value value) {
+    const TileLayout layout = map.find(value)->second;
+    if (Operation *op = value.getDefiningOp()) {
+      if (failed(spreadThrough(op, value, layout)))
+        return failure();
+    } else if (auto loop = dyn_cast<scf::ForOp>(
+                   cast<BlockArgument>(value).getOwner()->getParentOp())) {
+      if (failed(spreadLoop(
+              loop, cast<BlockArgument>(value).getArgNumber() - 1, layout)))
+        return failure();
+    }
+    for (OpOperand &use : value.getUses()) {
+      Operation *user = use.getOwner();
+      if (auto loop = dyn_cast<scf::ForOp>(user)) {
+        if (failed(spreadLoop(loop,
+                              use.getOperandNumber() -
+                                  loop.getNumControlOperands(),
+                              layout)))
+          return failure();
+      } else if (auto yield = dyn_cast<scf::YieldOp>(user)) {
+        unsigned number = use.getOperandNumber();
+        if (auto loop = dyn_cast<scf::ForOp>(yield->getParentOp())) {
+          if (failed(spreadLoop(loop, number, layout)))
+            return failure();
+        } else if (failed(spreadIf(cast<scf::IfOp>(yield->getParentOp()),
+                                   number, layout))) {
+          return failure();
+        }
+      } else if (failed(spreadThrough(user, value, layout))) {
+        return failure();
+      }
+    }
+    return success();
+  }
+
+  LogicalResult spreadThrough(Operation *op, Value from,
+                              const TileLayout &layout) {
+    if (keepsLayout(op)) {
+      if (failed(setAll(op->getOperands(), layout)))
+        return failure();
+      return setAll(op->getResults(), layout);
+    }
+    return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+        .Case([&](scf::IfOp branch) {
+          return spreadIf(branch, cast<OpResult>(from).getResultNumber(),
+                          layout);
+        })
+        .Case([&](scf::ForOp loop) {
+          return spreadLoop(loop, cast<OpResult>(from).getResultNumber(),
+                            layout);
+        })
+        .Case([&](TransposeOp transpose) {
+          Value other = from == transpose.getTile() ? transpose.getResult()
+                                                    : transpose.getTile();
+          return set(other, layout.transposed());
+        })
+        .Case([&](ReduceOp reduce) {
+          if (from != reduce.getTile())
+            return success();
+          return setRow(reduce.getResult(), layout,
+                        reduce.getResult().getType().getDimSize(0));
+        })
+        .Case([&](BroadcastOp broadcast) {
+          if (from != broadcast.getResult())
+            return success();
+          return setRow(broadcast.getTile(), layout, 1);
+        })
+        .Case([&](MaskOp mask) {
+          if (from == mask.getLast())
+            return success();
+          if (failed(setAll({mask.getTile(), mask.getResult()}, layout)))
+            return failure();
+          return setRow(mask.getLast(), layout, 1);
+        })
+        .Case([&](DotOp dot) {
+          // Factors are the dot's own matter.
+          if (from != dot.getAcc() && from != dot.getResult())
+            return success();
+          return setAll({dot.getAcc(), dot.getResult()}, layout);
+        })
+        .Default([](Operation *) { return success(); });
+  }
+
+  LogicalResult spreadLoop(scf::ForOp loop, unsigned number,
+                           const TileLayout &layout) {
+    return setAll({loop.getInitArgs()[number], loop.getRegionIterArg(number),
+                   loop.getYieldedValues()[number], loop.getResult(number)},
+                  layout);
+  }
+
+  LogicalResult spreadIf(scf::IfOp branch, unsigned number,
+                         const TileLayout &layout) {
+    return setAll({branch.getResult(number),
+                   branch.thenYield().getOperand(number),
+                   branch.elseYield().getOperand(number)},
+                  layout);
+  }
+
+  DenseMap<Value, TileLayout> map;
+  SmallVector<Value> worklist;
+};
+
+struct AssignLayouts
+    : public fovea::attn::impl::AttnAssignLayoutsBase<AssignLayouts> {
+  void runOnOperation() override {
+    for (auto func : getOperation().getOps<gpu::GPUFuncOp>())
+      if (failed(assign(func)))
+        return signalPassFailure();
+  }
+
+private:
+  LogicalResult assign(gpu::GPUFuncOp func);
+  LogicalResult assignDot(DotOp dot);
+  LogicalResult assignCopy(StoreLdsOp store);
+  void assignSwizzle(AllocLdsOp alloc);
+  LogicalResult applyTypes(gpu::GPUFuncOp func);
+
+  const target::TargetInfo *target = nullptr;
+  int waves = 0;
+  Layouts layouts;
+};
+} // namespace
+
+LogicalResult AssignLayouts::assignDot(DotOp dot) {
+  auto factor = cast<RankedTensorType>(dot.getA().getType());
+  auto acc = cast<RankedTensorType>(dot.getAcc().getType());
+  const target::MatrixInstr *inst = target::lookupMatrixInstr(
+      *target, dot.getInst(), factorType(factor.getElementType()));
+  if (!inst)
+    return dot.emitOpError() << target->name << " has no matrix instruction '"
+                             << dot.getInst() << "'";
+  layout::InstrLayouts instr = {inst->a, inst->b, inst->d};
+  int64_t m = acc.getDimSize(0), k = factor.getDimSize(1),
+          n = acc.getDimSize(1);
+  const TileLayout *given = layouts.find(dot.getB());
+  std::optional<layout::DotLayouts> chosen =
+      layout::chooseDotLayouts(instr, m, k, n, waves, given);
+  if (!chosen && given) {
+    // The right operand has to move first.
+    chosen = layout::chooseDotLayouts(instr, m, k, n, waves, nullptr);
+    if (chosen) {
+      OpBuilder builder(dot);
+      dot.getBMutable().assign(ConvertLayoutOp::create(
+          builder, dot.getLoc(), dot.getB().getType(), dot.getB()));
+    }
+  }
+  if (!chosen)
+    return dot.emitOpError() << "tiles of " << m << "x" << k << " and " << k
+                             << "x" << n << " do not divide into "
+                             << dot.getInst() << " over " << waves << " waves";
+  if (failed(layouts.assign(dot.getA(), chosen->a)) ||
+      failed(layouts.assign(dot.getB(), chosen->b)))
+    return failure();
+  return layouts.assign(dot.getAcc(), chosen->acc);
+}
+
+LogicalResult AssignLayouts::assignCopy(StoreLdsOp store) {
+  if (layouts.find(store.getTile()))
+    return success();
+  auto type = cast<RankedTensorType>(store.getTile().getType());
+  int laneBits = llvm::countr_zero(uint32_t(target->waveSize));
+  int waveBits = llvm::countr_zero(uint32_t(waves));
+  if (!store.getTile().getDefiningOp<TransposeOp>())
+    return layouts.assign(store.getTile(),
+                          layout::chooseCopyLayout(type.getDimSize(0),
+                                                   type.getDimSize(1), laneBits,
+                                                   waveBits, false));
+  return layouts.assign(
+      store.getTile(),
+      layout::chooseCopyLayout(type.getDimSize(1), type.getDimSize(0), laneBits,
+                               waveBits, true)
+          .transposed());
+}
+
+void AssignLayouts::assignSwizzle(AllocLdsOp alloc) {
+  LdsType type = alloc.getLds().getType();
+  SmallVector<TileLayout> accesses;
+  for (Operation *user : alloc.getLds().getUsers()) {
+    Value tile = isa<StoreLdsOp>(user) ? cast<StoreLdsOp>(user).getTile()
+                                       : cast<LoadLdsOp>(user).getTile();
+    const TileLayout &layout = *layouts.find(tile);
+    if (!llvm::is_contained(accesses, layout))
+      accesses.push_back(layout);
+  }
+  layout::Swizzle swizzle = layout::chooseSwizzle(
+      {type.getRows(), type.getColumns(), target->ldsBanks}, accesses);
+  if (!swizzle.shifts.empty())
+    alloc.getLds().setType(LdsType::get(
+        &getContext(), type.getRows(), type.getColumns(), type.getElementType(),
+        SwizzleAttr::get(&getContext(), swizzle.chunks, swizzle.shifts)));
+}
+
+LogicalResult AssignLayouts::applyTypes(gpu::GPUFuncOp func) {
+  auto apply = [&](Value value) -> LogicalResult {
+    if (!isTile(value))
+      return success();
+    const TileLayout *layout = layouts.find(value);
+    if (!layout)
+      return emitError(value.getLoc()) << "no layout was found for this tile";
+    auto type = cast<RankedTensorType>(value.getType());
+    layout::Coord shape = layout->shape();
+    if (type.getDimSize(0) != shape[0] || type.getDimSize(1) != shape[1])
+      return emitError(value.getLoc())
+             << "layout <" << layout->str() << "> does not cover " << type;
+    value.setType(withLayout(type, *layout));
+    return success();
+  };
+  auto walked = func.walk([&](Operation *op) -> WalkResult {
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (BlockArgument argument : block.getArguments())
+          if (failed(apply(argument)))
+            return failure();
+    for (Value result : op->getResults())
+      if (failed(apply(result)))
+        return failure();
+    if (auto constant = dyn_cast<arith::ConstantOp>(op))
+      if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
+        constant.setValueAttr(SplatElementsAttr::get(
+            cast<ShapedType>(constant.getType()),
+            splat.getSplatValue<Attribute>()));
+    return success();
+  });
+  return failure(walked.wasInterrupted());
+}
+
+LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
+  auto schedule = func->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+  auto targetAttr = getOperation()->getAttrOfType<TargetAttr>(kTargetAttrName);
+  if (!schedule)
+    return success(); // not a kernel of ours
+  if (!targetAttr)
+    return func.emitOpError()
+           << "stands in a gpu.module without '" << kTargetAttrName << "'";
+  target = &targetAttr.getInfo();
+  waves = schedule.getWaves();
+  layouts = {};
+
+  // A constant or splat that is used in two layouts has to be two values.
+  SmallVector<Operation *> sources;
+  func.walk([&](Operation *op) {
+    if (op->hasTrait<OpTrait::ConstantLike>() || isa<tensor::SplatOp>(op))
+      if (isTile(op->getResult(0)))
+        sources.push_back(op);
+  });
+  for (Operation *source : sources) {
+    OpBuilder builder(source);
+    for (OpOperand &use : llvm::make_early_inc_range(source->getUses()))
+      if (&use != &*source->getResult(0).use_begin())
+        use.set(builder.clone(*source)->getResult(0));
+  }
+
+  SmallVector<DotOp> dots;
+  SmallVector<StoreLdsOp> stores;
+  func.walk([&](DotOp dot) { dots.push_back(dot); });
+  func.walk([&](StoreLdsOp store) { stores.push_back(store); });
+  for (DotOp dot : dots)
+    if (failed(assignDot(dot)))
+      return failure();
+  for (StoreLdsOp store : stores)
+    if (failed(assignCopy(store)))
+      return failure();
+  func.walk([&](AllocLdsOp alloc) { assignSwizzle(alloc); });
+  return applyTypes(func);
+}

@@ -1,0 +1,523 @@
+//===- TileForward.cpp - attn-tile-forward --------------------------------===//
+//
+// Writes the tile program of the forward kernel: FlashAttention-2 (Dao 2023,
+// algorithm 1) in transposed form. docs/Rationale.md says why each part is as it
+// is.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "fovea/Dialect/Attn/Transforms/Schedule.h"
+#include "fovea/Package/ForwardAbi.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/Support/MathExtras.h"
+#include <limits>
+
+using namespace mlir;
+using namespace fovea;
+
+namespace fovea::attn {
+#define GEN_PASS_DEF_ATTNTILEFORWARD
+#include "fovea/Dialect/Attn/Transforms/Passes.h.inc"
+} // namespace fovea::attn
+
+namespace {
+using namespace fovea::attn;
+
+/// What a loop over key blocks carries.
+struct Carried {
+  Value rowMax;  ///< [1, block_m] reference that exponents are taken relative to
+  Value rowSum;  ///< [row groups, block_m] partial sums
+  Value acc;     ///< [value_dim, block_m] O^T, not yet divided by the sum
+  Value nextV;   ///< [block_n, lds_dim] V in flight; only with two stages
+
+  SmallVector<Value> pack() const {
+    SmallVector<Value> values = {rowMax, rowSum, acc};
+    if (nextV)
+      values.push_back(nextV);
+    return values;
+  }
+  static Carried unpack(ValueRange values) {
+    return {values[0], values[1], values[2],
+            values.size() > 3 ? values[3] : Value()};
+  }
+};
+
+/// One of Q, K, V, out in global memory: the rows of one (batch, head).
+struct Rows {
+  Value base;      ///< address of the tensor
+  Value offset;    ///< i64 elements to row 0
+  Value stride;    ///< i64 elements between rows
+  Value count;     ///< i32 rows
+};
+
+class ForwardTiler {
+public:
+  ForwardTiler(ForwardOp op, gpu::GPUFuncOp kernel,
+               const target::TargetInfo &target)
+      : b(op.getLoc(), kernel.getContext()), op(op), kernel(kernel),
+        target(target), schedule(*op.getSchedule()),
+        inst(*target::lookupMatrixInstr(target, schedule.getInst(),
+                                        factorType(op.getElementType()))),
+        tiles(forwardTiles(op.getHeadDim(), schedule, inst)),
+        elementType(op.getElementType()) {
+    b.setInsertionPointToStart(&kernel.getBody().front());
+  }
+
+  void build();
+
+private:
+  //===--- small vocabulary -----------------------------------------------===//
+  Value arg(StringRef name) {
+    for (auto [info, argument] :
+         llvm::zip_first(abi::kForwardArgs, kernel.getArguments()))
+      if (name == info.name)
+        return argument;
+    llvm_unreachable("not a kernel argument");
+  }
+  Value i32(int64_t value) {
+    return arith::ConstantIntOp::create(b, value, 32).getResult();
+  }
+  Value f32(float value) {
+    return arith::ConstantFloatOp::create(b, b.getF32Type(), APFloat(value))
+        .getResult();
+  }
+  Value i64(Value value) {
+    return arith::ExtSIOp::create(b, b.getI64Type(), value).getResult();
+  }
+  Value add(Value x, Value y) { return arith::AddIOp::create(b, x, y); }
+  Value sub(Value x, Value y) { return arith::SubIOp::create(b, x, y); }
+  Value mul(Value x, Value y) { return arith::MulIOp::create(b, x, y); }
+  Value min(Value x, Value y) { return arith::MinSIOp::create(b, x, y); }
+  Value max(Value x, Value y) { return arith::MaxSIOp::create(b, x, y); }
+  Value fmul(Value x, Value y) { return arith::MulFOp::create(b, x, y); }
+  /// Maximum of numbers. A NaN score is not kept here: it comes back through
+  /// its own exponential.
+  Value fmax(Value x, Value y) { return arith::MaxNumFOp::create(b, x, y); }
+  Value blockId(gpu::Dimension dim) {
+    Value id = gpu::BlockIdOp::create(b, dim);
+    return arith::IndexCastOp::create(b, b.getI32Type(), id);
+  }
+  RankedTensorType tile(int64_t rows, int64_t columns, Type type) {
+    return RankedTensorType::get({rows, columns}, type);
+  }
+  RankedTensorType f32Tile(int64_t rows, int64_t columns) {
+    return tile(rows, columns, b.getF32Type());
+  }
+  Value splat(RankedTensorType type, Value scalar) {
+    return tensor::SplatOp::create(b, scalar, type);
+  }
+  Value splat(RankedTensorType type, float value) {
+    return arith::ConstantOp::create(
+        b, DenseElementsAttr::get(type, b.getF32FloatAttr(value).getValue()));
+  }
+  Value broadcast(Value row, RankedTensorType type) {
+    return BroadcastOp::create(b, type, row);
+  }
+  Value transpose(Value value) { return TransposeOp::create(b, value); }
+  Value exp2(Value value) { return math::Exp2Op::create(b, value); }
+  void barrier() { amdgpu::LDSBarrierOp::create(b); }
+
+  //===--- parts of the kernel --------------------------------------------===//
+  void placeWorkgroup();
+  void keyRange();
+  void prepareScale();
+  Rows rowsOf(StringRef name, Value head, StringRef seqlen);
+  Value view(const Rows &rows, Value first, int64_t columns);
+  Value loadTile(const Rows &rows, Value first, int64_t count, int64_t columns);
+  Value loadK(Value block) {
+    return loadTile(k, mul(block, i32(tiles.blockN)), tiles.blockN, tiles.ldsDim);
+  }
+  Value loadV(Value block) {
+    return loadTile(v, mul(block, i32(tiles.blockN)), tiles.blockN, tiles.ldsDim);
+  }
+  void storeK(Value tile) { StoreLdsOp::create(b, tile, ldsK); }
+  void storeV(Value tile) { StoreLdsOp::create(b, transpose(tile), ldsV); }
+  Value scores();
+  Value softmax(Value scores, Carried &state);
+  void accumulate(Value probabilities, Carried &state);
+  Carried keyLoop(Value from, Value to, bool masked, Carried state);
+  void epilogue(Carried state);
+
+  ImplicitLocOpBuilder b;
+  ForwardOp op;
+  gpu::GPUFuncOp kernel;
+  const target::TargetInfo &target;
+  ScheduleAttr schedule;
+  const target::MatrixInstr &inst;
+  ForwardTiles tiles;
+  Type elementType;
+
+  Value batch, headQ, headK, firstRow;
+  Rows q, k, v, out;
+  Value blocksFull, blocksEnd; ///< i32: unmasked key blocks, all key blocks
+  Value lastKey;       ///< [1, block_m] last visible key of each query
+  Value factor;        ///< |scale| * log2(e), at least the least normal number
+  Value queries;       ///< Q^T [score_dim, block_m]
+  Value ldsK, ldsV;
+};
+
+/// Which batch, head and query rows this workgroup owns.
+void ForwardTiler::placeWorkgroup() {
+  batch = blockId(gpu::Dimension::z);
+  // Workgroups are dealt to the XCDs in turn, so x mod XCDs is an XCD. Give each
+  // a run of heads: those that share keys then share an L2.
+  Value x = blockId(gpu::Dimension::x);
+  headQ = x;
+  if (target.xcds > 1) {
+    Value heads = arg("heads_q"), xcds = i32(target.xcds);
+    Value perXcd = arith::DivUIOp::create(b, heads, xcds);
+    Value even = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                       mul(perXcd, xcds), heads);
+    Value regrouped = add(mul(arith::RemUIOp::create(b, x, xcds), perXcd),
+                          arith::DivUIOp::create(b, x, xcds));
+    headQ = arith::SelectOp::create(b, even, regrouped, x);
+  }
+  headK = arith::DivUIOp::create(b, headQ, arg("group_size"));
+  Value block = blockId(gpu::Dimension::y);
+  if (op.getMask() != MaskKind::None) {
+    // Later rows see more keys: start with the longest.
+    Value blocks = arith::DivUIOp::create(
+        b, add(arg("seqlen_q"), i32(tiles.blockM - 1)), i32(tiles.blockM));
+    block = sub(sub(blocks, i32(1)), block);
+  }
+  firstRow = mul(block, i32(tiles.blockM));
+}
+
+/// The key blocks to visit, and for masked ones each query's last key.
+void ForwardTiler::keyRange() {
+  Value seqlenQ = arg("seqlen_q"), seqlenK = arg("seqlen_k");
+  Value keysFull = seqlenK, keysEnd = seqlenK;
+  RankedTensorType row = tile(1, tiles.blockM, b.getI32Type());
+  lastKey = splat(row, sub(seqlenK, i32(1)));
+  if (op.getMask() != MaskKind::None) {
+    Value shift = op.getMask() == MaskKind::CausalTopLeft
+                      ? i32(0)
+                      : sub(seqlenK, seqlenQ);
+    Value zero = i32(0);
+    auto keysSeenBy = [&](Value query) {
+      return max(zero, min(seqlenK, add(add(query, shift), i32(1))));
+    };
+    keysFull = keysSeenBy(firstRow);
+    keysEnd = keysSeenBy(
+        sub(min(add(firstRow, i32(tiles.blockM)), seqlenQ), i32(1)));
+    Value query = add(ColumnIndexOp::create(b, row),
+                      splat(row, add(firstRow, shift)));
+    lastKey = min(lastKey, query);
+  }
+  Value blockN = i32(tiles.blockN);
+  blocksFull = arith::DivUIOp::create(b, keysFull, blockN);
+  blocksEnd =
+      arith::DivUIOp::create(b, add(keysEnd, i32(tiles.blockN - 1)), blockN);
+}
+
+/// The softmax is done in base 2 on unscaled scores: exp2(factor * s - factor *
+/// max) is one fused multiply-add a score, so scaling costs nothing and Q is not
+/// rounded a second time. A negative scale is moved, exactly, into the sign of
+/// Q; a scale of 0 becomes the least normal number, so that -inf times the
+/// factor stays -inf.
+void ForwardTiler::prepareScale() {
+  Value scale = arg("scale");
+  Value size = math::AbsFOp::create(b, scale);
+  factor = fmax(fmul(size, f32(1.44269504088896340736f)),
+                f32(std::numeric_limits<float>::min()));
+}
+
+Rows ForwardTiler::rowsOf(StringRef name, Value head, StringRef seqlen) {
+  auto stride = [&](StringRef dim) { return arg((name + "_stride_" + dim).str()); };
+  Value offset = add(mul(i64(batch), stride("batch")),
+                     mul(i64(head), stride("head")));
+  Value count = arg(seqlen);
+  // A single row has no distance to the next; a tensor with one row may carry
+  // any stride there, 0 included, and that must not bring further rows within
+  // bounds.
+  Value single = arith::CmpIOp::create(b, arith::CmpIPredicate::sle, count, i32(1));
+  Value rowStride = arith::SelectOp::create(
+      b, single,
+      arith::ConstantIntOp::create(b, tiles.headDim, 64).getResult(),
+      stride("seq"));
+  return {arg(name), offset, rowStride, count};
+}
+
+Value ForwardTiler::view(const Rows &rows, Value first, int64_t columns) {
+  Value offset = add(rows.offset, mul(i64(first), rows.stride));
+  Value stride = arith::TruncIOp::create(b, b.getI32Type(), rows.stride);
+  return ViewOp::create(b,
+                        ViewType::get(b.getContext(), columns, elementType),
+                        rows.base, offset, sub(rows.count, first), stride);
+}
+
+Value ForwardTiler::loadTile(const Rows &rows, Value first, int64_t count,
+                             int64_t columns) {
+  return LoadOp::create(b, tile(count, columns, elementType),
+                        view(rows, first, tiles.headDim));
+}
+
+/// S^T = K Q^T of the block in LDS, unscaled: [block_n, block_m].
+Value ForwardTiler::scores() {
+  Value keys =
+      LoadLdsOp::create(b, tile(tiles.blockN, tiles.scoreDim, elementType), ldsK);
+  RankedTensorType type = f32Tile(tiles.blockN, tiles.blockM);
+  return DotOp::create(b, keys, queries, splat(type, 0.0f),
+                       schedule.getInst());
+}
+
+/// Updates the running maximum and sum; returns P^T in the input type.
+Value ForwardTiler::softmax(Value scores, Carried &state) {
+  RankedTensorType row = f32Tile(1, tiles.blockM);
+  auto full = cast<RankedTensorType>(scores.getType());
+  Value blockMax = ReduceOp::create(b, row, ReduceKind::Max, scores);
+  Value newMax = fmax(state.rowMax, blockMax);
+  Value factors = splat(row, factor);
+
+  // Any reference not far below the true maximum will do, so the accumulator is
+  // rescaled only when the maximum outgrew it by the threshold.
+  Value growth =
+      fmul(arith::SubFOp::create(b, newMax, state.rowMax), factors);
+  Value outgrown = arith::CmpFOp::create(
+      b, arith::CmpFPredicate::OGT, growth,
+      splat(row, float(schedule.getRescaleThreshold())));
+  Value any = WaveAnyOp::create(b, b.getI1Type(), outgrown);
+  auto rescale = scf::IfOp::create(
+      b, TypeRange{row, state.rowSum.getType(), state.acc.getType()}, any,
+      /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(rescale.thenBlock());
+    Value alpha = exp2(
+        fmul(arith::SubFOp::create(b, state.rowMax, newMax), factors));
+    auto scaled = [&](Value value) {
+      return fmul(value,
+                  broadcast(alpha, cast<RankedTensorType>(value.getType())));
+    };
+    Value sum = scaled(state.rowSum), acc = scaled(state.acc);
+    scf::YieldOp::create(b, ValueRange{newMax, sum, acc});
+    b.setInsertionPointToStart(rescale.elseBlock());
+    scf::YieldOp::create(b, ValueRange{state.rowMax, state.rowSum, state.acc});
+  }
+  state.rowMax = rescale.getResult(0);
+  state.rowSum = rescale.getResult(1);
+  state.acc = rescale.getResult(2);
+
+  // Bounded, so that a row without a visible key gives exp2(-inf), not NaN.
+  Value reference = fmax(fmul(state.rowMax, factors),
+                         splat(row, std::numeric_limits<float>::lowest()));
+  Value negated = arith::NegFOp::create(b, reference);
+  Value exponent = math::FmaOp::create(b, scores, splat(full, factor),
+                                       broadcast(negated, full));
+  Value p = exp2(exponent);
+  // Nothing in P is NaN unless the result is, nor infinite.
+  bool f16 = elementType.isF16();
+  Value rounded = RoundOp::create(
+      b, tile(tiles.blockN, tiles.blockM, elementType), p,
+      f16 ? Rounding::NearestEven : Rounding::NearestAway);
+  // In f16 the sum is taken of what is multiplied, in one instruction a pair:
+  // the weights then add up to 1 exactly. In bf16 that would cost an
+  // instruction an element more, and its coarser output hides the difference.
+  Value sum = ReduceOp::create(b, state.rowSum.getType(), ReduceKind::Sum,
+                               f16 ? rounded : p);
+  state.rowSum = arith::AddFOp::create(b, state.rowSum, sum);
+  return rounded;
+}
+
+/// O^T += V^T P^T with the block in LDS.
+void ForwardTiler::accumulate(Value probabilities, Carried &state) {
+  Value values = LoadLdsOp::create(
+      b, tile(tiles.valueDim, tiles.blockN, elementType), ldsV);
+  state.acc =
+      DotOp::create(b, values, probabilities, state.acc, schedule.getInst());
+}
+
+Carried ForwardTiler::keyLoop(Value from, Value to, bool masked,
+                              Carried state) {
+  auto loop = scf::ForOp::create(b, from, to, i32(1), state.pack());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value block = loop.getInductionVar();
+  Carried now = Carried::unpack(loop.getRegionIterArgs());
+  bool prefetch = schedule.getStages() == 2;
+  auto mask = [&](Value scores) -> Value {
+    if (!masked)
+      return scores;
+    auto row = cast<RankedTensorType>(lastKey.getType());
+    Value first = mul(block, i32(tiles.blockN));
+    return MaskOp::create(
+        b, scores, sub(lastKey, splat(row, first)));
+  };
+  if (prefetch) {
+    // On entry K of this block is in LDS or on its way there, V in registers.
+    // Between the first and the second barrier LDS holds K and takes V, from
+    // the second to the next first it holds V and takes the next K; the loads
+    // issued in one half have the other half to arrive.
+    Value next = add(block, i32(1));
+    barrier();
+    Value nextK = loadK(next);
+    Value s = mask(scores());
+    storeV(now.nextV);
+    Value p = softmax(s, now);
+    barrier();
+    now.nextV = loadV(next);
+    accumulate(p, now);
+    storeK(nextK);
+  } else {
+    barrier();
+    Value keys = loadK(block), values = loadV(block);
+    storeK(keys);
+    storeV(values);
+    barrier();
+    Value p = softmax(mask(scores()), now);
+    accumulate(p, now);
+  }
+  scf::YieldOp::create(b, now.pack());
+  return Carried::unpack(loop.getResults());
+}
+
+/// Divides by the sums and stores the output and the log-sum-exp.
+void ForwardTiler::epilogue(Carried state) {
+  RankedTensorType row = f32Tile(1, tiles.blockM);
+  Value sum = ReduceOp::create(b, row, ReduceKind::Sum, state.rowSum);
+  Value zero = splat(row, 0.0f);
+  Value positive =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sum, zero);
+  Value inverse = arith::SelectOp::create(
+      b, positive, arith::DivFOp::create(b, splat(row, 1.0f), sum), zero);
+  auto full = cast<RankedTensorType>(state.acc.getType());
+  Value result = fmul(state.acc, broadcast(inverse, full));
+  Value narrow = arith::TruncFOp::create(
+      b, tile(tiles.valueDim, tiles.blockM, elementType), result);
+  StoreOp::create(b, transpose(narrow), view(out, firstRow, tiles.headDim));
+
+  Value lse = arg("lse");
+  Value null = LLVM::ZeroOp::create(b, lse.getType());
+  Value wanted = LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::ne, lse, null);
+  auto store = scf::IfOp::create(b, wanted, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(store.thenBlock());
+  // log2(0) = -inf covers rows without a visible key.
+  Value log2 = arith::AddFOp::create(b, fmul(state.rowMax, splat(row, factor)),
+                                     math::Log2Op::create(b, sum));
+  Value natural = fmul(log2, splat(row, 0.693147180559945309417f));
+  Value offset =
+      add(add(mul(i64(batch), arg("lse_stride_batch")),
+              mul(i64(headQ), arg("lse_stride_head"))),
+          i64(firstRow));
+  Value rows = ViewOp::create(b, ViewType::get(b.getContext(), 1, b.getF32Type()),
+                              lse, offset, sub(arg("seqlen_q"), firstRow), i32(1));
+  StoreOp::create(b, transpose(natural), rows);
+}
+
+void ForwardTiler::build() {
+  auto ldsTile = [&](int64_t rows, int64_t columns) -> Value {
+    return AllocLdsOp::create(
+        b, LdsType::get(b.getContext(), rows, columns, elementType, nullptr));
+  };
+  ldsK = ldsTile(tiles.blockN, tiles.ldsDim);
+  ldsV = ldsTile(tiles.ldsDim, tiles.blockN);
+  placeWorkgroup();
+  q = rowsOf("q", headQ, "seqlen_q");
+  k = rowsOf("k", headK, "seqlen_k");
+  v = rowsOf("v", headK, "seqlen_k");
+  out = rowsOf("out", headQ, "seqlen_q");
+  keyRange();
+  prepareScale();
+
+  Value zero = i32(0);
+  Value rows = loadTile(q, firstRow, tiles.blockM, tiles.scoreDim);
+  Value negative = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT,
+                                         arg("scale"), f32(0.0f));
+  queries = transpose(NegateIfOp::create(b, rows, negative));
+
+  Carried state;
+  // Finite, so that differences of maxima are never NaN.
+  state.rowMax = splat(f32Tile(1, tiles.blockM),
+                       std::numeric_limits<float>::lowest());
+  state.rowSum = splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f);
+  state.acc = splat(f32Tile(tiles.valueDim, tiles.blockM), 0.0f);
+  if (schedule.getStages() == 2) {
+    Value keys = loadK(zero);
+    state.nextV = loadV(zero);
+    storeK(keys);
+  }
+  state = keyLoop(zero, blocksFull, /*masked=*/false, state);
+  state = keyLoop(blocksFull, blocksEnd, /*masked=*/true, state);
+  epilogue(state);
+  gpu::ReturnOp::create(b);
+}
+
+struct TileForward
+    : public fovea::attn::impl::AttnTileForwardBase<TileForward> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    for (auto func : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      if (failed(tileFunction(func)))
+        return signalPassFailure();
+  }
+
+private:
+  LogicalResult tileFunction(func::FuncOp func);
+};
+} // namespace
+
+static Type argumentType(Builder &b, abi::ArgKind kind) {
+  switch (kind) {
+  case abi::ArgKind::Pointer:
+    return LLVM::LLVMPointerType::get(b.getContext(), 1);
+  case abi::ArgKind::I64:
+    return b.getI64Type();
+  case abi::ArgKind::I32:
+    return b.getI32Type();
+  case abi::ArgKind::F32:
+    return b.getF32Type();
+  }
+  llvm_unreachable("all kinds are listed");
+}
+
+LogicalResult TileForward::tileFunction(func::FuncOp func) {
+  SmallVector<ForwardOp> ops(func.getOps<ForwardOp>());
+  if (ops.empty())
+    return success();
+  if (ops.size() > 1) {
+    InFlightDiagnostic diagnostic =
+        ops[1].emitOpError("is the second of its function; a kernel holds one");
+    diagnostic.attachNote(ops[0].getLoc()) << "the first is here";
+    return diagnostic;
+  }
+  ForwardOp op = ops.front();
+  auto target = func->getAttrOfType<TargetAttr>(kTargetAttrName);
+  if (!target || !op.getSchedule())
+    return op.emitOpError("has no target or schedule; run "
+                          "attn-choose-schedule first");
+  if (failed(checkForwardSchedule([&] { return op.emitOpError(); },
+                                  target.getInfo(), op.getElementType(),
+                                  op.getHeadDim(), *op.getSchedule())))
+    return failure();
+  for (Value operand : op->getOperands())
+    if (!isa<BlockArgument>(operand))
+      return op.emitOpError("must take its operands from the function's "
+                            "arguments");
+  for (Operation &other : func.getBody().front().without_terminator())
+    if (&other != op.getOperation())
+      return other.emitOpError(
+          "stands beside attn.forward; a kernel function holds nothing else");
+
+  OpBuilder builder(func);
+  auto gpuModule =
+      gpu::GPUModuleOp::create(builder, func.getLoc(), func.getName());
+  gpuModule->setAttr(kTargetAttrName, target);
+  builder.setInsertionPointToStart(gpuModule.getBody());
+  SmallVector<Type> arguments;
+  for (const abi::ArgInfo &info : abi::kForwardArgs)
+    arguments.push_back(argumentType(builder, info.kind));
+  auto kernel = gpu::GPUFuncOp::create(
+      builder, func.getLoc(), func.getName(),
+      builder.getFunctionType(arguments, TypeRange()));
+  kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
+                  builder.getUnitAttr());
+  kernel->setAttr(kScheduleAttrName, *op.getSchedule());
+  kernel.setKnownBlockSizeAttr(builder.getDenseI32ArrayAttr(
+      {int32_t(op.getSchedule()->getWaves() * target.getInfo().waveSize), 1,
+       1}));
+  ForwardTiler(op, kernel, target.getInfo()).build();
+  func.erase();
+  return success();
+}

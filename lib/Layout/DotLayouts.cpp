@@ -1,0 +1,276 @@
+//===- DotLayouts.cpp - layouts for products and copies -------------------===//
+
+#include "fovea/Layout/DotLayouts.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+
+namespace fovea::layout {
+
+/// Registers that one 16-byte access of 2-byte elements fills, as bits.
+static constexpr int kWideBits = 3;
+
+namespace {
+/// A permutation of index bits: the image of each power of two.
+class BitMap {
+public:
+  void set(int32_t from, int32_t to) {
+    size_t bit = llvm::countr_zero(uint32_t(from));
+    if (images.size() <= bit)
+      images.resize(bit + 1, 0);
+    images[bit] = to;
+  }
+  int32_t operator()(int32_t from) const {
+    return from == 0 ? 0 : images[llvm::countr_zero(uint32_t(from))];
+  }
+
+private:
+  llvm::SmallVector<int32_t, 8> images;
+};
+} // namespace
+
+/// Rows of the product by rows of the instruction's D: the lowest registers,
+/// then lanes, then the other registers.
+static BitMap chooseRowMap(const TileLayout &d) {
+  BitMap map;
+  int32_t next = 1;
+  auto take = [&](Coord basis) {
+    if (basis[0] == 0)
+      return;
+    map.set(basis[0], next);
+    next <<= 1;
+  };
+  llvm::ArrayRef<Coord> registers = d.registers();
+  size_t wide = std::min<size_t>(kWideBits, registers.size());
+  for (const Coord &basis : registers.take_front(wide))
+    take(basis);
+  for (const Coord &basis : d.lanes())
+    take(basis);
+  for (const Coord &basis : registers.drop_front(wide))
+    take(basis);
+  return map;
+}
+
+std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr,
+                                           int64_t m, int64_t k, int64_t n,
+                                           int waves, const TileLayout *b) {
+  Coord dUnit = instr.d.unit();
+  int waveBits = llvm::countr_zero(uint32_t(waves));
+  Bases waveColumns;
+  for (int bit = 0; bit < waveBits; ++bit)
+    waveColumns.push_back({0, dUnit[1] << bit});
+
+  DotLayouts result;
+  if (b) {
+    result.b = *b;
+  } else {
+    // A lane reads two instructions' worth of the contraction at once.
+    Bases registers, lanes;
+    for (int bit = 0; bit < kWideBits; ++bit)
+      registers.push_back({1 << bit, 0});
+    int32_t next = 1 << kWideBits;
+    for (const Coord &basis : instr.b.lanes()) {
+      if (basis[0] == 0) {
+        lanes.push_back(basis);
+        continue;
+      }
+      lanes.push_back({next, 0});
+      next <<= 1;
+    }
+    Coord unit = {next, dUnit[1] * waves};
+    if (k % unit[0] != 0 || n % unit[1] != 0)
+      return std::nullopt;
+    result.b = TileLayout(registers, lanes, waveColumns,
+                          {int32_t(k / unit[0]), int32_t(n / unit[1])});
+  }
+
+  // The given or chosen B must be the instruction's but for the order of the
+  // contraction: columns where the instruction wants them, contraction bits in
+  // the same registers and lanes.
+  BitMap order;
+  llvm::ArrayRef<Coord> want = instr.b.registers(), have = result.b.registers();
+  if (have.size() < want.size() || result.b.lanes().size() != instr.b.lanes().size() ||
+      result.b.waves() != llvm::ArrayRef<Coord>(waveColumns))
+    return std::nullopt;
+  for (const Coord &basis : have)
+    if (basis[1] != 0 || basis[0] == 0)
+      return std::nullopt;
+  for (auto [wanted, got] : llvm::zip(want, have))
+    order.set(wanted[0], got[0]);
+  for (auto [wanted, got] : llvm::zip(instr.b.lanes(), result.b.lanes())) {
+    if (wanted[1] != got[1] || (wanted[0] == 0) != (got[0] == 0))
+      return std::nullopt;
+    if (wanted[0] != 0)
+      order.set(wanted[0], got[0]);
+  }
+  Coord bShape = result.b.shape();
+  if (bShape[0] != k || bShape[1] != n)
+    return std::nullopt;
+
+  BitMap rows = chooseRowMap(instr.d);
+  Bases registers, lanes, noWaves(waveBits, Coord{0, 0});
+  for (const Coord &basis : instr.a.registers())
+    registers.push_back({rows(basis[0]), order(basis[1])});
+  for (const Coord &basis : have.drop_front(want.size()))
+    registers.push_back({0, basis[0]});
+  for (const Coord &basis : instr.a.lanes())
+    lanes.push_back({rows(basis[0]), order(basis[1])});
+  int32_t unitK = result.b.unit()[0];
+  if (m % dUnit[0] != 0)
+    return std::nullopt;
+  result.a = TileLayout(registers, lanes, noWaves,
+                        {int32_t(m / dUnit[0]), int32_t(k / unitK)});
+
+  Bases accRegisters, accLanes;
+  for (const Coord &basis : instr.d.registers())
+    accRegisters.push_back({rows(basis[0]), basis[1]});
+  for (const Coord &basis : instr.d.lanes())
+    accLanes.push_back({rows(basis[0]), basis[1]});
+  result.acc = TileLayout(accRegisters, accLanes, waveColumns,
+                          {int32_t(m / dUnit[0]), int32_t(n / (dUnit[1] * waves))});
+  return result;
+}
+
+TileLayout chooseCopyLayout(int64_t rows, int64_t columns, int laneBits,
+                            int waveBits, bool transposed) {
+  int columnBits = llvm::countr_zero(uint64_t(columns));
+  int rowBits = llvm::countr_zero(uint64_t(rows));
+  // Runs that a lane holds, {along a row, along a column}, wide ones first. The
+  // first that leaves every lane something of its own to do is taken; failing
+  // that, the narrowest, with lanes repeating one another.
+  struct Run {
+    int columns, rows;
+  };
+  static constexpr Run straight[] = {{3, 0}, {2, 0}, {1, 0}};
+  static constexpr Run turned[] = {{2, 3}, {2, 2}, {1, 3}, {1, 2}, {1, 1}};
+  llvm::ArrayRef<Run> runs =
+      transposed ? llvm::ArrayRef<Run>(turned) : llvm::ArrayRef<Run>(straight);
+  Run run = runs.back();
+  for (Run candidate : runs)
+    if (candidate.columns <= columnBits && candidate.rows <= rowBits &&
+        columnBits + rowBits - candidate.columns - candidate.rows >=
+            laneBits + waveBits) {
+      run = candidate;
+      break;
+    }
+
+  Bases registers, lanes, waves;
+  for (int bit = 0; bit < run.columns; ++bit)
+    registers.push_back({0, 1 << bit});
+  for (int bit = 0; bit < run.rows; ++bit)
+    registers.push_back({1 << bit, 0});
+  // Neighbouring lanes read neighbouring columns, so that memory sees whole
+  // rows; then rows; waves last.
+  Bases rest;
+  for (int bit = run.columns; bit < columnBits; ++bit)
+    rest.push_back({0, 1 << bit});
+  for (int bit = run.rows; bit < rowBits; ++bit)
+    rest.push_back({1 << bit, 0});
+  rest.resize(std::max<size_t>(rest.size(), laneBits + waveBits), Coord{0, 0});
+  lanes.assign(rest.begin(), rest.begin() + laneBits);
+  waves.assign(rest.begin() + laneBits, rest.begin() + laneBits + waveBits);
+  TileLayout layout(registers, lanes, waves);
+  Coord unit = layout.unit();
+  return TileLayout(registers, lanes, waves,
+                    {int32_t(rows / unit[0]), int32_t(columns / unit[1])});
+}
+
+WideAccesses wideAccesses(const TileLayout &layout, int maxWidth) {
+  llvm::SmallVector<int> wideBits, otherBits;
+  llvm::ArrayRef<Coord> registers = layout.registers();
+  for (int32_t column = 1; column < maxWidth; column <<= 1) {
+    const Coord *found = llvm::find(registers, Coord{0, column});
+    if (found == registers.end())
+      break;
+    wideBits.push_back(found - registers.begin());
+  }
+  for (int bit = 0; bit < int(registers.size()); ++bit)
+    if (!llvm::is_contained(wideBits, bit))
+      otherBits.push_back(bit);
+  auto spread = [](llvm::ArrayRef<int> bits, int index) {
+    int result = 0;
+    for (auto [i, bit] : llvm::enumerate(bits))
+      result |= (index >> i & 1) << bit;
+    return result;
+  };
+  WideAccesses result;
+  result.width = 1 << wideBits.size();
+  for (int access = 0; access < 1 << otherBits.size(); ++access) {
+    auto &regs = result.regs.emplace_back();
+    for (int element = 0; element < result.width; ++element)
+      regs.push_back(spread(otherBits, access) | spread(wideBits, element));
+  }
+  return result;
+}
+
+int64_t ldsAddress(const LdsShape &shape, const Swizzle &swizzle, Coord at) {
+  int64_t byte = at[1] * 2;
+  return at[0] * shape.columns * 2 + (byte ^ swizzle.rowXor(at[0]) * 16);
+}
+
+int64_t bankConflicts(const LdsShape &shape, const Swizzle &swizzle,
+                      const TileLayout &layout) {
+  WideAccesses accesses = wideAccesses(layout, 8);
+  int bytes = accesses.width * 2;
+  int lanes = 1 << layout.lanes().size();
+  // LDS serves banks * 4 bytes a clock: that many consecutive lanes together.
+  int together = std::min(lanes, std::max(1, shape.banks * 4 / std::max(bytes, 4)));
+  int64_t conflicts = 0;
+  for (int fragment = 0; fragment < layout.fragments(); ++fragment) {
+    Coord origin = layout.fragmentOrigin(fragment);
+    for (const auto &regs : accesses.regs) {
+      for (int first = 0; first < lanes; first += together) {
+        // Distinct words that each bank has to give.
+        llvm::SmallVector<llvm::SmallVector<int64_t, 4>, 64> words(shape.banks);
+        for (int lane = first; lane < first + together; ++lane) {
+          Coord at = layout.map(regs[0], lane, 0);
+          int64_t address = ldsAddress(shape, swizzle,
+                                       {origin[0] + at[0], origin[1] + at[1]});
+          for (int64_t word = address / 4; word <= (address + bytes - 1) / 4;
+               ++word)
+            if (auto &bank = words[word % shape.banks];
+                !llvm::is_contained(bank, word))
+              bank.push_back(word);
+        }
+        size_t clocks = 1;
+        for (const auto &bank : words)
+          clocks = std::max(clocks, bank.size());
+        conflicts += clocks - 1;
+      }
+    }
+  }
+  return conflicts;
+}
+
+Swizzle chooseSwizzle(const LdsShape &shape,
+                      llvm::ArrayRef<TileLayout> layouts) {
+  constexpr int kMaxShift = 5;
+  int64_t rowChunks = shape.columns * 2 / 16;
+  Swizzle best;
+  best.chunks = int(std::min<int64_t>(rowChunks & -rowChunks, shape.banks / 4));
+  auto cost = [&](const Swizzle &swizzle) {
+    int64_t sum = 0;
+    for (const TileLayout &layout : layouts)
+      sum += bankConflicts(shape, swizzle, layout);
+    return sum;
+  };
+  int64_t least = cost(best);
+  auto consider = [&](llvm::ArrayRef<int32_t> shifts) {
+    if (least == 0)
+      return;
+    Swizzle swizzle = best;
+    swizzle.shifts.assign(shifts.begin(), shifts.end());
+    if (int64_t sum = cost(swizzle); sum < least) {
+      least = sum;
+      best = swizzle;
+    }
+  };
+  for (int32_t a = 0; a <= kMaxShift; ++a)
+    consider({a});
+  for (int32_t a = 0; a <= kMaxShift; ++a)
+    for (int32_t b = a + 1; b <= kMaxShift; ++b)
+      consider({a, b});
+  return best;
+}
+
+} // namespace fovea::layout
