@@ -1,0 +1,321 @@
+/*===- fovea.h - run attention kernels from packages --------------*- C -*-===*\
+|*
+|* The C interface of libfovea: open kernel packages, ask whether a problem is
+|* supported on a device and why not, and launch its kernel on a HIP stream.
+|* C99; usable from C++. Nothing is thrown. The library links neither HIP nor
+|* LLVM: a HIP library is opened at run time (docs/Runtime.md).
+|*
+|* Every function may be called from any thread, with one context shared by all.
+|* A pointer in an info structure stays valid until its context is destroyed.
+|*
+|* Growth without breaking: each structure begins with `struct_size`, which the
+|* caller sets to sizeof. Later versions add fields at the end only, whose zero
+|* means what an earlier version did. Set a structure to zero before filling it.
+|*
+\*===----------------------------------------------------------------------===*/
+
+#ifndef FOVEA_FOVEA_H
+#define FOVEA_FOVEA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define FOVEA_API __attribute__((visibility("default")))
+#else
+#define FOVEA_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Version of this header: major * 10000 + minor * 100 + patch. */
+#define FOVEA_VERSION 100
+
+/** What kind of failure it was; fovea_last_message() says which. */
+typedef int32_t fovea_status_t;
+enum {
+  FOVEA_STATUS_OK = 0,
+  /** A parameter breaks a stated rule. */
+  FOVEA_STATUS_INVALID_ARGUMENT = 1,
+  /** No such file, or no kernel for the problem. */
+  FOVEA_STATUS_NOT_FOUND = 2,
+  /** Well formed, but for another version, chip or chip feature. */
+  FOVEA_STATUS_INCOMPATIBLE = 3,
+  /** A package or an image in it is damaged. */
+  FOVEA_STATUS_CORRUPT = 4,
+  /** The file system refused. */
+  FOVEA_STATUS_IO = 5,
+  /** A build held the package for too long. */
+  FOVEA_STATUS_BUSY = 6,
+  /** No HIP library, or none of its devices. */
+  FOVEA_STATUS_NO_DEVICE = 7,
+  /** A call of the HIP library failed; the message names call and kernel. */
+  FOVEA_STATUS_HIP_ERROR = 8,
+  FOVEA_STATUS_OUT_OF_MEMORY = 9,
+  /** A fault of this library. */
+  FOVEA_STATUS_INTERNAL = 10
+};
+
+/** Version of the library: compare with FOVEA_VERSION. */
+FOVEA_API uint32_t fovea_version(void);
+
+/** Name of a status, e.g. "FOVEA_STATUS_NOT_FOUND". Never NULL. */
+FOVEA_API const char *fovea_status_name(fovea_status_t status);
+
+/**
+ * What the calling thread's latest fovea call had to say: of a failure the
+ * thing, the value and the remedy; of fovea_forward_select() the choice; else
+ * the empty string. Valid until the thread's next fovea call. Never NULL.
+ */
+FOVEA_API const char *fovea_last_message(void);
+
+/*===----------------------------------------------------------------------===*\
+|* Context
+\*===----------------------------------------------------------------------===*/
+
+/** Open packages, the HIP library, and the modules loaded from them. */
+typedef struct fovea_context fovea_context_t;
+
+/** Receives a line of the log, without a line end. */
+typedef void (*fovea_log_fn)(void *user, const char *line);
+
+typedef struct fovea_context_options {
+  uint32_t struct_size; /**< sizeof(fovea_context_options_t) */
+  /**
+   * "rocm", "sim", "auto", or the path of a HIP library. NULL: as the variable
+   * FOVEA_HIP_LIBRARY says; without it, "auto": ROCm's library if it has a
+   * device, else the simulated one.
+   */
+  const char *hip_library;
+  /**
+   * "off", "info" (which HIP library, which packages) or "dispatch" (also each
+   * choice of a kernel). NULL: as the variable FOVEA_LOG says; without it, off.
+   */
+  const char *log;
+  fovea_log_fn log_fn; /**< NULL: lines go to standard error */
+  void *log_user;      /**< handed to log_fn */
+} fovea_context_options_t;
+
+/**
+ * Creates a context. No HIP library is opened yet: that happens at the first
+ * call that needs a device.
+ * \param options  NULL: all defaults.
+ * \param context  receives the context; fovea_context_destroy() ends it.
+ * \return INVALID_ARGUMENT: a value of the options or of a variable is unknown.
+ */
+FOVEA_API fovea_status_t fovea_context_create(
+    const fovea_context_options_t *options, fovea_context_t **context);
+
+/**
+ * Unloads the modules and closes the packages. All work that was launched
+ * through the context must have ended; no other call may use it any more.
+ * NULL is allowed.
+ */
+FOVEA_API void fovea_context_destroy(fovea_context_t *context);
+
+/*===----------------------------------------------------------------------===*\
+|* HIP library and devices
+\*===----------------------------------------------------------------------===*/
+
+/** How the HIP library was chosen. */
+enum {
+  FOVEA_HIP_ROCM = 1, /**< ROCm's libamdhip64 */
+  FOVEA_HIP_SIM = 2,  /**< the simulated device's libfovea_hipsim */
+  FOVEA_HIP_PATH = 3  /**< the library named by path */
+};
+
+typedef struct fovea_hip_library_info {
+  uint32_t struct_size;
+  int32_t kind;            /**< FOVEA_HIP_... */
+  const char *path;        /**< file it was loaded from */
+  const char *reason;      /**< why this one; what was tried before it */
+  int32_t runtime_version; /**< what hipRuntimeGetVersion says */
+  int32_t device_count;
+} fovea_hip_library_info_t;
+
+/**
+ * Opens the HIP library if that has not happened, and tells which it is.
+ * \return NO_DEVICE: none could be opened; INCOMPATIBLE: the one asked for lacks
+ *   functions. The message lists what was tried.
+ */
+FOVEA_API fovea_status_t fovea_hip_library_info(fovea_context_t *context,
+                                                fovea_hip_library_info_t *info);
+
+/**
+ * Address of a function of that HIP library, e.g. "hipMalloc", so that a caller
+ * without HIP headers can use the same library. NULL when there is no library
+ * or no such function; the message says which.
+ */
+FOVEA_API void *fovea_hip_symbol(fovea_context_t *context, const char *name);
+
+typedef struct fovea_device_info {
+  uint32_t struct_size;
+  int32_t compute_units;
+  const char *arch; /**< HIP's name, e.g. "gfx942:sramecc+:xnack-" */
+} fovea_device_info_t;
+
+/**
+ * Describes a device of the HIP library.
+ * \return NO_DEVICE as fovea_hip_library_info(); INVALID_ARGUMENT: no such
+ *   number; HIP_ERROR: HIP could not describe it.
+ */
+FOVEA_API fovea_status_t fovea_device_info(fovea_context_t *context,
+                                           int32_t device,
+                                           fovea_device_info_t *info);
+
+/*===----------------------------------------------------------------------===*\
+|* Packages and kernels
+\*===----------------------------------------------------------------------===*/
+
+/**
+ * Opens a package file, or all files *.fovea of a folder, in the order of their
+ * names. All or none: when one is refused, none is opened.
+ * \return NOT_FOUND: no such file, or a folder without packages; CORRUPT,
+ *   INCOMPATIBLE, IO, BUSY: the file was refused, the message says why.
+ */
+FOVEA_API fovea_status_t fovea_package_open(fovea_context_t *context,
+                                            const char *path);
+
+/** Number of kernels in the open packages. */
+FOVEA_API size_t fovea_kernel_count(fovea_context_t *context);
+
+typedef struct fovea_kernel_info {
+  uint32_t struct_size;
+  /** Names the kernel in fovea_forward_params_t; 1 to fovea_kernel_count(). */
+  uint32_t id;
+  const char *package;  /**< path of its package */
+  const char *target;   /**< e.g. "gfx942" */
+  const char *problem;  /**< e.g. "forward;dtype=bf16;head_dim=128" */
+  const char *schedule; /**< the compiler's text */
+  const char *symbol;   /**< name in the code object */
+  int32_t abi_version;
+  int32_t block_m; /**< query rows a workgroup owns */
+  int32_t block_n; /**< keys an iteration visits */
+  int32_t threads; /**< work-items of a workgroup */
+  int32_t vgprs, agprs, sgprs;
+  int32_t lds_bytes;     /**< of a workgroup */
+  int32_t scratch_bytes; /**< of a lane */
+  int32_t occupancy;     /**< waves a SIMD */
+  int32_t matrix_instructions;
+  int32_t code_bytes;
+  double compile_ms;
+} fovea_kernel_info_t;
+
+/**
+ * Describes a kernel.
+ * \param id  1 to fovea_kernel_count(), in the order in which the packages were
+ *   opened.
+ * \return INVALID_ARGUMENT: no such id.
+ */
+FOVEA_API fovea_status_t fovea_kernel_info(fovea_context_t *context,
+                                           uint32_t id,
+                                           fovea_kernel_info_t *info);
+
+/*===----------------------------------------------------------------------===*\
+|* Attention, forward
+\*===----------------------------------------------------------------------===*/
+
+/** Type of q, k, v and out. */
+enum { FOVEA_DTYPE_F16 = 1, FOVEA_DTYPE_BF16 = 2 };
+
+/**
+ * Which keys a query row sees. Causal top left: row i sees keys 0 to i. Bottom
+ * right: row i sees keys 0 to i + seqlen_k - seqlen_q.
+ */
+enum {
+  FOVEA_MASK_NONE = 0,
+  FOVEA_MASK_CAUSAL_TOP_LEFT = 1,
+  FOVEA_MASK_CAUSAL_BOTTOM_RIGHT = 2
+};
+
+/**
+ * A tensor of shape (batch, heads, sequence, head_dim) in device memory, the
+ * head dimension contiguous, the others in any order. Strides in elements, at
+ * least 0; stride_seq at most 4194303.
+ */
+typedef struct fovea_tensor {
+  const void *data; /**< a multiple of the element size */
+  int64_t stride_batch, stride_head, stride_seq;
+} fovea_tensor_t;
+
+/** The same, written to. Its rows may not overlap. */
+typedef struct fovea_mutable_tensor {
+  void *data;
+  int64_t stride_batch, stride_head, stride_seq;
+} fovea_mutable_tensor_t;
+
+typedef struct fovea_forward_params {
+  uint32_t struct_size; /**< sizeof(fovea_forward_params_t) */
+  int32_t dtype;        /**< FOVEA_DTYPE_... */
+  int32_t mask;         /**< FOVEA_MASK_... */
+  /** Multiplies q.k^T before the softmax; 1/sqrt(head_dim) is usual. */
+  float scale;
+  int64_t batch;
+  int64_t heads_q;
+  int64_t heads_k; /**< divides heads_q; query head h uses key head
+                        h / (heads_q / heads_k) */
+  int64_t seqlen_q, seqlen_k;
+  int64_t head_dim; /**< 16 to 256 in steps of 8 */
+  fovea_tensor_t q; /**< (batch, heads_q, seqlen_q, head_dim) */
+  fovea_tensor_t k; /**< (batch, heads_k, seqlen_k, head_dim) */
+  fovea_tensor_t v; /**< (batch, heads_k, seqlen_k, head_dim) */
+  fovea_mutable_tensor_t out; /**< (batch, heads_q, seqlen_q, head_dim) */
+  /** NULL, or receives the log-sum-exp: natural logarithm, fp32, shape (batch,
+      heads_q, seqlen_q), the sequence contiguous. */
+  float *lse;
+  int64_t lse_stride_batch, lse_stride_head; /**< in elements */
+  uint32_t kernel; /**< id of the kernel to use; 0: the library picks */
+  uint32_t reserved; /**< 0 */
+} fovea_forward_params_t;
+
+/** How a kernel came to be chosen. */
+enum {
+  FOVEA_CHOSEN_BY_CALLER = 1, /**< `kernel` named it */
+  FOVEA_CHOSEN_BY_TUNING = 2, /**< the package's tuning table */
+  FOVEA_CHOSEN_BY_RULE = 3    /**< docs/Runtime.md, Choice of the kernel */
+};
+
+typedef struct fovea_forward_plan {
+  uint32_t struct_size;
+  uint32_t kernel; /**< its id; 0: nothing to compute, no launch */
+  int32_t chosen_by;
+  uint32_t grid[3]; /**< workgroups */
+  uint32_t threads; /**< work-items of a workgroup */
+} fovea_forward_plan_t;
+
+/**
+ * Tells whether a device can run the problem, and with which kernel. Looks at
+ * everything in `params` but the addresses. The message then describes the
+ * choice, or lists each candidate with the reason why it was refused.
+ * \param device  number of the device; -1: the calling thread's current one.
+ * \param plan  NULL, or receives the choice.
+ * \return INVALID_ARGUMENT: a value breaks a rule above; NOT_FOUND: no kernel
+ *   fits; NO_DEVICE, INCOMPATIBLE, HIP_ERROR as fovea_device_info().
+ */
+FOVEA_API fovea_status_t fovea_forward_select(
+    fovea_context_t *context, const fovea_forward_params_t *params,
+    int32_t device, fovea_forward_plan_t *plan);
+
+/**
+ * Enqueues one attention forward pass on the calling thread's current device
+ * and returns before it has run:
+ *   out = softmax(scale * q.k^T + mask) . v, summed in fp32.
+ * A row that sees no key gets zeros, and -infinity in lse. With batch, heads_q
+ * or seqlen_q 0 there is nothing to do and nothing is launched.
+ * \param params  not kept after the return.
+ * \param stream  hipStream_t of the current device; NULL: the default stream.
+ * \return as fovea_forward_select(); also CORRUPT or IO when the kernel's image
+ *   could not be read, and HIP_ERROR when HIP refused module or launch.
+ * Source: docs/KernelAbi.md; Dao 2023 (FlashAttention-2), Algorithm 1.
+ */
+FOVEA_API fovea_status_t fovea_forward(fovea_context_t *context,
+                                       const fovea_forward_params_t *params,
+                                       void *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FOVEA_FOVEA_H */

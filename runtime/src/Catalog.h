@@ -1,0 +1,81 @@
+//===- Catalog.h - the kernels of the open packages -------------*- C++ -*-===//
+//
+// An immutable view of all open packages: kernels by id and by problem. Opening
+// a package makes the next catalog from the last, so launches under way read
+// theirs without a lock.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_RUNTIME_SRC_CATALOG_H
+#define FOVEA_RUNTIME_SRC_CATALOG_H
+
+#include "fovea/Package/PackageReader.h"
+
+#include "Result.h"
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace fovea::rt {
+
+/// A kernel of an open package, with the texts that the C interface hands out.
+struct Kernel {
+  uint32_t id; ///< 1 and up, in the order of opening
+  std::shared_ptr<const PackageReader> package;
+  const KernelRecord *record; ///< owned by the package
+  std::string problem, target;
+
+  /// For messages: "kernel 3 'symbol' (schedule) of package".
+  std::string name() const;
+};
+
+struct ProblemHash {
+  size_t operator()(const ProblemKey &key) const {
+    return (size_t(key.op) * 31 + size_t(key.dtype)) * 31 * 512 +
+           size_t(key.mask) * 512 + size_t(key.headDim);
+  }
+};
+
+/// What the catalog knows about one problem.
+struct ProblemEntry {
+  std::vector<std::shared_ptr<const Kernel>> kernels;
+  /// Tuning rows of all packages, each list in the order of its package.
+  std::vector<std::shared_ptr<const PackageReader>> packages;
+};
+
+class Catalog {
+public:
+  /// This catalog and the kernels of more packages, in their order.
+  std::shared_ptr<const Catalog>
+  with(std::vector<std::shared_ptr<const PackageReader>> more) const;
+
+  const std::vector<std::shared_ptr<const Kernel>> &kernels() const {
+    return all;
+  }
+  size_t packageCount() const { return packages.size(); }
+
+  /// The kernel of an id; null when there is none.
+  const Kernel *find(uint32_t id) const {
+    return id == 0 || id > all.size() ? nullptr : all[id - 1].get();
+  }
+  /// What is known about a problem; null: nothing.
+  const ProblemEntry *find(const ProblemKey &problem) const {
+    auto found = byProblem.find(problem);
+    return found == byProblem.end() ? nullptr : &found->second;
+  }
+
+private:
+  std::vector<std::shared_ptr<const PackageReader>> packages;
+  std::vector<std::shared_ptr<const Kernel>> all;
+  std::unordered_map<ProblemKey, ProblemEntry, ProblemHash> byProblem;
+};
+
+/// Opens a file, or all `*.fovea` of a folder in the order of their names.
+Result openPackages(const std::string &path,
+                    std::vector<std::shared_ptr<const PackageReader>> &opened);
+
+} // namespace fovea::rt
+
+#endif // FOVEA_RUNTIME_SRC_CATALOG_H

@@ -1,0 +1,81 @@
+//===- HipApi.h - the functions used of a HIP library -----------*- C++ -*-===//
+//
+// The runtime's whole contact with HIP: one table of functions, filled at run
+// time, and the few constants of HIP's ABI that go with them. HIP's headers are
+// not used, so that one binary serves ROCm 5, 6 and 7 and the simulated device.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_RUNTIME_SRC_HIPAPI_H
+#define FOVEA_RUNTIME_SRC_HIPAPI_H
+
+#include "fovea/Package/Keys.h"
+
+#include "Result.h"
+
+#include <string>
+#include <vector>
+
+namespace fovea::rt {
+
+using HipError = int; ///< hipError_t; 0 is success
+using HipModule = void *;
+using HipFunction = void *;
+using HipStream = void *;
+
+// Values of HIP's ABI, the same in ROCm 5, 6 and 7.
+inline constexpr int kHipAttributeMultiprocessorCount = 63;
+inline constexpr uintptr_t kHipLaunchParamBufferPointer = 1;
+inline constexpr uintptr_t kHipLaunchParamBufferSize = 2;
+inline constexpr uintptr_t kHipLaunchParamEnd = 3;
+
+/// The functions that every HIP library must have: name, parameters.
+#define FOVEA_HIP_FUNCTIONS(X)                                                 \
+  X(hipGetDeviceCount, (int *count))                                           \
+  X(hipGetDevice, (int *device))                                               \
+  X(hipDeviceGetAttribute, (int *value, int attribute, int device))            \
+  X(hipRuntimeGetVersion, (int *version))                                      \
+  X(hipModuleLoadData, (HipModule * module, const void *image))                \
+  X(hipModuleUnload, (HipModule module))                                       \
+  X(hipModuleGetFunction,                                                      \
+    (HipFunction * function, HipModule module, const char *name))              \
+  X(hipModuleLaunchKernel,                                                     \
+    (HipFunction function, unsigned gridX, unsigned gridY, unsigned gridZ,     \
+     unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,  \
+     HipStream stream, void **kernelParams, void **extra))
+
+/// An opened HIP library.
+struct HipApi {
+#define FOVEA_HIP_MEMBER(name, parameters) HipError(*name) parameters = nullptr;
+  FOVEA_HIP_FUNCTIONS(FOVEA_HIP_MEMBER)
+#undef FOVEA_HIP_MEMBER
+  const char *(*hipGetErrorName)(HipError) = nullptr;
+  const char *(*hipGetErrorString)(HipError) = nullptr;
+
+  /// ROCm 6 gave hipDeviceProp_t a new layout under a new symbol; the old
+  /// symbol keeps the old layout for ever. Whichever is there is used.
+  HipError (*getProperties)(void *properties, int device) = nullptr;
+  size_t archNameOffset = 0; ///< of gcnArchName in what it writes
+
+  void *handle = nullptr; ///< of dlopen; never closed
+  int32_t kind = 0;       ///< FOVEA_HIP_...
+  std::string path;
+  std::string reason;
+  int32_t runtimeVersion = 0;
+  int32_t deviceCount = 0;
+
+  /// HIP_ERROR "<what>: <call> failed: hipErrorX (n): text".
+  Result failure(const std::string &what, const char *call,
+                 HipError error) const;
+
+  /// Chip of a device, from gcnArchName.
+  Result readTarget(int device, TargetId &target) const;
+};
+
+/// Opens the HIP library that `choice` asks for ("rocm", "sim", "auto" or a
+/// path). NO_DEVICE or INCOMPATIBLE with everything that was tried.
+Result openHip(const std::string &choice, HipApi &api);
+
+} // namespace fovea::rt
+
+#endif // FOVEA_RUNTIME_SRC_HIPAPI_H

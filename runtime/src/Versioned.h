@@ -1,0 +1,71 @@
+//===- Versioned.h - structures of other versions ---------------*- C++ -*-===//
+//
+// Reading and writing the C interface's structures by their struct_size, so
+// that a caller built against another version of the header is served or
+// refused, never misread.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_RUNTIME_SRC_VERSIONED_H
+#define FOVEA_RUNTIME_SRC_VERSIONED_H
+
+#include "Result.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace fovea::rt {
+
+/// Copies a caller's structure into `known`. Fields that the caller's version
+/// lacks become zero; fields that this version lacks must be zero.
+template <typename T>
+Result readVersioned(const char *name, const T *given, uint32_t firstSize,
+                     T &known) {
+  if (!given)
+    return invalid(std::string(name) + " is NULL");
+  uint32_t size;
+  std::memcpy(&size, given, sizeof(size));
+  if (size < firstSize || size > 65536)
+    return invalid(std::string(name) + ".struct_size is " +
+                   std::to_string(size) + "; set it to sizeof (" +
+                   std::to_string(sizeof(T)) + " in this version)");
+  known = T();
+  std::memcpy(&known, given, std::min<size_t>(size, sizeof(T)));
+  const auto *bytes = reinterpret_cast<const unsigned char *>(given);
+  if (std::any_of(bytes + std::min<size_t>(size, sizeof(T)), bytes + size,
+                  [](unsigned char byte) { return byte != 0; }))
+    return Result(FOVEA_STATUS_INCOMPATIBLE,
+                  std::string(name) +
+                      " uses fields of a later version of fovea.h than this "
+                      "library's (" +
+                      std::to_string(FOVEA_VERSION) + "); update libfovea");
+  return Result();
+}
+
+/// Checks that a caller's structure can be filled in.
+template <typename T>
+Result checkWritable(const char *name, const T *given, uint32_t firstSize) {
+  if (!given)
+    return invalid(std::string(name) + " is NULL");
+  uint32_t size;
+  std::memcpy(&size, given, sizeof(size));
+  if (size < firstSize || size > 65536)
+    return invalid(std::string(name) + ".struct_size is " +
+                   std::to_string(size) + "; set it to sizeof (" +
+                   std::to_string(sizeof(T)) + " in this version)");
+  return Result();
+}
+
+/// Fills in a caller's structure as far as both versions know it.
+template <typename T>
+void writeVersioned(T *given, const T &filled) {
+  uint32_t size;
+  std::memcpy(&size, given, sizeof(size));
+  T copy = filled;
+  copy.struct_size = size;
+  std::memcpy(given, &copy, std::min<size_t>(size, sizeof(T)));
+}
+
+} // namespace fovea::rt
+
+#endif // FOVEA_RUNTIME_SRC_VERSIONED_H

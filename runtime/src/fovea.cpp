@@ -1,0 +1,255 @@
+//===- fovea.cpp - the C interface ----------------------------------------===//
+//
+// Each function translates its arguments and calls the context. Nothing leaves
+// as an exception: a failure is a status and the calling thread's message.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/fovea.h"
+
+#include "Context.h"
+#include "Versioned.h"
+
+#include <dlfcn.h>
+#include <exception>
+#include <new>
+
+using namespace fovea::rt;
+
+struct fovea_context : Context {};
+
+namespace {
+
+thread_local std::string lastText;
+/// What fovea_last_message() returns: lastText's, or a text that needs no
+/// memory.
+thread_local const char *lastMessage = "";
+
+/// Runs a call's body and keeps its message.
+template <typename Body>
+fovea_status_t call(Body body) noexcept {
+  try {
+    Result result = body();
+    lastText = std::move(result.message);
+    lastMessage = lastText.c_str();
+    return result.code;
+  } catch (const std::bad_alloc &) {
+    lastMessage = "memory ran out";
+    return FOVEA_STATUS_OUT_OF_MEMORY;
+  } catch (const std::exception &) {
+    lastMessage = "a fault inside libfovea: an unexpected exception";
+    return FOVEA_STATUS_INTERNAL;
+  }
+}
+
+/// The same for calls on a context.
+template <typename Body>
+fovea_status_t callOn(fovea_context_t *context, Body body) noexcept {
+  return call([&] {
+    return context ? body() : invalid("context is NULL");
+  });
+}
+
+constexpr const char *kStatusNames[] = {
+    "FOVEA_STATUS_OK",           "FOVEA_STATUS_INVALID_ARGUMENT",
+    "FOVEA_STATUS_NOT_FOUND",    "FOVEA_STATUS_INCOMPATIBLE",
+    "FOVEA_STATUS_CORRUPT",      "FOVEA_STATUS_IO",
+    "FOVEA_STATUS_BUSY",         "FOVEA_STATUS_NO_DEVICE",
+    "FOVEA_STATUS_HIP_ERROR",    "FOVEA_STATUS_OUT_OF_MEMORY",
+    "FOVEA_STATUS_INTERNAL",
+};
+static_assert(std::size(kStatusNames) == FOVEA_STATUS_INTERNAL + 1);
+
+// Sizes of the structures' first version: part of the binary interface.
+constexpr uint32_t kHipInfoFirstSize = 32, kDeviceInfoFirstSize = 16,
+                   kKernelInfoFirstSize = 104, kPlanFirstSize = 28;
+static_assert(sizeof(fovea_hip_library_info_t) == kHipInfoFirstSize);
+static_assert(sizeof(fovea_device_info_t) == kDeviceInfoFirstSize);
+static_assert(sizeof(fovea_kernel_info_t) == kKernelInfoFirstSize);
+static_assert(sizeof(fovea_forward_plan_t) == kPlanFirstSize);
+
+} // namespace
+
+uint32_t fovea_version(void) { return FOVEA_VERSION; }
+
+const char *fovea_status_name(fovea_status_t status) {
+  return status >= 0 && status < fovea_status_t(std::size(kStatusNames))
+             ? kStatusNames[status]
+             : "unknown fovea_status_t";
+}
+
+const char *fovea_last_message(void) { return lastMessage; }
+
+fovea_status_t fovea_context_create(const fovea_context_options_t *options,
+                                    fovea_context_t **context) {
+  return call([&]() -> Result {
+    if (!context)
+      return invalid("context is NULL");
+    *context = nullptr;
+    auto made = std::make_unique<fovea_context>();
+    if (Result result = made->configure(options); !result.ok())
+      return result;
+    *context = made.release();
+    return Result();
+  });
+}
+
+void fovea_context_destroy(fovea_context_t *context) {
+  (void)call([&] {
+    delete context;
+    return Result();
+  });
+}
+
+fovea_status_t fovea_hip_library_info(fovea_context_t *context,
+                                      fovea_hip_library_info_t *info) {
+  return callOn(context, [&]() -> Result {
+    if (Result result = checkWritable("info", info, kHipInfoFirstSize);
+        !result.ok())
+      return result;
+    Hip *library;
+    if (Result result = context->hip(library); !result.ok())
+      return result;
+    fovea_hip_library_info_t filled{};
+    filled.kind = library->api.kind;
+    filled.path = library->api.path.c_str();
+    filled.reason = library->api.reason.c_str();
+    filled.runtime_version = library->api.runtimeVersion;
+    filled.device_count = library->api.deviceCount;
+    writeVersioned(info, filled);
+    return Result();
+  });
+}
+
+void *fovea_hip_symbol(fovea_context_t *context, const char *name) {
+  void *address = nullptr;
+  (void)callOn(context, [&]() -> Result {
+    if (!name)
+      return invalid("name is NULL");
+    Hip *library;
+    if (Result result = context->hip(library); !result.ok())
+      return result;
+    address = dlsym(library->api.handle, name);
+    return address ? Result()
+                   : Result(FOVEA_STATUS_NOT_FOUND,
+                            "the HIP library " + library->api.path +
+                                " has no function '" + name + "'");
+  });
+  return address;
+}
+
+fovea_status_t fovea_device_info(fovea_context_t *context, int32_t device,
+                                 fovea_device_info_t *info) {
+  return callOn(context, [&]() -> Result {
+    if (Result result = checkWritable("info", info, kDeviceInfoFirstSize);
+        !result.ok())
+      return result;
+    Hip *library;
+    Device *found;
+    if (Result result = context->device(device, library, found); !result.ok())
+      return result;
+    fovea_device_info_t filled{};
+    filled.compute_units = found->traits.computeUnits;
+    filled.arch = found->arch.c_str();
+    writeVersioned(info, filled);
+    return Result();
+  });
+}
+
+fovea_status_t fovea_package_open(fovea_context_t *context, const char *path) {
+  return callOn(context, [&] {
+    return path ? context->openPackage(path) : invalid("path is NULL");
+  });
+}
+
+size_t fovea_kernel_count(fovea_context_t *context) {
+  size_t count = 0;
+  (void)callOn(context, [&] {
+    count = context->catalog()->kernels().size();
+    return Result();
+  });
+  return count;
+}
+
+fovea_status_t fovea_kernel_info(fovea_context_t *context, uint32_t id,
+                                 fovea_kernel_info_t *info) {
+  return callOn(context, [&]() -> Result {
+    if (Result result = checkWritable("info", info, kKernelInfoFirstSize);
+        !result.ok())
+      return result;
+    // Kernels live as long as the context: each catalog holds all of the last
+    // one's, so the texts outlive this catalog.
+    const std::shared_ptr<const Catalog> catalog = context->catalog();
+    const Kernel *kernel = catalog->find(id);
+    if (!kernel)
+      return invalid("id is " + std::to_string(id) + ", not in 1 to " +
+                     std::to_string(catalog->kernels().size()) +
+                     ", the number of kernels in the open packages");
+    const fovea::KernelRecord &record = *kernel->record;
+    fovea_kernel_info_t filled{};
+    filled.id = id;
+    filled.package = kernel->package->path().c_str();
+    filled.target = kernel->target.c_str();
+    filled.problem = kernel->problem.c_str();
+    filled.schedule = record.schedule.c_str();
+    filled.symbol = record.symbol.c_str();
+    filled.abi_version = record.abiVersion;
+    filled.block_m = record.blockM;
+    filled.block_n = record.blockN;
+    filled.threads = record.threads;
+    filled.vgprs = record.resources.vgprs;
+    filled.agprs = record.resources.agprs;
+    filled.sgprs = record.resources.sgprs;
+    filled.lds_bytes = record.resources.ldsBytes;
+    filled.scratch_bytes = record.resources.scratchBytes;
+    filled.occupancy = record.resources.occupancy;
+    filled.matrix_instructions = record.resources.matrixInstructions;
+    filled.code_bytes = record.resources.codeBytes;
+    filled.compile_ms = record.compileMs;
+    writeVersioned(info, filled);
+    return Result();
+  });
+}
+
+fovea_status_t fovea_forward_select(fovea_context_t *context,
+                                    const fovea_forward_params_t *params,
+                                    int32_t device,
+                                    fovea_forward_plan_t *plan) {
+  return callOn(context, [&]() -> Result {
+    if (plan)
+      if (Result result = checkWritable("plan", plan, kPlanFirstSize);
+          !result.ok())
+        return result;
+    ForwardProblem problem;
+    if (Result result = readForward(params, problem); !result.ok())
+      return result;
+    fovea_forward_plan_t filled{};
+    std::string text = "nothing to compute: no launch";
+    if (!problem.empty) {
+      std::shared_ptr<const Catalog> catalog;
+      ForwardPlan chosen;
+      if (Result result = context->select(problem, device, catalog, chosen);
+          !result.ok())
+        return result;
+      filled.kernel = chosen.kernel->id;
+      filled.chosen_by = chosen.chosenBy;
+      std::copy_n(chosen.grid, 3, filled.grid);
+      filled.threads = uint32_t(chosen.kernel->record->threads);
+      text = describe(chosen);
+    }
+    if (plan)
+      writeVersioned(plan, filled);
+    return Result(FOVEA_STATUS_OK, text);
+  });
+}
+
+fovea_status_t fovea_forward(fovea_context_t *context,
+                             const fovea_forward_params_t *params,
+                             void *stream) {
+  return callOn(context, [&]() -> Result {
+    ForwardProblem problem;
+    if (Result result = readForward(params, problem); !result.ok())
+      return result;
+    return context->launch(problem, stream);
+  });
+}

@@ -1,0 +1,212 @@
+//===- FakeHip.cpp - a HIP library that records and fails -----------------===//
+//
+// Exports the HIP functions that the runtime uses. FAKE_HIP_VERSION 5 has
+// ROCm 5's device properties only, 6 has both layouts as ROCm 6 and 7 do;
+// FAKE_HIP_NO_LAUNCH leaves a function out. An image's payload (behind its
+// headers) lists the kernels that are in it, separated by spaces.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FakeHip.h"
+
+#include <cstdint>
+#include <cstring>
+
+using namespace fovea::test;
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+FakeHipState &state() {
+  static FakeHipState instance;
+  return instance;
+}
+
+/// Counts a call; its error if it is the one to fail, else 0.
+int enter(const char *function) {
+  FakeHipState &s = state();
+  ++s.calls[function];
+  if (s.failFunction == function && s.failCountdown > 0 &&
+      --s.failCountdown == 0)
+    return s.failError;
+  return 0;
+}
+#define ENTER(function)                                                        \
+  std::lock_guard<std::mutex> lock(state().mutex);                             \
+  if (int error = enter(#function))                                            \
+  return error
+
+struct Module {
+  std::string payload;
+};
+struct Function {
+  std::string name, payload;
+};
+
+enum { kInvalidValue = 1, kInvalidDevice = 101, kNotFound = 500 };
+
+// ROCm's two layouts of hipDeviceProp_t, up to the name of the chip.
+struct PropertiesR0000 {
+  char name[256];
+  size_t globalBytes, sharedBytes;
+  int registers, warp, maxThreads, maxDim[3], maxGrid[3];
+  int clock, memoryClock, busWidth;
+  size_t constBytes;
+  int major, minor, units, l2, threadsOfUnit, computeMode, instructionRate;
+  unsigned archFlags;
+  int concurrent, pciDomain, pciBus, pciDevice;
+  size_t sharedOfUnit;
+  int multiBoard, mapHost, gcnArch;
+  char gcnArchName[256];
+};
+struct PropertiesR0600 {
+  char name[256];
+  char uuid[16], luid[8];
+  unsigned luidMask;
+  size_t globalBytes, sharedBytes;
+  int registers, warp;
+  size_t pitch;
+  int maxThreads, maxDim[3], maxGrid[3], clock;
+  size_t constBytes;
+  int major, minor;
+  size_t textureAlignment, texturePitch;
+  int overlap, units, timeout, integrated, mapHost, computeMode;
+  int textures1D[3], textures2D[2 + 2 + 3 + 2], textures3D[3 + 3];
+  int cubemap, layered[2 + 3 + 2], surfaces[1 + 2 + 3 + 2 + 3 + 1 + 2];
+  size_t surfaceAlignment;
+  int concurrent, ecc, pci[3], tcc, engines, unified, memoryClock, busWidth;
+  int l2, persistingL2, threadsOfUnit, priorities, globalL1, localL1;
+  size_t sharedOfUnit;
+  int registersOfUnit, managed, multiBoard, boardGroup, atomics, ratio;
+  int pageable, concurrentManaged, preemption, hostPointer, cooperative[2];
+  size_t sharedOptin;
+  int pageTables, directManaged, blocksOfUnit, accessWindow;
+  size_t reservedShared;
+  int hostRegister, sparse, readOnly, timeline, pools, rdma;
+  unsigned rdmaFlush;
+  int rdmaOrdering;
+  unsigned poolHandles;
+  int deferred, ipcEvents, cluster, functionPointers;
+  int reserved[63], hipReserved[32];
+  char gcnArchName[256];
+};
+// ROCm's structure has 1472 bytes, 56 of them behind the name.
+static_assert(sizeof(PropertiesR0600) == 1472 - 56);
+
+template <typename Properties>
+int fill(Properties *properties, int device) {
+  FakeHipState &s = state();
+  if (device < 0 || size_t(device) >= s.archs.size())
+    return kInvalidDevice;
+  std::memset(static_cast<void *>(properties), 0xee, sizeof(Properties));
+  std::strncpy(properties->gcnArchName, s.archs[size_t(device)].c_str(), 255);
+  properties->gcnArchName[255] = 0;
+  return 0;
+}
+
+} // namespace
+
+EXPORT FakeHipState *fovea_fake_hip_state() { return &state(); }
+
+EXPORT int hipGetDeviceCount(int *count) {
+  ENTER(hipGetDeviceCount);
+  *count = int(state().archs.size());
+  return 0;
+}
+EXPORT int hipGetDevice(int *device) {
+  ENTER(hipGetDevice);
+  *device = state().currentDevice;
+  return 0;
+}
+EXPORT int hipDeviceGetAttribute(int *value, int attribute, int) {
+  ENTER(hipDeviceGetAttribute);
+  if (attribute != 63)
+    return kInvalidValue;
+  *value = state().computeUnits;
+  return 0;
+}
+EXPORT int hipRuntimeGetVersion(int *version) {
+  ENTER(hipRuntimeGetVersion);
+  *version = FAKE_HIP_VERSION * 10000000;
+  return 0;
+}
+EXPORT int hipGetDeviceProperties(PropertiesR0000 *properties, int device) {
+  ENTER(hipGetDeviceProperties);
+  return fill(properties, device);
+}
+#if FAKE_HIP_VERSION >= 6
+EXPORT int hipGetDevicePropertiesR0600(PropertiesR0600 *properties,
+                                       int device) {
+  ENTER(hipGetDeviceProperties);
+  return fill(properties, device);
+}
+#endif
+EXPORT int hipModuleLoadData(void **module, const void *image) {
+  ENTER(hipModuleLoadData);
+  const char *bytes = static_cast<const char *>(image);
+  uint64_t offset, size;
+  std::memcpy(&offset, bytes + 64 + 8, 8);
+  std::memcpy(&size, bytes + 64 + 32, 8);
+  *module = new Module{std::string(bytes + offset, size)};
+  ++state().liveModules;
+  return 0;
+}
+EXPORT int hipModuleUnload(void *module) {
+  ENTER(hipModuleUnload);
+  delete static_cast<Module *>(module);
+  --state().liveModules;
+  return 0;
+}
+EXPORT int hipModuleGetFunction(void **function, void *module,
+                                const char *name) {
+  ENTER(hipModuleGetFunction);
+  const std::string &payload = static_cast<Module *>(module)->payload;
+  if ((" " + payload + " ").find(" " + std::string(name) + " ") ==
+      std::string::npos)
+    return kNotFound;
+  // Kept until the process ends, as handles into a module are.
+  static std::map<std::pair<void *, std::string>, Function> functions;
+  Function &found = functions[{module, name}];
+  found = {name, payload};
+  *function = &found;
+  return 0;
+}
+#ifndef FAKE_HIP_NO_LAUNCH
+EXPORT int hipModuleLaunchKernel(void *function, unsigned gridX, unsigned gridY,
+                                 unsigned gridZ, unsigned blockX,
+                                 unsigned blockY, unsigned blockZ,
+                                 unsigned sharedBytes, void *stream,
+                                 void **kernelParams, void **extra) {
+  ENTER(hipModuleLaunchKernel);
+  if (kernelParams || !extra)
+    return kInvalidValue;
+  FakeLaunch launch{};
+  const void *buffer = nullptr;
+  for (; *extra != reinterpret_cast<void *>(3); extra += 2) {
+    if (*extra == reinterpret_cast<void *>(1))
+      buffer = extra[1];
+    else if (*extra == reinterpret_cast<void *>(2))
+      launch.argumentBytes = *static_cast<size_t *>(extra[1]);
+    else
+      return kInvalidValue;
+  }
+  if (!buffer || launch.argumentBytes != sizeof(launch.args))
+    return kInvalidValue;
+  std::memcpy(&launch.args, buffer, sizeof(launch.args));
+  const auto *f = static_cast<Function *>(function);
+  launch.function = f->name;
+  launch.payload = f->payload;
+  const unsigned sizes[] = {gridX, gridY, gridZ, blockX, blockY, blockZ};
+  std::memcpy(launch.grid, sizes, sizeof(launch.grid));
+  std::memcpy(launch.block, sizes + 3, sizeof(launch.block));
+  launch.sharedBytes = sharedBytes;
+  launch.stream = stream;
+  state().launches.push_back(launch);
+  return 0;
+}
+#endif
+EXPORT const char *hipGetErrorName(int error) {
+  return error == kNotFound ? "hipErrorNotFound" : "hipErrorFake";
+}
+EXPORT const char *hipGetErrorString(int) { return "the fake says no"; }

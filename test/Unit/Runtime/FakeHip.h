@@ -1,0 +1,51 @@
+//===- FakeHip.h - a HIP library that records and fails ---------*- C++ -*-===//
+//
+// What the runtime's tests see of the fake HIP libraries (FakeHip.cpp): the
+// devices they pretend to have, the calls and launches they recorded, and the
+// call that is to fail next.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_TEST_UNIT_RUNTIME_FAKEHIP_H
+#define FOVEA_TEST_UNIT_RUNTIME_FAKEHIP_H
+
+#include "fovea/Package/ForwardAbi.h"
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace fovea::test {
+
+struct FakeLaunch {
+  std::string function;
+  std::string payload; ///< of the image that the function came from
+  unsigned grid[3], block[3], sharedBytes;
+  void *stream;
+  size_t argumentBytes;
+  abi::ForwardArgs args;
+};
+
+struct FakeHipState {
+  std::mutex mutex;
+  std::vector<std::string> archs = {"gfx942:sramecc+:xnack-"};
+  int computeUnits = 304;
+  int currentDevice = 0;
+
+  std::map<std::string, int> calls; ///< by function
+  std::vector<FakeLaunch> launches;
+  int liveModules = 0;
+
+  /// The call of `failFunction` that fails (1: the next), with `failError`.
+  std::string failFunction;
+  int failCountdown = 0;
+  int failError = 0;
+};
+
+/// Exported by the fake as `fovea_fake_hip_state`.
+using FakeHipStateFn = FakeHipState *(*)();
+
+} // namespace fovea::test
+
+#endif // FOVEA_TEST_UNIT_RUNTIME_FAKEHIP_H

@@ -1,0 +1,207 @@
+//===- ForwardTest.cpp - parameters, checks and launches ------------------===//
+
+#include "RuntimeTest.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+using namespace fovea;
+using namespace fovea::test;
+
+namespace {
+using ForwardTest = RuntimeTest;
+using Params = fovea_forward_params_t;
+} // namespace
+
+TEST_F(ForwardTest, LaunchCarriesGridStreamAndArguments) {
+  write({makeRecord(makeProblem(128), 128)});
+  ContextPtr context = makeContext();
+  Params p = makeParams();
+  float lse;
+  p.lse = &lse;
+  p.lse_stride_batch = 8 * 300;
+  p.lse_stride_head = 300;
+  int stream;
+  expectStatus(fovea_forward(context.get(), &p, &stream), FOVEA_STATUS_OK);
+  EXPECT_STREQ(fovea_last_message(), "");
+  ASSERT_EQ(fake.launches.size(), 1u);
+  const FakeLaunch &launch = fake.launches[0];
+  EXPECT_EQ(launch.function, "kernel_m128");
+  EXPECT_EQ(launch.grid[0], 8u);
+  EXPECT_EQ(launch.grid[1], 3u); // ceil(300 / 128)
+  EXPECT_EQ(launch.grid[2], 2u);
+  EXPECT_EQ(launch.block[0], 256u);
+  EXPECT_EQ(launch.block[1], 1u);
+  EXPECT_EQ(launch.block[2], 1u);
+  EXPECT_EQ(launch.sharedBytes, 0u);
+  EXPECT_EQ(launch.stream, &stream);
+  EXPECT_EQ(launch.argumentBytes, 176u);
+  const fovea::abi::ForwardArgs &args = launch.args;
+  EXPECT_EQ(args.q, 0x10000u);
+  EXPECT_EQ(args.k, 0x20000u);
+  EXPECT_EQ(args.v, 0x30000u);
+  EXPECT_EQ(args.out, 0x40000u);
+  EXPECT_EQ(args.lse, reinterpret_cast<uintptr_t>(&lse));
+  EXPECT_EQ(args.qStrideBatch, 8 * 300 * 128);
+  EXPECT_EQ(args.qStrideHead, 300 * 128);
+  EXPECT_EQ(args.qStrideSeq, 128);
+  EXPECT_EQ(args.kStrideBatch, 2 * 500 * 128);
+  EXPECT_EQ(args.kStrideHead, 500 * 128);
+  EXPECT_EQ(args.kStrideSeq, 128);
+  EXPECT_EQ(args.vStrideBatch, 2 * 500 * 128);
+  EXPECT_EQ(args.outStrideHead, 300 * 128);
+  EXPECT_EQ(args.lseStrideBatch, 8 * 300);
+  EXPECT_EQ(args.lseStrideHead, 300);
+  EXPECT_EQ(args.seqlenQ, 300);
+  EXPECT_EQ(args.seqlenK, 500);
+  EXPECT_EQ(args.headsQ, 8);
+  EXPECT_EQ(args.groupSize, 4);
+  EXPECT_EQ(args.scale, 0.125f);
+}
+
+TEST_F(ForwardTest, ModuleIsLoadedOnceADevice) {
+  write({makeRecord(makeProblem(128), 128)});
+  fake.archs = {"gfx942:sramecc+:xnack-", "gfx942:sramecc+:xnack-"};
+  {
+    ContextPtr context = makeContext();
+    Params p = makeParams();
+    for (int device : {0, 1, 0, 1, 0}) {
+      fake.currentDevice = device;
+      expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+    }
+    EXPECT_EQ(fake.calls["hipModuleLoadData"], 2);
+    EXPECT_EQ(fake.calls["hipModuleGetFunction"], 2);
+    EXPECT_EQ(fake.launches.size(), 5u);
+    EXPECT_EQ(fake.liveModules, 2);
+  }
+  EXPECT_EQ(fake.liveModules, 0);
+}
+
+TEST_F(ForwardTest, NothingToDoLaunchesNothing) {
+  ContextPtr context = makeContext(); // no package is needed either
+  for (auto member : {&Params::batch, &Params::heads_q, &Params::seqlen_q}) {
+    Params p = makeParams();
+    p.*member = 0;
+    expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+    fovea_forward_plan_t plan{};
+    plan.struct_size = sizeof(plan);
+    expectStatus(fovea_forward_select(context.get(), &p, 0, &plan),
+                 FOVEA_STATUS_OK, {"nothing to compute"});
+    EXPECT_EQ(plan.kernel, 0u);
+  }
+  EXPECT_TRUE(fake.launches.empty());
+}
+
+// Rows without keys still get their zeros and -inf from the kernel.
+TEST_F(ForwardTest, NoKeysLaunches) {
+  write({makeRecord(makeProblem(128))});
+  ContextPtr context = makeContext();
+  Params p = makeParams();
+  p.seqlen_k = 0;
+  p.k.data = p.v.data = nullptr;
+  expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  ASSERT_EQ(fake.launches.size(), 1u);
+  EXPECT_EQ(fake.launches[0].args.seqlenK, 0);
+}
+
+TEST_F(ForwardTest, EveryRuleIsChecked) {
+  write({makeRecord(makeProblem(128))});
+  ContextPtr context = makeContext();
+  constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+  const struct {
+    std::function<void(Params &)> change;
+    const char *part;
+  } cases[] = {
+      {[](Params &p) { p.dtype = 0; }, "dtype is 0"},
+      {[](Params &p) { p.mask = 3; }, "mask is 3"},
+      {[](Params &p) { p.head_dim = 100; }, "head_dim is 100, not 16 to 256"},
+      {[](Params &p) { p.head_dim = 8; }, "head_dim is 8"},
+      {[](Params &p) { p.head_dim = 264; }, "head_dim is 264"},
+      {[](Params &p) { p.batch = -1; }, "batch is -1, not in 0 to 65535"},
+      {[](Params &p) { p.batch = 65536; }, "batch is 65536"},
+      {[](Params &p) { p.heads_q = -8; }, "heads_q is -8"},
+      {[](Params &p) { p.heads_k = 3; },
+       "heads_q (8) must be a multiple of heads_k (3)"},
+      {[](Params &p) { p.heads_k = 0; }, "multiple of heads_k (0)"},
+      {[](Params &p) { p.heads_k = -2; }, "heads_k is -2"},
+      {[](Params &p) { p.seqlen_q = int64_t(1) << 31; },
+       "seqlen_q is 2147483648"},
+      {[](Params &p) { p.seqlen_k = -1; }, "seqlen_k is -1"},
+      {[](Params &p) { p.scale = NAN; }, "scale is nan"},
+      {[](Params &p) { p.scale = INFINITY; }, "scale is inf"},
+      {[](Params &p) { p.reserved = 1; }, "reserved is 1"},
+      {[](Params &p) { p.q.stride_batch = -1; }, "q.stride_batch is -1"},
+      {[](Params &p) { p.k.stride_head = -1; }, "k.stride_head is -1"},
+      {[](Params &p) { p.v.stride_seq = -128; },
+       "v.stride_seq is -128, not in 0 to 4194303"},
+      {[](Params &p) { p.q.stride_seq = 4194304; },
+       "q.stride_seq is 4194304, not in 0 to 4194303"},
+      {[](Params &p) { p.k.stride_batch = kHuge; }, "k spans more than 2^56"},
+      {[](Params &p) { p.out.stride_seq = 0; },
+       "out.stride_seq is 0: rows would overlap"},
+      {[](Params &p) { p.out.stride_head = 127; },
+       "out.stride_head is 127: rows would overlap"},
+      {[](Params &p) {
+         p.lse = reinterpret_cast<float *>(16);
+         p.lse_stride_batch = 2400;
+         p.lse_stride_head = 299;
+       },
+       "lse.stride_head is 299: rows would overlap"},
+      {[](Params &p) { p.q.data = nullptr; }, "q.data is NULL"},
+      {[](Params &p) { p.k.data = nullptr; }, "k.data is NULL"},
+      {[](Params &p) { p.v.data = nullptr; }, "v.data is NULL"},
+      {[](Params &p) { p.out.data = nullptr; }, "out.data is NULL"},
+      {[](Params &p) { p.k.data = reinterpret_cast<void *>(0x20001); },
+       "k.data is 131073, no multiple of the element size (2 bytes)"},
+      {[](Params &p) {
+         p.lse = reinterpret_cast<float *>(18);
+         p.lse_stride_batch = 2400;
+         p.lse_stride_head = 300;
+       },
+       "lse is 18, no multiple of the element size (4 bytes)"},
+      {[](Params &p) { p.kernel = 9; }, "kernel is 9, not an id"},
+  };
+  for (const auto &c : cases) {
+    Params p = makeParams();
+    c.change(p);
+    expectStatus(fovea_forward(context.get(), &p, nullptr),
+                 FOVEA_STATUS_INVALID_ARGUMENT, {c.part});
+  }
+  EXPECT_TRUE(fake.launches.empty());
+}
+
+// Broadcast inputs, and the limit of the row stride itself, are fine.
+TEST_F(ForwardTest, LimitsThemselvesAreAllowed) {
+  write({makeRecord(makeProblem(128))});
+  ContextPtr context = makeContext();
+  Params p = makeParams();
+  p.q.stride_seq = fovea::abi::kMaxSeqStride;
+  p.k.stride_batch = p.k.stride_head = p.k.stride_seq = 0;
+  p.out.stride_seq = 128 * 16; // (batch, sequence, head, head_dim)
+  p.out.stride_head = 128;
+  p.out.stride_batch = 128 * 16 * 300;
+  expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(fake.launches.size(), 1u);
+}
+
+TEST_F(ForwardTest, GridLimitsAreReasons) {
+  write({makeRecord(makeProblem(128), 16)});
+  ContextPtr context = makeContext();
+  Params p = makeParams();
+  p.seqlen_q = 65535 * 16;
+  p.batch = 1;
+  p.out.stride_head = p.seqlen_q * 128;
+  expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  ++p.seqlen_q;
+  p.out.stride_head += 128;
+  expectStatus(fovea_forward(context.get(), &p, nullptr),
+               FOVEA_STATUS_NOT_FOUND,
+               {"65536 blocks of 16 rows, more than 65535"});
+  p = makeParams();
+  p.heads_q = p.heads_k = int64_t(1) << 24;
+  p.batch = 1;
+  expectStatus(fovea_forward(context.get(), &p, nullptr),
+               FOVEA_STATUS_NOT_FOUND,
+               {"heads_q 16777216 x 256 work-items is more than 2^32 - 1"});
+}

@@ -1,0 +1,131 @@
+//===- RuntimeTest.h - fixture of the runtime's tests -----------*- C++ -*-===//
+//
+// A folder, a fake HIP library set back to its defaults, and shorthands for
+// contexts, packages and parameters.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_TEST_UNIT_RUNTIME_RUNTIMETEST_H
+#define FOVEA_TEST_UNIT_RUNTIME_RUNTIMETEST_H
+
+#include "../Package/TestPackage.h"
+#include "FakeHip.h"
+
+#include "fovea/fovea.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+namespace fovea::test {
+
+struct ContextDeleter {
+  void operator()(fovea_context_t *context) const {
+    fovea_context_destroy(context);
+  }
+};
+using ContextPtr = std::unique_ptr<fovea_context_t, ContextDeleter>;
+
+/// Expects a status, and a message that contains each of `parts`.
+inline void expectStatus(fovea_status_t got, fovea_status_t wanted,
+                         std::initializer_list<const char *> parts = {}) {
+  const std::string message = fovea_last_message();
+  EXPECT_STREQ(fovea_status_name(got), fovea_status_name(wanted)) << message;
+  for (const char *part : parts)
+    EXPECT_NE(message.find(part), std::string::npos)
+        << "'" << part << "' is not in: " << message;
+}
+
+/// State of a fake library, set back to its defaults.
+inline FakeHipState &fakeState(const std::string &path) {
+  void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  EXPECT_TRUE(handle) << dlerror();
+  auto get = reinterpret_cast<FakeHipStateFn>(
+      dlsym(handle, "fovea_fake_hip_state"));
+  FakeHipState &state = *get();
+  std::lock_guard<std::mutex> lock(state.mutex);
+  state.archs = {"gfx942:sramecc+:xnack-"};
+  state.computeUnits = 304;
+  state.currentDevice = 0;
+  state.calls.clear();
+  state.launches.clear();
+  state.failFunction.clear();
+  return state;
+}
+
+class RuntimeTest : public ::testing::Test {
+protected:
+  TempDir dir;
+  const std::string path = dir.file("gfx942.fovea");
+  FakeHipState &fake = fakeState(FAKE_HIP6);
+
+  /// A context on a HIP library; `openPackage` if the package file is there.
+  ContextPtr makeContext(const char *library = FAKE_HIP6) {
+    fovea_context_options_t options{};
+    options.struct_size = sizeof(options);
+    options.hip_library = library;
+    fovea_context_t *context = nullptr;
+    expectStatus(fovea_context_create(&options, &context), FOVEA_STATUS_OK);
+    ContextPtr owner(context);
+    if (std::filesystem::exists(path))
+      expectStatus(fovea_package_open(context, path.c_str()), FOVEA_STATUS_OK);
+    return owner;
+  }
+
+  /// Stores kernels, each with its symbol as the payload of its image.
+  void write(const std::vector<KernelRecord> &records,
+             const std::vector<TuningRow> &tuning = {},
+             const std::string &target = "gfx942") {
+    writeTo(path, records, tuning, target);
+  }
+  static void writeTo(const std::string &path,
+                      const std::vector<KernelRecord> &records,
+                      const std::vector<TuningRow> &tuning = {},
+                      const std::string &target = "gfx942") {
+    const TargetId id = *TargetId::parse(target);
+    Expected<PackageWriter> writer = PackageWriter::open(path, id);
+    ASSERT_TRUE(writer) << writer.status().message();
+    auto bits = [](FeatureState state) -> uint32_t {
+      return state == FeatureState::Any ? 1 : state == FeatureState::Off ? 2 : 3;
+    };
+    for (const KernelRecord &record : records) {
+      std::vector<uint8_t> image = makeImage(id.arch, record.symbol,
+                                             bits(id.xnack), bits(id.sramecc));
+      FOVEA_ASSERT_OK(writer->put(record, image.data(), image.size()));
+    }
+    for (const TuningRow &row : tuning)
+      FOVEA_ASSERT_OK(writer->putTuning(row));
+  }
+
+  /// A launch of the problem bf16, head dimension 128, no mask: batch 2, heads
+  /// 8 over 2, lengths 300 x 500, packed in the order of the shape.
+  static fovea_forward_params_t makeParams() {
+    fovea_forward_params_t p{};
+    p.struct_size = sizeof(p);
+    p.dtype = FOVEA_DTYPE_BF16;
+    p.mask = FOVEA_MASK_NONE;
+    p.scale = 0.125f;
+    p.batch = 2;
+    p.heads_q = 8;
+    p.heads_k = 2;
+    p.seqlen_q = 300;
+    p.seqlen_k = 500;
+    p.head_dim = 128;
+    auto at = [](uintptr_t address) { return reinterpret_cast<void *>(address); };
+    p.q = {at(0x10000), 8 * 300 * 128, 300 * 128, 128};
+    p.k = {at(0x20000), 2 * 500 * 128, 500 * 128, 128};
+    p.v = {at(0x30000), 2 * 500 * 128, 500 * 128, 128};
+    p.out = {at(0x40000), 8 * 300 * 128, 300 * 128, 128};
+    return p;
+  }
+
+  void fail(const char *function, int nth, int error) {
+    std::lock_guard<std::mutex> lock(fake.mutex);
+    fake.failFunction = function;
+    fake.failCountdown = nth;
+    fake.failError = error;
+  }
+};
+
+} // namespace fovea::test
+
+#endif // FOVEA_TEST_UNIT_RUNTIME_RUNTIMETEST_H
