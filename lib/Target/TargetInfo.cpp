@@ -13,7 +13,8 @@ static const TargetInfo kTargets[] = {
      /*waveSize=*/64, /*ldsBytes=*/65536, /*ldsBanks=*/32, /*simdsPerCu=*/4,
      /*registersPerSimdLane=*/512, /*maxRegistersPerWave=*/512,
      /*registerGranule=*/8, /*maxWavesPerSimd=*/8, /*computeUnits=*/304,
-     /*xcds=*/8, kMfmaF16 | kMfmaBf16_1k | kDot2F32F16},
+     /*xcds=*/8, /*bufferFlags=*/0x27000,
+     kMfmaF16 | kMfmaBf16_1k | kDot2F32F16},
 };
 
 llvm::ArrayRef<TargetInfo> allTargets() { return kTargets; }

@@ -1,17 +1,19 @@
 //===- aot-opt.cpp - runs passes on attention IR --------------------------===//
 
-#include "fovea/Dialect/Attn/IR/Attn.h"
-#include "fovea/Dialect/Attn/Transforms/Passes.h"
-#include "mlir/InitAllDialects.h"
+#include "fovea/Pipelines/Pipelines.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<fovea::attn::AttnDialect>();
-  mlir::registerAllDialects(registry);
+  fovea::registerFoveaDialects(registry);
   mlir::registerAllPasses();
-  fovea::attn::registerAttnPasses();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "Fovea's pass driver\n", registry));
+  fovea::registerFoveaPasses();
+  return mlir::asMainReturnCode(mlir::MlirOptMain(
+      argc, argv,
+      "Fovea's pass driver: runs passes and pipelines on attention kernels.\n"
+      "  aot-opt --attn-to-hsaco=chip=gfx942 f.mlir    the whole way\n"
+      "  aot-opt --attn-to-scheduled f.mlir            one stage\n"
+      "  aot-opt --attn-to-rocdl --mlir-print-ir-after-all f.mlir\n",
+      registry));
 }

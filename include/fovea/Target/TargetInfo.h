@@ -37,6 +37,7 @@ struct TargetInfo {
   int maxWavesPerSimd;
   int computeUnits;
   int xcds;                 ///< dies that workgroups are dealt to in turn
+  uint32_t bufferFlags;     ///< last word of a raw buffer resource
   uint32_t features;
 
   bool has(uint32_t feature) const { return (features & feature) == feature; }

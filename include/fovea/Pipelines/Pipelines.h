@@ -1,0 +1,53 @@
+//===- Pipelines.h - the compiler's stages as pipelines ---------*- C++ -*-===//
+//
+// One function a stage, and the whole. Each stage ends with its own check
+// (attn-verify-stage), so that a tool or a test can stop and start at any.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_PIPELINES_PIPELINES_H
+#define FOVEA_PIPELINES_PIPELINES_H
+
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+
+namespace fovea {
+
+/// Options of the pipelines that choose schedules.
+struct ScheduleOptions : public mlir::PassPipelineOptions<ScheduleOptions> {
+  Option<std::string> chip{*this, "chip",
+                           llvm::cl::desc("Chip to generate code for"),
+                           llvm::cl::init("gfx942")};
+  Option<int32_t> optLevel{*this, "O",
+                           llvm::cl::desc("Optimisation level, 0 to 3"),
+                           llvm::cl::init(3)};
+};
+
+/// The stages, in order. Each goes from the form of the one before.
+enum class Stage { Problem, Scheduled, Tiles, Layouts, Lanes, MatrixCore, Rocdl, Hsaco };
+
+/// The stage's name as options spell it ("tiles", …).
+llvm::StringRef stageName(Stage stage);
+/// All names from `problem` on, for messages.
+std::string stageNames();
+/// None if there is no such stage.
+std::optional<Stage> parseStage(llvm::StringRef name);
+
+/// Adds the passes that lead from the stage before to `stage`.
+void populateStage(mlir::OpPassManager &manager, Stage stage,
+                   const ScheduleOptions &options);
+
+/// Adds the passes that lead from after `from` up to `to`.
+void populateStages(mlir::OpPassManager &manager, Stage from, Stage to,
+                    const ScheduleOptions &options);
+
+/// Registers every pass and pipeline of the project.
+void registerFoveaPasses();
+
+/// Registers every dialect, and what translation and lowering need of it.
+void registerFoveaDialects(mlir::DialectRegistry &registry);
+
+} // namespace fovea
+
+#endif // FOVEA_PIPELINES_PIPELINES_H

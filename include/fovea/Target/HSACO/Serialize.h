@@ -1,0 +1,69 @@
+//===- Serialize.h - from rocdl to a code object, in process ----*- C++ -*-===//
+//
+// MLIR's translation to LLVM IR, LLVM's AMDGPU backend and lld, as libraries.
+// Every function reports failure through an llvm::Error that names the module.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_TARGET_HSACO_SERIALIZE_H
+#define FOVEA_TARGET_HSACO_SERIALIZE_H
+
+#include "fovea/Target/TargetInfo.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/Error.h"
+#include <memory>
+#include <string>
+
+namespace llvm {
+class TargetMachine;
+} // namespace llvm
+
+namespace fovea::hsaco {
+
+/// The backend for a chip. \param optLevel 0 to 3.
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+createTargetMachine(const target::TargetInfo &target, int optLevel);
+
+/// Translates the llvm and rocdl ops of a module, and sets triple and layout.
+llvm::Expected<std::unique_ptr<llvm::Module>>
+translate(mlir::gpu::GPUModuleOp module, llvm::LLVMContext &context,
+          llvm::TargetMachine &machine);
+
+/// Optimises the module in place, and checks that nothing outside it is called.
+llvm::Error optimize(llvm::Module &module, llvm::TargetMachine &machine,
+                     int optLevel);
+
+/// Assembly text, or a relocatable object.
+llvm::Expected<std::string> emitAssembly(llvm::Module &module,
+                                         llvm::TargetMachine &machine);
+llvm::Expected<std::string> emitObject(llvm::Module &module,
+                                       llvm::TargetMachine &machine);
+
+/// Links one object into a code object that a HIP runtime loads. Safe to call
+/// from several threads; links run one at a time, since lld keeps global state.
+llvm::Expected<std::string> link(llvm::StringRef object);
+
+/// What the code object says of a kernel, and what is counted in its code.
+struct KernelResources {
+  std::string name;
+  int vgprs = 0;        ///< architectural vector registers
+  int agprs = 0;        ///< accumulation registers
+  int sgprs = 0;
+  int vgprSpills = 0, sgprSpills = 0;
+  int ldsBytes = 0;     ///< a workgroup
+  int scratchBytes = 0; ///< a lane
+  int threads = 0;      ///< largest workgroup, work-items
+  int kernargBytes = 0;
+  int instructions = 0;
+  int matrixInstructions = 0;
+  int codeBytes = 0;
+};
+
+/// Reads the metadata and code of every kernel in a code object.
+llvm::Expected<llvm::SmallVector<KernelResources, 1>>
+readResources(llvm::StringRef hsaco, const target::TargetInfo &target);
+
+} // namespace fovea::hsaco
+
+#endif // FOVEA_TARGET_HSACO_SERIALIZE_H

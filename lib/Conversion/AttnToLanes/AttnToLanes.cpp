@@ -1,0 +1,87 @@
+//===- AttnToLanes.cpp - convert-attn-to-lanes ----------------------------===//
+
+#include "LaneContext.h"
+#include "fovea/Conversion/Passes.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+namespace fovea {
+#define GEN_PASS_DEF_CONVERTATTNTOLANES
+#include "fovea/Conversion/Passes.h.inc"
+} // namespace fovea
+
+namespace {
+using namespace fovea;
+
+/// Tiles become fragments; views a resource and a row distance; LDS tiles
+/// workgroup memory.
+class LaneTypeConverter : public TypeConverter {
+public:
+  LaneTypeConverter() {
+    addConversion([](Type type) { return type; });
+    addConversion([](RankedTensorType type, SmallVectorImpl<Type> &types)
+                      -> std::optional<LogicalResult> {
+      attn::LayoutAttr layout = attn::getTileLayout(type);
+      if (!layout)
+        return std::nullopt;
+      types.append(layout.getLayout().fragments(), fragmentType(type));
+      return success();
+    });
+    addConversion([](attn::ViewType type, SmallVectorImpl<Type> &types)
+                      -> std::optional<LogicalResult> {
+      types.push_back(LLVM::LLVMPointerType::get(type.getContext(), 8));
+      types.push_back(IntegerType::get(type.getContext(), 32));
+      return success();
+    });
+    addConversion([](attn::LdsType type) -> Type {
+      return MemRefType::get(
+          {int64_t(type.getRows()) * type.getColumns()}, type.getElementType(),
+          AffineMap(),
+          gpu::AddressSpaceAttr::get(type.getContext(),
+                                     gpu::AddressSpace::Workgroup));
+    });
+  }
+};
+
+struct ConvertAttnToLanes
+    : public fovea::impl::ConvertAttnToLanesBase<ConvertAttnToLanes> {
+  void runOnOperation() override {
+    gpu::GPUModuleOp module = getOperation();
+    auto target = module->getAttrOfType<attn::TargetAttr>(attn::kTargetAttrName);
+    for (auto kernel : module.getOps<gpu::GPUFuncOp>()) {
+      if (!kernel->hasAttr(attn::kScheduleAttrName))
+        continue; // not a kernel of ours
+      if (!target) {
+        module.emitOpError() << "has no '" << attn::kTargetAttrName << "'";
+        return signalPassFailure();
+      }
+      if (failed(convert(kernel, target.getInfo())))
+        return signalPassFailure();
+    }
+  }
+
+private:
+  LogicalResult convert(gpu::GPUFuncOp kernel,
+                        const target::TargetInfo &info) {
+    MLIRContext *context = &getContext();
+    LaneTypeConverter converter;
+    ConversionTarget legality(*context);
+    legality.addIllegalDialect<attn::AttnDialect, tensor::TensorDialect>();
+    legality.addLegalOp<attn::MmaOp>();
+    legality.markUnknownOpDynamicallyLegal([&](Operation *op) {
+      auto legal = [&](Type type) { return !attn::getTileLayout(type); };
+      return llvm::all_of(op->getOperandTypes(), legal) &&
+             llvm::all_of(op->getResultTypes(), legal);
+    });
+    LaneContext lanes(kernel, info);
+    RewritePatternSet patterns(context);
+    populateMemoryToLanesPatterns(converter, patterns, lanes);
+    populateComputeToLanesPatterns(converter, patterns, lanes);
+    scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
+                                                         legality);
+    return applyPartialConversion(kernel, legality, std::move(patterns));
+  }
+};
+} // namespace

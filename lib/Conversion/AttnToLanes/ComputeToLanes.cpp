@@ -1,0 +1,483 @@
+//===- ComputeToLanes.cpp - arithmetic on tiles for lanes -----------------===//
+
+#include "LaneContext.h"
+#include "fovea/Conversion/Passes.h"
+#include "fovea/Target/MatrixInstr.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+using layout::Coord;
+using layout::TileLayout;
+
+static Value element(ImplicitLocOpBuilder &b, Value vector, int64_t index) {
+  return vector::ExtractOp::create(b, vector, index);
+}
+
+/// For each register of a fragment, the register of the layout reduced along
+/// dimension 0 that has its column: what is left when bits of dimension 0 go.
+static SmallVector<int64_t> reducedRegisters(const TileLayout &layout) {
+  SmallVector<int64_t> result;
+  for (int reg = 0; reg < layout.elementsPerFragment(); ++reg) {
+    int64_t reduced = 0, next = 0;
+    for (auto [bit, basis] : llvm::enumerate(layout.registers()))
+      if (basis[0] == 0)
+        reduced |= int64_t(reg >> bit & 1) << next++;
+    result.push_back(reduced);
+  }
+  return result;
+}
+
+namespace {
+
+/// Any element-wise op: the same op, once a fragment. Scalars stay.
+struct LowerElementwise : public ConversionPattern {
+  LowerElementwise(TypeConverter &converter, MLIRContext *context)
+      : ConversionPattern(converter, MatchAnyOpTypeTag(), 1, context) {}
+
+  LogicalResult
+  matchAndRewrite(Operation *op, ArrayRef<ValueRange> operands,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!op->hasTrait<OpTrait::Elementwise>() || op->getNumResults() != 1 ||
+        !getTileLayout(op->getResult(0).getType()))
+      return rewriter.notifyMatchFailure(op, "not element-wise on tiles");
+    TileLayout layout = layoutOf(op->getResult(0));
+    VectorType type = fragmentType(op->getResult(0).getType());
+    SmallVector<Value> fragments;
+    for (int fragment = 0; fragment < layout.fragments(); ++fragment) {
+      SmallVector<Value> inputs;
+      for (auto [operand, converted] : llvm::zip(op->getOperands(), operands))
+        inputs.push_back(getTileLayout(operand.getType()) ? converted[fragment]
+                                                          : converted[0]);
+      OperationState state(op->getLoc(), op->getName(), inputs, type,
+                           op->getAttrs());
+      fragments.push_back(rewriter.create(state)->getResult(0));
+    }
+    rewriter.replaceOpWithMultiple(op, {fragments});
+    return success();
+  }
+};
+
+/// math.exp2 and math.log2 as the chip's instruction: one a lane and register.
+/// Results below the least normal number are flushed, which no caller here can
+/// see: probabilities that small add nothing to a sum of at least 2^-8.
+template <typename Op, typename Instruction>
+struct LowerTranscendental : public LanePattern<Op> {
+  using LanePattern<Op>::LanePattern;
+  LogicalResult
+  matchAndRewrite(Op op, typename LanePattern<Op>::Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!getTileLayout(op.getType()))
+      return rewriter.notifyMatchFailure(op, "not on tiles");
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    SmallVector<Value> fragments;
+    for (Value value : adaptor.getOperand()) {
+      auto type = cast<VectorType>(value.getType());
+      SmallVector<Value> results;
+      for (int64_t index = 0; index < type.getNumElements(); ++index)
+        results.push_back(Instruction::create(b, b.getF32Type(),
+                                              element(b, value, index)));
+      fragments.push_back(vector::FromElementsOp::create(b, type, results));
+    }
+    rewriter.replaceOpWithMultiple(op, {fragments});
+    return success();
+  }
+};
+
+struct LowerConstant : public LanePattern<arith::ConstantOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(arith::ConstantOp op, Adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto splat = dyn_cast<SplatElementsAttr>(op.getValue());
+    if (!splat || !getTileLayout(op.getType()))
+      return rewriter.notifyMatchFailure(op, "not a tile of one value");
+    Value value = arith::ConstantOp::create(
+        rewriter, op.getLoc(),
+        SplatElementsAttr::get(fragmentType(op.getType()),
+                               splat.getSplatValue<Attribute>()));
+    SmallVector<Value> fragments(layoutOf(op).fragments(), value);
+    rewriter.replaceOpWithMultiple(op, {fragments});
+    return success();
+  }
+};
+
+struct LowerSplat : public LanePattern<tensor::SplatOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(tensor::SplatOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Value value = vector::BroadcastOp::create(
+        rewriter, op.getLoc(), fragmentType(op.getType()), op.getInput());
+    SmallVector<Value> fragments(layoutOf(op).fragments(), value);
+    rewriter.replaceOpWithMultiple(op, {fragments});
+    return success();
+  }
+};
+
+struct LowerTranspose : public LanePattern<TransposeOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(TransposeOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    TileLayout layout = layoutOf(op.getTile());
+    SmallVector<Value> fragments(layout.fragments());
+    for (auto [number, fragment] : llvm::enumerate(adaptor.getTile()))
+      fragments[layout.transposeFragment(number)] = fragment;
+    rewriter.replaceOpWithMultiple(op, {fragments});
+    return success();
+  }
+};
+
+struct LowerDot : public LanePattern<DotOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(DotOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    TileLayout a = layoutOf(op.getA()), bb = layoutOf(op.getB()),
+               acc = layoutOf(op.getAcc());
+    Type factor = cast<RankedTensorType>(op.getA().getType()).getElementType();
+    const target::MatrixInstr *inst = target::lookupMatrixInstr(
+        lanes.getTarget(), op.getInst(),
+        factor.isF16() ? target::FactorType::F16 : target::FactorType::BF16);
+    if (!inst)
+      return op.emitOpError() << lanes.getTarget().name
+                              << " has no matrix instruction '" << op.getInst()
+                              << "' for " << factor;
+    if (a.grid()[0] != acc.grid()[0] || bb.grid()[1] != acc.grid()[1] ||
+        a.grid()[1] != bb.grid()[0] ||
+        a.elementsPerFragment() != bb.elementsPerFragment() ||
+        acc.elementsPerFragment() != inst->d.elementsPerFragment())
+      return op.emitOpError("has operand layouts that do not belong together");
+    int64_t width = inst->a.elementsPerFragment();
+    auto slice = [&](Value fragment, int64_t step) -> Value {
+      if (cast<VectorType>(fragment.getType()).getNumElements() == width)
+        return fragment;
+      return vector::ShuffleOp::create(
+          b, fragment, fragment,
+          llvm::to_vector(llvm::seq<int64_t>(step * width, (step + 1) * width)));
+    };
+    SmallVector<Value> sums(adaptor.getAcc());
+    // The contraction is outermost: consecutive instructions then write
+    // different accumulators and do not wait for one another.
+    for (int k = 0; k < a.grid()[1]; ++k)
+      for (int64_t step = 0; step < a.elementsPerFragment() / width; ++step)
+        for (int m = 0; m < acc.grid()[0]; ++m)
+          for (int n = 0; n < acc.grid()[1]; ++n) {
+            Value &sum = sums[m * acc.grid()[1] + n];
+            sum = MmaOp::create(
+                b, slice(adaptor.getA()[m * a.grid()[1] + k], step),
+                slice(adaptor.getB()[k * bb.grid()[1] + n], step), sum,
+                op.getInstAttr());
+          }
+    rewriter.replaceOpWithMultiple(op, {sums});
+    return success();
+  }
+};
+
+struct LowerReduce : public LanePattern<ReduceOp> {
+  using LanePattern::LanePattern;
+
+  Value combine(ImplicitLocOpBuilder &b, ReduceKind kind, Value x,
+                Value y) const {
+    if (kind == ReduceKind::Max)
+      return arith::MaxNumFOp::create(b, x, y);
+    return arith::AddFOp::create(b, x, y);
+  }
+
+  /// Adds the f16 elements of one column of a fragment to an f32 sum.
+  Value addF16(ImplicitLocOpBuilder &b, Value fragment,
+               ArrayRef<int64_t> regs, Value sum) const {
+    if (!lanes.getTarget().has(target::kDot2F32F16) || regs.size() % 2 != 0) {
+      for (int64_t reg : regs) {
+        Value wide = arith::ExtFOp::create(b, b.getF32Type(),
+                                           element(b, fragment, reg));
+        sum = sum ? combine(b, ReduceKind::Sum, sum, wide) : wide;
+      }
+      return sum;
+    }
+    // v_dot2_f32_f16 with ones sums two elements exactly.
+    auto pair = VectorType::get({2}, b.getF16Type());
+    Value ones = arith::ConstantOp::create(
+        b, DenseElementsAttr::get(pair, b.getF16FloatAttr(1.0).getValue()));
+    Value noClamp = arith::ConstantIntOp::create(b, 0, 1).getResult();
+    if (!sum)
+      sum = arith::ConstantOp::create(b, b.getF32FloatAttr(0.0f));
+    for (size_t i = 0; i < regs.size(); i += 2) {
+      Value both =
+          vector::ShuffleOp::create(b, fragment, fragment, regs.slice(i, 2));
+      sum = LLVM::CallIntrinsicOp::create(
+                b, b.getF32Type(), b.getStringAttr("llvm.amdgcn.fdot2"),
+                ValueRange{both, ones, sum, noClamp})
+                .getResult(0);
+    }
+    return sum;
+  }
+
+  LogicalResult
+  matchAndRewrite(ReduceOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    TileLayout from = layoutOf(op.getTile()), to = layoutOf(op.getResult());
+    bool f16 = op.getTile().getType().getElementType().isF16();
+    if (f16 && op.getKind() != ReduceKind::Sum)
+      return op.emitOpError("reduces f16 by sum only");
+    int64_t groups = op.getResult().getType().getDimSize(0);
+    bool acrossLanes = groups == 1;
+    SmallVector<int64_t> target = reducedRegisters(from);
+    SmallVector<Value> fragments;
+    for (int column = 0; column < from.grid()[1]; ++column) {
+      SmallVector<Value> results;
+      for (int64_t reg = 0; reg < to.elementsPerFragment(); ++reg) {
+        SmallVector<int64_t> regs;
+        for (int64_t source = 0; source < from.elementsPerFragment(); ++source)
+          if (target[source] == reg)
+            regs.push_back(source);
+        Value result;
+        for (int row = 0; row < from.grid()[0]; ++row) {
+          Value fragment = adaptor.getTile()[row * from.grid()[1] + column];
+          if (f16) {
+            result = addF16(b, fragment, regs, result);
+            continue;
+          }
+          for (int64_t source : regs) {
+            Value next = element(b, fragment, source);
+            result = result ? combine(b, op.getKind(), result, next) : next;
+          }
+        }
+        if (acrossLanes)
+          for (int bit : from.rowLaneBits())
+            result = combine(
+                b, op.getKind(), result,
+                lanes.exchange(rewriter, op.getLoc(), result, 1 << bit));
+        results.push_back(result);
+      }
+      fragments.push_back(vector::FromElementsOp::create(
+          b, fragmentType(op.getResult().getType()), results));
+    }
+    rewriter.replaceOpWithMultiple(op, {fragments});
+    return success();
+  }
+};
+
+struct LowerBroadcast : public LanePattern<BroadcastOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(BroadcastOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    TileLayout to = layoutOf(op.getResult());
+    SmallVector<int64_t> source = reducedRegisters(to);
+    SmallVector<Value> fragments;
+    for (int fragment = 0; fragment < to.fragments(); ++fragment) {
+      Value row = adaptor.getTile()[fragment % to.grid()[1]];
+      fragments.push_back(
+          vector::ShuffleOp::create(rewriter, op.getLoc(), row, row, source));
+    }
+    rewriter.replaceOpWithMultiple(op, {fragments});
+    return success();
+  }
+};
+
+struct LowerMask : public LanePattern<MaskOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(MaskOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    TileLayout layout = layoutOf(op.getTile());
+    SmallVector<int64_t> limitOf = reducedRegisters(layout);
+    Value laneRow = lanes.coordinate(layout, 0);
+    Value minusInf = arith::ConstantOp::create(
+        b, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
+    SmallVector<Value> fragments;
+    for (auto [fragment, scores] : llvm::enumerate(adaptor.getTile())) {
+      Value limits = adaptor.getLast()[fragment % layout.grid()[1]];
+      Coord origin = layout.fragmentOrigin(fragment);
+      SmallVector<Value> results;
+      for (int reg = 0; reg < layout.elementsPerFragment(); ++reg) {
+        // Only a constant is left to compare with in each register.
+        Value limit = arith::SubIOp::create(
+            b, element(b, limits, limitOf[reg]), laneRow);
+        Value row = lanes.i32(b, op.getLoc(),
+                              origin[0] + layout.map(reg, 0, 0)[0]);
+        Value seen = arith::CmpIOp::create(b, arith::CmpIPredicate::sle, row,
+                                           limit);
+        results.push_back(arith::SelectOp::create(
+            b, seen, element(b, scores, reg), minusInf));
+      }
+      fragments.push_back(vector::FromElementsOp::create(
+          b, cast<VectorType>(scores.getType()), results));
+    }
+    rewriter.replaceOpWithMultiple(op, {fragments});
+    return success();
+  }
+};
+
+struct LowerColumnIndex : public LanePattern<ColumnIndexOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(ColumnIndexOp op, Adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    TileLayout layout = layoutOf(op.getResult());
+    Value laneColumn = lanes.coordinate(layout, 1);
+    SmallVector<Value> fragments;
+    for (int fragment = 0; fragment < layout.fragments(); ++fragment) {
+      SmallVector<Value> columns;
+      for (int reg = 0; reg < layout.elementsPerFragment(); ++reg)
+        columns.push_back(arith::AddIOp::create(
+            b, laneColumn,
+            lanes.i32(b, op.getLoc(),
+                      layout.fragmentOrigin(fragment)[1] +
+                          layout.map(reg, 0, 0)[1])));
+      fragments.push_back(vector::FromElementsOp::create(
+          b, fragmentType(op.getType()), columns));
+    }
+    rewriter.replaceOpWithMultiple(op, {fragments});
+    return success();
+  }
+};
+
+struct LowerRound : public LanePattern<RoundOp> {
+  using LanePattern::LanePattern;
+
+  /// Two f32 to two bf16, ties away from zero: adding half of the last place
+  /// kept makes truncation round, and one permute takes both upper halves.
+  Value roundAwayBf16(ImplicitLocOpBuilder &b, Value fragment) const {
+    auto type = cast<VectorType>(fragment.getType());
+    auto i32 = [&](int64_t value) { return lanes.i32(b, b.getLoc(), value); };
+    SmallVector<Value> words;
+    for (int64_t index = 0; index < type.getNumElements(); index += 2) {
+      auto half = [&](int64_t which) -> Value {
+        Value bits = arith::BitcastOp::create(
+            b, b.getI32Type(), element(b, fragment, index + which));
+        return arith::AddIOp::create(b, bits, i32(0x8000));
+      };
+      Value low = half(0), high = half(1);
+      words.push_back(LLVM::CallIntrinsicOp::create(
+                          b, b.getI32Type(),
+                          b.getStringAttr("llvm.amdgcn.perm"),
+                          ValueRange{high, low, i32(0x07060302)})
+                          .getResult(0));
+    }
+    Value packed = vector::FromElementsOp::create(
+        b, VectorType::get({int64_t(words.size())}, b.getI32Type()), words);
+    return vector::BitCastOp::create(
+        b, VectorType::get({type.getNumElements()}, b.getBF16Type()), packed);
+  }
+
+  LogicalResult
+  matchAndRewrite(RoundOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    VectorType type = fragmentType(op.getType());
+    bool away = op.getMode() == Rounding::NearestAway;
+    if (away && (!type.getElementType().isBF16() ||
+                 type.getNumElements() % 2 != 0))
+      return op.emitOpError("rounds ties away from zero for pairs of bf16 only");
+    SmallVector<Value> fragments;
+    for (Value fragment : adaptor.getTile())
+      fragments.push_back(away ? roundAwayBf16(b, fragment)
+                               : Value(arith::TruncFOp::create(b, type, fragment)));
+    rewriter.replaceOpWithMultiple(op, {fragments});
+    return success();
+  }
+};
+
+struct LowerNegateIf : public LanePattern<NegateIfOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(NegateIfOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    Value flip = arith::SelectOp::create(
+        b, op.getFlag(), lanes.i32(b, op.getLoc(), 0x80008000),
+        lanes.i32(b, op.getLoc(), 0));
+    SmallVector<Value> fragments;
+    for (Value fragment : adaptor.getTile()) {
+      auto type = cast<VectorType>(fragment.getType());
+      auto words =
+          VectorType::get({type.getNumElements() / 2}, b.getI32Type());
+      Value bits = vector::BitCastOp::create(b, words, fragment);
+      bits = arith::XOrIOp::create(
+          b, bits, vector::BroadcastOp::create(b, words, flip));
+      fragments.push_back(vector::BitCastOp::create(b, type, bits));
+    }
+    rewriter.replaceOpWithMultiple(op, {fragments});
+    return success();
+  }
+};
+
+struct LowerWaveAny : public LanePattern<WaveAnyOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(WaveAnyOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    Value any;
+    for (Value fragment : adaptor.getTile())
+      for (int64_t index = 0;
+           index < cast<VectorType>(fragment.getType()).getNumElements();
+           ++index) {
+        Value next = element(b, fragment, index);
+        any = any ? Value(arith::OrIOp::create(b, any, next)) : next;
+      }
+    IntegerType mask = b.getIntegerType(lanes.getTarget().waveSize);
+    Value ballot = ROCDL::BallotOp::create(b, mask, any);
+    Value none = arith::ConstantIntOp::create(b, 0, mask.getWidth()).getResult();
+    rewriter.replaceOpWithNewOp<arith::CmpIOp>(
+        op, arith::CmpIPredicate::ne, ballot, none);
+    return success();
+  }
+};
+
+struct LowerConvertLayout : public LanePattern<ConvertLayoutOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(ConvertLayoutOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    TileLayout from = layoutOf(op.getTile()), to = layoutOf(op.getResult());
+    layout::Conversion conversion = layout::classifyConversion(from, to);
+    using Kind = layout::Conversion::Kind;
+    if (conversion.kind > Kind::Register)
+      return op.emitOpError()
+             << "would have to move elements between "
+             << (conversion.kind == Kind::Lane ? "lanes" : "waves")
+             << ", which is not implemented; from <" << from.str() << "> to <"
+             << to.str() << ">";
+    VectorType type = fragmentType(op.getType());
+    SmallVector<Value> fragments;
+    for (int fragment = 0; fragment < to.fragments(); ++fragment) {
+      SmallVector<Value> elements;
+      for (int reg = 0; reg < to.elementsPerFragment(); ++reg) {
+        int source =
+            conversion.source[fragment * to.elementsPerFragment() + reg];
+        elements.push_back(
+            element(b, adaptor.getTile()[source / from.elementsPerFragment()],
+                    source % from.elementsPerFragment()));
+      }
+      fragments.push_back(vector::FromElementsOp::create(b, type, elements));
+    }
+    rewriter.replaceOpWithMultiple(op, {fragments});
+    return success();
+  }
+};
+
+} // namespace
+
+void fovea::populateComputeToLanesPatterns(TypeConverter &converter,
+                                           RewritePatternSet &patterns,
+                                           LaneContext &context) {
+  patterns.add<LowerElementwise>(converter, patterns.getContext());
+  patterns.add<LowerTranscendental<math::Exp2Op, ROCDL::ROCDLExp2>,
+               LowerTranscendental<math::Log2Op, ROCDL::ROCDLLog>>(converter,
+                                                                   context);
+  patterns.add<LowerConstant, LowerSplat, LowerTranspose, LowerDot, LowerReduce,
+               LowerBroadcast, LowerMask, LowerColumnIndex, LowerRound,
+               LowerNegateIf, LowerWaveAny, LowerConvertLayout>(converter,
+                                                                context);
+}

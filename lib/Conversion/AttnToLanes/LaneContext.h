@@ -1,0 +1,99 @@
+//===- LaneContext.h - what a lane knows of itself --------------*- C++ -*-===//
+//
+// Shared by the patterns of convert-attn-to-lanes: the lane and wave number of
+// a kernel, and coordinates computed from them by a layout. All of it is put
+// at the start of the kernel, once a layout.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_CONVERSION_ATTNTOLANES_LANECONTEXT_H
+#define FOVEA_CONVERSION_ATTNTOLANES_LANECONTEXT_H
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Layout/DotLayouts.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+namespace fovea {
+
+class LaneContext {
+public:
+  LaneContext(mlir::gpu::GPUFuncOp kernel, const target::TargetInfo &target);
+
+  const target::TargetInfo &getTarget() const { return target; }
+  mlir::gpu::GPUFuncOp getKernel() const { return kernel; }
+
+  /// i32 number of the lane in its wave.
+  mlir::Value getLane() const { return lane; }
+
+  /// i32 coordinate `dim` of register 0 of this lane, inside a unit.
+  mlir::Value coordinate(const layout::TileLayout &layout, int dim);
+
+  /// i1: this lane is the first of those that hold the same elements; null if
+  /// nothing is replicated.
+  mlir::Value isFirstHolder(const layout::TileLayout &layout);
+
+  /// i32 byte address in LDS of register 0 of this lane of the first unit.
+  /// Column bits of `xorBytes` are exchanged in place.
+  mlir::Value ldsBase(const layout::TileLayout &layout, attn::LdsType type,
+                      int64_t xorBytes);
+
+  /// The value that the lane with number `lane XOR mask` has.
+  mlir::Value exchange(mlir::OpBuilder &b, mlir::Location loc,
+                       mlir::Value value, int mask);
+
+  mlir::Value i32(mlir::OpBuilder &b, mlir::Location loc, int64_t value);
+
+private:
+  mlir::Value bitsOf(mlir::ImplicitLocOpBuilder &b,
+                     llvm::ArrayRef<layout::Coord> bases, int dim,
+                     mlir::Value index);
+
+  mlir::gpu::GPUFuncOp kernel;
+  const target::TargetInfo &target;
+  mlir::ImplicitLocOpBuilder entry; ///< after what has been computed so far
+  mlir::Value lane, wave;
+  llvm::DenseMap<std::pair<attn::LayoutAttr, int>, mlir::Value> coordinates;
+  llvm::DenseMap<std::tuple<attn::LayoutAttr, mlir::Type, int64_t>, mlir::Value>
+      ldsBases;
+  llvm::DenseMap<int, mlir::Value> exchangeAddresses;
+};
+
+/// The swizzle of an LDS tile as the layout algebra has it.
+layout::Swizzle getSwizzle(attn::LdsType type);
+
+/// Patterns that need the context; one set a kernel.
+void populateMemoryToLanesPatterns(mlir::TypeConverter &converter,
+                                   mlir::RewritePatternSet &patterns,
+                                   LaneContext &context);
+void populateComputeToLanesPatterns(mlir::TypeConverter &converter,
+                                    mlir::RewritePatternSet &patterns,
+                                    LaneContext &context);
+
+/// A pattern with one kernel's context; tiles come as ranges of fragments.
+template <typename Op>
+struct LanePattern : public mlir::OpConversionPattern<Op> {
+  LanePattern(mlir::TypeConverter &converter, LaneContext &context)
+      : mlir::OpConversionPattern<Op>(converter,
+                                      context.getKernel().getContext(),
+                                      /*benefit=*/2),
+        lanes(context) {}
+  using Adaptor = typename mlir::OpConversionPattern<Op>::OneToNOpAdaptor;
+  LaneContext &lanes;
+};
+
+/// Layout of a tile; the pass's pre-condition is that there is one.
+inline const layout::TileLayout layoutOf(mlir::Value tile) {
+  return attn::getTileLayout(tile.getType()).getLayout();
+}
+
+/// The vector of one fragment.
+inline mlir::VectorType fragmentType(mlir::Type tile) {
+  return mlir::VectorType::get(
+      {attn::getTileLayout(tile).getLayout().elementsPerFragment()},
+      mlir::cast<mlir::RankedTensorType>(tile).getElementType());
+}
+
+} // namespace fovea
+
+#endif // FOVEA_CONVERSION_ATTNTOLANES_LANECONTEXT_H

@@ -1,0 +1,325 @@
+//===- MemoryToLanes.cpp - global memory and LDS for lanes ----------------===//
+
+#include "LaneContext.h"
+#include "fovea/Conversion/Passes.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+using layout::Coord;
+using layout::TileLayout;
+using layout::WideAccesses;
+
+/// Widest access of global memory and LDS, in bytes.
+static constexpr int64_t kWideBytes = 16;
+
+/// A byte offset that no buffer resource contains: sizes are less.
+static constexpr int64_t kOutOfBounds = int64_t(1) << 31;
+
+static int64_t bytesOf(Type elementType) {
+  return elementType.getIntOrFloatBitWidth() / 8;
+}
+
+/// The type in which a raw-buffer access moves that many bytes.
+static Type transferType(OpBuilder &b, int64_t bytes) {
+  if (bytes < 4)
+    return b.getIntegerType(bytes * 8);
+  if (bytes == 4)
+    return b.getI32Type();
+  return VectorType::get({bytes / 4}, b.getI32Type());
+}
+
+/// `elements` of a fragment, as one vector.
+static Value gather(OpBuilder &b, Location loc, Value fragment,
+                    ArrayRef<int64_t> elements) {
+  return vector::ShuffleOp::create(b, loc, fragment, fragment, elements);
+}
+
+/// Puts accesses back together: access a holds the registers regs[a].
+static Value scatter(OpBuilder &b, Location loc, ValueRange parts,
+                     const WideAccesses &accesses, VectorType type) {
+  if (parts.size() == 1 && llvm::equal(accesses.regs[0], llvm::seq<int64_t>(
+                                           0, type.getNumElements())))
+    return parts[0];
+  SmallVector<Value> elements(type.getNumElements());
+  for (auto [part, regs] : llvm::zip(parts, accesses.regs))
+    for (auto [element, reg] : llvm::enumerate(regs))
+      elements[reg] = vector::ExtractOp::create(b, loc, part, element);
+  return vector::FromElementsOp::create(b, loc, type, elements);
+}
+
+namespace {
+
+/// attn.view: a raw buffer resource over the rows, and their distance in bytes.
+struct LowerView : public LanePattern<ViewOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(ViewOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    ViewType type = op.getView().getType();
+    int64_t bytes = bytesOf(type.getElementType());
+    auto i32 = [&](int64_t value) { return lanes.i32(b, op.getLoc(), value); };
+    Value stride = arith::MulIOp::create(b, op.getStride(), i32(bytes));
+    // The size is 32 bits: rows beyond a tile's are not addressed anyway.
+    Value rows = arith::MinSIOp::create(b, op.getRows(), i32(256));
+    Value last = arith::SubIOp::create(b, rows, i32(1));
+    Value size = arith::AddIOp::create(b, arith::MulIOp::create(b, last, stride),
+                                       i32(type.getColumns() * bytes));
+    Value some = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
+                                       op.getRows(), i32(0));
+    size = arith::SelectOp::create(b, some, size, i32(0));
+    Value size64 = arith::ExtUIOp::create(b, b.getI64Type(), size);
+    Value base = LLVM::GEPOp::create(
+        b, op.getBase().getType(), type.getElementType(), op.getBase(),
+        ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(op.getOffset())});
+    Value noStride = arith::ConstantIntOp::create(b, 0, 16).getResult();
+    Value resource = ROCDL::MakeBufferRsrcOp::create(
+        b, LLVM::LLVMPointerType::get(b.getContext(), 8), base, noStride,
+        size64, i32(lanes.getTarget().bufferFlags));
+    rewriter.replaceOpWithMultiple(op, {{resource, stride}});
+    return success();
+  }
+};
+
+/// Offsets of the accesses of a tile in a view.
+class BufferAddress {
+public:
+  BufferAddress(ImplicitLocOpBuilder &b, LaneContext &lanes,
+                const TileLayout &layout, ViewType view, Value stride)
+      : b(b), lanes(lanes), view(view), stride(stride),
+        bytes(bytesOf(view.getElementType())),
+        column(lanes.coordinate(layout, 1)) {
+    Value row = arith::MulIOp::create(b, lanes.coordinate(layout, 0), stride);
+    base = arith::AddIOp::create(
+        b, row, arith::MulIOp::create(b, column, i32(bytes)));
+    for (auto space : {layout::Space::Lane, layout::Space::Wave})
+      for (const Coord &basis : layout.get(space))
+        maxColumn += basis[1];
+  }
+
+  /// Whether no lane's access at this place is inside the view.
+  bool isOutside(Coord at) const { return at[1] >= view.getColumns(); }
+
+  /// i32 byte offset of register coordinates `at`; out of bounds in lanes whose
+  /// column is, or for which `guard` (if any) is false.
+  Value offset(Coord at, Value guard) {
+    Value result = base;
+    if (at[0] != 0)
+      result = arith::AddIOp::create(
+          b, result, arith::MulIOp::create(b, stride, i32(at[0])));
+    if (at[1] != 0)
+      result = arith::AddIOp::create(b, result, i32(at[1] * bytes));
+    if (at[1] + maxColumn >= view.getColumns()) {
+      Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, column,
+                                           i32(view.getColumns() - at[1]));
+      guard = guard ? Value(arith::AndIOp::create(b, guard, inside)) : inside;
+    }
+    if (guard)
+      result = arith::SelectOp::create(b, guard, result, i32(kOutOfBounds));
+    return result;
+  }
+
+private:
+  Value i32(int64_t value) { return lanes.i32(b, b.getLoc(), value); }
+
+  ImplicitLocOpBuilder &b;
+  LaneContext &lanes;
+  ViewType view;
+  Value stride;
+  int64_t bytes;
+  Value column, base;
+  int64_t maxColumn = 0;
+};
+
+static Coord plus(Coord x, Coord y) { return {x[0] + y[0], x[1] + y[1]}; }
+
+struct LowerLoad : public LanePattern<LoadOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(LoadOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    TileLayout layout = layoutOf(op.getTile());
+    VectorType type = fragmentType(op.getTile().getType());
+    int64_t bytes = bytesOf(type.getElementType());
+    WideAccesses accesses = wideAccesses(layout, kWideBytes / bytes);
+    auto partType = VectorType::get({accesses.width}, type.getElementType());
+    Value resource = adaptor.getView()[0];
+    BufferAddress address(b, lanes, layout, op.getView().getType(),
+                          adaptor.getView()[1]);
+    Value zero = lanes.i32(b, op.getLoc(), 0);
+    SmallVector<Value> fragments;
+    for (int fragment = 0; fragment < layout.fragments(); ++fragment) {
+      SmallVector<Value> parts;
+      for (const auto &regs : accesses.regs) {
+        Coord at = plus(layout.fragmentOrigin(fragment),
+                        layout.map(regs[0], 0, 0));
+        if (address.isOutside(at)) {
+          parts.push_back(arith::ConstantOp::create(b, b.getZeroAttr(partType)));
+          continue;
+        }
+        Value loaded = ROCDL::RawPtrBufferLoadOp::create(
+            b, TypeRange{transferType(b, accesses.width * bytes)},
+            ValueRange{resource, address.offset(at, nullptr), zero, zero});
+        parts.push_back(LLVM::BitcastOp::create(b, partType, loaded));
+      }
+      fragments.push_back(scatter(b, op.getLoc(), parts, accesses, type));
+    }
+    rewriter.replaceOpWithMultiple(op, {fragments});
+    return success();
+  }
+};
+
+struct LowerStore : public LanePattern<StoreOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(StoreOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    TileLayout layout = layoutOf(op.getTile());
+    VectorType type = fragmentType(op.getTile().getType());
+    int64_t bytes = bytesOf(type.getElementType());
+    WideAccesses accesses = wideAccesses(layout, kWideBytes / bytes);
+    BufferAddress address(b, lanes, layout, op.getView().getType(),
+                          adaptor.getView()[1]);
+    Value resource = adaptor.getView()[0];
+    Value first = lanes.isFirstHolder(layout);
+    Value zero = lanes.i32(b, op.getLoc(), 0);
+    Type moved = transferType(b, accesses.width * bytes);
+    for (auto [fragment, value] : llvm::enumerate(adaptor.getTile()))
+      for (const auto &regs : accesses.regs) {
+        Coord at = plus(layout.fragmentOrigin(fragment),
+                        layout.map(regs[0], 0, 0));
+        if (address.isOutside(at))
+          continue;
+        Value part = gather(b, op.getLoc(), value, regs);
+        ROCDL::RawPtrBufferStoreOp::create(
+            b, TypeRange{},
+            ValueRange{LLVM::BitcastOp::create(b, moved, part), resource,
+                       address.offset(at, first), zero, zero});
+      }
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// Accesses of a tile in LDS: a base a lane, and constant offsets.
+class LdsAddress {
+public:
+  LdsAddress(LaneContext &lanes, const TileLayout &layout, LdsType type)
+      : lanes(lanes), layout(layout), type(type), swizzle(getSwizzle(type)),
+        bytes(bytesOf(type.getElementType())) {
+    // Bits of the byte column that differ between lanes; what falls outside
+    // them can be added instead of XORed, and so become an immediate offset.
+    if (!swizzle.shifts.empty())
+      laneBits = (swizzle.chunks - 1) * 16;
+    for (auto space : {layout::Space::Lane, layout::Space::Wave})
+      for (const Coord &basis : layout.get(space))
+        laneBits |= basis[1] * bytes;
+  }
+
+  /// Element index of register coordinates `at`.
+  Value index(ImplicitLocOpBuilder &b, Coord at) {
+    int64_t flip = at[1] * bytes ^ swizzle.rowXor(at[0]) * 16;
+    Value base = lanes.ldsBase(layout, type, flip & laneBits);
+    int64_t constant =
+        at[0] * type.getColumns() * bytes + (flip & ~laneBits);
+    Value address = arith::AddIOp::create(
+        b, base, lanes.i32(b, b.getLoc(), constant));
+    Value element = arith::ShRUIOp::create(
+        b, address, lanes.i32(b, b.getLoc(), llvm::Log2_64(bytes)));
+    return arith::IndexCastOp::create(b, b.getIndexType(), element);
+  }
+
+private:
+  LaneContext &lanes;
+  const TileLayout &layout;
+  LdsType type;
+  layout::Swizzle swizzle;
+  int64_t bytes;
+  int64_t laneBits = 0;
+};
+
+struct LowerAllocLds : public LanePattern<AllocLdsOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(AllocLdsOp op, Adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto memref = cast<MemRefType>(
+        getTypeConverter()->convertType(op.getLds().getType()));
+    gpu::GPUFuncOp kernel = lanes.getKernel();
+    Value buffer;
+    rewriter.modifyOpInPlace(kernel, [&] {
+      buffer = kernel.addWorkgroupAttribution(memref, op.getLoc());
+    });
+    rewriter.replaceOp(op, buffer);
+    return success();
+  }
+};
+
+struct LowerStoreLds : public LanePattern<StoreLdsOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(StoreLdsOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    TileLayout layout = layoutOf(op.getTile());
+    LdsType type = op.getLds().getType();
+    int64_t bytes = bytesOf(type.getElementType());
+    WideAccesses accesses = wideAccesses(layout, kWideBytes / bytes);
+    LdsAddress address(lanes, layout, type);
+    for (auto [fragment, value] : llvm::enumerate(adaptor.getTile()))
+      for (const auto &regs : accesses.regs) {
+        Coord at = plus(layout.fragmentOrigin(fragment),
+                        layout.map(regs[0], 0, 0));
+        vector::StoreOp::create(b, gather(b, op.getLoc(), value, regs),
+                                adaptor.getLds()[0], address.index(b, at),
+                                /*nontemporal=*/false,
+                                llvm::MaybeAlign(accesses.width * bytes));
+      }
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct LowerLoadLds : public LanePattern<LoadLdsOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(LoadLdsOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    TileLayout layout = layoutOf(op.getTile());
+    LdsType type = op.getLds().getType();
+    VectorType fragment = fragmentType(op.getTile().getType());
+    int64_t bytes = bytesOf(type.getElementType());
+    WideAccesses accesses = wideAccesses(layout, kWideBytes / bytes);
+    auto partType =
+        VectorType::get({accesses.width}, fragment.getElementType());
+    LdsAddress address(lanes, layout, type);
+    SmallVector<Value> fragments;
+    for (int number = 0; number < layout.fragments(); ++number) {
+      SmallVector<Value> parts;
+      for (const auto &regs : accesses.regs) {
+        Coord at =
+            plus(layout.fragmentOrigin(number), layout.map(regs[0], 0, 0));
+        parts.push_back(vector::LoadOp::create(
+            b, partType, adaptor.getLds()[0], address.index(b, at),
+            /*nontemporal=*/false, llvm::MaybeAlign(accesses.width * bytes)));
+      }
+      fragments.push_back(scatter(b, op.getLoc(), parts, accesses, fragment));
+    }
+    rewriter.replaceOpWithMultiple(op, {fragments});
+    return success();
+  }
+};
+
+} // namespace
+
+void fovea::populateMemoryToLanesPatterns(TypeConverter &converter,
+                                          RewritePatternSet &patterns,
+                                          LaneContext &context) {
+  patterns.add<LowerView, LowerLoad, LowerStore, LowerAllocLds, LowerStoreLds,
+               LowerLoadLds>(converter, context);
+}

@@ -1,0 +1,86 @@
+//===- SerializeToHsaco.cpp - attn-serialize-to-hsaco ---------------------===//
+
+#include "fovea/Conversion/Passes.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Target/HSACO/Serialize.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace mlir;
+
+namespace fovea {
+#define GEN_PASS_DEF_SERIALIZEATTNTOHSACO
+#include "fovea/Conversion/Passes.h.inc"
+} // namespace fovea
+
+namespace {
+using namespace fovea;
+
+struct SerializeAttnToHsaco
+    : public fovea::impl::SerializeAttnToHsacoBase<SerializeAttnToHsaco> {
+  using SerializeAttnToHsacoBase::SerializeAttnToHsacoBase;
+
+  void runOnOperation() override {
+    for (auto module : llvm::make_early_inc_range(
+             getOperation().getOps<gpu::GPUModuleOp>())) {
+      auto target =
+          module->getAttrOfType<attn::TargetAttr>(attn::kTargetAttrName);
+      if (!target)
+        continue; // nothing of ours
+      llvm::Expected<std::string> image = compile(module, target.getInfo());
+      if (!image) {
+        module.emitOpError() << llvm::toString(image.takeError());
+        return signalPassFailure();
+      }
+      OpBuilder b(module);
+      auto object = gpu::ObjectAttr::get(
+          &getContext(),
+          ROCDL::ROCDLTargetAttr::get(&getContext(), /*O=*/optLevel,
+                                      "amdgcn-amd-amdhsa", target.getChip()),
+          gpu::CompilationTarget::Binary, b.getStringAttr(*image),
+          /*properties=*/DictionaryAttr(), /*kernels=*/gpu::KernelTableAttr());
+      gpu::BinaryOp::create(b, module.getLoc(), module.getName(),
+                            /*offloadingHandler=*/nullptr,
+                            b.getArrayAttr({object}));
+      module.erase();
+    }
+  }
+
+private:
+  llvm::Expected<std::string> compile(gpu::GPUModuleOp module,
+                                      const target::TargetInfo &target) {
+    auto machine = hsaco::createTargetMachine(target, optLevel);
+    if (!machine)
+      return machine.takeError();
+    llvm::LLVMContext context;
+    auto ir = hsaco::translate(module, context, **machine);
+    if (!ir)
+      return ir.takeError();
+    if (llvm::Error error = hsaco::optimize(**ir, **machine, optLevel))
+      return error;
+    auto object = hsaco::emitObject(**ir, **machine);
+    if (!object)
+      return object.takeError();
+    auto image = hsaco::link(*object);
+    if (!image)
+      return image;
+    auto kernels = hsaco::readResources(*image, target);
+    if (!kernels)
+      return kernels.takeError();
+    for (const hsaco::KernelResources &kernel : *kernels)
+      remark::analysis(module.getLoc(),
+                       remark::RemarkOpts::name("resources").category("attn"))
+          << llvm::formatv(
+                 "{0} on {1}: {2} VGPRs, {3} AGPRs, {4} SGPRs, {5} bytes of "
+                 "LDS, {6} bytes of scratch, {7} waves a SIMD",
+                 kernel.name, target.name, kernel.vgprs, kernel.agprs,
+                 kernel.sgprs, kernel.ldsBytes, kernel.scratchBytes,
+                 target::wavesPerSimd(target, kernel.vgprs + kernel.agprs,
+                                      kernel.ldsBytes,
+                                      kernel.threads / target.waveSize))
+                 .str();
+    return image;
+  }
+};
+} // namespace

@@ -1,0 +1,150 @@
+//===- Pipelines.cpp - the compiler's stages as pipelines -----------------===//
+
+#include "fovea/Pipelines/Pipelines.h"
+#include "fovea/Conversion/Passes.h"
+#include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/ROCDL/ROCDLToLLVMIRTranslation.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace fovea;
+
+namespace {
+struct StageInfo {
+  Stage stage;
+  StringLiteral name;
+  StringLiteral pipeline; ///< empty: no passes lead here
+  StringLiteral description;
+};
+} // namespace
+
+static constexpr StageInfo kStages[] = {
+    {Stage::Problem, "problem", "", ""},
+    {Stage::Scheduled, "scheduled", "attn-to-scheduled",
+     "Choose a schedule for each attention op"},
+    {Stage::Tiles, "tiles", "attn-scheduled-to-tiles",
+     "Write the tile program of each kernel"},
+    {Stage::Layouts, "layouts", "attn-tiles-to-layouts",
+     "Assign layouts and swizzles"},
+    {Stage::Lanes, "lanes", "attn-layouts-to-lanes", "Distribute tiles to lanes"},
+    {Stage::MatrixCore, "matrix-core", "attn-lanes-to-matrix-core",
+     "Select matrix instructions"},
+    {Stage::Rocdl, "rocdl", "attn-matrix-core-to-rocdl",
+     "Lower to rocdl and llvm"},
+    {Stage::Hsaco, "hsaco", "attn-rocdl-to-hsaco", "Compile to a code object"},
+};
+
+StringRef fovea::stageName(Stage stage) {
+  return kStages[static_cast<int>(stage)].name;
+}
+
+std::string fovea::stageNames() {
+  return llvm::join(
+      llvm::map_range(kStages, [](const StageInfo &info) { return info.name; }),
+      ", ");
+}
+
+std::optional<Stage> fovea::parseStage(StringRef name) {
+  for (const StageInfo &info : kStages)
+    if (info.name == name)
+      return info.stage;
+  return std::nullopt;
+}
+
+static void addVerify(OpPassManager &manager, StringRef stage) {
+  attn::AttnVerifyStageOptions options;
+  options.stage = stage.str();
+  manager.addPass(attn::createAttnVerifyStage(options));
+}
+
+void fovea::populateStage(OpPassManager &manager, Stage stage,
+                          const ScheduleOptions &options) {
+  switch (stage) {
+  case Stage::Problem:
+    return;
+  case Stage::Scheduled: {
+    attn::AttnChooseScheduleOptions choose;
+    choose.chip = options.chip;
+    manager.addNestedPass<func::FuncOp>(attn::createAttnChooseSchedule(choose));
+    return addVerify(manager, "scheduled");
+  }
+  case Stage::Tiles:
+    manager.addPass(attn::createAttnTileForward());
+    manager.addPass(createCanonicalizerPass());
+    manager.addPass(createCSEPass());
+    return addVerify(manager, "tiles");
+  case Stage::Layouts:
+    manager.addNestedPass<gpu::GPUModuleOp>(attn::createAttnAssignLayouts());
+    return addVerify(manager, "layouts");
+  case Stage::Lanes:
+    manager.addNestedPass<gpu::GPUModuleOp>(createConvertAttnToLanes());
+    // Address arithmetic of neighbouring accesses repeats itself.
+    manager.addPass(createCanonicalizerPass());
+    manager.addPass(createCSEPass());
+    return addVerify(manager, "lanes");
+  case Stage::MatrixCore:
+    manager.addNestedPass<gpu::GPUModuleOp>(createConvertAttnToMfma());
+    return;
+  case Stage::Rocdl:
+    manager.addNestedPass<gpu::GPUModuleOp>(createLowerAttnKernelToROCDL());
+    return addVerify(manager, "rocdl");
+  case Stage::Hsaco: {
+    SerializeAttnToHsacoOptions serialize;
+    serialize.optLevel = options.optLevel;
+    manager.addPass(createSerializeAttnToHsaco(serialize));
+    return;
+  }
+  }
+}
+
+void fovea::populateStages(OpPassManager &manager, Stage from, Stage to,
+                           const ScheduleOptions &options) {
+  for (const StageInfo &info : kStages)
+    if (info.stage > from && info.stage <= to)
+      populateStage(manager, info.stage, options);
+}
+
+static void registerPipelines() {
+  for (const StageInfo &info : kStages) {
+    if (info.pipeline.empty())
+      continue;
+    Stage stage = info.stage;
+    PassPipelineRegistration<ScheduleOptions>(
+        info.pipeline, info.description,
+        [stage](OpPassManager &manager, const ScheduleOptions &options) {
+          populateStage(manager, stage, options);
+        });
+  }
+  PassPipelineRegistration<ScheduleOptions>(
+      "attn-to-rocdl", "From attn.forward to rocdl and llvm",
+      [](OpPassManager &manager, const ScheduleOptions &options) {
+        populateStages(manager, Stage::Problem, Stage::Rocdl, options);
+      });
+  PassPipelineRegistration<ScheduleOptions>(
+      "attn-to-hsaco", "From attn.forward to a code object",
+      [](OpPassManager &manager, const ScheduleOptions &options) {
+        populateStages(manager, Stage::Problem, Stage::Hsaco, options);
+      });
+}
+
+void fovea::registerFoveaPasses() {
+  attn::registerAttnPasses();
+  registerFoveaConversionPasses();
+  registerPipelines();
+}
+
+void fovea::registerFoveaDialects(DialectRegistry &registry) {
+  registry.insert<attn::AttnDialect>();
+  registerAllDialects(registry);
+  registerAllExtensions(registry);
+  registerBuiltinDialectTranslation(registry);
+  registerGPUDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  registerROCDLDialectTranslation(registry);
+}

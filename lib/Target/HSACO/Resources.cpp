@@ -1,0 +1,160 @@
+//===- Resources.cpp - what a code object says of its kernels -------------===//
+
+#include "fovea/Target/HSACO/Serialize.h"
+#include "llvm/BinaryFormat/MsgPackDocument.h"
+#include "llvm/MC/MCAsmInfo.h"
+#include "llvm/MC/MCContext.h"
+#include "llvm/MC/MCDisassembler/MCDisassembler.h"
+#include "llvm/MC/MCInst.h"
+#include "llvm/MC/MCInstrInfo.h"
+#include "llvm/MC/MCRegisterInfo.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Object/ELFObjectFile.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace llvm;
+
+namespace fovea::hsaco {
+
+using ElfFile = object::ELFObjectFile<object::ELF64LE>;
+
+/// The AMDGPU metadata note of a code object, as a document.
+static Error readMetadata(const ElfFile &elf, msgpack::Document &document) {
+  const auto &file = elf.getELFFile();
+  Expected<ArrayRef<object::ELF64LE::Phdr>> segments = file.program_headers();
+  if (!segments)
+    return segments.takeError();
+  for (const auto &segment : *segments) {
+    if (segment.p_type != ELF::PT_NOTE)
+      continue;
+    Error error = Error::success();
+    for (const auto &note : file.notes(segment, error))
+      if (note.getName() == "AMDGPU" &&
+          note.getType() == ELF::NT_AMDGPU_METADATA) {
+        consumeError(std::move(error));
+        StringRef blob(
+            reinterpret_cast<const char *>(note.getDesc(4).data()),
+            note.getDesc(4).size());
+        if (!document.readFromBlob(blob, /*Multi=*/false))
+          return createStringError("damaged AMDGPU metadata note");
+        return Error::success();
+      }
+    if (error)
+      return error;
+  }
+  return createStringError("no AMDGPU metadata note");
+}
+
+static int field(msgpack::MapDocNode &map, StringRef key) {
+  auto it = map.find(key);
+  if (it == map.end())
+    return 0;
+  msgpack::DocNode &node = it->second;
+  return node.getKind() == msgpack::Type::UInt  ? int(node.getUInt())
+         : node.getKind() == msgpack::Type::Int ? int(node.getInt())
+                                                : 0;
+}
+
+namespace {
+/// LLVM's disassembler for one chip.
+class Disassembler {
+public:
+  explicit Disassembler(const target::TargetInfo &target)
+      : machine(cantFail(createTargetMachine(target, 0))) {
+    const Target &backend = machine->getTarget();
+    context = std::make_unique<MCContext>(
+        machine->getTargetTriple(), machine->getMCAsmInfo(),
+        machine->getMCRegisterInfo(), machine->getMCSubtargetInfo());
+    disassembler.reset(backend.createMCDisassembler(
+        *machine->getMCSubtargetInfo(), *context));
+  }
+
+  /// Counts the instructions of one function.
+  Error count(ArrayRef<uint8_t> code, KernelResources &kernel) {
+    const MCInstrInfo &info = *machine->getMCInstrInfo();
+    for (uint64_t at = 0; at < code.size();) {
+      MCInst inst;
+      uint64_t size = 0;
+      if (disassembler->getInstruction(inst, size, code.slice(at), at, nulls()) !=
+          MCDisassembler::Success)
+        return createStringError("kernel '" + kernel.name +
+                                 "': undecodable instruction at offset " +
+                                 Twine(at));
+      at += size;
+      ++kernel.instructions;
+      StringRef name = info.getName(inst.getOpcode());
+      if (name.contains("MFMA") || name.contains("WMMA"))
+        ++kernel.matrixInstructions;
+    }
+    kernel.codeBytes = code.size();
+    return Error::success();
+  }
+
+private:
+  std::unique_ptr<TargetMachine> machine;
+  std::unique_ptr<MCContext> context;
+  std::unique_ptr<MCDisassembler> disassembler;
+};
+} // namespace
+
+Expected<SmallVector<KernelResources, 1>>
+readResources(StringRef hsaco, const target::TargetInfo &target) {
+  Expected<ElfFile> elf = ElfFile::create(MemoryBufferRef(hsaco, "code object"));
+  if (!elf)
+    return elf.takeError();
+  msgpack::Document document;
+  if (Error error = readMetadata(*elf, document))
+    return error;
+  SmallVector<KernelResources, 1> kernels;
+  if (!document.getRoot().isMap())
+    return createStringError("damaged AMDGPU metadata note");
+  msgpack::MapDocNode root = document.getRoot().getMap();
+  if (!root["amdhsa.kernels"].isArray())
+    return createStringError("no kernels in the AMDGPU metadata");
+  Disassembler disassembler(target);
+  for (msgpack::DocNode &node : root["amdhsa.kernels"].getArray()) {
+    if (!node.isMap() || node.getMap()[".name"].getKind() != msgpack::Type::String)
+      return createStringError("damaged kernel in the AMDGPU metadata");
+    msgpack::MapDocNode map = node.getMap();
+    KernelResources &kernel = kernels.emplace_back();
+    kernel.name = map[".name"].getString().str();
+    kernel.agprs = field(map, ".agpr_count");
+    // The metadata counts the unified file on chips that have one.
+    kernel.vgprs = field(map, ".vgpr_count") -
+                   (kernel.agprs ? kernel.agprs : 0);
+    kernel.sgprs = field(map, ".sgpr_count");
+    kernel.vgprSpills = field(map, ".vgpr_spill_count");
+    kernel.sgprSpills = field(map, ".sgpr_spill_count");
+    kernel.ldsBytes = field(map, ".group_segment_fixed_size");
+    kernel.scratchBytes = field(map, ".private_segment_fixed_size");
+    kernel.threads = field(map, ".max_flat_workgroup_size");
+    kernel.kernargBytes = field(map, ".kernarg_segment_size");
+    for (const object::ELFSymbolRef symbol : elf->symbols()) {
+      Expected<StringRef> name = symbol.getName();
+      if (!name)
+        return name.takeError();
+      if (*name != kernel.name)
+        continue;
+      Expected<object::section_iterator> section = symbol.getSection();
+      Expected<uint64_t> address = symbol.getAddress();
+      if (!section || !address)
+        return joinErrors(section.takeError(), address.takeError());
+      Expected<StringRef> contents = (*section)->getContents();
+      if (!contents)
+        return contents.takeError();
+      uint64_t offset = *address - (*section)->getAddress();
+      if (offset + symbol.getSize() > contents->size())
+        return createStringError("kernel '" + *name +
+                                 "' reaches past its section");
+      if (Error error = disassembler.count(
+              arrayRefFromStringRef(contents->substr(offset, symbol.getSize())),
+              kernel))
+        return error;
+      break;
+    }
+  }
+  return kernels;
+}
+
+} // namespace fovea::hsaco

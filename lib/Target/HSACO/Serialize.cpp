@@ -1,0 +1,198 @@
+//===- Serialize.cpp - from rocdl to a code object, in process ------------===//
+
+#include "fovea/Target/HSACO/Serialize.h"
+#include "lld/Common/Driver.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Triple.h"
+#include <mutex>
+
+LLD_HAS_DRIVER(elf)
+
+using namespace llvm;
+
+namespace fovea::hsaco {
+
+static constexpr StringLiteral kTriple = "amdgcn-amd-amdhsa";
+
+static void initializeBackend() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeAMDGPUTargetInfo();
+    LLVMInitializeAMDGPUTarget();
+    LLVMInitializeAMDGPUTargetMC();
+    LLVMInitializeAMDGPUAsmPrinter();
+    LLVMInitializeAMDGPUAsmParser();
+    LLVMInitializeAMDGPUDisassembler();
+  });
+}
+
+static CodeGenOptLevel codeGenLevel(int optLevel) {
+  return *CodeGenOpt::getLevel(std::clamp(optLevel, 0, 3));
+}
+
+Expected<std::unique_ptr<TargetMachine>>
+createTargetMachine(const target::TargetInfo &target, int optLevel) {
+  initializeBackend();
+  Triple triple(kTriple);
+  std::string message;
+  const Target *backend = TargetRegistry::lookupTarget(triple, message);
+  if (!backend)
+    return createStringError("no AMDGPU backend in this LLVM: " + message);
+  std::unique_ptr<TargetMachine> machine(backend->createTargetMachine(
+      triple, target.name, /*Features=*/"", TargetOptions(), Reloc::PIC_,
+      std::nullopt, codeGenLevel(optLevel)));
+  if (!machine)
+    return createStringError("LLVM's AMDGPU backend does not know " +
+                             target.name);
+  return machine;
+}
+
+Expected<std::unique_ptr<Module>> translate(mlir::gpu::GPUModuleOp module,
+                                            LLVMContext &context,
+                                            TargetMachine &machine) {
+  std::unique_ptr<Module> result =
+      mlir::translateModuleToLLVMIR(module, context, module.getName());
+  if (!result)
+    return createStringError("gpu.module '" + module.getName() +
+                             "' cannot be translated to LLVM IR");
+  result->setTargetTriple(Triple(kTriple));
+  result->setDataLayout(machine.createDataLayout());
+  return result;
+}
+
+/// A call of something that no object defines would only fail on the device.
+static Error checkSelfContained(const Module &module) {
+  for (const Function &function : module)
+    if (function.isDeclaration() && !function.isIntrinsic() &&
+        !function.use_empty())
+      return createStringError(
+          "module '" + module.getName() + "' calls '" + function.getName() +
+          "', which it does not define; device libraries are not linked");
+  return Error::success();
+}
+
+Error optimize(Module &module, TargetMachine &machine, int optLevel) {
+  if (Error error = checkSelfContained(module))
+    return error;
+  // Vectorisers and unrolling would undo what the schedule laid out.
+  PipelineTuningOptions tuning;
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  tuning.LoopUnrolling = false;
+  tuning.LoopInterleaving = false;
+  PassBuilder builder(&machine, tuning);
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager callGraph;
+  ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(callGraph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, callGraph, modules);
+  OptimizationLevel level = optLevel <= 0   ? OptimizationLevel::O0
+                            : optLevel == 1 ? OptimizationLevel::O1
+                            : optLevel == 2 ? OptimizationLevel::O2
+                                            : OptimizationLevel::O3;
+  ModulePassManager passes =
+      optLevel <= 0 ? builder.buildO0DefaultPipeline(level)
+                    : builder.buildPerModuleDefaultPipeline(level);
+  passes.run(module, modules);
+  return Error::success();
+}
+
+static Expected<std::string> emit(Module &module, TargetMachine &machine,
+                                  CodeGenFileType type) {
+  SmallString<0> text;
+  raw_svector_ostream os(text);
+  legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, os, nullptr, type))
+    return createStringError("the backend cannot emit this kind of file");
+  passes.run(module);
+  return std::string(text);
+}
+
+Expected<std::string> emitAssembly(Module &module, TargetMachine &machine) {
+  return emit(module, machine, CodeGenFileType::AssemblyFile);
+}
+
+Expected<std::string> emitObject(Module &module, TargetMachine &machine) {
+  return emit(module, machine, CodeGenFileType::ObjectFile);
+}
+
+namespace {
+/// A file in the temporary folder, removed at the end.
+class TemporaryFile {
+public:
+  static Expected<TemporaryFile> create(StringRef suffix) {
+    TemporaryFile file;
+    if (std::error_code code =
+            sys::fs::createTemporaryFile("fovea", suffix, file.path))
+      return createStringError(code, "cannot make a temporary file: " +
+                                         code.message());
+    return file;
+  }
+  TemporaryFile(TemporaryFile &&other) : path(std::move(other.path)) {
+    other.path.clear();
+  }
+  ~TemporaryFile() {
+    if (!path.empty())
+      sys::fs::remove(path);
+  }
+  StringRef getPath() const { return path; }
+
+private:
+  TemporaryFile() = default;
+  SmallString<128> path;
+};
+} // namespace
+
+Expected<std::string> link(StringRef object) {
+  Expected<TemporaryFile> input = TemporaryFile::create("o");
+  if (!input)
+    return input.takeError();
+  Expected<TemporaryFile> output = TemporaryFile::create("hsaco");
+  if (!output)
+    return output.takeError();
+  std::error_code code;
+  {
+    raw_fd_ostream os(input->getPath(), code);
+    if (!code) {
+      os << object;
+      os.close();
+      code = os.error();
+    }
+  }
+  if (code)
+    return createStringError(code, "cannot write " + input->getPath() + ": " +
+                                       code.message());
+  std::string messages;
+  raw_string_ostream os(messages);
+  static std::mutex oneAtATime;
+  {
+    std::lock_guard<std::mutex> guard(oneAtATime);
+    std::string in = input->getPath().str(), out = output->getPath().str();
+    lld::Result result =
+        lld::lldMain({"ld.lld", "--threads=1", "-shared", "-o", out.c_str(),
+                      in.c_str()},
+                     os, os, {{lld::Gnu, &lld::elf::link}});
+    if (result.retCode != 0)
+      return createStringError("lld failed: " + messages);
+  }
+  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer =
+      MemoryBuffer::getFile(output->getPath(), /*IsText=*/false,
+                            /*RequiresNullTerminator=*/false,
+                            /*IsVolatile=*/true);
+  if (!buffer)
+    return createStringError(buffer.getError(), "cannot read lld's output");
+  return (*buffer)->getBuffer().str();
+}
+
+} // namespace fovea::hsaco
