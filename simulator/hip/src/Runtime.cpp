@@ -1,0 +1,296 @@
+//===- Runtime.cpp - state of the simulated HIP library -------------------===//
+//
+// Start-up from the environment, settings, reports, and submission order.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Runtime.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+
+using namespace fovea;
+using namespace fovea::hipsim;
+
+namespace {
+
+thread_local hipError_t lastError = hipSuccess;
+
+/// A whole decimal number in [0, most].
+bool parseNumber(const std::string &text, uint64_t most, uint64_t &value) {
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos)
+    return false;
+  errno = 0;
+  value = std::strtoull(text.c_str(), nullptr, 10);
+  return errno == 0 && value <= most;
+}
+
+struct FaultName {
+  const char *name;
+  sim::MfmaFault fault;
+};
+constexpr FaultName kMfmaFaults[] = {
+    {"none", sim::MfmaFault::None},
+    {"swap-rows-of-a", sim::MfmaFault::SwapRowsOfA},
+    {"rotate-k", sim::MfmaFault::RotateK},
+    {"swap-blocks-of-d", sim::MfmaFault::SwapBlocksOfD},
+};
+
+/// A setting: how its text is read, and what it takes.
+struct SettingRow {
+  const char *name;
+  const char *variable; // of the environment
+  const char *takes;
+  bool (*apply)(Settings &, const std::string &);
+};
+
+template <bool Settings::*Field>
+bool applyFlag(Settings &s, const std::string &text) {
+  uint64_t value;
+  if (!parseNumber(text, 1, value))
+    return false;
+  s.*Field = value != 0;
+  return true;
+}
+
+constexpr SettingRow kSettings[] = {
+    {"threads", "FOVEA_SIM_THREADS",
+     "a number of host threads from 0 (one for each CPU) to 1024",
+     [](Settings &s, const std::string &text) {
+       uint64_t value;
+       if (!parseNumber(text, 1024, value))
+         return false;
+       s.launch.threads = unsigned(value);
+       return true;
+     }},
+    {"budget", "FOVEA_SIM_BUDGET",
+     "a number of instructions for each wave, 0 for no limit",
+     [](Settings &s, const std::string &text) {
+       return parseNumber(text, UINT64_MAX, s.launch.waveBudget);
+     }},
+    {"poison", "FOVEA_SIM_POISON", "0 or 1",
+     [](Settings &s, const std::string &text) {
+       uint64_t value;
+       if (!parseNumber(text, 1, value))
+         return false;
+       s.launch.poison = value != 0;
+       return true;
+     }},
+    {"mfma-fault", "FOVEA_SIM_MFMA_FAULT",
+     "none, swap-rows-of-a, rotate-k or swap-blocks-of-d",
+     [](Settings &s, const std::string &text) {
+       for (const FaultName &row : kMfmaFaults)
+         if (text == row.name) {
+           s.launch.mfmaFault = row.fault;
+           return true;
+         }
+       return false;
+     }},
+    {"quiet", "FOVEA_SIM_QUIET", "0 or 1", applyFlag<&Settings::quiet>},
+};
+
+std::vector<std::string> splitTargets(const char *text) {
+  std::vector<std::string> names;
+  std::istringstream stream(text);
+  for (std::string name; std::getline(stream, name, ',');)
+    names.push_back(name);
+  return names;
+}
+
+} // namespace
+
+hipError_t fovea::hipsim::toHip(sim::ErrorCode code) {
+  switch (code) {
+  case sim::ErrorCode::None:
+    return hipSuccess;
+  case sim::ErrorCode::InvalidArgument:
+    return hipErrorInvalidValue;
+  case sim::ErrorCode::OutOfMemory:
+    return hipErrorOutOfMemory;
+  case sim::ErrorCode::InvalidImage:
+    return hipErrorInvalidImage;
+  case sim::ErrorCode::TargetMismatch:
+    return hipErrorNoBinaryForGpu;
+  case sim::ErrorCode::NotFound:
+    return hipErrorNotFound;
+  case sim::ErrorCode::IllegalAddress:
+    return hipErrorIllegalAddress;
+  case sim::ErrorCode::BudgetExceeded:
+    return hipErrorLaunchTimeOut;
+  case sim::ErrorCode::LaunchFailure:
+  case sim::ErrorCode::IllegalInstruction:
+  case sim::ErrorCode::Trap:
+  case sim::ErrorCode::Deadlock:
+    return hipErrorLaunchFailure;
+  }
+  return hipErrorUnknown;
+}
+
+Runtime &Runtime::get() {
+  static Runtime *instance = new Runtime;
+  return *instance;
+}
+
+Runtime::Runtime() {
+  for (const SettingRow &row : kSettings)
+    if (const char *value = std::getenv(row.variable))
+      if (!row.apply(current, value)) {
+        error = std::string(row.variable) + " is '" + value + "'; it takes " +
+                row.takes;
+        return;
+      }
+  const char *targets = std::getenv("FOVEA_SIM_TARGET");
+  text = "fovea simulated HIP:";
+  for (const std::string &name : splitTargets(targets ? targets : "gfx942")) {
+    auto state = std::make_unique<DeviceState>();
+    state->index = int(all.size());
+    if (sim::Status made = sim::Device::create(name, state->device); !made) {
+      error = "FOVEA_SIM_TARGET: " + made.message();
+      all.clear();
+      return;
+    }
+    state->nullStream = std::make_unique<Stream>(state->index, 0, 0);
+    text += (all.empty() ? " " : ", ") + name;
+    all.push_back(std::move(state));
+  }
+  if (all.empty())
+    error = "FOVEA_SIM_TARGET is empty; name one chip or more of " +
+            std::string(sim::chipList());
+}
+
+Settings Runtime::settings() {
+  std::lock_guard<std::mutex> lock(mutex);
+  return current;
+}
+
+Result Runtime::set(const std::string &name, const std::string &value) {
+  std::string known;
+  for (const SettingRow &row : kSettings) {
+    known += (known.empty() ? "" : ", ") + std::string(row.name);
+    if (name != row.name)
+      continue;
+    std::lock_guard<std::mutex> lock(mutex);
+    if (row.apply(current, value))
+      return hipSuccess;
+    return {hipErrorInvalidValue,
+            "setting " + name + " takes " + row.takes + ", not '" + value + "'"};
+  }
+  return {hipErrorInvalidValue,
+          "no setting is named '" + name + "'; there are " + known};
+}
+
+void Runtime::report(const std::string &why, bool loud) {
+  std::lock_guard<std::mutex> lock(mutex);
+  last = why;
+  if (loud && !current.quiet)
+    std::fprintf(stderr, "fovea hipsim: %s\n", why.c_str());
+}
+
+std::string Runtime::lastReport() {
+  std::lock_guard<std::mutex> lock(mutex);
+  return last;
+}
+
+int &fovea::hipsim::currentDevice() {
+  thread_local int device = 0;
+  return device;
+}
+
+hipError_t fovea::hipsim::finish(const char *function, const Result &result) {
+  // "Not ready" answers a question; it is no error to remember.
+  if (result.code == hipSuccess || result.code == hipErrorNotReady)
+    return result.code;
+  lastError = result.code;
+  if (!result.why.empty()) {
+    // What only the report says (a refused image) is printed; a wrong argument
+    // already has its status.
+    const bool loud = result.code == hipErrorInvalidImage ||
+                      result.code == hipErrorNoBinaryForGpu ||
+                      result.code == hipErrorNoDevice;
+    Runtime::get().report(std::string(function) + ": " + result.why, loud);
+  }
+  return result.code;
+}
+
+DeviceState *fovea::hipsim::deviceAt(int index) {
+  auto &all = Runtime::get().devices();
+  return index >= 0 && size_t(index) < all.size() ? all[size_t(index)].get()
+                                                  : nullptr;
+}
+
+DeviceState &fovea::hipsim::thisDevice() { return *deviceAt(currentDevice()); }
+
+Point fovea::hipsim::submit(DeviceState &device, Stream &stream,
+                            std::function<void()> work,
+                            std::vector<Point> after, bool evenAfterFault) {
+  auto guarded = [&device, evenAfterFault, work = std::move(work)] {
+    if (work && (evenAfterFault || device.fault == hipSuccess))
+      work();
+  };
+  std::lock_guard<std::mutex> lock(device.streamsMutex);
+  if (&stream == device.nullStream.get()) {
+    for (Stream *other : device.streams)
+      if (!(other->flags & hipStreamNonBlocking))
+        after.push_back(other->tail());
+  } else if (!(stream.flags & hipStreamNonBlocking)) {
+    after.push_back(device.nullStream->tail());
+  }
+  return stream.submit(std::move(guarded), std::move(after));
+}
+
+Result fovea::hipsim::faultOf(const DeviceState &device) {
+  // The report of the fault itself stays the last one.
+  return device.fault.load();
+}
+
+void fovea::hipsim::drain(DeviceState &device) {
+  std::vector<Point> ends;
+  {
+    std::lock_guard<std::mutex> lock(device.streamsMutex);
+    for (Stream *stream : device.streams)
+      ends.push_back(stream->tail());
+    ends.push_back(device.nullStream->tail());
+  }
+  for (const Point &end : ends)
+    end.wait();
+}
+
+//===----------------------------------------------------------------------===//
+// Errors of the calling thread.
+//===----------------------------------------------------------------------===//
+
+HIP_ENTRY hipError_t hipGetLastError() {
+  const hipError_t error = lastError;
+  lastError = hipSuccess;
+  return error;
+}
+
+HIP_ENTRY hipError_t hipExtGetLastError() { return hipGetLastError(); }
+
+HIP_ENTRY hipError_t hipPeekAtLastError() { return lastError; }
+
+//===----------------------------------------------------------------------===//
+// What the library adds to HIP.
+//===----------------------------------------------------------------------===//
+
+const char *fovea_sim_last_report() {
+  thread_local std::string copy;
+  copy = Runtime::get().lastReport();
+  return copy.c_str();
+}
+
+const char *fovea_sim_describe() {
+  Runtime &runtime = Runtime::get();
+  return runtime.startError().empty() ? runtime.description().c_str()
+                                      : runtime.startError().c_str();
+}
+
+int fovea_sim_set(const char *name, const char *value) {
+  return enter("fovea_sim_set", [&]() -> Result {
+    if (!name || !value)
+      return {hipErrorInvalidValue, "name or value is null"};
+    return Runtime::get().set(name, value);
+  });
+}

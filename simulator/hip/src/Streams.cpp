@@ -1,0 +1,402 @@
+//===- Streams.cpp - stream and event handles ------------------------------===//
+//
+// Handles are checked against the live ones before they are followed. Events
+// mark a point of a stream and the time when it was passed. Reset of a device
+// is here, since it ends all its streams.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Runtime.h"
+
+#include <chrono>
+#include <cstring>
+#include <unordered_set>
+
+using namespace fovea;
+using namespace fovea::hipsim;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What an event stands for since it was last recorded.
+struct Mark {
+  Point point;
+  Clock::time_point time; // written by the stream before the point is reached
+  DeviceState *device = nullptr;
+};
+
+struct Event {
+  unsigned flags = 0;
+  std::mutex mutex;
+  std::shared_ptr<Mark> mark; // null until recorded
+  std::shared_ptr<Mark> current() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return mark;
+  }
+};
+
+std::mutex handlesMutex;
+/// The live handles: any other is refused before it is followed.
+std::map<hipStream_t, std::shared_ptr<Stream>> &streamHandles() {
+  static auto *map = new std::map<hipStream_t, std::shared_ptr<Stream>>;
+  return *map;
+}
+std::map<hipEvent_t, std::shared_ptr<Event>> &eventHandles() {
+  static auto *map = new std::map<hipEvent_t, std::shared_ptr<Event>>;
+  return *map;
+}
+
+/// The streams that hipStreamPerThread means on this thread.
+struct ThreadStreams {
+  std::map<int, std::unique_ptr<Stream>> byDevice;
+  ~ThreadStreams() {
+    for (auto &[index, stream] : byDevice) {
+      DeviceState *device = deviceAt(index);
+      stream->tail().wait();
+      std::lock_guard<std::mutex> lock(device->streamsMutex);
+      device->streams.erase(stream.get());
+    }
+  }
+};
+
+Stream &streamOfThread(DeviceState &device) {
+  thread_local ThreadStreams own;
+  std::unique_ptr<Stream> &slot = own.byDevice[device.index];
+  if (!slot) {
+    slot = std::make_unique<Stream>(device.index, hipStreamDefault, 0);
+    std::lock_guard<std::mutex> lock(device.streamsMutex);
+    device.streams.insert(slot.get());
+  }
+  return *slot;
+}
+
+Result createStream(hipStream_t *result, unsigned flags, int priority) {
+  if (!result)
+    return {hipErrorInvalidValue, "the result pointer is null"};
+  if (flags != hipStreamDefault && flags != hipStreamNonBlocking)
+    return {hipErrorInvalidValue,
+            "flags " + std::to_string(flags) +
+                " are neither hipStreamDefault nor hipStreamNonBlocking"};
+  DeviceState &device = thisDevice();
+  auto stream = std::make_shared<Stream>(device.index, flags,
+                                         std::max(-1, std::min(1, priority)));
+  auto handle = reinterpret_cast<hipStream_t>(stream.get());
+  {
+    std::lock_guard<std::mutex> lock(device.streamsMutex);
+    device.streams.insert(stream.get());
+  }
+  std::lock_guard<std::mutex> lock(handlesMutex);
+  streamHandles()[handle] = std::move(stream);
+  *result = handle;
+  return hipSuccess;
+}
+
+/// Takes a stream's handle away; its work runs to its end first.
+void destroyStream(std::shared_ptr<Stream> stream) {
+  DeviceState &device = *deviceAt(stream->device);
+  stream->tail().wait();
+  std::lock_guard<std::mutex> lock(device.streamsMutex);
+  device.streams.erase(stream.get());
+}
+
+Result findEvent(hipEvent_t handle, std::shared_ptr<Event> &event) {
+  std::lock_guard<std::mutex> lock(handlesMutex);
+  auto it = eventHandles().find(handle);
+  if (it == eventHandles().end())
+    return {hipErrorInvalidHandle, handle ? "not an event, or a destroyed one"
+                                          : "the event is null"};
+  event = it->second;
+  return hipSuccess;
+}
+
+/// Runs `body(device, stream)` for a stream handle.
+template <typename Body>
+hipError_t onStream(const char *function, hipStream_t handle, Body body) {
+  return enter(function, [&]() -> Result {
+    DeviceState *device;
+    Stream *stream;
+    if (Result found = findStream(handle, device, stream); !found.ok())
+      return found;
+    return body(*device, *stream);
+  });
+}
+
+/// Runs `body(event)` for an event handle.
+template <typename Body>
+hipError_t onEvent(const char *function, hipEvent_t handle, Body body) {
+  return enter(function, [&]() -> Result {
+    std::shared_ptr<Event> event;
+    if (Result found = findEvent(handle, event); !found.ok())
+      return found;
+    return body(*event);
+  });
+}
+
+} // namespace
+
+Result fovea::hipsim::findStream(hipStream_t handle, DeviceState *&device,
+                                 Stream *&stream) {
+  if (handle == nullptr || handle == hipStreamLegacy) {
+    device = &thisDevice();
+    stream = device->nullStream.get();
+    return hipSuccess;
+  }
+  if (handle == hipStreamPerThread) {
+    device = &thisDevice();
+    stream = &streamOfThread(*device);
+    return hipSuccess;
+  }
+  std::lock_guard<std::mutex> lock(handlesMutex);
+  auto it = streamHandles().find(handle);
+  if (it == streamHandles().end())
+    return {hipErrorContextIsDestroyed, "not a stream, or a destroyed one"};
+  stream = it->second.get();
+  device = deviceAt(stream->device);
+  return hipSuccess;
+}
+
+HIP_ENTRY hipError_t hipStreamCreate(hipStream_t *stream) {
+  return enter("hipStreamCreate",
+               [&] { return createStream(stream, hipStreamDefault, 0); });
+}
+
+HIP_ENTRY hipError_t hipStreamCreateWithFlags(hipStream_t *stream,
+                                              unsigned flags) {
+  return enter("hipStreamCreateWithFlags",
+               [&] { return createStream(stream, flags, 0); });
+}
+
+// A priority is kept and can be asked; streams run side by side whatever it is.
+HIP_ENTRY hipError_t hipStreamCreateWithPriority(hipStream_t *stream,
+                                                 unsigned flags, int priority) {
+  return enter("hipStreamCreateWithPriority",
+               [&] { return createStream(stream, flags, priority); });
+}
+
+HIP_ENTRY hipError_t hipStreamDestroy(hipStream_t handle) {
+  return enter("hipStreamDestroy", [&]() -> Result {
+    std::shared_ptr<Stream> stream;
+    {
+      std::lock_guard<std::mutex> lock(handlesMutex);
+      auto it = streamHandles().find(handle);
+      if (it == streamHandles().end())
+        return {handle ? hipErrorContextIsDestroyed : hipErrorInvalidHandle,
+                "not a stream that was created, or a destroyed one"};
+      stream = std::move(it->second);
+      streamHandles().erase(it);
+    }
+    destroyStream(std::move(stream));
+    return hipSuccess;
+  });
+}
+
+HIP_ENTRY hipError_t hipStreamSynchronize(hipStream_t handle) {
+  return onStream("hipStreamSynchronize", handle,
+                  [](DeviceState &device, Stream &stream) -> Result {
+                    // Through the null stream the blocking ones are awaited too.
+                    submit(device, stream, nullptr).wait();
+                    return faultOf(device);
+                  });
+}
+
+HIP_ENTRY hipError_t hipStreamQuery(hipStream_t handle) {
+  return onStream("hipStreamQuery", handle,
+                  [](DeviceState &device, Stream &stream) -> Result {
+                    if (device.fault != hipSuccess)
+                      return faultOf(device);
+                    return stream.tail().reached() ? hipSuccess
+                                                   : hipErrorNotReady;
+                  });
+}
+
+HIP_ENTRY hipError_t hipStreamGetFlags(hipStream_t handle, unsigned *flags) {
+  return onStream("hipStreamGetFlags", handle,
+                  [&](DeviceState &, Stream &stream) -> Result {
+                    if (!flags)
+                      return {hipErrorInvalidValue, "flags is null"};
+                    *flags = stream.flags;
+                    return hipSuccess;
+                  });
+}
+
+HIP_ENTRY hipError_t hipStreamGetPriority(hipStream_t handle, int *priority) {
+  return onStream("hipStreamGetPriority", handle,
+                  [&](DeviceState &, Stream &stream) -> Result {
+                    if (!priority)
+                      return {hipErrorInvalidValue, "priority is null"};
+                    *priority = stream.priority;
+                    return hipSuccess;
+                  });
+}
+
+HIP_ENTRY hipError_t hipStreamGetDevice(hipStream_t handle,
+                                        hipDevice_t *device) {
+  return onStream("hipStreamGetDevice", handle,
+                  [&](DeviceState &state, Stream &) -> Result {
+                    if (!device)
+                      return {hipErrorInvalidValue, "device is null"};
+                    *device = state.index;
+                    return hipSuccess;
+                  });
+}
+
+HIP_ENTRY hipError_t hipStreamWaitEvent(hipStream_t handle, hipEvent_t event,
+                                        unsigned flags) {
+  return onStream(
+      "hipStreamWaitEvent", handle,
+      [&](DeviceState &device, Stream &stream) -> Result {
+        if (flags != 0)
+          return {hipErrorInvalidValue, "flags must be 0"};
+        std::shared_ptr<Event> found;
+        if (Result ok = findEvent(event, found); !ok.ok())
+          return ok;
+        // An event never recorded holds nobody up.
+        if (auto mark = found->current())
+          submit(device, stream, nullptr, {mark->point});
+        return hipSuccess;
+      });
+}
+
+HIP_ENTRY hipError_t hipStreamAddCallback(hipStream_t handle,
+                                          hipStreamCallback_t callback,
+                                          void *data, unsigned flags) {
+  return onStream("hipStreamAddCallback", handle,
+                  [&](DeviceState &device, Stream &stream) -> Result {
+                    if (!callback || flags != 0)
+                      return {hipErrorInvalidValue,
+                              "callback is null or flags are not 0"};
+                    submit(
+                        device, stream,
+                        [=, &device] {
+                          callback(handle, device.fault.load(), data);
+                        },
+                        {}, /*evenAfterFault=*/true);
+                    return hipSuccess;
+                  });
+}
+
+HIP_ENTRY hipError_t hipLaunchHostFunc(hipStream_t handle, hipHostFn_t function,
+                                       void *data) {
+  return onStream("hipLaunchHostFunc", handle,
+                  [&](DeviceState &device, Stream &stream) -> Result {
+                    if (!function)
+                      return {hipErrorInvalidValue, "function is null"};
+                    submit(device, stream, [=] { function(data); });
+                    return hipSuccess;
+                  });
+}
+
+HIP_ENTRY hipError_t hipEventCreateWithFlags(hipEvent_t *result,
+                                             unsigned flags) {
+  return enter("hipEventCreateWithFlags", [&]() -> Result {
+    // Blocking, no timing, interprocess, and the three fences.
+    constexpr unsigned kKnown = 0x7u | 0x20000000u | 0x40000000u | 0x80000000u;
+    if (!result || (flags & ~kKnown))
+      return {hipErrorInvalidValue, "the result is null or a flag unknown"};
+    auto event = std::make_shared<Event>();
+    event->flags = flags;
+    auto handle = reinterpret_cast<hipEvent_t>(event.get());
+    std::lock_guard<std::mutex> lock(handlesMutex);
+    eventHandles()[handle] = std::move(event);
+    *result = handle;
+    return hipSuccess;
+  });
+}
+
+HIP_ENTRY hipError_t hipEventCreate(hipEvent_t *result) {
+  return hipEventCreateWithFlags(result, hipEventDefault);
+}
+
+HIP_ENTRY hipError_t hipEventDestroy(hipEvent_t handle) {
+  return enter("hipEventDestroy", [&]() -> Result {
+    std::lock_guard<std::mutex> lock(handlesMutex);
+    if (!eventHandles().erase(handle))
+      return {hipErrorInvalidHandle, "not an event, or a destroyed one"};
+    return hipSuccess;
+  });
+}
+
+HIP_ENTRY hipError_t hipEventRecord(hipEvent_t handle, hipStream_t stream) {
+  return onStream("hipEventRecord", stream,
+                  [&](DeviceState &device, Stream &onto) -> Result {
+                    std::shared_ptr<Event> event;
+                    if (Result found = findEvent(handle, event); !found.ok())
+                      return found;
+                    auto mark = std::make_shared<Mark>();
+                    mark->device = &device;
+                    mark->point = submit(
+                        device, onto, [mark] { mark->time = Clock::now(); },
+                        {}, /*evenAfterFault=*/true);
+                    std::lock_guard<std::mutex> lock(event->mutex);
+                    event->mark = std::move(mark);
+                    return hipSuccess;
+                  });
+}
+
+HIP_ENTRY hipError_t hipEventSynchronize(hipEvent_t handle) {
+  return onEvent("hipEventSynchronize", handle, [](Event &event) -> Result {
+    auto mark = event.current();
+    if (!mark)
+      return hipSuccess; // never recorded: nothing to wait for
+    mark->point.wait();
+    return faultOf(*mark->device);
+  });
+}
+
+HIP_ENTRY hipError_t hipEventQuery(hipEvent_t handle) {
+  return onEvent("hipEventQuery", handle, [](Event &event) -> Result {
+    auto mark = event.current();
+    if (!mark)
+      return hipSuccess;
+    if (!mark->point.reached())
+      return hipErrorNotReady;
+    return faultOf(*mark->device);
+  });
+}
+
+HIP_ENTRY hipError_t hipEventElapsedTime(float *milliseconds, hipEvent_t start,
+                                         hipEvent_t stop) {
+  return onEvent("hipEventElapsedTime", start, [&](Event &first) -> Result {
+    if (!milliseconds)
+      return {hipErrorInvalidValue, "the result pointer is null"};
+    std::shared_ptr<Event> last;
+    if (Result found = findEvent(stop, last); !found.ok())
+      return found;
+    if ((first.flags | last->flags) & hipEventDisableTiming)
+      return {hipErrorInvalidHandle, "an event was created without timing"};
+    auto from = first.current(), to = last->current();
+    if (!from || !to)
+      return {hipErrorInvalidHandle, "an event was never recorded"};
+    if (!from->point.reached() || !to->point.reached())
+      return hipErrorNotReady;
+    *milliseconds =
+        std::chrono::duration<float, std::milli>(to->time - from->time).count();
+    return hipSuccess;
+  });
+}
+
+HIP_ENTRY hipError_t hipDeviceReset() {
+  return enter("hipDeviceReset", [&]() -> Result {
+    DeviceState &device = thisDevice();
+    drain(device);
+    std::vector<std::shared_ptr<Stream>> ended;
+    {
+      std::lock_guard<std::mutex> lock(handlesMutex);
+      for (auto it = streamHandles().begin(); it != streamHandles().end();) {
+        if (it->second->device != device.index) {
+          ++it;
+          continue;
+        }
+        ended.push_back(std::move(it->second));
+        it = streamHandles().erase(it);
+      }
+    }
+    for (auto &stream : ended)
+      destroyStream(std::move(stream));
+    unloadModulesOf(device.index);
+    forgetMemoryOf(device.index);
+    device.fault = hipSuccess;
+    return hipSuccess;
+  });
+}
