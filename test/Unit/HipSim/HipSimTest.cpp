@@ -1,0 +1,466 @@
+//===- HipSimTest.cpp - the HIP library without kernels -------------------===//
+//
+// Devices, memory, copies, streams, events and errors. Two devices are asked
+// for by the test's environment (CMakeLists.txt).
+//
+//===----------------------------------------------------------------------===//
+
+#include "HipProgram.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <dlfcn.h>
+#include <thread>
+
+using namespace fovea::test;
+
+namespace {
+
+TEST(Devices, CountAndChoice) {
+  int count = 0, device = -1;
+  ASSERT_HIP(hipInit(0));
+  ASSERT_HIP(hipGetDeviceCount(&count));
+  EXPECT_EQ(count, 2);
+  ASSERT_HIP(hipSetDevice(1));
+  ASSERT_HIP(hipGetDevice(&device));
+  EXPECT_EQ(device, 1);
+  // Each thread has a device of its own.
+  std::thread([] {
+    int other = -1;
+    EXPECT_HIP(hipGetDevice(&other));
+    EXPECT_EQ(other, 0);
+  }).join();
+  ASSERT_HIP(hipSetDevice(0));
+  EXPECT_EQ(hipSetDevice(2), hipErrorInvalidDevice);
+  EXPECT_EQ(hipSetDevice(-1), hipErrorInvalidDevice);
+  EXPECT_EQ(hipGetDeviceCount(nullptr), hipErrorInvalidValue);
+  EXPECT_EQ(hipInit(1), hipErrorInvalidValue);
+  hipCtx_t context;
+  ASSERT_HIP(hipDevicePrimaryCtxRetain(&context, 1));
+  ASSERT_HIP(hipCtxSetCurrent(context));
+  ASSERT_HIP(hipGetDevice(&device));
+  EXPECT_EQ(device, 1);
+  ASSERT_HIP(hipSetDevice(0));
+}
+
+TEST(Devices, PropertiesInBothLayouts) {
+  hipDeviceProp_tR0600 six;
+  hipDeviceProp_tR0000 five;
+  std::memset(&six, 0xee, sizeof(six));
+  ASSERT_HIP(hipGetDevicePropertiesR0600(&six, 0));
+  ASSERT_HIP(hipGetDeviceProperties(&five, 0));
+  EXPECT_EQ(std::string(six.gcnArchName).substr(0, 6), "gfx942");
+  EXPECT_STREQ(five.gcnArchName, six.gcnArchName);
+  EXPECT_NE(std::string(six.name).find("simulated"), std::string::npos);
+  EXPECT_EQ(six.warpSize, 64);
+  EXPECT_EQ(five.warpSize, 64);
+  EXPECT_EQ(six.sharedMemPerBlock, 65536u);
+  EXPECT_EQ(six.multiProcessorCount, 304);
+  EXPECT_EQ(six.major, 9);
+  EXPECT_EQ(six.minor, 4);
+  EXPECT_EQ(six.reserved[5], 0); // cleared as a whole
+  int value = 0;
+  ASSERT_HIP(hipDeviceGetAttribute(&value, 87, 0));
+  EXPECT_EQ(value, 64);
+  ASSERT_HIP(hipDeviceGetAttribute(&value, 63, 0));
+  EXPECT_EQ(value, 304);
+  EXPECT_EQ(hipDeviceGetAttribute(&value, 4711, 0), hipErrorInvalidValue);
+  EXPECT_EQ(hipDeviceGetAttribute(nullptr, 87, 0), hipErrorInvalidValue);
+  EXPECT_EQ(hipGetDevicePropertiesR0600(&six, 9), hipErrorInvalidDevice);
+  char name[8];
+  ASSERT_HIP(hipDeviceGetName(name, sizeof(name), 0));
+  EXPECT_LT(std::strlen(name), sizeof(name));
+  size_t bytes = 0;
+  ASSERT_HIP(hipDeviceTotalMem(&bytes, 0));
+  EXPECT_EQ(bytes, six.totalGlobalMem);
+  int version = 0;
+  ASSERT_HIP(hipRuntimeGetVersion(&version));
+  EXPECT_EQ(version / 10000000, 6);
+}
+
+TEST(Devices, DescriptionNamesThem) {
+  EXPECT_NE(std::string(fovea_sim_describe()).find("gfx942, gfx942"),
+            std::string::npos);
+}
+
+TEST(Memory, AllocateCopyFree) {
+  void *memory = nullptr;
+  ASSERT_HIP(hipMalloc(&memory, 1000));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 256, 0u);
+  std::vector<char> in(1000, 'x'), out(1000);
+  ASSERT_HIP(hipMemcpy(memory, in.data(), 1000, hipMemcpyHostToDevice));
+  ASSERT_HIP(hipMemcpy(out.data(), memory, 1000, hipMemcpyDefault));
+  EXPECT_EQ(in, out);
+  // A copy that runs past the allocation is refused and changes nothing.
+  std::vector<char> big(1001, 'y');
+  EXPECT_EQ(hipMemcpy(memory, big.data(), 1001, hipMemcpyHostToDevice),
+            hipErrorInvalidValue);
+  EXPECT_NE(std::string(fovea_sim_last_report()).find("1000 of 1001"),
+            std::string::npos)
+      << fovea_sim_last_report();
+  EXPECT_EQ(hipMemcpy(static_cast<char *>(memory) + 999, big.data(), 2,
+                      hipMemcpyHostToDevice),
+            hipErrorInvalidValue);
+  EXPECT_EQ(hipMemcpy(memory, nullptr, 8, hipMemcpyHostToDevice),
+            hipErrorInvalidValue);
+  EXPECT_EQ(hipMemcpy(nullptr, big.data(), 8, hipMemcpyHostToDevice),
+            hipErrorInvalidValue);
+  EXPECT_EQ(hipMemcpy(memory, big.data(), 8, hipMemcpyKind(77)),
+            hipErrorInvalidMemcpyDirection);
+  EXPECT_EQ(hipMemcpy(big.data(), out.data(), 8, hipMemcpyHostToDevice),
+            hipErrorInvalidValue);
+  EXPECT_EQ(hipMemcpy(nullptr, nullptr, 0, hipMemcpyDefault), hipSuccess);
+  EXPECT_EQ(hipFree(static_cast<char *>(memory) + 256), hipErrorInvalidValue);
+  ASSERT_HIP(hipFree(memory));
+  EXPECT_EQ(hipFree(memory), hipErrorInvalidValue);
+  EXPECT_EQ(hipMemcpy(memory, in.data(), 8, hipMemcpyHostToDevice),
+            hipErrorInvalidValue);
+  EXPECT_EQ(hipFree(nullptr), hipSuccess);
+  EXPECT_EQ(hipMalloc(nullptr, 8), hipErrorInvalidValue);
+  ASSERT_HIP(hipMalloc(&memory, 0));
+  EXPECT_EQ(memory, nullptr);
+  EXPECT_EQ(hipMalloc(&memory, size_t(1) << 60), hipErrorOutOfMemory);
+  EXPECT_EQ(memory, nullptr);
+  (void)hipGetLastError();
+}
+
+TEST(Memory, Fills) {
+  Buffer<uint32_t> buffer(16);
+  ASSERT_HIP(hipMemset(buffer.device(), 0xab, 8));
+  ASSERT_HIP(hipMemsetD16(buffer.device() + 2, 0x1234, 2));
+  ASSERT_HIP(hipMemsetD32(buffer.device() + 3, -2, 3));
+  ASSERT_HIP(hipMemsetD8(buffer.device() + 6, 7, 1));
+  const auto got = buffer.read();
+  EXPECT_EQ(got[0], 0xababababu);
+  EXPECT_EQ(got[1], 0xababababu);
+  EXPECT_EQ(got[2], 0x12341234u);
+  EXPECT_EQ(got[3], 0xfffffffeu);
+  EXPECT_EQ(got[5], 0xfffffffeu);
+  EXPECT_EQ(got[6], 7u);
+  EXPECT_EQ(hipMemsetD32(buffer.device(), 0, 17), hipErrorInvalidValue);
+  EXPECT_EQ(hipMemsetD32(buffer.device(), 0, SIZE_MAX / 2),
+            hipErrorInvalidValue);
+  EXPECT_EQ(hipMemset(nullptr, 0, 4), hipErrorInvalidValue);
+  (void)hipGetLastError();
+}
+
+TEST(Memory, AccountingAndRanges) {
+  size_t freeBefore, total, freeAfter, bytes;
+  void *memory;
+  ASSERT_HIP(hipMemGetInfo(&freeBefore, &total));
+  ASSERT_HIP(hipMalloc(&memory, 1 << 20));
+  ASSERT_HIP(hipMemGetInfo(&freeAfter, &total));
+  EXPECT_EQ(freeBefore - freeAfter, size_t(1) << 20);
+  hipDeviceptr_t base;
+  ASSERT_HIP(
+      hipMemGetAddressRange(&base, &bytes, static_cast<char *>(memory) + 77));
+  EXPECT_EQ(base, memory);
+  EXPECT_EQ(bytes, size_t(1) << 20);
+  hipPointerAttribute_t attributes;
+  ASSERT_HIP(hipPointerGetAttributes(&attributes, memory));
+  EXPECT_EQ(attributes.type, hipMemoryTypeDevice);
+  EXPECT_EQ(attributes.device, 0);
+  ASSERT_HIP(hipPointerGetAttributes(&attributes, &bytes));
+  EXPECT_EQ(attributes.type, hipMemoryTypeUnregistered);
+  ASSERT_HIP(hipFree(memory));
+  EXPECT_EQ(hipMemGetAddressRange(&base, &bytes, memory), hipErrorNotFound);
+}
+
+TEST(Memory, HostAndManaged) {
+  void *host, *managed, *device;
+  ASSERT_HIP(hipHostMalloc(&host, 5000, 0));
+  std::memset(host, 3, 5000);
+  hipPointerAttribute_t attributes;
+  ASSERT_HIP(hipPointerGetAttributes(&attributes, host));
+  EXPECT_EQ(attributes.type, hipMemoryTypeHost);
+  ASSERT_HIP(hipHostGetDevicePointer(&device, host, 0));
+  EXPECT_EQ(device, host);
+  ASSERT_HIP(hipMallocManaged(&managed, 64, 1));
+  ASSERT_HIP(hipMemcpy(managed, host, 64, hipMemcpyDefault));
+  EXPECT_EQ(static_cast<char *>(managed)[63], 3);
+  ASSERT_HIP(hipPointerGetAttributes(&attributes, managed));
+  EXPECT_TRUE(attributes.isManaged);
+  ASSERT_HIP(hipFree(managed));
+  EXPECT_EQ(hipFree(host), hipErrorInvalidValue);
+  ASSERT_HIP(hipHostFree(host));
+  EXPECT_EQ(hipHostFree(host), hipErrorInvalidValue);
+  std::vector<char> own(8192);
+  ASSERT_HIP(hipHostRegister(own.data(), own.size(), 0));
+  EXPECT_EQ(hipHostRegister(own.data(), own.size(), 0),
+            hipErrorHostMemoryAlreadyRegistered);
+  EXPECT_EQ(hipHostFree(own.data()), hipErrorInvalidValue);
+  ASSERT_HIP(hipHostUnregister(own.data()));
+  EXPECT_EQ(hipHostUnregister(own.data()), hipErrorHostMemoryNotRegistered);
+}
+
+TEST(Memory, BetweenDevices) {
+  void *first, *second;
+  ASSERT_HIP(hipMalloc(&first, 64));
+  ASSERT_HIP(hipSetDevice(1));
+  ASSERT_HIP(hipMalloc(&second, 64));
+  ASSERT_HIP(hipMemset(second, 5, 64));
+  ASSERT_HIP(hipMemcpyDtoD(first, second, 64));
+  ASSERT_HIP(hipSetDevice(0));
+  char back[64];
+  ASSERT_HIP(hipMemcpyDtoH(back, first, 64));
+  EXPECT_EQ(back[63], 5);
+  hipPointerAttribute_t attributes;
+  ASSERT_HIP(hipPointerGetAttributes(&attributes, second));
+  EXPECT_EQ(attributes.device, 1);
+  ASSERT_HIP(hipFree(second)); // from the other device
+  ASSERT_HIP(hipFree(first));
+}
+
+/// Holds a stream up until it is let go.
+struct Gate {
+  std::atomic<bool> open{false};
+  static void wait(void *gate) {
+    while (!static_cast<Gate *>(gate)->open)
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+};
+
+TEST(Streams, RunBesideTheCaller) {
+  (void)hipGetLastError();
+  hipStream_t stream;
+  ASSERT_HIP(hipStreamCreate(&stream));
+  Gate gate;
+  ASSERT_HIP(hipLaunchHostFunc(stream, Gate::wait, &gate));
+  EXPECT_EQ(hipStreamQuery(stream), hipErrorNotReady);
+  EXPECT_EQ(hipPeekAtLastError(), hipSuccess); // an answer, no error
+  gate.open = true;
+  ASSERT_HIP(hipStreamSynchronize(stream));
+  EXPECT_EQ(hipStreamQuery(stream), hipSuccess);
+  ASSERT_HIP(hipStreamDestroy(stream));
+  EXPECT_EQ(hipStreamSynchronize(stream), hipErrorContextIsDestroyed);
+  EXPECT_EQ(hipStreamDestroy(stream), hipErrorContextIsDestroyed);
+  EXPECT_EQ(hipStreamDestroy(nullptr), hipErrorInvalidHandle);
+  EXPECT_EQ(hipStreamCreate(nullptr), hipErrorInvalidValue);
+  EXPECT_EQ(hipStreamCreateWithFlags(&stream, 77), hipErrorInvalidValue);
+  ASSERT_HIP(hipStreamCreateWithPriority(&stream, hipStreamNonBlocking, -5));
+  int priority = 0;
+  unsigned flags = 0;
+  ASSERT_HIP(hipStreamGetPriority(stream, &priority));
+  ASSERT_HIP(hipStreamGetFlags(stream, &flags));
+  EXPECT_EQ(priority, -1);
+  EXPECT_EQ(flags, hipStreamNonBlocking);
+  ASSERT_HIP(hipStreamDestroy(stream));
+  (void)hipGetLastError();
+}
+
+TEST(Streams, NullStreamWaitsForBlockingOnesAndTheyForIt) {
+  hipStream_t blocking, free;
+  ASSERT_HIP(hipStreamCreate(&blocking));
+  ASSERT_HIP(hipStreamCreateWithFlags(&free, hipStreamNonBlocking));
+  Gate gate;
+  std::atomic<int> order{0};
+  static std::atomic<int> seenNull, seenLater;
+  struct Seen {
+    std::atomic<int> *counter, *place;
+    static void note(void *seen) {
+      auto *s = static_cast<Seen *>(seen);
+      *s->place = ++*s->counter;
+    }
+  } onNull{&order, &seenNull}, later{&order, &seenLater};
+  ASSERT_HIP(hipLaunchHostFunc(blocking, Gate::wait, &gate));
+  ASSERT_HIP(hipLaunchHostFunc(nullptr, Seen::note, &onNull));
+  ASSERT_HIP(hipLaunchHostFunc(blocking, Seen::note, &later));
+  EXPECT_EQ(hipStreamQuery(nullptr), hipErrorNotReady);
+  // A non-blocking stream passes both by.
+  ASSERT_HIP(hipLaunchHostFunc(free, [](void *) {}, nullptr));
+  ASSERT_HIP(hipStreamSynchronize(free));
+  EXPECT_EQ(order, 0);
+  gate.open = true;
+  ASSERT_HIP(hipDeviceSynchronize());
+  EXPECT_EQ(seenNull, 1);
+  EXPECT_EQ(seenLater, 2);
+  ASSERT_HIP(hipStreamDestroy(blocking));
+  ASSERT_HIP(hipStreamDestroy(free));
+}
+
+TEST(Streams, WaitForEvents) {
+  hipStream_t a, b;
+  hipEvent_t event;
+  ASSERT_HIP(hipStreamCreateWithFlags(&a, hipStreamNonBlocking));
+  ASSERT_HIP(hipStreamCreateWithFlags(&b, hipStreamNonBlocking));
+  ASSERT_HIP(hipEventCreate(&event));
+  ASSERT_HIP(hipStreamWaitEvent(b, event, 0)); // not recorded: no wait
+  ASSERT_HIP(hipStreamSynchronize(b));
+  Gate gate;
+  ASSERT_HIP(hipLaunchHostFunc(a, Gate::wait, &gate));
+  ASSERT_HIP(hipEventRecord(event, a));
+  ASSERT_HIP(hipStreamWaitEvent(b, event, 0));
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(hipStreamQuery(b), hipErrorNotReady);
+  EXPECT_EQ(hipEventQuery(event), hipErrorNotReady);
+  gate.open = true;
+  ASSERT_HIP(hipStreamSynchronize(b));
+  ASSERT_HIP(hipEventSynchronize(event));
+  EXPECT_EQ(hipEventQuery(event), hipSuccess);
+  EXPECT_EQ(hipStreamWaitEvent(b, event, 3), hipErrorInvalidValue);
+  ASSERT_HIP(hipEventDestroy(event));
+  EXPECT_EQ(hipEventQuery(event), hipErrorInvalidHandle);
+  EXPECT_EQ(hipStreamWaitEvent(b, nullptr, 0), hipErrorInvalidHandle);
+  ASSERT_HIP(hipStreamDestroy(a));
+  ASSERT_HIP(hipStreamDestroy(b));
+  (void)hipGetLastError();
+}
+
+TEST(Events, MeasureTime) {
+  hipEvent_t start, stop, untimed;
+  float milliseconds = -1;
+  ASSERT_HIP(hipEventCreate(&start));
+  ASSERT_HIP(hipEventCreate(&stop));
+  ASSERT_HIP(hipEventCreateWithFlags(&untimed, hipEventDisableTiming));
+  EXPECT_EQ(hipEventElapsedTime(&milliseconds, start, stop),
+            hipErrorInvalidHandle);
+  ASSERT_HIP(hipEventRecord(start, nullptr));
+  ASSERT_HIP(hipLaunchHostFunc(
+      nullptr,
+      [](void *) { std::this_thread::sleep_for(std::chrono::milliseconds(3)); },
+      nullptr));
+  ASSERT_HIP(hipEventRecord(stop, nullptr));
+  ASSERT_HIP(hipEventRecord(untimed, nullptr));
+  ASSERT_HIP(hipEventSynchronize(untimed));
+  ASSERT_HIP(hipEventElapsedTime(&milliseconds, start, stop));
+  EXPECT_GE(milliseconds, 3.0f);
+  EXPECT_EQ(hipEventElapsedTime(&milliseconds, start, untimed),
+            hipErrorInvalidHandle);
+  EXPECT_EQ(hipEventElapsedTime(nullptr, start, stop), hipErrorInvalidValue);
+  EXPECT_EQ(hipEventCreateWithFlags(&start, 0x100), hipErrorInvalidValue);
+  for (hipEvent_t event : {start, stop, untimed})
+    ASSERT_HIP(hipEventDestroy(event));
+  (void)hipGetLastError();
+}
+
+TEST(Streams, CopiesWithPinnedMemoryAreAsynchronous) {
+  hipStream_t stream;
+  void *host;
+  Buffer<int> device(256, 9);
+  ASSERT_HIP(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
+  ASSERT_HIP(hipHostMalloc(&host, 1024, 0));
+  std::memset(host, 0, 1024);
+  Gate gate;
+  ASSERT_HIP(hipLaunchHostFunc(stream, Gate::wait, &gate));
+  ASSERT_HIP(hipMemcpyAsync(host, device.device(), 1024, hipMemcpyDeviceToHost,
+                            stream));
+  EXPECT_EQ(static_cast<int *>(host)[5], 0); // the call came back before
+  gate.open = true;
+  ASSERT_HIP(hipStreamSynchronize(stream));
+  EXPECT_EQ(static_cast<int *>(host)[5], 9);
+  void *temporary;
+  ASSERT_HIP(hipMallocAsync(&temporary, 512, stream));
+  ASSERT_HIP(hipMemsetAsync(temporary, 1, 512, stream));
+  ASSERT_HIP(hipFreeAsync(temporary, stream));
+  ASSERT_HIP(hipStreamSynchronize(stream));
+  EXPECT_EQ(hipFree(temporary), hipErrorInvalidValue);
+  ASSERT_HIP(hipHostFree(host));
+  ASSERT_HIP(hipStreamDestroy(stream));
+  (void)hipGetLastError();
+}
+
+TEST(Streams, PerThreadAndCallbacks) {
+  std::atomic<int> calls{0};
+  auto callback = [](hipStream_t, hipError_t status, void *data) {
+    EXPECT_EQ(status, hipSuccess);
+    ++*static_cast<std::atomic<int> *>(data);
+  };
+  std::thread([&] {
+    EXPECT_HIP(hipStreamAddCallback(hipStreamPerThread, callback, &calls, 0));
+    EXPECT_HIP(hipStreamSynchronize(hipStreamPerThread));
+  }).join();
+  ASSERT_HIP(hipStreamAddCallback(hipStreamLegacy, callback, &calls, 0));
+  ASSERT_HIP(hipDeviceSynchronize());
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(Errors, AreKeptForEachThread) {
+  EXPECT_EQ(hipSetDevice(99), hipErrorInvalidDevice);
+  std::thread([] { EXPECT_EQ(hipGetLastError(), hipSuccess); }).join();
+  EXPECT_EQ(hipPeekAtLastError(), hipErrorInvalidDevice);
+  int device;
+  EXPECT_HIP(hipGetDevice(&device)); // a success does not clear it
+  EXPECT_EQ(hipGetLastError(), hipErrorInvalidDevice);
+  EXPECT_EQ(hipGetLastError(), hipSuccess);
+}
+
+TEST(Errors, HaveNamesAndTexts) {
+  EXPECT_STREQ(hipGetErrorName(hipErrorIllegalAddress),
+               "hipErrorIllegalAddress");
+  EXPECT_STREQ(hipGetErrorString(hipSuccess), "no error");
+  EXPECT_STREQ(hipGetErrorName(hipError_t(31337)), "hipErrorUnknown");
+}
+
+TEST(Settings, AreCheckedByName) {
+  EXPECT_EQ(fovea_sim_set("threads", "2"), 0);
+  EXPECT_EQ(fovea_sim_set("threads", "many"), int(hipErrorInvalidValue));
+  EXPECT_NE(std::string(fovea_sim_last_report()).find("many"),
+            std::string::npos);
+  EXPECT_EQ(fovea_sim_set("budget", "-1"), int(hipErrorInvalidValue));
+  EXPECT_EQ(fovea_sim_set("mfma-fault", "rotate-k"), 0);
+  EXPECT_EQ(fovea_sim_set("mfma-fault", "none"), 0);
+  EXPECT_EQ(fovea_sim_set("colour", "red"), int(hipErrorInvalidValue));
+  EXPECT_NE(std::string(fovea_sim_last_report()).find("threads"),
+            std::string::npos);
+  EXPECT_EQ(fovea_sim_set(nullptr, "1"), int(hipErrorInvalidValue));
+  fovea_sim_counters_t counters = {};
+  EXPECT_EQ(fovea_sim_counters(0, &counters), int(hipErrorInvalidValue));
+  counters.struct_size = sizeof(counters);
+  EXPECT_EQ(fovea_sim_counters(7, &counters), int(hipErrorInvalidDevice));
+  EXPECT_EQ(fovea_sim_counters(0, &counters), 0);
+  (void)hipGetLastError();
+}
+
+TEST(Reset, FreesMemoryAndEndsStreams) {
+  ASSERT_HIP(hipSetDevice(1));
+  void *memory, *managed;
+  hipStream_t stream;
+  ASSERT_HIP(hipMalloc(&memory, 64));
+  ASSERT_HIP(hipMallocManaged(&managed, 64, 1));
+  ASSERT_HIP(hipStreamCreate(&stream));
+  ASSERT_HIP(hipDeviceReset());
+  EXPECT_EQ(hipFree(memory), hipErrorInvalidValue);
+  EXPECT_EQ(hipFree(managed), hipErrorInvalidValue);
+  EXPECT_EQ(hipStreamQuery(stream), hipErrorContextIsDestroyed);
+  size_t free, total;
+  ASSERT_HIP(hipMemGetInfo(&free, &total));
+  EXPECT_EQ(free, total);
+  ASSERT_HIP(hipSetDevice(0));
+  (void)hipGetLastError();
+}
+
+TEST(Threads, ManyMayCallAtOnce) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t)
+    threads.emplace_back([t] {
+      EXPECT_HIP(hipSetDevice(t % 2));
+      hipStream_t stream;
+      EXPECT_HIP(hipStreamCreate(&stream));
+      for (int i = 0; i < 40; ++i) {
+        void *memory;
+        std::vector<int> in(100, t * 1000 + i), out(100);
+        EXPECT_HIP(hipMalloc(&memory, 400));
+        EXPECT_HIP(hipMemcpyAsync(memory, in.data(), 400, hipMemcpyHostToDevice,
+                                  stream));
+        EXPECT_HIP(hipMemcpyAsync(out.data(), memory, 400,
+                                  hipMemcpyDeviceToHost, stream));
+        EXPECT_HIP(hipStreamSynchronize(stream));
+        EXPECT_EQ(in, out);
+        EXPECT_HIP(hipFree(memory));
+      }
+      EXPECT_HIP(hipStreamDestroy(stream));
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+TEST(Library, HasNoFunctionThatItDoesNotImplement) {
+  void *library = dlopen(FOVEA_HIPSIM_PATH, RTLD_NOW);
+  ASSERT_NE(library, nullptr) << dlerror();
+  EXPECT_NE(dlsym(library, "hipModuleLaunchKernel"), nullptr);
+  EXPECT_EQ(dlsym(library, "hipGraphLaunch"), nullptr);
+  EXPECT_EQ(dlclose(library), 0);
+}
+
+} // namespace
