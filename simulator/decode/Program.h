@@ -1,0 +1,68 @@
+//===- Program.h - The decoded code of a code object ------------*- C++ -*-===//
+//
+// One MicroOp per dword of code, decoded when it is first executed: whatever
+// lies between functions is never looked at. Shared by all launches.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FOVEA_SIMULATOR_DECODE_PROGRAM_H
+#define FOVEA_SIMULATOR_DECODE_PROGRAM_H
+
+#include "exec/MicroOp.h"
+#include "fovea/Simulator/Status.h"
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace fovea::sim {
+
+struct ChipInfo;
+class Disassembler;
+struct ParsedInst;
+class IsaTable;
+
+class Program {
+public:
+  /// The code of \p bytes bytes at \p text (a multiple of 4).
+  static Status create(const ChipInfo &chip, const uint8_t *text,
+                       uint64_t bytes, std::unique_ptr<Program> &result);
+  ~Program();
+
+  MicroOp *ops() { return Ops.get(); }
+  uint32_t dwords() const { return Dwords; }
+  uint64_t begin() const { return reinterpret_cast<uint64_t>(Text); }
+
+  /// Decodes the instruction at dword \p index, if nobody has yet.
+  void decode(uint32_t index);
+
+  /// The disassembly of the instruction at dword \p index.
+  std::string text(uint32_t index);
+
+private:
+  Program(const ChipInfo &chip, const uint8_t *text, uint32_t dwords);
+  void bind(MicroOp &op, uint32_t index, const ParsedInst &inst);
+  /// A constant spread over lanes; lives as long as the program.
+  const uint32_t *constant(uint64_t value);
+
+  friend class Binder;
+
+  const ChipInfo &Chip;
+  const uint8_t *Text;
+  uint32_t Dwords;
+  std::unique_ptr<MicroOp[]> Ops;
+  std::unique_ptr<Disassembler> Decoder;
+  const IsaTable *Table = nullptr;
+  std::mutex Mutex;
+  struct alignas(64) Spread {
+    uint32_t words[2 * kLaneStride];
+  };
+  std::map<uint64_t, const uint32_t *> Constants;
+  std::deque<Spread> Pool;
+};
+
+} // namespace fovea::sim
+
+#endif // FOVEA_SIMULATOR_DECODE_PROGRAM_H

@@ -1,0 +1,235 @@
+//===- Access.h - Moving words between registers and memory -----*- C++ -*-===//
+//
+// The part of vector memory and LDS instructions that is the same once every
+// lane's place is known: loads, stores and atomics by element size and count.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FOVEA_SIMULATOR_EXEC_ACCESS_H
+#define FOVEA_SIMULATOR_EXEC_ACCESS_H
+
+#include "exec/Engine.h"
+#include "isa/LaneMath.h"
+
+namespace fovea::sim::FOVEA_VARIANT {
+
+using Word4 = uint32_t __attribute__((vector_size(16)));
+
+/// Four words of four lanes, turned so that each result holds one word of all
+/// four lanes.
+inline void transpose4(Word4 &a, Word4 &b, Word4 &c, Word4 &d) {
+  Word4 ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  Word4 ab1 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  Word4 cd0 = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  Word4 cd1 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  a = __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5);
+  b = __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7);
+  c = __builtin_shufflevector(ab1, cd1, 0, 1, 4, 5);
+  d = __builtin_shufflevector(ab1, cd1, 2, 3, 6, 7);
+}
+
+/// Loads N words a lane into registers reg... place(l) is lane l's address.
+template <int N, class Place>
+inline void loadWords(Wave &w, unsigned reg, uint64_t mask, Place place) {
+  uint32_t *d = w.vreg(reg);
+  if constexpr (N == 4) {
+    if (mask == ~uint64_t(0)) {
+      for (int l = 0; l < 64; l += 4) {
+        Word4 r[4];
+        for (int i = 0; i < 4; ++i)
+          std::memcpy(&r[i], place(l + i), 16);
+        transpose4(r[0], r[1], r[2], r[3]);
+        for (int i = 0; i < 4; ++i)
+          std::memcpy(d + i * kLaneStride + l, &r[i], 16);
+      }
+      return;
+    }
+  }
+  auto one = [&](int l) {
+    uint32_t x[N];
+    std::memcpy(x, place(l), N * 4);
+    for (int i = 0; i < N; ++i)
+      d[i * kLaneStride + l] = x[i];
+  };
+  if (mask == ~uint64_t(0))
+    for (int l = 0; l < 64; ++l)
+      one(l);
+  else
+    forEachLane(mask, one);
+}
+
+template <int N, class Place>
+inline void storeWords(Wave &w, unsigned reg, uint64_t mask, Place place) {
+  const uint32_t *s = w.vreg(reg);
+  if constexpr (N == 4) {
+    if (mask == ~uint64_t(0)) {
+      for (int l = 0; l < 64; l += 4) {
+        Word4 r[4];
+        for (int i = 0; i < 4; ++i)
+          std::memcpy(&r[i], s + i * kLaneStride + l, 16);
+        transpose4(r[0], r[1], r[2], r[3]);
+        for (int i = 0; i < 4; ++i)
+          std::memcpy(place(l + i), &r[i], 16);
+      }
+      return;
+    }
+  }
+  auto one = [&](int l) {
+    uint32_t x[N];
+    for (int i = 0; i < N; ++i)
+      x[i] = s[i * kLaneStride + l];
+    std::memcpy(place(l), x, N * 4);
+  };
+  if (mask == ~uint64_t(0))
+    for (int l = 0; l < 64; ++l)
+      one(l);
+  else
+    forEachLane(mask, one);
+}
+
+/// Widens or places what a load of 1 or 2 bytes read, by the row's flags.
+inline uint32_t extend(uint32_t x, uint32_t bytes, uint32_t flags, uint32_t old) {
+  if (bytes == 1)
+    x = flags & kSigned ? static_cast<uint32_t>(static_cast<int8_t>(x)) : x;
+  else
+    x = flags & kSigned ? static_cast<uint32_t>(static_cast<int16_t>(x)) : x;
+  if (flags & kHigh)
+    return (old & 0xffff) | x << 16;
+  if (flags & kD16)
+    return (old & 0xffff0000) | (x & 0xffff);
+  return x;
+}
+
+/// Loads by element size and count. `reg` is the first destination register.
+template <class Place>
+void loadAny(Wave &w, const Row &row, unsigned reg, uint64_t mask, Place place) {
+  if (row.param == 4) {
+    switch (row.count) {
+    case 1: return loadWords<1>(w, reg, mask, place);
+    case 2: return loadWords<2>(w, reg, mask, place);
+    case 3: return loadWords<3>(w, reg, mask, place);
+    default: return loadWords<4>(w, reg, mask, place);
+    }
+  }
+  uint32_t *d = w.vreg(reg);
+  forEachLane(mask, [&](int l) {
+    uint32_t x = 0;
+    std::memcpy(&x, place(l), row.param);
+    d[l] = extend(x, row.param, row.flags, d[l]);
+  });
+}
+
+template <class Place>
+void storeAny(Wave &w, const Row &row, unsigned reg, uint64_t mask, Place place) {
+  if (row.param == 4) {
+    switch (row.count) {
+    case 1: return storeWords<1>(w, reg, mask, place);
+    case 2: return storeWords<2>(w, reg, mask, place);
+    case 3: return storeWords<3>(w, reg, mask, place);
+    default: return storeWords<4>(w, reg, mask, place);
+    }
+  }
+  const uint32_t *s = w.vreg(reg);
+  forEachLane(mask, [&](int l) {
+    uint32_t x = row.flags & kHigh ? s[l] >> 16 : s[l];
+    std::memcpy(place(l), &x, row.param);
+  });
+}
+
+enum AtomicOp : uint32_t {
+  kSwap, kCmpSwap, kAdd, kSub, kRsub, kSmin, kUmin, kSmax, kUmax, kAnd, kOr,
+  kXor, kInc, kDec, kAddF, kMinF, kMaxF, kPkAddF16, kPkAddBf16, kMskor,
+};
+
+/// The new value of an atomic; \p c is the comparand or second operand.
+template <class T>
+T atomicResult(AtomicOp op, T old, T x, T c) {
+  using S = std::make_signed_t<T>;
+  using F = std::conditional_t<sizeof(T) == 8, double, float>;
+  S so = static_cast<S>(old), sx = static_cast<S>(x);
+  switch (op) {
+  case kSwap: return x;
+  case kCmpSwap: return old == c ? x : old;
+  case kAdd: return old + x;
+  case kSub: return old - x;
+  case kRsub: return x - old;
+  case kSmin: return so < sx ? old : x;
+  case kUmin: return old < x ? old : x;
+  case kSmax: return so > sx ? old : x;
+  case kUmax: return old > x ? old : x;
+  case kAnd: return old & x;
+  case kOr: return old | x;
+  case kXor: return old ^ x;
+  case kInc: return old >= x ? 0 : old + 1;
+  case kDec: return old == 0 || old > x ? x : old - 1;
+  case kAddF: return bits<T>(static_cast<F>(bits<F>(old) + bits<F>(x)));
+  case kMinF: return bits<T>(fminNum(bits<F>(old), bits<F>(x)));
+  case kMaxF: return bits<T>(fmaxNum(bits<F>(old), bits<F>(x)));
+  case kMskor: return (old & ~x) | c;
+  case kPkAddF16:
+  case kPkAddBf16: {
+    uint32_t r = 0;
+    for (int s = 0; s < 32; s += 16) {
+      uint16_t p = static_cast<uint16_t>(old >> s), q = static_cast<uint16_t>(x >> s);
+      if (op == kPkAddF16) {
+        r |= static_cast<uint32_t>(floatToHalf(halfToFloat(p) + halfToFloat(q))) << s;
+      } else {
+        float sum = asF32(uint32_t(p) << 16) + asF32(uint32_t(q) << 16);
+        uint32_t u = asU32(sum);
+        u = isNan(sum) ? u | 0x400000 : u + 0x7fff + ((u >> 16) & 1);
+        r |= (u >> 16) << s;
+      }
+    }
+    return static_cast<T>(r);
+  }
+  }
+  return old;
+}
+
+template <class T>
+T atomicApply(AtomicOp op, uint8_t *place, T x, T c) {
+  T *p = reinterpret_cast<T *>(place);
+  T old = __atomic_load_n(p, __ATOMIC_RELAXED);
+  while (true) {
+    T fresh = atomicResult<T>(op, old, x, c);
+    if (__atomic_compare_exchange_n(p, &old, fresh, true, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_RELAXED))
+      return old;
+  }
+}
+
+/// Atomics on every active lane, in lane order. \p x and \p c: registers of the
+/// operand and of the comparand. Writes the value before to \p d when asked.
+/// False (with the lane) when a place is not aligned.
+template <class Place>
+bool atomicAny(Wave &w, const Row &row, uint64_t mask, Place place, unsigned x,
+               unsigned c, unsigned d, bool returns, int &badLane) {
+  auto kind = static_cast<AtomicOp>(row.count);
+  bool ok = true;
+  forEachLane(mask, [&](int l) {
+    uint8_t *p = place(l);
+    if (reinterpret_cast<uint64_t>(p) % row.param) {
+      if (ok)
+        badLane = l;
+      ok = false;
+      return;
+    }
+    if (!ok)
+      return;
+    if (row.param == 8) {
+      uint64_t old = atomicApply<uint64_t>(kind, p, U64::load(w.vreg(x), l),
+                                           U64::load(w.vreg(c), l));
+      if (returns)
+        U64::store(w.vreg(d), l, old);
+    } else {
+      uint32_t old =
+          atomicApply<uint32_t>(kind, p, w.vreg(x)[l], w.vreg(c)[l]);
+      if (returns)
+        w.vreg(d)[l] = old;
+    }
+  });
+  return ok;
+}
+
+} // namespace fovea::sim::FOVEA_VARIANT
+
+#endif // FOVEA_SIMULATOR_EXEC_ACCESS_H

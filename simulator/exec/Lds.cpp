@@ -1,0 +1,218 @@
+//===- Lds.cpp - DS instructions ------------------------------------------===//
+//
+// Reads, writes and atomics of the local data share, and the exchanges between
+// lanes that go through its crossbar. Offsets beyond the workgroup's LDS end the
+// launch. Patterns of ds_swizzle: CDNA3 ISA reference, DS_SWIZZLE_B32.
+//
+//===----------------------------------------------------------------------===//
+#include "exec/Access.h"
+
+namespace fovea::sim::FOVEA_VARIANT {
+
+namespace {
+
+bool checkLds(Wave &w, const MicroOp &op, uint64_t mask, const uint32_t *v,
+              uint32_t offset, uint32_t bytes) {
+  uint64_t size = w.group->ldsBytes;
+  uint32_t highest = 0;
+  if (mask == ~uint64_t(0)) {
+    for (int l = 0; l < 64; ++l)
+      highest = v[l] > highest ? v[l] : highest;
+  } else {
+    forEachLane(mask, [&](int l) { highest = v[l] > highest ? v[l] : highest; });
+  }
+  if (uint64_t(highest) + offset + bytes <= size)
+    return true;
+  int bad = 0;
+  forEachLane(mask, [&](int l) {
+    if (v[l] == highest)
+      bad = l;
+  });
+  w.fail(ErrorCode::IllegalAddress, op, bad,
+         std::to_string(bytes) + " bytes at LDS offset " +
+             std::to_string(uint64_t(highest) + offset) +
+             ": the workgroup has " + std::to_string(size) + " bytes");
+  return false;
+}
+
+} // namespace
+
+void execDs(Wave &w, const MicroOp &op) {
+  const Row &row = *op.row;
+  uint64_t mask = w.exec();
+  if (!mask)
+    return;
+  uint32_t bytes = row.flags & kAtomic ? row.param : row.param * row.count;
+  // Addresses are copied: a load may overwrite their register.
+  uint32_t at[kLaneStride];
+  std::memcpy(at, w.vreg(op.s[0].reg), sizeof at);
+  uint32_t first = static_cast<uint32_t>(op.offset);
+  uint32_t second = static_cast<uint32_t>(op.offset1);
+  uint32_t reach = row.flags & kTwo && second > first ? second : first;
+  if (!checkLds(w, op, mask, at, reach, bytes))
+    return;
+  uint8_t *base = w.group->lds + first;
+  auto place = [&](int l) { return base + at[l]; };
+  if (row.flags & kAtomic) {
+    unsigned x = op.s[1].reg;
+    unsigned c = op.s[2].kind == Operand::Vgpr ? op.s[2].reg : x;
+    if (row.count == kCmpSwap) // ds_cmpst: comparand first, then the value
+      std::swap(x, c);
+    int bad = -1;
+    if (!atomicAny(w, row, mask, place, x, c, op.d.reg, op.flags & kReturn, bad))
+      w.fail(ErrorCode::IllegalAddress, op, bad,
+             "LDS atomic on an offset that is not a multiple of " +
+                 std::to_string(row.param));
+    return;
+  }
+  uint8_t *base2 = w.group->lds + second;
+  auto place2 = [&](int l) { return base2 + at[l]; };
+  if (row.flags & kStore) {
+    storeAny(w, row, op.s[1].reg, mask, place);
+    if (row.flags & kTwo)
+      storeAny(w, row, op.s[2].reg, mask, place2);
+    return;
+  }
+  loadAny(w, row, op.d.reg, mask, place);
+  if (row.flags & kTwo)
+    loadAny(w, row, op.d.reg + row.count, mask, place2);
+}
+
+namespace {
+
+/// Each lane reads the register of the lane that its own address names.
+void bpermute(Wave &w, const MicroOp &op) {
+  uint64_t exec = w.exec();
+  const uint32_t *a = w.vreg(op.s[0].reg), *x = w.vreg(op.s[1].reg);
+  uint32_t *r = w.buffer[4];
+  uint32_t offset = static_cast<uint32_t>(op.offset);
+  for (int l = 0; l < w.lanes; ++l) {
+    unsigned from = ((a[l] + offset) >> 2) & (w.lanes - 1);
+    r[l] = (exec >> from) & 1 ? x[from] : 0;
+  }
+  storeLanes(w, op.d.reg, r, 1, exec);
+}
+
+/// Each lane sends its register to the lane that its address names; the
+/// highest sender wins.
+void permute(Wave &w, const MicroOp &op) {
+  uint64_t exec = w.exec();
+  const uint32_t *a = w.vreg(op.s[0].reg), *x = w.vreg(op.s[1].reg);
+  uint32_t *r = w.buffer[4];
+  spread(r, 0);
+  uint32_t offset = static_cast<uint32_t>(op.offset);
+  forEachLane(exec, [&](int l) {
+    r[((a[l] + offset) >> 2) & (w.lanes - 1)] = x[l];
+  });
+  storeLanes(w, op.d.reg, r, 1, exec);
+}
+
+void swizzle(Wave &w, const MicroOp &op) {
+  uint64_t exec = w.exec();
+  const uint32_t *x = w.vreg(op.s[0].reg);
+  uint32_t *r = w.buffer[4];
+  uint32_t pattern = op.aux & 0xffff;
+  for (int l = 0; l < w.lanes; ++l) {
+    int from;
+    if ((pattern & 0x8000) && (pattern & 0xff00) == 0x8000) { // quad permute
+      from = (l & ~3) | static_cast<int>((pattern >> (2 * (l & 3))) & 3);
+    } else if (pattern & 0x8000) { // rotate within 32 lanes
+      int n = static_cast<int>((pattern >> 5) & 31);
+      int keep = static_cast<int>(pattern & 31);
+      int in = l & 31;
+      int moved = (pattern >> 10) & 1 ? in - n : in + n;
+      from = (l & ~31) | (in & keep) | (moved & 31 & ~keep);
+    } else { // and, or, xor masks within 32 lanes
+      int in = l & 31;
+      in = (((in & static_cast<int>(pattern & 31)) |
+             static_cast<int>((pattern >> 5) & 31)) ^
+            static_cast<int>((pattern >> 10) & 31)) & 31;
+      from = (l & ~31) | in;
+    }
+    r[l] = (exec >> from) & 1 ? x[from] : 0;
+  }
+  storeLanes(w, op.d.reg, r, 1, exec);
+}
+
+} // namespace
+
+void addLdsRows(std::vector<Row> &rows) {
+  auto add = [&](const char *name, uint32_t flags, uint32_t bytes,
+                 uint32_t count) {
+    Row row;
+    row.mnemonic = name;
+    row.cls = InstClass::Lds;
+    row.form = Form::Ds;
+    row.handler = execDs;
+    row.flags = flags;
+    row.param = bytes;
+    row.count = count;
+    rows.push_back(row);
+  };
+  add("ds_read_b32", kLoad, 4, 1);
+  add("ds_read_b64", kLoad, 4, 2);
+  add("ds_read_b96", kLoad, 4, 3);
+  add("ds_read_b128", kLoad, 4, 4);
+  add("ds_read_u8", kLoad, 1, 1);
+  add("ds_read_i8", kLoad | kSigned, 1, 1);
+  add("ds_read_u16", kLoad, 2, 1);
+  add("ds_read_i16", kLoad | kSigned, 2, 1);
+  add("ds_read_u8_d16", kLoad | kD16, 1, 1);
+  add("ds_read_u8_d16_hi", kLoad | kD16 | kHigh, 1, 1);
+  add("ds_read_i8_d16", kLoad | kD16 | kSigned, 1, 1);
+  add("ds_read_i8_d16_hi", kLoad | kD16 | kHigh | kSigned, 1, 1);
+  add("ds_read_u16_d16", kLoad | kD16, 2, 1);
+  add("ds_read_u16_d16_hi", kLoad | kD16 | kHigh, 2, 1);
+  add("ds_read2_b32", kLoad | kTwo, 4, 1);
+  add("ds_read2_b64", kLoad | kTwo, 4, 2);
+  add("ds_read2st64_b32", kLoad | kTwo | kSt64, 4, 1);
+  add("ds_read2st64_b64", kLoad | kTwo | kSt64, 4, 2);
+  add("ds_write_b8", kStore, 1, 1);
+  add("ds_write_b16", kStore, 2, 1);
+  add("ds_write_b8_d16_hi", kStore | kHigh, 1, 1);
+  add("ds_write_b16_d16_hi", kStore | kHigh, 2, 1);
+  add("ds_write_b32", kStore, 4, 1);
+  add("ds_write_b64", kStore, 4, 2);
+  add("ds_write_b96", kStore, 4, 3);
+  add("ds_write_b128", kStore, 4, 4);
+  add("ds_write2_b32", kStore | kTwo, 4, 1);
+  add("ds_write2_b64", kStore | kTwo, 4, 2);
+  add("ds_write2st64_b32", kStore | kTwo | kSt64, 4, 1);
+  add("ds_write2st64_b64", kStore | kTwo | kSt64, 4, 2);
+#define ATOMIC(NAME, RTN, OP, BYTES)                                           \
+  add(NAME, kAtomic, BYTES, OP);                                               \
+  add(RTN, kAtomic, BYTES, OP);
+#define INT_ATOMIC(OP, SUFFIX32, SUFFIX64, KIND)                               \
+  ATOMIC("ds_" OP "_" SUFFIX32, "ds_" OP "_rtn_" SUFFIX32, KIND, 4)            \
+  ATOMIC("ds_" OP "_" SUFFIX64, "ds_" OP "_rtn_" SUFFIX64, KIND, 8)
+  INT_ATOMIC("add", "u32", "u64", kAdd)
+  INT_ATOMIC("sub", "u32", "u64", kSub)
+  INT_ATOMIC("rsub", "u32", "u64", kRsub)
+  INT_ATOMIC("inc", "u32", "u64", kInc)
+  INT_ATOMIC("dec", "u32", "u64", kDec)
+  INT_ATOMIC("min", "i32", "i64", kSmin)
+  INT_ATOMIC("max", "i32", "i64", kSmax)
+  INT_ATOMIC("min", "u32", "u64", kUmin)
+  INT_ATOMIC("max", "u32", "u64", kUmax)
+  INT_ATOMIC("and", "b32", "b64", kAnd)
+  INT_ATOMIC("or", "b32", "b64", kOr)
+  INT_ATOMIC("xor", "b32", "b64", kXor)
+  INT_ATOMIC("mskor", "b32", "b64", kMskor)
+  INT_ATOMIC("cmpst", "b32", "b64", kCmpSwap)
+  INT_ATOMIC("cmpst", "f32", "f64", kCmpSwap)
+  INT_ATOMIC("wrxchg", "b32", "b64", kSwap)
+  INT_ATOMIC("add", "f32", "f64", kAddF)
+  INT_ATOMIC("min", "f32", "f64", kMinF)
+  INT_ATOMIC("max", "f32", "f64", kMaxF)
+  ATOMIC("ds_pk_add_f16", "ds_pk_add_rtn_f16", kPkAddF16, 4)
+  ATOMIC("ds_pk_add_bf16", "ds_pk_add_rtn_bf16", kPkAddBf16, 4)
+  auto exchange = [&](const char *name, Handler handler) {
+    add(name, 0, 4, 1);
+    rows.back().handler = handler;
+  };
+  exchange("ds_bpermute_b32", bpermute);
+  exchange("ds_permute_b32", permute);
+  exchange("ds_swizzle_b32", swizzle);
+}
+
+} // namespace fovea::sim::FOVEA_VARIANT

@@ -1,0 +1,48 @@
+//===- Table.cpp - The semantics table ------------------------------------===//
+//
+// Puts the rows together, once in a process, and picks the build of the engine
+// that suits the host. FOVEA_SIM_VARIANTS lists the builds, best first.
+//
+//===----------------------------------------------------------------------===//
+#include "isa/Table.h"
+
+#include <cstdlib>
+
+namespace fovea::sim {
+
+#define FOVEA_VARIANT_ENTRY(NAME)                                              \
+  namespace NAME {                                                             \
+  extern const Variant kVariant;                                               \
+  }
+FOVEA_SIM_VARIANTS
+#undef FOVEA_VARIANT_ENTRY
+
+const Variant *hostVariant() {
+#define FOVEA_VARIANT_ENTRY(NAME) &NAME::kVariant,
+  static const Variant *const all[] = {FOVEA_SIM_VARIANTS};
+#undef FOVEA_VARIANT_ENTRY
+  // For tests and comparisons: the build to use, by name.
+  const char *wanted = std::getenv("FOVEA_SIM_VARIANT");
+  for (const Variant *variant : all)
+    if (variant->supported() && (!wanted || variant->name == wanted))
+      return variant;
+  return nullptr;
+}
+
+IsaTable::IsaTable(const Variant &host) : Host(&host) {
+  addScalarRows(Rows);
+  addScalarMemoryRows(Rows);
+  host.addRows(Rows);
+  for (size_t i = 0; i < Rows.size(); ++i)
+    ByName.emplace(std::string(Rows[i].mnemonic), i);
+}
+
+const IsaTable *IsaTable::get() {
+  static const IsaTable *table = [] {
+    const Variant *host = hostVariant();
+    return host ? new IsaTable(*host) : nullptr;
+  }();
+  return table;
+}
+
+} // namespace fovea::sim

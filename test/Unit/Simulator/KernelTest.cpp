@@ -1,0 +1,79 @@
+//===- KernelTest.cpp - Building and running kernels in tests -------------===//
+//
+// Runs clang and llvm-mc of the LLVM installation that the build found.
+//
+//===----------------------------------------------------------------------===//
+#include "KernelTest.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <unistd.h>
+
+namespace fovea::sim::test {
+
+const char *const kOpenCLPrelude = R"(
+#define GID (__builtin_amdgcn_workgroup_id_x() * __builtin_amdgcn_workgroup_size_x() + __builtin_amdgcn_workitem_id_x())
+#define LID __builtin_amdgcn_workitem_id_x()
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+typedef __attribute__((ext_vector_type(2))) half h2;
+typedef __attribute__((ext_vector_type(4))) half h4;
+typedef __attribute__((ext_vector_type(4))) short s4;
+typedef __attribute__((ext_vector_type(4))) float f4;
+typedef __attribute__((ext_vector_type(16))) float f16;
+typedef __attribute__((ext_vector_type(32))) float f32;
+)";
+
+std::string runTool(const std::string &command) {
+  FILE *pipe = popen((command + " 2>&1").c_str(), "r");
+  if (!pipe)
+    return "cannot run " + command;
+  std::string output;
+  char chunk[4096];
+  while (size_t n = fread(chunk, 1, sizeof chunk, pipe))
+    output.append(chunk, n);
+  int code = pclose(pipe);
+  return code ? "error: " + command + "\n" + output : output;
+}
+
+namespace {
+std::vector<char> build(const std::string &source, const char *extension,
+                        const std::string &options) {
+  char name[] = "/tmp/fovea-sim-XXXXXX";
+  int fd = mkstemp(name);
+  if (fd < 0) {
+    ADD_FAILURE() << "no temporary file";
+    return {};
+  }
+  close(fd);
+  std::string in = std::string(name) + extension, out = std::string(name) + ".co";
+  std::ofstream(in) << source;
+  std::string output =
+      runTool(std::string(FOVEA_CLANG) + " " + options + " " + in + " -o " + out);
+  std::ifstream file(out, std::ios::binary);
+  std::vector<char> image((std::istreambuf_iterator<char>(file)), {});
+  for (const std::string &path : {std::string(name), in, out})
+    unlink(path.c_str());
+  EXPECT_FALSE(image.empty()) << output;
+  return image;
+}
+} // namespace
+
+std::vector<char> compileOpenCL(const std::string &source,
+                                const std::string &target,
+                                const std::string &flags) {
+  return build(kOpenCLPrelude + source, ".cl",
+               "-target amdgcn-amd-amdhsa -mcpu=" + target +
+                   " -nogpulib -x cl -cl-std=CL2.0 -Xclang "
+                   "-finclude-default-header " + flags);
+}
+
+std::vector<char> assemble(const std::string &source,
+                           const std::string &target) {
+  return build(source, ".s",
+               "-target amdgcn-amd-amdhsa -mcpu=" + target + " -nogpulib");
+}
+
+} // namespace fovea::sim::test
