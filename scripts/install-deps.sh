@@ -10,7 +10,7 @@ packages=(
   clang-22 lld-22
   libsqlite3-dev sqlite3 libzstd-dev libxxhash-dev
   libgtest-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev
-  python3
+  python3 pkgconf
 )
 
 missing=()

@@ -153,10 +153,12 @@ EXPORT int hipModuleLoadData(void **module, const void *image) {
   return 0;
 }
 EXPORT int hipModuleUnload(void *module) {
-  ENTER(hipModuleUnload);
+  std::lock_guard<std::mutex> lock(state().mutex);
+  // Freed even when it is to say otherwise, so that leak checkers see only the
+  // runtime's leaks.
   delete static_cast<Module *>(module);
   --state().liveModules;
-  return 0;
+  return enter("hipModuleUnload");
 }
 EXPORT int hipModuleGetFunction(void **function, void *module,
                                 const char *name) {
