@@ -10,7 +10,7 @@ def ConvertAttnToLanes : Pass<"convert-attn-to-lanes", "::mlir::gpu::GPUModuleOp
   let description = [{
     A tile becomes one vector a unit of its layout: what one lane holds. Loads
     and stores of global memory become raw-buffer accesses, LDS tiles become
-    workgroup memory, reductions combine registers and then lanes, and
+    globals in LDS, reductions combine registers and then lanes, and
     `attn.dot` becomes one `attn.mma` a matrix instruction.
 
     Pre-condition: every tile has a layout (`attn-verify-stage=layouts`).
@@ -18,7 +18,7 @@ def ConvertAttnToLanes : Pass<"convert-attn-to-lanes", "::mlir::gpu::GPUModuleOp
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
     "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::ROCDL::ROCDLDialect",
+    "::mlir::ROCDL::ROCDLDialect",
     "::mlir::vector::VectorDialect"];
 }
 

@@ -16,7 +16,7 @@ namespace {
 using namespace fovea;
 
 /// Tiles become fragments; views a resource and a row distance; LDS tiles
-/// workgroup memory.
+/// an address.
 class LaneTypeConverter : public TypeConverter {
 public:
   LaneTypeConverter() {
@@ -36,11 +36,7 @@ public:
       return success();
     });
     addConversion([](attn::LdsType type) -> Type {
-      return MemRefType::get(
-          {int64_t(type.getRows()) * type.getColumns()}, type.getElementType(),
-          AffineMap(),
-          gpu::AddressSpaceAttr::get(type.getContext(),
-                                     gpu::AddressSpace::Workgroup));
+      return LLVM::LLVMPointerType::get(type.getContext(), 3);
     });
   }
 };

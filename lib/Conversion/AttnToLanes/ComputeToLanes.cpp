@@ -32,7 +32,9 @@ static SmallVector<int64_t> reducedRegisters(const TileLayout &layout) {
 
 namespace {
 
-/// Any element-wise op: the same op, once a fragment. Scalars stay.
+/// Any element-wise op: the same op on scalars, once a register. Not on vectors:
+/// the backend would pair them into packed instructions, which cannot issue
+/// beside a matrix instruction and want aligned register pairs.
 struct LowerElementwise : public ConversionPattern {
   LowerElementwise(TypeConverter &converter, MLIRContext *context)
       : ConversionPattern(converter, MatchAnyOpTypeTag(), 1, context) {}
@@ -43,17 +45,23 @@ struct LowerElementwise : public ConversionPattern {
     if (!op->hasTrait<OpTrait::Elementwise>() || op->getNumResults() != 1 ||
         !getTileLayout(op->getResult(0).getType()))
       return rewriter.notifyMatchFailure(op, "not element-wise on tiles");
+    ImplicitLocOpBuilder b(op->getLoc(), rewriter);
     TileLayout layout = layoutOf(op->getResult(0));
     VectorType type = fragmentType(op->getResult(0).getType());
     SmallVector<Value> fragments;
     for (int fragment = 0; fragment < layout.fragments(); ++fragment) {
-      SmallVector<Value> inputs;
-      for (auto [operand, converted] : llvm::zip(op->getOperands(), operands))
-        inputs.push_back(getTileLayout(operand.getType()) ? converted[fragment]
-                                                          : converted[0]);
-      OperationState state(op->getLoc(), op->getName(), inputs, type,
-                           op->getAttrs());
-      fragments.push_back(rewriter.create(state)->getResult(0));
+      SmallVector<Value> results;
+      for (int64_t reg = 0; reg < layout.elementsPerFragment(); ++reg) {
+        SmallVector<Value> inputs;
+        for (auto [operand, converted] : llvm::zip(op->getOperands(), operands))
+          inputs.push_back(getTileLayout(operand.getType())
+                               ? element(b, converted[fragment], reg)
+                               : converted[0]);
+        OperationState state(op->getLoc(), op->getName(), inputs,
+                             type.getElementType(), op->getAttrs());
+        results.push_back(rewriter.create(state)->getResult(0));
+      }
+      fragments.push_back(vector::FromElementsOp::create(b, type, results));
     }
     rewriter.replaceOpWithMultiple(op, {fragments});
     return success();
@@ -252,7 +260,7 @@ struct LowerReduce : public LanePattern<ReduceOp> {
           for (int bit : from.rowLaneBits())
             result = combine(
                 b, op.getKind(), result,
-                lanes.exchange(rewriter, op.getLoc(), result, 1 << bit));
+                lanes.exchange(rewriter, op, result, 1 << bit));
         results.push_back(result);
       }
       fragments.push_back(vector::FromElementsOp::create(
@@ -289,7 +297,7 @@ struct LowerMask : public LanePattern<MaskOp> {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     TileLayout layout = layoutOf(op.getTile());
     SmallVector<int64_t> limitOf = reducedRegisters(layout);
-    Value laneRow = lanes.coordinate(layout, 0);
+    Value laneRow = lanes.coordinate(op, layout, 0);
     Value minusInf = arith::ConstantOp::create(
         b, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
     SmallVector<Value> fragments;
@@ -323,7 +331,7 @@ struct LowerColumnIndex : public LanePattern<ColumnIndexOp> {
                   ConversionPatternRewriter &rewriter) const override {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     TileLayout layout = layoutOf(op.getResult());
-    Value laneColumn = lanes.coordinate(layout, 1);
+    Value laneColumn = lanes.coordinate(op, layout, 1);
     SmallVector<Value> fragments;
     for (int fragment = 0; fragment < layout.fragments(); ++fragment) {
       SmallVector<Value> columns;

@@ -21,8 +21,8 @@ layout::Swizzle fovea::getSwizzle(attn::LdsType type) {
 
 LaneContext::LaneContext(gpu::GPUFuncOp kernel,
                          const target::TargetInfo &target)
-    : kernel(kernel), target(target),
-      entry(kernel.getLoc(), kernel.getContext()) {
+    : kernel(kernel), target(target) {
+  ImplicitLocOpBuilder entry(kernel.getLoc(), kernel.getContext());
   entry.setInsertionPointToStart(&kernel.getBody().front());
   Value thread = gpu::ThreadIdOp::create(entry, gpu::Dimension::x);
   thread = arith::IndexCastOp::create(entry, entry.getI32Type(), thread);
@@ -73,74 +73,68 @@ Value LaneContext::bitsOf(ImplicitLocOpBuilder &b, ArrayRef<Coord> bases,
   return result;
 }
 
-Value LaneContext::coordinate(const TileLayout &layout, int dim) {
-  auto key = std::pair(attn::LayoutAttr::get(entry.getContext(), layout), dim);
-  Value &value = coordinates[key];
-  if (value)
-    return value;
-  Value byLane = bitsOf(entry, layout.lanes(), dim, lane);
-  Value byWave = bitsOf(entry, layout.waves(), dim, wave);
-  if (byLane && byWave)
-    value = arith::AddIOp::create(entry, byLane, byWave);
-  else if (byLane || byWave)
-    value = byLane ? byLane : byWave;
-  else
-    value = i32(entry, entry.getLoc(), 0);
-  return value;
+ImplicitLocOpBuilder LaneContext::builderBefore(Operation *op) {
+  while (op->getParentOp() != kernel.getOperation())
+    op = op->getParentOp();
+  return ImplicitLocOpBuilder(op->getLoc(), op);
 }
 
-Value LaneContext::isFirstHolder(const TileLayout &layout) {
+Value LaneContext::coordinate(Operation *op, const TileLayout &layout,
+                              int dim) {
+  ImplicitLocOpBuilder b = builderBefore(op);
+  Value byLane = bitsOf(b, layout.lanes(), dim, lane);
+  Value byWave = bitsOf(b, layout.waves(), dim, wave);
+  if (byLane && byWave)
+    return arith::AddIOp::create(b, byLane, byWave);
+  if (byLane || byWave)
+    return byLane ? byLane : byWave;
+  return i32(b, b.getLoc(), 0);
+}
+
+Value LaneContext::isFirstHolder(Operation *op, const TileLayout &layout) {
+  ImplicitLocOpBuilder b = builderBefore(op);
   Value result;
   for (auto [space, index] : {std::pair(layout::Space::Lane, lane),
                               {layout::Space::Wave, wave}}) {
     uint32_t mask = layout.replicatedBits(space);
     if (mask == 0)
       continue;
-    Value bits = arith::AndIOp::create(entry, index,
-                                       i32(entry, entry.getLoc(), mask));
-    Value first =
-        arith::CmpIOp::create(entry, arith::CmpIPredicate::eq, bits,
-                              i32(entry, entry.getLoc(), 0));
-    result = result ? Value(arith::AndIOp::create(entry, result, first)) : first;
+    Value bits =
+        arith::AndIOp::create(b, index, i32(b, b.getLoc(), mask));
+    Value first = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, bits,
+                                        i32(b, b.getLoc(), 0));
+    result = result ? Value(arith::AndIOp::create(b, result, first)) : first;
   }
   return result;
 }
 
-Value LaneContext::ldsBase(const TileLayout &layout, attn::LdsType type,
-                           int64_t xorBytes) {
-  Value &value = ldsBases[{
-      attn::LayoutAttr::get(entry.getContext(), layout), type, xorBytes}];
-  if (value)
-    return value;
-  Location loc = entry.getLoc();
+Value LaneContext::ldsBase(Operation *op, const TileLayout &layout,
+                           attn::LdsType type, int64_t xorBytes) {
+  Value row = coordinate(op, layout, 0), column = coordinate(op, layout, 1);
+  ImplicitLocOpBuilder b = builderBefore(op);
+  auto constant = [&](int64_t value) { return i32(b, b.getLoc(), value); };
   int64_t elementBytes = type.getElementType().getIntOrFloatBitWidth() / 8;
-  Value row = coordinate(layout, 0);
-  Value column = arith::MulIOp::create(entry, coordinate(layout, 1),
-                                       i32(entry, loc, elementBytes));
+  column = arith::MulIOp::create(b, column, constant(elementBytes));
   layout::Swizzle swizzle = getSwizzle(type);
   for (int32_t shift : swizzle.shifts) {
-    Value bits = arith::ShRUIOp::create(entry, row, i32(entry, loc, shift));
-    bits = arith::AndIOp::create(entry, bits,
-                                 i32(entry, loc, swizzle.chunks - 1));
-    bits = arith::MulIOp::create(entry, bits, i32(entry, loc, 16));
-    column = arith::XOrIOp::create(entry, column, bits);
+    Value bits = arith::ShRUIOp::create(b, row, constant(shift));
+    bits = arith::AndIOp::create(b, bits, constant(swizzle.chunks - 1));
+    bits = arith::MulIOp::create(b, bits, constant(16));
+    column = arith::XOrIOp::create(b, column, bits);
   }
   if (xorBytes != 0)
-    column = arith::XOrIOp::create(entry, column, i32(entry, loc, xorBytes));
+    column = arith::XOrIOp::create(b, column, constant(xorBytes));
   Value start = arith::MulIOp::create(
-      entry, row, i32(entry, loc, type.getColumns() * elementBytes));
-  value = arith::AddIOp::create(entry, start, column);
-  return value;
+      b, row, constant(type.getColumns() * elementBytes));
+  return arith::AddIOp::create(b, start, column);
 }
 
-Value LaneContext::exchange(OpBuilder &b, Location loc, Value value, int mask) {
-  Value &address = exchangeAddresses[mask];
-  if (!address) {
-    Value other = arith::XOrIOp::create(
-        entry, lane, i32(entry, entry.getLoc(), mask));
-    address = arith::MulIOp::create(entry, other,
-                                    i32(entry, entry.getLoc(), 4));
-  }
+Value LaneContext::exchange(OpBuilder &b, Operation *op, Value value,
+                            int mask) {
+  ImplicitLocOpBuilder before = builderBefore(op);
+  Location loc = op->getLoc();
+  Value other = arith::XOrIOp::create(before, lane, i32(before, loc, mask));
+  Value address = arith::MulIOp::create(before, other, i32(before, loc, 4));
   Type type = value.getType();
   Value bits = arith::BitcastOp::create(b, loc, b.getI32Type(), value);
   Value moved =

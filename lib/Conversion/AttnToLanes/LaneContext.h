@@ -1,8 +1,9 @@
 //===- LaneContext.h - what a lane knows of itself --------------*- C++ -*-===//
 //
 // Shared by the patterns of convert-attn-to-lanes: the lane and wave number of
-// a kernel, and coordinates computed from them by a layout. All of it is put
-// at the start of the kernel, once a layout.
+// a kernel, and coordinates computed from them by a layout. Coordinates are put
+// before the outermost op that needs them: outside of loops, but not at the
+// kernel's start, where those of the epilogue would hold registers throughout.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,20 +27,26 @@ public:
   /// i32 number of the lane in its wave.
   mlir::Value getLane() const { return lane; }
 
+  /// Where what `op` needs of its lane is computed: before `op` or, if that is
+  /// in a loop or branch, before the outermost of them.
+  mlir::ImplicitLocOpBuilder builderBefore(mlir::Operation *op);
+
   /// i32 coordinate `dim` of register 0 of this lane, inside a unit.
-  mlir::Value coordinate(const layout::TileLayout &layout, int dim);
+  mlir::Value coordinate(mlir::Operation *op, const layout::TileLayout &layout,
+                         int dim);
 
   /// i1: this lane is the first of those that hold the same elements; null if
   /// nothing is replicated.
-  mlir::Value isFirstHolder(const layout::TileLayout &layout);
+  mlir::Value isFirstHolder(mlir::Operation *op,
+                            const layout::TileLayout &layout);
 
   /// i32 byte address in LDS of register 0 of this lane of the first unit.
   /// Column bits of `xorBytes` are exchanged in place.
-  mlir::Value ldsBase(const layout::TileLayout &layout, attn::LdsType type,
-                      int64_t xorBytes);
+  mlir::Value ldsBase(mlir::Operation *op, const layout::TileLayout &layout,
+                      attn::LdsType type, int64_t xorBytes);
 
   /// The value that the lane with number `lane XOR mask` has.
-  mlir::Value exchange(mlir::OpBuilder &b, mlir::Location loc,
+  mlir::Value exchange(mlir::OpBuilder &b, mlir::Operation *op,
                        mlir::Value value, int mask);
 
   mlir::Value i32(mlir::OpBuilder &b, mlir::Location loc, int64_t value);
@@ -51,12 +58,7 @@ private:
 
   mlir::gpu::GPUFuncOp kernel;
   const target::TargetInfo &target;
-  mlir::ImplicitLocOpBuilder entry; ///< after what has been computed so far
   mlir::Value lane, wave;
-  llvm::DenseMap<std::pair<attn::LayoutAttr, int>, mlir::Value> coordinates;
-  llvm::DenseMap<std::tuple<attn::LayoutAttr, mlir::Type, int64_t>, mlir::Value>
-      ldsBases;
-  llvm::DenseMap<int, mlir::Value> exchangeAddresses;
 };
 
 /// The swizzle of an LDS tile as the layout algebra has it.

@@ -2,7 +2,7 @@
 
 #include "LaneContext.h"
 #include "fovea/Conversion/Passes.h"
-#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -13,6 +13,8 @@ using layout::WideAccesses;
 
 /// Widest access of global memory and LDS, in bytes.
 static constexpr int64_t kWideBytes = 16;
+
+static constexpr unsigned kLdsAddressSpace = 3;
 
 /// A byte offset that no buffer resource contains: sizes are less.
 static constexpr int64_t kOutOfBounds = int64_t(1) << 31;
@@ -86,12 +88,12 @@ struct LowerView : public LanePattern<ViewOp> {
 /// Offsets of the accesses of a tile in a view.
 class BufferAddress {
 public:
-  BufferAddress(ImplicitLocOpBuilder &b, LaneContext &lanes,
+  BufferAddress(ImplicitLocOpBuilder &b, Operation *op, LaneContext &lanes,
                 const TileLayout &layout, ViewType view, Value stride)
       : b(b), lanes(lanes), view(view), stride(stride),
         bytes(bytesOf(view.getElementType())),
-        column(lanes.coordinate(layout, 1)) {
-    Value row = arith::MulIOp::create(b, lanes.coordinate(layout, 0), stride);
+        column(lanes.coordinate(op, layout, 1)) {
+    Value row = arith::MulIOp::create(b, lanes.coordinate(op, layout, 0), stride);
     base = arith::AddIOp::create(
         b, row, arith::MulIOp::create(b, column, i32(bytes)));
     for (auto space : {layout::Space::Lane, layout::Space::Wave})
@@ -147,7 +149,7 @@ struct LowerLoad : public LanePattern<LoadOp> {
     WideAccesses accesses = wideAccesses(layout, kWideBytes / bytes);
     auto partType = VectorType::get({accesses.width}, type.getElementType());
     Value resource = adaptor.getView()[0];
-    BufferAddress address(b, lanes, layout, op.getView().getType(),
+    BufferAddress address(b, op, lanes, layout, op.getView().getType(),
                           adaptor.getView()[1]);
     Value zero = lanes.i32(b, op.getLoc(), 0);
     SmallVector<Value> fragments;
@@ -182,10 +184,10 @@ struct LowerStore : public LanePattern<StoreOp> {
     VectorType type = fragmentType(op.getTile().getType());
     int64_t bytes = bytesOf(type.getElementType());
     WideAccesses accesses = wideAccesses(layout, kWideBytes / bytes);
-    BufferAddress address(b, lanes, layout, op.getView().getType(),
+    BufferAddress address(b, op, lanes, layout, op.getView().getType(),
                           adaptor.getView()[1]);
     Value resource = adaptor.getView()[0];
-    Value first = lanes.isFirstHolder(layout);
+    Value first = lanes.isFirstHolder(op, layout);
     Value zero = lanes.i32(b, op.getLoc(), 0);
     Type moved = transferType(b, accesses.width * bytes);
     for (auto [fragment, value] : llvm::enumerate(adaptor.getTile()))
@@ -208,8 +210,9 @@ struct LowerStore : public LanePattern<StoreOp> {
 /// Accesses of a tile in LDS: a base a lane, and constant offsets.
 class LdsAddress {
 public:
-  LdsAddress(LaneContext &lanes, const TileLayout &layout, LdsType type)
-      : lanes(lanes), layout(layout), type(type), swizzle(getSwizzle(type)),
+  LdsAddress(Operation *op, LaneContext &lanes, const TileLayout &layout,
+             LdsType type)
+      : op(op), lanes(lanes), layout(layout), type(type), swizzle(getSwizzle(type)),
         bytes(bytesOf(type.getElementType())) {
     // Bits of the byte column that differ between lanes; what falls outside
     // them can be added instead of XORed, and so become an immediate offset.
@@ -220,20 +223,23 @@ public:
         laneBits |= basis[1] * bytes;
   }
 
-  /// Element index of register coordinates `at`.
-  Value index(ImplicitLocOpBuilder &b, Coord at) {
+  /// Address of register coordinates `at` in the tile at `buffer`. The
+  /// constant is the last step, so that it ends up in the instruction.
+  Value pointer(ImplicitLocOpBuilder &b, Value buffer, Coord at) {
     int64_t flip = at[1] * bytes ^ swizzle.rowXor(at[0]) * 16;
-    Value base = lanes.ldsBase(layout, type, flip & laneBits);
+    Value base = lanes.ldsBase(op, layout, type, flip & laneBits);
     int64_t constant =
         at[0] * type.getColumns() * bytes + (flip & ~laneBits);
-    Value address = arith::AddIOp::create(
-        b, base, lanes.i32(b, b.getLoc(), constant));
-    Value element = arith::ShRUIOp::create(
-        b, address, lanes.i32(b, b.getLoc(), llvm::Log2_64(bytes)));
-    return arith::IndexCastOp::create(b, b.getIndexType(), element);
+    auto step = [&](Value from, LLVM::GEPArg by) -> Value {
+      return LLVM::GEPOp::create(b, from.getType(), b.getI8Type(), from,
+                                 ArrayRef<LLVM::GEPArg>{by},
+                                 LLVM::GEPNoWrapFlags::inbounds);
+    };
+    return step(step(buffer, base), int32_t(constant));
   }
 
 private:
+  Operation *op;
   LaneContext &lanes;
   const TileLayout &layout;
   LdsType type;
@@ -242,19 +248,31 @@ private:
   int64_t laneBits = 0;
 };
 
+/// attn.alloc_lds: a global of the module in LDS.
 struct LowerAllocLds : public LanePattern<AllocLdsOp> {
   using LanePattern::LanePattern;
   LogicalResult
   matchAndRewrite(AllocLdsOp op, Adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    auto memref = cast<MemRefType>(
-        getTypeConverter()->convertType(op.getLds().getType()));
     gpu::GPUFuncOp kernel = lanes.getKernel();
-    Value buffer;
-    rewriter.modifyOpInPlace(kernel, [&] {
-      buffer = kernel.addWorkgroupAttribution(memref, op.getLoc());
-    });
-    rewriter.replaceOp(op, buffer);
+    auto module = kernel->getParentOfType<gpu::GPUModuleOp>();
+    auto type = LLVM::LLVMArrayType::get(rewriter.getI8Type(),
+                                         op.getLds().getType().getBytes());
+    std::string name;
+    int number = 0;
+    do
+      name = llvm::formatv("{0}_lds{1}", kernel.getName(), number++);
+    while (module.lookupSymbol(name));
+    LLVM::GlobalOp global;
+    {
+      OpBuilder::InsertionGuard guard(rewriter);
+      rewriter.setInsertionPoint(kernel);
+      global = LLVM::GlobalOp::create(
+          rewriter, op.getLoc(), type, /*isConstant=*/false,
+          LLVM::Linkage::Internal, name, /*value=*/Attribute(),
+          /*alignment=*/kWideBytes, kLdsAddressSpace);
+    }
+    rewriter.replaceOpWithNewOp<LLVM::AddressOfOp>(op, global);
     return success();
   }
 };
@@ -269,15 +287,14 @@ struct LowerStoreLds : public LanePattern<StoreLdsOp> {
     LdsType type = op.getLds().getType();
     int64_t bytes = bytesOf(type.getElementType());
     WideAccesses accesses = wideAccesses(layout, kWideBytes / bytes);
-    LdsAddress address(lanes, layout, type);
+    LdsAddress address(op, lanes, layout, type);
     for (auto [fragment, value] : llvm::enumerate(adaptor.getTile()))
       for (const auto &regs : accesses.regs) {
         Coord at = plus(layout.fragmentOrigin(fragment),
                         layout.map(regs[0], 0, 0));
-        vector::StoreOp::create(b, gather(b, op.getLoc(), value, regs),
-                                adaptor.getLds()[0], address.index(b, at),
-                                /*nontemporal=*/false,
-                                llvm::MaybeAlign(accesses.width * bytes));
+        LLVM::StoreOp::create(b, gather(b, op.getLoc(), value, regs),
+                              address.pointer(b, adaptor.getLds()[0], at),
+                              accesses.width * bytes);
       }
     rewriter.eraseOp(op);
     return success();
@@ -297,16 +314,16 @@ struct LowerLoadLds : public LanePattern<LoadLdsOp> {
     WideAccesses accesses = wideAccesses(layout, kWideBytes / bytes);
     auto partType =
         VectorType::get({accesses.width}, fragment.getElementType());
-    LdsAddress address(lanes, layout, type);
+    LdsAddress address(op, lanes, layout, type);
     SmallVector<Value> fragments;
     for (int number = 0; number < layout.fragments(); ++number) {
       SmallVector<Value> parts;
       for (const auto &regs : accesses.regs) {
         Coord at =
             plus(layout.fragmentOrigin(number), layout.map(regs[0], 0, 0));
-        parts.push_back(vector::LoadOp::create(
-            b, partType, adaptor.getLds()[0], address.index(b, at),
-            /*nontemporal=*/false, llvm::MaybeAlign(accesses.width * bytes)));
+        parts.push_back(LLVM::LoadOp::create(
+            b, partType, address.pointer(b, adaptor.getLds()[0], at),
+            accesses.width * bytes));
       }
       fragments.push_back(scatter(b, op.getLoc(), parts, accesses, fragment));
     }

@@ -121,6 +121,7 @@ private:
   //===--- parts of the kernel --------------------------------------------===//
   void placeWorkgroup();
   void keyRange();
+  Value lastKeys();
   void prepareScale();
   Rows rowsOf(StringRef name, Value head, StringRef seqlen);
   Value view(const Rows &rows, Value first, int64_t columns);
@@ -136,7 +137,7 @@ private:
   Value scores();
   Value softmax(Value scores, Carried &state);
   void accumulate(Value probabilities, Carried &state);
-  Carried keyLoop(Value from, Value to, bool masked, Carried state);
+  Carried keyLoop(Value from, Value to, Value lastKey, Carried state);
   void epilogue(Carried state);
 
   ImplicitLocOpBuilder b;
@@ -151,7 +152,7 @@ private:
   Value batch, headQ, headK, firstRow;
   Rows q, k, v, out;
   Value blocksFull, blocksEnd; ///< i32: unmasked key blocks, all key blocks
-  Value lastKey;       ///< [1, block_m] last visible key of each query
+  Value shift;         ///< causal: query i sees keys up to i + shift
   Value factor;        ///< |scale| * log2(e), at least the least normal number
   Value queries;       ///< Q^T [score_dim, block_m]
   Value ldsK, ldsV;
@@ -184,16 +185,13 @@ void ForwardTiler::placeWorkgroup() {
   firstRow = mul(block, i32(tiles.blockM));
 }
 
-/// The key blocks to visit, and for masked ones each query's last key.
+/// The key blocks to visit, and how many of them need no mask.
 void ForwardTiler::keyRange() {
   Value seqlenQ = arg("seqlen_q"), seqlenK = arg("seqlen_k");
   Value keysFull = seqlenK, keysEnd = seqlenK;
-  RankedTensorType row = tile(1, tiles.blockM, b.getI32Type());
-  lastKey = splat(row, sub(seqlenK, i32(1)));
   if (op.getMask() != MaskKind::None) {
-    Value shift = op.getMask() == MaskKind::CausalTopLeft
-                      ? i32(0)
-                      : sub(seqlenK, seqlenQ);
+    shift = op.getMask() == MaskKind::CausalTopLeft ? i32(0)
+                                                    : sub(seqlenK, seqlenQ);
     Value zero = i32(0);
     auto keysSeenBy = [&](Value query) {
       return max(zero, min(seqlenK, add(add(query, shift), i32(1))));
@@ -201,14 +199,22 @@ void ForwardTiler::keyRange() {
     keysFull = keysSeenBy(firstRow);
     keysEnd = keysSeenBy(
         sub(min(add(firstRow, i32(tiles.blockM)), seqlenQ), i32(1)));
-    Value query = add(ColumnIndexOp::create(b, row),
-                      splat(row, add(firstRow, shift)));
-    lastKey = min(lastKey, query);
   }
   Value blockN = i32(tiles.blockN);
   blocksFull = arith::DivUIOp::create(b, keysFull, blockN);
   blocksEnd =
       arith::DivUIOp::create(b, add(keysEnd, i32(tiles.blockN - 1)), blockN);
+}
+
+/// The last visible key of each query: [1, block_m].
+Value ForwardTiler::lastKeys() {
+  RankedTensorType row = tile(1, tiles.blockM, b.getI32Type());
+  Value last = splat(row, sub(arg("seqlen_k"), i32(1)));
+  if (op.getMask() == MaskKind::None)
+    return last;
+  Value query = add(ColumnIndexOp::create(b, row),
+                    splat(row, add(firstRow, shift)));
+  return min(last, query);
 }
 
 /// The softmax is done in base 2 on unscaled scores: exp2(factor * s - factor *
@@ -328,7 +334,8 @@ void ForwardTiler::accumulate(Value probabilities, Carried &state) {
       DotOp::create(b, values, probabilities, state.acc, schedule.getInst());
 }
 
-Carried ForwardTiler::keyLoop(Value from, Value to, bool masked,
+/// Blocks [from, to), masked where `lastKey` (if any) says so.
+Carried ForwardTiler::keyLoop(Value from, Value to, Value lastKey,
                               Carried state) {
   auto loop = scf::ForOp::create(b, from, to, i32(1), state.pack());
   OpBuilder::InsertionGuard guard(b);
@@ -337,7 +344,7 @@ Carried ForwardTiler::keyLoop(Value from, Value to, bool masked,
   Carried now = Carried::unpack(loop.getRegionIterArgs());
   bool prefetch = schedule.getStages() == 2;
   auto mask = [&](Value scores) -> Value {
-    if (!masked)
+    if (!lastKey)
       return scores;
     auto row = cast<RankedTensorType>(lastKey.getType());
     Value first = mul(block, i32(tiles.blockN));
@@ -438,8 +445,9 @@ void ForwardTiler::build() {
     state.nextV = loadV(zero);
     storeK(keys);
   }
-  state = keyLoop(zero, blocksFull, /*masked=*/false, state);
-  state = keyLoop(blocksFull, blocksEnd, /*masked=*/true, state);
+  state = keyLoop(zero, blocksFull, /*lastKey=*/nullptr, state);
+  // Only here, so that it takes no register during the loop that counts.
+  state = keyLoop(blocksFull, blocksEnd, lastKeys(), state);
   epilogue(state);
   gpu::ReturnOp::create(b);
 }
