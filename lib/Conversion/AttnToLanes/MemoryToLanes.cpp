@@ -2,6 +2,7 @@
 
 #include "LaneContext.h"
 #include "fovea/Conversion/Passes.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -80,8 +81,23 @@ struct LowerView : public LanePattern<ViewOp> {
     Value resource = ROCDL::MakeBufferRsrcOp::create(
         b, LLVM::LLVMPointerType::get(b.getContext(), 8), base, noStride,
         size64, i32(lanes.getTarget().bufferFlags));
+    if (op->getParentOfType<LoopLikeOpInterface>())
+      stride = keepInLoop(b, stride);
     rewriter.replaceOpWithMultiple(op, {{resource, stride}});
     return success();
+  }
+
+  /// The same scalar, but unknown to LLVM to be the same in every iteration.
+  /// Offsets computed from it are then computed where they are used, one add
+  /// each, instead of each holding a register throughout the loop.
+  static Value keepInLoop(ImplicitLocOpBuilder &b, Value scalar) {
+    return LLVM::InlineAsmOp::create(
+               b, scalar.getType(), ValueRange{scalar}, /*asm_string=*/"",
+               /*constraints=*/"=s,0", /*has_side_effects=*/true,
+               /*is_align_stack=*/false, LLVM::TailCallKind::None,
+               /*asm_dialect=*/LLVM::AsmDialectAttr(),
+               /*operand_attrs=*/ArrayAttr())
+        .getResult(0);
   }
 };
 

@@ -26,20 +26,28 @@ using namespace fovea::attn;
 
 /// What a loop over key blocks carries.
 struct Carried {
-  Value rowMax;  ///< [1, block_m] reference that exponents are taken relative to
-  Value rowSum;  ///< [row groups, block_m] partial sums
-  Value acc;     ///< [value_dim, block_m] O^T, not yet divided by the sum
-  Value nextV;   ///< [block_n, lds_dim] V in flight; only with two stages
+  Value rowMax; ///< [1, block_m] reference that exponents are taken relative to
+  Value rowSum; ///< [row groups, block_m] partial sums of the weights
+  Value acc;    ///< [value_dim, block_m] O^T, not yet divided by the sum
+  /// [row groups, block_m] partial sums of the exponentials before rounding,
+  /// for the log-sum-exp; null where rowSum is just that.
+  Value rowTotal;
+  Value nextV; ///< [block_n, lds_dim] V in flight; null with one stage
 
-  SmallVector<Value> pack() const {
-    SmallVector<Value> values = {rowMax, rowSum, acc};
-    if (nextV)
-      values.push_back(nextV);
-    return values;
+  SmallVector<Value *> fields() {
+    SmallVector<Value *> result;
+    for (Value *field : {&rowMax, &rowSum, &acc, &rowTotal, &nextV})
+      if (*field)
+        result.push_back(field);
+    return result;
   }
-  static Carried unpack(ValueRange values) {
-    return {values[0], values[1], values[2],
-            values.size() > 3 ? values[3] : Value()};
+  SmallVector<Value> pack() {
+    return llvm::map_to_vector(fields(), [](Value *field) { return *field; });
+  }
+  /// The same fields with other values.
+  void unpack(ValueRange values) {
+    for (auto [field, value] : llvm::zip_equal(fields(), values))
+      *field = value;
   }
 };
 
@@ -284,26 +292,33 @@ Value ForwardTiler::softmax(Value scores, Carried &state) {
       b, arith::CmpFPredicate::OGT, growth,
       splat(row, float(schedule.getRescaleThreshold())));
   Value any = WaveAnyOp::create(b, b.getI1Type(), outgrown);
-  auto rescale = scf::IfOp::create(
-      b, TypeRange{row, state.rowSum.getType(), state.acc.getType()}, any,
-      /*withElseRegion=*/true);
+  // What is relative to the reference, and the reference itself.
+  SmallVector<Value *> relative = {&state.rowSum, &state.acc};
+  if (state.rowTotal)
+    relative.push_back(&state.rowTotal);
+  SmallVector<Value> kept = {state.rowMax};
+  for (Value *value : relative)
+    kept.push_back(*value);
+  auto rescale = scf::IfOp::create(b, ValueRange(kept).getTypes(), any,
+                                   /*withElseRegion=*/true);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(rescale.thenBlock());
     Value alpha = exp2(
         fmul(arith::SubFOp::create(b, state.rowMax, newMax), factors));
-    auto scaled = [&](Value value) {
-      return fmul(value,
-                  broadcast(alpha, cast<RankedTensorType>(value.getType())));
-    };
-    Value sum = scaled(state.rowSum), acc = scaled(state.acc);
-    scf::YieldOp::create(b, ValueRange{newMax, sum, acc});
+    SmallVector<Value> rescaled = {newMax};
+    for (Value *value : relative)
+      rescaled.push_back(fmul(
+          *value,
+          broadcast(alpha, cast<RankedTensorType>(value->getType()))));
+    scf::YieldOp::create(b, rescaled);
     b.setInsertionPointToStart(rescale.elseBlock());
-    scf::YieldOp::create(b, ValueRange{state.rowMax, state.rowSum, state.acc});
+    scf::YieldOp::create(b, kept);
   }
   state.rowMax = rescale.getResult(0);
-  state.rowSum = rescale.getResult(1);
-  state.acc = rescale.getResult(2);
+  for (auto [value, result] :
+       llvm::zip_equal(relative, rescale.getResults().drop_front()))
+    *value = result;
 
   // Bounded, so that a row without a visible key gives exp2(-inf), not NaN.
   Value reference = fmax(fmul(state.rowMax, factors),
@@ -317,12 +332,17 @@ Value ForwardTiler::softmax(Value scores, Carried &state) {
   Value rounded = RoundOp::create(
       b, tile(tiles.blockN, tiles.blockM, elementType), p,
       f16 ? Rounding::NearestEven : Rounding::NearestAway);
-  // In f16 the sum is taken of what is multiplied, in one instruction a pair:
-  // the weights then add up to 1 exactly. In bf16 that would cost an
-  // instruction an element more, and its coarser output hides the difference.
-  Value sum = ReduceOp::create(b, state.rowSum.getType(), ReduceKind::Sum,
-                               f16 ? rounded : p);
-  state.rowSum = arith::AddFOp::create(b, state.rowSum, sum);
+  auto addSum = [&](Value &sum, Value values) {
+    Value partial =
+        ReduceOp::create(b, sum.getType(), ReduceKind::Sum, values);
+    sum = arith::AddFOp::create(b, sum, partial);
+  };
+  // The divisor sums what is multiplied in f16, so that the weights add up to 1
+  // exactly; that is one instruction a pair. In bf16 the output is as coarse as
+  // the weights, and rounding it hides the difference.
+  addSum(state.rowSum, f16 ? rounded : p);
+  if (state.rowTotal)
+    addSum(state.rowTotal, p);
   return rounded;
 }
 
@@ -341,7 +361,8 @@ Carried ForwardTiler::keyLoop(Value from, Value to, Value lastKey,
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value block = loop.getInductionVar();
-  Carried now = Carried::unpack(loop.getRegionIterArgs());
+  Carried now = state;
+  now.unpack(loop.getRegionIterArgs());
   bool prefetch = schedule.getStages() == 2;
   auto mask = [&](Value scores) -> Value {
     if (!lastKey)
@@ -376,7 +397,8 @@ Carried ForwardTiler::keyLoop(Value from, Value to, Value lastKey,
     accumulate(p, now);
   }
   scf::YieldOp::create(b, now.pack());
-  return Carried::unpack(loop.getResults());
+  state.unpack(loop.getResults());
+  return state;
 }
 
 /// Divides by the sums and stores the output and the log-sum-exp.
@@ -400,9 +422,12 @@ void ForwardTiler::epilogue(Carried state) {
   auto store = scf::IfOp::create(b, wanted, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(store.thenBlock());
+  Value total = sum;
+  if (state.rowTotal)
+    total = ReduceOp::create(b, row, ReduceKind::Sum, state.rowTotal);
   // log2(0) = -inf covers rows without a visible key.
   Value log2 = arith::AddFOp::create(b, fmul(state.rowMax, splat(row, factor)),
-                                     math::Log2Op::create(b, sum));
+                                     math::Log2Op::create(b, total));
   Value natural = fmul(log2, splat(row, 0.693147180559945309417f));
   Value offset =
       add(add(mul(i64(batch), arg("lse_stride_batch")),
@@ -439,6 +464,8 @@ void ForwardTiler::build() {
   state.rowMax = splat(f32Tile(1, tiles.blockM),
                        std::numeric_limits<float>::lowest());
   state.rowSum = splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f);
+  if (elementType.isF16())
+    state.rowTotal = splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f);
   state.acc = splat(f32Tile(tiles.valueDim, tiles.blockM), 0.0f);
   if (schedule.getStages() == 2) {
     Value keys = loadK(zero);
