@@ -1,0 +1,174 @@
+//===- ForwardCases.cpp - forward passes with known results ---------------===//
+//
+// Run for every kernel of the packages. Three families have closed forms:
+// values all one give one; a scale of zero gives the mean of the visible rows
+// of V; a query that meets one key by a wide margin gives that key's row.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Suite.h"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+using namespace fovea::cts;
+
+namespace {
+
+class Forward : public testing::TestWithParam<KernelCase> {
+protected:
+  Problem problem() const {
+    Problem p;
+    p.kernel = GetParam();
+    return p;
+  }
+};
+
+/// Small numbers that every type holds exactly and that tell places apart.
+float valueOf(int64_t b, int64_t h, int64_t row, int64_t d) {
+  return float((b * 5 + h * 3 + row * 7 + d * 11) % 17) * 0.25f - 1.875f; // never 0
+}
+
+void expectOnes(const Problem &p) {
+  forEachRow(p, run(p), [&](int64_t b, int64_t h, int64_t row, const float *out,
+                            float lse) {
+    const bool sees = p.visibleKeys(row) > 0;
+    for (int64_t d = 0; d != p.kernel.headDim; ++d)
+      if (out[d] != (sees ? 1.0f : 0.0f)) {
+        ADD_FAILURE() << "batch " << b << " head " << h << " row " << row
+                      << " d " << d << ": " << out[d];
+        return;
+      }
+    if (p.wantLse && !sees)
+      EXPECT_EQ(lse, -INFINITY) << "row " << row;
+    if (p.wantLse && sees)
+      EXPECT_TRUE(std::isfinite(lse)) << "row " << row << ": " << lse;
+    if (!p.wantLse)
+      EXPECT_TRUE(std::isnan(lse)) << "written though it was not asked for";
+  });
+}
+
+} // namespace
+
+TEST_P(Forward, OnesGiveOne) {
+  const std::pair<int64_t, int64_t> lengths[] = {
+      {1, 1}, {17, 2}, {2, 17}, {64, 64}, {65, 63}, {129, 31}, {31, 129}};
+  for (const auto &[seqlenQ, seqlenK] : lengths) {
+    SCOPED_TRACE(std::to_string(seqlenQ) + "x" + std::to_string(seqlenK));
+    Problem p = problem();
+    p.seqlenQ = seqlenQ;
+    p.seqlenK = seqlenK;
+    p.q = p.k = valueOf;
+    p.scale = 0.125f;
+    expectOnes(p);
+  }
+}
+
+TEST_P(Forward, NoKeysGiveZeros) {
+  Problem p = problem();
+  p.batch = 2;
+  p.seqlenQ = 70;
+  p.seqlenK = 0;
+  expectOnes(p);
+}
+
+TEST_P(Forward, LogSumExpIsOptional) {
+  Problem p = problem();
+  p.seqlenQ = p.seqlenK = 20;
+  p.wantLse = false;
+  expectOnes(p);
+}
+
+TEST_P(Forward, ZeroScaleGivesTheMean) {
+  for (bool sequenceFirst : {false, true}) {
+    Problem p = problem();
+    p.batch = 2;
+    p.headsQ = 4;
+    p.headsK = 2;
+    p.seqlenQ = 67;
+    p.seqlenK = 45;
+    p.scale = 0;
+    p.sequenceFirst = sequenceFirst;
+    p.padding = sequenceFirst ? 24 : 3;
+    p.q = p.k = p.v = valueOf;
+    const double tolerance = 3 * roundoff(p.kernel.dtype);
+    forEachRow(p, run(p),
+               [&](int64_t b, int64_t h, int64_t row, const float *out,
+                   float lse) {
+                 const int64_t keys = p.visibleKeys(row);
+                 if (keys == 0) {
+                   EXPECT_EQ(lse, -INFINITY);
+                   return;
+                 }
+                 EXPECT_NEAR(lse, std::log(double(keys)), 1e-5);
+                 for (int64_t d = 0; d != p.kernel.headDim; ++d) {
+                   double mean = 0;
+                   for (int64_t key = 0; key != keys; ++key)
+                     mean += valueOf(b, h / 2, key, d) / double(keys);
+                   ASSERT_NEAR(out[d], mean, 2 * tolerance)
+                       << "batch " << b << " head " << h << " row " << row
+                       << " d " << d;
+                 }
+               });
+  }
+}
+
+// Key j is the unit vector j; a query times 64 of it leaves the others e^-64.
+TEST_P(Forward, AFarLargestLogitGivesItsRow) {
+  Problem p = problem();
+  p.headsQ = 6;
+  p.headsK = 3;
+  p.seqlenQ = 80;
+  p.seqlenK = std::min<int64_t>(p.kernel.headDim, 90);
+  p.scale = 4;
+  auto keyOf = [&](int64_t h, int64_t row) {
+    const int64_t keys = p.visibleKeys(row);
+    return keys ? (row * 13 + h * 5) % keys : 0;
+  };
+  p.q = [&](int64_t, int64_t h, int64_t row, int64_t d) {
+    return d == keyOf(h, row) ? 4.0f : 0.0f;
+  };
+  p.k = [](int64_t, int64_t, int64_t row, int64_t d) {
+    return d == row ? 4.0f : 0.0f;
+  };
+  p.v = valueOf;
+  forEachRow(p, run(p), [&](int64_t b, int64_t h, int64_t row,
+                            const float *out, float lse) {
+    if (p.visibleKeys(row) == 0) {
+      EXPECT_EQ(lse, -INFINITY);
+      return;
+    }
+    EXPECT_NEAR(lse, 64.0, 1e-4);
+    for (int64_t d = 0; d != p.kernel.headDim; ++d)
+      ASSERT_EQ(out[d], valueOf(b, h / 2, keyOf(h, row), d))
+          << "head " << h << " row " << row << " d " << d;
+  });
+}
+
+TEST_P(Forward, ThreadsWithStreamsOfTheirOwn) {
+  auto work = [&](int64_t lengths) {
+    void *stream = nullptr;
+    ASSERT_HIP(hip().hipStreamCreate(&stream));
+    for (int round = 0; round != 2; ++round) {
+      Problem p = problem();
+      p.seqlenQ = lengths + round;
+      p.seqlenK = lengths;
+      p.q = p.k = valueOf;
+      p.stream = stream;
+      p.scale = 0.125f;
+      expectOnes(p);
+    }
+    ASSERT_HIP(hip().hipStreamDestroy(stream));
+  };
+  std::thread one(work, 33), two(work, 50);
+  one.join();
+  two.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kernels, Forward,
+    testing::ValuesIn([] { return kernelCases(); }()),
+    [](const testing::TestParamInfo<KernelCase> &info) {
+      return info.param.name;
+    });
