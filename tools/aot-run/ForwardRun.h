@@ -1,0 +1,122 @@
+//===- ForwardRun.h - run an attention problem and judge it -----*- C++ -*-===//
+//
+// Takes one forward problem from inputs to verdict on a device of whatever HIP
+// library libfovea opened: fills guarded tensors, launches through the C
+// interface, looks for writes where none belong, and compares with the oracle.
+// Shared by aot-run and the execution tests.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_TOOLS_AOTRUN_FORWARDRUN_H
+#define FOVEA_TOOLS_AOTRUN_FORWARDRUN_H
+
+#include "fovea/Reference/ErrorBudget.h"
+#include "fovea/Reference/Inputs.h"
+#include "fovea/fovea.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fovea::run {
+
+/// What lies around each tensor in device memory.
+///   Exact   nothing: the allocation ends with the tensor, so that a simulated
+///           device stops any access beyond it
+///   Canary  4 KiB of a NaN pattern on both sides, checked afterwards
+///   Auto    Exact on the simulated device, Canary on a real one
+enum class Guards { Auto, Exact, Canary };
+
+/// One problem with its data. Lengths may be 0.
+struct ForwardCase {
+  reference::ElemType type = reference::ElemType::BF16;
+  int64_t headDim = 128;
+  reference::Mask mask = reference::Mask::None;
+  int64_t batch = 1, heads = 1, headsK = 1, seqQ = 128, seqK = 128;
+  reference::Layout layout = reference::Layout::BHSD;
+  int64_t rowPadding = 0; ///< elements between rows
+  int64_t offset = 0;     ///< elements by which each tensor misses alignment
+  std::optional<float> scale; ///< default: 1 / sqrt(headDim)
+  reference::InputKind input = reference::InputKind::Normal;
+  uint64_t seed = 1;
+  bool lse = true; ///< ask for the log-sum-exp
+
+  float scaleOrDefault() const;
+  /// "forward bf16 d128 causal-bottom-right b1 h8/2 q1000 k1000 bhsd normal"
+  std::string str() const;
+};
+
+/// Values from outside instead of generated ones: [batch, heads, seq, dim],
+/// dense; empty: generated.
+struct GivenInputs {
+  std::vector<double> q, k, v;
+};
+
+struct RunOptions {
+  Guards guards = Guards::Auto;
+  bool check = true;
+  int repeat = 1;      ///< launches; the least time is reported
+  unsigned threads = 0; ///< of the oracle; 0: one for each CPU
+  uint32_t kernel = 0; ///< id of the kernel to use; 0: libfovea picks
+  GivenInputs given;
+};
+
+enum class Outcome {
+  Pass,
+  Mismatch,    ///< wrong numbers, or writes outside the output
+  Refused,     ///< libfovea refused the problem
+  DeviceError, ///< the HIP library reported a failure
+};
+
+/// Wave instructions by class, as the simulated device counts them.
+struct Executed {
+  uint64_t instructions = 0, mfma = 0, valu = 0, trans = 0, salu = 0, smem = 0,
+           vmem = 0, lds = 0, workgroups = 0, waves = 0;
+};
+
+struct RunReport {
+  Outcome outcome = Outcome::Pass;
+  std::string message; ///< why it is no pass; lines
+  std::string kernel;  ///< libfovea's description of its choice
+  bool launched = false; ///< false when there was nothing to compute
+  bool checked = false;
+  reference::Comparison comparison;
+  std::optional<Executed> executed; ///< of one launch; the simulator's
+  double seconds = 0; ///< of one launch: the simulator's host time, or GPU time
+  std::vector<float> out; ///< [batch, heads, seqQ, headDim], dense
+};
+
+/// A device with packages open on it.
+class Session {
+public:
+  struct Options {
+    std::string package; ///< a file, or a folder of them
+    std::string hip = "auto"; ///< "auto", "rocm", "sim" or a path
+    int device = 0;
+  };
+  /// Null when the device or a package can't be had; `error` says why and
+  /// `deviceError` whether it was the device.
+  static std::unique_ptr<Session> open(const Options &options,
+                                       std::string &error, bool &deviceError);
+  ~Session();
+
+  /// After a device error the next run resets the device and opens it again.
+  RunReport run(const ForwardCase &problem, const RunOptions &options);
+
+  bool simulated() const;
+  const std::string &arch() const;    ///< "gfx942:sramecc+:xnack-"
+  const std::string &library() const; ///< path and reason of the HIP library
+  fovea_context_t *context() const;
+
+private:
+  struct Impl;
+  Session(std::unique_ptr<Impl> impl, Options options);
+  std::unique_ptr<Impl> impl;
+  Options options;
+};
+
+} // namespace fovea::run
+
+#endif // FOVEA_TOOLS_AOTRUN_FORWARDRUN_H

@@ -1,0 +1,48 @@
+//===- GuardedTensor.cpp - device memory with its surroundings ------------===//
+//
+// Finds words that changed although they may not.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GuardedTensor.h"
+
+using namespace fovea::run;
+
+int64_t Rows::span() const {
+  if (batch == 0 || heads == 0 || seq == 0 || row == 0)
+    return 0;
+  return (batch - 1) * strideBatch + (heads - 1) * strideHead +
+         (seq - 1) * strideSeq + row;
+}
+
+template <typename Word>
+std::string GuardedTensor<Word>::changes(bool written) const {
+  std::vector<bool> mayChange(words.size(), false);
+  if (written)
+    for (int64_t b = 0; b < rows.batch; ++b)
+      for (int64_t h = 0; h < rows.heads; ++h)
+        for (int64_t s = 0; s < rows.seq; ++s) {
+          const int64_t first = front + b * rows.strideBatch +
+                                h * rows.strideHead + s * rows.strideSeq;
+          for (int64_t d = 0; d < rows.row; ++d)
+            mayChange[size_t(first + d)] = true;
+        }
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == before[i] || mayChange[i])
+      continue;
+    const int64_t at = int64_t(i) - front;
+    std::string where;
+    if (at < 0)
+      where = std::to_string(-at) + " elements before its start";
+    else if (at >= rows.span())
+      where = std::to_string(at - rows.span()) + " elements past its end";
+    else
+      where = "at element " + std::to_string(at) +
+              (written ? ", between two rows" : ", an input");
+    return name + " was written to " + where;
+  }
+  return {};
+}
+
+template class fovea::run::GuardedTensor<uint16_t>;
+template class fovea::run::GuardedTensor<uint32_t>;

@@ -1,0 +1,82 @@
+//===- GuardedTensor.h - device memory with its surroundings ----*- C++ -*-===//
+//
+// A strided tensor in device memory whose gaps and surroundings hold a pattern.
+// Everything that is no element of the tensor must keep it; of an input, the
+// elements too.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_TOOLS_AOTRUN_GUARDEDTENSOR_H
+#define FOVEA_TOOLS_AOTRUN_GUARDEDTENSOR_H
+
+#include "HipCalls.h"
+
+#include <string>
+#include <vector>
+
+namespace fovea::run {
+
+/// Strides of a tensor in elements; rows of `row` elements lie dense.
+struct Rows {
+  int64_t batch = 0, heads = 0, seq = 0, row = 0;
+  int64_t strideBatch = 0, strideHead = 0, strideSeq = 0;
+  int64_t span() const;
+};
+
+/// `Word` is a 16-bit element, or 32 bits for log-sum-exps. The pattern, all
+/// bits but the sign's set in every half, is a NaN in fp16, bf16 and fp32.
+template <typename Word>
+class GuardedTensor {
+public:
+  static constexpr Word kPattern = Word(0x7fff7fff7fff7fffull);
+
+  /// `guard` words on each side; the first element is `offset` words further.
+  GuardedTensor(const char *name, const Rows &rows, int64_t guard,
+                int64_t offset)
+      : name(name), rows(rows), front(guard + offset),
+        words(size_t(front + rows.span() + guard), kPattern) {}
+  GuardedTensor(const GuardedTensor &) = delete;
+  GuardedTensor &operator=(const GuardedTensor &) = delete;
+  ~GuardedTensor() {
+    if (memory)
+      (void)hip->free(memory);
+  }
+
+  /// The elements on the host: filled before upload(), read after download().
+  Word *host() { return words.data() + front; }
+  /// The first element on the device.
+  void *device() const { return static_cast<Word *>(memory) + front; }
+
+  HipStatus upload(const HipCalls &calls) {
+    hip = &calls;
+    if (!memory)
+      // A tensor without elements still has an address.
+      if (HipStatus status = calls.malloc(&memory, bytes() ? bytes() : 16))
+        return status;
+    before = words;
+    return bytes() ? calls.memcpy(memory, words.data(), bytes(), HostToDevice)
+                   : 0;
+  }
+  HipStatus download() {
+    return bytes() ? hip->memcpy(words.data(), memory, bytes(), DeviceToHost)
+                   : 0;
+  }
+
+  /// Empty when nothing changed since upload() but, where `written`, elements;
+  /// otherwise the first word that did.
+  std::string changes(bool written) const;
+
+private:
+  size_t bytes() const { return words.size() * sizeof(Word); }
+
+  std::string name;
+  Rows rows;
+  int64_t front;
+  std::vector<Word> words, before;
+  void *memory = nullptr;
+  const HipCalls *hip = nullptr;
+};
+
+} // namespace fovea::run
+
+#endif // FOVEA_TOOLS_AOTRUN_GUARDEDTENSOR_H

@@ -1,0 +1,78 @@
+//===- Suites.cpp - named sets of problems --------------------------------===//
+//
+// "demo" is a first look: one row a kind of work that models bring.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Suites.h"
+
+using namespace fovea::run;
+using namespace fovea::reference;
+
+namespace {
+
+struct Row {
+  ElemType type;
+  Mask mask;
+  int64_t batch, heads, headsK, seqQ, seqK, headDim;
+  Layout layout;
+  InputKind input;
+};
+
+constexpr auto kF16 = ElemType::F16;
+constexpr auto kBF16 = ElemType::BF16;
+constexpr auto kNone = Mask::None;
+constexpr auto kTop = Mask::CausalTopLeft;
+constexpr auto kBottom = Mask::CausalBottomRight;
+constexpr auto kBhsd = Layout::BHSD;
+constexpr auto kBshd = Layout::BSHD;
+constexpr auto kNormal = InputKind::Normal;
+
+const Row kDemo[] = {
+    // Prefill of language models: grouped keys, causal.
+    {kBF16, kBottom, 1, 4, 1, 1024, 1024, 128, kBshd, kNormal},
+    {kBF16, kBottom, 1, 8, 2, 1000, 1000, 128, kBshd, kNormal},
+    {kF16, kTop, 2, 4, 4, 777, 777, 64, kBshd, kNormal},
+    // A chunk of a prompt against what came before it; then one token.
+    {kBF16, kBottom, 1, 8, 1, 128, 2048, 128, kBshd, kNormal},
+    {kBF16, kNone, 4, 8, 2, 1, 1500, 128, kBshd, kNormal},
+    // Encoders and diffusion: all keys, odd head dimensions.
+    {kF16, kNone, 1, 2, 2, 1024, 1024, 64, kBhsd, InputKind::Uniform},
+    {kF16, kNone, 1, 4, 4, 576, 77, 40, kBshd, kNormal},
+    {kF16, kNone, 1, 4, 4, 333, 777, 80, kBhsd, kNormal},
+    {kBF16, kNone, 1, 2, 2, 512, 512, 96, kBhsd, kNormal},
+    {kBF16, kBottom, 1, 2, 1, 300, 500, 192, kBshd, kNormal},
+    {kBF16, kBottom, 1, 2, 2, 256, 640, 256, kBhsd, kNormal},
+    {kF16, kNone, 1, 2, 1, 129, 257, 16, Layout::SBHD, kNormal},
+    // Numbers that go wrong first.
+    {kBF16, kNone, 1, 2, 2, 500, 1000, 128, kBhsd, InputKind::Large},
+    {kF16, kBottom, 1, 2, 2, 400, 200, 128, kBhsd, InputKind::OnesV},
+};
+
+} // namespace
+
+std::vector<ForwardCase> fovea::run::suiteCases(const std::string &name) {
+  std::vector<ForwardCase> cases;
+  if (name != "demo")
+    return cases;
+  for (const Row &row : kDemo) {
+    ForwardCase c;
+    c.type = row.type;
+    c.mask = row.mask;
+    c.batch = row.batch;
+    c.heads = row.heads;
+    c.headsK = row.headsK;
+    c.seqQ = row.seqQ;
+    c.seqK = row.seqK;
+    c.headDim = row.headDim;
+    c.layout = row.layout;
+    c.input = row.input;
+    cases.push_back(c);
+  }
+  return cases;
+}
+
+std::string fovea::run::suiteHelp() {
+  return "demo: " + std::to_string(std::size(kDemo)) +
+         " problems as models bring them";
+}

@@ -1,0 +1,337 @@
+//===- aot-run.cpp - run attention kernels and check them -----------------===//
+//
+// The command line over ForwardRun: one problem or a suite, from a kernel
+// package, on a device.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ForwardRun.h"
+#include "Npy.h"
+#include "Report.h"
+#include "Suites.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <unistd.h>
+
+using namespace fovea::run;
+using namespace fovea::reference;
+
+namespace {
+
+enum ExitCode { kPass = 0, kMismatch = 1, kUsage = 2, kDevice = 3 };
+
+int exitCode(Outcome outcome) {
+  switch (outcome) {
+  case Outcome::Pass:
+    return kPass;
+  case Outcome::Mismatch:
+    return kMismatch;
+  case Outcome::Refused:
+    return kUsage;
+  case Outcome::DeviceError:
+    return kDevice;
+  }
+  return kDevice;
+}
+
+constexpr const char *kDescription =
+    R"(Runs attention kernels of a package on a device and checks the results
+against attention computed in fp64.
+
+The device is that of the HIP library in use: a GPU where ROCm finds one,
+otherwise the simulated one. Time on the simulated device is the simulator's
+own and says nothing about a GPU.)";
+
+constexpr const char *kExamples =
+    R"(
+Examples:
+  # One head of 1024 x 1024, head dimension 128, all keys
+  aot-run --package=build/kernels --dtype=bf16 --head-dim=128
+
+  # Grouped keys, causal, another layout, log-sum-exp not asked for
+  aot-run --package=build/kernels --dtype=fp16 --head-dim=64 --heads=8 \
+          --heads-k=2 --mask=causal-bottom-right --seqlen-q=1000 \
+          --seqlen-k=1000 --layout=bshd --no-lse
+
+  # Tensors from NumPy, the result to a file
+  aot-run --package=build/kernels --dtype=bf16 --head-dim=128 --seqlen-q=77 \
+          --seqlen-k=77 --q=q.npy --k=k.npy --v=v.npy --save-out=out.npy
+
+  # A table of problems; the simulated device whatever there is
+  aot-run --package=build/kernels --suite=demo --hip=sim
+
+  # What is in a package
+  aot-run --package=build/kernels --list
+
+Exit codes: 0 all passed, 1 a result is wrong, 2 wrong usage or a problem that no
+kernel fits, 3 the device or its library failed.
+docs/Accuracy.md says when a result is right.)";
+
+struct CommandLine {
+  Session::Options session;
+  ForwardCase problem;
+  RunOptions run;
+  std::string suite, saveOut, qFile, kFile, vFile, op = "forward";
+  double scale = 0;
+  bool list = false, json = false;
+};
+
+const std::map<std::string, ElemType> kTypes = {{"fp16", ElemType::F16},
+                                                {"bf16", ElemType::BF16}};
+const std::map<std::string, Mask> kMasks = {
+    {"none", Mask::None},
+    {"causal-top-left", Mask::CausalTopLeft},
+    {"causal-bottom-right", Mask::CausalBottomRight}};
+const std::map<std::string, Layout> kLayouts = {{"bhsd", Layout::BHSD},
+                                                {"bshd", Layout::BSHD},
+                                                {"sbhd", Layout::SBHD}};
+const std::map<std::string, InputKind> kInputs = {
+    {"uniform", InputKind::Uniform}, {"normal", InputKind::Normal},
+    {"large", InputKind::Large},     {"ones-v", InputKind::OnesV},
+    {"spike", InputKind::Spike},     {"zeros", InputKind::Zeros},
+    {"masked", InputKind::Masked}};
+const std::map<std::string, Guards> kGuards = {{"auto", Guards::Auto},
+                                               {"exact", Guards::Exact},
+                                               {"canary", Guards::Canary}};
+
+/// Only the names, where CLI11 would also print and take the numbers behind.
+template <typename Value>
+void addChoice(CLI::App &app, const std::string &option, Value &value,
+               const std::map<std::string, Value> &choices,
+               const std::string &what) {
+  std::vector<std::string> names;
+  std::string list, initial;
+  for (const auto &[name, choice] : choices) {
+    names.push_back(name);
+    list += (list.empty() ? "" : ", ") + name;
+    if (choice == value)
+      initial = name;
+  }
+  app.add_option_function<std::string>(
+         option,
+         [&value, &choices](const std::string &name) {
+           value = choices.at(name);
+         },
+         what + ": " + list + " (default " + initial + ")")
+      ->check(CLI::Validator(
+          [names](std::string &text) {
+            for (const std::string &name : names)
+              if (text == name)
+                return std::string();
+            std::string known;
+            for (const std::string &name : names)
+              known += (known.empty() ? "" : ", ") + name;
+            return "'" + text + "' is none of " + known;
+          },
+          "NAME"));
+}
+
+void addOptions(CLI::App &app, CommandLine &line) {
+  ForwardCase &c = line.problem;
+  c.seqQ = c.seqK = 1024;
+  app.option_defaults()->always_capture_default();
+  app.add_option("--package", line.session.package,
+                 "Kernel package, or a folder of packages")
+      ->envname("FOVEA_PACKAGE")
+      ->required()
+      ->group("Where");
+  app.add_option("--hip", line.session.hip,
+                 "HIP library: auto, rocm, sim, or a path")
+      ->group("Where");
+  app.add_option("--device", line.session.device, "Number of the device")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Where");
+  app.add_flag("--list", line.list, "List the package's kernels and stop")
+      ->group("Where");
+
+  const CLI::Range length(int64_t(0), int64_t(1) << 31);
+  app.add_option("--op", line.op, "Operation")
+      ->check(CLI::IsMember({"forward"}));
+  addChoice(app, "--dtype", c.type, kTypes, "Element type");
+  app.add_option("--head-dim", c.headDim, "Head dimension")
+      ->check(CLI::Range(1, 1024));
+  addChoice(app, "--mask", c.mask, kMasks, "Mask");
+  app.add_option("--batch", c.batch, "Batches")->check(length);
+  app.add_option("--heads", c.heads, "Query heads")->check(length);
+  app.add_option("--heads-k", c.headsK, "Key heads; divides --heads")
+      ->check(length);
+  app.add_option("--seqlen-q", c.seqQ, "Query rows")->check(length);
+  app.add_option("--seqlen-k", c.seqK, "Keys")->check(length);
+  addChoice(app, "--layout", c.layout, kLayouts,
+            "Order of batch, head, sequence and head dimension in memory");
+  app.add_option("--row-padding", c.rowPadding,
+                 "Elements between the rows of each tensor")
+      ->check(length);
+  app.add_option("--scale", line.scale,
+                 "Factor on q.k^T (default 1/sqrt(head-dim))");
+  app.add_flag("!--no-lse", c.lse, "Do not ask for the log-sum-exp");
+
+  addChoice(app, "--input", c.input, kInputs, "What the tensors hold");
+  app.add_option("--seed", c.seed, "Seed of the generator");
+  for (auto [name, file] : {std::pair{"--q", &line.qFile},
+                            {"--k", &line.kFile},
+                            {"--v", &line.vFile}})
+    app.add_option(name, *file,
+                   "Take this tensor from a .npy file [batch, heads, seq, dim]")
+        ->check(CLI::ExistingFile);
+
+  app.add_option("--suite", line.suite, "Run a table of problems: " + suiteHelp())
+      ->check(CLI::IsMember({"demo"}))
+      ->group("How");
+  app.add_option("--repeat", line.run.repeat, "Launches of each problem")
+      ->check(CLI::Range(1, 1000000))
+      ->group("How");
+  app.add_option("--kernel", line.run.kernel,
+                 "Id of the kernel to use, from --list (default: the library "
+                 "picks)")
+      ->group("How");
+  app.add_flag("--check,!--no-check", line.run.check,
+               "Compare with the fp64 reference (default yes)")
+      ->group("How");
+  addChoice(app, "--guards", line.run.guards, kGuards,
+            "What lies around the tensors");
+  app.add_option("--save-out", line.saveOut,
+                 "Write the output [batch, heads, seq, dim] as .npy, float32")
+      ->group("How");
+  app.add_flag("--json", line.json, "Print JSON")->group("How");
+}
+
+/// Reads the .npy files that were given and checks their shapes.
+bool readInputs(CommandLine &line, std::string &error) {
+  const ForwardCase &c = line.problem;
+  const struct {
+    const std::string &file;
+    std::vector<double> &values;
+    std::vector<int64_t> shape;
+  } tensors[] = {
+      {line.qFile, line.run.given.q, {c.batch, c.heads, c.seqQ, c.headDim}},
+      {line.kFile, line.run.given.k, {c.batch, c.headsK, c.seqK, c.headDim}},
+      {line.vFile, line.run.given.v, {c.batch, c.headsK, c.seqK, c.headDim}},
+  };
+  auto text = [](const std::vector<int64_t> &shape) {
+    std::string all;
+    for (int64_t extent : shape)
+      all += (all.empty() ? "" : ", ") + std::to_string(extent);
+    return "[" + all + "]";
+  };
+  for (const auto &tensor : tensors) {
+    if (tensor.file.empty())
+      continue;
+    NpyArray array;
+    if (!readNpy(tensor.file, array, error))
+      return false;
+    if (array.shape != tensor.shape) {
+      error = tensor.file + " has shape " + text(array.shape) +
+              "; the options say " + text(tensor.shape);
+      return false;
+    }
+    tensor.values = std::move(array.values);
+  }
+  return true;
+}
+
+int listKernels(const Session &session) {
+  const size_t count = fovea_kernel_count(session.context());
+  std::printf("%4s  %-8s %-56s %-9s %5s %5s %6s %7s %5s\n", "id", "target",
+              "problem", "block", "vgpr", "agpr", "LDS", "scratch", "waves");
+  for (uint32_t id = 1; id <= count; ++id) {
+    fovea_kernel_info_t info = {};
+    info.struct_size = sizeof(info);
+    if (fovea_kernel_info(session.context(), id, &info))
+      continue;
+    std::printf("%4u  %-8s %-56s %4dx%-4d %5d %5d %6d %7d %5d\n", id,
+                info.target, info.problem, info.block_m, info.block_n,
+                info.vgprs, info.agprs, info.lds_bytes, info.scratch_bytes,
+                info.occupancy);
+  }
+  return kPass;
+}
+
+int runSuite(Session &session, const CommandLine &line) {
+  const std::vector<ForwardCase> cases = suiteCases(line.suite);
+  // Progress goes where it does not mix with the table or JSON.
+  const bool terminal = isatty(STDERR_FILENO);
+  nlohmann::json all = nlohmann::json::array();
+  int worst = kPass;
+  if (!line.json) {
+    std::printf("device: %s, %s\n%s\n", session.arch().c_str(),
+                session.library().c_str(),
+                tableHead(session.simulated()).c_str());
+    std::fflush(stdout);
+  }
+  for (size_t i = 0; i < cases.size(); ++i) {
+    if (terminal)
+      std::fprintf(stderr, "\r\033[K[%zu/%zu] %s", i + 1, cases.size(),
+                   cases[i].str().c_str());
+    ForwardCase problem = cases[i];
+    problem.seed = line.problem.seed;
+    const RunReport report = session.run(problem, line.run);
+    if (terminal)
+      std::fputs("\r\033[K", stderr);
+    worst = std::max(worst, exitCode(report.outcome));
+    if (line.json)
+      all.push_back(toJson(session, problem, report));
+    else
+      std::printf("%s\n", tableRow(session, problem, report).c_str());
+    if (!line.json && report.outcome != Outcome::Pass)
+      std::printf("%s\n", report.message.c_str());
+    std::fflush(stdout);
+  }
+  if (line.json)
+    std::printf("%s\n", all.dump(2).c_str());
+  else if (session.simulated())
+    std::printf("sim time: the simulator's on this host, not GPU time\n");
+  return worst;
+}
+
+int runOne(Session &session, const CommandLine &line) {
+  const ForwardCase &c = line.problem;
+  const RunReport report = session.run(c, line.run);
+  if (line.json)
+    std::printf("%s\n", toJson(session, c, report).dump(2).c_str());
+  else
+    std::printf("%s\n%s\n%s\n", describeRun(session, c, report).c_str(),
+                tableHead(session.simulated()).c_str(),
+                tableRow(session, c, report).c_str());
+  std::string error;
+  if (!line.saveOut.empty() && !report.out.empty() &&
+      !writeNpy(line.saveOut, {c.batch, c.heads, c.seqQ, c.headDim}, report.out,
+                error)) {
+    std::fprintf(stderr, "aot-run: %s\n", error.c_str());
+    return kUsage;
+  }
+  return exitCode(report.outcome);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  CommandLine line;
+  CLI::App app(kDescription, "aot-run");
+  app.footer(kExamples);
+  app.get_formatter()->column_width(30);
+  addOptions(app, line);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &e) {
+    return app.exit(e) == 0 ? kPass : kUsage;
+  }
+  if (app.count("--scale"))
+    line.problem.scale = float(line.scale);
+  std::string error;
+  if (!readInputs(line, error)) {
+    std::fprintf(stderr, "aot-run: %s\n", error.c_str());
+    return kUsage;
+  }
+  bool deviceError = false;
+  std::unique_ptr<Session> session =
+      Session::open(line.session, error, deviceError);
+  if (!session) {
+    std::fprintf(stderr, "aot-run: %s\n", error.c_str());
+    return deviceError ? kDevice : kUsage;
+  }
+  if (line.list)
+    return listKernels(*session);
+  return line.suite.empty() ? runOne(*session, line) : runSuite(*session, line);
+}
