@@ -419,9 +419,11 @@ inline T divScale(T a, T b, T c, uint32_t &flag) {
     bool denormInverse = B::exponent(inverse) == 0;
     bool denormQuotient = B::exponent(quotient) == 0;
     if (denormInverse && denormQuotient) {
+      // The documents print a positive exponent here. It would overflow every
+      // denominator that comes this way; scaled down, 1 / FLT_MAX is right.
       flag = 1;
       if (a == b)
-        r = scaleBy(a, B::scaleUp);
+        r = scaleBy(a, -B::scaleUp);
     } else if (denormInverse) {
       r = scaleBy(a, -B::scaleUp);
     } else if (denormQuotient) {

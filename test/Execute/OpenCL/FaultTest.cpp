@@ -50,7 +50,7 @@ TEST_F(Faults, StoreOutOfBounds) {
     EXPECT_REPORT("global_store");        // instruction
     EXPECT_REPORT("lane 40");             // 1000 = 15 * 64 + 40
     EXPECT_REPORT(address);
-    EXPECT_REPORT("past the end of");
+    EXPECT_REPORT("the end of");
     // The fault stays until the device is reset.
     EXPECT_EQ(hipPeekAtLastError(), hipErrorIllegalAddress);
     EXPECT_EQ(hipGetLastError(), hipErrorIllegalAddress);

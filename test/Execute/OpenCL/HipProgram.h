@@ -198,6 +198,11 @@ public:
 class OpenCL : public testing::TestWithParam<int> {
 protected:
   int level() const { return GetParam(); }
+  // A fault ends with its test.
+  void TearDown() override {
+    if (HasFailure())
+      (void)hipDeviceReset();
+  }
 };
 
 /// Deterministic 64-bit random numbers (xorshift64*).

@@ -423,19 +423,18 @@ TEST_P(OpenCL, ArgumentsThroughExtra) {
 
 TEST_P(OpenCL, PartialWorkgroups) {
   // 100 work-items in workgroups of 64: the second has 36.
-  Program program("launch_info", level());
-  Buffer<int32_t> out(24 * 8, -1);
-  int32_t *address = out.device();
-  int marker = 5;
-  void *params[] = {&address, &marker};
-  ASSERT_HIP(hipExtModuleLaunchKernel(program.function("launch_info"), 100, 1,
-                                      1, 64, 1, 1, 0, nullptr, params, nullptr,
+  Program program("divergent", level());
+  Buffer<uint32_t> in(128, 1u << 5), steps(128, 99u);
+  uint32_t *from = in.device(), *to = steps.device();
+  int n = 128;
+  void *params[] = {&from, &to, &n};
+  ASSERT_HIP(hipExtModuleLaunchKernel(program.function("collatz"), 100, 1, 1,
+                                      64, 1, 1, 0, nullptr, params, nullptr,
                                       nullptr, nullptr, 0));
   ASSERT_HIP(hipDeviceSynchronize());
-  const auto got = out.read();
-  EXPECT_EQ(got[1], 64);
-  EXPECT_EQ(got[8 + 1], 36);
-  EXPECT_EQ(got[4], 100);
+  const auto got = steps.read();
+  for (int i = 0; i < 128; ++i)
+    ASSERT_EQ(got[i], i < 100 ? 5u : 99u) << i;
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // An inclusive prefix sum of each workgroup's 512 elements in LDS, two buffers.
 #include "common.h"
 
+__attribute__((reqd_work_group_size(512, 1, 1)))
 kernel void scan(global const uint *in, global uint *out, int n) {
   local uint buffer[2][512];
   int l = LX, i = GX * 512 + l, from = 0;

@@ -6,7 +6,7 @@ constant uint crc_nibbles[16] = {
     0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
     0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
 
-global int shared_state[4] = {10, 20, 30, 40};
+__attribute__((visibility("default"))) global int shared_state[4] = {10, 20, 30, 40};
 constant float weights[3] = {0.25f, 0.5f, 0.25f};
 
 kernel void crc32(global const uchar *in, global uint *out, int length, int n) {

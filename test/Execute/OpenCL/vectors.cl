@@ -12,7 +12,7 @@ kernel void vectors(global const float4 *a, global const int4 *b,
   uchar4 z = c[i];
   out_f[i] = x.wzyx * 2.0f + x.xxyy;
   out_i[i] = (y << 1) ^ y.yzwx;
-  out_c[i] = z.zyxw + (uchar4)(1, 2, 3, 4);
+  out_c[i] = z.wzyx + (uchar4)(1, 2, 3, 4);
 }
 
 kernel void vectors8(global const int8 *a, global int16 *out, int n) {
