@@ -109,8 +109,8 @@ Status checkExtents(const Elf64Header &header, const uint8_t *image,
                      " bytes) ends beyond the image of " +
                      std::to_string(size) + " bytes: it is cut off");
     constexpr uint32_t kLoad = 1;
-    if (segment.type == kLoad && (segment.memsz < segment.filesz ||
-                                  segment.memsz > kMaxImageBytes))
+    if (segment.type == kLoad &&
+        (segment.memsz < segment.filesz || segment.memsz > kMaxImageBytes))
       return corrupt("segment " + std::to_string(index) + " wants " +
                      hex(segment.memsz) + " bytes of memory for " +
                      hex(segment.filesz) + " bytes of file");
@@ -171,9 +171,9 @@ Expected<CodeObjectInfo> inspectCodeObject(const void *image, size_t size) {
     if (row.number == mach)
       info.target.arch = row.arch;
   if (info.target.arch.empty())
-    return Status(StatusCode::Incompatible,
-                  "code object: chip number " + hex(mach) +
-                      " in its e_flags is not known");
+    return Status(StatusCode::Incompatible, "code object: chip number " +
+                                                hex(mach) +
+                                                " in its e_flags is not known");
   info.target.xnack = featureOf(header.flags, 8);
   info.target.sramecc = featureOf(header.flags, 10);
   return info;

@@ -138,8 +138,7 @@ Expected<ProblemKey> ProblemKey::parse(std::string_view text) {
     while (index != std::size(kFeatures) && name != kFeatures[index].name)
       ++index;
     if (index == std::size(kFeatures))
-      return fail("unknown key '" + name +
-                  "'; known: dtype, head_dim, mask");
+      return fail("unknown key '" + name + "'; known: dtype, head_dim, mask");
     if (seen[index])
       return fail("key '" + name + "' is given twice");
     seen[index] = true;

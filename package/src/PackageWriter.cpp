@@ -130,8 +130,7 @@ Status PackageWriter::put(const KernelRecord &given, const void *image,
       "kernel '" + record.problem.str() + "' ('" + record.schedule + "')";
   Expected<CodeObjectInfo> info = inspectCodeObject(image, size);
   if (!info)
-    return Status(info.status().code(),
-                  name + ": " + info.status().message());
+    return Status(info.status().code(), name + ": " + info.status().message());
   if (info->target != impl->target)
     return Status(StatusCode::Incompatible,
                   name + ": its image is for " + info->target.str() +
@@ -141,8 +140,8 @@ Status PackageWriter::put(const KernelRecord &given, const void *image,
 
   // Compressed before the lock is taken: it is the slow part.
   std::vector<uint8_t> compressed(ZSTD_compressBound(size));
-  std::unique_ptr<ZSTD_CCtx, size_t (*)(ZSTD_CCtx *)> context(
-      ZSTD_createCCtx(), ZSTD_freeCCtx);
+  std::unique_ptr<ZSTD_CCtx, size_t (*)(ZSTD_CCtx *)> context(ZSTD_createCCtx(),
+                                                              ZSTD_freeCCtx);
   if (!context)
     return Status(StatusCode::Io, name + ": memory ran out");
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel,

@@ -111,8 +111,9 @@ constexpr Figure kFigures[] = {
 
 constexpr int kFirstFigure = 5; ///< its column
 constexpr int kCompileMs = kFirstFigure + int(std::size(kFigures));
-static_assert(kCompileMs + 4 == kKernelColumnCount,
-              "after the figures: compile_ms, image_hash, image_bytes, checksum");
+static_assert(
+    kCompileMs + 4 == kKernelColumnCount,
+    "after the figures: compile_ms, image_hash, image_bytes, checksum");
 
 int64_t checksumOf(const KernelRecord &record, const std::string &problem) {
   Checksum sum;
@@ -198,8 +199,7 @@ Expected<std::string> getMeta(Database &database, const std::string &key) {
     return database.failure(code, "reading its header");
   std::string value = select->text(0);
   if (select->integer(1) != Checksum().add(key).add(value).value())
-    return database.corrupt("the checksum of its entry '" + key +
-                            "' is wrong");
+    return database.corrupt("the checksum of its entry '" + key + "' is wrong");
   return value;
 }
 
@@ -403,10 +403,9 @@ Expected<std::vector<uint8_t>> readImage(Database &database,
   std::vector<uint8_t> image(size);
   const size_t got = ZSTD_decompress(image.data(), image.size(), data, bytes);
   if (ZSTD_isError(got) || got != size)
-    return database.corrupt(name + " does not decompress (" +
-                            (ZSTD_isError(got) ? ZSTD_getErrorName(got)
-                                               : "it is cut off") +
-                            ")");
+    return database.corrupt(
+        name + " does not decompress (" +
+        (ZSTD_isError(got) ? ZSTD_getErrorName(got) : "it is cut off") + ")");
   if (hashImage(image.data(), image.size()) != hash)
     return database.corrupt(name + " has another hash: its content changed");
   return image;

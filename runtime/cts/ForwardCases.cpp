@@ -27,26 +27,28 @@ protected:
 
 /// Small numbers that every type holds exactly and that tell places apart.
 float valueOf(int64_t b, int64_t h, int64_t row, int64_t d) {
-  return float((b * 5 + h * 3 + row * 7 + d * 11) % 17) * 0.25f - 1.875f; // never 0
+  return float((b * 5 + h * 3 + row * 7 + d * 11) % 17) * 0.25f -
+         1.875f; // never 0
 }
 
 void expectOnes(const Problem &p) {
-  forEachRow(p, run(p), [&](int64_t b, int64_t h, int64_t row, const float *out,
-                            float lse) {
-    const bool sees = p.visibleKeys(row) > 0;
-    for (int64_t d = 0; d != p.kernel.headDim; ++d)
-      if (out[d] != (sees ? 1.0f : 0.0f)) {
-        ADD_FAILURE() << "batch " << b << " head " << h << " row " << row
-                      << " d " << d << ": " << out[d];
-        return;
-      }
-    if (p.wantLse && !sees)
-      EXPECT_EQ(lse, -INFINITY) << "row " << row;
-    if (p.wantLse && sees)
-      EXPECT_TRUE(std::isfinite(lse)) << "row " << row << ": " << lse;
-    if (!p.wantLse)
-      EXPECT_TRUE(std::isnan(lse)) << "written though it was not asked for";
-  });
+  forEachRow(
+      p, run(p),
+      [&](int64_t b, int64_t h, int64_t row, const float *out, float lse) {
+        const bool sees = p.visibleKeys(row) > 0;
+        for (int64_t d = 0; d != p.kernel.headDim; ++d)
+          if (out[d] != (sees ? 1.0f : 0.0f)) {
+            ADD_FAILURE() << "batch " << b << " head " << h << " row " << row
+                          << " d " << d << ": " << out[d];
+            return;
+          }
+        if (p.wantLse && !sees)
+          EXPECT_EQ(lse, -INFINITY) << "row " << row;
+        if (p.wantLse && sees)
+          EXPECT_TRUE(std::isfinite(lse)) << "row " << row << ": " << lse;
+        if (!p.wantLse)
+          EXPECT_TRUE(std::isnan(lse)) << "written though it was not asked for";
+      });
 }
 
 } // namespace
@@ -93,24 +95,24 @@ TEST_P(Forward, ZeroScaleGivesTheMean) {
     p.padding = sequenceFirst ? 24 : 3;
     p.q = p.k = p.v = valueOf;
     const double tolerance = 3 * roundoff(p.kernel.dtype);
-    forEachRow(p, run(p),
-               [&](int64_t b, int64_t h, int64_t row, const float *out,
-                   float lse) {
-                 const int64_t keys = p.visibleKeys(row);
-                 if (keys == 0) {
-                   EXPECT_EQ(lse, -INFINITY);
-                   return;
-                 }
-                 EXPECT_NEAR(lse, std::log(double(keys)), 1e-5);
-                 for (int64_t d = 0; d != p.kernel.headDim; ++d) {
-                   double mean = 0;
-                   for (int64_t key = 0; key != keys; ++key)
-                     mean += valueOf(b, h / 2, key, d) / double(keys);
-                   ASSERT_NEAR(out[d], mean, 2 * tolerance)
-                       << "batch " << b << " head " << h << " row " << row
-                       << " d " << d;
-                 }
-               });
+    forEachRow(
+        p, run(p),
+        [&](int64_t b, int64_t h, int64_t row, const float *out, float lse) {
+          const int64_t keys = p.visibleKeys(row);
+          if (keys == 0) {
+            EXPECT_EQ(lse, -INFINITY);
+            return;
+          }
+          EXPECT_NEAR(lse, std::log(double(keys)), 1e-5);
+          for (int64_t d = 0; d != p.kernel.headDim; ++d) {
+            double mean = 0;
+            for (int64_t key = 0; key != keys; ++key)
+              mean += valueOf(b, h / 2, key, d) / double(keys);
+            ASSERT_NEAR(out[d], mean, 2 * tolerance)
+                << "batch " << b << " head " << h << " row " << row << " d "
+                << d;
+          }
+        });
   }
 }
 
@@ -133,17 +135,18 @@ TEST_P(Forward, AFarLargestLogitGivesItsRow) {
     return d == row ? 4.0f : 0.0f;
   };
   p.v = valueOf;
-  forEachRow(p, run(p), [&](int64_t b, int64_t h, int64_t row,
-                            const float *out, float lse) {
-    if (p.visibleKeys(row) == 0) {
-      EXPECT_EQ(lse, -INFINITY);
-      return;
-    }
-    EXPECT_NEAR(lse, 64.0, 1e-4);
-    for (int64_t d = 0; d != p.kernel.headDim; ++d)
-      ASSERT_EQ(out[d], valueOf(b, h / 2, keyOf(h, row), d))
-          << "head " << h << " row " << row << " d " << d;
-  });
+  forEachRow(
+      p, run(p),
+      [&](int64_t b, int64_t h, int64_t row, const float *out, float lse) {
+        if (p.visibleKeys(row) == 0) {
+          EXPECT_EQ(lse, -INFINITY);
+          return;
+        }
+        EXPECT_NEAR(lse, 64.0, 1e-4);
+        for (int64_t d = 0; d != p.kernel.headDim; ++d)
+          ASSERT_EQ(out[d], valueOf(b, h / 2, keyOf(h, row), d))
+              << "head " << h << " row " << row << " d " << d;
+      });
 }
 
 TEST_P(Forward, ThreadsWithStreamsOfTheirOwn) {
@@ -166,9 +169,8 @@ TEST_P(Forward, ThreadsWithStreamsOfTheirOwn) {
   two.join();
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Kernels, Forward,
-    testing::ValuesIn([] { return kernelCases(); }()),
-    [](const testing::TestParamInfo<KernelCase> &info) {
-      return info.param.name;
-    });
+INSTANTIATE_TEST_SUITE_P(Kernels, Forward,
+                         testing::ValuesIn([] { return kernelCases(); }()),
+                         [](const testing::TestParamInfo<KernelCase> &info) {
+                           return info.param.name;
+                         });

@@ -41,8 +41,9 @@ TEST(Hip, MemoryComesBackAsItWas) {
 // through; HIP must refuse it and go on working.
 TEST(Hip, RefusesAnImageThatIsNone) {
   std::vector<uint8_t> image(4096, 0);
-  std::memcpy(image.data(), "\x7f"
-                            "ELF\2\1\1",
+  std::memcpy(image.data(),
+              "\x7f"
+              "ELF\2\1\1",
               7);
   void *module = nullptr;
   EXPECT_NE(hip().hipModuleLoadData(&module, image.data()), 0);
@@ -63,6 +64,5 @@ TEST(Hip, UnknownDeviceIsRefused) {
   description.struct_size = sizeof(description);
   EXPECT_FOVEA(fovea_device_info(context(), 1000, &description),
                FOVEA_STATUS_INVALID_ARGUMENT);
-  EXPECT_FOVEA(fovea_device_info(context(), -1, &description),
-               FOVEA_STATUS_OK);
+  EXPECT_FOVEA(fovea_device_info(context(), -1, &description), FOVEA_STATUS_OK);
 }

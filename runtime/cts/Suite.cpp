@@ -45,10 +45,10 @@ uint16_t toF16(float value) {
 }
 float fromF16(uint16_t value) {
   const int exponent = value >> 10 & 31, mantissa = value & 1023;
-  float size = exponent == 31   ? (mantissa ? NAN : INFINITY)
-               : exponent == 0  ? std::ldexp(float(mantissa), -24)
-                                : std::ldexp(float(mantissa + 1024),
-                                             exponent - 25);
+  float size = exponent == 31 ? (mantissa ? NAN : INFINITY)
+               : exponent == 0
+                   ? std::ldexp(float(mantissa), -24)
+                   : std::ldexp(float(mantissa + 1024), exponent - 25);
   return value & 0x8000 ? -size : size;
 }
 uint16_t toBf16(float value) {
@@ -182,8 +182,7 @@ const std::vector<KernelCase> &kernelCases() {
           FOVEA_STATUS_OK)
         found.push_back(kernel);
       else
-        std::fprintf(stderr, "fovea-cts: left out: %s\n",
-                     fovea_last_message());
+        std::fprintf(stderr, "fovea-cts: left out: %s\n", fovea_last_message());
     }
     return found;
   }();
@@ -267,8 +266,9 @@ Outcome run(const Problem &p) {
   const Buffer before = out;
   deviceOut.download(out.host.data());
   deviceLse.download(lse.data());
-  for (const auto &[device, host] :
-       {std::pair{&deviceQ, &q.host}, {&deviceK, &k.host}, {&deviceV, &v.host}}) {
+  for (const auto &[device, host] : {std::pair{&deviceQ, &q.host},
+                                     {&deviceK, &k.host},
+                                     {&deviceV, &v.host}}) {
     std::vector<uint16_t> after(host->size());
     device->download(after.data());
     EXPECT_EQ(after, *host) << "an input was written";
@@ -319,9 +319,8 @@ int main(int argc, char **argv) {
     if (argv[arg][0] != '-')
       fovea::cts::packagePaths.push_back(argv[arg]);
   if (fovea::cts::packagePaths.empty()) {
-    std::fprintf(stderr,
-                 "usage: fovea-cts PACKAGE... [GoogleTest's options]\n"
-                 "FOVEA_HIP_LIBRARY chooses the HIP library.\n");
+    std::fprintf(stderr, "usage: fovea-cts PACKAGE... [GoogleTest's options]\n"
+                         "FOVEA_HIP_LIBRARY chooses the HIP library.\n");
     return 2;
   }
   testing::InitGoogleTest(&argc, argv);

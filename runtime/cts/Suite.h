@@ -94,8 +94,8 @@ struct Problem {
   int64_t padding = 0; ///< elements between rows, never to be touched
   void *stream = nullptr;
 
-  using Value = std::function<float(int64_t batch, int64_t head, int64_t row,
-                                    int64_t d)>;
+  using Value =
+      std::function<float(int64_t batch, int64_t head, int64_t row, int64_t d)>;
   Value q = [](int64_t, int64_t, int64_t, int64_t) { return 1.0f; };
   Value k = q, v = q;
 

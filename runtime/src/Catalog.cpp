@@ -12,8 +12,8 @@ std::string Kernel::name() const {
          record->schedule + ") of package '" + package->path() + "'";
 }
 
-std::shared_ptr<const Catalog> Catalog::with(
-    std::vector<std::shared_ptr<const PackageReader>> more) const {
+std::shared_ptr<const Catalog>
+Catalog::with(std::vector<std::shared_ptr<const PackageReader>> more) const {
   auto next = std::make_shared<Catalog>(*this);
   for (std::shared_ptr<const PackageReader> &package : more) {
     for (const KernelRecord &record : package->kernels()) {
@@ -45,9 +45,8 @@ Result openPackages(const std::string &path,
       if (entry->path().extension() == kPackageExtension)
         files.push_back(entry->path().string());
     if (error)
-      return Result(FOVEA_STATUS_IO, "folder '" + path +
-                                         "' can't be read: " +
-                                         error.message());
+      return Result(FOVEA_STATUS_IO,
+                    "folder '" + path + "' can't be read: " + error.message());
     if (files.empty())
       return Result(FOVEA_STATUS_NOT_FOUND,
                     "folder '" + path + "' holds no package (*" +

@@ -58,11 +58,10 @@ Context::~Context() {
   for (Device &device : hipOwner->devices)
     for (Device::Module &module : device.modules)
       if (HipError error = hipOwner->api.hipModuleUnload(module.handle))
-        log.line(LogLevel::Info,
-                 hipOwner->api
-                     .failure("image " + toString(module.hash),
-                              "hipModuleUnload", error)
-                     .message);
+        log.line(LogLevel::Info, hipOwner->api
+                                     .failure("image " + toString(module.hash),
+                                              "hipModuleUnload", error)
+                                     .message);
 }
 
 //===----------------------------------------------------------------------===//
@@ -141,10 +140,10 @@ Result Context::openPackage(const std::string &path) {
   if (Result result = openPackages(path, opened); !result.ok())
     return result;
   for (const auto &package : opened)
-    log.line(LogLevel::Info,
-             "package " + package->path() + ": " + package->target().str() +
-                 ", " + std::to_string(package->kernels().size()) +
-                 " kernels, by " + package->creator());
+    log.line(LogLevel::Info, "package " + package->path() + ": " +
+                                 package->target().str() + ", " +
+                                 std::to_string(package->kernels().size()) +
+                                 " kernels, by " + package->creator());
   std::lock_guard<std::mutex> lock(catalogMutex);
   current = current->with(std::move(opened));
   return Result();
@@ -202,8 +201,8 @@ Result Context::loadFunction(const Hip &library, Device &device,
       status = checkTargetRunsOn(info->target, device.traits.target);
     if (!status.ok()) {
       Result result(status);
-      result.message = kernel.name() + ": its image was refused: " +
-                       status.message();
+      result.message =
+          kernel.name() + ": its image was refused: " + status.message();
       return result;
     }
     HipModule handle = nullptr;
@@ -212,8 +211,8 @@ Result Context::loadFunction(const Hip &library, Device &device,
     device.modules.push_back(
         {kernel.record->imageHash, handle, std::move(*image)});
     module = &device.modules.back();
-    log.line(LogLevel::Dispatch, "loaded " + kernel.name() + " on " +
-                                     device.arch);
+    log.line(LogLevel::Dispatch,
+             "loaded " + kernel.name() + " on " + device.arch);
   }
   if (HipError error = api.hipModuleGetFunction(&function, module->handle,
                                                 kernel.record->symbol.c_str()))
@@ -256,8 +255,8 @@ Result Context::launch(const ForwardProblem &problem, HipStream stream) {
       !result.ok())
     return result;
   if (log.wants(LogLevel::Dispatch))
-    log.line(LogLevel::Dispatch, describe(problem) + " on " + found->arch +
-                                     ": " + describe(plan));
+    log.line(LogLevel::Dispatch,
+             describe(problem) + " on " + found->arch + ": " + describe(plan));
   HipFunction function = nullptr;
   if (Result result = functionOf(*library, *found, *plan.kernel, function);
       !result.ok())
@@ -266,9 +265,8 @@ Result Context::launch(const ForwardProblem &problem, HipStream stream) {
   abi::ForwardArgs args = makeForwardArgs(problem);
   size_t bytes = sizeof(args);
   void *extra[] = {reinterpret_cast<void *>(kHipLaunchParamBufferPointer),
-                   &args,
-                   reinterpret_cast<void *>(kHipLaunchParamBufferSize), &bytes,
-                   reinterpret_cast<void *>(kHipLaunchParamEnd)};
+                   &args, reinterpret_cast<void *>(kHipLaunchParamBufferSize),
+                   &bytes, reinterpret_cast<void *>(kHipLaunchParamEnd)};
   if (HipError error = library->api.hipModuleLaunchKernel(
           function, plan.grid[0], plan.grid[1], plan.grid[2],
           uint32_t(plan.kernel->record->threads), 1, 1, 0, stream, nullptr,

@@ -40,9 +40,8 @@ bool extent(const View &view, int64_t &elements) {
                                               {view.rows, view.strideSeq}};
   for (const auto &[size, stride] : dims) {
     int64_t distance;
-    if (size > 1 &&
-        (__builtin_mul_overflow(size - 1, stride, &distance) ||
-         __builtin_add_overflow(elements, distance, &elements)))
+    if (size > 1 && (__builtin_mul_overflow(size - 1, stride, &distance) ||
+                     __builtin_add_overflow(elements, distance, &elements)))
       return false;
   }
   return true;
@@ -157,9 +156,8 @@ Result readForward(const fovea_forward_params_t *params,
 
   auto view = [&](const char *name, const auto &t, int64_t heads, int64_t rows,
                   bool written) {
-    return View{name,    t.stride_batch, t.stride_head, t.stride_seq,
-                p.batch, heads,          rows,          p.head_dim,
-                written};
+    return View{name,  t.stride_batch, t.stride_head, t.stride_seq, p.batch,
+                heads, rows,           p.head_dim,    written};
   };
   const View views[] = {view("q", p.q, p.heads_q, p.seqlen_q, false),
                         view("k", p.k, p.heads_k, p.seqlen_k, false),
@@ -170,9 +168,8 @@ Result readForward(const fovea_forward_params_t *params,
       return result;
   if (p.lse)
     // The sequence is contiguous: one row of seqlen_q elements a head.
-    if (Result result =
-            checkView({"lse", p.lse_stride_batch, p.lse_stride_head, 0,
-                       p.batch, p.heads_q, 1, p.seqlen_q, true});
+    if (Result result = checkView({"lse", p.lse_stride_batch, p.lse_stride_head,
+                                   0, p.batch, p.heads_q, 1, p.seqlen_q, true});
         !result.ok())
       return result;
   return Result();
@@ -196,11 +193,10 @@ Result checkAddresses(const ForwardProblem &problem) {
     if (pointer.needed && !pointer.data)
       return invalid(std::string(pointer.name) + " is NULL");
     if (reinterpret_cast<uintptr_t>(pointer.data) % pointer.alignment != 0)
-      return invalid(
-          std::string(pointer.name) + " is " +
-          std::to_string(reinterpret_cast<uintptr_t>(pointer.data)) +
-          ", no multiple of the element size (" +
-          std::to_string(pointer.alignment) + " bytes)");
+      return invalid(std::string(pointer.name) + " is " +
+                     std::to_string(reinterpret_cast<uintptr_t>(pointer.data)) +
+                     ", no multiple of the element size (" +
+                     std::to_string(pointer.alignment) + " bytes)");
   }
   return Result();
 }
@@ -242,8 +238,8 @@ std::string describe(const ForwardProblem &problem) {
   const fovea_forward_params_t &p = problem.params;
   return "'" + problem.key.str() + "', batch " + std::to_string(p.batch) +
          ", heads " + std::to_string(p.heads_q) + "/" +
-         std::to_string(p.heads_k) + ", lengths " +
-         std::to_string(p.seqlen_q) + "x" + std::to_string(p.seqlen_k);
+         std::to_string(p.heads_k) + ", lengths " + std::to_string(p.seqlen_q) +
+         "x" + std::to_string(p.seqlen_k);
 }
 
 } // namespace fovea::rt

@@ -37,16 +37,15 @@ std::string refusal(const Kernel &kernel, const ForwardProblem &problem,
       !status.ok())
     return status.message();
   if (int64_t blocks = blocksOf(problem, record); blocks > kMaxGridYZ)
-    return "seqlen_q " + std::to_string(problem.params.seqlen_q) +
-           " makes " + std::to_string(blocks) + " blocks of " +
+    return "seqlen_q " + std::to_string(problem.params.seqlen_q) + " makes " +
+           std::to_string(blocks) + " blocks of " +
            std::to_string(record.blockM) + " rows, more than " +
            std::to_string(kMaxGridYZ);
   // HIP counts work-items of a dimension in 32 bits.
   if (problem.params.heads_q * record.threads >
       int64_t(std::numeric_limits<uint32_t>::max()))
     return "heads_q " + std::to_string(problem.params.heads_q) + " x " +
-           std::to_string(record.threads) +
-           " work-items is more than 2^32 - 1";
+           std::to_string(record.threads) + " work-items is more than 2^32 - 1";
   return "";
 }
 
@@ -126,15 +125,13 @@ Result chooseForward(const Catalog &catalog, const ForwardProblem &problem,
   if (uint32_t id = problem.params.kernel) {
     const Kernel *kernel = catalog.find(id);
     if (!kernel)
-      return invalid("kernel is " + std::to_string(id) +
-                     ", not an id of the " +
+      return invalid("kernel is " + std::to_string(id) + ", not an id of the " +
                      std::to_string(catalog.kernels().size()) +
                      " kernels in the open packages, nor 0");
     if (std::string why = refusal(*kernel, problem, device); !why.empty())
-      return Result(FOVEA_STATUS_NOT_FOUND, kernel->name() +
-                                                " can't run " +
-                                                describe(problem) + " on " +
-                                                device.target.str() + ": " + why);
+      return Result(FOVEA_STATUS_NOT_FOUND,
+                    kernel->name() + " can't run " + describe(problem) +
+                        " on " + device.target.str() + ": " + why);
     plan.kernel = kernel;
     plan.chosenBy = FOVEA_CHOSEN_BY_CALLER;
   } else {
@@ -154,8 +151,8 @@ Result chooseForward(const Catalog &catalog, const ForwardProblem &problem,
     }
     if (accepted.empty())
       return Result(FOVEA_STATUS_NOT_FOUND,
-                    "no kernel for " + describe(problem) + " on " + device.target.str() +
-                        "; candidates:" + reasons);
+                    "no kernel for " + describe(problem) + " on " +
+                        device.target.str() + "; candidates:" + reasons);
     plan.kernel = tuned(*entry, problem, accepted);
     plan.chosenBy = FOVEA_CHOSEN_BY_TUNING;
     if (!plan.kernel) {

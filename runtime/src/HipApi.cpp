@@ -64,8 +64,8 @@ std::string resolveAll(HipApi &api) {
     }
   }
   if (!api.getProperties)
-    missing += (missing.empty() ? "" : ", ") +
-               std::string("hipGetDeviceProperties");
+    missing +=
+        (missing.empty() ? "" : ", ") + std::string("hipGetDeviceProperties");
   return missing;
 }
 
@@ -156,8 +156,7 @@ Result HipApi::failure(const std::string &what, const char *call,
   return Result(FOVEA_STATUS_HIP_ERROR,
                 what + ": " + call + " failed: " + (name ? name : "error") +
                     " (" + std::to_string(error) + ")" +
-                    (text && *text ? ": " + std::string(text)
-                                   : std::string()));
+                    (text && *text ? ": " + std::string(text) : std::string()));
 }
 
 Result HipApi::readTarget(int device, TargetId &target) const {
@@ -203,10 +202,10 @@ Result openHip(const std::string &choice, HipApi &api) {
   }
   if (choice != "auto") {
     if (!search.open(choice, 0))
-      return Result(search.failureCode(),
-                    "the HIP library '" + choice +
-                        "' was asked for and could not be opened: " +
-                        search.tried());
+      return Result(
+          search.failureCode(),
+          "the HIP library '" + choice +
+              "' was asked for and could not be opened: " + search.tried());
     api.kind = FOVEA_HIP_PATH;
     api.reason = "its path was given";
     return Result();

@@ -11,7 +11,6 @@
 #include "Versioned.h"
 
 #include <dlfcn.h>
-#include <exception>
 #include <new>
 
 using namespace fovea::rt;
@@ -36,8 +35,8 @@ fovea_status_t call(Body body) noexcept {
   } catch (const std::bad_alloc &) {
     lastMessage = "memory ran out";
     return FOVEA_STATUS_OUT_OF_MEMORY;
-  } catch (const std::exception &) {
-    lastMessage = "a fault inside libfovea: an unexpected exception";
+  } catch (...) { // a callback of the caller's may throw anything
+    lastMessage = "an exception came out of libfovea or of the log function";
     return FOVEA_STATUS_INTERNAL;
   }
 }
@@ -45,17 +44,15 @@ fovea_status_t call(Body body) noexcept {
 /// The same for calls on a context.
 template <typename Body>
 fovea_status_t callOn(fovea_context_t *context, Body body) noexcept {
-  return call([&] {
-    return context ? body() : invalid("context is NULL");
-  });
+  return call([&] { return context ? body() : invalid("context is NULL"); });
 }
 
 constexpr const char *kStatusNames[] = {
-    "FOVEA_STATUS_OK",           "FOVEA_STATUS_INVALID_ARGUMENT",
-    "FOVEA_STATUS_NOT_FOUND",    "FOVEA_STATUS_INCOMPATIBLE",
-    "FOVEA_STATUS_CORRUPT",      "FOVEA_STATUS_IO",
-    "FOVEA_STATUS_BUSY",         "FOVEA_STATUS_NO_DEVICE",
-    "FOVEA_STATUS_HIP_ERROR",    "FOVEA_STATUS_OUT_OF_MEMORY",
+    "FOVEA_STATUS_OK",        "FOVEA_STATUS_INVALID_ARGUMENT",
+    "FOVEA_STATUS_NOT_FOUND", "FOVEA_STATUS_INCOMPATIBLE",
+    "FOVEA_STATUS_CORRUPT",   "FOVEA_STATUS_IO",
+    "FOVEA_STATUS_BUSY",      "FOVEA_STATUS_NO_DEVICE",
+    "FOVEA_STATUS_HIP_ERROR", "FOVEA_STATUS_OUT_OF_MEMORY",
     "FOVEA_STATUS_INTERNAL",
 };
 static_assert(std::size(kStatusNames) == FOVEA_STATUS_INTERNAL + 1);

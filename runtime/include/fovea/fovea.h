@@ -78,7 +78,10 @@ FOVEA_API const char *fovea_last_message(void);
 /** Open packages, the HIP library, and the modules loaded from them. */
 typedef struct fovea_context fovea_context_t;
 
-/** Receives a line of the log, without a line end. */
+/**
+ * Receives a line of the log, without a line end. May be called from several
+ * threads at once; may not call functions of this header.
+ */
 typedef void (*fovea_log_fn)(void *user, const char *line);
 
 typedef struct fovea_context_options {
@@ -137,8 +140,8 @@ typedef struct fovea_hip_library_info {
 
 /**
  * Opens the HIP library if that has not happened, and tells which it is.
- * \return NO_DEVICE: none could be opened; INCOMPATIBLE: the one asked for lacks
- *   functions. The message lists what was tried.
+ * \return NO_DEVICE: none could be opened; INCOMPATIBLE: the one asked for
+ * lacks functions. The message lists what was tried.
  */
 FOVEA_API fovea_status_t fovea_hip_library_info(fovea_context_t *context,
                                                 fovea_hip_library_info_t *info);
@@ -257,16 +260,16 @@ typedef struct fovea_forward_params {
   int64_t heads_k; /**< divides heads_q; query head h uses key head
                         h / (heads_q / heads_k) */
   int64_t seqlen_q, seqlen_k;
-  int64_t head_dim; /**< 16 to 256 in steps of 8 */
-  fovea_tensor_t q; /**< (batch, heads_q, seqlen_q, head_dim) */
-  fovea_tensor_t k; /**< (batch, heads_k, seqlen_k, head_dim) */
-  fovea_tensor_t v; /**< (batch, heads_k, seqlen_k, head_dim) */
+  int64_t head_dim;           /**< 16 to 256 in steps of 8 */
+  fovea_tensor_t q;           /**< (batch, heads_q, seqlen_q, head_dim) */
+  fovea_tensor_t k;           /**< (batch, heads_k, seqlen_k, head_dim) */
+  fovea_tensor_t v;           /**< (batch, heads_k, seqlen_k, head_dim) */
   fovea_mutable_tensor_t out; /**< (batch, heads_q, seqlen_q, head_dim) */
   /** NULL, or receives the log-sum-exp: natural logarithm, fp32, shape (batch,
       heads_q, seqlen_q), the sequence contiguous. */
   float *lse;
   int64_t lse_stride_batch, lse_stride_head; /**< in elements */
-  uint32_t kernel; /**< id of the kernel to use; 0: the library picks */
+  uint32_t kernel;   /**< id of the kernel to use; 0: the library picks */
   uint32_t reserved; /**< 0 */
 } fovea_forward_params_t;
 

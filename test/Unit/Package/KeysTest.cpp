@@ -14,8 +14,8 @@ TEST(ProblemKeyTest, CanonicalTextLeavesDefaultsOut) {
 
 TEST(ProblemKeyTest, EveryKeySurvivesPrintingAndParsing) {
   for (DataType dtype : {DataType::F16, DataType::BF16})
-    for (MaskKind mask : {MaskKind::None, MaskKind::CausalTopLeft,
-                          MaskKind::CausalBottomRight})
+    for (MaskKind mask :
+         {MaskKind::None, MaskKind::CausalTopLeft, MaskKind::CausalBottomRight})
       for (int32_t dim = kMinHeadDim; dim <= kMaxHeadDim; dim += kHeadDimStep) {
         const ProblemKey key = makeProblem(dim, dtype, mask);
         Expected<ProblemKey> parsed = ProblemKey::parse(key.str());
@@ -47,8 +47,8 @@ TEST(ProblemKeyTest, RefusesAndNamesWhatItCannotRead) {
       {"forward;dtype=fp16;head_dim=64;mask=causal", "mask 'causal'"},
   };
   for (const auto &[text, part] : cases)
-    expectFailure(ProblemKey::parse(text).status(),
-                  StatusCode::InvalidArgument, part);
+    expectFailure(ProblemKey::parse(text).status(), StatusCode::InvalidArgument,
+                  part);
 }
 
 TEST(TargetIdTest, ReadsAndPrintsHipSpelling) {
@@ -58,9 +58,8 @@ TEST(TargetIdTest, ReadsAndPrintsHipSpelling) {
     ASSERT_TRUE(target) << target.status().message();
     EXPECT_EQ(target->str(), text);
   }
-  for (const char *text :
-       {"", "942", "gfx", "gfx942:xnack", "gfx942:foo+", "GFX942",
-        "gfx942:xnack+:xnack-", "gfx942::xnack+"})
+  for (const char *text : {"", "942", "gfx", "gfx942:xnack", "gfx942:foo+",
+                           "GFX942", "gfx942:xnack+:xnack-", "gfx942::xnack+"})
     EXPECT_FALSE(TargetId::parse(text)) << text;
 }
 

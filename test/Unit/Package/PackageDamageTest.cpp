@@ -155,9 +155,9 @@ TEST_F(PackageDamageTest, WriterRefusesADamagedFileAndKeepsIt) {
   std::vector<uint8_t> bytes = readBytes(path);
   bytes.resize(bytes.size() / 2);
   writeBytes(path, bytes);
-  expectFailure(
-      PackageWriter::open(path, *TargetId::parse("gfx942")).status(),
-      StatusCode::Corrupt, "delete the file and build the package again");
+  expectFailure(PackageWriter::open(path, *TargetId::parse("gfx942")).status(),
+                StatusCode::Corrupt,
+                "delete the file and build the package again");
   EXPECT_EQ(readBytes(path), bytes);
 }
 
@@ -208,8 +208,8 @@ TEST_F(PackageDamageTest, RowsOfUnknownProblemsArePassedOver) {
   addInteger(schedule.size());
   bytes += schedule;
   const auto sum = int64_t(XXH3_64bits(bytes.data(), bytes.size()));
-  sql(("INSERT INTO tuning VALUES('" + problem + "',1,2,3,'" + schedule +
-       "'," + std::to_string(sum) + ")")
+  sql(("INSERT INTO tuning VALUES('" + problem + "',1,2,3,'" + schedule + "'," +
+       std::to_string(sum) + ")")
           .c_str());
   Expected<PackageReader> reader = PackageReader::open(path);
   ASSERT_TRUE(reader) << reader.status().message();

@@ -1,4 +1,5 @@
-//===- PackageTest.cpp - what is written is read ---------------------------===//
+//===- PackageTest.cpp - what is written is read
+//---------------------------===//
 
 #include "TestPackage.h"
 
@@ -24,9 +25,9 @@ protected:
     sqlite3 *db = nullptr;
     sqlite3_open(path.c_str(), &db);
     sqlite3_stmt *stmt = nullptr;
-    sqlite3_prepare_v2(
-        db, ("SELECT count(*) FROM " + std::string(table)).c_str(), -1, &stmt,
-        nullptr);
+    sqlite3_prepare_v2(db,
+                       ("SELECT count(*) FROM " + std::string(table)).c_str(),
+                       -1, &stmt, nullptr);
     sqlite3_step(stmt);
     int64_t value = sqlite3_column_int64(stmt, 0);
     sqlite3_finalize(stmt);
@@ -44,8 +45,8 @@ TEST_F(PackageTest, ReaderReturnsWhatWasPut) {
     PackageWriter writer = write();
     FOVEA_ASSERT_OK(writer.put(put, image.data(), image.size()));
     FOVEA_ASSERT_OK(putFake(writer, makeRecord(makeProblem(64), 64), "other"));
-    FOVEA_ASSERT_OK(writer.putTuning({makeProblem(128), 512, 512,
-                                      TuningRow::kAny, put.schedule}));
+    FOVEA_ASSERT_OK(writer.putTuning(
+        {makeProblem(128), 512, 512, TuningRow::kAny, put.schedule}));
   }
   Expected<PackageReader> reader = PackageReader::open(path, "gfx942");
   ASSERT_TRUE(reader) << reader.status().message();
@@ -172,9 +173,8 @@ TEST_F(PackageTest, WriterRefusesWhatReadersWould) {
 
 TEST_F(PackageTest, OnePackageHoldsOneTarget) {
   write();
-  expectFailure(
-      PackageWriter::open(path, *TargetId::parse("gfx950")).status(),
-      StatusCode::Incompatible, "it is for gfx942, not for gfx950");
+  expectFailure(PackageWriter::open(path, *TargetId::parse("gfx950")).status(),
+                StatusCode::Incompatible, "it is for gfx942, not for gfx950");
   expectFailure(
       PackageWriter::open(path, *TargetId::parse("gfx942:xnack+")).status(),
       StatusCode::Incompatible, "not for gfx942:xnack+");
@@ -194,7 +194,6 @@ TEST_F(PackageTest, PathsThatCannotBeOpened) {
                 StatusCode::Io, "can't be opened");
   expectFailure(PackageWriter::open("", target).status(),
                 StatusCode::InvalidArgument, "empty");
-  expectFailure(
-      PackageWriter::open(path, TargetId{"nonsense"}).status(),
-      StatusCode::InvalidArgument, "does not name a chip");
+  expectFailure(PackageWriter::open(path, TargetId{"nonsense"}).status(),
+                StatusCode::InvalidArgument, "does not name a chip");
 }

@@ -53,8 +53,9 @@ inline std::vector<uint8_t> makeImage(const std::string &arch,
   auto put = [&](size_t offset, uint64_t value, size_t bytes) {
     std::memcpy(image.data() + offset, &value, bytes);
   };
-  std::memcpy(image.data(), "\x7f"
-                            "ELF",
+  std::memcpy(image.data(),
+              "\x7f"
+              "ELF",
               4);
   put(4, 2, 1);    // 64 bits
   put(5, 1, 1);    // little endian

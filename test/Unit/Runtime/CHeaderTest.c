@@ -1,4 +1,5 @@
-/*===- CHeaderTest.c - the header is C99 -----------------------------------===*/
+/*===- CHeaderTest.c - the header is C99
+ * -----------------------------------===*/
 
 #include "fovea/fovea.h"
 

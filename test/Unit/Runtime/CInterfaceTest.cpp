@@ -127,19 +127,17 @@ TEST_F(CInterfaceTest, StructuresOfOtherVersions) {
     uint64_t later;
   } params{makeParams(), 0};
   params.known.struct_size = sizeof(params);
-  expectStatus(
-      fovea_forward_select(context.get(), &params.known, 0, nullptr),
-      FOVEA_STATUS_OK);
+  expectStatus(fovea_forward_select(context.get(), &params.known, 0, nullptr),
+               FOVEA_STATUS_OK);
   params.later = 1;
-  expectStatus(
-      fovea_forward_select(context.get(), &params.known, 0, nullptr),
-      FOVEA_STATUS_INCOMPATIBLE, {"params uses fields of a later version"});
+  expectStatus(fovea_forward_select(context.get(), &params.known, 0, nullptr),
+               FOVEA_STATUS_INCOMPATIBLE,
+               {"params uses fields of a later version"});
   // Sizes that no version had.
   for (uint32_t size : {0u, 8u, uint32_t(sizeof(params.known) - 8), 1u << 20}) {
     params.known.struct_size = size;
-    expectStatus(
-        fovea_forward_select(context.get(), &params.known, 0, nullptr),
-        FOVEA_STATUS_INVALID_ARGUMENT, {"params.struct_size is"});
+    expectStatus(fovea_forward_select(context.get(), &params.known, 0, nullptr),
+                 FOVEA_STATUS_INVALID_ARGUMENT, {"params.struct_size is"});
   }
   // What is written stays inside what the caller said it has.
   struct {

@@ -42,14 +42,14 @@ TEST_F(ChoiceTest, TuningTableComesFirst) {
   const KernelRecord small = makeRecord(makeProblem(128), 32),
                      large = makeRecord(makeProblem(128), 128),
                      many = makeRecord(makeProblem(128), 64);
-  write({small, large, many},
-        {{makeProblem(128), 512, TuningRow::kAny, 16, large.schedule},
-         {makeProblem(128), 512, TuningRow::kAny, TuningRow::kAny,
-          many.schedule},
-         {makeProblem(128), 8192, TuningRow::kAny, TuningRow::kAny,
-          small.schedule},
-         {makeProblem(128), 9000, TuningRow::kAny, TuningRow::kAny,
-          "not in the package"}});
+  write(
+      {small, large, many},
+      {{makeProblem(128), 512, TuningRow::kAny, 16, large.schedule},
+       {makeProblem(128), 512, TuningRow::kAny, TuningRow::kAny, many.schedule},
+       {makeProblem(128), 8192, TuningRow::kAny, TuningRow::kAny,
+        small.schedule},
+       {makeProblem(128), 9000, TuningRow::kAny, TuningRow::kAny,
+        "not in the package"}});
   ContextPtr context = makeContext();
   EXPECT_EQ(blockOf(context.get(), 2, 512, FOVEA_CHOSEN_BY_TUNING), 128);
   EXPECT_EQ(blockOf(context.get(), 3, 512, FOVEA_CHOSEN_BY_TUNING), 64);
@@ -85,9 +85,8 @@ TEST_F(ChoiceTest, RuleBreaksTiesByOccupancyThenBlockN) {
   slow.resources.occupancy = 1;
   write({slow, fast, wide});
   ContextPtr context = makeContext();
-  expectStatus(fovea_forward_select(context.get(),
-                                    std::array{makeParams()}.data(), 0,
-                                    nullptr),
+  expectStatus(fovea_forward_select(
+                   context.get(), std::array{makeParams()}.data(), 0, nullptr),
                FOVEA_STATUS_OK, {"block_n=96"});
 }
 

@@ -127,17 +127,16 @@ TEST_F(HipLibraryTest, AutoPassesOverARocmLibraryWithoutDevices) {
   inProcess([&] {
     fakeState(FAKE_HIP_ROCM).archs.clear();
     ContextPtr context = makeContext("auto");
-    const fovea_status_t status =
-        fovea_hip_library_info(context.get(), &info);
+    const fovea_status_t status = fovea_hip_library_info(context.get(), &info);
     if (std::filesystem::exists(SIM_BESIDE_FOVEA)) {
       expectStatus(status, FOVEA_STATUS_OK);
       EXPECT_EQ(info.kind, FOVEA_HIP_SIM);
       EXPECT_NE(std::string(info.reason).find("has no device"),
                 std::string::npos);
     } else {
-      expectStatus(status, FOVEA_STATUS_NO_DEVICE,
-                   {"has no device", "libfovea_hipsim.so",
-                    "set FOVEA_HIP_LIBRARY"});
+      expectStatus(
+          status, FOVEA_STATUS_NO_DEVICE,
+          {"has no device", "libfovea_hipsim.so", "set FOVEA_HIP_LIBRARY"});
     }
   });
 }

@@ -39,8 +39,8 @@ inline void expectStatus(fovea_status_t got, fovea_status_t wanted,
 inline FakeHipState &fakeState(const std::string &path) {
   void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   EXPECT_TRUE(handle) << dlerror();
-  auto get = reinterpret_cast<FakeHipStateFn>(
-      dlsym(handle, "fovea_fake_hip_state"));
+  auto get =
+      reinterpret_cast<FakeHipStateFn>(dlsym(handle, "fovea_fake_hip_state"));
   FakeHipState &state = *get();
   std::lock_guard<std::mutex> lock(state.mutex);
   state.archs = {"gfx942:sramecc+:xnack-"};
@@ -85,11 +85,13 @@ protected:
     Expected<PackageWriter> writer = PackageWriter::open(path, id);
     ASSERT_TRUE(writer) << writer.status().message();
     auto bits = [](FeatureState state) -> uint32_t {
-      return state == FeatureState::Any ? 1 : state == FeatureState::Off ? 2 : 3;
+      return state == FeatureState::Any   ? 1
+             : state == FeatureState::Off ? 2
+                                          : 3;
     };
     for (const KernelRecord &record : records) {
-      std::vector<uint8_t> image = makeImage(id.arch, record.symbol,
-                                             bits(id.xnack), bits(id.sramecc));
+      std::vector<uint8_t> image =
+          makeImage(id.arch, record.symbol, bits(id.xnack), bits(id.sramecc));
       FOVEA_ASSERT_OK(writer->put(record, image.data(), image.size()));
     }
     for (const TuningRow &row : tuning)
@@ -110,7 +112,9 @@ protected:
     p.seqlen_q = 300;
     p.seqlen_k = 500;
     p.head_dim = 128;
-    auto at = [](uintptr_t address) { return reinterpret_cast<void *>(address); };
+    auto at = [](uintptr_t address) {
+      return reinterpret_cast<void *>(address);
+    };
     p.q = {at(0x10000), 8 * 300 * 128, 300 * 128, 128};
     p.k = {at(0x20000), 2 * 500 * 128, 500 * 128, 128};
     p.v = {at(0x30000), 2 * 500 * 128, 500 * 128, 128};

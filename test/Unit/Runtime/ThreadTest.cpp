@@ -28,9 +28,9 @@ TEST_F(ThreadTest, OneContextSharedByAll) {
         p.head_dim = std::array{64, 96, 128}[size_t(round + thread) % 3];
         expectStatus(fovea_forward(context, &p, nullptr), FOVEA_STATUS_OK);
         p.head_dim = 32 + 8 * thread + 1;
-        expectStatus(
-            fovea_forward(context, &p, nullptr), FOVEA_STATUS_INVALID_ARGUMENT,
-            {("head_dim is " + std::to_string(p.head_dim)).c_str()});
+        expectStatus(fovea_forward(context, &p, nullptr),
+                     FOVEA_STATUS_INVALID_ARGUMENT,
+                     {("head_dim is " + std::to_string(p.head_dim)).c_str()});
         if (thread == 0 && round % 20 == 0)
           expectStatus(
               fovea_package_open(context, dir.file("more.fovea").c_str()),

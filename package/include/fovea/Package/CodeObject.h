@@ -2,7 +2,8 @@
 //
 // Reads what must be known of an AMDGPU code object before a HIP runtime sees
 // it: that it is one, complete, and which chip and code features it is for.
-// Source of the numbers: LLVM, "User Guide for AMDGPU Backend", ELF Code Object.
+// Source of the numbers: LLVM, "User Guide for AMDGPU Backend", ELF Code
+// Object.
 //
 //===----------------------------------------------------------------------===//
 

@@ -32,7 +32,8 @@ using ImageHash = std::array<uint8_t, 16>;
 ImageHash hashImage(const void *image, size_t size);
 std::string toString(const ImageHash &hash); ///< 32 hexadecimal digits
 
-/// What a kernel uses of the chip, as the compiler read it from the code object.
+/// What a kernel uses of the chip, as the compiler read it from the code
+/// object.
 struct KernelResources {
   int32_t vgprs = 0, agprs = 0, sgprs = 0;
   int32_t ldsBytes = 0;           ///< static LDS of a workgroup
