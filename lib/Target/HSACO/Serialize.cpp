@@ -1,6 +1,7 @@
 //===- Serialize.cpp - from rocdl to a code object, in process ------------===//
 
 #include "fovea/Target/HSACO/Serialize.h"
+#include "DeviceLibraries.h"
 #include "lld/Common/Driver.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -67,19 +68,8 @@ Expected<std::unique_ptr<Module>> translate(mlir::gpu::GPUModuleOp module,
   return result;
 }
 
-/// A call of something that no object defines would only fail on the device.
-static Error checkSelfContained(const Module &module) {
-  for (const Function &function : module)
-    if (function.isDeclaration() && !function.isIntrinsic() &&
-        !function.use_empty())
-      return createStringError(
-          "module '" + module.getName() + "' calls '" + function.getName() +
-          "', which it does not define; device libraries are not linked");
-  return Error::success();
-}
-
 Error optimize(Module &module, TargetMachine &machine, int optLevel) {
-  if (Error error = checkSelfContained(module))
+  if (Error error = linkDeviceLibraries(module, machine))
     return error;
   // Vectorisers and unrolling would undo what the schedule laid out.
   PipelineTuningOptions tuning;

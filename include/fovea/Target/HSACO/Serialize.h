@@ -30,7 +30,8 @@ llvm::Expected<std::unique_ptr<llvm::Module>>
 translate(mlir::gpu::GPUModuleOp module, llvm::LLVMContext &context,
           llvm::TargetMachine &machine);
 
-/// Optimises the module in place, and checks that nothing outside it is called.
+/// Optimises the module in place. Functions of ROCm's device libraries that it
+/// calls are linked first; a call of anything else outside it is an error.
 llvm::Error optimize(llvm::Module &module, llvm::TargetMachine &machine,
                      int optLevel);
 

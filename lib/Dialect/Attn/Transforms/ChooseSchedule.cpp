@@ -3,6 +3,7 @@
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
 #include "mlir/IR/Remarks.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -39,8 +40,9 @@ struct ChooseSchedule
       op.setScheduleAttr(schedule);
       remark::analysis(op.getLoc(),
                        remark::RemarkOpts::name("schedule").category("attn"))
-          << "head_dim " << std::to_string(op.getHeadDim()) << " on " << chip
-          << ": " << schedule.getKey();
+          << llvm::formatv("head_dim {0} on {1}: {2}", op.getHeadDim(), chip,
+                           schedule.getKey())
+                 .str();
       return success();
     });
     if (walked.wasInterrupted())
