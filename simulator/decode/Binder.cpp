@@ -338,11 +338,19 @@ bool Binder::bindCustom(MicroOp &op, const ParsedInst &inst) {
   size_t count = 0;
   while (count < 3 && row.s[count] != Ty::None)
     ++count;
-  if (inst.operands.size() != count + 1 || !inst.modifiers.empty())
+  if (inst.operands.size() != count + 1)
     return false;
   for (size_t i = 0; i < count; ++i)
     if (!source(inst.operands[i + 1], row.s[i], op.s[i]))
       return false;
+  // op_sel is for v_pk_mov_b32 alone, which has nothing to say by op_sel_hi.
+  bool selects = row.mnemonic == "v_pk_mov_b32";
+  for (const ParsedModifier &m : inst.modifiers) {
+    if (!selects || (m.key != "op_sel" && m.key != "op_sel_hi"))
+      return false;
+    for (size_t i = 0; m.key == "op_sel" && i < m.values.size() && i < 2; ++i)
+      op.s[i].selLo = m.values[i] != 0;
+  }
   return true;
 }
 
@@ -351,7 +359,8 @@ bool Binder::bindScalar(MicroOp &op, const ParsedInst &inst) {
   op.aux = Word & 0xffff; // the literal of SOPK and SOPP
   std::vector<const ParsedOperand *> operands;
   for (const ParsedOperand &o : inst.operands)
-    if (!(o.kind == ParsedOperand::Text && startsWith(o.text, "hwreg(")))
+    if (!(o.kind == ParsedOperand::Text &&
+          (startsWith(o.text, "hwreg(") || startsWith(o.text, "gpr_idx("))))
       operands.push_back(&o);
   size_t next = 0;
   if (row.form == Form::Scalar) {

@@ -504,6 +504,10 @@ const GlobalVariable *CodeObject::findGlobal(std::string_view name) const {
 const std::string &CodeObject::targetId() const { return Self->Target; }
 const std::shared_ptr<Device> &CodeObject::device() const { return Self->Dev; }
 
+std::vector<std::string> CodeObject::unsupportedInstructions() const {
+  return Self->Code->unsupported();
+}
+
 uint64_t CodeObject::imageSize(const void *data) {
   if (!data || std::memcmp(data, ELF::ElfMagic, 4) != 0)
     return 0;

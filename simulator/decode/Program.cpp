@@ -12,6 +12,7 @@
 #include "fovea/Simulator/Device.h"
 #include "isa/Table.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace fovea::sim {
@@ -107,6 +108,22 @@ void Program::decode(uint32_t index) {
   }
   op.size = dwords;
   op.fn.store(handler, std::memory_order_release);
+}
+
+std::vector<std::string> Program::unsupported() {
+  std::vector<std::string> result;
+  for (uint32_t index = 0; index < Dwords;) {
+    decode(index);
+    const MicroOp &op = Ops[index];
+    // Padding between functions need not decode.
+    if (op.fn.load(std::memory_order_acquire) == notSimulated) {
+      std::string mnemonic = parseInstruction(text(index)).mnemonic;
+      if (std::find(result.begin(), result.end(), mnemonic) == result.end())
+        result.push_back(mnemonic);
+    }
+    index += op.size;
+  }
+  return result;
 }
 
 const uint32_t *Program::constant(uint64_t value) {

@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace fovea::sim {
 
@@ -40,6 +41,9 @@ public:
 
   /// The disassembly of the instruction at dword \p index.
   std::string text(uint32_t index);
+
+  /// Mnemonics in the code that have no row or do not bind to theirs.
+  std::vector<std::string> unsupported();
 
 private:
   Program(const ChipInfo &chip, const uint8_t *text, uint32_t dwords);

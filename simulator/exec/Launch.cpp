@@ -143,6 +143,7 @@ private:
     G.textBegin = G.program->begin();
     G.textDwords = G.program->dwords();
     G.cache.memory = Memory.memory;
+    G.decodeAt = [](Wave &w) { w.group->program->decode(w.pc); };
     G.lds = Lds.data();
     G.ldsBytes = R.ldsBytes;
     G.privateBytes = R.privateBytes;
@@ -178,6 +179,7 @@ private:
     w.scratch = Scratch.data() + ScratchStride * index;
     w.state = WaveState::Running;
     w.scc = false;
+    w.indexing = false;
     w.executed = 0;
     w.fault = Fault();
     w.pc = static_cast<uint32_t>((k.entryAddress - G.textBegin) / 4);

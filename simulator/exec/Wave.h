@@ -57,6 +57,8 @@ struct Group {
   uint32_t textDwords = 0;
   MfmaFault mfmaFault = MfmaFault::None;
   uint64_t bytesLoaded = 0, bytesStored = 0;
+  /// Decodes the instruction at a wave's program counter.
+  void (*decodeAt)(Wave &) = nullptr;
   uint64_t counts[kInstClasses + 1] = {}; ///< the last: not decoded yet
 };
 
@@ -73,6 +75,7 @@ struct Wave {
   uint32_t pc = 0;       ///< in dwords from the start of the code
   int64_t slice = 0;     ///< instructions until the scheduler looks again
   bool scc = false;
+  bool indexing = false;  ///< VGPR indexing is on
   bool slowFloat = false; ///< MODE asks for flushing or another rounding
   WaveState state = WaveState::Running;
   uint32_t mode = 0;

@@ -87,6 +87,15 @@ void movreld(Wave &w, const MicroOp &op) {
   storeLanes(w, reg, w.buffer[4], 1, w.exec());
 }
 
+/// Each word of the result from the half of its source that op_sel names.
+void pkMov(Wave &w, const MicroOp &op) {
+  const uint32_t *a = lanesOf(w, op.s[0], 0), *b = lanesOf(w, op.s[1], 1);
+  uint32_t *r = w.buffer[4];
+  copyLanes(r, a + (op.s[0].selLo ? kLaneStride : 0));
+  copyLanes(r + kLaneStride, b + (op.s[1].selLo ? kLaneStride : 0));
+  storeLanes(w, op.d.reg, r, 2, w.exec());
+}
+
 } // namespace
 
 void addLaneRows(std::vector<Row> &rows) {
@@ -111,6 +120,7 @@ void addLaneRows(std::vector<Row> &rows) {
   add("v_swap_b32", swapRegisters, W, W, N, N);
   add("v_div_fmas_f32", divFmasOp<F32>, Ty::F32, Ty::F32, Ty::F32, Ty::F32);
   add("v_div_fmas_f64", divFmasOp<F64>, Ty::F64, Ty::F64, Ty::F64, Ty::F64);
+  add("v_pk_mov_b32", pkMov, Ty::B64, Ty::B64, Ty::B64, N);
   add("v_movrels_b32", movrels, W, W, N, N);
   add("v_movreld_b32", movreld, W, W, N, N);
 }

@@ -237,6 +237,66 @@ void setRegister(Wave &w, uint32_t control, uint32_t value) {
   w.setMode((w.mode & ~mask) | ((value << offset) & mask));
 }
 OP(s_setreg_b32, setRegister(w, op.aux, A);)
+// VGPR indexing: while it is on, M0 moves the vector registers of instructions.
+void copyMoved(MicroOp &to, const MicroOp &op, uint32_t index, uint32_t mode) {
+  to.loop = op.loop;
+  to.row = op.row;
+  to.d = op.d;
+  to.sd = op.sd;
+  for (int i = 0; i < 4; ++i)
+    to.s[i] = op.s[i];
+  to.offset = op.offset;
+  to.offset1 = op.offset1;
+  to.aux = op.aux;
+  to.size = op.size;
+  to.cls = op.cls;
+  to.omod = op.omod;
+  to.rowMask = op.rowMask;
+  to.bankMask = op.bankMask;
+  to.dstSel = op.dstSel;
+  to.flags = op.flags;
+  for (int i = 0; i < 3; ++i)
+    if (((mode >> i) & 1) && to.s[i].kind == Operand::Vgpr)
+      to.s[i].reg = static_cast<uint16_t>(to.s[i].reg + index);
+  if (((mode >> 3) & 1) && to.d.kind == Operand::Vgpr)
+    to.d.reg = static_cast<uint16_t>(to.d.reg + index);
+}
+/// Runs what follows until indexing is switched off.
+void runIndexed(Wave &w, const MicroOp &on) {
+  MicroOp moved;
+  w.indexing = true;
+  for (int steps = 0; w.indexing && w.state == WaveState::Running; ++steps) {
+    if (steps == 4096 || w.pc >= w.group->textDwords)
+      return w.fail(ErrorCode::IllegalInstruction, on, -1,
+                    "VGPR indexing is not switched off");
+    const MicroOp &op = w.group->ops[w.pc];
+    if (op.size == 0) // not decoded yet
+      w.group->decodeAt(w);
+    Handler handler = op.fn.load(std::memory_order_acquire);
+    ++w.group->counts[op.cls];
+    w.pc += op.size;
+    bool vector = op.row && (op.row->form == Form::Vector ||
+                             op.row->form == Form::Compare ||
+                             op.row->form == Form::Custom);
+    if (!vector) {
+      handler(w, op);
+      continue;
+    }
+    uint32_t index = w.s[kM0] & 0xff, mode = (w.s[kM0] >> 12) & 15;
+    copyMoved(moved, op, index, mode);
+    for (const Operand *o : {&moved.d, &moved.s[0], &moved.s[1], &moved.s[2]})
+      if (o->kind == Operand::Vgpr && o->reg + o->words > kAgprBase &&
+          index && !(o->reg - index >= kAgprBase))
+        return w.fail(ErrorCode::IllegalInstruction, op, -1,
+                      "M0 = " + std::to_string(index) +
+                          " points outside the vector registers");
+    handler(w, moved);
+  }
+}
+OP(s_set_gpr_idx_on, w.s[kM0] = (w.s[kM0] & 0xffff0f00u) | (A & 0xff) | (op.aux >> 8 & 15) << 12; if (!w.indexing) runIndexed(w, op);)
+OP(s_set_gpr_idx_off, (void)op; w.indexing = false;)
+OP(s_set_gpr_idx_idx, w.s[kM0] = (w.s[kM0] & 0xffffff00u) | (A & 0xff);)
+OP(s_set_gpr_idx_mode, w.s[kM0] = (w.s[kM0] & 0xffff0fffu) | (op.aux & 15) << 12;)
 // Program control.
 OP(s_getpc_b64, D64(nextAddress(w));)
 OP(s_setpc_b64, jump(w, op, AA);)
@@ -339,6 +399,9 @@ void addScalarRows(std::vector<Row> &rows) {
   ROWN(s_bitcmp0_b32, W, W) ROWN(s_bitcmp1_b32, W, W)
   ROWN(s_bitcmp0_b64, Q, W) ROWN(s_bitcmp1_b64, Q, W)
   ROW(s_getreg_b32, W, N, N)
+  ROWN(s_set_gpr_idx_on, W, N) ROWN(s_set_gpr_idx_idx, W, N)
+  add("s_set_gpr_idx_off", s_set_gpr_idx_off, Form::Nop, InstClass::Salu, N, N, N);
+  add("s_set_gpr_idx_mode", s_set_gpr_idx_mode, Form::Nop, InstClass::Salu, N, N, N);
   ROWN(s_setreg_b32, W, N)
   add("s_setreg_imm32_b32", s_setreg_b32, Form::ScalarNoDst, InstClass::Salu, N, W, N);
   add("s_getpc_b64", s_getpc_b64, Form::Scalar, InstClass::Branch, Q, N, N);
@@ -359,7 +422,7 @@ void addScalarRows(std::vector<Row> &rows) {
   for (const char *name :
        {"s_nop", "s_waitcnt", "s_setprio", "s_wakeup", "s_icache_inv",
         "s_sendmsg", "s_ttracedata", "s_incperflevel", "s_decperflevel",
-        "s_set_gpr_idx_off", "s_waitcnt_vscnt", "s_waitcnt_depctr",
+        "s_waitcnt_vscnt", "s_waitcnt_depctr",
         "s_dcache_inv", "s_dcache_wb", "s_dcache_inv_vol", "s_dcache_wb_vol",
         "s_inst_prefetch", "s_clause", "s_code_end", "buffer_wbl2",
         "buffer_inv", "buffer_wbinvl1", "buffer_wbinvl1_vol", "v_nop"})

@@ -84,6 +84,10 @@ public:
   const std::string &targetId() const;
   const std::shared_ptr<Device> &device() const;
 
+  /// Instructions in the code that the simulator cannot execute, as mnemonics,
+  /// each once. Looks at all code in order, also at what no kernel reaches.
+  std::vector<std::string> unsupportedInstructions() const;
+
   /// The size of the ELF image whose header starts at \p data, from its own
   /// tables; 0 when \p data is no ELF. For APIs that pass no size
   /// (hipModuleLoadData). Reads the header and the section table.
