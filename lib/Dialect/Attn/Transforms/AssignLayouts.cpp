@@ -3,6 +3,8 @@
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
 #include "fovea/Layout/DotLayouts.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -319,6 +321,10 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   target = &targetAttr.getInfo();
   waves = schedule.getWaves();
   layouts = {};
+
+  // What nobody uses has no layout to follow.
+  IRRewriter rewriter(&getContext());
+  (void)runRegionDCE(rewriter, func.getBody());
 
   // A constant or splat that is used in two layouts has to be two values.
   SmallVector<Operation *> sources;
