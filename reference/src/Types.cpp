@@ -7,6 +7,7 @@
 
 #include "fovea/Reference/Types.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace fovea::reference;
@@ -127,7 +128,11 @@ Tensor fovea::reference::describe(ElemType type, Layout layout, int64_t batch,
   t.heads = heads;
   t.seq = seq;
   t.dim = dim;
+  // An extent of 0 leaves strides as if it were 1: they stay valid.
   const int64_t row = dim + rowPadding;
+  batch = std::max<int64_t>(batch, 1);
+  heads = std::max<int64_t>(heads, 1);
+  seq = std::max<int64_t>(seq, 1);
   switch (layout) {
   case Layout::BHSD:
     t.strideSeq = row;

@@ -232,14 +232,16 @@ RunReport Session::Impl::run(const ForwardCase &c, const RunOptions &options) {
     return fail(report, Outcome::Refused, bad);
 
   using Halves = GuardedTensor<uint16_t>;
-  Halves q("q", rowsOf(problem.q), guardBytes / 2, c.offset);
-  Halves k("k", rowsOf(problem.k), guardBytes / 2, c.offset);
-  Halves v("v", rowsOf(problem.v), guardBytes / 2, c.offset);
-  Halves o("out", rowsOf(out), guardBytes / 2, c.offset);
+  const int64_t guard = guardBytes / 2;
+  Halves q("q", Role::Input, rowsOf(problem.q), guard, c.offset);
+  Halves k("k", Role::Input, rowsOf(problem.k), guard, c.offset);
+  Halves v("v", Role::Input, rowsOf(problem.v), guard, c.offset);
+  Halves o("out", Role::Output, rowsOf(out), guard, c.offset);
   // One row of log-sum-exps a head; heads as far apart as a multiple of 4 rows.
-  const int64_t lseHead = (c.seqQ + 3) / 4 * 4;
+  const int64_t lseHead = std::max<int64_t>(4, (c.seqQ + 3) / 4 * 4);
   const Rows lseRows{c.batch, c.heads, 1, c.seqQ, c.heads * lseHead, lseHead, 0};
-  GuardedTensor<uint32_t> lse("lse", lseRows, guardBytes / 4, 0);
+  GuardedTensor<uint32_t> lse("lse", c.lse ? Role::Output : Role::Input,
+                              lseRows, guardBytes / 4, 0);
 
   problem.q.data = q.host();
   problem.k.data = k.host();
@@ -319,8 +321,7 @@ RunReport Session::Impl::run(const ForwardCase &c, const RunOptions &options) {
       return deviceError("copying the results", status);
 
   for (const std::string &change :
-       {q.changes(false), k.changes(false), v.changes(false), o.changes(true),
-        lse.changes(c.lse)})
+       {q.changes(), k.changes(), v.changes(), o.changes(), lse.changes()})
     if (!change.empty())
       fail(report, Outcome::Mismatch, change);
 

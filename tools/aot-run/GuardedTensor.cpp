@@ -16,17 +16,39 @@ int64_t Rows::span() const {
 }
 
 template <typename Word>
-std::string GuardedTensor<Word>::changes(bool written) const {
-  std::vector<bool> mayChange(words.size(), false);
-  if (written)
-    for (int64_t b = 0; b < rows.batch; ++b)
-      for (int64_t h = 0; h < rows.heads; ++h)
-        for (int64_t s = 0; s < rows.seq; ++s) {
-          const int64_t first = front + b * rows.strideBatch +
-                                h * rows.strideHead + s * rows.strideSeq;
-          for (int64_t d = 0; d < rows.row; ++d)
-            mayChange[size_t(first + d)] = true;
-        }
+GuardedTensor<Word>::GuardedTensor(const char *name, Role role,
+                                   const Rows &rows, int64_t guard,
+                                   int64_t offset)
+    : name(name), role(role), rows(rows), front(guard + offset),
+      words(size_t(front + rows.span() + guard), kNaN) {
+  if (role == Role::Input)
+    return;
+  const std::vector<bool> element = elements();
+  for (size_t i = 0; i < words.size(); ++i)
+    if (!element[i])
+      words[i] = kCanary;
+}
+
+/// Which words are elements.
+template <typename Word>
+std::vector<bool> GuardedTensor<Word>::elements() const {
+  std::vector<bool> element(words.size(), false);
+  for (int64_t b = 0; b < rows.batch; ++b)
+    for (int64_t h = 0; h < rows.heads; ++h)
+      for (int64_t s = 0; s < rows.seq; ++s) {
+        const int64_t first = front + b * rows.strideBatch +
+                              h * rows.strideHead + s * rows.strideSeq;
+        for (int64_t d = 0; d < rows.row; ++d)
+          element[size_t(first + d)] = true;
+      }
+  return element;
+}
+
+template <typename Word>
+std::string GuardedTensor<Word>::changes() const {
+  const bool written = role == Role::Output;
+  const std::vector<bool> mayChange =
+      written ? elements() : std::vector<bool>(words.size(), false);
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[i] == before[i] || mayChange[i])
       continue;

@@ -1,8 +1,9 @@
 //===- GuardedTensor.h - device memory with its surroundings ----*- C++ -*-===//
 //
-// A strided tensor in device memory whose gaps and surroundings hold a pattern.
-// Everything that is no element of the tensor must keep it; of an input, the
-// elements too.
+// A strided tensor in device memory whose gaps and surroundings hold a pattern:
+// for an input a NaN, so that reading it shows; for an output a number that no
+// kernel computes, while its elements hold NaN until they are written. What is
+// no element of an output must stay as it is; of an input, everything.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,18 +24,20 @@ struct Rows {
   int64_t span() const;
 };
 
-/// `Word` is a 16-bit element, or 32 bits for log-sum-exps. The pattern, all
-/// bits but the sign's set in every half, is a NaN in fp16, bf16 and fp32.
+enum class Role { Input, Output };
+
+/// `Word` is a 16-bit element, or 32 bits for log-sum-exps.
 template <typename Word>
 class GuardedTensor {
 public:
-  static constexpr Word kPattern = Word(0x7fff7fff7fff7fffull);
+  /// In every half all bits set but the sign's: NaN in fp16, bf16 and fp32.
+  static constexpr Word kNaN = Word(0x7fff7fff7fff7fffull);
+  /// Not a NaN: a kernel may well pass one on that it read.
+  static constexpr Word kCanary = Word(0x5bd75bd75bd75bd7ull);
 
   /// `guard` words on each side; the first element is `offset` words further.
-  GuardedTensor(const char *name, const Rows &rows, int64_t guard,
-                int64_t offset)
-      : name(name), rows(rows), front(guard + offset),
-        words(size_t(front + rows.span() + guard), kPattern) {}
+  GuardedTensor(const char *name, Role role, const Rows &rows, int64_t guard,
+                int64_t offset);
   GuardedTensor(const GuardedTensor &) = delete;
   GuardedTensor &operator=(const GuardedTensor &) = delete;
   ~GuardedTensor() {
@@ -62,14 +65,16 @@ public:
                    : 0;
   }
 
-  /// Empty when nothing changed since upload() but, where `written`, elements;
+  /// Empty when nothing changed since upload() but, of an output, elements;
   /// otherwise the first word that did.
-  std::string changes(bool written) const;
+  std::string changes() const;
 
 private:
   size_t bytes() const { return words.size() * sizeof(Word); }
+  std::vector<bool> elements() const;
 
   std::string name;
+  Role role;
   Rows rows;
   int64_t front;
   std::vector<Word> words, before;

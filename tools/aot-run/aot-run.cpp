@@ -78,6 +78,7 @@ struct CommandLine {
 };
 
 const std::map<std::string, ElemType> kTypes = {{"fp16", ElemType::F16},
+                                                {"f16", ElemType::F16},
                                                 {"bf16", ElemType::BF16}};
 const std::map<std::string, Mask> kMasks = {
     {"none", Mask::None},

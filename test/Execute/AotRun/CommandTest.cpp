@@ -1,0 +1,171 @@
+//===- CommandTest.cpp - aot-run as a user calls it -----------------------===//
+//
+// Exit codes and output of the command on packages of plain kernels that clang
+// built (test/Cts): a sound one, and one whose kernels are not what their keys
+// say, which stands for every way in which a kernel can be wrong.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Npy.h"
+
+#include <cstdio>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/wait.h>
+
+using namespace fovea::run;
+
+namespace {
+
+struct Result {
+  int exitCode = -1;
+  std::string text;
+  bool has(const std::string &part) const {
+    return text.find(part) != std::string::npos;
+  }
+};
+
+/// Standard output and error together, or output alone.
+Result run(const std::string &arguments, bool errorToo = true) {
+  const bool hip = arguments.find("--hip=") != std::string::npos;
+  const std::string command = std::string(FOVEA_AOT_RUN) +
+                              (hip ? " " : " --hip=sim ") + arguments +
+                              (errorToo ? " 2>&1" : " 2>/dev/null");
+  Result result;
+  FILE *pipe = popen(command.c_str(), "r");
+  if (!pipe)
+    return result;
+  char buffer[4096];
+  for (size_t n; (n = fread(buffer, 1, sizeof(buffer), pipe)) > 0;)
+    result.text.append(buffer, n);
+  const int status = pclose(pipe);
+  result.exitCode = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return result;
+}
+
+const std::string kSound = "--package=" FOVEA_PLAIN_PACKAGE " ";
+const std::string kWrong = "--package=" FOVEA_WRONG_PACKAGE " ";
+const std::string kSmall = "--seqlen-q=70 --seqlen-k=90 ";
+
+TEST(AotRun, PassesASoundKernel) {
+  const Result r = run(kSound + kSmall +
+                       "--dtype=bf16 --head-dim=128 --heads=4 --heads-k=2 "
+                       "--mask=causal-bottom-right --layout=sbhd");
+  EXPECT_EQ(r.exitCode, 0) << r.text;
+  EXPECT_TRUE(r.has("result    pass")) << r.text;
+  EXPECT_TRUE(r.has("allowed (plain fp32 algorithm")) << r.text;
+  EXPECT_TRUE(r.has("wave instructions")) << r.text;
+  EXPECT_TRUE(r.has("not GPU time")) << r.text;
+}
+
+TEST(AotRun, JsonHasTheSame) {
+  const Result r =
+      run(kSound + kSmall + "--dtype=f16 --head-dim=16 --json", false);
+  EXPECT_EQ(r.exitCode, 0);
+  const auto json = nlohmann::json::parse(r.text, nullptr, false);
+  ASSERT_FALSE(json.is_discarded()) << r.text;
+  EXPECT_EQ(json["result"], "pass");
+  EXPECT_LE(json["error"]["error"], json["error"]["budget"]);
+  EXPECT_LE(json["lse"]["error"], json["lse"]["budget"]);
+  EXPECT_GT(json["executed"]["instructions"], 0);
+  EXPECT_EQ(json["problem"]["seqlen_k"], 90);
+}
+
+TEST(AotRun, WrongNumbersAreExitCode1) {
+  const Result r = run(kWrong + kSmall +
+                       "--dtype=fp16 --head-dim=16 --mask=causal-top-left");
+  EXPECT_EQ(r.exitCode, 1) << r.text;
+  EXPECT_TRUE(r.has("MISMATCH")) << r.text;
+  EXPECT_TRUE(r.has("expected")) << r.text;
+}
+
+TEST(AotRun, WithoutTheCheckTheyPass) {
+  const Result r =
+      run(kWrong + kSmall +
+          "--dtype=fp16 --head-dim=16 --mask=causal-top-left --no-check");
+  EXPECT_EQ(r.exitCode, 0) << r.text;
+  EXPECT_TRUE(r.has("(not checked)")) << r.text;
+}
+
+TEST(AotRun, AWriteBetweenRowsIsExitCode1) {
+  // A kernel of head dimension 72 under the key of 64; rows lie 16 apart.
+  const Result r = run(kWrong + kSmall +
+                       "--dtype=fp16 --head-dim=64 --mask=causal-top-left "
+                       "--row-padding=16 --guards=canary");
+  EXPECT_EQ(r.exitCode, 1) << r.text;
+  EXPECT_TRUE(r.has("out was written to at element 64, between two rows"))
+      << r.text;
+}
+
+TEST(AotRun, AFaultOfTheKernelIsExitCode3) {
+  const Result r = run(kWrong + kSmall +
+                       "--dtype=fp16 --head-dim=64 --mask=causal-top-left");
+  EXPECT_EQ(r.exitCode, 3) << r.text;
+  EXPECT_TRUE(r.has("hipErrorIllegalAddress")) << r.text;
+  EXPECT_TRUE(r.has("plain_forward")) << r.text;
+  EXPECT_TRUE(r.has("lane")) << r.text;
+}
+
+TEST(AotRun, UsageIsExitCode2AndSaysWhatIsPossible) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"", "--package"},
+      {kSound + "--dtype=fp32", "bf16"},
+      {kSound + "--mask=sliding", "causal-top-left"},
+      {kSound + "--head-dim=24", "head_dim"},
+      {kSound + "--heads=3 --heads-k=2", "multiple"},
+      {kSound + "--colour=red", "--colour"},
+      {"--package=/nonexistent", "no such file"},
+      {kSound + "--q=/nonexistent.npy", "/nonexistent.npy"},
+      {kSound + "--suite=all", "demo"},
+  };
+  for (const auto &[arguments, part] : cases) {
+    const Result r = run(arguments);
+    EXPECT_EQ(r.exitCode, 2) << arguments << ": " << r.text;
+    EXPECT_TRUE(r.has(part)) << arguments << ": " << r.text;
+  }
+}
+
+TEST(AotRun, MissingDevicesAreExitCode3) {
+  EXPECT_EQ(run(kSound + "--device=7 --head-dim=64").exitCode, 3);
+  const Result r = run(kSound + "--head-dim=64 --hip=/nonexistent.so");
+  EXPECT_EQ(r.exitCode, 3) << r.text;
+  EXPECT_TRUE(r.has("/nonexistent.so")) << r.text;
+}
+
+TEST(AotRun, TakesAndGivesNumpyFiles) {
+  const std::string dir = testing::TempDir();
+  const std::string in = dir + "fovea-in.npy", out = dir + "fovea-out.npy";
+  std::string error;
+  // Keys all alike: the output is the mean of the values.
+  std::vector<float> values(3 * 16);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = float(i / 16 * 3); // rows of 0, 3 and 6
+  ASSERT_TRUE(writeNpy(in, {1, 1, 3, 16}, values, error)) << error;
+  const Result r = run(kSound + "--dtype=fp16 --head-dim=16 --seqlen-q=2 "
+                                "--seqlen-k=3 --input=zeros --v=" +
+                       in + " --save-out=" + out);
+  EXPECT_EQ(r.exitCode, 0) << r.text;
+  NpyArray array;
+  ASSERT_TRUE(readNpy(out, array, error)) << error;
+  EXPECT_EQ(array.shape, (std::vector<int64_t>{1, 1, 2, 16}));
+  EXPECT_EQ(array.values, std::vector<double>(32, 3.0));
+  const Result wrong =
+      run(kSound + "--dtype=fp16 --head-dim=16 --seqlen-q=2 --seqlen-k=4 --v=" +
+          in);
+  EXPECT_EQ(wrong.exitCode, 2);
+  EXPECT_TRUE(wrong.has("[1, 1, 3, 16]")) << wrong.text;
+  std::remove(in.c_str());
+  std::remove(out.c_str());
+}
+
+TEST(AotRun, ListsAndHelps) {
+  const Result list = run(kSound + "--list");
+  EXPECT_EQ(list.exitCode, 0);
+  EXPECT_TRUE(list.has("forward;dtype=bf16;head_dim=128")) << list.text;
+  const Result help = run("--help");
+  EXPECT_EQ(help.exitCode, 0);
+  for (const char *part : {"Examples:", "--layout", "Exit codes", "--suite"})
+    EXPECT_TRUE(help.has(part)) << part;
+}
+
+} // namespace

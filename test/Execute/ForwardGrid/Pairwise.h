@@ -1,0 +1,79 @@
+//===- Pairwise.h - few combinations that hold every pair -------*- C++ -*-===//
+//
+// Thins a grid: instead of all combinations of the factors' levels, a set in
+// which every two levels of two factors meet at least once.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_TEST_PAIRWISE_H
+#define FOVEA_TEST_PAIRWISE_H
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace fovea::test {
+
+/// `levels[f]` is the number of levels of factor f. Each row of the result has
+/// a level for each factor; every pair of levels of two factors is in some row.
+/// Deterministic. Greedy: a row starts with a pair not yet met and takes, factor
+/// by factor, the level that meets most new pairs. Ties are drawn: a fixed order
+/// would tie one factor's levels to another's in most rows.
+inline std::vector<std::vector<size_t>>
+pairwise(const std::vector<size_t> &levels) {
+  const size_t factors = levels.size();
+  std::vector<size_t> first(factors + 1, 0); // number of (factor, 0)
+  for (size_t f = 0; f < factors; ++f)
+    first[f + 1] = first[f] + levels[f];
+  const size_t all = first[factors];
+  std::vector<bool> met(all * all, false);
+  uint64_t state = 1;
+  auto draw = [&] { // xorshift64
+    state ^= state << 13;
+    state ^= state >> 7;
+    return state ^= state << 17;
+  };
+  auto isMet = [&](size_t a, size_t b) { return met[a * all + b]; };
+
+  std::vector<std::vector<size_t>> rows;
+  for (size_t f = 0; f < factors; ++f)
+    for (size_t g = f + 1; g < factors; ++g)
+      for (size_t a = first[f]; a < first[f + 1]; ++a)
+        for (size_t b = first[g]; b < first[g + 1]; ++b) {
+          if (isMet(a, b))
+            continue;
+          std::vector<size_t> chosen{a, b}; // numbers of (factor, level)
+          for (size_t h = 0; h < factors; ++h) {
+            if (h == f || h == g)
+              continue;
+            size_t best = first[h], bestNew = 0, equals = 0;
+            for (size_t c = first[h]; c < first[h + 1]; ++c) {
+              size_t fresh = 0;
+              for (size_t other : chosen)
+                fresh += !isMet(c, other);
+              if (equals == 0 || fresh > bestNew) {
+                best = c;
+                bestNew = fresh;
+                equals = 1;
+              } else if (fresh == bestNew && draw() % ++equals == 0) {
+                best = c;
+              }
+            }
+            chosen.push_back(best);
+          }
+          std::vector<size_t> row(factors);
+          for (size_t c : chosen) {
+            for (size_t h = 0; h < factors; ++h)
+              if (c >= first[h] && c < first[h + 1])
+                row[h] = c - first[h];
+            for (size_t other : chosen)
+              met[c * all + other] = true;
+          }
+          rows.push_back(std::move(row));
+        }
+  return rows;
+}
+
+} // namespace fovea::test
+
+#endif // FOVEA_TEST_PAIRWISE_H
