@@ -1,0 +1,289 @@
+//===- CopyLayoutsTest.cpp - copies to LDS, wide accesses, swizzles -------===//
+
+#include "LayoutTest.h"
+#include <map>
+#include <set>
+
+using namespace fovea;
+using namespace fovea::layout;
+using namespace fovea::test;
+
+/// LDS of a chip of the CDNA family: 32 banks of 4 bytes.
+static constexpr int kBanks = 32;
+
+static int64_t alignUp(int64_t value, int64_t to) {
+  return (value + to - 1) / to * to;
+}
+
+/// Checks, by enumeration, that accesses partition the registers of a fragment
+/// into runs of consecutive columns, and that no wider ones would do.
+static void checkWide(const TileLayout &layout, int maxWidth) {
+  WideAccesses accesses = wideAccesses(layout, maxWidth);
+  ASSERT_LE(accesses.width, maxWidth);
+  std::set<int64_t> used;
+  for (const auto &regs : accesses.regs) {
+    ASSERT_EQ(int(regs.size()), accesses.width);
+    for (int64_t reg : regs)
+      ASSERT_TRUE(used.insert(reg).second);
+    for (uint32_t lane = 0; lane < numberOf(layout, Space::Lane); ++lane) {
+      Coord first = layout.map(regs[0], lane, 0);
+      ASSERT_EQ(first[1] % accesses.width, 0) << "unaligned: " << layout.str();
+      for (int element = 0; element < accesses.width; ++element)
+        ASSERT_EQ(layout.map(regs[element], lane, 0),
+                  (Coord{first[0], first[1] + element}));
+    }
+  }
+  ASSERT_EQ(int(used.size()), layout.elementsPerFragment());
+  if (accesses.width == maxWidth)
+    return;
+  // Some register's next run of this width is not in the lane.
+  std::set<std::pair<int, int>> held;
+  for (int reg = 0; reg < layout.elementsPerFragment(); ++reg) {
+    Coord at = layout.map(reg, 0, 0);
+    held.insert({at[0], at[1]});
+  }
+  bool widerFits = true;
+  for (auto [row, column] : held)
+    widerFits &= held.count({row, column ^ accesses.width}) != 0;
+  EXPECT_FALSE(widerFits) << layout.str();
+}
+
+TEST(WideAccesses, AreTheWidestRuns) {
+  std::mt19937 random(8);
+  for (int round = 0; round < 300; ++round)
+    for (int maxWidth : {1, 2, 4, 8})
+      checkWide(randomLayout(random, 3, 4, 3, 0, false, 0, {1, 1}), maxWidth);
+}
+
+TEST(WideAccesses, FindRunsInAnyRegisterBit) {
+  WideAccesses accesses =
+      wideAccesses(TileLayout({{1, 0}, {0, 1}, {0, 2}}, {}, {}), 8);
+  EXPECT_EQ(accesses.width, 4);
+  ASSERT_EQ(accesses.regs.size(), 2u);
+  EXPECT_EQ(accesses.regs[0], (llvm::SmallVector<int64_t, 8>{0, 2, 4, 6}));
+  EXPECT_EQ(accesses.regs[1], (llvm::SmallVector<int64_t, 8>{1, 3, 5, 7}));
+}
+
+TEST(CopyLayout, HoldsEveryElementOnce) {
+  for (int headDim = 16; headDim <= 256; headDim += 8)
+    for (int rows : {32, 64, 128})
+      for (int waveBits : {0, 1, 2, 3})
+        for (bool transposed : {false, true}) {
+          int columns = alignUp(headDim, 32);
+          TileLayout layout =
+              chooseCopyLayout(rows, columns, 6, waveBits, transposed);
+          SCOPED_TRACE(testing::Message()
+                       << rows << "x" << columns << ", " << waveBits
+                       << " wave bits, transposed " << transposed);
+          ASSERT_EQ(layout.shape(), (Coord{rows, columns}));
+          ASSERT_EQ(layout.lanes().size(), 6u);
+          ASSERT_EQ(int(layout.waves().size()), waveBits);
+          ASSERT_EQ(layout.replicatedBits(Space::Register), 0u);
+          int expected = replicas(layout);
+          for (int count : holders(layout))
+            ASSERT_EQ(count, expected) << layout.str();
+          // Lanes repeat one another only when a unit has less than two
+          // elements for each of them.
+          Coord unit = layout.unit();
+          if (expected > 1) {
+            EXPECT_LT(unit[0] * unit[1],
+                      (transposed ? 4 : 2) * (64 << waveBits));
+          }
+          checkWide(layout, 8);
+          checkWide(layout.transposed(), 8);
+          if (HasFailure())
+            return;
+        }
+}
+
+TEST(CopyLayout, IsWideOnBothSides) {
+  // 64x128 over four waves: 32 elements a lane, 16 bytes of a row each.
+  EXPECT_EQ(wideAccesses(chooseCopyLayout(64, 128, 6, 2, false), 8).width, 8);
+  // Turned, 8 bytes of a row from memory and 16 bytes of a column to LDS.
+  TileLayout turned = chooseCopyLayout(64, 128, 6, 2, true);
+  EXPECT_EQ(wideAccesses(turned, 8).width, 4);
+  EXPECT_EQ(wideAccesses(turned.transposed(), 8).width, 8);
+}
+
+TEST(CopyLayout, NeighbouringLanesReadNeighbouringColumns) {
+  TileLayout layout = chooseCopyLayout(64, 128, 6, 2, false);
+  for (int lane = 0; lane < 16; ++lane)
+    EXPECT_EQ(layout.map(0, lane, 0), (Coord{0, 8 * lane}));
+  EXPECT_EQ(layout.map(0, 16, 0), (Coord{1, 0}));
+}
+
+//===----------------------------------------------------------------------===//
+// LDS tiles
+//===----------------------------------------------------------------------===//
+
+TEST(Swizzle, ExchangesChunksOfARow) {
+  Swizzle swizzle;
+  swizzle.chunks = 4;
+  swizzle.shifts = {0, 2};
+  // f(r) = (r ^ r >> 2) mod 4.
+  EXPECT_EQ(swizzle.rowXor(0), 0);
+  EXPECT_EQ(swizzle.rowXor(3), 3);
+  EXPECT_EQ(swizzle.rowXor(4), 1);
+  EXPECT_EQ(swizzle.rowXor(7), 2);
+  LdsShape shape = {8, 64, kBanks};
+  EXPECT_EQ(ldsAddress(shape, swizzle, {0, 9}), 18);
+  EXPECT_EQ(ldsAddress(shape, swizzle, {3, 9}), 3 * 128 + (18 ^ 48));
+  EXPECT_EQ(ldsAddress(shape, Swizzle(), {3, 9}), 3 * 128 + 18);
+}
+
+TEST(BankConflicts, CountsKnownPatterns) {
+  // 16 bytes a lane, 8 lanes a clock.
+  TileLayout rows({{0, 1}, {0, 2}, {0, 4}},
+                  {{1, 0}, {2, 0}, {4, 0}, {0, 8}, {0, 16}, {0, 32}}, {});
+  // Rows of 128 bytes: 8 rows start in the same bank, 8 clocks for 1.
+  EXPECT_EQ(bankConflicts({8, 64, kBanks}, Swizzle(), rows), 8 * 7);
+  // A chunk turned by the row number puts each row elsewhere.
+  Swizzle turn;
+  turn.chunks = 8;
+  turn.shifts = {0};
+  EXPECT_EQ(bankConflicts({8, 64, kBanks}, turn, rows), 0);
+  // A whole row at a time has none.
+  TileLayout columns({{0, 1}, {0, 2}, {0, 4}},
+                     {{0, 8}, {0, 16}, {0, 32}, {1, 0}, {2, 0}, {4, 0}}, {});
+  EXPECT_EQ(bankConflicts({8, 64, kBanks}, Swizzle(), columns), 0);
+  // Lanes that read the same word are served together.
+  TileLayout same({{0, 1}}, {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}},
+                  {});
+  EXPECT_EQ(bankConflicts({1, 64, kBanks}, Swizzle(), same), 0);
+}
+
+namespace {
+/// One LDS tile of the forward kernel and how it is accessed.
+struct LdsTile {
+  LdsShape shape;
+  TileLayout write, read;
+  Swizzle swizzle;
+};
+} // namespace
+
+/// K and V tile of a schedule, as attn-assign-layouts sees them.
+static std::array<LdsTile, 2> ldsTiles(const target::MatrixInstr &row,
+                                       int headDim, int blockM, int blockN,
+                                       int waves) {
+  auto dots = forwardDots(row, headDim, blockM, blockN, waves);
+  EXPECT_TRUE(dots);
+  int waveBits = llvm::countr_zero(unsigned(waves));
+  int64_t dim = alignUp(headDim, 32);
+  LdsTile k = {{blockN, dim, kBanks},
+               chooseCopyLayout(blockN, dim, 6, waveBits, false),
+               dots->scores.a,
+               {}};
+  LdsTile v = {{dim, blockN, kBanks},
+               chooseCopyLayout(blockN, dim, 6, waveBits, true).transposed(),
+               dots->values.a,
+               {}};
+  for (LdsTile *tile : {&k, &v})
+    tile->swizzle = chooseSwizzle(tile->shape, {tile->write, tile->read});
+  return {k, v};
+}
+
+TEST(Swizzle, GivesEveryElementAPlaceOfItsOwn) {
+  for (const target::MatrixInstr &row : target::allMatrixInstrs())
+    for (int headDim = 16; headDim <= 256; headDim += 8)
+      for (int blockN : {32, 64, 128})
+        for (const LdsTile &tile :
+             ldsTiles(row, headDim, row.n * 4, blockN, 4)) {
+          int64_t elements = tile.shape.rows * tile.shape.columns;
+          std::vector<bool> taken(elements, false);
+          for (int32_t r = 0; r < tile.shape.rows; ++r)
+            for (int32_t c = 0; c < tile.shape.columns; ++c) {
+              int64_t address = ldsAddress(tile.shape, tile.swizzle, {r, c});
+              ASSERT_EQ(address % 2, 0);
+              ASSERT_LT(address, 2 * elements);
+              ASSERT_FALSE(taken[address / 2]);
+              taken[address / 2] = true;
+            }
+        }
+}
+
+TEST(Swizzle, KeepsWideAccessesWhole) {
+  for (const target::MatrixInstr &row : target::allMatrixInstrs())
+    for (int headDim : {16, 40, 64, 96, 128, 160, 256})
+      for (const LdsTile &tile : ldsTiles(row, headDim, row.n * 4, 64, 4))
+        for (const TileLayout *layout : {&tile.write, &tile.read}) {
+          WideAccesses accesses = wideAccesses(*layout, 8);
+          for (const auto &regs : accesses.regs)
+            for (uint32_t lane = 0; lane < 64; ++lane) {
+              Coord at = layout->map(regs[0], lane, 0);
+              int64_t first = ldsAddress(tile.shape, tile.swizzle, at);
+              ASSERT_EQ(first % (accesses.width * 2), 0);
+              for (int element = 0; element < accesses.width; ++element)
+                ASSERT_EQ(ldsAddress(tile.shape, tile.swizzle,
+                                     {at[0], at[1] + element}),
+                          first + 2 * element);
+            }
+        }
+}
+
+TEST(Swizzle, IsChosenOnlyWhereItHelps) {
+  TileLayout columns({{0, 1}, {0, 2}, {0, 4}},
+                     {{0, 8}, {0, 16}, {0, 32}, {1, 0}, {2, 0}, {4, 0}}, {});
+  EXPECT_TRUE(chooseSwizzle({8, 64, kBanks}, {columns}).shifts.empty());
+}
+
+TEST(Swizzle, NeverMakesItWorse) {
+  for (const target::MatrixInstr &row : target::allMatrixInstrs())
+    for (int headDim = 16; headDim <= 256; headDim += 16)
+      for (const LdsTile &tile : ldsTiles(row, headDim, row.n * 4, 64, 4)) {
+        auto sum = [&](const Swizzle &swizzle) {
+          return bankConflicts(tile.shape, swizzle, tile.write) +
+                 bankConflicts(tile.shape, swizzle, tile.read);
+        };
+        EXPECT_LE(sum(tile.swizzle), sum(Swizzle()));
+      }
+}
+
+//===----------------------------------------------------------------------===//
+// Bank conflicts of the default schedules
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Clocks lost to conflicts by a wave's accesses of one whole tile.
+struct Conflicts {
+  int maxHeadDim; ///< the row holds up to here from the row before
+  int kWrite, kRead, vWrite, vRead;
+  bool operator==(const Conflicts &other) const {
+    return kWrite == other.kWrite && kRead == other.kRead &&
+           vWrite == other.vWrite && vRead == other.vRead;
+  }
+};
+std::ostream &operator<<(std::ostream &os, const Conflicts &c) {
+  return os << "{" << c.maxHeadDim << ", " << c.kWrite << ", " << c.kRead
+            << ", " << c.vWrite << ", " << c.vRead << "}";
+}
+} // namespace
+
+// What the default schedules have. Reads, which every wave makes of the whole
+// tile, have none at any head dimension, nor have writes of K; what is left is
+// the turned write of V. A figure that falls is entered here, none may grow.
+static const Conflicts kDefaultConflicts[] = {
+    {32, 0, 0, 8, 0},   {64, 0, 0, 48, 0},  {96, 0, 0, 24, 0},
+    {128, 0, 0, 32, 0}, {160, 0, 0, 60, 0}, {192, 0, 0, 72, 0},
+    {224, 0, 0, 84, 0}, {256, 0, 0, 32, 0},
+};
+
+TEST(Swizzle, DefaultSchedulesHaveTheRecordedConflicts) {
+  for (const target::MatrixInstr &row : target::allMatrixInstrs()) {
+    if (row.name != "mfma_32x32x8")
+      continue;
+    for (int headDim = 16; headDim <= 256; headDim += 8) {
+      auto [k, v] = ldsTiles(row, headDim, 128, headDim <= 128 ? 64 : 32, 4);
+      auto conflicts = [](const LdsTile &tile, const TileLayout &layout) {
+        return int(bankConflicts(tile.shape, tile.swizzle, layout));
+      };
+      Conflicts found = {headDim, conflicts(k, k.write), conflicts(k, k.read),
+                         conflicts(v, v.write), conflicts(v, v.read)};
+      const Conflicts *expected =
+          llvm::find_if(kDefaultConflicts, [&](const Conflicts &entry) {
+            return headDim <= entry.maxHeadDim;
+          });
+      ASSERT_NE(expected, std::end(kDefaultConflicts)) << found;
+      EXPECT_EQ(found, *expected);
+    }
+  }
+}

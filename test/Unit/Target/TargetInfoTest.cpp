@@ -1,0 +1,128 @@
+//===- TargetInfoTest.cpp - the tables of chips and instructions ----------===//
+
+#include "fovea/Target/TargetInfo.h"
+#include "fovea/Target/MatrixInstr.h"
+#include "llvm/ADT/STLExtras.h"
+#include <gtest/gtest.h>
+#include <set>
+
+using namespace fovea::target;
+
+namespace {
+const TargetInfo &gfx942() { return *lookupTarget("gfx942"); }
+} // namespace
+
+TEST(TargetInfo, IsFoundByName) {
+  const TargetInfo *target = lookupTarget("gfx942");
+  ASSERT_TRUE(target);
+  EXPECT_EQ(target->name, "gfx942");
+  EXPECT_EQ(target->waveSize, 64);
+  EXPECT_EQ(target->ldsBytes, 64 * 1024);
+  EXPECT_EQ(target->computeUnits, 304);
+  EXPECT_EQ(target->xcds, 8);
+  for (llvm::StringRef name : {"", "gfx94", "gfx9422", "GFX942", "gfx000"})
+    EXPECT_FALSE(lookupTarget(name)) << name.str();
+}
+
+TEST(TargetInfo, NamesAreUniqueAndListed) {
+  std::set<llvm::StringRef> names;
+  std::string listed = targetNames();
+  for (const TargetInfo &target : allTargets()) {
+    EXPECT_TRUE(names.insert(target.name).second) << target.name.str();
+    EXPECT_NE(listed.find(target.name.str()), std::string::npos);
+    EXPECT_EQ(lookupTarget(target.name), &target);
+  }
+  EXPECT_FALSE(names.empty());
+}
+
+TEST(TargetInfo, RowsHoldTogether) {
+  for (const TargetInfo &target : allTargets()) {
+    SCOPED_TRACE(target.name.str());
+    EXPECT_TRUE(target.waveSize == 32 || target.waveSize == 64);
+    EXPECT_GT(target.ldsBytes, 0);
+    EXPECT_GT(target.ldsBanks, 0);
+    EXPECT_EQ(target.maxRegistersPerWave % target.registerGranule, 0);
+    EXPECT_LE(target.maxRegistersPerWave, target.registersPerSimdLane);
+    EXPECT_EQ(target.computeUnits % target.xcds, 0);
+  }
+}
+
+TEST(TargetInfo, HasAllBitsAskedFor) {
+  TargetInfo target = gfx942();
+  target.features = kMfmaF16;
+  EXPECT_TRUE(target.has(kMfmaF16));
+  EXPECT_FALSE(target.has(kMfmaBf16_1k));
+  EXPECT_FALSE(target.has(kMfmaF16 | kMfmaBf16_1k)) << "one of two is not all";
+  EXPECT_TRUE(target.has(0));
+}
+
+TEST(WavesPerSimd, IsLimitedByRegistersInGranules) {
+  const TargetInfo &target = gfx942();
+  EXPECT_EQ(wavesPerSimd(target, 512, 0, 4), 1);
+  EXPECT_EQ(wavesPerSimd(target, 257, 0, 4), 1);
+  EXPECT_EQ(wavesPerSimd(target, 256, 0, 4), 2);
+  EXPECT_EQ(wavesPerSimd(target, 169, 0, 4), 2) << "rounds up to 176";
+  EXPECT_EQ(wavesPerSimd(target, 168, 0, 4), 3);
+  EXPECT_EQ(wavesPerSimd(target, 128, 0, 4), 4);
+  EXPECT_EQ(wavesPerSimd(target, 65, 0, 4), 7) << "rounds up to 72";
+  EXPECT_EQ(wavesPerSimd(target, 64, 0, 4), 8);
+  EXPECT_EQ(wavesPerSimd(target, 1, 0, 4), 8) << "never more than the chip has";
+  EXPECT_EQ(wavesPerSimd(target, 0, 0, 4), 8);
+}
+
+TEST(WavesPerSimd, IsLimitedByLds) {
+  const TargetInfo &target = gfx942();
+  // Four waves of a workgroup are one a SIMD.
+  EXPECT_EQ(wavesPerSimd(target, 64, 65536, 4), 1);
+  EXPECT_EQ(wavesPerSimd(target, 64, 32768, 4), 2);
+  EXPECT_EQ(wavesPerSimd(target, 64, 32769, 4), 1);
+  EXPECT_EQ(wavesPerSimd(target, 64, 16384, 4), 4);
+  EXPECT_EQ(wavesPerSimd(target, 64, 32768, 8), 4);
+  // A workgroup smaller than a compute unit still puts a wave on some SIMD.
+  EXPECT_EQ(wavesPerSimd(target, 64, 65536, 1), 1);
+  EXPECT_EQ(wavesPerSimd(target, 64, 65536, 2), 1);
+  // Whichever is less.
+  EXPECT_EQ(wavesPerSimd(target, 256, 16384, 4), 2);
+  EXPECT_EQ(wavesPerSimd(target, 64, 65537, 4), 0) << "does not fit at all";
+}
+
+TEST(MatrixInstr, RowsHoldTogether) {
+  std::set<std::pair<llvm::StringRef, FactorType>> rows;
+  for (const MatrixInstr &row : allMatrixInstrs()) {
+    SCOPED_TRACE(row.name.str());
+    EXPECT_TRUE(rows.insert({row.name, row.type}).second) << "two rows";
+    EXPECT_EQ(1 << row.a.lanes().size(), row.waveSize);
+    EXPECT_EQ(row.m * row.k, row.a.elementsPerFragment() * row.waveSize);
+    EXPECT_EQ(row.m * row.n, row.d.elementsPerFragment() * row.waveSize);
+    // A SIMD of CDNA3 does 256 multiplications a clock in these types
+    // (1307 teraflops of a MI300X); a pass is 4 clocks.
+    EXPECT_EQ(row.m * row.n * row.k, row.passes * 4 * 256);
+    llvm::StringRef family = row.family == MatrixFamily::Mfma ? "mfma" : "wmma";
+    EXPECT_EQ(row.name.str(), family.str() + "_" + std::to_string(row.m) + "x" +
+                                  std::to_string(row.n) + "x" +
+                                  std::to_string(row.k));
+  }
+}
+
+TEST(MatrixInstr, IsFoundByChipNameAndType) {
+  for (FactorType type : {FactorType::F16, FactorType::BF16}) {
+    const MatrixInstr *row = lookupMatrixInstr(gfx942(), "mfma_32x32x8", type);
+    ASSERT_TRUE(row);
+    EXPECT_EQ(row->type, type);
+    EXPECT_EQ(row->k, 8);
+    EXPECT_EQ(matrixInstrNames(gfx942(), type), "mfma_32x32x8, mfma_16x16x16");
+    EXPECT_FALSE(lookupMatrixInstr(gfx942(), "mfma_32x32x16", type));
+    EXPECT_FALSE(lookupMatrixInstr(gfx942(), "", type));
+  }
+}
+
+TEST(MatrixInstr, NeedsTheChipsFeatureAndWaveSize) {
+  TargetInfo target = gfx942();
+  target.features = kMfmaF16;
+  EXPECT_TRUE(lookupMatrixInstr(target, "mfma_32x32x8", FactorType::F16));
+  EXPECT_FALSE(lookupMatrixInstr(target, "mfma_32x32x8", FactorType::BF16));
+  EXPECT_EQ(matrixInstrNames(target, FactorType::BF16), "");
+  target.features = ~0u;
+  target.waveSize = 32;
+  EXPECT_FALSE(lookupMatrixInstr(target, "mfma_32x32x8", FactorType::F16));
+}
