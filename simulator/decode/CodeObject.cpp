@@ -7,11 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "decode/CodeObjectImpl.h"
+#include "decode/Metadata.h"
 #include "fovea/Simulator/Device.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/BinaryFormat/ELF.h"
-#include "llvm/BinaryFormat/MsgPackDocument.h"
 #include "llvm/Object/ELF.h"
 #include "llvm/Support/AMDHSAKernelDescriptor.h"
 
@@ -323,10 +323,8 @@ private:
         return invalid("kernel '" + name + "' asks for " +
                        std::to_string(kernel.privateBytes) +
                        " bytes of scratch a lane; at most 1 MiB");
-      if (kernel.kernargSize > (1u << 20))
-        return invalid("kernel '" + name + "' asks for " +
-                       std::to_string(kernel.kernargSize) +
-                       " bytes of arguments; at most 1 MiB");
+      if (Status s = checkKernargSize(kernel); !s)
+        return s;
       Result.Kernels.push_back(std::move(kernel));
     }
     return Status::success();
@@ -359,81 +357,66 @@ private:
     return Status::success();
   }
 
-  static uint64_t number(msgpack::MapDocNode &map, StringRef key,
-                         uint64_t otherwise) {
-    auto it = map.find(key);
-    if (it == map.end())
-      return otherwise;
-    if (it->second.getKind() == msgpack::Type::UInt)
-      return it->second.getUInt();
-    if (it->second.getKind() == msgpack::Type::Int)
-      return it->second.getInt();
-    return otherwise;
-  }
-  static std::string text(msgpack::MapDocNode &map, StringRef key) {
-    auto it = map.find(key);
-    if (it == map.end() || !it->second.isString())
-      return "";
-    return it->second.getString().str();
-  }
-
   Status readNote(StringRef blob) {
-    msgpack::Document document;
-    if (!document.readFromBlob(blob, /*Multi=*/false) ||
-        !document.getRoot().isMap())
+    MetaNode root;
+    if (!fovea::sim::readMetadata({blob.data(), blob.size()}, root) ||
+        root.kind != MetaNode::Map)
       return invalid("its metadata note is damaged");
-    auto &root = document.getRoot().getMap();
-    Result.Target = text(root, "amdhsa.target");
-    auto kernels = root.find("amdhsa.kernels");
-    if (kernels == root.end() || !kernels->second.isArray())
+    Result.Target = root.text("amdhsa.target");
+    if (!root.find("amdhsa.kernels"))
       return invalid("its metadata lists no kernels");
-    for (auto &node : kernels->second.getArray()) {
-      if (!node.isMap())
-        return invalid("its metadata note is damaged");
-      auto &map = node.getMap();
-      std::string symbol = text(map, ".symbol");
+    for (const MetaNode &node : root.array("amdhsa.kernels")) {
+      std::string symbol = node.text(".symbol");
       for (KernelInfo &kernel : Result.Kernels)
         if (kernel.name + ".kd" == symbol)
-          if (Status s = readKernel(map, kernel); !s)
+          if (Status s = readKernel(node, kernel); !s)
             return s;
     }
     return Status::success();
   }
 
-  Status readKernel(msgpack::MapDocNode &map, KernelInfo &kernel) {
-    kernel.kernargSize = std::max<uint64_t>(
-        kernel.kernargSize, number(map, ".kernarg_segment_size", 0) & 0xfffff);
-    kernel.kernargAlign = number(map, ".kernarg_segment_align", 8);
-    kernel.vgprs = number(map, ".vgpr_count", 0);
-    kernel.agprs = number(map, ".agpr_count", 0);
-    kernel.sgprs = number(map, ".sgpr_count", 0);
-    kernel.maxWorkgroupSize = number(map, ".max_flat_workgroup_size", 1024);
-    if (auto it = map.find(".reqd_workgroup_size");
-        it != map.end() && it->second.isArray() &&
-        it->second.getArray().size() == 3)
-      for (unsigned i = 0; i < 3; ++i)
-        if (it->second.getArray()[i].getKind() == msgpack::Type::UInt)
-          kernel.requiredWorkgroupSize[i] = it->second.getArray()[i].getUInt();
-    auto args = map.find(".args");
-    if (args == map.end() || !args->second.isArray())
-      return Status::success();
-    for (auto &node : args->second.getArray()) {
-      if (!node.isMap())
-        return invalid("its metadata note is damaged");
-      auto &fields = node.getMap();
+  static uint32_t number32(const MetaNode &map, const char *key,
+                           uint64_t otherwise) {
+    return static_cast<uint32_t>(
+        std::min<uint64_t>(map.number(key, otherwise), UINT32_MAX));
+  }
+
+  Status readKernel(const MetaNode &map, KernelInfo &kernel) {
+    kernel.kernargSize =
+        std::max(kernel.kernargSize, number32(map, ".kernarg_segment_size", 0));
+    if (Status s = checkKernargSize(kernel); !s)
+      return s;
+    kernel.kernargAlign = number32(map, ".kernarg_segment_align", 8);
+    kernel.vgprs = number32(map, ".vgpr_count", 0);
+    kernel.agprs = number32(map, ".agpr_count", 0);
+    kernel.sgprs = number32(map, ".sgpr_count", 0);
+    kernel.maxWorkgroupSize = number32(map, ".max_flat_workgroup_size", 1024);
+    const auto &required = map.array(".reqd_workgroup_size");
+    for (unsigned i = 0; i < 3 && required.size() == 3; ++i)
+      if (required[i].kind == MetaNode::Int)
+        kernel.requiredWorkgroupSize[i] =
+            static_cast<uint32_t>(required[i].integer);
+    for (const MetaNode &node : map.array(".args")) {
       KernelArg arg;
-      arg.name = text(fields, ".name");
-      arg.kind = text(fields, ".value_kind");
-      arg.addressSpace = text(fields, ".address_space");
-      uint64_t offset = number(fields, ".offset", 0);
-      uint64_t size = number(fields, ".size", 0);
-      if (offset > kernel.kernargSize || size > kernel.kernargSize - offset)
+      arg.name = node.text(".name");
+      arg.kind = node.text(".value_kind");
+      arg.addressSpace = node.text(".address_space");
+      arg.offset = number32(node, ".offset", 0);
+      arg.size = number32(node, ".size", 0);
+      if (arg.offset > kernel.kernargSize ||
+          arg.size > kernel.kernargSize - arg.offset)
         return invalid("argument '" + arg.name + "' of kernel '" + kernel.name +
                        "' lies outside its argument segment");
-      arg.offset = offset;
-      arg.size = size;
       kernel.args.push_back(std::move(arg));
     }
+    return Status::success();
+  }
+
+  static Status checkKernargSize(const KernelInfo &kernel) {
+    if (kernel.kernargSize > (1u << 20))
+      return invalid("kernel '" + kernel.name + "' asks for " +
+                     std::to_string(kernel.kernargSize) +
+                     " bytes of arguments; at most 1 MiB");
     return Status::success();
   }
 

@@ -206,8 +206,8 @@ private:
       uint32_t flat = first + l;
       uint32_t x = flat % size[0], y = flat / size[0] % size[1];
       uint32_t z = flat / size[0] / size[1];
-      if (R.chip.packedWorkItemIds) {
-        w.v[l] = x | y << 10 | z << 20;
+      if (R.chip.packedWorkItemIds) { // ids that are not asked for stay 0
+        w.v[l] = x | (dims >= 1 ? y << 10 : 0) | (dims >= 2 ? z << 20 : 0);
       } else {
         w.v[l] = x;
         if (dims >= 1)

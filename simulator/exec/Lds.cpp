@@ -200,7 +200,8 @@ void addLdsRows(std::vector<Row> &rows) {
   INT_ATOMIC("mskor", "b32", "b64", kMskor)
   INT_ATOMIC("cmpst", "b32", "b64", kCmpSwap)
   INT_ATOMIC("cmpst", "f32", "f64", kCmpSwap)
-  INT_ATOMIC("wrxchg", "b32", "b64", kSwap)
+  add("ds_wrxchg_rtn_b32", kAtomic, 4, kSwap);
+  add("ds_wrxchg_rtn_b64", kAtomic, 8, kSwap);
   INT_ATOMIC("add", "f32", "f64", kAddF)
   INT_ATOMIC("min", "f32", "f64", kMinF)
   INT_ATOMIC("max", "f32", "f64", kMaxF)

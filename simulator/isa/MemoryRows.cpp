@@ -101,8 +101,13 @@ void addMemoryRows(std::vector<Row> &rows) {
       row.count = count;
       rows.push_back(row);
     };
-    for (const Plain &plain : kPlain)
+    for (const Plain &plain : kPlain) {
+      // Loads to LDS have names of their own only here; buffer_* has a modifier.
+      bool toLds = std::string_view(plain.name).substr(0, 8) == "load_lds";
+      if (toLds && !(space.flags & (plain.count > 1 ? kGlobal : kGlobal | kScratch)))
+        continue;
       add(plain.name, plain.flags, plain.bytes, plain.count);
+    }
     if (space.flags & kScratch)
       continue;
     for (const Atomic &atomic : kAtomics) {

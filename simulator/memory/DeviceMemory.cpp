@@ -212,8 +212,10 @@ std::string DeviceMemory::describe(uint64_t address, uint64_t bytes) const {
            std::to_string(a.size) + " bytes at " + hex(a.base) + ")";
   };
   if (before && below <= above)
-    return text + (below ? std::to_string(below) + " bytes past the end of "
-                         : "runs over or touches the end of ") +
+    return text +
+           (before->contains(address, 1)
+                ? "runs over the end of "
+                : std::to_string(below) + " bytes past the end of ") +
            label(*before);
   if (after)
     return text + std::to_string(above) + " bytes before " + label(*after);

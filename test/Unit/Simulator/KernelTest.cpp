@@ -15,6 +15,7 @@ namespace fovea::sim::test {
 
 const char *const kOpenCLPrelude = R"(
 #define GID (__builtin_amdgcn_workgroup_id_x() * __builtin_amdgcn_workgroup_size_x() + __builtin_amdgcn_workitem_id_x())
+#define BARRIER() (__builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"), __builtin_amdgcn_s_barrier(), __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup"))
 #define LID __builtin_amdgcn_workitem_id_x()
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -66,8 +67,7 @@ std::vector<char> compileOpenCL(const std::string &source,
                                 const std::string &flags) {
   return build(kOpenCLPrelude + source, ".cl",
                "-target amdgcn-amd-amdhsa -mcpu=" + target +
-                   " -nogpulib -x cl -cl-std=CL2.0 -Xclang "
-                   "-finclude-default-header " + flags);
+                   " -nogpulib -x cl -cl-std=CL2.0 " + flags);
 }
 
 std::vector<char> assemble(const std::string &source,

@@ -1,0 +1,241 @@
+//===- TableTest.cpp - The semantics table against the assembler ----------===//
+//
+// Every row's mnemonic is one that LLVM's assembler knows on some GFX9 chip,
+// with the operands that the row's form and types ask for; and those that gfx942
+// has are bound by the decoder.
+//
+//===----------------------------------------------------------------------===//
+#include "AsmKernels.h"
+#include "KernelTest.h"
+
+#include "isa/Table.h"
+
+#include <fstream>
+#include <set>
+#include <unistd.h>
+
+using namespace fovea::sim;
+using namespace fovea::sim::test;
+
+namespace {
+
+std::string reg(char file, int first, unsigned words) {
+  return words == 1 ? file + std::to_string(first)
+                    : file + ("[" + std::to_string(first) + ":" +
+                              std::to_string(first + static_cast<int>(words) - 1) + "]");
+}
+
+unsigned memoryWords(const Row &row) {
+  if (row.flags & kAtomic)
+    return row.param / 4 * (row.mnemonic.find("cmpswap") != std::string_view::npos ? 2 : 1);
+  return row.param < 4 ? 1 : row.count;
+}
+
+/// Candidates for an instruction of the row; one of them has to assemble.
+std::vector<std::string> candidates(const Row &row) {
+  std::string name(row.mnemonic);
+  std::vector<std::string> lines;
+  auto add = [&](const std::string &operands) {
+    lines.push_back(name + " " + operands);
+  };
+  bool has = name.find("_lds_") != std::string::npos;
+  switch (row.form) {
+  case Form::Vector: {
+    std::string suffix;
+    if (name.size() > 6 && name.substr(name.size() - 6) == "_clamp") {
+      name.resize(name.size() - 6);
+      suffix = " clamp";
+    }
+    std::string text = reg('v', 8, wordsOf(row.d));
+    if (row.flags & kCarryOut)
+      text += ", vcc";
+    int at = 20;
+    for (int i = 0; i < 3 && row.s[i] != Ty::None; ++i, at += 4) {
+      bool last = i == 2 || row.s[i + 1] == Ty::None;
+      if ((row.flags & kTied) && last)
+        break;
+      text += ", ";
+      if (row.s[i] == Ty::Mask)
+        text += "vcc";
+      else if (name == "v_fmaak_f32" && i == 2)
+        text += "0x40490fdb";
+      else if (name == "v_fmamk_f32" && i == 1)
+        text += "0x40490fdb";
+      else if (name == "v_accvgpr_read_b32" || name == "v_accvgpr_mov_b32")
+        text += "a20";
+      else
+        text += reg('v', at, wordsOf(row.s[i]));
+    }
+    if (name == "v_accvgpr_write_b32" || name == "v_accvgpr_mov_b32")
+      text[0] = 'a';
+    add(text + suffix);
+    lines.push_back(name + "_e64 " + text + suffix);
+    break;
+  }
+  case Form::Compare:
+    add("vcc, " + reg('v', 20, wordsOf(row.s[0])) + ", " +
+        reg('v', 24, wordsOf(row.s[1])));
+    break;
+  case Form::Custom:
+    add("v8, v20");
+    add("s8, v20");
+    add("s8, v20, s4");
+    add("v8, s20, s4");
+    add("v8, v20, v21");
+    add("v8, v20, v21, v22");
+    add("v[8:9], v[20:21], v[22:23]");
+    add("v[8:9], v[20:21], v[22:23], v[24:25]");
+    break;
+  case Form::Scalar:
+  case Form::ScalarNoDst: {
+    std::string text;
+    auto join = [&](const std::string &x) { text += (text.empty() ? "" : ", ") + x; };
+    if (row.form == Form::Scalar)
+      join(reg('s', 8, wordsOf(row.d)));
+    int at = 20;
+    for (int i = 0; i < 2 && row.s[i] != Ty::None; ++i, at += 4)
+      join(reg('s', at, wordsOf(row.s[i])));
+    add(text);
+    add("s8, 0x1234");
+    add("s8, hwreg(HW_REG_MODE)");
+    add("hwreg(HW_REG_MODE), s8");
+    add("hwreg(HW_REG_MODE), 0x1234");
+    add("s8, gpr_idx(SRC0)");
+    break;
+  }
+  case Form::Branch:
+    add("0");
+    add("s[8:9], 0");
+    break;
+  case Form::Nop:
+    add("");
+    add("0");
+    add("1");
+    add("gpr_idx(SRC0)");
+    add("null, 0");
+    break;
+  case Form::Smem:
+    add(reg('s', 8, row.count) + ", s[4:5], 0x10");
+    add(reg('s', 8, row.count) + ", s[4:7], 0x10");
+    break;
+  case Form::Flat: {
+    std::string data = reg('v', 8, memoryWords(row));
+    bool scratch = row.flags & kScratch, flat = !(row.flags & (kGlobal | kScratch));
+    std::string address = scratch ? "v2" : "v[2:3]";
+    std::string tail = flat ? "" : ", off";
+    if (has)
+      add(address + ", off");
+    else if (row.flags & kLoad)
+      add(data + ", " + address + tail);
+    else
+      add(address + ", " + data + tail);
+    break;
+  }
+  case Form::Buffer: {
+    std::string data = reg('v', 8, memoryWords(row));
+    add(has ? "v2, s[4:7], 0 offen" : data + ", v2, s[4:7], 0 offen");
+    break;
+  }
+  case Form::Ds: {
+    unsigned words = row.flags & kAtomic ? row.param / 4 : memoryWords(row);
+    std::string d = reg('v', 20, (row.flags & kTwo) ? 2 * words : words);
+    std::string x = reg('v', 30, words), y = reg('v', 40, words);
+    if (row.flags & kLoad)
+      add(d + ", v2");
+    else if (row.flags & kStore)
+      add("v2, " + x + (row.flags & kTwo ? ", " + y : ""));
+    else {
+      add("v2, " + x);
+      add("v2, " + x + ", " + y);
+      add(d + ", v2, " + x);
+      add(d + ", v2, " + x + ", " + y);
+      add("v20, v2");
+    }
+    break;
+  }
+  case Form::Mfma:
+    for (const char *c : {"v[0:31]", "v[0:15]", "v[0:7]", "v[0:3]", "v[0:1]"})
+      for (const char *a : {"v32, v34", "v[32:33], v[34:35]"})
+        add(std::string(c) + ", " + a + ", " + c);
+    break;
+  }
+  return lines;
+}
+
+/// Which of \p lines assemble for \p target, by position.
+std::vector<bool> assembles(const std::vector<std::string> &lines,
+                            const std::string &target) {
+  char name[] = "/tmp/fovea-table-XXXXXX";
+  int fd = mkstemp(name);
+  std::vector<bool> ok(lines.size(), fd >= 0);
+  if (fd < 0)
+    return ok;
+  close(fd);
+  {
+    std::ofstream file(name);
+    for (const std::string &line : lines)
+      file << line << "\n";
+  }
+  std::string output = runTool(std::string(FOVEA_LLVM_MC) +
+                               " -triple=amdgcn-amd-amdhsa -mcpu=" + target +
+                               " -filetype=null " + name);
+  // Errors read "file:LINE:COLUMN: error: ...".
+  std::string prefix = std::string(name) + ":";
+  for (size_t at = output.find(prefix); at != std::string::npos;
+       at = output.find(prefix, at + 1)) {
+    size_t line = std::stoul(output.substr(at + prefix.size()));
+    size_t end = output.find('\n', at);
+    if (output.substr(at, end - at).find("error:") != std::string::npos &&
+        line >= 1 && line <= ok.size())
+      ok[line - 1] = false;
+  }
+  unlink(name);
+  return ok;
+}
+
+TEST(Table, EveryRowIsAnInstructionOfSomeChip) {
+  const IsaTable *table = IsaTable::get();
+  ASSERT_NE(table, nullptr);
+  std::vector<std::string> lines;
+  std::vector<size_t> rowOf;
+  for (size_t i = 0; i < table->rows().size(); ++i)
+    for (const std::string &line : candidates(table->rows()[i])) {
+      lines.push_back(line);
+      rowOf.push_back(i);
+    }
+  std::set<size_t> known;
+  std::string module;
+  for (const char *target : {"gfx942", "gfx950", "gfx90a", "gfx908", "gfx906", "gfx900", "gfx1030"}) {
+    std::vector<bool> ok = assembles(lines, target);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      if (!ok[i])
+        continue;
+      known.insert(rowOf[i]);
+      if (std::string(target) == "gfx942")
+        module += "  " + lines[i] + "\n";
+    }
+  }
+  for (size_t i = 0; i < table->rows().size(); ++i)
+    EXPECT_TRUE(known.count(i))
+        << "no chip has " << table->rows()[i].mnemonic << "; tried "
+        << candidates(table->rows()[i]).front();
+  EXPECT_GT(known.size(), 900u);
+
+  // All that gfx942 has binds to its row.
+  std::shared_ptr<Device> device;
+  ASSERT_TRUE(Device::create("gfx942", device).ok());
+  std::vector<char> image = assemble(asmModule({{"k", module}}));
+  std::shared_ptr<CodeObject> code;
+  Status status = CodeObject::load(device, image.data(), image.size(), code);
+  ASSERT_TRUE(status.ok()) << status.message();
+  for (const std::string &mnemonic : code->unsupportedInstructions())
+    ADD_FAILURE() << mnemonic << " does not bind to its row";
+}
+
+TEST(Table, MnemonicsAreUnique) {
+  std::set<std::string_view> seen;
+  for (const Row &row : IsaTable::get()->rows())
+    EXPECT_TRUE(seen.insert(row.mnemonic).second) << row.mnemonic;
+}
+
+} // namespace
