@@ -71,6 +71,13 @@ void fovea::populateStage(OpPassManager &manager, Stage stage,
   case Stage::Scheduled: {
     attn::AttnChooseScheduleOptions choose;
     choose.chip = options.chip;
+    choose.blockM = options.blockM;
+    choose.blockN = options.blockN;
+    choose.waves = options.waves;
+    choose.stages = options.stages;
+    choose.inst = options.inst;
+    choose.wavesPerSimd = options.wavesPerSimd;
+    choose.rescaleThreshold = options.rescaleThreshold;
     manager.addNestedPass<func::FuncOp>(attn::createAttnChooseSchedule(choose));
     return addVerify(manager, "scheduled");
   }

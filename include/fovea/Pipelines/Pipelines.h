@@ -22,6 +22,28 @@ struct ScheduleOptions : public mlir::PassPipelineOptions<ScheduleOptions> {
   Option<int32_t> optLevel{*this, "O",
                            llvm::cl::desc("Optimisation level, 0 to 3"),
                            llvm::cl::init(3)};
+  // Parameters of the schedule; what is left at its default is chosen.
+  Option<int32_t> blockM{*this, "block-m",
+                         llvm::cl::desc("Query rows of a workgroup"),
+                         llvm::cl::init(0)};
+  Option<int32_t> blockN{*this, "block-n",
+                         llvm::cl::desc("Keys of an iteration"),
+                         llvm::cl::init(0)};
+  Option<int32_t> waves{*this, "waves",
+                        llvm::cl::desc("Waves of a workgroup"),
+                        llvm::cl::init(0)};
+  Option<int32_t> stages{*this, "stages",
+                         llvm::cl::desc("1: no prefetch, 2: one key block"),
+                         llvm::cl::init(0)};
+  Option<std::string> inst{*this, "inst", llvm::cl::desc("Matrix instruction"),
+                           llvm::cl::init("")};
+  Option<int32_t> wavesPerSimd{
+      *this, "waves-per-simd",
+      llvm::cl::desc("Occupancy to allocate registers for"), llvm::cl::init(0)};
+  Option<int32_t> rescaleThreshold{
+      *this, "rescale-threshold",
+      llvm::cl::desc("Growth of the maximum that triggers a rescale"),
+      llvm::cl::init(-1)};
 };
 
 /// The stages, in order. Each goes from the form of the one before.

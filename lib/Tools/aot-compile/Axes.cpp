@@ -1,0 +1,131 @@
+//===- Axes.cpp - lists of values into kernels ----------------------------===//
+
+#include "Axes.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include <algorithm>
+
+using namespace fovea;
+using namespace fovea::tools;
+
+namespace {
+template <typename T>
+struct Spelling {
+  llvm::StringLiteral text;
+  T value;
+};
+} // namespace
+
+// The first spelling of a value is the one that messages name.
+static constexpr Spelling<Operation> kOperations[] = {
+    {"forward", Operation::Forward},
+};
+static constexpr Spelling<DataType> kTypes[] = {
+    {"fp16", DataType::F16},
+    {"bf16", DataType::BF16},
+    {"f16", DataType::F16},
+};
+static constexpr Spelling<MaskKind> kMasks[] = {
+    {"none", MaskKind::None},
+    {"causal-top-left", MaskKind::CausalTopLeft},
+    {"causal-bottom-right", MaskKind::CausalBottomRight},
+    {"causal_top_left", MaskKind::CausalTopLeft},
+    {"causal_bottom_right", MaskKind::CausalBottomRight},
+};
+
+template <typename T>
+static std::string names(llvm::ArrayRef<Spelling<T>> table) {
+  std::string text;
+  llvm::SmallVector<T> seen;
+  for (const Spelling<T> &row : table) {
+    if (llvm::is_contained(seen, row.value))
+      continue;
+    seen.push_back(row.value);
+    text += (text.empty() ? "" : ", ") + row.text.str();
+  }
+  return text;
+}
+
+/// The values of a list; complains about what no table row spells.
+template <typename T>
+static std::vector<T> parseAll(const std::vector<Item> &items,
+                               llvm::ArrayRef<Spelling<T>> table,
+                               llvm::StringRef what, Complaints &complaints) {
+  std::vector<T> values;
+  for (const Item &item : items) {
+    auto row = llvm::find_if(table, [&](const Spelling<T> &spelling) {
+      return spelling.text == item.text;
+    });
+    if (row == table.end())
+      complaints.add(item.where, "unknown " + what + " '" + item.text +
+                                     "'; known: " + names(table));
+    else
+      values.push_back(row->value);
+  }
+  return values;
+}
+
+static std::vector<int32_t> parseHeadDims(const std::vector<Item> &items,
+                                          Complaints &complaints) {
+  std::vector<int32_t> values;
+  for (const Item &item : items) {
+    int32_t value = 0;
+    if (llvm::StringRef(item.text).getAsInteger(10, value) ||
+        value < kMinHeadDim || value > kMaxHeadDim || value % kHeadDimStep)
+      complaints.add(item.where,
+                     "head dimension '" + item.text +
+                         "' is not possible; possible: multiples of " +
+                         llvm::Twine(kHeadDimStep) + " from " +
+                         llvm::Twine(kMinHeadDim) + " to " +
+                         llvm::Twine(kMaxHeadDim));
+    else
+      values.push_back(value);
+  }
+  return values;
+}
+
+const target::TargetInfo *fovea::tools::parseTarget(const Item &item,
+                                                    Complaints &complaints) {
+  const target::TargetInfo *target = target::lookupTarget(item.text);
+  if (!target)
+    complaints.add(item.where, "unknown chip '" + item.text +
+                                   "'; known: " + target::targetNames());
+  return target;
+}
+
+void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
+                           Complaints &complaints) {
+  std::vector<const target::TargetInfo *> targets;
+  for (const Item &item : axes.targets)
+    if (const target::TargetInfo *target = parseTarget(item, complaints))
+      targets.push_back(target);
+  auto ops =
+      parseAll<Operation>(axes.ops, kOperations, "operation", complaints);
+  auto dtypes = parseAll<DataType>(axes.dtypes, kTypes, "type", complaints);
+  auto masks = parseAll<MaskKind>(axes.masks, kMasks, "mask", complaints);
+  std::vector<int32_t> headDims = parseHeadDims(axes.headDims, complaints);
+  std::vector<ScheduleOverrides> schedules = axes.schedules;
+  if (schedules.empty())
+    schedules.emplace_back();
+  for (const target::TargetInfo *target : targets)
+    for (Operation op : ops)
+      for (DataType dtype : dtypes)
+        for (int32_t headDim : headDims)
+          for (MaskKind mask : masks)
+            for (const ScheduleOverrides &overrides : schedules) {
+              Job &job = jobs.emplace_back();
+              job.target = target;
+              job.problem = {op, dtype, headDim, mask};
+              job.overrides = overrides;
+              job.symbol = kernelSymbol(job.problem, overrides);
+            }
+}
+
+void fovea::tools::checkDistinct(const std::vector<Job> &jobs,
+                                 llvm::StringRef where,
+                                 Complaints &complaints) {
+  llvm::StringSet<> seen;
+  for (const Job &job : jobs)
+    if (!seen.insert(job.str()).second)
+      complaints.add(where, "kernel " + job.str() + " is asked for twice");
+}

@@ -1,0 +1,52 @@
+//===- Axes.h - lists of values into kernels --------------------*- C++ -*-===//
+//
+// Options and spec files both give lists of targets, types, head dimensions and
+// masks; the kernels are their product. One place checks the values and says
+// what is possible.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_TOOLS_AOTCOMPILE_AXES_H
+#define FOVEA_LIB_TOOLS_AOTCOMPILE_AXES_H
+
+#include "Request.h"
+
+namespace fovea::tools {
+
+/// A value as it was written, and where: "--dtype", "spec.json:4: dtypes[1]".
+struct Item {
+  std::string text, where;
+};
+
+/// A wrong value each line; nothing is compiled if there is one.
+class Complaints {
+public:
+  void add(llvm::StringRef where, const llvm::Twine &message) {
+    text += (where + ": " + message + "\n").str();
+  }
+  bool any() const { return !text.empty(); }
+  const std::string &str() const { return text; }
+
+private:
+  std::string text;
+};
+
+/// The lists. Each needs a value, but schedules: none is "as chosen".
+struct Axes {
+  std::vector<Item> targets, ops, dtypes, headDims, masks;
+  std::vector<ScheduleOverrides> schedules;
+};
+
+/// The chip of an item, or null after a complaint.
+const target::TargetInfo *parseTarget(const Item &item, Complaints &complaints);
+
+/// Appends the product of the lists, targets outermost.
+void addJobs(const Axes &axes, std::vector<Job> &jobs, Complaints &complaints);
+
+/// Complains about kernels that are asked for twice.
+void checkDistinct(const std::vector<Job> &jobs, llvm::StringRef where,
+                   Complaints &complaints);
+
+} // namespace fovea::tools
+
+#endif // FOVEA_LIB_TOOLS_AOTCOMPILE_AXES_H

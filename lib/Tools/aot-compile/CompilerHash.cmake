@@ -1,0 +1,13 @@
+# cmake -DOUTPUT=h -DVERSION=v -DFILES=a;b -P CompilerHash.cmake
+# Writes a header with the hash of the files; leaves it alone if it is unchanged.
+set(all "")
+foreach(file IN LISTS FILES)
+  file(SHA256 "${file}" hash)
+  string(APPEND all "${hash}")
+endforeach()
+string(SHA256 hash "${all}")
+string(SUBSTRING "${hash}" 0 16 hash)
+file(CONFIGURE OUTPUT "${OUTPUT}" @ONLY CONTENT
+"#define FOVEA_VERSION \"@VERSION@\"
+#define FOVEA_COMPILER_HASH \"@hash@\"
+")

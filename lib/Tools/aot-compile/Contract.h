@@ -1,0 +1,19 @@
+//===- Contract.h - the launch contract of a kernel -------------*- C++ -*-===//
+
+#ifndef FOVEA_LIB_TOOLS_AOTCOMPILE_CONTRACT_H
+#define FOVEA_LIB_TOOLS_AOTCOMPILE_CONTRACT_H
+
+#include "Request.h"
+#include "fovea/Target/HSACO/Serialize.h"
+
+namespace fovea::tools {
+
+/// What anyone needs to launch a kernel without our runtime, as JSON: symbol,
+/// grid, workgroup, LDS, every argument, and the conditions of a launch. Sizes
+/// are those of the code object. docs/AotCompile.md lists the keys.
+std::string contractJson(const Job &job,
+                         const hsaco::KernelResources &resources);
+
+} // namespace fovea::tools
+
+#endif // FOVEA_LIB_TOOLS_AOTCOMPILE_CONTRACT_H

@@ -1,0 +1,261 @@
+//===- KernelCompiler.cpp - compiles one kernel ---------------------------===//
+
+#include "KernelCompiler.h"
+#include "Diagnostics.h"
+#include "Problem.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/Timing.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include <ctime>
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::tools;
+
+/// CPU time of the calling thread, milliseconds.
+static double threadCpuMs() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return double(now.tv_sec) * 1e3 + double(now.tv_nsec) * 1e-6;
+}
+
+namespace {
+/// One kernel on its way. The members live as long as the compilation.
+class Compilation {
+public:
+  Compilation(const Job &job, const Request &request)
+      : job(job), request(request),
+        context(compilerDialects(), MLIRContext::Threading::DISABLED),
+        diagnostics(context, job.symbol,
+                    request.input ? &*request.input : nullptr) {}
+
+  /// The problem as IR. \param observed  by MLIR's flags: timing, remarks, IR.
+  llvm::Error start(bool observed);
+  /// Runs the passes from the stage reached up to `stage`.
+  llvm::Error lower(Stage stage);
+  llvm::Expected<CompiledKernel> finish();
+  /// The one attn.forward, as long as there is one.
+  attn::ForwardOp forward();
+
+private:
+  std::string print();
+  llvm::Error backend(CompiledKernel &result);
+  llvm::Error failed(llvm::Error error) {
+    return llvm::createStringError(job.symbol + ": " +
+                                   llvm::toString(std::move(error)));
+  }
+  /// Whether the kernel is taken to a code object; forms before it are not,
+  /// unless its figures are wanted.
+  bool wantsImage() const {
+    return request.report != ReportFormat::None ||
+           request.emit == Emit::Hsaco || request.emit == Emit::Package ||
+           request.emit == Emit::Contract || request.emit == Emit::None;
+  }
+
+  const Job &job;
+  const Request &request;
+  MLIRContext context;
+  DiagnosticCollector diagnostics;
+  DefaultTimingManager timingManager;
+  TimingScope timing;
+  OwningOpRef<ModuleOp> module;
+  Stage reached = Stage::Problem;
+  bool observed = false;
+};
+} // namespace
+
+llvm::Error Compilation::start(bool isObserved) {
+  observed = isObserved;
+  if (observed) {
+    applyDefaultTimingManagerCLOptions(timingManager);
+    timing = timingManager.getRootScope();
+    if (!request.remarks.empty()) {
+      remark::RemarkCategories categories;
+      categories.all = categories.passed = categories.missed =
+          categories.analysis = categories.failed = request.remarks;
+      if (mlir::failed(remark::enableOptimizationRemarks(
+              context, /*streamer=*/nullptr,
+              std::make_unique<remark::RemarkEmittingPolicyAll>(), categories,
+              /*printAsEmitRemarks=*/true)))
+        return diagnostics.takeError();
+    }
+  }
+  module = makeProblem(context, job, request.input);
+  return module ? llvm::Error::success() : diagnostics.takeError();
+}
+
+llvm::Error Compilation::lower(Stage stage) {
+  ScheduleOptions options;
+  options.chip = job.target->name.str();
+  options.optLevel = request.optLevel;
+  options.blockM = job.overrides.blockM;
+  options.blockN = job.overrides.blockN;
+  options.waves = job.overrides.waves;
+  options.stages = job.overrides.stages;
+  options.inst = job.overrides.inst;
+  options.wavesPerSimd = job.overrides.wavesPerSimd;
+  options.rescaleThreshold = job.overrides.rescaleThreshold;
+  PassManager manager(&context);
+  if (observed && mlir::failed(applyPassManagerCLOptions(manager)))
+    return llvm::createStringError("MLIR's pass manager refuses its flags");
+  TimingScope nested = timing.nest("MLIR passes");
+  manager.enableTiming(nested);
+  populateStages(manager, reached, stage, options);
+  reached = stage;
+  if (mlir::failed(manager.run(*module)))
+    return diagnostics.takeError();
+  return llvm::Error::success();
+}
+
+attn::ForwardOp Compilation::forward() {
+  attn::ForwardOp found;
+  module->walk([&](attn::ForwardOp op) { found = op; });
+  return found;
+}
+
+std::string Compilation::print() {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module->print(os);
+  os << "\n";
+  return text;
+}
+
+/// Errors that the backend reports to the context, such as too much LDS, would
+/// otherwise end the process.
+static void collectBackendMessages(const llvm::DiagnosticInfo *info,
+                                   void *into) {
+  if (info->getSeverity() == llvm::DS_Remark ||
+      info->getSeverity() == llvm::DS_Note)
+    return;
+  auto &[errors, warnings] =
+      *static_cast<std::pair<std::string, std::string> *>(into);
+  llvm::raw_string_ostream os(info->getSeverity() == llvm::DS_Error ? errors
+                                                                    : warnings);
+  llvm::DiagnosticPrinterRawOStream printer(os);
+  info->print(printer);
+  os << "\n";
+}
+
+/// From the rocdl stage to a code object, keeping the form asked for.
+llvm::Error Compilation::backend(CompiledKernel &result) {
+  auto kernels = module->getOps<gpu::GPUModuleOp>();
+  if (!llvm::hasSingleElement(kernels))
+    return llvm::createStringError("not one gpu.module after lowering");
+  auto machine = hsaco::createTargetMachine(*job.target, request.optLevel);
+  if (!machine)
+    return machine.takeError();
+  llvm::LLVMContext llvmContext;
+  std::pair<std::string, std::string> said;
+  llvmContext.setDiagnosticHandlerCallBack(collectBackendMessages, &said);
+  auto check = [&](llvm::Error error) -> llvm::Error {
+    if (error || said.first.empty())
+      return error;
+    return llvm::createStringError("LLVM: " +
+                                   llvm::StringRef(said.first).rtrim());
+  };
+
+  TimingScope translating = timing.nest("translation to LLVM IR");
+  auto ir = hsaco::translate(*kernels.begin(), llvmContext, **machine);
+  if (!ir)
+    return check(ir.takeError());
+  translating.stop();
+  TimingScope optimizing = timing.nest("LLVM passes");
+  if (llvm::Error error =
+          check(hsaco::optimize(**ir, **machine, request.optLevel)))
+    return error;
+  optimizing.stop();
+  if (request.emit == Emit::Llvm) {
+    llvm::raw_string_ostream os(result.artifact);
+    (*ir)->print(os, nullptr);
+  }
+  TimingScope generating = timing.nest("LLVM code generation");
+  if (request.emit == Emit::Asm) {
+    // The backend changes the module, so assembly and object start from two.
+    std::unique_ptr<llvm::Module> copy = llvm::CloneModule(**ir);
+    auto text = hsaco::emitAssembly(*copy, **machine);
+    if (!text)
+      return check(text.takeError());
+    result.artifact = std::move(*text);
+  }
+  if (!wantsImage() && request.emit != Emit::Obj)
+    return check(llvm::Error::success());
+  auto object = hsaco::emitObject(**ir, **machine);
+  if (llvm::Error error =
+          check(object ? llvm::Error::success() : object.takeError()))
+    return error;
+  generating.stop();
+  if (request.emit == Emit::Obj)
+    result.artifact = *object;
+  if (!wantsImage())
+    return llvm::Error::success();
+  TimingScope linking = timing.nest("link");
+  auto image = hsaco::link(*object);
+  if (!image)
+    return image.takeError();
+  linking.stop();
+  result.image = std::move(*image);
+  result.imageBytes = result.image.size();
+  auto resources = hsaco::readResources(result.image, *job.target);
+  if (!resources)
+    return resources.takeError();
+  if (resources->size() != 1 || resources->front().name != job.symbol)
+    return llvm::createStringError("the code object does not hold the kernel");
+  result.resources = resources->front();
+  result.occupancy = target::wavesPerSimd(
+      *job.target, result.resources.vgprs + result.resources.agprs,
+      result.resources.ldsBytes,
+      result.resources.threads / job.target->waveSize);
+  result.messages += said.second;
+  return llvm::Error::success();
+}
+
+llvm::Expected<CompiledKernel> Compilation::finish() {
+  CompiledKernel result;
+  bool stopsEarly = request.emit == Emit::Mlir && !wantsImage();
+  if (request.emit == Emit::Mlir) {
+    if (llvm::Error error = lower(request.stage))
+      return error;
+    result.artifact = print();
+  }
+  if (!stopsEarly) {
+    if (llvm::Error error = lower(Stage::Rocdl))
+      return error;
+    if (llvm::Error error = backend(result))
+      return failed(std::move(error));
+  }
+  result.messages += diagnostics.takeText();
+  return result;
+}
+
+llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
+  // The scheduled stage is reached again, and seen, when the job is compiled.
+  Compilation compilation(job, request);
+  if (llvm::Error error = compilation.start(/*observed=*/false))
+    return error;
+  if (llvm::Error error = compilation.lower(Stage::Scheduled))
+    return error;
+  attn::ScheduleAttr schedule = *compilation.forward().getSchedule();
+  job.schedule = schedule.getKey();
+  job.blockM = schedule.getBlockM();
+  job.blockN = schedule.getBlockN();
+  job.threads = schedule.getWaves() * job.target->waveSize;
+  return llvm::Error::success();
+}
+
+llvm::Expected<CompiledKernel>
+fovea::tools::compileJob(const Job &job, const Request &request) {
+  double start = threadCpuMs();
+  Compilation compilation(job, request);
+  if (llvm::Error error = compilation.start(/*observed=*/true))
+    return error;
+  llvm::Expected<CompiledKernel> result = compilation.finish();
+  if (result)
+    result->cpuMs = threadCpuMs() - start;
+  return result;
+}

@@ -1,0 +1,40 @@
+//===- KernelCompiler.h - compiles one kernel -------------------*- C++ -*-===//
+//
+// From a job to its artifact and figures. Every job has an MLIRContext and an
+// LLVMContext of its own, so that jobs run in parallel and leave nothing
+// behind.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_TOOLS_AOTCOMPILE_KERNELCOMPILER_H
+#define FOVEA_LIB_TOOLS_AOTCOMPILE_KERNELCOMPILER_H
+
+#include "Request.h"
+#include "fovea/Target/HSACO/Serialize.h"
+#include "llvm/Support/Error.h"
+
+namespace fovea::tools {
+
+/// What compiling one kernel gave.
+struct CompiledKernel {
+  std::string
+      artifact;      ///< the form that was asked for, if it is no code object
+  std::string image; ///< code object; empty if the request ends before it
+  hsaco::KernelResources resources; ///< of the image
+  int occupancy = 0;                ///< waves a SIMD, by registers and LDS
+  uint64_t imageBytes = 0;          ///< size of the image
+  double cpuMs = 0;                 ///< CPU time of this thread, milliseconds
+  std::string messages;             ///< remarks and warnings
+};
+
+/// Chooses the job's schedule and fills in what follows from it. Fails, with a
+/// message that names value and limit, if the chip cannot run it.
+llvm::Error planJob(Job &job, const Request &request);
+
+/// Compiles a planned job as far as the request needs.
+llvm::Expected<CompiledKernel> compileJob(const Job &job,
+                                          const Request &request);
+
+} // namespace fovea::tools
+
+#endif // FOVEA_LIB_TOOLS_AOTCOMPILE_KERNELCOMPILER_H

@@ -1,0 +1,437 @@
+//===- Options.cpp - aot-compile's command line ---------------------------===//
+
+#include "Options.h"
+#include "BuildId.h"
+#include "Problem.h"
+#include "SpecFile.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/Timing.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+#include <thread>
+
+using namespace fovea;
+using namespace fovea::tools;
+namespace cl = llvm::cl;
+
+static constexpr llvm::StringLiteral kOverview =
+    "Fovea's ahead-of-time compiler of attention kernels.\n\n"
+    "  One kernel:\n"
+    "    aot-compile --target=gfx942 --op=forward --dtype=bf16 --head-dim=128 "
+    "\\\n"
+    "                --mask=causal-bottom-right --emit=hsaco -o k.hsaco\n"
+    "  What a launch of it must pass, and the kernel on its way:\n"
+    "    aot-compile ... --emit=contract\n"
+    "    aot-compile ... --emit=mlir --stage=tiles\n"
+    "    aot-compile ... --emit=asm -o k.s --report=text\n"
+    "  A package of many (2 x 2 x 3 here); run it again and only what is "
+    "missing\n"
+    "  or changed is compiled:\n"
+    "    aot-compile --target=gfx942 --op=forward --dtype=fp16,bf16 \\\n"
+    "                --head-dim=64,128 --emit=package -o kernels \\\n"
+    "                --mask=none,causal-top-left,causal-bottom-right\n"
+    "    aot-compile --spec=kernels.json --emit=package -o kernels\n"
+    "  A problem or schedule written by hand:\n"
+    "    aot-compile ... --emit=mlir --stage=scheduled -o k.mlir\n"
+    "    aot-compile k.mlir --emit=none --report=text\n";
+
+static constexpr llvm::StringLiteral kMoreHelp =
+    "\nHead dimensions are the multiples of 8 from 16 to 256. With several "
+    "kernels\n"
+    "-o names a folder. MLIR's flags (--mlir-print-ir-after-all, "
+    "--mlir-timing, ...)\n"
+    "and LLVM's work too: --help-hidden. docs/AotCompile.md is the manual.\n\n"
+    "Exit status: 0 all done; 1 a kernel failed, the others are kept; 2 the\n"
+    "request is wrong or impossible, nothing was compiled.\n";
+
+namespace {
+/// The options, registered with LLVM's parser as long as this lives.
+struct Options {
+  cl::OptionCategory category{"aot-compile options"};
+
+  cl::opt<std::string> input{cl::Positional, cl::desc("[file.mlir]"),
+                             cl::cat(category)};
+  cl::list<std::string> targets{
+      "target", cl::CommaSeparated, cl::value_desc("chip,..."),
+      cl::desc("Chips to compile for; --list-targets shows them"),
+      cl::cat(category)};
+  cl::list<std::string> ops{"op", cl::CommaSeparated, cl::value_desc("op,..."),
+                            cl::desc("Operations: forward"), cl::cat(category)};
+  cl::list<std::string> dtypes{
+      "dtype", cl::CommaSeparated, cl::value_desc("type,..."),
+      cl::desc("Types of q, k, v and out: fp16, bf16"), cl::cat(category)};
+  cl::list<std::string> headDims{
+      "head-dim", cl::CommaSeparated, cl::value_desc("n,..."),
+      cl::desc("Head dimensions"), cl::cat(category)};
+  cl::list<std::string> masks{
+      "mask", cl::CommaSeparated, cl::value_desc("mask,..."),
+      cl::desc("Masks: none (default), causal-top-left, causal-bottom-right"),
+      cl::cat(category)};
+  cl::opt<std::string> spec{"spec", cl::value_desc("file"),
+                            cl::desc("Kernels as a JSON file, in place of the "
+                                     "options above"),
+                            cl::cat(category)};
+  cl::opt<std::string> emit{"emit", cl::value_desc("form"), cl::cat(category),
+                            cl::init("hsaco")};
+  cl::opt<std::string> stage{"stage", cl::value_desc("stage"),
+                             cl::cat(category)};
+  cl::opt<std::string> output{
+      "o", cl::value_desc("path"),
+      cl::desc("File, '-' for standard output, or folder"), cl::cat(category)};
+  cl::opt<bool> prune{"prune", cl::cat(category),
+                      cl::desc("With --emit=package: drop kernels that are in "
+                               "the package and not asked for")};
+  std::vector<std::unique_ptr<cl::opt<int>>> overrides;
+  cl::opt<std::string> inst{"inst", cl::value_desc("name"),
+                            cl::desc("Schedule: matrix instruction"),
+                            cl::cat(category)};
+  cl::opt<int> optLevel{"O",
+                        cl::Prefix,
+                        cl::init(3),
+                        cl::value_desc("0-3"),
+                        cl::desc("Optimisation level of LLVM (default 3)"),
+                        cl::cat(category)};
+  cl::opt<int> workers{"j",
+                       cl::Prefix,
+                       cl::init(0),
+                       cl::value_desc("n"),
+                       cl::desc("Kernels to compile at a time (default: one a "
+                                "processor)"),
+                       cl::cat(category)};
+  cl::opt<std::string> report{"report", cl::value_desc("text|json"),
+                              cl::desc("Print each kernel's figures"),
+                              cl::cat(category)};
+  cl::opt<std::string> reportFile{
+      "report-file", cl::value_desc("file"),
+      cl::desc("Where the report goes (default: standard output)"),
+      cl::cat(category)};
+  cl::opt<std::string> remarks{
+      "remarks-filter", cl::value_desc("regex"),
+      cl::desc("Show remarks of these categories, e.g. attn"),
+      cl::cat(category)};
+  cl::opt<bool> quiet{"q", cl::desc("No progress and no summary"),
+                      cl::cat(category)};
+  cl::opt<bool> listTargets{"list-targets",
+                            cl::desc("Print the chips and what they have"),
+                            cl::cat(category)};
+  cl::extrahelp moreHelp{kMoreHelp};
+  std::vector<std::string> texts; ///< descriptions made here
+
+  Options() {
+    texts.reserve(2 + allOverrides().size());
+    std::string &forms = texts.emplace_back("What to make of each kernel:");
+    for (const EmitInfo &info : allEmits())
+      forms += "\n  " + info.name.str() +
+               std::string(9 - info.name.size(), ' ') + info.description.str();
+    emit.setDescription(forms);
+    stage.setDescription(
+        texts.emplace_back("With --emit=mlir: " + stageChoices()));
+    for (const OverrideInfo &info : allOverrides()) {
+      std::string &text =
+          texts.emplace_back("Schedule: " + info.description.str());
+      overrides.push_back(std::make_unique<cl::opt<int>>(
+          llvm::StringRef(info.option), cl::value_desc("n"), cl::desc(text),
+          cl::cat(category)));
+    }
+  }
+
+  /// The stages that MLIR can be printed after.
+  static std::string stageChoices() {
+    std::string text;
+    for (Stage at = Stage::Problem; at < Stage::Hsaco; at = Stage(int(at) + 1))
+      text += (text.empty() ? "" : ", ") + stageName(at).str();
+    return text;
+  }
+
+  bool isOwn(const cl::Option &option) const {
+    return llvm::is_contained(option.Categories, &category);
+  }
+};
+
+/// Turns parsed options into a request.
+class RequestBuilder {
+public:
+  RequestBuilder(Options &options, Request &request)
+      : options(options), request(request) {}
+
+  llvm::Error build(int argc, char **argv);
+
+private:
+  void readOutput();
+  void readLimits(int argc, char **argv);
+  void readProblemOptions();
+  void readSpec();
+  llvm::Error readInput();
+  ScheduleOverrides readOverrides();
+  bool anyOverride() const;
+  void refuse(const cl::Option &option, llvm::StringRef why) {
+    if (option.getNumOccurrences())
+      complaints.add("--" + option.ArgStr.str(), why);
+  }
+  bool readFile(llvm::StringRef what, const std::string &path,
+                std::string &text);
+
+  Options &options;
+  Request &request;
+  Complaints complaints;
+};
+} // namespace
+
+static std::vector<Item> items(const cl::list<std::string> &list) {
+  std::vector<Item> result;
+  for (const std::string &text : list)
+    result.push_back({text, "--" + list.ArgStr.str()});
+  return result;
+}
+
+bool RequestBuilder::anyOverride() const {
+  return options.inst.getNumOccurrences() ||
+         llvm::any_of(options.overrides, [](const auto &option) {
+           return option->getNumOccurrences() > 0;
+         });
+}
+
+ScheduleOverrides RequestBuilder::readOverrides() {
+  ScheduleOverrides result;
+  for (auto [info, option] :
+       llvm::zip_equal(allOverrides(), options.overrides)) {
+    if (!option->getNumOccurrences())
+      continue;
+    if (*option < info.smallest)
+      complaints.add("--" + info.option.str(),
+                     "must be at least " + llvm::Twine(info.smallest) +
+                         ", found " + llvm::Twine(int(*option)));
+    result.*info.member = *option;
+  }
+  if (options.inst.getNumOccurrences() && options.inst.empty())
+    complaints.add("--inst", "names no matrix instruction");
+  result.inst = options.inst;
+  return result;
+}
+
+/// What is made, and where it goes.
+void RequestBuilder::readOutput() {
+  auto emit = llvm::find_if(allEmits(), [&](const EmitInfo &info) {
+    return info.name == options.emit.getValue();
+  });
+  if (emit == allEmits().end()) {
+    std::string known;
+    for (const EmitInfo &info : allEmits())
+      known += (known.empty() ? "" : ", ") + info.name.str();
+    complaints.add("--emit",
+                   "unknown form '" + options.emit + "'; known: " + known);
+  } else {
+    request.emit = emit->emit;
+  }
+  if (request.emit == Emit::Mlir) {
+    std::optional<Stage> stage = parseStage(options.stage);
+    if (!options.stage.getNumOccurrences())
+      complaints.add("--emit=mlir",
+                     "needs --stage; known: " + Options::stageChoices());
+    else if (options.stage == "hsaco")
+      complaints.add("--stage", "'hsaco' is no MLIR here; use --emit=hsaco");
+    else if (!stage)
+      complaints.add("--stage", "unknown stage '" + options.stage +
+                                    "'; known: " + Options::stageChoices());
+    else
+      request.stage = *stage;
+  } else {
+    refuse(options.stage, "goes with --emit=mlir only");
+  }
+  if (request.emit != Emit::Package)
+    refuse(options.prune, "goes with --emit=package only");
+  request.prune = options.prune;
+  request.output = options.output;
+  if (options.output.getNumOccurrences() && options.output.empty())
+    complaints.add("-o", "names no file");
+
+  if (options.report.getNumOccurrences()) {
+    if (options.report == "text")
+      request.report = ReportFormat::Text;
+    else if (options.report == "json")
+      request.report = ReportFormat::Json;
+    else
+      complaints.add("--report", "unknown format '" + options.report +
+                                     "'; known: text, json");
+  } else {
+    refuse(options.reportFile, "goes with --report only");
+  }
+  request.reportFile =
+      options.reportFile.empty() ? "-" : options.reportFile.getValue();
+  if (request.emit == Emit::None) {
+    if (!options.report.getNumOccurrences())
+      complaints.add("--emit=none", "makes nothing without --report");
+    if (options.output.getNumOccurrences())
+      complaints.add("-o", "has nothing to hold with --emit=none");
+  }
+  bool artifactOnStdout =
+      request.output == "-" ||
+      (request.output.empty() && emitInfo(request.emit).isText &&
+       request.emit != Emit::None);
+  if (request.report != ReportFormat::None && request.reportFile == "-" &&
+      artifactOnStdout)
+    complaints.add("--report", "and --emit=" + options.emit +
+                                   " would both go to standard output; give -o "
+                                   "FILE or --report-file=FILE");
+}
+
+/// Numbers, and what other programs' flags mean for us.
+void RequestBuilder::readLimits(int argc, char **argv) {
+  if (options.optLevel < 0 || options.optLevel > 3)
+    complaints.add("-O", "must be 0 to 3, found " +
+                             llvm::Twine(int(options.optLevel)));
+  request.optLevel = options.optLevel;
+  constexpr int maxWorkers = 256;
+  if (options.workers.getNumOccurrences() &&
+      (options.workers < 1 || options.workers > maxWorkers))
+    complaints.add("-j", "must be 1 to " + llvm::Twine(maxWorkers) +
+                             ", found " + llvm::Twine(int(options.workers)));
+  request.workers = options.workers > 0
+                        ? unsigned(options.workers)
+                        : std::max(1u, std::thread::hardware_concurrency());
+  request.quiet = options.quiet;
+  request.remarks = options.remarks;
+
+  bool observes = false, steersLLVM = false;
+  for (auto &[name, option] : cl::getRegisteredOptions()) {
+    if (!option->getNumOccurrences() || options.isOwn(*option))
+      continue;
+    (name.starts_with("mlir-") ? observes : steersLLVM) = true;
+  }
+  if (observes) {
+    // They print to one stream as they go.
+    if (options.workers > 1)
+      complaints.add("-j",
+                     "MLIR's flags print as kernels are compiled, so they "
+                     "are compiled one at a time");
+    request.workers = 1;
+  }
+  // Which of them change code is not known here, so all count as if they did.
+  if (steersLLVM)
+    request.llvmFlags.assign(argv + 1, argv + argc);
+}
+
+bool RequestBuilder::readFile(llvm::StringRef what, const std::string &path,
+                              std::string &text) {
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
+  if (!buffer) {
+    complaints.add(what, "cannot read '" + path +
+                             "': " + buffer.getError().message());
+    return false;
+  }
+  text = (*buffer)->getBuffer().str();
+  return true;
+}
+
+void RequestBuilder::readProblemOptions() {
+  Axes axes;
+  axes.targets = items(options.targets);
+  axes.ops = items(options.ops);
+  axes.dtypes = items(options.dtypes);
+  axes.headDims = items(options.headDims);
+  axes.masks = items(options.masks);
+  if (axes.targets.empty())
+    complaints.add("--target", "is missing; known: " + target::targetNames());
+  if (axes.ops.empty())
+    complaints.add("--op", "is missing; known: forward");
+  if (axes.dtypes.empty())
+    complaints.add("--dtype", "is missing; known: fp16, bf16");
+  if (axes.headDims.empty())
+    complaints.add("--head-dim", "is missing; possible: multiples of " +
+                                     llvm::Twine(kHeadDimStep) + " from " +
+                                     llvm::Twine(kMinHeadDim) + " to " +
+                                     llvm::Twine(kMaxHeadDim));
+  if (axes.masks.empty())
+    axes.masks.push_back({"none", "--mask"});
+  axes.schedules.push_back(readOverrides());
+  addJobs(axes, request.jobs, complaints);
+  checkDistinct(request.jobs, "command line", complaints);
+}
+
+void RequestBuilder::readSpec() {
+  for (const cl::Option &option :
+       std::initializer_list<std::reference_wrapper<const cl::Option>>{
+           options.targets, options.ops, options.dtypes, options.headDims,
+           options.masks, options.inst})
+    refuse(option, "contradicts --spec, which says what to compile");
+  for (const auto &option : options.overrides)
+    refuse(*option, "contradicts --spec, which says what to compile; "
+                    "\"schedules\" is its key");
+  std::string text;
+  if (readFile("--spec", options.spec, text))
+    request.jobs = parseSpec(options.spec, text, complaints);
+}
+
+llvm::Error RequestBuilder::readInput() {
+  for (const cl::Option &option :
+       std::initializer_list<std::reference_wrapper<const cl::Option>>{
+           options.ops, options.dtypes, options.headDims, options.masks,
+           options.spec})
+    refuse(option, "contradicts input file '" + options.input +
+                       "', which says what to compile");
+  std::vector<const target::TargetInfo *> targets;
+  for (const Item &item : items(options.targets))
+    if (const target::TargetInfo *target = parseTarget(item, complaints))
+      targets.push_back(target);
+  ScheduleOverrides overrides = readOverrides();
+  InputFile &input = request.input.emplace();
+  input.name = options.input == "-" ? "<stdin>" : options.input.getValue();
+  if (!readFile("input", options.input, input.text) || complaints.any())
+    return llvm::Error::success();
+  llvm::Expected<std::vector<Job>> jobs =
+      readProblems(input, targets, overrides);
+  if (!jobs)
+    return jobs.takeError();
+  request.jobs = std::move(*jobs);
+  return llvm::Error::success();
+}
+
+llvm::Error RequestBuilder::build(int argc, char **argv) {
+  readOutput();
+  readLimits(argc, argv);
+  llvm::Error inputError = llvm::Error::success();
+  if (options.input.getNumOccurrences())
+    inputError = readInput();
+  else if (options.spec.getNumOccurrences())
+    readSpec();
+  else
+    readProblemOptions();
+  if (!complaints.any())
+    return inputError;
+  std::string text = complaints.str();
+  if (inputError)
+    text += llvm::toString(std::move(inputError));
+  return llvm::createStringError(llvm::StringRef(text).rtrim());
+}
+
+llvm::Expected<CommandLine> fovea::tools::parseCommandLine(int argc,
+                                                           char **argv) {
+  mlir::registerAsmPrinterCLOptions();
+  mlir::registerMLIRContextCLOptions();
+  mlir::registerPassManagerCLOptions();
+  mlir::registerDefaultTimingManagerCLOptions();
+  static Options options;
+  cl::HideUnrelatedOptions(options.category);
+  cl::SetVersionPrinter(
+      [](llvm::raw_ostream &os) { os << compilerBuildId() << "\n"; });
+  std::string said;
+  llvm::raw_string_ostream os(said);
+  if (!cl::ParseCommandLineOptions(argc, argv, kOverview, &os))
+    return llvm::createStringError(llvm::StringRef(said).rtrim());
+  CommandLine result;
+  if (options.listTargets) {
+    if (argc > 2)
+      return llvm::createStringError(
+          "--list-targets: prints the chips and goes with nothing else");
+    result.listTargets = true;
+    return result;
+  }
+  RequestBuilder builder(options, result.request);
+  if (llvm::Error error = builder.build(argc, argv))
+    return error;
+  return result;
+}

@@ -1,0 +1,177 @@
+//===- Output.cpp - where kernels go --------------------------------------===//
+
+#include "Output.h"
+#include "Contract.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace fovea;
+using namespace fovea::tools;
+
+static Error cannotWrite(StringRef path, std::error_code code) {
+  return createStringError(code,
+                           "cannot write '" + path + "': " + code.message());
+}
+
+llvm::Error fovea::tools::writeFile(StringRef path, StringRef content) {
+  sys::fs::file_status status;
+  // Devices and pipes are written to, not replaced.
+  if (path != "-" && !sys::fs::status(path, status) &&
+      status.type() != sys::fs::file_type::regular_file) {
+    std::error_code code;
+    raw_fd_ostream os(path, code);
+    if (code)
+      return cannotWrite(path, code);
+    os << content;
+    os.close();
+    code = os.error();
+    os.clear_error();
+    return code ? cannotWrite(path, code) : Error::success();
+  }
+  if (path == "-") {
+    outs() << content;
+    outs().flush();
+    if (std::error_code code = outs().error()) {
+      outs().clear_error();
+      return cannotWrite("standard output", code);
+    }
+    return Error::success();
+  }
+  llvm::Expected<sys::fs::TempFile> file =
+      sys::fs::TempFile::create(path + ".%%%%%%%%.tmp");
+  if (!file)
+    return createStringError("cannot write '" + path +
+                             "': " + toString(file.takeError()));
+  raw_fd_ostream os(file->FD, /*shouldClose=*/false);
+  os << content;
+  os.flush();
+  if (std::error_code code = os.error()) {
+    os.clear_error();
+    consumeError(file->discard());
+    return cannotWrite(path, code);
+  }
+  if (Error error = file->keep(path))
+    return createStringError("cannot write '" + path +
+                             "': " + toString(std::move(error)));
+  return Error::success();
+}
+
+llvm::Error fovea::tools::checkWritable(StringRef path) {
+  if (path == "-")
+    return Error::success();
+  sys::fs::file_status status;
+  std::error_code code = sys::fs::status(path, status);
+  if (!code && status.type() == sys::fs::file_type::directory_file)
+    return createStringError("cannot write '" + path + "': it is a folder");
+  if (code && code != std::errc::no_such_file_or_directory)
+    return cannotWrite(path, code);
+  if (!code && status.type() != sys::fs::file_type::regular_file)
+    return Error::success();
+  StringRef folder = sys::path::parent_path(path);
+  if (folder.empty())
+    folder = ".";
+  if (!sys::fs::is_directory(folder))
+    return createStringError("cannot write '" + path + "': no folder '" +
+                             folder + "'");
+  if (std::error_code access =
+          sys::fs::access(folder, sys::fs::AccessMode::Write))
+    return cannotWrite(path, access);
+  return Error::success();
+}
+
+llvm::Error fovea::tools::makeFolder(StringRef path) {
+  if (std::error_code code = sys::fs::create_directories(path))
+    return createStringError(code, "cannot make folder '" + path +
+                                       "': " + code.message());
+  if (!sys::fs::is_directory(path))
+    return createStringError("cannot make folder '" + path +
+                             "': a file of that name is there");
+  if (std::error_code code = sys::fs::access(path, sys::fs::AccessMode::Write))
+    return cannotWrite(path, code);
+  return Error::success();
+}
+
+/// The bytes that a request's form has for a kernel.
+static std::string content(const Request &request, const Job &job,
+                           const CompiledKernel &kernel) {
+  switch (request.emit) {
+  case Emit::Hsaco:
+    return kernel.image;
+  case Emit::Contract:
+    return contractJson(job, kernel.resources);
+  default:
+    return kernel.artifact;
+  }
+}
+
+namespace {
+/// Emit::None.
+class NoOutput : public Output {
+public:
+  Error store(const Job &, const CompiledKernel &) override {
+    return Error::success();
+  }
+};
+
+/// One kernel to one file or to standard output.
+class FileOutput : public Output {
+public:
+  explicit FileOutput(const Request &request) : request(request) {}
+  Error store(const Job &job, const CompiledKernel &kernel) override {
+    return writeFile(request.output.empty() ? "-" : request.output,
+                     content(request, job, kernel));
+  }
+
+private:
+  const Request &request;
+};
+
+/// A file a kernel, `symbol.chip.extension`.
+class FolderOutput : public Output {
+public:
+  explicit FolderOutput(const Request &request) : request(request) {}
+  Error store(const Job &job, const CompiledKernel &kernel) override {
+    SmallString<128> path(request.output);
+    sys::path::append(path, job.symbol + "." + job.target->name + "." +
+                                emitInfo(request.emit).extension);
+    return writeFile(path, content(request, job, kernel));
+  }
+
+private:
+  const Request &request;
+};
+} // namespace
+
+llvm::Expected<std::unique_ptr<Output>>
+fovea::tools::makeOutput(const Request &request) {
+  if (request.emit == Emit::None)
+    return std::make_unique<NoOutput>();
+  if (request.emit == Emit::Package)
+    return makePackageOutput(request);
+  const EmitInfo &info = emitInfo(request.emit);
+  bool isFolder = StringRef(request.output).ends_with("/") ||
+                  sys::fs::is_directory(request.output);
+  if (request.jobs.size() > 1 || isFolder) {
+    if (request.output.empty() || request.output == "-")
+      return createStringError(
+          Twine(request.jobs.size()) + " kernels need a folder: -o FOLDER, " +
+          "which gets one '." + info.extension + "' file each" +
+          (request.emit == Emit::Hsaco ? "; or --emit=package" : ""));
+    if (Error error = makeFolder(request.output))
+      return error;
+    return std::make_unique<FolderOutput>(request);
+  }
+  if (!info.isText && request.output.empty())
+    return createStringError("--emit=" + info.name +
+                             " is binary and needs -o FILE; -o - writes it to "
+                             "standard output");
+  if (!info.isText && request.output == "-" && outs().is_displayed())
+    return createStringError("--emit=" + info.name +
+                             " is binary; not written to a terminal");
+  if (Error error =
+          checkWritable(request.output.empty() ? "-" : request.output))
+    return error;
+  return std::make_unique<FileOutput>(request);
+}

@@ -1,0 +1,212 @@
+//===- PackageOutput.cpp - kernels into packages --------------------------===//
+//
+// One package a chip. A kernel that a package already has from the same build
+// of the compiler is left alone.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BuildId.h"
+#include "Output.h"
+#include "fovea/Package/ForwardAbi.h"
+#include "fovea/Package/PackageReader.h"
+#include "fovea/Package/PackageWriter.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Path.h"
+
+using namespace fovea;
+using namespace fovea::tools;
+
+static llvm::Error toError(const Status &status) {
+  return llvm::createStringError(status.message());
+}
+
+/// What a build of this compiler with this request's options is called.
+static std::string fingerprintOf(const Request &request) {
+  std::string text =
+      compilerBuildId() + ", -O" + std::to_string(request.optLevel);
+  if (!request.llvmFlags.empty())
+    text += ", " + llvm::join(request.llvmFlags, " ");
+  return text;
+}
+
+namespace {
+class PackageOutput : public Output {
+public:
+  explicit PackageOutput(const Request &request)
+      : request(request), fingerprint(fingerprintOf(request)) {}
+
+  llvm::Error open();
+  llvm::Expected<bool> isCurrent(const Job &job,
+                                 CompiledKernel &kernel) override;
+  llvm::Error store(const Job &job, const CompiledKernel &kernel) override;
+  llvm::Expected<std::string> finish() override;
+
+private:
+  struct Package {
+    std::string path;
+    std::optional<PackageWriter> writer;
+    std::vector<KernelRecord> before; ///< the kernels found at the start
+  };
+  std::string pathOf(const target::TargetInfo &target) const;
+  llvm::Expected<std::string> sweep(const target::TargetInfo &target,
+                                    Package &package);
+
+  const Request &request;
+  std::string fingerprint;
+  llvm::MapVector<const target::TargetInfo *, Package> packages;
+};
+} // namespace
+
+std::string PackageOutput::pathOf(const target::TargetInfo &target) const {
+  if (llvm::StringRef(request.output).ends_with(kPackageExtension))
+    return request.output;
+  llvm::SmallString<128> path(request.output);
+  llvm::sys::path::append(path, target.name + kPackageExtension);
+  return std::string(path);
+}
+
+llvm::Error PackageOutput::open() {
+  for (const Job &job : request.jobs)
+    packages[job.target].path = pathOf(*job.target);
+  if (!llvm::StringRef(request.output).ends_with(kPackageExtension)) {
+    if (llvm::Error error = makeFolder(request.output))
+      return error;
+  } else if (packages.size() > 1) {
+    return llvm::createStringError(
+        "-o '" + request.output +
+        "' is one package, but a package holds one chip's kernels and " +
+        llvm::Twine(packages.size()) + " chips are asked for; give a folder");
+  } else if (llvm::Error error = checkWritable(request.output)) {
+    return error;
+  }
+  for (auto &[target, package] : packages) {
+    TargetId id;
+    id.arch = target->name.str();
+    PackageWriter::Options options;
+    options.creator = compilerName();
+    Expected<PackageWriter> writer =
+        PackageWriter::open(package.path, id, options);
+    if (!writer)
+      return toError(writer.status());
+    package.writer.emplace(std::move(*writer));
+    Expected<PackageReader> reader = PackageReader::open(package.path, id.arch);
+    if (!reader)
+      return toError(reader.status());
+    package.before = reader->kernels();
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<bool> PackageOutput::isCurrent(const Job &job,
+                                              CompiledKernel &kernel) {
+  Package &package = packages[job.target];
+  Expected<bool> current =
+      package.writer->isCurrent(job.problem, job.schedule, fingerprint);
+  if (!current)
+    return toError(current.status());
+  if (!*current)
+    return false;
+  for (const KernelRecord &record : package.before) {
+    if (record.problem != job.problem || record.schedule != job.schedule)
+      continue;
+    // An input file may name its function anew.
+    if (record.symbol != job.symbol)
+      return false;
+    kernel.resources.name = record.symbol;
+    kernel.resources.vgprs = record.resources.vgprs;
+    kernel.resources.agprs = record.resources.agprs;
+    kernel.resources.sgprs = record.resources.sgprs;
+    kernel.resources.ldsBytes = record.resources.ldsBytes;
+    kernel.resources.scratchBytes = record.resources.scratchBytes;
+    kernel.resources.matrixInstructions = record.resources.matrixInstructions;
+    kernel.resources.codeBytes = record.resources.codeBytes;
+    kernel.occupancy = record.resources.occupancy;
+    kernel.imageBytes = record.imageBytes;
+    kernel.cpuMs = record.compileMs;
+    return true;
+  }
+  return false;
+}
+
+llvm::Error PackageOutput::store(const Job &job, const CompiledKernel &kernel) {
+  KernelRecord record;
+  record.problem = job.problem;
+  record.schedule = job.schedule;
+  record.fingerprint = fingerprint;
+  record.abiVersion = abi::kForwardAbiVersion;
+  record.symbol = job.symbol;
+  record.blockM = job.blockM;
+  record.blockN = job.blockN;
+  record.threads = job.threads;
+  record.resources.vgprs = kernel.resources.vgprs;
+  record.resources.agprs = kernel.resources.agprs;
+  record.resources.sgprs = kernel.resources.sgprs;
+  record.resources.ldsBytes = kernel.resources.ldsBytes;
+  record.resources.scratchBytes = kernel.resources.scratchBytes;
+  record.resources.occupancy = kernel.occupancy;
+  record.resources.matrixInstructions = kernel.resources.matrixInstructions;
+  record.resources.codeBytes = kernel.resources.codeBytes;
+  record.compileMs = kernel.cpuMs;
+  // find() and not []: several threads are here.
+  Status status = packages.find(job.target)
+                      ->second.writer->put(record, kernel.image.data(),
+                                           kernel.image.size());
+  return status.ok() ? llvm::Error::success() : toError(status);
+}
+
+/// Drops, or counts, the kernels that were there before and are from another
+/// build or not asked for.
+llvm::Expected<std::string>
+PackageOutput::sweep(const target::TargetInfo &target, Package &package) {
+  llvm::StringSet<> asked;
+  for (const Job &job : request.jobs)
+    if (job.target == &target)
+      asked.insert(job.problem.str() + "\n" + job.schedule);
+  int dropped = 0, kept = 0;
+  for (const KernelRecord &record : package.before) {
+    if (asked.contains(record.problem.str() + "\n" + record.schedule))
+      continue;
+    if (!request.prune) {
+      kept += record.fingerprint != fingerprint;
+      continue;
+    }
+    Status status = package.writer->remove(record.problem, record.schedule);
+    if (!status.ok() && status.code() != StatusCode::NotFound)
+      return toError(status);
+    ++dropped;
+  }
+  std::string text;
+  if (dropped)
+    text = package.path + ": dropped " + std::to_string(dropped) +
+           " kernels that were not asked for\n";
+  if (kept)
+    text = package.path + ": keeps " + std::to_string(kept) +
+           " kernels of another compiler build that were not asked for; "
+           "--prune drops them\n";
+  return text;
+}
+
+llvm::Expected<std::string> PackageOutput::finish() {
+  std::string text;
+  for (auto &[target, package] : packages) {
+    llvm::Expected<std::string> swept = sweep(*target, package);
+    if (!swept)
+      return swept.takeError();
+    text += *swept;
+  }
+  return text;
+}
+
+llvm::Expected<std::unique_ptr<Output>>
+fovea::tools::makePackageOutput(const Request &request) {
+  if (request.output.empty() || request.output == "-")
+    return llvm::createStringError(
+        "--emit=package needs -o FOLDER, which gets one '.fovea' file a chip, "
+        "or -o FILE.fovea");
+  auto output = std::make_unique<PackageOutput>(request);
+  if (llvm::Error error = output->open())
+    return error;
+  return output;
+}

@@ -1,0 +1,184 @@
+//===- Problem.cpp - attention problems as IR -----------------------------===//
+
+#include "Problem.h"
+#include "Diagnostics.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::tools;
+
+const DialectRegistry &fovea::tools::compilerDialects() {
+  static const DialectRegistry *registry = [] {
+    auto *dialects = new DialectRegistry;
+    registerFoveaDialects(*dialects);
+    return dialects;
+  }();
+  return *registry;
+}
+
+static Type elementType(Builder &b, DataType dtype) {
+  switch (dtype) {
+  case DataType::F16:
+    return b.getF16Type();
+  case DataType::BF16:
+    return b.getBF16Type();
+  }
+  llvm_unreachable("all types are listed");
+}
+
+static attn::MaskKind maskKind(fovea::MaskKind mask) {
+  switch (mask) {
+  case fovea::MaskKind::None:
+    return attn::MaskKind::None;
+  case fovea::MaskKind::CausalTopLeft:
+    return attn::MaskKind::CausalTopLeft;
+  case fovea::MaskKind::CausalBottomRight:
+    return attn::MaskKind::CausalBottomRight;
+  }
+  llvm_unreachable("all masks are listed");
+}
+
+static fovea::MaskKind maskKind(attn::MaskKind mask) {
+  switch (mask) {
+  case attn::MaskKind::None:
+    return fovea::MaskKind::None;
+  case attn::MaskKind::CausalTopLeft:
+    return fovea::MaskKind::CausalTopLeft;
+  case attn::MaskKind::CausalBottomRight:
+    return fovea::MaskKind::CausalBottomRight;
+  }
+  llvm_unreachable("all masks are listed");
+}
+
+/// All extents and strides dynamic but those of the head dimension.
+static OwningOpRef<ModuleOp> buildForward(MLIRContext &context,
+                                          const Job &job) {
+  context.loadDialect<attn::AttnDialect, func::FuncDialect,
+                      memref::MemRefDialect>();
+  Location loc = UnknownLoc::get(&context);
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  ImplicitLocOpBuilder b(loc, module->getBodyRegion());
+  constexpr int64_t dynamic = ShapedType::kDynamic;
+  auto tensor = MemRefType::get(
+      {dynamic, dynamic, dynamic, job.problem.headDim},
+      elementType(b, job.problem.dtype),
+      StridedLayoutAttr::get(&context, 0, {dynamic, dynamic, dynamic, 1}));
+  auto lse = MemRefType::get(
+      {dynamic, dynamic, dynamic}, b.getF32Type(),
+      StridedLayoutAttr::get(&context, 0, {dynamic, dynamic, 1}));
+  auto func = func::FuncOp::create(
+      b, job.symbol,
+      b.getFunctionType({tensor, tensor, tensor, tensor, lse, b.getF32Type()},
+                        {}));
+  b.setInsertionPointToStart(func.addEntryBlock());
+  attn::ForwardOp::create(
+      b, func.getArgument(0), func.getArgument(1), func.getArgument(2),
+      func.getArgument(3), func.getArgument(4), func.getArgument(5),
+      attn::MaskKindAttr::get(&context, maskKind(job.problem.mask)),
+      /*schedule=*/nullptr);
+  func::ReturnOp::create(b);
+  return module;
+}
+
+OwningOpRef<ModuleOp>
+fovea::tools::makeProblem(MLIRContext &context, const Job &job,
+                          const std::optional<InputFile> &input) {
+  if (!input) {
+    OwningOpRef<ModuleOp> module = buildForward(context, job);
+    if (failed(verify(*module)))
+      return nullptr;
+    return module;
+  }
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
+      input->text, ParserConfig(&context), input->name);
+  if (!module)
+    return nullptr;
+  for (auto func : llvm::make_early_inc_range(module->getOps<func::FuncOp>()))
+    if (func.getName() != job.symbol)
+      func.erase();
+  return module;
+}
+
+/// The problem of a function of an input file.
+static FailureOr<ProblemKey> problemOf(func::FuncOp func) {
+  SmallVector<attn::ForwardOp> ops;
+  func.walk([&](attn::ForwardOp op) { ops.push_back(op); });
+  if (ops.size() != 1)
+    return func.emitError()
+           << "function '" << func.getName() << "' holds " << ops.size()
+           << " attn.forward ops; each function is a kernel "
+              "and holds one";
+  ProblemKey problem;
+  problem.dtype =
+      ops[0].getElementType().isF16() ? DataType::F16 : DataType::BF16;
+  problem.headDim = int32_t(ops[0].getHeadDim());
+  problem.mask = maskKind(ops[0].getMask());
+  return problem;
+}
+
+/// The chips to compile a function for: those asked for, or its own.
+static LogicalResult
+targetsOf(func::FuncOp func, ArrayRef<const target::TargetInfo *> asked,
+          SmallVectorImpl<const target::TargetInfo *> &targets) {
+  targets.assign(asked.begin(), asked.end());
+  auto own = func->getAttrOfType<attn::TargetAttr>(attn::kTargetAttrName);
+  if (!own) {
+    if (asked.empty())
+      return func.emitError()
+             << "function '" << func.getName()
+             << "' has no attn.target and no --target is given; known: "
+             << target::targetNames();
+    return success();
+  }
+  for (const target::TargetInfo *target : asked)
+    if (target != &own.getInfo())
+      return func.emitError()
+             << "function '" << func.getName() << "' is for "
+             << own.getInfo().name << " by its attn.target, but --target names "
+             << target->name;
+  targets.assign(1, &own.getInfo());
+  return success();
+}
+
+llvm::Expected<std::vector<Job>>
+fovea::tools::readProblems(const InputFile &input,
+                           ArrayRef<const target::TargetInfo *> targets,
+                           const ScheduleOverrides &overrides) {
+  MLIRContext context(compilerDialects(), MLIRContext::Threading::DISABLED);
+  DiagnosticCollector diagnostics(context, input.name, &input);
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
+      input.text, ParserConfig(&context), input.name);
+  if (!module)
+    return diagnostics.takeError();
+  std::vector<Job> jobs;
+  for (mlir::Operation &op : *module->getBody()) {
+    auto func = dyn_cast<func::FuncOp>(op);
+    if (!func) {
+      op.emitError() << "aot-compile takes functions with attn.forward and "
+                        "nothing else; aot-opt starts from any stage";
+      return diagnostics.takeError();
+    }
+    FailureOr<ProblemKey> problem = problemOf(func);
+    SmallVector<const target::TargetInfo *> chips;
+    if (failed(problem) || failed(targetsOf(func, targets, chips)))
+      return diagnostics.takeError();
+    for (const target::TargetInfo *chip : chips) {
+      Job &job = jobs.emplace_back();
+      job.target = chip;
+      job.problem = *problem;
+      job.overrides = overrides;
+      job.symbol = func.getName().str();
+    }
+  }
+  if (jobs.empty())
+    return llvm::createStringError(input.name + ": no function with "
+                                                "attn.forward");
+  return jobs;
+}

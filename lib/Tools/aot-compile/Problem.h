@@ -1,0 +1,36 @@
+//===- Problem.h - attention problems as IR ---------------------*- C++ -*-===//
+//
+// Where a compilation starts: attn.forward built in memory from a problem key,
+// or taken from a function of an input file.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_TOOLS_AOTCOMPILE_PROBLEM_H
+#define FOVEA_LIB_TOOLS_AOTCOMPILE_PROBLEM_H
+
+#include "Request.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/Error.h"
+
+namespace fovea::tools {
+
+/// A module with one function, named job.symbol, that holds the job's problem.
+/// With an input file it is that file's function. Null after a diagnostic.
+mlir::OwningOpRef<mlir::ModuleOp>
+makeProblem(mlir::MLIRContext &context, const Job &job,
+            const std::optional<InputFile> &input);
+
+/// One job for each function of the file. Targets are those named, or, if there
+/// are none, each function's own attn.target.
+llvm::Expected<std::vector<Job>>
+readProblems(const InputFile &input,
+             llvm::ArrayRef<const target::TargetInfo *> targets,
+             const ScheduleOverrides &overrides);
+
+/// The dialects that a compilation needs; made once.
+const mlir::DialectRegistry &compilerDialects();
+
+} // namespace fovea::tools
+
+#endif // FOVEA_LIB_TOOLS_AOTCOMPILE_PROBLEM_H

@@ -1,0 +1,163 @@
+//===- Report.cpp - the figures of compiled kernels -----------------------===//
+
+#include "Report.h"
+#include "BuildId.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace fovea;
+using namespace fovea::tools;
+
+namespace {
+/// One figure of a kernel: a column of the table and a key of the JSON.
+struct Figure {
+  StringLiteral heading;
+  StringLiteral key;
+  int64_t (*get)(const CompiledKernel &);
+  bool inPackage; ///< known of a kernel that was not compiled now
+};
+} // namespace
+
+static const Figure kFigures[] = {
+    {"VGPRs", "vgprs",
+     [](const CompiledKernel &k) -> int64_t { return k.resources.vgprs; },
+     true},
+    {"AGPRs", "agprs",
+     [](const CompiledKernel &k) -> int64_t { return k.resources.agprs; },
+     true},
+    {"SGPRs", "sgprs",
+     [](const CompiledKernel &k) -> int64_t { return k.resources.sgprs; },
+     true},
+    {"VGPR spills", "vgpr_spills",
+     [](const CompiledKernel &k) -> int64_t { return k.resources.vgprSpills; },
+     false},
+    {"SGPR spills", "sgpr_spills",
+     [](const CompiledKernel &k) -> int64_t { return k.resources.sgprSpills; },
+     false},
+    {"LDS B", "lds_bytes",
+     [](const CompiledKernel &k) -> int64_t { return k.resources.ldsBytes; },
+     true},
+    {"scratch B", "scratch_bytes",
+     [](const CompiledKernel &k) -> int64_t {
+       return k.resources.scratchBytes;
+     },
+     true},
+    {"waves/SIMD", "occupancy",
+     [](const CompiledKernel &k) -> int64_t { return k.occupancy; }, true},
+    {"matrix", "matrix_instructions",
+     [](const CompiledKernel &k) -> int64_t {
+       return k.resources.matrixInstructions;
+     },
+     true},
+    {"instructions", "instructions",
+     [](const CompiledKernel &k) -> int64_t {
+       return k.resources.instructions;
+     },
+     false},
+    {"code B", "code_bytes",
+     [](const CompiledKernel &k) -> int64_t { return k.resources.codeBytes; },
+     true},
+    {"image B", "image_bytes",
+     [](const CompiledKernel &k) -> int64_t { return int64_t(k.imageBytes); },
+     true},
+};
+
+static StringLiteral statusName(Outcome::Status status) {
+  switch (status) {
+  case Outcome::Pending:
+    return "not compiled";
+  case Outcome::Compiled:
+    return "compiled";
+  case Outcome::Current:
+    return "current";
+  case Outcome::Failed:
+    return "failed";
+  }
+  llvm_unreachable("all are listed");
+}
+
+/// The figure, or none where it is not known.
+static std::optional<int64_t> value(const Figure &figure,
+                                    const Outcome &outcome) {
+  if (outcome.status == Outcome::Compiled ||
+      (outcome.status == Outcome::Current && figure.inPackage))
+    return figure.get(outcome.kernel);
+  return std::nullopt;
+}
+
+std::string fovea::tools::reportText(ArrayRef<Job> jobs,
+                                     ArrayRef<Outcome> outcomes) {
+  std::vector<std::vector<std::string>> rows(1);
+  rows[0] = {"kernel", "target"};
+  for (const Figure &figure : kFigures)
+    rows[0].push_back(figure.heading.str());
+  rows[0].insert(rows[0].end(), {"CPU ms", "state", "schedule"});
+  for (auto [job, outcome] : zip_equal(jobs, outcomes)) {
+    std::vector<std::string> &row = rows.emplace_back(
+        std::vector<std::string>{job.symbol, job.target->name.str()});
+    for (const Figure &figure : kFigures) {
+      std::optional<int64_t> known = value(figure, outcome);
+      row.push_back(known ? std::to_string(*known) : "-");
+    }
+    bool timed = outcome.status == Outcome::Compiled ||
+                 outcome.status == Outcome::Current;
+    row.push_back(timed ? formatv("{0:f1}", outcome.kernel.cpuMs).str() : "-");
+    row.push_back(statusName(outcome.status).str());
+    row.push_back(job.schedule);
+  }
+  std::vector<size_t> widths(rows[0].size());
+  for (const std::vector<std::string> &row : rows)
+    for (auto [width, cell] : zip_equal(widths, row))
+      width = std::max(width, cell.size());
+  std::string text;
+  for (const std::vector<std::string> &row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      bool isNumber = i >= 2 && i + 2 < row.size();
+      std::string padding(widths[i] - row[i].size(), ' ');
+      line +=
+          (i ? "  " : "") + (isNumber ? padding + row[i] : row[i] + padding);
+    }
+    text += StringRef(line).rtrim().str() + "\n";
+  }
+  return text;
+}
+
+std::string fovea::tools::reportJson(ArrayRef<Job> jobs,
+                                     ArrayRef<Outcome> outcomes) {
+  std::string text;
+  raw_string_ostream os(text);
+  json::OStream json(os, 2);
+  json.object([&] {
+    json.attribute("compiler", compilerBuildId());
+    json.attributeArray("kernels", [&] {
+      for (auto [job, outcome] : zip_equal(jobs, outcomes))
+        json.object([&, &job = job, &outcome = outcome] {
+          json.attribute("kernel", job.symbol);
+          json.attribute("target", job.target->name);
+          json.attribute("op", toString(job.problem.op));
+          json.attribute("dtype", toString(job.problem.dtype));
+          json.attribute("head_dim", job.problem.headDim);
+          json.attribute("mask", toString(job.problem.mask));
+          json.attribute("schedule", job.schedule);
+          json.attribute("threads", job.threads);
+          json.attribute("status", statusName(outcome.status));
+          if (outcome.status == Outcome::Failed)
+            json.attribute("error", outcome.error);
+          if (outcome.status != Outcome::Compiled &&
+              outcome.status != Outcome::Current)
+            return;
+          for (const Figure &figure : kFigures) {
+            std::optional<int64_t> known = value(figure, outcome);
+            json.attribute(figure.key,
+                           known ? json::Value(*known) : json::Value(nullptr));
+          }
+          json.attribute("compile_ms", outcome.kernel.cpuMs);
+        });
+    });
+  });
+  os << "\n";
+  return text;
+}

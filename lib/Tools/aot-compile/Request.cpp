@@ -1,0 +1,70 @@
+//===- Request.cpp - what aot-compile was asked for -----------------------===//
+
+#include "Request.h"
+#include "llvm/Support/ErrorHandling.h"
+#include <algorithm>
+
+using namespace fovea;
+using namespace fovea::tools;
+
+static constexpr EmitInfo kEmits[] = {
+    {Emit::Mlir, "mlir", "mlir", true,
+     "MLIR after the stage that --stage names"},
+    {Emit::Llvm, "llvm", "ll", true, "optimised LLVM IR"},
+    {Emit::Asm, "asm", "s", true, "AMDGPU assembly"},
+    {Emit::Obj, "obj", "o", false, "relocatable object"},
+    {Emit::Hsaco, "hsaco", "hsaco", false,
+     "code object that a HIP runtime loads (default)"},
+    {Emit::Package, "package", "fovea", false,
+     "kernel package, one file a chip; adds what is missing"},
+    {Emit::Contract, "contract", "json", true,
+     "JSON: what a launch of the kernel must pass"},
+    {Emit::None, "none", "", true, "nothing; for --report alone"},
+};
+
+llvm::ArrayRef<EmitInfo> fovea::tools::allEmits() { return kEmits; }
+
+const EmitInfo &fovea::tools::emitInfo(Emit emit) {
+  return *std::find_if(std::begin(kEmits), std::end(kEmits),
+                       [&](const EmitInfo &info) { return info.emit == emit; });
+}
+
+static constexpr OverrideInfo kOverrides[] = {
+    {"block-m", "bm", &ScheduleOverrides::blockM, 1,
+     "query rows of a workgroup"},
+    {"block-n", "bn", &ScheduleOverrides::blockN, 1, "keys of an iteration"},
+    {"waves", "w", &ScheduleOverrides::waves, 1, "waves of a workgroup"},
+    {"stages", "s", &ScheduleOverrides::stages, 1,
+     "1: load a key block, then use it; 2: load the next one meanwhile"},
+    {"waves-per-simd", "o", &ScheduleOverrides::wavesPerSimd, 1,
+     "occupancy to allocate registers for"},
+    {"rescale-threshold", "t", &ScheduleOverrides::rescaleThreshold, 0,
+     "growth of a row's maximum, in powers of two, that triggers a rescale"},
+};
+
+llvm::ArrayRef<OverrideInfo> fovea::tools::allOverrides() { return kOverrides; }
+
+std::string ScheduleOverrides::suffix() const {
+  std::string text;
+  for (const OverrideInfo &info : kOverrides)
+    if (int32_t value = this->*info.member; value >= info.smallest)
+      text += "_" + info.letter.str() + std::to_string(value);
+  if (!inst.empty())
+    text += "_" + inst;
+  return text;
+}
+
+std::string fovea::tools::kernelSymbol(const ProblemKey &problem,
+                                       const ScheduleOverrides &overrides) {
+  std::string symbol = "attn_";
+  switch (problem.op) {
+  case Operation::Forward:
+    symbol += "fwd";
+    break;
+  }
+  symbol += std::string("_") + toString(problem.dtype) + "_d" +
+            std::to_string(problem.headDim);
+  if (problem.mask != MaskKind::None)
+    symbol += std::string("_") + toString(problem.mask);
+  return symbol + overrides.suffix();
+}

@@ -1,0 +1,102 @@
+//===- Request.h - what aot-compile was asked for ---------------*- C++ -*-===//
+//
+// The checked form of a command line or spec file: one Job a kernel, and what
+// to do with the kernels. Nothing in it is a guess: whatever was given is in
+// here or was refused.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_TOOLS_AOTCOMPILE_REQUEST_H
+#define FOVEA_LIB_TOOLS_AOTCOMPILE_REQUEST_H
+
+#include "fovea/Package/Keys.h"
+#include "fovea/Pipelines/Pipelines.h"
+#include "fovea/Target/TargetInfo.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fovea::tools {
+
+/// What becomes of each kernel.
+enum class Emit { Mlir, Llvm, Asm, Obj, Hsaco, Package, Contract, None };
+
+/// One row a form; the only place that spells them.
+struct EmitInfo {
+  Emit emit;
+  llvm::StringLiteral name;
+  llvm::StringLiteral extension; ///< of the files in an output folder
+  bool isText;
+  llvm::StringLiteral description;
+};
+llvm::ArrayRef<EmitInfo> allEmits();
+const EmitInfo &emitInfo(Emit emit);
+
+enum class ReportFormat { None, Text, Json };
+
+/// Parameters of a schedule that take the place of the chosen ones; 0, an empty
+/// name and a negative threshold leave the choice.
+struct ScheduleOverrides {
+  int32_t blockM = 0, blockN = 0, waves = 0, stages = 0, wavesPerSimd = 0;
+  int32_t rescaleThreshold = -1;
+  std::string inst;
+
+  /// For symbols, e.g. "_bm64_bn32"; empty when nothing is replaced.
+  std::string suffix() const;
+};
+
+/// A parameter of ScheduleOverrides that is a number: one row each, for options
+/// and spec files alike.
+struct OverrideInfo {
+  llvm::StringLiteral option; ///< "block-m"; with '_' in spec files
+  llvm::StringLiteral letter; ///< in symbols
+  int32_t ScheduleOverrides::*member;
+  int32_t smallest;
+  llvm::StringLiteral description;
+};
+llvm::ArrayRef<OverrideInfo> allOverrides();
+
+/// The text of an .mlir file that holds the problems.
+struct InputFile {
+  std::string name, text;
+};
+
+/// One kernel to compile. `schedule` to `threads` are known after planning.
+struct Job {
+  const target::TargetInfo *target = nullptr;
+  ProblemKey problem;
+  ScheduleOverrides overrides;
+  std::string symbol; ///< of the kernel; the function of an input file
+
+  std::string schedule; ///< canonical text, the key in a package
+  int32_t blockM = 0, blockN = 0, threads = 0;
+
+  /// "attn_fwd_bf16_d128 (gfx942)", for messages.
+  std::string str() const { return symbol + " (" + target->name.str() + ")"; }
+};
+
+/// Name of a kernel of ours, e.g. "attn_fwd_bf16_d128_causal_bottom_right".
+std::string kernelSymbol(const ProblemKey &problem,
+                         const ScheduleOverrides &overrides);
+
+struct Request {
+  Emit emit = Emit::Hsaco;
+  Stage stage = Stage::Problem; ///< with Emit::Mlir
+  std::string output;           ///< file, folder or "-"; empty: none given
+  ReportFormat report = ReportFormat::None;
+  std::string reportFile; ///< "-": standard output
+  int optLevel = 3;
+  unsigned workers = 1;
+  bool prune = false;
+  bool quiet = false;
+  std::string remarks;                ///< categories of remarks, a regex
+  std::vector<std::string> llvmFlags; ///< flags of LLVM's that were given
+  std::optional<InputFile> input;
+  std::vector<Job> jobs;
+};
+
+} // namespace fovea::tools
+
+#endif // FOVEA_LIB_TOOLS_AOTCOMPILE_REQUEST_H

@@ -1,0 +1,18 @@
+//===- SpecFile.h - a list of kernels as a JSON file ------------*- C++ -*-===//
+
+#ifndef FOVEA_LIB_TOOLS_AOTCOMPILE_SPECFILE_H
+#define FOVEA_LIB_TOOLS_AOTCOMPILE_SPECFILE_H
+
+#include "Axes.h"
+
+namespace fovea::tools {
+
+/// Reads a spec file: an object of lists, or an array of such objects, whose
+/// kernels are put together. docs/AotCompile.md describes the keys. Complaints
+/// name file, line and place.
+std::vector<Job> parseSpec(llvm::StringRef name, llvm::StringRef text,
+                           Complaints &complaints);
+
+} // namespace fovea::tools
+
+#endif // FOVEA_LIB_TOOLS_AOTCOMPILE_SPECFILE_H
