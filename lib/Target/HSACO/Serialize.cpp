@@ -2,7 +2,9 @@
 
 #include "fovea/Target/HSACO/Serialize.h"
 #include "DeviceLibraries.h"
+#include "fovea/Target/HSACO/KernelAttributes.h"
 #include "lld/Common/Driver.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -55,6 +57,20 @@ createTargetMachine(const target::TargetInfo &target, int optLevel) {
   return machine;
 }
 
+/// Names the arguments of kernels, so that the code object's metadata does.
+static void nameArguments(mlir::gpu::GPUModuleOp module, Module &ir) {
+  for (auto kernel : module.getOps<mlir::LLVM::LLVMFuncOp>()) {
+    auto names =
+        kernel->getAttrOfType<mlir::ArrayAttr>(kArgumentNamesAttrName);
+    Function *function = ir.getFunction(kernel.getName());
+    if (!names || !function)
+      continue;
+    for (auto [argument, name] : zip(function->args(), names))
+      if (auto text = dyn_cast<mlir::StringAttr>(name))
+        argument.setName(text.getValue());
+  }
+}
+
 Expected<std::unique_ptr<Module>> translate(mlir::gpu::GPUModuleOp module,
                                             LLVMContext &context,
                                             TargetMachine &machine) {
@@ -63,6 +79,7 @@ Expected<std::unique_ptr<Module>> translate(mlir::gpu::GPUModuleOp module,
   if (!result)
     return createStringError("gpu.module '" + module.getName() +
                              "' cannot be translated to LLVM IR");
+  nameArguments(module, *result);
   result->setTargetTriple(Triple(kTriple));
   result->setDataLayout(machine.createDataLayout());
   return result;

@@ -1,11 +1,13 @@
 //===- AttnDialect.cpp - registration of the attn dialect -----------------===//
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Target/HSACO/KernelAttributes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
+using namespace fovea;
 using namespace fovea::attn;
 
 #include "fovea/Dialect/Attn/IR/AttnDialect.cpp.inc"
@@ -27,10 +29,13 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
     return success();
   if (name == kScheduleAttrName && isa<ScheduleAttr>(attribute.getValue()))
     return success();
+  if (name == hsaco::kArgumentNamesAttrName && isa<ArrayAttr>(attribute.getValue()))
+    return success();
   return op->emitError("attribute '")
          << name << "' has no meaning with the value " << attribute.getValue()
-         << "; known are '" << kTargetAttrName << "' (#attn.target) and '"
-         << kScheduleAttrName << "' (#attn.schedule)";
+         << "; known are '" << kTargetAttrName << "' (#attn.target), '"
+         << kScheduleAttrName << "' (#attn.schedule) and '"
+         << hsaco::kArgumentNamesAttrName << "' (an array of strings)";
 }
 
 LayoutAttr fovea::attn::getTileLayout(Type type) {

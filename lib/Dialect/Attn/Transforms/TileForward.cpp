@@ -9,6 +9,7 @@
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
 #include "fovea/Package/ForwardAbi.h"
+#include "fovea/Target/HSACO/KernelAttributes.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/Support/MathExtras.h"
 #include <limits>
@@ -541,14 +542,18 @@ LogicalResult TileForward::tileFunction(func::FuncOp func) {
   gpuModule->setAttr(kTargetAttrName, target);
   builder.setInsertionPointToStart(gpuModule.getBody());
   SmallVector<Type> arguments;
-  for (const abi::ArgInfo &info : abi::kForwardArgs)
+  SmallVector<Attribute> names;
+  for (const abi::ArgInfo &info : abi::kForwardArgs) {
     arguments.push_back(argumentType(builder, info.kind));
+    names.push_back(builder.getStringAttr(info.name));
+  }
   auto kernel = gpu::GPUFuncOp::create(
       builder, func.getLoc(), func.getName(),
       builder.getFunctionType(arguments, TypeRange()));
   kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
                   builder.getUnitAttr());
   kernel->setAttr(kScheduleAttrName, *op.getSchedule());
+  kernel->setAttr(hsaco::kArgumentNamesAttrName, builder.getArrayAttr(names));
   kernel.setKnownBlockSizeAttr(builder.getDenseI32ArrayAttr(
       {int32_t(op.getSchedule()->getWaves() * target.getInfo().waveSize), 1,
        1}));

@@ -1,0 +1,17 @@
+//===- KernelAttributes.h - what kernels tell the back end ------*- C++ -*-===//
+
+#ifndef FOVEA_TARGET_HSACO_KERNELATTRIBUTES_H
+#define FOVEA_TARGET_HSACO_KERNELATTRIBUTES_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace fovea::hsaco {
+
+/// Attribute of a kernel, an array of strings: its arguments' names, which the
+/// code object's metadata repeats.
+inline constexpr llvm::StringLiteral kArgumentNamesAttrName =
+    "attn.argument_names";
+
+} // namespace fovea::hsaco
+
+#endif // FOVEA_TARGET_HSACO_KERNELATTRIBUTES_H
