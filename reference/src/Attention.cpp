@@ -239,8 +239,8 @@ int64_t fovea::reference::visibleKeys(Mask mask, int64_t i, int64_t seqlenQ,
 std::string ForwardProblem::check() const {
   auto number = [](int64_t n) { return std::to_string(n); };
   if (q.batch != k.batch || k.batch != v.batch)
-    return "q, k and v have batch " + number(q.batch) + ", " +
-           number(k.batch) + " and " + number(v.batch) + "; all must agree";
+    return "q, k and v have batch " + number(q.batch) + ", " + number(k.batch) +
+           " and " + number(v.batch) + "; all must agree";
   if (k.heads != v.heads || k.seq != v.seq)
     return "k and v must agree in heads (" + number(k.heads) + ", " +
            number(v.heads) + ") and sequence (" + number(k.seq) + ", " +

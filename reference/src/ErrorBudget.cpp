@@ -18,9 +18,9 @@ namespace {
 
 /// Each rule's slack over the plain algorithm's error; docs/Accuracy.md.
 constexpr double kFactor = 2.0;
-constexpr double kMaxRoundings = 1.0;  // of the output type, at its maximum
-constexpr double kRmsRoundings = 0.5;  // of the output type, at the block's RMS
-constexpr double kLogitUlp = 0x1p-23;  // one fp32 unit in the last place
+constexpr double kMaxRoundings = 1.0; // of the output type, at its maximum
+constexpr double kRmsRoundings = 0.5; // of the output type, at the block's RMS
+constexpr double kLogitUlp = 0x1p-23; // one fp32 unit in the last place
 constexpr double kLseUlps = 4.0;
 
 std::string format(const char *text, double a, double b, double c) {
@@ -71,8 +71,7 @@ double largestElement(const Tensor &t) {
 class Comparer {
 public:
   Comparer(const Expectation &e, const Tensor &out, const float *lse)
-      : e(e), q(e.problem.q), out(out), lse(lse),
-        unit(unitRoundoff(q.type)) {
+      : e(e), q(e.problem.q), out(out), lse(lse), unit(unitRoundoff(q.type)) {
     logitBound = std::fabs(double(e.problem.scale)) * largestNorm(q) *
                  largestNorm(e.problem.k);
     // What one fp32 rounding of the largest logit changes in a probability,
@@ -120,8 +119,8 @@ private:
     int64_t counted = 0;
     for (int64_t s = begin; s < end; ++s) {
       const int64_t row = (b * q.heads + h) * q.seq + s;
-      const bool empty = std::isinf(e.exact.lse[size_t(row)]) &&
-                         e.exact.lse[size_t(row)] < 0;
+      const bool empty =
+          std::isinf(e.exact.lse[size_t(row)]) && e.exact.lse[size_t(row)] < 0;
       for (int64_t d = 0; d < q.dim; ++d) {
         const int64_t index = row * q.dim + d;
         const double found = decode(out.type, out.row(b, h, s)[d]);
@@ -131,8 +130,8 @@ private:
         // class: an fp16 output may overflow rightly.
         const double rounded = roundTo(q.type, exact);
         if (empty || !std::isfinite(rounded) || !std::isfinite(found)) {
-          const bool same = std::isnan(rounded) ? std::isnan(found)
-                                                : found == rounded;
+          const bool same =
+              std::isnan(rounded) ? std::isnan(found) : found == rounded;
           if (!same)
             failClass("out" + rowIndex(q, row) + ", " + std::to_string(d) + "]",
                       found, rounded);
@@ -180,16 +179,15 @@ private:
     for (int64_t row = 0; row < rows; ++row) {
       const double found = lse[row], exact = e.exact.lse[size_t(row)];
       if (!std::isfinite(exact) || !std::isfinite(found)) {
-        const bool same = std::isnan(exact) ? std::isnan(found)
-                                            : found == exact;
+        const bool same =
+            std::isnan(exact) ? std::isnan(found) : found == exact;
         if (!same)
           failClass("lse" + rowIndex(q, row) + "]", found, exact);
         continue;
       }
       const double plain = e.plain.lse[size_t(row)];
       if (std::isfinite(plain))
-        result.lse.plain =
-            std::max(result.lse.plain, std::fabs(plain - exact));
+        result.lse.plain = std::max(result.lse.plain, std::fabs(plain - exact));
       const double error = std::fabs(found - exact);
       if (error > result.lse.error || worstRow < 0) {
         result.lse.error = error;

@@ -43,7 +43,8 @@ uint16_t roundFrom(double value) {
   const int exponent = int((bits >> 52) & 0x7ff);
   const uint64_t fraction = bits & ((uint64_t(1) << 52) - 1);
   if (exponent == 0x7ff)
-    return sign | F.infinity() | (fraction ? uint16_t(1 << (F.sigBits - 1)) : 0);
+    return sign | F.infinity() |
+           (fraction ? uint16_t(1 << (F.sigBits - 1)) : 0);
   // Subnormal doubles are far below half of either format's least value.
   if (exponent == 0)
     return sign;
@@ -86,7 +87,9 @@ double widen(uint16_t bits) {
 
 } // namespace
 
-uint16_t fovea::reference::toF16(double value) { return roundFrom<kF16>(value); }
+uint16_t fovea::reference::toF16(double value) {
+  return roundFrom<kF16>(value);
+}
 uint16_t fovea::reference::toBF16(double value) {
   return roundFrom<kBF16>(value);
 }

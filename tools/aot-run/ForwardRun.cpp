@@ -119,7 +119,7 @@ RunReport Session::run(const ForwardCase &problem, const RunOptions &how) {
 namespace {
 
 Rows rowsOf(const Tensor &t) {
-  return {t.batch, t.heads,       t.seq,        t.dim,
+  return {t.batch,       t.heads,      t.seq,      t.dim,
           t.strideBatch, t.strideHead, t.strideSeq};
 }
 
@@ -239,7 +239,8 @@ RunReport Session::Impl::run(const ForwardCase &c, const RunOptions &options) {
   Halves o("out", Role::Output, rowsOf(out), guard, c.offset);
   // One row of log-sum-exps a head; heads as far apart as a multiple of 4 rows.
   const int64_t lseHead = std::max<int64_t>(4, (c.seqQ + 3) / 4 * 4);
-  const Rows lseRows{c.batch, c.heads, 1, c.seqQ, c.heads * lseHead, lseHead, 0};
+  const Rows lseRows{c.batch,           c.heads, 1, c.seqQ,
+                     c.heads * lseHead, lseHead, 0};
   GuardedTensor<uint32_t> lse("lse", c.lse ? Role::Output : Role::Input,
                               lseRows, guardBytes / 4, 0);
 
@@ -268,8 +269,7 @@ RunReport Session::Impl::run(const ForwardCase &c, const RunOptions &options) {
 
   fovea_forward_params_t params = {};
   params.struct_size = sizeof(params);
-  params.dtype =
-      c.type == ElemType::F16 ? FOVEA_DTYPE_F16 : FOVEA_DTYPE_BF16;
+  params.dtype = c.type == ElemType::F16 ? FOVEA_DTYPE_F16 : FOVEA_DTYPE_BF16;
   params.mask = c.mask == Mask::None ? FOVEA_MASK_NONE
                 : c.mask == Mask::CausalTopLeft
                     ? FOVEA_MASK_CAUSAL_TOP_LEFT
@@ -315,8 +315,8 @@ RunReport Session::Impl::run(const ForwardCase &c, const RunOptions &options) {
     report.executed = executedOn(hip, device, seconds);
     report.seconds = i == 0 ? seconds : std::min(report.seconds, seconds);
   }
-  for (HipStatus status : {q.download(), k.download(), v.download(),
-                           o.download(), lse.download()})
+  for (HipStatus status :
+       {q.download(), k.download(), v.download(), o.download(), lse.download()})
     if (status)
       return deviceError("copying the results", status);
 
@@ -330,8 +330,7 @@ RunReport Session::Impl::run(const ForwardCase &c, const RunOptions &options) {
     for (int64_t h = 0; h < out.heads; ++h)
       for (int64_t s = 0; s < out.seq; ++s)
         for (int64_t d = 0; d < out.dim; ++d)
-          report.out.push_back(
-              float(decode(out.type, out.row(b, h, s)[d])));
+          report.out.push_back(float(decode(out.type, out.row(b, h, s)[d])));
   if (!options.check)
     return report;
   std::vector<float> lseDense(size_t(c.batch * c.heads * c.seqQ));

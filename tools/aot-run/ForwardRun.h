@@ -57,9 +57,9 @@ struct GivenInputs {
 struct RunOptions {
   Guards guards = Guards::Auto;
   bool check = true;
-  int repeat = 1;      ///< launches; the least time is reported
+  int repeat = 1;       ///< launches; the least time is reported
   unsigned threads = 0; ///< of the oracle; 0: one for each CPU
-  uint32_t kernel = 0; ///< id of the kernel to use; 0: libfovea picks
+  uint32_t kernel = 0;  ///< id of the kernel to use; 0: libfovea picks
   GivenInputs given;
 };
 
@@ -78,8 +78,8 @@ struct Executed {
 
 struct RunReport {
   Outcome outcome = Outcome::Pass;
-  std::string message; ///< why it is no pass; lines
-  std::string kernel;  ///< libfovea's description of its choice
+  std::string message;   ///< why it is no pass; lines
+  std::string kernel;    ///< libfovea's description of its choice
   bool launched = false; ///< false when there was nothing to compute
   bool checked = false;
   reference::Comparison comparison;
@@ -92,7 +92,7 @@ struct RunReport {
 class Session {
 public:
   struct Options {
-    std::string package; ///< a file, or a folder of them
+    std::string package;      ///< a file, or a folder of them
     std::string hip = "auto"; ///< "auto", "rocm", "sim" or a path
     int device = 0;
   };

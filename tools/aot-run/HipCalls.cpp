@@ -11,8 +11,8 @@ using namespace fovea::run;
 bool HipCalls::load(fovea_context_t *context, std::string &error) {
   auto find = [&](auto &pointer, const char *name, bool needed) {
     void *symbol = fovea_hip_symbol(context, name);
-    pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(
-        symbol);
+    pointer =
+        reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(symbol);
     if (!symbol && needed && error.empty())
       error = fovea_last_message();
   };

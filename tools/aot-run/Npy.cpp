@@ -46,9 +46,8 @@ struct TypeRow {
   double (*read)(const char *);
 };
 constexpr TypeRow kTypes[] = {
-    {"<f2", 2, half},         {"<f4", 4, plain<float>},
-    {"<f8", 8, plain<double>}, {"<u2", 2, bfloat},
-    {"<V2", 2, bfloat},       {"|V2", 2, bfloat},
+    {"<f2", 2, half},   {"<f4", 4, plain<float>}, {"<f8", 8, plain<double>},
+    {"<u2", 2, bfloat}, {"<V2", 2, bfloat},       {"|V2", 2, bfloat},
 };
 
 /// The text after `'key':` in the header, blanks skipped; empty: no such key.
@@ -117,9 +116,9 @@ bool fovea::run::readNpy(const std::string &path, NpyArray &array,
       continue;
     const size_t present = bytes.size() - start - length;
     if (present / row.bytes < size_t(elements))
-      return refuse("truncated: " + std::to_string(elements) +
-                    " elements of " + std::to_string(row.bytes) +
-                    " bytes are missing in " + std::to_string(present));
+      return refuse("truncated: " + std::to_string(elements) + " elements of " +
+                    std::to_string(row.bytes) + " bytes are missing in " +
+                    std::to_string(present));
     array.values.resize(size_t(elements));
     const char *from = bytes.data() + start + length;
     for (int64_t i = 0; i < elements; ++i)

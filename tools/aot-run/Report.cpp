@@ -1,7 +1,7 @@
 //===- Report.cpp - what a run looks like to its reader -------------------===//
 //
-// Text, table and JSON of a run. Time on the simulated device is always labelled
-// as the simulator's: it says nothing about a GPU.
+// Text, table and JSON of a run. Time on the simulated device is always
+// labelled as the simulator's: it says nothing about a GPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,13 +76,12 @@ const char *fovea::run::outcomeName(Outcome outcome) {
 }
 
 std::string fovea::run::describeRun(const Session &session,
-                                    const ForwardCase &c,
-                                    const RunReport &r) {
+                                    const ForwardCase &c, const RunReport &r) {
   std::string lines = "problem   " + c.str() +
                       text(" scale %.6g seed %llu\n", c.scaleOrDefault(),
                            (unsigned long long)c.seed) +
-                      "device    " + session.arch() + ", " +
-                      session.library() + "\n";
+                      "device    " + session.arch() + ", " + session.library() +
+                      "\n";
   if (!r.kernel.empty())
     lines += "kernel    " + r.kernel + "\n";
   if (r.checked) {
@@ -141,28 +140,27 @@ std::string fovea::run::tableRow(const Session &session, const ForwardCase &c,
 
 nlohmann::json fovea::run::toJson(const Session &session, const ForwardCase &c,
                                   const RunReport &r) {
-  nlohmann::json json = {
-      {"result", outcomeName(r.outcome)},
-      {"target", session.arch()},
-      {"hip_library", session.library()},
-      {"simulated", session.simulated()},
-      {"problem",
-       {{"op", "forward"},
-        {"dtype", ref::elemTypeName(c.type)},
-        {"head_dim", c.headDim},
-        {"mask", ref::maskName(c.mask)},
-        {"batch", c.batch},
-        {"heads", c.heads},
-        {"heads_k", c.headsK},
-        {"seqlen_q", c.seqQ},
-        {"seqlen_k", c.seqK},
-        {"layout", ref::layoutName(c.layout)},
-        {"scale", c.scaleOrDefault()},
-        {"input", ref::inputKindName(c.input)},
-        {"seed", c.seed}}},
-      {"kernel", r.kernel},
-      {"launched", r.launched},
-      {"message", r.message}};
+  nlohmann::json json = {{"result", outcomeName(r.outcome)},
+                         {"target", session.arch()},
+                         {"hip_library", session.library()},
+                         {"simulated", session.simulated()},
+                         {"problem",
+                          {{"op", "forward"},
+                           {"dtype", ref::elemTypeName(c.type)},
+                           {"head_dim", c.headDim},
+                           {"mask", ref::maskName(c.mask)},
+                           {"batch", c.batch},
+                           {"heads", c.heads},
+                           {"heads_k", c.headsK},
+                           {"seqlen_q", c.seqQ},
+                           {"seqlen_k", c.seqK},
+                           {"layout", ref::layoutName(c.layout)},
+                           {"scale", c.scaleOrDefault()},
+                           {"input", ref::inputKindName(c.input)},
+                           {"seed", c.seed}}},
+                         {"kernel", r.kernel},
+                         {"launched", r.launched},
+                         {"message", r.message}};
   if (r.launched) {
     json["seconds"] = r.seconds;
     json["seconds_are"] = timeLabel(session);
@@ -175,11 +173,16 @@ nlohmann::json fovea::run::toJson(const Session &session, const ForwardCase &c,
   }
   if (r.executed) {
     const Executed &e = *r.executed;
-    json["executed"] = {{"instructions", e.instructions}, {"mfma", e.mfma},
-                        {"valu", e.valu},   {"trans", e.trans},
-                        {"salu", e.salu},   {"smem", e.smem},
-                        {"vmem", e.vmem},   {"lds", e.lds},
-                        {"workgroups", e.workgroups}, {"waves", e.waves}};
+    json["executed"] = {{"instructions", e.instructions},
+                        {"mfma", e.mfma},
+                        {"valu", e.valu},
+                        {"trans", e.trans},
+                        {"salu", e.salu},
+                        {"smem", e.smem},
+                        {"vmem", e.vmem},
+                        {"lds", e.lds},
+                        {"workgroups", e.workgroups},
+                        {"waves", e.waves}};
   }
   return json;
 }

@@ -77,16 +77,14 @@ struct CommandLine {
   bool list = false, json = false;
 };
 
-const std::map<std::string, ElemType> kTypes = {{"fp16", ElemType::F16},
-                                                {"f16", ElemType::F16},
-                                                {"bf16", ElemType::BF16}};
+const std::map<std::string, ElemType> kTypes = {
+    {"fp16", ElemType::F16}, {"f16", ElemType::F16}, {"bf16", ElemType::BF16}};
 const std::map<std::string, Mask> kMasks = {
     {"none", Mask::None},
     {"causal-top-left", Mask::CausalTopLeft},
     {"causal-bottom-right", Mask::CausalBottomRight}};
-const std::map<std::string, Layout> kLayouts = {{"bhsd", Layout::BHSD},
-                                                {"bshd", Layout::BSHD},
-                                                {"sbhd", Layout::SBHD}};
+const std::map<std::string, Layout> kLayouts = {
+    {"bhsd", Layout::BHSD}, {"bshd", Layout::BSHD}, {"sbhd", Layout::SBHD}};
 const std::map<std::string, InputKind> kInputs = {
     {"uniform", InputKind::Uniform}, {"normal", InputKind::Normal},
     {"large", InputKind::Large},     {"ones-v", InputKind::OnesV},
@@ -177,7 +175,8 @@ void addOptions(CLI::App &app, CommandLine &line) {
                    "Take this tensor from a .npy file [batch, heads, seq, dim]")
         ->check(CLI::ExistingFile);
 
-  app.add_option("--suite", line.suite, "Run a table of problems: " + suiteHelp())
+  app.add_option("--suite", line.suite,
+                 "Run a table of problems: " + suiteHelp())
       ->check(CLI::IsMember({"demo"}))
       ->group("How");
   app.add_option("--repeat", line.run.repeat, "Launches of each problem")

@@ -311,17 +311,17 @@ HIP_ENTRY hipError_t hipDeviceComputeCapability(int *major, int *minor,
 
 HIP_ENTRY hipError_t hipDeviceGetAttribute(int *value, int attribute,
                                            int device) {
-  return onDevice(
-      "hipDeviceGetAttribute", device, value,
-      [&](DeviceState &state) -> Result {
-        for (const AttributeRow &row : kAttributes)
-          if (row.id == attribute) {
-            *value = row.value(state.device->chip(), device);
-            return hipSuccess;
-          }
-        return {hipErrorInvalidValue,
-                "attribute " + std::to_string(attribute) + " is not known"};
-      });
+  return onDevice("hipDeviceGetAttribute", device, value,
+                  [&](DeviceState &state) -> Result {
+                    for (const AttributeRow &row : kAttributes)
+                      if (row.id == attribute) {
+                        *value = row.value(state.device->chip(), device);
+                        return hipSuccess;
+                      }
+                    return {hipErrorInvalidValue,
+                            "attribute " + std::to_string(attribute) +
+                                " is not known"};
+                  });
 }
 
 HIP_ENTRY hipError_t
@@ -336,8 +336,9 @@ hipGetDevicePropertiesR0600(hipDeviceProp_tR0600 *properties, int device) {
         p.sharedMemPerMultiprocessor = state.device->chip().ldsPerCU;
         p.sharedMemPerBlockOptin = state.device->chip().ldsPerWorkgroup;
         p.regsPerMultiprocessor = registersPerCU(state.device->chip());
-        p.maxBlocksPerMultiProcessor = int(state.device->chip().maxWavesPerSimd *
-                                           state.device->chip().simdsPerCU);
+        p.maxBlocksPerMultiProcessor =
+            int(state.device->chip().maxWavesPerSimd *
+                state.device->chip().simdsPerCU);
         p.asyncEngineCount = 1;
         p.unifiedAddressing = 1;
         p.deviceOverlap = 1;
@@ -350,15 +351,15 @@ hipGetDevicePropertiesR0600(hipDeviceProp_tR0600 *properties, int device) {
 
 HIP_ENTRY hipError_t
 hipGetDevicePropertiesR0000(hipDeviceProp_tR0000 *properties, int device) {
-  return onDevice("hipGetDevicePropertiesR0000", device, properties,
-                  [&](DeviceState &state) -> Result {
-                    fillCommon(*properties, state);
-                    // The deprecated number: the name's digits.
-                    properties->gcnArch = std::atoi(
-                        std::string(state.device->chip().target.substr(3))
-                            .c_str());
-                    return hipSuccess;
-                  });
+  return onDevice(
+      "hipGetDevicePropertiesR0000", device, properties,
+      [&](DeviceState &state) -> Result {
+        fillCommon(*properties, state);
+        // The deprecated number: the name's digits.
+        properties->gcnArch = std::atoi(
+            std::string(state.device->chip().target.substr(3)).c_str());
+        return hipSuccess;
+      });
 }
 
 // Programs built with HIP 6's header call ...R0600; this name is HIP 5's.

@@ -1,4 +1,5 @@
-//===- Launch.cpp - kernel launches, their limits and counters -------------===//
+//===- Launch.cpp - kernel launches, their limits and counters
+//-------------===//
 //
 // Checks a launch when it is called, copies its arguments, and runs it in its
 // stream. A kernel's fault is kept on the device until it is reset.
@@ -55,8 +56,7 @@ Result packExtra(const sim::KernelInfo &kernel, void *const *extra,
               "extra[" + std::to_string(i) + "] is no HIP_LAUNCH_PARAM"};
   }
   if (!buffer || !size)
-    return {hipErrorInvalidValue,
-            "extra gives no buffer or no size of it"};
+    return {hipErrorInvalidValue, "extra gives no buffer or no size of it"};
   if (*size < kernel.explicitKernargSize())
     return {hipErrorInvalidValue,
             "extra passes " + std::to_string(*size) +
@@ -75,7 +75,8 @@ Result checkGeometry(const Function &function, const sim::ChipInfo &chip,
   const std::string who = describe(function) + ": ";
   for (unsigned d = 0; d < 3; ++d) {
     if (grid[d] == 0)
-      return {hipErrorInvalidValue, who + "the grid " + text(grid) + " is empty"};
+      return {hipErrorInvalidValue,
+              who + "the grid " + text(grid) + " is empty"};
     if (block[d] == 0)
       return {hipErrorInvalidConfiguration,
               who + "the workgroup " + text(block) + " is empty"};
@@ -144,13 +145,13 @@ Result launch(hipFunction_t handle, sim::LaunchConfig config, const Dim3 &grid,
   if (Result found = findStream(streamHandle, device, stream); !found.ok())
     return found;
   if (device->index != function->device)
-    return {hipErrorInvalidDevice,
-            describe(*function) + " on a stream of device " +
-                std::to_string(device->index)};
+    return {hipErrorInvalidDevice, describe(*function) +
+                                       " on a stream of device " +
+                                       std::to_string(device->index)};
   if (device->fault != hipSuccess)
     return faultOf(*device);
-  if (Result ok = checkGeometry(*function, device->device->chip(), grid, block,
-                                lds);
+  if (Result ok =
+          checkGeometry(*function, device->device->chip(), grid, block, lds);
       !ok.ok())
     return ok;
   const sim::KernelInfo &kernel = *function->kernel;

@@ -1,4 +1,5 @@
-//===- Memory.cpp - allocation ---------------------------------------------===//
+//===- Memory.cpp - allocation
+//---------------------------------------------===//
 //
 // Device memory is the simulator's; host memory is the host's, made visible to
 // the kernels of every device. Managed memory is device memory that the other
@@ -94,8 +95,7 @@ Result allocateHost(void **result, size_t bytes, unsigned flags) {
   constexpr size_t kPage = 4096;
   if (bytes > SIZE_MAX - kPage)
     return {hipErrorOutOfMemory, std::to_string(bytes) + " bytes"};
-  void *memory =
-      std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
+  void *memory = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
   if (!memory)
     return {hipErrorOutOfMemory,
             "the host has no " + std::to_string(bytes) + " bytes"};
@@ -258,8 +258,8 @@ HIP_ENTRY hipError_t hipFree(void *memory) {
       return hipSuccess;
     const Place place = placeOf(memory);
     if (!place.onDevice() || place.base != address(memory))
-      return {hipErrorInvalidValue, "not the start of an allocation: " +
-                                        describeAccess(memory, 1)};
+      return {hipErrorInvalidValue,
+              "not the start of an allocation: " + describeAccess(memory, 1)};
     // As HIP does: work that may use the memory ends first.
     drain(*deviceAt(place.device));
     return release(place.base);
@@ -276,8 +276,8 @@ HIP_ENTRY hipError_t hipFreeAsync(void *memory, hipStream_t handle) {
       return hipSuccess;
     const Place place = placeOf(memory);
     if (!place.onDevice() || place.base != address(memory))
-      return {hipErrorInvalidValue, "not the start of an allocation: " +
-                                        describeAccess(memory, 1)};
+      return {hipErrorInvalidValue,
+              "not the start of an allocation: " + describeAccess(memory, 1)};
     submit(
         *device, *stream,
         [base = place.base] {
@@ -295,8 +295,7 @@ HIP_ENTRY hipError_t hipHostMalloc(void **result, size_t bytes,
                [&] { return allocateHost(result, bytes, flags); });
 }
 
-HIP_ENTRY hipError_t hipHostAlloc(void **result, size_t bytes,
-                                  unsigned flags) {
+HIP_ENTRY hipError_t hipHostAlloc(void **result, size_t bytes, unsigned flags) {
   return enter("hipHostAlloc",
                [&] { return allocateHost(result, bytes, flags); });
 }

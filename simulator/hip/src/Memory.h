@@ -15,10 +15,10 @@ namespace fovea::hipsim {
 /// Where a pointer points.
 struct Place {
   hipMemoryType type = hipMemoryTypeUnregistered;
-  int device = -1;        ///< that owns it
-  uint64_t base = 0;      ///< of the allocation
-  uint64_t size = 0;      ///< of the allocation, bytes
-  unsigned flags = 0;     ///< it was allocated with
+  int device = -1;    ///< that owns it
+  uint64_t base = 0;  ///< of the allocation
+  uint64_t size = 0;  ///< of the allocation, bytes
+  unsigned flags = 0; ///< it was allocated with
   bool onDevice() const {
     return type == hipMemoryTypeDevice || type == hipMemoryTypeManaged;
   }

@@ -1,4 +1,5 @@
-//===- Modules.cpp - loading code objects ----------------------------------===//
+//===- Modules.cpp - loading code objects
+//----------------------------------===//
 //
 // A module is a code object on the device that was current when it was loaded:
 // an ELF file, or clang's offload bundle of several, of which the one for this
@@ -47,7 +48,10 @@ uint64_t readU64(const char *from) {
 /// Finds the code object in `data`: itself, or the bundle's one for `target`.
 /// `size` is SIZE_MAX when the caller gave none.
 Result selectImage(const std::string &target, const char *&data, size_t &size) {
-  if (size < 4 || (size == SIZE_MAX && std::memcmp(data, "\x7f" "ELF", 4) == 0))
+  if (size < 4 || (size == SIZE_MAX && std::memcmp(data,
+                                                   "\x7f"
+                                                   "ELF",
+                                                   4) == 0))
     return hipSuccess; // the loader says what is wrong with it
   if (std::memcmp(data, "CCOB", 4) == 0)
     return {hipErrorInvalidImage,
@@ -57,8 +61,8 @@ Result selectImage(const std::string &target, const char *&data, size_t &size) {
     return hipSuccess;
   const uint64_t count = readU64(data + kBundleMagicSize);
   if (count > kMaxBundleEntries)
-    return {hipErrorInvalidImage, "an offload bundle of " +
-                                      std::to_string(count) + " entries"};
+    return {hipErrorInvalidImage,
+            "an offload bundle of " + std::to_string(count) + " entries"};
   size_t at = kBundleMagicSize + 8;
   std::string seen;
   for (uint64_t i = 0; i < count; ++i) {
@@ -83,8 +87,8 @@ Result selectImage(const std::string &target, const char *&data, size_t &size) {
     }
     seen += (seen.empty() ? "" : ", ") + id;
   }
-  return {hipErrorNoBinaryForGpu, "the offload bundle has " + seen +
-                                      "; the device is " + target};
+  return {hipErrorNoBinaryForGpu,
+          "the offload bundle has " + seen + "; the device is " + target};
 }
 
 Result load(hipModule_t *result, const char *data, size_t size) {
@@ -101,8 +105,8 @@ Result load(hipModule_t *result, const char *data, size_t size) {
               "the image is neither an ELF file nor an offload bundle"};
   }
   auto module = std::make_shared<Module>();
-  if (sim::Status loaded = sim::CodeObject::load(device.device, data, size,
-                                                 module->code);
+  if (sim::Status loaded =
+          sim::CodeObject::load(device.device, data, size, module->code);
       !loaded)
     return {toHip(loaded.code()), loaded.message()};
   std::lock_guard<std::mutex> lock(modulesMutex);
@@ -131,8 +135,8 @@ Result findModule(hipModule_t handle, std::shared_ptr<Module> &module) {
   std::lock_guard<std::mutex> lock(modulesMutex);
   auto it = modules().find(handle);
   if (it == modules().end())
-    return {hipErrorInvalidHandle, handle ? "not a module, or an unloaded one"
-                                          : "the module is null"};
+    return {hipErrorInvalidHandle,
+            handle ? "not a module, or an unloaded one" : "the module is null"};
   module = it->second;
   return hipSuccess;
 }

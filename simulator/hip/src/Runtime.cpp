@@ -174,8 +174,8 @@ Result Runtime::set(const std::string &name, const std::string &value) {
     std::lock_guard<std::mutex> lock(mutex);
     if (row.apply(current, value))
       return hipSuccess;
-    return {hipErrorInvalidValue,
-            "setting " + name + " takes " + row.takes + ", not '" + value + "'"};
+    return {hipErrorInvalidValue, "setting " + name + " takes " + row.takes +
+                                      ", not '" + value + "'"};
   }
   return {hipErrorInvalidValue,
           "no setting is named '" + name + "'; there are " + known};

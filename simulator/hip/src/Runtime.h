@@ -46,8 +46,9 @@ struct DeviceState {
   int index = 0;
   std::shared_ptr<sim::Device> device;
 
-  /// First fault of a kernel since the last reset; hipSuccess: none. While it is
-  /// set no work runs and every call that would start or await some returns it.
+  /// First fault of a kernel since the last reset; hipSuccess: none. While it
+  /// is set no work runs and every call that would start or await some returns
+  /// it.
   std::atomic<hipError_t> fault{hipSuccess};
 
   std::mutex countersMutex;
@@ -101,8 +102,7 @@ template <typename Body>
 hipError_t enter(const char *function, Body body) noexcept {
   try {
     if (!Runtime::get().startError().empty())
-      return finish(function,
-                    {hipErrorNoDevice, Runtime::get().startError()});
+      return finish(function, {hipErrorNoDevice, Runtime::get().startError()});
     return finish(function, body());
   } catch (const std::bad_alloc &) {
     return finish(function, {hipErrorOutOfMemory, "the host's memory is full"});

@@ -1,4 +1,5 @@
-//===- Streams.cpp - stream and event handles ------------------------------===//
+//===- Streams.cpp - stream and event handles
+//------------------------------===//
 //
 // Handles are checked against the live ones before they are followed. Events
 // mark a point of a stream and the time when it was passed. Reset of a device
@@ -104,8 +105,8 @@ Result findEvent(hipEvent_t handle, std::shared_ptr<Event> &event) {
   std::lock_guard<std::mutex> lock(handlesMutex);
   auto it = eventHandles().find(handle);
   if (it == eventHandles().end())
-    return {hipErrorInvalidHandle, handle ? "not an event, or a destroyed one"
-                                          : "the event is null"};
+    return {hipErrorInvalidHandle,
+            handle ? "not an event, or a destroyed one" : "the event is null"};
   event = it->second;
   return hipSuccess;
 }
@@ -194,7 +195,8 @@ HIP_ENTRY hipError_t hipStreamDestroy(hipStream_t handle) {
 HIP_ENTRY hipError_t hipStreamSynchronize(hipStream_t handle) {
   return onStream("hipStreamSynchronize", handle,
                   [](DeviceState &device, Stream &stream) -> Result {
-                    // Through the null stream the blocking ones are awaited too.
+                    // Through the null stream the blocking ones are awaited
+                    // too.
                     submit(device, stream, nullptr).wait();
                     return faultOf(device);
                   });
@@ -243,37 +245,34 @@ HIP_ENTRY hipError_t hipStreamGetDevice(hipStream_t handle,
 
 HIP_ENTRY hipError_t hipStreamWaitEvent(hipStream_t handle, hipEvent_t event,
                                         unsigned flags) {
-  return onStream(
-      "hipStreamWaitEvent", handle,
-      [&](DeviceState &device, Stream &stream) -> Result {
-        if (flags != 0)
-          return {hipErrorInvalidValue, "flags must be 0"};
-        std::shared_ptr<Event> found;
-        if (Result ok = findEvent(event, found); !ok.ok())
-          return ok;
-        // An event never recorded holds nobody up.
-        if (auto mark = found->current())
-          submit(device, stream, nullptr, {mark->point});
-        return hipSuccess;
-      });
+  return onStream("hipStreamWaitEvent", handle,
+                  [&](DeviceState &device, Stream &stream) -> Result {
+                    if (flags != 0)
+                      return {hipErrorInvalidValue, "flags must be 0"};
+                    std::shared_ptr<Event> found;
+                    if (Result ok = findEvent(event, found); !ok.ok())
+                      return ok;
+                    // An event never recorded holds nobody up.
+                    if (auto mark = found->current())
+                      submit(device, stream, nullptr, {mark->point});
+                    return hipSuccess;
+                  });
 }
 
 HIP_ENTRY hipError_t hipStreamAddCallback(hipStream_t handle,
                                           hipStreamCallback_t callback,
                                           void *data, unsigned flags) {
-  return onStream("hipStreamAddCallback", handle,
-                  [&](DeviceState &device, Stream &stream) -> Result {
-                    if (!callback || flags != 0)
-                      return {hipErrorInvalidValue,
-                              "callback is null or flags are not 0"};
-                    submit(
-                        device, stream,
-                        [=, &device] {
-                          callback(handle, device.fault.load(), data);
-                        },
-                        {}, /*evenAfterFault=*/true);
-                    return hipSuccess;
-                  });
+  return onStream(
+      "hipStreamAddCallback", handle,
+      [&](DeviceState &device, Stream &stream) -> Result {
+        if (!callback || flags != 0)
+          return {hipErrorInvalidValue, "callback is null or flags are not 0"};
+        submit(
+            device, stream,
+            [=, &device] { callback(handle, device.fault.load(), data); }, {},
+            /*evenAfterFault=*/true);
+        return hipSuccess;
+      });
 }
 
 HIP_ENTRY hipError_t hipLaunchHostFunc(hipStream_t handle, hipHostFn_t function,
@@ -326,8 +325,8 @@ HIP_ENTRY hipError_t hipEventRecord(hipEvent_t handle, hipStream_t stream) {
                     auto mark = std::make_shared<Mark>();
                     mark->device = &device;
                     mark->point = submit(
-                        device, onto, [mark] { mark->time = Clock::now(); },
-                        {}, /*evenAfterFault=*/true);
+                        device, onto, [mark] { mark->time = Clock::now(); }, {},
+                        /*evenAfterFault=*/true);
                     std::lock_guard<std::mutex> lock(event->mutex);
                     event->mark = std::move(mark);
                     return hipSuccess;

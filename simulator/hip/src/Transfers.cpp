@@ -1,8 +1,9 @@
-//===- Transfers.cpp - copies and fills ------------------------------------===//
+//===- Transfers.cpp - copies and fills
+//------------------------------------===//
 //
 // Every copy and fill is checked against the allocations it touches when it is
-// called, and runs in its stream. A copy with pageable host memory waits for its
-// end, as HIP's does, since the program may reuse that memory at once.
+// called, and runs in its stream. A copy with pageable host memory waits for
+// its end, as HIP's does, since the program may reuse that memory at once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,15 +27,15 @@ Result checkEnd(const char *which, const void *pointer, size_t bytes,
     return {hipErrorInvalidValue, std::string(which) + " is null"};
   // Pinned memory may stand for either side: devices see it too.
   if (wanted == End::Device && place.type == hipMemoryTypeUnregistered)
-    return {hipErrorInvalidValue, std::string(which) +
-                                      " is no device memory: " +
-                                      describeAccess(pointer, bytes)};
+    return {hipErrorInvalidValue,
+            std::string(which) +
+                " is no device memory: " + describeAccess(pointer, bytes)};
   if (place.type != hipMemoryTypeUnregistered && place.room(pointer) < bytes)
     return {hipErrorInvalidValue,
             std::string(which) + " has room for " +
                 std::to_string(place.room(pointer)) + " of " +
-                std::to_string(bytes) + " bytes: " +
-                describeAccess(pointer, bytes)};
+                std::to_string(bytes) +
+                " bytes: " + describeAccess(pointer, bytes)};
   return hipSuccess;
 }
 
@@ -72,13 +73,12 @@ Result copy(void *to, const void *from, size_t bytes, int kind,
   const Place toPlace = placeOf(to), fromPlace = placeOf(from);
   if (Result ok = checkEnd("destination", to, bytes, toPlace, toEnd); !ok.ok())
     return ok;
-  if (Result ok = checkEnd("source", from, bytes, fromPlace, fromEnd);
-      !ok.ok())
+  if (Result ok = checkEnd("source", from, bytes, fromPlace, fromEnd); !ok.ok())
     return ok;
   if (device->fault != hipSuccess)
     return faultOf(*device);
-  const Point end = submit(*device, *stream,
-                           [=] { std::memmove(to, from, bytes); });
+  const Point end =
+      submit(*device, *stream, [=] { std::memmove(to, from, bytes); });
   const bool pageable = toPlace.type == hipMemoryTypeUnregistered ||
                         fromPlace.type == hipMemoryTypeUnregistered;
   if (wait == Wait::Always || pageable) {
@@ -241,7 +241,6 @@ HIP_ENTRY hipError_t hipMemsetD32(hipDeviceptr_t to, int value, size_t count) {
 HIP_ENTRY hipError_t hipMemsetD32Async(hipDeviceptr_t to, int value,
                                        size_t count, hipStream_t stream) {
   return enter("hipMemsetD32Async", [&] {
-    return fill<uint32_t>(to, uint32_t(value), count, stream,
-                          Wait::IfPageable);
+    return fill<uint32_t>(to, uint32_t(value), count, stream, Wait::IfPageable);
   });
 }

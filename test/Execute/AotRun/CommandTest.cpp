@@ -141,8 +141,9 @@ TEST(AotRun, TakesAndGivesNumpyFiles) {
   for (size_t i = 0; i < values.size(); ++i)
     values[i] = float(i / 16 * 3); // rows of 0, 3 and 6
   ASSERT_TRUE(writeNpy(in, {1, 1, 3, 16}, values, error)) << error;
-  const Result r = run(kSound + "--dtype=fp16 --head-dim=16 --seqlen-q=2 "
-                                "--seqlen-k=3 --input=zeros --v=" +
+  const Result r = run(kSound +
+                       "--dtype=fp16 --head-dim=16 --seqlen-q=2 "
+                       "--seqlen-k=3 --input=zeros --v=" +
                        in + " --save-out=" + out);
   EXPECT_EQ(r.exitCode, 0) << r.text;
   NpyArray array;
@@ -150,8 +151,8 @@ TEST(AotRun, TakesAndGivesNumpyFiles) {
   EXPECT_EQ(array.shape, (std::vector<int64_t>{1, 1, 2, 16}));
   EXPECT_EQ(array.values, std::vector<double>(32, 3.0));
   const Result wrong =
-      run(kSound + "--dtype=fp16 --head-dim=16 --seqlen-q=2 --seqlen-k=4 --v=" +
-          in);
+      run(kSound +
+          "--dtype=fp16 --head-dim=16 --seqlen-q=2 --seqlen-k=4 --v=" + in);
   EXPECT_EQ(wrong.exitCode, 2);
   EXPECT_TRUE(wrong.has("[1, 1, 3, 16]")) << wrong.text;
   std::remove(in.c_str());

@@ -29,10 +29,9 @@ const int64_t kHeadDims[] = {128, 64, 16, 40, 80, 96, 192, 256};
 const Mask kMasks[] = {Mask::CausalBottomRight, Mask::CausalTopLeft,
                        Mask::None};
 const int64_t kLengths[] = {1000, 129, 65, 17, 1, 0, 2, 63, 64, 127, 128, 257};
-const InputKind kInputs[] = {InputKind::Normal, InputKind::Uniform,
-                             InputKind::Large,  InputKind::OnesV,
-                             InputKind::Spike,  InputKind::Zeros,
-                             InputKind::Masked};
+const InputKind kInputs[] = {
+    InputKind::Normal, InputKind::Uniform, InputKind::Large, InputKind::OnesV,
+    InputKind::Spike,  InputKind::Zeros,   InputKind::Masked};
 
 struct Heads {
   int64_t batch, heads, headsK;
@@ -44,8 +43,10 @@ struct Place {
   Layout layout;
   int64_t padding, offset;
 };
-const Place kPlaces[] = {{Layout::BHSD, 0, 0}, {Layout::BSHD, 0, 0},
-                         {Layout::SBHD, 0, 0}, {Layout::BSHD, 24, 8},
+const Place kPlaces[] = {{Layout::BHSD, 0, 0},
+                         {Layout::BSHD, 0, 0},
+                         {Layout::SBHD, 0, 0},
+                         {Layout::BSHD, 24, 8},
                          {Layout::BHSD, 3, 1}};
 
 const Guards kGuards[] = {Guards::Auto, Guards::Canary};

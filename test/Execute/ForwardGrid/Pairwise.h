@@ -16,9 +16,9 @@ namespace fovea::test {
 
 /// `levels[f]` is the number of levels of factor f. Each row of the result has
 /// a level for each factor; every pair of levels of two factors is in some row.
-/// Deterministic. Greedy: a row starts with a pair not yet met and takes, factor
-/// by factor, the level that meets most new pairs. Ties are drawn: a fixed order
-/// would tie one factor's levels to another's in most rows.
+/// Deterministic. Greedy: a row starts with a pair not yet met and takes,
+/// factor by factor, the level that meets most new pairs. Ties are drawn: a
+/// fixed order would tie one factor's levels to another's in most rows.
 inline std::vector<std::vector<size_t>>
 pairwise(const std::vector<size_t> &levels) {
   const size_t factors = levels.size();

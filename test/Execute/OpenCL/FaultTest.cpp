@@ -41,8 +41,9 @@ TEST_F(Faults, StoreOutOfBounds) {
   {
     Program program("faults", 2);
     Buffer<int32_t> out(1000);
-    EXPECT_EQ(program.run("store_out_of_bounds", {16}, {64}, out.device(), 1000),
-              hipErrorIllegalAddress);
+    EXPECT_EQ(
+        program.run("store_out_of_bounds", {16}, {64}, out.device(), 1000),
+        hipErrorIllegalAddress);
     char address[32];
     std::snprintf(address, sizeof(address), "0x%llx",
                   (unsigned long long)(uintptr_t)(out.device() + 1000));
@@ -66,9 +67,9 @@ TEST_F(Faults, LoadOutOfBounds) {
   {
     Program program("faults", 0);
     Buffer<int32_t> in(64), out(64);
-    EXPECT_EQ(program.run("load_out_of_bounds", {1}, {64}, in.device(),
-                          out.device()),
-              hipErrorIllegalAddress);
+    EXPECT_EQ(
+        program.run("load_out_of_bounds", {1}, {64}, in.device(), out.device()),
+        hipErrorIllegalAddress);
     EXPECT_REPORT("load_out_of_bounds");
     EXPECT_REPORT("_load_dword");
     EXPECT_REPORT("lane 5");
@@ -201,7 +202,8 @@ TEST_F(Images, NoElfIsRefused) {
 }
 
 TEST_F(Images, AnotherChipsCodeIsRefused) {
-  const std::string path = std::string(FOVEA_OPENCL_DIR) + "/reduce.gfx1100.hsaco";
+  const std::string path =
+      std::string(FOVEA_OPENCL_DIR) + "/reduce.gfx1100.hsaco";
   hipModule_t module;
   EXPECT_EQ(hipModuleLoad(&module, path.c_str()), hipErrorNoBinaryForGpu);
   EXPECT_REPORT("gfx1100");
@@ -303,8 +305,8 @@ TEST_F(Launches, CountersTellWhatRan) {
   EXPECT_EQ(counters.bytes_loaded, 512u * 4);
   EXPECT_EQ(counters.instructions,
             counters.valu + counters.trans + counters.mfma + counters.salu +
-                counters.smem + counters.vmem + counters.lds +
-                counters.branch + counters.sync + counters.other);
+                counters.smem + counters.vmem + counters.lds + counters.branch +
+                counters.sync + counters.other);
 }
 
 TEST_F(Launches, StreamsKeepTheirOrder) {

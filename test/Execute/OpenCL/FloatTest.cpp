@@ -36,10 +36,12 @@ testing::AssertionResult same(Value got, Value expected) {
 std::vector<float> floats(Numbers &numbers, size_t count) {
   std::vector<float> values(count);
   for (float &value : values)
-    value = float(std::ldexp(numbers.real(-1, 1), int(numbers.next() % 60) - 30));
-  const float special[] = {0.0f, -0.0f, 1.0f, -1.0f, INFINITY, -INFINITY, NAN,
-                           0x1p-149f, -0x1p-140f, 0x1p-126f, 0x1.fffffep127f,
-                           0.5f, 1.5f, 2.5f, -2.5f, 8388609.0f};
+    value =
+        float(std::ldexp(numbers.real(-1, 1), int(numbers.next() % 60) - 30));
+  const float special[] = {
+      0.0f, -0.0f,     1.0f,       -1.0f,     INFINITY,        -INFINITY,
+      NAN,  0x1p-149f, -0x1p-140f, 0x1p-126f, 0x1.fffffep127f, 0.5f,
+      1.5f, 2.5f,      -2.5f,      8388609.0f};
   for (size_t i = 0; i < std::size(special) && i < count; ++i)
     values[i * 7 % count] = special[i];
   return values;
@@ -59,12 +61,20 @@ TEST_P(OpenCL, FloatArith) {
   for (int i = 0; i < n; ++i) {
     const float x = a[i], y = b[i], z = c[i];
     const float product = x * y;
-    const float expected[14] = {
-        x + y,         x - y,          product,
-        std::fma(x, y, z), x / y,      std::sqrt(std::fabs(x)),
-        std::floor(x), std::ceil(x),   std::trunc(x),
-        std::nearbyint(x), std::copysign(x, y), product + z,
-        -x - (-z),     1.0f / x};
+    const float expected[14] = {x + y,
+                                x - y,
+                                product,
+                                std::fma(x, y, z),
+                                x / y,
+                                std::sqrt(std::fabs(x)),
+                                std::floor(x),
+                                std::ceil(x),
+                                std::trunc(x),
+                                std::nearbyint(x),
+                                std::copysign(x, y),
+                                product + z,
+                                -x - (-z),
+                                1.0f / x};
     for (int k = 0; k < 14; ++k)
       ASSERT_TRUE(same<uint32_t>(got[i * 14 + k], expected[k]))
           << " in result " << k << " of " << x << ", " << y << ", " << z;
@@ -157,7 +167,8 @@ TEST_P(OpenCL, HalfArith) {
   const auto got = out.read(), got2 = packed.read();
   const auto gotWide = wide.read();
   auto sameHalf = [](uint16_t bits, double expected) {
-    const double value = fromF16(bits), rounded = roundTo(ElemType::F16, expected);
+    const double value = fromF16(bits),
+                 rounded = roundTo(ElemType::F16, expected);
     return (std::isnan(value) && std::isnan(rounded)) ||
            (value == rounded && std::signbit(value) == std::signbit(rounded));
   };
@@ -166,12 +177,13 @@ TEST_P(OpenCL, HalfArith) {
   auto zeroSign = [](int k, double x) { return k == 4 && x == 0 ? 0.0 : x; };
   for (int i = 0; i < n; ++i) {
     const double x = fromF16(a[i]), y = fromF16(b[i]);
-    const double expected[6] = {x + y, x * y, x - y, x * y + 0.5,
-                                double(float(x) * 3.0f), x < y ? x : y};
+    const double expected[6] = {
+        x + y,        x * y, x - y, x * y + 0.5, double(float(x) * 3.0f),
+        x < y ? x : y};
     for (int k = 0; k < 6; ++k)
-      ASSERT_TRUE(sameHalf(
-          k == 4 ? toF16(zeroSign(k, fromF16(got[i * 6 + k]))) : got[i * 6 + k],
-          zeroSign(k, expected[k])))
+      ASSERT_TRUE(sameHalf(k == 4 ? toF16(zeroSign(k, fromF16(got[i * 6 + k])))
+                                  : got[i * 6 + k],
+                           zeroSign(k, expected[k])))
           << "result " << k << " of " << x << ", " << y << ": "
           << fromF16(got[i * 6 + k]) << ", expected " << expected[k];
     ASSERT_TRUE(same<uint32_t>(gotWide[i], float(x) * float(y)));
@@ -201,15 +213,15 @@ TEST_P(OpenCL, DoubleArith) {
   const auto got = out.read();
   for (int i = 0; i < n; ++i) {
     const double x = a[i], y = b[i];
-    const double expected[8] = {
-        x + y,
-        x * y,
-        std::fma(x, y, -x),
-        x / y,
-        std::sqrt(std::fabs(x)),
-        double(float(x)),
-        double(int(std::floor(x))) + double(unsigned(i)),
-        x < y ? std::trunc(x) : std::nearbyint(y)};
+    const double expected[8] = {x + y,
+                                x * y,
+                                std::fma(x, y, -x),
+                                x / y,
+                                std::sqrt(std::fabs(x)),
+                                double(float(x)),
+                                double(int(std::floor(x))) +
+                                    double(unsigned(i)),
+                                x < y ? std::trunc(x) : std::nearbyint(y)};
     for (int k = 0; k < 8; ++k)
       ASSERT_TRUE(same<uint64_t>(got[i * 8 + k], expected[k]))
           << " in result " << k << " of " << x << ", " << y;

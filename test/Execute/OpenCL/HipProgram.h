@@ -1,8 +1,8 @@
 //===- HipProgram.h - a program on HIP's module API -------------*- C++ -*-===//
 //
-// Declarations of the HIP functions that the tests call, as a program with AMD's
-// headers would see them, and thin owners of modules and memory. Nothing here
-// knows that the device is simulated.
+// Declarations of the HIP functions that the tests call, as a program with
+// AMD's headers would see them, and thin owners of modules and memory. Nothing
+// here knows that the device is simulated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,10 +72,10 @@ hipError_t hipFuncGetAttributes(hipFuncAttributes *, const void *);
 hipError_t hipModuleLaunchKernel(hipFunction_t, unsigned, unsigned, unsigned,
                                  unsigned, unsigned, unsigned, unsigned,
                                  hipStream_t, void **, void **);
-hipError_t hipExtModuleLaunchKernel(hipFunction_t, uint32_t, uint32_t,
-                                    uint32_t, uint32_t, uint32_t, uint32_t,
-                                    size_t, hipStream_t, void **, void **,
-                                    hipEvent_t, hipEvent_t, uint32_t);
+hipError_t hipExtModuleLaunchKernel(hipFunction_t, uint32_t, uint32_t, uint32_t,
+                                    uint32_t, uint32_t, uint32_t, size_t,
+                                    hipStream_t, void **, void **, hipEvent_t,
+                                    hipEvent_t, uint32_t);
 hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *,
                                                               hipFunction_t,
                                                               int, size_t);
@@ -130,7 +130,8 @@ class Buffer {
 public:
   explicit Buffer(const std::vector<T> &values) : count(values.size()) {
     EXPECT_HIP(hipMalloc(&memory, bytes()));
-    EXPECT_HIP(hipMemcpy(memory, values.data(), bytes(), hipMemcpyHostToDevice));
+    EXPECT_HIP(
+        hipMemcpy(memory, values.data(), bytes(), hipMemcpyHostToDevice));
   }
   explicit Buffer(size_t count, T value = T())
       : Buffer(std::vector<T>(count, value)) {}
@@ -140,7 +141,8 @@ public:
 
   std::vector<T> read() const {
     std::vector<T> values(count);
-    EXPECT_HIP(hipMemcpy(values.data(), memory, bytes(), hipMemcpyDeviceToHost));
+    EXPECT_HIP(
+        hipMemcpy(values.data(), memory, bytes(), hipMemcpyDeviceToHost));
     return values;
   }
   size_t bytes() const { return count * sizeof(T); }

@@ -19,8 +19,14 @@ std::vector<T> operands(Numbers &numbers, size_t count) {
   std::vector<T> values(count);
   for (T &value : values)
     value = T(int64_t(numbers.next()) >> (numbers.next() % 64));
-  const T special[] = {T(0), T(1), T(-1), std::numeric_limits<T>::min(),
-                       std::numeric_limits<T>::max(), T(2), T(-2), T(64)};
+  const T special[] = {T(0),
+                       T(1),
+                       T(-1),
+                       std::numeric_limits<T>::min(),
+                       std::numeric_limits<T>::max(),
+                       T(2),
+                       T(-2),
+                       T(64)};
   for (size_t i = 0; i < std::size(special) && i < count; ++i)
     values[i * 5 % count] = special[i];
   return values;
@@ -29,7 +35,8 @@ std::vector<T> operands(Numbers &numbers, size_t count) {
 TEST_P(OpenCL, IntArith) {
   Numbers numbers;
   const int n = 333;
-  const auto a = operands<int32_t>(numbers, n), b = operands<int32_t>(numbers, n);
+  const auto a = operands<int32_t>(numbers, n),
+             b = operands<int32_t>(numbers, n);
   Buffer<int32_t> da(a), db(b), out(16 * n);
   Program program("int_arith", level());
   ASSERT_HIP(program.run("int_arith", {groups(n, kBlock)}, {kBlock},
@@ -40,23 +47,23 @@ TEST_P(OpenCL, IntArith) {
     const uint32_t ux = x, uy = y;
     const int32_t d = y == 0 ? 7 : y;
     const uint32_t ud = uy == 0 ? 7u : uy;
-    const int32_t expected[16] = {
-        int32_t(ux + uy),
-        int32_t(ux - uy),
-        int32_t(ux * uy),
-        d == -1 ? int32_t(0u - ux) : x / d,
-        d == -1 ? 0 : x % d,
-        int32_t(ux / ud),
-        int32_t(ux % ud),
-        x & y,
-        (x | y) ^ 0x5a5a5a5a,
-        ~x,
-        std::min(x, y),
-        int32_t(std::max(ux, uy)),
-        int32_t(ux << (uy & 31)),
-        x >> (y & 31),
-        int32_t(ux >> (uy & 31)),
-        (x < 0) + (y < 0) * 2 + (x == y) * 4 + (ux <= uy) * 8};
+    const int32_t expected[16] = {int32_t(ux + uy),
+                                  int32_t(ux - uy),
+                                  int32_t(ux * uy),
+                                  d == -1 ? int32_t(0u - ux) : x / d,
+                                  d == -1 ? 0 : x % d,
+                                  int32_t(ux / ud),
+                                  int32_t(ux % ud),
+                                  x & y,
+                                  (x | y) ^ 0x5a5a5a5a,
+                                  ~x,
+                                  std::min(x, y),
+                                  int32_t(std::max(ux, uy)),
+                                  int32_t(ux << (uy & 31)),
+                                  x >> (y & 31),
+                                  int32_t(ux >> (uy & 31)),
+                                  (x < 0) + (y < 0) * 2 + (x == y) * 4 +
+                                      (ux <= uy) * 8};
     for (int k = 0; k < 16; ++k)
       ASSERT_EQ(got[i * 16 + k], expected[k])
           << "result " << k << " of " << x << ", " << y;
@@ -66,7 +73,8 @@ TEST_P(OpenCL, IntArith) {
 TEST_P(OpenCL, LongArith) {
   Numbers numbers;
   const int n = 200;
-  const auto a = operands<int64_t>(numbers, n), b = operands<int64_t>(numbers, n);
+  const auto a = operands<int64_t>(numbers, n),
+             b = operands<int64_t>(numbers, n);
   Buffer<int64_t> da(a), db(b), out(10 * n);
   Program program("long_arith", level());
   ASSERT_HIP(program.run("long_arith", {groups(n, kBlock)}, {kBlock},
@@ -77,17 +85,17 @@ TEST_P(OpenCL, LongArith) {
     const uint64_t ux = x, uy = y;
     const int64_t d = y == 0 || y == -1 ? 3 : y;
     const uint64_t ud = uy == 0 ? 3 : uy;
-    const int64_t expected[10] = {
-        int64_t(ux + uy),
-        int64_t(ux - uy),
-        int64_t(ux * uy),
-        x / d,
-        x % d,
-        int64_t(ux / ud),
-        int64_t(ux % ud),
-        int64_t(ux << (uy & 63)) ^ (x >> (y & 63)),
-        int64_t(ux >> (uy & 63)),
-        (x < y) + (ux < uy) * 2 + (x == y) * 4 + (int32_t(x) < int32_t(y)) * 8};
+    const int64_t expected[10] = {int64_t(ux + uy),
+                                  int64_t(ux - uy),
+                                  int64_t(ux * uy),
+                                  x / d,
+                                  x % d,
+                                  int64_t(ux / ud),
+                                  int64_t(ux % ud),
+                                  int64_t(ux << (uy & 63)) ^ (x >> (y & 63)),
+                                  int64_t(ux >> (uy & 63)),
+                                  (x < y) + (ux < uy) * 2 + (x == y) * 4 +
+                                      (int32_t(x) < int32_t(y)) * 8};
     for (int k = 0; k < 10; ++k)
       ASSERT_EQ(got[i * 10 + k], expected[k])
           << "result " << k << " of " << x << ", " << y;
@@ -113,15 +121,15 @@ TEST_P(OpenCL, Bits) {
     for (int k = 0; k < 32; ++k)
       reversed |= ((x >> k) & 1) << (31 - k);
     const uint32_t amount = x & 31;
-    const uint32_t expected[8] = {
-        uint32_t(__builtin_popcount(x)),
-        uint32_t(__builtin_popcountll(y)),
-        x == 0 ? 32u : uint32_t(__builtin_clz(x)),
-        x == 0 ? 32u : uint32_t(__builtin_ctz(x)),
-        reversed,
-        amount ? (x << amount | x >> (32 - amount)) : x,
-        __builtin_bswap32(x),
-        y == 0 ? 64u : uint32_t(__builtin_clzll(y))};
+    const uint32_t expected[8] = {uint32_t(__builtin_popcount(x)),
+                                  uint32_t(__builtin_popcountll(y)),
+                                  x == 0 ? 32u : uint32_t(__builtin_clz(x)),
+                                  x == 0 ? 32u : uint32_t(__builtin_ctz(x)),
+                                  reversed,
+                                  amount ? (x << amount | x >> (32 - amount))
+                                         : x,
+                                  __builtin_bswap32(x),
+                                  y == 0 ? 64u : uint32_t(__builtin_clzll(y))};
     for (int k = 0; k < 8; ++k)
       ASSERT_EQ(got[i * 8 + k], expected[k]) << "result " << k << " of " << x;
   }
@@ -130,7 +138,8 @@ TEST_P(OpenCL, Bits) {
 TEST_P(OpenCL, MulWide) {
   Numbers numbers;
   const int n = 150;
-  const auto a = operands<int32_t>(numbers, n), b = operands<int32_t>(numbers, n);
+  const auto a = operands<int32_t>(numbers, n),
+             b = operands<int32_t>(numbers, n);
   Buffer<int32_t> da(a), db(b), out(8 * n);
   Program program("mul_wide", level());
   ASSERT_HIP(program.run("mul_wide", {groups(n, kBlock)}, {kBlock}, da.device(),
@@ -198,8 +207,8 @@ TEST_P(OpenCL, VectorTypes) {
   ASSERT_HIP(program.run("vectors", grid, {kBlock}, da.device(), db.device(),
                          dc.device(), outF.device(), outI.device(),
                          outC.device(), n));
-  ASSERT_HIP(program.run("vectors8", grid, {kBlock}, de.device(),
-                         out16.device(), n));
+  ASSERT_HIP(
+      program.run("vectors8", grid, {kBlock}, de.device(), out16.device(), n));
   ASSERT_HIP(
       program.run("vectors3", grid, {kBlock}, db.device(), out3.device(), n));
   const auto f = outF.read();
@@ -211,8 +220,8 @@ TEST_P(OpenCL, VectorTypes) {
   for (int i = 0; i < n; ++i) {
     for (int k = 0; k < 4; ++k) {
       ASSERT_EQ(f[4 * i + k], a[4 * i + 3 - k] * 2.0f + a[4 * i + half[k]]);
-      ASSERT_EQ(i4[4 * i + k], int32_t(uint32_t(b[4 * i + k]) << 1) ^
-                                   b[4 * i + (k + 1) % 4]);
+      ASSERT_EQ(i4[4 * i + k],
+                int32_t(uint32_t(b[4 * i + k]) << 1) ^ b[4 * i + (k + 1) % 4]);
       ASSERT_EQ(c4[4 * i + k], uint8_t(c[4 * i + 3 - k] + k + 1));
     }
     for (int k = 0; k < 8; ++k) {

@@ -85,8 +85,8 @@ TEST_P(OpenCL, Divergent) {
   Program program("divergent", level());
   ASSERT_HIP(program.run("collatz", {groups(n, kBlock)}, {kBlock}, din.device(),
                          steps.device(), n));
-  ASSERT_HIP(program.run("primes", {groups(n, kBlock)}, {kBlock},
-                         counts.device(), n));
+  ASSERT_HIP(
+      program.run("primes", {groups(n, kBlock)}, {kBlock}, counts.device(), n));
   const auto gotSteps = steps.read(), gotCounts = counts.read();
   uint32_t primes = 0;
   for (int i = 0; i < n; ++i) {
@@ -118,24 +118,54 @@ TEST_P(OpenCL, Switches) {
     const uint32_t u = uint32_t(x);
     uint32_t r = 0;
     switch (x & 15) {
-    case 0: r = 11; break;
-    case 1: r = u * 3; break;
-    case 2: r = 12; break;
-    case 3: r = 7; break;
-    case 4: r = uint32_t(x / 3); break;
-    case 5: r = u ^ 0x55; break;
-    case 6: r = ~u; break;
-    case 7: r = u << 3; break;
-    case 9: r = uint32_t(x >> 2); break;
-    case 12: r = uint32_t(x % 13); break;
-    default: r = 0u - u; break;
+    case 0:
+      r = 11;
+      break;
+    case 1:
+      r = u * 3;
+      break;
+    case 2:
+      r = 12;
+      break;
+    case 3:
+      r = 7;
+      break;
+    case 4:
+      r = uint32_t(x / 3);
+      break;
+    case 5:
+      r = u ^ 0x55;
+      break;
+    case 6:
+      r = ~u;
+      break;
+    case 7:
+      r = u << 3;
+      break;
+    case 9:
+      r = uint32_t(x >> 2);
+      break;
+    case 12:
+      r = uint32_t(x % 13);
+      break;
+    default:
+      r = 0u - u;
+      break;
     }
     for (uint32_t step = 0; step < 4; ++step)
       switch ((x >> (2 * step)) & 3) {
-      case 0: r += step; break;
-      case 1: r *= 3; break;
-      case 2: r -= u; break;
-      case 3: r ^= uint32_t(int32_t(r) >> 5); break;
+      case 0:
+        r += step;
+        break;
+      case 1:
+        r *= 3;
+        break;
+      case 2:
+        r -= u;
+        break;
+      case 3:
+        r ^= uint32_t(int32_t(r) >> 5);
+        break;
       }
     ASSERT_EQ(got[i], int32_t(r)) << x;
   }
@@ -160,8 +190,8 @@ TEST_P(OpenCL, Calls) {
     uint32_t r;
     if (x % 3 == 0) {
       const int32_t d = i | 1;
-      r = uint32_t(polynomial(uint32_t(x / d), uint32_t(x % d), 3,
-                              uint32_t(x))) -
+      r = uint32_t(
+              polynomial(uint32_t(x / d), uint32_t(x % d), 3, uint32_t(x))) -
           uint32_t(i % 7);
     } else {
       r = uint32_t(polynomial(uint32_t(x), 2, uint32_t(i), 5));
@@ -234,7 +264,8 @@ TEST_P(OpenCL, ModuleVariables) {
   Program program("tables", level());
   hipDeviceptr_t state;
   size_t bytes = 0;
-  ASSERT_HIP(hipModuleGetGlobal(&state, &bytes, program.module, "shared_state"));
+  ASSERT_HIP(
+      hipModuleGetGlobal(&state, &bytes, program.module, "shared_state"));
   ASSERT_EQ(bytes, 16u);
   std::vector<int32_t> values(4);
   ASSERT_HIP(hipMemcpyDtoH(values.data(), state, bytes));
@@ -283,8 +314,8 @@ TEST_P(OpenCL, Histogram) {
   Buffer<uint8_t> din(in);
   Buffer<uint32_t> bins(256);
   Program program("histogram", level());
-  ASSERT_HIP(program.run("histogram", {3}, {128}, din.device(), bins.device(),
-                         n));
+  ASSERT_HIP(
+      program.run("histogram", {3}, {128}, din.device(), bins.device(), n));
   std::vector<uint32_t> expected(256);
   for (uint8_t x : in)
     ++expected[x];
@@ -335,17 +366,23 @@ TEST_P(OpenCL, CrossLane) {
       voted += in[wave + l] & 1;
       below += l < lane ? in[wave + l] & 1 : 0;
     }
-    const int32_t expected[6] = {in[wave + (lane ^ 21)], in[wave + 17],
-                                 in[wave], in[i ^ 3], voted, below};
+    const int32_t expected[6] = {in[wave + (lane ^ 21)],
+                                 in[wave + 17],
+                                 in[wave],
+                                 in[i ^ 3],
+                                 voted,
+                                 below};
     for (int k = 0; k < 6; ++k)
-      ASSERT_EQ(got[i * 6 + k], expected[k]) << "result " << k << ", lane " << i;
+      ASSERT_EQ(got[i * 6 + k], expected[k])
+          << "result " << k << ", lane " << i;
   }
 }
 
 TEST_P(OpenCL, LaunchInfo) {
   Buffer<int32_t> out(24 * 8, -1);
   Program program("launch_info", level());
-  ASSERT_HIP(program.run("launch_info", {4, 3, 2}, {8, 4, 2}, out.device(), 99));
+  ASSERT_HIP(
+      program.run("launch_info", {4, 3, 2}, {8, 4, 2}, out.device(), 99));
   const auto got = out.read();
   for (int group = 0; group < 24; ++group) {
     const int32_t expected[8] = {99, 8, 4, 2, 32, 12, 4, group};

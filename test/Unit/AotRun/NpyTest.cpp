@@ -22,8 +22,9 @@ protected:
   /// A version 1 file of `descr` with the header's other parts as given.
   std::string file(const std::string &descr, const std::string &shape,
                    const std::string &data, const char *order = "False") {
-    const std::string header = "{'descr': '" + descr + "', 'fortran_order': " +
-                               order + ", 'shape': " + shape + ", }\n";
+    const std::string header = "{'descr': '" + descr +
+                               "', 'fortran_order': " + order +
+                               ", 'shape': " + shape + ", }\n";
     std::string bytes = "\x93NUMPY";
     bytes += '\1';
     bytes += '\0';

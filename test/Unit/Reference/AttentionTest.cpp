@@ -45,14 +45,17 @@ void naive(const ForwardProblem &p, std::vector<double> &out,
 }
 
 TEST(Attention, AgreesWithTheFormula) {
-  for (Mask mask :
-       {Mask::None, Mask::CausalTopLeft, Mask::CausalBottomRight})
+  for (Mask mask : {Mask::None, Mask::CausalTopLeft, Mask::CausalBottomRight})
     for (Layout layout : {Layout::BHSD, Layout::BSHD, Layout::SBHD})
-      for (auto [seqQ, seqK] : {std::pair<int, int>{1, 1}, {5, 5}, {17, 3},
-                                {3, 17}, {67, 70}, {2, 0}, {0, 4}}) {
-        const Shape shape{ElemType::F16, 2,    4,      2,
-                          seqQ,          seqK, 24,     mask,
-                          layout,        3};
+      for (auto [seqQ, seqK] : {std::pair<int, int>{1, 1},
+                                {5, 5},
+                                {17, 3},
+                                {3, 17},
+                                {67, 70},
+                                {2, 0},
+                                {0, 4}}) {
+        const Shape shape{ElemType::F16, 2,  4,    2,      seqQ,
+                          seqK,          24, mask, layout, 3};
         OwnedProblem owned(shape, InputKind::Normal, 7);
         ASSERT_EQ(owned.problem.check(), "");
         std::vector<double> out, lse;
@@ -89,9 +92,9 @@ TEST(Attention, PlainIsCloseAndRounded) {
 }
 
 TEST(Attention, RowsThatSeeNoKeyAreZeroWithLseOfMinusInfinity) {
-  OwnedProblem owned({ElemType::BF16, 1, 1, 1, 5, 2, 16,
-                      Mask::CausalBottomRight},
-                     InputKind::Normal, 1);
+  OwnedProblem owned(
+      {ElemType::BF16, 1, 1, 1, 5, 2, 16, Mask::CausalBottomRight},
+      InputKind::Normal, 1);
   const ForwardResult got = attentionForwardF64(owned.problem);
   for (int64_t i = 0; i < 3; ++i) {
     EXPECT_EQ(got.lse[size_t(i)], -kInf);
@@ -105,8 +108,8 @@ TEST(Attention, HiddenKeysMayHoldAnything) {
   const Shape shape{ElemType::F16, 1, 1, 1, 3, 9, 16, Mask::CausalTopLeft};
   OwnedProblem clean(shape, InputKind::Normal, 11);
   OwnedProblem masked(shape, InputKind::Masked, 11);
-  EXPECT_FALSE(std::isfinite(
-      decode(ElemType::F16, masked.problem.k.row(0, 0, 8)[0])));
+  EXPECT_FALSE(
+      std::isfinite(decode(ElemType::F16, masked.problem.k.row(0, 0, 8)[0])));
   EXPECT_EQ(attentionForwardF64(clean.problem).out,
             attentionForwardF64(masked.problem).out);
   EXPECT_EQ(attentionForwardPlain(clean.problem).lse,
@@ -164,8 +167,7 @@ TEST(Inputs, AreTheSameForTheSameSeed) {
     const auto lse = attentionForwardF64(a.problem).lse;
     EXPECT_EQ(lse, attentionForwardF64(b.problem).lse);
     if (kind != InputKind::Zeros)
-      EXPECT_NE(lse, attentionForwardF64(c.problem).lse)
-          << inputKindName(kind);
+      EXPECT_NE(lse, attentionForwardF64(c.problem).lse) << inputKindName(kind);
     InputKind parsed;
     EXPECT_TRUE(parseInputKind(inputKindName(kind), parsed));
     EXPECT_EQ(parsed, kind);

@@ -20,11 +20,11 @@ using namespace fovea::reference;
 namespace {
 
 struct Fault {
-  double scale = 1;         // factor on the softmax scale
-  int64_t skipTile = -1;    // a tile of keys never visited
-  int64_t maskShift = 0;    // columns that the mask is off by
-  bool staleRescale = false; // accumulator not rescaled at a new maximum
-  bool dropLast = false;     // last key of every row left out
+  double scale = 1;             // factor on the softmax scale
+  int64_t skipTile = -1;        // a tile of keys never visited
+  int64_t maskShift = 0;        // columns that the mask is off by
+  bool staleRescale = false;    // accumulator not rescaled at a new maximum
+  bool dropLast = false;        // last key of every row left out
   bool lowPrecisionAcc = false; // accumulator kept in the 16-bit type
 };
 
@@ -38,8 +38,8 @@ Output tiledKernel(const ForwardProblem &p, const Fault &fault = {}) {
   constexpr int64_t kTile = 64;
   constexpr float kLog2e = 1.44269504f, kLn2 = 0.693147181f;
   Output r;
-  r.tensor = describe(p.q.type, Layout::BSHD, p.q.batch, p.q.heads, p.q.seq,
-                      p.q.dim);
+  r.tensor =
+      describe(p.q.type, Layout::BSHD, p.q.batch, p.q.heads, p.q.seq, p.q.dim);
   r.data.assign(size_t(r.tensor.span()) + 1, encode(p.q.type, NAN));
   r.tensor.data = r.data.data();
   const float scale = float(p.scale * fault.scale) * kLog2e;
@@ -105,17 +105,15 @@ const Shape kShapes[] = {
 
 TEST(ErrorBudget, PassesATiledKernelOnEveryInput) {
   for (const Shape &shape : kShapes)
-    for (InputKind kind :
-         {InputKind::Uniform, InputKind::Normal, InputKind::Large,
-          InputKind::OnesV, InputKind::Spike, InputKind::Zeros,
-          InputKind::Masked}) {
+    for (InputKind kind : {InputKind::Uniform, InputKind::Normal,
+                           InputKind::Large, InputKind::OnesV, InputKind::Spike,
+                           InputKind::Zeros, InputKind::Masked}) {
       OwnedProblem owned(shape, kind, 17);
       const Expectation e = expectForward(owned.problem);
       const Output out = tiledKernel(owned.problem);
       const Comparison c = compareForward(e, out.tensor, out.lse.data());
-      EXPECT_TRUE(c.pass) << inputKindName(kind) << " "
-                          << maskName(shape.mask) << " " << shape.dim << ": "
-                          << c.message;
+      EXPECT_TRUE(c.pass) << inputKindName(kind) << " " << maskName(shape.mask)
+                          << " " << shape.dim << ": " << c.message;
       EXPECT_EQ(c.wrongClass, 0);
       // The budget stays near what rounding must cost.
       EXPECT_LE(c.max.budget, 4 * c.max.plain + 0.1);
@@ -131,11 +129,10 @@ void expectCaught(const Shape &shape, const Fault &fault, const char *name) {
   EXPECT_FALSE(with.pass) << name << " with lse, " << maskName(shape.mask);
   EXPECT_FALSE(with.message.empty());
   const Comparison without = compareForward(e, out.tensor, nullptr);
-  EXPECT_FALSE(without.pass) << name << " without lse: max "
-                             << without.max.error << " of "
-                             << without.max.budget << ", rms "
-                             << without.rms.error << " of "
-                             << without.rms.budget;
+  EXPECT_FALSE(without.pass)
+      << name << " without lse: max " << without.max.error << " of "
+      << without.max.budget << ", rms " << without.rms.error << " of "
+      << without.rms.budget;
 }
 
 TEST(ErrorBudget, CatchesASkippedTile) {
@@ -202,13 +199,13 @@ TEST(ErrorBudget, CatchesAScaleErrorOfOnePercentOnUniformInputsByTheLse) {
 TEST(ErrorBudget, CatchesOneMissingKeyInAThousandByTheLse) {
   Fault fault;
   fault.dropLast = true;
-  OwnedProblem owned({ElemType::BF16, 1, 1, 1, 3, 1000, 64},
-                     InputKind::Uniform, 23);
+  OwnedProblem owned({ElemType::BF16, 1, 1, 1, 3, 1000, 64}, InputKind::Uniform,
+                     23);
   const Output out = tiledKernel(owned.problem, fault);
-  EXPECT_GT(compareForward(expectForward(owned.problem), out.tensor,
-                           out.lse.data())
-                .lse.error,
-            1e-4);
+  EXPECT_GT(
+      compareForward(expectForward(owned.problem), out.tensor, out.lse.data())
+          .lse.error,
+      1e-4);
 }
 
 class Classes : public testing::Test {

@@ -24,12 +24,12 @@ struct Shape {
 class OwnedProblem {
 public:
   OwnedProblem(const Shape &s, InputKind kind, uint64_t seed) {
-    problem.q = add(describe(s.type, s.layout, s.batch, s.heads, s.seqQ, s.dim,
+    problem.q = add(
+        describe(s.type, s.layout, s.batch, s.heads, s.seqQ, s.dim, s.padding));
+    problem.k = add(describe(s.type, s.layout, s.batch, s.headsK, s.seqK, s.dim,
                              s.padding));
-    problem.k = add(describe(s.type, s.layout, s.batch, s.headsK, s.seqK,
-                             s.dim, s.padding));
-    problem.v = add(describe(s.type, s.layout, s.batch, s.headsK, s.seqK,
-                             s.dim, s.padding));
+    problem.v = add(describe(s.type, s.layout, s.batch, s.headsK, s.seqK, s.dim,
+                             s.padding));
     problem.mask = s.mask;
     problem.scale = float(1 / std::sqrt(double(s.dim)));
     fillInputs(problem, kind, seed);

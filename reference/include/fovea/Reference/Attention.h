@@ -1,4 +1,5 @@
-//===- Attention.h - the attention oracle ------------------------*- C++ -*-===//
+//===- Attention.h - the attention oracle ------------------------*- C++
+//-*-===//
 //
 // Attention forward in fp64, which is the truth that kernels are held to, and
 // the plain algorithm in fp32, whose error sets how much a kernel may err. Both
@@ -56,9 +57,9 @@ ForwardResult attentionForwardF64(const ForwardProblem &problem,
 
 /// The plain algorithm: logits, maximum, exponentials relative to it and their
 /// sum in fp32; each exponential rounded to the input type before it multiplies
-/// V; products accumulated in key order in fp32, divided by the sum, and rounded
-/// to the output's type (that of q). Its error is what a straightforward correct
-/// kernel has.
+/// V; products accumulated in key order in fp32, divided by the sum, and
+/// rounded to the output's type (that of q). Its error is what a
+/// straightforward correct kernel has.
 ForwardResult attentionForwardPlain(const ForwardProblem &problem,
                                     unsigned threads = 0);
 

@@ -1,9 +1,9 @@
 //===- ErrorBudget.h - when a result is right -------------------*- C++ -*-===//
 //
 // Compares a kernel's output and log-sum-exp with the fp64 oracle. The budget
-// comes from the plain algorithm's own error on the same inputs, so it adapts to
-// the problem instead of being a guessed tolerance. The rules and the reasons
-// for their constants are in docs/Accuracy.md.
+// comes from the plain algorithm's own error on the same inputs, so it adapts
+// to the problem instead of being a guessed tolerance. The rules and the
+// reasons for their constants are in docs/Accuracy.md.
 //
 //===----------------------------------------------------------------------===//
 

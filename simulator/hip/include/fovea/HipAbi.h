@@ -236,7 +236,8 @@ static_assert(offsetof(hipDeviceProp_tR0600, multiProcessorCount) == 388);
 static_assert(offsetof(hipDeviceProp_tR0600, imageLimits) == 408);
 static_assert(offsetof(hipDeviceProp_tR0600, surfaceAlignment) == 568);
 static_assert(offsetof(hipDeviceProp_tR0600, memoryBusWidth) == 612);
-static_assert(offsetof(hipDeviceProp_tR0600, sharedMemPerMultiprocessor) == 640);
+static_assert(offsetof(hipDeviceProp_tR0600, sharedMemPerMultiprocessor) ==
+              640);
 static_assert(offsetof(hipDeviceProp_tR0600, sharedMemPerBlockOptin) == 696);
 static_assert(offsetof(hipDeviceProp_tR0600, hipReserved) == 1032);
 static_assert(offsetof(hipDeviceProp_tR0600, gcnArchName) == 1160);

@@ -1,6 +1,7 @@
 /*===- HipSim.h - what the simulated HIP library adds to HIP ------*- C -*-===*\
 |*
-|* libfovea_hipsim.so exports the HIP API over simulated devices. These functions
+|* libfovea_hipsim.so exports the HIP API over simulated devices. These
+functions
 |* come on top: reports of what went wrong, counters of what was executed, and
 |* settings. A program reaches them with dlsym (the real HIP library has none of
 |* them) or by linking to the library. Plain C. See docs/HipSim.md.
@@ -26,8 +27,8 @@ extern "C" {
 /** What kernels executed on one device. Counts are of wave instructions: one
  * for each instruction a wave issues, whatever its active lanes. */
 typedef struct fovea_sim_counters_t {
-  size_t struct_size;    /**< set to sizeof(fovea_sim_counters_t) by the caller */
-  uint64_t launches;     /**< kernel launches that ran, failed ones included */
+  size_t struct_size; /**< set to sizeof(fovea_sim_counters_t) by the caller */
+  uint64_t launches;  /**< kernel launches that ran, failed ones included */
   uint64_t instructions; /**< the sum of the classes below */
   uint64_t valu;         /**< vector ALU without the next two */
   uint64_t trans;        /**< exponential, logarithm, reciprocal, roots, sine */
@@ -44,21 +45,22 @@ typedef struct fovea_sim_counters_t {
   uint64_t barriers;     /**< waves that passed a barrier */
   uint64_t bytes_loaded; /**< vector memory, by active lanes */
   uint64_t bytes_stored;
-  double seconds;        /**< wall time of the simulator on the host: says
-                              nothing about time on a GPU */
+  double seconds; /**< wall time of the simulator on the host: says
+                       nothing about time on a GPU */
 } fovea_sim_counters_t;
 
 /** The full text of the last error that any thread met: for a kernel's fault
- * the kernel, program counter, instruction, wave, lane and address; for a refused
- * module or argument the reason. Empty when there was none. The pointer is good
- * until the calling thread calls this again. */
+ * the kernel, program counter, instruction, wave, lane and address; for a
+ * refused module or argument the reason. Empty when there was none. The pointer
+ * is good until the calling thread calls this again. */
 FOVEA_SIM_API const char *fovea_sim_last_report(void);
 
 /** Waits for the device and stores the sums since the last reset in *counters,
  * as many bytes as its struct_size says.
  * \return 0, or hipErrorInvalidValue (1) for a null pointer or a struct_size
  * of 0, hipErrorInvalidDevice (101). */
-FOVEA_SIM_API int fovea_sim_counters(int device, fovea_sim_counters_t *counters);
+FOVEA_SIM_API int fovea_sim_counters(int device,
+                                     fovea_sim_counters_t *counters);
 
 /** Waits for the device and sets its counters to 0. \return 0 or
  * hipErrorInvalidDevice. */
