@@ -30,20 +30,20 @@ constexpr auto kNormal = InputKind::Normal;
 
 const Row kDemo[] = {
     // Prefill of language models: grouped keys, causal.
-    {kBF16, kBottom, 1, 4, 1, 1024, 1024, 128, kBshd, kNormal},
-    {kBF16, kBottom, 1, 8, 2, 1000, 1000, 128, kBshd, kNormal},
-    {kF16, kTop, 2, 4, 4, 777, 777, 64, kBshd, kNormal},
-    // A chunk of a prompt against what came before it; then one token.
-    {kBF16, kBottom, 1, 8, 1, 128, 2048, 128, kBshd, kNormal},
-    {kBF16, kNone, 4, 8, 2, 1, 1500, 128, kBshd, kNormal},
-    // Encoders and diffusion: all keys, odd head dimensions.
-    {kF16, kNone, 1, 2, 2, 1024, 1024, 64, kBhsd, InputKind::Uniform},
-    {kF16, kNone, 1, 4, 4, 576, 77, 40, kBshd, kNormal},
-    {kF16, kNone, 1, 4, 4, 333, 777, 80, kBhsd, kNormal},
-    {kBF16, kNone, 1, 2, 2, 512, 512, 96, kBhsd, kNormal},
-    {kBF16, kBottom, 1, 2, 1, 300, 500, 192, kBshd, kNormal},
-    {kBF16, kBottom, 1, 2, 2, 256, 640, 256, kBhsd, kNormal},
-    {kF16, kNone, 1, 2, 1, 129, 257, 16, Layout::SBHD, kNormal},
+    {kBF16, kBottom, 1, 32, 8, 1024, 1024, 128, kBshd, kNormal},
+    {kBF16, kBottom, 1, 8, 1, 1000, 1000, 256, kBshd, kNormal},
+    {kF16, kTop, 2, 12, 12, 777, 777, 64, kBshd, kNormal},
+    // A chunk of a prompt after what came before; then one token.
+    {kBF16, kBottom, 1, 32, 4, 128, 2048, 128, kBshd, kNormal},
+    {kBF16, kNone, 8, 32, 8, 1, 1500, 128, kBshd, kNormal},
+    // Diffusion and encoders: all keys, odd head dimensions.
+    {kBF16, kNone, 1, 2, 2, 2048, 2048, 128, kBhsd, kNormal},
+    {kF16, kNone, 2, 10, 10, 1024, 77, 64, kBshd, kNormal},
+    {kF16, kNone, 2, 8, 8, 1024, 77, 40, kBshd, kNormal},
+    {kF16, kNone, 1, 16, 16, 577, 577, 80, kBshd, InputKind::Uniform},
+    {kBF16, kNone, 1, 4, 4, 1500, 1500, 96, kBhsd, kNormal},
+    {kBF16, kBottom, 1, 16, 16, 300, 500, 192, kBshd, kNormal},
+    {kF16, kNone, 4, 8, 2, 129, 257, 16, Layout::SBHD, kNormal},
     // Numbers that go wrong first.
     {kBF16, kNone, 1, 2, 2, 500, 1000, 128, kBhsd, InputKind::Large},
     {kF16, kBottom, 1, 2, 2, 400, 200, 128, kBhsd, InputKind::OnesV},

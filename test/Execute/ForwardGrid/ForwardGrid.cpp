@@ -49,6 +49,8 @@ const Place kPlaces[] = {{Layout::BHSD, 0, 0},
                          {Layout::BSHD, 24, 8},
                          {Layout::BHSD, 3, 1}};
 
+constexpr uint64_t kRounds = 4;
+
 const Guards kGuards[] = {Guards::Auto, Guards::Canary};
 
 std::unique_ptr<Session> session;
@@ -56,11 +58,16 @@ Session::Options sessionOptions;
 
 std::vector<ForwardCase> thinnedGrid(std::vector<Guards> &guards) {
   std::vector<ForwardCase> cases;
-  // Lengths come first: their pairs are the most, so they lead the rows.
-  const auto rows = fovea::test::pairwise(
-      {std::size(kLengths), std::size(kLengths), std::size(kHeadDims),
-       std::size(kInputs), std::size(kPlaces), std::size(kMasks),
-       std::size(kHeads), std::size(kTypes), std::size(kGuards), 2});
+  // Lengths come first: their pairs are the most, so they lead the rows. Each
+  // round holds all pairs; together they hold most triples.
+  std::vector<std::vector<size_t>> rows;
+  for (uint64_t round = 0; round < kRounds; ++round)
+    for (auto &row : fovea::test::pairwise(
+             {std::size(kLengths), std::size(kLengths), std::size(kHeadDims),
+              std::size(kInputs), std::size(kPlaces), std::size(kMasks),
+              std::size(kHeads), std::size(kTypes), std::size(kGuards), 2},
+             round))
+      rows.push_back(std::move(row));
   for (const auto &row : rows) {
     ForwardCase c;
     c.seqQ = kLengths[row[0]];

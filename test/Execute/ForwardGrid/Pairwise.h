@@ -20,14 +20,14 @@ namespace fovea::test {
 /// factor by factor, the level that meets most new pairs. Ties are drawn: a
 /// fixed order would tie one factor's levels to another's in most rows.
 inline std::vector<std::vector<size_t>>
-pairwise(const std::vector<size_t> &levels) {
+pairwise(const std::vector<size_t> &levels, uint64_t seed = 1) {
   const size_t factors = levels.size();
   std::vector<size_t> first(factors + 1, 0); // number of (factor, 0)
   for (size_t f = 0; f < factors; ++f)
     first[f + 1] = first[f] + levels[f];
   const size_t all = first[factors];
   std::vector<bool> met(all * all, false);
-  uint64_t state = 1;
+  uint64_t state = seed + 0x9e3779b97f4a7c15u;
   auto draw = [&] { // xorshift64
     state ^= state << 13;
     state ^= state >> 7;
