@@ -321,15 +321,22 @@ private:
   }
 
   std::string where(const Wave &w, uint32_t index) {
+    // Functions that the kernel calls may lie before it.
+    int64_t offset = static_cast<int64_t>(
+        G.textBegin + uint64_t(index) * 4 - R.kernel.entryAddress);
     char pc[32];
-    std::snprintf(pc, sizeof pc, "0x%" PRIx64,
-                  G.textBegin + uint64_t(index) * 4 - R.kernel.entryAddress);
-    return "kernel '" + R.kernel.name + "', pc +" + pc + ", `" +
+    std::snprintf(pc, sizeof pc, "%c0x%" PRIx64, offset < 0 ? '-' : '+',
+                  static_cast<uint64_t>(offset < 0 ? -offset : offset));
+    return "kernel '" + R.kernel.name + "', pc " + pc + ", `" +
            G.program->text(index) + "`, workgroup " + triple(G.id) + ", wave " +
            std::to_string(w.index);
   }
   void report(const Wave &w) {
-    uint32_t index = static_cast<uint32_t>(w.fault.op - G.ops);
+    // An instruction moved by VGPR indexing is not in the program itself.
+    auto at = w.fault.op - G.ops;
+    uint32_t index = at >= 0 && at < int64_t(G.textDwords) + 1
+                         ? static_cast<uint32_t>(at)
+                         : w.pc - 1;
     std::string text = where(w, index);
     if (w.fault.lane >= 0)
       text += ", lane " + std::to_string(w.fault.lane);

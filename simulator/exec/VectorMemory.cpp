@@ -116,9 +116,10 @@ void scratchAccess(Wave &w, const MicroOp &op, uint64_t mask) {
   });
   if (bad >= 0)
     return w.fail(ErrorCode::IllegalAddress, op, bad,
-                  std::to_string(bytes) + " bytes at scratch offset " +
+                  std::to_string(bytes) + " bytes at offset " +
                       std::to_string(static_cast<int32_t>(offset[bad])) +
-                      " of " + std::to_string(size) + " bytes a lane");
+                      ": the kernel has " + std::to_string(size) +
+                      " bytes of scratch a lane");
   count(w, *op.row, mask, bytes);
   transfer(w, op, mask, [&](int l) {
     return w.scratch + size_t(l) * size + offset[l];

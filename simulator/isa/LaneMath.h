@@ -436,15 +436,23 @@ inline T divScale(T a, T b, T c, uint32_t &flag) {
   }
   return r;
 }
+#if defined(__SIZEOF_FLOAT128__)
+using Wide = __float128;
+#else
+using Wide = long double;
+#endif
+/// v_div_fmas: a * b + c, and where the flag is set scaled by 2^64 (2^128 for
+/// fp64) up or down, as the exponent of c says. Scaled and rounded once: a
+/// denormal quotient is correctly rounded.
 template <class T>
 inline T divFmas(T a, T b, T c, uint32_t vcc) {
   T r = std::fma(a, b, c);
-  if (!vcc)
+  if (!vcc || !(std::fabs(r) <= std::numeric_limits<T>::max()))
     return r;
-  // Scale by 2^32 (2^64 for doubles) up or down, as the exponent of c says.
   constexpr int by = sizeof(T) == 4 ? 64 : 128;
   int e = FloatBits<T>::exponent(c) > FloatBits<T>::bias ? by : -by;
-  return scaleBy(r, e);
+  Wide exact = static_cast<Wide>(a) * b + c;
+  return static_cast<T>(exact * static_cast<Wide>(std::ldexp(1.0, e)));
 }
 /// v_div_fixup: the quotient a of c / b, with the special cases put right.
 template <class T>
