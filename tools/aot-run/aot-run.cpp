@@ -123,7 +123,8 @@ void addChoice(CLI::App &app, const std::string &option, Value &value,
               known += (known.empty() ? "" : ", ") + name;
             return "'" + text + "' is none of " + known;
           },
-          "NAME"));
+          ""))
+      ->type_name("NAME");
 }
 
 void addOptions(CLI::App &app, CommandLine &line) {
@@ -139,17 +140,17 @@ void addOptions(CLI::App &app, CommandLine &line) {
                  "HIP library: auto, rocm, sim, or a path")
       ->group("Where");
   app.add_option("--device", line.session.device, "Number of the device")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::NonNegativeNumber.description(""))
       ->group("Where");
   app.add_flag("--list", line.list, "List the package's kernels and stop")
       ->group("Where");
 
-  const CLI::Range length(int64_t(0), int64_t(1) << 31);
+  const auto length = CLI::Range(int64_t(0), int64_t(1) << 31).description("");
   app.add_option("--op", line.op, "Operation")
-      ->check(CLI::IsMember({"forward"}));
+      ->check(CLI::IsMember({"forward"}).description(""));
   addChoice(app, "--dtype", c.type, kTypes, "Element type");
   app.add_option("--head-dim", c.headDim, "Head dimension")
-      ->check(CLI::Range(1, 1024));
+      ->check(CLI::Range(1, 1024).description(""));
   addChoice(app, "--mask", c.mask, kMasks, "Mask");
   app.add_option("--batch", c.batch, "Batches")->check(length);
   app.add_option("--heads", c.heads, "Query heads")->check(length);
@@ -173,14 +174,15 @@ void addOptions(CLI::App &app, CommandLine &line) {
                             {"--v", &line.vFile}})
     app.add_option(name, *file,
                    "Take this tensor from a .npy file [batch, heads, seq, dim]")
-        ->check(CLI::ExistingFile);
+        ->check(CLI::ExistingFile.description(""))
+        ->type_name("FILE");
 
   app.add_option("--suite", line.suite,
                  "Run a table of problems: " + suiteHelp())
-      ->check(CLI::IsMember({"demo"}))
+      ->check(CLI::IsMember({"demo"}).description(""))
       ->group("How");
   app.add_option("--repeat", line.run.repeat, "Launches of each problem")
-      ->check(CLI::Range(1, 1000000))
+      ->check(CLI::Range(1, 1000000).description(""))
       ->group("How");
   app.add_option("--kernel", line.run.kernel,
                  "Id of the kernel to use, from --list (default: the library "

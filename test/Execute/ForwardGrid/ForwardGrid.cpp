@@ -2,8 +2,10 @@
 //
 // Runs the kernels of a package on every type, head dimension, mask, GQA ratio,
 // length, layout and class of values, thinned so that every pair of them meets,
-// and prints each error with its budget. On the simulated device it also plants
-// faults into the matrix instructions and expects them to be noticed.
+// and prints each error with its budget; then each kernel of the package once,
+// those that the grid does not choose among them. On the simulated device it
+// also plants faults into the matrix instructions and expects them to be
+// noticed.
 //
 //   FoveaForwardGrid --package=kernels [gtest options]
 //
@@ -12,6 +14,7 @@
 #include "ForwardRun.h"
 #include "Pairwise.h"
 #include "Report.h"
+#include "fovea/Package/Keys.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -130,12 +133,14 @@ std::string testName(const ForwardCase &c, Guards guards) {
 
 class GridTest : public testing::Test {
 public:
-  GridTest(const ForwardCase &problem, Guards guards)
-      : problem(problem), guards(guards) {}
+  /// `kernel` 0: the one that libfovea picks.
+  GridTest(const ForwardCase &problem, Guards guards, uint32_t kernel = 0)
+      : problem(problem), guards(guards), kernel(kernel) {}
 
   void TestBody() override {
     RunOptions options;
     options.guards = guards;
+    options.kernel = kernel;
     const RunReport report = session->run(problem, options);
     std::printf("%s\n", tableRow(*session, problem, report).c_str());
     EXPECT_EQ(outcomeName(report.outcome), std::string("pass"))
@@ -147,6 +152,7 @@ public:
 private:
   const ForwardCase problem;
   const Guards guards;
+  const uint32_t kernel;
 };
 
 /// A fault in the simulated matrix instructions must not go unnoticed.
@@ -155,8 +161,6 @@ public:
   explicit PlantedFault(const char *fault) : fault(fault) {}
 
   void TestBody() override {
-    if (!session->simulated())
-      return; // real hardware takes no faults
     auto set = reinterpret_cast<int (*)(const char *, const char *)>(
         fovea_hip_symbol(session->context(), "fovea_sim_set"));
     ASSERT_NE(set, nullptr);
@@ -173,6 +177,33 @@ private:
   const char *const fault;
 };
 
+/// A problem for one kernel by its key, with tails on both sides.
+bool caseOfKernel(const fovea_kernel_info_t &info, ForwardCase &c) {
+  const fovea::Expected<fovea::ProblemKey> key =
+      fovea::ProblemKey::parse(info.problem);
+  if (!key)
+    return false;
+  c.type = key->dtype == fovea::DataType::F16 ? ElemType::F16 : ElemType::BF16;
+  c.headDim = key->headDim;
+  c.mask = key->mask == fovea::MaskKind::None ? Mask::None
+           : key->mask == fovea::MaskKind::CausalTopLeft
+               ? Mask::CausalTopLeft
+               : Mask::CausalBottomRight;
+  c.heads = 2;
+  c.seqQ = info.block_m + 37;
+  c.seqK = 3 * info.block_n + 29;
+  c.layout = Layout::BSHD;
+  c.seed = info.id;
+  return true;
+}
+
+void registerGrid(const char *suite, const std::string &name,
+                  const ForwardCase &c, Guards guards, uint32_t kernel) {
+  testing::RegisterTest(
+      suite, name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+      [=]() -> GridTest * { return new GridTest(c, guards, kernel); });
+}
+
 void registerTests() {
   std::vector<Guards> guards;
   std::vector<ForwardCase> cases = thinnedGrid(guards);
@@ -180,14 +211,23 @@ void registerTests() {
     cases.push_back(c);
     guards.push_back(Guards::Auto);
   }
-  for (size_t i = 0; i < cases.size(); ++i) {
-    const ForwardCase &c = cases[i];
-    const Guards around = guards[i];
-    testing::RegisterTest(
-        "Grid", (testName(c, around) + "_" + std::to_string(i)).c_str(),
-        nullptr, nullptr, __FILE__, __LINE__,
-        [c, around]() -> GridTest * { return new GridTest(c, around); });
+  for (size_t i = 0; i < cases.size(); ++i)
+    registerGrid("Grid",
+                 testName(cases[i], guards[i]) + "_" + std::to_string(i),
+                 cases[i], guards[i], 0);
+  const size_t kernels = fovea_kernel_count(session->context());
+  for (uint32_t id = 1; id <= kernels; ++id) {
+    fovea_kernel_info_t info = {};
+    info.struct_size = sizeof(info);
+    ForwardCase c;
+    if (!fovea_kernel_info(session->context(), id, &info) &&
+        caseOfKernel(info, c))
+      registerGrid("EveryKernel",
+                   "id_" + std::to_string(id) + "_" + testName(c, Guards::Auto),
+                   c, Guards::Auto, id);
   }
+  if (!session->simulated())
+    return; // real hardware takes no faults
   for (const char *fault : {"swap-rows-of-a", "rotate-k", "swap-blocks-of-d"}) {
     std::string name = fault;
     std::replace(name.begin(), name.end(), '-', '_');
@@ -217,17 +257,16 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "name a kernel package: --package=PATH [--hip=sim]\n");
     return 2;
   }
-  registerTests();
-  if (!testing::GTEST_FLAG(list_tests)) {
-    std::string error;
-    bool deviceError = false;
-    session = Session::open(sessionOptions, error, deviceError);
-    if (!session) {
-      std::fprintf(stderr, "%s\n", error.c_str());
-      return 3;
-    }
-    std::printf("%s\n", tableHead(session->simulated()).c_str());
+  std::string error;
+  bool deviceError = false;
+  session = Session::open(sessionOptions, error, deviceError);
+  if (!session) {
+    std::fprintf(stderr, "%s\n", error.c_str());
+    return 3;
   }
+  registerTests();
+  if (!testing::GTEST_FLAG(list_tests))
+    std::printf("%s\n", tableHead(session->simulated()).c_str());
   const int result = RUN_ALL_TESTS();
   session.reset();
   return result;
