@@ -406,6 +406,8 @@ bool Binder::bindFlat(MicroOp &op, const ParsedInst &inst) {
   bool toLds = inst.mnemonic.find("_load_lds_") != std::string::npos;
   size_t expected = (toLds ? 1u : 2u) + (hasSaddr ? 1u : 0u);
   size_t next = 0;
+  if (inst.find("lds") || inst.find("tfe"))
+    return false;
   bool returns = (row.flags & kAtomic) && o.size() == expected + 1;
   if (o.size() != expected + (returns ? 1 : 0))
     return false;

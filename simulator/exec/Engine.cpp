@@ -177,8 +177,11 @@ const uint32_t *prepare(Wave &w, const MicroOp &op, int i, uint64_t &mask) {
 float omodScale(unsigned omod) {
   return omod == 1 ? 2.0f : omod == 2 ? 4.0f : 0.5f;
 }
+/// To [0, 1]; NaN becomes 0 where MODE.DX10_CLAMP says so.
 template <class T>
-T clampUnit(T x) { // NaN becomes 0
+T clampUnit(const Wave &w, T x) {
+  if (x != x && !(w.mode & 0x100))
+    return x;
   return x > 0 ? (x < 1 ? x : T(1)) : T(0);
 }
 
@@ -193,7 +196,7 @@ void finish(const Wave &w, const MicroOp &op, uint32_t *r) {
       if (op.omod)
         x *= omodScale(op.omod);
       if (clamp)
-        x = clampUnit(x);
+        x = clampUnit(w, x);
       if (!(w.mode & 0x20))
         x = flushed(x);
       r[k] = bits<uint32_t>(x);
@@ -204,7 +207,7 @@ void finish(const Wave &w, const MicroOp &op, uint32_t *r) {
       if (op.omod)
         x *= static_cast<double>(omodScale(op.omod));
       if (clamp)
-        x = clampUnit(x);
+        x = clampUnit(w, x);
       F64::store(r, l, x);
     }
   } else if (ty == Ty::F16 || ty == Ty::PH) {
@@ -216,7 +219,7 @@ void finish(const Wave &w, const MicroOp &op, uint32_t *r) {
         if (op.omod)
           x *= omodScale(op.omod);
         if (clamp)
-          x = clampUnit(x);
+          x = clampUnit(w, x);
         raw = op.omod || clamp ? floatToHalf(x) : raw;
         if (!(w.mode & 0x80) && !(raw & 0x7c00))
           raw &= 0x8000;

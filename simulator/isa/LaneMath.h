@@ -39,20 +39,28 @@ inline int64_t orderKey(double x) {
   return i ^ static_cast<int64_t>(static_cast<uint64_t>(i >> 63) >> 1);
 }
 
-/// IEEE 754-2008 maxNum and minNum: a NaN gives way to a number.
+inline bool isSignalling(float x) { return isNan(x) && !(asU32(x) & 0x00400000); }
+inline bool isSignalling(double x) {
+  return isNan(x) && !(asU64(x) & (uint64_t(1) << 51));
+}
+
+/// IEEE 754-2008 maxNum and minNum: a quiet NaN gives way to a number, a
+/// signalling one becomes the result, quietened (MODE.IEEE is set for compute).
 template <class T>
-inline T fmaxNum(T a, T b) {
-  T r = orderKey(a) > orderKey(b) ? a : b;
+inline T pickNumber(T a, T b, T r) {
   r = isNan(a) ? b : r;
   r = isNan(b) ? a : r;
-  return isNan(a) && isNan(b) ? quiet(a) : r;
+  r = isSignalling(b) ? b : r;
+  r = isSignalling(a) ? a : r;
+  return isNan(r) ? quiet(r) : r;
+}
+template <class T>
+inline T fmaxNum(T a, T b) {
+  return pickNumber(a, b, orderKey(a) > orderKey(b) ? a : b);
 }
 template <class T>
 inline T fminNum(T a, T b) {
-  T r = orderKey(a) < orderKey(b) ? a : b;
-  r = isNan(a) ? b : r;
-  r = isNan(b) ? a : r;
-  return isNan(a) && isNan(b) ? quiet(a) : r;
+  return pickNumber(a, b, orderKey(a) < orderKey(b) ? a : b);
 }
 template <class T>
 inline T med3f(T a, T b, T c) {
@@ -488,7 +496,7 @@ inline float dot2(uint32_t a, uint32_t b, float c) {
              halfToFloat(static_cast<uint16_t>(b));
   float hi = halfToFloat(static_cast<uint16_t>(a >> 16)) *
              halfToFloat(static_cast<uint16_t>(b >> 16));
-  return lo + (hi + c);
+  return lo + hi + c;
 }
 inline uint32_t dotI16(uint32_t a, uint32_t b, uint32_t c) {
   return static_cast<uint32_t>(static_cast<int16_t>(a) * static_cast<int16_t>(b)) +

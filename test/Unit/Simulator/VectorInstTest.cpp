@@ -61,8 +61,11 @@ u64 low(u64 old, u32 x) { return (old & 0xffffffff00000000u) | x; }
 #define Q(EXPR) [](u64 a, u64 b, u64 c, u64 old) -> u64 {                      \
     (void)a; (void)b; (void)c; (void)old; return EXPR; }
 
+bool signalling(float x) { return std::isnan(x) && !(u(x) & 0x400000); }
+bool signalling(double x) { return std::isnan(x) && !(u(x) >> 51 & 1); }
 template <class T>
 T maxNum(T a, T b) {
+  if (signalling(a) || signalling(b)) return std::numeric_limits<T>::quiet_NaN();
   if (std::isnan(a)) return b;
   if (std::isnan(b)) return a;
   if (a == b) return std::signbit(a) ? b : a;
@@ -70,6 +73,7 @@ T maxNum(T a, T b) {
 }
 template <class T>
 T minNum(T a, T b) {
+  if (signalling(a) || signalling(b)) return std::numeric_limits<T>::quiet_NaN();
   if (std::isnan(a)) return b;
   if (std::isnan(b)) return a;
   if (a == b) return std::signbit(a) ? a : b;
@@ -281,7 +285,7 @@ class VectorInst : public KernelTest {
 protected:
   static u64 sample(std::mt19937_64 &rng, As type) {
     static const u32 f32[] = {0, 0x80000000, 0x3f800000, 0xbf800000, 0x7f800000,
-                              0xff800000, 0x7fc00000, 1, 0x807fffff, 0x7f7fffff,
+                              0xff800000, 0x7fc00000, 1, 0x807fffff, 0x7f7fffff, 0x7f800001,
                               0x00800000, 0x40490fdb, 0x4f000000, 0xcf000000,
                               0x477fe000, 0x33800000, 0x3effffff, 0x4b000001};
     static const u32 f16[] = {0, 0x8000, 0x3c00, 0xbc00, 0x7c00, 0xfc00, 0x7e00,
