@@ -4,6 +4,7 @@
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
+#include <limits>
 
 namespace fovea::layout {
 
@@ -132,7 +133,7 @@ std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr,
 }
 
 TileLayout chooseCopyLayout(int64_t rows, int64_t columns, int laneBits,
-                            int waveBits, bool transposed) {
+                            int waveBits, bool transposed, int leadingRowBits) {
   int columnBits = llvm::countr_zero(uint64_t(columns));
   int rowBits = llvm::countr_zero(uint64_t(rows));
   // Runs that a lane holds, {along a row, along a column}, wide ones first. The
@@ -162,9 +163,12 @@ TileLayout chooseCopyLayout(int64_t rows, int64_t columns, int laneBits,
   // Neighbouring lanes read neighbouring columns, so that memory sees whole
   // rows; then rows; waves last.
   Bases rest;
+  int columnsFrom = std::min(run.rows + leadingRowBits, rowBits);
+  for (int bit = run.rows; bit < columnsFrom; ++bit)
+    rest.push_back({1 << bit, 0});
   for (int bit = run.columns; bit < columnBits; ++bit)
     rest.push_back({0, 1 << bit});
-  for (int bit = run.rows; bit < rowBits; ++bit)
+  for (int bit = columnsFrom; bit < rowBits; ++bit)
     rest.push_back({1 << bit, 0});
   rest.resize(std::max<size_t>(rest.size(), laneBits + waveBits), Coord{0, 0});
   lanes.assign(rest.begin(), rest.begin() + laneBits);
@@ -270,6 +274,31 @@ Swizzle chooseSwizzle(const LdsShape &shape,
   for (int32_t a = 0; a <= kMaxShift; ++a)
     for (int32_t b = a + 1; b <= kMaxShift; ++b)
       consider({a, b});
+  return best;
+}
+
+TileLayout chooseTransposedCopyLayout(const LdsShape &shape, int laneBits,
+                                      int waveBits,
+                                      llvm::ArrayRef<TileLayout> reads) {
+  constexpr int kMostRowBits = 2;
+  llvm::SmallVector<TileLayout> accesses(reads);
+  TileLayout best;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int rowBits = 0; rowBits <= kMostRowBits; ++rowBits) {
+    TileLayout candidate = chooseCopyLayout(shape.columns, shape.rows, laneBits,
+                                            waveBits, true, rowBits)
+                               .transposed();
+    accesses.push_back(candidate);
+    Swizzle swizzle = chooseSwizzle(shape, accesses);
+    int64_t conflicts = 0;
+    for (const TileLayout &access : accesses)
+      conflicts += bankConflicts(shape, swizzle, access);
+    accesses.pop_back();
+    if (conflicts < least) {
+      least = conflicts;
+      best = candidate;
+    }
+  }
   return best;
 }
 

@@ -223,6 +223,10 @@ Conversion classifyConversion(const TileLayout &from, const TileLayout &to) {
   auto crossesUnit = [&](Coord element) {
     return element[0] >= fromUnit[0] || element[1] >= fromUnit[1];
   };
+  // Where `from` replicates, any number will do.
+  auto differs = [&](uint32_t number, unsigned bit, Space space) {
+    return ((number ^ 1u << bit) & ~from.replicatedBits(space)) != 0;
+  };
   for (auto [bit, basis] : llvm::enumerate(to.lanes())) {
     if (basis == Coord{0, 0})
       continue;
@@ -232,7 +236,7 @@ Conversion classifyConversion(const TileLayout &from, const TileLayout &to) {
     if (holder->wave != 0)
       raise(Kind::Shared);
     else if (crossesUnit(basis) || holder->reg != 0 ||
-             holder->lane != 1u << bit)
+             differs(holder->lane, bit, Space::Lane))
       raise(Kind::Lane);
   }
   for (auto [bit, basis] : llvm::enumerate(to.waves())) {
@@ -241,9 +245,10 @@ Conversion classifyConversion(const TileLayout &from, const TileLayout &to) {
     std::optional<Holder> holder = locate(basis);
     if (!holder)
       return result;
-    if (crossesUnit(basis) || holder->reg != 0 || holder->lane != 0 ||
-        holder->wave != 1u << bit)
+    if (differs(holder->wave, bit, Space::Wave))
       raise(Kind::Shared);
+    else if (crossesUnit(basis) || holder->reg != 0 || holder->lane != 0)
+      raise(Kind::Lane);
   }
   for (int fragment = 0; fragment < to.fragments(); ++fragment) {
     Coord origin = to.fragmentOrigin(fragment);

@@ -36,11 +36,27 @@ std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr,
                                            int64_t m, int64_t k, int64_t n,
                                            int waves, const TileLayout *b);
 
+/// An LDS tile of 2-byte elements, row-major.
+struct LdsShape {
+  int64_t rows, columns;
+  int banks;
+};
+
 /// The layout of a [rows, columns] tile of 2-byte elements on its way from
 /// global memory, where rows are contiguous, to LDS. `transposed`: LDS holds
 /// it column by column, so lanes hold runs along both dimensions.
+/// \param rowBits  how many of the lowest lane bits take rows before columns
+///                 follow: neighbouring lanes then fill one row of the
+///                 transposed tile, at the price of shorter runs in memory
 TileLayout chooseCopyLayout(int64_t rows, int64_t columns, int laneBits,
-                            int waveBits, bool transposed);
+                            int waveBits, bool transposed, int rowBits = 0);
+
+/// The layout, in LDS's orientation, of a tile that is transposed on its way to
+/// the LDS tile of this shape: of the ways to deal it to lanes, the one that
+/// meets the fewest bank conflicts beside the given reads.
+TileLayout chooseTransposedCopyLayout(const LdsShape &shape, int laneBits,
+                                      int waveBits,
+                                      llvm::ArrayRef<TileLayout> reads);
 
 /// Registers of a fragment that make up one wide access: element e of access a
 /// is register regs[a][e], and the elements of an access follow one another
@@ -64,12 +80,6 @@ struct Swizzle {
       result ^= row >> shift;
     return result & (chunks - 1);
   }
-};
-
-/// An LDS tile of 2-byte elements, row-major.
-struct LdsShape {
-  int64_t rows, columns;
-  int banks;
 };
 
 /// Byte address of an element.

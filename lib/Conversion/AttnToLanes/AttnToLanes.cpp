@@ -61,6 +61,18 @@ struct ConvertAttnToLanes
 private:
   LogicalResult convert(gpu::GPUFuncOp kernel,
                         const target::TargetInfo &info) {
+    auto walked = kernel.walk([](Operation *op) -> WalkResult {
+      for (Type type : llvm::concat<const Type>(
+               llvm::to_vector(op->getOperandTypes()),
+               llvm::to_vector(op->getResultTypes())))
+        if (isa<RankedTensorType>(type) && !attn::getTileLayout(type))
+          return op->emitOpError()
+                 << "has a tile without a layout, " << type
+                 << "; run attn-assign-layouts first";
+      return success();
+    });
+    if (walked.wasInterrupted())
+      return failure();
     MLIRContext *context = &getContext();
     LaneTypeConverter converter;
     ConversionTarget legality(*context);

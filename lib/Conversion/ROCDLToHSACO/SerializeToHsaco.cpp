@@ -68,7 +68,12 @@ private:
     auto kernels = hsaco::readResources(*image, target);
     if (!kernels)
       return kernels.takeError();
-    for (const hsaco::KernelResources &kernel : *kernels)
+    for (const hsaco::KernelResources &kernel : *kernels) {
+      if (kernel.scratchBytes > 0)
+        module.emitWarning()
+            << "kernel '" << kernel.name << "' spills " << kernel.scratchBytes
+            << " bytes a lane to memory; a smaller block_m or block_n, or fewer "
+               "waves_per_simd, fit the registers";
       remark::analysis(module.getLoc(),
                        remark::RemarkOpts::name("resources").category("attn"))
           << llvm::formatv(
@@ -80,6 +85,7 @@ private:
                                       kernel.ldsBytes,
                                       kernel.threads / target.waveSize))
                  .str();
+    }
     return image;
   }
 };

@@ -39,6 +39,14 @@ static LogicalResult checkStrides(Operation *op, Named tensor) {
            << (ShapedType::isDynamic(strides.back())
                    ? std::string("a dynamic one")
                    : std::to_string(strides.back()));
+  for (int64_t stride : strides)
+    if (!ShapedType::isDynamic(stride) && stride < 0)
+      return op->emitOpError() << "(C8) strides of " << tensor.name
+                               << " must not be negative, found " << stride;
+  if (tensor.type.getMemorySpace())
+    return op->emitOpError() << "(C8) " << tensor.name
+                             << " must be in the default memory space, found "
+                             << tensor.type.getMemorySpace();
   if (offset != 0)
     return op->emitOpError() << "(C8) the offset of " << tensor.name
                              << " must be 0; put it into the address";

@@ -198,7 +198,9 @@ private:
   LogicalResult assign(gpu::GPUFuncOp func);
   LogicalResult assignDot(DotOp dot);
   LogicalResult assignCopy(StoreLdsOp store);
-  void assignSwizzle(AllocLdsOp alloc);
+  /// Layouts in which an LDS tile is written and read, as far as known.
+  LogicalResult ldsAccesses(Value lds, SmallVectorImpl<TileLayout> &accesses);
+  LogicalResult assignSwizzle(AllocLdsOp alloc);
   LogicalResult applyTypes(gpu::GPUFuncOp func);
 
   const target::TargetInfo *target = nullptr;
@@ -240,6 +242,29 @@ LogicalResult AssignLayouts::assignDot(DotOp dot) {
   return layouts.assign(dot.getAcc(), chosen->acc);
 }
 
+/// The LDS tile's shape, for the layout algebra.
+static layout::LdsShape ldsShape(LdsType type, const target::TargetInfo &target) {
+  return {type.getRows(), type.getColumns(), target.ldsBanks};
+}
+
+LogicalResult AssignLayouts::ldsAccesses(Value lds,
+                                         SmallVectorImpl<TileLayout> &accesses) {
+  for (Operation *user : lds.getUsers()) {
+    Value tile;
+    if (auto store = dyn_cast<StoreLdsOp>(user))
+      tile = store.getTile();
+    else if (auto load = dyn_cast<LoadLdsOp>(user))
+      tile = load.getTile();
+    else
+      return user->emitOpError("uses an LDS tile otherwise than by "
+                               "attn.store_lds or attn.load_lds");
+    const TileLayout *layout = layouts.find(tile);
+    if (layout && !llvm::is_contained(accesses, *layout))
+      accesses.push_back(*layout);
+  }
+  return success();
+}
+
 LogicalResult AssignLayouts::assignCopy(StoreLdsOp store) {
   if (layouts.find(store.getTile()))
     return success();
@@ -251,29 +276,28 @@ LogicalResult AssignLayouts::assignCopy(StoreLdsOp store) {
                           layout::chooseCopyLayout(type.getDimSize(0),
                                                    type.getDimSize(1), laneBits,
                                                    waveBits, false));
+  SmallVector<TileLayout> reads;
+  if (failed(ldsAccesses(store.getLds(), reads)))
+    return failure();
   return layouts.assign(
       store.getTile(),
-      layout::chooseCopyLayout(type.getDimSize(1), type.getDimSize(0), laneBits,
-                               waveBits, true)
-          .transposed());
+      layout::chooseTransposedCopyLayout(
+          ldsShape(store.getLds().getType(), *target), laneBits, waveBits,
+          reads));
 }
 
-void AssignLayouts::assignSwizzle(AllocLdsOp alloc) {
+LogicalResult AssignLayouts::assignSwizzle(AllocLdsOp alloc) {
   LdsType type = alloc.getLds().getType();
   SmallVector<TileLayout> accesses;
-  for (Operation *user : alloc.getLds().getUsers()) {
-    Value tile = isa<StoreLdsOp>(user) ? cast<StoreLdsOp>(user).getTile()
-                                       : cast<LoadLdsOp>(user).getTile();
-    const TileLayout &layout = *layouts.find(tile);
-    if (!llvm::is_contained(accesses, layout))
-      accesses.push_back(layout);
-  }
-  layout::Swizzle swizzle = layout::chooseSwizzle(
-      {type.getRows(), type.getColumns(), target->ldsBanks}, accesses);
+  if (failed(ldsAccesses(alloc.getLds(), accesses)))
+    return failure();
+  layout::Swizzle swizzle =
+      layout::chooseSwizzle(ldsShape(type, *target), accesses);
   if (!swizzle.shifts.empty())
     alloc.getLds().setType(LdsType::get(
         &getContext(), type.getRows(), type.getColumns(), type.getElementType(),
         SwizzleAttr::get(&getContext(), swizzle.chunks, swizzle.shifts)));
+  return success();
 }
 
 LogicalResult AssignLayouts::applyTypes(gpu::GPUFuncOp func) {
@@ -350,6 +374,10 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   for (StoreLdsOp store : stores)
     if (failed(assignCopy(store)))
       return failure();
-  func.walk([&](AllocLdsOp alloc) { assignSwizzle(alloc); });
+  auto walked = func.walk([&](AllocLdsOp alloc) -> WalkResult {
+    return assignSwizzle(alloc);
+  });
+  if (walked.wasInterrupted())
+    return failure();
   return applyTypes(func);
 }

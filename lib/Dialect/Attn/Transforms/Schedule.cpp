@@ -90,11 +90,17 @@ LogicalResult fovea::attn::checkForwardSchedule(
   // The accumulator must stay in registers.
   int64_t accumulator =
       tiles.valueDim * tiles.blockM / (int64_t(schedule.getWaves()) * inst->waveSize);
-  if (accumulator * schedule.getWavesPerSimd() > target.registersPerSimdLane)
-    return emitError() << "the output takes " << accumulator
-                       << " registers a lane, more than "
-                       << target.registersPerSimdLane / schedule.getWavesPerSimd()
-                       << " for " << schedule.getWavesPerSimd()
-                       << " waves a SIMD; a smaller block_m or more waves fit";
+  // A workgroup's waves share the SIMDs whatever occupancy is asked for.
+  int64_t wavesPerSimd = std::max<int64_t>(
+      schedule.getWavesPerSimd(),
+      llvm::divideCeil(schedule.getWaves(), target.simdsPerCu));
+  int64_t registers = target.registersPerSimdLane / wavesPerSimd;
+  // Q takes half of what the output does, in 16 bits.
+  if (accumulator + accumulator / 2 > registers)
+    return emitError() << "the output and Q take "
+                       << accumulator + accumulator / 2
+                       << " registers a lane, but " << wavesPerSimd
+                       << " waves a SIMD leave each " << registers
+                       << "; a smaller block_m fits";
   return success();
 }

@@ -509,7 +509,8 @@ static Type argumentType(Builder &b, abi::ArgKind kind) {
 }
 
 LogicalResult TileForward::tileFunction(func::FuncOp func) {
-  SmallVector<ForwardOp> ops(func.getOps<ForwardOp>());
+  SmallVector<ForwardOp> ops;
+  func.walk([&](ForwardOp op) { ops.push_back(op); });
   if (ops.empty())
     return success();
   if (ops.size() > 1) {
@@ -519,6 +520,13 @@ LogicalResult TileForward::tileFunction(func::FuncOp func) {
     return diagnostic;
   }
   ForwardOp op = ops.front();
+  if (op->getParentOp() != func)
+    return op.emitOpError("stands inside '")
+           << op->getParentOp()->getName()
+           << "'; it must stand in the body of its function";
+  if (!func.getBody().hasOneBlock() || func.getNumResults() != 0)
+    return func.emitError("a function with attn.forward becomes a kernel, and "
+                          "so has one block and no results");
   auto target = func->getAttrOfType<TargetAttr>(kTargetAttrName);
   if (!target || !op.getSchedule())
     return op.emitOpError("has no target or schedule; run "
@@ -531,14 +539,21 @@ LogicalResult TileForward::tileFunction(func::FuncOp func) {
     if (!isa<BlockArgument>(operand))
       return op.emitOpError("must take its operands from the function's "
                             "arguments");
+  for (Operation &sibling : *func->getBlock())
+    if (auto symbol = dyn_cast<SymbolOpInterface>(&sibling);
+        symbol && symbol != func && symbol.getName() == func.getName())
+      return func.emitError("its gpu.module would have the name of another "
+                            "symbol, '")
+             << func.getName() << "'; rename the function";
   for (Operation &other : func.getBody().front().without_terminator())
     if (&other != op.getOperation())
       return other.emitOpError(
           "stands beside attn.forward; a kernel function holds nothing else");
 
   OpBuilder builder(func);
-  auto gpuModule =
-      gpu::GPUModuleOp::create(builder, func.getLoc(), func.getName());
+  // The module takes the function's place and its name.
+  std::string name = func.getName().str();
+  auto gpuModule = gpu::GPUModuleOp::create(builder, func.getLoc(), name);
   gpuModule->setAttr(kTargetAttrName, target);
   builder.setInsertionPointToStart(gpuModule.getBody());
   SmallVector<Type> arguments;
@@ -548,7 +563,7 @@ LogicalResult TileForward::tileFunction(func::FuncOp func) {
     names.push_back(builder.getStringAttr(info.name));
   }
   auto kernel = gpu::GPUFuncOp::create(
-      builder, func.getLoc(), func.getName(),
+      builder, func.getLoc(), name,
       builder.getFunctionType(arguments, TypeRange()));
   kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
                   builder.getUnitAttr());

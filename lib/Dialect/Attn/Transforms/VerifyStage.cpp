@@ -22,7 +22,10 @@ static const char *checkScheduled(Operation *op) {
     return nullptr;
   if (!forward.getSchedule())
     return "has no schedule";
-  return op->getParentOfType<func::FuncOp>()->hasAttr(kTargetAttrName)
+  auto func = op->getParentOfType<func::FuncOp>();
+  if (!func)
+    return "stands outside a func.func";
+  return func->hasAttr(kTargetAttrName)
              ? nullptr
              : "stands in a function without a target";
 }

@@ -51,10 +51,12 @@ def Attn_ForwardOp : Attn_Op<"forward"> {
       [16, 256];
     * (C6) out has the shape of q;
     * (C7) lse is [batch, heads_q, seqlen_q];
-    * (C8) the last stride is 1, and the offset 0, of every tensor.
+    * (C8) the last stride is 1, no stride negative, the offset 0, and the
+      memory space the default (global memory), of every tensor.
 
     (C2), (C3), (C4), (C6) and (C7) are checked here where extents are static,
-    and by the runtime otherwise.
+    and by the runtime otherwise. Static extents and strides do not specialise
+    the kernel: it takes them as arguments all the same.
 
     Example:
     ```mlir

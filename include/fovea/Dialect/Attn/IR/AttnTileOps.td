@@ -87,8 +87,7 @@ def Attn_DotOp : Attn_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let summary = "Matrix product of tiles on the matrix cores";
   let description = [{
     result[m, n] = acc[m, n] + sum_k a[m, k] * b[k, n], summed in f32.
-    `inst` names the matrix instruction. `a` may have more columns than `b` has
-    rows; the rest is padding that no product reads.
+    `inst` names the matrix instruction.
   }];
   let arguments = (ins Attn_FactorTile:$a, Attn_FactorTile:$b, Attn_F32Tile:$acc,
                        StrAttr:$inst);
