@@ -22,6 +22,11 @@ struct SerializeAttnToHsaco
   using SerializeAttnToHsacoBase::SerializeAttnToHsacoBase;
 
   void runOnOperation() override {
+    if (optLevel < 0 || optLevel > 3) {
+      emitError(getOperation().getLoc())
+          << "optimisation level must be in [0, 3], found " << optLevel;
+      return signalPassFailure();
+    }
     for (auto module : llvm::make_early_inc_range(
              getOperation().getOps<gpu::GPUModuleOp>())) {
       auto target =
