@@ -19,15 +19,8 @@ namespace fovea::sim {
 
 namespace {
 
-/// Decodes the instruction it stands for, then executes it.
-void decodeAndRun(Wave &w, const MicroOp &op) {
-  Program &program = *w.group->program;
-  uint32_t index = static_cast<uint32_t>(&op - w.group->ops);
-  program.decode(index);
-  w.pc = index + op.size;
-  ++w.group->counts[op.cls];
-  op.fn.load(std::memory_order_acquire)(w, op);
-}
+/// Marks what is not decoded yet; the launch decodes instead of calling it.
+void notDecoded(Wave &, const MicroOp &) {}
 
 void undecodable(Wave &w, const MicroOp &op) {
   w.fail(ErrorCode::IllegalInstruction, op, -1,
@@ -44,13 +37,13 @@ void notSimulated(Wave &w, const MicroOp &op) {
 
 Program::Program(const ChipInfo &chip, const uint8_t *text, uint32_t dwords)
     : Chip(chip), Text(text), Dwords(dwords), Ops(new MicroOp[dwords + 8]) {
-  for (uint32_t i = 0; i < dwords + 8; ++i) {
-    Ops[i].cls = kInstClasses;
-    Ops[i].fn.store(i < dwords ? decodeAndRun : endOfCode,
+  for (uint32_t i = 0; i < dwords + 8; ++i)
+    Ops[i].fn.store(i < dwords ? notDecoded : endOfCode,
                     std::memory_order_relaxed);
-  }
 }
 Program::~Program() = default;
+
+Handler Program::undecoded() { return notDecoded; }
 
 Status Program::create(const ChipInfo &chip, const uint8_t *text,
                        uint64_t bytes, std::unique_ptr<Program> &result) {

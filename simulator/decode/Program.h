@@ -36,6 +36,9 @@ public:
   uint32_t dwords() const { return Dwords; }
   uint64_t begin() const { return reinterpret_cast<uint64_t>(Text); }
 
+  /// The handler that marks instructions which are not decoded yet.
+  static Handler undecoded();
+
   /// Decodes the instruction at dword \p index, if nobody has yet.
   void decode(uint32_t index);
 

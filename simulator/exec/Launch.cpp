@@ -143,6 +143,7 @@ private:
     G.textBegin = G.program->begin();
     G.textDwords = G.program->dwords();
     G.cache.memory = Memory.memory;
+    G.undecoded = Program::undecoded();
     G.decodeAt = [](Wave &w) { w.group->program->decode(w.pc); };
     G.lds = Lds.data();
     G.ldsBytes = R.ldsBytes;
@@ -303,10 +304,14 @@ private:
   void runSlice(Wave &w) {
     uint64_t before = executed();
     w.slice = kSlice;
-    MicroOp *ops = G.ops;
+    const MicroOp *ops = G.ops;
     do {
       const MicroOp &op = ops[w.pc];
       Handler fn = op.fn.load(std::memory_order_acquire);
+      if (__builtin_expect(fn == G.undecoded, 0)) {
+        G.program->decode(w.pc);
+        fn = op.fn.load(std::memory_order_acquire);
+      }
       ++G.counts[op.cls];
       w.pc += op.size;
       fn(w, op);

@@ -59,7 +59,8 @@ struct Group {
   uint64_t bytesLoaded = 0, bytesStored = 0;
   /// Decodes the instruction at a wave's program counter.
   void (*decodeAt)(Wave &) = nullptr;
-  uint64_t counts[kInstClasses + 1] = {}; ///< the last: not decoded yet
+  Handler undecoded = nullptr; ///< the handler of what is not decoded yet
+  uint64_t counts[kInstClasses] = {};
 };
 
 struct Fault {

@@ -270,7 +270,7 @@ void runIndexed(Wave &w, const MicroOp &on) {
       return w.fail(ErrorCode::IllegalInstruction, on, -1,
                     "VGPR indexing is not switched off");
     const MicroOp &op = w.group->ops[w.pc];
-    if (op.size == 0) // not decoded yet
+    if (op.fn.load(std::memory_order_acquire) == w.group->undecoded)
       w.group->decodeAt(w);
     Handler handler = op.fn.load(std::memory_order_acquire);
     ++w.group->counts[op.cls];
