@@ -236,13 +236,13 @@ void storePart(Wave &w, const MicroOp &op, uint32_t *r, uint64_t mask) {
   bool half = is16(op.row->d);
   for (int l = 0; l < w.lanes; ++l) {
     uint32_t x = r[l], old = d[l];
-    if (op.flags & kSdwa) {
+    if ((op.flags & kSdwa) && op.dstSel == 6) {
+      r[l] = x; // the whole word
+    } else if (op.flags & kSdwa) {
       uint32_t width = op.dstSel <= 3 ? 8 : 16;
       uint32_t shift = op.dstSel <= 3 ? 8u * op.dstSel : 16u * (op.dstSel - 4u);
       uint32_t field = ((1u << width) - 1) << shift;
-      if (op.dstSel == 6) {
-        r[l] = x;
-      } else if (op.flags & kPreserve) {
+      if (op.flags & kPreserve) {
         r[l] = (old & ~field) | ((x << shift) & field);
       } else {
         uint32_t part = x & ((1u << width) - 1);

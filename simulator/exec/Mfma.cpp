@@ -125,7 +125,9 @@ struct Matrices {
 template <class In, int M, int K, int B>
 void mfmaFloat(Wave &w, const MicroOp &op) {
   using L = Layout<M, K, B>;
-  using V = float __attribute__((vector_size(M * 4)));
+  // A typedef: gcc 12 drops an attribute of an alias that depends on M.
+  typedef float V __attribute__((vector_size(M * 4)));
+  static_assert(sizeof(V) == M * 4, "a vector holds a row");
   MfmaFault fault = w.group->mfmaFault;
   Matrices<In, M, K, B> m(w.vreg(op.s[0].reg), w.vreg(op.s[1].reg), op, fault);
   bool constantC = op.s[2].kind != Operand::Vgpr;

@@ -331,8 +331,9 @@ hipGetDevicePropertiesR0600(hipDeviceProp_tR0600 *properties, int device) {
       [&](DeviceState &state) -> Result {
         hipDeviceProp_tR0600 &p = *properties;
         fillCommon(p, state);
-        std::snprintf(p.uuid.bytes, sizeof(p.uuid.bytes), "GPU-sim%08d",
-                      device % 100000000);
+        // As ROCm's are: text, here "GPU-sim" and the number, not terminated.
+        const std::string id = "GPU-sim" + std::to_string(100000000 + device);
+        std::memcpy(p.uuid.bytes, id.data(), sizeof(p.uuid.bytes));
         p.sharedMemPerMultiprocessor = state.device->chip().ldsPerCU;
         p.sharedMemPerBlockOptin = state.device->chip().ldsPerWorkgroup;
         p.regsPerMultiprocessor = registersPerCU(state.device->chip());

@@ -100,7 +100,7 @@ TEST_P(OpenCL, FloatCompare) {
     int32_t expected[8];
     expected[0] = (x < y) | (x <= y) << 1 | (x == y) << 2 | (x != y) << 3 |
                   (x > y) << 4 | (x >= y) << 5;
-    expected[1] = !(x < y) | !(x >= y) << 1;
+    expected[1] = int(!(x < y)) | int(!(x >= y)) << 1;
     expected[2] = std::isnan(x) | std::isinf(x) << 1 | std::isfinite(x) << 2 |
                   std::isnormal(x) << 3;
     expected[3] = int32_t(safe);
