@@ -24,7 +24,8 @@ struct SerializeAttnToHsaco
   void runOnOperation() override {
     if (optLevel < 0 || optLevel > 3) {
       emitError(getOperation().getLoc())
-          << "optimisation level must be in [0, 3], found " << optLevel;
+          << "optimisation level must be in [0, 3], found "
+          << optLevel.getValue();
       return signalPassFailure();
     }
     for (auto module : llvm::make_early_inc_range(
