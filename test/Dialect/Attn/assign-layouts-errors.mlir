@@ -1,0 +1,94 @@
+// RUN: aot-opt %s --split-input-file --allow-unregistered-dialect --verify-diagnostics --pass-pipeline='builtin.module(gpu.module(attn-assign-layouts))'
+
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @no_target {
+  // expected-error @below {{stands in a gpu.module without 'attn.target'}}
+  gpu.func @kernel() kernel attributes {attn.schedule = #schedule} {
+    gpu.return
+  }
+}
+
+// -----
+
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @instruction attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%view: !attn.view<32 x f16>, %out: !attn.view<32 x f32>) kernel attributes {attn.schedule = #schedule} {
+    %a = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16>
+    %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+    // expected-error @below {{gfx942 has no matrix instruction 'mfma_64x64x4'}}
+    %d = attn.dot %a, %a, %zero inst "mfma_64x64x4" : tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>
+    attn.store %d, %out : tensor<32x32xf32>, !attn.view<32 x f32>
+    gpu.return
+  }
+}
+
+// -----
+
+#schedule = #attn.schedule<block_m = 64, block_n = 32, waves = 2, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @shape attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%view: !attn.view<32 x f16>, %out: !attn.view<32 x f32>) kernel attributes {attn.schedule = #schedule} {
+    %a = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16>
+    %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+    // expected-error @below {{tiles of 32x32 and 32x32 do not divide into mfma_32x32x8 over 2 waves}}
+    %d = attn.dot %a, %a, %zero inst "mfma_32x32x8" : tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>
+    attn.store %d, %out : tensor<32x32xf32>, !attn.view<32 x f32>
+    gpu.return
+  }
+}
+
+// -----
+
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @conflict attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%view: !attn.view<32 x f16>, %out: !attn.view<32 x f32>) kernel attributes {attn.schedule = #schedule} {
+    // One value as both operands: rows here, columns there.
+    // expected-error @below {{tile would need two layouts: <reg = }}
+    %a = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16>
+    %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+    %d = attn.dot %a, %a, %zero inst "mfma_32x32x8" : tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>
+    attn.store %d, %out : tensor<32x32xf32>, !attn.view<32 x f32>
+    gpu.return
+  }
+}
+
+// -----
+
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @groups attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%view: !attn.view<32 x f16>, %out: !attn.view<32 x f32>) kernel attributes {attn.schedule = #schedule} {
+    %a = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16>
+    %b = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16>
+    %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+    %d = attn.dot %a, %b, %zero inst "mfma_32x32x8" : tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>
+    // Two groups of lanes share a column, not four.
+    // expected-error @below {{cannot be reduced to 4 rows}}
+    %r = attn.reduce <sum> %d : tensor<32x32xf32> -> tensor<4x32xf32>
+    attn.store %r, %out : tensor<4x32xf32>, !attn.view<32 x f32>
+    gpu.return
+  }
+}
+
+// -----
+
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @unreached attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%view: !attn.view<32 x f16>) kernel attributes {attn.schedule = #schedule} {
+    // expected-error @below {{no layout was found for this tile}}
+    %a = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16>
+    attn.store %a, %view : tensor<32x32xf16>, !attn.view<32 x f16>
+    gpu.return
+  }
+}
+
+// -----
+
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @odd attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%view: !attn.view<48 x f16>) kernel attributes {attn.schedule = #schedule} {
+    %lds = attn.alloc_lds : !attn.lds<33 x 47 x f16>
+    // expected-error @below {{does not cover 'tensor<33x47xf16>'}}
+    %a = attn.load %view : !attn.view<48 x f16> -> tensor<33x47xf16>
+    attn.store_lds %a, %lds : tensor<33x47xf16>, !attn.lds<33 x 47 x f16>
+    gpu.return
+  }
+}

@@ -1,0 +1,144 @@
+// RUN: aot-opt %s --split-input-file --verify-diagnostics
+
+// Attributes and types that refuse their parameters.
+
+// expected-error @below {{unknown chip 'gfx000'; known: gfx942}}
+gpu.module @target attributes {attn.target = #attn.target<"gfx000">} {}
+
+// -----
+
+// expected-error @below {{attribute 'attn.target' has no meaning with the value "gfx942"; known are 'attn.target' (#attn.target)}}
+gpu.module @target_kind attributes {attn.target = "gfx942"} {}
+
+// -----
+
+// expected-error @below {{attribute 'attn.tuning' has no meaning with the value 1 : i64}}
+gpu.module @unknown attributes {attn.tuning = 1} {}
+
+// -----
+
+// expected-error @below {{block_m must be in [1, 256], found 512}}
+func.func @block_m() attributes {attn.schedule = #attn.schedule<block_m = 512, block_n = 64, waves = 4, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
+
+// -----
+
+// expected-error @below {{block_m must be in [1, 256], found 0}}
+func.func @block_m_zero() attributes {attn.schedule = #attn.schedule<block_m = 0, block_n = 64, waves = 4, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
+
+// -----
+
+// expected-error @below {{block_n must be a power of two up to 256, found 48}}
+func.func @block_n() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 48, waves = 4, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
+
+// -----
+
+// expected-error @below {{block_n must be a power of two up to 256, found 512}}
+func.func @block_n_large() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 512, waves = 4, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
+
+// -----
+
+// expected-error @below {{waves must be 1, 2, 4 or 8, found 3}}
+func.func @waves() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 3, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
+
+// -----
+
+// expected-error @below {{waves must be 1, 2, 4 or 8, found 16}}
+func.func @waves_many() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 16, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
+
+// -----
+
+// expected-error @below {{stages must be 1 or 2, found 3}}
+func.func @stages() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "x", stages = 3, waves_per_simd = 2, rescale_threshold = 8>} { return }
+
+// -----
+
+// expected-error @below {{waves_per_simd must be in [1, 8], found 9}}
+func.func @waves_per_simd() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "x", stages = 2, waves_per_simd = 9, rescale_threshold = 8>} { return }
+
+// -----
+
+// expected-error @below {{rescale_threshold must be in [0, 8], found -1}}
+func.func @threshold() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = -1>} { return }
+
+// -----
+
+// Past 8 powers of two an f16 probability could overflow.
+// expected-error @below {{rescale_threshold must be in [0, 8], found 9}}
+func.func @threshold_large() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 9>} { return }
+
+// -----
+
+// expected-error @below {{layout grid must be positive, found [0, 1]}}
+func.func private @grid(tensor<1x32xf32, #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], wave = [], grid = [0, 1]>>)
+
+// -----
+
+// expected-error @below {{a layout has at most 8 register and 3 wave bits}}
+func.func private @registers(tensor<1x32xf32, #attn.layout<reg = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], wave = [], grid = [1, 1]>>)
+
+// -----
+
+// expected-error @below {{a layout has 5 or 6 lane bits, found 2}}
+func.func private @lanes(tensor<4x1xf32, #attn.layout<reg = [], lane = [[1, 0], [2, 0]], wave = [], grid = [1, 1]>>)
+
+// -----
+
+// expected-error @below {{a layout has at most 8 register and 3 wave bits}}
+func.func private @waves(tensor<1x32xf32, #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], wave = [[0, 0], [0, 0], [0, 0], [0, 0]], grid = [1, 1]>>)
+
+// -----
+
+// expected-error @below {{layout basis out of range: -1}}
+func.func private @negative(tensor<1x32xf32, #attn.layout<reg = [], lane = [[0, -1], [0, 2], [0, 4], [0, 8], [0, 16]], wave = [], grid = [1, 1]>>)
+
+// -----
+
+// expected-error @below {{layout bases must be independent and cover the unit of the tile}}
+func.func private @dependent(tensor<1x32xf32, #attn.layout<reg = [[0, 1]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], wave = [], grid = [1, 1]>>)
+
+// -----
+
+// expected-error @below {{layout bases must be independent and cover the unit of the tile}}
+func.func private @hole(tensor<1x64xf32, #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 32]], wave = [], grid = [1, 1]>>)
+
+// -----
+
+// expected-error @below {{layout covers a 1x32 tile, which is not the tensor's shape}}
+func.func private @shape(tensor<1x64xf32, #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], wave = [], grid = [1, 1]>>)
+
+// -----
+
+// expected-error @below {{layout covers a 1x32 tile, which is not the tensor's shape}}
+func.func private @rank(tensor<32xf32, #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], wave = [], grid = [1, 1]>>)
+
+// -----
+
+// expected-error @below {{expected 'lane'}}
+func.func private @syntax(tensor<1x32xf32, #attn.layout<reg = [], line = [[0, 1]], wave = [], grid = [1, 1]>>)
+
+// -----
+
+// expected-error @below {{swizzle chunks must be a power of two, found 6}}
+// expected-error @below {{failed to parse Attn_LdsType parameter 'swizzle'}}
+func.func private @chunks(!attn.lds<32 x 64 x f16, <chunks = 6, shifts = [0]>>)
+
+// -----
+
+// expected-error @below {{swizzle shift must be in [0, 8], found 9}}
+// expected-error @below {{failed to parse Attn_LdsType parameter 'swizzle'}}
+func.func private @shift(!attn.lds<32 x 64 x f16, <chunks = 8, shifts = [0, 9]>>)
+
+// -----
+
+// expected-error @below {{rows of 96 bytes are no multiple of the swizzle's 4 chunks of 16 bytes}}
+func.func private @swizzled_rows(!attn.lds<32 x 48 x f16, <chunks = 4, shifts = [0]>>)
+
+// -----
+
+// expected-error @below {{an LDS tile needs a positive shape, found 0x64}}
+func.func private @lds_shape(!attn.lds<0 x 64 x f16>)
+
+// -----
+
+// expected-error @below {{an LDS tile holds integers or floats, found 'index'}}
+func.func private @lds_elements(!attn.lds<32 x 64 x index>)

@@ -1,0 +1,63 @@
+// RUN: aot-opt %s --split-input-file --attn-choose-schedule --verify-diagnostics
+// RUN: not aot-opt %s --split-input-file --attn-choose-schedule=chip=gfx90a 2>&1 | FileCheck %s --check-prefix=CHIP
+// RUN: not aot-opt %s --split-input-file --attn-choose-schedule=waves=5 2>&1 | FileCheck %s --check-prefix=WAVES
+// RUN: not aot-opt %s --split-input-file --attn-choose-schedule=inst=wmma_16x16x16 2>&1 | FileCheck %s --check-prefix=INST
+
+// What a chip cannot run is refused with the value and the limit.
+
+// CHIP: error: 'attn.forward' op unknown chip 'gfx90a'; known: gfx942
+// WAVES: error: 'attn.forward' op waves must be 1, 2, 4 or 8, found 5
+// INST: error: 'attn.forward' op gfx942 has no matrix instruction 'wmma_16x16x16' for 'f16'; it has mfma_32x32x8, mfma_16x16x16
+
+!t64 = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+func.func @instruction(%t: !t64, %s: f32) {
+  // expected-error @below {{gfx942 has no matrix instruction 'mfma_4x4x4' for 'f16'; it has mfma_32x32x8, mfma_16x16x16}}
+  attn.forward %t, %t, %t, %t scale(%s)
+    schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_4x4x4", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+    : !t64, !t64, !t64, !t64
+  return
+}
+
+// -----
+
+!t64 = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+func.func @block_m(%t: !t64, %s: f32) {
+  // expected-error @below {{block_m must be a multiple of 128 (waves times the 32 columns of mfma_32x32x8), found 64}}
+  attn.forward %t, %t, %t, %t scale(%s)
+    schedule(<block_m = 64, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+    : !t64, !t64, !t64, !t64
+  return
+}
+
+// -----
+
+!t64 = memref<?x?x?x64xbf16, strided<[?, ?, ?, 1]>>
+func.func @block_n(%t: !t64, %s: f32) {
+  // expected-error @below {{block_n must be a multiple of 32, found 16}}
+  attn.forward %t, %t, %t, %t scale(%s)
+    schedule(<block_m = 128, block_n = 16, waves = 4, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+    : !t64, !t64, !t64, !t64
+  return
+}
+
+// -----
+
+!t256 = memref<?x?x?x256xbf16, strided<[?, ?, ?, 1]>>
+func.func @lds(%t: !t256, %s: f32) {
+  // expected-error @below {{K and V tiles of 128 keys by 256 take 131072 bytes of LDS, but gfx942 has 65536; a smaller block_n fits}}
+  attn.forward %t, %t, %t, %t scale(%s)
+    schedule(<block_m = 128, block_n = 128, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
+    : !t256, !t256, !t256, !t256
+  return
+}
+
+// -----
+
+!t256 = memref<?x?x?x256xbf16, strided<[?, ?, ?, 1]>>
+func.func @registers(%t: !t256, %s: f32) {
+  // expected-error @below {{a smaller block_m or more waves fit}}
+  attn.forward %t, %t, %t, %t scale(%s)
+    schedule(<block_m = 256, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
+    : !t256, !t256, !t256, !t256
+  return
+}

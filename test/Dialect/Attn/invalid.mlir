@@ -1,0 +1,201 @@
+// RUN: aot-opt %s --split-input-file --verify-diagnostics
+
+// Constraints of attn.forward, each function named after its own.
+
+func.func @forward_c1_k(%q: memref<1x1x1x64xf16>, %k: memref<1x1x1x64xbf16>, %s: f32) {
+  // expected-error @below {{(C1) element type of k is 'bf16', but that of q is 'f16'}}
+  attn.forward %q, %k, %q, %q scale(%s) : memref<1x1x1x64xf16>, memref<1x1x1x64xbf16>, memref<1x1x1x64xf16>, memref<1x1x1x64xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c1_out(%q: memref<1x1x1x64xf16>, %out: memref<1x1x1x64xbf16>, %s: f32) {
+  // expected-error @below {{(C1) element type of out is 'bf16', but that of q is 'f16'}}
+  attn.forward %q, %q, %q, %out scale(%s) : memref<1x1x1x64xf16>, memref<1x1x1x64xf16>, memref<1x1x1x64xf16>, memref<1x1x1x64xbf16>
+  return
+}
+
+// -----
+
+func.func @forward_c2(%q: memref<2x1x1x64xf16>, %v: memref<3x1x1x64xf16>, %s: f32) {
+  // expected-error @below {{(C2) batch of v is 3, but that of q is 2}}
+  attn.forward %q, %q, %v, %q scale(%s) : memref<2x1x1x64xf16>, memref<2x1x1x64xf16>, memref<3x1x1x64xf16>, memref<2x1x1x64xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c3(%q: memref<1x6x1x64xf16>, %kv: memref<1x4x1x64xf16>, %s: f32) {
+  // expected-error @below {{(C3) query heads (6) must be a multiple of key heads (4)}}
+  attn.forward %q, %kv, %kv, %q scale(%s) : memref<1x6x1x64xf16>, memref<1x4x1x64xf16>, memref<1x4x1x64xf16>, memref<1x6x1x64xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c3_no_heads(%q: memref<1x6x1x64xf16>, %kv: memref<1x0x1x64xf16>, %s: f32) {
+  // expected-error @below {{(C3) query heads (6) must be a multiple of key heads (0)}}
+  attn.forward %q, %kv, %kv, %q scale(%s) : memref<1x6x1x64xf16>, memref<1x0x1x64xf16>, memref<1x0x1x64xf16>, memref<1x6x1x64xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c4_heads(%q: memref<1x4x1x64xf16>, %k: memref<1x2x1x64xf16>, %s: f32) {
+  // expected-error @below {{(C4) heads of v is 4, but that of k is 2}}
+  attn.forward %q, %k, %q, %q scale(%s) : memref<1x4x1x64xf16>, memref<1x2x1x64xf16>, memref<1x4x1x64xf16>, memref<1x4x1x64xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c4_length(%q: memref<1x4x7x64xf16>, %k: memref<1x4x9x64xf16>, %s: f32) {
+  // expected-error @below {{(C4) sequence length of v is 7, but that of k is 9}}
+  attn.forward %q, %k, %q, %q scale(%s) : memref<1x4x7x64xf16>, memref<1x4x9x64xf16>, memref<1x4x7x64xf16>, memref<1x4x7x64xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c5_static(%q: memref<1x1x1x?xf16>, %s: f32) {
+  // expected-error @below {{(C5) head_dim must be static}}
+  attn.forward %q, %q, %q, %q scale(%s) : memref<1x1x1x?xf16>, memref<1x1x1x?xf16>, memref<1x1x1x?xf16>, memref<1x1x1x?xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c5_small(%q: memref<1x1x1x8xf16>, %s: f32) {
+  // expected-error @below {{(C5) head_dim must be a multiple of 8 in [16, 256], found 8}}
+  attn.forward %q, %q, %q, %q scale(%s) : memref<1x1x1x8xf16>, memref<1x1x1x8xf16>, memref<1x1x1x8xf16>, memref<1x1x1x8xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c5_large(%q: memref<1x1x1x264xf16>, %s: f32) {
+  // expected-error @below {{(C5) head_dim must be a multiple of 8 in [16, 256], found 264}}
+  attn.forward %q, %q, %q, %q scale(%s) : memref<1x1x1x264xf16>, memref<1x1x1x264xf16>, memref<1x1x1x264xf16>, memref<1x1x1x264xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c5_step(%q: memref<1x1x1x100xf16>, %s: f32) {
+  // expected-error @below {{(C5) head_dim must be a multiple of 8 in [16, 256], found 100}}
+  attn.forward %q, %q, %q, %q scale(%s) : memref<1x1x1x100xf16>, memref<1x1x1x100xf16>, memref<1x1x1x100xf16>, memref<1x1x1x100xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c5_differs(%q: memref<1x1x1x64xf16>, %v: memref<1x1x1x128xf16>, %s: f32) {
+  // expected-error @below {{(C5) head_dim of v must be that of q (64), found 'memref<1x1x1x128xf16>'}}
+  attn.forward %q, %q, %v, %q scale(%s) : memref<1x1x1x64xf16>, memref<1x1x1x64xf16>, memref<1x1x1x128xf16>, memref<1x1x1x64xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c6_heads(%q: memref<1x4x1x64xf16>, %out: memref<1x8x1x64xf16>, %s: f32) {
+  // expected-error @below {{(C6) heads of out is 8, but that of q is 4}}
+  attn.forward %q, %q, %q, %out scale(%s) : memref<1x4x1x64xf16>, memref<1x4x1x64xf16>, memref<1x4x1x64xf16>, memref<1x8x1x64xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c6_length(%q: memref<1x4x5x64xf16>, %out: memref<1x4x6x64xf16>, %s: f32) {
+  // expected-error @below {{(C6) sequence length of out is 6, but that of q is 5}}
+  attn.forward %q, %q, %q, %out scale(%s) : memref<1x4x5x64xf16>, memref<1x4x5x64xf16>, memref<1x4x5x64xf16>, memref<1x4x6x64xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c7_batch(%q: memref<2x4x5x64xf16>, %lse: memref<1x4x5xf32>, %s: f32) {
+  // expected-error @below {{(C7) batch of lse is 1, but that of q is 2}}
+  attn.forward %q, %q, %q, %q lse(%lse) scale(%s) : memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<1x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @forward_c7_heads(%q: memref<2x4x5x64xf16>, %lse: memref<2x5x5xf32>, %s: f32) {
+  // expected-error @below {{(C7) heads of lse is 5, but that of q is 4}}
+  attn.forward %q, %q, %q, %q lse(%lse) scale(%s) : memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x5x5xf32>
+  return
+}
+
+// -----
+
+func.func @forward_c7_length(%q: memref<2x4x5x64xf16>, %lse: memref<2x4x4xf32>, %s: f32) {
+  // expected-error @below {{(C7) sequence length of lse is 4, but that of q is 5}}
+  attn.forward %q, %q, %q, %q lse(%lse) scale(%s) : memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @forward_c8_stride(%q: memref<1x1x1x64xf16, strided<[128, 128, 128, 2]>>, %s: f32) {
+  // expected-error @below {{(C8) the last stride of q must be 1, found 2}}
+  attn.forward %q, %q, %q, %q scale(%s) : memref<1x1x1x64xf16, strided<[128, 128, 128, 2]>>, memref<1x1x1x64xf16, strided<[128, 128, 128, 2]>>, memref<1x1x1x64xf16, strided<[128, 128, 128, 2]>>, memref<1x1x1x64xf16, strided<[128, 128, 128, 2]>>
+  return
+}
+
+// -----
+
+func.func @forward_c8_dynamic_stride(%q: memref<1x1x1x64xf16>, %k: memref<1x1x1x64xf16, strided<[64, 64, 64, ?]>>, %s: f32) {
+  // expected-error @below {{(C8) the last stride of k must be 1, found a dynamic one}}
+  attn.forward %q, %k, %q, %q scale(%s) : memref<1x1x1x64xf16>, memref<1x1x1x64xf16, strided<[64, 64, 64, ?]>>, memref<1x1x1x64xf16>, memref<1x1x1x64xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c8_offset(%q: memref<1x1x1x64xf16>, %out: memref<1x1x1x64xf16, strided<[64, 64, 64, 1], offset: 8>>, %s: f32) {
+  // expected-error @below {{(C8) the offset of out must be 0; put it into the address}}
+  attn.forward %q, %q, %q, %out scale(%s) : memref<1x1x1x64xf16>, memref<1x1x1x64xf16>, memref<1x1x1x64xf16>, memref<1x1x1x64xf16, strided<[64, 64, 64, 1], offset: 8>>
+  return
+}
+
+// -----
+
+func.func @forward_c8_map(%q: memref<1x1x1x64xf16>, %v: memref<1x1x1x64xf16, affine_map<(b, h, s, d) -> (b, h, s, d floordiv 8, d mod 8)>>, %s: f32) {
+  // expected-error @below {{(C8) v must have a strided layout}}
+  attn.forward %q, %q, %v, %q scale(%s) : memref<1x1x1x64xf16>, memref<1x1x1x64xf16>, memref<1x1x1x64xf16, affine_map<(b, h, s, d) -> (b, h, s, d floordiv 8, d mod 8)>>, memref<1x1x1x64xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c8_lse(%q: memref<1x1x2x64xf16>, %lse: memref<1x1x2xf32, strided<[4, 4, 2]>>, %s: f32) {
+  // expected-error @below {{(C8) the last stride of lse must be 1, found 2}}
+  attn.forward %q, %q, %q, %q lse(%lse) scale(%s) : memref<1x1x2x64xf16>, memref<1x1x2x64xf16>, memref<1x1x2x64xf16>, memref<1x1x2x64xf16>, memref<1x1x2xf32, strided<[4, 4, 2]>>
+  return
+}
+
+// -----
+
+func.func @forward_type(%q: memref<1x1x1x64xf32>, %s: f32) {
+  // expected-error @below {{operand #0 must be 4D memref of 16-bit float or bfloat16 type values, but got 'memref<1x1x1x64xf32>'}}
+  attn.forward %q, %q, %q, %q scale(%s) : memref<1x1x1x64xf32>, memref<1x1x1x64xf32>, memref<1x1x1x64xf32>, memref<1x1x1x64xf32>
+  return
+}
+
+// -----
+
+func.func @forward_rank(%q: memref<1x1x64xf16>, %s: f32) {
+  // expected-error @below {{operand #0 must be 4D memref of}}
+  attn.forward %q, %q, %q, %q scale(%s) : memref<1x1x64xf16>, memref<1x1x64xf16>, memref<1x1x64xf16>, memref<1x1x64xf16>
+  return
+}
+
+// -----
+
+// Unknown extents agree with anything, and are checked at launch.
+func.func @forward_dynamic(%q: memref<?x?x?x64xf16>, %k: memref<2x3x5x64xf16>, %v: memref<?x3x?x64xf16>, %s: f32) {
+  attn.forward %q, %k, %v, %q scale(%s) : memref<?x?x?x64xf16>, memref<2x3x5x64xf16>, memref<?x3x?x64xf16>, memref<?x?x?x64xf16>
+  return
+}

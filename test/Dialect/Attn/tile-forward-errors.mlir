@@ -1,0 +1,63 @@
+// RUN: aot-opt %s --split-input-file --attn-tile-forward --verify-diagnostics
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+func.func @no_schedule(%t: !t, %s: f32) {
+  // expected-error @below {{has no target or schedule; run attn-choose-schedule first}}
+  attn.forward %t, %t, %t, %t scale(%s) : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+func.func @no_target(%t: !t, %s: f32) {
+  // expected-error @below {{has no target or schedule; run attn-choose-schedule first}}
+  attn.forward %t, %t, %t, %t scale(%s) schedule(#schedule) : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+// A schedule is checked again: it may not have come from attn-choose-schedule.
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+func.func @bad_schedule(%t: !t, %s: f32) attributes {attn.target = #attn.target<"gfx942">} {
+  // expected-error @below {{block_m must be a multiple of 128}}
+  attn.forward %t, %t, %t, %t scale(%s) schedule(#schedule) : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+func.func @two(%t: !t, %s: f32) attributes {attn.target = #attn.target<"gfx942">} {
+  // expected-note @below {{the first is here}}
+  attn.forward %t, %t, %t, %t scale(%s) schedule(#schedule) : !t, !t, !t, !t
+  // expected-error @below {{is the second of its function; a kernel holds one}}
+  attn.forward %t, %t, %t, %t scale(%s) schedule(#schedule) : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+func.func @operand(%t: !t) attributes {attn.target = #attn.target<"gfx942">} {
+  %s = arith.constant 0.125 : f32
+  // expected-error @below {{must take its operands from the function's arguments}}
+  attn.forward %t, %t, %t, %t scale(%s) schedule(#schedule) : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+func.func @company(%t: !t, %s: f32) attributes {attn.target = #attn.target<"gfx942">} {
+  attn.forward %t, %t, %t, %t scale(%s) schedule(#schedule) : !t, !t, !t, !t
+  // expected-error @below {{stands beside attn.forward; a kernel function holds nothing else}}
+  gpu.barrier
+  return
+}

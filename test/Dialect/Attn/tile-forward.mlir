@@ -1,0 +1,300 @@
+// RUN: aot-opt %s --split-input-file --attn-to-scheduled --attn-scheduled-to-tiles | FileCheck %s
+
+// The kernel's arguments are those of docs/KernelAbi.md, in order; the schedule
+// and the workgroup's size are on the kernel, the chip on its module.
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+// CHECK-LABEL: gpu.module @interface attributes {attn.target = #attn.target<"gfx942">}
+// CHECK-NEXT:    gpu.func @interface(
+// CHECK-SAME:      %arg0: !llvm.ptr<1>{{[^,]*}}, %arg1: !llvm.ptr<1>{{[^,]*}}, %arg2: !llvm.ptr<1>{{[^,]*}}, %arg3: !llvm.ptr<1>{{[^,]*}}, %arg4: !llvm.ptr<1>{{[^,]*}}, %arg5: i64
+// CHECK-SAME:      %arg18: i64{{[^,]*}}, %arg19: i32{{[^,]*}}, %arg20: i32{{[^,]*}}, %arg21: i32{{[^,]*}}, %arg22: i32{{[^,]*}}, %arg23: f32{{[^,]*}}) kernel
+// CHECK-SAME:      attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4
+// CHECK-SAME:      known_block_size = array<i32: 256, 1, 1>
+// CHECK-NOT:   func.func
+func.func @interface(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
+  attn.forward %q, %k, %v, %o scale(%s) : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+// Without a mask: full blocks in a loop without attn.mask, the tail in another,
+// masked by the number of keys alone.
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+// CHECK-LABEL: gpu.func @unmasked(
+// CHECK-DAG:     %[[C64:.*]] = arith.constant 64 : i32
+// CHECK-DAG:     %[[C63:.*]] = arith.constant 63 : i32
+// CHECK-DAG:     %[[C1:.*]] = arith.constant 1 : i32
+// CHECK:         %[[FULL:.*]] = arith.divui %arg20, %[[C64]]
+// CHECK:         %[[UP:.*]] = arith.addi %arg20, %[[C63]]
+// CHECK:         %[[END:.*]] = arith.divui %[[UP]], %[[C64]]
+// CHECK:         scf.for %{{.*}} = %{{.*}} to %[[FULL]]
+// CHECK-NOT:       attn.mask
+// CHECK-NOT:     attn.column_index
+// CHECK:         %[[LAST:.*]] = arith.subi %arg20, %[[C1]] : i32
+// CHECK:         tensor.splat %[[LAST]] : tensor<1x128xi32>
+// CHECK:         scf.for %{{.*}} = %[[FULL]] to %[[END]]
+// CHECK:           attn.mask
+// CHECK-NOT:     scf.for
+func.func @unmasked(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
+  attn.forward %q, %k, %v, %o scale(%s) : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+// Top-left: query i sees i + 1 keys. Workgroups start with the last rows; key
+// blocks after the last visible key are not visited, those before the first
+// row's diagonal are not masked.
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+// CHECK-LABEL: gpu.func @top_left(
+// CHECK:         %[[ID:.*]] = gpu.block_id y
+// CHECK:         %[[Y:.*]] = arith.index_cast %[[ID]]
+// CHECK:         %[[BLOCKS:.*]] = arith.divui
+// CHECK:         %[[LASTBLOCK:.*]] = arith.subi %[[BLOCKS]], %{{.*}}
+// CHECK:         %[[BLOCK:.*]] = arith.subi %[[LASTBLOCK]], %[[Y]]
+// CHECK:         %[[ROW:.*]] = arith.muli %[[BLOCK]], %{{.*}}
+// CHECK:         %[[SEEN:.*]] = arith.addi %[[ROW]], %{{.*}} : i32
+// CHECK:         %[[BOUND:.*]] = arith.minsi %arg20, %[[SEEN]]
+// CHECK:         %[[KEYS:.*]] = arith.maxsi %[[BOUND]]
+// CHECK:         %[[FULL:.*]] = arith.divui %[[KEYS]]
+// CHECK:         scf.for %{{.*}} = %{{.*}} to %[[FULL]]
+// CHECK-NOT:       attn.mask
+// CHECK:         %[[COLUMN:.*]] = attn.column_index : tensor<1x128xi32>
+// CHECK:         %[[FIRST:.*]] = tensor.splat %[[ROW]]
+// CHECK:         %[[QUERY:.*]] = arith.addi %[[COLUMN]], %[[FIRST]]
+// CHECK:         %[[LIMIT:.*]] = arith.minsi %{{.*}}, %[[QUERY]]
+// CHECK:         scf.for %{{.*}} = %[[FULL]] to
+// CHECK:           arith.subi %[[LIMIT]], %{{.*}} : tensor<1x128xi32>
+// CHECK:           attn.mask
+func.func @top_left(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
+  attn.forward %q, %k, %v, %o scale(%s) mask<causal_top_left> : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+// Bottom-right is the same, shifted by seqlen_k - seqlen_q.
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+// CHECK-LABEL: gpu.func @bottom_right(
+// CHECK:         %[[SHIFT:.*]] = arith.subi %arg20, %arg19
+// CHECK:         %[[FIRST:.*]] = arith.addi %{{.*}}, %[[SHIFT]]
+// CHECK:         %[[SEEN:.*]] = arith.addi %[[FIRST]], %{{.*}}
+// CHECK:         arith.minsi %arg20, %[[SEEN]]
+// CHECK:         attn.column_index
+// CHECK:         tensor.splat %[[FIRST]]
+func.func @bottom_right(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
+  attn.forward %q, %k, %v, %o scale(%s) mask<causal_bottom_right> : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+// Two stages: K of the next block is loaded before the scores and stored after
+// the second product; V of the next is loaded after the second barrier, before
+// the second product, and carried by the loop.
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+// CHECK-LABEL: gpu.func @two_stages(
+// CHECK:         %[[K:.*]] = attn.alloc_lds : <64 x 64 x f16>
+// CHECK:         %[[V:.*]] = attn.alloc_lds : <64 x 64 x f16>
+// CHECK:         %[[Q:.*]] = attn.transpose {{.*}} : tensor<128x64xf16>
+// CHECK:         %[[K0:.*]] = attn.load {{.*}} -> tensor<64x64xf16>
+// CHECK:         %[[V0:.*]] = attn.load {{.*}} -> tensor<64x64xf16>
+// CHECK:         attn.store_lds %[[K0]], %[[K]]
+// CHECK:         scf.for {{.*}} iter_args({{.*}}, %[[HELD:[^ ]*]] = %[[V0]])
+// CHECK:           amdgpu.lds_barrier
+// CHECK:           %[[NEXTK:.*]] = attn.load
+// CHECK:           %[[KEYS:.*]] = attn.load_lds %[[K]]
+// CHECK:           %[[S:.*]] = attn.dot %[[KEYS]], %[[Q]], %{{.*}} inst "mfma_32x32x8" : tensor<64x64xf16>, tensor<64x128xf16>, tensor<64x128xf32>
+// CHECK:           %[[VT:.*]] = attn.transpose %[[HELD]]
+// CHECK:           attn.store_lds %[[VT]], %[[V]]
+// CHECK:           %[[MAX:.*]] = attn.reduce <max> %[[S]] : tensor<64x128xf32> -> tensor<1x128xf32>
+// CHECK:           %[[P:.*]] = attn.round
+// CHECK:           amdgpu.lds_barrier
+// CHECK:           %[[NEXTV:.*]] = attn.load
+// CHECK:           %[[VALUES:.*]] = attn.load_lds %[[V]]
+// CHECK:           attn.dot %[[VALUES]], %[[P]], %{{.*}} : tensor<64x64xf16>, tensor<64x128xf16>, tensor<64x128xf32>
+// CHECK:           attn.store_lds %[[NEXTK]], %[[K]]
+// CHECK:           scf.yield {{.*}}%[[NEXTV]] :
+func.func @two_stages(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
+  attn.forward %q, %k, %v, %o scale(%s) : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+// One stage: load, store, barrier, use.
+
+!t = memref<?x?x?x64xbf16, strided<[?, ?, ?, 1]>>
+// CHECK-LABEL: gpu.func @one_stage(
+// CHECK-NOT:     attn.store_lds
+// CHECK:         scf.for
+// CHECK-NEXT:      amdgpu.lds_barrier
+// CHECK:           %[[K:.*]] = attn.load
+// CHECK:           %[[V:.*]] = attn.load
+// CHECK:           attn.store_lds %[[K]]
+// CHECK:           attn.transpose %[[V]]
+// CHECK:           attn.store_lds
+// CHECK-NEXT:      amdgpu.lds_barrier
+// CHECK:           attn.dot
+// CHECK:           attn.dot
+// CHECK-NOT:       attn.store_lds
+// CHECK:           scf.yield
+func.func @one_stage(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
+  attn.forward %q, %k, %v, %o scale(%s)
+    schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 2, rescale_threshold = 8>)
+    : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+// Heads are regrouped so that an XCD gets a run of them, if they divide; the
+// head of K and V is the query head over the group size.
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+// CHECK-LABEL: gpu.func @heads(
+// CHECK-DAG:     %[[C8:.*]] = arith.constant 8 : i32
+// CHECK:         %[[ID:.*]] = gpu.block_id x
+// CHECK:         %[[X:.*]] = arith.index_cast %[[ID]]
+// CHECK:         %[[PER:.*]] = arith.divui %arg21, %[[C8]]
+// CHECK:         %[[ALL:.*]] = arith.muli %[[PER]], %[[C8]]
+// CHECK:         %[[EVEN:.*]] = arith.cmpi eq, %[[ALL]], %arg21
+// CHECK:         %[[XCD:.*]] = arith.remui %[[X]], %[[C8]]
+// CHECK:         %[[START:.*]] = arith.muli %[[XCD]], %[[PER]]
+// CHECK:         %[[WITHIN:.*]] = arith.divui %[[X]], %[[C8]]
+// CHECK:         %[[GROUPED:.*]] = arith.addi %[[START]], %[[WITHIN]]
+// CHECK:         %[[HEAD:.*]] = arith.select %[[EVEN]], %[[GROUPED]], %[[X]]
+// CHECK:         arith.divui %[[HEAD]], %arg22
+func.func @heads(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
+  attn.forward %q, %k, %v, %o scale(%s) : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+// A null log-sum-exp is not written; the check is one scalar branch.
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+// CHECK-LABEL: gpu.func @log_sum_exp(
+// CHECK-DAG:     %[[NULL:.*]] = llvm.mlir.zero : !llvm.ptr<1>
+// CHECK:         attn.store {{.*}} : tensor<128x64xf16>, <64 x f16>
+// CHECK:         %[[WANTED:.*]] = llvm.icmp "ne" %arg4, %[[NULL]]
+// CHECK:         scf.if %[[WANTED]] {
+// CHECK:           math.log2
+// CHECK:           attn.view %arg4
+// CHECK:           attn.store {{.*}} : tensor<128x1xf32>, <1 x f32>
+// CHECK:         }
+// CHECK-NEXT:    gpu.return
+func.func @log_sum_exp(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
+  attn.forward %q, %k, %v, %o scale(%s) : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+// Scores are scaled in the exponent; a negative scale turns Q's sign.
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+// CHECK-LABEL: gpu.func @scale(
+// CHECK-DAG:     %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
+// CHECK-DAG:     %[[LEAST:.*]] = arith.constant 1.17549435E-38 : f32
+// CHECK:         %[[SIZE:.*]] = math.absf %arg23
+// CHECK:         %[[BASE2:.*]] = arith.mulf %[[SIZE]], %[[LOG2E]]
+// CHECK:         %[[FACTOR:.*]] = arith.maxnumf %[[BASE2]], %[[LEAST]]
+// CHECK:         %[[NEGATIVE:.*]] = arith.cmpf olt, %arg23
+// CHECK:         attn.negate_if %{{.*}}, %[[NEGATIVE]]
+// CHECK:         scf.for
+// CHECK:           %[[WIDE:.*]] = tensor.splat %[[FACTOR]] : tensor<64x128xf32>
+// CHECK:           math.fma %{{.*}}, %[[WIDE]]
+func.func @scale(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
+  attn.forward %q, %k, %v, %o scale(%s) : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+// bf16: P is rounded the cheap way, and the sums are of what was not rounded.
+// f16: a second sum for the log-sum-exp.
+
+!t = memref<?x?x?x64xbf16, strided<[?, ?, ?, 1]>>
+// CHECK-LABEL: gpu.func @bf16_sums(
+// CHECK:         scf.for
+// CHECK:           %[[P:.*]] = math.exp2 {{.*}} : tensor<64x128xf32>
+// CHECK:           attn.round %[[P]] <nearest_away> : tensor<64x128xf32> -> tensor<64x128xbf16>
+// CHECK:           attn.reduce <sum> %[[P]] : tensor<64x128xf32> -> tensor<2x128xf32>
+// CHECK-NOT:       attn.reduce
+// CHECK:           scf.yield
+func.func @bf16_sums(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
+  attn.forward %q, %k, %v, %o scale(%s) : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+// CHECK-LABEL: gpu.func @f16_sums(
+// CHECK:         scf.for
+// CHECK:           %[[P:.*]] = math.exp2 {{.*}} : tensor<64x128xf32>
+// CHECK:           %[[NARROW:.*]] = attn.round %[[P]] <nearest_even> : tensor<64x128xf32> -> tensor<64x128xf16>
+// CHECK:           attn.reduce <sum> %[[NARROW]] : tensor<64x128xf16> -> tensor<2x128xf32>
+// CHECK:           attn.reduce <sum> %[[P]] : tensor<64x128xf32> -> tensor<2x128xf32>
+func.func @f16_sums(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
+  attn.forward %q, %k, %v, %o scale(%s) : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+// The rescale is guarded by the schedule's threshold; lanes that share a query
+// are as many as the instruction has.
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+// CHECK-LABEL: gpu.func @threshold(
+// CHECK-DAG:     %[[LIMIT:.*]] = arith.constant dense<3.000000e+00> : tensor<1x64xf32>
+// CHECK:         scf.for
+// CHECK:           %[[MORE:.*]] = arith.cmpf ogt, %{{.*}}, %[[LIMIT]]
+// CHECK:           %[[ANY:.*]] = attn.wave_any %[[MORE]]
+// CHECK:           scf.if %[[ANY]] -> (tensor<4x64xf32>, tensor<64x64xf32>, tensor<4x64xf32>)
+// CHECK:             math.exp2 {{.*}} : tensor<1x64xf32>
+func.func @threshold(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
+  attn.forward %q, %k, %v, %o scale(%s)
+    schedule(<block_m = 64, block_n = 64, waves = 4, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 2, rescale_threshold = 3>)
+    : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+// Padding: views are of head_dim columns, tiles of what instruction and LDS
+// want. A single row has no distance, whatever stride the tensor carries.
+
+!t = memref<?x?x?x40xf16, strided<[?, ?, ?, 1]>>
+// CHECK-LABEL: gpu.func @padding(
+// CHECK-DAG:     %[[D:.*]] = arith.constant 40 : i64
+// CHECK:         attn.alloc_lds : <64 x 64 x f16>
+// CHECK:         attn.alloc_lds : <64 x 64 x f16>
+// CHECK:         %[[SINGLE:.*]] = arith.cmpi sle, %arg19, %{{.*}} : i32
+// CHECK:         arith.select %[[SINGLE]], %[[D]], %arg7
+// CHECK:         attn.load %{{.*}} : <40 x f16> -> tensor<128x48xf16>
+// CHECK:         attn.load %{{.*}} : <40 x f16> -> tensor<64x64xf16>
+// CHECK:         attn.load_lds %{{.*}} : <64 x 64 x f16> -> tensor<64x48xf16>
+// CHECK:         attn.store {{.*}} : tensor<128x64xf16>, <40 x f16>
+func.func @padding(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
+  attn.forward %q, %k, %v, %o scale(%s) : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+// Functions without attn.forward stay.
+
+// CHECK-LABEL: func.func @other(
+// CHECK-NOT:   gpu.module
+func.func @other() {
+  return
+}

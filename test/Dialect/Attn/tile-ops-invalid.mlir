@@ -1,0 +1,216 @@
+// RUN: aot-opt %s --split-input-file --verify-diagnostics
+
+// Verifiers of the tile and lane ops.
+
+func.func @load_elements(%view: !attn.view<64 x f16>) {
+  // expected-error @below {{'attn.load' op element types differ: 'f16' and 'bf16'}}
+  %tile = attn.load %view : !attn.view<64 x f16> -> tensor<32x64xbf16>
+  return
+}
+
+// -----
+
+func.func @store_elements(%view: !attn.view<64 x f16>, %tile: tensor<32x64xf32>) {
+  // expected-error @below {{'attn.store' op element types differ: 'f32' and 'f16'}}
+  attn.store %tile, %view : tensor<32x64xf32>, !attn.view<64 x f16>
+  return
+}
+
+// -----
+
+func.func @store_lds_shape(%lds: !attn.lds<32 x 64 x f16>, %tile: tensor<64x32xf16>) {
+  // expected-error @below {{stores 'tensor<64x32xf16>' to '!attn.lds<32 x 64 x f16>'; the shapes must agree}}
+  attn.store_lds %tile, %lds : tensor<64x32xf16>, !attn.lds<32 x 64 x f16>
+  return
+}
+
+// -----
+
+func.func @store_lds_elements(%lds: !attn.lds<32 x 64 x f16>, %tile: tensor<32x64xbf16>) {
+  // expected-error @below {{element types differ: 'bf16' and 'f16'}}
+  attn.store_lds %tile, %lds : tensor<32x64xbf16>, !attn.lds<32 x 64 x f16>
+  return
+}
+
+// -----
+
+func.func @load_lds_rows(%lds: !attn.lds<32 x 64 x f16>) {
+  // expected-error @below {{loads 'tensor<64x64xf16>' from the smaller '!attn.lds<32 x 64 x f16>'}}
+  %tile = attn.load_lds %lds : !attn.lds<32 x 64 x f16> -> tensor<64x64xf16>
+  return
+}
+
+// -----
+
+func.func @load_lds_columns(%lds: !attn.lds<32 x 64 x f16>) {
+  // expected-error @below {{loads 'tensor<32x96xf16>' from the smaller '!attn.lds<32 x 64 x f16>'}}
+  %tile = attn.load_lds %lds : !attn.lds<32 x 64 x f16> -> tensor<32x96xf16>
+  return
+}
+
+// -----
+
+func.func @load_lds_elements(%lds: !attn.lds<32 x 64 x f16>) {
+  // expected-error @below {{element types differ: 'f16' and 'bf16'}}
+  %tile = attn.load_lds %lds : !attn.lds<32 x 64 x f16> -> tensor<32x64xbf16>
+  return
+}
+
+// -----
+
+func.func @dot_factors(%a: tensor<32x16xf16>, %b: tensor<16x32xbf16>, %c: tensor<32x32xf32>) {
+  // expected-error @below {{element types differ: 'f16' and 'bf16'}}
+  %d = attn.dot %a, %b, %c inst "mfma_32x32x8" : tensor<32x16xf16>, tensor<16x32xbf16>, tensor<32x32xf32>
+  return
+}
+
+// -----
+
+func.func @dot_contraction(%a: tensor<32x32xf16>, %b: tensor<16x32xf16>, %c: tensor<32x32xf32>) {
+  // expected-error @below {{contracts 32 columns of a with 16 rows of b}}
+  %d = attn.dot %a, %b, %c inst "mfma_32x32x8" : tensor<32x32xf16>, tensor<16x32xf16>, tensor<32x32xf32>
+  return
+}
+
+// -----
+
+func.func @dot_accumulator(%a: tensor<64x16xf16>, %b: tensor<16x32xf16>, %c: tensor<32x32xf32>) {
+  // expected-error @below {{the product is 64x32, but the accumulator 32x32}}
+  %d = attn.dot %a, %b, %c inst "mfma_32x32x8" : tensor<64x16xf16>, tensor<16x32xf16>, tensor<32x32xf32>
+  return
+}
+
+// -----
+
+func.func @dot_f32_factors(%a: tensor<32x16xf32>, %b: tensor<16x32xf32>, %c: tensor<32x32xf32>) {
+  // expected-error @below {{operand #0 must be 2D tensor of 16-bit float or bfloat16 type values}}
+  %d = attn.dot %a, %b, %c inst "mfma_32x32x8" : tensor<32x16xf32>, tensor<16x32xf32>, tensor<32x32xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_columns(%s: tensor<64x128xf32>) {
+  // expected-error @below {{keeps 128 columns, but the result has 64}}
+  %r = attn.reduce <max> %s : tensor<64x128xf32> -> tensor<1x64xf32>
+  return
+}
+
+// -----
+
+#acc = #attn.layout<reg = [[1, 0], [2, 0], [4, 0], [16, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [8, 0]], wave = [], grid = [1, 1]>
+#groups = #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0]], wave = [], grid = [1, 1]>
+func.func @reduce_layout(%s: tensor<32x32xf32, #acc>) {
+  // Two groups are what the lanes hold.
+  %two = attn.reduce <sum> %s : tensor<32x32xf32, #acc> -> tensor<2x32xf32, #groups>
+  // expected-error @below {{the operand's layout reduced to 32 rows is not the result's layout}}
+  %r = attn.reduce <sum> %s : tensor<32x32xf32, #acc> -> tensor<32x32xf32, #acc>
+  return
+}
+
+// -----
+
+func.func @broadcast_rows(%row: tensor<2x128xf32>) {
+  // expected-error @below {{repeats one row of the result's width, found 'tensor<2x128xf32>' and 'tensor<64x128xf32>'}}
+  %r = attn.broadcast %row : tensor<2x128xf32> -> tensor<64x128xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_columns(%row: tensor<1x64xf32>) {
+  // expected-error @below {{repeats one row of the result's width, found 'tensor<1x64xf32>' and 'tensor<64x128xf32>'}}
+  %r = attn.broadcast %row : tensor<1x64xf32> -> tensor<64x128xf32>
+  return
+}
+
+// -----
+
+#acc = #attn.layout<reg = [[1, 0], [2, 0], [4, 0], [16, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [8, 0]], wave = [], grid = [1, 1]>
+#turned = #attn.layout<reg = [], lane = [[0, 2], [0, 1], [0, 4], [0, 8], [0, 16], [0, 0]], wave = [], grid = [1, 1]>
+func.func @broadcast_layout(%row: tensor<1x32xf32, #turned>) {
+  // expected-error @below {{the result's layout reduced to one row is not the operand's layout}}
+  %r = attn.broadcast %row : tensor<1x32xf32, #turned> -> tensor<32x32xf32, #acc>
+  return
+}
+
+// -----
+
+func.func @broadcast_elements(%row: tensor<1x32xf32>) {
+  // expected-error @below {{element types differ: 'f32' and 'f16'}}
+  %r = attn.broadcast %row : tensor<1x32xf32> -> tensor<32x32xf16>
+  return
+}
+
+// -----
+
+func.func @mask_limits(%s: tensor<64x128xf32>, %last: tensor<1x64xi32>) {
+  // expected-error @below {{needs one limit a column of 'tensor<64x128xf32>', found 'tensor<1x64xi32>'}}
+  %r = attn.mask %s, %last : tensor<64x128xf32>, tensor<1x64xi32>
+  return
+}
+
+// -----
+
+func.func @mask_limits_rows(%s: tensor<64x128xf32>, %last: tensor<64x128xi32>) {
+  // expected-error @below {{needs one limit a column of 'tensor<64x128xf32>', found 'tensor<64x128xi32>'}}
+  %r = attn.mask %s, %last : tensor<64x128xf32>, tensor<64x128xi32>
+  return
+}
+
+// -----
+
+func.func @round_shape(%s: tensor<64x128xf32>) {
+  // expected-error @below {{changes the element type only}}
+  %r = attn.round %s <nearest_even> : tensor<64x128xf32> -> tensor<128x64xf16>
+  return
+}
+
+// -----
+
+func.func @convert_shape(%s: tensor<64x128xf32>) {
+  // expected-error @below {{changes the layout only}}
+  %r = attn.convert_layout %s : tensor<64x128xf32> -> tensor<128x64xf32>
+  return
+}
+
+// -----
+
+func.func @convert_elements(%s: tensor<64x128xf32>) {
+  // expected-error @below {{element types differ: 'f32' and 'f16'}}
+  %r = attn.convert_layout %s : tensor<64x128xf32> -> tensor<64x128xf16>
+  return
+}
+
+// -----
+
+func.func @transpose_result(%s: tensor<64x32xf32>) {
+  // expected-error @below {{failed to infer returned types}}
+  // expected-error @below {{inferred type(s) 'tensor<32x64xf32>' are incompatible with return type(s) of operation 'tensor<64x32xf32>'}}
+  %r = "attn.transpose"(%s) : (tensor<64x32xf32>) -> tensor<64x32xf32>
+  return
+}
+
+// -----
+
+func.func @mma_instruction(%a: vector<4xf16>, %c: vector<16xf32>) {
+  // expected-error @below {{no instruction 'mfma_8x8x8' for 'f16'}}
+  %d = attn.mma %a, %a, %c inst "mfma_8x8x8" : vector<4xf16>, vector<4xf16>, vector<16xf32>
+  return
+}
+
+// -----
+
+func.func @mma_sums(%a: vector<4xf16>, %c: vector<16xf32>) {
+  // expected-error @below {{'mfma_16x16x16' takes factors of 4 and sums of 4 elements a lane, found 'vector<4xf16>', 'vector<4xf16>' and 'vector<16xf32>'}}
+  %d = attn.mma %a, %a, %c inst "mfma_16x16x16" : vector<4xf16>, vector<4xf16>, vector<16xf32>
+  return
+}
+
+// -----
+
+func.func @mma_factors(%a: vector<4xf16>, %b: vector<8xf16>, %c: vector<16xf32>) {
+  // expected-error @below {{'mfma_32x32x8' takes factors of 4 and sums of 16 elements a lane, found 'vector<4xf16>', 'vector<8xf16>' and 'vector<16xf32>'}}
+  %d = attn.mma %a, %b, %c inst "mfma_32x32x8" : vector<4xf16>, vector<8xf16>, vector<16xf32>
+  return
+}
