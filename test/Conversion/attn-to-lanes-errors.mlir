@@ -1,0 +1,101 @@
+// RUN: aot-opt %s --split-input-file --verify-diagnostics --pass-pipeline='builtin.module(gpu.module(convert-attn-to-lanes))'
+
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+// expected-error @below {{has no 'attn.target'}}
+gpu.module @no_target {
+  gpu.func @kernel() kernel attributes {attn.schedule = #schedule} {
+    gpu.return
+  }
+}
+
+// -----
+
+// Lane bits 0 and 1 trade places: elements would have to cross lanes.
+#from = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [], grid = [1, 1]>
+#to = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[2, 0], [1, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [], grid = [1, 1]>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @lanes attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+    %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>
+    %t = attn.load %view : !attn.view<8 x f32> -> tensor<32x8xf32, #from>
+    // expected-error @below {{would have to move elements between lanes, which is not implemented}}
+    // expected-error @below {{failed to legalize}}
+    %m = attn.convert_layout %t : tensor<32x8xf32, #from> -> tensor<32x8xf32, #to>
+    attn.store %m, %view : tensor<32x8xf32, #to>, !attn.view<8 x f32>
+    gpu.return
+  }
+}
+
+// -----
+
+#from = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [[32, 0]], grid = [1, 1]>
+#to = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [32, 0], [0, 4]], wave = [[16, 0]], grid = [1, 1]>
+#schedule = #attn.schedule<block_m = 64, block_n = 64, waves = 2, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @waves attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+    %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>
+    %t = attn.load %view : !attn.view<8 x f32> -> tensor<64x8xf32, #from>
+    // expected-error @below {{would have to move elements between waves, which is not implemented}}
+    // expected-error @below {{failed to legalize}}
+    %m = attn.convert_layout %t : tensor<64x8xf32, #from> -> tensor<64x8xf32, #to>
+    attn.store %m, %view : tensor<64x8xf32, #to>, !attn.view<8 x f32>
+    gpu.return
+  }
+}
+
+// -----
+
+#tile = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [], grid = [1, 1]>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @rounding attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+    %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>
+    %t = attn.load %view : !attn.view<8 x f32> -> tensor<32x8xf32, #tile>
+    // expected-error @below {{rounds ties away from zero for pairs of bf16 only}}
+    // expected-error @below {{failed to legalize}}
+    %m = attn.round %t <nearest_away> : tensor<32x8xf32, #tile> -> tensor<32x8xf16, #tile>
+    %out = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f16>
+    attn.store %m, %out : tensor<32x8xf16, #tile>, !attn.view<8 x f16>
+    gpu.return
+  }
+}
+
+// -----
+
+#tile = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [], grid = [1, 1]>
+#turned = #attn.layout<reg = [[1, 0], [2, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [4, 0]], wave = [], grid = [1, 1]>
+#row = #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 0]], wave = [], grid = [1, 1]>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @reduction attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+    %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f16>
+    %t = attn.load %view : !attn.view<8 x f16> -> tensor<32x8xf16, #tile>
+    %s = attn.transpose %t : tensor<32x8xf16, #tile>
+    // expected-error @below {{reduces f16 by sum only}}
+    // expected-error @below {{failed to legalize}}
+    %m = attn.reduce <max> %s : tensor<8x32xf16, #turned> -> tensor<1x32xf32, #row>
+    %r = attn.transpose %m : tensor<1x32xf32, #row>
+    %out = attn.view %base[%offset] rows %n stride %n : !attn.view<1 x f32>
+    attn.store %r, %out : tensor<32x1xf32, #attn.layout<reg = [], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 0]], wave = [], grid = [1, 1]>>, !attn.view<1 x f32>
+    gpu.return
+  }
+}
+
+// -----
+
+#tile = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [], grid = [1, 4]>
+#acc = #attn.layout<reg = [[1, 0], [2, 0], [4, 0], [16, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [8, 0]], wave = [], grid = [1, 1]>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @operands attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+    %view = attn.view %base[%offset] rows %n stride %n : !attn.view<32 x f16>
+    %a = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16, #tile>
+    %zero = arith.constant dense<0.0> : tensor<32x32xf32, #acc>
+    // expected-error @below {{has operand layouts that do not belong together}}
+    // expected-error @below {{failed to legalize}}
+    %d = attn.dot %a, %a, %zero inst "mfma_32x32x8" : tensor<32x32xf16, #tile>, tensor<32x32xf16, #tile>, tensor<32x32xf32, #acc>
+    %out = attn.view %base[%offset] rows %n stride %n : !attn.view<32 x f32>
+    attn.store %d, %out : tensor<32x32xf32, #acc>, !attn.view<32 x f32>
+    gpu.return
+  }
+}
