@@ -99,3 +99,14 @@ gpu.module @operands attributes {attn.target = #attn.target<"gfx942">} {
     gpu.return
   }
 }
+
+// -----
+
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @no_layout attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel() kernel attributes {attn.schedule = #schedule} {
+    // expected-error @below {{has a tile without a layout, 'tensor<1x32xi32>'; run attn-assign-layouts first}}
+    %column = attn.column_index : tensor<1x32xi32>
+    gpu.return
+  }
+}

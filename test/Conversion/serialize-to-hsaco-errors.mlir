@@ -1,4 +1,9 @@
 // RUN: aot-opt %s --split-input-file --attn-serialize-to-hsaco --verify-diagnostics
+// RUN: not aot-opt %s --split-input-file --attn-serialize-to-hsaco=O=4 2>&1 | FileCheck %s --check-prefix=LEVEL
+// RUN: not aot-opt %s --split-input-file --attn-serialize-to-hsaco=O=-1 2>&1 | FileCheck %s --check-prefix=NEGATIVE
+
+// LEVEL: error: optimisation level must be in [0, 3], found
+// NEGATIVE: error: optimisation level must be in [0, 3], found
 
 // A call that nothing defines would fail only on the device.
 // expected-error @below {{module 'undefined' calls 'helper', which nothing defines}}

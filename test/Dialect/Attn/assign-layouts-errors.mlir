@@ -92,3 +92,29 @@ gpu.module @odd attributes {attn.target = #attn.target<"gfx942">} {
     gpu.return
   }
 }
+
+// -----
+
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @lds_user attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel() kernel attributes {attn.schedule = #schedule} {
+    %lds = attn.alloc_lds : !attn.lds<32 x 32 x f16>
+    // expected-error @below {{uses an LDS tile otherwise than by attn.store_lds or attn.load_lds}}
+    "test.use"(%lds) : (!attn.lds<32 x 32 x f16>) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @lds_load attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%view: !attn.view<32 x f16>) kernel attributes {attn.schedule = #schedule} {
+    %lds = attn.alloc_lds : !attn.lds<32 x 32 x f16>
+    // Neither a product nor a copy gives it a layout.
+    // expected-error @below {{no layout was found for this tile}}
+    %tile = attn.load_lds %lds : !attn.lds<32 x 32 x f16> -> tensor<32x32xf16>
+    attn.store %tile, %view : tensor<32x32xf16>, !attn.view<32 x f16>
+    gpu.return
+  }
+}

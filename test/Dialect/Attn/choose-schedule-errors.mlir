@@ -55,9 +55,24 @@ func.func @lds(%t: !t256, %s: f32) {
 
 !t256 = memref<?x?x?x256xbf16, strided<[?, ?, ?, 1]>>
 func.func @registers(%t: !t256, %s: f32) {
-  // expected-error @below {{a smaller block_m or more waves fit}}
+  // expected-error @below {{the output and Q take 1536 registers a lane, but 1 waves a SIMD leave each 512; a smaller block_m fits}}
   attn.forward %t, %t, %t, %t scale(%s)
     schedule(<block_m = 256, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
+    : !t256, !t256, !t256, !t256
+  return
+}
+
+// -----
+
+// Eight waves of a workgroup are two a SIMD, whatever occupancy is asked for.
+!t256 = memref<?x?x?x256xbf16, strided<[?, ?, ?, 1]>>
+func.func @eight_waves(%t: !t256, %s: f32) {
+  attn.forward %t, %t, %t, %t scale(%s)
+    schedule(<block_m = 256, block_n = 32, waves = 8, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
+    : !t256, !t256, !t256, !t256
+  // expected-error @below {{the output and Q take 192 registers a lane, but 3 waves a SIMD leave each 170; a smaller block_m fits}}
+  attn.forward %t, %t, %t, %t scale(%s)
+    schedule(<block_m = 256, block_n = 32, waves = 8, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 3, rescale_threshold = 8>)
     : !t256, !t256, !t256, !t256
   return
 }

@@ -170,6 +170,22 @@ func.func @forward_c8_map(%q: memref<1x1x1x64xf16>, %v: memref<1x1x1x64xf16, aff
 
 // -----
 
+func.func @forward_c8_negative(%q: memref<2x1x2x64xf16, strided<[128, 128, -64, 1]>>, %s: f32) {
+  // expected-error @below {{(C8) strides of q must not be negative, found -64}}
+  attn.forward %q, %q, %q, %q scale(%s) : memref<2x1x2x64xf16, strided<[128, 128, -64, 1]>>, memref<2x1x2x64xf16, strided<[128, 128, -64, 1]>>, memref<2x1x2x64xf16, strided<[128, 128, -64, 1]>>, memref<2x1x2x64xf16, strided<[128, 128, -64, 1]>>
+  return
+}
+
+// -----
+
+func.func @forward_c8_space(%q: memref<1x1x1x64xf16>, %k: memref<1x1x1x64xf16, 3>, %s: f32) {
+  // expected-error @below {{(C8) k must be in the default memory space, found 3}}
+  attn.forward %q, %k, %q, %q scale(%s) : memref<1x1x1x64xf16>, memref<1x1x1x64xf16, 3>, memref<1x1x1x64xf16>, memref<1x1x1x64xf16>
+  return
+}
+
+// -----
+
 func.func @forward_c8_lse(%q: memref<1x1x2x64xf16>, %lse: memref<1x1x2xf32, strided<[4, 4, 2]>>, %s: f32) {
   // expected-error @below {{(C8) the last stride of lse must be 1, found 2}}
   attn.forward %q, %q, %q, %q lse(%lse) scale(%s) : memref<1x1x2x64xf16>, memref<1x1x2x64xf16>, memref<1x1x2x64xf16>, memref<1x1x2x64xf16>, memref<1x1x2xf32, strided<[4, 4, 2]>>

@@ -61,3 +61,39 @@ func.func @company(%t: !t, %s: f32) attributes {attn.target = #attn.target<"gfx9
   gpu.barrier
   return
 }
+
+// -----
+
+#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+func.func @branch(%t: !t, %s: f32, %wanted: i1) attributes {attn.target = #attn.target<"gfx942">} {
+  scf.if %wanted {
+    // expected-error @below {{stands inside 'scf.if'; it must stand in the body of its function}}
+    attn.forward %t, %t, %t, %t scale(%s) schedule(#schedule) : !t, !t, !t, !t
+  }
+  return
+}
+
+// -----
+
+#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+// expected-error @below {{a function with attn.forward becomes a kernel, and so has one block and no results}}
+func.func @blocks(%t: !t, %s: f32, %wanted: i1) attributes {attn.target = #attn.target<"gfx942">} {
+  cf.cond_br %wanted, ^work, ^done
+^work:
+  attn.forward %t, %t, %t, %t scale(%s) schedule(#schedule) : !t, !t, !t, !t
+  cf.br ^done
+^done:
+  return
+}
+
+// -----
+
+#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+// expected-error @below {{a function with attn.forward becomes a kernel, and so has one block and no results}}
+func.func @result(%t: !t, %s: f32) -> f32 attributes {attn.target = #attn.target<"gfx942">} {
+  attn.forward %t, %t, %t, %t scale(%s) schedule(#schedule) : !t, !t, !t, !t
+  return %s : f32
+}

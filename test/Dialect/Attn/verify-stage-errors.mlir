@@ -1,5 +1,6 @@
 // RUN: split-file %s %t
 // RUN: not aot-opt %t/no-target.mlir --attn-verify-stage=stage=scheduled 2>&1 | FileCheck %s --check-prefix=NO-TARGET
+// RUN: not aot-opt %t/no-function.mlir --attn-verify-stage=stage=scheduled 2>&1 | FileCheck %s --check-prefix=NO-FUNCTION
 // RUN: not aot-opt %t/module.mlir --attn-verify-stage=stage=tiles 2>&1 | FileCheck %s --check-prefix=MODULE
 // RUN: not aot-opt %t/attn-op.mlir --attn-verify-stage=stage=lanes 2>&1 | FileCheck %s --check-prefix=ATTN-OP
 // RUN: not aot-opt %t/host.mlir --attn-verify-stage=stage=rocdl 2>&1 | FileCheck %s --check-prefix=HOST
@@ -14,6 +15,18 @@ func.func @no_target(%t: !t, %s: f32) {
     schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
     : !t, !t, !t, !t
   return
+}
+
+//--- no-function.mlir
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+gpu.module @no_function {
+  gpu.func @kernel(%t: !t, %s: f32) kernel {
+    // NO-FUNCTION: error: 'attn.forward' op stands outside a func.func (stage 'scheduled')
+    attn.forward %t, %t, %t, %t scale(%s)
+      schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+      : !t, !t, !t, !t
+    gpu.return
+  }
 }
 
 //--- module.mlir
