@@ -4,7 +4,6 @@
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Target/HSACO/Serialize.h"
 #include "mlir/IR/Remarks.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Target/TargetMachine.h"
 
 using namespace mlir;
@@ -82,15 +81,7 @@ private:
                "waves_per_simd, fit the registers";
       remark::analysis(module.getLoc(),
                        remark::RemarkOpts::name("resources").category("attn"))
-          << llvm::formatv(
-                 "{0} on {1}: {2} VGPRs, {3} AGPRs, {4} SGPRs, {5} bytes of "
-                 "LDS, {6} bytes of scratch, {7} waves a SIMD",
-                 kernel.name, target.name, kernel.vgprs, kernel.agprs,
-                 kernel.sgprs, kernel.ldsBytes, kernel.scratchBytes,
-                 target::wavesPerSimd(target, kernel.vgprs + kernel.agprs,
-                                      kernel.ldsBytes,
-                                      kernel.threads / target.waveSize))
-                 .str();
+          << hsaco::describe(kernel, target);
     }
     return image;
   }

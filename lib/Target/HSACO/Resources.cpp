@@ -11,6 +11,7 @@
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Object/ELFObjectFile.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Target/TargetMachine.h"
 
 using namespace llvm;
@@ -33,9 +34,8 @@ static Error readMetadata(const ElfFile &elf, msgpack::Document &document) {
       if (note.getName() == "AMDGPU" &&
           note.getType() == ELF::NT_AMDGPU_METADATA) {
         consumeError(std::move(error));
-        StringRef blob(
-            reinterpret_cast<const char *>(note.getDesc(4).data()),
-            note.getDesc(4).size());
+        StringRef blob(reinterpret_cast<const char *>(note.getDesc(4).data()),
+                       note.getDesc(4).size());
         if (!document.readFromBlob(blob, /*Multi=*/false))
           return createStringError("damaged AMDGPU metadata note");
         return Error::success();
@@ -66,8 +66,8 @@ public:
     context = std::make_unique<MCContext>(
         machine->getTargetTriple(), machine->getMCAsmInfo(),
         machine->getMCRegisterInfo(), machine->getMCSubtargetInfo());
-    disassembler.reset(backend.createMCDisassembler(
-        *machine->getMCSubtargetInfo(), *context));
+    disassembler.reset(
+        backend.createMCDisassembler(*machine->getMCSubtargetInfo(), *context));
   }
 
   /// Counts the instructions of one function.
@@ -76,8 +76,8 @@ public:
     for (uint64_t at = 0; at < code.size();) {
       MCInst inst;
       uint64_t size = 0;
-      if (disassembler->getInstruction(inst, size, code.slice(at), at, nulls()) !=
-          MCDisassembler::Success)
+      if (disassembler->getInstruction(inst, size, code.slice(at), at,
+                                       nulls()) != MCDisassembler::Success)
         return createStringError("kernel '" + kernel.name +
                                  "': undecodable instruction at offset " +
                                  Twine(at));
@@ -100,7 +100,8 @@ private:
 
 Expected<SmallVector<KernelResources, 1>>
 readResources(StringRef hsaco, const target::TargetInfo &target) {
-  Expected<ElfFile> elf = ElfFile::create(MemoryBufferRef(hsaco, "code object"));
+  Expected<ElfFile> elf =
+      ElfFile::create(MemoryBufferRef(hsaco, "code object"));
   if (!elf)
     return elf.takeError();
   msgpack::Document document;
@@ -114,15 +115,16 @@ readResources(StringRef hsaco, const target::TargetInfo &target) {
     return createStringError("no kernels in the AMDGPU metadata");
   Disassembler disassembler(target);
   for (msgpack::DocNode &node : root["amdhsa.kernels"].getArray()) {
-    if (!node.isMap() || node.getMap()[".name"].getKind() != msgpack::Type::String)
+    if (!node.isMap() ||
+        node.getMap()[".name"].getKind() != msgpack::Type::String)
       return createStringError("damaged kernel in the AMDGPU metadata");
     msgpack::MapDocNode map = node.getMap();
     KernelResources &kernel = kernels.emplace_back();
     kernel.name = map[".name"].getString().str();
     kernel.agprs = field(map, ".agpr_count");
     // The metadata counts the unified file on chips that have one.
-    kernel.vgprs = field(map, ".vgpr_count") -
-                   (kernel.agprs ? kernel.agprs : 0);
+    kernel.vgprs =
+        field(map, ".vgpr_count") - (kernel.agprs ? kernel.agprs : 0);
     kernel.sgprs = field(map, ".sgpr_count");
     kernel.vgprSpills = field(map, ".vgpr_spill_count");
     kernel.sgprSpills = field(map, ".sgpr_spill_count");
@@ -155,6 +157,18 @@ readResources(StringRef hsaco, const target::TargetInfo &target) {
     }
   }
   return kernels;
+}
+
+std::string describe(const KernelResources &kernel,
+                     const target::TargetInfo &target) {
+  return formatv("{0} on {1}: {2} VGPRs, {3} AGPRs, {4} SGPRs, {5} bytes of "
+                 "LDS, {6} bytes of scratch, {7} waves a SIMD",
+                 kernel.name, target.name, kernel.vgprs, kernel.agprs,
+                 kernel.sgprs, kernel.ldsBytes, kernel.scratchBytes,
+                 target::wavesPerSimd(target, kernel.vgprs + kernel.agprs,
+                                      kernel.ldsBytes,
+                                      kernel.threads / target.waveSize))
+      .str();
 }
 
 } // namespace fovea::hsaco

@@ -20,14 +20,24 @@ using namespace fovea::tools;
 /// Exit codes, as AotCompile.h states them.
 static constexpr int kDone = 0, kKernelFailed = 1, kImpossible = 2;
 
-/// Each line gets the program's name, so that it can be told from other tools'.
-static void complain(llvm::StringRef text) {
+/// An error as it is shown. Lines get the program's name, so that they can be
+/// told from other tools'; what quotes an input file, and so has a place of its
+/// own, is shown as it is.
+static std::string errorText(llvm::StringRef text) {
+  if (text.split('\n').first.contains(": error: "))
+    return text.rtrim().str() + "\n";
+  std::string shown;
   llvm::SmallVector<llvm::StringRef> lines;
   text.split(lines, '\n', -1, /*KeepEmpty=*/false);
   for (llvm::StringRef line : lines)
-    llvm::errs() << (line.starts_with("aot-compile: ") ? ""
-                                                       : "aot-compile: error: ")
-                 << line << "\n";
+    shown +=
+        ((line.starts_with("aot-compile: ") ? "" : "aot-compile: error: ") +
+         line + "\n")
+            .str();
+  return shown;
+}
+static void complain(llvm::Error error) {
+  llvm::errs() << errorText(llvm::toString(std::move(error)));
 }
 
 static void listTargets() {
@@ -74,7 +84,7 @@ bool Driver::plan() {
   llvm::StringMap<const Job *> seen;
   for (Job &job : request.jobs) {
     if (llvm::Error error = planJob(job, request)) {
-      complain(llvm::toString(std::move(error)));
+      complain(std::move(error));
       possible = false;
       continue;
     }
@@ -83,9 +93,10 @@ bool Driver::plan() {
         job.target->name.str() + "\n" + job.problem.str() + "\n" + job.schedule;
     auto [at, isNew] = seen.try_emplace(key, &job);
     if (!isNew && request.emit == Emit::Package) {
-      complain(at->second->str() + " and " + job.str() +
-               " have one problem and one schedule (" + job.schedule +
-               "); a package holds one of them");
+      complain(llvm::createStringError(at->second->str() + " and " + job.str() +
+                                       " have one problem and one schedule (" +
+                                       job.schedule +
+                                       "); a package holds one of them"));
       possible = false;
     }
   }
@@ -118,13 +129,20 @@ void Driver::compileOne(size_t index, Progress &progress) {
   if (error) {
     outcome.status = Outcome::Failed;
     outcome.error = llvm::toString(std::move(error));
-    progress.message("aot-compile: error: " + job.str() + ": " + outcome.error);
+    progress.message(errorText(outcome.error));
     progress.step(job.str() + ": failed");
     return;
   }
   outcome.status = Outcome::Compiled;
   if (!kernel->messages.empty())
     progress.message(kernel->messages);
+  const hsaco::KernelResources &used = kernel->resources;
+  if (used.scratchBytes || used.vgprSpills)
+    progress.message(
+        llvm::formatv("aot-compile: warning: {0}: {1} bytes of scratch a lane, "
+                      "{2} registers spilled; it will be slow",
+                      job.str(), used.scratchBytes, used.vgprSpills)
+            .str());
   // Only figures are kept, so memory does not grow with the number of kernels.
   kernel->artifact = {};
   kernel->image = {};
@@ -163,7 +181,7 @@ int Driver::run() {
   if (!plan())
     return kImpossible;
   auto fail = [](llvm::Error error, int code) {
-    complain(llvm::toString(std::move(error)));
+    complain(std::move(error));
     return code;
   };
   if (request.report != ReportFormat::None)
@@ -195,7 +213,7 @@ int Driver::run() {
 int fovea::tools::runAotCompile(int argc, char **argv) {
   llvm::Expected<CommandLine> line = parseCommandLine(argc, argv);
   if (!line) {
-    complain(llvm::toString(line.takeError()));
+    complain(line.takeError());
     return kImpossible;
   }
   if (line->listTargets) {

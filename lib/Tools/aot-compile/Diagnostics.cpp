@@ -28,8 +28,11 @@ DiagnosticCollector::DiagnosticCollector(mlir::MLIRContext &context,
     return;
   }
   plain.emplace(&context, [this, name = name.str()](mlir::Diagnostic &said) {
-    os << name << ": " << severityName(said.getSeverity()) << ": " << said
-       << "\n";
+    // Whoever shows an error says that it is one.
+    os << name << ": ";
+    if (said.getSeverity() != mlir::DiagnosticSeverity::Error)
+      os << severityName(said.getSeverity()) << ": ";
+    os << said << "\n";
     for (mlir::Diagnostic &note : said.getNotes())
       os << name << ": note: " << note << "\n";
     return mlir::success();

@@ -71,7 +71,10 @@ private:
 
 llvm::Error Compilation::start(bool isObserved) {
   observed = isObserved;
-  if (observed) {
+  if (!observed) {
+    // What is wrong is the request, not an op.
+    context.printOpOnDiagnostic(false);
+  } else {
     applyDefaultTimingManagerCLOptions(timingManager);
     timing = timingManager.getRootScope();
     if (!request.remarks.empty()) {
@@ -212,6 +215,9 @@ llvm::Error Compilation::backend(CompiledKernel &result) {
       result.resources.ldsBytes,
       result.resources.threads / job.target->waveSize);
   result.messages += said.second;
+  remark::analysis((*kernels.begin()).getLoc(),
+                   remark::RemarkOpts::name("resources").category("attn"))
+      << hsaco::describe(result.resources, *job.target);
   return llvm::Error::success();
 }
 

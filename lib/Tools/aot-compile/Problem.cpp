@@ -152,6 +152,7 @@ fovea::tools::readProblems(const InputFile &input,
                            ArrayRef<const target::TargetInfo *> targets,
                            const ScheduleOverrides &overrides) {
   MLIRContext context(compilerDialects(), MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
   DiagnosticCollector diagnostics(context, input.name, &input);
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
       input.text, ParserConfig(&context), input.name);

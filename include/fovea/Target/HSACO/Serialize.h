@@ -65,6 +65,10 @@ struct KernelResources {
 llvm::Expected<llvm::SmallVector<KernelResources, 1>>
 readResources(llvm::StringRef hsaco, const target::TargetInfo &target);
 
+/// The figures in a sentence, for remarks.
+std::string describe(const KernelResources &kernel,
+                     const target::TargetInfo &target);
+
 } // namespace fovea::hsaco
 
 #endif // FOVEA_TARGET_HSACO_SERIALIZE_H
