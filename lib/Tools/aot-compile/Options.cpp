@@ -420,7 +420,10 @@ llvm::Expected<CommandLine> fovea::tools::parseCommandLine(int argc,
       [](llvm::raw_ostream &os) { os << compilerBuildId() << "\n"; });
   std::string said;
   llvm::raw_string_ostream os(said);
-  if (!cl::ParseCommandLineOptions(argc, argv, kOverview, &os))
+  // Two dashes for long options: or else '--head-dims' were '-h' and more.
+  if (!cl::ParseCommandLineOptions(argc, argv, kOverview, &os,
+                                   /*VFS=*/nullptr, /*EnvVar=*/nullptr,
+                                   /*LongOptionsUseDoubleDash=*/true))
     return llvm::createStringError(llvm::StringRef(said).rtrim());
   CommandLine result;
   if (options.listTargets) {

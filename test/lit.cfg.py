@@ -1,0 +1,42 @@
+# The lit suite: every .mlir and .test file below test/ (docs/Testing.md).
+#
+# Parameters (-D): roundtrip=1 runs each aot-opt once more through its own
+# textual and binary forms (--verify-roundtrip).
+
+import os
+
+import lit.formats
+from lit.llvm import llvm_config
+from lit.llvm.subst import ToolSubst
+
+config.name = "Fovea"
+config.test_format = lit.formats.ShTest(not llvm_config.use_lit_shell)
+config.suffixes = [".mlir", ".test"]
+# Inputs are data for tests; the other folders belong to other kinds of tests.
+config.excludes = ["Inputs", "Unit", "Execute", "Cts", "Install", "Layering"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.fovea_build_dir, "test")
+
+llvm_config.with_system_environment(["HOME", "TMP", "TEMP"])
+llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
+llvm_config.use_default_substitutions()
+
+aot_opt = os.path.join(config.fovea_tools_dir, "aot-opt")
+if "roundtrip" in lit_config.params:
+    aot_opt += " --verify-roundtrip"
+llvm_config.add_tool_substitutions(
+    [
+        ToolSubst("aot-opt", aot_opt, unresolved="fatal"),
+        ToolSubst("aot-compile", unresolved="fatal"),
+        ToolSubst("llvm-readelf", unresolved="fatal"),
+        ToolSubst("split-file", unresolved="fatal"),
+    ],
+    [config.fovea_tools_dir, config.llvm_tools_dir],
+)
+config.substitutions.append(("%python", f'"{config.python}" -B'))
+# A problem that most tests of aot-compile take; small, so quick.
+config.substitutions.append(
+    ("%problem", "--target=gfx942 --op=forward --dtype=bf16 --head-dim=32"))
+
+if config.fovea_build_runtime:
+    config.available_features.add("runtime")
