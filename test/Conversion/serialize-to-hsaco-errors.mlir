@@ -2,8 +2,8 @@
 // RUN: not aot-opt %s --split-input-file --attn-serialize-to-hsaco=O=4 2>&1 | FileCheck %s --check-prefix=LEVEL
 // RUN: not aot-opt %s --split-input-file --attn-serialize-to-hsaco=O=-1 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 
-// LEVEL: error: optimisation level must be in [0, 3], found
-// NEGATIVE: error: optimisation level must be in [0, 3], found
+// LEVEL: error: optimisation level must be in [0, 3], found 4
+// NEGATIVE: error: optimisation level must be in [0, 3], found -1
 
 // A call that nothing defines would fail only on the device.
 // expected-error @below {{module 'undefined' calls 'helper', which nothing defines}}
