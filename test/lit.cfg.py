@@ -1,4 +1,4 @@
-# The lit suite: every .mlir and .test file below test/ (docs/Testing.md).
+# The lit suite: every .mlir and .test file below test/.
 #
 # Parameters (-D): roundtrip=1 runs each aot-opt once more through its own
 # textual and binary forms (--verify-roundtrip).
