@@ -323,6 +323,21 @@ inline uint32_t sadU8(uint32_t a, uint32_t b, uint32_t c) {
   }
   return c;
 }
+/// As sadU8, but bytes of b that are 0 do not count.
+inline uint32_t msadU8(uint32_t a, uint32_t b, uint32_t c) {
+  for (int i = 0; i < 32; i += 8) {
+    int x = static_cast<int>((a >> i) & 0xff), y = static_cast<int>((b >> i) & 0xff);
+    c += y == 0 ? 0 : static_cast<uint32_t>(x > y ? x - y : y - x);
+  }
+  return c;
+}
+inline uint32_t sadU16(uint32_t a, uint32_t b, uint32_t c) {
+  for (int i = 0; i < 32; i += 16) {
+    int x = static_cast<int>((a >> i) & 0xffff), y = static_cast<int>((b >> i) & 0xffff);
+    c += static_cast<uint32_t>(x > y ? x - y : y - x);
+  }
+  return c;
+}
 
 //===-- Scaling and parts of floats ----------------------------------------===//
 

@@ -2,7 +2,7 @@
 //
 // Allocations are cut one after the other from a reservation that the host
 // backs with pages only when they are touched. Freed ranges give their pages
-// back and wait in quarantine until the reservation is used up.
+// back and are not handed out again until the reservation is used up.
 //
 //===----------------------------------------------------------------------===//
 #include "fovea/Simulator/DeviceMemory.h"
@@ -20,6 +20,8 @@ constexpr uint64_t kPage = 4096;
 /// Unallocated bytes after each allocation: more than a tile row or two beyond
 /// the end, so that an overrun does not land in a neighbour.
 constexpr uint64_t kGap = 64 * 1024;
+/// Freed allocations that error messages can still name.
+constexpr size_t kRemembered = 4096;
 constexpr uint64_t kMaxReservation = uint64_t(4) << 40;
 constexpr uint64_t kMinReservation = uint64_t(256) << 20;
 
@@ -61,20 +63,38 @@ uint64_t DeviceMemory::takeRange(uint64_t span, uint64_t alignment) {
     Next = start + span;
     return start;
   }
-  // The reservation is used up: reuse the oldest freed range that fits.
-  auto best = Freed.end();
-  for (auto it = Freed.begin(); it != Freed.end(); ++it) {
-    const Allocation &old = it->second;
-    uint64_t oldSpan = alignTo(std::max<uint64_t>(old.size, 1), kPage) + kGap;
-    if (old.base % alignment == 0 && oldSpan >= span &&
-        (best == Freed.end() || old.id < best->second.id))
-      best = it;
+  // The reservation is used up: take the first gap that is wide enough.
+  uint64_t cursor = Base + kGap, end = Base + Reserved;
+  for (const auto &[base, live] : Live) {
+    if (base < Base || base >= end)
+      continue; // registered host memory
+    start = alignTo(cursor, alignment);
+    if (start + span <= base)
+      return start;
+    cursor = base + alignTo(live.size, kPage) + kGap;
   }
-  if (best == Freed.end())
-    return 0;
-  start = best->first;
-  Freed.erase(best);
-  return start;
+  start = alignTo(cursor, alignment);
+  return start + span <= end ? start : 0;
+}
+
+void DeviceMemory::remember(const Allocation &old) {
+  Freed[old.base] = old;
+  FreedOrder.push_back(old.base);
+  if (FreedOrder.size() > kRemembered) {
+    Freed.erase(FreedOrder.front());
+    FreedOrder.pop_front();
+  }
+}
+
+void DeviceMemory::forget(uint64_t begin, uint64_t end) {
+  auto it = Freed.lower_bound(begin);
+  if (it != Freed.begin()) {
+    auto before = std::prev(it);
+    if (before->second.contains(begin, 1))
+      it = before;
+  }
+  while (it != Freed.end() && it->first < end)
+    it = Freed.erase(it);
 }
 
 Status DeviceMemory::allocate(uint64_t bytes, uint64_t alignment,
@@ -102,6 +122,7 @@ Status DeviceMemory::allocate(uint64_t bytes, uint64_t alignment,
             "cannot allocate " + std::to_string(bytes) + " bytes: the " +
                 std::to_string(Reserved) +
                 " bytes of simulated address space are used up"};
+  forget(start, start + span);
   Allocation fresh;
   fresh.base = start;
   fresh.size = bytes;
@@ -126,7 +147,7 @@ Status DeviceMemory::free(uint64_t address) {
   Used.fetch_sub(old.size, std::memory_order_relaxed);
   madvise(reinterpret_cast<void *>(old.base), alignTo(old.size, kPage),
           MADV_DONTNEED);
-  Freed[old.base] = old;
+  remember(old);
   Generation.fetch_add(1, std::memory_order_acq_rel);
   return Status::success();
 }

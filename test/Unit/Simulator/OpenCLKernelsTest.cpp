@@ -326,8 +326,9 @@ __kernel void t(__global const float *a, __global float *o) {
     }
   }
   for (unsigned i = 2; i < n; i += 64) // powers of two are exact
-    if (std::fabs(a[i]) < 126)
+    if (std::fabs(a[i]) < 126) {
       ASSERT_EQ(o[8 * i], std::exp2(a[i]));
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Flags, OpenCLKernels, ::testing::Values("-O0", "-O2"),

@@ -168,6 +168,9 @@ const Case kCases[] = {
     {"v_med3_i32 v8, v2, v4, v6", As::Bits, W(static_cast<u32>(med(s(a), s(b), s(c))))},
     {"v_max3_u32 v8, v2, v4, v6", As::Bits, W(std::max({lo(a), lo(b), lo(c)}))},
     {"v_sad_u32 v8, v2, v4, v6", As::Bits, W((lo(a) > lo(b) ? lo(a - b) : lo(b - a)) + lo(c))},
+    {"v_sad_u16 v8, v2, v4, v6", As::Bits, W(lo(c) + static_cast<u32>(std::abs(int(u16(a)) - u16(b)) + std::abs(int(lo(a) >> 16) - int(lo(b) >> 16))))},
+    {"v_msad_u8 v8, v2, v4, v6", As::Bits, W([&] { u32 r = lo(c); for (int i = 0; i < 32; i += 8) { int x = (a >> i) & 255; int y = (b >> i) & 255; r += y ? static_cast<u32>(std::abs(x - y)) : 0; } return r; }())},
+    {"v_sad_u8 v8, v2, v4, v6", As::Bits, W([&] { u32 r = lo(c); for (int i = 0; i < 32; i += 8) r += static_cast<u32>(std::abs(int((a >> i) & 255) - int((b >> i) & 255))); return r; }())},
     // Carries, compares, selects.
     {"v_add_co_u32 v8, vcc, v2, v4\n  v_addc_co_u32 v9, vcc, v3, v5, vcc", As::Bits, Q(a + b)},
     {"v_sub_co_u32 v8, vcc, v2, v4\n  v_subb_co_u32 v9, vcc, v3, v5, vcc", As::Bits, Q(a - b)},

@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <shared_mutex>
 #include <string>
@@ -71,6 +72,8 @@ public:
 
 private:
   uint64_t takeRange(uint64_t span, uint64_t alignment);
+  void remember(const Allocation &old);
+  void forget(uint64_t begin, uint64_t end);
 
   uint64_t Capacity;
   uint64_t Reserved = 0; ///< bytes of address space
@@ -80,7 +83,8 @@ private:
   uint64_t NextId = 1;
   mutable std::shared_mutex Mutex;
   std::map<uint64_t, Allocation> Live;
-  std::map<uint64_t, Allocation> Freed; ///< quarantine, by address
+  std::map<uint64_t, Allocation> Freed; ///< the latest ones, by address
+  std::deque<uint64_t> FreedOrder;
 };
 
 } // namespace fovea::sim
