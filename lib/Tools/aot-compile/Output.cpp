@@ -82,7 +82,9 @@ llvm::Error fovea::tools::checkWritable(StringRef path) {
 }
 
 llvm::Error fovea::tools::makeFolder(StringRef path) {
-  if (std::error_code code = sys::fs::create_directories(path))
+  // As mkdir -p does it: the umask says who may read it.
+  if (std::error_code code = sys::fs::create_directories(
+          path, /*IgnoreExisting=*/true, sys::fs::perms::all_all))
     return createStringError(code, "cannot make folder '" + path +
                                        "': " + code.message());
   if (!sys::fs::is_directory(path))
