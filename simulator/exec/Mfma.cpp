@@ -121,22 +121,6 @@ struct Matrices {
   }
 };
 
-/// N floats as one value. (GCC ignores vector_size with a dependent size.)
-template <int N>
-struct Floats;
-template <>
-struct Floats<4> {
-  using T = float __attribute__((vector_size(16)));
-};
-template <>
-struct Floats<16> {
-  using T = float __attribute__((vector_size(64)));
-};
-template <>
-struct Floats<32> {
-  using T = float __attribute__((vector_size(128)));
-};
-
 /// D = C + A * B on floats, four rows at a time.
 template <class In, int M, int K, int B>
 void mfmaFloat(Wave &w, const MicroOp &op) {
