@@ -52,9 +52,9 @@ static BitMap chooseRowMap(const TileLayout &d) {
   return map;
 }
 
-std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr,
-                                           int64_t m, int64_t k, int64_t n,
-                                           int waves, const TileLayout *b) {
+std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr, int64_t m,
+                                           int64_t k, int64_t n, int waves,
+                                           const TileLayout *b) {
   Coord dUnit = instr.d.unit();
   int waveBits = llvm::countr_zero(uint32_t(waves));
   Bases waveColumns;
@@ -90,7 +90,8 @@ std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr,
   // the same registers and lanes.
   BitMap order;
   llvm::ArrayRef<Coord> want = instr.b.registers(), have = result.b.registers();
-  if (have.size() < want.size() || result.b.lanes().size() != instr.b.lanes().size() ||
+  if (have.size() < want.size() ||
+      result.b.lanes().size() != instr.b.lanes().size() ||
       result.b.waves() != llvm::ArrayRef<Coord>(waveColumns))
     return std::nullopt;
   for (const Coord &basis : have)
@@ -127,8 +128,9 @@ std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr,
     accRegisters.push_back({rows(basis[0]), basis[1]});
   for (const Coord &basis : instr.d.lanes())
     accLanes.push_back({rows(basis[0]), basis[1]});
-  result.acc = TileLayout(accRegisters, accLanes, waveColumns,
-                          {int32_t(m / dUnit[0]), int32_t(n / (dUnit[1] * waves))});
+  result.acc =
+      TileLayout(accRegisters, accLanes, waveColumns,
+                 {int32_t(m / dUnit[0]), int32_t(n / (dUnit[1] * waves))});
   return result;
 }
 
@@ -218,7 +220,8 @@ int64_t bankConflicts(const LdsShape &shape, const Swizzle &swizzle,
   int bytes = accesses.width * 2;
   int lanes = 1 << layout.lanes().size();
   // LDS serves banks * 4 bytes a clock: that many consecutive lanes together.
-  int together = std::min(lanes, std::max(1, shape.banks * 4 / std::max(bytes, 4)));
+  int together =
+      std::min(lanes, std::max(1, shape.banks * 4 / std::max(bytes, 4)));
   int64_t conflicts = 0;
   for (int fragment = 0; fragment < layout.fragments(); ++fragment) {
     Coord origin = layout.fragmentOrigin(fragment);

@@ -217,8 +217,7 @@ Conversion classifyConversion(const TileLayout &from, const TileLayout &to) {
   Kind kind = Kind::Identity;
   auto raise = [&](Kind atLeast) { kind = std::max(kind, atLeast); };
   auto locate = [&](Coord element) {
-    return inverse.find(
-        {element[0] % fromUnit[0], element[1] % fromUnit[1]});
+    return inverse.find({element[0] % fromUnit[0], element[1] % fromUnit[1]});
   };
   auto crossesUnit = [&](Coord element) {
     return element[0] >= fromUnit[0] || element[1] >= fromUnit[1];
@@ -262,8 +261,8 @@ Conversion classifyConversion(const TileLayout &from, const TileLayout &to) {
         raise(Kind::Shared);
       else if (holder->lane != 0)
         raise(Kind::Lane);
-      int sourceFragment = element[0] / fromUnit[0] * from.grid()[1] +
-                           element[1] / fromUnit[1];
+      int sourceFragment =
+          element[0] / fromUnit[0] * from.grid()[1] + element[1] / fromUnit[1];
       int source =
           sourceFragment * from.elementsPerFragment() + int(holder->reg);
       if (source != int(result.source.size()))

@@ -27,17 +27,16 @@ const TargetInfo *lookupTarget(llvm::StringRef name) {
 }
 
 std::string targetNames() {
-  return llvm::join(llvm::map_range(kTargets,
-                                    [](const TargetInfo &target) {
-                                      return target.name;
-                                    }),
-                    ", ");
+  return llvm::join(
+      llvm::map_range(kTargets,
+                      [](const TargetInfo &target) { return target.name; }),
+      ", ");
 }
 
 int wavesPerSimd(const TargetInfo &target, int registers, int ldsBytes,
                  int waves) {
-  int rounded = int(llvm::alignTo(std::max(registers, 1),
-                                  uint64_t(target.registerGranule)));
+  int rounded = int(
+      llvm::alignTo(std::max(registers, 1), uint64_t(target.registerGranule)));
   int byRegisters =
       std::min(target.registersPerSimdLane / rounded, target.maxWavesPerSimd);
   if (ldsBytes == 0)

@@ -74,6 +74,14 @@ std::string fileOf(const void *address) {
   return dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
 }
 
+/// The loader's last message; short for the usual case of a file that is absent.
+std::string whyNotOpened(const std::string &name) {
+  const char *message = dlerror();
+  std::string text = message ? message : "cannot be opened";
+  return text.find("No such file") == std::string::npos ? text
+                                                        : "no " + name;
+}
+
 /// One attempt at a library; what went wrong is kept for the message.
 class Search {
 public:
@@ -85,7 +93,7 @@ public:
     candidate.handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | flags);
     if (!candidate.handle) {
       if (!(flags & RTLD_NOLOAD))
-        note(dlerror());
+        note(whyNotOpened(name));
       return false;
     }
     if (std::string missing = resolveAll(candidate); !missing.empty()) {

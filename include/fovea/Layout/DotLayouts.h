@@ -32,9 +32,9 @@ struct DotLayouts {
 /// \param b  the right operand's layout if it has one already; the order of the
 ///           contraction then follows it. Fails if it cannot be fed to the
 ///           instruction without moving between lanes.
-std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr,
-                                           int64_t m, int64_t k, int64_t n,
-                                           int waves, const TileLayout *b);
+std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr, int64_t m,
+                                           int64_t k, int64_t n, int waves,
+                                           const TileLayout *b);
 
 /// An LDS tile of 2-byte elements, row-major.
 struct LdsShape {

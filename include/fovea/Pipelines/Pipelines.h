@@ -29,8 +29,7 @@ struct ScheduleOptions : public mlir::PassPipelineOptions<ScheduleOptions> {
   Option<int32_t> blockN{*this, "block-n",
                          llvm::cl::desc("Keys of an iteration"),
                          llvm::cl::init(0)};
-  Option<int32_t> waves{*this, "waves",
-                        llvm::cl::desc("Waves of a workgroup"),
+  Option<int32_t> waves{*this, "waves", llvm::cl::desc("Waves of a workgroup"),
                         llvm::cl::init(0)};
   Option<int32_t> stages{*this, "stages",
                          llvm::cl::desc("1: no prefetch, 2: one key block"),
@@ -47,7 +46,16 @@ struct ScheduleOptions : public mlir::PassPipelineOptions<ScheduleOptions> {
 };
 
 /// The stages, in order. Each goes from the form of the one before.
-enum class Stage { Problem, Scheduled, Tiles, Layouts, Lanes, MatrixCore, Rocdl, Hsaco };
+enum class Stage {
+  Problem,
+  Scheduled,
+  Tiles,
+  Layouts,
+  Lanes,
+  MatrixCore,
+  Rocdl,
+  Hsaco
+};
 
 /// The stage's name as options spell it ("tiles", …).
 llvm::StringRef stageName(Stage stage);

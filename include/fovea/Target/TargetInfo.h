@@ -17,9 +17,9 @@ namespace fovea::target {
 /// What a chip can do, as bits of TargetInfo::features. A matrix instruction
 /// names the bit that it needs.
 enum Feature : uint32_t {
-  kMfmaF16 = 1u << 0,    ///< v_mfma_f32_*_f16, K = 8 and 16
+  kMfmaF16 = 1u << 0,     ///< v_mfma_f32_*_f16, K = 8 and 16
   kMfmaBf16_1k = 1u << 1, ///< v_mfma_f32_*_bf16_1k, K = 8 and 16
-  kDot2F32F16 = 1u << 2, ///< v_dot2_f32_f16
+  kDot2F32F16 = 1u << 2,  ///< v_dot2_f32_f16
 };
 
 /// One chip. Source of each figure: AMD's instruction set documents and LLVM's
@@ -36,8 +36,8 @@ struct TargetInfo {
   int registerGranule;      ///< registers are given out in multiples of this
   int maxWavesPerSimd;
   int computeUnits;
-  int xcds;                 ///< dies that workgroups are dealt to in turn
-  uint32_t bufferFlags;     ///< last word of a raw buffer resource
+  int xcds;             ///< dies that workgroups are dealt to in turn
+  uint32_t bufferFlags; ///< last word of a raw buffer resource
   uint32_t features;
 
   bool has(uint32_t feature) const { return (features & feature) == feature; }

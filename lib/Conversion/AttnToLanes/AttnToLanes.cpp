@@ -21,20 +21,22 @@ class LaneTypeConverter : public TypeConverter {
 public:
   LaneTypeConverter() {
     addConversion([](Type type) { return type; });
-    addConversion([](RankedTensorType type, SmallVectorImpl<Type> &types)
-                      -> std::optional<LogicalResult> {
-      attn::LayoutAttr layout = attn::getTileLayout(type);
-      if (!layout)
-        return std::nullopt;
-      types.append(layout.getLayout().fragments(), fragmentType(type));
-      return success();
-    });
-    addConversion([](attn::ViewType type, SmallVectorImpl<Type> &types)
-                      -> std::optional<LogicalResult> {
-      types.push_back(LLVM::LLVMPointerType::get(type.getContext(), 8));
-      types.push_back(IntegerType::get(type.getContext(), 32));
-      return success();
-    });
+    addConversion(
+        [](RankedTensorType type,
+           SmallVectorImpl<Type> &types) -> std::optional<LogicalResult> {
+          attn::LayoutAttr layout = attn::getTileLayout(type);
+          if (!layout)
+            return std::nullopt;
+          types.append(layout.getLayout().fragments(), fragmentType(type));
+          return success();
+        });
+    addConversion(
+        [](attn::ViewType type,
+           SmallVectorImpl<Type> &types) -> std::optional<LogicalResult> {
+          types.push_back(LLVM::LLVMPointerType::get(type.getContext(), 8));
+          types.push_back(IntegerType::get(type.getContext(), 32));
+          return success();
+        });
     addConversion([](attn::LdsType type) -> Type {
       return LLVM::LLVMPointerType::get(type.getContext(), 3);
     });
@@ -45,7 +47,8 @@ struct ConvertAttnToLanes
     : public fovea::impl::ConvertAttnToLanesBase<ConvertAttnToLanes> {
   void runOnOperation() override {
     gpu::GPUModuleOp module = getOperation();
-    auto target = module->getAttrOfType<attn::TargetAttr>(attn::kTargetAttrName);
+    auto target =
+        module->getAttrOfType<attn::TargetAttr>(attn::kTargetAttrName);
     for (auto kernel : module.getOps<gpu::GPUFuncOp>()) {
       if (!kernel->hasAttr(attn::kScheduleAttrName))
         continue; // not a kernel of ours
@@ -59,16 +62,14 @@ struct ConvertAttnToLanes
   }
 
 private:
-  LogicalResult convert(gpu::GPUFuncOp kernel,
-                        const target::TargetInfo &info) {
+  LogicalResult convert(gpu::GPUFuncOp kernel, const target::TargetInfo &info) {
     auto walked = kernel.walk([](Operation *op) -> WalkResult {
-      for (Type type : llvm::concat<const Type>(
-               llvm::to_vector(op->getOperandTypes()),
-               llvm::to_vector(op->getResultTypes())))
+      for (Type type :
+           llvm::concat<const Type>(llvm::to_vector(op->getOperandTypes()),
+                                    llvm::to_vector(op->getResultTypes())))
         if (isa<RankedTensorType>(type) && !attn::getTileLayout(type))
-          return op->emitOpError()
-                 << "has a tile without a layout, " << type
-                 << "; run attn-assign-layouts first";
+          return op->emitOpError() << "has a tile without a layout, " << type
+                                   << "; run attn-assign-layouts first";
       return success();
     });
     if (walked.wasInterrupted())

@@ -32,9 +32,9 @@ static SmallVector<int64_t> reducedRegisters(const TileLayout &layout) {
 
 namespace {
 
-/// Any element-wise op: the same op on scalars, once a register. Not on vectors:
-/// the backend would pair them into packed instructions, which cannot issue
-/// beside a matrix instruction and want aligned register pairs.
+/// Any element-wise op: the same op on scalars, once a register. Not on
+/// vectors: the backend would pair them into packed instructions, which cannot
+/// issue beside a matrix instruction and want aligned register pairs.
 struct LowerElementwise : public ConversionPattern {
   LowerElementwise(TypeConverter &converter, MLIRContext *context)
       : ConversionPattern(converter, MatchAnyOpTypeTag(), 1, context) {}
@@ -85,8 +85,8 @@ struct LowerTranscendental : public LanePattern<Op> {
       auto type = cast<VectorType>(value.getType());
       SmallVector<Value> results;
       for (int64_t index = 0; index < type.getNumElements(); ++index)
-        results.push_back(Instruction::create(b, b.getF32Type(),
-                                              element(b, value, index)));
+        results.push_back(
+            Instruction::create(b, b.getF32Type(), element(b, value, index)));
       fragments.push_back(vector::FromElementsOp::create(b, type, results));
     }
     rewriter.replaceOpWithMultiple(op, {fragments});
@@ -152,9 +152,9 @@ struct LowerDot : public LanePattern<DotOp> {
         lanes.getTarget(), op.getInst(),
         factor.isF16() ? target::FactorType::F16 : target::FactorType::BF16);
     if (!inst)
-      return op.emitOpError() << lanes.getTarget().name
-                              << " has no matrix instruction '" << op.getInst()
-                              << "' for " << factor;
+      return op.emitOpError()
+             << lanes.getTarget().name << " has no matrix instruction '"
+             << op.getInst() << "' for " << factor;
     if (a.grid()[0] != acc.grid()[0] || bb.grid()[1] != acc.grid()[1] ||
         a.grid()[1] != bb.grid()[0] ||
         a.elementsPerFragment() != bb.elementsPerFragment() ||
@@ -164,9 +164,9 @@ struct LowerDot : public LanePattern<DotOp> {
     auto slice = [&](Value fragment, int64_t step) -> Value {
       if (cast<VectorType>(fragment.getType()).getNumElements() == width)
         return fragment;
-      return vector::ShuffleOp::create(
-          b, fragment, fragment,
-          llvm::to_vector(llvm::seq<int64_t>(step * width, (step + 1) * width)));
+      return vector::ShuffleOp::create(b, fragment, fragment,
+                                       llvm::to_vector(llvm::seq<int64_t>(
+                                           step * width, (step + 1) * width)));
     };
     SmallVector<Value> sums(adaptor.getAcc());
     // The contraction is outermost: consecutive instructions then write
@@ -197,12 +197,12 @@ struct LowerReduce : public LanePattern<ReduceOp> {
   }
 
   /// Adds the f16 elements of one column of a fragment to an f32 sum.
-  Value addF16(ImplicitLocOpBuilder &b, Value fragment,
-               ArrayRef<int64_t> regs, Value sum) const {
+  Value addF16(ImplicitLocOpBuilder &b, Value fragment, ArrayRef<int64_t> regs,
+               Value sum) const {
     if (!lanes.getTarget().has(target::kDot2F32F16) || regs.size() % 2 != 0) {
       for (int64_t reg : regs) {
-        Value wide = arith::ExtFOp::create(b, b.getF32Type(),
-                                           element(b, fragment, reg));
+        Value wide =
+            arith::ExtFOp::create(b, b.getF32Type(), element(b, fragment, reg));
         sum = sum ? combine(b, ReduceKind::Sum, sum, wide) : wide;
       }
       return sum;
@@ -217,9 +217,9 @@ struct LowerReduce : public LanePattern<ReduceOp> {
     for (size_t i = 0; i < regs.size(); i += 2) {
       Value both =
           vector::ShuffleOp::create(b, fragment, fragment, regs.slice(i, 2));
-      sum = LLVM::CallIntrinsicOp::create(
-                b, b.getF32Type(), b.getStringAttr("llvm.amdgcn.fdot2"),
-                ValueRange{both, ones, sum, noClamp})
+      sum = LLVM::CallIntrinsicOp::create(b, b.getF32Type(),
+                                          b.getStringAttr("llvm.amdgcn.fdot2"),
+                                          ValueRange{both, ones, sum, noClamp})
                 .getResult(0);
     }
     return sum;
@@ -258,9 +258,8 @@ struct LowerReduce : public LanePattern<ReduceOp> {
         }
         if (acrossLanes)
           for (int bit : from.rowLaneBits())
-            result = combine(
-                b, op.getKind(), result,
-                lanes.exchange(rewriter, op, result, 1 << bit));
+            result = combine(b, op.getKind(), result,
+                             lanes.exchange(rewriter, op, result, 1 << bit));
         results.push_back(result);
       }
       fragments.push_back(vector::FromElementsOp::create(
@@ -307,12 +306,12 @@ struct LowerMask : public LanePattern<MaskOp> {
       SmallVector<Value> results;
       for (int reg = 0; reg < layout.elementsPerFragment(); ++reg) {
         // Only a constant is left to compare with in each register.
-        Value limit = arith::SubIOp::create(
-            b, element(b, limits, limitOf[reg]), laneRow);
-        Value row = lanes.i32(b, op.getLoc(),
-                              origin[0] + layout.map(reg, 0, 0)[0]);
-        Value seen = arith::CmpIOp::create(b, arith::CmpIPredicate::sle, row,
-                                           limit);
+        Value limit =
+            arith::SubIOp::create(b, element(b, limits, limitOf[reg]), laneRow);
+        Value row =
+            lanes.i32(b, op.getLoc(), origin[0] + layout.map(reg, 0, 0)[0]);
+        Value seen =
+            arith::CmpIOp::create(b, arith::CmpIPredicate::sle, row, limit);
         results.push_back(arith::SelectOp::create(
             b, seen, element(b, scores, reg), minusInf));
       }
@@ -336,11 +335,11 @@ struct LowerColumnIndex : public LanePattern<ColumnIndexOp> {
     for (int fragment = 0; fragment < layout.fragments(); ++fragment) {
       SmallVector<Value> columns;
       for (int reg = 0; reg < layout.elementsPerFragment(); ++reg)
-        columns.push_back(arith::AddIOp::create(
-            b, laneColumn,
-            lanes.i32(b, op.getLoc(),
-                      layout.fragmentOrigin(fragment)[1] +
-                          layout.map(reg, 0, 0)[1])));
+        columns.push_back(
+            arith::AddIOp::create(b, laneColumn,
+                                  lanes.i32(b, op.getLoc(),
+                                            layout.fragmentOrigin(fragment)[1] +
+                                                layout.map(reg, 0, 0)[1])));
       fragments.push_back(vector::FromElementsOp::create(
           b, fragmentType(op.getType()), columns));
     }
@@ -365,11 +364,11 @@ struct LowerRound : public LanePattern<RoundOp> {
         return arith::AddIOp::create(b, bits, i32(0x8000));
       };
       Value low = half(0), high = half(1);
-      words.push_back(LLVM::CallIntrinsicOp::create(
-                          b, b.getI32Type(),
-                          b.getStringAttr("llvm.amdgcn.perm"),
-                          ValueRange{high, low, i32(0x07060302)})
-                          .getResult(0));
+      words.push_back(
+          LLVM::CallIntrinsicOp::create(b, b.getI32Type(),
+                                        b.getStringAttr("llvm.amdgcn.perm"),
+                                        ValueRange{high, low, i32(0x07060302)})
+              .getResult(0));
     }
     Value packed = vector::FromElementsOp::create(
         b, VectorType::get({int64_t(words.size())}, b.getI32Type()), words);
@@ -383,13 +382,15 @@ struct LowerRound : public LanePattern<RoundOp> {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     VectorType type = fragmentType(op.getType());
     bool away = op.getMode() == Rounding::NearestAway;
-    if (away && (!type.getElementType().isBF16() ||
-                 type.getNumElements() % 2 != 0))
-      return op.emitOpError("rounds ties away from zero for pairs of bf16 only");
+    if (away &&
+        (!type.getElementType().isBF16() || type.getNumElements() % 2 != 0))
+      return op.emitOpError(
+          "rounds ties away from zero for pairs of bf16 only");
     SmallVector<Value> fragments;
     for (Value fragment : adaptor.getTile())
-      fragments.push_back(away ? roundAwayBf16(b, fragment)
-                               : Value(arith::TruncFOp::create(b, type, fragment)));
+      fragments.push_back(
+          away ? roundAwayBf16(b, fragment)
+               : Value(arith::TruncFOp::create(b, type, fragment)));
     rewriter.replaceOpWithMultiple(op, {fragments});
     return success();
   }
@@ -401,17 +402,16 @@ struct LowerNegateIf : public LanePattern<NegateIfOp> {
   matchAndRewrite(NegateIfOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-    Value flip = arith::SelectOp::create(
-        b, op.getFlag(), lanes.i32(b, op.getLoc(), 0x80008000),
-        lanes.i32(b, op.getLoc(), 0));
+    Value flip = arith::SelectOp::create(b, op.getFlag(),
+                                         lanes.i32(b, op.getLoc(), 0x80008000),
+                                         lanes.i32(b, op.getLoc(), 0));
     SmallVector<Value> fragments;
     for (Value fragment : adaptor.getTile()) {
       auto type = cast<VectorType>(fragment.getType());
-      auto words =
-          VectorType::get({type.getNumElements() / 2}, b.getI32Type());
+      auto words = VectorType::get({type.getNumElements() / 2}, b.getI32Type());
       Value bits = vector::BitCastOp::create(b, words, fragment);
-      bits = arith::XOrIOp::create(
-          b, bits, vector::BroadcastOp::create(b, words, flip));
+      bits = arith::XOrIOp::create(b, bits,
+                                   vector::BroadcastOp::create(b, words, flip));
       fragments.push_back(vector::BitCastOp::create(b, type, bits));
     }
     rewriter.replaceOpWithMultiple(op, {fragments});
@@ -435,9 +435,10 @@ struct LowerWaveAny : public LanePattern<WaveAnyOp> {
       }
     IntegerType mask = b.getIntegerType(lanes.getTarget().waveSize);
     Value ballot = ROCDL::BallotOp::create(b, mask, any);
-    Value none = arith::ConstantIntOp::create(b, 0, mask.getWidth()).getResult();
-    rewriter.replaceOpWithNewOp<arith::CmpIOp>(
-        op, arith::CmpIPredicate::ne, ballot, none);
+    Value none =
+        arith::ConstantIntOp::create(b, 0, mask.getWidth()).getResult();
+    rewriter.replaceOpWithNewOp<arith::CmpIOp>(op, arith::CmpIPredicate::ne,
+                                               ballot, none);
     return success();
   }
 };

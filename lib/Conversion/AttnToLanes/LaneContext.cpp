@@ -50,8 +50,7 @@ Value LaneContext::bitsOf(ImplicitLocOpBuilder &b, ArrayRef<Coord> bases,
     // A run of bits that keep their distance is one shift and mask.
     size_t end = bit + 1;
     if (llvm::isPowerOf2_32(basis))
-      while (end < bases.size() &&
-             bases[end][dim] == basis << (end - bit))
+      while (end < bases.size() && bases[end][dim] == basis << (end - bit))
         ++end;
     if (basis != 0) {
       uint32_t mask = ((1u << (end - bit)) - 1) << bit;
@@ -94,13 +93,12 @@ Value LaneContext::coordinate(Operation *op, const TileLayout &layout,
 Value LaneContext::isFirstHolder(Operation *op, const TileLayout &layout) {
   ImplicitLocOpBuilder b = builderBefore(op);
   Value result;
-  for (auto [space, index] : {std::pair(layout::Space::Lane, lane),
-                              {layout::Space::Wave, wave}}) {
+  for (auto [space, index] :
+       {std::pair(layout::Space::Lane, lane), {layout::Space::Wave, wave}}) {
     uint32_t mask = layout.replicatedBits(space);
     if (mask == 0)
       continue;
-    Value bits =
-        arith::AndIOp::create(b, index, i32(b, b.getLoc(), mask));
+    Value bits = arith::AndIOp::create(b, index, i32(b, b.getLoc(), mask));
     Value first = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, bits,
                                         i32(b, b.getLoc(), 0));
     result = result ? Value(arith::AndIOp::create(b, result, first)) : first;
@@ -124,8 +122,8 @@ Value LaneContext::ldsBase(Operation *op, const TileLayout &layout,
   }
   if (xorBytes != 0)
     column = arith::XOrIOp::create(b, column, constant(xorBytes));
-  Value start = arith::MulIOp::create(
-      b, row, constant(type.getColumns() * elementBytes));
+  Value start =
+      arith::MulIOp::create(b, row, constant(type.getColumns() * elementBytes));
   return arith::AddIOp::create(b, start, column);
 }
 

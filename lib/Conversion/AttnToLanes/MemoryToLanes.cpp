@@ -42,8 +42,9 @@ static Value gather(OpBuilder &b, Location loc, Value fragment,
 /// Puts accesses back together: access a holds the registers regs[a].
 static Value scatter(OpBuilder &b, Location loc, ValueRange parts,
                      const WideAccesses &accesses, VectorType type) {
-  if (parts.size() == 1 && llvm::equal(accesses.regs[0], llvm::seq<int64_t>(
-                                           0, type.getNumElements())))
+  if (parts.size() == 1 &&
+      llvm::equal(accesses.regs[0],
+                  llvm::seq<int64_t>(0, type.getNumElements())))
     return parts[0];
   SmallVector<Value> elements(type.getNumElements());
   for (auto [part, regs] : llvm::zip(parts, accesses.regs))
@@ -68,8 +69,9 @@ struct LowerView : public LanePattern<ViewOp> {
     // The size is 32 bits: rows beyond a tile's are not addressed anyway.
     Value rows = arith::MinSIOp::create(b, op.getRows(), i32(256));
     Value last = arith::SubIOp::create(b, rows, i32(1));
-    Value size = arith::AddIOp::create(b, arith::MulIOp::create(b, last, stride),
-                                       i32(type.getColumns() * bytes));
+    Value size =
+        arith::AddIOp::create(b, arith::MulIOp::create(b, last, stride),
+                              i32(type.getColumns() * bytes));
     Value some = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
                                        op.getRows(), i32(0));
     size = arith::SelectOp::create(b, some, size, i32(0));
@@ -109,9 +111,10 @@ public:
       : b(b), lanes(lanes), view(view), stride(stride),
         bytes(bytesOf(view.getElementType())),
         column(lanes.coordinate(op, layout, 1)) {
-    Value row = arith::MulIOp::create(b, lanes.coordinate(op, layout, 0), stride);
-    base = arith::AddIOp::create(
-        b, row, arith::MulIOp::create(b, column, i32(bytes)));
+    Value row =
+        arith::MulIOp::create(b, lanes.coordinate(op, layout, 0), stride);
+    base = arith::AddIOp::create(b, row,
+                                 arith::MulIOp::create(b, column, i32(bytes)));
     for (auto space : {layout::Space::Lane, layout::Space::Wave})
       for (const Coord &basis : layout.get(space))
         maxColumn += basis[1];
@@ -172,10 +175,11 @@ struct LowerLoad : public LanePattern<LoadOp> {
     for (int fragment = 0; fragment < layout.fragments(); ++fragment) {
       SmallVector<Value> parts;
       for (const auto &regs : accesses.regs) {
-        Coord at = plus(layout.fragmentOrigin(fragment),
-                        layout.map(regs[0], 0, 0));
+        Coord at =
+            plus(layout.fragmentOrigin(fragment), layout.map(regs[0], 0, 0));
         if (address.isOutside(at)) {
-          parts.push_back(arith::ConstantOp::create(b, b.getZeroAttr(partType)));
+          parts.push_back(
+              arith::ConstantOp::create(b, b.getZeroAttr(partType)));
           continue;
         }
         Value loaded = ROCDL::RawPtrBufferLoadOp::create(
@@ -208,8 +212,8 @@ struct LowerStore : public LanePattern<StoreOp> {
     Type moved = transferType(b, accesses.width * bytes);
     for (auto [fragment, value] : llvm::enumerate(adaptor.getTile()))
       for (const auto &regs : accesses.regs) {
-        Coord at = plus(layout.fragmentOrigin(fragment),
-                        layout.map(regs[0], 0, 0));
+        Coord at =
+            plus(layout.fragmentOrigin(fragment), layout.map(regs[0], 0, 0));
         if (address.isOutside(at))
           continue;
         Value part = gather(b, op.getLoc(), value, regs);
@@ -228,8 +232,8 @@ class LdsAddress {
 public:
   LdsAddress(Operation *op, LaneContext &lanes, const TileLayout &layout,
              LdsType type)
-      : op(op), lanes(lanes), layout(layout), type(type), swizzle(getSwizzle(type)),
-        bytes(bytesOf(type.getElementType())) {
+      : op(op), lanes(lanes), layout(layout), type(type),
+        swizzle(getSwizzle(type)), bytes(bytesOf(type.getElementType())) {
     // Bits of the byte column that differ between lanes; what falls outside
     // them can be added instead of XORed, and so become an immediate offset.
     if (!swizzle.shifts.empty())
@@ -244,8 +248,7 @@ public:
   Value pointer(ImplicitLocOpBuilder &b, Value buffer, Coord at) {
     int64_t flip = at[1] * bytes ^ swizzle.rowXor(at[0]) * 16;
     Value base = lanes.ldsBase(op, layout, type, flip & laneBits);
-    int64_t constant =
-        at[0] * type.getColumns() * bytes + (flip & ~laneBits);
+    int64_t constant = at[0] * type.getColumns() * bytes + (flip & ~laneBits);
     auto step = [&](Value from, LLVM::GEPArg by) -> Value {
       return LLVM::GEPOp::create(b, from.getType(), b.getI8Type(), from,
                                  ArrayRef<LLVM::GEPArg>{by},
@@ -306,8 +309,8 @@ struct LowerStoreLds : public LanePattern<StoreLdsOp> {
     LdsAddress address(op, lanes, layout, type);
     for (auto [fragment, value] : llvm::enumerate(adaptor.getTile()))
       for (const auto &regs : accesses.regs) {
-        Coord at = plus(layout.fragmentOrigin(fragment),
-                        layout.map(regs[0], 0, 0));
+        Coord at =
+            plus(layout.fragmentOrigin(fragment), layout.map(regs[0], 0, 0));
         LLVM::StoreOp::create(b, gather(b, op.getLoc(), value, regs),
                               address.pointer(b, adaptor.getLds()[0], at),
                               accesses.width * bytes);

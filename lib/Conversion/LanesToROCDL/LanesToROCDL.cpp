@@ -53,8 +53,8 @@ private:
     rocdl->getReqdWorkGroupSizeAttrHelper().setAttr(
         kernel, b.getDenseI32ArrayAttr({threads, 1, 1}));
     rocdl->getFlatWorkGroupSizeAttrHelper().setAttr(
-        kernel, b.getStringAttr(llvm::Twine(threads) + "," +
-                                llvm::Twine(threads)));
+        kernel,
+        b.getStringAttr(llvm::Twine(threads) + "," + llvm::Twine(threads)));
     rocdl->getWavesPerEuAttrHelper().setAttr(
         kernel, b.getI32IntegerAttr(schedule.getWavesPerSimd()));
     // Without the mode that quiets signalling NaNs, a maximum needs no

@@ -77,7 +77,8 @@ private:
       if (kernel.scratchBytes > 0)
         module.emitWarning()
             << "kernel '" << kernel.name << "' spills " << kernel.scratchBytes
-            << " bytes a lane to memory; a smaller block_m or block_n, or fewer "
+            << " bytes a lane to memory; a smaller block_m or block_n, or "
+               "fewer "
                "waves_per_simd, fit the registers";
       remark::analysis(module.getLoc(),
                        remark::RemarkOpts::name("resources").category("attn"))

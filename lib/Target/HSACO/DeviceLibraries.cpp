@@ -2,9 +2,9 @@
 
 #include "DeviceLibraries.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/IRReader/IRReader.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IRReader/IRReader.h"
 #include "llvm/Linker/Linker.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/Support/FileSystem.h"
@@ -28,7 +28,8 @@ static SmallVector<std::string> undefinedFunctions(const Module &module) {
 }
 
 static SmallVector<std::string> libraryFolders() {
-  if (std::optional<std::string> folder = sys::Process::GetEnv("FOVEA_DEVICE_LIBS"))
+  if (std::optional<std::string> folder =
+          sys::Process::GetEnv("FOVEA_DEVICE_LIBS"))
     return {*folder};
   SmallVector<std::string> folders;
   if (std::optional<std::string> rocm = sys::Process::GetEnv("ROCM_PATH"))
@@ -110,10 +111,9 @@ Error linkDeviceLibraries(Module &module, const TargetMachine &machine) {
   defineControls(module, machine);
   SmallVector<std::string> missing = undefinedFunctions(module);
   if (!missing.empty())
-    return createStringError("module '" + module.getName() + "' calls " +
-                             join(missing, ", ") +
-                             ", which the device libraries in " + *folder +
-                             " do not define");
+    return createStringError(
+        "module '" + module.getName() + "' calls " + join(missing, ", ") +
+        ", which the device libraries in " + *folder + " do not define");
   return Error::success();
 }
 

@@ -60,8 +60,7 @@ createTargetMachine(const target::TargetInfo &target, int optLevel) {
 /// Names the arguments of kernels, so that the code object's metadata does.
 static void nameArguments(mlir::gpu::GPUModuleOp module, Module &ir) {
   for (auto kernel : module.getOps<mlir::LLVM::LLVMFuncOp>()) {
-    auto names =
-        kernel->getAttrOfType<mlir::ArrayAttr>(kArgumentNamesAttrName);
+    auto names = kernel->getAttrOfType<mlir::ArrayAttr>(kArgumentNamesAttrName);
     Function *function = ir.getFunction(kernel.getName());
     if (!names || !function)
       continue;
@@ -108,9 +107,9 @@ Error optimize(Module &module, TargetMachine &machine, int optLevel) {
                             : optLevel == 1 ? OptimizationLevel::O1
                             : optLevel == 2 ? OptimizationLevel::O2
                                             : OptimizationLevel::O3;
-  ModulePassManager passes =
-      optLevel <= 0 ? builder.buildO0DefaultPipeline(level)
-                    : builder.buildPerModuleDefaultPipeline(level);
+  ModulePassManager passes = optLevel <= 0
+                                 ? builder.buildO0DefaultPipeline(level)
+                                 : builder.buildPerModuleDefaultPipeline(level);
   passes.run(module, modules);
   return Error::success();
 }
@@ -186,10 +185,9 @@ Expected<std::string> link(StringRef object) {
   {
     std::lock_guard<std::mutex> guard(oneAtATime);
     std::string in = input->getPath().str(), out = output->getPath().str();
-    lld::Result result =
-        lld::lldMain({"ld.lld", "--threads=1", "-shared", "-o", out.c_str(),
-                      in.c_str()},
-                     os, os, {{lld::Gnu, &lld::elf::link}});
+    lld::Result result = lld::lldMain(
+        {"ld.lld", "--threads=1", "-shared", "-o", out.c_str(), in.c_str()}, os,
+        os, {{lld::Gnu, &lld::elf::link}});
     if (result.retCode != 0)
       return createStringError("lld failed: " + messages);
   }

@@ -2,7 +2,8 @@
 //
 // Plants one fault at a time into the tile program of the forward kernel,
 // compiles it, executes it on the simulated device, and expects the comparison
-// with the oracle to refuse it. The kernel without a fault passes the same runs.
+// with the oracle to refuse it. The kernel without a fault passes the same
+// runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,9 +44,8 @@ static int skipTile(gpu::GPUFuncOp kernel) {
 static int stopEarly(gpu::GPUFuncOp kernel) {
   auto loop = *kernel.getOps<scf::ForOp>().begin();
   OpBuilder b(loop);
-  loop.setUpperBound(arith::SubIOp::create(b, loop.getLoc(),
-                                           loop.getUpperBound(),
-                                           constant(b, loop.getLoc(), 1)));
+  loop.setUpperBound(arith::SubIOp::create(
+      b, loop.getLoc(), loop.getUpperBound(), constant(b, loop.getLoc(), 1)));
   return 1;
 }
 
@@ -83,7 +83,8 @@ static int shiftMask(gpu::GPUFuncOp kernel) {
     OpBuilder b(mask);
     auto type = cast<RankedTensorType>(mask.getLast().getType());
     Value by = arith::ConstantOp::create(
-        b, mask.getLoc(), DenseElementsAttr::get(type, b.getI32IntegerAttr(delta)));
+        b, mask.getLoc(),
+        DenseElementsAttr::get(type, b.getI32IntegerAttr(delta)));
     mask.getLastMutable().assign(
         arith::AddIOp::create(b, mask.getLoc(), mask.getLast(), by));
     ++changed;
@@ -107,7 +108,8 @@ static int changeScale(gpu::GPUFuncOp kernel) {
   int changed = 0;
   kernel.walk([&](arith::ConstantOp op) {
     auto value = dyn_cast<FloatAttr>(op.getValue());
-    if (!value || std::abs(value.getValueAsDouble() - 1.4426950408889634) > 1e-6)
+    if (!value ||
+        std::abs(value.getValueAsDouble() - 1.4426950408889634) > 1e-6)
       return;
     op.setValueAttr(FloatAttr::get(value.getType(), value.getValueAsDouble() *
                                                         (1 + percent / 100.0)));
@@ -191,9 +193,8 @@ void FaultTest::build(Plant plant, int places, StringRef dtype) {
   DialectRegistry registry;
   registerFoveaDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  std::string tensor =
-      llvm::formatv("memref<?x?x?x{0}x{1}, strided<[?, ?, ?, 1]>>", kHeadDim,
-                    dtype);
+  std::string tensor = llvm::formatv(
+      "memref<?x?x?x{0}x{1}, strided<[?, ?, ?, 1]>>", kHeadDim, dtype);
   std::string lse = "memref<?x?x?xf32, strided<[?, ?, 1]>>";
   std::string text = llvm::formatv(
       "func.func @kernel(%q: {0}, %k: {0}, %v: {0}, %out: {0}, %lse: {1}, "
@@ -210,9 +211,9 @@ void FaultTest::build(Plant plant, int places, StringRef dtype) {
   int changed = 0;
   std::string schedule;
   module->walk([&](gpu::GPUFuncOp kernel) {
-    schedule = kernel
-                   ->getAttrOfType<attn::ScheduleAttr>(attn::kScheduleAttrName)
-                   .getKey();
+    schedule =
+        kernel->getAttrOfType<attn::ScheduleAttr>(attn::kScheduleAttrName)
+            .getKey();
     changed += plant(kernel);
   });
   ASSERT_GE(changed, places);
@@ -255,8 +256,8 @@ std::vector<run::RunReport> FaultTest::runAll(StringRef dtype) {
   if (!session)
     return reports;
   run::ForwardCase problem;
-  problem.type = dtype == "f16" ? reference::ElemType::F16
-                                : reference::ElemType::BF16;
+  problem.type =
+      dtype == "f16" ? reference::ElemType::F16 : reference::ElemType::BF16;
   problem.headDim = kHeadDim;
   problem.mask = reference::Mask::CausalBottomRight;
   problem.heads = 4;
@@ -264,7 +265,8 @@ std::vector<run::RunReport> FaultTest::runAll(StringRef dtype) {
   problem.seqQ = 200;
   for (int64_t seqK : {200, 331})
     // Large logits make the maximum grow from block to block.
-    for (auto input : {reference::InputKind::Normal, reference::InputKind::Large}) {
+    for (auto input :
+         {reference::InputKind::Normal, reference::InputKind::Large}) {
       problem.seqK = seqK;
       problem.input = input;
       reports.push_back(session->run(problem, run::RunOptions()));
@@ -283,13 +285,13 @@ TEST_P(FaultTest, IsFound) {
   EXPECT_TRUE(found) << fault.name << " passes for right";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Planted, FaultTest,
-    testing::Combine(testing::ValuesIn(kFaults), testing::Values("f16", "bf16")),
-    [](const auto &info) {
-      return std::string(std::get<0>(info.param).name) + "_" +
-             std::get<1>(info.param);
-    });
+INSTANTIATE_TEST_SUITE_P(Planted, FaultTest,
+                         testing::Combine(testing::ValuesIn(kFaults),
+                                          testing::Values("f16", "bf16")),
+                         [](const auto &info) {
+                           return std::string(std::get<0>(info.param).name) +
+                                  "_" + std::get<1>(info.param);
+                         });
 
 class NoFaultTest : public FaultTest {};
 

@@ -174,10 +174,11 @@ static std::array<LdsTile, 2> ldsTiles(const target::MatrixInstr &row,
                dots->scores.a,
                {}};
   LdsShape turned = {dim, blockN, kBanks};
-  LdsTile v = {turned,
-               chooseTransposedCopyLayout(turned, 6, waveBits, {dots->values.a}),
-               dots->values.a,
-               {}};
+  LdsTile v = {
+      turned,
+      chooseTransposedCopyLayout(turned, 6, waveBits, {dots->values.a}),
+      dots->values.a,
+      {}};
   for (LdsTile *tile : {&k, &v})
     tile->swizzle = chooseSwizzle(tile->shape, {tile->write, tile->read});
   return {k, v};
@@ -254,8 +255,8 @@ struct Conflicts {
   }
 };
 std::ostream &operator<<(std::ostream &os, const Conflicts &c) {
-  return os << "{" << c.headDim << ", " << c.kWrite << ", " << c.kRead
-            << ", " << c.vWrite << ", " << c.vRead << "}";
+  return os << "{" << c.headDim << ", " << c.kWrite << ", " << c.kRead << ", "
+            << c.vWrite << ", " << c.vRead << "}";
 }
 } // namespace
 

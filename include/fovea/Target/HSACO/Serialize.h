@@ -48,8 +48,8 @@ llvm::Expected<std::string> link(llvm::StringRef object);
 /// What the code object says of a kernel, and what is counted in its code.
 struct KernelResources {
   std::string name;
-  int vgprs = 0;        ///< architectural vector registers
-  int agprs = 0;        ///< accumulation registers
+  int vgprs = 0; ///< architectural vector registers
+  int agprs = 0; ///< accumulation registers
   int sgprs = 0;
   int vgprSpills = 0, sgprSpills = 0;
   int ldsBytes = 0;     ///< a workgroup

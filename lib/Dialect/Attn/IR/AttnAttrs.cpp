@@ -17,10 +17,9 @@ using layout::Coord;
 using layout::TileLayout;
 
 llvm::hash_code layout::hash_value(const TileLayout &layout) {
-  llvm::hash_code hash =
-      llvm::hash_combine(layout.grid()[0], layout.grid()[1]);
-  for (auto space : {layout::Space::Register, layout::Space::Lane,
-                     layout::Space::Wave}) {
+  llvm::hash_code hash = llvm::hash_combine(layout.grid()[0], layout.grid()[1]);
+  for (auto space :
+       {layout::Space::Register, layout::Space::Lane, layout::Space::Wave}) {
     hash = llvm::hash_combine(hash, layout.get(space).size());
     for (const Coord &basis : layout.get(space))
       hash = llvm::hash_combine(hash, basis[0], basis[1]);
@@ -55,8 +54,8 @@ LogicalResult
 TargetAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                    StringRef chip) {
   if (!target::lookupTarget(chip))
-    return emitError() << "unknown chip '" << chip << "'; known: "
-                       << target::targetNames();
+    return emitError() << "unknown chip '" << chip
+                       << "'; known: " << target::targetNames();
   return success();
 }
 
@@ -147,8 +146,8 @@ LayoutAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                        << layout.lanes().size();
   if (layout.registers().size() > 8 || layout.waves().size() > 3)
     return emitError() << "a layout has at most 8 register and 3 wave bits";
-  for (auto space : {layout::Space::Register, layout::Space::Lane,
-                     layout::Space::Wave})
+  for (auto space :
+       {layout::Space::Register, layout::Space::Lane, layout::Space::Wave})
     for (const Coord &basis : layout.get(space))
       for (int32_t coordinate : basis)
         if (coordinate < 0 || coordinate > 1 << 16)

@@ -29,7 +29,8 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
     return success();
   if (name == kScheduleAttrName && isa<ScheduleAttr>(attribute.getValue()))
     return success();
-  if (name == hsaco::kArgumentNamesAttrName && isa<ArrayAttr>(attribute.getValue()))
+  if (name == hsaco::kArgumentNamesAttrName &&
+      isa<ArrayAttr>(attribute.getValue()))
     return success();
   return op->emitError("attribute '")
          << name << "' has no meaning with the value " << attribute.getValue()

@@ -29,13 +29,12 @@ static LogicalResult checkStrides(Operation *op, Named tensor) {
   SmallVector<int64_t> strides;
   int64_t offset;
   if (failed(tensor.type.getStridesAndOffset(strides, offset)))
-    return op->emitOpError() << "(C8) " << tensor.name
-                             << " must have a strided layout, found "
-                             << tensor.type;
+    return op->emitOpError()
+           << "(C8) " << tensor.name << " must have a strided layout, found "
+           << tensor.type;
   if (strides.back() != 1)
     return op->emitOpError()
-           << "(C8) the last stride of " << tensor.name
-           << " must be 1, found "
+           << "(C8) the last stride of " << tensor.name << " must be 1, found "
            << (ShapedType::isDynamic(strides.back())
                    ? std::string("a dynamic one")
                    : std::to_string(strides.back()));

@@ -66,17 +66,18 @@ LogicalResult DotOp::verify() {
   return success();
 }
 
-LogicalResult TransposeOp::inferReturnTypes(
-    MLIRContext *, std::optional<Location>, Adaptor adaptor,
-    SmallVectorImpl<Type> &results) {
+LogicalResult TransposeOp::inferReturnTypes(MLIRContext *,
+                                            std::optional<Location>,
+                                            Adaptor adaptor,
+                                            SmallVectorImpl<Type> &results) {
   auto type = cast<RankedTensorType>(adaptor.getTile().getType());
   Attribute encoding = type.getEncoding();
   if (LayoutAttr layout = getTileLayout(type))
     encoding =
         LayoutAttr::get(type.getContext(), layout.getLayout().transposed());
-  results.push_back(RankedTensorType::get(
-      {type.getDimSize(1), type.getDimSize(0)}, type.getElementType(),
-      encoding));
+  results.push_back(
+      RankedTensorType::get({type.getDimSize(1), type.getDimSize(0)},
+                            type.getElementType(), encoding));
   return success();
 }
 
@@ -84,8 +85,7 @@ LogicalResult ReduceOp::verify() {
   RankedTensorType from = tile(getTile()), to = tile(getResult());
   if (from.getDimSize(1) != to.getDimSize(1))
     return emitOpError() << "keeps " << from.getDimSize(1)
-                         << " columns, but the result has "
-                         << to.getDimSize(1);
+                         << " columns, but the result has " << to.getDimSize(1);
   LayoutAttr have = getTileLayout(from), result = getTileLayout(to);
   if (!have || !result)
     return success();

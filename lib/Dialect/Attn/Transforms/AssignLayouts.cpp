@@ -27,8 +27,7 @@ static bool isTile(Value value) {
 
 /// Ops whose tile operands and results all have one layout.
 static bool keepsLayout(Operation *op) {
-  return op->hasTrait<OpTrait::Elementwise>() ||
-         isa<RoundOp, NegateIfOp>(op);
+  return op->hasTrait<OpTrait::Elementwise>() || isa<RoundOp, NegateIfOp>(op);
 }
 
 /// Layouts of values, spread along the ops that relate them.
@@ -91,17 +90,16 @@ private:
         return failure();
     } else if (auto loop = dyn_cast<scf::ForOp>(
                    cast<BlockArgument>(value).getOwner()->getParentOp())) {
-      if (failed(spreadLoop(
-              loop, cast<BlockArgument>(value).getArgNumber() - 1, layout)))
+      if (failed(spreadLoop(loop, cast<BlockArgument>(value).getArgNumber() - 1,
+                            layout)))
         return failure();
     }
     for (OpOperand &use : value.getUses()) {
       Operation *user = use.getOwner();
       if (auto loop = dyn_cast<scf::ForOp>(user)) {
-        if (failed(spreadLoop(loop,
-                              use.getOperandNumber() -
-                                  loop.getNumControlOperands(),
-                              layout)))
+        if (failed(spreadLoop(
+                loop, use.getOperandNumber() - loop.getNumControlOperands(),
+                layout)))
           return failure();
       } else if (auto yield = dyn_cast<scf::YieldOp>(user)) {
         unsigned number = use.getOperandNumber();
@@ -243,12 +241,13 @@ LogicalResult AssignLayouts::assignDot(DotOp dot) {
 }
 
 /// The LDS tile's shape, for the layout algebra.
-static layout::LdsShape ldsShape(LdsType type, const target::TargetInfo &target) {
+static layout::LdsShape ldsShape(LdsType type,
+                                 const target::TargetInfo &target) {
   return {type.getRows(), type.getColumns(), target.ldsBanks};
 }
 
-LogicalResult AssignLayouts::ldsAccesses(Value lds,
-                                         SmallVectorImpl<TileLayout> &accesses) {
+LogicalResult
+AssignLayouts::ldsAccesses(Value lds, SmallVectorImpl<TileLayout> &accesses) {
   for (Operation *user : lds.getUsers()) {
     Value tile;
     if (auto store = dyn_cast<StoreLdsOp>(user))
@@ -279,11 +278,10 @@ LogicalResult AssignLayouts::assignCopy(StoreLdsOp store) {
   SmallVector<TileLayout> reads;
   if (failed(ldsAccesses(store.getLds(), reads)))
     return failure();
-  return layouts.assign(
-      store.getTile(),
-      layout::chooseTransposedCopyLayout(
-          ldsShape(store.getLds().getType(), *target), laneBits, waveBits,
-          reads));
+  return layouts.assign(store.getTile(),
+                        layout::chooseTransposedCopyLayout(
+                            ldsShape(store.getLds().getType(), *target),
+                            laneBits, waveBits, reads));
 }
 
 LogicalResult AssignLayouts::assignSwizzle(AllocLdsOp alloc) {
@@ -326,9 +324,9 @@ LogicalResult AssignLayouts::applyTypes(gpu::GPUFuncOp func) {
         return failure();
     if (auto constant = dyn_cast<arith::ConstantOp>(op))
       if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
-        constant.setValueAttr(SplatElementsAttr::get(
-            cast<ShapedType>(constant.getType()),
-            splat.getSplatValue<Attribute>()));
+        constant.setValueAttr(
+            SplatElementsAttr::get(cast<ShapedType>(constant.getType()),
+                                   splat.getSplatValue<Attribute>()));
     return success();
   });
   return failure(walked.wasInterrupted());
@@ -374,9 +372,8 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   for (StoreLdsOp store : stores)
     if (failed(assignCopy(store)))
       return failure();
-  auto walked = func.walk([&](AllocLdsOp alloc) -> WalkResult {
-    return assignSwizzle(alloc);
-  });
+  auto walked = func.walk(
+      [&](AllocLdsOp alloc) -> WalkResult { return assignSwizzle(alloc); });
   if (walked.wasInterrupted())
     return failure();
   return applyTypes(func);

@@ -29,13 +29,12 @@ struct ChooseSchedule
       if (!target)
         return failure();
       func->setAttr(kTargetAttrName, target);
-      ScheduleAttr schedule = override(
-          op, op.getSchedule().value_or(chooseForwardSchedule(
-                  &getContext(), target.getInfo(), op.getHeadDim())));
-      if (!schedule ||
-          failed(checkForwardSchedule(emitError, target.getInfo(),
-                                      op.getElementType(), op.getHeadDim(),
-                                      schedule)))
+      ScheduleAttr schedule =
+          override(op, op.getSchedule().value_or(chooseForwardSchedule(
+                           &getContext(), target.getInfo(), op.getHeadDim())));
+      if (!schedule || failed(checkForwardSchedule(emitError, target.getInfo(),
+                                                   op.getElementType(),
+                                                   op.getHeadDim(), schedule)))
         return failure();
       op.setScheduleAttr(schedule);
       remark::analysis(op.getLoc(),

@@ -21,8 +21,8 @@ struct ForwardRow {
 // CDNA with 512 registers a lane and 64 KiB of LDS. Four waves of 32 queries;
 // two workgroups a compute unit, so that one's exponentials run under the
 // other's matrix instructions. Keys of an iteration shrink with the head
-// dimension to stay within 256 registers; at more than 192 the accumulator alone
-// takes 128 and one wave a SIMD has to do.
+// dimension to stay within 256 registers; at more than 192 the accumulator
+// alone takes 128 and one wave a SIMD has to do.
 static const ForwardRow kForwardRows[] = {
     {128, 128, 64, 4, "mfma_32x32x8", 2, 2, 8},
     {192, 128, 32, 4, "mfma_32x32x8", 2, 2, 8},
@@ -49,10 +49,8 @@ ForwardTiles fovea::attn::forwardTiles(int64_t headDim, ScheduleAttr schedule,
   return tiles;
 }
 
-ScheduleAttr
-fovea::attn::chooseForwardSchedule(MLIRContext *context,
-                                   const target::TargetInfo &target,
-                                   int64_t headDim) {
+ScheduleAttr fovea::attn::chooseForwardSchedule(
+    MLIRContext *context, const target::TargetInfo &target, int64_t headDim) {
   for (const ForwardRow &row : kForwardRows)
     if (headDim <= row.maxHeadDim)
       return ScheduleAttr::get(context, row.blockM, row.blockN, row.waves,
@@ -88,8 +86,8 @@ LogicalResult fovea::attn::checkForwardSchedule(
                        << " bytes of LDS, but " << target.name << " has "
                        << target.ldsBytes << "; a smaller block_n fits";
   // The accumulator must stay in registers.
-  int64_t accumulator =
-      tiles.valueDim * tiles.blockM / (int64_t(schedule.getWaves()) * inst->waveSize);
+  int64_t accumulator = tiles.valueDim * tiles.blockM /
+                        (int64_t(schedule.getWaves()) * inst->waveSize);
   // A workgroup's waves share the SIMDs whatever occupancy is asked for.
   int64_t wavesPerSimd = std::max<int64_t>(
       schedule.getWavesPerSimd(),

@@ -1,8 +1,8 @@
 //===- TileForward.cpp - attn-tile-forward --------------------------------===//
 //
 // Writes the tile program of the forward kernel: FlashAttention-2 (Dao 2023,
-// algorithm 1) in transposed form. docs/Rationale.md says why each part is as it
-// is.
+// algorithm 1) in transposed form. docs/Rationale.md says why each part is as
+// it is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,10 +54,10 @@ struct Carried {
 
 /// One of Q, K, V, out in global memory: the rows of one (batch, head).
 struct Rows {
-  Value base;      ///< address of the tensor
-  Value offset;    ///< i64 elements to row 0
-  Value stride;    ///< i64 elements between rows
-  Value count;     ///< i32 rows
+  Value base;   ///< address of the tensor
+  Value offset; ///< i64 elements to row 0
+  Value stride; ///< i64 elements between rows
+  Value count;  ///< i32 rows
 };
 
 class ForwardTiler {
@@ -136,10 +136,12 @@ private:
   Value view(const Rows &rows, Value first, int64_t columns);
   Value loadTile(const Rows &rows, Value first, int64_t count, int64_t columns);
   Value loadK(Value block) {
-    return loadTile(k, mul(block, i32(tiles.blockN)), tiles.blockN, tiles.ldsDim);
+    return loadTile(k, mul(block, i32(tiles.blockN)), tiles.blockN,
+                    tiles.ldsDim);
   }
   Value loadV(Value block) {
-    return loadTile(v, mul(block, i32(tiles.blockN)), tiles.blockN, tiles.ldsDim);
+    return loadTile(v, mul(block, i32(tiles.blockN)), tiles.blockN,
+                    tiles.ldsDim);
   }
   void storeK(Value tile) { StoreLdsOp::create(b, tile, ldsK); }
   void storeV(Value tile) { StoreLdsOp::create(b, transpose(tile), ldsV); }
@@ -161,17 +163,17 @@ private:
   Value batch, headQ, headK, firstRow;
   Rows q, k, v, out;
   Value blocksFull, blocksEnd; ///< i32: unmasked key blocks, all key blocks
-  Value shift;         ///< causal: query i sees keys up to i + shift
-  Value factor;        ///< |scale| * log2(e), at least the least normal number
-  Value queries;       ///< Q^T [score_dim, block_m]
+  Value shift;                 ///< causal: query i sees keys up to i + shift
+  Value factor;  ///< |scale| * log2(e), at least the least normal number
+  Value queries; ///< Q^T [score_dim, block_m]
   Value ldsK, ldsV;
 };
 
 /// Which batch, head and query rows this workgroup owns.
 void ForwardTiler::placeWorkgroup() {
   batch = blockId(gpu::Dimension::z);
-  // Workgroups are dealt to the XCDs in turn, so x mod XCDs is an XCD. Give each
-  // a run of heads: those that share keys then share an L2.
+  // Workgroups are dealt to the XCDs in turn, so x mod XCDs is an XCD. Give
+  // each a run of heads: those that share keys then share an L2.
   Value x = blockId(gpu::Dimension::x);
   headQ = x;
   if (target.xcds > 1) {
@@ -206,8 +208,8 @@ void ForwardTiler::keyRange() {
       return max(zero, min(seqlenK, add(add(query, shift), i32(1))));
     };
     keysFull = keysSeenBy(firstRow);
-    keysEnd = keysSeenBy(
-        sub(min(add(firstRow, i32(tiles.blockM)), seqlenQ), i32(1)));
+    keysEnd =
+        keysSeenBy(sub(min(add(firstRow, i32(tiles.blockM)), seqlenQ), i32(1)));
   }
   Value blockN = i32(tiles.blockN);
   blocksFull = arith::DivUIOp::create(b, keysFull, blockN);
@@ -221,15 +223,15 @@ Value ForwardTiler::lastKeys() {
   Value last = splat(row, sub(arg("seqlen_k"), i32(1)));
   if (op.getMask() == MaskKind::None)
     return last;
-  Value query = add(ColumnIndexOp::create(b, row),
-                    splat(row, add(firstRow, shift)));
+  Value query =
+      add(ColumnIndexOp::create(b, row), splat(row, add(firstRow, shift)));
   return min(last, query);
 }
 
 /// The softmax is done in base 2 on unscaled scores: exp2(factor * s - factor *
-/// max) is one fused multiply-add a score, so scaling costs nothing and Q is not
-/// rounded a second time. A negative scale is moved, exactly, into the sign of
-/// Q; a scale of 0 becomes the least normal number, so that -inf times the
+/// max) is one fused multiply-add a score, so scaling costs nothing and Q is
+/// not rounded a second time. A negative scale is moved, exactly, into the sign
+/// of Q; a scale of 0 becomes the least normal number, so that -inf times the
 /// factor stays -inf.
 void ForwardTiler::prepareScale() {
   Value scale = arg("scale");
@@ -239,17 +241,19 @@ void ForwardTiler::prepareScale() {
 }
 
 Rows ForwardTiler::rowsOf(StringRef name, Value head, StringRef seqlen) {
-  auto stride = [&](StringRef dim) { return arg((name + "_stride_" + dim).str()); };
-  Value offset = add(mul(i64(batch), stride("batch")),
-                     mul(i64(head), stride("head")));
+  auto stride = [&](StringRef dim) {
+    return arg((name + "_stride_" + dim).str());
+  };
+  Value offset =
+      add(mul(i64(batch), stride("batch")), mul(i64(head), stride("head")));
   Value count = arg(seqlen);
   // A single row has no distance to the next; a tensor with one row may carry
   // any stride there, 0 included, and that must not bring further rows within
   // bounds.
-  Value single = arith::CmpIOp::create(b, arith::CmpIPredicate::sle, count, i32(1));
+  Value single =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::sle, count, i32(1));
   Value rowStride = arith::SelectOp::create(
-      b, single,
-      arith::ConstantIntOp::create(b, tiles.headDim, 64).getResult(),
+      b, single, arith::ConstantIntOp::create(b, tiles.headDim, 64).getResult(),
       stride("seq"));
   return {arg(name), offset, rowStride, count};
 }
@@ -257,8 +261,7 @@ Rows ForwardTiler::rowsOf(StringRef name, Value head, StringRef seqlen) {
 Value ForwardTiler::view(const Rows &rows, Value first, int64_t columns) {
   Value offset = add(rows.offset, mul(i64(first), rows.stride));
   Value stride = arith::TruncIOp::create(b, b.getI32Type(), rows.stride);
-  return ViewOp::create(b,
-                        ViewType::get(b.getContext(), columns, elementType),
+  return ViewOp::create(b, ViewType::get(b.getContext(), columns, elementType),
                         rows.base, offset, sub(rows.count, first), stride);
 }
 
@@ -270,11 +273,10 @@ Value ForwardTiler::loadTile(const Rows &rows, Value first, int64_t count,
 
 /// S^T = K Q^T of the block in LDS, unscaled: [block_n, block_m].
 Value ForwardTiler::scores() {
-  Value keys =
-      LoadLdsOp::create(b, tile(tiles.blockN, tiles.scoreDim, elementType), ldsK);
+  Value keys = LoadLdsOp::create(
+      b, tile(tiles.blockN, tiles.scoreDim, elementType), ldsK);
   RankedTensorType type = f32Tile(tiles.blockN, tiles.blockM);
-  return DotOp::create(b, keys, queries, splat(type, 0.0f),
-                       schedule.getInst());
+  return DotOp::create(b, keys, queries, splat(type, 0.0f), schedule.getInst());
 }
 
 /// Updates the running maximum and sum; returns P^T in the input type.
@@ -287,11 +289,10 @@ Value ForwardTiler::softmax(Value scores, Carried &state) {
 
   // Any reference not far below the true maximum will do, so the accumulator is
   // rescaled only when the maximum outgrew it by the threshold.
-  Value growth =
-      fmul(arith::SubFOp::create(b, newMax, state.rowMax), factors);
-  Value outgrown = arith::CmpFOp::create(
-      b, arith::CmpFPredicate::OGT, growth,
-      splat(row, float(schedule.getRescaleThreshold())));
+  Value growth = fmul(arith::SubFOp::create(b, newMax, state.rowMax), factors);
+  Value outgrown =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, growth,
+                            splat(row, float(schedule.getRescaleThreshold())));
   Value any = WaveAnyOp::create(b, b.getI1Type(), outgrown);
   // What is relative to the reference, and the reference itself.
   SmallVector<Value *> relative = {&state.rowSum, &state.acc};
@@ -305,13 +306,12 @@ Value ForwardTiler::softmax(Value scores, Carried &state) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(rescale.thenBlock());
-    Value alpha = exp2(
-        fmul(arith::SubFOp::create(b, state.rowMax, newMax), factors));
+    Value alpha =
+        exp2(fmul(arith::SubFOp::create(b, state.rowMax, newMax), factors));
     SmallVector<Value> rescaled = {newMax};
     for (Value *value : relative)
       rescaled.push_back(fmul(
-          *value,
-          broadcast(alpha, cast<RankedTensorType>(value->getType()))));
+          *value, broadcast(alpha, cast<RankedTensorType>(value->getType()))));
     scf::YieldOp::create(b, rescaled);
     b.setInsertionPointToStart(rescale.elseBlock());
     scf::YieldOp::create(b, kept);
@@ -330,12 +330,11 @@ Value ForwardTiler::softmax(Value scores, Carried &state) {
   Value p = exp2(exponent);
   // Nothing in P is NaN unless the result is, nor infinite.
   bool f16 = elementType.isF16();
-  Value rounded = RoundOp::create(
-      b, tile(tiles.blockN, tiles.blockM, elementType), p,
-      f16 ? Rounding::NearestEven : Rounding::NearestAway);
+  Value rounded =
+      RoundOp::create(b, tile(tiles.blockN, tiles.blockM, elementType), p,
+                      f16 ? Rounding::NearestEven : Rounding::NearestAway);
   auto addSum = [&](Value &sum, Value values) {
-    Value partial =
-        ReduceOp::create(b, sum.getType(), ReduceKind::Sum, values);
+    Value partial = ReduceOp::create(b, sum.getType(), ReduceKind::Sum, values);
     sum = arith::AddFOp::create(b, sum, partial);
   };
   // The divisor sums what is multiplied in f16, so that the weights add up to 1
@@ -370,8 +369,7 @@ Carried ForwardTiler::keyLoop(Value from, Value to, Value lastKey,
       return scores;
     auto row = cast<RankedTensorType>(lastKey.getType());
     Value first = mul(block, i32(tiles.blockN));
-    return MaskOp::create(
-        b, scores, sub(lastKey, splat(row, first)));
+    return MaskOp::create(b, scores, sub(lastKey, splat(row, first)));
   };
   if (prefetch) {
     // On entry K of this block is in LDS or on its way there, V in registers.
@@ -430,12 +428,12 @@ void ForwardTiler::epilogue(Carried state) {
   Value log2 = arith::AddFOp::create(b, fmul(state.rowMax, splat(row, factor)),
                                      math::Log2Op::create(b, total));
   Value natural = fmul(log2, splat(row, 0.693147180559945309417f));
-  Value offset =
-      add(add(mul(i64(batch), arg("lse_stride_batch")),
-              mul(i64(headQ), arg("lse_stride_head"))),
-          i64(firstRow));
-  Value rows = ViewOp::create(b, ViewType::get(b.getContext(), 1, b.getF32Type()),
-                              lse, offset, sub(arg("seqlen_q"), firstRow), i32(1));
+  Value offset = add(add(mul(i64(batch), arg("lse_stride_batch")),
+                         mul(i64(headQ), arg("lse_stride_head"))),
+                     i64(firstRow));
+  Value rows =
+      ViewOp::create(b, ViewType::get(b.getContext(), 1, b.getF32Type()), lse,
+                     offset, sub(arg("seqlen_q"), firstRow), i32(1));
   StoreOp::create(b, transpose(natural), rows);
 }
 
@@ -462,8 +460,8 @@ void ForwardTiler::build() {
 
   Carried state;
   // Finite, so that differences of maxima are never NaN.
-  state.rowMax = splat(f32Tile(1, tiles.blockM),
-                       std::numeric_limits<float>::lowest());
+  state.rowMax =
+      splat(f32Tile(1, tiles.blockM), std::numeric_limits<float>::lowest());
   state.rowSum = splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f);
   if (elementType.isF16())
     state.rowTotal = splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f);
@@ -562,9 +560,9 @@ LogicalResult TileForward::tileFunction(func::FuncOp func) {
     arguments.push_back(argumentType(builder, info.kind));
     names.push_back(builder.getStringAttr(info.name));
   }
-  auto kernel = gpu::GPUFuncOp::create(
-      builder, func.getLoc(), name,
-      builder.getFunctionType(arguments, TypeRange()));
+  auto kernel =
+      gpu::GPUFuncOp::create(builder, func.getLoc(), name,
+                             builder.getFunctionType(arguments, TypeRange()));
   kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
                   builder.getUnitAttr());
   kernel->setAttr(kScheduleAttrName, *op.getSchedule());

@@ -14,7 +14,7 @@ namespace {
 using namespace fovea::attn;
 
 /// Null if `op` may stand in a module of this stage, else what is wrong.
-using Check = const char *(*)(Operation *op);
+using Check = const char *(*)(Operation * op);
 
 static const char *checkScheduled(Operation *op) {
   auto forward = dyn_cast<ForwardOp>(op);
@@ -62,23 +62,27 @@ static const char *checkRocdl(Operation *op) {
   return "is neither llvm nor rocdl";
 }
 
-struct VerifyStage : public fovea::attn::impl::AttnVerifyStageBase<VerifyStage> {
+struct VerifyStage
+    : public fovea::attn::impl::AttnVerifyStageBase<VerifyStage> {
   using AttnVerifyStageBase::AttnVerifyStageBase;
 
   void runOnOperation() override {
     static constexpr std::pair<StringLiteral, Check> stages[] = {
-        {"scheduled", checkScheduled}, {"tiles", checkTiles},
-        {"layouts", checkLayouts},     {"lanes", checkLanes},
+        {"scheduled", checkScheduled},
+        {"tiles", checkTiles},
+        {"layouts", checkLayouts},
+        {"lanes", checkLanes},
         {"rocdl", checkRocdl}};
     for (auto [name, check] : stages) {
       if (name != stage)
         continue;
-      auto walked = getOperation().walk([&, check = check](Operation *op) -> WalkResult {
-        const char *wrong = check(op);
-        if (!wrong)
-          return success();
-        return op->emitOpError() << wrong << " (stage '" << stage << "')";
-      });
+      auto walked =
+          getOperation().walk([&, check = check](Operation *op) -> WalkResult {
+            const char *wrong = check(op);
+            if (!wrong)
+              return success();
+            return op->emitOpError() << wrong << " (stage '" << stage << "')";
+          });
       if (walked.wasInterrupted())
         signalPassFailure();
       return;

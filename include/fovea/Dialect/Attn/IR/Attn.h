@@ -35,7 +35,8 @@ namespace fovea::attn {
 /// Name of the discardable attribute that holds a TargetAttr.
 inline constexpr llvm::StringLiteral kTargetAttrName = "attn.target";
 
-/// Name of the attribute of a kernel that holds the ScheduleAttr it was tiled by.
+/// Name of the attribute of a kernel that holds the ScheduleAttr it was tiled
+/// by.
 inline constexpr llvm::StringLiteral kScheduleAttrName = "attn.schedule";
 
 /// Limits of (C5).

@@ -10,13 +10,13 @@ namespace fovea::attn {
 
 /// Extents of the tiles of one forward kernel, all in elements.
 struct ForwardTiles {
-  int64_t headDim;    ///< of the tensors
-  int64_t scoreDim;   ///< head_dim padded for the first product's contraction
-  int64_t valueDim;   ///< head_dim padded for the second product's rows
-  int64_t ldsDim;     ///< head_dim padded for the tiles in LDS
-  int64_t blockM;     ///< queries of a workgroup
-  int64_t blockN;     ///< keys of an iteration
-  int64_t rowGroups;  ///< lanes that share a query, each with keys of its own
+  int64_t headDim;   ///< of the tensors
+  int64_t scoreDim;  ///< head_dim padded for the first product's contraction
+  int64_t valueDim;  ///< head_dim padded for the second product's rows
+  int64_t ldsDim;    ///< head_dim padded for the tiles in LDS
+  int64_t blockM;    ///< queries of a workgroup
+  int64_t blockN;    ///< keys of an iteration
+  int64_t rowGroups; ///< lanes that share a query, each with keys of its own
 
   /// LDS of a workgroup: one K and one V tile, in bytes.
   int64_t ldsBytes() const { return 2 * 2 * blockN * ldsDim; }
@@ -36,10 +36,10 @@ ScheduleAttr chooseForwardSchedule(mlir::MLIRContext *context,
 
 /// Fails, through `emitError`, if the chip cannot run a forward kernel of this
 /// type and head dimension with the schedule.
-llvm::LogicalResult checkForwardSchedule(
-    llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
-    const target::TargetInfo &target, mlir::Type elementType, int64_t headDim,
-    ScheduleAttr schedule);
+llvm::LogicalResult
+checkForwardSchedule(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+                     const target::TargetInfo &target, mlir::Type elementType,
+                     int64_t headDim, ScheduleAttr schedule);
 
 } // namespace fovea::attn
 
