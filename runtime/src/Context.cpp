@@ -257,24 +257,38 @@ Result Context::launch(const ForwardProblem &problem, HipStream stream) {
   if (log.wants(LogLevel::Dispatch))
     log.line(LogLevel::Dispatch,
              describe(problem) + " on " + found->arch + ": " + describe(plan));
-  HipFunction function = nullptr;
-  if (Result result = functionOf(*library, *found, *plan.kernel, function);
-      !result.ok())
-    return result;
-
   abi::ForwardArgs args = makeForwardArgs(problem);
   size_t bytes = sizeof(args);
   void *extra[] = {reinterpret_cast<void *>(kHipLaunchParamBufferPointer),
                    &args, reinterpret_cast<void *>(kHipLaunchParamBufferSize),
                    &bytes, reinterpret_cast<void *>(kHipLaunchParamEnd)};
-  if (HipError error = library->api.hipModuleLaunchKernel(
-          function, plan.grid[0], plan.grid[1], plan.grid[2],
-          uint32_t(plan.kernel->record->threads), 1, 1, 0, stream, nullptr,
-          extra))
-    return library->api.failure(plan.kernel->name() + " for " +
-                                    describe(problem),
-                                "hipModuleLaunchKernel", error);
-  return Result();
+  for (bool mayReload = true;; mayReload = false) {
+    HipFunction function = nullptr;
+    if (Result result = functionOf(*library, *found, *plan.kernel, function);
+        !result.ok())
+      return result;
+    HipError error = library->api.hipModuleLaunchKernel(
+        function, plan.grid[0], plan.grid[1], plan.grid[2],
+        uint32_t(plan.kernel->record->threads), 1, 1, 0, stream, nullptr,
+        extra);
+    if (error == 0)
+      return Result();
+    if (error != kHipErrorInvalidHandle || !mayReload)
+      return library->api.failure(plan.kernel->name() + " for " +
+                                      describe(problem),
+                                  "hipModuleLaunchKernel", error);
+    // hipDeviceReset, the way out of a fault, takes the modules with it.
+    log.line(LogLevel::Dispatch,
+             found->arch + " no longer knows its modules; loading again");
+    forgetModules(*found);
+  }
+}
+
+void Context::forgetModules(Device &device) {
+  std::lock_guard<std::mutex> load(device.loadMutex);
+  std::unique_lock<std::shared_mutex> lock(device.functionsMutex);
+  device.functions.clear();
+  device.modules.clear();
 }
 
 } // namespace fovea::rt

@@ -73,6 +73,8 @@ private:
   Result openLibrary();
   Result functionOf(const Hip &library, Device &device, const Kernel &kernel,
                     HipFunction &function);
+  /// Drops what is loaded on a device that has been reset; HIP has freed it.
+  void forgetModules(Device &device);
   Result loadFunction(const Hip &library, Device &device, const Kernel &kernel,
                       HipFunction &function);
 

@@ -9,6 +9,7 @@
 
 #include "Versioned.h"
 
+#include <array>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -47,33 +48,52 @@ bool extent(const View &view, int64_t &elements) {
   return true;
 }
 
+/// One dimension of a view.
+struct Dimension {
+  const char *name;
+  int64_t stride, size, most;
+};
+
+/// Reading a row twice is a broadcast; writing one twice is a race. Dimensions
+/// may nest in any order: each must step over all that the finer ones reach.
+Result checkNoOverlap(const View &view, std::array<Dimension, 3> dims) {
+  std::sort(dims.begin(), dims.end(),
+            [](const Dimension &a, const Dimension &b) {
+              return a.stride < b.stride;
+            });
+  int64_t reach = view.rowElements;
+  for (const Dimension &dim : dims) {
+    if (dim.size <= 1)
+      continue;
+    if (dim.stride < reach)
+      return invalid(view.name + std::string(dim.name) + " is " +
+                     std::to_string(dim.stride) +
+                     ": rows would overlap; it must be at least " +
+                     std::to_string(reach) +
+                     ", what the dimensions of smaller stride span");
+    reach += (dim.size - 1) * dim.stride;
+  }
+  return Result();
+}
+
 Result checkView(const View &view) {
-  const struct {
-    const char *dimension;
-    int64_t stride, size, most;
-  } dims[] = {
+  const std::array<Dimension, 3> dims = {{
       {".stride_batch", view.strideBatch, view.batch,
        std::numeric_limits<int64_t>::max()},
       {".stride_head", view.strideHead, view.heads,
        std::numeric_limits<int64_t>::max()},
       {".stride_seq", view.strideSeq, view.rows, abi::kMaxSeqStride},
-  };
-  for (const auto &dim : dims) {
+  }};
+  for (const Dimension &dim : dims) {
     if (dim.stride < 0 || dim.stride > dim.most)
-      return outOfRange(view.name + std::string(dim.dimension), dim.stride, 0,
+      return outOfRange(view.name + std::string(dim.name), dim.stride, 0,
                         dim.most);
-    // Reading a row twice is a broadcast; writing one twice is a race.
-    if (view.written && dim.size > 1 && dim.stride < view.rowElements)
-      return invalid(view.name + std::string(dim.dimension) + " is " +
-                     std::to_string(dim.stride) +
-                     ": rows would overlap; it must be at least " +
-                     std::to_string(view.rowElements));
   }
   int64_t elements;
   if (!extent(view, elements) || elements > (int64_t(1) << 56))
     return invalid(std::string(view.name) +
                    " spans more than 2^56 elements by its strides and shape");
-  return Result();
+  return view.written ? checkNoOverlap(view, dims) : Result();
 }
 
 Result readKey(const fovea_forward_params_t &p, ProblemKey &key) {

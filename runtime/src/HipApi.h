@@ -19,6 +19,8 @@
 namespace fovea::rt {
 
 using HipError = int; ///< hipError_t; 0 is success
+/// A module or function that the device does not know: hipErrorInvalidHandle.
+inline constexpr HipError kHipErrorInvalidHandle = 400;
 using HipModule = void *;
 using HipFunction = void *;
 using HipStream = void *;

@@ -52,6 +52,22 @@ TEST_F(FaultTest, EveryFailingCallIsNamedAndNotKept) {
   EXPECT_EQ(fake.liveModules, 0);
 }
 
+// hipDeviceReset takes the modules with it: the kernel is loaded once more, but
+// a device that goes on refusing is not asked for ever.
+TEST_F(FaultTest, ModulesThatAResetTookAreLoadedAgain) {
+  write({makeRecord(makeProblem(128), 128)});
+  constexpr int kInvalidHandle = 400;
+  ContextPtr context = makeContext();
+  fovea_forward_params_t p = makeParams();
+  expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(fake.calls["hipModuleLoadData"], 1);
+  fake.liveModules = 0; // the reset
+  fail("hipModuleLaunchKernel", 1, kInvalidHandle);
+  expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(fake.calls["hipModuleLoadData"], 2);
+  EXPECT_EQ(fake.launches.size(), 2u);
+}
+
 TEST_F(FaultTest, FailuresWhileDevicesAreRead) {
   fovea_device_info_t info{};
   info.struct_size = sizeof(info);

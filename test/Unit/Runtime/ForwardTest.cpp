@@ -142,6 +142,10 @@ TEST_F(ForwardTest, EveryRuleIsChecked) {
        "out.stride_seq is 0: rows would overlap"},
       {[](Params &p) { p.out.stride_head = 127; },
        "out.stride_head is 127: rows would overlap"},
+      {[](Params &p) { p.out.stride_head = p.out.stride_seq; },
+       "is 128: rows would overlap"},
+      {[](Params &p) { p.out.stride_batch = 300 * 128; },
+       "rows would overlap"},
       {[](Params &p) {
          p.lse = reinterpret_cast<float *>(16);
          p.lse_stride_batch = 2400;
