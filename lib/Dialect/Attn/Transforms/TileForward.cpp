@@ -211,6 +211,9 @@ void ForwardTiler::keyRange() {
     keysEnd =
         keysSeenBy(sub(min(add(firstRow, i32(tiles.blockM)), seqlenQ), i32(1)));
   }
+  // Keys that no row of this workgroup sees are out of bounds, and so read as
+  // zeros: nothing that they hold can meet a weight of 0.
+  k.count = v.count = keysEnd;
   Value blockN = i32(tiles.blockN);
   blocksFull = arith::DivUIOp::create(b, keysFull, blockN);
   blocksEnd =
@@ -409,6 +412,22 @@ void ForwardTiler::epilogue(Carried state) {
       arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sum, zero);
   Value inverse = arith::SelectOp::create(
       b, positive, arith::DivFOp::create(b, splat(row, 1.0f), sum), zero);
+
+  // Beyond 2^30 the rounding of factor * max, which all exponents of a row
+  // share, can itself leave the range of exp2. Such a row is given as NaN; a
+  // row without a visible key still has the reference it began with.
+  constexpr float kLargestExponent = float(1 << 30);
+  Value reference = fmul(state.rowMax, splat(row, factor));
+  Value large = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT,
+                                      math::AbsFOp::create(b, reference),
+                                      splat(row, kLargestExponent));
+  Value seen = arith::CmpFOp::create(
+      b, arith::CmpFPredicate::ONE, state.rowMax,
+      splat(row, std::numeric_limits<float>::lowest()));
+  Value beyond = arith::AndIOp::create(b, large, seen);
+  Value nan = splat(row, std::numeric_limits<float>::quiet_NaN());
+  inverse = arith::SelectOp::create(b, beyond, nan, inverse);
+
   auto full = cast<RankedTensorType>(state.acc.getType());
   Value result = fmul(state.acc, broadcast(inverse, full));
   Value narrow = arith::TruncFOp::create(
@@ -425,9 +444,10 @@ void ForwardTiler::epilogue(Carried state) {
   if (state.rowTotal)
     total = ReduceOp::create(b, row, ReduceKind::Sum, state.rowTotal);
   // log2(0) = -inf covers rows without a visible key.
-  Value log2 = arith::AddFOp::create(b, fmul(state.rowMax, splat(row, factor)),
+  Value log2 = arith::AddFOp::create(b, reference,
                                      math::Log2Op::create(b, total));
   Value natural = fmul(log2, splat(row, 0.693147180559945309417f));
+  natural = arith::SelectOp::create(b, beyond, nan, natural);
   Value offset = add(add(mul(i64(batch), arg("lse_stride_batch")),
                          mul(i64(headQ), arg("lse_stride_head"))),
                      i64(firstRow));
