@@ -53,7 +53,7 @@ def page(report, peak):
     lines = ["# The kernels", "",
              "Written by `scripts/kernel-table.py`; do not edit. Figures are those "
              "of the code",
-             "objects: registers of a lane, bytes of LDS of a workgroup, bytes of "
+             "objects: registers of a wave, bytes of LDS of a workgroup, bytes of "
              "scratch of a",
              "lane, waves that fit a SIMD by registers and LDS, instructions in the "
              "code (not",

@@ -138,8 +138,8 @@ Result checkShape(const fovea_forward_params_t &p) {
       {"batch", p.batch, 0, 65535}, // the grid's z extent
       {"heads_q", p.heads_q, 0, kInt32Max},
       {"heads_k", p.heads_k, 0, kInt32Max},
-      {"seqlen_q", p.seqlen_q, 0, kInt32Max},
-      {"seqlen_k", p.seqlen_k, 0, kInt32Max},
+      {"seqlen_q", p.seqlen_q, 0, abi::kMaxSeqlen},
+      {"seqlen_k", p.seqlen_k, 0, abi::kMaxSeqlen},
   };
   for (const auto &size : sizes)
     if (size.value < size.least || size.value > size.most)

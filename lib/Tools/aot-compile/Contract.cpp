@@ -51,6 +51,8 @@ static std::vector<std::string> launchConditions(const Job &job) {
               "65535",
               int64_t(65535) * job.blockM)
           .str(),
+      formatv("seqlen_q and seqlen_k are at most {0}", abi::kMaxSeqlen).str(),
+      "scale is finite",
       "out and lse overlap no input",
       "the launch passes 0 bytes of dynamic LDS",
   };

@@ -8,6 +8,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -262,6 +263,11 @@ void RequestBuilder::readOutput() {
   }
   request.reportFile =
       options.reportFile.empty() ? "-" : options.reportFile.getValue();
+  if (request.reportFile != "-" &&
+      (request.reportFile == request.output ||
+       llvm::sys::fs::equivalent(request.reportFile, request.output)))
+    complaints.add("--report-file", "is the file of -o, '" + request.output +
+                                        "'; each needs its own");
   if (request.emit == Emit::None) {
     if (!options.report.getNumOccurrences())
       complaints.add("--emit=none", "makes nothing without --report");

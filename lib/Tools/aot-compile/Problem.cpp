@@ -115,6 +115,14 @@ static FailureOr<ProblemKey> problemOf(func::FuncOp func) {
            << "function '" << func.getName() << "' holds " << ops.size()
            << " attn.forward ops; each function is a kernel "
               "and holds one";
+  // The name becomes a symbol, a key and the name of a file.
+  if (func.getName().find_if_not([](char c) {
+        return llvm::isAlnum(c) || c == '_' || c == '.' || c == '$' || c == '-';
+      }) != StringRef::npos)
+    return func.emitError()
+           << "function '" << func.getName()
+           << "' cannot name a kernel; letters, digits, '_', '.', '$' and '-' "
+              "can";
   ProblemKey problem;
   problem.dtype =
       ops[0].getElementType().isF16() ? DataType::F16 : DataType::BF16;

@@ -331,7 +331,7 @@ Value ForwardTiler::softmax(Value scores, Carried &state) {
   Value exponent = math::FmaOp::create(b, scores, splat(full, factor),
                                        broadcast(negated, full));
   Value p = exp2(exponent);
-  // Nothing in P is NaN unless the result is, nor infinite.
+  // P is NaN or infinite only in rows whose result is NaN (see the epilogue).
   bool f16 = elementType.isF16();
   Value rounded =
       RoundOp::create(b, tile(tiles.blockN, tiles.blockM, elementType), p,
@@ -413,14 +413,15 @@ void ForwardTiler::epilogue(Carried state) {
   Value inverse = arith::SelectOp::create(
       b, positive, arith::DivFOp::create(b, splat(row, 1.0f), sum), zero);
 
-  // Beyond 2^30 the rounding of factor * max, which all exponents of a row
-  // share, can itself leave the range of exp2. Such a row is given as NaN; a
-  // row without a visible key still has the reference it began with.
-  constexpr float kLargestExponent = float(1 << 30);
+  // All exponents of a row share the rounding of factor * max. Beyond these
+  // limits that alone can leave the range of exp2 or, in f16, of P. Such a row is
+  // given as NaN; a row without a visible key still has the reference it began
+  // with.
+  float largestExponent = float(elementType.isF16() ? 1 << 26 : 1 << 30);
   Value reference = fmul(state.rowMax, splat(row, factor));
   Value large = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT,
                                       math::AbsFOp::create(b, reference),
-                                      splat(row, kLargestExponent));
+                                      splat(row, largestExponent));
   Value seen = arith::CmpFOp::create(
       b, arith::CmpFPredicate::ONE, state.rowMax,
       splat(row, std::numeric_limits<float>::lowest()));

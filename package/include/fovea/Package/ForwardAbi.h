@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace fovea::abi {
 
@@ -89,6 +90,10 @@ static_assert(sizeof(ForwardArgs) == 176 && offsetof(ForwardArgs, scale) == 168,
 /// Largest distance between two rows, in elements, that a kernel addresses: a
 /// tile of up to 256 rows of 2-byte elements must span less than 2^31 bytes.
 inline constexpr int64_t kMaxSeqStride = (int64_t(1) << 31) / (256 * 2) - 1;
+
+/// Largest seqlen_q and seqlen_k: the block of rows after the last one must
+/// still have a number in 32 bits.
+inline constexpr int32_t kMaxSeqlen = std::numeric_limits<int32_t>::max() - 512;
 
 } // namespace fovea::abi
 
