@@ -54,6 +54,14 @@ nlohmann::json figureJson(const ref::Figure &f) {
   return {{"error", f.error}, {"budget", f.budget}, {"plain", f.plain}};
 }
 
+/// The table's last column: a run that nobody compared has not passed. A
+/// problem without a launch has nothing to compare.
+const char *verdict(const RunReport &r) {
+  const bool unchecked =
+      r.outcome == Outcome::Pass && r.launched && !r.checked;
+  return unchecked ? "not checked" : outcomeName(r.outcome);
+}
+
 const char *timeLabel(const Session &session) {
   return session.simulated() ? "host time of the simulator, not GPU time"
                              : "GPU time";
@@ -135,7 +143,7 @@ std::string fovea::run::tableRow(const Session &session, const ForwardCase &c,
               cell(r.comparison.max.budget).c_str(),
               c.lse ? cell(r.comparison.lse.error).c_str() : "-",
               r.executed ? grouped(r.executed->instructions).c_str() : "-",
-              r.seconds, outcomeName(r.outcome));
+              r.seconds, verdict(r));
 }
 
 nlohmann::json fovea::run::toJson(const Session &session, const ForwardCase &c,

@@ -11,7 +11,9 @@
 #include "Suites.h"
 
 #include <CLI/CLI.hpp>
+#include <climits>
 #include <cstdio>
+#include <set>
 #include <unistd.h>
 
 using namespace fovea::run;
@@ -140,7 +142,7 @@ void addOptions(CLI::App &app, CommandLine &line) {
                  "HIP library: auto, rocm, sim, or a path")
       ->group("Where");
   app.add_option("--device", line.session.device, "Number of the device")
-      ->check(CLI::NonNegativeNumber.description(""))
+      ->check(CLI::Range(0, INT_MAX).description(""))
       ->group("Where");
   app.add_flag("--list", line.list, "List the package's kernels and stop")
       ->group("Where");
@@ -197,6 +199,36 @@ void addOptions(CLI::App &app, CommandLine &line) {
                  "Write the output [batch, heads, seq, dim] as .npy, float32")
       ->group("How");
   app.add_flag("--json", line.json, "Print JSON")->group("How");
+}
+
+/// Refuses options that the chosen mode would ignore: a listing takes none of a
+/// problem, a suite brings its problems, given tensors need no generator.
+bool checkCombination(const CLI::App &app, const CommandLine &line,
+                      std::string &error) {
+  const std::set<std::string> where = {"help", "package", "hip", "device",
+                                       "list"};
+  const std::set<std::string> suite = {"help",   "package", "hip",    "device",
+                                       "op",     "suite",   "seed",   "repeat",
+                                       "guards", "check",   "json"};
+  const bool allGiven =
+      !line.qFile.empty() && !line.kFile.empty() && !line.vFile.empty();
+  for (const CLI::Option *option : app.get_options()) {
+    if (option->count() == 0 || option->get_lnames().empty())
+      continue;
+    const std::string &name = option->get_lnames().front();
+    if (line.list && !where.count(name))
+      error = "--" + name + " has no effect with --list; leave one out";
+    else if (!line.list && !line.suite.empty() && !suite.count(name))
+      error = "--" + name +
+              " has no effect with --suite, which has its own problems; leave "
+              "one out";
+    else if (allGiven && (name == "input" || name == "seed"))
+      error = "--" + name +
+              " has no effect when --q, --k and --v are all given; leave it out";
+    if (!error.empty())
+      return false;
+  }
+  return true;
 }
 
 /// Reads the .npy files that were given and checks their shapes.
@@ -322,7 +354,7 @@ int main(int argc, char **argv) {
   if (app.count("--scale"))
     line.problem.scale = float(line.scale);
   std::string error;
-  if (!readInputs(line, error)) {
+  if (!checkCombination(app, line, error) || !readInputs(line, error)) {
     std::fprintf(stderr, "aot-run: %s\n", error.c_str());
     return kUsage;
   }

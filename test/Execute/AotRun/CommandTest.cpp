@@ -85,6 +85,7 @@ TEST(AotRun, WithoutTheCheckTheyPass) {
           "--dtype=fp16 --head-dim=16 --mask=causal-top-left --no-check");
   EXPECT_EQ(r.exitCode, 0) << r.text;
   EXPECT_TRUE(r.has("(not checked)")) << r.text;
+  EXPECT_TRUE(r.has(" not checked\n")) << r.text; // the table's row
 }
 
 TEST(AotRun, AWriteBetweenRowsIsExitCode1) {
@@ -117,6 +118,13 @@ TEST(AotRun, UsageIsExitCode2AndSaysWhatIsPossible) {
       {"--package=/nonexistent", "no such file"},
       {kSound + "--q=/nonexistent.npy", "/nonexistent.npy"},
       {kSound + "--suite=all", "demo"},
+      {kSound + "--device=-1", "2147483647"},
+      {kSound + "--suite=demo --seqlen-q=17", "--seqlen-q has no effect"},
+      {kSound + "--suite=demo --dtype=fp16", "--dtype has no effect"},
+      {kSound + "--suite=demo --kernel=1", "--kernel has no effect"},
+      {kSound + "--suite=demo --no-lse", "--no-lse has no effect"},
+      {kSound + "--list --mask=none", "--mask has no effect"},
+      {kSound + "--list --suite=demo", "--suite has no effect"},
   };
   for (const auto &[arguments, part] : cases) {
     const Result r = run(arguments);
