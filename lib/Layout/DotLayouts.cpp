@@ -249,25 +249,28 @@ int64_t bankConflicts(const LdsShape &shape, const Swizzle &swizzle,
   return conflicts;
 }
 
+/// Conflicts of all the accesses of a tile.
+static int64_t bankConflicts(const LdsShape &shape, const Swizzle &swizzle,
+                             llvm::ArrayRef<TileLayout> layouts) {
+  int64_t sum = 0;
+  for (const TileLayout &layout : layouts)
+    sum += bankConflicts(shape, swizzle, layout);
+  return sum;
+}
+
 Swizzle chooseSwizzle(const LdsShape &shape,
                       llvm::ArrayRef<TileLayout> layouts) {
   constexpr int kMaxShift = 5;
   int64_t rowChunks = shape.columns * 2 / 16;
   Swizzle best;
   best.chunks = int(std::min<int64_t>(rowChunks & -rowChunks, shape.banks / 4));
-  auto cost = [&](const Swizzle &swizzle) {
-    int64_t sum = 0;
-    for (const TileLayout &layout : layouts)
-      sum += bankConflicts(shape, swizzle, layout);
-    return sum;
-  };
-  int64_t least = cost(best);
+  int64_t least = bankConflicts(shape, best, layouts);
   auto consider = [&](llvm::ArrayRef<int32_t> shifts) {
     if (least == 0)
       return;
     Swizzle swizzle = best;
     swizzle.shifts.assign(shifts.begin(), shifts.end());
-    if (int64_t sum = cost(swizzle); sum < least) {
+    if (int64_t sum = bankConflicts(shape, swizzle, layouts); sum < least) {
       least = sum;
       best = swizzle;
     }
@@ -293,9 +296,8 @@ TileLayout chooseTransposedCopyLayout(const LdsShape &shape, int laneBits,
                                .transposed();
     accesses.push_back(candidate);
     Swizzle swizzle = chooseSwizzle(shape, accesses);
-    int64_t conflicts = 0;
-    for (const TileLayout &access : accesses)
-      conflicts += bankConflicts(shape, swizzle, access);
+    int64_t conflicts =
+        bankConflicts(shape, swizzle, llvm::ArrayRef<TileLayout>(accesses));
     accesses.pop_back();
     if (conflicts < least) {
       least = conflicts;

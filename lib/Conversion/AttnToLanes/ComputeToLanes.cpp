@@ -149,8 +149,7 @@ struct LowerDot : public LanePattern<DotOp> {
                acc = layoutOf(op.getAcc());
     Type factor = cast<RankedTensorType>(op.getA().getType()).getElementType();
     const target::MatrixInstr *inst = target::lookupMatrixInstr(
-        lanes.getTarget(), op.getInst(),
-        factor.isF16() ? target::FactorType::F16 : target::FactorType::BF16);
+        lanes.getTarget(), op.getInst(), factorType(factor));
     if (!inst)
       return op.emitOpError()
              << lanes.getTarget().name << " has no matrix instruction '"

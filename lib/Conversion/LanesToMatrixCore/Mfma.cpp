@@ -23,8 +23,7 @@ struct MmaToMfma : public OpRewritePattern<attn::MmaOp> {
                                 PatternRewriter &rewriter) const override {
     auto factor = cast<VectorType>(op.getA().getType()).getElementType();
     const target::MatrixInstr *inst = target::lookupMatrixInstr(
-        target, op.getInst(),
-        factor.isF16() ? target::FactorType::F16 : target::FactorType::BF16);
+        target, op.getInst(), attn::factorType(factor));
     if (!inst || inst->family != target::MatrixFamily::Mfma)
       return rewriter.notifyMatchFailure(op, "not an MFMA of this chip");
     rewriter.replaceOpWithNewOp<amdgpu::MFMAOp>(

@@ -123,8 +123,7 @@ readResources(StringRef hsaco, const target::TargetInfo &target) {
     kernel.name = map[".name"].getString().str();
     kernel.agprs = field(map, ".agpr_count");
     // The metadata counts the unified file on chips that have one.
-    kernel.vgprs =
-        field(map, ".vgpr_count") - (kernel.agprs ? kernel.agprs : 0);
+    kernel.vgprs = field(map, ".vgpr_count") - kernel.agprs;
     kernel.sgprs = field(map, ".sgpr_count");
     kernel.vgprSpills = field(map, ".vgpr_spill_count");
     kernel.sgprSpills = field(map, ".sgpr_spill_count");

@@ -39,6 +39,11 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
          << hsaco::kArgumentNamesAttrName << "' (an array of strings)";
 }
 
+target::FactorType fovea::attn::factorType(Type elementType) {
+  return elementType.isF16() ? target::FactorType::F16
+                             : target::FactorType::BF16;
+}
+
 LayoutAttr fovea::attn::getTileLayout(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor ? dyn_cast_or_null<LayoutAttr>(tensor.getEncoding()) : nullptr;

@@ -144,8 +144,7 @@ LogicalResult MmaOp::verify() {
   auto a = cast<VectorType>(getA().getType());
   auto b = cast<VectorType>(getB().getType());
   auto c = cast<VectorType>(getC().getType());
-  auto type = a.getElementType().isF16() ? target::FactorType::F16
-                                         : target::FactorType::BF16;
+  target::FactorType type = factorType(a.getElementType());
   for (const target::MatrixInstr &row : target::allMatrixInstrs()) {
     if (row.name != getInst() || row.type != type)
       continue;

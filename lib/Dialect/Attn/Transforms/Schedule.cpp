@@ -29,11 +29,6 @@ static const ForwardRow kForwardRows[] = {
     {256, 128, 32, 4, "mfma_32x32x8", 2, 1, 8},
 };
 
-target::FactorType fovea::attn::factorType(Type elementType) {
-  return elementType.isF16() ? target::FactorType::F16
-                             : target::FactorType::BF16;
-}
-
 ForwardTiles fovea::attn::forwardTiles(int64_t headDim, ScheduleAttr schedule,
                                        const target::MatrixInstr &inst) {
   ForwardTiles tiles;

@@ -4,6 +4,7 @@
 #define FOVEA_DIALECT_ATTN_IR_ATTN_H
 
 #include "fovea/Layout/TileLayout.h"
+#include "fovea/Target/MatrixInstr.h"
 #include "fovea/Target/TargetInfo.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -41,6 +42,10 @@ inline constexpr llvm::StringLiteral kScheduleAttrName = "attn.schedule";
 
 /// Limits of (C5).
 inline constexpr int64_t kMinHeadDim = 16, kMaxHeadDim = 256, kHeadDimStep = 8;
+
+/// The factor type of matrix instructions for f16 or bf16, the only element
+/// types that verifiers admit where products are taken.
+target::FactorType factorType(mlir::Type elementType);
 
 /// The layout in a tile's encoding; null if it has none yet.
 LayoutAttr getTileLayout(mlir::Type type);

@@ -25,10 +25,6 @@ struct ForwardTiles {
 ForwardTiles forwardTiles(int64_t headDim, ScheduleAttr schedule,
                           const target::MatrixInstr &inst);
 
-/// The factor type of an element type; the verifier of attn.forward admits no
-/// others.
-target::FactorType factorType(mlir::Type elementType);
-
 /// The schedule from the table for a chip, type and head dimension.
 ScheduleAttr chooseForwardSchedule(mlir::MLIRContext *context,
                                    const target::TargetInfo &target,
