@@ -536,10 +536,7 @@ bool Binder::bindMfma(MicroOp &op, const ParsedInst &inst) {
 }
 
 Handler Binder::bind(MicroOp &op, const ParsedInst &inst) {
-  std::string name = inst.mnemonic;
-  for (const char *suffix : {"_dpp", "_sdwa", "_e64", "_e32"})
-    if (endsWith(name, suffix))
-      name.resize(name.size() - std::strlen(suffix));
+  std::string name = withoutSuffix(inst.mnemonic);
   if (startsWith(name, "v_cmpx_")) {
     name = "v_cmp_" + name.substr(7);
     op.flags |= kCmpx;

@@ -3,21 +3,11 @@
 // Sets up the MC objects for one chip and prints single instructions.
 //
 //===----------------------------------------------------------------------===//
-#include "decode/Disassembler.h"
+#include "decode/DisassemblerImpl.h"
 
-#include "llvm/ADT/SmallString.h"
-#include "llvm/MC/MCAsmInfo.h"
-#include "llvm/MC/MCContext.h"
-#include "llvm/MC/MCDisassembler/MCDisassembler.h"
 #include "llvm/MC/MCInst.h"
-#include "llvm/MC/MCInstPrinter.h"
-#include "llvm/MC/MCInstrInfo.h"
-#include "llvm/MC/MCRegisterInfo.h"
-#include "llvm/MC/MCSubtargetInfo.h"
-#include "llvm/MC/MCTargetOptions.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/raw_ostream.h"
-#include "llvm/TargetParser/Triple.h"
 
 #include <mutex>
 
@@ -28,18 +18,6 @@ void LLVMInitializeAMDGPUDisassembler();
 }
 
 namespace fovea::sim {
-
-struct Disassembler::Impl {
-  llvm::Triple Triple{"amdgcn-amd-amdhsa"};
-  llvm::MCTargetOptions Options;
-  std::unique_ptr<llvm::MCRegisterInfo> Registers;
-  std::unique_ptr<llvm::MCAsmInfo> AsmInfo;
-  std::unique_ptr<llvm::MCInstrInfo> Instructions;
-  std::unique_ptr<llvm::MCSubtargetInfo> Subtarget;
-  std::unique_ptr<llvm::MCContext> Context;
-  std::unique_ptr<llvm::MCDisassembler> Decoder;
-  std::unique_ptr<llvm::MCInstPrinter> Printer;
-};
 
 Disassembler::Disassembler() : Self(new Impl) {}
 Disassembler::~Disassembler() = default;

@@ -8,6 +8,8 @@
 #ifndef FOVEA_SIMULATOR_DECODE_DISASSEMBLER_H
 #define FOVEA_SIMULATOR_DECODE_DISASSEMBLER_H
 
+#include "decode/InstInfo.h"
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -24,6 +26,11 @@ public:
   /// \p size receives the bytes taken. False when it is no instruction.
   bool disassemble(const uint8_t *bytes, uint64_t available, uint64_t address,
                    std::string &text, uint64_t &size);
+
+  /// What the instruction reads, writes, counts and waits for. False when it is
+  /// no instruction.
+  bool describe(const uint8_t *bytes, uint64_t available, uint64_t address,
+                InstInfo &info);
 
 private:
   struct Impl;

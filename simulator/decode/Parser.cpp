@@ -223,4 +223,14 @@ ParsedInst parseInstruction(const std::string &text) {
   return inst;
 }
 
+std::string withoutSuffix(std::string mnemonic) {
+  for (const char *suffix : {"_dpp", "_sdwa", "_e64", "_e32"}) {
+    size_t n = std::strlen(suffix);
+    if (mnemonic.size() >= n &&
+        mnemonic.compare(mnemonic.size() - n, n, suffix) == 0)
+      mnemonic.resize(mnemonic.size() - n);
+  }
+  return mnemonic;
+}
+
 } // namespace fovea::sim

@@ -50,6 +50,9 @@ struct ParsedInst {
 /// operand of kind Text, which no row accepts.
 ParsedInst parseInstruction(const std::string &text);
 
+/// \p mnemonic without the suffix of its encoding (_e32, _e64, _dpp, _sdwa).
+std::string withoutSuffix(std::string mnemonic);
+
 } // namespace fovea::sim
 
 #endif // FOVEA_SIMULATOR_DECODE_PARSER_H

@@ -77,6 +77,16 @@ std::string Program::text(uint32_t index) {
   return text;
 }
 
+const InstInfo &Program::info(uint32_t index) {
+  std::lock_guard<std::mutex> lock(Mutex);
+  auto [it, fresh] = Infos.try_emplace(index);
+  if (fresh && index < Dwords)
+    Decoder->describe(Text + 4 * uint64_t(index),
+                      4 * uint64_t(Dwords - index),
+                      begin() + 4 * uint64_t(index), it->second);
+  return it->second;
+}
+
 void Program::decode(uint32_t index) {
   std::lock_guard<std::mutex> lock(Mutex);
   MicroOp &op = Ops[index];

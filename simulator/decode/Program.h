@@ -7,6 +7,7 @@
 #ifndef FOVEA_SIMULATOR_DECODE_PROGRAM_H
 #define FOVEA_SIMULATOR_DECODE_PROGRAM_H
 
+#include "decode/InstInfo.h"
 #include "exec/MicroOp.h"
 #include "fovea/Simulator/Status.h"
 
@@ -45,6 +46,10 @@ public:
   /// The disassembly of the instruction at dword \p index.
   std::string text(uint32_t index);
 
+  /// Registers and counters of the instruction at dword \p index; lives as long
+  /// as the program. Empty for what is no instruction.
+  const InstInfo &info(uint32_t index);
+
   /// Mnemonics in the code that have no row or do not bind to theirs.
   std::vector<std::string> unsupported();
 
@@ -68,6 +73,7 @@ private:
   };
   std::map<uint64_t, const uint32_t *> Constants;
   std::deque<Spread> Pool;
+  std::map<uint32_t, InstInfo> Infos;
 };
 
 } // namespace fovea::sim

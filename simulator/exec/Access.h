@@ -8,6 +8,7 @@
 #define FOVEA_SIMULATOR_EXEC_ACCESS_H
 
 #include "exec/Engine.h"
+#include "exec/Observer.h"
 #include "isa/LaneMath.h"
 
 namespace fovea::sim::FOVEA_VARIANT {
@@ -25,6 +26,23 @@ inline void transpose4(Word4 &a, Word4 &b, Word4 &c, Word4 &d) {
   b = __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7);
   c = __builtin_shufflevector(ab1, cd1, 0, 1, 4, 5);
   d = __builtin_shufflevector(ab1, cd1, 2, 3, 6, 7);
+}
+
+/// Tells an observer, if there is one, of the places an instruction is about to
+/// access. True when the wave goes on.
+template <class Place>
+inline bool observed(Wave &w, const MicroOp &op, MemoryAccess::Kind kind,
+                     uint64_t mask, Place place, uint32_t bytes) {
+  if (__builtin_expect(w.group->observer == nullptr, 1))
+    return true;
+  uint64_t at[kLaneStride];
+  forEachLane(mask, [&](int l) { at[l] = reinterpret_cast<uint64_t>(place(l)); });
+  return observeAccess(w, op, kind, mask, at, bytes);
+}
+inline MemoryAccess::Kind accessKind(const Row &row) {
+  return row.flags & kAtomic  ? MemoryAccess::Atomic
+         : row.flags & kStore ? MemoryAccess::Store
+                              : MemoryAccess::Load;
 }
 
 /// Loads N words a lane into registers reg... place(l) is lane l's address.

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "fovea/Simulator/Launch.h"
 #include "decode/CodeObjectImpl.h"
-#include "exec/Wave.h"
+#include "exec/Observer.h"
 
 #include <algorithm>
 #include <atomic>
@@ -79,6 +79,9 @@ struct Run {
   uint32_t ldsBytes = 0, privateBytes = 0;
   unsigned waveSlots = 0; ///< waves of a full workgroup
   uint64_t totalGroups = 0;
+  uint64_t groupsToRun() const {
+    return config.workgroups.empty() ? totalGroups : config.workgroups.size();
+  }
   std::atomic<uint64_t> nextGroup{0};
   std::atomic<bool> failed{false};
   std::mutex mutex; ///< guards what follows
@@ -117,11 +120,15 @@ public:
       R.fail({ErrorCode::OutOfMemory, "no host memory for the waves' registers"});
       return;
     }
+    if (R.config.options.observers) {
+      Watcher = R.config.options.observers->create();
+      G.observer = Watcher.get();
+    }
     while (!R.failed.load(std::memory_order_relaxed)) {
       uint64_t index = R.nextGroup.fetch_add(1, std::memory_order_relaxed);
-      if (index >= R.totalGroups)
+      if (index >= R.groupsToRun())
         break;
-      setUp(index);
+      setUp(R.config.workgroups.empty() ? index : R.config.workgroups[index]);
       runGroup();
       ++Total.workgroups;
     }
@@ -166,6 +173,8 @@ private:
     for (unsigned i = 0; i < Count; ++i)
       setUpWave(i, items, size, fill);
     Total.waves += Count;
+    if (G.observer)
+      G.observer->beginGroup(G, Waves.get(), Count);
   }
 
   void setUpWave(unsigned index, uint32_t items, const uint32_t *size,
@@ -279,7 +288,10 @@ private:
       for (unsigned i = 0; i < Count; ++i) {
         Wave &w = Waves[i];
         if (w.state == WaveState::Running) {
-          runSlice(w);
+          if (__builtin_expect(G.observer != nullptr, 0))
+            runSliceObserved(w);
+          else
+            runSlice(w);
           if (w.state == WaveState::Faulted)
             return report(w);
           if (budget && w.executed > budget && w.state == WaveState::Running)
@@ -288,10 +300,15 @@ private:
         running += w.state == WaveState::Running;
         waiting += w.state == WaveState::Barrier;
       }
-      if (running == 0 && waiting == 0)
+      if (running == 0 && waiting == 0) {
+        if (G.observer)
+          G.observer->endGroup(G);
         return;
+      }
       if (running == 0) { // all that still live have arrived
         ++Total.barriers;
+        if (G.observer)
+          G.observer->barrier(G);
         for (unsigned i = 0; i < Count; ++i)
           if (Waves[i].state == WaveState::Barrier)
             Waves[i].state = WaveState::Running;
@@ -317,6 +334,27 @@ private:
       fn(w, op);
     } while (--w.slice > 0);
     w.executed += executed() - before;
+  }
+  void runSliceObserved(Wave &w) {
+    w.slice = kSlice;
+    do {
+      uint32_t index = w.pc;
+      const MicroOp &op = G.ops[index];
+      Handler fn = op.fn.load(std::memory_order_acquire);
+      if (fn == G.undecoded) {
+        G.program->decode(index);
+        fn = op.fn.load(std::memory_order_acquire);
+      }
+      ++G.counts[op.cls];
+      ++w.executed;
+      w.pc += op.size;
+      G.observer->before(w, op, index);
+      if (w.state == WaveState::Faulted)
+        return;
+      fn(w, op);
+      if (w.state != WaveState::Faulted)
+        G.observer->after(w, op, index);
+    } while (--w.slice > 0);
   }
   uint64_t executed() const {
     uint64_t sum = 0;
@@ -360,6 +398,7 @@ private:
   MemoryCache Memory;
   Counters Total;
   uint8_t *Registers = nullptr;
+  std::unique_ptr<Observer> Watcher;
   std::unique_ptr<Wave[]> Waves;
   std::vector<uint8_t> Lds, Scratch;
   size_t ScratchStride = 0;
@@ -421,6 +460,11 @@ Status check(Run &run) {
     return launchFailure(k, std::to_string(run.privateBytes) +
                                 " bytes of scratch a lane are too much for " +
                                 std::to_string(items) + " work-items");
+  for (uint64_t index : run.config.workgroups)
+    if (index >= groups)
+      return launchFailure(k, "workgroup " + std::to_string(index) +
+                                  " is asked for; the grid has " +
+                                  std::to_string(groups));
   run.totalGroups = groups;
   return Status::success();
 }
@@ -583,7 +627,7 @@ Status launch(const CodeObject &code, const KernelInfo &kernel,
   uint64_t threads = config.options.threads;
   if (!threads)
     threads = std::max(1u, std::thread::hardware_concurrency());
-  threads = std::min<uint64_t>(threads, run.totalGroups);
+  threads = std::min<uint64_t>(threads, run.groupsToRun());
   std::vector<std::thread> pool;
   for (uint64_t i = 1; i < threads; ++i)
     pool.emplace_back([&run] { Worker(run).run(); });

@@ -51,8 +51,13 @@ void execDs(Wave &w, const MicroOp &op) {
   uint32_t reach = row.flags & kTwo && second > first ? second : first;
   if (!checkLds(w, op, mask, at, reach, bytes))
     return;
-  uint8_t *base = w.group->lds + first;
+  uint8_t *base = w.group->lds + first, *base2 = w.group->lds + second;
   auto place = [&](int l) { return base + at[l]; };
+  auto place2 = [&](int l) { return base2 + at[l]; };
+  if (!observed(w, op, accessKind(row), mask, place, bytes) ||
+      ((row.flags & kTwo) &&
+       !observed(w, op, accessKind(row), mask, place2, bytes)))
+    return;
   if (row.flags & kAtomic) {
     unsigned x = op.s[1].reg;
     unsigned c = op.s[2].kind == Operand::Vgpr ? op.s[2].reg : x;
@@ -65,8 +70,6 @@ void execDs(Wave &w, const MicroOp &op) {
                  std::to_string(row.param));
     return;
   }
-  uint8_t *base2 = w.group->lds + second;
-  auto place2 = [&](int l) { return base2 + at[l]; };
   if (row.flags & kStore) {
     storeAny(w, row, op.s[1].reg, mask, place);
     if (row.flags & kTwo)

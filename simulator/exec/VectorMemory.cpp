@@ -66,6 +66,8 @@ void count(Wave &w, const Row &row, uint64_t mask, uint32_t bytes) {
 template <class Place>
 void transfer(Wave &w, const MicroOp &op, uint64_t mask, Place place) {
   const Row &row = *op.row;
+  if (!observed(w, op, accessKind(row), mask, place, bytesOf(row)))
+    return;
   if (row.flags & kAtomic) {
     unsigned x = op.s[1].reg;
     unsigned c = row.count == kCmpSwap ? x + row.param / 4 : x;
@@ -80,6 +82,9 @@ void transfer(Wave &w, const MicroOp &op, uint64_t mask, Place place) {
     // To LDS: M0 and the instruction's offset are the base of lane 0.
     uint32_t bytes = row.param == 4 ? 4 * row.count : 4;
     uint64_t base = (w.s[kM0] & 0xffff) + static_cast<uint32_t>(op.offset1);
+    auto inLds = [&](int l) { return w.group->lds + base + uint64_t(l) * bytes; };
+    if (!observed(w, op, MemoryAccess::Store, mask, inLds, bytes))
+      return;
     forEachLane(mask, [&](int l) {
       uint64_t at = base + uint64_t(l) * bytes;
       if (at + bytes > w.group->ldsBytes) {

@@ -16,6 +16,7 @@
 namespace fovea::sim {
 
 class Program;
+class Observer;
 
 /// Aperture bases of FLAT addresses: the upper 32 bits tell LDS and scratch
 /// from memory, as the Linux driver sets them up on GFX9.
@@ -56,6 +57,7 @@ struct Group {
   uint64_t textBegin = 0;
   uint32_t textDwords = 0;
   MfmaFault mfmaFault = MfmaFault::None;
+  Observer *observer = nullptr; ///< null in launches that nobody watches
   uint64_t bytesLoaded = 0, bytesStored = 0;
   /// Decodes the instruction at a wave's program counter.
   void (*decodeAt)(Wave &) = nullptr;

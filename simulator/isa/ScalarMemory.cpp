@@ -4,7 +4,7 @@
 // bytes; words of a buffer beyond its size read 0.
 //
 //===----------------------------------------------------------------------===//
-#include "exec/Wave.h"
+#include "exec/Observer.h"
 #include "isa/Table.h"
 
 namespace fovea::sim {
@@ -18,6 +18,9 @@ bool readWords(Wave &w, const MicroOp &op, uint64_t address, unsigned count) {
            "scalar load of " + cache.memory->describe(address, 4 * count));
     return false;
   }
+  if (w.group->observer &&
+      !observeScalar(w, op, MemoryAccess::Load, address, 4 * count))
+    return false;
   std::memcpy(&w.s[op.d.reg], reinterpret_cast<const void *>(address),
               4 * size_t(count));
   return true;

@@ -17,6 +17,8 @@
 
 namespace fovea::sim {
 
+class ObserverFactory; // exec/Observer.h
+
 /// Classes of instructions, for the counters.
 enum class InstClass : uint8_t {
   Valu,      ///< vector ALU without the classes below
@@ -65,6 +67,8 @@ struct LaunchOptions {
   /// through pointers): at least this many bytes.
   uint32_t dynamicStackBytes = 16384;
   MfmaFault mfmaFault = MfmaFault::None;
+  /// Watches the launch when not null; must outlive it.
+  ObserverFactory *observers = nullptr;
 };
 
 struct LaunchConfig {
@@ -73,6 +77,9 @@ struct LaunchConfig {
   /// When not 0: the grid in work-items (OpenCL style); the last workgroup of a
   /// dimension may then be partial, and `grid` is ignored.
   std::array<uint64_t, 3> gridWorkItems{0, 0, 0};
+  /// When not empty: only these workgroups run (index x + y * X + z * X * Y), in
+  /// this order; each index below the number of workgroups.
+  std::vector<uint64_t> workgroups;
   uint32_t dynamicLdsBytes = 0;
   /// The kernarg segment. May be shorter than KernelInfo::kernargSize: explicit
   /// arguments alone will do, hidden ones are then filled in by the launch.
