@@ -9,6 +9,8 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
+#include <cstring>
 #include <mutex>
 
 extern "C" {
@@ -18,6 +20,40 @@ void LLVMInitializeAMDGPUDisassembler();
 }
 
 namespace fovea::sim {
+
+namespace {
+
+/// Reserved encodings of GFX9 on which LLVM's disassembler or printer does not
+/// answer "no instruction" but runs into what it holds to be unreachable.
+bool isTrapOfGfx9(uint32_t first, uint32_t second) {
+  auto field = [](uint32_t word, unsigned shift, unsigned width) {
+    return (word >> shift) & ((1u << width) - 1);
+  };
+  constexpr uint32_t kSdwaSource = 0xf9, kLiteral = 0xff;
+  if (!(first >> 31)) { // VOP1, VOP2, VOPC
+    if (field(first, 0, 9) != kSdwaSource)
+      return false;
+    bool compare = field(first, 25, 6) == 0x3e;
+    return field(second, 16, 3) == 7 || field(second, 24, 3) == 7 ||
+           (!compare && (field(second, 8, 3) == 7 || field(second, 11, 2) == 3));
+  }
+  if (first >> 26 == 0x34) { // VOP3 and VOP3P: no literals
+    uint32_t opcode = field(first, 16, 10);
+    // v_mfma_*_f8f6f4: formats of A and B.
+    if ((opcode == 0x3ad || opcode == 0x3ae) &&
+        (field(first, 8, 3) > 4 || field(second, 29, 3) > 4))
+      return true;
+    bool scalarResult = opcode < 0x100 || opcode == 0x142 || opcode == 0x289;
+    return field(second, 0, 9) == kLiteral || field(second, 9, 9) == kLiteral ||
+           field(second, 18, 9) == kLiteral ||
+           (scalarResult && field(first, 0, 8) == kLiteral);
+  }
+  if (first >> 26 == 0x38 || first >> 26 == 0x3a) // MUBUF and MTBUF: soffset
+    return second >> 24 == kLiteral;
+  return false;
+}
+
+} // namespace
 
 Disassembler::Disassembler() : Self(new Impl) {}
 Disassembler::~Disassembler() = default;
@@ -51,7 +87,28 @@ std::unique_ptr<Disassembler> Disassembler::create(const std::string &target) {
                                          *s.Registers));
   if (!s.Decoder || !s.Printer)
     return nullptr;
+  s.Gfx9 = target.compare(0, 4, "gfx9") == 0;
   return result;
+}
+
+bool Disassembler::Impl::decode(const uint8_t *bytes, uint64_t available,
+                                uint64_t address, llvm::MCInst &inst,
+                                uint64_t &size) {
+  size = 0;
+  if (Gfx9 && available >= 8) {
+    uint32_t words[4] = {};
+    std::memcpy(words, bytes, std::min<uint64_t>(available, sizeof words));
+    // v_mfma_scale_* is a prefix with the scales before the instruction itself.
+    bool scaled = words[0] >> 16 == 0xd3ac;
+    if (isTrapOfGfx9(words[0], words[1]) ||
+        (scaled && isTrapOfGfx9(words[2], words[3])))
+      return false;
+  }
+  return Decoder->getInstruction(inst, size,
+                                 llvm::ArrayRef<uint8_t>(bytes, available),
+                                 address, llvm::nulls()) ==
+             llvm::MCDisassembler::Success &&
+         size != 0;
 }
 
 bool Disassembler::disassemble(const uint8_t *bytes, uint64_t available,
@@ -59,11 +116,8 @@ bool Disassembler::disassemble(const uint8_t *bytes, uint64_t available,
                                uint64_t &size) {
   llvm::MCInst inst;
   size = 0;
-  auto status = Self->Decoder->getInstruction(
-      inst, size, llvm::ArrayRef<uint8_t>(bytes, available), address,
-      llvm::nulls());
   text.clear();
-  if (status != llvm::MCDisassembler::Success || size == 0)
+  if (!Self->decode(bytes, available, address, inst, size))
     return false;
   llvm::raw_string_ostream stream(text);
   Self->Printer->printInst(&inst, address, "", *Self->Subtarget, stream);

@@ -11,6 +11,7 @@
 #include "llvm/MC/MCAsmInfo.h"
 #include "llvm/MC/MCContext.h"
 #include "llvm/MC/MCDisassembler/MCDisassembler.h"
+#include "llvm/MC/MCInst.h"
 #include "llvm/MC/MCInstPrinter.h"
 #include "llvm/MC/MCInstrInfo.h"
 #include "llvm/MC/MCRegisterInfo.h"
@@ -30,6 +31,12 @@ struct Disassembler::Impl {
   std::unique_ptr<llvm::MCContext> Context;
   std::unique_ptr<llvm::MCDisassembler> Decoder;
   std::unique_ptr<llvm::MCInstPrinter> Printer;
+  bool Gfx9 = false; ///< encodings of GFX9, CDNA among them
+
+  /// Decodes one instruction; false when there is none. To be used instead of
+  /// the decoder itself, which some reserved encodings crash.
+  bool decode(const uint8_t *bytes, uint64_t available, uint64_t address,
+              llvm::MCInst &inst, uint64_t &size);
 };
 
 } // namespace fovea::sim

@@ -173,10 +173,7 @@ bool Disassembler::describe(const uint8_t *bytes, uint64_t available,
   Impl &s = *Self;
   llvm::MCInst inst;
   uint64_t size = 0;
-  if (s.Decoder->getInstruction(inst, size,
-                                llvm::ArrayRef<uint8_t>(bytes, available),
-                                address, llvm::nulls()) !=
-      llvm::MCDisassembler::Success)
+  if (!s.decode(bytes, available, address, inst, size))
     return false;
   info = InstInfo();
   const llvm::MCInstrDesc &desc = s.Instructions->get(inst.getOpcode());

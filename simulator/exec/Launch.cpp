@@ -154,6 +154,7 @@ private:
     G.decodeAt = [](Wave &w) { w.group->program->decode(w.pc); };
     G.lds = Lds.data();
     G.ldsBytes = R.ldsBytes;
+    G.m0LdsMask = R.chip.ldsPerWorkgroup > 0x10000 ? 0x3ffff : 0xffff;
     G.privateBytes = R.privateBytes;
     G.mfmaFault = R.config.options.mfmaFault;
     G.id[0] = static_cast<uint32_t>(index % geo.groups[0]);
@@ -194,7 +195,7 @@ private:
     w.fault = Fault();
     w.pc = static_cast<uint32_t>((k.entryAddress - G.textBegin) / 4);
     std::fill(std::begin(w.s), std::end(w.s), fill);
-    unsigned vgprs = std::min(256u, (field(k.rsrc1, 0, 6) + 1) * 8);
+    unsigned vgprs = std::min(256u, (field(k.rsrc1, 0, 6) + 1) * R.chip.vgprGranule);
     std::fill_n(w.v, size_t(vgprs) * kLaneStride, fill);
     if (k.agprs)
       std::fill_n(w.vreg(kAgprBase), size_t(std::min(k.agprs, 256u)) * kLaneStride,
@@ -240,9 +241,9 @@ private:
       put(static_cast<uint32_t>(value >> 32));
     };
     unsigned properties = k.codeProperties;
-    if (properties & 1) { // private segment buffer: unused with flat scratch
-      put64(0);
-      put64(0);
+    if (properties & 1) { // private segment buffer (see kScratchBuffer)
+      put64(kScratchBuffer | uint64_t(1) << 63); // swizzled
+      put64(0xffffffffu | uint64_t(1u << 23 | 3u << 21) << 32);
     }
     if (properties & 2)
       put64(R.packet);
@@ -444,7 +445,7 @@ Status check(Run &run) {
     return launchFailure(k, std::to_string(lds) + " bytes of LDS; " +
                                 std::string(chip.target) + " has " +
                                 std::to_string(chip.ldsPerWorkgroup));
-  unsigned regs = (field(k.rsrc1, 0, 6) + 1) * 8;
+  unsigned regs = (field(k.rsrc1, 0, 6) + 1) * chip.vgprGranule;
   if (regs > chip.vgprsPerSimdLane)
     return launchFailure(k, std::to_string(regs) + " vector registers; " +
                                 std::string(chip.target) + " has " +

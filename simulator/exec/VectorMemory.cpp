@@ -81,7 +81,8 @@ void transfer(Wave &w, const MicroOp &op, uint64_t mask, Place place) {
   } else if (op.flags & kLdsDirect) {
     // To LDS: M0 and the instruction's offset are the base of lane 0.
     uint32_t bytes = row.param == 4 ? 4 * row.count : 4;
-    uint64_t base = (w.s[kM0] & 0xffff) + static_cast<uint32_t>(op.offset1);
+    uint64_t base = (w.s[kM0] & w.group->m0LdsMask) +
+                    static_cast<uint32_t>(op.offset1);
     auto inLds = [&](int l) { return w.group->lds + base + uint64_t(l) * bytes; };
     if (!observed(w, op, MemoryAccess::Store, mask, inLds, bytes))
       return;
@@ -125,6 +126,39 @@ void scratchAccess(Wave &w, const MicroOp &op, uint64_t mask) {
                       std::to_string(static_cast<int32_t>(offset[bad])) +
                       ": the kernel has " + std::to_string(size) +
                       " bytes of scratch a lane");
+  count(w, *op.row, mask, bytes);
+  transfer(w, op, mask, [&](int l) {
+    return w.scratch + size_t(l) * size + offset[l];
+  });
+}
+
+/// Buffer instructions on the scratch resource. Its records are swizzled: 64
+/// lanes' words lie side by side, so a scalar offset counts for all lanes
+/// together, while the other offsets are a lane's own.
+void scratchBuffer(Wave &w, const MicroOp &op, uint64_t base, uint64_t mask) {
+  uint32_t bytes = bytesOf(*op.row), size = w.group->privateBytes;
+  uint64_t common = (base & 0xffffffff) + readS32(w, op.s[3]);
+  if (common % (4 * static_cast<uint64_t>(w.lanes)))
+    return w.fail(ErrorCode::IllegalAddress, op, -1,
+                  "a scalar offset of " + std::to_string(common) +
+                      " into scratch: no multiple of a word of all lanes");
+  uint64_t start = common / static_cast<uint64_t>(w.lanes) +
+                   static_cast<uint32_t>(op.offset);
+  const uint32_t *v = op.flags & kOffen
+                          ? w.vreg(op.s[0].reg + (op.flags & kIdxen ? 1 : 0))
+                          : nullptr;
+  uint64_t offset[kLaneStride];
+  int bad = -1;
+  forEachLane(mask, [&](int l) {
+    offset[l] = start + (v ? v[l] : 0);
+    if (bad < 0 && offset[l] + bytes > size)
+      bad = l;
+  });
+  if (bad >= 0)
+    return w.fail(ErrorCode::IllegalAddress, op, bad,
+                  std::to_string(bytes) + " bytes at offset " +
+                      std::to_string(offset[bad]) + ": the kernel has " +
+                      std::to_string(size) + " bytes of scratch a lane");
   count(w, *op.row, mask, bytes);
   transfer(w, op, mask, [&](int l) {
     return w.scratch + size_t(l) * size + offset[l];
@@ -198,6 +232,8 @@ void execBuffer(Wave &w, const MicroOp &op) {
   uint64_t base = r[0] | uint64_t(r[1] & 0xffff) << 32;
   uint32_t stride = (r[1] >> 16) & 0x3fff, records = r[2];
   bool swizzle = r[1] >> 31, addTid = (r[3] >> 23) & 1;
+  if (__builtin_expect(base >> 32 == kScratchBuffer >> 32, 0))
+    return scratchBuffer(w, op, base, mask);
   uint32_t indexStride = 8u << ((r[3] >> 21) & 3);
   if (addTid)
     stride |= ((r[3] >> 15) & 15) << 14;

@@ -22,6 +22,11 @@ class Observer;
 /// from memory, as the Linux driver sets them up on GFX9.
 constexpr uint64_t kSharedBase = uint64_t(0x1000000) << 32;
 constexpr uint64_t kPrivateBase = uint64_t(0x2000000) << 32;
+/// Base of the buffer resource through which kernels without flat scratch
+/// instructions reach their scratch (48 bits, in no allocation). Buffer
+/// instructions know it, as FLAT ones know kPrivateBase: a lane's bytes are kept
+/// together, whatever the swizzle that the resource asks for.
+constexpr uint64_t kScratchBuffer = uint64_t(0xfffe) << 32;
 
 /// The last allocations that a host thread's accesses fell into.
 struct MemoryCache {
@@ -52,6 +57,7 @@ struct Group {
   MemoryCache cache;
   uint8_t *lds = nullptr;
   uint32_t ldsBytes = 0;
+  uint32_t m0LdsMask = 0xffff; ///< bits of M0 that are an LDS address
   uint32_t privateBytes = 0; ///< a lane
   uint32_t id[3] = {0, 0, 0};
   uint64_t textBegin = 0;

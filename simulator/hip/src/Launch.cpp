@@ -193,9 +193,9 @@ int blocksPerCU(const Function &function, const sim::ChipInfo &chip,
   const uint64_t lds = roundUp(kernel.staticLdsBytes + dynamicLds, 512);
   if (lds > chip.ldsPerWorkgroup)
     return 0;
-  // Registers are given in granules of 8, of 4 where the file is split; where
-  // it is unified the count includes AGPRs already.
-  const uint64_t granule = chip.unifiedRegisters ? 8 : 4;
+  // Registers are given in granules; where the file
+  // is unified the count includes AGPRs already.
+  const uint64_t granule = chip.vgprGranule;
   const uint64_t registers =
       std::max<uint64_t>(granule, roundUp(kernel.vgprs, granule));
   const uint64_t perSimd = std::min<uint64_t>(

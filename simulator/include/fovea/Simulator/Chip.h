@@ -16,6 +16,13 @@ namespace fovea::sim {
 /// Whether a code object feature (xnack, sramecc) is on, off or absent.
 enum class Feature : uint8_t { Unsupported, Off, On };
 
+/// Bits of ChipInfo::traits: what instructions of the same name do differently.
+/// A row of the semantics table can be for chips with a trait (Row::traits).
+enum ChipTraits : uint32_t {
+  kTraitOcpFloat8 = 1 << 0,     ///< fp8 and bf8 are OCP's, not the FNUZ formats
+  kTraitMfmaFlushHalf = 1 << 1, ///< MFMA flushes fp16 and bf16 denormals
+};
+
 /// One simulated chip. Sizes are in bytes unless a name says otherwise.
 struct ChipInfo {
   std::string_view target;        ///< "gfx942", as LLVM spells it
@@ -31,12 +38,15 @@ struct ChipInfo {
   uint64_t ldsPerCU;
   unsigned vgprsPerSimdLane;      ///< unified file where `unifiedRegisters`
   unsigned maxVgprs;              ///< of one wave, without AGPRs
+  unsigned vgprGranule;           ///< registers by which descriptors count
   unsigned sgprsPerWave;
   bool hasAgprs;
   bool unifiedRegisters;          ///< AGPRs follow the VGPRs in one file
+  bool alignedTuples;             ///< register tuples start at even registers
   bool packedWorkItemIds;         ///< v0 = x | y << 10 | z << 20 at wave start
   bool architectedFlatScratch;    ///< scratch base set up by hardware
   bool zeroHigh16;                ///< 16-bit VALU results clear the upper half
+  uint32_t traits;                ///< ChipTraits
   Feature xnack;
   Feature sramecc;
   uint64_t memoryBytes;           ///< device memory that hipMemGetInfo reports
