@@ -491,20 +491,6 @@ std::vector<std::string> CodeObject::unsupportedInstructions() const {
   return Self->Code->unsupported();
 }
 
-uint64_t CodeObject::imageSize(const void *data) {
-  if (!data || std::memcmp(data, ELF::ElfMagic, 4) != 0)
-    return 0;
-  ELF::Elf64_Ehdr header;
-  std::memcpy(&header, data, sizeof header);
-  if (header.e_ident[ELF::EI_CLASS] != ELF::ELFCLASS64 ||
-      header.e_ident[ELF::EI_DATA] != ELF::ELFDATA2LSB)
-    return 0;
-  uint64_t end = header.e_shoff + uint64_t(header.e_shnum) * header.e_shentsize;
-  end = std::max(end, header.e_phoff + uint64_t(header.e_phnum) *
-                                           header.e_phentsize);
-  return std::max<uint64_t>(end, sizeof header);
-}
-
 uint32_t KernelInfo::explicitKernargSize() const {
   uint32_t end = 0;
   for (const KernelArg &arg : args)

@@ -39,7 +39,7 @@ int threadsPerCU(const sim::ChipInfo &c) {
 int registersPerCU(const sim::ChipInfo &c) {
   return int(c.vgprsPerSimdLane * c.waveSize * c.simdsPerCU);
 }
-int gridLimit(unsigned dimension) { return dimension == 0 ? INT_MAX : 65536; }
+int gridLimit(unsigned d) { return int(maxGridSize(d)); }
 
 struct AttributeRow {
   int id;

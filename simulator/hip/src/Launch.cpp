@@ -1,11 +1,11 @@
-//===- Launch.cpp - kernel launches, their limits and counters
-//-------------===//
+//===- Launch.cpp - kernel launches, their limits and counters ------------===//
 //
 // Checks a launch when it is called, copies its arguments, and runs it in its
 // stream. A kernel's fault is kept on the device until it is reset.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Events.h"
 #include "Module.h"
 
 #include <algorithm>
@@ -70,7 +70,8 @@ Result packExtra(const sim::KernelInfo &kernel, void *const *extra,
 }
 
 Result checkGeometry(const Function &function, const sim::ChipInfo &chip,
-                     const Dim3 &grid, const Dim3 &block, uint64_t lds) {
+                     const Dim3 &grid, const Dim3 &block, uint64_t lds,
+                     bool gridIsWorkItems) {
   const sim::KernelInfo &kernel = *function.kernel;
   const std::string who = describe(function) + ": ";
   for (unsigned d = 0; d < 3; ++d) {
@@ -81,11 +82,25 @@ Result checkGeometry(const Function &function, const sim::ChipInfo &chip,
       return {hipErrorInvalidConfiguration,
               who + "the workgroup " + text(block) + " is empty"};
   }
-  for (unsigned d = 0; d < 3; ++d)
-    if (block[d] > chip.maxWorkgroupSize || grid[d] > UINT32_MAX)
-      return {hipErrorInvalidValue, who + "grid " + text(grid) +
-                                        " or workgroup " + text(block) +
-                                        " is beyond the device's limits"};
+  for (unsigned d = 0; d < 3; ++d) {
+    if (block[d] > chip.maxWorkgroupSize)
+      return {hipErrorInvalidValue, who + "the workgroup " + text(block) +
+                                        " is beyond the device's limit of " +
+                                        std::to_string(chip.maxWorkgroupSize)};
+    const uint64_t groups =
+        gridIsWorkItems ? (grid[d] + block[d] - 1) / block[d] : grid[d];
+    const uint64_t items = gridIsWorkItems ? grid[d] : grid[d] * block[d];
+    if (groups > maxGridSize(d))
+      return {hipErrorInvalidConfiguration, who + std::to_string(groups) +
+                                                " workgroups in dimension " +
+                                                "xyz"[d] + "; maxGridSize is " +
+                                                std::to_string(maxGridSize(d))};
+    // The dispatch packet counts work-items in 32 bits.
+    if (items > UINT32_MAX)
+      return {hipErrorInvalidConfiguration,
+              who + std::to_string(items) + " work-items in dimension " +
+                  "xyz"[d] + "; HIP's limit is 4294967295"};
+  }
   const uint64_t threads = block[0] * block[1] * block[2];
   if (threads > chip.maxWorkgroupSize)
     return {hipErrorInvalidValue,
@@ -134,24 +149,39 @@ void run(DeviceState &device, const Function &function,
     Runtime::get().report(status.message(), /*loud=*/true);
 }
 
-Result launch(hipFunction_t handle, sim::LaunchConfig config, const Dim3 &grid,
-              const Dim3 &block, uint64_t lds, hipStream_t streamHandle,
-              void **params, void **extra) {
-  std::shared_ptr<Function> function;
-  if (Result found = findFunction(handle, function); !found.ok())
-    return found;
+/// Where a launch goes and what goes with it.
+struct Order {
+  hipStream_t stream = nullptr;
+  void **params = nullptr, **extra = nullptr;
+  hipEvent_t start = nullptr, stop = nullptr;
+  /// `grid` counts work-items; the last workgroup may be partial.
+  bool gridIsWorkItems = false;
+};
+
+/// Launches the kernel that `find(device, function)` names.
+template <typename Find>
+Result launch(Find find, const Dim3 &grid, const Dim3 &block, uint64_t lds,
+              const Order &order) {
+  void **params = order.params, **extra = order.extra;
   DeviceState *device;
   Stream *stream;
-  if (Result found = findStream(streamHandle, device, stream); !found.ok())
+  if (Result found = findStream(order.stream, device, stream); !found.ok())
     return found;
+  std::shared_ptr<Function> function;
+  if (Result found = find(*device, function); !found.ok())
+    return found;
+  for (hipEvent_t event : {order.start, order.stop})
+    if (event)
+      if (Result alive = checkEvent(event); !alive.ok())
+        return alive;
   if (device->index != function->device)
     return {hipErrorInvalidDevice, describe(*function) +
                                        " on a stream of device " +
                                        std::to_string(device->index)};
   if (device->fault != hipSuccess)
     return faultOf(*device);
-  if (Result ok =
-          checkGeometry(*function, device->device->chip(), grid, block, lds);
+  if (Result ok = checkGeometry(*function, device->device->chip(), grid, block,
+                                lds, order.gridIsWorkItems);
       !ok.ok())
     return ok;
   const sim::KernelInfo &kernel = *function->kernel;
@@ -171,52 +201,38 @@ Result launch(hipFunction_t handle, sim::LaunchConfig config, const Dim3 &grid,
     packed.why = describe(*function) + ": " + packed.why;
     return packed;
   }
+  sim::LaunchConfig config;
+  if (order.gridIsWorkItems)
+    config.gridWorkItems = grid;
+  else
+    config.grid = {uint32_t(grid[0]), uint32_t(grid[1]), uint32_t(grid[2])};
   config.block = {uint32_t(block[0]), uint32_t(block[1]), uint32_t(block[2])};
   config.dynamicLdsBytes = uint32_t(lds);
   config.options = Runtime::get().settings().launch;
+  if (order.start)
+    if (Result ok = recordEvent(order.start, *device, *stream); !ok.ok())
+      return ok;
   submit(*device, *stream,
          [device, function, config, segment = std::move(segment)] {
            run(*device, *function, config, segment);
          });
-  return hipSuccess;
+  return order.stop ? recordEvent(order.stop, *device, *stream)
+                    : Result(hipSuccess);
 }
 
-/// Workgroups of `threads` work-items that fit one CU at a time.
-int blocksPerCU(const Function &function, const sim::ChipInfo &chip,
-                uint64_t threads, uint64_t dynamicLds) {
-  const sim::KernelInfo &kernel = *function.kernel;
-  auto roundUp = [](uint64_t value, uint64_t to) {
-    return (value + to - 1) / to * to;
+/// For launches by handle, and by registered host function.
+auto byHandle(hipFunction_t handle) {
+  return [handle](DeviceState &, std::shared_ptr<Function> &function) {
+    return findFunction(handle, function);
   };
-  if (threads == 0 || threads > kernel.maxWorkgroupSize)
-    return 0;
-  const uint64_t lds = roundUp(kernel.staticLdsBytes + dynamicLds, 512);
-  if (lds > chip.ldsPerWorkgroup)
-    return 0;
-  // Registers are given in granules; where the file
-  // is unified the count includes AGPRs already.
-  const uint64_t granule = chip.vgprGranule;
-  const uint64_t registers =
-      std::max<uint64_t>(granule, roundUp(kernel.vgprs, granule));
-  const uint64_t perSimd = std::min<uint64_t>(
-      chip.maxWavesPerSimd, chip.vgprsPerSimdLane / registers);
-  const uint64_t waves = (threads + kernel.waveSize - 1) / kernel.waveSize;
-  uint64_t blocks = perSimd * chip.simdsPerCU / waves;
-  if (lds)
-    blocks = std::min(blocks, chip.ldsPerCU / lds);
-  return int(blocks);
+}
+auto byHostFunction(const void *host) {
+  return [host](DeviceState &device, std::shared_ptr<Function> &function) {
+    return kernelOf(host, device, function);
+  };
 }
 
-/// Runs `body(function, chip)` for a function handle.
-template <typename Body>
-hipError_t onFunction(const char *name, hipFunction_t handle, Body body) {
-  return enter(name, [&]() -> Result {
-    std::shared_ptr<Function> function;
-    if (Result found = findFunction(handle, function); !found.ok())
-      return found;
-    return body(*function, deviceAt(function->device)->device->chip());
-  });
-}
+Dim3 wide(const hipDim3 &d) { return {d.x, d.y, d.z}; }
 
 } // namespace
 
@@ -225,10 +241,12 @@ HIP_ENTRY hipError_t hipModuleLaunchKernel(
     unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,
     hipStream_t stream, void **params, void **extra) {
   return enter("hipModuleLaunchKernel", [&] {
-    sim::LaunchConfig config;
-    config.grid = {gridX, gridY, gridZ};
-    return launch(function, config, {gridX, gridY, gridZ},
-                  {blockX, blockY, blockZ}, sharedBytes, stream, params, extra);
+    Order order;
+    order.stream = stream;
+    order.params = params;
+    order.extra = extra;
+    return launch(byHandle(function), {gridX, gridY, gridZ},
+                  {blockX, blockY, blockZ}, sharedBytes, order);
   });
 }
 
@@ -238,185 +256,67 @@ HIP_ENTRY hipError_t hipExtModuleLaunchKernel(
     uint32_t globalZ, uint32_t localX, uint32_t localY, uint32_t localZ,
     size_t sharedBytes, hipStream_t stream, void **params, void **extra,
     hipEvent_t start, hipEvent_t stop, uint32_t) {
-  return enter("hipExtModuleLaunchKernel", [&]() -> Result {
-    if (start || stop)
-      return {hipErrorNotSupported,
-              "start and stop events; record them with hipEventRecord"};
-    if (sharedBytes > UINT32_MAX)
-      return {hipErrorInvalidValue, "too much LDS"};
-    sim::LaunchConfig config;
-    config.gridWorkItems = {globalX, globalY, globalZ};
-    return launch(function, config, {globalX, globalY, globalZ},
-                  {localX, localY, localZ}, sharedBytes, stream, params, extra);
+  return enter("hipExtModuleLaunchKernel", [&] {
+    Order order;
+    order.stream = stream;
+    order.params = params;
+    order.extra = extra;
+    order.start = start;
+    order.stop = stop;
+    order.gridIsWorkItems = true;
+    return launch(byHandle(function), {globalX, globalY, globalZ},
+                  {localX, localY, localZ}, sharedBytes, order);
   });
 }
 
-HIP_ENTRY hipError_t hipFuncGetAttribute(int *value, int attribute,
-                                         hipFunction_t handle) {
-  return onFunction(
-      "hipFuncGetAttribute", handle,
-      [&](Function &function, const sim::ChipInfo &chip) -> Result {
-        if (!value)
-          return {hipErrorInvalidValue, "the result pointer is null"};
-        const sim::KernelInfo &kernel = *function.kernel;
-        switch (attribute) {
-        case HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-          *value = int(kernel.maxWorkgroupSize);
-          return hipSuccess;
-        case HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-          *value = int(kernel.staticLdsBytes);
-          return hipSuccess;
-        case HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
-          *value = int(kernel.privateBytes);
-          return hipSuccess;
-        case HIP_FUNC_ATTRIBUTE_NUM_REGS:
-          *value = int(kernel.vgprs);
-          return hipSuccess;
-        case HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-          *value = int(chip.ldsPerWorkgroup - kernel.staticLdsBytes);
-          return hipSuccess;
-        case HIP_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
-        case HIP_FUNC_ATTRIBUTE_PTX_VERSION:
-        case HIP_FUNC_ATTRIBUTE_BINARY_VERSION:
-        case HIP_FUNC_ATTRIBUTE_CACHE_MODE_CA:
-        case HIP_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-          *value = 0;
-          return hipSuccess;
-        }
-        return {hipErrorInvalidValue,
-                "attribute " + std::to_string(attribute) + " is not known"};
-      });
-}
-
-HIP_ENTRY hipError_t hipFuncGetAttributes(hipFuncAttributes *attributes,
-                                          const void *handle) {
-  auto function = reinterpret_cast<hipFunction_t>(const_cast<void *>(handle));
-  return onFunction(
-      "hipFuncGetAttributes", function,
-      [&](Function &found, const sim::ChipInfo &chip) -> Result {
-        if (!attributes)
-          return {hipErrorInvalidValue, "the result pointer is null"};
-        const sim::KernelInfo &kernel = *found.kernel;
-        *attributes = {};
-        attributes->localSizeBytes = kernel.privateBytes;
-        attributes->maxDynamicSharedSizeBytes =
-            int(chip.ldsPerWorkgroup - kernel.staticLdsBytes);
-        attributes->maxThreadsPerBlock = int(kernel.maxWorkgroupSize);
-        attributes->numRegs = int(kernel.vgprs);
-        attributes->sharedSizeBytes = kernel.staticLdsBytes;
-        return hipSuccess;
-      });
-}
-
-// All of the LDS can be had without asking; the call checks the amount.
-HIP_ENTRY hipError_t hipFuncSetAttribute(const void *handle, int attribute,
-                                         int value) {
-  auto function = reinterpret_cast<hipFunction_t>(const_cast<void *>(handle));
-  return onFunction(
-      "hipFuncSetAttribute", function,
-      [&](Function &found, const sim::ChipInfo &chip) -> Result {
-        if (attribute != hipFuncAttributeMaxDynamicSharedMemorySize &&
-            attribute != hipFuncAttributePreferredSharedMemoryCarveout)
-          return {hipErrorInvalidValue,
-                  "attribute " + std::to_string(attribute) + " is not known"};
-        if (attribute == hipFuncAttributeMaxDynamicSharedMemorySize &&
-            (value < 0 || uint64_t(value) + found.kernel->staticLdsBytes >
-                              chip.ldsPerWorkgroup))
-          return {hipErrorInvalidValue,
-                  std::to_string(value) + " bytes of LDS; the device has " +
-                      std::to_string(chip.ldsPerWorkgroup)};
-        return hipSuccess;
-      });
-}
-
-HIP_ENTRY hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(
-    int *blocks, hipFunction_t handle, int threads, size_t dynamicLds) {
-  return onFunction(
-      "hipModuleOccupancyMaxActiveBlocksPerMultiprocessor", handle,
-      [&](Function &function, const sim::ChipInfo &chip) -> Result {
-        if (!blocks || threads <= 0)
-          return {hipErrorInvalidValue,
-                  "the result is null or the workgroup empty"};
-        *blocks = blocksPerCU(function, chip, uint64_t(threads), dynamicLds);
-        return hipSuccess;
-      });
-}
-
-HIP_ENTRY hipError_t hipModuleOccupancyMaxPotentialBlockSize(
-    int *gridSize, int *blockSize, hipFunction_t handle, size_t dynamicLds,
-    int limit) {
-  return onFunction(
-      "hipModuleOccupancyMaxPotentialBlockSize", handle,
-      [&](Function &function, const sim::ChipInfo &chip) -> Result {
-        if (!gridSize || !blockSize || limit < 0)
-          return {hipErrorInvalidValue, "a result is null"};
-        uint64_t most = function.kernel->maxWorkgroupSize;
-        if (limit)
-          most = std::min<uint64_t>(most, uint64_t(limit));
-        uint64_t best = 0;
-        const uint64_t wave = function.kernel->waveSize;
-        for (uint64_t threads = most / wave * wave; threads; threads -= wave) {
-          const uint64_t blocks =
-              uint64_t(blocksPerCU(function, chip, threads, dynamicLds));
-          if (blocks * threads <= best)
-            continue;
-          best = blocks * threads;
-          *blockSize = int(threads);
-          *gridSize = int(blocks * chip.computeUnits);
-        }
-        if (!best)
-          return {hipErrorInvalidValue, "no workgroup of it fits the device"};
-        return hipSuccess;
-      });
-}
-
-int fovea_sim_counters(int index, fovea_sim_counters_t *result) {
-  return enter("fovea_sim_counters", [&]() -> Result {
-    if (!result || result->struct_size < sizeof(size_t))
-      return {hipErrorInvalidValue, "null, or struct_size is not set"};
-    DeviceState *device = deviceAt(index);
-    if (!device)
-      return hipErrorInvalidDevice;
-    drain(*device);
-    fovea_sim_counters_t all = {};
-    {
-      using sim::InstClass;
-      std::lock_guard<std::mutex> lock(device->countersMutex);
-      const sim::Counters &c = device->counters;
-      all.launches = device->launches;
-      all.instructions = c.instructions;
-      all.valu = c[InstClass::Valu];
-      all.trans = c[InstClass::Trans];
-      all.mfma = c[InstClass::Mfma];
-      all.salu = c[InstClass::Salu];
-      all.smem = c[InstClass::Smem];
-      all.vmem = c[InstClass::Vmem];
-      all.lds = c[InstClass::Lds];
-      all.branch = c[InstClass::Branch];
-      all.sync = c[InstClass::Sync];
-      all.other = c[InstClass::Other];
-      all.workgroups = c.workgroups;
-      all.waves = c.waves;
-      all.barriers = c.barriers;
-      all.bytes_loaded = c.bytesLoaded;
-      all.bytes_stored = c.bytesStored;
-      all.seconds = c.seconds;
-    }
-    all.struct_size = result->struct_size;
-    std::memcpy(result, &all, std::min(sizeof(all), result->struct_size));
-    return hipSuccess;
+HIP_ENTRY hipError_t hipLaunchKernel(const void *function, hipDim3 grid,
+                                     hipDim3 block, void **params,
+                                     size_t sharedBytes, hipStream_t stream) {
+  return enter("hipLaunchKernel", [&] {
+    Order order;
+    order.stream = stream;
+    order.params = params;
+    return launch(byHostFunction(function), wide(grid), wide(block),
+                  sharedBytes, order);
   });
 }
 
-int fovea_sim_reset_counters(int index) {
-  return enter("fovea_sim_reset_counters", [&]() -> Result {
-    DeviceState *device = deviceAt(index);
-    if (!device)
-      return hipErrorInvalidDevice;
-    drain(*device);
-    std::lock_guard<std::mutex> lock(device->countersMutex);
-    device->counters = {};
-    device->launches = 0;
-    return hipSuccess;
+HIP_ENTRY hipError_t hipExtLaunchKernel(const void *function, hipDim3 grid,
+                                        hipDim3 block, void **params,
+                                        size_t sharedBytes, hipStream_t stream,
+                                        hipEvent_t start, hipEvent_t stop,
+                                        int) {
+  return enter("hipExtLaunchKernel", [&] {
+    Order order;
+    order.stream = stream;
+    order.params = params;
+    order.start = start;
+    order.stop = stop;
+    return launch(byHostFunction(function), wide(grid), wide(block),
+                  sharedBytes, order);
   });
+}
+
+// Workgroups run as host threads come free, not all at a time, so a kernel that
+// waits for its whole grid would wait for ever. The device's attributes say so.
+namespace {
+Result noCooperation() {
+  return {hipErrorNotSupported,
+          "cooperative launches are not simulated (cooperativeLaunch is 0): "
+          "split the kernel where it synchronises its grid"};
+}
+} // namespace
+
+HIP_ENTRY hipError_t hipLaunchCooperativeKernel(const void *, hipDim3, hipDim3,
+                                                void **, unsigned,
+                                                hipStream_t) {
+  return enter("hipLaunchCooperativeKernel", noCooperation);
+}
+
+HIP_ENTRY hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t, unsigned,
+                                                      unsigned, unsigned,
+                                                      unsigned, unsigned,
+                                                      unsigned, unsigned,
+                                                      hipStream_t, void **) {
+  return enter("hipModuleLaunchCooperativeKernel", noCooperation);
 }

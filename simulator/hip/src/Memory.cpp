@@ -1,5 +1,4 @@
-//===- Memory.cpp - allocation
-//---------------------------------------------===//
+//===- Memory.cpp - allocation --------------------------------------------===//
 //
 // Device memory is the simulator's; host memory is the host's, made visible to
 // the kernels of every device. Managed memory is device memory that the other
@@ -10,7 +9,9 @@
 
 #include "Memory.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 using namespace fovea;
@@ -24,7 +25,8 @@ struct Known {
   int device;         // current when it was made
   uint64_t size;
   unsigned flags;
-  bool registered; // the program's own memory: not ours to free
+  bool registered;        // the program's own memory: not ours to free
+  bool permanent = false; // a managed variable: a reset leaves it
 };
 
 std::mutex knownMutex;
@@ -171,6 +173,7 @@ Place fovea::hipsim::placeOf(const void *p) {
         place.base = it->first;
         place.size = it->second.size;
         place.flags = it->second.flags;
+        place.variable = it->second.permanent;
         return place;
       }
     }
@@ -200,7 +203,8 @@ void fovea::hipsim::forgetMemoryOf(int device) {
       if (owner == device)
         bases.push_back(base);
     for (const auto &[base, entry] : known())
-      if (entry.type == hipMemoryTypeManaged && entry.device == device)
+      if (entry.type == hipMemoryTypeManaged && entry.device == device &&
+          !entry.permanent)
         bases.push_back(base);
   }
   for (uint64_t base : bases)
@@ -252,12 +256,39 @@ HIP_ENTRY hipError_t hipMallocManaged(void **result, size_t bytes,
   });
 }
 
+Result fovea::hipsim::allocateManagedVariable(size_t bytes, uint64_t alignment,
+                                              const void *initial,
+                                              uint64_t &address) {
+  if (!Runtime::get().startError().empty())
+    return {hipErrorNoDevice, Runtime::get().startError()};
+  constexpr int kOwner = 0;
+  if (sim::Status made = deviceAt(kOwner)->device->memory().allocate(
+          bytes, std::max<uint64_t>(alignment, 256), address);
+      !made)
+    return {toHip(made.code()), made.message()};
+  if (sim::Status shown = showToDevices(address, bytes, kOwner); !shown) {
+    (void)deviceAt(kOwner)->device->memory().free(address);
+    return {toHip(shown.code()), shown.message()};
+  }
+  if (initial)
+    std::memcpy(pointer(address), initial, bytes);
+  std::lock_guard<std::mutex> lock(knownMutex);
+  Known &entry = known()[address];
+  entry = {hipMemoryTypeManaged, kOwner, bytes, 1, false};
+  entry.permanent = true;
+  return hipSuccess;
+}
+
+void fovea::hipsim::releaseManagedVariable(uint64_t address) {
+  (void)release(address);
+}
+
 HIP_ENTRY hipError_t hipFree(void *memory) {
   return enter("hipFree", [&]() -> Result {
     if (!memory)
       return hipSuccess;
     const Place place = placeOf(memory);
-    if (!place.onDevice() || place.base != address(memory))
+    if (!place.onDevice() || place.base != address(memory) || place.variable)
       return {hipErrorInvalidValue,
               "not the start of an allocation: " + describeAccess(memory, 1)};
     // As HIP does: work that may use the memory ends first.
@@ -275,7 +306,7 @@ HIP_ENTRY hipError_t hipFreeAsync(void *memory, hipStream_t handle) {
     if (!memory)
       return hipSuccess;
     const Place place = placeOf(memory);
-    if (!place.onDevice() || place.base != address(memory))
+    if (!place.onDevice() || place.base != address(memory) || place.variable)
       return {hipErrorInvalidValue,
               "not the start of an allocation: " + describeAccess(memory, 1)};
     submit(

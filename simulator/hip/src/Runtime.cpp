@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <sstream>
 
 using namespace fovea;
 using namespace fovea::hipsim;
@@ -91,12 +90,16 @@ constexpr SettingRow kSettings[] = {
     {"quiet", "FOVEA_SIM_QUIET", "0 or 1", applyFlag<&Settings::quiet>},
 };
 
-std::vector<std::string> splitTargets(const char *text) {
+/// The parts between commas; empty ones too, so that these are refused.
+std::vector<std::string> splitTargets(const std::string &text) {
   std::vector<std::string> names;
-  std::istringstream stream(text);
-  for (std::string name; std::getline(stream, name, ',');)
-    names.push_back(name);
-  return names;
+  for (size_t start = 0;;) {
+    const size_t comma = text.find(',', start);
+    names.push_back(text.substr(start, comma - start));
+    if (comma == std::string::npos)
+      return names;
+    start = comma + 1;
+  }
 }
 
 } // namespace
@@ -144,6 +147,13 @@ Runtime::Runtime() {
   const char *targets = std::getenv("FOVEA_SIM_TARGET");
   text = "fovea simulated HIP:";
   for (const std::string &name : splitTargets(targets ? targets : "gfx942")) {
+    if (name.empty()) {
+      error = "FOVEA_SIM_TARGET is '" + std::string(targets) +
+              "'; it takes chips with single commas between them, of " +
+              std::string(sim::chipList());
+      all.clear();
+      return;
+    }
     auto state = std::make_unique<DeviceState>();
     state->index = int(all.size());
     if (sim::Status made = sim::Device::create(name, state->device); !made) {
@@ -155,9 +165,6 @@ Runtime::Runtime() {
     text += (all.empty() ? " " : ", ") + name;
     all.push_back(std::move(state));
   }
-  if (all.empty())
-    error = "FOVEA_SIM_TARGET is empty; name one chip or more of " +
-            std::string(sim::chipList());
 }
 
 Settings Runtime::settings() {

@@ -111,6 +111,12 @@ hipError_t enter(const char *function, Body body) noexcept {
   }
 }
 
+/// Workgroups that a grid may have in a dimension (0: x). HIP promises 65535 in
+/// y and z; a launch with more is refused although some devices would take it.
+constexpr uint64_t maxGridSize(unsigned dimension) {
+  return dimension == 0 ? 2147483647 : 65535;
+}
+
 /// The device with that number, or null.
 DeviceState *deviceAt(int index);
 /// The calling thread's device.

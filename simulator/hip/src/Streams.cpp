@@ -1,5 +1,4 @@
-//===- Streams.cpp - stream and event handles
-//------------------------------===//
+//===- Streams.cpp - stream and event handles -----------------------------===//
 //
 // Handles are checked against the live ones before they are followed. Events
 // mark a point of a stream and the time when it was passed. Reset of a device
@@ -7,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Runtime.h"
+#include "Events.h"
+#include "Module.h"
 
 #include <chrono>
 #include <cstring>
@@ -316,20 +316,30 @@ HIP_ENTRY hipError_t hipEventDestroy(hipEvent_t handle) {
   });
 }
 
+Result fovea::hipsim::checkEvent(hipEvent_t handle) {
+  std::shared_ptr<Event> event;
+  return findEvent(handle, event);
+}
+
+Result fovea::hipsim::recordEvent(hipEvent_t handle, DeviceState &device,
+                                  Stream &stream) {
+  std::shared_ptr<Event> event;
+  if (Result found = findEvent(handle, event); !found.ok())
+    return found;
+  auto mark = std::make_shared<Mark>();
+  mark->device = &device;
+  mark->point = submit(
+      device, stream, [mark] { mark->time = Clock::now(); }, {},
+      /*evenAfterFault=*/true);
+  std::lock_guard<std::mutex> lock(event->mutex);
+  event->mark = std::move(mark);
+  return hipSuccess;
+}
+
 HIP_ENTRY hipError_t hipEventRecord(hipEvent_t handle, hipStream_t stream) {
   return onStream("hipEventRecord", stream,
-                  [&](DeviceState &device, Stream &onto) -> Result {
-                    std::shared_ptr<Event> event;
-                    if (Result found = findEvent(handle, event); !found.ok())
-                      return found;
-                    auto mark = std::make_shared<Mark>();
-                    mark->device = &device;
-                    mark->point = submit(
-                        device, onto, [mark] { mark->time = Clock::now(); }, {},
-                        /*evenAfterFault=*/true);
-                    std::lock_guard<std::mutex> lock(event->mutex);
-                    event->mark = std::move(mark);
-                    return hipSuccess;
+                  [&](DeviceState &device, Stream &onto) {
+                    return recordEvent(handle, device, onto);
                   });
 }
 
@@ -394,6 +404,7 @@ HIP_ENTRY hipError_t hipDeviceReset() {
     for (auto &stream : ended)
       destroyStream(std::move(stream));
     unloadModulesOf(device.index);
+    unloadFatBinariesOf(device.index);
     forgetMemoryOf(device.index);
     device.fault = hipSuccess;
     return hipSuccess;

@@ -1,5 +1,4 @@
-//===- Transfers.cpp - copies and fills
-//------------------------------------===//
+//===- Transfers.cpp - copies and fills -----------------------------------===//
 //
 // Every copy and fill is checked against the allocations it touches when it is
 // called, and runs in its stream. A copy with pageable host memory waits for
@@ -122,6 +121,12 @@ Result fill(void *to, Element value, size_t count, hipStream_t handle,
 }
 
 } // namespace
+
+Result fovea::hipsim::copyMemory(void *to, const void *from, size_t bytes,
+                                 int kind, hipStream_t stream, bool wait) {
+  return copy(to, from, bytes, kind, stream,
+              wait ? Wait::Always : Wait::IfPageable);
+}
 
 HIP_ENTRY hipError_t hipMemcpy(void *to, const void *from, size_t bytes,
                                int kind) {

@@ -72,7 +72,6 @@ TEST_F(Loader, KernelsAndVariables) {
 TEST_F(Loader, TruncatedImagesAreRefused) {
   std::vector<char> image = compileOpenCL(kSource);
   ASSERT_GT(image.size(), 1000u);
-  EXPECT_EQ(CodeObject::imageSize(image.data()), image.size());
   std::shared_ptr<CodeObject> code;
   for (size_t size = 0; size < image.size(); size += size < 512 ? 1 : 61) {
     std::vector<char> part(image.begin(), image.begin() + static_cast<long>(size));

@@ -30,8 +30,11 @@ typedef enum hipError_t {
   hipErrorOutOfMemory = 2,
   hipErrorNotInitialized = 3,
   hipErrorInvalidConfiguration = 9,
+  hipErrorInvalidPitchValue = 12,
+  hipErrorInvalidSymbol = 13,
   hipErrorInvalidDevicePointer = 17,
   hipErrorInvalidMemcpyDirection = 21,
+  hipErrorMissingConfiguration = 52,
   hipErrorInvalidDeviceFunction = 98,
   hipErrorNoDevice = 100,
   hipErrorInvalidDevice = 101,
@@ -113,6 +116,13 @@ typedef struct hipFuncAttributes {
   size_t sharedSizeBytes;
 } hipFuncAttributes;
 
+typedef enum hipFuncCache_t {
+  hipFuncCachePreferNone = 0,
+  hipFuncCachePreferShared = 1,
+  hipFuncCachePreferL1 = 2,
+  hipFuncCachePreferEqual = 3
+} hipFuncCache_t;
+
 typedef struct hipUUID_t {
   char bytes[16];
 } hipUUID;
@@ -121,7 +131,24 @@ typedef void (*hipStreamCallback_t)(hipStream_t stream, hipError_t status,
                                     void *userData);
 typedef void (*hipHostFn_t)(void *userData);
 
+/// Sizes of a grid or a workgroup. A program's own dim3 has constructors; it is
+/// passed in the same registers.
+typedef struct hipDim3 {
+  uint32_t x, y, z;
+} hipDim3;
+
+/// What clang passes to __hipRegisterFatBinary: see CGCUDANV.cpp in clang.
+typedef struct hipFatBinaryWrapper {
+  uint32_t magic;   // "HIPF"
+  uint32_t version; // 1
+  const void *binary;
+  void *unused;
+} hipFatBinaryWrapper;
+
 } // extern "C"
+
+inline constexpr uint32_t hipFatBinaryMagic = 0x48495046; // "HIPF"
+inline constexpr uint32_t hipFatBinaryVersion = 1;
 
 /// Values of the `extra` list of a launch.
 #define HIP_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x01)

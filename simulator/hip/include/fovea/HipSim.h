@@ -1,10 +1,10 @@
 /*===- HipSim.h - what the simulated HIP library adds to HIP ------*- C -*-===*\
 |*
 |* libfovea_hipsim.so exports the HIP API over simulated devices. These
-functions
-|* come on top: reports of what went wrong, counters of what was executed, and
-|* settings. A program reaches them with dlsym (the real HIP library has none of
-|* them) or by linking to the library. Plain C. See docs/HipSim.md.
+|* functions come on top: reports of what went wrong, counters of what was
+|* executed, and settings. A program reaches them with dlsym (the real HIP
+|* library has none of them) or by linking to the library. Plain C. See
+|* docs/HipSim.md.
 |*
 \*===----------------------------------------------------------------------===*/
 

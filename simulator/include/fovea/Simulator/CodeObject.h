@@ -88,11 +88,6 @@ public:
   /// each once. Looks at all code in order, also at what no kernel reaches.
   std::vector<std::string> unsupportedInstructions() const;
 
-  /// The size of the ELF image whose header starts at \p data, from its own
-  /// tables; 0 when \p data is no ELF. For APIs that pass no size
-  /// (hipModuleLoadData). Reads the header and the section table.
-  static uint64_t imageSize(const void *data);
-
   struct Impl;
   Impl &impl() const { return *Self; } ///< for the simulator itself
 
