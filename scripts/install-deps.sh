@@ -7,7 +7,7 @@ set -euo pipefail
 packages=(
   build-essential cmake ninja-build git
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools liblld-22-dev
-  clang-22 lld-22
+  clang-22 clang-tools-22 libclang-rt-22-dev lld-22
   libsqlite3-dev sqlite3 libzstd-dev libxxhash-dev
   libgtest-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev
   python3 pkgconf
