@@ -12,9 +12,11 @@
 #include "exec/MicroOp.h"
 
 #include "llvm/MC/MCInst.h"
+#include "llvm/MC/MCSchedule.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/TargetParser.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
@@ -179,6 +181,13 @@ bool Disassembler::describe(const uint8_t *bytes, uint64_t available,
   const llvm::MCInstrDesc &desc = s.Instructions->get(inst.getOpcode());
   info.mayLoad = desc.mayLoad();
   info.mayStore = desc.mayStore();
+  const llvm::MCSchedModel &sched = s.Subtarget->getSchedModel();
+  if (sched.hasInstrSchedModel()) {
+    info.schedLatency = static_cast<unsigned>(std::max(
+        0, sched.computeInstrLatency(*s.Subtarget, *s.Instructions, inst)));
+    info.schedThroughput =
+        sched.getReciprocalThroughput(*s.Subtarget, *s.Instructions, inst);
+  }
   auto add = [&](llvm::MCRegister reg, std::vector<RegRange> &to) {
     if (!reg)
       return;

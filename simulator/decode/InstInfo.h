@@ -42,6 +42,10 @@ struct InstInfo {
   /// Bit c: counter c is incremented when the instruction issues.
   uint8_t counts = 0;
   bool mayLoad = false, mayStore = false;
+  /// LLVM's scheduling model: issue to result, and how long the instruction
+  /// keeps its unit; on CDNA in passes of four clocks.
+  unsigned schedLatency = 1;
+  double schedThroughput = 1;
   InstInfo() { waits.fill(0xff); }
 };
 

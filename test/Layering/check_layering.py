@@ -48,6 +48,8 @@ RULES = (
          NO_COMPILER + ("fovea/Package/", "fovea/fovea.h")),
     Rule("simulator/memory", ("fovea/Simulator/",),
          NO_COMPILER + ("fovea/Package/", "fovea/fovea.h")),
+    Rule("simulator/timing", ("fovea/Simulator/",),
+         NO_COMPILER + ("fovea/Package/", "fovea/fovea.h")),
     Rule("simulator/hip", ("fovea/Simulator/", "fovea/HipAbi.h",
                            "fovea/HipSim.h"),
          NO_COMPILER + ("fovea/Package/", "fovea/fovea.h")),

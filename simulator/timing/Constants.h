@@ -1,0 +1,89 @@
+//===- Constants.h - What the timing model knows of a chip ------*- C++ -*-===//
+//
+// One row a chip. Clocks are those of the shader engine; every figure's source
+// stands beside it in Constants.cpp and in docs/Timing.md.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FOVEA_SIMULATOR_TIMING_CONSTANTS_H
+#define FOVEA_SIMULATOR_TIMING_CONSTANTS_H
+
+#include <cstdint>
+#include <string_view>
+
+namespace fovea::sim {
+
+struct TimingConstants {
+  std::string_view target;
+
+  // Issue. A SIMD issues every `slot` clocks, at most one instruction a wave and
+  // one a unit.
+  unsigned slot;              ///< clocks
+  unsigned simds;             ///< of a compute unit
+  unsigned valuClocks;        ///< a plain vector instruction holds its SIMD
+  unsigned transClocks;       ///< a transcendental one
+  unsigned quarterClocks;     ///< a 32-bit integer multiply
+  unsigned doubleClocks;      ///< fp64 arithmetic
+  unsigned packedClocks;      ///< packed fp32
+  unsigned swapClocks;        ///< v_permlane*_swap
+  unsigned valuLatency;       ///< issue to issue of a dependent instruction
+  unsigned transLatency;
+  unsigned scalarLatency;
+  unsigned maskLatency;       ///< vector result in scalar registers to SALU
+  unsigned branchTaken, branchNotTaken; ///< clocks until the wave's next issue
+  unsigned barrierLatency;    ///< last arrival to the next issue
+  unsigned waitClocks;        ///< an s_waitcnt whose condition holds
+
+  // Matrix cores.
+  unsigned matrixIssue;       ///< clocks that an MFMA holds the vector port
+  unsigned matrixLatency;     ///< passes end to a reader other than an MFMA's C
+  bool packedExcludesMatrix;  ///< packed fp32 and MFMA do not run together
+  unsigned packedAfterMatrix; ///< clocks between an MFMA's end and packed fp32
+  bool wideExcludesVector;    ///< fp32 and fp64 MFMA keep the vector ALU idle
+
+  // LDS. A phase serves the lanes whose words all banks can give in a clock;
+  // SIMDs reach it in pairs through ports of half its width.
+  unsigned ldsLatency;        ///< last phase to data in registers
+  unsigned ldsReadBytes;      ///< a clock, all ports
+  unsigned ldsBanks;          ///< of 4 bytes, for reads
+  unsigned ldsPortBytes;      ///< a clock of one pair's port
+  unsigned ldsPairs;          ///< ports
+  unsigned ldsQueue;          ///< instructions that a port accepts ahead
+  bool ldsWriteAddress;       ///< writes send addresses through the data port
+
+  // Vector memory.
+  unsigned l1Bytes, lineBytes, l1Ways;
+  unsigned l1Clock;           ///< bytes a clock from L1
+  unsigned addressLanes;      ///< lanes a clock of the address unit
+  unsigned l1Latency, l2Latency; ///< clocks, unloaded
+  double farSeconds, memorySeconds; ///< memory-side cache and memory, unloaded
+  unsigned l2Clock;           ///< bytes a clock from L2 to one compute unit
+  unsigned l2TotalClock;      ///< bytes a clock of one L2
+  unsigned vmemQueue;         ///< instructions that it accepts ahead
+  unsigned flightBytes;       ///< L1 misses in flight
+  uint64_t l2Bytes, farBytes; ///< of one L2; of the memory-side cache
+  double farBytesPerSecond, memoryBytesPerSecond; ///< of the chip
+  unsigned scalarHit, scalarMiss, scalarBytes; ///< latencies in clocks, and size
+
+  // Instructions.
+  unsigned fetchMiss;         ///< clocks
+  unsigned icacheBytes, icacheLine;
+
+  // Dispatch.
+  unsigned groupLaunch;       ///< clocks from a free place to the first issue
+  unsigned groupInterval;     ///< clocks between workgroups of one XCD
+  double launchSeconds;       ///< an empty kernel
+
+  // Clock under load: powerHz / (powerBase + share of the matrix cores), at most
+  // the peak.
+  double peakHz, powerHz, powerBase;
+
+  // Peak, for reports.
+  unsigned matrixFlopsPerClock; ///< dense fp16, of a compute unit
+};
+
+/// The constants of a chip, or null.
+const TimingConstants *timingConstants(std::string_view target);
+
+} // namespace fovea::sim
+
+#endif // FOVEA_SIMULATOR_TIMING_CONSTANTS_H

@@ -1,0 +1,284 @@
+//===- Grid.cpp - A chip working through a grid ---------------------------===//
+//
+// Interpolates work over the grid, and simulates the dispatcher.
+//
+//===----------------------------------------------------------------------===//
+#include "timing/Grid.h"
+
+#include <algorithm>
+#include <cmath>
+#include <queue>
+
+namespace fovea::sim {
+
+namespace {
+bool close(double a, double b) {
+  return std::abs(a - b) <= 0.01 * std::max(std::abs(a), std::abs(b)) + 1;
+}
+} // namespace
+
+WorkMap::WorkMap(const uint32_t *grid, uint64_t total)
+    : Grid{grid[0], grid[1], grid[2]}, Total(total) {}
+
+uint64_t WorkMap::pointId(unsigned dim, uint32_t at) const {
+  uint32_t p[3] = {0, 0, 0};
+  p[dim] = at;
+  return p[0] + uint64_t(Grid[0]) * (p[1] + uint64_t(Grid[1]) * p[2]);
+}
+
+std::vector<uint64_t> WorkMap::wanted(const std::map<uint64_t, uint64_t> &counts) {
+  std::vector<uint64_t> result;
+  auto want = [&](uint64_t id) {
+    if (!counts.count(id))
+      result.push_back(id);
+  };
+  while (true) {
+    result.clear();
+    if (Stage == 0) { // both ends and places between in each dimension
+      for (unsigned d = 0; d < 3; ++d)
+        for (uint64_t i : {0, 1, 2, 3, 4})
+          want(pointId(d, static_cast<uint32_t>(i * (Grid[d] - 1) / 4)));
+    } else if (Stage == 1) { // dimensions that matter: more points
+      for (unsigned d = 0; d < 3; ++d) {
+        bool matters = false;
+        double first = double(counts.at(pointId(d, 0)));
+        for (uint64_t i : {1, 2, 3, 4})
+          matters |= !close(first, double(counts.at(pointId(
+                                       d, static_cast<uint32_t>(i * (Grid[d] - 1) / 4)))));
+        if (!matters)
+          continue;
+        for (uint64_t i = 0; i <= 8; ++i)
+          want(pointId(d, static_cast<uint32_t>(i * (Grid[d] - 1) / 8)));
+      }
+    } else if (Stage == 2) { // does it hold elsewhere?
+      finish(counts);
+      uint64_t state = 0x9e3779b97f4a7c15u;
+      Checks.clear();
+      for (int i = 0; i < 4; ++i) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        Checks.push_back((state >> 20) % Total);
+        want(Checks.back());
+      }
+    } else if (Stage == 3) {
+      finish(counts);
+      double worst = 0;
+      for (uint64_t id : Checks)
+        worst = std::max(worst, std::abs(work(id) - double(counts.at(id))) /
+                                    std::max(1.0, double(counts.at(id))));
+      if (worst > 0.05 && Total > 16) {
+        Spread = true;
+        uint64_t state = 12345;
+        uint64_t n = std::min<uint64_t>(32, Total);
+        for (uint64_t i = 0; i < n; ++i) { // one of each n-th, at random
+          state = state * 6364136223846793005u + 1442695040888963407u;
+          uint64_t begin = Total * i / n, end = Total * (i + 1) / n;
+          want(begin + (state >> 20) % (end - begin));
+        }
+        Note = "the work of workgroups follows no dimension of the grid; " +
+               std::to_string(n) + " of them, spread over it, stand for all";
+      }
+    } else {
+      return {};
+    }
+    ++Stage;
+    if (!result.empty()) {
+      std::sort(result.begin(), result.end());
+      result.erase(std::unique(result.begin(), result.end()), result.end());
+      return result;
+    }
+  }
+}
+
+void WorkMap::finish(const std::map<uint64_t, uint64_t> &counts) {
+  Counts = counts;
+  Base = std::max(1.0, double(counts.at(0)));
+  for (unsigned d = 0; d < 3; ++d) {
+    Points[d].clear();
+    for (uint64_t i = 0; i <= 8; ++i) {
+      uint32_t at = static_cast<uint32_t>(i * (Grid[d] - 1) / 8);
+      auto it = counts.find(pointId(d, at));
+      if (it != counts.end())
+        Points[d][at] = double(it->second);
+    }
+    for (uint64_t i : {1, 3}) {
+      uint32_t at = static_cast<uint32_t>(i * (Grid[d] - 1) / 4);
+      auto it = counts.find(pointId(d, at));
+      if (it != counts.end())
+        Points[d][at] = double(it->second);
+    }
+  }
+}
+
+double WorkMap::along(unsigned dim, uint32_t at) const {
+  const auto &points = Points[dim];
+  auto upper = points.lower_bound(at);
+  if (upper == points.end())
+    return points.rbegin()->second;
+  if (upper->first == at || upper == points.begin())
+    return upper->second;
+  auto lower = std::prev(upper);
+  double t = double(at - lower->first) / double(upper->first - lower->first);
+  return lower->second + t * (upper->second - lower->second);
+}
+
+double WorkMap::work(uint64_t group) const {
+  if (Spread) {
+    auto it = Counts.upper_bound(group);
+    return double(it == Counts.begin() ? it->second : std::prev(it)->second);
+  }
+  uint32_t p[3] = {static_cast<uint32_t>(group % Grid[0]),
+                   static_cast<uint32_t>(group / Grid[0] % Grid[1]),
+                   static_cast<uint32_t>(group / Grid[0] / Grid[1])};
+  double result = Base;
+  for (unsigned d = 0; d < 3; ++d)
+    result *= along(d, p[d]) / Base;
+  return result;
+}
+
+std::vector<uint64_t> WorkMap::levels(unsigned n) const {
+  std::vector<std::pair<uint64_t, uint64_t>> byWork;
+  for (const auto &[id, work] : Counts)
+    byWork.emplace_back(work, id);
+  std::sort(byWork.begin(), byWork.end());
+  std::vector<uint64_t> result;
+  double least = double(byWork.front().first), most = double(byWork.back().first);
+  if (n < 2 || close(least, most))
+    return {byWork.back().second};
+  for (unsigned i = 0; i < n; ++i) {
+    double target = least + (most - least) * i / (n - 1);
+    auto nearest = std::min_element(
+        byWork.begin(), byWork.end(), [&](const auto &a, const auto &b) {
+          return std::abs(double(a.first) - target) <
+                 std::abs(double(b.first) - target);
+        });
+    if (std::find(result.begin(), result.end(), nearest->second) == result.end())
+      result.push_back(nearest->second);
+  }
+  return result;
+}
+
+namespace {
+
+/// Clocks for an amount of work, from paces in order of work.
+double clocksFor(const std::vector<Pace> &paces, double work, bool full) {
+  auto of = [&](const Pace &p) { return full ? p.clocksFull : p.clocksAlone; };
+  if (paces.size() == 1)
+    return of(paces[0]) * work / std::max(1.0, paces[0].work);
+  size_t i = 1;
+  while (i + 1 < paces.size() && work > paces[i].work)
+    ++i;
+  const Pace &a = paces[i - 1], &b = paces[i];
+  double span = b.work - a.work;
+  if (span <= 0)
+    return of(b);
+  double t = (work - a.work) / span;
+  return std::max(1.0, of(a) + t * (of(b) - of(a)));
+}
+
+} // namespace
+
+GridResult runGrid(const WorkMap &work, const std::vector<Pace> &unsorted,
+                   unsigned units, unsigned xcds, unsigned resident,
+                   unsigned interval) {
+  std::vector<Pace> paces = unsorted;
+  std::sort(paces.begin(), paces.end(),
+            [](const Pace &a, const Pace &b) { return a.work < b.work; });
+  GridResult result;
+  // A workgroup's share of its own duration that is done in a clock depends on
+  // how many others are there. Between alone and full, linearly.
+  struct Running {
+    double left; ///< share
+    double rateFull, rateAlone;
+  };
+  struct UnitState {
+    std::vector<Running> running;
+    double time = 0;
+    uint64_t version = 0;
+  };
+  std::vector<UnitState> unit(units);
+  auto rate = [&](const Running &r, size_t together) {
+    if (resident <= 1)
+      return r.rateFull;
+    double t = double(together - 1) / double(resident - 1);
+    return 1 / (1 / r.rateAlone + t * (1 / r.rateFull - 1 / r.rateAlone));
+  };
+  struct Event {
+    double time;
+    unsigned unit;
+    uint64_t version;
+    bool operator>(const Event &other) const { return time > other.time; }
+  };
+  std::priority_queue<Event, std::vector<Event>, std::greater<Event>> events;
+  auto advance = [&](UnitState &u, double now) {
+    for (Running &r : u.running)
+      r.left -= (now - u.time) * rate(r, u.running.size());
+    u.time = now;
+  };
+  auto schedule = [&](unsigned index) {
+    UnitState &u = unit[index];
+    ++u.version;
+    double soonest = -1;
+    for (const Running &r : u.running) {
+      double t = u.time + std::max(0.0, r.left) / rate(r, u.running.size());
+      if (soonest < 0 || t < soonest)
+        soonest = t;
+    }
+    if (soonest >= 0)
+      events.push({soonest, index, u.version});
+  };
+
+  uint64_t total = work.total();
+  // Each XCD takes every xcds-th workgroup; its units are consecutive here.
+  std::vector<uint64_t> next(xcds);
+  for (unsigned x = 0; x < xcds; ++x)
+    next[x] = x;
+  auto firstUnit = [&](unsigned x) { return uint64_t(units) * x / xcds; };
+  double placeClocks = 0;
+  auto start = [&](unsigned index, unsigned x, double now) {
+    double w = work.work(next[x]);
+    next[x] += xcds;
+    result.instructions += w;
+    UnitState &u = unit[index];
+    advance(u, now);
+    double full = clocksFor(paces, w, true), alone = clocksFor(paces, w, false);
+    u.running.push_back({1, 1 / full, 1 / std::min(full, alone)});
+  };
+  // The first workgroups, one for each unit in turn.
+  for (unsigned x = 0; x < xcds; ++x) {
+    uint64_t begin = firstUnit(x), end = firstUnit(x + 1);
+    double now = 0;
+    for (unsigned round = 0; round < resident; ++round)
+      for (uint64_t i = begin; i < end && next[x] < total; ++i) {
+        start(static_cast<unsigned>(i), x, now);
+        now += interval;
+      }
+    for (uint64_t i = begin; i < end; ++i)
+      schedule(static_cast<unsigned>(i));
+  }
+  while (!events.empty()) {
+    Event event = events.top();
+    events.pop();
+    UnitState &u = unit[event.unit];
+    if (event.version != u.version)
+      continue;
+    size_t before = u.running.size();
+    double from = u.time;
+    advance(u, event.time);
+    placeClocks += (event.time - from) * double(before);
+    u.running.erase(std::remove_if(u.running.begin(), u.running.end(),
+                                   [](const Running &r) { return r.left <= 1e-9; }),
+                    u.running.end());
+    result.clocks = std::max(result.clocks, event.time);
+    unsigned x = 0;
+    while (x + 1 < xcds && event.unit >= firstUnit(x + 1))
+      ++x;
+    while (u.running.size() < resident && next[x] < total)
+      start(event.unit, x, event.time);
+    schedule(event.unit);
+  }
+  double places = double(units) * resident * result.clocks;
+  result.busyShare = places > 0 ? std::min(1.0, placeClocks / places) : 0;
+  return result;
+}
+
+} // namespace fovea::sim

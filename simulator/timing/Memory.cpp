@@ -1,0 +1,184 @@
+//===- Memory.cpp - Caches and memory behind a compute unit ---------------===//
+//
+// Every level is a queue with a rate and a latency. Levels that compute units
+// share serve one of them at its share of the rate.
+//
+//===----------------------------------------------------------------------===//
+#include "timing/Memory.h"
+
+#include <algorithm>
+
+namespace fovea::sim {
+
+TagStore::TagStore(uint64_t bytes, unsigned lineBytes, unsigned ways)
+    : Ways(ways) {
+  Sets = std::max<uint64_t>(1, bytes / lineBytes / ways);
+  Tags.assign(Sets * Ways, ~uint64_t(0));
+  Used.assign(Sets * Ways, 0);
+}
+
+bool TagStore::touch(uint64_t line) {
+  // A multiplicative hash spreads strides that are powers of two, as hardware's
+  // address swizzles do.
+  uint64_t set = ((line * 0x9e3779b97f4a7c15u) >> 20) % Sets * Ways;
+  ++Now;
+  uint64_t oldest = set;
+  for (uint64_t i = set; i < set + Ways; ++i) {
+    if (Tags[i] == line) {
+      Used[i] = Now;
+      return true;
+    }
+    if (Used[i] < Used[oldest])
+      oldest = i;
+  }
+  Tags[oldest] = line;
+  Used[oldest] = Now;
+  return false;
+}
+
+void TagStore::clear() {
+  std::fill(Tags.begin(), Tags.end(), ~uint64_t(0));
+  std::fill(Used.begin(), Used.end(), 0);
+}
+
+MemoryModel::MemoryModel(const TimingConstants &chip, const Sharing &sharing)
+    : Chip(chip), Share(sharing), L1(chip.l1Bytes, chip.lineBytes, chip.l1Ways),
+      // What of an L2 this compute unit's own lines can expect to keep.
+      L2(std::max<uint64_t>(chip.l1Bytes,
+                            uint64_t(double(chip.l2Bytes) /
+                                     std::max(1.0, sharing.unitsPerL2 *
+                                                       sharing.l2Miss))),
+         chip.lineBytes, 16),
+      Scalar(chip.scalarBytes, 64, 4) {
+  L2Rate = std::min<double>(chip.l2Clock,
+                            chip.l2TotalClock / std::max(1.0, sharing.unitsPerL2));
+  FarRate = chip.farBytesPerSecond / sharing.clockHz / std::max(1.0, sharing.units);
+  MemoryRate =
+      chip.memoryBytesPerSecond / sharing.clockHz / std::max(1.0, sharing.units);
+  PortFree.assign(chip.ldsPairs, 0);
+  PortQueue.resize(chip.ldsPairs);
+}
+
+uint64_t MemoryModel::vectorReady(uint64_t now) {
+  while (!Accepted.empty() && Accepted.front() <= double(now))
+    Accepted.pop_front();
+  if (Accepted.size() < Chip.vmemQueue)
+    return now;
+  return uint64_t(Accepted[Accepted.size() - Chip.vmemQueue] + 0.999);
+}
+uint64_t MemoryModel::ldsReady(unsigned simd, uint64_t now) {
+  auto &queue = PortQueue[simd * Chip.ldsPairs / Chip.simds];
+  while (!queue.empty() && queue.front() <= double(now))
+    queue.pop_front();
+  if (queue.size() < Chip.ldsQueue)
+    return now;
+  return uint64_t(queue[queue.size() - Chip.ldsQueue] + 0.999);
+}
+
+/// A fixed pseudo-random number in [0, 1) of a line: the model must not depend
+/// on anything but its input.
+static double chance(uint64_t line) {
+  uint64_t x = line * 0xbf58476d1ce4e5b9u;
+  x ^= x >> 29;
+  x *= 0x94d049bb133111ebu;
+  x ^= x >> 32;
+  return double(x >> 11) * 0x1p-53;
+}
+
+uint64_t MemoryModel::fetch(uint64_t line, uint64_t now, bool store) {
+  double bytes = Chip.lineBytes;
+  ++Count.l2Lines;
+  Count.l2Bytes += Chip.lineBytes;
+  // Only so many misses can be under way.
+  double at = double(now);
+  while (!Flight.empty() && Flight.front().first <= now) {
+    FlightBytes -= Flight.front().second;
+    Flight.pop_front();
+  }
+  while (FlightBytes + Chip.lineBytes > Chip.flightBytes && !Flight.empty()) {
+    at = std::max(at, double(Flight.front().first));
+    FlightBytes -= Flight.front().second;
+    Flight.pop_front();
+  }
+  L2Free = std::max(L2Free, at) + bytes / L2Rate;
+  double done = L2Free + Chip.l2Latency;
+  bool hit = L2.touch(line) || store || chance(line) >= Share.l2Miss;
+  if (hit) {
+    ++Count.l2Hits;
+  } else {
+    FarFree = std::max(FarFree, at) + bytes / FarRate;
+    done = std::max(done, FarFree + Chip.farSeconds * Share.clockHz);
+    if (chance(line ^ 0x5555) < Share.farMiss) {
+      MemoryFree = std::max(MemoryFree, at) + bytes / MemoryRate;
+      done = std::max(done, MemoryFree + Chip.memorySeconds * Share.clockHz);
+      Count.memoryBytes += Chip.lineBytes;
+    }
+  }
+  if (!store) {
+    uint64_t end = uint64_t(done);
+    if (!Flight.empty())
+      end = std::max(end, Flight.back().first);
+    Flight.emplace_back(end, Chip.lineBytes);
+    FlightBytes += Chip.lineBytes;
+  }
+  return uint64_t(done);
+}
+
+uint64_t MemoryModel::vector(const GroupTrace &group, const MemoryUse &use,
+                             uint64_t salt, uint64_t now) {
+  // The address unit takes a few lanes a clock, then lines go to L1 one by one.
+  double clocks = std::max<double>(
+      {double((use.lanes + Chip.addressLanes - 1) / Chip.addressLanes),
+       double(use.bytes) / Chip.l1Clock, double(use.lines), 1.0});
+  double start = std::max(AddressFree, double(now));
+  Accepted.push_back(start);
+  AddressFree = start + clocks;
+  Count.busyClocks += uint64_t(clocks);
+  uint64_t at = uint64_t(AddressFree), done = at + Chip.l1Latency;
+  for (unsigned i = 0; i < use.lines; ++i) {
+    uint64_t line = group.lines[use.firstLine + i] ^ salt;
+    ++Count.l1Lines;
+    Count.l1Bytes += Chip.lineBytes;
+    if (use.store || use.atomic) {
+      done = std::max(done, fetch(line, at, use.store));
+    } else if (L1.touch(line)) {
+      ++Count.l1Hits;
+    } else {
+      done = std::max(done, fetch(line, at, false));
+    }
+  }
+  if (use.ldsClocks) { // loads that go to LDS write it when they return
+    LdsFree = std::max(LdsFree, double(now)) + use.ldsClocks;
+    Count.ldsClocks += use.ldsClocks;
+  }
+  return done;
+}
+
+uint64_t MemoryModel::lds(const MemoryUse &use, unsigned simd, bool store,
+                          uint64_t now) {
+  unsigned clocks = use.ldsClocks ? use.ldsClocks : 2u; // lane exchanges
+  double port = double(use.ldsClocks ? use.ldsBytes : 256) / Chip.ldsPortBytes;
+  if (store && Chip.ldsWriteAddress)
+    port += Chip.slot;
+  unsigned pair = simd * Chip.ldsPairs / Chip.simds;
+  double start = std::max(PortFree[pair], double(now));
+  // Conflicts stretch the service of the banks; the port waits for its own.
+  PortFree[pair] = start + std::max<double>(port, clocks);
+  LdsFree = std::max(LdsFree, start) + clocks;
+  double end = std::max(PortFree[pair], LdsFree);
+  PortFree[pair] = std::max(PortFree[pair], LdsFree - port);
+  PortQueue[pair].push_back(end);
+  Count.ldsClocks += clocks;
+  Count.ldsConflicts += use.ldsConflicts;
+  return uint64_t(end) + Chip.ldsLatency;
+}
+
+uint64_t MemoryModel::scalar(const GroupTrace &group, const MemoryUse &use,
+                             uint64_t now) {
+  bool hit = true;
+  for (unsigned i = 0; i < use.lines; ++i)
+    hit &= Scalar.touch(group.lines[use.firstLine + i]);
+  return now + (hit ? Chip.scalarHit : Chip.scalarMiss);
+}
+
+} // namespace fovea::sim

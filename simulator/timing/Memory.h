@@ -1,0 +1,89 @@
+//===- Memory.h - Caches and memory behind a compute unit -------*- C++ -*-===//
+//
+// The L1 of one compute unit line by line, and what lies behind it as latency
+// and bandwidth. Whether a line that L1 misses is in L2 depends on the other
+// compute units: `sharedLines` says how often one of them brought it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FOVEA_SIMULATOR_TIMING_MEMORY_H
+#define FOVEA_SIMULATOR_TIMING_MEMORY_H
+
+#include "timing/Constants.h"
+#include "timing/Trace.h"
+
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
+
+namespace fovea::sim {
+
+/// A set-associative cache's tags, least recently used first out.
+class TagStore {
+public:
+  TagStore(uint64_t bytes, unsigned lineBytes, unsigned ways);
+  /// Whether the line is there; it is afterwards.
+  bool touch(uint64_t line);
+  void clear();
+
+private:
+  unsigned Ways;
+  uint64_t Sets;
+  uint64_t Now = 0;
+  std::vector<uint64_t> Tags, Used;
+};
+
+/// What the compute units of a launch have in common.
+struct Sharing {
+  double unitsPerL2 = 1;     ///< compute units at work behind one L2
+  double units = 1;          ///< ... on the chip
+  double l2Miss = 1;         ///< share of first touches that L2 must fetch
+  double farMiss = 1;        ///< ... that the memory-side cache must fetch
+  double clockHz = 1;
+};
+
+struct MemoryCounters {
+  uint64_t l1Lines = 0, l1Hits = 0, l2Lines = 0, l2Hits = 0;
+  uint64_t l1Bytes = 0, l2Bytes = 0, memoryBytes = 0;
+  uint64_t busyClocks = 0, ldsClocks = 0, ldsConflicts = 0;
+};
+
+class MemoryModel {
+public:
+  MemoryModel(const TimingConstants &chip, const Sharing &sharing);
+
+  /// Whether the address unit, or the LDS port of a SIMD, can take an
+  /// instruction at \p now; otherwise when.
+  uint64_t vectorReady(uint64_t now);
+  uint64_t ldsReady(unsigned simd, uint64_t now);
+
+  /// Issues at \p now; returns when the data has arrived, or a store is
+  /// acknowledged.
+  uint64_t vector(const GroupTrace &group, const MemoryUse &use, uint64_t salt,
+                  uint64_t now);
+  uint64_t lds(const MemoryUse &use, unsigned simd, bool store, uint64_t now);
+  uint64_t scalar(const GroupTrace &group, const MemoryUse &use, uint64_t now);
+
+  const MemoryCounters &counters() const { return Count; }
+  void resetCounters() { Count = MemoryCounters(); }
+
+private:
+  uint64_t fetch(uint64_t line, uint64_t now, bool store);
+
+  const TimingConstants &Chip;
+  Sharing Share;
+  TagStore L1, L2, Scalar;
+  double AddressFree = 0, L2Free = 0, FarFree = 0, MemoryFree = 0;
+  double LdsFree = 0;
+  double L2Rate, FarRate, MemoryRate; ///< bytes a clock of this compute unit
+  std::vector<double> PortFree;
+  std::deque<double> Accepted;              ///< starts of vector memory
+  std::vector<std::deque<double>> PortQueue; ///< ends of LDS service, by port
+  std::deque<std::pair<uint64_t, unsigned>> Flight; ///< end and bytes of misses
+  uint64_t FlightBytes = 0;
+  MemoryCounters Count;
+};
+
+} // namespace fovea::sim
+
+#endif // FOVEA_SIMULATOR_TIMING_MEMORY_H

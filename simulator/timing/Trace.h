@@ -1,0 +1,69 @@
+//===- Trace.h - What a workgroup executed ----------------------*- C++ -*-===//
+//
+// The instructions of each wave in order, with what their memory accesses cost
+// in LDS clocks and which cache lines they touch.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FOVEA_SIMULATOR_TIMING_TRACE_H
+#define FOVEA_SIMULATOR_TIMING_TRACE_H
+
+#include "exec/Observer.h"
+#include "timing/Constants.h"
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace fovea::sim {
+
+struct MemoryUse {
+  uint64_t firstLine = 0;   ///< into GroupTrace::lines
+  uint16_t lines = 0;
+  uint16_t bytes = 0;       ///< moved, of all lanes; at most 65535
+  uint16_t ldsClocks = 0;   ///< 0: no LDS access
+  uint16_t ldsConflicts = 0;///< of ldsClocks
+  uint16_t ldsBytes = 0;    ///< of all lanes of the wave, active or not
+  uint8_t lanes = 0;        ///< that take part
+  bool store = false, atomic = false, scalar = false;
+};
+
+struct TraceStep {
+  uint32_t op = 0;  ///< dword of the instruction in the program
+  uint32_t use = 0; ///< index into GroupTrace::uses; 0: no memory access
+};
+
+struct GroupTrace {
+  uint64_t id = 0;
+  std::vector<std::vector<TraceStep>> waves;
+  std::vector<MemoryUse> uses{MemoryUse()};
+  std::vector<uint64_t> lines; ///< addresses / line size
+  uint64_t instructions = 0;
+};
+
+/// Records whole workgroups.
+class TraceRecorder : public ObserverFactory {
+public:
+  TraceRecorder(const TimingConstants &chip, const uint32_t *grid)
+      : Chip(chip), Grid{grid[0], grid[1], grid[2]} {}
+  std::unique_ptr<Observer> create() override;
+  /// The traces in the order in which the workgroups ended.
+  std::vector<std::unique_ptr<GroupTrace>> take() { return std::move(Done); }
+
+private:
+  friend class TraceObserver;
+  const TimingConstants &Chip;
+  uint32_t Grid[3];
+  std::mutex Mutex;
+  std::vector<std::unique_ptr<GroupTrace>> Done;
+};
+
+/// Clocks that the LDS needs for an access of \p bytes a lane at \p address of
+/// the lanes in \p mask. \p conflicts receives those that distinct addresses in
+/// one bank add.
+unsigned ldsClocks(const TimingConstants &chip, const uint64_t *address,
+                   uint64_t mask, uint32_t bytes, bool store,
+                   unsigned &conflicts);
+
+} // namespace fovea::sim
+
+#endif // FOVEA_SIMULATOR_TIMING_TRACE_H
