@@ -11,9 +11,25 @@ namespace fovea::sim::FOVEA_VARIANT {
 
 namespace {
 
-bool checkLds(Wave &w, const MicroOp &op, uint64_t mask, const uint32_t *v,
-              uint32_t offset, uint32_t bytes) {
-  uint64_t size = w.group->ldsBytes;
+/// Addresses are added in 32 bits: compilers use a negative one with an offset
+/// that brings it back. Where that is so for lanes of `mask`, adds `first` to the
+/// addresses; false when something then still lies outside.
+bool wrapAddresses(const Wave &w, uint64_t mask, uint32_t *at, uint32_t first,
+                   uint32_t second, uint32_t bytes) {
+  const uint64_t size = w.group->ldsBytes;
+  bool inside = true;
+  forEachLane(mask, [&](int l) {
+    inside &= uint64_t(uint32_t(at[l] + first)) + bytes <= size &&
+              uint64_t(uint32_t(at[l] + second)) + bytes <= size;
+  });
+  if (inside)
+    forEachLane(mask, [&](int l) { at[l] += first; });
+  return inside;
+}
+
+/// Whether the highest address with `offset` lies inside, without wrapping.
+bool fitsLds(const Wave &w, uint64_t mask, const uint32_t *v, uint32_t offset,
+             uint32_t bytes) {
   uint32_t highest = 0;
   if (mask == ~uint64_t(0)) {
     for (int l = 0; l < 64; ++l)
@@ -21,18 +37,27 @@ bool checkLds(Wave &w, const MicroOp &op, uint64_t mask, const uint32_t *v,
   } else {
     forEachLane(mask, [&](int l) { highest = v[l] > highest ? v[l] : highest; });
   }
-  if (uint64_t(highest) + offset + bytes <= size)
-    return true;
-  int bad = 0;
+  return uint64_t(highest) + offset + bytes <= w.group->ldsBytes;
+}
+
+/// Reports the lane that reaches furthest beyond the workgroup's LDS.
+void failLds(Wave &w, const MicroOp &op, uint64_t mask, const uint32_t *at,
+             uint32_t first, uint32_t second, uint32_t bytes) {
+  const uint64_t size = w.group->ldsBytes;
+  int bad = -1;
+  uint32_t furthest = 0;
   forEachLane(mask, [&](int l) {
-    if (v[l] == highest)
-      bad = l;
+    for (uint32_t offset : {first, second})
+      if (uint32_t place = at[l] + offset;
+          place + uint64_t(bytes) > size && (bad < 0 || place > furthest)) {
+        bad = l;
+        furthest = place;
+      }
   });
   w.fail(ErrorCode::IllegalAddress, op, bad,
          std::to_string(bytes) + " bytes at LDS offset " +
-             std::to_string(uint64_t(highest) + offset) +
-             ": the workgroup has " + std::to_string(size) + " bytes");
-  return false;
+             std::to_string(furthest) + ": the workgroup has " +
+             std::to_string(size) + " bytes");
 }
 
 } // namespace
@@ -49,9 +74,15 @@ void execDs(Wave &w, const MicroOp &op) {
   uint32_t first = static_cast<uint32_t>(op.offset);
   uint32_t second = static_cast<uint32_t>(op.offset1);
   uint32_t reach = row.flags & kTwo && second > first ? second : first;
-  if (!checkLds(w, op, mask, at, reach, bytes))
-    return;
-  uint8_t *base = w.group->lds + first, *base2 = w.group->lds + second;
+  if (!fitsLds(w, mask, at, reach, bytes)) {
+    const uint32_t other = row.flags & kTwo ? second : first;
+    if (!wrapAddresses(w, mask, at, first, other, bytes))
+      return failLds(w, op, mask, at, first, other, bytes);
+    second -= first; // may be negative: it is added to a pointer below
+    first = 0;
+  }
+  uint8_t *base = w.group->lds + first,
+          *base2 = w.group->lds + int32_t(second);
   auto place = [&](int l) { return base + at[l]; };
   auto place2 = [&](int l) { return base2 + at[l]; };
   if (!observed(w, op, accessKind(row), mask, place, bytes) ||

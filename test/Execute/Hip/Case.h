@@ -129,8 +129,8 @@ void same(Report &report, const char *what, const std::vector<T> &got,
       continue;
     if (got[i] != got[i] && want[i] != want[i])
       continue;
-    report.fail(std::string(what) + "[" + std::to_string(i) + "]: " +
-                textOf(got[i]) + ", expected " + textOf(want[i]));
+    report.fail(std::string(what) + "[" + std::to_string(i) +
+                "]: " + textOf(got[i]) + ", expected " + textOf(want[i]));
   }
 }
 
@@ -151,8 +151,8 @@ void within(Report &report, const char *what, const std::vector<T> &got,
     const double ulp = std::ldexp(1.0, exponent - digits);
     if (std::fabs(g - w) <= ulps * ulp)
       continue;
-    report.fail(std::string(what) + "[" + std::to_string(i) + "]: " +
-                textOf(got[i]) + ", expected " + textOf(w) + ", " +
+    report.fail(std::string(what) + "[" + std::to_string(i) +
+                "]: " + textOf(got[i]) + ", expected " + textOf(w) + ", " +
                 std::to_string(std::fabs(g - w) / ulp) + " ulp apart");
   }
 }

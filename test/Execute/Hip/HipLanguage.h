@@ -110,16 +110,30 @@ hipError_t hipEventElapsedTime(float *, hipEvent_t, hipEvent_t);
 
 #ifdef __HIP__
 // Indices of the work-item, for dimension x where no other is named.
-inline __device__ uint32_t threadX() { return __builtin_amdgcn_workitem_id_x(); }
-inline __device__ uint32_t threadY() { return __builtin_amdgcn_workitem_id_y(); }
-inline __device__ uint32_t threadZ() { return __builtin_amdgcn_workitem_id_z(); }
-inline __device__ uint32_t blockX() { return __builtin_amdgcn_workgroup_id_x(); }
-inline __device__ uint32_t blockY() { return __builtin_amdgcn_workgroup_id_y(); }
-inline __device__ uint32_t blockZ() { return __builtin_amdgcn_workgroup_id_z(); }
+inline __device__ uint32_t threadX() {
+  return __builtin_amdgcn_workitem_id_x();
+}
+inline __device__ uint32_t threadY() {
+  return __builtin_amdgcn_workitem_id_y();
+}
+inline __device__ uint32_t threadZ() {
+  return __builtin_amdgcn_workitem_id_z();
+}
+inline __device__ uint32_t blockX() {
+  return __builtin_amdgcn_workgroup_id_x();
+}
+inline __device__ uint32_t blockY() {
+  return __builtin_amdgcn_workgroup_id_y();
+}
+inline __device__ uint32_t blockZ() {
+  return __builtin_amdgcn_workgroup_id_z();
+}
 inline __device__ uint32_t blockSizeX() {
   return __builtin_amdgcn_workgroup_size_x();
 }
-inline __device__ uint32_t gridItemsX() { return __builtin_amdgcn_grid_size_x(); }
+inline __device__ uint32_t gridItemsX() {
+  return __builtin_amdgcn_grid_size_x();
+}
 inline __device__ uint32_t globalX() {
   return blockX() * blockSizeX() + threadX();
 }

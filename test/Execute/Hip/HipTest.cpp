@@ -11,6 +11,10 @@
 
 using namespace fovea::test;
 
+namespace fovea::test {
+void PrintTo(const Case &one, std::ostream *out) { *out << one.name; }
+} // namespace fovea::test
+
 extern "C" const char *fovea_sim_last_report(void);
 
 namespace {
@@ -23,6 +27,7 @@ protected:
       for (int i = 0, n = 0; hipGetDeviceCount(&n) == 0 && i < n; ++i)
         (void)hipSetDevice(i), (void)hipDeviceReset();
     (void)hipSetDevice(0);
+    (void)hipGetLastError();
   }
 };
 
@@ -34,8 +39,9 @@ TEST_P(Hip, AgreesWithTheHost) {
   EXPECT_GT(report.compared, 0) << "the case checks nothing";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Corpus, Hip, testing::ValuesIn(Case::all()),
-    [](const testing::TestParamInfo<Case> &info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Corpus, Hip, testing::ValuesIn(Case::all()),
+                         [](const testing::TestParamInfo<Case> &info) {
+                           return info.param.name;
+                         });
 
 } // namespace

@@ -194,6 +194,10 @@ const LdsCase kLds[] = {
        if ((l / 4) % 2) return u64(9);
        float x, y; u32 p = static_cast<u32>(b[l & ~u64(1)]), q = static_cast<u32>(c[l]);
        std::memcpy(&x, &p, 4); std::memcpy(&y, &q, 4); float r = -x - (y < 0 ? -y : y); u32 bits; std::memcpy(&bits, &r, 4); return u64(bits); }},
+    // Addresses are added in 32 bits: a negative one with an offset is inside.
+    {"v_add_u32 v12, 0xffffffc0, v2\n  ds_write_b64 v12, v[4:5] offset:64\n  "
+     "s_waitcnt lgkmcnt(0)\n  ds_read2_b32 v[8:9], v12 offset0:16 offset1:17",
+     [](u64 l, const u64 *b, const u64 *) { return b[l]; }},
 };
 
 TEST_F(MemoryInst, LdsAndLaneExchanges) {
