@@ -87,6 +87,7 @@ bool Binder::source(const ParsedOperand &from, Ty ty, Operand &to) {
   to.neg = from.neg;
   to.abs = from.abs;
   to.sext = from.sext;
+  to.selLo = from.half == ParsedOperand::High;
   uint64_t value = 0;
   switch (from.kind) {
   case ParsedOperand::Vgpr:
@@ -98,6 +99,11 @@ bool Binder::source(const ParsedOperand &from, Ty ty, Operand &to) {
     return to.reg + words <= kVectorRegs;
   }
   case ParsedOperand::Sgpr:
+    if (from.index == kNull) { // reads 0, however wide
+      to.kind = Operand::Const;
+      to.lanes = Prog.constant(0);
+      return true;
+    }
     to.kind = ty == Ty::Mask ? Operand::Mask : Operand::Sgpr;
     to.reg = static_cast<uint16_t>(from.index);
     return from.index + to.words <= kScalarRegs;
@@ -184,6 +190,11 @@ bool Binder::dppModifier(MicroOp &op, const ParsedModifier &m) {
     for (int i = 0; i < 4; ++i)
       n |= static_cast<uint32_t>(m.values[static_cast<size_t>(i)] & 3) << (2 * i);
     op.aux = n;
+  } else if (m.key == "dpp8" && m.values.size() == 8) {
+    op.aux = kDpp8;
+    for (int i = 0; i < 8; ++i)
+      op.aux |= static_cast<uint32_t>(m.values[static_cast<size_t>(i)] & 7) << (3 * i);
+    op.flags |= kBoundCtrl; // lanes without a source read 0
   } else if (m.key == "row_bcast") {
     op.aux = (n == 15 ? 10u : 11u) << 8;
   } else {
@@ -200,7 +211,17 @@ bool Binder::dppModifier(MicroOp &op, const ParsedModifier &m) {
   return true;
 }
 
+void Binder::destinationHalf(const ParsedOperand &from, MicroOp &op) {
+  if (from.half != ParsedOperand::Whole)
+    op.flags |= kModified |
+                (from.half == ParsedOperand::High ? kDstHigh : kDstLow);
+}
+
 bool Binder::vectorModifiers(MicroOp &op, const ParsedInst &inst) {
+  // Where halves are written out, op_sel only repeats them.
+  bool halves = false;
+  for (const ParsedOperand &o : inst.operands)
+    halves |= o.half != ParsedOperand::Whole;
   for (const ParsedModifier &m : inst.modifiers) {
     int64_t first = m.values.empty() ? 0 : m.values[0];
     auto each = [&](bool Operand::*field) {
@@ -213,6 +234,8 @@ bool Binder::vectorModifiers(MicroOp &op, const ParsedInst &inst) {
     } else if (m.key == "mul" || m.key == "div") {
       op.omod = m.key == "div" ? 3 : first == 2 ? 1 : 2;
       op.flags |= kModified;
+    } else if (m.key == "op_sel" && halves) {
+      continue;
     } else if (m.key == "op_sel") {
       each(&Operand::selLo);
       bool packed = op.row->s[0] == Ty::PH || op.row->s[0] == Ty::P16 ||
@@ -241,6 +264,8 @@ bool Binder::vectorModifiers(MicroOp &op, const ParsedInst &inst) {
       op.bankMask = static_cast<uint8_t>(first);
     } else if (m.key == "bound_ctrl") {
       op.flags |= kBoundCtrl;
+    } else if (m.key == "fi") {
+      op.flags |= first ? kFetchInactive : 0;
     } else if (m.key == "dst_sel") {
       if (!sdwaSel(m.word, op.dstSel))
         return false;
@@ -261,7 +286,7 @@ bool Binder::vectorModifiers(MicroOp &op, const ParsedInst &inst) {
     }
   }
   for (const Operand &o : op.s)
-    if (o.neg || o.abs || o.sext)
+    if (o.neg || o.abs || o.sext || o.selLo)
       op.flags |= kModified;
   return true;
 }
@@ -277,6 +302,7 @@ bool Binder::bindVector(MicroOp &op, const ParsedInst &inst) {
   const ParsedOperand *p = take();
   if (!p || !vector(*p, op.d))
     return false;
+  destinationHalf(*p, op);
   op.d.words = static_cast<uint8_t>(wordsOf(row.d));
   if (row.flags & kCarryOut) {
     p = take();
@@ -293,6 +319,12 @@ bool Binder::bindVector(MicroOp &op, const ParsedInst &inst) {
     if (tied) {
       op.s[i] = op.d;
       op.s[i].words = static_cast<uint8_t>(wordsOf(row.s[i]));
+      op.s[i].selLo = op.flags & kDstHigh;
+      continue;
+    }
+    if (row.s[i] == Ty::Mask && next == inst.operands.size()) {
+      op.s[i].kind = Operand::Mask; // not printed: VCC
+      op.s[i].reg = kVcc;
       continue;
     }
     p = take();
@@ -320,7 +352,7 @@ bool Binder::bindCompare(MicroOp &op, const ParsedInst &inst) {
   } else if (inst.operands.size() == 2 && (op.flags & kCmpx)) {
     op.sd.kind = Operand::Sgpr;
     op.sd.reg = kExec;
-    op.sd.words = 2;
+    op.sd.words = Prog.waveSize() == 32 ? 1 : 2;
   } else {
     return false;
   }
@@ -345,7 +377,20 @@ bool Binder::bindCustom(MicroOp &op, const ParsedInst &inst) {
       return false;
   // op_sel is for v_pk_mov_b32 alone, which has nothing to say by op_sel_hi.
   bool selects = row.mnemonic == "v_pk_mov_b32";
+  destinationHalf(inst.operands[0], op);
   for (const ParsedModifier &m : inst.modifiers) {
+    if (row.flags & kOwnModifiers) {
+      bool Operand::*field = m.key == "op_sel"   ? &Operand::selLo
+                             : m.key == "neg_lo" ? &Operand::negLo
+                                                 : nullptr;
+      for (size_t i = 0; field && i < m.values.size() && i < 3; ++i)
+        op.s[i].*field = m.values[i] != 0;
+      if (m.key == "clamp")
+        op.flags |= kClamp;
+      else if (!field)
+        return false;
+      continue;
+    }
     if (!selects || (m.key != "op_sel" && m.key != "op_sel_hi"))
       return false;
     for (size_t i = 0; m.key == "op_sel" && i < m.values.size() && i < 2; ++i)
@@ -360,7 +405,8 @@ bool Binder::bindScalar(MicroOp &op, const ParsedInst &inst) {
   std::vector<const ParsedOperand *> operands;
   for (const ParsedOperand &o : inst.operands)
     if (!(o.kind == ParsedOperand::Text &&
-          (startsWith(o.text, "hwreg(") || startsWith(o.text, "gpr_idx("))))
+          (startsWith(o.text, "hwreg(") || startsWith(o.text, "gpr_idx(") ||
+           startsWith(o.text, "sendmsg("))))
       operands.push_back(&o);
   size_t next = 0;
   if (row.form == Form::Scalar) {
@@ -368,11 +414,11 @@ bool Binder::bindScalar(MicroOp &op, const ParsedInst &inst) {
         op.d.reg + wordsOf(row.d) > kScalarRegs)
       return false;
   }
-  for (size_t i = 0; i < 2 && row.s[i] != Ty::None; ++i)
+  for (size_t i = 0; i < 3 && row.s[i] != Ty::None; ++i)
     if (next >= operands.size() ||
         !source(*operands[next++], row.s[i], op.s[i]))
       return false;
-  return next == operands.size();
+  return next == operands.size() && inst.modifiers.empty();
 }
 
 bool Binder::bindBranch(MicroOp &op, const ParsedInst &inst) {
@@ -537,6 +583,8 @@ bool Binder::bindMfma(MicroOp &op, const ParsedInst &inst) {
 
 Handler Binder::bind(MicroOp &op, const ParsedInst &inst) {
   std::string name = withoutSuffix(inst.mnemonic);
+  if (startsWith(name, "v_dual_"))
+    name = "v_" + name.substr(7);
   if (startsWith(name, "v_cmpx_")) {
     name = "v_cmp_" + name.substr(7);
     op.flags |= kCmpx;

@@ -33,6 +33,8 @@ private:
   bool bindBuffer(MicroOp &op, const ParsedInst &inst);
   bool bindDs(MicroOp &op, const ParsedInst &inst);
   bool bindMfma(MicroOp &op, const ParsedInst &inst);
+  /// What "v3.h" as a destination means.
+  static void destinationHalf(const ParsedOperand &from, MicroOp &op);
   bool vectorModifiers(MicroOp &op, const ParsedInst &inst);
   bool dppModifier(MicroOp &op, const ParsedModifier &modifier);
   bool source(const ParsedOperand &from, Ty ty, Operand &to);

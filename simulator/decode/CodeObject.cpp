@@ -10,6 +10,7 @@
 #include "decode/Metadata.h"
 #include "fovea/Simulator/Device.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/BinaryFormat/ELF.h"
 #include "llvm/Object/ELF.h"
@@ -314,7 +315,8 @@ private:
           descriptor.kernel_code_properties,
           amdhsa::KERNEL_CODE_PROPERTY_ENABLE_WAVEFRONT_SIZE32);
       kernel.waveSize = wave32 ? 32 : 64;
-      if (kernel.waveSize != Result.Dev->chip().waveSize)
+      if (kernel.waveSize != Result.Dev->chip().waveSize &&
+          kernel.waveSize != Result.Dev->chip().otherWaveSize)
         return invalid("kernel '" + name + "' is built for waves of " +
                        std::to_string(kernel.waveSize) + " lanes, " +
                        std::string(Result.Dev->chip().target) + " has " +
@@ -488,7 +490,12 @@ const std::string &CodeObject::targetId() const { return Self->Target; }
 const std::shared_ptr<Device> &CodeObject::device() const { return Self->Dev; }
 
 std::vector<std::string> CodeObject::unsupportedInstructions() const {
-  return Self->Code->unsupported();
+  std::vector<std::string> result;
+  for (const auto &program : Self->Programs)
+    for (std::string &mnemonic : program->unsupported())
+      if (!is_contained(result, mnemonic))
+        result.push_back(std::move(mnemonic));
+  return result;
 }
 
 uint32_t KernelInfo::explicitKernargSize() const {

@@ -19,9 +19,11 @@ struct CodeObject::Impl {
   std::string Target;
   std::vector<KernelInfo> Kernels;
   std::vector<GlobalVariable> Globals;
-  std::unique_ptr<Program> Code;
+  std::vector<std::unique_ptr<Program>> Programs; ///< one for each wave size
 
   Status createProgram();
+  /// The code as kernels with waves of \p waveSize lanes execute it.
+  Program &program(unsigned waveSize) const;
   ~Impl();
 };
 

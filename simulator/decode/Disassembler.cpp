@@ -58,7 +58,8 @@ bool isTrapOfGfx9(uint32_t first, uint32_t second) {
 Disassembler::Disassembler() : Self(new Impl) {}
 Disassembler::~Disassembler() = default;
 
-std::unique_ptr<Disassembler> Disassembler::create(const std::string &target) {
+std::unique_ptr<Disassembler> Disassembler::create(const std::string &target,
+                                                   const std::string &features) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeAMDGPUTargetInfo();
@@ -74,7 +75,7 @@ std::unique_ptr<Disassembler> Disassembler::create(const std::string &target) {
   s.Registers.reset(t->createMCRegInfo(s.Triple));
   s.AsmInfo.reset(t->createMCAsmInfo(*s.Registers, s.Triple, s.Options));
   s.Instructions.reset(t->createMCInstrInfo());
-  s.Subtarget.reset(t->createMCSubtargetInfo(s.Triple, target, ""));
+  s.Subtarget.reset(t->createMCSubtargetInfo(s.Triple, target, features));
   if (!s.Registers || !s.AsmInfo || !s.Instructions || !s.Subtarget ||
       !s.Subtarget->isCPUStringValid(target))
     return nullptr;

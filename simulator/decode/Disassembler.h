@@ -18,8 +18,10 @@ namespace fovea::sim {
 
 class Disassembler {
 public:
-  /// For the chip \p target; null when LLVM does not know it.
-  static std::unique_ptr<Disassembler> create(const std::string &target);
+  /// For the chip \p target with LLVM's \p features ("+wavefrontsize32"); null
+  /// when LLVM does not know it.
+  static std::unique_ptr<Disassembler> create(const std::string &target,
+                                              const std::string &features);
   ~Disassembler();
 
   /// Disassembles what is at \p bytes (\p available of them, at \p address).

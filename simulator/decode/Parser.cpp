@@ -88,6 +88,10 @@ bool parseRegister(const std::string &text, ParsedOperand &op) {
     return false;
   op.index = base + std::strtoul(text.c_str() + digits, &end, 10);
   op.words = 1;
+  if (text[0] == 'v' && (!std::strcmp(end, ".l") || !std::strcmp(end, ".h"))) {
+    op.half = end[1] == 'h' ? ParsedOperand::High : ParsedOperand::Low;
+    end += 2;
+  }
   return *end == 0 && op.index < 512;
 }
 

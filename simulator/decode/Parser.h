@@ -21,6 +21,7 @@ struct ParsedOperand {
   int64_t integer = 0;
   double real = 0;
   bool neg = false, abs = false, sext = false;
+  enum Half : uint8_t { Whole, Low, High } half = Whole; ///< "v3.l", "v3.h"
   std::string text;   ///< as printed, without modifiers
 };
 

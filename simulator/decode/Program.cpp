@@ -35,8 +35,10 @@ void notSimulated(Wave &w, const MicroOp &op) {
 
 } // namespace
 
-Program::Program(const ChipInfo &chip, const uint8_t *text, uint32_t dwords)
-    : Chip(chip), Text(text), Dwords(dwords), Ops(new MicroOp[dwords + 8]) {
+Program::Program(const ChipInfo &chip, unsigned waveSize, const uint8_t *text,
+                 uint32_t dwords)
+    : Chip(chip), WaveSize(waveSize), Text(text), Dwords(dwords),
+      Ops(new MicroOp[dwords + 8]) {
   for (uint32_t i = 0; i < dwords + 8; ++i)
     Ops[i].fn.store(i < dwords ? notDecoded : endOfCode,
                     std::memory_order_relaxed);
@@ -45,16 +47,23 @@ Program::~Program() = default;
 
 Handler Program::undecoded() { return notDecoded; }
 
-Status Program::create(const ChipInfo &chip, const uint8_t *text,
-                       uint64_t bytes, std::unique_ptr<Program> &result) {
+Status Program::create(const ChipInfo &chip, unsigned waveSize,
+                       const uint8_t *text, uint64_t bytes,
+                       std::unique_ptr<Program> &result) {
   std::unique_ptr<Program> program(
-      new Program(chip, text, static_cast<uint32_t>(bytes / 4)));
+      new Program(chip, waveSize, text, static_cast<uint32_t>(bytes / 4)));
   program->Table = IsaTable::get();
   if (!program->Table)
     return {ErrorCode::LaunchFailure,
             "no build of the simulator's engine runs on this host's CPU; "
             "configure with -DFOVEA_SIM_VARIANTS=generic"};
-  program->Decoder = Disassembler::create(std::string(chip.target));
+  std::string features(chip.decoderFeatures);
+  if (chip.otherWaveSize) {
+    features += features.empty() ? "" : ",";
+    features += waveSize == 32 ? "+wavefrontsize32,-wavefrontsize64"
+                               : "+wavefrontsize64,-wavefrontsize32";
+  }
+  program->Decoder = Disassembler::create(std::string(chip.target), features);
   if (!program->Decoder)
     return {ErrorCode::TargetMismatch,
             "this LLVM has no disassembler for " + std::string(chip.target)};
@@ -102,15 +111,40 @@ void Program::decode(uint32_t index) {
                            begin() + 4 * uint64_t(index), text, size) &&
       size % 4 == 0) {
     dwords = static_cast<uint8_t>(size / 4);
-    uint32_t word;
-    std::memcpy(&word, Text + 4 * uint64_t(index), 4);
-    Binder binder(*this, *Table, index, word);
-    handler = binder.bind(op, parseInstruction(text));
+    handler = bind(op, index, text);
     if (!handler)
       handler = notSimulated;
   }
   op.size = dwords;
   op.fn.store(handler, std::memory_order_release);
+}
+
+Handler Program::bind(MicroOp &op, uint32_t index, const std::string &text) {
+  uint32_t word;
+  std::memcpy(&word, Text + 4 * uint64_t(index), 4);
+  Binder binder(*this, *Table, index, word);
+  size_t middle = text.find(" :: ");
+  if (middle == std::string::npos)
+    return binder.bind(op, parseInstruction(text));
+  // Dual issue: both halves read before either writes. Where the second reads
+  // what the first writes, the first one's result waits in a spare register.
+  Halves.emplace_back();
+  auto &[first, second] = Halves.back();
+  Handler handlers[] = {
+      binder.bind(first, parseInstruction(text.substr(0, middle))),
+      binder.bind(second, parseInstruction(text.substr(middle + 4)))};
+  if (!handlers[0] || !handlers[1])
+    return nullptr;
+  first.fn.store(handlers[0], std::memory_order_relaxed);
+  second.fn.store(handlers[1], std::memory_order_relaxed);
+  op.row = first.row;
+  op.cls = first.cls;
+  op.d = first.d;
+  op.halves = Halves.back().data();
+  for (const Operand &source : second.s)
+    if (source.kind == Operand::Vgpr && source.reg == first.d.reg)
+      first.d.reg = kSpareReg;
+  return Table->variant().dual;
 }
 
 std::vector<std::string> Program::unsupported() {
@@ -144,9 +178,28 @@ const uint32_t *Program::constant(uint64_t value) {
 }
 
 Status CodeObject::Impl::createProgram() {
-  return Program::create(Dev->chip(),
-                         reinterpret_cast<const uint8_t *>(TextBegin),
-                         TextEnd - TextBegin, Code);
+  // Nearly all code objects have kernels of one wave size.
+  for (const KernelInfo &kernel : Kernels) {
+    bool known = false;
+    for (const auto &program : Programs)
+      known |= program->waveSize() == kernel.waveSize;
+    if (known)
+      continue;
+    Programs.emplace_back();
+    if (Status s = Program::create(Dev->chip(), kernel.waveSize,
+                                   reinterpret_cast<const uint8_t *>(TextBegin),
+                                   TextEnd - TextBegin, Programs.back());
+        !s)
+      return s;
+  }
+  return Status::success();
+}
+
+Program &CodeObject::Impl::program(unsigned waveSize) const {
+  for (const auto &program : Programs)
+    if (program->waveSize() == waveSize)
+      return *program;
+  return *Programs.front(); // not reached: each kernel's size has one
 }
 
 } // namespace fovea::sim

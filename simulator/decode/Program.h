@@ -28,14 +28,17 @@ class IsaTable;
 
 class Program {
 public:
-  /// The code of \p bytes bytes at \p text (a multiple of 4).
-  static Status create(const ChipInfo &chip, const uint8_t *text,
-                       uint64_t bytes, std::unique_ptr<Program> &result);
+  /// The code of \p bytes bytes at \p text (a multiple of 4), as waves of
+  /// \p waveSize lanes read it: the same words can mean other operands.
+  static Status create(const ChipInfo &chip, unsigned waveSize,
+                       const uint8_t *text, uint64_t bytes,
+                       std::unique_ptr<Program> &result);
   ~Program();
 
   MicroOp *ops() { return Ops.get(); }
   uint32_t dwords() const { return Dwords; }
   uint64_t begin() const { return reinterpret_cast<uint64_t>(Text); }
+  unsigned waveSize() const { return WaveSize; }
 
   /// The handler that marks instructions which are not decoded yet.
   static Handler undecoded();
@@ -54,14 +57,17 @@ public:
   std::vector<std::string> unsupported();
 
 private:
-  Program(const ChipInfo &chip, const uint8_t *text, uint32_t dwords);
-  void bind(MicroOp &op, uint32_t index, const ParsedInst &inst);
+  Program(const ChipInfo &chip, unsigned waveSize, const uint8_t *text,
+          uint32_t dwords);
+  /// The handler of an instruction, or null.
+  Handler bind(MicroOp &op, uint32_t index, const std::string &text);
   /// A constant spread over lanes; lives as long as the program.
   const uint32_t *constant(uint64_t value);
 
   friend class Binder;
 
   const ChipInfo &Chip;
+  unsigned WaveSize;
   const uint8_t *Text;
   uint32_t Dwords;
   std::unique_ptr<MicroOp[]> Ops;
@@ -71,6 +77,7 @@ private:
   struct alignas(64) Spread {
     uint32_t words[2 * kLaneStride];
   };
+  std::deque<std::array<MicroOp, 2>> Halves; ///< of dual-issue instructions
   std::map<uint64_t, const uint32_t *> Constants;
   std::deque<Spread> Pool;
   std::map<uint32_t, InstInfo> Infos;

@@ -50,8 +50,8 @@ template <int N, class Place>
 inline void loadWords(Wave &w, unsigned reg, uint64_t mask, Place place) {
   uint32_t *d = w.vreg(reg);
   if constexpr (N == 4) {
-    if (mask == ~uint64_t(0)) {
-      for (int l = 0; l < 64; l += 4) {
+    if (mask == w.fullMask) {
+      for (int l = 0; l < w.lanes; l += 4) {
         Word4 r[4];
         for (int i = 0; i < 4; ++i)
           std::memcpy(&r[i], place(l + i), 16);
@@ -68,8 +68,8 @@ inline void loadWords(Wave &w, unsigned reg, uint64_t mask, Place place) {
     for (int i = 0; i < N; ++i)
       d[i * kLaneStride + l] = x[i];
   };
-  if (mask == ~uint64_t(0))
-    for (int l = 0; l < 64; ++l)
+  if (mask == w.fullMask)
+    for (int l = 0; l < w.lanes; ++l)
       one(l);
   else
     forEachLane(mask, one);
@@ -79,8 +79,8 @@ template <int N, class Place>
 inline void storeWords(Wave &w, unsigned reg, uint64_t mask, Place place) {
   const uint32_t *s = w.vreg(reg);
   if constexpr (N == 4) {
-    if (mask == ~uint64_t(0)) {
-      for (int l = 0; l < 64; l += 4) {
+    if (mask == w.fullMask) {
+      for (int l = 0; l < w.lanes; l += 4) {
         Word4 r[4];
         for (int i = 0; i < 4; ++i)
           std::memcpy(&r[i], s + i * kLaneStride + l, 16);
@@ -97,8 +97,8 @@ inline void storeWords(Wave &w, unsigned reg, uint64_t mask, Place place) {
       x[i] = s[i * kLaneStride + l];
     std::memcpy(place(l), x, N * 4);
   };
-  if (mask == ~uint64_t(0))
-    for (int l = 0; l < 64; ++l)
+  if (mask == w.fullMask)
+    for (int l = 0; l < w.lanes; ++l)
       one(l);
   else
     forEachLane(mask, one);

@@ -22,6 +22,8 @@ constexpr unsigned kResult = 4, kSecond = 5; ///< buffers of results
 
 /// Lane that lane \p l reads under DPP control \p aux (kind << 8 | n), or -1.
 int dppSource(uint32_t aux, int l, int lanes) {
+  if (aux & kDpp8)
+    return (l & ~7) | static_cast<int>((aux >> (3 * (l & 7))) & 7);
   int kind = static_cast<int>(aux >> 8), n = static_cast<int>(aux & 0xff);
   int row = l & ~15, in = l & 15;
   switch (kind) {
@@ -65,7 +67,8 @@ void applyDpp(const Wave &w, const MicroOp &op, uint32_t *to,
   uint64_t exec = w.exec(), write = 0;
   for (int l = 0; l < w.lanes; ++l) {
     int source = dppSource(op.aux, l, w.lanes);
-    bool valid = source >= 0 && ((exec >> source) & 1);
+    bool valid = source >= 0 && (((exec >> source) & 1) ||
+                                 (op.flags & kFetchInactive));
     for (unsigned k = 0; k < words; ++k)
       to[k * kLaneStride + l] = valid ? from[k * kLaneStride + source] : 0;
     bool enabled =
@@ -89,6 +92,10 @@ uint32_t sdwaPick(uint32_t x, unsigned sel, bool sext) {
 }
 
 bool is16(Ty ty) { return ty == Ty::F16 || ty == Ty::U16 || ty == Ty::I16; }
+/// Types to which op_sel means something of its own.
+bool isPacked(Ty ty) {
+  return ty == Ty::PH || ty == Ty::P16 || ty == Ty::MixF || ty == Ty::Mask;
+}
 
 /// The lanes of source \p i with all its modifiers applied.
 const uint32_t *prepare(Wave &w, const MicroOp &op, int i, uint64_t &mask) {
@@ -102,7 +109,7 @@ const uint32_t *prepare(Wave &w, const MicroOp &op, int i, uint64_t &mask) {
   auto own = [&] { // a copy that may be changed
     if (p != t) {
       for (unsigned k = 0; k < words; ++k)
-        copyLanes(t + k * kLaneStride, p + k * kLaneStride);
+        copyLanes(t + k * kLaneStride, p + k * kLaneStride, w.lanes);
       p = t;
     }
   };
@@ -110,7 +117,7 @@ const uint32_t *prepare(Wave &w, const MicroOp &op, int i, uint64_t &mask) {
     alignas(64) uint32_t moved[2 * kLaneStride];
     applyDpp(w, op, moved, p, words, mask);
     for (unsigned k = 0; k < words; ++k)
-      copyLanes(t + k * kLaneStride, moved + k * kLaneStride);
+      copyLanes(t + k * kLaneStride, moved + k * kLaneStride, w.lanes);
     p = t;
   }
   if ((op.flags & kSdwa) && (o.sdwa != 6 || o.sext)) {
@@ -118,7 +125,7 @@ const uint32_t *prepare(Wave &w, const MicroOp &op, int i, uint64_t &mask) {
     for (int l = 0; l < w.lanes; ++l)
       t[l] = sdwaPick(t[l], o.sdwa, o.sext);
   }
-  if (is16(ty) && o.selLo) {
+  if (o.selLo && words == 1 && !isPacked(ty)) {
     own();
     for (int l = 0; l < w.lanes; ++l)
       t[l] >>= 16;
@@ -131,7 +138,7 @@ const uint32_t *prepare(Wave &w, const MicroOp &op, int i, uint64_t &mask) {
       uint32_t x = t[l];
       uint32_t lo = o.selLo ? x >> 16 : x & 0xffff;
       uint32_t hi = o.selHi ? x >> 16 : x & 0xffff;
-      t[l] = (lo | hi << 16) ^ (ty == Ty::PH ? flip : 0);
+      t[l] = (lo | hi << 16) ^ (ty == Ty::PH || isFloat(op.row->d) ? flip : 0);
     }
   }
   if (ty == Ty::MixF && o.selHi) { // a half
@@ -233,7 +240,7 @@ void finish(const Wave &w, const MicroOp &op, uint32_t *r) {
 /// Writes one word a lane where SDWA or op_sel ask for a part of the register.
 void storePart(Wave &w, const MicroOp &op, uint32_t *r, uint64_t mask) {
   uint32_t *d = w.vreg(op.d.reg);
-  bool half = is16(op.row->d);
+  bool half = is16(op.row->d) || (op.flags & (kDstHigh | kDstLow));
   for (int l = 0; l < w.lanes; ++l) {
     uint32_t x = r[l], old = d[l];
     if ((op.flags & kSdwa) && op.dstSel == 6) {
@@ -253,7 +260,8 @@ void storePart(Wave &w, const MicroOp &op, uint32_t *r, uint64_t mask) {
       }
     } else if (half && ((op.flags & kDstHigh) || (op.row->flags & kHigh))) {
       r[l] = (old & 0xffff) | x << 16;
-    } else if (half && (op.row->flags & kKeepHigh)) {
+    } else if (half &&
+               ((op.flags & kDstLow) || (op.row->flags & kKeepHigh))) {
       r[l] = (old & 0xffff0000) | (x & 0xffff);
     }
   }
@@ -301,7 +309,7 @@ void execVector(Wave &w, const MicroOp &op) {
   const uint32_t *b = lanesOf(w, op.s[1], 1);
   const uint32_t *c = lanesOf(w, op.s[2], 2);
   uint64_t exec = w.exec();
-  if (exec == ~uint64_t(0) && !(row.flags & kCarryOut)) {
+  if (exec == w.fullMask && !(row.flags & kCarryOut)) {
     op.loop(w.vreg(op.d.reg), nullptr, a, b, c, w.lanes);
     return;
   }
@@ -350,7 +358,7 @@ void execVectorSlow(Wave &w, const MicroOp &op) {
   }
   if (op.omod || (op.flags & kClamp) || w.slowFloat)
     finish(w, op, r);
-  if ((op.flags & (kSdwa | kDstHigh)) || (row.flags & (kKeepHigh | kHigh)))
+  if ((op.flags & (kSdwa | kDstHigh | kDstLow)) || (row.flags & (kKeepHigh | kHigh)))
     storePart(w, op, r, mask);
   else
     storeLanes(w, op.d.reg, r, op.d.words, mask);
@@ -381,6 +389,16 @@ void execCompareSlow(Wave &w, const MicroOp &op) {
   const uint32_t *b = prepare(w, op, 1, mask);
   op.loop(w.buffer[kResult], nullptr, a, b, nullptr, w.lanes);
   finishCompare(w, op, mask);
+}
+
+void execDual(Wave &w, const MicroOp &op) {
+  // Both read before either writes: the decoder has given the first half the
+  // spare register as destination where the second reads what it writes.
+  const MicroOp &first = op.halves[0], &second = op.halves[1];
+  first.fn.load(std::memory_order_relaxed)(w, first);
+  second.fn.load(std::memory_order_relaxed)(w, second);
+  if (first.d.reg == kSpareReg)
+    storeLanes(w, op.d.reg, w.vreg(kSpareReg), 1, w.exec());
 }
 
 } // namespace fovea::sim::FOVEA_VARIANT

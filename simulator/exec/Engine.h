@@ -25,10 +25,13 @@ void execFlat(Wave &w, const MicroOp &op);
 void execBuffer(Wave &w, const MicroOp &op);
 void execDs(Wave &w, const MicroOp &op);
 void execMfma(Wave &w, const MicroOp &op);
+/// Both halves of a dual-issue instruction.
+void execDual(Wave &w, const MicroOp &op);
 
 void addVectorRows(std::vector<Row> &rows);
 void addCompareRows(std::vector<Row> &rows);
 void addLaneRows(std::vector<Row> &rows);
+void addLaneRowsGfx11(std::vector<Row> &rows);
 void addMemoryRows(std::vector<Row> &rows);
 void addMfmaRows(std::vector<Row> &rows);
 
@@ -41,13 +44,13 @@ inline const uint32_t *lanesOf(Wave &w, const Operand &o, int slot) {
     return o.lanes;
   uint32_t *p = w.buffer[slot];
   if (o.kind == Operand::Mask) {
-    spreadMask(p, w.s64(o.reg));
+    spreadMask(p, w.s64(o.reg), w.lanes);
   } else if (o.words > 1) {
     uint64_t value = readS64(w, o);
-    spread(p, static_cast<uint32_t>(value));
-    spread(p + kLaneStride, static_cast<uint32_t>(value >> 32));
+    spread(p, static_cast<uint32_t>(value), w.lanes);
+    spread(p + kLaneStride, static_cast<uint32_t>(value >> 32), w.lanes);
   } else if (o.kind != Operand::None) {
-    spread(p, readS32(w, o));
+    spread(p, readS32(w, o), w.lanes);
   }
   return p;
 }
@@ -56,15 +59,19 @@ inline const uint32_t *lanesOf(Wave &w, const Operand &o, int slot) {
 inline void storeLanes(Wave &w, unsigned reg, const uint32_t *from,
                        unsigned words, uint64_t mask) {
   for (unsigned i = 0; i < words; ++i)
-    if (mask == ~uint64_t(0))
-      copyLanes(w.vreg(reg + i), from + i * kLaneStride);
+    if (mask == w.fullMask)
+      copyLanes(w.vreg(reg + i), from + i * kLaneStride, w.lanes);
     else
-      storeMasked(w.vreg(reg + i), from + i * kLaneStride, mask);
+      storeMasked(w.vreg(reg + i), from + i * kLaneStride, mask, w.lanes);
 }
 
-/// Writes a lane mask result: bits of inactive lanes become 0.
+/// Writes a lane mask result: bits of inactive lanes become 0. Waves of 32 lanes
+/// have masks of one register.
 inline void storeMaskResult(Wave &w, const Operand &o, uint64_t bits) {
-  writeS64(w, o, bits);
+  if (o.words == 1)
+    writeS32(w, o, static_cast<uint32_t>(bits));
+  else
+    writeS64(w, o, bits);
 }
 
 } // namespace fovea::sim::FOVEA_VARIANT

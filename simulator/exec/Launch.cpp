@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "fovea/Simulator/Launch.h"
 #include "decode/CodeObjectImpl.h"
+#include "exec/Barrier.h"
 #include "exec/Observer.h"
 
 #include <algorithm>
@@ -35,6 +36,13 @@ constexpr uint64_t kMaxScratch = uint64_t(1) << 30;
 /// Values of kernel code properties and resource registers, by their bits.
 constexpr uint32_t field(uint32_t word, unsigned shift, unsigned width) {
   return (word >> shift) & ((1u << width) - 1);
+}
+
+/// Vector registers that the kernel descriptor asks for. Waves of 64 lanes on
+/// chips that also have waves of 32 take half as many in a unit.
+unsigned vgprCount(const KernelInfo &k, const ChipInfo &chip) {
+  bool half = chip.otherWaveSize && k.waveSize == 64;
+  return (field(k.rsrc1, 0, 6) + 1) * (half ? chip.vgprGranule / 2 : chip.vgprGranule);
 }
 
 struct Geometry {
@@ -101,12 +109,12 @@ class Worker {
 public:
   explicit Worker(Run &run) : R(run) {
     Memory.memory = &run.code.device()->memory();
-    size_t registers = size_t(kVectorRegs) * kLaneStride * 4;
+    size_t registers = size_t(kVectorFile) * kLaneStride * 4;
     Registers = static_cast<uint8_t *>(
         std::aligned_alloc(64, registers * run.waveSlots));
     Waves.reset(new (std::nothrow) Wave[run.waveSlots]);
     Lds.resize(run.ldsBytes + 64);
-    ScratchStride = size_t(run.privateBytes) * run.chip.waveSize;
+    ScratchStride = size_t(run.privateBytes) * run.kernel.waveSize;
     Scratch.resize(ScratchStride * run.waveSlots + 64);
     for (unsigned i = 0; Registers && i < run.waveSlots; ++i)
       Waves[i].v = reinterpret_cast<uint32_t *>(Registers + registers * i);
@@ -145,7 +153,9 @@ public:
 private:
   void setUp(uint64_t index) {
     const Geometry &geo = R.geometry;
-    G.program = R.code.impl().Code.get();
+    G.chip = &R.chip;
+    std::fill(std::begin(G.barriers), std::end(G.barriers), SplitBarrier());
+    G.program = &R.code.impl().program(R.kernel.waveSize);
     G.ops = G.program->ops();
     G.textBegin = G.program->begin();
     G.textDwords = G.program->dwords();
@@ -165,12 +175,14 @@ private:
       size[i] = static_cast<uint32_t>(std::min<uint64_t>(
           geo.block[i], geo.items[i] - uint64_t(G.id[i]) * geo.block[i]));
     uint32_t items = size[0] * size[1] * size[2];
-    Count = static_cast<unsigned>(ceilDiv(items, R.chip.waveSize));
+    Count = static_cast<unsigned>(ceilDiv(items, R.kernel.waveSize));
     uint32_t fill = R.config.options.poison ? kPoison : 0;
     std::fill_n(reinterpret_cast<uint32_t *>(Lds.data()), Lds.size() / 4, fill);
     if (R.privateBytes)
       std::fill_n(reinterpret_cast<uint32_t *>(Scratch.data()),
                   Scratch.size() / 4, fill);
+    G.waves = Waves.get();
+    G.waveCount = Count;
     for (unsigned i = 0; i < Count; ++i)
       setUpWave(i, items, size, fill);
     Total.waves += Count;
@@ -182,31 +194,38 @@ private:
                  uint32_t fill) {
     Wave &w = Waves[index];
     const KernelInfo &k = R.kernel;
-    unsigned waveSize = R.chip.waveSize;
+    unsigned waveSize = k.waveSize;
     w.group = &G;
     w.index = index;
     w.lanes = static_cast<int>(waveSize);
     w.fullMask = waveSize == 64 ? ~uint64_t(0) : 0xffffffffu;
     w.scratch = Scratch.data() + ScratchStride * index;
     w.state = WaveState::Running;
+    w.barrierDone = w.barrierWait = 0;
+    w.joined = 0;
     w.scc = false;
     w.indexing = false;
     w.executed = 0;
     w.fault = Fault();
     w.pc = static_cast<uint32_t>((k.entryAddress - G.textBegin) / 4);
     std::fill(std::begin(w.s), std::end(w.s), fill);
-    unsigned vgprs = std::min(256u, (field(k.rsrc1, 0, 6) + 1) * R.chip.vgprGranule);
+    unsigned vgprs = std::min(256u, vgprCount(k, R.chip));
     std::fill_n(w.v, size_t(vgprs) * kLaneStride, fill);
     if (k.agprs)
       std::fill_n(w.vreg(kAgprBase), size_t(std::min(k.agprs, 256u)) * kLaneStride,
                   fill);
-    // MODE: float mode, DX10 clamp, IEEE, FP16 overflow.
-    w.setMode(field(k.rsrc1, 12, 8) | field(k.rsrc1, 21, 1) << 8 |
-              field(k.rsrc1, 23, 1) << 9 | field(k.rsrc1, 26, 1) << 23);
+    // MODE: float mode, DX10 clamp, IEEE, FP16 overflow. Chips without the bits
+    // behave as with DX10 clamp.
+    uint32_t clampAndIeee = R.chip.modeHasIeee ? field(k.rsrc1, 21, 1) << 8 |
+                                                     field(k.rsrc1, 23, 1) << 9
+                                               : 1 << 8;
+    w.setMode(field(k.rsrc1, 12, 8) | clampAndIeee |
+              field(k.rsrc1, 26, 1) << 23);
     w.s[kM0] = 0;
-    w.s[kNull] = 0;
+    w.setS64(kNull, 0);
     w.setS64(kVcc, 0);
-    w.setS64(kFlatScratch, kPrivateBase);
+    if (R.chip.sgprsPerWave <= kFlatScratch)
+      w.setS64(kFlatScratch, kPrivateBase);
     uint32_t first = index * waveSize;
     uint32_t active = std::min(items - first, waveSize);
     w.setExec(active == 64 ? ~uint64_t(0) : (uint64_t(1) << active) - 1);
@@ -273,9 +292,17 @@ private:
       if ((k.rsrc2 >> bit) & 1)
         w.s[next++] = value;
     };
-    putSystem(7, G.id[0]);
-    putSystem(8, G.id[1]);
-    putSystem(9, G.id[2]);
+    if (R.chip.workgroupIdsInTtmp) {
+      // Ids of dimensions that the kernel does not ask for read 0.
+      uint32_t y = (k.rsrc2 >> 8) & 1 ? G.id[1] : 0;
+      uint32_t z = (k.rsrc2 >> 9) & 1 ? G.id[2] : 0;
+      w.s[kTtmp0 + 9] = G.id[0];
+      w.s[kTtmp0 + 7] = y | z << 16;
+    } else {
+      putSystem(7, G.id[0]);
+      putSystem(8, G.id[1]);
+      putSystem(9, G.id[2]);
+    }
     putSystem(10, Count); // workgroup info
     if (!R.chip.architectedFlatScratch)
       putSystem(0, 0); // private segment wave offset
@@ -286,6 +313,7 @@ private:
     uint64_t budget = R.config.options.waveBudget;
     while (true) {
       unsigned running = 0, waiting = 0;
+      const Wave *stuck = nullptr; // in the second half of a split barrier
       for (unsigned i = 0; i < Count; ++i) {
         Wave &w = Waves[i];
         if (w.state == WaveState::Running) {
@@ -295,17 +323,26 @@ private:
             runSlice(w);
           if (w.state == WaveState::Faulted)
             return report(w);
+          if (w.state == WaveState::Ended)
+            endedAtBarriers(G);
           if (budget && w.executed > budget && w.state == WaveState::Running)
             return overBudget(w);
         }
-        running += w.state == WaveState::Running;
-        waiting += w.state == WaveState::Barrier;
+      }
+      // Counted afterwards: a wave can let others go on.
+      for (unsigned i = 0; i < Count; ++i) {
+        running += Waves[i].state == WaveState::Running;
+        waiting += Waves[i].state == WaveState::Barrier;
+        if (Waves[i].state == WaveState::Barrier && Waves[i].barrierWait)
+          stuck = &Waves[i];
       }
       if (running == 0 && waiting == 0) {
         if (G.observer)
           G.observer->endGroup(G);
         return;
       }
+      if (running == 0 && stuck)
+        return deadlock(*stuck);
       if (running == 0) { // all that still live have arrived
         ++Total.barriers;
         if (G.observer)
@@ -386,6 +423,12 @@ private:
       text += ", lane " + std::to_string(w.fault.lane);
     R.fail({w.fault.code, text + ": " + w.fault.what});
   }
+  void deadlock(const Wave &w) {
+    R.fail({ErrorCode::LaunchFailure,
+            where(w, w.pc - 1) +
+                ": the wave waits for a barrier that no other wave will "
+                "complete"});
+  }
   void overBudget(const Wave &w) {
     R.fail({ErrorCode::BudgetExceeded,
             where(w, w.pc) + ": the wave executed " +
@@ -445,7 +488,7 @@ Status check(Run &run) {
     return launchFailure(k, std::to_string(lds) + " bytes of LDS; " +
                                 std::string(chip.target) + " has " +
                                 std::to_string(chip.ldsPerWorkgroup));
-  unsigned regs = (field(k.rsrc1, 0, 6) + 1) * chip.vgprGranule;
+  unsigned regs = vgprCount(k, chip);
   if (regs > chip.vgprsPerSimdLane)
     return launchFailure(k, std::to_string(regs) + " vector registers; " +
                                 std::string(chip.target) + " has " +
@@ -456,8 +499,8 @@ Status check(Run &run) {
     run.privateBytes =
         std::max(run.privateBytes, run.config.options.dynamicStackBytes);
   run.privateBytes = (run.privateBytes + 15) & ~15u;
-  run.waveSlots = static_cast<unsigned>(ceilDiv(items, chip.waveSize));
-  if (uint64_t(run.privateBytes) * chip.waveSize * run.waveSlots > kMaxScratch)
+  run.waveSlots = static_cast<unsigned>(ceilDiv(items, k.waveSize));
+  if (uint64_t(run.privateBytes) * k.waveSize * run.waveSlots > kMaxScratch)
     return launchFailure(k, std::to_string(run.privateBytes) +
                                 " bytes of scratch a lane are too much for " +
                                 std::to_string(items) + " work-items");

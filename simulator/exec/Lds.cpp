@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "exec/Access.h"
+#include "fovea/Simulator/Chip.h"
 
 namespace fovea::sim::FOVEA_VARIANT {
 
@@ -31,8 +32,8 @@ bool wrapAddresses(const Wave &w, uint64_t mask, uint32_t *at, uint32_t first,
 bool fitsLds(const Wave &w, uint64_t mask, const uint32_t *v, uint32_t offset,
              uint32_t bytes) {
   uint32_t highest = 0;
-  if (mask == ~uint64_t(0)) {
-    for (int l = 0; l < 64; ++l)
+  if (mask == w.fullMask) {
+    for (int l = 0; l < w.lanes; ++l)
       highest = v[l] > highest ? v[l] : highest;
   } else {
     forEachLane(mask, [&](int l) { highest = v[l] > highest ? v[l] : highest; });
@@ -92,7 +93,8 @@ void execDs(Wave &w, const MicroOp &op) {
   if (row.flags & kAtomic) {
     unsigned x = op.s[1].reg;
     unsigned c = op.s[2].kind == Operand::Vgpr ? op.s[2].reg : x;
-    if (row.count == kCmpSwap) // ds_cmpst: comparand first, then the value
+    // ds_cmpst: comparand first, then the value; ds_cmpstore has them turned.
+    if (row.count == kCmpSwap && !(row.flags & kValueFirst))
       std::swap(x, c);
     int bad = -1;
     if (!atomicAny(w, row, mask, place, x, c, op.d.reg, op.flags & kReturn, bad))
@@ -114,14 +116,23 @@ void execDs(Wave &w, const MicroOp &op) {
 
 namespace {
 
+/// The lane that byte address \p at names for lane \p l, within its \p lanes.
+unsigned target(int l, uint32_t at, unsigned lanes) {
+  return (static_cast<unsigned>(l) & ~(lanes - 1)) | ((at >> 2) & (lanes - 1));
+}
+unsigned permuteLanes(const Wave &w) {
+  return w.group->chip->permuteIn32 ? 32 : static_cast<unsigned>(w.lanes);
+}
+
 /// Each lane reads the register of the lane that its own address names.
 void bpermute(Wave &w, const MicroOp &op) {
   uint64_t exec = w.exec();
+  unsigned lanes = permuteLanes(w);
   const uint32_t *a = w.vreg(op.s[0].reg), *x = w.vreg(op.s[1].reg);
   uint32_t *r = w.buffer[4];
   uint32_t offset = static_cast<uint32_t>(op.offset);
   for (int l = 0; l < w.lanes; ++l) {
-    unsigned from = ((a[l] + offset) >> 2) & (w.lanes - 1);
+    unsigned from = target(l, a[l] + offset, lanes);
     r[l] = (exec >> from) & 1 ? x[from] : 0;
   }
   storeLanes(w, op.d.reg, r, 1, exec);
@@ -131,12 +142,13 @@ void bpermute(Wave &w, const MicroOp &op) {
 /// highest sender wins.
 void permute(Wave &w, const MicroOp &op) {
   uint64_t exec = w.exec();
+  unsigned lanes = permuteLanes(w);
   const uint32_t *a = w.vreg(op.s[0].reg), *x = w.vreg(op.s[1].reg);
   uint32_t *r = w.buffer[4];
   spread(r, 0);
   uint32_t offset = static_cast<uint32_t>(op.offset);
   forEachLane(exec, [&](int l) {
-    r[((a[l] + offset) >> 2) & (w.lanes - 1)] = x[l];
+    r[target(l, a[l] + offset, lanes)] = x[l];
   });
   storeLanes(w, op.d.reg, r, 1, exec);
 }
@@ -234,6 +246,11 @@ void addLdsRows(std::vector<Row> &rows) {
   INT_ATOMIC("mskor", "b32", "b64", kMskor)
   INT_ATOMIC("cmpst", "b32", "b64", kCmpSwap)
   INT_ATOMIC("cmpst", "f32", "f64", kCmpSwap)
+  INT_ATOMIC("cmpstore", "b32", "b64", kCmpSwap)
+  INT_ATOMIC("cmpstore", "f32", "f64", kCmpSwap)
+  for (Row &row : rows)
+    if (row.mnemonic.substr(0, 11) == "ds_cmpstore")
+      row.flags |= kValueFirst;
   add("ds_wrxchg_rtn_b32", kAtomic, 4, kSwap);
   add("ds_wrxchg_rtn_b64", kAtomic, 8, kSwap);
   INT_ATOMIC("add", "f32", "f64", kAddF)

@@ -32,17 +32,21 @@ using LoopFn = void (*)(uint32_t *d, uint32_t *d2, const uint32_t *a,
 constexpr unsigned kLaneStride = 64;
 constexpr unsigned kAgprBase = 256;   ///< register index of a0
 constexpr unsigned kVectorRegs = 512;
+constexpr unsigned kSpareReg = 512; ///< a vector register of the engine's own
+constexpr unsigned kVectorFile = 513;
 
-/// Indices of scalar registers: the hardware's operand encoding on GFX9.
+/// Indices of scalar registers: the hardware's operand encoding on GFX9, but for
+/// the null register, which stands behind them so that 64-bit writes to it do
+/// no harm.
 enum ScalarReg : uint16_t {
   kFlatScratch = 102,
   kXnackMask = 104,
   kVcc = 106,
   kTtmp0 = 108,
   kM0 = 124,
-  kNull = 125,
   kExec = 126,
-  kScalarRegs = 128,
+  kNull = 128,
+  kScalarRegs = 144,
 };
 
 /// Scalar sources that are computed when read.
@@ -61,7 +65,7 @@ struct Operand {
   uint8_t words = 1;
   bool neg = false, abs = false, sext = false;
   /// Packed sources: which half feeds the low and the high half of the result.
-  /// Plain 16-bit sources: selLo picks the half that is read.
+  /// Plain sources of one word: selLo asks for the upper half.
   bool selLo = false, selHi = true;
   bool negLo = false, negHi = false;
   uint8_t sdwa = 6; ///< BYTE_0..3 = 0..3, WORD_0/1 = 4/5, DWORD = 6
@@ -75,7 +79,7 @@ struct Operand {
 };
 
 /// Bits of MicroOp::flags.
-enum OpFlags : uint16_t {
+enum OpFlags : uint32_t {
   kModified = 1 << 0,  ///< take the path that applies modifiers
   kClamp = 1 << 1,
   kDpp = 1 << 2,
@@ -91,12 +95,18 @@ enum OpFlags : uint16_t {
   kBoundCtrl = 1 << 12,
   kGds = 1 << 13,
   kPackedSel = 1 << 14, ///< op_sel differs from the default
+  kDstLow = 1 << 15,    ///< write the lower half of the destination alone
+  kFetchInactive = 1 << 16, ///< DPP reads lanes that EXEC excludes
 };
+
+/// Set in MicroOp::aux for DPP8; eight selectors of three bits follow.
+constexpr uint32_t kDpp8 = 1u << 31;
 
 struct MicroOp {
   std::atomic<Handler> fn{nullptr};
   LoopFn loop = nullptr;
   const Row *row = nullptr;
+  const MicroOp *halves = nullptr; ///< dual issue: the two instructions
   Operand d, s[4], sd;
   int32_t offset = 0, offset1 = 0; ///< memory: bytes; branches: target dword
   uint32_t aux = 0;                ///< DPP control, hwreg, swizzle pattern...
@@ -105,7 +115,7 @@ struct MicroOp {
   uint8_t omod = 0;                ///< 1: *2, 2: *4, 3: /2
   uint8_t rowMask = 0xf, bankMask = 0xf;
   uint8_t dstSel = 6;
-  uint16_t flags = 0;
+  uint32_t flags = 0;
 };
 
 } // namespace fovea::sim

@@ -24,10 +24,13 @@
 
 namespace fovea::sim::FOVEA_VARIANT {
 
+constexpr int kBlock = 32; ///< lanes of the inner loops; both wave sizes divide
+
 /// The same word for every lane.
-inline void spread(uint32_t *p, uint32_t value) {
-  for (unsigned l = 0; l < kLaneStride; ++l)
-    p[l] = value;
+inline void spread(uint32_t *p, uint32_t value, int lanes = kLaneStride) {
+  for (int base = 0; base < lanes; base += kBlock)
+    for (int l = base; l < base + kBlock; ++l)
+      p[l] = value;
 }
 
 /// Bit l of the result: p[l] is not 0.
@@ -53,26 +56,27 @@ inline uint64_t packMask(const uint32_t *p, int lanes) {
 }
 
 /// p[l] = bit l of mask.
-inline void spreadMask(uint32_t *p, uint64_t mask) {
+inline void spreadMask(uint32_t *p, uint64_t mask, int lanes = kLaneStride) {
 #if defined(__AVX512F__)
-  for (unsigned l = 0; l < kLaneStride; l += 16)
+  for (int l = 0; l < lanes; l += 16)
     _mm512_storeu_si512(
         p + l, _mm512_maskz_set1_epi32(static_cast<__mmask16>(mask >> l), 1));
 #else
-  for (unsigned l = 0; l < kLaneStride; ++l)
+  for (int l = 0; l < lanes; ++l)
     p[l] = (mask >> l) & 1;
 #endif
 }
 
 /// d[l] = s[l] where bit l of mask is set.
-inline void storeMasked(uint32_t *d, const uint32_t *s, uint64_t mask) {
+inline void storeMasked(uint32_t *d, const uint32_t *s, uint64_t mask,
+                        int lanes = kLaneStride) {
 #if defined(__AVX512F__)
-  for (unsigned l = 0; l < kLaneStride; l += 16)
+  for (int l = 0; l < lanes; l += 16)
     _mm512_mask_storeu_epi32(d + l, static_cast<__mmask16>(mask >> l),
                              _mm512_loadu_si512(s + l));
 #elif defined(__AVX2__)
   const __m256i bit = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-  for (unsigned l = 0; l < kLaneStride; l += 8) {
+  for (int l = 0; l < lanes; l += 8) {
     __m256i m = _mm256_set1_epi32(static_cast<int>((mask >> l) & 0xff));
     m = _mm256_cmpeq_epi32(_mm256_and_si256(m, bit), bit);
     _mm256_maskstore_epi32(reinterpret_cast<int *>(d + l), m,
@@ -80,13 +84,14 @@ inline void storeMasked(uint32_t *d, const uint32_t *s, uint64_t mask) {
                                reinterpret_cast<const __m256i *>(s + l)));
   }
 #else
-  for (unsigned l = 0; l < kLaneStride; ++l)
+  for (int l = 0; l < lanes; ++l)
     d[l] = (mask >> l) & 1 ? s[l] : d[l];
 #endif
 }
 
-inline void copyLanes(uint32_t *d, const uint32_t *s) {
-  std::memcpy(d, s, kLaneStride * 4);
+inline void copyLanes(uint32_t *d, const uint32_t *s, int lanes = kLaneStride) {
+  for (int base = 0; base < lanes; base += kBlock)
+    std::memcpy(d + base, s + base, kBlock * 4);
 }
 
 /// Calls f(lane) for each set bit.

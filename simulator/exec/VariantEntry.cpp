@@ -31,6 +31,7 @@ void addRows(std::vector<Row> &rows) {
   addVectorRows(rows);
   addCompareRows(rows);
   addLaneRows(rows);
+  addLaneRowsGfx11(rows);
   addMemoryRows(rows);
   addMfmaRows(rows);
 }
@@ -41,6 +42,6 @@ const Variant kVariant = {
     FOVEA_STRING(FOVEA_VARIANT), supported,      addRows,
     execVector,                  execVectorSlow, execCompare,
     execCompareSlow,             execFlat,       execBuffer,
-    execDs};
+    execDs,                      execDual};
 
 } // namespace fovea::sim::FOVEA_VARIANT

@@ -28,8 +28,8 @@ void outside(Wave &w, const MicroOp &op, int lane, uint64_t address,
 bool checkMemory(Wave &w, const MicroOp &op, const uint64_t *address,
                  uint64_t mask, uint32_t bytes) {
   uint64_t low = ~uint64_t(0), high = 0;
-  if (mask == ~uint64_t(0)) {
-    for (int l = 0; l < 64; ++l) {
+  if (mask == w.fullMask) {
+    for (int l = 0; l < w.lanes; ++l) {
       low = address[l] < low ? address[l] : low;
       high = address[l] > high ? address[l] : high;
     }
@@ -179,10 +179,10 @@ void execFlat(Wave &w, const MicroOp &op) {
   int64_t offset = op.offset;
   if (op.s[2].kind != Operand::None) {
     uint64_t base = readS64(w, op.s[2]) + static_cast<uint64_t>(offset);
-    for (unsigned l = 0; l < kLaneStride; ++l)
+    for (int l = 0; l < w.lanes; ++l)
       address[l] = base + v[l];
   } else {
-    for (unsigned l = 0; l < kLaneStride; ++l)
+    for (int l = 0; l < w.lanes; ++l)
       address[l] = (v[l] | uint64_t(v[l + kLaneStride]) << 32) +
                    static_cast<uint64_t>(offset);
   }
@@ -251,7 +251,7 @@ void execBuffer(Wave &w, const MicroOp &op) {
   if (!idxen && !addTid && !swizzle) {
     uint64_t start = base + soffset;
     uint64_t highest = 0;
-    for (unsigned l = 0; l < kLaneStride; ++l) {
+    for (int l = 0; l < w.lanes; ++l) {
       uint64_t at = static_cast<uint64_t>(static_cast<uint32_t>(op.offset)) +
                     (vOffset ? vOffset[l] : 0);
       address[l] = at;
@@ -268,7 +268,7 @@ void execBuffer(Wave &w, const MicroOp &op) {
           partial |= uint64_t(1) << l;
       });
     }
-    for (unsigned l = 0; l < kLaneStride; ++l)
+    for (int l = 0; l < w.lanes; ++l)
       address[l] += start;
   } else {
     forEachLane(mask, [&](int l) {

@@ -50,8 +50,15 @@ struct MemoryCache {
 
 enum class WaveState : uint8_t { Running, Barrier, Ended, Faulted };
 
+/// A barrier in two halves: see exec/Barrier.h.
+struct SplitBarrier {
+  uint32_t members = 0; ///< of a named one
+  uint32_t arrived = 0; ///< since it last completed
+};
+
 /// What the waves of one workgroup share, and the launch behind it.
 struct Group {
+  const ChipInfo *chip = nullptr;
   Program *program = nullptr;
   MicroOp *ops = nullptr;
   MemoryCache cache;
@@ -60,6 +67,9 @@ struct Group {
   uint32_t m0LdsMask = 0xffff; ///< bits of M0 that are an LDS address
   uint32_t privateBytes = 0; ///< a lane
   uint32_t id[3] = {0, 0, 0};
+  Wave *waves = nullptr; ///< those of the workgroup
+  unsigned waveCount = 0;
+  SplitBarrier barriers[18]; ///< workgroup, trap, named 1 to 16
   uint64_t textBegin = 0;
   uint32_t textDwords = 0;
   MfmaFault mfmaFault = MfmaFault::None;
@@ -79,7 +89,7 @@ struct Fault {
 };
 
 struct Wave {
-  uint32_t *v = nullptr; ///< kVectorRegs arrays of kLaneStride words
+  uint32_t *v = nullptr; ///< kVectorFile arrays of kLaneStride words
   alignas(64) uint32_t s[kScalarRegs + 8];
   uint32_t pc = 0;       ///< in dwords from the start of the code
   int64_t slice = 0;     ///< instructions until the scheduler looks again
@@ -87,6 +97,8 @@ struct Wave {
   bool indexing = false;  ///< VGPR indexing is on
   bool slowFloat = false; ///< MODE asks for flushing or another rounding
   WaveState state = WaveState::Running;
+  uint8_t barrierDone = 0, barrierWait = 0; ///< of split barriers, by kind
+  int joined = 0;         ///< the named barrier that the wave takes part in
   uint32_t mode = 0;
   int lanes = 64;
   uint64_t fullMask = ~uint64_t(0);
@@ -157,7 +169,7 @@ inline void writeS32(Wave &w, const Operand &o, uint32_t value) {
 }
 inline void writeS64(Wave &w, const Operand &o, uint64_t value) {
   w.setS64(o.reg, value);
-  w.s[kNull] = 0;
+  w.setS64(kNull, 0);
 }
 
 } // namespace fovea::sim

@@ -62,6 +62,19 @@ template <class T>
 inline T fminNum(T a, T b) {
   return pickNumber(a, b, orderKey(a) < orderKey(b) ? a : b);
 }
+/// IEEE 754-2019 maximum and minimum: a NaN of either side is the result.
+template <class T>
+inline T fmaximum(T a, T b) {
+  T r = orderKey(a) > orderKey(b) ? a : b;
+  r = isNan(b) ? quiet(b) : r;
+  return isNan(a) ? quiet(a) : r;
+}
+template <class T>
+inline T fminimum(T a, T b) {
+  T r = orderKey(a) < orderKey(b) ? a : b;
+  r = isNan(b) ? quiet(b) : r;
+  return isNan(a) ? quiet(a) : r;
+}
 template <class T>
 inline T med3f(T a, T b, T c) {
   T nanned = fminNum(fminNum(a, b), c);
@@ -512,6 +525,36 @@ inline float dot2(uint32_t a, uint32_t b, float c) {
   float hi = halfToFloat(static_cast<uint16_t>(a >> 16)) *
              halfToFloat(static_cast<uint16_t>(b >> 16));
   return lo + hi + c;
+}
+/// Sums of fp16 and bf16 products that are rounded once, at the end.
+inline float dot2Half(uint32_t a, uint32_t b, float c) {
+  double lo = static_cast<double>(halfToFloat(static_cast<uint16_t>(a))) *
+              halfToFloat(static_cast<uint16_t>(b));
+  double hi = static_cast<double>(halfToFloat(static_cast<uint16_t>(a >> 16))) *
+              halfToFloat(static_cast<uint16_t>(b >> 16));
+  return forHalf(lo + hi + c);
+}
+inline float brainToFloat(uint32_t x) { return asF32(x << 16); }
+/// fp32 to bf16, to nearest even.
+inline uint16_t floatToBrain(float x) {
+  uint32_t u = asU32(x);
+  u = isNan(x) ? u | 0x400000 : u + 0x7fff + ((u >> 16) & 1);
+  return static_cast<uint16_t>(u >> 16);
+}
+inline float dot2Brain(uint32_t a, uint32_t b, float c) {
+  float lo = brainToFloat(a & 0xffff) * brainToFloat(b & 0xffff);
+  float hi = brainToFloat(a >> 16) * brainToFloat(b >> 16);
+  return lo + hi + c;
+}
+inline uint16_t dot2Brain16(uint32_t a, uint32_t b, uint16_t c) {
+  return floatToBrain(dot2Brain(a, b, brainToFloat(c)));
+}
+/// The lighting product of DirectX 9: v_mullit_f32.
+inline float mulLit(float a, float b, float c) {
+  constexpr float lowest = -std::numeric_limits<float>::max();
+  bool dark = !(b > lowest) || !(c > 0);
+  float product = a == 0 || b == 0 ? 0.0f : a * b;
+  return dark ? lowest : product;
 }
 inline uint32_t dotI16(uint32_t a, uint32_t b, uint32_t c) {
   return static_cast<uint32_t>(static_cast<int16_t>(a) * static_cast<int16_t>(b)) +

@@ -161,8 +161,6 @@ inline uint32_t storeElement(typename P::T v) {
     return static_cast<uint16_t>(v);
 }
 
-constexpr int kBlock = 32; ///< lanes of the inner loops; both wave sizes divide
-
 struct NoType {
   using T = int;
   static constexpr Ty ty = Ty::None;

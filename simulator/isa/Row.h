@@ -80,6 +80,8 @@ enum RowFlags : uint32_t {
   kRaw = 1 << 14,      ///< flushing modes do not apply
   kDual = 1 << 15,     ///< the loop runs once for each word of a pair (PF)
   kNoWriteCheck = 1 << 16,
+  kOwnModifiers = 1 << 23, ///< the handler reads op_sel, neg_lo and clamp itself
+  kValueFirst = 1 << 24, ///< LDS compare and swap: the value before the comparand
 };
 
 struct Row {

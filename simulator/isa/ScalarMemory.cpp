@@ -52,6 +52,38 @@ void scalarBufferLoad(Wave &w, const MicroOp &op) {
     readWords(w, op, base + offset, inside);
 }
 
+/// One or two bytes, widened; of a buffer resource or from an address.
+template <bool BUFFER>
+void scalarLoadSmall(Wave &w, const MicroOp &op) {
+  uint32_t bytes = op.row->param;
+  uint64_t offset = static_cast<uint64_t>(int64_t(op.offset));
+  if (op.s[1].kind != Operand::None)
+    offset += readS32(w, op.s[1]);
+  uint64_t address = w.s64(op.s[0].reg);
+  if (BUFFER) {
+    const uint32_t *r = &w.s[op.s[0].reg];
+    uint64_t stride = (r[1] >> 16) & 0x3fff;
+    uint64_t size = stride ? stride * r[2] : r[2];
+    address = r[0] | uint64_t(r[1] & 0xffff) << 32;
+    if (offset + bytes > size)
+      return writeS32(w, op.d, 0);
+  }
+  address = (address + offset) & ~uint64_t(bytes - 1);
+  MemoryCache &cache = w.group->cache;
+  if (!cache.covers(address, address + bytes))
+    return w.fail(ErrorCode::IllegalAddress, op, -1,
+                  "scalar load of " + cache.memory->describe(address, bytes));
+  if (w.group->observer &&
+      !observeScalar(w, op, MemoryAccess::Load, address, bytes))
+    return;
+  uint32_t x = 0;
+  std::memcpy(&x, reinterpret_cast<const void *>(address), bytes);
+  if (op.row->flags & kSigned)
+    x = bytes == 1 ? static_cast<uint32_t>(static_cast<int8_t>(x))
+                   : static_cast<uint32_t>(static_cast<int16_t>(x));
+  writeS32(w, op.d, x);
+}
+
 } // namespace
 
 void addScalarMemoryRows(std::vector<Row> &rows) {
@@ -65,6 +97,22 @@ void addScalarMemoryRows(std::vector<Row> &rows) {
     row.count = count;
     rows.push_back(row);
   };
+  auto addSmall = [&](const char *name, Handler handler, unsigned bytes,
+                      uint32_t flags) {
+    add(name, handler, 1);
+    rows.back().param = bytes;
+    rows.back().flags |= flags;
+  };
+  addSmall("s_load_u8", scalarLoadSmall<false>, 1, 0);
+  addSmall("s_load_i8", scalarLoadSmall<false>, 1, kSigned);
+  addSmall("s_load_u16", scalarLoadSmall<false>, 2, 0);
+  addSmall("s_load_i16", scalarLoadSmall<false>, 2, kSigned);
+  addSmall("s_buffer_load_u8", scalarLoadSmall<true>, 1, 0);
+  addSmall("s_buffer_load_i8", scalarLoadSmall<true>, 1, kSigned);
+  addSmall("s_buffer_load_u16", scalarLoadSmall<true>, 2, 0);
+  addSmall("s_buffer_load_i16", scalarLoadSmall<true>, 2, kSigned);
+  add("s_load_b96", scalarLoad, 3);
+  add("s_buffer_load_b96", scalarBufferLoad, 3);
   add("s_load_dword", scalarLoad, 1);
   add("s_load_dwordx2", scalarLoad, 2);
   add("s_load_dwordx4", scalarLoad, 4);

@@ -137,6 +137,8 @@ OP(s_lshl_add, uint64_t r = (uint64_t(A) << N) + B; D32(r); w.scc = (r >> 32) !=
      D32(r); w.scc = r != 0;)                                                  \
   OP(s_##NAME##_b64, uint64_t a = AA; uint64_t b = BB; uint64_t r = EXPR32;    \
      D64(r); w.scc = r != 0;)                                                  \
+  OP(s_##NAME##_saveexec_b32, uint32_t a = A; uint32_t b = w.s[kExec];         \
+     uint32_t r = EXPR32; D32(b); w.s[kExec] = r; w.scc = r != 0;)             \
   OP(s_##NAME##_saveexec_b64, uint64_t a = AA; uint64_t b = w.exec();          \
      uint64_t r = EXPR32; D64(b); w.setExec(r); w.scc = r != 0;)
 LOGIC(and, a & b)
@@ -151,6 +153,10 @@ OP(s_andn1_saveexec_b64, uint64_t e = w.exec(); uint64_t r = ~AA & e; D64(e); w.
 OP(s_orn1_saveexec_b64, uint64_t e = w.exec(); uint64_t r = ~AA | e; D64(e); w.setExec(r); w.scc = r != 0;)
 OP(s_andn1_wrexec_b64, uint64_t r = ~AA & w.exec(); w.setExec(r); D64(r); w.scc = r != 0;)
 OP(s_andn2_wrexec_b64, uint64_t r = AA & ~w.exec(); w.setExec(r); D64(r); w.scc = r != 0;)
+OP(s_andn1_saveexec_b32, uint32_t e = w.s[kExec]; uint32_t r = ~A & e; D32(e); w.s[kExec] = r; w.scc = r != 0;)
+OP(s_orn1_saveexec_b32, uint32_t e = w.s[kExec]; uint32_t r = ~A | e; D32(e); w.s[kExec] = r; w.scc = r != 0;)
+OP(s_andn1_wrexec_b32, uint32_t r = ~A & w.s[kExec]; w.s[kExec] = r; D32(r); w.scc = r != 0;)
+OP(s_andn2_wrexec_b32, uint32_t r = A & ~w.s[kExec]; w.s[kExec] = r; D32(r); w.scc = r != 0;)
 OP(s_not_b32, uint32_t r = ~A; D32(r); w.scc = r != 0;)
 OP(s_not_b64, uint64_t r = ~AA; D64(r); w.scc = r != 0;)
 OP(s_lshl_b32, uint32_t r = A << (B & 31); D32(r); w.scc = r != 0;)
@@ -167,6 +173,7 @@ OP(s_bfe_u64, uint64_t r = bfe<uint64_t>(AA, B, 6); D64(r); w.scc = r != 0;)
 OP(s_bfe_i64, int64_t r = bfe<int64_t>(int64_t(AA), B, 6); D64(r); w.scc = r != 0;)
 OP(s_pack_ll_b32_b16, D32((A & 0xffff) | B << 16);)
 OP(s_pack_lh_b32_b16, D32((A & 0xffff) | (B & 0xffff0000));)
+OP(s_pack_hl_b32_b16, D32(A >> 16 | B << 16);)
 OP(s_pack_hh_b32_b16, D32(A >> 16 | (B & 0xffff0000));)
 // Moves and bits.
 OP(s_mov_b32, D32(A);)
@@ -351,6 +358,7 @@ void addScalarRows(std::vector<Row> &rows) {
 #define ROWL(NAME)                                                             \
   ROW(s_##NAME##_b32, W, W, W)                                                 \
   ROW(s_##NAME##_b64, Q, Q, Q)                                                 \
+  ROW(s_##NAME##_saveexec_b32, W, W, N)                                        \
   ROW(s_##NAME##_saveexec_b64, Q, Q, N)
 #define ROWC(NAME)                                                             \
   ROWN(s_cmp_##NAME##_i32, W, W)                                               \
@@ -368,6 +376,8 @@ void addScalarRows(std::vector<Row> &rows) {
   add("s_lshl4_add_u32", s_lshl_add<4>, Form::Scalar, InstClass::Salu, W, W, W);
   ROWL(and) ROWL(or) ROWL(xor) ROWL(nand) ROWL(nor) ROWL(xnor) ROWL(andn2)
   ROWL(orn2)
+  ROW(s_andn1_saveexec_b32, W, W, N) ROW(s_orn1_saveexec_b32, W, W, N)
+  ROW(s_andn1_wrexec_b32, W, W, N) ROW(s_andn2_wrexec_b32, W, W, N)
   ROW(s_andn1_saveexec_b64, Q, Q, N) ROW(s_orn1_saveexec_b64, Q, Q, N)
   ROW(s_andn1_wrexec_b64, Q, Q, N) ROW(s_andn2_wrexec_b64, Q, Q, N)
   ROW(s_not_b32, W, W, N) ROW(s_not_b64, Q, Q, N)
@@ -377,7 +387,7 @@ void addScalarRows(std::vector<Row> &rows) {
   ROW(s_bfe_u32, W, W, W) ROW(s_bfe_i32, W, W, W)
   ROW(s_bfe_u64, Q, Q, W) ROW(s_bfe_i64, Q, QI, W)
   ROW(s_pack_ll_b32_b16, W, W, W) ROW(s_pack_lh_b32_b16, W, W, W)
-  ROW(s_pack_hh_b32_b16, W, W, W)
+  ROW(s_pack_hh_b32_b16, W, W, W) ROW(s_pack_hl_b32_b16, W, W, W)
   ROW(s_mov_b32, W, W, N) ROW(s_mov_b64, Q, Q, N) ROW(s_cmov_b32, W, W, N)
   ROW(s_cmov_b64, Q, Q, N) ROW(s_cselect_b32, W, W, W)
   ROW(s_cselect_b64, Q, Q, Q) ROW(s_brev_b32, W, W, N) ROW(s_brev_b64, Q, Q, N)
@@ -427,7 +437,15 @@ void addScalarRows(std::vector<Row> &rows) {
         "s_sendmsg", "s_ttracedata", "s_incperflevel", "s_decperflevel",
         "s_waitcnt_vscnt", "s_waitcnt_depctr",
         "s_dcache_inv", "s_dcache_wb", "s_dcache_inv_vol", "s_dcache_wb_vol",
-        "s_inst_prefetch", "s_clause", "s_code_end", "buffer_wbl2",
+        "s_inst_prefetch", "s_set_inst_prefetch_distance", "s_delay_alu",
+        "s_waitcnt_vmcnt", "s_waitcnt_expcnt", "s_waitcnt_lgkmcnt", "s_wait_idle",
+        "s_wait_event", "s_wait_alu", "s_wait_loadcnt", "s_wait_storecnt",
+        "s_wait_samplecnt", "s_wait_bvhcnt", "s_wait_expcnt", "s_wait_dscnt",
+        "s_wait_kmcnt", "s_wait_loadcnt_dscnt", "s_wait_storecnt_dscnt",
+        "s_version", "s_prefetch_inst", "s_prefetch_inst_pc_rel",
+        "s_prefetch_data", "s_prefetch_data_pc_rel", "s_buffer_prefetch_data",
+        "buffer_gl0_inv", "buffer_gl1_inv", "global_inv", "global_wb",
+        "global_wbinv", "s_gl1_inv", "s_clause", "s_code_end", "buffer_wbl2",
         "buffer_inv", "buffer_wbinvl1", "buffer_wbinvl1_vol", "v_nop"})
     add(name, s_nop, Form::Nop, InstClass::Sync, N, N, N);
 }

@@ -32,7 +32,9 @@ const Variant *hostVariant() {
 IsaTable::IsaTable(const Variant &host) : Host(&host) {
   addScalarRows(Rows);
   addScalarMemoryRows(Rows);
+  addScalarRowsGfx11(Rows);
   host.addRows(Rows);
+  addAliases(Rows);
   for (size_t i = 0; i < Rows.size(); ++i)
     ByName.emplace(std::string(Rows[i].mnemonic), i);
 }

@@ -18,6 +18,9 @@ namespace fovea::sim {
 /// Rows of isa/ScalarOps.cpp and isa/ScalarMemory.cpp.
 void addScalarRows(std::vector<Row> &rows);
 void addScalarMemoryRows(std::vector<Row> &rows);
+void addScalarRowsGfx11(std::vector<Row> &rows);
+/// Copies of rows under the names that later generations gave them.
+void addAliases(std::vector<Row> &rows);
 
 /// What a build of the engine provides.
 struct Variant {
@@ -25,7 +28,7 @@ struct Variant {
   bool (*supported)();   ///< can this host run it
   void (*addRows)(std::vector<Row> &rows);
   Handler vector, vectorSlow, compare, compareSlow; ///< the engine's handlers
-  Handler flat, buffer, ds;
+  Handler flat, buffer, ds, dual;
 };
 /// The best build that this host can run; null when there is none.
 const Variant *hostVariant();

@@ -40,6 +40,7 @@ namespace {
     static inline P::T f(P::T a, P::T b, P::T c) { return EXPR; }              \
   };
 #include "isa/VectorOps.def"
+#include "isa/VectorOpsGfx11.def"
 #undef V1
 #undef V2
 #undef V3
@@ -90,6 +91,7 @@ void addVectorRows(std::vector<Row> &rows) {
                          packedLoop<f_##NAME, P, P, P, P>, P::ty, P::ty,       \
                          P::ty, P::ty));
 #include "isa/VectorOps.def"
+#include "isa/VectorOpsGfx11.def"
 }
 
 } // namespace fovea::sim::FOVEA_VARIANT

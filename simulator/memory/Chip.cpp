@@ -14,6 +14,77 @@ namespace fovea::sim {
 namespace {
 constexpr uint64_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
 
+/// What differs between the RDNA chips.
+struct Rdna {
+  const char *target, *generic, *name;
+  unsigned computeUnits, vgprs; ///< registers of a lane of a SIMD, in waves of 32
+  unsigned clockMHz, memoryMHz, busBits;
+  uint64_t memoryGiB, l2MiB;
+  const char *source;
+};
+/// vgprs: LLVM's Feature1536VGPRs. The memory clock is the data rate over 16
+/// (GDDR6) or 8 (LPDDR5); chips with shared memory report 16 GiB.
+constexpr Rdna kRdna[] = {
+    {"gfx1100", "gfx11-generic", "AMD Radeon RX 7900 XTX (simulated)", 96, 1536,
+     2500, 1249, 384, 24, 6, "RDNA3 ISA document; RX 7900 XTX data sheet"},
+    {"gfx1101", "gfx11-generic", "AMD Radeon RX 7800 XT (simulated)", 60, 1536,
+     2430, 1219, 256, 16, 4, "RDNA3 ISA document; RX 7800 XT data sheet"},
+    {"gfx1102", "gfx11-generic", "AMD Radeon RX 7600 (simulated)", 32, 1024,
+     2655, 1124, 128, 8, 2, "RDNA3 ISA document; RX 7600 data sheet"},
+    {"gfx1103", "gfx11-generic", "AMD Radeon 780M (simulated)", 12, 1024,
+     2700, 937, 128, 16, 2, "RDNA3 ISA document; Ryzen 7 7840U data sheet"},
+    {"gfx1150", "gfx11-generic", "AMD Radeon 890M (simulated)", 16, 1024,
+     2900, 937, 128, 16, 2, "RDNA3.5 ISA document; Ryzen AI 9 HX 370 data sheet"},
+    {"gfx1151", "gfx11-generic", "AMD Radeon 8060S (simulated)", 40, 1536,
+     2900, 1000, 256, 16, 2, "RDNA3.5 ISA document; Ryzen AI Max+ 395 data sheet"},
+    {"gfx1152", "gfx11-generic", "AMD Radeon 860M (simulated)", 8, 1024,
+     3000, 1000, 128, 16, 2, "RDNA3.5 ISA document; Ryzen AI 7 350 data sheet"},
+    {"gfx1153", "gfx11-generic", "AMD Radeon gfx1153 (simulated)", 2, 1024,
+     2800, 1000, 64, 16, 1, "RDNA3.5 ISA document; size and clocks assumed"},
+    {"gfx1200", "gfx12-generic", "AMD Radeon RX 9060 XT (simulated)", 32, 1536,
+     3130, 1258, 128, 16, 4, "RDNA4 ISA document; RX 9060 XT data sheet"},
+    {"gfx1201", "gfx12-generic", "AMD Radeon RX 9070 XT (simulated)", 64, 1536,
+     2970, 1258, 256, 16, 8, "RDNA4 ISA document; RX 9070 XT data sheet"},
+};
+
+ChipInfo makeRdna(const Rdna &r) {
+  bool gfx12 = std::string_view(r.generic) == "gfx12-generic";
+  ChipInfo chip{};
+  chip.target = r.target;
+  chip.genericTarget = r.generic;
+  chip.name = r.name;
+  chip.features = "";
+  chip.waveSize = 32;
+  chip.otherWaveSize = 64;
+  chip.computeUnits = r.computeUnits;
+  chip.simdsPerCU = 2;
+  chip.maxWavesPerSimd = 16;
+  chip.maxWorkgroupSize = 1024;
+  chip.ldsPerWorkgroup = 64 * KiB;
+  chip.ldsPerCU = 64 * KiB;
+  chip.vgprsPerSimdLane = r.vgprs;
+  chip.maxVgprs = 256;
+  chip.vgprGranule = 8;
+  chip.sgprsPerWave = 106;
+  chip.packedWorkItemIds = true;
+  chip.architectedFlatScratch = true;
+  chip.workgroupIdsInTtmp = gfx12;
+  chip.modeHasIeee = !gfx12;
+  chip.permuteIn32 = true;
+  chip.bufferOobSelect = true;
+  // 16-bit operands are printed as the halves that the encoding names, also
+  // where LLVM's compiler does not use them as such.
+  chip.decoderFeatures = "+real-true16";
+  chip.memoryBytes = r.memoryGiB * GiB;
+  chip.clockKHz = r.clockMHz * 1000;
+  chip.memoryClockKHz = r.memoryMHz * 1000;
+  chip.memoryBusBits = r.busBits;
+  chip.l2Bytes = r.l2MiB * MiB;
+  chip.xcds = 1;
+  chip.source = r.source;
+  return chip;
+}
+
 /// What the CDNA chips have in common.
 ChipInfo cdna(std::string_view target, std::string_view name) {
   ChipInfo chip{};
@@ -35,6 +106,7 @@ ChipInfo cdna(std::string_view target, std::string_view name) {
   chip.alignedTuples = true;
   chip.packedWorkItemIds = true;
   chip.zeroHigh16 = true;
+  chip.modeHasIeee = true;
   chip.xnack = Feature::Off;
   chip.sramecc = Feature::On;
   chip.xcds = 1;
@@ -104,6 +176,8 @@ void addCdna(std::vector<ChipInfo> &table) {
 std::vector<ChipInfo> makeTable() {
   std::vector<ChipInfo> table;
   addCdna(table);
+  for (const Rdna &rdna : kRdna)
+    table.push_back(makeRdna(rdna));
   return table;
 }
 } // namespace

@@ -266,7 +266,7 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
   }
 
   // Replay, at a clock that follows from the result.
-  TimedProgram timed(*code.impl().Code, chip);
+  TimedProgram timed(code.impl().program(kernel.waveSize), chip);
   std::vector<InstCounters> insts(timed.dwords());
   double hz = options.clockHz ? options.clockHz : chip.peakHz;
   std::vector<Pace> paces;
@@ -383,14 +383,14 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
   // Instructions in order of address.
   std::vector<uint32_t> place(insts.size(), 0);
   uint32_t entry = static_cast<uint32_t>(
-      (kernel.entryAddress - code.impl().Code->begin()) / 4);
+      (kernel.entryAddress - code.impl().program(kernel.waveSize).begin()) / 4);
   for (uint32_t i = 0; i < insts.size(); ++i) {
     if (!insts[i].issues)
       continue;
     place[i] = static_cast<uint32_t>(report.instructions.size());
     InstTiming inst;
     inst.offset = (i - entry) * 4;
-    inst.text = code.impl().Code->text(i);
+    inst.text = code.impl().program(kernel.waveSize).text(i);
     inst.issues = insts[i].issues;
     inst.busyClocks = insts[i].busy;
     inst.conflictClocks = insts[i].conflicts;

@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -161,7 +162,9 @@ struct Size3 {
 class Program {
 public:
   Program(const std::string &name, int level) {
-    const std::string path = std::string(FOVEA_OPENCL_DIR) + "/" + name + ".O" +
+    const char *folder = std::getenv("FOVEA_OPENCL_KERNELS");
+    const std::string path = std::string(folder ? folder : FOVEA_OPENCL_DIR) +
+                             "/" + name + ".O" +
                              std::to_string(level) + ".hsaco";
     EXPECT_EQ(hipModuleLoad(&module, path.c_str()), hipSuccess)
         << path << ": " << fovea_sim_last_report();

@@ -22,7 +22,8 @@ size_t sampleInstructions(
     const std::string &target, unsigned rounds,
     const std::function<void(const std::string &text,
                              const std::vector<uint32_t> &words)> &visit) {
-  std::unique_ptr<Disassembler> decoder = Disassembler::create(target);
+  std::unique_ptr<Disassembler> decoder = Disassembler::create(
+      target, std::string(findChip(target)->decoderFeatures));
   EXPECT_TRUE(decoder) << "no disassembler for " << target;
   if (!decoder)
     return 0;
@@ -109,7 +110,8 @@ Coverage coverageOf(const std::string &target, unsigned rounds) {
       [&](const std::string &text, const std::vector<uint32_t> &words) {
         if (count++ % 4096 == 0) {
           Status status =
-              Program::create(*chip, reinterpret_cast<const uint8_t *>(code),
+              Program::create(*chip, chip->waveSize,
+                              reinterpret_cast<const uint8_t *>(code),
                               sizeof code, program);
           ASSERT_TRUE(status.ok()) << status.message();
         }

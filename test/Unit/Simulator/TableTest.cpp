@@ -70,6 +70,24 @@ std::vector<std::string> candidates(const Row &row) {
       text[0] = 'a';
     add(text + suffix);
     lines.push_back(name + "_e64 " + text + suffix);
+    // GFX11: masks of waves of 32, halves of registers, dual issue.
+    std::string narrow = text, halves = text + ",";
+    for (size_t i; (i = narrow.find("vcc,")) != std::string::npos;)
+      narrow.replace(i, 4, "vcc_lo,");
+    if (narrow.size() > 3 && narrow.substr(narrow.size() - 3) == "vcc")
+      narrow += "_lo";
+    add(narrow + suffix);
+    for (const char *half : {"v8,", "v20,", "v24,", "v28,"})
+      if (size_t i = halves.find(half); i != std::string::npos)
+        halves.insert(i + std::strlen(half) - 1, ".l");
+    halves.pop_back();
+    add(halves);
+    add("v8.l, v20.l, v24.l, vcc_lo");
+    add("v8.l, v20.l, v24.l, 0x1234");
+    add("v8.l, v20.l, 0x1234, v24.l");
+    if (wordsOf(row.d) == 1 && !(row.flags & kCarryOut))
+      lines.push_back("v_dual_" + name.substr(2) + " " + text +
+                      " :: v_dual_mov_b32 v9, v21");
     break;
   }
   case Form::Compare:
@@ -82,6 +100,8 @@ std::vector<std::string> candidates(const Row &row) {
     add("s8, v20, s4");
     add("v8, s20, s4");
     add("v8, v20, v21");
+    add("v8, v20, s4, s5");
+    add("v8.l, v20.l");
     add("v8, v20, v21, v22");
     add("v[8:9], v[20:21], v[22:23]");
     add("v[8:9], v[20:21], v[22:23], v[24:25]");
@@ -101,6 +121,12 @@ std::vector<std::string> candidates(const Row &row) {
     add("hwreg(HW_REG_MODE), s8");
     add("hwreg(HW_REG_MODE), 0x1234");
     add("s8, gpr_idx(SRC0)");
+    add("s8, s20, s24, 0x40490fdb");
+    add("s8, s20, 0x40490fdb, s24");
+    add("s[8:9], sendmsg(MSG_RTN_GET_REALTIME)");
+    add("-1");
+    add("m0");
+    add("s8, -1");
     break;
   }
   case Form::Branch:
@@ -113,6 +139,8 @@ std::vector<std::string> candidates(const Row &row) {
     add("1");
     add("gpr_idx(SRC0)");
     add("null, 0");
+    add("s[4:5], 0x10, s8, 1");
+    add("s[4:7], 0x10, s8, 1");
     break;
   case Form::Smem:
     add(reg('s', 8, row.count) + ", s[4:5], 0x10");
@@ -205,7 +233,8 @@ TEST(Table, EveryRowIsAnInstructionOfSomeChip) {
     }
   std::set<size_t> known;
   std::string module;
-  for (const char *target : {"gfx942", "gfx950", "gfx90a", "gfx908", "gfx906", "gfx900", "gfx1030"}) {
+  for (const char *target : {"gfx942", "gfx950", "gfx90a", "gfx908", "gfx906", "gfx900",
+                             "gfx1030", "gfx1100", "gfx1151", "gfx1201"}) {
     std::vector<bool> ok = assembles(lines, target);
     for (size_t i = 0; i < lines.size(); ++i) {
       if (!ok[i])

@@ -30,6 +30,7 @@ struct ChipInfo {
   std::string_view name;          ///< marketing name, "... (simulated)"
   std::string_view features;      ///< ":sramecc+:xnack-", HIP's gcnArchName tail
   unsigned waveSize;              ///< lanes of a wave as kernels see it by default
+  unsigned otherWaveSize;         ///< lanes of waves that kernels may ask for; 0: none
   unsigned computeUnits;
   unsigned simdsPerCU;
   unsigned maxWavesPerSimd;
@@ -47,6 +48,11 @@ struct ChipInfo {
   bool architectedFlatScratch;    ///< scratch base set up by hardware
   bool zeroHigh16;                ///< 16-bit VALU results clear the upper half
   uint32_t traits;                ///< ChipTraits
+  bool workgroupIdsInTtmp;        ///< ids in ttmp9 and ttmp7 instead of SGPRs
+  bool modeHasIeee;               ///< MODE holds the IEEE and DX10_CLAMP bits
+  bool permuteIn32;               ///< ds_(b)permute stay within 32 lanes
+  bool bufferOobSelect;           ///< resources choose their own range check
+  std::string_view decoderFeatures; ///< for LLVM's disassembler
   Feature xnack;
   Feature sramecc;
   uint64_t memoryBytes;           ///< device memory that hipMemGetInfo reports
