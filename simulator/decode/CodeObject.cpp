@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "decode/CodeObjectImpl.h"
 #include "decode/Metadata.h"
+#include "decode/SourceLines.h"
 #include "fovea/Simulator/Device.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -464,6 +465,11 @@ Status CodeObject::load(const std::shared_ptr<Device> &device, const void *data,
     return s;
   if (Status s = object->Self->createProgram(); !s)
     return s;
+  std::shared_ptr<SourceLines> lines =
+      SourceLines::create(image.data(), image.size());
+  for (const auto &program : object->Self->Programs)
+    program->setSourceLines(lines,
+                            object->Self->TextBegin - object->Self->Base);
   result = std::move(object);
   return Status::success();
 }

@@ -8,6 +8,7 @@
 #include "decode/Binder.h"
 #include "decode/CodeObjectImpl.h"
 #include "decode/Disassembler.h"
+#include "decode/SourceLines.h"
 #include "exec/Wave.h"
 #include "fovea/Simulator/Device.h"
 #include "isa/Table.h"
@@ -94,6 +95,24 @@ const InstInfo &Program::info(uint32_t index) {
                       4 * uint64_t(Dwords - index),
                       begin() + 4 * uint64_t(index), it->second);
   return it->second;
+}
+
+std::string Program::sourceLine(uint32_t index) {
+  return Lines ? Lines->at(FileAddress + 4 * uint64_t(index)) : "";
+}
+
+void Program::setSourceLines(std::shared_ptr<SourceLines> lines,
+                             uint64_t fileAddress) {
+  Lines = std::move(lines);
+  FileAddress = fileAddress;
+}
+
+std::shared_ptr<void> Program::extension(
+    const std::function<std::shared_ptr<void>(Program &)> &make) {
+  std::lock_guard<std::mutex> lock(ExtensionMutex);
+  if (!Extension)
+    Extension = make(*this);
+  return Extension;
 }
 
 void Program::decode(uint32_t index) {

@@ -13,6 +13,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -25,6 +26,7 @@ struct ChipInfo;
 class Disassembler;
 struct ParsedInst;
 class IsaTable;
+class SourceLines;
 
 class Program {
 public:
@@ -52,6 +54,16 @@ public:
   /// Registers and counters of the instruction at dword \p index; lives as long
   /// as the program. Empty for what is no instruction.
   const InstInfo &info(uint32_t index);
+
+  /// "kernel.cl:12" for the instruction at dword \p index; empty when the code
+  /// object has no debug information.
+  std::string sourceLine(uint32_t index);
+  /// \p fileAddress: the code's address in the file that \p lines reads.
+  void setSourceLines(std::shared_ptr<SourceLines> lines, uint64_t fileAddress);
+
+  /// What checkers keep with the program; \p make makes it when first asked for.
+  std::shared_ptr<void>
+  extension(const std::function<std::shared_ptr<void>(Program &)> &make);
 
   /// Mnemonics in the code that have no row or do not bind to theirs.
   std::vector<std::string> unsupported();
@@ -81,6 +93,10 @@ private:
   std::map<uint64_t, const uint32_t *> Constants;
   std::deque<Spread> Pool;
   std::map<uint32_t, InstInfo> Infos;
+  std::shared_ptr<SourceLines> Lines;
+  uint64_t FileAddress = 0;
+  std::mutex ExtensionMutex;
+  std::shared_ptr<void> Extension;
 };
 
 } // namespace fovea::sim

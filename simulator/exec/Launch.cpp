@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "fovea/Simulator/Launch.h"
+#include "check/CheckObserver.h"
 #include "decode/CodeObjectImpl.h"
 #include "exec/Barrier.h"
 #include "exec/Observer.h"
@@ -20,6 +21,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace fovea::sim {
@@ -87,6 +89,7 @@ struct Run {
   uint32_t ldsBytes = 0, privateBytes = 0;
   unsigned waveSlots = 0; ///< waves of a full workgroup
   uint64_t totalGroups = 0;
+  ObserverFactory *observers = nullptr;
   uint64_t groupsToRun() const {
     return config.workgroups.empty() ? totalGroups : config.workgroups.size();
   }
@@ -128,8 +131,8 @@ public:
       R.fail({ErrorCode::OutOfMemory, "no host memory for the waves' registers"});
       return;
     }
-    if (R.config.options.observers) {
-      Watcher = R.config.options.observers->create();
+    if (R.observers) {
+      Watcher = R.observers->create();
       G.observer = Watcher.get();
     }
     while (!R.failed.load(std::memory_order_relaxed)) {
@@ -331,6 +334,8 @@ private:
       }
       // Counted afterwards: a wave can let others go on.
       for (unsigned i = 0; i < Count; ++i) {
+        if (Waves[i].state == WaveState::Faulted) // at another wave's signal
+          return report(Waves[i]);
         running += Waves[i].state == WaveState::Running;
         waiting += Waves[i].state == WaveState::Barrier;
         if (Waves[i].state == WaveState::Barrier && Waves[i].barrierWait)
@@ -345,8 +350,12 @@ private:
         return deadlock(*stuck);
       if (running == 0) { // all that still live have arrived
         ++Total.barriers;
-        if (G.observer)
+        if (G.observer) {
           G.observer->barrier(G);
+          for (unsigned i = 0; i < Count; ++i)
+            if (Waves[i].state == WaveState::Faulted)
+              return report(Waves[i]);
+        }
         for (unsigned i = 0; i < Count; ++i)
           if (Waves[i].state == WaveState::Barrier)
             Waves[i].state = WaveState::Running;
@@ -409,8 +418,28 @@ private:
     std::snprintf(pc, sizeof pc, "%c0x%" PRIx64, offset < 0 ? '-' : '+',
                   static_cast<uint64_t>(offset < 0 ? -offset : offset));
     return "kernel '" + R.kernel.name + "', pc " + pc + ", `" +
-           G.program->text(index) + "`, workgroup " + triple(G.id) + ", wave " +
-           std::to_string(w.index);
+           G.program->text(index) + "`, " + sourceOf(index) + "workgroup " +
+           triple(G.id) + ", wave " + std::to_string(w.index);
+  }
+  std::string sourceOf(uint32_t index) {
+    std::string line = G.program->sourceLine(index);
+    return line.empty() ? line : "source " + line + ", ";
+  }
+  /// "0-3, 8" for the bits of \p lanes.
+  static std::string lanesText(uint64_t lanes) {
+    std::string text;
+    for (unsigned l = 0; l < 64; ++l) {
+      if (!((lanes >> l) & 1))
+        continue;
+      unsigned last = l;
+      while (last < 63 && ((lanes >> (last + 1)) & 1))
+        ++last;
+      text += (text.empty() ? "" : ", ") + std::to_string(l);
+      if (last > l)
+        text += "-" + std::to_string(last);
+      l = last;
+    }
+    return text;
   }
   void report(const Wave &w) {
     // An instruction moved by VGPR indexing is not in the program itself.
@@ -419,7 +448,9 @@ private:
                          ? static_cast<uint32_t>(at)
                          : w.pc - 1;
     std::string text = where(w, index);
-    if (w.fault.lane >= 0)
+    if (w.fault.lanes & (w.fault.lanes - 1))
+      text += ", lanes " + lanesText(w.fault.lanes);
+    else if (w.fault.lane >= 0)
       text += ", lane " + std::to_string(w.fault.lane);
     R.fail({w.fault.code, text + ": " + w.fault.what});
   }
@@ -667,6 +698,14 @@ Status launch(const CodeObject &code, const KernelInfo &kernel,
   fillPacket(p, run);
   uint32_t apertures[2] = {kSharedBase >> 32, kPrivateBase >> 32};
   std::memcpy(p + 64 + 0x40, apertures, sizeof apertures); // amd_queue_t
+
+  std::optional<CheckFactory> checks;
+  run.observers = config.options.observers;
+  if (config.options.checks & ~kAlwaysChecked) {
+    checks.emplace(code.impl().program(kernel.waveSize), kernel, run.chip, config.options.checks,
+                   config.options.observers);
+    run.observers = &*checks;
+  }
 
   uint64_t threads = config.options.threads;
   if (!threads)

@@ -85,6 +85,7 @@ struct Fault {
   ErrorCode code = ErrorCode::None;
   const MicroOp *op = nullptr;
   int lane = -1;
+  uint64_t lanes = 0; ///< all lanes at fault, when a checker knows them
   std::string what;
 };
 

@@ -44,6 +44,8 @@ RULES = (
          NO_COMPILER + ("fovea/Package/", "fovea/fovea.h")),
     Rule("simulator/isa", ("fovea/Simulator/",),
          NO_COMPILER + ("fovea/Package/", "fovea/fovea.h")),
+    Rule("simulator/check", ("fovea/Simulator/",),
+         NO_COMPILER + ("fovea/Package/", "fovea/fovea.h")),
     Rule("simulator/exec", ("fovea/Simulator/",),
          NO_COMPILER + ("fovea/Package/", "fovea/fovea.h")),
     Rule("simulator/memory", ("fovea/Simulator/",),

@@ -41,7 +41,7 @@ constexpr FaultName kMfmaFaults[] = {
 struct SettingRow {
   const char *name;
   const char *variable; // of the environment
-  const char *takes;
+  const char *takes; // null: the names of checks
   bool (*apply)(Settings &, const std::string &);
 };
 
@@ -87,8 +87,22 @@ constexpr SettingRow kSettings[] = {
          }
        return false;
      }},
+    {"check", "FOVEA_SIM_CHECK", nullptr,
+     [](Settings &s, const std::string &text) {
+       return bool(sim::parseChecks(text, s.launch.checks));
+     }},
     {"quiet", "FOVEA_SIM_QUIET", "0 or 1", applyFlag<&Settings::quiet>},
 };
+
+std::string takes(const SettingRow &row) {
+  if (row.takes)
+    return row.takes;
+  std::string text = "all, none, or names with commas between them (a '-' "
+                     "before one takes it away):";
+  for (const sim::CheckInfo &check : sim::knownChecks())
+    text += " " + std::string(check.name);
+  return text;
+}
 
 /// The parts between commas; empty ones too, so that these are refused.
 std::vector<std::string> splitTargets(const std::string &text) {
@@ -126,6 +140,7 @@ hipError_t fovea::hipsim::toHip(sim::ErrorCode code) {
   case sim::ErrorCode::IllegalInstruction:
   case sim::ErrorCode::Trap:
   case sim::ErrorCode::Deadlock:
+  case sim::ErrorCode::CheckFailed:
     return hipErrorLaunchFailure;
   }
   return hipErrorUnknown;
@@ -141,7 +156,7 @@ Runtime::Runtime() {
     if (const char *value = std::getenv(row.variable))
       if (!row.apply(current, value)) {
         error = std::string(row.variable) + " is '" + value + "'; it takes " +
-                row.takes;
+                takes(row);
         return;
       }
   const char *targets = std::getenv("FOVEA_SIM_TARGET");
@@ -181,7 +196,7 @@ Result Runtime::set(const std::string &name, const std::string &value) {
     std::lock_guard<std::mutex> lock(mutex);
     if (row.apply(current, value))
       return hipSuccess;
-    return {hipErrorInvalidValue, "setting " + name + " takes " + row.takes +
+    return {hipErrorInvalidValue, "setting " + name + " takes " + takes(row) +
                                       ", not '" + value + "'"};
   }
   return {hipErrorInvalidValue,

@@ -398,6 +398,12 @@ TEST(Settings, AreCheckedByName) {
   EXPECT_NE(std::string(fovea_sim_last_report()).find("many"),
             std::string::npos);
   EXPECT_EQ(fovea_sim_set("budget", "-1"), int(hipErrorInvalidValue));
+  EXPECT_EQ(fovea_sim_set("check", "waitcnt,everything"),
+            int(hipErrorInvalidValue));
+  EXPECT_NE(std::string(fovea_sim_last_report()).find("race-lds"),
+            std::string::npos);
+  EXPECT_EQ(fovea_sim_set("check", "all,-barrier"), 0);
+  EXPECT_EQ(fovea_sim_set("check", "none"), 0);
   EXPECT_EQ(fovea_sim_set("mfma-fault", "rotate-k"), 0);
   EXPECT_EQ(fovea_sim_set("mfma-fault", "none"), 0);
   EXPECT_EQ(fovea_sim_set("colour", "red"), int(hipErrorInvalidValue));

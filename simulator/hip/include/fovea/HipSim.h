@@ -70,6 +70,8 @@ FOVEA_SIM_API int fovea_sim_reset_counters(int device);
  * environment, as FOVEA_SIM_<NAME>, when the library is first used:
  *   "threads"     host threads of a launch; 0: one for each host CPU
  *   "budget"      instructions one wave may execute; 0: without limit
+ *   "check"       what kernels are watched for: all, none, or names of checks
+ *                 with commas between them (docs/Checkers.md)
  *   "poison"      0 or 1: registers, LDS and scratch never written read as NaN
  *   "mfma-fault"  plants a fault in the matrix instructions, for tests that
  *                 should notice: none, swap-rows-of-a, rotate-k,

@@ -7,6 +7,7 @@
 #ifndef FOVEA_SIMULATOR_LAUNCH_H
 #define FOVEA_SIMULATOR_LAUNCH_H
 
+#include "fovea/Simulator/Checks.h"
 #include "fovea/Simulator/CodeObject.h"
 #include "fovea/Simulator/Device.h"
 
@@ -67,6 +68,8 @@ struct LaunchOptions {
   /// through pointers): at least this many bytes.
   uint32_t dynamicStackBytes = 16384;
   MfmaFault mfmaFault = MfmaFault::None;
+  /// What the launch is watched for: Check bits.
+  uint32_t checks = kAlwaysChecked;
   /// Watches the launch when not null; must outlive it.
   ObserverFactory *observers = nullptr;
 };

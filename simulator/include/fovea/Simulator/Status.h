@@ -26,6 +26,7 @@ enum class ErrorCode {
   BudgetExceeded,    ///< the instruction budget ran out (endless loop?)
   Trap,              ///< the kernel executed s_trap
   Deadlock,          ///< waves wait for each other for ever
+  CheckFailed,       ///< a checker (Checks.h) found a fault
 };
 
 /// Success, or a code and a message that names the thing, the value found and

@@ -1,0 +1,80 @@
+//===- WaitCheck.h - Operations in flight and their registers ---*- C++ -*-===//
+//
+// Follows, for each wave, the memory operations that a wait counter does not
+// yet promise to be done, and the registers and LDS bytes that they will write.
+// Operations of one counter complete in the order of issue, those of scalar
+// memory in any order (so only a wait for 0 helps), as the chapters on data
+// dependency resolution of AMD's ISA documents say. A flat operation counts on
+// two counters; the one of the address space that it met is what it needs.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FOVEA_SIMULATOR_CHECK_WAITCHECK_H
+#define FOVEA_SIMULATOR_CHECK_WAITCHECK_H
+
+#include "check/Report.h"
+
+#include <vector>
+
+namespace fovea::sim {
+
+class WaitCheck {
+public:
+  /// \p report: whether early uses end the wave, or waits are only followed.
+  WaitCheck(const Reporter &reporter, bool report)
+      : Out(reporter), Reports(report) {}
+
+  void beginGroup(unsigned waves);
+  /// Looks at the registers of the instruction and does its waits. True when
+  /// writes to LDS were completed by it.
+  bool before(Wave &wave, const InstPlan &plan);
+  /// \p clock: of the wave, for race-lds.
+  void access(Wave &wave, const InstPlan &plan, const MemoryAccess &access,
+              uint32_t clock);
+  void after(Wave &wave, const InstPlan &plan);
+
+  /// The clock at which the oldest write to LDS was issued that is not known to
+  /// be done; UINT32_MAX when all are.
+  uint32_t oldestLdsWrite(unsigned wave) const;
+
+private:
+  struct Operation {
+    uint32_t index = 0;
+    bool unordered = false;
+    uint8_t ranges = 0;
+    RegRange range[2];
+    uint32_t ldsLow = 0, ldsHigh = 0; ///< bytes that a load will write to LDS
+    uint32_t ldsClock = UINT32_MAX;   ///< when it writes LDS
+  };
+  /// The operations on one counter, oldest first.
+  struct Queue {
+    static constexpr unsigned kMost = 64; ///< no counter counts further
+    Operation op[kMost];
+    unsigned begin = 0, size = 0;
+    unsigned unordered = 0, toLds = 0;
+    Operation &at(unsigned i) { return op[(begin + i) % kMost]; }
+    const Operation &at(unsigned i) const { return op[(begin + i) % kMost]; }
+  };
+  struct State {
+    RegSet pending;
+    bool shared = false; ///< a register may be pending on two operations
+    Queue queue[kWaitCounters];
+    // Of the instruction that executes:
+    uint8_t spaces = 0;
+    uint32_t ldsLow = UINT32_MAX, ldsHigh = 0;
+    uint32_t ldsClock = UINT32_MAX;
+  };
+
+  bool complete(State &s, Queue &q, unsigned most);
+  void retire(State &s, const Operation &done);
+  void rebuild(State &s);
+  void early(Wave &wave, const InstPlan &plan, State &s);
+  std::string counterName(unsigned counter, unsigned value) const;
+
+  const Reporter &Out;
+  bool Reports;
+  std::vector<State> Waves;
+};
+
+} // namespace fovea::sim
+
+#endif // FOVEA_SIMULATOR_CHECK_WAITCHECK_H
