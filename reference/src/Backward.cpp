@@ -1,0 +1,288 @@
+//===- Backward.cpp - gradients of attention ------------------------------===//
+//
+// One template computes both, a key head at a time: for each query row its
+// logits, probabilities and their gradients over all keys, which are then
+// spread over the three results. Inner loops run over contiguous memory and
+// vectorise.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Reference/Backward.h"
+
+#include "Parallel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <type_traits>
+
+using namespace fovea::reference;
+
+namespace {
+
+template <typename Real>
+class Backward {
+public:
+  Backward(const BackwardProblem &problem, const ForwardResult &forward,
+           BackwardResult &result)
+      : p(problem.forward), dout(problem.dout), forward(forward),
+        result(result) {}
+
+  /// All of one key head.
+  void run(int64_t b, int64_t h) {
+    const int64_t dim = p.q.dim, count = p.k.seq;
+    load(b, h);
+    dk.assign(size_t(count * dim), Real(0));
+    dv.assign(size_t(count * dim), Real(0));
+    const int64_t group = p.q.heads / p.k.heads;
+    for (int64_t head = h * group; head < (h + 1) * group; ++head)
+      for (int64_t i = 0; i < p.q.seq; ++i)
+        runRow(b, head, i);
+    const int64_t first = (b * p.k.heads + h) * count * dim;
+    for (int64_t i = 0; i < count * dim; ++i) {
+      result.dk[size_t(first + i)] =
+          double(toInput(dk[size_t(i)] * Real(p.scale)));
+      result.dv[size_t(first + i)] = double(toInput(dv[size_t(i)]));
+    }
+  }
+
+private:
+  /// Rounds as the plain algorithm does; the fp64 one does not.
+  Real toInput(Real x) const {
+    if constexpr (std::is_same_v<Real, float>)
+      return Real(roundTo(p.q.type, x));
+    return x;
+  }
+
+  void load(int64_t b, int64_t h) {
+    const int64_t dim = p.q.dim, count = p.k.seq;
+    for (std::vector<Real> *all : {&keys, &keysT, &valuesT})
+      all->resize(size_t(count * dim));
+    for (int64_t j = 0; j < count; ++j)
+      for (int64_t d = 0; d < dim; ++d) {
+        const Real k = Real(decode(p.k.type, p.k.row(b, h, j)[d]));
+        keys[size_t(j * dim + d)] = k;
+        keysT[size_t(d * count + j)] = k;
+        valuesT[size_t(d * count + j)] =
+            Real(decode(p.v.type, p.v.row(b, h, j)[d]));
+      }
+  }
+
+  /// to[j] = sum over d of row[d] * matrix[d][j], for j below `seen`.
+  void times(const std::vector<Real> &row, const std::vector<Real> &matrix,
+             int64_t seen, std::vector<Real> &to) const {
+    const int64_t count = p.k.seq;
+    to.assign(size_t(seen), Real(0));
+    for (int64_t d = 0; d < p.q.dim; ++d) {
+      const Real factor = row[size_t(d)];
+      const Real *from = matrix.data() + d * count;
+      Real *sums = to.data();
+      for (int64_t j = 0; j < seen; ++j)
+        sums[j] += factor * from[j];
+    }
+  }
+
+  void runRow(int64_t b, int64_t head, int64_t i) {
+    const int64_t dim = p.q.dim;
+    const int64_t row = (b * p.q.heads + head) * p.q.seq + i;
+    const double lse = forward.lse[size_t(row)];
+    const int64_t seen = visibleKeys(p.mask, i, p.q.seq, p.k.seq);
+    std::vector<Real> dq(size_t(dim), Real(0));
+    if (seen > 0 && !std::isinf(lse)) {
+      query.resize(size_t(dim));
+      gradient.resize(size_t(dim));
+      Real delta = 0;
+      for (int64_t d = 0; d < dim; ++d) {
+        query[size_t(d)] = Real(decode(p.q.type, p.q.row(b, head, i)[d]));
+        gradient[size_t(d)] = Real(decode(dout.type, dout.row(b, head, i)[d]));
+        delta += toInput(Real(forward.out[size_t(row * dim + d)])) *
+                 gradient[size_t(d)];
+      }
+      times(query, keysT, seen, s);
+      times(gradient, valuesT, seen, dp);
+      for (int64_t j = 0; j < seen; ++j) {
+        const Real probability =
+            std::exp(s[size_t(j)] * Real(p.scale) - Real(lse));
+        const Real ds = toInput(probability * (dp[size_t(j)] - delta));
+        const Real rounded = toInput(probability);
+        const Real *key = keys.data() + j * dim;
+        Real *dkRow = dk.data() + j * dim, *dvRow = dv.data() + j * dim;
+        for (int64_t d = 0; d < dim; ++d) {
+          dq[size_t(d)] += ds * key[d];
+          dkRow[d] += ds * query[size_t(d)];
+          dvRow[d] += rounded * gradient[size_t(d)];
+        }
+      }
+    }
+    for (int64_t d = 0; d < dim; ++d)
+      result.dq[size_t(row * dim + d)] =
+          double(toInput(dq[size_t(d)] * Real(p.scale)));
+  }
+
+  const ForwardProblem &p;
+  const Tensor &dout;
+  const ForwardResult &forward;
+  BackwardResult &result;
+  std::vector<Real> keys, keysT, valuesT, dk, dv, query, gradient, s, dp;
+};
+
+template <typename Real>
+BackwardResult backward(const BackwardProblem &problem, unsigned threads) {
+  const ForwardProblem &p = problem.forward;
+  const ForwardResult forward = attentionForwardF64(p, threads);
+  BackwardResult result;
+  result.dq.assign(size_t(p.q.batch * p.q.heads * p.q.seq * p.q.dim), 0.0);
+  result.dk.assign(size_t(p.k.batch * p.k.heads * p.k.seq * p.k.dim), 0.0);
+  result.dv = result.dk;
+  parallelFor(
+      p.k.batch * p.k.heads, threads,
+      [&] { return Backward<Real>(problem, forward, result); },
+      [&](Backward<Real> &worker, int64_t index) {
+        worker.run(index / p.k.heads, index % p.k.heads);
+      });
+  return result;
+}
+
+/// Largest magnitude of a finite element, and largest Euclidean norm of a row.
+struct Size {
+  double element = 0, norm = 0;
+};
+
+Size sizeOf(const Tensor &t) {
+  Size size;
+  for (int64_t b = 0; b < t.batch; ++b)
+    for (int64_t h = 0; h < t.heads; ++h)
+      for (int64_t s = 0; s < t.seq; ++s) {
+        double squares = 0;
+        for (int64_t d = 0; d < t.dim; ++d) {
+          const double x = std::fabs(decode(t.type, t.row(b, h, s)[d]));
+          squares += x * x;
+          if (std::isfinite(x))
+            size.element = std::max(size.element, x);
+        }
+        if (std::isfinite(squares))
+          size.norm = std::max(size.norm, std::sqrt(squares));
+      }
+  return size;
+}
+
+} // namespace
+
+GradientSlack fovea::reference::gradientSlack(const BackwardProblem &problem) {
+  constexpr double kUlp = 0x1p-23;
+  const ForwardProblem &p = problem.forward;
+  const Size q = sizeOf(p.q), k = sizeOf(p.k), v = sizeOf(p.v),
+             dout = sizeOf(problem.dout);
+  const double scale = std::fabs(double(p.scale));
+  const double ds = kUlp * scale * dout.norm * v.norm;
+  return {ds * k.element, ds * q.element,
+          kUlp * scale * q.norm * k.norm * dout.element};
+}
+
+std::string BackwardProblem::check() const {
+  std::string wrong = forward.check();
+  if (!wrong.empty())
+    return wrong;
+  const Tensor &q = forward.q;
+  if (dout.batch != q.batch || dout.heads != q.heads || dout.seq != q.seq ||
+      dout.dim != q.dim || dout.type != q.type)
+    return "dout must have the shape and type of q";
+  return {};
+}
+
+BackwardResult
+fovea::reference::attentionBackwardF64(const BackwardProblem &problem,
+                                       unsigned threads) {
+  return backward<double>(problem, threads);
+}
+
+BackwardResult
+fovea::reference::attentionBackwardPlain(const BackwardProblem &problem,
+                                         unsigned threads) {
+  return backward<float>(problem, threads);
+}
+
+Comparison fovea::reference::compareGradient(const std::string &name,
+                                             const Tensor &found,
+                                             const std::vector<double> &exact,
+                                             const std::vector<double> &plain,
+                                             double slack, double tolerance) {
+  // The forward rules' constants: twice the plain error, one rounding of the
+  // largest value, half a rounding in the mean square.
+  const double unit = unitRoundoff(found.type);
+  Comparison result;
+  auto say = [&](int64_t row, int64_t d, double value, double expected) {
+    char text[256];
+    std::snprintf(text, sizeof(text),
+                  "%s[%lld, %lld, %lld, %lld] is %.9g, expected %.9g",
+                  name.c_str(), (long long)(row / found.seq / found.heads),
+                  (long long)(row / found.seq % found.heads),
+                  (long long)(row % found.seq), (long long)d, value, expected);
+    result.message += (result.message.empty() ? "" : "\n") + std::string(text);
+  };
+  double magnitude = 0, worstUse = -1, worstValue = 0;
+  int64_t worst = -1;
+  const int64_t rows = found.batch * found.heads * found.seq;
+  for (int64_t first = 0; first < rows;) {
+    // Blocks do not reach over the end of a head.
+    const int64_t end =
+        std::min(first + kRmsRows, (first / found.seq + 1) * found.seq);
+    double error2 = 0, plain2 = 0, exact2 = 0;
+    for (int64_t row = first; row < end; ++row) {
+      const uint16_t *stored =
+          found.row(row / found.seq / found.heads,
+                    row / found.seq % found.heads, row % found.seq);
+      for (int64_t d = 0; d < found.dim; ++d) {
+        const size_t index = size_t(row * found.dim + d);
+        const double value = decode(found.type, stored[d]);
+        if (!std::isfinite(value) || !std::isfinite(exact[index])) {
+          if (!(std::isnan(value) && std::isnan(exact[index])) &&
+              value != exact[index] && result.wrongClass++ == 0)
+            say(row, d, value, exact[index]);
+          continue;
+        }
+        const double error = std::fabs(value - exact[index]);
+        const double plainError = std::isfinite(plain[index])
+                                      ? std::fabs(plain[index] - exact[index])
+                                      : 0;
+        if (worst < 0 || error > result.max.error) {
+          result.max.error = error;
+          worst = int64_t(index);
+          worstValue = value;
+        }
+        result.max.plain = std::max(result.max.plain, plainError);
+        magnitude = std::max(magnitude, std::fabs(exact[index]));
+        error2 += error * error;
+        plain2 += plainError * plainError;
+        exact2 += exact[index] * exact[index];
+      }
+    }
+    const double count = double((end - first) * found.dim);
+    Figure rms;
+    rms.error = std::sqrt(error2 / count);
+    rms.plain = std::sqrt(plain2 / count);
+    rms.budget = tolerance *
+                 (2 * rms.plain + unit / 2 * std::sqrt(exact2 / count) + slack);
+    const double used = rms.budget > 0 ? rms.error / rms.budget
+                                       : (rms.error > 0 ? HUGE_VAL : 0);
+    if (used > worstUse) {
+      worstUse = used;
+      result.rms = rms;
+    }
+    first = end;
+  }
+  result.max.budget =
+      tolerance * (2 * result.max.plain + unit * magnitude + slack);
+  if (!result.max.ok())
+    say(worst / found.dim, worst % found.dim, worstValue, exact[size_t(worst)]);
+  if (!result.rms.ok()) {
+    char text[128];
+    std::snprintf(
+        text, sizeof(text),
+        "%s: a block of rows has RMS error %.3g, above the budget %.3g",
+        name.c_str(), result.rms.error, result.rms.budget);
+    result.message += (result.message.empty() ? "" : "\n") + std::string(text);
+  }
+  result.pass = result.message.empty();
+  return result;
+}

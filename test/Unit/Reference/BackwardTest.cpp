@@ -1,0 +1,168 @@
+//===- BackwardTest.cpp - gradients of attention --------------------------===//
+//
+// The gradients are compared with differences of the forward formula, written
+// here once more on plain fp64 arrays, and the rules with results that are
+// slightly and plainly wrong.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Reference/Backward.h"
+
+#include "Problem.h"
+
+#include <functional>
+#include <gtest/gtest.h>
+
+using namespace fovea::reference;
+
+namespace {
+
+/// [heads][seq][dim], batch 1.
+using Array = std::vector<std::vector<std::vector<double>>>;
+
+Array toArray(const Tensor &t) {
+  Array a(size_t(t.heads),
+          std::vector<std::vector<double>>(size_t(t.seq),
+                                           std::vector<double>(size_t(t.dim))));
+  for (int64_t h = 0; h < t.heads; ++h)
+    for (int64_t s = 0; s < t.seq; ++s)
+      for (int64_t d = 0; d < t.dim; ++d)
+        a[size_t(h)][size_t(s)][size_t(d)] = decode(t.type, t.row(0, h, s)[d]);
+  return a;
+}
+
+/// Sum over all elements of dout * softmax(scale q.k^T) v.
+double loss(const Array &q, const Array &k, const Array &v, const Array &dout,
+            double scale, Mask mask) {
+  double total = 0;
+  const size_t group = q.size() / k.size();
+  for (size_t h = 0; h < q.size(); ++h)
+    for (size_t i = 0; i < q[h].size(); ++i) {
+      const size_t seen = size_t(visibleKeys(
+          mask, int64_t(i), int64_t(q[h].size()), int64_t(k[0].size())));
+      double sum = 0, weighted = 0;
+      for (size_t j = 0; j < seen; ++j) {
+        double logit = 0, value = 0;
+        for (size_t d = 0; d < q[h][i].size(); ++d) {
+          logit += q[h][i][d] * k[h / group][j][d];
+          value += dout[h][i][d] * v[h / group][j][d];
+        }
+        sum += std::exp(scale * logit);
+        weighted += std::exp(scale * logit) * value;
+      }
+      total += seen ? weighted / sum : 0;
+    }
+  return total;
+}
+
+struct Case {
+  const char *name;
+  Shape shape;
+};
+
+class Backward : public testing::TestWithParam<Case> {};
+
+TEST_P(Backward, GradientsAreSlopesOfTheForwardFormula) {
+  const Shape &shape = GetParam().shape;
+  OwnedProblem owned(shape, InputKind::Normal, 5);
+  Shape gradient = shape;
+  OwnedProblem other(gradient, InputKind::Normal, 6);
+  BackwardProblem problem{owned.problem, other.problem.q};
+  ASSERT_EQ(problem.check(), "");
+  const BackwardResult result = attentionBackwardF64(problem);
+  Array arrays[] = {toArray(owned.problem.q), toArray(owned.problem.k),
+                    toArray(owned.problem.v)};
+  const Array dout = toArray(problem.dout);
+  const double scale = owned.problem.scale;
+  const std::vector<double> *found[] = {&result.dq, &result.dk, &result.dv};
+  for (int which = 0; which < 3; ++which) {
+    Array &a = arrays[which];
+    size_t index = 0;
+    for (auto &head : a)
+      for (auto &row : head)
+        for (double &x : row) {
+          const double kStep = 1e-5, before = x;
+          x = before + kStep;
+          const double above =
+              loss(arrays[0], arrays[1], arrays[2], dout, scale, shape.mask);
+          x = before - kStep;
+          const double below =
+              loss(arrays[0], arrays[1], arrays[2], dout, scale, shape.mask);
+          x = before;
+          ASSERT_NEAR((*found[which])[index], (above - below) / (2 * kStep),
+                      1e-7)
+              << "dq dk dv"[3 * which + 1] << " at " << index;
+          ++index;
+        }
+    EXPECT_EQ(index, found[which]->size());
+  }
+}
+
+TEST_P(Backward, PlainIsNearAndPassesTheRules) {
+  const Shape &shape = GetParam().shape;
+  OwnedProblem owned(shape, InputKind::Normal, 5);
+  OwnedProblem other(shape, InputKind::Normal, 6);
+  BackwardProblem problem{owned.problem, other.problem.q};
+  const BackwardResult exact = attentionBackwardF64(problem);
+  const BackwardResult plain = attentionBackwardPlain(problem);
+  const GradientSlack slack = gradientSlack(problem);
+  Tensor found = describe(shape.type, Layout::BHSD, shape.batch, shape.headsK,
+                          shape.seqK, shape.dim);
+  std::vector<uint16_t> words(size_t(found.span()));
+  found.data = words.data();
+  auto fill = [&](double factor) {
+    for (size_t i = 0; i < words.size(); ++i)
+      words[i] = encode(shape.type, factor * plain.dk[i]);
+  };
+  fill(1);
+  Comparison good = compareGradient("dk", found, exact.dk, plain.dk, slack.dk);
+  EXPECT_TRUE(good.pass) << good.message;
+  EXPECT_GT(good.max.plain, 0);
+  fill(1.05);
+  Comparison scaled =
+      compareGradient("dk", found, exact.dk, plain.dk, slack.dk);
+  EXPECT_FALSE(scaled.pass);
+  EXPECT_NE(scaled.message.find("dk"), std::string::npos);
+  EXPECT_TRUE(
+      compareGradient("dk", found, exact.dk, plain.dk, slack.dk, 1000).pass);
+  fill(1);
+  words[0] = encode(shape.type, NAN);
+  Comparison nan = compareGradient("dk", found, exact.dk, plain.dk, slack.dk);
+  EXPECT_EQ(nan.wrongClass, 1);
+  EXPECT_FALSE(nan.pass);
+}
+
+Shape shapeOf(ElemType type, int64_t heads, int64_t headsK, int64_t seqQ,
+              int64_t seqK, Mask mask) {
+  Shape s;
+  s.type = type;
+  s.heads = heads;
+  s.headsK = headsK;
+  s.seqQ = seqQ;
+  s.seqK = seqK;
+  s.dim = 8;
+  s.mask = mask;
+  return s;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Reference, Backward,
+    testing::Values(
+        Case{"Full", shapeOf(ElemType::F16, 2, 2, 5, 7, Mask::None)},
+        Case{"Grouped", shapeOf(ElemType::BF16, 4, 2, 6, 6, Mask::None)},
+        Case{"TopLeft",
+             shapeOf(ElemType::F16, 2, 1, 6, 9, Mask::CausalTopLeft)},
+        Case{"EmptyRows",
+             shapeOf(ElemType::BF16, 1, 1, 9, 4, Mask::CausalBottomRight)}),
+    [](const auto &info) { return std::string(info.param.name); });
+
+TEST(BackwardCheck, NamesWhatDisagrees) {
+  Shape shape;
+  OwnedProblem owned(shape, InputKind::Normal, 1);
+  BackwardProblem problem{owned.problem, owned.problem.q};
+  EXPECT_EQ(problem.check(), "");
+  problem.dout.seq = 3;
+  EXPECT_NE(problem.check().find("dout"), std::string::npos);
+}
+
+} // namespace
