@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FOVEA_TOOLS_AOTRUN_NPY_H
-#define FOVEA_TOOLS_AOTRUN_NPY_H
+#ifndef FOVEA_TOOLS_DESCRIBE_NPY_H
+#define FOVEA_TOOLS_DESCRIBE_NPY_H
 
 #include <cstdint>
 #include <string>
@@ -31,4 +31,4 @@ bool writeNpy(const std::string &path, const std::vector<int64_t> &shape,
 
 } // namespace fovea::run
 
-#endif // FOVEA_TOOLS_AOTRUN_NPY_H
+#endif // FOVEA_TOOLS_DESCRIBE_NPY_H

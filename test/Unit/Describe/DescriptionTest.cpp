@@ -1,0 +1,342 @@
+//===- DescriptionTest.cpp - reading kernel descriptions ------------------===//
+
+#include "Description.h"
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+using namespace fovea::describe;
+using nlohmann::json;
+
+namespace {
+
+/// One launch with every kind of argument, on two buffers.
+json sample() {
+  return json::parse(R"json({
+    "version": 1, "name": "sample", "target": "gfx942",
+    "variables": {"rows": 5, "half": "rows / 2", "pad": 3},
+    "buffers": {
+      "in":  {"type": "bf16", "shape": ["rows", 4], "strides": ["4 + pad", 1],
+              "fill": {"kind": "normal", "seed": 3}},
+      "out": {"bytes": "rows * 8"}
+    },
+    "launches": [{
+      "code_object": "k.hsaco", "kernel": "k",
+      "grid": ["ceildiv(rows, 2)", 2], "block": [64], "dynamic_lds": 1024,
+      "arguments": [
+        {"kind": "buffer", "value": "in", "plus": "2 * rows"},
+        {"kind": "i32", "value": "-rows"},
+        {"kind": "f64", "value": "1 / 4.0"},
+        {"kind": "bf16", "value": 1},
+        {"kind": "bytes", "value": "a1b2c3"},
+        {"offset": 48, "kind": "buffer", "value": "out"},
+        {"offset": 40, "kind": "ptr", "value": 0}
+      ],
+      "kernarg_bytes": 64,
+      "work": {"flops": "rows * 1e9"}
+    }]
+  })json");
+}
+
+bool read(const json &text, Problem &problem, std::string &error,
+          const Overrides &overrides = {}) {
+  return parse(text.dump(), "d.json", "/folder", overrides, problem, error);
+}
+
+std::string errorOf(const json &text, const Overrides &overrides = {}) {
+  Problem problem;
+  std::string error;
+  return read(text, problem, error, overrides) ? "no error" : error;
+}
+
+template <typename T>
+T at(const std::vector<uint8_t> &bytes, size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof(value));
+  return value;
+}
+
+TEST(Description, IsReadAndEvaluated) {
+  Problem p;
+  std::string error;
+  ASSERT_TRUE(read(sample(), p, error)) << error;
+  EXPECT_EQ(p.name, "sample");
+  EXPECT_EQ(p.target, "gfx942");
+  EXPECT_EQ(p.variables.at("half").whole, 2);
+  ASSERT_EQ(p.buffers.size(), 2u);
+  const Buffer &in = p.buffers[0];
+  EXPECT_EQ(in.type, Type::BF16);
+  EXPECT_EQ(in.shape, (std::vector<int64_t>{5, 4}));
+  EXPECT_EQ(in.bytes, 2u * (4 * 7 + 3 + 1));
+  EXPECT_EQ(p.buffers[1].bytes, 40u);
+  ASSERT_EQ(p.launches.size(), 1u);
+  const Launch &l = p.launches[0];
+  EXPECT_EQ(l.codeObject, "/folder/k.hsaco");
+  EXPECT_EQ(l.grid, (std::array<uint32_t, 3>{3, 2, 1}));
+  EXPECT_EQ(l.block, (std::array<uint32_t, 3>{64, 1, 1}));
+  EXPECT_EQ(l.dynamicLds, 1024u);
+  EXPECT_EQ(l.flops, 5e9);
+  ASSERT_EQ(l.arguments.size(), 64u);
+  const std::vector<uint8_t> bound = l.bind({0x1000, 0x2000});
+  EXPECT_EQ(at<uint64_t>(bound, 0), 0x1000u + 10);
+  EXPECT_EQ(at<int32_t>(bound, 8), -5);
+  EXPECT_EQ(at<double>(bound, 16), 0.25);
+  EXPECT_EQ(at<uint16_t>(bound, 24), 0x3f80);
+  EXPECT_EQ(bound[26], 0xa1);
+  EXPECT_EQ(bound[28], 0xc3);
+  EXPECT_EQ(at<uint64_t>(bound, 40), 0u);
+  EXPECT_EQ(at<uint64_t>(bound, 48), 0x2000u);
+}
+
+TEST(Description, OverridesReachWhatDependsOnThem) {
+  Problem p;
+  std::string error;
+  Overrides overrides;
+  ASSERT_TRUE(parseOverrides("rows=4*4,pad=min(1,2)", overrides, error));
+  ASSERT_TRUE(read(sample(), p, error, overrides)) << error;
+  EXPECT_EQ(p.variables.at("half").whole, 8);
+  EXPECT_EQ(p.buffers[0].strides, (std::vector<int64_t>{5, 1}));
+  EXPECT_EQ(p.launches[0].grid[0], 8u);
+  EXPECT_FALSE(parseOverrides("rows", overrides, error));
+  EXPECT_NE(error.find("'rows'"), std::string::npos);
+  EXPECT_FALSE(parseOverrides("=3", overrides, error));
+}
+
+TEST(Description, OneLaunchMayBeAtTopLevel) {
+  json text = sample(), launch = text["launches"][0];
+  text.erase("launches");
+  text.update(launch);
+  Problem p;
+  std::string error;
+  ASSERT_TRUE(read(text, p, error)) << error;
+  ASSERT_EQ(p.launches.size(), 1u);
+  EXPECT_EQ(p.launches[0].kernel, "k");
+}
+
+TEST(Description, ErrorsNameFilePlaceAndRemedy) {
+  struct Case {
+    const char *pointer;
+    json value;
+    std::vector<const char *> parts;
+  };
+  const json::array_t none;
+  const Case cases[] = {
+      {"/version", 2, {"d.json: /version:", "version 1, not 2"}},
+      {"/colour", 1, {"unknown field 'colour'", "known are: version"}},
+      {"/variables/half", "rows +", {"/variables/half:", "missing at the end"}},
+      {"/variables/half", "pad", {"no error"}},
+      {"/variables/pad",
+       "half + pad",
+       {"/variables/pad:", "depends on itself"}},
+      {"/variables/pad", "rowz", {"no variable 'rowz'", "half, pad, rows"}},
+      {"/buffers/in/type", "f17", {"/buffers/in/type: no type 'f17'", "bf16"}},
+      {"/buffers/in/shape/0",
+       "rows / 2.0",
+       {"/buffers/in/shape/0: expected an integer"}},
+      {"/buffers/in/shape/0", -1, {"-1 is not within 0"}},
+      {"/buffers/in/shape",
+       json::array({int64_t(1) << 40, int64_t(1) << 40}),
+       {"/buffers/in: the buffer is larger than 2^46 bytes"}},
+      {"/buffers/in/strides", json::array({1}), {"1 strides for 2 axes"}},
+      {"/buffers/in/fill/kind", "gauss", {"no fill 'gauss'", "uniform"}},
+      {"/buffers/in/fill/sead", 1, {"/buffers/in/fill: unknown field 'sead'"}},
+      {"/buffers/in/fill", "reference", {"/buffers/in: the fill 'reference'"}},
+      {"/buffers/out/type", "f16", {"'bytes' excludes 'type'"}},
+      {"/buffers/out/fill",
+       json{{"kind", "value"}, {"value", 256}},
+       {"/buffers/out/fill: 256 is no value of type u8"}},
+      {"/buffers/out/fill", json{{"kind", "normal"}}, {"floating-point"}},
+      {"/buffers/out/fill",
+       json{{"kind", "values"}, {"values", {1, 2}}},
+       {"2 values for 40 elements"}},
+      {"/buffers/out/fill",
+       json{{"kind", "uniform"}, {"low", 5}, {"high", 5}},
+       {"'low' must be below 'high'"}},
+      {"/launches/0/kernal", "k", {"/launches/0: unknown field 'kernal'"}},
+      {"/launches/0/grid",
+       json::array({1, 1, 1, 1}),
+       {"/launches/0/grid: expected 1 to 3 numbers, found 4"}},
+      {"/launches/0/block",
+       json::array({64, 32}),
+       {"2048 work-items; a workgroup has at most 1024"}},
+      {"/launches/0/block", json::array({0}), {"0 is not within 1"}},
+      {"/launches/0/arguments/0/value", "inn", {"no buffer 'inn'"}},
+      {"/launches/0/arguments/1/plus", 1, {"only a buffer has 'plus'"}},
+      {"/launches/0/arguments/1/kind", "i33", {"no kind 'i33'", "buffer"}},
+      {"/launches/0/arguments/1/value",
+       "1 << 40",
+       {"/launches/0/arguments/1/value: 1099511627776 is not within"}},
+      {"/launches/0/arguments/4/value", "abc", {"hexadecimal"}},
+      {"/launches/0/arguments/6/offset", 50, {"overlaps another argument"}},
+      {"/launches/0/kernarg_bytes", 8, {"8 bytes, but the arguments take 56"}},
+      {"/launches", none, {"/launches: the list is empty"}},
+      {"/grid", json::array({1}), {"'launches' excludes 'grid'"}},
+      {"/require",
+       json::array({"rows > 2", "rows % 4 == 0"}),
+       {"/require/1:", "rows % 4 == 0 does not hold"}},
+  };
+  for (const Case &c : cases) {
+    json text = sample();
+    text[json::json_pointer(c.pointer)] = c.value;
+    const std::string error = errorOf(text);
+    for (const char *part : c.parts)
+      EXPECT_NE(error.find(part), std::string::npos)
+          << c.pointer << ": " << error;
+  }
+  json missing = sample();
+  missing["launches"][0].erase("grid");
+  EXPECT_NE(errorOf(missing).find("/launches/0: field 'grid' is missing"),
+            std::string::npos)
+      << errorOf(missing);
+  EXPECT_NE(errorOf(sample(), {{"cols", "1"}}).find("cannot set 'cols'"),
+            std::string::npos);
+}
+
+TEST(Description, ChecksAreChecked) {
+  json text = sample();
+  const json tensor = {{"type", "f16"}, {"shape", {1, 2, 8, 16}}};
+  for (const char *name : {"q", "k", "v", "o"})
+    text["buffers"][name] = tensor;
+  text["buffers"]["l"] = {{"type", "f32"}, {"shape", {1, 2, 8}}};
+  text["check"] = {{"kind", "attention-forward"},
+                   {"q", "q"},
+                   {"k", "k"},
+                   {"v", "v"},
+                   {"out", "o"},
+                   {"lse", "l"}};
+  Problem p;
+  std::string error;
+  ASSERT_TRUE(read(text, p, error)) << error;
+  ASSERT_TRUE(p.check);
+  EXPECT_EQ(p.check->scale, 0.25);
+  struct Case {
+    const char *pointer;
+    json value;
+    const char *part;
+  };
+  const Case cases[] = {
+      {"/check/kind", "softmax", "no check 'softmax'"},
+      {"/check/mask", "diagonal", "no mask 'diagonal'"},
+      {"/check/axes", "bhds", "'bhds' is no order"},
+      {"/check/axes", "bhd", "'bhd' is no order"},
+      {"/check/starts_q", json::array({0, 8}), "'starts_k' is missing"},
+      {"/check/out", "in", "has 2 axes; 'axes' says 4"},
+      {"/check/out", "l", "the check compares f16 or bf16"},
+      {"/check/lse", "o", "the check compares f32"},
+      {"/check/q", "x", "no buffer 'x'"},
+      {"/check/dq", "q", "unknown field 'dq'"},
+      {"/buffers/v/strides", json::array({1, 1, 1, 2}), "contiguous"},
+  };
+  for (const Case &c : cases) {
+    json wrong = text;
+    wrong[json::json_pointer(c.pointer)] = c.value;
+    EXPECT_NE(errorOf(wrong).find(c.part), std::string::npos)
+        << c.pointer << ": " << errorOf(wrong);
+  }
+}
+
+TEST(Description, MalformedTextIsRefused) {
+  Problem p;
+  std::string error;
+  for (const char *text : {"", "{", "[]", "7", "{\"version\": 1", "nul"}) {
+    EXPECT_FALSE(parse(text, "d.json", "", {}, p, error)) << text;
+    EXPECT_EQ(error.compare(0, 8, "d.json: "), 0) << error;
+  }
+  EXPECT_FALSE(load("/nonexistent.json", {}, p, error));
+  EXPECT_NE(error.find("No such file"), std::string::npos);
+}
+
+TEST(Description, FoldersAreSearched) {
+  namespace fs = std::filesystem;
+  const fs::path folder =
+      fs::path(testing::TempDir()) / "fovea-describe-folder";
+  fs::remove_all(folder);
+  fs::create_directory(folder);
+  std::vector<std::string> files;
+  std::string error;
+  EXPECT_FALSE(findDescriptions(folder.string(), files, error));
+  EXPECT_NE(error.find("no kernel description"), std::string::npos);
+  std::ofstream(folder / "b.json") << sample();
+  std::ofstream(folder / "a.json") << sample();
+  std::ofstream(folder / "other.json") << "{\"shared\": 3}";
+  std::ofstream(folder / "broken.json") << "{";
+  std::ofstream(folder / "k.hsaco") << "x";
+  ASSERT_TRUE(findDescriptions(folder.string(), files, error)) << error;
+  // The broken one is taken along, so that its fault is reported.
+  ASSERT_EQ(files.size(), 3u);
+  EXPECT_EQ(files[0], (folder / "a.json").string());
+  EXPECT_EQ(files[2], (folder / "broken.json").string());
+  fs::remove_all(folder);
+}
+
+Buffer bufferOf(Type type, Fill::Kind kind) {
+  Buffer b;
+  b.name = "b";
+  b.type = type;
+  b.shape = {2, 3};
+  b.strides = {4, 1};
+  b.bytes = 7 * typeSize(type);
+  b.fill.kind = kind;
+  return b;
+}
+
+TEST(Fill, LeavesGapsThatShow) {
+  std::vector<uint8_t> bytes;
+  std::string error;
+  ASSERT_TRUE(
+      fillBuffer(bufferOf(Type::F32, Fill::Iota), nullptr, bytes, error));
+  ASSERT_EQ(bytes.size(), 28u);
+  for (int i : {0, 1, 2})
+    EXPECT_EQ(at<float>(bytes, size_t(4 * i)), float(i));
+  EXPECT_TRUE(std::isnan(at<float>(bytes, 12)));
+  EXPECT_EQ(at<float>(bytes, 16), 3.0f);
+  ASSERT_TRUE(
+      fillBuffer(bufferOf(Type::I16, Fill::Iota), nullptr, bytes, error));
+  EXPECT_EQ(at<int16_t>(bytes, 6), -1);
+  EXPECT_EQ(at<int16_t>(bytes, 12), 5);
+}
+
+TEST(Fill, DistributionsAreWhatTheySay) {
+  Buffer b;
+  b.name = "b";
+  b.type = Type::F32;
+  b.shape = {20000};
+  b.strides = {1};
+  b.bytes = 80000;
+  b.fill.kind = Fill::Normal;
+  b.fill.a = 3;
+  b.fill.b = 2;
+  std::vector<uint8_t> first, second;
+  std::string error;
+  ASSERT_TRUE(fillBuffer(b, nullptr, first, error));
+  double sum = 0, squares = 0;
+  for (size_t i = 0; i < 20000; ++i) {
+    const double x = at<float>(first, 4 * i);
+    sum += x;
+    squares += x * x;
+  }
+  EXPECT_NEAR(sum / 20000, 3, 0.05);
+  EXPECT_NEAR(squares / 20000 - 9, 4, 0.2);
+  b.fill.seed = 2;
+  ASSERT_TRUE(fillBuffer(b, nullptr, second, error));
+  EXPECT_NE(first, second);
+  b.type = Type::I32;
+  b.fill.kind = Fill::Uniform;
+  b.fill.a = -2;
+  b.fill.b = 3;
+  ASSERT_TRUE(fillBuffer(b, nullptr, first, error));
+  int counts[5] = {};
+  for (size_t i = 0; i < 20000; ++i) {
+    const int x = at<int32_t>(first, 4 * i);
+    ASSERT_TRUE(x >= -2 && x < 3) << x;
+    ++counts[x + 2];
+  }
+  for (int count : counts)
+    EXPECT_NEAR(count, 4000, 300);
+}
+
+} // namespace
