@@ -1,0 +1,297 @@
+//===- LaunchRun.cpp - run what a description says ------------------------===//
+//
+// The HIP library is opened through libfovea, which knows where to look.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LaunchRun.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+using namespace fovea::launch;
+using namespace fovea::describe;
+using fovea::run::DeviceToHost;
+using fovea::run::HipCalls;
+using fovea::run::HipStatus;
+using fovea::run::HostToDevice;
+
+namespace {
+
+// Markers of the `extra` list of hipModuleLaunchKernel.
+void *const kExtraBuffer = reinterpret_cast<void *>(1);
+void *const kExtraSize = reinterpret_cast<void *>(2);
+void *const kExtraEnd = reinterpret_cast<void *>(3);
+
+/// The calls beyond those of HipCalls.
+struct ModuleCalls {
+  HipStatus (*load)(void **, const void *) = nullptr;
+  HipStatus (*unload)(void *) = nullptr;
+  HipStatus (*function)(void **, void *, const char *) = nullptr;
+  HipStatus (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned,
+                      unsigned, unsigned, void *, void **, void **) = nullptr;
+
+  bool find(fovea_context_t *context, std::string &error) {
+    auto one = [&](auto &pointer, const char *name) {
+      void *symbol = fovea_hip_symbol(context, name);
+      pointer =
+          reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(symbol);
+      if (!symbol && error.empty())
+        error = fovea_last_message();
+    };
+    one(load, "hipModuleLoadData");
+    one(unload, "hipModuleUnload");
+    one(function, "hipModuleGetFunction");
+    one(launch, "hipModuleLaunchKernel");
+    return error.empty();
+  }
+};
+
+} // namespace
+
+struct Machine::Impl {
+  fovea_context_t *context = nullptr;
+  HipCalls hip;
+  ModuleCalls modules;
+  std::vector<std::string> arches; ///< of the devices: "gfx942:sramecc+:xnack-"
+
+  ~Impl() { fovea_context_destroy(context); }
+
+  int findDevice(const std::string &target) const {
+    for (size_t i = 0; i < arches.size(); ++i)
+      if (arches[i].substr(0, arches[i].find(':')) ==
+          target.substr(0, target.find(':')))
+        return int(i);
+    return -1;
+  }
+};
+
+namespace {
+
+/// What one run holds on the device.
+class Run {
+public:
+  Run(const HipCalls &hip, const ModuleCalls &modules, const Problem &problem,
+      Report &report)
+      : hip(hip), modules(modules), problem(problem), report(report) {}
+
+  ~Run() {
+    for (void *memory : addresses)
+      (void)hip.free(memory);
+    for (auto &[path, module] : loaded)
+      (void)modules.unload(module);
+    for (void *event : {start, stop})
+      if (event)
+        (void)hip.eventDestroy(event);
+  }
+
+  void execute(bool check) {
+    std::string error;
+    if (!fill(check, error)) {
+      report.outcome = Outcome::Refused;
+      report.message = error;
+      return;
+    }
+    if (!upload() || !call(hip.eventCreate(&start), "hipEventCreate") ||
+        !call(hip.eventCreate(&stop), "hipEventCreate"))
+      return;
+    for (const Launch &launch : problem.launches)
+      if (!runLaunch(launch))
+        return;
+    if (checker && download()) {
+      report.verdict = checker->compare(contents);
+      report.checked = true;
+      if (!report.verdict.pass) {
+        report.outcome = Outcome::Mismatch;
+        report.message = report.verdict.message;
+      }
+    }
+  }
+
+private:
+  bool call(HipStatus status, const std::string &what) {
+    if (status == 0)
+      return true;
+    report.outcome = Outcome::DeviceError;
+    report.message = what + ": " + hip.explain(status);
+    return false;
+  }
+
+  bool refuse(const std::string &why) {
+    report.outcome = Outcome::Refused;
+    report.message = why;
+    return false;
+  }
+
+  /// First contents on the host. Unchecked, what the reference would have made
+  /// is 0.
+  bool fill(bool check, std::string &error) {
+    contents.resize(problem.buffers.size());
+    for (size_t i = 0; i < contents.size(); ++i) {
+      Buffer buffer = problem.buffers[i];
+      if (buffer.fill.kind == Fill::Reference)
+        buffer.fill.kind = Fill::Zeros;
+      if (!fillBuffer(buffer, nullptr, contents[i], error))
+        return false;
+    }
+    if (!check || !problem.check)
+      return true;
+    checker = std::make_unique<Checker>(problem);
+    return checker->prepare(contents, error);
+  }
+
+  bool upload() {
+    for (const std::vector<uint8_t> &bytes : contents) {
+      void *memory = nullptr;
+      // A buffer without elements still has an address.
+      if (!call(hip.malloc(&memory, bytes.empty() ? 16 : bytes.size()),
+                "hipMalloc"))
+        return false;
+      addresses.push_back(memory);
+      if (!bytes.empty() &&
+          !call(hip.memcpy(memory, bytes.data(), bytes.size(), HostToDevice),
+                "hipMemcpy"))
+        return false;
+    }
+    return true;
+  }
+
+  bool download() {
+    for (size_t i = 0; i < contents.size(); ++i)
+      if (!contents[i].empty() &&
+          !call(hip.memcpy(contents[i].data(), addresses[i], contents[i].size(),
+                           DeviceToHost),
+                "hipMemcpy"))
+        return false;
+    return true;
+  }
+
+  void *module(const Launch &launch) {
+    auto found = loaded.find(launch.codeObject);
+    if (found != loaded.end())
+      return found->second;
+    std::ifstream file(launch.codeObject, std::ios::binary);
+    if (!file) {
+      refuse(launch.codeObject + ": " + std::strerror(errno));
+      return nullptr;
+    }
+    const std::string image{std::istreambuf_iterator<char>(file), {}};
+    void *result = nullptr;
+    if (!call(modules.load(&result, image.data()),
+              "hipModuleLoadData of " + launch.codeObject))
+      return nullptr;
+    return loaded[launch.codeObject] = result;
+  }
+
+  bool runLaunch(const Launch &launch) {
+    report.seconds.push_back(0);
+    if (launch.grid[0] == 0 || launch.grid[1] == 0 || launch.grid[2] == 0)
+      return true;
+    if (launch.kernel.empty())
+      return refuse(problem.path + ": launch '" + launch.name +
+                    "' names no kernel, which HIP wants");
+    void *from = module(launch), *function = nullptr;
+    if (!from || !call(modules.function(&function, from, launch.kernel.c_str()),
+                       "hipModuleGetFunction of '" + launch.kernel + "'"))
+      return false;
+    std::vector<uint64_t> places;
+    for (void *memory : addresses)
+      places.push_back(uint64_t(memory));
+    std::vector<uint8_t> arguments = launch.bind(places);
+    size_t size = arguments.size();
+    void *extra[] = {kExtraBuffer, arguments.data(), kExtraSize, &size,
+                     kExtraEnd};
+    const auto &g = launch.grid, &b = launch.block;
+    float milliseconds = 0;
+    if (!call(hip.eventRecord(start, nullptr), "hipEventRecord") ||
+        !call(modules.launch(function, g[0], g[1], g[2], b[0], b[1], b[2],
+                             launch.dynamicLds, nullptr, nullptr, extra),
+              "launch of '" + launch.name + "'") ||
+        !call(hip.eventRecord(stop, nullptr), "hipEventRecord") ||
+        !call(hip.synchronize(), "'" + launch.name + "'") ||
+        !call(hip.eventElapsed(&milliseconds, start, stop),
+              "hipEventElapsedTime"))
+      return false;
+    report.seconds.back() = double(milliseconds) * 1e-3;
+    return true;
+  }
+
+  const HipCalls &hip;
+  const ModuleCalls &modules;
+  const Problem &problem;
+  Report &report;
+  Contents contents;
+  std::unique_ptr<Checker> checker;
+  std::vector<void *> addresses;
+  std::map<std::string, void *> loaded;
+  void *start = nullptr, *stop = nullptr;
+};
+
+} // namespace
+
+Machine::Machine(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
+Machine::~Machine() = default;
+
+std::unique_ptr<Machine> Machine::open(const std::string &hip,
+                                       std::string &error) {
+  auto impl = std::make_unique<Impl>();
+  fovea_context_options_t options = {};
+  options.struct_size = sizeof(options);
+  options.hip_library = hip.c_str();
+  fovea_device_info_t info = {};
+  info.struct_size = sizeof(info);
+  int (*countDevices)(int *) = nullptr;
+  int count = 0;
+  if (fovea_context_create(&options, &impl->context) ||
+      !(countDevices = reinterpret_cast<int (*)(int *)>(
+            fovea_hip_symbol(impl->context, "hipGetDeviceCount")))) {
+    error = fovea_last_message();
+    return nullptr;
+  }
+  if (!impl->hip.load(impl->context, error) ||
+      !impl->modules.find(impl->context, error))
+    return nullptr;
+  if (HipStatus status = countDevices(&count)) {
+    error = "hipGetDeviceCount: " + impl->hip.explain(status);
+    return nullptr;
+  }
+  for (int i = 0; i < count; ++i) {
+    if (fovea_device_info(impl->context, i, &info)) {
+      error = fovea_last_message();
+      return nullptr;
+    }
+    impl->arches.push_back(info.arch);
+  }
+  return std::unique_ptr<Machine>(new Machine(std::move(impl)));
+}
+
+Report Machine::run(const Problem &problem, bool check, int device) {
+  Report report;
+  std::string present;
+  for (const std::string &arch : impl->arches)
+    present += (present.empty() ? "" : ", ") + arch;
+  if (device < 0)
+    device = problem.target.empty() ? 0 : impl->findDevice(problem.target);
+  if (device < 0 || size_t(device) >= impl->arches.size()) {
+    report.outcome = Outcome::Refused;
+    report.message = "no device of target '" + problem.target +
+                     "'; there are: " + present +
+                     ". FOVEA_SIM_TARGET chooses the simulated ones";
+    return report;
+  }
+  if (HipStatus status = impl->hip.setDevice(device)) {
+    report.outcome = Outcome::DeviceError;
+    report.message = "hipSetDevice: " + impl->hip.explain(status);
+    return report;
+  }
+  {
+    Run(impl->hip, impl->modules, problem, report).execute(check);
+  }
+  // A fault leaves the device unusable until it is reset.
+  if (report.outcome == Outcome::DeviceError)
+    (void)impl->hip.reset();
+  return report;
+}
