@@ -567,9 +567,23 @@ bool Binder::bindMfma(MicroOp &op, const ParsedInst &inst) {
   if (o.size() != 4 || !vector(o[0], op.d) || !vector(o[1], op.s[0]) ||
       !vector(o[2], op.s[1]) || !source(o[3], op.row->s[2], op.s[2]))
     return false;
+  bool wmma = op.row->flags & kOwnModifiers;
   for (const ParsedModifier &m : inst.modifiers) {
     uint32_t value = static_cast<uint32_t>(m.values.empty() ? 0 : m.values[0]);
-    if (m.key == "cbsz")
+    bool Operand::*field = m.key == "op_sel"   ? &Operand::selLo
+                           : m.key == "neg_lo" ? &Operand::negLo
+                           : m.key == "neg_hi" ? &Operand::negHi
+                                               : nullptr;
+    if (wmma && field)
+      for (size_t i = 0; i < m.values.size() && i < 3; ++i)
+        op.s[i].*field = m.values[i] != 0;
+    else if (wmma && m.key == "clamp")
+      op.flags |= kClamp;
+    else if (wmma && m.key == "index_key")
+      op.aux = value;
+    else if (wmma)
+      return false;
+    else if (m.key == "cbsz")
       op.aux |= value & 15;
     else if (m.key == "abid")
       op.aux |= (value & 15) << 4;
@@ -590,7 +604,8 @@ Handler Binder::bind(MicroOp &op, const ParsedInst &inst) {
     op.flags |= kCmpx;
   }
   op.row = Table.find(name);
-  if (op.row && inst.find("clamp") && !isFloat(op.row->d))
+  if (op.row && inst.find("clamp") && !isFloat(op.row->d) &&
+      !(op.row->flags & kOwnModifiers))
     op.row = Table.find(name + "_clamp");
   if (!op.row)
     return nullptr;

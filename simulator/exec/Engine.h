@@ -34,6 +34,7 @@ void addLaneRows(std::vector<Row> &rows);
 void addLaneRowsGfx11(std::vector<Row> &rows);
 void addMemoryRows(std::vector<Row> &rows);
 void addMfmaRows(std::vector<Row> &rows);
+void addWmmaRows(std::vector<Row> &rows);
 
 /// The lanes of an operand: its own registers, its constant, or a spread copy
 /// in buffer \p slot.

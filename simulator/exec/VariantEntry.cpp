@@ -34,6 +34,7 @@ void addRows(std::vector<Row> &rows) {
   addLaneRowsGfx11(rows);
   addMemoryRows(rows);
   addMfmaRows(rows);
+  addWmmaRows(rows);
 }
 } // namespace
 

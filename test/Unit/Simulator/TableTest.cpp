@@ -182,6 +182,17 @@ std::vector<std::string> candidates(const Row &row) {
     break;
   }
   case Form::Mfma:
+    if (name.find("wmma") != std::string::npos ||
+        name.find("swmmac") != std::string::npos) {
+      for (const char *c : {"v[0:7]", "v[0:3]"})
+        for (unsigned a : {8u, 4u, 2u, 1u})
+          for (unsigned b : {8u, 4u, 2u}) {
+            std::string ab = std::string(c) + ", " + reg('v', 40, a) + ", ";
+            add(ab + reg('v', 50, a) + ", " + c);
+            add(ab + reg('v', 50, b) + ", v60");
+          }
+      break;
+    }
     for (const char *c : {"v[0:31]", "v[0:15]", "v[0:7]", "v[0:3]", "v[0:1]"})
       for (const char *a : {"v32, v34", "v[32:33], v[34:35]"})
         add(std::string(c) + ", " + a + ", " + c);

@@ -21,6 +21,7 @@ enum class Feature : uint8_t { Unsupported, Off, On };
 enum ChipTraits : uint32_t {
   kTraitOcpFloat8 = 1 << 0,     ///< fp8 and bf8 are OCP's, not the FNUZ formats
   kTraitMfmaFlushHalf = 1 << 1, ///< MFMA flushes fp16 and bf16 denormals
+  kTraitSplitWmma = 1 << 16,    ///< WMMA operands are spread over the wave (GFX12)
 };
 
 /// One simulated chip. Sizes are in bytes unless a name says otherwise.
