@@ -157,6 +157,8 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
   const TimingConstants &chip = *constants;
   report.kernel = kernel.name;
   report.chip = info.target;
+  report.simds = chip.simds;
+  report.slotClocks = chip.slot;
 
   // The grid.
   uint32_t grid[3];
@@ -290,7 +292,10 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
         ComputeUnit unit(chip, timed, sharing);
         bool full = together == occupancy.groups;
         if (full && last)
-          unit.collect(&insts, i == 0 && options.timelineClocks ? &report.timeline : nullptr,
+          unit.collect(&insts,
+                       i + 1 == traces.size() && options.timelineClocks
+                           ? &report.timeline
+                           : nullptr,
                        options.timelineStart,
                        options.timelineStart + options.timelineClocks);
         unsigned behind = report.rounds > 1 ? 2 : 1;
@@ -391,6 +396,7 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
     InstTiming inst;
     inst.offset = (i - entry) * 4;
     inst.text = code.impl().program(kernel.waveSize).text(i);
+    inst.cls = timed.at(i).cls;
     inst.issues = insts[i].issues;
     inst.busyClocks = insts[i].busy;
     inst.conflictClocks = insts[i].conflicts;

@@ -44,8 +44,8 @@ struct TimingOptions {
   /// Workgroups to execute and time, besides those that their differences call
   /// for; more are more exact and slower.
   unsigned maxSamples = 8;
-  /// Keep the issue timeline of this many clocks of the first sample, from
-  /// `timelineStart` on; 0 keeps none.
+  /// Keep the issue timeline of this many clocks of the sample with most work,
+  /// from `timelineStart` on; 0 keeps none.
   uint64_t timelineClocks = 0;
   uint64_t timelineStart = 0;
   /// Clock of the chip, Hz; 0: what the chip's power limit allows this kernel.
@@ -59,6 +59,7 @@ struct InstTiming {
   uint32_t offset = 0;     ///< bytes from the kernel's entry; may be negative as
                            ///< a signed number for functions before it
   std::string text;        ///< disassembly
+  InstClass cls = InstClass::Other;
   uint64_t issues = 0;
   uint64_t busyClocks = 0; ///< clocks that its unit was busy with it
   uint64_t conflictClocks = 0; ///< of these: LDS bank conflicts
@@ -96,6 +97,8 @@ struct TimingReport {
   unsigned resident = 0;   ///< workgroups that a compute unit holds
   std::string residentLimit; ///< "registers", "LDS", "wave slots", "grid"...
   double wavesPerSimd = 0;
+  unsigned simds = 0;      ///< of a compute unit
+  unsigned slotClocks = 0; ///< a SIMD issues every so many clocks
   double rounds = 0;       ///< workgroups / places on the chip
   double busyShare = 0;    ///< mean share of compute units at work (the tail)
 
