@@ -28,6 +28,9 @@ llvm_config.add_tool_substitutions(
     [
         ToolSubst("aot-opt", aot_opt, unresolved="fatal"),
         ToolSubst("aot-compile", unresolved="fatal"),
+        ToolSubst("aot-time", unresolved="ignore"),
+        ToolSubst("llvm-mc", unresolved="fatal"),
+        ToolSubst("ld.lld", unresolved="fatal"),
         ToolSubst("llvm-readelf", unresolved="fatal"),
         ToolSubst("split-file", unresolved="fatal"),
     ],
@@ -40,3 +43,13 @@ config.substitutions.append(
 
 if config.fovea_build_runtime:
     config.available_features.add("runtime")
+if config.fovea_build_runtime and config.fovea_build_simulator:
+    config.available_features.add("aot-time")
+# A code object of a few instructions, with its description, in the folder %t.
+aot_time_inputs = os.path.join(config.test_source_root, "Tools", "aot-time", "Inputs")
+config.substitutions.append((
+    "%make-loop",
+    f"rm -rf %t && mkdir -p %t && cp {aot_time_inputs}/loop.json %t && "
+    f"llvm-mc -triple=amdgcn-amd-amdhsa -mcpu=gfx942 -filetype=obj "
+    f"{aot_time_inputs}/loop.s -o %t/loop.o && "
+    f"ld.lld -shared %t/loop.o -o %t/loop.hsaco && rm %t/loop.o"))

@@ -98,7 +98,7 @@ INCLUDE_ROOTS = ("package/include", "runtime/include", "simulator/include",
 # Folders that a component's private includes may be relative to.
 PRIVATE_ROOTS = ("simulator", "simulator/hip/src", "package/src",
                  "runtime/src", "reference/src", "tools/describe",
-                 "tools/aot-run")
+                 "tools/aot-run", "tools/aot-time")
 SYSTEM = re.compile(r"^[a-z0-9_]+(\.h)?$|^(sys|linux|asm|arpa|netinet)/")
 # Other people's headers that look like system headers.
 LIBRARIES = ("sqlite3.h", "zstd.h", "xxhash.h", "hsa.h", "fovea.h")

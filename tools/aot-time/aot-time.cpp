@@ -1,0 +1,439 @@
+//===- aot-time.cpp - predict how long kernels take -----------------------===//
+//
+// The command line: which kernels at which sizes, and which outputs.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Reports.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <unistd.h>
+
+using namespace fovea;
+using namespace fovea::timing;
+
+namespace {
+
+enum ExitCode { kPredicted = 0, kUsage = 2, kDevice = 3 };
+
+constexpr const char *kDescription =
+    R"(Predicts how long kernels take on an AMD GPU, and shows what they wait for.
+
+A few workgroups of a launch are executed on the simulated device; a model of
+the chip's compute units replays their instructions clock by clock and extends
+the result to the whole grid. No GPU is used, and a prediction is no
+measurement: docs/Timing.md says what is modelled and how far to trust it,
+docs/AotTime.md how to read the results.
+
+Kernels come from kernel descriptions (docs/KernelDescription.md), from folders
+of them, and from packages of this project. One kernel at one size is reported
+in full; several kernels or sizes become a table, in which the first kernel is
+the measure of the others. Large buffers repeat 4 MiB of the values that the
+description asks for: time does not depend on values, except where a kernel
+branches on them.)";
+
+constexpr const char *kExamples =
+    R"(
+Examples:
+  # Any code object with a description, at its own sizes and at others
+  aot-time attention.json
+  aot-time attention.json --set seqlen=16384,heads=32
+
+  # What to improve: costs by instruction, and a picture of the hot loop
+  aot-time attention.json --annotate --timeline=loop.html --perfetto=loop.json
+
+  # A kernel of a package over lengths
+  aot-time --package=build/kernels --head-dim=128 --mask=causal-top-left \
+           --seqlen=1024,4096,16384
+
+  # Ours beside others, ratio to ours
+  aot-time --package=build/kernels --head-dim=128 theirs/ --sweep seqlen=1024,4096
+
+Exit codes: 0 all predicted, 2 wrong usage or a description that does not fit, 3 a
+kernel failed on the simulated device. Of several the largest counts.)";
+
+/// An option that sets a variable, or sweeps over values of it.
+struct SizeOption {
+  const char *option, *variable, *what;
+};
+constexpr SizeOption kSizes[] = {
+    {"--batch", "batch", "Batches"},
+    {"--heads", "heads", "Query heads"},
+    {"--heads-k", "heads_k", "Key heads"},
+    {"--seqlen", "seqlen", "Query rows and keys"},
+    {"--seqlen-q", "seqlen_q", "Query rows"},
+    {"--seqlen-k", "seqlen_k", "Keys"},
+};
+
+struct CommandLine {
+  std::vector<std::string> inputs, sets, sweeps;
+  std::array<std::string, std::size(kSizes)> sizes;
+  PackageQuery package;
+  sim::TimingOptions timing;
+  double clockGHz = 0;
+  bool annotate = false;
+  std::string report = "text", json, timeline, perfetto;
+  uint64_t timelineStart = 0, timelineClocks = 0;
+  unsigned timelineLaunch = 1;
+};
+
+void addOptions(CLI::App &app, CommandLine &line) {
+  app.option_defaults()->always_capture_default();
+  app.add_option("inputs", line.inputs,
+                 "Kernel descriptions, or folders of them")
+      ->type_name("FILE|FOLDER");
+  app.add_option(
+         "--set", line.sets,
+         "Values in place of the description's: NAME=EXPR[,NAME=EXPR...]")
+      ->allow_extra_args(false)
+      ->type_name("NAME=EXPR");
+  app.add_option(
+         "--sweep", line.sweeps,
+         "Predict for each value: NAME=V1,V2,...; several sweeps multiply")
+      ->allow_extra_args(false)
+      ->type_name("NAME=V,V...");
+  for (size_t i = 0; i < std::size(kSizes); ++i)
+    app.add_option(kSizes[i].option, line.sizes[i],
+                   std::string(kSizes[i].what) + ": the variable '" +
+                       kSizes[i].variable + "'; several values are a sweep")
+        ->type_name("N[,N...]");
+
+  const char *package = "A kernel package";
+  app.add_option("--package", line.package.package,
+                 "Kernel package, or a folder of packages")
+      ->group(package);
+  app.add_option("--target", line.package.target, "Only packages of this chip")
+      ->group(package);
+  app.add_option("--dtype", line.package.dtype, "Element type: fp16, bf16")
+      ->check(CLI::IsMember({"fp16", "bf16"}).description(""))
+      ->group(package);
+  app.add_option("--head-dim", line.package.headDim, "Head dimension")
+      ->check(CLI::Range(1, 1024).description(""))
+      ->group(package);
+  app.add_option("--mask", line.package.mask,
+                 "Mask: none, causal-top-left, causal-bottom-right")
+      ->check(CLI::IsMember({"none", "causal-top-left", "causal-bottom-right"})
+                  .description(""))
+      ->group(package);
+  app.add_option("--layout", line.package.layout,
+                 "Order of the axes in memory: bhsd, bshd, sbhd")
+      ->check(CLI::IsMember({"bhsd", "bshd", "sbhd"}).description(""))
+      ->group(package);
+  app.add_option(
+         "--schedule", line.package.schedule,
+         "Only the kernel of this schedule (default: all, side by side)")
+      ->group(package);
+
+  const char *model = "The model";
+  app.add_option("--clock", line.clockGHz,
+                 "Clock of the chip in GHz; 0: what its power limit allows")
+      ->check(CLI::Range(0.0, 10.0).description(""))
+      ->group(model);
+  app.add_option("--resident", line.timing.residentWorkgroups,
+                 "Workgroups that share a compute unit; 0: as many as fit")
+      ->check(CLI::Range(0, 64).description(""))
+      ->group(model);
+  app.add_option("--samples", line.timing.maxSamples,
+                 "Workgroups to replay; more are slower and more exact")
+      ->check(CLI::Range(1, 1024).description(""))
+      ->group(model);
+
+  const char *output = "Output";
+  app.add_option("--report", line.report, "On the terminal: text, json, none")
+      ->check(CLI::IsMember({"text", "json", "none"}).description(""))
+      ->group(output);
+  app.add_option("--json", line.json, "Write all figures to a file")
+      ->type_name("FILE")
+      ->group(output);
+  app.add_flag("--annotate", line.annotate,
+               "Print the disassembly with what each instruction costs")
+      ->group(output);
+  app.add_option(
+         "--timeline", line.timeline,
+         "Draw what units and waves do: a page (.html) or a picture (.svg)")
+      ->type_name("FILE")
+      ->group(output);
+  app.add_option("--perfetto", line.perfetto,
+                 "Write the same for ui.perfetto.dev (Chrome trace events)")
+      ->type_name("FILE")
+      ->group(output);
+  app.add_option("--timeline-start", line.timelineStart,
+                 "First clock to show (default: the hot loop in full swing)")
+      ->group(output);
+  app.add_option("--timeline-clocks", line.timelineClocks,
+                 "Clocks to show; 0: two iterations of the hot loop")
+      ->check(CLI::Range(0, 1000000).description(""))
+      ->group(output);
+  app.add_option("--timeline-launch", line.timelineLaunch,
+                 "Which of a description's launches to show")
+      ->check(CLI::Range(1, 1000).description(""))
+      ->group(output);
+}
+
+int usage(const std::string &error) {
+  std::fprintf(stderr, "aot-time: %s\n", error.c_str());
+  return kUsage;
+}
+
+bool endsWith(const std::string &text, const std::string &end) {
+  return text.size() >= end.size() &&
+         text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+bool writeFile(const std::string &path, const std::string &text,
+               std::string &error) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file)
+    error = "cannot write " + path;
+  return bool(file);
+}
+
+/// The sizes asked for: what is the same everywhere, and the points of the
+/// sweeps with their names.
+struct Point {
+  std::string name;
+  describe::Overrides overrides;
+};
+
+std::vector<std::string> splitList(const std::string &text) {
+  std::vector<std::string> values{""};
+  for (char c : text)
+    if (c == ',')
+      values.emplace_back();
+    else
+      values.back() += c;
+  return values;
+}
+
+bool readPoints(const CommandLine &line, std::vector<Point> &points,
+                std::string &error) {
+  Point base;
+  for (const std::string &text : line.sets)
+    if (!describe::parseOverrides(text, base.overrides, error))
+      return false;
+  std::vector<std::pair<std::string, std::vector<std::string>>> sweeps;
+  for (const std::string &text : line.sweeps) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || !equals || equals + 1 == text.size()) {
+      error = "--sweep wants NAME=V1,V2,..., not '" + text + "'";
+      return false;
+    }
+    sweeps.push_back(
+        {text.substr(0, equals), splitList(text.substr(equals + 1))});
+  }
+  for (size_t i = 0; i < std::size(kSizes); ++i) {
+    if (line.sizes[i].empty())
+      continue;
+    const std::vector<std::string> values = splitList(line.sizes[i]);
+    if (values.size() == 1)
+      base.overrides[kSizes[i].variable] = values[0];
+    else
+      sweeps.push_back({kSizes[i].variable, values});
+  }
+  points = {base};
+  for (const auto &[name, values] : sweeps) {
+    std::vector<Point> next;
+    for (const Point &point : points)
+      for (const std::string &value : values) {
+        if (value.empty()) {
+          error = "the sweep over '" + name + "' has an empty value";
+          return false;
+        }
+        Point more = point;
+        more.name += (more.name.empty() ? "" : " ") + name + "=" + value;
+        more.overrides[name] = value;
+        next.push_back(std::move(more));
+      }
+    points = std::move(next);
+  }
+  return true;
+}
+
+/// Options that the chosen mode would ignore are refused.
+bool checkCombination(const CLI::App &app, const CommandLine &line,
+                      std::string &error) {
+  for (const CLI::Option *option : app.get_options()) {
+    if (option->count() == 0 || option->get_lnames().empty())
+      continue;
+    const std::string &name = option->get_lnames().front();
+    if (line.package.package.empty() &&
+        option->get_group() == "A kernel package")
+      error = "--" + name + " is about --package; name one or leave it out";
+    if (line.timeline.empty() && line.perfetto.empty() &&
+        name.compare(0, 9, "timeline-") == 0)
+      error = "--" + name + " is about --timeline and --perfetto; name one";
+  }
+  if (line.inputs.empty() && line.package.package.empty())
+    error = "nothing to time; name a description or a folder, or --package "
+            "(--help has examples)";
+  if (!line.timeline.empty() && !endsWith(line.timeline, ".html") &&
+      !endsWith(line.timeline, ".svg"))
+    error =
+        "--timeline: '" + line.timeline + "' ends neither in .html nor .svg";
+  return error.empty();
+}
+
+/// Pictures of one launch.
+bool writePictures(const CommandLine &line, const SubjectTime &subject,
+                   std::string &error) {
+  if (line.timelineLaunch > subject.launches.size()) {
+    error = "--timeline-launch is " + std::to_string(line.timelineLaunch) +
+            ", but there are " + std::to_string(subject.launches.size()) +
+            " launches";
+    return false;
+  }
+  const LaunchTime &launch = subject.launches[line.timelineLaunch - 1];
+  const Analysis analysis(launch.report);
+  Window window = steadyWindow(launch.report, analysis, 2, 4000);
+  if (line.timelineStart)
+    window = {line.timelineStart,
+              line.timelineStart +
+                  (line.timelineClocks ? line.timelineClocks : 4000)};
+  else if (line.timelineClocks)
+    window.end = window.begin + line.timelineClocks;
+  if (lanesOf(launch.report, window).events.empty()) {
+    error = "nothing issues in clocks " + std::to_string(window.begin) +
+            " to " + std::to_string(window.end) +
+            "; --timeline-start is beyond the end";
+    return false;
+  }
+  if (!line.timeline.empty() &&
+      !writeFile(line.timeline,
+                 endsWith(line.timeline, ".svg")
+                     ? timelineSvg(subject, launch, window)
+                     : timelineHtml(subject, launch, window),
+                 error))
+    return false;
+  return line.perfetto.empty() ||
+         writeFile(line.perfetto, perfettoTrace(subject, launch, window).dump(),
+                   error);
+}
+
+/// Where a long run is; on a terminal only.
+class Progress {
+public:
+  explicit Progress(size_t total)
+      : total(total), terminal(isatty(STDERR_FILENO)) {}
+  ~Progress() {
+    if (terminal)
+      std::fputs("\r\033[K", stderr);
+  }
+  void next(const std::string &what) {
+    ++done;
+    if (terminal)
+      std::fprintf(stderr, "\r\033[K[%zu/%zu] %s", done, total, what.c_str());
+  }
+
+private:
+  size_t total, done = 0;
+  bool terminal;
+};
+
+int run(const CommandLine &line) {
+  std::string error;
+  std::vector<Point> points;
+  if (!readPoints(line, points, error))
+    return usage(error);
+  std::vector<std::unique_ptr<Subject>> subjects;
+  if (!line.package.package.empty() &&
+      !packageSubjects(line.package, subjects, error))
+    return usage(error);
+  for (const std::string &input : line.inputs)
+    if (!describedSubjects(input, subjects, error))
+      return usage(error);
+
+  const bool single = subjects.size() == 1 && points.size() == 1;
+  const bool pictures = !line.timeline.empty() || !line.perfetto.empty();
+  if (!single && (pictures || line.annotate))
+    return usage("--annotate, --timeline and --perfetto show one kernel at one "
+                 "size; there are " +
+                 std::to_string(subjects.size()) + " kernels and " +
+                 std::to_string(points.size()) + " sizes");
+
+  sim::TimingOptions options = line.timing;
+  options.clockHz = line.clockGHz * 1e9;
+  if (pictures) {
+    // Where the hot loop is is known afterwards: keep enough to choose from.
+    constexpr uint64_t kKept = uint64_t(1) << 21;
+    options.timelineStart = line.timelineStart;
+    options.timelineClocks =
+        line.timelineStart
+            ? (line.timelineClocks ? line.timelineClocks : 4000) + 1
+            : kKept;
+  }
+
+  int worst = kPredicted;
+  std::vector<ComparedPoint> table;
+  {
+    Progress progress(points.size() * subjects.size());
+    for (const Point &point : points) {
+      table.push_back({point.name, {}});
+      for (const std::unique_ptr<Subject> &subject : subjects) {
+        progress.next(subject->label() + " " + point.name);
+        table.back().subjects.push_back(
+            predictSubject(*subject, point.overrides, options));
+        const SubjectTime &last = table.back().subjects.back();
+        if (!last.error.empty())
+          worst = std::max<int>(worst, last.deviceError ? kDevice : kUsage);
+      }
+    }
+  }
+  nlohmann::json all;
+  if (!line.json.empty() || line.report == "json") {
+    all = {{"version", 1}, {"runs", nlohmann::json::array()}};
+    for (const ComparedPoint &point : table)
+      for (const SubjectTime &subject : point.subjects) {
+        nlohmann::json entry = toJson(subject, single);
+        entry["point"] = point.name;
+        all["runs"].push_back(std::move(entry));
+      }
+  }
+  const SubjectTime &first = table[0].subjects[0];
+  if (line.report == "json")
+    std::printf("%s\n", all.dump(1).c_str());
+  else if (line.report == "text" && !single)
+    std::fputs(comparisonText(table).c_str(), stdout);
+  else if (line.report == "text" && first.error.empty())
+    std::fputs(textReport(first).c_str(), stdout);
+  for (const ComparedPoint &point : table)
+    for (const SubjectTime &subject : point.subjects)
+      if (!subject.error.empty())
+        std::fprintf(stderr, "aot-time: %s%s%s: %s\n", subject.label.c_str(),
+                     point.name.empty() ? "" : " ", point.name.c_str(),
+                     subject.error.c_str());
+  if (single && first.error.empty()) {
+    if (line.annotate)
+      for (const LaunchTime &launch : first.launches)
+        std::fputs(("\n" + annotatedText(launch)).c_str(), stdout);
+    if (pictures && !writePictures(line, first, error))
+      return usage(error);
+  }
+  if (!line.json.empty() && !writeFile(line.json, all.dump(1) + "\n", error))
+    return usage(error);
+  return worst;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  CommandLine line;
+  CLI::App app(kDescription, "aot-time");
+  app.footer(kExamples);
+  app.get_formatter()->column_width(30);
+  addOptions(app, line);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &e) {
+    return app.exit(e) == 0 ? kPredicted : kUsage;
+  }
+  std::string error;
+  if (!checkCombination(app, line, error))
+    return usage(error);
+  return run(line);
+}
