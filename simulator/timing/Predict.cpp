@@ -396,6 +396,7 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
     InstTiming inst;
     inst.offset = (i - entry) * 4;
     inst.text = code.impl().program(kernel.waveSize).text(i);
+    inst.source = code.impl().program(kernel.waveSize).sourceLine(i);
     inst.cls = timed.at(i).cls;
     inst.issues = insts[i].issues;
     inst.busyClocks = insts[i].busy;

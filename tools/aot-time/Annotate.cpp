@@ -60,6 +60,7 @@ std::string timing::annotatedText(const LaunchTime &launch) {
       "            share      issues   busy  conflict     wait        at  "
       "instruction                                          waits for\n";
   uint32_t expected = 0;
+  std::string source;
   char line[640];
   for (size_t i = 0; i < report.instructions.size(); ++i) {
     const InstTiming &inst = report.instructions[i];
@@ -80,6 +81,9 @@ std::string timing::annotatedText(const LaunchTime &launch) {
     }
     if (i && inst.offset > expected + 4)
       text += "            ...\n";
+    if (!inst.source.empty() && inst.source != source)
+      text += "            " + inst.source + "\n";
+    source = inst.source;
     expected = inst.offset + 4;
     uint64_t waited = 0;
     for (uint64_t clocks : inst.stalls)

@@ -104,6 +104,8 @@ json launchJson(const LaunchTime &launch, bool instructions) {
                 {"busy_clocks", inst.busyClocks},
                 {"share", analysis.share[i]},
                 {"stalls", stallsOf(inst.stalls)}};
+    if (!inst.source.empty())
+      row["source"] = inst.source;
     if (inst.conflictClocks)
       row["conflict_clocks"] = inst.conflictClocks;
     rows.push_back(std::move(row));

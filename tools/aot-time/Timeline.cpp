@@ -136,10 +136,10 @@ json dataOf(const SubjectTime &subject, const LaunchTime &launch,
     double waited = 0;
     for (uint64_t clocks : inst.stalls)
       waited += double(clocks);
-    insts.push_back(
-        {offsetText(inst.offset), inst.text, unsigned(inst.cls),
-         rounded(analysis.share[event.inst] * 100, 2),
-         rounded(inst.issues ? waited / double(inst.issues) : 0, 1)});
+    insts.push_back({offsetText(inst.offset), inst.text, unsigned(inst.cls),
+                     rounded(analysis.share[event.inst] * 100, 2),
+                     rounded(inst.issues ? waited / double(inst.issues) : 0, 1),
+                     inst.source});
   }
   if (analysis.hot >= 0)
     data["head"] = number[analysis.loops[size_t(analysis.hot)].first];
@@ -195,7 +195,7 @@ std::string timing::timelineSvg(const SubjectTime &subject,
   const sim::TimingReport &report = launch.report;
   const Lanes lanes = lanesOf(report, window);
   constexpr int kLeft = 130, kWidth = 1600, kHead = 20, kUnit = 14, kWave = 20;
-  int height = 92;
+  int height = 100;
   for (const Lanes::Simd &simd : lanes.simds)
     height += kHead + kUnit * int(simd.units.size()) +
               kWave * int(simd.waves.size()) + 10;
@@ -209,9 +209,10 @@ std::string timing::timelineSvg(const SubjectTime &subject,
       std::to_string(kLeft + kWidth + 20) + " " + std::to_string(height) +
       "\" font-family=\"DejaVu Sans, sans-serif\" font-size=\"11\">\n<style>\n"
       "svg { background: #fff } text { fill: #1c2430 } .d { fill: #667085 } "
-      ".l { fill: #eceef2 }\n@media (prefers-color-scheme: dark) { svg { "
+      ".l { fill: #eceef2 } .a { stroke: #d9dce2 }\n"
+      "@media (prefers-color-scheme: dark) { svg { "
       "background: #14171c } text { fill: #e4e8ee } .d { fill: #98a2b3 } .l { "
-      "fill: #22272f } }\n";
+      "fill: #22272f } .a { stroke: #343a44 } }\n";
   for (const SvgColor &color : kClassColors)
     svg += ".c" + std::to_string(unsigned(color.value)) +
            " { fill: " + color.color + " }\n";
@@ -248,7 +249,22 @@ std::string timing::timelineSvg(const SubjectTime &subject,
     write(at + 14, 68, name, "");
     at += 28 + 6.2 * double(name.size());
   }
-  double y = 84;
+  // Round numbers of clocks, about ten of them.
+  const uint64_t length = window.end - window.begin;
+  uint64_t step = 1;
+  for (const uint64_t factor : {2, 5, 10})
+    for (uint64_t power = 1; power < length; power *= 10)
+      if (length / (factor * power) >= 8)
+        step = std::max(step, factor * power);
+  for (uint64_t clock = 0; clock <= length; clock += step) {
+    const double here = x(window.begin + clock);
+    svg += "<line class=\"a\" x1=\"" + rounded(here, 1) + "\" x2=\"" +
+           rounded(here, 1) + "\" y1=\"92\" y2=\"" + std::to_string(height) +
+           "\"/>\n";
+    write(here + 3, 88, std::to_string(clock), "class=\"d\"");
+  }
+  write(10, 88, "clock", "class=\"d\"");
+  double y = 94;
   for (size_t s = 0; s < lanes.simds.size(); ++s) {
     const Lanes::Simd &simd = lanes.simds[s];
     write(10, y + 13, "SIMD " + std::to_string(s), "font-weight=\"bold\"");

@@ -59,6 +59,7 @@ struct InstTiming {
   uint32_t offset = 0;     ///< bytes from the kernel's entry; may be negative as
                            ///< a signed number for functions before it
   std::string text;        ///< disassembly
+  std::string source;      ///< "file.cpp:12:3"; empty without debug information
   InstClass cls = InstClass::Other;
   uint64_t issues = 0;
   uint64_t busyClocks = 0; ///< clocks that its unit was busy with it

@@ -1,0 +1,101 @@
+//===- DescriptionTest.cpp - descriptions of this project's kernels -------===//
+//
+// The description made for a kernel of a package gives the arguments and the
+// grid that docs/KernelAbi.md states.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TimeRun.h"
+#include "fovea/Package/ForwardAbi.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace fovea;
+using namespace fovea::timing;
+
+namespace {
+
+describe::Problem problemOf(const PackageQuery &query,
+                            const describe::Overrides &overrides) {
+  describe::Problem problem;
+  std::string error;
+  EXPECT_TRUE(describe::parse(
+      forwardDescription(query, "gfx942:xnack-", "k", "kernel", 128, 256), "k",
+      "", overrides, problem, error))
+      << error;
+  return problem;
+}
+
+fovea::abi::ForwardArgs argumentsOf(const describe::Problem &problem) {
+  std::vector<uint64_t> addresses;
+  for (const describe::Buffer &buffer : problem.buffers)
+    addresses.push_back(uint64_t(buffer.name[0]));
+  const std::vector<uint8_t> bytes = problem.launches.at(0).bind(addresses);
+  fovea::abi::ForwardArgs args = {};
+  std::memcpy(&args, bytes.data(), std::min(bytes.size(), sizeof(args)));
+  return args;
+}
+
+const describe::Overrides kSizes = {{"batch", "2"},
+                                    {"heads", "6"},
+                                    {"heads_k", "3"},
+                                    {"seqlen_q", "300"},
+                                    {"seqlen_k", "500"}};
+
+} // namespace
+
+TEST(DescriptionTest, ArgumentsAndGrid) {
+  PackageQuery query;
+  query.headDim = 64;
+  const describe::Problem problem = problemOf(query, kSizes);
+  EXPECT_EQ(problem.target, "gfx942");
+  const describe::Launch &launch = problem.launches.at(0);
+  EXPECT_EQ(launch.grid, (std::array<uint32_t, 3>{6, 3, 2}));
+  EXPECT_EQ(launch.block, (std::array<uint32_t, 3>{256, 1, 1}));
+  const fovea::abi::ForwardArgs args = argumentsOf(problem);
+  EXPECT_EQ(args.q, uint64_t('q'));
+  EXPECT_EQ(args.out, uint64_t('o'));
+  EXPECT_EQ(args.lse, uint64_t('l'));
+  EXPECT_EQ(args.qStrideBatch, 6 * 300 * 64);
+  EXPECT_EQ(args.qStrideHead, 300 * 64);
+  EXPECT_EQ(args.qStrideSeq, 64);
+  EXPECT_EQ(args.kStrideBatch, 3 * 500 * 64);
+  EXPECT_EQ(args.vStrideHead, 500 * 64);
+  EXPECT_EQ(args.lseStrideBatch, 6 * 300);
+  EXPECT_EQ(args.seqlenQ, 300);
+  EXPECT_EQ(args.seqlenK, 500);
+  EXPECT_EQ(args.headsQ, 6);
+  EXPECT_EQ(args.groupSize, 2);
+  EXPECT_FLOAT_EQ(args.scale, 0.125f);
+  EXPECT_DOUBLE_EQ(launch.flops, 4.0 * 2 * 6 * 300 * 500 * 64);
+}
+
+TEST(DescriptionTest, Layouts) {
+  PackageQuery query;
+  query.headDim = 64;
+  query.layout = "bshd";
+  fovea::abi::ForwardArgs args = argumentsOf(problemOf(query, kSizes));
+  EXPECT_EQ(args.qStrideSeq, 6 * 64);
+  EXPECT_EQ(args.qStrideHead, 64);
+  EXPECT_EQ(args.kStrideBatch, 500 * 3 * 64);
+  query.layout = "sbhd";
+  args = argumentsOf(problemOf(query, kSizes));
+  EXPECT_EQ(args.qStrideSeq, 2 * 6 * 64);
+  EXPECT_EQ(args.qStrideBatch, 6 * 64);
+  EXPECT_EQ(args.vStrideSeq, 2 * 3 * 64);
+}
+
+TEST(DescriptionTest, MaskedWorkIsCreditedByHalf) {
+  PackageQuery query;
+  query.headDim = 16;
+  const double all = 4.0 * 2 * 6 * 16;
+  query.mask = "causal-top-left";
+  EXPECT_DOUBLE_EQ(problemOf(query, kSizes).launches.at(0).flops,
+                   all * 300 * 300 / 2);
+  query.mask = "causal-bottom-right";
+  EXPECT_DOUBLE_EQ(problemOf(query, kSizes).launches.at(0).flops,
+                   all * (300 * 500 - 300 * 300 / 2));
+  EXPECT_DOUBLE_EQ(problemOf(query, {{"seqlen", "64"}}).launches.at(0).flops,
+                   4.0 * 16 * 16 * 64 * 64 / 2);
+}
