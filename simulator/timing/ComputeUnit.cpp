@@ -187,8 +187,10 @@ uint64_t ComputeUnit::step(Simd &simd, unsigned index, uint64_t now) {
 bool ComputeUnit::ready(Wave &w, const TimedOp &op, uint64_t now) {
   uint64_t latest = 0;
   bool matrix = false;
-  auto look = [&](const TimedRange &range, bool chained) {
+  auto look = [&](const TimedRange &range, bool chained, bool matrixOnly) {
     for (unsigned r = range.first; r < unsigned(range.first + range.count); ++r) {
+      if (matrixOnly && !w.matrix[r])
+        continue;
       uint64_t at = chained && w.matrix[r] ? w.chained[r] : w.ready[r];
       if (at > latest) {
         latest = at;
@@ -197,10 +199,11 @@ bool ComputeUnit::ready(Wave &w, const TimedOp &op, uint64_t now) {
     }
   };
   for (unsigned i = 0; i < op.readCount; ++i)
-    look(op.reads[i], int(i) == op.accumulator);
+    look(op.reads[i], int(i) == op.accumulator, false);
+  // Each unit writes in order; only the matrix core is slower than the others.
   for (unsigned i = 0; i < op.writeCount; ++i)
-    if (op.unit != Unit::Matrix) // it overwrites in order
-      look(op.writes[i], false);
+    if (op.unit != Unit::Matrix)
+      look(op.writes[i], false, true);
   if (latest <= now)
     return true;
   block(w, now, latest, matrix ? Stall::Matrix : Stall::Alu);
@@ -380,6 +383,8 @@ bool ComputeUnit::tryIssue(Simd &simd, Wave &w, uint64_t now) {
     if (op.excludesVector)
       simd.coexecFree = now + op.pipe;
     Count.matrixClocks += op.pipe;
+    if (op.wide)
+      Count.wideClocks += op.pipe;
     Count.flops += op.flops;
     setReady(now + op.latency, true);
     break;

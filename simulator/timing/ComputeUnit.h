@@ -21,6 +21,7 @@ struct UnitCounters {
   uint64_t clocks = 0;       ///< from the first start to the last end
   uint64_t waveClocks = 0;   ///< clocks that waves lived
   uint64_t issued = 0;       ///< instructions
+  uint64_t wideClocks = 0;   ///< of matrixClocks: 32 x 32 instructions
   uint64_t matrixClocks = 0, valuClocks = 0, scalarClocks = 0; ///< of SIMDs
   double flops = 0;
   std::array<uint64_t, kStalls> stalls{};

@@ -52,10 +52,10 @@ TimingConstants cdna3() {
   c.l1Ways = 64;           // [R]
   c.l1Clock = 64;          // [W]
   c.addressLanes = 16;     // [G] a dword of 64 lanes in four clocks
-  c.l1Latency = 125;       // [B] as MI210
-  c.l2Latency = 260;       // [B] [U]
+  c.l1Latency = 120;       // [B] [U]
+  c.l2Latency = 300;       // [U] 205 ns near 1.45 GHz
   c.farSeconds = 220e-9;   // [M]
-  c.memorySeconds = 350e-9;// [M]
+  c.memorySeconds = 438e-9;// [U]
   c.l2Clock = 64;          // [W]
   c.l2TotalClock = 2048;   // [W] 16 channels of 128 bytes
   c.vmemQueue = 12;        // [G]
@@ -74,8 +74,11 @@ TimingConstants cdna3() {
   c.groupInterval = 12;
   c.launchSeconds = 3e-6;
   c.peakHz = 2.1e9;        // [W]
-  c.powerHz = 1.287e9;     // [F]
-  c.powerBase = 0.45;      // [F]
+  c.powerBase = 0.40;      // [F]
+  c.powerWide = 0.59;      // [F]
+  c.powerNarrow = 0.41;    // [F]
+  c.powerVector = 0.12;    // [F]
+  c.spread = 1.03;         // [F]
   c.matrixFlopsPerClock = 2048; // [W]
   return c;
 }
@@ -91,8 +94,10 @@ TimingConstants cdna4() {
   c.ldsBanks = 64;         // [N] [H]
   c.ldsPortBytes = 128;    // [G]
   c.peakHz = 2.4e9;        // [W]
-  c.powerHz = 2.4e9;       // no limit known
-  c.powerBase = 0;
+  c.powerBase = 0.276;     // [F]
+  c.powerWide = 0.448;     // [F]
+  c.powerNarrow = 0.448;   // [F]
+  c.powerVector = 0;
   c.matrixFlopsPerClock = 4096; // [W]
   c.memoryBytesPerSecond = 6.4e12; // [W] times the share that MI308X reaches
   return c;
@@ -117,8 +122,8 @@ TimingConstants cdna2() {
   c.icacheBytes = 32 * KiB;// [W]
   c.icacheLine = 64;       // [W]
   c.peakHz = 1.7e9;        // [W]
-  c.powerHz = 1.7e9;
-  c.powerBase = 0;
+  c.powerBase = c.powerWide = c.powerNarrow = c.powerVector = 0; // no figures
+  c.spread = 1;
   c.matrixFlopsPerClock = 1024; // [W]
   return c;
 }
@@ -133,7 +138,6 @@ TimingConstants cdna1() {
   c.farBytesPerSecond = 0.96e12; // [B]
   c.memoryBytesPerSecond = 0.96e12;
   c.peakHz = 1.502e9;      // [W]
-  c.powerHz = 1.502e9;
   c.matrixFlopsPerClock = 1024; // [W]
   return c;
 }

@@ -73,9 +73,12 @@ struct TimingConstants {
   unsigned groupInterval;     ///< clocks between workgroups of one XCD
   double launchSeconds;       ///< an empty kernel
 
-  // Clock under load: powerHz / (powerBase + share of the matrix cores), at most
-  // the peak.
-  double peakHz, powerHz, powerBase;
+  // Clock under load, GHz: 1 / (base + shares of the time that 32 x 32 and 16 x 16
+  // matrix instructions and the vector ALU are at work, each times its weight), at
+  // most the peak.
+  double peakHz, powerBase, powerWide, powerNarrow, powerVector;
+  /// How much longer the slowest XCD takes than the mean of them.
+  double spread;
 
   // Peak, for reports.
   unsigned matrixFlopsPerClock; ///< dense fp16, of a compute unit

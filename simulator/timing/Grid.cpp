@@ -26,6 +26,14 @@ uint64_t WorkMap::pointId(unsigned dim, uint32_t at) const {
   return p[0] + uint64_t(Grid[0]) * (p[1] + uint64_t(Grid[1]) * p[2]);
 }
 
+void WorkMap::setTiles(uint64_t total,
+                       const std::map<uint64_t, uint64_t> &points) {
+  Total = total;
+  Counts = points;
+  Spread = true;
+  Stage = ~0u;
+}
+
 std::vector<uint64_t> WorkMap::wanted(const std::map<uint64_t, uint64_t> &counts) {
   std::vector<uint64_t> result;
   auto want = [&](uint64_t id) {

@@ -23,6 +23,9 @@ public:
   WorkMap(const uint32_t *grid, uint64_t total);
   /// Workgroups whose work should be counted next; empty when it is enough.
   std::vector<uint64_t> wanted(const std::map<uint64_t, uint64_t> &counts);
+  /// In place of workgroups, \p total tiles that those on the chip take in order;
+  /// \p points: the work of some.
+  void setTiles(uint64_t total, const std::map<uint64_t, uint64_t> &points);
   void finish(const std::map<uint64_t, uint64_t> &counts);
   double work(uint64_t group) const;
   /// Groups that were counted, for up to \p n amounts of work from least to most.

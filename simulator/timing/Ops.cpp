@@ -113,6 +113,7 @@ std::unique_ptr<TimedOp> TimedProgram::make(uint32_t index) {
     op->latency = static_cast<uint16_t>(op->pipe + Chip.matrixLatency);
     op->clocks = static_cast<uint16_t>(Chip.matrixIssue);
     op->flops = matrixFlops(m);
+    op->wide = contains(m, "32x32");
     op->excludesVector = Chip.wideExcludesVector &&
                          (contains(m, "_f64") || contains(m, "f32_16x16x4_f32") ||
                           contains(m, "x2_f32") || contains(m, "b_f32"));

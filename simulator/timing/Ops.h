@@ -37,6 +37,7 @@ struct TimedOp {
   uint8_t counts = 0;        ///< bits of WaitCounter
   bool packed = false;       ///< packed fp32
   bool excludesVector = false; ///< an MFMA that keeps the vector ALU idle
+  bool wide = false;         ///< a 32 x 32 matrix instruction
   bool isStore = false, writesExec = false;
   uint16_t clocks = 4;       ///< its unit, or the wave (Nop)
   uint16_t pipe = 0;         ///< the matrix core

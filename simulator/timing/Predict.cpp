@@ -13,7 +13,7 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <unordered_set>
+#include <unordered_map>
 
 namespace fovea::sim {
 
@@ -29,6 +29,10 @@ std::string_view name(Stall stall) {
 bool hasTiming(const ChipInfo &chip) { return timingConstants(chip.target); }
 
 namespace {
+
+/// Wave instructions of a sample that tell enough of a workgroup that goes
+/// through many tiles.
+constexpr uint64_t kEnoughInstructions = 2000000;
 
 uint64_t ceilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
@@ -72,8 +76,9 @@ class Sampler {
 public:
   Sampler(const CodeObject &code, const KernelInfo &kernel,
           const LaunchConfig &config, const TimingConstants &chip,
-          const uint32_t *grid)
-      : Code(code), Kernel(kernel), Config(config), Chip(chip), Grid(grid) {}
+          const uint32_t *grid, uint64_t persistent)
+      : Code(code), Kernel(kernel), Config(config), Chip(chip), Grid(grid),
+        Persistent(persistent) {}
 
   /// Wave instructions of each workgroup asked for.
   Status count(const std::vector<uint64_t> &groups,
@@ -84,7 +89,8 @@ public:
       LaunchConfig config = Config;
       config.workgroups = {group};
       config.options.threads = 1;
-      config.options.observers = nullptr;
+      TraceRecorder recorder(Chip, Grid, Persistent, false);
+      config.options.observers = Persistent > 1 ? &recorder : nullptr;
       Counters counters;
       if (Status status = launch(Code, Kernel, config, &counters); !status)
         return status;
@@ -93,8 +99,41 @@ public:
     return Status::success();
   }
 
+  /// Whether the first workgroup takes work from a counter.
+  Status probe(bool &persistent, uint64_t &executed) {
+    LaunchConfig config = Config;
+    TraceRecorder recorder(Chip, Grid, Persistent, false);
+    config.workgroups = {0};
+    config.options.threads = 1;
+    config.options.observers = &recorder;
+    Counters counters;
+    Status status = launch(Code, Kernel, config, &counters);
+    executed = counters.instructions;
+    persistent = recorder.tiles().size() > 1;
+    return status;
+  }
+
+  /// Adds the tiles that a workgroup takes to \p tiles; lowers \p last to the
+  /// first index at which it found none left.
+  Status tiles(uint64_t group, std::map<uint64_t, uint64_t> &tiles,
+               uint64_t &last) {
+    LaunchConfig config = Config;
+    TraceRecorder recorder(Chip, Grid, Persistent, false);
+    config.workgroups = {group};
+    config.options.threads = 1;
+    config.options.observers = &recorder;
+    if (Status status = launch(Code, Kernel, config); !status)
+      return status;
+    const auto &found = recorder.tiles();
+    for (size_t i = 0; i + 1 < found.size(); ++i)
+      tiles[found[i].index] = found[i].instructions;
+    if (!found.empty())
+      last = std::min<uint64_t>(last, found.back().index);
+    return Status::success();
+  }
+
   Status trace(uint64_t group, std::unique_ptr<GroupTrace> &result) {
-    TraceRecorder recorder(Chip, Grid);
+    TraceRecorder recorder(Chip, Grid, Persistent);
     LaunchConfig config = Config;
     config.workgroups = {group};
     config.options.threads = 1;
@@ -117,29 +156,32 @@ private:
   const LaunchConfig &Config;
   const TimingConstants &Chip;
   const uint32_t *Grid;
+  uint64_t Persistent;
 };
 
-std::vector<uint64_t> linesOf(const GroupTrace &trace) {
-  std::vector<uint64_t> lines = trace.lines;
-  std::sort(lines.begin(), lines.end());
-  lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
-  return lines;
-}
-double commonShare(const std::vector<uint64_t> &a,
-                   const std::vector<uint64_t> &b) {
-  size_t common = 0;
-  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-    if (a[i] == b[j]) {
-      ++common;
-      ++i;
-      ++j;
-    } else if (a[i] < b[j]) {
-      ++i;
-    } else {
-      ++j;
-    }
+/// The share of the lines of \p own that \p other touches as well, not more than
+/// \p window lines of its own earlier or later: workgroups that start together
+/// go through their data at one pace.
+double commonShare(const std::vector<uint64_t> &own,
+                   const std::vector<uint64_t> &other, double window) {
+  if (own.empty())
+    return 1;
+  std::unordered_map<uint64_t, std::vector<size_t>> places;
+  for (size_t i = 0; i < other.size(); ++i)
+    places[other[i]].push_back(i);
+  size_t step = own.size() / 20000 + 1, common = 0, looked = 0;
+  for (size_t i = 0; i < own.size(); i += step) {
+    ++looked;
+    auto it = places.find(own[i]);
+    if (it == places.end())
+      continue;
+    for (size_t at : it->second)
+      if (std::abs(double(at) - double(i)) <= window) {
+        ++common;
+        break;
+      }
   }
-  return a.empty() ? 1 : double(common) / double(a.size());
+  return double(common) / double(looked);
 }
 
 } // namespace
@@ -195,12 +237,54 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
   report.resident = occupancy.groups;
   report.residentLimit = occupancy.limit;
   report.wavesPerSimd = double(waves) * occupancy.groups / chip.simds;
-  report.rounds = double(total) / (double(units) * occupancy.groups);
 
+  report.rounds = double(total) / (double(units) * occupancy.groups);
   // How much the workgroups have to do.
-  Sampler sampler(code, kernel, config, chip, grid);
+  // A grid that fits the chip at once may be one whose workgroups take tiles
+  // from a counter until there are none left.
+  // Those that start when it is empty have nothing to do.
+  uint64_t together = std::min<uint64_t>(total, uint64_t(units) * occupancy.groups);
+  // A sample takes only as many of its tiles as are quick to execute; `stretch`
+  // is how many times more it has.
+  bool persistent = false;
+  uint64_t stretch = 1, executed = 0;
+  if (total <= 4 * together) {
+    for (stretch = 64;; stretch /= 4) {
+      Sampler probe(code, kernel, config, chip, grid, together * stretch);
+      if (Status status = probe.probe(persistent, executed); !status)
+        return status;
+      if (!persistent || stretch == 1 || executed * 4 > kEnoughInstructions)
+        break;
+    }
+    if (!persistent)
+      stretch = 1;
+  }
+  if (persistent) {
+    total = together;
+    grid[0] = static_cast<uint32_t>(std::min<uint64_t>(grid[0], total));
+    report.notes.push_back(
+        "workgroups take their work from a counter: those that are on the chip "
+        "at a time, " + std::to_string(together) +
+        ", take tiles as they come");
+  }
+  Sampler sampler(code, kernel, config, chip, grid,
+                  persistent ? together * stretch : 0);
   WorkMap work(grid, total);
   std::map<uint64_t, uint64_t> counts;
+  if (persistent) {
+    // How large which tiles are, and how many there are.
+    std::map<uint64_t, uint64_t> tiles;
+    uint64_t last = ~uint64_t(0);
+    for (uint64_t i = 0; i < 32; ++i)
+      if (Status status = sampler.tiles((2 * i + 1) * total / 64, tiles, last);
+          !status)
+        return status;
+    tiles.erase(tiles.lower_bound(last), tiles.end());
+    if (tiles.empty())
+      persistent = false;
+    else
+      work.setTiles(last, tiles);
+  }
   while (true) {
     std::vector<uint64_t> wanted = work.wanted(counts);
     if (wanted.empty())
@@ -208,12 +292,15 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
     if (Status status = sampler.count(wanted, counts); !status)
       return status;
   }
-  work.finish(counts);
+  if (!persistent)
+    work.finish(counts);
   if (!work.note().empty())
     report.notes.push_back(work.note());
 
   // Workgroups to replay: one for each of a few amounts of work.
-  std::vector<uint64_t> levels = work.levels(std::max(1u, std::min(4u, options.maxSamples)));
+  std::vector<uint64_t> levels{total / 2};
+  if (!persistent)
+    levels = work.levels(std::max(1u, std::min(4u, options.maxSamples)));
   std::vector<std::unique_ptr<GroupTrace>> traces;
   for (uint64_t group : levels) {
     std::unique_ptr<GroupTrace> trace;
@@ -229,10 +316,12 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
   sharing.unitsPerL2 = std::max(1.0, sharing.units / xcds);
   {
     const GroupTrace &middle = *traces[traces.size() / 2];
-    std::vector<uint64_t> own = linesOf(middle);
-    auto meanShare = [&](const std::vector<uint64_t> &steps, double &share) {
-      double sum = 0;
-      unsigned n = 0;
+    uint64_t neighbours = uint64_t(sharing.unitsPerL2 * occupancy.groups);
+    // How many of `count` workgroups, the sample among them, touch a line while a
+    // cache holds it. The more do, the longer does it hold a line.
+    auto sharers = [&](const std::vector<uint64_t> &steps, double count,
+                       double cacheLines, double groups, double &result) {
+      std::vector<std::unique_ptr<GroupTrace>> others;
       std::set<uint64_t> used{middle.id};
       for (uint64_t step : steps) {
         uint64_t other = middle.id + step < total ? middle.id + step
@@ -240,31 +329,44 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
                                                   : total;
         if (other >= total || !used.insert(other).second)
           continue;
-        std::unique_ptr<GroupTrace> trace;
-        if (Status status = sampler.trace(other, trace); !status)
+        others.emplace_back();
+        if (Status status = sampler.trace(other, others.back()); !status)
           return status;
-        sum += commonShare(own, linesOf(*trace));
-        ++n;
       }
-      share = n ? sum / n : 0;
+      result = 1;
+      for (int pass = 0; pass < 3 && !others.empty(); ++pass) {
+        double window = cacheLines / std::max(1.0, groups) * result, sum = 0;
+        for (const auto &other : others)
+          sum += commonShare(middle.lines, other->lines, window);
+        result = 1 + sum / double(others.size()) * std::max(0.0, count - 1);
+      }
       return Status::success();
     };
-    double near = 0, far = 0;
-    uint64_t together = uint64_t(sharing.unitsPerL2 * occupancy.groups);
     std::vector<uint64_t> nearSteps{xcds}, farSteps;
-    if (together > 2)
-      nearSteps.push_back(xcds * (together / 2));
-    if (together > 1)
-      nearSteps.push_back(xcds * (together - 1));
-    if (Status status = meanShare(nearSteps, near); !status)
+    if (neighbours > 2)
+      nearSteps.push_back(xcds * (neighbours / 2));
+    if (neighbours > 1)
+      nearSteps.push_back(xcds * (neighbours - 1));
+    double near = 1, far = 1;
+    if (Status status =
+            sharers(nearSteps, double(neighbours),
+                    double(chip.l2Bytes / chip.lineBytes), double(neighbours), near);
+        !status)
       return status;
-    if (xcds > 1) {
-      farSteps = {1, xcds - 1};
-      if (Status status = meanShare(farSteps, far); !status)
+    if (xcds > 1 && chip.farBytes) {
+      farSteps = {1, xcds / 2, xcds - 1};
+      if (Status status =
+              sharers(farSteps, xcds, double(chip.farBytes / chip.lineBytes),
+                      double(neighbours) * xcds, far);
+          !status)
         return status;
     }
-    sharing.l2Miss = 1 / (1 + near * std::max(0.0, double(together) - 1));
-    sharing.farMiss = chip.farBytes ? 1 / (1 + far * (xcds - 1)) : 1;
+    sharing.l2Miss = 1 / near;
+    sharing.farMiss = 1 / far;
+    report.notes.push_back(
+        "of " + std::to_string(neighbours) + " workgroups behind an L2, about " +
+        std::to_string(int(near + 0.5)) + " use a line together; of " +
+        std::to_string(xcds) + " L2s, about " + std::to_string(int(far + 0.5)));
   }
 
   // Replay, at a clock that follows from the result.
@@ -298,7 +400,7 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
                            : nullptr,
                        options.timelineStart,
                        options.timelineStart + options.timelineClocks);
-        unsigned behind = report.rounds > 1 ? 2 : 1;
+        unsigned behind = report.rounds > 1 && !persistent ? 2 : 1;
         std::vector<const GroupTrace *> queue(size_t(together) * behind, &trace);
         std::vector<Residence> done = unit.run(queue, together);
         double clocks = double(unit.counters().clocks) / behind;
@@ -309,6 +411,7 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
           sum.waveClocks += c.waveClocks;
           sum.issued += c.issued;
           sum.matrixClocks += c.matrixClocks;
+          sum.wideClocks += c.wideClocks;
           sum.valuClocks += c.valuClocks;
           sum.scalarClocks += c.scalarClocks;
           sum.flops += c.flops;
@@ -339,14 +442,27 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
       flopsPerInstruction = sum.flops / double(sum.issued);
       matrixPerInstruction = double(sum.matrixClocks) / double(sum.issued);
     }
-    result = runGrid(work, paces, units, xcds, occupancy.groups, chip.groupInterval);
+    double capacity = std::max(1.0, double(sum.clocks) * chip.simds);
+    double wideShare = double(sum.wideClocks) / capacity;
+    double narrowShare = double(sum.matrixClocks - sum.wideClocks) / capacity;
+    double vectorShare = double(sum.valuClocks) / capacity;
+    // Tiles are taken in order by whoever is free, whatever the XCD.
+    result = runGrid(work, paces, units, persistent ? 1 : xcds, occupancy.groups,
+                     chip.groupInterval);
+    result.clocks *= chip.spread;
+    result.busyShare /= chip.spread;
     double instructions = result.instructions;
     report.flops = instructions * flopsPerInstruction;
     matrixShare = result.clocks ? instructions * matrixPerInstruction /
                                       (result.clocks * units * chip.simds)
                                 : 0;
     if (!options.clockHz && round == 0)
-      hz = std::min(chip.peakHz, chip.powerHz / (chip.powerBase + matrixShare));
+      hz = std::min(chip.peakHz,
+                    1e9 / (chip.powerBase +
+                           result.busyShare *
+                               (chip.powerWide * wideShare +
+                                chip.powerNarrow * narrowShare +
+                                chip.powerVector * vectorShare)));
   }
 
   report.clockHz = hz;

@@ -6,7 +6,9 @@
 #include "timing/Trace.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <map>
 
 namespace fovea::sim {
 
@@ -85,18 +87,67 @@ public:
     Trace->id = group.id[0] + uint64_t(R.Grid[0]) *
                                   (group.id[1] + uint64_t(R.Grid[1]) * group.id[2]);
     Trace->waves.resize(count);
+    FirstValues.clear();
+    Tiles.clear();
+    Round = Executed = TileStart = 0;
   }
   void endGroup(Group &) override {
+    for (const auto &[address, value] : FirstValues)
+      std::memcpy(reinterpret_cast<void *>(address), &value, 4);
     for (const auto &wave : Trace->waves)
       Trace->instructions += wave.size();
+    if (!Tiles.empty())
+      Tiles.back().instructions = Executed - TileStart;
     std::lock_guard<std::mutex> lock(R.Mutex);
+    R.Tiles = std::move(Tiles);
     R.Done.push_back(std::move(Trace));
   }
   void before(Wave &wave, const MicroOp &, uint32_t index) override {
-    Trace->waves[wave.index].push_back({index, 0});
+    Counter = 0;
+    ++Executed;
+    if (R.Keep)
+      Trace->waves[wave.index].push_back({index, 0});
+  }
+  void after(Wave &, const MicroOp &, uint32_t) override {
+    if (!Counter)
+      return;
+    // The k-th tile comes from the k-th round of all workgroups, from a place in
+    // it that differs from round to round: rounds are often a multiple of the
+    // period in which tiles are large and small.
+    uint32_t now;
+    std::memcpy(&now, reinterpret_cast<void *>(Counter), 4);
+    uint32_t taken = now - CounterBefore;
+    if (!Tiles.empty())
+      Tiles.back().instructions = Executed - TileStart;
+    Tiles.push_back({CounterBefore - FirstValues[Counter], 0});
+    TileStart = Executed;
+    auto place = [&](uint64_t round) {
+      // Traces of neighbours stay neighbours; those that only count spread out.
+      double golden = double(round) * 0.6180339887498949 +
+                      (R.Keep ? 0 : double(Trace->id) * 0.7548776662466927);
+      return (round + (golden - std::floor(golden))) * double(R.Persistent);
+    };
+    now = CounterBefore +
+          taken * static_cast<uint32_t>(std::max(
+                      1.0, place(Round + 1) - place(Round)));
+    ++Round;
+    std::memcpy(reinterpret_cast<void *>(Counter), &now, 4);
   }
 
-  void access(Wave &wave, const MicroOp &, const MemoryAccess &a) override {
+  void access(Wave &wave, const MicroOp &op, const MemoryAccess &a) override {
+    if (R.Persistent > 1 && a.kind == MemoryAccess::Atomic && a.bytes == 4 &&
+        a.space == MemoryAccess::Global && (op.flags & kReturn) &&
+        (a.mask & (a.mask - 1)) == 0) { // one lane for the whole workgroup
+      Counter = a.address[__builtin_ctzll(a.mask)];
+      std::memcpy(&CounterBefore, reinterpret_cast<void *>(Counter), 4);
+      if (FirstValues.try_emplace(Counter, CounterBefore).second) {
+        // Those before it have taken their first tiles.
+        CounterBefore += static_cast<uint32_t>(Trace->id % R.Persistent);
+        std::memcpy(reinterpret_cast<void *>(Counter), &CounterBefore, 4);
+      }
+    }
+    if (!R.Keep)
+      return;
     TraceStep &step = Trace->waves[wave.index].back();
     if (!step.use) {
       step.use = static_cast<uint32_t>(Trace->uses.size());
@@ -147,6 +198,12 @@ public:
 private:
   TraceRecorder &R;
   std::unique_ptr<GroupTrace> Trace;
+  std::map<uint64_t, uint32_t> FirstValues; ///< of counters
+  uint64_t Counter = 0; ///< that the current instruction moves
+  uint32_t CounterBefore = 0;
+  uint64_t Round = 0;   ///< how often it took something
+  uint64_t Executed = 0, TileStart = 0;
+  std::vector<TraceRecorder::Tile> Tiles;
 };
 
 std::unique_ptr<Observer> TraceRecorder::create() {

@@ -10,6 +10,7 @@
 #include "exec/Observer.h"
 #include "timing/Constants.h"
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -40,19 +41,35 @@ struct GroupTrace {
   uint64_t instructions = 0;
 };
 
-/// Records whole workgroups.
+/// Records whole workgroups, or only runs them.
 class TraceRecorder : public ObserverFactory {
 public:
-  TraceRecorder(const TimingConstants &chip, const uint32_t *grid)
-      : Chip(chip), Grid{grid[0], grid[1], grid[2]} {}
+  /// \p persistent: how many workgroups share the tiles that they take from an
+  /// atomic counter; 0: none do. A workgroup that runs alone would take all
+  /// tiles; with this, a counter whose old value it asks for moves on as if the
+  /// others had taken theirs as well, and has its first value again at the end.
+  TraceRecorder(const TimingConstants &chip, const uint32_t *grid,
+                uint64_t persistent, bool keep = true)
+      : Chip(chip), Grid{grid[0], grid[1], grid[2]}, Persistent(persistent),
+        Keep(keep) {}
   std::unique_ptr<Observer> create() override;
   /// The traces in the order in which the workgroups ended.
   std::vector<std::unique_ptr<GroupTrace>> take() { return std::move(Done); }
+  /// What a workgroup took from a counter: the counter's value, and the wave
+  /// instructions until it came again. The last time there was nothing left.
+  struct Tile {
+    uint32_t index = 0;
+    uint64_t instructions = 0;
+  };
+  const std::vector<Tile> &tiles() const { return Tiles; }
 
 private:
   friend class TraceObserver;
   const TimingConstants &Chip;
   uint32_t Grid[3];
+  uint64_t Persistent;
+  bool Keep;
+  std::vector<Tile> Tiles; ///< of the last workgroup
   std::mutex Mutex;
   std::vector<std::unique_ptr<GroupTrace>> Done;
 };

@@ -1,0 +1,277 @@
+//===- TimingTest.cpp - The timing model on what is known -----------------===//
+//
+// Small kernels whose clocks are known: from measurements that docs/Timing.md
+// names, or because a unit can do no better. And that the grid adds up.
+//
+//===----------------------------------------------------------------------===//
+#include "AsmKernels.h"
+#include "KernelTest.h"
+#include "fovea/Simulator/Timing.h"
+#include "timing/Constants.h"
+#include "timing/Trace.h"
+
+using namespace fovea::sim;
+using namespace fovea::sim::test;
+
+namespace {
+
+std::string repeat(const std::string &text, int n) {
+  std::string result;
+  for (int i = 0; i < n; ++i)
+    result += text + "\n";
+  return result;
+}
+
+class TimingTest : public KernelTest {
+protected:
+  /// One workgroup of \p block work-items that runs \p body over and over.
+  TimingReport time(const std::string &body, unsigned block = 64,
+                    unsigned ldsBytes = 0) {
+    AsmKernel kernel{"k", "  s_movk_i32 s20, 64\nloop:\n" + body +
+                              "  s_sub_u32 s20, s20, 1\n"
+                              "  s_cmp_lg_u32 s20, 0\n"
+                              "  s_cbranch_scc1 loop\n"};
+    kernel.ldsBytes = ldsBytes;
+    load(assemble(asmModule({kernel})));
+    LaunchConfig config;
+    config.block = {block, 1, 1};
+    Args args;
+    args.Bytes.resize(64);
+    config.kernarg = args.Bytes.data();
+    config.kernargBytes = args.Bytes.size();
+    TimingOptions options;
+    options.clockHz = 1e9;
+    TimingReport report;
+    Status status =
+        predict(*Code, *Code->findKernel("k"), config, options, report);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return report;
+  }
+  /// Clocks between issues of the instruction that \p text begins with, of one
+  /// wave: busy or waiting.
+  static double interval(const TimingReport &report, const std::string &text) {
+    double clocks = 0, issues = 0;
+    for (const InstTiming &inst : report.instructions)
+      if (inst.text.compare(0, text.size(), text) == 0) {
+        uint64_t stalled = 0;
+        for (uint64_t s : inst.stalls)
+          stalled += s;
+        clocks += double(4 * inst.issues + stalled);
+        issues += double(inst.issues);
+      }
+    return issues > 0 ? clocks / issues : 0;
+  }
+};
+
+// MFMAs on one accumulator follow each other without a gap (measured on MI250X);
+// the passes of gfx942 are half of its.
+TEST_F(TimingTest, MatrixChainsRunWithoutGaps) {
+  TimingReport report = time(
+      repeat("  v_mfma_f32_32x32x8_f16 v[0:15], v[16:17], v[18:19], v[0:15]", 64));
+  EXPECT_NEAR(interval(report, "v_mfma"), 32, 1);
+  // One wave keeps one of four matrix cores at work.
+  EXPECT_NEAR(report.matrix, 0.25, 0.01);
+  EXPECT_DOUBLE_EQ(report.flops, 64.0 * 64 * 2 * 32 * 32 * 8);
+}
+
+// A reader other than the accumulator waits for three slots more than passes.
+TEST_F(TimingTest, MatrixResultsTakeTheirPasses) {
+  TimingReport report = time(repeat(
+      "  v_mfma_f32_16x16x16_f16 v[0:3], v[16:17], v[18:19], 0\n"
+      "  v_add_f32 v20, v0, v1", 32));
+  EXPECT_NEAR(interval(report, "v_mfma") + interval(report, "v_add"), 4 + 28, 1);
+}
+
+TEST_F(TimingTest, VectorWorkHidesBehindMatrixWork) {
+  std::string add = repeat("  v_add_f32 v30, v31, v32", 7);
+  TimingReport both = time(repeat(
+      "  v_mfma_f32_32x32x8_f16 v[0:15], v[16:17], v[18:19], v[0:15]\n" + add, 32));
+  EXPECT_GT(both.matrix, 0.23); // 7 of 7 free slots
+  std::string packed = repeat("  v_pk_add_f32 v[30:31], v[32:33], v[34:35]", 7);
+  TimingReport serial = time(repeat(
+      "  v_mfma_f32_32x32x8_f16 v[0:15], v[16:17], v[18:19], v[0:15]\n" + packed, 32));
+  EXPECT_LT(serial.matrix, 0.14); // packed fp32 does not run beside it
+}
+
+TEST_F(TimingTest, VectorAluIsFull) {
+  TimingReport one = time(repeat("  v_add_f32 v1, v2, v3", 100), 64);
+  EXPECT_NEAR(interval(one, "v_add_f32"), 4, 0.5);
+  TimingReport four = time(repeat("  v_add_f32 v1, v2, v3", 100), 256);
+  EXPECT_GT(four.valu, 0.85);
+  TimingReport exp = time(repeat("  v_exp_f32 v1, v2\n", 100), 256);
+  EXPECT_NEAR(interval(exp, "v_exp_f32"), 16, 0.5);
+}
+
+// Conflict clocks of strides that put all lanes on one bank, as counted by
+// SQ_LDS_BANK_CONFLICT on MI300X: 62, 60 and 56.
+TEST_F(TimingTest, LdsConflicts) {
+  const TimingConstants &chip = *timingConstants("gfx942");
+  uint64_t same[64], dense[64];
+  struct Case {
+    unsigned bytes, clocks, conflicts;
+  };
+  for (Case c : {Case{4, 2, 62}, Case{8, 4, 60}, Case{16, 8, 56}}) {
+    for (unsigned l = 0; l < 64; ++l) {
+      same[l] = uint64_t(l) * 128;
+      dense[l] = uint64_t(l) * c.bytes;
+    }
+    unsigned conflicts = 0;
+    EXPECT_EQ(ldsClocks(chip, dense, ~0ull, c.bytes, false, conflicts), c.clocks);
+    EXPECT_EQ(conflicts, 0u);
+    EXPECT_EQ(ldsClocks(chip, same, ~0ull, c.bytes, false, conflicts),
+              c.clocks + c.conflicts);
+    EXPECT_EQ(conflicts, c.conflicts);
+    for (uint64_t &a : same)
+      a = 64;
+    EXPECT_EQ(ldsClocks(chip, same, ~0ull, c.bytes, false, conflicts), c.clocks);
+  }
+}
+
+TEST_F(TimingTest, LdsBandwidth) {
+  // Four waves read 16 bytes a lane: 1024 bytes each at 128 a clock.
+  TimingReport report = time("  v_lshlrev_b32 v1, 4, v0\n  v_and_b32 v1, 0x3ff, v1\n" + repeat("  ds_read_b128 v[4:7], v1", 50) +
+                                 "  s_waitcnt lgkmcnt(0)\n",
+                             256, 1024);
+  EXPECT_NEAR(report.clocks / (64 * 50), 33.5, 2.5);
+  EXPECT_GT(report.lds, 0.85);
+}
+
+TEST_F(TimingTest, BarriersWaitForTheSlowest) {
+  // Wave 0 works before the barrier; the others wait there.
+  TimingReport report =
+      time("  v_readfirstlane_b32 s21, v0\n  s_cmp_eq_u32 s21, 0\n"
+           "  s_cbranch_scc0 done\n" +
+               repeat("  v_exp_f32 v1, v2", 50) + "done:\n  s_barrier\n",
+           256);
+  EXPECT_GT(report.stalls[unsigned(Stall::Barrier)], 0.4);
+}
+
+TEST_F(TimingTest, OccupancyFollowsFromResources) {
+  // 512 registers: one wave a SIMD.
+  EXPECT_EQ(time("  s_nop 0\n", 256).resident, 1u);
+  load(compileOpenCL("__kernel void k(__global int *p) {"
+                     "__local int x[9000]; x[LID] = p[GID]; BARRIER();"
+                     "p[GID] = x[LID ^ 1]; }"));
+  LaunchConfig config;
+  config.grid = {10000, 1, 1};
+  config.block = {64, 1, 1};
+  int *data = buffer<int>(size_t(64) * 10000);
+  Args args;
+  args.add(data);
+  config.kernarg = args.Bytes.data();
+  config.kernargBytes = args.Bytes.size();
+  TimingReport report;
+  Status status = predict(*Code, *Code->findKernel("k"), config, {}, report);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(report.resident, 1u);
+  EXPECT_EQ(report.residentLimit, "LDS");
+  EXPECT_EQ(report.workgroups, 10000u);
+  EXPECT_GT(report.memoryBytes, 0);
+}
+
+/// Predicted matrix work of a grid against what a launch executes.
+const char *const kTriangle = R"(
+__kernel void k(__global float *out) {
+  int id = __builtin_amdgcn_workgroup_id_x();
+  f4 c = 0;
+  h4 a = 1;
+  for (int i = 0; i < 10 + 3 * id; ++i)
+    c = __builtin_amdgcn_mfma_f32_16x16x16f16(a, a, c, 0, 0, 0);
+  out[LID] = c.x;
+})";
+
+TEST_F(TimingTest, WorkThatGrowsAlongTheGridAddsUp) {
+  load(compileOpenCL(kTriangle));
+  float *out = buffer<float>(64);
+  Args args;
+  args.add(out);
+  LaunchConfig config;
+  config.grid = {700, 2, 1};
+  config.block = {64, 1, 1};
+  config.kernarg = args.Bytes.data();
+  config.kernargBytes = args.Bytes.size();
+  TimingReport report;
+  Status status = predict(*Code, *Code->findKernel("k"), config, {}, report);
+  ASSERT_TRUE(status.ok()) << status.message();
+  double flops = 0;
+  for (int i = 0; i < 700; ++i)
+    flops += 2 * (10 + 3 * i) * 2.0 * 16 * 16 * 16;
+  EXPECT_NEAR(report.flops / flops, 1, 0.02);
+  EXPECT_GT(report.samples.size(), 2u);
+  EXPECT_LT(report.busyShare, 0.99);
+}
+
+// Workgroups that take tiles from a counter: one that runs alone must not be
+// taken for one that has all of them.
+const char *const kPersistent = R"(
+__kernel void k(__global float *out, __global unsigned *counter, unsigned tiles) {
+  __local unsigned next;
+  f4 c = 0;
+  h4 a = 1;
+  while (1) {
+    if (LID == 0)
+      next = __atomic_fetch_add(counter, 1u, __ATOMIC_RELAXED);
+    BARRIER();
+    unsigned tile = next;
+    BARRIER();
+    if (tile >= tiles)
+      break;
+    for (unsigned i = 0; i < 10 + tile % 64; ++i)
+      c = __builtin_amdgcn_mfma_f32_16x16x16f16(a, a, c, 0, 0, 0);
+  }
+  out[LID] = c.x;
+})";
+
+TEST_F(TimingTest, PersistentWorkgroupsShareTheirTiles) {
+  load(compileOpenCL(kPersistent));
+  float *out = buffer<float>(256);
+  unsigned *counter = buffer<unsigned>(std::vector<unsigned>(1, 0));
+  const unsigned tiles = 20000;
+  Args args;
+  args.add(out).add(counter).add(tiles);
+  LaunchConfig config;
+  config.grid = {304, 1, 1};
+  config.block = {256, 1, 1};
+  config.kernarg = args.Bytes.data();
+  config.kernargBytes = args.Bytes.size();
+  TimingReport report;
+  Status status = predict(*Code, *Code->findKernel("k"), config, {}, report);
+  ASSERT_TRUE(status.ok()) << status.message();
+  double flops = 0;
+  for (unsigned i = 0; i < tiles; ++i)
+    flops += 4 * (10 + i % 64) * 2.0 * 16 * 16 * 16;
+  EXPECT_NEAR(report.flops / flops, 1, 0.08);
+  EXPECT_EQ(*counter, 0u); // it is left as it was
+  ASSERT_FALSE(report.notes.empty());
+}
+
+TEST_F(TimingTest, ReportsAddUp) {
+  TimingReport report = time("  v_and_b32 v1, 0x3f, v0\n" + repeat("  ds_read_b32 v4, v1\n  v_exp_f32 v3, v2\n"
+                                    "  s_waitcnt lgkmcnt(0)", 20), 512, 1024);
+  double sum = report.issuedShare;
+  for (double share : report.stalls)
+    sum += share;
+  EXPECT_NEAR(sum, 1, 1e-9);
+  // What waves waited and issued is what they lived.
+  double lived = 0, clocks = 0;
+  for (const InstTiming &inst : report.instructions) {
+    clocks += 4.0 * double(inst.issues);
+    for (uint64_t s : inst.stalls)
+      clocks += double(s);
+  }
+  for (const TimingSample &sample : report.samples)
+    lived += sample.clocks * 8;
+  EXPECT_NEAR(clocks / lived, 1, 0.12); // but for the start of the workgroup
+}
+
+TEST_F(TimingTest, UnknownChipsAreRefused) {
+  for (const ChipInfo &chip : knownChips())
+    if (!hasTiming(chip)) {
+      std::shared_ptr<Device> device;
+      ASSERT_TRUE(Device::create(chip.target, device).ok());
+      EXPECT_EQ(timingConstants(chip.target), nullptr);
+    }
+  EXPECT_NE(timingConstants("gfx942"), nullptr);
+}
+
+} // namespace
