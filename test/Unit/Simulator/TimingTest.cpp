@@ -132,7 +132,8 @@ TEST_F(TimingTest, LdsBandwidth) {
   TimingReport report = time("  v_lshlrev_b32 v1, 4, v0\n  v_and_b32 v1, 0x3ff, v1\n" + repeat("  ds_read_b128 v[4:7], v1", 50) +
                                  "  s_waitcnt lgkmcnt(0)\n",
                              256, 1024);
-  EXPECT_NEAR(report.clocks / (64 * 50), 33.5, 2.5);
+  // 32, the slowest XCD, and the ends of the loop.
+  EXPECT_NEAR(report.clocks / (64 * 50), 35, 3);
   EXPECT_GT(report.lds, 0.85);
 }
 
