@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "check/CheckObserver.h"
+#include "check/GlobalRace.h"
+#include "check/LdsRace.h"
 #include "check/SimpleChecks.h"
 #include "check/WaitCheck.h"
 
@@ -16,14 +18,19 @@ namespace {
 class CheckObserver : public Observer {
 public:
   CheckObserver(const Reporter &out, PlanTable &plans, uint32_t checks,
-                std::unique_ptr<Observer> other)
+                GlobalShadow &shadow, std::unique_ptr<Observer> other)
       : Plans(plans), Other(std::move(other)) {
-    if (checks & kCheckAlign)
-      Align.emplace(out);
+    if (checks & (kCheckAlign | kCheckAlignNatural))
+      Align.emplace(out, checks & kCheckAlign, checks & kCheckAlignNatural);
     if (checks & kCheckBarrier)
       Barrier.emplace(out);
-    if (checks & kCheckWaitcnt)
-      Wait.emplace(out, true);
+    if (checks & (kCheckWaitcnt | kCheckRaceLds))
+      Wait.emplace(out, checks & kCheckWaitcnt);
+    if (checks & kCheckRaceLds)
+      LdsRaces.emplace(out, LdsTime);
+    if (checks & kCheckRaceGlobal)
+      GlobalRaces.emplace(out, GlobalTime, shadow);
+    Races = LdsRaces || GlobalRaces;
   }
 
   void beginGroup(Group &group, Wave *waves, unsigned count) override {
@@ -31,6 +38,15 @@ public:
       Barrier->beginGroup(waves, count);
     if (Wait)
       Wait->beginGroup(count);
+    NamedBarriers = false;
+    if (Races) {
+      LdsTime.beginGroup(count);
+      GlobalTime.beginGroup(count);
+    }
+    if (LdsRaces)
+      LdsRaces->beginGroup(group);
+    if (GlobalRaces)
+      GlobalRaces->beginGroup(group);
     if (Other)
       Other->beginGroup(group, waves, count);
   }
@@ -46,8 +62,9 @@ public:
       Align->before(wave, plan);
     if (Barrier)
       Barrier->before(wave, plan);
-    if (Wait)
-      Wait->before(wave, plan);
+    if (Wait && Wait->before(wave, plan) && Races)
+      LdsTime.tick(wave.index);
+    NamedBarriers |= plan.namedBarrier;
     if (Other && wave.state != WaveState::Faulted)
       Other->before(wave, op, index);
   }
@@ -58,6 +75,10 @@ public:
       Barrier->after(wave, plan);
     if (Wait)
       Wait->after(wave, plan);
+    if (LdsRaces)
+      LdsRaces->after(wave, plan);
+    if (GlobalRaces)
+      GlobalRaces->after(wave, plan);
     if (Other)
       Other->after(wave, op, index);
   }
@@ -69,7 +90,9 @@ public:
     if (Align)
       Align->access(wave, plan, access);
     if (Wait)
-      Wait->access(wave, plan, access, 0);
+      Wait->access(wave, plan, access, Races ? LdsTime.now(wave.index) : 0);
+    if (Races && !NamedBarriers && wave.state == WaveState::Running)
+      races(wave, plan, access);
     if (Other && wave.state == WaveState::Running)
       Other->access(wave, op, access);
   }
@@ -77,17 +100,55 @@ public:
   void barrier(Group &group) override {
     if (Barrier)
       Barrier->barrier();
+    if (Races) {
+      Clocks::Vector open;
+      open.fill(UINT32_MAX);
+      GlobalTime.barrier(open);
+      for (unsigned i = 0; Wait && i < group.waveCount; ++i)
+        if (group.waves[i].state != WaveState::Ended)
+          open[i] = Wait->oldestLdsWrite(i);
+      LdsTime.barrier(open);
+    }
     if (Other)
       Other->barrier(group);
   }
 
 private:
+  void races(Wave &wave, const InstPlan &plan, const MemoryAccess &access) {
+    if (access.space == MemoryAccess::Scratch)
+      return;
+    bool lds = access.space == MemoryAccess::Lds;
+    if (access.kind == MemoryAccess::Atomic || (plan.deviceScope && !lds)) {
+      // What is learned at an atomic holds for both kinds of memory.
+      uint32_t open = Wait ? Wait->oldestLdsWrite(wave.index) : UINT32_MAX;
+      uint64_t last = ~uint64_t(0);
+      for (uint64_t left = access.mask; left; left &= left - 1) {
+        uint64_t at = access.address[__builtin_ctzll(left)];
+        if (at == last)
+          continue;
+        last = at;
+        uint64_t key = lds ? ~at : at;
+        LdsTime.synchronise(wave.index, key, open);
+        GlobalTime.synchronise(wave.index, key, UINT32_MAX);
+      }
+    }
+    if (lds && LdsRaces)
+      LdsRaces->access(wave, plan, access);
+    if (!lds && GlobalRaces)
+      GlobalRaces->access(wave, plan, access);
+  }
+
   PlanTable &Plans;
   std::unique_ptr<Observer> Other;
   const InstPlan *Current = nullptr;
   std::optional<AlignCheck> Align;
   std::optional<BarrierCheck> Barrier;
   std::optional<WaitCheck> Wait;
+  Clocks LdsTime, GlobalTime;
+  std::optional<LdsRace> LdsRaces;
+  std::optional<GlobalRace> GlobalRaces;
+  bool Races = false;
+  bool NamedBarriers = false; ///< order waves in a way that is not followed
 };
 
 } // namespace
@@ -96,12 +157,12 @@ CheckFactory::CheckFactory(Program &program, const KernelInfo &kernel,
                            const ChipInfo &chip, uint32_t checks,
                            ObserverFactory *others)
     : Out(program, kernel, chip), Plans(PlanTable::of(program)), Checks(checks),
-      Others(others) {}
+      Others(others), Shadow(std::make_unique<GlobalShadow>()) {}
 
 CheckFactory::~CheckFactory() = default;
 
 std::unique_ptr<Observer> CheckFactory::create() {
-  return std::make_unique<CheckObserver>(Out, Plans, Checks,
+  return std::make_unique<CheckObserver>(Out, Plans, Checks, *Shadow,
                                          Others ? Others->create() : nullptr);
 }
 

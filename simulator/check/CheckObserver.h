@@ -11,6 +11,8 @@
 
 namespace fovea::sim {
 
+class GlobalShadow;
+
 class CheckFactory : public ObserverFactory {
 public:
   /// \p others may be null; what is passed must outlive the factory.
@@ -24,6 +26,7 @@ private:
   PlanTable &Plans;
   uint32_t Checks;
   ObserverFactory *Others;
+  std::unique_ptr<GlobalShadow> Shadow;
 };
 
 } // namespace fovea::sim

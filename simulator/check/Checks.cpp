@@ -13,7 +13,8 @@ const std::vector<CheckInfo> &knownChecks() {
        "accesses outside every allocation, LDS and scratch, or after free "
        "(always on)"},
       {kCheckBudget, "budget", "endless loops (always on)"},
-      {kCheckAlign, "align", "addresses that are no multiple of the element"},
+      {kCheckAlign, "align",
+       "addresses whose alignment hardware does not serve"},
       {kCheckBarrier, "barrier", "barriers that not all work-items reach"},
       {kCheckWaitcnt, "waitcnt",
        "uses of a register before the load into it is waited for"},
@@ -23,6 +24,8 @@ const std::vector<CheckInfo> &knownChecks() {
       {kCheckRaceLds, "race-lds", "LDS races between waves of a workgroup"},
       {kCheckRaceGlobal, "race-global",
        "races on device memory between waves and between workgroups"},
+      {kCheckAlignNatural, "align-natural",
+       "words at addresses that are no multiple of 4 (not among all)"},
   };
   return table;
 }
@@ -35,16 +38,13 @@ std::string_view nameOf(Check check) {
 }
 
 Status parseChecks(std::string_view text, uint32_t &checks) {
-  uint32_t all = 0;
-  for (const CheckInfo &row : knownChecks())
-    all |= row.check;
   uint32_t result = kAlwaysChecked;
   while (true) {
     size_t comma = text.find(',');
     std::string_view word = text.substr(0, comma);
     bool remove = !word.empty() && word[0] == '-';
     std::string_view name = word.substr(remove ? 1 : 0);
-    uint32_t bits = name == "all" ? all : 0;
+    uint32_t bits = name == "all" ? kAllChecks : 0;
     for (const CheckInfo &row : knownChecks())
       if (name == row.name)
         bits = row.check;

@@ -120,6 +120,8 @@ const InstPlan &PlanTable::make(uint32_t index) {
   auto cls = static_cast<InstClass>(plan.op->cls);
   plan.shared = (cls == InstClass::Vmem || cls == InstClass::Lds) &&
                 name.compare(0, 8, "scratch_") != 0;
+  plan.namedBarrier = name.compare(0, 14, "s_barrier_init") == 0 ||
+                      name.compare(0, 14, "s_barrier_join") == 0;
   if (info.mayLoad || info.mayStore) {
     std::string text = Prog.text(index);
     for (const char *modifier : {" sc1", " glc", "SCOPE_DEV", "SCOPE_SYS"})

@@ -46,12 +46,13 @@ struct InstPlan {
   const MicroOp *op = nullptr;
   uint32_t index = 0; ///< dword in the program
   uint8_t touchedParts = 0;
-  bool waits = false;            ///< waits for a counter
-  bool unordered = false;        ///< scalar memory: completes in any order
-  bool flat = false;             ///< flat_*: LDS or memory
-  bool shared = false;           ///< lanes access memory or LDS (not scratch)
-  bool deviceScope = false;      ///< a load or store that other workgroups see
-  RegSetPart touched[kRegWords]; ///< read or written, EXEC and VCC too
+  bool waits = false;       ///< waits for a counter
+  bool unordered = false;   ///< scalar memory: completes in any order
+  bool flat = false;        ///< flat_*: LDS or memory
+  bool shared = false;      ///< lanes access memory or LDS (not scratch)
+  bool deviceScope = false; ///< a load or store that other workgroups see
+  bool namedBarrier = false;
+  RegSetPart touched[kRegWords];      ///< read or written, EXEC and VCC too
   std::shared_ptr<ShadowPlan> shadow; ///< made when a shadow checker is on
 };
 

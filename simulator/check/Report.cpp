@@ -35,4 +35,16 @@ std::string Reporter::place(uint32_t index) const {
   return line.empty() ? text : text + " (source " + line + ")";
 }
 
+std::string Reporter::memoryPlace(const DeviceMemory &memory, uint64_t address,
+                                  uint64_t bytes) {
+  std::string text = std::to_string(bytes) + " bytes at " + hexText(address);
+  Allocation found;
+  if (memory.find(address, found))
+    text += ", byte " + std::to_string(address - found.base) +
+            " of allocation #" + std::to_string(found.id) + " (" +
+            std::to_string(found.size) + " bytes at " + hexText(found.base) +
+            ")";
+  return text;
+}
+
 } // namespace fovea::sim

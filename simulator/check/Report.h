@@ -23,6 +23,9 @@ public:
             const std::string &what) const;
   /// "`v_mov_b32 v0, v1` at pc +0x40 (source k.cl:3)".
   std::string place(uint32_t index) const;
+  /// "4 bytes at 0x7f00, byte 16 of allocation #2 (512 bytes at 0x...)".
+  static std::string memoryPlace(const DeviceMemory &memory, uint64_t address,
+                                 uint64_t bytes);
   const ChipInfo &chip() const { return Chip; }
   const KernelInfo &kernel() const { return Kernel; }
 

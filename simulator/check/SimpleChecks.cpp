@@ -10,7 +10,8 @@ namespace fovea::sim {
 
 void AlignCheck::before(Wave &wave, const InstPlan &plan) {
   const MicroOp &op = *plan.op;
-  if (!op.row || op.row->form != Form::Smem || !(op.row->flags & kLoad))
+  if (!Hardware || !op.row || op.row->form != Form::Smem ||
+      !(op.row->flags & kLoad))
     return;
   uint64_t address = readS32(wave, op.s[0]) + static_cast<uint64_t>(op.offset);
   if (op.s[1].kind != Operand::None)
@@ -25,7 +26,12 @@ void AlignCheck::access(Wave &wave, const InstPlan &plan,
                         const MemoryAccess &access) {
   if (access.bytes < 2 || access.scalar)
     return;
-  uint64_t need = access.bytes % 4 ? 2 : 4, low = 0;
+  // Two places in one instruction lie at multiples of the element.
+  bool pair = plan.op->row && plan.op->row->flags & kTwo;
+  bool natural = !pair;
+  if (natural ? !Natural : !Hardware)
+    return;
+  uint64_t need = pair ? access.bytes : access.bytes % 4 ? 2 : 4, low = 0;
   uint64_t bad = 0;
   for (uint64_t left = access.mask; left; left &= left - 1)
     low |= access.address[__builtin_ctzll(left)];
@@ -37,14 +43,15 @@ void AlignCheck::access(Wave &wave, const InstPlan &plan,
       bad |= uint64_t(1) << lane;
   }
   uint64_t address = access.address[__builtin_ctzll(bad)];
-  static constexpr const char *kSpace[] = {"address", "LDS offset",
-                                           "scratch offset"};
-  std::string what = std::to_string(access.bytes) + " bytes at " +
-                     kSpace[access.space] + " " + hexText(address) +
-                     ", no multiple of " + std::to_string(need);
-  if (access.space == MemoryAccess::Global)
-    what += ": " + wave.group->cache.memory->describe(address, access.bytes);
-  Out.fail(wave, *plan.op, kCheckAlign, bad, what);
+  std::string where =
+      access.space == MemoryAccess::Global
+          ? Reporter::memoryPlace(*wave.group->cache.memory, address,
+                                  access.bytes)
+          : std::to_string(access.bytes) + " bytes at " +
+                (access.space == MemoryAccess::Lds ? "LDS" : "scratch") +
+                " offset " + hexText(address);
+  Out.fail(wave, *plan.op, natural ? kCheckAlignNatural : kCheckAlign, bad,
+           where + ", no multiple of " + std::to_string(need));
 }
 
 void BarrierCheck::beginGroup(Wave *waves, unsigned count) {

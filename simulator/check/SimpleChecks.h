@@ -12,17 +12,22 @@
 
 namespace fovea::sim {
 
-/// Finds elements of 2, 4 and more bytes at addresses that are no multiple of 2
-/// or 4. Memory serves these where the compiler's unaligned access mode is on,
-/// in pieces; scalar loads drop the lower bits.
+/// Finds accesses that hardware does not carry out as they are written: scalar
+/// loads drop the lower bits of an address, and LDS instructions with two
+/// places want multiples of their element. On demand also elements of 2, 4 and
+/// more bytes at addresses that are no multiple of 2 or 4: ROCm has memory
+/// serve these, and compilers merge bytes into them, but where neither was
+/// meant they are slow or wrong. (Misaligned atomics are always reported.)
 class AlignCheck {
 public:
-  explicit AlignCheck(const Reporter &reporter) : Out(reporter) {}
+  AlignCheck(const Reporter &reporter, bool hardware, bool natural)
+      : Out(reporter), Hardware(hardware), Natural(natural) {}
   void before(Wave &wave, const InstPlan &plan);
   void access(Wave &wave, const InstPlan &plan, const MemoryAccess &access);
 
 private:
   const Reporter &Out;
+  bool Hardware, Natural;
 };
 
 /// Finds barriers that not all work-items of a workgroup reach: waves that meet

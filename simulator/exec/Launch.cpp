@@ -173,6 +173,8 @@ private:
     G.id[0] = static_cast<uint32_t>(index % geo.groups[0]);
     G.id[1] = static_cast<uint32_t>(index / geo.groups[0] % geo.groups[1]);
     G.id[2] = static_cast<uint32_t>(index / geo.groups[0] / geo.groups[1]);
+    std::copy(std::begin(geo.groups), std::end(geo.groups), G.grid);
+    G.number = index;
     uint32_t size[3];
     for (int i = 0; i < 3; ++i)
       size[i] = static_cast<uint32_t>(std::min<uint64_t>(

@@ -67,6 +67,8 @@ struct Group {
   uint32_t m0LdsMask = 0xffff; ///< bits of M0 that are an LDS address
   uint32_t privateBytes = 0; ///< a lane
   uint32_t id[3] = {0, 0, 0};
+  uint64_t grid[3] = {1, 1, 1}; ///< workgroups of the launch
+  uint64_t number = 0;          ///< of this one: x + y * X + z * X * Y
   Wave *waves = nullptr; ///< those of the workgroup
   unsigned waveCount = 0;
   SplitBarrier barriers[18]; ///< workgroup, trap, named 1 to 16

@@ -17,12 +17,11 @@ TEST(CheckNames, AreReadAndRefused) {
   ASSERT_TRUE(parseChecks("waitcnt,race-lds", checks).ok());
   EXPECT_EQ(checks, kAlwaysChecked | kCheckWaitcnt | kCheckRaceLds);
   ASSERT_TRUE(parseChecks("all,-barrier", checks).ok());
-  uint32_t all = 0;
-  for (const CheckInfo &row : knownChecks())
-    all |= row.check;
-  EXPECT_EQ(checks, all & ~uint32_t(kCheckBarrier));
+  EXPECT_EQ(checks, kAllChecks & ~uint32_t(kCheckBarrier));
+  ASSERT_TRUE(parseChecks("all,align-natural", checks).ok());
+  EXPECT_EQ(checks, kAllChecks | kCheckAlignNatural);
   ASSERT_TRUE(parseChecks("all,-bounds", checks).ok());
-  EXPECT_EQ(checks, all) << "bounds are always checked";
+  EXPECT_EQ(checks, kAllChecks) << "bounds are always checked";
   for (const char *bad : {"", "everything", "waitcnt,", "waitcnt race-lds", "-none"}) {
     Status status = parseChecks(bad, checks);
     EXPECT_EQ(status.code(), ErrorCode::InvalidArgument) << bad;
@@ -38,18 +37,18 @@ TEST_F(Align, WordsAtOddAddresses) {
   const std::string odd = "v_lshlrev_b32 v10, 2, v0\n"
                           "v_cmp_lt_u32 vcc, 4, v0\n"
                           "v_addc_co_u32 v10, vcc, v10, 0, vcc\n";
-  std::string text = body("align", odd + "global_load_dword v11, v10, s[8:9]\n");
+  std::string text = body("align-natural", odd + "global_load_dword v11, v10, s[8:9]\n");
   EXPECT_EQ(Code_, ErrorCode::CheckFailed);
   EXPECT_TRUE(hasAll(text, {"kernel 'k'", "global_load_dword v11", "lanes 5-63",
-                            "check 'align'", "4 bytes", "no multiple of 4",
-                            "allocation #"}));
-  EXPECT_TRUE(hasAll(body("align", odd + "ds_read_b32 v11, v10\n"),
+                            "check 'align-natural'", "4 bytes", "no multiple of 4",
+                            "byte 21 of allocation #"}));
+  EXPECT_TRUE(hasAll(body("align-natural", odd + "ds_read_b32 v11, v10\n"),
                      {"LDS offset 0x15", "no multiple of 4"}));
-  EXPECT_TRUE(hasAll(body("align", odd + "global_load_ushort v11, v10, s[8:9]\n"),
+  EXPECT_TRUE(hasAll(body("align-natural", odd + "global_load_ushort v11, v10, s[8:9]\n"),
                      {"no multiple of 2"}));
-  EXPECT_EQ(body("align", odd + "global_load_ubyte v11, v10, s[8:9]\n"), "");
-  EXPECT_EQ(body("none", odd + "global_load_dword v11, v10, s[8:9]\n"), "");
-  EXPECT_EQ(body("align", "v_lshlrev_b32 v10, 2, v0\n"
+  EXPECT_EQ(body("align-natural", odd + "global_load_ubyte v11, v10, s[8:9]\n"), "");
+  EXPECT_EQ(body("all", odd + "global_load_dword v11, v10, s[8:9]\n"), "");
+  EXPECT_EQ(body("align-natural", "v_lshlrev_b32 v10, 2, v0\n"
                           "global_load_dwordx4 v[12:15], v10, s[8:9]\n"), "");
 }
 
@@ -58,6 +57,16 @@ TEST_F(Align, ScalarLoads) {
                                    "s_load_dword s30, s[8:9], 0x0\n"),
                      {"s_load_dword", "ends in 2 of 4 bytes"}));
   EXPECT_EQ(body("align", "s_load_dword s30, s[8:9], 0x4\n"), "");
+}
+
+TEST_F(Align, PairsInLds) {
+  const std::string pair = "v_lshl_add_u32 v10, v0, 3, 4\n"
+                           "ds_write2_b32 v10, v2, v3 offset1:1\n"
+                           "ds_write2_b64 v10, v[2:3], v[2:3] offset1:1\n";
+  EXPECT_TRUE(hasAll(body("align", pair), {"ds_write2_b64", "LDS offset 0x4",
+                                           "no multiple of 8", "lanes 0-63"}));
+  EXPECT_EQ(body("align", "v_lshlrev_b32 v10, 3, v0\n"
+                          "ds_write2_b64 v10, v[2:3], v[2:3] offset1:1\n"), "");
 }
 
 class Barrier : public CheckTest {

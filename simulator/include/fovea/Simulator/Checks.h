@@ -28,8 +28,10 @@ enum Check : uint32_t {
   kCheckUninitMem = 1 << 7,
   kCheckRaceLds = 1 << 8,
   kCheckRaceGlobal = 1 << 9,
+  kCheckAlignNatural = 1 << 10, ///< not among "all"
 };
 constexpr uint32_t kAlwaysChecked = kCheckBounds | kCheckBudget;
+constexpr uint32_t kAllChecks = kCheckAlignNatural - 1;
 
 struct CheckInfo {
   Check check;
@@ -43,9 +45,10 @@ const std::vector<CheckInfo> &knownChecks();
 /// The name of one bit.
 std::string_view nameOf(Check check);
 
-/// Reads "all", "none" or names with commas between them; a name after '-' is
-/// taken away: "all,-barrier". Bounds and budget are always on.
-/// Errors: InvalidArgument, with the names that there are.
+/// Reads "all" (but "align-natural", which correct kernels may fail), "none" or
+/// names with commas between them; a name after '-' is taken away:
+/// "all,-barrier". Bounds and budget are always on. Errors: InvalidArgument,
+/// with the names that there are.
 Status parseChecks(std::string_view text, uint32_t &checks);
 
 } // namespace fovea::sim
