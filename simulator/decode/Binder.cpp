@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "decode/Binder.h"
 #include "exec/Wave.h"
+#include "fovea/Simulator/Chip.h"
 
 #include <cstring>
 
@@ -116,7 +117,9 @@ bool Binder::source(const ParsedOperand &from, Ty ty, Operand &to) {
         {"src_shared_base", kSharedBase},
         {"src_shared_limit", kSharedBase | 0xffffffffu},
         {"src_private_base", kPrivateBase},
-        {"src_private_limit", kPrivateBase | 0xffffffffu}};
+        {"src_private_limit", kPrivateBase | 0xffffffffu},
+        {"src_flat_scratch_base_lo", kPrivateBase & 0xffffffffu},
+        {"src_flat_scratch_base_hi", kPrivateBase >> 32}};
     for (const Named &named : kConstants)
       if (from.text == named.name) {
         to.kind = Operand::Const;
@@ -337,6 +340,8 @@ bool Binder::bindVector(MicroOp &op, const ParsedInst &inst) {
     return false;
   if ((row.flags & (kKeepHigh | kHigh | kDual)))
     op.flags |= kModified;
+  if (op.omod && !isFloat(row.d))
+    return false;
   // What clamp means on integers is said by rows of their own.
   if ((op.flags & kClamp) && !isFloat(row.d) && !endsWith(std::string(row.mnemonic), "_clamp"))
     return false;
@@ -378,7 +383,22 @@ bool Binder::bindCustom(MicroOp &op, const ParsedInst &inst) {
   // op_sel is for v_pk_mov_b32 alone, which has nothing to say by op_sel_hi.
   bool selects = row.mnemonic == "v_pk_mov_b32";
   destinationHalf(inst.operands[0], op);
+  // Swaps of halves write both operands.
+  bool swaps = startsWith(std::string(row.mnemonic), "v_permlane") &&
+               endsWith(std::string(row.mnemonic), "_swap_b32");
+  if (swaps && op.s[0].kind != Operand::Vgpr)
+    return false;
+  if (swaps)
+    op.aux = 0;
   for (const ParsedModifier &m : inst.modifiers) {
+    if (swaps && (m.key == "bound_ctrl" || m.key == "fi")) {
+      bool on = !m.values.empty() && m.values[0];
+      if (m.key == "fi")
+        op.aux |= on ? 2 : 0;
+      else
+        op.flags |= on ? kBoundCtrl : 0;
+      continue;
+    }
     if (row.flags & kOwnModifiers) {
       bool Operand::*field = m.key == "op_sel"   ? &Operand::selLo
                              : m.key == "neg_lo" ? &Operand::negLo
@@ -395,6 +415,34 @@ bool Binder::bindCustom(MicroOp &op, const ParsedInst &inst) {
       return false;
     for (size_t i = 0; m.key == "op_sel" && i < m.values.size() && i < 2; ++i)
       op.s[i].selLo = m.values[i] != 0;
+  }
+  return true;
+}
+
+bool Binder::bindConvert(MicroOp &op, const ParsedInst &inst) {
+  const Row &row = *op.row;
+  size_t count = 0;
+  while (count < 3 && row.s[count] != Ty::None)
+    ++count;
+  if (inst.operands.size() != count + 1 || !vector(inst.operands[0], op.d) ||
+      op.d.words != wordsOf(row.d))
+    return false;
+  for (size_t i = 0; i < count; ++i) {
+    if (!source(inst.operands[i + 1], row.s[i], op.s[i]))
+      return false;
+    // neg and abs are for single fp32 numbers.
+    if ((op.s[i].neg || op.s[i].abs) && row.s[i] != Ty::F32)
+      return false;
+    if (wordsOf(row.s[i]) > 2 && op.s[i].kind != Operand::Vgpr)
+      return false;
+  }
+  for (const ParsedModifier &m : inst.modifiers) {
+    if (m.key == "bitop3" && !m.values.empty())
+      op.offset = static_cast<int32_t>(m.values[0]);
+    else if (m.key != "op_sel")
+      return false;
+    for (size_t i = 0; m.key == "op_sel" && i < m.values.size(); ++i)
+      op.aux |= (m.values[i] ? 1u : 0u) << i;
   }
   return true;
 }
@@ -436,6 +484,8 @@ bool Binder::bindSmem(MicroOp &op, const ParsedInst &inst) {
       op.d.reg + op.row->count > kScalarRegs)
     return false;
   op.offset = static_cast<int32_t>(inst.number("offset", 0));
+  if ((op.row->flags & kAtomic) && inst.find("glc"))
+    op.flags |= kReturn;
   if (o.size() > 2) {
     if (o[2].kind == ParsedOperand::Int)
       op.offset += static_cast<int32_t>(o[2].integer);
@@ -449,10 +499,12 @@ bool Binder::bindFlat(MicroOp &op, const ParsedInst &inst) {
   const Row &row = *op.row;
   const auto &o = inst.operands;
   bool hasSaddr = row.flags & (kGlobal | kScratch);
-  bool toLds = inst.mnemonic.find("_load_lds_") != std::string::npos;
+  // gfx942 has names of their own for loads to LDS, older chips a modifier.
+  bool toLds = inst.mnemonic.find("_load_lds_") != std::string::npos ||
+               ((row.flags & kLoad) && inst.find("lds"));
   size_t expected = (toLds ? 1u : 2u) + (hasSaddr ? 1u : 0u);
   size_t next = 0;
-  if (inst.find("lds") || inst.find("tfe"))
+  if (inst.find("tfe") || (inst.find("lds") && !toLds))
     return false;
   bool returns = (row.flags & kAtomic) && o.size() == expected + 1;
   if (o.size() != expected + (returns ? 1 : 0))
@@ -519,6 +571,7 @@ bool Binder::bindBuffer(MicroOp &op, const ParsedInst &inst) {
     return false;
   op.offset = static_cast<int32_t>(inst.number("offset", 0));
   op.offset1 = op.offset;
+  op.aux = (Word >> 19) & 0x7f; // tbuffer_*: data and number format
   return true;
 }
 
@@ -539,13 +592,17 @@ bool Binder::bindDs(MicroOp &op, const ParsedInst &inst) {
   for (int i = 0; next < o.size(); ++i)
     if (i >= 3 || !vector(o[next++], op.s[i]))
       return false;
+  if (row.flags & kNoAddress) {
+    op.offset = static_cast<int32_t>(inst.number("offset", 0));
+    return (op.s[0].kind == Operand::Vgpr) == bool(row.flags & kStore);
+  }
   if (op.s[0].kind != Operand::Vgpr)
     return false;
   bool needsData = (row.flags & (kStore | kAtomic)) ||
                    (exchange && row.mnemonic != "ds_swizzle_b32");
   if (needsData && op.s[1].kind != Operand::Vgpr)
     return false;
-  if ((row.flags & kStore) && (row.flags & kTwo) &&
+  if ((row.flags & (kStore | kAtomic)) && (row.flags & kTwo) &&
       op.s[2].kind != Operand::Vgpr)
     return false;
   if (row.mnemonic == "ds_swizzle_b32") {
@@ -554,7 +611,8 @@ bool Binder::bindDs(MicroOp &op, const ParsedInst &inst) {
   }
   op.offset = static_cast<int32_t>(inst.number("offset", 0));
   if (row.flags & kTwo) {
-    int32_t unit = static_cast<int32_t>(row.param * row.count) *
+    int32_t unit = static_cast<int32_t>(row.param *
+                                        (row.flags & kAtomic ? 1 : row.count)) *
                    (row.flags & kSt64 ? 64 : 1);
     op.offset = static_cast<int32_t>(inst.number("offset0", 0)) * unit;
     op.offset1 = static_cast<int32_t>(inst.number("offset1", 0)) * unit;
@@ -563,13 +621,21 @@ bool Binder::bindDs(MicroOp &op, const ParsedInst &inst) {
 }
 
 bool Binder::bindMfma(MicroOp &op, const ParsedInst &inst) {
+  const Row &row = *op.row;
   const auto &o = inst.operands;
-  if (o.size() != 4 || !vector(o[0], op.d) || !vector(o[1], op.s[0]) ||
-      !vector(o[2], op.s[1]) || !source(o[3], op.row->s[2], op.s[2]))
+  bool scaled = row.mnemonic.find("_scale_") != std::string_view::npos;
+  if (o.size() != (scaled ? 6 : 4) || !vector(o[0], op.d) ||
+      !vector(o[1], op.s[0]) || !vector(o[2], op.s[1]) ||
+      !source(o[3], row.form == Form::Smfmac ? Ty::B32 : row.s[2], op.s[2]))
     return false;
-  bool wmma = op.row->flags & kOwnModifiers;
+  if (scaled && (!source(o[4], Ty::B32, op.s[3]) || !source(o[5], Ty::B32, op.sd)))
+    return false;
+  bool wmma = row.flags & kOwnModifiers;
   for (const ParsedModifier &m : inst.modifiers) {
     uint32_t value = static_cast<uint32_t>(m.values.empty() ? 0 : m.values[0]);
+    auto bit = [&](size_t i) {
+      return i < m.values.size() && m.values[i] ? 1u : 0u;
+    };
     bool Operand::*field = m.key == "op_sel"   ? &Operand::selLo
                            : m.key == "neg_lo" ? &Operand::negLo
                            : m.key == "neg_hi" ? &Operand::negHi
@@ -587,8 +653,15 @@ bool Binder::bindMfma(MicroOp &op, const ParsedInst &inst) {
       op.aux |= value & 15;
     else if (m.key == "abid")
       op.aux |= (value & 15) << 4;
-    else if (m.key == "blgp" && op.row->d != Ty::F64)
+    else if (m.key == "blgp" && row.d != Ty::F64)
       op.aux |= (value & 7) << 8;
+    else if (m.key == "neg" && row.d == Ty::F64)
+      op.aux |= (bit(0) | bit(1) << 1 | bit(2) << 2) << 8;
+    // Bytes of the scales: op_sel is the low bit, op_sel_hi the high one.
+    else if (m.key == "op_sel" && scaled)
+      op.aux |= bit(0) << 16 | bit(1) << 18;
+    else if (m.key == "op_sel_hi" && scaled)
+      op.aux |= bit(0) << 17 | bit(1) << 19;
     else
       return false;
   }
@@ -603,10 +676,11 @@ Handler Binder::bind(MicroOp &op, const ParsedInst &inst) {
     name = "v_cmp_" + name.substr(7);
     op.flags |= kCmpx;
   }
-  op.row = Table.find(name);
+  uint32_t traits = Prog.Chip.traits;
+  op.row = Table.find(name, traits);
   if (op.row && inst.find("clamp") && !isFloat(op.row->d) &&
       !(op.row->flags & kOwnModifiers))
-    op.row = Table.find(name + "_clamp");
+    op.row = Table.find(name + "_clamp", traits);
   if (!op.row)
     return nullptr;
   const Row &row = *op.row;
@@ -626,6 +700,10 @@ Handler Binder::bind(MicroOp &op, const ParsedInst &inst) {
     modified = op.flags & kModified;
     break;
   case Form::Custom: ok = bindCustom(op, inst); break;
+  case Form::Convert:
+    op.aux = 0;
+    ok = bindConvert(op, inst);
+    break;
   case Form::Scalar:
   case Form::ScalarNoDst: ok = bindScalar(op, inst); break;
   case Form::Branch: ok = bindBranch(op, inst); break;
@@ -635,6 +713,8 @@ Handler Binder::bind(MicroOp &op, const ParsedInst &inst) {
   case Form::Buffer: ok = bindBuffer(op, inst); break;
   case Form::Ds: ok = bindDs(op, inst); break;
   case Form::Mfma:
+  case Form::Smfmac:
+  case Form::MfmaSmall:
     op.aux = 0;
     ok = bindMfma(op, inst);
     break;

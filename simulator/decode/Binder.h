@@ -26,6 +26,7 @@ private:
   bool bindVector(MicroOp &op, const ParsedInst &inst);
   bool bindCompare(MicroOp &op, const ParsedInst &inst);
   bool bindCustom(MicroOp &op, const ParsedInst &inst);
+  bool bindConvert(MicroOp &op, const ParsedInst &inst);
   bool bindScalar(MicroOp &op, const ParsedInst &inst);
   bool bindBranch(MicroOp &op, const ParsedInst &inst);
   bool bindSmem(MicroOp &op, const ParsedInst &inst);

@@ -123,6 +123,10 @@ bool Disassembler::disassemble(const uint8_t *bytes, uint64_t available,
   llvm::raw_string_ostream stream(text);
   Self->Printer->printInst(&inst, address, "", *Self->Subtarget, stream);
   stream.flush();
+  // The printer's way to say that an operand or a modifier is not one that the
+  // instruction can have: "v[1:2]/*Invalid register ...*/".
+  if (text.find("/*") != std::string::npos)
+    return false;
   size_t start = text.find_first_not_of(" \t");
   text.erase(0, start == std::string::npos ? text.size() : start);
   return true;

@@ -104,6 +104,10 @@ inline void storeWords(Wave &w, unsigned reg, uint64_t mask, Place place) {
     forEachLane(mask, one);
 }
 
+/// Whether all active lanes' accesses lie in allocations; fails the wave if not.
+bool checkMemory(Wave &w, const MicroOp &op, const uint64_t *address,
+                 uint64_t mask, uint32_t bytes);
+
 /// Widens or places what a load of 1 or 2 bytes read, by the row's flags.
 inline uint32_t extend(uint32_t x, uint32_t bytes, uint32_t flags, uint32_t old) {
   if (bytes == 1)
@@ -156,6 +160,7 @@ void storeAny(Wave &w, const Row &row, unsigned reg, uint64_t mask, Place place)
 enum AtomicOp : uint32_t {
   kSwap, kCmpSwap, kAdd, kSub, kRsub, kSmin, kUmin, kSmax, kUmax, kAnd, kOr,
   kXor, kInc, kDec, kAddF, kMinF, kMaxF, kPkAddF16, kPkAddBf16, kMskor,
+  kWrap, kCondXchg,
 };
 
 /// The new value of an atomic; \p c is the comparand or second operand.
@@ -183,6 +188,15 @@ T atomicResult(AtomicOp op, T old, T x, T c) {
   case kMinF: return bits<T>(fminNum(bits<F>(old), bits<F>(x)));
   case kMaxF: return bits<T>(fmaxNum(bits<F>(old), bits<F>(x)));
   case kMskor: return (old & ~x) | c;
+  case kWrap: return old >= x ? old - x : old + c;
+  case kCondXchg: { // words whose highest bit is set, without it
+    uint64_t wide = x, r = old;
+    for (int s = 0; s < static_cast<int>(8 * sizeof(T)); s += 32)
+      if ((wide >> (s + 31)) & 1)
+        r = (r & ~(uint64_t(0xffffffff) << s)) |
+            (wide & (uint64_t(0x7fffffff) << s));
+    return static_cast<T>(r);
+  }
   case kPkAddF16:
   case kPkAddBf16: {
     uint32_t r = 0;

@@ -167,7 +167,7 @@ const uint32_t *prepare(Wave &w, const MicroOp &op, int i, uint64_t &mask) {
     for (int l = 0; l < w.lanes; ++l)
       t[l] = (t[l] & 0x7f800000) ? t[l] : t[l] & 0x80000000;
   }
-  if (flush16) {
+  if (flush16 && !(op.row->flags & kRaw)) {
     own();
     for (int l = 0; l < w.lanes; ++l) {
       if (!(t[l] & 0x7c00))
@@ -358,7 +358,8 @@ void execVectorSlow(Wave &w, const MicroOp &op) {
   }
   if (op.omod || (op.flags & kClamp) || w.slowFloat)
     finish(w, op, r);
-  if ((op.flags & (kSdwa | kDstHigh | kDstLow)) || (row.flags & (kKeepHigh | kHigh)))
+  if (op.d.words == 1 && ((op.flags & (kSdwa | kDstHigh | kDstLow)) ||
+                          (row.flags & (kKeepHigh | kHigh))))
     storePart(w, op, r, mask);
   else
     storeLanes(w, op.d.reg, r, op.d.words, mask);

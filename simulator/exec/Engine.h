@@ -23,6 +23,7 @@ void execCompareSlow(Wave &w, const MicroOp &op);
 /// Memory instructions, by the row's flags.
 void execFlat(Wave &w, const MicroOp &op);
 void execBuffer(Wave &w, const MicroOp &op);
+void execBufferFormat(Wave &w, const MicroOp &op);
 void execDs(Wave &w, const MicroOp &op);
 void execMfma(Wave &w, const MicroOp &op);
 /// Both halves of a dual-issue instruction.
@@ -32,9 +33,11 @@ void addVectorRows(std::vector<Row> &rows);
 void addCompareRows(std::vector<Row> &rows);
 void addLaneRows(std::vector<Row> &rows);
 void addLaneRowsGfx11(std::vector<Row> &rows);
+void addConvertRows(std::vector<Row> &rows);
 void addMemoryRows(std::vector<Row> &rows);
 void addMfmaRows(std::vector<Row> &rows);
 void addWmmaRows(std::vector<Row> &rows);
+void addScalarAtomicRows(std::vector<Row> &rows);
 
 /// The lanes of an operand: its own registers, its constant, or a spread copy
 /// in buffer \p slot.

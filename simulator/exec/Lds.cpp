@@ -116,6 +116,147 @@ void execDs(Wave &w, const MicroOp &op) {
 
 namespace {
 
+/// Whether all places at + first (and at + second) lie inside; fails the wave if
+/// not. Turns addresses that count on wrapping into ones that do not.
+bool checkLds(Wave &w, const MicroOp &op, uint64_t mask, uint32_t *at,
+              uint32_t &first, uint32_t &second, uint32_t bytes) {
+  if (fitsLds(w, mask, at, std::max(first, second), bytes))
+    return true;
+  if (!wrapAddresses(w, mask, at, first, second, bytes)) {
+    failLds(w, op, mask, at, first, second, bytes);
+    return false;
+  }
+  second -= first;
+  first = 0;
+  return true;
+}
+bool checkLds(Wave &w, const MicroOp &op, uint64_t mask, uint32_t *at,
+              uint32_t &offset, uint32_t bytes) {
+  uint32_t same = offset;
+  return checkLds(w, op, mask, at, offset, same, bytes);
+}
+
+/// ds_wrxchg2_rtn: two exchanges a lane.
+void exchange2(Wave &w, const MicroOp &op) {
+  const Row &row = *op.row;
+  uint64_t mask = w.exec();
+  if (!mask)
+    return;
+  uint32_t at[kLaneStride];
+  std::memcpy(at, w.vreg(op.s[0].reg), sizeof at);
+  unsigned words = row.param / 4;
+  uint32_t offset[2] = {static_cast<uint32_t>(op.offset),
+                        static_cast<uint32_t>(op.offset1)};
+  // Both are checked before either is done; data may lie in the destination.
+  if (!checkLds(w, op, mask, at, offset[0], offset[1], row.param))
+    return;
+  alignas(64) uint32_t data[2][2 * kLaneStride];
+  for (unsigned i = 0; i < 2; ++i)
+    std::memcpy(data[i], w.vreg(op.s[1 + i].reg), words * kLaneStride * 4);
+  for (unsigned i = 0; i < 2; ++i) {
+    uint8_t *base = w.group->lds + int32_t(offset[i]);
+    auto place = [&](int l) { return base + at[l]; };
+    if (!observed(w, op, MemoryAccess::Atomic, mask, place, row.param))
+      return;
+    forEachLane(mask, [&](int l) {
+      uint32_t old[2];
+      std::memcpy(old, place(l), row.param);
+      uint32_t fresh[2] = {data[i][l], data[i][kLaneStride + unsigned(l)]};
+      std::memcpy(place(l), fresh, row.param);
+      for (unsigned k = 0; k < words; ++k)
+        w.vreg(op.d.reg + i * words + k)[l] = old[k];
+    });
+  }
+}
+
+/// ds_append, ds_consume: the number of active lanes is added to, or taken
+/// from, one word at M0; all lanes get the value before.
+template <bool APPEND>
+void appendConsume(Wave &w, const MicroOp &op) {
+  uint64_t mask = w.exec();
+  if (!mask)
+    return;
+  uint32_t at[kLaneStride];
+  spread(at, w.s[kM0] & w.group->m0LdsMask);
+  uint32_t offset = static_cast<uint32_t>(op.offset);
+  uint64_t first = mask & (~mask + 1);
+  if (!checkLds(w, op, first, at, offset, 4))
+    return;
+  uint8_t *base = w.group->lds + offset;
+  auto place = [&](int l) { return base + at[l]; };
+  if (!observed(w, op, MemoryAccess::Atomic, first, place, 4))
+    return;
+  uint32_t old, n = static_cast<uint32_t>(__builtin_popcountll(mask));
+  std::memcpy(&old, place(0), 4);
+  uint32_t fresh = APPEND ? old + n : old - n;
+  std::memcpy(place(0), &fresh, 4);
+  uint32_t *r = w.buffer[4];
+  spread(r, old);
+  storeLanes(w, op.d.reg, r, 1, mask);
+}
+
+/// ds_read_addtid, ds_write_addtid: consecutive words from M0 on.
+template <bool LOAD>
+void consecutive(Wave &w, const MicroOp &op) {
+  uint64_t mask = w.exec();
+  if (!mask)
+    return;
+  uint32_t at[kLaneStride];
+  for (unsigned l = 0; l < kLaneStride; ++l)
+    at[l] = (w.s[kM0] & w.group->m0LdsMask) + 4 * l;
+  uint32_t offset = static_cast<uint32_t>(op.offset);
+  if (!checkLds(w, op, mask, at, offset, 4))
+    return;
+  uint8_t *base = w.group->lds + offset;
+  auto place = [&](int l) { return base + at[l]; };
+  if (!observed(w, op, LOAD ? MemoryAccess::Load : MemoryAccess::Store, mask,
+                place, 4))
+    return;
+  if (LOAD)
+    loadWords<1>(w, op.d.reg, mask, place);
+  else
+    storeWords<1>(w, op.s[0].reg, mask, place);
+}
+
+/// ds_read_b64_tr_*, ds_read_b96_tr_b6: 16 lanes read a tile row by row, N
+/// elements of BITS bits a lane, and each gets one of its 16 columns: element e
+/// of lane j is element j % N of lane 16 / N * e + j / N. (CDNA4 ISA document,
+/// "LDS transpose loads".)
+template <int BITS, int N>
+void readTransposed(Wave &w, const MicroOp &op) {
+  constexpr int words = BITS * N / 32, lanesPerRow = 16 / N;
+  uint64_t mask = w.exec();
+  if (!mask)
+    return;
+  uint32_t at[kLaneStride];
+  std::memcpy(at, w.vreg(op.s[0].reg), sizeof at);
+  uint32_t offset = static_cast<uint32_t>(op.offset);
+  if (!checkLds(w, op, mask, at, offset, 4 * words))
+    return;
+  uint8_t *base = w.group->lds + offset;
+  auto place = [&](int l) { return base + at[l]; };
+  if (!observed(w, op, MemoryAccess::Load, mask, place, 4 * words))
+    return;
+  uint32_t tile[kLaneStride][words + 1] = {};
+  forEachLane(mask, [&](int l) { std::memcpy(tile[l], place(l), 4 * words); });
+  alignas(64) uint32_t r[words * kLaneStride] = {};
+  for (int l = 0; l < w.lanes; ++l)
+    for (int e = 0; e < N; ++e) {
+      int j = l & 15;
+      const uint32_t *from = tile[(l & ~15) + lanesPerRow * e + j / N];
+      int bit = j % N * BITS;
+      uint64_t both = from[bit / 32] | uint64_t(from[bit / 32 + 1]) << 32;
+      uint64_t x = (both >> (bit % 32)) & ((uint64_t(1) << BITS) - 1);
+      int to = e * BITS;
+      x <<= to % 32;
+      r[to / 32 * static_cast<int>(kLaneStride) + l] |= static_cast<uint32_t>(x);
+      if (to % 32 + BITS > 32)
+        r[(to / 32 + 1) * static_cast<int>(kLaneStride) + l] |=
+            static_cast<uint32_t>(x >> 32);
+    }
+  storeLanes(w, op.d.reg, r, words, mask);
+}
+
 /// The lane that byte address \p at names for lane \p l, within its \p lanes.
 unsigned target(int l, uint32_t at, unsigned lanes) {
   return (static_cast<unsigned>(l) & ~(lanes - 1)) | ((at >> 2) & (lanes - 1));
@@ -263,6 +404,25 @@ void addLdsRows(std::vector<Row> &rows) {
     rows.back().handler = handler;
   };
   exchange("ds_bpermute_b32", bpermute);
+  add("ds_wrap_rtn_b32", kAtomic, 4, kWrap);
+  add("ds_condxchg32_rtn_b64", kAtomic, 8, kCondXchg);
+  auto special = [&](const char *name, Handler handler, uint32_t flags,
+                     uint32_t bytes, uint32_t count) {
+    add(name, flags, bytes, count);
+    rows.back().handler = handler;
+  };
+  special("ds_wrxchg2_rtn_b32", exchange2, kAtomic | kTwo, 4, 1);
+  special("ds_wrxchg2_rtn_b64", exchange2, kAtomic | kTwo, 8, 1);
+  special("ds_wrxchg2st64_rtn_b32", exchange2, kAtomic | kTwo | kSt64, 4, 1);
+  special("ds_wrxchg2st64_rtn_b64", exchange2, kAtomic | kTwo | kSt64, 8, 1);
+  special("ds_append", appendConsume<true>, kNoAddress | kLoad, 4, 1);
+  special("ds_consume", appendConsume<false>, kNoAddress | kLoad, 4, 1);
+  special("ds_read_addtid_b32", consecutive<true>, kNoAddress | kLoad, 4, 1);
+  special("ds_write_addtid_b32", consecutive<false>, kNoAddress | kStore, 4, 1);
+  special("ds_read_b64_tr_b16", readTransposed<16, 4>, kLoad, 4, 2);
+  special("ds_read_b64_tr_b8", readTransposed<8, 8>, kLoad, 4, 2);
+  special("ds_read_b64_tr_b4", readTransposed<4, 16>, kLoad, 4, 2);
+  special("ds_read_b96_tr_b6", readTransposed<6, 16>, kLoad, 4, 3);
   exchange("ds_permute_b32", permute);
   exchange("ds_swizzle_b32", swizzle);
 }

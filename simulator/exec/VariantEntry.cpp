@@ -32,9 +32,11 @@ void addRows(std::vector<Row> &rows) {
   addCompareRows(rows);
   addLaneRows(rows);
   addLaneRowsGfx11(rows);
+  addConvertRows(rows);
   addMemoryRows(rows);
   addMfmaRows(rows);
   addWmmaRows(rows);
+  addScalarAtomicRows(rows);
 }
 } // namespace
 

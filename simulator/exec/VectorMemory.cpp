@@ -24,36 +24,6 @@ void outside(Wave &w, const MicroOp &op, int lane, uint64_t address,
          what + w.group->cache.memory->describe(address, bytes));
 }
 
-/// Whether all active lanes' accesses lie in allocations; fails the wave if not.
-bool checkMemory(Wave &w, const MicroOp &op, const uint64_t *address,
-                 uint64_t mask, uint32_t bytes) {
-  uint64_t low = ~uint64_t(0), high = 0;
-  if (mask == w.fullMask) {
-    for (int l = 0; l < w.lanes; ++l) {
-      low = address[l] < low ? address[l] : low;
-      high = address[l] > high ? address[l] : high;
-    }
-  } else {
-    forEachLane(mask, [&](int l) {
-      low = address[l] < low ? address[l] : low;
-      high = address[l] > high ? address[l] : high;
-    });
-  }
-  MemoryCache &cache = w.group->cache;
-  if (high + bytes > high && cache.covers(low, high + bytes))
-    return true;
-  int bad = -1;
-  forEachLane(mask, [&](int l) {
-    if (bad < 0 && (address[l] + bytes < address[l] ||
-                    !cache.covers(address[l], address[l] + bytes)))
-      bad = l;
-  });
-  if (bad < 0)
-    return true;
-  outside(w, op, bad, address[bad], bytes);
-  return false;
-}
-
 void count(Wave &w, const Row &row, uint64_t mask, uint32_t bytes) {
   uint64_t n = static_cast<uint64_t>(__builtin_popcountll(mask)) * bytes;
   if (row.flags & kLoad)
@@ -166,6 +136,35 @@ void scratchBuffer(Wave &w, const MicroOp &op, uint64_t base, uint64_t mask) {
 }
 
 } // namespace
+
+bool checkMemory(Wave &w, const MicroOp &op, const uint64_t *address,
+                 uint64_t mask, uint32_t bytes) {
+  uint64_t low = ~uint64_t(0), high = 0;
+  if (mask == w.fullMask) {
+    for (int l = 0; l < w.lanes; ++l) {
+      low = address[l] < low ? address[l] : low;
+      high = address[l] > high ? address[l] : high;
+    }
+  } else {
+    forEachLane(mask, [&](int l) {
+      low = address[l] < low ? address[l] : low;
+      high = address[l] > high ? address[l] : high;
+    });
+  }
+  MemoryCache &cache = w.group->cache;
+  if (high + bytes > high && cache.covers(low, high + bytes))
+    return true;
+  int bad = -1;
+  forEachLane(mask, [&](int l) {
+    if (bad < 0 && (address[l] + bytes < address[l] ||
+                    !cache.covers(address[l], address[l] + bytes)))
+      bad = l;
+  });
+  if (bad < 0)
+    return true;
+  outside(w, op, bad, address[bad], bytes);
+  return false;
+}
 
 void execFlat(Wave &w, const MicroOp &op) {
   const Row &row = *op.row;

@@ -517,6 +517,85 @@ inline T divFixup(T a, T b, T c) {
   return negative ? -mag : mag;
 }
 
+//===-- Cube maps, reduction of large angles, sums of differences -----------===//
+
+/// The axis along which (x, y, z) is longest: 2 is z, 1 is y, 0 is x.
+inline int cubeAxis(float x, float y, float z) {
+  float ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
+  return az >= ax && az >= ay ? 2 : ay >= ax ? 1 : 0;
+}
+inline float cubeFace(float x, float y, float z) {
+  int axis = cubeAxis(x, y, z);
+  float along = axis == 2 ? z : axis == 1 ? y : x;
+  return static_cast<float>(2 * axis + (along < 0 ? 1 : 0));
+}
+inline float cubeMajor(float x, float y, float z) {
+  int axis = cubeAxis(x, y, z);
+  return 2.0f * (axis == 2 ? z : axis == 1 ? y : x);
+}
+inline float cubeS(float x, float y, float z) {
+  int axis = cubeAxis(x, y, z);
+  float front = z < 0 ? -x : x, side = x < 0 ? z : -z;
+  return axis == 2 ? front : axis == 1 ? x : side;
+}
+inline float cubeT(float x, float y, float z) {
+  float top = y < 0 ? -z : z;
+  return cubeAxis(x, y, z) == 1 ? top : -y;
+}
+
+/// v_trig_preop: 53 bits of 2 / pi, from bit 53 * segment on (later for large
+/// x), scaled to their place.
+inline double trigPreop(double x, uint32_t segment) {
+  static const uint64_t kTwoOverPi[19] = {
+      0xa2f9836e4e441529u, 0xfc2757d1f534ddc0u, 0xdb6295993c439041u,
+      0xfe5163abdebbc561u, 0xb7246e3a424dd2e0u, 0x06492eea09d1921cu,
+      0xfe1deb1cb129a73eu, 0xe88235f52ebb4484u, 0xe99c7026b45f7e41u,
+      0x3991d639835339f4u, 0x9c845f8bbdf9283bu, 0x1ff897ffde05980fu,
+      0xef2f118b5a0a6d1fu, 0x6d367ecf27cb09b7u, 0x4f463f669e5fea2du,
+      0x7527bac7ebe5f17bu, 0x3d0739f78a5292eau, 0x6bfb5fb11f8d5d08u,
+      0x56033046fc7b6babu};
+  int exponent = static_cast<int>(asU64(x) >> 52) & 0x7ff;
+  int shift = static_cast<int>(segment & 31) * 53;
+  if (exponent > 1077)
+    shift += exponent - 1077;
+  uint64_t bits = 0;
+  for (int i = 0; i < 53; ++i) {
+    int at = shift + i;
+    uint64_t bit = at <= 1200 ? (kTwoOverPi[at / 64] >> (63 - at % 64)) & 1 : 0;
+    bits = bits << 1 | bit;
+  }
+  int scale = -53 - shift;
+  if (exponent >= 1968)
+    scale += 128;
+  return std::ldexp(static_cast<double>(bits), scale);
+}
+
+/// Four sums of absolute differences of four bytes, at four places of \p a,
+/// added to the 16-bit elements of \p c; mqsad leaves out bytes of b that are 0.
+inline uint64_t qsadOf(uint64_t a, uint32_t b, uint64_t c, bool masked) {
+  uint64_t r = 0;
+  for (int i = 0; i < 4; ++i) {
+    uint32_t part = static_cast<uint32_t>(a >> (8 * i));
+    uint32_t old = static_cast<uint32_t>(c >> (16 * i)) & 0xffff;
+    uint32_t sum = masked ? msadU8(part, b, old) : sadU8(part, b, old);
+    r |= uint64_t(sum & 0xffff) << (16 * i);
+  }
+  return r;
+}
+inline uint64_t qsad(uint64_t a, uint32_t b, uint64_t c) {
+  return qsadOf(a, b, c, false);
+}
+inline uint64_t mqsad(uint64_t a, uint32_t b, uint64_t c) {
+  return qsadOf(a, b, c, true);
+}
+inline uint32_t clampWide(uint64_t x) {
+  return x > 0xffffffffu ? 0xffffffffu : static_cast<uint32_t>(x);
+}
+inline int64_t wideI16(uint32_t a, uint32_t b) {
+  return int64_t(static_cast<int16_t>(a)) * static_cast<int16_t>(b) +
+         int64_t(static_cast<int32_t>(a) >> 16) * (static_cast<int32_t>(b) >> 16);
+}
+
 //===-- Dot products -------------------------------------------------------===//
 
 inline float dot2(uint32_t a, uint32_t b, float c) {

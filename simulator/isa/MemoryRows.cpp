@@ -116,6 +116,32 @@ void addMemoryRows(std::vector<Row> &rows) {
         add(std::string(atomic.name) + "_x2", kAtomic, 8, atomic.op);
     }
   }
+  struct Formatted {
+    const char *suffix;
+    uint32_t flags, count;
+  };
+  constexpr Formatted kFormatted[] = {
+      {"x", 0, 1},          {"xy", 0, 2},        {"xyz", 0, 3},
+      {"xyzw", 0, 4},       {"d16_x", kD16, 1},  {"d16_xy", kD16, 2},
+      {"d16_xyz", kD16, 3}, {"d16_xyzw", kD16, 4},
+      {"d16_hi_x", kD16 | kHigh, 1}};
+  for (const char *prefix : {"buffer_", "tbuffer_"})
+    for (const Formatted &f : kFormatted)
+      for (bool load : {true, false}) {
+        if (*prefix == 't' && (f.flags & kHigh))
+          continue; // there are none
+        names.push_back(std::string(prefix) + (load ? "load" : "store") +
+                        "_format_" + f.suffix);
+        Row row;
+        row.mnemonic = names.back();
+        row.cls = InstClass::Vmem;
+        row.form = Form::Buffer;
+        row.handler = execBufferFormat;
+        row.flags = f.flags | (load ? kLoad : kStore);
+        row.param = 4;
+        row.count = f.count;
+        rows.push_back(row);
+      }
   addLdsRows(rows);
 }
 

@@ -21,6 +21,7 @@ namespace fovea::sim {
 enum class Ty : uint8_t {
   None,
   B32, B64, B96, B128, ///< bits: no modifiers
+  W6, W16, W32,        ///< as many words, in vector registers only
   U16, U32, U64,
   I16, I32, I64,
   F16, F32, F64,
@@ -37,6 +38,9 @@ constexpr unsigned wordsOf(Ty ty) {
     return 2;
   case Ty::B96: return 3;
   case Ty::B128: return 4;
+  case Ty::W6: return 6;
+  case Ty::W16: return 16;
+  case Ty::W32: return 32;
   default: return 1;
   }
 }
@@ -50,6 +54,7 @@ enum class Form : uint8_t {
   Vector,   ///< d, [sd,] s0...; the engine calls the row's loop
   Compare,  ///< mask, s0, s1
   Custom,   ///< d, s0... as printed; the row's handler does everything
+  Convert,  ///< d, s0... as printed; op_sel goes to MicroOp::aux
   Scalar,   ///< d, s0, s1 as printed
   ScalarNoDst, ///< s0, s1 (compares, s_setpc...)
   Branch,   ///< the target is worked out by the decoder
@@ -59,6 +64,8 @@ enum class Form : uint8_t {
   Buffer,   ///< buffer_*
   Ds,       ///< ds_*
   Mfma,     ///< d, a, b, c
+  Smfmac,   ///< d, a, b, index; d is also the accumulator
+  MfmaSmall, ///< d, a, b, c[, scale of a, scale of b]; cbsz, blgp are formats
 };
 
 /// Bits of Row::flags.
@@ -80,6 +87,7 @@ enum RowFlags : uint32_t {
   kRaw = 1 << 14,      ///< flushing modes do not apply
   kDual = 1 << 15,     ///< the loop runs once for each word of a pair (PF)
   kNoWriteCheck = 1 << 16,
+  kNoAddress = 1 << 17, ///< LDS: the address is M0's
   kOwnModifiers = 1 << 23, ///< the handler reads op_sel, neg_lo and clamp itself
   kValueFirst = 1 << 24, ///< LDS compare and swap: the value before the comparand
 };
@@ -95,6 +103,9 @@ struct Row {
   uint32_t flags = 0;
   uint32_t param = 0; ///< memory: bytes an element; MFMA: index into its table
   uint32_t count = 1; ///< memory: elements
+  /// ChipTraits that a chip has to have; of rows with one name, that with the
+  /// most traits counts.
+  uint32_t traits = 0;
 };
 
 } // namespace fovea::sim

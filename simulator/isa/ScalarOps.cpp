@@ -446,7 +446,11 @@ void addScalarRows(std::vector<Row> &rows) {
         "s_prefetch_data", "s_prefetch_data_pc_rel", "s_buffer_prefetch_data",
         "buffer_gl0_inv", "buffer_gl1_inv", "global_inv", "global_wb",
         "global_wbinv", "s_gl1_inv", "s_clause", "s_code_end", "buffer_wbl2",
-        "buffer_inv", "buffer_wbinvl1", "buffer_wbinvl1_vol", "v_nop"})
+        "buffer_inv", "buffer_wbinvl1", "buffer_wbinvl1_vol", "buffer_invl2",
+        "s_dcache_discard", "s_dcache_discard_x2", "s_atc_probe",
+        "s_atc_probe_buffer", "s_cbranch_cdbgsys", "s_cbranch_cdbguser",
+        "s_cbranch_cdbgsys_and_user", "s_cbranch_cdbgsys_or_user",
+        "ds_nop", "v_nop"})
     add(name, s_nop, Form::Nop, InstClass::Sync, N, N, N);
 }
 

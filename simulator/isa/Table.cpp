@@ -36,7 +36,22 @@ IsaTable::IsaTable(const Variant &host) : Host(&host) {
   host.addRows(Rows);
   addAliases(Rows);
   for (size_t i = 0; i < Rows.size(); ++i)
-    ByName.emplace(std::string(Rows[i].mnemonic), i);
+    ByName[std::string(Rows[i].mnemonic)].push_back(static_cast<uint32_t>(i));
+}
+
+const Row *IsaTable::find(const std::string &mnemonic, uint32_t traits) const {
+  auto it = ByName.find(mnemonic);
+  if (it == ByName.end())
+    return nullptr;
+  const Row *best = nullptr;
+  for (uint32_t index : it->second) {
+    const Row &row = Rows[index];
+    if ((row.traits & ~traits) == 0 &&
+        (!best || __builtin_popcount(row.traits) >
+                      __builtin_popcount(best->traits)))
+      best = &row;
+  }
+  return best;
 }
 
 const IsaTable *IsaTable::get() {

@@ -38,11 +38,9 @@ public:
   /// The table; null when the host cannot run any build of the engine.
   static const IsaTable *get();
 
-  /// The row of \p mnemonic (no encoding suffix), or null.
-  const Row *find(const std::string &mnemonic) const {
-    auto it = ByName.find(mnemonic);
-    return it == ByName.end() ? nullptr : &Rows[it->second];
-  }
+  /// The row of \p mnemonic (no encoding suffix) on a chip with \p traits, or
+  /// null.
+  const Row *find(const std::string &mnemonic, uint32_t traits) const;
   const std::vector<Row> &rows() const { return Rows; }
   const Variant &variant() const { return *Host; }
 
@@ -50,7 +48,7 @@ private:
   explicit IsaTable(const Variant &host);
   const Variant *Host;
   std::vector<Row> Rows;
-  std::unordered_map<std::string, size_t> ByName;
+  std::unordered_map<std::string, std::vector<uint32_t>> ByName;
 };
 
 } // namespace fovea::sim

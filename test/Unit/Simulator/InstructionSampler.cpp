@@ -31,12 +31,19 @@ size_t sampleInstructions(
   auto rng = [&] { return static_cast<uint32_t>(generator()); };
   size_t decoded = 0;
   std::string text;
-  for (uint32_t upper = 0; upper < 0x10000; ++upper)
-    for (unsigned round = 0; round < rounds; ++round) {
+  for (uint32_t upper = 0; upper < 0x10000; ++upper) {
+    // VOP3: one opcode a value, and many words that are no instruction.
+    bool wide = upper >> 10 == 0x34;
+    for (unsigned round = 0; round < (wide ? 16 * rounds : rounds); ++round) {
       uint32_t words[4] = {upper << 16 | (rng() & 0xffff), rng(), rng(), rng()};
       // Most of the fields that a chip wants to be zero lie in the second word.
       if (round % 4 == 1)
         words[1] &= rng();
+      // Tuples of vector registers start at even ones.
+      if (wide && round % 2) {
+        words[0] &= ~1u;
+        words[1] = (words[1] & ~0x40201u) | 0x4020100;
+      }
       // v_mfma_ld_scale_b32 is half an instruction (gfx950).
       if (upper == 0xd3ac)
         words[2] = (0xd3adu + (round & 1)) << 16 | (words[2] & 0xffff);
@@ -48,6 +55,7 @@ size_t sampleInstructions(
       ++decoded;
       visit(text, std::vector<uint32_t>(words, words + size / 4));
     }
+  }
   return decoded;
 }
 
@@ -58,10 +66,12 @@ std::string formOf(const ParsedInst &inst) {
     if (o.neg)
       form += "-";
     if (o.abs)
-      form += "|";
+      form += "+";
     if (o.sext)
       form += "~";
     std::string words = std::to_string(o.words);
+    if (o.index + o.words > 256) // the last register is 255
+      words += "!";
     switch (o.kind) {
     case ParsedOperand::Vgpr:
       form += "v" + words;

@@ -1,8 +1,8 @@
 //===- TableTest.cpp - The semantics table against the assembler ----------===//
 //
 // Every row's mnemonic is one that LLVM's assembler knows on some GFX9 chip,
-// with the operands that the row's form and types ask for; and those that gfx942
-// has are bound by the decoder.
+// with the operands that the row's form and types ask for. That they bind, and
+// that no instruction lacks a row, is CoverageTest's business.
 //
 //===----------------------------------------------------------------------===//
 #include "AsmKernels.h"
@@ -57,10 +57,10 @@ std::vector<std::string> candidates(const Row &row) {
       text += ", ";
       if (row.s[i] == Ty::Mask)
         text += "vcc";
-      else if (name == "v_fmaak_f32" && i == 2)
-        text += "0x40490fdb";
-      else if (name == "v_fmamk_f32" && i == 1)
-        text += "0x40490fdb";
+      else if (name.find("ak_f") != std::string::npos && i == 2)
+        text += name.back() == '6' ? "0x4049" : "0x40490fdb";
+      else if (name.find("mk_f") != std::string::npos && i == 1)
+        text += name.back() == '6' ? "0x4049" : "0x40490fdb";
       else if (name == "v_accvgpr_read_b32" || name == "v_accvgpr_mov_b32")
         text += "a20";
       else
@@ -105,7 +105,16 @@ std::vector<std::string> candidates(const Row &row) {
     add("v8, v20, v21, v22");
     add("v[8:9], v[20:21], v[22:23]");
     add("v[8:9], v[20:21], v[22:23], v[24:25]");
+    add("v[8:11], v[20:21], v22, v[24:27]");
     break;
+  case Form::Convert: {
+    std::string text = reg('v', 8, wordsOf(row.d));
+    int at = 40;
+    for (int i = 0; i < 3 && row.s[i] != Ty::None; ++i, at += 40)
+      text += ", " + reg('v', at, wordsOf(row.s[i]));
+    add(text);
+    break;
+  }
   case Form::Scalar:
   case Form::ScalarNoDst: {
     std::string text;
@@ -141,10 +150,15 @@ std::vector<std::string> candidates(const Row &row) {
     add("null, 0");
     add("s[4:5], 0x10, s8, 1");
     add("s[4:7], 0x10, s8, 1");
+    add("0, s[4:5], 0x10");
+    add("0, s[4:7], 0x10");
+    add("s[4:5], 0x10");
     break;
   case Form::Smem:
     add(reg('s', 8, row.count) + ", s[4:5], 0x10");
     add(reg('s', 8, row.count) + ", s[4:7], 0x10");
+    add(reg('s', 8, row.count) + ", s[4:5], 0x10 glc");
+    add(reg('s', 8, row.count) + ", s[4:7], 0x10 glc");
     break;
   case Form::Flat: {
     std::string data = reg('v', 8, memoryWords(row));
@@ -160,7 +174,10 @@ std::vector<std::string> candidates(const Row &row) {
     break;
   }
   case Form::Buffer: {
-    std::string data = reg('v', 8, memoryWords(row));
+    unsigned words = memoryWords(row);
+    if (name.find("_d16_") != std::string::npos && name.find("format") != std::string::npos)
+      words = (words + 1) / 2;
+    std::string data = reg('v', 8, words);
     add(has ? "v2, s[4:7], 0 offen" : data + ", v2, s[4:7], 0 offen");
     break;
   }
@@ -168,6 +185,9 @@ std::vector<std::string> candidates(const Row &row) {
     unsigned words = row.flags & kAtomic ? row.param / 4 : memoryWords(row);
     std::string d = reg('v', 20, (row.flags & kTwo) ? 2 * words : words);
     std::string x = reg('v', 30, words), y = reg('v', 40, words);
+    add("v20");
+    if (row.flags & kTwo)
+      add(d + ", v2, " + x + ", " + y);
     if (row.flags & kLoad)
       add(d + ", v2");
     else if (row.flags & kStore)
@@ -181,6 +201,16 @@ std::vector<std::string> candidates(const Row &row) {
     }
     break;
   }
+  case Form::Smfmac:
+    for (const char *c : {"v[0:15]", "v[0:3]"})
+      for (const char *ab : {"v[32:33], v[36:39]", "v[32:35], v[40:47]"})
+        add(std::string(c) + ", " + ab + ", v50");
+    break;
+  case Form::MfmaSmall:
+    for (const char *c : {"v[0:15]", "v[0:3]"})
+      for (const char *scales : {"", ", v60, v61"})
+        add(std::string(c) + ", v[32:39], v[40:47], " + c + scales);
+    break;
   case Form::Mfma:
     if (name.find("wmma") != std::string::npos ||
         name.find("swmmac") != std::string::npos) {
@@ -194,7 +224,7 @@ std::vector<std::string> candidates(const Row &row) {
       break;
     }
     for (const char *c : {"v[0:31]", "v[0:15]", "v[0:7]", "v[0:3]", "v[0:1]"})
-      for (const char *a : {"v32, v34", "v[32:33], v[34:35]"})
+      for (const char *a : {"v32, v34", "v[32:33], v[34:35]", "v[32:35], v[36:39]"})
         add(std::string(c) + ", " + a + ", " + c);
     break;
   }
@@ -243,7 +273,6 @@ TEST(Table, EveryRowIsAnInstructionOfSomeChip) {
       rowOf.push_back(i);
     }
   std::set<size_t> known;
-  std::string module;
   for (const char *target : {"gfx942", "gfx950", "gfx90a", "gfx908", "gfx906", "gfx900",
                              "gfx1030", "gfx1100", "gfx1151", "gfx1201"}) {
     std::vector<bool> ok = assembles(lines, target);
@@ -251,8 +280,6 @@ TEST(Table, EveryRowIsAnInstructionOfSomeChip) {
       if (!ok[i])
         continue;
       known.insert(rowOf[i]);
-      if (std::string(target) == "gfx942")
-        module += "  " + lines[i] + "\n";
     }
   }
   for (size_t i = 0; i < table->rows().size(); ++i)
@@ -261,21 +288,12 @@ TEST(Table, EveryRowIsAnInstructionOfSomeChip) {
         << candidates(table->rows()[i]).front();
   EXPECT_GT(known.size(), 900u);
 
-  // All that gfx942 has binds to its row.
-  std::shared_ptr<Device> device;
-  ASSERT_TRUE(Device::create("gfx942", device).ok());
-  std::vector<char> image = assemble(asmModule({{"k", module}}));
-  std::shared_ptr<CodeObject> code;
-  Status status = CodeObject::load(device, image.data(), image.size(), code);
-  ASSERT_TRUE(status.ok()) << status.message();
-  for (const std::string &mnemonic : code->unsupportedInstructions())
-    ADD_FAILURE() << mnemonic << " does not bind to its row";
 }
 
 TEST(Table, MnemonicsAreUnique) {
-  std::set<std::string_view> seen;
+  std::set<std::pair<std::string_view, uint32_t>> seen;
   for (const Row &row : IsaTable::get()->rows())
-    EXPECT_TRUE(seen.insert(row.mnemonic).second) << row.mnemonic;
+    EXPECT_TRUE(seen.insert({row.mnemonic, row.traits}).second) << row.mnemonic;
 }
 
 } // namespace

@@ -1,0 +1,94 @@
+//===- MfmaPairwise.cpp - Matrix instructions on halves of older chips ----===//
+//
+// fp16 and bf16 on gfx908 and gfx90a, whose products are added in pairs: groups
+// of four (two for the first bf16 instructions) in order of k, each p0 + p1 and
+// p2 + p3, then their sum, then that to the accumulator, every addition rounded
+// to nearest even. gfx90a takes denormals for zeros, in C too, and makes none.
+// Source: Xie et al., "MMA-Sim", arXiv 2511.10909, who compared it with the
+// chips; the flushing also in AMD's MIOpen documentation on MI200. Compiled
+// without contraction of a * b + c.
+//
+//===----------------------------------------------------------------------===//
+#include "exec/Matrix.h"
+#include "fovea/Simulator/Chip.h"
+
+namespace fovea::sim::FOVEA_VARIANT {
+
+namespace {
+
+template <bool FLUSH, class V>
+inline V flushRow(V x, int count) {
+  if (FLUSH)
+    for (int i = 0; i < count; ++i)
+      x[i] = flushed(x[i]);
+  return x;
+}
+
+template <class In, int M, int K, int B, int GROUP, bool FLUSH>
+void pairwise(Wave &w, const MicroOp &op) {
+  using L = Layout<M, K, B>;
+  typedef float V __attribute__((vector_size(M * 4)));
+  MfmaFault fault = w.group->mfmaFault;
+  Matrices<In, In, M, K, B> m(w.vreg(op.s[0].reg), w.vreg(op.s[1].reg), op,
+                              fault);
+  bool constantC = op.s[2].kind != Operand::Vgpr;
+  const uint32_t *c = lanesOf(w, op.s[2], 2);
+  size_t cStride = constantC ? 0 : kLaneStride;
+  uint32_t *d = w.vreg(op.d.reg);
+  for (int r = 0; r < L::regs; ++r)
+    for (int g = 0; g < L::groups; ++g) {
+      int row = L::dRow(r, g), block = L::dBlock(r, g);
+      if (__builtin_expect(fault == MfmaFault::SwapBlocksOfD, 0))
+        row = (row + 4) % M;
+      V acc;
+      std::memcpy(&acc, c + size_t(r) * cStride + g * M, sizeof acc);
+      if (FLUSH) // to +0
+        for (int i = 0; i < M; ++i)
+          acc[i] = (asU32(acc[i]) & 0x7f800000) ? acc[i] : 0.0f;
+      for (int k = 0; k < K; k += GROUP) {
+        V p[GROUP];
+        for (int j = 0; j < GROUP; ++j) {
+          V bv;
+          std::memcpy(&bv, m.b[block][k + j], sizeof bv);
+          p[j] = flushRow<FLUSH>(m.a[block][k + j][row] * bv, M);
+        }
+        for (int step = 1; step < GROUP; step *= 2)
+          for (int j = 0; j < GROUP; j += 2 * step)
+            p[j] = flushRow<FLUSH>(p[j] + p[j + step], M);
+        acc = flushRow<FLUSH>(acc + p[0], M);
+      }
+      std::memcpy(d + size_t(r) * kLaneStride + g * M, &acc, sizeof acc);
+    }
+}
+
+constexpr const char *kCalc = "amd_matrix_instruction_calculator -a cdna2";
+#define HALF(NAME, IN, M, K, B, GROUP)                                         \
+  {NAME, pairwise<IN, M, K, B, GROUP, false>, M * M * K * B, kCalc},           \
+      {NAME, pairwise<IN##Flushed, M, K, B, GROUP, true>, M * M * K * B,       \
+       kCalc, kTraitMfmaFlushHalf}
+constexpr MfmaRow kRows[] = {
+    HALF("v_mfma_f32_32x32x8f16", InF16, 32, 8, 1, 4),
+    HALF("v_mfma_f32_16x16x16f16", InF16, 16, 16, 1, 4),
+    HALF("v_mfma_f32_32x32x4f16", InF16, 32, 4, 2, 4),
+    HALF("v_mfma_f32_16x16x4f16", InF16, 16, 4, 4, 4),
+    HALF("v_mfma_f32_4x4x4f16", InF16, 4, 4, 16, 4),
+    HALF("v_mfma_f32_32x32x8bf16_1k", InBf16, 32, 8, 1, 4),
+    HALF("v_mfma_f32_16x16x16bf16_1k", InBf16, 16, 16, 1, 4),
+    HALF("v_mfma_f32_32x32x4bf16_1k", InBf16, 32, 4, 2, 4),
+    HALF("v_mfma_f32_16x16x4bf16_1k", InBf16, 16, 4, 4, 4),
+    HALF("v_mfma_f32_4x4x4bf16_1k", InBf16, 4, 4, 16, 4),
+    HALF("v_mfma_f32_32x32x4bf16", InBf16, 32, 4, 1, 2),
+    HALF("v_mfma_f32_16x16x8bf16", InBf16, 16, 8, 1, 2),
+    HALF("v_mfma_f32_32x32x2bf16", InBf16, 32, 2, 2, 2),
+    HALF("v_mfma_f32_16x16x2bf16", InBf16, 16, 2, 4, 2),
+    HALF("v_mfma_f32_4x4x2bf16", InBf16, 4, 2, 16, 2),
+};
+
+} // namespace
+
+void addPairwiseRows(std::vector<Row> &rows) {
+  for (const MfmaRow &mfma : kRows)
+    addMatrixRow(rows, mfma);
+}
+
+} // namespace fovea::sim::FOVEA_VARIANT
