@@ -37,6 +37,10 @@ struct ComparedPoint {
 /// subject, and for several subjects at several points a summary.
 std::string comparisonText(const std::vector<ComparedPoint> &points);
 
+/// Whether a launch executed so much less than its description credits that its
+/// rate means nothing: under 0.7 times, or more than the chip can do.
+bool creditIsDoubtful(const LaunchTime &launch);
+
 /// How much faster a subject is than another: the ratio of their rates, or of
 /// their times where one is credited with no operations.
 double speedRatio(const SubjectTime &subject, const SubjectTime &first);

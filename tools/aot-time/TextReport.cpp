@@ -97,6 +97,11 @@ std::string summaryText(const LaunchTime &launch) {
                  "(masked and padded work is more than 1)\n",
                  format("%.2f times", r.flops / launch.launch.flops).c_str());
   }
+  if (creditIsDoubtful(launch))
+    text +=
+        "             the kernel did not do what is credited: are the "
+        "arguments right, or do workgroups\n             get their work from "
+        "memory that others change?\n";
   text +=
       format("  clock      %-14s", format("%.2f GHz", r.clockHz / 1e9).c_str());
   text +=
@@ -270,6 +275,13 @@ std::string timing::variablesText(const describe::Problem &problem) {
   return text;
 }
 
+bool timing::creditIsDoubtful(const LaunchTime &launch) {
+  const TimingReport &r = launch.report;
+  const double credited = launch.launch.flops;
+  return (r.flops > 0 && r.flops < 0.7 * credited) ||
+         credited > r.peakFlops * r.seconds;
+}
+
 double timing::speedRatio(const SubjectTime &subject,
                           const SubjectTime &first) {
   const double seconds = subject.seconds(), base = first.seconds();
@@ -297,7 +309,7 @@ std::string timing::textReport(const SubjectTime &subject) {
 
 std::string timing::comparisonText(const std::vector<ComparedPoint> &points) {
   size_t width = 6;
-  bool several = false;
+  bool several = false, anyDoubt = false;
   for (const ComparedPoint &point : points) {
     several |= point.subjects.size() > 1;
     for (const SubjectTime &subject : point.subjects)
@@ -322,12 +334,22 @@ std::string timing::comparisonText(const std::vector<ComparedPoint> &points) {
       text += format("%-*s  %11s  %8s  %8s  %8s  %5s", w, name.c_str(),
                      row.time.c_str(), row.rate.c_str(), row.peak.c_str(),
                      row.chip.c_str(), row.clock.c_str());
-      text += several ? format("  %5s\n", row.ratio.c_str()) : "\n";
+      if (several)
+        text += format("  %5s", row.ratio.c_str());
+      bool doubtful = false;
+      for (const LaunchTime &launch : subject.launches)
+        doubtful |= creditIsDoubtful(launch);
+      anyDoubt |= doubtful;
+      text += doubtful ? "  !\n" : "\n";
     }
   }
   text += "matrix: share of the launch that the chip's matrix cores are busy\n";
   if (several)
     text +=
         "ratio: speed (TFLOPS) over that of the first kernel of the block\n";
+  if (anyDoubt)
+    text += "!: the kernel executed much less than it is credited with; the "
+            "rate means "
+            "nothing\n";
   return text;
 }

@@ -201,3 +201,18 @@ TEST(AnalysisTest, RatioIsOfRates) {
   EXPECT_DOUBLE_EQ(speedRatio(other, one), 1.5);
   EXPECT_DOUBLE_EQ(speedRatio(other, SubjectTime()), 0);
 }
+
+TEST(AnalysisTest, CreditForMoreThanWasDoneIsDoubtful) {
+  LaunchTime launch;
+  launch.report.peakFlops = 1000;
+  launch.report.seconds = 1;
+  launch.launch.flops = 500;
+  launch.report.flops = 500;
+  EXPECT_FALSE(creditIsDoubtful(launch));
+  launch.report.flops = 300;
+  EXPECT_TRUE(creditIsDoubtful(launch));
+  launch.report.flops = 0; // vector instructions may do them
+  EXPECT_FALSE(creditIsDoubtful(launch));
+  launch.launch.flops = 2000;
+  EXPECT_TRUE(creditIsDoubtful(launch));
+}
