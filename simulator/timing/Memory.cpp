@@ -102,10 +102,16 @@ uint64_t MemoryModel::fetch(uint64_t line, uint64_t now, bool store) {
   }
   L2Free = std::max(L2Free, at) + bytes / L2Rate;
   double done = L2Free + Chip.l2Latency;
-  bool hit = L2.touch(line) || store || chance(line) >= Share.l2Miss;
-  if (hit) {
+  bool known = L2.touch(line);
+  bool hit = known || store || chance(line) >= Share.l2Miss;
+  if (hit)
     ++Count.l2Hits;
-  } else {
+  if (store && !known) { // it is written back some time, and nobody waits
+    FarFree = std::max(FarFree, at) + bytes / FarRate;
+    MemoryFree = std::max(MemoryFree, at) + bytes / MemoryRate;
+    Count.memoryBytes += Chip.lineBytes;
+  }
+  if (!hit) {
     FarFree = std::max(FarFree, at) + bytes / FarRate;
     done = std::max(done, FarFree + Chip.farSeconds * Share.clockHz);
     if (chance(line ^ 0x5555) < Share.farMiss) {
@@ -114,13 +120,12 @@ uint64_t MemoryModel::fetch(uint64_t line, uint64_t now, bool store) {
       Count.memoryBytes += Chip.lineBytes;
     }
   }
-  if (!store) {
-    uint64_t end = uint64_t(done);
-    if (!Flight.empty())
-      end = std::max(end, Flight.back().first);
-    Flight.emplace_back(end, Chip.lineBytes);
-    FlightBytes += Chip.lineBytes;
-  }
+  // A store makes room once what it writes back has.
+  uint64_t end = uint64_t(store ? std::max(L2Free, known ? 0 : MemoryFree) : done);
+  if (!Flight.empty())
+    end = std::max(end, Flight.back().first);
+  Flight.emplace_back(end, Chip.lineBytes);
+  FlightBytes += Chip.lineBytes;
   return uint64_t(done);
 }
 

@@ -30,6 +30,9 @@ bool hasTiming(const ChipInfo &chip) { return timingConstants(chip.target); }
 
 namespace {
 
+/// Wave instructions that a replay of short workgroups should have.
+constexpr double kShortRun = 100000;
+
 /// Wave instructions of a sample that tell enough of a workgroup that goes
 /// through many tiles.
 constexpr uint64_t kEnoughInstructions = 2000000;
@@ -342,11 +345,12 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
       }
       return Status::success();
     };
-    std::vector<uint64_t> nearSteps{xcds}, farSteps;
-    if (neighbours > 2)
-      nearSteps.push_back(xcds * (neighbours / 2));
-    if (neighbours > 1)
-      nearSteps.push_back(xcds * (neighbours - 1));
+    // Near and far, odd and even: heads and blocks alternate in many ways.
+    std::vector<uint64_t> nearSteps, farSteps;
+    for (uint64_t step : {uint64_t(1), uint64_t(2), neighbours / 3 | 1,
+                          neighbours * 2 / 3 & ~uint64_t(1), neighbours - 1})
+      if (step && step < neighbours)
+        nearSteps.push_back(xcds * step);
     double near = 1, far = 1;
     if (Status status =
             sharers(nearSteps, double(neighbours),
@@ -400,7 +404,12 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
                            : nullptr,
                        options.timelineStart,
                        options.timelineStart + options.timelineClocks);
-        unsigned behind = report.rounds > 1 && !persistent ? 2 : 1;
+        // Short workgroups need many behind each other to show their pace.
+        double enough = std::ceil(kShortRun / std::max(1.0, pace.work * together));
+        unsigned behind = report.rounds <= 1 || persistent
+                              ? 1
+                              : unsigned(std::min(std::ceil(report.rounds),
+                                                  std::max(2.0, enough)));
         std::vector<const GroupTrace *> queue(size_t(together) * behind, &trace);
         std::vector<Residence> done = unit.run(queue, together);
         double clocks = double(unit.counters().clocks) / behind;
