@@ -114,8 +114,14 @@ json timing::perfettoTrace(const SubjectTime &subject, const LaunchTime &launch,
                   const std::string &text) {
     json event = {
         {"ph", "M"}, {"name", what}, {"pid", pid}, {"args", {{"name", text}}}};
-    if (tid >= 0)
+    if (tid >= 0) {
       event["tid"] = tid;
+      events.push_back({{"ph", "M"},
+                        {"name", "thread_sort_index"},
+                        {"pid", pid},
+                        {"tid", tid},
+                        {"args", {{"sort_index", tid}}}});
+    }
     events.push_back(std::move(event));
   };
   constexpr int64_t kFirstWave = 100;

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <unistd.h>
 
 using namespace fovea;
@@ -77,7 +78,8 @@ struct CommandLine {
   double clockGHz = 0;
   bool annotate = false;
   std::string report = "text", json, timeline, perfetto;
-  uint64_t timelineStart = 0, timelineClocks = 0;
+  std::optional<uint64_t> timelineStart;
+  uint64_t timelineClocks = 0;
   unsigned timelineLaunch = 1;
 };
 
@@ -85,17 +87,20 @@ void addOptions(CLI::App &app, CommandLine &line) {
   app.option_defaults()->always_capture_default();
   app.add_option("inputs", line.inputs,
                  "Kernel descriptions, or folders of them")
-      ->type_name("FILE|FOLDER");
+      ->type_name("FILE|FOLDER")
+      ->default_str("");
   app.add_option(
          "--set", line.sets,
          "Values in place of the description's: NAME=EXPR[,NAME=EXPR...]")
       ->allow_extra_args(false)
-      ->type_name("NAME=EXPR");
+      ->type_name("NAME=EXPR")
+      ->default_str("");
   app.add_option(
          "--sweep", line.sweeps,
          "Predict for each value: NAME=V1,V2,...; several sweeps multiply")
       ->allow_extra_args(false)
-      ->type_name("NAME=V,V...");
+      ->type_name("NAME=V,V...")
+      ->default_str("");
   for (size_t i = 0; i < std::size(kSizes); ++i)
     app.add_option(kSizes[i].option, line.sizes[i],
                    std::string(kSizes[i].what) + ": the variable '" +
@@ -279,6 +284,11 @@ bool checkCombination(const CLI::App &app, const CommandLine &line,
   return error.empty();
 }
 
+/// How much to show from a given start on.
+uint64_t clocksFrom(const CommandLine &line) {
+  return line.timelineClocks ? line.timelineClocks : 4000;
+}
+
 /// Pictures of one launch.
 bool writePictures(const CommandLine &line, const SubjectTime &subject,
                    std::string &error) {
@@ -292,9 +302,7 @@ bool writePictures(const CommandLine &line, const SubjectTime &subject,
   const Analysis analysis(launch.report);
   Window window = steadyWindow(launch.report, analysis, 2, 4000);
   if (line.timelineStart)
-    window = {line.timelineStart,
-              line.timelineStart +
-                  (line.timelineClocks ? line.timelineClocks : 4000)};
+    window = {*line.timelineStart, *line.timelineStart + clocksFrom(line)};
   else if (line.timelineClocks)
     window.end = window.begin + line.timelineClocks;
   if (lanesOf(launch.report, window).events.empty()) {
@@ -361,11 +369,8 @@ int run(const CommandLine &line) {
   if (pictures) {
     // Where the hot loop is is known afterwards: keep enough to choose from.
     constexpr uint64_t kKept = uint64_t(1) << 21;
-    options.timelineStart = line.timelineStart;
-    options.timelineClocks =
-        line.timelineStart
-            ? (line.timelineClocks ? line.timelineClocks : 4000) + 1
-            : kKept;
+    options.timelineStart = line.timelineStart.value_or(0);
+    options.timelineClocks = line.timelineStart ? clocksFrom(line) : kKept;
   }
 
   int worst = kPredicted;

@@ -58,7 +58,7 @@ def table(path):
 def perfetto(path):
     trace = json.load(open(path))
     events = trace["traceEvents"]
-    names = {e["args"]["name"] for e in events if e["ph"] == "M"}
+    names = {e["args"].get("name") for e in events if e["ph"] == "M"}
     assert {"SIMD 0", "SIMD 3", "matrix core", "LDS", "wave 0"} <= names, names
     spans = [e for e in events if e["ph"] == "X"]
     assert any(e["cat"] == "stall" for e in spans)
