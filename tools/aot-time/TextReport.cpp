@@ -46,6 +46,10 @@ std::string countText(double count, const char *one, const char *many) {
   return format("%.0f %s", count, count == 1 ? one : many);
 }
 
+std::string wavesText(double waves) {
+  return format("%.3g %s", waves, waves == 1 ? "wave" : "waves");
+}
+
 std::string placesText(const LaunchTime &launch) {
   const TimingReport &r = launch.report;
   const auto &grid = launch.launch.grid;
@@ -65,9 +69,10 @@ std::string placesText(const LaunchTime &launch) {
     text += format(", %u B of scratch a work-item (spills cost memory traffic)",
                    launch.kernel.privateBytes);
   return text + format("\n  %s on a compute unit at a time, limited by %s: "
-                       "%.3g waves a SIMD\n",
+                       "%s a SIMD\n",
                        countText(r.resident, "workgroup", "workgroups").c_str(),
-                       r.residentLimit.c_str(), r.wavesPerSimd);
+                       r.residentLimit.c_str(),
+                       wavesText(r.wavesPerSimd).c_str());
 }
 
 std::string summaryText(const LaunchTime &launch) {
@@ -184,9 +189,9 @@ std::string hotText(const TimingReport &r, const Analysis &analysis) {
         loop.iterations, loop.last - loop.first + 1);
     text += format(
         "    an iteration takes a wave %.0f clocks, and keeps the matrix "
-        "core busy for %.0f and the\n    vector ALU for %.0f of them; "
-        "%.3g waves share these\n",
-        loop.clocks, loop.matrix, loop.valu, r.wavesPerSimd);
+        "core busy for %.0f and the\n    vector ALU for %.0f of them; %s of a "
+        "SIMD in turn\n",
+        loop.clocks, loop.matrix, loop.valu, wavesText(r.wavesPerSimd).c_str());
   }
   text +=
       "\n  instructions that take most time (--annotate shows all)\n"

@@ -57,12 +57,6 @@ TEST(DescriptionTest, ArgumentsAndGrid) {
   EXPECT_EQ(args.q, uint64_t('q'));
   EXPECT_EQ(args.out, uint64_t('o'));
   EXPECT_EQ(args.lse, uint64_t('l'));
-  EXPECT_EQ(args.qStrideBatch, 6 * 300 * 64);
-  EXPECT_EQ(args.qStrideHead, 300 * 64);
-  EXPECT_EQ(args.qStrideSeq, 64);
-  EXPECT_EQ(args.kStrideBatch, 3 * 500 * 64);
-  EXPECT_EQ(args.vStrideHead, 500 * 64);
-  EXPECT_EQ(args.lseStrideBatch, 6 * 300);
   EXPECT_EQ(args.seqlenQ, 300);
   EXPECT_EQ(args.seqlenK, 500);
   EXPECT_EQ(args.headsQ, 6);
@@ -72,18 +66,37 @@ TEST(DescriptionTest, ArgumentsAndGrid) {
 }
 
 TEST(DescriptionTest, Layouts) {
-  PackageQuery query;
-  query.headDim = 64;
-  query.layout = "bshd";
-  fovea::abi::ForwardArgs args = argumentsOf(problemOf(query, kSizes));
-  EXPECT_EQ(args.qStrideSeq, 6 * 64);
-  EXPECT_EQ(args.qStrideHead, 64);
-  EXPECT_EQ(args.kStrideBatch, 500 * 3 * 64);
-  query.layout = "sbhd";
-  args = argumentsOf(problemOf(query, kSizes));
-  EXPECT_EQ(args.qStrideSeq, 2 * 6 * 64);
-  EXPECT_EQ(args.qStrideBatch, 6 * 64);
-  EXPECT_EQ(args.vStrideSeq, 2 * 3 * 64);
+  // Strides of batch, head and row: of q and out, then of k and v.
+  using Strides = std::array<int64_t, 3>;
+  const struct {
+    const char *layout;
+    Strides wide, keys;
+  } cases[] = {
+      {"bhsd", {6 * 300 * 64, 300 * 64, 64}, {3 * 500 * 64, 500 * 64, 64}},
+      {"bshd", {6 * 300 * 64, 64, 6 * 64}, {3 * 500 * 64, 64, 3 * 64}},
+      {"sbhd", {6 * 64, 64, 2 * 6 * 64}, {3 * 64, 64, 2 * 3 * 64}},
+  };
+  for (const auto &test : cases) {
+    PackageQuery query;
+    query.headDim = 64;
+    query.layout = test.layout;
+    const fovea::abi::ForwardArgs args = argumentsOf(problemOf(query, kSizes));
+    EXPECT_EQ((Strides{args.qStrideBatch, args.qStrideHead, args.qStrideSeq}),
+              test.wide)
+        << test.layout;
+    EXPECT_EQ(
+        (Strides{args.outStrideBatch, args.outStrideHead, args.outStrideSeq}),
+        test.wide)
+        << test.layout;
+    EXPECT_EQ((Strides{args.kStrideBatch, args.kStrideHead, args.kStrideSeq}),
+              test.keys)
+        << test.layout;
+    EXPECT_EQ((Strides{args.vStrideBatch, args.vStrideHead, args.vStrideSeq}),
+              test.keys)
+        << test.layout;
+    EXPECT_EQ(args.lseStrideBatch, 6 * 300);
+    EXPECT_EQ(args.lseStrideHead, 300);
+  }
 }
 
 TEST(DescriptionTest, MaskedWorkIsCreditedByHalf) {
