@@ -28,8 +28,11 @@ namespace fovea::sim {
 
 namespace {
 
-/// Instructions that a wave runs before the next wave of its workgroup.
-constexpr int64_t kSlice = 20000;
+/// Instructions that a wave runs before the next wave of its workgroup. Few, so
+/// that waves advance side by side as on hardware: kernels written by hand may
+/// overwrite LDS without a barrier where it takes so long to get there that the
+/// readers are done.
+constexpr int64_t kSlice = 100;
 /// What registers, LDS and scratch hold before they are written: a NaN in fp32,
 /// and in both halves of a word as fp16 and as bf16.
 constexpr uint32_t kPoison = 0x7ff77ff7;
@@ -303,6 +306,7 @@ private:
       uint32_t z = (k.rsrc2 >> 9) & 1 ? G.id[2] : 0;
       w.s[kTtmp0 + 9] = G.id[0];
       w.s[kTtmp0 + 7] = y | z << 16;
+      w.s[kTtmp0 + 8] = w.index << 25; // number of the wave in its workgroup
     } else {
       putSystem(7, G.id[0]);
       putSystem(8, G.id[1]);

@@ -56,6 +56,25 @@ __kernel void ids(__global uint *out) {
   EXPECT_EQ(Count.waves, 24u * (GetParam().lanes == 64 ? 1 : 2));
 }
 
+TEST_P(RdnaKernels, WavesKnowTheirNumber) {
+  if (std::string(GetParam().chip).rfind("gfx12", 0) != 0)
+    return; // earlier chips do not say
+  compile(R"(
+__kernel void number(__global uint *out) {
+  uint wave;
+  __asm("s_bfe_u32 %0, ttmp8, 0x50019" : "=s"(wave));
+  out[__builtin_amdgcn_workitem_id_x()] = wave;
+})");
+  ASSERT_TRUE(Code);
+  uint32_t *out = buffer<uint32_t>(256);
+  LaunchConfig config;
+  config.block = {256, 1, 1};
+  Status status = run("number", config, Args().add(out));
+  ASSERT_TRUE(status.ok()) << status.message();
+  for (uint32_t i = 0; i < 256; ++i)
+    ASSERT_EQ(out[i], i / GetParam().lanes) << i;
+}
+
 TEST_P(RdnaKernels, OneDimensionAloneReadsNoOtherId) {
   compile(R"(
 __kernel void y(__global uint *out) {
