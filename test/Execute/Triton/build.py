@@ -6,21 +6,17 @@ everything the build says; a change of any compiles again.
 """
 
 import hashlib
-import inspect
+import importlib.metadata
 import json
 import os
 from dataclasses import dataclass, field
 
-# Triton says at every start that this default will change.
-os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
-
 import numpy as np
-import triton
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
 
-import kernels
 from device import Buffer, pack
+
+_KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels.py")
+
 
 def wave_size(chip):
     """Lanes of a wave as Triton builds for the chip: gfx9 has 64, later ones 32."""
@@ -52,51 +48,58 @@ class Compiled:
     kernel: str
     threads: int
     lds: int
-    arguments: list  # names, in order; Triton's own are null pointers behind
-
-
-def target(chip):
-    return GPUTarget("hip", chip, wave_size(chip))
 
 
 def compile_kernel(build, chip, folder):
     """The code object of `build`, from `folder` when it is there."""
-    sources = inspect.getsource(kernels)
+    with open(_KERNELS) as file:
+        sources = file.read()
     key = hashlib.sha256("\0".join(
-        [triton.__version__, sources, build.text(chip)]).encode()).hexdigest()[:24]
+        [importlib.metadata.version("triton"), sources, build.text(chip)]
+    ).encode()).hexdigest()[:24]
     stem = os.path.join(folder, f"{build.kernel}.{chip}.{key}")
-    arguments = list(build.types)
     if not os.path.exists(stem + ".json"):
-        function = getattr(kernels, build.kernel)
-        names = function.arg_names
-        signature = {n: build.types.get(n, "constexpr") for n in names}
-        attributes = {}
-        for name in names:
-            facts = []
-            if name in build.divisible:
-                facts.append(["tt.divisibility", 16])
-            if name in build.ranged:
-                facts.append(["tt.pointer_range", 32])
-            if facts:
-                attributes[(names.index(name),)] = facts
-        result = triton.compile(
-            ASTSource(function, signature, build.constants, attributes),
-            target=target(chip), options=dict(build.options))
         os.makedirs(folder, exist_ok=True)
-        with open(stem + ".hsaco", "wb") as file:
-            file.write(result.asm["hsaco"])
-        meta = {"kernel": result.metadata.name, "lds": result.metadata.shared,
-                "threads": result.metadata.num_warps * result.metadata.warp_size}
-        # Written last: it says that the pair is whole.
-        with open(stem + ".json.part", "w") as file:
-            json.dump(meta, file)
-        os.replace(stem + ".json.part", stem + ".json")
+        _compile(build, chip, stem)
     with open(stem + ".json") as file:
         meta = json.load(file)
     with open(stem + ".hsaco", "rb") as file:
         image = file.read()
-    return Compiled(image, meta["kernel"], meta["threads"], meta["lds"], arguments)
+    return Compiled(image, meta["kernel"], meta["threads"], meta["lds"])
 
+
+def _compile(build, chip, stem):
+    # Triton says at every start that this default will change.
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+    # Slow to import, and of no use when all is built already.
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    import kernels
+    function = getattr(kernels, build.kernel)
+    names = function.arg_names
+    signature = {n: build.types.get(n, "constexpr") for n in names}
+    attributes = {}
+    for name in names:
+        facts = []
+        if name in build.divisible:
+            facts.append(["tt.divisibility", 16])
+        if name in build.ranged:
+            facts.append(["tt.pointer_range", 32])
+        if facts:
+            attributes[(names.index(name),)] = facts
+    result = triton.compile(
+        ASTSource(function, signature, build.constants, attributes),
+        target=GPUTarget("hip", chip, wave_size(chip)), options=dict(build.options))
+    with open(stem + ".hsaco", "wb") as file:
+        file.write(result.asm["hsaco"])
+    meta = {"kernel": result.metadata.name, "lds": result.metadata.shared,
+            "threads": result.metadata.num_warps * result.metadata.warp_size}
+    # Written last: it says that the pair is whole.
+    with open(stem + ".json.part", "w") as file:
+        json.dump(meta, file)
+    os.replace(stem + ".json.part", stem + ".json")
 
 
 _NUMBERS = {"i32": np.int32, "i64": np.int64, "fp32": np.float32}

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
-# Chips that both Triton and the simulated device know.
-CHIPS = ("gfx90a", "gfx942")
+# Chips that Triton and the simulated device know. Those that are the same to a
+# compiler as an earlier one run only the cases marked `everywhere`.
+CHIPS = ("gfx908", "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1201")
+SIBLINGS = ("gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1152", "gfx1153", "gfx1200")
 
 # Triton's name of each chip's fp8 with 4 bits of exponent.
 FP8 = {"gfx942": "fp8e4b8", "gfx950": "fp8e4nv", "gfx1200": "fp8e4nv",
@@ -38,6 +40,7 @@ class AttentionCase:
     problems: tuple
     tuned: bool = False
     backward: bool = False
+    everywhere: bool = False
 
     @property
     def padded(self):
@@ -59,7 +62,8 @@ ATTENTION = (
                   dict(num_warps=4, num_stages=2),
                   (Attention(), Attention(seqlen_q=272, seqlen_k=208)), tuned=True),
     AttentionCase("unaligned d80", "fp16", 80, True, (64, 32),
-                  dict(num_warps=4, num_stages=1), (ODD, EMPTY_ROWS, ONE)),
+                  dict(num_warps=4, num_stages=1), (ODD, EMPTY_ROWS, ONE),
+                  everywhere=True),
     AttentionCase("one wave d32", "bf16", 32, False, (32, 32),
                   dict(num_warps=1, num_stages=1), (ODD, ONE, LARGE)),
     AttentionCase("eight waves d128", "fp16", 128, True, (128, 64),
@@ -67,7 +71,7 @@ ATTENTION = (
     AttentionCase("tuned d64", "bf16", 64, True, (64, 64),
                   dict(num_warps=4, num_stages=1),
                   (Attention(), Attention(heads=4, heads_k=2, seqlen_q=128)),
-                  tuned=True, backward=True),
+                  tuned=True, backward=True, everywhere=True),
     AttentionCase("unaligned d48", "fp16", 48, True, (32, 32),
                   dict(num_warps=4, num_stages=1), (ODD, EMPTY_ROWS, ONE),
                   backward=True),
@@ -90,6 +94,7 @@ class MatmulCase:
     tuned: bool = False
     transposed: bool = False
     precision: str = "ieee"
+    everywhere: bool = False
     only: tuple = ()
 
 
@@ -100,7 +105,7 @@ MATMUL = (
                dict(num_warps=4, num_stages=2), (EVEN,), tuned=True, out="fp16"),
     MatmulCase("3 stages", "bf16", (64, 64, 64),
                dict(num_warps=4, num_stages=3), (EVEN,), tuned=True,
-               transposed=True),
+               transposed=True, everywhere=True),
     MatmulCase("tails", "fp16", (64, 32, 32), dict(num_warps=2, num_stages=1),
                (TAILS, EVEN)),
     MatmulCase("16-wide", "bf16", (64, 64, 32),
@@ -110,7 +115,11 @@ MATMUL = (
                dict(num_warps=8, num_stages=2, matrix_instr_nonkdim=32),
                (EVEN,), tuned=True),
     MatmulCase("integers", "int8", (64, 64, 64), dict(num_warps=4, num_stages=2),
-               (EVEN, TAILS), out="int32", transposed=True, only=("gfx942",)),
+               (EVEN, TAILS), out="int32", transposed=True),
     MatmulCase("fp32", "fp32", (64, 64, 16), dict(num_warps=4, num_stages=2),
                (EVEN, TAILS)),
+    MatmulCase("xf32", "fp32", (64, 64, 32), dict(num_warps=4, num_stages=2),
+               (EVEN,), tuned=True, precision="tf32", only=("gfx942",)),
+    MatmulCase("fp8", "fp8", (64, 64, 64), dict(num_warps=4, num_stages=1),
+               (EVEN,), tuned=True, transposed=True, only=tuple(FP8)),
 )

@@ -254,18 +254,23 @@ def run_matmul(device, case, problem, built, chip):
 
 def all_cases(chip, pattern):
     """(group, case, builds by kernel) of the chip."""
+    sibling = chip in cases.SIBLINGS
     for case in cases.ATTENTION:
+        if sibling and not case.everywhere:
+            continue
         group = "backward" if case.backward else "forward"
         if pattern in f"{group} {case.name}":
             yield group, case, attention_builds(case)
     for case in cases.MATMUL:
+        if sibling and not case.everywhere:
+            continue
         if (not case.only or chip in case.only) and pattern in f"matmul {case.name}":
             yield "matmul", case, {"matmul": matmul_build(case, chip)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--chip", required=True, choices=cases.CHIPS)
+    parser.add_argument("--chip", required=True, choices=cases.CHIPS + cases.SIBLINGS)
     parser.add_argument("--cache", required=True, help="folder of built kernels")
     parser.add_argument("--hip", help="HIP library; without it kernels are only built")
     parser.add_argument("--only", default="", metavar="TEXT",
