@@ -78,7 +78,7 @@ TimingConstants cdna3() {
   c.powerWide = 0.59;      // [F]
   c.powerNarrow = 0.41;    // [F]
   c.powerVector = 0.12;    // [F]
-  c.spread = 1.03;         // [F]
+  c.spread = 1.05;         // [F]
   c.matrixFlopsPerClock = 2048; // [W]
   return c;
 }
