@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 
 using namespace fovea;
@@ -156,6 +157,19 @@ Analysis::Analysis(const TimingReport &report) {
     Loop &loop = byFirst[found->second];
     loop.first = found->second;
     loop.last = std::max(loop.last, i);
+  }
+  // Ranges that cross are no nest of loops: of two, the jump that is taken less
+  // only leads to a block that happens to lie further up.
+  for (auto it = byFirst.begin(); it != byFirst.end();) {
+    const Loop &loop = it->second;
+    bool crossed = false;
+    for (const auto &[first, other] : byFirst)
+      crossed |= ((loop.first < first && first <= loop.last &&
+                   loop.last < other.last) ||
+                  (first < loop.first && loop.first <= other.last &&
+                   other.last < loop.last)) &&
+                 insts[loop.first].issues < insts[first].issues;
+    it = crossed ? byFirst.erase(it) : std::next(it);
   }
   for (auto &[first, loop] : byFirst) {
     const double headIssues = double(insts[loop.first].issues);

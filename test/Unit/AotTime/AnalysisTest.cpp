@@ -113,6 +113,22 @@ TEST(AnalysisTest, InnermostLoopWithMostTimeIsHot) {
   EXPECT_EQ(analysis.loops[2].first, 3u);
 }
 
+TEST(AnalysisTest, JumpOutOfALoopToABlockAboveIsNoLoop) {
+  TimingReport report;
+  report.slotClocks = 4;
+  report.instructions = {
+      inst(0, "s_nop 0", 4), // where the loop's end jumps to in the end
+      inst(4, "s_nop 0", 40),
+      inst(8, "s_cbranch_scc0 65533", 40), // to 0
+      inst(12, "s_branch 65533", 38),      // to 4
+      inst(16, "s_endpgm", 2),
+  };
+  const Analysis analysis(report);
+  ASSERT_EQ(analysis.loops.size(), 1u);
+  EXPECT_EQ(analysis.loops[0].first, 1u);
+  EXPECT_EQ(analysis.loops[0].last, 3u);
+}
+
 TEST(AnalysisTest, BranchTargets) {
   int64_t target = 0;
   EXPECT_TRUE(branchTarget(inst(20, "s_cbranch_scc1 65531", 1), target));
