@@ -8,11 +8,17 @@
 namespace fovea::sim::test {
 
 std::string asmModule(const std::vector<AsmKernel> &kernels,
-                      unsigned kernargBytes) {
-  std::string text = ".amdgcn_target \"amdgcn-amd-amdhsa--gfx942\"\n";
+                      unsigned kernargBytes, const std::string &target) {
+  std::string text = ".amdgcn_target \"amdgcn-amd-amdhsa--" + target + "\"\n";
   std::string metadata = ".amdgpu_metadata\n---\namdhsa.version:\n  - 1\n  - "
-                         "2\namdhsa.target: amdgcn-amd-amdhsa--gfx942\n"
-                         "amdhsa.kernels:\n";
+                         "2\namdhsa.target: amdgcn-amd-amdhsa--" +
+                         target + "\namdhsa.kernels:\n";
+  // gfx908 has the AGPRs in a file of their own.
+  bool unified = target != "gfx908";
+  std::string registers = unified ? "\n  .amdhsa_next_free_vgpr 512"
+                                    "\n  .amdhsa_accum_offset 256"
+                                  : "\n  .amdhsa_next_free_vgpr 256";
+  std::string vgprs = unified ? "512" : "256";
   for (const AsmKernel &k : kernels) {
     std::string lds = std::to_string(k.ldsBytes);
     text += ".text\n.globl " + k.name + "\n.p2align 8\n.type " + k.name +
@@ -24,8 +30,7 @@ std::string asmModule(const std::vector<AsmKernel> &kernels,
             "\n  .amdhsa_float_denorm_mode_32 " +
             std::to_string(k.denormMode) +
             "\n  .amdhsa_float_round_mode_32 " + std::to_string(k.roundMode) +
-            "\n  .amdhsa_next_free_vgpr 512\n  .amdhsa_accum_offset 256"
-            "\n  .amdhsa_next_free_sgpr 96"
+            registers + "\n  .amdhsa_next_free_sgpr 96"
             "\n  .amdhsa_group_segment_fixed_size " + lds +
             "\n  .amdhsa_kernarg_size " + std::to_string(kernargBytes) +
             "\n.end_amdhsa_kernel\n";
@@ -36,7 +41,8 @@ std::string asmModule(const std::vector<AsmKernel> &kernels,
                 "\n    .group_segment_fixed_size: " + lds +
                 "\n    .private_segment_fixed_size: 0"
                 "\n    .wavefront_size: 64\n    .sgpr_count: 96"
-                "\n    .vgpr_count: 512\n    .agpr_count: 256"
+                "\n    .vgpr_count: " +
+                vgprs + "\n    .agpr_count: 256"
                 "\n    .max_flat_workgroup_size: 1024\n";
   }
   return text + metadata + "...\n.end_amdgpu_metadata\n";

@@ -21,10 +21,11 @@ struct AsmKernel {
   unsigned roundMode = 0;  ///< of fp32: nearest, up, down, towards zero
 };
 
-/// A module of kernels for gfx942. Each gets the address of its arguments in
-/// s[0:1], its workgroup id in s2 and the work-item id in v0.
+/// A module of kernels for a CDNA chip. Each gets the address of its arguments
+/// in s[0:1], its workgroup id in s2 and the work-item id in v0.
 std::string asmModule(const std::vector<AsmKernel> &kernels,
-                      unsigned kernargBytes = 64);
+                      unsigned kernargBytes = 64,
+                      const std::string &target = "gfx942");
 
 /// The body of a kernel (a, b, c, d: addresses of 64 x 8 bytes) that loads a
 /// into v[2:3], b into v[4:5], c into v[6:7] and d into v[8:9], executes

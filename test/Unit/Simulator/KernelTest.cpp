@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "KernelTest.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -61,6 +62,42 @@ std::vector<char> build(const std::string &source, const char *extension,
   return image;
 }
 } // namespace
+
+std::vector<bool> assembles(const std::vector<std::string> &lines,
+                            const std::string &target) {
+  char name[] = "/tmp/fovea-table-XXXXXX";
+  int fd = mkstemp(name);
+  std::vector<bool> ok(lines.size(), fd >= 0);
+  if (fd < 0)
+    return ok;
+  close(fd);
+  std::vector<size_t> owner; // of each line of the file
+  {
+    std::ofstream file(name);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      file << lines[i] << "\n";
+      owner.insert(owner.end(),
+                   1 + static_cast<size_t>(
+                           std::count(lines[i].begin(), lines[i].end(), '\n')),
+                   i);
+    }
+  }
+  std::string output = runTool(std::string(FOVEA_LLVM_MC) +
+                               " -triple=amdgcn-amd-amdhsa -mcpu=" + target +
+                               " -filetype=null " + name);
+  // Errors read "file:LINE:COLUMN: error: ...".
+  std::string prefix = std::string(name) + ":";
+  for (size_t at = output.find(prefix); at != std::string::npos;
+       at = output.find(prefix, at + 1)) {
+    size_t line = std::stoul(output.substr(at + prefix.size()));
+    size_t end = output.find('\n', at);
+    if (output.substr(at, end - at).find("error:") != std::string::npos &&
+        line >= 1 && line <= owner.size())
+      ok[owner[line - 1]] = false;
+  }
+  unlink(name);
+  return ok;
+}
 
 std::vector<char> compileOpenCL(const std::string &source,
                                 const std::string &target,

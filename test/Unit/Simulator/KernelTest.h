@@ -29,6 +29,10 @@ std::vector<char> compileOpenCL(const std::string &source,
 std::vector<char> assemble(const std::string &source,
                            const std::string &target = "gfx942");
 
+/// Which of \p lines of assembly are instructions of \p target, by position.
+std::vector<bool> assembles(const std::vector<std::string> &lines,
+                            const std::string &target);
+
 /// The machine code of single instructions, by llvm-mc; empty on errors.
 std::string runTool(const std::string &command);
 
@@ -49,8 +53,11 @@ public:
 /// A device with code, and buffers that outlive the test.
 class KernelTest : public ::testing::Test {
 protected:
-  void SetUp() override {
-    ASSERT_TRUE(Device::create("gfx942", Dev).ok());
+  void SetUp() override { use("gfx942"); }
+  /// Goes on with a new device.
+  void use(const std::string &target) {
+    Code.reset();
+    ASSERT_TRUE(Device::create(target, Dev).ok());
   }
   void load(const std::vector<char> &image) {
     Status status = CodeObject::load(Dev, image.data(), image.size(), Code);

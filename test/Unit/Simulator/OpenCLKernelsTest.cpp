@@ -19,10 +19,13 @@ using namespace fovea::sim::test;
 namespace {
 
 class OpenCLKernels : public KernelTest,
-                      public ::testing::WithParamInterface<const char *> {
+                      public ::testing::WithParamInterface<
+                          std::tuple<const char *, const char *>> {
 protected:
+  void SetUp() override { use(std::get<0>(GetParam())); }
   void build(const std::string &source, const std::string &flags = "") {
-    load(compileOpenCL(source, "gfx942", std::string(GetParam()) + " " + flags));
+    load(compileOpenCL(source, std::get<0>(GetParam()),
+                       std::string(std::get<1>(GetParam())) + " " + flags));
     ASSERT_TRUE(Code);
     std::string missing;
     for (const std::string &mnemonic : Code->unsupportedInstructions())
@@ -331,7 +334,13 @@ __kernel void t(__global const float *a, __global float *o) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Flags, OpenCLKernels, ::testing::Values("-O0", "-O2"),
-                         [](const auto &info) { return std::string(info.param + 1); });
+INSTANTIATE_TEST_SUITE_P(
+    Chips, OpenCLKernels,
+    ::testing::Combine(::testing::Values("gfx908", "gfx90a", "gfx942", "gfx950"),
+                       ::testing::Values("-O0", "-O2")),
+    [](const auto &info) {
+      return std::string(std::get<0>(info.param)) + "_" +
+             (std::get<1>(info.param) + 1);
+    });
 
 } // namespace

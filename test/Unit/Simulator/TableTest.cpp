@@ -231,37 +231,6 @@ std::vector<std::string> candidates(const Row &row) {
   return lines;
 }
 
-/// Which of \p lines assemble for \p target, by position.
-std::vector<bool> assembles(const std::vector<std::string> &lines,
-                            const std::string &target) {
-  char name[] = "/tmp/fovea-table-XXXXXX";
-  int fd = mkstemp(name);
-  std::vector<bool> ok(lines.size(), fd >= 0);
-  if (fd < 0)
-    return ok;
-  close(fd);
-  {
-    std::ofstream file(name);
-    for (const std::string &line : lines)
-      file << line << "\n";
-  }
-  std::string output = runTool(std::string(FOVEA_LLVM_MC) +
-                               " -triple=amdgcn-amd-amdhsa -mcpu=" + target +
-                               " -filetype=null " + name);
-  // Errors read "file:LINE:COLUMN: error: ...".
-  std::string prefix = std::string(name) + ":";
-  for (size_t at = output.find(prefix); at != std::string::npos;
-       at = output.find(prefix, at + 1)) {
-    size_t line = std::stoul(output.substr(at + prefix.size()));
-    size_t end = output.find('\n', at);
-    if (output.substr(at, end - at).find("error:") != std::string::npos &&
-        line >= 1 && line <= ok.size())
-      ok[line - 1] = false;
-  }
-  unlink(name);
-  return ok;
-}
-
 TEST(Table, EveryRowIsAnInstructionOfSomeChip) {
   const IsaTable *table = IsaTable::get();
   ASSERT_NE(table, nullptr);

@@ -386,11 +386,27 @@ TEST_F(VectorInst, FloatModes) {
   EXPECT_EQ(std::nearbyint(2.5), 2.0) << "the host's rounding was not restored";
 }
 
-TEST_F(VectorInst, AgreeWithTheHost) {
+class VectorInstOn : public VectorInst,
+                     public ::testing::WithParamInterface<const char *> {
+protected:
+  void SetUp() override { use(GetParam()); }
+};
+INSTANTIATE_TEST_SUITE_P(Chips, VectorInstOn,
+                         ::testing::Values("gfx908", "gfx90a", "gfx942",
+                                           "gfx950"),
+                         [](const auto &info) { return std::string(info.param); });
+
+TEST_P(VectorInstOn, AgreeWithTheHost) {
+  std::vector<std::string> lines;
+  for (const Case &test : kCases)
+    lines.push_back(test.inst);
+  std::vector<bool> known = assembles(lines, GetParam());
   std::vector<AsmKernel> kernels;
   for (size_t i = 0; i < std::size(kCases); ++i)
-    kernels.push_back({"k" + std::to_string(i), vectorBody(kCases[i].inst)});
-  load(assemble(asmModule(kernels)));
+    if (known[i])
+      kernels.push_back({"k" + std::to_string(i), vectorBody(kCases[i].inst)});
+  EXPECT_GT(kernels.size(), std::size(kCases) * 8 / 10);
+  load(assemble(asmModule(kernels, 64, GetParam()), GetParam()));
   ASSERT_TRUE(Code);
   EXPECT_TRUE(Code->unsupportedInstructions().empty())
       << Code->unsupportedInstructions().front();
@@ -399,7 +415,7 @@ TEST_F(VectorInst, AgreeWithTheHost) {
   for (u64 *&x : p)
     x = buffer<u64>(64);
   for (size_t i = 0; i < std::size(kCases); ++i)
-    for (int round = 0; round < 20; ++round) {
+    for (int round = 0; known[i] && round < 20; ++round) {
       const Case &test = kCases[i];
       // Rounds with part of the lanes switched off: a smaller workgroup.
       unsigned lanes = round % 4 == 3 ? 37 : 64;
