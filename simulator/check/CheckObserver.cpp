@@ -6,6 +6,7 @@
 #include "check/CheckObserver.h"
 #include "check/GlobalRace.h"
 #include "check/LdsRace.h"
+#include "check/Shadow.h"
 #include "check/SimpleChecks.h"
 #include "check/WaitCheck.h"
 
@@ -18,7 +19,8 @@ namespace {
 class CheckObserver : public Observer {
 public:
   CheckObserver(const Reporter &out, PlanTable &plans, uint32_t checks,
-                GlobalShadow &shadow, std::unique_ptr<Observer> other)
+                GlobalShadow &shadow, WrittenMap &written,
+                std::unique_ptr<Observer> other)
       : Plans(plans), Other(std::move(other)) {
     if (checks & (kCheckAlign | kCheckAlignNatural))
       Align.emplace(out, checks & kCheckAlign, checks & kCheckAlignNatural);
@@ -31,6 +33,8 @@ public:
     if (checks & kCheckRaceGlobal)
       GlobalRaces.emplace(out, GlobalTime, shadow);
     Races = LdsRaces || GlobalRaces;
+    if (checks & (kCheckUninitReg | kCheckUninitLds | kCheckUninitMem))
+      Shadows.emplace(out, checks, written);
   }
 
   void beginGroup(Group &group, Wave *waves, unsigned count) override {
@@ -38,6 +42,8 @@ public:
       Barrier->beginGroup(waves, count);
     if (Wait)
       Wait->beginGroup(count);
+    if (Shadows)
+      Shadows->beginGroup(group, waves, count);
     NamedBarriers = false;
     if (Races) {
       LdsTime.beginGroup(count);
@@ -65,6 +71,8 @@ public:
     if (Wait && Wait->before(wave, plan) && Races)
       LdsTime.tick(wave.index);
     NamedBarriers |= plan.namedBarrier;
+    if (Shadows && wave.state == WaveState::Running)
+      Shadows->before(wave, plan);
     if (Other && wave.state != WaveState::Faulted)
       Other->before(wave, op, index);
   }
@@ -75,6 +83,8 @@ public:
       Barrier->after(wave, plan);
     if (Wait)
       Wait->after(wave, plan);
+    if (Shadows)
+      Shadows->after(wave, plan);
     if (LdsRaces)
       LdsRaces->after(wave, plan);
     if (GlobalRaces)
@@ -93,6 +103,8 @@ public:
       Wait->access(wave, plan, access, Races ? LdsTime.now(wave.index) : 0);
     if (Races && !NamedBarriers && wave.state == WaveState::Running)
       races(wave, plan, access);
+    if (Shadows && wave.state == WaveState::Running)
+      Shadows->access(wave, plan, access);
     if (Other && wave.state == WaveState::Running)
       Other->access(wave, op, access);
   }
@@ -144,6 +156,7 @@ private:
   std::optional<AlignCheck> Align;
   std::optional<BarrierCheck> Barrier;
   std::optional<WaitCheck> Wait;
+  std::optional<Shadow> Shadows;
   Clocks LdsTime, GlobalTime;
   std::optional<LdsRace> LdsRaces;
   std::optional<GlobalRace> GlobalRaces;
@@ -155,14 +168,16 @@ private:
 
 CheckFactory::CheckFactory(Program &program, const KernelInfo &kernel,
                            const ChipInfo &chip, uint32_t checks,
-                           ObserverFactory *others)
+                           WrittenMap &written, ObserverFactory *others)
     : Out(program, kernel, chip), Plans(PlanTable::of(program)), Checks(checks),
-      Others(others), Shadow(std::make_unique<GlobalShadow>()) {}
+      Written(written), Others(others),
+      RaceCells(std::make_unique<GlobalShadow>()) {}
 
 CheckFactory::~CheckFactory() = default;
 
 std::unique_ptr<Observer> CheckFactory::create() {
-  return std::make_unique<CheckObserver>(Out, Plans, Checks, *Shadow,
+  return std::make_unique<CheckObserver>(Out, Plans, Checks, *RaceCells,
+                                         Written,
                                          Others ? Others->create() : nullptr);
 }
 

@@ -12,12 +12,13 @@
 namespace fovea::sim {
 
 class GlobalShadow;
+class WrittenMap;
 
 class CheckFactory : public ObserverFactory {
 public:
   /// \p others may be null; what is passed must outlive the factory.
   CheckFactory(Program &program, const KernelInfo &kernel, const ChipInfo &chip,
-               uint32_t checks, ObserverFactory *others);
+               uint32_t checks, WrittenMap &written, ObserverFactory *others);
   ~CheckFactory() override;
   std::unique_ptr<Observer> create() override;
 
@@ -25,8 +26,9 @@ private:
   Reporter Out;
   PlanTable &Plans;
   uint32_t Checks;
+  WrittenMap &Written;
   ObserverFactory *Others;
-  std::unique_ptr<GlobalShadow> Shadow;
+  std::unique_ptr<GlobalShadow> RaceCells;
 };
 
 } // namespace fovea::sim

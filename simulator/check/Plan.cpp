@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "check/Plan.h"
-#include "isa/Row.h"
+#include "check/Shadow.h"
+#include "isa/Table.h"
 
 namespace fovea::sim {
 
@@ -18,7 +19,7 @@ int firstBit(const RegRange &range) {
   case RegRange::Scalar:
     return int(kVectorRegs) + range.reg;
   case RegRange::Scc:
-    return -1;
+    return int(kSccBit);
   }
   return -1;
 }
@@ -30,6 +31,29 @@ void forEachBit(const RegRange &range, F f) {
   for (unsigned i = 0; i < range.words; ++i)
     if (unsigned bit = unsigned(first) + i; bit < kRegWords * 64)
       f(bit);
+}
+/// v_mov_b32 from the first source of \p op to the spare register, with its
+/// DPP.
+std::unique_ptr<MicroOp> moverOf(const MicroOp &op) {
+  const IsaTable *table = IsaTable::get();
+  const Row *move = table ? table->find("v_mov_b32", 0) : nullptr;
+  if (!move || op.s[0].kind != Operand::Vgpr)
+    return nullptr;
+  auto mover = std::make_unique<MicroOp>();
+  mover->fn.store(table->variant().vectorSlow, std::memory_order_relaxed);
+  mover->loop = move->loop;
+  mover->row = move;
+  mover->d.kind = Operand::Vgpr;
+  mover->d.reg = kSpareReg;
+  mover->s[0].kind = Operand::Vgpr;
+  mover->s[0].reg = op.s[0].reg;
+  mover->aux = op.aux;
+  mover->size = op.size;
+  mover->cls = op.cls;
+  mover->rowMask = op.rowMask;
+  mover->bankMask = op.bankMask;
+  mover->flags = op.flags & (kModified | kDpp | kBoundCtrl | kFetchInactive);
+  return mover;
 }
 bool contains(const std::string &text, const char *part) {
   return text.find(part) != std::string::npos;
@@ -120,6 +144,14 @@ const InstPlan &PlanTable::make(uint32_t index) {
   auto cls = static_cast<InstClass>(plan.op->cls);
   plan.shared = (cls == InstClass::Vmem || cls == InstClass::Lds) &&
                 name.compare(0, 8, "scratch_") != 0;
+  if (const MicroOp *halves = plan.op->halves) {
+    plan.rule = shadowRule(halves[0], name);
+    plan.rule2 = shadowRule(halves[1], name);
+  } else {
+    plan.rule = shadowRule(*plan.op, name);
+  }
+  if (plan.op->flags & kDpp)
+    plan.mover = moverOf(*plan.op);
   plan.namedBarrier = name.compare(0, 14, "s_barrier_init") == 0 ||
                       name.compare(0, 14, "s_barrier_join") == 0;
   if (info.mayLoad || info.mayStore) {

@@ -20,8 +20,9 @@
 
 namespace fovea::sim {
 
-/// Registers as one bit set: vector registers, then scalar ones.
-constexpr unsigned kRegWords = (kVectorRegs + kScalarRegs + 8 + 63) / 64;
+/// Registers as one bit set: vector registers, then scalar ones, then SCC.
+constexpr unsigned kSccBit = kVectorRegs + kScalarRegs + 8;
+constexpr unsigned kRegWords = kSccBit / 64 + 1;
 struct RegSet {
   uint64_t word[kRegWords] = {};
   void add(const RegRange &range);
@@ -39,7 +40,7 @@ std::string registerName(RegRange::File file, unsigned reg);
 /// The same for bit \p bit of a RegSet.
 std::string registerName(unsigned bit);
 
-struct ShadowPlan; // check/Shadow.h
+enum class ShadowRule : uint8_t; // check/Shadow.h
 
 struct InstPlan {
   const InstInfo *info = nullptr;
@@ -52,8 +53,10 @@ struct InstPlan {
   bool shared = false;      ///< lanes access memory or LDS (not scratch)
   bool deviceScope = false; ///< a load or store that other workgroups see
   bool namedBarrier = false;
-  RegSetPart touched[kRegWords];      ///< read or written, EXEC and VCC too
-  std::shared_ptr<ShadowPlan> shadow; ///< made when a shadow checker is on
+  RegSetPart touched[kRegWords]; ///< read or written, EXEC and VCC too
+  ShadowRule rule{}; ///< of the instruction, or of the first half of a dual one
+  ShadowRule rule2{};             ///< of the second half
+  std::unique_ptr<MicroOp> mover; ///< v_mov_b32 with the instruction's DPP
 };
 
 /// The plans of one program, each made when first asked for.

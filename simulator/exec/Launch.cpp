@@ -240,6 +240,7 @@ private:
     scalarRegisters(w);
     // Work-item ids, x fastest.
     unsigned dims = field(k.rsrc2, 11, 2);
+    w.initialVgprs = R.chip.packedWorkItemIds ? 1 : 1 + std::min(dims, 2u);
     for (uint32_t l = 0; l < active; ++l) {
       uint32_t flat = first + l;
       uint32_t x = flat % size[0], y = flat / size[0] % size[1];
@@ -315,6 +316,7 @@ private:
     putSystem(10, Count); // workgroup info
     if (!R.chip.architectedFlatScratch)
       putSystem(0, 0); // private segment wave offset
+    w.initialSgprs = next;
   }
 
   /// Runs the waves of the workgroup until all have ended, or one fails.
@@ -705,11 +707,14 @@ Status launch(const CodeObject &code, const KernelInfo &kernel,
   uint32_t apertures[2] = {kSharedBase >> 32, kPrivateBase >> 32};
   std::memcpy(p + 64 + 0x40, apertures, sizeof apertures); // amd_queue_t
 
+  // What this launch writes is not seen by a later one that watches memory.
+  if (!(config.options.checks & kCheckUninitMem))
+    memory.written().forgetAll();
   std::optional<CheckFactory> checks;
   run.observers = config.options.observers;
   if (config.options.checks & ~kAlwaysChecked) {
     checks.emplace(code.impl().program(kernel.waveSize), kernel, run.chip, config.options.checks,
-                   config.options.observers);
+                   memory.written(), config.options.observers);
     run.observers = &*checks;
   }
 

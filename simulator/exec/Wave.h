@@ -109,6 +109,7 @@ struct Wave {
   uint8_t *scratch = nullptr; ///< lane l's bytes start at l * privateBytes
   Group *group = nullptr;
   uint64_t executed = 0;
+  unsigned initialVgprs = 0, initialSgprs = 0; ///< that the launch set up
   Fault fault;
   /// Sources spread over lanes, and results before they are masked.
   alignas(64) uint32_t buffer[6][4 * kLaneStride];

@@ -144,6 +144,7 @@ Status DeviceMemory::free(uint64_t address) {
   }
   Allocation old = it->second;
   Live.erase(it);
+  Initialised.forget(old.base);
   Used.fetch_sub(old.size, std::memory_order_relaxed);
   madvise(reinterpret_cast<void *>(old.base), alignTo(old.size, kPage),
           MADV_DONTNEED);

@@ -82,6 +82,8 @@ Result allocateDevice(void **result, size_t bytes) {
   if (sim::Status made = state.device->memory().allocate(bytes, 256, base);
       !made)
     return {toHip(made.code()), made.message()};
+  if (Runtime::get().settings().launch.checks & sim::kCheckUninitMem)
+    state.device->memory().written().follow(base, bytes);
   std::lock_guard<std::mutex> lock(knownMutex);
   plain()[base] = state.index;
   *result = pointer(base);
@@ -242,6 +244,8 @@ HIP_ENTRY hipError_t hipMallocManaged(void **result, size_t bytes,
     if (Result made = allocateDevice(result, bytes); !made.ok() || !*result)
       return made;
     const uint64_t base = address(*result);
+    // The host writes there without telling anybody.
+    thisDevice().device->memory().written().forget(base);
     if (sim::Status shown = showToDevices(base, bytes, currentDevice());
         !shown) {
       (void)release(base);

@@ -38,6 +38,18 @@ Result checkEnd(const char *which, const void *pointer, size_t bytes,
   return hipSuccess;
 }
 
+/// Tells the devices' maps of written bytes of a fill (\p from is null) or copy.
+void noteWrite(const void *to, const void *from, size_t bytes) {
+  for (auto &state : Runtime::get().devices()) {
+    sim::WrittenMap &written = state->device->memory().written();
+    if (from)
+      written.copy(reinterpret_cast<uint64_t>(to),
+                   reinterpret_cast<uint64_t>(from), bytes);
+    else
+      written.write(reinterpret_cast<uint64_t>(to), bytes);
+  }
+}
+
 Result copy(void *to, const void *from, size_t bytes, int kind,
             hipStream_t handle, Wait wait) {
   DeviceState *device;
@@ -77,7 +89,10 @@ Result copy(void *to, const void *from, size_t bytes, int kind,
   if (device->fault != hipSuccess)
     return faultOf(*device);
   const Point end =
-      submit(*device, *stream, [=] { std::memmove(to, from, bytes); });
+      submit(*device, *stream, [=] {
+        std::memmove(to, from, bytes);
+        noteWrite(to, from, bytes);
+      });
   const bool pageable = toPlace.type == hipMemoryTypeUnregistered ||
                         fromPlace.type == hipMemoryTypeUnregistered;
   if (wait == Wait::Always || pageable) {
@@ -112,6 +127,7 @@ Result fill(void *to, Element value, size_t count, hipStream_t handle,
     Element *out = static_cast<Element *>(to);
     for (size_t i = 0; i < count; ++i)
       out[i] = value;
+    noteWrite(to, nullptr, count * sizeof(Element));
   });
   if (wait == Wait::Always) {
     end.wait();

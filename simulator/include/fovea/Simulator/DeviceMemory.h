@@ -11,6 +11,7 @@
 #define FOVEA_SIMULATOR_DEVICEMEMORY_H
 
 #include "fovea/Simulator/Status.h"
+#include "fovea/Simulator/WrittenMap.h"
 
 #include <atomic>
 #include <cstdint>
@@ -70,7 +71,12 @@ public:
     return Generation.load(std::memory_order_acquire);
   }
 
+  /// Which bytes were written, for allocations that the check "uninit-mem"
+  /// follows.
+  WrittenMap &written() { return Initialised; }
+
 private:
+  WrittenMap Initialised;
   uint64_t takeRange(uint64_t span, uint64_t alignment);
   void remember(const Allocation &old);
   void forget(uint64_t begin, uint64_t end);
