@@ -30,9 +30,9 @@ namespace {
 
 /// Instructions that a wave runs before the next wave of its workgroup. Few, so
 /// that waves advance side by side as on hardware: kernels written by hand may
-/// overwrite LDS without a barrier where it takes so long to get there that the
-/// readers are done.
-constexpr int64_t kSlice = 100;
+/// overwrite LDS without a barrier where the write takes so long to arrive (loads
+/// to LDS above all) that the readers are done.
+constexpr int64_t kSlice = 16;
 /// What registers, LDS and scratch hold before they are written: a NaN in fp32,
 /// and in both halves of a word as fp16 and as bf16.
 constexpr uint32_t kPoison = 0x7ff77ff7;

@@ -16,7 +16,7 @@ namespace {
 class Scheduling : public KernelTest {};
 
 /// Two waves; all of LDS is 7. After a barrier the writing wave puts 9 there
-/// after 2000 instructions, the other reads it after 500.
+/// after 160 instructions, the other reads it after 100.
 std::string body(bool firstWrites) {
   return std::string(R"(
   s_load_dwordx2 s[4:5], s[0:1], 0x0
@@ -30,14 +30,14 @@ std::string body(bool firstWrites) {
   s_cmp_lt_u32 s6, 64
   )") + (firstWrites ? "s_cbranch_scc0" : "s_cbranch_scc1") +
          R"( .Lread
-  .rept 2000
+  .rept 160
   s_nop 0
   .endr
   v_mov_b32_e32 v2, 9
   ds_write_b32 v1, v2
   s_branch .Lend
 .Lread:
-  .rept 500
+  .rept 100
   s_nop 0
   .endr
   ds_read_b32 v3, v1
