@@ -205,14 +205,24 @@ int main(int argc, char **argv) {
   for (const std::string &path : paths)
     if (!describe::findDescriptions(path, files, error))
       return usage();
-  std::vector<Problem> problems(files.size());
-  for (size_t i = 0; i < files.size(); ++i)
-    if (!describe::load(files[i], overrides, problems[i], error))
-      return usage();
+  // A description that cannot be had with these variables does not keep the
+  // others of its folder from running.
+  std::vector<Problem> problems;
+  int worst = kPass;
+  for (const std::string &file : files) {
+    Problem problem;
+    if (describe::load(file, overrides, problem, error)) {
+      problems.push_back(std::move(problem));
+      continue;
+    }
+    worst = usage();
+  }
+  if (problems.empty())
+    return worst;
   if (list) {
     for (const Problem &problem : problems)
       printList(problem);
-    return kPass;
+    return worst;
   }
   chooseTargets(problems);
   std::unique_ptr<Machine> machine = Machine::open(hip, error);
@@ -220,7 +230,6 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "aot-launch: %s\n", error.c_str());
     return kDevice;
   }
-  int worst = kPass;
   nlohmann::json all = nlohmann::json::array();
   for (const Problem &problem : problems) {
     const Report report = machine->run(problem, check, device);

@@ -89,6 +89,22 @@ TEST(AotLaunch, AFaultIsExitCode3AndTheNextRunsStill) {
   fs::remove_all(folder);
 }
 
+TEST(AotLaunch, ARefusedDescriptionDoesNotStopTheOthers) {
+  const fs::path folder = fs::path(FOVEA_DESCRIPTIONS) / "refused";
+  fs::create_directories(folder);
+  std::ifstream file(FOVEA_DESCRIPTIONS "/plain-forward.json");
+  nlohmann::json sound = nlohmann::json::parse(file);
+  nlohmann::json even = sound;
+  even["require"] = {"seqlen_q % 64 == 0"};
+  std::ofstream(folder / "a.json") << even;
+  std::ofstream(folder / "b.json") << sound;
+  const Result r = run(folder.string());
+  EXPECT_EQ(r.exitCode, 2) << r.text;
+  for (const char *part : {"a.json: /require/0", "pass  plain forward"})
+    EXPECT_TRUE(r.has(part)) << r.text;
+  fs::remove_all(folder);
+}
+
 TEST(AotLaunch, UsageIsExitCode2AndNamesTheRemedy) {
   const std::pair<std::string, std::string> cases[] = {
       {"/nonexistent.json", "/nonexistent.json: no such file"},
