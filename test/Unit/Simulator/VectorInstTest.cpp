@@ -113,7 +113,91 @@ T med(T a, T b, T c) {
   return x[1];
 }
 
+u32 bf16(float x) {
+  if (std::isnan(x)) return (u(x) >> 16) | 0x40;
+  u32 r = u(x);
+  return (r + 0x7fff + ((r >> 16) & 1)) >> 16;
+}
+/// The face of a cube that (x, y, z) points to: its axis, 0 to 2.
+int cubeAxis(float x, float y, float z) {
+  x = std::fabs(x), y = std::fabs(y), z = std::fabs(z);
+  if (z >= x && z >= y) return 2;
+  return y >= x ? 1 : 0;
+}
+/// Differences of four bytes of a, from each of four places on, and of b.
+u64 sumsOfDifferences(u64 a, u32 b, u64 c, bool masked) {
+  u64 r = 0;
+  for (int place = 0; place < 4; ++place) {
+    u32 sum = static_cast<u32>(c >> (16 * place)) & 0xffff;
+    for (int i = 0; i < 4; ++i) {
+      int p = static_cast<int>(a >> (8 * (place + i))) & 0xff;
+      int q = static_cast<int>(b >> (8 * i)) & 0xff;
+      sum += masked && q == 0 ? 0 : static_cast<u32>(std::abs(p - q));
+    }
+    r |= u64(sum & 0xffff) << (16 * place);
+  }
+  return r;
+}
+/// 53 bits of 2 / pi, whose first digits are known from Payne and Hanek's
+/// reduction, from bit 53 * segment on.
+double twoOverPi(double x, int segment) {
+  const u64 words[] = {0xa2f9836e4e441529, 0xfc2757d1f534ddc0,
+                       0xdb6295993c439041, 0xfe5163abdebbc561};
+  int exponent = static_cast<int>(u(x) >> 52) & 0x7ff;
+  if (segment > 2 || exponent > 1077)
+    return -1;
+  double sum = 0;
+  for (int i = 53 * segment; i < 53 * segment + 53; ++i)
+    if ((words[i / 64] >> (63 - i % 64)) & 1)
+      sum += std::ldexp(1.0, -1 - i);
+  return sum;
+}
+float flush(float x) {
+  return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x;
+}
+i64 dot8(u64 a, u64 b) {
+  i64 sum = 0;
+  for (int i = 0; i < 32; i += 8)
+    sum += static_cast<int8_t>(a >> i) * static_cast<int8_t>(b >> i);
+  return sum;
+}
+u32 saturate(i64 x) {
+  return static_cast<u32>(std::min<i64>(std::max<i64>(x, INT32_MIN), INT32_MAX));
+}
+u32 shiftedByte(i32 x, u32 by, i32 low, i32 high) {
+  return static_cast<u32>(std::min(std::max(x >> (by & 31), low), high)) & 0xff;
+}
+float maximum(float a, float b) {
+  if (std::isnan(a) || std::isnan(b)) return NAN;
+  return a > b || (a == b && std::signbit(b)) ? a : b;
+}
+
 const Case kCases[] = {
+    // What only some of the chips have.
+    {"v_bitop3_b32 v8, v2, v4, v6 bitop3:0x5a", As::Bits, W(lo(a ^ c))},
+    {"v_bitop3_b32 v8, v2, v4, v6 bitop3:0xe8", As::Bits, W(lo((a & b) | (a & c) | (b & c)))},
+    {"v_bitop3_b16 v8, v2, v4, v6 bitop3:0x3c op_sel:[1,0,0,0]", As::Bits, W((lo(old) & 0xffff0000) | (((a >> 16) ^ b) & 0xffff))},
+    {"v_bitop3_b16 v8, v2, v4, v6 bitop3:0x3c op_sel:[0,1,0,1]", As::Bits, W((lo(old) & 0xffff) | ((lo(a) ^ (lo(b) >> 16)) << 16))},
+    {"v_prng_b32 v8, v2", As::Bits, W(lo(a) << 1 ^ (s(a) < 0 ? 197u : 0))},
+    {"v_ashr_pk_i8_i32 v8, v2, v4, v6", As::Bits, W((lo(old) & 0xffff0000) | shiftedByte(s(a), lo(c), -128, 127) | shiftedByte(s(b), lo(c), -128, 127) << 8)},
+    {"v_ashr_pk_u8_i32 v8, v2, v4, v6 op_sel:[0,0,0,1]", As::Bits, W((lo(old) & 0xffff) | shiftedByte(s(a), lo(c), 0, 255) << 16 | shiftedByte(s(b), lo(c), 0, 255) << 24)},
+    {"v_cvt_pk_bf16_f32 v8, v2, v4", As::Bits, W(bf16(f(a)) | bf16(f(b)) << 16)},
+    {"v_cvt_pk_bf16_f32 v8, -|v2|, v4", As::Bits, W(bf16(-std::fabs(f(a))) | bf16(f(b)) << 16)},
+    {"v_cvt_f32_bf16 v8, v2", As::F32, W(lo(a) << 16)},
+    {"v_cvt_f32_bf16_sdwa v8, v2 src0_sel:WORD_1", As::F32, W(lo(a) & 0xffff0000)},
+    {"v_maximum3_f32 v8, v2, v4, v6", As::F32, W(u(maximum(maximum(f(a), f(b)), f(c))))},
+    {"v_minimum3_f32 v8, v2, -v4, v6", As::F32, W(u(-maximum(maximum(-f(a), f(b)), -f(c))))},
+    {"v_cubeid_f32 v8, v2, v4, v6", As::F32, W([&] { int x = cubeAxis(f(a), f(b), f(c)); float v = x == 2 ? f(c) : x == 1 ? f(b) : f(a); return u(static_cast<float>(2 * x + (v < 0 ? 1 : 0))); }())},
+    {"v_cubema_f32 v8, v2, v4, v6", As::F32, W([&] { int x = cubeAxis(f(a), f(b), f(c)); return u(2 * (x == 2 ? f(c) : x == 1 ? f(b) : f(a))); }())},
+    {"v_cubesc_f32 v8, v2, v4, v6", As::F32, W([&] { int x = cubeAxis(f(a), f(b), f(c)); return u(x == 2 ? (f(c) < 0 ? -f(a) : f(a)) : x == 1 ? f(a) : f(a) < 0 ? f(c) : -f(c)); }())},
+    {"v_cubetc_f32 v8, v2, v4, v6", As::F32, W([&] { int x = cubeAxis(f(a), f(b), f(c)); return u(x != 1 ? -f(b) : f(b) < 0 ? -f(c) : f(c)); }())},
+    {"v_mov_b32 v10, 0x40490fdb\n  v_mov_b32 v11, 0x40490fdb\n  v_and_b32 v12, 1, v4\n  v_trig_preop_f64 v[8:9], v[10:11], v12", As::F64, Q(u(twoOverPi(3.0, static_cast<int>(b & 1))))},
+    {"v_qsad_pk_u16_u8 v[8:9], v[2:3], v4, v[6:7]", As::Bits, Q(sumsOfDifferences(a, lo(b), c, false))},
+    {"v_mqsad_pk_u16_u8 v[8:9], v[2:3], v4, v[6:7]", As::Bits, Q(sumsOfDifferences(a, lo(b), c, true))},
+    {"v_dot4_i32_i8 v8, v2, v4, v6 clamp", As::Bits, W(saturate(dot8(a, b) + s(c)))},
+    {"v_dot4c_i32_i8 v8, v2, v4", As::Bits, W(static_cast<u32>(dot8(a, b) + s(old)))},
+    {"v_mad_i32_i24 v8, v2, v4, v6 clamp", As::Bits, W(saturate(i64(s(a << 8) >> 8) * (s(b << 8) >> 8) + s(c)))},
+    {"v_madak_f32 v8, v2, v4, 0x40490fdb", As::F32, W(u(flush(flush(f(a)) * flush(f(b))) + f(0x40490fdb)))},
     // Moves and bits.
     {"v_mov_b32 v8, v2", As::Bits, W(lo(a))},
     {"v_mov_b64 v[8:9], v[2:3]", As::Bits, Q(a)},
