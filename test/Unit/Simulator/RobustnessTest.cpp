@@ -5,9 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "AsmKernels.h"
+#include "InstructionSampler.h"
 #include "KernelTest.h"
 
 #include <random>
+#include <set>
 
 using namespace fovea::sim;
 using namespace fovea::sim::test;
@@ -95,6 +97,57 @@ TEST_F(Robustness, RandomWords) {
     Status status = go("k");
     EXPECT_EQ(status.ok(), status.message().empty());
   }
+}
+
+class RobustnessOn : public Robustness,
+                     public ::testing::WithParamInterface<const char *> {
+protected:
+  void SetUp() override { use(GetParam()); }
+};
+INSTANTIATE_TEST_SUITE_P(Chips, RobustnessOn,
+                         ::testing::Values("gfx908", "gfx90a", "gfx942",
+                                           "gfx950"),
+                         [](const auto &info) { return std::string(info.param); });
+
+TEST_P(RobustnessOn, OneInstructionOfEveryForm) {
+  // Places of instruction and s_endpgm, each executed by itself on registers
+  // that hold poison, so that most of the accesses are refused.
+  constexpr size_t kPlace = 6, kPlaces = 20000;
+  std::string space = ".rept " + std::to_string(kPlace * kPlaces) + "\n  s_nop 0\n.endr\n";
+  load(assemble(asmModule({{"k", space, 1024}}, 64, GetParam()), GetParam()));
+  ASSERT_TRUE(Code);
+  KernelInfo kernel = *Code->findKernel("k");
+  auto *words = reinterpret_cast<uint32_t *>(kernel.entryAddress);
+  std::set<std::string> seen;
+  sampleInstructions(GetParam(), 1,
+                     [&](const std::string &text, const std::vector<uint32_t> &code) {
+                       if (seen.size() == kPlaces ||
+                           !seen.insert(formOf(parseInstruction(text))).second)
+                         return;
+                       uint32_t *at = words + kPlace * (seen.size() - 1);
+                       std::copy(code.begin(), code.end(), at);
+                       at[code.size()] = 0xbf810000; // s_endpgm
+                     });
+  EXPECT_GT(seen.size(), 3000u);
+  EXPECT_LT(seen.size(), kPlaces) << "not all forms have a place";
+  P = buffer<uint64_t>(512);
+  Args args;
+  args.add(P).add(P).add(P).add(P);
+  LaunchConfig config;
+  config.block = {70, 1, 1};
+  config.options.threads = 1;
+  config.options.waveBudget = 50;
+  config.kernarg = args.Bytes.data();
+  config.kernargBytes = args.Bytes.size();
+  uint64_t first = kernel.entryAddress;
+  size_t executed = 0;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    kernel.entryAddress = first + 4 * kPlace * i;
+    Status status = launch(*Code, kernel, config, &Count);
+    EXPECT_EQ(status.ok(), status.message().empty());
+    executed += status.ok();
+  }
+  EXPECT_GT(executed, seen.size() / 4);
 }
 
 } // namespace
