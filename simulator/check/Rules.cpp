@@ -32,6 +32,8 @@ constexpr Named kVector[] = {
     {"v_cndmask_", R::Select},
     {"v_mad_u64_u32", R::Low},
     {"v_mad_i64_i32", R::Low},
+    {"v_mad_co_u64_u32", R::Low},
+    {"v_mad_co_i64_i32", R::Low},
     {"v_lshlrev_b64", R::Low},
     {"v_lshl_add_u64", R::Low},
     {"v_and_", R::Merge},

@@ -16,10 +16,18 @@ void AlignCheck::before(Wave &wave, const InstPlan &plan) {
   uint64_t address = readS32(wave, op.s[0]) + static_cast<uint64_t>(op.offset);
   if (op.s[1].kind != Operand::None)
     address += readS32(wave, op.s[1]);
-  if (address % 4)
+  const std::string &name = plan.info->mnemonic;
+  auto endsIn = [&](std::string_view end) {
+    return name.size() > end.size() &&
+           name.compare(name.size() - end.size(), end.size(), end) == 0;
+  };
+  if (endsIn("u8") || endsIn("i8"))
+    return;
+  unsigned need = endsIn("u16") || endsIn("i16") ? 2 : 4;
+  if (address % need)
     Out.fail(wave, op, kCheckAlign, 0,
-             "the address ends in " + std::to_string(address % 4) +
-                 " of 4 bytes; a scalar load drops that");
+             "the address ends in " + std::to_string(address % need) + " of " +
+                 std::to_string(need) + " bytes; a scalar load drops that");
 }
 
 void AlignCheck::access(Wave &wave, const InstPlan &plan,

@@ -36,6 +36,15 @@ void WaitCheck::rebuild(State &s) {
         s.pending.add(q.at(i).range[k]);
 }
 
+void WaitCheck::dropOldest(State &s, Queue &q) {
+  const Operation &op = q.at(0);
+  retire(s, op);
+  q.unordered -= op.unordered;
+  q.toLds -= op.ldsClock != UINT32_MAX;
+  q.begin = (q.begin + 1) % Queue::kMost;
+  --q.size;
+}
+
 /// At most \p most operations of \p q are still in flight.
 bool WaitCheck::complete(State &s, Queue &q, unsigned most) {
   if (q.size <= most)
@@ -221,7 +230,7 @@ void WaitCheck::after(Wave &wave, const InstPlan &plan) {
       continue;
     Queue &q = s.queue[c];
     if (q.size == Queue::kMost) // the hardware's counter holds the wave here
-      complete(s, q, Queue::kMost - 1);
+      dropOldest(s, q);
     Operation &op = q.op[(q.begin + q.size++) % Queue::kMost];
     op.index = plan.index;
     op.unordered = plan.unordered;

@@ -66,6 +66,7 @@ private:
 
   bool complete(State &s, Queue &q, unsigned most);
   void retire(State &s, const Operation &done);
+  void dropOldest(State &s, Queue &q);
   void rebuild(State &s);
   void early(Wave &wave, const InstPlan &plan, State &s);
   std::string counterName(unsigned counter, unsigned value) const;

@@ -84,6 +84,16 @@ TEST_F(WaitCheck, Lds) {
                      {"s30 is read", "lgkmcnt(0)"}));
 }
 
+TEST_F(WaitCheck, MoreThanACounterCounts) {
+  // A scalar load stays in flight under more LDS operations than can be counted.
+  std::string many = "v_lshlrev_b32 v11, 2, v0\ns_load_dword s30, s[8:9], 0x0\n";
+  for (int i = 0; i < 80; ++i)
+    many += "ds_write_b32 v11, v0\n";
+  EXPECT_EQ(go(many + "s_waitcnt lgkmcnt(0)\n"
+                      "ds_read_b32 v10, v11\nds_read_b32 v12, v11\n"
+                      "s_waitcnt lgkmcnt(1)\nv_mov_b32 v14, v10\n"), "");
+}
+
 TEST_F(WaitCheck, Flat) {
   const std::string flat = "v_mov_b32 v10, s8\nv_mov_b32 v11, s9\n"
                            "flat_load_dword v12, v[10:11]\n";
