@@ -96,9 +96,18 @@ bool Disassembler::Impl::decode(const uint8_t *bytes, uint64_t available,
                                 uint64_t address, llvm::MCInst &inst,
                                 uint64_t &size) {
   size = 0;
-  if (Gfx9 && available >= 8) {
-    uint32_t words[4] = {};
-    std::memcpy(words, bytes, std::min<uint64_t>(available, sizeof words));
+  // LLVM 22 crashes on a literal constant behind the end of its bytes: the last
+  // instructions are decoded with zeros behind them.
+  constexpr uint64_t kLongest = 32;
+  uint8_t padded[kLongest] = {};
+  const uint64_t given = std::max(available, kLongest);
+  if (available < kLongest) {
+    std::memcpy(padded, bytes, available);
+    bytes = padded;
+  }
+  if (Gfx9) {
+    uint32_t words[4];
+    std::memcpy(words, bytes, sizeof words);
     // v_mfma_scale_* is a prefix with the scales before the instruction itself.
     bool scaled = words[0] >> 16 == 0xd3ac;
     if (isTrapOfGfx9(words[0], words[1]) ||
@@ -106,10 +115,10 @@ bool Disassembler::Impl::decode(const uint8_t *bytes, uint64_t available,
       return false;
   }
   return Decoder->getInstruction(inst, size,
-                                 llvm::ArrayRef<uint8_t>(bytes, available),
-                                 address, llvm::nulls()) ==
+                                 llvm::ArrayRef<uint8_t>(bytes, given), address,
+                                 llvm::nulls()) ==
              llvm::MCDisassembler::Success &&
-         size != 0;
+         size != 0 && size <= available;
 }
 
 bool Disassembler::disassemble(const uint8_t *bytes, uint64_t available,

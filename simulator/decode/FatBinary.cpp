@@ -84,7 +84,7 @@ Status take(const ImageBytes &image, uint64_t offset, uint64_t bytes,
        (offset > image.size() || bytes > image.size() - offset)))
     return invalid(part + " runs past the end (truncated?)");
   // In pieces: a wrong size must not ask for memory that no image fills.
-  constexpr uint64_t kPiece = uint64_t(16) << 20;
+  constexpr uint64_t kPiece = uint64_t(1) << 20;
   to.clear();
   for (uint64_t done = 0; done < bytes;) {
     const uint64_t piece = std::min(kPiece, bytes - done);
@@ -214,6 +214,8 @@ Status fromBundle(const ImageBytes &image, const ChipInfo &chip,
             "the offload bundle has code for " +
                 (seen.empty() ? "no AMD GPU" : seen) + "; the device is " +
                 std::string(chip.target) + std::string(chip.features)};
+  if (bestBytes == 0)
+    return invalid("the offload bundle's code object is empty");
   return take(image, bestOffset, bestBytes, "the bundle's code object", elf);
 }
 

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <mutex>
 #include <sys/mman.h>
+#include <vector>
 
 namespace fovea::sim {
 
@@ -34,6 +35,21 @@ std::string hex(uint64_t value) {
   std::snprintf(text, sizeof text, "0x%" PRIx64, value);
   return text;
 }
+
+/// The memories of all devices, so that a message can name the right one.
+struct Memories {
+  std::mutex mutex;
+  std::vector<const DeviceMemory *> all;
+};
+Memories &memories() {
+  static auto *instance = new Memories; // outlives every device
+  return *instance;
+}
+
+std::string labelOf(const Allocation &a) {
+  return "allocation #" + std::to_string(a.id) + " (" +
+         std::to_string(a.size) + " bytes at " + hex(a.base) + ")";
+}
 } // namespace
 
 DeviceMemory::DeviceMemory(uint64_t capacity) : Capacity(capacity) {
@@ -49,9 +65,16 @@ DeviceMemory::DeviceMemory(uint64_t capacity) : Capacity(capacity) {
     Next = Base + kGap;
     break;
   }
+  std::lock_guard<std::mutex> lock(memories().mutex);
+  memories().all.push_back(this);
 }
 
 DeviceMemory::~DeviceMemory() {
+  {
+    std::lock_guard<std::mutex> lock(memories().mutex);
+    auto &all = memories().all;
+    all.erase(std::find(all.begin(), all.end(), this));
+  }
   if (Reserved)
     munmap(reinterpret_cast<void *>(Base), Reserved);
 }
@@ -202,12 +225,33 @@ bool DeviceMemory::find(uint64_t address, Allocation &found) const {
   return true;
 }
 
+std::string DeviceMemory::describeElsewhere(uint64_t address) const {
+  if (address - Base < Reserved)
+    return "";
+  std::lock_guard<std::mutex> lock(memories().mutex);
+  for (const DeviceMemory *other : memories().all) {
+    if (other == this || address - other->Base >= other->Reserved)
+      continue;
+    Allocation found;
+    if (other->find(address, found))
+      return std::to_string(address - found.base) + " bytes into " +
+             labelOf(found) + " of " + other->Owner +
+             ", which this device does not see";
+    return "";
+  }
+  return "";
+}
+
 std::string DeviceMemory::describe(uint64_t address, uint64_t bytes) const {
+  // Before this memory's own lock: no two of them are held at a time.
+  const std::string elsewhere = describeElsewhere(address);
   std::shared_lock<std::shared_mutex> lock(Mutex);
   std::string text =
       std::to_string(bytes) + " bytes at " + hex(address) + ": ";
   if (address < kPage)
     return text + "a null pointer";
+  if (!elsewhere.empty())
+    return text + elsewhere;
   auto freed = Freed.upper_bound(address);
   if (freed != Freed.begin()) {
     const Allocation &old = std::prev(freed)->second;
@@ -229,18 +273,14 @@ std::string DeviceMemory::describe(uint64_t address, uint64_t bytes) const {
     uint64_t end = before->base + before->size;
     below = address >= end ? address - end : 0;
   }
-  auto label = [](const Allocation &a) {
-    return "allocation #" + std::to_string(a.id) + " (" +
-           std::to_string(a.size) + " bytes at " + hex(a.base) + ")";
-  };
   if (before && below <= above)
     return text +
            (before->contains(address, 1)
                 ? "runs over the end of "
                 : std::to_string(below) + " bytes past the end of ") +
-           label(*before);
+           labelOf(*before);
   if (after)
-    return text + std::to_string(above) + " bytes before " + label(*after);
+    return text + std::to_string(above) + " bytes before " + labelOf(*after);
   return text + "nothing is allocated";
 }
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Runtime.h"
+#include "Capture.h"
 
 #include <algorithm>
 #include <cctype>
@@ -391,6 +391,26 @@ HIP_ENTRY hipError_t hipDeviceCanAccessPeer(int *can, int device, int peer) {
                   });
 }
 
+HIP_ENTRY hipError_t hipDeviceEnablePeerAccess(int peer, unsigned flags) {
+  return enter("hipDeviceEnablePeerAccess", [&]() -> Result {
+    if (!deviceAt(peer) || peer == currentDevice())
+      return badDevice(peer);
+    if (flags != 0)
+      return {hipErrorInvalidValue, "flags must be 0"};
+    return {hipErrorPeerAccessUnsupported,
+            "a kernel sees the memory of its own device, and host and managed "
+            "memory; hipMemcpyPeer copies between devices"};
+  });
+}
+
+HIP_ENTRY hipError_t hipDeviceDisablePeerAccess(int peer) {
+  return enter("hipDeviceDisablePeerAccess", [&]() -> Result {
+    if (!deviceAt(peer))
+      return badDevice(peer);
+    return {hipErrorPeerAccessNotEnabled, "it was never enabled"};
+  });
+}
+
 HIP_ENTRY hipError_t hipDeviceGetStreamPriorityRange(int *least,
                                                      int *greatest) {
   return enter("hipDeviceGetStreamPriorityRange", [&]() -> Result {
@@ -413,6 +433,8 @@ HIP_ENTRY hipError_t hipSetDeviceFlags(unsigned flags) {
 
 HIP_ENTRY hipError_t hipDeviceSynchronize() {
   return enter("hipDeviceSynchronize", [&]() -> Result {
+    if (Result ok = checkCapture(thisDevice()); !ok.ok())
+      return ok;
     drain(thisDevice());
     return faultOf(thisDevice());
   });

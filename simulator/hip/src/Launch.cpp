@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Capture.h"
 #include "Events.h"
 #include "Module.h"
 
@@ -178,6 +179,8 @@ Result launch(Find find, const Dim3 &grid, const Dim3 &block, uint64_t lds,
     return {hipErrorInvalidDevice, describe(*function) +
                                        " on a stream of device " +
                                        std::to_string(device->index)};
+  if (Result ok = checkCapture(*device, *stream, true); !ok.ok())
+    return ok;
   if (device->fault != hipSuccess)
     return faultOf(*device);
   if (Result ok = checkGeometry(*function, device->device->chip(), grid, block,

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Memory.h"
+#include "Capture.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -230,6 +231,8 @@ HIP_ENTRY hipError_t hipMallocAsync(void **result, size_t bytes,
     Stream *stream;
     if (Result found = findStream(handle, device, stream); !found.ok())
       return found;
+    if (Result ok = checkCapture(*device, *stream, false); !ok.ok())
+      return ok;
     // Memory that exists early satisfies the stream's order.
     const int before = std::exchange(currentDevice(), device->index);
     Result made = allocateDevice(result, bytes);
@@ -287,6 +290,22 @@ void fovea::hipsim::releaseManagedVariable(uint64_t address) {
   (void)release(address);
 }
 
+HIP_ENTRY hipError_t hipMallocPitch(void **result, size_t *pitch, size_t width,
+                                    size_t rows) {
+  return enter("hipMallocPitch", [&]() -> Result {
+    constexpr size_t kAlign = 128;
+    if (!pitch)
+      return {hipErrorInvalidValue, "the pitch's pointer is null"};
+    if (width > SIZE_MAX - kAlign)
+      return {hipErrorOutOfMemory, std::to_string(width) + " bytes a row"};
+    *pitch = (width + kAlign - 1) / kAlign * kAlign;
+    if (rows != 0 && *pitch > SIZE_MAX / rows)
+      return {hipErrorOutOfMemory, std::to_string(rows) + " rows of " +
+                                       std::to_string(*pitch) + " bytes"};
+    return allocateDevice(result, *pitch * rows);
+  });
+}
+
 HIP_ENTRY hipError_t hipFree(void *memory) {
   return enter("hipFree", [&]() -> Result {
     if (!memory)
@@ -307,6 +326,8 @@ HIP_ENTRY hipError_t hipFreeAsync(void *memory, hipStream_t handle) {
     Stream *stream;
     if (Result found = findStream(handle, device, stream); !found.ok())
       return found;
+    if (Result ok = checkCapture(*device, *stream, false); !ok.ok())
+      return ok;
     if (!memory)
       return hipSuccess;
     const Place place = placeOf(memory);

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Runtime.h"
+#include "Capture.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -176,6 +176,7 @@ Runtime::Runtime() {
       all.clear();
       return;
     }
+    state->device->memory().setOwner("device " + std::to_string(state->index));
     state->nullStream = std::make_unique<Stream>(state->index, 0, 0);
     text += (all.empty() ? " " : ", ") + name;
     all.push_back(std::move(state));
@@ -247,6 +248,8 @@ DeviceState &fovea::hipsim::thisDevice() { return *deviceAt(currentDevice()); }
 Point fovea::hipsim::submit(DeviceState &device, Stream &stream,
                             std::function<void()> work,
                             std::vector<Point> after, bool evenAfterFault) {
+  if (recordStep(stream, work))
+    return {};
   auto guarded = [&device, evenAfterFault, work = std::move(work)] {
     if (work && (evenAfterFault || device.fault == hipSuccess))
       work();

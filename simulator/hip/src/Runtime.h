@@ -127,7 +127,8 @@ Result findStream(hipStream_t handle, DeviceState *&device, Stream *&stream);
 
 /// Submits work in the order that HIP promises: the null stream waits for all
 /// blocking streams of its device, and they wait for it. After a fault the work
-/// is passed over unless `evenAfterFault`.
+/// is passed over unless `evenAfterFault`. A captured stream keeps the work for
+/// its graph and gives a point that is reached.
 Point submit(DeviceState &device, Stream &stream, std::function<void()> work,
              std::vector<Point> after = {}, bool evenAfterFault = false);
 

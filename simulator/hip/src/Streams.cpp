@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Capture.h"
 #include "Events.h"
 #include "Module.h"
 
@@ -25,6 +26,8 @@ struct Mark {
   Point point;
   Clock::time_point time; // written by the stream before the point is reached
   DeviceState *device = nullptr;
+  /// When it was recorded in a captured stream: never reached, no time.
+  std::optional<CapturedPoint> captured;
 };
 
 struct Event {
@@ -54,6 +57,7 @@ struct ThreadStreams {
   ~ThreadStreams() {
     for (auto &[index, stream] : byDevice) {
       DeviceState *device = deviceAt(index);
+      abandonCapture(*stream);
       stream->tail().wait();
       std::lock_guard<std::mutex> lock(device->streamsMutex);
       device->streams.erase(stream.get());
@@ -95,6 +99,7 @@ Result createStream(hipStream_t *result, unsigned flags, int priority) {
 
 /// Takes a stream's handle away; its work runs to its end first.
 void destroyStream(std::shared_ptr<Stream> stream) {
+  abandonCapture(*stream);
   DeviceState &device = *deviceAt(stream->device);
   stream->tail().wait();
   std::lock_guard<std::mutex> lock(device.streamsMutex);
@@ -110,6 +115,10 @@ Result findEvent(hipEvent_t handle, std::shared_ptr<Event> &event) {
   event = it->second;
   return hipSuccess;
 }
+
+/// For questions about an event that was recorded in a captured stream.
+const Result kCaptured = {hipErrorCapturedEvent,
+                          "the event was recorded in a captured stream"};
 
 /// Runs `body(device, stream)` for a stream handle.
 template <typename Body>
@@ -195,6 +204,9 @@ HIP_ENTRY hipError_t hipStreamDestroy(hipStream_t handle) {
 HIP_ENTRY hipError_t hipStreamSynchronize(hipStream_t handle) {
   return onStream("hipStreamSynchronize", handle,
                   [](DeviceState &device, Stream &stream) -> Result {
+                    if (Result ok = checkCapture(device, stream, false);
+                        !ok.ok())
+                      return ok;
                     // Through the null stream the blocking ones are awaited
                     // too.
                     submit(device, stream, nullptr).wait();
@@ -203,13 +215,15 @@ HIP_ENTRY hipError_t hipStreamSynchronize(hipStream_t handle) {
 }
 
 HIP_ENTRY hipError_t hipStreamQuery(hipStream_t handle) {
-  return onStream("hipStreamQuery", handle,
-                  [](DeviceState &device, Stream &stream) -> Result {
-                    if (device.fault != hipSuccess)
-                      return faultOf(device);
-                    return stream.tail().reached() ? hipSuccess
-                                                   : hipErrorNotReady;
-                  });
+  return onStream(
+      "hipStreamQuery", handle,
+      [](DeviceState &device, Stream &stream) -> Result {
+        if (Result ok = checkCapture(device, stream, false); !ok.ok())
+          return ok;
+        if (device.fault != hipSuccess)
+          return faultOf(device);
+        return stream.tail().reached() ? hipSuccess : hipErrorNotReady;
+      });
 }
 
 HIP_ENTRY hipError_t hipStreamGetFlags(hipStream_t handle, unsigned *flags) {
@@ -253,8 +267,16 @@ HIP_ENTRY hipError_t hipStreamWaitEvent(hipStream_t handle, hipEvent_t event,
                     if (Result ok = findEvent(event, found); !ok.ok())
                       return ok;
                     // An event never recorded holds nobody up.
-                    if (auto mark = found->current())
-                      submit(device, stream, nullptr, {mark->point});
+                    auto mark = found->current();
+                    if (!mark)
+                      return hipSuccess;
+                    if (Result ok = waitForCaptured(stream, mark->captured);
+                        !ok.ok() || mark->captured)
+                      return ok;
+                    if (Result ok = checkCapture(device, stream, true);
+                        !ok.ok())
+                      return ok;
+                    submit(device, stream, nullptr, {mark->point});
                     return hipSuccess;
                   });
 }
@@ -267,6 +289,8 @@ HIP_ENTRY hipError_t hipStreamAddCallback(hipStream_t handle,
       [&](DeviceState &device, Stream &stream) -> Result {
         if (!callback || flags != 0)
           return {hipErrorInvalidValue, "callback is null or flags are not 0"};
+        if (Result ok = checkCapture(device, stream, false); !ok.ok())
+          return ok;
         submit(
             device, stream,
             [=, &device] { callback(handle, device.fault.load(), data); }, {},
@@ -281,6 +305,9 @@ HIP_ENTRY hipError_t hipLaunchHostFunc(hipStream_t handle, hipHostFn_t function,
                   [&](DeviceState &device, Stream &stream) -> Result {
                     if (!function)
                       return {hipErrorInvalidValue, "function is null"};
+                    if (Result ok = checkCapture(device, stream, true);
+                        !ok.ok())
+                      return ok;
                     submit(device, stream, [=] { function(data); });
                     return hipSuccess;
                   });
@@ -328,6 +355,14 @@ Result fovea::hipsim::recordEvent(hipEvent_t handle, DeviceState &device,
     return found;
   auto mark = std::make_shared<Mark>();
   mark->device = &device;
+  mark->captured = markCapture(stream);
+  if (mark->captured) {
+    std::lock_guard<std::mutex> lock(event->mutex);
+    event->mark = std::move(mark);
+    return hipSuccess;
+  }
+  if (Result ok = checkCapture(device, stream, true); !ok.ok())
+    return ok;
   mark->point = submit(
       device, stream, [mark] { mark->time = Clock::now(); }, {},
       /*evenAfterFault=*/true);
@@ -348,6 +383,8 @@ HIP_ENTRY hipError_t hipEventSynchronize(hipEvent_t handle) {
     auto mark = event.current();
     if (!mark)
       return hipSuccess; // never recorded: nothing to wait for
+    if (mark->captured)
+      return kCaptured;
     mark->point.wait();
     return faultOf(*mark->device);
   });
@@ -358,6 +395,8 @@ HIP_ENTRY hipError_t hipEventQuery(hipEvent_t handle) {
     auto mark = event.current();
     if (!mark)
       return hipSuccess;
+    if (mark->captured)
+      return kCaptured;
     if (!mark->point.reached())
       return hipErrorNotReady;
     return faultOf(*mark->device);
@@ -377,6 +416,8 @@ HIP_ENTRY hipError_t hipEventElapsedTime(float *milliseconds, hipEvent_t start,
     auto from = first.current(), to = last->current();
     if (!from || !to)
       return {hipErrorInvalidHandle, "an event was never recorded"};
+    if (from->captured || to->captured)
+      return kCaptured;
     if (!from->point.reached() || !to->point.reached())
       return hipErrorNotReady;
     *milliseconds =

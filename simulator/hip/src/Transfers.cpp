@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Capture.h"
 #include "Memory.h"
 
 #include <cstring>
@@ -16,6 +17,11 @@ using namespace fovea::hipsim;
 namespace {
 
 enum class Wait { IfPageable, Always };
+
+/// Rows of `width` bytes whose starts are `pitch` bytes apart.
+struct Plane {
+  size_t width, pitch, rows;
+};
 
 /// What one end of a copy must be.
 enum class End { Any, Host, Device };
@@ -50,8 +56,24 @@ void noteWrite(const void *to, const void *from, size_t bytes) {
   }
 }
 
-Result copy(void *to, const void *from, size_t bytes, int kind,
-            hipStream_t handle, Wait wait) {
+/// Bytes of a plane: all rows but the last with their pitch.
+Result planeBytes(const char *which, const Plane &plane, size_t &bytes) {
+  bytes = plane.width;
+  if (plane.rows <= 1)
+    return hipSuccess;
+  if (plane.pitch < plane.width)
+    return {hipErrorInvalidPitchValue,
+            std::string(which) + ": a pitch of " + std::to_string(plane.pitch) +
+                " bytes for rows of " + std::to_string(plane.width)};
+  if (plane.pitch > (SIZE_MAX - plane.width) / (plane.rows - 1))
+    return {hipErrorInvalidValue, "the size does not fit 64 bits"};
+  bytes += plane.pitch * (plane.rows - 1);
+  return hipSuccess;
+}
+
+Result copyPlane(void *to, const Plane &toPlane, const void *from,
+                 const Plane &fromPlane, int kind, hipStream_t handle,
+                 Wait wait) {
   DeviceState *device;
   Stream *stream;
   if (Result found = findStream(handle, device, stream); !found.ok())
@@ -79,27 +101,98 @@ Result copy(void *to, const void *from, size_t bytes, int kind,
     return {hipErrorInvalidMemcpyDirection,
             "kind " + std::to_string(kind) + " is not known"};
   }
-  if (bytes == 0)
+  if (toPlane.width == 0 || toPlane.rows == 0)
     return hipSuccess;
-  const Place toPlace = placeOf(to), fromPlace = placeOf(from);
-  if (Result ok = checkEnd("destination", to, bytes, toPlace, toEnd); !ok.ok())
+  size_t toBytes, fromBytes;
+  if (Result ok = planeBytes("destination", toPlane, toBytes); !ok.ok())
     return ok;
-  if (Result ok = checkEnd("source", from, bytes, fromPlace, fromEnd); !ok.ok())
+  if (Result ok = planeBytes("source", fromPlane, fromBytes); !ok.ok())
+    return ok;
+  const Place toWhere = placeOf(to), fromWhere = placeOf(from);
+  if (Result ok = checkEnd("destination", to, toBytes, toWhere, toEnd);
+      !ok.ok())
+    return ok;
+  if (Result ok = checkEnd("source", from, fromBytes, fromWhere, fromEnd);
+      !ok.ok())
+    return ok;
+  if (Result ok = checkCapture(*device, *stream, wait != Wait::Always);
+      !ok.ok())
     return ok;
   if (device->fault != hipSuccess)
     return faultOf(*device);
-  const Point end =
-      submit(*device, *stream, [=] {
-        std::memmove(to, from, bytes);
-        noteWrite(to, from, bytes);
-      });
-  const bool pageable = toPlace.type == hipMemoryTypeUnregistered ||
-                        fromPlace.type == hipMemoryTypeUnregistered;
+  const Point end = submit(*device, *stream, [=] {
+    for (size_t row = 0; row < toPlane.rows; ++row) {
+      char *out = static_cast<char *>(to) + row * toPlane.pitch;
+      const char *in = static_cast<const char *>(from) + row * fromPlane.pitch;
+      std::memmove(out, in, toPlane.width);
+      noteWrite(out, in, toPlane.width);
+    }
+  });
+  const bool pageable = toWhere.type == hipMemoryTypeUnregistered ||
+                        fromWhere.type == hipMemoryTypeUnregistered;
   if (wait == Wait::Always || pageable) {
     end.wait();
     return faultOf(*device);
   }
   return hipSuccess;
+}
+
+Result copy(void *to, const void *from, size_t bytes, int kind,
+            hipStream_t handle, Wait wait) {
+  const Plane row = {bytes, bytes, 1};
+  return copyPlane(to, row, from, row, kind, handle, wait);
+}
+
+Result copyRows(void *to, size_t toPitch, const void *from, size_t fromPitch,
+                size_t width, size_t rows, int kind, hipStream_t stream,
+                Wait wait) {
+  return copyPlane(to, {width, toPitch, rows}, from, {width, fromPitch, rows},
+                   kind, stream, wait);
+}
+
+/// Rows of bytes; the elements of the other fills lie without gaps.
+Result fillRows(void *to, size_t pitch, int value, size_t width, size_t rows,
+                hipStream_t handle, Wait wait) {
+  DeviceState *device;
+  Stream *stream;
+  if (Result found = findStream(handle, device, stream); !found.ok())
+    return found;
+  if (width == 0 || rows == 0)
+    return hipSuccess;
+  size_t bytes;
+  if (Result ok = planeBytes("destination", {width, pitch, rows}, bytes);
+      !ok.ok())
+    return ok;
+  if (Result ok = checkEnd("destination", to, bytes, placeOf(to), End::Device);
+      !ok.ok())
+    return ok;
+  if (Result ok = checkCapture(*device, *stream, wait != Wait::Always);
+      !ok.ok())
+    return ok;
+  if (device->fault != hipSuccess)
+    return faultOf(*device);
+  const Point end = submit(*device, *stream, [=] {
+    for (size_t row = 0; row < rows; ++row) {
+      char *out = static_cast<char *>(to) + row * pitch;
+      std::memset(out, value, width);
+      noteWrite(out, nullptr, width);
+    }
+  });
+  if (wait == Wait::Always) {
+    end.wait();
+    return faultOf(*device);
+  }
+  return hipSuccess;
+}
+
+/// A copy between devices, in a stream of the calling thread's device. The
+/// devices are checked; where the memory lies, the pointers say.
+Result copyPeer(void *to, int toDevice, const void *from, int fromDevice,
+                size_t bytes, hipStream_t stream, Wait wait) {
+  for (int device : {toDevice, fromDevice})
+    if (!deviceAt(device))
+      return {hipErrorInvalidDevice, "device " + std::to_string(device)};
+  return copy(to, from, bytes, hipMemcpyDeviceToDevice, stream, wait);
 }
 
 template <typename Element>
@@ -121,6 +214,9 @@ Result fill(void *to, Element value, size_t count, hipStream_t handle,
   if (reinterpret_cast<uint64_t>(to) % sizeof(Element) != 0)
     return {hipErrorInvalidValue, "destination is not a multiple of " +
                                       std::to_string(sizeof(Element))};
+  if (Result ok = checkCapture(*device, *stream, wait != Wait::Always);
+      !ok.ok())
+    return ok;
   if (device->fault != hipSuccess)
     return faultOf(*device);
   const Point end = submit(*device, *stream, [=] {
@@ -209,6 +305,57 @@ HIP_ENTRY hipError_t hipMemcpyDtoDAsync(hipDeviceptr_t to, hipDeviceptr_t from,
   return enter("hipMemcpyDtoDAsync", [&] {
     return copy(to, from, bytes, hipMemcpyDeviceToDevice, stream,
                 Wait::IfPageable);
+  });
+}
+
+HIP_ENTRY hipError_t hipMemcpy2D(void *to, size_t toPitch, const void *from,
+                                 size_t fromPitch, size_t width, size_t rows,
+                                 int kind) {
+  return enter("hipMemcpy2D", [&] {
+    return copyRows(to, toPitch, from, fromPitch, width, rows, kind, nullptr,
+                    Wait::Always);
+  });
+}
+
+HIP_ENTRY hipError_t hipMemcpy2DAsync(void *to, size_t toPitch,
+                                      const void *from, size_t fromPitch,
+                                      size_t width, size_t rows, int kind,
+                                      hipStream_t stream) {
+  return enter("hipMemcpy2DAsync", [&] {
+    return copyRows(to, toPitch, from, fromPitch, width, rows, kind, stream,
+                    Wait::IfPageable);
+  });
+}
+
+HIP_ENTRY hipError_t hipMemcpyPeer(void *to, int toDevice, const void *from,
+                                   int fromDevice, size_t bytes) {
+  return enter("hipMemcpyPeer", [&] {
+    return copyPeer(to, toDevice, from, fromDevice, bytes, nullptr,
+                    Wait::Always);
+  });
+}
+
+HIP_ENTRY hipError_t hipMemcpyPeerAsync(void *to, int toDevice,
+                                        const void *from, int fromDevice,
+                                        size_t bytes, hipStream_t stream) {
+  return enter("hipMemcpyPeerAsync", [&] {
+    return copyPeer(to, toDevice, from, fromDevice, bytes, stream,
+                    Wait::IfPageable);
+  });
+}
+
+HIP_ENTRY hipError_t hipMemset2D(void *to, size_t pitch, int value,
+                                 size_t width, size_t rows) {
+  return enter("hipMemset2D", [&] {
+    return fillRows(to, pitch, value, width, rows, nullptr, Wait::Always);
+  });
+}
+
+HIP_ENTRY hipError_t hipMemset2DAsync(void *to, size_t pitch, int value,
+                                      size_t width, size_t rows,
+                                      hipStream_t stream) {
+  return enter("hipMemset2DAsync", [&] {
+    return fillRows(to, pitch, value, width, rows, stream, Wait::IfPageable);
   });
 }
 

@@ -52,6 +52,19 @@ hipError_t hipMemcpyAsync(void *, const void *, size_t, hipMemcpyKind,
 hipError_t hipMemcpyHtoD(hipDeviceptr_t, void *, size_t);
 hipError_t hipMemcpyDtoH(void *, hipDeviceptr_t, size_t);
 hipError_t hipMemcpyDtoD(hipDeviceptr_t, hipDeviceptr_t, size_t);
+hipError_t hipMemcpy2D(void *, size_t, const void *, size_t, size_t, size_t,
+                       hipMemcpyKind);
+hipError_t hipMemcpy2DAsync(void *, size_t, const void *, size_t, size_t,
+                            size_t, hipMemcpyKind, hipStream_t);
+hipError_t hipMemcpyPeer(void *, int, const void *, int, size_t);
+hipError_t hipMemcpyPeerAsync(void *, int, const void *, int, size_t,
+                              hipStream_t);
+hipError_t hipMallocPitch(void **, size_t *, size_t, size_t);
+hipError_t hipMemset2D(void *, size_t, int, size_t, size_t);
+hipError_t hipMemset2DAsync(void *, size_t, int, size_t, size_t, hipStream_t);
+hipError_t hipDeviceCanAccessPeer(int *, int, int);
+hipError_t hipDeviceEnablePeerAccess(int, unsigned);
+hipError_t hipDeviceDisablePeerAccess(int);
 hipError_t hipMemset(void *, int, size_t);
 hipError_t hipMemsetAsync(void *, int, size_t, hipStream_t);
 hipError_t hipMemsetD8(hipDeviceptr_t, unsigned char, size_t);

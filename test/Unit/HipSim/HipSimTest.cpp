@@ -9,6 +9,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <thread>
@@ -84,6 +86,42 @@ TEST(Devices, DescriptionNamesThem) {
             std::string::npos);
 }
 
+/// Ends the process with what FOVEA_SIM_TARGET leads to.
+[[noreturn]] void describeDevices() {
+  int count = -1;
+  const hipError_t status = hipGetDeviceCount(&count);
+  hipDeviceProp_tR0600 properties = {};
+  if (status == hipSuccess)
+    (void)hipGetDevicePropertiesR0600(&properties, count - 1);
+  std::fprintf(stderr, "%d %d %s %s", int(status), count,
+               properties.gcnArchName, fovea_sim_describe());
+  std::exit(0);
+}
+
+/// The variable is read once a process, so each value gets one of its own.
+TEST(Devices, AreChosenByTheEnvironment) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::string before = std::getenv("FOVEA_SIM_TARGET");
+  const struct {
+    const char *value, *says;
+  } rows[] = {
+      {"gfx942,gfx942,gfx942", "0 3 gfx942:sramecc\\+:xnack-"},
+      {"gfx942,gfx942:xnack+", "0 2 gfx942:sramecc\\+:xnack\\+"},
+      {"gfx942:xnack-:sramecc-", "0 1 gfx942:sramecc-:xnack-"},
+      {"gfx942,", "100 0 .*single commas"},
+      {",gfx942", "100 0 .*single commas"},
+      {"", "100 0 .*single commas"},
+      {"gfx942:fast+", "100 0 .*no simulated chip 'gfx942:fast"},
+      {"gfx1", "100 0 .*no simulated chip 'gfx1'"},
+  };
+  for (const auto &row : rows) {
+    setenv("FOVEA_SIM_TARGET", row.value, 1);
+    EXPECT_EXIT(describeDevices(), testing::ExitedWithCode(0), row.says)
+        << row.value;
+  }
+  setenv("FOVEA_SIM_TARGET", before.c_str(), 1);
+}
+
 TEST(Memory, AllocateCopyFree) {
   void *memory = nullptr;
   ASSERT_HIP(hipMalloc(&memory, 1000));
@@ -142,6 +180,67 @@ TEST(Memory, Fills) {
   EXPECT_EQ(hipMemsetD32(buffer.device(), 0, SIZE_MAX / 2),
             hipErrorInvalidValue);
   EXPECT_EQ(hipMemset(nullptr, 0, 4), hipErrorInvalidValue);
+  (void)hipGetLastError();
+}
+
+TEST(Memory, Planes) {
+  constexpr size_t kWidth = 30, kRows = 5, kHostPitch = 40;
+  size_t pitch = 0;
+  void *device = nullptr;
+  ASSERT_HIP(hipMallocPitch(&device, &pitch, kWidth, kRows));
+  EXPECT_GE(pitch, kWidth);
+  EXPECT_EQ(pitch % 128, 0u);
+  std::vector<unsigned char> host(kHostPitch * kRows), back(host.size(), 0xee);
+  for (size_t i = 0; i < host.size(); ++i)
+    host[i] = static_cast<unsigned char>(i);
+  ASSERT_HIP(hipMemset2D(device, pitch, 0x55, kWidth, kRows));
+  ASSERT_HIP(hipMemcpy2D(device, pitch, host.data(), kHostPitch, kWidth - 1,
+                         kRows, hipMemcpyHostToDevice));
+  ASSERT_HIP(hipMemcpy2DAsync(back.data(), kHostPitch, device, pitch, kWidth,
+                              kRows, hipMemcpyDeviceToHost, nullptr));
+  for (size_t i = 0; i < host.size(); ++i) {
+    const size_t x = i % kHostPitch;
+    EXPECT_EQ(back[i], x < kWidth - 1 ? host[i] : x < kWidth ? 0x55 : 0xee);
+  }
+  EXPECT_EQ(hipMemcpy2D(device, kWidth - 1, host.data(), kHostPitch, kWidth,
+                        kRows, hipMemcpyHostToDevice),
+            hipErrorInvalidPitchValue);
+  // The last row ends the range; one row more does not fit.
+  EXPECT_EQ(hipMemset2DAsync(device, pitch, 0, pitch, kRows, nullptr),
+            hipSuccess);
+  EXPECT_EQ(hipMemset2D(device, pitch, 0, 1, kRows + 1), hipErrorInvalidValue);
+  EXPECT_EQ(hipMemset2D(device, SIZE_MAX / 2, 0, 1, kRows),
+            hipErrorInvalidValue);
+  ASSERT_HIP(hipDeviceSynchronize());
+  ASSERT_HIP(hipFree(device));
+  (void)hipGetLastError();
+}
+
+TEST(Memory, Peers) {
+  void *memory[2];
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_HIP(hipSetDevice(i));
+    ASSERT_HIP(hipMalloc(&memory[i], 4096));
+    ASSERT_HIP(hipMemset(memory[i], i + 1, 4096));
+  }
+  ASSERT_HIP(hipSetDevice(0));
+  ASSERT_HIP(hipMemcpyPeer(memory[0], 0, memory[1], 1, 100));
+  ASSERT_HIP(hipMemcpyPeerAsync(memory[1], 1, memory[0], 0, 200, nullptr));
+  ASSERT_HIP(hipDeviceSynchronize());
+  unsigned char got[300];
+  ASSERT_HIP(hipMemcpy(got, memory[1], sizeof got, hipMemcpyDeviceToHost));
+  for (int i = 0; i < 300; ++i)
+    EXPECT_EQ(got[i], i < 100 ? 2 : i < 200 ? 1 : 2);
+  EXPECT_EQ(hipMemcpyPeer(memory[0], 0, memory[1], 7, 100),
+            hipErrorInvalidDevice);
+  int can = 1;
+  ASSERT_HIP(hipDeviceCanAccessPeer(&can, 0, 1));
+  EXPECT_EQ(can, 0);
+  EXPECT_EQ(hipDeviceEnablePeerAccess(1, 0), hipErrorPeerAccessUnsupported);
+  EXPECT_EQ(hipDeviceEnablePeerAccess(0, 0), hipErrorInvalidDevice);
+  EXPECT_EQ(hipDeviceDisablePeerAccess(1), hipErrorPeerAccessNotEnabled);
+  for (void *one : memory)
+    ASSERT_HIP(hipFree(one));
   (void)hipGetLastError();
 }
 
@@ -465,7 +564,7 @@ TEST(Library, HasNoFunctionThatItDoesNotImplement) {
   void *library = dlopen(FOVEA_HIPSIM_PATH, RTLD_NOW);
   ASSERT_NE(library, nullptr) << dlerror();
   EXPECT_NE(dlsym(library, "hipModuleLaunchKernel"), nullptr);
-  EXPECT_EQ(dlsym(library, "hipGraphLaunch"), nullptr);
+  EXPECT_EQ(dlsym(library, "hipGraphAddKernelNode"), nullptr);
   EXPECT_EQ(dlclose(library), 0);
 }
 

@@ -62,6 +62,10 @@ public:
   /// there or near it (before, after, freed...). For messages only.
   std::string describe(uint64_t address, uint64_t bytes) const;
 
+  /// What messages of other devices call this memory: "device 1". Before any
+  /// launch.
+  void setOwner(std::string owner) { Owner = std::move(owner); }
+
   uint64_t capacity() const { return Capacity; }
   uint64_t used() const { return Used.load(std::memory_order_relaxed); }
 
@@ -81,7 +85,12 @@ private:
   void remember(const Allocation &old);
   void forget(uint64_t begin, uint64_t end);
 
+  /// Where \p address lies in the memory of another device of this process;
+  /// empty when it does not.
+  std::string describeElsewhere(uint64_t address) const;
+
   uint64_t Capacity;
+  std::string Owner = "another device";
   uint64_t Reserved = 0; ///< bytes of address space
   uint64_t Base = 0, Next = 0;
   std::atomic<uint64_t> Used{0};
