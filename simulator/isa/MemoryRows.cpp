@@ -64,6 +64,8 @@ constexpr Atomic kAtomics[] = {
     {"atomic_dec", kDec, true, 4},     {"atomic_add_f32", kAddF, false, 4},
     {"atomic_pk_add_f16", kPkAddF16, false, 4},
     {"atomic_pk_add_bf16", kPkAddBf16, false, 4},
+    {"atomic_min_f32", kMinF, false, 4},
+    {"atomic_max_f32", kMaxF, false, 4},
     {"atomic_add_f64", kAddF, false, 8},
     {"atomic_min_f64", kMinF, false, 8},
     {"atomic_max_f64", kMaxF, false, 8},

@@ -146,30 +146,34 @@ HIP_CASE(LaneReads) {
 constexpr int kQuadPerm = 0x00, kRowShl = 0x100, kRowShr = 0x110,
               kRowRor = 0x120, kRowMirror = 0x140, kRowHalfMirror = 0x141;
 
+/// Keeps the order of what is mixed in, by operations that DPP can be part of.
+HD uint32_t mix(uint32_t sum, uint32_t x) { return (sum << 3 | sum >> 29) ^ x; }
+
 __global__ void dppMoves(const int *in, int *out) {
   const int x = in[globalX()];
-  int r = __builtin_amdgcn_update_dpp(0, x, kQuadPerm | 0x1b, 0xf, 0xf, true);
-  r = r * 3 + __builtin_amdgcn_update_dpp(0, x, kRowShl | 2, 0xf, 0xf, true);
-  r = r * 3 + __builtin_amdgcn_update_dpp(11, x, kRowShr | 3, 0xf, 0xf, false);
-  r = r * 3 + __builtin_amdgcn_update_dpp(0, x, kRowRor | 5, 0xf, 0xf, true);
-  r = r * 3 + __builtin_amdgcn_update_dpp(0, x, kRowMirror, 0xf, 0xf, true);
-  r = r * 3 + __builtin_amdgcn_update_dpp(0, x, kRowHalfMirror, 0xf, 0xf, true);
+  uint32_t r = 0;
+  r = mix(r, __builtin_amdgcn_update_dpp(0, x, kQuadPerm | 0x1b, 0xf, 0xf, true));
+  r = mix(r, __builtin_amdgcn_update_dpp(0, x, kRowShl | 2, 0xf, 0xf, true));
+  r = mix(r, __builtin_amdgcn_update_dpp(11, x, kRowShr | 3, 0xf, 0xf, false));
+  r = mix(r, __builtin_amdgcn_update_dpp(0, x, kRowRor | 5, 0xf, 0xf, true));
+  r = mix(r, __builtin_amdgcn_update_dpp(0, x, kRowMirror, 0xf, 0xf, true));
+  r = mix(r, __builtin_amdgcn_update_dpp(0, x, kRowHalfMirror, 0xf, 0xf, true));
   // Banks that are switched off keep the old value.
-  r = r * 3 + __builtin_amdgcn_update_dpp(x, 7, kRowMirror, 0xf, 0x5, true);
-  out[globalX()] = r;
+  r = mix(r, __builtin_amdgcn_update_dpp(x, 7, kRowMirror, 0xf, 0x5, true));
+  out[globalX()] = int(r);
 }
 
 HIP_CASE(Dpp) {
   check(report, "dpp", dppMoves, [](int lane, const Lanes &lanes) {
     const int row = lane / 16 * 16, at = lane % 16;
     auto x = [&](int i) { return uint32_t(lanes[size_t(row + i)]); };
-    uint32_t r = x(at / 4 * 4 + (3 - at % 4));
-    r = r * 3 + (at + 2 < 16 ? x(at + 2) : 0);
-    r = r * 3 + (at >= 3 ? x(at - 3) : 11);
-    r = r * 3 + x((at + 16 - 5) % 16);
-    r = r * 3 + x(15 - at);
-    r = r * 3 + x(at / 8 * 8 + 7 - at % 8);
-    r = r * 3 + ((0x5 >> (at / 4)) & 1 ? 7 : x(at));
+    uint32_t r = mix(0, x(at / 4 * 4 + (3 - at % 4)));
+    r = mix(r, at + 2 < 16 ? x(at + 2) : 0);
+    r = mix(r, at >= 3 ? x(at - 3) : 11);
+    r = mix(r, x((at + 16 - 5) % 16));
+    r = mix(r, x(15 - at));
+    r = mix(r, x(at / 8 * 8 + 7 - at % 8));
+    r = mix(r, (0x5 >> (at / 4)) & 1 ? 7 : x(at));
     return int(r);
   });
 }
