@@ -160,6 +160,8 @@ constexpr Alias kMemoryWords[] = {
     {"atomic_inc_u64", "atomic_inc_x2"},
     {"atomic_dec_u32", "atomic_dec"},
     {"atomic_dec_u64", "atomic_dec_x2"},
+    {"atomic_min_num_f32", "atomic_min_f32"},
+    {"atomic_max_num_f32", "atomic_max_f32"},
 };
 constexpr Alias kLdsWords[] = {
     {"load_b32", "read_b32"},

@@ -109,7 +109,7 @@ HIP_CASE(Attributes) {
   int crowded = 0;
   HIP(hipOccupancyMaxActiveBlocksPerMultiprocessor(&crowded, kernel, 128,
                                                    40000));
-  CHECK(crowded == 1);
+  CHECK(crowded >= 1 && crowded < blocks);
   HIP(hipOccupancyMaxPotentialBlockSize(&grid, &block, kernel, 0, 0));
   CHECK(block >= 32 && block <= 128 && grid > 0);
   // More threads than the kernel was compiled for.
