@@ -67,12 +67,19 @@ uint64_t MemoryModel::vectorReady(uint64_t now) {
   return uint64_t(Accepted[Accepted.size() - Chip.vmemQueue] + 0.999);
 }
 uint64_t MemoryModel::ldsReady(unsigned simd, uint64_t now) {
+  // A port takes its SIMDs in turn: one that has less than its share of the queue
+  // gets in even when the others have filled it.
   auto &queue = PortQueue[simd * Chip.ldsPairs / Chip.simds];
-  while (!queue.empty() && queue.front() <= double(now))
+  while (!queue.empty() && queue.front().end <= double(now))
     queue.pop_front();
   if (queue.size() < Chip.ldsQueue)
     return now;
-  return uint64_t(queue[queue.size() - Chip.ldsQueue] + 0.999);
+  unsigned own = 0, share = Chip.ldsQueue * Chip.ldsPairs / Chip.simds;
+  for (const PortEntry &entry : queue)
+    own += entry.simd == simd;
+  if (own < share)
+    return now;
+  return uint64_t(queue[queue.size() - Chip.ldsQueue].end + 0.999);
 }
 
 /// A fixed pseudo-random number in [0, 1) of a line: the model must not depend
@@ -172,7 +179,7 @@ uint64_t MemoryModel::lds(const MemoryUse &use, unsigned simd, bool store,
   LdsFree = std::max(LdsFree, start) + clocks;
   double end = std::max(PortFree[pair], LdsFree);
   PortFree[pair] = std::max(PortFree[pair], LdsFree - port);
-  PortQueue[pair].push_back(end);
+  PortQueue[pair].push_back({end, simd});
   Count.ldsClocks += clocks;
   Count.ldsConflicts += use.ldsConflicts;
   return uint64_t(end) + Chip.ldsLatency;

@@ -78,7 +78,11 @@ private:
   double L2Rate, FarRate, MemoryRate; ///< bytes a clock of this compute unit
   std::vector<double> PortFree;
   std::deque<double> Accepted;              ///< starts of vector memory
-  std::vector<std::deque<double>> PortQueue; ///< ends of LDS service, by port
+  struct PortEntry {
+    double end; ///< of its service
+    unsigned simd;
+  };
+  std::vector<std::deque<PortEntry>> PortQueue; ///< by port
   std::deque<std::pair<uint64_t, unsigned>> Flight; ///< end and bytes of misses
   uint64_t FlightBytes = 0;
   MemoryCounters Count;
