@@ -179,6 +179,7 @@ std::vector<std::string> candidates(const Row &row) {
       words = (words + 1) / 2;
     std::string data = reg('v', 8, words);
     add(has ? "v2, s[4:7], 0 offen" : data + ", v2, s[4:7], 0 offen");
+    add(data + ", v2, s[4:7], null offen"); // gfx12 has no constants there
     break;
   }
   case Form::Ds: {
