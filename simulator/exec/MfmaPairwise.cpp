@@ -16,18 +16,20 @@ namespace fovea::sim::FOVEA_VARIANT {
 
 namespace {
 
-template <bool FLUSH, class V>
-inline V flushRow(V x, int count) {
-  if (FLUSH)
-    for (int i = 0; i < count; ++i)
-      x[i] = flushed(x[i]);
-  return x;
+/// A row of the accumulator, or of products.
+template <int M>
+struct Numbers {
+  float x[M];
+};
+
+template <bool FLUSH>
+inline float maybeFlushed(float x) {
+  return FLUSH ? flushed(x) : x;
 }
 
 template <class In, int M, int K, int B, int GROUP, bool FLUSH>
 void pairwise(Wave &w, const MicroOp &op) {
   using L = Layout<M, K, B>;
-  typedef float V __attribute__((vector_size(M * 4)));
   MfmaFault fault = w.group->mfmaFault;
   Matrices<In, In, M, K, B> m(w.vreg(op.s[0].reg), w.vreg(op.s[1].reg), op,
                               fault);
@@ -40,24 +42,23 @@ void pairwise(Wave &w, const MicroOp &op) {
       int row = L::dRow(r, g), block = L::dBlock(r, g);
       if (__builtin_expect(fault == MfmaFault::SwapBlocksOfD, 0))
         row = (row + 4) % M;
-      V acc;
-      std::memcpy(&acc, c + size_t(r) * cStride + g * M, sizeof acc);
-      if (FLUSH) // to +0
-        for (int i = 0; i < M; ++i)
-          acc[i] = (asU32(acc[i]) & 0x7f800000) ? acc[i] : 0.0f;
+      Numbers<M> acc, p[GROUP];
+      std::memcpy(acc.x, c + size_t(r) * cStride + g * M, sizeof acc.x);
+      for (int i = 0; FLUSH && i < M; ++i) // to +0
+        acc.x[i] = (asU32(acc.x[i]) & 0x7f800000) ? acc.x[i] : 0.0f;
       for (int k = 0; k < K; k += GROUP) {
-        V p[GROUP];
-        for (int j = 0; j < GROUP; ++j) {
-          V bv;
-          std::memcpy(&bv, m.b[block][k + j], sizeof bv);
-          p[j] = flushRow<FLUSH>(m.a[block][k + j][row] * bv, M);
-        }
+        for (int j = 0; j < GROUP; ++j)
+          for (int i = 0; i < M; ++i)
+            p[j].x[i] = maybeFlushed<FLUSH>(m.a[block][k + j][row] *
+                                            m.b[block][k + j][i]);
         for (int step = 1; step < GROUP; step *= 2)
           for (int j = 0; j < GROUP; j += 2 * step)
-            p[j] = flushRow<FLUSH>(p[j] + p[j + step], M);
-        acc = flushRow<FLUSH>(acc + p[0], M);
+            for (int i = 0; i < M; ++i)
+              p[j].x[i] = maybeFlushed<FLUSH>(p[j].x[i] + p[j + step].x[i]);
+        for (int i = 0; i < M; ++i)
+          acc.x[i] = maybeFlushed<FLUSH>(acc.x[i] + p[0].x[i]);
       }
-      std::memcpy(d + size_t(r) * kLaneStride + g * M, &acc, sizeof acc);
+      std::memcpy(d + size_t(r) * kLaneStride + g * M, acc.x, sizeof acc.x);
     }
 }
 

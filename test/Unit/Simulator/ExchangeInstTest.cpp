@@ -202,8 +202,8 @@ TEST_F(ExchangeInst, SeldomLdsInstructions) {
                      "  ds_read_b32 v9, v10\n  s_waitcnt lgkmcnt(0)"),
           2048}});
     for (int l = 0; l < 64; ++l) {
-      P[0][l] = 1000u + unsigned(l) | u64(7 * l) << 32;
-      P[1][l] = 900u + 3 * unsigned(l) | u64(11 * l) << 32;
+      P[0][l] = (1000u + unsigned(l)) | u64(7 * l) << 32;
+      P[1][l] = (900u + 3 * unsigned(l)) | u64(11 * l) << 32;
       P[2][l] = 50;
     }
     go("append"); // word 18 of LDS: lane 9's first

@@ -319,10 +319,12 @@ TEST_P(MfmaOn, RandomMatricesInBothFiles) {
   std::mt19937 rng(5);
   for (const Shape &s : kShapes)
     for (char file : {'v', 'a'})
-      if (s.chips & GetParam().bit && (file == 'a' || GetParam().bit != k908))
+      if (s.chips & GetParam().bit && (file == 'a' || GetParam().bit != k908)) {
         EXPECT_EQ(wrongElements(s, file + std::string(s.mnemonic),
-                                MfmaFault::None, rng), 0)
+                                MfmaFault::None, rng),
+                  0)
             << s.mnemonic << " in " << file;
+      }
 }
 
 TEST_F(Mfma, PlantedFaultsAreCaught) {
