@@ -70,6 +70,7 @@ TimingConstants cdna3() {
   c.fetchMiss = 200;
   c.icacheBytes = 64 * KiB;// [W]
   c.icacheLine = 128;      // [W]
+  c.engines = 4;           // [R]
   c.groupLaunch = 400;
   c.groupInterval = 12;
   c.launchSeconds = 3e-6;
@@ -78,7 +79,7 @@ TimingConstants cdna3() {
   c.powerWide = 0.59;      // [F]
   c.powerNarrow = 0.41;    // [F]
   c.powerVector = 0.12;    // [F]
-  c.spread = 1.05;         // [F]
+  c.spread = 1.03;         // [F]
   c.matrixFlopsPerClock = 2048; // [W]
   return c;
 }

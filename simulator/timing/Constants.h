@@ -69,6 +69,7 @@ struct TimingConstants {
   unsigned icacheBytes, icacheLine;
 
   // Dispatch.
+  unsigned engines;           ///< shader engines of an XCD
   unsigned groupLaunch;       ///< clocks from a free place to the first issue
   unsigned groupInterval;     ///< clocks between workgroups of one XCD
   double launchSeconds;       ///< an empty kernel

@@ -186,8 +186,8 @@ double clocksFor(const std::vector<Pace> &paces, double work, bool full) {
 } // namespace
 
 GridResult runGrid(const WorkMap &work, const std::vector<Pace> &unsorted,
-                   unsigned units, unsigned xcds, unsigned resident,
-                   unsigned interval) {
+                   unsigned units, unsigned xcds, unsigned engines,
+                   unsigned resident, unsigned interval) {
   std::vector<Pace> paces = unsorted;
   std::sort(paces.begin(), paces.end(),
             [](const Pace &a, const Pace &b) { return a.work < b.work; });
@@ -236,15 +236,30 @@ GridResult runGrid(const WorkMap &work, const std::vector<Pace> &unsorted,
   };
 
   uint64_t total = work.total();
-  // Each XCD takes every xcds-th workgroup; its units are consecutive here.
-  std::vector<uint64_t> next(xcds);
-  for (unsigned x = 0; x < xcds; ++x)
-    next[x] = x;
-  auto firstUnit = [&](unsigned x) { return uint64_t(units) * x / xcds; };
+  // A queue an engine: of the workgroups of its XCD (every xcds-th) each
+  // engines-th. Its compute units are consecutive here; where an XCD's do not
+  // divide evenly, the later engines have one more.
+  struct Queue {
+    uint64_t next, firstUnit, endUnit;
+  };
+  std::vector<Queue> queues;
+  std::vector<unsigned> queueOf(units);
+  for (unsigned x = 0; x < xcds; ++x) {
+    uint64_t begin = uint64_t(units) * x / xcds;
+    uint64_t size = uint64_t(units) * (x + 1) / xcds - begin;
+    for (unsigned e = 0; e < engines; ++e) {
+      uint64_t share = size / engines + (e >= engines - size % engines ? 1 : 0);
+      for (uint64_t i = begin; i < begin + share; ++i)
+        queueOf[i] = static_cast<unsigned>(queues.size());
+      queues.push_back({x + uint64_t(xcds) * e, begin, begin + share});
+      begin += share;
+    }
+  }
+  uint64_t stride = uint64_t(xcds) * engines;
   double placeClocks = 0;
-  auto start = [&](unsigned index, unsigned x, double now) {
-    double w = work.work(next[x]);
-    next[x] += xcds;
+  auto start = [&](unsigned index, Queue &queue, double now) {
+    double w = work.work(queue.next);
+    queue.next += stride;
     result.instructions += w;
     UnitState &u = unit[index];
     advance(u, now);
@@ -252,15 +267,15 @@ GridResult runGrid(const WorkMap &work, const std::vector<Pace> &unsorted,
     u.running.push_back({1, 1 / full, 1 / std::min(full, alone)});
   };
   // The first workgroups, one for each unit in turn.
-  for (unsigned x = 0; x < xcds; ++x) {
-    uint64_t begin = firstUnit(x), end = firstUnit(x + 1);
+  for (Queue &queue : queues) {
     double now = 0;
     for (unsigned round = 0; round < resident; ++round)
-      for (uint64_t i = begin; i < end && next[x] < total; ++i) {
-        start(static_cast<unsigned>(i), x, now);
-        now += interval;
+      for (uint64_t i = queue.firstUnit;
+           i < queue.endUnit && queue.next < total; ++i) {
+        start(static_cast<unsigned>(i), queue, now);
+        now += double(interval) * engines;
       }
-    for (uint64_t i = begin; i < end; ++i)
+    for (uint64_t i = queue.firstUnit; i < queue.endUnit; ++i)
       schedule(static_cast<unsigned>(i));
   }
   while (!events.empty()) {
@@ -277,11 +292,9 @@ GridResult runGrid(const WorkMap &work, const std::vector<Pace> &unsorted,
                                    [](const Running &r) { return r.left <= 1e-9; }),
                     u.running.end());
     result.clocks = std::max(result.clocks, event.time);
-    unsigned x = 0;
-    while (x + 1 < xcds && event.unit >= firstUnit(x + 1))
-      ++x;
-    while (u.running.size() < resident && next[x] < total)
-      start(event.unit, x, event.time);
+    Queue &queue = queues[queueOf[event.unit]];
+    while (u.running.size() < resident && queue.next < total)
+      start(event.unit, queue, event.time);
     schedule(event.unit);
   }
   double places = double(units) * resident * result.clocks;

@@ -60,11 +60,12 @@ struct GridResult {
   double instructions = 0; ///< of all workgroups
 };
 
-/// Workgroups start in order, to the XCDs in turn, at the compute unit with most
-/// room. Those that share a compute unit go at the pace that their number has.
+/// Workgroups go to the XCDs in turn, in each to its shader engines in turn, and
+/// wait there for a compute unit with room. Those that share a compute unit go at
+/// the pace that their number has. \p engines: of an XCD.
 GridResult runGrid(const WorkMap &work, const std::vector<Pace> &paces,
-                   unsigned units, unsigned xcds, unsigned resident,
-                   unsigned interval);
+                   unsigned units, unsigned xcds, unsigned engines,
+                   unsigned resident, unsigned interval);
 
 } // namespace fovea::sim
 

@@ -173,12 +173,11 @@ uint64_t MemoryModel::lds(const MemoryUse &use, unsigned simd, bool store,
   if (store && Chip.ldsWriteAddress)
     port += Chip.slot;
   unsigned pair = simd * Chip.ldsPairs / Chip.simds;
-  double start = std::max(PortFree[pair], double(now));
-  // Conflicts stretch the service of the banks; the port waits for its own.
-  PortFree[pair] = start + std::max<double>(port, clocks);
-  LdsFree = std::max(LdsFree, start) + clocks;
+  // Ports and banks each work off what they have; the later one gives the data.
+  PortFree[pair] = std::max(PortFree[pair], double(now)) +
+                   std::max<double>(port, clocks);
+  LdsFree = std::max(LdsFree, double(now)) + clocks;
   double end = std::max(PortFree[pair], LdsFree);
-  PortFree[pair] = std::max(PortFree[pair], LdsFree - port);
   PortQueue[pair].push_back({end, simd});
   Count.ldsClocks += clocks;
   Count.ldsConflicts += use.ldsConflicts;

@@ -456,7 +456,8 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
     double narrowShare = double(sum.matrixClocks - sum.wideClocks) / capacity;
     double vectorShare = double(sum.valuClocks) / capacity;
     // Tiles are taken in order by whoever is free, whatever the XCD.
-    result = runGrid(work, paces, units, persistent ? 1 : xcds, occupancy.groups,
+    result = runGrid(work, paces, units, persistent ? 1 : xcds,
+                     persistent ? 1 : chip.engines, occupancy.groups,
                      chip.groupInterval);
     result.clocks *= chip.spread;
     result.busyShare /= chip.spread;
