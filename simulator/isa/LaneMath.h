@@ -605,14 +605,6 @@ inline float dot2(uint32_t a, uint32_t b, float c) {
              halfToFloat(static_cast<uint16_t>(b >> 16));
   return lo + hi + c;
 }
-/// Sums of fp16 and bf16 products that are rounded once, at the end.
-inline float dot2Half(uint32_t a, uint32_t b, float c) {
-  double lo = static_cast<double>(halfToFloat(static_cast<uint16_t>(a))) *
-              halfToFloat(static_cast<uint16_t>(b));
-  double hi = static_cast<double>(halfToFloat(static_cast<uint16_t>(a >> 16))) *
-              halfToFloat(static_cast<uint16_t>(b >> 16));
-  return forHalf(lo + hi + c);
-}
 inline float brainToFloat(uint32_t x) { return asF32(x << 16); }
 /// fp32 to bf16, to nearest even.
 inline uint16_t floatToBrain(float x) {

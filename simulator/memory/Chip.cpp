@@ -71,7 +71,7 @@ ChipInfo makeRdna(const Rdna &r) {
   chip.workgroupIdsInTtmp = gfx12;
   chip.modeHasIeee = !gfx12;
   chip.traits = gfx12 ? kTraitOcpFloat8 | kTraitSplitWmma : 0;
-  chip.permuteIn32 = true;
+  chip.permuteIn32 = !gfx12;
   chip.bufferOobSelect = true;
   // 16-bit operands are printed as the halves that the encoding names, also
   // where LLVM's compiler does not use them as such.
