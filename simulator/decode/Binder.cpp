@@ -466,7 +466,18 @@ bool Binder::bindScalar(MicroOp &op, const ParsedInst &inst) {
     if (next >= operands.size() ||
         !source(*operands[next++], row.s[i], op.s[i]))
       return false;
-  return next == operands.size() && inst.modifiers.empty();
+  for (const ParsedModifier &m : inst.modifiers) {
+    int64_t first = m.values.empty() ? 0 : m.values[0];
+    if (!(row.flags & kOwnModifiers))
+      return false;
+    if (m.key == "clamp")
+      op.flags |= kClamp;
+    else if (m.key == "mul" || m.key == "div")
+      op.omod = m.key == "div" ? 3 : first == 2 ? 1 : 2;
+    else
+      return false;
+  }
+  return next == operands.size();
 }
 
 bool Binder::bindBranch(MicroOp &op, const ParsedInst &inst) {

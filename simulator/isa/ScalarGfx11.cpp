@@ -100,12 +100,24 @@ FLOAT1(fCeil, std::ceil(a))
 FLOAT1(fFloor, std::floor(a))
 FLOAT1(fTrunc, std::trunc(a))
 FLOAT1(fRound, std::nearbyint(a))
-FLOAT1(fExp, exp2Lane(a))
-FLOAT1(fLog, log2Lane(a))
-FLOAT1(fRcp, rcpLane(a))
-FLOAT1(fRsq, rsqLane(a))
-FLOAT1(fSqrt, sqrtLane(a))
 #undef FLOAT1
+/// Transcendentals of the vector ALU on scalar registers, with its modifiers.
+#define TRANSCENDENTAL(NAME, EXPR)                                             \
+  template <class T>                                                           \
+  void NAME(Wave &w, const MicroOp &op) {                                      \
+    float a = T::load(w, op.s[0]);                                             \
+    static const float kScale[] = {1.0f, 2.0f, 4.0f, 0.5f};                    \
+    float r = (EXPR) * kScale[op.omod];                                        \
+    if (op.flags & kClamp)                                                     \
+      r = r > 0 ? (r < 1 ? r : 1.0f) : 0.0f;                                   \
+    T::store(w, op, r);                                                        \
+  }
+TRANSCENDENTAL(fExp, exp2Lane(a))
+TRANSCENDENTAL(fLog, log2Lane(a))
+TRANSCENDENTAL(fRcp, rcpLane(a))
+TRANSCENDENTAL(fRsq, rsqLane(a))
+TRANSCENDENTAL(fSqrt, sqrtLane(a))
+#undef TRANSCENDENTAL
 #undef FLOAT2
 
 template <class T>
@@ -274,6 +286,10 @@ void addScalarRowsGfx11(std::vector<Row> &rows) {
     add(name, handler, d == N ? Form::ScalarNoDst : Form::Scalar,
         InstClass::Salu, d, a, b, c);
   };
+  auto trans = [&](const char *name, Handler handler, Ty a) {
+    add(name, handler, Form::Scalar, InstClass::Trans, W, a, N, N);
+    rows.back().flags = kOwnModifiers;
+  };
 #define BOTH2(NAME, FN)                                                        \
   salu("s_" NAME "_f32", FN<Single>, W, F, F, N);                              \
   salu("s_" NAME "_f16", FN<Half>, W, H, H, N);
@@ -284,9 +300,8 @@ void addScalarRowsGfx11(std::vector<Row> &rows) {
   salu("s_cmp_" NAME "_f32", FN<Single>, N, F, F, N);                          \
   salu("s_cmp_" NAME "_f16", FN<Half>, N, H, H, N);
 #define BOTHT(NAME, FN)                                                        \
-  add("v_s_" NAME "_f32", FN<Single>, Form::Scalar, InstClass::Trans, W, F, N, \
-      N);                                                                      \
-  add("v_s_" NAME "_f16", FN<Half>, Form::Scalar, InstClass::Trans, W, H, N, N);
+  trans("v_s_" NAME "_f32", FN<Single>, F);                                    \
+  trans("v_s_" NAME "_f16", FN<Half>, H);
   BOTH2("add", fAdd)
   BOTH2("sub", fSub)
   BOTH2("mul", fMul)
