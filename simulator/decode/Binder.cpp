@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "decode/Binder.h"
+#include "exec/UnifiedFormat.h"
 #include "exec/Wave.h"
 #include "fovea/Simulator/Chip.h"
 
@@ -407,7 +408,7 @@ bool Binder::bindCustom(MicroOp &op, const ParsedInst &inst) {
         op.s[i].*field = m.values[i] != 0;
       if (m.key == "clamp")
         op.flags |= kClamp;
-      else if (!field)
+      else if (!field && m.key != "neg_hi") // means nothing on integers
         return false;
       continue;
     }
@@ -435,10 +436,14 @@ bool Binder::bindConvert(MicroOp &op, const ParsedInst &inst) {
       return false;
     if (wordsOf(row.s[i]) > 2 && op.s[i].kind != Operand::Vgpr)
       return false;
+    if (inst.operands[i + 1].half == ParsedOperand::High)
+      op.aux |= 1u << i;
   }
   for (const ParsedModifier &m : inst.modifiers) {
     if (m.key == "bitop3" && !m.values.empty())
       op.offset = static_cast<int32_t>(m.values[0]);
+    else if (m.key == "byte_sel" && !m.values.empty()) // GFX12's name for op_sel
+      op.aux |= static_cast<uint32_t>(m.values[0] & 3) << (count > 1 ? 2 : 0);
     else if (m.key != "op_sel")
       return false;
     for (size_t i = 0; m.key == "op_sel" && i < m.values.size(); ++i)
@@ -583,6 +588,9 @@ bool Binder::bindBuffer(MicroOp &op, const ParsedInst &inst) {
   op.offset = static_cast<int32_t>(inst.number("offset", 0));
   op.offset1 = op.offset;
   op.aux = (Word >> 19) & 0x7f; // tbuffer_*: data and number format
+  if (const ParsedModifier *format = inst.find("format");
+      format && Prog.Chip.unifiedFormats)
+    op.aux = splitFormat(std::string_view(format->word));
   return true;
 }
 
@@ -658,8 +666,10 @@ bool Binder::bindMfma(MicroOp &op, const ParsedInst &inst) {
       op.flags |= kClamp;
     else if (wmma && m.key == "index_key")
       op.aux = value;
-    else if (wmma)
+    else if (wmma && m.key != "op_sel_hi") // means nothing here
       return false;
+    else if (wmma)
+      continue;
     else if (m.key == "cbsz")
       op.aux |= value & 15;
     else if (m.key == "abid")

@@ -160,7 +160,7 @@ void storeAny(Wave &w, const Row &row, unsigned reg, uint64_t mask, Place place)
 enum AtomicOp : uint32_t {
   kSwap, kCmpSwap, kAdd, kSub, kRsub, kSmin, kUmin, kSmax, kUmax, kAnd, kOr,
   kXor, kInc, kDec, kAddF, kMinF, kMaxF, kPkAddF16, kPkAddBf16, kMskor,
-  kWrap, kCondXchg,
+  kWrap, kCondXchg, kSubClamp, kCondSub,
 };
 
 /// The new value of an atomic; \p c is the comparand or second operand.
@@ -173,6 +173,8 @@ T atomicResult(AtomicOp op, T old, T x, T c) {
   case kSwap: return x;
   case kCmpSwap: return old == c ? x : old;
   case kAdd: return old + x;
+  case kSubClamp: return old < x ? 0 : old - x;
+  case kCondSub: return old < x ? old : old - x;
   case kSub: return old - x;
   case kRsub: return x - old;
   case kSmin: return so < sx ? old : x;

@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "exec/Access.h"
+#include "exec/UnifiedFormat.h"
+#include "fovea/Simulator/Chip.h"
 
 namespace fovea::sim::FOVEA_VARIANT {
 
@@ -141,11 +143,16 @@ void execBufferFormat(Wave &w, const MicroOp &op) {
     return;
   const uint32_t *r = &w.s[op.s[2].reg];
   bool typed = row.mnemonic[0] == 't';
-  Element element = typed ? Element(op.aux & 15, (op.aux >> 4) & 7)
-                          : Element((r[3] >> 15) & 15, (r[3] >> 12) & 7);
+  uint32_t format = (r[3] >> 15 & 15) | (r[3] >> 12 & 7) << 4;
+  if (w.group->chip->unifiedFormats)
+    format = splitFormat((r[3] >> 12) & 63);
+  if (typed)
+    format = op.aux;
+  Element element(format & 15, (format >> 4) & 7);
   uint64_t base = r[0] | uint64_t(r[1] & 0xffff) << 32;
   uint32_t stride = (r[1] >> 16) & 0x3fff, records = r[2];
-  bool swizzle = r[1] >> 31, addTid = (r[3] >> 23) & 1;
+  bool swizzle = r[1] >> (w.group->chip->bufferOobSelect ? 30 : 31);
+  bool addTid = (r[3] >> 23) & 1;
   uint32_t indexStride = 8u << ((r[3] >> 21) & 3);
   uint32_t soffset = readS32(w, op.s[3]);
   bool idxen = op.flags & kIdxen;

@@ -24,6 +24,7 @@ void execCompareSlow(Wave &w, const MicroOp &op);
 void execFlat(Wave &w, const MicroOp &op);
 void execBuffer(Wave &w, const MicroOp &op);
 void execBufferFormat(Wave &w, const MicroOp &op);
+void execTransposed(Wave &w, const MicroOp &op);
 void execDs(Wave &w, const MicroOp &op);
 void execMfma(Wave &w, const MicroOp &op);
 /// Both halves of a dual-issue instruction.

@@ -266,6 +266,8 @@ unsigned permuteLanes(const Wave &w) {
 }
 
 /// Each lane reads the register of the lane that its own address names.
+/// ANY: inactive lanes are read as well (ds_bpermute_fi).
+template <bool ANY>
 void bpermute(Wave &w, const MicroOp &op) {
   uint64_t exec = w.exec();
   unsigned lanes = permuteLanes(w);
@@ -274,7 +276,7 @@ void bpermute(Wave &w, const MicroOp &op) {
   uint32_t offset = static_cast<uint32_t>(op.offset);
   for (int l = 0; l < w.lanes; ++l) {
     unsigned from = target(l, a[l] + offset, lanes);
-    r[l] = (exec >> from) & 1 ? x[from] : 0;
+    r[l] = ANY || ((exec >> from) & 1) ? x[from] : 0;
   }
   storeLanes(w, op.d.reg, r, 1, exec);
 }
@@ -374,6 +376,8 @@ void addLdsRows(std::vector<Row> &rows) {
   ATOMIC("ds_" OP "_" SUFFIX64, "ds_" OP "_rtn_" SUFFIX64, KIND, 8)
   INT_ATOMIC("add", "u32", "u64", kAdd)
   INT_ATOMIC("sub", "u32", "u64", kSub)
+  ATOMIC("ds_sub_clamp_u32", "ds_sub_clamp_rtn_u32", kSubClamp, 4)
+  ATOMIC("ds_cond_sub_u32", "ds_cond_sub_rtn_u32", kCondSub, 4)
   INT_ATOMIC("rsub", "u32", "u64", kRsub)
   INT_ATOMIC("inc", "u32", "u64", kInc)
   INT_ATOMIC("dec", "u32", "u64", kDec)
@@ -403,7 +407,8 @@ void addLdsRows(std::vector<Row> &rows) {
     add(name, 0, 4, 1);
     rows.back().handler = handler;
   };
-  exchange("ds_bpermute_b32", bpermute);
+  exchange("ds_bpermute_b32", bpermute<false>);
+  exchange("ds_bpermute_fi_b32", bpermute<true>);
   add("ds_wrap_rtn_b32", kAtomic, 4, kWrap);
   add("ds_condxchg32_rtn_b64", kAtomic, 8, kCondXchg);
   auto special = [&](const char *name, Handler handler, uint32_t flags,

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "exec/Access.h"
+#include "fovea/Simulator/Chip.h"
 
 namespace fovea::sim::FOVEA_VARIANT {
 
@@ -220,6 +221,29 @@ void execFlat(Wave &w, const MicroOp &op) {
            [&](int l) { return reinterpret_cast<uint8_t *>(address[l]); });
 }
 
+/// global_load_tr_b128: groups of eight lanes load eight halves each and
+/// transpose the square.
+void execTransposed(Wave &w, const MicroOp &op) {
+  if (w.lanes != 32)
+    return w.fail(ErrorCode::IllegalInstruction, op, -1,
+                  "in waves of 64 lanes the order of what transposing loads "
+                  "give is not documented");
+  execFlat(w, op);
+  if (w.state != WaveState::Running)
+    return;
+  uint16_t halves[8][8]; // by lane of the group, then element
+  for (int group = 0; group < 32; group += 8) {
+    for (int l = 0; l < 8; ++l)
+      for (unsigned e = 0; e < 8; ++e)
+        halves[l][e] = static_cast<uint16_t>(
+            w.vreg(op.d.reg + e / 2)[group + l] >> (16 * (e & 1)));
+    for (int l = 0; l < 8; ++l)
+      for (unsigned e = 0; e < 8; e += 2)
+        w.vreg(op.d.reg + e / 2)[group + l] =
+            halves[e][l] | static_cast<uint32_t>(halves[e + 1][l]) << 16;
+  }
+}
+
 void execBuffer(Wave &w, const MicroOp &op) {
   const Row &row = *op.row;
   uint64_t mask = w.exec();
@@ -230,7 +254,8 @@ void execBuffer(Wave &w, const MicroOp &op) {
   const uint32_t *r = &w.s[op.s[2].reg];
   uint64_t base = r[0] | uint64_t(r[1] & 0xffff) << 32;
   uint32_t stride = (r[1] >> 16) & 0x3fff, records = r[2];
-  bool swizzle = r[1] >> 31, addTid = (r[3] >> 23) & 1;
+  bool swizzle = r[1] >> (w.group->chip->bufferOobSelect ? 30 : 31);
+  bool addTid = (r[3] >> 23) & 1;
   if (__builtin_expect(base >> 32 == kScratchBuffer >> 32, 0))
     return scratchBuffer(w, op, base, mask);
   uint32_t indexStride = 8u << ((r[3] >> 21) & 3);
@@ -244,6 +269,12 @@ void execBuffer(Wave &w, const MicroOp &op) {
   uint32_t bytes = bytesOf(row);
   bool structured = idxen && stride != 0;
   uint64_t limit = records > soffset ? records - soffset : 0;
+  // RDNA: the resource says what is checked. 2: that there are records at all,
+  // 1: the index alone.
+  unsigned select = w.group->chip->bufferOobSelect ? (r[3] >> 28) & 3 : 3;
+  bool unchecked = select == 2 && records;
+  if (unchecked)
+    limit = ~uint64_t(0) >> 1;
 
   uint64_t address[kLaneStride];
   uint64_t inRange = 0, partial = 0;
@@ -274,8 +305,10 @@ void execBuffer(Wave &w, const MicroOp &op) {
       uint64_t index = (vIndex ? vIndex[l] : 0) + uint64_t(addTid ? l : 0);
       uint64_t offset = static_cast<uint64_t>(static_cast<uint32_t>(op.offset)) +
                         (vOffset ? vOffset[l] : 0);
-      bool in = structured ? index < records && !(swizzle && offset >= stride)
-                           : offset + bytes <= limit;
+      bool in = structured && !unchecked
+                    ? index < records &&
+                          !(swizzle && select != 1 && offset >= stride)
+                    : offset + bytes <= limit;
       if (in)
         inRange |= uint64_t(1) << l;
       if (swizzle && stride)

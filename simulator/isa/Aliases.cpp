@@ -84,6 +84,11 @@ constexpr Alias kAliases[] = {
     {"v_add_co_ci_u32", "v_addc_co_u32"},
     {"v_sub_co_ci_u32", "v_subb_co_u32"},
     {"v_subrev_co_ci_u32", "v_subbrev_co_u32"},
+    {"v_add_co_ci_u32_clamp", "v_addc_co_u32_clamp"},
+    {"v_sub_co_ci_u32_clamp", "v_subb_co_u32_clamp"},
+    {"v_subrev_co_ci_u32_clamp", "v_subbrev_co_u32_clamp"},
+    {"v_mad_co_u64_u32_clamp", "v_mad_u64_u32_clamp"},
+    {"v_mad_co_i64_i32_clamp", "v_mad_i64_i32_clamp"},
     {"v_mad_co_u64_u32", "v_mad_u64_u32"},
     {"v_mad_co_i64_i32", "v_mad_i64_i32"},
     {"v_mul_dx9_zero_f32", "v_mul_legacy_f32"},
@@ -145,6 +150,16 @@ constexpr Alias kMemoryWords[] = {
     {"store_b64", "store_dwordx2"},
     {"store_b96", "store_dwordx3"},
     {"store_b128", "store_dwordx4"},
+    {"load_d16_format_x", "load_format_d16_x"},
+    {"load_d16_format_xy", "load_format_d16_xy"},
+    {"load_d16_format_xyz", "load_format_d16_xyz"},
+    {"load_d16_format_xyzw", "load_format_d16_xyzw"},
+    {"load_d16_hi_format_x", "load_format_d16_hi_x"},
+    {"store_d16_format_x", "store_format_d16_x"},
+    {"store_d16_format_xy", "store_format_d16_xy"},
+    {"store_d16_format_xyz", "store_format_d16_xyz"},
+    {"store_d16_format_xyzw", "store_format_d16_xyzw"},
+    {"store_d16_hi_format_x", "store_format_d16_hi_x"},
     {"atomic_swap_b32", "atomic_swap"},
     {"atomic_swap_b64", "atomic_swap_x2"},
     {"atomic_cmpswap_b32", "atomic_cmpswap"},
@@ -205,6 +220,12 @@ constexpr Alias kLdsWords[] = {
     {"store_2addr_b64", "write2_b64"},
     {"store_2addr_stride64_b32", "write2st64_b32"},
     {"store_2addr_stride64_b64", "write2st64_b64"},
+    {"load_addtid_b32", "read_addtid_b32"},
+    {"store_addtid_b32", "write_addtid_b32"},
+    {"storexchg_2addr_rtn_b32", "wrxchg2_rtn_b32"},
+    {"storexchg_2addr_rtn_b64", "wrxchg2_rtn_b64"},
+    {"storexchg_2addr_stride64_rtn_b32", "wrxchg2st64_rtn_b32"},
+    {"storexchg_2addr_stride64_rtn_b64", "wrxchg2st64_rtn_b64"},
     {"storexchg_rtn_b32", "wrxchg_rtn_b32"},
     {"storexchg_rtn_b64", "wrxchg_rtn_b64"},
     {"min_num_f32", "min_f32"},
@@ -234,7 +255,8 @@ void addAliases(std::vector<Row> &rows) {
   };
   for (const Alias &alias : kAliases)
     add(alias.name, alias.of);
-  for (const char *space : {"flat_", "global_", "scratch_", "buffer_"})
+  for (const char *space : {"flat_", "global_", "scratch_", "buffer_",
+                            "tbuffer_"})
     for (const Alias &alias : kMemoryWords)
       add(std::string(space) + alias.name, std::string(space) + alias.of);
   for (const Alias &alias : kLdsWords)

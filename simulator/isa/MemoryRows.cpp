@@ -69,6 +69,15 @@ constexpr Atomic kAtomics[] = {
     {"atomic_add_f64", kAddF, false, 8},
     {"atomic_min_f64", kMinF, false, 8},
     {"atomic_max_f64", kMaxF, false, 8},
+    // GFX11 and GFX12.
+    {"atomic_min_f32", kMinF, false, 4},
+    {"atomic_max_f32", kMaxF, false, 4},
+    {"atomic_min_num_f32", kMinF, false, 4},
+    {"atomic_max_num_f32", kMaxF, false, 4},
+    {"atomic_cmpswap_f32", kCmpSwap, false, 4},
+    {"atomic_csub_u32", kSubClamp, false, 4},
+    {"atomic_sub_clamp_u32", kSubClamp, false, 4},
+    {"atomic_cond_sub_u32", kCondSub, false, 4},
 };
 struct Space {
   const char *prefix;
@@ -144,6 +153,15 @@ void addMemoryRows(std::vector<Row> &rows) {
         row.count = f.count;
         rows.push_back(row);
       }
+  Row transposed;
+  transposed.mnemonic = "global_load_tr_b128";
+  transposed.cls = InstClass::Vmem;
+  transposed.form = Form::Flat;
+  transposed.handler = execTransposed;
+  transposed.flags = kLoad | kGlobal;
+  transposed.param = 4;
+  transposed.count = 4;
+  rows.push_back(transposed);
   addLdsRows(rows);
 }
 

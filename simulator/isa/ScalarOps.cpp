@@ -434,7 +434,7 @@ void addScalarRows(std::vector<Row> &rows) {
   add("s_memrealtime", s_memrealtime, Form::Scalar, InstClass::Smem, Q, N, N);
   for (const char *name :
        {"s_nop", "s_waitcnt", "s_setprio", "s_wakeup", "s_icache_inv",
-        "s_sendmsg", "s_ttracedata", "s_incperflevel", "s_decperflevel",
+        "s_sendmsg", "s_ttracedata", "s_ttracedata_imm", "s_incperflevel", "s_decperflevel",
         "s_waitcnt_vscnt", "s_waitcnt_depctr",
         "s_dcache_inv", "s_dcache_wb", "s_dcache_inv_vol", "s_dcache_wb_vol",
         "s_inst_prefetch", "s_set_inst_prefetch_distance", "s_delay_alu",

@@ -73,6 +73,7 @@ ChipInfo makeRdna(const Rdna &r) {
   chip.traits = gfx12 ? kTraitOcpFloat8 | kTraitSplitWmma : 0;
   chip.permuteIn32 = !gfx12;
   chip.bufferOobSelect = true;
+  chip.unifiedFormats = true;
   // 16-bit operands are printed as the halves that the encoding names, also
   // where LLVM's compiler does not use them as such.
   chip.decoderFeatures = "+real-true16";

@@ -33,7 +33,7 @@ size_t sampleInstructions(
   std::string text;
   for (uint32_t upper = 0; upper < 0x10000; ++upper) {
     // VOP3: one opcode a value, and many words that are no instruction.
-    bool wide = upper >> 10 == 0x34;
+    bool wide = upper >> 10 == 0x34 || upper >> 10 == 0x35;
     for (unsigned round = 0; round < (wide ? 16 * rounds : rounds); ++round) {
       uint32_t words[4] = {upper << 16 | (rng() & 0xffff), rng(), rng(), rng()};
       // Most of the fields that a chip wants to be zero lie in the second word.
@@ -124,6 +124,20 @@ Coverage coverageOf(const std::string &target, unsigned rounds) {
                               reinterpret_cast<const uint8_t *>(code),
                               sizeof code, program);
           ASSERT_TRUE(status.ok()) << status.message();
+        }
+        // Each half of a dual-issue instruction for itself.
+        size_t middle = text.find(" :: ");
+        if (middle != std::string::npos) {
+          for (const std::string &part :
+               {text.substr(0, middle), text.substr(middle + 4)}) {
+            ParsedInst inst = parseInstruction(part);
+            std::string form = formOf(inst);
+            ++coverage.forms[form];
+            MicroOp op;
+            if (!Binder(*program, *table, 0, words[0]).bind(op, inst))
+              coverage.unbound.emplace(form, text);
+          }
+          return;
         }
         ParsedInst inst = parseInstruction(text);
         std::string form = formOf(inst);

@@ -93,6 +93,9 @@ std::vector<std::string> candidates(const Row &row) {
   case Form::Compare:
     add("vcc, " + reg('v', 20, wordsOf(row.s[0])) + ", " +
         reg('v', 24, wordsOf(row.s[1])));
+    add("vcc_lo, " + reg('v', 20, wordsOf(row.s[0])) + ", " +
+        reg('v', 24, wordsOf(row.s[1])));
+    add("vcc_lo, v20.l, v24.l");
     break;
   case Form::Custom:
     add("v8, v20");
@@ -245,12 +248,18 @@ TEST(Table, EveryRowIsAnInstructionOfSomeChip) {
   std::set<size_t> known;
   for (const char *target : {"gfx942", "gfx950", "gfx90a", "gfx908", "gfx906", "gfx900",
                              "gfx1030", "gfx1100", "gfx1151", "gfx1201"}) {
-    std::vector<bool> ok = assembles(lines, target);
-    for (size_t i = 0; i < lines.size(); ++i) {
-      if (!ok[i])
-        continue;
-      known.insert(rowOf[i]);
-    }
+    // What one chip is known to have need not be asked for again.
+    std::vector<std::string> open;
+    std::vector<size_t> openRow;
+    for (size_t i = 0; i < lines.size(); ++i)
+      if (!known.count(rowOf[i])) {
+        open.push_back(lines[i]);
+        openRow.push_back(rowOf[i]);
+      }
+    std::vector<bool> ok = assembles(open, target);
+    for (size_t i = 0; i < open.size(); ++i)
+      if (ok[i])
+        known.insert(openRow[i]);
   }
   for (size_t i = 0; i < table->rows().size(); ++i)
     EXPECT_TRUE(known.count(i))

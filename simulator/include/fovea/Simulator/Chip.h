@@ -52,6 +52,7 @@ struct ChipInfo {
   bool workgroupIdsInTtmp;        ///< ids in ttmp9 and ttmp7 instead of SGPRs
   bool modeHasIeee;               ///< MODE holds the IEEE and DX10_CLAMP bits
   bool permuteIn32;               ///< ds_(b)permute stay within 32 lanes
+  bool unifiedFormats;            ///< buffer formats are one number
   bool bufferOobSelect;           ///< resources choose their own range check
   std::string_view decoderFeatures; ///< for LLVM's disassembler
   Feature xnack;
