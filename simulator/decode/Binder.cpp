@@ -268,6 +268,9 @@ bool Binder::vectorModifiers(MicroOp &op, const ParsedInst &inst) {
       op.bankMask = static_cast<uint8_t>(first);
     } else if (m.key == "bound_ctrl") {
       op.flags |= kBoundCtrl;
+    } else if (m.key == "byte_sel") { // GFX12 has no SDWA
+      op.s[0].sdwa = static_cast<uint8_t>(first & 3);
+      op.flags |= kSdwa | kModified;
     } else if (m.key == "fi") {
       op.flags |= first ? kFetchInactive : 0;
     } else if (m.key == "dst_sel") {

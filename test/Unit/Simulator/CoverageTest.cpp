@@ -24,7 +24,7 @@ const std::vector<Refusal> kRefused = {
     {".* tfe( .*)?", "partially resident textures"},
     {"v_cmpx?_.* clamp", "exceptions by signalling compares"},
     {"v_cmpx?_.*_e64 src_.*", "a result to what is no register"},
-    {"v_(alignb|cvt_(i|u|norm|flr|rpi|floor|nearest|pk|f16_u|f16_i)|frexp_exp|mad_(i|u)(32|"
+    {"v_(alignb|cvt_(i|u|norm|flr|rpi|floor|nearest|pk|f16_u|f16_i)|frexp_exp|mad_(co_)?(i|u)(32|"
      "64)|"
      "max3_[iu]|min3_[iu]|med3_[iu]|m?q?sad_|pack_|pk_(ash|lsh|max_[iu]|min_["
      "iu])|"

@@ -482,6 +482,20 @@ for (int i = 0; i < 32; i += 8)
 }
 }
 ,
+    // fp8 of OCP's format, by byte and by half.
+    {"v_and_b32 v8, 0x77777777, v8\n  v_cvt_f32_fp8_e64 v24, v8 byte_sel:2\n  "
+     "v_cvt_f32_fp8 v25, v8",
+     D{auto decode = [](uint32_t x) {
+       int e = static_cast<int>(x >> 3) & 15, m = static_cast<int>(x & 7);
+       return asWord(
+           std::ldexp(static_cast<float>(e ? m + 8 : m), (e ? e : 1) - 10));
+     };
+uint32_t x = in.a[0][l] & 0x77777777;
+d[0] = decode((x >> 16) & 255), d[1] = decode(x & 255);
+}
+, "gfx12"
+}
+,
     // Moves relative to M0.
     {"s_mov_b32 m0, 1\n  v_movrels_b32 v24, v8", D{d[0] = in.a[1][l];
 }
