@@ -39,6 +39,9 @@ size_t sampleInstructions(
       // Most of the fields that a chip wants to be zero lie in the second word.
       if (round % 4 == 1)
         words[1] &= rng();
+      // LDS loads of RDNA chips have no data registers.
+      if (upper >> 10 == 0x36 && round % 3 == 2)
+        words[1] &= 0xff0000ff;
       // Tuples of vector registers start at even ones.
       if (wide && round % 2) {
         words[0] &= ~1u;
