@@ -70,8 +70,6 @@ constexpr Atomic kAtomics[] = {
     {"atomic_min_f64", kMinF, false, 8},
     {"atomic_max_f64", kMaxF, false, 8},
     // GFX11 and GFX12.
-    {"atomic_min_f32", kMinF, false, 4},
-    {"atomic_max_f32", kMaxF, false, 4},
     {"atomic_min_num_f32", kMinF, false, 4},
     {"atomic_max_num_f32", kMaxF, false, 4},
     {"atomic_cmpswap_f32", kCmpSwap, false, 4},
