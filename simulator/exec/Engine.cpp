@@ -303,7 +303,8 @@ private:
 
 void execVector(Wave &w, const MicroOp &op) {
   const Row &row = *op.row;
-  if (__builtin_expect(w.slowFloat, 0) || (row.flags & kDual))
+  if ((__builtin_expect(w.slowFloat, 0) && usesFloats(row)) ||
+      (row.flags & kDual))
     return execVectorSlow(w, op);
   const uint32_t *a = lanesOf(w, op.s[0], 0);
   const uint32_t *b = lanesOf(w, op.s[1], 1);
@@ -377,7 +378,7 @@ void finishCompare(Wave &w, const MicroOp &op, uint64_t mask) {
 } // namespace
 
 void execCompare(Wave &w, const MicroOp &op) {
-  if (__builtin_expect(w.slowFloat, 0))
+  if (__builtin_expect(w.slowFloat, 0) && usesFloats(*op.row))
     return execCompareSlow(w, op);
   op.loop(w.buffer[kResult], nullptr, lanesOf(w, op.s[0], 0),
           lanesOf(w, op.s[1], 1), nullptr, w.lanes);

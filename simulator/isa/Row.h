@@ -108,6 +108,12 @@ struct Row {
   uint32_t traits = 0;
 };
 
+/// Whether the float modes of MODE can matter to an instruction.
+constexpr bool usesFloats(const Row &row) {
+  return isFloat(row.d) || isFloat(row.s[0]) || isFloat(row.s[1]) ||
+         isFloat(row.s[2]);
+}
+
 } // namespace fovea::sim
 
 #endif // FOVEA_SIMULATOR_ISA_ROW_H

@@ -319,7 +319,9 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
   sharing.unitsPerL2 = std::max(1.0, sharing.units / xcds);
   {
     const GroupTrace &middle = *traces[traces.size() / 2];
-    uint64_t neighbours = uint64_t(sharing.unitsPerL2 * occupancy.groups);
+    uint64_t neighbours =
+        std::min(uint64_t(sharing.unitsPerL2 * occupancy.groups),
+                 ceilDiv(total, xcds));
     // How many of `count` workgroups, the sample among them, touch a line while a
     // cache holds it. The more do, the longer does it hold a line.
     auto sharers = [&](const std::vector<uint64_t> &steps, double count,

@@ -56,7 +56,7 @@ Result packExtra(const sim::KernelInfo &kernel, void *const *extra,
       return {hipErrorInvalidValue,
               "extra[" + std::to_string(i) + "] is no HIP_LAUNCH_PARAM"};
   }
-  if (!buffer || !size)
+  if (!size || (!buffer && *size != 0)) // a kernel without arguments needs none
     return {hipErrorInvalidValue, "extra gives no buffer or no size of it"};
   if (*size < kernel.explicitKernargSize())
     return {hipErrorInvalidValue,
@@ -64,9 +64,11 @@ Result packExtra(const sim::KernelInfo &kernel, void *const *extra,
                 " bytes of arguments; the kernel takes " +
                 std::to_string(kernel.explicitKernargSize())};
   // Hidden arguments are ours to fill, whatever the buffer holds there.
+  // Code objects without a list of arguments say only how many bytes there are.
   const uint8_t *bytes = static_cast<const uint8_t *>(buffer);
-  segment.assign(bytes,
-                 bytes + std::min<size_t>(*size, kernel.explicitKernargSize()));
+  size_t most = kernel.args.empty() ? kernel.kernargSize
+                                    : kernel.explicitKernargSize();
+  segment.assign(bytes, bytes + std::min<size_t>(*size, most));
   return hipSuccess;
 }
 
