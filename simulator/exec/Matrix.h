@@ -122,10 +122,10 @@ struct Matrices {
     for (int e = 0; e < L::perLane; ++e)
       for (int g = 0; g < L::groups; ++g) {
         T *da = a[L::aBlock(g)][L::aK(g, e)], *db = b[L::aBlock(g)][L::aK(g, e)];
-        for (int i = 0; i < M; ++i)
+        FOVEA_ROW for (int i = 0; i < M; ++i)
           da[i] = InA::get(pa, g * M + i, e);
         if (blgp == 0)
-          for (int i = 0; i < M; ++i)
+          FOVEA_ROW for (int i = 0; i < M; ++i)
             db[i] = InB::get(pb, g * M + i, e);
         else
           for (int i = 0; i < M; ++i)

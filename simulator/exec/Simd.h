@@ -18,8 +18,11 @@
 
 #if defined(__clang__)
 #define FOVEA_LANES _Pragma("clang loop vectorize(assume_safety)")
+/// A short loop that must not be unrolled before it is vectorised.
+#define FOVEA_ROW _Pragma("clang loop vectorize(enable) unroll(disable)")
 #else
 #define FOVEA_LANES _Pragma("GCC ivdep")
+#define FOVEA_ROW _Pragma("GCC ivdep")
 #endif
 
 namespace fovea::sim::FOVEA_VARIANT {
