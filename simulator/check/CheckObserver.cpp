@@ -103,6 +103,10 @@ public:
       Wait->access(wave, plan, access, Races ? LdsTime.now(wave.index) : 0);
     if (Races && !NamedBarriers && wave.state == WaveState::Running)
       races(wave, plan, access);
+    // A wait may cover some of the loads to LDS that are under way: each is an
+    // event of its own.
+    if (Races && (op.flags & kLdsDirect) && access.space == MemoryAccess::Lds)
+      LdsTime.tick(wave.index);
     if (Shadows && wave.state == WaveState::Running)
       Shadows->access(wave, plan, access);
     if (Other && wave.state == WaveState::Running)

@@ -132,6 +132,13 @@ TEST_F(LdsRaces, LoadsToLds) {
                      {"it with `", "`global_load_lds_dword", "`ds_read_b32"}));
   EXPECT_EQ(body("race-lds", load + "s_waitcnt vmcnt(0)\ns_barrier\n"
                                     "ds_read_b32 v12, v11\n", 256), "");
+  // A wait may cover the first of two loads alone.
+  const std::string two = load + "s_add_u32 m0, m0, 0x400\n"
+                                 "global_load_lds_dword v10, s[8:9]\n"
+                                 "s_waitcnt vmcnt(1)\ns_barrier\n";
+  EXPECT_EQ(body("race-lds", two + "ds_read_b32 v12, v11\n", 256), "");
+  EXPECT_TRUE(hasAll(body("race-lds", two + "ds_read_b32 v12, v11 offset:1024\n", 256),
+                     {"`global_load_lds_dword", "`ds_read_b32"}));
 }
 
 class GlobalRaces : public CheckTest {
