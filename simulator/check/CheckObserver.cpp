@@ -100,13 +100,16 @@ public:
     if (Align)
       Align->access(wave, plan, access);
     if (Wait)
-      Wait->access(wave, plan, access, Races ? LdsTime.now(wave.index) : 0);
+      Wait->access(wave, plan, access,
+                   !Races                    ? 0
+                   : (op.flags & kLdsDirect) ? LdsTime.nowLoad(wave.index)
+                                             : LdsTime.now(wave.index));
     if (Races && !NamedBarriers && wave.state == WaveState::Running)
       races(wave, plan, access);
     // A wait may cover some of the loads to LDS that are under way: each is an
     // event of its own.
     if (Races && (op.flags & kLdsDirect) && access.space == MemoryAccess::Lds)
-      LdsTime.tick(wave.index);
+      LdsTime.tickLoad(wave.index);
     if (Shadows && wave.state == WaveState::Running)
       Shadows->access(wave, plan, access);
     if (Other && wave.state == WaveState::Running)
@@ -121,8 +124,11 @@ public:
       open.fill(UINT32_MAX);
       GlobalTime.barrier(open);
       for (unsigned i = 0; Wait && i < group.waveCount; ++i)
-        if (group.waves[i].state != WaveState::Ended)
-          open[i] = Wait->oldestLdsWrite(i);
+        if (group.waves[i].state != WaveState::Ended) {
+          open[i] = Wait->oldestLdsWrite(i, false);
+          uint32_t &load = open[LdsTime.loads(i)];
+          load = std::min(load, Wait->oldestLdsWrite(i, true));
+        }
       LdsTime.barrier(open);
     }
     if (Other)
@@ -136,7 +142,7 @@ private:
     bool lds = access.space == MemoryAccess::Lds;
     if (access.kind == MemoryAccess::Atomic || (plan.deviceScope && !lds)) {
       // What is learned at an atomic holds for both kinds of memory.
-      uint32_t open = Wait ? Wait->oldestLdsWrite(wave.index) : UINT32_MAX;
+      uint32_t open = Wait ? Wait->oldestLdsWrite(wave.index, false) : UINT32_MAX;
       uint64_t last = ~uint64_t(0);
       for (uint64_t left = access.mask; left; left &= left - 1) {
         uint64_t at = access.address[__builtin_ctzll(left)];

@@ -33,6 +33,11 @@ unsigned waveOf(uint64_t write) { return (write >> 8) & 0xff; }
 bool atomicOf(uint64_t write) { return (write >> 4) & 1; }
 } // namespace
 
+unsigned LdsRace::ownerOf(uint64_t write) const {
+  unsigned clock = waveOf(write);
+  return Time.hasLoads() && clock >= kLoadClock ? clock - kLoadClock : clock;
+}
+
 void LdsRace::beginGroup(const Group &group) {
   size_t blocks = (size_t(group.ldsBytes) + 15) / 16;
   Blocks.assign(blocks, Cell{0, 0});
@@ -100,10 +105,11 @@ inline bool LdsRace::step(const Now &now, Cell &cell, uint32_t index,
       read >> 32 == fresh >> 32)
     return true;
   bool harmless = atomicOf(write) && now.kind != MemoryAccess::Store;
-  if (waveOf(write) != now.me && (write & bytes) && !harmless &&
+  if (waveOf(write) != now.me && waveOf(write) != Time.loads(now.me) &&
+      (write & bytes) && !harmless &&
       !Time.before(now.me, waveOf(write), clockOf(write))) {
     race(now.wave, now.plan, now.kind, index, lane,
-         "wave " + std::to_string(waveOf(write)) + " writes it with " +
+         "wave " + std::to_string(ownerOf(write)) + " writes it with " +
              Out.place(instructionOf(write)) +
              "; no barrier after that write's wait lies between them");
     return false;
@@ -127,7 +133,7 @@ inline bool LdsRace::step(const Now &now, Cell &cell, uint32_t index,
     }
   }
   // Several parts of a word that one wave writes are kept together.
-  if (waveOf(write) == now.me && clockOf(write) == clockOf(now.write))
+  if (waveOf(write) == waveOf(now.write) && clockOf(write) == clockOf(now.write))
     bytes |= write & 15;
   cell.write = now.write | bytes;
   return true;
@@ -137,12 +143,14 @@ void LdsRace::access(Wave &wave, const InstPlan &plan,
                      const MemoryAccess &access) {
   unsigned me = wave.index;
   bool atomic = access.kind == MemoryAccess::Atomic;
+  bool direct = plan.op->flags & kLdsDirect;
   Now now{wave,
           plan,
           access.kind,
           me,
           uint64_t(Time.barriers() & 0xfffffff) << 36,
-          packWrite(Time.now(me), plan.index, me, atomic, 0)};
+          direct ? packWrite(Time.nowLoad(me), plan.index, Time.loads(me), false, 0)
+                 : packWrite(Time.now(me), plan.index, me, atomic, 0)};
   bool loads = access.kind == MemoryAccess::Load;
   auto word = [&](uint32_t index, unsigned bytes, unsigned lane) {
     if (index >= Cells.size())

@@ -43,6 +43,8 @@ private:
   };
 
   const Reporter &Out;
+  /// The wave of Cell::write, whichever of its clocks wrote.
+  unsigned ownerOf(uint64_t write) const;
   const Clocks &Time;
   void split(uint32_t block);
   uint32_t readBy(uint32_t index) const;

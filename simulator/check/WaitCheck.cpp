@@ -252,12 +252,13 @@ void WaitCheck::after(Wave &wave, const InstPlan &plan) {
   }
 }
 
-uint32_t WaitCheck::oldestLdsWrite(unsigned wave) const {
+uint32_t WaitCheck::oldestLdsWrite(unsigned wave, bool loads) const {
   uint32_t oldest = UINT32_MAX;
   for (const Queue &q : Waves[wave].queue)
     if (q.toLds)
       for (unsigned i = 0; i < q.size; ++i)
-        oldest = std::min(oldest, q.at(i).ldsClock);
+        if ((q.at(i).ldsHigh != 0) == loads)
+          oldest = std::min(oldest, q.at(i).ldsClock);
   return oldest;
 }
 

@@ -34,7 +34,8 @@ public:
 
   /// The clock at which the oldest write to LDS was issued that is not known to
   /// be done; UINT32_MAX when all are.
-  uint32_t oldestLdsWrite(unsigned wave) const;
+  /// \p loads: of loads to LDS, or of the others.
+  uint32_t oldestLdsWrite(unsigned wave, bool loads) const;
 
 private:
   struct Operation {
