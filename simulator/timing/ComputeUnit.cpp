@@ -15,6 +15,20 @@ namespace {
 constexpr uint64_t kNever = ~uint64_t(0);
 }
 
+UnitCounters &UnitCounters::operator+=(const UnitCounters &other) {
+  clocks += other.clocks;
+  waveClocks += other.waveClocks;
+  issued += other.issued;
+  wideClocks += other.wideClocks;
+  matrixClocks += other.matrixClocks;
+  valuClocks += other.valuClocks;
+  scalarClocks += other.scalarClocks;
+  flops += other.flops;
+  for (unsigned s = 0; s < kStalls; ++s)
+    stalls[s] += other.stalls[s];
+  return *this;
+}
+
 struct ComputeUnit::Wave {
   bool live = false;
   const GroupTrace *group = nullptr;
@@ -25,7 +39,6 @@ struct ComputeUnit::Wave {
   uint64_t next = 0;   ///< the earliest clock of its next issue
   uint64_t wake = 0;   ///< when to look at it again
   uint64_t blockedFrom = kNever; ///< first clock at which it could not issue
-  Stall why = Stall::Alu, blockedWhy = Stall::Alu;
   int priority = 0;
   bool atBarrier = false;
   uint64_t fetchedLine = kNever;
@@ -52,7 +65,6 @@ struct ComputeUnit::Place {
   size_t done = 0;
   unsigned live = 0, arrived = 0;
   std::vector<unsigned> waves;
-  bool busy = false;
 };
 
 ComputeUnit::ComputeUnit(const TimingConstants &chip, TimedProgram &program,
@@ -72,11 +84,9 @@ uint64_t ComputeUnit::align(uint64_t clock, unsigned simd) const {
 }
 
 void ComputeUnit::launch(Place &place, uint64_t now) {
-  place.busy = false;
   if (NextGroup >= Queue->size())
     return;
   const GroupTrace *group = (*Queue)[NextGroup];
-  place.busy = true;
   place.done = NextGroup++;
   place.live = place.arrived = 0;
   place.waves.clear();
@@ -143,7 +153,7 @@ ComputeUnit::run(const std::vector<const GroupTrace *> &queue,
     if (now == kNever)
       break;
     Simds[best].next = kNever;
-    uint64_t next = step(Simds[best], best, now);
+    uint64_t next = step(Simds[best], now);
     Simds[best].next = std::min(Simds[best].next, next);
   }
   Count.clocks = Last;
@@ -158,10 +168,9 @@ void ComputeUnit::block(Wave &w, uint64_t now, uint64_t until, Stall why) {
     w.pending[unsigned(why)] += static_cast<uint32_t>(w.wake - now);
   else
     w.blockedFrom = now;
-  w.why = why;
 }
 
-uint64_t ComputeUnit::step(Simd &simd, unsigned index, uint64_t now) {
+uint64_t ComputeUnit::step(Simd &simd, uint64_t now) {
   simd.salu = simd.smem = simd.vmem = simd.lds = simd.branch = simd.vector = false;
   // Priority first, then age: the list is by age, so passes by priority.
   int highest = 0;
@@ -180,7 +189,6 @@ uint64_t ComputeUnit::step(Simd &simd, unsigned index, uint64_t now) {
   for (unsigned i : simd.waves)
     if (!Waves[i].atBarrier)
       next = std::min(next, Waves[i].wake);
-  (void)index;
   return next;
 }
 

@@ -25,6 +25,7 @@ struct UnitCounters {
   uint64_t matrixClocks = 0, valuClocks = 0, scalarClocks = 0; ///< of SIMDs
   double flops = 0;
   std::array<uint64_t, kStalls> stalls{};
+  UnitCounters &operator+=(const UnitCounters &other);
 };
 
 /// Costs by instruction (dword in the program).
@@ -66,7 +67,7 @@ private:
   struct Simd;
   struct Place;
   void launch(Place &place, uint64_t now);
-  uint64_t step(Simd &simd, unsigned index, uint64_t now);
+  uint64_t step(Simd &simd, uint64_t now);
   bool tryIssue(Simd &simd, Wave &w, uint64_t now);
   bool ready(Wave &w, const TimedOp &op, uint64_t now);
   void block(Wave &w, uint64_t now, uint64_t until, Stall why);

@@ -36,9 +36,18 @@ bool TagStore::touch(uint64_t line) {
   return false;
 }
 
-void TagStore::clear() {
-  std::fill(Tags.begin(), Tags.end(), ~uint64_t(0));
-  std::fill(Used.begin(), Used.end(), 0);
+MemoryCounters &MemoryCounters::operator+=(const MemoryCounters &other) {
+  l1Lines += other.l1Lines;
+  l1Hits += other.l1Hits;
+  l2Lines += other.l2Lines;
+  l2Hits += other.l2Hits;
+  l1Bytes += other.l1Bytes;
+  l2Bytes += other.l2Bytes;
+  memoryBytes += other.memoryBytes;
+  busyClocks += other.busyClocks;
+  ldsClocks += other.ldsClocks;
+  ldsConflicts += other.ldsConflicts;
+  return *this;
 }
 
 MemoryModel::MemoryModel(const TimingConstants &chip, const Sharing &sharing)

@@ -24,7 +24,6 @@ public:
   TagStore(uint64_t bytes, unsigned lineBytes, unsigned ways);
   /// Whether the line is there; it is afterwards.
   bool touch(uint64_t line);
-  void clear();
 
 private:
   unsigned Ways;
@@ -46,6 +45,7 @@ struct MemoryCounters {
   uint64_t l1Lines = 0, l1Hits = 0, l2Lines = 0, l2Hits = 0;
   uint64_t l1Bytes = 0, l2Bytes = 0, memoryBytes = 0;
   uint64_t busyClocks = 0, ldsClocks = 0, ldsConflicts = 0;
+  MemoryCounters &operator+=(const MemoryCounters &other);
 };
 
 class MemoryModel {
@@ -65,7 +65,6 @@ public:
   uint64_t scalar(const GroupTrace &group, const MemoryUse &use, uint64_t now);
 
   const MemoryCounters &counters() const { return Count; }
-  void resetCounters() { Count = MemoryCounters(); }
 
 private:
   uint64_t fetch(uint64_t line, uint64_t now, bool store);

@@ -413,35 +413,13 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
                               : unsigned(std::min(std::ceil(report.rounds),
                                                   std::max(2.0, enough)));
         std::vector<const GroupTrace *> queue(size_t(together) * behind, &trace);
-        std::vector<Residence> done = unit.run(queue, together);
+        unit.run(queue, together);
         double clocks = double(unit.counters().clocks) / behind;
         (full ? pace.clocksFull : pace.clocksAlone) = clocks;
         if (full) {
-          const UnitCounters &c = unit.counters();
-          sum.clocks += c.clocks;
-          sum.waveClocks += c.waveClocks;
-          sum.issued += c.issued;
-          sum.matrixClocks += c.matrixClocks;
-          sum.wideClocks += c.wideClocks;
-          sum.valuClocks += c.valuClocks;
-          sum.scalarClocks += c.scalarClocks;
-          sum.flops += c.flops;
-          for (unsigned s = 0; s < kStalls; ++s)
-            sum.stalls[s] += c.stalls[s];
-          const MemoryCounters &m = unit.memory();
-          memory.l1Lines += m.l1Lines;
-          memory.l1Hits += m.l1Hits;
-          memory.l2Lines += m.l2Lines;
-          memory.l2Hits += m.l2Hits;
-          memory.l1Bytes += m.l1Bytes;
-          memory.l2Bytes += m.l2Bytes;
-          memory.memoryBytes += m.memoryBytes;
-          memory.busyClocks += m.busyClocks;
-          memory.ldsClocks += m.ldsClocks;
-          memory.ldsConflicts += m.ldsConflicts;
+          sum += unit.counters();
+          memory += unit.memory();
         }
-        if (together == 1)
-          pace.clocksAlone = clocks;
         if (occupancy.groups == 1)
           break;
       }
