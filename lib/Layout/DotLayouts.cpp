@@ -52,24 +52,51 @@ static BitMap chooseRowMap(const TileLayout &d) {
   return map;
 }
 
+/// Register bits of a right operand that nothing has given a layout yet: a wide
+/// access, or all of an instruction's if that takes more.
+static int rightRegisterBits(const InstrLayouts &instr) {
+  return std::max<int>(kWideBits, instr.b.registers().size());
+}
+
+int64_t contractionUnit(const InstrLayouts &instr) {
+  int bits = rightRegisterBits(instr);
+  for (const Coord &basis : instr.b.lanes())
+    bits += basis[0] != 0;
+  return int64_t(1) << bits;
+}
+
 std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr, int64_t m,
-                                           int64_t k, int64_t n, int waves,
+                                           int64_t k, int64_t n,
+                                           WaveSplit waves,
                                            const TileLayout *b) {
   Coord dUnit = instr.d.unit();
-  int waveBits = llvm::countr_zero(uint32_t(waves));
-  Bases waveColumns;
-  for (int bit = 0; bit < waveBits; ++bit)
-    waveColumns.push_back({0, dUnit[1] << bit});
+  // Of each operand, the part that a wave holds.
+  Bases waveColumns, waveRows, waveBoth;
+  for (int bit = 1; bit < waves.columns; bit <<= 1) {
+    waveColumns.push_back({0, dUnit[1] * bit});
+    waveRows.push_back({0, 0});
+    waveBoth.push_back({0, dUnit[1] * bit});
+  }
+  for (int bit = 1; bit < waves.rows; bit <<= 1) {
+    waveColumns.push_back({0, 0});
+    waveRows.push_back({dUnit[0] * bit, 0});
+    waveBoth.push_back({dUnit[0] * bit, 0});
+  }
+  for (int bit = 1; bit < waves.repeated; bit <<= 1)
+    for (Bases *bases : {&waveColumns, &waveRows, &waveBoth})
+      bases->push_back({0, 0});
 
   DotLayouts result;
   if (b) {
     result.b = *b;
   } else {
-    // A lane reads two instructions' worth of the contraction at once.
+    // A lane reads several instructions' worth of the contraction at once where
+    // an instruction takes less than a wide access.
     Bases registers, lanes;
-    for (int bit = 0; bit < kWideBits; ++bit)
+    int registerBits = rightRegisterBits(instr);
+    for (int bit = 0; bit < registerBits; ++bit)
       registers.push_back({1 << bit, 0});
-    int32_t next = 1 << kWideBits;
+    int32_t next = 1 << registerBits;
     for (const Coord &basis : instr.b.lanes()) {
       if (basis[0] == 0) {
         lanes.push_back(basis);
@@ -78,7 +105,7 @@ std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr, int64_t m,
       lanes.push_back({next, 0});
       next <<= 1;
     }
-    Coord unit = {next, dUnit[1] * waves};
+    Coord unit = {next, dUnit[1] * waves.columns};
     if (k % unit[0] != 0 || n % unit[1] != 0)
       return std::nullopt;
     result.b = TileLayout(registers, lanes, waveColumns,
@@ -110,7 +137,7 @@ std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr, int64_t m,
     return std::nullopt;
 
   BitMap rows = chooseRowMap(instr.d);
-  Bases registers, lanes, noWaves(waveBits, Coord{0, 0});
+  Bases registers, lanes;
   for (const Coord &basis : instr.a.registers())
     registers.push_back({rows(basis[0]), order(basis[1])});
   for (const Coord &basis : have.drop_front(want.size()))
@@ -118,10 +145,11 @@ std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr, int64_t m,
   for (const Coord &basis : instr.a.lanes())
     lanes.push_back({rows(basis[0]), order(basis[1])});
   int32_t unitK = result.b.unit()[0];
-  if (m % dUnit[0] != 0)
+  int32_t unitM = dUnit[0] * waves.rows;
+  if (m % unitM != 0)
     return std::nullopt;
-  result.a = TileLayout(registers, lanes, noWaves,
-                        {int32_t(m / dUnit[0]), int32_t(k / unitK)});
+  result.a = TileLayout(registers, lanes, waveRows,
+                        {int32_t(m / unitM), int32_t(k / unitK)});
 
   Bases accRegisters, accLanes;
   for (const Coord &basis : instr.d.registers())
@@ -129,8 +157,8 @@ std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr, int64_t m,
   for (const Coord &basis : instr.d.lanes())
     accLanes.push_back({rows(basis[0]), basis[1]});
   result.acc =
-      TileLayout(accRegisters, accLanes, waveColumns,
-                 {int32_t(m / dUnit[0]), int32_t(n / (dUnit[1] * waves))});
+      TileLayout(accRegisters, accLanes, waveBoth,
+                 {int32_t(m / unitM), int32_t(n / (dUnit[1] * waves.columns))});
   return result;
 }
 

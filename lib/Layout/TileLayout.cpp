@@ -61,6 +61,15 @@ int TileLayout::transposeFragment(int fragment) const {
   return column * gridExtent[0] + row;
 }
 
+std::optional<TileLayout> TileLayout::withTallerUnit() const {
+  if (gridExtent[0] % 2 != 0)
+    return std::nullopt;
+  TileLayout result = *this;
+  result.bases[static_cast<int>(Space::Register)].push_back({unit()[0], 0});
+  result.gridExtent[0] /= 2;
+  return result;
+}
+
 llvm::SmallVector<int> TileLayout::rowLaneBits() const {
   llvm::SmallVector<int> bits;
   for (auto [bit, basis] : llvm::enumerate(lanes()))
@@ -73,18 +82,25 @@ std::optional<TileLayout> TileLayout::reducedRows(int groups) const {
   llvm::SmallVector<int> laneBits = rowLaneBits();
   if (groups != 1 && groups != 1 << laneBits.size())
     return std::nullopt;
-  // Reducing across waves is not a matter of layouts alone; and a basis that
-  // mixes the dimensions cannot be folded.
+  // Reducing across waves is not a matter of layouts alone.
   for (const Coord &basis : waves())
     if (basis[0] != 0)
       return std::nullopt;
+  return foldRows(groups);
+}
+
+std::optional<TileLayout> TileLayout::repeatedRow() const {
+  return foldRows(1);
+}
+
+std::optional<TileLayout> TileLayout::foldRows(int groups) const {
   TileLayout result;
   result.gridExtent = {1, gridExtent[1]};
   int32_t group = 1;
   for (Space space : {Space::Register, Space::Lane, Space::Wave}) {
     for (const Coord &basis : get(space)) {
       if (basis[0] != 0 && basis[1] != 0)
-        return std::nullopt;
+        return std::nullopt; // mixes the dimensions
       Bases &out = result.bases[static_cast<int>(space)];
       if (basis[0] == 0) {
         // Registers that replicate would only repeat the reduced value.

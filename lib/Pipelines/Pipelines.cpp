@@ -79,6 +79,9 @@ void fovea::populateStage(OpPassManager &manager, Stage stage,
     choose.inst = options.inst;
     choose.wavesPerSimd = options.wavesPerSimd;
     choose.rescaleThreshold = options.rescaleThreshold;
+    choose.valueSplit = options.valueSplit;
+    choose.queriesInLds = options.queriesInLds;
+    choose.directCopy = options.directCopy;
     manager.addNestedPass<func::FuncOp>(attn::createAttnChooseSchedule(choose));
     return addVerify(manager, "scheduled");
   }
@@ -97,7 +100,7 @@ void fovea::populateStage(OpPassManager &manager, Stage stage,
     manager.addPass(createCSEPass());
     return addVerify(manager, "lanes");
   case Stage::MatrixCore:
-    manager.addNestedPass<gpu::GPUModuleOp>(createConvertAttnToMfma());
+    manager.addNestedPass<gpu::GPUModuleOp>(createConvertAttnToMatrixCore());
     return;
   case Stage::Rocdl:
     manager.addNestedPass<gpu::GPUModuleOp>(createLowerAttnKernelToROCDL());

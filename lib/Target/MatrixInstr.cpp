@@ -8,40 +8,96 @@ namespace fovea::target {
 
 using layout::TileLayout;
 
-// Operand layouts of the MFMA shapes with four elements a lane. Written as
-// TileLayout(register bits, lane bits, wave bits), lowest bit first.
-static TileLayout mfma32x32x8A() {
-  return TileLayout({{0, 1}, {0, 2}},
-                    {{1, 0}, {2, 0}, {4, 0}, {8, 0}, {16, 0}, {0, 4}}, {});
+// Layouts are written as TileLayout(register bits, lane bits, wave bits),
+// lowest bit first. A row's layout of A; where nothing else is said, B holds n
+// where A holds m.
+
+/// A of an m x k instruction whose lanes hold one row each, and `elements`
+/// consecutive elements of it; the lanes past m continue along k.
+static TileLayout rowsOfA(int m, int k, int elements) {
+  layout::Bases registers, lanes;
+  for (int bit = 1; bit < elements; bit <<= 1)
+    registers.push_back({0, bit});
+  for (int bit = 1; bit < m; bit <<= 1)
+    lanes.push_back({bit, 0});
+  for (int bit = elements; bit < k; bit <<= 1)
+    lanes.push_back({0, bit});
+  return TileLayout(registers, lanes, {});
 }
-static TileLayout mfma32x32x8D() {
+
+/// MFMA's 32 x 32 results: four consecutive rows a lane, in groups of eight.
+static TileLayout mfma32D() {
   return TileLayout({{1, 0}, {2, 0}, {8, 0}, {16, 0}},
                     {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {0, 16}, {4, 0}}, {});
 }
-static TileLayout mfma16x16x16A() {
-  return TileLayout({{0, 1}, {0, 2}},
-                    {{1, 0}, {2, 0}, {4, 0}, {8, 0}, {0, 4}, {0, 8}}, {});
-}
-static TileLayout mfma16x16x16D() {
+static TileLayout mfma16D() {
   return TileLayout({{1, 0}, {2, 0}},
                     {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {4, 0}, {8, 0}}, {});
 }
 
+// gfx11: both halves of the wave hold all of A and B; of the result the lower
+// half holds the even rows, the upper the odd ones.
+static TileLayout wmmaRepeatedA() {
+  return TileLayout({{0, 1}, {0, 2}, {0, 4}, {0, 8}},
+                    {{1, 0}, {2, 0}, {4, 0}, {8, 0}, {0, 0}}, {});
+}
+static TileLayout wmmaRepeatedD() {
+  return TileLayout({{2, 0}, {4, 0}, {8, 0}},
+                    {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {1, 0}}, {});
+}
+// gfx12: the halves hold eight rows of the result each.
+static TileLayout wmmaD() {
+  return TileLayout({{1, 0}, {2, 0}, {4, 0}},
+                    {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {8, 0}}, {});
+}
+// gfx1250: a lane holds two runs of eight. The order of the contraction does
+// not matter as long as A and B share it.
+static TileLayout wmmaDoubleA() {
+  return TileLayout({{0, 1}, {0, 2}, {0, 4}, {0, 16}},
+                    {{1, 0}, {2, 0}, {4, 0}, {8, 0}, {0, 8}}, {});
+}
+
 llvm::ArrayRef<MatrixInstr> allMatrixInstrs() {
-  // In MFMA, B holds n where A holds m: its layout is A's transposed.
+  using Type = FactorType;
+  auto row = [](llvm::StringRef name, MatrixFamily family, Type type, int m,
+                int n, int k, int waveSize, uint32_t feature,
+                const TileLayout &a, const TileLayout &d) {
+    return MatrixInstr{name,    family, type,           m, n, k, waveSize,
+                       feature, a,      a.transposed(), d};
+  };
+  auto mfma32 = [&](llvm::StringRef name, Type type, int k, uint32_t feature) {
+    return row(name, MatrixFamily::Mfma, type, 32, 32, k, 64, feature,
+               rowsOfA(32, k, k / 2), mfma32D());
+  };
+  auto mfma16 = [&](llvm::StringRef name, Type type, int k, uint32_t feature) {
+    return row(name, MatrixFamily::Mfma, type, 16, 16, k, 64, feature,
+               rowsOfA(16, k, k / 4), mfma16D());
+  };
+  auto wmma = [&](llvm::StringRef name, Type type, int k, uint32_t feature,
+                  const TileLayout &a, const TileLayout &d) {
+    return row(name, MatrixFamily::Wmma, type, 16, 16, k, 32, feature, a, d);
+  };
   static const MatrixInstr rows[] = {
-      {"mfma_32x32x8", MatrixFamily::Mfma, FactorType::F16, 32, 32, 8, 64,
-       /*passes=*/8, kMfmaF16, mfma32x32x8A(), mfma32x32x8A().transposed(),
-       mfma32x32x8D()},
-      {"mfma_32x32x8", MatrixFamily::Mfma, FactorType::BF16, 32, 32, 8, 64,
-       /*passes=*/8, kMfmaBf16_1k, mfma32x32x8A(), mfma32x32x8A().transposed(),
-       mfma32x32x8D()},
-      {"mfma_16x16x16", MatrixFamily::Mfma, FactorType::F16, 16, 16, 16, 64,
-       /*passes=*/4, kMfmaF16, mfma16x16x16A(), mfma16x16x16A().transposed(),
-       mfma16x16x16D()},
-      {"mfma_16x16x16", MatrixFamily::Mfma, FactorType::BF16, 16, 16, 16, 64,
-       /*passes=*/4, kMfmaBf16_1k, mfma16x16x16A(),
-       mfma16x16x16A().transposed(), mfma16x16x16D()},
+      mfma32("mfma_32x32x16", Type::F16, 16, kMfmaDoubleK),
+      mfma32("mfma_32x32x16", Type::BF16, 16, kMfmaDoubleK),
+      mfma16("mfma_16x16x32", Type::F16, 32, kMfmaDoubleK),
+      mfma16("mfma_16x16x32", Type::BF16, 32, kMfmaDoubleK),
+      mfma32("mfma_32x32x8", Type::F16, 8, kMfmaF16),
+      mfma32("mfma_32x32x8", Type::BF16, 8, kMfmaBf16_1k),
+      mfma16("mfma_16x16x16", Type::F16, 16, kMfmaF16),
+      mfma16("mfma_16x16x16", Type::BF16, 16, kMfmaBf16_1k),
+      mfma32("mfma_32x32x4", Type::BF16, 4, kMfmaBf16),
+      mfma16("mfma_16x16x8", Type::BF16, 8, kMfmaBf16),
+      wmma("wmma_16x16x16", Type::F16, 16, kWmmaRepeated, wmmaRepeatedA(),
+           wmmaRepeatedD()),
+      wmma("wmma_16x16x16", Type::BF16, 16, kWmmaRepeated, wmmaRepeatedA(),
+           wmmaRepeatedD()),
+      wmma("wmma_16x16x16", Type::F16, 16, kWmma, rowsOfA(16, 16, 8), wmmaD()),
+      wmma("wmma_16x16x16", Type::BF16, 16, kWmma, rowsOfA(16, 16, 8), wmmaD()),
+      wmma("wmma_16x16x32", Type::F16, 32, kWmmaDoubleK, wmmaDoubleA(),
+           wmmaD()),
+      wmma("wmma_16x16x32", Type::BF16, 32, kWmmaDoubleK, wmmaDoubleA(),
+           wmmaD()),
   };
   return rows;
 }

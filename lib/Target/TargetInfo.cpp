@@ -1,4 +1,9 @@
 //===- TargetInfo.cpp - the table of chips --------------------------------===//
+//
+// A generation's row holds what its chips have in common; a chip's adds what
+// tells it from the others. docs/AddingAChip.md walks through a new one.
+//
+//===----------------------------------------------------------------------===//
 
 #include "fovea/Target/TargetInfo.h"
 #include "llvm/ADT/STLExtras.h"
@@ -8,19 +13,194 @@
 
 namespace fovea::target {
 
-static const TargetInfo kTargets[] = {
-    {/*name=*/"gfx942", /*product=*/"AMD Instinct MI300X",
-     /*waveSize=*/64, /*ldsBytes=*/65536, /*ldsBanks=*/32, /*simdsPerCu=*/4,
-     /*registersPerSimdLane=*/512, /*maxRegistersPerWave=*/512,
-     /*registerGranule=*/8, /*maxWavesPerSimd=*/8, /*computeUnits=*/304,
-     /*xcds=*/8, /*bufferFlags=*/0x27000,
-     kMfmaF16 | kMfmaBf16_1k | kDot2F32F16},
-};
+// Last word of a raw buffer resource: a 32-bit float format (bits 12 to 18;
+// any format that is not 0 will do) and, from gfx10 on, a reserved bit and the
+// choice of bounds checks by offset.
+static constexpr uint32_t kBufferGfx9 = 0x00027000;
+static constexpr uint32_t kBufferGfx10 = 0x31027000;
+static constexpr uint32_t kBufferGfx1250 = 0; // formats are gone
 
-llvm::ArrayRef<TargetInfo> allTargets() { return kTargets; }
+static const TargetInfo kCdna1 = {
+    /*name=*/"",
+    /*product=*/"",
+    /*generic=*/"",
+    /*codegenFeatures=*/"",
+    /*waveSize=*/64,
+    /*ldsBytes=*/65536,
+    /*ldsBanks=*/32,
+    /*simdsPerCu=*/4,
+    RegisterFile::Separate,
+    /*registersPerSimdLane=*/512,
+    /*maxRegistersPerWave=*/512,
+    /*registerGranule=*/4,
+    /*maxWavesPerSimd=*/10,
+    /*computeUnits=*/0,
+    /*xcds=*/1,
+    kBufferGfx9,
+    kMfmaF16 | kMfmaBf16 | kDot2F32F16};
+
+static const TargetInfo kCdna2 = {
+    /*name=*/"",
+    /*product=*/"",
+    /*generic=*/"",
+    /*codegenFeatures=*/"",
+    /*waveSize=*/64,
+    /*ldsBytes=*/65536,
+    /*ldsBanks=*/32,
+    /*simdsPerCu=*/4,
+    RegisterFile::Unified,
+    /*registersPerSimdLane=*/512,
+    /*maxRegistersPerWave=*/512,
+    /*registerGranule=*/8,
+    /*maxWavesPerSimd=*/8,
+    /*computeUnits=*/0,
+    /*xcds=*/1,
+    kBufferGfx9,
+    kMfmaF16 | kMfmaBf16_1k | kDot2F32F16};
+
+static const TargetInfo kCdna3 = {
+    /*name=*/"",
+    /*product=*/"",
+    /*generic=*/"gfx9-4-generic",
+    /*codegenFeatures=*/"",
+    /*waveSize=*/64,
+    /*ldsBytes=*/65536,
+    /*ldsBanks=*/32,
+    /*simdsPerCu=*/4,
+    RegisterFile::Unified,
+    /*registersPerSimdLane=*/512,
+    /*maxRegistersPerWave=*/512,
+    /*registerGranule=*/8,
+    /*maxWavesPerSimd=*/8,
+    /*computeUnits=*/0,
+    /*xcds=*/8,
+    kBufferGfx9,
+    kMfmaF16 | kMfmaBf16_1k | kDot2F32F16};
+
+static const TargetInfo kCdna4 = {
+    /*name=*/"",
+    /*product=*/"",
+    /*generic=*/"gfx9-4-generic",
+    /*codegenFeatures=*/"",
+    /*waveSize=*/64,
+    /*ldsBytes=*/163840,
+    /*ldsBanks=*/64,
+    /*simdsPerCu=*/4,
+    RegisterFile::Unified,
+    /*registersPerSimdLane=*/512,
+    /*maxRegistersPerWave=*/512,
+    /*registerGranule=*/8,
+    /*maxWavesPerSimd=*/8,
+    /*computeUnits=*/0,
+    /*xcds=*/8,
+    kBufferGfx9,
+    kMfmaF16 | kMfmaBf16_1k | kMfmaDoubleK | kDot2F32F16 | kCvtPkBf16 |
+        kPermlaneSwap | kLdsTransposedRead | kLoadToLds128};
+
+// Workgroups run in CU mode: their waves share one compute unit's SIMDs, its
+// vector cache and its half of the LDS (docs/Rationale.md, "RDNA").
+static const TargetInfo kRdna3 = {
+    /*name=*/"",
+    /*product=*/"",
+    /*generic=*/"gfx11-generic",
+    /*codegenFeatures=*/"+cumode",
+    /*waveSize=*/32,
+    /*ldsBytes=*/65536,
+    /*ldsBanks=*/32,
+    /*simdsPerCu=*/2,
+    RegisterFile::Unified,
+    /*registersPerSimdLane=*/1024,
+    /*maxRegistersPerWave=*/256,
+    /*registerGranule=*/16,
+    /*maxWavesPerSimd=*/16,
+    /*computeUnits=*/0,
+    /*xcds=*/1,
+    kBufferGfx10,
+    kWmmaRepeated | kDot2F32F16 | kPermlaneX16};
+
+static const TargetInfo kRdna4 = {
+    /*name=*/"",
+    /*product=*/"",
+    /*generic=*/"gfx12-generic",
+    /*codegenFeatures=*/"+cumode",
+    /*waveSize=*/32,
+    /*ldsBytes=*/65536,
+    /*ldsBanks=*/32,
+    /*simdsPerCu=*/2,
+    RegisterFile::Unified,
+    /*registersPerSimdLane=*/1536,
+    /*maxRegistersPerWave=*/256,
+    /*registerGranule=*/24,
+    /*maxWavesPerSimd=*/16,
+    /*computeUnits=*/0,
+    /*xcds=*/1,
+    kBufferGfx10,
+    kWmma | kDot2F32F16 | kPermlaneX16};
+
+static const TargetInfo kGfx1250 = {
+    /*name=*/"",
+    /*product=*/"",
+    /*generic=*/"",
+    /*codegenFeatures=*/"",
+    /*waveSize=*/32,
+    /*ldsBytes=*/327680,
+    /*ldsBanks=*/64,
+    /*simdsPerCu=*/4,
+    RegisterFile::Unified,
+    /*registersPerSimdLane=*/1024,
+    /*maxRegistersPerWave=*/1024,
+    /*registerGranule=*/16,
+    /*maxWavesPerSimd=*/16,
+    /*computeUnits=*/0,
+    /*xcds=*/1,
+    kBufferGfx1250,
+    kWmmaDoubleK | kPermlaneX16 | kCvtPkBf16};
+
+/// A chip of a generation.
+static TargetInfo chip(const TargetInfo &generation, llvm::StringRef name,
+                       llvm::StringRef product, int computeUnits) {
+  TargetInfo row = generation;
+  row.name = name;
+  row.product = product;
+  row.computeUnits = computeUnits;
+  return row;
+}
+
+/// An RDNA chip with the larger of the two register files.
+static TargetInfo large(TargetInfo row) {
+  row.registersPerSimdLane = 1536;
+  row.registerGranule = 24;
+  return row;
+}
+
+llvm::ArrayRef<TargetInfo> allTargets() {
+  static const TargetInfo rows[] = {
+      chip(kCdna1, "gfx908", "AMD Instinct MI100", 120),
+      chip(kCdna2, "gfx90a", "AMD Instinct MI210, MI250X", 110),
+      chip(kCdna3, "gfx942", "AMD Instinct MI300X", 304),
+      chip(kCdna4, "gfx950", "AMD Instinct MI350X, MI355X", 256),
+      large(chip(kRdna3, "gfx1100", "AMD Radeon RX 7900", 96)),
+      large(chip(kRdna3, "gfx1101", "AMD Radeon RX 7800", 60)),
+      chip(kRdna3, "gfx1102", "AMD Radeon RX 7600", 32),
+      chip(kRdna3, "gfx1103", "AMD Radeon 780M", 12),
+      chip(kRdna3, "gfx1150", "AMD Radeon 890M", 16),
+      large(chip(kRdna3, "gfx1151", "AMD Radeon 8060S", 40)),
+      chip(kRdna3, "gfx1152", "AMD Radeon 860M", 8),
+      chip(kRdna3, "gfx1153", "AMD Radeon 820M", 2),
+      chip(kRdna4, "gfx1200", "AMD Radeon RX 9060", 32),
+      chip(kRdna4, "gfx1201", "AMD Radeon RX 9070", 64),
+      chip(kGfx1250, "gfx1250", "AMD gfx1250", 256),
+      // Code for all chips of a family has what all of them have.
+      chip(kCdna3, "gfx9-4-generic", "gfx942, gfx950", 256),
+      chip(kRdna3, "gfx11-generic", "gfx1100 to gfx1103, gfx1150 to gfx1153",
+           2),
+      chip(kRdna4, "gfx12-generic", "gfx1200, gfx1201", 32),
+  };
+  return rows;
+}
 
 const TargetInfo *lookupTarget(llvm::StringRef name) {
-  for (const TargetInfo &target : kTargets)
+  for (const TargetInfo &target : allTargets())
     if (target.name == name)
       return &target;
   return nullptr;
@@ -28,23 +208,35 @@ const TargetInfo *lookupTarget(llvm::StringRef name) {
 
 std::string targetNames() {
   return llvm::join(
-      llvm::map_range(kTargets,
+      llvm::map_range(allTargets(),
                       [](const TargetInfo &target) { return target.name; }),
       ", ");
 }
 
-int wavesPerSimd(const TargetInfo &target, int registers, int ldsBytes,
-                 int waves) {
-  int rounded = int(
-      llvm::alignTo(std::max(registers, 1), uint64_t(target.registerGranule)));
+int wavesPerSimd(const TargetInfo &target, const KernelUse &use) {
+  auto byFile = [&](int registers, int file) {
+    int rounded = int(llvm::alignTo(std::max(registers, 1),
+                                    uint64_t(target.registerGranule)));
+    return file / rounded;
+  };
   int byRegisters =
-      std::min(target.registersPerSimdLane / rounded, target.maxWavesPerSimd);
-  if (ldsBytes == 0)
+      target.registerFile == RegisterFile::Separate
+          ? std::min(byFile(use.vgprs, target.registersPerSimdLane / 2),
+                     byFile(use.agprs, target.registersPerSimdLane / 2))
+          : byFile(use.vgprs + use.agprs, target.registersPerSimdLane);
+  byRegisters = std::min(byRegisters, target.maxWavesPerSimd);
+  if (use.ldsBytes == 0)
     return byRegisters;
-  int workgroups = target.ldsBytes / ldsBytes;
+  int workgroups = target.ldsBytes / use.ldsBytes;
   // Waves of a workgroup spread evenly over the SIMDs of a compute unit.
-  int byLds = workgroups * waves / target.simdsPerCu;
+  int byLds = workgroups * use.waves / target.simdsPerCu;
   return std::max(std::min(byRegisters, byLds), workgroups > 0 ? 1 : 0);
+}
+
+int registersPerWave(const TargetInfo &target, int waves) {
+  return std::min(target.registersPerSimdLane / std::max(waves, 1) /
+                      target.registerGranule * target.registerGranule,
+                  target.maxRegistersPerWave);
 }
 
 } // namespace fovea::target

@@ -73,7 +73,7 @@ constexpr Feature kFeatures[] = {
      [](ProblemKey &key, std::string_view text) {
        return lookUp(kDataTypes, text, key.dtype);
      }},
-    {"head_dim", true, "16 to 256 in steps of 8",
+    {"head_dim", true, "16 to 512 in steps of 8",
      [](const ProblemKey &key) { return std::to_string(key.headDim); },
      readHeadDim},
     {"mask", false, "none, causal_top_left or causal_bottom_right",

@@ -125,7 +125,7 @@ Result readKey(const fovea_forward_params_t &p, ProblemKey &key) {
   if (p.head_dim < kMinHeadDim || p.head_dim > kMaxHeadDim ||
       p.head_dim % kHeadDimStep != 0)
     return invalid("head_dim is " + std::to_string(p.head_dim) +
-                   ", not 16 to 256 in steps of 8");
+                   ", not 16 to 512 in steps of 8");
   key.headDim = int32_t(p.head_dim);
   return Result();
 }

@@ -22,11 +22,11 @@ def ConvertAttnToLanes : Pass<"convert-attn-to-lanes", "::mlir::gpu::GPUModuleOp
     "::mlir::vector::VectorDialect"];
 }
 
-def ConvertAttnToMfma : Pass<"convert-attn-to-mfma", "::mlir::gpu::GPUModuleOp"> {
-  let summary = "Rewrite attn.mma as MFMA instructions";
+def ConvertAttnToMatrixCore : Pass<"convert-attn-to-matrix-core", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Rewrite attn.mma as MFMA or WMMA instructions";
   let description = [{
     Pre-condition: lanes (`convert-attn-to-lanes`).
-    Post-condition: no `attn.mma` whose instruction is of the MFMA family.
+    Post-condition: no `attn.mma`.
   }];
   let dependentDialects = ["::mlir::amdgpu::AMDGPUDialect"];
 }
@@ -38,7 +38,7 @@ def LowerAttnKernelToROCDL : Pass<"attn-lower-to-rocdl", "::mlir::gpu::GPUModule
     (addresses of tensors are 64 bits by themselves), and sets workgroup size
     and occupancy on each kernel from its schedule.
 
-    Pre-condition: no `attn.mma` (`convert-attn-to-mfma`).
+    Pre-condition: no `attn.mma` (`convert-attn-to-matrix-core`).
     Post-condition: llvm and rocdl ops only; `attn.target` is left on the
     module.
   }];

@@ -22,7 +22,18 @@ struct DotLayouts {
   TileLayout a, b, acc;
 };
 
-/// Chooses the layouts of a product whose columns are split over waves.
+/// How the waves of a workgroup share a product: the lowest bits of the wave
+/// number select columns, the others rows; or, for a product that they all
+/// need, nothing. All are powers of two.
+struct WaveSplit {
+  int columns = 1, rows = 1, repeated = 1;
+};
+
+/// Elements of the contraction that one read of all lanes covers: the
+/// contraction of a product must be a multiple.
+int64_t contractionUnit(const InstrLayouts &instr);
+
+/// Chooses the layouts of a product.
 ///
 /// Rows of the product and the contraction index may be permuted freely as long
 /// as both sides agree. Rows are permuted so that a lane holds runs of 8
@@ -33,7 +44,8 @@ struct DotLayouts {
 ///           contraction then follows it. Fails if it cannot be fed to the
 ///           instruction without moving between lanes.
 std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr, int64_t m,
-                                           int64_t k, int64_t n, int waves,
+                                           int64_t k, int64_t n,
+                                           WaveSplit waves,
                                            const TileLayout *b);
 
 /// An LDS tile of 2-byte elements, row-major.

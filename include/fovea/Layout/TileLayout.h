@@ -75,11 +75,18 @@ public:
   /// The number in `transposed()` of this layout's fragment.
   int transposeFragment(int fragment) const;
 
+  /// The same distribution with twice the rows in a unit: what was the next unit
+  /// down is the highest register bit. Fails if the units down are odd.
+  std::optional<TileLayout> withTallerUnit() const;
+
   /// The layout of the tile's rows after reducing dimension 0 to `groups` rows
   /// (a power of two), which lanes keep apart: groups of lanes become the rows,
   /// everything else along dimension 0 is folded. groups = 1: fully reduced and
   /// replicated. Fails if the lanes do not form that many groups.
   std::optional<TileLayout> reducedRows(int groups) const;
+
+  /// The layout of one row that is the same for all rows of the tile.
+  std::optional<TileLayout> repeatedRow() const;
 
   /// Lane bits whose basis lies in dimension 0 only, i.e. which part of the
   /// lane number has to be combined to reduce along dimension 0.
@@ -104,6 +111,8 @@ public:
   std::string str() const;
 
 private:
+  std::optional<TileLayout> foldRows(int groups) const;
+
   std::array<Bases, 3> bases;
   Coord gridExtent = {1, 1};
 };

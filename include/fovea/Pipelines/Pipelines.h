@@ -43,6 +43,17 @@ struct ScheduleOptions : public mlir::PassPipelineOptions<ScheduleOptions> {
       *this, "rescale-threshold",
       llvm::cl::desc("Growth of the maximum that triggers a rescale"),
       llvm::cl::init(-1)};
+  Option<int32_t> valueSplit{
+      *this, "value-split",
+      llvm::cl::desc("Waves that share queries and split the output"),
+      llvm::cl::init(0)};
+  Option<int32_t> queriesInLds{*this, "queries-in-lds",
+                               llvm::cl::desc("Keep the queries in LDS"),
+                               llvm::cl::init(-1)};
+  Option<int32_t> directCopy{
+      *this, "direct-copy",
+      llvm::cl::desc("Load keys and values to LDS without registers"),
+      llvm::cl::init(-1)};
 };
 
 /// The stages, in order. Each goes from the form of the one before.

@@ -26,12 +26,12 @@ struct MatrixInstr {
   FactorType type;
   int m, n, k;
   int waveSize;
-  int passes;       ///< of 4 clocks each, that the matrix pipe is busy
   uint32_t feature; ///< what the chip must have
 
   /// Layouts of one instruction's operands. Dimensions: A {m, k}, B {k, n},
   /// D {m, n}; C is laid out as D.
-  /// Source: amd_matrix_instruction_calculator --detail-instruction.
+  /// Source: amd_matrix_instruction_calculator --detail-instruction;
+  /// it lacks gfx1250, whose row is checked by no execution.
   layout::TileLayout a, b, d;
 };
 

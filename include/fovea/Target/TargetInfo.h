@@ -17,9 +17,25 @@ namespace fovea::target {
 /// What a chip can do, as bits of TargetInfo::features. A matrix instruction
 /// names the bit that it needs.
 enum Feature : uint32_t {
-  kMfmaF16 = 1u << 0,     ///< v_mfma_f32_*_f16, K = 8 and 16
-  kMfmaBf16_1k = 1u << 1, ///< v_mfma_f32_*_bf16_1k, K = 8 and 16
-  kDot2F32F16 = 1u << 2,  ///< v_dot2_f32_f16
+  kMfmaF16 = 1u << 0,       ///< v_mfma_f32_*_f16, K = 8 and 16
+  kMfmaBf16 = 1u << 1,      ///< v_mfma_f32_*_bf16, K = 4 and 8
+  kMfmaBf16_1k = 1u << 2,   ///< v_mfma_f32_*_bf16_1k, K = 8 and 16
+  kMfmaDoubleK = 1u << 3,   ///< v_mfma_f32_*, K = 16 and 32
+  kWmmaRepeated = 1u << 4,  ///< v_wmma, both halves of a wave hold A and B
+  kWmma = 1u << 5,          ///< v_wmma, each half of a wave its part of K
+  kWmmaDoubleK = 1u << 6,   ///< the same with K = 32
+  kDot2F32F16 = 1u << 7,    ///< v_dot2_f32_f16
+  kCvtPkBf16 = 1u << 8,     ///< v_cvt_pk_bf16_f32, to nearest even
+  kPermlaneX16 = 1u << 9,   ///< v_permlanex16: rows of 16 lanes trade places
+  kPermlaneSwap = 1u << 10, ///< v_permlane16_swap and v_permlane32_swap
+  kLdsTransposedRead = 1u << 11, ///< ds_read_b64_tr_b16
+  kLoadToLds128 = 1u << 12,      ///< buffer loads of 16 bytes a lane to LDS
+};
+
+/// How the registers of a SIMD are divided.
+enum class RegisterFile {
+  Unified,  ///< VGPRs and AGPRs, if any, come from one file
+  Separate, ///< half are VGPRs, half AGPRs, whatever a kernel needs
 };
 
 /// One chip. Source of each figure: AMD's instruction set documents and LLVM's
@@ -27,10 +43,15 @@ enum Feature : uint32_t {
 struct TargetInfo {
   llvm::StringRef name;    ///< as LLVM's -mcpu spells it
   llvm::StringRef product; ///< what people buy
-  int waveSize;            ///< lanes
-  int ldsBytes;            ///< a workgroup, and a compute unit, may hold
-  int ldsBanks;            ///< of 4 bytes
+  /// LLVM's generic target that also runs here; empty: none. Its own row has
+  /// its own name here.
+  llvm::StringRef generic;
+  llvm::StringRef codegenFeatures; ///< LLVM's -mattr
+  int waveSize;                    ///< lanes
+  int ldsBytes; ///< a workgroup, and a compute unit, may hold
+  int ldsBanks; ///< of 4 bytes
   int simdsPerCu;
+  RegisterFile registerFile;
   int registersPerSimdLane; ///< VGPRs and AGPRs of a SIMD that waves share
   int maxRegistersPerWave;  ///< VGPRs and AGPRs of one wave
   int registerGranule;      ///< registers are given out in multiples of this
@@ -41,6 +62,8 @@ struct TargetInfo {
   uint32_t features;
 
   bool has(uint32_t feature) const { return (features & feature) == feature; }
+  /// Whether the row stands for all chips of a family.
+  bool isGeneric() const { return name == generic; }
 };
 
 /// All chips that code can be generated for.
@@ -52,12 +75,19 @@ const TargetInfo *lookupTarget(llvm::StringRef name);
 /// The chips' names, for messages: "gfx942, ...".
 std::string targetNames();
 
+/// What one kernel takes of a compute unit.
+struct KernelUse {
+  int vgprs = 0, agprs = 0; ///< registers of a wave
+  int ldsBytes = 0;         ///< of a workgroup
+  int waves = 1;            ///< of a workgroup
+};
+
 /// Waves of a kernel that fit one SIMD, by registers and LDS.
-/// \param registers  VGPRs plus AGPRs of a wave
-/// \param ldsBytes   LDS of a workgroup
-/// \param waves      waves of a workgroup
-int wavesPerSimd(const TargetInfo &target, int registers, int ldsBytes,
-                 int waves);
+int wavesPerSimd(const TargetInfo &target, const KernelUse &use);
+
+/// Registers that a wave may take when `waves` share a SIMD: VGPRs and AGPRs
+/// together.
+int registersPerWave(const TargetInfo &target, int waves);
 
 } // namespace fovea::target
 

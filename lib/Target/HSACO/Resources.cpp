@@ -122,8 +122,10 @@ readResources(StringRef hsaco, const target::TargetInfo &target) {
     KernelResources &kernel = kernels.emplace_back();
     kernel.name = map[".name"].getString().str();
     kernel.agprs = field(map, ".agpr_count");
-    // The metadata counts the unified file on chips that have one.
-    kernel.vgprs = field(map, ".vgpr_count") - kernel.agprs;
+    kernel.vgprs = field(map, ".vgpr_count");
+    // The metadata counts the whole file on chips whose registers share one.
+    if (target.registerFile == target::RegisterFile::Unified)
+      kernel.vgprs -= kernel.agprs;
     kernel.sgprs = field(map, ".sgpr_count");
     kernel.vgprSpills = field(map, ".vgpr_spill_count");
     kernel.sgprSpills = field(map, ".sgpr_spill_count");
@@ -164,9 +166,7 @@ std::string describe(const KernelResources &kernel,
                  "LDS, {6} bytes of scratch, {7} waves a SIMD",
                  kernel.name, target.name, kernel.vgprs, kernel.agprs,
                  kernel.sgprs, kernel.ldsBytes, kernel.scratchBytes,
-                 target::wavesPerSimd(target, kernel.vgprs + kernel.agprs,
-                                      kernel.ldsBytes,
-                                      kernel.threads / target.waveSize))
+                 target::wavesPerSimd(target, kernel.use(target)))
       .str();
 }
 

@@ -49,7 +49,7 @@ createTargetMachine(const target::TargetInfo &target, int optLevel) {
   if (!backend)
     return createStringError("no AMDGPU backend in this LLVM: " + message);
   std::unique_ptr<TargetMachine> machine(backend->createTargetMachine(
-      triple, target.name, /*Features=*/"", TargetOptions(), Reloc::PIC_,
+      triple, target.name, target.codegenFeatures, TargetOptions(), Reloc::PIC_,
       std::nullopt, codeGenLevel(optLevel)));
   if (!machine)
     return createStringError("LLVM's AMDGPU backend does not know " +

@@ -103,6 +103,9 @@ llvm::Error Compilation::lower(Stage stage) {
   options.inst = job.overrides.inst;
   options.wavesPerSimd = job.overrides.wavesPerSimd;
   options.rescaleThreshold = job.overrides.rescaleThreshold;
+  options.valueSplit = job.overrides.valueSplit;
+  options.queriesInLds = job.overrides.queriesInLds;
+  options.directCopy = job.overrides.directCopy;
   PassManager manager(&context);
   if (observed && mlir::failed(applyPassManagerCLOptions(manager)))
     return llvm::createStringError("MLIR's pass manager refuses its flags");
@@ -210,10 +213,8 @@ llvm::Error Compilation::backend(CompiledKernel &result) {
   if (resources->size() != 1 || resources->front().name != job.symbol)
     return llvm::createStringError("the code object does not hold the kernel");
   result.resources = resources->front();
-  result.occupancy = target::wavesPerSimd(
-      *job.target, result.resources.vgprs + result.resources.agprs,
-      result.resources.ldsBytes,
-      result.resources.threads / job.target->waveSize);
+  result.occupancy =
+      target::wavesPerSimd(*job.target, result.resources.use(*job.target));
   result.messages += said.second;
   remark::analysis((*kernels.begin()).getLoc(),
                    remark::RemarkOpts::name("resources").category("attn"))

@@ -8,9 +8,9 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <thread>
@@ -41,7 +41,7 @@ static constexpr llvm::StringLiteral kOverview =
     "    aot-compile k.mlir --emit=none --report=text\n";
 
 static constexpr llvm::StringLiteral kMoreHelp =
-    "\nHead dimensions are the multiples of 8 from 16 to 256. With several "
+    "\nHead dimensions are the multiples of 8 from 16 to 512. With several "
     "kernels\n"
     "-o names a folder. MLIR's flags (--mlir-print-ir-after-all, "
     "--mlir-timing, ...)\n"

@@ -40,6 +40,12 @@ static constexpr OverrideInfo kOverrides[] = {
      "occupancy to allocate registers for"},
     {"rescale-threshold", "t", &ScheduleOverrides::rescaleThreshold, 0,
      "growth of a row's maximum, in powers of two, that triggers a rescale"},
+    {"value-split", "v", &ScheduleOverrides::valueSplit, 1,
+     "waves that share queries, each with its part of the output's columns"},
+    {"queries-in-lds", "q", &ScheduleOverrides::queriesInLds, 0,
+     "0: queries stay in registers, 1: in LDS"},
+    {"direct-copy", "dc", &ScheduleOverrides::directCopy, 0,
+     "0: keys and values reach LDS through registers, 1: without"},
 };
 
 llvm::ArrayRef<OverrideInfo> fovea::tools::allOverrides() { return kOverrides; }

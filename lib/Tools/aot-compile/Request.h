@@ -36,11 +36,12 @@ const EmitInfo &emitInfo(Emit emit);
 
 enum class ReportFormat { None, Text, Json };
 
-/// Parameters of a schedule that take the place of the chosen ones; 0, an empty
-/// name and a negative threshold leave the choice.
+/// Parameters of a schedule that take the place of the chosen ones; numbers
+/// below the smallest possible and an empty name leave the choice.
 struct ScheduleOverrides {
   int32_t blockM = 0, blockN = 0, waves = 0, stages = 0, wavesPerSimd = 0;
   int32_t rescaleThreshold = -1;
+  int32_t valueSplit = 0, queriesInLds = -1, directCopy = -1;
   std::string inst;
 
   /// For symbols, e.g. "_bm64_bn32"; empty when nothing is replaced.

@@ -2,7 +2,7 @@
 
 // Attributes and types that refuse their parameters.
 
-// expected-error @below {{unknown chip 'gfx000'; known: gfx942}}
+// expected-error @below {{unknown chip 'gfx000'; known: gfx908, gfx90a, gfx942}}
 gpu.module @target attributes {attn.target = #attn.target<"gfx000">} {}
 
 // -----
@@ -37,13 +37,13 @@ func.func @block_n_large() attributes {attn.schedule = #attn.schedule<block_m = 
 
 // -----
 
-// expected-error @below {{waves must be 1, 2, 4 or 8, found 3}}
+// expected-error @below {{waves must be 1, 2, 4, 8 or 16, found 3}}
 func.func @waves() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 3, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
 
 // -----
 
-// expected-error @below {{waves must be 1, 2, 4 or 8, found 16}}
-func.func @waves_many() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 16, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
+// expected-error @below {{waves must be 1, 2, 4, 8 or 16, found 32}}
+func.func @waves_many() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 32, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
 
 // -----
 
@@ -52,8 +52,8 @@ func.func @stages() attributes {attn.schedule = #attn.schedule<block_m = 128, bl
 
 // -----
 
-// expected-error @below {{waves_per_simd must be in [1, 8], found 9}}
-func.func @waves_per_simd() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "x", stages = 2, waves_per_simd = 9, rescale_threshold = 8>} { return }
+// expected-error @below {{waves_per_simd must be in [1, 16], found 17}}
+func.func @waves_per_simd() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "x", stages = 2, waves_per_simd = 17, rescale_threshold = 8>} { return }
 
 // -----
 
@@ -142,3 +142,13 @@ func.func private @lds_shape(!attn.lds<0 x 64 x f16>)
 
 // expected-error @below {{an LDS tile holds integers or floats, found 'index'}}
 func.func private @lds_elements(!attn.lds<32 x 64 x index>)
+
+// -----
+
+// expected-error @below {{value_split must be a power of two up to waves (4), found 8}}
+func.func @value_split() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 8, value_split = 8>} { return }
+
+// -----
+
+// expected-error @below {{queries_in_lds must be 0 or 1, found 2}}
+func.func @queries_in_lds() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 8, queries_in_lds = 2>} { return }

@@ -1,12 +1,12 @@
 // RUN: aot-opt %s --split-input-file --attn-choose-schedule --verify-diagnostics
-// RUN: not aot-opt %s --split-input-file --attn-choose-schedule=chip=gfx90a 2>&1 | FileCheck %s --check-prefix=CHIP
+// RUN: not aot-opt %s --split-input-file --attn-choose-schedule=chip=gfx803 2>&1 | FileCheck %s --check-prefix=CHIP
 // RUN: not aot-opt %s --split-input-file --attn-choose-schedule=waves=5 2>&1 | FileCheck %s --check-prefix=WAVES
 // RUN: not aot-opt %s --split-input-file --attn-choose-schedule=inst=wmma_16x16x16 2>&1 | FileCheck %s --check-prefix=INST
 
 // What a chip cannot run is refused with the value and the limit.
 
-// CHIP: error: 'attn.forward' op unknown chip 'gfx90a'; known: gfx942
-// WAVES: error: 'attn.forward' op waves must be 1, 2, 4 or 8, found 5
+// CHIP: error: 'attn.forward' op unknown chip 'gfx803'; known: gfx908, gfx90a, gfx942
+// WAVES: error: 'attn.forward' op waves must be 1, 2, 4, 8 or 16, found 5
 // INST: error: 'attn.forward' op gfx942 has no matrix instruction 'wmma_16x16x16' for 'f16'; it has mfma_32x32x8, mfma_16x16x16
 
 !t64 = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
@@ -22,7 +22,7 @@ func.func @instruction(%t: !t64, %s: f32) {
 
 !t64 = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 func.func @block_m(%t: !t64, %s: f32) {
-  // expected-error @below {{block_m must be a multiple of 128 (waves times the 32 columns of mfma_32x32x8), found 64}}
+  // expected-error @below {{block_m must be a multiple of 128 (waves / value_split times the 32 columns of mfma_32x32x8), found 64}}
   attn.forward %t, %t, %t, %t scale(%s)
     schedule(<block_m = 64, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
     : !t64, !t64, !t64, !t64
@@ -35,7 +35,7 @@ func.func @block_m(%t: !t64, %s: f32) {
 func.func @block_n(%t: !t64, %s: f32) {
   // expected-error @below {{block_n must be a multiple of 32, found 16}}
   attn.forward %t, %t, %t, %t scale(%s)
-    schedule(<block_m = 128, block_n = 16, waves = 4, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+    schedule(<block_m = 128, block_n = 16, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
     : !t64, !t64, !t64, !t64
   return
 }
@@ -55,7 +55,7 @@ func.func @lds(%t: !t256, %s: f32) {
 
 !t256 = memref<?x?x?x256xbf16, strided<[?, ?, ?, 1]>>
 func.func @registers(%t: !t256, %s: f32) {
-  // expected-error @below {{the output and Q take 1536 registers a lane, but 1 waves a SIMD leave each 512; a smaller block_m fits}}
+  // expected-error @below {{the output and Q take 1536 registers a lane, but 1 waves a SIMD leave each 512; a smaller block_m, a larger value_split or queries_in_lds fit}}
   attn.forward %t, %t, %t, %t scale(%s)
     schedule(<block_m = 256, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
     : !t256, !t256, !t256, !t256
@@ -70,9 +70,20 @@ func.func @eight_waves(%t: !t256, %s: f32) {
   attn.forward %t, %t, %t, %t scale(%s)
     schedule(<block_m = 256, block_n = 32, waves = 8, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
     : !t256, !t256, !t256, !t256
-  // expected-error @below {{the output and Q take 192 registers a lane, but 3 waves a SIMD leave each 170; a smaller block_m fits}}
+  // expected-error @below {{the output and Q take 192 registers a lane, but 3 waves a SIMD leave each 168; a smaller block_m, a larger value_split or queries_in_lds fit}}
   attn.forward %t, %t, %t, %t scale(%s)
     schedule(<block_m = 256, block_n = 32, waves = 8, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 3, rescale_threshold = 8>)
     : !t256, !t256, !t256, !t256
+  return
+}
+
+// -----
+
+!t64 = memref<?x?x?x64xbf16, strided<[?, ?, ?, 1]>>
+func.func @direct_copy(%t: !t64, %s: f32) {
+  // expected-error @below {{direct_copy needs loads of 16 bytes a lane to LDS and transposing reads from there, which gfx942 does not have; use 0}}
+  attn.forward %t, %t, %t, %t scale(%s)
+    schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8, direct_copy = 1>)
+    : !t64, !t64, !t64, !t64
   return
 }

@@ -185,7 +185,7 @@ static std::array<LdsTile, 2> ldsTiles(const target::MatrixInstr &row,
 }
 
 TEST(Swizzle, GivesEveryElementAPlaceOfItsOwn) {
-  for (const target::MatrixInstr &row : target::allMatrixInstrs())
+  for (const target::MatrixInstr &row : mfmaRows())
     for (int headDim = 16; headDim <= 256; headDim += 8)
       for (int blockN : {32, 64, 128})
         for (const LdsTile &tile :
@@ -204,7 +204,7 @@ TEST(Swizzle, GivesEveryElementAPlaceOfItsOwn) {
 }
 
 TEST(Swizzle, KeepsWideAccessesWhole) {
-  for (const target::MatrixInstr &row : target::allMatrixInstrs())
+  for (const target::MatrixInstr &row : mfmaRows())
     for (int headDim : {16, 40, 64, 96, 128, 160, 256})
       for (const LdsTile &tile : ldsTiles(row, headDim, row.n * 4, 64, 4))
         for (const TileLayout *layout : {&tile.write, &tile.read}) {
@@ -229,7 +229,7 @@ TEST(Swizzle, IsChosenOnlyWhereItHelps) {
 }
 
 TEST(Swizzle, NeverMakesItWorse) {
-  for (const target::MatrixInstr &row : target::allMatrixInstrs())
+  for (const target::MatrixInstr &row : mfmaRows())
     for (int headDim = 16; headDim <= 256; headDim += 16)
       for (const LdsTile &tile : ldsTiles(row, headDim, row.n * 4, 64, 4)) {
         auto sum = [&](const Swizzle &swizzle) {
@@ -272,7 +272,7 @@ static int expectedVWrite(int headDim) {
 }
 
 TEST(Swizzle, DefaultSchedulesHaveTheRecordedConflicts) {
-  for (const target::MatrixInstr &row : target::allMatrixInstrs()) {
+  for (const target::MatrixInstr &row : mfmaRows()) {
     if (row.name != "mfma_32x32x8")
       continue;
     for (int headDim = 16; headDim <= 256; headDim += 8) {

@@ -122,9 +122,9 @@ WaveRegisters lowerDot(const MatrixInstr &row, const DotLayouts &layouts,
   return sums;
 }
 
-class InstrTest : public testing::TestWithParam<int> {
+class InstrTest : public testing::TestWithParam<MatrixInstr> {
 protected:
-  const MatrixInstr &row = target::allMatrixInstrs()[GetParam()];
+  const MatrixInstr &row = GetParam();
   std::mt19937 random{7};
 
   /// Expects that `have` holds a product as `layout` says.
@@ -136,7 +136,8 @@ protected:
   void checkProduct(int m, int k, int n, int waves) {
     SCOPED_TRACE(testing::Message()
                  << m << "x" << k << "x" << n << " over " << waves << " waves");
-    auto layouts = chooseDotLayouts(layoutsOf(row), m, k, n, waves, nullptr);
+    auto layouts =
+        chooseDotLayouts(layoutsOf(row), m, k, n, WaveSplit{waves}, nullptr);
     ASSERT_TRUE(layouts);
     EXPECT_EQ(layouts->a.shape(), (Coord{m, k}));
     EXPECT_EQ(layouts->b.shape(), (Coord{k, n}));
@@ -256,7 +257,7 @@ TEST_P(InstrTest, LanesReadFactorsWide) {
 
 TEST_P(InstrTest, RefusesWhatDoesNotDivide) {
   auto choose = [&](int m, int k, int n, int waves) {
-    return chooseDotLayouts(layoutsOf(row), m, k, n, waves, nullptr)
+    return chooseDotLayouts(layoutsOf(row), m, k, n, WaveSplit{waves}, nullptr)
         .has_value();
   };
   EXPECT_TRUE(choose(row.m, 2 * row.k, row.n, 1));
@@ -267,10 +268,12 @@ TEST_P(InstrTest, RefusesWhatDoesNotDivide) {
 
 TEST_P(InstrTest, RefusesARightOperandInAnotherDistribution) {
   int m = row.m, k = 2 * row.k, n = 2 * row.n;
-  auto layouts = chooseDotLayouts(layoutsOf(row), m, k, n, 2, nullptr);
+  auto layouts =
+      chooseDotLayouts(layoutsOf(row), m, k, n, WaveSplit{2}, nullptr);
   ASSERT_TRUE(layouts);
   auto accepts = [&](const TileLayout &b) {
-    return chooseDotLayouts(layoutsOf(row), m, k, n, 2, &b).has_value();
+    return chooseDotLayouts(layoutsOf(row), m, k, n, WaveSplit{2}, &b)
+        .has_value();
   };
   const TileLayout &b = layouts->b;
   EXPECT_TRUE(accepts(b));
@@ -285,9 +288,7 @@ TEST_P(InstrTest, RefusesARightOperandInAnotherDistribution) {
   EXPECT_TRUE(accepts(TileLayout(registers, lanes, waves, b.grid())));
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, InstrTest,
-                         testing::Range(0,
-                                        int(target::allMatrixInstrs().size())),
-                         [](const testing::TestParamInfo<int> &info) {
-                           return nameOf(target::allMatrixInstrs()[info.param]);
+INSTANTIATE_TEST_SUITE_P(Table, InstrTest, testing::ValuesIn(mfmaRows()),
+                         [](const testing::TestParamInfo<MatrixInstr> &info) {
+                           return nameOf(info.param);
                          });

@@ -11,6 +11,7 @@
 #include "fovea/Layout/DotLayouts.h"
 #include "fovea/Target/MatrixInstr.h"
 #include <gtest/gtest.h>
+#include <vector>
 #include <random>
 
 namespace fovea::test {
@@ -98,6 +99,15 @@ inline TileLayout randomLayout(std::mt19937 &random, int rowBits,
                     Bases(across.begin() + laneBits, across.end()), grid);
 }
 
+/// The MFMA rows whose results feed the next product as they stand.
+inline std::vector<target::MatrixInstr> mfmaRows() {
+  std::vector<target::MatrixInstr> rows;
+  for (const target::MatrixInstr &row : target::allMatrixInstrs())
+    if (row.feature & (target::kMfmaF16 | target::kMfmaBf16_1k))
+      rows.push_back(row);
+  return rows;
+}
+
 /// Layouts of the forward kernel's two products, the second fed by the first.
 struct ForwardDots {
   DotLayouts scores; ///< [block_n, score_dim] x [score_dim, block_m]
@@ -110,12 +120,15 @@ inline std::optional<ForwardDots> forwardDots(const target::MatrixInstr &row,
   auto up = [](int64_t value, int64_t to) {
     return (value + to - 1) / to * to;
   };
+  layout::WaveSplit split{waves};
   auto scores = layout::chooseDotLayouts(
-      layoutsOf(row), blockN, up(headDim, 2 * row.k), blockM, waves, nullptr);
+      layoutsOf(row), blockN,
+      up(headDim, layout::contractionUnit(layoutsOf(row))), blockM, split,
+      nullptr);
   if (!scores)
     return std::nullopt;
   auto values = layout::chooseDotLayouts(layoutsOf(row), up(headDim, row.m),
-                                         blockN, blockM, waves, &scores->acc);
+                                         blockN, blockM, split, &scores->acc);
   if (!values)
     return std::nullopt;
   return ForwardDots{*scores, *values};

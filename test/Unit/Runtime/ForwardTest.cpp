@@ -115,9 +115,9 @@ TEST_F(ForwardTest, EveryRuleIsChecked) {
   } cases[] = {
       {[](Params &p) { p.dtype = 0; }, "dtype is 0"},
       {[](Params &p) { p.mask = 3; }, "mask is 3"},
-      {[](Params &p) { p.head_dim = 100; }, "head_dim is 100, not 16 to 256"},
+      {[](Params &p) { p.head_dim = 100; }, "head_dim is 100, not 16 to 512"},
       {[](Params &p) { p.head_dim = 8; }, "head_dim is 8"},
-      {[](Params &p) { p.head_dim = 264; }, "head_dim is 264"},
+      {[](Params &p) { p.head_dim = 520; }, "head_dim is 520"},
       {[](Params &p) { p.batch = -1; }, "batch is -1, not in 0 to 65535"},
       {[](Params &p) { p.batch = 65536; }, "batch is 65536"},
       {[](Params &p) { p.heads_q = -8; }, "heads_q is -8"},

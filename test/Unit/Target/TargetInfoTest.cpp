@@ -41,7 +41,6 @@ TEST(TargetInfo, RowsHoldTogether) {
     EXPECT_TRUE(target.waveSize == 32 || target.waveSize == 64);
     EXPECT_GT(target.ldsBytes, 0);
     EXPECT_GT(target.ldsBanks, 0);
-    EXPECT_EQ(target.maxRegistersPerWave % target.registerGranule, 0);
     EXPECT_LE(target.maxRegistersPerWave, target.registersPerSimdLane);
     EXPECT_EQ(target.computeUnits % target.xcds, 0);
   }
@@ -58,50 +57,85 @@ TEST(TargetInfo, HasAllBitsAskedFor) {
 
 TEST(WavesPerSimd, IsLimitedByRegistersInGranules) {
   const TargetInfo &target = gfx942();
-  EXPECT_EQ(wavesPerSimd(target, 512, 0, 4), 1);
-  EXPECT_EQ(wavesPerSimd(target, 257, 0, 4), 1);
-  EXPECT_EQ(wavesPerSimd(target, 256, 0, 4), 2);
-  EXPECT_EQ(wavesPerSimd(target, 169, 0, 4), 2) << "rounds up to 176";
-  EXPECT_EQ(wavesPerSimd(target, 168, 0, 4), 3);
-  EXPECT_EQ(wavesPerSimd(target, 128, 0, 4), 4);
-  EXPECT_EQ(wavesPerSimd(target, 65, 0, 4), 7) << "rounds up to 72";
-  EXPECT_EQ(wavesPerSimd(target, 64, 0, 4), 8);
-  EXPECT_EQ(wavesPerSimd(target, 1, 0, 4), 8) << "never more than the chip has";
-  EXPECT_EQ(wavesPerSimd(target, 0, 0, 4), 8);
+  EXPECT_EQ(wavesPerSimd(target, {512, 0, 0, 4}), 1);
+  EXPECT_EQ(wavesPerSimd(target, {257, 0, 0, 4}), 1);
+  EXPECT_EQ(wavesPerSimd(target, {256, 0, 0, 4}), 2);
+  EXPECT_EQ(wavesPerSimd(target, {169, 0, 0, 4}), 2) << "rounds up to 176";
+  EXPECT_EQ(wavesPerSimd(target, {168, 0, 0, 4}), 3);
+  EXPECT_EQ(wavesPerSimd(target, {128, 0, 0, 4}), 4);
+  EXPECT_EQ(wavesPerSimd(target, {65, 0, 0, 4}), 7) << "rounds up to 72";
+  EXPECT_EQ(wavesPerSimd(target, {64, 0, 0, 4}), 8);
+  EXPECT_EQ(wavesPerSimd(target, {1, 0, 0, 4}), 8)
+      << "never more than the chip has";
+  EXPECT_EQ(wavesPerSimd(target, {0, 0, 0, 4}), 8);
 }
 
 TEST(WavesPerSimd, IsLimitedByLds) {
   const TargetInfo &target = gfx942();
   // Four waves of a workgroup are one a SIMD.
-  EXPECT_EQ(wavesPerSimd(target, 64, 65536, 4), 1);
-  EXPECT_EQ(wavesPerSimd(target, 64, 32768, 4), 2);
-  EXPECT_EQ(wavesPerSimd(target, 64, 32769, 4), 1);
-  EXPECT_EQ(wavesPerSimd(target, 64, 16384, 4), 4);
-  EXPECT_EQ(wavesPerSimd(target, 64, 32768, 8), 4);
+  EXPECT_EQ(wavesPerSimd(target, {64, 0, 65536, 4}), 1);
+  EXPECT_EQ(wavesPerSimd(target, {64, 0, 32768, 4}), 2);
+  EXPECT_EQ(wavesPerSimd(target, {64, 0, 32769, 4}), 1);
+  EXPECT_EQ(wavesPerSimd(target, {64, 0, 16384, 4}), 4);
+  EXPECT_EQ(wavesPerSimd(target, {64, 0, 32768, 8}), 4);
   // A workgroup smaller than a compute unit still puts a wave on some SIMD.
-  EXPECT_EQ(wavesPerSimd(target, 64, 65536, 1), 1);
-  EXPECT_EQ(wavesPerSimd(target, 64, 65536, 2), 1);
+  EXPECT_EQ(wavesPerSimd(target, {64, 0, 65536, 1}), 1);
+  EXPECT_EQ(wavesPerSimd(target, {64, 0, 65536, 2}), 1);
   // Whichever is less.
-  EXPECT_EQ(wavesPerSimd(target, 256, 16384, 4), 2);
-  EXPECT_EQ(wavesPerSimd(target, 64, 65537, 4), 0) << "does not fit at all";
+  EXPECT_EQ(wavesPerSimd(target, {256, 0, 16384, 4}), 2);
+  EXPECT_EQ(wavesPerSimd(target, {64, 0, 65537, 4}), 0)
+      << "does not fit at all";
+}
+
+TEST(WavesPerSimd, TakesEachOfTwoRegisterFilesAlone) {
+  const TargetInfo &target = *lookupTarget("gfx908");
+  EXPECT_EQ(wavesPerSimd(target, {128, 128, 0, 4}), 2);
+  EXPECT_EQ(wavesPerSimd(target, {128, 0, 0, 4}), 2) << "AGPRs do not help";
+  EXPECT_EQ(wavesPerSimd(target, {129, 0, 0, 4}), 1);
+  EXPECT_EQ(wavesPerSimd(target, {64, 132, 0, 4}), 1);
+  EXPECT_EQ(wavesPerSimd(target, {24, 0, 0, 4}), 10);
+}
+
+TEST(RegistersPerWave, AreWholeGranules) {
+  EXPECT_EQ(registersPerWave(gfx942(), 1), 512);
+  EXPECT_EQ(registersPerWave(gfx942(), 3), 168);
+  EXPECT_EQ(registersPerWave(*lookupTarget("gfx1100"), 4), 256);
+  EXPECT_EQ(registersPerWave(*lookupTarget("gfx1100"), 7), 216);
+  EXPECT_EQ(registersPerWave(*lookupTarget("gfx1102"), 5), 192);
 }
 
 TEST(MatrixInstr, RowsHoldTogether) {
-  std::set<std::pair<llvm::StringRef, FactorType>> rows;
+  std::set<std::tuple<llvm::StringRef, FactorType, uint32_t>> rows;
   for (const MatrixInstr &row : allMatrixInstrs()) {
     SCOPED_TRACE(row.name.str());
-    EXPECT_TRUE(rows.insert({row.name, row.type}).second) << "two rows";
+    EXPECT_TRUE(rows.insert({row.name, row.type, row.feature}).second);
     EXPECT_EQ(1 << row.a.lanes().size(), row.waveSize);
-    EXPECT_EQ(row.m * row.k, row.a.elementsPerFragment() * row.waveSize);
+    int lanes =
+        row.waveSize >>
+        llvm::popcount(row.a.replicatedBits(fovea::layout::Space::Lane));
+    EXPECT_EQ(row.m * row.k, row.a.elementsPerFragment() * lanes);
     EXPECT_EQ(row.m * row.n, row.d.elementsPerFragment() * row.waveSize);
-    // A SIMD of CDNA3 does 256 multiplications a clock in these types
-    // (1307 teraflops of a MI300X); a pass is 4 clocks.
-    EXPECT_EQ(row.m * row.n * row.k, row.passes * 4 * 256);
+    for (const fovea::layout::TileLayout *layout : {&row.a, &row.b, &row.d})
+      EXPECT_TRUE(layout->isExact());
     llvm::StringRef family = row.family == MatrixFamily::Mfma ? "mfma" : "wmma";
     EXPECT_EQ(row.name.str(), family.str() + "_" + std::to_string(row.m) + "x" +
                                   std::to_string(row.n) + "x" +
                                   std::to_string(row.k));
   }
+}
+
+TEST(MatrixInstr, EveryChipMultipliesBothTypes) {
+  for (const TargetInfo &target : allTargets())
+    for (FactorType type : {FactorType::F16, FactorType::BF16}) {
+      SCOPED_TRACE(target.name.str());
+      EXPECT_FALSE(matrixInstrNames(target, type).empty());
+      std::set<llvm::StringRef> names;
+      for (const MatrixInstr &row : allMatrixInstrs())
+        if (row.type == type && row.waveSize == target.waveSize &&
+            target.has(row.feature))
+          EXPECT_TRUE(names.insert(row.name).second)
+              << row.name.str() << " would be two instructions";
+    }
 }
 
 TEST(MatrixInstr, IsFoundByChipNameAndType) {

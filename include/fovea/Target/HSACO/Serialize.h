@@ -59,6 +59,11 @@ struct KernelResources {
   int instructions = 0;
   int matrixInstructions = 0;
   int codeBytes = 0;
+
+  /// What it takes of a compute unit.
+  target::KernelUse use(const target::TargetInfo &target) const {
+    return {vgprs, agprs, ldsBytes, threads / target.waveSize};
+  }
 };
 
 /// Reads the metadata and code of every kernel in a code object.

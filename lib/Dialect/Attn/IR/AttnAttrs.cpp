@@ -67,7 +67,8 @@ LogicalResult
 ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                      int32_t blockM, int32_t blockN, int32_t waves,
                      StringAttr inst, int32_t stages, int32_t wavesPerSimd,
-                     int32_t rescaleThreshold) {
+                     int32_t rescaleThreshold, int32_t valueSplit,
+                     int32_t queriesInLds, int32_t directCopy) {
   // What depends on the chip or the instruction is checked where both are
   // known, in attn-choose-schedule.
   if (blockM <= 0 || blockM > 256)
@@ -75,25 +76,40 @@ ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
   if (blockN <= 0 || blockN > 256 || !llvm::isPowerOf2_32(blockN))
     return emitError() << "block_n must be a power of two up to 256, found "
                        << blockN;
-  if (waves <= 0 || waves > 8 || !llvm::isPowerOf2_32(waves))
-    return emitError() << "waves must be 1, 2, 4 or 8, found " << waves;
+  if (waves <= 0 || waves > 16 || !llvm::isPowerOf2_32(waves))
+    return emitError() << "waves must be 1, 2, 4, 8 or 16, found " << waves;
   if (stages != 1 && stages != 2)
     return emitError() << "stages must be 1 or 2, found " << stages;
-  if (wavesPerSimd < 1 || wavesPerSimd > 8)
-    return emitError() << "waves_per_simd must be in [1, 8], found "
+  if (wavesPerSimd < 1 || wavesPerSimd > 16)
+    return emitError() << "waves_per_simd must be in [1, 16], found "
                        << wavesPerSimd;
   if (rescaleThreshold < 0 || rescaleThreshold > 8)
     return emitError() << "rescale_threshold must be in [0, 8], found "
                        << rescaleThreshold;
+  if (valueSplit < 1 || valueSplit > waves || !llvm::isPowerOf2_32(valueSplit))
+    return emitError() << "value_split must be a power of two up to waves ("
+                       << waves << "), found " << valueSplit;
+  for (auto [name, value] : {std::pair("queries_in_lds", queriesInLds),
+                             std::pair("direct_copy", directCopy)})
+    if (value != 0 && value != 1)
+      return emitError() << name << " must be 0 or 1, found " << value;
   return success();
 }
 
 std::string ScheduleAttr::getKey() const {
-  return llvm::formatv("block_m={0},block_n={1},waves={2},inst={3},stages={4},"
-                       "waves_per_simd={5},rescale_threshold={6}",
-                       getBlockM(), getBlockN(), getWaves(),
-                       getInst().getValue(), getStages(), getWavesPerSimd(),
-                       getRescaleThreshold());
+  std::string key =
+      llvm::formatv("block_m={0},block_n={1},waves={2},inst={3},stages={4},"
+                    "waves_per_simd={5},rescale_threshold={6}",
+                    getBlockM(), getBlockN(), getWaves(), getInst().getValue(),
+                    getStages(), getWavesPerSimd(), getRescaleThreshold());
+  // What most schedules do not use is left out, as in the attribute's text.
+  if (getValueSplit() != 1)
+    key += llvm::formatv(",value_split={0}", getValueSplit());
+  if (getQueriesInLds())
+    key += ",queries_in_lds=1";
+  if (getDirectCopy())
+    key += ",direct_copy=1";
+  return key;
 }
 
 //===----------------------------------------------------------------------===//

@@ -3,6 +3,7 @@
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Target/MatrixInstr.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -106,7 +107,7 @@ LogicalResult BroadcastOp::verify() {
   LayoutAttr have = getTileLayout(from), result = getTileLayout(to);
   if (have && result) {
     std::optional<layout::TileLayout> expected =
-        result.getLayout().reducedRows(1);
+        result.getLayout().repeatedRow();
     if (!expected || *expected != have.getLayout())
       return emitOpError() << "the result's layout reduced to one row is not "
                               "the operand's layout";
@@ -145,18 +146,22 @@ LogicalResult MmaOp::verify() {
   auto b = cast<VectorType>(getB().getType());
   auto c = cast<VectorType>(getC().getType());
   target::FactorType type = factorType(a.getElementType());
+  // Chips that share an instruction's name may hold its operands differently.
+  std::string sizes;
   for (const target::MatrixInstr &row : target::allMatrixInstrs()) {
     if (row.name != getInst() || row.type != type)
       continue;
     if (a.getNumElements() == row.a.elementsPerFragment() && a == b &&
         c.getNumElements() == row.d.elementsPerFragment())
       return success();
-    return emitOpError() << "'" << getInst() << "' takes factors of "
-                         << row.a.elementsPerFragment() << " and sums of "
-                         << row.d.elementsPerFragment()
-                         << " elements a lane, found " << a << ", " << b
-                         << " and " << c;
+    sizes += llvm::formatv("{0}factors of {1} and sums of {2} elements a lane",
+                           sizes.empty() ? "" : ", or ",
+                           row.a.elementsPerFragment(),
+                           row.d.elementsPerFragment());
   }
+  if (!sizes.empty())
+    return emitOpError() << "'" << getInst() << "' takes " << sizes
+                         << ", found " << a << ", " << b << " and " << c;
   return emitOpError() << "no instruction '" << getInst() << "' for "
                        << a.getElementType();
 }

@@ -74,12 +74,13 @@ private:
     return success();
   }
 
-  LogicalResult setRow(Value value, const TileLayout &layout, int64_t groups) {
-    std::optional<TileLayout> row = layout.reducedRows(groups);
+  LogicalResult setRow(Value value, const TileLayout &layout,
+                       const std::optional<TileLayout> &row) {
     if (!row)
       return emitError(value.getLoc())
              << "layout <" << layout.str() << "> cannot be reduced to "
-             << groups << " rows";
+             << cast<RankedTensorType>(value.getType()).getDimSize(0)
+             << " rows";
     return set(value, *row);
   }
 
@@ -141,20 +142,21 @@ private:
         .Case([&](ReduceOp reduce) {
           if (from != reduce.getTile())
             return success();
-          return setRow(reduce.getResult(), layout,
-                        reduce.getResult().getType().getDimSize(0));
+          return setRow(
+              reduce.getResult(), layout,
+              layout.reducedRows(reduce.getResult().getType().getDimSize(0)));
         })
         .Case([&](BroadcastOp broadcast) {
           if (from != broadcast.getResult())
             return success();
-          return setRow(broadcast.getTile(), layout, 1);
+          return setRow(broadcast.getTile(), layout, layout.repeatedRow());
         })
         .Case([&](MaskOp mask) {
           if (from == mask.getLast())
             return success();
           if (failed(setAll({mask.getTile(), mask.getResult()}, layout)))
             return failure();
-          return setRow(mask.getLast(), layout, 1);
+          return setRow(mask.getLast(), layout, layout.repeatedRow());
         })
         .Case([&](DotOp dot) {
           // Factors are the dot's own matter.
@@ -202,7 +204,7 @@ private:
   LogicalResult applyTypes(gpu::GPUFuncOp func);
 
   const target::TargetInfo *target = nullptr;
-  int waves = 0;
+  ScheduleAttr schedule;
   Layouts layouts;
 };
 } // namespace
@@ -219,11 +221,20 @@ LogicalResult AssignLayouts::assignDot(DotOp dot) {
   int64_t m = acc.getDimSize(0), k = factor.getDimSize(1),
           n = acc.getDimSize(1);
   const TileLayout *given = layouts.find(dot.getB());
+  layout::WaveSplit waves;
+  waves.columns = schedule.getWaves() / schedule.getValueSplit();
+  (dot.getSplitRows() ? waves.rows : waves.repeated) = schedule.getValueSplit();
   std::optional<layout::DotLayouts> chosen =
       layout::chooseDotLayouts(instr, m, k, n, waves, given);
   if (!chosen && given) {
-    // The right operand has to move first.
-    chosen = layout::chooseDotLayouts(instr, m, k, n, waves, nullptr);
+    // The right operand has to move first. An instruction with a longer
+    // contraction than the fragments that it finds takes several of them, which
+    // moves nothing between lanes.
+    for (std::optional<TileLayout> taller = given->withTallerUnit();
+         taller && !chosen; taller = taller->withTallerUnit())
+      chosen = layout::chooseDotLayouts(instr, m, k, n, waves, &*taller);
+    if (!chosen)
+      chosen = layout::chooseDotLayouts(instr, m, k, n, waves, nullptr);
     if (chosen) {
       OpBuilder builder(dot);
       dot.getBMutable().assign(ConvertLayoutOp::create(
@@ -231,9 +242,10 @@ LogicalResult AssignLayouts::assignDot(DotOp dot) {
     }
   }
   if (!chosen)
-    return dot.emitOpError() << "tiles of " << m << "x" << k << " and " << k
-                             << "x" << n << " do not divide into "
-                             << dot.getInst() << " over " << waves << " waves";
+    return dot.emitOpError()
+           << "tiles of " << m << "x" << k << " and " << k << "x" << n
+           << " do not divide into " << dot.getInst() << " over "
+           << schedule.getWaves() << " waves";
   if (failed(layouts.assign(dot.getA(), chosen->a)) ||
       failed(layouts.assign(dot.getB(), chosen->b)))
     return failure();
@@ -269,7 +281,7 @@ LogicalResult AssignLayouts::assignCopy(StoreLdsOp store) {
     return success();
   auto type = cast<RankedTensorType>(store.getTile().getType());
   int laneBits = llvm::countr_zero(uint32_t(target->waveSize));
-  int waveBits = llvm::countr_zero(uint32_t(waves));
+  int waveBits = llvm::countr_zero(uint32_t(schedule.getWaves()));
   if (!store.getTile().getDefiningOp<TransposeOp>())
     return layouts.assign(store.getTile(),
                           layout::chooseCopyLayout(type.getDimSize(0),
@@ -333,7 +345,7 @@ LogicalResult AssignLayouts::applyTypes(gpu::GPUFuncOp func) {
 }
 
 LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
-  auto schedule = func->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+  schedule = func->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
   auto targetAttr = getOperation()->getAttrOfType<TargetAttr>(kTargetAttrName);
   if (!schedule)
     return success(); // not a kernel of ours
@@ -341,7 +353,6 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
     return func.emitOpError()
            << "stands in a gpu.module without '" << kTargetAttrName << "'";
   target = &targetAttr.getInfo();
-  waves = schedule.getWaves();
   layouts = {};
 
   // What nobody uses has no layout to follow.

@@ -31,7 +31,8 @@ struct ChooseSchedule
       func->setAttr(kTargetAttrName, target);
       ScheduleAttr schedule =
           override(op, op.getSchedule().value_or(chooseForwardSchedule(
-                           &getContext(), target.getInfo(), op.getHeadDim())));
+                           &getContext(), target.getInfo(), op.getElementType(),
+                           op.getHeadDim())));
       if (!schedule || failed(checkForwardSchedule(emitError, target.getInfo(),
                                                    op.getElementType(),
                                                    op.getHeadDim(), schedule)))
@@ -54,6 +55,9 @@ private:
     auto pick = [](int32_t option, int32_t value) {
       return option ? option : value;
     };
+    auto pickFlag = [](int32_t option, int32_t value) {
+      return option >= 0 ? option : value;
+    };
     return ScheduleAttr::getChecked(
         [&] { return op.emitOpError(); }, &getContext(),
         pick(blockM, schedule.getBlockM()), pick(blockN, schedule.getBlockN()),
@@ -62,8 +66,10 @@ private:
                      : StringAttr::get(&getContext(), StringRef(inst)),
         pick(stages, schedule.getStages()),
         pick(wavesPerSimd, schedule.getWavesPerSimd()),
-        rescaleThreshold < 0 ? schedule.getRescaleThreshold()
-                             : int32_t(rescaleThreshold));
+        pickFlag(rescaleThreshold, schedule.getRescaleThreshold()),
+        pick(valueSplit, schedule.getValueSplit()),
+        pickFlag(queriesInLds, schedule.getQueriesInLds()),
+        pickFlag(directCopy, schedule.getDirectCopy()));
   }
 };
 } // namespace

@@ -1,6 +1,7 @@
 //===- Schedule.cpp - choosing and checking schedules ---------------------===//
 
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
+#include "fovea/Layout/DotLayouts.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -9,49 +10,101 @@ using namespace fovea;
 using namespace fovea::attn;
 
 namespace {
-/// A row holds up to its head dimension; the first that fits is taken.
+/// The first row that the chip can do, and that holds the head dimension, is
+/// taken.
 struct ForwardRow {
+  uint32_t features; ///< that the chip must have, beside the instruction
   int64_t maxHeadDim;
   int32_t blockM, blockN, waves;
   const char *inst;
-  int32_t stages, wavesPerSimd, rescaleThreshold;
+  int32_t stages, wavesPerSimd, rescaleThreshold, valueSplit, queriesInLds,
+      directCopy;
 };
 } // namespace
 
-// CDNA with 512 registers a lane and 64 KiB of LDS. Four waves of 32 queries;
-// two workgroups a compute unit, so that one's exponentials run under the
-// other's matrix instructions. Keys of an iteration shrink with the head
-// dimension to stay within 256 registers; at more than 192 the accumulator
-// alone takes 128 and one wave a SIMD has to do.
+// docs/Rationale.md, "Schedules", says why for each group of rows.
 static const ForwardRow kForwardRows[] = {
-    {128, 128, 64, 4, "mfma_32x32x8", 2, 2, 8},
-    {192, 128, 32, 4, "mfma_32x32x8", 2, 2, 8},
-    {256, 128, 32, 4, "mfma_32x32x8", 2, 1, 8},
+    // CDNA: 512 registers a lane. Four waves of 32 queries; two workgroups a
+    // compute unit, so that one's exponentials run under the other's matrix
+    // instructions. Keys of an iteration shrink with the head dimension to stay
+    // within 256 registers; at more than 192 the accumulator alone takes 128
+    // and one wave a SIMD has to do; at more than 256, 16 queries a wave.
+    {0, 128, 128, 64, 4, "mfma_32x32x16", 2, 2, 8, 1, 0, 0},
+    {0, 192, 128, 32, 4, "mfma_32x32x16", 2, 2, 8, 1, 0, 0},
+    {0, 256, 128, 32, 4, "mfma_32x32x16", 2, 1, 8, 1, 0, 0},
+    {0, 512, 64, 32, 4, "mfma_16x16x32", 2, 1, 8, 1, 0, 0},
+    {0, 128, 128, 64, 4, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
+    {0, 192, 128, 32, 4, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
+    {0, 256, 128, 32, 4, "mfma_32x32x8", 2, 1, 8, 1, 0, 0},
+    {0, 512, 64, 32, 4, "mfma_16x16x16", 2, 1, 8, 1, 0, 0},
+    {0, 128, 128, 64, 4, "mfma_32x32x4", 2, 2, 8, 1, 0, 0},
+    {0, 192, 128, 32, 4, "mfma_32x32x4", 2, 2, 8, 1, 0, 0},
+    {0, 256, 128, 32, 4, "mfma_32x32x4", 2, 1, 8, 1, 0, 0},
+    {0, 512, 64, 32, 4, "mfma_16x16x8", 2, 1, 8, 1, 0, 0},
+    // RDNA: 256 registers a lane, 16 queries a wave.
+    {0, 128, 64, 32, 4, "wmma_16x16x16", 2, 4, 8, 1, 0, 0},
+    {0, 256, 64, 32, 4, "wmma_16x16x16", 1, 4, 8, 1, 1, 0},
+    {0, 512, 32, 16, 8, "wmma_16x16x16", 1, 4, 8, 4, 1, 0},
+    {0, 256, 64, 32, 4, "wmma_16x16x32", 2, 2, 8, 1, 0, 0},
+    {0, 512, 64, 32, 4, "wmma_16x16x32", 2, 1, 8, 1, 0, 0},
 };
+
+/// What schedules with `direct_copy` use.
+static constexpr uint32_t kDirectCopyFeatures =
+    target::kLoadToLds128 | target::kLdsTransposedRead;
+
+static layout::InstrLayouts layoutsOf(const target::MatrixInstr &inst) {
+  return {inst.a, inst.b, inst.d};
+}
 
 ForwardTiles fovea::attn::forwardTiles(int64_t headDim, ScheduleAttr schedule,
                                        const target::MatrixInstr &inst) {
   ForwardTiles tiles;
   tiles.headDim = headDim;
-  // Two instructions' worth of the contraction are read from LDS at once, 16
-  // bytes a lane.
-  tiles.scoreDim = llvm::alignTo(headDim, 2 * inst.k);
-  tiles.valueDim = llvm::alignTo(headDim, inst.m);
-  tiles.ldsDim = llvm::alignTo(headDim, 32);
+  tiles.scoreDim =
+      llvm::alignTo(headDim, layout::contractionUnit(layoutsOf(inst)));
+  tiles.valueDim = llvm::alignTo(headDim, inst.m * schedule.getValueSplit());
+  // A row of an LDS tile is a multiple of 64 bytes.
+  tiles.ldsDim = llvm::alignTo(std::max(tiles.scoreDim, tiles.valueDim), 32);
   tiles.blockM = schedule.getBlockM();
   tiles.blockN = schedule.getBlockN();
   tiles.rowGroups = inst.waveSize / inst.n;
+  tiles.ldsBytes = 2 * 2 * tiles.blockN * tiles.ldsDim;
+  if (schedule.getQueriesInLds())
+    tiles.ldsBytes += 2 * tiles.blockM * tiles.scoreDim;
   return tiles;
 }
 
-ScheduleAttr fovea::attn::chooseForwardSchedule(
-    MLIRContext *context, const target::TargetInfo &target, int64_t headDim) {
+ScheduleAttr
+fovea::attn::chooseForwardSchedule(MLIRContext *context,
+                                   const target::TargetInfo &target,
+                                   Type elementType, int64_t headDim) {
   for (const ForwardRow &row : kForwardRows)
-    if (headDim <= row.maxHeadDim)
+    if (headDim <= row.maxHeadDim && target.has(row.features) &&
+        target::lookupMatrixInstr(target, row.inst, factorType(elementType)))
       return ScheduleAttr::get(context, row.blockM, row.blockN, row.waves,
                                StringAttr::get(context, row.inst), row.stages,
-                               row.wavesPerSimd, row.rescaleThreshold);
-  llvm_unreachable("(C5) bounds the head dimension");
+                               row.wavesPerSimd, row.rescaleThreshold,
+                               row.valueSplit, row.queriesInLds,
+                               row.directCopy);
+  return {};
+}
+
+/// Registers a lane that the output takes, and with it the queries unless they
+/// are in LDS.
+static std::pair<int64_t, int64_t>
+residentRegisters(const ForwardTiles &tiles, ScheduleAttr schedule,
+                  const target::MatrixInstr &inst) {
+  int64_t lanes = int64_t(schedule.getWaves()) * inst.waveSize;
+  int64_t accumulator = tiles.valueDim * tiles.blockM / lanes;
+  if (schedule.getQueriesInLds())
+    return {accumulator, 0};
+  // Two elements a register; waves that share queries hold them all, as do
+  // lanes over which the instruction repeats its operand.
+  int64_t repeated =
+      int64_t(schedule.getValueSplit())
+      << llvm::popcount(inst.b.replicatedBits(layout::Space::Lane));
+  return {accumulator, tiles.scoreDim * tiles.blockM * repeated / lanes / 2};
 }
 
 LogicalResult fovea::attn::checkForwardSchedule(
@@ -66,34 +119,45 @@ LogicalResult fovea::attn::checkForwardSchedule(
                        << schedule.getInst().getValue() << "' for "
                        << elementType << "; it has "
                        << target::matrixInstrNames(target, type);
-  int64_t rows = int64_t(schedule.getWaves()) * inst->n;
+  int64_t rows =
+      int64_t(schedule.getWaves()) / schedule.getValueSplit() * inst->n;
   if (schedule.getBlockM() % rows != 0)
     return emitError() << "block_m must be a multiple of " << rows
-                       << " (waves times the " << inst->n << " columns of "
-                       << inst->name << "), found " << schedule.getBlockM();
-  if (schedule.getBlockN() % 32 != 0)
-    return emitError() << "block_n must be a multiple of 32, found "
+                       << " (waves / value_split times the " << inst->n
+                       << " columns of " << inst->name << "), found "
+                       << schedule.getBlockM();
+  // Scores are the contraction of the second product.
+  int64_t keys = std::max<int64_t>(inst->m, inst->k);
+  if (schedule.getBlockN() % keys != 0)
+    return emitError() << "block_n must be a multiple of " << keys << ", found "
                        << schedule.getBlockN();
+  if (schedule.getDirectCopy() && !target.has(kDirectCopyFeatures))
+    return emitError() << "direct_copy needs loads of 16 bytes a lane to LDS "
+                          "and transposing reads from there, which "
+                       << target.name << " does not have; use 0";
+  if (schedule.getDirectCopy())
+    return emitError() << "direct_copy = 1 is not supported; use 0";
   ForwardTiles tiles = forwardTiles(headDim, schedule, *inst);
-  if (tiles.ldsBytes() > target.ldsBytes)
+  if (tiles.ldsBytes > target.ldsBytes)
     return emitError() << "K and V tiles of " << tiles.blockN << " keys by "
-                       << tiles.ldsDim << " take " << tiles.ldsBytes()
-                       << " bytes of LDS, but " << target.name << " has "
-                       << target.ldsBytes << "; a smaller block_n fits";
-  // The accumulator must stay in registers.
-  int64_t accumulator = tiles.valueDim * tiles.blockM /
-                        (int64_t(schedule.getWaves()) * inst->waveSize);
-  // A workgroup's waves share the SIMDs whatever occupancy is asked for.
+                       << tiles.ldsDim
+                       << (schedule.getQueriesInLds() ? ", and the queries,"
+                                                      : "")
+                       << " take " << tiles.ldsBytes << " bytes of LDS, but "
+                       << target.name << " has " << target.ldsBytes
+                       << "; a smaller block_n fits";
+  // What lasts from the first key to the last must stay in registers. A
+  // workgroup's waves share the SIMDs whatever occupancy is asked for.
+  auto [accumulator, queries] = residentRegisters(tiles, schedule, *inst);
   int64_t wavesPerSimd = std::max<int64_t>(
       schedule.getWavesPerSimd(),
       llvm::divideCeil(schedule.getWaves(), target.simdsPerCu));
-  int64_t registers = target.registersPerSimdLane / wavesPerSimd;
-  // Q takes half of what the output does, in 16 bits.
-  if (accumulator + accumulator / 2 > registers)
-    return emitError() << "the output and Q take "
-                       << accumulator + accumulator / 2
+  int64_t registers = target::registersPerWave(target, int(wavesPerSimd));
+  if (accumulator + queries > registers)
+    return emitError() << "the output and Q take " << accumulator + queries
                        << " registers a lane, but " << wavesPerSimd
                        << " waves a SIMD leave each " << registers
-                       << "; a smaller block_m fits";
+                       << "; a smaller block_m, a larger value_split or "
+                          "queries_in_lds fit";
   return success();
 }

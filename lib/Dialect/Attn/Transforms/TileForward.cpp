@@ -165,7 +165,8 @@ private:
   Value blocksFull, blocksEnd; ///< i32: unmasked key blocks, all key blocks
   Value shift;                 ///< causal: query i sees keys up to i + shift
   Value factor;  ///< |scale| * log2(e), at least the least normal number
-  Value queries; ///< Q^T [score_dim, block_m]
+  Value queries; ///< Q^T [score_dim, block_m]; null: they are in LDS
+  Value ldsQ;    ///< holds the queries; null: they stay in registers
   Value ldsK, ldsV;
 };
 
@@ -278,8 +279,12 @@ Value ForwardTiler::loadTile(const Rows &rows, Value first, int64_t count,
 Value ForwardTiler::scores() {
   Value keys = LoadLdsOp::create(
       b, tile(tiles.blockN, tiles.scoreDim, elementType), ldsK);
+  Value q = queries;
+  if (ldsQ)
+    q = transpose(LoadLdsOp::create(
+        b, tile(tiles.blockM, tiles.scoreDim, elementType), ldsQ));
   RankedTensorType type = f32Tile(tiles.blockN, tiles.blockM);
-  return DotOp::create(b, keys, queries, splat(type, 0.0f), schedule.getInst());
+  return DotOp::create(b, keys, q, splat(type, 0.0f), schedule.getInst());
 }
 
 /// Updates the running maximum and sum; returns P^T in the input type.
@@ -354,7 +359,8 @@ void ForwardTiler::accumulate(Value probabilities, Carried &state) {
   Value values = LoadLdsOp::create(
       b, tile(tiles.valueDim, tiles.blockN, elementType), ldsV);
   state.acc =
-      DotOp::create(b, values, probabilities, state.acc, schedule.getInst());
+      DotOp::create(b, values, probabilities, state.acc, schedule.getInst(),
+                    /*split_rows=*/schedule.getValueSplit() > 1);
 }
 
 /// Blocks [from, to), masked where `lastKey` (if any) says so.
@@ -414,17 +420,17 @@ void ForwardTiler::epilogue(Carried state) {
       b, positive, arith::DivFOp::create(b, splat(row, 1.0f), sum), zero);
 
   // All exponents of a row share the rounding of factor * max. Beyond these
-  // limits that alone can leave the range of exp2 or, in f16, of P. Such a row is
-  // given as NaN; a row without a visible key still has the reference it began
-  // with.
+  // limits that alone can leave the range of exp2 or, in f16, of P. Such a row
+  // is given as NaN; a row without a visible key still has the reference it
+  // began with.
   float largestExponent = float(elementType.isF16() ? 1 << 26 : 1 << 30);
   Value reference = fmul(state.rowMax, splat(row, factor));
   Value large = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT,
                                       math::AbsFOp::create(b, reference),
                                       splat(row, largestExponent));
-  Value seen = arith::CmpFOp::create(
-      b, arith::CmpFPredicate::ONE, state.rowMax,
-      splat(row, std::numeric_limits<float>::lowest()));
+  Value seen =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::ONE, state.rowMax,
+                            splat(row, std::numeric_limits<float>::lowest()));
   Value beyond = arith::AndIOp::create(b, large, seen);
   Value nan = splat(row, std::numeric_limits<float>::quiet_NaN());
   inverse = arith::SelectOp::create(b, beyond, nan, inverse);
@@ -445,8 +451,8 @@ void ForwardTiler::epilogue(Carried state) {
   if (state.rowTotal)
     total = ReduceOp::create(b, row, ReduceKind::Sum, state.rowTotal);
   // log2(0) = -inf covers rows without a visible key.
-  Value log2 = arith::AddFOp::create(b, reference,
-                                     math::Log2Op::create(b, total));
+  Value log2 =
+      arith::AddFOp::create(b, reference, math::Log2Op::create(b, total));
   Value natural = fmul(log2, splat(row, 0.693147180559945309417f));
   natural = arith::SelectOp::create(b, beyond, nan, natural);
   Value offset = add(add(mul(i64(batch), arg("lse_stride_batch")),
@@ -477,7 +483,14 @@ void ForwardTiler::build() {
   Value rows = loadTile(q, firstRow, tiles.blockM, tiles.scoreDim);
   Value negative = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT,
                                          arg("scale"), f32(0.0f));
-  queries = transpose(NegateIfOp::create(b, rows, negative));
+  Value signedRows = NegateIfOp::create(b, rows, negative);
+  if (schedule.getQueriesInLds()) {
+    // The loop's first barrier comes before the first read.
+    ldsQ = ldsTile(tiles.blockM, tiles.scoreDim);
+    StoreLdsOp::create(b, signedRows, ldsQ);
+  } else {
+    queries = transpose(signedRows);
+  }
 
   Carried state;
   // Finite, so that differences of maxima are never NaN.

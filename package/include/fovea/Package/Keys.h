@@ -24,7 +24,7 @@ enum class DataType { F16, BF16 };
 enum class MaskKind { None, CausalTopLeft, CausalBottomRight };
 
 /// Smallest, largest and step of the head dimensions that a key may have.
-inline constexpr int32_t kMinHeadDim = 16, kMaxHeadDim = 256, kHeadDimStep = 8;
+inline constexpr int32_t kMinHeadDim = 16, kMaxHeadDim = 512, kHeadDimStep = 8;
 
 /// Canonical spellings: "forward"; "fp16", "bf16"; "none", "causal_top_left",
 /// "causal_bottom_right".
@@ -40,7 +40,7 @@ int64_t elementSize(DataType dtype);
 struct ProblemKey {
   Operation op = Operation::Forward;
   DataType dtype = DataType::F16;
-  int32_t headDim = 0; ///< elements; 16 to 256 in steps of 8
+  int32_t headDim = 0; ///< elements; 16 to 512 in steps of 8
   MaskKind mask = MaskKind::None;
 
   /// Canonical text: the operation, then `;key=value` with the keys in

@@ -41,7 +41,7 @@ inline constexpr llvm::StringLiteral kTargetAttrName = "attn.target";
 inline constexpr llvm::StringLiteral kScheduleAttrName = "attn.schedule";
 
 /// Limits of (C5).
-inline constexpr int64_t kMinHeadDim = 16, kMaxHeadDim = 256, kHeadDimStep = 8;
+inline constexpr int64_t kMinHeadDim = 16, kMaxHeadDim = 512, kHeadDimStep = 8;
 
 /// The factor type of matrix instructions for f16 or bf16, the only element
 /// types that verifiers admit where products are taken.

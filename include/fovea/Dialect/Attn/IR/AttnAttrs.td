@@ -71,24 +71,30 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
   let description = [{
     | parameter | meaning |
     |---|---|
-    | `block_m` | query rows that a workgroup owns; a multiple of waves × n of the instruction |
+    | `block_m` | query rows that a workgroup owns; a multiple of waves / value_split × n of the instruction |
     | `block_n` | keys of one iteration; a power of two and a multiple of m of the instruction |
-    | `waves` | waves of a workgroup: 1, 2, 4 or 8 |
+    | `waves` | waves of a workgroup: 1, 2, 4, 8 or 16 |
     | `inst` | matrix instruction, a name in the instruction table |
     | `stages` | 1: load a key block, then use it; 2: load the next block while computing this one |
     | `waves_per_simd` | occupancy to allocate registers for |
     | `rescale_threshold` | the accumulator is rescaled when a running maximum grew by more than this, in powers of two; 0: whenever it grew |
+    | `value_split` | waves that share their queries and split the columns of the output, so that the accumulator fits; each computes all their scores. Left out: 1 |
+    | `queries_in_lds` | 1: queries are read from LDS in each iteration instead of staying in registers. Left out: 0 |
+    | `direct_copy` | 1: keys and values are loaded to LDS without passing registers, and V is transposed by the reads from there. Left out: 0 |
 
     `attn-choose-schedule` fills it in; a hand-written one is kept.
   }];
   let parameters = (ins "int32_t":$blockM, "int32_t":$blockN, "int32_t":$waves,
       "::mlir::StringAttr":$inst, "int32_t":$stages, "int32_t":$wavesPerSimd,
-      "int32_t":$rescaleThreshold);
+      "int32_t":$rescaleThreshold, DefaultValuedParameter<"int32_t", "1">:$value_split,
+      DefaultValuedParameter<"int32_t", "0">:$queries_in_lds,
+      DefaultValuedParameter<"int32_t", "0">:$direct_copy);
   let assemblyFormat = [{
     `<` `block_m` `=` $blockM `,` `block_n` `=` $blockN `,` `waves` `=` $waves
     `,` `inst` `=` $inst `,` `stages` `=` $stages
     `,` `waves_per_simd` `=` $wavesPerSimd
-    `,` `rescale_threshold` `=` $rescaleThreshold `>`
+    `,` `rescale_threshold` `=` $rescaleThreshold
+    (`,` struct($value_split, $queries_in_lds, $direct_copy)^)? `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

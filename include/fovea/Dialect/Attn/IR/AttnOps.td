@@ -54,7 +54,7 @@ def Attn_ForwardOp : Attn_Op<"forward"> {
     * (C3) heads_k divides heads_q;
     * (C4) k and v agree in heads and sequence length;
     * (C5) head_dim is static, the same everywhere, a multiple of 8, and in
-      [16, 256];
+      [16, 512];
     * (C6) out has the shape of q;
     * (C7) lse is [batch, heads_q, seqlen_q];
     * (C8) the last stride is 1, no stride negative, the offset 0, and the

@@ -87,13 +87,15 @@ def Attn_DotOp : Attn_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let summary = "Matrix product of tiles on the matrix cores";
   let description = [{
     result[m, n] = acc[m, n] + sum_k a[m, k] * b[k, n], summed in f32.
-    `inst` names the matrix instruction.
+    `inst` names the matrix instruction. `split_rows`: the schedule's
+    `value_split` waves that share columns take rows each; otherwise each of
+    them computes all rows.
   }];
   let arguments = (ins Attn_FactorTile:$a, Attn_FactorTile:$b, Attn_F32Tile:$acc,
-                       StrAttr:$inst);
+                       StrAttr:$inst, UnitAttr:$split_rows);
   let results = (outs Attn_F32Tile:$result);
   let assemblyFormat = [{
-    $a `,` $b `,` $acc `inst` $inst attr-dict
+    $a `,` $b `,` $acc `inst` $inst (`split_rows` $split_rows^)? attr-dict
     `:` type($a) `,` type($b) `,` type($acc)
   }];
   let hasVerifier = 1;

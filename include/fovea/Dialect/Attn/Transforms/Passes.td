@@ -34,6 +34,12 @@ def AttnChooseSchedule : Pass<"attn-choose-schedule", "::mlir::func::FuncOp"> {
            "Occupancy to allocate registers for (0: choose)">,
     Option<"rescaleThreshold", "rescale-threshold", "int32_t", "-1",
            "Growth of the maximum, in powers of two, that triggers a rescale (-1: choose)">,
+    Option<"valueSplit", "value-split", "int32_t", "0",
+           "Waves that share queries and split the output (0: choose)">,
+    Option<"queriesInLds", "queries-in-lds", "int32_t", "-1",
+           "Keep the queries in LDS (-1: choose)">,
+    Option<"directCopy", "direct-copy", "int32_t", "-1",
+           "Load keys and values to LDS without registers (-1: choose)">,
   ];
 }
 

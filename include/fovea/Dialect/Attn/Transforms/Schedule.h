@@ -17,18 +17,17 @@ struct ForwardTiles {
   int64_t blockM;    ///< queries of a workgroup
   int64_t blockN;    ///< keys of an iteration
   int64_t rowGroups; ///< lanes that share a query, each with keys of its own
-
-  /// LDS of a workgroup: one K and one V tile, in bytes.
-  int64_t ldsBytes() const { return 2 * 2 * blockN * ldsDim; }
+  int64_t ldsBytes;  ///< of a workgroup: K, V and, if they are there, queries
 };
 
 ForwardTiles forwardTiles(int64_t headDim, ScheduleAttr schedule,
                           const target::MatrixInstr &inst);
 
-/// The schedule from the table for a chip, type and head dimension.
+/// The schedule from the table for a chip, type and head dimension; null if the
+/// chip has no matrix instruction of the type.
 ScheduleAttr chooseForwardSchedule(mlir::MLIRContext *context,
                                    const target::TargetInfo &target,
-                                   int64_t headDim);
+                                   mlir::Type elementType, int64_t headDim);
 
 /// Fails, through `emitError`, if the chip cannot run a forward kernel of this
 /// type and head dimension with the schedule.

@@ -1,0 +1,65 @@
+// RUN: aot-opt %s --pass-pipeline='builtin.module(gpu.module(convert-attn-to-matrix-core))' | FileCheck %s
+
+gpu.module @module attributes {attn.target = #attn.target<"gfx942">} {
+// CHECK-LABEL: gpu.func @f16(
+// CHECK-SAME:    %[[A:[^:]*]]: vector<4xf16>, %[[B:[^:]*]]: vector<4xf16>, %[[C:[^:]*]]: vector<16xf32>
+// CHECK:         amdgpu.mfma 32x32x8 %[[A]] * %[[B]] + %[[C]] blgp = none : vector<4xf16>, vector<4xf16>, vector<16xf32>
+// CHECK-NOT:     attn.mma
+gpu.func @f16(%a: vector<4xf16>, %b: vector<4xf16>, %c: vector<16xf32>) -> vector<16xf32> {
+  %d = attn.mma %a, %b, %c inst "mfma_32x32x8" : vector<4xf16>, vector<4xf16>, vector<16xf32>
+  gpu.return %d : vector<16xf32>
+}
+
+// CHECK-LABEL: gpu.func @bf16(
+// CHECK:         amdgpu.mfma 16x16x16 %{{.*}} * %{{.*}} + %{{.*}} blgp = none : vector<4xbf16>, vector<4xbf16>, vector<4xf32>
+gpu.func @bf16(%a: vector<4xbf16>, %b: vector<4xbf16>, %c: vector<4xf32>) -> vector<4xf32> {
+  %d = attn.mma %a, %b, %c inst "mfma_16x16x16" : vector<4xbf16>, vector<4xbf16>, vector<4xf32>
+  gpu.return %d : vector<4xf32>
+}
+}
+
+// A module without a target is not one of ours.
+// CHECK-LABEL: gpu.module @other
+// CHECK:         attn.mma
+gpu.module @other {
+gpu.func @f16(%a: vector<4xf16>, %c: vector<16xf32>) -> vector<16xf32> {
+  %d = attn.mma %a, %a, %c inst "mfma_32x32x8" : vector<4xf16>, vector<4xf16>, vector<16xf32>
+  gpu.return %d : vector<16xf32>
+}
+}
+
+gpu.module @gfx908 attributes {attn.target = #attn.target<"gfx908">} {
+// CHECK-LABEL: gpu.func @short_bf16(
+// CHECK:         amdgpu.mfma 32x32x4 %{{.*}} * %{{.*}} + %{{.*}} blgp = none : vector<2xbf16>, vector<2xbf16>, vector<16xf32>
+gpu.func @short_bf16(%a: vector<2xbf16>, %c: vector<16xf32>) -> vector<16xf32> {
+  %d = attn.mma %a, %a, %c inst "mfma_32x32x4" : vector<2xbf16>, vector<2xbf16>, vector<16xf32>
+  gpu.return %d : vector<16xf32>
+}
+}
+
+gpu.module @gfx950 attributes {attn.target = #attn.target<"gfx950">} {
+// CHECK-LABEL: gpu.func @double_k(
+// CHECK:         amdgpu.mfma 16x16x32 %{{.*}} * %{{.*}} + %{{.*}} blgp = none : vector<8xf16>, vector<8xf16>, vector<4xf32>
+gpu.func @double_k(%a: vector<8xf16>, %c: vector<4xf32>) -> vector<4xf32> {
+  %d = attn.mma %a, %a, %c inst "mfma_16x16x32" : vector<8xf16>, vector<8xf16>, vector<4xf32>
+  gpu.return %d : vector<4xf32>
+}
+}
+
+gpu.module @gfx1100 attributes {attn.target = #attn.target<"gfx1100">} {
+// CHECK-LABEL: gpu.func @repeated(
+// CHECK:         amdgpu.wmma 16x16x16 %{{.*}} * %{{.*}} + %{{.*}} : vector<16xf16>, vector<16xf16>, vector<8xf32>
+gpu.func @repeated(%a: vector<16xf16>, %c: vector<8xf32>) -> vector<8xf32> {
+  %d = attn.mma %a, %a, %c inst "wmma_16x16x16" : vector<16xf16>, vector<16xf16>, vector<8xf32>
+  gpu.return %d : vector<8xf32>
+}
+}
+
+gpu.module @gfx1201 attributes {attn.target = #attn.target<"gfx1201">} {
+// CHECK-LABEL: gpu.func @halves(
+// CHECK:         amdgpu.wmma 16x16x16 %{{.*}} * %{{.*}} + %{{.*}} : vector<8xbf16>, vector<8xbf16>, vector<8xf32>
+gpu.func @halves(%a: vector<8xbf16>, %c: vector<8xf32>) -> vector<8xf32> {
+  %d = attn.mma %a, %a, %c inst "wmma_16x16x16" : vector<8xbf16>, vector<8xbf16>, vector<8xf32>
+  gpu.return %d : vector<8xf32>
+}
+}
