@@ -7,9 +7,10 @@
 
 #include "fovea/Package/CodeObject.h"
 
+#include "fovea/Package/Chips.h"
+
 #include <cstdio>
 #include <cstring>
-#include <iterator>
 
 namespace fovea {
 namespace {
@@ -38,22 +39,9 @@ enum : uint32_t {
   kMachineAmdGpu = 224,
   kSectionHeaderBytes = 64,
   kFlagMachMask = 0xff,
+  kFlagGenericVersionShift = 24, // eight bits, from V6 on
   kAbiVersionV4 = 2,
   kAbiVersionV6 = 4,
-};
-
-/// EF_AMDGPU_MACH values of the chips that packages are made for.
-struct Mach {
-  uint32_t number;
-  const char *arch;
-};
-constexpr Mach kMachs[] = {
-    {0x2c, "gfx900"},  {0x2f, "gfx906"},  {0x30, "gfx908"},  {0x3f, "gfx90a"},
-    {0x4c, "gfx942"},  {0x4f, "gfx950"},  {0x33, "gfx1010"}, {0x36, "gfx1030"},
-    {0x37, "gfx1031"}, {0x38, "gfx1032"}, {0x39, "gfx1033"}, {0x3d, "gfx1035"},
-    {0x3e, "gfx1034"}, {0x45, "gfx1036"}, {0x41, "gfx1100"}, {0x46, "gfx1101"},
-    {0x47, "gfx1102"}, {0x44, "gfx1103"}, {0x43, "gfx1150"}, {0x4a, "gfx1151"},
-    {0x55, "gfx1152"}, {0x58, "gfx1153"}, {0x48, "gfx1200"}, {0x4e, "gfx1201"},
 };
 
 /// Reads a two-bit feature field of e_flags: 0 unsupported, 1 any, 2 off, 3 on.
@@ -120,13 +108,6 @@ Status checkExtents(const Elf64Header &header, const uint8_t *image,
 
 } // namespace
 
-uint32_t machOfArch(std::string_view arch) {
-  for (const Mach &mach : kMachs)
-    if (arch == mach.arch)
-      return mach.number;
-  return 0;
-}
-
 Expected<CodeObjectInfo> inspectCodeObject(const void *image, size_t size) {
   if (!image || size < sizeof(Elf64Header))
     return corrupt("it has " + std::to_string(size) +
@@ -167,15 +148,30 @@ Expected<CodeObjectInfo> inspectCodeObject(const void *image, size_t size) {
   CodeObjectInfo info;
   info.codeObjectVersion = static_cast<int32_t>(abiVersion) + 2;
   const uint32_t mach = header.flags & kFlagMachMask;
-  for (const Mach &row : kMachs)
-    if (row.number == mach)
-      info.target.arch = row.arch;
-  if (info.target.arch.empty())
+  const Chip *chip = findChip(mach);
+  if (!chip)
     return Status(StatusCode::Incompatible, "code object: chip number " +
                                                 hex(mach) +
                                                 " in its e_flags is not known");
+  info.target.arch = chip->name;
   info.target.xnack = featureOf(header.flags, 8);
   info.target.sramecc = featureOf(header.flags, 10);
+  if (chip->isGeneric()) {
+    if (info.codeObjectVersion < kGenericCodeObjectVersion)
+      return Status(StatusCode::Incompatible,
+                    "code object: it is for the generic target " +
+                        info.target.arch + " in code object version " +
+                        std::to_string(info.codeObjectVersion) +
+                        ", which has no place for a generic version; compile "
+                        "it as version 6");
+    info.genericVersion =
+        static_cast<int32_t>(header.flags >> kFlagGenericVersionShift);
+    if (info.genericVersion < kFirstGenericVersion)
+      return Status(StatusCode::Incompatible,
+                    "code object: it is for the generic target " +
+                        info.target.arch +
+                        " and gives no generic version; compile it again");
+  }
   return info;
 }
 

@@ -1,4 +1,4 @@
-//===- Keys.cpp - canonical texts of problems and targets -----------------===//
+//===- Keys.cpp - canonical texts of problems ---------------------------===//
 //
 // The spellings and the problem's features are tables: a new feature is a field
 // of ProblemKey and a row of kFeatures.
@@ -25,9 +25,6 @@ constexpr Spelling<MaskKind> kMasks[] = {
     {MaskKind::None, "none"},
     {MaskKind::CausalTopLeft, "causal_top_left"},
     {MaskKind::CausalBottomRight, "causal_bottom_right"}};
-constexpr Spelling<FeatureState> kFeatureStates[] = {{FeatureState::Any, "any"},
-                                                     {FeatureState::Off, "off"},
-                                                     {FeatureState::On, "on"}};
 
 template <typename T, size_t N>
 const char *spell(const Spelling<T> (&table)[N], T value) {
@@ -103,9 +100,6 @@ std::string_view takeUntil(std::string_view &text, char separator) {
 const char *toString(Operation op) { return spell(kOperations, op); }
 const char *toString(DataType dtype) { return spell(kDataTypes, dtype); }
 const char *toString(MaskKind mask) { return spell(kMasks, mask); }
-const char *toString(FeatureState state) {
-  return spell(kFeatureStates, state);
-}
 
 int64_t elementSize(DataType) { return 2; }
 
@@ -151,75 +145,6 @@ Expected<ProblemKey> ProblemKey::parse(std::string_view text) {
       return fail(std::string("key '") + kFeatures[index].name +
                   "' is missing");
   return key;
-}
-
-Expected<FeatureState> parseFeatureState(std::string_view text) {
-  FeatureState state;
-  if (!lookUp(kFeatureStates, text, state))
-    return invalid("feature state '" + std::string(text) +
-                   "' is not any, off or on");
-  return state;
-}
-
-std::string TargetId::str() const {
-  std::string text = arch;
-  auto append = [&](const char *name, FeatureState state) {
-    if (state != FeatureState::Any)
-      text.append(":").append(name).append(state == FeatureState::On ? "+"
-                                                                     : "-");
-  };
-  append("sramecc", sramecc);
-  append("xnack", xnack);
-  return text;
-}
-
-Expected<TargetId> TargetId::parse(std::string_view text) {
-  const std::string whole(text);
-  TargetId target;
-  std::string_view rest = text;
-  target.arch = std::string(takeUntil(rest, ':'));
-  bool wellFormed = target.arch.size() > 3 && target.arch.size() < 32 &&
-                    target.arch.compare(0, 3, "gfx") == 0;
-  for (char c : target.arch)
-    wellFormed &= (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-  if (!wellFormed)
-    return invalid("target '" + whole +
-                   "' does not name a chip such as gfx942");
-  while (!rest.empty()) {
-    std::string_view feature = takeUntil(rest, ':');
-    char sign = feature.empty() ? 0 : feature.back();
-    std::string_view name = feature.substr(0, feature.size() - !!sign);
-    FeatureState *state = name == "xnack"     ? &target.xnack
-                          : name == "sramecc" ? &target.sramecc
-                                              : nullptr;
-    if (!state || (sign != '+' && sign != '-') || *state != FeatureState::Any)
-      return invalid("target '" + whole + "': '" + std::string(feature) +
-                     "' is not sramecc or xnack with + or -, given once");
-    *state = sign == '+' ? FeatureState::On : FeatureState::Off;
-  }
-  return target;
-}
-
-Status checkTargetRunsOn(const TargetId &code, const TargetId &device) {
-  if (code.arch != device.arch)
-    return Status(StatusCode::Incompatible, "it is for " + code.str() +
-                                                ", the device is " +
-                                                device.str());
-  struct {
-    const char *name;
-    FeatureState code, device;
-  } const features[] = {{"sramecc", code.sramecc, device.sramecc},
-                        {"xnack", code.xnack, device.xnack}};
-  for (const auto &feature : features)
-    if (feature.code != FeatureState::Any && feature.code != feature.device)
-      return Status(StatusCode::Incompatible,
-                    std::string("it needs ") + feature.name + " " +
-                        toString(feature.code) + ", the device (" +
-                        device.str() + ") has it " +
-                        (feature.device == FeatureState::Any
-                             ? "not stated"
-                             : toString(feature.device)));
-  return Status();
 }
 
 } // namespace fovea

@@ -54,6 +54,8 @@ Expected<PackageWriter> PackageWriter::open(const std::string &path,
                                             const Options &options) {
   if (Expected<TargetId> parsed = TargetId::parse(target.str()); !parsed)
     return parsed.status();
+  if (Status status = checkTarget(target); !status.ok())
+    return status;
   Expected<Database> opened = Database::open(
       path, Database::Mode::ReadWriteCreate, options.busyTimeoutMs);
   if (!opened)

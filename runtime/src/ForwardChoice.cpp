@@ -49,6 +49,20 @@ std::string refusal(const Kernel &kernel, const ForwardProblem &problem,
   return "";
 }
 
+/// Keeps the kernels made most closely for the device: its chip's own, or where
+/// there are none those of its generic target.
+void keepClosest(std::vector<const Kernel *> &kernels, const TargetId &device) {
+  int best = 0;
+  for (const Kernel *kernel : kernels)
+    best = std::max(best, targetFit(kernel->package->target(), device));
+  kernels.erase(std::remove_if(kernels.begin(), kernels.end(),
+                               [&](const Kernel *kernel) {
+                                 return targetFit(kernel->package->target(),
+                                                  device) < best;
+                               }),
+                kernels.end());
+}
+
 /// The schedule that the first package with a matching tuning row names, if an
 /// accepted kernel of that package has it.
 const Kernel *tuned(const ProblemEntry &entry, const ForwardProblem &problem,
@@ -98,9 +112,16 @@ const Kernel *byRule(const ForwardProblem &problem, const DeviceTraits &device,
 }
 
 /// What there is instead, for the message when a problem has no kernel at all.
-std::string alternatives(const Catalog &catalog, const ProblemKey &key) {
+std::string alternatives(const Catalog &catalog, const ProblemKey &key,
+                         const DeviceTraits &device) {
   std::set<int32_t> dims;
+  std::set<std::string> targets;
+  size_t usable = 0;
   for (const std::shared_ptr<const Kernel> &kernel : catalog.kernels()) {
+    targets.insert(kernel->target);
+    if (!checkTargetRunsOn(kernel->package->target(), device.target).ok())
+      continue;
+    ++usable;
     ProblemKey other = kernel->record->problem;
     other.headDim = key.headDim;
     if (other == key)
@@ -108,14 +129,25 @@ std::string alternatives(const Catalog &catalog, const ProblemKey &key) {
   }
   if (catalog.packageCount() == 0)
     return "no package is open; call fovea_package_open";
+  const std::string remedy =
+      "; compile one with aot-compile --target=" + device.target.arch;
+  if (usable == 0) {
+    std::string text = "the open packages have no kernel for the device at "
+                       "all, but for";
+    for (const std::string &target : targets)
+      text += " " + target;
+    return (targets.empty() ? "the open packages hold no kernels" : text) +
+           remedy;
+  }
   if (dims.empty())
-    return "the " + std::to_string(catalog.kernels().size()) +
-           " kernels of the open packages have another type or mask; compile "
-           "one with aot-compile";
+    return "the " + std::to_string(usable) +
+           " kernels of the open packages that it can run have another type or "
+           "mask" +
+           remedy;
   std::string text = "the open packages have head_dim";
   for (int32_t dim : dims)
     text += " " + std::to_string(dim);
-  return text + " for this type and mask; compile one with aot-compile";
+  return text + " for this type and mask" + remedy;
 }
 
 } // namespace
@@ -138,8 +170,9 @@ Result chooseForward(const Catalog &catalog, const ForwardProblem &problem,
     const ProblemEntry *entry = catalog.find(problem.key);
     if (!entry)
       return Result(FOVEA_STATUS_NOT_FOUND,
-                    "no kernel for " + describe(problem) + ": " +
-                        alternatives(catalog, problem.key));
+                    "no kernel for " + describe(problem) + " on " +
+                        device.target.str() + ": " +
+                        alternatives(catalog, problem.key, device));
     std::vector<const Kernel *> accepted;
     accepted.reserve(entry->kernels.size());
     std::string reasons;
@@ -153,6 +186,7 @@ Result chooseForward(const Catalog &catalog, const ForwardProblem &problem,
       return Result(FOVEA_STATUS_NOT_FOUND,
                     "no kernel for " + describe(problem) + " on " +
                         device.target.str() + "; candidates:" + reasons);
+    keepClosest(accepted, device.target);
     plan.kernel = tuned(*entry, problem, accepted);
     plan.chosenBy = FOVEA_CHOSEN_BY_TUNING;
     if (!plan.kernel) {

@@ -56,6 +56,9 @@ StringRef machName(unsigned mach) {
   case ELF::EF_AMDGPU_MACH_AMDGCN_GFX1153: return "gfx1153";
   case ELF::EF_AMDGPU_MACH_AMDGCN_GFX1200: return "gfx1200";
   case ELF::EF_AMDGPU_MACH_AMDGCN_GFX1201: return "gfx1201";
+  case ELF::EF_AMDGPU_MACH_AMDGCN_GFX1250: return "gfx1250";
+  case ELF::EF_AMDGPU_MACH_AMDGCN_GFX10_1_GENERIC: return "gfx10-1-generic";
+  case ELF::EF_AMDGPU_MACH_AMDGCN_GFX10_3_GENERIC: return "gfx10-3-generic";
   case ELF::EF_AMDGPU_MACH_AMDGCN_GFX11_GENERIC: return "gfx11-generic";
   case ELF::EF_AMDGPU_MACH_AMDGCN_GFX12_GENERIC: return "gfx12-generic";
   default: return "";
@@ -64,15 +67,37 @@ StringRef machName(unsigned mach) {
 
 /// Compares what a code object asks of a feature with what the device has.
 Status checkFeature(const char *name, unsigned bits, unsigned off, unsigned on,
-                    Feature device) {
-  if (bits == on && device != Feature::On)
+                    Feature device, const ChipInfo &chip) {
+  if (bits != on && bits != off)
+    return Status::success(); // it runs with either
+  const std::string needs =
+      std::string("code object needs ") + name + (bits == on ? "+" : "-");
+  if (device == Feature::Unsupported)
     return {ErrorCode::TargetMismatch,
-            std::string("code object needs ") + name +
-                "+, the device runs with " + name + "-"};
-  if (bits == off && device == Feature::On)
+            needs + ", " + std::string(chip.target) + " has no " + name};
+  if ((bits == on) != (device == Feature::On))
     return {ErrorCode::TargetMismatch,
-            std::string("code object needs ") + name +
-                "-, the device runs with " + name + "+"};
+            needs + ", the device runs with " + name +
+                (device == Feature::On ? "+" : "-") + " (simulate " +
+                std::string(chip.target) + ":" + name +
+                (bits == on ? "+)" : "-)")};
+  return Status::success();
+}
+
+/// Code of a generic target needs the version of the code object format that
+/// gives it a version of its own; all members have run it since version 1.
+Status checkGeneric(StringRef mach, unsigned abi, unsigned flags) {
+  if (abi < ELF::ELFABIVERSION_AMDGPU_HSA_V6)
+    return {ErrorCode::TargetMismatch,
+            "code object is for " + mach.str() + " in version " +
+                std::to_string(abi + 2) +
+                "; generic targets need version 6 (-mcode-object-version=6)"};
+  const unsigned version = (flags & ELF::EF_AMDGPU_GENERIC_VERSION) >>
+                           ELF::EF_AMDGPU_GENERIC_VERSION_OFFSET;
+  if (version < ELF::EF_AMDGPU_GENERIC_VERSION_MIN)
+    return {ErrorCode::TargetMismatch,
+            "code object is for " + mach.str() +
+                " and gives no generic version"};
   return Status::success();
 }
 
@@ -103,15 +128,18 @@ Status checkHeader(const Elf &elf, const ChipInfo &chip) {
                            std::to_string(flags & ELF::EF_AMDGPU_MACH) + ")"
                      : mach.str()) +
                 ", the device is " + std::string(chip.target)};
+  if (mach != StringRef(chip.target))
+    if (Status s = checkGeneric(mach, abi, flags); !s)
+      return s;
   if (Status s = checkFeature(
           "xnack", flags & ELF::EF_AMDGPU_FEATURE_XNACK_V4,
           ELF::EF_AMDGPU_FEATURE_XNACK_OFF_V4,
-          ELF::EF_AMDGPU_FEATURE_XNACK_ON_V4, chip.xnack);
+          ELF::EF_AMDGPU_FEATURE_XNACK_ON_V4, chip.xnack, chip);
       !s)
     return s;
   return checkFeature("sramecc", flags & ELF::EF_AMDGPU_FEATURE_SRAMECC_V4,
                       ELF::EF_AMDGPU_FEATURE_SRAMECC_OFF_V4,
-                      ELF::EF_AMDGPU_FEATURE_SRAMECC_ON_V4, chip.sramecc);
+                      ELF::EF_AMDGPU_FEATURE_SRAMECC_ON_V4, chip.sramecc, chip);
 }
 
 /// Loads one image; every step fails with a Status.

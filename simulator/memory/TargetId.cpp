@@ -42,7 +42,8 @@ unsigned suitability(const TargetId &id, const ChipInfo &chip) {
                             std::pair(id.sramecc, chip.sramecc)}) {
     if (asked == TargetId::Setting::Any)
       continue;
-    if ((asked == TargetId::Setting::On) != (has == Feature::On))
+    if (has == Feature::Unsupported ||
+        (asked == TargetId::Setting::On) != (has == Feature::On))
       return 0;
     ++points;
   }

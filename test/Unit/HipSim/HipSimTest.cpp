@@ -108,6 +108,10 @@ TEST(Devices, AreChosenByTheEnvironment) {
       {"gfx942,gfx942,gfx942", "0 3 gfx942:sramecc\\+:xnack-"},
       {"gfx942,gfx942:xnack+", "0 2 gfx942:sramecc\\+:xnack\\+"},
       {"gfx942:xnack-:sramecc-", "0 1 gfx942:sramecc-:xnack-"},
+      {"gfx90a:xnack+", "0 1 gfx90a:sramecc\\+:xnack\\+"},
+      {"gfx90a,gfx1201", "0 2 gfx1201 "},
+      {"gfx1201:xnack+", "100 0 .*gfx1201 has no xnack"},
+      {"gfx11-generic", "100 0 .*no simulated chip 'gfx11-generic'"},
       {"gfx942,", "100 0 .*single commas"},
       {",gfx942", "100 0 .*single commas"},
       {"", "100 0 .*single commas"},
@@ -489,6 +493,40 @@ TEST(Errors, HaveNamesAndTexts) {
                "hipErrorIllegalAddress");
   EXPECT_STREQ(hipGetErrorString(hipSuccess), "no error");
   EXPECT_STREQ(hipGetErrorName(hipError_t(31337)), "hipErrorUnknown");
+}
+
+/// What hipModuleLoadData says of a code object that is an ELF header alone.
+hipError_t loadHeader(uint32_t flags, uint8_t abi) {
+  alignas(8) uint8_t header[64] = {0x7f, 'E', 'L', 'F', 2, 1, 1, 64, abi};
+  auto put = [&](size_t at, uint32_t value, size_t bytes) {
+    std::memcpy(header + at, &value, bytes);
+  };
+  put(16, 3, 2);   // a shared object
+  put(18, 224, 2); // AMDGPU
+  put(48, flags, 4);
+  put(52, 64, 2);
+  hipModule_t module = nullptr;
+  const hipError_t status = hipModuleLoadData(&module, header);
+  (void)hipGetLastError();
+  return status;
+}
+
+/// Another chip, or features that the device (gfx942:sramecc+:xnack-) does not
+/// have, are a matter of choosing another binary, and damage is not.
+TEST(Errors, CodeOfOtherTargetsIsNoBinaryForTheDevice) {
+  fovea_sim_set("quiet", "1");
+  constexpr uint8_t v5 = 3, v6 = 4;
+  constexpr uint32_t gfx942 = 0x4c, gfx950 = 0x4f, family = 0x5f, any = 0x500;
+  EXPECT_EQ(loadHeader(gfx942 | any, v5), hipErrorInvalidImage);
+  EXPECT_EQ(loadHeader(gfx942 | 0xe00, v5), hipErrorInvalidImage);
+  EXPECT_EQ(loadHeader(gfx950 | any, v5), hipErrorNoBinaryForGpu);
+  EXPECT_EQ(loadHeader(gfx942 | 0x700, v5), hipErrorNoBinaryForGpu);
+  EXPECT_EQ(loadHeader(gfx942 | 0x900, v5), hipErrorNoBinaryForGpu);
+  EXPECT_EQ(loadHeader(family | any | 1 << 24, v6), hipErrorInvalidImage);
+  EXPECT_EQ(loadHeader(family | any, v6), hipErrorNoBinaryForGpu);
+  EXPECT_EQ(loadHeader(family | any | 1 << 24, v5), hipErrorNoBinaryForGpu);
+  EXPECT_EQ(loadHeader(gfx942 | any, 9), hipErrorInvalidImage);
+  fovea_sim_set("quiet", "0");
 }
 
 TEST(Settings, AreCheckedByName) {

@@ -23,22 +23,55 @@ TEST(CodeObjectTest, ChipNumbersAreLLVMs) {
     name, EF_AMDGPU_MACH_AMDGCN_##NAME                                         \
   }
   const std::pair<const char *, uint32_t> chips[] = {
-      CHIP("gfx900", GFX900),   CHIP("gfx906", GFX906),
-      CHIP("gfx908", GFX908),   CHIP("gfx90a", GFX90A),
-      CHIP("gfx942", GFX942),   CHIP("gfx950", GFX950),
-      CHIP("gfx1010", GFX1010), CHIP("gfx1030", GFX1030),
-      CHIP("gfx1031", GFX1031), CHIP("gfx1032", GFX1032),
-      CHIP("gfx1033", GFX1033), CHIP("gfx1034", GFX1034),
-      CHIP("gfx1035", GFX1035), CHIP("gfx1036", GFX1036),
-      CHIP("gfx1100", GFX1100), CHIP("gfx1101", GFX1101),
-      CHIP("gfx1102", GFX1102), CHIP("gfx1103", GFX1103),
-      CHIP("gfx1150", GFX1150), CHIP("gfx1151", GFX1151),
-      CHIP("gfx1152", GFX1152), CHIP("gfx1153", GFX1153),
-      CHIP("gfx1200", GFX1200), CHIP("gfx1201", GFX1201)};
+      CHIP("gfx900", GFX900),
+      CHIP("gfx902", GFX902),
+      CHIP("gfx904", GFX904),
+      CHIP("gfx906", GFX906),
+      CHIP("gfx908", GFX908),
+      CHIP("gfx909", GFX909),
+      CHIP("gfx90a", GFX90A),
+      CHIP("gfx90c", GFX90C),
+      CHIP("gfx942", GFX942),
+      CHIP("gfx950", GFX950),
+      CHIP("gfx1010", GFX1010),
+      CHIP("gfx1011", GFX1011),
+      CHIP("gfx1012", GFX1012),
+      CHIP("gfx1013", GFX1013),
+      CHIP("gfx1030", GFX1030),
+      CHIP("gfx1031", GFX1031),
+      CHIP("gfx1032", GFX1032),
+      CHIP("gfx1033", GFX1033),
+      CHIP("gfx1034", GFX1034),
+      CHIP("gfx1035", GFX1035),
+      CHIP("gfx1036", GFX1036),
+      CHIP("gfx1100", GFX1100),
+      CHIP("gfx1101", GFX1101),
+      CHIP("gfx1102", GFX1102),
+      CHIP("gfx1103", GFX1103),
+      CHIP("gfx1150", GFX1150),
+      CHIP("gfx1151", GFX1151),
+      CHIP("gfx1152", GFX1152),
+      CHIP("gfx1153", GFX1153),
+      CHIP("gfx1200", GFX1200),
+      CHIP("gfx1201", GFX1201),
+      CHIP("gfx1250", GFX1250),
+      CHIP("gfx1251", GFX1251),
+      CHIP("gfx9-generic", GFX9_GENERIC),
+      CHIP("gfx9-4-generic", GFX9_4_GENERIC),
+      CHIP("gfx10-1-generic", GFX10_1_GENERIC),
+      CHIP("gfx10-3-generic", GFX10_3_GENERIC),
+      CHIP("gfx11-generic", GFX11_GENERIC),
+      CHIP("gfx12-generic", GFX12_GENERIC)};
 #undef CHIP
-  for (const auto &[name, number] : chips)
-    EXPECT_EQ(machOfArch(name), number) << name;
-  EXPECT_EQ(machOfArch("gfx000"), 0u);
+  EXPECT_EQ(std::size(chips), allChips().size());
+  for (const auto &[name, number] : chips) {
+    const Chip *chip = findChip(name);
+    ASSERT_TRUE(chip) << name;
+    EXPECT_EQ(chip->mach, number) << name;
+    EXPECT_EQ(findChip(number), chip) << name;
+  }
+  EXPECT_FALSE(findChip("gfx000"));
+  EXPECT_FALSE(findChip(uint32_t(0)));
 }
 
 TEST(CodeObjectTest, ReadsChipAndFeatures) {
@@ -57,7 +90,36 @@ TEST(CodeObjectTest, ReadsChipAndFeatures) {
       EXPECT_EQ(info->target.xnack, xnack);
       EXPECT_EQ(info->target.sramecc, sramecc);
       EXPECT_EQ(info->codeObjectVersion, 5);
+      EXPECT_EQ(info->genericVersion, 0);
     }
+}
+
+// Every generic target, in V6 with a version; V5 has no place for one, and 0 is
+// none.
+TEST(CodeObjectTest, GenericCodeIsVersioned) {
+  int families = 0;
+  for (const Chip &chip : allChips()) {
+    if (!chip.isGeneric())
+      continue;
+    ++families;
+    std::vector<uint8_t> image = makeImage(std::string(chip.name), "code");
+    image[51] = 7;
+    Expected<CodeObjectInfo> info =
+        inspectCodeObject(image.data(), image.size());
+    ASSERT_TRUE(info) << info.status().message();
+    EXPECT_EQ(info->target.arch, chip.name);
+    EXPECT_EQ(info->codeObjectVersion, 6);
+    EXPECT_EQ(info->genericVersion, 7);
+    image[51] = 0;
+    expectFailure(inspect(image), StatusCode::Incompatible,
+                  "gives no generic version");
+    image[51] = 1;
+    image[8] = 3;
+    expectFailure(inspect(image), StatusCode::Incompatible,
+                  "generic target " + std::string(chip.name) +
+                      " in code object version 5");
+  }
+  EXPECT_EQ(families, 6);
 }
 
 TEST(CodeObjectTest, RefusesWhatIsNoCodeObject) {
@@ -115,7 +177,7 @@ TEST(CodeObjectTest, MutatedHeadersAreRefusedOrSound) {
         inspectCodeObject(image.data(), image.size());
     if (info) {
       ++accepted;
-      EXPECT_NE(machOfArch(info->target.arch), 0u);
+      EXPECT_TRUE(findChip(info->target.arch));
     } else {
       EXPECT_FALSE(info.status().message().empty());
     }

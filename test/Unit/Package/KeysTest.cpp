@@ -1,4 +1,4 @@
-//===- KeysTest.cpp - canonical texts of problems and targets -------------===//
+//===- KeysTest.cpp - canonical texts of problems -----------------------===//
 
 #include "TestPackage.h"
 
@@ -49,32 +49,4 @@ TEST(ProblemKeyTest, RefusesAndNamesWhatItCannotRead) {
   for (const auto &[text, part] : cases)
     expectFailure(ProblemKey::parse(text).status(), StatusCode::InvalidArgument,
                   part);
-}
-
-TEST(TargetIdTest, ReadsAndPrintsHipSpelling) {
-  for (const char *text : {"gfx942", "gfx942:xnack-", "gfx942:sramecc+:xnack-",
-                           "gfx90a:sramecc-:xnack+", "gfx1151"}) {
-    Expected<TargetId> target = TargetId::parse(text);
-    ASSERT_TRUE(target) << target.status().message();
-    EXPECT_EQ(target->str(), text);
-  }
-  for (const char *text : {"", "942", "gfx", "gfx942:xnack", "gfx942:foo+",
-                           "GFX942", "gfx942:xnack+:xnack-", "gfx942::xnack+"})
-    EXPECT_FALSE(TargetId::parse(text)) << text;
-}
-
-TEST(TargetIdTest, FeaturesOfCodeMustMatchTheDevice) {
-  auto check = [](const char *code, const char *device) {
-    return checkTargetRunsOn(*TargetId::parse(code), *TargetId::parse(device));
-  };
-  EXPECT_TRUE(check("gfx942", "gfx942:sramecc+:xnack-").ok());
-  EXPECT_TRUE(check("gfx942:xnack-", "gfx942:sramecc+:xnack-").ok());
-  expectFailure(check("gfx942:xnack+", "gfx942:sramecc+:xnack-"),
-                StatusCode::Incompatible, "needs xnack on");
-  expectFailure(check("gfx942:sramecc-", "gfx942:sramecc+:xnack-"),
-                StatusCode::Incompatible, "needs sramecc off");
-  expectFailure(check("gfx942:sramecc-", "gfx942"), StatusCode::Incompatible,
-                "not stated");
-  expectFailure(check("gfx950", "gfx942"), StatusCode::Incompatible,
-                "it is for gfx950, the device is gfx942");
 }

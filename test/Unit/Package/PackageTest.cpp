@@ -182,6 +182,30 @@ TEST_F(PackageTest, OnePackageHoldsOneTarget) {
                 StatusCode::Incompatible, "not for gfx950");
 }
 
+TEST_F(PackageTest, TargetsAreChipsOrGenericTargets) {
+  for (const char *text : {"gfx943", "gfx1100:xnack+"})
+    expectFailure(PackageWriter::open(path, *TargetId::parse(text)).status(),
+                  StatusCode::InvalidArgument, "gfx1100");
+  EXPECT_FALSE(std::filesystem::exists(path));
+  Expected<PackageWriter> writer =
+      PackageWriter::open(path, *TargetId::parse("gfx11-generic"));
+  ASSERT_TRUE(writer) << writer.status().message();
+  const KernelRecord record = makeRecord(makeProblem(128));
+  expectFailure(putFake(*writer, record, "code", "gfx1100"),
+                StatusCode::Incompatible,
+                "its image is for gfx1100, the package for gfx11-generic");
+  // The image's own header counts: not V6, not stored.
+  std::vector<uint8_t> image = makeImage("gfx11-generic", "code");
+  image[8] = 3;
+  expectFailure(writer->put(record, image.data(), image.size()),
+                StatusCode::Incompatible, "code object version 5");
+  FOVEA_ASSERT_OK(putFake(*writer, record, "code", "gfx11-generic"));
+  Expected<PackageReader> reader = PackageReader::open(path);
+  ASSERT_TRUE(reader) << reader.status().message();
+  EXPECT_EQ(reader->target().str(), "gfx11-generic");
+  FOVEA_ASSERT_OK(reader->verifyImages());
+}
+
 TEST_F(PackageTest, PathsThatCannotBeOpened) {
   expectFailure(PackageReader::open(dir.file("none")).status(),
                 StatusCode::NotFound, "no such file");

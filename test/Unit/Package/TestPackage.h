@@ -8,6 +8,7 @@
 #ifndef FOVEA_TEST_UNIT_PACKAGE_TESTPACKAGE_H
 #define FOVEA_TEST_UNIT_PACKAGE_TESTPACKAGE_H
 
+#include "fovea/Package/Chips.h"
 #include "fovea/Package/ForwardAbi.h"
 #include "fovea/Package/PackageReader.h"
 #include "fovea/Package/PackageWriter.h"
@@ -44,11 +45,15 @@ private:
 };
 
 /// An AMDGPU code object of one loadable segment holding `payload`; xnack and
-/// sramecc are the two-bit fields of e_flags (1: any).
+/// sramecc are the two-bit fields of e_flags (1: any). V6 with generic version
+/// 1 for a generic target, else V5.
 inline std::vector<uint8_t> makeImage(const std::string &arch,
                                       const std::string &payload,
                                       uint32_t xnack = 1,
                                       uint32_t sramecc = 1) {
+  const Chip *chip = findChip(arch);
+  EXPECT_TRUE(chip) << arch;
+  const bool generic = chip && chip->isGeneric();
   std::vector<uint8_t> image(64 + 56 + payload.size());
   auto put = [&](size_t offset, uint64_t value, size_t bytes) {
     std::memcpy(image.data() + offset, &value, bytes);
@@ -57,16 +62,19 @@ inline std::vector<uint8_t> makeImage(const std::string &arch,
               "\x7f"
               "ELF",
               4);
-  put(4, 2, 1);    // 64 bits
-  put(5, 1, 1);    // little endian
-  put(6, 1, 1);    // ELF version
-  put(7, 64, 1);   // AMDGPU_HSA
-  put(8, 3, 1);    // code object V5
+  put(4, 2, 1);  // 64 bits
+  put(5, 1, 1);  // little endian
+  put(6, 1, 1);  // ELF version
+  put(7, 64, 1); // AMDGPU_HSA
+  put(8, generic ? 4 : 3, 1);
   put(16, 3, 2);   // shared object
   put(18, 224, 2); // AMDGPU
   put(20, 1, 4);
   put(32, 64, 8); // program headers follow
-  put(48, machOfArch(arch) | xnack << 8 | sramecc << 10, 4);
+  put(48,
+      (chip ? chip->mach : 0) | xnack << 8 | sramecc << 10 |
+          uint32_t(generic) << 24,
+      4);
   put(52, 64, 2);
   put(54, 56, 2);
   put(56, 1, 2);

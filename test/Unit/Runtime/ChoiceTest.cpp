@@ -125,7 +125,8 @@ TEST_F(ChoiceTest, EachCandidateSaysWhyNot) {
     expectStatus(status, FOVEA_STATUS_NOT_FOUND,
                  {"forward;dtype=bf16;head_dim=128", "gfx942:sramecc+:xnack-",
                   "kernel 1", "argument layout has version 77", "kernel 2",
-                  "it is for gfx950", "kernel 3", "it needs xnack on"});
+                  "it is for gfx950", "kernel 3", "needs xnack+",
+                  "compile for gfx942 without xnack"});
 }
 
 TEST_F(ChoiceTest, NoKernelAtAllSaysWhatThereIs) {
@@ -140,4 +141,85 @@ TEST_F(ChoiceTest, NoKernelAtAllSaysWhatThereIs) {
   p.mask = FOVEA_MASK_CAUSAL_TOP_LEFT;
   expectStatus(fovea_forward_select(context.get(), &p, 0, nullptr),
                FOVEA_STATUS_NOT_FOUND, {"have another type or mask"});
+  // What other chips have is no alternative.
+  fake.archs = {"gfx1100"};
+  ContextPtr other = makeContext();
+  for (const char *name : {"a.fovea", "b.fovea"}) {
+    writeTo(dir.file(name), {makeRecord(makeProblem(64))}, {},
+            name[0] == 'a' ? "gfx950" : "gfx12-generic");
+    expectStatus(fovea_package_open(other.get(), dir.file(name).c_str()),
+                 FOVEA_STATUS_OK);
+  }
+  expectStatus(fovea_forward_select(other.get(), &p, 0, nullptr),
+               FOVEA_STATUS_NOT_FOUND,
+               {"on gfx1100: the open packages have no kernel for the device "
+                "at all, but for gfx12-generic gfx942 gfx950; compile one with "
+                "aot-compile --target=gfx1100"});
+}
+
+// All of a folder may be open: the chip's own package serves it, its generic
+// target's what that lacks, and other chips' nothing.
+TEST_F(ChoiceTest, OwnPackageBeforeGenericOne) {
+  const std::pair<const char *, std::vector<KernelRecord>> packages[] = {
+      {"gfx11-generic",
+       {makeRecord(makeProblem(128), 128), makeRecord(makeProblem(64), 64)}},
+      {"gfx1100", {makeRecord(makeProblem(128), 32)}},
+      {"gfx1101", {makeRecord(makeProblem(128), 128)}}};
+  for (const auto &[target, records] : packages)
+    // The generic one's tuning table has a row for everything.
+    writeTo(dir.file(std::string(target) + ".fovea"), records,
+            {{makeProblem(128), TuningRow::kAny, TuningRow::kAny,
+              TuningRow::kAny, makeRecord(makeProblem(128), 128).schedule}},
+            target);
+  auto chosen = [&](const char *device, int64_t headDim) {
+    fake.archs = {device};
+    ContextPtr context = makeContext();
+    expectStatus(fovea_package_open(context.get(), dir.path().c_str()),
+                 FOVEA_STATUS_OK);
+    fovea_forward_params_t p = makeParams();
+    p.head_dim = int32_t(headDim);
+    fovea_forward_plan_t plan = select(p, context.get());
+    fovea_kernel_info_t info{};
+    info.struct_size = sizeof(info);
+    expectStatus(fovea_kernel_info(context.get(), plan.kernel, &info),
+                 FOVEA_STATUS_OK);
+    return std::string(info.target) + " " + std::to_string(info.block_m);
+  };
+  EXPECT_EQ(chosen("gfx1100", 128), "gfx1100 32");
+  EXPECT_EQ(chosen("gfx1100", 64), "gfx11-generic 64");
+  EXPECT_EQ(chosen("gfx1101", 128), "gfx1101 128");
+  EXPECT_EQ(chosen("gfx1151", 128), "gfx11-generic 128");
+  fake.archs = {"gfx1201"};
+  ContextPtr context = makeContext();
+  expectStatus(fovea_package_open(context.get(), dir.path().c_str()),
+               FOVEA_STATUS_OK);
+  fovea_forward_params_t p = makeParams();
+  expectStatus(fovea_forward_select(context.get(), &p, 0, nullptr),
+               FOVEA_STATUS_NOT_FOUND,
+               {"for gfx11-generic, which is gfx1100, gfx1101", "for gfx1100,",
+                "for gfx1101,", "compile for gfx1201 or gfx12-generic"});
+  // The caller may still name the generic one.
+  fake.archs = {"gfx1100"};
+  ContextPtr named = makeContext();
+  expectStatus(fovea_package_open(named.get(), dir.path().c_str()),
+               FOVEA_STATUS_OK);
+  p.kernel = 1; // gfx11-generic.fovea is the first of the folder
+  EXPECT_EQ(select(p, named.get()).kernel, 1u) << fovea_last_message();
+}
+
+// Code that pins what the device has is made for it more closely.
+TEST_F(ChoiceTest, PinnedFeaturesBeforeAny) {
+  write({makeRecord(makeProblem(128), 128)});
+  writeTo(dir.file("off.fovea"), {makeRecord(makeProblem(128), 64)}, {},
+          "gfx942:xnack-");
+  for (const char *device :
+       {"gfx942:sramecc+:xnack-", "gfx942:sramecc+:xnack+"}) {
+    fake.archs = {device};
+    ContextPtr context = makeContext();
+    expectStatus(
+        fovea_package_open(context.get(), dir.file("off.fovea").c_str()),
+        FOVEA_STATUS_OK);
+    EXPECT_EQ(blockOf(context.get(), 64, 16384, FOVEA_CHOSEN_BY_RULE),
+              std::string(device).back() == '-' ? 64 : 128);
+  }
 }

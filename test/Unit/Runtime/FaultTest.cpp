@@ -138,7 +138,8 @@ TEST_F(FaultTest, ImageOfAnotherChipIsRefusedBeforeHip) {
   fovea_forward_params_t p = makeParams();
   expectStatus(fovea_forward(context.get(), &p, nullptr),
                FOVEA_STATUS_INCOMPATIBLE,
-               {"kernel 1", "its image was refused", "it is for gfx950"});
+               {"kernel 1", "its image was refused", "it is for gfx950",
+                "compile for gfx942"});
   EXPECT_EQ(fake.calls["hipModuleLoadData"], 0);
 }
 

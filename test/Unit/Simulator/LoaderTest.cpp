@@ -125,10 +125,55 @@ TEST_F(Loader, OtherTargetsAreRefused) {
   load(compileOpenCL(source, "gfx942:sramecc+:xnack-"));
   EXPECT_TRUE(Code);
   load(compileOpenCL(source, "gfx9-4-generic"));
+  // Features that the chip does not have, nor its compiler, but an image may.
+  std::vector<char> pinned = compileOpenCL(source, "gfx1100");
+  pinned[49] |= 3;
+  use("gfx1100");
+  refuse(pinned, ErrorCode::TargetMismatch, "gfx1100 has no xnack");
   std::shared_ptr<Device> none;
   Status status = Device::create("gfx000", none);
   EXPECT_EQ(status.code(), ErrorCode::NotFound);
   EXPECT_NE(status.message().find("gfx942"), std::string::npos);
+}
+
+// One code object a family, run on each member and refused by all others.
+TEST_F(Loader, GenericTargetsRunOnTheirMembers) {
+  const std::string source =
+      "__kernel void k(__global int *p) { p[GID] = 3 * (int)GID + 1; }";
+  unsigned ran = 0;
+  for (const char *family :
+       {"gfx9-4-generic", "gfx11-generic", "gfx12-generic"}) {
+    const std::vector<char> image =
+        compileOpenCL(source, family, "-O2 -mcode-object-version=6");
+    for (const ChipInfo &chip : knownChips()) {
+      SCOPED_TRACE(std::string(family) + " on " + std::string(chip.target));
+      use(std::string(chip.target));
+      auto refuse = [&](const std::vector<char> &bad, const char *text) {
+        std::shared_ptr<CodeObject> none;
+        Status status = CodeObject::load(Dev, bad.data(), bad.size(), none);
+        EXPECT_EQ(status.code(), ErrorCode::TargetMismatch) << status.message();
+        EXPECT_NE(status.message().find(text), std::string::npos)
+            << status.message();
+      };
+      if (chip.genericTarget != family) {
+        refuse(image, family);
+        continue;
+      }
+      std::vector<char> changed = image;
+      changed[51] = 0;
+      refuse(changed, "gives no generic version");
+      changed = image;
+      changed[8] = 3;
+      refuse(changed, "in version 5; generic targets need version 6");
+      load(image);
+      int *out = buffer<int>(256);
+      ASSERT_TRUE(run("k", 4, 64, Args().add(out)).ok());
+      for (int i = 0; i < 256; ++i)
+        ASSERT_EQ(out[i], 3 * i + 1);
+      ++ran;
+    }
+  }
+  EXPECT_EQ(ran, 2u + 8u + 2u);
 }
 
 TEST_F(Loader, LaunchesThatDoNotFit) {

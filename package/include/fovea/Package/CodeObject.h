@@ -24,16 +24,16 @@ inline constexpr uint64_t kMaxImageBytes = uint64_t(256) << 20;
 struct CodeObjectInfo {
   TargetId target;           ///< chip and features it was compiled for
   int32_t codeObjectVersion; ///< 4, 5 or 6
+  /// Of a generic target's code, 1 or more; 0 of a chip's.
+  int32_t genericVersion = 0;
 };
 
 /// Checks magic, class, byte order, OS ABI, machine, type, chip, and that the
 /// header tables and every segment lie inside the image. Corrupt when it is no
 /// code object or is cut off; Incompatible when its version or chip is not
-/// known.
+/// known, or when it is for a generic target without being of version 6 and
+/// having a generic version.
 Expected<CodeObjectInfo> inspectCodeObject(const void *image, size_t size);
-
-/// EF_AMDGPU_MACH number of a chip, e.g. 0x4c of "gfx942"; 0 when not known.
-uint32_t machOfArch(std::string_view arch);
 
 } // namespace fovea
 

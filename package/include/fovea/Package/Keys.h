@@ -69,9 +69,9 @@ enum class FeatureState { Any, Off, On };
 const char *toString(FeatureState state);
 Expected<FeatureState> parseFeatureState(std::string_view text);
 
-/// A chip and its code features.
+/// A chip, or a generic target, and its code features (Chips.h has the table).
 struct TargetId {
-  std::string arch; ///< e.g. "gfx942"
+  std::string arch; ///< e.g. "gfx942", "gfx9-4-generic"
   FeatureState xnack = FeatureState::Any;
   FeatureState sramecc = FeatureState::Any;
 
@@ -89,8 +89,20 @@ struct TargetId {
   }
 };
 
-/// Ok when code for `code` runs on `device`; else Incompatible with the reason.
+/// Ok when there is such a chip or generic target and it has the features that
+/// are given; else InvalidArgument with what is known.
+Status checkTarget(const TargetId &target);
+
+/// Ok when code for `code` runs on `device`: the same chip, or a generic target
+/// of which the device is a member; and of each feature that the code gives,
+/// the device has that state. Else Incompatible with the code's target, the
+/// device, the feature and the remedy.
 Status checkTargetRunsOn(const TargetId &code, const TargetId &device);
+
+/// How closely code that runs on `device` is made for it, larger for closer:
+/// that of the chip itself before that of its generic target, and of each the
+/// one that gives more features.
+int targetFit(const TargetId &code, const TargetId &device);
 
 } // namespace fovea
 

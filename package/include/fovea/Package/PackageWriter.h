@@ -27,8 +27,9 @@ public:
   };
 
   /// Creates `path`, or opens it for append when it is a sound package of the
-  /// same target. Incompatible: another target or format version; Corrupt: not
-  /// a package, or damaged; Io: the folder can't be written.
+  /// same target. InvalidArgument: no such target, or one that does not have
+  /// the features given; Incompatible: another target or format version;
+  /// Corrupt: not a package, or damaged; Io: the folder can't be written.
   static Expected<PackageWriter>
   open(const std::string &path, const TargetId &target, const Options &options);
   static Expected<PackageWriter> open(const std::string &path,
