@@ -156,6 +156,31 @@ struct Matrices {
   }
 };
 
+/// The registers of C: all are read before D is written. D may lie over some of
+/// them, off by a register or more (LLVM lets results of up to four registers do
+/// so), and those are put aside first.
+template <int REGS>
+class SourceC {
+public:
+  SourceC(Wave &w, const MicroOp &op)
+      : from(lanesOf(w, op.s[2], 2)),
+        stride(op.s[2].kind == Operand::Vgpr ? kLaneStride : 0) {
+    const uint32_t *d = w.vreg(op.d.reg);
+    constexpr ptrdiff_t size = ptrdiff_t(REGS) * kLaneStride;
+    if (stride == 0 || from == d || from - d >= size || d - from >= size)
+      return;
+    std::memcpy(aside, from, sizeof aside);
+    from = aside;
+  }
+  /// The lanes of register r; the same for all r where C is a constant.
+  const uint32_t *operator[](int r) const { return from + size_t(r) * stride; }
+
+private:
+  const uint32_t *from;
+  size_t stride;
+  alignas(64) uint32_t aside[size_t(REGS) * kLaneStride];
+};
+
 /// A row of a table of matrix instructions.
 struct MfmaRow {
   const char *mnemonic;

@@ -25,9 +25,7 @@ void mfmaFloatOf(Wave &w, const MicroOp &op) {
   MfmaFault fault = w.group->mfmaFault;
   Matrices<InA, InB, M, K, B> m(w.vreg(op.s[0].reg), w.vreg(op.s[1].reg), op,
                                 fault);
-  bool constantC = op.s[2].kind != Operand::Vgpr;
-  const uint32_t *c = lanesOf(w, op.s[2], 2);
-  size_t cStride = constantC ? 0 : kLaneStride;
+  SourceC<L::regs> c(w, op);
   uint32_t *d = w.vreg(op.d.reg);
   for (int r = 0; r < L::regs; r += 4)
     for (int g = 0; g < L::groups; ++g) {
@@ -36,7 +34,7 @@ void mfmaFloatOf(Wave &w, const MicroOp &op) {
         row = (row + 4) % M;
       V acc[4];
       for (int i = 0; i < 4; ++i)
-        std::memcpy(&acc[i], c + size_t(r + i) * cStride + g * M, sizeof(V));
+        std::memcpy(&acc[i], c[r + i] + g * M, sizeof(V));
       for (int k = 0; k < K; ++k) {
         V bv;
         std::memcpy(&bv, m.b[block][k], sizeof bv);
@@ -58,14 +56,12 @@ void mfmaInt(Wave &w, const MicroOp &op) {
   using L = Layout<M, K, B>;
   Matrices<In, In, M, K, B> m(w.vreg(op.s[0].reg), w.vreg(op.s[1].reg), op,
                               w.group->mfmaFault);
-  bool constantC = op.s[2].kind != Operand::Vgpr;
-  const uint32_t *c = lanesOf(w, op.s[2], 2);
-  size_t cStride = constantC ? 0 : kLaneStride;
+  SourceC<L::regs> c(w, op);
   uint32_t *d = w.vreg(op.d.reg);
   for (int r = 0; r < L::regs; ++r)
     for (int l = 0; l < 64; ++l) {
       int g = l / M, row = L::dRow(r, g), block = L::dBlock(r, g);
-      uint32_t sum = c[size_t(r) * cStride + l];
+      uint32_t sum = c[r][l];
       for (int k = 0; k < K; ++k)
         sum += static_cast<uint32_t>(m.a[block][k][row] * m.b[block][k][l % M]);
       d[size_t(r) * kLaneStride + l] = sum;
@@ -87,16 +83,14 @@ void mfmaDouble(Wave &w, const MicroOp &op) {
     a[g % B][g / B][l % M] = sign[0] * F64::load(pa, l);
     b[g % B][g / B][l % M] = sign[1] * F64::load(pb, l);
   }
-  bool constantC = op.s[2].kind != Operand::Vgpr;
-  const uint32_t *c = lanesOf(w, op.s[2], 2);
+  SourceC<2 * regs> c(w, op);
   uint32_t *d = w.vreg(op.d.reg);
   for (int r = 0; r < regs; ++r)
     for (int l = 0; l < 64; ++l) {
       int g = l / M;
       int row = B == 1 ? g + groups * r : g / B;
       int block = B == 1 ? 0 : g % B;
-      double sum =
-          sign[2] * F64::load(c + (constantC ? 0 : 2 * r * kLaneStride), l);
+      double sum = sign[2] * F64::load(c[2 * r], l);
       for (int k = 0; k < K; ++k)
         sum = std::fma(a[block][k][row], b[block][k][l % M], sum);
       F64::store(d + 2 * r * kLaneStride, l, sum);

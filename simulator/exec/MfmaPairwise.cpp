@@ -33,9 +33,7 @@ void pairwise(Wave &w, const MicroOp &op) {
   MfmaFault fault = w.group->mfmaFault;
   Matrices<In, In, M, K, B> m(w.vreg(op.s[0].reg), w.vreg(op.s[1].reg), op,
                               fault);
-  bool constantC = op.s[2].kind != Operand::Vgpr;
-  const uint32_t *c = lanesOf(w, op.s[2], 2);
-  size_t cStride = constantC ? 0 : kLaneStride;
+  SourceC<L::regs> c(w, op);
   uint32_t *d = w.vreg(op.d.reg);
   for (int r = 0; r < L::regs; ++r)
     for (int g = 0; g < L::groups; ++g) {
@@ -43,7 +41,7 @@ void pairwise(Wave &w, const MicroOp &op) {
       if (__builtin_expect(fault == MfmaFault::SwapBlocksOfD, 0))
         row = (row + 4) % M;
       Numbers<M> acc, p[GROUP];
-      std::memcpy(acc.x, c + size_t(r) * cStride + g * M, sizeof acc.x);
+      std::memcpy(acc.x, c[r] + g * M, sizeof acc.x);
       for (int i = 0; FLUSH && i < M; ++i) // to +0
         acc.x[i] = (asU32(acc.x[i]) & 0x7f800000) ? acc.x[i] : 0.0f;
       for (int k = 0; k < K; k += GROUP) {

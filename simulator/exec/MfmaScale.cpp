@@ -79,15 +79,13 @@ void mfmaSmall(Wave &w, const MicroOp &op) {
     scales<M, K>(w, op.s[3], 0, (op.aux >> 16) & 3, sa);
     scales<M, K>(w, op.sd, 1, (op.aux >> 18) & 3, sb);
   }
-  bool constantC = op.s[2].kind != Operand::Vgpr;
-  const uint32_t *c = lanesOf(w, op.s[2], 2);
-  size_t cStride = constantC ? 0 : kLaneStride;
+  SourceC<L::regs> c(w, op);
   uint32_t *d = w.vreg(op.d.reg);
   for (int r = 0; r < L::regs; ++r)
     for (int g = 0; g < L::groups; ++g) {
       int row = L::dRow(r, g);
       float acc[M];
-      std::memcpy(acc, c + size_t(r) * cStride + g * M, sizeof acc);
+      std::memcpy(acc, c[r] + g * M, sizeof acc);
       for (int n = 0; n < runs; ++n) {
         float sum[M];
         for (int j = 0; j < M; ++j)

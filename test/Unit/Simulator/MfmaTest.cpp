@@ -127,9 +127,10 @@ std::string range(char file, int first, int count) {
 }
 
 /// Loads A (8 words a lane) and B into v[2:..], v[10:..], C of 32 words into
-/// \p file 32.., executes, and stores D.
+/// \p file 32.., executes, and stores D, which begins \p shift registers after C.
 AsmKernel kernelFor(const Shape &s, char file, const std::string &modifiers,
-                    const std::string &name, bool moves = false) {
+                    const std::string &name, bool moves = false,
+                    int shift = 0) {
   std::string text = "  s_load_dwordx4 s[8:11], s[0:1], 0x0\n"
                      "  s_load_dwordx2 s[12:13], s[0:1], 0x10\n"
                      "  v_and_b32 v0, 0x3ff, v0\n  v_lshlrev_b32 v1, 5, v0\n"
@@ -142,23 +143,23 @@ AsmKernel kernelFor(const Shape &s, char file, const std::string &modifiers,
   text += "  v_lshlrev_b32 v1, 7, v0\n";
   // gfx908 reaches AGPRs by moves alone.
   char direct = moves ? 'v' : file;
-  auto eachMoved = [&](const char *move, char to, char from) {
-    for (int i = 0; direct != file && i < 32; ++i)
-      text += std::string("  v_accvgpr_") + move + " " + range(to, 32 + i, 1) +
-              ", " + range(from, 32 + i, 1) + "\n";
+  auto eachMoved = [&](const char *move, char to, char from, int first) {
+    for (int i = first; direct != file && i < first + 32; ++i)
+      text += std::string("  v_accvgpr_") + move + " " + range(to, i, 1) +
+              ", " + range(from, i, 1) + "\n";
   };
   for (int i = 0; i < 32; i += 4)
     text += "  global_load_dwordx4 " + range(direct, 32 + i, 4) +
             ", v1, s[12:13] offset:" + std::to_string(4 * i) + "\n";
   text += "  s_waitcnt vmcnt(0)\n";
-  eachMoved("write_b32", file, direct);
+  eachMoved("write_b32", file, direct, 32);
   text += "  " + std::string(s.mnemonic) + " " +
-          range(file, 32, outRegs(s)) + ", " + range('v', 2, inRegs(s)) + ", " +
+          range(file, 32 + shift, outRegs(s)) + ", " + range('v', 2, inRegs(s)) + ", " +
           range('v', 10, inRegs(s)) + ", " + range(file, 32, outRegs(s)) +
           modifiers + "\n";
-  eachMoved("read_b32", direct, file);
+  eachMoved("read_b32", direct, file, 32 + shift);
   for (int i = 0; i < 32; i += 4)
-    text += "  global_store_dwordx4 v1, " + range(direct, 32 + i, 4) +
+    text += "  global_store_dwordx4 v1, " + range(direct, 32 + shift + i, 4) +
             ", s[12:13] offset:" + std::to_string(4 * i) + "\n";
   return {name, text};
 }
@@ -325,6 +326,32 @@ TEST_P(MfmaOn, RandomMatricesInBothFiles) {
                   0)
             << s.mnemonic << " in " << file;
       }
+}
+
+/// C is read before D is written: results of up to four registers may lie over
+/// a part of it.
+TEST_P(MfmaOn, ResultOverPartOfC) {
+  const OnChip &chip = GetParam();
+  struct Case {
+    const Shape &shape;
+    int shift;
+    std::string name;
+  };
+  std::vector<Case> cases;
+  std::vector<AsmKernel> kernels;
+  for (const Shape &s : kShapes)
+    for (int shift : {-2, 2})
+      if (s.chips & chip.bit && outRegs(s) == 4) {
+        cases.push_back({s, shift, s.mnemonic + std::to_string(shift + 2)});
+        kernels.push_back(kernelFor(s, 'a', "", cases.back().name,
+                                    /*moves=*/chip.bit == k908, shift));
+      }
+  ASSERT_FALSE(cases.empty());
+  load(assemble(asmModule(kernels, 64, chip.target), chip.target));
+  std::mt19937 rng(7);
+  for (const Case &test : cases)
+    EXPECT_EQ(wrongElements(test.shape, test.name, MfmaFault::None, rng), 0)
+        << test.shape.mnemonic << ", D " << test.shift << " registers after C";
 }
 
 TEST_F(Mfma, PlantedFaultsAreCaught) {
