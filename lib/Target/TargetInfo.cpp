@@ -206,6 +206,13 @@ const TargetInfo *lookupTarget(llvm::StringRef name) {
   return nullptr;
 }
 
+llvm::StringRef chipsetName(const TargetInfo &target) {
+  for (const TargetInfo &row : allTargets())
+    if (!row.isGeneric() && target.isGeneric() && row.generic == target.generic)
+      return row.name;
+  return target.name;
+}
+
 std::string targetNames() {
   return llvm::join(
       llvm::map_range(allTargets(),

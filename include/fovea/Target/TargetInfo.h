@@ -72,6 +72,11 @@ llvm::ArrayRef<TargetInfo> allTargets();
 /// The row of a chip; null if there is none.
 const TargetInfo *lookupTarget(llvm::StringRef name);
 
+/// The name by which MLIR's conversions, which know chips alone, are told of a
+/// row: its own; for a generic target that of its first member in the table,
+/// which has no instruction that another member lacks.
+llvm::StringRef chipsetName(const TargetInfo &target);
+
 /// The chips' names, for messages: "gfx942, ...".
 std::string targetNames();
 

@@ -3,6 +3,7 @@
 #include "fovea/Target/HSACO/Serialize.h"
 #include "DeviceLibraries.h"
 #include "fovea/Target/HSACO/KernelAttributes.h"
+#include "fovea/Target/TargetInfo.h"
 #include "lld/Common/Driver.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -79,6 +80,14 @@ Expected<std::unique_ptr<Module>> translate(mlir::gpu::GPUModuleOp module,
     return createStringError("gpu.module '" + module.getName() +
                              "' cannot be translated to LLVM IR");
   nameArguments(module, *result);
+  // The first version of the format that generic targets are possible in;
+  // whatever LLVM's default is, they need it.
+  constexpr unsigned kCodeObjectV6 = 600;
+  const target::TargetInfo *target =
+      target::lookupTarget(machine.getTargetCPU());
+  if (target && target->isGeneric())
+    result->setModuleFlag(Module::Error, "amdhsa_code_object_version",
+                          kCodeObjectV6);
   result->setTargetTriple(Triple(kTriple));
   result->setDataLayout(machine.createDataLayout());
   return result;

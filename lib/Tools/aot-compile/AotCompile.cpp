@@ -6,6 +6,7 @@
 #include "Output.h"
 #include "Progress.h"
 #include "Report.h"
+#include "Targets.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -38,15 +39,6 @@ static std::string errorText(llvm::StringRef text) {
 }
 static void complain(llvm::Error error) {
   llvm::errs() << errorText(llvm::toString(std::move(error)));
-}
-
-static void listTargets() {
-  llvm::outs() << "name     wave  LDS KiB  CUs  XCDs  product\n";
-  for (const target::TargetInfo &target : target::allTargets())
-    llvm::outs() << llvm::formatv("{0,-8} {1,4} {2,8} {3,4} {4,5}  {5}\n",
-                                  target.name, target.waveSize,
-                                  target.ldsBytes / 1024, target.computeUnits,
-                                  target.xcds, target.product);
 }
 
 namespace {
@@ -217,7 +209,7 @@ int fovea::tools::runAotCompile(int argc, char **argv) {
     return kImpossible;
   }
   if (line->listTargets) {
-    listTargets();
+    llvm::outs() << targetTable();
     return kDone;
   }
   return Driver(line->request).run();

@@ -1,8 +1,9 @@
 //===- Axes.cpp - lists of values into kernels ----------------------------===//
 
 #include "Axes.h"
+#include "Targets.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringMap.h"
 #include <algorithm>
 
 using namespace fovea;
@@ -84,21 +85,10 @@ static std::vector<int32_t> parseHeadDims(const std::vector<Item> &items,
   return values;
 }
 
-const target::TargetInfo *fovea::tools::parseTarget(const Item &item,
-                                                    Complaints &complaints) {
-  const target::TargetInfo *target = target::lookupTarget(item.text);
-  if (!target)
-    complaints.add(item.where, "unknown chip '" + item.text +
-                                   "'; known: " + target::targetNames());
-  return target;
-}
-
 void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
                            Complaints &complaints) {
-  std::vector<const target::TargetInfo *> targets;
-  for (const Item &item : axes.targets)
-    if (const target::TargetInfo *target = parseTarget(item, complaints))
-      targets.push_back(target);
+  std::vector<Selected> targets = selectTargets(axes.targets, complaints);
+  const unsigned set = jobs.empty() ? 0 : jobs.back().set + 1;
   auto ops =
       parseAll<Operation>(axes.ops, kOperations, "operation", complaints);
   auto dtypes = parseAll<DataType>(axes.dtypes, kTypes, "type", complaints);
@@ -107,25 +97,37 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
   std::vector<ScheduleOverrides> schedules = axes.schedules;
   if (schedules.empty())
     schedules.emplace_back();
-  for (const target::TargetInfo *target : targets)
+  for (const Selected &selected : targets)
     for (Operation op : ops)
       for (DataType dtype : dtypes)
         for (int32_t headDim : headDims)
           for (MaskKind mask : masks)
             for (const ScheduleOverrides &overrides : schedules) {
               Job &job = jobs.emplace_back();
-              job.target = target;
+              job.target = selected.target;
+              job.set = set;
+              job.ofFamily = !selected.byName;
               job.problem = {op, dtype, headDim, mask};
               job.overrides = overrides;
               job.symbol = kernelSymbol(job.problem, overrides);
             }
 }
 
-void fovea::tools::checkDistinct(const std::vector<Job> &jobs,
-                                 llvm::StringRef where,
-                                 Complaints &complaints) {
-  llvm::StringSet<> seen;
-  for (const Job &job : jobs)
-    if (!seen.insert(job.str()).second)
+void fovea::tools::dropRepeats(std::vector<Job> &jobs, llvm::StringRef where,
+                               Complaints &complaints) {
+  llvm::StringMap<const Job *> seen;
+  std::vector<Job> kept;
+  kept.reserve(jobs.size()); // `seen` points into it
+  for (Job &job : jobs) {
+    auto [at, isNew] = seen.try_emplace(job.str(), nullptr);
+    if (isNew) {
+      kept.push_back(std::move(job));
+      at->second = &kept.back();
+      continue;
+    }
+    // Two sets may meet in a family's chips, which nobody listed.
+    if (job.set == at->second->set || (!job.ofFamily && !at->second->ofFamily))
       complaints.add(where, "kernel " + job.str() + " is asked for twice");
+  }
+  jobs = std::move(kept);
 }

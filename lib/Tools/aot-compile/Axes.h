@@ -37,15 +37,14 @@ struct Axes {
   std::vector<ScheduleOverrides> schedules;
 };
 
-/// The chip of an item, or null after a complaint.
-const target::TargetInfo *parseTarget(const Item &item, Complaints &complaints);
-
-/// Appends the product of the lists, targets outermost.
+/// Appends the product of the lists, targets outermost, as one set of jobs.
 void addJobs(const Axes &axes, std::vector<Job> &jobs, Complaints &complaints);
 
-/// Complains about kernels that are asked for twice.
-void checkDistinct(const std::vector<Job> &jobs, llvm::StringRef where,
-                   Complaints &complaints);
+/// Drops kernels that are there already and were asked for a second time by a
+/// set whose target is one of a family; complains about all other kernels that
+/// are asked for twice.
+void dropRepeats(std::vector<Job> &jobs, llvm::StringRef where,
+                 Complaints &complaints);
 
 } // namespace fovea::tools
 

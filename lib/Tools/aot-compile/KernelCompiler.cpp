@@ -132,6 +132,14 @@ std::string Compilation::print() {
   return text;
 }
 
+namespace {
+/// What the backend says of a kernel.
+struct BackendMessages {
+  std::string errors, warnings;
+  bool missesOccupancy = false; ///< fewer waves fit a SIMD than were asked for
+};
+} // namespace
+
 /// Errors that the backend reports to the context, such as too much LDS, would
 /// otherwise end the process.
 static void collectBackendMessages(const llvm::DiagnosticInfo *info,
@@ -139,13 +147,19 @@ static void collectBackendMessages(const llvm::DiagnosticInfo *info,
   if (info->getSeverity() == llvm::DS_Remark ||
       info->getSeverity() == llvm::DS_Note)
     return;
-  auto &[errors, warnings] =
-      *static_cast<std::pair<std::string, std::string> *>(into);
-  llvm::raw_string_ostream os(info->getSeverity() == llvm::DS_Error ? errors
-                                                                    : warnings);
+  auto &said = *static_cast<BackendMessages *>(into);
+  std::string text;
+  llvm::raw_string_ostream os(text);
   llvm::DiagnosticPrinterRawOStream printer(os);
   info->print(printer);
-  os << "\n";
+  // It speaks of attributes and of no place; ours comes from the schedule.
+  if (info->getKind() == llvm::DK_OptimizationFailure &&
+      llvm::StringRef(text).contains("occupancy")) {
+    said.missesOccupancy = true;
+    return;
+  }
+  (info->getSeverity() == llvm::DS_Error ? said.errors : said.warnings) +=
+      text + "\n";
 }
 
 /// From the rocdl stage to a code object, keeping the form asked for.
@@ -157,13 +171,13 @@ llvm::Error Compilation::backend(CompiledKernel &result) {
   if (!machine)
     return machine.takeError();
   llvm::LLVMContext llvmContext;
-  std::pair<std::string, std::string> said;
+  BackendMessages said;
   llvmContext.setDiagnosticHandlerCallBack(collectBackendMessages, &said);
   auto check = [&](llvm::Error error) -> llvm::Error {
-    if (error || said.first.empty())
+    if (error || said.errors.empty())
       return error;
     return llvm::createStringError("LLVM: " +
-                                   llvm::StringRef(said.first).rtrim());
+                                   llvm::StringRef(said.errors).rtrim());
   };
 
   TimingScope translating = timing.nest("translation to LLVM IR");
@@ -189,8 +203,25 @@ llvm::Error Compilation::backend(CompiledKernel &result) {
       return check(text.takeError());
     result.artifact = std::move(*text);
   }
-  if (!wantsImage() && request.emit != Emit::Obj)
+  auto warn = [&] {
+    llvm::SmallVector<llvm::StringRef> lines;
+    llvm::StringRef(said.warnings).split(lines, '\n', -1, /*KeepEmpty=*/false);
+    for (llvm::StringRef line : lines)
+      result.messages +=
+          ("aot-compile: warning: " + job.str() + ": LLVM: " + line + "\n")
+              .str();
+    if (said.missesOccupancy)
+      result.messages +=
+          "aot-compile: warning: " + job.str() + ": fewer waves fit a SIMD " +
+          (result.occupancy ? "(" + std::to_string(result.occupancy) + ") "
+                            : std::string()) +
+          "than the " + std::to_string(job.wavesPerSimd) +
+          " of waves_per_simd; registers or LDS do not allow more\n";
+  };
+  if (!wantsImage() && request.emit != Emit::Obj) {
+    warn();
     return check(llvm::Error::success());
+  }
   auto object = hsaco::emitObject(**ir, **machine);
   if (llvm::Error error =
           check(object ? llvm::Error::success() : object.takeError()))
@@ -198,8 +229,10 @@ llvm::Error Compilation::backend(CompiledKernel &result) {
   generating.stop();
   if (request.emit == Emit::Obj)
     result.artifact = *object;
-  if (!wantsImage())
+  if (!wantsImage()) {
+    warn();
     return llvm::Error::success();
+  }
   TimingScope linking = timing.nest("link");
   auto image = hsaco::link(*object);
   if (!image)
@@ -215,7 +248,7 @@ llvm::Error Compilation::backend(CompiledKernel &result) {
   result.resources = resources->front();
   result.occupancy =
       target::wavesPerSimd(*job.target, result.resources.use(*job.target));
-  result.messages += said.second;
+  warn();
   remark::analysis((*kernels.begin()).getLoc(),
                    remark::RemarkOpts::name("resources").category("attn"))
       << hsaco::describe(result.resources, *job.target);
@@ -252,6 +285,7 @@ llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
   job.blockM = schedule.getBlockM();
   job.blockN = schedule.getBlockN();
   job.threads = schedule.getWaves() * job.target->waveSize;
+  job.wavesPerSimd = schedule.getWavesPerSimd();
   return llvm::Error::success();
 }
 

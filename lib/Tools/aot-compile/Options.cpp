@@ -4,6 +4,7 @@
 #include "BuildId.h"
 #include "Problem.h"
 #include "SpecFile.h"
+#include "Targets.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
@@ -58,7 +59,8 @@ struct Options {
                              cl::cat(category)};
   cl::list<std::string> targets{
       "target", cl::CommaSeparated, cl::value_desc("chip,..."),
-      cl::desc("Chips to compile for; --list-targets shows them"),
+      cl::desc("Chips to compile for, families such as gfx11, or all; "
+               "--list-targets shows them"),
       cl::cat(category)};
   cl::list<std::string> ops{"op", cl::CommaSeparated, cl::value_desc("op,..."),
                             cl::desc("Operations: forward"), cl::cat(category)};
@@ -171,7 +173,8 @@ private:
   bool anyOverride() const;
   void refuse(const cl::Option &option, llvm::StringRef why) {
     if (option.getNumOccurrences())
-      complaints.add("--" + option.ArgStr.str(), why);
+      complaints.add(
+          (option.ArgStr.size() > 1 ? "--" : "-") + option.ArgStr.str(), why);
   }
   bool readFile(llvm::StringRef what, const std::string &path,
                 std::string &text);
@@ -290,6 +293,9 @@ void RequestBuilder::readLimits(int argc, char **argv) {
   if (options.optLevel < 0 || options.optLevel > 3)
     complaints.add("-O", "must be 0 to 3, found " +
                              llvm::Twine(int(options.optLevel)));
+  if (request.emit == Emit::Mlir && !options.report.getNumOccurrences())
+    refuse(options.optLevel, "has no effect on --emit=mlir: the level is "
+                             "LLVM's");
   request.optLevel = options.optLevel;
   constexpr int maxWorkers = 256;
   if (options.workers.getNumOccurrences() &&
@@ -355,7 +361,7 @@ void RequestBuilder::readProblemOptions() {
     axes.masks.push_back({"none", "--mask"});
   axes.schedules.push_back(readOverrides());
   addJobs(axes, request.jobs, complaints);
-  checkDistinct(request.jobs, "command line", complaints);
+  dropRepeats(request.jobs, "command line", complaints);
 }
 
 void RequestBuilder::readSpec() {
@@ -380,9 +386,9 @@ llvm::Error RequestBuilder::readInput() {
     refuse(option, "contradicts input file '" + options.input +
                        "', which says what to compile");
   std::vector<const target::TargetInfo *> targets;
-  for (const Item &item : items(options.targets))
-    if (const target::TargetInfo *target = parseTarget(item, complaints))
-      targets.push_back(target);
+  for (const Selected &selected :
+       selectTargets(items(options.targets), complaints))
+    targets.push_back(selected.target);
   ScheduleOverrides overrides = readOverrides();
   InputFile &input = request.input.emplace();
   input.name = options.input == "-" ? "<stdin>" : options.input.getValue();

@@ -69,10 +69,12 @@ struct Job {
   const target::TargetInfo *target = nullptr;
   ProblemKey problem;
   ScheduleOverrides overrides;
-  std::string symbol; ///< of the kernel; the function of an input file
+  std::string symbol;    ///< of the kernel; the function of an input file
+  unsigned set = 0;      ///< jobs of one product of lists have one number
+  bool ofFamily = false; ///< the target was not named, but is one of a family
 
   std::string schedule; ///< canonical text, the key in a package
-  int32_t blockM = 0, blockN = 0, threads = 0;
+  int32_t blockM = 0, blockN = 0, threads = 0, wavesPerSimd = 0;
 
   /// "attn_fwd_bf16_d128 (gfx942)", for messages.
   std::string str() const { return symbol + " (" + target->name.str() + ")"; }

@@ -11,12 +11,19 @@ namespace json = llvm::json;
 
 namespace {
 /// Lines of the values of a JSON text, by path: "dtypes[1]", "[0].masks[2]".
-/// llvm::json keeps no positions, so the text, known to be sound, is walked
-/// once more.
+/// llvm::json keeps no positions and the last of two values of one key, so the
+/// text, known to be sound, is walked once more.
 class LineMap {
 public:
   explicit LineMap(llvm::StringRef text) : text(text) { value(""); }
   unsigned lineOf(llvm::StringRef path) const { return lines.lookup(path); }
+
+  /// A key that its object has already, and where.
+  struct Repeat {
+    std::string path;
+    unsigned line, firstLine;
+  };
+  llvm::ArrayRef<Repeat> getRepeats() const { return repeats; }
 
 private:
   char peek() {
@@ -24,11 +31,13 @@ private:
       line += text[at++] == '\n';
     return at < text.size() ? text[at] : '\0';
   }
+  /// The string that starts here, its escapes resolved.
   std::string string() {
-    size_t begin = ++at;
+    size_t begin = at++;
     while (at < text.size() && text[at] != '"')
       at += text[at] == '\\' ? 2 : 1;
-    return text.slice(begin, at++).str();
+    llvm::Expected<json::Value> value = json::parse(text.slice(begin, ++at));
+    return llvm::cantFail(std::move(value)).getAsString()->str();
   }
   void value(const std::string &path) {
     char first = peek();
@@ -37,6 +46,7 @@ private:
       string();
     } else if (first == '{' || first == '[') {
       ++at;
+      llvm::StringMap<unsigned> keys; // and their lines
       for (unsigned i = 0; peek() != '}' && peek() != ']' && peek(); ++i) {
         if (peek() == ',') {
           ++at;
@@ -46,7 +56,10 @@ private:
         if (first == '[') {
           inner += "[" + std::to_string(i) + "]";
         } else {
-          inner += (path.empty() ? "" : ".") + string();
+          const std::string key = string();
+          inner += (path.empty() ? "" : ".") + key;
+          if (auto [first, isNew] = keys.try_emplace(key, line); !isNew)
+            repeats.push_back({inner, line, first->second});
           peek();
           ++at; // the colon
         }
@@ -64,6 +77,7 @@ private:
   size_t at = 0;
   unsigned line = 1;
   llvm::StringMap<unsigned> lines;
+  std::vector<Repeat> repeats;
 };
 
 class SpecReader {
@@ -235,6 +249,10 @@ void SpecReader::readSet(const json::Value &value, const std::string &path,
 }
 
 void SpecReader::readRoot(const json::Value &root, std::vector<Job> &jobs) {
+  for (const LineMap::Repeat &repeat : lines.getRepeats())
+    complaints.add(
+        (name + ":" + llvm::Twine(repeat.line) + ": " + repeat.path).str(),
+        "the key is there already, in line " + llvm::Twine(repeat.firstLine));
   const json::Array *sets = root.getAsArray();
   if (!sets)
     return readSet(root, "", jobs);
@@ -244,10 +262,37 @@ void SpecReader::readRoot(const json::Value &root, std::vector<Job> &jobs) {
     readSet((*sets)[i], "[" + std::to_string(i) + "]", jobs);
 }
 
+/// The line of the bracket that opens level kMaxDepth + 1, or 0. JSON's readers
+/// recurse, here and in LLVM, so the text is measured before it is parsed.
+static constexpr unsigned kMaxDepth = 16; // a spec needs 4
+static unsigned lineTooDeep(llvm::StringRef text) {
+  unsigned depth = 0, line = 1;
+  bool inString = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    line += c == '\n';
+    if (inString && c == '\\')
+      ++at; // whatever is escaped ends no string
+    else if (c == '"')
+      inString = !inString;
+    else if (!inString && (c == '[' || c == '{') && ++depth > kMaxDepth)
+      return line;
+    else if (!inString && (c == ']' || c == '}') && depth > 0)
+      --depth;
+  }
+  return 0;
+}
+
 std::vector<Job> fovea::tools::parseSpec(llvm::StringRef name,
                                          llvm::StringRef text,
                                          Complaints &complaints) {
   std::vector<Job> jobs;
+  if (unsigned line = lineTooDeep(text)) {
+    complaints.add((name + ":" + llvm::Twine(line)).str(),
+                   "brackets are nested more than " + llvm::Twine(kMaxDepth) +
+                       " deep; a spec needs 4");
+    return jobs;
+  }
   llvm::Expected<json::Value> root = json::parse(text);
   if (!root) {
     // "[line:column, byte=n]: what is wrong"
@@ -261,6 +306,6 @@ std::vector<Job> fovea::tools::parseSpec(llvm::StringRef name,
     return jobs;
   }
   SpecReader(name, text, complaints).readRoot(*root, jobs);
-  checkDistinct(jobs, name, complaints);
+  dropRepeats(jobs, name, complaints);
   return jobs;
 }

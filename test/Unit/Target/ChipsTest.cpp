@@ -104,7 +104,44 @@ TEST(Chips, FamiliesHaveRowsAndMembers) {
   EXPECT_EQ(membersOf("gfx942"), "");
 }
 
+// What the compiler calls a family is what the runtime calls one.
 TEST(Chips, EveryTargetOfTheCompilerHasARow) {
-  for (const target::TargetInfo &target : target::allTargets())
-    EXPECT_TRUE(findChip(target.name)) << target.name.str();
+  for (const target::TargetInfo &target : target::allTargets()) {
+    SCOPED_TRACE(target.name.str());
+    const Chip *chip = findChip(std::string_view(target.name));
+    ASSERT_TRUE(chip);
+    EXPECT_EQ(chip->isGeneric(), target.isGeneric());
+    EXPECT_EQ(target.isGeneric() ? chip->name : chip->family,
+              std::string_view(target.generic));
+  }
+}
+
+// Code for a family is chosen and measured by its row, so the row may promise
+// nothing that a member does not have.
+TEST(Chips, AFamilysRowIsItsWeakestMember) {
+  int members = 0;
+  for (const target::TargetInfo &family : target::allTargets())
+    for (const target::TargetInfo &chip : target::allTargets()) {
+      if (!family.isGeneric() || chip.isGeneric() ||
+          chip.generic != family.name)
+        continue;
+      SCOPED_TRACE(family.name.str() + " on " + chip.name.str());
+      ++members;
+      EXPECT_TRUE(chip.has(family.features));
+      EXPECT_EQ(family.waveSize, chip.waveSize);
+      EXPECT_EQ(family.bufferFlags, chip.bufferFlags);
+      EXPECT_EQ(family.registerFile, chip.registerFile);
+      EXPECT_LE(family.ldsBytes, chip.ldsBytes);
+      EXPECT_LE(family.maxRegistersPerWave, chip.maxRegistersPerWave);
+      EXPECT_LE(family.computeUnits, chip.computeUnits);
+      for (int registers = 1; registers <= family.maxRegistersPerWave;
+           ++registers)
+        for (int lds : {0, 8192, 16384, 24576, 32768, 65536})
+          for (int waves : {1, 4, 8}) {
+            const target::KernelUse use = {registers, 0, lds, waves};
+            ASSERT_LE(wavesPerSimd(family, use), wavesPerSimd(chip, use))
+                << registers << " registers, " << lds << " bytes of LDS";
+          }
+    }
+  EXPECT_EQ(members, 2 + 8 + 2);
 }
