@@ -189,7 +189,7 @@ typedef struct fovea_kernel_info {
   /** Names the kernel in fovea_forward_params_t; 1 to fovea_kernel_count(). */
   uint32_t id;
   const char *package;  /**< path of its package */
-  const char *target;   /**< e.g. "gfx942" */
+  const char *target;   /**< e.g. "gfx942", "gfx11-generic" */
   const char *problem;  /**< e.g. "forward;dtype=bf16;head_dim=128" */
   const char *schedule; /**< the compiler's text */
   const char *symbol;   /**< name in the code object */

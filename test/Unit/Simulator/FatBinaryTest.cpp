@@ -88,6 +88,13 @@ TEST(FatBinary, TheBestEntryIsTaken) {
   EXPECT_EQ(taken(image, "gfx1100"), "rdna");
   EXPECT_NE(taken(image, "gfx90a").find("gfx942:xnack+, gfx942,"),
             std::string::npos);
+  // A chip without a feature takes nothing that asks for it on or off.
+  EXPECT_EQ(taken(bundle({{hip("gfx1100:xnack-"), "pinned"},
+                          {hip("gfx11-generic"), "generic"}}),
+                  "gfx1100"),
+            "generic");
+  EXPECT_EQ(taken(bundle({{hip("gfx1100:sramecc+"), "pinned"}}), "gfx1100")[0],
+            '[');
   // Old bundles have no environment in the triple.
   EXPECT_EQ(taken(bundle({{"hip-amdgcn-amd-amdhsa-gfx942", "old"}}), "gfx942"),
             "old");
