@@ -207,6 +207,33 @@ TEST_F(ChoiceTest, OwnPackageBeforeGenericOne) {
   EXPECT_EQ(select(p, named.get()).kernel, 1u) << fovea_last_message();
 }
 
+// Devices of several chips in one process.
+TEST_F(ChoiceTest, EachDeviceTakesItsOwn) {
+  for (const char *target : {"gfx942", "gfx11-generic", "gfx1201"})
+    writeTo(dir.file(std::string(target) + ".fovea"),
+            {makeRecord(makeProblem(128))}, {}, target);
+  fake.archs = {"gfx1201", "gfx942:sramecc+:xnack-", "gfx1103", "gfx90a"};
+  ContextPtr context = makeContext(); // it opens gfx942.fovea
+  for (const char *name : {"gfx11-generic.fovea", "gfx1201.fovea"})
+    expectStatus(fovea_package_open(context.get(), dir.file(name).c_str()),
+                 FOVEA_STATUS_OK);
+  const char *expected[] = {"gfx1201", "gfx942", "gfx11-generic"};
+  fovea_forward_params_t p = makeParams();
+  for (int device = 0; device != 3; ++device) {
+    fovea_forward_plan_t plan{};
+    plan.struct_size = sizeof(plan);
+    expectStatus(fovea_forward_select(context.get(), &p, device, &plan),
+                 FOVEA_STATUS_OK);
+    fovea_kernel_info_t info{};
+    info.struct_size = sizeof(info);
+    expectStatus(fovea_kernel_info(context.get(), plan.kernel, &info),
+                 FOVEA_STATUS_OK);
+    EXPECT_STREQ(info.target, expected[device]);
+  }
+  expectStatus(fovea_forward_select(context.get(), &p, 3, nullptr),
+               FOVEA_STATUS_NOT_FOUND, {"on gfx90a", "compile for gfx90a"});
+}
+
 // Code that pins what the device has is made for it more closely.
 TEST_F(ChoiceTest, PinnedFeaturesBeforeAny) {
   write({makeRecord(makeProblem(128), 128)});
