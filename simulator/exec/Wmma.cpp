@@ -221,6 +221,17 @@ void gatherSparse(Matrix<T> &m, Wave &w, const MicroOp &op, El el, int k,
     }
 }
 
+/// What tests plant into operand A (MfmaFault).
+template <class T>
+void plant(Matrix<T> &a, int k, MfmaFault fault) {
+  if (fault == MfmaFault::SwapRowsOfA)
+    for (int i = 0; i < k; ++i)
+      std::swap(a.x[i][0], a.x[i][1]);
+  if (fault == MfmaFault::RotateK)
+    for (int i = 0; i + 1 < k; ++i)
+      std::swap(a.x[i], a.x[i + 1]);
+}
+
 using Floats = float __attribute__((vector_size(64)));
 using Ints = int32_t __attribute__((vector_size(64)));
 
@@ -256,6 +267,10 @@ void wmmaFloat(Wave &w, const MicroOp &op, const WmmaRow &row, bool split,
            KMap(split, w.lanes, bitsOf(row.a), row.k, groupBit));
   gather(b, w, op.s[1], row.b,
          KMap(split, w.lanes, bitsOf(row.b), row.k, groupBit));
+  MfmaFault fault = w.group->mfmaFault;
+  if (__builtin_expect(fault != MfmaFault::None, 0))
+    plant(a, row.k, fault);
+  int shifted = fault == MfmaFault::SwapBlocksOfD ? 4 : 0;
   const Operand &c = row.sparse ? op.d : op.s[2];
   bool constant = c.kind != Operand::Vgpr;
   const uint32_t *from = row.sparse ? w.vreg(op.d.reg) : lanesOf(w, c, 2);
@@ -275,7 +290,8 @@ void wmmaFloat(Wave &w, const MicroOp &op, const WmmaRow &row, bool split,
              row.d, constant ? 0 : shift, signs);
         Floats sum;
         std::memcpy(&sum, c16, sizeof sum);
-        multiply(sum, a, b, dRow(split, w.lanes, r * parts + part, g), row.k);
+        int at = dRow(split, w.lanes, r * parts + part, g);
+        multiply(sum, a, b, (at + shifted) % 16, row.k);
         uint32_t *words = to + size_t(r) * kLaneStride + 16 * g;
         if (!half) {
           std::memcpy(words, &sum, sizeof sum);
@@ -299,12 +315,16 @@ void wmmaInt(Wave &w, const MicroOp &op, const WmmaRow &row, bool split,
            KMap(split, w.lanes, bitsOf(row.a), row.k, groupBit));
   gather(b, w, op.s[1], row.b,
          KMap(split, w.lanes, bitsOf(row.b), row.k, groupBit));
+  MfmaFault fault = w.group->mfmaFault;
+  if (__builtin_expect(fault != MfmaFault::None, 0))
+    plant(a, row.k, fault);
+  int shifted = fault == MfmaFault::SwapBlocksOfD ? 4 : 0;
   bool constant = !row.sparse && op.s[2].kind != Operand::Vgpr;
   const uint32_t *from = row.sparse ? w.vreg(op.d.reg) : lanesOf(w, op.s[2], 2);
   uint32_t *to = w.vreg(op.d.reg);
   for (int r = 0; r < 16 * 16 / w.lanes; ++r)
     for (int g = 0; g < w.lanes / 16; ++g) {
-      int at = dRow(split, w.lanes, r, g);
+      int at = (dRow(split, w.lanes, r, g) + shifted) % 16;
       // Products of 64 bytes fit 32 bits.
       Ints sum = {};
       for (int k = 0; k < row.k; ++k) {

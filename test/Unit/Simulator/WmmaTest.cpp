@@ -424,6 +424,35 @@ TEST_P(Wmma, ConstantsAndRounding) {
   EXPECT_EQ(decode("f16", out[0] & 0xffff), static_cast<double>(expected));
 }
 
+TEST_P(Wmma, PlantedFaultsAreCaught) {
+  std::vector<RdnaKernel> kernels;
+  for (int i : {0, 4}) // fp16, and bytes
+    kernels.push_back({"k" + std::to_string(i),
+                       rdnaVectorBody(GetParam(), text(kCases[i], ""))});
+  load(assembleRdna(GetParam(), kernels));
+  // Small numbers in either type, no two rows or columns alike.
+  Words words(512);
+  for (size_t i = 0; i < words.size(); ++i)
+    words[i] = 0x3c003c00 + static_cast<uint32_t>(i * 0x00170029 % 0x01000100);
+  uint32_t *in = buffer(words), *zero = buffer(Words(512));
+  for (const RdnaKernel &kernel : kernels) {
+    auto result = [&](MfmaFault fault) {
+      LaunchConfig config;
+      config.block = {GetParam().lanes, 1, 1};
+      config.options.mfmaFault = fault;
+      uint32_t *out = buffer<uint32_t>(512);
+      Status status =
+          run(kernel.name, config, Args().add(in).add(in).add(zero).add(out));
+      EXPECT_TRUE(status.ok()) << status.message();
+      return Words(out, out + 256);
+    };
+    const Words right = result(MfmaFault::None);
+    for (MfmaFault fault : {MfmaFault::SwapRowsOfA, MfmaFault::RotateK,
+                            MfmaFault::SwapBlocksOfD})
+      EXPECT_NE(result(fault), right) << kernel.name;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, Wmma,
                          ::testing::Values(RdnaTarget{"gfx1100", 32},
                                            RdnaTarget{"gfx1151", 64},
