@@ -5,9 +5,10 @@
 // and prints each error with its budget; then each kernel of the package once,
 // those that the grid does not choose among them. On the simulated device it
 // also plants faults into the matrix instructions and expects them to be
-// noticed.
+// noticed. The chip is that of the device (FOVEA_SIM_TARGET); a row of kGrids
+// says how much of the grid it gets.
 //
-//   FoveaForwardGrid --package=kernels [gtest options]
+//   FoveaForwardGrid --package=kernels [--grid=full|thin] [gtest options]
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,10 +29,8 @@ using namespace fovea::run;
 namespace {
 
 const ElemType kTypes[] = {ElemType::BF16, ElemType::F16};
-const int64_t kHeadDims[] = {128, 64, 16, 40, 80, 96, 192, 256};
 const Mask kMasks[] = {Mask::CausalBottomRight, Mask::CausalTopLeft,
                        Mask::None};
-const int64_t kLengths[] = {1000, 129, 65, 17, 1, 0, 2, 63, 64, 127, 128, 257};
 const InputKind kInputs[] = {
     InputKind::Normal, InputKind::Uniform, InputKind::Large, InputKind::OnesV,
     InputKind::Spike,  InputKind::Zeros,   InputKind::Masked};
@@ -52,7 +51,21 @@ const Place kPlaces[] = {{Layout::BHSD, 0, 0},
                          {Layout::BSHD, 24, 8},
                          {Layout::BHSD, 3, 1}};
 
-constexpr uint64_t kRounds = 4;
+/// How much of the grid is run. The package has the kernels of every head
+/// dimension here, in all types and masks.
+struct Grid {
+  const char *name;
+  uint64_t rounds; ///< each holds all pairs; together they hold most triples
+  std::vector<int64_t> lengths, headDims;
+};
+const Grid kGrids[] = {
+    {"full",
+     4,
+     {1000, 129, 65, 17, 1, 0, 2, 63, 64, 127, 128, 257},
+     {128, 64, 16, 40, 80, 96, 192, 256, 320, 512}},
+    // For chips that run the code of another but for a few instructions.
+    {"thin", 1, {257, 129, 65, 17, 1, 0}, {128, 64, 40, 256, 512}}};
+const Grid *grid = &kGrids[0];
 
 const Guards kGuards[] = {Guards::Auto, Guards::Canary};
 
@@ -61,21 +74,22 @@ Session::Options sessionOptions;
 
 std::vector<ForwardCase> thinnedGrid(std::vector<Guards> &guards) {
   std::vector<ForwardCase> cases;
-  // Lengths come first: their pairs are the most, so they lead the rows. Each
-  // round holds all pairs; together they hold most triples.
+  // Lengths come first: their pairs are the most, so they lead the rows.
+  const std::vector<size_t> levels = {
+      grid->lengths.size(),  grid->lengths.size(),
+      grid->headDims.size(), std::size(kInputs),
+      std::size(kPlaces),    std::size(kMasks),
+      std::size(kHeads),     std::size(kTypes),
+      std::size(kGuards),    2};
   std::vector<std::vector<size_t>> rows;
-  for (uint64_t round = 0; round < kRounds; ++round)
-    for (auto &row : fovea::test::pairwise(
-             {std::size(kLengths), std::size(kLengths), std::size(kHeadDims),
-              std::size(kInputs), std::size(kPlaces), std::size(kMasks),
-              std::size(kHeads), std::size(kTypes), std::size(kGuards), 2},
-             round))
+  for (uint64_t round = 0; round < grid->rounds; ++round)
+    for (auto &row : fovea::test::pairwise(levels, round))
       rows.push_back(std::move(row));
   for (const auto &row : rows) {
     ForwardCase c;
-    c.seqQ = kLengths[row[0]];
-    c.seqK = kLengths[row[1]];
-    c.headDim = kHeadDims[row[2]];
+    c.seqQ = grid->lengths[row[0]];
+    c.seqK = grid->lengths[row[1]];
+    c.headDim = grid->headDims[row[2]];
     c.input = kInputs[row[3]];
     c.layout = kPlaces[row[4]].layout;
     c.rowPadding = kPlaces[row[4]].padding;
@@ -216,6 +230,8 @@ void registerTests() {
                  testName(cases[i], guards[i]) + "_" + std::to_string(i),
                  cases[i], guards[i], 0);
   const size_t kernels = fovea_kernel_count(session->context());
+  std::printf("%s: %zu cases of the %s grid, %zu kernels\n",
+              session->arch().c_str(), cases.size(), grid->name, kernels);
   for (uint32_t id = 1; id <= kernels; ++id) {
     fovea_kernel_info_t info = {};
     info.struct_size = sizeof(info);
@@ -248,6 +264,15 @@ int main(int argc, char **argv) {
       sessionOptions.package = argv[i] + 10;
     } else if (std::strncmp(argv[i], "--hip=", 6) == 0) {
       sessionOptions.hip = argv[i] + 6;
+    } else if (std::strncmp(argv[i], "--grid=", 7) == 0) {
+      grid = std::find_if(std::begin(kGrids), std::end(kGrids),
+                          [&](const Grid &row) {
+                            return row.name == std::string(argv[i] + 7);
+                          });
+      if (grid == std::end(kGrids)) {
+        std::fprintf(stderr, "--grid is full or thin, not %s\n", argv[i] + 7);
+        return 2;
+      }
     } else {
       std::fprintf(stderr, "unknown option %s\n", argv[i]);
       return 2;
