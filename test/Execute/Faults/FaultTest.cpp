@@ -1,9 +1,9 @@
 //===- FaultTest.cpp - wrong kernels must be found wrong ------------------===//
 //
 // Plants one fault at a time into the tile program of the forward kernel,
-// compiles it, executes it on the simulated device, and expects the comparison
-// with the oracle to refuse it. The kernel without a fault passes the same
-// runs.
+// compiles it for a chip of each family, executes it on a simulated device of
+// that chip, and expects the comparison with the oracle to refuse it. The
+// kernel without a fault passes the same runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,7 +12,10 @@
 #include "fovea/Package/ForwardAbi.h"
 #include "fovea/Package/PackageWriter.h"
 #include "fovea/Pipelines/Pipelines.h"
+#include "fovea/Target/TargetInfo.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include <filesystem>
@@ -167,8 +170,12 @@ const Fault kFaults[] = {
     {"StaleValues", staleValues, 2},
 };
 
-class FaultTest
-    : public testing::TestWithParam<std::tuple<Fault, const char *>> {
+const char *const kChips[] = {"gfx908", "gfx942", "gfx950", "gfx1201"};
+
+/// A fault, a chip and a type.
+using Parameters = std::tuple<Fault, const char *, const char *>;
+
+class FaultTest : public testing::TestWithParam<Parameters> {
 protected:
   static constexpr int kHeadDim = 64;
 
@@ -180,16 +187,17 @@ protected:
   void TearDown() override { std::filesystem::remove_all(folder); }
 
   /// Compiles the kernel with a fault into a package of its own.
-  void build(Plant plant, int places, StringRef dtype);
+  void build(Plant plant, int places, StringRef chip, StringRef dtype);
 
   /// The outcomes of a few runs that between them reach every part.
-  std::vector<run::RunReport> runAll(StringRef dtype);
+  std::vector<run::RunReport> runAll(StringRef chip, StringRef dtype);
 
   std::filesystem::path folder;
 };
 } // namespace
 
-void FaultTest::build(Plant plant, int places, StringRef dtype) {
+void FaultTest::build(Plant plant, int places, StringRef chip,
+                      StringRef dtype) {
   DialectRegistry registry;
   registerFoveaDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
@@ -205,15 +213,15 @@ void FaultTest::build(Plant plant, int places, StringRef dtype) {
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
   ASSERT_TRUE(module);
   ScheduleOptions options;
+  options.chip = chip.str();
   PassManager front(&context);
   populateStages(front, Stage::Problem, Stage::Tiles, options);
   ASSERT_TRUE(succeeded(front.run(*module)));
   int changed = 0;
-  std::string schedule;
+  attn::ScheduleAttr schedule;
   module->walk([&](gpu::GPUFuncOp kernel) {
     schedule =
-        kernel->getAttrOfType<attn::ScheduleAttr>(attn::kScheduleAttrName)
-            .getKey();
+        kernel->getAttrOfType<attn::ScheduleAttr>(attn::kScheduleAttrName);
     changed += plant(kernel);
   });
   ASSERT_GE(changed, places);
@@ -230,25 +238,26 @@ void FaultTest::build(Plant plant, int places, StringRef dtype) {
   record.problem.dtype = dtype == "f16" ? DataType::F16 : DataType::BF16;
   record.problem.headDim = kHeadDim;
   record.problem.mask = fovea::MaskKind::CausalBottomRight;
-  record.schedule = schedule;
+  record.schedule = schedule.getKey();
   record.fingerprint = "fault";
   record.abiVersion = fovea::abi::kForwardAbiVersion;
   record.symbol = "kernel";
-  record.blockM = 128;
-  record.blockN = 64;
-  record.threads = 256;
-  auto writer = PackageWriter::open((folder / "gfx942.fovea").string(),
-                                    TargetId{"gfx942"});
+  record.blockM = schedule.getBlockM();
+  record.blockN = schedule.getBlockN();
+  record.threads = schedule.getWaves() * target::lookupTarget(chip)->waveSize;
+  auto writer = PackageWriter::open((folder / "fault.fovea").string(),
+                                    TargetId{chip.str()});
   ASSERT_TRUE(bool(writer)) << writer.status().message();
   fovea::Status put = writer->put(record, image.data(), image.size());
   ASSERT_TRUE(put.ok()) << put.message();
 }
 
-std::vector<run::RunReport> FaultTest::runAll(StringRef dtype) {
+std::vector<run::RunReport> FaultTest::runAll(StringRef chip, StringRef dtype) {
   std::vector<run::RunReport> reports;
   run::Session::Options options;
   options.package = folder.string();
   options.hip = FOVEA_HIPSIM_LIBRARY;
+  options.device = int(llvm::find(kChips, chip) - std::begin(kChips));
   std::string error;
   bool deviceError = false;
   auto session = run::Session::open(options, error, deviceError);
@@ -275,32 +284,35 @@ std::vector<run::RunReport> FaultTest::runAll(StringRef dtype) {
 }
 
 TEST_P(FaultTest, IsFound) {
-  auto [fault, dtype] = GetParam();
-  build(fault.plant, fault.places, dtype);
+  auto [fault, chip, dtype] = GetParam();
+  build(fault.plant, fault.places, chip, dtype);
   if (HasFatalFailure())
     return;
   bool found = false;
-  for (const run::RunReport &report : runAll(dtype))
+  for (const run::RunReport &report : runAll(chip, dtype))
     found |= report.outcome == run::Outcome::Mismatch;
   EXPECT_TRUE(found) << fault.name << " passes for right";
 }
 
+static std::string nameOf(const testing::TestParamInfo<Parameters> &info) {
+  auto [fault, chip, dtype] = info.param;
+  return (fault.name + StringRef("_") + chip + "_" + dtype).str();
+}
+
 INSTANTIATE_TEST_SUITE_P(Planted, FaultTest,
                          testing::Combine(testing::ValuesIn(kFaults),
+                                          testing::ValuesIn(kChips),
                                           testing::Values("f16", "bf16")),
-                         [](const auto &info) {
-                           return std::string(std::get<0>(info.param).name) +
-                                  "_" + std::get<1>(info.param);
-                         });
+                         nameOf);
 
 class NoFaultTest : public FaultTest {};
 
 TEST_P(NoFaultTest, Passes) {
-  StringRef dtype = std::get<1>(GetParam());
-  build(none, 0, dtype);
+  auto [fault, chip, dtype] = GetParam();
+  build(fault.plant, fault.places, chip, dtype);
   if (HasFatalFailure())
     return;
-  std::vector<run::RunReport> reports = runAll(dtype);
+  std::vector<run::RunReport> reports = runAll(chip, dtype);
   EXPECT_EQ(reports.size(), 4u);
   for (const run::RunReport &report : reports)
     EXPECT_EQ(report.outcome, run::Outcome::Pass) << report.message;
@@ -309,5 +321,12 @@ TEST_P(NoFaultTest, Passes) {
 INSTANTIATE_TEST_SUITE_P(
     Unharmed, NoFaultTest,
     testing::Combine(testing::Values(Fault{"None", none, 0}),
-                     testing::Values("f16", "bf16")),
-    [](const auto &info) { return std::string(std::get<1>(info.param)); });
+                     testing::ValuesIn(kChips), testing::Values("f16", "bf16")),
+    nameOf);
+
+/// The simulated devices, in the order of kChips.
+int main(int argc, char **argv) {
+  setenv("FOVEA_SIM_TARGET", llvm::join(ArrayRef(kChips), ",").c_str(), 1);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
