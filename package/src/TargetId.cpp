@@ -9,6 +9,8 @@
 #include "fovea/Package/Chips.h"
 #include "fovea/Package/Keys.h"
 
+#include <iterator>
+
 namespace fovea {
 namespace {
 
