@@ -62,6 +62,7 @@ ChipInfo makeRdna(const Rdna &r) {
   chip.maxWorkgroupSize = 1024;
   chip.ldsPerWorkgroup = 64 * KiB;
   chip.ldsPerCU = 64 * KiB;
+  chip.ldsKind = gfx12 ? LdsKind::Rdna4 : LdsKind::Rdna3;
   chip.vgprsPerSimdLane = r.vgprs;
   chip.maxVgprs = 256;
   chip.vgprGranule = 8;
@@ -99,6 +100,7 @@ ChipInfo cdna(std::string_view target, std::string_view name) {
   chip.maxWorkgroupSize = 1024;
   chip.ldsPerWorkgroup = 64 * KiB;
   chip.ldsPerCU = 64 * KiB;
+  chip.ldsKind = LdsKind::Cdna;
   chip.vgprsPerSimdLane = 512;
   chip.maxVgprs = 256;
   chip.vgprGranule = 8;
@@ -163,6 +165,7 @@ void addCdna(std::vector<ChipInfo> &table) {
   mi355x.computeUnits = 256;
   mi355x.ldsPerWorkgroup = 160 * KiB;
   mi355x.ldsPerCU = 160 * KiB;
+  mi355x.ldsKind = LdsKind::Cdna4;
   mi355x.architectedFlatScratch = true;
   mi355x.traits = kTraitOcpFloat8;
   mi355x.memoryBytes = 288 * GiB;

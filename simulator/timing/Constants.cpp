@@ -41,8 +41,6 @@ TimingConstants cdna3() {
   c.packedAfterMatrix = 12;      // [G]
   c.wideExcludesVector = true;   // [C]
   c.ldsLatency = 56;       // [G] 50 to 70 clocks
-  c.ldsReadBytes = 128;    // [R]
-  c.ldsBanks = 32;         // [N]
   c.ldsPortBytes = 64;     // [R] SIMDs attach in pairs
   c.ldsPairs = 2;
   c.ldsQueue = 8;          // [G]
@@ -91,8 +89,6 @@ TimingConstants cdna4() {
   c.transLatency = 12;
   c.swapClocks = 20;       // [G]
   c.matrixIssue = 8;       // [G] two slots of operand reads
-  c.ldsReadBytes = 256;    // [G] [R]
-  c.ldsBanks = 64;         // [N] [H]
   c.ldsPortBytes = 128;    // [G]
   c.peakHz = 2.4e9;        // [W]
   c.powerBase = 0.276;     // [F]

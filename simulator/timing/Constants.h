@@ -40,11 +40,9 @@ struct TimingConstants {
   unsigned packedAfterMatrix; ///< clocks between an MFMA's end and packed fp32
   bool wideExcludesVector;    ///< fp32 and fp64 MFMA keep the vector ALU idle
 
-  // LDS. A phase serves the lanes whose words all banks can give in a clock;
-  // SIMDs reach it in pairs through ports of half its width.
+  // LDS, beside its banks (timing/Lds.h). SIMDs reach it in pairs through ports
+  // of half its width.
   unsigned ldsLatency;        ///< last phase to data in registers
-  unsigned ldsReadBytes;      ///< a clock, all ports
-  unsigned ldsBanks;          ///< of 4 bytes, for reads
   unsigned ldsPortBytes;      ///< a clock of one pair's port
   unsigned ldsPairs;          ///< ports
   unsigned ldsQueue;          ///< instructions that a port accepts ahead

@@ -80,7 +80,8 @@ public:
   Sampler(const CodeObject &code, const KernelInfo &kernel,
           const LaunchConfig &config, const TimingConstants &chip,
           const uint32_t *grid, uint64_t persistent)
-      : Code(code), Kernel(kernel), Config(config), Chip(chip), Grid(grid),
+      : Code(code), Kernel(kernel), Config(config), Chip(chip),
+        Lds(ldsShape(code.device()->chip())), Grid(grid),
         Persistent(persistent) {}
 
   /// Wave instructions of each workgroup asked for.
@@ -92,7 +93,7 @@ public:
       LaunchConfig config = Config;
       config.workgroups = {group};
       config.options.threads = 1;
-      TraceRecorder recorder(Chip, Grid, Persistent, false);
+      TraceRecorder recorder(Chip, Lds, Grid, Persistent, false);
       config.options.observers = Persistent > 1 ? &recorder : nullptr;
       Counters counters;
       if (Status status = launch(Code, Kernel, config, &counters); !status)
@@ -105,7 +106,7 @@ public:
   /// Whether the first workgroup takes work from a counter.
   Status probe(bool &persistent, uint64_t &executed) {
     LaunchConfig config = Config;
-    TraceRecorder recorder(Chip, Grid, Persistent, false);
+    TraceRecorder recorder(Chip, Lds, Grid, Persistent, false);
     config.workgroups = {0};
     config.options.threads = 1;
     config.options.observers = &recorder;
@@ -121,7 +122,7 @@ public:
   Status tiles(uint64_t group, std::map<uint64_t, uint64_t> &tiles,
                uint64_t &last) {
     LaunchConfig config = Config;
-    TraceRecorder recorder(Chip, Grid, Persistent, false);
+    TraceRecorder recorder(Chip, Lds, Grid, Persistent, false);
     config.workgroups = {group};
     config.options.threads = 1;
     config.options.observers = &recorder;
@@ -136,7 +137,7 @@ public:
   }
 
   Status trace(uint64_t group, std::unique_ptr<GroupTrace> &result) {
-    TraceRecorder recorder(Chip, Grid, Persistent);
+    TraceRecorder recorder(Chip, Lds, Grid, Persistent);
     LaunchConfig config = Config;
     config.workgroups = {group};
     config.options.threads = 1;
@@ -158,6 +159,7 @@ private:
   const KernelInfo &Kernel;
   const LaunchConfig &Config;
   const TimingConstants &Chip;
+  const LdsShape &Lds;
   const uint32_t *Grid;
   uint64_t Persistent;
 };

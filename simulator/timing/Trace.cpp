@@ -12,72 +12,6 @@
 
 namespace fovea::sim {
 
-namespace {
-
-/// The order in which lanes are served where it is not consecutive: lanes of a
-/// phase stand together.
-constexpr uint8_t kRead128[64] = { // phases of 8 (gfx90x, gfx94x)
-    0,  1,  2,  3,  20, 21, 22, 23, 32, 33, 34, 35, 52, 53, 54, 55,
-    4,  5,  6,  7,  16, 17, 18, 19, 36, 37, 38, 39, 48, 49, 50, 51,
-    8,  9,  10, 11, 28, 29, 30, 31, 40, 41, 42, 43, 60, 61, 62, 63,
-    12, 13, 14, 15, 24, 25, 26, 27, 44, 45, 46, 47, 56, 57, 58, 59};
-constexpr uint8_t kRead128Wide[64] = { // phases of 16 (gfx950)
-    0,  1,  2,  3,  12, 13, 14, 15, 20, 21, 22, 23, 24, 25, 26, 27,
-    32, 33, 34, 35, 44, 45, 46, 47, 52, 53, 54, 55, 56, 57, 58, 59,
-    4,  5,  6,  7,  8,  9,  10, 11, 16, 17, 18, 19, 28, 29, 30, 31,
-    36, 37, 38, 39, 40, 41, 42, 43, 48, 49, 50, 51, 60, 61, 62, 63};
-constexpr uint8_t kRead96[64] = { // phases of 8
-    0,  1,  2,  3,  20, 21, 22, 23, 4,  5,  6,  7,  16, 17, 18, 19,
-    8,  9,  10, 11, 28, 29, 30, 31, 12, 13, 14, 15, 24, 25, 26, 27,
-    32, 33, 34, 35, 52, 53, 54, 55, 36, 37, 38, 39, 48, 49, 50, 51,
-    40, 41, 42, 43, 60, 61, 62, 63, 44, 45, 46, 47, 56, 57, 58, 59};
-
-} // namespace
-
-unsigned ldsClocks(const TimingConstants &chip, const uint64_t *address,
-                   uint64_t mask, uint32_t bytes, bool store,
-                   unsigned &conflicts) {
-  // In a phase every bank gives one word; lanes that want the same word share
-  // it, and lanes that want others of the same bank cost a clock more each.
-  // Phases without active lanes take their clock too. Writes see the 32 banks
-  // and 128 bytes a clock of the older chips on all.
-  unsigned width = bytes <= 4 ? 4 : bytes <= 8 ? 8 : bytes <= 12 ? 12 : 16;
-  bool narrow = store || width == 12;
-  unsigned rate = narrow ? std::min(128u, chip.ldsReadBytes) : chip.ldsReadBytes;
-  unsigned banks = narrow ? std::min(32u, chip.ldsBanks) : chip.ldsBanks;
-  unsigned lanes = width == 12 ? 8 : rate / width;
-  const uint8_t *order = store          ? nullptr
-                         : width == 12  ? kRead96
-                         : width == 16  ? (lanes == 8 ? kRead128 : kRead128Wide)
-                                        : nullptr;
-  unsigned total = 0, least = 0;
-  constexpr unsigned kMaxBanks = 64, kMaxWords = 64;
-  for (unsigned first = 0; first < 64; first += lanes) {
-    uint64_t words[kMaxBanks][kMaxWords];
-    uint8_t counts[kMaxBanks] = {};
-    unsigned worst = 1;
-    for (unsigned i = first; i < first + lanes && i < 64; ++i) {
-      unsigned l = order ? order[i] : i;
-      if (!((mask >> l) & 1))
-        continue;
-      for (uint64_t word = address[l] / 4; word * 4 < address[l] + bytes; ++word) {
-        unsigned bank = static_cast<unsigned>(word % banks);
-        bool known = false;
-        for (unsigned k = 0; k < counts[bank]; ++k)
-          known |= words[bank][k] == word;
-        if (known || counts[bank] == kMaxWords)
-          continue;
-        words[bank][counts[bank]] = word;
-        worst = std::max<unsigned>(worst, ++counts[bank]);
-      }
-    }
-    total += worst;
-    ++least;
-  }
-  conflicts = total - least;
-  return total;
-}
-
 class TraceObserver : public Observer {
 public:
   explicit TraceObserver(TraceRecorder &recorder) : R(recorder) {}
@@ -158,7 +92,7 @@ public:
     unsigned active = static_cast<unsigned>(__builtin_popcountll(a.mask));
     if (a.space == MemoryAccess::Lds) {
       unsigned conflicts = 0;
-      use.ldsClocks += ldsClocks(R.Chip, a.address, a.mask, a.bytes,
+      use.ldsClocks += ldsClocks(R.Lds, a.address, a.mask, wave.lanes, a.bytes,
                                  a.kind != MemoryAccess::Load, conflicts);
       use.ldsConflicts += conflicts;
       use.ldsBytes += 64 * std::max(4u, a.bytes);

@@ -9,6 +9,7 @@
 
 #include "exec/Observer.h"
 #include "timing/Constants.h"
+#include "timing/Lds.h"
 
 #include <atomic>
 #include <memory>
@@ -48,9 +49,9 @@ public:
   /// atomic counter; 0: none do. A workgroup that runs alone would take all
   /// tiles; with this, a counter whose old value it asks for moves on as if the
   /// others had taken theirs as well, and has its first value again at the end.
-  TraceRecorder(const TimingConstants &chip, const uint32_t *grid,
-                uint64_t persistent, bool keep = true)
-      : Chip(chip), Grid{grid[0], grid[1], grid[2]}, Persistent(persistent),
+  TraceRecorder(const TimingConstants &chip, const LdsShape &lds,
+                const uint32_t *grid, uint64_t persistent, bool keep = true)
+      : Chip(chip), Lds(lds), Grid{grid[0], grid[1], grid[2]}, Persistent(persistent),
         Keep(keep) {}
   std::unique_ptr<Observer> create() override;
   /// The traces in the order in which the workgroups ended.
@@ -66,6 +67,7 @@ public:
 private:
   friend class TraceObserver;
   const TimingConstants &Chip;
+  const LdsShape &Lds;
   uint32_t Grid[3];
   uint64_t Persistent;
   bool Keep;
@@ -73,13 +75,6 @@ private:
   std::mutex Mutex;
   std::vector<std::unique_ptr<GroupTrace>> Done;
 };
-
-/// Clocks that the LDS needs for an access of \p bytes a lane at \p address of
-/// the lanes in \p mask. \p conflicts receives those that distinct addresses in
-/// one bank add.
-unsigned ldsClocks(const TimingConstants &chip, const uint64_t *address,
-                   uint64_t mask, uint32_t bytes, bool store,
-                   unsigned &conflicts);
 
 } // namespace fovea::sim
 

@@ -8,7 +8,7 @@
 #include "KernelTest.h"
 #include "fovea/Simulator/Timing.h"
 #include "timing/Constants.h"
-#include "timing/Trace.h"
+#include "timing/Lds.h"
 
 using namespace fovea::sim;
 using namespace fovea::sim::test;
@@ -105,7 +105,7 @@ TEST_F(TimingTest, VectorAluIsFull) {
 // Conflict clocks of strides that put all lanes on one bank, as counted by
 // SQ_LDS_BANK_CONFLICT on MI300X: 62, 60 and 56.
 TEST_F(TimingTest, LdsConflicts) {
-  const TimingConstants &chip = *timingConstants("gfx942");
+  const LdsShape &chip = ldsShape(*findChip("gfx942"));
   uint64_t same[64], dense[64];
   struct Case {
     unsigned bytes, clocks, conflicts;
@@ -116,14 +116,44 @@ TEST_F(TimingTest, LdsConflicts) {
       dense[l] = uint64_t(l) * c.bytes;
     }
     unsigned conflicts = 0;
-    EXPECT_EQ(ldsClocks(chip, dense, ~0ull, c.bytes, false, conflicts), c.clocks);
+    EXPECT_EQ(ldsClocks(chip, dense, ~0ull, 64, c.bytes, false, conflicts), c.clocks);
     EXPECT_EQ(conflicts, 0u);
-    EXPECT_EQ(ldsClocks(chip, same, ~0ull, c.bytes, false, conflicts),
+    EXPECT_EQ(ldsClocks(chip, same, ~0ull, 64, c.bytes, false, conflicts),
               c.clocks + c.conflicts);
     EXPECT_EQ(conflicts, c.conflicts);
     for (uint64_t &a : same)
       a = 64;
-    EXPECT_EQ(ldsClocks(chip, same, ~0ull, c.bytes, false, conflicts), c.clocks);
+    EXPECT_EQ(ldsClocks(chip, same, ~0ull, 64, c.bytes, false, conflicts), c.clocks);
+  }
+}
+
+// RDNA3 serves reads of 16 bytes in phases of two groups of four lanes; RDNA4 and
+// writes in order. Lanes 16 words apart share banks with every second lane.
+TEST(Lds, PhasesFollowTheChip) {
+  uint64_t near[64], far[64];
+  for (unsigned l = 0; l < 64; ++l) {
+    near[l] = l / 8 * 128 + l % 8 * 16; // eight lanes fill the banks
+    far[l] = l % 4 * 16 + (l / 4 % 8 == 5 || l / 4 % 8 == 4 ? 64 : 0) +
+             l / 4 * 128; // lanes 0 to 3 and 20 to 23 fill them
+  }
+  auto conflicts = [](const char *chip, const uint64_t *address, bool store,
+                      unsigned lanes) {
+    unsigned result = 0;
+    ldsClocks(ldsShape(*findChip(chip)), address, ~0ull >> (64 - lanes), lanes, 16,
+              store, result);
+    return result;
+  };
+  EXPECT_EQ(conflicts("gfx1201", near, false, 32), 0u);
+  EXPECT_EQ(conflicts("gfx1201", near, true, 32), 0u);
+  EXPECT_EQ(conflicts("gfx1100", near, true, 32), 0u);
+  EXPECT_GT(conflicts("gfx1201", far, false, 32), 0u);
+  EXPECT_LT(conflicts("gfx1100", far, false, 32),
+            conflicts("gfx1100", far, true, 32));
+  // Every chip has a row of its own kind, and dense accesses are free.
+  for (const ChipInfo &chip : knownChips()) {
+    EXPECT_EQ(ldsShape(chip).kind, chip.ldsKind) << chip.target;
+    EXPECT_EQ(conflicts(std::string(chip.target).c_str(), near, true,
+                        chip.waveSize), 0u) << chip.target;
   }
 }
 

@@ -24,6 +24,9 @@ enum ChipTraits : uint32_t {
   kTraitSplitWmma = 1 << 16,    ///< WMMA operands are spread over the wave (GFX12)
 };
 
+/// How the LDS serves the lanes of a wave (timing/Lds.cpp).
+enum class LdsKind : uint8_t { Cdna, Cdna4, Rdna3, Rdna4 };
+
 /// One simulated chip. Sizes are in bytes unless a name says otherwise.
 struct ChipInfo {
   std::string_view target;        ///< "gfx942", as LLVM spells it
@@ -38,6 +41,7 @@ struct ChipInfo {
   unsigned maxWorkgroupSize;      ///< work-items
   uint64_t ldsPerWorkgroup;       ///< most LDS that one workgroup can have
   uint64_t ldsPerCU;
+  LdsKind ldsKind;
   unsigned vgprsPerSimdLane;      ///< unified file where `unifiedRegisters`
   unsigned maxVgprs;              ///< of one wave, without AGPRs
   unsigned vgprGranule;           ///< registers by which descriptors count
