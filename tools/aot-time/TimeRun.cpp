@@ -1,23 +1,19 @@
 //===- TimeRun.cpp - predicting a subject ---------------------------------===//
 //
-// A device of the subject's chip, its buffers, and its launches one by one.
+// Each launch of a subject goes to the model.
 //
 //===----------------------------------------------------------------------===//
 
 #include "TimeRun.h"
 
 #include "Analysis.h"
-#include "Buffers.h"
-#include "fovea/Package/CodeObject.h"
-#include "fovea/Simulator/CodeObject.h"
-#include "fovea/Simulator/Device.h"
+#include "LaunchLoop.h"
 
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
 
 using namespace fovea;
 using namespace fovea::timing;
@@ -49,136 +45,6 @@ private:
   std::string path;
 };
 
-std::string joined(const std::vector<sim::KernelInfo> &kernels) {
-  std::string text;
-  for (const sim::KernelInfo &kernel : kernels)
-    text += (text.empty() ? "" : ", ") + kernel.name;
-  return text;
-}
-
-/// The state of one prediction.
-class Run {
-public:
-  Run(const Subject &subject, const sim::TimingOptions &options,
-      SubjectTime &result)
-      : subject(subject), options(options), result(result) {}
-
-  bool run(const describe::Overrides &overrides) {
-    if (!subject.problem(overrides, result.problem, result.error) ||
-        !openDevice())
-      return false;
-    std::unique_ptr<Buffers> buffers =
-        Buffers::create(*device, result.problem, result.notes, result.error);
-    if (!buffers)
-      return false;
-    for (const describe::Launch &launch : result.problem.launches)
-      if (launch.grid[0] && launch.grid[1] && launch.grid[2] &&
-          !time(launch, *buffers))
-        return false;
-    if (result.launches.empty())
-      return fail("nothing is launched: every grid is empty");
-    return true;
-  }
-
-private:
-  bool fail(const std::string &why) {
-    result.error = why;
-    return false;
-  }
-
-  bool openDevice() {
-    result.target = result.problem.target;
-    if (result.problem.launches.empty())
-      return fail(result.problem.path + " has no launches");
-    if (result.target.empty()) {
-      std::vector<char> bytes;
-      const std::string &name = result.problem.launches.front().codeObject;
-      if (!subject.image(name, bytes, result.error))
-        return false;
-      Expected<CodeObjectInfo> info =
-          inspectCodeObject(bytes.data(), bytes.size());
-      if (!info)
-        return fail(name + ": " + info.status().message());
-      result.target = info->target.arch;
-    }
-    const std::string chip = result.target.substr(0, result.target.find(':'));
-    const sim::ChipInfo *known = sim::findChip(chip);
-    if (known && !sim::hasTiming(*known)) {
-      std::string timed;
-      for (const sim::ChipInfo &other : sim::knownChips())
-        if (sim::hasTiming(other))
-          timed += (timed.empty() ? "" : ", ") + std::string(other.target);
-      return fail("there is no timing model of " + chip + "; there is one of " +
-                  timed);
-    }
-    if (sim::Status status = sim::Device::create(result.target, device);
-        !status)
-      return fail(status.message());
-    return true;
-  }
-
-  sim::CodeObject *load(const std::string &name) {
-    std::shared_ptr<sim::CodeObject> &code = codes[name];
-    if (code)
-      return code.get();
-    std::vector<char> bytes;
-    if (!subject.image(name, bytes, result.error))
-      return nullptr;
-    if (sim::Status status =
-            sim::CodeObject::load(device, bytes.data(), bytes.size(), code);
-        !status) {
-      fail(name + ": " + status.message());
-      return nullptr;
-    }
-    return code.get();
-  }
-
-  bool time(const describe::Launch &launch, const Buffers &buffers) {
-    sim::CodeObject *code = load(launch.codeObject);
-    if (!code)
-      return false;
-    const std::vector<sim::KernelInfo> &kernels = code->kernels();
-    const sim::KernelInfo *kernel =
-        launch.kernel.empty() ? (kernels.size() == 1 ? &kernels[0] : nullptr)
-                              : code->findKernel(launch.kernel);
-    if (!kernel)
-      return fail(launch.codeObject +
-                  (launch.kernel.empty() ? " has several kernels; name one of "
-                                         : " has no kernel '" + launch.kernel +
-                                               "'; there are: ") +
-                  joined(kernels));
-    LaunchTime timed;
-    timed.launch = launch;
-    timed.kernel = *kernel;
-    const std::vector<uint8_t> arguments = launch.bind(buffers.addresses());
-    sim::LaunchConfig config;
-    config.grid = launch.grid;
-    config.block = launch.block;
-    config.dynamicLdsBytes = launch.dynamicLds;
-    config.kernarg = arguments.data();
-    config.kernargBytes = arguments.size();
-    const auto start = std::chrono::steady_clock::now();
-    if (sim::Status status =
-            sim::predict(*code, *kernel, config, options, timed.report);
-        !status) {
-      result.deviceError = true;
-      return fail(status.message());
-    }
-    moveBarrierWaits(timed.report);
-    timed.hostSeconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-            .count();
-    result.launches.push_back(std::move(timed));
-    return true;
-  }
-
-  const Subject &subject;
-  const sim::TimingOptions &options;
-  SubjectTime &result;
-  std::shared_ptr<sim::Device> device;
-  std::map<std::string, std::shared_ptr<sim::CodeObject>> codes;
-};
-
 } // namespace
 
 bool timing::describedSubjects(const std::string &path,
@@ -197,8 +63,30 @@ SubjectTime timing::predictSubject(const Subject &subject,
                                    const sim::TimingOptions &options) {
   SubjectTime result;
   result.label = subject.label();
-  if (!Run(subject, options, result).run(overrides))
+  LaunchLoop loop(subject, /*needsModel=*/true);
+  const bool all = loop.run(overrides, [&](const LaunchLoop::Item &item) {
+    LaunchTime timed;
+    timed.launch = item.launch;
+    timed.kernel = item.kernel;
+    const auto start = std::chrono::steady_clock::now();
+    sim::Status status = sim::predict(item.code, item.kernel, item.config,
+                                      options, timed.report);
+    if (!status)
+      return status;
+    moveBarrierWaits(timed.report);
+    timed.hostSeconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
+    result.launches.push_back(std::move(timed));
+    return status;
+  });
+  if (!all)
     result.launches.clear();
+  result.problem = std::move(loop.problem);
+  result.target = std::move(loop.target);
+  result.notes = std::move(loop.notes);
+  result.error = std::move(loop.error);
+  result.deviceError = loop.deviceError;
   return result;
 }
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CountRun.h"
 #include "Reports.h"
 
 #include <CLI/CLI.hpp>
@@ -51,6 +52,10 @@ Examples:
   aot-time --package=build/kernels --head-dim=128 --mask=causal-top-left \
            --seqlen=1024,4096,16384
 
+  # What the main loop executes for a block of 64 keys, on any simulated chip
+  aot-time --package=build/kernels --count --per seqlen_k=64x8 --heads=1 \
+           --seqlen-q=128 --seqlen-k=512
+
   # Ours beside others, ratio to ours
   aot-time --package=build/kernels --head-dim=128 theirs/ --sweep seqlen=1024,4096
 
@@ -76,7 +81,8 @@ struct CommandLine {
   PackageQuery package;
   sim::TimingOptions timing;
   double clockGHz = 0;
-  bool annotate = false;
+  bool annotate = false, count = false;
+  std::string per;
   std::string report = "text", json, timeline, perfetto;
   std::optional<uint64_t> timelineStart;
   uint64_t timelineClocks = 0;
@@ -146,6 +152,18 @@ void addOptions(CLI::App &app, CommandLine &line) {
                  "Workgroups to replay; more are slower and more exact")
       ->check(CLI::Range(1, 1024).description(""))
       ->group(model);
+
+  const char *counting = "Counting";
+  app.add_flag("--count", line.count,
+               "Count what a wave executes and LDS bank conflicts, and predict "
+               "nothing; all workgroups run. For every simulated chip")
+      ->group(counting);
+  app.add_option("--per", line.per,
+                 "Count what so much more of a variable adds, over several "
+                 "steps: seqlen_k=64x8")
+      ->type_name("NAME=STEP[xTIMES]")
+      ->default_str("")
+      ->group(counting);
 
   const char *output = "Output";
   app.add_option("--report", line.report, "On the terminal: text, json, none")
@@ -273,6 +291,12 @@ bool checkCombination(const CLI::App &app, const CommandLine &line,
     if (line.timeline.empty() && line.perfetto.empty() &&
         name.compare(0, 9, "timeline-") == 0)
       error = "--" + name + " is about --timeline and --perfetto; name one";
+    if (!line.count && name == "per")
+      error = "--per is about --count; add it or leave --per out";
+    if (line.count &&
+        (option->get_group() == "The model" || name == "annotate" ||
+         name == "perfetto" || name.compare(0, 8, "timeline") == 0))
+      error = "--count predicts nothing; leave --" + name + " out";
   }
   if (line.inputs.empty() && line.package.package.empty())
     error = "nothing to time; name a description or a folder, or --package "
@@ -343,18 +367,61 @@ private:
   bool terminal;
 };
 
+void complain(const std::string &label, const std::string &point,
+              const std::string &error) {
+  std::fprintf(stderr, "aot-time: %s%s%s: %s\n", label.c_str(),
+               point.empty() ? "" : " ", point.c_str(), error.c_str());
+}
+
+using Subjects = std::vector<std::unique_ptr<Subject>>;
+
+int runCount(const CommandLine &line, const Subjects &subjects,
+             const std::vector<Point> &points) {
+  std::string error;
+  std::optional<CountStep> step;
+  if (!line.per.empty() && !parseCountStep(line.per, step.emplace(), error))
+    return usage(error);
+  int worst = kPredicted;
+  nlohmann::json all = {{"version", 1}, {"runs", nlohmann::json::array()}};
+  std::string text;
+  Progress progress(points.size() * subjects.size());
+  for (const Point &point : points)
+    for (const std::unique_ptr<Subject> &subject : subjects) {
+      progress.next(subject->label() + " " + point.name);
+      const SubjectCount counted =
+          countSubject(*subject, point.overrides, step);
+      all["runs"].push_back(toJson(counted));
+      all["runs"].back()["point"] = point.name;
+      if (counted.error.empty()) {
+        text += (text.empty() ? "" : "\n") + countText(counted);
+        continue;
+      }
+      complain(counted.label, point.name, counted.error);
+      worst = std::max<int>(worst, counted.deviceError ? kDevice : kUsage);
+    }
+  if (line.report == "json")
+    text = all.dump(1) + "\n";
+  if (line.report != "none")
+    std::fputs(text.c_str(), stdout);
+  if (!line.json.empty() && !writeFile(line.json, all.dump(1) + "\n", error))
+    return usage(error);
+  return worst;
+}
+
 int run(const CommandLine &line) {
   std::string error;
   std::vector<Point> points;
   if (!readPoints(line, points, error))
     return usage(error);
-  std::vector<std::unique_ptr<Subject>> subjects;
+  Subjects subjects;
   if (!line.package.package.empty() &&
       !packageSubjects(line.package, subjects, error))
     return usage(error);
   for (const std::string &input : line.inputs)
     if (!describedSubjects(input, subjects, error))
       return usage(error);
+  if (line.count)
+    return runCount(line, subjects, points);
 
   const bool single = subjects.size() == 1 && points.size() == 1;
   const bool pictures = !line.timeline.empty() || !line.perfetto.empty();
@@ -409,9 +476,7 @@ int run(const CommandLine &line) {
   for (const ComparedPoint &point : table)
     for (const SubjectTime &subject : point.subjects)
       if (!subject.error.empty())
-        std::fprintf(stderr, "aot-time: %s%s%s: %s\n", subject.label.c_str(),
-                     point.name.empty() ? "" : " ", point.name.c_str(),
-                     subject.error.c_str());
+        complain(subject.label, point.name, subject.error);
   if (single && first.error.empty()) {
     if (line.annotate)
       for (const LaunchTime &launch : first.launches)

@@ -1,0 +1,114 @@
+//===- LaunchLoop.cpp - a subject's launches on its device ----------------===//
+
+#include "LaunchLoop.h"
+
+#include "Buffers.h"
+#include "fovea/Package/CodeObject.h"
+
+using namespace fovea;
+using namespace fovea::timing;
+
+static std::string joined(const std::vector<sim::KernelInfo> &kernels) {
+  std::string text;
+  for (const sim::KernelInfo &kernel : kernels)
+    text += (text.empty() ? "" : ", ") + kernel.name;
+  return text;
+}
+
+bool LaunchLoop::run(const describe::Overrides &overrides,
+                     const Visitor &visit) {
+  if (!subject.problem(overrides, problem, error) || !openDevice())
+    return false;
+  std::unique_ptr<Buffers> buffers =
+      Buffers::create(*device, problem, notes, error);
+  if (!buffers)
+    return false;
+  bool any = false;
+  for (const describe::Launch &one : problem.launches)
+    if (one.grid[0] && one.grid[1] && one.grid[2]) {
+      if (!launch(one, *buffers, visit))
+        return false;
+      any = true;
+    }
+  return any || fail("nothing is launched: every grid is empty");
+}
+
+bool LaunchLoop::fail(const std::string &why) {
+  error = why;
+  return false;
+}
+
+bool LaunchLoop::openDevice() {
+  target = problem.target;
+  if (problem.launches.empty())
+    return fail(problem.path + " has no launches");
+  if (target.empty()) {
+    std::vector<char> bytes;
+    const std::string &name = problem.launches.front().codeObject;
+    if (!subject.image(name, bytes, error))
+      return false;
+    Expected<CodeObjectInfo> info =
+        inspectCodeObject(bytes.data(), bytes.size());
+    if (!info)
+      return fail(name + ": " + info.status().message());
+    target = info->target.arch;
+  }
+  const std::string chip = target.substr(0, target.find(':'));
+  const sim::ChipInfo *known = sim::findChip(chip);
+  if (needsModel && known && !sim::hasTiming(*known)) {
+    std::string timed;
+    for (const sim::ChipInfo &other : sim::knownChips())
+      if (sim::hasTiming(other))
+        timed += (timed.empty() ? "" : ", ") + std::string(other.target);
+    return fail("there is no timing model of " + chip + "; there is one of " +
+                timed + ". --count needs none");
+  }
+  if (sim::Status status = sim::Device::create(target, device); !status)
+    return fail(status.message());
+  return true;
+}
+
+sim::CodeObject *LaunchLoop::load(const std::string &name) {
+  std::shared_ptr<sim::CodeObject> &code = codes[name];
+  if (code)
+    return code.get();
+  std::vector<char> bytes;
+  if (!subject.image(name, bytes, error))
+    return nullptr;
+  if (sim::Status status =
+          sim::CodeObject::load(device, bytes.data(), bytes.size(), code);
+      !status) {
+    fail(name + ": " + status.message());
+    return nullptr;
+  }
+  return code.get();
+}
+
+bool LaunchLoop::launch(const describe::Launch &launch, const Buffers &buffers,
+                        const Visitor &visit) {
+  sim::CodeObject *code = load(launch.codeObject);
+  if (!code)
+    return false;
+  const std::vector<sim::KernelInfo> &kernels = code->kernels();
+  const sim::KernelInfo *kernel =
+      launch.kernel.empty() ? (kernels.size() == 1 ? &kernels[0] : nullptr)
+                            : code->findKernel(launch.kernel);
+  if (!kernel)
+    return fail(launch.codeObject +
+                (launch.kernel.empty()
+                     ? " has several kernels; name one of "
+                     : " has no kernel '" + launch.kernel + "'; there are: ") +
+                joined(kernels));
+  const std::vector<uint8_t> arguments = launch.bind(buffers.addresses());
+  sim::LaunchConfig config;
+  config.grid = launch.grid;
+  config.block = launch.block;
+  config.dynamicLdsBytes = launch.dynamicLds;
+  config.kernarg = arguments.data();
+  config.kernargBytes = arguments.size();
+  if (sim::Status status = visit({launch, *code, *kernel, config}); !status) {
+    deviceError = true;
+    return fail(status.message());
+  }
+  return true;
+}
