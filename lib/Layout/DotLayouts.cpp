@@ -308,6 +308,9 @@ Swizzle chooseSwizzle(const LdsShape &shape,
   for (int32_t a = 0; a <= kMaxShift; ++a)
     for (int32_t b = a + 1; b <= kMaxShift; ++b)
       consider({a, b});
+  // Reads of a few rows at a time, several chunks of each.
+  for (int32_t a = -1; a >= -kMaxShift; --a)
+    consider({a});
   return best;
 }
 

@@ -111,6 +111,13 @@ const MatrixInstr *lookupMatrixInstr(const TargetInfo &target,
   return nullptr;
 }
 
+const layout::TransposedRead *ldsTransposedRead(const TargetInfo &target) {
+  // ds_read_b64_tr_b16. Source: AMD's CDNA4 instruction set document.
+  static const layout::TransposedRead readB64TrB16 = {/*elementBits=*/2,
+                                                      /*laneBits=*/4};
+  return target.has(kLdsTransposedRead) ? &readB64TrB16 : nullptr;
+}
+
 std::string matrixInstrNames(const TargetInfo &target, FactorType type) {
   llvm::SmallVector<llvm::StringRef> names;
   for (const MatrixInstr &row : allMatrixInstrs())

@@ -85,11 +85,12 @@ struct Swizzle {
   int chunks = 1; ///< of 16 bytes, that trade places
   llvm::SmallVector<int32_t, 2> shifts;
 
-  /// Chunk at which chunk `c` of row `r` is stored, XOR c.
+  /// Chunk at which chunk `c` of row `r` is stored, XOR c. A row's number is
+  /// shifted right, or left by what is negative.
   int32_t rowXor(int32_t row) const {
     int32_t result = 0;
     for (int32_t shift : shifts)
-      result ^= row >> shift;
+      result ^= shift < 0 ? row << -shift : row >> shift;
     return result & (chunks - 1);
   }
 };

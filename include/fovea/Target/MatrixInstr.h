@@ -9,7 +9,7 @@
 #ifndef FOVEA_TARGET_MATRIXINSTR_H
 #define FOVEA_TARGET_MATRIXINSTR_H
 
-#include "fovea/Layout/TileLayout.h"
+#include "fovea/Layout/LdsAccess.h"
 #include "fovea/Target/TargetInfo.h"
 
 namespace fovea::target {
@@ -41,6 +41,9 @@ llvm::ArrayRef<MatrixInstr> allMatrixInstrs();
 /// has none.
 const MatrixInstr *lookupMatrixInstr(const TargetInfo &target,
                                      llvm::StringRef name, FactorType type);
+
+/// The chip's read of LDS that transposes; null if it has none.
+const layout::TransposedRead *ldsTransposedRead(const TargetInfo &target);
 
 /// Names that `lookupMatrixInstr` accepts for this chip and type.
 std::string matrixInstrNames(const TargetInfo &target, FactorType type);

@@ -75,7 +75,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     | `block_n` | keys of one iteration; a power of two and a multiple of m of the instruction |
     | `waves` | waves of a workgroup: 1, 2, 4, 8 or 16 |
     | `inst` | matrix instruction, a name in the instruction table |
-    | `stages` | 1: load a key block, then use it; 2: load the next block while computing this one |
+    | `stages` | 1: load a key block, then use it; 2: load the next block while computing this one; 3: compute the next block's scores too while computing this one (needs `direct_copy`) |
     | `waves_per_simd` | occupancy to allocate registers for |
     | `rescale_threshold` | the accumulator is rescaled when a running maximum grew by more than this, in powers of two; 0: whenever it grew |
     | `value_split` | waves that share their queries and split the columns of the output, so that the accumulator fits; each computes all their scores. Left out: 1 |
@@ -133,7 +133,7 @@ def Attn_SwizzleAttr : Attn_Attr<"Swizzle", "swizzle"> {
   let description = [{
     In row r, the 16-byte chunk c of each group of `chunks` (a power of two)
     chunks is stored at place `c xor f(r)`, where f(r) is the XOR of `r >> s`
-    over the `shifts`, modulo `chunks`.
+    over the `shifts`, modulo `chunks`; a negative shift is one to the left.
   }];
   let parameters = (ins "int32_t":$chunks, ArrayRefParameter<"int32_t">:$shifts);
   let assemblyFormat = "`<` `chunks` `=` $chunks `,` `shifts` `=` `[` $shifts `]` `>`";
