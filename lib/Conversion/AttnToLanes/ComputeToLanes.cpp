@@ -256,9 +256,10 @@ struct LowerReduce : public LanePattern<ReduceOp> {
           }
         }
         if (acrossLanes)
-          for (int bit : from.rowLaneBits())
-            result = combine(b, op.getKind(), result,
-                             lanes.exchange(rewriter, op, result, 1 << bit));
+          for (int bit : from.rowLaneBits()) {
+            auto [x, y] = lanes.exchangePair(rewriter, op, result, 1 << bit);
+            result = combine(b, op.getKind(), x, y);
+          }
         results.push_back(result);
       }
       fragments.push_back(vector::FromElementsOp::create(

@@ -33,6 +33,13 @@ LaneContext::LaneContext(gpu::GPUFuncOp kernel,
                                 i32(entry, entry.getLoc(), laneBits));
   // The same for all lanes of a wave: keep it in a scalar register.
   wave = ROCDL::ReadfirstlaneOp::create(entry, wave.getType(), wave);
+  if (kernel.walk([](attn::CopyLdsOp) { return WalkResult::interrupt(); })
+          .wasInterrupted()) {
+    auto domain = LLVM::AliasScopeDomainAttr::get(
+        entry.getContext(), entry.getStringAttr(kernel.getName()));
+    copyScope = entry.getArrayAttr(LLVM::AliasScopeAttr::get(
+        domain, entry.getStringAttr("copies to LDS")));
+  }
 }
 
 Value LaneContext::i32(OpBuilder &b, Location loc, int64_t value) {
@@ -90,6 +97,13 @@ Value LaneContext::coordinate(Operation *op, const TileLayout &layout,
   return i32(b, b.getLoc(), 0);
 }
 
+Value LaneContext::waveCoordinate(Operation *op, const TileLayout &layout,
+                                  int dim) {
+  ImplicitLocOpBuilder b = builderBefore(op);
+  Value byWave = bitsOf(b, layout.waves(), dim, wave);
+  return byWave ? byWave : i32(b, b.getLoc(), 0);
+}
+
 Value LaneContext::isFirstHolder(Operation *op, const TileLayout &layout) {
   ImplicitLocOpBuilder b = builderBefore(op);
   Value result;
@@ -106,8 +120,8 @@ Value LaneContext::isFirstHolder(Operation *op, const TileLayout &layout) {
   return result;
 }
 
-Value LaneContext::ldsBase(Operation *op, const TileLayout &layout,
-                           attn::LdsType type, int64_t xorBytes) {
+Value LaneContext::swizzledColumn(Operation *op, const TileLayout &layout,
+                                  attn::LdsType type, int64_t xorBytes) {
   Value row = coordinate(op, layout, 0), column = coordinate(op, layout, 1);
   ImplicitLocOpBuilder b = builderBefore(op);
   auto constant = [&](int64_t value) { return i32(b, b.getLoc(), value); };
@@ -115,16 +129,52 @@ Value LaneContext::ldsBase(Operation *op, const TileLayout &layout,
   column = arith::MulIOp::create(b, column, constant(elementBytes));
   layout::Swizzle swizzle = getSwizzle(type);
   for (int32_t shift : swizzle.shifts) {
-    Value bits = arith::ShRUIOp::create(b, row, constant(shift));
+    Value bits = shift < 0
+                     ? Value(arith::ShLIOp::create(b, row, constant(-shift)))
+                     : Value(arith::ShRUIOp::create(b, row, constant(shift)));
     bits = arith::AndIOp::create(b, bits, constant(swizzle.chunks - 1));
     bits = arith::MulIOp::create(b, bits, constant(16));
     column = arith::XOrIOp::create(b, column, bits);
   }
   if (xorBytes != 0)
     column = arith::XOrIOp::create(b, column, constant(xorBytes));
-  Value start =
-      arith::MulIOp::create(b, row, constant(type.getColumns() * elementBytes));
+  return column;
+}
+
+Value LaneContext::ldsBase(Operation *op, const TileLayout &layout,
+                           attn::LdsType type, int64_t xorBytes) {
+  Value row = coordinate(op, layout, 0);
+  Value column = swizzledColumn(op, layout, type, xorBytes);
+  ImplicitLocOpBuilder b = builderBefore(op);
+  int64_t rowBytes = type.getBytes() / type.getRows();
+  Value start = arith::MulIOp::create(b, row, i32(b, b.getLoc(), rowBytes));
   return arith::AddIOp::create(b, start, column);
+}
+
+std::pair<Value, Value> LaneContext::exchangePair(OpBuilder &b, Operation *op,
+                                                  Value value, int mask) {
+  constexpr int kRows[] = {16, 32}; // lanes that v_permlane*_swap trade
+  if (!target.has(target::kPermlaneSwap) || !llvm::is_contained(kRows, mask))
+    return {value, exchange(b, op, value, mask)};
+  // The upper rows of the one operand trade places with the lower rows of the
+  // other. With the same value in both, one result is that of the lower row in
+  // all lanes, the other that of the upper row.
+  Location loc = op->getLoc();
+  Type type = value.getType(), word = b.getI32Type();
+  Value bits = arith::BitcastOp::create(b, loc, word, value);
+  auto both = LLVM::LLVMStructType::getLiteral(b.getContext(), {word, word});
+  Value rows =
+      mask == 16
+          ? Value(ROCDL::Permlane16SwapOp::create(
+                b, loc, both, bits, bits, /*fi=*/false, /*boundControl=*/false))
+          : Value(ROCDL::Permlane32SwapOp::create(b, loc, both, bits, bits,
+                                                  /*fi=*/false,
+                                                  /*boundControl=*/false));
+  auto part = [&](int64_t which) -> Value {
+    Value bits = LLVM::ExtractValueOp::create(b, loc, rows, which);
+    return arith::BitcastOp::create(b, loc, type, bits);
+  };
+  return {part(0), part(1)};
 }
 
 Value LaneContext::exchange(OpBuilder &b, Operation *op, Value value,

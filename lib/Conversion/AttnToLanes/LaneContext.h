@@ -40,16 +40,39 @@ public:
   mlir::Value isFirstHolder(mlir::Operation *op,
                             const layout::TileLayout &layout);
 
+  /// The same of lane 0 of this wave, in a scalar register.
+  mlir::Value waveCoordinate(mlir::Operation *op,
+                             const layout::TileLayout &layout, int dim);
+
+  /// i32 byte in its row of register 0 of this lane of the first unit, as the
+  /// swizzle of an LDS tile has it. Column bits of `xorBytes` are exchanged in
+  /// place.
+  mlir::Value swizzledColumn(mlir::Operation *op,
+                             const layout::TileLayout &layout,
+                             attn::LdsType type, int64_t xorBytes);
+
   /// i32 byte address in LDS of register 0 of this lane of the first unit.
   /// Column bits of `xorBytes` are exchanged in place.
   mlir::Value ldsBase(mlir::Operation *op, const layout::TileLayout &layout,
                       attn::LdsType type, int64_t xorBytes);
+
+  /// What this lane and the lane with number `lane XOR mask` have, in an order
+  /// that both agree on or not: for operations that do not mind.
+  std::pair<mlir::Value, mlir::Value> exchangePair(mlir::OpBuilder &b,
+                                                   mlir::Operation *op,
+                                                   mlir::Value value, int mask);
 
   /// The value that the lane with number `lane XOR mask` has.
   mlir::Value exchange(mlir::OpBuilder &b, mlir::Operation *op,
                        mlir::Value value, int mask);
 
   mlir::Value i32(mlir::OpBuilder &b, mlir::Location loc, int64_t value);
+
+  /// The alias scope of copies to LDS; null if the kernel has none. Reads of
+  /// LDS declare that they do not touch it: the tile program waits for copies
+  /// before it reads what they bring, and LLVM, which cannot tell one buffer
+  /// from another, would wait for all of them before any read.
+  mlir::ArrayAttr getCopyScope() const { return copyScope; }
 
 private:
   mlir::Value bitsOf(mlir::ImplicitLocOpBuilder &b,
@@ -59,6 +82,7 @@ private:
   mlir::gpu::GPUFuncOp kernel;
   const target::TargetInfo &target;
   mlir::Value lane, wave;
+  mlir::ArrayAttr copyScope;
 };
 
 /// The swizzle of an LDS tile as the layout algebra has it.

@@ -2,6 +2,8 @@
 
 #include "LaneContext.h"
 #include "fovea/Conversion/Passes.h"
+#include "fovea/Layout/LdsAccess.h"
+#include "fovea/Target/MatrixInstr.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -83,7 +85,9 @@ struct LowerView : public LanePattern<ViewOp> {
     Value resource = ROCDL::MakeBufferRsrcOp::create(
         b, LLVM::LLVMPointerType::get(b.getContext(), 8), base, noStride,
         size64, i32(lanes.getTarget().bufferFlags));
-    if (op->getParentOfType<LoopLikeOpInterface>())
+    // Copies past registers leave room for their few offsets.
+    bool onlyCopied = llvm::all_of(op->getUsers(), llvm::IsaPred<CopyLdsOp>);
+    if (op->getParentOfType<LoopLikeOpInterface>() && !onlyCopied)
       stride = keepInLoop(b, stride);
     rewriter.replaceOpWithMultiple(op, {{resource, stride}});
     return success();
@@ -276,7 +280,8 @@ struct LowerAllocLds : public LanePattern<AllocLdsOp> {
     gpu::GPUFuncOp kernel = lanes.getKernel();
     auto module = kernel->getParentOfType<gpu::GPUModuleOp>();
     auto type = LLVM::LLVMArrayType::get(rewriter.getI8Type(),
-                                         op.getLds().getType().getBytes());
+                                         op.getLds().getType().getBytes() *
+                                             op.getBuffers());
     std::string name;
     int number = 0;
     do
@@ -293,6 +298,95 @@ struct LowerAllocLds : public LanePattern<AllocLdsOp> {
     }
     rewriter.replaceOpWithNewOp<LLVM::AddressOfOp>(op, global);
     return success();
+  }
+};
+
+/// attn.lds_buffer: buffers follow one another.
+struct LowerLdsBuffer : public LanePattern<LdsBufferOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(LdsBufferOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    Value first = adaptor.getLds()[0];
+    Value bytes = lanes.i32(b, op.getLoc(), op.getLds().getType().getBytes());
+    Value offset = arith::MulIOp::create(b, op.getNumber(), bytes);
+    rewriter.replaceOpWithNewOp<LLVM::GEPOp>(
+        op, first.getType(), b.getI8Type(), first,
+        ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(offset)},
+        LLVM::GEPNoWrapFlags::inbounds);
+    return success();
+  }
+};
+
+/// attn.copy_lds: loads to LDS. An access of a wave fills consecutive places of
+/// LDS, lane by lane, so the swizzle is in the choice of what each fetches.
+struct LowerCopyLds : public LanePattern<CopyLdsOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(CopyLdsOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!op.getLayout())
+      return op.emitOpError("has no layout; run attn-assign-layouts first");
+    if (!lanes.getTarget().has(target::kLoadToLds128))
+      return op.emitOpError() << lanes.getTarget().name
+                              << " has no loads of 16 bytes a lane to LDS";
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    TileLayout layout = op.getLayout()->getLayout();
+    LdsType type = op.getLds().getType();
+    layout::Swizzle swizzle = getSwizzle(type);
+    int64_t bytes = bytesOf(type.getElementType());
+    int64_t rowBytes = type.getBytes() / type.getRows();
+    WideAccesses accesses = wideAccesses(layout, kWideBytes / bytes);
+    if (accesses.width * bytes != kWideBytes || layout.fragments() != 1)
+      return op.emitOpError()
+             << "layout <" << layout.str()
+             << "> does not give each lane runs of " << kWideBytes << " bytes";
+    auto i32 = [&](int64_t value) { return lanes.i32(b, op.getLoc(), value); };
+    Value resource = adaptor.getView()[0], stride = adaptor.getView()[1];
+    Value zero = i32(0);
+    // Where the wave's accesses go.
+    Value start = arith::AddIOp::create(
+        b,
+        arith::MulIOp::create(b, lanes.waveCoordinate(op, layout, 0),
+                              i32(rowBytes)),
+        arith::MulIOp::create(b, lanes.waveCoordinate(op, layout, 1),
+                              i32(bytes)));
+    Value places = step(b, adaptor.getLds()[0], start);
+    // What this lane fetches. A column outside the view puts it out of bounds,
+    // whatever rows are added.
+    Value row =
+        arith::MulIOp::create(b, lanes.coordinate(op, layout, 0), stride);
+    int64_t viewBytes = op.getView().getType().getColumns() * bytes;
+    for (const auto &regs : accesses.regs) {
+      Coord at = layout.map(regs[0], 0, 0);
+      int64_t flip = at[1] * bytes ^ swizzle.rowXor(at[0]) * kWideBytes;
+      Value column = lanes.swizzledColumn(op, layout, type, flip);
+      Value offset = arith::AddIOp::create(b, row, column);
+      if (viewBytes < rowBytes) {
+        Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                             column, i32(viewBytes));
+        offset = arith::SelectOp::create(b, inside, offset, i32(kOutOfBounds));
+      }
+      if (at[0] != 0)
+        offset = arith::AddIOp::create(
+            b, offset, arith::MulIOp::create(b, stride, i32(at[0])));
+      auto load = ROCDL::RawPtrBufferLoadLdsOp::create(
+          b, TypeRange{},
+          ValueRange{resource,
+                     step(b, places, int32_t(at[0] * rowBytes + at[1] * bytes)),
+                     i32(kWideBytes), offset, zero, zero, zero});
+      load.setAliasScopesAttr(lanes.getCopyScope());
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+private:
+  static Value step(ImplicitLocOpBuilder &b, Value from, LLVM::GEPArg by) {
+    return LLVM::GEPOp::create(b, from.getType(), b.getI8Type(), from,
+                               ArrayRef<LLVM::GEPArg>{by},
+                               LLVM::GEPNoWrapFlags::inbounds);
   }
 };
 
@@ -326,11 +420,13 @@ struct LowerLoadLds : public LanePattern<LoadLdsOp> {
   matchAndRewrite(LoadLdsOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-    TileLayout layout = layoutOf(op.getTile());
+    layout::LdsRead read = layout::chooseLdsRead(
+        layoutOf(op.getTile()), target::ldsTransposedRead(lanes.getTarget()));
+    const TileLayout &layout = read.addresses;
+    const WideAccesses &accesses = read.accesses;
     LdsType type = op.getLds().getType();
     VectorType fragment = fragmentType(op.getTile().getType());
     int64_t bytes = bytesOf(type.getElementType());
-    WideAccesses accesses = wideAccesses(layout, kWideBytes / bytes);
     auto partType =
         VectorType::get({accesses.width}, fragment.getElementType());
     LdsAddress address(op, lanes, layout, type);
@@ -340,9 +436,17 @@ struct LowerLoadLds : public LanePattern<LoadLdsOp> {
       for (const auto &regs : accesses.regs) {
         Coord at =
             plus(layout.fragmentOrigin(number), layout.map(regs[0], 0, 0));
-        parts.push_back(LLVM::LoadOp::create(
-            b, partType, address.pointer(b, adaptor.getLds()[0], at),
-            accesses.width * bytes));
+        Value place = address.pointer(b, adaptor.getLds()[0], at);
+        if (read.transposed) {
+          auto load = ROCDL::ds_read_tr16_b64::create(b, partType, place);
+          load.setNoaliasScopesAttr(lanes.getCopyScope());
+          parts.push_back(load);
+        } else {
+          auto load =
+              LLVM::LoadOp::create(b, partType, place, accesses.width * bytes);
+          load.setNoaliasScopesAttr(lanes.getCopyScope());
+          parts.push_back(load);
+        }
       }
       fragments.push_back(scatter(b, op.getLoc(), parts, accesses, fragment));
     }
@@ -356,6 +460,6 @@ struct LowerLoadLds : public LanePattern<LoadLdsOp> {
 void fovea::populateMemoryToLanesPatterns(TypeConverter &converter,
                                           RewritePatternSet &patterns,
                                           LaneContext &context) {
-  patterns.add<LowerView, LowerLoad, LowerStore, LowerAllocLds, LowerStoreLds,
-               LowerLoadLds>(converter, context);
+  patterns.add<LowerView, LowerLoad, LowerStore, LowerAllocLds, LowerLdsBuffer,
+               LowerCopyLds, LowerStoreLds, LowerLoadLds>(converter, context);
 }

@@ -99,7 +99,7 @@ gpu.module @odd attributes {attn.target = #attn.target<"gfx942">} {
 gpu.module @lds_user attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel() kernel attributes {attn.schedule = #schedule} {
     %lds = attn.alloc_lds : !attn.lds<32 x 32 x f16>
-    // expected-error @below {{uses an LDS tile otherwise than by attn.store_lds or attn.load_lds}}
+    // expected-error @below {{uses an LDS tile otherwise than by attn.store_lds, attn.load_lds, attn.copy_lds or attn.lds_buffer}}
     "test.use"(%lds) : (!attn.lds<32 x 32 x f16>) -> ()
     gpu.return
   }

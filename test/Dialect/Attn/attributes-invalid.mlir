@@ -47,8 +47,8 @@ func.func @waves_many() attributes {attn.schedule = #attn.schedule<block_m = 128
 
 // -----
 
-// expected-error @below {{stages must be 1 or 2, found 3}}
-func.func @stages() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "x", stages = 3, waves_per_simd = 2, rescale_threshold = 8>} { return }
+// expected-error @below {{stages must be 1, 2 or 3, found 4}}
+func.func @stages() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "x", stages = 4, waves_per_simd = 2, rescale_threshold = 8>} { return }
 
 // -----
 
@@ -124,7 +124,7 @@ func.func private @chunks(!attn.lds<32 x 64 x f16, <chunks = 6, shifts = [0]>>)
 
 // -----
 
-// expected-error @below {{swizzle shift must be in [0, 8], found 9}}
+// expected-error @below {{swizzle shift must be in [-8, 8], found 9}}
 // expected-error @below {{failed to parse Attn_LdsType parameter 'swizzle'}}
 func.func private @shift(!attn.lds<32 x 64 x f16, <chunks = 8, shifts = [0, 9]>>)
 

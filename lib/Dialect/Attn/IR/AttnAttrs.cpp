@@ -78,8 +78,8 @@ ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                        << blockN;
   if (waves <= 0 || waves > 16 || !llvm::isPowerOf2_32(waves))
     return emitError() << "waves must be 1, 2, 4, 8 or 16, found " << waves;
-  if (stages != 1 && stages != 2)
-    return emitError() << "stages must be 1 or 2, found " << stages;
+  if (stages < 1 || stages > 3)
+    return emitError() << "stages must be 1, 2 or 3, found " << stages;
   if (wavesPerSimd < 1 || wavesPerSimd > 16)
     return emitError() << "waves_per_simd must be in [1, 16], found "
                        << wavesPerSimd;
@@ -93,6 +93,8 @@ ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                              std::pair("direct_copy", directCopy)})
     if (value != 0 && value != 1)
       return emitError() << name << " must be 0 or 1, found " << value;
+  if (stages == 3 && !directCopy)
+    return emitError() << "stages = 3 needs direct_copy = 1; use stages = 2";
   return success();
 }
 
@@ -191,8 +193,8 @@ SwizzleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "swizzle chunks must be a power of two, found "
                        << chunks;
   for (int32_t shift : shifts)
-    if (shift < 0 || shift > 8)
-      return emitError() << "swizzle shift must be in [0, 8], found " << shift;
+    if (shift < -8 || shift > 8)
+      return emitError() << "swizzle shift must be in [-8, 8], found " << shift;
   return success();
 }
 

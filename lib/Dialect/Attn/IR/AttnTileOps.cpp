@@ -43,6 +43,18 @@ LogicalResult StoreLdsOp::verify() {
   return checkElements(*this, type.getElementType(), lds.getElementType());
 }
 
+LogicalResult CopyLdsOp::verify() {
+  LdsType lds = getLds().getType();
+  if (std::optional<LayoutAttr> layout = getLayout()) {
+    layout::Coord shape = layout->getLayout().shape();
+    if (shape[0] != lds.getRows() || shape[1] != lds.getColumns())
+      return emitOpError() << "layout of " << shape[0] << "x" << shape[1]
+                           << " elements does not cover " << lds;
+  }
+  return checkElements(*this, getView().getType().getElementType(),
+                       lds.getElementType());
+}
+
 LogicalResult LoadLdsOp::verify() {
   LdsType lds = getLds().getType();
   RankedTensorType type = tile(getTile());
@@ -154,10 +166,10 @@ LogicalResult MmaOp::verify() {
     if (a.getNumElements() == row.a.elementsPerFragment() && a == b &&
         c.getNumElements() == row.d.elementsPerFragment())
       return success();
-    sizes += llvm::formatv("{0}factors of {1} and sums of {2} elements a lane",
-                           sizes.empty() ? "" : ", or ",
-                           row.a.elementsPerFragment(),
-                           row.d.elementsPerFragment());
+    sizes +=
+        llvm::formatv("{0}factors of {1} and sums of {2} elements a lane",
+                      sizes.empty() ? "" : ", or ", row.a.elementsPerFragment(),
+                      row.d.elementsPerFragment());
   }
   if (!sizes.empty())
     return emitOpError() << "'" << getInst() << "' takes " << sizes

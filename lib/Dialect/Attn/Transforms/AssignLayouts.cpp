@@ -2,7 +2,7 @@
 
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
-#include "fovea/Layout/DotLayouts.h"
+#include "fovea/Layout/LdsAccess.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -198,6 +198,7 @@ private:
   LogicalResult assign(gpu::GPUFuncOp func);
   LogicalResult assignDot(DotOp dot);
   LogicalResult assignCopy(StoreLdsOp store);
+  LogicalResult assignDirectCopy(CopyLdsOp copy);
   /// Layouts in which an LDS tile is written and read, as far as known.
   LogicalResult ldsAccesses(Value lds, SmallVectorImpl<TileLayout> &accesses);
   LogicalResult assignSwizzle(AllocLdsOp alloc);
@@ -260,19 +261,42 @@ static layout::LdsShape ldsShape(LdsType type,
 
 LogicalResult
 AssignLayouts::ldsAccesses(Value lds, SmallVectorImpl<TileLayout> &accesses) {
+  auto add = [&](const TileLayout &layout) {
+    if (!llvm::is_contained(accesses, layout))
+      accesses.push_back(layout);
+  };
   for (Operation *user : lds.getUsers()) {
-    Value tile;
-    if (auto store = dyn_cast<StoreLdsOp>(user))
-      tile = store.getTile();
-    else if (auto load = dyn_cast<LoadLdsOp>(user))
-      tile = load.getTile();
-    else
+    if (auto buffer = dyn_cast<LdsBufferOp>(user)) {
+      if (failed(ldsAccesses(buffer.getBuffer(), accesses)))
+        return failure();
+    } else if (auto store = dyn_cast<StoreLdsOp>(user)) {
+      if (const TileLayout *layout = layouts.find(store.getTile()))
+        add(*layout);
+    } else if (auto load = dyn_cast<LoadLdsOp>(user)) {
+      if (const TileLayout *layout = layouts.find(load.getTile()))
+        add(layout::chooseLdsRead(*layout, target::ldsTransposedRead(*target))
+                .addresses);
+    } else if (!isa<CopyLdsOp>(user)) { // fills LDS in order of addresses
       return user->emitOpError("uses an LDS tile otherwise than by "
-                               "attn.store_lds or attn.load_lds");
-    const TileLayout *layout = layouts.find(tile);
-    if (layout && !llvm::is_contained(accesses, *layout))
-      accesses.push_back(*layout);
+                               "attn.store_lds, attn.load_lds, attn.copy_lds "
+                               "or attn.lds_buffer");
+    }
   }
+  return success();
+}
+
+LogicalResult AssignLayouts::assignDirectCopy(CopyLdsOp copy) {
+  LdsType type = copy.getLds().getType();
+  if (!llvm::isPowerOf2_32(type.getRows()) ||
+      !llvm::isPowerOf2_32(type.getColumns()))
+    return copy.emitOpError() << "fills tiles whose extents are powers of two, "
+                                 "found "
+                              << type;
+  TileLayout layout = layout::chooseDirectCopyLayout(
+      type.getRows(), type.getColumns(),
+      llvm::countr_zero(uint32_t(target->waveSize)),
+      llvm::countr_zero(uint32_t(schedule.getWaves())));
+  copy.setLayoutAttr(LayoutAttr::get(&getContext(), layout));
   return success();
 }
 
@@ -303,10 +327,19 @@ LogicalResult AssignLayouts::assignSwizzle(AllocLdsOp alloc) {
     return failure();
   layout::Swizzle swizzle =
       layout::chooseSwizzle(ldsShape(type, *target), accesses);
-  if (!swizzle.shifts.empty())
-    alloc.getLds().setType(LdsType::get(
-        &getContext(), type.getRows(), type.getColumns(), type.getElementType(),
-        SwizzleAttr::get(&getContext(), swizzle.chunks, swizzle.shifts)));
+  if (swizzle.shifts.empty())
+    return success();
+  auto swizzled = LdsType::get(
+      &getContext(), type.getRows(), type.getColumns(), type.getElementType(),
+      SwizzleAttr::get(&getContext(), swizzle.chunks, swizzle.shifts));
+  SmallVector<Value> same = {alloc.getLds()};
+  while (!same.empty()) {
+    Value lds = same.pop_back_val();
+    lds.setType(swizzled);
+    for (Operation *user : lds.getUsers())
+      if (auto buffer = dyn_cast<LdsBufferOp>(user))
+        same.push_back(buffer.getBuffer());
+  }
   return success();
 }
 
@@ -383,8 +416,13 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   for (StoreLdsOp store : stores)
     if (failed(assignCopy(store)))
       return failure();
-  auto walked = func.walk(
-      [&](AllocLdsOp alloc) -> WalkResult { return assignSwizzle(alloc); });
+  auto walked = func.walk([&](Operation *op) -> WalkResult {
+    if (auto alloc = dyn_cast<AllocLdsOp>(op))
+      return assignSwizzle(alloc);
+    if (auto copy = dyn_cast<CopyLdsOp>(op))
+      return assignDirectCopy(copy);
+    return success();
+  });
   if (walked.wasInterrupted())
     return failure();
   return applyTypes(func);

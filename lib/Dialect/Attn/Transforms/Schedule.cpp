@@ -22,17 +22,24 @@ struct ForwardRow {
 };
 } // namespace
 
+/// What schedules with `direct_copy` use.
+static constexpr uint32_t kDirectCopyFeatures =
+    target::kLoadToLds128 | target::kLdsTransposedRead;
+
 // docs/Rationale.md, "Schedules", says why for each group of rows.
 static const ForwardRow kForwardRows[] = {
+    // CDNA with loads of 16 bytes to LDS and transposing reads: two buffers
+    // each of K and V, one barrier an iteration, two workgroups of up to 80 KiB
+    // a compute unit.
+    {kDirectCopyFeatures, 128, 128, 64, 4, "mfma_32x32x16", 2, 2, 8, 1, 0, 1},
+    {kDirectCopyFeatures, 192, 128, 32, 4, "mfma_32x32x16", 2, 2, 8, 1, 0, 1},
+    {kDirectCopyFeatures, 256, 128, 32, 4, "mfma_32x32x16", 2, 1, 8, 1, 0, 1},
+    {kDirectCopyFeatures, 512, 64, 32, 4, "mfma_16x16x32", 2, 1, 8, 1, 0, 1},
     // CDNA: 512 registers a lane. Four waves of 32 queries; two workgroups a
     // compute unit, so that one's exponentials run under the other's matrix
     // instructions. Keys of an iteration shrink with the head dimension to stay
     // within 256 registers; at more than 192 the accumulator alone takes 128
     // and one wave a SIMD has to do; at more than 256, 16 queries a wave.
-    {0, 128, 128, 64, 4, "mfma_32x32x16", 2, 2, 8, 1, 0, 0},
-    {0, 192, 128, 32, 4, "mfma_32x32x16", 2, 2, 8, 1, 0, 0},
-    {0, 256, 128, 32, 4, "mfma_32x32x16", 2, 1, 8, 1, 0, 0},
-    {0, 512, 64, 32, 4, "mfma_16x16x32", 2, 1, 8, 1, 0, 0},
     {0, 128, 128, 64, 4, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
     {0, 192, 128, 32, 4, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
     {0, 256, 128, 32, 4, "mfma_32x32x8", 2, 1, 8, 1, 0, 0},
@@ -49,10 +56,6 @@ static const ForwardRow kForwardRows[] = {
     {0, 512, 64, 32, 4, "wmma_16x16x32", 2, 1, 8, 1, 0, 0},
 };
 
-/// What schedules with `direct_copy` use.
-static constexpr uint32_t kDirectCopyFeatures =
-    target::kLoadToLds128 | target::kLdsTransposedRead;
-
 static layout::InstrLayouts layoutsOf(const target::MatrixInstr &inst) {
   return {inst.a, inst.b, inst.d};
 }
@@ -64,12 +67,19 @@ ForwardTiles fovea::attn::forwardTiles(int64_t headDim, ScheduleAttr schedule,
   tiles.scoreDim =
       llvm::alignTo(headDim, layout::contractionUnit(layoutsOf(inst)));
   tiles.valueDim = llvm::alignTo(headDim, inst.m * schedule.getValueSplit());
-  // A row of an LDS tile is a multiple of 64 bytes.
+  // A row of an LDS tile is a multiple of 64 bytes; copies past the registers
+  // fill LDS in the order of lanes, which divides into whole rows of powers of
+  // two.
   tiles.ldsDim = llvm::alignTo(std::max(tiles.scoreDim, tiles.valueDim), 32);
+  tiles.ldsBuffers = 1;
+  if (schedule.getDirectCopy()) {
+    tiles.ldsDim = llvm::PowerOf2Ceil(tiles.ldsDim);
+    tiles.ldsBuffers = schedule.getStages() == 1 ? 1 : 2;
+  }
   tiles.blockM = schedule.getBlockM();
   tiles.blockN = schedule.getBlockN();
   tiles.rowGroups = inst.waveSize / inst.n;
-  tiles.ldsBytes = 2 * 2 * tiles.blockN * tiles.ldsDim;
+  tiles.ldsBytes = 2 * 2 * tiles.ldsBuffers * tiles.blockN * tiles.ldsDim;
   if (schedule.getQueriesInLds())
     tiles.ldsBytes += 2 * tiles.blockM * tiles.scoreDim;
   return tiles;
@@ -135,8 +145,6 @@ LogicalResult fovea::attn::checkForwardSchedule(
     return emitError() << "direct_copy needs loads of 16 bytes a lane to LDS "
                           "and transposing reads from there, which "
                        << target.name << " does not have; use 0";
-  if (schedule.getDirectCopy())
-    return emitError() << "direct_copy = 1 is not supported; use 0";
   ForwardTiles tiles = forwardTiles(headDim, schedule, *inst);
   if (tiles.ldsBytes > target.ldsBytes)
     return emitError() << "K and V tiles of " << tiles.blockN << " keys by "

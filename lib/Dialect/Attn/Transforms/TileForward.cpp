@@ -33,11 +33,16 @@ struct Carried {
   /// [row groups, block_m] partial sums of the exponentials before rounding,
   /// for the log-sum-exp; null where rowSum is just that.
   Value rowTotal;
-  Value nextV; ///< [block_n, lds_dim] V in flight; null with one stage
+  /// [block_n, lds_dim] V in flight; null with one stage or direct copies
+  Value nextV;
+  /// [block_n, block_m] scores of the block to come; null unless there are
+  /// three stages
+  Value nextScores;
 
   SmallVector<Value *> fields() {
     SmallVector<Value *> result;
-    for (Value *field : {&rowMax, &rowSum, &acc, &rowTotal, &nextV})
+    for (Value *field :
+         {&rowMax, &rowSum, &acc, &rowTotal, &nextV, &nextScores})
       if (*field)
         result.push_back(field);
     return result;
@@ -143,11 +148,19 @@ private:
     return loadTile(v, mul(block, i32(tiles.blockN)), tiles.blockN,
                     tiles.ldsDim);
   }
+  void copy(const Rows &rows, Value block, Value lds);
+  Value bufferOf(Value lds, Value block);
+  void waitForCopies();
   void storeK(Value tile) { StoreLdsOp::create(b, tile, ldsK); }
   void storeV(Value tile) { StoreLdsOp::create(b, transpose(tile), ldsV); }
-  Value scores();
+  Value scores(Value ldsK);
   Value softmax(Value scores, Carried &state);
-  void accumulate(Value probabilities, Carried &state);
+  void accumulate(Value ldsV, Value probabilities, Carried &state);
+  void blockStep(Value block, llvm::function_ref<Value(Value)> mask,
+                 Carried &now);
+  void directBlockStep(Value block, llvm::function_ref<Value(Value)> mask,
+                       Carried &now);
+  void startPipeline(Carried &state);
   Carried keyLoop(Value from, Value to, Value lastKey, Carried state);
   void epilogue(Carried state);
 
@@ -276,7 +289,7 @@ Value ForwardTiler::loadTile(const Rows &rows, Value first, int64_t count,
 }
 
 /// S^T = K Q^T of the block in LDS, unscaled: [block_n, block_m].
-Value ForwardTiler::scores() {
+Value ForwardTiler::scores(Value ldsK) {
   Value keys = LoadLdsOp::create(
       b, tile(tiles.blockN, tiles.scoreDim, elementType), ldsK);
   Value q = queries;
@@ -338,9 +351,11 @@ Value ForwardTiler::softmax(Value scores, Carried &state) {
   Value p = exp2(exponent);
   // P is NaN or infinite only in rows whose result is NaN (see the epilogue).
   bool f16 = elementType.isF16();
-  Value rounded =
-      RoundOp::create(b, tile(tiles.blockN, tiles.blockM, elementType), p,
-                      f16 ? Rounding::NearestEven : Rounding::NearestAway);
+  Rounding rounding = f16 || target.has(target::kCvtPkBf16)
+                          ? Rounding::NearestEven
+                          : Rounding::NearestAway;
+  Value rounded = RoundOp::create(
+      b, tile(tiles.blockN, tiles.blockM, elementType), p, rounding);
   auto addSum = [&](Value &sum, Value values) {
     Value partial = ReduceOp::create(b, sum.getType(), ReduceKind::Sum, values);
     sum = arith::AddFOp::create(b, sum, partial);
@@ -355,12 +370,124 @@ Value ForwardTiler::softmax(Value scores, Carried &state) {
 }
 
 /// O^T += V^T P^T with the block in LDS.
-void ForwardTiler::accumulate(Value probabilities, Carried &state) {
-  Value values = LoadLdsOp::create(
-      b, tile(tiles.valueDim, tiles.blockN, elementType), ldsV);
+void ForwardTiler::accumulate(Value ldsV, Value probabilities, Carried &state) {
+  // Without registers on its way V lies in LDS as it does in memory.
+  bool asInMemory = schedule.getDirectCopy();
+  int64_t rows = tiles.valueDim, columns = tiles.blockN;
+  if (asInMemory)
+    std::swap(rows, columns);
+  Value values = LoadLdsOp::create(b, tile(rows, columns, elementType), ldsV);
+  if (asInMemory)
+    values = transpose(values);
   state.acc =
       DotOp::create(b, values, probabilities, state.acc, schedule.getInst(),
                     /*split_rows=*/schedule.getValueSplit() > 1);
+}
+
+/// Starts to copy the rows of a block of K or V to LDS, past the registers.
+void ForwardTiler::copy(const Rows &rows, Value block, Value lds) {
+  Value first = mul(block, i32(tiles.blockN));
+  CopyLdsOp::create(b, view(rows, first, tiles.headDim), bufferOf(lds, block),
+                    /*layout=*/nullptr);
+}
+
+/// The buffer that holds a block: with two, blocks take turns.
+Value ForwardTiler::bufferOf(Value lds, Value block) {
+  if (schedule.getStages() == 1)
+    return lds;
+  return LdsBufferOp::create(b, lds, arith::AndIOp::create(b, block, i32(1)));
+}
+
+void ForwardTiler::waitForCopies() {
+  amdgpu::MemoryCounterWaitOp::create(b, /*load=*/b.getI32IntegerAttr(0),
+                                      /*store=*/nullptr, /*ds=*/nullptr,
+                                      /*exp=*/nullptr, /*tensor=*/nullptr);
+}
+
+/// One key block, K and V by way of registers.
+void ForwardTiler::blockStep(Value block, llvm::function_ref<Value(Value)> mask,
+                             Carried &now) {
+  if (schedule.getStages() == 2) {
+    // On entry K of this block is in LDS or on its way there, V in registers.
+    // Between the first and the second barrier LDS holds K and takes V, from
+    // the second to the next first it holds V and takes the next K; the loads
+    // issued in one half have the other half to arrive.
+    Value next = add(block, i32(1));
+    barrier();
+    Value nextK = loadK(next);
+    Value s = mask(scores(ldsK));
+    storeV(now.nextV);
+    Value p = softmax(s, now);
+    barrier();
+    now.nextV = loadV(next);
+    accumulate(ldsV, p, now);
+    storeK(nextK);
+  } else {
+    barrier();
+    Value keys = loadK(block), values = loadV(block);
+    storeK(keys);
+    storeV(values);
+    barrier();
+    Value p = softmax(mask(scores(ldsK)), now);
+    accumulate(ldsV, p, now);
+  }
+}
+
+/// One key block, K and V copied to LDS past the registers.
+void ForwardTiler::directBlockStep(Value block,
+                                   llvm::function_ref<Value(Value)> mask,
+                                   Carried &now) {
+  auto multiply = [&](Value scores) {
+    Value p = softmax(mask(scores), now);
+    accumulate(bufferOf(ldsV, block), p, now);
+  };
+  if (schedule.getStages() == 1) {
+    barrier();
+    copy(k, block, ldsK);
+    copy(v, block, ldsV);
+    waitForCopies();
+    barrier();
+    return multiply(scores(ldsK));
+  }
+  // What this iteration reads has been on its way for an iteration. Behind the
+  // barrier it is there, and nobody reads the other buffers any more.
+  waitForCopies();
+  barrier();
+  Value next = add(block, i32(1));
+  if (schedule.getStages() == 2) {
+    copy(k, next, ldsK);
+    copy(v, next, ldsV);
+    return multiply(scores(bufferOf(ldsK, block)));
+  }
+  // The scores of the next block do not depend on anything that follows: matrix
+  // work beside the exponentials of this one.
+  copy(k, add(block, i32(2)), ldsK);
+  copy(v, next, ldsV);
+  Value current = now.nextScores;
+  now.nextScores = scores(bufferOf(ldsK, next));
+  multiply(current);
+}
+
+/// Brings the first block's K and V on their way, and what else the first
+/// iteration expects.
+void ForwardTiler::startPipeline(Carried &state) {
+  Value first = i32(0);
+  if (schedule.getStages() == 1)
+    return;
+  if (!schedule.getDirectCopy()) {
+    Value keys = loadK(first);
+    state.nextV = loadV(first);
+    storeK(keys);
+    return;
+  }
+  copy(k, first, ldsK);
+  if (schedule.getStages() == 3) {
+    waitForCopies();
+    barrier();
+    copy(k, i32(1), ldsK);
+    state.nextScores = scores(bufferOf(ldsK, first));
+  }
+  copy(v, first, ldsV);
 }
 
 /// Blocks [from, to), masked where `lastKey` (if any) says so.
@@ -372,7 +499,6 @@ Carried ForwardTiler::keyLoop(Value from, Value to, Value lastKey,
   Value block = loop.getInductionVar();
   Carried now = state;
   now.unpack(loop.getRegionIterArgs());
-  bool prefetch = schedule.getStages() == 2;
   auto mask = [&](Value scores) -> Value {
     if (!lastKey)
       return scores;
@@ -380,30 +506,10 @@ Carried ForwardTiler::keyLoop(Value from, Value to, Value lastKey,
     Value first = mul(block, i32(tiles.blockN));
     return MaskOp::create(b, scores, sub(lastKey, splat(row, first)));
   };
-  if (prefetch) {
-    // On entry K of this block is in LDS or on its way there, V in registers.
-    // Between the first and the second barrier LDS holds K and takes V, from
-    // the second to the next first it holds V and takes the next K; the loads
-    // issued in one half have the other half to arrive.
-    Value next = add(block, i32(1));
-    barrier();
-    Value nextK = loadK(next);
-    Value s = mask(scores());
-    storeV(now.nextV);
-    Value p = softmax(s, now);
-    barrier();
-    now.nextV = loadV(next);
-    accumulate(p, now);
-    storeK(nextK);
-  } else {
-    barrier();
-    Value keys = loadK(block), values = loadV(block);
-    storeK(keys);
-    storeV(values);
-    barrier();
-    Value p = softmax(mask(scores()), now);
-    accumulate(p, now);
-  }
+  if (schedule.getDirectCopy())
+    directBlockStep(block, mask, now);
+  else
+    blockStep(block, mask, now);
   scf::YieldOp::create(b, now.pack());
   state.unpack(loop.getResults());
   return state;
@@ -465,12 +571,15 @@ void ForwardTiler::epilogue(Carried state) {
 }
 
 void ForwardTiler::build() {
-  auto ldsTile = [&](int64_t rows, int64_t columns) -> Value {
+  auto ldsTile = [&](int64_t rows, int64_t columns, int32_t buffers) -> Value {
     return AllocLdsOp::create(
-        b, LdsType::get(b.getContext(), rows, columns, elementType, nullptr));
+        b, LdsType::get(b.getContext(), rows, columns, elementType, nullptr),
+        buffers);
   };
-  ldsK = ldsTile(tiles.blockN, tiles.ldsDim);
-  ldsV = ldsTile(tiles.ldsDim, tiles.blockN);
+  ldsK = ldsTile(tiles.blockN, tiles.ldsDim, tiles.ldsBuffers);
+  ldsV = schedule.getDirectCopy()
+             ? ldsTile(tiles.blockN, tiles.ldsDim, tiles.ldsBuffers)
+             : ldsTile(tiles.ldsDim, tiles.blockN, tiles.ldsBuffers);
   placeWorkgroup();
   q = rowsOf("q", headQ, "seqlen_q");
   k = rowsOf("k", headK, "seqlen_k");
@@ -486,7 +595,7 @@ void ForwardTiler::build() {
   Value signedRows = NegateIfOp::create(b, rows, negative);
   if (schedule.getQueriesInLds()) {
     // The loop's first barrier comes before the first read.
-    ldsQ = ldsTile(tiles.blockM, tiles.scoreDim);
+    ldsQ = ldsTile(tiles.blockM, tiles.scoreDim, /*buffers=*/1);
     StoreLdsOp::create(b, signedRows, ldsQ);
   } else {
     queries = transpose(signedRows);
@@ -500,14 +609,13 @@ void ForwardTiler::build() {
   if (elementType.isF16())
     state.rowTotal = splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f);
   state.acc = splat(f32Tile(tiles.valueDim, tiles.blockM), 0.0f);
-  if (schedule.getStages() == 2) {
-    Value keys = loadK(zero);
-    state.nextV = loadV(zero);
-    storeK(keys);
-  }
+  startPipeline(state);
   state = keyLoop(zero, blocksFull, /*lastKey=*/nullptr, state);
   // Only here, so that it takes no register during the loop that counts.
   state = keyLoop(blocksFull, blocksEnd, lastKeys(), state);
+  // LDS may belong to another workgroup as soon as this one ends.
+  if (schedule.getDirectCopy())
+    waitForCopies();
   epilogue(state);
   gpu::ReturnOp::create(b);
 }

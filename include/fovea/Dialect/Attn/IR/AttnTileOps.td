@@ -57,8 +57,49 @@ def Attn_StoreOp : Attn_Op<"store"> {
 
 def Attn_AllocLdsOp : Attn_Op<"alloc_lds", [MemoryEffects<[MemAlloc]>]> {
   let summary = "Reserves LDS for a tile, for the life of the workgroup";
+  let description = [{
+    With `buffers`, for so many tiles one after another; the result is the
+    first of them, `attn.lds_buffer` gives any.
+  }];
+  let arguments = (ins DefaultValuedAttr<ConfinedAttr<I32Attr, [IntPositive]>,
+                                         "1">:$buffers);
   let results = (outs Attn_LdsType:$lds);
-  let assemblyFormat = "attr-dict `:` type($lds)";
+  let assemblyFormat = "(`buffers` $buffers^)? attr-dict `:` type($lds)";
+  let builders = [OpBuilder<(ins "LdsType":$lds), [{
+    build($_builder, $_state, lds, /*buffers=*/1);
+  }]>];
+}
+
+def Attn_LdsBufferOp : Attn_Op<"lds_buffer", [Pure, AllTypesMatch<["lds", "buffer"]>]> {
+  let summary = "One of the tiles that were reserved together";
+  let description = [{
+    `number` is uniform over the workgroup and less than the `buffers` of the
+    `attn.alloc_lds` that `lds` comes from.
+  }];
+  let arguments = (ins Attn_LdsType:$lds, I32:$number);
+  let results = (outs Attn_LdsType:$buffer);
+  let assemblyFormat = "$lds `[` $number `]` attr-dict `:` type($lds)";
+}
+
+def Attn_CopyLdsOp : Attn_Op<"copy_lds"> {
+  let summary = "Starts to copy rows from global memory to LDS";
+  let description = [{
+    Element (r, c) of the LDS tile becomes row r, column c of the view, or zero
+    outside the view; the tile may be larger than the view in both dimensions.
+    The data pass no registers. The copy is under way when the op is done:
+    `amdgpu.memory_counter_wait load(0)` waits for the copies of this wave, and
+    a barrier behind it for those of the workgroup.
+
+    `layout` says which lane fetches which element of the tile; it is
+    `attn-assign-layouts` that sets it.
+  }];
+  let arguments = (ins Arg<Attn_ViewType, "", [MemRead]>:$view,
+                       Arg<Attn_LdsType, "", [MemWrite]>:$lds,
+                       OptionalAttr<Attn_LayoutAttr>:$layout);
+  let assemblyFormat = [{
+    $view `,` $lds (`layout` $layout^)? attr-dict `:` type($view) `,` type($lds)
+  }];
+  let hasVerifier = 1;
 }
 
 def Attn_StoreLdsOp : Attn_Op<"store_lds"> {
@@ -71,7 +112,9 @@ def Attn_StoreLdsOp : Attn_Op<"store_lds"> {
 def Attn_LoadLdsOp : Attn_Op<"load_lds"> {
   let summary = "Reads a tile from LDS into registers";
   let description = [{
-    The tile is the upper left part of the LDS tile.
+    The tile is the upper left part of the LDS tile. Where the tile's layout
+    holds columns rather than rows and the chip has reads that transpose among
+    lanes, those are used.
   }];
   let arguments = (ins Arg<Attn_LdsType, "", [MemRead]>:$lds);
   let results = (outs Attn_FactorTile:$tile);

@@ -27,7 +27,7 @@ def AttnChooseSchedule : Pass<"attn-choose-schedule", "::mlir::func::FuncOp"> {
     Option<"blockN", "block-n", "int32_t", "0", "Keys of an iteration (0: choose)">,
     Option<"waves", "waves", "int32_t", "0", "Waves of a workgroup (0: choose)">,
     Option<"stages", "stages", "int32_t", "0",
-           "1: no prefetch, 2: prefetch one key block (0: choose)">,
+           "1: no prefetch, 2: prefetch one key block, 3: and its scores (0: choose)">,
     Option<"inst", "inst", "std::string", "\"\"",
            "Matrix instruction (empty: choose)">,
     Option<"wavesPerSimd", "waves-per-simd", "int32_t", "0",

@@ -10,14 +10,15 @@ namespace fovea::attn {
 
 /// Extents of the tiles of one forward kernel, all in elements.
 struct ForwardTiles {
-  int64_t headDim;   ///< of the tensors
-  int64_t scoreDim;  ///< head_dim padded for the first product's contraction
-  int64_t valueDim;  ///< head_dim padded for the second product's rows
-  int64_t ldsDim;    ///< head_dim padded for the tiles in LDS
-  int64_t blockM;    ///< queries of a workgroup
-  int64_t blockN;    ///< keys of an iteration
-  int64_t rowGroups; ///< lanes that share a query, each with keys of its own
-  int64_t ldsBytes;  ///< of a workgroup: K, V and, if they are there, queries
+  int64_t headDim;    ///< of the tensors
+  int64_t scoreDim;   ///< head_dim padded for the first product's contraction
+  int64_t valueDim;   ///< head_dim padded for the second product's rows
+  int64_t ldsDim;     ///< head_dim padded for the tiles in LDS
+  int64_t ldsBuffers; ///< of K, and of V
+  int64_t blockM;     ///< queries of a workgroup
+  int64_t blockN;     ///< keys of an iteration
+  int64_t rowGroups;  ///< lanes that share a query, each with keys of its own
+  int64_t ldsBytes;   ///< of a workgroup: K, V and, if they are there, queries
 };
 
 ForwardTiles forwardTiles(int64_t headDim, ScheduleAttr schedule,
