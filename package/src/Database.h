@@ -102,7 +102,7 @@ Expected<Meta> validate(Database &database);
 
 /// Columns of `kernel` in the order that readKernel() and bindKernel() use.
 extern const char kKernelColumns[];
-inline constexpr int kKernelColumnCount = 20;
+inline constexpr int kKernelColumnCount = 21;
 void bindKernel(Statement &statement, const KernelRecord &record);
 
 /// Reads a row selected as kKernelColumns; Corrupt on a bad checksum or figure.

@@ -18,7 +18,8 @@ struct Spelling {
   const char *text;
 };
 
-constexpr Spelling<Operation> kOperations[] = {{Operation::Forward, "forward"}};
+constexpr Spelling<Operation> kOperations[] = {
+    {Operation::Forward, "forward"}, {Operation::Backward, "backward"}};
 constexpr Spelling<DataType> kDataTypes[] = {{DataType::F16, "fp16"},
                                              {DataType::BF16, "bf16"}};
 constexpr Spelling<MaskKind> kMasks[] = {
@@ -120,7 +121,8 @@ Expected<ProblemKey> ProblemKey::parse(std::string_view text) {
   std::string_view rest = text;
   std::string_view op = takeUntil(rest, ';');
   if (!lookUp(kOperations, op, key.op))
-    return fail("unknown operation '" + std::string(op) + "'; known: forward");
+    return fail("unknown operation '" + std::string(op) +
+                "'; known: forward, backward");
 
   bool seen[std::size(kFeatures)] = {};
   while (!rest.empty()) {

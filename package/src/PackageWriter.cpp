@@ -168,7 +168,7 @@ Status PackageWriter::put(const KernelRecord &given, const void *image,
       return status;
   const std::string sql = std::string("INSERT OR REPLACE INTO kernel(") +
                           db::kKernelColumns +
-                          ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+                          ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
   Expected<Statement> insert = database.prepare(sql.c_str());
   if (!insert)
     return insert.status();

@@ -33,7 +33,8 @@ constexpr Table kTables[] = {
     {"kernel",
      "CREATE TABLE kernel(problem TEXT NOT NULL, schedule TEXT NOT NULL, "
      "fingerprint TEXT NOT NULL, abi_version INTEGER NOT NULL, symbol TEXT NOT "
-     "NULL, block_m INTEGER NOT NULL, block_n INTEGER NOT NULL, threads "
+     "NULL, launches TEXT NOT NULL, block_m INTEGER NOT NULL, block_n INTEGER "
+     "NOT NULL, threads "
      "INTEGER NOT NULL, vgprs INTEGER NOT NULL, agprs INTEGER NOT NULL, sgprs "
      "INTEGER NOT NULL, lds_bytes INTEGER NOT NULL, scratch_bytes INTEGER NOT "
      "NULL, occupancy INTEGER NOT NULL, matrix_instructions INTEGER NOT NULL, "
@@ -79,7 +80,8 @@ private:
   XXH3_state_t state;
 };
 
-/// A kernel row's integer columns between `symbol` and `compile_ms`, in order.
+/// A kernel row's integer columns between `launches` and `compile_ms`, in
+/// order.
 struct Figure {
   const char *name;
   int32_t KernelRecord::*direct;
@@ -109,16 +111,17 @@ constexpr Figure kFigures[] = {
     {"code_bytes", nullptr, &R::codeBytes, 0, 1 << 28},
 };
 
-constexpr int kFirstFigure = 5; ///< its column
+constexpr int kFirstFigure = 6; ///< its column
 constexpr int kCompileMs = kFirstFigure + int(std::size(kFigures));
 static_assert(
     kCompileMs + 4 == kKernelColumnCount,
     "after the figures: compile_ms, image_hash, image_bytes, checksum");
 
-int64_t checksumOf(const KernelRecord &record, const std::string &problem) {
+int64_t checksumOf(const KernelRecord &record, const std::string &problem,
+                   const std::string &launches) {
   Checksum sum;
   sum.add(problem).add(record.schedule).add(record.fingerprint);
-  sum.add(int64_t(record.abiVersion)).add(record.symbol);
+  sum.add(int64_t(record.abiVersion)).add(record.symbol).add(launches);
   for (const Figure &figure : kFigures)
     sum.add(int64_t(figure.of(record)));
   sum.add(record.compileMs).add(record.imageHash);
@@ -246,7 +249,8 @@ Expected<Meta> validate(Database &database) {
     return database.incompatible(
         "its format version is " + std::to_string(*version) +
         ", this library reads " + std::to_string(kPackageFormatVersion) +
-        "; build the package and the library from one version of Fovea");
+        "; delete the file and build it again with this version of Fovea, or "
+        "use the version that built it");
   if (Status status = checkTables(database); !status.ok())
     return status;
   if (Status status = checkPages(database); !status.ok())
@@ -279,25 +283,28 @@ Expected<Meta> validate(Database &database) {
 //===----------------------------------------------------------------------===//
 
 const char kKernelColumns[] =
-    "problem, schedule, fingerprint, abi_version, symbol, block_m, block_n, "
-    "threads, vgprs, agprs, sgprs, lds_bytes, scratch_bytes, occupancy, "
+    "problem, schedule, fingerprint, abi_version, symbol, launches, block_m, "
+    "block_n, threads, vgprs, agprs, sgprs, lds_bytes, scratch_bytes, "
+    "occupancy, "
     "matrix_instructions, code_bytes, compile_ms, image_hash, image_bytes, "
     "checksum";
 
 void bindKernel(Statement &statement, const KernelRecord &record) {
   const std::string problem = record.problem.str();
+  const std::string launches = toString(record.launches);
   statement.bind(1, problem);
   statement.bind(2, record.schedule);
   statement.bind(3, record.fingerprint);
   statement.bind(4, int64_t(record.abiVersion));
   statement.bind(5, record.symbol);
+  statement.bind(6, launches);
   int index = kFirstFigure + 1;
   for (const Figure &figure : kFigures)
     statement.bind(index++, int64_t(figure.of(record)));
   statement.bind(index++, record.compileMs);
   statement.bindBlob(index++, record.imageHash.data(), record.imageHash.size());
   statement.bind(index++, int64_t(record.imageBytes));
-  statement.bind(index, checksumOf(record, problem));
+  statement.bind(index, checksumOf(record, problem, launches));
 }
 
 Expected<KernelRecord> readKernel(const Database &database,
@@ -308,6 +315,7 @@ Expected<KernelRecord> readKernel(const Database &database,
   record.fingerprint = row.text(2);
   record.abiVersion = int32_t(row.integer(3));
   record.symbol = row.text(4);
+  const std::string launches = row.text(5);
   int column = kFirstFigure;
   for (const Figure &figure : kFigures)
     figure.of(record) = int32_t(row.integer(column++));
@@ -316,7 +324,7 @@ Expected<KernelRecord> readKernel(const Database &database,
   if (hashBytes == record.imageHash.size())
     std::copy_n(hash, hashBytes, record.imageHash.begin());
   record.imageBytes = uint64_t(row.integer(column++));
-  if (row.integer(column) != checksumOf(record, problem))
+  if (row.integer(column) != checksumOf(record, problem, launches))
     return database.corrupt("the checksum of " +
                             nameOf(problem, record.schedule) + " is wrong");
   Expected<ProblemKey> key = ProblemKey::parse(problem);
@@ -327,6 +335,11 @@ Expected<KernelRecord> readKernel(const Database &database,
   if (key->str() != problem)
     return database.corrupt("the problem text '" + problem +
                             "' is not canonical");
+  Expected<std::vector<LaunchRecord>> parsed = parseLaunches(launches);
+  if (!parsed)
+    return database.corrupt(nameOf(problem, record.schedule) + ": " +
+                            parsed.status().message());
+  record.launches = std::move(*parsed);
   if (Status status = checkKernelRecord(record); !status.ok())
     return database.corrupt(status.message());
   return record;
@@ -456,6 +469,20 @@ Status checkKernelRecord(const KernelRecord &record) {
                   ", not in " + std::to_string(figure.least) + " to " +
                   std::to_string(figure.most));
   }
+  // Read back: whatever its text cannot say is wrong in the list.
+  const std::string launches = toString(record.launches);
+  Expected<std::vector<LaunchRecord>> read = parseLaunches(launches);
+  if (!read)
+    return fail(read.status().message());
+  if (*read != record.launches)
+    return fail("a suffix of the launches '" + launches +
+                "' is not of small letters, digits and '_'");
+  const bool several = record.problem.op != Operation::Forward;
+  if (several == record.launches.empty())
+    return fail(several ? "the list of its launches is empty"
+                        : "a forward kernel is one launch, but there is the "
+                          "list '" +
+                              launches + "'");
   return Status();
 }
 

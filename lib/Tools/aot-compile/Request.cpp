@@ -67,6 +67,9 @@ std::string fovea::tools::kernelSymbol(const ProblemKey &problem,
   case Operation::Forward:
     symbol += "fwd";
     break;
+  case Operation::Backward:
+    symbol += "bwd";
+    break;
   }
   symbol += std::string("_") + toString(problem.dtype) + "_d" +
             std::to_string(problem.headDim);

@@ -10,18 +10,24 @@ TEST(ProblemKeyTest, CanonicalTextLeavesDefaultsOut) {
             "forward;dtype=bf16;head_dim=128;mask=causal_bottom_right");
   EXPECT_EQ(makeProblem(64, DataType::F16).str(),
             "forward;dtype=fp16;head_dim=64");
+  ProblemKey gradients = makeProblem(64, DataType::F16);
+  gradients.op = Operation::Backward;
+  EXPECT_EQ(gradients.str(), "backward;dtype=fp16;head_dim=64");
 }
 
 TEST(ProblemKeyTest, EveryKeySurvivesPrintingAndParsing) {
-  for (DataType dtype : {DataType::F16, DataType::BF16})
-    for (MaskKind mask :
-         {MaskKind::None, MaskKind::CausalTopLeft, MaskKind::CausalBottomRight})
-      for (int32_t dim = kMinHeadDim; dim <= kMaxHeadDim; dim += kHeadDimStep) {
-        const ProblemKey key = makeProblem(dim, dtype, mask);
-        Expected<ProblemKey> parsed = ProblemKey::parse(key.str());
-        ASSERT_TRUE(parsed) << parsed.status().message();
-        EXPECT_EQ(*parsed, key);
-      }
+  for (Operation op : {Operation::Forward, Operation::Backward})
+    for (DataType dtype : {DataType::F16, DataType::BF16})
+      for (MaskKind mask : {MaskKind::None, MaskKind::CausalTopLeft,
+                            MaskKind::CausalBottomRight})
+        for (int32_t dim = kMinHeadDim; dim <= kMaxHeadDim;
+             dim += kHeadDimStep) {
+          ProblemKey key = makeProblem(dim, dtype, mask);
+          key.op = op;
+          Expected<ProblemKey> parsed = ProblemKey::parse(key.str());
+          ASSERT_TRUE(parsed) << parsed.status().message();
+          EXPECT_EQ(*parsed, key);
+        }
 }
 
 TEST(ProblemKeyTest, ReadsKeysInAnyOrderAndSpelledOutDefaults) {
@@ -34,7 +40,8 @@ TEST(ProblemKeyTest, ReadsKeysInAnyOrderAndSpelledOutDefaults) {
 TEST(ProblemKeyTest, RefusesAndNamesWhatItCannotRead) {
   const std::pair<const char *, const char *> cases[] = {
       {"", "unknown operation ''"},
-      {"backward;dtype=fp16;head_dim=64", "unknown operation 'backward'"},
+      {"sideways;dtype=fp16;head_dim=64",
+       "unknown operation 'sideways'; known: forward, backward"},
       {"forward;head_dim=64", "'dtype' is missing"},
       {"forward;dtype=fp16", "'head_dim' is missing"},
       {"forward;dtype=fp8;head_dim=64", "dtype 'fp8' is not fp16 or bf16"},

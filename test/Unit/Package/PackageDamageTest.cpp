@@ -30,6 +30,7 @@ protected:
     for (int32_t dim : {64, 96, 128})
       FOVEA_ASSERT_OK(putFake(*writer, makeRecord(makeProblem(dim), dim),
                               "code " + std::to_string(dim)));
+    FOVEA_ASSERT_OK(putFake(*writer, makeBackwardRecord(), "gradients"));
     FOVEA_ASSERT_OK(writer->putTuning(
         {makeProblem(64), 512, TuningRow::kAny, TuningRow::kAny, "s"}));
   }
@@ -55,11 +56,12 @@ protected:
     for (const KernelRecord &k : reader->kernels()) {
       const KernelResources &r = k.resources;
       out << k.problem.str() << '|' << k.schedule << '|' << k.fingerprint << '|'
-          << k.abiVersion << '|' << k.symbol << '|' << k.blockM << '|'
-          << k.blockN << '|' << k.threads << '|' << r.vgprs << '|' << r.agprs
-          << '|' << r.sgprs << '|' << r.ldsBytes << '|' << r.scratchBytes << '|'
-          << r.occupancy << '|' << r.matrixInstructions << '|' << r.codeBytes
-          << '|' << k.compileMs << '|' << toString(k.imageHash) << '|';
+          << k.abiVersion << '|' << k.symbol << '|' << toString(k.launches)
+          << '|' << k.blockM << '|' << k.blockN << '|' << k.threads << '|'
+          << r.vgprs << '|' << r.agprs << '|' << r.sgprs << '|' << r.ldsBytes
+          << '|' << r.scratchBytes << '|' << r.occupancy << '|'
+          << r.matrixInstructions << '|' << r.codeBytes << '|' << k.compileMs
+          << '|' << toString(k.imageHash) << '|';
       Expected<std::vector<uint8_t>> image = reader->loadImage(k);
       refusal = image.status();
       if (!image)
@@ -90,8 +92,16 @@ TEST_F(PackageDamageTest, EachKindOfDamageIsNamed) {
     const char *part;
   } cases[] = {
       {"PRAGMA application_id=7", StatusCode::Corrupt, "application id 7"},
-      {"PRAGMA user_version=2", StatusCode::Incompatible,
-       "format version is 2, this library reads 1"},
+      {"PRAGMA user_version=3", StatusCode::Incompatible,
+       "format version is 3, this library reads 2"},
+      // Packages of version 1 know no launches.
+      {"ALTER TABLE kernel DROP COLUMN launches; PRAGMA user_version=1",
+       StatusCode::Incompatible,
+       "format version is 1, this library reads 2; delete the file and build "
+       "it again"},
+      {"UPDATE kernel SET launches='delta:64:256,dkdv:64:256,dq:128:512' WHERE "
+       "launches<>''",
+       StatusCode::Corrupt, "checksum of kernel 'backward;"},
       {"DROP TABLE tuning", StatusCode::Corrupt, "3 of the format's 4 tables"},
       {"ALTER TABLE kernel ADD COLUMN extra", StatusCode::Corrupt,
        "table 'kernel' is not defined as the format says"},
@@ -108,7 +118,7 @@ TEST_F(PackageDamageTest, EachKindOfDamageIsNamed) {
        StatusCode::Corrupt, "checksum of kernel"},
       {"UPDATE tuning SET schedule='x'", StatusCode::Corrupt,
        "checksum of a tuning row"},
-      {"DELETE FROM image", StatusCode::Corrupt, "3 kernels have no image"},
+      {"DELETE FROM image", StatusCode::Corrupt, "4 kernels have no image"},
       {"UPDATE image SET size=size+1", StatusCode::Corrupt, "should have"},
       {"UPDATE image SET size=1<<40", StatusCode::Corrupt, "should have"},
       {"UPDATE image SET data=zeroblob(40)", StatusCode::Corrupt,
@@ -214,7 +224,7 @@ TEST_F(PackageDamageTest, RowsOfUnknownProblemsArePassedOver) {
   Expected<PackageReader> reader = PackageReader::open(path);
   ASSERT_TRUE(reader) << reader.status().message();
   EXPECT_EQ(reader->tuning().size(), 1u);
-  EXPECT_EQ(reader->kernels().size(), 3u);
+  EXPECT_EQ(reader->kernels().size(), 4u);
 }
 
 TEST_F(PackageDamageTest, ReaderStartedBeforeARewriteSaysSo) {

@@ -1,5 +1,4 @@
-//===- PackageTest.cpp - what is written is read
-//---------------------------===//
+//===- PackageTest.cpp - what is written is read --------------------------===//
 
 #include "TestPackage.h"
 
@@ -84,6 +83,55 @@ TEST_F(PackageTest, ReaderReturnsWhatWasPut) {
   EXPECT_TRUE(reader->candidates(makeProblem(256)).empty());
 }
 
+TEST_F(PackageTest, LaunchesAreKept) {
+  const KernelRecord put = makeBackwardRecord(64);
+  {
+    PackageWriter writer = write();
+    FOVEA_ASSERT_OK(putFake(writer, put, "code"));
+    FOVEA_ASSERT_OK(putFake(writer, makeRecord(makeProblem(64)), "code"));
+  }
+  Expected<PackageReader> reader = PackageReader::open(path);
+  ASSERT_TRUE(reader) << reader.status().message();
+  ASSERT_EQ(reader->kernels().size(), 2u);
+  auto found = reader->candidates(put.problem);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0]->launches, put.launches);
+  EXPECT_EQ(found[0]->symbolOf(found[0]->launches[1]), "gradients_dkdv");
+  EXPECT_TRUE(reader->candidates(makeProblem(64))[0]->launches.empty());
+}
+
+TEST_F(PackageTest, LaunchesHaveOneText) {
+  const std::string text = "delta:64:256,dkdv:128:256,dq:128:512";
+  EXPECT_EQ(toString(makeBackwardRecord().launches), text);
+  Expected<std::vector<LaunchRecord>> parsed = parseLaunches(text);
+  ASSERT_TRUE(parsed) << parsed.status().message();
+  EXPECT_EQ(*parsed, makeBackwardRecord().launches);
+  ASSERT_TRUE(parseLaunches(""));
+  EXPECT_TRUE(parseLaunches("")->empty());
+  const std::pair<const char *, const char *> cases[] = {
+      {"dq", "'dq' is not of the form suffix:rows:threads"},
+      {"dq:64", "'dq:64' is not of the form"},
+      {"dq:64:256,", "'' is not of the form"},
+      {",dq:64:256", "'' is not of the form"},
+      {"dq:0:256", "rows are not in 1 to 256"},
+      {"dq:257:256", "rows are not in 1 to 256"},
+      {"dq:64:1025", "threads not in 1 to 1024"},
+      {"dq:64:256:1", "in 'dq:64:256:1'"},
+      {"dq:64x:256", "in 'dq:64x:256'"},
+      {"dq:-64:256", "in 'dq:-64:256'"},
+      {":64:256", "the suffix is not"},
+      {"d q:64:256", "the suffix is not"},
+      {"1q:64:256", "the suffix is not"},
+      {"dq:064:256", "not canonical"},
+      {"dq:64:256,dq:64:256", "'dq' is there twice"},
+      {"a:1:1,b:1:1,c:1:1,d:1:1,e:1:1,f:1:1,g:1:1,h:1:1,i:1:1",
+       "more than 8 launches"},
+  };
+  for (const auto &[wrong, part] : cases)
+    expectFailure(parseLaunches(wrong).status(), StatusCode::InvalidArgument,
+                  part);
+}
+
 TEST_F(PackageTest, TuningRowsComeSmallestBucketFirst) {
   PackageWriter writer = write();
   for (int64_t limit : {TuningRow::kAny, int64_t(64), int64_t(4096)})
@@ -163,6 +211,21 @@ TEST_F(PackageTest, WriterRefusesWhatReadersWould) {
   record.symbol.clear();
   expectFailure(putFake(writer, record, "x"), StatusCode::InvalidArgument,
                 "symbol is empty");
+  record = makeRecord(makeProblem(64));
+  record.launches = {{"dq", 64, 256}};
+  expectFailure(putFake(writer, record, "x"), StatusCode::InvalidArgument,
+                "a forward kernel is one launch");
+  record = makeBackwardRecord();
+  record.launches.clear();
+  expectFailure(putFake(writer, record, "x"), StatusCode::InvalidArgument,
+                "the list of its launches is empty");
+  record.launches = {{"dq", 0, 256}};
+  expectFailure(putFake(writer, record, "x"), StatusCode::InvalidArgument,
+                "rows are not in 1 to 256");
+  // One launch that would read as two.
+  record.launches = {{"delta:64:256,dq", 64, 256}};
+  expectFailure(putFake(writer, record, "x"), StatusCode::InvalidArgument,
+                "a suffix of the launches");
   record = makeRecord(makeProblem(64));
   expectFailure(putFake(writer, record, "x", "gfx950"),
                 StatusCode::Incompatible, "its image is for gfx950");

@@ -113,6 +113,17 @@ inline KernelRecord makeRecord(const ProblemKey &problem, int32_t blockM = 128,
   return record;
 }
 
+/// A row of the three kernels of a backward pass.
+inline KernelRecord makeBackwardRecord(int32_t headDim = 128) {
+  ProblemKey problem = makeProblem(headDim);
+  problem.op = Operation::Backward;
+  KernelRecord record = makeRecord(problem);
+  record.schedule = "deterministic";
+  record.symbol = "gradients";
+  record.launches = {{"delta", 64, 256}, {"dkdv", 128, 256}, {"dq", 128, 512}};
+  return record;
+}
+
 /// Stores a record whose image's payload is `payload`.
 inline Status putFake(PackageWriter &writer, const KernelRecord &record,
                       const std::string &payload,

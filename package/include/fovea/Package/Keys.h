@@ -19,15 +19,15 @@
 
 namespace fovea {
 
-enum class Operation { Forward };
+enum class Operation { Forward, Backward };
 enum class DataType { F16, BF16 };
 enum class MaskKind { None, CausalTopLeft, CausalBottomRight };
 
 /// Smallest, largest and step of the head dimensions that a key may have.
 inline constexpr int32_t kMinHeadDim = 16, kMaxHeadDim = 512, kHeadDimStep = 8;
 
-/// Canonical spellings: "forward"; "fp16", "bf16"; "none", "causal_top_left",
-/// "causal_bottom_right".
+/// Canonical spellings: "forward", "backward"; "fp16", "bf16"; "none",
+/// "causal_top_left", "causal_bottom_right".
 const char *toString(Operation op);
 const char *toString(DataType dtype);
 const char *toString(MaskKind mask);

@@ -16,13 +16,14 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fovea {
 
 /// SQLite's application_id of a package ("Fove") and the version of its tables.
 inline constexpr int32_t kPackageApplicationId = 0x466f7665;
-inline constexpr int32_t kPackageFormatVersion = 1;
+inline constexpr int32_t kPackageFormatVersion = 2;
 
 /// Name ending by which packages are found in a folder.
 inline constexpr const char *kPackageExtension = ".fovea";
@@ -43,22 +44,53 @@ struct KernelResources {
   int32_t codeBytes = 0;          ///< size of the kernel's instructions
 };
 
-/// One compiled kernel, keyed by (problem, schedule).
+/// One of the launches of an operation that takes several, in their order.
+struct LaunchRecord {
+  std::string suffix;    ///< what is left of the launch's symbol after "<row>_"
+  int32_t blockRows = 0; ///< rows a workgroup owns, 1 to 256
+  int32_t threads = 0;   ///< work-items of a workgroup, 1 to 1024
+
+  friend bool operator==(const LaunchRecord &a, const LaunchRecord &b) {
+    return a.suffix == b.suffix && a.blockRows == b.blockRows &&
+           a.threads == b.threads;
+  }
+};
+
+/// One compiled kernel, keyed by (problem, schedule); for an operation of
+/// several launches all its kernels, which are in one image.
 struct KernelRecord {
   ProblemKey problem;
   std::string schedule;    ///< the compiler's canonical text; opaque here
   std::string fingerprint; ///< of the build: compiler version and options
-  int32_t abiVersion = 0;  ///< abi::kForwardAbiVersion of the compiler
+  int32_t abiVersion = 0;  ///< of the operation's arguments (ForwardAbi.h,
+                           ///< BackwardAbi.h), as the compiler knew them
   std::string symbol;      ///< kernel's name in the code object (without .kd)
   int32_t blockM = 0;      ///< query rows a workgroup owns, 1 to 256
   int32_t blockN = 0;      ///< keys an iteration visits, 1 to 256
   int32_t threads = 0;     ///< work-items of a workgroup, 1 to 1024
+  /// What to launch, one after the other; empty for a forward kernel, which is
+  /// one launch of `symbol` as the three figures above say. Of a row with
+  /// launches those are the largest of its kernels, and so are the resources,
+  /// but occupancy, which is the smallest, and counts and sizes of
+  /// instructions, which are sums.
+  std::vector<LaunchRecord> launches;
   KernelResources resources;
   double compileMs = 0; ///< CPU time of its compilation, milliseconds
   /// Set by the library: hash and size of the uncompressed image.
   ImageHash imageHash{};
   uint64_t imageBytes = 0;
+
+  /// Name of a launch's kernel in the code object: `<symbol>_<suffix>`.
+  std::string symbolOf(const LaunchRecord &launch) const {
+    return symbol + "_" + launch.suffix;
+  }
 };
+
+/// Text of launches as a package stores it, `delta:64:256,dq:128:256`, and
+/// back; InvalidArgument on any other text, also one that says the same in
+/// another way. The empty text is that of no launches.
+std::string toString(const std::vector<LaunchRecord> &launches);
+Expected<std::vector<LaunchRecord>> parseLaunches(std::string_view text);
 
 /// Which schedule to take for launches up to some size; a bucket is the set of
 /// launches at or below its three limits, and the smallest bucket that holds a
