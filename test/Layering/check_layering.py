@@ -3,8 +3,9 @@
 
 `includes ROOT` reads every #include of the source folders: a folder may include
 only what its row of RULES allows, and what a row forbids may not come in through
-another header either. `library FILE` reads a shared library's needed libraries
-and exported symbols. Both fail when they find nothing to check.
+another header either. `chips ROOT` fails when the compiler names a chip or a
+generation of chips outside the folder of the chip table. `library FILE` reads a shared library's needed libraries
+and exported symbols. All fail when they find nothing to check.
 """
 
 import argparse
@@ -202,6 +203,43 @@ def check_includes(root):
     return errors, files_of_rule
 
 
+# Passes ask the chip table what a chip can do; none names one.
+COMPILER_FOLDERS = ("lib", "include/fovea")
+CHIP_TABLE = ("lib/Target/", "include/fovea/Target/")
+# Texts that users read have chips for examples there.
+CHIP_EXAMPLES = ("lib/Tools/aot-compile/Options.cpp",
+                 "lib/Tools/aot-compile/Targets.cpp")
+CHIP = re.compile(r"(?i:gfx)\d\w*|[CR]DNA\d?|[CR]dna\d|\b(?i:mi)\d{3}")
+# Comments, and what TableGen makes documentation of.
+PROSE = re.compile(
+    r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")|'
+    r'let\s+(?:description|summary)\s*=\s*(?:\[\{.*?\}\]|"(?:\\.|[^"\\])*")',
+    re.S)
+
+
+def without_prose(text):
+    """`text` without comments and documentation; its lines stay in place."""
+    return PROSE.sub(lambda m: m[1] or "\n" * m[0].count("\n"), text)
+
+
+def check_chips(root):
+    """Where the compiler names chips below `root`, and the files read."""
+    errors, files = [], 0
+    for folder in COMPILER_FOLDERS:
+        for file in sorted((pathlib.Path(root) / folder).rglob("*")):
+            name = file.relative_to(root).as_posix()
+            if file.suffix not in SUFFIXES or name.startswith(CHIP_TABLE) or \
+                    name in CHIP_EXAMPLES:
+                continue
+            files += 1
+            text = without_prose(file.read_text(errors="replace"))
+            for number, line in enumerate(text.splitlines(), 1):
+                errors += [f"{name}:{number}: it names {chip}; ask a row of "
+                           "fovea/Target/TargetInfo.h"
+                           for chip in CHIP.findall(line)]
+    return errors, files
+
+
 NEEDED = re.compile(r"\(NEEDED\)\s+Shared library: \[([^\]]+)\]")
 FORBIDDEN_LIBRARY = re.compile(r"LLVM|MLIR|lld|clang|hip|hsa", re.I)
 
@@ -238,6 +276,8 @@ def main():
     includes.add_argument("root")
     includes.add_argument("--expect-folder", action="append", default=[],
                           help="fail unless this rule's folder has files")
+    chips = commands.add_parser("chips")
+    chips.add_argument("root")
     library = commands.add_parser("library")
     library.add_argument("file")
     library.add_argument("--readelf", required=True)
@@ -253,6 +293,11 @@ def main():
         if not sum(files.values()):
             errors.append("no source file was found")
         summary = f"{sum(files.values())} files"
+    elif options.command == "chips":
+        errors, count = check_chips(options.root)
+        if not count:
+            errors.append("no source file was found")
+        summary = f"{count} files"
     else:
         def run(*arguments):
             return subprocess.run([options.readelf, *arguments, options.file],

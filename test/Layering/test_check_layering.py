@@ -69,6 +69,40 @@ class IncludesTest(unittest.TestCase):
         self.assertIn("no rule covers it", errors[0])
 
 
+class ChipsTest(unittest.TestCase):
+    def check(self, text, path="lib/Conversion/A.cpp"):
+        with tempfile.TemporaryDirectory() as root:
+            file = pathlib.Path(root) / path
+            file.parent.mkdir(parents=True)
+            file.write_text(text)
+            return layering.check_chips(root)
+
+    def test_named(self):
+        for text in ('if (target.name == "gfx942")', "chip::gfx1100",
+                     'name.starts_with("gfx12")', "isCDNA3(target)", "kRdna4",
+                     'Option<"chip", "chip", "std::string", "\\"gfx942\\"">',
+                     'x = "// no comment"; y = "gfx950";', "Mi300()"):
+            errors, files = self.check("// line 1\n" + text + "\n")
+            self.assertEqual((1, 1), (len(errors), files), f"{text}: {errors}")
+            self.assertTrue(errors[0].startswith("lib/Conversion/A.cpp:2: "))
+
+    def test_prose(self):
+        for text in ("// as gfx942 has it", "/* gfx942\n gfx950 */ x;",
+                     "let description = [{\n On gfx942: RDNA.\n}];",
+                     'let summary = "for gfx942";', "kPermlaneSwap",
+                     "recordName"):
+            self.assertEqual([], self.check(text)[0], text)
+
+    def test_lines_after_prose(self):
+        errors, _ = self.check("let description = [{\n\n}];\n/*\n*/\ngfx908")
+        self.assertIn("A.cpp:6: it names gfx908", errors[0])
+
+    def test_where(self):
+        self.assertEqual(([], 0), self.check('"gfx942"', "lib/Target/A.cpp"))
+        self.assertEqual(([], 0), self.check('"gfx942"', "tools/A.cpp"))
+        self.assertEqual(1, len(self.check('"gfx942"', "include/fovea/A.td")[0]))
+
+
 class LibraryTest(unittest.TestCase):
     NEEDED = (" 0x0000000000000001 (NEEDED)  Shared library: [libc.so.6]\n"
               " 0x0000000000000001 (NEEDED)  Shared library: [libzstd.so.1]\n")

@@ -8,6 +8,7 @@
 #ifndef FOVEA_PIPELINES_PIPELINES_H
 #define FOVEA_PIPELINES_PIPELINES_H
 
+#include "fovea/Target/TargetInfo.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
@@ -18,7 +19,7 @@ namespace fovea {
 struct ScheduleOptions : public mlir::PassPipelineOptions<ScheduleOptions> {
   Option<std::string> chip{*this, "chip",
                            llvm::cl::desc("Chip to generate code for"),
-                           llvm::cl::init("gfx942")};
+                           llvm::cl::init(target::kDefaultTarget.str())};
   Option<int32_t> optLevel{*this, "O",
                            llvm::cl::desc("Optimisation level, 0 to 3"),
                            llvm::cl::init(3)};

@@ -69,6 +69,9 @@ struct TargetInfo {
 /// All chips that code can be generated for.
 llvm::ArrayRef<TargetInfo> allTargets();
 
+/// The chip that passes and pipelines take when their options name none.
+inline constexpr llvm::StringLiteral kDefaultTarget = "gfx942";
+
 /// The row of a chip; null if there is none.
 const TargetInfo *lookupTarget(llvm::StringRef name);
 

@@ -20,7 +20,8 @@ def AttnChooseSchedule : Pass<"attn-choose-schedule", "::mlir::func::FuncOp"> {
     the function has `attn.target`; else an error that names value and limit.
   }];
   let options = [
-    Option<"chip", "chip", "std::string", "\"gfx942\"",
+    Option<"chip", "chip", "std::string",
+           "::fovea::target::kDefaultTarget.str()",
            "Chip to generate code for">,
     Option<"blockM", "block-m", "int32_t", "0",
            "Query rows of a workgroup (0: choose)">,
