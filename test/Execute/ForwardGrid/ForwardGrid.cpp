@@ -3,12 +3,13 @@
 // Runs the kernels of a package on every type, head dimension, mask, GQA ratio,
 // length, layout and class of values, thinned so that every pair of them meets,
 // and prints each error with its budget; then each kernel of the package once,
-// those that the grid does not choose among them. On the simulated device it
-// also plants faults into the matrix instructions and expects them to be
-// noticed. The chip is that of the device (FOVEA_SIM_TARGET); a row of kGrids
-// says how much of the grid it gets.
+// those that the grid does not choose among them, and that none has scratch. On
+// the simulated device it also plants faults into the matrix instructions and
+// expects them to be noticed. The chip is that of the device
+// (FOVEA_SIM_TARGET); a row of kGrids says how much of the grid it gets.
 //
-//   FoveaForwardGrid --package=kernels [--grid=full|thin] [gtest options]
+//   FoveaForwardGrid --package=kernels [--grid=full|thin]
+//     [--scratch=HEAD_DIM,... of kernels that may have some] [gtest options]
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +23,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <set>
+#include <sstream>
 
 using namespace fovea::reference;
 using namespace fovea::run;
@@ -71,6 +74,7 @@ const Guards kGuards[] = {Guards::Auto, Guards::Canary};
 
 std::unique_ptr<Session> session;
 Session::Options sessionOptions;
+std::set<int64_t> mayHaveScratch; ///< head dimensions
 
 std::vector<ForwardCase> thinnedGrid(std::vector<Guards> &guards) {
   std::vector<ForwardCase> cases;
@@ -191,6 +195,16 @@ private:
   const char *const fault;
 };
 
+/// A kernel keeps to registers: what spills goes through memory.
+class NoScratch : public testing::Test {
+public:
+  explicit NoScratch(int32_t bytes) : bytes(bytes) {}
+  void TestBody() override { EXPECT_EQ(bytes, 0); }
+
+private:
+  const int32_t bytes;
+};
+
 /// A problem for one kernel by its key, with tails on both sides.
 bool caseOfKernel(const fovea_kernel_info_t &info, ForwardCase &c) {
   const fovea::Expected<fovea::ProblemKey> key =
@@ -236,11 +250,18 @@ void registerTests() {
     fovea_kernel_info_t info = {};
     info.struct_size = sizeof(info);
     ForwardCase c;
-    if (!fovea_kernel_info(session->context(), id, &info) &&
-        caseOfKernel(info, c))
-      registerGrid("EveryKernel",
-                   "id_" + std::to_string(id) + "_" + testName(c, Guards::Auto),
-                   c, Guards::Auto, id);
+    if (fovea_kernel_info(session->context(), id, &info) ||
+        !caseOfKernel(info, c))
+      continue;
+    const std::string name =
+        "id_" + std::to_string(id) + "_" + testName(c, Guards::Auto);
+    registerGrid("EveryKernel", name, c, Guards::Auto, id);
+    if (mayHaveScratch.count(c.headDim))
+      continue;
+    const int32_t scratch = info.scratch_bytes;
+    testing::RegisterTest(
+        "NoScratch", name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+        [scratch]() -> NoScratch * { return new NoScratch(scratch); });
   }
   if (!session->simulated())
     return; // real hardware takes no faults
@@ -264,6 +285,10 @@ int main(int argc, char **argv) {
       sessionOptions.package = argv[i] + 10;
     } else if (std::strncmp(argv[i], "--hip=", 6) == 0) {
       sessionOptions.hip = argv[i] + 6;
+    } else if (std::strncmp(argv[i], "--scratch=", 10) == 0) {
+      std::istringstream list(argv[i] + 10);
+      for (std::string dim; std::getline(list, dim, ',');)
+        mayHaveScratch.insert(std::atoll(dim.c_str()));
     } else if (std::strncmp(argv[i], "--grid=", 7) == 0) {
       grid = std::find_if(std::begin(kGrids), std::end(kGrids),
                           [&](const Grid &row) {
