@@ -37,6 +37,10 @@ llvm_config.add_tool_substitutions(
     [config.fovea_tools_dir, config.llvm_tools_dir],
 )
 config.substitutions.append(("%python", f'"{config.python}" -B'))
+kernel_table = os.path.join(config.test_source_root, "..", "scripts", "kernel-table.py")
+config.substitutions.append((
+    "%kernel-table",
+    f'"{config.python}" -B {kernel_table} --build={config.fovea_build_dir}'))
 # A problem that most tests of aot-compile take; small, so quick.
 config.substitutions.append(
     ("%problem", "--target=gfx942 --op=forward --dtype=bf16 --head-dim=32"))

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Target/TargetInfo.h"
-#include "fovea/Target/LdsModels.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -28,7 +27,7 @@ static const TargetInfo kCdna1 = {
     /*codegenFeatures=*/"",
     /*waveSize=*/64,
     /*ldsBytes=*/65536,
-    /*lds=*/&kLdsCdna,
+    /*ldsBanks=*/32,
     /*simdsPerCu=*/4,
     RegisterFile::Separate,
     /*registersPerSimdLane=*/512,
@@ -47,7 +46,7 @@ static const TargetInfo kCdna2 = {
     /*codegenFeatures=*/"",
     /*waveSize=*/64,
     /*ldsBytes=*/65536,
-    /*lds=*/&kLdsCdna,
+    /*ldsBanks=*/32,
     /*simdsPerCu=*/4,
     RegisterFile::Unified,
     /*registersPerSimdLane=*/512,
@@ -66,7 +65,7 @@ static const TargetInfo kCdna3 = {
     /*codegenFeatures=*/"",
     /*waveSize=*/64,
     /*ldsBytes=*/65536,
-    /*lds=*/&kLdsCdna,
+    /*ldsBanks=*/32,
     /*simdsPerCu=*/4,
     RegisterFile::Unified,
     /*registersPerSimdLane=*/512,
@@ -76,7 +75,7 @@ static const TargetInfo kCdna3 = {
     /*computeUnits=*/0,
     /*xcds=*/8,
     kBufferGfx9,
-    kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kDot2F32F16};
+    kMfmaF16 | kMfmaBf16_1k | kDot2F32F16};
 
 static const TargetInfo kCdna4 = {
     /*name=*/"",
@@ -85,7 +84,7 @@ static const TargetInfo kCdna4 = {
     /*codegenFeatures=*/"",
     /*waveSize=*/64,
     /*ldsBytes=*/163840,
-    /*lds=*/&kLdsCdna4,
+    /*ldsBanks=*/64,
     /*simdsPerCu=*/4,
     RegisterFile::Unified,
     /*registersPerSimdLane=*/512,
@@ -95,8 +94,8 @@ static const TargetInfo kCdna4 = {
     /*computeUnits=*/0,
     /*xcds=*/8,
     kBufferGfx9,
-    kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kMfmaDoubleK | kDot2F32F16 |
-        kCvtPkBf16 | kPermlaneSwap | kLdsTransposedRead | kLoadToLds128};
+    kMfmaF16 | kMfmaBf16_1k | kMfmaDoubleK | kDot2F32F16 | kCvtPkBf16 |
+        kPermlaneSwap | kLdsTransposedRead | kLoadToLds128};
 
 // Workgroups run in CU mode: their waves share one compute unit's SIMDs, its
 // vector cache and its half of the LDS (docs/Rationale.md, "RDNA").
@@ -107,7 +106,7 @@ static const TargetInfo kRdna3 = {
     /*codegenFeatures=*/"+cumode",
     /*waveSize=*/32,
     /*ldsBytes=*/65536,
-    /*lds=*/&kLdsRdna3,
+    /*ldsBanks=*/32,
     /*simdsPerCu=*/2,
     RegisterFile::Unified,
     /*registersPerSimdLane=*/1024,
@@ -126,7 +125,7 @@ static const TargetInfo kRdna4 = {
     /*codegenFeatures=*/"+cumode",
     /*waveSize=*/32,
     /*ldsBytes=*/65536,
-    /*lds=*/&kLdsRdna4,
+    /*ldsBanks=*/32,
     /*simdsPerCu=*/2,
     RegisterFile::Unified,
     /*registersPerSimdLane=*/1536,
@@ -145,7 +144,7 @@ static const TargetInfo kGfx1250 = {
     /*codegenFeatures=*/"",
     /*waveSize=*/32,
     /*ldsBytes=*/327680,
-    /*lds=*/&kLdsGfx1250,
+    /*ldsBanks=*/64,
     /*simdsPerCu=*/4,
     RegisterFile::Unified,
     /*registersPerSimdLane=*/1024,

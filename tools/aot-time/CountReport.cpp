@@ -133,7 +133,7 @@ std::string timing::countText(const SubjectCount &subject) {
             (subject.step ? " for " + stepText(*subject.step) : "") + "\n";
     auto line = [&](const std::string &what, double value) {
       std::string name = "    " + what;
-      name.resize(30, ' ');
+      name.resize(std::max<size_t>(name.size() + 1, 34), ' ');
       text += name + figureText(value) + "\n";
     };
     for (const Figure &figure : figuresOf(launch.counts))

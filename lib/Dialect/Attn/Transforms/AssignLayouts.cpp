@@ -27,8 +27,7 @@ static bool isTile(Value value) {
 
 /// Ops whose tile operands and results all have one layout.
 static bool keepsLayout(Operation *op) {
-  return op->hasTrait<OpTrait::Elementwise>() ||
-         isa<RoundOp, NegateIfOp, ToAccumulatorsOp>(op);
+  return op->hasTrait<OpTrait::Elementwise>() || isa<RoundOp, NegateIfOp>(op);
 }
 
 /// Layouts of values, spread along the ops that relate them.
@@ -201,8 +200,7 @@ private:
   LogicalResult assignCopy(StoreLdsOp store);
   LogicalResult assignDirectCopy(CopyLdsOp copy);
   /// Layouts in which an LDS tile is written and read, as far as known.
-  LogicalResult ldsAccesses(Value lds,
-                            SmallVectorImpl<layout::LdsAccess> &accesses);
+  LogicalResult ldsAccesses(Value lds, SmallVectorImpl<TileLayout> &accesses);
   LogicalResult assignSwizzle(AllocLdsOp alloc);
   LogicalResult applyTypes(gpu::GPUFuncOp func);
 
@@ -255,28 +253,17 @@ LogicalResult AssignLayouts::assignDot(DotOp dot) {
   return layouts.assign(dot.getAcc(), chosen->acc);
 }
 
-/// Whether copies without registers fill an LDS tile.
-static bool isCopiedTo(Value lds) {
-  return llvm::any_of(lds.getUsers(), [](Operation *user) {
-    auto buffer = dyn_cast<LdsBufferOp>(user);
-    return isa<CopyLdsOp>(user) || (buffer && isCopiedTo(buffer.getBuffer()));
-  });
-}
-
 /// The LDS tile's shape, for the layout algebra.
-static layout::LdsShape ldsShape(Value lds, const target::TargetInfo &target) {
-  auto type = cast<LdsType>(lds.getType());
-  return {type.getRows(), type.getColumns(), *target.lds, isCopiedTo(lds)};
+static layout::LdsShape ldsShape(LdsType type,
+                                 const target::TargetInfo &target) {
+  return {type.getRows(), type.getColumns(), target.ldsBanks};
 }
 
 LogicalResult
-AssignLayouts::ldsAccesses(Value lds,
-                           SmallVectorImpl<layout::LdsAccess> &accesses) {
-  auto add = [&](const TileLayout &layout, bool write) {
-    if (llvm::none_of(accesses, [&](const layout::LdsAccess &access) {
-          return access.write == write && access.layout == layout;
-        }))
-      accesses.push_back({layout, write});
+AssignLayouts::ldsAccesses(Value lds, SmallVectorImpl<TileLayout> &accesses) {
+  auto add = [&](const TileLayout &layout) {
+    if (!llvm::is_contained(accesses, layout))
+      accesses.push_back(layout);
   };
   for (Operation *user : lds.getUsers()) {
     if (auto buffer = dyn_cast<LdsBufferOp>(user)) {
@@ -284,12 +271,11 @@ AssignLayouts::ldsAccesses(Value lds,
         return failure();
     } else if (auto store = dyn_cast<StoreLdsOp>(user)) {
       if (const TileLayout *layout = layouts.find(store.getTile()))
-        add(*layout, /*write=*/true);
+        add(*layout);
     } else if (auto load = dyn_cast<LoadLdsOp>(user)) {
       if (const TileLayout *layout = layouts.find(load.getTile()))
         add(layout::chooseLdsRead(*layout, target::ldsTransposedRead(*target))
-                .addresses,
-            /*write=*/false);
+                .addresses);
     } else if (!isa<CopyLdsOp>(user)) { // fills LDS in order of addresses
       return user->emitOpError("uses an LDS tile otherwise than by "
                                "attn.store_lds, attn.load_lds, attn.copy_lds "
@@ -325,27 +311,27 @@ LogicalResult AssignLayouts::assignCopy(StoreLdsOp store) {
                           layout::chooseCopyLayout(type.getDimSize(0),
                                                    type.getDimSize(1), laneBits,
                                                    waveBits, false));
-  SmallVector<layout::LdsAccess> reads;
+  SmallVector<TileLayout> reads;
   if (failed(ldsAccesses(store.getLds(), reads)))
     return failure();
-  return layouts.assign(store.getTile(), layout::chooseTransposedCopyLayout(
-                                             ldsShape(store.getLds(), *target),
-                                             laneBits, waveBits, reads));
+  return layouts.assign(store.getTile(),
+                        layout::chooseTransposedCopyLayout(
+                            ldsShape(store.getLds().getType(), *target),
+                            laneBits, waveBits, reads));
 }
 
 LogicalResult AssignLayouts::assignSwizzle(AllocLdsOp alloc) {
   LdsType type = alloc.getLds().getType();
-  SmallVector<layout::LdsAccess> accesses;
+  SmallVector<TileLayout> accesses;
   if (failed(ldsAccesses(alloc.getLds(), accesses)))
     return failure();
   layout::Swizzle swizzle =
-      layout::chooseSwizzle(ldsShape(alloc.getLds(), *target), accesses);
+      layout::chooseSwizzle(ldsShape(type, *target), accesses);
   if (swizzle.shifts.empty())
     return success();
   auto swizzled = LdsType::get(
       &getContext(), type.getRows(), type.getColumns(), type.getElementType(),
-      SwizzleAttr::get(&getContext(), swizzle.chunks, swizzle.shifts,
-                       swizzle.halfBit));
+      SwizzleAttr::get(&getContext(), swizzle.chunks, swizzle.shifts));
   SmallVector<Value> same = {alloc.getLds()};
   while (!same.empty()) {
     Value lds = same.pop_back_val();
