@@ -237,33 +237,58 @@ WideAccesses wideAccesses(const TileLayout &layout, int maxWidth) {
   return result;
 }
 
+Coord lineOf(int64_t rowBytes, const Swizzle &swizzle, Coord at) {
+  int bits = swizzle.lineRowBits(rowBytes);
+  int64_t elements = rowBytes / 2;
+  return {at[0] >> bits,
+          int32_t((at[0] & ((1 << bits) - 1)) * elements + at[1])};
+}
+
 int64_t ldsAddress(const LdsShape &shape, const Swizzle &swizzle, Coord at) {
-  int64_t byte = at[1] * 2;
-  return at[0] * shape.columns * 2 + (byte ^ swizzle.rowXor(at[0]) * 16);
+  int64_t rowBytes = shape.columns * 2;
+  Coord line = lineOf(rowBytes, swizzle, at);
+  int64_t byte = line[1] * 2;
+  return line[0] * (rowBytes << swizzle.lineRowBits(rowBytes)) +
+         (byte ^ swizzle.rowXor(line[0]) * 16 ^
+          (swizzle.swapsHalves(at[0]) ? kHalfChunk : 0));
+}
+
+bool canSwapHalves(const TileLayout &layout, const Swizzle &swizzle) {
+  if (swizzle.halfBit < 0 || wideAccesses(layout, 8).width * 2 <= kHalfChunk)
+    return true;
+  for (Space space : {Space::Lane, Space::Wave})
+    for (const Coord &basis : layout.get(space))
+      if (basis[0] >> swizzle.halfBit & 1)
+        return false;
+  return true;
 }
 
 int64_t bankConflicts(const LdsShape &shape, const Swizzle &swizzle,
-                      const TileLayout &layout) {
+                      const LdsAccess &access) {
+  const TileLayout &layout = access.layout;
+  const LdsPort &port = access.write ? shape.lds.write : shape.lds.read;
   WideAccesses accesses = wideAccesses(layout, 8);
   int bytes = accesses.width * 2;
   int lanes = 1 << layout.lanes().size();
-  // LDS serves banks * 4 bytes a clock: that many consecutive lanes together.
   int together =
-      std::min(lanes, std::max(1, shape.banks * 4 / std::max(bytes, 4)));
+      std::min(lanes, std::max(1, port.bytesPerClock / std::max(bytes, 4)));
+  bool ordered = bytes == 16 && int(port.wideOrder.size()) == lanes;
   int64_t conflicts = 0;
   for (int fragment = 0; fragment < layout.fragments(); ++fragment) {
     Coord origin = layout.fragmentOrigin(fragment);
     for (const auto &regs : accesses.regs) {
       for (int first = 0; first < lanes; first += together) {
         // Distinct words that each bank has to give.
-        llvm::SmallVector<llvm::SmallVector<int64_t, 4>, 64> words(shape.banks);
-        for (int lane = first; lane < first + together; ++lane) {
+        llvm::SmallVector<llvm::SmallVector<int64_t, 4>, 64> words(port.banks);
+        for (int place = first; place < first + together; ++place) {
+          int lane = ordered ? port.wideOrder[place] : place;
           Coord at = layout.map(regs[0], lane, 0);
           int64_t address = ldsAddress(shape, swizzle,
                                        {origin[0] + at[0], origin[1] + at[1]});
+          address &= -bytes; // a wide access takes both halves
           for (int64_t word = address / 4; word <= (address + bytes - 1) / 4;
                ++word)
-            if (auto &bank = words[word % shape.banks];
+            if (auto &bank = words[word % port.banks];
                 !llvm::is_contained(bank, word))
               bank.push_back(word);
         }
@@ -279,56 +304,113 @@ int64_t bankConflicts(const LdsShape &shape, const Swizzle &swizzle,
 
 /// Conflicts of all the accesses of a tile.
 static int64_t bankConflicts(const LdsShape &shape, const Swizzle &swizzle,
-                             llvm::ArrayRef<TileLayout> layouts) {
+                             llvm::ArrayRef<LdsAccess> accesses) {
   int64_t sum = 0;
-  for (const TileLayout &layout : layouts)
-    sum += bankConflicts(shape, swizzle, layout);
+  for (const LdsAccess &access : accesses)
+    sum += bankConflicts(shape, swizzle, access);
   return sum;
 }
 
-Swizzle chooseSwizzle(const LdsShape &shape,
-                      llvm::ArrayRef<TileLayout> layouts) {
-  constexpr int kMaxShift = 5;
-  int64_t rowChunks = shape.columns * 2 / 16;
-  Swizzle best;
-  best.chunks = int(std::min<int64_t>(rowChunks & -rowChunks, shape.banks / 4));
-  int64_t least = bankConflicts(shape, best, layouts);
-  auto consider = [&](llvm::ArrayRef<int32_t> shifts) {
-    if (least == 0)
-      return;
-    Swizzle swizzle = best;
-    swizzle.shifts.assign(shifts.begin(), shifts.end());
-    if (int64_t sum = bankConflicts(shape, swizzle, layouts); sum < least) {
-      least = sum;
-      best = swizzle;
+/// Addresses that a lane has to hold for all its accesses of a tile: those that
+/// the swizzle does not let it get from another by adding a constant.
+static int64_t laneAddresses(const LdsShape &shape, const Swizzle &swizzle,
+                             const LdsAccess &access) {
+  const TileLayout &layout = access.layout;
+  int64_t rowBytes = shape.columns * 2;
+  int64_t byLane = (swizzle.chunks - 1) * 16;
+  for (Space space : {Space::Lane, Space::Wave})
+    for (const Coord &basis : layout.get(space))
+      byLane |= lineOf(rowBytes, swizzle, basis)[1] * 2;
+  WideAccesses accesses = wideAccesses(layout, 8);
+  llvm::SmallVector<int64_t> flips;
+  for (int fragment = 0; fragment < layout.fragments(); ++fragment)
+    for (const auto &regs : accesses.regs) {
+      Coord origin = layout.fragmentOrigin(fragment);
+      Coord at = layout.map(regs[0], 0, 0);
+      at = lineOf(rowBytes, swizzle, {origin[0] + at[0], origin[1] + at[1]});
+      int64_t flip = (at[1] * 2 ^ swizzle.rowXor(at[0]) * 16) & byLane;
+      if (!llvm::is_contained(flips, flip))
+        flips.push_back(flip);
     }
+  return flips.size();
+}
+
+Swizzle chooseSwizzle(const LdsShape &shape,
+                      llvm::ArrayRef<LdsAccess> accesses) {
+  constexpr int kMaxShift = 5, kMaxHalfBit = 3;
+  int64_t rowChunks = shape.columns * 2 / 16;
+  // Chunks that the widest access sees at once.
+  int64_t bankChunks =
+      std::max(shape.lds.read.banks, shape.lds.write.banks) / 4;
+  int64_t chunks = std::min(rowChunks & -rowChunks, bankChunks);
+  // Where a row is short of that, whole rows join to a line.
+  if (rowChunks == chunks && !shape.wholeChunks)
+    while (chunks < bankChunks && shape.rows % (2 * chunks / rowChunks) == 0)
+      chunks *= 2;
+  Swizzle best;
+  best.chunks = int(chunks);
+  int64_t conflicts = bankConflicts(shape, best, accesses);
+  if (conflicts == 0)
+    return best;
+  int64_t addresses = 0; // a swizzle that does not help is not taken
+  auto consider = [&](llvm::ArrayRef<int32_t> shifts, int32_t halfBit) {
+    Swizzle swizzle;
+    swizzle.chunks = int(chunks);
+    swizzle.shifts.assign(shifts.begin(), shifts.end());
+    swizzle.halfBit = halfBit;
+    if (llvm::any_of(accesses, [&](const LdsAccess &access) {
+          return !canSwapHalves(access.layout, swizzle);
+        }))
+      return;
+    int64_t clocks = bankConflicts(shape, swizzle, accesses);
+    if (clocks > conflicts)
+      return;
+    int64_t held = 0;
+    for (const LdsAccess &access : accesses)
+      held += laneAddresses(shape, swizzle, access);
+    // Between equals, the one that takes fewer registers.
+    if (clocks == conflicts && held >= addresses)
+      return;
+    conflicts = clocks;
+    addresses = held;
+    best = swizzle;
   };
-  for (int32_t a = 0; a <= kMaxShift; ++a)
-    consider({a});
-  for (int32_t a = 0; a <= kMaxShift; ++a)
-    for (int32_t b = a + 1; b <= kMaxShift; ++b)
-      consider({a, b});
-  // Reads of a few rows at a time, several chunks of each.
-  for (int32_t a = -1; a >= -kMaxShift; --a)
-    consider({a});
+  // Swaps of halves help narrow reads alone. Reads and writes may see different
+  // numbers of banks.
+  int64_t most = chunks;
+  int32_t mostHalfBit = shape.wholeChunks ? -1 : kMaxHalfBit;
+  for (int32_t halfBit = -1; halfBit <= mostHalfBit; ++halfBit) {
+    for (chunks = most; chunks > 1; chunks /= 2)
+      for (int32_t a = 0; a <= kMaxShift; ++a) {
+        consider({a}, halfBit);
+        for (int32_t b = a + 1; b <= kMaxShift; ++b)
+          consider({a, b}, halfBit);
+      }
+    // Reads of a few rows at a time, several chunks of each.
+    chunks = most;
+    for (int32_t a = -1; a >= -kMaxShift; --a)
+      consider({a}, halfBit);
+    if (conflicts == 0)
+      break;
+  }
   return best;
 }
 
 TileLayout chooseTransposedCopyLayout(const LdsShape &shape, int laneBits,
                                       int waveBits,
-                                      llvm::ArrayRef<TileLayout> reads) {
+                                      llvm::ArrayRef<LdsAccess> reads) {
   constexpr int kMostRowBits = 2;
-  llvm::SmallVector<TileLayout> accesses(reads);
+  llvm::SmallVector<LdsAccess> accesses(reads);
   TileLayout best;
   int64_t least = std::numeric_limits<int64_t>::max();
   for (int rowBits = 0; rowBits <= kMostRowBits; ++rowBits) {
     TileLayout candidate = chooseCopyLayout(shape.columns, shape.rows, laneBits,
                                             waveBits, true, rowBits)
                                .transposed();
-    accesses.push_back(candidate);
+    accesses.push_back({candidate, /*write=*/true});
     Swizzle swizzle = chooseSwizzle(shape, accesses);
     int64_t conflicts =
-        bankConflicts(shape, swizzle, llvm::ArrayRef<TileLayout>(accesses));
+        bankConflicts(shape, swizzle, llvm::ArrayRef<LdsAccess>(accesses));
     accesses.pop_back();
     if (conflicts < least) {
       least = conflicts;

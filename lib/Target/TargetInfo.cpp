@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Target/TargetInfo.h"
+#include "fovea/Target/LdsModels.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -27,7 +28,7 @@ static const TargetInfo kCdna1 = {
     /*codegenFeatures=*/"",
     /*waveSize=*/64,
     /*ldsBytes=*/65536,
-    /*ldsBanks=*/32,
+    /*lds=*/&kLdsCdna,
     /*simdsPerCu=*/4,
     RegisterFile::Separate,
     /*registersPerSimdLane=*/512,
@@ -46,7 +47,7 @@ static const TargetInfo kCdna2 = {
     /*codegenFeatures=*/"",
     /*waveSize=*/64,
     /*ldsBytes=*/65536,
-    /*ldsBanks=*/32,
+    /*lds=*/&kLdsCdna,
     /*simdsPerCu=*/4,
     RegisterFile::Unified,
     /*registersPerSimdLane=*/512,
@@ -65,7 +66,7 @@ static const TargetInfo kCdna3 = {
     /*codegenFeatures=*/"",
     /*waveSize=*/64,
     /*ldsBytes=*/65536,
-    /*ldsBanks=*/32,
+    /*lds=*/&kLdsCdna,
     /*simdsPerCu=*/4,
     RegisterFile::Unified,
     /*registersPerSimdLane=*/512,
@@ -75,7 +76,7 @@ static const TargetInfo kCdna3 = {
     /*computeUnits=*/0,
     /*xcds=*/8,
     kBufferGfx9,
-    kMfmaF16 | kMfmaBf16_1k | kDot2F32F16};
+    kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kDot2F32F16};
 
 static const TargetInfo kCdna4 = {
     /*name=*/"",
@@ -84,7 +85,7 @@ static const TargetInfo kCdna4 = {
     /*codegenFeatures=*/"",
     /*waveSize=*/64,
     /*ldsBytes=*/163840,
-    /*ldsBanks=*/64,
+    /*lds=*/&kLdsCdna4,
     /*simdsPerCu=*/4,
     RegisterFile::Unified,
     /*registersPerSimdLane=*/512,
@@ -94,8 +95,8 @@ static const TargetInfo kCdna4 = {
     /*computeUnits=*/0,
     /*xcds=*/8,
     kBufferGfx9,
-    kMfmaF16 | kMfmaBf16_1k | kMfmaDoubleK | kDot2F32F16 | kCvtPkBf16 |
-        kPermlaneSwap | kLdsTransposedRead | kLoadToLds128};
+    kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kMfmaDoubleK | kDot2F32F16 |
+        kCvtPkBf16 | kPermlaneSwap | kLdsTransposedRead | kLoadToLds128};
 
 // Workgroups run in CU mode: their waves share one compute unit's SIMDs, its
 // vector cache and its half of the LDS (docs/Rationale.md, "RDNA").
@@ -106,7 +107,7 @@ static const TargetInfo kRdna3 = {
     /*codegenFeatures=*/"+cumode",
     /*waveSize=*/32,
     /*ldsBytes=*/65536,
-    /*ldsBanks=*/32,
+    /*lds=*/&kLdsRdna3,
     /*simdsPerCu=*/2,
     RegisterFile::Unified,
     /*registersPerSimdLane=*/1024,
@@ -125,7 +126,7 @@ static const TargetInfo kRdna4 = {
     /*codegenFeatures=*/"+cumode",
     /*waveSize=*/32,
     /*ldsBytes=*/65536,
-    /*ldsBanks=*/32,
+    /*lds=*/&kLdsRdna4,
     /*simdsPerCu=*/2,
     RegisterFile::Unified,
     /*registersPerSimdLane=*/1536,
@@ -144,7 +145,7 @@ static const TargetInfo kGfx1250 = {
     /*codegenFeatures=*/"",
     /*waveSize=*/32,
     /*ldsBytes=*/327680,
-    /*ldsBanks=*/64,
+    /*lds=*/&kLdsGfx1250,
     /*simdsPerCu=*/4,
     RegisterFile::Unified,
     /*registersPerSimdLane=*/1024,

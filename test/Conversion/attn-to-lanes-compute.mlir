@@ -3,6 +3,7 @@
 // Products, reductions, masks and conversions of one wave.
 
 #acc = #attn.layout<reg = [[1, 0], [2, 0], [4, 0], [16, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [8, 0]], wave = [], grid = [2, 1]>
+#acct = #attn.layout<reg = [[0, 1], [0, 2], [0, 4], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 8]], wave = [], grid = [1, 2]>
 #row = #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 0]], wave = [], grid = [1, 1]>
 #groups = #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0]], wave = [], grid = [1, 1]>
 #a = #attn.layout<reg = [[0, 1], [0, 2], [0, 4]], lane = [[1, 0], [2, 0], [8, 0], [4, 0], [16, 0], [0, 8]], wave = [], grid = [2, 2]>
@@ -185,6 +186,21 @@ gpu.func @negate_if(%base: !llvm.ptr<1>, %offset: i64, %n: i32, %flag: i1) kerne
   %t = attn.load %view : !attn.view<8 x f16> -> tensor<32x8xf16, #smallt>
   %m = attn.negate_if %t, %flag : tensor<32x8xf16, #smallt>
   attn.store %m, %view : tensor<32x8xf16, #smallt>, !attn.view<8 x f16>
+  gpu.return
+}
+
+// A product of zeros for each fragment.
+// CHECK-LABEL: gpu.func @to_accumulators(
+// CHECK-DAG:     %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : vector<4xf16>
+// CHECK-COUNT-2: attn.mma %[[ZEROS]], %[[ZEROS]], %{{.*}} inst "mfma_32x32x8" : vector<4xf16>, vector<4xf16>, vector<16xf32>
+// CHECK-NOT:     attn.mma
+gpu.func @to_accumulators(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+  %view = attn.view %base[%offset] rows %n stride %n : !attn.view<64 x f32>
+  %turned = attn.load %view : !attn.view<64 x f32> -> tensor<32x64xf32, #acct>
+  %t = attn.transpose %turned : tensor<32x64xf32, #acct>
+  %kept = attn.to_accumulators %t inst "mfma_32x32x8" factor f16 : tensor<64x32xf32, #acc>
+  %back = attn.transpose %kept : tensor<64x32xf32, #acc>
+  attn.store %back, %view : tensor<32x64xf32, #acct>, !attn.view<64 x f32>
   gpu.return
 }
 

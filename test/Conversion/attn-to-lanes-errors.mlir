@@ -110,3 +110,41 @@ gpu.module @no_layout attributes {attn.target = #attn.target<"gfx942">} {
     gpu.return
   }
 }
+
+// -----
+
+#small = #attn.layout<reg = [[1, 0], [2, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [4, 0]], wave = [], grid = [1, 1]>
+#smallt = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [], grid = [1, 1]>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @sums attributes {attn.target = #attn.target<"gfx908">} {
+  gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+    %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>
+    %turned = attn.load %view : !attn.view<8 x f32> -> tensor<32x8xf32, #smallt>
+    %t = attn.transpose %turned : tensor<32x8xf32, #smallt>
+    // expected-error @below {{has fragments that 'mfma_32x32x8' does not sum}}
+    // expected-error @below {{failed to legalize}}
+    %m = attn.to_accumulators %t inst "mfma_32x32x8" factor f16 : tensor<8x32xf32, #small>
+    %back = attn.transpose %m : tensor<8x32xf32, #small>
+    attn.store %back, %view : tensor<32x8xf32, #smallt>, !attn.view<8 x f32>
+    gpu.return
+  }
+}
+
+// -----
+
+#small = #attn.layout<reg = [[1, 0], [2, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [4, 0]], wave = [], grid = [1, 1]>
+#smallt = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [], grid = [1, 1]>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @sums attributes {attn.target = #attn.target<"gfx908">} {
+  gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+    %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>
+    %turned = attn.load %view : !attn.view<8 x f32> -> tensor<32x8xf32, #smallt>
+    %t = attn.transpose %turned : tensor<32x8xf32, #smallt>
+    // expected-error @below {{gfx908 has no matrix instruction 'mfma_32x32x8' for 'bf16'}}
+    // expected-error @below {{failed to legalize}}
+    %m = attn.to_accumulators %t inst "mfma_32x32x8" factor bf16 : tensor<8x32xf32, #small>
+    %back = attn.transpose %m : tensor<8x32xf32, #small>
+    attn.store %back, %view : tensor<32x8xf32, #smallt>, !attn.view<8 x f32>
+    gpu.return
+  }
+}

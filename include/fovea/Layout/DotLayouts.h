@@ -8,6 +8,7 @@
 #ifndef FOVEA_LAYOUT_DOTLAYOUTS_H
 #define FOVEA_LAYOUT_DOTLAYOUTS_H
 
+#include "fovea/Layout/LdsModel.h"
 #include "fovea/Layout/TileLayout.h"
 
 namespace fovea::layout {
@@ -51,7 +52,16 @@ std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr, int64_t m,
 /// An LDS tile of 2-byte elements, row-major.
 struct LdsShape {
   int64_t rows, columns;
-  int banks;
+  const LdsModel &lds;
+  /// Filled by copies in the order of addresses: chunks stay in their rows, and
+  /// whole.
+  bool wholeChunks = false;
+};
+
+/// A tile's way into LDS, or out of it.
+struct LdsAccess {
+  TileLayout layout;
+  bool write = false;
 };
 
 /// The layout of a [rows, columns] tile of 2-byte elements on its way from
@@ -68,7 +78,7 @@ TileLayout chooseCopyLayout(int64_t rows, int64_t columns, int laneBits,
 /// meets the fewest bank conflicts beside the given reads.
 TileLayout chooseTransposedCopyLayout(const LdsShape &shape, int laneBits,
                                       int waveBits,
-                                      llvm::ArrayRef<TileLayout> reads);
+                                      llvm::ArrayRef<LdsAccess> reads);
 
 /// Registers of a fragment that make up one wide access: element e of access a
 /// is register regs[a][e], and the elements of an access follow one another
@@ -80,12 +90,30 @@ struct WideAccesses {
 /// The widest accesses, up to `maxWidth` elements (a power of two).
 WideAccesses wideAccesses(const TileLayout &layout, int maxWidth);
 
+/// Bytes that a swap of a chunk's halves moves.
+inline constexpr int kHalfChunk = 8;
+
 /// Row permutation of an LDS tile (attn.swizzle).
 struct Swizzle {
-  int chunks = 1; ///< of 16 bytes, that trade places
+  /// Chunks of 16 bytes that trade places. Rows with fewer join to lines with
+  /// as many, and the permutation is one of lines.
+  int chunks = 1;
   llvm::SmallVector<int32_t, 2> shifts;
+  /// Bit of the row number that swaps the halves of its chunks; -1: none.
+  int32_t halfBit = -1;
 
-  /// Chunk at which chunk `c` of row `r` is stored, XOR c. A row's number is
+  /// Whether the halves of the chunks of row `r` are swapped.
+  bool swapsHalves(int32_t row) const {
+    return halfBit >= 0 && (row >> halfBit & 1) != 0;
+  }
+  /// Rows of a line, as bits.
+  int lineRowBits(int64_t rowBytes) const {
+    int bits = 0;
+    while (!shifts.empty() && (rowBytes << bits) < chunks * 16)
+      ++bits;
+    return bits;
+  }
+  /// Chunk at which chunk `c` of line `r` is stored, XOR c. A line's number is
   /// shifted right, or left by what is negative.
   int32_t rowXor(int32_t row) const {
     int32_t result = 0;
@@ -95,17 +123,25 @@ struct Swizzle {
   }
 };
 
+/// Line of an element and its place there, for elements of 2 bytes.
+Coord lineOf(int64_t rowBytes, const Swizzle &swizzle, Coord at);
+
+/// Whether a tile in this layout can be accessed where swaps of halves are
+/// known: a wide access has to know them in advance, so that it can order its
+/// registers.
+bool canSwapHalves(const TileLayout &layout, const Swizzle &swizzle);
+
 /// Byte address of an element.
 int64_t ldsAddress(const LdsShape &shape, const Swizzle &swizzle, Coord at);
 
 /// Clocks beyond the least possible that a wave's accesses of a whole tile take
 /// because lanes of one clock meet in a bank.
 int64_t bankConflicts(const LdsShape &shape, const Swizzle &swizzle,
-                      const TileLayout &layout);
+                      const LdsAccess &access);
 
-/// The swizzle with the fewest conflicts over all given layouts.
+/// The swizzle with the fewest conflicts over all given accesses.
 Swizzle chooseSwizzle(const LdsShape &shape,
-                      llvm::ArrayRef<TileLayout> layouts);
+                      llvm::ArrayRef<LdsAccess> accesses);
 
 } // namespace fovea::layout
 

@@ -7,6 +7,7 @@
 #ifndef FOVEA_TARGET_TARGETINFO_H
 #define FOVEA_TARGET_TARGETINFO_H
 
+#include "fovea/Layout/LdsModel.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
@@ -30,6 +31,7 @@ enum Feature : uint32_t {
   kPermlaneSwap = 1u << 10, ///< v_permlane16_swap and v_permlane32_swap
   kLdsTransposedRead = 1u << 11, ///< ds_read_b64_tr_b16
   kLoadToLds128 = 1u << 12,      ///< buffer loads of 16 bytes a lane to LDS
+  kMfmaEightPass = 1u << 13,     ///< v_mfma_f32_32x32x8 in 8 passes, not 16
 };
 
 /// How the registers of a SIMD are divided.
@@ -49,7 +51,8 @@ struct TargetInfo {
   llvm::StringRef codegenFeatures; ///< LLVM's -mattr
   int waveSize;                    ///< lanes
   int ldsBytes; ///< a workgroup, and a compute unit, may hold
-  int ldsBanks; ///< of 4 bytes
+  /// Which lanes LDS serves together; one of LdsModels.h.
+  const layout::LdsModel *lds;
   int simdsPerCu;
   RegisterFile registerFile;
   int registersPerSimdLane; ///< VGPRs and AGPRs of a SIMD that waves share

@@ -185,6 +185,34 @@ struct LowerDot : public LanePattern<DotOp> {
   }
 };
 
+struct LowerToAccumulators : public LanePattern<ToAccumulatorsOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(ToAccumulatorsOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    const target::MatrixInstr *inst = target::lookupMatrixInstr(
+        lanes.getTarget(), op.getInst(), factorType(op.getFactor()));
+    if (!inst)
+      return op.emitOpError()
+             << lanes.getTarget().name << " has no matrix instruction '"
+             << op.getInst() << "' for " << op.getFactor();
+    if (layoutOf(op.getTile()).elementsPerFragment() !=
+        inst->d.elementsPerFragment())
+      return op.emitOpError()
+             << "has fragments that '" << op.getInst() << "' does not sum";
+    auto type =
+        VectorType::get({inst->a.elementsPerFragment()}, op.getFactor());
+    Value zeros = arith::ConstantOp::create(b, b.getZeroAttr(type));
+    SmallVector<Value> fragments;
+    for (Value fragment : adaptor.getTile())
+      fragments.push_back(
+          MmaOp::create(b, zeros, zeros, fragment, op.getInstAttr()));
+    rewriter.replaceOpWithMultiple(op, {fragments});
+    return success();
+  }
+};
+
 struct LowerReduce : public LanePattern<ReduceOp> {
   using LanePattern::LanePattern;
 
@@ -485,8 +513,8 @@ void fovea::populateComputeToLanesPatterns(TypeConverter &converter,
   patterns.add<LowerTranscendental<math::Exp2Op, ROCDL::ROCDLExp2>,
                LowerTranscendental<math::Log2Op, ROCDL::ROCDLLog>>(converter,
                                                                    context);
-  patterns.add<LowerConstant, LowerSplat, LowerTranspose, LowerDot, LowerReduce,
-               LowerBroadcast, LowerMask, LowerColumnIndex, LowerRound,
-               LowerNegateIf, LowerWaveAny, LowerConvertLayout>(converter,
-                                                                context);
+  patterns.add<LowerConstant, LowerSplat, LowerTranspose, LowerDot,
+               LowerToAccumulators, LowerReduce, LowerBroadcast, LowerMask,
+               LowerColumnIndex, LowerRound, LowerNegateIf, LowerWaveAny,
+               LowerConvertLayout>(converter, context);
 }

@@ -15,6 +15,7 @@ layout::Swizzle fovea::getSwizzle(attn::LdsType type) {
   if (attn::SwizzleAttr attr = type.getSwizzle()) {
     swizzle.chunks = attr.getChunks();
     swizzle.shifts.assign(attr.getShifts().begin(), attr.getShifts().end());
+    swizzle.halfBit = attr.getHalf();
   }
   return swizzle;
 }
@@ -128,6 +129,19 @@ Value LaneContext::swizzledColumn(Operation *op, const TileLayout &layout,
   int64_t elementBytes = type.getElementType().getIntOrFloatBitWidth() / 8;
   column = arith::MulIOp::create(b, column, constant(elementBytes));
   layout::Swizzle swizzle = getSwizzle(type);
+  int64_t rowBytes = type.getColumns() * elementBytes;
+  if (swizzle.halfBit >= 0) {
+    Value bit = arith::ShRUIOp::create(b, row, constant(swizzle.halfBit));
+    bit = arith::AndIOp::create(b, bit, constant(1));
+    column = arith::XOrIOp::create(
+        b, column, arith::MulIOp::create(b, bit, constant(layout::kHalfChunk)));
+  }
+  if (int bits = swizzle.lineRowBits(rowBytes)) {
+    Value inLine = arith::AndIOp::create(b, row, constant((1 << bits) - 1));
+    column = arith::AddIOp::create(
+        b, arith::MulIOp::create(b, inLine, constant(rowBytes)), column);
+    row = arith::ShRUIOp::create(b, row, constant(bits));
+  }
   for (int32_t shift : swizzle.shifts) {
     Value bits = shift < 0
                      ? Value(arith::ShLIOp::create(b, row, constant(-shift)))
@@ -147,6 +161,10 @@ Value LaneContext::ldsBase(Operation *op, const TileLayout &layout,
   Value column = swizzledColumn(op, layout, type, xorBytes);
   ImplicitLocOpBuilder b = builderBefore(op);
   int64_t rowBytes = type.getBytes() / type.getRows();
+  if (int bits = getSwizzle(type).lineRowBits(rowBytes)) {
+    row = arith::ShRUIOp::create(b, row, i32(b, b.getLoc(), bits));
+    rowBytes <<= bits;
+  }
   Value start = arith::MulIOp::create(b, row, i32(b, b.getLoc(), rowBytes));
   return arith::AddIOp::create(b, start, column);
 }

@@ -237,22 +237,35 @@ public:
   LdsAddress(Operation *op, LaneContext &lanes, const TileLayout &layout,
              LdsType type)
       : op(op), lanes(lanes), layout(layout), type(type),
-        swizzle(getSwizzle(type)), bytes(bytesOf(type.getElementType())) {
+        swizzle(getSwizzle(type)), bytes(bytesOf(type.getElementType())),
+        rowBytes(type.getColumns() * bytes) {
     // Bits of the byte column that differ between lanes; what falls outside
     // them can be added instead of XORed, and so become an immediate offset.
     if (!swizzle.shifts.empty())
       laneBits = (swizzle.chunks - 1) * 16;
+    if (swizzle.halfBit >= 0)
+      laneBits |= layout::kHalfChunk;
     for (auto space : {layout::Space::Lane, layout::Space::Wave})
       for (const Coord &basis : layout.get(space))
-        laneBits |= basis[1] * bytes;
+        laneBits |= layout::lineOf(rowBytes, swizzle, basis)[1] * bytes;
   }
 
-  /// Address of register coordinates `at` in the tile at `buffer`. The
-  /// constant is the last step, so that it ends up in the instruction.
-  Value pointer(ImplicitLocOpBuilder &b, Value buffer, Coord at) {
-    int64_t flip = at[1] * bytes ^ swizzle.rowXor(at[0]) * 16;
+  /// Whether an access of `width` elements at register coordinates `at` meets
+  /// the halves of its chunk in reverse order.
+  bool isSwapped(Coord at, int width) const {
+    return width * bytes > layout::kHalfChunk && swizzle.swapsHalves(at[0]);
+  }
+
+  /// Address of such an access in the tile at `buffer`. The constant is the
+  /// last step, so that it ends up in the instruction.
+  Value pointer(ImplicitLocOpBuilder &b, Value buffer, Coord at, int width) {
+    Coord line = layout::lineOf(rowBytes, swizzle, at);
+    int64_t flip = line[1] * bytes ^ swizzle.rowXor(line[0]) * 16;
+    if (swizzle.swapsHalves(at[0]) && !isSwapped(at, width))
+      flip ^= layout::kHalfChunk;
     Value base = lanes.ldsBase(op, layout, type, flip & laneBits);
-    int64_t constant = at[0] * type.getColumns() * bytes + (flip & ~laneBits);
+    int64_t lineBytes = rowBytes << swizzle.lineRowBits(rowBytes);
+    int64_t constant = line[0] * lineBytes + (flip & ~laneBits);
     auto step = [&](Value from, LLVM::GEPArg by) -> Value {
       return LLVM::GEPOp::create(b, from.getType(), b.getI8Type(), from,
                                  ArrayRef<LLVM::GEPArg>{by},
@@ -267,7 +280,7 @@ private:
   const TileLayout &layout;
   LdsType type;
   layout::Swizzle swizzle;
-  int64_t bytes;
+  int64_t bytes, rowBytes;
   int64_t laneBits = 0;
 };
 
@@ -405,9 +418,14 @@ struct LowerStoreLds : public LanePattern<StoreLdsOp> {
       for (const auto &regs : accesses.regs) {
         Coord at =
             plus(layout.fragmentOrigin(fragment), layout.map(regs[0], 0, 0));
-        LLVM::StoreOp::create(b, gather(b, op.getLoc(), value, regs),
-                              address.pointer(b, adaptor.getLds()[0], at),
-                              accesses.width * bytes);
+        auto order = regs;
+        if (address.isSwapped(at, accesses.width))
+          std::rotate(order.begin(), order.begin() + accesses.width / 2,
+                      order.end());
+        LLVM::StoreOp::create(
+            b, gather(b, op.getLoc(), value, order),
+            address.pointer(b, adaptor.getLds()[0], at, accesses.width),
+            accesses.width * bytes);
       }
     rewriter.eraseOp(op);
     return success();
@@ -436,17 +454,25 @@ struct LowerLoadLds : public LanePattern<LoadLdsOp> {
       for (const auto &regs : accesses.regs) {
         Coord at =
             plus(layout.fragmentOrigin(number), layout.map(regs[0], 0, 0));
-        Value place = address.pointer(b, adaptor.getLds()[0], at);
+        Value place =
+            address.pointer(b, adaptor.getLds()[0], at, accesses.width);
         if (read.transposed) {
           auto load = ROCDL::ds_read_tr16_b64::create(b, partType, place);
           load.setNoaliasScopesAttr(lanes.getCopyScope());
           parts.push_back(load);
-        } else {
-          auto load =
-              LLVM::LoadOp::create(b, partType, place, accesses.width * bytes);
-          load.setNoaliasScopesAttr(lanes.getCopyScope());
-          parts.push_back(load);
+          continue;
         }
+        auto load =
+            LLVM::LoadOp::create(b, partType, place, accesses.width * bytes);
+        load.setNoaliasScopesAttr(lanes.getCopyScope());
+        Value part = load;
+        if (address.isSwapped(at, accesses.width)) {
+          auto order = llvm::to_vector(llvm::seq<int64_t>(accesses.width));
+          std::rotate(order.begin(), order.begin() + accesses.width / 2,
+                      order.end());
+          part = vector::ShuffleOp::create(b, part, part, order);
+        }
+        parts.push_back(part);
       }
       fragments.push_back(scatter(b, op.getLoc(), parts, accesses, fragment));
     }

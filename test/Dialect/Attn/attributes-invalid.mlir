@@ -130,8 +130,13 @@ func.func private @shift(!attn.lds<32 x 64 x f16, <chunks = 8, shifts = [0, 9]>>
 
 // -----
 
-// expected-error @below {{rows of 96 bytes are no multiple of the swizzle's 4 chunks of 16 bytes}}
+// expected-error @below {{32 rows of 96 bytes do not divide into the swizzle's groups of 4 chunks of 16 bytes}}
 func.func private @swizzled_rows(!attn.lds<32 x 48 x f16, <chunks = 4, shifts = [0]>>)
+
+// -----
+
+// expected-error @below {{33 rows of 64 bytes do not divide into the swizzle's groups of 8 chunks of 16 bytes}}
+func.func private @swizzled_lines(!attn.lds<33 x 32 x f16, <chunks = 8, shifts = [0]>>)
 
 // -----
 

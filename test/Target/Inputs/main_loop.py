@@ -76,8 +76,8 @@ def main_loop(blocks):
 
 
 def usual_path(blocks):
-    """One iteration, by the way with the most matrix instructions and, of
-    those, the fewest instructions: the one without a rescale."""
+    """One iteration, by the shortest way that holds matrix instructions: the
+    one without a rescale."""
     header, loop, edges = main_loop(blocks)
     best = None
 
@@ -87,7 +87,7 @@ def usual_path(blocks):
         for target in edges[block]:
             if target == header:
                 code = [x for b in path for x in blocks[b][1]]
-                cost = (-sum("v_mfma" in x for x in code), len(code))
+                cost = (not any("v_mfma" in x for x in code), len(code))
                 if best is None or cost < best[0]:
                     best = (cost, code)
             elif target in loop and target not in path:

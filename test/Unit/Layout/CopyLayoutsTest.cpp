@@ -1,6 +1,7 @@
 //===- CopyLayoutsTest.cpp - copies to LDS, wide accesses, swizzles -------===//
 
 #include "LayoutTest.h"
+#include "fovea/Target/LdsModels.h"
 #include <map>
 #include <set>
 
@@ -8,8 +9,8 @@ using namespace fovea;
 using namespace fovea::layout;
 using namespace fovea::test;
 
-/// LDS of a chip of the CDNA family: 32 banks of 4 bytes.
-static constexpr int kBanks = 32;
+/// LDS of most tests: 32 banks of 4 bytes, reads of 16 bytes in CDNA's order.
+static const LdsModel &kLds = target::kLdsCdna;
 
 static int64_t alignUp(int64_t value, int64_t to) {
   return (value + to - 1) / to * to;
@@ -125,10 +126,23 @@ TEST(Swizzle, ExchangesChunksOfARow) {
   EXPECT_EQ(swizzle.rowXor(3), 3);
   EXPECT_EQ(swizzle.rowXor(4), 1);
   EXPECT_EQ(swizzle.rowXor(7), 2);
-  LdsShape shape = {8, 64, kBanks};
+  LdsShape shape = {8, 64, kLds};
   EXPECT_EQ(ldsAddress(shape, swizzle, {0, 9}), 18);
   EXPECT_EQ(ldsAddress(shape, swizzle, {3, 9}), 3 * 128 + (18 ^ 48));
   EXPECT_EQ(ldsAddress(shape, Swizzle(), {3, 9}), 3 * 128 + 18);
+}
+
+TEST(Swizzle, JoinsShortRowsToLines) {
+  // Two rows of 64 bytes make a line of 8 chunks, turned by the line's number.
+  Swizzle swizzle;
+  swizzle.chunks = 8;
+  swizzle.shifts = {0};
+  LdsShape shape = {8, 32, kLds};
+  EXPECT_EQ(swizzle.lineRowBits(64), 1);
+  EXPECT_EQ(swizzle.lineRowBits(128), 0);
+  EXPECT_EQ(ldsAddress(shape, swizzle, {1, 9}), 64 + 18);
+  EXPECT_EQ(ldsAddress(shape, swizzle, {3, 9}), 128 + ((64 + 18) ^ 16));
+  EXPECT_EQ(ldsAddress(shape, Swizzle(), {3, 9}), 3 * 64 + 18);
 }
 
 TEST(BankConflicts, CountsKnownPatterns) {
@@ -136,27 +150,42 @@ TEST(BankConflicts, CountsKnownPatterns) {
   TileLayout rows({{0, 1}, {0, 2}, {0, 4}},
                   {{1, 0}, {2, 0}, {4, 0}, {0, 8}, {0, 16}, {0, 32}}, {});
   // Rows of 128 bytes: 8 rows start in the same bank, 8 clocks for 1.
-  EXPECT_EQ(bankConflicts({8, 64, kBanks}, Swizzle(), rows), 8 * 7);
+  EXPECT_EQ(bankConflicts({8, 64, kLds}, Swizzle(), {rows, true}), 8 * 7);
   // A chunk turned by the row number puts each row elsewhere.
   Swizzle turn;
   turn.chunks = 8;
   turn.shifts = {0};
-  EXPECT_EQ(bankConflicts({8, 64, kBanks}, turn, rows), 0);
+  EXPECT_EQ(bankConflicts({8, 64, kLds}, turn, {rows, true}), 0);
   // A whole row at a time has none.
   TileLayout columns({{0, 1}, {0, 2}, {0, 4}},
                      {{0, 8}, {0, 16}, {0, 32}, {1, 0}, {2, 0}, {4, 0}}, {});
-  EXPECT_EQ(bankConflicts({8, 64, kBanks}, Swizzle(), columns), 0);
+  EXPECT_EQ(bankConflicts({8, 64, kLds}, Swizzle(), {columns, true}), 0);
   // Lanes that read the same word are served together.
   TileLayout same({{0, 1}}, {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}},
                   {});
-  EXPECT_EQ(bankConflicts({1, 64, kBanks}, Swizzle(), same), 0);
+  EXPECT_EQ(bankConflicts({1, 64, kLds}, Swizzle(), {same, false}), 0);
+}
+
+TEST(BankConflicts, FollowTheOrderOfLanes) {
+  // Lanes 0-3 read the first half of a row, lanes 4-7 that of the next one, and
+  // lanes 16 on the second halves: reads of 16 bytes take 0-3 with 20-23.
+  TileLayout halves({{0, 1}, {0, 2}, {0, 4}},
+                    {{0, 8}, {0, 16}, {1, 0}, {2, 0}, {0, 32}, {4, 0}}, {});
+  EXPECT_EQ(bankConflicts({8, 64, kLds}, Swizzle(), {halves, false}), 0);
+  EXPECT_EQ(bankConflicts({8, 64, kLds}, Swizzle(), {halves, true}), 8);
+  // 64 banks: two rows at a time, of which consecutive lanes take equal halves.
+  EXPECT_EQ(
+      bankConflicts({8, 64, target::kLdsCdna4}, Swizzle(), {halves, false}), 0);
+  EXPECT_EQ(
+      bankConflicts({8, 64, target::kLdsGfx1250}, Swizzle(), {halves, false}),
+      4);
 }
 
 namespace {
 /// One LDS tile of the forward kernel and how it is accessed.
 struct LdsTile {
   LdsShape shape;
-  TileLayout write, read;
+  LdsAccess write, read;
   Swizzle swizzle;
 };
 } // namespace
@@ -164,21 +193,21 @@ struct LdsTile {
 /// K and V tile of a schedule, as attn-assign-layouts sees them.
 static std::array<LdsTile, 2> ldsTiles(const target::MatrixInstr &row,
                                        int headDim, int blockM, int blockN,
-                                       int waves) {
+                                       int waves, const LdsModel &lds = kLds) {
   auto dots = forwardDots(row, headDim, blockM, blockN, waves);
   EXPECT_TRUE(dots);
   int waveBits = llvm::countr_zero(unsigned(waves));
   int64_t dim = alignUp(headDim, 32);
-  LdsTile k = {{blockN, dim, kBanks},
-               chooseCopyLayout(blockN, dim, 6, waveBits, false),
-               dots->scores.a,
+  LdsTile k = {{blockN, dim, lds},
+               {chooseCopyLayout(blockN, dim, 6, waveBits, false), true},
+               {dots->scores.a, false},
                {}};
-  LdsShape turned = {dim, blockN, kBanks};
-  LdsTile v = {
-      turned,
-      chooseTransposedCopyLayout(turned, 6, waveBits, {dots->values.a}),
-      dots->values.a,
-      {}};
+  LdsShape turned = {dim, blockN, lds};
+  LdsAccess read = {dots->values.a, false};
+  LdsTile v = {turned,
+               {chooseTransposedCopyLayout(turned, 6, waveBits, {read}), true},
+               read,
+               {}};
   for (LdsTile *tile : {&k, &v})
     tile->swizzle = chooseSwizzle(tile->shape, {tile->write, tile->read});
   return {k, v};
@@ -207,17 +236,26 @@ TEST(Swizzle, KeepsWideAccessesWhole) {
   for (const target::MatrixInstr &row : mfmaRows())
     for (int headDim : {16, 40, 64, 96, 128, 160, 256})
       for (const LdsTile &tile : ldsTiles(row, headDim, row.n * 4, 64, 4))
-        for (const TileLayout *layout : {&tile.write, &tile.read}) {
+        for (const TileLayout *layout :
+             {&tile.write.layout, &tile.read.layout}) {
           WideAccesses accesses = wideAccesses(*layout, 8);
           for (const auto &regs : accesses.regs)
             for (uint32_t lane = 0; lane < 64; ++lane) {
               Coord at = layout->map(regs[0], lane, 0);
-              int64_t first = ldsAddress(tile.shape, tile.swizzle, at);
+              // Halves in the order that the access knows of, or its own.
+              bool swapped =
+                  accesses.width == 8 && tile.swizzle.swapsHalves(at[0]);
+              int flip = swapped ? 4 : 0;
+              int64_t first =
+                  ldsAddress(tile.shape, tile.swizzle, at) - 2 * flip;
               ASSERT_EQ(first % (accesses.width * 2), 0);
+              if (swapped)
+                ASSERT_TRUE(
+                    tile.swizzle.swapsHalves(layout->map(regs[0], 0, 0)[0]));
               for (int element = 0; element < accesses.width; ++element)
                 ASSERT_EQ(ldsAddress(tile.shape, tile.swizzle,
                                      {at[0], at[1] + element}),
-                          first + 2 * element);
+                          first + 2 * (element ^ flip));
             }
         }
 }
@@ -225,7 +263,11 @@ TEST(Swizzle, KeepsWideAccessesWhole) {
 TEST(Swizzle, IsChosenOnlyWhereItHelps) {
   TileLayout columns({{0, 1}, {0, 2}, {0, 4}},
                      {{0, 8}, {0, 16}, {0, 32}, {1, 0}, {2, 0}, {4, 0}}, {});
-  EXPECT_TRUE(chooseSwizzle({8, 64, kBanks}, {columns}).shifts.empty());
+  for (bool write : {false, true}) {
+    Swizzle chosen =
+        chooseSwizzle({8, 64, target::kLdsRdna4}, {LdsAccess{columns, write}});
+    EXPECT_TRUE(chosen.shifts.empty());
+  }
 }
 
 TEST(Swizzle, NeverMakesItWorse) {
@@ -244,45 +286,18 @@ TEST(Swizzle, NeverMakesItWorse) {
 // Bank conflicts of the default schedules
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// Clocks lost to conflicts by a wave's accesses of one whole tile.
-struct Conflicts {
-  int headDim;
-  int kWrite, kRead, vWrite, vRead;
-  bool operator==(const Conflicts &other) const {
-    return kWrite == other.kWrite && kRead == other.kRead &&
-           vWrite == other.vWrite && vRead == other.vRead;
-  }
-};
-std::ostream &operator<<(std::ostream &os, const Conflicts &c) {
-  return os << "{" << c.headDim << ", " << c.kWrite << ", " << c.kRead << ", "
-            << c.vWrite << ", " << c.vRead << "}";
-}
-} // namespace
-
-// Extra clocks of V's write, a wave and tile; everything else is free of
-// conflicts. With 32 keys a row of V's tile is 64 bytes, and two rows share the
-// banks. A figure that falls is entered here, none may grow.
-static int expectedVWrite(int headDim) {
-  return headDim <= 128   ? 0
-         : headDim <= 160 ? 20
-         : headDim <= 192 ? 24
-         : headDim <= 224 ? 28
-                          : 32;
-}
-
-TEST(Swizzle, DefaultSchedulesHaveTheRecordedConflicts) {
-  for (const target::MatrixInstr &row : mfmaRows()) {
-    if (row.name != "mfma_32x32x8")
-      continue;
-    for (int headDim = 16; headDim <= 256; headDim += 8) {
-      auto [k, v] = ldsTiles(row, headDim, 128, headDim <= 128 ? 64 : 32, 4);
-      auto conflicts = [](const LdsTile &tile, const TileLayout &layout) {
-        return int(bankConflicts(tile.shape, tile.swizzle, layout));
-      };
-      Conflicts found = {headDim, conflicts(k, k.write), conflicts(k, k.read),
-                         conflicts(v, v.write), conflicts(v, v.read)};
-      EXPECT_EQ(found, (Conflicts{headDim, 0, 0, expectedVWrite(headDim), 0}));
-    }
-  }
+/// Whatever the head dimension and the keys of a row of V's tile; products of
+/// 16 x 16 read V in pieces of 8 bytes, which takes swaps of halves.
+TEST(Swizzle, LeavesNoConflicts) {
+  for (const LdsModel *lds : {&target::kLdsCdna, &target::kLdsCdna4})
+    for (const target::MatrixInstr &row : mfmaRows())
+      for (int headDim : {16, 32, 64, 72, 96, 128, 136, 192, 256, 320, 512})
+        for (int blockN : {32, 64}) {
+          SCOPED_TRACE(testing::Message() << nameOf(row) << ", " << headDim
+                                          << ", " << blockN << " keys");
+          for (const LdsTile &tile :
+               ldsTiles(row, headDim, 128, blockN, 4, *lds))
+            for (const LdsAccess &access : {tile.write, tile.read})
+              EXPECT_EQ(bankConflicts(tile.shape, tile.swizzle, access), 0);
+        }
 }

@@ -2,6 +2,7 @@
 
 #include "fovea/Layout/LdsAccess.h"
 #include "LayoutTest.h"
+#include "fovea/Target/LdsModels.h"
 #include "fovea/Target/MatrixInstr.h"
 #include <set>
 
@@ -118,8 +119,11 @@ TEST(Swizzle, SparesTransposingReadsConflicts) {
                      {{0, 1}, {0, 2}, {0, 8}, {0, 4}, {0, 16}, {4, 0}}, {});
   TileLayout addresses = chooseLdsRead(columns, &kRead).addresses;
   for (int64_t row : {32, 64, 128, 256}) {
-    LdsShape shape = {64, row, 64};
-    Swizzle swizzle = chooseSwizzle(shape, {addresses});
-    EXPECT_EQ(bankConflicts(shape, swizzle, addresses), 0) << row;
+    LdsShape shape = {64, row, target::kLdsCdna4, /*wholeChunks=*/true};
+    LdsAccess read = {addresses, /*write=*/false};
+    Swizzle swizzle = chooseSwizzle(shape, {read});
+    EXPECT_EQ(swizzle.lineRowBits(2 * row), 0);
+    EXPECT_EQ(swizzle.halfBit, -1);
+    EXPECT_EQ(bankConflicts(shape, swizzle, read), 0) << row;
   }
 }

@@ -40,7 +40,14 @@ TEST(TargetInfo, RowsHoldTogether) {
     SCOPED_TRACE(target.name.str());
     EXPECT_TRUE(target.waveSize == 32 || target.waveSize == 64);
     EXPECT_GT(target.ldsBytes, 0);
-    EXPECT_GT(target.ldsBanks, 0);
+    ASSERT_NE(target.lds, nullptr);
+    for (const fovea::layout::LdsPort &port : {target.lds->read, target.lds->write}) {
+      EXPECT_EQ(port.banks * 4, port.bytesPerClock);
+      EXPECT_TRUE(port.wideOrder.empty() ||
+                  int(port.wideOrder.size()) == target.waveSize);
+      std::set<int> lanes(port.wideOrder.begin(), port.wideOrder.end());
+      EXPECT_EQ(lanes.size(), port.wideOrder.size());
+    }
     EXPECT_LE(target.maxRegistersPerWave, target.registersPerSimdLane);
     EXPECT_EQ(target.computeUnits % target.xcds, 0);
   }

@@ -188,13 +188,17 @@ LogicalResult LayoutAttr::verifyEncoding(
 
 LogicalResult
 SwizzleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
-                    int32_t chunks, ArrayRef<int32_t> shifts) {
+                    int32_t chunks, ArrayRef<int32_t> shifts, int32_t half) {
   if (chunks <= 0 || !llvm::isPowerOf2_32(chunks))
     return emitError() << "swizzle chunks must be a power of two, found "
                        << chunks;
   for (int32_t shift : shifts)
     if (shift < -8 || shift > 8)
       return emitError() << "swizzle shift must be in [-8, 8], found " << shift;
+  if (half < -1 || half > 8)
+    return emitError() << "swizzle half must be a bit of the row number in "
+                          "[0, 8], or -1, found "
+                       << half;
   return success();
 }
 
@@ -209,9 +213,14 @@ LdsType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "an LDS tile holds integers or floats, found "
                        << elementType;
   int64_t rowBytes = int64_t(columns) * elementType.getIntOrFloatBitWidth() / 8;
-  if (swizzle && rowBytes % (int64_t(swizzle.getChunks()) * 16) != 0)
-    return emitError() << "rows of " << rowBytes
-                       << " bytes are no multiple of the swizzle's "
+  if (!swizzle)
+    return success();
+  // Rows hold whole groups of chunks, or groups whole rows.
+  int64_t group = int64_t(swizzle.getChunks()) * 16;
+  if (rowBytes % group != 0 &&
+      (group % rowBytes != 0 || rows % (group / rowBytes) != 0))
+    return emitError() << rows << " rows of " << rowBytes
+                       << " bytes do not divide into the swizzle's groups of "
                        << swizzle.getChunks() << " chunks of 16 bytes";
   return success();
 }

@@ -27,7 +27,8 @@ static bool isTile(Value value) {
 
 /// Ops whose tile operands and results all have one layout.
 static bool keepsLayout(Operation *op) {
-  return op->hasTrait<OpTrait::Elementwise>() || isa<RoundOp, NegateIfOp>(op);
+  return op->hasTrait<OpTrait::Elementwise>() ||
+         isa<RoundOp, NegateIfOp, ToAccumulatorsOp>(op);
 }
 
 /// Layouts of values, spread along the ops that relate them.
@@ -200,7 +201,8 @@ private:
   LogicalResult assignCopy(StoreLdsOp store);
   LogicalResult assignDirectCopy(CopyLdsOp copy);
   /// Layouts in which an LDS tile is written and read, as far as known.
-  LogicalResult ldsAccesses(Value lds, SmallVectorImpl<TileLayout> &accesses);
+  LogicalResult ldsAccesses(Value lds,
+                            SmallVectorImpl<layout::LdsAccess> &accesses);
   LogicalResult assignSwizzle(AllocLdsOp alloc);
   LogicalResult applyTypes(gpu::GPUFuncOp func);
 
@@ -253,17 +255,28 @@ LogicalResult AssignLayouts::assignDot(DotOp dot) {
   return layouts.assign(dot.getAcc(), chosen->acc);
 }
 
+/// Whether copies without registers fill an LDS tile.
+static bool isCopiedTo(Value lds) {
+  return llvm::any_of(lds.getUsers(), [](Operation *user) {
+    auto buffer = dyn_cast<LdsBufferOp>(user);
+    return isa<CopyLdsOp>(user) || (buffer && isCopiedTo(buffer.getBuffer()));
+  });
+}
+
 /// The LDS tile's shape, for the layout algebra.
-static layout::LdsShape ldsShape(LdsType type,
-                                 const target::TargetInfo &target) {
-  return {type.getRows(), type.getColumns(), target.ldsBanks};
+static layout::LdsShape ldsShape(Value lds, const target::TargetInfo &target) {
+  auto type = cast<LdsType>(lds.getType());
+  return {type.getRows(), type.getColumns(), *target.lds, isCopiedTo(lds)};
 }
 
 LogicalResult
-AssignLayouts::ldsAccesses(Value lds, SmallVectorImpl<TileLayout> &accesses) {
-  auto add = [&](const TileLayout &layout) {
-    if (!llvm::is_contained(accesses, layout))
-      accesses.push_back(layout);
+AssignLayouts::ldsAccesses(Value lds,
+                           SmallVectorImpl<layout::LdsAccess> &accesses) {
+  auto add = [&](const TileLayout &layout, bool write) {
+    if (llvm::none_of(accesses, [&](const layout::LdsAccess &access) {
+          return access.write == write && access.layout == layout;
+        }))
+      accesses.push_back({layout, write});
   };
   for (Operation *user : lds.getUsers()) {
     if (auto buffer = dyn_cast<LdsBufferOp>(user)) {
@@ -271,11 +284,12 @@ AssignLayouts::ldsAccesses(Value lds, SmallVectorImpl<TileLayout> &accesses) {
         return failure();
     } else if (auto store = dyn_cast<StoreLdsOp>(user)) {
       if (const TileLayout *layout = layouts.find(store.getTile()))
-        add(*layout);
+        add(*layout, /*write=*/true);
     } else if (auto load = dyn_cast<LoadLdsOp>(user)) {
       if (const TileLayout *layout = layouts.find(load.getTile()))
         add(layout::chooseLdsRead(*layout, target::ldsTransposedRead(*target))
-                .addresses);
+                .addresses,
+            /*write=*/false);
     } else if (!isa<CopyLdsOp>(user)) { // fills LDS in order of addresses
       return user->emitOpError("uses an LDS tile otherwise than by "
                                "attn.store_lds, attn.load_lds, attn.copy_lds "
@@ -311,27 +325,27 @@ LogicalResult AssignLayouts::assignCopy(StoreLdsOp store) {
                           layout::chooseCopyLayout(type.getDimSize(0),
                                                    type.getDimSize(1), laneBits,
                                                    waveBits, false));
-  SmallVector<TileLayout> reads;
+  SmallVector<layout::LdsAccess> reads;
   if (failed(ldsAccesses(store.getLds(), reads)))
     return failure();
-  return layouts.assign(store.getTile(),
-                        layout::chooseTransposedCopyLayout(
-                            ldsShape(store.getLds().getType(), *target),
-                            laneBits, waveBits, reads));
+  return layouts.assign(store.getTile(), layout::chooseTransposedCopyLayout(
+                                             ldsShape(store.getLds(), *target),
+                                             laneBits, waveBits, reads));
 }
 
 LogicalResult AssignLayouts::assignSwizzle(AllocLdsOp alloc) {
   LdsType type = alloc.getLds().getType();
-  SmallVector<TileLayout> accesses;
+  SmallVector<layout::LdsAccess> accesses;
   if (failed(ldsAccesses(alloc.getLds(), accesses)))
     return failure();
   layout::Swizzle swizzle =
-      layout::chooseSwizzle(ldsShape(type, *target), accesses);
+      layout::chooseSwizzle(ldsShape(alloc.getLds(), *target), accesses);
   if (swizzle.shifts.empty())
     return success();
   auto swizzled = LdsType::get(
       &getContext(), type.getRows(), type.getColumns(), type.getElementType(),
-      SwizzleAttr::get(&getContext(), swizzle.chunks, swizzle.shifts));
+      SwizzleAttr::get(&getContext(), swizzle.chunks, swizzle.shifts,
+                       swizzle.halfBit));
   SmallVector<Value> same = {alloc.getLds()};
   while (!same.empty()) {
     Value lds = same.pop_back_val();

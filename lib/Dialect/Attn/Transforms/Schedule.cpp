@@ -28,6 +28,18 @@ static constexpr uint32_t kDirectCopyFeatures =
 
 // docs/Rationale.md, "Schedules", says why for each group of rows.
 static const ForwardRow kForwardRows[] = {
+    // CDNA 1: half of the registers hold sums and nothing else, so 128 are left
+    // for the rest at two waves a SIMD. Fewer keys an iteration first, then
+    // instructions of 16 x 16, which need few registers at a time; matrix
+    // instructions take so long that LDS keeps up with 16 queries a wave.
+    {target::kMfmaBf16, 64, 128, 64, 4, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
+    {target::kMfmaBf16, 128, 128, 32, 4, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
+    {target::kMfmaBf16, 256, 64, 32, 4, "mfma_16x16x16", 2, 2, 8, 1, 0, 0},
+    {target::kMfmaBf16, 64, 128, 64, 4, "mfma_32x32x4", 2, 2, 8, 1, 0, 0},
+    {target::kMfmaBf16, 96, 128, 32, 4, "mfma_32x32x4", 2, 2, 8, 1, 0, 0},
+    {target::kMfmaBf16, 128, 128, 32, 4, "mfma_16x16x8", 2, 2, 8, 1, 0, 0},
+    {target::kMfmaBf16, 256, 64, 32, 4, "mfma_16x16x8", 2, 2, 8, 1, 0, 0},
+    {target::kMfmaBf16, 512, 64, 32, 4, "mfma_16x16x8", 2, 1, 8, 1, 0, 0},
     // CDNA with loads of 16 bytes to LDS and transposing reads: two buffers
     // each of K and V, one barrier an iteration, two workgroups of up to 80 KiB
     // a compute unit.
@@ -41,13 +53,13 @@ static const ForwardRow kForwardRows[] = {
     // within 256 registers; at more than 192 the accumulator alone takes 128
     // and one wave a SIMD has to do; at more than 256, 16 queries a wave.
     {0, 128, 128, 64, 4, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
-    {0, 192, 128, 32, 4, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
+    {target::kMfmaEightPass, 192, 128, 32, 4, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
+    // Longer matrix instructions keep more registers busy: 3 too many at 192,
+    // unless eight waves load a key block, half as much each.
+    {0, 176, 128, 32, 4, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
+    {0, 192, 256, 32, 8, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
     {0, 256, 128, 32, 4, "mfma_32x32x8", 2, 1, 8, 1, 0, 0},
     {0, 512, 64, 32, 4, "mfma_16x16x16", 2, 1, 8, 1, 0, 0},
-    {0, 128, 128, 64, 4, "mfma_32x32x4", 2, 2, 8, 1, 0, 0},
-    {0, 192, 128, 32, 4, "mfma_32x32x4", 2, 2, 8, 1, 0, 0},
-    {0, 256, 128, 32, 4, "mfma_32x32x4", 2, 1, 8, 1, 0, 0},
-    {0, 512, 64, 32, 4, "mfma_16x16x8", 2, 1, 8, 1, 0, 0},
     // RDNA: 256 registers a lane, 16 queries a wave.
     {0, 128, 64, 32, 4, "wmma_16x16x16", 2, 4, 8, 1, 0, 0},
     {0, 256, 64, 32, 4, "wmma_16x16x16", 1, 4, 8, 1, 1, 0},

@@ -129,6 +129,15 @@ private:
     return BroadcastOp::create(b, type, row);
   }
   Value transpose(Value value) { return TransposeOp::create(b, value); }
+  /// Where sums have registers of their own, a loop that carries them must see
+  /// them come from and go to matrix instructions alone, or the backend copies
+  /// all of them to VGPRs in every iteration for the sake of a rare rescale.
+  Value toAccumulators(Value value) {
+    if (target.registerFile != target::RegisterFile::Separate)
+      return value;
+    return ToAccumulatorsOp::create(b, value, schedule.getInst(),
+                                    TypeAttr::get(elementType));
+  }
   Value exp2(Value value) { return math::Exp2Op::create(b, value); }
   void barrier() { amdgpu::LDSBarrierOp::create(b); }
 
@@ -330,9 +339,13 @@ Value ForwardTiler::softmax(Value scores, Carried &state) {
     Value alpha =
         exp2(fmul(arith::SubFOp::create(b, state.rowMax, newMax), factors));
     SmallVector<Value> rescaled = {newMax};
-    for (Value *value : relative)
-      rescaled.push_back(fmul(
-          *value, broadcast(alpha, cast<RankedTensorType>(value->getType()))));
+    for (Value *value : relative) {
+      bool sums = value == &state.acc;
+      Value old = sums ? toAccumulators(*value) : *value;
+      Value scaled =
+          fmul(old, broadcast(alpha, cast<RankedTensorType>(old.getType())));
+      rescaled.push_back(sums ? toAccumulators(scaled) : scaled);
+    }
     scf::YieldOp::create(b, rescaled);
     b.setInsertionPointToStart(rescale.elseBlock());
     scf::YieldOp::create(b, kept);

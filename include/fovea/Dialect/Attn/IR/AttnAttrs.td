@@ -133,10 +133,16 @@ def Attn_SwizzleAttr : Attn_Attr<"Swizzle", "swizzle"> {
   let description = [{
     In row r, the 16-byte chunk c of each group of `chunks` (a power of two)
     chunks is stored at place `c xor f(r)`, where f(r) is the XOR of `r >> s`
-    over the `shifts`, modulo `chunks`; a negative shift is one to the left.
+    over the `shifts` (a negative one shifts to the left), modulo `chunks`. Rows with fewer chunks join to lines of
+    so many, and take the line's number for r. With `half`, the 8-byte halves of
+    the chunks of a row trade places where that bit of the row's number is set.
   }];
-  let parameters = (ins "int32_t":$chunks, ArrayRefParameter<"int32_t">:$shifts);
-  let assemblyFormat = "`<` `chunks` `=` $chunks `,` `shifts` `=` `[` $shifts `]` `>`";
+  let parameters = (ins "int32_t":$chunks, ArrayRefParameter<"int32_t">:$shifts,
+                        DefaultValuedParameter<"int32_t", "-1">:$half);
+  let assemblyFormat = [{
+    `<` `chunks` `=` $chunks `,` `shifts` `=` `[` $shifts `]`
+    (`,` `half` `=` $half^)? `>`
+  }];
   let genVerifyDecl = 1;
 }
 

@@ -144,6 +144,22 @@ def Attn_DotOp : Attn_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let hasVerifier = 1;
 }
 
+def Attn_ToAccumulatorsOp : Attn_Op<"to_accumulators", [Pure, AllTypesMatch<["tile", "result"]>]> {
+  let summary = "The same sums, in the registers that a product keeps them in";
+  let description = [{
+    Adds a product of zeros of type `factor`. That moves a tile to where chips
+    whose matrix instructions have a register file of their own keep sums, and
+    hides from the compiler's later stages that the tile came from elsewhere.
+    Zeros lose their sign.
+  }];
+  let arguments = (ins Attn_F32Tile:$tile, StrAttr:$inst,
+                       TypeAttrOf<AnyTypeOf<[F16, BF16]>>:$factor);
+  let results = (outs Attn_F32Tile:$result);
+  let assemblyFormat = [{
+    $tile `inst` $inst `factor` $factor attr-dict `:` type($tile)
+  }];
+}
+
 def Attn_TransposeOp : Attn_Op<"transpose", [Pure, InferTypeOpAdaptor]> {
   let summary = "Exchanges the dimensions of a tile; moves nothing";
   let arguments = (ins Attn_Tile:$tile);
