@@ -33,7 +33,8 @@ static const ForwardRow kForwardRows[] = {
     // instructions of 16 x 16, which need few registers at a time; matrix
     // instructions take so long that LDS keeps up with 16 queries a wave.
     {target::kMfmaBf16, 64, 128, 64, 4, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
-    {target::kMfmaBf16, 128, 128, 32, 4, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
+    {target::kMfmaBf16, 96, 128, 32, 4, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
+    {target::kMfmaBf16, 128, 128, 32, 4, "mfma_16x16x16", 2, 2, 8, 1, 0, 0},
     {target::kMfmaBf16, 256, 64, 32, 4, "mfma_16x16x16", 2, 2, 8, 1, 0, 0},
     {target::kMfmaBf16, 64, 128, 64, 4, "mfma_32x32x4", 2, 2, 8, 1, 0, 0},
     {target::kMfmaBf16, 96, 128, 32, 4, "mfma_32x32x4", 2, 2, 8, 1, 0, 0},
