@@ -170,7 +170,7 @@ TEST_P(Forward, ThreadsWithStreamsOfTheirOwn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Forward,
-                         testing::ValuesIn(kernelCases(/*backward=*/false)),
+                         testing::ValuesIn([] { return kernelCases(); }()),
                          [](const testing::TestParamInfo<KernelCase> &info) {
                            return info.param.name;
                          });

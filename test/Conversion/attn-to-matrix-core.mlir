@@ -44,6 +44,33 @@ gpu.func @double_k(%a: vector<8xf16>, %c: vector<4xf32>) -> vector<4xf32> {
   %d = attn.mma %a, %a, %c inst "mfma_16x16x32" : vector<8xf16>, vector<8xf16>, vector<4xf32>
   gpu.return %d : vector<4xf32>
 }
+
+// An even mix: reads first, then each matrix instruction with its share of the
+// vector arithmetic (mask 2) and of the reads (256). What a barrier separates is
+// not counted.
+// CHECK-LABEL: gpu.func @interleave(
+// CHECK:         amdgpu.lds_barrier
+// CHECK:         arith.subf
+// CHECK-NEXT:    rocdl.sched.group.barrier 256, 1, 0
+// CHECK-NEXT:    rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT:    rocdl.sched.group.barrier 2, 2, 0
+// CHECK-NEXT:    rocdl.sched.group.barrier 256, 1, 0
+// CHECK-NEXT:    rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT:    rocdl.sched.group.barrier 2, 2, 0
+// CHECK-NEXT:    rocdl.sched.group.barrier 256, 1, 0
+// CHECK-NEXT:    gpu.return
+gpu.func @interleave(%a: vector<8xf16>, %c: vector<4xf32>, %p: !llvm.ptr<3>, %x: f32) -> (vector<4xf32>, f32) {
+  %before = arith.mulf %x, %x : f32
+  amdgpu.lds_barrier
+  %b = llvm.load %p : !llvm.ptr<3> -> vector<8xf16>
+  %d = attn.mma %a, %b, %c inst "mfma_16x16x32" : vector<8xf16>, vector<8xf16>, vector<4xf32>
+  %e = attn.mma %b, %a, %d inst "mfma_16x16x32" : vector<8xf16>, vector<8xf16>, vector<4xf32>
+  %y = arith.mulf %before, %x : f32
+  %z = arith.addf %y, %x : f32
+  %w = arith.subf %z, %y : f32
+  attn.interleave
+  gpu.return %e, %w : vector<4xf32>, f32
+}
 }
 
 gpu.module @gfx1100 attributes {attn.target = #attn.target<"gfx1100">} {

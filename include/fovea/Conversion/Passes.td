@@ -28,7 +28,8 @@ def ConvertAttnToMatrixCore : Pass<"convert-attn-to-matrix-core", "::mlir::gpu::
     Pre-condition: lanes (`convert-attn-to-lanes`).
     Post-condition: no `attn.mma`.
   }];
-  let dependentDialects = ["::mlir::amdgpu::AMDGPUDialect"];
+  let dependentDialects = ["::mlir::amdgpu::AMDGPUDialect",
+    "::mlir::ROCDL::ROCDLDialect"];
 }
 
 def LowerAttnKernelToROCDL : Pass<"attn-lower-to-rocdl", "::mlir::gpu::GPUModuleOp"> {

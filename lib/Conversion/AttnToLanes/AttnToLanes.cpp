@@ -78,7 +78,7 @@ private:
     LaneTypeConverter converter;
     ConversionTarget legality(*context);
     legality.addIllegalDialect<attn::AttnDialect, tensor::TensorDialect>();
-    legality.addLegalOp<attn::MmaOp>();
+    legality.addLegalOp<attn::MmaOp, attn::InterleaveOp>();
     legality.markUnknownOpDynamicallyLegal([&](Operation *op) {
       auto legal = [&](Type type) { return !attn::getTileLayout(type); };
       return llvm::all_of(op->getOperandTypes(), legal) &&

@@ -2,7 +2,11 @@
 
 #include "MatrixCore.h"
 #include "fovea/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -13,6 +17,66 @@ namespace fovea {
 
 namespace {
 using namespace fovea;
+
+/// How many instructions of a kind stand in some run of ops.
+struct Mix {
+  int matrix = 0, vectors = 0, reads = 0;
+
+  void add(Operation *op) {
+    if (isa<amdgpu::MFMAOp, amdgpu::WMMAOp>(op))
+      ++matrix;
+    else if (readsLds(op))
+      ++reads;
+    else if (auto round = dyn_cast<arith::TruncFOp>(op))
+      vectors += halfOf(round.getType());
+    else if (op->getNumResults() == 1 && op->getNumOperands() > 0 &&
+             op->getResult(0).getType().isF32() && !isa<vector::ExtractOp>(op))
+      ++vectors;
+  }
+
+private:
+  static bool readsLds(Operation *op) {
+    constexpr unsigned kLdsAddressSpace = 3;
+    auto load = dyn_cast<LLVM::LoadOp>(op);
+    return isa<ROCDL::ds_read_tr16_b64>(op) ||
+           (load && cast<LLVM::LLVMPointerType>(load.getAddr().getType())
+                            .getAddressSpace() == kLdsAddressSpace);
+  }
+  /// Instructions that convert two elements each.
+  static int halfOf(Type type) {
+    auto vector = dyn_cast<VectorType>(type);
+    return vector ? int(vector.getNumElements() + 1) / 2 : 1;
+  }
+};
+
+/// attn.interleave: groups for LLVM's scheduler. Some reads come first, since
+/// the matrix instructions want them; then each is followed by its share of the
+/// rest.
+static void interleave(attn::InterleaveOp op) {
+  constexpr int kReadsAhead = 4;
+  enum Kind : uint32_t { Vectors = 1u << 1, Matrix = 1u << 3, Reads = 1u << 8 };
+  Mix mix;
+  for (Operation *before = op->getPrevNode();
+       before && before->getNumRegions() == 0 &&
+       !isa<amdgpu::LDSBarrierOp>(before);
+       before = before->getPrevNode())
+    mix.add(before);
+  OpBuilder b(op);
+  auto group = [&](Kind kind, int size) {
+    if (size > 0)
+      ROCDL::SchedGroupBarrier::create(b, op.getLoc(), kind, size,
+                                       /*groupId=*/0);
+  };
+  if (mix.matrix > 0) {
+    group(Reads, std::min(mix.reads, kReadsAhead));
+    for (int number = 0; number < mix.matrix; ++number) {
+      group(Matrix, 1);
+      group(Vectors, llvm::divideCeil(mix.vectors, mix.matrix));
+      group(Reads, llvm::divideCeil(mix.reads, mix.matrix));
+    }
+  }
+  op.erase();
+}
 
 struct ConvertAttnToMatrixCore
     : public fovea::impl::ConvertAttnToMatrixCoreBase<ConvertAttnToMatrixCore> {
@@ -25,6 +89,7 @@ struct ConvertAttnToMatrixCore
     populateMfmaPatterns(patterns, target.getInfo());
     populateWmmaPatterns(patterns, target.getInfo());
     walkAndApplyPatterns(getOperation(), std::move(patterns));
+    getOperation().walk(interleave);
     getOperation().walk([&](attn::MmaOp op) {
       op.emitOpError() << target.getInfo().name
                        << " has no matrix instruction '" << op.getInst()

@@ -1,4 +1,4 @@
-// RUN: aot-opt %s --attn-to-scheduled="chip=gfx950 direct-copy=1 stages=2" --attn-scheduled-to-tiles --attn-tiles-to-layouts | FileCheck %s
+// RUN: aot-opt %s --attn-to-scheduled="chip=gfx950 direct-copy=1 stages=2 waves=4 block-m=128" --attn-scheduled-to-tiles --attn-tiles-to-layouts | FileCheck %s
 
 // Copies past the registers fill LDS in the order of lanes, waves and accesses:
 // 8 columns a lane, 16 lanes a row, 4 rows a wave.

@@ -47,25 +47,37 @@ func.func @two_stages(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 
 // -----
 
-// Three stages: the scores of the first block before the loop, those of the
-// next in each iteration; K is a block ahead of V.
+// Three stages: blocks without a mask in pairs, so that buffers are known; the
+// scores of the first block before the loop, those of the
+// next beside the exponentials of each, behind the branch that rescales; K is a
+// block ahead of V.
 
 !t = memref<?x?x?x64xbf16, strided<[?, ?, ?, 1]>>
 // CHECK-LABEL: gpu.func @three_stages(
+// CHECK-DAG:     %[[C2:.*]] = arith.constant 2 : i32
+// CHECK-DAG:     %[[EVEN:.*]] = arith.constant -2 : i32
+// CHECK:         %[[FULL:.*]] = arith.andi %{{.*}}, %[[EVEN]]
 // CHECK:         attn.copy_lds
 // CHECK-NEXT:    amdgpu.memory_counter_wait load(0)
 // CHECK-NEXT:    amdgpu.lds_barrier
 // CHECK:         attn.copy_lds
 // CHECK:         %[[FIRST:.*]] = attn.dot
 // CHECK:         attn.copy_lds
-// CHECK:         scf.for %[[BLOCK:[^ ]*]] = {{.*}} iter_args({{.*}}, %[[HELD:[^ ]*]] = %[[FIRST]])
+// CHECK:         scf.for %[[BLOCK:[^ ]*]] = %{{.*}} to %[[FULL]] step %[[C2]] iter_args({{.*}}, %[[HELD:[^ ]*]] = %[[FIRST]])
 // CHECK:           amdgpu.lds_barrier
 // CHECK:           attn.copy_lds
 // CHECK:           attn.copy_lds
-// CHECK:           %[[AHEAD:.*]] = attn.dot
 // CHECK:           attn.reduce <max> %[[HELD]]
+// CHECK:           scf.if
+// CHECK:           %[[AHEAD:.*]] = attn.dot
+// CHECK:           math.fma %[[HELD]]
 // CHECK:           attn.dot
-// CHECK:           scf.yield {{.*}}%[[AHEAD]] :
+// CHECK-NEXT:      attn.interleave
+// CHECK:           amdgpu.lds_barrier
+// CHECK:           attn.reduce <max> %[[AHEAD]]
+// CHECK:           %[[TWICE:.*]] = attn.dot
+// CHECK:           attn.interleave
+// CHECK:           scf.yield {{.*}}%[[TWICE]] :
 func.func @three_stages(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
   attn.forward %q, %k, %v, %o scale(%s)
     schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x16", stages = 3, waves_per_simd = 2, rescale_threshold = 8, direct_copy = 1>)

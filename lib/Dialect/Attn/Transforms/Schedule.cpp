@@ -44,7 +44,8 @@ static const ForwardRow kForwardRows[] = {
     // CDNA with loads of 16 bytes to LDS and transposing reads: two buffers
     // each of K and V, one barrier an iteration, two workgroups of up to 80 KiB
     // a compute unit.
-    {kDirectCopyFeatures, 128, 128, 64, 4, "mfma_32x32x16", 2, 2, 8, 1, 0, 1},
+    {kDirectCopyFeatures, 64, 128, 64, 4, "mfma_32x32x16", 2, 2, 8, 1, 0, 1},
+    {kDirectCopyFeatures, 128, 256, 64, 8, "mfma_32x32x16", 3, 2, 8, 1, 0, 1},
     {kDirectCopyFeatures, 192, 128, 32, 4, "mfma_32x32x16", 2, 2, 8, 1, 0, 1},
     {kDirectCopyFeatures, 256, 128, 32, 4, "mfma_32x32x16", 2, 1, 8, 1, 0, 1},
     {kDirectCopyFeatures, 512, 64, 32, 4, "mfma_16x16x32", 2, 1, 8, 1, 0, 1},

@@ -65,6 +65,12 @@ struct Rows {
   Value count;  ///< i32 rows
 };
 
+/// A block of keys.
+struct KeyBlock {
+  Value number;              ///< i32
+  std::optional<int> parity; ///< of the number, where it is known
+};
+
 class ForwardTiler {
 public:
   ForwardTiler(ForwardOp op, gpu::GPUFuncOp kernel,
@@ -157,17 +163,19 @@ private:
     return loadTile(v, mul(block, i32(tiles.blockN)), tiles.blockN,
                     tiles.ldsDim);
   }
-  void copy(const Rows &rows, Value block, Value lds);
-  Value bufferOf(Value lds, Value block);
+  KeyBlock after(KeyBlock block, int distance);
+  void copy(const Rows &rows, KeyBlock block, Value lds);
+  Value bufferOf(Value lds, KeyBlock block);
   void waitForCopies();
   void storeK(Value tile) { StoreLdsOp::create(b, tile, ldsK); }
   void storeV(Value tile) { StoreLdsOp::create(b, transpose(tile), ldsV); }
   Value scores(Value ldsK);
-  Value softmax(Value scores, Carried &state);
+  Value softmax(Value scores, Carried &state,
+                llvm::function_ref<void()> beside = nullptr);
   void accumulate(Value ldsV, Value probabilities, Carried &state);
   void blockStep(Value block, llvm::function_ref<Value(Value)> mask,
                  Carried &now);
-  void directBlockStep(Value block, llvm::function_ref<Value(Value)> mask,
+  void directBlockStep(KeyBlock block, llvm::function_ref<Value(Value)> mask,
                        Carried &now);
   void startPipeline(Carried &state);
   Carried keyLoop(Value from, Value to, Value lastKey, Carried state);
@@ -239,6 +247,8 @@ void ForwardTiler::keyRange() {
   k.count = v.count = keysEnd;
   Value blockN = i32(tiles.blockN);
   blocksFull = arith::DivUIOp::create(b, keysFull, blockN);
+  if (schedule.getStages() == 3) // they go in pairs
+    blocksFull = arith::AndIOp::create(b, blocksFull, i32(-2));
   blocksEnd =
       arith::DivUIOp::create(b, add(keysEnd, i32(tiles.blockN - 1)), blockN);
 }
@@ -310,7 +320,10 @@ Value ForwardTiler::scores(Value ldsK) {
 }
 
 /// Updates the running maximum and sum; returns P^T in the input type.
-Value ForwardTiler::softmax(Value scores, Carried &state) {
+/// \param beside  adds work that should run beside the exponentials: behind the
+///                branch that rescales, so that it is in their basic block
+Value ForwardTiler::softmax(Value scores, Carried &state,
+                            llvm::function_ref<void()> beside) {
   RankedTensorType row = f32Tile(1, tiles.blockM);
   auto full = cast<RankedTensorType>(scores.getType());
   Value blockMax = ReduceOp::create(b, row, ReduceKind::Max, scores);
@@ -355,6 +368,8 @@ Value ForwardTiler::softmax(Value scores, Carried &state) {
        llvm::zip_equal(relative, rescale.getResults().drop_front()))
     *value = result;
 
+  if (beside)
+    beside();
   // Bounded, so that a row without a visible key gives exp2(-inf), not NaN.
   Value reference = fmax(fmul(state.rowMax, factors),
                          splat(row, std::numeric_limits<float>::lowest()));
@@ -397,18 +412,28 @@ void ForwardTiler::accumulate(Value ldsV, Value probabilities, Carried &state) {
                     /*split_rows=*/schedule.getValueSplit() > 1);
 }
 
+KeyBlock ForwardTiler::after(KeyBlock block, int distance) {
+  KeyBlock result = {add(block.number, i32(distance)), std::nullopt};
+  if (block.parity)
+    result.parity = (*block.parity + distance) % 2;
+  return result;
+}
+
 /// Starts to copy the rows of a block of K or V to LDS, past the registers.
-void ForwardTiler::copy(const Rows &rows, Value block, Value lds) {
-  Value first = mul(block, i32(tiles.blockN));
+void ForwardTiler::copy(const Rows &rows, KeyBlock block, Value lds) {
+  Value first = mul(block.number, i32(tiles.blockN));
   CopyLdsOp::create(b, view(rows, first, tiles.headDim), bufferOf(lds, block),
                     /*layout=*/nullptr);
 }
 
 /// The buffer that holds a block: with two, blocks take turns.
-Value ForwardTiler::bufferOf(Value lds, Value block) {
-  if (schedule.getStages() == 1)
+Value ForwardTiler::bufferOf(Value lds, KeyBlock block) {
+  if (tiles.ldsBuffers == 1)
     return lds;
-  return LdsBufferOp::create(b, lds, arith::AndIOp::create(b, block, i32(1)));
+  Value number =
+      block.parity ? i32(*block.parity)
+                   : arith::AndIOp::create(b, block.number, i32(1)).getResult();
+  return LdsBufferOp::create(b, lds, number);
 }
 
 void ForwardTiler::waitForCopies() {
@@ -447,7 +472,7 @@ void ForwardTiler::blockStep(Value block, llvm::function_ref<Value(Value)> mask,
 }
 
 /// One key block, K and V copied to LDS past the registers.
-void ForwardTiler::directBlockStep(Value block,
+void ForwardTiler::directBlockStep(KeyBlock block,
                                    llvm::function_ref<Value(Value)> mask,
                                    Carried &now) {
   auto multiply = [&](Value scores) {
@@ -466,7 +491,7 @@ void ForwardTiler::directBlockStep(Value block,
   // barrier it is there, and nobody reads the other buffers any more.
   waitForCopies();
   barrier();
-  Value next = add(block, i32(1));
+  KeyBlock next = after(block, 1);
   if (schedule.getStages() == 2) {
     copy(k, next, ldsK);
     copy(v, next, ldsV);
@@ -474,22 +499,23 @@ void ForwardTiler::directBlockStep(Value block,
   }
   // The scores of the next block do not depend on anything that follows: matrix
   // work beside the exponentials of this one.
-  copy(k, add(block, i32(2)), ldsK);
+  copy(k, after(block, 2), ldsK);
   copy(v, next, ldsV);
-  Value current = now.nextScores;
-  now.nextScores = scores(bufferOf(ldsK, next));
-  multiply(current);
+  Value p = softmax(mask(now.nextScores), now,
+                    [&] { now.nextScores = scores(bufferOf(ldsK, next)); });
+  accumulate(bufferOf(ldsV, block), p, now);
+  InterleaveOp::create(b);
 }
 
 /// Brings the first block's K and V on their way, and what else the first
 /// iteration expects.
 void ForwardTiler::startPipeline(Carried &state) {
-  Value first = i32(0);
+  KeyBlock first = {i32(0), 0};
   if (schedule.getStages() == 1)
     return;
   if (!schedule.getDirectCopy()) {
-    Value keys = loadK(first);
-    state.nextV = loadV(first);
+    Value keys = loadK(first.number);
+    state.nextV = loadV(first.number);
     storeK(keys);
     return;
   }
@@ -497,7 +523,7 @@ void ForwardTiler::startPipeline(Carried &state) {
   if (schedule.getStages() == 3) {
     waitForCopies();
     barrier();
-    copy(k, i32(1), ldsK);
+    copy(k, after(first, 1), ldsK);
     state.nextScores = scores(bufferOf(ldsK, first));
   }
   copy(v, first, ldsV);
@@ -506,23 +532,32 @@ void ForwardTiler::startPipeline(Carried &state) {
 /// Blocks [from, to), masked where `lastKey` (if any) says so.
 Carried ForwardTiler::keyLoop(Value from, Value to, Value lastKey,
                               Carried state) {
-  auto loop = scf::ForOp::create(b, from, to, i32(1), state.pack());
+  // With three stages blocks without a mask go in pairs: the buffer is then
+  // known, and an LDS address needs no instruction for it.
+  int perIteration = !lastKey && schedule.getStages() == 3 ? 2 : 1;
+  auto loop = scf::ForOp::create(b, from, to, i32(perIteration), state.pack());
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  Value block = loop.getInductionVar();
   Carried now = state;
   now.unpack(loop.getRegionIterArgs());
-  auto mask = [&](Value scores) -> Value {
-    if (!lastKey)
-      return scores;
-    auto row = cast<RankedTensorType>(lastKey.getType());
-    Value first = mul(block, i32(tiles.blockN));
-    return MaskOp::create(b, scores, sub(lastKey, splat(row, first)));
-  };
-  if (schedule.getDirectCopy())
-    directBlockStep(block, mask, now);
-  else
-    blockStep(block, mask, now);
+  for (int which = 0; which < perIteration; ++which) {
+    KeyBlock block = {loop.getInductionVar(), std::nullopt};
+    if (perIteration == 2)
+      block.parity = 0;
+    if (which > 0)
+      block = after(block, which);
+    auto mask = [&](Value scores) -> Value {
+      if (!lastKey)
+        return scores;
+      auto row = cast<RankedTensorType>(lastKey.getType());
+      Value first = mul(block.number, i32(tiles.blockN));
+      return MaskOp::create(b, scores, sub(lastKey, splat(row, first)));
+    };
+    if (schedule.getDirectCopy())
+      directBlockStep(block, mask, now);
+    else
+      blockStep(block.number, mask, now);
+  }
   scf::YieldOp::create(b, now.pack());
   state.unpack(loop.getResults());
   return state;

@@ -50,7 +50,8 @@ static const char *checkLanes(Operation *op) {
   for (Value result : op->getResults())
     if (isa<RankedTensorType>(result.getType()))
       return "still works on tiles";
-  if (op->getDialect()->getNamespace() == "attn" && !isa<MmaOp>(op))
+  if (op->getDialect()->getNamespace() == "attn" &&
+      !isa<MmaOp, InterleaveOp>(op))
     return "is not distributed to lanes";
   return checkTiles(op);
 }

@@ -258,6 +258,16 @@ def Attn_ConvertLayoutOp : Attn_Op<"convert_layout", [Pure]> {
   let hasFolder = 1;
 }
 
+def Attn_InterleaveOp : Attn_Op<"interleave"> {
+  let summary = "Asks for an even mix of the work before it";
+  let description = [{
+    What stands between the last branch or barrier before this op and the op
+    itself is scheduled such that matrix instructions, vector arithmetic and
+    reads of LDS alternate evenly. It changes no result.
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 //===----------------------------------------------------------------------===//
 // Lanes
 //===----------------------------------------------------------------------===//

@@ -88,7 +88,7 @@ def AttnVerifyStage : Pass<"attn-verify-stage", "::mlir::ModuleOp"> {
     | `scheduled` | every `attn.forward` has a schedule and a target |
     | `tiles` | no `attn.forward`; kernels have a target |
     | `layouts` | every tile has a layout |
-    | `lanes` | no tiles; of attn only `attn.mma` |
+    | `lanes` | no tiles; of attn only `attn.mma` and `attn.interleave` |
     | `rocdl` | only `llvm`, `rocdl` and `gpu.module` |
 
     Fails at the first op that is not of the form.
