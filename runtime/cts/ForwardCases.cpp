@@ -170,7 +170,7 @@ TEST_P(Forward, ThreadsWithStreamsOfTheirOwn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Forward,
-                         testing::ValuesIn([] { return kernelCases(); }()),
+                         testing::ValuesIn(kernelCases(/*backward=*/false)),
                          [](const testing::TestParamInfo<KernelCase> &info) {
                            return info.param.name;
                          });

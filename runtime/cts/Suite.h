@@ -26,14 +26,15 @@ fovea_context_t *context();
 
 /// A kernel that runs on device 0.
 struct KernelCase {
-  uint32_t id;
+  uint32_t id = 0;
+  bool backward = false;
   std::string name; ///< letters, digits and underscores, for the test's name
   int32_t dtype, mask;
   int64_t headDim;
 };
 
-/// All kernels of the packages that fovea_forward_select accepts.
-const std::vector<KernelCase> &kernelCases();
+/// All forward or backward kernels of the packages that run on device 0.
+std::vector<KernelCase> kernelCases(bool backward);
 
 /// The HIP functions that the suite calls itself.
 struct HipFunctions {
@@ -83,12 +84,12 @@ private:
   uint8_t *base = nullptr;
 };
 
-/// One forward pass with values given as functions of their place.
+/// One pass with values given as functions of their place.
 struct Problem {
   KernelCase kernel;
   int64_t batch = 1, headsQ = 2, headsK = 1, seqlenQ = 1, seqlenK = 1;
   float scale = 1;
-  bool wantLse = true;
+  bool wantLse = true; ///< of a forward pass
   /// Order of the dimensions in memory: batch-head-seq or batch-seq-head.
   bool sequenceFirst = false;
   int64_t padding = 0; ///< elements between rows, never to be touched

@@ -23,6 +23,12 @@ Catalog::with(std::vector<std::shared_ptr<const PackageReader>> more) const {
       kernel->record = &record;
       kernel->problem = record.problem.str();
       kernel->target = package->target().str();
+      for (const LaunchRecord &launch : record.launches)
+        kernel->launches.push_back({launch.suffix, record.symbolOf(launch),
+                                    launch.blockRows, launch.threads});
+      if (record.launches.empty())
+        kernel->launches.push_back(
+            {"", record.symbol, record.blockM, record.threads});
       ProblemEntry &entry = next->byProblem[record.problem];
       entry.kernels.push_back(kernel);
       if (entry.packages.empty() || entry.packages.back() != package)

@@ -20,12 +20,22 @@
 
 namespace fovea::rt {
 
-/// A kernel of an open package, with the texts that the C interface hands out.
+/// A kernel to launch.
+struct KernelLaunch {
+  std::string suffix; ///< as in the package's record; empty: the only launch
+  std::string symbol; ///< name in the code object
+  int32_t blockRows;  ///< rows a workgroup owns
+  int32_t threads;    ///< work-items of a workgroup
+};
+
+/// A kernel of an open package, with the texts that the C interface hands out;
+/// of an operation of several launches all its kernels.
 struct Kernel {
   uint32_t id; ///< 1 and up, in the order of opening
   std::shared_ptr<const PackageReader> package;
   const KernelRecord *record; ///< owned by the package
   std::string problem, target;
+  std::vector<KernelLaunch> launches; ///< at least one, in their order
 
   /// For messages: "kernel 3 'symbol' (schedule) of package".
   std::string name() const;

@@ -19,6 +19,11 @@ std::string settingOf(const char *option, const char *variable,
   return value && *value ? value : fallback;
 }
 
+/// Behind a kernel's name: which of its launches, if there are several.
+std::string launchName(const KernelLaunch &launch) {
+  return launch.suffix.empty() ? "" : ", its kernel '" + launch.symbol + "'";
+}
+
 } // namespace
 
 Result Context::configure(const fovea_context_options_t *given) {
@@ -155,33 +160,22 @@ std::shared_ptr<const Catalog> Context::catalog() const {
 }
 
 //===----------------------------------------------------------------------===//
-// Forward
+// Launches
 //===----------------------------------------------------------------------===//
 
-std::string describe(const ForwardPlan &plan) {
-  const char *by = plan.chosenBy == FOVEA_CHOSEN_BY_CALLER ? "the caller"
-                   : plan.chosenBy == FOVEA_CHOSEN_BY_TUNING
-                       ? "the tuning table"
-                       : "the rule";
-  return plan.kernel->name() + ", chosen by " + by + ", grid " +
-         std::to_string(plan.grid[0]) + "x" + std::to_string(plan.grid[1]) +
-         "x" + std::to_string(plan.grid[2]) + " of " +
-         std::to_string(plan.kernel->record->threads) + " work-items";
-}
-
-Result Context::select(const ForwardProblem &problem, int32_t number,
-                       std::shared_ptr<const Catalog> &kernels,
-                       ForwardPlan &plan) {
+Result Context::select(const Problem &problem, int32_t number,
+                       std::shared_ptr<const Catalog> &kernels, Plan &plan) {
   Hip *library;
   Device *found;
   if (Result result = device(number, library, found); !result.ok())
     return result;
   kernels = catalog();
-  return chooseForward(*kernels, problem, found->traits, plan);
+  return chooseKernel(*kernels, problem, found->traits, plan);
 }
 
-Result Context::loadFunction(const Hip &library, Device &device,
-                             const Kernel &kernel, HipFunction &function) {
+Result Context::loadFunctions(const Hip &library, Device &device,
+                              const Kernel &kernel,
+                              std::vector<HipFunction> &functions) {
   const HipApi &api = library.api;
   Device::Module *module = nullptr;
   for (Device::Module &loaded : device.modules)
@@ -214,22 +208,26 @@ Result Context::loadFunction(const Hip &library, Device &device,
     log.line(LogLevel::Dispatch,
              "loaded " + kernel.name() + " on " + device.arch);
   }
-  if (HipError error = api.hipModuleGetFunction(&function, module->handle,
-                                                kernel.record->symbol.c_str()))
-    return api.failure(kernel.name(), "hipModuleGetFunction", error);
+  functions.resize(kernel.launches.size());
+  for (size_t i = 0; i != functions.size(); ++i)
+    if (HipError error = api.hipModuleGetFunction(
+            &functions[i], module->handle, kernel.launches[i].symbol.c_str()))
+      return api.failure(kernel.name() + launchName(kernel.launches[i]),
+                         "hipModuleGetFunction", error);
   std::unique_lock<std::shared_mutex> lock(device.functionsMutex);
-  device.functions.emplace(kernel.id, function);
+  device.functions.emplace(kernel.id, functions);
   return Result();
 }
 
-Result Context::functionOf(const Hip &library, Device &device,
-                           const Kernel &kernel, HipFunction &function) {
+Result Context::functionsOf(const Hip &library, Device &device,
+                            const Kernel &kernel,
+                            std::vector<HipFunction> &functions) {
   auto lookUp = [&] {
     std::shared_lock<std::shared_mutex> lock(device.functionsMutex);
     auto found = device.functions.find(kernel.id);
     if (found == device.functions.end())
       return false;
-    function = found->second;
+    functions = found->second;
     return true;
   };
   if (lookUp())
@@ -237,51 +235,68 @@ Result Context::functionOf(const Hip &library, Device &device,
   std::lock_guard<std::mutex> lock(device.loadMutex);
   if (lookUp()) // another thread has loaded it meanwhile
     return Result();
-  return loadFunction(library, device, kernel, function);
+  return loadFunctions(library, device, kernel, functions);
 }
 
-Result Context::launch(const ForwardProblem &problem, HipStream stream) {
-  if (problem.empty)
-    return Result();
-  if (Result result = checkAddresses(problem); !result.ok())
-    return result;
+Result Context::launch(const Problem &problem, void *arguments,
+                       size_t argumentBytes, HipStream stream) {
   Hip *library;
   Device *found;
   if (Result result = device(-1, library, found); !result.ok())
     return result;
   const std::shared_ptr<const Catalog> kernels = catalog();
-  ForwardPlan plan;
-  if (Result result = chooseForward(*kernels, problem, found->traits, plan);
+  Plan plan;
+  if (Result result = chooseKernel(*kernels, problem, found->traits, plan);
       !result.ok())
     return result;
+  if (plan.workspaceBytes > problem.workspace.bytes)
+    return invalid(
+        "workspace_bytes is " + std::to_string(problem.workspace.bytes) + "; " +
+        plan.kernel->name() + " needs " + std::to_string(plan.workspaceBytes) +
+        " for " + describe(problem));
+  if (plan.workspaceBytes > 0 && !problem.workspace.data)
+    return invalid("workspace is NULL; " + plan.kernel->name() + " needs " +
+                   std::to_string(plan.workspaceBytes) + " bytes for " +
+                   describe(problem));
   if (log.wants(LogLevel::Dispatch))
     log.line(LogLevel::Dispatch,
              describe(problem) + " on " + found->arch + ": " + describe(plan));
-  abi::ForwardArgs args = makeForwardArgs(problem);
-  size_t bytes = sizeof(args);
-  void *extra[] = {reinterpret_cast<void *>(kHipLaunchParamBufferPointer),
-                   &args, reinterpret_cast<void *>(kHipLaunchParamBufferSize),
-                   &bytes, reinterpret_cast<void *>(kHipLaunchParamEnd)};
-  for (bool mayReload = true;; mayReload = false) {
-    HipFunction function = nullptr;
-    if (Result result = functionOf(*library, *found, *plan.kernel, function);
-        !result.ok())
-      return result;
-    HipError error = library->api.hipModuleLaunchKernel(
-        function, plan.grid[0], plan.grid[1], plan.grid[2],
-        uint32_t(plan.kernel->record->threads), 1, 1, 0, stream, nullptr,
-        extra);
-    if (error == 0)
-      return Result();
-    if (error != kHipErrorInvalidHandle || !mayReload)
-      return library->api.failure(plan.kernel->name() + " for " +
-                                      describe(problem),
+  void *extra[] = {
+      reinterpret_cast<void *>(kHipLaunchParamBufferPointer), arguments,
+      reinterpret_cast<void *>(kHipLaunchParamBufferSize), &argumentBytes,
+      reinterpret_cast<void *>(kHipLaunchParamEnd)};
+  std::vector<HipFunction> functions;
+  bool reloaded = false;
+  if (Result result = functionsOf(*library, *found, *plan.kernel, functions);
+      !result.ok())
+    return result;
+  for (size_t i = 0; i < plan.launches.size();) {
+    const PlannedLaunch &launch = plan.launches[i];
+    const KernelLaunch &kernel = *launch.kernel;
+    const HipError error = library->api.hipModuleLaunchKernel(
+        functions[size_t(&kernel - plan.kernel->launches.data())],
+        launch.grid[0], launch.grid[1], launch.grid[2],
+        uint32_t(kernel.threads), 1, 1, 0, stream, nullptr, extra);
+    if (error == 0) {
+      ++i;
+      continue;
+    }
+    if (error != kHipErrorInvalidHandle || reloaded)
+      return library->api.failure(plan.kernel->name() + launchName(kernel) +
+                                      " for " + describe(problem),
                                   "hipModuleLaunchKernel", error);
-    // hipDeviceReset, the way out of a fault, takes the modules with it.
+    // hipDeviceReset, the way out of a fault, takes the modules with it, and
+    // what was launched before: all begins again.
     log.line(LogLevel::Dispatch,
              found->arch + " no longer knows its modules; loading again");
     forgetModules(*found);
+    if (Result result = functionsOf(*library, *found, *plan.kernel, functions);
+        !result.ok())
+      return result;
+    reloaded = true;
+    i = 0;
   }
+  return Result();
 }
 
 void Context::forgetModules(Device &device) {

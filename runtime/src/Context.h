@@ -9,8 +9,7 @@
 #ifndef FOVEA_RUNTIME_SRC_CONTEXT_H
 #define FOVEA_RUNTIME_SRC_CONTEXT_H
 
-#include "Catalog.h"
-#include "Forward.h"
+#include "Choice.h"
 #include "HipApi.h"
 #include "Log.h"
 
@@ -34,7 +33,8 @@ struct Device {
     std::vector<uint8_t> image;
   };
   std::shared_mutex functionsMutex;
-  std::unordered_map<uint32_t, HipFunction> functions; ///< by kernel id
+  /// By kernel id: one for each of its launches.
+  std::unordered_map<uint32_t, std::vector<HipFunction>> functions;
   std::mutex loadMutex; ///< held while a module is loaded; guards `modules`
   std::deque<Module> modules;
 };
@@ -64,19 +64,23 @@ public:
   Result openPackage(const std::string &path);
   std::shared_ptr<const Catalog> catalog() const;
 
-  /// Checks and plans; `plan.kernel` stays valid as long as `catalog`.
-  Result select(const ForwardProblem &problem, int32_t device,
-                std::shared_ptr<const Catalog> &catalog, ForwardPlan &plan);
-  Result launch(const ForwardProblem &problem, HipStream stream);
+  /// Plans; what `plan` points to stays valid as long as `catalog`.
+  Result select(const Problem &problem, int32_t device,
+                std::shared_ptr<const Catalog> &catalog, Plan &plan);
+  /// Launches all kernels of a problem that is not empty and whose addresses
+  /// have been checked, each with the same argument segment. None is launched
+  /// before all are loaded.
+  Result launch(const Problem &problem, void *arguments, size_t argumentBytes,
+                HipStream stream);
 
 private:
   Result openLibrary();
-  Result functionOf(const Hip &library, Device &device, const Kernel &kernel,
-                    HipFunction &function);
+  Result functionsOf(const Hip &library, Device &device, const Kernel &kernel,
+                     std::vector<HipFunction> &functions);
   /// Drops what is loaded on a device that has been reset; HIP has freed it.
   void forgetModules(Device &device);
-  Result loadFunction(const Hip &library, Device &device, const Kernel &kernel,
-                      HipFunction &function);
+  Result loadFunctions(const Hip &library, Device &device, const Kernel &kernel,
+                       std::vector<HipFunction> &functions);
 
   Log log;
   std::string hipChoice;
@@ -88,9 +92,6 @@ private:
   mutable std::mutex catalogMutex;
   std::shared_ptr<const Catalog> current = std::make_shared<Catalog>();
 };
-
-/// "kernel 3 'symbol' ... by the tuning table, grid 8x4x2".
-std::string describe(const ForwardPlan &plan);
 
 } // namespace fovea::rt
 

@@ -7,7 +7,9 @@
 
 #include "fovea/fovea.h"
 
+#include "Backward.h"
 #include "Context.h"
+#include "Forward.h"
 #include "Versioned.h"
 
 #include <dlfcn.h>
@@ -59,11 +61,16 @@ static_assert(std::size(kStatusNames) == FOVEA_STATUS_INTERNAL + 1);
 
 // Sizes of the structures' first version: part of the binary interface.
 constexpr uint32_t kHipInfoFirstSize = 32, kDeviceInfoFirstSize = 16,
-                   kKernelInfoFirstSize = 104, kPlanFirstSize = 28;
+                   kKernelInfoFirstSize = 104, kPlanFirstSize = 28,
+                   kBackwardPlanFirstSize = 88;
 static_assert(sizeof(fovea_hip_library_info_t) == kHipInfoFirstSize);
 static_assert(sizeof(fovea_device_info_t) == kDeviceInfoFirstSize);
 static_assert(sizeof(fovea_kernel_info_t) == kKernelInfoFirstSize);
 static_assert(sizeof(fovea_forward_plan_t) == kPlanFirstSize);
+static_assert(sizeof(fovea_backward_plan_t) == kBackwardPlanFirstSize);
+static_assert(sizeof(fovea_backward_params_t) == 376);
+
+constexpr const char *kNothingToDo = "nothing to compute: no launch";
 
 } // namespace
 
@@ -221,17 +228,18 @@ fovea_status_t fovea_forward_select(fovea_context_t *context,
     if (Result result = readForward(params, problem); !result.ok())
       return result;
     fovea_forward_plan_t filled{};
-    std::string text = "nothing to compute: no launch";
-    if (!problem.empty) {
+    std::string text = kNothingToDo;
+    if (!problem.empty()) {
       std::shared_ptr<const Catalog> catalog;
-      ForwardPlan chosen;
+      Plan chosen;
       if (Result result = context->select(problem, device, catalog, chosen);
           !result.ok())
         return result;
       filled.kernel = chosen.kernel->id;
       filled.chosen_by = chosen.chosenBy;
-      std::copy_n(chosen.grid, 3, filled.grid);
-      filled.threads = uint32_t(chosen.kernel->record->threads);
+      const PlannedLaunch &launch = chosen.launches.front();
+      std::copy_n(launch.grid, 3, filled.grid);
+      filled.threads = uint32_t(launch.kernel->threads);
       text = describe(chosen);
     }
     if (plan)
@@ -247,6 +255,64 @@ fovea_status_t fovea_forward(fovea_context_t *context,
     ForwardProblem problem;
     if (Result result = readForward(params, problem); !result.ok())
       return result;
-    return context->launch(problem, stream);
+    if (problem.empty())
+      return Result();
+    if (Result result = checkAddresses(problem); !result.ok())
+      return result;
+    fovea::abi::ForwardArgs args = makeForwardArgs(problem);
+    return context->launch(problem, &args, sizeof(args), stream);
+  });
+}
+
+fovea_status_t fovea_backward_select(fovea_context_t *context,
+                                     const fovea_backward_params_t *params,
+                                     int32_t device,
+                                     fovea_backward_plan_t *plan) {
+  return callOn(context, [&]() -> Result {
+    if (plan)
+      if (Result result = checkWritable("plan", plan, kBackwardPlanFirstSize);
+          !result.ok())
+        return result;
+    BackwardProblem problem;
+    if (Result result = readBackward(params, problem); !result.ok())
+      return result;
+    fovea_backward_plan_t filled{};
+    std::string text = kNothingToDo;
+    if (!problem.empty()) {
+      std::shared_ptr<const Catalog> catalog;
+      Plan chosen;
+      if (Result result = context->select(problem, device, catalog, chosen);
+          !result.ok())
+        return result;
+      filled.kernel = chosen.kernel->id;
+      filled.chosen_by = chosen.chosenBy;
+      filled.workspace_bytes = chosen.workspaceBytes;
+      // At most one a row of the choice's table of launches.
+      for (const PlannedLaunch &launch : chosen.launches) {
+        fovea_launch_t &out = filled.launches[filled.launch_count++];
+        std::copy_n(launch.grid, 3, out.grid);
+        out.threads = uint32_t(launch.kernel->threads);
+      }
+      text = describe(chosen);
+    }
+    if (plan)
+      writeVersioned(plan, filled);
+    return Result(FOVEA_STATUS_OK, text);
+  });
+}
+
+fovea_status_t fovea_backward(fovea_context_t *context,
+                              const fovea_backward_params_t *params,
+                              void *stream) {
+  return callOn(context, [&]() -> Result {
+    BackwardProblem problem;
+    if (Result result = readBackward(params, problem); !result.ok())
+      return result;
+    if (problem.empty())
+      return Result();
+    if (Result result = checkAddresses(problem); !result.ok())
+      return result;
+    fovea::abi::BackwardArgs args = makeBackwardArgs(problem);
+    return context->launch(problem, &args, sizeof(args), stream);
   });
 }

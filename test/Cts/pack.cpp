@@ -2,9 +2,12 @@
 //
 // fovea-test-pack PACKAGE TARGET SYMBOL BLOCK_M THREADS (PROBLEM IMAGE)...
 //
+// SYMBOL is followed by the operation: kernels are SYMBOL_forward, and of the
+// backward pass SYMBOL_backward_delta, _dkdv and _dq, all of the same shape.
+//
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Package/ForwardAbi.h"
+#include "fovea/Package/BackwardAbi.h"
 #include "fovea/Package/PackageWriter.h"
 
 #include <cstdio>
@@ -44,11 +47,16 @@ int main(int argc, char **argv) {
     record.problem = *problem;
     record.schedule = "plain";
     record.fingerprint = "clang";
-    record.abiVersion = abi::kForwardAbiVersion;
-    record.symbol = argv[3];
+    const bool backward = problem->op == Operation::Backward;
+    record.abiVersion =
+        backward ? abi::kBackwardAbiVersion : abi::kForwardAbiVersion;
+    record.symbol = std::string(argv[3]) + "_" + toString(problem->op);
     record.blockM = std::atoi(argv[4]);
     record.blockN = 1;
     record.threads = std::atoi(argv[5]);
+    if (backward)
+      for (const char *suffix : {"delta", "dkdv", "dq"})
+        record.launches.push_back({suffix, record.blockM, record.threads});
     if (Status status = writer->put(record, image.data(), image.size());
         !status.ok())
       return fail(status);

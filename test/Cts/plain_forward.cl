@@ -3,32 +3,11 @@
 // attn.forward with the argument layout of docs/KernelAbi.md, a work-item a
 // query row, built by clang. It owes nothing to our compiler, so the
 // conformance suite can tell a fault of the runtime or of a HIP library from
-// one of our kernels. D: head dimension; BF16: type; MASK: 0 none, 1 causal top
-// left, 2 bottom right; 64 rows a workgroup.
+// one of our kernels. 64 rows a workgroup.
 //
 //===----------------------------------------------------------------------===//
 
-#pragma OPENCL EXTENSION cl_khr_fp16 : enable
-
-#if BF16
-typedef ushort element;
-static inline float load(global const element *p) {
-  return as_float((uint)*p << 16);
-}
-static inline void store(global element *p, float x) {
-  uint bits = as_uint(x); // to nearest, ties to even; x is no NaN
-  *p = (ushort)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-#else
-typedef half element;
-static inline float load(global const element *p) { return (float)*p; }
-static inline void store(global element *p, float x) { *p = (half)x; }
-#endif
-
-#define LOG2E 1.44269504f
-#define LN2 0.693147181f
-#define CHUNK 8
-#define LEAST(a, b) ((a) < (b) ? (a) : (b)) // no device library is linked
+#include "plain.h"
 
 kernel void plain_forward(
     global const element *q, global const element *k, global const element *v,
@@ -38,8 +17,7 @@ kernel void plain_forward(
     int headsQ, int groupSize, float scale) {
   const int head = __builtin_amdgcn_workgroup_id_x();
   const int batch = __builtin_amdgcn_workgroup_id_z();
-  const int row = __builtin_amdgcn_workgroup_id_y() * 64 +
-                  __builtin_amdgcn_workitem_id_x();
+  const int row = rowOfWorkItem();
   if (row >= seqlenQ)
     return;
   q += batch * qsb + head * qsh + row * qss;
@@ -47,14 +25,7 @@ kernel void plain_forward(
   v += batch * vsb + (head / groupSize) * vsh;
   out += batch * osb + head * osh + row * oss;
 
-  int keys = seqlenK;
-#if MASK == 1
-  keys = LEAST(keys, row + 1);
-#elif MASK == 2
-  keys = LEAST(keys, row + 1 + seqlenK - seqlenQ);
-#endif
-  keys = keys < 0 ? 0 : keys;
-
+  const int keys = keysOf(row, seqlenQ, seqlenK);
   float most = -INFINITY;
   for (int j = 0; j < keys; ++j) {
     float dot = 0;

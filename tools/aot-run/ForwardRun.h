@@ -1,6 +1,6 @@
 //===- ForwardRun.h - run an attention problem and judge it -----*- C++ -*-===//
 //
-// Takes one forward problem from inputs to verdict on a device of whatever HIP
+// Takes one problem from inputs to verdict on a device of whatever HIP
 // library libfovea opened: fills guarded tensors, launches through the C
 // interface, looks for writes where none belong, and compares with the oracle.
 // Shared by aot-run and the execution tests.
@@ -52,7 +52,10 @@ struct ForwardCase {
 /// dense; empty: generated.
 struct GivenInputs {
   std::vector<double> q, k, v;
+  std::vector<double> dout; ///< as the output; of a backward pass
 };
+
+struct BackwardCase; // BackwardRun.h
 
 struct RunOptions {
   Guards guards = Guards::Auto;
@@ -61,6 +64,9 @@ struct RunOptions {
   unsigned threads = 0; ///< of the oracle; 0: one for each CPU
   uint32_t kernel = 0;  ///< id of the kernel to use; 0: libfovea picks
   GivenInputs given;
+  /// A backward pass starts from what the package's forward kernel computes on
+  /// the device, not from the oracle's output and log-sum-exp.
+  bool forwardOnDevice = false;
 };
 
 enum class Outcome {
@@ -76,16 +82,27 @@ struct Executed {
            vmem = 0, lds = 0, workgroups = 0, waves = 0;
 };
 
+/// One gradient of a backward pass.
+struct GradientReport {
+  const char *name; ///< "dq", "dk", "dv"
+  reference::Comparison comparison;
+  std::vector<int64_t> shape;
+  std::vector<float> values; ///< dense
+};
+
 struct RunReport {
   Outcome outcome = Outcome::Pass;
   std::string message;   ///< why it is no pass; lines
   std::string kernel;    ///< libfovea's description of its choice
   bool launched = false; ///< false when there was nothing to compute
   bool checked = false;
+  /// Of a backward pass that of the gradient which used most of its budget.
   reference::Comparison comparison;
-  std::optional<Executed> executed; ///< of one launch; the simulator's
+  std::vector<GradientReport> gradients; ///< of a backward pass
+  std::optional<Executed> executed;      ///< of one launch; the simulator's
   double seconds = 0; ///< of one launch: the simulator's host time, or GPU time
   std::vector<float> out; ///< [batch, heads, seqQ, headDim], dense
+  std::vector<float> lse; ///< [batch, heads, seqQ], dense
 };
 
 /// A device with packages open on it.
@@ -104,14 +121,17 @@ public:
 
   /// After a device error the next run resets the device and opens it again.
   RunReport run(const ForwardCase &problem, const RunOptions &options);
+  RunReport run(const BackwardCase &problem, const RunOptions &options);
 
   bool simulated() const;
   const std::string &arch() const;    ///< "gfx942:sramecc+:xnack-"
   const std::string &library() const; ///< path and reason of the HIP library
   fovea_context_t *context() const;
 
+  struct Impl; ///< private to this folder
+
 private:
-  struct Impl;
+  Impl *ready(RunReport &failure);
   Session(std::unique_ptr<Impl> impl, Options options);
   std::unique_ptr<Impl> impl;
   Options options;

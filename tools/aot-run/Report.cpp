@@ -45,8 +45,8 @@ std::string shape(const ForwardCase &c) {
               (long long)c.seqK, (long long)c.headDim);
 }
 
-std::string figure(const char *name, const ref::Figure &f) {
-  return text("%-9s %.3e of %.3e allowed (plain fp32 algorithm: %.3e)\n", name,
+std::string figure(const std::string &name, const ref::Figure &f) {
+  return text("%-9s %.3e of %.3e allowed (plain fp32 algorithm: %.3e)\n", name.c_str(),
               f.error, f.budget, f.plain);
 }
 
@@ -83,16 +83,22 @@ const char *fovea::run::outcomeName(Outcome outcome) {
   return "unknown";
 }
 
-std::string fovea::run::describeRun(const Session &session,
-                                    const ForwardCase &c, const RunReport &r) {
-  std::string lines = "problem   " + c.str() +
+static std::string describeLines(const Session &session,
+                                 const std::string &name, const ForwardCase &c,
+                                 const RunReport &r) {
+  std::string lines = "problem   " + name +
                       text(" scale %.6g seed %llu\n", c.scaleOrDefault(),
                            (unsigned long long)c.seed) +
                       "device    " + session.arch() + ", " + session.library() +
                       "\n";
   if (!r.kernel.empty())
     lines += "kernel    " + r.kernel + "\n";
-  if (r.checked) {
+  for (const GradientReport &gradient : r.gradients)
+    if (r.checked)
+      lines += figure(gradient.name, gradient.comparison.max) +
+               figure(gradient.name + std::string(" rms"),
+                      gradient.comparison.rms);
+  if (r.checked && r.gradients.empty()) {
     lines += figure("error", r.comparison.max);
     lines += figure("rms", r.comparison.rms);
     if (c.lse)
@@ -124,6 +130,15 @@ std::string fovea::run::describeRun(const Session &session,
   return lines;
 }
 
+std::string fovea::run::describeRun(const Session &session,
+                                    const ForwardCase &c, const RunReport &r) {
+  return describeLines(session, c.str(), c, r);
+}
+std::string fovea::run::describeRun(const Session &session,
+                                    const BackwardCase &c, const RunReport &r) {
+  return describeLines(session, c.str(), c.forward, r);
+}
+
 std::string fovea::run::tableHead(bool simulated) {
   return text("%-8s %-31s %-5s %-20s %10s %10s %10s %15s %9s  %s", "target",
               "shape", "type", "mask", "error", "budget", "lse error",
@@ -141,9 +156,24 @@ std::string fovea::run::tableRow(const Session &session, const ForwardCase &c,
               ref::elemTypeName(c.type), ref::maskName(c.mask),
               cell(r.comparison.max.error).c_str(),
               cell(r.comparison.max.budget).c_str(),
-              c.lse ? cell(r.comparison.lse.error).c_str() : "-",
+              c.lse && r.gradients.empty()
+                  ? cell(r.comparison.lse.error).c_str()
+                  : "-",
               r.executed ? grouped(r.executed->instructions).c_str() : "-",
               r.seconds, verdict(r));
+}
+
+std::string fovea::run::tableRow(const Session &session, const BackwardCase &c,
+                                 const RunReport &r) {
+  return tableRow(session, c.forward, r);
+}
+
+nlohmann::json fovea::run::toJson(const Session &session, const BackwardCase &c,
+                                  const RunReport &r) {
+  nlohmann::json json = toJson(session, c.forward, r);
+  json["problem"]["op"] = "backward";
+  json["problem"]["dout_scale"] = c.doutScale;
+  return json;
 }
 
 nlohmann::json fovea::run::toJson(const Session &session, const ForwardCase &c,
@@ -176,8 +206,12 @@ nlohmann::json fovea::run::toJson(const Session &session, const ForwardCase &c,
   if (r.checked) {
     json["error"] = figureJson(r.comparison.max);
     json["rms"] = figureJson(r.comparison.rms);
-    if (c.lse)
+    if (c.lse && r.gradients.empty())
       json["lse"] = figureJson(r.comparison.lse);
+    for (const GradientReport &gradient : r.gradients)
+      json["gradients"][gradient.name] = {
+          {"error", figureJson(gradient.comparison.max)},
+          {"rms", figureJson(gradient.comparison.rms)}};
   }
   if (r.executed) {
     const Executed &e = *r.executed;

@@ -49,13 +49,26 @@ const Row kDemo[] = {
     {kF16, kBottom, 1, 2, 2, 400, 200, 128, kBhsd, InputKind::OnesV},
 };
 
-} // namespace
+const Row kBackwardDemo[] = {
+    // Training of language models: grouped keys, causal.
+    {kBF16, kBottom, 1, 8, 2, 512, 512, 128, kBshd, kNormal},
+    {kBF16, kBottom, 1, 4, 1, 300, 300, 256, kBshd, kNormal},
+    {kF16, kTop, 2, 6, 6, 333, 333, 64, kBshd, kNormal},
+    {kBF16, kBottom, 1, 4, 4, 200, 500, 96, kBshd, kNormal},
+    // Diffusion and encoders: all keys, odd head dimensions.
+    {kBF16, kNone, 1, 2, 2, 512, 512, 128, kBhsd, kNormal},
+    {kF16, kNone, 1, 4, 4, 577, 77, 40, kBshd, kNormal},
+    {kF16, kNone, 1, 4, 4, 257, 257, 80, kBshd, InputKind::Uniform},
+    {kBF16, kNone, 2, 4, 2, 129, 257, 32, Layout::SBHD, kNormal},
+    // Numbers that go wrong first; queries that see no key.
+    {kBF16, kNone, 1, 2, 2, 300, 400, 128, kBhsd, InputKind::Large},
+    {kF16, kBottom, 1, 2, 2, 400, 200, 64, kBhsd, InputKind::OnesV},
+};
 
-std::vector<ForwardCase> fovea::run::suiteCases(const std::string &name) {
+template <size_t N>
+std::vector<ForwardCase> casesOf(const Row (&rows)[N]) {
   std::vector<ForwardCase> cases;
-  if (name != "demo")
-    return cases;
-  for (const Row &row : kDemo) {
+  for (const Row &row : rows) {
     ForwardCase c;
     c.type = row.type;
     c.mask = row.mask;
@@ -72,7 +85,23 @@ std::vector<ForwardCase> fovea::run::suiteCases(const std::string &name) {
   return cases;
 }
 
+} // namespace
+
+std::vector<ForwardCase> fovea::run::suiteCases(const std::string &name) {
+  return name == "demo" ? casesOf(kDemo) : std::vector<ForwardCase>();
+}
+
+std::vector<BackwardCase>
+fovea::run::backwardSuiteCases(const std::string &name) {
+  std::vector<BackwardCase> cases;
+  if (name == "demo")
+    for (const ForwardCase &problem : casesOf(kBackwardDemo))
+      cases.push_back({problem, /*doutScale=*/1});
+  return cases;
+}
+
 std::string fovea::run::suiteHelp() {
   return "demo: " + std::to_string(std::size(kDemo)) +
-         " problems as models bring them";
+         " problems as models bring them, " +
+         std::to_string(std::size(kBackwardDemo)) + " with --op=backward";
 }

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ForwardRun.h"
+#include "BackwardRun.h"
 #include "Npy.h"
 #include "Report.h"
 #include "Suites.h"
@@ -39,7 +39,7 @@ int exitCode(Outcome outcome) {
 
 constexpr const char *kDescription =
     R"(Runs attention kernels of a package on a device and checks the results
-against attention computed in fp64.
+against attention, or its gradients, computed in fp64.
 
 The device is that of the HIP library in use: a GPU where ROCm finds one,
 otherwise the simulated one. Time on the simulated device is the simulator's
@@ -60,6 +60,10 @@ Examples:
   aot-run --package=build/kernels --dtype=bf16 --head-dim=128 --seqlen-q=77 \
           --seqlen-k=77 --q=q.npy --k=k.npy --v=v.npy --save-out=out.npy
 
+  # Gradients, each against its budget; out and lse from the device's forward pass
+  aot-run --package=build/kernels --op=backward --dtype=bf16 --head-dim=64 \
+          --mask=causal-bottom-right --forward-on-device --save-dq=dq.npy
+
   # A table of problems; the simulated device whatever there is
   aot-run --package=build/kernels --suite=demo --hip=sim
 
@@ -72,9 +76,10 @@ docs/Accuracy.md says when a result is right.)";
 
 struct CommandLine {
   Session::Options session;
-  ForwardCase problem;
+  BackwardCase backward; ///< its `forward` is the problem of both operations
   RunOptions run;
-  std::string suite, saveOut, qFile, kFile, vFile, op = "forward";
+  std::string suite, qFile, kFile, vFile, doutFile, op = "forward";
+  std::string saveOut, saveGradient[3];
   double scale = 0;
   bool list = false, json = false;
 };
@@ -95,6 +100,8 @@ const std::map<std::string, InputKind> kInputs = {
 const std::map<std::string, Guards> kGuards = {{"auto", Guards::Auto},
                                                {"exact", Guards::Exact},
                                                {"canary", Guards::Canary}};
+
+constexpr const char *kGradients[] = {"dq", "dk", "dv"};
 
 /// Only the names, where CLI11 would also print and take the numbers behind.
 template <typename Value>
@@ -130,7 +137,7 @@ void addChoice(CLI::App &app, const std::string &option, Value &value,
 }
 
 void addOptions(CLI::App &app, CommandLine &line) {
-  ForwardCase &c = line.problem;
+  ForwardCase &c = line.backward.forward;
   c.seqQ = c.seqK = 1024;
   app.option_defaults()->always_capture_default();
   app.add_option("--package", line.session.package,
@@ -148,8 +155,8 @@ void addOptions(CLI::App &app, CommandLine &line) {
       ->group("Where");
 
   const auto length = CLI::Range(int64_t(0), int64_t(1) << 31).description("");
-  app.add_option("--op", line.op, "Operation")
-      ->check(CLI::IsMember({"forward"}).description(""));
+  app.add_option("--op", line.op, "Operation: forward, backward")
+      ->check(CLI::IsMember({"forward", "backward"}).description(""));
   addChoice(app, "--dtype", c.type, kTypes, "Element type");
   app.add_option("--head-dim", c.headDim, "Head dimension")
       ->check(CLI::Range(1, 1024).description(""));
@@ -171,9 +178,12 @@ void addOptions(CLI::App &app, CommandLine &line) {
 
   addChoice(app, "--input", c.input, kInputs, "What the tensors hold");
   app.add_option("--seed", c.seed, "Seed of the generator");
+  app.add_option("--dout-scale", line.backward.doutScale,
+                 "Standard deviation of dout");
   for (auto [name, file] : {std::pair{"--q", &line.qFile},
                             {"--k", &line.kFile},
-                            {"--v", &line.vFile}})
+                            {"--v", &line.vFile},
+                            {"--dout", &line.doutFile}})
     app.add_option(name, *file,
                    "Take this tensor from a .npy file [batch, heads, seq, dim]")
         ->check(CLI::ExistingFile.description(""))
@@ -195,6 +205,16 @@ void addOptions(CLI::App &app, CommandLine &line) {
       ->group("How");
   addChoice(app, "--guards", line.run.guards, kGuards,
             "What lies around the tensors");
+  app.add_flag("--forward-on-device", line.run.forwardOnDevice,
+               "Start the backward pass from what the package's forward kernel "
+               "computes, not from the reference's out and lse")
+      ->group("How");
+  for (int i = 0; i < 3; ++i)
+    app.add_option(std::string("--save-") + kGradients[i],
+                   line.saveGradient[i],
+                   "Write this gradient as .npy, float32")
+        ->type_name("FILE")
+        ->group("How");
   app.add_option("--save-out", line.saveOut,
                  "Write the output [batch, heads, seq, dim] as .npy, float32")
       ->group("How");
@@ -207,11 +227,18 @@ bool checkCombination(const CLI::App &app, const CommandLine &line,
                       std::string &error) {
   const std::set<std::string> where = {"help", "package", "hip", "device",
                                        "list"};
-  const std::set<std::string> suite = {"help",   "package", "hip",    "device",
-                                       "op",     "suite",   "seed",   "repeat",
-                                       "guards", "check",   "json"};
-  const bool allGiven =
-      !line.qFile.empty() && !line.kFile.empty() && !line.vFile.empty();
+  const std::set<std::string> suite = {
+      "help",   "package", "hip",    "device", "op",
+      "suite",  "seed",    "repeat", "guards", "check",
+      "json",   "forward-on-device"};
+  const std::set<std::string> forward = {"no-lse", "save-out"};
+  const std::set<std::string> backward = {
+      "dout",    "dout-scale", "forward-on-device",
+      "save-dq", "save-dk",    "save-dv"};
+  const bool isForward = line.op == "forward";
+  const bool allGiven = !line.qFile.empty() && !line.kFile.empty() &&
+                        !line.vFile.empty() &&
+                        (isForward || !line.doutFile.empty());
   for (const CLI::Option *option : app.get_options()) {
     if (option->count() == 0 || option->get_lnames().empty())
       continue;
@@ -225,6 +252,11 @@ bool checkCombination(const CLI::App &app, const CommandLine &line,
     else if (allGiven && (name == "input" || name == "seed"))
       error = "--" + name +
               " has no effect when --q, --k and --v are all given; leave it out";
+    else if ((isForward ? backward : forward).count(name))
+      error = "--" + name + " has no effect with --op=" + line.op +
+              "; leave one out";
+    else if (name == "dout-scale" && !line.doutFile.empty())
+      error = "--dout-scale has no effect with --dout; leave one out";
     if (!error.empty())
       return false;
   }
@@ -233,7 +265,7 @@ bool checkCombination(const CLI::App &app, const CommandLine &line,
 
 /// Reads the .npy files that were given and checks their shapes.
 bool readInputs(CommandLine &line, std::string &error) {
-  const ForwardCase &c = line.problem;
+  const ForwardCase &c = line.backward.forward;
   const struct {
     const std::string &file;
     std::vector<double> &values;
@@ -242,6 +274,9 @@ bool readInputs(CommandLine &line, std::string &error) {
       {line.qFile, line.run.given.q, {c.batch, c.heads, c.seqQ, c.headDim}},
       {line.kFile, line.run.given.k, {c.batch, c.headsK, c.seqK, c.headDim}},
       {line.vFile, line.run.given.v, {c.batch, c.headsK, c.seqK, c.headDim}},
+      {line.doutFile,
+       line.run.given.dout,
+       {c.batch, c.heads, c.seqQ, c.headDim}},
   };
   auto text = [](const std::vector<int64_t> &shape) {
     std::string all;
@@ -282,8 +317,9 @@ int listKernels(const Session &session) {
   return kPass;
 }
 
-int runSuite(Session &session, const CommandLine &line) {
-  const std::vector<ForwardCase> cases = suiteCases(line.suite);
+template <typename Case>
+int runSuite(Session &session, const CommandLine &line,
+             const std::vector<Case> &cases) {
   // Progress goes where it does not mix with the table or JSON.
   const bool terminal = isatty(STDERR_FILENO);
   nlohmann::json all = nlohmann::json::array();
@@ -295,11 +331,10 @@ int runSuite(Session &session, const CommandLine &line) {
     std::fflush(stdout);
   }
   for (size_t i = 0; i < cases.size(); ++i) {
+    const Case &problem = cases[i];
     if (terminal)
       std::fprintf(stderr, "\r\033[K[%zu/%zu] %s", i + 1, cases.size(),
-                   cases[i].str().c_str());
-    ForwardCase problem = cases[i];
-    problem.seed = line.problem.seed;
+                   problem.str().c_str());
     const RunReport report = session.run(problem, line.run);
     if (terminal)
       std::fputs("\r\033[K", stderr);
@@ -319,23 +354,49 @@ int runSuite(Session &session, const CommandLine &line) {
   return worst;
 }
 
-int runOne(Session &session, const CommandLine &line) {
-  const ForwardCase &c = line.problem;
-  const RunReport report = session.run(c, line.run);
-  if (line.json)
-    std::printf("%s\n", toJson(session, c, report).dump(2).c_str());
-  else
-    std::printf("%s\n%s\n%s\n", describeRun(session, c, report).c_str(),
-                tableHead(session.simulated()).c_str(),
-                tableRow(session, c, report).c_str());
+int runSuite(Session &session, const CommandLine &line) {
+  std::vector<ForwardCase> forward = suiteCases(line.suite);
+  for (ForwardCase &problem : forward)
+    problem.seed = line.backward.forward.seed;
+  std::vector<BackwardCase> backward = backwardSuiteCases(line.suite);
+  for (BackwardCase &problem : backward)
+    problem.forward.seed = line.backward.forward.seed;
+  return line.op == "forward" ? runSuite(session, line, forward)
+                              : runSuite(session, line, backward);
+}
+
+/// Writes a tensor, if a file is named and there is one.
+bool save(const std::string &file, const std::vector<int64_t> &shape,
+          const std::vector<float> &values) {
   std::string error;
-  if (!line.saveOut.empty() && !report.out.empty() &&
-      !writeNpy(line.saveOut, {c.batch, c.heads, c.seqQ, c.headDim}, report.out,
-                error)) {
-    std::fprintf(stderr, "aot-run: %s\n", error.c_str());
-    return kUsage;
-  }
-  return exitCode(report.outcome);
+  if (file.empty() || values.empty() || writeNpy(file, shape, values, error))
+    return true;
+  std::fprintf(stderr, "aot-run: %s\n", error.c_str());
+  return false;
+}
+
+template <typename Case>
+int runOne(Session &session, const CommandLine &line, const Case &problem) {
+  const RunReport report = session.run(problem, line.run);
+  if (line.json)
+    std::printf("%s\n", toJson(session, problem, report).dump(2).c_str());
+  else
+    std::printf("%s\n%s\n%s\n", describeRun(session, problem, report).c_str(),
+                tableHead(session.simulated()).c_str(),
+                tableRow(session, problem, report).c_str());
+  const ForwardCase &c = line.backward.forward;
+  bool saved = save(line.saveOut, {c.batch, c.heads, c.seqQ, c.headDim},
+                    report.out);
+  for (size_t i = 0; i < report.gradients.size(); ++i)
+    saved &= save(line.saveGradient[i], report.gradients[i].shape,
+                  report.gradients[i].values);
+  return saved ? exitCode(report.outcome) : kUsage;
+}
+
+int runProblem(Session &session, const CommandLine &line) {
+  return line.op == "forward"
+             ? runOne(session, line, line.backward.forward)
+             : runOne(session, line, line.backward);
 }
 
 } // namespace
@@ -352,7 +413,7 @@ int main(int argc, char **argv) {
     return app.exit(e) == 0 ? kPass : kUsage;
   }
   if (app.count("--scale"))
-    line.problem.scale = float(line.scale);
+    line.backward.forward.scale = float(line.scale);
   std::string error;
   if (!checkCombination(app, line, error) || !readInputs(line, error)) {
     std::fprintf(stderr, "aot-run: %s\n", error.c_str());
@@ -367,5 +428,6 @@ int main(int argc, char **argv) {
   }
   if (line.list)
     return listKernels(*session);
-  return line.suite.empty() ? runOne(*session, line) : runSuite(*session, line);
+  return line.suite.empty() ? runProblem(*session, line)
+                            : runSuite(*session, line);
 }

@@ -192,11 +192,13 @@ typedef struct fovea_kernel_info {
   const char *target;   /**< e.g. "gfx942", "gfx11-generic" */
   const char *problem;  /**< e.g. "forward;dtype=bf16;head_dim=128" */
   const char *schedule; /**< the compiler's text */
-  const char *symbol;   /**< name in the code object */
+  /** Name in the code object, or what the names of its launches begin with. */
+  const char *symbol;
   int32_t abi_version;
-  int32_t block_m; /**< query rows a workgroup owns */
-  int32_t block_n; /**< keys an iteration visits */
-  int32_t threads; /**< work-items of a workgroup */
+  /** Query rows a workgroup owns, keys an iteration visits, work-items of a
+      workgroup. Of a kernel of several launches these and the resources are the
+      largest; occupancy the smallest; instructions and code the sums. */
+  int32_t block_m, block_n, threads;
   int32_t vgprs, agprs, sgprs;
   int32_t lds_bytes;     /**< of a workgroup */
   int32_t scratch_bytes; /**< of a lane */
@@ -220,7 +222,7 @@ FOVEA_API fovea_status_t fovea_kernel_info(fovea_context_t *context,
 |* Attention, forward
 \*===----------------------------------------------------------------------===*/
 
-/** Type of q, k, v and out. */
+/** Type of q, k, v, out and gradients. */
 enum { FOVEA_DTYPE_F16 = 1, FOVEA_DTYPE_BF16 = 2 };
 
 /**
@@ -316,6 +318,97 @@ FOVEA_API fovea_status_t fovea_forward_select(
 FOVEA_API fovea_status_t fovea_forward(fovea_context_t *context,
                                        const fovea_forward_params_t *params,
                                        void *stream);
+
+/*===----------------------------------------------------------------------===*\
+|* Attention, backward
+\*===----------------------------------------------------------------------===*/
+
+/** The forward pass's fields mean what they mean there, and have its values. */
+typedef struct fovea_backward_params {
+  uint32_t struct_size; /**< sizeof(fovea_backward_params_t) */
+  int32_t dtype;        /**< FOVEA_DTYPE_... */
+  int32_t mask;         /**< FOVEA_MASK_... */
+  float scale;
+  int64_t batch;
+  int64_t heads_q, heads_k;
+  int64_t seqlen_q, seqlen_k;
+  int64_t head_dim;
+  fovea_tensor_t q;    /**< (batch, heads_q, seqlen_q, head_dim) */
+  fovea_tensor_t k;    /**< (batch, heads_k, seqlen_k, head_dim) */
+  fovea_tensor_t v;    /**< as k */
+  fovea_tensor_t out;  /**< as q: the forward pass's output */
+  fovea_tensor_t dout; /**< as q: the gradient of out */
+  /** The forward pass's log-sum-exp, (batch, heads_q, seqlen_q). */
+  const float *lse;
+  int64_t lse_stride_batch, lse_stride_head; /**< in elements */
+  /**
+   * Receive the gradients of q, k and v, in those shapes; the last two summed
+   * over the query heads that share a key head. All zero (data and strides): the
+   * gradient is not wanted. dk and dv are wanted both or not at all.
+   */
+  fovea_mutable_tensor_t dq, dk, dv;
+  /** Device memory for the kernels, aligned to 16 bytes, of at least the plan's
+      workspace_bytes; it holds nothing before or after. No two passes that may
+      run at the same time share one. */
+  void *workspace;
+  uint64_t workspace_bytes;
+  /** 1: gradients must be the same to the last bit in every run on a chip. All
+      kernels that this version of the library launches do that; a kernel that
+      does not is refused when it is asked for. 0: not needed. */
+  uint32_t deterministic;
+  uint32_t kernel;   /**< id of the kernel to use; 0: the library picks */
+  uint32_t reserved; /**< 0 */
+} fovea_backward_params_t;
+
+typedef struct fovea_launch {
+  uint32_t grid[3]; /**< workgroups */
+  uint32_t threads; /**< work-items of a workgroup */
+} fovea_launch_t;
+
+typedef struct fovea_backward_plan {
+  uint32_t struct_size;
+  uint32_t kernel; /**< its id; 0: nothing to compute, no launch */
+  int32_t chosen_by;
+  uint32_t launch_count;    /**< of `launches` in use */
+  uint64_t workspace_bytes; /**< what the launches need; may be 0 */
+  fovea_launch_t launches[4];
+} fovea_backward_plan_t;
+
+/**
+ * Tells whether a device can run the problem, with which kernels, and how much
+ * workspace they need. Looks at everything in `params` but the addresses and the
+ * workspace; a gradient whose strides are given is taken as wanted. The message
+ * is as that of fovea_forward_select().
+ * \param device  number of the device; -1: the calling thread's current one.
+ * \param plan  NULL, or receives the choice.
+ * \return as fovea_forward_select(); INVALID_ARGUMENT also when no gradient is
+ *   wanted.
+ */
+FOVEA_API fovea_status_t fovea_backward_select(
+    fovea_context_t *context, const fovea_backward_params_t *params,
+    int32_t device, fovea_backward_plan_t *plan);
+
+/**
+ * Enqueues one attention backward pass on the calling thread's current device,
+ * all its kernels on `stream`, and returns before they have run. With p =
+ * exp(scale * q.k^T - lse) where the mask shows the key, else 0, and delta the
+ * dot product of out and dout by row:
+ *   dv = p^T . dout,  ds = p * (dout . v^T - delta),
+ *   dq = scale * ds . k,  dk = scale * ds^T . q,
+ * summed in fp32. A row that sees no key has a zero gradient and adds nothing to
+ * others; so has a key that no row sees, and everything where there are no
+ * queries or no keys. Gradients without elements may have any address.
+ * Nothing is launched when parameters, choice or loading are refused; when HIP
+ * refuses a launch, the ones before it have been enqueued and the gradients are
+ * undefined.
+ * \param params  not kept after the return.
+ * \param stream  hipStream_t of the current device; NULL: the default stream.
+ * \return as fovea_forward(); INVALID_ARGUMENT also for too small a workspace.
+ * Source: docs/KernelAbi.md; Dao 2023 (FlashAttention-2), Algorithm 2.
+ */
+FOVEA_API fovea_status_t fovea_backward(fovea_context_t *context,
+                                        const fovea_backward_params_t *params,
+                                        void *stream);
 
 #ifdef __cplusplus
 }

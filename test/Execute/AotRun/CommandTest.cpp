@@ -71,6 +71,38 @@ TEST(AotRun, JsonHasTheSame) {
   EXPECT_EQ(json["problem"]["seqlen_k"], 90);
 }
 
+TEST(AotRun, JudgesEachGradient) {
+  const std::string arguments =
+      kSound + kSmall +
+      "--op=backward --dtype=fp16 --head-dim=16 --heads=4 "
+      "--heads-k=2 --dout-scale=256 ";
+  const Result r = run(arguments + "--forward-on-device --guards=canary");
+  EXPECT_EQ(r.exitCode, 0) << r.text;
+  for (const char *part :
+       {"backward fp16 d16", "dout*256", "delta grid 4x2x1", "dkdv grid 2x2x1",
+        "dq grid 4x2x1", "dq rms", "dk rms", "dv rms", "result    pass"})
+    EXPECT_TRUE(r.has(part)) << part << "\n" << r.text;
+  const Result j = run(arguments + "--json", false);
+  const auto json = nlohmann::json::parse(j.text, nullptr, false);
+  ASSERT_FALSE(json.is_discarded()) << j.text;
+  EXPECT_EQ(json["problem"]["op"], "backward");
+  for (const char *name : {"dq", "dk", "dv"})
+    for (const char *rule : {"error", "rms"}) {
+      const auto &figure = json["gradients"][name][rule];
+      EXPECT_GT(figure["error"], 0) << name << rule;
+      EXPECT_LE(figure["error"], figure["budget"]) << name << rule;
+    }
+}
+
+TEST(AotRun, WrongGradientsAreExitCode1) {
+  const Result r = run(kWrong + kSmall +
+                       "--op=backward --dtype=fp16 --head-dim=16 "
+                       "--mask=causal-top-left");
+  EXPECT_EQ(r.exitCode, 1) << r.text;
+  for (const char *part : {"dq[0, 0, ", "dk[0, 0, ", "dv[0, 0, ", "expected"})
+    EXPECT_TRUE(r.has(part)) << part << "\n" << r.text;
+}
+
 TEST(AotRun, WrongNumbersAreExitCode1) {
   const Result r = run(kWrong + kSmall +
                        "--dtype=fp16 --head-dim=16 --mask=causal-top-left");
@@ -123,6 +155,14 @@ TEST(AotRun, UsageIsExitCode2AndSaysWhatIsPossible) {
       {kSound + "--suite=demo --dtype=fp16", "--dtype has no effect"},
       {kSound + "--suite=demo --kernel=1", "--kernel has no effect"},
       {kSound + "--suite=demo --no-lse", "--no-lse has no effect"},
+      {kSound + "--suite=demo --op=backward --dout-scale=2",
+       "--dout-scale has no effect"},
+      {kSound + "--op=gradient", "backward"},
+      {kSound + "--dout-scale=2",
+       "--dout-scale has no effect with --op=forward"},
+      {kSound + "--save-dk=x.npy", "--save-dk has no effect"},
+      {kSound + "--op=backward --no-lse", "--no-lse has no effect"},
+      {kSound + "--op=backward --save-out=x.npy", "--save-out has no effect"},
       {kSound + "--list --mask=none", "--mask has no effect"},
       {kSound + "--list --suite=demo", "--suite has no effect"},
   };
@@ -138,6 +178,35 @@ TEST(AotRun, MissingDevicesAreExitCode3) {
   const Result r = run(kSound + "--head-dim=64 --hip=/nonexistent.so");
   EXPECT_EQ(r.exitCode, 3) << r.text;
   EXPECT_TRUE(r.has("/nonexistent.so")) << r.text;
+}
+
+TEST(AotRun, TakesAndGivesGradientsAsNumpyFiles) {
+  const std::string dir = testing::TempDir();
+  const std::string zeros = dir + "fovea-zeros.npy",
+                    ramp = dir + "fovea-ramp.npy";
+  std::string error;
+  std::vector<float> values(3 * 16);
+  ASSERT_TRUE(writeNpy(zeros, {1, 1, 3, 16}, values, error)) << error;
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = float(i / 16 * 3); // rows of 0, 3 and 6
+  ASSERT_TRUE(writeNpy(ramp, {1, 1, 3, 16}, values, error)) << error;
+  const std::string saved[] = {dir + "fovea-dq.npy", dir + "fovea-dk.npy",
+                               dir + "fovea-dv.npy"};
+  const Result r = run(kSound +
+                       "--op=backward --dtype=fp16 --head-dim=16 --seqlen-q=3 "
+                       "--seqlen-k=3 --q=" +
+                       zeros + " --k=" + zeros + " --v=" + ramp +
+                       " --dout=" + ramp + " --save-dq=" + saved[0] +
+                       " --save-dk=" + saved[1] + " --save-dv=" + saved[2]);
+  EXPECT_EQ(r.exitCode, 0) << r.text;
+  for (int i = 0; i < 3; ++i) {
+    NpyArray array;
+    ASSERT_TRUE(readNpy(saved[i], array, error)) << error;
+    EXPECT_EQ(array.shape, (std::vector<int64_t>{1, 1, 3, 16}));
+    // All probabilities are 1/3: dv is the mean of dout; q and k are 0.
+    for (double value : array.values)
+      EXPECT_EQ(value, i == 2 ? 3.0 : 0.0) << saved[i];
+  }
 }
 
 TEST(AotRun, TakesAndGivesNumpyFiles) {

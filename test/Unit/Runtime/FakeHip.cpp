@@ -193,9 +193,12 @@ EXPORT int hipModuleLaunchKernel(void *function, unsigned gridX, unsigned gridY,
     else
       return kInvalidValue;
   }
-  if (!buffer || launch.argumentBytes != sizeof(launch.args))
+  if (buffer && launch.argumentBytes == sizeof(launch.args))
+    std::memcpy(&launch.args, buffer, sizeof(launch.args));
+  else if (buffer && launch.argumentBytes == sizeof(launch.backwardArgs))
+    std::memcpy(&launch.backwardArgs, buffer, sizeof(launch.backwardArgs));
+  else
     return kInvalidValue;
-  std::memcpy(&launch.args, buffer, sizeof(launch.args));
   const auto *f = static_cast<Function *>(function);
   launch.function = f->name;
   launch.payload = f->payload;

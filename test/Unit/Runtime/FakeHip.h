@@ -9,7 +9,7 @@
 #ifndef FOVEA_TEST_UNIT_RUNTIME_FAKEHIP_H
 #define FOVEA_TEST_UNIT_RUNTIME_FAKEHIP_H
 
-#include "fovea/Package/ForwardAbi.h"
+#include "fovea/Package/BackwardAbi.h"
 
 #include <map>
 #include <mutex>
@@ -24,7 +24,9 @@ struct FakeLaunch {
   unsigned grid[3], block[3], sharedBytes;
   void *stream;
   size_t argumentBytes;
+  /// What the argument segment is, by its size.
   abi::ForwardArgs args;
+  abi::BackwardArgs backwardArgs;
 };
 
 struct FakeHipState {

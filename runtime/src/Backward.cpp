@@ -1,0 +1,147 @@
+//===- Backward.cpp - parameters of a backward pass -----------------------===//
+
+#include "Backward.h"
+
+#include "Versioned.h"
+
+namespace fovea::rt {
+namespace {
+
+/// What the kernels have a workspace aligned to, in bytes.
+constexpr int64_t kWorkspaceAlignment = 16;
+
+/// All zero says that the gradient is not wanted.
+bool isDescribed(const fovea_mutable_tensor_t &t) {
+  return t.data || t.stride_batch != 0 || t.stride_head != 0 ||
+         t.stride_seq != 0;
+}
+
+Result checkRows(const Sizes &sizes) {
+  // Bounds the workspace and the kernels' row numbers. dq is no bound: it may
+  // be unwanted, and the other tensors broadcast.
+  int64_t rows = 0;
+  if (__builtin_mul_overflow(sizes.batch * sizes.headsQ, sizes.seqlenQ,
+                             &rows) ||
+      rows > int64_t(1) << 56)
+    return invalid("batch x heads_q x seqlen_q (" +
+                   std::to_string(sizes.batch) + " x " +
+                   std::to_string(sizes.headsQ) + " x " +
+                   std::to_string(sizes.seqlenQ) + ") is more than 2^56");
+  return Result();
+}
+
+} // namespace
+
+Result readBackward(const fovea_backward_params_t *params,
+                    BackwardProblem &problem) {
+  // The first version's size is sizeof now; a later version keeps this number.
+  constexpr uint32_t kFirstSize = sizeof(fovea_backward_params_t);
+  if (Result result =
+          readVersioned("params", params, kFirstSize, problem.params);
+      !result.ok())
+    return result;
+  const fovea_backward_params_t &p = problem.params;
+  if (Result result =
+          readSizes(Operation::Backward, sizesOf(p), p.reserved, problem);
+      !result.ok())
+    return result;
+  if (Result result = checkRows(problem.sizes); !result.ok())
+    return result;
+  if (p.deterministic > 1)
+    return invalid("deterministic is " + std::to_string(p.deterministic) +
+                   ", not 0 or 1");
+  problem.kernel = p.kernel;
+  problem.workspace = {p.workspace, p.workspace_bytes};
+
+  auto tensor = [&](const char *name, const auto &t, int64_t heads,
+                    int64_t rows, bool written) {
+    return tensorParam(name, t, problem, heads, rows, written);
+  };
+  problem.tensors = {tensor("q", p.q, p.heads_q, p.seqlen_q, false),
+                     tensor("k", p.k, p.heads_k, p.seqlen_k, false),
+                     tensor("v", p.v, p.heads_k, p.seqlen_k, false),
+                     tensor("out", p.out, p.heads_q, p.seqlen_q, false),
+                     tensor("dout", p.dout, p.heads_q, p.seqlen_q, false),
+                     lseParam(p.lse, p.lse_stride_batch, p.lse_stride_head,
+                              problem, /*written=*/false, /*optional=*/false)};
+  const struct {
+    const char *name;
+    const fovea_mutable_tensor_t &tensor;
+    int64_t heads, rows;
+    Output output;
+  } gradients[] = {{"dq", p.dq, p.heads_q, p.seqlen_q, kDq},
+                   {"dk", p.dk, p.heads_k, p.seqlen_k, kDk},
+                   {"dv", p.dv, p.heads_k, p.seqlen_k, kDv}};
+  bool any = false;
+  for (const auto &gradient : gradients) {
+    if (!isDescribed(gradient.tensor))
+      continue;
+    any = true;
+    TensorParam param = tensor(gradient.name, gradient.tensor, gradient.heads,
+                               gradient.rows, true);
+    if (param.hasElements())
+      problem.wanted |= gradient.output;
+    problem.tensors.push_back(std::move(param));
+  }
+  if (!any)
+    return invalid("dq, dk and dv are all zero, so no gradient is wanted; "
+                   "describe those that are");
+  return checkStrides(problem.tensors);
+}
+
+Result checkAddresses(const BackwardProblem &problem) {
+  if (Result result = checkAddresses(problem.tensors); !result.ok()) {
+    // The only tensors that may be left out.
+    for (const char *name : {"dq.", "dk.", "dv."})
+      if (result.message == name + std::string("data is NULL"))
+        result.message +=
+            "; a gradient that is not wanted has strides of 0 as well";
+    return result;
+  }
+  return checkAddress("workspace", problem.workspace.data, kWorkspaceAlignment,
+                      "its alignment", /*needed=*/false);
+}
+
+abi::BackwardArgs makeBackwardArgs(const BackwardProblem &problem) {
+  const fovea_backward_params_t &p = problem.params;
+  abi::BackwardArgs args{};
+  args.q = addressOf(p.q.data);
+  args.k = addressOf(p.k.data);
+  args.v = addressOf(p.v.data);
+  args.out = addressOf(p.out.data);
+  args.dout = addressOf(p.dout.data);
+  args.lse = addressOf(p.lse);
+  args.dq = addressOf(p.dq.data);
+  args.dk = addressOf(p.dk.data);
+  args.dv = addressOf(p.dv.data);
+  args.workspace = addressOf(p.workspace);
+#define FOVEA_STRIDES(name)                                                    \
+  args.name##StrideBatch = p.name.stride_batch;                                \
+  args.name##StrideHead = p.name.stride_head;                                  \
+  args.name##StrideSeq = p.name.stride_seq
+  FOVEA_STRIDES(q);
+  FOVEA_STRIDES(k);
+  FOVEA_STRIDES(v);
+  FOVEA_STRIDES(out);
+  FOVEA_STRIDES(dout);
+  FOVEA_STRIDES(dq);
+  FOVEA_STRIDES(dk);
+  FOVEA_STRIDES(dv);
+#undef FOVEA_STRIDES
+  args.lseStrideBatch = p.lse_stride_batch;
+  args.lseStrideHead = p.lse_stride_head;
+  args.seqlenQ = int32_t(p.seqlen_q);
+  args.seqlenK = int32_t(p.seqlen_k);
+  args.headsQ = int32_t(p.heads_q);
+  if (p.heads_q == 0) {
+    // To a key head, no queries are the same as no query heads, which would
+    // make a group of none.
+    args.headsQ = int32_t(p.heads_k);
+    args.seqlenQ = 0;
+  }
+  args.groupSize = int32_t(args.headsQ / p.heads_k);
+  args.scale = p.scale;
+  return args;
+}
+
+} // namespace fovea::rt

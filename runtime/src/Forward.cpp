@@ -1,0 +1,71 @@
+//===- Forward.cpp - parameters of a forward pass -------------------------===//
+
+#include "Forward.h"
+
+#include "Versioned.h"
+
+namespace fovea::rt {
+
+Result readForward(const fovea_forward_params_t *params,
+                   ForwardProblem &problem) {
+  // The first version's size is sizeof now; a later version keeps this number.
+  constexpr uint32_t kFirstSize = sizeof(fovea_forward_params_t);
+  if (Result result =
+          readVersioned("params", params, kFirstSize, problem.params);
+      !result.ok())
+    return result;
+  const fovea_forward_params_t &p = problem.params;
+  if (Result result =
+          readSizes(Operation::Forward, sizesOf(p), p.reserved, problem);
+      !result.ok())
+    return result;
+  problem.kernel = p.kernel;
+  auto tensor = [&](const char *name, const auto &t, int64_t heads,
+                    int64_t rows, bool written) {
+    return tensorParam(name, t, problem, heads, rows, written);
+  };
+  problem.tensors = {tensor("q", p.q, p.heads_q, p.seqlen_q, false),
+                     tensor("k", p.k, p.heads_k, p.seqlen_k, false),
+                     tensor("v", p.v, p.heads_k, p.seqlen_k, false),
+                     tensor("out", p.out, p.heads_q, p.seqlen_q, true),
+                     lseParam(p.lse, p.lse_stride_batch, p.lse_stride_head,
+                              problem, /*written=*/true, /*optional=*/true)};
+  problem.wanted = p.batch > 0 && p.heads_q > 0 && p.seqlen_q > 0 ? kOut : 0;
+  return checkStrides(problem.tensors);
+}
+
+Result checkAddresses(const ForwardProblem &problem) {
+  return checkAddresses(problem.tensors);
+}
+
+abi::ForwardArgs makeForwardArgs(const ForwardProblem &problem) {
+  const fovea_forward_params_t &p = problem.params;
+  abi::ForwardArgs args{};
+  args.q = addressOf(p.q.data);
+  args.k = addressOf(p.k.data);
+  args.v = addressOf(p.v.data);
+  args.out = addressOf(p.out.data);
+  args.lse = addressOf(p.lse);
+  args.qStrideBatch = p.q.stride_batch;
+  args.qStrideHead = p.q.stride_head;
+  args.qStrideSeq = p.q.stride_seq;
+  args.kStrideBatch = p.k.stride_batch;
+  args.kStrideHead = p.k.stride_head;
+  args.kStrideSeq = p.k.stride_seq;
+  args.vStrideBatch = p.v.stride_batch;
+  args.vStrideHead = p.v.stride_head;
+  args.vStrideSeq = p.v.stride_seq;
+  args.outStrideBatch = p.out.stride_batch;
+  args.outStrideHead = p.out.stride_head;
+  args.outStrideSeq = p.out.stride_seq;
+  args.lseStrideBatch = p.lse_stride_batch;
+  args.lseStrideHead = p.lse_stride_head;
+  args.seqlenQ = int32_t(p.seqlen_q);
+  args.seqlenK = int32_t(p.seqlen_k);
+  args.headsQ = int32_t(p.heads_q);
+  args.groupSize = int32_t(p.heads_q / p.heads_k);
+  args.scale = p.scale;
+  return args;
+}
+
+} // namespace fovea::rt

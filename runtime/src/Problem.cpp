@@ -1,0 +1,219 @@
+//===- Problem.cpp - checks of an operation's parameters ------------------===//
+//
+// Every rule of docs/KernelAbi.md that a launcher must check, with a message
+// that names the parameter, its value and the limit.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Problem.h"
+
+#include "fovea/Package/ForwardAbi.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace fovea::rt {
+namespace {
+
+constexpr int64_t kInt32Max = std::numeric_limits<int32_t>::max();
+
+Result outOfRange(const std::string &name, int64_t value, int64_t least,
+                  int64_t most) {
+  return invalid(name + " is " + std::to_string(value) + ", not in " +
+                 std::to_string(least) + " to " + std::to_string(most));
+}
+
+/// Elements between the first and one past the last; false on overflow.
+bool extent(const TensorParam &tensor, int64_t &elements) {
+  elements = tensor.rowElements;
+  const std::pair<int64_t, int64_t> dims[] = {
+      {tensor.batch, tensor.strideBatch},
+      {tensor.heads, tensor.strideHead},
+      {tensor.rows, tensor.strideSeq}};
+  for (const auto &[size, stride] : dims) {
+    int64_t distance;
+    if (size > 1 && (__builtin_mul_overflow(size - 1, stride, &distance) ||
+                     __builtin_add_overflow(elements, distance, &elements)))
+      return false;
+  }
+  return true;
+}
+
+/// One dimension of a tensor.
+struct Dimension {
+  const char *name;
+  int64_t stride, size, most;
+};
+
+/// Reading a row twice is a broadcast; writing one twice is a race. Dimensions
+/// may nest in any order: each must step over all that the finer ones reach.
+Result checkNoOverlap(const TensorParam &tensor,
+                      std::array<Dimension, 3> dims) {
+  std::sort(dims.begin(), dims.end(),
+            [](const Dimension &a, const Dimension &b) {
+              return a.stride < b.stride;
+            });
+  int64_t reach = tensor.rowElements;
+  for (const Dimension &dim : dims) {
+    if (dim.size <= 1)
+      continue;
+    if (dim.stride < reach)
+      return invalid(
+          tensor.name + dim.name + " is " + std::to_string(dim.stride) +
+          ": rows would overlap; it must be at least " + std::to_string(reach) +
+          ", what the dimensions of smaller stride span");
+    reach += (dim.size - 1) * dim.stride;
+  }
+  return Result();
+}
+
+Result checkStrides(const TensorParam &tensor) {
+  const std::array<Dimension, 3> dims = {{
+      {".stride_batch", tensor.strideBatch, tensor.batch,
+       std::numeric_limits<int64_t>::max()},
+      {".stride_head", tensor.strideHead, tensor.heads,
+       std::numeric_limits<int64_t>::max()},
+      {".stride_seq", tensor.strideSeq, tensor.rows, abi::kMaxSeqStride},
+  }};
+  for (const Dimension &dim : dims) {
+    if (dim.stride < 0 || dim.stride > dim.most)
+      return outOfRange(tensor.name + dim.name, dim.stride, 0, dim.most);
+  }
+  int64_t elements;
+  if (!extent(tensor, elements) || elements > (int64_t(1) << 56))
+    return invalid(tensor.name +
+                   " spans more than 2^56 elements by its strides and shape");
+  return tensor.written && tensor.hasElements() ? checkNoOverlap(tensor, dims)
+                                                : Result();
+}
+
+Result readKey(const Sizes &p, ProblemKey &key) {
+  switch (p.dtype) {
+  case FOVEA_DTYPE_F16:
+    key.dtype = DataType::F16;
+    break;
+  case FOVEA_DTYPE_BF16:
+    key.dtype = DataType::BF16;
+    break;
+  default:
+    return invalid("dtype is " + std::to_string(p.dtype) +
+                   ", not FOVEA_DTYPE_F16 (1) or FOVEA_DTYPE_BF16 (2)");
+  }
+  switch (p.mask) {
+  case FOVEA_MASK_NONE:
+    key.mask = MaskKind::None;
+    break;
+  case FOVEA_MASK_CAUSAL_TOP_LEFT:
+    key.mask = MaskKind::CausalTopLeft;
+    break;
+  case FOVEA_MASK_CAUSAL_BOTTOM_RIGHT:
+    key.mask = MaskKind::CausalBottomRight;
+    break;
+  default:
+    return invalid("mask is " + std::to_string(p.mask) +
+                   ", not a FOVEA_MASK_ value (0 to 2)");
+  }
+  if (p.headDim < kMinHeadDim || p.headDim > kMaxHeadDim ||
+      p.headDim % kHeadDimStep != 0)
+    return invalid("head_dim is " + std::to_string(p.headDim) +
+                   ", not 16 to 512 in steps of 8");
+  key.headDim = int32_t(p.headDim);
+  return Result();
+}
+
+Result checkShape(const Sizes &p, uint32_t reserved) {
+  const struct {
+    const char *name;
+    int64_t value, least, most;
+  } sizes[] = {
+      {"batch", p.batch, 0, 65535}, // the grid's z extent
+      {"heads_q", p.headsQ, 0, kInt32Max},
+      {"heads_k", p.headsK, 0, kInt32Max},
+      {"seqlen_q", p.seqlenQ, 0, abi::kMaxSeqlen},
+      {"seqlen_k", p.seqlenK, 0, abi::kMaxSeqlen},
+  };
+  for (const auto &size : sizes)
+    if (size.value < size.least || size.value > size.most)
+      return outOfRange(size.name, size.value, size.least, size.most);
+  if (p.headsQ > 0 && (p.headsK == 0 || p.headsQ % p.headsK != 0))
+    return invalid("heads_q (" + std::to_string(p.headsQ) +
+                   ") must be a multiple of heads_k (" +
+                   std::to_string(p.headsK) + ")");
+  if (!std::isfinite(p.scale))
+    return invalid("scale is " + std::to_string(p.scale) +
+                   "; it must be a finite number");
+  if (reserved != 0)
+    return invalid("reserved is " + std::to_string(reserved) +
+                   "; set the structure to zero before filling it");
+  return Result();
+}
+
+} // namespace
+
+Result readSizes(Operation op, const Sizes &sizes, uint32_t reserved,
+                 Problem &problem) {
+  problem.key.op = op;
+  problem.sizes = sizes;
+  if (Result result = readKey(sizes, problem.key); !result.ok())
+    return result;
+  return checkShape(sizes, reserved);
+}
+
+TensorParam lseParam(const float *data, int64_t strideBatch, int64_t strideHead,
+                     const Problem &problem, bool written, bool optional) {
+  // The sequence is contiguous: one row of seqlen_q elements a head.
+  return {"lse",
+          "",
+          data,
+          strideBatch,
+          strideHead,
+          /*strideSeq=*/0,
+          problem.sizes.batch,
+          problem.sizes.headsQ,
+          /*rows=*/1,
+          problem.sizes.seqlenQ,
+          int64_t(sizeof(float)),
+          written,
+          optional};
+}
+
+Result checkStrides(const std::vector<TensorParam> &tensors) {
+  for (const TensorParam &tensor : tensors)
+    if (tensor.data || !tensor.optional)
+      if (Result result = checkStrides(tensor); !result.ok())
+        return result;
+  return Result();
+}
+
+Result checkAddress(const std::string &name, const void *data,
+                    int64_t alignment, const char *what, bool needed) {
+  if (needed && !data)
+    return invalid(name + " is NULL");
+  if (addressOf(data) % uint64_t(alignment) != 0)
+    return invalid(name + " is " + std::to_string(addressOf(data)) +
+                   ", no multiple of " + what + " (" +
+                   std::to_string(alignment) + " bytes)");
+  return Result();
+}
+
+Result checkAddresses(const std::vector<TensorParam> &tensors) {
+  for (const TensorParam &tensor : tensors)
+    if (Result result = checkAddress(tensor.name + tensor.suffix, tensor.data,
+                                     tensor.elementBytes, "the element size",
+                                     tensor.hasElements() && !tensor.optional);
+        !result.ok())
+      return result;
+  return Result();
+}
+
+std::string describe(const Problem &problem) {
+  const Sizes &sizes = problem.sizes;
+  return "'" + problem.key.str() + "', batch " + std::to_string(sizes.batch) +
+         ", heads " + std::to_string(sizes.headsQ) + "/" +
+         std::to_string(sizes.headsK) + ", lengths " +
+         std::to_string(sizes.seqlenQ) + "x" + std::to_string(sizes.seqlenK);
+}
+
+} // namespace fovea::rt

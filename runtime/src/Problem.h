@@ -1,0 +1,117 @@
+//===- Problem.h - a problem to find and run kernels for --------*- C++ -*-===//
+//
+// What is common to the operations: a checked problem, of which the choice of
+// the kernels knows no more than its sizes and what is wanted of it, and the
+// checks of parameters from which one is made. Knows nothing of HIP.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_RUNTIME_SRC_PROBLEM_H
+#define FOVEA_RUNTIME_SRC_PROBLEM_H
+
+#include "fovea/Package/Keys.h"
+
+#include "Result.h"
+
+#include <vector>
+
+namespace fovea::rt {
+
+/// Tensors that an operation may write, as bits of a set.
+enum Output : unsigned { kOut = 1, kDq = 2, kDk = 4, kDv = 8 };
+
+/// The fields that the parameters of all operations have.
+struct Sizes {
+  int32_t dtype, mask;
+  float scale;
+  int64_t batch, headsQ, headsK, seqlenQ, seqlenK, headDim;
+};
+
+/// Memory that the caller lends to the kernels.
+struct Workspace {
+  const void *data = nullptr;
+  uint64_t bytes = 0;
+};
+
+/// Parameters after the checks of docs/KernelAbi.md.
+struct Problem {
+  ProblemKey key;
+  Sizes sizes;
+  uint32_t kernel = 0; ///< id that the caller gave; 0: none
+  unsigned wanted = 0; ///< outputs that have elements and were asked for
+  Workspace workspace;
+
+  /// Nothing that is wanted has an element.
+  bool empty() const { return wanted == 0; }
+};
+
+/// "'forward;dtype=...', batch 2, heads 8/2, lengths 128x256" for messages.
+std::string describe(const Problem &problem);
+
+template <typename Params>
+Sizes sizesOf(const Params &p) {
+  return {p.dtype,   p.mask,     p.scale,    p.batch,   p.heads_q,
+          p.heads_k, p.seqlen_q, p.seqlen_k, p.head_dim};
+}
+
+/// Checks sizes, mask and type, and fills in `problem`'s key and sizes.
+Result readSizes(Operation op, const Sizes &sizes, uint32_t reserved,
+                 Problem &problem);
+
+/// A tensor among the parameters, as the checks see it.
+struct TensorParam {
+  std::string name;
+  const char *suffix; ///< of its pointer's name: ".data" or none
+  const void *data;
+  int64_t strideBatch, strideHead, strideSeq;
+  int64_t batch, heads, rows, rowElements;
+  int64_t elementBytes;
+  bool written;
+  bool optional; ///< a null pointer says that it is not there
+
+  /// Number of elements is not 0.
+  bool hasElements() const {
+    return batch > 0 && heads > 0 && rows > 0 && rowElements > 0;
+  }
+};
+
+/// [batch, heads, rows, head_dim] of the problem's type.
+template <typename Tensor>
+TensorParam tensorParam(const char *name, const Tensor &t,
+                        const Problem &problem, int64_t heads, int64_t rows,
+                        bool written) {
+  return {name,
+          ".data",
+          t.data,
+          t.stride_batch,
+          t.stride_head,
+          t.stride_seq,
+          problem.sizes.batch,
+          heads,
+          rows,
+          problem.sizes.headDim,
+          elementSize(problem.key.dtype),
+          written,
+          /*optional=*/false};
+}
+
+/// [batch, heads_q, seqlen_q] of f32, the sequence contiguous.
+TensorParam lseParam(const float *data, int64_t strideBatch, int64_t strideHead,
+                     const Problem &problem, bool written, bool optional);
+
+/// Checks strides, not looking at addresses but of what is optional.
+Result checkStrides(const std::vector<TensorParam> &tensors);
+
+/// Checks the addresses, of tensors with elements for null too; for a launch.
+Result checkAddresses(const std::vector<TensorParam> &tensors);
+/// The same of one pointer.
+Result checkAddress(const std::string &name, const void *data,
+                    int64_t alignment, const char *what, bool needed);
+
+inline uint64_t addressOf(const void *pointer) {
+  return uint64_t(reinterpret_cast<uintptr_t>(pointer));
+}
+
+} // namespace fovea::rt
+
+#endif // FOVEA_RUNTIME_SRC_PROBLEM_H

@@ -1,0 +1,462 @@
+//===- BackwardTest.cpp - backward parameters, choice and launches --------===//
+
+#include "RuntimeTest.h"
+
+#include <functional>
+#include <limits>
+
+using namespace fovea;
+using namespace fovea::test;
+
+namespace {
+
+using Params = fovea_backward_params_t;
+
+class BackwardTest : public RuntimeTest {
+protected:
+  /// bf16, head dimension 128, no mask: batch 2, heads 8 over 2, lengths
+  /// 300 x 500, packed in the order of the shape.
+  static Params makeBackward() {
+    const fovea_forward_params_t f = makeParams();
+    Params p{};
+    p.struct_size = sizeof(p);
+    p.dtype = f.dtype;
+    p.mask = f.mask;
+    p.scale = f.scale;
+    p.batch = f.batch;
+    p.heads_q = f.heads_q;
+    p.heads_k = f.heads_k;
+    p.seqlen_q = f.seqlen_q;
+    p.seqlen_k = f.seqlen_k;
+    p.head_dim = f.head_dim;
+    p.q = f.q;
+    p.k = f.k;
+    p.v = f.v;
+    auto at = [](uintptr_t address) {
+      return reinterpret_cast<void *>(address);
+    };
+    const fovea_mutable_tensor_t queries = f.out;
+    p.out = {at(0x40000), queries.stride_batch, queries.stride_head,
+             queries.stride_seq};
+    p.dout = {at(0x50000), 300 * 8 * 128, 128, 8 * 128};
+    p.lse = static_cast<float *>(at(0x60000));
+    p.lse_stride_batch = 8 * 304;
+    p.lse_stride_head = 304;
+    p.dq = {at(0x70000), queries.stride_batch, queries.stride_head,
+            queries.stride_seq};
+    p.dk = {at(0x80000), f.k.stride_batch, f.k.stride_head, f.k.stride_seq};
+    p.dv = {at(0x90000), f.v.stride_batch, f.v.stride_head, f.v.stride_seq};
+    p.workspace = at(0xa0000);
+    p.workspace_bytes = 2 * 8 * 300 * 4;
+    return p;
+  }
+
+  static KernelRecord makeRows(int32_t queryRows = 128, int32_t keyRows = 64) {
+    KernelRecord record = makeBackwardRecord();
+    record.abiVersion = fovea::abi::kBackwardAbiVersion;
+    record.symbol = "bwd";
+    record.launches = {
+        {"delta", 64, 256}, {"dkdv", keyRows, 512}, {"dq", queryRows, 128}};
+    return record;
+  }
+
+  /// Stores one record whose image has its kernels.
+  void writeBackward(const KernelRecord &record) {
+    const TargetId id{"gfx942"};
+    Expected<PackageWriter> writer = PackageWriter::open(path, id);
+    ASSERT_TRUE(writer) << writer.status().message();
+    std::string symbols;
+    for (const LaunchRecord &launch : record.launches)
+      symbols += (symbols.empty() ? "" : " ") + record.symbolOf(launch);
+    FOVEA_ASSERT_OK(putFake(*writer, record, symbols));
+  }
+
+  /// The launches' kernels, "bwd_delta bwd_dkdv"; forgets them.
+  std::string launched() {
+    std::string names;
+    for (const FakeLaunch &launch : fake.launches)
+      names += (names.empty() ? "" : " ") + launch.function;
+    fake.launches.clear();
+    return names;
+  }
+};
+
+const fovea_mutable_tensor_t kUnwanted = {};
+
+} // namespace
+
+TEST_F(BackwardTest, LaunchesCarryGridsStreamAndArguments) {
+  writeBackward(makeRows());
+  ContextPtr context = makeContext();
+  Params p = makeBackward();
+  int stream;
+  expectStatus(fovea_backward(context.get(), &p, &stream), FOVEA_STATUS_OK);
+  EXPECT_STREQ(fovea_last_message(), "");
+  const struct {
+    const char *function;
+    unsigned grid[3], threads;
+  } expected[] = {{"bwd_delta", {8, 5, 2}, 256},
+                  {"bwd_dkdv", {2, 8, 2}, 512}, // key heads and rows
+                  {"bwd_dq", {8, 3, 2}, 128}};
+  ASSERT_EQ(fake.launches.size(), 3u);
+  for (size_t i = 0; i != 3; ++i) {
+    const FakeLaunch &launch = fake.launches[i];
+    SCOPED_TRACE(expected[i].function);
+    EXPECT_EQ(launch.function, expected[i].function);
+    for (int d = 0; d != 3; ++d)
+      EXPECT_EQ(launch.grid[d], expected[i].grid[d]);
+    EXPECT_EQ(launch.block[0], expected[i].threads);
+    EXPECT_EQ(launch.block[1], 1u);
+    EXPECT_EQ(launch.block[2], 1u);
+    EXPECT_EQ(launch.sharedBytes, 0u);
+    EXPECT_EQ(launch.stream, &stream);
+    ASSERT_EQ(launch.argumentBytes, 312u);
+    const fovea::abi::BackwardArgs &args = launch.backwardArgs;
+    const uint64_t pointers[] = {args.q,    args.k,        args.v,  args.out,
+                                 args.dout, args.lse,      args.dq, args.dk,
+                                 args.dv,   args.workspace};
+    for (size_t n = 0; n != std::size(pointers); ++n)
+      EXPECT_EQ(pointers[n], 0x10000u * (n + 1));
+    EXPECT_EQ(args.qStrideBatch, 8 * 300 * 128);
+    EXPECT_EQ(args.qStrideHead, 300 * 128);
+    EXPECT_EQ(args.qStrideSeq, 128);
+    EXPECT_EQ(args.kStrideHead, 500 * 128);
+    EXPECT_EQ(args.vStrideBatch, 2 * 500 * 128);
+    EXPECT_EQ(args.outStrideHead, 300 * 128);
+    EXPECT_EQ(args.doutStrideBatch, 300 * 8 * 128);
+    EXPECT_EQ(args.doutStrideHead, 128);
+    EXPECT_EQ(args.doutStrideSeq, 8 * 128);
+    EXPECT_EQ(args.dqStrideHead, 300 * 128);
+    EXPECT_EQ(args.dkStrideHead, 500 * 128);
+    EXPECT_EQ(args.dvStrideSeq, 128);
+    EXPECT_EQ(args.lseStrideBatch, 8 * 304);
+    EXPECT_EQ(args.lseStrideHead, 304);
+    EXPECT_EQ(args.seqlenQ, 300);
+    EXPECT_EQ(args.seqlenK, 500);
+    EXPECT_EQ(args.headsQ, 8);
+    EXPECT_EQ(args.groupSize, 4);
+    EXPECT_EQ(args.scale, 0.125f);
+  }
+}
+
+TEST_F(BackwardTest, PlanSaysWorkspaceAndLaunches) {
+  writeBackward(makeRows());
+  ContextPtr context = makeContext();
+  Params p = makeBackward();
+  // Before anything is allocated.
+  p.q.data = p.k.data = p.v.data = p.out.data = p.dout.data = nullptr;
+  p.dq.data = p.dk.data = p.dv.data = p.workspace = nullptr;
+  p.lse = nullptr;
+  p.workspace_bytes = 0;
+  fovea_backward_plan_t plan{};
+  plan.struct_size = sizeof(plan);
+  expectStatus(fovea_backward_select(context.get(), &p, 0, &plan),
+               FOVEA_STATUS_OK,
+               {"chosen by the rule", "delta grid 8x5x2 of 256 work-items",
+                "dkdv grid 2x8x2 of 512", "dq grid 8x3x2 of 128"});
+  EXPECT_EQ(plan.kernel, 1u);
+  EXPECT_EQ(plan.chosen_by, FOVEA_CHOSEN_BY_RULE);
+  EXPECT_EQ(plan.workspace_bytes, 2u * 8 * 300 * 4);
+  ASSERT_EQ(plan.launch_count, 3u);
+  EXPECT_EQ(plan.launches[1].grid[0], 2u);
+  EXPECT_EQ(plan.launches[1].grid[1], 8u);
+  EXPECT_EQ(plan.launches[2].threads, 128u);
+}
+
+TEST_F(BackwardTest, EveryRuleIsChecked) {
+  writeBackward(makeRows());
+  ContextPtr context = makeContext();
+  constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+  auto at = [](uintptr_t address) { return reinterpret_cast<void *>(address); };
+  const struct {
+    std::function<void(Params &)> change;
+    const char *part;
+  } cases[] = {
+      {[](Params &p) { p.dtype = 0; }, "dtype is 0"},
+      {[](Params &p) { p.mask = 3; }, "mask is 3"},
+      {[](Params &p) { p.head_dim = 100; }, "head_dim is 100"},
+      {[](Params &p) { p.batch = -1; }, "batch is -1"},
+      {[](Params &p) { p.heads_k = 3; }, "multiple of heads_k (3)"},
+      {[](Params &p) { p.reserved = 1; }, "reserved is 1"},
+      {[](Params &p) { p.deterministic = 2; },
+       "deterministic is 2, not 0 or 1"},
+      {[](Params &p) {
+         p.batch = 65535;
+         p.heads_q = p.heads_k = p.seqlen_q = int64_t(1) << 30;
+       },
+       "is more than 2^56"},
+      {[](Params &p) { p.dout.stride_seq = 4194304; },
+       "dout.stride_seq is 4194304, not in 0 to 4194303"},
+      {[](Params &p) { p.out.stride_batch = kHuge; }, "out spans more"},
+      {[](Params &p) { p.lse_stride_head = -1; }, "lse.stride_head is -1"},
+      {[](Params &p) { p.dq.stride_seq = 0; },
+       "dq.stride_seq is 0: rows would overlap"},
+      {[](Params &p) { p.dk.stride_head = 127; },
+       "dk.stride_head is 127: rows would overlap"},
+      {[](Params &p) { p.dv.stride_batch = 128; }, "rows would overlap"},
+      {[](Params &p) { p.dq = p.dk = p.dv = kUnwanted; },
+       "dq, dk and dv are all zero"},
+      {[](Params &p) { p.q.data = nullptr; }, "q.data is NULL"},
+      {[](Params &p) { p.k.data = nullptr; }, "k.data is NULL"},
+      {[](Params &p) { p.v.data = nullptr; }, "v.data is NULL"},
+      {[](Params &p) { p.out.data = nullptr; }, "out.data is NULL"},
+      {[](Params &p) { p.dout.data = nullptr; }, "dout.data is NULL"},
+      {[](Params &p) { p.lse = nullptr; }, "lse is NULL"},
+      {[](Params &p) { p.dq.data = nullptr; },
+       "dq.data is NULL; a gradient that is not wanted has strides of 0"},
+      {[](Params &p) { p.dk.data = nullptr; }, "dk.data is NULL; a gradient"},
+      {[&](Params &p) { p.dv.data = at(0x90001); }, "dv.data is 589825, no"},
+      {[&](Params &p) { p.lse = static_cast<float *>(at(0x60002)); },
+       "lse is 393218, no multiple of the element size (4 bytes)"},
+      {[&](Params &p) { p.workspace = at(0xa0008); },
+       "workspace is 655368, no multiple of its alignment (16 bytes)"},
+      {[](Params &p) { p.workspace = nullptr; },
+       "workspace is NULL; kernel 1 'bwd'"},
+      {[](Params &p) { --p.workspace_bytes; },
+       "workspace_bytes is 19199; kernel 1 'bwd'"},
+      {[](Params &p) { p.workspace_bytes = 0; }, "needs 19200 for"},
+      {[](Params &p) { p.kernel = 9; }, "kernel is 9, not an id"},
+  };
+  for (const auto &c : cases) {
+    Params p = makeBackward();
+    c.change(p);
+    expectStatus(fovea_backward(context.get(), &p, nullptr),
+                 FOVEA_STATUS_INVALID_ARGUMENT, {c.part});
+  }
+  EXPECT_TRUE(fake.launches.empty());
+  // Inputs and log-sum-exp may be broadcast.
+  Params p = makeBackward();
+  p.q.stride_seq = p.out.stride_head = p.dout.stride_batch = 0;
+  p.lse_stride_batch = p.lse_stride_head = 0;
+  p.deterministic = 1;
+  expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "bwd_delta bwd_dkdv bwd_dq");
+}
+
+// What has no elements needs no launch; what has some gets its zeros.
+TEST_F(BackwardTest, EmptyProblems) {
+  writeBackward(makeRows());
+  ContextPtr context = makeContext();
+  const struct {
+    std::function<void(Params &)> change;
+    const char *launches;
+  } cases[] = {
+      {[](Params &p) { p.batch = 0; }, ""},
+      {[](Params &p) { p.heads_q = p.heads_k = 0; }, ""},
+      {[](Params &p) { p.seqlen_q = p.seqlen_k = 0; }, ""},
+      {[](Params &p) { p.heads_q = 0; }, "bwd_dkdv"},
+      {[](Params &p) {
+         p.seqlen_q = 0;
+         p.q.data = p.out.data = p.dout.data = nullptr;
+         p.dq.data = p.workspace = nullptr;
+         p.lse = nullptr;
+         p.workspace_bytes = 0;
+       },
+       "bwd_dkdv"},
+      {[](Params &p) {
+         p.seqlen_k = 0;
+         p.k.data = p.v.data = nullptr;
+         p.dk.data = p.dv.data = nullptr;
+       },
+       "bwd_delta bwd_dq"},
+  };
+  for (const auto &c : cases) {
+    Params p = makeBackward();
+    c.change(p);
+    expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+    EXPECT_EQ(launched(), c.launches);
+    fovea_backward_plan_t plan{};
+    plan.struct_size = sizeof(plan);
+    expectStatus(fovea_backward_select(context.get(), &p, 0, &plan),
+                 FOVEA_STATUS_OK, {*c.launches ? "" : "nothing to compute"});
+    EXPECT_EQ(plan.kernel, *c.launches ? 1u : 0u);
+  }
+  // No query heads: a group of none would divide by zero.
+  Params p = makeBackward();
+  p.heads_q = 0;
+  expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  ASSERT_EQ(fake.launches.size(), 1u);
+  const fovea::abi::BackwardArgs &args = fake.launches[0].backwardArgs;
+  EXPECT_EQ(args.headsQ, 2);
+  EXPECT_EQ(args.groupSize, 1);
+  EXPECT_EQ(args.seqlenQ, 0);
+  EXPECT_EQ(args.seqlenK, 500);
+}
+
+TEST_F(BackwardTest, GradientsThatAreNotWanted) {
+  writeBackward(makeRows());
+  ContextPtr context = makeContext();
+  Params p = makeBackward();
+  p.dq = kUnwanted;
+  expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "bwd_delta bwd_dkdv");
+  p = makeBackward();
+  p.dk = p.dv = kUnwanted;
+  expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "bwd_delta bwd_dq");
+  fovea_backward_plan_t plan{};
+  plan.struct_size = sizeof(plan);
+  expectStatus(fovea_backward_select(context.get(), &p, 0, &plan),
+               FOVEA_STATUS_OK);
+  EXPECT_EQ(plan.launch_count, 2u);
+  for (auto member : {&Params::dk, &Params::dv}) {
+    p = makeBackward();
+    p.*member = kUnwanted;
+    expectStatus(fovea_backward(context.get(), &p, nullptr),
+                 FOVEA_STATUS_NOT_FOUND,
+                 {"one launch computes dk and dv, but d",
+                  "is not wanted; ask for all or none of them"});
+  }
+  // What is wanted has no elements.
+  p = makeBackward();
+  p.dk = p.dv = kUnwanted;
+  p.seqlen_q = 0;
+  expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "");
+}
+
+TEST_F(BackwardTest, RecordsThatAreRefused) {
+  const struct {
+    std::function<void(KernelRecord &)> change;
+    const char *part;
+  } cases[] = {
+      {[](KernelRecord &r) { ++r.abiVersion; },
+       "its argument layout has version 2, this library's is 1"},
+      {[](KernelRecord &r) { r.launches[1].suffix = "fused"; },
+       "its kernel 'fused' is unknown to this library; update libfovea"},
+      {[](KernelRecord &r) { r.launches.pop_back(); },
+       "its record has no launch that writes dq; build the package again"},
+  };
+  for (const auto &c : cases) {
+    KernelRecord record = makeRows();
+    c.change(record);
+    writeBackward(record);
+    ContextPtr context = makeContext();
+    Params p = makeBackward();
+    expectStatus(fovea_backward(context.get(), &p, nullptr),
+                 FOVEA_STATUS_NOT_FOUND, {c.part});
+    p.kernel = 1;
+    expectStatus(fovea_backward(context.get(), &p, nullptr),
+                 FOVEA_STATUS_NOT_FOUND, {"can't run", c.part});
+  }
+  // A forward kernel is none for the backward pass, nor the reverse.
+  write({makeRecord(makeProblem(128))});
+  ContextPtr context = makeContext();
+  Params p = makeBackward();
+  p.kernel = 2;
+  expectStatus(fovea_backward(context.get(), &p, nullptr),
+               FOVEA_STATUS_NOT_FOUND, {"it is for 'forward;"});
+  fovea_forward_params_t forward = makeParams();
+  forward.kernel = 1;
+  expectStatus(fovea_forward(context.get(), &forward, nullptr),
+               FOVEA_STATUS_NOT_FOUND, {"it is for 'backward;"});
+  EXPECT_TRUE(fake.launches.empty());
+}
+
+TEST_F(BackwardTest, GridLimitsAreReasons) {
+  writeBackward(makeRows(16, 16));
+  ContextPtr context = makeContext();
+  Params p = makeBackward();
+  p.seqlen_k = 65535 * 16;
+  p.dk.stride_head = p.dv.stride_head = (p.seqlen_k + 1) * 128;
+  p.dk.stride_batch = p.dv.stride_batch = 2 * p.dk.stride_head;
+  expectStatus(fovea_backward_select(context.get(), &p, 0, nullptr),
+               FOVEA_STATUS_OK);
+  ++p.seqlen_k;
+  expectStatus(
+      fovea_backward_select(context.get(), &p, 0, nullptr),
+      FOVEA_STATUS_NOT_FOUND,
+      {"seqlen_k 1048561 makes 65536 blocks of 16 rows, more than 65535"});
+  // Not where the kernel of that grid is not needed.
+  p.dk = p.dv = kUnwanted;
+  expectStatus(fovea_backward_select(context.get(), &p, 0, nullptr),
+               FOVEA_STATUS_OK);
+  p = makeBackward();
+  p.heads_q = p.heads_k = int64_t(1) << 23;
+  p.batch = 1;
+  expectStatus(fovea_backward_select(context.get(), &p, 0, nullptr),
+               FOVEA_STATUS_NOT_FOUND,
+               {"heads_k 8388608 x 512 work-items is more than 2^32 - 1"});
+}
+
+// Smaller blocks where large ones would leave compute units idle, by the sum
+// over the launches.
+TEST_F(BackwardTest, RuleAddsUpTheLaunches) {
+  KernelRecord large = makeRows(128, 128), small = makeRows(32, 32);
+  small.schedule += ",small";
+  writeBackward(large);
+  writeBackward(small);
+  ContextPtr context = makeContext();
+  Params p = makeBackward();
+  fovea_backward_plan_t plan{};
+  plan.struct_size = sizeof(plan);
+  for (int64_t batch : {2, 600}) {
+    p.batch = batch;
+    expectStatus(fovea_backward_select(context.get(), &p, 0, &plan),
+                 FOVEA_STATUS_OK, {batch == 2 ? ",small" : "chosen by"});
+    EXPECT_EQ(plan.launches[2].grid[1], batch == 2 ? 10u : 3u);
+  }
+}
+
+// All kernels are there before the first is launched.
+TEST_F(BackwardTest, FailuresLaunchNothingOrSayWhere) {
+  writeBackward(makeRows());
+  for (int nth : {1, 2, 3}) {
+    ContextPtr context = makeContext();
+    Params p = makeBackward();
+    fail("hipModuleGetFunction", nth, 500);
+    expectStatus(fovea_backward(context.get(), &p, nullptr),
+                 FOVEA_STATUS_HIP_ERROR,
+                 {"hipModuleGetFunction failed", "its kernel 'bwd_d"});
+    EXPECT_EQ(launched(), "");
+    expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+    EXPECT_EQ(launched(), "bwd_delta bwd_dkdv bwd_dq");
+    fail("hipModuleLaunchKernel", nth, 719);
+    const char *names[] = {"'bwd_delta'", "'bwd_dkdv'", "'bwd_dq'"};
+    expectStatus(
+        fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_HIP_ERROR,
+        {"hipModuleLaunchKernel failed", names[nth - 1], "lengths 300x500"});
+    EXPECT_EQ(fake.launches.size(), size_t(nth - 1));
+    launched();
+  }
+  EXPECT_EQ(fake.liveModules, 0);
+}
+
+TEST_F(BackwardTest, AResetAmongTheLaunchesBeginsAgain) {
+  writeBackward(makeRows());
+  ContextPtr context = makeContext();
+  Params p = makeBackward();
+  expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  launched();
+  fake.liveModules = 0;
+  constexpr int kInvalidHandle = 400;
+  fail("hipModuleLaunchKernel", 2, kInvalidHandle);
+  expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "bwd_delta bwd_delta bwd_dkdv bwd_dq");
+  EXPECT_EQ(fake.calls["hipModuleLoadData"], 2);
+}
+
+TEST_F(BackwardTest, StructuresOfOtherVersions) {
+  writeBackward(makeRows());
+  ContextPtr context = makeContext();
+  struct {
+    Params known;
+    uint64_t later;
+  } params{makeBackward(), 0};
+  params.known.struct_size = sizeof(params);
+  expectStatus(fovea_backward(context.get(), &params.known, nullptr),
+               FOVEA_STATUS_OK);
+  params.later = 1;
+  expectStatus(fovea_backward(context.get(), &params.known, nullptr),
+               FOVEA_STATUS_INCOMPATIBLE,
+               {"params uses fields of a later version"});
+  Params p = makeBackward();
+  p.struct_size -= 8;
+  expectStatus(fovea_backward(context.get(), &p, nullptr),
+               FOVEA_STATUS_INVALID_ARGUMENT, {"params.struct_size is 368"});
+  fovea_backward_plan_t plan{};
+  plan.struct_size = 12;
+  p = makeBackward();
+  expectStatus(fovea_backward_select(context.get(), &p, 0, &plan),
+               FOVEA_STATUS_INVALID_ARGUMENT, {"plan.struct_size is 12"});
+}

@@ -1,0 +1,229 @@
+//===- Session.cpp - a device with packages, and runs on it ---------------===//
+//
+// Opening, and the parts of a run that are the same for every operation.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BackwardRun.h"
+#include "SessionImpl.h"
+
+#include "fovea/HipSim.h"
+
+#include <algorithm>
+
+using namespace fovea;
+using namespace fovea::run;
+using namespace fovea::reference;
+
+Session::Session(std::unique_ptr<Impl> impl, Options options)
+    : impl(std::move(impl)), options(std::move(options)) {}
+Session::~Session() = default;
+bool Session::simulated() const { return impl->simulated; }
+const std::string &Session::arch() const { return impl->arch; }
+const std::string &Session::library() const { return impl->library; }
+fovea_context_t *Session::context() const { return impl->context; }
+
+std::unique_ptr<Session> Session::open(const Options &options,
+                                       std::string &error, bool &deviceError) {
+  auto impl = std::make_unique<Impl>();
+  impl->device = options.device;
+  auto failed = [&](bool device) -> std::unique_ptr<Session> {
+    if (error.empty())
+      error = fovea_last_message();
+    deviceError = device;
+    return nullptr;
+  };
+  fovea_context_options_t contextOptions = {};
+  contextOptions.struct_size = sizeof(contextOptions);
+  contextOptions.hip_library = options.hip.c_str();
+  if (fovea_context_create(&contextOptions, &impl->context))
+    return failed(false);
+  if (fovea_package_open(impl->context, options.package.c_str()))
+    return failed(false);
+  fovea_hip_library_info_t library = {};
+  library.struct_size = sizeof(library);
+  if (fovea_hip_library_info(impl->context, &library))
+    return failed(true);
+  impl->library = std::string(library.path) + " (" + library.reason + ")";
+  fovea_device_info_t device = {};
+  device.struct_size = sizeof(device);
+  if (fovea_device_info(impl->context, options.device, &device))
+    return failed(true);
+  impl->arch = device.arch;
+  if (!impl->hip.load(impl->context, error))
+    return failed(true);
+  impl->simulated = impl->hip.counters != nullptr;
+  if (HipStatus status = impl->hip.setDevice(options.device)) {
+    error = "hipSetDevice: " + impl->hip.explain(status);
+    return failed(true);
+  }
+  return std::unique_ptr<Session>(new Session(std::move(impl), options));
+}
+
+/// The implementation to run with. The reset after a fault takes libfovea's
+/// modules with it, so its context goes too and all is opened again; null, and
+/// `failure` has why, when that fails.
+Session::Impl *Session::ready(RunReport &failure) {
+  if (!impl->faulted)
+    return impl.get();
+  impl.reset();
+  std::string error;
+  bool deviceError = false;
+  std::unique_ptr<Session> fresh = open(options, error, deviceError);
+  if (!fresh) {
+    impl = std::make_unique<Impl>();
+    fail(failure, Outcome::DeviceError, "opening the device again: " + error);
+    return nullptr;
+  }
+  impl = std::move(fresh->impl);
+  return impl.get();
+}
+
+RunReport Session::run(const ForwardCase &problem, const RunOptions &how) {
+  RunReport failure;
+  Impl *ready = this->ready(failure);
+  return ready ? ready->run(problem, how) : failure;
+}
+
+RunReport Session::run(const BackwardCase &problem, const RunOptions &how) {
+  RunReport failure;
+  Impl *ready = this->ready(failure);
+  return ready ? ready->run(problem, how) : failure;
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+std::optional<Executed> executedOn(const HipCalls &hip, int device,
+                                   double &seconds) {
+  if (!hip.counters)
+    return std::nullopt;
+  fovea_sim_counters_t counters = {};
+  counters.struct_size = sizeof(counters);
+  if (hip.counters(device, &counters))
+    return std::nullopt;
+  seconds = counters.seconds;
+  return Executed{counters.instructions, counters.mfma, counters.valu,
+                  counters.trans,        counters.salu, counters.smem,
+                  counters.vmem,         counters.lds,  counters.workgroups,
+                  counters.waves};
+}
+
+/// A pair of events around a launch, for time on a real device.
+class Stopwatch {
+public:
+  explicit Stopwatch(const HipCalls &hip) : hip(hip) {
+    (void)hip.eventCreate(&start);
+    (void)hip.eventCreate(&stop);
+  }
+  Stopwatch(const Stopwatch &) = delete;
+  Stopwatch &operator=(const Stopwatch &) = delete;
+  ~Stopwatch() {
+    for (void *event : {start, stop})
+      if (event)
+        (void)hip.eventDestroy(event);
+  }
+  void begin() { (void)hip.eventRecord(start, nullptr); }
+  void end() { (void)hip.eventRecord(stop, nullptr); }
+  double seconds() const {
+    float milliseconds = 0;
+    (void)hip.eventSynchronize(stop);
+    (void)hip.eventElapsed(&milliseconds, start, stop);
+    return milliseconds * 1e-3;
+  }
+
+private:
+  const HipCalls &hip;
+  void *start = nullptr, *stop = nullptr;
+};
+
+} // namespace
+
+int64_t Session::Impl::guardBytes(Guards guards) const {
+  if (guards == Guards::Auto)
+    guards = simulated ? Guards::Exact : Guards::Canary;
+  return guards == Guards::Canary ? 4096 : 0;
+}
+
+bool Session::Impl::check(const char *what,
+                          std::initializer_list<HipStatus> statuses,
+                          RunReport &report) {
+  for (HipStatus status : statuses)
+    if (status) {
+      fail(report, Outcome::DeviceError,
+           std::string(what) + ": " + hip.explain(status));
+      faulted = true;
+      return false;
+    }
+  return true;
+}
+
+bool Session::Impl::launch(const RunOptions &options,
+                           const std::function<fovea_status_t()> &enqueue,
+                           RunReport &report) {
+  for (int i = 0; i < std::max(1, options.repeat); ++i) {
+    if (hip.resetCounters)
+      (void)hip.resetCounters(device);
+    Stopwatch watch(hip);
+    watch.begin();
+    if (fovea_status_t status = enqueue()) {
+      faulted = status == FOVEA_STATUS_HIP_ERROR;
+      fail(report, faulted ? Outcome::DeviceError : Outcome::Refused,
+           fovea_last_message());
+      return false;
+    }
+    watch.end();
+    if (!check("the launch", {hip.synchronize()}, report))
+      return false;
+    double seconds = watch.seconds();
+    report.executed = executedOn(hip, device, seconds);
+    report.seconds = i == 0 ? seconds : std::min(report.seconds, seconds);
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Reports and tensors
+//===----------------------------------------------------------------------===//
+
+RunReport &fovea::run::fail(RunReport &report, Outcome outcome,
+                            const std::string &why) {
+  report.outcome = outcome;
+  if (!report.message.empty())
+    report.message += '\n';
+  report.message += why;
+  return report;
+}
+
+Rows fovea::run::rowsOf(const Tensor &t) {
+  return {t.batch,       t.heads,      t.seq,      t.dim,
+          t.strideBatch, t.strideHead, t.strideSeq};
+}
+
+Rows fovea::run::lseRowsOf(const ForwardCase &c) {
+  const int64_t head = std::max<int64_t>(4, (c.seqQ + 3) / 4 * 4);
+  return {c.batch, c.heads, 1, c.seqQ, c.heads * head, head, 0};
+}
+
+void fovea::run::fillGiven(const Tensor &t, const std::vector<double> &values) {
+  size_t i = 0;
+  for (int64_t b = 0; b < t.batch; ++b)
+    for (int64_t h = 0; h < t.heads; ++h)
+      for (int64_t s = 0; s < t.seq; ++s)
+        for (int64_t d = 0; d < t.dim; ++d)
+          t.row(b, h, s)[d] = encode(t.type, values[i++]);
+}
+
+std::vector<float> fovea::run::valuesOf(const Tensor &t) {
+  std::vector<float> values;
+  values.reserve(size_t(t.batch * t.heads * t.seq * t.dim));
+  for (int64_t b = 0; b < t.batch; ++b)
+    for (int64_t h = 0; h < t.heads; ++h)
+      for (int64_t s = 0; s < t.seq; ++s)
+        for (int64_t d = 0; d < t.dim; ++d)
+          values.push_back(float(decode(t.type, t.row(b, h, s)[d])));
+  return values;
+}
