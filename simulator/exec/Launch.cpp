@@ -142,6 +142,8 @@ public:
       uint64_t index = R.nextGroup.fetch_add(1, std::memory_order_relaxed);
       if (index >= R.groupsToRun())
         break;
+      if (R.config.options.reverse)
+        index = R.groupsToRun() - 1 - index;
       setUp(R.config.workgroups.empty() ? index : R.config.workgroups[index]);
       runGroup();
       ++Total.workgroups;

@@ -207,7 +207,8 @@ void addOptions(CLI::App &app, CommandLine &line) {
             "What lies around the tensors");
   app.add_flag("--forward-on-device", line.run.forwardOnDevice,
                "Start the backward pass from what the package's forward kernel "
-               "computes, not from the reference's out and lse")
+               "computes, whose error then adds to the gradients', not from "
+               "the reference's out and lse")
       ->group("How");
   for (int i = 0; i < 3; ++i)
     app.add_option(std::string("--save-") + kGradients[i],

@@ -64,6 +64,11 @@ constexpr SettingRow kSettings[] = {
        s.launch.threads = unsigned(value);
        return true;
      }},
+    {"order", "FOVEA_SIM_ORDER", "forward or reverse",
+     [](Settings &s, const std::string &text) {
+       s.launch.reverse = text == "reverse";
+       return s.launch.reverse || text == "forward";
+     }},
     {"budget", "FOVEA_SIM_BUDGET",
      "a number of instructions for each wave, 0 for no limit",
      [](Settings &s, const std::string &text) {

@@ -209,7 +209,7 @@ private:
 bool caseOfKernel(const fovea_kernel_info_t &info, ForwardCase &c) {
   const fovea::Expected<fovea::ProblemKey> key =
       fovea::ProblemKey::parse(info.problem);
-  if (!key)
+  if (!key || key->op != fovea::Operation::Forward)
     return false;
   c.type = key->dtype == fovea::DataType::F16 ? ElemType::F16 : ElemType::BF16;
   c.headDim = key->headDim;

@@ -534,6 +534,9 @@ TEST(Settings, AreCheckedByName) {
   EXPECT_EQ(fovea_sim_set("threads", "many"), int(hipErrorInvalidValue));
   EXPECT_NE(std::string(fovea_sim_last_report()).find("many"),
             std::string::npos);
+  EXPECT_EQ(fovea_sim_set("order", "reverse"), 0);
+  EXPECT_EQ(fovea_sim_set("order", "random"), int(hipErrorInvalidValue));
+  EXPECT_EQ(fovea_sim_set("order", "forward"), 0);
   EXPECT_EQ(fovea_sim_set("budget", "-1"), int(hipErrorInvalidValue));
   EXPECT_EQ(fovea_sim_set("check", "waitcnt,everything"),
             int(hipErrorInvalidValue));

@@ -69,6 +69,7 @@ FOVEA_SIM_API int fovea_sim_reset_counters(int device);
 /** Changes a setting for launches that follow. Each is also read from the
  * environment, as FOVEA_SIM_<NAME>, when the library is first used:
  *   "threads"     host threads of a launch; 0: one for each host CPU
+ *   "order"       forward or reverse: which workgroups of a launch start first
  *   "budget"      instructions one wave may execute; 0: without limit
  *   "check"       what kernels are watched for: all, none, or names of checks
  *                 with commas between them (docs/Checkers.md)

@@ -68,6 +68,8 @@ struct LaunchOptions {
   /// through pointers): at least this many bytes.
   uint32_t dynamicStackBytes = 16384;
   MfmaFault mfmaFault = MfmaFault::None;
+  /// Workgroups start from the last to the first.
+  bool reverse = false;
   /// What the launch is watched for: Check bits.
   uint32_t checks = kAlwaysChecked;
   /// Watches the launch when not null; must outlive it.
