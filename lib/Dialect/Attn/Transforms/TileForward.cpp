@@ -6,11 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "TileBuilder.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
-#include "fovea/Package/ForwardAbi.h"
-#include "fovea/Target/HSACO/KernelAttributes.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/Support/MathExtras.h"
 #include <limits>
 
@@ -57,84 +54,26 @@ struct Carried {
   }
 };
 
-/// One of Q, K, V, out in global memory: the rows of one (batch, head).
-struct Rows {
-  Value base;   ///< address of the tensor
-  Value offset; ///< i64 elements to row 0
-  Value stride; ///< i64 elements between rows
-  Value count;  ///< i32 rows
-};
-
 /// A block of keys.
 struct KeyBlock {
   Value number;              ///< i32
   std::optional<int> parity; ///< of the number, where it is known
 };
 
-class ForwardTiler {
+class ForwardTiler : public QueryBlockBuilder {
 public:
   ForwardTiler(ForwardOp op, gpu::GPUFuncOp kernel,
                const target::TargetInfo &target)
-      : b(op.getLoc(), kernel.getContext()), op(op), kernel(kernel),
-        target(target), schedule(*op.getSchedule()),
+      : QueryBlockBuilder(kernel, target, abi::kForwardArgs,
+                          op.getElementType(), op.getHeadDim()),
+        op(op), schedule(*op.getSchedule()),
         inst(*target::lookupMatrixInstr(target, schedule.getInst(),
                                         factorType(op.getElementType()))),
-        tiles(forwardTiles(op.getHeadDim(), schedule, inst)),
-        elementType(op.getElementType()) {
-    b.setInsertionPointToStart(&kernel.getBody().front());
-  }
+        tiles(forwardTiles(op.getHeadDim(), schedule, inst)) {}
 
   void build();
 
 private:
-  //===--- small vocabulary -----------------------------------------------===//
-  Value arg(StringRef name) {
-    for (auto [info, argument] :
-         llvm::zip_first(abi::kForwardArgs, kernel.getArguments()))
-      if (name == info.name)
-        return argument;
-    llvm_unreachable("not a kernel argument");
-  }
-  Value i32(int64_t value) {
-    return arith::ConstantIntOp::create(b, value, 32).getResult();
-  }
-  Value f32(float value) {
-    return arith::ConstantFloatOp::create(b, b.getF32Type(), APFloat(value))
-        .getResult();
-  }
-  Value i64(Value value) {
-    return arith::ExtSIOp::create(b, b.getI64Type(), value).getResult();
-  }
-  Value add(Value x, Value y) { return arith::AddIOp::create(b, x, y); }
-  Value sub(Value x, Value y) { return arith::SubIOp::create(b, x, y); }
-  Value mul(Value x, Value y) { return arith::MulIOp::create(b, x, y); }
-  Value min(Value x, Value y) { return arith::MinSIOp::create(b, x, y); }
-  Value max(Value x, Value y) { return arith::MaxSIOp::create(b, x, y); }
-  Value fmul(Value x, Value y) { return arith::MulFOp::create(b, x, y); }
-  /// Maximum of numbers. A NaN score is not kept here: it comes back through
-  /// its own exponential.
-  Value fmax(Value x, Value y) { return arith::MaxNumFOp::create(b, x, y); }
-  Value blockId(gpu::Dimension dim) {
-    Value id = gpu::BlockIdOp::create(b, dim);
-    return arith::IndexCastOp::create(b, b.getI32Type(), id);
-  }
-  RankedTensorType tile(int64_t rows, int64_t columns, Type type) {
-    return RankedTensorType::get({rows, columns}, type);
-  }
-  RankedTensorType f32Tile(int64_t rows, int64_t columns) {
-    return tile(rows, columns, b.getF32Type());
-  }
-  Value splat(RankedTensorType type, Value scalar) {
-    return tensor::SplatOp::create(b, scalar, type);
-  }
-  Value splat(RankedTensorType type, float value) {
-    return arith::ConstantOp::create(
-        b, DenseElementsAttr::get(type, b.getF32FloatAttr(value).getValue()));
-  }
-  Value broadcast(Value row, RankedTensorType type) {
-    return BroadcastOp::create(b, type, row);
-  }
-  Value transpose(Value value) { return TransposeOp::create(b, value); }
   /// Where sums have registers of their own, a loop that carries them must see
   /// them come from and go to matrix instructions alone, or the backend copies
   /// all of them to VGPRs in every iteration for the sake of a rare rescale.
@@ -144,17 +83,8 @@ private:
     return ToAccumulatorsOp::create(b, value, schedule.getInst(),
                                     TypeAttr::get(elementType));
   }
-  Value exp2(Value value) { return math::Exp2Op::create(b, value); }
-  void barrier() { amdgpu::LDSBarrierOp::create(b); }
 
   //===--- parts of the kernel --------------------------------------------===//
-  void placeWorkgroup();
-  void keyRange();
-  Value lastKeys();
-  void prepareScale();
-  Rows rowsOf(StringRef name, Value head, StringRef seqlen);
-  Value view(const Rows &rows, Value first, int64_t columns);
-  Value loadTile(const Rows &rows, Value first, int64_t count, int64_t columns);
   Value loadK(Value block) {
     return loadTile(k, mul(block, i32(tiles.blockN)), tiles.blockN,
                     tiles.ldsDim);
@@ -181,131 +111,17 @@ private:
   Carried keyLoop(Value from, Value to, Value lastKey, Carried state);
   void epilogue(Carried state);
 
-  ImplicitLocOpBuilder b;
   ForwardOp op;
-  gpu::GPUFuncOp kernel;
-  const target::TargetInfo &target;
   ScheduleAttr schedule;
   const target::MatrixInstr &inst;
   ForwardTiles tiles;
-  Type elementType;
 
-  Value batch, headQ, headK, firstRow;
-  Rows q, k, v, out;
-  Value blocksFull, blocksEnd; ///< i32: unmasked key blocks, all key blocks
-  Value shift;                 ///< causal: query i sees keys up to i + shift
+  Rows q, out;
   Value factor;  ///< |scale| * log2(e), at least the least normal number
   Value queries; ///< Q^T [score_dim, block_m]; null: they are in LDS
   Value ldsQ;    ///< holds the queries; null: they stay in registers
   Value ldsK, ldsV;
 };
-
-/// Which batch, head and query rows this workgroup owns.
-void ForwardTiler::placeWorkgroup() {
-  batch = blockId(gpu::Dimension::z);
-  // Workgroups are dealt to the XCDs in turn, so x mod XCDs is an XCD. Give
-  // each a run of heads: those that share keys then share an L2.
-  Value x = blockId(gpu::Dimension::x);
-  headQ = x;
-  if (target.xcds > 1) {
-    Value heads = arg("heads_q"), xcds = i32(target.xcds);
-    Value perXcd = arith::DivUIOp::create(b, heads, xcds);
-    Value even = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
-                                       mul(perXcd, xcds), heads);
-    Value regrouped = add(mul(arith::RemUIOp::create(b, x, xcds), perXcd),
-                          arith::DivUIOp::create(b, x, xcds));
-    headQ = arith::SelectOp::create(b, even, regrouped, x);
-  }
-  headK = arith::DivUIOp::create(b, headQ, arg("group_size"));
-  Value block = blockId(gpu::Dimension::y);
-  if (op.getMask() != MaskKind::None) {
-    // Later rows see more keys: start with the longest.
-    Value blocks = arith::DivUIOp::create(
-        b, add(arg("seqlen_q"), i32(tiles.blockM - 1)), i32(tiles.blockM));
-    block = sub(sub(blocks, i32(1)), block);
-  }
-  firstRow = mul(block, i32(tiles.blockM));
-}
-
-/// The key blocks to visit, and how many of them need no mask.
-void ForwardTiler::keyRange() {
-  Value seqlenQ = arg("seqlen_q"), seqlenK = arg("seqlen_k");
-  Value keysFull = seqlenK, keysEnd = seqlenK;
-  if (op.getMask() != MaskKind::None) {
-    shift = op.getMask() == MaskKind::CausalTopLeft ? i32(0)
-                                                    : sub(seqlenK, seqlenQ);
-    Value zero = i32(0);
-    auto keysSeenBy = [&](Value query) {
-      return max(zero, min(seqlenK, add(add(query, shift), i32(1))));
-    };
-    keysFull = keysSeenBy(firstRow);
-    keysEnd =
-        keysSeenBy(sub(min(add(firstRow, i32(tiles.blockM)), seqlenQ), i32(1)));
-  }
-  // Keys that no row of this workgroup sees are out of bounds, and so read as
-  // zeros: nothing that they hold can meet a weight of 0.
-  k.count = v.count = keysEnd;
-  Value blockN = i32(tiles.blockN);
-  blocksFull = arith::DivUIOp::create(b, keysFull, blockN);
-  if (schedule.getStages() == 3) // they go in pairs
-    blocksFull = arith::AndIOp::create(b, blocksFull, i32(-2));
-  blocksEnd =
-      arith::DivUIOp::create(b, add(keysEnd, i32(tiles.blockN - 1)), blockN);
-}
-
-/// The last visible key of each query: [1, block_m].
-Value ForwardTiler::lastKeys() {
-  RankedTensorType row = tile(1, tiles.blockM, b.getI32Type());
-  Value last = splat(row, sub(arg("seqlen_k"), i32(1)));
-  if (op.getMask() == MaskKind::None)
-    return last;
-  Value query =
-      add(ColumnIndexOp::create(b, row), splat(row, add(firstRow, shift)));
-  return min(last, query);
-}
-
-/// The softmax is done in base 2 on unscaled scores: exp2(factor * s - factor *
-/// max) is one fused multiply-add a score, so scaling costs nothing and Q is
-/// not rounded a second time. A negative scale is moved, exactly, into the sign
-/// of Q; a scale of 0 becomes the least normal number, so that -inf times the
-/// factor stays -inf.
-void ForwardTiler::prepareScale() {
-  Value scale = arg("scale");
-  Value size = math::AbsFOp::create(b, scale);
-  factor = fmax(fmul(size, f32(1.44269504088896340736f)),
-                f32(std::numeric_limits<float>::min()));
-}
-
-Rows ForwardTiler::rowsOf(StringRef name, Value head, StringRef seqlen) {
-  auto stride = [&](StringRef dim) {
-    return arg((name + "_stride_" + dim).str());
-  };
-  Value offset =
-      add(mul(i64(batch), stride("batch")), mul(i64(head), stride("head")));
-  Value count = arg(seqlen);
-  // A single row has no distance to the next; a tensor with one row may carry
-  // any stride there, 0 included, and that must not bring further rows within
-  // bounds.
-  Value single =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::sle, count, i32(1));
-  Value rowStride = arith::SelectOp::create(
-      b, single, arith::ConstantIntOp::create(b, tiles.headDim, 64).getResult(),
-      stride("seq"));
-  return {arg(name), offset, rowStride, count};
-}
-
-Value ForwardTiler::view(const Rows &rows, Value first, int64_t columns) {
-  Value offset = add(rows.offset, mul(i64(first), rows.stride));
-  Value stride = arith::TruncIOp::create(b, b.getI32Type(), rows.stride);
-  return ViewOp::create(b, ViewType::get(b.getContext(), columns, elementType),
-                        rows.base, offset, sub(rows.count, first), stride);
-}
-
-Value ForwardTiler::loadTile(const Rows &rows, Value first, int64_t count,
-                             int64_t columns) {
-  return LoadOp::create(b, tile(count, columns, elementType),
-                        view(rows, first, tiles.headDim));
-}
 
 /// S^T = K Q^T of the block in LDS, unscaled: [block_n, block_m].
 Value ForwardTiler::scores(Value ldsK) {
@@ -609,41 +425,31 @@ void ForwardTiler::epilogue(Carried state) {
       arith::AddFOp::create(b, reference, math::Log2Op::create(b, total));
   Value natural = fmul(log2, splat(row, 0.693147180559945309417f));
   natural = arith::SelectOp::create(b, beyond, nan, natural);
-  Value offset = add(add(mul(i64(batch), arg("lse_stride_batch")),
-                         mul(i64(headQ), arg("lse_stride_head"))),
-                     i64(firstRow));
-  Value rows =
-      ViewOp::create(b, ViewType::get(b.getContext(), 1, b.getF32Type()), lse,
-                     offset, sub(arg("seqlen_q"), firstRow), i32(1));
-  StoreOp::create(b, transpose(natural), rows);
+  StoreOp::create(b, transpose(natural), rowValuesView(lse, headQ, firstRow));
 }
 
 void ForwardTiler::build() {
-  auto ldsTile = [&](int64_t rows, int64_t columns, int32_t buffers) -> Value {
-    return AllocLdsOp::create(
-        b, LdsType::get(b.getContext(), rows, columns, elementType, nullptr),
-        buffers);
-  };
-  ldsK = ldsTile(tiles.blockN, tiles.ldsDim, tiles.ldsBuffers);
-  ldsV = schedule.getDirectCopy()
-             ? ldsTile(tiles.blockN, tiles.ldsDim, tiles.ldsBuffers)
-             : ldsTile(tiles.ldsDim, tiles.blockN, tiles.ldsBuffers);
-  placeWorkgroup();
+  ldsK = ldsTile(tiles.blockN, tiles.ldsDim, elementType, tiles.ldsBuffers);
+  ldsV =
+      schedule.getDirectCopy()
+          ? ldsTile(tiles.blockN, tiles.ldsDim, elementType, tiles.ldsBuffers)
+          : ldsTile(tiles.ldsDim, tiles.blockN, elementType, tiles.ldsBuffers);
+  placeWorkgroup(op.getMask(), tiles.blockM);
   q = rowsOf("q", headQ, "seqlen_q");
   k = rowsOf("k", headK, "seqlen_k");
   v = rowsOf("v", headK, "seqlen_k");
   out = rowsOf("out", headQ, "seqlen_q");
-  keyRange();
-  prepareScale();
+  keyRange(op.getMask(), tiles.blockM, tiles.blockN);
+  if (schedule.getStages() == 3) // they go in pairs
+    blocksFull = arith::AndIOp::create(b, blocksFull, i32(-2));
+  factor = softmaxFactor();
 
   Value zero = i32(0);
   Value rows = loadTile(q, firstRow, tiles.blockM, tiles.scoreDim);
-  Value negative = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT,
-                                         arg("scale"), f32(0.0f));
-  Value signedRows = NegateIfOp::create(b, rows, negative);
+  Value signedRows = NegateIfOp::create(b, rows, scaleIsNegative());
   if (schedule.getQueriesInLds()) {
     // The loop's first barrier comes before the first read.
-    ldsQ = ldsTile(tiles.blockM, tiles.scoreDim, /*buffers=*/1);
+    ldsQ = ldsTile(tiles.blockM, tiles.scoreDim, elementType);
     StoreLdsOp::create(b, signedRows, ldsQ);
   } else {
     queries = transpose(signedRows);
@@ -660,7 +466,8 @@ void ForwardTiler::build() {
   startPipeline(state);
   state = keyLoop(zero, blocksFull, /*lastKey=*/nullptr, state);
   // Only here, so that it takes no register during the loop that counts.
-  state = keyLoop(blocksFull, blocksEnd, lastKeys(), state);
+  state = keyLoop(blocksFull, blocksEnd, lastKeys(op.getMask(), tiles.blockM),
+                  state);
   // LDS may belong to another workgroup as soon as this one ends.
   if (schedule.getDirectCopy())
     waitForCopies();
@@ -682,20 +489,6 @@ private:
 };
 } // namespace
 
-static Type argumentType(Builder &b, abi::ArgKind kind) {
-  switch (kind) {
-  case abi::ArgKind::Pointer:
-    return LLVM::LLVMPointerType::get(b.getContext(), 1);
-  case abi::ArgKind::I64:
-    return b.getI64Type();
-  case abi::ArgKind::I32:
-    return b.getI32Type();
-  case abi::ArgKind::F32:
-    return b.getF32Type();
-  }
-  llvm_unreachable("all kinds are listed");
-}
-
 LogicalResult TileForward::tileFunction(func::FuncOp func) {
   SmallVector<ForwardOp> ops;
   func.walk([&](ForwardOp op) { ops.push_back(op); });
@@ -708,58 +501,15 @@ LogicalResult TileForward::tileFunction(func::FuncOp func) {
     return diagnostic;
   }
   ForwardOp op = ops.front();
-  if (op->getParentOp() != func)
-    return op.emitOpError("stands inside '")
-           << op->getParentOp()->getName()
-           << "'; it must stand in the body of its function";
-  if (!func.getBody().hasOneBlock() || func.getNumResults() != 0)
-    return func.emitError("a function with attn.forward becomes a kernel, and "
-                          "so has one block and no results");
+  if (failed(checkProblemFunction(func, op)))
+    return failure();
   auto target = func->getAttrOfType<TargetAttr>(kTargetAttrName);
-  if (!target || !op.getSchedule())
-    return op.emitOpError("has no target or schedule; run "
-                          "attn-choose-schedule first");
   if (failed(checkForwardSchedule([&] { return op.emitOpError(); },
                                   target.getInfo(), op.getElementType(),
                                   op.getHeadDim(), *op.getSchedule())))
     return failure();
-  for (Value operand : op->getOperands())
-    if (!isa<BlockArgument>(operand))
-      return op.emitOpError("must take its operands from the function's "
-                            "arguments");
-  for (Operation &sibling : *func->getBlock())
-    if (auto symbol = dyn_cast<SymbolOpInterface>(&sibling);
-        symbol && symbol != func && symbol.getName() == func.getName())
-      return func.emitError("its gpu.module would have the name of another "
-                            "symbol, '")
-             << func.getName() << "'; rename the function";
-  for (Operation &other : func.getBody().front().without_terminator())
-    if (&other != op.getOperation())
-      return other.emitOpError(
-          "stands beside attn.forward; a kernel function holds nothing else");
-
-  OpBuilder builder(func);
-  // The module takes the function's place and its name.
-  std::string name = func.getName().str();
-  auto gpuModule = gpu::GPUModuleOp::create(builder, func.getLoc(), name);
-  gpuModule->setAttr(kTargetAttrName, target);
-  builder.setInsertionPointToStart(gpuModule.getBody());
-  SmallVector<Type> arguments;
-  SmallVector<Attribute> names;
-  for (const abi::ArgInfo &info : abi::kForwardArgs) {
-    arguments.push_back(argumentType(builder, info.kind));
-    names.push_back(builder.getStringAttr(info.name));
-  }
-  auto kernel =
-      gpu::GPUFuncOp::create(builder, func.getLoc(), name,
-                             builder.getFunctionType(arguments, TypeRange()));
-  kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
-                  builder.getUnitAttr());
-  kernel->setAttr(kScheduleAttrName, *op.getSchedule());
-  kernel->setAttr(hsaco::kArgumentNamesAttrName, builder.getArrayAttr(names));
-  kernel.setKnownBlockSizeAttr(builder.getDenseI32ArrayAttr(
-      {int32_t(op.getSchedule()->getWaves() * target.getInfo().waveSize), 1,
-       1}));
+  gpu::GPUFuncOp kernel = makeKernel(makeKernelModule(func), func.getName(),
+                                     abi::kForwardArgs, *op.getSchedule());
   ForwardTiler(op, kernel, target.getInfo()).build();
   func.erase();
   return success();
