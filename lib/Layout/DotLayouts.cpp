@@ -163,8 +163,10 @@ std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr, int64_t m,
 }
 
 TileLayout chooseCopyLayout(int64_t rows, int64_t columns, int laneBits,
-                            int waveBits, bool transposed, int leadingRowBits) {
-  int columnBits = llvm::countr_zero(uint64_t(columns));
+                            int waveBits, bool transposed, int leadingRowBits,
+                            int maxColumnBits) {
+  int columnBits =
+      std::min<int>(llvm::countr_zero(uint64_t(columns)), maxColumnBits);
   int rowBits = llvm::countr_zero(uint64_t(rows));
   // Runs that a lane holds, {along a row, along a column}, wide ones first. The
   // first that leaves every lane something of its own to do is taken; failing

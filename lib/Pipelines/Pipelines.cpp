@@ -87,6 +87,7 @@ void fovea::populateStage(OpPassManager &manager, Stage stage,
   }
   case Stage::Tiles:
     manager.addPass(attn::createAttnTileForward());
+    manager.addPass(attn::createAttnTileBackward());
     manager.addPass(createCanonicalizerPass());
     manager.addPass(createCSEPass());
     return addVerify(manager, "tiles");

@@ -67,11 +67,15 @@ struct LdsAccess {
 /// The layout of a [rows, columns] tile of 2-byte elements on its way from
 /// global memory, where rows are contiguous, to LDS. `transposed`: LDS holds
 /// it column by column, so lanes hold runs along both dimensions.
+/// \param maxColumnBits  log2 of the columns that lanes and waves may share;
+/// the
+///                       others follow in registers
 /// \param rowBits  how many of the lowest lane bits take rows before columns
 ///                 follow: neighbouring lanes then fill one row of the
 ///                 transposed tile, at the price of shorter runs in memory
 TileLayout chooseCopyLayout(int64_t rows, int64_t columns, int laneBits,
-                            int waveBits, bool transposed, int rowBits = 0);
+                            int waveBits, bool transposed, int rowBits = 0,
+                            int maxColumnBits = 31);
 
 /// The layout, in LDS's orientation, of a tile that is transposed on its way to
 /// the LDS tile of this shape: of the ways to deal it to lanes, the one that

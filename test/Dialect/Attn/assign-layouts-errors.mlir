@@ -72,10 +72,10 @@ gpu.module @groups attributes {attn.target = #attn.target<"gfx942">} {
 
 #schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @unreached attributes {attn.target = #attn.target<"gfx942">} {
-  gpu.func @kernel(%view: !attn.view<32 x f16>) kernel attributes {attn.schedule = #schedule} {
+  gpu.func @kernel(%view: !attn.view<32 x i32>) kernel attributes {attn.schedule = #schedule} {
     // expected-error @below {{no layout was found for this tile}}
-    %a = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16>
-    attn.store %a, %view : tensor<32x32xf16>, !attn.view<32 x f16>
+    %a = attn.column_index : tensor<1x32xi32>
+    attn.store %a, %view : tensor<1x32xi32>, !attn.view<32 x i32>
     gpu.return
   }
 }

@@ -114,6 +114,13 @@ std::string ScheduleAttr::getKey() const {
   return key;
 }
 
+std::string BackwardScheduleAttr::getKey() const {
+  return llvm::formatv("{0};delta:{1};dkdv:{2};dq:{3}",
+                       stringifyBackwardAlgorithm(getAlgorithm()),
+                       getDelta().getKey(), getDkdv().getKey(),
+                       getDq().getKey());
+}
+
 //===----------------------------------------------------------------------===//
 // Layouts
 //===----------------------------------------------------------------------===//

@@ -52,61 +52,92 @@ static LogicalResult checkStrides(Operation *op, Named tensor) {
   return success();
 }
 
-LogicalResult ForwardOp::verify() {
-  Named q = {"q", getQ().getType()}, k = {"k", getK().getType()},
-        v = {"v", getV().getType()}, out = {"out", getOut().getType()};
+/// (C1) to (C6) and (C8) of a problem-level op. `likeQ` are tensors of the
+/// shape of q beside it, `likeK` of that of k; out comes first of `likeQ`, v of
+/// `likeK`.
+static LogicalResult checkTensors(Operation *op, Named q, Named k,
+                                  ArrayRef<Named> likeQ,
+                                  ArrayRef<Named> likeK) {
+  SmallVector<Named> others = {k};
+  llvm::append_range(others, likeK);
+  llvm::append_range(others, likeQ);
+  Type element = q.type.getElementType();
+  for (Named tensor : others)
+    if (tensor.type.getElementType() != element)
+      return op->emitOpError() << "(C1) element type of " << tensor.name
+                               << " is " << tensor.type.getElementType()
+                               << ", but that of q is " << element;
 
-  for (Named tensor : {k, v, out})
-    if (tensor.type.getElementType() != getElementType())
-      return emitOpError() << "(C1) element type of " << tensor.name << " is "
-                           << tensor.type.getElementType()
-                           << ", but that of q is " << getElementType();
-
-  for (Named tensor : {k, v, out})
-    if (failed(checkSameExtent(*this, "C2", "batch", q, 0, tensor, 0)))
+  for (Named tensor : others)
+    if (failed(checkSameExtent(op, "C2", "batch", q, 0, tensor, 0)))
       return failure();
 
   int64_t headsQ = q.type.getDimSize(1), headsK = k.type.getDimSize(1);
   if (!ShapedType::isDynamic(headsQ) && !ShapedType::isDynamic(headsK) &&
       (headsK == 0 || headsQ % headsK != 0))
-    return emitOpError() << "(C3) query heads (" << headsQ
-                         << ") must be a multiple of key heads (" << headsK
-                         << ")";
+    return op->emitOpError()
+           << "(C3) query heads (" << headsQ
+           << ") must be a multiple of key heads (" << headsK << ")";
 
-  if (failed(checkSameExtent(*this, "C4", "heads", k, 1, v, 1)) ||
-      failed(checkSameExtent(*this, "C4", "sequence length", k, 2, v, 2)))
-    return failure();
+  for (Named tensor : likeK)
+    if (failed(checkSameExtent(op, "C4", "heads", k, 1, tensor, 1)) ||
+        failed(checkSameExtent(op, "C4", "sequence length", k, 2, tensor, 2)))
+      return failure();
 
-  int64_t headDim = getHeadDim();
+  int64_t headDim = q.type.getDimSize(3);
   if (ShapedType::isDynamic(headDim))
-    return emitOpError() << "(C5) head_dim must be static";
+    return op->emitOpError() << "(C5) head_dim must be static";
   if (headDim < kMinHeadDim || headDim > kMaxHeadDim ||
       headDim % kHeadDimStep != 0)
-    return emitOpError() << "(C5) head_dim must be a multiple of "
-                         << kHeadDimStep << " in [" << kMinHeadDim << ", "
-                         << kMaxHeadDim << "], found " << headDim;
-  for (Named tensor : {k, v, out})
+    return op->emitOpError()
+           << "(C5) head_dim must be a multiple of " << kHeadDimStep << " in ["
+           << kMinHeadDim << ", " << kMaxHeadDim << "], found " << headDim;
+  for (Named tensor : others)
     if (tensor.type.getDimSize(3) != headDim)
-      return emitOpError() << "(C5) head_dim of " << tensor.name
-                           << " must be that of q (" << headDim << "), found "
-                           << tensor.type;
+      return op->emitOpError()
+             << "(C5) head_dim of " << tensor.name << " must be that of q ("
+             << headDim << "), found " << tensor.type;
 
-  for (auto [dim, name] : {std::pair(1, "heads"), {2, "sequence length"}})
-    if (failed(checkSameExtent(*this, "C6", name, q, dim, out, dim)))
-      return failure();
-
-  for (Named tensor : {q, k, v, out})
-    if (failed(checkStrides(*this, tensor)))
-      return failure();
-
-  if (getLse()) {
-    Named lse = {"lse", cast<MemRefType>(getLse().getType())};
-    for (auto [dim, name] :
-         {std::pair(0, "batch"), {1, "heads"}, {2, "sequence length"}})
-      if (failed(checkSameExtent(*this, "C7", name, q, dim, lse, dim)))
+  for (Named tensor : likeQ)
+    for (auto [dim, name] : {std::pair(1, "heads"), {2, "sequence length"}})
+      if (failed(checkSameExtent(op, "C6", name, q, dim, tensor, dim)))
         return failure();
-    if (failed(checkStrides(*this, lse)))
+
+  others.insert(others.begin(), q);
+  for (Named tensor : others)
+    if (failed(checkStrides(op, tensor)))
       return failure();
-  }
   return success();
+}
+
+/// (C7) and (C8) of the log-sum-exp.
+static LogicalResult checkLse(Operation *op, Named q, Value value) {
+  Named lse = {"lse", cast<MemRefType>(value.getType())};
+  for (auto [dim, name] :
+       {std::pair(0, "batch"), {1, "heads"}, {2, "sequence length"}})
+    if (failed(checkSameExtent(op, "C7", name, q, dim, lse, dim)))
+      return failure();
+  return checkStrides(op, lse);
+}
+
+LogicalResult ForwardOp::verify() {
+  Named q = {"q", getQ().getType()};
+  if (failed(checkTensors(*this, q, {"k", getK().getType()},
+                          {{"out", getOut().getType()}},
+                          {{"v", getV().getType()}})))
+    return failure();
+  return getLse() ? checkLse(*this, q, getLse()) : success();
+}
+
+LogicalResult BackwardOp::verify() {
+  Named q = {"q", getQ().getType()};
+  if (failed(checkTensors(*this, q, {"k", getK().getType()},
+                          {{"out", getOut().getType()},
+                           {"dout", getDout().getType()},
+                           {"dq", getDq().getType()}},
+                          {{"v", getV().getType()},
+                           {"dk", getDk().getType()},
+                           {"dv", getDv().getType()}})))
+    return failure();
+  return checkLse(*this, q, getLse());
 }

@@ -314,13 +314,20 @@ LogicalResult AssignLayouts::assignDirectCopy(CopyLdsOp copy) {
   return success();
 }
 
+/// Whether the tile is turned on its way to LDS. A single row is not: it has
+/// nothing to gather.
+static bool isTransposed(StoreLdsOp store) {
+  return store.getTile().getDefiningOp<TransposeOp>() &&
+         cast<RankedTensorType>(store.getTile().getType()).getDimSize(0) > 1;
+}
+
 LogicalResult AssignLayouts::assignCopy(StoreLdsOp store) {
   if (layouts.find(store.getTile()))
     return success();
   auto type = cast<RankedTensorType>(store.getTile().getType());
   int laneBits = llvm::countr_zero(uint32_t(target->waveSize));
   int waveBits = llvm::countr_zero(uint32_t(schedule.getWaves()));
-  if (!store.getTile().getDefiningOp<TransposeOp>())
+  if (!isTransposed(store))
     return layouts.assign(store.getTile(),
                           layout::chooseCopyLayout(type.getDimSize(0),
                                                    type.getDimSize(1), laneBits,
@@ -335,6 +342,8 @@ LogicalResult AssignLayouts::assignCopy(StoreLdsOp store) {
 
 LogicalResult AssignLayouts::assignSwizzle(AllocLdsOp alloc) {
   LdsType type = alloc.getLds().getType();
+  if (type.getRows() == 1)
+    return success(); // nothing to permute
   SmallVector<layout::LdsAccess> accesses;
   if (failed(ldsAccesses(alloc.getLds(), accesses)))
     return failure();
@@ -427,9 +436,26 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   for (DotOp dot : dots)
     if (failed(assignDot(dot)))
       return failure();
+  // A tile that is stored both ways has the layout of the harder one.
+  std::stable_partition(stores.begin(), stores.end(), isTransposed);
   for (StoreLdsOp store : stores)
     if (failed(assignCopy(store)))
       return failure();
+  // What is only reduced: rows to the lanes of one wave each.
+  auto loaded = func.walk([&](LoadOp load) -> WalkResult {
+    if (layouts.find(load.getTile()))
+      return success();
+    auto type = cast<RankedTensorType>(load.getTile().getType());
+    int laneBits = llvm::countr_zero(uint32_t(target->waveSize));
+    return layouts.assign(load.getTile(),
+                          layout::chooseCopyLayout(
+                              type.getDimSize(0), type.getDimSize(1), laneBits,
+                              llvm::countr_zero(uint32_t(schedule.getWaves())),
+                              false,
+                              /*rowBits=*/0, /*maxColumnBits=*/laneBits + 3));
+  });
+  if (loaded.wasInterrupted())
+    return failure();
   auto walked = func.walk([&](Operation *op) -> WalkResult {
     if (auto alloc = dyn_cast<AllocLdsOp>(op))
       return assignSwizzle(alloc);

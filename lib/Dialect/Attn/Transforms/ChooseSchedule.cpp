@@ -21,28 +21,11 @@ struct ChooseSchedule
   using AttnChooseScheduleBase::AttnChooseScheduleBase;
 
   void runOnOperation() override {
-    func::FuncOp func = getOperation();
-    auto walked = func.walk([&](ForwardOp op) -> WalkResult {
-      auto emitError = [&] { return op.emitOpError(); };
-      TargetAttr target =
-          TargetAttr::getChecked(emitError, &getContext(), StringRef(chip));
-      if (!target)
-        return failure();
-      func->setAttr(kTargetAttrName, target);
-      ScheduleAttr schedule =
-          override(op, op.getSchedule().value_or(chooseForwardSchedule(
-                           &getContext(), target.getInfo(), op.getElementType(),
-                           op.getHeadDim())));
-      if (!schedule || failed(checkForwardSchedule(emitError, target.getInfo(),
-                                                   op.getElementType(),
-                                                   op.getHeadDim(), schedule)))
-        return failure();
-      op.setScheduleAttr(schedule);
-      remark::analysis(op.getLoc(),
-                       remark::RemarkOpts::name("schedule").category("attn"))
-          << llvm::formatv("head_dim {0} on {1}: {2}", op.getHeadDim(), chip,
-                           schedule.getKey())
-                 .str();
+    auto walked = getOperation().walk([&](Operation *op) -> WalkResult {
+      if (auto forward = dyn_cast<ForwardOp>(op))
+        return choose(forward);
+      if (auto backward = dyn_cast<BackwardOp>(op))
+        return choose(backward);
       return success();
     });
     if (walked.wasInterrupted())
@@ -50,8 +33,68 @@ struct ChooseSchedule
   }
 
 private:
+  /// Puts the chip on the function; null, with an error, if there is none.
+  TargetAttr setTarget(Operation *op) {
+    auto target = TargetAttr::getChecked([&] { return op->emitOpError(); },
+                                         &getContext(), StringRef(chip));
+    if (target)
+      getOperation()->setAttr(kTargetAttrName, target);
+    return target;
+  }
+
+  void remarkOn(Operation *op, int64_t headDim, StringRef key) {
+    remark::analysis(op->getLoc(),
+                     remark::RemarkOpts::name("schedule").category("attn"))
+        << llvm::formatv("head_dim {0} on {1}: {2}", headDim, chip, key).str();
+  }
+
+  LogicalResult choose(ForwardOp op) {
+    TargetAttr target = setTarget(op);
+    if (!target)
+      return failure();
+    ScheduleAttr schedule =
+        override(op, op.getSchedule().value_or(chooseForwardSchedule(
+                         &getContext(), target.getInfo(), op.getElementType(),
+                         op.getHeadDim())));
+    if (!schedule || failed(checkForwardSchedule(
+                         [&] { return op.emitOpError(); }, target.getInfo(),
+                         op.getElementType(), op.getHeadDim(), schedule)))
+      return failure();
+    op.setScheduleAttr(schedule);
+    remarkOn(op, op.getHeadDim(), schedule.getKey());
+    return success();
+  }
+
+  LogicalResult choose(BackwardOp op) {
+    TargetAttr target = setTarget(op);
+    if (!target)
+      return failure();
+    BackwardScheduleAttr schedule = op.getSchedule().value_or(
+        chooseBackwardSchedule(&getContext(), target.getInfo(),
+                               op.getElementType(), op.getHeadDim()));
+    if (!schedule)
+      return op.emitOpError()
+             << "no schedule for gradients of head dimension "
+             << op.getHeadDim() << " in " << op.getElementType() << " on "
+             << target.getChip() << "; the largest is 256";
+    // Options are about the two kernels with matrix products.
+    ScheduleAttr dkdv = override(op, schedule.getDkdv()),
+                 dq = override(op, schedule.getDq());
+    if (!dkdv || !dq)
+      return failure();
+    schedule = BackwardScheduleAttr::get(&getContext(), schedule.getAlgorithm(),
+                                         schedule.getDelta(), dkdv, dq);
+    if (failed(checkBackwardSchedule([&] { return op.emitOpError(); },
+                                     target.getInfo(), op.getElementType(),
+                                     op.getHeadDim(), schedule)))
+      return failure();
+    op.setScheduleAttr(schedule);
+    remarkOn(op, op.getHeadDim(), schedule.getKey());
+    return success();
+  }
+
   /// The schedule with the pass's options in place of its parameters.
-  ScheduleAttr override(ForwardOp op, ScheduleAttr schedule) {
+  ScheduleAttr override(Operation *op, ScheduleAttr schedule) {
     auto pick = [](int32_t option, int32_t value) {
       return option ? option : value;
     };
@@ -59,7 +102,7 @@ private:
       return option >= 0 ? option : value;
     };
     return ScheduleAttr::getChecked(
-        [&] { return op.emitOpError(); }, &getContext(),
+        [&] { return op->emitOpError(); }, &getContext(),
         pick(blockM, schedule.getBlockM()), pick(blockN, schedule.getBlockN()),
         pick(waves, schedule.getWaves()),
         inst.empty() ? schedule.getInst()

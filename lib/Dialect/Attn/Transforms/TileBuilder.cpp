@@ -140,13 +140,13 @@ Value TileBuilder::rowValuesView(Value base, Value head, Value first) {
                         base, offset, sub(arg("seqlen_q"), first), i32(1));
 }
 
-Value TileBuilder::headOf(Value x, StringRef heads) {
+Value TileBuilder::headOf(Value x, Value heads) {
   if (target.xcds <= 1)
     return x;
-  Value count = arg(heads), xcds = i32(target.xcds);
-  Value perXcd = div(count, xcds);
+  Value xcds = i32(target.xcds);
+  Value perXcd = div(heads, xcds);
   Value even = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
-                                     mul(perXcd, xcds), count);
+                                     mul(perXcd, xcds), heads);
   Value regrouped =
       add(mul(arith::RemUIOp::create(b, x, xcds), perXcd), div(x, xcds));
   return select(even, regrouped, x);
@@ -169,7 +169,7 @@ Value TileBuilder::scaleIsNegative() {
 
 void QueryBlockBuilder::placeWorkgroup(MaskKind mask, int64_t blockM) {
   batch = blockId(gpu::Dimension::z);
-  headQ = headOf(blockId(gpu::Dimension::x), "heads_q");
+  headQ = headOf(blockId(gpu::Dimension::x), arg("heads_q"));
   headK = div(headQ, arg("group_size"));
   Value block = blockId(gpu::Dimension::y);
   if (mask != MaskKind::None)

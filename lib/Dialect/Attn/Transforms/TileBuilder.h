@@ -132,10 +132,10 @@ protected:
 
   //===--- attention
   //--------------------------------------------------------===//
-  /// The head that workgroup `x` takes, of as many as argument `heads` says.
+  /// The head, of `heads`, that workgroup `x` takes.
   /// Workgroups are dealt to the XCDs in turn, so x mod XCDs is an XCD: each
   /// gets a run of heads, and those that share keys then share an L2.
-  Value headOf(Value x, StringRef heads);
+  Value headOf(Value x, Value heads);
 
   /// |scale| * log2(e), at least the least normal number. The softmax is done
   /// in base 2 on unscaled scores: exp2(factor * s - factor * max) is one fused

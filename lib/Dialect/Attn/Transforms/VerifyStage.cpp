@@ -17,10 +17,9 @@ using namespace fovea::attn;
 using Check = const char *(*)(Operation * op);
 
 static const char *checkScheduled(Operation *op) {
-  auto forward = dyn_cast<ForwardOp>(op);
-  if (!forward)
+  if (!isa<ForwardOp, BackwardOp>(op))
     return nullptr;
-  if (!forward.getSchedule())
+  if (!op->hasAttr("schedule"))
     return "has no schedule";
   auto func = op->getParentOfType<func::FuncOp>();
   if (!func)
@@ -31,7 +30,7 @@ static const char *checkScheduled(Operation *op) {
 }
 
 static const char *checkTiles(Operation *op) {
-  if (isa<ForwardOp>(op))
+  if (isa<ForwardOp, BackwardOp>(op))
     return "is not tiled";
   if (isa<gpu::GPUModuleOp>(op) && !op->hasAttr(kTargetAttrName))
     return "has no target";

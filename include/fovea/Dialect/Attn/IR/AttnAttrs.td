@@ -47,6 +47,13 @@ def Attn_RoundingAttr : EnumAttr<Attn_Dialect, Attn_Rounding, "rounding"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
+def Attn_BackwardAlgorithm : I32EnumAttr<"BackwardAlgorithm", "how gradients are summed", [
+    I32EnumAttrCase<"Deterministic", 0, "deterministic">]> {
+  let cppNamespace = "::fovea::attn";
+  let genSpecializedAttr = 0;
+}
+def Attn_BackwardAlgorithmParam : EnumParameter<Attn_BackwardAlgorithm>;
+
 //===----------------------------------------------------------------------===//
 // Target and schedule
 //===----------------------------------------------------------------------===//
@@ -100,6 +107,30 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
   let extraClassDeclaration = [{
     /// Canonical text, the schedule's key in a package:
     /// "block_m=128,block_n=64,…".
+    std::string getKey() const;
+  }];
+}
+
+def Attn_BackwardScheduleAttr : Attn_Attr<"BackwardSchedule", "backward_schedule"> {
+  let summary = "How the kernels of one backward pass are tiled and pipelined";
+  let description = [{
+    | parameter | meaning |
+    |---|---|
+    | `algorithm` | `deterministic`: dK and dV by key block, dQ by query block, each sum in one order |
+    | `delta` | of the kernel of the row sums; `block_m`: rows of a workgroup |
+    | `dkdv` | of the kernel of dK and dV: `block_m` keys that a workgroup owns, `block_n` queries of an iteration; `value_split` and `queries_in_lds` are about those keys |
+    | `dq` | of the kernel of dQ: `block_m` queries that a workgroup owns, `block_n` keys of an iteration |
+
+    `attn-choose-schedule` fills it in; a hand-written one is kept.
+  }];
+  let parameters = (ins Attn_BackwardAlgorithmParam:$algorithm,
+      "::fovea::attn::ScheduleAttr":$delta, "::fovea::attn::ScheduleAttr":$dkdv,
+      "::fovea::attn::ScheduleAttr":$dq);
+  let assemblyFormat = [{
+    `<` $algorithm `,` `delta` `=` $delta `,` `dkdv` `=` $dkdv `,` `dq` `=` $dq `>`
+  }];
+  let extraClassDeclaration = [{
+    /// Canonical text, the schedule's key in a package.
     std::string getKey() const;
   }];
 }

@@ -92,4 +92,65 @@ def Attn_ForwardOp : Attn_Op<"forward"> {
   }];
 }
 
+def Attn_BackwardOp : Attn_Op<"backward"> {
+  let summary = "Scaled dot-product attention, gradients";
+  let description = [{
+    The gradients of `attn.forward` for a gradient `dout` of its output, from the
+    forward pass's operands and results:
+
+    ```
+    p_ij    = exp(scale * sum_d q_id * k_jd - lse_i)               visible j
+    delta_i = sum_d out_id * dout_id
+    ds_ij   = p_ij * (sum_d dout_id * v_jd - delta_i)
+    dv_j    = sum_i p_ij * dout_i          over all queries of the group's heads
+    dk_j    = scale * sum_i ds_ij * q_i    likewise
+    dq_i    = scale * sum_j ds_ij * k_j
+    ```
+
+    Sums are in f32; p and ds are rounded to the element type for the last three
+    products. A row that saw no key (lse = -inf) takes no part: its dq is zero.
+    Visibility is as in `attn.forward`.
+
+    The op becomes several kernels, launched one after the other
+    (docs/Backward.md): `<name>_delta`, `<name>_dkdv` and `<name>_dq`.
+
+    | operand | shape | type |
+    |---|---|---|
+    | q, out, dout, dq | [batch, heads_q, seqlen_q, head_dim] | f16 or bf16 |
+    | k, v, dk, dv | [batch, heads_k, seqlen_k, head_dim] | the same |
+    | lse | [batch, heads_q, seqlen_q] | f32 |
+    | workspace | bytes, as docs/KernelAbi.md says | i8 |
+    | scale | scalar | f32 |
+
+    The constraints are (C1) to (C8) of `attn.forward`, for gradients as for
+    their tensors.
+  }];
+  let arguments = (ins
+      Arg<Attn_Tensor, "queries", [MemRead]>:$q,
+      Arg<Attn_Tensor, "keys", [MemRead]>:$k,
+      Arg<Attn_Tensor, "values", [MemRead]>:$v,
+      Arg<Attn_Tensor, "output", [MemRead]>:$out,
+      Arg<Attn_Tensor, "gradient of the output", [MemRead]>:$dout,
+      Arg<MemRefRankOf<[F32], [3]>, "log-sum-exp", [MemRead]>:$lse,
+      Arg<Attn_Tensor, "gradient of the queries", [MemWrite]>:$dq,
+      Arg<Attn_Tensor, "gradient of the keys", [MemWrite]>:$dk,
+      Arg<Attn_Tensor, "gradient of the values", [MemWrite]>:$dv,
+      Arg<MemRefRankOf<[I8], [1]>, "workspace", [MemRead, MemWrite]>:$workspace,
+      F32:$scale,
+      DefaultValuedAttr<Attn_MaskKindAttr, "::fovea::attn::MaskKind::None">:$mask,
+      OptionalAttr<Attn_BackwardScheduleAttr>:$schedule);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v `,` $out `,` $dout `,` $lse `->` $dq `,` $dk `,` $dv
+    `workspace` `(` $workspace `)` `scale` `(` $scale `)` (`mask` `` $mask^)?
+    (`schedule` `(` $schedule^ `)`)? attr-dict
+    `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($dout) `,`
+    type($lse) `->` type($dq) `,` type($dk) `,` type($dv) `,` type($workspace)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    int64_t getHeadDim() { return getQ().getType().getDimSize(3); }
+    ::mlir::Type getElementType() { return getQ().getType().getElementType(); }
+  }];
+}
+
 #endif // FOVEA_DIALECT_ATTN_IR_ATTNOPS_TD

@@ -104,7 +104,7 @@ def Attn_CopyLdsOp : Attn_Op<"copy_lds"> {
 
 def Attn_StoreLdsOp : Attn_Op<"store_lds"> {
   let summary = "Writes a tile from registers to LDS";
-  let arguments = (ins Attn_FactorTile:$tile, Arg<Attn_LdsType, "", [MemWrite]>:$lds);
+  let arguments = (ins Attn_Tile:$tile, Arg<Attn_LdsType, "", [MemWrite]>:$lds);
   let assemblyFormat = "$tile `,` $lds attr-dict `:` type($tile) `,` type($lds)";
   let hasVerifier = 1;
 }
@@ -117,7 +117,7 @@ def Attn_LoadLdsOp : Attn_Op<"load_lds"> {
     lanes, those are used.
   }];
   let arguments = (ins Arg<Attn_LdsType, "", [MemRead]>:$lds);
-  let results = (outs Attn_FactorTile:$tile);
+  let results = (outs Attn_Tile:$tile);
   let assemblyFormat = "$lds attr-dict `:` type($lds) `->` type($tile)";
   let hasVerifier = 1;
 }

@@ -63,6 +63,22 @@ def AttnTileForward : Pass<"attn-tile-forward", "::mlir::ModuleOp"> {
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def AttnTileBackward : Pass<"attn-tile-backward", "::mlir::ModuleOp"> {
+  let summary = "Rewrite attn.backward as the tile programs of its kernels";
+  let description = [{
+    A function with one `attn.backward` on its arguments becomes a `gpu.module`
+    with the kernels that its schedule's algorithm wants, each with the arguments
+    of docs/KernelAbi.md. docs/Backward.md describes the kernels.
+
+    Pre-condition: `attn-choose-schedule`.
+    Post-condition: no `attn.backward`.
+  }];
+  let dependentDialects = ["::mlir::amdgpu::AMDGPUDialect",
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def AttnAssignLayouts : Pass<"attn-assign-layouts", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Give every tile a layout and every LDS tile a swizzle";
   let description = [{

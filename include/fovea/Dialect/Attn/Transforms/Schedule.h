@@ -37,6 +37,19 @@ checkForwardSchedule(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                      const target::TargetInfo &target, mlir::Type elementType,
                      int64_t headDim, ScheduleAttr schedule);
 
+/// The schedule of the backward kernels from the table; null if it has none for
+/// this chip, type and head dimension.
+BackwardScheduleAttr chooseBackwardSchedule(mlir::MLIRContext *context,
+                                            const target::TargetInfo &target,
+                                            mlir::Type elementType,
+                                            int64_t headDim);
+
+/// As checkForwardSchedule, for the kernels of a backward pass.
+llvm::LogicalResult
+checkBackwardSchedule(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+                      const target::TargetInfo &target, mlir::Type elementType,
+                      int64_t headDim, BackwardScheduleAttr schedule);
+
 } // namespace fovea::attn
 
 #endif // FOVEA_DIALECT_ATTN_TRANSFORMS_SCHEDULE_H

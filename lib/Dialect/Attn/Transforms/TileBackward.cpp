@@ -1,0 +1,488 @@
+//===- TileBackward.cpp - attn-tile-backward ------------------------------===//
+//
+// Writes the tile programs of the backward kernels (docs/Backward.md). In each
+// the scores are oriented so that their rows are what the products after them
+// sum over: keys in the kernel of dQ, queries in that of dK and dV. P and dS
+// are then the right operands of those products as they stand.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileBuilder.h"
+#include "fovea/Dialect/Attn/Transforms/Schedule.h"
+#include "fovea/Package/BackwardAbi.h"
+#include <limits>
+
+using namespace mlir;
+using namespace fovea;
+
+namespace fovea::attn {
+#define GEN_PASS_DEF_ATTNTILEBACKWARD
+#include "fovea/Dialect/Attn/Transforms/Passes.h.inc"
+} // namespace fovea::attn
+
+namespace {
+using namespace fovea::attn;
+
+/// The values of one row of scores that gradients need, as [1, rows].
+struct RowTerms {
+  Value negatedLse; ///< -lse * log2(e); -inf where no key is seen
+  Value delta;
+};
+
+/// What both gradient kernels do with scores.
+template <typename Base>
+class GradientBuilder : public Base {
+public:
+  GradientBuilder(BackwardOp op, gpu::GPUFuncOp kernel,
+                  const target::TargetInfo &target, ScheduleAttr schedule)
+      : Base(kernel, target, abi::kBackwardArgs, op.getElementType(),
+             op.getHeadDim()),
+        op(op), schedule(schedule),
+        inst(*target::lookupMatrixInstr(target, schedule.getInst(),
+                                        factorType(op.getElementType()))),
+        tiles(forwardTiles(op.getHeadDim(), schedule, inst)) {}
+
+protected:
+  using Base::b;
+
+  Value factorTile(Value lds, int64_t rows, int64_t columns) {
+    return LoadLdsOp::create(b, this->tile(rows, columns, this->elementType),
+                             lds);
+  }
+
+  /// A right operand that lasts through the loop: [score_dim, block_m], the
+  /// rows of `rows` as columns. In LDS if the schedule says so.
+  struct Resident {
+    Value tile, lds;
+  };
+  Resident makeResident(Value rows) {
+    if (!schedule.getQueriesInLds())
+      return {this->transpose(rows), nullptr};
+    Value lds = this->ldsTile(tiles.blockM, tiles.scoreDim, this->elementType);
+    StoreLdsOp::create(b, rows, lds);
+    return {nullptr, lds};
+  }
+  Value get(const Resident &resident) {
+    if (!resident.lds)
+      return resident.tile;
+    return this->transpose(
+        factorTile(resident.lds, tiles.blockM, tiles.scoreDim));
+  }
+
+  /// [block_n, block_m]: the tile in `lds` times a resident operand.
+  Value product(Value lds, const Resident &right) {
+    Value rows = factorTile(lds, tiles.blockN, tiles.scoreDim);
+    RankedTensorType type = this->f32Tile(tiles.blockN, tiles.blockM);
+    return DotOp::create(b, rows, get(right), this->splat(type, 0.0f),
+                         schedule.getInst(), /*split_rows=*/false);
+  }
+
+  /// acc + the tile in `lds`, [value_dim, block_n], times P or dS.
+  Value accumulate(Value lds, Value right, Value acc) {
+    Value left = factorTile(lds, tiles.valueDim, tiles.blockN);
+    return DotOp::create(b, left, right, acc, schedule.getInst(),
+                         /*split_rows=*/schedule.getValueSplit() > 1);
+  }
+
+  /// Ties away from zero where that is cheaper; neither P nor dS is infinite
+  /// unless the result is.
+  Value round(Value values) {
+    auto type = cast<RankedTensorType>(values.getType());
+    return RoundOp::create(b, type.clone(this->elementType), values,
+                           this->elementType.isF16() ? Rounding::NearestEven
+                                                     : Rounding::NearestAway);
+  }
+
+  /// exp2(factor * scores + negated lse).
+  Value probabilities(Value scores, Value negatedLse) {
+    auto type = cast<RankedTensorType>(scores.getType());
+    return this->exp2(
+        math::FmaOp::create(b, scores, this->splat(type, factor), negatedLse));
+  }
+
+  Value deltaView(Value head, Value first) {
+    Value seqlen = this->arg("seqlen_q");
+    Value row = this->add(
+        this->mul(this->i64(this->add(
+                      this->mul(this->batch, this->arg("heads_q")), head)),
+                  this->i64(seqlen)),
+        this->i64(first));
+    return ViewOp::create(b, ViewType::get(b.getContext(), 1, b.getF32Type()),
+                          this->arg("workspace"), row, this->sub(seqlen, first),
+                          this->i32(1));
+  }
+
+  /// The terms of rows [first, first + count) of a query head, as loaded.
+  RowTerms loadTerms(Value head, Value first, int64_t count) {
+    RankedTensorType column = this->f32Tile(count, 1);
+    auto load = [&](Value view) {
+      return this->transpose(LoadOp::create(b, column, view));
+    };
+    Value lse = load(this->rowValuesView(this->arg("lse"), head, first));
+    return {negate(lse), load(deltaView(head, first))};
+  }
+
+  /// Stores an accumulator [value_dim, block_m] times `factor` (if any) as
+  /// rows.
+  void storeGradient(Value acc, Value scale, const Rows &rows, Value first) {
+    if (scale)
+      acc = this->fmul(
+          acc, this->splat(cast<RankedTensorType>(acc.getType()), scale));
+    auto type = cast<RankedTensorType>(acc.getType());
+    Value narrow =
+        arith::TruncFOp::create(b, type.clone(this->elementType), acc);
+    StoreOp::create(b, this->transpose(narrow),
+                    this->view(rows, first, this->headDim));
+  }
+
+  BackwardOp op;
+  ScheduleAttr schedule;
+  const target::MatrixInstr &inst;
+  ForwardTiles tiles;
+  Value factor; ///< |scale| * log2(e), at least the least normal number
+
+private:
+  Value negate(Value lse) {
+    auto type = cast<RankedTensorType>(lse.getType());
+    float infinity = std::numeric_limits<float>::infinity();
+    Value minusInf = this->splat(type, -infinity);
+    Value none =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lse, minusInf);
+    Value negated =
+        this->fmul(lse, this->splat(type, -1.44269504088896340736f));
+    return this->select(none, this->splat(type, -infinity), negated);
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// dQ
+//===----------------------------------------------------------------------===//
+
+/// One block of queries; S^T = K Q^T, dP^T = V dO^T, dQ^T += K^T dS^T.
+class QueryGradient : public GradientBuilder<QueryBlockBuilder> {
+public:
+  using GradientBuilder::GradientBuilder;
+  void build();
+
+private:
+  struct Carried {
+    Value acc;
+    Value nextK, nextV; ///< in flight; null with one stage
+    SmallVector<Value> pack() const {
+      SmallVector<Value> values = {acc};
+      if (nextK)
+        values.append({nextK, nextV});
+      return values;
+    }
+    void unpack(ValueRange values) {
+      acc = values[0];
+      if (nextK) {
+        nextK = values[1];
+        nextV = values[2];
+      }
+    }
+  };
+  Value load(const Rows &rows, Value block) {
+    return loadTile(rows, mul(block, i32(tiles.blockN)), tiles.blockN,
+                    tiles.ldsDim);
+  }
+  Carried keyLoop(Value from, Value to, Value lastKey, Carried state);
+
+  Resident queries, douts;
+  RowTerms terms;
+  Value ldsK, ldsV, ldsKt;
+};
+
+QueryGradient::Carried QueryGradient::keyLoop(Value from, Value to,
+                                              Value lastKey, Carried state) {
+  auto loop = scf::ForOp::create(b, from, to, i32(1), state.pack());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value block = loop.getInductionVar();
+  Carried now = state;
+  now.unpack(loop.getRegionIterArgs());
+  bool prefetch = bool(now.nextK);
+  barrier();
+  Value keys = prefetch ? now.nextK : load(k, block);
+  Value values = prefetch ? now.nextV : load(v, block);
+  StoreLdsOp::create(b, transpose(keys), ldsKt);
+  StoreLdsOp::create(b, keys, ldsK);
+  StoreLdsOp::create(b, values, ldsV);
+  barrier();
+  if (prefetch) {
+    Value next = add(block, i32(1));
+    now.nextK = load(k, next);
+    now.nextV = load(v, next);
+  }
+  Value s = product(ldsK, queries);
+  if (lastKey) {
+    auto row = cast<RankedTensorType>(lastKey.getType());
+    Value first = mul(block, i32(tiles.blockN));
+    s = MaskOp::create(b, s, sub(lastKey, splat(row, first)));
+  }
+  auto full = cast<RankedTensorType>(s.getType());
+  Value p = probabilities(s, broadcast(terms.negatedLse, full));
+  Value dp = product(ldsV, douts);
+  Value ds = fmul(p, fsub(dp, broadcast(terms.delta, full)));
+  now.acc = accumulate(ldsKt, round(ds), now.acc);
+  scf::YieldOp::create(b, now.pack());
+  state.unpack(loop.getResults());
+  return state;
+}
+
+void QueryGradient::build() {
+  ldsK = ldsTile(tiles.blockN, tiles.ldsDim, elementType);
+  ldsV = ldsTile(tiles.blockN, tiles.ldsDim, elementType);
+  ldsKt = ldsTile(tiles.ldsDim, tiles.blockN, elementType);
+  placeWorkgroup(op.getMask(), tiles.blockM);
+  Rows q = rowsOf("q", headQ, "seqlen_q"),
+       dout = rowsOf("dout", headQ, "seqlen_q"),
+       dq = rowsOf("dq", headQ, "seqlen_q");
+  k = rowsOf("k", headK, "seqlen_k");
+  v = rowsOf("v", headK, "seqlen_k");
+  keyRange(op.getMask(), tiles.blockM, tiles.blockN);
+  factor = softmaxFactor();
+  queries = makeResident(
+      NegateIfOp::create(b, loadTile(q, firstRow, tiles.blockM, tiles.scoreDim),
+                         scaleIsNegative()));
+  douts = makeResident(loadTile(dout, firstRow, tiles.blockM, tiles.scoreDim));
+  terms = loadTerms(headQ, firstRow, tiles.blockM);
+
+  Value zero = i32(0);
+  Carried state;
+  state.acc = splat(f32Tile(tiles.valueDim, tiles.blockM), 0.0f);
+  if (schedule.getStages() == 2) {
+    state.nextK = load(k, zero);
+    state.nextV = load(v, zero);
+  }
+  state = keyLoop(zero, blocksFull, /*lastKey=*/nullptr, state);
+  state = keyLoop(blocksFull, blocksEnd, lastKeys(op.getMask(), tiles.blockM),
+                  state);
+  storeGradient(state.acc, arg("scale"), dq, firstRow);
+  gpu::ReturnOp::create(b);
+}
+
+//===----------------------------------------------------------------------===//
+// dK and dV
+//===----------------------------------------------------------------------===//
+
+/// One block of keys; S = Q K^T, dP = dO V^T, dV^T += dO^T P, dK^T += Q^T dS,
+/// over the queries of all heads of the group.
+class KeyGradients : public GradientBuilder<TileBuilder> {
+public:
+  using GradientBuilder::GradientBuilder;
+  void build();
+
+private:
+  /// Queries in flight, of one block.
+  struct Block {
+    Value q, dout;
+    RowTerms terms;
+    SmallVector<Value> pack() const {
+      return {q, dout, terms.negatedLse, terms.delta};
+    }
+    static Block unpack(ValueRange values) {
+      return {values[0], values[1], {values[2], values[3]}};
+    }
+  };
+  struct Head {
+    Value number;
+    Rows q, dout;
+  };
+  Block load(const Head &head, Value block);
+  SmallVector<Value> queryLoop(const Head &head, Value from, Value to,
+                               bool masked, SmallVector<Value> state);
+
+  Value firstKey, shift;
+  Resident keys, values;
+  Value ldsQ, ldsDout, ldsQt, ldsDoutT, ldsLse, ldsDelta;
+};
+
+KeyGradients::Block KeyGradients::load(const Head &head, Value block) {
+  Value first = mul(block, i32(tiles.blockN));
+  return {loadTile(head.q, first, tiles.blockN, tiles.ldsDim),
+          loadTile(head.dout, first, tiles.blockN, tiles.ldsDim),
+          loadTerms(head.number, first, tiles.blockN)};
+}
+
+/// Blocks [from, to). `state`: dV^T, dK^T and, with two stages, the next block.
+SmallVector<Value> KeyGradients::queryLoop(const Head &head, Value from,
+                                           Value to, bool masked,
+                                           SmallVector<Value> state) {
+  auto loop = scf::ForOp::create(b, from, to, i32(1), state);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value block = loop.getInductionVar();
+  ValueRange carried = loop.getRegionIterArgs();
+  Value accV = carried[0], accK = carried[1];
+  bool prefetch = schedule.getStages() == 2;
+  barrier();
+  Block now =
+      prefetch ? Block::unpack(carried.drop_front(2)) : load(head, block);
+  StoreLdsOp::create(b, transpose(now.q), ldsQt);
+  StoreLdsOp::create(b, now.q, ldsQ);
+  StoreLdsOp::create(b, transpose(now.dout), ldsDoutT);
+  StoreLdsOp::create(b, now.dout, ldsDout);
+  StoreLdsOp::create(b, now.terms.negatedLse, ldsLse);
+  StoreLdsOp::create(b, now.terms.delta, ldsDelta);
+  barrier();
+  SmallVector<Value> next;
+  if (prefetch)
+    next = load(head, add(block, i32(1))).pack();
+
+  RankedTensorType turned = f32Tile(tiles.blockM, tiles.blockN),
+                   row = f32Tile(1, tiles.blockN);
+  auto byRow = [&](Value lds) {
+    return transpose(broadcast(LoadLdsOp::create(b, row, lds), turned));
+  };
+  Value s = product(ldsQ, keys);
+  if (masked) {
+    RankedTensorType index = tile(1, tiles.blockN, b.getI32Type());
+    Value first = sub(add(mul(block, i32(tiles.blockN)), shift), firstKey);
+    Value last = add(ColumnIndexOp::create(b, index), splat(index, first));
+    s = transpose(MaskOp::create(b, transpose(s), last));
+  }
+  Value p = probabilities(s, byRow(ldsLse));
+  accV = accumulate(ldsDoutT, round(p), accV);
+  Value dp = product(ldsDout, values);
+  Value ds = fmul(p, fsub(dp, byRow(ldsDelta)));
+  accK = accumulate(ldsQt, round(ds), accK);
+  SmallVector<Value> yielded = {accV, accK};
+  yielded.append(next);
+  scf::YieldOp::create(b, yielded);
+  return llvm::to_vector_of<Value>(loop.getResults());
+}
+
+void KeyGradients::build() {
+  ldsQ = ldsTile(tiles.blockN, tiles.ldsDim, elementType);
+  ldsDout = ldsTile(tiles.blockN, tiles.ldsDim, elementType);
+  ldsQt = ldsTile(tiles.ldsDim, tiles.blockN, elementType);
+  ldsDoutT = ldsTile(tiles.ldsDim, tiles.blockN, elementType);
+  ldsLse = ldsTile(1, tiles.blockN, b.getF32Type());
+  ldsDelta = ldsTile(1, tiles.blockN, b.getF32Type());
+
+  batch = blockId(gpu::Dimension::z);
+  Value group = arg("group_size"), headsQ = arg("heads_q");
+  Value headK = headOf(blockId(gpu::Dimension::x), div(headsQ, group));
+  firstKey = mul(blockId(gpu::Dimension::y), i32(tiles.blockM));
+  Value seqlenQ = arg("seqlen_q"), seqlenK = arg("seqlen_k");
+  factor = softmaxFactor();
+  Rows k = rowsOf("k", headK, "seqlen_k"), v = rowsOf("v", headK, "seqlen_k"),
+       dk = rowsOf("dk", headK, "seqlen_k"),
+       dv = rowsOf("dv", headK, "seqlen_k");
+  keys = makeResident(
+      NegateIfOp::create(b, loadTile(k, firstKey, tiles.blockM, tiles.scoreDim),
+                         scaleIsNegative()));
+  values = makeResident(loadTile(v, firstKey, tiles.blockM, tiles.scoreDim));
+
+  // Query i sees keys up to i + shift: the first block that sees any key of
+  // this one's, and the first whose queries see all of them.
+  Value zero = i32(0), end = blocksOf(seqlenQ, tiles.blockN);
+  Value from = zero, full = zero;
+  bool causal = op.getMask() != MaskKind::None;
+  if (causal) {
+    shift =
+        op.getMask() == MaskKind::CausalTopLeft ? zero : sub(seqlenK, seqlenQ);
+    from = min(div(max(zero, sub(firstKey, shift)), i32(tiles.blockN)), end);
+    Value lastKey = sub(min(add(firstKey, i32(tiles.blockM)), seqlenK), i32(1));
+    full = min(blocksOf(max(zero, sub(lastKey, shift)), tiles.blockN), end);
+  }
+
+  RankedTensorType acc = f32Tile(tiles.valueDim, tiles.blockM);
+  SmallVector<Value> state = {splat(acc, 0.0f), splat(acc, 0.0f)};
+  auto heads = scf::ForOp::create(b, zero, group, i32(1), state);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(heads.getBody());
+    Head head;
+    head.number = add(mul(headK, group), heads.getInductionVar());
+    head.q = rowsOf("q", head.number, "seqlen_q");
+    head.dout = rowsOf("dout", head.number, "seqlen_q");
+    SmallVector<Value> now =
+        llvm::to_vector_of<Value>(heads.getRegionIterArgs());
+    if (schedule.getStages() == 2)
+      now.append(load(head, from).pack());
+    if (causal)
+      now = queryLoop(head, from, full, /*masked=*/true, now);
+    now = queryLoop(head, full, end, /*masked=*/false, now);
+    scf::YieldOp::create(b, ArrayRef<Value>(now).take_front(2));
+  }
+  storeGradient(heads.getResult(0), nullptr, dv, firstKey);
+  storeGradient(heads.getResult(1), arg("scale"), dk, firstKey);
+  gpu::ReturnOp::create(b);
+}
+
+//===----------------------------------------------------------------------===//
+// delta
+//===----------------------------------------------------------------------===//
+
+/// delta = rowsum(out * dout) of one block of queries.
+class RowSums : public GradientBuilder<QueryBlockBuilder> {
+public:
+  using GradientBuilder::GradientBuilder;
+  void build() {
+    placeWorkgroup(MaskKind::None, tiles.blockM);
+    auto load = [&](StringRef name) -> Value {
+      Value rows = loadTile(rowsOf(name, headQ, "seqlen_q"), firstRow,
+                            tiles.blockM, tiles.ldsDim);
+      return arith::ExtFOp::create(b, f32Tile(tiles.blockM, tiles.ldsDim),
+                                   rows);
+    };
+    Value products = fmul(load("out"), load("dout"));
+    Value sums = ReduceOp::create(b, f32Tile(1, tiles.blockM), ReduceKind::Sum,
+                                  transpose(products));
+    StoreOp::create(b, transpose(sums), deltaView(headQ, firstRow));
+    gpu::ReturnOp::create(b);
+  }
+};
+
+struct TileBackward
+    : public fovea::attn::impl::AttnTileBackwardBase<TileBackward> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    for (auto func : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      if (failed(tileFunction(func)))
+        return signalPassFailure();
+  }
+
+private:
+  template <typename Builder>
+  void addKernel(gpu::GPUModuleOp module, BackwardOp op, StringRef suffix,
+                 ScheduleAttr schedule) {
+    gpu::GPUFuncOp kernel =
+        makeKernel(module, (module.getName() + "_" + suffix).str(),
+                   abi::kBackwardArgs, schedule);
+    auto target = module->getAttrOfType<TargetAttr>(kTargetAttrName);
+    Builder(op, kernel, target.getInfo(), schedule).build();
+  }
+
+  LogicalResult tileFunction(func::FuncOp func) {
+    SmallVector<BackwardOp> ops;
+    func.walk([&](BackwardOp op) { ops.push_back(op); });
+    if (ops.empty())
+      return success();
+    if (ops.size() > 1) {
+      InFlightDiagnostic diagnostic =
+          ops[1].emitOpError("is the second of its function; a function holds "
+                             "one");
+      diagnostic.attachNote(ops[0].getLoc()) << "the first is here";
+      return diagnostic;
+    }
+    BackwardOp op = ops.front();
+    if (failed(checkProblemFunction(func, op)))
+      return failure();
+    BackwardScheduleAttr schedule = *op.getSchedule();
+    auto target = func->getAttrOfType<TargetAttr>(kTargetAttrName);
+    if (failed(checkBackwardSchedule([&] { return op.emitOpError(); },
+                                     target.getInfo(), op.getElementType(),
+                                     op.getHeadDim(), schedule)))
+      return failure();
+    gpu::GPUModuleOp module = makeKernelModule(func);
+    addKernel<RowSums>(module, op, "delta", schedule.getDelta());
+    addKernel<KeyGradients>(module, op, "dkdv", schedule.getDkdv());
+    addKernel<QueryGradient>(module, op, "dq", schedule.getDq());
+    func.erase();
+    return success();
+  }
+};
+} // namespace

@@ -1,0 +1,69 @@
+// RUN: aot-opt %s --split-input-file --attn-choose-schedule --attn-tile-backward --verify-diagnostics
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!b = memref<?x?x?x64xbf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @types(%t: !t, %b: !b, %l: !l, %w: !w, %s: f32) {
+  // expected-error @below {{(C1) element type of dk is 'bf16', but that of q is 'f16'}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %b, %t workspace(%w) scale(%s)
+    : !t, !t, !t, !t, !t, !l -> !t, !b, !t, !w
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!k4 = memref<?x4x?x64xf16, strided<[?, ?, ?, 1]>>
+!k8 = memref<?x8x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @heads(%t: !t, %k: !k4, %d: !k8, %l: !l, %w: !w, %s: f32) {
+  // expected-error @below {{(C4) heads of dv is 8, but that of k is 4}}
+  attn.backward %t, %k, %k, %t, %t, %l -> %t, %k, %d workspace(%w) scale(%s)
+    : !t, !k4, !k4, !t, !t, !l -> !t, !k4, !k8, !w
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x264xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @large(%t: !t, %l: !l, %w: !w, %s: f32) {
+  // expected-error @below {{no schedule for gradients of head dimension 264 in 'f16' on gfx942; the largest is 256}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x256xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @lds(%t: !t, %l: !l, %w: !w, %s: f32) {
+  // expected-error @below {{the tiles of the dkdv kernel take 65792 bytes of LDS, but gfx942 has 65536; a smaller block_n or block_m fits}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    schedule(<deterministic,
+      delta = <block_m = 64, block_n = 32, waves = 4, inst = "mfma_16x16x16", stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
+      dkdv = <block_m = 64, block_n = 32, waves = 4, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 1, rescale_threshold = 0>,
+      dq = <block_m = 64, block_n = 32, waves = 4, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 1, rescale_threshold = 0>>)
+    : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @two(%t: !t, %l: !l, %w: !w, %s: f32) {
+  // expected-note @below {{the first is here}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  // expected-error @below {{is the second of its function; a function holds one}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
