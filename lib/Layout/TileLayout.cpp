@@ -220,75 +220,143 @@ std::optional<Holder> InverseLayout::find(Coord element) const {
   return holder;
 }
 
+namespace {
+/// Finds the holders of elements of a tile.
+class TileInverse {
+public:
+  explicit TileInverse(const TileLayout &layout)
+      : layout(layout), inverse(layout), unit(layout.unit()) {}
+
+  /// The register is counted through all fragments.
+  std::optional<Holder> find(Coord element) const {
+    std::optional<Holder> holder = findInUnit(element);
+    if (holder)
+      holder->reg +=
+          layout.elementsPerFragment() *
+          (element[0] / unit[0] * layout.grid()[1] + element[1] / unit[1]);
+    return holder;
+  }
+
+  /// Unit, register and lane that hold an element which somebody does hold: a
+  /// number that is linear in the element's coordinates.
+  uint64_t place(Coord element, uint32_t laneXor, uint32_t laneMask) const {
+    Holder holder = *findInUnit(element);
+    return uint64_t(element[0] / unit[0]) << 48 |
+           uint64_t(element[1] / unit[1]) << 32 | uint64_t(holder.reg) << 16 |
+           ((holder.lane ^ laneXor) & laneMask);
+  }
+
+private:
+  std::optional<Holder> findInUnit(Coord element) const {
+    return inverse.find({element[0] % unit[0], element[1] % unit[1]});
+  }
+
+  const TileLayout &layout;
+  InverseLayout inverse;
+  Coord unit;
+};
+} // namespace
+
+static Coord plus(Coord x, Coord y) { return {x[0] + y[0], x[1] + y[1]}; }
+
+/// Fills in a conversion that keeps to its wave. The holder of a lane's element
+/// differs from that of lane 0's by what is linear in the lane number, so lanes
+/// fall into classes by a few parities.
+static void findMoves(const TileLayout &from, const TileLayout &to,
+                      const TileInverse &inverse, Conversion &result) {
+  uint32_t anyLane = from.replicatedBits(Space::Lane);
+  struct Vector {
+    uint64_t change; ///< what a bit of the lane or wave number changes
+    uint32_t pivots; ///< parities that this change sums up
+  };
+  llvm::SmallVector<Vector> rows;
+  llvm::SmallVector<std::pair<Space, int>> pivotBits;
+  auto addBit = [&](Space space, int bit, Coord basis) {
+    uint64_t change = inverse.place(basis, space == Space::Lane ? 1u << bit : 0,
+                                    ~anyLane & 0xffff);
+    uint32_t pivots = 0;
+    for (const Vector &row : rows)
+      if (change & llvm::bit_floor(row.change)) {
+        change ^= row.change;
+        pivots ^= row.pivots;
+      }
+    if (change != 0) {
+      uint32_t pivot = 1u << pivotBits.size();
+      pivotBits.push_back({space, bit});
+      result.parities.push_back({0, 0});
+      rows.push_back({change, pivots ^ pivot});
+      pivots = pivot;
+    }
+    for (auto [number, parity] : llvm::enumerate(result.parities))
+      if (pivots >> number & 1)
+        (space == Space::Lane ? parity.lanes : parity.waves) |= 1u << bit;
+  };
+  for (Space space : {Space::Lane, Space::Wave})
+    for (auto [bit, basis] : llvm::enumerate(to.get(space)))
+      addBit(space, bit, basis);
+
+  for (int fragment = 0; fragment < to.fragments(); ++fragment)
+    for (int reg = 0; reg < to.elementsPerFragment(); ++reg)
+      for (uint32_t laneClass = 0; laneClass < 1u << pivotBits.size();
+           ++laneClass) {
+        // Any lane of the class stands for all of them.
+        uint32_t lane = 0, wave = 0;
+        for (auto [number, bit] : llvm::enumerate(pivotBits))
+          if (laneClass >> number & 1)
+            (bit.first == Space::Lane ? lane : wave) |= 1u << bit.second;
+        Holder holder = *inverse.find(
+            plus(to.fragmentOrigin(fragment), to.map(reg, lane, wave)));
+        result.moves.push_back(
+            {int(holder.reg), (holder.lane ^ lane) & ~anyLane});
+      }
+}
+
 Conversion classifyConversion(const TileLayout &from, const TileLayout &to) {
   Conversion result;
   if (from.shape() != to.shape())
     return result;
-  InverseLayout inverse(from);
-  Coord fromUnit = from.unit();
+  TileInverse inverse(from);
   // A lane or wave bit moves if the element that it selects in `to` sits, in
   // `from`, under another lane or wave number. The maps are linear, so single
   // bits decide for all numbers.
   using Kind = Conversion::Kind;
   Kind kind = Kind::Identity;
   auto raise = [&](Kind atLeast) { kind = std::max(kind, atLeast); };
-  auto locate = [&](Coord element) {
-    return inverse.find({element[0] % fromUnit[0], element[1] % fromUnit[1]});
-  };
-  auto crossesUnit = [&](Coord element) {
-    return element[0] >= fromUnit[0] || element[1] >= fromUnit[1];
-  };
   // Where `from` replicates, any number will do.
-  auto differs = [&](uint32_t number, unsigned bit, Space space) {
-    return ((number ^ 1u << bit) & ~from.replicatedBits(space)) != 0;
+  auto differs = [&](uint32_t number, uint32_t wanted, Space space) {
+    return ((number ^ wanted) & ~from.replicatedBits(space)) != 0;
   };
-  for (auto [bit, basis] : llvm::enumerate(to.lanes())) {
-    if (basis == Coord{0, 0})
-      continue;
-    std::optional<Holder> holder = locate(basis);
-    if (!holder)
-      return result;
-    if (holder->wave != 0)
-      raise(Kind::Shared);
-    else if (crossesUnit(basis) || holder->reg != 0 ||
-             differs(holder->lane, bit, Space::Lane))
-      raise(Kind::Lane);
-  }
-  for (auto [bit, basis] : llvm::enumerate(to.waves())) {
-    if (basis == Coord{0, 0})
-      continue;
-    std::optional<Holder> holder = locate(basis);
-    if (!holder)
-      return result;
-    if (differs(holder->wave, bit, Space::Wave))
-      raise(Kind::Shared);
-    else if (crossesUnit(basis) || holder->reg != 0 || holder->lane != 0)
-      raise(Kind::Lane);
-  }
-  for (int fragment = 0; fragment < to.fragments(); ++fragment) {
-    Coord origin = to.fragmentOrigin(fragment);
+  for (Space space : {Space::Lane, Space::Wave})
+    for (auto [bit, basis] : llvm::enumerate(to.get(space))) {
+      std::optional<Holder> holder = inverse.find(basis);
+      if (!holder)
+        return result;
+      uint32_t lane = space == Space::Lane ? 1u << bit : 0;
+      uint32_t wave = space == Space::Wave ? 1u << bit : 0;
+      if (differs(holder->wave, wave, Space::Wave))
+        raise(Kind::Shared);
+      else if (holder->reg != 0 || differs(holder->lane, lane, Space::Lane))
+        raise(Kind::Lane);
+    }
+  for (int fragment = 0; fragment < to.fragments(); ++fragment)
     for (int reg = 0; reg < to.elementsPerFragment(); ++reg) {
-      Coord element = to.map(reg, 0, 0);
-      element = {origin[0] + element[0], origin[1] + element[1]};
-      std::optional<Holder> holder = locate(element);
+      std::optional<Holder> holder =
+          inverse.find(plus(to.fragmentOrigin(fragment), to.map(reg, 0, 0)));
       if (!holder)
         return result;
       if (holder->wave != 0)
         raise(Kind::Shared);
       else if (holder->lane != 0)
         raise(Kind::Lane);
-      int sourceFragment =
-          element[0] / fromUnit[0] * from.grid()[1] + element[1] / fromUnit[1];
-      int source =
-          sourceFragment * from.elementsPerFragment() + int(holder->reg);
-      if (source != int(result.source.size()))
+      if (int(holder->reg) != int(result.source.size()))
         raise(Kind::Register);
-      result.source.push_back(source);
+      result.source.push_back(holder->reg);
     }
-  }
   result.kind = kind;
   if (kind > Kind::Register)
     result.source.clear();
+  if (kind == Kind::Lane)
+    findMoves(from, to, inverse, result);
   return result;
 }
 

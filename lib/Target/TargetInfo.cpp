@@ -117,13 +117,13 @@ static const TargetInfo kRdna3 = {
     /*computeUnits=*/0,
     /*xcds=*/1,
     kBufferGfx10,
-    kWmmaRepeated | kDot2F32F16 | kPermlaneX16};
+    kWmmaRepeated | kDot2F32F16 | kPermlaneX16 | kDppRowXmask | kDualIssue};
 
 static const TargetInfo kRdna4 = {
     /*name=*/"",
     /*product=*/"",
     /*generic=*/"gfx12-generic",
-    /*codegenFeatures=*/"+cumode",
+    /*codegenFeatures=*/"+cumode,+real-true16",
     /*waveSize=*/32,
     /*ldsBytes=*/65536,
     /*lds=*/&kLdsRdna4,
@@ -136,7 +136,8 @@ static const TargetInfo kRdna4 = {
     /*computeUnits=*/0,
     /*xcds=*/1,
     kBufferGfx10,
-    kWmma | kDot2F32F16 | kPermlaneX16};
+    kWmma | kLargeRegisterFile | kDot2F32F16 | kPermlaneX16 | kDppRowXmask |
+        kDualIssue};
 
 static const TargetInfo kGfx1250 = {
     /*name=*/"",
@@ -155,7 +156,7 @@ static const TargetInfo kGfx1250 = {
     /*computeUnits=*/0,
     /*xcds=*/1,
     kBufferGfx1250,
-    kWmmaDoubleK | kPermlaneX16 | kCvtPkBf16};
+    kWmmaDoubleK | kPermlaneX16 | kDppRowXmask | kDualIssue | kCvtPkBf16};
 
 /// A chip of a generation.
 static TargetInfo chip(const TargetInfo &generation, llvm::StringRef name,
@@ -169,6 +170,7 @@ static TargetInfo chip(const TargetInfo &generation, llvm::StringRef name,
 
 /// An RDNA chip with the larger of the two register files.
 static TargetInfo large(TargetInfo row) {
+  row.features |= kLargeRegisterFile;
   row.registersPerSimdLane = 1536;
   row.registerGranule = 24;
   return row;

@@ -58,9 +58,9 @@ gpu.func @dot(%out: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn
 // CHECK-DAG:     %[[C63:.*]] = arith.constant 63 : i32
 // CHECK:         %[[LANE:.*]] = arith.andi %{{.*}}, %[[C63]]
 // CHECK-COUNT-3: arith.maxnumf
+// CHECK:         %[[BITS:.*]] = arith.bitcast %[[MINE:.*]] : f32 to i32
 // CHECK:         %[[OTHER:.*]] = arith.xori %[[LANE]], %[[C32]]
 // CHECK:         %[[ADDRESS:.*]] = arith.muli %[[OTHER]], %c4_i32
-// CHECK:         %[[BITS:.*]] = arith.bitcast %[[MINE:.*]] : f32 to i32
 // CHECK:         %[[MOVED:.*]] = rocdl.ds_bpermute %[[ADDRESS]], %[[BITS]]
 // CHECK:         %[[THEIRS:.*]] = arith.bitcast %[[MOVED]] : i32 to f32
 // CHECK:         arith.maxnumf %[[MINE]], %[[THEIRS]]

@@ -10,24 +10,7 @@ gpu.module @no_target {
 
 // -----
 
-// Lane bits 0 and 1 trade places: elements would have to cross lanes.
-#from = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [], grid = [1, 1]>
-#to = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[2, 0], [1, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [], grid = [1, 1]>
-#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
-gpu.module @lanes attributes {attn.target = #attn.target<"gfx942">} {
-  gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
-    %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>
-    %t = attn.load %view : !attn.view<8 x f32> -> tensor<32x8xf32, #from>
-    // expected-error @below {{would have to move elements between lanes, which is not implemented}}
-    // expected-error @below {{failed to legalize}}
-    %m = attn.convert_layout %t : tensor<32x8xf32, #from> -> tensor<32x8xf32, #to>
-    attn.store %m, %view : tensor<32x8xf32, #to>, !attn.view<8 x f32>
-    gpu.return
-  }
-}
-
-// -----
-
+// A lane bit and a wave bit trade places: elements would have to cross waves.
 #from = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [[32, 0]], grid = [1, 1]>
 #to = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [32, 0], [0, 4]], wave = [[16, 0]], grid = [1, 1]>
 #schedule = #attn.schedule<block_m = 64, block_n = 64, waves = 2, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
@@ -35,7 +18,7 @@ gpu.module @waves attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
     %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>
     %t = attn.load %view : !attn.view<8 x f32> -> tensor<64x8xf32, #from>
-    // expected-error @below {{would have to move elements between waves, which is not implemented}}
+    // expected-error @below {{would have to move elements between waves, which is not supported}}
     // expected-error @below {{failed to legalize}}
     %m = attn.convert_layout %t : tensor<64x8xf32, #from> -> tensor<64x8xf32, #to>
     attn.store %m, %view : tensor<64x8xf32, #to>, !attn.view<8 x f32>

@@ -75,8 +75,8 @@ public:
   /// The number in `transposed()` of this layout's fragment.
   int transposeFragment(int fragment) const;
 
-  /// The same distribution with twice the rows in a unit: what was the next unit
-  /// down is the highest register bit. Fails if the units down are odd.
+  /// The same distribution with twice the rows in a unit: what was the next
+  /// unit down is the highest register bit. Fails if the units down are odd.
   std::optional<TileLayout> withTallerUnit() const;
 
   /// The layout of the tile's rows after reducing dimension 0 to `groups` rows
@@ -126,10 +126,32 @@ struct Conversion {
     Shared,     ///< crosses waves: a round trip through LDS
     Impossible, ///< the tiles differ in shape
   };
+  /// Lanes and waves that have an odd number of ones in `lane & lanes` and
+  /// `wave & waves` together.
+  struct Parity {
+    uint32_t lanes, waves;
+  };
+  /// A lane takes what register `source` of lane `lane ^ laneXor` holds.
+  struct Move {
+    int source;
+    uint32_t laneXor;
+  };
+
   Kind kind = Kind::Impossible;
   /// Identity and Register: for each register of the destination, counted
   /// through all fragments, the source register that holds its element.
   llvm::SmallVector<int> source;
+  /// Lane: where an element comes from differs between classes of lanes; bit i
+  /// of a lane's class is whether it has parity i. As few as there can be.
+  llvm::SmallVector<Parity> parities;
+  /// Lane: the move of each register of the destination in each class of lanes,
+  /// register by register; see `move`.
+  llvm::SmallVector<Move> moves;
+
+  /// Lane: how lanes of a class get a register of the destination.
+  Move move(int reg, unsigned laneClass) const {
+    return moves[size_t(reg) << parities.size() | laneClass];
+  }
 };
 
 /// Computes the conversion of a tile held as `from` into `to`.

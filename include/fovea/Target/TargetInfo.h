@@ -32,6 +32,9 @@ enum Feature : uint32_t {
   kLdsTransposedRead = 1u << 11, ///< ds_read_b64_tr_b16
   kLoadToLds128 = 1u << 12,      ///< buffer loads of 16 bytes a lane to LDS
   kMfmaEightPass = 1u << 13,     ///< v_mfma_f32_32x32x8 in 8 passes, not 16
+  kDppRowXmask = 1u << 14, ///< DPP row_xmask: lanes of a row of 16, by XOR
+  kDualIssue = 1u << 15,   ///< v_dual: two simple instructions in one
+  kLargeRegisterFile = 1u << 16, ///< RDNA: 1536 registers a SIMD and lane
 };
 
 /// How the registers of a SIMD are divided.

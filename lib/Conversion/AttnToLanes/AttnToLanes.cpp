@@ -88,6 +88,7 @@ private:
     RewritePatternSet patterns(context);
     populateMemoryToLanesPatterns(converter, patterns, lanes);
     populateComputeToLanesPatterns(converter, patterns, lanes);
+    populateMovesToLanesPatterns(converter, patterns, lanes);
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          legality);
     return applyPartialConversion(kernel, legality, std::move(patterns));

@@ -271,7 +271,10 @@ struct LowerReduce : public LanePattern<ReduceOp> {
         for (int64_t source = 0; source < from.elementsPerFragment(); ++source)
           if (target[source] == reg)
             regs.push_back(source);
-        Value result;
+        // Two chains can be issued as one; a maximum takes three operands.
+        bool twoChains = op.getKind() == ReduceKind::Sum &&
+                         lanes.getTarget().has(target::kDualIssue);
+        Value result, other;
         for (int row = 0; row < from.grid()[0]; ++row) {
           Value fragment = adaptor.getTile()[row * from.grid()[1] + column];
           if (f16) {
@@ -281,8 +284,12 @@ struct LowerReduce : public LanePattern<ReduceOp> {
           for (int64_t source : regs) {
             Value next = element(b, fragment, source);
             result = result ? combine(b, op.getKind(), result, next) : next;
+            if (twoChains)
+              std::swap(result, other);
           }
         }
+        if (other)
+          result = result ? combine(b, op.getKind(), result, other) : other;
         if (acrossLanes)
           for (int bit : from.rowLaneBits()) {
             auto [x, y] = lanes.exchangePair(rewriter, op, result, 1 << bit);
@@ -471,39 +478,6 @@ struct LowerWaveAny : public LanePattern<WaveAnyOp> {
   }
 };
 
-struct LowerConvertLayout : public LanePattern<ConvertLayoutOp> {
-  using LanePattern::LanePattern;
-  LogicalResult
-  matchAndRewrite(ConvertLayoutOp op, Adaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-    TileLayout from = layoutOf(op.getTile()), to = layoutOf(op.getResult());
-    layout::Conversion conversion = layout::classifyConversion(from, to);
-    using Kind = layout::Conversion::Kind;
-    if (conversion.kind > Kind::Register)
-      return op.emitOpError()
-             << "would have to move elements between "
-             << (conversion.kind == Kind::Lane ? "lanes" : "waves")
-             << ", which is not implemented; from <" << from.str() << "> to <"
-             << to.str() << ">";
-    VectorType type = fragmentType(op.getType());
-    SmallVector<Value> fragments;
-    for (int fragment = 0; fragment < to.fragments(); ++fragment) {
-      SmallVector<Value> elements;
-      for (int reg = 0; reg < to.elementsPerFragment(); ++reg) {
-        int source =
-            conversion.source[fragment * to.elementsPerFragment() + reg];
-        elements.push_back(
-            element(b, adaptor.getTile()[source / from.elementsPerFragment()],
-                    source % from.elementsPerFragment()));
-      }
-      fragments.push_back(vector::FromElementsOp::create(b, type, elements));
-    }
-    rewriter.replaceOpWithMultiple(op, {fragments});
-    return success();
-  }
-};
-
 } // namespace
 
 void fovea::populateComputeToLanesPatterns(TypeConverter &converter,
@@ -515,6 +489,5 @@ void fovea::populateComputeToLanesPatterns(TypeConverter &converter,
                                                                    context);
   patterns.add<LowerConstant, LowerSplat, LowerTranspose, LowerDot,
                LowerToAccumulators, LowerReduce, LowerBroadcast, LowerMask,
-               LowerColumnIndex, LowerRound, LowerNegateIf, LowerWaveAny,
-               LowerConvertLayout>(converter, context);
+               LowerColumnIndex, LowerRound, LowerNegateIf, LowerWaveAny>(converter, context);
 }

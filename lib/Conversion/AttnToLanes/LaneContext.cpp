@@ -195,15 +195,52 @@ std::pair<Value, Value> LaneContext::exchangePair(OpBuilder &b, Operation *op,
   return {part(0), part(1)};
 }
 
+Value LaneContext::hasParity(Operation *op, layout::Conversion::Parity parity) {
+  ImplicitLocOpBuilder b = builderBefore(op);
+  Value odd;
+  for (auto [index, mask] :
+       {std::pair(lane, parity.lanes), std::pair(wave, parity.waves)})
+    for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      Value bit = arith::AndIOp::create(b, index,
+                                        i32(b, b.getLoc(), rest & (~rest + 1)));
+      Value set = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, bit,
+                                        i32(b, b.getLoc(), 0));
+      odd = odd ? Value(arith::XOrIOp::create(b, odd, set)) : set;
+    }
+  return odd;
+}
+
 Value LaneContext::exchange(OpBuilder &b, Operation *op, Value value,
                             int mask) {
-  ImplicitLocOpBuilder before = builderBefore(op);
+  constexpr int kRowLanes = 16; // lanes that DPP and v_permlane call a row
   Location loc = op->getLoc();
-  Value other = arith::XOrIOp::create(before, lane, i32(before, loc, mask));
-  Value address = arith::MulIOp::create(before, other, i32(before, loc, 4));
-  Type type = value.getType();
-  Value bits = arith::BitcastOp::create(b, loc, b.getI32Type(), value);
-  Value moved =
-      ROCDL::DsBpermuteOp::create(b, loc, b.getI32Type(), address, bits);
-  return arith::BitcastOp::create(b, loc, type, moved);
+  Type type = value.getType(), word = b.getI32Type();
+  Value bits = value;
+  if (type != word)
+    bits = arith::BitcastOp::create(b, loc, word, value);
+  Value moved;
+  if (mask < kRowLanes && target.has(target::kDppRowXmask)) {
+    constexpr uint32_t kRowXmask = 0x160, kAll = 0xf;
+    Value old = LLVM::PoisonOp::create(b, loc, word);
+    moved =
+        ROCDL::DPPUpdateOp::create(b, loc, word, old, bits, kRowXmask | mask,
+                                   kAll, kAll, /*boundCtrl=*/true);
+  } else if (mask < 2 * kRowLanes && mask >= kRowLanes &&
+             target.has(target::kPermlaneX16)) {
+    // For each lane of a row, four bits: which lane of the other row it takes.
+    uint64_t selectors = 0;
+    for (uint64_t laneOfRow = 0; laneOfRow < kRowLanes; ++laneOfRow)
+      selectors |= (laneOfRow ^ (mask % kRowLanes)) << 4 * laneOfRow;
+    Value old = LLVM::PoisonOp::create(b, loc, word);
+    moved = ROCDL::PermlaneX16Op::create(
+        b, loc, word, old, bits, i32(b, loc, selectors & 0xffffffff),
+        i32(b, loc, selectors >> 32), /*fi=*/false, /*boundControl=*/false);
+  } else {
+    ImplicitLocOpBuilder before = builderBefore(op);
+    Value other = arith::XOrIOp::create(before, lane, i32(before, loc, mask));
+    Value address = arith::MulIOp::create(before, other, i32(before, loc, 4));
+    moved = ROCDL::DsBpermuteOp::create(b, loc, word, address, bits);
+  }
+  return type == word ? moved
+                      : Value(arith::BitcastOp::create(b, loc, type, moved));
 }

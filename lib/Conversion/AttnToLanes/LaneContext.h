@@ -62,7 +62,11 @@ public:
                                                    mlir::Operation *op,
                                                    mlir::Value value, int mask);
 
-  /// The value that the lane with number `lane XOR mask` has.
+  /// i1: whether this lane has the parity.
+  mlir::Value hasParity(mlir::Operation *op, layout::Conversion::Parity parity);
+
+  /// The value, of 32 bits, that the lane with number `lane XOR mask` has, by
+  /// the cheapest instruction of the chip.
   mlir::Value exchange(mlir::OpBuilder &b, mlir::Operation *op,
                        mlir::Value value, int mask);
 
@@ -95,6 +99,9 @@ void populateMemoryToLanesPatterns(mlir::TypeConverter &converter,
 void populateComputeToLanesPatterns(mlir::TypeConverter &converter,
                                     mlir::RewritePatternSet &patterns,
                                     LaneContext &context);
+void populateMovesToLanesPatterns(mlir::TypeConverter &converter,
+                                  mlir::RewritePatternSet &patterns,
+                                  LaneContext &context);
 
 /// A pattern with one kernel's context; tiles come as ranges of fragments.
 template <typename Op>

@@ -11,8 +11,8 @@
 #include "fovea/Layout/DotLayouts.h"
 #include "fovea/Target/MatrixInstr.h"
 #include <gtest/gtest.h>
-#include <vector>
 #include <random>
+#include <vector>
 
 namespace fovea::test {
 
@@ -25,7 +25,8 @@ using layout::TileLayout;
 /// A row of the instruction table as GoogleTest spells parameters.
 inline std::string nameOf(const target::MatrixInstr &row) {
   return row.name.str() +
-         (row.type == target::FactorType::F16 ? "_f16" : "_bf16");
+         (row.type == target::FactorType::F16 ? "_f16" : "_bf16") +
+         (row.feature == target::kWmmaRepeated ? "_repeated" : "");
 }
 
 inline layout::InstrLayouts layoutsOf(const target::MatrixInstr &row) {
@@ -127,8 +128,18 @@ inline std::optional<ForwardDots> forwardDots(const target::MatrixInstr &row,
       nullptr);
   if (!scores)
     return std::nullopt;
-  auto values = layout::chooseDotLayouts(layoutsOf(row), up(headDim, row.m),
-                                         blockN, blockM, split, &scores->acc);
+  auto choose = [&](const TileLayout *b) {
+    return layout::chooseDotLayouts(layoutsOf(row), up(headDim, row.m), blockN,
+                                    blockM, split, b);
+  };
+  // As attn-assign-layouts does: the accumulator as it stands, then several of
+  // its units together, then whatever the instruction likes best.
+  std::optional<DotLayouts> values;
+  for (std::optional<TileLayout> given = scores->acc; given && !values;
+       given = given->withTallerUnit())
+    values = choose(&*given);
+  if (!values)
+    values = choose(nullptr);
   if (!values)
     return std::nullopt;
   return ForwardDots{*scores, *values};

@@ -204,7 +204,7 @@ TEST(ReducedRows, MatchesEnumeration) {
 }
 
 TEST(ReducedRows, MatchesEnumerationForEveryAccumulator) {
-  for (const target::MatrixInstr &row : test::mfmaRows())
+  for (const target::MatrixInstr &row : target::allMatrixInstrs())
     for (int waves : {1, 2, 4, 8}) {
       auto dots = forwardDots(row, 96, waves * row.n, 64, waves);
       ASSERT_TRUE(dots);
@@ -270,6 +270,47 @@ static Conversion::Kind cheapest(const TileLayout &from, const TileLayout &to) {
   return kind;
 }
 
+/// Every lane gets the right element of the right lane of its own wave, and no
+/// two classes of lanes could have been one.
+static void checkMoves(const Conversion &conversion, const TileLayout &from,
+                       const TileLayout &to) {
+  unsigned classes = 1u << conversion.parities.size();
+  ASSERT_EQ(conversion.moves.size(), registersOf(to) * classes);
+  auto parity = [](uint32_t bits) { return llvm::popcount(bits) % 2; };
+  std::vector<int> members(classes, 0);
+  for (uint32_t wave = 0; wave < numberOf(to, Space::Wave); ++wave)
+    for (uint32_t lane = 0; lane < numberOf(to, Space::Lane); ++lane) {
+      unsigned laneClass = 0;
+      for (auto [bit, mask] : llvm::enumerate(conversion.parities))
+        laneClass |=
+            unsigned(parity(lane & mask.lanes) ^ parity(wave & mask.waves))
+            << bit;
+      ++members[laneClass];
+      for (int reg = 0; reg < registersOf(to); ++reg) {
+        Conversion::Move move = conversion.move(reg, laneClass);
+        ASSERT_LT(move.source, registersOf(from));
+        ASSERT_LT(lane ^ move.laneXor, numberOf(to, Space::Lane));
+        ASSERT_EQ(elementAt(from, move.source, lane ^ move.laneXor, wave),
+                  elementAt(to, reg, lane, wave))
+            << "from <" << from.str() << "> to <" << to.str() << ">: register "
+            << reg << " of lane " << lane << " of wave " << wave;
+      }
+    }
+  auto same = [&](unsigned x, unsigned y) {
+    for (int reg = 0; reg < registersOf(to); ++reg)
+      if (conversion.move(reg, x).source != conversion.move(reg, y).source ||
+          conversion.move(reg, x).laneXor != conversion.move(reg, y).laneXor)
+        return false;
+    return true;
+  };
+  for (unsigned laneClass = 0; laneClass < classes; ++laneClass) {
+    EXPECT_EQ(members[laneClass], members[0]);
+    for (unsigned other = 0; other < laneClass; ++other)
+      EXPECT_FALSE(same(laneClass, other))
+          << "from <" << from.str() << "> to <" << to.str() << ">";
+  }
+}
+
 static void checkConversion(const TileLayout &from, const TileLayout &to,
                             std::map<Conversion::Kind, int> &seen) {
   Conversion conversion = classifyConversion(from, to);
@@ -277,6 +318,10 @@ static void checkConversion(const TileLayout &from, const TileLayout &to,
   ASSERT_EQ(int(conversion.kind), int(expected))
       << "from <" << from.str() << "> to <" << to.str() << ">";
   ++seen[expected];
+  if (expected == Conversion::Kind::Lane)
+    checkMoves(conversion, from, to);
+  else
+    EXPECT_TRUE(conversion.moves.empty() && conversion.parities.empty());
   if (expected > Conversion::Kind::Register) {
     EXPECT_TRUE(conversion.source.empty());
     return;
@@ -364,6 +409,34 @@ TEST(Conversion, CountsRepeatedRegisters) {
   Conversion drop = classifyConversion(twice, once);
   EXPECT_EQ(drop.kind, Conversion::Kind::Register);
   EXPECT_EQ(drop.source, (llvm::SmallVector<int>{0, 2}));
+}
+
+// What gfx11 needs between its products: the halves of a wave hold eight rows
+// each and shall both hold all sixteen.
+TEST(Conversion, SpreadsHalvesOfAWaveOverBoth) {
+  Bases columns = {{0, 1}, {0, 2}, {0, 4}, {0, 8}};
+  Bases lower = columns, both = columns;
+  lower.push_back({8, 0});
+  both.push_back({0, 0});
+  TileLayout from({{1, 0}, {2, 0}, {4, 0}}, lower, {});
+  TileLayout to({{1, 0}, {2, 0}, {4, 0}, {8, 0}}, both, {});
+  Conversion conversion = classifyConversion(from, to);
+  ASSERT_EQ(conversion.kind, Conversion::Kind::Lane);
+  ASSERT_EQ(conversion.parities.size(), 1u);
+  EXPECT_EQ(conversion.parities[0].lanes, 16u);
+  EXPECT_EQ(conversion.parities[0].waves, 0u);
+  for (int reg = 0; reg < 16; ++reg)
+    for (unsigned upper : {0, 1}) {
+      Conversion::Move move = conversion.move(reg, upper);
+      EXPECT_EQ(move.source, reg % 8);
+      EXPECT_EQ(move.laneXor, reg / 8 == int(upper) ? 0u : 16u);
+    }
+  // The way back drops what the other half holds.
+  Conversion back = classifyConversion(to, from);
+  ASSERT_EQ(back.kind, Conversion::Kind::Lane);
+  EXPECT_EQ(back.move(3, 0).source, 3);
+  EXPECT_EQ(back.move(3, 1).source, 11);
+  EXPECT_EQ(back.move(3, 1).laneXor, 0u);
 }
 
 TEST(Conversion, NeedsOneShape) {

@@ -1,0 +1,180 @@
+//===- MovesToLanes.cpp - attn.convert_layout for lanes -------------------===//
+//
+// What moves, and where to, is the layout algebra's to say (TileLayout.h,
+// Conversion); here it becomes register moves, exchanges between lanes and
+// selections.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LaneContext.h"
+#include "fovea/Conversion/Passes.h"
+#include <functional>
+#include <map>
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+using layout::Conversion;
+using layout::TileLayout;
+
+static Value element(ImplicitLocOpBuilder &b, Value vector, int64_t index) {
+  return vector::ExtractOp::create(b, vector, index);
+}
+
+/// Whether elements 2i and 2i + 1 of the destination always come from elements
+/// 2j and 2j + 1 of one lane.
+static bool pairsStayTogether(const Conversion &conversion) {
+  int classes = 1 << conversion.parities.size();
+  int registers = int(conversion.moves.size()) / classes;
+  for (int reg = 0; reg < registers; reg += 2)
+    for (int laneClass = 0; laneClass < classes; ++laneClass) {
+      Conversion::Move low = conversion.move(reg, laneClass),
+                       high = conversion.move(reg + 1, laneClass);
+      if (low.source % 2 != 0 || high.source != low.source + 1 ||
+          high.laneXor != low.laneXor)
+        return false;
+    }
+  return true;
+}
+
+namespace {
+
+/// What lanes have in registers, as words of 32 bits: each of one element of 32
+/// bits, or of one or two of 16.
+class Words {
+public:
+  Words(ImplicitLocOpBuilder &b, VectorType fragment, int perWord)
+      : b(b), perWord(perWord), count(fragment.getNumElements() / perWord),
+        narrow(fragment.getElementTypeBitWidth() == 16 && perWord == 1) {
+    inWords = VectorType::get({count}, narrow ? Type(b.getIntegerType(16))
+                                              : Type(b.getI32Type()));
+  }
+
+  SmallVector<Value> split(ValueRange fragments) {
+    SmallVector<Value> words;
+    for (Value fragment : fragments) {
+      Value bits = vector::BitCastOp::create(b, inWords, fragment);
+      for (int64_t index = 0; index < count; ++index) {
+        Value word = element(b, bits, index);
+        words.push_back(
+            narrow ? Value(arith::ExtUIOp::create(b, b.getI32Type(), word))
+                   : word);
+      }
+    }
+    return words;
+  }
+
+  /// Fragments of a type with as large elements.
+  SmallVector<Value> join(SmallVector<Value> words, VectorType type) {
+    if (narrow)
+      for (Value &word : words)
+        word = arith::TruncIOp::create(b, b.getIntegerType(16), word);
+    SmallVector<Value> fragments;
+    int64_t perFragment = type.getNumElements() / perWord;
+    auto bits = VectorType::get({perFragment}, inWords.getElementType());
+    for (size_t first = 0; first < words.size(); first += perFragment)
+      fragments.push_back(vector::BitCastOp::create(
+          b, type,
+          vector::FromElementsOp::create(
+              b, bits, ArrayRef(words).slice(first, perFragment))));
+    return fragments;
+  }
+
+private:
+  ImplicitLocOpBuilder &b;
+  int64_t perWord, count;
+  bool narrow;
+  VectorType inWords;
+};
+
+struct LowerConvertLayout : public LanePattern<ConvertLayoutOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(ConvertLayoutOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    TileLayout from = layoutOf(op.getTile()), to = layoutOf(op.getResult());
+    Conversion conversion = layout::classifyConversion(from, to);
+    using Kind = Conversion::Kind;
+    if (conversion.kind > Kind::Lane)
+      return op.emitOpError()
+             << "would have to move elements between waves, which is not "
+                "supported; from <"
+             << from.str() << "> to <" << to.str() << ">";
+    if (conversion.kind == Kind::Lane) {
+      rewriter.replaceOpWithMultiple(
+          op, {moveBetweenLanes(b, op, adaptor.getTile(), conversion)});
+      return success();
+    }
+    VectorType type = fragmentType(op.getType());
+    SmallVector<Value> fragments;
+    for (int fragment = 0; fragment < to.fragments(); ++fragment) {
+      SmallVector<Value> elements;
+      for (int reg = 0; reg < to.elementsPerFragment(); ++reg) {
+        int source =
+            conversion.source[fragment * to.elementsPerFragment() + reg];
+        elements.push_back(
+            element(b, adaptor.getTile()[source / from.elementsPerFragment()],
+                    source % from.elementsPerFragment()));
+      }
+      fragments.push_back(vector::FromElementsOp::create(b, type, elements));
+    }
+    rewriter.replaceOpWithMultiple(op, {fragments});
+    return success();
+  }
+
+private:
+  /// One exchange for each word that lanes of some class have to get, and a
+  /// selection by class.
+  SmallVector<Value> moveBetweenLanes(ImplicitLocOpBuilder &b,
+                                      ConvertLayoutOp op, ValueRange fragments,
+                                      const Conversion &conversion) const {
+    auto fromType = cast<VectorType>(fragments[0].getType());
+    VectorType toType = fragmentType(op.getType());
+    bool pairs = fromType.getElementTypeBitWidth() == 16 &&
+                 fromType.getNumElements() % 2 == 0 &&
+                 toType.getNumElements() % 2 == 0 &&
+                 pairsStayTogether(conversion);
+    int perWord = pairs ? 2 : 1;
+    Words words(b, fromType, perWord);
+    SmallVector<Value> source = words.split(fragments);
+    SmallVector<Value> conditions;
+    for (Conversion::Parity parity : conversion.parities)
+      conditions.push_back(lanes.hasParity(op, parity));
+
+    std::map<std::pair<int, uint32_t>, Value> exchanged;
+    auto moved = [&](Conversion::Move move) {
+      int word = move.source / perWord;
+      if (move.laneXor == 0)
+        return source[word];
+      Value &value = exchanged[{word, move.laneXor}];
+      if (!value)
+        value = lanes.exchange(b, op, source[word], move.laneXor);
+      return value;
+    };
+    // The classes that agree with `laneClass` in the parities from `bit` on.
+    std::function<Value(int, unsigned, size_t)> select =
+        [&](int reg, unsigned laneClass, size_t bit) -> Value {
+      if (bit == 0)
+        return moved(conversion.move(reg, laneClass));
+      Value even = select(reg, laneClass, bit - 1);
+      Value odd = select(reg, laneClass | 1u << (bit - 1), bit - 1);
+      return even == odd ? even
+                         : Value(arith::SelectOp::create(b, conditions[bit - 1],
+                                                         odd, even));
+    };
+    SmallVector<Value> result;
+    int registers = int(conversion.moves.size() >> conditions.size());
+    for (int reg = 0; reg < registers; reg += perWord)
+      result.push_back(select(reg, 0, conditions.size()));
+    return words.join(result, toType);
+  }
+};
+
+} // namespace
+
+void fovea::populateMovesToLanesPatterns(TypeConverter &converter,
+                                         RewritePatternSet &patterns,
+                                         LaneContext &context) {
+  patterns.add<LowerConvertLayout>(converter, context);
+}
