@@ -38,7 +38,45 @@ static Type transferType(OpBuilder &b, int64_t bytes) {
 /// `elements` of a fragment, as one vector.
 static Value gather(OpBuilder &b, Location loc, Value fragment,
                     ArrayRef<int64_t> elements) {
-  return vector::ShuffleOp::create(b, loc, fragment, fragment, elements);
+  auto type = cast<VectorType>(fragment.getType());
+  int64_t count = elements.size();
+  auto isPair = [&](int64_t first) {
+    return elements[first] % 2 == 0 &&
+           elements[first + 1] == elements[first] + 1;
+  };
+  bool pairs = true;
+  for (int64_t first = 0; first + 1 < count; first += 2)
+    pairs &= isPair(first);
+  if (type.getElementTypeBitWidth() != 16 || count % 2 != 0 ||
+      type.getNumElements() % 2 != 0 || pairs)
+    return vector::ShuffleOp::create(b, loc, fragment, fragment, elements);
+  // Halves of words: one permute a word, which the backend does not always find
+  // in a shuffle where it can also move halves of registers.
+  auto words = VectorType::get({type.getNumElements() / 2}, b.getI32Type());
+  Value bits = vector::BitCastOp::create(b, loc, words, fragment);
+  SmallVector<Value> result;
+  for (int64_t first = 0; first < count; first += 2) {
+    int64_t low = elements[first], high = elements[first + 1];
+    Value lowWord = vector::ExtractOp::create(b, loc, bits, low / 2);
+    if (isPair(first)) {
+      result.push_back(lowWord);
+      continue;
+    }
+    Value highWord = vector::ExtractOp::create(b, loc, bits, high / 2);
+    int64_t selector =
+        (low % 2 ? 0x0302 : 0x0100) | (high % 2 ? 0x0706 : 0x0504) << 16;
+    Value select =
+        arith::ConstantIntOp::create(b, loc, selector, 32).getResult();
+    result.push_back(
+        LLVM::CallIntrinsicOp::create(b, loc, b.getI32Type(),
+                                      b.getStringAttr("llvm.amdgcn.perm"),
+                                      ValueRange{highWord, lowWord, select})
+            .getResult(0));
+  }
+  Value packed = vector::FromElementsOp::create(
+      b, loc, VectorType::get({count / 2}, b.getI32Type()), result);
+  return vector::BitCastOp::create(
+      b, loc, VectorType::get({count}, type.getElementType()), packed);
 }
 
 /// Puts accesses back together: access a holds the registers regs[a].

@@ -176,7 +176,8 @@ const Fault kFaults[] = {
     {"StaleValues", staleValues, 2},
 };
 
-const char *const kChips[] = {"gfx908", "gfx942", "gfx950", "gfx1201"};
+const char *const kChips[] = {"gfx908", "gfx942", "gfx950", "gfx1100",
+                              "gfx1201"};
 
 /// A fault, a chip and a type.
 using Parameters = std::tuple<Fault, const char *, const char *>;

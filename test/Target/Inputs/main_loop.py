@@ -11,6 +11,7 @@ figures for each class of instruction. Fails if there is no such loop.
 import re
 import sys
 
+MATRIX = re.compile("v_mfma|v_wmma")
 BRANCH = re.compile(r"s_(?:c?branch\w*)\s+(\.LBB\S+)")
 
 
@@ -61,7 +62,7 @@ def main_loop(blocks):
     reached = [reach(i, edges) for i in range(len(blocks))]
     live = reached[0] | {0}
     for i, (_, code) in enumerate(blocks):
-        if i not in reached[i] or not any("v_mfma" in x for x in code):
+        if i not in reached[i] or not any(map(MATRIX.match, code)):
             continue
         loop = {j for j in reached[i] if i in reached[j]}
         entered = [
@@ -87,7 +88,7 @@ def usual_path(blocks):
         for target in edges[block]:
             if target == header:
                 code = [x for b in path for x in blocks[b][1]]
-                cost = (not any("v_mfma" in x for x in code), len(code))
+                cost = (not any(map(MATRIX.match, code)), len(code))
                 if best is None or cost < best[0]:
                     best = (cost, code)
             elif target in loop and target not in path:
@@ -103,8 +104,11 @@ def main():
     code = usual_path(blocks)
     print("\n".join(code))
     classes = {
-        "matrix": "v_mfma",
-        "barrier": "s_barrier",
+        "matrix": MATRIX,
+        "vector": "v_(?!mfma|wmma|nop)",
+        "exchange": "v_permlane|ds_bpermute|ds_swizzle|v_\\w+_dpp",
+        "select": "v_cndmask|v_dual_cndmask",
+        "barrier": "s_barrier(?!_signal)",
         "exp": "v_exp_f32",
         "perm": "v_perm_b32",
         "packed": r"v_pk_(?:add|mul|fma)_f32",

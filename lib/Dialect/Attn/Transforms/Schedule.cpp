@@ -62,10 +62,33 @@ static const ForwardRow kForwardRows[] = {
     {0, 192, 256, 32, 8, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
     {0, 256, 128, 32, 4, "mfma_32x32x8", 2, 1, 8, 1, 0, 0},
     {0, 512, 64, 32, 4, "mfma_16x16x16", 2, 1, 8, 1, 0, 0},
-    // RDNA: 256 registers a lane, 16 queries a wave.
-    {0, 128, 64, 32, 4, "wmma_16x16x16", 2, 4, 8, 1, 0, 0},
-    {0, 256, 64, 32, 4, "wmma_16x16x16", 1, 4, 8, 1, 1, 0},
-    {0, 512, 32, 16, 8, "wmma_16x16x16", 1, 4, 8, 4, 1, 0},
+    // RDNA: 256 registers a lane, so 16 queries a wave; compute-unit mode.
+    // Where operands repeat, queries take twice the registers and go to LDS
+    // earlier, which then holds one workgroup and 16 keys. Past 256 two waves
+    // share the output of their queries.
+    {target::kWmmaRepeated | target::kLargeRegisterFile, 64, 128, 64, 8,
+     "wmma_16x16x16", 2, 8, 8, 1, 0, 0},
+    {target::kWmmaRepeated | target::kLargeRegisterFile, 128, 64, 32, 4,
+     "wmma_16x16x16", 2, 6, 8, 1, 0, 0},
+    {target::kWmmaRepeated | target::kLargeRegisterFile, 160, 64, 32, 4,
+     "wmma_16x16x16", 1, 5, 8, 1, 0, 0},
+    {target::kWmmaRepeated | target::kLargeRegisterFile, 192, 128, 16, 8,
+     "wmma_16x16x16", 2, 4, 8, 1, 1, 0},
+    {target::kWmmaRepeated | target::kLargeRegisterFile, 256, 64, 16, 4,
+     "wmma_16x16x16", 2, 2, 8, 1, 1, 0},
+    {target::kWmmaRepeated, 64, 128, 32, 8, "wmma_16x16x16", 2, 4, 8, 1, 0, 0},
+    {target::kWmmaRepeated, 128, 64, 32, 4, "wmma_16x16x16", 2, 4, 8, 1, 0, 0},
+    {target::kWmmaRepeated, 192, 128, 16, 8, "wmma_16x16x16", 2, 4, 8, 1, 1, 0},
+    {target::kWmmaRepeated, 256, 32, 16, 2, "wmma_16x16x16", 1, 2, 8, 1, 1, 0},
+    {target::kWmmaRepeated, 288, 32, 16, 4, "wmma_16x16x16", 1, 2, 8, 2, 1, 0},
+    {target::kWmmaRepeated, 416, 32, 16, 4, "wmma_16x16x16", 2, 2, 8, 2, 1, 0},
+    {target::kWmma, 64, 128, 64, 8, "wmma_16x16x16", 2, 8, 8, 1, 0, 0},
+    {target::kWmma, 160, 128, 32, 8, "wmma_16x16x16", 2, 8, 8, 1, 0, 0},
+    {target::kWmma, 256, 128, 16, 8, "wmma_16x16x16", 2, 4, 8, 1, 0, 0},
+    {target::kWmma, 384, 64, 16, 8, "wmma_16x16x16", 2, 4, 8, 2, 0, 0},
+    {0, 512, 32, 16, 4, "wmma_16x16x16", 1, 2, 8, 2, 1, 0},
+    // 1024 registers a lane.
+    {0, 128, 128, 64, 8, "wmma_16x16x32", 2, 4, 8, 1, 0, 0},
     {0, 256, 64, 32, 4, "wmma_16x16x32", 2, 2, 8, 1, 0, 0},
     {0, 512, 64, 32, 4, "wmma_16x16x32", 2, 1, 8, 1, 0, 0},
 };
