@@ -44,6 +44,8 @@ config.substitutions.append((
 # A problem that most tests of aot-compile take; small, so quick.
 config.substitutions.append(
     ("%problem", "--target=gfx942 --op=forward --dtype=bf16 --head-dim=32"))
+config.substitutions.append(
+    ("%gradients", "--target=gfx942 --op=backward --dtype=bf16 --head-dim=32"))
 
 if config.fovea_build_runtime:
     config.available_features.add("runtime")

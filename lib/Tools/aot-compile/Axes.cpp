@@ -20,6 +20,7 @@ struct Spelling {
 // The first spelling of a value is the one that messages name.
 static constexpr Spelling<Operation> kOperations[] = {
     {"forward", Operation::Forward},
+    {"backward", Operation::Backward},
 };
 static constexpr Spelling<DataType> kTypes[] = {
     {"fp16", DataType::F16},

@@ -3,16 +3,15 @@
 #ifndef FOVEA_LIB_TOOLS_AOTCOMPILE_CONTRACT_H
 #define FOVEA_LIB_TOOLS_AOTCOMPILE_CONTRACT_H
 
-#include "Request.h"
-#include "fovea/Target/HSACO/Serialize.h"
+#include "KernelCompiler.h"
 
 namespace fovea::tools {
 
-/// What anyone needs to launch a kernel without our runtime, as JSON: symbol,
-/// grid, workgroup, LDS, every argument, and the conditions of a launch. Sizes
-/// are those of the code object. docs/AotCompile.md lists the keys.
-std::string contractJson(const Job &job,
-                         const hsaco::KernelResources &resources);
+/// What anyone needs to launch a job's kernels without our runtime, as JSON:
+/// symbols, grids, workgroups, LDS, every argument, and the conditions of a
+/// launch. Sizes are those of the code object. docs/AotCompile.md lists the
+/// keys.
+std::string contractJson(const Job &job, const CompiledKernel &kernel);
 
 } // namespace fovea::tools
 

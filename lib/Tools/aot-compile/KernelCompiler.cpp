@@ -4,9 +4,11 @@
 #include "Diagnostics.h"
 #include "Problem.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Package/BackwardAbi.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/Target/TargetMachine.h"
@@ -39,12 +41,18 @@ public:
   /// Runs the passes from the stage reached up to `stage`.
   llvm::Error lower(Stage stage);
   llvm::Expected<CompiledKernel> finish();
-  /// The one attn.forward, as long as there is one.
-  attn::ForwardOp forward();
+  /// The one attention op, as long as there is one.
+  template <typename Op>
+  Op problem() {
+    Op found;
+    module->walk([&](Op op) { found = op; });
+    return found;
+  }
 
 private:
   std::string print();
   llvm::Error backend(CompiledKernel &result);
+  llvm::Error readFigures(CompiledKernel &result, Location loc);
   llvm::Error failed(llvm::Error error) {
     return llvm::createStringError(job.symbol + ": " +
                                    llvm::toString(std::move(error)));
@@ -118,12 +126,6 @@ llvm::Error Compilation::lower(Stage stage) {
   return llvm::Error::success();
 }
 
-attn::ForwardOp Compilation::forward() {
-  attn::ForwardOp found;
-  module->walk([&](attn::ForwardOp op) { found = op; });
-  return found;
-}
-
 std::string Compilation::print() {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -136,7 +138,8 @@ namespace {
 /// What the backend says of a kernel.
 struct BackendMessages {
   std::string errors, warnings;
-  bool missesOccupancy = false; ///< fewer waves fit a SIMD than were asked for
+  /// Kernels of which fewer waves fit a SIMD than were asked for.
+  llvm::StringSet<> missOccupancy;
 };
 } // namespace
 
@@ -155,11 +158,41 @@ static void collectBackendMessages(const llvm::DiagnosticInfo *info,
   // It speaks of attributes and of no place; ours comes from the schedule.
   if (info->getKind() == llvm::DK_OptimizationFailure &&
       llvm::StringRef(text).contains("occupancy")) {
-    said.missesOccupancy = true;
+    said.missOccupancy.insert(
+        llvm::cast<llvm::DiagnosticInfoOptimizationBase>(info)
+            ->getFunction()
+            .getName());
     return;
   }
   (info->getSeverity() == llvm::DS_Error ? said.errors : said.warnings) +=
       text + "\n";
+}
+
+/// The figures of a job from those of its launches.
+static void combine(CompiledKernel &kernel) {
+  static constexpr int hsaco::KernelResources::*largest[] = {
+      &hsaco::KernelResources::vgprs,
+      &hsaco::KernelResources::agprs,
+      &hsaco::KernelResources::sgprs,
+      &hsaco::KernelResources::vgprSpills,
+      &hsaco::KernelResources::sgprSpills,
+      &hsaco::KernelResources::ldsBytes,
+      &hsaco::KernelResources::scratchBytes,
+      &hsaco::KernelResources::threads,
+      &hsaco::KernelResources::kernargBytes};
+  static constexpr int hsaco::KernelResources::*summed[] = {
+      &hsaco::KernelResources::instructions,
+      &hsaco::KernelResources::matrixInstructions,
+      &hsaco::KernelResources::codeBytes};
+  static_cast<KernelFigures &>(kernel) = kernel.launches.front();
+  for (const KernelFigures &launch : llvm::drop_begin(kernel.launches)) {
+    for (auto member : largest)
+      kernel.resources.*member =
+          std::max(kernel.resources.*member, launch.resources.*member);
+    for (auto member : summed)
+      kernel.resources.*member += launch.resources.*member;
+    kernel.occupancy = std::min(kernel.occupancy, launch.occupancy);
+  }
 }
 
 /// From the rocdl stage to a code object, keeping the form asked for.
@@ -210,13 +243,17 @@ llvm::Error Compilation::backend(CompiledKernel &result) {
       result.messages +=
           ("aot-compile: warning: " + job.str() + ": LLVM: " + line + "\n")
               .str();
-    if (said.missesOccupancy)
-      result.messages +=
-          "aot-compile: warning: " + job.str() + ": fewer waves fit a SIMD " +
-          (result.occupancy ? "(" + std::to_string(result.occupancy) + ") "
-                            : std::string()) +
-          "than the " + std::to_string(job.wavesPerSimd) +
-          " of waves_per_simd; registers or LDS do not allow more\n";
+    for (auto [index, launch] : llvm::enumerate(job.launches))
+      if (said.missOccupancy.contains(launch.symbol))
+        result.messages +=
+            "aot-compile: warning: " + launch.symbol + " (" +
+            job.target->name.str() + "): fewer waves fit a SIMD " +
+            (result.launches.empty()
+                 ? std::string()
+                 : "(" + std::to_string(result.launches[index].occupancy) +
+                       ") ") +
+            "than the " + std::to_string(launch.wavesPerSimd) +
+            " of waves_per_simd; registers or LDS do not allow more\n";
   };
   if (!wantsImage() && request.emit != Emit::Obj) {
     warn();
@@ -240,18 +277,40 @@ llvm::Error Compilation::backend(CompiledKernel &result) {
   linking.stop();
   result.image = std::move(*image);
   result.imageBytes = result.image.size();
-  auto resources = hsaco::readResources(result.image, *job.target);
-  if (!resources)
-    return resources.takeError();
-  if (resources->size() != 1 || resources->front().name != job.symbol)
-    return llvm::createStringError("the code object does not hold the kernel");
-  result.resources = resources->front();
-  result.occupancy =
-      target::wavesPerSimd(*job.target, result.resources.use(*job.target));
+  if (llvm::Error error = readFigures(result, (*kernels.begin()).getLoc()))
+    return error;
   warn();
-  remark::analysis((*kernels.begin()).getLoc(),
-                   remark::RemarkOpts::name("resources").category("attn"))
-      << hsaco::describe(result.resources, *job.target);
+  return llvm::Error::success();
+}
+
+/// The figures of each kernel of the image, and of all of them together.
+llvm::Error Compilation::readFigures(CompiledKernel &result, Location loc) {
+  auto found = hsaco::readResources(result.image, *job.target);
+  if (!found)
+    return found.takeError();
+  if (found->size() != job.launches.size())
+    return llvm::createStringError(
+        "the code object holds " + llvm::Twine(found->size()) +
+        " kernels where " + llvm::Twine(job.launches.size()) + " belong");
+  for (const Launch &launch : job.launches) {
+    auto kernel =
+        llvm::find_if(*found, [&](const hsaco::KernelResources &kernel) {
+          return kernel.name == launch.symbol;
+        });
+    if (kernel == found->end())
+      return llvm::createStringError("the code object does not hold " +
+                                     launch.symbol);
+    KernelFigures &figures = result.launches.emplace_back();
+    figures.resources = *kernel;
+    figures.occupancy =
+        target::wavesPerSimd(*job.target, kernel->use(*job.target));
+    figures.imageBytes = result.image.size();
+    remark::analysis(loc,
+                     remark::RemarkOpts::name("resources").category("attn"))
+        << hsaco::describe(*kernel, *job.target);
+  }
+  combine(result);
+  result.resources.name = job.symbol;
   return llvm::Error::success();
 }
 
@@ -273,19 +332,60 @@ llvm::Expected<CompiledKernel> Compilation::finish() {
   return result;
 }
 
+static void addLaunch(Job &job, llvm::StringRef suffix,
+                      attn::ScheduleAttr schedule) {
+  Launch &launch = job.launches.emplace_back();
+  launch.record = {suffix.str(), schedule.getBlockM(),
+                   schedule.getWaves() * job.target->waveSize};
+  launch.symbol = job.symbol + (suffix.empty() ? "" : "_") + suffix.str();
+  launch.schedule = schedule.getKey();
+  launch.blockN = schedule.getBlockN();
+  launch.wavesPerSimd = schedule.getWavesPerSimd();
+  job.blockM = std::max(job.blockM, launch.record.blockRows);
+  job.blockN = std::max(job.blockN, launch.blockN);
+  job.threads = std::max(job.threads, launch.record.threads);
+}
+
+/// Nothing that is given is ignored.
+static llvm::Error checkOverrides(const Job &job) {
+  if (job.problem.op != fovea::Operation::Backward)
+    return llvm::Error::success();
+  for (const OverrideInfo &info : allOverrides())
+    if (!info.ofBackward && job.overrides.*info.member >= info.smallest)
+      return llvm::createStringError(job.str() + ": backward kernels have no " +
+                                     info.option + "; leave it out");
+  return llvm::Error::success();
+}
+
 llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
+  if (llvm::Error error = checkOverrides(job))
+    return error;
   // The scheduled stage is reached again, and seen, when the job is compiled.
   Compilation compilation(job, request);
   if (llvm::Error error = compilation.start(/*observed=*/false))
     return error;
   if (llvm::Error error = compilation.lower(Stage::Scheduled))
     return error;
-  attn::ScheduleAttr schedule = *compilation.forward().getSchedule();
-  job.schedule = schedule.getKey();
-  job.blockM = schedule.getBlockM();
-  job.blockN = schedule.getBlockN();
-  job.threads = schedule.getWaves() * job.target->waveSize;
-  job.wavesPerSimd = schedule.getWavesPerSimd();
+  switch (job.problem.op) {
+  case fovea::Operation::Forward: {
+    attn::ScheduleAttr schedule =
+        *compilation.problem<attn::ForwardOp>().getSchedule();
+    job.schedule = schedule.getKey();
+    addLaunch(job, "", schedule);
+    break;
+  }
+  case fovea::Operation::Backward: {
+    attn::BackwardScheduleAttr schedule =
+        *compilation.problem<attn::BackwardOp>().getSchedule();
+    job.schedule = schedule.getKey();
+    for (auto [launch, part] : llvm::zip_equal(
+             abi::kBackwardLaunches,
+             std::initializer_list<attn::ScheduleAttr>{
+                 schedule.getDelta(), schedule.getDkdv(), schedule.getDq()}))
+      addLaunch(job, launch.suffix, part);
+    break;
+  }
+  }
   return llvm::Error::success();
 }
 

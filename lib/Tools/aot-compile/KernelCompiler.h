@@ -15,16 +15,23 @@
 
 namespace fovea::tools {
 
-/// What compiling one kernel gave.
-struct CompiledKernel {
+/// What a kernel takes of the chip.
+struct KernelFigures {
+  hsaco::KernelResources resources;
+  int occupancy = 0;       ///< waves a SIMD, by registers and LDS
+  uint64_t imageBytes = 0; ///< size of the image that it is in
+};
+
+/// What compiling a job gave. Its figures are those of the kernel, or of
+/// several what suits a row of a package: the largest of registers and sizes,
+/// the smallest occupancy, sums of what is counted in the code.
+struct CompiledKernel : KernelFigures {
   std::string
       artifact;      ///< the form that was asked for, if it is no code object
   std::string image; ///< code object; empty if the request ends before it
-  hsaco::KernelResources resources; ///< of the image
-  int occupancy = 0;                ///< waves a SIMD, by registers and LDS
-  uint64_t imageBytes = 0;          ///< size of the image
-  double cpuMs = 0;                 ///< CPU time of this thread, milliseconds
-  std::string messages;             ///< remarks and warnings
+  std::vector<KernelFigures> launches; ///< of each; empty if not compiled now
+  double cpuMs = 0;     ///< CPU time of this thread, milliseconds
+  std::string messages; ///< remarks and warnings
 };
 
 /// Chooses the job's schedule and fills in what follows from it. Fails, with a

@@ -42,11 +42,12 @@ static constexpr llvm::StringLiteral kOverview =
     "    aot-compile k.mlir --emit=none --report=text\n";
 
 static constexpr llvm::StringLiteral kMoreHelp =
-    "\nHead dimensions are the multiples of 8 from 16 to 512. With several "
-    "kernels\n"
-    "-o names a folder. MLIR's flags (--mlir-print-ir-after-all, "
-    "--mlir-timing, ...)\n"
-    "and LLVM's work too: --help-hidden. docs/AotCompile.md is the manual.\n\n"
+    "\nHead dimensions are the multiples of 8 from 16 to 512, of backward to "
+    "256. With\n"
+    "several kernels -o names a folder. MLIR's flags "
+    "(--mlir-print-ir-after-all,\n"
+    "--mlir-timing, ...) and LLVM's work too: --help-hidden. "
+    "docs/AotCompile.md is the manual.\n\n"
     "Exit status: 0 all done; 1 a kernel failed, the others are kept; 2 the\n"
     "request is wrong or impossible, nothing was compiled.\n";
 
@@ -63,7 +64,8 @@ struct Options {
                "--list-targets shows them"),
       cl::cat(category)};
   cl::list<std::string> ops{"op", cl::CommaSeparated, cl::value_desc("op,..."),
-                            cl::desc("Operations: forward"), cl::cat(category)};
+                            cl::desc("Operations: forward, backward"),
+                            cl::cat(category)};
   cl::list<std::string> dtypes{
       "dtype", cl::CommaSeparated, cl::value_desc("type,..."),
       cl::desc("Types of q, k, v and out: fp16, bf16"), cl::cat(category)};
@@ -349,7 +351,7 @@ void RequestBuilder::readProblemOptions() {
   if (axes.targets.empty())
     complaints.add("--target", "is missing; known: " + target::targetNames());
   if (axes.ops.empty())
-    complaints.add("--op", "is missing; known: forward");
+    complaints.add("--op", "is missing; known: forward, backward");
   if (axes.dtypes.empty())
     complaints.add("--dtype", "is missing; known: fp16, bf16");
   if (axes.headDims.empty())

@@ -102,7 +102,7 @@ static std::string content(const Request &request, const Job &job,
   case Emit::Hsaco:
     return kernel.image;
   case Emit::Contract:
-    return contractJson(job, kernel.resources);
+    return contractJson(job, kernel);
   default:
     return kernel.artifact;
   }

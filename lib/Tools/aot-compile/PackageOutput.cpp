@@ -7,7 +7,7 @@
 
 #include "BuildId.h"
 #include "Output.h"
-#include "fovea/Package/ForwardAbi.h"
+#include "fovea/Package/BackwardAbi.h"
 #include "fovea/Package/PackageReader.h"
 #include "fovea/Package/PackageWriter.h"
 #include "llvm/ADT/MapVector.h"
@@ -130,16 +130,29 @@ llvm::Expected<bool> PackageOutput::isCurrent(const Job &job,
   return false;
 }
 
+static int32_t abiVersion(Operation op) {
+  switch (op) {
+  case Operation::Forward:
+    return abi::kForwardAbiVersion;
+  case Operation::Backward:
+    return abi::kBackwardAbiVersion;
+  }
+  llvm_unreachable("all operations are listed");
+}
+
 llvm::Error PackageOutput::store(const Job &job, const CompiledKernel &kernel) {
   KernelRecord record;
   record.problem = job.problem;
   record.schedule = job.schedule;
   record.fingerprint = fingerprint;
-  record.abiVersion = abi::kForwardAbiVersion;
+  record.abiVersion = abiVersion(job.problem.op);
   record.symbol = job.symbol;
   record.blockM = job.blockM;
   record.blockN = job.blockN;
   record.threads = job.threads;
+  if (!job.isOneLaunch())
+    for (const Launch &launch : job.launches)
+      record.launches.push_back(launch.record);
   record.resources.vgprs = kernel.resources.vgprs;
   record.resources.agprs = kernel.resources.agprs;
   record.resources.sgprs = kernel.resources.sgprs;

@@ -57,8 +57,9 @@ static fovea::MaskKind maskKind(attn::MaskKind mask) {
   llvm_unreachable("all masks are listed");
 }
 
-/// All extents and strides dynamic but those of the head dimension.
-static OwningOpRef<ModuleOp> buildForward(MLIRContext &context,
+/// All extents and strides dynamic but those of the head dimension. The op's
+/// operands are the function's arguments, in the op's order.
+static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
                                           const Job &job) {
   context.loadDialect<attn::AttnDialect, func::FuncDialect,
                       memref::MemRefDialect>();
@@ -73,16 +74,30 @@ static OwningOpRef<ModuleOp> buildForward(MLIRContext &context,
   auto lse = MemRefType::get(
       {dynamic, dynamic, dynamic}, b.getF32Type(),
       StridedLayoutAttr::get(&context, 0, {dynamic, dynamic, 1}));
-  auto func = func::FuncOp::create(
-      b, job.symbol,
-      b.getFunctionType({tensor, tensor, tensor, tensor, lse, b.getF32Type()},
-                        {}));
-  b.setInsertionPointToStart(func.addEntryBlock());
-  attn::ForwardOp::create(
-      b, func.getArgument(0), func.getArgument(1), func.getArgument(2),
-      func.getArgument(3), func.getArgument(4), func.getArgument(5),
-      attn::MaskKindAttr::get(&context, maskKind(job.problem.mask)),
-      /*schedule=*/nullptr);
+  auto begin = [&](ArrayRef<Type> arguments) {
+    auto func =
+        func::FuncOp::create(b, job.symbol, b.getFunctionType(arguments, {}));
+    b.setInsertionPointToStart(func.addEntryBlock());
+    return func.getArguments();
+  };
+  auto mask = attn::MaskKindAttr::get(&context, maskKind(job.problem.mask));
+  switch (job.problem.op) {
+  case fovea::Operation::Forward: {
+    auto args = begin({tensor, tensor, tensor, tensor, lse, b.getF32Type()});
+    attn::ForwardOp::create(b, args[0], args[1], args[2], args[3], args[4],
+                            args[5], mask, /*schedule=*/nullptr);
+    break;
+  }
+  case fovea::Operation::Backward: {
+    auto workspace = MemRefType::get({dynamic}, b.getI8Type());
+    auto args = begin({tensor, tensor, tensor, tensor, tensor, lse, tensor,
+                       tensor, tensor, workspace, b.getF32Type()});
+    attn::BackwardOp::create(b, args[0], args[1], args[2], args[3], args[4],
+                             args[5], args[6], args[7], args[8], args[9],
+                             args[10], mask, /*schedule=*/nullptr);
+    break;
+  }
+  }
   func::ReturnOp::create(b);
   return module;
 }
@@ -91,7 +106,7 @@ OwningOpRef<ModuleOp>
 fovea::tools::makeProblem(MLIRContext &context, const Job &job,
                           const std::optional<InputFile> &input) {
   if (!input) {
-    OwningOpRef<ModuleOp> module = buildForward(context, job);
+    OwningOpRef<ModuleOp> module = buildProblem(context, job);
     if (failed(verify(*module)))
       return nullptr;
     return module;
@@ -108,12 +123,15 @@ fovea::tools::makeProblem(MLIRContext &context, const Job &job,
 
 /// The problem of a function of an input file.
 static FailureOr<ProblemKey> problemOf(func::FuncOp func) {
-  SmallVector<attn::ForwardOp> ops;
-  func.walk([&](attn::ForwardOp op) { ops.push_back(op); });
+  SmallVector<mlir::Operation *> ops;
+  func.walk([&](mlir::Operation *op) {
+    if (isa<attn::ForwardOp, attn::BackwardOp>(op))
+      ops.push_back(op);
+  });
   if (ops.size() != 1)
     return func.emitError()
            << "function '" << func.getName() << "' holds " << ops.size()
-           << " attn.forward ops; each function is a kernel "
+           << " attn.forward and attn.backward ops; each function is a kernel "
               "and holds one";
   // The name becomes a symbol, a key and the name of a file.
   if (func.getName().find_if_not([](char c) {
@@ -123,12 +141,18 @@ static FailureOr<ProblemKey> problemOf(func::FuncOp func) {
            << "function '" << func.getName()
            << "' cannot name a kernel; letters, digits, '_', '.', '$' and '-' "
               "can";
-  ProblemKey problem;
-  problem.dtype =
-      ops[0].getElementType().isF16() ? DataType::F16 : DataType::BF16;
-  problem.headDim = int32_t(ops[0].getHeadDim());
-  problem.mask = maskKind(ops[0].getMask());
-  return problem;
+  auto keyOf = [](fovea::Operation kind, auto op) {
+    ProblemKey problem;
+    problem.op = kind;
+    problem.dtype =
+        op.getElementType().isF16() ? DataType::F16 : DataType::BF16;
+    problem.headDim = int32_t(op.getHeadDim());
+    problem.mask = maskKind(op.getMask());
+    return problem;
+  };
+  if (auto forward = dyn_cast<attn::ForwardOp>(ops[0]))
+    return keyOf(fovea::Operation::Forward, forward);
+  return keyOf(fovea::Operation::Backward, cast<attn::BackwardOp>(ops[0]));
 }
 
 /// The chips to compile a function for: those asked for, or its own.
@@ -170,8 +194,9 @@ fovea::tools::readProblems(const InputFile &input,
   for (mlir::Operation &op : *module->getBody()) {
     auto func = dyn_cast<func::FuncOp>(op);
     if (!func) {
-      op.emitError() << "aot-compile takes functions with attn.forward and "
-                        "nothing else; aot-opt starts from any stage";
+      op.emitError()
+          << "aot-compile takes functions with attn.forward or "
+             "attn.backward and nothing else; aot-opt starts from any stage";
       return diagnostics.takeError();
     }
     FailureOr<ProblemKey> problem = problemOf(func);
@@ -187,7 +212,8 @@ fovea::tools::readProblems(const InputFile &input,
     }
   }
   if (jobs.empty())
-    return llvm::createStringError(input.name + ": no function with "
-                                                "attn.forward");
+    return llvm::createStringError(input.name +
+                                   ": no function with attn.forward or "
+                                   "attn.backward");
   return jobs;
 }

@@ -1,7 +1,7 @@
 //===- Problem.h - attention problems as IR ---------------------*- C++ -*-===//
 //
-// Where a compilation starts: attn.forward built in memory from a problem key,
-// or taken from a function of an input file.
+// Where a compilation starts: the attention op built in memory from a problem
+// key, or taken from a function of an input file.
 //
 //===----------------------------------------------------------------------===//
 

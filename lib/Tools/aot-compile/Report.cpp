@@ -15,52 +15,45 @@ namespace {
 struct Figure {
   StringLiteral heading;
   StringLiteral key;
-  int64_t (*get)(const CompiledKernel &);
+  int64_t (*get)(const KernelFigures &);
   bool inPackage; ///< known of a kernel that was not compiled now
 };
 } // namespace
 
 static const Figure kFigures[] = {
     {"VGPRs", "vgprs",
-     [](const CompiledKernel &k) -> int64_t { return k.resources.vgprs; },
-     true},
+     [](const KernelFigures &k) -> int64_t { return k.resources.vgprs; }, true},
     {"AGPRs", "agprs",
-     [](const CompiledKernel &k) -> int64_t { return k.resources.agprs; },
-     true},
+     [](const KernelFigures &k) -> int64_t { return k.resources.agprs; }, true},
     {"SGPRs", "sgprs",
-     [](const CompiledKernel &k) -> int64_t { return k.resources.sgprs; },
-     true},
+     [](const KernelFigures &k) -> int64_t { return k.resources.sgprs; }, true},
     {"VGPR spills", "vgpr_spills",
-     [](const CompiledKernel &k) -> int64_t { return k.resources.vgprSpills; },
+     [](const KernelFigures &k) -> int64_t { return k.resources.vgprSpills; },
      false},
     {"SGPR spills", "sgpr_spills",
-     [](const CompiledKernel &k) -> int64_t { return k.resources.sgprSpills; },
+     [](const KernelFigures &k) -> int64_t { return k.resources.sgprSpills; },
      false},
     {"LDS B", "lds_bytes",
-     [](const CompiledKernel &k) -> int64_t { return k.resources.ldsBytes; },
+     [](const KernelFigures &k) -> int64_t { return k.resources.ldsBytes; },
      true},
     {"scratch B", "scratch_bytes",
-     [](const CompiledKernel &k) -> int64_t {
-       return k.resources.scratchBytes;
-     },
+     [](const KernelFigures &k) -> int64_t { return k.resources.scratchBytes; },
      true},
     {"waves/SIMD", "occupancy",
-     [](const CompiledKernel &k) -> int64_t { return k.occupancy; }, true},
+     [](const KernelFigures &k) -> int64_t { return k.occupancy; }, true},
     {"matrix", "matrix_instructions",
-     [](const CompiledKernel &k) -> int64_t {
+     [](const KernelFigures &k) -> int64_t {
        return k.resources.matrixInstructions;
      },
      true},
     {"instructions", "instructions",
-     [](const CompiledKernel &k) -> int64_t {
-       return k.resources.instructions;
-     },
+     [](const KernelFigures &k) -> int64_t { return k.resources.instructions; },
      false},
     {"code B", "code_bytes",
-     [](const CompiledKernel &k) -> int64_t { return k.resources.codeBytes; },
+     [](const KernelFigures &k) -> int64_t { return k.resources.codeBytes; },
      true},
     {"image B", "image_bytes",
-     [](const CompiledKernel &k) -> int64_t { return int64_t(k.imageBytes); },
+     [](const KernelFigures &k) -> int64_t { return int64_t(k.imageBytes); },
      true},
 };
 
@@ -80,11 +73,23 @@ static StringLiteral statusName(Outcome::Status status) {
 
 /// The figure, or none where it is not known.
 static std::optional<int64_t> value(const Figure &figure,
-                                    const Outcome &outcome) {
+                                    const Outcome &outcome,
+                                    const KernelFigures &kernel) {
   if (outcome.status == Outcome::Compiled ||
       (outcome.status == Outcome::Current && figure.inPackage))
-    return figure.get(outcome.kernel);
+    return figure.get(kernel);
   return std::nullopt;
+}
+
+/// The kernels of a job that is several launches, with their figures; of those
+/// in a package only what holds for all is known.
+static auto launchesOf(const Job &job, const Outcome &outcome) {
+  std::vector<std::pair<const Launch *, const KernelFigures *>> launches;
+  if (!job.isOneLaunch() && !outcome.kernel.launches.empty())
+    for (auto [launch, figures] :
+         zip_equal(job.launches, outcome.kernel.launches))
+      launches.emplace_back(&launch, &figures);
+  return launches;
 }
 
 std::string fovea::tools::reportText(ArrayRef<Job> jobs,
@@ -94,18 +99,25 @@ std::string fovea::tools::reportText(ArrayRef<Job> jobs,
   for (const Figure &figure : kFigures)
     rows[0].push_back(figure.heading.str());
   rows[0].insert(rows[0].end(), {"CPU ms", "state", "schedule"});
-  for (auto [job, outcome] : zip_equal(jobs, outcomes)) {
+  auto add = [&](const Job &job, const Outcome &outcome, StringRef symbol,
+                 const KernelFigures &kernel, bool timed, StringRef schedule) {
     std::vector<std::string> &row = rows.emplace_back(
-        std::vector<std::string>{job.symbol, job.target->name.str()});
+        std::vector<std::string>{symbol.str(), job.target->name.str()});
     for (const Figure &figure : kFigures) {
-      std::optional<int64_t> known = value(figure, outcome);
+      std::optional<int64_t> known = value(figure, outcome, kernel);
       row.push_back(known ? std::to_string(*known) : "-");
     }
-    bool timed = outcome.status == Outcome::Compiled ||
-                 outcome.status == Outcome::Current;
     row.push_back(timed ? formatv("{0:f1}", outcome.kernel.cpuMs).str() : "-");
     row.push_back(statusName(outcome.status).str());
-    row.push_back(job.schedule);
+    row.push_back(schedule.str());
+  };
+  for (auto [job, outcome] : zip_equal(jobs, outcomes)) {
+    bool timed = outcome.status == Outcome::Compiled ||
+                 outcome.status == Outcome::Current;
+    add(job, outcome, job.symbol, outcome.kernel, timed, job.schedule);
+    for (auto [launch, figures] : launchesOf(job, outcome))
+      add(job, outcome, launch->symbol, *figures, /*timed=*/false,
+          launch->schedule);
   }
   std::vector<size_t> widths(rows[0].size());
   for (const std::vector<std::string> &row : rows)
@@ -130,6 +142,13 @@ std::string fovea::tools::reportJson(ArrayRef<Job> jobs,
   std::string text;
   raw_string_ostream os(text);
   json::OStream json(os, 2);
+  auto writeFigures = [&](const Outcome &outcome, const KernelFigures &kernel) {
+    for (const Figure &figure : kFigures) {
+      std::optional<int64_t> known = value(figure, outcome, kernel);
+      json.attribute(figure.key,
+                     known ? json::Value(*known) : json::Value(nullptr));
+    }
+  };
   json.object([&] {
     json.attribute("compiler", compilerBuildId());
     json.attributeArray("kernels", [&] {
@@ -149,12 +168,20 @@ std::string fovea::tools::reportJson(ArrayRef<Job> jobs,
           if (outcome.status != Outcome::Compiled &&
               outcome.status != Outcome::Current)
             return;
-          for (const Figure &figure : kFigures) {
-            std::optional<int64_t> known = value(figure, outcome);
-            json.attribute(figure.key,
-                           known ? json::Value(*known) : json::Value(nullptr));
-          }
+          writeFigures(outcome, outcome.kernel);
           json.attribute("compile_ms", outcome.kernel.cpuMs);
+          auto launches = launchesOf(job, outcome);
+          if (launches.empty())
+            return;
+          json.attributeArray("launches", [&] {
+            for (auto [launch, figures] : launches)
+              json.object([&, launch = launch, figures = figures] {
+                json.attribute("kernel", launch->symbol);
+                json.attribute("schedule", launch->schedule);
+                json.attribute("threads", launch->record.threads);
+                writeFigures(outcome, *figures);
+              });
+          });
         });
     });
   });

@@ -16,7 +16,8 @@ struct Outcome {
   std::string error; ///< of a failed one
 };
 
-/// A table for people: a row a kernel.
+/// A table for people: a row a job, and below it, if it is several launches, a
+/// row for each.
 std::string reportText(llvm::ArrayRef<Job> jobs,
                        llvm::ArrayRef<Outcome> outcomes);
 

@@ -30,21 +30,22 @@ const EmitInfo &fovea::tools::emitInfo(Emit emit) {
 }
 
 static constexpr OverrideInfo kOverrides[] = {
-    {"block-m", "bm", &ScheduleOverrides::blockM, 1,
-     "query rows of a workgroup"},
-    {"block-n", "bn", &ScheduleOverrides::blockN, 1, "keys of an iteration"},
-    {"waves", "w", &ScheduleOverrides::waves, 1, "waves of a workgroup"},
-    {"stages", "s", &ScheduleOverrides::stages, 1,
+    {"block-m", "bm", &ScheduleOverrides::blockM, 1, true,
+     "query rows of a workgroup (of dK and dV: keys)"},
+    {"block-n", "bn", &ScheduleOverrides::blockN, 1, true,
+     "keys of an iteration (of dK and dV: queries)"},
+    {"waves", "w", &ScheduleOverrides::waves, 1, true, "waves of a workgroup"},
+    {"stages", "s", &ScheduleOverrides::stages, 1, true,
      "1: load a key block, then use it; 2: load the next one meanwhile"},
-    {"waves-per-simd", "o", &ScheduleOverrides::wavesPerSimd, 1,
+    {"waves-per-simd", "o", &ScheduleOverrides::wavesPerSimd, 1, true,
      "occupancy to allocate registers for"},
-    {"rescale-threshold", "t", &ScheduleOverrides::rescaleThreshold, 0,
+    {"rescale-threshold", "t", &ScheduleOverrides::rescaleThreshold, 0, false,
      "growth of a row's maximum, in powers of two, that triggers a rescale"},
-    {"value-split", "v", &ScheduleOverrides::valueSplit, 1,
+    {"value-split", "v", &ScheduleOverrides::valueSplit, 1, true,
      "waves that share queries, each with its part of the output's columns"},
-    {"queries-in-lds", "q", &ScheduleOverrides::queriesInLds, 0,
+    {"queries-in-lds", "q", &ScheduleOverrides::queriesInLds, 0, true,
      "0: queries stay in registers, 1: in LDS"},
-    {"direct-copy", "dc", &ScheduleOverrides::directCopy, 0,
+    {"direct-copy", "dc", &ScheduleOverrides::directCopy, 0, false,
      "0: keys and values reach LDS through registers, 1: without"},
 };
 

@@ -9,7 +9,7 @@
 #ifndef FOVEA_LIB_TOOLS_AOTCOMPILE_REQUEST_H
 #define FOVEA_LIB_TOOLS_AOTCOMPILE_REQUEST_H
 
-#include "fovea/Package/Keys.h"
+#include "fovea/Package/Package.h"
 #include "fovea/Pipelines/Pipelines.h"
 #include "fovea/Target/TargetInfo.h"
 #include "llvm/ADT/SmallVector.h"
@@ -55,6 +55,7 @@ struct OverrideInfo {
   llvm::StringLiteral letter; ///< in symbols
   int32_t ScheduleOverrides::*member;
   int32_t smallest;
+  bool ofBackward; ///< backward kernels have it too
   llvm::StringLiteral description;
 };
 llvm::ArrayRef<OverrideInfo> allOverrides();
@@ -64,17 +65,31 @@ struct InputFile {
   std::string name, text;
 };
 
-/// One kernel to compile. `schedule` to `threads` are known after planning.
+/// One kernel function of a job, and how it is launched.
+struct Launch {
+  LaunchRecord record; ///< without suffix if it is the job's only one
+  std::string symbol;
+  std::string schedule; ///< canonical text of its own part
+  int32_t blockN = 0, wavesPerSimd = 0;
+};
+
+/// One kernel to compile, or the kernels of an operation that takes several.
+/// `schedule` and what follows is known after planning.
 struct Job {
   const target::TargetInfo *target = nullptr;
   ProblemKey problem;
   ScheduleOverrides overrides;
-  std::string symbol;    ///< of the kernel; the function of an input file
+  std::string symbol;    ///< of the kernel; the function of an input file. Of
+                         ///< several kernels what their names begin with
   unsigned set = 0;      ///< jobs of one product of lists have one number
   bool ofFamily = false; ///< the target was not named, but is one of a family
 
-  std::string schedule; ///< canonical text, the key in a package
-  int32_t blockM = 0, blockN = 0, threads = 0, wavesPerSimd = 0;
+  std::string schedule;         ///< canonical text, the key in a package
+  std::vector<Launch> launches; ///< in their order; at least one
+  /// Of the launches the largest.
+  int32_t blockM = 0, blockN = 0, threads = 0;
+
+  bool isOneLaunch() const { return launches.size() == 1; }
 
   /// "attn_fwd_bf16_d128 (gfx942)", for messages.
   std::string str() const { return symbol + " (" + target->name.str() + ")"; }

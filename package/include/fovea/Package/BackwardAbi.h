@@ -139,6 +139,15 @@ static_assert(sizeof(BackwardArgs) == 312 &&
                   offsetof(BackwardArgs, scale) == 304,
               "the kernel argument segment is part of the package format");
 
+/// The kernels of a backward pass in the order in which they are launched. The
+/// grid is as docs/KernelAbi.md says: x heads, y blocks of rows, z batch.
+struct BackwardLaunch {
+  const char *suffix; ///< of the symbol, behind "<name>_"
+  bool ownsKeys;      ///< heads and rows are those of K and V, or else of Q
+};
+inline constexpr BackwardLaunch kBackwardLaunches[] = {
+    {"delta", false}, {"dkdv", true}, {"dq", false}};
+
 /// Bytes of workspace: delta, the row sums of out * dout, f32 [batch, heads_q,
 /// seqlen_q], dense.
 inline constexpr int64_t backwardWorkspaceBytes(int64_t batch, int64_t headsQ,
