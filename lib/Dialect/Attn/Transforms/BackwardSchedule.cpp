@@ -41,15 +41,22 @@ static const BackwardRow kBackwardRows[] = {
      {128, 32, 4, 2, 1, 1, 0}},
     {0, 256, "mfma_16x16x8", {64, 16, 4, 2, 1, 1, 0}, {64, 32, 4, 2, 1, 1, 0}},
     // RDNA: 256 registers a lane.
+    {target::kWmmaRepeated,
+     64,
+     "wmma_16x16x16",
+     {64, 16, 4, 1, 2, 1, 1},
+     {64, 16, 4, 1, 2, 1, 1}},
     {0, 64, "wmma_16x16x16", {64, 32, 4, 2, 4, 1, 0}, {64, 32, 4, 2, 4, 1, 0}},
     {0, 128, "wmma_16x16x16", {64, 16, 4, 1, 2, 1, 1}, {64, 16, 4, 1, 2, 1, 1}},
-    {0, 256, "wmma_16x16x16", {16, 16, 4, 1, 4, 4, 1}, {32, 16, 8, 1, 4, 4, 1}},
+    {0, 256, "wmma_16x16x16", {16, 16, 4, 1, 2, 4, 1}, {32, 16, 8, 1, 4, 4, 1}},
     {0, 128, "wmma_16x16x32", {64, 32, 4, 2, 2, 1, 0}, {64, 32, 4, 2, 2, 1, 0}},
     {0, 256, "wmma_16x16x32", {64, 32, 4, 1, 1, 1, 0}, {64, 32, 4, 1, 1, 1, 0}},
 };
 
-/// Rows that a workgroup of the row sums takes, and its waves.
-static constexpr int32_t kDeltaRows = 64, kDeltaWaves = 4;
+/// Rows that a workgroup of the row sums takes, so that they fit its registers,
+/// and its waves.
+static int32_t deltaRows(int64_t headDim) { return headDim > 128 ? 32 : 64; }
+static constexpr int32_t kDeltaWaves = 4;
 
 BackwardScheduleAttr
 fovea::attn::chooseBackwardSchedule(MLIRContext *context,
@@ -67,7 +74,7 @@ fovea::attn::chooseBackwardSchedule(MLIRContext *context,
                                kernel.queriesInLds, /*directCopy=*/0);
     };
     ScheduleAttr delta =
-        make({kDeltaRows, row.dq.blockN, kDeltaWaves, /*stages=*/1,
+        make({deltaRows(headDim), row.dq.blockN, kDeltaWaves, /*stages=*/1,
               /*wavesPerSimd=*/4, /*valueSplit=*/1, /*queriesInLds=*/0});
     return BackwardScheduleAttr::get(context, BackwardAlgorithm::Deterministic,
                                      delta, make(row.dkdv), make(row.dq));
