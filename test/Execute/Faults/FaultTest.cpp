@@ -52,8 +52,9 @@ static int stopEarly(gpu::GPUFuncOp kernel) {
   return 1;
 }
 
-/// In the branch that rescales, the value of rank-2 shape with `rows` rows
-/// keeps its old scale.
+/// In the branch that rescales, the values whose number of rows is `wanted`
+/// keep their old scale. Where sums have registers of their own, the scaled
+/// value is yielded by way of them.
 template <typename Wanted>
 static int dropRescale(gpu::GPUFuncOp kernel, Wanted wanted) {
   int changed = 0;
@@ -61,11 +62,14 @@ static int dropRescale(gpu::GPUFuncOp kernel, Wanted wanted) {
     if (!branch.elseBlock())
       return;
     for (OpOperand &yielded : branch.thenYield()->getOpOperands()) {
-      auto product = yielded.get().getDefiningOp<arith::MulFOp>();
+      OpOperand *scaled = &yielded;
+      if (auto move = yielded.get().getDefiningOp<attn::ToAccumulatorsOp>())
+        scaled = &move->getOpOperand(0);
+      auto product = scaled->get().getDefiningOp<arith::MulFOp>();
       if (!product ||
           !wanted(cast<RankedTensorType>(product.getType()).getDimSize(0)))
         continue;
-      yielded.set(product.getLhs());
+      scaled->set(product.getLhs());
       ++changed;
     }
   });
