@@ -35,7 +35,7 @@ func.func @bad_schedule(%t: !t, %s: f32) attributes {attn.target = #attn.target<
 func.func @two(%t: !t, %s: f32) attributes {attn.target = #attn.target<"gfx942">} {
   // expected-note @below {{the first is here}}
   attn.forward %t, %t, %t, %t scale(%s) schedule(#schedule) : !t, !t, !t, !t
-  // expected-error @below {{is the second of its function; a kernel holds one}}
+  // expected-error @below {{is the second of its function; a function holds one}}
   attn.forward %t, %t, %t, %t scale(%s) schedule(#schedule) : !t, !t, !t, !t
   return
 }

@@ -439,49 +439,32 @@ public:
 struct TileBackward
     : public fovea::attn::impl::AttnTileBackwardBase<TileBackward> {
   void runOnOperation() override {
-    ModuleOp module = getOperation();
-    for (auto func : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-      if (failed(tileFunction(func)))
-        return signalPassFailure();
+    if (failed(tileFunctions<BackwardOp>(getOperation(), tileFunction)))
+      signalPassFailure();
   }
 
 private:
   template <typename Builder>
-  void addKernel(gpu::GPUModuleOp module, BackwardOp op, StringRef suffix,
-                 ScheduleAttr schedule) {
+  static void addKernel(gpu::GPUModuleOp module, BackwardOp op,
+                        const target::TargetInfo &target, StringRef suffix,
+                        ScheduleAttr schedule) {
     gpu::GPUFuncOp kernel =
         makeKernel(module, (module.getName() + "_" + suffix).str(),
                    abi::kBackwardArgs, schedule);
-    auto target = module->getAttrOfType<TargetAttr>(kTargetAttrName);
-    Builder(op, kernel, target.getInfo(), schedule).build();
+    Builder(op, kernel, target, schedule).build();
   }
 
-  LogicalResult tileFunction(func::FuncOp func) {
-    SmallVector<BackwardOp> ops;
-    func.walk([&](BackwardOp op) { ops.push_back(op); });
-    if (ops.empty())
-      return success();
-    if (ops.size() > 1) {
-      InFlightDiagnostic diagnostic =
-          ops[1].emitOpError("is the second of its function; a function holds "
-                             "one");
-      diagnostic.attachNote(ops[0].getLoc()) << "the first is here";
-      return diagnostic;
-    }
-    BackwardOp op = ops.front();
-    if (failed(checkProblemFunction(func, op)))
-      return failure();
+  static LogicalResult tileFunction(func::FuncOp func, BackwardOp op,
+                                    const target::TargetInfo &target) {
     BackwardScheduleAttr schedule = *op.getSchedule();
-    auto target = func->getAttrOfType<TargetAttr>(kTargetAttrName);
-    if (failed(checkBackwardSchedule([&] { return op.emitOpError(); },
-                                     target.getInfo(), op.getElementType(),
-                                     op.getHeadDim(), schedule)))
+    if (failed(checkBackwardSchedule([&] { return op.emitOpError(); }, target,
+                                     op.getElementType(), op.getHeadDim(),
+                                     schedule)))
       return failure();
     gpu::GPUModuleOp module = makeKernelModule(func);
-    addKernel<RowSums>(module, op, "delta", schedule.getDelta());
-    addKernel<KeyGradients>(module, op, "dkdv", schedule.getDkdv());
-    addKernel<QueryGradient>(module, op, "dq", schedule.getDq());
-    func.erase();
+    addKernel<RowSums>(module, op, target, "delta", schedule.getDelta());
+    addKernel<KeyGradients>(module, op, target, "dkdv", schedule.getDkdv());
+    addKernel<QueryGradient>(module, op, target, "dq", schedule.getDq());
     return success();
   }
 };

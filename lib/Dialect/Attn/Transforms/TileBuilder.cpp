@@ -58,8 +58,8 @@ gpu::GPUFuncOp fovea::attn::makeKernel(gpu::GPUModuleOp module, StringRef name,
   return kernel;
 }
 
-LogicalResult fovea::attn::checkProblemFunction(func::FuncOp func,
-                                                Operation *op) {
+/// Checks that `func` is nothing but `op`; see findProblem().
+static LogicalResult checkProblemFunction(func::FuncOp func, Operation *op) {
   if (op->getParentOp() != func)
     return op->emitOpError("stands inside '")
            << op->getParentOp()->getName()
@@ -88,6 +88,27 @@ LogicalResult fovea::attn::checkProblemFunction(func::FuncOp func,
       return other.emitOpError("stands beside ")
              << op->getName() << "; a kernel function holds nothing else";
   return success();
+}
+
+FailureOr<Operation *> fovea::attn::findProblem(func::FuncOp func,
+                                                StringRef name) {
+  SmallVector<Operation *> ops;
+  func.walk([&](Operation *op) {
+    if (op->getName().getStringRef() == name)
+      ops.push_back(op);
+  });
+  if (ops.empty())
+    return nullptr;
+  if (ops.size() > 1) {
+    InFlightDiagnostic diagnostic =
+        ops[1]->emitOpError("is the second of its function; a function holds "
+                            "one");
+    diagnostic.attachNote(ops[0]->getLoc()) << "the first is here";
+    return diagnostic;
+  }
+  if (failed(checkProblemFunction(func, ops.front())))
+    return failure();
+  return ops.front();
 }
 
 //===----------------------------------------------------------------------===//

@@ -26,10 +26,32 @@ mlir::gpu::GPUFuncOp makeKernel(mlir::gpu::GPUModuleOp module,
                                 llvm::ArrayRef<abi::ArgInfo> arguments,
                                 ScheduleAttr schedule);
 
-/// Checks that `func` is nothing but the one problem-level op that becomes its
-/// kernels, on the function's arguments, with a target.
-mlir::LogicalResult checkProblemFunction(mlir::func::FuncOp func,
-                                         mlir::Operation *op);
+/// The op named `name` of a function: the one problem-level op that becomes its
+/// kernels, on the function's arguments and with a target and a schedule. Null
+/// if the function has none.
+/// Fails with an error if it has a second, or anything else besides.
+mlir::FailureOr<mlir::Operation *> findProblem(mlir::func::FuncOp func,
+                                               llvm::StringRef name);
+
+/// Replaces each function of a module that holds an `Op` by what
+/// `tile(func, op, target)` puts before it.
+template <typename Op, typename Tile>
+mlir::LogicalResult tileFunctions(mlir::ModuleOp module, Tile tile) {
+  for (auto func :
+       llvm::make_early_inc_range(module.getOps<mlir::func::FuncOp>())) {
+    mlir::FailureOr<mlir::Operation *> op =
+        findProblem(func, Op::getOperationName());
+    if (failed(op))
+      return mlir::failure();
+    if (!*op)
+      continue;
+    auto target = func->getAttrOfType<TargetAttr>(kTargetAttrName);
+    if (failed(tile(func, llvm::cast<Op>(*op), target.getInfo())))
+      return mlir::failure();
+    func.erase();
+  }
+  return mlir::success();
+}
 
 /// A tensor in global memory: the rows of one (batch, head).
 struct Rows {

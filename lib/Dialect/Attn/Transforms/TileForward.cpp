@@ -478,39 +478,21 @@ void ForwardTiler::build() {
 struct TileForward
     : public fovea::attn::impl::AttnTileForwardBase<TileForward> {
   void runOnOperation() override {
-    ModuleOp module = getOperation();
-    for (auto func : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-      if (failed(tileFunction(func)))
-        return signalPassFailure();
+    if (failed(tileFunctions<ForwardOp>(getOperation(), tileFunction)))
+      signalPassFailure();
   }
 
 private:
-  LogicalResult tileFunction(func::FuncOp func);
+  static LogicalResult tileFunction(func::FuncOp func, ForwardOp op,
+                                    const target::TargetInfo &target) {
+    if (failed(checkForwardSchedule([&] { return op.emitOpError(); }, target,
+                                    op.getElementType(), op.getHeadDim(),
+                                    *op.getSchedule())))
+      return failure();
+    gpu::GPUFuncOp kernel = makeKernel(makeKernelModule(func), func.getName(),
+                                       abi::kForwardArgs, *op.getSchedule());
+    ForwardTiler(op, kernel, target).build();
+    return success();
+  }
 };
 } // namespace
-
-LogicalResult TileForward::tileFunction(func::FuncOp func) {
-  SmallVector<ForwardOp> ops;
-  func.walk([&](ForwardOp op) { ops.push_back(op); });
-  if (ops.empty())
-    return success();
-  if (ops.size() > 1) {
-    InFlightDiagnostic diagnostic =
-        ops[1].emitOpError("is the second of its function; a kernel holds one");
-    diagnostic.attachNote(ops[0].getLoc()) << "the first is here";
-    return diagnostic;
-  }
-  ForwardOp op = ops.front();
-  if (failed(checkProblemFunction(func, op)))
-    return failure();
-  auto target = func->getAttrOfType<TargetAttr>(kTargetAttrName);
-  if (failed(checkForwardSchedule([&] { return op.emitOpError(); },
-                                  target.getInfo(), op.getElementType(),
-                                  op.getHeadDim(), *op.getSchedule())))
-    return failure();
-  gpu::GPUFuncOp kernel = makeKernel(makeKernelModule(func), func.getName(),
-                                     abi::kForwardArgs, *op.getSchedule());
-  ForwardTiler(op, kernel, target.getInfo()).build();
-  func.erase();
-  return success();
-}
