@@ -53,10 +53,7 @@ Result readBackward(const fovea_backward_params_t *params,
   problem.kernel = p.kernel;
   problem.workspace = {p.workspace, p.workspace_bytes};
 
-  auto tensor = [&](const char *name, const auto &t, int64_t heads,
-                    int64_t rows, bool written) {
-    return tensorParam(name, t, problem, heads, rows, written);
-  };
+  auto tensor = tensorsOf(problem);
   problem.tensors = {tensor("q", p.q, p.heads_q, p.seqlen_q, false),
                      tensor("k", p.k, p.heads_k, p.seqlen_k, false),
                      tensor("v", p.v, p.heads_k, p.seqlen_k, false),
@@ -105,29 +102,16 @@ Result checkAddresses(const BackwardProblem &problem) {
 abi::BackwardArgs makeBackwardArgs(const BackwardProblem &problem) {
   const fovea_backward_params_t &p = problem.params;
   abi::BackwardArgs args{};
-  args.q = addressOf(p.q.data);
-  args.k = addressOf(p.k.data);
-  args.v = addressOf(p.v.data);
-  args.out = addressOf(p.out.data);
-  args.dout = addressOf(p.dout.data);
+  FOVEA_TENSOR_ARGS(args, p, q);
+  FOVEA_TENSOR_ARGS(args, p, k);
+  FOVEA_TENSOR_ARGS(args, p, v);
+  FOVEA_TENSOR_ARGS(args, p, out);
+  FOVEA_TENSOR_ARGS(args, p, dout);
+  FOVEA_TENSOR_ARGS(args, p, dq);
+  FOVEA_TENSOR_ARGS(args, p, dk);
+  FOVEA_TENSOR_ARGS(args, p, dv);
   args.lse = addressOf(p.lse);
-  args.dq = addressOf(p.dq.data);
-  args.dk = addressOf(p.dk.data);
-  args.dv = addressOf(p.dv.data);
   args.workspace = addressOf(p.workspace);
-#define FOVEA_STRIDES(name)                                                    \
-  args.name##StrideBatch = p.name.stride_batch;                                \
-  args.name##StrideHead = p.name.stride_head;                                  \
-  args.name##StrideSeq = p.name.stride_seq
-  FOVEA_STRIDES(q);
-  FOVEA_STRIDES(k);
-  FOVEA_STRIDES(v);
-  FOVEA_STRIDES(out);
-  FOVEA_STRIDES(dout);
-  FOVEA_STRIDES(dq);
-  FOVEA_STRIDES(dk);
-  FOVEA_STRIDES(dv);
-#undef FOVEA_STRIDES
   args.lseStrideBatch = p.lse_stride_batch;
   args.lseStrideHead = p.lse_stride_head;
   args.seqlenQ = int32_t(p.seqlen_q);

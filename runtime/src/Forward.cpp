@@ -20,10 +20,7 @@ Result readForward(const fovea_forward_params_t *params,
       !result.ok())
     return result;
   problem.kernel = p.kernel;
-  auto tensor = [&](const char *name, const auto &t, int64_t heads,
-                    int64_t rows, bool written) {
-    return tensorParam(name, t, problem, heads, rows, written);
-  };
+  auto tensor = tensorsOf(problem);
   problem.tensors = {tensor("q", p.q, p.heads_q, p.seqlen_q, false),
                      tensor("k", p.k, p.heads_k, p.seqlen_k, false),
                      tensor("v", p.v, p.heads_k, p.seqlen_k, false),
@@ -41,23 +38,11 @@ Result checkAddresses(const ForwardProblem &problem) {
 abi::ForwardArgs makeForwardArgs(const ForwardProblem &problem) {
   const fovea_forward_params_t &p = problem.params;
   abi::ForwardArgs args{};
-  args.q = addressOf(p.q.data);
-  args.k = addressOf(p.k.data);
-  args.v = addressOf(p.v.data);
-  args.out = addressOf(p.out.data);
+  FOVEA_TENSOR_ARGS(args, p, q);
+  FOVEA_TENSOR_ARGS(args, p, k);
+  FOVEA_TENSOR_ARGS(args, p, v);
+  FOVEA_TENSOR_ARGS(args, p, out);
   args.lse = addressOf(p.lse);
-  args.qStrideBatch = p.q.stride_batch;
-  args.qStrideHead = p.q.stride_head;
-  args.qStrideSeq = p.q.stride_seq;
-  args.kStrideBatch = p.k.stride_batch;
-  args.kStrideHead = p.k.stride_head;
-  args.kStrideSeq = p.k.stride_seq;
-  args.vStrideBatch = p.v.stride_batch;
-  args.vStrideHead = p.v.stride_head;
-  args.vStrideSeq = p.v.stride_seq;
-  args.outStrideBatch = p.out.stride_batch;
-  args.outStrideHead = p.out.stride_head;
-  args.outStrideSeq = p.out.stride_seq;
   args.lseStrideBatch = p.lse_stride_batch;
   args.lseStrideHead = p.lse_stride_head;
   args.seqlenQ = int32_t(p.seqlen_q);

@@ -108,9 +108,26 @@ Result checkAddresses(const std::vector<TensorParam> &tensors);
 Result checkAddress(const std::string &name, const void *data,
                     int64_t alignment, const char *what, bool needed);
 
+/// A function tensor(name, value, heads, rows, written) that is tensorParam()
+/// of `problem`.
+inline auto tensorsOf(const Problem &problem) {
+  return [&problem](const char *name, const auto &t, int64_t heads,
+                    int64_t rows, bool written) {
+    return tensorParam(name, t, problem, heads, rows, written);
+  };
+}
+
 inline uint64_t addressOf(const void *pointer) {
   return uint64_t(reinterpret_cast<uintptr_t>(pointer));
 }
+
+/// Fills in a tensor's part of a kernel's arguments: the address and strides
+/// that it is declared with as `name`, `name`StrideBatch and so on.
+#define FOVEA_TENSOR_ARGS(args, params, name)                                  \
+  args.name = addressOf(params.name.data);                                     \
+  args.name##StrideBatch = params.name.stride_batch;                           \
+  args.name##StrideHead = params.name.stride_head;                             \
+  args.name##StrideSeq = params.name.stride_seq
 
 } // namespace fovea::rt
 

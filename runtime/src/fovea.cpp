@@ -70,7 +70,61 @@ static_assert(sizeof(fovea_forward_plan_t) == kPlanFirstSize);
 static_assert(sizeof(fovea_backward_plan_t) == kBackwardPlanFirstSize);
 static_assert(sizeof(fovea_backward_params_t) == 376);
 
-constexpr const char *kNothingToDo = "nothing to compute: no launch";
+/// The body of a select function: reads a problem, chooses its kernels and, if
+/// there is a `plan`, writes that.
+/// \param firstSize  of the plan's structure in its first version
+/// \param read  the reader of an operation's parameters
+/// \param fill  puts what is the operation's own into a plan
+template <typename Problem, typename Params, typename Plan, typename Fill>
+Result select(Context &context, const Params *params, int32_t device,
+              Plan *plan, uint32_t firstSize,
+              Result (*read)(const Params *, Problem &), Fill fill) {
+  if (plan)
+    if (Result result = checkWritable("plan", plan, firstSize); !result.ok())
+      return result;
+  Problem problem;
+  if (Result result = read(params, problem); !result.ok())
+    return result;
+  Plan filled{};
+  std::string text = "nothing to compute: no launch";
+  if (!problem.empty()) {
+    std::shared_ptr<const Catalog> catalog;
+    fovea::rt::Plan chosen;
+    if (Result result = context.select(problem, device, catalog, chosen);
+        !result.ok())
+      return result;
+    filled.kernel = chosen.kernel->id;
+    filled.chosen_by = chosen.chosenBy;
+    fill(chosen, filled);
+    text = describe(chosen);
+  }
+  if (plan)
+    writeVersioned(plan, filled);
+  return Result(FOVEA_STATUS_OK, text);
+}
+
+/// The body of a launching function.
+/// \param makeArgs  the kernel argument segment of a problem
+template <typename Problem, typename Params, typename MakeArgs>
+Result launch(Context &context, const Params *params, void *stream,
+              Result (*read)(const Params *, Problem &), MakeArgs makeArgs) {
+  Problem problem;
+  if (Result result = read(params, problem); !result.ok())
+    return result;
+  if (problem.empty())
+    return Result();
+  if (Result result = checkAddresses(problem); !result.ok())
+    return result;
+  auto args = makeArgs(problem);
+  return context.launch(problem, &args, sizeof(args), stream);
+}
+
+/// Writes what a launch is made of into a plan of one or several.
+template <typename Out>
+void fillLaunch(const PlannedLaunch &launch, Out &out) {
+  std::copy_n(launch.grid, 3, out.grid);
+  out.threads = uint32_t(launch.kernel->threads);
+}
 
 } // namespace
 
@@ -219,48 +273,19 @@ fovea_status_t fovea_forward_select(fovea_context_t *context,
                                     const fovea_forward_params_t *params,
                                     int32_t device,
                                     fovea_forward_plan_t *plan) {
-  return callOn(context, [&]() -> Result {
-    if (plan)
-      if (Result result = checkWritable("plan", plan, kPlanFirstSize);
-          !result.ok())
-        return result;
-    ForwardProblem problem;
-    if (Result result = readForward(params, problem); !result.ok())
-      return result;
-    fovea_forward_plan_t filled{};
-    std::string text = kNothingToDo;
-    if (!problem.empty()) {
-      std::shared_ptr<const Catalog> catalog;
-      Plan chosen;
-      if (Result result = context->select(problem, device, catalog, chosen);
-          !result.ok())
-        return result;
-      filled.kernel = chosen.kernel->id;
-      filled.chosen_by = chosen.chosenBy;
-      const PlannedLaunch &launch = chosen.launches.front();
-      std::copy_n(launch.grid, 3, filled.grid);
-      filled.threads = uint32_t(launch.kernel->threads);
-      text = describe(chosen);
-    }
-    if (plan)
-      writeVersioned(plan, filled);
-    return Result(FOVEA_STATUS_OK, text);
+  return callOn(context, [&] {
+    return select(*context, params, device, plan, kPlanFirstSize, readForward,
+                  [](const Plan &chosen, fovea_forward_plan_t &filled) {
+                    fillLaunch(chosen.launches.front(), filled);
+                  });
   });
 }
 
 fovea_status_t fovea_forward(fovea_context_t *context,
                              const fovea_forward_params_t *params,
                              void *stream) {
-  return callOn(context, [&]() -> Result {
-    ForwardProblem problem;
-    if (Result result = readForward(params, problem); !result.ok())
-      return result;
-    if (problem.empty())
-      return Result();
-    if (Result result = checkAddresses(problem); !result.ok())
-      return result;
-    fovea::abi::ForwardArgs args = makeForwardArgs(problem);
-    return context->launch(problem, &args, sizeof(args), stream);
+  return callOn(context, [&] {
+    return launch(*context, params, stream, readForward, makeForwardArgs);
   });
 }
 
@@ -268,51 +293,22 @@ fovea_status_t fovea_backward_select(fovea_context_t *context,
                                      const fovea_backward_params_t *params,
                                      int32_t device,
                                      fovea_backward_plan_t *plan) {
-  return callOn(context, [&]() -> Result {
-    if (plan)
-      if (Result result = checkWritable("plan", plan, kBackwardPlanFirstSize);
-          !result.ok())
-        return result;
-    BackwardProblem problem;
-    if (Result result = readBackward(params, problem); !result.ok())
-      return result;
-    fovea_backward_plan_t filled{};
-    std::string text = kNothingToDo;
-    if (!problem.empty()) {
-      std::shared_ptr<const Catalog> catalog;
-      Plan chosen;
-      if (Result result = context->select(problem, device, catalog, chosen);
-          !result.ok())
-        return result;
-      filled.kernel = chosen.kernel->id;
-      filled.chosen_by = chosen.chosenBy;
-      filled.workspace_bytes = chosen.workspaceBytes;
-      // At most one a row of the choice's table of launches.
-      for (const PlannedLaunch &launch : chosen.launches) {
-        fovea_launch_t &out = filled.launches[filled.launch_count++];
-        std::copy_n(launch.grid, 3, out.grid);
-        out.threads = uint32_t(launch.kernel->threads);
-      }
-      text = describe(chosen);
-    }
-    if (plan)
-      writeVersioned(plan, filled);
-    return Result(FOVEA_STATUS_OK, text);
+  return callOn(context, [&] {
+    return select(
+        *context, params, device, plan, kBackwardPlanFirstSize, readBackward,
+        [](const Plan &chosen, fovea_backward_plan_t &filled) {
+          filled.workspace_bytes = chosen.workspaceBytes;
+          // At most one a row of the choice's table of launches.
+          for (const PlannedLaunch &launch : chosen.launches)
+            fillLaunch(launch, filled.launches[filled.launch_count++]);
+        });
   });
 }
 
 fovea_status_t fovea_backward(fovea_context_t *context,
                               const fovea_backward_params_t *params,
                               void *stream) {
-  return callOn(context, [&]() -> Result {
-    BackwardProblem problem;
-    if (Result result = readBackward(params, problem); !result.ok())
-      return result;
-    if (problem.empty())
-      return Result();
-    if (Result result = checkAddresses(problem); !result.ok())
-      return result;
-    fovea::abi::BackwardArgs args = makeBackwardArgs(problem);
-    return context->launch(problem, &args, sizeof(args), stream);
+  return callOn(context, [&] {
+    return launch(*context, params, stream, readBackward, makeBackwardArgs);
   });
 }
