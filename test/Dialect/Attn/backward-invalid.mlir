@@ -58,6 +58,22 @@ func.func @lds(%t: !t, %l: !l, %w: !w, %s: f32) {
 !t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 !l = memref<?x?x?xf32, strided<[?, ?, 1]>>
 !w = memref<?xi8>
+func.func @direct_copy(%t: !t, %l: !l, %w: !w, %s: f32) {
+  // expected-error @below {{kernels of gradients load their tiles by way of registers: direct_copy must be 0, found 1}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    schedule(<deterministic,
+      delta = <block_m = 64, block_n = 32, waves = 4, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
+      dkdv = <block_m = 128, block_n = 32, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 1, rescale_threshold = 0>,
+      dq = <block_m = 128, block_n = 32, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 1, rescale_threshold = 0, direct_copy = 1>>)
+    : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
 func.func @two(%t: !t, %l: !l, %w: !w, %s: f32) {
   // expected-note @below {{the first is here}}
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)

@@ -1,6 +1,6 @@
 //===- Schedule.cpp - choosing and checking schedules ---------------------===//
 
-#include "fovea/Dialect/Attn/Transforms/Schedule.h"
+#include "ScheduleTable.h"
 #include "fovea/Layout/DotLayouts.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
@@ -10,17 +10,17 @@ using namespace fovea;
 using namespace fovea::attn;
 
 namespace {
-/// The first row that the chip can do, and that holds the head dimension, is
-/// taken.
 struct ForwardRow {
   uint32_t features; ///< that the chip must have, beside the instruction
   int64_t maxHeadDim;
-  int32_t blockM, blockN, waves;
   const char *inst;
-  int32_t stages, wavesPerSimd, rescaleThreshold, valueSplit, queriesInLds,
-      directCopy;
+  KernelRow kernel;
 };
 } // namespace
+
+/// By how much, in powers of two, a maximum may outgrow the reference before
+/// the output is rescaled.
+static constexpr int32_t kRescaleThreshold = 8;
 
 /// What schedules with `direct_copy` use.
 static constexpr uint32_t kDirectCopyFeatures =
@@ -32,68 +32,78 @@ static const ForwardRow kForwardRows[] = {
     // for the rest at two waves a SIMD. Fewer keys an iteration first, then
     // instructions of 16 x 16, which need few registers at a time; matrix
     // instructions take so long that LDS keeps up with 16 queries a wave.
-    {target::kMfmaBf16, 64, 128, 64, 4, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
-    {target::kMfmaBf16, 96, 128, 32, 4, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
-    {target::kMfmaBf16, 128, 128, 32, 4, "mfma_16x16x16", 2, 2, 8, 1, 0, 0},
-    {target::kMfmaBf16, 256, 64, 32, 4, "mfma_16x16x16", 2, 2, 8, 1, 0, 0},
-    {target::kMfmaBf16, 64, 128, 64, 4, "mfma_32x32x4", 2, 2, 8, 1, 0, 0},
-    {target::kMfmaBf16, 96, 128, 32, 4, "mfma_32x32x4", 2, 2, 8, 1, 0, 0},
-    {target::kMfmaBf16, 128, 128, 32, 4, "mfma_16x16x8", 2, 2, 8, 1, 0, 0},
-    {target::kMfmaBf16, 256, 64, 32, 4, "mfma_16x16x8", 2, 2, 8, 1, 0, 0},
-    {target::kMfmaBf16, 512, 64, 32, 4, "mfma_16x16x8", 2, 1, 8, 1, 0, 0},
+    {target::kMfmaBf16, 64, "mfma_32x32x8", {128, 64, 4, 2, 2}},
+    {target::kMfmaBf16, 96, "mfma_32x32x8", {128, 32, 4, 2, 2}},
+    {target::kMfmaBf16, 128, "mfma_16x16x16", {128, 32, 4, 2, 2}},
+    {target::kMfmaBf16, 256, "mfma_16x16x16", {64, 32, 4, 2, 2}},
+    {target::kMfmaBf16, 64, "mfma_32x32x4", {128, 64, 4, 2, 2}},
+    {target::kMfmaBf16, 96, "mfma_32x32x4", {128, 32, 4, 2, 2}},
+    {target::kMfmaBf16, 128, "mfma_16x16x8", {128, 32, 4, 2, 2}},
+    {target::kMfmaBf16, 256, "mfma_16x16x8", {64, 32, 4, 2, 2}},
+    {target::kMfmaBf16, 512, "mfma_16x16x8", {64, 32, 4, 2, 1}},
     // CDNA with loads of 16 bytes to LDS and transposing reads: two buffers
     // each of K and V, one barrier an iteration, two workgroups of up to 80 KiB
     // a compute unit.
-    {kDirectCopyFeatures, 64, 128, 64, 4, "mfma_32x32x16", 2, 2, 8, 1, 0, 1},
-    {kDirectCopyFeatures, 128, 256, 64, 8, "mfma_32x32x16", 3, 2, 8, 1, 0, 1},
-    {kDirectCopyFeatures, 192, 128, 32, 4, "mfma_32x32x16", 2, 2, 8, 1, 0, 1},
-    {kDirectCopyFeatures, 256, 128, 32, 4, "mfma_32x32x16", 2, 1, 8, 1, 0, 1},
-    {kDirectCopyFeatures, 512, 64, 32, 4, "mfma_16x16x32", 2, 1, 8, 1, 0, 1},
+    {kDirectCopyFeatures, 64, "mfma_32x32x16", {128, 64, 4, 2, 2, 1, 0, 1}},
+    {kDirectCopyFeatures, 128, "mfma_32x32x16", {256, 64, 8, 3, 2, 1, 0, 1}},
+    {kDirectCopyFeatures, 192, "mfma_32x32x16", {128, 32, 4, 2, 2, 1, 0, 1}},
+    {kDirectCopyFeatures, 256, "mfma_32x32x16", {128, 32, 4, 2, 1, 1, 0, 1}},
+    {kDirectCopyFeatures, 512, "mfma_16x16x32", {64, 32, 4, 2, 1, 1, 0, 1}},
     // CDNA: 512 registers a lane. Four waves of 32 queries; two workgroups a
     // compute unit, so that one's exponentials run under the other's matrix
     // instructions. Keys of an iteration shrink with the head dimension to stay
     // within 256 registers; at more than 192 the accumulator alone takes 128
     // and one wave a SIMD has to do; at more than 256, 16 queries a wave.
-    {0, 128, 128, 64, 4, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
-    {target::kMfmaEightPass, 192, 128, 32, 4, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
+    {0, 128, "mfma_32x32x8", {128, 64, 4, 2, 2}},
+    {target::kMfmaEightPass, 192, "mfma_32x32x8", {128, 32, 4, 2, 2}},
     // Longer matrix instructions keep more registers busy: 3 too many at 192,
     // unless eight waves load a key block, half as much each.
-    {0, 176, 128, 32, 4, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
-    {0, 192, 256, 32, 8, "mfma_32x32x8", 2, 2, 8, 1, 0, 0},
-    {0, 256, 128, 32, 4, "mfma_32x32x8", 2, 1, 8, 1, 0, 0},
-    {0, 512, 64, 32, 4, "mfma_16x16x16", 2, 1, 8, 1, 0, 0},
+    {0, 176, "mfma_32x32x8", {128, 32, 4, 2, 2}},
+    {0, 192, "mfma_32x32x8", {256, 32, 8, 2, 2}},
+    {0, 256, "mfma_32x32x8", {128, 32, 4, 2, 1}},
+    {0, 512, "mfma_16x16x16", {64, 32, 4, 2, 1}},
     // RDNA: 256 registers a lane, so 16 queries a wave; compute-unit mode.
     // Where operands repeat, queries take twice the registers and go to LDS
     // earlier, which then holds one workgroup and 16 keys. Past 256 two waves
     // share the output of their queries.
-    {target::kWmmaRepeated | target::kLargeRegisterFile, 64, 128, 64, 8,
-     "wmma_16x16x16", 2, 8, 8, 1, 0, 0},
-    {target::kWmmaRepeated | target::kLargeRegisterFile, 80, 64, 32, 4,
-     "wmma_16x16x16", 2, 5, 8, 1, 0, 0},
-    {target::kWmmaRepeated | target::kLargeRegisterFile, 128, 64, 32, 4,
-     "wmma_16x16x16", 2, 6, 8, 1, 0, 0},
-    {target::kWmmaRepeated | target::kLargeRegisterFile, 160, 64, 32, 4,
-     "wmma_16x16x16", 1, 5, 8, 1, 0, 0},
-    {target::kWmmaRepeated, 128, 128, 32, 8, "wmma_16x16x16", 2, 4, 8, 1, 0, 0},
-    {target::kWmmaRepeated, 192, 128, 16, 8, "wmma_16x16x16", 2, 4, 8, 1, 1, 0},
-    {target::kWmmaRepeated, 224, 64, 16, 4, "wmma_16x16x16", 2, 2, 8, 1, 1, 0},
-    {target::kWmmaRepeated, 256, 64, 16, 4, "wmma_16x16x16", 1, 2, 8, 1, 1, 0},
-    {target::kWmmaRepeated, 288, 32, 16, 4, "wmma_16x16x16", 1, 2, 8, 2, 1, 0},
-    {target::kWmmaRepeated, 416, 32, 16, 4, "wmma_16x16x16", 2, 2, 8, 2, 1, 0},
-    {target::kWmmaRepeated | target::kLargeRegisterFile, 480, 32, 16, 4,
-     "wmma_16x16x16", 2, 2, 8, 2, 1, 0},
-    {target::kWmmaRepeated, 448, 32, 16, 4, "wmma_16x16x16", 1, 2, 8, 2, 1, 0},
-    {target::kWmmaRepeated, 480, 32, 16, 8, "wmma_16x16x16", 1, 4, 8, 4, 1, 0},
-    {target::kWmma, 64, 128, 64, 8, "wmma_16x16x16", 2, 8, 8, 1, 0, 0},
-    {target::kWmma, 160, 128, 32, 8, "wmma_16x16x16", 2, 8, 8, 1, 0, 0},
-    {target::kWmma, 240, 128, 16, 8, "wmma_16x16x16", 2, 4, 8, 1, 0, 0},
-    {target::kWmma, 256, 128, 32, 8, "wmma_16x16x16", 1, 5, 8, 1, 0, 0},
-    {target::kWmma, 384, 64, 16, 8, "wmma_16x16x16", 2, 4, 8, 2, 0, 0},
-    {0, 512, 32, 16, 4, "wmma_16x16x16", 1, 2, 8, 2, 1, 0},
+    {target::kWmmaRepeated | target::kLargeRegisterFile,
+     64,
+     "wmma_16x16x16",
+     {128, 64, 8, 2, 8}},
+    {target::kWmmaRepeated | target::kLargeRegisterFile,
+     80,
+     "wmma_16x16x16",
+     {64, 32, 4, 2, 5}},
+    {target::kWmmaRepeated | target::kLargeRegisterFile,
+     128,
+     "wmma_16x16x16",
+     {64, 32, 4, 2, 6}},
+    {target::kWmmaRepeated | target::kLargeRegisterFile,
+     160,
+     "wmma_16x16x16",
+     {64, 32, 4, 1, 5}},
+    {target::kWmmaRepeated, 128, "wmma_16x16x16", {128, 32, 8, 2, 4}},
+    {target::kWmmaRepeated, 192, "wmma_16x16x16", {128, 16, 8, 2, 4, 1, 1}},
+    {target::kWmmaRepeated, 224, "wmma_16x16x16", {64, 16, 4, 2, 2, 1, 1}},
+    {target::kWmmaRepeated, 256, "wmma_16x16x16", {64, 16, 4, 1, 2, 1, 1}},
+    {target::kWmmaRepeated, 288, "wmma_16x16x16", {32, 16, 4, 1, 2, 2, 1}},
+    {target::kWmmaRepeated, 416, "wmma_16x16x16", {32, 16, 4, 2, 2, 2, 1}},
+    {target::kWmmaRepeated | target::kLargeRegisterFile,
+     480,
+     "wmma_16x16x16",
+     {32, 16, 4, 2, 2, 2, 1}},
+    {target::kWmmaRepeated, 448, "wmma_16x16x16", {32, 16, 4, 1, 2, 2, 1}},
+    {target::kWmmaRepeated, 480, "wmma_16x16x16", {32, 16, 8, 1, 4, 4, 1}},
+    {target::kWmma, 64, "wmma_16x16x16", {128, 64, 8, 2, 8}},
+    {target::kWmma, 160, "wmma_16x16x16", {128, 32, 8, 2, 8}},
+    {target::kWmma, 240, "wmma_16x16x16", {128, 16, 8, 2, 4}},
+    {target::kWmma, 256, "wmma_16x16x16", {128, 32, 8, 1, 5}},
+    {target::kWmma, 384, "wmma_16x16x16", {64, 16, 8, 2, 4, 2}},
+    {0, 512, "wmma_16x16x16", {32, 16, 4, 1, 2, 2, 1}},
     // 1024 registers a lane.
-    {0, 128, 128, 64, 8, "wmma_16x16x32", 2, 4, 8, 1, 0, 0},
-    {0, 256, 64, 32, 4, "wmma_16x16x32", 2, 2, 8, 1, 0, 0},
-    {0, 512, 64, 32, 4, "wmma_16x16x32", 2, 1, 8, 1, 0, 0},
+    {0, 128, "wmma_16x16x32", {128, 64, 8, 2, 4}},
+    {0, 256, "wmma_16x16x32", {64, 32, 4, 2, 2}},
+    {0, 512, "wmma_16x16x32", {64, 32, 4, 2, 1}},
 };
 
 static layout::InstrLayouts layoutsOf(const target::MatrixInstr &inst) {
@@ -125,36 +135,56 @@ ForwardTiles fovea::attn::forwardTiles(int64_t headDim, ScheduleAttr schedule,
   return tiles;
 }
 
+ScheduleAttr fovea::attn::makeSchedule(MLIRContext *context, StringRef inst,
+                                       const KernelRow &kernel,
+                                       int32_t rescaleThreshold) {
+  return ScheduleAttr::get(context, kernel.blockM, kernel.blockN, kernel.waves,
+                           StringAttr::get(context, inst), kernel.stages,
+                           kernel.wavesPerSimd, rescaleThreshold,
+                           kernel.valueSplit, kernel.queriesInLds,
+                           kernel.directCopy);
+}
+
 ScheduleAttr
 fovea::attn::chooseForwardSchedule(MLIRContext *context,
                                    const target::TargetInfo &target,
                                    Type elementType, int64_t headDim) {
-  for (const ForwardRow &row : kForwardRows)
-    if (headDim <= row.maxHeadDim && target.has(row.features) &&
-        target::lookupMatrixInstr(target, row.inst, factorType(elementType)))
-      return ScheduleAttr::get(context, row.blockM, row.blockN, row.waves,
-                               StringAttr::get(context, row.inst), row.stages,
-                               row.wavesPerSimd, row.rescaleThreshold,
-                               row.valueSplit, row.queriesInLds,
-                               row.directCopy);
-  return {};
+  const ForwardRow *row =
+      findRow<ForwardRow>(kForwardRows, target, elementType, headDim);
+  if (!row)
+    return {};
+  return makeSchedule(context, row->inst, row->kernel, kRescaleThreshold);
 }
 
-/// Registers a lane that the output takes, and with it the queries unless they
-/// are in LDS.
-static std::pair<int64_t, int64_t>
-residentRegisters(const ForwardTiles &tiles, ScheduleAttr schedule,
-                  const target::MatrixInstr &inst) {
+LogicalResult
+fovea::attn::checkResidents(llvm::function_ref<InFlightDiagnostic()> emitError,
+                            const target::TargetInfo &target,
+                            const target::MatrixInstr &inst,
+                            const ForwardTiles &tiles, ScheduleAttr schedule,
+                            const Residents &residents) {
   int64_t lanes = int64_t(schedule.getWaves()) * inst.waveSize;
-  int64_t accumulator = tiles.valueDim * tiles.blockM / lanes;
-  if (schedule.getQueriesInLds())
-    return {accumulator, 0};
+  int64_t takes =
+      residents.accumulators * tiles.valueDim * tiles.blockM / lanes;
   // Two elements a register; waves that share queries hold them all, as do
   // lanes over which the instruction repeats its operand.
   int64_t repeated =
       int64_t(schedule.getValueSplit())
       << llvm::popcount(inst.b.replicatedBits(layout::Space::Lane));
-  return {accumulator, tiles.scoreDim * tiles.blockM * repeated / lanes / 2};
+  if (!schedule.getQueriesInLds())
+    takes += residents.factors * tiles.scoreDim * tiles.blockM * repeated /
+             lanes / 2;
+  // A workgroup's waves share the SIMDs whatever occupancy is asked for.
+  int64_t waves = std::max<int64_t>(
+      schedule.getWavesPerSimd(),
+      llvm::divideCeil(schedule.getWaves(), target.simdsPerCu));
+  int64_t registers = target::registersPerWave(target, int(waves));
+  if (takes > registers)
+    return emitError() << residents.what << " " << takes
+                       << " registers a lane, but " << waves
+                       << " waves a SIMD leave each " << registers
+                       << "; a smaller block_m, a larger value_split or "
+                          "queries_in_lds fit";
+  return success();
 }
 
 LogicalResult fovea::attn::checkForwardSchedule(
@@ -194,18 +224,7 @@ LogicalResult fovea::attn::checkForwardSchedule(
                        << " take " << tiles.ldsBytes << " bytes of LDS, but "
                        << target.name << " has " << target.ldsBytes
                        << "; a smaller block_n fits";
-  // What lasts from the first key to the last must stay in registers. A
-  // workgroup's waves share the SIMDs whatever occupancy is asked for.
-  auto [accumulator, queries] = residentRegisters(tiles, schedule, *inst);
-  int64_t wavesPerSimd = std::max<int64_t>(
-      schedule.getWavesPerSimd(),
-      llvm::divideCeil(schedule.getWaves(), target.simdsPerCu));
-  int64_t registers = target::registersPerWave(target, int(wavesPerSimd));
-  if (accumulator + queries > registers)
-    return emitError() << "the output and Q take " << accumulator + queries
-                       << " registers a lane, but " << wavesPerSimd
-                       << " waves a SIMD leave each " << registers
-                       << "; a smaller block_m, a larger value_split or "
-                          "queries_in_lds fit";
-  return success();
+  return checkResidents(emitError, target, *inst, tiles, schedule,
+                        {"the output and Q take", /*accumulators=*/1,
+                         /*factors=*/1});
 }

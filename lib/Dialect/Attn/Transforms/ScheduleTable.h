@@ -1,0 +1,55 @@
+//===- ScheduleTable.h - what schedule tables share -------------*- C++ -*-===//
+//
+// The tables of the forward and of the backward kernels have rows of one shape,
+// are searched alike, and what a kernel keeps is held to the same limits.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_SCHEDULETABLE_H
+#define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_SCHEDULETABLE_H
+
+#include "fovea/Dialect/Attn/Transforms/Schedule.h"
+
+namespace fovea::attn {
+
+/// A kernel's part of a row: #attn.schedule without the instruction.
+struct KernelRow {
+  int32_t blockM, blockN, waves, stages, wavesPerSimd;
+  int32_t valueSplit = 1, queriesInLds = 0, directCopy = 0;
+};
+
+ScheduleAttr makeSchedule(mlir::MLIRContext *context, llvm::StringRef inst,
+                          const KernelRow &kernel, int32_t rescaleThreshold);
+
+/// The first row that the chip can do and that holds the head dimension; null
+/// if there is none. Rows have `features` that the chip must have beside the
+/// instruction `inst`, and a `maxHeadDim`.
+template <typename Row>
+const Row *findRow(llvm::ArrayRef<Row> rows, const target::TargetInfo &target,
+                   mlir::Type elementType, int64_t headDim) {
+  target::FactorType type = factorType(elementType);
+  for (const Row &row : rows)
+    if (headDim <= row.maxHeadDim && target.has(row.features) &&
+        target::lookupMatrixInstr(target, row.inst, type))
+      return &row;
+  return nullptr;
+}
+
+/// What a kernel keeps in registers from its first block to its last.
+struct Residents {
+  llvm::StringRef what; ///< for messages: "the output and Q take"
+  int accumulators;     ///< f32 tiles of value_dim by block_m
+  int factors; ///< tiles of score_dim by block_m, unless queries are in LDS
+};
+
+/// Fails, through `emitError`, if residents take more registers than the waves
+/// that share a SIMD leave each.
+llvm::LogicalResult
+checkResidents(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+               const target::TargetInfo &target,
+               const target::MatrixInstr &inst, const ForwardTiles &tiles,
+               ScheduleAttr schedule, const Residents &residents);
+
+} // namespace fovea::attn
+
+#endif // FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_SCHEDULETABLE_H
