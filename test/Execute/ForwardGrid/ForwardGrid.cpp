@@ -8,7 +8,7 @@
 // expects them to be noticed. The chip is that of the device
 // (FOVEA_SIM_TARGET); a row of kGrids says how much of the grid it gets.
 //
-//   FoveaForwardGrid --package=kernels [--grid=full|thin]
+//   FoveaForwardGrid --package=kernels [--grid=full|thin|minimal]
 //     [--scratch=HEAD_DIM,... of kernels that may have some] [gtest options]
 //
 //===----------------------------------------------------------------------===//
@@ -67,7 +67,9 @@ const Grid kGrids[] = {
      {1000, 129, 65, 17, 1, 0, 2, 63, 64, 127, 128, 257},
      {128, 64, 16, 40, 80, 96, 192, 256, 320, 512}},
     // For chips that run the code of another but for a few instructions.
-    {"thin", 1, {257, 129, 65, 17, 1, 0}, {128, 64, 40, 256, 512}}};
+    {"thin", 1, {257, 129, 65, 17, 1, 0}, {128, 64, 40, 256, 512}},
+    // For chips that run the code of another but for a workaround, or all of it.
+    {"minimal", 1, {129, 65, 17}, {128, 64}}};
 const Grid *grid = &kGrids[0];
 
 const Guards kGuards[] = {Guards::Auto, Guards::Canary};
@@ -295,7 +297,7 @@ int main(int argc, char **argv) {
                             return row.name == std::string(argv[i] + 7);
                           });
       if (grid == std::end(kGrids)) {
-        std::fprintf(stderr, "--grid is full or thin, not %s\n", argv[i] + 7);
+        std::fprintf(stderr, "--grid is full, thin or minimal, not %s\n", argv[i] + 7);
         return 2;
       }
     } else {
