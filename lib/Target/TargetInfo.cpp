@@ -25,6 +25,7 @@ static const TargetInfo kCdna1 = {
     /*name=*/"",
     /*product=*/"",
     /*generic=*/"",
+    /*chipset=*/"gfx908",
     /*codegenFeatures=*/"",
     /*waveSize=*/64,
     /*ldsBytes=*/65536,
@@ -44,6 +45,7 @@ static const TargetInfo kCdna2 = {
     /*name=*/"",
     /*product=*/"",
     /*generic=*/"",
+    /*chipset=*/"gfx90a",
     /*codegenFeatures=*/"",
     /*waveSize=*/64,
     /*ldsBytes=*/65536,
@@ -63,6 +65,7 @@ static const TargetInfo kCdna3 = {
     /*name=*/"",
     /*product=*/"",
     /*generic=*/"gfx9-4-generic",
+    /*chipset=*/"gfx942",
     /*codegenFeatures=*/"",
     /*waveSize=*/64,
     /*ldsBytes=*/65536,
@@ -82,6 +85,7 @@ static const TargetInfo kCdna4 = {
     /*name=*/"",
     /*product=*/"",
     /*generic=*/"gfx9-4-generic",
+    /*chipset=*/"gfx950",
     /*codegenFeatures=*/"",
     /*waveSize=*/64,
     /*ldsBytes=*/163840,
@@ -104,6 +108,7 @@ static const TargetInfo kRdna3 = {
     /*name=*/"",
     /*product=*/"",
     /*generic=*/"gfx11-generic",
+    /*chipset=*/"gfx1100",
     /*codegenFeatures=*/"+cumode",
     /*waveSize=*/32,
     /*ldsBytes=*/65536,
@@ -123,6 +128,7 @@ static const TargetInfo kRdna4 = {
     /*name=*/"",
     /*product=*/"",
     /*generic=*/"gfx12-generic",
+    /*chipset=*/"gfx1200",
     /*codegenFeatures=*/"+cumode,+real-true16",
     /*waveSize=*/32,
     /*ldsBytes=*/65536,
@@ -143,6 +149,7 @@ static const TargetInfo kGfx1250 = {
     /*name=*/"",
     /*product=*/"",
     /*generic=*/"",
+    /*chipset=*/"gfx1250",
     /*codegenFeatures=*/"",
     /*waveSize=*/32,
     /*ldsBytes=*/327680,
@@ -207,13 +214,6 @@ const TargetInfo *lookupTarget(llvm::StringRef name) {
     if (target.name == name)
       return &target;
   return nullptr;
-}
-
-llvm::StringRef chipsetName(const TargetInfo &target) {
-  for (const TargetInfo &row : allTargets())
-    if (!row.isGeneric() && target.isGeneric() && row.generic == target.generic)
-      return row.name;
-  return target.name;
 }
 
 std::string targetNames() {

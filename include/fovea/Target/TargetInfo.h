@@ -51,6 +51,9 @@ struct TargetInfo {
   /// LLVM's generic target that also runs here; empty: none. Its own row has
   /// its own name here.
   llvm::StringRef generic;
+  /// The chip of this generation by which MLIR's conversions, which know some
+  /// chips alone and no generic target, choose instructions.
+  llvm::StringRef chipset;
   llvm::StringRef codegenFeatures; ///< LLVM's -mattr
   int waveSize;                    ///< lanes
   int ldsBytes; ///< a workgroup, and a compute unit, may hold
@@ -80,11 +83,6 @@ inline constexpr llvm::StringLiteral kDefaultTarget = "gfx942";
 
 /// The row of a chip; null if there is none.
 const TargetInfo *lookupTarget(llvm::StringRef name);
-
-/// The name by which MLIR's conversions, which know chips alone, are told of a
-/// row: its own; for a generic target that of its first member in the table,
-/// which has no instruction that another member lacks.
-llvm::StringRef chipsetName(const TargetInfo &target);
 
 /// The chips' names, for messages: "gfx942, ...".
 std::string targetNames();

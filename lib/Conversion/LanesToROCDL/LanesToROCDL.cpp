@@ -27,7 +27,7 @@ struct LowerAttnKernelToROCDL
     OpPassManager pipeline(gpu::GPUModuleOp::getOperationName());
     pipeline.addPass(createSCFToControlFlowPass());
     ConvertGpuOpsToROCDLOpsOptions options;
-    options.chipset = target::chipsetName(target.getInfo()).str();
+    options.chipset = target.getInfo().chipset.str();
     options.indexBitwidth = 32;
     pipeline.addPass(createConvertGpuOpsToROCDLOps(options));
     pipeline.addPass(createReconcileUnrealizedCastsPass());
