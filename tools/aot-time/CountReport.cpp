@@ -67,24 +67,13 @@ std::string stepText(const CountStep &step) {
 } // namespace
 
 json timing::toJson(const SubjectCount &subject) {
-  json variables = json::object();
-  for (const auto &[name, value] : subject.problem.variables)
-    if (value.integer)
-      variables[name] = value.whole;
-    else
-      variables[name] = value.fraction;
-  json result = {{"label", subject.label},
-                 {"name", subject.problem.name},
-                 {"target", subject.target},
-                 {"variables", variables}};
+  json result = subjectJson(subject);
   if (subject.step)
     result["per"] = {{"variable", subject.step->variable},
                      {"step", subject.step->step},
                      {"times", subject.step->times}};
-  if (!subject.error.empty()) {
-    result["error"] = subject.error;
+  if (!subject.error.empty())
     return result;
-  }
   json &launches = result["launches"] = json::array();
   for (const LaunchCount &launch : subject.launches) {
     json executed, classes = json::object();

@@ -116,20 +116,9 @@ json launchJson(const LaunchTime &launch, bool instructions) {
 } // namespace
 
 json timing::toJson(const SubjectTime &subject, bool instructions) {
-  json variables = json::object();
-  for (const auto &[name, value] : subject.problem.variables)
-    if (value.integer)
-      variables[name] = value.whole;
-    else
-      variables[name] = value.fraction;
-  json result = {{"label", subject.label},
-                 {"name", subject.problem.name},
-                 {"target", subject.target},
-                 {"variables", variables}};
-  if (!subject.error.empty()) {
-    result["error"] = subject.error;
+  json result = subjectJson(subject);
+  if (!subject.error.empty())
     return result;
-  }
   result["seconds"] = subject.seconds();
   result["flops_credited"] = subject.flops();
   result["notes"] = subject.notes;

@@ -28,6 +28,25 @@ std::string annotatedText(const LaunchTime &launch);
 /// each executed instruction.
 nlohmann::json toJson(const SubjectTime &subject, bool instructions);
 
+/// What the JSON of every kind of result begins with: which kernels, at which
+/// sizes, and why there is no more if there is an `error`.
+template <typename Subject>
+nlohmann::json subjectJson(const Subject &subject) {
+  nlohmann::json variables = nlohmann::json::object();
+  for (const auto &[name, value] : subject.problem.variables)
+    if (value.integer)
+      variables[name] = value.whole;
+    else
+      variables[name] = value.fraction;
+  nlohmann::json result = {{"label", subject.label},
+                           {"name", subject.problem.name},
+                           {"target", subject.target},
+                           {"variables", variables}};
+  if (!subject.error.empty())
+    result["error"] = subject.error;
+  return result;
+}
+
 /// One row of a comparison: subjects at the same variables.
 struct ComparedPoint {
   std::string name; ///< "seqlen=1024 mask=none", may be empty
