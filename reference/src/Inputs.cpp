@@ -50,7 +50,7 @@ void plantSpikes(ForwardProblem &p) {
     }
 }
 
-/// Overwrites the keys that the mask hides from every query.
+/// Overwrites the keys that the mask hides from every query, and their values.
 void poisonMaskedKeys(ForwardProblem &p) {
   int64_t seen = 0;
   for (int64_t i = 0; i < p.q.seq; ++i)
@@ -61,8 +61,10 @@ void poisonMaskedKeys(ForwardProblem &p) {
   for (int64_t b = 0; b < p.k.batch; ++b)
     for (int64_t h = 0; h < p.k.heads; ++h)
       for (int64_t j = seen; j < p.k.seq; ++j)
-        for (int64_t d = 0; d < p.k.dim; ++d)
+        for (int64_t d = 0; d < p.k.dim; ++d) {
           p.k.row(b, h, j)[d] = encode(p.k.type, bad[(j + d) % 3]);
+          p.v.row(b, h, j)[d] = encode(p.v.type, bad[(j + d + 1) % 3]);
+        }
 }
 
 } // namespace

@@ -48,3 +48,17 @@ func.func @gradients(%q: !t, %k: !t, %v: !t, %o: !t, %do: !t, %l: !l, %dq: !t, %
     : !t, !t, !t, !t, !t, !l -> !t, !t, !t, memref<?xi8>
   return
 }
+
+// Keys that no query sees are out of bounds where dK and dV are made.
+// CHECK-LABEL: gpu.module @causal
+// CHECK:       gpu.func @causal_dkdv(
+// CHECK:         %[[SEEN:.*]] = arith.minsi %{{.*}}, %{{.*}} : i32
+// CHECK:         %[[LEFT:.*]] = arith.subi %[[SEEN]], %{{.*}} : i32
+// CHECK:         attn.view %{{.*}} rows %[[LEFT]]
+// CHECK:         attn.negate_if
+// CHECK:         attn.view %{{.*}} rows %[[LEFT]]
+func.func @causal(%q: !t, %k: !t, %v: !t, %o: !t, %do: !t, %l: !l, %dq: !t, %dk: !t, %dv: !t, %w: memref<?xi8>, %s: f32) {
+  attn.backward %q, %k, %v, %o, %do, %l -> %dq, %dk, %dv workspace(%w) scale(%s) mask<causal_top_left>
+    : !t, !t, !t, !t, !t, !l -> !t, !t, !t, memref<?xi8>
+  return
+}

@@ -370,6 +370,10 @@ void KeyGradients::build() {
   Rows k = rowsOf("k", headK, "seqlen_k"), v = rowsOf("v", headK, "seqlen_k"),
        dk = rowsOf("dk", headK, "seqlen_k"),
        dv = rowsOf("dv", headK, "seqlen_k");
+  // Keys that no query sees, which only this mask has, are out of bounds, and
+  // so read as zeros: nothing that they hold can meet a weight of 0.
+  if (op.getMask() == MaskKind::CausalTopLeft)
+    k.count = v.count = min(seqlenK, seqlenQ);
   keys = makeResident(
       NegateIfOp::create(b, loadTile(k, firstKey, tiles.blockM, tiles.scoreDim),
                          scaleIsNegative()));

@@ -23,8 +23,8 @@ namespace fovea::reference {
 ///   Spike     normal, and for each query head one key that dominates: k[j] is
 ///             8 times a row of q, at a place that moves with the head
 ///   Zeros     q and k 0, v normal: every output is the mean of visible values
-///   Masked    normal, and keys that no query sees hold infinities and NaN (in
-///             k); with mask none the same as Normal
+///   Masked    normal, and keys that no query sees hold infinities and NaN, in
+///             k and in v; with mask none the same as Normal
 enum class InputKind { Uniform, Normal, Large, OnesV, Spike, Zeros, Masked };
 
 /// "uniform", "normal", "large", "ones-v", "spike", "zeros", "masked".
