@@ -16,6 +16,10 @@
 #include <string>
 #include <vector>
 
+namespace fovea {
+struct KernelRecord;
+}
+
 namespace fovea::timing {
 
 /// A kernel, or a sequence of them, whose sizes are variables.
@@ -42,6 +46,7 @@ bool describedSubjects(const std::string &path,
 struct PackageQuery {
   std::string package;        ///< a file, or a folder of them
   std::string target;         ///< chip, "gfx942"; empty: all packages
+  std::string op = "forward"; ///< "forward", "backward"
   std::string dtype = "bf16"; ///< "fp16", "bf16"
   int headDim = 128;
   std::string mask = "none";   ///< "none", "causal-top-left", ...
@@ -56,14 +61,13 @@ bool packageSubjects(const PackageQuery &query,
                      std::vector<std::unique_ptr<Subject>> &subjects,
                      std::string &error);
 
-/// The description, as JSON text, of a forward kernel of this project: buffers,
-/// arguments (docs/KernelAbi.md), grid and operations. `blockM`: query rows of
-/// a workgroup; `threads`: its work-items.
-std::string forwardDescription(const PackageQuery &query,
-                               const std::string &target,
-                               const std::string &codeObject,
-                               const std::string &kernel, int blockM,
-                               int threads);
+/// The description, as JSON text, of kernels of this project: buffers,
+/// arguments (docs/KernelAbi.md), grids and operations. False with `error` set
+/// for kernels that this program does not know.
+bool packageDescription(const PackageQuery &query, const std::string &target,
+                        const std::string &codeObject,
+                        const KernelRecord &record, std::string &text,
+                        std::string &error);
 
 /// One launch, predicted.
 struct LaunchTime {

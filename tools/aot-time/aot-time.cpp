@@ -119,6 +119,10 @@ void addOptions(CLI::App &app, CommandLine &line) {
       ->group(package);
   app.add_option("--target", line.package.target, "Only packages of this chip")
       ->group(package);
+  app.add_option("--op", line.package.op,
+                 "Operation: forward, backward (all its kernels)")
+      ->check(CLI::IsMember({"forward", "backward"}).description(""))
+      ->group(package);
   app.add_option("--dtype", line.package.dtype, "Element type: fp16, bf16")
       ->check(CLI::IsMember({"fp16", "bf16"}).description(""))
       ->group(package);

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "TimeRun.h"
-#include "fovea/Package/ForwardAbi.h"
+#include "fovea/Package/BackwardAbi.h"
+#include "fovea/Package/Package.h"
 
 #include <cstring>
 #include <gtest/gtest.h>
@@ -18,11 +19,21 @@ namespace {
 
 describe::Problem problemOf(const PackageQuery &query,
                             const describe::Overrides &overrides) {
+  KernelRecord record;
+  record.abiVersion = fovea::abi::kForwardAbiVersion;
+  record.symbol = "kernel";
+  record.blockM = 128;
+  record.threads = 256;
+  if (query.op == "backward") {
+    record.problem.op = Operation::Backward;
+    record.abiVersion = fovea::abi::kBackwardAbiVersion;
+    record.launches = {{"delta", 64, 128}, {"dkdv", 128, 256}, {"dq", 32, 64}};
+  }
   describe::Problem problem;
-  std::string error;
-  EXPECT_TRUE(describe::parse(
-      forwardDescription(query, "gfx942:xnack-", "k", "kernel", 128, 256), "k",
-      "", overrides, problem, error))
+  std::string text, error;
+  EXPECT_TRUE(
+      packageDescription(query, "gfx942:xnack-", "k", record, text, error) &&
+      describe::parse(text, "k", "", overrides, problem, error))
       << error;
   return problem;
 }
@@ -111,4 +122,35 @@ TEST(DescriptionTest, MaskedWorkIsCreditedByHalf) {
                    all * (300 * 500 - 300 * 300 / 2));
   EXPECT_DOUBLE_EQ(problemOf(query, {{"seqlen", "64"}}).launches.at(0).flops,
                    4.0 * 16 * 16 * 64 * 64 / 2);
+}
+
+TEST(DescriptionTest, BackwardIsSeveralLaunches) {
+  PackageQuery query;
+  query.op = "backward";
+  query.headDim = 64;
+  const describe::Problem problem = problemOf(query, kSizes);
+  ASSERT_EQ(problem.launches.size(), 3u);
+  EXPECT_EQ(problem.launches[0].grid, (std::array<uint32_t, 3>{6, 5, 2}));
+  EXPECT_EQ(problem.launches[1].grid, (std::array<uint32_t, 3>{3, 4, 2}));
+  EXPECT_EQ(problem.launches[2].grid, (std::array<uint32_t, 3>{6, 10, 2}));
+  EXPECT_EQ(problem.launches[1].block, (std::array<uint32_t, 3>{256, 1, 1}));
+  // Five products of the two dimensions and the head dimension.
+  EXPECT_DOUBLE_EQ(problem.launches[0].flops + problem.launches[1].flops +
+                       problem.launches[2].flops,
+                   10.0 * 2 * 6 * 300 * 500 * 64);
+  std::vector<uint64_t> addresses;
+  std::vector<std::string> names;
+  for (const describe::Buffer &buffer : problem.buffers) {
+    addresses.push_back(addresses.size() + 1);
+    names.push_back(buffer.name);
+  }
+  const std::vector<uint8_t> bytes = problem.launches[1].bind(addresses);
+  fovea::abi::BackwardArgs args = {};
+  std::memcpy(&args, bytes.data(), std::min(bytes.size(), sizeof args));
+  EXPECT_EQ(names.at(args.dq - 1), "dq");
+  EXPECT_EQ(names.at(args.workspace - 1), "workspace");
+  EXPECT_EQ(args.doutStrideBatch, 6 * 300 * 64);
+  EXPECT_EQ(args.dkStrideBatch, 3 * 500 * 64);
+  EXPECT_EQ(args.dvStrideSeq, 64);
+  EXPECT_EQ(args.groupSize, 2);
 }
