@@ -60,7 +60,7 @@ struct Gradient {
   Halves memory;
   fovea_mutable_tensor_t fovea_backward_params_t::*param;
   std::vector<double> BackwardResult::*result;
-  double GradientSlack::*slack;
+  std::vector<RowSlack> GradientSlack::*slack;
 };
 
 double useOf(const Comparison &comparison) {
@@ -206,12 +206,12 @@ RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
       fail(report, Outcome::Mismatch, change);
 
   BackwardResult exact, plain;
+  GradientSlack slack;
   if (options.check) {
-    exact = attentionBackwardF64(problem, options.threads);
+    exact = attentionBackwardF64(problem, options.threads, &slack);
     plain = attentionBackwardPlain(problem, options.threads);
     report.checked = true;
   }
-  const GradientSlack slack = gradientSlack(problem);
   double worst = -1;
   for (Gradient &gradient : gradients) {
     Tensor &t = gradient.tensor;

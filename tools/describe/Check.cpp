@@ -183,9 +183,9 @@ struct Checker::Impl {
         return refuse(error, wrong);
       sequence.forward = ref::expectForward(both.forward);
       if (backward) {
-        sequence.exact = ref::attentionBackwardF64(both);
+        sequence.exact =
+            ref::attentionBackwardF64(both, /*threads=*/0, &sequence.slack);
         sequence.plain = ref::attentionBackwardPlain(both);
-        sequence.slack = ref::gradientSlack(both);
       }
     }
     return fillReferences(contents, error);
@@ -288,7 +288,7 @@ struct Checker::Impl {
     struct Row {
       const char *role;
       const std::vector<double> &exact, &plain;
-      double slack;
+      const std::vector<ref::RowSlack> &slack;
     };
     const Row rows[] = {
         {"dq", sequence.exact.dq, sequence.plain.dq, sequence.slack.dq},

@@ -32,9 +32,26 @@ struct BackwardResult {
   std::vector<double> dq, dk, dv;
 };
 
+/// What fp32 roundings of large intermediates may add to one row of a gradient:
+/// to its largest element, and in the root mean square over the row. Nothing of
+/// note on usual inputs, and all there is where a gradient is exactly 0.
+struct RowSlack {
+  double largest = 0, rms = 0;
+  /// Some query and key that see each other add to the row; where none does, it
+  /// is exactly 0.
+  bool reached = false;
+};
+
+/// One for each row of a gradient. docs/Accuracy.md says what they count.
+struct GradientSlack {
+  std::vector<RowSlack> dq, dk, dv;
+};
+
 /// fp64 throughout, on the inputs as they are stored.
+/// \param slack  if given, receives the slack of every row
 BackwardResult attentionBackwardF64(const BackwardProblem &problem,
-                                    unsigned threads = 0);
+                                    unsigned threads = 0,
+                                    GradientSlack *slack = nullptr);
 
 /// The plain algorithm: fp32, with the output that delta is made of, p (before
 /// dv) and ds (before dq and dk) rounded to the input type, and results rounded
@@ -42,24 +59,15 @@ BackwardResult attentionBackwardF64(const BackwardProblem &problem,
 BackwardResult attentionBackwardPlain(const BackwardProblem &problem,
                                       unsigned threads = 0);
 
-/// What roundings of large fp32 intermediates may add to a gradient: nothing of
-/// note on usual inputs, and all there is where a gradient is exactly 0.
-struct GradientSlack {
-  double dq = 0, dk = 0, dv = 0;
-};
-
-/// One fp32 rounding of the largest product of dout and a value, carried to dq
-/// and dk; one of the largest logit, carried to dv.
-GradientSlack gradientSlack(const BackwardProblem &problem);
-
 /// Compares one gradient, `found`, with the `exact` values and those of the
 /// plain algorithm, both contiguous in the order of `found`'s axes. The rules
-/// are those of the forward output (docs/Accuracy.md) with `slack` in place of
-/// that for large logits; budgets are multiplied by `tolerance`. `name` is for
-/// messages.
+/// are those of the forward output (docs/Accuracy.md) with `slack`, one for
+/// each row, in place of that for large logits; budgets are multiplied by
+/// `tolerance`. `name` is for messages.
 Comparison compareGradient(const std::string &name, const Tensor &found,
                            const std::vector<double> &exact,
-                           const std::vector<double> &plain, double slack,
+                           const std::vector<double> &plain,
+                           const std::vector<RowSlack> &slack,
                            double tolerance = 1);
 
 } // namespace fovea::reference
