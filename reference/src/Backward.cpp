@@ -50,15 +50,14 @@ double largestNorm(const Tensor &t) {
 /// Where the slack of all rows goes, and what its terms have in common.
 struct SlackSums {
   SlackSums(const BackwardProblem &problem, GradientSlack &slack)
-      : slack(slack), normK(largestNorm(problem.forward.k)),
-        normV(largestNorm(problem.forward.v)) {
+      : slack(slack), normV(largestNorm(problem.forward.v)) {
     const Tensor &q = problem.forward.q, &k = problem.forward.k;
     slack.dq.assign(size_t(q.batch * q.heads * q.seq), {});
     slack.dk.assign(size_t(k.batch * k.heads * k.seq), {});
     slack.dv = slack.dk;
   }
   GradientSlack &slack;
-  const double normK, normV;
+  const double normV;
 };
 
 /// Sums what roundings add to the rows of one key head, pair by pair; the terms
@@ -75,26 +74,31 @@ public:
   }
 
   /// The pairs that follow are of query `i` of a query head.
-  void startRow(int64_t b, int64_t head, int64_t i) {
+  void startRow(int64_t b, int64_t head, int64_t i, double rowLse) {
     q = sizeOf(p.q, p.q.row(b, head, i));
     gradient = sizeOf(dout, dout.row(b, head, i));
     rowQ = size_t((b * p.q.heads + head) * p.q.seq + i);
-    product = kUlp * gradient.norm * sums.normV;
-    exponent = kUlp * scale * q.norm * sums.normK;
+    lse = std::fabs(rowLse);
   }
 
-  void add(int64_t j, double probability) {
+  /// \param difference  dP - delta
+  void add(int64_t j, double probability, double difference) {
     const size_t row = firstKey + size_t(j);
     RowSlack *const rows[] = {&sums.slack.dq[rowQ], &sums.slack.dk[row],
                               &sums.slack.dv[row]};
     for (RowSlack *each : rows)
       each->reached = true;
-    if (!std::isfinite(probability))
+    if (!std::isfinite(probability * difference))
       return;
-    const double ds = scale * probability * product,
-                 weight = probability * exponent;
-    rows[0]->largest += ds * keys[size_t(j)].largest;
-    rows[0]->rms += ds * keys[size_t(j)].norm / root;
+    const Size &key = keys[size_t(j)];
+    // Of one rounding each of logit and log-sum-exp, and of dP and delta.
+    const double relative = kUlp / 2 * (scale * q.norm * key.norm + lse),
+                 rounding = kUlp * gradient.norm * sums.normV,
+                 weight = probability * relative,
+                 ds = scale * probability *
+                      (rounding + relative * std::fabs(difference));
+    rows[0]->largest += ds * key.largest;
+    rows[0]->rms += ds * key.norm / root;
     addSquare(*rows[1], ds, q);
     addSquare(*rows[2], weight, gradient);
   }
@@ -125,8 +129,7 @@ private:
   std::vector<Size> keys;
   Size q, gradient;
   size_t rowQ = 0;
-  double product = 0;  ///< one rounding of a product of dout and values
-  double exponent = 0; ///< one rounding of a logit
+  double lse = 0;
 };
 
 template <typename Real>
@@ -213,14 +216,14 @@ private:
                  gradient[size_t(d)];
       }
       if (slack)
-        slack->startRow(b, head, i);
+        slack->startRow(b, head, i, lse);
       times(query, keysT, seen, s);
       times(gradient, valuesT, seen, dp);
       for (int64_t j = 0; j < seen; ++j) {
         const Real probability =
             std::exp(s[size_t(j)] * Real(p.scale) - Real(lse));
         if (slack)
-          slack->add(j, double(probability));
+          slack->add(j, double(probability), double(dp[size_t(j)] - delta));
         const Real ds = toInput(probability * (dp[size_t(j)] - delta));
         const Real rounded = toInput(probability);
         const Real *key = keys.data() + j * dim;
