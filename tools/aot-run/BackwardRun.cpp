@@ -217,11 +217,12 @@ RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
     Tensor &t = gradient.tensor;
     t.data = gradient.memory.host();
     GradientReport result{
-        gradient.name, {}, {t.batch, t.heads, t.seq, t.dim}, valuesOf(t)};
+        gradient.name, {}, {t.batch, t.heads, t.seq, t.dim}, valuesOf(t), {}};
     if (options.check) {
       result.comparison =
           compareGradient(gradient.name, t, exact.*gradient.result,
                           plain.*gradient.result, slack.*gradient.slack);
+      result.exact = exact.*gradient.result;
       if (!result.comparison.pass)
         fail(report, Outcome::Mismatch, result.comparison.message);
       if (const double use = useOf(result.comparison); use > worst) {

@@ -88,6 +88,7 @@ struct GradientReport {
   reference::Comparison comparison;
   std::vector<int64_t> shape;
   std::vector<float> values; ///< dense
+  std::vector<double> exact; ///< likewise, the oracle's; if it was asked
 };
 
 struct RunReport {

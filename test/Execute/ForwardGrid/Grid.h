@@ -1,0 +1,257 @@
+//===- Grid.h - what the grids of problems have in common -------*- C++ -*-===//
+//
+// The factors that both the forward and the backward grid combine, tests that
+// are functions, and a main that opens a package on a device. A program defines
+// a table of its grids and what to register; tests then use `session`.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_TEST_GRID_H
+#define FOVEA_TEST_GRID_H
+
+#include "ForwardRun.h"
+#include "Pairwise.h"
+#include "Report.h"
+#include "fovea/Package/Keys.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <gtest/gtest.h>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace fovea::test {
+
+using namespace reference;
+using namespace run;
+
+inline const ElemType kTypes[] = {ElemType::BF16, ElemType::F16};
+inline const reference::Mask kMasks[] = {Mask::CausalBottomRight,
+                                         Mask::CausalTopLeft, Mask::None};
+inline const InputKind kInputs[] = {
+    InputKind::Normal, InputKind::Uniform, InputKind::Large, InputKind::OnesV,
+    InputKind::Spike,  InputKind::Zeros,   InputKind::Masked};
+inline const Guards kGuards[] = {Guards::Auto, Guards::Canary};
+
+struct Heads {
+  int64_t batch, heads, headsK;
+};
+inline const Heads kHeads[] = {{1, 4, 1}, {2, 2, 2}, {1, 6, 3}};
+
+/// Order of the dimensions, elements between rows, elements off alignment.
+struct Place {
+  Layout layout;
+  int64_t padding, offset;
+};
+inline const Place kPlaces[] = {{Layout::BHSD, 0, 0},
+                                {Layout::BSHD, 0, 0},
+                                {Layout::SBHD, 0, 0},
+                                {Layout::BSHD, 24, 8},
+                                {Layout::BHSD, 3, 1}};
+
+/// How much is run. The package has the kernels of every head dimension here,
+/// in all types and masks.
+struct Grid {
+  const char *name;
+  uint64_t rounds; ///< each holds all pairs; together they hold most triples
+  std::vector<int64_t> lengths, headDims;
+};
+
+/// A problem of the grid. Factors of a program's own follow the common ones.
+struct GridCase {
+  ForwardCase problem;
+  Guards guards;
+  std::vector<size_t> own; ///< a level of each own factor
+};
+
+/// Combinations in which every two levels of two factors meet, in each round.
+inline std::vector<GridCase> thinnedGrid(const Grid &grid,
+                                         const std::vector<size_t> &ownLevels) {
+  // Lengths come first: their pairs are the most, so they lead the rows.
+  std::vector<size_t> levels = {
+      grid.lengths.size(), grid.lengths.size(), grid.headDims.size(),
+      std::size(kInputs),  std::size(kPlaces),  std::size(kMasks),
+      std::size(kHeads),   std::size(kTypes),   std::size(kGuards)};
+  const size_t common = levels.size();
+  levels.insert(levels.end(), ownLevels.begin(), ownLevels.end());
+  std::vector<GridCase> cases;
+  for (uint64_t round = 0; round < grid.rounds; ++round)
+    for (const std::vector<size_t> &row : pairwise(levels, round)) {
+      ForwardCase c;
+      c.seqQ = grid.lengths[row[0]];
+      c.seqK = grid.lengths[row[1]];
+      c.headDim = grid.headDims[row[2]];
+      c.input = kInputs[row[3]];
+      c.layout = kPlaces[row[4]].layout;
+      c.rowPadding = kPlaces[row[4]].padding;
+      c.offset = kPlaces[row[4]].offset;
+      c.mask = kMasks[row[5]];
+      c.batch = kHeads[row[6]].batch;
+      c.heads = kHeads[row[6]].heads;
+      c.headsK = kHeads[row[6]].headsK;
+      c.type = kTypes[row[7]];
+      c.seed = cases.size() + 1;
+      cases.push_back({c,
+                       kGuards[row[8]],
+                       {row.begin() + std::ptrdiff_t(common), row.end()}});
+    }
+  return cases;
+}
+
+/// What main() makes of the command line.
+inline std::unique_ptr<Session> session;
+inline const Grid *grid = nullptr;
+inline std::set<int64_t> mayHaveScratch; ///< head dimensions
+
+/// Registers a test whose body is a function.
+inline void addTest(const char *suite, std::string name,
+                    std::function<void()> body) {
+  class FunctionTest : public testing::Test {
+  public:
+    explicit FunctionTest(std::function<void()> body) : body(std::move(body)) {}
+    void TestBody() override { body(); }
+
+  private:
+    const std::function<void()> body;
+  };
+  for (char &letter : name)
+    if (!std::isalnum(static_cast<unsigned char>(letter)))
+      letter = '_';
+  testing::RegisterTest(
+      suite, name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+      [=]() -> testing::Test * { return new FunctionTest(body); });
+}
+
+/// Runs a forward or backward case, prints its row, and expects it to pass.
+template <typename Case>
+RunReport expectPass(const Case &c, const RunOptions &options) {
+  RunReport report = session->run(c, options);
+  std::printf("%s\n", tableRow(*session, c, report).c_str());
+  EXPECT_EQ(outcomeName(report.outcome), std::string("pass"))
+      << describeRun(*session, c, report);
+  return report;
+}
+
+/// Calls `add` with each kernel of the operation and a problem for it, whose
+/// lengths are to be set; and adds that it has no scratch: a kernel keeps to
+/// registers, what spills goes through memory.
+inline void forEachKernel(
+    Operation operation,
+    const std::function<void(const fovea_kernel_info_t &, ForwardCase)> &add) {
+  for (uint32_t id = 1; id <= fovea_kernel_count(session->context()); ++id) {
+    fovea_kernel_info_t info = {};
+    info.struct_size = sizeof(info);
+    if (fovea_kernel_info(session->context(), id, &info))
+      continue;
+    const Expected<ProblemKey> key = ProblemKey::parse(info.problem);
+    if (!key || key->op != operation)
+      continue;
+    ForwardCase c;
+    c.type = key->dtype == DataType::F16 ? ElemType::F16 : ElemType::BF16;
+    c.headDim = key->headDim;
+    c.mask = key->mask == MaskKind::None            ? Mask::None
+             : key->mask == MaskKind::CausalTopLeft ? Mask::CausalTopLeft
+                                                    : Mask::CausalBottomRight;
+    c.heads = 2;
+    c.layout = Layout::BSHD;
+    c.seed = info.id;
+    add(info, c);
+    const int32_t scratch = info.scratch_bytes;
+    if (!mayHaveScratch.count(c.headDim))
+      addTest("NoScratch", "id " + std::to_string(id) + " " + info.problem,
+              [scratch] { EXPECT_EQ(scratch, 0); });
+  }
+}
+
+using SetSimulator = int (*)(const char *, const char *);
+/// Sets an option of the simulated device; null on another.
+inline SetSimulator setSimulator() {
+  return reinterpret_cast<SetSimulator>(
+      fovea_hip_symbol(session->context(), "fovea_sim_set"));
+}
+
+/// Adds that faults in the simulated matrix instructions do not go unnoticed:
+/// `check` is given the report of a run with each.
+template <typename Case>
+void addPlantedFaults(const Case &c,
+                      std::function<void(const RunReport &)> check) {
+  if (!session->simulated())
+    return; // real hardware takes no faults
+  for (const char *fault : {"swap-rows-of-a", "rotate-k", "swap-blocks-of-d"})
+    addTest("PlantedFault", fault, [=] {
+      const SetSimulator set = setSimulator();
+      ASSERT_NE(set, nullptr);
+      ASSERT_EQ(set("mfma-fault", fault), 0);
+      const RunReport report = session->run(c, {});
+      ASSERT_EQ(set("mfma-fault", "none"), 0);
+      EXPECT_EQ(outcomeName(report.outcome), std::string("MISMATCH"));
+      check(report);
+      EXPECT_EQ(session->run(c, {}).outcome, Outcome::Pass);
+    });
+}
+
+/// The body of main(): options, device, tests. Without --grid the first of
+/// `grids` is run.
+inline int gridMain(int argc, char **argv, const std::vector<Grid> &grids,
+                    void (*registerTests)()) {
+  testing::InitGoogleTest(&argc, argv);
+  Session::Options options;
+  grid = &grids.front();
+  for (int i = 1; i < argc; ++i) {
+    const std::string text = argv[i];
+    const size_t equals = std::min(text.find('='), text.size() - 1);
+    const std::string name = text.substr(0, equals),
+                      value = text.substr(equals + 1);
+    if (name == "--package") {
+      options.package = value;
+    } else if (name == "--hip") {
+      options.hip = value;
+    } else if (name == "--scratch") {
+      std::istringstream list(value);
+      for (std::string dim; std::getline(list, dim, ',');)
+        mayHaveScratch.insert(std::atoll(dim.c_str()));
+    } else if (name == "--grid") {
+      const auto found =
+          std::find_if(grids.begin(), grids.end(),
+                       [&](const Grid &row) { return row.name == value; });
+      if (found == grids.end()) {
+        std::fprintf(stderr, "--grid: there is no grid %s; there are",
+                     value.c_str());
+        for (const Grid &row : grids)
+          std::fprintf(stderr, " %s", row.name);
+        std::fprintf(stderr, "\n");
+        return 2;
+      }
+      grid = &*found;
+    } else {
+      std::fprintf(stderr, "unknown option %s\n", argv[i]);
+      return 2;
+    }
+  }
+  if (options.package.empty()) {
+    std::fprintf(stderr, "name a kernel package: --package=PATH [--hip=sim]\n");
+    return 2;
+  }
+  std::string error;
+  bool deviceError = false;
+  session = Session::open(options, error, deviceError);
+  if (!session) {
+    std::fprintf(stderr, "%s\n", error.c_str());
+    return 3;
+  }
+  registerTests();
+  if (!testing::GTEST_FLAG(list_tests))
+    std::printf("%s\n", tableHead(session->simulated()).c_str());
+  const int result = RUN_ALL_TESTS();
+  session.reset();
+  return result;
+}
+
+} // namespace fovea::test
+
+#endif // FOVEA_TEST_GRID_H
