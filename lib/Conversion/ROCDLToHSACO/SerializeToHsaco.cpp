@@ -2,6 +2,7 @@
 
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Target/HSACO/BackendMessages.h"
 #include "fovea/Target/HSACO/Serialize.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/Target/TargetMachine.h"
@@ -59,14 +60,19 @@ private:
     if (!machine)
       return machine.takeError();
     llvm::LLVMContext context;
+    hsaco::BackendMessages said(context);
     auto ir = hsaco::translate(module, context, **machine);
     if (!ir)
-      return ir.takeError();
-    if (llvm::Error error = hsaco::optimize(**ir, **machine, optLevel))
+      return said.check(ir.takeError());
+    if (llvm::Error error =
+            said.check(hsaco::optimize(**ir, **machine, optLevel)))
       return error;
     auto object = hsaco::emitObject(**ir, **machine);
-    if (!object)
-      return object.takeError();
+    if (llvm::Error error =
+            said.check(object ? llvm::Error::success() : object.takeError()))
+      return error;
+    for (const std::string &warning : said.warnings())
+      module.emitWarning() << "LLVM: " << warning;
     auto image = hsaco::link(*object);
     if (!image)
       return image;
@@ -80,6 +86,12 @@ private:
             << " bytes a lane to memory; a smaller block_m or block_n, or "
                "fewer "
                "waves_per_simd, fit the registers";
+      if (said.missesOccupancy(kernel.name))
+        module.emitWarning()
+            << "kernel '" << kernel.name
+            << "': " << target::wavesPerSimd(target, kernel.use(target))
+            << " waves fit a SIMD, fewer than the waves_per_simd of its "
+               "schedule; registers or LDS do not allow more";
       remark::analysis(module.getLoc(),
                        remark::RemarkOpts::name("resources").category("attn"))
           << hsaco::describe(kernel, target);

@@ -5,12 +5,10 @@
 #include "Problem.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Package/BackwardAbi.h"
+#include "fovea/Target/HSACO/BackendMessages.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
-#include "llvm/ADT/StringSet.h"
-#include "llvm/IR/DiagnosticInfo.h"
-#include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include <ctime>
@@ -134,40 +132,6 @@ std::string Compilation::print() {
   return text;
 }
 
-namespace {
-/// What the backend says of a kernel.
-struct BackendMessages {
-  std::string errors, warnings;
-  /// Kernels of which fewer waves fit a SIMD than were asked for.
-  llvm::StringSet<> missOccupancy;
-};
-} // namespace
-
-/// Errors that the backend reports to the context, such as too much LDS, would
-/// otherwise end the process.
-static void collectBackendMessages(const llvm::DiagnosticInfo *info,
-                                   void *into) {
-  if (info->getSeverity() == llvm::DS_Remark ||
-      info->getSeverity() == llvm::DS_Note)
-    return;
-  auto &said = *static_cast<BackendMessages *>(into);
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  llvm::DiagnosticPrinterRawOStream printer(os);
-  info->print(printer);
-  // It speaks of attributes and of no place; ours comes from the schedule.
-  if (info->getKind() == llvm::DK_OptimizationFailure &&
-      llvm::StringRef(text).contains("occupancy")) {
-    said.missOccupancy.insert(
-        llvm::cast<llvm::DiagnosticInfoOptimizationBase>(info)
-            ->getFunction()
-            .getName());
-    return;
-  }
-  (info->getSeverity() == llvm::DS_Error ? said.errors : said.warnings) +=
-      text + "\n";
-}
-
 /// The figures of a job from those of its launches.
 static void combine(CompiledKernel &kernel) {
   static constexpr int hsaco::KernelResources::*largest[] = {
@@ -204,23 +168,16 @@ llvm::Error Compilation::backend(CompiledKernel &result) {
   if (!machine)
     return machine.takeError();
   llvm::LLVMContext llvmContext;
-  BackendMessages said;
-  llvmContext.setDiagnosticHandlerCallBack(collectBackendMessages, &said);
-  auto check = [&](llvm::Error error) -> llvm::Error {
-    if (error || said.errors.empty())
-      return error;
-    return llvm::createStringError("LLVM: " +
-                                   llvm::StringRef(said.errors).rtrim());
-  };
+  hsaco::BackendMessages said(llvmContext);
 
   TimingScope translating = timing.nest("translation to LLVM IR");
   auto ir = hsaco::translate(*kernels.begin(), llvmContext, **machine);
   if (!ir)
-    return check(ir.takeError());
+    return said.check(ir.takeError());
   translating.stop();
   TimingScope optimizing = timing.nest("LLVM passes");
   if (llvm::Error error =
-          check(hsaco::optimize(**ir, **machine, request.optLevel)))
+          said.check(hsaco::optimize(**ir, **machine, request.optLevel)))
     return error;
   optimizing.stop();
   if (request.emit == Emit::Llvm) {
@@ -233,18 +190,15 @@ llvm::Error Compilation::backend(CompiledKernel &result) {
     std::unique_ptr<llvm::Module> copy = llvm::CloneModule(**ir);
     auto text = hsaco::emitAssembly(*copy, **machine);
     if (!text)
-      return check(text.takeError());
+      return said.check(text.takeError());
     result.artifact = std::move(*text);
   }
   auto warn = [&] {
-    llvm::SmallVector<llvm::StringRef> lines;
-    llvm::StringRef(said.warnings).split(lines, '\n', -1, /*KeepEmpty=*/false);
-    for (llvm::StringRef line : lines)
+    for (const std::string &warning : said.warnings())
       result.messages +=
-          ("aot-compile: warning: " + job.str() + ": LLVM: " + line + "\n")
-              .str();
+          "aot-compile: warning: " + job.str() + ": LLVM: " + warning + "\n";
     for (auto [index, launch] : llvm::enumerate(job.launches))
-      if (said.missOccupancy.contains(launch.symbol))
+      if (said.missesOccupancy(launch.symbol))
         result.messages +=
             "aot-compile: warning: " + launch.symbol + " (" +
             job.target->name.str() + "): fewer waves fit a SIMD " +
@@ -257,11 +211,11 @@ llvm::Error Compilation::backend(CompiledKernel &result) {
   };
   if (!wantsImage() && request.emit != Emit::Obj) {
     warn();
-    return check(llvm::Error::success());
+    return said.check(llvm::Error::success());
   }
   auto object = hsaco::emitObject(**ir, **machine);
   if (llvm::Error error =
-          check(object ? llvm::Error::success() : object.takeError()))
+          said.check(object ? llvm::Error::success() : object.takeError()))
     return error;
   generating.stop();
   if (request.emit == Emit::Obj)
