@@ -24,3 +24,17 @@ gpu.module @unused attributes {attn.target = #attn.target<"gfx942">} {
     llvm.return
   }
 }
+
+// -----
+
+// What the backend refuses is an error of the module, not the end of aot-opt.
+// expected-error @below {{LLVM: }}
+gpu.module @too_much attributes {attn.target = #attn.target<"gfx942">} {
+  llvm.mlir.global internal @tile() {addr_space = 3 : i32} : !llvm.array<70000 x i8>
+  llvm.func @kernel() attributes {gpu.kernel, rocdl.kernel} {
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    llvm.store volatile %zero, %tile : i32, !llvm.ptr<3>
+    llvm.return
+  }
+}

@@ -169,6 +169,12 @@ private:
 };
 } // namespace
 
+static std::function<void()> restoreOptions;
+
+void setOptionRestorer(std::function<void()> restore) {
+  restoreOptions = std::move(restore);
+}
+
 Expected<std::string> link(StringRef object) {
   Expected<TemporaryFile> input = TemporaryFile::create("o");
   if (!input)
@@ -197,6 +203,8 @@ Expected<std::string> link(StringRef object) {
     lld::Result result = lld::lldMain(
         {"ld.lld", "--threads=1", "-shared", "-o", out.c_str(), in.c_str()}, os,
         os, {{lld::Gnu, &lld::elf::link}});
+    if (restoreOptions)
+      restoreOptions();
     if (result.retCode != 0)
       return createStringError("lld failed: " + messages);
   }

@@ -5,6 +5,7 @@
 #include "Problem.h"
 #include "SpecFile.h"
 #include "Targets.h"
+#include "fovea/Target/HSACO/Serialize.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
@@ -316,12 +317,12 @@ void RequestBuilder::readLimits(int argc, char **argv) {
       continue;
     (name.starts_with("mlir-") ? observes : steersLLVM) = true;
   }
-  if (observes) {
-    // They print to one stream as they go.
+  if (observes || steersLLVM) {
+    // MLIR's print to one stream as they go, and a link resets all for a moment
+    // (hsaco::setOptionRestorer).
     if (options.workers > 1)
-      complaints.add("-j",
-                     "MLIR's flags print as kernels are compiled, so they "
-                     "are compiled one at a time");
+      complaints.add("-j", "the flags of MLIR and LLVM hold for the whole "
+                           "process, so kernels are compiled one at a time");
     request.workers = 1;
   }
   // Which of them change code is not known here, so all count as if they did.
@@ -434,10 +435,14 @@ llvm::Expected<CommandLine> fovea::tools::parseCommandLine(int argc,
       [](llvm::raw_ostream &os) { os << compilerBuildId() << "\n"; });
   std::string said;
   llvm::raw_string_ostream os(said);
-  // Two dashes for long options: or else '--head-dims' were '-h' and more.
-  if (!cl::ParseCommandLineOptions(argc, argv, kOverview, &os,
-                                   /*VFS=*/nullptr, /*EnvVar=*/nullptr,
-                                   /*LongOptionsUseDoubleDash=*/true))
+  auto parse = [argc, argv](llvm::raw_ostream &os) {
+    // Two dashes for long options: or else '--head-dims' were '-h' and more.
+    return cl::ParseCommandLineOptions(argc, argv, kOverview, &os,
+                                       /*VFS=*/nullptr, /*EnvVar=*/nullptr,
+                                       /*LongOptionsUseDoubleDash=*/true);
+  };
+  hsaco::setOptionRestorer([parse] { parse(llvm::nulls()); });
+  if (!parse(os))
     return llvm::createStringError(llvm::StringRef(said).rtrim());
   CommandLine result;
   if (options.listTargets) {

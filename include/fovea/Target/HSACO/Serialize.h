@@ -12,6 +12,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/Error.h"
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -44,6 +45,11 @@ llvm::Expected<std::string> emitObject(llvm::Module &module,
 /// Links one object into a code object that a HIP runtime loads. Safe to call
 /// from several threads; links run one at a time, since lld keeps global state.
 llvm::Expected<std::string> link(llvm::StringRef object);
+
+/// Says how to parse the command line again. lld sets every option of llvm::cl
+/// to its default, which is where MLIR's flags and a driver's passes are kept:
+/// a program that has parsed such options sets this before it links.
+void setOptionRestorer(std::function<void()> restore);
 
 /// What the code object says of a kernel, and what is counted in its code.
 struct KernelResources {
