@@ -1,0 +1,181 @@
+//===- ForwardFaultTest.cpp - wrong kernels must be found wrong -----------===//
+//
+// Plants one fault at a time into the tile program of the forward kernel,
+// compiles it for a chip of each family, executes it on a simulated device of
+// that chip, and expects the comparison with the oracle to refuse it. The
+// kernel without a fault passes the same runs.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlantedKernel.h"
+#include "fovea/Package/ForwardAbi.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::test;
+
+namespace {
+
+/// The first key block is never visited.
+static int skipTile(gpu::GPUFuncOp kernel) {
+  auto loop = *kernel.getOps<scf::ForOp>().begin();
+  OpBuilder b(loop);
+  loop.setLowerBound(constant(b, loop.getLoc(), 1));
+  return 1;
+}
+
+/// The last full block is left to nobody.
+static int skipLastTile(gpu::GPUFuncOp kernel) {
+  return stopEarly(*kernel.getOps<scf::ForOp>().begin());
+}
+
+/// In the branch that rescales, the values whose number of rows is `wanted`
+/// keep their old scale. Where sums have registers of their own, the scaled
+/// value is yielded by way of them.
+template <typename Wanted>
+static int dropRescale(gpu::GPUFuncOp kernel, Wanted wanted) {
+  int changed = 0;
+  kernel.walk([&](scf::IfOp branch) {
+    if (!branch.elseBlock())
+      return;
+    for (OpOperand &yielded : branch.thenYield()->getOpOperands()) {
+      OpOperand *scaled = &yielded;
+      if (auto move = yielded.get().getDefiningOp<attn::ToAccumulatorsOp>())
+        scaled = &move->getOpOperand(0);
+      auto product = scaled->get().getDefiningOp<arith::MulFOp>();
+      if (!product ||
+          !wanted(cast<RankedTensorType>(product.getType()).getDimSize(0)))
+        continue;
+      scaled->set(product.getLhs());
+      ++changed;
+    }
+  });
+  return changed;
+}
+static int staleAccumulator(gpu::GPUFuncOp kernel) {
+  return dropRescale(kernel, [](int64_t rows) { return rows > 4; });
+}
+static int staleSum(gpu::GPUFuncOp kernel) {
+  return dropRescale(kernel, [](int64_t rows) { return rows <= 4; });
+}
+
+/// Every query head reads the keys of head 0.
+static int wrongKeyHead(gpu::GPUFuncOp kernel) {
+  int changed = 0;
+  Value group = kernel.getArgument(std::size(fovea::abi::kForwardArgs) - 2);
+  kernel.walk([&](arith::DivUIOp div) {
+    if (div.getRhs() != group)
+      return;
+    OpBuilder b(div);
+    div.getResult().replaceAllUsesWith(constant(b, div.getLoc(), 0));
+    ++changed;
+  });
+  return changed;
+}
+
+/// The block that was computed last time is multiplied again: V is not
+/// refreshed. It comes in the loop's last value, or by the last copy to LDS.
+static int staleValues(gpu::GPUFuncOp kernel) {
+  int changed = 0;
+  for (auto loop : kernel.getOps<scf::ForOp>()) {
+    auto copies = llvm::to_vector(loop.getOps<attn::CopyLdsOp>());
+    if (!copies.empty()) {
+      copies.back().erase();
+      ++changed;
+      continue;
+    }
+    mlir::Operation *yield = loop.getBody()->getTerminator();
+    unsigned last = yield->getNumOperands() - 1;
+    yield->setOperand(last, loop.getRegionIterArg(last));
+    ++changed;
+  }
+  return changed;
+}
+
+const Fault kFaults[] = {
+    {"SkipTile", skipTile, 1},
+    {"StopEarly", skipLastTile, 1},
+    {"StaleAccumulator", staleAccumulator, 2},
+    {"StaleSum", staleSum, 2},
+    {"MaskOneMore", shiftMask<1>, 1},
+    {"MaskOneLess", shiftMask<-1>, 1},
+    {"DropMask", dropMask, 1},
+    {"ScaleOnePerCentMore", changeScale<1>, 1},
+    {"ScaleOnePerCentLess", changeScale<-1>, 1},
+    {"WrongKeyHead", wrongKeyHead, 1},
+    {"StaleValues", staleValues, 2},
+};
+
+class ForwardFaultTest : public PlantedKernelTest {
+protected:
+  static constexpr int kHeadDim = 64;
+
+  void build();
+
+  /// Runs that between them reach every part.
+  std::vector<run::ForwardCase> cases() const;
+};
+} // namespace
+
+void ForwardFaultTest::build() {
+  std::string tensor = llvm::formatv(
+      "memref<?x?x?x{0}x{1}, strided<[?, ?, ?, 1]>>", kHeadDim, dtype());
+  std::string lse = "memref<?x?x?xf32, strided<[?, ?, 1]>>";
+  KernelRecord record;
+  record.problem.headDim = kHeadDim;
+  record.problem.mask = fovea::MaskKind::CausalBottomRight;
+  record.abiVersion = fovea::abi::kForwardAbiVersion;
+  PlantedKernelTest::build(
+      llvm::formatv(
+          "func.func @kernel(%q: {0}, %k: {0}, %v: {0}, %out: {0}, %lse: {1}, "
+          "%scale: f32) {{\n"
+          "attn.forward %q, %k, %v, %out lse(%lse) scale(%scale) "
+          "mask<causal_bottom_right> : {0}, {0}, {0}, {0}, {1}\nreturn\n}",
+          tensor, lse),
+      record);
+}
+
+std::vector<run::ForwardCase> ForwardFaultTest::cases() const {
+  std::vector<run::ForwardCase> all;
+  run::ForwardCase problem;
+  problem.type = type();
+  problem.headDim = kHeadDim;
+  problem.mask = reference::Mask::CausalBottomRight;
+  problem.heads = 4;
+  problem.headsK = 2;
+  problem.seqQ = 200;
+  for (int64_t seqK : {200, 331})
+    // Large logits make the maximum grow from block to block.
+    for (auto input :
+         {reference::InputKind::Normal, reference::InputKind::Large}) {
+      problem.seqK = seqK;
+      problem.input = input;
+      all.push_back(problem);
+    }
+  return all;
+}
+
+TEST_P(ForwardFaultTest, IsFound) {
+  build();
+  expectFound(cases());
+}
+
+INSTANTIATE_TEST_SUITE_P(Planted, ForwardFaultTest,
+                         testing::Combine(testing::ValuesIn(kFaults),
+                                          testing::ValuesIn(kChips),
+                                          testing::Values("f16", "bf16")),
+                         nameOf);
+
+class ForwardNoFaultTest : public ForwardFaultTest {};
+
+TEST_P(ForwardNoFaultTest, Passes) {
+  build();
+  expectPasses(cases());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Unharmed, ForwardNoFaultTest,
+    testing::Combine(testing::Values(Fault{"None", none, 0}),
+                     testing::ValuesIn(kChips), testing::Values("f16", "bf16")),
+    nameOf);

@@ -1,0 +1,199 @@
+//===- GradientFaultTest.cpp - wrong gradients must be found wrong --------===//
+//
+// As ForwardFaultTest, for the kernels of the backward pass: each fault is in
+// one of them, and the oracle must refuse what the three of them give.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlantedKernel.h"
+#include "fovea/Package/BackwardAbi.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::test;
+
+namespace {
+
+/// dS = P * dP instead of P * (dP - delta).
+static int dropDelta(gpu::GPUFuncOp kernel) {
+  int changed = 0;
+  kernel.walk([&](arith::SubFOp difference) {
+    difference.getResult().replaceAllUsesWith(difference.getLhs());
+    ++changed;
+  });
+  return changed;
+}
+
+/// The row sums are of something else: delta of O and O.
+static int wrongDelta(gpu::GPUFuncOp kernel) {
+  int changed = 0;
+  kernel.walk([&](arith::MulFOp product) {
+    product.getRhsMutable().assign(product.getLhs());
+    ++changed;
+  });
+  return changed;
+}
+
+/// What is multiplied with P and dS is taken the other way round. Head
+/// dimension and block are equal, so that it fits.
+static int turnOperand(gpu::GPUFuncOp kernel) {
+  int changed = 0;
+  kernel.walk([&](attn::StoreLdsOp store) {
+    auto turned = store.getTile().getDefiningOp<attn::TransposeOp>();
+    if (!turned || turned.getType() != turned.getOperand().getType())
+      return;
+    store.getTileMutable().assign(turned.getOperand());
+    ++changed;
+  });
+  return changed;
+}
+
+/// The last block of the innermost, last loop is left to nobody.
+static int skipBlock(gpu::GPUFuncOp kernel) {
+  scf::ForOp last;
+  kernel.walk([&](scf::ForOp loop) {
+    if (loop.getOps<scf::ForOp>().empty())
+      last = loop;
+  });
+  return stopEarly(last);
+}
+
+/// The loop over the heads of the group ends early.
+static int dropHead(gpu::GPUFuncOp kernel) {
+  return stopEarly(*kernel.getOps<scf::ForOp>().begin());
+}
+
+/// Products with the scale, which gradients have last.
+template <typename Change>
+static int changeLastScale(gpu::GPUFuncOp kernel, Change change) {
+  Value scale = kernel.getArguments().back();
+  int changed = 0;
+  SmallVector<arith::MulFOp> products;
+  kernel.walk([&](arith::MulFOp product) {
+    auto splat = product.getRhs().getDefiningOp<tensor::SplatOp>();
+    if (splat && splat.getInput() == scale)
+      products.push_back(product);
+  });
+  for (arith::MulFOp product : products) {
+    change(product);
+    ++changed;
+  }
+  return changed;
+}
+static int scaleTwice(gpu::GPUFuncOp kernel) {
+  return changeLastScale(kernel, [](arith::MulFOp product) {
+    OpBuilder b(product);
+    product.getLhsMutable().assign(arith::MulFOp::create(
+        b, product.getLoc(), product.getLhs(), product.getRhs()));
+  });
+}
+static int dropScale(gpu::GPUFuncOp kernel) {
+  return changeLastScale(kernel, [](arith::MulFOp product) {
+    product.getResult().replaceAllUsesWith(product.getLhs());
+  });
+}
+
+const Fault kFaults[] = {
+    {"WrongDelta", wrongDelta, 1, "delta"},
+    {"DropDeltaInDkdv", dropDelta, 2, "dkdv"},
+    {"DropDeltaInDq", dropDelta, 2, "dq"},
+    {"TurnOperandInDkdv", turnOperand, 4, "dkdv"},
+    {"TurnOperandInDq", turnOperand, 2, "dq"},
+    {"SkipQueries", skipBlock, 1, "dkdv"},
+    {"SkipKeys", skipBlock, 1, "dq"},
+    {"DropHead", dropHead, 1, "dkdv"},
+    {"ScaleTwiceInDkdv", scaleTwice, 1, "dkdv"},
+    {"ScaleTwiceInDq", scaleTwice, 1, "dq"},
+    {"DropScaleInDkdv", dropScale, 1, "dkdv"},
+    {"DropScaleInDq", dropScale, 1, "dq"},
+    {"MaskOneMoreInDkdv", shiftMask<1>, 1, "dkdv"},
+    {"MaskOneMoreInDq", shiftMask<1>, 1, "dq"},
+    {"MaskOneLessInDkdv", shiftMask<-1>, 1, "dkdv"},
+    {"MaskOneLessInDq", shiftMask<-1>, 1, "dq"},
+    {"DropMaskInDkdv", dropMask, 1, "dkdv"},
+    {"DropMaskInDq", dropMask, 1, "dq"},
+    {"ScoresOnePerCentMore", changeScale<1>, 2},
+    {"ScoresOnePerCentLess", changeScale<-1>, 2},
+};
+
+class GradientFaultTest : public PlantedKernelTest {
+protected:
+  void build();
+  std::vector<run::BackwardCase> cases() const;
+
+  /// Also that of blocks of queries and keys.
+  static constexpr int kHeadDim = 32;
+};
+} // namespace
+
+void GradientFaultTest::build() {
+  std::string tensor = llvm::formatv(
+      "memref<?x?x?x{0}x{1}, strided<[?, ?, ?, 1]>>", kHeadDim, dtype());
+  std::string lse = "memref<?x?x?xf32, strided<[?, ?, 1]>>";
+  KernelRecord record;
+  record.problem.op = fovea::Operation::Backward;
+  record.problem.headDim = kHeadDim;
+  record.problem.mask = fovea::MaskKind::CausalBottomRight;
+  record.abiVersion = fovea::abi::kBackwardAbiVersion;
+  PlantedKernelTest::build(
+      llvm::formatv(
+          "func.func @kernel(%q: {0}, %k: {0}, %v: {0}, %out: {0}, %dout: {0}, "
+          "%lse: {1}, %dq: {0}, %dk: {0}, %dv: {0}, %w: memref<?xi8>, "
+          "%scale: f32) {{\n"
+          "attn.backward %q, %k, %v, %out, %dout, %lse -> %dq, %dk, %dv "
+          "workspace(%w) scale(%scale) mask<causal_bottom_right> : "
+          "{0}, {0}, {0}, {0}, {0}, {1} -> {0}, {0}, {0}, memref<?xi8>\n"
+          "return\n}",
+          tensor, lse),
+      record, /*blockN=*/kHeadDim);
+}
+
+std::vector<run::BackwardCase> GradientFaultTest::cases() const {
+  std::vector<run::BackwardCase> all;
+  for (int64_t seqK : {200, 331}) {
+    run::BackwardCase c;
+    c.forward.type = type();
+    c.forward.headDim = kHeadDim;
+    c.forward.mask = reference::Mask::CausalBottomRight;
+    c.forward.heads = 4;
+    c.forward.headsK = 2;
+    c.forward.seqQ = 200;
+    c.forward.seqK = seqK;
+    c.doutScale = seqK == 200 ? 1 : 64;
+    all.push_back(c);
+  }
+  return all;
+}
+
+TEST_P(GradientFaultTest, IsFound) {
+  build();
+  expectFound(cases());
+}
+
+/// Of each family one type.
+static std::vector<Parameters> parameters(ArrayRef<Fault> faults) {
+  const std::pair<const char *, const char *> subjects[] = {{"gfx908", "f16"},
+                                                            {"gfx942", "bf16"},
+                                                            {"gfx1100", "bf16"},
+                                                            {"gfx1201", "f16"}};
+  std::vector<Parameters> all;
+  for (auto [chip, dtype] : subjects)
+    for (const Fault &fault : faults)
+      all.emplace_back(fault, chip, dtype);
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Planted, GradientFaultTest,
+                         testing::ValuesIn(parameters(kFaults)), nameOf);
+
+class GradientNoFaultTest : public GradientFaultTest {};
+
+TEST_P(GradientNoFaultTest, Passes) {
+  build();
+  expectPasses(cases());
+}
+
+INSTANTIATE_TEST_SUITE_P(Unharmed, GradientNoFaultTest,
+                         testing::ValuesIn(parameters(Fault{"None", none, 0})),
+                         nameOf);

@@ -1,0 +1,150 @@
+//===- PlantedKernel.cpp - kernels with a fault ---------------------------===//
+
+#include "PlantedKernel.h"
+#include "fovea/Pipelines/Pipelines.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::test;
+
+void fovea::test::PrintTo(const Fault &fault, std::ostream *os) {
+  *os << fault.name;
+}
+
+std::string
+fovea::test::nameOf(const testing::TestParamInfo<Parameters> &info) {
+  auto [fault, chip, dtype] = info.param;
+  return (fault.name + StringRef("_") + chip + "_" + dtype).str();
+}
+
+void PlantedKernelTest::SetUp() {
+  folder = std::filesystem::temp_directory_path() /
+           llvm::formatv("fovea-fault-{0}", getpid()).str();
+  std::filesystem::create_directories(folder);
+}
+
+void PlantedKernelTest::TearDown() { std::filesystem::remove_all(folder); }
+
+void PlantedKernelTest::build(const std::string &function, KernelRecord record,
+                              int blockN) {
+  const Fault fault = std::get<0>(GetParam());
+  DialectRegistry registry;
+  registerFoveaDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>(function, &context);
+  ASSERT_TRUE(module);
+  ScheduleOptions options;
+  options.chip = chip().str();
+  options.blockN = blockN;
+  PassManager front(&context);
+  populateStages(front, Stage::Problem, Stage::Tiles, options);
+  ASSERT_TRUE(succeeded(front.run(*module)));
+
+  record.symbol = "kernel";
+  int changed = 0;
+  module->walk([&](gpu::GPUFuncOp kernel) {
+    auto schedule =
+        kernel->getAttrOfType<attn::ScheduleAttr>(attn::kScheduleAttrName);
+    const int threads =
+        schedule.getWaves() * target::lookupTarget(chip())->waveSize;
+    record.blockM = std::max(record.blockM, int32_t(schedule.getBlockM()));
+    record.blockN = std::max(record.blockN, int32_t(schedule.getBlockN()));
+    record.threads = std::max(record.threads, int32_t(threads));
+    StringRef name = kernel.getName();
+    if (name.consume_front(record.symbol + "_"))
+      record.launches.push_back(
+          {name.str(), int32_t(schedule.getBlockM()), int32_t(threads)});
+    if (kernel.getName().ends_with(fault.kernel))
+      changed += fault.plant(kernel);
+  });
+  ASSERT_GE(changed, fault.places);
+  PassManager back(&context);
+  populateStages(back, Stage::Tiles, Stage::Hsaco, options);
+  ASSERT_TRUE(succeeded(back.run(*module)));
+  std::string image;
+  module->walk([&](gpu::BinaryOp binary) {
+    image = cast<gpu::ObjectAttr>(binary.getObjects()[0]).getObject().str();
+  });
+  ASSERT_FALSE(image.empty());
+
+  record.problem.dtype = dtype() == "f16" ? DataType::F16 : DataType::BF16;
+  record.schedule = record.fingerprint = "planted";
+  auto writer = PackageWriter::open((folder / "fault.fovea").string(),
+                                    TargetId{chip().str()});
+  ASSERT_TRUE(bool(writer)) << writer.status().message();
+  fovea::Status put = writer->put(record, image.data(), image.size());
+  ASSERT_TRUE(put.ok()) << put.message();
+}
+
+std::unique_ptr<run::Session> PlantedKernelTest::open() {
+  run::Session::Options options;
+  options.package = folder.string();
+  options.hip = FOVEA_HIPSIM_LIBRARY;
+  options.device = int(llvm::find(kChips, chip()) - std::begin(kChips));
+  std::string error;
+  bool deviceError = false;
+  auto session = run::Session::open(options, error, deviceError);
+  EXPECT_TRUE(session) << error;
+  return session;
+}
+
+//===----------------------------------------------------------------------===//
+// Faults of both passes
+//===----------------------------------------------------------------------===//
+
+int fovea::test::stopEarly(scf::ForOp loop) {
+  OpBuilder b(loop);
+  loop.setUpperBound(arith::SubIOp::create(
+      b, loop.getLoc(), loop.getUpperBound(), constant(b, loop.getLoc(), 1)));
+  return 1;
+}
+
+int fovea::test::shiftMask(gpu::GPUFuncOp kernel, int delta) {
+  int changed = 0;
+  kernel.walk([&](attn::MaskOp mask) {
+    OpBuilder b(mask);
+    auto type = cast<RankedTensorType>(mask.getLast().getType());
+    Value by = arith::ConstantOp::create(
+        b, mask.getLoc(),
+        DenseElementsAttr::get(type, b.getI32IntegerAttr(delta)));
+    mask.getLastMutable().assign(
+        arith::AddIOp::create(b, mask.getLoc(), mask.getLast(), by));
+    ++changed;
+  });
+  return changed;
+}
+
+int fovea::test::dropMask(gpu::GPUFuncOp kernel) {
+  int changed = 0;
+  kernel.walk([&](attn::MaskOp mask) {
+    mask.getResult().replaceAllUsesWith(mask.getTile());
+    ++changed;
+  });
+  return changed;
+}
+
+int fovea::test::changeScale(gpu::GPUFuncOp kernel, int percent) {
+  int changed = 0;
+  kernel.walk([&](arith::ConstantOp op) {
+    auto value = dyn_cast<FloatAttr>(op.getValue());
+    if (!value ||
+        std::abs(value.getValueAsDouble() - 1.4426950408889634) > 1e-6)
+      return;
+    op.setValueAttr(FloatAttr::get(value.getType(), value.getValueAsDouble() *
+                                                        (1 + percent / 100.0)));
+    ++changed;
+  });
+  return changed;
+}
+
+/// The simulated devices, in the order of kChips.
+int main(int argc, char **argv) {
+  setenv("FOVEA_SIM_TARGET", llvm::join(ArrayRef(kChips), ",").c_str(), 1);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
