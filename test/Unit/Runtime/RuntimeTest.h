@@ -13,8 +13,12 @@
 
 #include "fovea/fovea.h"
 
+#include <cmath>
 #include <dlfcn.h>
+#include <functional>
 #include <gtest/gtest.h>
+#include <limits>
+#include <vector>
 
 namespace fovea::test {
 
@@ -34,6 +38,68 @@ inline void expectStatus(fovea_status_t got, fovea_status_t wanted,
     EXPECT_NE(message.find(part), std::string::npos)
         << "'" << part << "' is not in: " << message;
 }
+
+/// A change to parameters that breaks a rule, and what the message says of it.
+template <typename Params>
+struct Rule {
+  std::function<void(Params &)> change;
+  const char *part;
+};
+
+/// The rules of what forward and backward parameters share.
+template <typename Params>
+std::vector<Rule<Params>> commonRules() {
+  return {
+      {[](Params &p) { p.dtype = 0; }, "dtype is 0"},
+      {[](Params &p) { p.mask = 3; }, "mask is 3"},
+      {[](Params &p) { p.head_dim = 100; }, "head_dim is 100, not 16 to 512"},
+      {[](Params &p) { p.head_dim = 8; }, "head_dim is 8"},
+      {[](Params &p) { p.head_dim = 520; }, "head_dim is 520"},
+      {[](Params &p) { p.batch = -1; }, "batch is -1, not in 0 to 65535"},
+      {[](Params &p) { p.batch = 65536; }, "batch is 65536"},
+      {[](Params &p) { p.heads_q = -8; }, "heads_q is -8"},
+      {[](Params &p) { p.heads_k = 3; },
+       "heads_q (8) must be a multiple of heads_k (3)"},
+      {[](Params &p) { p.heads_k = 0; }, "multiple of heads_k (0)"},
+      {[](Params &p) { p.heads_k = -2; }, "heads_k is -2"},
+      {[](Params &p) { p.seqlen_q = int64_t(1) << 31; },
+       "seqlen_q is 2147483648"},
+      {[](Params &p) { p.seqlen_k = -1; }, "seqlen_k is -1"},
+      {[](Params &p) { p.scale = NAN; }, "scale is nan"},
+      {[](Params &p) { p.scale = INFINITY; }, "scale is inf"},
+      {[](Params &p) { p.reserved = 1; }, "reserved is 1"},
+      {[](Params &p) { p.q.stride_batch = -1; }, "q.stride_batch is -1"},
+      {[](Params &p) { p.k.stride_head = -1; }, "k.stride_head is -1"},
+      {[](Params &p) { p.v.stride_seq = -128; },
+       "v.stride_seq is -128, not in 0 to 4194303"},
+      {[](Params &p) { p.q.stride_seq = 4194304; },
+       "q.stride_seq is 4194304, not in 0 to 4194303"},
+      {[](Params &p) {
+         p.k.stride_batch = std::numeric_limits<int64_t>::max();
+       },
+       "k spans more than 2^56"},
+      {[](Params &p) { p.q.data = nullptr; }, "q.data is NULL"},
+      {[](Params &p) { p.k.data = nullptr; }, "k.data is NULL"},
+      {[](Params &p) { p.v.data = nullptr; }, "v.data is NULL"},
+      {[](Params &p) { p.out.data = nullptr; }, "out.data is NULL"},
+      {[](Params &p) { p.k.data = reinterpret_cast<void *>(0x20001); },
+       "k.data is 131073, no multiple of the element size (2 bytes)"},
+      {[](Params &p) { p.kernel = 9; }, "kernel is 9, not an id"},
+  };
+}
+
+/// Expects `call` to refuse the parameters of `make` with each change.
+template <typename Params, typename Call>
+void expectRefused(const std::vector<Rule<Params>> &rules, Params (*make)(),
+                   Call call) {
+  for (const Rule<Params> &rule : rules) {
+    Params p = make();
+    rule.change(p);
+    expectStatus(call(&p), FOVEA_STATUS_INVALID_ARGUMENT, {rule.part});
+  }
+}
+
+inline void *at(uintptr_t address) { return reinterpret_cast<void *>(address); }
 
 /// State of a fake library, set back to its defaults.
 inline FakeHipState &fakeState(const std::string &path) {
@@ -98,10 +164,11 @@ protected:
       FOVEA_ASSERT_OK(writer->putTuning(row));
   }
 
-  /// A launch of the problem bf16, head dimension 128, no mask: batch 2, heads
-  /// 8 over 2, lengths 300 x 500, packed in the order of the shape.
-  static fovea_forward_params_t makeParams() {
-    fovea_forward_params_t p{};
+  /// The problem bf16, head dimension 128, no mask: batch 2, heads 8 over 2,
+  /// lengths 300 x 500, packed in the order of the shape.
+  template <typename Params>
+  static Params makeProblemParams() {
+    Params p{};
     p.struct_size = sizeof(p);
     p.dtype = FOVEA_DTYPE_BF16;
     p.mask = FOVEA_MASK_NONE;
@@ -112,14 +179,14 @@ protected:
     p.seqlen_q = 300;
     p.seqlen_k = 500;
     p.head_dim = 128;
-    auto at = [](uintptr_t address) {
-      return reinterpret_cast<void *>(address);
-    };
     p.q = {at(0x10000), 8 * 300 * 128, 300 * 128, 128};
     p.k = {at(0x20000), 2 * 500 * 128, 500 * 128, 128};
     p.v = {at(0x30000), 2 * 500 * 128, 500 * 128, 128};
     p.out = {at(0x40000), 8 * 300 * 128, 300 * 128, 128};
     return p;
+  }
+  static fovea_forward_params_t makeParams() {
+    return makeProblemParams<fovea_forward_params_t>();
   }
 
   void fail(const char *function, int nth, int error) {
