@@ -4,6 +4,7 @@
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Layout/LdsAccess.h"
 #include "fovea/Target/MatrixInstr.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -125,23 +126,13 @@ struct LowerView : public LanePattern<ViewOp> {
         size64, i32(lanes.getTarget().bufferFlags));
     // Copies past registers leave room for their few offsets.
     bool onlyCopied = llvm::all_of(op->getUsers(), llvm::IsaPred<CopyLdsOp>);
-    if (op->getParentOfType<LoopLikeOpInterface>() && !onlyCopied)
-      stride = keepInLoop(b, stride);
+    // Offsets of rows are then computed where they are used, one add each,
+    // instead of each holding a register throughout the loop.
+    if (op->getParentOfType<LoopLikeOpInterface>() && !onlyCopied &&
+        !matchPattern(op.getStride(), m_Constant()))
+      stride = makeOpaque(b, op.getLoc(), stride);
     rewriter.replaceOpWithMultiple(op, {{resource, stride}});
     return success();
-  }
-
-  /// The same scalar, but unknown to LLVM to be the same in every iteration.
-  /// Offsets computed from it are then computed where they are used, one add
-  /// each, instead of each holding a register throughout the loop.
-  static Value keepInLoop(ImplicitLocOpBuilder &b, Value scalar) {
-    return LLVM::InlineAsmOp::create(
-               b, scalar.getType(), ValueRange{scalar}, /*asm_string=*/"",
-               /*constraints=*/"=s,0", /*has_side_effects=*/true,
-               /*is_align_stack=*/false, LLVM::TailCallKind::None,
-               /*asm_dialect=*/LLVM::AsmDialectAttr(),
-               /*operand_attrs=*/ArrayAttr())
-        .getResult(0);
   }
 };
 

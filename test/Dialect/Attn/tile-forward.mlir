@@ -275,11 +275,12 @@ func.func @threshold(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 
 !t = memref<?x?x?x40xf16, strided<[?, ?, ?, 1]>>
 // CHECK-LABEL: gpu.func @padding(
-// CHECK-DAG:     %[[D:.*]] = arith.constant 40 : i64
+// CHECK-DAG:     %[[D:.*]] = arith.constant 40 : i32
 // CHECK:         attn.alloc_lds : <64 x 64 x f16>
 // CHECK:         attn.alloc_lds : <64 x 64 x f16>
 // CHECK:         %[[SINGLE:.*]] = arith.cmpi sle, %arg19, %{{.*}} : i32
-// CHECK:         arith.select %[[SINGLE]], %[[D]], %arg7
+// CHECK:         %[[STRIDE:.*]] = arith.trunci %arg7 : i64 to i32
+// CHECK:         arith.select %[[SINGLE]], %[[D]], %[[STRIDE]]
 // CHECK:         attn.load %{{.*}} : <40 x f16> -> tensor<128x48xf16>
 // CHECK:         attn.load %{{.*}} : <40 x f16> -> tensor<64x64xf16>
 // CHECK:         attn.load_lds %{{.*}} : <64 x 64 x f16> -> tensor<64x48xf16>

@@ -2,6 +2,7 @@
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Target/HSACO/KernelAttributes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -53,4 +54,14 @@ RankedTensorType fovea::attn::withLayout(RankedTensorType type,
                                          const layout::TileLayout &layout) {
   return RankedTensorType::get(type.getShape(), type.getElementType(),
                                LayoutAttr::get(type.getContext(), layout));
+}
+
+Value fovea::attn::makeOpaque(OpBuilder &builder, Location loc, Value scalar) {
+  return LLVM::InlineAsmOp::create(
+             builder, loc, scalar.getType(), ValueRange{scalar},
+             /*asm_string=*/"", /*constraints=*/"=s,0",
+             /*has_side_effects=*/true, /*is_align_stack=*/false,
+             LLVM::TailCallKind::None, /*asm_dialect=*/LLVM::AsmDialectAttr(),
+             /*operand_attrs=*/ArrayAttr())
+      .getResult(0);
 }

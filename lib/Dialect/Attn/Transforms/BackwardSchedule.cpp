@@ -23,6 +23,11 @@ static const BackwardRow kBackwardRows[] = {
     // dV: from head dimension 72 on they want one wave a SIMD, from 136 on 16
     // rows a wave.
     {0, 64, "mfma_32x32x8", {128, 32, 4, 2, 2}, {128, 32, 4, 2, 2}},
+    {target::kMfmaBf16_1k,
+     80,
+     "mfma_32x32x8",
+     {128, 32, 4, 2, 2},
+     {128, 32, 4, 2, 2}},
     {0, 128, "mfma_32x32x8", {128, 32, 4, 2, 1}, {128, 32, 4, 2, 2}},
     {0, 256, "mfma_16x16x16", {64, 16, 4, 2, 1}, {64, 32, 4, 2, 1}},
     {0, 64, "mfma_32x32x4", {128, 32, 4, 2, 2}, {128, 32, 4, 2, 2}},

@@ -77,6 +77,14 @@ protected:
                          schedule.getInst(), /*split_rows=*/false);
   }
 
+  /// Where residents are read from LDS again and again, LLVM would read those
+  /// of all products at once: what is below reads LDS after what is above.
+  void separateLdsReads() {
+    if (!schedule.getQueriesInLds())
+      return;
+    amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
+  }
+
   /// acc + the tile in `lds`, [value_dim, block_n], times P or dS.
   Value accumulate(Value lds, Value right, Value acc) {
     Value left = factorTile(lds, tiles.valueDim, tiles.blockN);
@@ -222,6 +230,7 @@ QueryGradient::Carried QueryGradient::keyLoop(Value from, Value to,
   }
   auto full = cast<RankedTensorType>(s.getType());
   Value p = probabilities(s, broadcast(terms.negatedLse, full));
+  separateLdsReads();
   Value dp = product(ldsV, douts);
   Value ds = fmul(p, fsub(dp, broadcast(terms.delta, full)));
   now.acc = accumulate(ldsKt, round(ds), now.acc);
@@ -299,7 +308,8 @@ private:
 };
 
 KeyGradients::Block KeyGradients::load(const Head &head, Value block) {
-  Value first = mul(block, i32(tiles.blockN));
+  // LLVM would carry the address of each tensor through both loops.
+  Value first = mul(opaque(block), i32(tiles.blockN));
   return {loadTile(head.q, first, tiles.blockN, tiles.ldsDim),
           loadTile(head.dout, first, tiles.blockN, tiles.ldsDim),
           loadTerms(head.number, first, tiles.blockN)};
@@ -337,6 +347,9 @@ SmallVector<Value> KeyGradients::queryLoop(const Head &head, Value from,
   };
   Value s = product(ldsQ, keys);
   if (masked) {
+    // Comparisons ahead of the scores would hold a pair of SGPRs each.
+    if (target.waveSize == 64)
+      amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
     RankedTensorType index = tile(1, tiles.blockN, b.getI32Type());
     Value first = sub(add(mul(block, i32(tiles.blockN)), shift), firstKey);
     Value last = add(ColumnIndexOp::create(b, index), splat(index, first));
@@ -344,6 +357,7 @@ SmallVector<Value> KeyGradients::queryLoop(const Head &head, Value from,
   }
   Value p = probabilities(s, byRow(ldsLse));
   accV = accumulate(ldsDoutT, round(p), accV);
+  separateLdsReads();
   Value dp = product(ldsDout, values);
   Value ds = fmul(p, fsub(dp, byRow(ldsDelta)));
   accK = accumulate(ldsQt, round(ds), accK);
@@ -374,6 +388,10 @@ void KeyGradients::build() {
   // so read as zeros: nothing that they hold can meet a weight of 0.
   if (op.getMask() == MaskKind::CausalTopLeft)
     k.count = v.count = min(seqlenK, seqlenQ);
+  // One number each through the loops, instead of strides and what they
+  // multiply.
+  dk.offset = opaque(dk.offset);
+  dv.offset = opaque(dv.offset);
   keys = makeResident(
       NegateIfOp::create(b, loadTile(k, firstKey, tiles.blockM, tiles.scoreDim),
                          scaleIsNegative()));

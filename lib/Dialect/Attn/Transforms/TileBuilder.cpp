@@ -134,17 +134,16 @@ Rows TileBuilder::rowsOf(StringRef name, Value head, StringRef seqlen) {
   // bounds.
   Value single =
       arith::CmpIOp::create(b, arith::CmpIPredicate::sle, count, i32(1));
-  Value rowStride =
-      select(single, arith::ConstantIntOp::create(b, headDim, 64).getResult(),
-             stride("seq"));
+  Value rowStride = select(
+      single, i32(headDim),
+      arith::TruncIOp::create(b, b.getI32Type(), stride("seq")).getResult());
   return {arg(name), offset, rowStride, count};
 }
 
 Value TileBuilder::view(const Rows &rows, Value first, int64_t columns) {
-  Value offset = add(rows.offset, mul(i64(first), rows.stride));
-  Value stride = arith::TruncIOp::create(b, b.getI32Type(), rows.stride);
+  Value offset = add(rows.offset, mul(i64(first), i64(rows.stride)));
   return ViewOp::create(b, ViewType::get(b.getContext(), columns, elementType),
-                        rows.base, offset, sub(rows.count, first), stride);
+                        rows.base, offset, sub(rows.count, first), rows.stride);
 }
 
 Value TileBuilder::loadTile(const Rows &rows, Value first, int64_t count,

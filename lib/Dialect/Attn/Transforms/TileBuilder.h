@@ -86,8 +86,9 @@ protected:
                                                 llvm::APFloat(value))
         .getResult();
   }
+  /// Of numbers that are never negative, so that their products need no sign.
   Value i64(Value value) {
-    return mlir::arith::ExtSIOp::create(b, b.getI64Type(), value).getResult();
+    return mlir::arith::ExtUIOp::create(b, b.getI64Type(), value).getResult();
   }
   Value add(Value x, Value y) { return mlir::arith::AddIOp::create(b, x, y); }
   Value sub(Value x, Value y) { return mlir::arith::SubIOp::create(b, x, y); }
@@ -138,6 +139,7 @@ protected:
     return AllocLdsOp::create(
         b, LdsType::get(b.getContext(), rows, columns, type, nullptr), buffers);
   }
+  Value opaque(Value scalar) { return makeOpaque(b, b.getLoc(), scalar); }
   void barrier() { mlir::amdgpu::LDSBarrierOp::create(b); }
 
   //===--- tensors

@@ -54,6 +54,12 @@ LayoutAttr getTileLayout(mlir::Type type);
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type,
                                   const layout::TileLayout &layout);
 
+/// The same uniform scalar, but LLVM does not know so: what is computed from it
+/// is computed where it is used instead of holding a register through a loop,
+/// and what it is computed from need not last.
+mlir::Value makeOpaque(mlir::OpBuilder &builder, mlir::Location loc,
+                       mlir::Value scalar);
+
 } // namespace fovea::attn
 
 #endif // FOVEA_DIALECT_ATTN_IR_ATTN_H
