@@ -171,17 +171,27 @@ private:
     return x;
   }
 
+  /// As an operand of a product on the device.
+  Real operand(Real x) const {
+    if constexpr (std::is_same_v<Real, float>)
+      if (problem.flushSubnormals && std::fabs(x) < leastNormal(p.q.type))
+        return 0;
+    return x;
+  }
+  Real operand(const Tensor &t, uint16_t bits) const {
+    return operand(Real(decode(t.type, bits)));
+  }
+
   void load(int64_t b, int64_t h) {
     const int64_t dim = p.q.dim, count = p.k.seq;
     for (std::vector<Real> *all : {&keys, &keysT, &valuesT})
       all->resize(size_t(count * dim));
     for (int64_t j = 0; j < count; ++j)
       for (int64_t d = 0; d < dim; ++d) {
-        const Real k = Real(decode(p.k.type, p.k.row(b, h, j)[d]));
+        const Real k = operand(p.k, p.k.row(b, h, j)[d]);
         keys[size_t(j * dim + d)] = k;
         keysT[size_t(d * count + j)] = k;
-        valuesT[size_t(d * count + j)] =
-            Real(decode(p.v.type, p.v.row(b, h, j)[d]));
+        valuesT[size_t(d * count + j)] = operand(p.v, p.v.row(b, h, j)[d]);
       }
   }
 
@@ -210,10 +220,10 @@ private:
       gradient.resize(size_t(dim));
       Real delta = 0;
       for (int64_t d = 0; d < dim; ++d) {
-        query[size_t(d)] = Real(decode(p.q.type, p.q.row(b, head, i)[d]));
-        gradient[size_t(d)] = Real(decode(dout.type, dout.row(b, head, i)[d]));
-        delta += toInput(Real(forward.out[size_t(row * dim + d)])) *
-                 gradient[size_t(d)];
+        query[size_t(d)] = operand(p.q, p.q.row(b, head, i)[d]);
+        const Real element = Real(decode(dout.type, dout.row(b, head, i)[d]));
+        gradient[size_t(d)] = operand(element);
+        delta += toInput(Real(forward.out[size_t(row * dim + d)])) * element;
       }
       if (slack)
         slack->startRow(b, head, i, lse);
@@ -224,8 +234,8 @@ private:
             std::exp(s[size_t(j)] * Real(p.scale) - Real(lse));
         if (slack)
           slack->add(j, double(probability), double(dp[size_t(j)] - delta));
-        const Real ds = toInput(probability * (dp[size_t(j)] - delta));
-        const Real rounded = toInput(probability);
+        const Real ds = operand(toInput(probability * (dp[size_t(j)] - delta)));
+        const Real rounded = operand(toInput(probability));
         const Real *key = keys.data() + j * dim;
         Real *dkRow = dk.data() + j * dim, *dvRow = dv.data() + j * dim;
         for (int64_t d = 0; d < dim; ++d) {

@@ -100,6 +100,10 @@ const char *fovea::reference::elemTypeName(ElemType type) {
   return type == ElemType::F16 ? "fp16" : "bf16";
 }
 
+double fovea::reference::leastNormal(ElemType type) {
+  return type == ElemType::F16 ? 0x1p-14 : 0x1p-126;
+}
+
 double fovea::reference::unitRoundoff(ElemType type) {
   return type == ElemType::F16 ? 0x1p-11 : 0x1p-8;
 }

@@ -43,6 +43,13 @@ ForwardOutputs byOracle(const ForwardProblem &problem, unsigned threads) {
   return {std::move(exact.out), {exact.lse.begin(), exact.lse.end()}};
 }
 
+/// Whether the chip's matrix instructions take subnormal operands for zeros.
+/// Sources: AMD, "PyTorch numerical accuracy", "Reduced precision (fp16 and
+/// bf16) GEMMs and convolutions on AMD Instinct MI200"; docs/Simulator.md.
+bool flushesSubnormals(const std::string &arch) {
+  return arch.substr(0, arch.find(':')) == "gfx90a";
+}
+
 /// A stream of its own: dout has nothing to do with q, k and v.
 void fillDout(const Tensor &dout, double scale, uint64_t seed) {
   Random random(~seed);
@@ -89,6 +96,7 @@ RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
   forward.v = forward.k;
   Tensor out = forward.q;
   problem.dout = out;
+  problem.flushSubnormals = flushesSubnormals(arch);
   if (std::string bad = problem.check(); !bad.empty())
     return fail(report, Outcome::Refused, bad);
 

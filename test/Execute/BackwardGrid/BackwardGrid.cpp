@@ -146,16 +146,20 @@ void addDerivatives(ElemType type) {
 }
 
 /// What pairs do not bring together: hidden keys that hold NaN beside queries
-/// past the last, rows without keys beside full ones, gradients of exactly 0.
+/// past the last, rows without keys beside full ones, gradients of exactly 0,
+/// scales that are negative and 0.
 std::vector<BackwardCase> chosenCases() {
   const struct {
     Mask mask;
     int64_t seqQ, seqK;
     InputKind input;
+    std::optional<float> scale = std::nullopt;
   } rows[] = {{Mask::CausalTopLeft, 100, 200, InputKind::Masked},
               {Mask::CausalTopLeft, 1, 150, InputKind::Masked},
               {Mask::CausalBottomRight, 257, 100, InputKind::OnesV},
-              {Mask::None, 257, 1, InputKind::Spike}};
+              {Mask::None, 257, 1, InputKind::Spike},
+              {Mask::CausalTopLeft, 70, 90, InputKind::Normal, -0.125f},
+              {Mask::CausalTopLeft, 70, 90, InputKind::Normal, 0.0f}};
   std::vector<BackwardCase> cases;
   for (ElemType type : kTypes)
     for (const auto &row : rows) {
@@ -163,6 +167,7 @@ std::vector<BackwardCase> chosenCases() {
       c.forward.seqQ = row.seqQ;
       c.forward.seqK = row.seqK;
       c.forward.input = row.input;
+      c.forward.scale = row.scale;
       cases.push_back(c);
     }
   return cases;

@@ -156,6 +156,25 @@ INSTANTIATE_TEST_SUITE_P(
              shapeOf(ElemType::BF16, 1, 1, 9, 4, Mask::CausalBottomRight)}),
     [](const auto &info) { return std::string(info.param.name); });
 
+/// Every probability is 2^-15: subnormal in fp16, not in bf16.
+TEST(BackwardPlain, TakesSubnormalsForZerosWhereTheDeviceDoes) {
+  for (ElemType type : {ElemType::F16, ElemType::BF16}) {
+    Shape shape = shapeOf(type, 1, 1, 1, 1 << 15, Mask::None);
+    OwnedProblem owned(shape, InputKind::Zeros, 1);
+    shape.seqK = 1;
+    OwnedProblem other(shape, InputKind::Normal, 2);
+    BackwardProblem problem{owned.problem, other.problem.q};
+    const double first = decode(type, problem.dout.data[0]);
+    for (bool flush : {false, true}) {
+      problem.flushSubnormals = flush;
+      const double expected =
+          flush && type == ElemType::F16 ? 0 : roundTo(type, first * 0x1p-15);
+      EXPECT_EQ(attentionBackwardPlain(problem).dv[0], expected);
+      EXPECT_NEAR(attentionBackwardF64(problem).dv[0], first * 0x1p-15, 1e-12);
+    }
+  }
+}
+
 TEST(BackwardCheck, NamesWhatDisagrees) {
   Shape shape;
   OwnedProblem owned(shape, InputKind::Normal, 1);

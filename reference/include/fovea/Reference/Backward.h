@@ -19,6 +19,9 @@ namespace fovea::reference {
 struct BackwardProblem {
   ForwardProblem forward;
   Tensor dout;
+  /// The device's matrix instructions take subnormal operands for zeros, and so
+  /// does the plain algorithm in its products.
+  bool flushSubnormals = false;
   /// Empty when shapes and types agree; otherwise what disagrees.
   std::string check() const;
 };
@@ -55,7 +58,7 @@ BackwardResult attentionBackwardF64(const BackwardProblem &problem,
 
 /// The plain algorithm: fp32, with the output that delta is made of, p (before
 /// dv) and ds (before dq and dk) rounded to the input type, and results rounded
-/// to it. The log-sum-exp it starts from is the exact one in fp32.
+/// to it; subnormals as the problem says. The log-sum-exp it starts from is the exact one in fp32.
 BackwardResult attentionBackwardPlain(const BackwardProblem &problem,
                                       unsigned threads = 0);
 

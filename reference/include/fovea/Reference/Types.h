@@ -46,6 +46,9 @@ inline double roundTo(ElemType type, double value) {
 /// place): 2^-11 for fp16, 2^-8 for bf16.
 double unitRoundoff(ElemType type);
 
+/// Least positive normal number of `type`: 2^-14 for fp16, 2^-126 for bf16.
+double leastNormal(ElemType type);
+
 /// A tensor [batch, heads, seq, dim] of 16-bit elements somewhere in memory.
 /// Strides are in elements and may be in any order; that of `dim` is 1.
 struct Tensor {
