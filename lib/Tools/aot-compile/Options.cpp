@@ -44,7 +44,7 @@ static constexpr llvm::StringLiteral kOverview =
 
 static constexpr llvm::StringLiteral kMoreHelp =
     "\nHead dimensions are the multiples of 8 from 16 to 512, of backward to "
-    "256. With\n"
+    "256 or\nmore, as the chip's registers allow. With "
     "several kernels -o names a folder. MLIR's flags "
     "(--mlir-print-ir-after-all,\n"
     "--mlir-timing, ...) and LLVM's work too: --help-hidden. "

@@ -27,11 +27,11 @@ func.func @heads(%t: !t, %k: !k4, %d: !k8, %l: !l, %w: !w, %s: f32) {
 
 // -----
 
-!t = memref<?x?x?x264xf16, strided<[?, ?, ?, 1]>>
+!t = memref<?x?x?x488xf16, strided<[?, ?, ?, 1]>>
 !l = memref<?x?x?xf32, strided<[?, ?, 1]>>
 !w = memref<?xi8>
 func.func @large(%t: !t, %l: !l, %w: !w, %s: f32) {
-  // expected-error @below {{no schedule for gradients of head dimension 264 in 'f16' on gfx942; the largest is 256}}
+  // expected-error @below {{no schedule for gradients of head dimension 488 in 'f16' on gfx942; the largest is 480}}
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
     : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
   return

@@ -23,6 +23,11 @@ static const BackwardRow kBackwardRows[] = {
     // dV: from head dimension 72 on they want one wave a SIMD, from 136 on 16
     // rows a wave.
     {0, 64, "mfma_32x32x8", {128, 32, 4, 2, 2}, {128, 32, 4, 2, 2}},
+    {target::kMfmaDoubleK,
+     80,
+     "mfma_32x32x8",
+     {128, 32, 4, 2, 1},
+     {128, 32, 4, 2, 2}},
     {target::kMfmaBf16_1k,
      80,
      "mfma_32x32x8",
@@ -30,6 +35,24 @@ static const BackwardRow kBackwardRows[] = {
      {128, 32, 4, 2, 2}},
     {0, 128, "mfma_32x32x8", {128, 32, 4, 2, 1}, {128, 32, 4, 2, 2}},
     {0, 256, "mfma_16x16x16", {64, 16, 4, 2, 1}, {64, 32, 4, 2, 1}},
+    // 512 registers a wave hold both accumulators up to 448; then two waves
+    // share
+    // them. Four tiles of 16 queries fill 64 KiB at 480.
+    {target::kMfmaBf16_1k,
+     448,
+     "mfma_16x16x16",
+     {64, 16, 4, 1, 1},
+     {64, 16, 4, 1, 1}},
+    {target::kMfmaDoubleK,
+     512,
+     "mfma_16x16x16",
+     {32, 16, 4, 1, 1, 2},
+     {64, 16, 4, 1, 1}},
+    {target::kMfmaBf16_1k,
+     480,
+     "mfma_16x16x16",
+     {32, 16, 4, 1, 1, 2},
+     {64, 16, 4, 1, 1}},
     {0, 64, "mfma_32x32x4", {128, 32, 4, 2, 2}, {128, 32, 4, 2, 2}},
     {0, 128, "mfma_32x32x4", {128, 32, 4, 2, 1}, {128, 32, 4, 2, 1}},
     {0, 256, "mfma_16x16x8", {64, 16, 4, 2, 1}, {64, 32, 4, 2, 1}},
@@ -48,8 +71,19 @@ static const BackwardRow kBackwardRows[] = {
 
 /// Rows that a workgroup of the row sums takes, so that they fit its registers,
 /// and its waves.
-static int32_t deltaRows(int64_t headDim) { return headDim > 128 ? 32 : 64; }
+static int32_t deltaRows(int64_t headDim) {
+  return headDim > 256 ? 16 : headDim > 128 ? 32 : 64;
+}
 static constexpr int32_t kDeltaWaves = 4;
+
+int64_t fovea::attn::largestBackwardHeadDim(const target::TargetInfo &target,
+                                            Type elementType) {
+  int64_t largest = 0;
+  for (const BackwardRow &row : kBackwardRows)
+    if (findRow<BackwardRow>(row, target, elementType, /*headDim=*/0))
+      largest = std::max(largest, row.maxHeadDim);
+  return largest;
+}
 
 BackwardScheduleAttr
 fovea::attn::chooseBackwardSchedule(MLIRContext *context,

@@ -76,7 +76,8 @@ private:
       return op.emitOpError()
              << "no schedule for gradients of head dimension "
              << op.getHeadDim() << " in " << op.getElementType() << " on "
-             << target.getChip() << "; the largest is 256";
+             << target.getChip() << "; the largest is "
+             << largestBackwardHeadDim(target.getInfo(), op.getElementType());
     // Options are about the two kernels with matrix products.
     ScheduleAttr dkdv = override(op, schedule.getDkdv()),
                  dq = override(op, schedule.getDq());

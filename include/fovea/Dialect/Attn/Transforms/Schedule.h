@@ -44,6 +44,10 @@ BackwardScheduleAttr chooseBackwardSchedule(mlir::MLIRContext *context,
                                             mlir::Type elementType,
                                             int64_t headDim);
 
+/// The largest head dimension that the table has a backward schedule for.
+int64_t largestBackwardHeadDim(const target::TargetInfo &target,
+                               mlir::Type elementType);
+
 /// As checkForwardSchedule, for the kernels of a backward pass.
 llvm::LogicalResult
 checkBackwardSchedule(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
