@@ -55,7 +55,11 @@ def prepare(kernel):
 
 def collect(build, targets, dtypes, head_dims, masks):
     """Kernels by target with all their figures, and their compilation."""
-    compiled = figures.Compiled(build, targets, dtypes, head_dims, masks)
+    twins = {target: figures.SAME_CODE[target] for target in targets
+             if figures.SAME_CODE.get(target) in targets}
+    compiled = figures.Compiled(
+        build, [target for target in targets if target not in twins], dtypes,
+        head_dims, masks)
     known = figures.targets_of(build)
     by_target = collections.OrderedDict()
     for number, kernel in enumerate(compiled.kernels):
@@ -69,7 +73,11 @@ def collect(build, targets, dtypes, head_dims, masks):
         by_target.setdefault(kernel["target"], []).append(kernel)
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
-    return by_target, compiled
+    for target, twin in twins.items():
+        by_target[target] = [{**kernel, "target": target}
+                             for kernel in by_target[twin]]
+    return collections.OrderedDict(
+        (target, by_target[target]) for target in targets), compiled
 
 
 def row_of(kernel):

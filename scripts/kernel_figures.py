@@ -1,6 +1,6 @@
 """Figures of kernels: what aot-compile reports of the code objects, and what
 aot-time --count finds that a wave executes for a block of keys. Used by
-kernel-table.py and kernel-comparison.py."""
+kernel-table.py, kernel-comparison.py, backward-table.py and spill-sweep.py."""
 
 import json
 import pathlib
@@ -14,6 +14,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Blocks of keys that a kernel goes through before counting starts, and those that
 # are counted: enough to be in the main loop, and for loops that are unrolled.
 BLOCKS_BEFORE, BLOCKS_COUNTED = 8, 8
+
+# Chips for which LLVM makes the same instructions as for another one
+# (docs/AotCompile.md, "Every target is compiled by itself").
+SAME_CODE = {"gfx1152": "gfx1150", "gfx1153": "gfx1150", "gfx1201": "gfx1200"}
 
 
 def run_json(command, allowed=(0,)):
@@ -52,11 +56,11 @@ class Compiled:
     """Kernels of a specification, compiled into packages in a folder that lasts
     as long as this does."""
 
-    def __init__(self, build, targets, dtypes, head_dims, masks):
+    def __init__(self, build, targets, dtypes, head_dims, masks, op="forward"):
         self.build = pathlib.Path(build)
         self.folder = tempfile.TemporaryDirectory()
         command = [self.build / "bin/aot-compile", "--target=" + ",".join(targets),
-                   "--op=forward", "--dtype=" + ",".join(dtypes),
+                   f"--op={op}", "--dtype=" + ",".join(dtypes),
                    "--head-dim=" + ",".join(map(str, head_dims)),
                    "--mask=" + ",".join(masks), "--emit=package", "-o",
                    self.folder.name, "--report=json", "-j", "1", "-q"]
@@ -67,20 +71,26 @@ class Compiled:
         self.peak_mib = resource.getrusage(
             resource.RUSAGE_CHILDREN).ru_maxrss / 1024
 
-    def count(self, kernel):
-        """What a wave of the kernel executes for a block of keys. An error that is
-        not the kernel's, such as a chip that is not simulated, is its `error`."""
-        schedule = parse_schedule(kernel["schedule"])
-        block = schedule["block_n"]
+    def count(self, kernel, arguments):
+        """What aot-time finds of the kernel at a problem. An error that is not the
+        kernel's, such as a chip that is not simulated, is its `error`."""
         package = pathlib.Path(self.folder.name) / f"{kernel['target']}.fovea"
         command = [self.build / "bin/aot-time", f"--package={package}",
-                   "--dtype=" + kernel["dtype"],
+                   "--op=" + kernel["op"], "--dtype=" + kernel["dtype"],
                    "--head-dim=" + str(kernel["head_dim"]),
-                   "--mask=" + kernel["mask"].replace("_", "-"), "--count",
-                   "--per", f"seqlen_k={block}x{BLOCKS_COUNTED}", "--heads=1",
-                   f"--seqlen-q={schedule['block_m']}",
-                   f"--seqlen-k={block * BLOCKS_BEFORE}", "--report=json"]
+                   "--mask=" + kernel["mask"].replace("_", "-"), *arguments,
+                   "--report=json"]
         (run,) = run_json(command, allowed=(0, 2))["runs"]
+        return run
+
+    def count_block(self, kernel):
+        """What a wave of a forward kernel executes for a block of keys."""
+        schedule = parse_schedule(kernel["schedule"])
+        block = schedule["block_n"]
+        run = self.count(kernel, [
+            "--count", "--per", f"seqlen_k={block}x{BLOCKS_COUNTED}", "--heads=1",
+            f"--seqlen-q={schedule['block_m']}",
+            f"--seqlen-k={block * BLOCKS_BEFORE}"])
         return run if "error" in run else run["launches"][0]
 
 
@@ -101,7 +111,7 @@ def targets_of(build):
 def add_counts(compiled, kernel, wave_size):
     """Adds what the kernel executes for a block of keys to its figures, or why
     there are no counts."""
-    launch = compiled.count(kernel)
+    launch = compiled.count_block(kernel)
     if "error" in launch:
         kernel["not_counted"] = launch["error"].split(";")[0]
         return

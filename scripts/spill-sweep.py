@@ -6,8 +6,8 @@ scratch memory, spill registers or cannot be compiled.
 
 The grids of test/Execute choose some head dimensions of each chip; this is all of
 them, and takes a minute or two a chip and op. Run it after the schedule tables, the
-lowering or LLVM change. Chips for which LLVM makes the same instructions as for
-another one (SAME_CODE) are left out unless they are named. A line goes out for each
+lowering or LLVM change. Chips with the code of another one (SAME_CODE of
+kernel_figures.py) are left out unless they are named. A line goes out for each
 kernel at fault; the exit status is 1 if there is one."""
 
 import argparse
@@ -15,10 +15,10 @@ import sys
 
 import kernel_figures as figures
 
-# docs/AotCompile.md, "Every target is compiled by itself".
-SAME_CODE = {"gfx1152": "gfx1150", "gfx1153": "gfx1150", "gfx1201": "gfx1200"}
-
 LARGEST = {"forward": 512, "backward": 256}
+# Chips that have gradients of larger head dimensions (docs/AotCompile.md).
+LARGEST_BACKWARD = {"gfx90a": 480, "gfx942": 480, "gfx9-4-generic": 480,
+                    "gfx950": 512}
 SMALLEST, STEP = 16, 8
 
 
@@ -59,12 +59,16 @@ def main():
     parser.add_argument("--head-dims", help="default: all multiples of 8")
     options = parser.parse_args()
     targets = options.targets.split(",") if options.targets else [
-        name for name in figures.targets_of(options.build) if name not in SAME_CODE]
+        name for name in figures.targets_of(options.build)
+        if name not in figures.SAME_CODE]
     at_fault = 0
     for op in options.ops.split(","):
-        head_dims = options.head_dims.split(",") if options.head_dims else range(
-            SMALLEST, LARGEST[op] + 1, STEP)
         for target in targets:
+            largest = LARGEST[op]
+            if op == "backward":
+                largest = LARGEST_BACKWARD.get(target, largest)
+            head_dims = options.head_dims.split(",") if options.head_dims \
+                else range(SMALLEST, largest + 1, STEP)
             kernels, wrong = 0, 0
             for head_dim in head_dims:
                 for kernel in compile_all(options.build, target, op, options.dtypes,
