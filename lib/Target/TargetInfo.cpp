@@ -209,7 +209,21 @@ llvm::ArrayRef<TargetInfo> allTargets() {
   return rows;
 }
 
+/// The innermost of those that live.
+static const ScopedTarget *scopedTargets = nullptr;
+
+ScopedTarget::ScopedTarget(const TargetInfo &target)
+    : row(target), outer(scopedTargets) {
+  scopedTargets = this;
+}
+
+ScopedTarget::~ScopedTarget() { scopedTargets = outer; }
+
 const TargetInfo *lookupTarget(llvm::StringRef name) {
+  for (const ScopedTarget *scoped = scopedTargets; scoped;
+       scoped = scoped->outer)
+    if (scoped->row.name == name)
+      return &scoped->row;
   for (const TargetInfo &target : allTargets())
     if (target.name == name)
       return &target;

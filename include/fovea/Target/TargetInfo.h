@@ -84,6 +84,22 @@ inline constexpr llvm::StringLiteral kDefaultTarget = "gfx942";
 /// The row of a chip; null if there is none.
 const TargetInfo *lookupTarget(llvm::StringRef name);
 
+/// Puts a row in place of the table's of the same name, or beside it, for as long
+/// as this lives: for tests of what a chip's row decides. lookupTarget() finds
+/// it; lists do not. Not while other threads look rows up.
+class ScopedTarget {
+public:
+  explicit ScopedTarget(const TargetInfo &row);
+  ~ScopedTarget();
+  ScopedTarget(const ScopedTarget &) = delete;
+  ScopedTarget &operator=(const ScopedTarget &) = delete;
+
+private:
+  friend const TargetInfo *lookupTarget(llvm::StringRef name);
+  const TargetInfo row;
+  const ScopedTarget *const outer;
+};
+
 /// The chips' names, for messages: "gfx942, ...".
 std::string targetNames();
 

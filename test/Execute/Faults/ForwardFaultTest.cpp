@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PlantedKernel.h"
+#include "ForwardKernel.h"
 #include "fovea/Package/ForwardAbi.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -107,54 +107,8 @@ const Fault kFaults[] = {
     {"StaleValues", staleValues, 2},
 };
 
-class ForwardFaultTest : public PlantedKernelTest {
-protected:
-  static constexpr int kHeadDim = 64;
-
-  void build();
-
-  /// Runs that between them reach every part.
-  std::vector<run::ForwardCase> cases() const;
-};
+class ForwardFaultTest : public ForwardKernelTest {};
 } // namespace
-
-void ForwardFaultTest::build() {
-  std::string tensor = llvm::formatv(
-      "memref<?x?x?x{0}x{1}, strided<[?, ?, ?, 1]>>", kHeadDim, dtype());
-  std::string lse = "memref<?x?x?xf32, strided<[?, ?, 1]>>";
-  KernelRecord record;
-  record.problem.headDim = kHeadDim;
-  record.problem.mask = fovea::MaskKind::CausalBottomRight;
-  record.abiVersion = fovea::abi::kForwardAbiVersion;
-  PlantedKernelTest::build(
-      llvm::formatv(
-          "func.func @kernel(%q: {0}, %k: {0}, %v: {0}, %out: {0}, %lse: {1}, "
-          "%scale: f32) {{\n"
-          "attn.forward %q, %k, %v, %out lse(%lse) scale(%scale) "
-          "mask<causal_bottom_right> : {0}, {0}, {0}, {0}, {1}\nreturn\n}",
-          tensor, lse),
-      record);
-}
-
-std::vector<run::ForwardCase> ForwardFaultTest::cases() const {
-  std::vector<run::ForwardCase> all;
-  run::ForwardCase problem;
-  problem.type = type();
-  problem.headDim = kHeadDim;
-  problem.mask = reference::Mask::CausalBottomRight;
-  problem.heads = 4;
-  problem.headsK = 2;
-  problem.seqQ = 200;
-  for (int64_t seqK : {200, 331})
-    // Large logits make the maximum grow from block to block.
-    for (auto input :
-         {reference::InputKind::Normal, reference::InputKind::Large}) {
-      problem.seqK = seqK;
-      problem.input = input;
-      all.push_back(problem);
-    }
-  return all;
-}
 
 TEST_P(ForwardFaultTest, IsFound) {
   build();
@@ -167,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(Planted, ForwardFaultTest,
                                           testing::Values("f16", "bf16")),
                          nameOf);
 
-class ForwardNoFaultTest : public ForwardFaultTest {};
+class ForwardNoFaultTest : public ForwardKernelTest {};
 
 TEST_P(ForwardNoFaultTest, Passes) {
   build();

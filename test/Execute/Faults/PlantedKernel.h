@@ -1,5 +1,4 @@
-//===- PlantedKernel.h - kernels with a fault --------------------*- C++
-//-*-===//
+//===- PlantedKernel.h - kernels with a fault -------------------*- C++ -*-===//
 //
 // Compiles an attention op for a chip with a fault planted into its tile
 // programs, packs the code object and executes it on a simulated device of that
