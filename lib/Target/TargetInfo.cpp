@@ -39,7 +39,7 @@ static const TargetInfo kCdna1 = {
     /*computeUnits=*/0,
     /*xcds=*/1,
     kBufferGfx9,
-    kMfmaF16 | kMfmaBf16 | kDot2F32F16};
+    kMfmaF16 | kMfmaBf16 | kDot2F32F16 | kBufferAtomicAddF32};
 
 static const TargetInfo kCdna2 = {
     /*name=*/"",
@@ -59,7 +59,7 @@ static const TargetInfo kCdna2 = {
     /*computeUnits=*/0,
     /*xcds=*/1,
     kBufferGfx9,
-    kMfmaF16 | kMfmaBf16_1k | kDot2F32F16};
+    kMfmaF16 | kMfmaBf16_1k | kDot2F32F16 | kBufferAtomicAddF32};
 
 static const TargetInfo kCdna3 = {
     /*name=*/"",
@@ -79,7 +79,8 @@ static const TargetInfo kCdna3 = {
     /*computeUnits=*/0,
     /*xcds=*/8,
     kBufferGfx9,
-    kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kDot2F32F16};
+    kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kDot2F32F16 |
+        kBufferAtomicAddF32};
 
 static const TargetInfo kCdna4 = {
     /*name=*/"",
@@ -100,7 +101,8 @@ static const TargetInfo kCdna4 = {
     /*xcds=*/8,
     kBufferGfx9,
     kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kMfmaDoubleK | kDot2F32F16 |
-        kCvtPkBf16 | kPermlaneSwap | kLdsTransposedRead | kLoadToLds128};
+        kCvtPkBf16 | kPermlaneSwap | kLdsTransposedRead | kLoadToLds128 |
+        kBufferAtomicAddF32};
 
 // Workgroups run in CU mode: their waves share one compute unit's SIMDs, its
 // vector cache and its half of the LDS (docs/Rationale.md, "RDNA").
@@ -122,7 +124,8 @@ static const TargetInfo kRdna3 = {
     /*computeUnits=*/0,
     /*xcds=*/1,
     kBufferGfx10,
-    kWmmaRepeated | kDot2F32F16 | kPermlaneX16 | kDppRowXmask | kDualIssue};
+    kWmmaRepeated | kDot2F32F16 | kPermlaneX16 | kDppRowXmask | kDualIssue |
+        kBufferAtomicAddF32};
 
 static const TargetInfo kRdna4 = {
     /*name=*/"",
@@ -143,7 +146,7 @@ static const TargetInfo kRdna4 = {
     /*xcds=*/1,
     kBufferGfx10,
     kWmma | kLargeRegisterFile | kDot2F32F16 | kPermlaneX16 | kDppRowXmask |
-        kDualIssue};
+        kDualIssue | kBufferAtomicAddF32 | kMemoryScopes};
 
 static const TargetInfo kGfx1250 = {
     /*name=*/"",
@@ -163,7 +166,8 @@ static const TargetInfo kGfx1250 = {
     /*computeUnits=*/0,
     /*xcds=*/1,
     kBufferGfx1250,
-    kWmmaDoubleK | kPermlaneX16 | kDppRowXmask | kDualIssue | kCvtPkBf16};
+    kWmmaDoubleK | kPermlaneX16 | kDppRowXmask | kDualIssue | kCvtPkBf16 |
+        kBufferAtomicAddF32 | kMemoryScopes};
 
 /// A chip of a generation.
 static TargetInfo chip(const TargetInfo &generation, llvm::StringRef name,

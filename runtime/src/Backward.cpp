@@ -22,11 +22,11 @@ Result checkRows(const Sizes &sizes) {
   int64_t rows = 0;
   if (__builtin_mul_overflow(sizes.batch * sizes.headsQ, sizes.seqlenQ,
                              &rows) ||
-      rows > int64_t(1) << 56)
+      rows > int64_t(1) << 50)
     return invalid("batch x heads_q x seqlen_q (" +
                    std::to_string(sizes.batch) + " x " +
                    std::to_string(sizes.headsQ) + " x " +
-                   std::to_string(sizes.seqlenQ) + ") is more than 2^56");
+                   std::to_string(sizes.seqlenQ) + ") is more than 2^50");
   return Result();
 }
 
@@ -51,6 +51,7 @@ Result readBackward(const fovea_backward_params_t *params,
     return invalid("deterministic is " + std::to_string(p.deterministic) +
                    ", not 0 or 1");
   problem.kernel = p.kernel;
+  problem.deterministic = p.deterministic == 1;
   problem.workspace = {p.workspace, p.workspace_bytes};
 
   auto tensor = tensorsOf(problem);

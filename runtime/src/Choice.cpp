@@ -19,26 +19,13 @@ namespace {
 
 constexpr int64_t kMaxGridYZ = 65535;
 
-/// What the runtime knows of an operation's kernels. None of them adds with
-/// atomics, so all give the same bits in every run.
-struct LaunchKind {
-  Operation op;
-  const char *suffix; ///< of the record's launch; none: the record is one
-  bool overKeys;      ///< workgroups share out key heads and rows, not query's
-  unsigned writes;    ///< outputs; none: what a later launch needs
-};
-constexpr LaunchKind kLaunchKinds[] = {
-    {Operation::Forward, "", false, kOut},
-    {Operation::Backward, "delta", false, 0},
-    {Operation::Backward, "dkdv", true, kDk | kDv},
-    {Operation::Backward, "dq", false, kDq},
-};
-
-const LaunchKind *kindOf(Operation op, const KernelLaunch &launch) {
-  for (const LaunchKind &kind : kLaunchKinds)
-    if (kind.op == op && launch.suffix == kind.suffix)
-      return &kind;
-  return nullptr;
+/// What the runtime knows of a kernel. That of a forward pass is the record's
+/// only one, and of no algorithm.
+abi::BackwardKernel kindOf(Operation op, const KernelLaunch &launch) {
+  static constexpr abi::BackwardLaunch forward = {"", false, kOut, 0, 2};
+  if (op == Operation::Backward)
+    return abi::findBackwardKernel(launch.suffix);
+  return {launch.suffix == forward.suffix ? &forward : nullptr, nullptr};
 }
 
 /// Version of the argument layout that this library fills in.
@@ -66,25 +53,25 @@ struct Grid {
   int64_t workgroups() const { return extent[0] * extent[1] * extent[2]; }
 };
 
-Grid gridOf(const Problem &problem, const LaunchKind &kind,
+Grid gridOf(const Problem &problem, const abi::BackwardLaunch &kind,
             const KernelLaunch &launch) {
   const Sizes &sizes = problem.sizes;
-  const int64_t rows = kind.overKeys ? sizes.seqlenK : sizes.seqlenQ;
-  return {{kind.overKeys ? sizes.headsK : sizes.headsQ,
+  const int64_t rows = kind.ownsKeys ? sizes.seqlenK : sizes.seqlenQ;
+  return {{kind.ownsKeys ? sizes.headsK : sizes.headsQ,
            (rows + launch.blockRows - 1) / launch.blockRows, sizes.batch}};
 }
 
-/// Whether a launch has something to do: it writes what is wanted, or for a
-/// later one of a grid that is not empty.
-bool isNeeded(const Problem &problem, const LaunchKind &kind,
+/// Whether a launch has something to do: what is wanted is its doing, or that
+/// of a later one, and its grid is not empty.
+bool isNeeded(const Problem &problem, const abi::BackwardLaunch &kind,
               const KernelLaunch &launch) {
-  return (kind.writes == 0 || (kind.writes & problem.wanted)) &&
+  return ((kind.writes | kind.feeds) & problem.wanted) != 0 &&
          !gridOf(problem, kind, launch).empty();
 }
 
 /// Empty: the launch can be done; else why not.
 std::string refusal(const KernelLaunch &launch, const Problem &problem) {
-  const LaunchKind *kind = kindOf(problem.key.op, launch);
+  const abi::BackwardLaunch *kind = kindOf(problem.key.op, launch).launch;
   if (!kind)
     return "its kernel '" + launch.suffix +
            "' is unknown to this library; update libfovea";
@@ -93,13 +80,13 @@ std::string refusal(const KernelLaunch &launch, const Problem &problem) {
   if (const unsigned together = kind->writes & ~problem.wanted)
     return "one launch computes " + namesOf(kind->writes) + ", but " +
            namesOf(together) + " is not wanted; ask for all or none of them";
-  const char *heads = kind->overKeys ? "heads_k " : "heads_q ",
-             *rows = kind->overKeys ? "seqlen_k " : "seqlen_q ";
+  const char *heads = kind->ownsKeys ? "heads_k " : "heads_q ",
+             *rows = kind->ownsKeys ? "seqlen_k " : "seqlen_q ";
   const Sizes &sizes = problem.sizes;
   const Grid grid = gridOf(problem, *kind, launch);
   if (grid.extent[1] > kMaxGridYZ)
     return rows +
-           std::to_string(kind->overKeys ? sizes.seqlenK : sizes.seqlenQ) +
+           std::to_string(kind->ownsKeys ? sizes.seqlenK : sizes.seqlenQ) +
            " makes " + std::to_string(grid.extent[1]) + " blocks of " +
            std::to_string(launch.blockRows) + " rows, more than " +
            std::to_string(kMaxGridYZ);
@@ -127,11 +114,22 @@ std::string refusal(const Kernel &kernel, const Problem &problem,
       !status.ok())
     return status.message();
   unsigned writes = 0;
+  const abi::BackwardAlgorithm *algorithm = nullptr;
   for (const KernelLaunch &launch : kernel.launches) {
     if (std::string why = refusal(launch, problem); !why.empty())
       return why;
-    writes |= kindOf(problem.key.op, launch)->writes;
+    const abi::BackwardKernel kind = kindOf(problem.key.op, launch);
+    writes |= kind.launch->writes;
+    if (algorithm && kind.algorithm != algorithm)
+      return std::string("its record mixes launches of '") + algorithm->name +
+             "' and '" + kind.algorithm->name + "'; build the package again";
+    algorithm = kind.algorithm;
   }
+  if (problem.deterministic && algorithm && !algorithm->deterministic)
+    return std::string("its algorithm is '") + algorithm->name +
+           "', which may give other bits in every run, and deterministic is 1; "
+           "ask with 0, or compile one with aot-compile "
+           "--algorithm=deterministic";
   if (const unsigned missing = problem.wanted & ~writes)
     return "its record has no launch that writes " + namesOf(missing) +
            "; build the package again";
@@ -172,9 +170,10 @@ const Kernel *tuned(const ProblemEntry &entry, const Problem &problem,
 }
 
 /// The rule. The time of a launch goes with the rounds that its workgroups take
-/// on the chip and with the rows of each, so `cost` is their product, added up
-/// over the launches: it sees idle compute units in small launches and padding
-/// in short ones. Within an
+/// on the chip, with the rows of each and with the matrix products of a pair of
+/// blocks, so `cost` is their product, added up over the launches: it sees idle
+/// compute units in small launches, padding in short ones, and what an
+/// algorithm computes twice. Within an
 /// eighth of the least cost the largest block wins, since it reads the keys the
 /// fewest times.
 const Kernel *byRule(const Problem &problem, const DeviceTraits &device,
@@ -183,11 +182,11 @@ const Kernel *byRule(const Problem &problem, const DeviceTraits &device,
     const int64_t units = std::max(device.computeUnits, 1);
     double sum = 0;
     for (const KernelLaunch &launch : kernel->launches) {
-      const LaunchKind &kind = *kindOf(problem.key.op, launch);
+      const abi::BackwardLaunch &kind = *kindOf(problem.key.op, launch).launch;
       if (isNeeded(problem, kind, launch))
         sum += double((gridOf(problem, kind, launch).workgroups() + units - 1) /
                       units) *
-               launch.blockRows;
+               launch.blockRows * kind.products;
     }
     return sum;
   };
@@ -290,7 +289,7 @@ Result chooseKernel(const Catalog &catalog, const Problem &problem,
     }
   }
   for (const KernelLaunch &launch : plan.kernel->launches) {
-    const LaunchKind &kind = *kindOf(problem.key.op, launch);
+    const abi::BackwardLaunch &kind = *kindOf(problem.key.op, launch).launch;
     if (!isNeeded(problem, kind, launch))
       continue;
     const Grid grid = gridOf(problem, kind, launch);
@@ -301,8 +300,9 @@ Result chooseKernel(const Catalog &catalog, const Problem &problem,
   }
   const Sizes &sizes = problem.sizes;
   if (problem.key.op == Operation::Backward)
-    plan.workspaceBytes = uint64_t(
-        abi::backwardWorkspaceBytes(sizes.batch, sizes.headsQ, sizes.seqlenQ));
+    plan.workspaceBytes = uint64_t(abi::backwardWorkspaceBytes(
+        *kindOf(problem.key.op, plan.kernel->launches.front()).algorithm,
+        sizes.batch, sizes.headsQ, sizes.seqlenQ, sizes.headDim));
   return Result();
 }
 

@@ -9,6 +9,7 @@
 #ifndef FOVEA_RUNTIME_SRC_PROBLEM_H
 #define FOVEA_RUNTIME_SRC_PROBLEM_H
 
+#include "fovea/Package/BackwardAbi.h"
 #include "fovea/Package/Keys.h"
 
 #include "Result.h"
@@ -18,7 +19,12 @@
 namespace fovea::rt {
 
 /// Tensors that an operation may write, as bits of a set.
-enum Output : unsigned { kOut = 1, kDq = 2, kDk = 4, kDv = 8 };
+enum Output : unsigned {
+  kDq = abi::kGradientQ,
+  kDk = abi::kGradientK,
+  kDv = abi::kGradientV,
+  kOut = 8
+};
 
 /// The fields that the parameters of all operations have.
 struct Sizes {
@@ -37,8 +43,9 @@ struct Workspace {
 struct Problem {
   ProblemKey key;
   Sizes sizes;
-  uint32_t kernel = 0; ///< id that the caller gave; 0: none
-  unsigned wanted = 0; ///< outputs that have elements and were asked for
+  uint32_t kernel = 0;        ///< id that the caller gave; 0: none
+  unsigned wanted = 0;        ///< outputs that have elements and were asked for
+  bool deterministic = false; ///< only kernels whose bits never differ
   Workspace workspace;
 
   /// Nothing that is wanted has an element.

@@ -162,7 +162,7 @@ RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
   fillSizes(f, params);
   params.lse_stride_batch = lseRows.strideBatch;
   params.lse_stride_head = lseRows.strideHead;
-  params.deterministic = 1;
+  params.deterministic = options.deterministic;
   params.kernel = options.kernel;
   auto describeAll = [&] {
     run::describe(forward.q, q, params.q);

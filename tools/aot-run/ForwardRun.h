@@ -67,6 +67,8 @@ struct RunOptions {
   /// A backward pass starts from what the package's forward kernel computes on
   /// the device, not from the oracle's output and log-sum-exp.
   bool forwardOnDevice = false;
+  /// A backward pass takes only kernels whose bits never differ.
+  bool deterministic = true;
 };
 
 enum class Outcome {

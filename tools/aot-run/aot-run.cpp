@@ -210,9 +210,12 @@ void addOptions(CLI::App &app, CommandLine &line) {
                "computes, whose error then adds to the gradients', not from "
                "the reference's out and lse")
       ->group("How");
+  app.add_flag("--deterministic,!--no-deterministic", line.run.deterministic,
+               "Take only gradients whose bits are the same in every run "
+               "(default yes); no: also kernels that add with atomics")
+      ->group("How");
   for (int i = 0; i < 3; ++i)
-    app.add_option(std::string("--save-") + kGradients[i],
-                   line.saveGradient[i],
+    app.add_option(std::string("--save-") + kGradients[i], line.saveGradient[i],
                    "Write this gradient as .npy, float32")
         ->type_name("FILE")
         ->group("How");
@@ -229,13 +232,14 @@ bool checkCombination(const CLI::App &app, const CommandLine &line,
   const std::set<std::string> where = {"help", "package", "hip", "device",
                                        "list"};
   const std::set<std::string> suite = {
-      "help",   "package", "hip",    "device", "op",
-      "suite",  "seed",    "repeat", "guards", "check",
-      "json",   "forward-on-device"};
+      "help",         "package", "hip",  "device",
+      "op",           "suite",   "seed", "repeat",
+      "guards",       "check",   "json", "forward-on-device",
+      "deterministic"};
   const std::set<std::string> forward = {"no-lse", "save-out"};
   const std::set<std::string> backward = {
-      "dout",    "dout-scale", "forward-on-device",
-      "save-dq", "save-dk",    "save-dv"};
+      "dout",    "dout-scale", "forward-on-device", "deterministic", "save-dq",
+      "save-dk", "save-dv"};
   const bool isForward = line.op == "forward";
   const bool allGiven = !line.qFile.empty() && !line.kFile.empty() &&
                         !line.vFile.empty() &&
@@ -251,8 +255,9 @@ bool checkCombination(const CLI::App &app, const CommandLine &line,
               " has no effect with --suite, which has its own problems; leave "
               "one out";
     else if (allGiven && (name == "input" || name == "seed"))
-      error = "--" + name +
-              " has no effect when --q, --k and --v are all given; leave it out";
+      error =
+          "--" + name +
+          " has no effect when --q, --k and --v are all given; leave it out";
     else if ((isForward ? backward : forward).count(name))
       error = "--" + name + " has no effect with --op=" + line.op +
               "; leave one out";
@@ -386,8 +391,8 @@ int runOne(Session &session, const CommandLine &line, const Case &problem) {
                 tableHead(session.simulated()).c_str(),
                 tableRow(session, problem, report).c_str());
   const ForwardCase &c = line.backward.forward;
-  bool saved = save(line.saveOut, {c.batch, c.heads, c.seqQ, c.headDim},
-                    report.out);
+  bool saved =
+      save(line.saveOut, {c.batch, c.heads, c.seqQ, c.headDim}, report.out);
   for (size_t i = 0; i < report.gradients.size(); ++i)
     saved &= save(line.saveGradient[i], report.gradients[i].shape,
                   report.gradients[i].values);
@@ -395,9 +400,8 @@ int runOne(Session &session, const CommandLine &line, const Case &problem) {
 }
 
 int runProblem(Session &session, const CommandLine &line) {
-  return line.op == "forward"
-             ? runOne(session, line, line.backward.forward)
-             : runOne(session, line, line.backward);
+  return line.op == "forward" ? runOne(session, line, line.backward.forward)
+                              : runOne(session, line, line.backward);
 }
 
 } // namespace

@@ -61,8 +61,13 @@ struct Launch {
 
 /// Products of the kernels of a backward pass: of the five that the gradients
 /// take. What a kernel computes again is not credited.
-constexpr std::pair<const char *, int> kBackwardProducts[] = {
-    {"delta", 0}, {"dkdv", 4}, {"dq", 1}};
+int creditedProducts(const abi::BackwardLaunch &launch) {
+  constexpr int ofQ = 1, ofKV = 4;
+  return launch.products == 0 ? 0
+         : launch.writes & abi::kGradientQ
+             ? ofQ
+             : ofKV + (launch.feeds & abi::kGradientQ ? ofQ : 0);
+}
 
 bool launchesOf(const KernelRecord &record, std::vector<Launch> &launches,
                 std::string &error) {
@@ -70,19 +75,15 @@ bool launchesOf(const KernelRecord &record, std::vector<Launch> &launches,
     launches.push_back({record.symbol, record.blockM, record.threads,
                         /*ownsKeys=*/false, /*products=*/2});
   for (const LaunchRecord &launch : record.launches) {
-    auto known = std::find_if(
-        std::begin(abi::kBackwardLaunches), std::end(abi::kBackwardLaunches),
-        [&](const auto &row) { return launch.suffix == row.suffix; });
-    if (known == std::end(abi::kBackwardLaunches)) {
+    const abi::BackwardLaunch *known =
+        abi::findBackwardKernel(launch.suffix).launch;
+    if (!known) {
       error = "the kernel '" + launch.suffix + "' is unknown to this program";
       return false;
     }
-    int products = 0;
-    for (const auto &[suffix, count] : kBackwardProducts)
-      if (launch.suffix == suffix)
-        products = count;
     launches.push_back({record.symbolOf(launch), launch.blockRows,
-                        launch.threads, known->ownsKeys, products});
+                        launch.threads, known->ownsKeys,
+                        creditedProducts(*known)});
   }
   return true;
 }
@@ -159,6 +160,10 @@ bool timing::packageDescription(const PackageQuery &query,
     outputs = {"dq", "dk", "dv", "workspace"};
   }
 
+  // Sums of dQ beside delta.
+  const bool sums = !forward && !launches.empty() &&
+                    !abi::findBackwardKernel(record.launches.front().suffix)
+                         .algorithm->deterministic;
   json arguments = json::array(), buffers = json::object();
   int seed = 0;
   for (const abi::ArgInfo &info : infos) {
@@ -169,6 +174,12 @@ bool timing::packageDescription(const PackageQuery &query,
           bufferOf(query, info.name, outputs.count(info.name) ? 0 : ++seed);
     else
       value = valueOf(query, info.name);
+    if (sums && value == "workspace")
+      buffers[value]["shape"] = {"batch",
+                                 "align(heads * seqlen_q, " +
+                                     std::to_string(abi::kWorkspaceRowStep) +
+                                     ")",
+                                 "dim + 1"};
     arguments.push_back({{"offset", info.offset},
                          {"kind", kinds[int(info.kind)]},
                          {"name", info.name},

@@ -55,6 +55,10 @@ struct ScheduleOptions : public mlir::PassPipelineOptions<ScheduleOptions> {
       *this, "direct-copy",
       llvm::cl::desc("Load keys and values to LDS without registers"),
       llvm::cl::init(-1)};
+  Option<std::string> algorithm{
+      *this, "algorithm",
+      llvm::cl::desc("Of attn.backward: deterministic or atomic"),
+      llvm::cl::init("")};
 };
 
 /// The stages, in order. Each goes from the form of the one before.

@@ -34,7 +34,10 @@ enum Feature : uint32_t {
   kMfmaEightPass = 1u << 13,     ///< v_mfma_f32_32x32x8 in 8 passes, not 16
   kDppRowXmask = 1u << 14, ///< DPP row_xmask: lanes of a row of 16, by XOR
   kDualIssue = 1u << 15,   ///< v_dual: two simple instructions in one
-  kLargeRegisterFile = 1u << 16, ///< RDNA: 1536 registers a SIMD and lane
+  kLargeRegisterFile = 1u << 16,  ///< RDNA: 1536 registers a SIMD and lane
+  kBufferAtomicAddF32 = 1u << 17, ///< buffer_atomic_add_f32, without a result
+  kMemoryScopes =
+      1u << 18, ///< memory instructions name the scope that sees them
 };
 
 /// How the registers of a SIMD are divided.

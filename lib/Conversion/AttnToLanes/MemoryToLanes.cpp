@@ -23,6 +23,10 @@ static constexpr unsigned kLdsAddressSpace = 3;
 /// A byte offset that no buffer resource contains: sizes are less.
 static constexpr int64_t kOutOfBounds = int64_t(1) << 31;
 
+/// Cache policy of an access that the whole device sees, on chips whose memory
+/// instructions name a scope: SCOPE_DEV in bits 3 and 4.
+static constexpr int64_t kDeviceScope = 2 << 3;
+
 static int64_t bytesOf(Type elementType) {
   return elementType.getIntOrFloatBitWidth() / 8;
 }
@@ -254,6 +258,41 @@ struct LowerStore : public LanePattern<StoreOp> {
             b, TypeRange{},
             ValueRange{LLVM::BitcastOp::create(b, moved, part), resource,
                        address.offset(at, first), zero, zero});
+      }
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// attn.atomic_add: an addition a register, of all lanes at once.
+struct LowerAtomicAdd : public LanePattern<AtomicAddOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(AtomicAddOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!lanes.getTarget().has(target::kBufferAtomicAddF32))
+      return op.emitOpError()
+             << lanes.getTarget().name << " cannot add f32 in memory";
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    TileLayout layout = layoutOf(op.getTile());
+    BufferAddress address(b, op, lanes, layout, op.getView().getType(),
+                          adaptor.getView()[1]);
+    Value first = lanes.isFirstHolder(op, layout);
+    Value zero = lanes.i32(b, op.getLoc(), 0);
+    // Where an instruction does not name a scope, atomics are of the device.
+    Value policy = lanes.i32(
+        b, op.getLoc(),
+        lanes.getTarget().has(target::kMemoryScopes) ? kDeviceScope : 0);
+    for (auto [fragment, value] : llvm::enumerate(adaptor.getTile()))
+      for (int reg = 0; reg < layout.elementsPerFragment(); ++reg) {
+        Coord at = plus(layout.fragmentOrigin(fragment), layout.map(reg, 0, 0));
+        if (address.isOutside(at))
+          continue;
+        ROCDL::RawPtrBufferAtomicFaddOp::create(
+            b, TypeRange{},
+            ValueRange{vector::ExtractOp::create(b, value, reg),
+                       adaptor.getView()[0], address.offset(at, first), zero,
+                       policy});
       }
     rewriter.eraseOp(op);
     return success();
@@ -515,6 +554,7 @@ struct LowerLoadLds : public LanePattern<LoadLdsOp> {
 void fovea::populateMemoryToLanesPatterns(TypeConverter &converter,
                                           RewritePatternSet &patterns,
                                           LaneContext &context) {
-  patterns.add<LowerView, LowerLoad, LowerStore, LowerAllocLds, LowerLdsBuffer,
-               LowerCopyLds, LowerStoreLds, LowerLoadLds>(converter, context);
+  patterns.add<LowerView, LowerLoad, LowerStore, LowerAtomicAdd, LowerAllocLds,
+               LowerLdsBuffer, LowerCopyLds, LowerStoreLds, LowerLoadLds>(
+      converter, context);
 }

@@ -62,7 +62,7 @@ static std::vector<std::string> forwardConditions(const Job &job) {
 static std::vector<std::string> backwardConditions(const Job &job) {
   // The first blocks to run out of a grid's y are the smallest.
   int32_t least[] = {256, 256}; // of queries, of keys
-  for (auto [launch, info] : zip_equal(job.launches, abi::kBackwardLaunches))
+  for (auto [launch, info] : zip_equal(job.launches, job.algorithm->launches))
     least[info.ownsKeys] =
         std::min(least[info.ownsKeys], launch.record.blockRows);
   return {
@@ -157,7 +157,7 @@ static void writeBackward(json::OStream &json, const Job &job,
   json.attribute("wave_size", job.target->waveSize);
   json.attributeArray("launches", [&] {
     for (auto [launch, figures, info] :
-         zip_equal(job.launches, kernel.launches, abi::kBackwardLaunches))
+         zip_equal(job.launches, kernel.launches, job.algorithm->launches))
       json.object([&, &launch = launch, &figures = figures, &info = info] {
         json.attribute("kernel", launch.symbol);
         json.attribute("block_rows", launch.record.blockRows);
@@ -165,10 +165,18 @@ static void writeBackward(json::OStream &json, const Job &job,
         writeSizes(json, launch, figures.resources);
       });
   });
+  json.attribute("algorithm", job.algorithm->name);
+  int64_t row =
+      abi::backwardWorkspaceBytes(*job.algorithm, 1, 1, abi::kWorkspaceRowStep,
+                                  job.problem.headDim) /
+      abi::kWorkspaceRowStep;
   json.attribute("workspace_bytes",
-                 formatv("{0} * batch * heads_q * seqlen_q",
-                         abi::backwardWorkspaceBytes(1, 1, 1))
-                     .str());
+                 job.algorithm->deterministic
+                     ? formatv("{0} * batch * heads_q * seqlen_q", row).str()
+                     : formatv("{0} * batch * ceil(heads_q * seqlen_q / {1}) * "
+                               "{1}",
+                               row, abi::kWorkspaceRowStep)
+                           .str());
   writeArguments(json, abi::kBackwardArgs);
   writeConditions(json, backwardConditions(job));
 }

@@ -112,6 +112,7 @@ llvm::Error Compilation::lower(Stage stage) {
   options.valueSplit = job.overrides.valueSplit;
   options.queriesInLds = job.overrides.queriesInLds;
   options.directCopy = job.overrides.directCopy;
+  options.algorithm = job.overrides.algorithm;
   PassManager manager(&context);
   if (observed && mlir::failed(applyPassManagerCLOptions(manager)))
     return llvm::createStringError("MLIR's pass manager refuses its flags");
@@ -303,7 +304,11 @@ static void addLaunch(Job &job, llvm::StringRef suffix,
 /// Nothing that is given is ignored.
 static llvm::Error checkOverrides(const Job &job) {
   if (job.problem.op != fovea::Operation::Backward)
-    return llvm::Error::success();
+    return job.overrides.algorithm.empty()
+               ? llvm::Error::success()
+               : llvm::createStringError(job.str() +
+                                         ": forward kernels have no algorithm; "
+                                         "leave it out");
   for (const OverrideInfo &info : allOverrides())
     if (!info.ofBackward && job.overrides.*info.member >= info.smallest)
       return llvm::createStringError(job.str() + ": backward kernels have no " +
@@ -332,10 +337,10 @@ llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
     attn::BackwardScheduleAttr schedule =
         *compilation.problem<attn::BackwardOp>().getSchedule();
     job.schedule = schedule.getKey();
-    for (auto [launch, part] : llvm::zip_equal(
-             abi::kBackwardLaunches,
-             std::initializer_list<attn::ScheduleAttr>{
-                 schedule.getDelta(), schedule.getDkdv(), schedule.getDq()}))
+    job.algorithm = &abi::kBackwardAlgorithms[static_cast<unsigned>(
+        schedule.getAlgorithm())];
+    for (auto [launch, part] :
+         llvm::zip_equal(job.algorithm->launches, schedule.getKernels()))
       addLaunch(job, launch.suffix, part);
     break;
   }

@@ -95,6 +95,12 @@ struct Options {
   cl::opt<std::string> inst{"inst", cl::value_desc("name"),
                             cl::desc("Schedule: matrix instruction"),
                             cl::cat(category)};
+  cl::list<std::string> algorithms{
+      "algorithm", cl::CommaSeparated, cl::value_desc("name,..."),
+      cl::desc("Schedule of backward: deterministic (default), whose bits are "
+               "the same in every run; atomic, which adds dq up in memory. A "
+               "list gives a kernel of each"),
+      cl::cat(category)};
   cl::opt<int> optLevel{"O",
                         cl::Prefix,
                         cl::init(3),
@@ -172,7 +178,7 @@ private:
   void readProblemOptions();
   void readSpec();
   llvm::Error readInput();
-  ScheduleOverrides readOverrides();
+  std::vector<ScheduleOverrides> readOverrides();
   bool anyOverride() const;
   void refuse(const cl::Option &option, llvm::StringRef why) {
     if (option.getNumOccurrences())
@@ -197,12 +203,14 @@ static std::vector<Item> items(const cl::list<std::string> &list) {
 
 bool RequestBuilder::anyOverride() const {
   return options.inst.getNumOccurrences() ||
+         options.algorithms.getNumOccurrences() ||
          llvm::any_of(options.overrides, [](const auto &option) {
            return option->getNumOccurrences() > 0;
          });
 }
 
-ScheduleOverrides RequestBuilder::readOverrides() {
+/// One for each algorithm that is named.
+std::vector<ScheduleOverrides> RequestBuilder::readOverrides() {
   ScheduleOverrides result;
   for (auto [info, option] :
        llvm::zip_equal(allOverrides(), options.overrides)) {
@@ -217,7 +225,17 @@ ScheduleOverrides RequestBuilder::readOverrides() {
   if (options.inst.getNumOccurrences() && options.inst.empty())
     complaints.add("--inst", "names no matrix instruction");
   result.inst = options.inst;
-  return result;
+  if (options.algorithms.empty())
+    return {result};
+  std::vector<ScheduleOverrides> all;
+  for (const std::string &name : options.algorithms) {
+    if (!isAlgorithm(name))
+      complaints.add("--algorithm", "unknown algorithm '" + name +
+                                        "'; known: " + algorithmNames());
+    result.algorithm = name;
+    all.push_back(result);
+  }
+  return all;
 }
 
 /// What is made, and where it goes.
@@ -362,7 +380,7 @@ void RequestBuilder::readProblemOptions() {
                                      llvm::Twine(kMaxHeadDim));
   if (axes.masks.empty())
     axes.masks.push_back({"none", "--mask"});
-  axes.schedules.push_back(readOverrides());
+  axes.schedules = readOverrides();
   addJobs(axes, request.jobs, complaints);
   dropRepeats(request.jobs, "command line", complaints);
 }
@@ -371,7 +389,7 @@ void RequestBuilder::readSpec() {
   for (const cl::Option &option :
        std::initializer_list<std::reference_wrapper<const cl::Option>>{
            options.targets, options.ops, options.dtypes, options.headDims,
-           options.masks, options.inst})
+           options.masks, options.inst, options.algorithms})
     refuse(option, "contradicts --spec, which says what to compile");
   for (const auto &option : options.overrides)
     refuse(*option, "contradicts --spec, which says what to compile; "
@@ -392,13 +410,16 @@ llvm::Error RequestBuilder::readInput() {
   for (const Selected &selected :
        selectTargets(items(options.targets), complaints))
     targets.push_back(selected.target);
-  ScheduleOverrides overrides = readOverrides();
+  std::vector<ScheduleOverrides> overrides = readOverrides();
+  if (overrides.size() > 1)
+    complaints.add("--algorithm", "takes one name with an input file, whose "
+                                  "functions name the kernels");
   InputFile &input = request.input.emplace();
   input.name = options.input == "-" ? "<stdin>" : options.input.getValue();
   if (!readFile("input", options.input, input.text) || complaints.any())
     return llvm::Error::success();
   llvm::Expected<std::vector<Job>> jobs =
-      readProblems(input, targets, overrides);
+      readProblems(input, targets, overrides.front());
   if (!jobs)
     return jobs.takeError();
   request.jobs = std::move(*jobs);

@@ -1,6 +1,7 @@
 //===- Request.cpp - what aot-compile was asked for -----------------------===//
 
 #include "Request.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ErrorHandling.h"
 #include <algorithm>
 
@@ -51,6 +52,22 @@ static constexpr OverrideInfo kOverrides[] = {
 
 llvm::ArrayRef<OverrideInfo> fovea::tools::allOverrides() { return kOverrides; }
 
+bool fovea::tools::isAlgorithm(llvm::StringRef name) {
+  return llvm::any_of(abi::kBackwardAlgorithms,
+                      [&](const abi::BackwardAlgorithm &algorithm) {
+                        return name == algorithm.name;
+                      });
+}
+
+std::string fovea::tools::algorithmNames() {
+  return llvm::join(
+      llvm::map_range(abi::kBackwardAlgorithms,
+                      [](const abi::BackwardAlgorithm &algorithm) {
+                        return llvm::StringRef(algorithm.name);
+                      }),
+      ", ");
+}
+
 std::string ScheduleOverrides::suffix() const {
   std::string text;
   for (const OverrideInfo &info : kOverrides)
@@ -58,6 +75,8 @@ std::string ScheduleOverrides::suffix() const {
       text += "_" + info.letter.str() + std::to_string(value);
   if (!inst.empty())
     text += "_" + inst;
+  if (!algorithm.empty())
+    text += "_" + algorithm;
   return text;
 }
 

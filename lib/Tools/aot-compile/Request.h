@@ -9,6 +9,7 @@
 #ifndef FOVEA_LIB_TOOLS_AOTCOMPILE_REQUEST_H
 #define FOVEA_LIB_TOOLS_AOTCOMPILE_REQUEST_H
 
+#include "fovea/Package/BackwardAbi.h"
 #include "fovea/Package/Package.h"
 #include "fovea/Pipelines/Pipelines.h"
 #include "fovea/Target/TargetInfo.h"
@@ -43,6 +44,7 @@ struct ScheduleOverrides {
   int32_t rescaleThreshold = -1;
   int32_t valueSplit = 0, queriesInLds = -1, directCopy = -1;
   std::string inst;
+  std::string algorithm; ///< of backward
 
   /// For symbols, e.g. "_bm64_bn32"; empty when nothing is replaced.
   std::string suffix() const;
@@ -59,6 +61,10 @@ struct OverrideInfo {
   llvm::StringLiteral description;
 };
 llvm::ArrayRef<OverrideInfo> allOverrides();
+
+/// Whether backward has an algorithm of that name, and all names for messages.
+bool isAlgorithm(llvm::StringRef name);
+std::string algorithmNames();
 
 /// The text of an .mlir file that holds the problems.
 struct InputFile {
@@ -84,7 +90,9 @@ struct Job {
   unsigned set = 0;      ///< jobs of one product of lists have one number
   bool ofFamily = false; ///< the target was not named, but is one of a family
 
-  std::string schedule;         ///< canonical text, the key in a package
+  std::string schedule; ///< canonical text, the key in a package
+  /// Of backward.
+  const abi::BackwardAlgorithm *algorithm = nullptr;
   std::vector<Launch> launches; ///< in their order; at least one
   /// Of the launches the largest.
   int32_t blockM = 0, blockN = 0, threads = 0;

@@ -179,7 +179,7 @@ void SpecReader::readSchedule(const json::Value &value, const std::string &path,
                           std::string("must be an object of "
                                       "schedule parameters, found ") +
                               kindName(value));
-  std::string known = "inst";
+  std::string known = "algorithm, inst";
   for (const OverrideInfo &info : allOverrides())
     known += ", " + keyOf(info);
   for (const auto &[key, parameter] : *object) {
@@ -193,6 +193,11 @@ void SpecReader::readSchedule(const json::Value &value, const std::string &path,
       else
         complaints.add(where(inner),
                        "must be the name of a matrix instruction");
+    } else if (key.str() == "algorithm") {
+      if (auto text = parameter.getAsString(); text && isAlgorithm(*text))
+        schedule.algorithm = text->str();
+      else
+        complaints.add(where(inner), "must be one of " + algorithmNames());
     } else if (info == allOverrides().end()) {
       complaints.add(where(inner), "unknown parameter; known: " + known);
     } else if (auto number = parameter.getAsInteger();

@@ -343,8 +343,8 @@ typedef struct fovea_backward_params {
   int64_t lse_stride_batch, lse_stride_head; /**< in elements */
   /**
    * Receive the gradients of q, k and v, in those shapes; the last two summed
-   * over the query heads that share a key head. All zero (data and strides): the
-   * gradient is not wanted. dk and dv are wanted both or not at all.
+   * over the query heads that share a key head. All zero (data and strides):
+   * the gradient is not wanted. dk and dv are wanted both or not at all.
    */
   fovea_mutable_tensor_t dq, dk, dv;
   /** Device memory for the kernels, aligned to 16 bytes, of at least the plan's
@@ -352,9 +352,9 @@ typedef struct fovea_backward_params {
       run at the same time share one. */
   void *workspace;
   uint64_t workspace_bytes;
-  /** 1: gradients must be the same to the last bit in every run on a chip. All
-      kernels that this version of the library launches do that; a kernel that
-      does not is refused when it is asked for. 0: not needed. */
+  /** 1: gradients must be the same to the last bit in every run on a chip;
+      kernels that add dq up with atomics are refused, by name. 0: not needed;
+      either algorithm may run (docs/Runtime.md, Choice of the kernel). */
   uint32_t deterministic;
   uint32_t kernel;   /**< id of the kernel to use; 0: the library picks */
   uint32_t reserved; /**< 0 */
@@ -376,9 +376,9 @@ typedef struct fovea_backward_plan {
 
 /**
  * Tells whether a device can run the problem, with which kernels, and how much
- * workspace they need. Looks at everything in `params` but the addresses and the
- * workspace; a gradient whose strides are given is taken as wanted. The message
- * is as that of fovea_forward_select().
+ * workspace they need. Looks at everything in `params` but the addresses and
+ * the workspace; a gradient whose strides are given is taken as wanted. The
+ * message is as that of fovea_forward_select().
  * \param device  number of the device; -1: the calling thread's current one.
  * \param plan  NULL, or receives the choice.
  * \return as fovea_forward_select(); INVALID_ARGUMENT also when no gradient is
@@ -395,8 +395,8 @@ FOVEA_API fovea_status_t fovea_backward_select(
  * dot product of out and dout by row:
  *   dv = p^T . dout,  ds = p * (dout . v^T - delta),
  *   dq = scale * ds . k,  dk = scale * ds^T . q,
- * summed in fp32. A row that sees no key has a zero gradient and adds nothing to
- * others; so has a key that no row sees, and everything where there are no
+ * summed in fp32. A row that sees no key has a zero gradient and adds nothing
+ * to others; so has a key that no row sees, and everything where there are no
  * queries or no keys. Gradients without elements may have any address.
  * Nothing is launched when parameters, choice or loading are refused; when HIP
  * refuses a launch, the ones before it have been enqueued and the gradients are

@@ -31,7 +31,7 @@ func.func @heads(%t: !t, %k: !k4, %d: !k8, %l: !l, %w: !w, %s: f32) {
 !l = memref<?x?x?xf32, strided<[?, ?, 1]>>
 !w = memref<?xi8>
 func.func @large(%t: !t, %l: !l, %w: !w, %s: f32) {
-  // expected-error @below {{no schedule for gradients of head dimension 488 in 'f16' on gfx942; the largest is 480}}
+  // expected-error @below {{no deterministic schedule for gradients of head dimension 488 in 'f16' on gfx942; the largest is 480}}
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
     : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
   return
@@ -80,6 +80,37 @@ func.func @two(%t: !t, %l: !l, %w: !w, %s: f32) {
     : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
   // expected-error @below {{is the second of its function; a function holds one}}
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @algorithm(%t: !t, %l: !l, %w: !w, %s: f32) {
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    // expected-error @below {{unknown algorithm 'random'; known: deterministic, atomic}}
+    schedule(<random>)
+    : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+// Waves that share columns of dQ split its queries, which must be whole
+// instructions.
+!t = memref<?x?x?x32xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @shares(%t: !t, %l: !l, %w: !w, %s: f32) {
+  // expected-error @below {{dQ of 16 queries by 32 columns does not divide over 4 waves; a larger block_n or fewer waves fit}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    schedule(<atomic,
+      prepare = <block_m = 64, block_n = 32, waves = 4, inst = "mfma_16x16x16", stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
+      fused = <block_m = 64, block_n = 16, waves = 4, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 1, rescale_threshold = 0, queries_in_lds = 1>,
+      convert = <block_m = 64, block_n = 32, waves = 4, inst = "mfma_16x16x16", stages = 1, waves_per_simd = 4, rescale_threshold = 0>>)
     : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
   return
 }

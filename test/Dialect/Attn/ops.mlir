@@ -50,6 +50,10 @@ func.func @memory(%base: !llvm.ptr<1>, %offset: i64, %rows: i32, %stride: i32) {
   %tile = attn.load %view : !attn.view<40 x bf16> -> tensor<32x64xbf16>
   // CHECK: attn.store %[[TILE]], %[[VIEW]] : tensor<32x64xbf16>, <40 x bf16>
   attn.store %tile, %view : tensor<32x64xbf16>, !attn.view<40 x bf16>
+  // CHECK: attn.atomic_add %{{.*}}, %{{.*}} : tensor<32x64xf32>, <64 x f32>
+  %sums = arith.constant dense<1.0> : tensor<32x64xf32>
+  %wide = attn.view %base[%offset] rows %rows stride %stride : !attn.view<64 x f32>
+  attn.atomic_add %sums, %wide : tensor<32x64xf32>, !attn.view<64 x f32>
   // CHECK: %[[LDS:.*]] = attn.alloc_lds : <32 x 64 x bf16>
   %lds = attn.alloc_lds : !attn.lds<32 x 64 x bf16>
   // CHECK: attn.alloc_lds : <32 x 64 x f16, <chunks = 8, shifts = [0, 2]>>

@@ -18,6 +18,14 @@ func.func @store_elements(%view: !attn.view<64 x f16>, %tile: tensor<32x64xf32>)
 
 // -----
 
+func.func @atomic_add_elements(%view: !attn.view<64 x f16>, %tile: tensor<32x64xf32>) {
+  // expected-error @below {{'attn.atomic_add' op element types differ: 'f32' and 'f16'}}
+  attn.atomic_add %tile, %view : tensor<32x64xf32>, !attn.view<64 x f16>
+  return
+}
+
+// -----
+
 func.func @store_lds_shape(%lds: !attn.lds<32 x 64 x f16>, %tile: tensor<64x32xf16>) {
   // expected-error @below {{stores 'tensor<64x32xf16>' to '!attn.lds<32 x 64 x f16>'; the shapes must agree}}
   attn.store_lds %tile, %lds : tensor<64x32xf16>, !attn.lds<32 x 64 x f16>

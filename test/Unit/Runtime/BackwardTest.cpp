@@ -45,6 +45,15 @@ protected:
     FOVEA_ASSERT_OK(putFake(*writer, record, symbols));
   }
 
+  /// A record of the algorithm that adds dQ up in memory.
+  static KernelRecord makeAtomicRows(int32_t rows = 64) {
+    KernelRecord record = makeRows(rows, rows);
+    record.schedule = "atomic";
+    record.launches = {
+        {"prepare", rows, 256}, {"fused", rows, 512}, {"convert", rows, 128}};
+    return record;
+  }
+
   /// The launches' kernels, "bwd_delta bwd_dkdv"; forgets them.
   std::string launched() {
     std::string names;
@@ -152,7 +161,7 @@ TEST_F(BackwardTest, EveryRuleIsChecked) {
          p.batch = 65535;
          p.heads_q = p.heads_k = p.seqlen_q = int64_t(1) << 30;
        },
-       "is more than 2^56"},
+       "is more than 2^50"},
       {[](Params &p) { p.dout.stride_seq = 4194304; },
        "dout.stride_seq is 4194304, not in 0 to 4194303"},
       {[](Params &p) { p.out.stride_batch = kHuge; }, "out spans more"},
@@ -280,10 +289,13 @@ TEST_F(BackwardTest, RecordsThatAreRefused) {
   } cases[] = {
       {[](KernelRecord &r) { ++r.abiVersion; },
        "its argument layout has version 2, this library's is 1"},
-      {[](KernelRecord &r) { r.launches[1].suffix = "fused"; },
-       "its kernel 'fused' is unknown to this library; update libfovea"},
+      {[](KernelRecord &r) { r.launches[1].suffix = "merged"; },
+       "its kernel 'merged' is unknown to this library; update libfovea"},
       {[](KernelRecord &r) { r.launches.pop_back(); },
        "its record has no launch that writes dq; build the package again"},
+      {[](KernelRecord &r) { r.launches[1].suffix = "fused"; },
+       "its record mixes launches of 'deterministic' and 'atomic'; build the "
+       "package again"},
   };
   for (const auto &c : cases) {
     KernelRecord record = makeRows();
@@ -348,12 +360,86 @@ TEST_F(BackwardTest, RuleAddsUpTheLaunches) {
   Params p = makeBackward();
   fovea_backward_plan_t plan{};
   plan.struct_size = sizeof(plan);
+  p.seqlen_q = 256; // without padding
   for (int64_t batch : {2, 600}) {
     p.batch = batch;
     expectStatus(fovea_backward_select(context.get(), &p, 0, &plan),
                  FOVEA_STATUS_OK, {batch == 2 ? ",small" : "chosen by"});
-    EXPECT_EQ(plan.launches[2].grid[1], batch == 2 ? 10u : 3u);
+    EXPECT_EQ(plan.launches[2].grid[1], batch == 2 ? 8u : 2u);
   }
+}
+
+// Sums of dQ are in the workspace; dQ needs the kernel of dK and dV.
+TEST_F(BackwardTest, AtomicKernelsHaveTheirOwnLaunchesAndWorkspace) {
+  writeBackward(makeAtomicRows());
+  ContextPtr context = makeContext();
+  Params p = makeBackward();
+  fovea_backward_plan_t plan{};
+  plan.struct_size = sizeof(plan);
+  expectStatus(fovea_backward_select(context.get(), &p, 0, &plan),
+               FOVEA_STATUS_OK,
+               {"prepare grid 8x5x2 of 256", "fused grid 2x8x2 of 512",
+                "convert grid 8x5x2 of 128"});
+  EXPECT_EQ(plan.workspace_bytes, 2u * 8 * 300 * (128 + 1) * 4);
+  p.workspace_bytes = plan.workspace_bytes - 1;
+  expectStatus(fovea_backward(context.get(), &p, nullptr),
+               FOVEA_STATUS_INVALID_ARGUMENT, {"workspace"});
+  const struct {
+    std::function<void(Params &)> change;
+    const char *launches;
+  } cases[] = {
+      {[](Params &) {}, "bwd_prepare bwd_fused bwd_convert"},
+      {[](Params &p) { p.dq = kUnwanted; }, "bwd_prepare bwd_fused"},
+      {[](Params &p) { p.seqlen_q = 0; }, "bwd_fused"},
+      {[](Params &p) { p.seqlen_k = 0; }, "bwd_prepare bwd_convert"},
+  };
+  for (const auto &c : cases) {
+    p = makeBackward();
+    p.workspace_bytes = plan.workspace_bytes;
+    c.change(p);
+    expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+    EXPECT_EQ(launched(), c.launches);
+  }
+  p = makeBackward();
+  p.dk = p.dv = kUnwanted;
+  expectStatus(fovea_backward_select(context.get(), &p, 0, &plan),
+               FOVEA_STATUS_NOT_FOUND,
+               {"one launch computes dk and dv, but dk and dv is not wanted"});
+  // Rows of a batch are rounded up.
+  p = makeBackward();
+  p.heads_q = p.heads_k = 1;
+  expectStatus(fovea_backward_select(context.get(), &p, 0, &plan),
+               FOVEA_STATUS_OK);
+  EXPECT_EQ(plan.workspace_bytes, 2u * 304 * (128 + 1) * 4);
+}
+
+// What has to be the same in every run is never done with atomics; else the
+// algorithm of fewer products is taken.
+TEST_F(BackwardTest, DeterministicIsHonouredOrRefused) {
+  writeBackward(makeAtomicRows());
+  {
+    ContextPtr context = makeContext();
+    Params p = makeBackward();
+    p.deterministic = 1;
+    for (uint32_t kernel : {0, 1}) {
+      p.kernel = kernel;
+      expectStatus(fovea_backward(context.get(), &p, nullptr),
+                   FOVEA_STATUS_NOT_FOUND,
+                   {"its algorithm is 'atomic'", "deterministic is 1",
+                    "--algorithm=deterministic"});
+    }
+    EXPECT_EQ(launched(), "");
+  }
+  writeBackward(makeRows(64, 64));
+  ContextPtr context = makeContext();
+  Params p = makeBackward();
+  p.workspace_bytes = uint64_t(1) << 40;
+  p.deterministic = 1;
+  expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "bwd_delta bwd_dkdv bwd_dq");
+  p.deterministic = 0;
+  expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "bwd_prepare bwd_fused bwd_convert");
 }
 
 // All kernels are there before the first is launched.

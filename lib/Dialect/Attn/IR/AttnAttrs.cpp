@@ -1,6 +1,7 @@
 //===- AttnAttrs.cpp - attributes and types of the attn dialect -----------===//
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Package/BackwardAbi.h"
 #include "fovea/Target/MatrixInstr.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -114,11 +115,64 @@ std::string ScheduleAttr::getKey() const {
   return key;
 }
 
+/// What the ABI says of an algorithm.
+static const abi::BackwardAlgorithm &infoOf(BackwardAlgorithm algorithm) {
+  return abi::kBackwardAlgorithms[static_cast<unsigned>(algorithm)];
+}
+
+LogicalResult
+BackwardScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                             BackwardAlgorithm algorithm,
+                             ArrayRef<ScheduleAttr> kernels) {
+  size_t expected = std::size(infoOf(algorithm).launches);
+  if (kernels.size() != expected)
+    return emitError() << "algorithm " << stringifyBackwardAlgorithm(algorithm)
+                       << " has " << expected << " kernels, found "
+                       << kernels.size() << " schedules";
+  return success();
+}
+
+Attribute BackwardScheduleAttr::parse(AsmParser &parser, Type) {
+  StringRef name;
+  SMLoc at = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseKeyword(&name))
+    return {};
+  std::optional<BackwardAlgorithm> algorithm = symbolizeBackwardAlgorithm(name);
+  if (!algorithm) {
+    parser.emitError(at)
+        << "unknown algorithm '" << name << "'; known: "
+        << stringifyBackwardAlgorithm(BackwardAlgorithm::Deterministic) << ", "
+        << stringifyBackwardAlgorithm(BackwardAlgorithm::Atomic);
+    return {};
+  }
+  SmallVector<ScheduleAttr> kernels;
+  for (const abi::BackwardLaunch &launch : infoOf(*algorithm).launches)
+    if (parser.parseComma() || parser.parseKeyword(launch.suffix) ||
+        parser.parseEqual() ||
+        parser.parseCustomAttributeWithFallback(kernels.emplace_back()))
+      return {};
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<BackwardScheduleAttr>(at, parser.getContext(),
+                                                 *algorithm, kernels);
+}
+
+void BackwardScheduleAttr::print(AsmPrinter &printer) const {
+  printer << "<" << stringifyBackwardAlgorithm(getAlgorithm());
+  for (auto [launch, kernel] :
+       llvm::zip_equal(infoOf(getAlgorithm()).launches, getKernels())) {
+    printer << ", " << launch.suffix << " = ";
+    printer.printStrippedAttrOrType(kernel);
+  }
+  printer << ">";
+}
+
 std::string BackwardScheduleAttr::getKey() const {
-  return llvm::formatv("{0};delta:{1};dkdv:{2};dq:{3}",
-                       stringifyBackwardAlgorithm(getAlgorithm()),
-                       getDelta().getKey(), getDkdv().getKey(),
-                       getDq().getKey());
+  std::string key = stringifyBackwardAlgorithm(getAlgorithm()).str();
+  for (auto [launch, kernel] :
+       llvm::zip_equal(infoOf(getAlgorithm()).launches, getKernels()))
+    key += std::string(";") + launch.suffix + ":" + kernel.getKey();
+  return key;
 }
 
 //===----------------------------------------------------------------------===//

@@ -33,6 +33,11 @@ LogicalResult StoreOp::verify() {
                        getView().getType().getElementType());
 }
 
+LogicalResult AtomicAddOp::verify() {
+  return checkElements(*this, tile(getTile()).getElementType(),
+                       getView().getType().getElementType());
+}
+
 LogicalResult StoreLdsOp::verify() {
   LdsType lds = getLds().getType();
   RankedTensorType type = tile(getTile());

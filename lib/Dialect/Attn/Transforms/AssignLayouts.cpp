@@ -25,6 +25,12 @@ static bool isTile(Value value) {
   return type && type.getRank() == 2;
 }
 
+/// Whether a tile that `op` makes, if any does, holds one value throughout.
+static bool isOneValue(Operation *op) {
+  return op &&
+         (op->hasTrait<OpTrait::ConstantLike>() || isa<tensor::SplatOp>(op));
+}
+
 /// Ops whose tile operands and results all have one layout.
 static bool keepsLayout(Operation *op) {
   return op->hasTrait<OpTrait::Elementwise>() ||
@@ -227,6 +233,14 @@ LogicalResult AssignLayouts::assignDot(DotOp dot) {
   layout::WaveSplit waves;
   waves.columns = schedule.getWaves() / schedule.getValueSplit();
   (dot.getSplitRows() ? waves.rows : waves.repeated) = schedule.getValueSplit();
+  if (std::optional<uint32_t> columns = dot.getColumnWaves()) {
+    if (schedule.getWaves() % *columns != 0)
+      return dot.emitOpError()
+             << "column_waves must divide the " << schedule.getWaves()
+             << " waves, found " << *columns;
+    waves = {int(*columns), int(schedule.getWaves() / *columns),
+             /*repeated=*/1};
+  }
   std::optional<layout::DotLayouts> chosen =
       layout::chooseDotLayouts(instr, m, k, n, waves, given);
   if (!chosen && given) {
@@ -238,7 +252,11 @@ LogicalResult AssignLayouts::assignDot(DotOp dot) {
       chosen = layout::chooseDotLayouts(instr, m, k, n, waves, &*taller);
     if (!chosen)
       chosen = layout::chooseDotLayouts(instr, m, k, n, waves, nullptr);
-    if (chosen) {
+    if (auto load = dot.getB().getDefiningOp<LoadOp>(); load && chosen) {
+      // What comes straight from memory comes once more.
+      OpBuilder builder(load);
+      dot.getBMutable().assign(cast<LoadOp>(builder.clone(*load)).getTile());
+    } else if (chosen) {
       OpBuilder builder(dot);
       dot.getBMutable().assign(ConvertLayoutOp::create(
           builder, dot.getLoc(), dot.getB().getType(), dot.getB()));
@@ -418,9 +436,8 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   // A constant or splat that is used in two layouts has to be two values.
   SmallVector<Operation *> sources;
   func.walk([&](Operation *op) {
-    if (op->hasTrait<OpTrait::ConstantLike>() || isa<tensor::SplatOp>(op))
-      if (isTile(op->getResult(0)))
-        sources.push_back(op);
+    if (isOneValue(op) && isTile(op->getResult(0)))
+      sources.push_back(op);
   });
   for (Operation *source : sources) {
     OpBuilder builder(source);
@@ -441,18 +458,24 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   for (StoreLdsOp store : stores)
     if (failed(assignCopy(store)))
       return failure();
-  // What is only reduced: rows to the lanes of one wave each.
-  auto loaded = func.walk([&](LoadOp load) -> WalkResult {
-    if (layouts.find(load.getTile()))
+  // What is only reduced, or stored as one value throughout: rows to the lanes
+  // of one wave each.
+  auto loaded = func.walk([&](Operation *op) -> WalkResult {
+    Value tile;
+    if (auto load = dyn_cast<LoadOp>(op))
+      tile = load.getTile();
+    else if (auto store = dyn_cast<StoreOp>(op);
+             store && isOneValue(store.getTile().getDefiningOp()))
+      tile = store.getTile();
+    if (!tile || layouts.find(tile))
       return success();
-    auto type = cast<RankedTensorType>(load.getTile().getType());
+    auto type = cast<RankedTensorType>(tile.getType());
     int laneBits = llvm::countr_zero(uint32_t(target->waveSize));
-    return layouts.assign(load.getTile(),
-                          layout::chooseCopyLayout(
-                              type.getDimSize(0), type.getDimSize(1), laneBits,
-                              llvm::countr_zero(uint32_t(schedule.getWaves())),
-                              false,
-                              /*rowBits=*/0, /*maxColumnBits=*/laneBits + 3));
+    return layouts.assign(
+        tile, layout::chooseCopyLayout(
+                  type.getDimSize(0), type.getDimSize(1), laneBits,
+                  llvm::countr_zero(uint32_t(schedule.getWaves())), false,
+                  /*rowBits=*/0, /*maxColumnBits=*/laneBits + 3));
   });
   if (loaded.wasInterrupted())
     return failure();

@@ -1,20 +1,32 @@
 //===- BackwardSchedule.cpp - schedules of the backward kernels -----------===//
 
 #include "ScheduleTable.h"
+#include "fovea/Layout/DotLayouts.h"
+#include "fovea/Package/BackwardAbi.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
+#include <limits>
+#include <tuple>
 
 using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
 namespace {
-/// Schedules of the two gradient kernels.
+/// Schedules of the deterministic gradient kernels.
 struct BackwardRow {
   uint32_t features; ///< that the chip must have, beside the instruction
   int64_t maxHeadDim;
   const char *inst;
   KernelRow dkdv, dq;
+};
+
+/// The same of the kernel of all three gradients.
+struct AtomicRow {
+  uint32_t features;
+  int64_t maxHeadDim;
+  const char *inst;
+  KernelRow fused;
 };
 } // namespace
 
@@ -69,46 +81,129 @@ static const BackwardRow kBackwardRows[] = {
     {0, 256, "wmma_16x16x32", {64, 32, 4, 1, 1}, {64, 32, 4, 1, 1}},
 };
 
-/// Rows that a workgroup of the row sums takes, so that they fit its registers,
-/// and its waves.
-static int32_t deltaRows(int64_t headDim) {
+static const AtomicRow kAtomicRows[] = {
+    // CDNA: as the kernel of dK and dV, with a third resident operand.
+    {0, 64, "mfma_32x32x8", {128, 32, 4, 2, 2}},
+    {0, 128, "mfma_32x32x8", {128, 32, 4, 2, 1}},
+    {0, 192, "mfma_16x16x16", {64, 32, 4, 2, 1}},
+    {0, 256, "mfma_16x16x16", {64, 16, 4, 2, 1}},
+    {0, 64, "mfma_32x32x4", {128, 32, 4, 2, 2}},
+    {0, 128, "mfma_32x32x4", {128, 32, 4, 2, 1}},
+    {0, 192, "mfma_16x16x8", {64, 32, 4, 2, 1}},
+    {0, 256, "mfma_16x16x8", {64, 16, 4, 2, 1}},
+    // RDNA: waves that share columns of dQ split its queries, of which there
+    // must then be more, or the waves fewer. Past these head dimensions there
+    // is no schedule without scratch.
+    {target::kWmmaRepeated, 32, "wmma_16x16x16", {64, 32, 4, 1, 2, 1, 1}},
+    {target::kWmmaRepeated, 64, "wmma_16x16x16", {64, 16, 4, 1, 2, 1, 1}},
+    {target::kWmma, 32, "wmma_16x16x16", {64, 32, 4, 2, 4}},
+    {target::kWmma, 48, "wmma_16x16x16", {64, 32, 4, 1, 4}},
+    {target::kWmma, 64, "wmma_16x16x16", {64, 32, 4, 2, 4}},
+    {target::kWmma, 96, "wmma_16x16x16", {32, 16, 2, 1, 1, 1, 1}},
+    {0, 128, "wmma_16x16x32", {64, 32, 4, 2, 2}},
+};
+
+/// Rows that a workgroup takes which only streams rows, so that they fit its
+/// registers, and its waves.
+static int32_t streamedRows(int64_t headDim) {
   return headDim > 256 ? 16 : headDim > 128 ? 32 : 64;
 }
-static constexpr int32_t kDeltaWaves = 4;
+static constexpr int32_t kStreamWaves = 4;
 
-int64_t fovea::attn::largestBackwardHeadDim(const target::TargetInfo &target,
-                                            Type elementType) {
+template <typename Row>
+static int64_t largestHeadDim(ArrayRef<Row> rows,
+                              const target::TargetInfo &target,
+                              Type elementType) {
   int64_t largest = 0;
-  for (const BackwardRow &row : kBackwardRows)
-    if (findRow<BackwardRow>(row, target, elementType, /*headDim=*/0))
+  for (const Row &row : rows)
+    if (findRow<Row>(row, target, elementType, /*headDim=*/0))
       largest = std::max(largest, row.maxHeadDim);
   return largest;
 }
 
-BackwardScheduleAttr
-fovea::attn::chooseBackwardSchedule(MLIRContext *context,
-                                    const target::TargetInfo &target,
-                                    Type elementType, int64_t headDim) {
-  const BackwardRow *row =
-      findRow<BackwardRow>(kBackwardRows, target, elementType, headDim);
-  if (!row)
-    return {};
-  auto make = [&](const KernelRow &kernel) {
-    return makeSchedule(context, row->inst, kernel, /*rescaleThreshold=*/0);
+int64_t fovea::attn::largestBackwardHeadDim(BackwardAlgorithm algorithm,
+                                            const target::TargetInfo &target,
+                                            Type elementType) {
+  switch (algorithm) {
+  case BackwardAlgorithm::Deterministic:
+    return largestHeadDim<BackwardRow>(kBackwardRows, target, elementType);
+  case BackwardAlgorithm::Atomic:
+    return largestHeadDim<AtomicRow>(kAtomicRows, target, elementType);
+  }
+  llvm_unreachable("all algorithms are listed");
+}
+
+BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
+    MLIRContext *context, BackwardAlgorithm algorithm,
+    const target::TargetInfo &target, Type elementType, int64_t headDim) {
+  auto make = [&](const char *inst, const KernelRow &kernel) {
+    return makeSchedule(context, inst, kernel, /*rescaleThreshold=*/0);
   };
-  ScheduleAttr delta = make({deltaRows(headDim), row->dq.blockN, kDeltaWaves,
-                             /*stages=*/1, /*wavesPerSimd=*/4});
-  return BackwardScheduleAttr::get(context, BackwardAlgorithm::Deterministic,
-                                   delta, make(row->dkdv), make(row->dq));
+  auto stream = [&](const char *inst, const KernelRow &kernel) {
+    return make(inst, {streamedRows(headDim), kernel.blockN, kStreamWaves,
+                       /*stages=*/1, /*wavesPerSimd=*/4});
+  };
+  SmallVector<ScheduleAttr> kernels;
+  switch (algorithm) {
+  case BackwardAlgorithm::Deterministic:
+    if (const auto *row =
+            findRow<BackwardRow>(kBackwardRows, target, elementType, headDim))
+      kernels = {stream(row->inst, row->dq), make(row->inst, row->dkdv),
+                 make(row->inst, row->dq)};
+    break;
+  case BackwardAlgorithm::Atomic:
+    if (const auto *row =
+            findRow<AtomicRow>(kAtomicRows, target, elementType, headDim))
+      kernels = {stream(row->inst, row->fused), make(row->inst, row->fused),
+                 stream(row->inst, row->fused)};
+    break;
+  }
+  if (kernels.empty())
+    return {};
+  return BackwardScheduleAttr::get(context, algorithm, kernels);
+}
+
+std::optional<QueryProduct>
+fovea::attn::queryProduct(const target::TargetInfo &target, Type elementType,
+                          int64_t headDim, ScheduleAttr schedule) {
+  target::FactorType type = factorType(elementType);
+  // The schedule's own comes first, and so wins where others are as good.
+  SmallVector<const target::MatrixInstr *> instructions = {
+      target::lookupMatrixInstr(target, schedule.getInst(), type)};
+  for (const target::MatrixInstr &row : target::allMatrixInstrs())
+    if (target::lookupMatrixInstr(target, row.name, type) == &row)
+      instructions.push_back(&row);
+  // A tile in LDS has no columns past its own.
+  int64_t most = schedule.getQueriesInLds()
+                     ? int64_t(llvm::alignTo(headDim, kLdsDimStep))
+                     : std::numeric_limits<int64_t>::max();
+  std::optional<QueryProduct> best;
+  for (const target::MatrixInstr *inst : instructions)
+    for (int waves = schedule.getWaves(); waves > 0; waves /= 2) {
+      int64_t columns = llvm::alignTo(headDim, int64_t(waves) * inst->n);
+      int rows = schedule.getWaves() / waves;
+      bool divides = columns <= most &&
+                     schedule.getBlockN() % (int64_t(rows) * inst->m) == 0 &&
+                     schedule.getBlockM() % layout::contractionUnit(
+                                                {inst->a, inst->b, inst->d}) ==
+                         0;
+      if (divides &&
+          (!best || std::tuple(columns, -waves) <
+                        std::tuple(best->columns, -best->columnWaves)))
+        best = {inst, waves, columns};
+    }
+  return best;
 }
 
 namespace {
-/// What one of the two kernels holds at once, in tiles.
+/// What a kernel with matrix products holds at once, in tiles.
 struct Holds {
-  StringLiteral kernel;
+  StringRef kernel;
   int moving;       ///< tiles of block_n rows in LDS
   int accumulators; ///< of value_dim by block_m
   int rowTerms;     ///< f32 values in LDS for each row of block_n
+  /// Of the kernel of all gradients: the keys once more, and dS in LDS.
+  std::optional<QueryProduct> query = {};
 };
 } // namespace
 
@@ -124,43 +219,75 @@ checkHolds(llvm::function_ref<InFlightDiagnostic()> emitError,
   int64_t resident = 2 * tiles.blockM * tiles.scoreDim;
   int64_t lds =
       tiles.blockN * (2 * tiles.ldsDim * holds.moving + 4 * holds.rowTerms);
+  int64_t other = 0;
   if (schedule.getQueriesInLds())
     lds += residents * resident;
+  if (holds.query) {
+    lds += 2 * tiles.blockN * tiles.blockM;
+    if (schedule.getQueriesInLds())
+      lds += 2 * tiles.blockM * tiles.ldsDim;
+  }
   if (lds > target.ldsBytes)
     return emitError() << "the tiles of the " << holds.kernel << " kernel take "
                        << lds << " bytes of LDS, but " << target.name << " has "
                        << target.ldsBytes << "; a smaller block_n or block_m "
                        << "fits";
+  if (holds.query && !schedule.getQueriesInLds())
+    other = tiles.blockM * holds.query->columns *
+            (int64_t(schedule.getWaves() / holds.query->columnWaves)
+             << llvm::popcount(
+                    holds.query->inst->b.replicatedBits(layout::Space::Lane))) /
+            (int64_t(schedule.getWaves()) * inst.waveSize) / 2;
   std::string what = ("what the " + holds.kernel + " kernel keeps takes").str();
   return checkResidents(emitError, target, inst, tiles, schedule,
-                        {what, holds.accumulators, residents});
+                        {what, holds.accumulators, residents, other});
 }
 
 LogicalResult fovea::attn::checkBackwardSchedule(
     llvm::function_ref<InFlightDiagnostic()> emitError,
     const target::TargetInfo &target, Type elementType, int64_t headDim,
     BackwardScheduleAttr schedule) {
-  // The row sums use no matrix instruction, but share what looks one up.
+  // What only streams rows uses no matrix instruction, but shares what looks
+  // one up.
   target::FactorType type = factorType(elementType);
-  if (!target::lookupMatrixInstr(target, schedule.getDelta().getInst(), type))
-    return emitError() << target.name << " has no matrix instruction '"
-                       << schedule.getDelta().getInst().getValue() << "' for "
-                       << elementType << "; it has "
-                       << target::matrixInstrNames(target, type);
-  for (ScheduleAttr kernel :
-       {schedule.getDelta(), schedule.getDkdv(), schedule.getDq()})
+  for (ScheduleAttr kernel : schedule.getKernels()) {
+    if (!target::lookupMatrixInstr(target, kernel.getInst(), type))
+      return emitError() << target.name << " has no matrix instruction '"
+                         << kernel.getInst().getValue() << "' for "
+                         << elementType << "; it has "
+                         << target::matrixInstrNames(target, type);
     if (kernel.getDirectCopy())
       return emitError() << "kernels of gradients load their tiles by way of "
                             "registers: direct_copy must be 0, found "
                          << kernel.getDirectCopy();
-  for (ScheduleAttr kernel : {schedule.getDkdv(), schedule.getDq()})
+  }
+  const abi::BackwardAlgorithm &algorithm =
+      abi::kBackwardAlgorithms[static_cast<unsigned>(schedule.getAlgorithm())];
+  for (auto [launch, kernel] :
+       llvm::zip_equal(algorithm.launches, schedule.getKernels())) {
+    if (launch.products == 0)
+      continue;
     if (failed(checkForwardSchedule(emitError, target, elementType, headDim,
                                     kernel)))
       return failure();
-  // Q and dO, K and V: as they are and, but for V, turned.
-  if (failed(checkHolds(emitError, target, elementType, headDim,
-                        schedule.getDkdv(), {"dkdv", 4, 2, 2})))
-    return failure();
-  return checkHolds(emitError, target, elementType, headDim, schedule.getDq(),
-                    {"dq", 3, 1, 0});
+    // Of what moves: Q and dO as they are and turned, or K, V and K turned.
+    Holds holds = {launch.suffix, launch.ownsKeys ? 4 : 3,
+                   launch.ownsKeys ? 2 : 1, launch.ownsKeys ? 2 : 0};
+    if (launch.feeds) {
+      if (!target.has(target::kBufferAtomicAddF32))
+        return emitError() << "algorithm '" << algorithm.name
+                           << "' adds f32 in memory, for which " << target.name
+                           << " has no instruction; use 'deterministic'";
+      holds.query = queryProduct(target, elementType, headDim, kernel);
+      if (!holds.query)
+        return emitError() << "dQ of " << kernel.getBlockN() << " queries by "
+                           << headDim << " columns does not divide over "
+                           << kernel.getWaves()
+                           << " waves; a larger block_n or fewer waves fit";
+    }
+    if (failed(
+            checkHolds(emitError, target, elementType, headDim, kernel, holds)))
+      return failure();
+  }
+  return success();
 }

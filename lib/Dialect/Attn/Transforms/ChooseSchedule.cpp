@@ -2,6 +2,7 @@
 
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
+#include "fovea/Package/BackwardAbi.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -69,22 +70,28 @@ private:
     TargetAttr target = setTarget(op);
     if (!target)
       return failure();
+    FailureOr<BackwardAlgorithm> wanted = algorithmOf(op);
+    if (failed(wanted))
+      return failure();
     BackwardScheduleAttr schedule = op.getSchedule().value_or(
-        chooseBackwardSchedule(&getContext(), target.getInfo(),
+        chooseBackwardSchedule(&getContext(), *wanted, target.getInfo(),
                                op.getElementType(), op.getHeadDim()));
+    StringRef name = stringifyBackwardAlgorithm(*wanted);
     if (!schedule)
       return op.emitOpError()
-             << "no schedule for gradients of head dimension "
+             << "no " << name << " schedule for gradients of head dimension "
              << op.getHeadDim() << " in " << op.getElementType() << " on "
              << target.getChip() << "; the largest is "
-             << largestBackwardHeadDim(target.getInfo(), op.getElementType());
-    // Options are about the two kernels with matrix products.
-    ScheduleAttr dkdv = override(op, schedule.getDkdv()),
-                 dq = override(op, schedule.getDq());
-    if (!dkdv || !dq)
-      return failure();
-    schedule = BackwardScheduleAttr::get(&getContext(), schedule.getAlgorithm(),
-                                         schedule.getDelta(), dkdv, dq);
+             << largestBackwardHeadDim(*wanted, target.getInfo(),
+                                       op.getElementType());
+    // Options are about the kernels with matrix products.
+    SmallVector<ScheduleAttr> kernels(schedule.getKernels());
+    for (auto [launch, kernel] : llvm::zip_equal(
+             abi::kBackwardAlgorithms[static_cast<unsigned>(*wanted)].launches,
+             kernels))
+      if (launch.products > 0 && !(kernel = override(op, kernel)))
+        return failure();
+    schedule = BackwardScheduleAttr::get(&getContext(), *wanted, kernels);
     if (failed(checkBackwardSchedule([&] { return op.emitOpError(); },
                                      target.getInfo(), op.getElementType(),
                                      op.getHeadDim(), schedule)))
@@ -92,6 +99,26 @@ private:
     op.setScheduleAttr(schedule);
     remarkOn(op, op.getHeadDim(), schedule.getKey());
     return success();
+  }
+
+  /// The algorithm that the option names, or the schedule that is there, or the
+  /// one that every caller can use.
+  FailureOr<BackwardAlgorithm> algorithmOf(BackwardOp op) {
+    std::optional<BackwardScheduleAttr> given = op.getSchedule();
+    if (algorithm.empty())
+      return given ? given->getAlgorithm() : BackwardAlgorithm::Deterministic;
+    std::optional<BackwardAlgorithm> wanted =
+        symbolizeBackwardAlgorithm(StringRef(algorithm));
+    if (!wanted)
+      return op.emitOpError() << "unknown algorithm '" << algorithm.getValue()
+                              << "'; known: deterministic, atomic";
+    if (given && given->getAlgorithm() != *wanted)
+      return op.emitOpError()
+             << "has a schedule of algorithm '"
+             << stringifyBackwardAlgorithm(given->getAlgorithm())
+             << "', but option algorithm asks for '" << algorithm.getValue()
+             << "'; leave one of them out";
+    return *wanted;
   }
 
   /// The schedule with the pass's options in place of its parameters.

@@ -132,7 +132,8 @@ ForwardTiles fovea::attn::forwardTiles(int64_t headDim, ScheduleAttr schedule,
   // A row of an LDS tile is a multiple of 64 bytes; copies past the registers
   // fill LDS in the order of lanes, which divides into whole rows of powers of
   // two.
-  tiles.ldsDim = llvm::alignTo(std::max(tiles.scoreDim, tiles.valueDim), 32);
+  tiles.ldsDim =
+      llvm::alignTo(std::max(tiles.scoreDim, tiles.valueDim), kLdsDimStep);
   tiles.ldsBuffers = 1;
   if (schedule.getDirectCopy()) {
     tiles.ldsDim = llvm::PowerOf2Ceil(tiles.ldsDim);
@@ -175,8 +176,8 @@ fovea::attn::checkResidents(llvm::function_ref<InFlightDiagnostic()> emitError,
                             const ForwardTiles &tiles, ScheduleAttr schedule,
                             const Residents &residents) {
   int64_t lanes = int64_t(schedule.getWaves()) * inst.waveSize;
-  int64_t takes =
-      residents.accumulators * tiles.valueDim * tiles.blockM / lanes;
+  int64_t takes = residents.other + residents.accumulators * tiles.valueDim *
+                                        tiles.blockM / lanes;
   // Two elements a register; waves that share queries hold them all, as do
   // lanes over which the instruction repeats its operand.
   int64_t repeated =

@@ -40,6 +40,7 @@ struct Residents {
   llvm::StringRef what; ///< for messages: "the output and Q take"
   int accumulators;     ///< f32 tiles of value_dim by block_m
   int factors; ///< tiles of score_dim by block_m, unless queries are in LDS
+  int64_t other = 0; ///< registers a lane of what else stays
 };
 
 /// Fails, through `emitError`, if residents take more registers than the waves

@@ -108,16 +108,49 @@ protected:
         math::FmaOp::create(b, scores, this->splat(type, factor), negatedLse));
   }
 
-  Value deltaView(Value head, Value first) {
+  bool isAtomic() {
+    return op.getSchedule()->getAlgorithm() == BackwardAlgorithm::Atomic;
+  }
+
+  /// The rows of a query head in the workspace, which has the batch's at
+  /// `offset` elements, dense, with `columns` f32 each.
+  Rows workspaceRows(Value offset, int64_t columns, Value head) {
     Value seqlen = this->arg("seqlen_q");
-    Value row = this->add(
-        this->mul(this->i64(this->add(
-                      this->mul(this->batch, this->arg("heads_q")), head)),
-                  this->i64(seqlen)),
-        this->i64(first));
-    return ViewOp::create(b, ViewType::get(b.getContext(), 1, b.getF32Type()),
-                          this->arg("workspace"), row, this->sub(seqlen, first),
-                          this->i32(1));
+    Value before = this->mul(this->i64(head), this->i64(seqlen));
+    return {this->arg("workspace"),
+            this->add(offset, this->mul(before, i64Constant(columns))),
+            this->i32(columns), seqlen};
+  }
+  /// i64 rows of a batch in the workspace; BackwardAbi.h describes it.
+  Value workspaceRowsOfBatch() {
+    Value rows = this->mul(this->i64(this->arg("heads_q")),
+                           this->i64(this->arg("seqlen_q")));
+    if (!isAtomic())
+      return rows;
+    Value step = i64Constant(abi::kWorkspaceRowStep);
+    Value last = i64Constant(abi::kWorkspaceRowStep - 1);
+    return this->mul(this->div(this->add(rows, last), step), step);
+  }
+  /// Rows of one f32: delta.
+  Rows deltaRows(Value head) {
+    Value before = this->i64(this->batch);
+    if (isAtomic()) // behind the batch's sums
+      before = this->add(this->mul(before, i64Constant(this->headDim + 1)),
+                         i64Constant(this->headDim));
+    return workspaceRows(this->mul(before, workspaceRowsOfBatch()), 1, head);
+  }
+  /// Rows of f32: sums of dQ.
+  Rows sumsRows(Value head) {
+    Value before =
+        this->mul(this->i64(this->batch), i64Constant(this->headDim + 1));
+    return workspaceRows(this->mul(before, workspaceRowsOfBatch()),
+                         this->headDim, head);
+  }
+  Value deltaView(Value head, Value first) {
+    return this->view(deltaRows(head), first, 1, b.getF32Type());
+  }
+  Value sumsView(const Rows &sums, Value first) {
+    return this->view(sums, first, this->headDim, b.getF32Type());
   }
 
   /// The terms of rows [first, first + count) of a query head, as loaded.
@@ -133,14 +166,16 @@ protected:
   /// Stores an accumulator [value_dim, block_m] times `factor` (if any) as
   /// rows.
   void storeGradient(Value acc, Value scale, const Rows &rows, Value first) {
+    storeRows(this->transpose(scaledAndNarrow(acc, scale)), rows, first);
+  }
+  Value scaledAndNarrow(Value sums, Value scale) {
+    auto type = cast<RankedTensorType>(sums.getType());
     if (scale)
-      acc = this->fmul(
-          acc, this->splat(cast<RankedTensorType>(acc.getType()), scale));
-    auto type = cast<RankedTensorType>(acc.getType());
-    Value narrow =
-        arith::TruncFOp::create(b, type.clone(this->elementType), acc);
-    StoreOp::create(b, this->transpose(narrow),
-                    this->view(rows, first, this->headDim));
+      sums = this->fmul(sums, this->splat(type, scale));
+    return arith::TruncFOp::create(b, type.clone(this->elementType), sums);
+  }
+  void storeRows(Value tile, const Rows &rows, Value first) {
+    StoreOp::create(b, tile, this->view(rows, first, this->headDim));
   }
 
   BackwardOp op;
@@ -150,6 +185,9 @@ protected:
   Value factor; ///< |scale| * log2(e), at least the least normal number
 
 private:
+  Value i64Constant(int64_t value) {
+    return arith::ConstantIntOp::create(b, value, 64).getResult();
+  }
   Value negate(Value lse) {
     auto type = cast<RankedTensorType>(lse.getType());
     float infinity = std::numeric_limits<float>::infinity();
@@ -276,7 +314,9 @@ void QueryGradient::build() {
 //===----------------------------------------------------------------------===//
 
 /// One block of keys; S = Q K^T, dP = dO V^T, dV^T += dO^T P, dK^T += Q^T dS,
-/// over the queries of all heads of the group.
+/// over the queries of all heads of the group. With the algorithm that adds dQ
+/// up in memory also dQ += dS K: there dS sums over keys, which are spread over
+/// lanes and waves, so it goes through LDS to be a left operand.
 class KeyGradients : public GradientBuilder<TileBuilder> {
 public:
   using GradientBuilder::GradientBuilder;
@@ -297,15 +337,52 @@ private:
   struct Head {
     Value number;
     Rows q, dout;
+    Rows sums; ///< of dQ, where they are taken
   };
   Block load(const Head &head, Value block);
+  void prepareQuerySums(const Rows &k);
+  void addQuerySums(const Head &head, Value block);
   SmallVector<Value> queryLoop(const Head &head, Value from, Value to,
                                bool masked, SmallVector<Value> state);
 
   Value firstKey, shift;
+  Value lastKey; ///< of all, where keys past it have to be masked
   Resident keys, values;
   Value ldsQ, ldsDout, ldsQt, ldsDoutT, ldsLse, ldsDelta;
+  // Of the sums of dQ; nothing where they are not taken.
+  std::optional<QueryProduct> query;
+  Resident queryKeys; ///< [block_m, columns]
+  Value ldsDs;
 };
+
+/// The keys once more, as the right operand of a sum over keys.
+void KeyGradients::prepareQuerySums(const Rows &k) {
+  query = queryProduct(target, elementType, headDim, schedule);
+  ldsDs = ldsTile(tiles.blockN, tiles.blockM, elementType);
+  if (!schedule.getQueriesInLds()) {
+    queryKeys.tile = loadTile(k, firstKey, tiles.blockM, query->columns);
+    return;
+  }
+  queryKeys.lds = ldsTile(tiles.ldsDim, tiles.blockM, elementType);
+  StoreLdsOp::create(
+      b, transpose(loadTile(k, firstKey, tiles.blockM, tiles.ldsDim)),
+      queryKeys.lds);
+}
+
+/// Adds dS of a block, which is in LDS, times the keys to the sums of dQ.
+void KeyGradients::addQuerySums(const Head &head, Value block) {
+  Value ds = factorTile(ldsDs, tiles.blockN, tiles.blockM);
+  Value right =
+      queryKeys.lds
+          ? transpose(factorTile(queryKeys.lds, query->columns, tiles.blockM))
+          : queryKeys.tile;
+  Value zero = splat(f32Tile(tiles.blockN, query->columns), 0.0f);
+  Value sums = DotOp::create(b, ds, right, zero, query->inst->name,
+                             /*split_rows=*/false,
+                             b.getI32IntegerAttr(query->columnWaves));
+  AtomicAddOp::create(
+      b, sums, sumsView(head.sums, mul(opaque(block), i32(tiles.blockN))));
+}
 
 KeyGradients::Block KeyGradients::load(const Head &head, Value block) {
   // LLVM would carry the address of each tensor through both loops.
@@ -351,8 +428,15 @@ SmallVector<Value> KeyGradients::queryLoop(const Head &head, Value from,
     if (target.waveSize == 64)
       amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
     RankedTensorType index = tile(1, tiles.blockN, b.getI32Type());
-    Value first = sub(add(mul(block, i32(tiles.blockN)), shift), firstKey);
-    Value last = add(ColumnIndexOp::create(b, index), splat(index, first));
+    Value last;
+    if (shift) {
+      Value first = sub(add(mul(block, i32(tiles.blockN)), shift), firstKey);
+      last = add(ColumnIndexOp::create(b, index), splat(index, first));
+    }
+    if (lastKey) {
+      Value end = splat(index, sub(lastKey, firstKey));
+      last = last ? min(last, end) : end;
+    }
     s = transpose(MaskOp::create(b, transpose(s), last));
   }
   Value p = probabilities(s, byRow(ldsLse));
@@ -360,7 +444,14 @@ SmallVector<Value> KeyGradients::queryLoop(const Head &head, Value from,
   separateLdsReads();
   Value dp = product(ldsDout, values);
   Value ds = fmul(p, fsub(dp, byRow(ldsDelta)));
-  accK = accumulate(ldsQt, round(ds), accK);
+  Value dsRounded = round(ds);
+  if (query)
+    StoreLdsOp::create(b, dsRounded, ldsDs);
+  accK = accumulate(ldsQt, dsRounded, accK);
+  if (query) {
+    barrier();
+    addQuerySums(head, block);
+  }
   SmallVector<Value> yielded = {accV, accK};
   yielded.append(next);
   scf::YieldOp::create(b, yielded);
@@ -397,6 +488,9 @@ void KeyGradients::build() {
                          scaleIsNegative()));
   values = makeResident(loadTile(v, firstKey, tiles.blockM, tiles.scoreDim));
 
+  if (isAtomic())
+    prepareQuerySums(k);
+
   // Query i sees keys up to i + shift: the first block that sees any key of
   // this one's, and the first whose queries see all of them.
   Value zero = i32(0), end = blocksOf(seqlenQ, tiles.blockN);
@@ -409,6 +503,15 @@ void KeyGradients::build() {
     Value lastKey = sub(min(add(firstKey, i32(tiles.blockM)), seqlenK), i32(1));
     full = min(blocksOf(max(zero, sub(lastKey, shift)), tiles.blockN), end);
   }
+  if (query) {
+    // A block of keys with some past the last is masked throughout: their
+    // columns of dS are summed over, whatever exp2 made of them.
+    lastKey = sub(seqlenK, i32(1));
+    Value isTail =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
+                              add(firstKey, i32(tiles.blockM)), seqlenK);
+    full = select(isTail, end, full);
+  }
 
   RankedTensorType acc = f32Tile(tiles.valueDim, tiles.blockM);
   SmallVector<Value> state = {splat(acc, 0.0f), splat(acc, 0.0f)};
@@ -420,11 +523,13 @@ void KeyGradients::build() {
     head.number = add(mul(headK, group), heads.getInductionVar());
     head.q = rowsOf("q", head.number, "seqlen_q");
     head.dout = rowsOf("dout", head.number, "seqlen_q");
+    if (query)
+      head.sums = sumsRows(head.number);
     SmallVector<Value> now =
         llvm::to_vector_of<Value>(heads.getRegionIterArgs());
     if (schedule.getStages() == 2)
       now.append(load(head, from).pack());
-    if (causal)
+    if (causal || query)
       now = queryLoop(head, from, full, /*masked=*/true, now);
     now = queryLoop(head, full, end, /*masked=*/false, now);
     scf::YieldOp::create(b, ArrayRef<Value>(now).take_front(2));
@@ -438,7 +543,8 @@ void KeyGradients::build() {
 // delta
 //===----------------------------------------------------------------------===//
 
-/// delta = rowsum(out * dout) of one block of queries.
+/// delta = rowsum(out * dout) of one block of queries; where dQ is added up in
+/// memory, its sums begin as zeros.
 class RowSums : public GradientBuilder<QueryBlockBuilder> {
 public:
   using GradientBuilder::GradientBuilder;
@@ -454,6 +560,27 @@ public:
     Value sums = ReduceOp::create(b, f32Tile(1, tiles.blockM), ReduceKind::Sum,
                                   transpose(products));
     StoreOp::create(b, transpose(sums), deltaView(headQ, firstRow));
+    if (isAtomic())
+      StoreOp::create(b, splat(f32Tile(tiles.blockM, tiles.ldsDim), 0.0f),
+                      sumsView(sumsRows(headQ), firstRow));
+    gpu::ReturnOp::create(b);
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// convert
+//===----------------------------------------------------------------------===//
+
+/// dQ of one block of queries from its sums.
+class Convert : public GradientBuilder<QueryBlockBuilder> {
+public:
+  using GradientBuilder::GradientBuilder;
+  void build() {
+    placeWorkgroup(MaskKind::None, tiles.blockM);
+    Value sums = LoadOp::create(b, f32Tile(tiles.blockM, tiles.ldsDim),
+                                sumsView(sumsRows(headQ), firstRow));
+    storeRows(scaledAndNarrow(sums, arg("scale")),
+              rowsOf("dq", headQ, "seqlen_q"), firstRow);
     gpu::ReturnOp::create(b);
   }
 };
@@ -467,13 +594,24 @@ struct TileBackward
 
 private:
   template <typename Builder>
-  static void addKernel(gpu::GPUModuleOp module, BackwardOp op,
-                        const target::TargetInfo &target, StringRef suffix,
-                        ScheduleAttr schedule) {
-    gpu::GPUFuncOp kernel =
-        makeKernel(module, (module.getName() + "_" + suffix).str(),
-                   abi::kBackwardArgs, schedule);
+  static void build(BackwardOp op, gpu::GPUFuncOp kernel,
+                    const target::TargetInfo &target, ScheduleAttr schedule) {
     Builder(op, kernel, target, schedule).build();
+  }
+  using Build = decltype(&build<RowSums>);
+  /// What writes each of an algorithm's kernels, in the order of their launch.
+  static ArrayRef<Build> buildersOf(BackwardAlgorithm algorithm) {
+    static constexpr Build deterministic[] = {
+        build<RowSums>, build<KeyGradients>, build<QueryGradient>};
+    static constexpr Build atomic[] = {build<RowSums>, build<KeyGradients>,
+                                       build<Convert>};
+    switch (algorithm) {
+    case BackwardAlgorithm::Deterministic:
+      return deterministic;
+    case BackwardAlgorithm::Atomic:
+      return atomic;
+    }
+    llvm_unreachable("all algorithms are listed");
   }
 
   static LogicalResult tileFunction(func::FuncOp func, BackwardOp op,
@@ -484,9 +622,16 @@ private:
                                      schedule)))
       return failure();
     gpu::GPUModuleOp module = makeKernelModule(func);
-    addKernel<RowSums>(module, op, target, "delta", schedule.getDelta());
-    addKernel<KeyGradients>(module, op, target, "dkdv", schedule.getDkdv());
-    addKernel<QueryGradient>(module, op, target, "dq", schedule.getDq());
+    BackwardAlgorithm algorithm = schedule.getAlgorithm();
+    for (auto [build, launch, part] : llvm::zip_equal(
+             buildersOf(algorithm),
+             abi::kBackwardAlgorithms[static_cast<unsigned>(algorithm)]
+                 .launches,
+             schedule.getKernels())) {
+      std::string name = (module.getName() + "_" + launch.suffix).str();
+      build(op, makeKernel(module, name, abi::kBackwardArgs, part), target,
+            part);
+    }
     return success();
   }
 };

@@ -140,10 +140,12 @@ Rows TileBuilder::rowsOf(StringRef name, Value head, StringRef seqlen) {
   return {arg(name), offset, rowStride, count};
 }
 
-Value TileBuilder::view(const Rows &rows, Value first, int64_t columns) {
+Value TileBuilder::view(const Rows &rows, Value first, int64_t columns,
+                        Type type) {
   Value offset = add(rows.offset, mul(i64(first), i64(rows.stride)));
-  return ViewOp::create(b, ViewType::get(b.getContext(), columns, elementType),
-                        rows.base, offset, sub(rows.count, first), rows.stride);
+  return ViewOp::create(
+      b, ViewType::get(b.getContext(), columns, type ? type : elementType),
+      rows.base, offset, sub(rows.count, first), rows.stride);
 }
 
 Value TileBuilder::loadTile(const Rows &rows, Value first, int64_t count,

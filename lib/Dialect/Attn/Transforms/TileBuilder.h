@@ -147,7 +147,9 @@ protected:
   /// The rows of tensor `name` that belong to `batch` and `head`; `seqlen`
   /// names the argument with their number.
   Rows rowsOf(StringRef name, Value head, StringRef seqlen);
-  Value view(const Rows &rows, Value first, int64_t columns);
+  /// Rows from `first` on; of the element type unless another is given.
+  Value view(const Rows &rows, Value first, int64_t columns,
+             mlir::Type type = nullptr);
   /// Rows [first, first + count); columns past the head dimension are zeros.
   Value loadTile(const Rows &rows, Value first, int64_t count, int64_t columns);
   /// The f32 values, one a row of this (batch, head), from row `first` on; the

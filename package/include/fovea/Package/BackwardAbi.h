@@ -10,6 +10,8 @@
 
 #include "fovea/Package/ForwardAbi.h"
 
+#include <string_view>
+
 namespace fovea::abi {
 
 /// Number of this argument layout; see kForwardAbiVersion.
@@ -139,20 +141,72 @@ static_assert(sizeof(BackwardArgs) == 312 &&
                   offsetof(BackwardArgs, scale) == 304,
               "the kernel argument segment is part of the package format");
 
-/// The kernels of a backward pass in the order in which they are launched. The
-/// grid is as docs/KernelAbi.md says: x heads, y blocks of rows, z batch.
+/// Gradients, as bits of a set.
+enum Gradient : unsigned { kGradientQ = 1, kGradientK = 2, kGradientV = 4 };
+
+/// One of an algorithm's kernels. The grid is as docs/KernelAbi.md says: x
+/// heads, y blocks of rows, z batch.
 struct BackwardLaunch {
   const char *suffix; ///< of the symbol, behind "<name>_"
   bool ownsKeys;      ///< heads and rows are those of K and V, or else of Q
+  unsigned writes;    ///< gradients that it stores
+  unsigned feeds;     ///< gradients that launches after it make of its results
+  int products;       ///< matrix products that it takes a pair of blocks
 };
-inline constexpr BackwardLaunch kBackwardLaunches[] = {
-    {"delta", false}, {"dkdv", true}, {"dq", false}};
 
-/// Bytes of workspace: delta, the row sums of out * dout, f32 [batch, heads_q,
-/// seqlen_q], dense.
-inline constexpr int64_t backwardWorkspaceBytes(int64_t batch, int64_t headsQ,
-                                                int64_t seqlenQ) {
-  return batch * headsQ * seqlenQ * 4;
+/// A way to sum the gradients: its kernels in the order in which they are
+/// launched. No two algorithms have a suffix in common.
+struct BackwardAlgorithm {
+  const char *name;
+  bool deterministic; ///< the same bits in every run
+  BackwardLaunch launches[3];
+};
+
+/// In the order of the compiler's enumeration; docs/Backward.md describes them.
+inline constexpr BackwardAlgorithm kBackwardAlgorithms[] = {
+    {"deterministic",
+     true,
+     {{"delta", false, 0, kGradientQ | kGradientK | kGradientV, 0},
+      {"dkdv", true, kGradientK | kGradientV, 0, 4},
+      {"dq", false, kGradientQ, 0, 3}}},
+    {"atomic",
+     false,
+     {{"prepare", false, 0, kGradientQ | kGradientK | kGradientV, 0},
+      {"fused", true, kGradientK | kGradientV, kGradientQ, 5},
+      {"convert", false, kGradientQ, 0, 0}}},
+};
+
+/// A kernel of a backward pass, and the algorithm that it is part of.
+struct BackwardKernel {
+  const BackwardLaunch
+      *launch; ///< null: no algorithm has a kernel of that name
+  const BackwardAlgorithm *algorithm;
+};
+inline constexpr BackwardKernel findBackwardKernel(std::string_view suffix) {
+  for (const BackwardAlgorithm &algorithm : kBackwardAlgorithms)
+    for (const BackwardLaunch &launch : algorithm.launches)
+      if (suffix == launch.suffix)
+        return {&launch, &algorithm};
+  return {nullptr, nullptr};
+}
+
+/// Rows of the workspace of one batch with atomics: those of all heads, padded
+/// so that every batch's part begins on a line of 64 bytes.
+inline constexpr int64_t kWorkspaceRowStep = 16;
+inline constexpr int64_t atomicWorkspaceRows(int64_t headsQ, int64_t seqlenQ) {
+  return (headsQ * seqlenQ + kWorkspaceRowStep - 1) / kWorkspaceRowStep *
+         kWorkspaceRowStep;
+}
+
+/// Bytes of workspace, all f32. Deterministic: delta, the row sums of out *
+/// dout, [batch, heads_q, seqlen_q], dense. Else for each batch, with rows =
+/// atomicWorkspaceRows(): sums of dQ, [rows, head_dim], then delta, [rows].
+inline constexpr int64_t
+backwardWorkspaceBytes(const BackwardAlgorithm &algorithm, int64_t batch,
+                       int64_t headsQ, int64_t seqlenQ, int64_t headDim) {
+  return algorithm.deterministic
+             ? batch * headsQ * seqlenQ * 4
+             : batch * atomicWorkspaceRows(headsQ, seqlenQ) * (headDim + 1) * 4;
 }
 
 } // namespace fovea::abi

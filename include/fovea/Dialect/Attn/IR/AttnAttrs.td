@@ -48,7 +48,8 @@ def Attn_RoundingAttr : EnumAttr<Attn_Dialect, Attn_Rounding, "rounding"> {
 }
 
 def Attn_BackwardAlgorithm : I32EnumAttr<"BackwardAlgorithm", "how gradients are summed", [
-    I32EnumAttrCase<"Deterministic", 0, "deterministic">]> {
+    I32EnumAttrCase<"Deterministic", 0, "deterministic">,
+    I32EnumAttrCase<"Atomic", 1, "atomic">]> {
   let cppNamespace = "::fovea::attn";
   let genSpecializedAttr = 0;
 }
@@ -114,21 +115,29 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
 def Attn_BackwardScheduleAttr : Attn_Attr<"BackwardSchedule", "backward_schedule"> {
   let summary = "How the kernels of one backward pass are tiled and pipelined";
   let description = [{
-    | parameter | meaning |
-    |---|---|
-    | `algorithm` | `deterministic`: dK and dV by key block, dQ by query block, each sum in one order |
-    | `delta` | of the kernel of the row sums; `block_m`: rows of a workgroup |
-    | `dkdv` | of the kernel of dK and dV: `block_m` keys that a workgroup owns, `block_n` queries of an iteration; `value_split` and `queries_in_lds` are about those keys |
-    | `dq` | of the kernel of dQ: `block_m` queries that a workgroup owns, `block_n` keys of an iteration |
+    The algorithm by name, and a schedule for each of its kernels, in the order
+    in which they are launched:
+
+    | algorithm | kernel | its schedule |
+    |---|---|---|
+    | `deterministic`: each sum in one order | `delta` | `block_m`: rows of a workgroup of the row sums |
+    | | `dkdv` | `block_m` keys that a workgroup owns, `block_n` queries of an iteration; `value_split` and `queries_in_lds` are about those keys |
+    | | `dq` | `block_m` queries that a workgroup owns, `block_n` keys of an iteration |
+    | `atomic`: dQ is added up in memory, in any order | `prepare` | as `delta` |
+    | | `fused` | as `dkdv` |
+    | | `convert` | `block_m`: rows of a workgroup |
+
+    ```mlir
+    #attn.backward_schedule<atomic, prepare = <...>, fused = <...>,
+                            convert = <...>>
+    ```
 
     `attn-choose-schedule` fills it in; a hand-written one is kept.
   }];
   let parameters = (ins Attn_BackwardAlgorithmParam:$algorithm,
-      "::fovea::attn::ScheduleAttr":$delta, "::fovea::attn::ScheduleAttr":$dkdv,
-      "::fovea::attn::ScheduleAttr":$dq);
-  let assemblyFormat = [{
-    `<` $algorithm `,` `delta` `=` $delta `,` `dkdv` `=` $dkdv `,` `dq` `=` $dq `>`
-  }];
+      ArrayRefParameter<"::fovea::attn::ScheduleAttr">:$kernels);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Canonical text, the schedule's key in a package.
     std::string getKey() const;

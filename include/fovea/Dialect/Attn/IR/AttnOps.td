@@ -112,7 +112,9 @@ def Attn_BackwardOp : Attn_Op<"backward"> {
     Visibility is as in `attn.forward`.
 
     The op becomes several kernels, launched one after the other
-    (docs/Backward.md): `<name>_delta`, `<name>_dkdv` and `<name>_dq`.
+    (docs/Backward.md), those of its schedule's algorithm: `<name>_delta`,
+    `<name>_dkdv` and `<name>_dq`, or `<name>_prepare`, `<name>_fused` and
+    `<name>_convert`.
 
     | operand | shape | type |
     |---|---|---|

@@ -55,6 +55,24 @@ def Attn_StoreOp : Attn_Op<"store"> {
   let hasVerifier = 1;
 }
 
+def Attn_AtomicAddOp : Attn_Op<"atomic_add"> {
+  let summary = "Adds a tile to global memory, element by element";
+  let description = [{
+    Element (r, c) of the tile is added to row r, column c of the view, by an
+    atomic addition of f32 that the whole device sees; the old value is not
+    kept. Each element is added once, also where the layout replicates it;
+    elements outside the view are dropped. In which order additions to one
+    element are done, by lanes, waves or workgroups, is not said: sums may
+    differ in their last bits between runs.
+
+    Fails to lower for a chip without such an instruction.
+  }];
+  let arguments = (ins Attn_F32Tile:$tile,
+                       Arg<Attn_ViewType, "", [MemRead, MemWrite]>:$view);
+  let assemblyFormat = "$tile `,` $view attr-dict `:` type($tile) `,` type($view)";
+  let hasVerifier = 1;
+}
+
 def Attn_AllocLdsOp : Attn_Op<"alloc_lds", [MemoryEffects<[MemAlloc]>]> {
   let summary = "Reserves LDS for a tile, for the life of the workgroup";
   let description = [{
@@ -132,13 +150,22 @@ def Attn_DotOp : Attn_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
     result[m, n] = acc[m, n] + sum_k a[m, k] * b[k, n], summed in f32.
     `inst` names the matrix instruction. `split_rows`: the schedule's
     `value_split` waves that share columns take rows each; otherwise each of
-    them computes all rows.
+    them computes all rows. `column_waves`, in place of what the schedule says:
+    that many waves share out the columns, the others the rows.
   }];
   let arguments = (ins Attn_FactorTile:$a, Attn_FactorTile:$b, Attn_F32Tile:$acc,
-                       StrAttr:$inst, UnitAttr:$split_rows);
+                       StrAttr:$inst, UnitAttr:$split_rows,
+                       OptionalAttr<ConfinedAttr<I32Attr, [IntPositive]>>:$column_waves);
+  let builders = [OpBuilder<(ins "::mlir::Value":$a, "::mlir::Value":$b,
+                                 "::mlir::Value":$acc, "::llvm::StringRef":$inst,
+                                 CArg<"bool", "false">:$splitRows), [{
+    build($_builder, $_state, a, b, acc, inst, splitRows,
+          /*column_waves=*/nullptr);
+  }]>];
   let results = (outs Attn_F32Tile:$result);
   let assemblyFormat = [{
-    $a `,` $b `,` $acc `inst` $inst (`split_rows` $split_rows^)? attr-dict
+    $a `,` $b `,` $acc `inst` $inst (`split_rows` $split_rows^)?
+    (`column_waves` $column_waves^)? attr-dict
     `:` type($a) `,` type($b) `,` type($acc)
   }];
   let hasVerifier = 1;

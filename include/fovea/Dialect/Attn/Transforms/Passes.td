@@ -41,6 +41,8 @@ def AttnChooseSchedule : Pass<"attn-choose-schedule", "::mlir::func::FuncOp"> {
            "Keep the queries in LDS (-1: choose)">,
     Option<"directCopy", "direct-copy", "int32_t", "-1",
            "Load keys and values to LDS without registers (-1: choose)">,
+    Option<"algorithm", "algorithm", "std::string", "\"\"",
+           "Of attn.backward: deterministic or atomic (empty: the former)">,
   ];
 }
 

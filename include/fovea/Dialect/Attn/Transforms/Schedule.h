@@ -21,6 +21,9 @@ struct ForwardTiles {
   int64_t ldsBytes;   ///< of a workgroup: K, V and, if they are there, queries
 };
 
+/// Columns of tiles in LDS are a multiple: a row is whole runs of 64 bytes.
+inline constexpr int64_t kLdsDimStep = 32;
+
 ForwardTiles forwardTiles(int64_t headDim, ScheduleAttr schedule,
                           const target::MatrixInstr &inst);
 
@@ -37,15 +40,34 @@ checkForwardSchedule(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                      const target::TargetInfo &target, mlir::Type elementType,
                      int64_t headDim, ScheduleAttr schedule);
 
+/// How dQ of one block pair is computed by the kernel that adds it up in
+/// memory: [block_n, columns] = dS [block_n, block_m] * K [block_m, columns].
+struct QueryProduct {
+  const target::MatrixInstr *inst;
+  int columnWaves; ///< waves that share out the columns; the others the rows
+  int64_t columns; ///< head_dim padded
+};
+
+/// The product with the fewest columns of padding and, of those, the one that
+/// the most waves share by columns, since each holds the keys' columns that are
+/// its own: with the schedule's instruction or, where that is too wide, with
+/// another of the chip. None if the waves cannot share it.
+std::optional<QueryProduct> queryProduct(const target::TargetInfo &target,
+                                         mlir::Type elementType,
+                                         int64_t headDim,
+                                         ScheduleAttr schedule);
+
 /// The schedule of the backward kernels from the table; null if it has none for
-/// this chip, type and head dimension.
+/// this algorithm, chip, type and head dimension.
 BackwardScheduleAttr chooseBackwardSchedule(mlir::MLIRContext *context,
+                                            BackwardAlgorithm algorithm,
                                             const target::TargetInfo &target,
                                             mlir::Type elementType,
                                             int64_t headDim);
 
 /// The largest head dimension that the table has a backward schedule for.
-int64_t largestBackwardHeadDim(const target::TargetInfo &target,
+int64_t largestBackwardHeadDim(BackwardAlgorithm algorithm,
+                               const target::TargetInfo &target,
                                mlir::Type elementType);
 
 /// As checkForwardSchedule, for the kernels of a backward pass.
