@@ -8,7 +8,7 @@
 // package's forward kernel computes, and faults in the simulated matrix
 // instructions must be noticed.
 //
-//   FoveaBackwardGrid --package=kernels [--grid=full|thin] [--hip=sim]
+//   FoveaBackwardGrid --package=kernels [--grid=full|thin|atomic] [--hip=sim]
 //     [--scratch=HEAD_DIM,... of kernels that may have some] [gtest options]
 //
 //===----------------------------------------------------------------------===//
@@ -28,7 +28,11 @@ const std::vector<Grid> kGrids = {
      {257, 129, 65, 17, 1, 0, 2, 63, 64, 128},
      {64, 32, 128, 16, 40, 96, 256}},
     // For chips that run the code of another but for a few instructions.
-    {"thin", 1, {129, 65, 17, 1, 0}, {64, 128, 40}}};
+    {"thin", 1, {129, 65, 17, 1, 0}, {64, 128, 40}},
+    // Of kernels that add dQ up in memory.
+    {"atomic", 1, {129, 65, 17, 1, 0}, {64, 32, 40}}};
+
+bool isAtomic() { return grid->name == std::string("atomic"); }
 
 /// Large gradients that stay finite in the type.
 double largeDout(ElemType type) { return type == ElemType::F16 ? 64 : 16384; }
@@ -68,6 +72,32 @@ void expectSameBits(const BackwardCase &c) {
           << first.gradients[i].name << " with " << threads << " threads, "
           << order;
   }
+}
+
+/// With atomics only those of dK and dV do not; dQ keeps to its budget in any
+/// order, and who needs its bits is refused.
+void expectOtherBits(const BackwardCase &c) {
+  SetSimulator set = setSimulator();
+  ASSERT_NE(set, nullptr);
+  RunOptions options;
+  const RunReport refused = session->run(c, options);
+  EXPECT_EQ(refused.outcome, Outcome::Refused);
+  EXPECT_NE(refused.message.find("its algorithm is 'atomic'"),
+            std::string::npos)
+      << refused.message;
+  options.deterministic = false;
+  ASSERT_EQ(set("threads", "1"), 0);
+  const RunReport first = expectPass(c, options);
+  ASSERT_EQ(set("order", "reverse"), 0);
+  const RunReport again = expectPass(c, options);
+  ASSERT_EQ(set("threads", "0"), 0);
+  ASSERT_EQ(set("order", "forward"), 0);
+  ASSERT_EQ(first.gradients.size(), 3u);
+  ASSERT_EQ(again.gradients.size(), 3u);
+  EXPECT_NE(again.gradients[0].values, first.gradients[0].values);
+  for (size_t i : {1, 2})
+    EXPECT_EQ(again.gradients[i].values, first.gradients[i].values)
+        << first.gradients[i].name;
 }
 
 /// dout . (out(x + h u) - out(x - h u)) against gradient . (2 h u), for each of
@@ -176,6 +206,7 @@ std::vector<BackwardCase> chosenCases() {
 void registerTests() {
   size_t count = 0;
   RunOptions options;
+  options.deterministic = !isAtomic();
   for (const GridCase &row : thinnedGrid(*grid, {/*large dout*/ 2})) {
     BackwardCase c;
     c.forward = row.problem;
@@ -201,6 +232,17 @@ void registerTests() {
     addTest("EveryKernel", "id " + std::to_string(info.id) + " " + c.str(),
             [=] { expectPass(c, options); });
   });
+  if (isAtomic()) {
+    if (!session->simulated())
+      return;
+    // Sums of two have one order only: more blocks of keys than that.
+    for (ElemType type : kTypes) {
+      BackwardCase c = smallCase(type, Mask::None);
+      c.forward.seqK = 700;
+      addTest("OtherBits", c.str(), [=] { expectOtherBits(c); });
+    }
+    return;
+  }
   for (ElemType type : kTypes) {
     // The package has these forward kernels; of one type in a thin grid.
     if (type == kTypes[0] || grid == &kGrids[0])
