@@ -32,19 +32,34 @@ struct AtomicRow {
 
 static const BackwardRow kBackwardRows[] = {
     // CDNA. Two accumulators and two resident operands in the kernel of dK and
-    // dV: from head dimension 72 on they want one wave a SIMD, from 136 on 16
-    // rows a wave.
-    {0, 64, "mfma_32x32x8", {128, 32, 4, 2, 2}, {128, 32, 4, 2, 2}},
+    // dV. What was fastest for docs/Timing.md's model of gfx942 and gfx950:
+    // two waves a SIMD, which 16 queries at a time leave room for up to 128.
     {target::kMfmaDoubleK,
-     80,
-     "mfma_32x32x8",
-     {128, 32, 4, 2, 1},
-     {128, 32, 4, 2, 2}},
-    {target::kMfmaBf16_1k,
-     80,
-     "mfma_32x32x8",
+     64,
+     "mfma_16x16x32",
      {128, 32, 4, 2, 2},
      {128, 32, 4, 2, 2}},
+    {target::kMfmaDoubleK,
+     128,
+     "mfma_16x16x32",
+     {128, 32, 8, 2, 2},
+     {128, 32, 4, 2, 2}},
+    {target::kMfmaBf16_1k,
+     64,
+     "mfma_16x16x16",
+     {128, 32, 4, 2, 2},
+     {128, 32, 4, 2, 2}},
+    {target::kMfmaBf16_1k,
+     96,
+     "mfma_16x16x16",
+     {128, 32, 4, 1, 2},
+     {128, 32, 4, 2, 2}},
+    {target::kMfmaBf16_1k,
+     128,
+     "mfma_16x16x16",
+     {128, 16, 4, 1, 2},
+     {128, 32, 4, 2, 2}},
+    {0, 64, "mfma_32x32x8", {128, 32, 4, 2, 2}, {128, 32, 4, 2, 2}},
     {0, 128, "mfma_32x32x8", {128, 32, 4, 2, 1}, {128, 32, 4, 2, 2}},
     {0, 256, "mfma_16x16x16", {64, 16, 4, 2, 1}, {64, 32, 4, 2, 1}},
     // 512 registers a wave hold both accumulators up to 448; then two waves
