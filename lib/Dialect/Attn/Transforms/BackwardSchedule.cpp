@@ -63,8 +63,7 @@ static const BackwardRow kBackwardRows[] = {
     {0, 128, "mfma_32x32x8", {128, 32, 4, 2, 1}, {128, 32, 4, 2, 2}},
     {0, 256, "mfma_16x16x16", {64, 16, 4, 2, 1}, {64, 32, 4, 2, 1}},
     // 512 registers a wave hold both accumulators up to 448; then two waves
-    // share
-    // them. Four tiles of 16 queries fill 64 KiB at 480.
+    // share them. Four tiles of 16 queries fill 64 KiB at 480.
     {target::kMfmaBf16_1k,
      448,
      "mfma_16x16x16",
@@ -98,6 +97,11 @@ static const BackwardRow kBackwardRows[] = {
 
 static const AtomicRow kAtomicRows[] = {
     // CDNA: as the kernel of dK and dV, with a third resident operand.
+    {target::kMfmaDoubleK, 32, "mfma_32x32x16", {128, 32, 4, 2, 2}},
+    {target::kMfmaDoubleK, 64, "mfma_32x32x16", {128, 32, 4, 1, 2}},
+    {target::kMfmaDoubleK, 128, "mfma_16x16x32", {128, 32, 8, 2, 2}},
+    {target::kMfmaBf16_1k, 64, "mfma_16x16x16", {128, 32, 4, 1, 2}},
+    {target::kMfmaBf16_1k, 128, "mfma_16x16x16", {128, 32, 8, 2, 2}},
     {0, 64, "mfma_32x32x8", {128, 32, 4, 2, 2}},
     {0, 128, "mfma_32x32x8", {128, 32, 4, 2, 1}},
     {0, 192, "mfma_16x16x16", {64, 32, 4, 2, 1}},
