@@ -146,7 +146,7 @@ static const TargetInfo kRdna4 = {
     /*xcds=*/1,
     kBufferGfx10,
     kWmma | kLargeRegisterFile | kDot2F32F16 | kPermlaneX16 | kDppRowXmask |
-        kDualIssue | kBufferAtomicAddF32 | kMemoryScopes};
+        kDualIssue | kBufferAtomicAddF32 | kMemoryScopes | kScalarFloat};
 
 static const TargetInfo kGfx1250 = {
     /*name=*/"",
@@ -167,7 +167,7 @@ static const TargetInfo kGfx1250 = {
     /*xcds=*/1,
     kBufferGfx1250,
     kWmmaDoubleK | kPermlaneX16 | kDppRowXmask | kDualIssue | kCvtPkBf16 |
-        kBufferAtomicAddF32 | kMemoryScopes};
+        kBufferAtomicAddF32 | kMemoryScopes | kScalarFloat};
 
 /// A chip of a generation.
 static TargetInfo chip(const TargetInfo &generation, llvm::StringRef name,
@@ -176,6 +176,12 @@ static TargetInfo chip(const TargetInfo &generation, llvm::StringRef name,
   row.name = name;
   row.product = product;
   row.computeUnits = computeUnits;
+  return row;
+}
+
+/// An RDNA 3 chip of the later half of the generation.
+static TargetInfo rdna35(TargetInfo row) {
+  row.features |= kScalarFloat;
   return row;
 }
 
@@ -197,10 +203,10 @@ llvm::ArrayRef<TargetInfo> allTargets() {
       large(chip(kRdna3, "gfx1101", "AMD Radeon RX 7800", 60)),
       chip(kRdna3, "gfx1102", "AMD Radeon RX 7600", 32),
       chip(kRdna3, "gfx1103", "AMD Radeon 780M", 12),
-      chip(kRdna3, "gfx1150", "AMD Radeon 890M", 16),
-      large(chip(kRdna3, "gfx1151", "AMD Radeon 8060S", 40)),
-      chip(kRdna3, "gfx1152", "AMD Radeon 860M", 8),
-      chip(kRdna3, "gfx1153", "AMD Radeon 820M", 2),
+      rdna35(chip(kRdna3, "gfx1150", "AMD Radeon 890M", 16)),
+      rdna35(large(chip(kRdna3, "gfx1151", "AMD Radeon 8060S", 40))),
+      rdna35(chip(kRdna3, "gfx1152", "AMD Radeon 860M", 8)),
+      rdna35(chip(kRdna3, "gfx1153", "AMD Radeon 820M", 2)),
       chip(kRdna4, "gfx1200", "AMD Radeon RX 9060", 32),
       chip(kRdna4, "gfx1201", "AMD Radeon RX 9070", 64),
       chip(kGfx1250, "gfx1250", "AMD gfx1250", 256),

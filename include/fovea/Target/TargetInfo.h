@@ -38,6 +38,7 @@ enum Feature : uint32_t {
   kBufferAtomicAddF32 = 1u << 17, ///< buffer_atomic_add_f32, without a result
   kMemoryScopes =
       1u << 18, ///< memory instructions name the scope that sees them
+  kScalarFloat = 1u << 19, ///< s_add_f32 and others: floats in SGPRs
 };
 
 /// How the registers of a SIMD are divided.
@@ -87,9 +88,9 @@ inline constexpr llvm::StringLiteral kDefaultTarget = "gfx942";
 /// The row of a chip; null if there is none.
 const TargetInfo *lookupTarget(llvm::StringRef name);
 
-/// Puts a row in place of the table's of the same name, or beside it, for as long
-/// as this lives: for tests of what a chip's row decides. lookupTarget() finds
-/// it; lists do not. Not while other threads look rows up.
+/// Puts a row in place of the table's of the same name, or beside it, for as
+/// long as this lives: for tests of what a chip's row decides. lookupTarget()
+/// finds it; lists do not. Not while other threads look rows up.
 class ScopedTarget {
 public:
   explicit ScopedTarget(const TargetInfo &row);

@@ -28,7 +28,7 @@ const std::vector<Grid> kGrids = {
     {"thin", 1, {257, 129, 65, 17, 1, 0}, {128, 64, 40, 256, 512}},
     // For chips that run the code of another but for a workaround, or all of
     // it.
-    {"minimal", 1, {129, 65, 17}, {128, 64}}};
+    {"minimal", 1, {129, 65, 17}, {128, 64, 256}}};
 
 /// What pairs do not bring together: rows without keys beside full ones, both
 /// causal masks at the lengths where tiles end, one key.
