@@ -169,6 +169,8 @@ TEST_P(Forward, ThreadsWithStreamsOfTheirOwn) {
   two.join();
 }
 
+// A package may hold backward kernels alone.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Forward);
 INSTANTIATE_TEST_SUITE_P(Kernels, Forward,
                          testing::ValuesIn(kernelCases(/*backward=*/false)),
                          [](const testing::TestParamInfo<KernelCase> &info) {
