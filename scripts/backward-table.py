@@ -17,6 +17,11 @@ import kernel_figures as figures
 TARGETS = "gfx908,gfx90a,gfx942,gfx950,gfx1100,gfx1151,gfx1201"
 HEAD_DIMS = (32, 64, 96, 128, 256)
 DTYPES = ("bf16", "fp16")
+ALGORITHMS = ("deterministic", "atomic")
+# Largest head dimensions with an atomic schedule; none: all.
+LARGEST_ATOMIC = {"gfx1100": 64, "gfx1151": 64, "gfx1201": 96}
+# Kernels that go over their rows once, without a loop.
+STREAMS = ("delta", "prepare", "convert")
 # Lengths of the two launches whose difference is counted: whole blocks, and whole
 # workgroups, of every schedule.
 LENGTHS = (512, 1024)
@@ -37,7 +42,7 @@ OTHERS = (
 
 
 def add_counts(compiled, kernel):
-    """Adds to each launch but that of the row sums what a wave executes for one
+    """Adds to each launch that has a loop what a wave executes for one
     block of the rows that it visits. Each has as many blocks more in the longer of
     the two problems as the lengths differ by."""
     runs = [compiled.count(kernel, ["--count", "--heads=1", f"--seqlen-q={length}",
@@ -46,7 +51,7 @@ def add_counts(compiled, kernel):
     if "error" in runs[0]:
         return
     for number, launch in enumerate(kernel["launches"]):
-        if launch["part"] == "delta":
+        if launch["part"] in STREAMS:
             continue
         short, long = (run["launches"][number]["executed"] for run in runs)
         blocks = (LENGTHS[1] - LENGTHS[0]) // launch["block_n"]
@@ -77,7 +82,8 @@ def prepare(kernel):
             part=launch["kernel"].rsplit("_", 1)[1], block_n=schedule["block_n"],
             spills=launch["vgpr_spills"] + launch["sgpr_spills"])
         launch["block"] = (f"{schedule['block_m']} x {schedule['block_n']}"
-                           if launch["part"] != "delta" else schedule["block_m"])
+                           if launch["part"] not in STREAMS
+                           else schedule["block_m"])
 
 
 def row_of(launch):
@@ -86,22 +92,31 @@ def row_of(launch):
             for value in values]
 
 
-def sections_of(build, targets):
+def compiled_kernels(build, target, algorithm):
+    """The launches' rows of an algorithm, of the head dimensions that it has."""
+    largest = (LARGEST_ATOMIC.get(target, max(HEAD_DIMS))
+               if algorithm == "atomic" else max(HEAD_DIMS))
+    head_dims = [head_dim for head_dim in HEAD_DIMS if head_dim <= largest]
+    compiled = figures.Compiled(build, [target], DTYPES, head_dims, ["none"],
+                                op="backward",
+                                options=[f"--algorithm={algorithm}"])
+    for kernel in compiled.kernels:
+        if kernel["status"] == "failed":
+            sys.exit(f"{kernel['kernel']}: {kernel['error']}")
+        prepare(kernel)
+        add_counts(compiled, kernel)
+        yield from (row_of(launch) for launch in kernel["launches"])
+
+
+def sections_of(build, targets, algorithm):
     """Tables by chip."""
     known, lines = figures.targets_of(build), []
     for target in targets:
-        compiled = figures.Compiled(build, [target], DTYPES, HEAD_DIMS, ["none"],
-                                    op="backward")
-        rows = []
-        for kernel in compiled.kernels:
-            if kernel["status"] == "failed":
-                sys.exit(f"{kernel['kernel']}: {kernel['error']}")
-            prepare(kernel)
-            add_counts(compiled, kernel)
-            rows += [row_of(launch) for launch in kernel["launches"]]
-        lines += [f"### {target} ({known[target]['product']})", ""]
+        rows = list(compiled_kernels(build, target, algorithm))
+        lines += [f"#### {target} ({known[target]['product']})", ""]
         lines += figures.table([name for name, _ in COLUMNS], rows) + [""]
-        print(f"{target}: {len(rows)} kernels", file=sys.stderr, flush=True)
+        print(f"{target}, {algorithm}: {len(rows)} kernels", file=sys.stderr,
+              flush=True)
     return lines
 
 
@@ -137,8 +152,11 @@ def main():
     options = parser.parse_args()
     targets = options.targets.split(",")
     text = (figures.ROOT / "scripts" / "backward-table.md").read_text()
+    ours = {algorithm: "\n".join(sections_of(options.build, targets,
+                                             algorithm)).strip()
+            for algorithm in ALGORITHMS}
     page = text.format(
-        ours="\n".join(sections_of(options.build, targets)).strip(),
+        **ours,
         others="\n".join(others_of(options.static, targets)).strip())
     with open(options.output, "w") as file:
         file.write(page)

@@ -56,13 +56,14 @@ class Compiled:
     """Kernels of a specification, compiled into packages in a folder that lasts
     as long as this does."""
 
-    def __init__(self, build, targets, dtypes, head_dims, masks, op="forward"):
+    def __init__(self, build, targets, dtypes, head_dims, masks, op="forward",
+                 options=()):
         self.build = pathlib.Path(build)
         self.folder = tempfile.TemporaryDirectory()
         command = [self.build / "bin/aot-compile", "--target=" + ",".join(targets),
                    f"--op={op}", "--dtype=" + ",".join(dtypes),
                    "--head-dim=" + ",".join(map(str, head_dims)),
-                   "--mask=" + ",".join(masks), "--emit=package", "-o",
+                   "--mask=" + ",".join(masks), *options, "--emit=package", "-o",
                    self.folder.name, "--report=json", "-j", "1", "-q"]
         # 1: some kernels failed, which the report names.
         report = run_json(command, allowed=(0, 1))
