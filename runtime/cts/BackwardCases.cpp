@@ -28,7 +28,6 @@ struct BackwardProblem : Problem {
 /// In the order of the shapes; empty when not wanted.
 struct Gradients {
   std::vector<float> dq, dk, dv;
-  bool sameBits = false; ///< in every run, as its kernels promise
 };
 
 Gradients run(const BackwardProblem &p) {
@@ -61,14 +60,9 @@ Gradients run(const BackwardProblem &p) {
     dk.describe(params.dk);
     dv.describe(params.dv);
   }
+  params.deterministic = p.kernel.deterministic;
   fovea_backward_plan_t plan{};
   plan.struct_size = sizeof(plan);
-  // Kernels that promise the same bits in every run are asked for them.
-  params.deterministic = 1;
-  Gradients result;
-  result.sameBits =
-      fovea_backward_select(context(), &params, -1, &plan) == FOVEA_STATUS_OK;
-  params.deterministic = result.sameBits;
   EXPECT_FOVEA(fovea_backward_select(context(), &params, -1, &plan), p.status);
   // It holds NaN, and what lies around it is checked.
   const std::vector<uint8_t> before(plan.workspace_bytes, 0xff);
@@ -87,6 +81,7 @@ Gradients run(const BackwardProblem &p) {
   deviceLse.download(lseAfter.data());
   EXPECT_EQ(std::memcmp(lse.data(), lseAfter.data(), lse.size() * 4), 0)
       << "lse was written";
+  Gradients result;
   result.dq = dq.finish();
   result.dk = dk.finish();
   result.dv = dv.finish();
@@ -239,9 +234,10 @@ TEST_P(Backward, GradientsThatAreNotWantedStayAsTheyAre) {
   p.wantDkAndDv = false;
   // One launch computes them and what dq is made of, unless each gradient is
   // summed in an order of its own.
-  p.status = all.sameBits ? FOVEA_STATUS_OK : FOVEA_STATUS_NOT_FOUND;
+  const bool alone = p.kernel.deterministic;
+  p.status = alone ? FOVEA_STATUS_OK : FOVEA_STATUS_NOT_FOUND;
   some = run(p);
-  if (all.sameBits)
+  if (alone)
     EXPECT_EQ(some.dq, all.dq);
   else
     EXPECT_TRUE(isUnwritten(some.dq));

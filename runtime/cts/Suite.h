@@ -28,6 +28,8 @@ fovea_context_t *context();
 struct KernelCase {
   uint32_t id = 0;
   bool backward = false;
+  /// A backward kernel that promises the same bits in every run.
+  bool deterministic = false;
   std::string name; ///< letters, digits and underscores, for the test's name
   int32_t dtype, mask;
   int64_t headDim;
