@@ -2,8 +2,6 @@
 
 #include "Backward.h"
 
-#include "Versioned.h"
-
 namespace fovea::rt {
 namespace {
 
@@ -37,20 +35,15 @@ Result readBackward(const fovea_backward_params_t *params,
   // The first version's size is sizeof now; a later version keeps this number.
   constexpr uint32_t kFirstSize = sizeof(fovea_backward_params_t);
   if (Result result =
-          readVersioned("params", params, kFirstSize, problem.params);
+          readParams(Operation::Backward, params, kFirstSize, problem);
       !result.ok())
     return result;
   const fovea_backward_params_t &p = problem.params;
-  if (Result result =
-          readSizes(Operation::Backward, sizesOf(p), p.reserved, problem);
-      !result.ok())
-    return result;
   if (Result result = checkRows(problem.sizes); !result.ok())
     return result;
   if (p.deterministic > 1)
     return invalid("deterministic is " + std::to_string(p.deterministic) +
                    ", not 0 or 1");
-  problem.kernel = p.kernel;
   problem.deterministic = p.deterministic == 1;
   problem.workspace = {p.workspace, p.workspace_bytes};
 

@@ -2,8 +2,6 @@
 
 #include "Forward.h"
 
-#include "Versioned.h"
-
 namespace fovea::rt {
 
 Result readForward(const fovea_forward_params_t *params,
@@ -11,15 +9,10 @@ Result readForward(const fovea_forward_params_t *params,
   // The first version's size is sizeof now; a later version keeps this number.
   constexpr uint32_t kFirstSize = sizeof(fovea_forward_params_t);
   if (Result result =
-          readVersioned("params", params, kFirstSize, problem.params);
+          readParams(Operation::Forward, params, kFirstSize, problem);
       !result.ok())
     return result;
   const fovea_forward_params_t &p = problem.params;
-  if (Result result =
-          readSizes(Operation::Forward, sizesOf(p), p.reserved, problem);
-      !result.ok())
-    return result;
-  problem.kernel = p.kernel;
   auto tensor = tensorsOf(problem);
   problem.tensors = {tensor("q", p.q, p.heads_q, p.seqlen_q, false),
                      tensor("k", p.k, p.heads_k, p.seqlen_k, false),

@@ -12,7 +12,7 @@
 #include "fovea/Package/BackwardAbi.h"
 #include "fovea/Package/Keys.h"
 
-#include "Result.h"
+#include "Versioned.h"
 
 #include <vector>
 
@@ -64,6 +64,20 @@ Sizes sizesOf(const Params &p) {
 /// Checks sizes, mask and type, and fills in `problem`'s key and sizes.
 Result readSizes(Operation op, const Sizes &sizes, uint32_t reserved,
                  Problem &problem);
+
+/// Reads parameters of whatever version into `problem`, and checks and fills in
+/// what all operations have. \param firstSize  of the first version's structure
+template <typename Params, typename Read>
+Result readParams(Operation op, const Params *params, uint32_t firstSize,
+                  Read &problem) {
+  if (Result result =
+          readVersioned("params", params, firstSize, problem.params);
+      !result.ok())
+    return result;
+  const Params &p = problem.params;
+  problem.kernel = p.kernel;
+  return readSizes(op, sizesOf(p), p.reserved, problem);
+}
 
 /// A tensor among the parameters, as the checks see it.
 struct TensorParam {

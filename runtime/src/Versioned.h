@@ -16,11 +16,9 @@
 
 namespace fovea::rt {
 
-/// Copies a caller's structure into `known`. Fields that the caller's version
-/// lacks become zero; fields that this version lacks must be zero.
+/// Checks that a caller's structure is there and of some version's size.
 template <typename T>
-Result readVersioned(const char *name, const T *given, uint32_t firstSize,
-                     T &known) {
+Result checkSize(const char *name, const T *given, uint32_t firstSize) {
   if (!given)
     return invalid(std::string(name) + " is NULL");
   uint32_t size;
@@ -29,6 +27,18 @@ Result readVersioned(const char *name, const T *given, uint32_t firstSize,
     return invalid(std::string(name) + ".struct_size is " +
                    std::to_string(size) + "; set it to sizeof (" +
                    std::to_string(sizeof(T)) + " in this version)");
+  return Result();
+}
+
+/// Copies a caller's structure into `known`. Fields that the caller's version
+/// lacks become zero; fields that this version lacks must be zero.
+template <typename T>
+Result readVersioned(const char *name, const T *given, uint32_t firstSize,
+                     T &known) {
+  if (Result result = checkSize(name, given, firstSize); !result.ok())
+    return result;
+  uint32_t size;
+  std::memcpy(&size, given, sizeof(size));
   known = T();
   std::memcpy(&known, given, std::min<size_t>(size, sizeof(T)));
   const auto *bytes = reinterpret_cast<const unsigned char *>(given);
@@ -39,20 +49,6 @@ Result readVersioned(const char *name, const T *given, uint32_t firstSize,
                       " uses fields of a later version of fovea.h than this "
                       "library's (" +
                       std::to_string(FOVEA_VERSION) + "); update libfovea");
-  return Result();
-}
-
-/// Checks that a caller's structure can be filled in.
-template <typename T>
-Result checkWritable(const char *name, const T *given, uint32_t firstSize) {
-  if (!given)
-    return invalid(std::string(name) + " is NULL");
-  uint32_t size;
-  std::memcpy(&size, given, sizeof(size));
-  if (size < firstSize || size > 65536)
-    return invalid(std::string(name) + ".struct_size is " +
-                   std::to_string(size) + "; set it to sizeof (" +
-                   std::to_string(sizeof(T)) + " in this version)");
   return Result();
 }
 

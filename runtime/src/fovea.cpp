@@ -80,7 +80,7 @@ Result select(Context &context, const Params *params, int32_t device,
               Plan *plan, uint32_t firstSize,
               Result (*read)(const Params *, Problem &), Fill fill) {
   if (plan)
-    if (Result result = checkWritable("plan", plan, firstSize); !result.ok())
+    if (Result result = checkSize("plan", plan, firstSize); !result.ok())
       return result;
   Problem problem;
   if (Result result = read(params, problem); !result.ok())
@@ -162,7 +162,7 @@ void fovea_context_destroy(fovea_context_t *context) {
 fovea_status_t fovea_hip_library_info(fovea_context_t *context,
                                       fovea_hip_library_info_t *info) {
   return callOn(context, [&]() -> Result {
-    if (Result result = checkWritable("info", info, kHipInfoFirstSize);
+    if (Result result = checkSize("info", info, kHipInfoFirstSize);
         !result.ok())
       return result;
     Hip *library;
@@ -199,7 +199,7 @@ void *fovea_hip_symbol(fovea_context_t *context, const char *name) {
 fovea_status_t fovea_device_info(fovea_context_t *context, int32_t device,
                                  fovea_device_info_t *info) {
   return callOn(context, [&]() -> Result {
-    if (Result result = checkWritable("info", info, kDeviceInfoFirstSize);
+    if (Result result = checkSize("info", info, kDeviceInfoFirstSize);
         !result.ok())
       return result;
     Hip *library;
@@ -232,7 +232,7 @@ size_t fovea_kernel_count(fovea_context_t *context) {
 fovea_status_t fovea_kernel_info(fovea_context_t *context, uint32_t id,
                                  fovea_kernel_info_t *info) {
   return callOn(context, [&]() -> Result {
-    if (Result result = checkWritable("info", info, kKernelInfoFirstSize);
+    if (Result result = checkSize("info", info, kKernelInfoFirstSize);
         !result.ok())
       return result;
     // Kernels live as long as the context: each catalog holds all of the last
