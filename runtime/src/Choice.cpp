@@ -28,12 +28,6 @@ abi::BackwardKernel kindOf(Operation op, const KernelLaunch &launch) {
   return {launch.suffix == forward.suffix ? &forward : nullptr, nullptr};
 }
 
-/// Version of the argument layout that this library fills in.
-int32_t abiVersionOf(Operation op) {
-  return op == Operation::Forward ? abi::kForwardAbiVersion
-                                  : abi::kBackwardAbiVersion;
-}
-
 /// Names of a set of outputs, "dk and dv".
 std::string namesOf(unsigned outputs) {
   const std::pair<Output, const char *> names[] = {

@@ -40,7 +40,6 @@ Strides stridesOf(const std::string &layout, const std::string &heads,
 /// Key-query pairs of one head that count, for the credited operations: the
 /// half of a square is usual for causal masks.
 std::string pairsOf(const std::string &mask) {
-  const std::string q = "seqlen_q", k = "seqlen_k";
   if (mask == "causal-top-left")
     return "(seqlen_q <= seqlen_k ? seqlen_q * seqlen_q / 2.0"
            " : seqlen_q * seqlen_k - seqlen_k * seqlen_k / 2.0)";
@@ -139,8 +138,7 @@ bool timing::packageDescription(const PackageQuery &query,
                                 const KernelRecord &record, std::string &text,
                                 std::string &error) {
   const bool forward = record.problem.op == Operation::Forward;
-  const int32_t version =
-      forward ? abi::kForwardAbiVersion : abi::kBackwardAbiVersion;
+  const int32_t version = abiVersionOf(record.problem.op);
   if (record.abiVersion != version) {
     error = "the kernel takes arguments of version " +
             std::to_string(record.abiVersion) + ", this program knows " +

@@ -7,7 +7,6 @@
 
 #include "BuildId.h"
 #include "Output.h"
-#include "fovea/Package/BackwardAbi.h"
 #include "fovea/Package/PackageReader.h"
 #include "fovea/Package/PackageWriter.h"
 #include "llvm/ADT/MapVector.h"
@@ -130,22 +129,12 @@ llvm::Expected<bool> PackageOutput::isCurrent(const Job &job,
   return false;
 }
 
-static int32_t abiVersion(Operation op) {
-  switch (op) {
-  case Operation::Forward:
-    return abi::kForwardAbiVersion;
-  case Operation::Backward:
-    return abi::kBackwardAbiVersion;
-  }
-  llvm_unreachable("all operations are listed");
-}
-
 llvm::Error PackageOutput::store(const Job &job, const CompiledKernel &kernel) {
   KernelRecord record;
   record.problem = job.problem;
   record.schedule = job.schedule;
   record.fingerprint = fingerprint;
-  record.abiVersion = abiVersion(job.problem.op);
+  record.abiVersion = abiVersionOf(job.problem.op);
   record.symbol = job.symbol;
   record.blockM = job.blockM;
   record.blockN = job.blockN;

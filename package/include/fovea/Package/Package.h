@@ -86,6 +86,10 @@ struct KernelRecord {
   }
 };
 
+/// Version of an operation's arguments (ForwardAbi.h, BackwardAbi.h) that this
+/// build knows.
+int32_t abiVersionOf(Operation op);
+
 /// Text of launches as a package stores it, `delta:64:256,dq:128:256`, and
 /// back; InvalidArgument on any other text, also one that says the same in
 /// another way. The empty text is that of no launches.
