@@ -87,13 +87,7 @@ RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
 
   BackwardProblem problem;
   ForwardProblem &forward = problem.forward;
-  forward.mask = f.mask;
-  forward.scale = f.scaleOrDefault();
-  forward.q = reference::describe(f.type, f.layout, f.batch, f.heads, f.seqQ,
-                                  f.headDim, f.rowPadding);
-  forward.k = reference::describe(f.type, f.layout, f.batch, f.headsK, f.seqK,
-                                  f.headDim, f.rowPadding);
-  forward.v = forward.k;
+  run::describe(f, forward);
   Tensor out = forward.q;
   problem.dout = out;
   problem.flushSubnormals = flushesSubnormals(arch);
@@ -127,12 +121,10 @@ RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
   fillInputs(forward, f.input, f.seed);
   fillDout(problem.dout, c.doutScale, f.seed);
   const GivenInputs &given = options.given;
-  for (const auto &[tensor, values] : {std::pair{&forward.q, &given.q},
-                                       {&forward.k, &given.k},
-                                       {&forward.v, &given.v},
-                                       {&problem.dout, &given.dout}})
-    if (!values->empty())
-      fillGiven(*tensor, *values);
+  fillGiven(forward.q, given.q);
+  fillGiven(forward.k, given.k);
+  fillGiven(forward.v, given.v);
+  fillGiven(problem.dout, given.dout);
 
   ForwardOutputs outputs;
   if (options.forwardOnDevice) {

@@ -65,13 +65,7 @@ RunReport Session::Impl::run(const ForwardCase &c, const RunOptions &options) {
   const int64_t guardBytes = this->guardBytes(options.guards);
 
   ForwardProblem problem;
-  problem.mask = c.mask;
-  problem.scale = c.scaleOrDefault();
-  problem.q = describe(c.type, c.layout, c.batch, c.heads, c.seqQ, c.headDim,
-                       c.rowPadding);
-  problem.k = describe(c.type, c.layout, c.batch, c.headsK, c.seqK, c.headDim,
-                       c.rowPadding);
-  problem.v = problem.k;
+  run::describe(c, problem);
   Tensor out = problem.q;
   if (std::string bad = problem.check(); !bad.empty())
     return fail(report, Outcome::Refused, bad);
@@ -90,12 +84,9 @@ RunReport Session::Impl::run(const ForwardCase &c, const RunOptions &options) {
   problem.v.data = v.host();
   fillInputs(problem, c.input, c.seed);
   const GivenInputs &given = options.given;
-  if (!given.q.empty())
-    fillGiven(problem.q, given.q);
-  if (!given.k.empty())
-    fillGiven(problem.k, given.k);
-  if (!given.v.empty())
-    fillGiven(problem.v, given.v);
+  fillGiven(problem.q, given.q);
+  fillGiven(problem.k, given.k);
+  fillGiven(problem.v, given.v);
 
   if (!check("allocating and copying the tensors",
              {q.upload(hip), k.upload(hip), v.upload(hip), o.upload(hip),

@@ -208,7 +208,19 @@ Rows fovea::run::lseRowsOf(const ForwardCase &c) {
   return {c.batch, c.heads, 1, c.seqQ, c.heads * head, head, 0};
 }
 
+void fovea::run::describe(const ForwardCase &c, ForwardProblem &problem) {
+  problem.mask = c.mask;
+  problem.scale = c.scaleOrDefault();
+  problem.q = reference::describe(c.type, c.layout, c.batch, c.heads, c.seqQ,
+                                  c.headDim, c.rowPadding);
+  problem.k = reference::describe(c.type, c.layout, c.batch, c.headsK, c.seqK,
+                                  c.headDim, c.rowPadding);
+  problem.v = problem.k;
+}
+
 void fovea::run::fillGiven(const Tensor &t, const std::vector<double> &values) {
+  if (values.empty())
+    return;
   size_t i = 0;
   for (int64_t b = 0; b < t.batch; ++b)
     for (int64_t h = 0; h < t.heads; ++h)

@@ -57,7 +57,10 @@ Rows rowsOf(const reference::Tensor &tensor);
 /// One row of log-sum-exps a head; heads as far apart as a multiple of 4 rows.
 Rows lseRowsOf(const ForwardCase &problem);
 
-/// Encodes dense values into a tensor.
+/// Mask, scale and the shapes of q, k and v of a case.
+void describe(const ForwardCase &c, reference::ForwardProblem &problem);
+
+/// Encodes dense values into a tensor, if there are any.
 void fillGiven(const reference::Tensor &tensor,
                const std::vector<double> &values);
 /// A tensor's elements, dense.
