@@ -235,12 +235,10 @@ checkHolds(llvm::function_ref<InFlightDiagnostic()> emitError,
       target, schedule.getInst(), factorType(elementType));
   ForwardTiles tiles = forwardTiles(headDim, schedule, inst);
   constexpr int residents = 2;
-  int64_t resident = 2 * tiles.blockM * tiles.scoreDim;
   int64_t lds =
       tiles.blockN * (2 * tiles.ldsDim * holds.moving + 4 * holds.rowTerms);
-  int64_t other = 0;
   if (schedule.getQueriesInLds())
-    lds += residents * resident;
+    lds += residents * 2 * tiles.blockM * tiles.scoreDim;
   if (holds.query) {
     lds += 2 * tiles.blockN * tiles.blockM;
     if (schedule.getQueriesInLds())
@@ -251,6 +249,7 @@ checkHolds(llvm::function_ref<InFlightDiagnostic()> emitError,
                        << lds << " bytes of LDS, but " << target.name << " has "
                        << target.ldsBytes << "; a smaller block_n or block_m "
                        << "fits";
+  int64_t other = 0;
   if (holds.query && !schedule.getQueriesInLds())
     other = tiles.blockM * holds.query->columns *
             (int64_t(schedule.getWaves() / holds.query->columnWaves)

@@ -163,8 +163,7 @@ protected:
     return {negate(lse), load(deltaView(head, first))};
   }
 
-  /// Stores an accumulator [value_dim, block_m] times `factor` (if any) as
-  /// rows.
+  /// Stores an accumulator [value_dim, block_m] times `scale` (if any) as rows.
   void storeGradient(Value acc, Value scale, const Rows &rows, Value first) {
     storeRows(this->transpose(scaledAndNarrow(acc, scale)), rows, first);
   }
