@@ -108,10 +108,10 @@ static std::vector<KernelCase> findKernels() {
     KernelCase kernel;
     kernel.id = id;
     kernel.backward = operation == "backward";
-    // The schedule's text begins with the algorithm's name.
+    // The schedule's text begins with the algorithm's name; where it names
+    // none (kernels that no schedule describes), sums have one order.
     kernel.deterministic =
-        kernel.backward &&
-        std::string(info.schedule).rfind("deterministic;", 0) == 0;
+        kernel.backward && std::string(info.schedule).rfind("atomic;", 0) != 0;
     kernel.dtype = dtype == "bf16" ? FOVEA_DTYPE_BF16 : FOVEA_DTYPE_F16;
     kernel.headDim = std::atoll(dim.c_str());
     kernel.mask = !startsAt(problem, "mask=", mask) ? FOVEA_MASK_NONE
