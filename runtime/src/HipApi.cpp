@@ -56,8 +56,10 @@ std::string resolveAll(HipApi &api) {
 #undef FOVEA_HIP_RESOLVE
   resolve(api.handle, "hipGetErrorName", api.hipGetErrorName, missing);
   resolve(api.handle, "hipGetErrorString", api.hipGetErrorString, missing);
+  std::string ignored;
+  resolve(api.handle, "hipThreadExchangeStreamCaptureMode",
+          api.hipThreadExchangeStreamCaptureMode, ignored);
   for (const PropertiesLayout &layout : kLayouts) {
-    std::string ignored;
     if (resolve(api.handle, layout.symbol, api.getProperties, ignored)) {
       api.archNameOffset = layout.archNameOffset;
       break;

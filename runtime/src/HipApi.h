@@ -27,6 +27,8 @@ using HipStream = void *;
 
 // Values of HIP's ABI, the same in ROCm 5, 6 and 7.
 inline constexpr int kHipAttributeMultiprocessorCount = 63;
+inline constexpr int kHipStreamCaptureStatusNone = 0;
+inline constexpr int kHipStreamCaptureModeRelaxed = 2;
 inline constexpr uintptr_t kHipLaunchParamBufferPointer = 1;
 inline constexpr uintptr_t kHipLaunchParamBufferSize = 2;
 inline constexpr uintptr_t kHipLaunchParamEnd = 3;
@@ -35,12 +37,14 @@ inline constexpr uintptr_t kHipLaunchParamEnd = 3;
 #define FOVEA_HIP_FUNCTIONS(X)                                                 \
   X(hipGetDeviceCount, (int *count))                                           \
   X(hipGetDevice, (int *device))                                               \
+  X(hipSetDevice, (int device))                                                \
   X(hipDeviceGetAttribute, (int *value, int attribute, int device))            \
   X(hipRuntimeGetVersion, (int *version))                                      \
   X(hipModuleLoadData, (HipModule * module, const void *image))                \
   X(hipModuleUnload, (HipModule module))                                       \
   X(hipModuleGetFunction,                                                      \
     (HipFunction * function, HipModule module, const char *name))              \
+  X(hipStreamIsCapturing, (HipStream stream, int *status))                     \
   X(hipModuleLaunchKernel,                                                     \
     (HipFunction function, unsigned gridX, unsigned gridY, unsigned gridZ,     \
      unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,  \
@@ -51,6 +55,10 @@ struct HipApi {
 #define FOVEA_HIP_MEMBER(name, parameters) HipError(*name) parameters = nullptr;
   FOVEA_HIP_FUNCTIONS(FOVEA_HIP_MEMBER)
 #undef FOVEA_HIP_MEMBER
+  /// Lets the calling thread make calls that a capture in another stream or
+  /// thread forbids; `mode` receives the mode before. Null where a library
+  /// lacks it, which then forbids nothing of what is done here.
+  HipError (*hipThreadExchangeStreamCaptureMode)(int *mode) = nullptr;
   const char *(*hipGetErrorName)(HipError) = nullptr;
   const char *(*hipGetErrorString)(HipError) = nullptr;
 

@@ -119,6 +119,18 @@ EXPORT int hipGetDevice(int *device) {
   *device = state().currentDevice;
   return 0;
 }
+EXPORT int hipSetDevice(int device) {
+  ENTER(hipSetDevice);
+  if (device < 0 || size_t(device) >= state().archs.size())
+    return kInvalidDevice;
+  state().currentDevice = device;
+  return 0;
+}
+EXPORT int hipStreamIsCapturing(void *stream, int *status) {
+  ENTER(hipStreamIsCapturing);
+  *status = stream && stream == state().capturing;
+  return 0;
+}
 EXPORT int hipDeviceGetAttribute(int *value, int attribute, int) {
   ENTER(hipDeviceGetAttribute);
   if (attribute != 63)

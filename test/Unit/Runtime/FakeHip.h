@@ -34,6 +34,7 @@ struct FakeHipState {
   std::vector<std::string> archs = {"gfx942:sramecc+:xnack-"};
   int computeUnits = 304;
   int currentDevice = 0;
+  void *capturing = nullptr; ///< the stream that is being captured
 
   std::map<std::string, int> calls; ///< by function
   std::vector<FakeLaunch> launches;

@@ -112,6 +112,7 @@ inline FakeHipState &fakeState(const std::string &path) {
   state.archs = {"gfx942:sramecc+:xnack-"};
   state.computeUnits = 304;
   state.currentDevice = 0;
+  state.capturing = nullptr;
   state.calls.clear();
   state.launches.clear();
   state.failFunction.clear();
