@@ -32,10 +32,8 @@ Result checkRows(const Sizes &sizes) {
 
 Result readBackward(const fovea_backward_params_t *params,
                     BackwardProblem &problem) {
-  // The first version's size is sizeof now; a later version keeps this number.
-  constexpr uint32_t kFirstSize = sizeof(fovea_backward_params_t);
-  if (Result result =
-          readParams(Operation::Backward, params, kFirstSize, problem);
+  if (Result result = readParams(Operation::Backward, params,
+                                 kBackwardParamsFirstSize, problem);
       !result.ok())
     return result;
   const fovea_backward_params_t &p = problem.params;
@@ -48,13 +46,14 @@ Result readBackward(const fovea_backward_params_t *params,
   problem.workspace = {p.workspace, p.workspace_bytes};
 
   auto tensor = tensorsOf(problem);
-  problem.tensors = {tensor("q", p.q, p.heads_q, p.seqlen_q, false),
-                     tensor("k", p.k, p.heads_k, p.seqlen_k, false),
-                     tensor("v", p.v, p.heads_k, p.seqlen_k, false),
-                     tensor("out", p.out, p.heads_q, p.seqlen_q, false),
-                     tensor("dout", p.dout, p.heads_q, p.seqlen_q, false),
-                     lseParam(p.lse, p.lse_stride_batch, p.lse_stride_head,
-                              problem, /*written=*/false, /*optional=*/false)};
+  TensorParams &tensors = problem.tensors;
+  tensors.add(tensor("q", p.q, p.heads_q, p.seqlen_q, false));
+  tensors.add(tensor("k", p.k, p.heads_k, p.seqlen_k, false));
+  tensors.add(tensor("v", p.v, p.heads_k, p.seqlen_k, false));
+  tensors.add(tensor("out", p.out, p.heads_q, p.seqlen_q, false));
+  tensors.add(tensor("dout", p.dout, p.heads_q, p.seqlen_q, false));
+  tensors.add(lseParam(p.lse, p.lse_stride_batch, p.lse_stride_head, problem,
+                       /*written=*/false, /*optional=*/false));
   const struct {
     const char *name;
     const fovea_mutable_tensor_t &tensor;
@@ -68,16 +67,16 @@ Result readBackward(const fovea_backward_params_t *params,
     if (!isDescribed(gradient.tensor))
       continue;
     any = true;
-    TensorParam param = tensor(gradient.name, gradient.tensor, gradient.heads,
-                               gradient.rows, true);
+    const TensorParam param = tensor(gradient.name, gradient.tensor,
+                                     gradient.heads, gradient.rows, true);
     if (param.hasElements())
       problem.wanted |= gradient.output;
-    problem.tensors.push_back(std::move(param));
+    tensors.add(param);
   }
   if (!any)
     return invalid("dq, dk and dv are all zero, so no gradient is wanted; "
                    "describe those that are");
-  return checkStrides(problem.tensors);
+  return checkStrides(tensors);
 }
 
 Result checkAddresses(const BackwardProblem &problem) {
@@ -89,8 +88,8 @@ Result checkAddresses(const BackwardProblem &problem) {
             "; a gradient that is not wanted has strides of 0 as well";
     return result;
   }
-  return checkAddress("workspace", problem.workspace.data, kWorkspaceAlignment,
-                      "its alignment", /*needed=*/false);
+  return checkAddress("workspace", "", problem.workspace.data,
+                      kWorkspaceAlignment, "its alignment", /*needed=*/false);
 }
 
 abi::BackwardArgs makeBackwardArgs(const BackwardProblem &problem) {

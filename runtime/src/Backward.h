@@ -11,7 +11,7 @@ namespace fovea::rt {
 
 struct BackwardProblem : Problem {
   fovea_backward_params_t params;
-  std::vector<TensorParam> tensors; ///< that a launch needs
+  TensorParams tensors; ///< that a launch needs
 };
 
 /// Reads `params` of whatever version and checks everything but addresses.

@@ -29,10 +29,6 @@ Catalog::with(std::vector<std::shared_ptr<const PackageReader>> more) const {
       if (record.launches.empty())
         kernel->launches.push_back(
             {"", record.symbol, record.blockM, record.threads});
-      ProblemEntry &entry = next->byProblem[record.problem];
-      entry.kernels.push_back(kernel);
-      if (entry.packages.empty() || entry.packages.back() != package)
-        entry.packages.push_back(package);
       next->all.push_back(std::move(kernel));
     }
     next->packages.push_back(std::move(package));

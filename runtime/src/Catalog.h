@@ -1,8 +1,8 @@
 //===- Catalog.h - the kernels of the open packages -------------*- C++ -*-===//
 //
-// An immutable view of all open packages: kernels by id and by problem. Opening
-// a package makes the next catalog from the last, so launches under way read
-// theirs without a lock.
+// An immutable list of all open packages and their kernels. Opening a package
+// makes the next catalog from the last; DeviceView.h has what a launch looks
+// up.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,13 +48,6 @@ struct ProblemHash {
   }
 };
 
-/// What the catalog knows about one problem.
-struct ProblemEntry {
-  std::vector<std::shared_ptr<const Kernel>> kernels;
-  /// Tuning rows of all packages, each list in the order of its package.
-  std::vector<std::shared_ptr<const PackageReader>> packages;
-};
-
 class Catalog {
 public:
   /// This catalog and the kernels of more packages, in their order.
@@ -64,22 +57,19 @@ public:
   const std::vector<std::shared_ptr<const Kernel>> &kernels() const {
     return all;
   }
-  size_t packageCount() const { return packages.size(); }
+  const std::vector<std::shared_ptr<const PackageReader>> &
+  openPackages() const {
+    return packages;
+  }
 
   /// The kernel of an id; null when there is none.
   const Kernel *find(uint32_t id) const {
     return id == 0 || id > all.size() ? nullptr : all[id - 1].get();
   }
-  /// What is known about a problem; null: nothing.
-  const ProblemEntry *find(const ProblemKey &problem) const {
-    auto found = byProblem.find(problem);
-    return found == byProblem.end() ? nullptr : &found->second;
-  }
 
 private:
   std::vector<std::shared_ptr<const PackageReader>> packages;
   std::vector<std::shared_ptr<const Kernel>> all;
-  std::unordered_map<ProblemKey, ProblemEntry, ProblemHash> byProblem;
 };
 
 /// Opens a file, or all `*.fovea` of a folder in the order of their names.

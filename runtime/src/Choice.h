@@ -1,45 +1,97 @@
 //===- Choice.h - which kernels for a problem -------------------*- C++ -*-===//
 //
-// Chooses the kernels for a problem on a device and plans their launches. Knows
-// nothing of HIP.
+// Chooses the kernels for a problem on a device and plans their launches. Every
+// launch comes through here, so nothing of it allocates, locks or makes text;
+// Explain.h says in words what was decided. Knows nothing of HIP.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FOVEA_RUNTIME_SRC_CHOICE_H
 #define FOVEA_RUNTIME_SRC_CHOICE_H
 
-#include "Catalog.h"
+#include "DeviceView.h"
 #include "Problem.h"
 
 namespace fovea::rt {
 
-/// What a choice depends on of a device.
-struct DeviceTraits {
-  TargetId target;
-  int32_t computeUnits = 0;
-};
-
 /// One of a plan's launches.
 struct PlannedLaunch {
-  const KernelLaunch *kernel; ///< owned by the catalog
-  uint32_t grid[3];           ///< workgroups, none of them 0
+  uint32_t number;  ///< of the kernel's launches
+  uint32_t grid[3]; ///< workgroups, none of them 0
+  uint32_t threads; ///< work-items of a workgroup
 };
 
 /// What to launch for a problem, in this order.
 struct Plan {
-  const Kernel *kernel = nullptr; ///< owned by the catalog
-  int32_t chosenBy = 0;           ///< FOVEA_CHOSEN_BY_...
-  std::vector<PlannedLaunch> launches;
+  const Candidate *candidate = nullptr; ///< owned by the device's view
+  int32_t chosenBy = 0;                 ///< FOVEA_CHOSEN_BY_...
+  uint32_t launchCount = 0;
+  PlannedLaunch launches[kMaxLaunches];
   uint64_t workspaceBytes = 0;
+
+  const Kernel &kernel() const { return *candidate->kernel; }
+  const KernelLaunch &launch(const PlannedLaunch &planned) const {
+    return kernel().launches[planned.number];
+  }
 };
 
-/// Chooses for a problem that is not empty; NOT_FOUND with each candidate's
-/// reason.
-Result chooseKernel(const Catalog &catalog, const Problem &problem,
-                    const DeviceTraits &device, Plan &plan);
+/// Chooses for a problem that is not empty. False: there is no kernel to take;
+/// whyNone() in Explain.h says why.
+bool choose(const DeviceView &view, const Problem &problem, Plan &plan);
 
-/// "kernel 3 'symbol' ... by the tuning table, grid 8x4x2".
-std::string describe(const Plan &plan);
+//===----------------------------------------------------------------------===//
+// The steps of a choice
+//===----------------------------------------------------------------------===//
+
+/// Why a candidate that is not refused for every problem can't run this one of
+/// its key, if it can't.
+Refusal refusalFor(const Candidate &candidate, const Problem &problem);
+
+/// The same of any candidate and any problem.
+Refusal refusalOf(const Candidate &candidate, const Problem &problem);
+
+/// The rule's estimate of what a kernel takes: the time of a launch goes with
+/// the rounds that its workgroups take on the chip, with the rows of each and
+/// with the matrix products of a pair of blocks, so it is their product, added
+/// up over the launches. It sees idle compute units in small launches, padding
+/// in short ones, and what an algorithm computes twice.
+double costOf(const Candidate &candidate, const Problem &problem,
+              const DeviceTraits &device);
+
+/// Costs up to this factor of the least count as equal: within it the largest
+/// block wins, since it reads the keys the fewest times.
+inline constexpr double kCostTolerance = 1.125;
+
+/// What the rule compares, in this order; the least is taken.
+struct Rank {
+  bool scratch;
+  bool costly; ///< beyond the tolerance
+  int32_t blockM, occupancy, blockN;
+  uint32_t id;
+};
+Rank rankOf(const Candidate &candidate, bool costly);
+bool operator<(const Rank &a, const Rank &b);
+
+/// Whether a row of a tuning table holds a problem of its key.
+bool holds(const TuningRow &row, const Sizes &sizes);
+
+/// The candidate that the tuning tables name: of each package in turn the first
+/// row that holds the problem, if `takes` its candidate (which may be null).
+/// \param missed  is told of each such row whose candidate is not taken
+template <typename Takes, typename Missed>
+const Candidate *tuned(const ProblemView &entry, const Problem &problem,
+                       Takes takes, Missed missed) {
+  const PackageReader *done = nullptr; // its row has been found
+  for (const TuningEntry &tuning : entry.tuning) {
+    if (tuning.package == done || !holds(*tuning.row, problem.sizes))
+      continue;
+    if (tuning.candidate && takes(*tuning.candidate))
+      return tuning.candidate;
+    missed(tuning);
+    done = tuning.package;
+  }
+  return nullptr;
+}
 
 } // namespace fovea::rt
 

@@ -1,30 +1,47 @@
 //===- Context.h - packages, devices and modules ----------------*- C++ -*-===//
 //
 // What a fovea_context_t is: the catalog of kernels, the HIP library with its
-// devices, and the modules loaded on each. Shared by threads; a launch of a
-// kernel that is already loaded takes two short locks and no SQL.
+// devices, and the modules loaded on each. Shared by threads. A launch of a
+// kernel that is loaded only reads: the library and the device's view through
+// an atomic each, the kernel's functions through a third. What these point to
+// is kept until the context ends, since a reader says nowhere that it has done
+// with it; there is a view for each time that a device was used after packages
+// were opened, and a set of functions for each time that a kernel was loaded.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FOVEA_RUNTIME_SRC_CONTEXT_H
 #define FOVEA_RUNTIME_SRC_CONTEXT_H
 
-#include "Choice.h"
+#include "Explain.h"
 #include "HipApi.h"
 #include "Log.h"
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <mutex>
-#include <shared_mutex>
+#include <set>
+#include <string>
 
 namespace fovea::rt {
 
+/// A kernel's functions on a device, one for each of its launches.
+struct LoadedKernel {
+  HipFunction functions[kMaxLaunches] = {};
+};
+
 /// A device of the HIP library and what is loaded on it.
 struct Device {
+  int number = 0;
   Result status; ///< why it can't be used, if so
   DeviceTraits traits;
   std::string arch; ///< HIP's name of the chip
+
+  std::atomic<const DeviceView *> view{nullptr}; ///< the newest
+  std::mutex viewMutex; ///< held while a view is made; guards the next two
+  std::deque<std::unique_ptr<const DeviceView>> views;
+  std::deque<FunctionSlot> slots; ///< by kernel id - 1
 
   /// A loaded code object. HIP may read the image as long as the module lives.
   struct Module {
@@ -32,11 +49,11 @@ struct Device {
     HipModule handle;
     std::vector<uint8_t> image;
   };
-  std::shared_mutex functionsMutex;
-  /// By kernel id: one for each of its launches.
-  std::unordered_map<uint32_t, std::vector<HipFunction>> functions;
-  std::mutex loadMutex; ///< held while a module is loaded; guards `modules`
+  /// Held while a module is loaded or forgotten, and taken before viewMutex;
+  /// guards the next two and the writing of slots.
+  std::mutex loadMutex;
   std::deque<Module> modules;
+  std::deque<LoadedKernel> loaded;
 };
 
 /// The opened HIP library and its devices. Not changed once made, but for what
@@ -64,9 +81,15 @@ public:
   Result openPackage(const std::string &path);
   std::shared_ptr<const Catalog> catalog() const;
 
-  /// Plans; what `plan` points to stays valid as long as `catalog`.
-  Result select(const Problem &problem, int32_t device,
-                std::shared_ptr<const Catalog> &catalog, Plan &plan);
+  /// Chooses for a problem that is not empty on a device.
+  /// \param load  also loads the chosen kernel
+  /// \param text  receives the choice in words
+  Result select(const Problem &problem, int32_t device, bool load, Plan &plan,
+                std::string &text);
+  /// Calls `visit` with each step of the choice for a problem that is not
+  /// empty.
+  Result explain(const Problem &problem, int32_t device,
+                 const std::function<void(const Step &)> &visit);
   /// Launches all kernels of a problem that is not empty and whose addresses
   /// have been checked, each with the same argument segment. None is launched
   /// before all are loaded.
@@ -75,12 +98,30 @@ public:
 
 private:
   Result openLibrary();
-  Result functionsOf(const Hip &library, Device &device, const Kernel &kernel,
-                     std::vector<HipFunction> &functions);
-  /// Drops what is loaded on a device that has been reset; HIP has freed it.
-  void forgetModules(Device &device);
-  Result loadFunctions(const Hip &library, Device &device, const Kernel &kernel,
-                       std::vector<HipFunction> &functions);
+  /// The device's view of the packages that are open now.
+  const DeviceView &viewOf(Device &device);
+  const DeviceView &makeView(Device &device);
+
+  /// The functions of a kernel, which are loaded if they are not yet. The
+  /// device must be the thread's current one.
+  Result load(const Hip &library, Device &device, const Candidate &candidate,
+              const LoadedKernel *&functions);
+  Result loadLocked(const Hip &library, Device &device,
+                    const Candidate &candidate);
+  /// The same for a launch: not while the stream is being captured.
+  Result loadForLaunch(const Hip &library, Device &device,
+                       const Problem &problem, const Candidate &candidate,
+                       HipStream stream, const LoadedKernel *&functions);
+  /// The same on whatever device, with the current one as before.
+  Result loadElsewhere(const Hip &library, Device &device,
+                       const Candidate &candidate);
+  /// Drops what is loaded on a device that has been reset, unless another
+  /// thread has done so since `stale` was read; HIP has freed it.
+  void forgetModules(Device &device, const Candidate &candidate,
+                     const LoadedKernel *stale);
+  /// Logs a choice, once.
+  void logChoice(const DeviceView &view, const Device &device,
+                 const Problem &problem, const Plan &plan);
 
   Log log;
   std::string hipChoice;
@@ -89,8 +130,13 @@ private:
   std::unique_ptr<Hip> hipOwner;
   std::atomic<Hip *> hipReady{nullptr};
 
-  mutable std::mutex catalogMutex;
+  mutable std::mutex catalogMutex; ///< held while `current` is changed or read
   std::shared_ptr<const Catalog> current = std::make_shared<Catalog>();
+  /// Number of times that it has been changed.
+  std::atomic<uint64_t> generation{0};
+
+  std::mutex loggedMutex;
+  std::set<std::string> logged; ///< choices that have been logged
 };
 
 } // namespace fovea::rt

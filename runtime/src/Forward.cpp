@@ -6,22 +6,21 @@ namespace fovea::rt {
 
 Result readForward(const fovea_forward_params_t *params,
                    ForwardProblem &problem) {
-  // The first version's size is sizeof now; a later version keeps this number.
-  constexpr uint32_t kFirstSize = sizeof(fovea_forward_params_t);
-  if (Result result =
-          readParams(Operation::Forward, params, kFirstSize, problem);
+  if (Result result = readParams(Operation::Forward, params,
+                                 kForwardParamsFirstSize, problem);
       !result.ok())
     return result;
   const fovea_forward_params_t &p = problem.params;
   auto tensor = tensorsOf(problem);
-  problem.tensors = {tensor("q", p.q, p.heads_q, p.seqlen_q, false),
-                     tensor("k", p.k, p.heads_k, p.seqlen_k, false),
-                     tensor("v", p.v, p.heads_k, p.seqlen_k, false),
-                     tensor("out", p.out, p.heads_q, p.seqlen_q, true),
-                     lseParam(p.lse, p.lse_stride_batch, p.lse_stride_head,
-                              problem, /*written=*/true, /*optional=*/true)};
+  TensorParams &tensors = problem.tensors;
+  tensors.add(tensor("q", p.q, p.heads_q, p.seqlen_q, false));
+  tensors.add(tensor("k", p.k, p.heads_k, p.seqlen_k, false));
+  tensors.add(tensor("v", p.v, p.heads_k, p.seqlen_k, false));
+  tensors.add(tensor("out", p.out, p.heads_q, p.seqlen_q, true));
+  tensors.add(lseParam(p.lse, p.lse_stride_batch, p.lse_stride_head, problem,
+                       /*written=*/true, /*optional=*/true));
   problem.wanted = p.batch > 0 && p.heads_q > 0 && p.seqlen_q > 0 ? kOut : 0;
-  return checkStrides(problem.tensors);
+  return checkStrides(tensors);
 }
 
 Result checkAddresses(const ForwardProblem &problem) {

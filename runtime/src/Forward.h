@@ -11,7 +11,7 @@ namespace fovea::rt {
 
 struct ForwardProblem : Problem {
   fovea_forward_params_t params;
-  std::vector<TensorParam> tensors;
+  TensorParams tensors;
 };
 
 /// Reads `params` of whatever version and checks everything but addresses.

@@ -60,10 +60,11 @@ Result checkNoOverlap(const TensorParam &tensor,
     if (dim.size <= 1)
       continue;
     if (dim.stride < reach)
-      return invalid(
-          tensor.name + dim.name + " is " + std::to_string(dim.stride) +
-          ": rows would overlap; it must be at least " + std::to_string(reach) +
-          ", what the dimensions of smaller stride span");
+      return invalid(std::string(tensor.name) + dim.name + " is " +
+                     std::to_string(dim.stride) +
+                     ": rows would overlap; it must be at least " +
+                     std::to_string(reach) +
+                     ", what the dimensions of smaller stride span");
     reach += (dim.size - 1) * dim.stride;
   }
   return Result();
@@ -79,11 +80,12 @@ Result checkStrides(const TensorParam &tensor) {
   }};
   for (const Dimension &dim : dims) {
     if (dim.stride < 0 || dim.stride > dim.most)
-      return outOfRange(tensor.name + dim.name, dim.stride, 0, dim.most);
+      return outOfRange(std::string(tensor.name) + dim.name, dim.stride, 0,
+                        dim.most);
   }
   int64_t elements;
   if (!extent(tensor, elements) || elements > (int64_t(1) << 56))
-    return invalid(tensor.name +
+    return invalid(std::string(tensor.name) +
                    " spans more than 2^56 elements by its strides and shape");
   return tensor.written && tensor.hasElements() ? checkNoOverlap(tensor, dims)
                                                 : Result();
@@ -179,7 +181,7 @@ TensorParam lseParam(const float *data, int64_t strideBatch, int64_t strideHead,
           optional};
 }
 
-Result checkStrides(const std::vector<TensorParam> &tensors) {
+Result checkStrides(const TensorParams &tensors) {
   for (const TensorParam &tensor : tensors)
     if (tensor.data || !tensor.optional)
       if (Result result = checkStrides(tensor); !result.ok())
@@ -187,20 +189,21 @@ Result checkStrides(const std::vector<TensorParam> &tensors) {
   return Result();
 }
 
-Result checkAddress(const std::string &name, const void *data,
+Result checkAddress(const char *name, const char *suffix, const void *data,
                     int64_t alignment, const char *what, bool needed) {
   if (needed && !data)
-    return invalid(name + " is NULL");
-  if (addressOf(data) % uint64_t(alignment) != 0)
-    return invalid(name + " is " + std::to_string(addressOf(data)) +
-                   ", no multiple of " + what + " (" +
-                   std::to_string(alignment) + " bytes)");
+    return invalid(std::string(name) + suffix + " is NULL");
+  // Alignments are powers of two.
+  if ((addressOf(data) & uint64_t(alignment - 1)) != 0)
+    return invalid(std::string(name) + suffix + " is " +
+                   std::to_string(addressOf(data)) + ", no multiple of " +
+                   what + " (" + std::to_string(alignment) + " bytes)");
   return Result();
 }
 
-Result checkAddresses(const std::vector<TensorParam> &tensors) {
+Result checkAddresses(const TensorParams &tensors) {
   for (const TensorParam &tensor : tensors)
-    if (Result result = checkAddress(tensor.name + tensor.suffix, tensor.data,
+    if (Result result = checkAddress(tensor.name, tensor.suffix, tensor.data,
                                      tensor.elementBytes, "the element size",
                                      tensor.hasElements() && !tensor.optional);
         !result.ok())

@@ -14,7 +14,7 @@
 
 #include "Versioned.h"
 
-#include <vector>
+#include <array>
 
 namespace fovea::rt {
 
@@ -81,7 +81,7 @@ Result readParams(Operation op, const Params *params, uint32_t firstSize,
 
 /// A tensor among the parameters, as the checks see it.
 struct TensorParam {
-  std::string name;
+  const char *name;
   const char *suffix; ///< of its pointer's name: ".data" or none
   const void *data;
   int64_t strideBatch, strideHead, strideSeq;
@@ -94,6 +94,19 @@ struct TensorParam {
   bool hasElements() const {
     return batch > 0 && heads > 0 && rows > 0 && rowElements > 0;
   }
+};
+
+/// The tensors of a call, without memory of their own: a launch must not
+/// allocate.
+class TensorParams {
+public:
+  void add(const TensorParam &tensor) { items[count++] = tensor; }
+  const TensorParam *begin() const { return items.data(); }
+  const TensorParam *end() const { return items.data() + count; }
+
+private:
+  std::array<TensorParam, 9> items; // a backward pass has the most
+  size_t count = 0;
 };
 
 /// [batch, heads, rows, head_dim] of the problem's type.
@@ -121,12 +134,13 @@ TensorParam lseParam(const float *data, int64_t strideBatch, int64_t strideHead,
                      const Problem &problem, bool written, bool optional);
 
 /// Checks strides, not looking at addresses but of what is optional.
-Result checkStrides(const std::vector<TensorParam> &tensors);
+Result checkStrides(const TensorParams &tensors);
 
 /// Checks the addresses, of tensors with elements for null too; for a launch.
-Result checkAddresses(const std::vector<TensorParam> &tensors);
+Result checkAddresses(const TensorParams &tensors);
 /// The same of one pointer.
-Result checkAddress(const std::string &name, const void *data,
+/// \param suffix  of its name: ".data" or none
+Result checkAddress(const char *name, const char *suffix, const void *data,
                     int64_t alignment, const char *what, bool needed);
 
 /// A function tensor(name, value, heads, rows, written) that is tensorParam()

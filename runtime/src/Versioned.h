@@ -16,6 +16,25 @@
 
 namespace fovea::rt {
 
+// Sizes of the structures' first version: part of the binary interface, and
+// what a caller of any version has at least. A structure that grows keeps its
+// number here, and its assertion becomes one of the new size.
+inline constexpr uint32_t kContextOptionsFirstSize = 40, kHipInfoFirstSize = 32,
+                          kDeviceInfoFirstSize = 16, kKernelInfoFirstSize = 104,
+                          kForwardParamsFirstSize = 224,
+                          kForwardPlanFirstSize = 28,
+                          kBackwardParamsFirstSize = 376,
+                          kBackwardPlanFirstSize = 88, kCandidateFirstSize = 32;
+static_assert(sizeof(fovea_context_options_t) == kContextOptionsFirstSize);
+static_assert(sizeof(fovea_hip_library_info_t) == kHipInfoFirstSize);
+static_assert(sizeof(fovea_device_info_t) == kDeviceInfoFirstSize);
+static_assert(sizeof(fovea_kernel_info_t) == kKernelInfoFirstSize);
+static_assert(sizeof(fovea_forward_params_t) == kForwardParamsFirstSize);
+static_assert(sizeof(fovea_forward_plan_t) == kForwardPlanFirstSize);
+static_assert(sizeof(fovea_backward_params_t) == kBackwardParamsFirstSize);
+static_assert(sizeof(fovea_backward_plan_t) == kBackwardPlanFirstSize);
+static_assert(sizeof(fovea_candidate_t) == kCandidateFirstSize);
+
 /// Checks that a caller's structure is there and of some version's size.
 template <typename T>
 Result checkSize(const char *name, const T *given, uint32_t firstSize) {

@@ -14,6 +14,7 @@
 
 #include <dlfcn.h>
 #include <new>
+#include <type_traits>
 
 using namespace fovea::rt;
 
@@ -31,14 +32,19 @@ template <typename Body>
 fovea_status_t call(Body body) noexcept {
   try {
     Result result = body();
-    lastText = std::move(result.message);
-    lastMessage = lastText.c_str();
+    if (result.message.empty()) { // as of nearly every launch
+      lastMessage = "";
+    } else {
+      lastText = std::move(result.message);
+      lastMessage = lastText.c_str();
+    }
     return result.code;
   } catch (const std::bad_alloc &) {
     lastMessage = "memory ran out";
     return FOVEA_STATUS_OUT_OF_MEMORY;
   } catch (...) { // a callback of the caller's may throw anything
-    lastMessage = "an exception came out of libfovea or of the log function";
+    lastMessage =
+        "an exception came out of libfovea, or of the log or explain function";
     return FOVEA_STATUS_INTERNAL;
   }
 }
@@ -59,24 +65,14 @@ constexpr const char *kStatusNames[] = {
 };
 static_assert(std::size(kStatusNames) == FOVEA_STATUS_INTERNAL + 1);
 
-// Sizes of the structures' first version: part of the binary interface.
-constexpr uint32_t kHipInfoFirstSize = 32, kDeviceInfoFirstSize = 16,
-                   kKernelInfoFirstSize = 104, kPlanFirstSize = 28,
-                   kBackwardPlanFirstSize = 88;
-static_assert(sizeof(fovea_hip_library_info_t) == kHipInfoFirstSize);
-static_assert(sizeof(fovea_device_info_t) == kDeviceInfoFirstSize);
-static_assert(sizeof(fovea_kernel_info_t) == kKernelInfoFirstSize);
-static_assert(sizeof(fovea_forward_plan_t) == kPlanFirstSize);
-static_assert(sizeof(fovea_backward_plan_t) == kBackwardPlanFirstSize);
-static_assert(sizeof(fovea_backward_params_t) == 376);
-
-/// The body of a select function: reads a problem, chooses its kernels and, if
-/// there is a `plan`, writes that.
+/// The body of a select or prepare function: reads a problem, chooses its
+/// kernels and, if there is a `plan`, writes that.
+/// \param load  loads the kernels as well
 /// \param firstSize  of the plan's structure in its first version
 /// \param read  the reader of an operation's parameters
 /// \param fill  puts what is the operation's own into a plan
 template <typename Problem, typename Params, typename Plan, typename Fill>
-Result select(Context &context, const Params *params, int32_t device,
+Result select(Context &context, const Params *params, int32_t device, bool load,
               Plan *plan, uint32_t firstSize,
               Result (*read)(const Params *, Problem &), Fill fill) {
   if (plan)
@@ -88,19 +84,40 @@ Result select(Context &context, const Params *params, int32_t device,
   Plan filled{};
   std::string text = "nothing to compute: no launch";
   if (!problem.empty()) {
-    std::shared_ptr<const Catalog> catalog;
     fovea::rt::Plan chosen;
-    if (Result result = context.select(problem, device, catalog, chosen);
+    if (Result result = context.select(problem, device, load, chosen, text);
         !result.ok())
       return result;
-    filled.kernel = chosen.kernel->id;
+    filled.kernel = chosen.kernel().id;
     filled.chosen_by = chosen.chosenBy;
     fill(chosen, filled);
-    text = describe(chosen);
   }
   if (plan)
     writeVersioned(plan, filled);
   return Result(FOVEA_STATUS_OK, text);
+}
+
+/// The body of an explaining function.
+template <typename Problem, typename Params>
+Result explain(Context &context, const Params *params, int32_t device,
+               fovea_explain_fn function, void *user,
+               Result (*read)(const Params *, Problem &)) {
+  if (!function)
+    return invalid("explain is NULL");
+  Problem problem;
+  if (Result result = read(params, problem); !result.ok())
+    return result;
+  if (problem.empty())
+    return Result(FOVEA_STATUS_OK, "nothing to compute: no launch");
+  return context.explain(problem, device, [&](const Step &step) {
+    fovea_candidate_t candidate{};
+    candidate.struct_size = sizeof(candidate);
+    candidate.kernel = step.kernel;
+    candidate.state = step.state;
+    candidate.name = step.name.c_str();
+    candidate.reason = step.reason.c_str();
+    function(user, &candidate);
+  });
 }
 
 /// The body of a launching function.
@@ -123,7 +140,19 @@ Result launch(Context &context, const Params *params, void *stream,
 template <typename Out>
 void fillLaunch(const PlannedLaunch &launch, Out &out) {
   std::copy_n(launch.grid, 3, out.grid);
-  out.threads = uint32_t(launch.kernel->threads);
+  out.threads = launch.threads;
+}
+
+void fillForward(const Plan &chosen, fovea_forward_plan_t &filled) {
+  fillLaunch(chosen.launches[0], filled);
+}
+
+static_assert(kMaxLaunches ==
+              std::extent_v<decltype(fovea_backward_plan_t::launches)>);
+void fillBackward(const Plan &chosen, fovea_backward_plan_t &filled) {
+  filled.workspace_bytes = chosen.workspaceBytes;
+  for (uint32_t i = 0; i != chosen.launchCount; ++i)
+    fillLaunch(chosen.launches[i], filled.launches[filled.launch_count++]);
 }
 
 } // namespace
@@ -274,10 +303,27 @@ fovea_status_t fovea_forward_select(fovea_context_t *context,
                                     int32_t device,
                                     fovea_forward_plan_t *plan) {
   return callOn(context, [&] {
-    return select(*context, params, device, plan, kPlanFirstSize, readForward,
-                  [](const Plan &chosen, fovea_forward_plan_t &filled) {
-                    fillLaunch(chosen.launches.front(), filled);
-                  });
+    return select(*context, params, device, /*load=*/false, plan,
+                  kForwardPlanFirstSize, readForward, fillForward);
+  });
+}
+
+fovea_status_t fovea_forward_prepare(fovea_context_t *context,
+                                     const fovea_forward_params_t *params,
+                                     int32_t device,
+                                     fovea_forward_plan_t *plan) {
+  return callOn(context, [&] {
+    return select(*context, params, device, /*load=*/true, plan,
+                  kForwardPlanFirstSize, readForward, fillForward);
+  });
+}
+
+fovea_status_t fovea_forward_explain(fovea_context_t *context,
+                                     const fovea_forward_params_t *params,
+                                     int32_t device, fovea_explain_fn explain,
+                                     void *user) {
+  return callOn(context, [&] {
+    return ::explain(*context, params, device, explain, user, readForward);
   });
 }
 
@@ -294,14 +340,27 @@ fovea_status_t fovea_backward_select(fovea_context_t *context,
                                      int32_t device,
                                      fovea_backward_plan_t *plan) {
   return callOn(context, [&] {
-    return select(
-        *context, params, device, plan, kBackwardPlanFirstSize, readBackward,
-        [](const Plan &chosen, fovea_backward_plan_t &filled) {
-          filled.workspace_bytes = chosen.workspaceBytes;
-          // At most one a row of the choice's table of launches.
-          for (const PlannedLaunch &launch : chosen.launches)
-            fillLaunch(launch, filled.launches[filled.launch_count++]);
-        });
+    return select(*context, params, device, /*load=*/false, plan,
+                  kBackwardPlanFirstSize, readBackward, fillBackward);
+  });
+}
+
+fovea_status_t fovea_backward_prepare(fovea_context_t *context,
+                                      const fovea_backward_params_t *params,
+                                      int32_t device,
+                                      fovea_backward_plan_t *plan) {
+  return callOn(context, [&] {
+    return select(*context, params, device, /*load=*/true, plan,
+                  kBackwardPlanFirstSize, readBackward, fillBackward);
+  });
+}
+
+fovea_status_t fovea_backward_explain(fovea_context_t *context,
+                                      const fovea_backward_params_t *params,
+                                      int32_t device, fovea_explain_fn explain,
+                                      void *user) {
+  return callOn(context, [&] {
+    return ::explain(*context, params, device, explain, user, readBackward);
   });
 }
 

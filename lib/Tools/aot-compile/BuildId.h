@@ -7,7 +7,7 @@
 
 namespace fovea::tools {
 
-/// Name and version of the program, e.g. "aot-compile 0.1.0".
+/// Name and version of the program, e.g. "aot-compile 0.2.0".
 std::string compilerName();
 
 /// Names everything that decides what a kernel's code is, other than the job:

@@ -11,6 +11,8 @@
 |* Growth without breaking: each structure begins with `struct_size`, which the
 |* caller sets to sizeof. Later versions add fields at the end only, whose zero
 |* means what an earlier version did. Set a structure to zero before filling it.
+|* Functions marked "since 0.2" are not in earlier libraries; fovea_version()
+|* tells. C++ programs may prefer fovea.hpp.
 |*
 \*===----------------------------------------------------------------------===*/
 
@@ -31,7 +33,7 @@ extern "C" {
 #endif
 
 /** Version of this header: major * 10000 + minor * 100 + patch. */
-#define FOVEA_VERSION 100
+#define FOVEA_VERSION 200
 
 /** What kind of failure it was; fovea_last_message() says which. */
 typedef int32_t fovea_status_t;
@@ -94,7 +96,8 @@ typedef struct fovea_context_options {
   const char *hip_library;
   /**
    * "off", "info" (which HIP library, which packages) or "dispatch" (also each
-   * choice of a kernel). NULL: as the variable FOVEA_LOG says; without it, off.
+   * new choice of a kernel, with all candidates). NULL: as the variable
+   * FOVEA_LOG says; without it, off.
    */
   const char *log;
   fovea_log_fn log_fn; /**< NULL: lines go to standard error */
@@ -304,6 +307,66 @@ FOVEA_API fovea_status_t fovea_forward_select(
     int32_t device, fovea_forward_plan_t *plan);
 
 /**
+ * Since 0.2. Does what fovea_forward_select() does and loads the chosen kernel
+ * on the device, so that a launch with these parameters, whatever its
+ * addresses, does nothing but launch: for a first call without delay, for
+ * launches into a stream that is being captured, and for a support query that
+ * has seen HIP take the image. Launches of other sizes may choose another
+ * kernel; `kernel` in the parameters prepares one by its id.
+ * May itself be called while streams are being captured, where HIP has
+ * hipThreadExchangeStreamCaptureMode. The calling thread's current device is
+ * the same before and after.
+ * \return as fovea_forward_select(); also CORRUPT, IO, INCOMPATIBLE when the
+ *   kernel's image was refused, and HIP_ERROR when HIP refused it.
+ */
+FOVEA_API fovea_status_t fovea_forward_prepare(
+    fovea_context_t *context, const fovea_forward_params_t *params,
+    int32_t device, fovea_forward_plan_t *plan);
+
+/** What became of a candidate. */
+enum {
+  FOVEA_CANDIDATE_CHOSEN = 1,
+  /** It could run the problem, but another comes before it. */
+  FOVEA_CANDIDATE_ACCEPTED = 2,
+  /** It can't run the problem on the device. */
+  FOVEA_CANDIDATE_REFUSED = 3,
+  /** No kernel: a row of a package's tuning table holds the problem, but what
+      it names can't be taken. The choice goes on with the next package's table,
+      then with the rule. */
+  FOVEA_CANDIDATE_TUNING_MISSED = 4
+};
+
+/** Since 0.2. A step of a choice. The library sets struct_size. */
+typedef struct fovea_candidate {
+  uint32_t struct_size;
+  uint32_t kernel;    /**< its id; 0 of FOVEA_CANDIDATE_TUNING_MISSED */
+  int32_t state;      /**< FOVEA_CANDIDATE_... */
+  uint32_t reserved;  /**< 0 */
+  const char *name;   /**< names kernel or tuning row, for people */
+  const char *reason; /**< why it is in that state, and the remedy */
+} fovea_candidate_t;
+
+/**
+ * Receives the steps of a choice, in the thread that asked. The structure and
+ * its texts are valid until it returns. May call functions of this header.
+ */
+typedef void (*fovea_explain_fn)(void *user,
+                                 const fovea_candidate_t *candidate);
+
+/**
+ * Since 0.2. Chooses as fovea_forward_select() does and tells how: tuning rows
+ * that were missed, then the chosen kernel, the other accepted ones in the
+ * order in which they would be chosen, and the refused ones by their ids. With
+ * `kernel` in the parameters, that one alone. FOVEA_LOG=dispatch prints the same.
+ * \param explain  called for each step; not at all when there is nothing to
+ *   compute or no kernel for the problem in any package, which the message says.
+ * \return as fovea_forward_select(), after the last step.
+ */
+FOVEA_API fovea_status_t fovea_forward_explain(
+    fovea_context_t *context, const fovea_forward_params_t *params,
+    int32_t device, fovea_explain_fn explain, void *user);
+
+/**
  * Enqueues one attention forward pass on the calling thread's current device
  * and returns before it has run:
  *   out = softmax(scale * q.k^T + mask) . v, summed in fp32.
@@ -311,6 +374,8 @@ FOVEA_API fovea_status_t fovea_forward_select(
  * or seqlen_q 0 there is nothing to do and nothing is launched.
  * \param params  not kept after the return.
  * \param stream  hipStream_t of the current device; NULL: the default stream.
+ *   One that is being captured is refused as INVALID_ARGUMENT unless the kernel
+ *   has been launched or prepared on the device.
  * \return as fovea_forward_select(); also CORRUPT or IO when the kernel's image
  *   could not be read, and HIP_ERROR when HIP refused module or launch.
  * Source: docs/KernelAbi.md; Dao 2023 (FlashAttention-2), Algorithm 1.
@@ -387,6 +452,22 @@ typedef struct fovea_backward_plan {
 FOVEA_API fovea_status_t fovea_backward_select(
     fovea_context_t *context, const fovea_backward_params_t *params,
     int32_t device, fovea_backward_plan_t *plan);
+
+/**
+ * Since 0.2. As fovea_forward_prepare(), for all kernels of the pass.
+ * \return as fovea_forward_prepare().
+ */
+FOVEA_API fovea_status_t fovea_backward_prepare(
+    fovea_context_t *context, const fovea_backward_params_t *params,
+    int32_t device, fovea_backward_plan_t *plan);
+
+/**
+ * Since 0.2. As fovea_forward_explain().
+ * \return as fovea_backward_select(), after the last step.
+ */
+FOVEA_API fovea_status_t fovea_backward_explain(
+    fovea_context_t *context, const fovea_backward_params_t *params,
+    int32_t device, fovea_explain_fn explain, void *user);
 
 /**
  * Enqueues one attention backward pass on the calling thread's current device,

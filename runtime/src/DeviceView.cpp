@@ -1,0 +1,91 @@
+//===- DeviceView.cpp - the catalog as one device sees it -----------------===//
+
+#include "DeviceView.h"
+
+#include "Problem.h"
+
+#include <map>
+
+namespace fovea::rt {
+namespace {
+
+/// What the runtime knows of a kernel. That of a forward pass is the record's
+/// only one, and of no algorithm.
+abi::BackwardKernel kindOf(Operation op, const KernelLaunch &launch) {
+  static constexpr abi::BackwardLaunch forward = {"", false, kOut, 0, 2};
+  if (op == Operation::Backward)
+    return abi::findBackwardKernel(launch.suffix);
+  return {launch.suffix == forward.suffix ? &forward : nullptr, nullptr};
+}
+
+/// Fills in what is known of a kernel's launches.
+Refusal readLaunches(Candidate &candidate) {
+  const Kernel &kernel = *candidate.kernel;
+  for (size_t i = 0; i != kernel.launches.size(); ++i) {
+    const abi::BackwardKernel kind =
+        kindOf(kernel.record->problem.op, kernel.launches[i]);
+    if (!kind.launch || i == kMaxLaunches)
+      return {Refusal::UnknownLaunch, uint8_t(i)};
+    if (candidate.algorithm && kind.algorithm != candidate.algorithm)
+      return {Refusal::MixedAlgorithms, uint8_t(i)};
+    candidate.kinds[i] = kind.launch;
+    candidate.algorithm = kind.algorithm;
+    candidate.writes |= kind.launch->writes;
+  }
+  return {};
+}
+
+} // namespace
+
+DeviceView::DeviceView(std::shared_ptr<const Catalog> catalog,
+                       uint64_t generation, const DeviceTraits &device,
+                       std::deque<FunctionSlot> &slots)
+    : kernels(std::move(catalog)), number(generation), traits(device) {
+  struct Fit {
+    bool runs;
+    int fit;
+  };
+  std::map<const PackageReader *, Fit> fits;
+  std::map<std::pair<const PackageReader *, std::string_view>,
+           std::vector<const Candidate *>>
+      bySchedule;
+  candidates.resize(kernels->kernels().size()); // never moved from here on
+  for (const std::shared_ptr<const Kernel> &kernel : kernels->kernels()) {
+    Candidate &candidate = candidates[kernel->id - 1];
+    const PackageReader *package = kernel->package.get();
+    auto [fit, isNew] = fits.try_emplace(package);
+    if (isNew)
+      fit->second = {checkTargetRunsOn(package->target(), device.target).ok(),
+                     targetFit(package->target(), device.target)};
+    candidate.kernel = kernel.get();
+    candidate.slot = &slots[kernel->id - 1];
+    candidate.fit = fit->second.fit;
+    const KernelRecord &record = *kernel->record;
+    if (record.abiVersion != abiVersionOf(record.problem.op))
+      candidate.refusal = {Refusal::AbiVersion};
+    else if (!fit->second.runs)
+      candidate.refusal = {Refusal::Target};
+    else
+      candidate.refusal = readLaunches(candidate);
+    ProblemView &problem = problems[record.problem];
+    (candidate.refusal ? problem.refused : problem.usable)
+        .push_back(&candidate);
+    bySchedule[{package, record.schedule}].push_back(&candidate);
+  }
+  for (const std::shared_ptr<const PackageReader> &package :
+       kernels->openPackages())
+    for (const TuningRow &row : package->tuning()) {
+      auto problem = problems.find(row.problem);
+      if (problem == problems.end())
+        continue; // a row for what no package has
+      const Candidate *named = nullptr;
+      if (auto found = bySchedule.find({package.get(), row.schedule});
+          found != bySchedule.end())
+        for (const Candidate *candidate : found->second)
+          if (candidate->kernel->record->problem == row.problem)
+            named = candidate;
+      problem->second.tuning.push_back({package.get(), &row, named});
+    }
+}
+
+} // namespace fovea::rt

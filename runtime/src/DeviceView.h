@@ -1,0 +1,125 @@
+//===- DeviceView.h - the catalog as one device sees it ---------*- C++ -*-===//
+//
+// An immutable view of the open packages for one device, made once for each
+// state of the catalog: which kernels it can run, what a choice needs to know
+// of them, tuning rows with the kernels that they name, and where to find the
+// functions of what is loaded. Threads read it without a lock; it lives as long
+// as its context.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_RUNTIME_SRC_DEVICEVIEW_H
+#define FOVEA_RUNTIME_SRC_DEVICEVIEW_H
+
+#include "Catalog.h"
+
+#include "fovea/Package/BackwardAbi.h"
+
+#include <atomic>
+#include <deque>
+
+namespace fovea::rt {
+
+/// What a choice depends on of a device.
+struct DeviceTraits {
+  TargetId target;
+  int32_t computeUnits = 0;
+};
+
+/// A kernel's functions on a device (Context.h).
+struct LoadedKernel;
+
+/// Where launches find a kernel's functions; null: not loaded. One for each
+/// kernel and device, at the same place as long as the context lives.
+struct FunctionSlot {
+  std::atomic<const LoadedKernel *> loaded{nullptr};
+};
+
+/// Why a kernel can't run a problem; textOf() in Explain.h says it in words.
+struct Refusal {
+  enum Why : uint8_t {
+    None,
+    // Of the kernel and the device alone.
+    AbiVersion,
+    Target,
+    UnknownLaunch,
+    MixedAlgorithms,
+    // Of the problem too.
+    OtherProblem,
+    WritesUnwanted,
+    TooManyBlocks,
+    TooManyWorkItems,
+    NotDeterministic,
+    NoWriter,
+  };
+  Why why = None;
+  uint8_t launch = 0; ///< number of the kernel's launch that it is about
+
+  explicit operator bool() const { return why != None; }
+};
+
+/// More launches than this no known algorithm has.
+inline constexpr size_t kMaxLaunches = 4;
+
+/// A kernel as a choice for a device sees it.
+struct Candidate {
+  const Kernel *kernel = nullptr;
+  FunctionSlot *slot = nullptr;
+  Refusal refusal; ///< holds for every problem
+  int fit = 0;     ///< how closely it is made for the device (targetFit)
+  // Only of those that are not refused:
+  /// What is known of each of the kernel's launches.
+  const abi::BackwardLaunch *kinds[kMaxLaunches] = {};
+  /// Null of an operation of one launch.
+  const abi::BackwardAlgorithm *algorithm = nullptr;
+  unsigned writes = 0; ///< outputs of all launches
+};
+
+/// A row of a package's tuning table.
+struct TuningEntry {
+  const PackageReader *package;
+  const TuningRow *row;
+  /// The package's kernel of that schedule; null when it has none.
+  const Candidate *candidate;
+};
+
+/// What is known about one problem.
+struct ProblemView {
+  std::vector<const Candidate *> usable;  ///< not refused, by id
+  std::vector<const Candidate *> refused; ///< whatever the sizes, by id
+  /// Packages in the order of opening, the rows of each smallest bucket first.
+  std::vector<TuningEntry> tuning;
+};
+
+class DeviceView {
+public:
+  /// \param slots  one a kernel of the catalog at least, in the order of ids
+  DeviceView(std::shared_ptr<const Catalog> catalog, uint64_t generation,
+             const DeviceTraits &device, std::deque<FunctionSlot> &slots);
+
+  const Catalog &catalog() const { return *kernels; }
+  /// Number of the catalog's state that this is a view of.
+  uint64_t generation() const { return number; }
+  const DeviceTraits &device() const { return traits; }
+
+  /// The candidate of a kernel's id; null when there is no such kernel.
+  const Candidate *find(uint32_t id) const {
+    return id == 0 || id > candidates.size() ? nullptr : &candidates[id - 1];
+  }
+  /// What is known about a problem; null: no package has a kernel for it.
+  const ProblemView *find(const ProblemKey &problem) const {
+    auto found = problems.find(problem);
+    return found == problems.end() ? nullptr : &found->second;
+  }
+
+private:
+  std::shared_ptr<const Catalog> kernels;
+  uint64_t number;
+  const DeviceTraits &traits;
+  std::vector<Candidate> candidates; ///< by id
+  std::unordered_map<ProblemKey, ProblemView, ProblemHash> problems;
+};
+
+} // namespace fovea::rt
+
+#endif // FOVEA_RUNTIME_SRC_DEVICEVIEW_H

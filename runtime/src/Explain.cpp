@@ -1,0 +1,338 @@
+//===- Explain.cpp - a choice of kernels in words -------------------------===//
+
+#include "Explain.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+namespace fovea::rt {
+namespace {
+
+/// Names of a set of outputs, "dk and dv".
+std::string namesOf(unsigned outputs) {
+  const std::pair<Output, const char *> names[] = {
+      {kOut, "out"}, {kDq, "dq"}, {kDk, "dk"}, {kDv, "dv"}};
+  std::string text;
+  for (const auto &[output, name] : names)
+    if (outputs & output)
+      text += (text.empty() ? "" : " and ") + std::string(name);
+  return text;
+}
+
+std::string textOf(const Refusal &refusal, const Candidate &candidate,
+                   const Problem &problem, const DeviceTraits &device) {
+  const Kernel &kernel = *candidate.kernel;
+  const KernelRecord &record = *kernel.record;
+  const KernelLaunch &launch = kernel.launches[refusal.launch];
+  const abi::BackwardLaunch *kind =
+      refusal.launch < kMaxLaunches ? candidate.kinds[refusal.launch] : nullptr;
+  const bool keys = kind && kind->ownsKeys;
+  const Sizes &sizes = problem.sizes;
+  switch (refusal.why) {
+  case Refusal::None:
+    return "";
+  case Refusal::OtherProblem:
+    return "it is for '" + kernel.problem + "'";
+  case Refusal::AbiVersion:
+    return "its argument layout has version " +
+           std::to_string(record.abiVersion) + ", this library's is " +
+           std::to_string(abiVersionOf(record.problem.op)) +
+           "; build the package again";
+  case Refusal::Target:
+    return checkTargetRunsOn(kernel.package->target(), device.target).message();
+  case Refusal::UnknownLaunch:
+    return "its kernel '" + launch.suffix +
+           "' is unknown to this library; update libfovea";
+  case Refusal::MixedAlgorithms:
+    return std::string("its record mixes launches of '") +
+           candidate.algorithm->name + "' and '" +
+           abi::findBackwardKernel(launch.suffix).algorithm->name +
+           "'; build the package again";
+  case Refusal::WritesUnwanted:
+    return "one launch computes " + namesOf(kind->writes) + ", but " +
+           namesOf(kind->writes & ~problem.wanted) +
+           " is not wanted; ask for all or none of them";
+  case Refusal::TooManyBlocks: {
+    const int64_t rows = keys ? sizes.seqlenK : sizes.seqlenQ;
+    return std::string(keys ? "seqlen_k " : "seqlen_q ") +
+           std::to_string(rows) + " makes " +
+           std::to_string((rows + launch.blockRows - 1) / launch.blockRows) +
+           " blocks of " + std::to_string(launch.blockRows) +
+           " rows, more than 65535";
+  }
+  case Refusal::TooManyWorkItems:
+    return (keys ? "heads_k " + std::to_string(sizes.headsK)
+                 : "heads_q " + std::to_string(sizes.headsQ)) +
+           " x " + std::to_string(launch.threads) +
+           " work-items is more than 2^32 - 1";
+  case Refusal::NotDeterministic:
+    return std::string("its algorithm is '") + candidate.algorithm->name +
+           "', which may give other bits in every run, and deterministic is 1; "
+           "ask with 0, or compile one with aot-compile "
+           "--algorithm=deterministic";
+  case Refusal::NoWriter:
+    return "its record has no launch that writes " +
+           namesOf(problem.wanted & ~candidate.writes) +
+           "; build the package again";
+  }
+  return "it is refused for a reason without words";
+}
+
+/// What there is instead, for the message when a problem has no kernel at all.
+std::string alternatives(const DeviceView &view, const ProblemKey &key) {
+  const TargetId &device = view.device().target;
+  std::set<int32_t> dims;
+  std::set<std::string> targets;
+  size_t usable = 0;
+  for (const std::shared_ptr<const Kernel> &kernel : view.catalog().kernels()) {
+    targets.insert(kernel->target);
+    if (!checkTargetRunsOn(kernel->package->target(), device).ok())
+      continue;
+    ++usable;
+    ProblemKey other = kernel->record->problem;
+    other.headDim = key.headDim;
+    if (other == key)
+      dims.insert(kernel->record->problem.headDim);
+  }
+  if (view.catalog().openPackages().empty())
+    return "no package is open; call fovea_package_open";
+  const std::string remedy =
+      "; compile one with aot-compile --target=" + device.arch;
+  if (usable == 0) {
+    std::string text = "the open packages have no kernel for the device at "
+                       "all, but for";
+    for (const std::string &target : targets)
+      text += " " + target;
+    return (targets.empty() ? "the open packages hold no kernels" : text) +
+           remedy;
+  }
+  if (dims.empty())
+    return "the " + std::to_string(usable) +
+           " kernels of the open packages that it can run have another "
+           "operation, type or mask" +
+           remedy;
+  std::string text = "the open packages have head_dim";
+  for (int32_t dim : dims)
+    text += " " + std::to_string(dim);
+  return text + " for this type and mask" + remedy;
+}
+
+/// "tuning row seqlen_q <= 512, batch * heads_q <= 16 of package 'path'".
+std::string nameOf(const TuningEntry &tuning) {
+  std::string limits;
+  auto add = [&](const char *name, int64_t most) {
+    if (most != TuningRow::kAny)
+      limits += (limits.empty() ? "" : ", ") + std::string(name) +
+                " <= " + std::to_string(most);
+  };
+  add("seqlen_q", tuning.row->maxSeqlenQ);
+  add("seqlen_k", tuning.row->maxSeqlenK);
+  add("batch * heads_q", tuning.row->maxBatchHeads);
+  return "tuning row " + (limits.empty() ? "for all sizes" : limits) +
+         " of package '" + tuning.package->path() + "'";
+}
+
+/// The candidates of a problem, as a choice has sorted them.
+struct Sorted {
+  const DeviceView &view;
+  const Problem &problem;
+  int closest = -1; ///< best fit among the accepted ones
+  double least = 0; ///< cost among the accepted ones of that fit
+  const Candidate *named = nullptr;        ///< by a tuning table
+  const TuningEntry *row = nullptr;        ///< that names it
+  std::vector<const Candidate *> accepted; ///< best first
+  std::vector<const TuningEntry *> missed;
+
+  Sorted(const DeviceView &view, const ProblemView &entry,
+         const Problem &problem)
+      : view(view), problem(problem) {
+    for (const Candidate *candidate : entry.usable)
+      if (!refusalFor(*candidate, problem)) {
+        accepted.push_back(candidate);
+        closest = std::max(closest, candidate->fit);
+      }
+    auto takes = [&](const Candidate &candidate) {
+      return !refusalOf(candidate, problem) && candidate.fit == closest;
+    };
+    named = tuned(entry, problem, takes, [&](const TuningEntry &tuning) {
+      missed.push_back(&tuning);
+    });
+    for (const TuningEntry &tuning : entry.tuning)
+      if (named && !row && tuning.candidate == named &&
+          holds(*tuning.row, problem.sizes))
+        row = &tuning;
+    least = std::numeric_limits<double>::max();
+    for (const Candidate *candidate : accepted)
+      if (candidate->fit == closest)
+        least = std::min(least, cost(*candidate));
+    std::sort(accepted.begin(), accepted.end(),
+              [&](const Candidate *a, const Candidate *b) {
+                if ((a == named) != (b == named))
+                  return a == named;
+                if (a->fit != b->fit)
+                  return a->fit > b->fit;
+                return rank(*a) < rank(*b);
+              });
+  }
+
+  double cost(const Candidate &candidate) const {
+    return costOf(candidate, problem, view.device());
+  }
+  Rank rank(const Candidate &candidate) const {
+    return rankOf(candidate, cost(candidate) > least * kCostTolerance);
+  }
+
+  /// Why a tuning row's schedule is not taken.
+  std::string whyMissed(const TuningEntry &tuning) const {
+    std::string text = "it names the schedule '" + tuning.row->schedule + "'";
+    if (!tuning.candidate)
+      return text + ", which the package does not have for this problem; build "
+                    "that kernel, or tune again";
+    const Candidate &candidate = *tuning.candidate;
+    text += ", which is that of kernel " + std::to_string(candidate.kernel->id);
+    if (const Refusal refusal = refusalOf(candidate, problem))
+      return text + ": " + textOf(refusal, candidate, problem, view.device());
+    return text + ", but another package is made more closely for the device";
+  }
+
+  /// Why the first of the accepted was chosen.
+  std::string whyChosen() const {
+    if (row)
+      return "chosen by the " + nameOf(*row);
+    return "chosen by the rule: " + figures(*accepted.front()) +
+           (accepted.size() == 1 ? ", the only one accepted" : "");
+  }
+
+  /// Why an accepted candidate comes after the chosen one.
+  std::string whyAfter(const Candidate &candidate) const {
+    const Candidate &chosen = *accepted.front();
+    if (candidate.fit != closest)
+      return "accepted, but kernel " + std::to_string(chosen.kernel->id) +
+             " is made more closely for the device (" + chosen.kernel->target +
+             " against " + candidate.kernel->target + ")";
+    if (named)
+      return "accepted, but the tuning table names another; " +
+             figures(candidate);
+    const Rank mine = rank(candidate), best = rank(chosen);
+    const char *why = mine.scratch != best.scratch ? "it uses scratch memory"
+                      : mine.costly != best.costly
+                          ? "its cost is more than an eighth above the least"
+                      : mine.blockM != best.blockM ? "its blocks are smaller"
+                      : mine.occupancy != best.occupancy
+                          ? "it has fewer waves a SIMD"
+                      : mine.blockN != best.blockN ? "its block_n is smaller"
+                                                   : "it was opened later";
+    return std::string("accepted, but ") + why + "; " + figures(candidate);
+  }
+
+private:
+  /// What the rule compares.
+  std::string figures(const Candidate &candidate) const {
+    const KernelRecord &record = *candidate.kernel->record;
+    return "cost " + std::to_string(int64_t(cost(candidate))) + " (least " +
+           std::to_string(int64_t(least)) + "), block_m " +
+           std::to_string(record.blockM) + ", block_n " +
+           std::to_string(record.blockN) + ", " +
+           std::to_string(record.resources.occupancy) + " waves a SIMD, " +
+           std::to_string(record.resources.scratchBytes) + " bytes of scratch";
+  }
+};
+
+} // namespace
+
+Result whyNone(const DeviceView &view, const Problem &problem) {
+  const std::string device = view.device().target.str();
+  if (problem.kernel && !view.find(problem.kernel))
+    return invalid("kernel is " + std::to_string(problem.kernel) +
+                   ", not an id of the " +
+                   std::to_string(view.catalog().kernels().size()) +
+                   " kernels in the open packages, nor 0");
+  const std::vector<Step> steps = explain(view, problem);
+  if (problem.kernel)
+    return Result(FOVEA_STATUS_NOT_FOUND,
+                  steps.front().name + " can't run " + describe(problem) +
+                      " on " + device + ": " + steps.front().reason);
+  std::string text = "no kernel for " + describe(problem) + " on " + device;
+  if (steps.empty())
+    return Result(FOVEA_STATUS_NOT_FOUND,
+                  text + ": " + alternatives(view, problem.key));
+  text += "; candidates:";
+  for (const Step &step : steps)
+    text += "\n  " + step.name + ": " + step.reason;
+  return Result(FOVEA_STATUS_NOT_FOUND, text);
+}
+
+std::vector<Step> explain(const DeviceView &view, const Problem &problem) {
+  std::vector<Step> steps;
+  auto add = [&](const Candidate &candidate, int32_t state,
+                 std::string reason) {
+    steps.push_back({candidate.kernel->id, state, candidate.kernel->name(),
+                     std::move(reason)});
+  };
+  auto refuse = [&](const Candidate &candidate, const Refusal &refusal) {
+    add(candidate, FOVEA_CANDIDATE_REFUSED,
+        textOf(refusal, candidate, problem, view.device()));
+  };
+  if (problem.kernel) {
+    if (const Candidate *candidate = view.find(problem.kernel)) {
+      if (const Refusal refusal = refusalOf(*candidate, problem))
+        refuse(*candidate, refusal);
+      else
+        add(*candidate, FOVEA_CANDIDATE_CHOSEN, "named by the caller");
+    }
+    return steps;
+  }
+  const ProblemView *entry = view.find(problem.key);
+  if (!entry)
+    return steps;
+  const Sorted sorted(view, *entry, problem);
+  if (!sorted.accepted.empty())
+    for (const TuningEntry *tuning : sorted.missed)
+      steps.push_back({0, FOVEA_CANDIDATE_TUNING_MISSED, nameOf(*tuning),
+                       sorted.whyMissed(*tuning)});
+  for (const Candidate *candidate : sorted.accepted)
+    if (candidate == sorted.accepted.front())
+      add(*candidate, FOVEA_CANDIDATE_CHOSEN, sorted.whyChosen());
+    else
+      add(*candidate, FOVEA_CANDIDATE_ACCEPTED, sorted.whyAfter(*candidate));
+  std::vector<const Candidate *> refused = entry->refused;
+  for (const Candidate *candidate : entry->usable)
+    if (refusalFor(*candidate, problem))
+      refused.push_back(candidate);
+  std::sort(refused.begin(), refused.end(),
+            [](const Candidate *a, const Candidate *b) {
+              return a->kernel->id < b->kernel->id;
+            });
+  for (const Candidate *candidate : refused)
+    refuse(*candidate, refusalOf(*candidate, problem));
+  return steps;
+}
+
+std::string describe(const DeviceView &view, const Problem &problem,
+                     const Plan &plan) {
+  const char *by = plan.chosenBy == FOVEA_CHOSEN_BY_CALLER ? "the caller"
+                   : plan.chosenBy == FOVEA_CHOSEN_BY_TUNING
+                       ? "the tuning table"
+                       : "the rule";
+  std::string text = plan.kernel().name() + ", chosen by " + by;
+  for (uint32_t i = 0; i != plan.launchCount; ++i) {
+    const PlannedLaunch &launch = plan.launches[i];
+    const std::string &suffix = plan.launch(launch).suffix;
+    text += ", ";
+    if (!suffix.empty())
+      text += suffix + " ";
+    text += "grid " + std::to_string(launch.grid[0]) + "x" +
+            std::to_string(launch.grid[1]) + "x" +
+            std::to_string(launch.grid[2]) + " of " +
+            std::to_string(launch.threads) + " work-items";
+  }
+  // Nobody should have to ask why a row of the table did not count.
+  if (plan.chosenBy != FOVEA_CHOSEN_BY_CALLER)
+    for (const Step &step : explain(view, problem))
+      if (step.state == FOVEA_CANDIDATE_TUNING_MISSED)
+        text += "\n  " + step.name + " was missed: " + step.reason;
+  return text;
+}
+
+} // namespace fovea::rt
