@@ -230,12 +230,16 @@ int main(int argc, char **argv) {
                          "FOVEA_HIP_LIBRARY chooses the HIP library.\n");
     return 2;
   }
-  testing::InitGoogleTest(&argc, argv);
   fovea_hip_library_info_t info{};
   info.struct_size = sizeof(info);
   if (fovea_hip_library_info(fovea::cts::context(), &info) != FOVEA_STATUS_OK)
     fovea::cts::stop("looking for HIP");
   std::printf("HIP library %s: %s\n", info.path, info.reason);
+  fovea_device_info_t device{};
+  device.struct_size = sizeof(device);
+  if (fovea_device_info(fovea::cts::context(), 0, &device) != FOVEA_STATUS_OK)
+    fovea::cts::stop("looking for device 0");
+  testing::InitGoogleTest(&argc, argv); // asks for the kernels, once each
   if (fovea::cts::kernelCases(false).empty() &&
       fovea::cts::kernelCases(true).empty()) {
     std::fprintf(stderr, "fovea-cts: no kernel of the packages runs on device "

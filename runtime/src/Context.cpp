@@ -58,10 +58,16 @@ Context::~Context() {
   for (Device &device : hipOwner->devices)
     for (Device::Module &module : device.modules)
       if (HipError error = hipOwner->api.hipModuleUnload(module.handle))
-        log.line(LogLevel::Info, hipOwner->api
-                                     .failure("image " + toString(module.hash),
-                                              "hipModuleUnload", error)
-                                     .message);
+        try {
+          log.line(LogLevel::Info,
+                   hipOwner->api
+                       .failure("image " + toString(module.hash),
+                                "hipModuleUnload", error)
+                       .message);
+        } catch (...) {
+          // No memory for the line, or the log function threw: the rest is
+          // unloaded all the same.
+        }
 }
 
 //===----------------------------------------------------------------------===//
@@ -73,32 +79,39 @@ Result Context::openLibrary() {
   if (Result result = openHip(hipChoice, library->api); !result.ok())
     return result;
   const HipApi &api = library->api;
-  log.line(LogLevel::Info, "HIP library " + api.path + " (" + api.reason +
-                               "), version " +
-                               std::to_string(api.runtimeVersion) + ", " +
-                               std::to_string(api.deviceCount) + " devices");
+  log.line(LogLevel::Info, "HIP library " + api.name() + ": " + api.reason +
+                               "; " + std::to_string(api.deviceCount) +
+                               " devices");
   for (int number = 0; number < api.deviceCount; ++number) {
     Device &device = library->devices.emplace_back();
     device.number = number;
-    device.status = api.readTarget(number, device.traits.target);
-    if (device.status.ok())
-      if (HipError error = api.hipDeviceGetAttribute(
-              &device.traits.computeUnits, kHipAttributeMultiprocessorCount,
-              number))
-        device.status = api.failure("device " + std::to_string(number),
-                                    "hipDeviceGetAttribute", error);
-    device.arch = device.traits.target.str();
-    log.line(LogLevel::Info,
-             "device " + std::to_string(number) + ": " +
-                 (device.status.ok()
-                      ? device.arch + ", " +
-                            std::to_string(device.traits.computeUnits) +
-                            " compute units"
-                      : device.status.message));
+    readDevice(*library, device);
   }
+  // That a library was there before and had no device changes nothing until
+  // it has one; what was told of it stays valid.
+  if (hipOwner && library->devices.empty())
+    return Result();
+  hipFormer = std::move(hipOwner);
   hipOwner = std::move(library);
-  hipReady.store(hipOwner.get(), std::memory_order_release);
+  if (!hipOwner->devices.empty())
+    hipReady.store(hipOwner.get(), std::memory_order_release);
   return Result();
+}
+
+void Context::readDevice(const Hip &library, Device &device) {
+  device.status = library.api.readDevice(device.number, device.traits.target,
+                                         device.traits.computeUnits);
+  if (device.status.ok()) {
+    device.arch = device.traits.target.str();
+    device.usable.store(true, std::memory_order_release);
+  }
+  log.line(LogLevel::Info,
+           "device " + std::to_string(device.number) + ": " +
+               (device.status.ok()
+                    ? device.arch + ", " +
+                          std::to_string(device.traits.computeUnits) +
+                          " compute units"
+                    : device.status.message));
 }
 
 Result Context::hip(Hip *&library) {
@@ -106,7 +119,7 @@ Result Context::hip(Hip *&library) {
   if (library)
     return Result();
   std::lock_guard<std::mutex> lock(hipMutex);
-  if (!hipOwner)
+  if (!hipReady.load(std::memory_order_relaxed))
     if (Result result = openLibrary(); !result.ok())
       return result;
   library = hipOwner.get();
@@ -118,17 +131,26 @@ Result Context::device(int32_t number, Hip *&library, Device *&found) {
     return result;
   const HipApi &api = library->api;
   if (library->devices.empty())
-    return Result(FOVEA_STATUS_NO_DEVICE,
-                  "the HIP library " + api.path +
-                      " has no device; set FOVEA_HIP_LIBRARY to sim to use "
-                      "the simulated one");
-  if (number == -1)
+    return Result(FOVEA_STATUS_NO_DEVICE, "the HIP library " + api.whyNoDevice);
+  if (number == -1) {
     if (HipError error = api.hipGetDevice(&number))
       return api.failure("the current device", "hipGetDevice", error);
+    if (number < 0 || size_t(number) >= library->devices.size())
+      return api.nonsense("the current device", "hipGetDevice",
+                          "device " + std::to_string(number) + " of " +
+                              std::to_string(library->devices.size()));
+  }
   if (number < 0 || size_t(number) >= library->devices.size())
     return invalid("device is " + std::to_string(number) + ", not in 0 to " +
                    std::to_string(library->devices.size() - 1));
   found = &library->devices[size_t(number)];
+  if (found->usable.load(std::memory_order_acquire))
+    return Result();
+  // Told once, what went wrong may have passed.
+  std::lock_guard<std::mutex> lock(hipMutex);
+  if (found->told && !found->usable.load(std::memory_order_relaxed))
+    readDevice(*library, *found);
+  found->told = true;
   return found->status;
 }
 

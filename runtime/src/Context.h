@@ -34,7 +34,10 @@ struct LoadedKernel {
 /// A device of the HIP library and what is loaded on it.
 struct Device {
   int number = 0;
-  Result status; ///< why it can't be used, if so
+  /// Whether `traits` and `arch` are read; they do not change any more then.
+  std::atomic<bool> usable{false};
+  Result status;     ///< why they could not be, last time
+  bool told = false; ///< a caller has had `status`
   DeviceTraits traits;
   std::string arch; ///< HIP's name of the chip
 
@@ -48,6 +51,7 @@ struct Device {
     ImageHash hash;
     HipModule handle;
     std::vector<uint8_t> image;
+    std::string symbol; ///< of a kernel in it
   };
   /// Held while a module is loaded or forgotten, and taken before viewMutex;
   /// guards the next two and the writing of slots.
@@ -57,7 +61,7 @@ struct Device {
 };
 
 /// The opened HIP library and its devices. Not changed once made, but for what
-/// Device's own locks guard.
+/// Device's own locks guard and devices that could not be read at first.
 struct Hip {
   HipApi api;
   std::deque<Device> devices;
@@ -98,6 +102,8 @@ public:
 
 private:
   Result openLibrary();
+  /// Reads what is not yet known of a device. The caller holds hipMutex.
+  void readDevice(const Hip &library, Device &device);
   /// The device's view of the packages that are open now.
   const DeviceView &viewOf(Device &device);
   const DeviceView &makeView(Device &device);
@@ -115,10 +121,11 @@ private:
   /// The same on whatever device, with the current one as before.
   Result loadElsewhere(const Hip &library, Device &device,
                        const Candidate &candidate);
-  /// Drops what is loaded on a device that has been reset, unless another
-  /// thread has done so since `stale` was read; HIP has freed it.
-  void forgetModules(Device &device, const Candidate &candidate,
-                     const LoadedKernel *stale);
+  /// Drops the modules that a device does not know any more, since it has been
+  /// reset; not if it still knows the candidate's, or another thread has done
+  /// so since `stale` was read.
+  void forgetModules(const Hip &library, Device &device,
+                     const Candidate &candidate, const LoadedKernel *stale);
   /// Logs a choice, once.
   void logChoice(const DeviceView &view, const Device &device,
                  const Problem &problem, const Plan &plan);
@@ -128,6 +135,7 @@ private:
 
   std::mutex hipMutex;
   std::unique_ptr<Hip> hipOwner;
+  std::unique_ptr<Hip> hipFormer; ///< one without devices, before it had some
   std::atomic<Hip *> hipReady{nullptr};
 
   mutable std::mutex catalogMutex; ///< held while `current` is changed or read

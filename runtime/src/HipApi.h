@@ -19,13 +19,15 @@
 namespace fovea::rt {
 
 using HipError = int; ///< hipError_t; 0 is success
+inline constexpr HipError kHipErrorNoDevice = 100;
 /// A module or function that the device does not know: hipErrorInvalidHandle.
 inline constexpr HipError kHipErrorInvalidHandle = 400;
 using HipModule = void *;
 using HipFunction = void *;
 using HipStream = void *;
 
-// Values of HIP's ABI, the same in ROCm 5, 6 and 7.
+// Values of HIP's ABI, the same in HIP 5, 6 and 7. In HIP 4 the attributes had
+// other numbers (this one 14), which is why HIP 4 is refused.
 inline constexpr int kHipAttributeMultiprocessorCount = 63;
 inline constexpr int kHipStreamCaptureStatusNone = 0;
 inline constexpr int kHipStreamCaptureModeRelaxed = 2;
@@ -50,6 +52,14 @@ inline constexpr uintptr_t kHipLaunchParamEnd = 3;
      unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,  \
      HipStream stream, void **kernelParams, void **extra))
 
+/// Where a hipDeviceProp_t holds what is read of it, in bytes, and the function
+/// that fills one so.
+struct PropertiesLayout {
+  const char *symbol;
+  size_t archName;            ///< gcnArchName, 256 characters
+  size_t multiProcessorCount; ///< int; what the attribute says, too
+};
+
 /// An opened HIP library.
 struct HipApi {
 #define FOVEA_HIP_MEMBER(name, parameters) HipError(*name) parameters = nullptr;
@@ -62,28 +72,42 @@ struct HipApi {
   const char *(*hipGetErrorName)(HipError) = nullptr;
   const char *(*hipGetErrorString)(HipError) = nullptr;
 
-  /// ROCm 6 gave hipDeviceProp_t a new layout under a new symbol; the old
-  /// symbol keeps the old layout for ever. Whichever is there is used.
+  /// HIP 6 gave hipDeviceProp_t a new layout under a new symbol; the old symbol
+  /// keeps the old layout for ever. Whichever is there is used.
   HipError (*getProperties)(void *properties, int device) = nullptr;
-  size_t archNameOffset = 0; ///< of gcnArchName in what it writes
+  const PropertiesLayout *layout = nullptr; ///< of what it writes
 
   void *handle = nullptr; ///< of dlopen; never closed
   int32_t kind = 0;       ///< FOVEA_HIP_...
   std::string path;
   std::string reason;
-  int32_t runtimeVersion = 0;
+  int32_t runtimeVersion = 0; ///< 0: the library does not tell
   int32_t deviceCount = 0;
+  /// "<name()> has no device: <why>"; empty when there is one.
+  std::string whyNoDevice;
 
-  /// HIP_ERROR "<what>: <call> failed: hipErrorX (n): text".
+  /// "/opt/rocm/lib/libamdhip64.so.6 (HIP 6.3.42131)", for messages.
+  std::string name() const;
+
+  /// HIP_ERROR "<what>: <call> failed: hipErrorX (n): text; <what to do>".
   Result failure(const std::string &what, const char *call,
                  HipError error) const;
+  /// HIP_ERROR for a call that succeeded and gave what can't be:
+  /// "<what>: <call> returned hipSuccess and <gave>; <what to do>".
+  Result nonsense(const std::string &what, const char *call,
+                  const std::string &gave) const;
 
-  /// Chip of a device, from gcnArchName.
-  Result readTarget(int device, TargetId &target) const;
+  /// Chip and number of compute units of a device. HIP_ERROR, or INCOMPATIBLE
+  /// where the library's hipDeviceProp_t is none that is known.
+  Result readDevice(int device, TargetId &target, int &computeUnits) const;
 };
 
+/// "HIP 5.2.21153" of what hipRuntimeGetVersion says.
+std::string hipVersionText(int32_t version);
+
 /// Opens the HIP library that `choice` asks for ("rocm", "sim", "auto" or a
-/// path). NO_DEVICE or INCOMPATIBLE with everything that was tried.
+/// path). NO_DEVICE, INCOMPATIBLE or HIP_ERROR with everything that was tried.
+/// A library without devices is no failure where it was asked for.
 Result openHip(const std::string &choice, HipApi &api);
 
 } // namespace fovea::rt

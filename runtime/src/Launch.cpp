@@ -7,6 +7,8 @@
 
 #include "Context.h"
 
+#include <algorithm>
+
 namespace fovea::rt {
 namespace {
 
@@ -19,22 +21,40 @@ std::string launchName(const KernelLaunch &launch) {
 /// captures' modes may forbid it (and end the captures if it tries).
 class RelaxedCapture {
 public:
-  explicit RelaxedCapture(const HipApi &api)
-      : exchange(api.hipThreadExchangeStreamCaptureMode) {
-    if (exchange && exchange(&mode) != 0)
-      exchange = nullptr;
+  RelaxedCapture(const HipApi &api, const Log &log) : api(api), log(log) {
+    if (api.hipThreadExchangeStreamCaptureMode)
+      error = api.hipThreadExchangeStreamCaptureMode(&mode);
   }
   ~RelaxedCapture() {
-    if (exchange)
-      (void)exchange(&mode);
+    if (error != 0 || !api.hipThreadExchangeStreamCaptureMode)
+      return;
+    if (HipError failed = api.hipThreadExchangeStreamCaptureMode(&mode))
+      try {
+        log.line(LogLevel::Info,
+                 api.failure("going back to the thread's mode", kCall, failed)
+                     .message);
+      } catch (...) { // no memory for the line
+      }
   }
   RelaxedCapture(const RelaxedCapture &) = delete;
   RelaxedCapture &operator=(const RelaxedCapture &) = delete;
 
+  static constexpr const char *kCall = "hipThreadExchangeStreamCaptureMode";
+  HipError error = 0; ///< why the mode is not relaxed
+
 private:
-  HipError (*exchange)(int *mode);
+  const HipApi &api;
+  const Log &log;
   int mode = kHipStreamCaptureModeRelaxed;
 };
+
+/// Whether HIP still knows a module.
+bool answers(const HipApi &api, const Device::Module &module) {
+  HipFunction function = nullptr;
+  return api.hipModuleGetFunction(&function, module.handle,
+                                  module.symbol.c_str()) == 0 &&
+         function;
+}
 
 Result checkWorkspace(const Problem &problem, const Plan &plan) {
   if (plan.workspaceBytes > problem.workspace.bytes)
@@ -81,23 +101,38 @@ Result Context::loadLocked(const Hip &library, Device &device,
           kernel.name() + ": its image was refused: " + status.message();
       return result;
     }
-    const RelaxedCapture relaxed(api);
-    HipModule handle = nullptr;
-    if (HipError error = api.hipModuleLoadData(&handle, image->data()))
-      return api.failure(kernel.name(), "hipModuleLoadData", error);
-    device.modules.push_back(
-        {kernel.record->imageHash, handle, std::move(*image)});
+    const RelaxedCapture relaxed(api, log);
+    if (relaxed.error)
+      return api.failure(kernel.name(), RelaxedCapture::kCall, relaxed.error);
+    // The entry comes first: were there no memory for it afterwards, nobody
+    // would know the module.
+    device.modules.push_back({kernel.record->imageHash, nullptr,
+                              std::move(*image),
+                              kernel.launches.front().symbol});
     module = &device.modules.back();
+    const HipError error =
+        api.hipModuleLoadData(&module->handle, module->image.data());
+    if (error != 0 || !module->handle) {
+      device.modules.pop_back();
+      return error ? api.failure(kernel.name(), "hipModuleLoadData", error)
+                   : api.nonsense(kernel.name(), "hipModuleLoadData",
+                                  "no module");
+    }
     log.line(LogLevel::Dispatch,
              "loaded " + kernel.name() + " on " + device.arch);
   }
   LoadedKernel functions;
-  for (size_t i = 0; i != kernel.launches.size(); ++i)
-    if (HipError error =
-            api.hipModuleGetFunction(&functions.functions[i], module->handle,
-                                     kernel.launches[i].symbol.c_str()))
-      return api.failure(kernel.name() + launchName(kernel.launches[i]),
-                         "hipModuleGetFunction", error);
+  for (size_t i = 0; i != kernel.launches.size(); ++i) {
+    const KernelLaunch &launch = kernel.launches[i];
+    HipFunction &function = functions.functions[i];
+    const HipError error = api.hipModuleGetFunction(&function, module->handle,
+                                                    launch.symbol.c_str());
+    if (error != 0 || !function) {
+      const std::string what = kernel.name() + launchName(launch);
+      return error ? api.failure(what, "hipModuleGetFunction", error)
+                   : api.nonsense(what, "hipModuleGetFunction", "no function");
+    }
+  }
   device.loaded.push_back(functions);
   candidate.slot->loaded.store(&device.loaded.back(),
                                std::memory_order_release);
@@ -148,22 +183,41 @@ Result Context::loadElsewhere(const Hip &library, Device &device,
   if (HipError error = api.hipSetDevice(device.number))
     return api.failure(name, "hipSetDevice", error);
   Result result = load(library, device, candidate, functions);
-  if (HipError error = api.hipSetDevice(current); error && result.ok())
+  // Once more if need be: the caller's next calls are for this device.
+  HipError error = api.hipSetDevice(current);
+  if (error)
+    error = api.hipSetDevice(current);
+  if (error && result.ok())
     return api.failure("device " + std::to_string(current) +
                            ", the current one before " + name,
                        "hipSetDevice", error);
   return result;
 }
 
-void Context::forgetModules(Device &device, const Candidate &candidate,
+void Context::forgetModules(const Hip &library, Device &device,
+                            const Candidate &candidate,
                             const LoadedKernel *stale) {
   std::lock_guard<std::mutex> load(device.loadMutex);
   if (candidate.slot->loaded.load(std::memory_order_acquire) != stale)
     return;
+  // HIP has the same status for a stream that is none. A module that still
+  // answers is kept, or nobody would unload it.
+  const HipApi &api = library.api;
+  for (const Device::Module &module : device.modules)
+    if (module.hash == candidate.kernel->record->imageHash &&
+        answers(api, module))
+      return;
+  log.line(LogLevel::Dispatch,
+           device.arch + " no longer knows its modules; loading again");
   std::lock_guard<std::mutex> lock(device.viewMutex);
   for (FunctionSlot &slot : device.slots)
     slot.loaded.store(nullptr, std::memory_order_release);
-  device.modules.clear();
+  device.modules.erase(std::remove_if(device.modules.begin(),
+                                      device.modules.end(),
+                                      [&](const Device::Module &module) {
+                                        return !answers(api, module);
+                                      }),
+                       device.modules.end());
 }
 
 //===----------------------------------------------------------------------===//
@@ -246,9 +300,7 @@ Result Context::launch(const Problem &problem, void *arguments,
                                   "hipModuleLaunchKernel", error);
     // hipDeviceReset, the way out of a fault, takes the modules with it, and
     // what was launched before: all begins again.
-    log.line(LogLevel::Dispatch,
-             found->arch + " no longer knows its modules; loading again");
-    forgetModules(*found, candidate, functions);
+    forgetModules(*library, *found, candidate, functions);
     if (Result result = loadForLaunch(*library, *found, problem, candidate,
                                       stream, functions);
         !result.ok())

@@ -472,12 +472,11 @@ TEST_F(BackwardTest, AResetAmongTheLaunchesBeginsAgain) {
   Params p = makeBackward();
   expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
   launched();
-  fake.liveModules = 0;
-  constexpr int kInvalidHandle = 400;
-  fail("hipModuleLaunchKernel", 2, kInvalidHandle);
+  fake.resetCountdown = 2;
   expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
   EXPECT_EQ(launched(), "bwd_delta bwd_delta bwd_dkdv bwd_dq");
   EXPECT_EQ(fake.calls["hipModuleLoadData"], 2);
+  EXPECT_EQ(fake.liveModules, 1);
 }
 
 TEST_F(BackwardTest, StructuresOfOtherVersions) {

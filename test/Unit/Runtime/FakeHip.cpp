@@ -1,14 +1,16 @@
 //===- FakeHip.cpp - a HIP library that records and fails -----------------===//
 //
-// Exports the HIP functions that the runtime uses. FAKE_HIP_VERSION 5 has
-// ROCm 5's device properties only, 6 has both layouts as ROCm 6 and 7 do;
-// FAKE_HIP_NO_LAUNCH leaves a function out. An image's payload (behind its
-// headers) lists the kernels that are in it, separated by spaces.
+// Exports the HIP functions that the runtime uses, as HIP FAKE_HIP_VERSION
+// does: to 5 with the first layout of the device properties only, from 6 on
+// with both; 4 has other numbers of attributes. FAKE_HIP_NO_LAUNCH leaves a
+// function out. An image's payload (behind its headers) lists the kernels that
+// are in it, separated by spaces.
 //
 //===----------------------------------------------------------------------===//
 
 #include "FakeHip.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -39,12 +41,19 @@ int enter(const char *function) {
 
 struct Module {
   std::string payload;
+  int generation; ///< resets before it was loaded
 };
 struct Function {
   std::string name, payload;
+  int generation;
 };
 
-enum { kInvalidValue = 1, kInvalidDevice = 101, kNotFound = 500 };
+enum {
+  kInvalidValue = 1,
+  kInvalidDevice = 101,
+  kInvalidHandle = 400,
+  kNotFound = 500
+};
 
 // ROCm's two layouts of hipDeviceProp_t, up to the name of the chip.
 struct PropertiesR0000 {
@@ -99,9 +108,20 @@ int fill(Properties *properties, int device) {
   FakeHipState &s = state();
   if (device < 0 || size_t(device) >= s.archs.size())
     return kInvalidDevice;
-  std::memset(static_cast<void *>(properties), 0xee, sizeof(Properties));
-  std::strncpy(properties->gcnArchName, s.archs[size_t(device)].c_str(), 255);
-  properties->gcnArchName[255] = 0;
+  Properties filled;
+  std::memset(static_cast<void *>(&filled), 0xee, sizeof(filled));
+  filled.units = s.computeUnits;
+  std::strncpy(filled.gcnArchName, s.archs[size_t(device)].c_str(), 255);
+  filled.gcnArchName[255] = 0;
+  auto *to = reinterpret_cast<char *>(properties);
+  const auto *from = reinterpret_cast<const char *>(&filled);
+  if (!s.propertiesWritten)
+    return 0;
+  // Up to the new field, and what comes behind it.
+  const size_t grown = std::min(s.newFieldAt, sizeof(filled));
+  std::memcpy(to, from, grown);
+  std::memcpy(to + grown + s.newFieldBytes, from + grown,
+              sizeof(filled) - grown);
   return 0;
 }
 
@@ -133,14 +153,15 @@ EXPORT int hipStreamIsCapturing(void *stream, int *status) {
 }
 EXPORT int hipDeviceGetAttribute(int *value, int attribute, int) {
   ENTER(hipDeviceGetAttribute);
-  if (attribute != 63)
+  if (attribute != (FAKE_HIP_VERSION >= 5 ? 63 : 14))
     return kInvalidValue;
   *value = state().computeUnits;
   return 0;
 }
 EXPORT int hipRuntimeGetVersion(int *version) {
   ENTER(hipRuntimeGetVersion);
-  *version = FAKE_HIP_VERSION * 10000000;
+  *version =
+      state().runtimeVersion.value_or(FAKE_HIP_VERSION * 10000000 + 234567);
   return 0;
 }
 EXPORT int hipGetDeviceProperties(PropertiesR0000 *properties, int device) {
@@ -160,7 +181,7 @@ EXPORT int hipModuleLoadData(void **module, const void *image) {
   uint64_t offset, size;
   std::memcpy(&offset, bytes + 64 + 8, 8);
   std::memcpy(&size, bytes + 64 + 32, 8);
-  *module = new Module{std::string(bytes + offset, size)};
+  *module = new Module{std::string(bytes + offset, size), state().resets};
   ++state().liveModules;
   return 0;
 }
@@ -168,13 +189,19 @@ EXPORT int hipModuleUnload(void *module) {
   std::lock_guard<std::mutex> lock(state().mutex);
   // Freed even when it is to say otherwise, so that leak checkers see only the
   // runtime's leaks.
-  delete static_cast<Module *>(module);
+  auto *known = static_cast<Module *>(module);
+  const bool live = known->generation == state().resets;
+  delete known;
+  if (!live)
+    return kInvalidHandle;
   --state().liveModules;
   return enter("hipModuleUnload");
 }
 EXPORT int hipModuleGetFunction(void **function, void *module,
                                 const char *name) {
   ENTER(hipModuleGetFunction);
+  if (static_cast<Module *>(module)->generation != state().resets)
+    return kInvalidHandle;
   const std::string &payload = static_cast<Module *>(module)->payload;
   if ((" " + payload + " ").find(" " + std::string(name) + " ") ==
       std::string::npos)
@@ -182,7 +209,7 @@ EXPORT int hipModuleGetFunction(void **function, void *module,
   // Kept until the process ends, as handles into a module are.
   static std::map<std::pair<void *, std::string>, Function> functions;
   Function &found = functions[{module, name}];
-  found = {name, payload};
+  found = {name, payload, state().resets};
   *function = &found;
   return 0;
 }
@@ -193,6 +220,10 @@ EXPORT int hipModuleLaunchKernel(void *function, unsigned gridX, unsigned gridY,
                                  unsigned sharedBytes, void *stream,
                                  void **kernelParams, void **extra) {
   ENTER(hipModuleLaunchKernel);
+  if (state().resetCountdown > 0 && --state().resetCountdown == 0)
+    state().reset();
+  if (static_cast<Function *>(function)->generation != state().resets)
+    return kInvalidHandle;
   if (kernelParams || !extra)
     return kInvalidValue;
   FakeLaunch launch{};

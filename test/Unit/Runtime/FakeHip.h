@@ -11,8 +11,10 @@
 
 #include "fovea/Package/BackwardAbi.h"
 
+#include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,11 +36,23 @@ struct FakeHipState {
   std::vector<std::string> archs = {"gfx942:sramecc+:xnack-"};
   int computeUnits = 304;
   int currentDevice = 0;
-  void *capturing = nullptr; ///< the stream that is being captured
+  void *capturing = nullptr;         ///< the stream that is being captured
+  std::optional<int> runtimeVersion; ///< else the version built in, .2.34567
+  /// Device properties of no known layout: with a field more, or empty.
+  bool propertiesWritten = true;
+  size_t newFieldAt = SIZE_MAX, newFieldBytes = 0;
 
   std::map<std::string, int> calls; ///< by function
   std::vector<FakeLaunch> launches;
   int liveModules = 0;
+
+  /// What hipDeviceReset does: modules and functions from before are gone.
+  void reset() {
+    ++resets;
+    liveModules = 0;
+  }
+  int resets = 0;
+  int resetCountdown = 0; ///< the launch (1: the next) that a reset precedes
 
   /// The call of `failFunction` that fails (1: the next), with `failError`.
   std::string failFunction;

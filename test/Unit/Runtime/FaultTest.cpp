@@ -56,16 +56,31 @@ TEST_F(FaultTest, EveryFailingCallIsNamedAndNotKept) {
 // a device that goes on refusing is not asked for ever.
 TEST_F(FaultTest, ModulesThatAResetTookAreLoadedAgain) {
   write({makeRecord(makeProblem(128), 128)});
-  constexpr int kInvalidHandle = 400;
   ContextPtr context = makeContext();
   fovea_forward_params_t p = makeParams();
   expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
   EXPECT_EQ(fake.calls["hipModuleLoadData"], 1);
-  fake.liveModules = 0; // the reset
-  fail("hipModuleLaunchKernel", 1, kInvalidHandle);
+  fake.reset();
   expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
   EXPECT_EQ(fake.calls["hipModuleLoadData"], 2);
   EXPECT_EQ(fake.launches.size(), 2u);
+  EXPECT_EQ(fake.liveModules, 1);
+}
+
+// The status of a dead module is also that of a stream that is none. The module
+// is asked, and stays: nobody would unload it otherwise.
+TEST_F(FaultTest, ModulesThatLiveAreNotLoadedAgain) {
+  write({makeRecord(makeProblem(128), 128)});
+  ContextPtr context = makeContext();
+  fovea_forward_params_t p = makeParams();
+  expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  constexpr int kInvalidHandle = 400;
+  fail("hipModuleLaunchKernel", 1, kInvalidHandle);
+  expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(fake.launches.size(), 2u);
+  EXPECT_EQ(fake.calls["hipModuleLoadData"], 1);
+  context.reset();
+  EXPECT_EQ(fake.liveModules, 0);
 }
 
 TEST_F(FaultTest, FailuresWhileDevicesAreRead) {
@@ -77,11 +92,14 @@ TEST_F(FaultTest, FailuresWhileDevicesAreRead) {
     fail(function, 1, 3);
     expectStatus(fovea_device_info(context.get(), 0, &info),
                  FOVEA_STATUS_HIP_ERROR, {function, "device 0"});
+    expectStatus(fovea_device_info(context.get(), 0, &info), FOVEA_STATUS_OK);
   }
   ContextPtr context = makeContext();
   fail("hipGetDeviceCount", 1, 100);
   expectStatus(fovea_device_info(context.get(), 0, &info),
-               FOVEA_STATUS_NO_DEVICE, {"has no device"});
+               FOVEA_STATUS_NO_DEVICE,
+               {"has no device", "hipGetDeviceCount failed", "/dev/kfd"});
+  expectStatus(fovea_device_info(context.get(), 0, &info), FOVEA_STATUS_OK);
   fail("hipRuntimeGetVersion", 1, 3);
   ContextPtr unversioned = makeContext();
   expectStatus(fovea_device_info(unversioned.get(), 0, &info), FOVEA_STATUS_OK);

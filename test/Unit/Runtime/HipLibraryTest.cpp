@@ -38,7 +38,7 @@ TEST_F(HipLibraryTest, PathIsTakenAndDescribed) {
   EXPECT_EQ(info.kind, FOVEA_HIP_PATH);
   EXPECT_STREQ(info.path, FAKE_HIP6);
   EXPECT_STREQ(info.reason, "its path was given");
-  EXPECT_EQ(info.runtime_version, 60000000);
+  EXPECT_EQ(info.runtime_version, 60234567);
   EXPECT_EQ(info.device_count, 1);
   EXPECT_NE(fovea_hip_symbol(context.get(), "hipGetDeviceCount"), nullptr);
   EXPECT_EQ(fovea_hip_symbol(context.get(), "hipNoSuchThing"), nullptr);
@@ -131,12 +131,16 @@ TEST_F(HipLibraryTest, AutoPassesOverARocmLibraryWithoutDevices) {
     if (std::filesystem::exists(SIM_BESIDE_FOVEA)) {
       expectStatus(status, FOVEA_STATUS_OK);
       EXPECT_EQ(info.kind, FOVEA_HIP_SIM);
-      EXPECT_NE(std::string(info.reason).find("has no device"),
+      EXPECT_NE(std::string(info.reason).find("(tried: " FAKE_HIP_ROCM),
                 std::string::npos);
+      EXPECT_NE(
+          std::string(info.reason)
+              .find("hipGetDeviceCount returned hipSuccess and 0 devices"),
+          std::string::npos);
     } else {
       expectStatus(
           status, FOVEA_STATUS_NO_DEVICE,
-          {"has no device", "libfovea_hipsim.so", "set FOVEA_HIP_LIBRARY"});
+          {"0 devices", "libfovea_hipsim.so", "set FOVEA_HIP_LIBRARY"});
     }
   });
 }

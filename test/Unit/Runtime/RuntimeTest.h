@@ -113,6 +113,11 @@ inline FakeHipState &fakeState(const std::string &path) {
   state.computeUnits = 304;
   state.currentDevice = 0;
   state.capturing = nullptr;
+  state.runtimeVersion.reset();
+  state.propertiesWritten = true;
+  state.newFieldAt = SIZE_MAX;
+  state.newFieldBytes = 0;
+  state.resetCountdown = 0;
   state.calls.clear();
   state.launches.clear();
   state.failFunction.clear();
