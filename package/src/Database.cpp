@@ -48,6 +48,9 @@ std::pair<const uint8_t *, size_t> Statement::blob(int column) const {
 // Database
 //===----------------------------------------------------------------------===//
 
+const char *const kNewFileLayout =
+    "PRAGMA page_size=8192;PRAGMA auto_vacuum=FULL;";
+
 Expected<Database> Database::open(const std::string &path, Mode mode,
                                   int32_t busyTimeoutMs) {
   if (path.empty())
@@ -76,6 +79,16 @@ Expected<Database> Database::open(const std::string &path, Mode mode,
                                        "PRAGMA mmap_size=0;");
       !status.ok())
     return status;
+  if (mode == Mode::ReadOnly)
+    return database;
+  // A new file gets pages into which a compressed image or two fit, and shrinks
+  // with what is in it. (Setting the latter writes, even where it is set.)
+  Expected<int64_t> pages = database.queryInteger("PRAGMA page_count");
+  if (!pages)
+    return pages.status();
+  if (*pages == 0)
+    if (Status status = database.execute(kNewFileLayout); !status.ok())
+      return status;
   return database;
 }
 

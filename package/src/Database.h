@@ -11,6 +11,7 @@
 #include "fovea/Package/Package.h"
 
 #include <memory>
+#include <optional>
 #include <sqlite3.h>
 #include <string>
 #include <vector>
@@ -72,6 +73,9 @@ private:
   std::string file;
 };
 
+/// Statements that give an empty file its pages, and any other with VACUUM.
+extern const char *const kNewFileLayout;
+
 /// BEGIN IMMEDIATE or BEGIN ... COMMIT; rolls back unless committed.
 class Transaction {
 public:
@@ -85,12 +89,15 @@ private:
   bool open = false;
 };
 
-/// Creates the tables of an empty database. The caller holds a transaction.
+/// Creates the tables that a database of the format version `present` does not
+/// have in common with this one's; 0: an empty database. The caller holds a
+/// transaction.
 Status createTables(Database &database, const TargetId &target,
-                    const std::string &creator);
+                    const std::string &creator, int32_t present = 0);
 
-/// What the table `meta` says.
+/// What the header and the table `meta` say.
 struct Meta {
+  int32_t format = kPackageFormatVersion;
   TargetId target;
   std::string creator;
 };
@@ -100,26 +107,62 @@ struct Meta {
 /// moment.
 Expected<Meta> validate(Database &database);
 
-/// Columns of `kernel` in the order that readKernel() and bindKernel() use.
-extern const char kKernelColumns[];
-inline constexpr int kKernelColumnCount = 21;
-void bindKernel(Statement &statement, const KernelRecord &record);
+/// Turns the tables of an older version that validate() has read into those of
+/// the one that is written. The caller holds a transaction, so it is all or
+/// nothing.
+Status upgrade(Database &database, const Meta &meta);
 
-/// Reads a row selected as kKernelColumns; Corrupt on a bad checksum or figure.
-/// `known` is false for a problem text that this version can't read, which a
-/// later version may have written.
-Expected<KernelRecord> readKernel(const Database &database,
-                                  const Statement &row, bool &known);
+/// All rows in the order of their keys; those that this version can't read are
+/// left out and counted.
+Expected<std::vector<KernelRecord>>
+readKernels(Database &database, int32_t format, size_t &unknown);
+Expected<std::vector<TuningRow>> readTunings(Database &database,
+                                             size_t &unknown);
 
-/// The same for `tuning`.
-extern const char kTuningColumns[];
-void bindTuning(Statement &statement, const TuningRow &row);
-Expected<TuningRow> readTuning(const Database &database, const Statement &row,
-                               bool &known);
+/// One kernel; Corrupt when its row is damaged.
+Expected<std::optional<KernelRecord>> findKernel(Database &database,
+                                                 const ProblemKey &problem,
+                                                 const std::string &schedule);
 
-/// Reads, decompresses and checks the image of a hash.
+/// Stores a row, in place of one of the same key.
+Status storeKernel(Database &database, const KernelRecord &record);
+Status storeTuning(Database &database, const TuningRow &row);
+
+/// Entry of `meta`: which images were packed last (Images.cpp), or the empty
+/// text.
+inline constexpr const char *kPackedEntry = "packed";
+
+/// Sets an entry of `meta`, or reads it: Corrupt when it is missing or damaged.
+Status putMeta(Database &database, const std::string &key,
+               const std::string &value);
+Expected<std::string> getMeta(Database &database, const std::string &key);
+
+//===----------------------------------------------------------------------===//
+// Images (Images.cpp)
+//===----------------------------------------------------------------------===//
+
+/// Reads, decompresses and checks the image of a hash. The caller holds a
+/// transaction, so that image and dictionary are of one moment.
 Expected<std::vector<uint8_t>> readImage(Database &database,
                                          const ImageHash &hash, uint64_t size);
+
+/// An image, compressed by itself: making it is slow and wants no lock. Storing
+/// it replaces a row of its hash.
+class CompressedImage {
+public:
+  static Expected<CompressedImage> make(const void *image, size_t size,
+                                        int level);
+  Status store(Database &database, const ImageHash &hash) const;
+
+private:
+  std::vector<uint8_t> frame;
+  size_t size = 0;
+};
+
+/// Compresses all images anew with a dictionary made from them, if they are not
+/// those of the last time. What comes out depends on the images alone, not on
+/// the order in which they came.
+Status packImages(Database &database, int level);
 
 } // namespace fovea::db
 

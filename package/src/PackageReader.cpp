@@ -12,7 +12,6 @@
 namespace fovea {
 
 using db::Database;
-using db::Statement;
 using db::Transaction;
 
 namespace {
@@ -51,8 +50,6 @@ struct PackageReader::Impl {
   explicit Impl(Database database) : database(std::move(database)) {}
 
   Status load();
-  Status readKernels();
-  Status readTuning();
 };
 
 Status PackageReader::Impl::load() {
@@ -63,10 +60,19 @@ Status PackageReader::Impl::load() {
   if (!validated)
     return validated.status();
   meta = *validated;
-  if (Status status = readKernels(); !status.ok())
-    return status;
-  if (Status status = readTuning(); !status.ok())
-    return status;
+  // Rows with features of a later version are passed over: nobody here can ask
+  // for them.
+  size_t unknown = 0;
+  Expected<std::vector<KernelRecord>> kernelRows =
+      db::readKernels(database, meta.format, unknown);
+  if (!kernelRows)
+    return kernelRows.status();
+  kernels = std::move(*kernelRows);
+  Expected<std::vector<TuningRow>> tuningRows =
+      db::readTunings(database, unknown);
+  if (!tuningRows)
+    return tuningRows.status();
+  tuning = std::move(*tuningRows);
   Expected<int64_t> lost = database.queryInteger(
       "SELECT count(*) FROM kernel WHERE image_hash NOT IN (SELECT hash FROM "
       "image)");
@@ -76,47 +82,6 @@ Status PackageReader::Impl::load() {
     return database.corrupt(std::to_string(*lost) +
                             " kernels have no image in it");
   return transaction.commit();
-}
-
-Status PackageReader::Impl::readKernels() {
-  const std::string sql = std::string("SELECT ") + db::kKernelColumns +
-                          " FROM kernel ORDER BY problem, schedule";
-  Expected<Statement> rows = database.prepare(sql.c_str());
-  if (!rows)
-    return rows.status();
-  int code;
-  while ((code = rows->step()) == SQLITE_ROW) {
-    bool known = false;
-    Expected<KernelRecord> record = db::readKernel(database, *rows, known);
-    if (!record)
-      return record.status();
-    // A problem with features of a later version: nobody here can ask for it.
-    if (known)
-      kernels.push_back(std::move(*record));
-  }
-  return code == SQLITE_DONE ? Status()
-                             : database.failure(code, "reading its kernels");
-}
-
-Status PackageReader::Impl::readTuning() {
-  const std::string sql = std::string("SELECT ") + db::kTuningColumns +
-                          " FROM tuning ORDER BY problem, max_seqlen_q, "
-                          "max_seqlen_k, max_batch_heads";
-  Expected<Statement> rows = database.prepare(sql.c_str());
-  if (!rows)
-    return rows.status();
-  int code;
-  while ((code = rows->step()) == SQLITE_ROW) {
-    bool known = false;
-    Expected<TuningRow> row = db::readTuning(database, *rows, known);
-    if (!row)
-      return row.status();
-    if (known)
-      tuning.push_back(std::move(*row));
-  }
-  return code == SQLITE_DONE
-             ? Status()
-             : database.failure(code, "reading its tuning table");
 }
 
 PackageReader::PackageReader(std::unique_ptr<Impl> impl)
@@ -164,6 +129,9 @@ PackageReader::candidates(const ProblemKey &problem) const {
 Expected<std::vector<uint8_t>>
 PackageReader::loadImage(const KernelRecord &kernel) const {
   std::lock_guard<std::mutex> lock(impl->mutex);
+  Transaction transaction(impl->database);
+  if (Status status = transaction.begin("BEGIN"); !status.ok())
+    return status;
   return db::readImage(impl->database, kernel.imageHash, kernel.imageBytes);
 }
 

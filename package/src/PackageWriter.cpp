@@ -5,7 +5,6 @@
 #include "Database.h"
 
 #include <mutex>
-#include <zstd.h>
 
 namespace fovea {
 
@@ -29,18 +28,6 @@ struct PackageWriter::Impl {
     return database.execute("DELETE FROM image WHERE hash NOT IN (SELECT "
                             "image_hash FROM kernel)");
   }
-
-  Status insertImage(const KernelRecord &record,
-                     const std::vector<uint8_t> &compressed) {
-    Expected<Statement> insert = database.prepare(
-        "INSERT OR REPLACE INTO image(hash, size, data) VALUES(?,?,?)");
-    if (!insert)
-      return insert.status();
-    insert->bindBlob(1, record.imageHash.data(), record.imageHash.size());
-    insert->bind(2, int64_t(record.imageBytes));
-    insert->bindBlob(3, compressed.data(), compressed.size());
-    return database.run(*insert, "storing an image");
-  }
 };
 
 PackageWriter::PackageWriter(std::unique_ptr<Impl> impl)
@@ -61,6 +48,7 @@ Expected<PackageWriter> PackageWriter::open(const std::string &path,
   if (!opened)
     return opened.status();
   Database database = std::move(*opened);
+  bool upgraded = false;
   {
     // The lock is taken before the first look, so that of two processes that
     // find no file one creates the tables and the other finds them.
@@ -88,10 +76,18 @@ Expected<PackageWriter> PackageWriter::open(const std::string &path,
                                      ", not for " + target.str() +
                                      "; a package holds the kernels of one "
                                      "target: choose another file");
+      upgraded = meta->format != kPackageFormatVersion;
+      if (upgraded)
+        if (Status status = db::upgrade(database, *meta); !status.ok())
+          return status;
     }
     if (Status status = transaction.commit(); !status.ok())
       return status;
   }
+  // Where it fails, for a reader is there say, the file is larger and no worse.
+  if (upgraded)
+    (void)database.execute(
+        (std::string(db::kNewFileLayout) + "VACUUM").c_str());
   return PackageWriter(std::make_unique<Impl>(std::move(database), target,
                                               options.compressionLevel));
 }
@@ -104,23 +100,15 @@ Expected<bool> PackageWriter::isCurrent(const ProblemKey &problem,
   Transaction transaction(database);
   if (Status status = transaction.begin("BEGIN"); !status.ok())
     return status;
-  const std::string sql = std::string("SELECT ") + db::kKernelColumns +
-                          " FROM kernel WHERE problem=? AND schedule=?";
-  Expected<Statement> select = database.prepare(sql.c_str());
-  if (!select)
-    return select.status();
-  select->bind(1, problem.str());
-  select->bind(2, schedule);
-  int code = select->step();
-  if (code == SQLITE_DONE)
+  Expected<std::optional<KernelRecord>> found =
+      db::findKernel(database, problem, schedule);
+  // A damaged row is compiled again.
+  if (!found && found.status().code() != StatusCode::Corrupt)
+    return found.status();
+  if (!found || !*found || (*found)->fingerprint != fingerprint)
     return false;
-  if (code != SQLITE_ROW)
-    return database.failure(code, "looking for a kernel");
-  bool known = false;
-  Expected<KernelRecord> record = db::readKernel(database, *select, known);
-  if (!record || !known || record->fingerprint != fingerprint)
-    return false;
-  return bool(db::readImage(database, record->imageHash, record->imageBytes));
+  const KernelRecord &record = **found;
+  return bool(db::readImage(database, record.imageHash, record.imageBytes));
 }
 
 Status PackageWriter::put(const KernelRecord &given, const void *image,
@@ -141,20 +129,11 @@ Status PackageWriter::put(const KernelRecord &given, const void *image,
   record.imageBytes = size;
 
   // Compressed before the lock is taken: it is the slow part.
-  std::vector<uint8_t> compressed(ZSTD_compressBound(size));
-  std::unique_ptr<ZSTD_CCtx, size_t (*)(ZSTD_CCtx *)> context(ZSTD_createCCtx(),
-                                                              ZSTD_freeCCtx);
-  if (!context)
-    return Status(StatusCode::Io, name + ": memory ran out");
-  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel,
-                         impl->compressionLevel);
-  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
-  const size_t written = ZSTD_compress2(context.get(), compressed.data(),
-                                        compressed.size(), image, size);
-  if (ZSTD_isError(written))
-    return Status(StatusCode::Io, name + ": compressing its image failed: " +
-                                      ZSTD_getErrorName(written));
-  compressed.resize(written);
+  Expected<db::CompressedImage> compressed =
+      db::CompressedImage::make(image, size, impl->compressionLevel);
+  if (!compressed)
+    return Status(compressed.status().code(),
+                  name + ": " + compressed.status().message());
 
   std::lock_guard<std::mutex> lock(impl->mutex);
   Database &database = impl->database;
@@ -164,16 +143,10 @@ Status PackageWriter::put(const KernelRecord &given, const void *image,
   // An image already there is kept only if it is sound; so building again is
   // the remedy of a damaged one.
   if (!db::readImage(database, record.imageHash, record.imageBytes))
-    if (Status status = impl->insertImage(record, compressed); !status.ok())
+    if (Status status = compressed->store(database, record.imageHash);
+        !status.ok())
       return status;
-  const std::string sql = std::string("INSERT OR REPLACE INTO kernel(") +
-                          db::kKernelColumns +
-                          ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
-  Expected<Statement> insert = database.prepare(sql.c_str());
-  if (!insert)
-    return insert.status();
-  db::bindKernel(*insert, record);
-  if (Status status = database.run(*insert, "storing a kernel"); !status.ok())
+  if (Status status = db::storeKernel(database, record); !status.ok())
     return status;
   if (Status status = impl->dropOrphans(); !status.ok())
     return status;
@@ -184,13 +157,7 @@ Status PackageWriter::putTuning(const TuningRow &row) {
   if (Status status = checkTuningRow(row); !status.ok())
     return status;
   std::lock_guard<std::mutex> lock(impl->mutex);
-  const std::string sql = std::string("INSERT OR REPLACE INTO tuning(") +
-                          db::kTuningColumns + ") VALUES(?,?,?,?,?,?)";
-  Expected<Statement> insert = impl->database.prepare(sql.c_str());
-  if (!insert)
-    return insert.status();
-  db::bindTuning(*insert, row);
-  return impl->database.run(*insert, "storing a tuning row");
+  return db::storeTuning(impl->database, row);
 }
 
 Status PackageWriter::remove(const ProblemKey &problem,
@@ -228,6 +195,11 @@ Status PackageWriter::clearTuning(const ProblemKey &problem) {
     return erase.status();
   erase->bind(1, problem.str());
   return impl->database.run(*erase, "dropping tuning rows");
+}
+
+Status PackageWriter::pack() {
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  return db::packImages(impl->database, impl->compressionLevel);
 }
 
 } // namespace fovea

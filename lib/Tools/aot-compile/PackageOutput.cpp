@@ -121,6 +121,8 @@ llvm::Expected<bool> PackageOutput::isCurrent(const Job &job,
     kernel.resources.scratchBytes = record.resources.scratchBytes;
     kernel.resources.matrixInstructions = record.resources.matrixInstructions;
     kernel.resources.codeBytes = record.resources.codeBytes;
+    kernel.resources.vgprSpills = record.resources.vgprSpills;
+    kernel.resources.sgprSpills = record.resources.sgprSpills;
     kernel.occupancy = record.resources.occupancy;
     kernel.imageBytes = record.imageBytes;
     kernel.cpuMs = record.compileMs;
@@ -150,6 +152,8 @@ llvm::Error PackageOutput::store(const Job &job, const CompiledKernel &kernel) {
   record.resources.occupancy = kernel.occupancy;
   record.resources.matrixInstructions = kernel.resources.matrixInstructions;
   record.resources.codeBytes = kernel.resources.codeBytes;
+  record.resources.vgprSpills = kernel.resources.vgprSpills;
+  record.resources.sgprSpills = kernel.resources.sgprSpills;
   record.compileMs = kernel.cpuMs;
   // find() and not []: several threads are here.
   Status status = packages.find(job.target)
@@ -197,6 +201,8 @@ llvm::Expected<std::string> PackageOutput::finish() {
     if (!swept)
       return swept.takeError();
     text += *swept;
+    if (Status status = package.writer->pack(); !status.ok())
+      return toError(status);
   }
   return text;
 }

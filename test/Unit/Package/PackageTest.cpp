@@ -71,6 +71,8 @@ TEST_F(PackageTest, ReaderReturnsWhatWasPut) {
   EXPECT_EQ(got.resources.occupancy, 2);
   EXPECT_EQ(got.resources.matrixInstructions, 96);
   EXPECT_EQ(got.resources.codeBytes, 4096);
+  EXPECT_EQ(got.resources.vgprSpills, 3);
+  EXPECT_EQ(got.resources.sgprSpills, 1);
   EXPECT_EQ(got.compileMs, 123.5);
   EXPECT_EQ(got.imageBytes, image.size());
   Expected<std::vector<uint8_t>> loaded = reader->loadImage(got);

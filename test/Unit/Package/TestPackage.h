@@ -108,7 +108,7 @@ inline KernelRecord makeRecord(const ProblemKey &problem, int32_t blockM = 128,
   record.blockM = blockM;
   record.blockN = blockN;
   record.threads = 256;
-  record.resources = {128, 64, 40, 32768, 0, 2, 96, 4096};
+  record.resources = {128, 64, 40, 32768, 0, 2, 96, 4096, 3, 1};
   record.compileMs = 123.5;
   return record;
 }
@@ -130,6 +130,20 @@ inline Status putFake(PackageWriter &writer, const KernelRecord &record,
                       const std::string &arch = "gfx942") {
   std::vector<uint8_t> image = makeImage(arch, payload);
   return writer.put(record, image.data(), image.size());
+}
+
+/// A payload as long as a small kernel's, most of which all such payloads
+/// share; the rest does not compress.
+inline std::string codeLikePayload(uint32_t seed) {
+  std::string payload;
+  auto add = [&](uint32_t state, size_t bytes) {
+    for (size_t i = 0; i != bytes; ++i)
+      payload += char((state = state * 1664525 + 1013904223) >> 24);
+  };
+  add(1, 3000);
+  add(seed + 2, 300);
+  add(2, 1500);
+  return payload;
 }
 
 inline std::vector<uint8_t> readBytes(const std::string &path) {

@@ -21,9 +21,11 @@
 
 namespace fovea {
 
-/// SQLite's application_id of a package ("Fove") and the version of its tables.
+/// SQLite's application_id of a package ("Fove"), the version of the tables
+/// that are written, and the oldest version that is read.
 inline constexpr int32_t kPackageApplicationId = 0x466f7665;
-inline constexpr int32_t kPackageFormatVersion = 2;
+inline constexpr int32_t kPackageFormatVersion = 3;
+inline constexpr int32_t kOldestPackageFormatVersion = 2;
 
 /// Name ending by which packages are found in a folder.
 inline constexpr const char *kPackageExtension = ".fovea";
@@ -42,6 +44,9 @@ struct KernelResources {
   int32_t occupancy = 0;          ///< waves a SIMD
   int32_t matrixInstructions = 0; ///< in the code, not executed
   int32_t codeBytes = 0;          ///< size of the kernel's instructions
+  /// Registers spilled; -1: not known, since the row comes from a package of
+  /// format version 2.
+  int32_t vgprSpills = 0, sgprSpills = 0;
 };
 
 /// One of the launches of an operation that takes several, in their order.

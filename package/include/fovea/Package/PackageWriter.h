@@ -62,6 +62,13 @@ public:
   /// Drops the tuning rows of a problem.
   Status clearTuning(const ProblemKey &problem);
 
+  /// Compresses the images together, with a dictionary of what they share; what
+  /// a build does last. Nothing happens when the images are those of the last
+  /// time. The result depends on what is in the package alone, not on the order
+  /// or the number of builds that put it there. A package that was never packed
+  /// is as good, but larger.
+  Status pack();
+
 private:
   struct Impl;
   explicit PackageWriter(std::unique_ptr<Impl> impl);
