@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 using namespace fovea::test;
 
@@ -52,7 +53,9 @@ enum {
   kInvalidValue = 1,
   kInvalidDevice = 101,
   kInvalidHandle = 400,
-  kNotFound = 500
+  kNotFound = 500,
+  kCaptureUnsupported = 900,
+  kCaptureModeRelaxed = 2
 };
 
 // ROCm's two layouts of hipDeviceProp_t, up to the name of the chip.
@@ -151,6 +154,11 @@ EXPORT int hipStreamIsCapturing(void *stream, int *status) {
   *status = stream && stream == state().capturing;
   return 0;
 }
+EXPORT int hipThreadExchangeStreamCaptureMode(int *mode) {
+  ENTER(hipThreadExchangeStreamCaptureMode);
+  std::swap(*mode, state().captureMode);
+  return 0;
+}
 EXPORT int hipDeviceGetAttribute(int *value, int attribute, int) {
   ENTER(hipDeviceGetAttribute);
   if (attribute != (FAKE_HIP_VERSION >= 5 ? 63 : 14))
@@ -177,6 +185,8 @@ EXPORT int hipGetDevicePropertiesR0600(PropertiesR0600 *properties,
 #endif
 EXPORT int hipModuleLoadData(void **module, const void *image) {
   ENTER(hipModuleLoadData);
+  if (state().capturing && state().captureMode != kCaptureModeRelaxed)
+    return kCaptureUnsupported;
   const char *bytes = static_cast<const char *>(image);
   uint64_t offset, size;
   std::memcpy(&offset, bytes + 64 + 8, 8);

@@ -36,7 +36,8 @@ struct FakeHipState {
   std::vector<std::string> archs = {"gfx942:sramecc+:xnack-"};
   int computeUnits = 304;
   int currentDevice = 0;
-  void *capturing = nullptr;         ///< the stream that is being captured
+  void *capturing = nullptr; ///< the stream that is being captured
+  int captureMode = 0;       ///< of the thread; 2: relaxed
   std::optional<int> runtimeVersion; ///< else the version built in, .2.34567
   /// Device properties of no known layout: with a field more, or empty.
   bool propertiesWritten = true;

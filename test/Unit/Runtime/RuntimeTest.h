@@ -113,6 +113,7 @@ inline FakeHipState &fakeState(const std::string &path) {
   state.computeUnits = 304;
   state.currentDevice = 0;
   state.capturing = nullptr;
+  state.captureMode = 0;
   state.runtimeVersion.reset();
   state.propertiesWritten = true;
   state.newFieldAt = SIZE_MAX;

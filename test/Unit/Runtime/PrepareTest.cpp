@@ -1,0 +1,143 @@
+//===- PrepareTest.cpp - kernels that are loaded ahead of launches --------===//
+
+#include "RuntimeTest.h"
+
+using namespace fovea;
+using namespace fovea::test;
+
+namespace {
+
+class PrepareTest : public RuntimeTest {
+protected:
+  fovea_status_t prepare(fovea_context_t *context, int32_t device) {
+    const fovea_forward_params_t p = makeParams();
+    return fovea_forward_prepare(context, &p, device, nullptr);
+  }
+  fovea_status_t launch(fovea_context_t *context, void *stream = nullptr) {
+    const fovea_forward_params_t p = makeParams();
+    return fovea_forward(context, &p, stream);
+  }
+};
+
+} // namespace
+
+TEST_F(PrepareTest, LoadsOnTheDeviceAndNothingElse) {
+  write({makeRecord(makeProblem(128), 128)});
+  fake.archs = {"gfx942:sramecc+:xnack-", "gfx942:sramecc+:xnack-"};
+  ContextPtr context = makeContext();
+  fovea_forward_params_t p = makeParams();
+  p.q.data = p.k.data = p.v.data = nullptr; // addresses are of no interest
+  p.out.data = nullptr;
+  fovea_forward_plan_t plan{};
+  plan.struct_size = sizeof(plan);
+  expectStatus(fovea_forward_prepare(context.get(), &p, 1, &plan),
+               FOVEA_STATUS_OK, {"chosen by the rule, grid 8x3x2"});
+  EXPECT_EQ(plan.kernel, 1u);
+  EXPECT_EQ(plan.grid[1], 3u);
+  EXPECT_EQ(fake.currentDevice, 0); // as before
+  EXPECT_EQ(fake.calls["hipSetDevice"], 2);
+  EXPECT_EQ(fake.calls["hipModuleLoadData"], 1);
+  EXPECT_TRUE(fake.launches.empty());
+  fake.currentDevice = 1;
+  expectStatus(launch(context.get()), FOVEA_STATUS_OK);
+  EXPECT_EQ(fake.calls["hipModuleLoadData"], 1);
+  // The other device has its own.
+  expectStatus(prepare(context.get(), -1), FOVEA_STATUS_OK);
+  EXPECT_EQ(fake.calls["hipModuleLoadData"], 1);
+  expectStatus(prepare(context.get(), 0), FOVEA_STATUS_OK);
+  EXPECT_EQ(fake.calls["hipModuleLoadData"], 2);
+  expectStatus(prepare(context.get(), 2), FOVEA_STATUS_INVALID_ARGUMENT,
+               {"device is 2"});
+}
+
+TEST_F(PrepareTest, SupportIncludesTheImage) {
+  {
+    Expected<PackageWriter> writer =
+        PackageWriter::open(path, *TargetId::parse("gfx942"));
+    ASSERT_TRUE(writer);
+    FOVEA_ASSERT_OK(
+        putFake(*writer, makeRecord(makeProblem(128)), "another_kernel"));
+  }
+  ContextPtr context = makeContext();
+  const fovea_forward_params_t p = makeParams();
+  expectStatus(fovea_forward_select(context.get(), &p, 0, nullptr),
+               FOVEA_STATUS_OK);
+  fovea_forward_plan_t plan{};
+  plan.struct_size = sizeof(plan);
+  expectStatus(fovea_forward_prepare(context.get(), &p, 0, &plan),
+               FOVEA_STATUS_HIP_ERROR, {"kernel 1", "hipErrorNotFound"});
+  EXPECT_EQ(plan.kernel, 0u); // not filled in
+  fail("hipModuleLoadData", 1, 719);
+  expectStatus(fovea_forward_prepare(context.get(), &p, 0, nullptr),
+               FOVEA_STATUS_HIP_ERROR, {"kernel 1"});
+}
+
+TEST_F(PrepareTest, NothingToComputeNeedsNothing) {
+  ContextPtr context = makeContext();
+  fovea_forward_params_t p = makeParams();
+  p.seqlen_q = 0;
+  expectStatus(fovea_forward_prepare(context.get(), &p, 0, nullptr),
+               FOVEA_STATUS_OK, {"nothing to compute"});
+  p.seqlen_q = 1;
+  expectStatus(fovea_forward_prepare(context.get(), &p, 0, nullptr),
+               FOVEA_STATUS_NOT_FOUND, {"no package is open"});
+}
+
+TEST_F(PrepareTest, FailuresOfTheDeviceCalls) {
+  write({makeRecord(makeProblem(128), 128)});
+  fake.archs = {"gfx942:sramecc+:xnack-", "gfx942:sramecc+:xnack-"};
+  ContextPtr context = makeContext();
+  fail("hipSetDevice", 1, 3);
+  expectStatus(prepare(context.get(), 1), FOVEA_STATUS_HIP_ERROR,
+               {"device 1: hipSetDevice failed"});
+  EXPECT_EQ(fake.calls["hipModuleLoadData"], 0);
+  fail("hipSetDevice", 2, 3);
+  expectStatus(prepare(context.get(), 1), FOVEA_STATUS_HIP_ERROR,
+               {"device 0, the current one before device 1"});
+  fail("hipGetDevice", 1, 3);
+  expectStatus(prepare(context.get(), 1), FOVEA_STATUS_HIP_ERROR,
+               {"hipGetDevice failed"});
+}
+
+// HIP permits no loading into a capture; prepared launches need none.
+TEST_F(PrepareTest, LaunchesIntoACapture) {
+  write({makeRecord(makeProblem(128), 128), makeRecord(makeProblem(64), 128)});
+  ContextPtr context = makeContext();
+  void *stream = at(0x77), *other = at(0x88);
+  fake.capturing = stream;
+  expectStatus(launch(context.get(), stream), FOVEA_STATUS_INVALID_ARGUMENT,
+               {"the stream is being captured", "kernel 1", "is not loaded",
+                "call fovea_forward_prepare"});
+  EXPECT_EQ(fake.calls["hipModuleLoadData"], 0);
+  EXPECT_TRUE(fake.launches.empty());
+  // Meanwhile modules may be loaded, in the relaxed mode.
+  expectStatus(prepare(context.get(), -1), FOVEA_STATUS_OK);
+  EXPECT_EQ(fake.captureMode, 0); // as before
+  expectStatus(launch(context.get(), stream), FOVEA_STATUS_OK);
+  fovea_forward_params_t p = makeParams();
+  p.head_dim = 64;
+  expectStatus(fovea_forward(context.get(), &p, other), FOVEA_STATUS_OK);
+  EXPECT_EQ(fake.launches.size(), 2u);
+  // Asked for only when something must be loaded.
+  EXPECT_EQ(fake.calls["hipStreamIsCapturing"], 2);
+  fake.capturing = nullptr;
+  fail("hipStreamIsCapturing", 1, 906);
+  ContextPtr fresh = makeContext();
+  expectStatus(launch(fresh.get(), stream), FOVEA_STATUS_HIP_ERROR,
+               {"kernel 1", "hipStreamIsCapturing failed"});
+}
+
+// A reset takes modules; what a capture would have to load again is refused.
+TEST_F(PrepareTest, ResetBeforeACapture) {
+  write({makeRecord(makeProblem(128), 128)});
+  ContextPtr context = makeContext();
+  expectStatus(prepare(context.get(), 0), FOVEA_STATUS_OK);
+  fake.liveModules = 0; // the reset
+  void *stream = at(0x77);
+  fake.capturing = stream;
+  fail("hipModuleLaunchKernel", 1, 400);
+  expectStatus(launch(context.get(), stream), FOVEA_STATUS_INVALID_ARGUMENT,
+               {"the stream is being captured", "fovea_forward_prepare"});
+  expectStatus(prepare(context.get(), 0), FOVEA_STATUS_OK);
+  expectStatus(launch(context.get(), stream), FOVEA_STATUS_OK);
+}
