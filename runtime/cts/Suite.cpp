@@ -39,16 +39,18 @@ bool startsAt(const std::string &text, const char *key, std::string &value) {
 
 } // namespace
 
+fovea_context_t *newContext() {
+  fovea_context_t *made = nullptr;
+  if (fovea_context_create(nullptr, &made) != FOVEA_STATUS_OK)
+    stop("creating a context");
+  for (const std::string &path : packagePaths)
+    if (fovea_package_open(made, path.c_str()) != FOVEA_STATUS_OK)
+      stop("opening a package");
+  return made;
+}
+
 fovea_context_t *context() {
-  static fovea_context_t *shared = [] {
-    fovea_context_t *made = nullptr;
-    if (fovea_context_create(nullptr, &made) != FOVEA_STATUS_OK)
-      stop("creating a context");
-    for (const std::string &path : packagePaths)
-      if (fovea_package_open(made, path.c_str()) != FOVEA_STATUS_OK)
-        stop("opening a package");
-    return made;
-  }();
+  static fovea_context_t *shared = newContext();
   return shared;
 }
 
@@ -65,6 +67,12 @@ const HipFunctions &hip() {
     resolve("hipModuleLoadData", f.hipModuleLoadData);
     resolve("hipModuleUnload", f.hipModuleUnload);
     resolve("hipModuleGetFunction", f.hipModuleGetFunction);
+    resolve("hipStreamBeginCapture", f.hipStreamBeginCapture);
+    resolve("hipStreamEndCapture", f.hipStreamEndCapture);
+    resolve("hipGraphInstantiate", f.hipGraphInstantiate);
+    resolve("hipGraphLaunch", f.hipGraphLaunch);
+    resolve("hipGraphExecDestroy", f.hipGraphExecDestroy);
+    resolve("hipGraphDestroy", f.hipGraphDestroy);
     resolve("hipGetErrorName", f.hipGetErrorName);
     return f;
   }();
@@ -190,7 +198,10 @@ Outcome run(const Problem &p) {
     params.lse_stride_head = p.seqlenQ;
     params.lse_stride_batch = p.headsQ * p.seqlenQ;
   }
-  EXPECT_FOVEA(fovea_forward(context(), &params, p.stream), FOVEA_STATUS_OK);
+  if (p.enqueue)
+    p.enqueue(params);
+  else
+    EXPECT_FOVEA(fovea_forward(context(), &params, p.stream), FOVEA_STATUS_OK);
   EXPECT_EQ(hip().hipStreamSynchronize(p.stream), 0);
 
   for (Buffer *input : {&q, &k, &v})

@@ -24,6 +24,10 @@ namespace fovea::cts {
 /// The context that all tests share, with the packages of the command line.
 fovea_context_t *context();
 
+/// Another one with the same packages, for the caller to destroy: nothing is
+/// loaded on it yet.
+fovea_context_t *newContext();
+
 /// A kernel that runs on device 0.
 struct KernelCase {
   uint32_t id = 0;
@@ -50,6 +54,12 @@ struct HipFunctions {
   int (*hipModuleLoadData)(void **, const void *);
   int (*hipModuleUnload)(void *);
   int (*hipModuleGetFunction)(void **, void *, const char *);
+  int (*hipStreamBeginCapture)(void *, int);
+  int (*hipStreamEndCapture)(void *, void **);
+  int (*hipGraphInstantiate)(void **, void *, void **, char *, size_t);
+  int (*hipGraphLaunch)(void *, void *);
+  int (*hipGraphExecDestroy)(void *);
+  int (*hipGraphDestroy)(void *);
   const char *(*hipGetErrorName)(int);
 };
 const HipFunctions &hip();
@@ -96,6 +106,8 @@ struct Problem {
   bool sequenceFirst = false;
   int64_t padding = 0; ///< elements between rows, never to be touched
   void *stream = nullptr;
+  /// Enqueues the pass on `stream`; empty: fovea_forward on context().
+  std::function<void(const fovea_forward_params_t &)> enqueue;
 
   using Value =
       std::function<float(int64_t batch, int64_t head, int64_t row, int64_t d)>;

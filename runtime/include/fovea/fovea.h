@@ -313,9 +313,9 @@ FOVEA_API fovea_status_t fovea_forward_select(
  * launches into a stream that is being captured, and for a support query that
  * has seen HIP take the image. Launches of other sizes may choose another
  * kernel; `kernel` in the parameters prepares one by its id.
- * May itself be called while streams are being captured, where HIP has
- * hipThreadExchangeStreamCaptureMode. The calling thread's current device is
- * the same before and after.
+ * Call it before a capture begins; captures by other threads are not disturbed
+ * where HIP has hipThreadExchangeStreamCaptureMode. The calling thread's current
+ * device is the same before and after.
  * \return as fovea_forward_select(); also CORRUPT, IO, INCOMPATIBLE when the
  *   kernel's image was refused, and HIP_ERROR when HIP refused it.
  */
