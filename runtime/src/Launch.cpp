@@ -173,16 +173,23 @@ Result Context::loadForLaunch(const Hip &library, Device &device,
 Result Context::loadElsewhere(const Hip &library, Device &device,
                               const Candidate &candidate) {
   const HipApi &api = library.api;
-  const LoadedKernel *functions;
+  auto loadHere = [&] {
+    // A reset would be noticed by the launch, which may be too late for it.
+    const LoadedKernel *functions =
+        candidate.slot->loaded.load(std::memory_order_acquire);
+    if (functions)
+      forgetModules(library, device, candidate, functions);
+    return load(library, device, candidate, functions);
+  };
   int current;
   if (HipError error = api.hipGetDevice(&current))
     return api.failure("the current device", "hipGetDevice", error);
   if (current == device.number)
-    return load(library, device, candidate, functions);
+    return loadHere();
   const std::string name = "device " + std::to_string(device.number);
   if (HipError error = api.hipSetDevice(device.number))
     return api.failure(name, "hipSetDevice", error);
-  Result result = load(library, device, candidate, functions);
+  Result result = loadHere();
   // Once more if need be: the caller's next calls are for this device.
   HipError error = api.hipSetDevice(current);
   if (error)

@@ -21,8 +21,9 @@ enum {
   kInvalidHandle = 400,
   kMultiprocessorCount = 63
 };
-// ROCm 6's hipDeviceProp_t: its size, and where gcnArchName is in it.
-constexpr size_t kPropertiesBytes = 1472, kArchName = 1160;
+// HIP 6's hipDeviceProp_t: its size, and where multiProcessorCount and
+// gcnArchName are in it.
+constexpr size_t kPropertiesBytes = 1472, kUnits = 388, kArchName = 1160;
 
 struct Module;
 struct Function {
@@ -86,6 +87,7 @@ EXPORT int hipGetDevicePropertiesR0600(void *properties, int device) {
     return kInvalidDevice;
   auto *bytes = static_cast<char *>(properties);
   std::memset(bytes, 0, kPropertiesBytes);
+  std::memcpy(bytes + kUnits, &kEmptyHipUnits, sizeof(kEmptyHipUnits));
   std::strcpy(bytes + kArchName, kEmptyHipArch);
   return 0;
 }
