@@ -29,6 +29,7 @@ llvm_config.add_tool_substitutions(
         ToolSubst("aot-opt", aot_opt, unresolved="fatal"),
         ToolSubst("aot-compile", unresolved="fatal"),
         ToolSubst("aot-time", unresolved="ignore"),
+        ToolSubst("aot-package", unresolved="ignore"),
         ToolSubst("llvm-mc", unresolved="fatal"),
         ToolSubst("ld.lld", unresolved="fatal"),
         ToolSubst("llvm-readelf", unresolved="fatal"),
@@ -51,6 +52,7 @@ if config.fovea_build_runtime:
     config.available_features.add("runtime")
 if config.fovea_build_runtime and config.fovea_build_simulator:
     config.available_features.add("aot-time")
+    config.available_features.add("aot-package")
 # A code object of a few instructions, with its description, in the folder %t.
 aot_time_inputs = os.path.join(config.test_source_root, "Tools", "aot-time", "Inputs")
 config.substitutions.append((

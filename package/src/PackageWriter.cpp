@@ -187,14 +187,29 @@ Status PackageWriter::remove(const ProblemKey &problem,
   return transaction.commit();
 }
 
-Status PackageWriter::clearTuning(const ProblemKey &problem) {
+Status PackageWriter::replaceTuning(const std::vector<TuningRow> &rows) {
+  for (const TuningRow &row : rows)
+    if (Status status = checkTuningRow(row); !status.ok())
+      return status;
   std::lock_guard<std::mutex> lock(impl->mutex);
-  Expected<Statement> erase =
-      impl->database.prepare("DELETE FROM tuning WHERE problem=?");
-  if (!erase)
-    return erase.status();
-  erase->bind(1, problem.str());
-  return impl->database.run(*erase, "dropping tuning rows");
+  Database &database = impl->database;
+  Transaction transaction(database);
+  if (Status status = transaction.begin("BEGIN IMMEDIATE"); !status.ok())
+    return status;
+  for (const TuningRow &row : rows) {
+    Expected<Statement> erase =
+        database.prepare("DELETE FROM tuning WHERE problem=?");
+    if (!erase)
+      return erase.status();
+    erase->bind(1, row.problem.str());
+    if (Status status = database.run(*erase, "dropping tuning rows");
+        !status.ok())
+      return status;
+  }
+  for (const TuningRow &row : rows)
+    if (Status status = db::storeTuning(database, row); !status.ok())
+      return status;
+  return transaction.commit();
 }
 
 Status PackageWriter::pack() {

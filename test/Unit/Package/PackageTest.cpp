@@ -144,8 +144,19 @@ TEST_F(PackageTest, TuningRowsComeSmallestBucketFirst) {
   ASSERT_EQ(reader->tuning().size(), 3u);
   EXPECT_EQ(reader->tuning()[0].maxSeqlenQ, 64);
   EXPECT_EQ(reader->tuning()[1].maxSeqlenQ, 4096);
-  FOVEA_ASSERT_OK(writer.clearTuning(makeProblem(64)));
-  EXPECT_EQ(count("tuning"), 0);
+
+  FOVEA_ASSERT_OK(writer.putTuning({makeProblem(128), 1, 2, 3, "s"}));
+  const TuningRow row = {makeProblem(64), 7, 8, 9, "t"};
+  TuningRow wrong = row;
+  wrong.schedule = "";
+  expectFailure(writer.replaceTuning({row, wrong}), StatusCode::InvalidArgument,
+                "the schedule is empty");
+  EXPECT_EQ(count("tuning"), 4);
+  FOVEA_ASSERT_OK(writer.replaceTuning({row}));
+  reader = PackageReader::open(path);
+  ASSERT_TRUE(reader);
+  ASSERT_EQ(reader->tuning().size(), 2u); // the other problem's is still there
+  EXPECT_EQ(reader->tuning()[1].schedule, "t");
 }
 
 TEST_F(PackageTest, SameImageIsStoredOnce) {

@@ -59,8 +59,8 @@ public:
   /// there is none.
   Status remove(const ProblemKey &problem, const std::string &schedule);
 
-  /// Drops the tuning rows of a problem.
-  Status clearTuning(const ProblemKey &problem);
+  /// Puts these rows in the place of all rows of their problems; all or none.
+  Status replaceTuning(const std::vector<TuningRow> &rows);
 
   /// Compresses the images together, with a dictionary of what they share; what
   /// a build does last. Nothing happens when the images are those of the last

@@ -1,0 +1,243 @@
+//===- Copy.cpp - aot-package extract and merge ---------------------------===//
+
+#include "Commands.h"
+#include "Fields.h"
+#include "fovea/Package/PackageWriter.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <ostream>
+#include <set>
+#include <tuple>
+#include <unistd.h>
+
+namespace fovea::pkg {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status ioFailure(const std::string &what, const std::error_code &error) {
+  return Status(StatusCode::Io, what + ": " + error.message() +
+                                    "; check the path, its permissions and "
+                                    "free space");
+}
+
+Status writeFile(const fs::path &path, const std::vector<uint8_t> &bytes) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(reinterpret_cast<const char *>(bytes.data()),
+             std::streamsize(bytes.size()));
+  file.close();
+  if (file)
+    return Status();
+  std::error_code ignored;
+  fs::remove(path, ignored); // half a code object is worse than none
+  return Status(StatusCode::Io, "'" + path.string() +
+                                    "' can't be written; check its folder, "
+                                    "permissions and free space");
+}
+
+/// A file that is removed again unless it is given its name.
+class Unfinished {
+public:
+  explicit Unfinished(const std::string &name)
+      : name(name), path(name + ".unfinished-" + std::to_string(::getpid())) {}
+  ~Unfinished() {
+    std::error_code ignored;
+    if (!done)
+      for (const char *ending : {"", "-journal"})
+        fs::remove(path + ending, ignored);
+  }
+  Status finish() {
+    // A hard link and not a rename: it fails where meanwhile somebody else made
+    // a file of the name.
+    std::error_code error;
+    fs::create_hard_link(path, name, error);
+    if (error)
+      return ioFailure("'" + name + "' can't be created", error);
+    fs::remove(path, error);
+    done = true;
+    return Status();
+  }
+  const std::string name, path;
+
+private:
+  bool done = false;
+};
+
+struct Merge {
+  std::vector<PackageReader> packages;
+  /// By problem and schedule, by bucket: the package that it is taken from.
+  std::map<std::pair<std::string, std::string>,
+           std::pair<size_t, const KernelRecord *>>
+      kernels;
+  std::map<std::tuple<std::string, int64_t, int64_t, int64_t>,
+           std::pair<size_t, const TuningRow *>>
+      tuning;
+  std::vector<std::string> conflicts;
+};
+
+/// Puts a row into a map, where there may be another with its key.
+template <typename Map, typename Row>
+void place(Map &rows, const typename Map::key_type &key, size_t package,
+           const Row &row, bool same, Prefer prefer, bool &conflict) {
+  auto [at, isNew] = rows.try_emplace(key, package, &row);
+  conflict = !isNew && !same && prefer == Prefer::Neither;
+  if (!isNew && !same && prefer == Prefer::Last)
+    at->second = {package, &row};
+}
+
+bool isSame(const KernelRecord &a, const KernelRecord &b) {
+  return std::all_of(
+      kernelFields().begin(), kernelFields().end(), [&](const Field &field) {
+        return !field.isPartOfDiff || field.value(a) == field.value(b);
+      });
+}
+
+void collect(Merge &merge, Prefer prefer) {
+  for (size_t i = 0; i != merge.packages.size(); ++i) {
+    const PackageReader &package = merge.packages[i];
+    auto clash = [&](const std::string &what, size_t other) {
+      merge.conflicts.push_back(what + " differs between '" +
+                                merge.packages[other].path() + "' and '" +
+                                package.path() + "'");
+    };
+    for (const KernelRecord &kernel : package.kernels()) {
+      const std::pair<std::string, std::string> key = {kernel.problem.str(),
+                                                       kernel.schedule};
+      auto there = merge.kernels.find(key);
+      const bool same =
+          there != merge.kernels.end() && isSame(*there->second.second, kernel);
+      bool conflict = false;
+      place(merge.kernels, key, i, kernel, same, prefer, conflict);
+      if (conflict)
+        clash("kernel '" + key.first + "' ('" + key.second + "')",
+              there->second.first);
+    }
+    for (const TuningRow &row : package.tuning()) {
+      const std::tuple<std::string, int64_t, int64_t, int64_t> key = {
+          row.problem.str(), row.maxSeqlenQ, row.maxSeqlenK, row.maxBatchHeads};
+      auto there = merge.tuning.find(key);
+      const bool same = there != merge.tuning.end() &&
+                        there->second.second->schedule == row.schedule;
+      bool conflict = false;
+      place(merge.tuning, key, i, row, same, prefer, conflict);
+      if (conflict)
+        clash("tuning row " + toJson(row).dump(), there->second.first);
+    }
+  }
+}
+
+Status write(const Merge &merge, const std::string &path) {
+  PackageWriter::Options options;
+  options.creator = merge.packages.front().creator();
+  Expected<PackageWriter> writer =
+      PackageWriter::open(path, merge.packages.front().target(), options);
+  if (!writer)
+    return writer.status();
+  for (const auto &[key, from] : merge.kernels) {
+    Expected<std::vector<uint8_t>> image =
+        merge.packages[from.first].loadImage(*from.second);
+    if (!image)
+      return image.status();
+    if (Status status = writer->put(*from.second, image->data(), image->size());
+        !status.ok())
+      return status;
+  }
+  for (const auto &[key, from] : merge.tuning)
+    if (Status status = writer->putTuning(*from.second); !status.ok())
+      return status;
+  return writer->pack();
+}
+
+} // namespace
+
+int extract(const std::string &path, const Selection &selection,
+            const std::string &folder, Streams io) {
+  Expected<PackageReader> package = PackageReader::open(path);
+  if (!package)
+    return complain(package.status(), io);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    return complain(ioFailure("folder '" + folder + "' can't be made", error),
+                    io);
+  const std::vector<const KernelRecord *> kernels = selection.of(*package);
+  std::multiset<std::string> symbols;
+  for (const KernelRecord *kernel : kernels)
+    symbols.insert(kernel->symbol);
+  int result = kernels.empty() ? kFound : kGood;
+  if (kernels.empty())
+    io.err << "aot-package: no kernel of '" << path
+           << "' has all of the texts in its symbol, problem or schedule; "
+              "'aot-package list' shows what there is\n";
+  for (const KernelRecord *kernel : kernels) {
+    Expected<std::vector<uint8_t>> image = package->loadImage(*kernel);
+    if (!image) {
+      complain(image.status(), io);
+      result = kFound;
+      continue;
+    }
+    // A symbol is a name in a code object and may hold anything.
+    std::string name = kernel->symbol;
+    for (char &c : name)
+      if (c == '/' || c == '\0')
+        c = '_';
+    // Schedules of one problem may have one symbol.
+    if (symbols.count(kernel->symbol) > 1)
+      name += "." + toString(kernel->imageHash).substr(0, 8);
+    const fs::path file =
+        fs::path(folder) / (name + "." + package->target().str() + ".hsaco");
+    if (Status status = writeFile(file, *image); !status.ok())
+      return complain(status, io);
+    io.out << file.string() << "\n";
+  }
+  return result;
+}
+
+int merge(const std::vector<std::string> &paths, const std::string &output,
+          Prefer prefer, Streams io) {
+  if (fs::exists(output))
+    return complain(Status(StatusCode::InvalidArgument,
+                           "'" + output +
+                               "' is there already, and merge makes a new "
+                               "package; give another name, or delete it"),
+                    io);
+  Merge merge;
+  for (const std::string &path : paths) {
+    Expected<PackageReader> package = PackageReader::open(path);
+    if (!package)
+      return complain(package.status(), io);
+    merge.packages.push_back(std::move(*package));
+    const PackageReader &first = merge.packages.front();
+    if (merge.packages.back().target() != first.target())
+      return complain(
+          Status(StatusCode::Incompatible,
+                 "'" + path + "' is for " +
+                     merge.packages.back().target().str() + ", '" +
+                     first.path() + "' for " + first.target().str() +
+                     "; a package holds the kernels of one target: put them "
+                     "into one folder, which opens as a whole"),
+          io);
+  }
+  collect(merge, prefer);
+  if (!merge.conflicts.empty()) {
+    for (const std::string &conflict : merge.conflicts)
+      io.err << "aot-package: error: " << conflict << "\n";
+    io.err
+        << "aot-package: --prefer=first or --prefer=last takes one of each\n";
+    return kFound;
+  }
+  Unfinished file(output);
+  if (Status status = write(merge, file.path); !status.ok())
+    return complain(status, io);
+  if (Status status = file.finish(); !status.ok())
+    return complain(status, io);
+  io.out << output << ": " << merge.kernels.size() << " kernels and "
+         << merge.tuning.size() << " tuning rows of " << paths.size()
+         << " packages\n";
+  return kGood;
+}
+
+} // namespace fovea::pkg

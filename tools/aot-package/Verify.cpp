@@ -1,0 +1,199 @@
+//===- Verify.cpp - aot-package verify ------------------------------------===//
+//
+// Rows and images are checked by the reader; loading goes through libfovea and
+// a HIP library, as in the program that will use the package.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Commands.h"
+#include "fovea/Package/Chips.h"
+#include "fovea/fovea.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <ostream>
+
+namespace fovea::pkg {
+namespace {
+
+/// A device that runs a target's code, in HIP's spelling.
+std::string deviceFor(const TargetId &target) {
+  TargetId device = target;
+  const Chip *chip = findChip(target.arch);
+  if (chip && chip->isGeneric())
+    for (const Chip &member : allChips())
+      if (member.family == chip->name) {
+        device.arch = std::string(member.name);
+        break;
+      }
+  return device.str();
+}
+
+struct ContextDeleter {
+  void operator()(fovea_context_t *context) const {
+    fovea_context_destroy(context);
+  }
+};
+using Context = std::unique_ptr<fovea_context_t, ContextDeleter>;
+
+template <typename Params>
+Params smallestProblem(const ProblemKey &key, uint32_t id) {
+  Params params{};
+  params.struct_size = sizeof(params);
+  params.dtype =
+      key.dtype == DataType::BF16 ? FOVEA_DTYPE_BF16 : FOVEA_DTYPE_F16;
+  params.mask = key.mask == MaskKind::None ? FOVEA_MASK_NONE
+                : key.mask == MaskKind::CausalTopLeft
+                    ? FOVEA_MASK_CAUSAL_TOP_LEFT
+                    : FOVEA_MASK_CAUSAL_BOTTOM_RIGHT;
+  params.scale = 1;
+  params.batch = params.heads_q = params.heads_k = 1;
+  params.seqlen_q = params.seqlen_k = 1;
+  params.head_dim = key.headDim;
+  params.kernel = id;
+  // Strides say what is wanted.
+  for (auto *tensor : {&params.q, &params.k, &params.v})
+    tensor->stride_seq = key.headDim;
+  return params;
+}
+
+fovea_status_t prepare(fovea_context_t *context, const ProblemKey &key,
+                       uint32_t id, int32_t device) {
+  if (key.op == Operation::Forward) {
+    auto params = smallestProblem<fovea_forward_params_t>(key, id);
+    params.out.stride_seq = key.headDim;
+    return fovea_forward_prepare(context, &params, device, nullptr);
+  }
+  auto params = smallestProblem<fovea_backward_params_t>(key, id);
+  for (auto *tensor : {&params.dq, &params.dk, &params.dv})
+    tensor->stride_seq = key.headDim;
+  params.out.stride_seq = params.dout.stride_seq = key.headDim;
+  return fovea_backward_prepare(context, &params, device, nullptr);
+}
+
+class Loader {
+public:
+  /// Simulated devices are those of the packages' targets, in their order.
+  Loader(const std::vector<PackageReader> &packages, std::string library)
+      : library(std::move(library)) {
+    if (this->library != "sim")
+      return;
+    std::string all;
+    for (const PackageReader &package : packages) {
+      const std::string device = deviceFor(package.target());
+      if (devices.try_emplace(device, int32_t(devices.size())).second)
+        all += (all.empty() ? "" : ",") + device;
+    }
+    ::setenv("FOVEA_SIM_TARGET", all.c_str(), 1);
+  }
+
+  /// Loads each kernel; false after a message when one fails.
+  bool load(const PackageReader &package, Streams io) {
+    fovea_context_options_t options{};
+    options.struct_size = sizeof(options);
+    options.hip_library = library.c_str();
+    fovea_context_t *made = nullptr;
+    auto failed = [&](const std::string &what) {
+      io.err << "aot-package: error: " << what << ": " << fovea_last_message()
+             << "\n";
+      return false;
+    };
+    const fovea_status_t created = fovea_context_create(&options, &made);
+    const Context context(made);
+    fovea_device_info_t info{};
+    info.struct_size = sizeof(info);
+    const int32_t device = numberOf(package);
+    if (created != FOVEA_STATUS_OK ||
+        fovea_device_info(context.get(), device, &info) != FOVEA_STATUS_OK ||
+        fovea_package_open(context.get(), package.path().c_str()) !=
+            FOVEA_STATUS_OK)
+      return failed("'" + package.path() + "' can't be loaded");
+    size_t loaded = 0;
+    const size_t count = fovea_kernel_count(context.get());
+    for (uint32_t id = 1; id <= count; ++id) {
+      fovea_kernel_info_t kernel{};
+      kernel.struct_size = sizeof(kernel);
+      if (fovea_kernel_info(context.get(), id, &kernel) != FOVEA_STATUS_OK)
+        return failed("'" + package.path() + "'");
+      Expected<ProblemKey> key = ProblemKey::parse(kernel.problem);
+      if (key && prepare(context.get(), *key, id, device) == FOVEA_STATUS_OK)
+        ++loaded;
+      else
+        failed(std::string("'") + kernel.symbol + "' ('" + kernel.schedule +
+               "')");
+    }
+    io.out << package.path() << ": " << loaded << " of " << count
+           << " kernels load on " << info.arch
+           << (library == "sim" ? " (simulated)" : "") << "\n";
+    return loaded == count;
+  }
+
+private:
+  /// Of a library other than the simulated one the first device.
+  int32_t numberOf(const PackageReader &package) const {
+    auto at = devices.find(deviceFor(package.target()));
+    return at == devices.end() ? 0 : at->second;
+  }
+  std::string library;
+  std::map<std::string, int32_t> devices;
+};
+
+/// Tuning rows that name a schedule which is not there: such a launch goes by
+/// the rule.
+void checkTuning(const PackageReader &package, Streams io) {
+  for (const TuningRow &row : package.tuning()) {
+    const std::vector<const KernelRecord *> kernels =
+        package.candidates(row.problem);
+    if (std::none_of(kernels.begin(), kernels.end(),
+                     [&](const KernelRecord *kernel) {
+                       return kernel->schedule == row.schedule;
+                     }))
+      io.err << "aot-package: warning: '" << package.path()
+             << "': a tuning row of '" << row.problem.str()
+             << "' names the schedule '" << row.schedule
+             << "', of which there is no kernel\n";
+  }
+}
+
+} // namespace
+
+int verify(const std::vector<std::string> &paths, const VerifyOptions &options,
+           Streams io) {
+  int result = kGood;
+  std::vector<PackageReader> sound;
+  for (const std::string &path : paths) {
+    Expected<PackageReader> package = PackageReader::open(path);
+    if (!package) {
+      result = std::max(result, complain(package.status(), io));
+      continue;
+    }
+    size_t good = 0;
+    for (const KernelRecord &kernel : package->kernels()) {
+      Expected<std::vector<uint8_t>> image = package->loadImage(kernel);
+      Status status = image.status();
+      if (status.ok())
+        status = inspectCodeObject(image->data(), image->size()).status();
+      if (status.ok()) {
+        ++good;
+        continue;
+      }
+      io.err << "aot-package: error: '" << kernel.symbol << "' ('"
+             << kernel.schedule << "'): " << status.message() << "\n";
+      result = std::max<int>(result, kFound);
+    }
+    checkTuning(*package, io);
+    io.out << path << ": " << good << " of " << package->kernels().size()
+           << " kernels are sound, for " << package->target().str() << "\n";
+    sound.push_back(std::move(*package));
+  }
+  if (options.load != "none") {
+    Loader loader(sound, options.load);
+    for (const PackageReader &package : sound)
+      if (!loader.load(package, io))
+        result = std::max<int>(result, kFound);
+  }
+  return result;
+}
+
+} // namespace fovea::pkg

@@ -1,0 +1,140 @@
+//===- aot-package.cpp - looks into kernel packages -----------------------===//
+//
+// The command line over Commands.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Commands.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+using namespace fovea::pkg;
+
+static constexpr const char *kDescription =
+    R"(Looks into kernel packages, checks them, and makes packages of packages.
+
+A package is a file *.fovea that holds the kernels of one chip or generic
+target; aot-compile --emit=package builds it (docs/PackageFormat.md).)";
+
+static constexpr const char *kFooter = R"(
+Kernels are selected by --match=TEXT: those in whose symbol, problem and schedule
+each given text occurs ("head_dim=128", "causal", "block_m=64", "attn_bwd").
+
+Exit status: 0 done, sound or without difference; 1 damage, a difference, or no
+such kernel; 2 a wrong request, or a file that can't be read or written.
+
+Examples:
+  aot-package list kernels/gfx942.fovea --match=head_dim=64
+  aot-package verify kernels/*.fovea
+  aot-package extract kernels/gfx942.fovea --match=attn_fwd_bf16_d128 -o code
+  aot-package merge forward.fovea backward.fovea -o gfx942.fovea
+  aot-package diff before/gfx942.fovea after/gfx942.fovea)";
+
+int main(int argc, char **argv) {
+  CLI::App app(kDescription, "aot-package");
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  Streams io{std::cout, std::cerr};
+  int result = kGood;
+
+  std::vector<std::string> paths;
+  std::string path, second, output;
+  Selection selection;
+  bool json = false;
+  auto addPaths = [&](CLI::App *command) {
+    command->add_option("package", paths, "Packages")->required();
+  };
+  auto addPath = [&](CLI::App *command) {
+    command->add_option("package", path, "The package")->required();
+  };
+  auto addMatch = [&](CLI::App *command) {
+    command->add_option("--match", selection.texts,
+                        "Only kernels in whose symbol, problem and schedule "
+                        "this occurs; may be given several times");
+  };
+  auto addJson = [&](CLI::App *command) {
+    command->add_flag("--json", json, "For programs");
+  };
+
+  CLI::App *listing = app.add_subcommand("list", "Lists kernels, one a line");
+  addPaths(listing);
+  addMatch(listing);
+  addJson(listing);
+  listing->callback([&] { result = list(paths, selection, json, io); });
+
+  CLI::App *showing =
+      app.add_subcommand("show", "Shows all that is known of kernels");
+  addPath(showing);
+  addMatch(showing);
+  addJson(showing);
+  showing->callback([&] { result = show(path, selection, json, io); });
+
+  VerifyOptions verifyOptions;
+  CLI::App *verifying = app.add_subcommand(
+      "verify",
+      "Checks every row and image, and loads every image on a device");
+  addPaths(verifying);
+  verifying
+      ->add_option("--load", verifyOptions.load,
+                   "HIP library to load images with: sim (the simulated device "
+                   "of each package's chip), rocm, a path, or none")
+      ->capture_default_str();
+  verifying->callback([&] { result = verify(paths, verifyOptions, io); });
+
+  CLI::App *extracting =
+      app.add_subcommand("extract", "Writes code objects as files");
+  addPath(extracting);
+  addMatch(extracting);
+  extracting
+      ->add_option("-o,--output", output,
+                   "Folder for the files, <symbol>.<target>.hsaco")
+      ->required();
+  extracting->callback([&] { result = extract(path, selection, output, io); });
+
+  Prefer prefer = Prefer::Neither;
+  CLI::App *merging = app.add_subcommand(
+      "merge", "Makes one package of several for the same target");
+  addPaths(merging);
+  merging->add_option("-o,--output", output, "The new package")->required();
+  const std::map<std::string, Prefer> preferences = {{"first", Prefer::First},
+                                                     {"last", Prefer::Last}};
+  merging
+      ->add_option(
+          "--prefer", prefer,
+          "Of kernels of one problem and schedule that differ take the "
+          "first or the last; without it they are an error")
+      ->transform(CLI::CheckedTransformer(preferences))
+      ->type_name("first|last");
+  merging->callback([&] { result = merge(paths, output, prefer, io); });
+
+  CLI::App *comparing = app.add_subcommand(
+      "diff", "Compares what two packages hold; compile times do not count");
+  comparing->add_option("first", path, "A package")->required();
+  comparing->add_option("second", second, "Another")->required();
+  comparing->callback([&] { result = diff(path, second, io); });
+
+  std::string rows;
+  CLI::App *tuning = app.add_subcommand(
+      "tune", "Prints the tuning table, or replaces rows of it");
+  addPath(tuning);
+  CLI::Option *given =
+      tuning->add_option("--rows", rows,
+                         "JSON file with a list of rows as printed; they take "
+                         "the place of all rows "
+                         "of their problems");
+  tuning->callback([&] {
+    result = tune(path, *given ? std::optional(rows) : std::nullopt, io);
+  });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? kGood : kUsage;
+  }
+  if (!std::cout.flush()) {
+    std::cerr << "aot-package: error: standard output can't be written\n";
+    return kUsage;
+  }
+  return result;
+}
