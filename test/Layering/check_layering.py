@@ -41,6 +41,11 @@ RULES = (
          NO_COMPILER + ("fovea/Simulator/", "fovea/Reference/")),
     Rule("runtime/cts", ("fovea/fovea.h", "gtest/", "dlfcn.h"),
          NO_COMPILER + ("fovea/Package/", "fovea/Simulator/")),
+    # The binary interface of another project: nothing of ours shows in it.
+    Rule("aotriton/include", ("aotriton/", "hip/hip_runtime.h"), ("fovea/",)),
+    Rule("aotriton/src", ("aotriton/", "fovea/fovea.h", "fovea/aotriton.h"),
+         COMPILER_LIBRARIES + COMPILER +
+         ("fovea/Package/", "fovea/Simulator/", "fovea/Reference/")),
     Rule("simulator/include", ("fovea/Simulator/",),
          NO_COMPILER + ("fovea/Package/", "fovea/fovea.h")),
     Rule("simulator/isa", ("fovea/Simulator/",),
@@ -87,18 +92,20 @@ RULES = (
     Rule("tools", ("fovea/", "CLI/", "nlohmann/") + LLVM),
     Rule("examples", ("fovea/fovea.h", "fovea.h"), ("fovea/Package/",)),
 )
-FOLDERS = ("package", "runtime", "simulator", "reference", "include", "lib",
-           "tools", "examples")
+FOLDERS = ("package", "runtime", "aotriton", "simulator", "reference", "include",
+           "lib", "tools", "examples")
 SUFFIXES = {".h", ".c", ".cpp", ".inc", ".td", ".def", ".hpp"}
 # Headers that a build writes come from TableGen and so from MLIR's side.
 GENERATED = re.compile(r"\.(h|cpp)\.inc$")
 INCLUDE = re.compile(r'^\s*#?\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.M)
 # Where `fovea/...` headers are found.
 INCLUDE_ROOTS = ("package/include", "runtime/include", "simulator/include",
-                 "simulator/hip/include", "reference/include", "include")
+                 "simulator/hip/include", "reference/include", "include",
+                 "aotriton/include")
 # Folders that a component's private includes may be relative to.
 PRIVATE_ROOTS = ("simulator", "simulator/hip/src", "package/src",
-                 "runtime/src", "reference/src", "tools/describe",
+                 "runtime/src", "aotriton/src", "reference/src",
+                 "tools/describe",
                  "tools/aot-run", "tools/aot-time")
 SYSTEM = re.compile(r"^[a-z0-9_]+(\.h)?$|^(sys|linux|asm|arpa|netinet)/")
 # Other people's headers that look like system headers.

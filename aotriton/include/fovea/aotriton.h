@@ -1,0 +1,27 @@
+/*===- aotriton.h - why a call of AOTriton's interface was refused -*- C -*-===*\
+|*
+|* What libfovea_aotriton offers beside AOTriton's interface. C99; usable from
+|* C++.
+|*
+\*===----------------------------------------------------------------------===*/
+
+#ifndef FOVEA_AOTRITON_H
+#define FOVEA_AOTRITON_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * What the calling thread's latest call of the interface had to say: of a
+ * failure the function, the value and the remedy, else the empty string. Valid
+ * until the thread's next call. Never NULL.
+ */
+__attribute__((visibility("default"))) const char *
+fovea_aotriton_last_message(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FOVEA_AOTRITON_H */

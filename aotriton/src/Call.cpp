@@ -1,0 +1,311 @@
+//===- Call.cpp - one form for all calls of attention ---------------------===//
+
+#include "Call.h"
+
+#include <algorithm>
+#include <cstdint>
+
+using namespace aotriton;
+using v3::flash::CausalType;
+using v3::flash::WindowValue;
+
+namespace fovea::shim {
+namespace {
+
+/// Sizes and strides beyond it are negative numbers of the client's.
+constexpr uint64_t kLargest = uint64_t(1) << 62;
+
+/// What libfovea's kernels come in.
+constexpr uint64_t kDimStep = 8, kLeastDim = 16, kMostDim = 512;
+
+Status invalid(std::string message) {
+  return refuse(hipErrorInvalidValue, std::move(message));
+}
+Status unsupported(std::string message) {
+  return refuse(hipErrorNotSupported, std::move(message));
+}
+
+template <size_t Rank>
+std::string str(const std::array<uint64_t, Rank> &numbers) {
+  std::string text;
+  for (uint64_t number : numbers)
+    text += (text.empty() ? "(" : ", ") + std::to_string(int64_t(number));
+  return text + ")";
+}
+
+/// One after the other; the first failure is the result.
+Status firstOf(std::initializer_list<Status> results) {
+  for (const Status &result : results)
+    if (result)
+      return result;
+  return {};
+}
+
+Status typeOf(const ForwardCall &call, int32_t &dtype) {
+  switch (call.q.dtype()) {
+  case kFloat16:
+    dtype = FOVEA_DTYPE_F16;
+    return {};
+  case kBFloat16:
+    dtype = FOVEA_DTYPE_BF16;
+    return {};
+  default:
+    return unsupported(
+        "Q has type number " + std::to_string(int(call.q.dtype())) +
+        "; there are kernels for kFloat16 (2) and kBFloat16 (3)");
+  }
+}
+
+/// Checks a tensor against Q's type and a shape, and describes it.
+template <typename Tensor>
+Status describe(const char *name, const TensorView<4> &view, DType type,
+                const std::array<uint64_t, 4> &shape, Tensor &tensor) {
+  if (view.sizes() != shape)
+    return invalid(std::string(name) + " has shape " + str(view.sizes()) +
+                   " (batch, heads, sequence, head_dim); the other tensors "
+                   "demand " +
+                   str(shape));
+  if (view.dtype() != type)
+    return invalid(std::string(name) + " has type number " +
+                   std::to_string(int(view.dtype())) + ", and Q " +
+                   std::to_string(int(type)));
+  const std::array<uint64_t, 4> strides = view.strides();
+  if (*std::max_element(shape.begin(), shape.end()) >= kLargest ||
+      *std::max_element(strides.begin(), strides.end()) >= kLargest)
+    return invalid(std::string(name) + " has sizes " + str(shape) +
+                   " and strides " + str(strides) +
+                   "; none of them may be negative");
+  if (strides[3] != 1)
+    return unsupported(std::string(name) + " has strides " + str(strides) +
+                       "; kernels need 1 in the head dimension: make it "
+                       "contiguous");
+  tensor.data = view.data_ptr();
+  tensor.stride_batch = int64_t(strides[0]);
+  tensor.stride_head = int64_t(strides[1]);
+  tensor.stride_seq = int64_t(strides[2]);
+  return {};
+}
+
+/// The mask that a window is. Windows are counted from the diagonal at the top
+/// left: a query at i sees the keys i - left to i + right.
+Status maskOf(const Window &window, int64_t seqlenQ, int64_t seqlenK,
+              int32_t &mask) {
+  mask = FOVEA_MASK_NONE;
+  if (window.type == CausalType::None)
+    return {};
+  if (window.type != CausalType::WindowedAttention)
+    return invalid("causal_type is " + std::to_string(int(window.type)) +
+                   "; it may be 0 (none) or 3 (windowed)");
+  auto special = [](int32_t value) {
+    return value == WindowValue::TopLeftAligned ||
+           value == WindowValue::BottomRightAligned;
+  };
+  const int64_t left = special(window.left) ? seqlenQ : window.left;
+  const int64_t right = window.right == WindowValue::TopLeftAligned ? 0
+                        : window.right == WindowValue::BottomRightAligned
+                            ? seqlenK - seqlenQ
+                            : window.right;
+  // Below the diagonal nothing is cut off if the last query sees the first key;
+  // above it, if the first query sees the last one.
+  if (left >= seqlenQ - 1) {
+    if (right == 0)
+      mask = FOVEA_MASK_CAUSAL_TOP_LEFT;
+    else if (right == seqlenK - seqlenQ)
+      mask = FOVEA_MASK_CAUSAL_BOTTOM_RIGHT;
+    if (mask != FOVEA_MASK_NONE || right >= seqlenK - 1)
+      return {};
+  }
+  return unsupported(
+      "a window of " + std::to_string(left) + " keys to the left and " +
+      std::to_string(right) + " to the right of the diagonal, for " +
+      std::to_string(seqlenQ) + " queries and " + std::to_string(seqlenK) +
+      " keys: of windows there are kernels for the causal ones, aligned top "
+      "left or bottom right");
+}
+
+Status checkFeatures(const ForwardCall &call) {
+  for (const Absent &absent : call.absent)
+    if (absent.present)
+      return unsupported(std::string(absent.name) +
+                         " has data, and there are "
+                         "no kernels with " +
+                         absent.feature);
+  if (call.varlen)
+    return unsupported(
+        "the call is for sequences of different lengths (layout " +
+        std::to_string(call.varlen) + "); there are kernels for equal ones");
+  if (call.dropout != 0) // also NaN
+    return unsupported("dropout_p is " + std::to_string(call.dropout) +
+                       "; there are no kernels with dropout: call with 0");
+  return {};
+}
+
+/// The fields that both passes have, and their tensors' descriptions.
+template <typename Params>
+Status fillCommon(const ForwardCall &call, Params &params) {
+  params = {};
+  params.struct_size = sizeof(params);
+  params.scale = call.scale;
+  const std::array<uint64_t, 4> q = call.q.sizes(), k = call.k.sizes();
+  const std::array<uint64_t, 4> keys = {q[0], k[1], k[2], q[3]};
+  if (q[3] % kDimStep || q[3] < kLeastDim || q[3] > kMostDim)
+    return unsupported("the head dimension is " + std::to_string(q[3]) +
+                       "; there are kernels for multiples of 8 from 16 to 512: "
+                       "pad with zeros");
+  if (call.v.size(3) != q[3])
+    return unsupported(
+        "V has head dimension " + std::to_string(call.v.size(3)) + ", and Q " +
+        std::to_string(q[3]) + "; there are kernels for equal ones");
+  const DType type = call.q.dtype();
+  if (Status bad = firstOf({checkFeatures(call), typeOf(call, params.dtype),
+                            describe("Q", call.q, type, q, params.q),
+                            describe("K", call.k, type, keys, params.k),
+                            describe("V", call.v, type, keys, params.v),
+                            describe("Out", call.out, type, q, params.out)}))
+    return bad;
+  params.batch = int64_t(q[0]);
+  params.heads_q = int64_t(q[1]);
+  params.heads_k = int64_t(k[1]);
+  params.seqlen_q = int64_t(q[2]);
+  params.seqlen_k = int64_t(k[2]);
+  params.head_dim = int64_t(q[3]);
+  if (Status bad =
+          maskOf(call.window, params.seqlen_q, params.seqlen_k, params.mask))
+    return bad;
+
+  const TensorView<2> &lse = call.lse;
+  if (!lse)
+    return {};
+  const std::array<uint64_t, 2> shape = {q[0] * q[1], q[2]};
+  if (lse.dtype() != kFloat32)
+    return invalid("L has type number " + std::to_string(int(lse.dtype())) +
+                   "; it must be kFloat32 (1)");
+  if (lse.sizes() != shape)
+    return invalid("L has shape " + str(lse.sizes()) +
+                   "; it must be (batch * heads, sequence), " + str(shape));
+  if (lse.stride(1) != 1 || lse.stride(0) >= kLargest)
+    return unsupported("L has strides " + str(lse.strides()) +
+                       "; kernels need 1 along the sequence");
+  params.lse = static_cast<decltype(params.lse)>(lse.data_ptr());
+  params.lse_stride_head = int64_t(lse.stride(0));
+  params.lse_stride_batch = params.lse_stride_head * params.heads_q;
+  return {};
+}
+
+/// libfovea found no kernel: for this problem, or for the device at all?
+Status failureOf(fovea_context_t *context, int32_t device,
+                 fovea_status_t status) {
+  Status result = failure(context, status);
+  if (status == FOVEA_STATUS_NOT_FOUND)
+    if (Status none = deviceHasKernels(context, device);
+        none.code == hipErrorNoBinaryForGpu)
+      return none;
+  return result;
+}
+
+/// Bytes of a tensor without gaps, whose memory is all its own; 0 of another.
+uint64_t denseBytes(const TensorView<4> &view) {
+  if (!view || view.dtype() != kFloat32)
+    return 0;
+  uint64_t elements = 1;
+  for (int i = 3; i >= 0; --i) {
+    if (view.size(i) != 1 && view.stride(i) != elements)
+      return 0;
+    elements *= view.size(i);
+  }
+  return elements * sizeof(float);
+}
+
+/// Finds memory for the workspace among what the client offers.
+Status provide(const BackwardCall &call, uint64_t bytes,
+               fovea_backward_params_t &params) {
+  if (bytes == 0)
+    return {};
+  std::string offers;
+  for (const Workspace &workspace : call.workspaces) {
+    const TensorView<4> view = workspace.acquire();
+    const uint64_t offered = denseBytes(view);
+    if (offered >= bytes) {
+      params.workspace = view.data_ptr();
+      params.workspace_bytes = offered;
+      return {};
+    }
+    offers += (offers.empty() ? "" : ", ") + std::string(workspace.name) + " " +
+              std::to_string(offered);
+  }
+  return unsupported("the kernels need a workspace of " +
+                     std::to_string(bytes) +
+                     " bytes; the call offers, in fp32 without gaps: " +
+                     (offers.empty() ? "nothing" : offers));
+}
+
+} // namespace
+
+Status forward(const ForwardCall &call, Stream stream) {
+  fovea_context_t *context = nullptr;
+  fovea_forward_params_t params;
+  if (Status bad = fillCommon(call, params))
+    return bad;
+  if (call.backend > 0)
+    return unsupported("force_backend_index is " +
+                       std::to_string(call.backend) + "; -1 and 0 are served");
+  if (Status bad = session(context))
+    return bad;
+  StreamDevice device;
+  if (Status bad = device.enter(context, stream.native()))
+    return bad;
+  const fovea_status_t status =
+      fovea_forward(context, &params, stream.native());
+  return status == FOVEA_STATUS_OK
+             ? Status()
+             : failureOf(context, device.device(), status);
+}
+
+Status backward(const BackwardCall &call, Stream stream) {
+  const ForwardCall &base = call.forward;
+  fovea_context_t *context = nullptr;
+  fovea_backward_params_t params;
+  if (Status bad = fillCommon(base, params))
+    return bad;
+  const DType type = base.q.dtype();
+  const std::array<uint64_t, 4> q = base.q.sizes(), k = base.k.sizes();
+  if (Status bad = firstOf({describe("DO", call.dout, type, q, params.dout),
+                            describe("DQ", call.dq, type, q, params.dq),
+                            describe("DK", call.dk, type, k, params.dk),
+                            describe("DV", call.dv, type, k, params.dv)}))
+    return bad;
+  if (base.backend > 0)
+    return unsupported("force_backend_index is " +
+                       std::to_string(base.backend) +
+                       "; -1 and 0 (deterministic) are served");
+  if (Status bad = session(context))
+    return bad;
+  StreamDevice device;
+  if (Status bad = device.enter(context, stream.native()))
+    return bad;
+
+  // The deterministic kernels come first even when they are not asked for:
+  // their workspace is what clients bring as D, that of the others is larger
+  // than what they bring as DQ_ACC.
+  fovea_backward_plan_t plan = {};
+  plan.struct_size = sizeof(plan);
+  params.deterministic = 1;
+  fovea_status_t status =
+      fovea_backward_select(context, &params, device.device(), &plan);
+  if (status == FOVEA_STATUS_NOT_FOUND && !call.deterministic &&
+      base.backend < 0) {
+    params.deterministic = 0;
+    status = fovea_backward_select(context, &params, device.device(), &plan);
+  }
+  if (status != FOVEA_STATUS_OK)
+    return failureOf(context, device.device(), status);
+  params.kernel = plan.kernel;
+  if (Status bad = provide(call, plan.workspace_bytes, params))
+    return bad;
+  status = fovea_backward(context, &params, stream.native());
+  return status == FOVEA_STATUS_OK
+             ? Status()
+             : failureOf(context, device.device(), status);
+}
+
+} // namespace fovea::shim

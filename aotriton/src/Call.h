@@ -1,0 +1,67 @@
+//===- Call.h - one form for all calls of attention -------------*- C++ -*-===//
+//
+// What the calls of every version have in common, as they give it, and its
+// translation into libfovea's parameters. Whatever libfovea's kernels do not
+// have is refused here, before anything is launched.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_AOTRITON_CALL_H
+#define FOVEA_AOTRITON_CALL_H
+
+#include "Session.h"
+
+#include <aotriton/flash.h>
+#include <functional>
+#include <vector>
+
+namespace fovea::shim {
+
+using aotriton::DType;
+using aotriton::Stream;
+using aotriton::TensorView;
+
+/// A tensor that must have no data, and what it would mean if it had.
+struct Absent {
+  const char *name;
+  bool present;
+  const char *feature;
+};
+
+/// Which keys a query sees, as the interface says it.
+struct Window {
+  int8_t type = 0; ///< CausalType
+  int32_t left = 0, right = 0;
+};
+
+struct ForwardCall {
+  TensorView<4> q, k, v, out;
+  TensorView<2> lse;
+  float scale = 0, dropout = 0;
+  Window window;
+  /// Nonzero: sequences of different lengths.
+  uint32_t varlen = 0;
+  /// The index of AOTriton's implementation; -1 is any.
+  int backend = -1;
+  std::vector<Absent> absent;
+};
+
+/// Memory that the client offers, which may be allocated only when asked for.
+struct Workspace {
+  const char *name;
+  std::function<TensorView<4>()> acquire;
+};
+
+struct BackwardCall {
+  ForwardCall forward;
+  TensorView<4> dout, dq, dk, dv;
+  bool deterministic = false;
+  std::vector<Workspace> workspaces; ///< tried in this order
+};
+
+Status forward(const ForwardCall &call, Stream stream);
+Status backward(const BackwardCall &call, Stream stream);
+
+} // namespace fovea::shim
+
+#endif // FOVEA_AOTRITON_CALL_H

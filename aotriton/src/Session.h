@@ -1,0 +1,44 @@
+//===- Session.h - the process's context and its devices --------*- C++ -*-===//
+//
+// What all calls share: one context of libfovea, opened at the first call with
+// the packages of FOVEA_KERNELS or of the installation, and never closed, since
+// work may be under way until the process ends.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_AOTRITON_SESSION_H
+#define FOVEA_AOTRITON_SESSION_H
+
+#include "Status.h"
+
+#include <fovea/fovea.h>
+
+namespace fovea::shim {
+
+/// The context, or why there is none.
+Status session(fovea_context_t *&context);
+
+/// The failure that libfovea just reported in this thread.
+Status failure(fovea_context_t *context, fovea_status_t status);
+
+/// Makes the stream's device the calling thread's current one, which launches
+/// go to, until the end of its life.
+class StreamDevice {
+public:
+  Status enter(fovea_context_t *context, hipStream_t stream);
+  ~StreamDevice();
+  int32_t device() const { return number; }
+
+private:
+  int32_t number = 0;
+  int32_t before = 0; ///< to go back to, if not `number`
+  hipError_t (*setDevice)(int) = nullptr;
+};
+
+/// Success when some kernel of the open packages runs on the device, else
+/// hipErrorNoBinaryForGpu. Asks once for each device.
+Status deviceHasKernels(fovea_context_t *context, int32_t device);
+
+} // namespace fovea::shim
+
+#endif // FOVEA_AOTRITON_SESSION_H

@@ -1,0 +1,251 @@
+//===- Client.cpp - what the clients of the tests have in common ----------===//
+
+#include "Client.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+using namespace aotriton;
+
+namespace client {
+namespace {
+
+constexpr int kToDevice = 1, kToHost = 2; // hipMemcpyKind
+
+/// A client without HIP is no test.
+void demand(hipError_t error, const char *call) {
+  if (error == hipSuccess)
+    return;
+  std::fprintf(stderr, "%s failed with status %d\n", call, int(error));
+  std::exit(1);
+}
+
+DType typeOf(ref::ElemType type) {
+  return type == ref::ElemType::F16 ? kFloat16 : kBFloat16;
+}
+
+} // namespace
+
+Memory::Memory(size_t bytes) : bytes(bytes) {
+  if (!bytes)
+    return;
+  demand(hipMalloc(&address, bytes), "hipMalloc");
+  demand(hipMemset(address, 0xff, bytes), "hipMemset");
+}
+Memory::~Memory() { (void)hipFree(address); }
+void Memory::write(const void *from) {
+  if (bytes)
+    demand(hipMemcpy(address, from, bytes, kToDevice), "hipMemcpy");
+}
+void Memory::read(void *to) const {
+  if (bytes)
+    demand(hipMemcpy(to, address, bytes, kToHost), "hipMemcpy");
+}
+
+Buffer::Buffer(ref::ElemType type, ref::Layout layout, int64_t batch,
+               int64_t heads, int64_t seq, int64_t dim)
+    : host(ref::describe(type, layout, batch, heads, seq, dim)),
+      values(size_t(host.span()), 0xffff), memory(values.size() * 2) {
+  host.data = values.data();
+}
+
+TensorView<4> Buffer::view() const {
+  return TensorView<4>(reinterpret_cast<intptr_t>(memory.data()),
+                       {uint64_t(host.batch), uint64_t(host.heads),
+                        uint64_t(host.seq), uint64_t(host.dim)},
+                       {uint64_t(host.strideBatch), uint64_t(host.strideHead),
+                        uint64_t(host.strideSeq), 1},
+                       typeOf(host.type));
+}
+
+Floats::Floats(int64_t rows, int64_t columns)
+    : rows(rows), columns(columns), memory(size_t(rows * columns) * 4) {}
+
+TensorView<2> Floats::view() const {
+  return TensorView<2>(reinterpret_cast<intptr_t>(memory.data()),
+                       {uint64_t(rows), uint64_t(columns)},
+                       {uint64_t(columns), 1}, kFloat32);
+}
+std::vector<float> Floats::download() const {
+  std::vector<float> values(size_t(rows * columns));
+  memory.read(values.data());
+  return values;
+}
+void Floats::upload(const std::vector<double> &values) {
+  const std::vector<float> floats(values.begin(), values.end());
+  memory.write(floats.data());
+}
+
+Problem::Problem(const Shape &s, uint64_t seed)
+    : shape(s), q(s.type, s.layout, s.batch, s.headsQ, s.seqlenQ, s.dim),
+      k(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dim),
+      v(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dim),
+      out(s.type, s.layout, s.batch, s.headsQ, s.seqlenQ, s.dim),
+      dout(s.type, s.layout, s.batch, s.headsQ, s.seqlenQ, s.dim),
+      dq(s.type, s.layout, s.batch, s.headsQ, s.seqlenQ, s.dim),
+      dk(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dim),
+      dv(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dim),
+      lse(s.batch * s.headsQ, s.seqlenQ),
+      scale(float(1 / std::sqrt(double(s.dim)))) {
+  ref::ForwardProblem inputs = problem();
+  ref::fillInputs(inputs, ref::InputKind::Normal, seed);
+  ref::ForwardProblem gradient = inputs; // its q stands for dout
+  gradient.q = dout.host;
+  Buffer scratchK(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dim);
+  Buffer scratchV(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dim);
+  gradient.k = scratchK.host;
+  gradient.v = scratchV.host;
+  ref::fillInputs(gradient, ref::InputKind::Normal, ~seed);
+  for (Buffer *input : {&q, &k, &v, &dout})
+    input->upload();
+}
+
+ref::ForwardProblem Problem::problem() const {
+  ref::ForwardProblem problem;
+  problem.q = q.host;
+  problem.k = k.host;
+  problem.v = v.host;
+  problem.mask = shape.mask;
+  problem.scale = scale;
+  return problem;
+}
+
+void Problem::fillForwardResults() {
+  const ref::ForwardResult exact = ref::attentionForwardF64(problem(), 1);
+  size_t at = 0;
+  for (int64_t b = 0; b < shape.batch; ++b)
+    for (int64_t h = 0; h < shape.headsQ; ++h)
+      for (int64_t s = 0; s < shape.seqlenQ; ++s)
+        for (int64_t d = 0; d < shape.dim; ++d)
+          out.host.row(b, h, s)[d] = ref::encode(shape.type, exact.out[at++]);
+  out.upload();
+  lse.upload(exact.lse);
+}
+
+std::string Problem::judgeForward(bool withLse) {
+  out.download();
+  const std::vector<float> sums = lse.download();
+  return ref::compareForward(ref::expectForward(problem(), 1), out.host,
+                             withLse ? sums.data() : nullptr)
+      .message;
+}
+
+std::string Problem::judgeBackward() {
+  ref::BackwardProblem backward;
+  backward.forward = problem();
+  backward.dout = dout.host;
+  ref::GradientSlack slack;
+  const ref::BackwardResult exact =
+      ref::attentionBackwardF64(backward, 1, &slack);
+  const ref::BackwardResult plain = ref::attentionBackwardPlain(backward, 1);
+  std::string message;
+  for (Buffer *gradient : {&dq, &dk, &dv})
+    gradient->download();
+  message +=
+      ref::compareGradient("dq", dq.host, exact.dq, plain.dq, slack.dq).message;
+  message +=
+      ref::compareGradient("dk", dk.host, exact.dk, plain.dk, slack.dk).message;
+  message +=
+      ref::compareGradient("dv", dv.host, exact.dv, plain.dv, slack.dv).message;
+  return message;
+}
+
+namespace {
+
+template <int Rank>
+TensorView<Rank> acquireFrom(Lazy &lazy) {
+  ++lazy.acquired;
+  lazy.floats = std::make_unique<Floats>(lazy.rows, lazy.columns);
+  std::array<uint64_t, Rank> sizes, strides;
+  sizes.fill(1);
+  strides.fill(uint64_t(lazy.rows * lazy.columns));
+  sizes[Rank - 2] = uint64_t(lazy.rows);
+  sizes[Rank - 1] = uint64_t(lazy.columns);
+  strides[Rank - 2] = uint64_t(lazy.columns);
+  strides[Rank - 1] = 1;
+  return TensorView<Rank>(
+      reinterpret_cast<intptr_t>(lazy.floats->memory.data()), sizes, strides,
+      kFloat32);
+}
+
+} // namespace
+
+template <int Rank>
+LazyTensor<Rank> Lazy::tensor() {
+  LazyTensor<Rank> result;
+  result.cookie = this;
+#if AOTRITON_VERSION_MINOR >= 12
+  result.acquire = [](LazyTensor<Rank> *self) {
+    return acquireFrom<Rank>(*static_cast<Lazy *>(self->cookie));
+  };
+  result.dispose = [](LazyTensor<Rank> *self) {
+    ++static_cast<Lazy *>(self->cookie)->disposed;
+  };
+#else
+  result.acquire = [](void *cookie) {
+    return acquireFrom<Rank>(*static_cast<Lazy *>(cookie));
+  };
+  result.dispose = [](void *cookie) {
+    ++static_cast<Lazy *>(cookie)->disposed;
+  };
+#endif
+  return result;
+}
+template LazyTensor<2> Lazy::tensor<2>();
+template LazyTensor<4> Lazy::tensor<4>();
+
+namespace {
+
+template <typename Params>
+void describe(const Problem &problem, Params &params) {
+  params.Q = problem.q.view();
+  params.K = problem.k.view();
+  params.V = problem.v.view();
+  params.Out = problem.out.view();
+  params.L = problem.lse.view();
+  params.Sm_scale = problem.scale;
+  params.dropout_p = 0;
+  params.causal_type = v3::CausalType::None;
+  // Without a mask the windows must not matter.
+  params.window_left = params.window_right = -7;
+  if (problem.shape.mask == ref::Mask::None)
+    return;
+  params.causal_type = v3::CausalType::WindowedAttention;
+  params.window_left = params.window_right =
+      problem.shape.mask == ref::Mask::CausalTopLeft
+          ? v3::WindowValue::TopLeftAligned
+          : v3::WindowValue::BottomRightAligned;
+}
+
+} // namespace
+
+v3::attn_fwd_params forwardParams(const Problem &problem) {
+  v3::attn_fwd_params params;
+  describe(problem, params);
+  return params;
+}
+
+v3::attn_bwd_params backwardParams(const Problem &problem, Lazy &delta) {
+  v3::attn_bwd_params params;
+  describe(problem, params);
+  params.DO = problem.dout.view();
+  params.DQ = problem.dq.view();
+  params.DK = problem.dk.view();
+  params.DV = problem.dv.view();
+  delta.rows = problem.shape.batch * problem.shape.headsQ;
+  delta.columns = problem.shape.seqlenQ;
+  params.D = delta.tensor<2>();
+  return params;
+}
+
+hipError_t attnFwd(const v3::attn_fwd_params &params, hipStream_t stream,
+                   const v3::attn_options *options) {
+  return v3::attn_fwd(params, v3::attn_fwd_params::kVersion, stream, options);
+}
+hipError_t attnBwd(const v3::attn_bwd_params &params, hipStream_t stream,
+                   const v3::attn_options *options) {
+  return v3::attn_bwd(params, v3::attn_bwd_params::kVersion, stream, options);
+}
+
+} // namespace client

@@ -1,0 +1,135 @@
+//===- Client.h - what the clients of the tests have in common --*- C++ -*-===//
+//
+// A program that calls AOTriton's interface as a stranger would: from its
+// headers and HIP alone. Tensors have memory on both sides and, as reference
+// tensors, a layout; a Problem holds those of one attention and judges results
+// by the oracle's error budget (docs/Accuracy.md).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_TEST_AOTRITON_CLIENT_H
+#define FOVEA_TEST_AOTRITON_CLIENT_H
+
+#include "fovea/Reference/Backward.h"
+#include "fovea/Reference/Inputs.h"
+
+#include <aotriton/flash.h>
+#include <memory>
+#include <string>
+#include <vector>
+
+// HIP, as far as the clients use it.
+extern "C" {
+hipError_t hipMalloc(void **memory, size_t bytes);
+hipError_t hipFree(void *memory);
+hipError_t hipMemcpy(void *to, const void *from, size_t bytes, int kind);
+hipError_t hipMemset(void *memory, int value, size_t bytes);
+hipError_t hipGetDevice(int *device);
+hipError_t hipSetDevice(int device);
+hipError_t hipGetDeviceCount(int *count);
+hipError_t hipStreamCreate(hipStream_t *stream);
+hipError_t hipStreamDestroy(hipStream_t stream);
+hipError_t hipStreamSynchronize(hipStream_t stream);
+}
+
+namespace client {
+
+namespace ref = fovea::reference;
+namespace v3 = aotriton::v3::flash;
+
+/// Device memory, filled with NaN (all bits set); null if it is empty.
+class Memory {
+public:
+  explicit Memory(size_t bytes);
+  ~Memory();
+  Memory(const Memory &) = delete;
+  Memory &operator=(const Memory &) = delete;
+  void *data() const { return address; }
+  size_t size() const { return bytes; }
+  void write(const void *from);
+  void read(void *to) const;
+
+private:
+  void *address = nullptr;
+  size_t bytes;
+};
+
+/// A tensor on host and device.
+class Buffer {
+public:
+  Buffer(ref::ElemType type, ref::Layout layout, int64_t batch, int64_t heads,
+         int64_t seq, int64_t dim);
+  ref::Tensor host; ///< its data are `values`
+  std::vector<uint16_t> values;
+  Memory memory;
+
+  aotriton::TensorView<4> view() const;
+  void upload() { memory.write(values.data()); }
+  void download() { memory.read(values.data()); }
+};
+
+/// fp32 (rows, columns) without gaps.
+class Floats {
+public:
+  Floats(int64_t rows, int64_t columns);
+  int64_t rows, columns;
+  Memory memory;
+  aotriton::TensorView<2> view() const;
+  std::vector<float> download() const;
+  void upload(const std::vector<double> &values);
+};
+
+struct Shape {
+  ref::ElemType type = ref::ElemType::BF16;
+  ref::Layout layout = ref::Layout::BHSD;
+  int64_t batch = 1, headsQ = 2, headsK = 2, seqlenQ = 70, seqlenK = 70;
+  int64_t dim = 64;
+  ref::Mask mask = ref::Mask::None;
+};
+
+/// One attention with normal inputs.
+class Problem {
+public:
+  explicit Problem(const Shape &shape, uint64_t seed = 1);
+
+  Shape shape;
+  Buffer q, k, v, out, dout, dq, dk, dv;
+  Floats lse;
+  float scale;
+
+  /// The oracle's output and log-sum-exp, in `out` and `lse`.
+  void fillForwardResults();
+  /// Empty, or what is wrong with what the device has in `out` and, if told so,
+  /// `lse`; with `dq`, `dk` and `dv`.
+  std::string judgeForward(bool withLse = true);
+  std::string judgeBackward();
+
+private:
+  ref::ForwardProblem problem() const;
+};
+
+/// Gives fp32 memory for LazyTensors, and counts.
+struct Lazy {
+  int64_t rows = 0, columns = 0;
+  int acquired = 0, disposed = 0;
+  std::unique_ptr<Floats> floats;
+
+  /// A LazyTensor that allocates rows x columns, in its two innermost
+  /// dimensions.
+  template <int Rank>
+  aotriton::LazyTensor<Rank> tensor();
+};
+
+v3::attn_fwd_params forwardParams(const Problem &problem);
+/// `delta` becomes D; DQ_ACC stays empty.
+v3::attn_bwd_params backwardParams(const Problem &problem, Lazy &delta);
+
+/// The interface's calls with their versions.
+hipError_t attnFwd(const v3::attn_fwd_params &params, hipStream_t stream = {},
+                   const v3::attn_options *options = nullptr);
+hipError_t attnBwd(const v3::attn_bwd_params &params, hipStream_t stream = {},
+                   const v3::attn_options *options = nullptr);
+
+} // namespace client
+
+#endif // FOVEA_TEST_AOTRITON_CLIENT_H

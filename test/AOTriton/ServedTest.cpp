@@ -1,0 +1,245 @@
+//===- ServedTest.cpp - calls that are served -----------------------------===//
+
+#include "Client.h"
+
+#include <fovea/aotriton.h>
+#include <gtest/gtest.h>
+#include <thread>
+
+using namespace client;
+using ref::ElemType;
+using ref::Layout;
+using ref::Mask;
+
+namespace {
+
+const char *why() { return fovea_aotriton_last_message(); }
+
+/// Shapes that both passes are run on.
+const Shape kShapes[] = {
+    {ElemType::BF16, Layout::BHSD, 2, 2, 2, 70, 70},
+    {ElemType::F16, Layout::BSHD, 1, 4, 2, 33, 100},
+    {ElemType::BF16, Layout::BSHD, 1, 4, 1, 100, 33, 64, Mask::CausalTopLeft},
+    {ElemType::F16, Layout::SBHD, 2, 2, 2, 40, 90, 64, Mask::CausalBottomRight},
+    // Rows that see no key.
+    {ElemType::BF16, Layout::BHSD, 1, 2, 2, 90, 40, 64,
+     Mask::CausalBottomRight},
+};
+
+class Served : public testing::TestWithParam<Shape> {};
+
+TEST_P(Served, Forward) {
+  Problem problem(GetParam());
+  ASSERT_EQ(attnFwd(forwardParams(problem)), hipSuccess) << why();
+  EXPECT_STREQ(why(), "");
+  EXPECT_EQ(problem.judgeForward(), "");
+}
+
+TEST_P(Served, Backward) {
+  Problem problem(GetParam());
+  problem.fillForwardResults();
+  Lazy delta;
+  ASSERT_EQ(attnBwd(backwardParams(problem, delta)), hipSuccess) << why();
+  EXPECT_EQ(problem.judgeBackward(), "");
+  EXPECT_EQ(delta.acquired, 1);
+  EXPECT_EQ(delta.disposed, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Served, testing::ValuesIn(kShapes));
+
+TEST(Forward, NeedsNoLse) {
+  Problem problem({});
+  v3::attn_fwd_params params = forwardParams(problem);
+  params.L = aotriton::TensorView<2>(0, {0, 0}, {0, 0}, aotriton::kFloat32);
+  ASSERT_EQ(attnFwd(params), hipSuccess) << why();
+  EXPECT_EQ(problem.judgeForward(false), "");
+  for (float untouched : problem.lse.download())
+    EXPECT_TRUE(untouched != untouched);
+}
+
+/// What does not matter without dropout is neither read nor written.
+TEST(Forward, IgnoresPhiloxWithoutDropout) {
+  Problem problem({});
+  Floats seed(1, 2), counter(1, 1);
+  auto scalar = [](const Floats &f, aotriton::DType type) {
+    return aotriton::TensorView<0>(reinterpret_cast<intptr_t>(f.memory.data()),
+                                   type);
+  };
+  v3::attn_fwd_params params = forwardParams(problem);
+  params.philox_seed_ptr = params.philox_offset1 =
+      scalar(seed, aotriton::kInt64);
+  params.philox_offset2 = 5;
+  params.philox_seed_output = params.philox_offset_output =
+      scalar(seed, aotriton::kUInt64);
+  params.persistent_atomic_counter = scalar(counter, aotriton::kInt32);
+  ASSERT_EQ(attnFwd(params), hipSuccess) << why();
+  EXPECT_EQ(problem.judgeForward(), "");
+  for (float untouched : seed.download())
+    EXPECT_TRUE(untouched != untouched);
+}
+
+/// A window in numbers, and the mask it is.
+struct Numbers {
+  int64_t seqlenQ, seqlenK;
+  int32_t left, right;
+  Mask mask;
+};
+class Windows : public testing::TestWithParam<Numbers> {};
+
+TEST_P(Windows, AreMasks) {
+  const Numbers &n = GetParam();
+  Shape shape;
+  shape.seqlenQ = n.seqlenQ;
+  shape.seqlenK = n.seqlenK;
+  shape.mask = n.mask;
+  Problem problem(shape);
+  v3::attn_fwd_params params = forwardParams(problem);
+  params.causal_type = v3::CausalType::WindowedAttention;
+  params.window_left = n.left;
+  params.window_right = n.right;
+  ASSERT_EQ(attnFwd(params), hipSuccess) << why();
+  EXPECT_EQ(problem.judgeForward(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    InNumbers, Windows,
+    testing::Values(Numbers{20, 50, 20, 0, Mask::CausalTopLeft},
+                    Numbers{20, 50, 19, 30, Mask::CausalBottomRight},
+                    Numbers{50, 20, 50, -30, Mask::CausalBottomRight},
+                    Numbers{20, 50, 20, 50, Mask::None},
+                    Numbers{20, 50, 19, 49, Mask::None},
+                    Numbers{20, 50, 19, v3::WindowValue::BottomRightAligned,
+                            Mask::CausalBottomRight},
+                    Numbers{20, 50, v3::WindowValue::BottomRightAligned, 0,
+                            Mask::CausalTopLeft}));
+
+TEST(Forward, TakesNothingToDo) {
+  Shape shape;
+  shape.batch = 0;
+  Problem problem(shape);
+  EXPECT_EQ(attnFwd(forwardParams(problem)), hipSuccess) << why();
+}
+
+TEST(Backward, IsTheSameInEveryRun) {
+  Shape shape;
+  shape.mask = Mask::CausalTopLeft;
+  Problem first(shape), second(shape);
+  v3::attn_options options;
+#if AOTRITON_VERSION_MINOR >= 12
+  options.deterministic = true;
+#else
+  options.force_backend_index = 0;
+#endif
+  for (Problem *problem : {&first, &second}) {
+    problem->fillForwardResults();
+    Lazy delta;
+    ASSERT_EQ(attnBwd(backwardParams(*problem, delta), {}, &options),
+              hipSuccess)
+        << why();
+    EXPECT_EQ(problem->judgeBackward(), "");
+  }
+  EXPECT_EQ(first.dq.values, second.dq.values);
+  EXPECT_EQ(first.dk.values, second.dk.values);
+  EXPECT_EQ(first.dv.values, second.dv.values);
+}
+
+/// DQ_ACC is asked for where D is too small, and only there.
+TEST(Backward, TakesTheWorkspaceThatFits) {
+  Problem problem({});
+  problem.fillForwardResults();
+  Lazy delta, dqAcc;
+  v3::attn_bwd_params params = backwardParams(problem, delta);
+  dqAcc.rows = delta.rows * delta.columns;
+  dqAcc.columns = problem.shape.dim;
+  params.DQ_ACC = dqAcc.tensor<4>();
+  ASSERT_EQ(attnBwd(params), hipSuccess) << why();
+  EXPECT_EQ(delta.acquired, 1);
+  EXPECT_EQ(dqAcc.acquired, 0);
+  EXPECT_EQ(dqAcc.disposed, 1); // as AOTriton does
+  EXPECT_EQ(params.DQ_ACC.cookie, nullptr);
+
+  params.D = {};
+  params.DQ_ACC = dqAcc.tensor<4>();
+  ASSERT_EQ(attnBwd(params), hipSuccess) << why();
+  EXPECT_EQ(dqAcc.acquired, 1);
+  EXPECT_EQ(problem.judgeBackward(), "");
+}
+
+#if AOTRITON_VERSION_MINOR >= 12
+TEST(Backward, TakesAnEagerWorkspace) {
+  Problem problem({});
+  problem.fillForwardResults();
+  Lazy delta;
+  v3::attn_bwd_params params = backwardParams(problem, delta);
+  Floats memory(delta.rows, delta.columns);
+  params.D = {};
+  params.D.eager = memory.view();
+  ASSERT_EQ(attnBwd(params), hipSuccess) << why();
+  EXPECT_EQ(problem.judgeBackward(), "");
+}
+#endif
+
+TEST(Device, IsDescribed) {
+  EXPECT_EQ(aotriton::v2::flash::check_gpu(nullptr), hipSuccess) << why();
+  const aotriton::Gpu gpu = aotriton::getGpuFromStream(nullptr);
+  EXPECT_EQ(gpu, aotriton::GPU_AMD_ARCH_GFX942_MOD0);
+  EXPECT_EQ(aotriton::Gpu2VendorArch(gpu), 0x10020942u);
+  EXPECT_EQ(aotriton::getMultiProcessorCount(nullptr), 304);
+  EXPECT_FALSE(aotriton::isArchExperimentallySupported(nullptr));
+#if AOTRITON_VERSION_MINOR >= 12
+  EXPECT_FALSE(aotriton::isArchTechPreview(nullptr));
+#endif
+}
+
+/// The stream's device is taken, and the thread's is as before afterwards.
+TEST(Device, IsTheStreams) {
+  int count = 0;
+  ASSERT_EQ(hipGetDeviceCount(&count), hipSuccess);
+  ASSERT_EQ(count, 2) << "run with two simulated devices";
+  ASSERT_EQ(hipSetDevice(1), hipSuccess);
+  hipStream_t stream = nullptr;
+  ASSERT_EQ(hipStreamCreate(&stream), hipSuccess);
+  Problem problem({}); // its memory is device 1's
+  ASSERT_EQ(hipSetDevice(0), hipSuccess);
+  EXPECT_EQ(aotriton::v2::flash::check_gpu(stream), hipSuccess) << why();
+  ASSERT_EQ(attnFwd(forwardParams(problem), stream), hipSuccess) << why();
+  ASSERT_EQ(hipStreamSynchronize(stream), hipSuccess);
+  int device = -1;
+  EXPECT_EQ(hipGetDevice(&device), hipSuccess);
+  EXPECT_EQ(device, 0);
+  EXPECT_EQ(problem.judgeForward(), "");
+  EXPECT_EQ(hipStreamDestroy(stream), hipSuccess);
+}
+
+/// Threads with streams of their own; one of them is refused all the time.
+TEST(Threads, ShareTheLibrary) {
+  constexpr int kThreads = 4;
+  std::vector<std::string> wrong(kThreads);
+  std::vector<std::thread> threads;
+  for (int n = 0; n < kThreads; ++n)
+    threads.emplace_back([n, &wrong] {
+      hipStream_t stream = nullptr;
+      if (hipStreamCreate(&stream) != hipSuccess)
+        wrong[size_t(n)] = "no stream";
+      for (int round = 0; round < 3 && wrong[size_t(n)].empty(); ++round) {
+        Problem problem({}, uint64_t(n * 10 + round));
+        v3::attn_fwd_params params = forwardParams(problem);
+        params.dropout_p = n == 0 ? 0.5f : 0.0f;
+        const hipError_t error = attnFwd(params, stream);
+        (void)hipStreamSynchronize(stream);
+        const std::string message = why();
+        if (error != (n == 0 ? hipErrorNotSupported : hipSuccess) ||
+            message.empty() != (n != 0))
+          wrong[size_t(n)] = "status " + std::to_string(error) + message;
+        else if (n != 0)
+          wrong[size_t(n)] = problem.judgeForward();
+      }
+      (void)hipStreamDestroy(stream);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const std::string &message : wrong)
+    EXPECT_EQ(message, "");
+}
+
+} // namespace

@@ -1,0 +1,75 @@
+//===- V2Test.cpp - the calls with one argument for each value ------------===//
+
+#include "Client.h"
+
+#include <fovea/aotriton.h>
+#include <gtest/gtest.h>
+
+#if AOTRITON_VERSION_MINOR < 13
+
+using namespace client;
+namespace v2 = aotriton::v2::flash;
+
+namespace {
+
+const v2::T4 kNone;
+const v2::T0 kScalar;
+
+TEST(V2, ForwardAndBackward) {
+  for (bool causal : {false, true}) {
+    Shape shape;
+    shape.layout = ref::Layout::BSHD;
+    shape.headsQ = 4;
+    shape.seqlenQ = 50;
+    shape.mask = causal ? ref::Mask::CausalTopLeft : ref::Mask::None;
+    Problem problem(shape);
+    ASSERT_EQ(v2::attn_fwd(problem.q.view(), problem.k.view(), problem.v.view(),
+                           kNone, problem.scale, problem.lse.view(),
+                           problem.out.view(), 0, kScalar, kScalar, 0, kScalar,
+                           kScalar, kNone, causal, kScalar, nullptr),
+              hipSuccess)
+        << fovea_aotriton_last_message();
+    EXPECT_EQ(problem.judgeForward(), "");
+
+    problem.fillForwardResults();
+    Floats delta(shape.batch * shape.headsQ, shape.seqlenQ);
+    ASSERT_EQ(v2::attn_bwd(problem.q.view(), problem.k.view(), problem.v.view(),
+                           kNone, problem.scale, problem.out.view(),
+                           problem.dout.view(), problem.dq.view(),
+                           problem.dk.view(), problem.dv.view(), kNone,
+                           problem.lse.view(), delta.view(), 0, kScalar,
+                           kScalar, 0, causal, nullptr),
+              hipSuccess)
+        << fovea_aotriton_last_message();
+    EXPECT_EQ(problem.judgeBackward(), "");
+  }
+}
+
+TEST(V2, Refusals) {
+  Problem p({});
+  auto forward = [&](v2::T4 bias, float dropout, v2::T4 probabilities) {
+    return v2::attn_fwd(p.q.view(), p.k.view(), p.v.view(), bias, p.scale,
+                        p.lse.view(), p.out.view(), dropout, kScalar, kScalar,
+                        0, kScalar, kScalar, probabilities, false, kScalar,
+                        nullptr);
+  };
+  EXPECT_EQ(forward(p.q.view(), 0, kNone), hipErrorNotSupported);
+  EXPECT_EQ(forward(kNone, 0.1f, kNone), hipErrorNotSupported);
+  EXPECT_EQ(forward(kNone, 0, p.q.view()), hipErrorNotSupported);
+  EXPECT_EQ(forward(kNone, 0, kNone), hipSuccess);
+
+  // It brings no workspace, and AOTriton's kernel for it needs none.
+  EXPECT_EQ(v2::attn_bwd_fused(p.q.view(), p.k.view(), p.v.view(), kNone,
+                               p.scale, p.out.view(), p.dout.view(),
+                               p.dq.view(), p.dk.view(), p.dv.view(), kNone,
+                               p.lse.view(), 0, kScalar, kScalar, 0, false,
+                               nullptr),
+            hipErrorNotSupported);
+  EXPECT_STREQ(fovea_aotriton_last_message(),
+               "attn_bwd_fused: the kernels need a workspace of 560 bytes; the "
+               "call offers, in fp32 without gaps: nothing");
+}
+
+} // namespace
+
+#endif
