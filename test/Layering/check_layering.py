@@ -36,7 +36,7 @@ NO_COMPILER = COMPILER_LIBRARIES + HIP + COMPILER
 RULES = (
     Rule("package", ("fovea/Package/", "sqlite3.h", "zstd.h", "xxhash.h"),
          NO_COMPILER + RUNTIME_SIDE),
-    Rule("runtime/include", (), NO_COMPILER + ("fovea/Package/",)),
+    Rule("runtime/include", ("fovea/fovea.h",), NO_COMPILER + ("fovea/Package/",)),
     Rule("runtime/src", ("fovea/fovea.h", "fovea/Package/"),
          NO_COMPILER + ("fovea/Simulator/", "fovea/Reference/")),
     Rule("runtime/cts", ("fovea/fovea.h", "gtest/", "dlfcn.h"),
@@ -90,7 +90,7 @@ RULES = (
     Rule("tools/aot-compile", COMPILER_LIBRARIES + COMPILER + ("CLI/",),
          RUNTIME_SIDE),
     Rule("tools", ("fovea/", "CLI/", "nlohmann/") + LLVM),
-    Rule("examples", ("fovea/fovea.h", "fovea.h"), ("fovea/Package/",)),
+    Rule("examples", ("fovea/fovea.h", "fovea/fovea.hpp", "fovea.h"), ("fovea/Package/",)),
 )
 FOLDERS = ("package", "runtime", "aotriton", "simulator", "reference", "include",
            "lib", "tools", "examples")
