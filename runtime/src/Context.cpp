@@ -114,7 +114,7 @@ void Context::readDevice(const Hip &library, Device &device) {
                     : device.status.message));
 }
 
-Result Context::hip(Hip *&library) {
+Result Context::hip(Hip *&library, bool *opened) {
   library = hipReady.load(std::memory_order_acquire);
   if (library)
     return Result();
@@ -122,35 +122,32 @@ Result Context::hip(Hip *&library) {
   if (!hipReady.load(std::memory_order_relaxed))
     if (Result result = openLibrary(); !result.ok())
       return result;
+  if (opened)
+    *opened = true;
   library = hipOwner.get();
   return Result();
 }
 
 Result Context::device(int32_t number, Hip *&library, Device *&found) {
-  if (Result result = hip(library); !result.ok())
+  bool opened = false;
+  if (Result result = hip(library, &opened); !result.ok())
     return result;
   const HipApi &api = library->api;
   if (library->devices.empty())
     return Result(FOVEA_STATUS_NO_DEVICE, "the HIP library " + api.whyNoDevice);
-  if (number == -1) {
-    if (HipError error = api.hipGetDevice(&number))
-      return api.failure("the current device", "hipGetDevice", error);
-    if (number < 0 || size_t(number) >= library->devices.size())
-      return api.nonsense("the current device", "hipGetDevice",
-                          "device " + std::to_string(number) + " of " +
-                              std::to_string(library->devices.size()));
-  }
+  if (number == -1)
+    if (Result result = api.currentDevice(number); !result.ok())
+      return result;
   if (number < 0 || size_t(number) >= library->devices.size())
     return invalid("device is " + std::to_string(number) + ", not in 0 to " +
                    std::to_string(library->devices.size() - 1));
   found = &library->devices[size_t(number)];
   if (found->usable.load(std::memory_order_acquire))
     return Result();
-  // Told once, what went wrong may have passed.
+  // What went wrong may have passed, unless it was in this very call.
   std::lock_guard<std::mutex> lock(hipMutex);
-  if (found->told && !found->usable.load(std::memory_order_relaxed))
+  if (!opened && !found->usable.load(std::memory_order_relaxed))
     readDevice(*library, *found);
-  found->told = true;
   return found->status;
 }
 

@@ -36,8 +36,7 @@ struct Device {
   int number = 0;
   /// Whether `traits` and `arch` are read; they do not change any more then.
   std::atomic<bool> usable{false};
-  Result status;     ///< why they could not be, last time
-  bool told = false; ///< a caller has had `status`
+  Result status; ///< why they could not be, last time
   DeviceTraits traits;
   std::string arch; ///< HIP's name of the chip
 
@@ -76,8 +75,9 @@ public:
   Result configure(const fovea_context_options_t *options);
 
   /// The HIP library, opened at the first call. A failure is not kept: the next
-  /// call tries again.
-  Result hip(Hip *&library);
+  /// call tries again, and so does one that finds it without devices.
+  /// \param opened  becomes true when this call has opened it
+  Result hip(Hip *&library, bool *opened = nullptr);
 
   /// A usable device; -1: the calling thread's current one.
   Result device(int32_t number, Hip *&library, Device *&found);
@@ -114,6 +114,9 @@ private:
               const LoadedKernel *&functions);
   Result loadLocked(const Hip &library, Device &device,
                     const Candidate &candidate);
+  /// Adds a kernel's module to those of the device, which has none of its
+  /// image.
+  Result loadModule(const Hip &library, Device &device, const Kernel &kernel);
   /// The same for a launch: not while the stream is being captured.
   Result loadForLaunch(const Hip &library, Device &device,
                        const Problem &problem, const Candidate &candidate,
@@ -121,11 +124,11 @@ private:
   /// The same on whatever device, with the current one as before.
   Result loadElsewhere(const Hip &library, Device &device,
                        const Candidate &candidate);
-  /// Drops the modules that a device does not know any more, since it has been
-  /// reset; not if it still knows the candidate's, or another thread has done
-  /// so since `stale` was read.
-  void forgetModules(const Hip &library, Device &device,
-                     const Candidate &candidate, const LoadedKernel *stale);
+  /// Drops a kernel's module, and what is known of all functions, if the device
+  /// has been reset and does not know it any more; not if another thread has
+  /// done so since `stale` was read. HIP_ERROR if HIP does not tell.
+  Result forgetModule(const Hip &library, Device &device,
+                      const Candidate &candidate, const LoadedKernel *stale);
   /// Logs a choice, once.
   void logChoice(const DeviceView &view, const Device &device,
                  const Problem &problem, const Plan &plan);

@@ -287,6 +287,18 @@ Result HipApi::nonsense(const std::string &what, const char *call,
                     "another");
 }
 
+Result HipApi::currentDevice(int32_t &number) const {
+  const char *what = "the current device";
+  number = -1;
+  if (HipError error = hipGetDevice(&number))
+    return failure(what, "hipGetDevice", error);
+  if (number < 0 || number >= deviceCount)
+    return nonsense(what, "hipGetDevice",
+                    "device " + std::to_string(number) + " of " +
+                        std::to_string(deviceCount));
+  return Result();
+}
+
 Result HipApi::readDevice(int device, TargetId &target,
                           int &computeUnits) const {
   const std::string what = "device " + std::to_string(device);

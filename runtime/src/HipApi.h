@@ -22,6 +22,8 @@ using HipError = int; ///< hipError_t; 0 is success
 inline constexpr HipError kHipErrorNoDevice = 100;
 /// A module or function that the device does not know: hipErrorInvalidHandle.
 inline constexpr HipError kHipErrorInvalidHandle = 400;
+inline constexpr HipError kHipErrorNotFound = 500;
+inline constexpr HipError kHipErrorUnknown = 999;
 using HipModule = void *;
 using HipFunction = void *;
 using HipStream = void *;
@@ -96,6 +98,9 @@ struct HipApi {
   /// "<what>: <call> returned hipSuccess and <gave>; <what to do>".
   Result nonsense(const std::string &what, const char *call,
                   const std::string &gave) const;
+
+  /// The calling thread's current device, which is one of the library's.
+  Result currentDevice(int32_t &number) const;
 
   /// Chip and number of compute units of a device. HIP_ERROR, or INCOMPATIBLE
   /// where the library's hipDeviceProp_t is none that is known.

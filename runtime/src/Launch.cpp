@@ -48,12 +48,28 @@ private:
   int mode = kHipStreamCaptureModeRelaxed;
 };
 
-/// Whether HIP still knows a module.
-bool answers(const HipApi &api, const Device::Module &module) {
+/// Asks HIP whether it still knows a module: 0 if so, InvalidHandle or NotFound
+/// if not (NotFound when the handle has become another module's), and any other
+/// error if it does not tell.
+HipError ask(const HipApi &api, const Device::Module &module) {
   HipFunction function = nullptr;
-  return api.hipModuleGetFunction(&function, module.handle,
-                                  module.symbol.c_str()) == 0 &&
-         function;
+  const HipError error =
+      api.hipModuleGetFunction(&function, module.handle, module.symbol.c_str());
+  if (error == kHipErrorInvalidHandle)
+    // Should it be there all the same, nobody would unload it later.
+    (void)api.hipModuleUnload(module.handle);
+  return error == 0 && !function ? kHipErrorUnknown : error;
+}
+bool isForgotten(HipError answer) {
+  return answer == kHipErrorInvalidHandle || answer == kHipErrorNotFound;
+}
+
+std::deque<Device::Module>::iterator moduleOf(Device &device,
+                                              const Kernel &kernel) {
+  return std::find_if(device.modules.begin(), device.modules.end(),
+                      [&](const Device::Module &module) {
+                        return module.hash == kernel.record->imageHash;
+                      });
 }
 
 Result checkWorkspace(const Problem &problem, const Plan &plan) {
@@ -75,51 +91,53 @@ Result checkWorkspace(const Problem &problem, const Plan &plan) {
 // Loading
 //===----------------------------------------------------------------------===//
 
+Result Context::loadModule(const Hip &library, Device &device,
+                           const Kernel &kernel) {
+  const HipApi &api = library.api;
+  Expected<std::vector<uint8_t>> image =
+      kernel.package->loadImage(*kernel.record);
+  if (!image)
+    return Result(image.status());
+  // HIP trusts what it loads; what is no code object, or for another chip, must
+  // not get that far.
+  Expected<CodeObjectInfo> info =
+      inspectCodeObject(image->data(), image->size());
+  Status status = info.status();
+  if (status.ok())
+    status = checkTargetRunsOn(info->target, device.traits.target);
+  if (!status.ok()) {
+    Result result(status);
+    result.message =
+        kernel.name() + ": its image was refused: " + status.message();
+    return result;
+  }
+  const RelaxedCapture relaxed(api, log);
+  if (relaxed.error)
+    return api.failure(kernel.name(), RelaxedCapture::kCall, relaxed.error);
+  // The entry comes first: were there no memory for it afterwards, nobody would
+  // know the module.
+  device.modules.push_back({kernel.record->imageHash, nullptr,
+                            std::move(*image), kernel.launches.front().symbol});
+  Device::Module &module = device.modules.back();
+  const HipError error =
+      api.hipModuleLoadData(&module.handle, module.image.data());
+  if (error == 0 && module.handle)
+    return Result();
+  device.modules.pop_back();
+  return error ? api.failure(kernel.name(), "hipModuleLoadData", error)
+               : api.nonsense(kernel.name(), "hipModuleLoadData", "no module");
+}
+
 Result Context::loadLocked(const Hip &library, Device &device,
                            const Candidate &candidate) {
   const HipApi &api = library.api;
   const Kernel &kernel = *candidate.kernel;
-  Device::Module *module = nullptr;
-  for (Device::Module &loaded : device.modules)
-    if (loaded.hash == kernel.record->imageHash)
-      module = &loaded;
-  if (!module) {
-    Expected<std::vector<uint8_t>> image =
-        kernel.package->loadImage(*kernel.record);
-    if (!image)
-      return Result(image.status());
-    // HIP trusts what it loads; what is no code object, or for another chip,
-    // must not get that far.
-    Expected<CodeObjectInfo> info =
-        inspectCodeObject(image->data(), image->size());
-    Status status = info.status();
-    if (status.ok())
-      status = checkTargetRunsOn(info->target, device.traits.target);
-    if (!status.ok()) {
-      Result result(status);
-      result.message =
-          kernel.name() + ": its image was refused: " + status.message();
+  auto module = moduleOf(device, kernel);
+  const bool isNew = module == device.modules.end();
+  if (isNew) {
+    if (Result result = loadModule(library, device, kernel); !result.ok())
       return result;
-    }
-    const RelaxedCapture relaxed(api, log);
-    if (relaxed.error)
-      return api.failure(kernel.name(), RelaxedCapture::kCall, relaxed.error);
-    // The entry comes first: were there no memory for it afterwards, nobody
-    // would know the module.
-    device.modules.push_back({kernel.record->imageHash, nullptr,
-                              std::move(*image),
-                              kernel.launches.front().symbol});
-    module = &device.modules.back();
-    const HipError error =
-        api.hipModuleLoadData(&module->handle, module->image.data());
-    if (error != 0 || !module->handle) {
-      device.modules.pop_back();
-      return error ? api.failure(kernel.name(), "hipModuleLoadData", error)
-                   : api.nonsense(kernel.name(), "hipModuleLoadData",
-                                  "no module");
-    }
-    log.line(LogLevel::Dispatch,
-             "loaded " + kernel.name() + " on " + device.arch);
+    module = std::prev(device.modules.end());
   }
   LoadedKernel functions;
   for (size_t i = 0; i != kernel.launches.size(); ++i) {
@@ -127,15 +145,32 @@ Result Context::loadLocked(const Hip &library, Device &device,
     HipFunction &function = functions.functions[i];
     const HipError error = api.hipModuleGetFunction(&function, module->handle,
                                                     launch.symbol.c_str());
-    if (error != 0 || !function) {
-      const std::string what = kernel.name() + launchName(launch);
-      return error ? api.failure(what, "hipModuleGetFunction", error)
-                   : api.nonsense(what, "hipModuleGetFunction", "no function");
+    if (error == 0 && function)
+      continue;
+    if (!isNew && isForgotten(error)) {
+      const HipError answer = ask(api, *module);
+      if (isForgotten(answer)) {
+        device.modules.erase(module);
+        return loadLocked(library, device, candidate);
+      }
+      if (answer)
+        return api.failure(kernel.name(), "hipModuleGetFunction", answer);
     }
+    // Modules that stay have the kernel by which they are asked for.
+    if (isNew) {
+      (void)api.hipModuleUnload(module->handle);
+      device.modules.erase(module);
+    }
+    const std::string what = kernel.name() + launchName(launch);
+    return error ? api.failure(what, "hipModuleGetFunction", error)
+                 : api.nonsense(what, "hipModuleGetFunction", "no function");
   }
   device.loaded.push_back(functions);
   candidate.slot->loaded.store(&device.loaded.back(),
                                std::memory_order_release);
+  if (isNew)
+    log.line(LogLevel::Dispatch,
+             "loaded " + kernel.name() + " on " + device.arch);
   return Result();
 }
 
@@ -173,17 +208,19 @@ Result Context::loadForLaunch(const Hip &library, Device &device,
 Result Context::loadElsewhere(const Hip &library, Device &device,
                               const Candidate &candidate) {
   const HipApi &api = library.api;
-  auto loadHere = [&] {
+  auto loadHere = [&]() -> Result {
     // A reset would be noticed by the launch, which may be too late for it.
     const LoadedKernel *functions =
         candidate.slot->loaded.load(std::memory_order_acquire);
     if (functions)
-      forgetModules(library, device, candidate, functions);
+      if (Result result = forgetModule(library, device, candidate, functions);
+          !result.ok())
+        return result;
     return load(library, device, candidate, functions);
   };
-  int current;
-  if (HipError error = api.hipGetDevice(&current))
-    return api.failure("the current device", "hipGetDevice", error);
+  int32_t current;
+  if (Result got = api.currentDevice(current); !got.ok())
+    return got;
   if (current == device.number)
     return loadHere();
   const std::string name = "device " + std::to_string(device.number);
@@ -194,37 +231,48 @@ Result Context::loadElsewhere(const Hip &library, Device &device,
   HipError error = api.hipSetDevice(current);
   if (error)
     error = api.hipSetDevice(current);
-  if (error && result.ok())
-    return api.failure("device " + std::to_string(current) +
-                           ", the current one before " + name,
-                       "hipSetDevice", error);
-  return result;
+  if (!error)
+    return result;
+  Result back = api.failure("device " + std::to_string(current) +
+                                ", the current one before " + name,
+                            "hipSetDevice", error);
+  if (!result.ok())
+    back.message = result.message + "; and " + back.message;
+  return back;
 }
 
-void Context::forgetModules(const Hip &library, Device &device,
-                            const Candidate &candidate,
-                            const LoadedKernel *stale) {
+Result Context::forgetModule(const Hip &library, Device &device,
+                             const Candidate &candidate,
+                             const LoadedKernel *stale) {
   std::lock_guard<std::mutex> load(device.loadMutex);
   if (candidate.slot->loaded.load(std::memory_order_acquire) != stale)
-    return;
-  // HIP has the same status for a stream that is none. A module that still
-  // answers is kept, or nobody would unload it.
-  const HipApi &api = library.api;
-  for (const Device::Module &module : device.modules)
-    if (module.hash == candidate.kernel->record->imageHash &&
-        answers(api, module))
-      return;
-  log.line(LogLevel::Dispatch,
-           device.arch + " no longer knows its modules; loading again");
-  std::lock_guard<std::mutex> lock(device.viewMutex);
-  for (FunctionSlot &slot : device.slots)
-    slot.loaded.store(nullptr, std::memory_order_release);
-  device.modules.erase(std::remove_if(device.modules.begin(),
-                                      device.modules.end(),
-                                      [&](const Device::Module &module) {
-                                        return !answers(api, module);
-                                      }),
-                       device.modules.end());
+    return Result();
+  const Kernel &kernel = *candidate.kernel;
+  const auto module = moduleOf(device, kernel);
+  if (module != device.modules.end()) {
+    const HipError answer = ask(library.api, *module);
+    if (answer == 0)
+      return Result();
+    if (!isForgotten(answer))
+      return library.api.failure(kernel.name(), "hipModuleGetFunction", answer);
+    device.modules.erase(module);
+  }
+  {
+    std::lock_guard<std::mutex> lock(device.viewMutex);
+    for (FunctionSlot &slot : device.slots)
+      slot.loaded.store(nullptr, std::memory_order_release);
+  }
+  // The others will have gone with it; now, before a handle of theirs becomes
+  // that of a module that is loaded again.
+  device.modules.erase(
+      std::remove_if(device.modules.begin(), device.modules.end(),
+                     [&](const Device::Module &other) {
+                       return isForgotten(ask(library.api, other));
+                     }),
+      device.modules.end());
+  log.line(LogLevel::Dispatch, device.arch + " no longer knows the module of " +
+                                   kernel.name() + "; loading again");
+  return Result();
 }
 
 //===----------------------------------------------------------------------===//
@@ -307,7 +355,9 @@ Result Context::launch(const Problem &problem, void *arguments,
                                   "hipModuleLaunchKernel", error);
     // hipDeviceReset, the way out of a fault, takes the modules with it, and
     // what was launched before: all begins again.
-    forgetModules(*library, *found, candidate, functions);
+    if (Result result = forgetModule(*library, *found, candidate, functions);
+        !result.ok())
+      return result;
     if (Result result = loadForLaunch(*library, *found, problem, candidate,
                                       stream, functions);
         !result.ok())

@@ -190,7 +190,7 @@ HIP_ENTRY hipError_t hipGetFuncBySymbol(hipFunction_t *result,
                   [&](Function &function, const sim::ChipInfo &) -> Result {
                     if (!result)
                       return {hipErrorInvalidValue, "the result is null"};
-                    *result = reinterpret_cast<hipFunction_t>(&function);
+                    *result = function.handle;
                     return hipSuccess;
                   });
 }

@@ -15,8 +15,9 @@
 
 namespace fovea::hipsim {
 
-/// One kernel of a module; its address is the hipFunction_t.
+/// One kernel of a module.
 struct Function {
+  hipFunction_t handle = nullptr;
   std::shared_ptr<sim::CodeObject> code;
   const sim::KernelInfo *kernel = nullptr;
   int device = 0;

@@ -7,6 +7,7 @@
 
 #include "Module.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -23,6 +24,14 @@ std::map<hipModule_t, std::shared_ptr<Module>> &modules() {
   return *map;
 }
 
+/// A handle that no module or function has had before, so that one of the past
+/// is never taken for another's. Nothing lies at the address.
+template <typename Handle>
+Handle freshHandle() {
+  static std::atomic<uintptr_t> last{0};
+  return reinterpret_cast<Handle>((last += 16) | uintptr_t(1) << 62);
+}
+
 std::mutex functionsMutex;
 std::map<hipFunction_t, std::weak_ptr<Function>> &liveFunctions() {
   static auto *map = new std::map<hipFunction_t, std::weak_ptr<Function>>;
@@ -33,7 +42,7 @@ Result load(hipModule_t *result, const sim::ImageBytes &image) {
   std::shared_ptr<Module> module;
   if (Result loaded = loadModule(thisDevice(), image, module); !loaded.ok())
     return loaded;
-  auto handle = reinterpret_cast<hipModule_t>(module.get());
+  const auto handle = freshHandle<hipModule_t>();
   std::lock_guard<std::mutex> lock(modulesMutex);
   modules()[handle] = std::move(module);
   *result = handle;
@@ -56,7 +65,7 @@ Module::~Module() {
   // Launches in flight hold the code object themselves.
   std::lock_guard<std::mutex> lock(functionsMutex);
   for (auto &[name, function] : functions)
-    liveFunctions().erase(reinterpret_cast<hipFunction_t>(function.get()));
+    liveFunctions().erase(function->handle);
 }
 
 Result fovea::hipsim::loadModule(DeviceState &device,
@@ -80,7 +89,8 @@ Result fovea::hipsim::loadModule(DeviceState &device,
     function->code = fresh->code;
     function->kernel = &kernel;
     function->device = device.index;
-    liveFunctions()[reinterpret_cast<hipFunction_t>(function.get())] = function;
+    function->handle = freshHandle<hipFunction_t>();
+    liveFunctions()[function->handle] = function;
     fresh->functions[kernel.name] = std::move(function);
   }
   module = std::move(fresh);
@@ -178,7 +188,7 @@ HIP_ENTRY hipError_t hipModuleGetFunction(hipFunction_t *function,
       return {hipErrorNotFound, std::string("no kernel is named '") + name +
                                     "'; the module has " +
                                     namesOf(module->code->kernels())};
-    *function = reinterpret_cast<hipFunction_t>(it->second.get());
+    *function = it->second->handle;
     return hipSuccess;
   });
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 using namespace fovea::test;
 
@@ -175,6 +176,24 @@ TEST_F(Images, AsBuiltLoadsFromMemoryAndFile) {
   ASSERT_HIP(hipModuleLoadDataEx(&module, image.data(), 0, nullptr, nullptr));
   EXPECT_HIP(hipModuleUnload(module));
   EXPECT_EQ(hipModuleUnload(module), hipErrorInvalidHandle);
+}
+
+// A stale handle is never another's, though the same memory may be used again.
+TEST_F(Images, HandlesAreGivenOnce) {
+  std::set<hipModule_t> modules;
+  std::set<hipFunction_t> functions;
+  for (int round = 0; round != 8; ++round) {
+    hipModule_t module;
+    hipFunction_t function;
+    ASSERT_HIP(hipModuleLoadData(&module, image.data()));
+    ASSERT_HIP(hipModuleGetFunction(&function, module, "reduce"));
+    EXPECT_TRUE(modules.insert(module).second);
+    EXPECT_TRUE(functions.insert(function).second);
+    for (hipModule_t old : modules)
+      EXPECT_EQ(hipModuleGetFunction(&function, old, "reduce"),
+                old == module ? hipSuccess : hipErrorInvalidHandle);
+    EXPECT_HIP(hipModuleUnload(module));
+  }
 }
 
 TEST_F(Images, TruncatedAtAnyPlaceIsRefused) {
