@@ -110,6 +110,8 @@ EXPORT int hipModuleGetFunction(void **function, void *module,
                                 const char *name) {
   std::lock_guard<std::mutex> lock(modulesMutex);
   auto *m = static_cast<Module *>(module);
+  if (m->epoch != epochs[m->device].load())
+    return kInvalidHandle;
   *function = &m->functions.emplace_back(Function{m, name});
   return 0;
 }

@@ -12,8 +12,7 @@ using ThreadTest = RuntimeTest;
 } // namespace
 
 // Threads launch, ask, fail and open packages at once. Modules are loaded once;
-// each thread reads its own messages. Run under ThreadSanitizer by hand:
-// configure with -DCMAKE_CXX_FLAGS=-fsanitize=thread.
+// each thread reads its own messages. test/Tsan has ThreadSanitizer look on.
 TEST_F(ThreadTest, OneContextSharedByAll) {
   write({makeRecord(makeProblem(64), 64), makeRecord(makeProblem(96), 64),
          makeRecord(makeProblem(128), 64), makeRecord(makeProblem(128), 128)});
