@@ -103,6 +103,9 @@ EXPORT int hipModuleLoadData(void **module, const void *) {
 }
 EXPORT int hipModuleUnload(void *module) {
   std::lock_guard<std::mutex> lock(modulesMutex);
+  auto *m = static_cast<Module *>(module);
+  if (m->epoch != epochs[m->device].load())
+    return kInvalidHandle; // other threads may still try its functions
   modules().remove_if([&](const Module &m) { return &m == module; });
   return 0;
 }
