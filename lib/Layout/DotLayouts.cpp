@@ -265,52 +265,98 @@ bool canSwapHalves(const TileLayout &layout, const Swizzle &swizzle) {
   return true;
 }
 
-int64_t bankConflicts(const LdsShape &shape, const Swizzle &swizzle,
-                      const LdsAccess &access) {
-  const TileLayout &layout = access.layout;
-  const LdsPort &port = access.write ? shape.lds.write : shape.lds.read;
-  WideAccesses accesses = wideAccesses(layout, 8);
-  int bytes = accesses.width * 2;
-  int lanes = 1 << layout.lanes().size();
-  int together =
-      std::min(lanes, std::max(1, port.bytesPerClock / std::max(bytes, 4)));
-  bool ordered = bytes == 16 && int(port.wideOrder.size()) == lanes;
-  int64_t conflicts = 0;
-  for (int fragment = 0; fragment < layout.fragments(); ++fragment) {
-    Coord origin = layout.fragmentOrigin(fragment);
-    for (const auto &regs : accesses.regs) {
-      for (int first = 0; first < lanes; first += together) {
-        // Distinct words that each bank has to give.
-        llvm::SmallVector<llvm::SmallVector<int64_t, 4>, 64> words(port.banks);
-        for (int place = first; place < first + together; ++place) {
-          int lane = ordered ? port.wideOrder[place] : place;
+namespace {
+/// Counts the bank conflicts of a tile's accesses under many swizzles: what
+/// does not depend on the swizzle is worked out once.
+class ConflictCounter {
+public:
+  ConflictCounter(const LdsShape &shape, llvm::ArrayRef<LdsAccess> accesses);
+  /// The conflicts of all accesses; any number above `most` stands for more
+  /// than that.
+  int64_t count(const Swizzle &swizzle,
+                int64_t most = std::numeric_limits<int64_t>::max());
+
+private:
+  /// The wide accesses of one tile's way, `together` of them in a clock.
+  struct Way {
+    const LdsPort *port;
+    int bytes, together;
+    std::vector<Coord> places; ///< where lanes access, clock after clock
+  };
+  int64_t count(const Way &way, const Swizzle &swizzle, int64_t most);
+
+  LdsShape shape;
+  llvm::SmallVector<Way> ways;
+  /// Distinct words that each bank has to give in a clock.
+  llvm::SmallVector<llvm::SmallVector<int64_t, 4>, 64> words;
+};
+} // namespace
+
+ConflictCounter::ConflictCounter(const LdsShape &shape,
+                                 llvm::ArrayRef<LdsAccess> accesses)
+    : shape(shape) {
+  int banks = 0;
+  for (const LdsAccess &access : accesses) {
+    const TileLayout &layout = access.layout;
+    Way &way = ways.emplace_back();
+    way.port = access.write ? &this->shape.lds.write : &this->shape.lds.read;
+    banks = std::max(banks, way.port->banks);
+    WideAccesses wide = wideAccesses(layout, 8);
+    way.bytes = wide.width * 2;
+    int lanes = 1 << layout.lanes().size();
+    way.together = std::min(
+        lanes, std::max(1, way.port->bytesPerClock / std::max(way.bytes, 4)));
+    bool ordered = way.bytes == 16 && int(way.port->wideOrder.size()) == lanes;
+    for (int fragment = 0; fragment < layout.fragments(); ++fragment) {
+      Coord origin = layout.fragmentOrigin(fragment);
+      for (const auto &regs : wide.regs)
+        for (int place = 0; place < lanes; ++place) {
+          int lane = ordered ? way.port->wideOrder[place] : place;
           Coord at = layout.map(regs[0], lane, 0);
-          int64_t address = ldsAddress(shape, swizzle,
-                                       {origin[0] + at[0], origin[1] + at[1]});
-          address &= -bytes; // a wide access takes both halves
-          for (int64_t word = address / 4; word <= (address + bytes - 1) / 4;
-               ++word)
-            if (auto &bank = words[word % port.banks];
-                !llvm::is_contained(bank, word))
-              bank.push_back(word);
+          way.places.push_back({origin[0] + at[0], origin[1] + at[1]});
         }
-        size_t clocks = 1;
-        for (const auto &bank : words)
-          clocks = std::max(clocks, bank.size());
-        conflicts += clocks - 1;
-      }
     }
+  }
+  words.resize(banks);
+}
+
+int64_t ConflictCounter::count(const Way &way, const Swizzle &swizzle,
+                               int64_t most) {
+  const int banks = way.port->banks;
+  int64_t conflicts = 0;
+  for (size_t first = 0; first < way.places.size(); first += way.together) {
+    size_t clocks = 1;
+    for (const Coord &at :
+         llvm::ArrayRef<Coord>(way.places).slice(first, way.together)) {
+      int64_t address = ldsAddress(shape, swizzle, at);
+      address &= -way.bytes; // a wide access takes both halves
+      for (int64_t word = address / 4; word <= (address + way.bytes - 1) / 4;
+           ++word)
+        if (auto &bank = words[word % banks]; !llvm::is_contained(bank, word)) {
+          bank.push_back(word);
+          clocks = std::max(clocks, bank.size());
+        }
+    }
+    for (auto &bank : words)
+      bank.clear();
+    conflicts += int64_t(clocks) - 1;
+    if (conflicts > most)
+      break;
   }
   return conflicts;
 }
 
-/// Conflicts of all the accesses of a tile.
-static int64_t bankConflicts(const LdsShape &shape, const Swizzle &swizzle,
-                             llvm::ArrayRef<LdsAccess> accesses) {
+int64_t ConflictCounter::count(const Swizzle &swizzle, int64_t most) {
   int64_t sum = 0;
-  for (const LdsAccess &access : accesses)
-    sum += bankConflicts(shape, swizzle, access);
+  for (const Way &way : ways)
+    if ((sum += count(way, swizzle, most - sum)) > most)
+      break;
   return sum;
+}
+
+int64_t bankConflicts(const LdsShape &shape, const Swizzle &swizzle,
+                      const LdsAccess &access) {
+  return ConflictCounter(shape, access).count(swizzle);
 }
 
 /// Addresses that a lane has to hold for all its accesses of a tile: those that
@@ -351,7 +397,8 @@ Swizzle chooseSwizzle(const LdsShape &shape,
       chunks *= 2;
   Swizzle best;
   best.chunks = int(chunks);
-  int64_t conflicts = bankConflicts(shape, best, accesses);
+  ConflictCounter counter(shape, accesses);
+  int64_t conflicts = counter.count(best);
   if (conflicts == 0)
     return best;
   int64_t addresses = 0; // a swizzle that does not help is not taken
@@ -364,7 +411,7 @@ Swizzle chooseSwizzle(const LdsShape &shape,
           return !canSwapHalves(access.layout, swizzle);
         }))
       return;
-    int64_t clocks = bankConflicts(shape, swizzle, accesses);
+    int64_t clocks = counter.count(swizzle, conflicts);
     if (clocks > conflicts)
       return;
     int64_t held = 0;
@@ -411,8 +458,7 @@ TileLayout chooseTransposedCopyLayout(const LdsShape &shape, int laneBits,
                                .transposed();
     accesses.push_back({candidate, /*write=*/true});
     Swizzle swizzle = chooseSwizzle(shape, accesses);
-    int64_t conflicts =
-        bankConflicts(shape, swizzle, llvm::ArrayRef<LdsAccess>(accesses));
+    int64_t conflicts = ConflictCounter(shape, accesses).count(swizzle);
     accesses.pop_back();
     if (conflicts < least) {
       least = conflicts;

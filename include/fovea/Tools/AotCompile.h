@@ -11,8 +11,10 @@
 namespace fovea::tools {
 
 /// Runs the driver on a command line.
-/// \return 0: all done; 1: a kernel failed, the others are kept; 2: the request
-/// is wrong or impossible, and nothing was compiled.
+/// \return 0: all done; 1: a kernel failed or could not be stored, the others
+/// are kept; 2: the request is wrong or impossible, and nothing was compiled;
+/// 128 + n: signal n, SIGINT or SIGTERM, ended it early, what was finished is
+/// kept.
 int runAotCompile(int argc, char **argv);
 
 } // namespace fovea::tools

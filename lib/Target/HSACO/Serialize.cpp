@@ -169,6 +169,21 @@ private:
 };
 } // namespace
 
+static constexpr StringLiteral kOtherFolder =
+    "; TMPDIR can name another folder";
+
+/// What lld said. Where the temporary folder takes no more, it has no code for
+/// that, but the system's words.
+static Error linkError(StringRef messages) {
+  for (std::errc reason :
+       {std::errc::no_space_on_device, std::errc::file_too_large})
+    if (std::error_code code = std::make_error_code(reason);
+        messages.contains(code.message()))
+      return createStringError(code, "lld failed: " + messages.rtrim() +
+                                         kOtherFolder);
+  return createStringError("lld failed: " + messages);
+}
+
 static std::function<void()> restoreOptions;
 
 void setOptionRestorer(std::function<void()> restore) {
@@ -189,11 +204,13 @@ Expected<std::string> link(StringRef object) {
       os << object;
       os.close();
       code = os.error();
+      os.clear_error(); // or its end would be the process's
     }
   }
   if (code)
-    return createStringError(code, "cannot write " + input->getPath() + ": " +
-                                       code.message());
+    return createStringError(code, "cannot write the temporary file " +
+                                       input->getPath() + ": " +
+                                       code.message() + kOtherFolder);
   std::string messages;
   raw_string_ostream os(messages);
   static std::mutex oneAtATime;
@@ -206,7 +223,7 @@ Expected<std::string> link(StringRef object) {
     if (restoreOptions)
       restoreOptions();
     if (result.retCode != 0)
-      return createStringError("lld failed: " + messages);
+      return linkError(messages);
   }
   ErrorOr<std::unique_ptr<MemoryBuffer>> buffer =
       MemoryBuffer::getFile(output->getPath(), /*IsText=*/false,

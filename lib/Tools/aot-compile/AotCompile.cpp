@@ -1,25 +1,30 @@
 //===- AotCompile.cpp - the aot-compile driver ----------------------------===//
 
 #include "fovea/Tools/AotCompile.h"
+#include "Cost.h"
+#include "DryRun.h"
+#include "Interrupt.h"
 #include "KernelCompiler.h"
 #include "Options.h"
 #include "Output.h"
+#include "Plan.h"
 #include "Progress.h"
 #include "Report.h"
 #include "Targets.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/thread.h"
 #include <atomic>
+#include <csignal>
 #include <deque>
 
 using namespace fovea;
 using namespace fovea::tools;
 
 /// Exit codes, as AotCompile.h states them.
-static constexpr int kDone = 0, kKernelFailed = 1, kImpossible = 2;
+static constexpr int kDone = 0, kKernelFailed = 1, kImpossible = 2,
+                     kInterrupted = 128; // and the signal's number
 
 /// An error as it is shown. Lines get the program's name, so that they can be
 /// told from other tools'; what quotes an input file, and so has a place of its
@@ -45,19 +50,19 @@ namespace {
 /// Compiles the jobs of a request and sees them into the output.
 class Driver {
 public:
-  explicit Driver(Request &request)
-      : request(request), outcomes(request.jobs.size()) {}
+  explicit Driver(Request &request) : request(request) {}
 
   int run();
 
 private:
-  /// Chooses all schedules; false after a message if a job is impossible.
-  bool plan();
-  /// Takes from the work what the output has already.
+  /// Takes from the work what the output has already, and puts the rest in
+  /// order.
   llvm::Error findCurrent();
   void compileAll();
   void compileOne(size_t job, Progress &progress);
   llvm::Error writeReport();
+  int dryRun();
+  int summarize(llvm::StringRef said);
   int count(Outcome::Status status) const {
     return int(llvm::count_if(outcomes, [&](const Outcome &outcome) {
       return outcome.status == status;
@@ -65,34 +70,25 @@ private:
   }
 
   Request &request;
+  Plan plan;
   std::unique_ptr<Output> output;
   std::deque<Outcome> outcomes; ///< one a job
-  std::vector<size_t> pending;  ///< jobs to compile
+  std::vector<size_t> pending;  ///< jobs to compile, in this order
+  Interrupt interrupt;
+  /// The output takes no more, or not before someone does something about it:
+  /// every further kernel would be compiled in vain.
+  std::atomic<bool> outputFailed{false};
 };
 } // namespace
 
-bool Driver::plan() {
-  bool possible = true;
-  llvm::StringMap<const Job *> seen;
-  for (Job &job : request.jobs) {
-    if (llvm::Error error = planJob(job, request)) {
-      complain(std::move(error));
-      possible = false;
-      continue;
-    }
-    // Two of one schedule would be one kernel in a package.
-    std::string key =
-        job.target->name.str() + "\n" + job.problem.str() + "\n" + job.schedule;
-    auto [at, isNew] = seen.try_emplace(key, &job);
-    if (!isNew && request.emit == Emit::Package) {
-      complain(llvm::createStringError(at->second->str() + " and " + job.str() +
-                                       " have one problem and one schedule (" +
-                                       job.schedule +
-                                       "); a package holds one of them"));
-      possible = false;
-    }
-  }
-  return possible;
+/// Whether an error is of the place where kernels go, and not of the kernel.
+static bool isOfOutput(std::error_code code) {
+  static constexpr std::errc kErrors[] = {
+      std::errc::no_space_on_device, std::errc::file_too_large,
+      std::errc::read_only_file_system, std::errc::io_error,
+      std::errc::permission_denied};
+  return code == std::error_code(EDQUOT, std::generic_category()) ||
+         llvm::is_contained(kErrors, code);
 }
 
 llvm::Error Driver::findCurrent() {
@@ -106,6 +102,13 @@ llvm::Error Driver::findCurrent() {
     else
       pending.push_back(index);
   }
+  // The longest first: else the last of them keeps one processor busy while the
+  // others have nothing left to do.
+  llvm::sort(pending, [&](size_t a, size_t b) {
+    const double costA = estimateCost(request.jobs[a]).cpuMs;
+    const double costB = estimateCost(request.jobs[b]).cpuMs;
+    return costA != costB ? costA > costB : a < b;
+  });
   return llvm::Error::success();
 }
 
@@ -118,11 +121,17 @@ void Driver::compileOne(size_t index, Progress &progress) {
     error = output->store(job, *kernel);
   else
     error = kernel.takeError();
+  const double cost = estimateCost(job).cpuMs;
   if (error) {
     outcome.status = Outcome::Failed;
-    outcome.error = llvm::toString(std::move(error));
+    llvm::handleAllErrors(std::move(error),
+                          [&](const llvm::ErrorInfoBase &info) {
+                            outcome.error = info.message();
+                            if (isOfOutput(info.convertToErrorCode()))
+                              outputFailed = true;
+                          });
     progress.message(errorText(outcome.error));
-    progress.step(job.str() + ": failed");
+    progress.step(cost, /*failed=*/true, job.str() + ": failed");
     return;
   }
   outcome.status = Outcome::Compiled;
@@ -140,14 +149,19 @@ void Driver::compileOne(size_t index, Progress &progress) {
   kernel->image = {};
   outcome.kernel = std::move(*kernel);
   progress.step(
+      cost, /*failed=*/false,
       llvm::formatv("{0}: {1:f0} ms", job.str(), outcome.kernel.cpuMs).str());
 }
 
 void Driver::compileAll() {
-  Progress progress(pending.size(), request.quiet);
+  double cost = 0;
+  for (size_t index : pending)
+    cost += estimateCost(request.jobs[index]).cpuMs;
+  Progress progress(pending.size(), cost, request.quiet);
   std::atomic<size_t> next{0};
   auto work = [&] {
-    for (size_t i; (i = next++) < pending.size();)
+    for (size_t i;
+         !interrupt.signal() && !outputFailed && (i = next++) < pending.size();)
       compileOne(pending[i], progress);
   };
   size_t workers = std::min<size_t>(request.workers, pending.size());
@@ -164,18 +178,71 @@ llvm::Error Driver::writeReport() {
   if (request.report == ReportFormat::None)
     return llvm::Error::success();
   std::vector<Outcome> all(outcomes.begin(), outcomes.end());
-  return writeFile(request.reportFile, request.report == ReportFormat::Text
-                                           ? reportText(request.jobs, all)
-                                           : reportJson(request.jobs, all));
+  return writeFile(request.reportFile,
+                   request.report == ReportFormat::Text
+                       ? reportText(request.jobs, all)
+                       : reportJson(request.jobs, all, plan.leftOut));
+}
+
+int Driver::dryRun() {
+  std::vector<Outcome::Status> states;
+  for (const Outcome &outcome : outcomes)
+    states.push_back(outcome.status);
+  llvm::outs() << dryRunText(request, states);
+  return kDone;
+}
+
+/// What became of the kernels, and how to go on if it is not all done.
+int Driver::summarize(llvm::StringRef said) {
+  const int untried = count(Outcome::Pending);
+  if (!request.quiet) {
+    llvm::errs() << said;
+    if (request.jobs.size() > 1 || request.emit == Emit::Package) {
+      llvm::errs() << llvm::formatv(
+          "aot-compile: {0} compiled, {1} current, {2} failed",
+          count(Outcome::Compiled), count(Outcome::Current),
+          count(Outcome::Failed));
+      if (!plan.leftOut.empty())
+        llvm::errs() << ", " << plan.leftOut.size() << " left out";
+      llvm::errs() << (untried ? ", " + std::to_string(untried) + " not tried\n"
+                               : "\n");
+    }
+  }
+  llvm::StringRef goOn =
+      request.emit == Emit::Package
+          ? "the finished kernels are kept; the same command goes on with the "
+            "rest"
+          : "the finished kernels are kept; the same command starts anew";
+  if (int signal = interrupt.signal(); signal && untried) {
+    llvm::errs() << errorText(
+        llvm::formatv("interrupted by {0}: {1}",
+                      signal == SIGINT ? "SIGINT" : "SIGTERM", goOn)
+            .str());
+    return kInterrupted + signal;
+  }
+  if (outputFailed && untried)
+    llvm::errs() << errorText(
+        ("stopped, since the output takes no more kernels: " + goOn).str());
+  const int failed = count(Outcome::Failed);
+  if (failed && !outputFailed && request.jobs.size() > 1)
+    llvm::errs() << errorText(llvm::formatv("{0} of {1} kernels failed: {2}",
+                                            failed, request.jobs.size(), goOn)
+                                  .str());
+  return failed ? kKernelFailed : kDone;
 }
 
 int Driver::run() {
-  if (!plan())
-    return kImpossible;
   auto fail = [](llvm::Error error, int code) {
     complain(std::move(error));
     return code;
   };
+  llvm::Expected<Plan> planned = planJobs(request);
+  if (!planned)
+    return fail(planned.takeError(), kImpossible);
+  plan = std::move(*planned);
+  outcomes.resize(request.jobs.size());
+  if (!request.quiet)
+    llvm::errs() << plan.notes(request);
   if (request.report != ReportFormat::None)
     if (llvm::Error error = checkWritable(request.reportFile))
       return fail(std::move(error), kImpossible);
@@ -185,21 +252,20 @@ int Driver::run() {
   output = std::move(*made);
   if (llvm::Error error = findCurrent())
     return fail(std::move(error), kImpossible);
+  if (request.dryRun)
+    return dryRun();
   compileAll();
-  llvm::Expected<std::string> said = output->finish();
-  if (!said)
-    return fail(said.takeError(), kKernelFailed);
+  std::string said;
+  // Nothing is dropped from a package by a build that is not all done.
+  if (!count(Outcome::Pending)) {
+    llvm::Expected<std::string> finished = output->finish();
+    if (!finished)
+      return fail(finished.takeError(), kKernelFailed);
+    said = std::move(*finished);
+  }
   if (llvm::Error error = writeReport())
     return fail(std::move(error), kKernelFailed);
-  if (!request.quiet) {
-    llvm::errs() << *said;
-    if (request.jobs.size() > 1 || request.emit == Emit::Package)
-      llvm::errs() << llvm::formatv(
-          "aot-compile: {0} compiled, {1} current, {2} failed\n",
-          count(Outcome::Compiled), count(Outcome::Current),
-          count(Outcome::Failed));
-  }
-  return count(Outcome::Failed) ? kKernelFailed : kDone;
+  return summarize(said);
 }
 
 int fovea::tools::runAotCompile(int argc, char **argv) {

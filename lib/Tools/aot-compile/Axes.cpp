@@ -48,6 +48,16 @@ static std::string names(llvm::ArrayRef<Spelling<T>> table) {
   return text;
 }
 
+/// Appends a value that the list does not have yet.
+template <typename T>
+static void addOnce(std::vector<T> &values, T value, const Item &item,
+                    Complaints &complaints) {
+  if (llvm::is_contained(values, value))
+    complaints.add(item.where, "'" + item.text + "' is in the list twice");
+  else
+    values.push_back(value);
+}
+
 /// The values of a list; complains about what no table row spells.
 template <typename T>
 static std::vector<T> parseAll(const std::vector<Item> &items,
@@ -62,7 +72,7 @@ static std::vector<T> parseAll(const std::vector<Item> &items,
       complaints.add(item.where, "unknown " + what + " '" + item.text +
                                      "'; known: " + names(table));
     else
-      values.push_back(row->value);
+      addOnce(values, row->value, item, complaints);
   }
   return values;
 }
@@ -81,7 +91,7 @@ static std::vector<int32_t> parseHeadDims(const std::vector<Item> &items,
                          llvm::Twine(kMinHeadDim) + " to " +
                          llvm::Twine(kMaxHeadDim));
     else
-      values.push_back(value);
+      addOnce(values, value, item, complaints);
   }
   return values;
 }
@@ -89,7 +99,6 @@ static std::vector<int32_t> parseHeadDims(const std::vector<Item> &items,
 void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
                            Complaints &complaints) {
   std::vector<Selected> targets = selectTargets(axes.targets, complaints);
-  const unsigned set = jobs.empty() ? 0 : jobs.back().set + 1;
   auto ops =
       parseAll<Operation>(axes.ops, kOperations, "operation", complaints);
   auto dtypes = parseAll<DataType>(axes.dtypes, kTypes, "type", complaints);
@@ -98,6 +107,16 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
   std::vector<ScheduleOverrides> schedules = axes.schedules;
   if (schedules.empty())
     schedules.emplace_back();
+  // A slip of a spec with many schedules should cost a message, not memory.
+  constexpr size_t kMost = 100000;
+  const size_t count = targets.size() * ops.size() * dtypes.size() *
+                       headDims.size() * masks.size() * schedules.size();
+  if (jobs.size() + count > kMost)
+    return complaints.add(axes.where, "asks for " +
+                                          llvm::Twine(jobs.size() + count) +
+                                          " kernels together with what is "
+                                          "before it; at most " +
+                                          llvm::Twine(kMost) + " are possible");
   for (const Selected &selected : targets)
     for (Operation op : ops)
       for (DataType dtype : dtypes)
@@ -106,29 +125,29 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
             for (const ScheduleOverrides &overrides : schedules) {
               Job &job = jobs.emplace_back();
               job.target = selected.target;
-              job.set = set;
-              job.ofFamily = !selected.byName;
+              job.where = axes.where;
+              job.skipUnsupported = axes.skipUnsupported;
               job.problem = {op, dtype, headDim, mask};
               job.overrides = overrides;
               job.symbol = kernelSymbol(job.problem, overrides);
             }
 }
 
-void fovea::tools::dropRepeats(std::vector<Job> &jobs, llvm::StringRef where,
-                               Complaints &complaints) {
-  llvm::StringMap<const Job *> seen;
+size_t fovea::tools::dropRepeats(std::vector<Job> &jobs) {
+  llvm::StringMap<size_t> seen; // and their places
   std::vector<Job> kept;
-  kept.reserve(jobs.size()); // `seen` points into it
+  kept.reserve(jobs.size());
   for (Job &job : jobs) {
-    auto [at, isNew] = seen.try_emplace(job.str(), nullptr);
-    if (isNew) {
+    auto [at, isNew] = seen.try_emplace(job.str(), kept.size());
+    if (isNew)
       kept.push_back(std::move(job));
-      at->second = &kept.back();
-      continue;
+    else if (Job &first = kept[at->second];
+             first.skipUnsupported && !job.skipUnsupported) {
+      first.skipUnsupported = false;
+      first.where = job.where;
     }
-    // Two sets may meet in a family's chips, which nobody listed.
-    if (job.set == at->second->set || (!job.ofFamily && !at->second->ofFamily))
-      complaints.add(where, "kernel " + job.str() + " is asked for twice");
   }
+  const size_t repeated = jobs.size() - kept.size();
   jobs = std::move(kept);
+  return repeated;
 }

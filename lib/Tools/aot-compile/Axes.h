@@ -35,16 +35,18 @@ private:
 struct Axes {
   std::vector<Item> targets, ops, dtypes, headDims, masks;
   std::vector<ScheduleOverrides> schedules;
+  std::string where;            ///< for Job::where
+  bool skipUnsupported = false; ///< for Job::skipUnsupported
 };
 
-/// Appends the product of the lists, targets outermost, as one set of jobs.
+/// Appends the product of the lists, targets outermost. A value that a list has
+/// twice, in whatever spelling, is a mistake; chips of two families are not.
 void addJobs(const Axes &axes, std::vector<Job> &jobs, Complaints &complaints);
 
-/// Drops kernels that are there already and were asked for a second time by a
-/// set whose target is one of a family; complains about all other kernels that
-/// are asked for twice.
-void dropRepeats(std::vector<Job> &jobs, llvm::StringRef where,
-                 Complaints &complaints);
+/// Drops kernels that are in the list already: objects of a spec may meet.
+/// What one of them does not let be left out is not left out.
+/// \return how many there were
+size_t dropRepeats(std::vector<Job> &jobs);
 
 } // namespace fovea::tools
 

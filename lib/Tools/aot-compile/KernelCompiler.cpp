@@ -51,9 +51,16 @@ private:
   std::string print();
   llvm::Error backend(CompiledKernel &result);
   llvm::Error readFigures(CompiledKernel &result, Location loc);
+  /// The error under the kernel's name; its code stays.
   llvm::Error failed(llvm::Error error) {
-    return llvm::createStringError(job.symbol + ": " +
-                                   llvm::toString(std::move(error)));
+    std::error_code code = llvm::inconvertibleErrorCode();
+    std::string text = job.symbol;
+    llvm::handleAllErrors(std::move(error),
+                          [&](const llvm::ErrorInfoBase &info) {
+                            code = info.convertToErrorCode();
+                            text += ": " + info.message();
+                          });
+    return llvm::createStringError(code, text);
   }
   /// Whether the kernel is taken to a code object; forms before it are not,
   /// unless its figures are wanted.
@@ -301,18 +308,21 @@ static void addLaunch(Job &job, llvm::StringRef suffix,
   job.threads = std::max(job.threads, launch.record.threads);
 }
 
-/// Nothing that is given is ignored.
+/// Nothing that is given is ignored. Errors have the code invalid_argument.
 static llvm::Error checkOverrides(const Job &job) {
+  const std::error_code misplaced =
+      std::make_error_code(std::errc::invalid_argument);
   if (job.problem.op != fovea::Operation::Backward)
     return job.overrides.algorithm.empty()
                ? llvm::Error::success()
-               : llvm::createStringError(job.str() +
-                                         ": forward kernels have no algorithm; "
-                                         "leave it out");
+               : llvm::createStringError(
+                     misplaced, job.str() + ": forward kernels have no "
+                                            "algorithm; leave it out");
   for (const OverrideInfo &info : allOverrides())
     if (!info.ofBackward && job.overrides.*info.member >= info.smallest)
-      return llvm::createStringError(job.str() + ": backward kernels have no " +
-                                     info.option + "; leave it out");
+      return llvm::createStringError(misplaced,
+                                     job.str() + ": backward kernels have no " +
+                                         info.option + "; leave it out");
   return llvm::Error::success();
 }
 

@@ -35,7 +35,8 @@ struct CompiledKernel : KernelFigures {
 };
 
 /// Chooses the job's schedule and fills in what follows from it. Fails, with a
-/// message that names value and limit, if the chip cannot run it.
+/// message that names value and limit, if the chip cannot run it; with the code
+/// invalid_argument, if a parameter is not of the operation.
 llvm::Error planJob(Job &job, const Request &request);
 
 /// Compiles a planned job as far as the request needs.

@@ -38,6 +38,9 @@ static constexpr llvm::StringLiteral kOverview =
     "                --head-dim=64,128 --emit=package -o kernels \\\n"
     "                --mask=none,causal-top-left,causal-bottom-right\n"
     "    aot-compile --spec=kernels.json --emit=package -o kernels\n"
+    "    aot-compile --spec=sdpa.json --target=gfx942 --emit=package -o "
+    "kernels "
+    "--dry-run\n"
     "  A problem or schedule written by hand:\n"
     "    aot-compile ... --emit=mlir --stage=scheduled -o k.mlir\n"
     "    aot-compile k.mlir --emit=none --report=text\n";
@@ -49,8 +52,11 @@ static constexpr llvm::StringLiteral kMoreHelp =
     "(--mlir-print-ir-after-all,\n"
     "--mlir-timing, ...) and LLVM's work too: --help-hidden. "
     "docs/AotCompile.md is the manual.\n\n"
-    "Exit status: 0 all done; 1 a kernel failed, the others are kept; 2 the\n"
-    "request is wrong or impossible, nothing was compiled.\n";
+    "Exit status: 0 all done; 1 a kernel failed or could not be stored, the\n"
+    "others are kept; 2 the request is wrong or impossible, nothing was "
+    "compiled;\n130 and 143 interrupted by SIGINT or SIGTERM, what was "
+    "finished "
+    "is kept.\n";
 
 namespace {
 /// The options, registered with LLVM's parser as long as this lives.
@@ -79,7 +85,8 @@ struct Options {
       cl::cat(category)};
   cl::opt<std::string> spec{"spec", cl::value_desc("file"),
                             cl::desc("Kernels as a JSON file, in place of the "
-                                     "options above"),
+                                     "options above; --target goes with one "
+                                     "that names no chips"),
                             cl::cat(category)};
   cl::opt<std::string> emit{"emit", cl::value_desc("form"), cl::cat(category),
                             cl::init("hsaco")};
@@ -125,6 +132,10 @@ struct Options {
       "remarks-filter", cl::value_desc("regex"),
       cl::desc("Show remarks of these categories, e.g. attn"),
       cl::cat(category)};
+  cl::opt<bool> dryRun{
+      "dry-run", cl::cat(category),
+      cl::desc("Count kernels and estimate time, memory and size; compile and "
+               "write nothing")};
   cl::opt<bool> quiet{"q", cl::desc("No progress and no summary"),
                       cl::cat(category)};
   cl::opt<bool> listTargets{"list-targets",
@@ -232,6 +243,10 @@ std::vector<ScheduleOverrides> RequestBuilder::readOverrides() {
     if (!isAlgorithm(name))
       complaints.add("--algorithm", "unknown algorithm '" + name +
                                         "'; known: " + algorithmNames());
+    if (llvm::any_of(all, [&](const ScheduleOverrides &other) {
+          return other.algorithm == name;
+        }))
+      complaints.add("--algorithm", "'" + name + "' is in the list twice");
     result.algorithm = name;
     all.push_back(result);
   }
@@ -270,6 +285,10 @@ void RequestBuilder::readOutput() {
   if (request.emit != Emit::Package)
     refuse(options.prune, "goes with --emit=package only");
   request.prune = options.prune;
+  request.dryRun = options.dryRun;
+  if (request.dryRun)
+    refuse(options.report, "has figures of compiled kernels, and --dry-run "
+                           "compiles none");
   request.output = options.output;
   if (options.output.getNumOccurrences() && options.output.empty())
     complaints.add("-o", "names no file");
@@ -382,21 +401,21 @@ void RequestBuilder::readProblemOptions() {
     axes.masks.push_back({"none", "--mask"});
   axes.schedules = readOverrides();
   addJobs(axes, request.jobs, complaints);
-  dropRepeats(request.jobs, "command line", complaints);
 }
 
 void RequestBuilder::readSpec() {
   for (const cl::Option &option :
        std::initializer_list<std::reference_wrapper<const cl::Option>>{
-           options.targets, options.ops, options.dtypes, options.headDims,
-           options.masks, options.inst, options.algorithms})
+           options.ops, options.dtypes, options.headDims, options.masks,
+           options.inst, options.algorithms})
     refuse(option, "contradicts --spec, which says what to compile");
   for (const auto &option : options.overrides)
     refuse(*option, "contradicts --spec, which says what to compile; "
                     "\"schedules\" is its key");
   std::string text;
   if (readFile("--spec", options.spec, text))
-    request.jobs = parseSpec(options.spec, text, complaints);
+    request.jobs = parseSpec(options.spec, text, items(options.targets),
+                             complaints, request.repeated);
 }
 
 llvm::Error RequestBuilder::readInput() {

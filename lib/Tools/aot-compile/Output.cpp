@@ -42,8 +42,7 @@ llvm::Error fovea::tools::writeFile(StringRef path, StringRef content) {
   llvm::Expected<sys::fs::TempFile> file =
       sys::fs::TempFile::create(path + ".%%%%%%%%.tmp");
   if (!file)
-    return createStringError("cannot write '" + path +
-                             "': " + toString(file.takeError()));
+    return cannotWrite(path, errorToErrorCode(file.takeError()));
   raw_fd_ostream os(file->FD, /*shouldClose=*/false);
   os << content;
   os.flush();
@@ -148,7 +147,10 @@ private:
 
 llvm::Expected<std::unique_ptr<Output>>
 fovea::tools::makeOutput(const Request &request) {
-  if (request.emit == Emit::None)
+  // A dry run looks into packages, if there are any, and nowhere else.
+  const bool isCounted = request.dryRun && (request.emit != Emit::Package ||
+                                            request.output.empty());
+  if (request.emit == Emit::None || isCounted)
     return std::make_unique<NoOutput>();
   if (request.emit == Emit::Package)
     return makePackageOutput(request);

@@ -12,13 +12,17 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
 using namespace fovea;
 using namespace fovea::tools;
 
 static llvm::Error toError(const Status &status) {
-  return llvm::createStringError(status.message());
+  std::error_code code = status.code() == StatusCode::Io
+                             ? std::make_error_code(std::errc::io_error)
+                             : llvm::inconvertibleErrorCode();
+  return llvm::createStringError(code, status.message());
 }
 
 /// What a build of this compiler with this request's options is called.
@@ -45,8 +49,9 @@ public:
 private:
   struct Package {
     std::string path;
-    std::optional<PackageWriter> writer;
-    std::vector<KernelRecord> before; ///< the kernels found at the start
+    std::optional<PackageWriter> writer; ///< not of a dry run
+    /// As found at the start; none if a dry run finds no file.
+    std::optional<PackageReader> before;
   };
   std::string pathOf(const target::TargetInfo &target) const;
   llvm::Expected<std::string> sweep(const target::TargetInfo &target,
@@ -69,31 +74,37 @@ std::string PackageOutput::pathOf(const target::TargetInfo &target) const {
 llvm::Error PackageOutput::open() {
   for (const Job &job : request.jobs)
     packages[job.target].path = pathOf(*job.target);
-  if (!llvm::StringRef(request.output).ends_with(kPackageExtension)) {
-    if (llvm::Error error = makeFolder(request.output))
-      return error;
-  } else if (packages.size() > 1) {
+  const bool isFile =
+      llvm::StringRef(request.output).ends_with(kPackageExtension);
+  if (isFile && packages.size() > 1) {
     return llvm::createStringError(
         "-o '" + request.output +
         "' is one package, but a package holds one chip's kernels and " +
         llvm::Twine(packages.size()) + " chips are asked for; give a folder");
-  } else if (llvm::Error error = checkWritable(request.output)) {
-    return error;
   }
+  if (!request.dryRun)
+    if (llvm::Error error =
+            isFile ? checkWritable(request.output) : makeFolder(request.output))
+      return error;
   for (auto &[target, package] : packages) {
     TargetId id;
     id.arch = target->name.str();
-    PackageWriter::Options options;
-    options.creator = compilerName();
-    Expected<PackageWriter> writer =
-        PackageWriter::open(package.path, id, options);
-    if (!writer)
-      return toError(writer.status());
-    package.writer.emplace(std::move(*writer));
+    if (request.dryRun) {
+      if (!llvm::sys::fs::exists(package.path))
+        continue;
+    } else {
+      PackageWriter::Options options;
+      options.creator = compilerName();
+      Expected<PackageWriter> writer =
+          PackageWriter::open(package.path, id, options);
+      if (!writer)
+        return toError(writer.status());
+      package.writer.emplace(std::move(*writer));
+    }
     Expected<PackageReader> reader = PackageReader::open(package.path, id.arch);
     if (!reader)
       return toError(reader.status());
-    package.before = reader->kernels();
+    package.before.emplace(std::move(*reader));
   }
   return llvm::Error::success();
 }
@@ -101,18 +112,23 @@ llvm::Error PackageOutput::open() {
 llvm::Expected<bool> PackageOutput::isCurrent(const Job &job,
                                               CompiledKernel &kernel) {
   Package &package = packages[job.target];
-  Expected<bool> current =
-      package.writer->isCurrent(job.problem, job.schedule, fingerprint);
-  if (!current)
-    return toError(current.status());
-  if (!*current)
+  if (!package.before)
     return false;
-  for (const KernelRecord &record : package.before) {
-    if (record.problem != job.problem || record.schedule != job.schedule)
-      continue;
+  for (const KernelRecord *found : package.before->candidates(job.problem)) {
+    const KernelRecord &record = *found;
     // An input file may name its function anew.
-    if (record.symbol != job.symbol)
+    if (record.schedule != job.schedule || record.fingerprint != fingerprint ||
+        record.symbol != job.symbol)
+      continue;
+    // A damaged image is compiled again, one that cannot be read is not.
+    if (Expected<std::vector<uint8_t>> image =
+            package.before->loadImage(record);
+        !image) {
+      if (image.status().code() == StatusCode::Io ||
+          image.status().code() == StatusCode::Busy)
+        return toError(image.status());
       return false;
+    }
     kernel.resources.name = record.symbol;
     kernel.resources.vgprs = record.resources.vgprs;
     kernel.resources.agprs = record.resources.agprs;
@@ -171,7 +187,7 @@ PackageOutput::sweep(const target::TargetInfo &target, Package &package) {
     if (job.target == &target)
       asked.insert(job.problem.str() + "\n" + job.schedule);
   int dropped = 0, kept = 0;
-  for (const KernelRecord &record : package.before) {
+  for (const KernelRecord &record : package.before->kernels()) {
     if (asked.contains(record.problem.str() + "\n" + record.schedule))
       continue;
     if (!request.prune) {

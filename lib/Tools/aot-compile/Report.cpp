@@ -138,10 +138,19 @@ std::string fovea::tools::reportText(ArrayRef<Job> jobs,
 }
 
 std::string fovea::tools::reportJson(ArrayRef<Job> jobs,
-                                     ArrayRef<Outcome> outcomes) {
+                                     ArrayRef<Outcome> outcomes,
+                                     ArrayRef<LeftOut> leftOut) {
   std::string text;
   raw_string_ostream os(text);
   json::OStream json(os, 2);
+  auto writeProblem = [&](const Job &job) {
+    json.attribute("kernel", job.symbol);
+    json.attribute("target", job.target->name);
+    json.attribute("op", toString(job.problem.op));
+    json.attribute("dtype", toString(job.problem.dtype));
+    json.attribute("head_dim", job.problem.headDim);
+    json.attribute("mask", toString(job.problem.mask));
+  };
   auto writeFigures = [&](const Outcome &outcome, const KernelFigures &kernel) {
     for (const Figure &figure : kFigures) {
       std::optional<int64_t> known = value(figure, outcome, kernel);
@@ -154,12 +163,7 @@ std::string fovea::tools::reportJson(ArrayRef<Job> jobs,
     json.attributeArray("kernels", [&] {
       for (auto [job, outcome] : zip_equal(jobs, outcomes))
         json.object([&, &job = job, &outcome = outcome] {
-          json.attribute("kernel", job.symbol);
-          json.attribute("target", job.target->name);
-          json.attribute("op", toString(job.problem.op));
-          json.attribute("dtype", toString(job.problem.dtype));
-          json.attribute("head_dim", job.problem.headDim);
-          json.attribute("mask", toString(job.problem.mask));
+          writeProblem(job);
           json.attribute("schedule", job.schedule);
           json.attribute("threads", job.threads);
           json.attribute("status", statusName(outcome.status));
@@ -182,6 +186,15 @@ std::string fovea::tools::reportJson(ArrayRef<Job> jobs,
                 writeFigures(outcome, *figures);
               });
           });
+        });
+    });
+    if (leftOut.empty())
+      return;
+    json.attributeArray("left_out", [&] {
+      for (const LeftOut &left : leftOut)
+        json.object([&] {
+          writeProblem(left.job);
+          json.attribute("reason", left.reason);
         });
     });
   });

@@ -4,6 +4,7 @@
 #define FOVEA_LIB_TOOLS_AOTCOMPILE_REPORT_H
 
 #include "KernelCompiler.h"
+#include "Plan.h"
 
 namespace fovea::tools {
 
@@ -23,7 +24,8 @@ std::string reportText(llvm::ArrayRef<Job> jobs,
 
 /// The same as JSON; docs/AotCompile.md lists the keys.
 std::string reportJson(llvm::ArrayRef<Job> jobs,
-                       llvm::ArrayRef<Outcome> outcomes);
+                       llvm::ArrayRef<Outcome> outcomes,
+                       llvm::ArrayRef<LeftOut> leftOut);
 
 } // namespace fovea::tools
 

@@ -46,7 +46,8 @@ struct ScheduleOverrides {
   std::string inst;
   std::string algorithm; ///< of backward
 
-  /// For symbols, e.g. "_bm64_bn32"; empty when nothing is replaced.
+  /// For symbols, e.g. "_bm64_bn32"; empty when nothing is replaced. Equal
+  /// texts, equal parameters.
   std::string suffix() const;
 };
 
@@ -85,10 +86,11 @@ struct Job {
   const target::TargetInfo *target = nullptr;
   ProblemKey problem;
   ScheduleOverrides overrides;
-  std::string symbol;    ///< of the kernel; the function of an input file. Of
-                         ///< several kernels what their names begin with
-  unsigned set = 0;      ///< jobs of one product of lists have one number
-  bool ofFamily = false; ///< the target was not named, but is one of a family
+  std::string symbol; ///< of the kernel; the function of an input file. Of
+                      ///< several kernels what their names begin with
+  std::string where;  ///< of a spec's kernel, its object: "spec.json:4: [1]"
+  /// Of a spec's kernel: it is left out where the chip cannot do it.
+  bool skipUnsupported = false;
 
   std::string schedule; ///< canonical text, the key in a package
   /// Of backward.
@@ -116,11 +118,13 @@ struct Request {
   int optLevel = 3;
   unsigned workers = 1;
   bool prune = false;
+  bool dryRun = false; ///< count, and neither compile nor write
   bool quiet = false;
   std::string remarks;                ///< categories of remarks, a regex
   std::vector<std::string> llvmFlags; ///< flags of LLVM's that were given
   std::optional<InputFile> input;
   std::vector<Job> jobs;
+  size_t repeated = 0; ///< kernels of a spec that were asked for once more
 };
 
 } // namespace fovea::tools

@@ -1,8 +1,10 @@
 //===- SpecFile.cpp - a list of kernels as a JSON file --------------------===//
 
 #include "SpecFile.h"
+#include "JsonLines.h"
+#include "fovea/Target/MatrixInstr.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
 
 using namespace fovea;
@@ -10,80 +12,11 @@ using namespace fovea::tools;
 namespace json = llvm::json;
 
 namespace {
-/// Lines of the values of a JSON text, by path: "dtypes[1]", "[0].masks[2]".
-/// llvm::json keeps no positions and the last of two values of one key, so the
-/// text, known to be sound, is walked once more.
-class LineMap {
-public:
-  explicit LineMap(llvm::StringRef text) : text(text) { value(""); }
-  unsigned lineOf(llvm::StringRef path) const { return lines.lookup(path); }
-
-  /// A key that its object has already, and where.
-  struct Repeat {
-    std::string path;
-    unsigned line, firstLine;
-  };
-  llvm::ArrayRef<Repeat> getRepeats() const { return repeats; }
-
-private:
-  char peek() {
-    while (at < text.size() && llvm::isSpace(text[at]))
-      line += text[at++] == '\n';
-    return at < text.size() ? text[at] : '\0';
-  }
-  /// The string that starts here, its escapes resolved.
-  std::string string() {
-    size_t begin = at++;
-    while (at < text.size() && text[at] != '"')
-      at += text[at] == '\\' ? 2 : 1;
-    llvm::Expected<json::Value> value = json::parse(text.slice(begin, ++at));
-    return llvm::cantFail(std::move(value)).getAsString()->str();
-  }
-  void value(const std::string &path) {
-    char first = peek();
-    lines.try_emplace(path, line);
-    if (first == '"') {
-      string();
-    } else if (first == '{' || first == '[') {
-      ++at;
-      llvm::StringMap<unsigned> keys; // and their lines
-      for (unsigned i = 0; peek() != '}' && peek() != ']' && peek(); ++i) {
-        if (peek() == ',') {
-          ++at;
-          peek();
-        }
-        std::string inner = path;
-        if (first == '[') {
-          inner += "[" + std::to_string(i) + "]";
-        } else {
-          const std::string key = string();
-          inner += (path.empty() ? "" : ".") + key;
-          if (auto [first, isNew] = keys.try_emplace(key, line); !isNew)
-            repeats.push_back({inner, line, first->second});
-          peek();
-          ++at; // the colon
-        }
-        value(inner);
-      }
-      ++at;
-    } else {
-      while (at < text.size() && !llvm::isSpace(text[at]) &&
-             !llvm::StringRef(",]}").contains(text[at]))
-        ++at;
-    }
-  }
-
-  llvm::StringRef text;
-  size_t at = 0;
-  unsigned line = 1;
-  llvm::StringMap<unsigned> lines;
-  std::vector<Repeat> repeats;
-};
-
 class SpecReader {
 public:
-  SpecReader(llvm::StringRef name, llvm::StringRef text, Complaints &complaints)
-      : name(name), lines(text), complaints(complaints) {}
+  SpecReader(llvm::StringRef name, llvm::StringRef text,
+             const std::vector<Item> &targets, Complaints &complaints)
+      : name(name), lines(text), targets(targets), complaints(complaints) {}
 
   void readRoot(const json::Value &root, std::vector<Job> &jobs);
 
@@ -97,13 +30,17 @@ private:
                std::vector<Job> &jobs);
   void readList(const json::Value &value, const std::string &path, bool numbers,
                 std::vector<Item> &items);
+  void readRange(const json::Object &range, const std::string &path,
+                 std::vector<Item> &items);
   void readSchedules(const json::Value &value, const std::string &path,
                      std::vector<ScheduleOverrides> &schedules);
   void readSchedule(const json::Value &value, const std::string &path,
                     ScheduleOverrides &schedule);
 
   llvm::StringRef name;
-  LineMap lines;
+  JsonLines lines;
+  const std::vector<Item> &targets; ///< of objects that name none
+  bool tookTargets = false;
   Complaints &complaints;
 };
 
@@ -113,7 +50,18 @@ struct ListKey {
   bool numbers;
   llvm::StringLiteral fallback; ///< empty: the key is required
 };
+
+/// A number of a range of head dimensions.
+struct RangeKey {
+  llvm::StringLiteral key;
+  int64_t fallback; ///< 0: the key is required
+};
 } // namespace
+
+static constexpr unsigned kMaxDepth = 16; // a spec needs 5
+
+static constexpr RangeKey kRange[] = {
+    {"from", 0}, {"to", 0}, {"step", kHeadDimStep}};
 
 static constexpr ListKey kLists[] = {
     {"targets", &Axes::targets, false, ""},
@@ -152,11 +100,11 @@ void SpecReader::readList(const json::Value &value, const std::string &path,
                           bool numbers, std::vector<Item> &items) {
   const json::Array *array = value.getAsArray();
   if (!array || array->empty())
-    return complaints.add(where(path),
-                          std::string("must be a list of ") +
-                              (numbers ? "whole numbers" : "strings") +
-                              " that is not empty, found " +
-                              (array ? "an empty one" : kindName(value)));
+    return complaints.add(
+        where(path), std::string("must be a list of ") +
+                         (numbers ? "whole numbers and ranges" : "strings") +
+                         " that is not empty, found " +
+                         (array ? "an empty one" : kindName(value)));
   for (size_t i = 0; i < array->size(); ++i) {
     const json::Value &element = (*array)[i];
     std::string inner = path + "[" + std::to_string(i) + "]";
@@ -164,11 +112,63 @@ void SpecReader::readList(const json::Value &value, const std::string &path,
       items.push_back({text->str(), where(inner)});
     else if (auto number = element.getAsInteger(); number && numbers)
       items.push_back({std::to_string(*number), where(inner)});
+    else if (const json::Object *range = element.getAsObject();
+             range && numbers)
+      readRange(*range, inner, items);
     else
-      complaints.add(where(inner), std::string("must be a ") +
-                                       (numbers ? "whole number" : "string") +
-                                       ", found " + kindName(element));
+      complaints.add(where(inner),
+                     std::string("must be a ") +
+                         (numbers ? "whole number or a range" : "string") +
+                         ", found " + kindName(element));
   }
+}
+
+/// {"from": 16, "to": 256, "step": 8}, both ends in it.
+void SpecReader::readRange(const json::Object &range, const std::string &path,
+                           std::vector<Item> &items) {
+  int64_t numbers[std::size(kRange)];
+  bool sound = true;
+  auto wrong = [&](const std::string &place, const llvm::Twine &message) {
+    complaints.add(where(place), message);
+    sound = false;
+  };
+  for (auto [row, number] : llvm::zip_equal(kRange, numbers)) {
+    number = row.fallback;
+    const std::string inner = path + "." + row.key.str();
+    if (const json::Value *given = range.get(row.key)) {
+      // Beyond the head dimensions that there are a range need not go.
+      auto value = given->getAsInteger();
+      if (value && *value >= 1 && *value <= kMaxHeadDim)
+        number = *value;
+      else
+        wrong(inner,
+              "must be a whole number from 1 to " + llvm::Twine(kMaxHeadDim));
+    } else if (number == 0) {
+      wrong(path, "key \"" + row.key + "\" of the range is missing");
+    }
+  }
+  for (const auto &[key, ignored] : range)
+    if (llvm::none_of(kRange, [&, &key = key](const RangeKey &row) {
+          return row.key == key.str();
+        }))
+      wrong(path + "." + key.str(), "unknown key; a range has from, to, step");
+  if (!sound)
+    return;
+  const auto [from, to, step] = numbers;
+  if (from > to || (to - from) % step != 0)
+    return complaints.add(
+        where(path), "steps of " + llvm::Twine(step) + " do not lead from " +
+                         llvm::Twine(from) + " to " + llvm::Twine(to));
+  for (int64_t value = from; value <= to; value += step)
+    items.push_back({std::to_string(value), where(path)});
+}
+
+/// Whether any chip has a matrix instruction of that name: what a chip lacks
+/// can be left out, what nothing has is a slip.
+static bool isInstruction(llvm::StringRef name) {
+  return llvm::any_of(
+      target::allMatrixInstrs(),
+      [&](const target::MatrixInstr &instr) { return instr.name == name; });
 }
 
 void SpecReader::readSchedule(const json::Value &value, const std::string &path,
@@ -188,11 +188,13 @@ void SpecReader::readSchedule(const json::Value &value, const std::string &path,
       return keyOf(info) == key.str();
     });
     if (key.str() == "inst") {
-      if (auto text = parameter.getAsString(); text && !text->empty())
+      if (auto text = parameter.getAsString(); text && isInstruction(*text))
         schedule.inst = text->str();
       else
         complaints.add(where(inner),
-                       "must be the name of a matrix instruction");
+                       "must be the name of a matrix instruction" +
+                           (text ? ", and no chip has '" + text->str() + "'"
+                                 : std::string()));
     } else if (key.str() == "algorithm") {
       if (auto text = parameter.getAsString(); text && isAlgorithm(*text))
         schedule.algorithm = text->str();
@@ -217,9 +219,15 @@ void SpecReader::readSchedules(const json::Value &value,
   if (!array || array->empty())
     return complaints.add(where(path),
                           "must be a list of objects that is not empty");
-  for (size_t i = 0; i < array->size(); ++i)
-    readSchedule((*array)[i], path + "[" + std::to_string(i) + "]",
-                 schedules.emplace_back());
+  llvm::StringSet<> seen;
+  for (size_t i = 0; i < array->size(); ++i) {
+    const std::string inner = path + "[" + std::to_string(i) + "]";
+    const size_t said = complaints.str().size();
+    readSchedule((*array)[i], inner, schedules.emplace_back());
+    if (said == complaints.str().size() &&
+        !seen.insert(schedules.back().suffix()).second)
+      complaints.add(where(inner), "is in the list twice");
+  }
 }
 
 void SpecReader::readSet(const json::Value &value, const std::string &path,
@@ -232,70 +240,77 @@ void SpecReader::readSet(const json::Value &value, const std::string &path,
                               kindName(value));
   std::string prefix = path.empty() ? "" : path + ".";
   Axes axes;
-  std::string known = "schedules";
+  axes.where = where(path);
+  std::string known = "comment, schedules, skip_unsupported";
   for (const ListKey &list : kLists) {
     known += ", " + list.key.str();
     if (const json::Value *given = object->get(list.key))
       readList(*given, prefix + list.key.str(), list.numbers, axes.*list.list);
     else if (!list.fallback.empty())
       (axes.*list.list).push_back({list.fallback.str(), where(path)});
-    else
+    else if (list.list != &Axes::targets)
       complaints.add(where(path), "key \"" + list.key + "\" is missing");
+    else if (targets.empty())
+      complaints.add(where(path), "key \"" + list.key +
+                                      "\" is missing; name chips in it or with "
+                                      "--target");
+    else
+      axes.targets = targets;
+    tookTargets |= list.list == &Axes::targets && !object->get(list.key);
   }
-  for (const auto &[key, ignored] : *object) {
-    if (key.str() == "schedules")
-      readSchedules(ignored, prefix + "schedules", axes.schedules);
-    else if (llvm::none_of(kLists, [&, &key = key](const ListKey &list) {
-               return list.key == key.str();
-             }))
-      complaints.add(where(prefix + key.str()), "unknown key; known: " + known);
+  for (const auto &[key, given] : *object) {
+    const std::string inner = prefix + key.str();
+    if (key.str() == "schedules") {
+      readSchedules(given, inner, axes.schedules);
+    } else if (key.str() == "skip_unsupported") {
+      if (auto flag = given.getAsBoolean())
+        axes.skipUnsupported = *flag;
+      else
+        complaints.add(where(inner), std::string("must be true or false, "
+                                                 "found ") +
+                                         kindName(given));
+    } else if (key.str() == "comment") {
+      if (!given.getAsString())
+        complaints.add(where(inner), std::string("must be a string, found ") +
+                                         kindName(given));
+    } else if (llvm::none_of(kLists, [&, &key = key](const ListKey &list) {
+                 return list.key == key.str();
+               })) {
+      complaints.add(where(inner), "unknown key; known: " + known);
+    }
   }
   addJobs(axes, jobs, complaints);
 }
 
 void SpecReader::readRoot(const json::Value &root, std::vector<Job> &jobs) {
-  for (const LineMap::Repeat &repeat : lines.getRepeats())
+  for (const JsonLines::Repeat &repeat : lines.getRepeats())
     complaints.add(
         (name + ":" + llvm::Twine(repeat.line) + ": " + repeat.path).str(),
         "the key is there already, in line " + llvm::Twine(repeat.firstLine));
-  const json::Array *sets = root.getAsArray();
-  if (!sets)
-    return readSet(root, "", jobs);
-  if (sets->empty())
-    complaints.add(where(""), "the list is empty: no kernels");
-  for (size_t i = 0; i < sets->size(); ++i)
-    readSet((*sets)[i], "[" + std::to_string(i) + "]", jobs);
-}
-
-/// The line of the bracket that opens level kMaxDepth + 1, or 0. JSON's readers
-/// recurse, here and in LLVM, so the text is measured before it is parsed.
-static constexpr unsigned kMaxDepth = 16; // a spec needs 4
-static unsigned lineTooDeep(llvm::StringRef text) {
-  unsigned depth = 0, line = 1;
-  bool inString = false;
-  for (size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    line += c == '\n';
-    if (inString && c == '\\')
-      ++at; // whatever is escaped ends no string
-    else if (c == '"')
-      inString = !inString;
-    else if (!inString && (c == '[' || c == '{') && ++depth > kMaxDepth)
-      return line;
-    else if (!inString && (c == ']' || c == '}') && depth > 0)
-      --depth;
+  if (const json::Array *sets = root.getAsArray()) {
+    if (sets->empty())
+      complaints.add(where(""), "the list is empty: no kernels");
+    for (size_t i = 0; i < sets->size(); ++i)
+      readSet((*sets)[i], "[" + std::to_string(i) + "]", jobs);
+  } else {
+    readSet(root, "", jobs);
   }
-  return 0;
+  if (!targets.empty() && !tookTargets)
+    complaints.add(targets.front().where,
+                   "contradicts " + name +
+                       ", whose objects all name their targets; leave one out");
 }
 
 std::vector<Job> fovea::tools::parseSpec(llvm::StringRef name,
                                          llvm::StringRef text,
-                                         Complaints &complaints) {
+                                         const std::vector<Item> &targets,
+                                         Complaints &complaints,
+                                         size_t &repeated) {
   std::vector<Job> jobs;
-  if (unsigned line = lineTooDeep(text)) {
+  if (unsigned line = lineTooDeep(text, kMaxDepth)) {
     complaints.add((name + ":" + llvm::Twine(line)).str(),
                    "brackets are nested more than " + llvm::Twine(kMaxDepth) +
-                       " deep; a spec needs 4");
+                       " deep; a spec needs 5");
     return jobs;
   }
   llvm::Expected<json::Value> root = json::parse(text);
@@ -310,7 +325,7 @@ std::vector<Job> fovea::tools::parseSpec(llvm::StringRef name,
                    "not JSON: " + said);
     return jobs;
   }
-  SpecReader(name, text, complaints).readRoot(*root, jobs);
-  dropRepeats(jobs, name, complaints);
+  SpecReader(name, text, targets, complaints).readRoot(*root, jobs);
+  repeated = dropRepeats(jobs);
   return jobs;
 }

@@ -10,8 +10,11 @@ namespace fovea::tools {
 /// Reads a spec file: an object of lists, or an array of such objects, whose
 /// kernels are put together. docs/AotCompile.md describes the keys. Complaints
 /// name file, line and place.
+/// \param targets  those of objects that name none
+/// \param repeated  takes how often kernels were asked for once more
 std::vector<Job> parseSpec(llvm::StringRef name, llvm::StringRef text,
-                           Complaints &complaints);
+                           const std::vector<Item> &targets,
+                           Complaints &complaints, size_t &repeated);
 
 } // namespace fovea::tools
 

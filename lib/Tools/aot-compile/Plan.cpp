@@ -1,0 +1,125 @@
+//===- Plan.cpp - from what was asked for to what is compiled -------------===//
+
+#include "Plan.h"
+#include "KernelCompiler.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace fovea;
+using namespace fovea::tools;
+
+namespace {
+/// Kernels that are impossible for one cause: the first's message, and how
+/// many. Head dimensions and masks of a chip fail in long rows.
+struct Cause {
+  std::string text;
+  size_t count = 0;
+};
+using Causes = llvm::MapVector<std::string, Cause, llvm::StringMap<unsigned>>;
+} // namespace
+
+/// Kernels of a spec that fail alike, or else the kernel.
+static std::string causeKey(const Job &job) {
+  if (job.where.empty())
+    return job.str();
+  return job.where + "\n" + job.target->name.str() + "\n" +
+         toString(job.problem.op) + "\n" + job.overrides.suffix();
+}
+
+static llvm::Error toError(const Causes &causes) {
+  std::string text;
+  for (const auto &[key, cause] : causes) {
+    text += cause.text + "\n";
+    if (cause.count > 1)
+      text += "and so for " + std::to_string(cause.count - 1) +
+              " more kernels of this operation and chip\n";
+  }
+  return llvm::createStringError(llvm::StringRef(text).rtrim());
+}
+
+/// The message of an error, and whether it is that of a value which belongs to
+/// another operation: no chip could do that.
+static std::pair<std::string, bool> textOf(llvm::Error error) {
+  std::string text;
+  bool isMisplaced = false;
+  llvm::handleAllErrors(std::move(error), [&](const llvm::ErrorInfoBase &info) {
+    text = info.message();
+    isMisplaced = info.convertToErrorCode() == std::errc::invalid_argument;
+  });
+  return {text, isMisplaced};
+}
+
+llvm::Expected<Plan> fovea::tools::planJobs(Request &request) {
+  Plan plan;
+  std::vector<Job> kept;
+  kept.reserve(request.jobs.size()); // `seen` points into it
+  Causes causes;
+  llvm::StringMap<const Job *> seen;
+  for (Job &job : request.jobs) {
+    if (llvm::Error error = planJob(job, request)) {
+      auto [reason, isMisplaced] = textOf(std::move(error));
+      if (job.skipUnsupported && !isMisplaced) {
+        plan.leftOut.push_back({std::move(job), std::move(reason)});
+        continue;
+      }
+      Cause &cause = causes[causeKey(job)];
+      if (cause.count++ != 0)
+        continue;
+      cause.text = job.where.empty() ? reason : job.where + ": " + reason;
+      if (!job.where.empty() && !isMisplaced)
+        cause.text += "; take it out of the spec, or leave out what a chip "
+                      "cannot do with \"skip_unsupported\": true";
+      continue;
+    }
+    // Two of one schedule are one kernel, and in a package one row.
+    std::string key =
+        job.target->name.str() + "\n" + job.problem.str() + "\n" + job.schedule;
+    auto [at, isNew] = seen.try_emplace(key, nullptr);
+    if (!isNew && !job.where.empty()) {
+      ++plan.equalSchedules;
+      continue;
+    }
+    if (!isNew && request.emit == Emit::Package) {
+      Cause &cause = causes[job.str()];
+      cause.count = 1;
+      cause.text = at->second->str() + " and " + job.str() +
+                   " have one problem and one schedule (" + job.schedule +
+                   "); a package holds one of them";
+      continue;
+    }
+    kept.push_back(std::move(job));
+    at->second = &kept.back();
+  }
+  if (!causes.empty())
+    return toError(causes);
+  request.jobs = std::move(kept);
+  if (request.jobs.empty())
+    return llvm::createStringError(
+        plan.leftOut.front().job.where + ": all " +
+        llvm::Twine(plan.leftOut.size()) +
+        " kernels are beyond their chips and left out; the first: " +
+        plan.leftOut.front().reason);
+  return plan;
+}
+
+std::string Plan::notes(const Request &request) const {
+  Causes groups;
+  for (const LeftOut &left : leftOut) {
+    Cause &group = groups[causeKey(left.job)];
+    if (group.count++ == 0)
+      group.text = std::string(toString(left.job.problem.op)) +
+                   " kernels for " + left.job.target->name.str() +
+                   " that it cannot do; the first: " + left.reason;
+  }
+  std::string text;
+  for (const auto &[key, group] : groups)
+    text += "aot-compile: note: left out " + std::to_string(group.count) + " " +
+            group.text + "\n";
+  if (request.repeated || equalSchedules)
+    text += "aot-compile: note: compiled once: " +
+            std::to_string(request.repeated) +
+            " kernels that the spec asks for again, " +
+            std::to_string(equalSchedules) +
+            " schedules that come out as another of their problem\n";
+  return text;
+}
