@@ -16,6 +16,10 @@ namespace {
 
 constexpr int64_t kMaxGridYZ = 65535;
 
+/// Of so many candidates what one pass finds out is kept for the next; of more
+/// it is worked out again.
+constexpr size_t kKept = 16;
+
 /// Division takes most of the time of a choice, and that of 32 bits less.
 int64_t divideUp(int64_t value, int64_t by) {
   const int64_t sum = value + by - 1;
@@ -66,8 +70,6 @@ void forEachLaunch(const Candidate &candidate, const Problem &problem,
 template <typename Accepts>
 const Candidate *byRule(const ProblemView &entry, const Problem &problem,
                         const DeviceTraits &device, Accepts accepts) {
-  // Costs are kept from the first pass to the second, as far as there is room.
-  constexpr size_t kKept = 32;
   double costs[kKept];
   double least = std::numeric_limits<double>::max();
   const Candidate *only = nullptr;
@@ -106,7 +108,7 @@ const Candidate *chooseAmong(const ProblemView &entry, const Problem &problem,
                              const DeviceTraits &device, int32_t &chosenBy) {
   // Of the accepted candidates only those made most closely for the device
   // count: its chip's own, or where there are none those of its generic target.
-  constexpr size_t kKept = 64;
+  static_assert(kKept <= 64);
   uint64_t acceptedBits = 0; // of the first kKept
   int closest = -1;
   for (size_t i = 0; i != entry.usable.size(); ++i)

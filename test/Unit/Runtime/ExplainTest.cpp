@@ -2,6 +2,10 @@
 
 #include "RuntimeTest.h"
 
+#include <map>
+#include <random>
+#include <set>
+
 using namespace fovea;
 using namespace fovea::test;
 
@@ -148,6 +152,60 @@ TEST_F(ExplainTest, PassedOverForACloserPackage) {
   expectStep(steps[1], 2, FOVEA_CANDIDATE_ACCEPTED,
              {"kernel 1 is made more closely for the device (gfx942 against "
               "gfx9-4-generic)"});
+}
+
+// Launches choose by other code than explanations, of as many kernels as nobody
+// compiles; both must come to the same.
+TEST_F(ExplainTest, TheFirstIsTheOneThatIsTaken) {
+  std::minstd_rand random(1);
+  auto pick = [&](std::initializer_list<int> values) {
+    return values.begin()[random() % values.size()];
+  };
+  std::vector<KernelRecord> records;
+  std::vector<TuningRow> tuning;
+  for (int i = 0; i != 24; ++i) {
+    KernelRecord record =
+        makeRecord(makeProblem(128), pick({1, 16, 32, 64, 96, 128}), 16 + i);
+    record.resources.occupancy = pick({1, 2, 3});
+    record.resources.scratchBytes = pick({0, 0, 8});
+    records.push_back(record);
+    if (i % 3 == 0)
+      tuning.push_back({record.problem, pick({1, 300, 5000}),
+                        pick({1, 300, 5000}), pick({1, 8, 64}),
+                        i % 2 ? record.schedule : "not there"});
+  }
+  write(records, tuning);
+  ContextPtr context = makeContext();
+  std::map<int, int> chosenBy;
+  std::set<uint32_t> kernels;
+  for (int round = 0; round != 300; ++round) {
+    fovea_forward_params_t p = makeParams();
+    p.batch = pick({1, 2, 64});
+    p.seqlen_q = pick({1, 100, 300, 2000, 70000});
+    p.seqlen_k = pick({1, 200, 4000});
+    p.out = {p.out.data, 8 * p.seqlen_q * 128, p.seqlen_q * 128, 128};
+    fovea_forward_plan_t plan{};
+    plan.struct_size = sizeof(plan);
+    expectStatus(fovea_forward_select(context.get(), &p, 0, &plan),
+                 FOVEA_STATUS_OK);
+    ++chosenBy[plan.chosen_by];
+    kernels.insert(plan.kernel);
+    std::map<int, int> states;
+    for (const Seen &step : explain(context.get(), p)) {
+      ++states[step.state];
+      if (step.state == FOVEA_CANDIDATE_CHOSEN)
+        EXPECT_EQ(step.kernel, plan.kernel) << step.reason;
+    }
+    EXPECT_EQ(states[FOVEA_CANDIDATE_CHOSEN], 1);
+    EXPECT_EQ(states[FOVEA_CANDIDATE_CHOSEN] +
+                  states[FOVEA_CANDIDATE_ACCEPTED] +
+                  states[FOVEA_CANDIDATE_REFUSED],
+              24);
+    EXPECT_LE(states[FOVEA_CANDIDATE_TUNING_MISSED], 1);
+  }
+  EXPECT_GT(chosenBy[FOVEA_CHOSEN_BY_TUNING], 10);
+  EXPECT_GT(chosenBy[FOVEA_CHOSEN_BY_RULE], 10);
+  EXPECT_GT(kernels.size(), 3u);
 }
 
 TEST_F(ExplainTest, KernelThatTheCallerNames) {
