@@ -124,12 +124,10 @@ Status maskOf(const Window &window, int64_t seqlenQ, int64_t seqlenK,
 }
 
 Status checkFeatures(const ForwardCall &call) {
-  for (const Absent &absent : call.absent)
-    if (absent.present)
-      return unsupported(std::string(absent.name) +
-                         " has data, and there are "
-                         "no kernels with " +
-                         absent.feature);
+  if (call.present.present)
+    return unsupported(std::string(call.present.name) +
+                       " has data, and there are no kernels with " +
+                       call.present.feature);
   if (call.varlen)
     return unsupported(
         "the call is for sequences of different lengths (layout " +
@@ -223,7 +221,9 @@ Status provide(const BackwardCall &call, uint64_t bytes,
     return {};
   std::string offers;
   for (const Workspace &workspace : call.workspaces) {
-    const TensorView<4> view = workspace.acquire();
+    if (!workspace.name)
+      continue;
+    const TensorView<4> view = workspace.acquire(workspace.client);
     const uint64_t offered = denseBytes(view);
     if (offered >= bytes) {
       params.workspace = view.data_ptr();

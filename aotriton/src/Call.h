@@ -12,8 +12,7 @@
 #include "Session.h"
 
 #include <aotriton/flash.h>
-#include <functional>
-#include <vector>
+#include <array>
 
 namespace fovea::shim {
 
@@ -23,9 +22,9 @@ using aotriton::TensorView;
 
 /// A tensor that must have no data, and what it would mean if it had.
 struct Absent {
-  const char *name;
-  bool present;
-  const char *feature;
+  const char *name = nullptr;
+  const char *feature = nullptr;
+  bool present = false;
 };
 
 /// Which keys a query sees, as the interface says it.
@@ -43,20 +42,29 @@ struct ForwardCall {
   uint32_t varlen = 0;
   /// The index of AOTriton's implementation; -1 is any.
   int backend = -1;
-  std::vector<Absent> absent;
+  /// Of the tensors that must be absent the first one that is not.
+  Absent present;
+
+  template <int Rank>
+  void mustBeAbsent(const char *name, const TensorView<Rank> &tensor,
+                    const char *feature) {
+    if (tensor && !present.present)
+      present = {name, feature, true};
+  }
 };
 
-/// Memory that the client offers, which may be allocated only when asked for.
+/// Memory that the client offers, which it may allocate only when asked for.
 struct Workspace {
-  const char *name;
-  std::function<TensorView<4>()> acquire;
+  const char *name = nullptr; ///< null: none
+  void *client = nullptr;
+  TensorView<4> (*acquire)(void *client) = nullptr;
 };
 
 struct BackwardCall {
   ForwardCall forward;
   TensorView<4> dout, dq, dk, dv;
   bool deterministic = false;
-  std::vector<Workspace> workspaces; ///< tried in this order
+  std::array<Workspace, 2> workspaces; ///< tried in this order
 };
 
 Status forward(const ForwardCall &call, Stream stream);

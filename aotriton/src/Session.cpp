@@ -2,6 +2,7 @@
 
 #include "Session.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
@@ -10,6 +11,15 @@
 #include <string_view>
 
 namespace fovea::shim {
+
+/// Of the HIP library that libfovea uses.
+struct HipFunctions {
+  hipError_t (*getDevice)(int *) = nullptr;
+  hipError_t (*setDevice)(int) = nullptr;
+  hipError_t (*peekAtLastError)() = nullptr;
+  hipError_t (*streamGetDevice)(hipStream_t, int *) = nullptr; ///< or null
+};
+
 namespace {
 
 /// Where the installation has its packages, seen from this library's folder.
@@ -53,8 +63,31 @@ hipError_t codeOf(fovea_status_t status) {
 }
 
 template <typename Function>
-Function hipFunction(fovea_context_t *context, const char *name) {
-  return reinterpret_cast<Function>(fovea_hip_symbol(context, name));
+bool resolve(fovea_context_t *context, const char *name, Function &function) {
+  function = reinterpret_cast<Function>(fovea_hip_symbol(context, name));
+  return function != nullptr;
+}
+
+/// The functions, looked up once; a failure is none for ever.
+Status hipFunctions(fovea_context_t *context, const HipFunctions *&result) {
+  static std::mutex mutex;
+  static HipFunctions functions;
+  static std::atomic<bool> ready{false};
+  result = &functions;
+  if (ready.load(std::memory_order_acquire))
+    return {};
+  std::lock_guard<std::mutex> lock(mutex);
+  if (ready.load(std::memory_order_relaxed))
+    return {};
+  HipFunctions found;
+  if (!resolve(context, "hipGetDevice", found.getDevice) ||
+      !resolve(context, "hipSetDevice", found.setDevice) ||
+      !resolve(context, "hipPeekAtLastError", found.peekAtLastError))
+    return refuse(hipErrorNoDevice, fovea_last_message());
+  (void)resolve(context, "hipStreamGetDevice", found.streamGetDevice);
+  functions = found;
+  ready.store(true, std::memory_order_release);
+  return {};
 }
 
 Status openPackages(fovea_context_t *context) {
@@ -166,53 +199,47 @@ Status failure(fovea_context_t *context, fovea_status_t status) {
   if (result.message.empty())
     result.message = fovea_status_name(status);
   // The message names HIP's status; the call that failed left it with HIP, too.
-  if (status == FOVEA_STATUS_HIP_ERROR && context)
-    if (auto *peek =
-            hipFunction<hipError_t (*)()>(context, "hipPeekAtLastError"))
-      if (const hipError_t last = peek(); last != hipSuccess)
-        result.code = last;
+  const HipFunctions *hip = nullptr;
+  if (status == FOVEA_STATUS_HIP_ERROR && context &&
+      !hipFunctions(context, hip))
+    if (const hipError_t last = hip->peekAtLastError(); last != hipSuccess)
+      result.code = last;
   return result;
 }
 
 Status StreamDevice::enter(fovea_context_t *context, hipStream_t stream) {
-  auto *getDevice = hipFunction<hipError_t (*)(int *)>(context, "hipGetDevice");
-  auto *streamDevice = hipFunction<hipError_t (*)(hipStream_t, int *)>(
-      context, "hipStreamGetDevice");
-  if (!getDevice)
-    return refuse(hipErrorNoDevice, fovea_last_message());
+  const HipFunctions *found = nullptr;
+  if (Status bad = hipFunctions(context, found))
+    return bad;
   int current = 0;
-  if (const hipError_t error = getDevice(&current))
+  if (const hipError_t error = found->getDevice(&current))
     return refuse(error, "hipGetDevice failed with status " +
                              std::to_string(int(error)));
   number = before = current;
   // HIP 5.2 cannot tell a stream's device; the caller must then have made it
   // the current one.
-  if (!stream || !streamDevice)
+  if (!stream || !found->streamGetDevice)
     return {};
   int wanted = current;
-  if (const hipError_t error = streamDevice(stream, &wanted))
+  if (const hipError_t error = found->streamGetDevice(stream, &wanted))
     return refuse(error, "the stream is none of this HIP library's: "
                          "hipStreamGetDevice failed with status " +
                              std::to_string(int(error)));
   if (wanted == current)
     return {};
-  setDevice = hipFunction<hipError_t (*)(int)>(context, "hipSetDevice");
-  const hipError_t error =
-      setDevice ? setDevice(wanted) : hipErrorInvalidDevice;
-  if (error != hipSuccess) {
-    setDevice = nullptr;
+  if (const hipError_t error = found->setDevice(wanted))
     return refuse(error, "the stream's device, " + std::to_string(wanted) +
                              ", cannot be made the current one: hipSetDevice "
                              "failed with status " +
                              std::to_string(int(error)));
-  }
   number = wanted;
+  hip = found;
   return {};
 }
 
 StreamDevice::~StreamDevice() {
-  if (setDevice)
-    (void)setDevice(before);
+  if (hip)
+    (void)hip->setDevice(before);
 }
 
 Status deviceHasKernels(fovea_context_t *context, int32_t device) {

@@ -31,8 +31,8 @@ public:
 
 private:
   int32_t number = 0;
-  int32_t before = 0; ///< to go back to, if not `number`
-  hipError_t (*setDevice)(int) = nullptr;
+  int32_t before = 0;                       ///< to go back to
+  const struct HipFunctions *hip = nullptr; ///< if it has to be gone back
 };
 
 /// Success when some kernel of the open packages runs on the device, else

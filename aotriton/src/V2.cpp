@@ -50,7 +50,7 @@ ForwardCall common(const T4 &q, const T4 &k, const T4 &v, const T4 &b,
   if (causal)
     call.window = {CausalType::WindowedAttention, WindowValue::TopLeftAligned,
                    WindowValue::TopLeftAligned};
-  call.absent = {{"b", b, "a bias"}};
+  call.mustBeAbsent("b", b, "a bias");
   return call;
 }
 
@@ -68,8 +68,8 @@ hipError_t attn_fwd(T4 q, T4 k, T4 v, T4 b, float sm_scale, T2 softmax_lse,
   return run("attn_fwd", [&] {
     ForwardCall call =
         common(q, k, v, b, Out, softmax_lse, sm_scale, dropout_p, is_causal);
-    call.absent.push_back(
-        {"encoded_softmax", encoded_softmax, "probabilities as an output"});
+    call.mustBeAbsent("encoded_softmax", encoded_softmax,
+                      "probabilities as an output");
     return forward(call, stream);
   });
 }
@@ -85,15 +85,15 @@ static Status backwardV2(const T4 &q, const T4 &k, const T4 &v, const T4 &b,
                          float scale, const T4 &out, const T4 &dout,
                          const T4 &dq, const T4 &dk, const T4 &dv, const T4 &db,
                          const T2 &lse, float dropout, bool causal,
-                         std::vector<Workspace> workspaces, Stream stream) {
+                         Workspace workspace, Stream stream) {
   BackwardCall call;
   call.forward = common(q, k, v, b, out, lse, scale, dropout, causal);
-  call.forward.absent.push_back({"db", db, "a bias"});
+  call.forward.mustBeAbsent("db", db, "a bias");
   call.dout = dout;
   call.dq = dq;
   call.dk = dk;
   call.dv = dv;
-  call.workspaces = std::move(workspaces);
+  call.workspaces[0] = workspace;
   return backward(call, stream);
 }
 
@@ -102,14 +102,15 @@ hipError_t attn_bwd(T4 q, T4 k, T4 v, T4 b, float sm_scale, T4 out, T4 dout,
                     float dropout_p, T0, T0, int64_t, bool is_causal,
                     Stream stream, BwdExtraArguments *) {
   return run("attn_bwd", [&] {
-    auto acquire = [&] {
+    auto acquire = [](void *client) {
+      const T2 &delta = *static_cast<const T2 *>(client);
       return T4(reinterpret_cast<intptr_t>(delta.data_ptr()),
                 {1, 1, delta.size(0), delta.size(1)},
                 {0, 0, delta.stride(0), delta.stride(1)}, delta.dtype());
     };
     return backwardV2(q, k, v, b, sm_scale, out, dout, dq, dk, dv, db,
-                      softmax_lse, dropout_p, is_causal, {{"delta", acquire}},
-                      stream);
+                      softmax_lse, dropout_p, is_causal,
+                      {"delta", &delta, acquire}, stream);
   });
 }
 

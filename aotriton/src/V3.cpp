@@ -26,9 +26,9 @@ ForwardCall common(const Params &in, const attn_options *options) {
   call.dropout = in.dropout_p;
   call.window = {in.causal_type, in.window_left, in.window_right};
   call.backend = options ? options->force_backend_index : -1;
-  call.absent = {{"B", in.B, "a bias"}};
+  call.mustBeAbsent("B", in.B, "a bias");
   auto lengths = [&](const char *name, const T1 &tensor) {
-    call.absent.push_back({name, tensor, "sequences of different lengths"});
+    call.mustBeAbsent(name, tensor, "sequences of different lengths");
   };
 #if AOTRITON_VERSION_MINOR >= 14
   lengths("seqinfo_q0", in.seqinfo_q0);
@@ -62,28 +62,29 @@ Status checkVersion(int32_t version) {
                     ": link the libfovea_aotriton of the headers' version");
 }
 
-/// A client's lazy tensor as memory of rank 4.
 template <int Rank>
-Workspace offer(const char *name, LazyTensor<Rank> &lazy) {
-  return {name, [&lazy] {
-            TensorView<Rank> view;
+TensorView<Rank> acquire(LazyTensor<Rank> &lazy) {
 #if AOTRITON_VERSION_MINOR >= 12
-            if (lazy.eager)
-              view = lazy.eager;
-            else if (lazy.acquire)
-              view = lazy.acquire(&lazy);
+  if (lazy.eager)
+    return lazy.eager;
+  return lazy.acquire ? lazy.acquire(&lazy) : TensorView<Rank>();
 #else
-            if (lazy.acquire)
-              view = lazy.acquire(lazy.cookie);
+  return lazy.acquire ? lazy.acquire(lazy.cookie) : TensorView<Rank>();
 #endif
-            std::array<uint64_t, 4> sizes = {1, 1, 1, 1}, strides = {};
-            for (int i = 0; i < Rank; ++i) {
-              sizes[4 - Rank + i] = view.size(i);
-              strides[4 - Rank + i] = view.stride(i);
-            }
-            return TensorView<4>(reinterpret_cast<intptr_t>(view.data_ptr()),
-                                 sizes, strides, view.dtype());
-          }};
+}
+
+/// A LazyTensor, `client`, as memory of rank 4.
+template <int Rank>
+TensorView<4> acquireLazy(void *client) {
+  const TensorView<Rank> view =
+      acquire(*static_cast<LazyTensor<Rank> *>(client));
+  std::array<uint64_t, 4> sizes = {1, 1, 1, 1}, strides = {};
+  for (int i = 0; i < Rank; ++i) {
+    sizes[size_t(4 - Rank + i)] = view.size(i);
+    strides[size_t(4 - Rank + i)] = view.stride(i);
+  }
+  return TensorView<4>(reinterpret_cast<intptr_t>(view.data_ptr()), sizes,
+                       strides, view.dtype());
 }
 
 } // namespace
@@ -94,9 +95,9 @@ hipError_t attn_fwd(const attn_fwd_params &in, int32_t params_version,
     if (Status bad = checkVersion<attn_fwd_params>(params_version))
       return bad;
     ForwardCall call = common(in, options);
-    call.absent.push_back({"A", in.A, "ALiBi"});
-    call.absent.push_back(
-        {"encoded_softmax", in.encoded_softmax, "probabilities as an output"});
+    call.mustBeAbsent("A", in.A, "ALiBi");
+    call.mustBeAbsent("encoded_softmax", in.encoded_softmax,
+                      "probabilities as an output");
     return forward(call, stream);
   });
 }
@@ -108,7 +109,7 @@ hipError_t attn_bwd(const attn_bwd_params &in, int32_t params_version,
       return bad;
     BackwardCall call;
     call.forward = common(in, options);
-    call.forward.absent.push_back({"DB", in.DB, "a bias"});
+    call.forward.mustBeAbsent("DB", in.DB, "a bias");
     call.dout = in.DO;
     call.dq = in.DQ;
     call.dk = in.DK;
@@ -116,7 +117,8 @@ hipError_t attn_bwd(const attn_bwd_params &in, int32_t params_version,
 #if AOTRITON_VERSION_MINOR >= 12
     call.deterministic = options && options->deterministic;
 #endif
-    call.workspaces = {offer("D", in.D), offer("DQ_ACC", in.DQ_ACC)};
+    call.workspaces = {
+        {{"D", &in.D, acquireLazy<2>}, {"DQ_ACC", &in.DQ_ACC, acquireLazy<4>}}};
     Status status = backward(call, stream);
     in.D.free();
     in.DQ_ACC.free();

@@ -30,6 +30,13 @@ hipError_t hipGetDeviceCount(int *count);
 hipError_t hipStreamCreate(hipStream_t *stream);
 hipError_t hipStreamDestroy(hipStream_t stream);
 hipError_t hipStreamSynchronize(hipStream_t stream);
+hipError_t hipStreamBeginCapture(hipStream_t stream, int mode);
+hipError_t hipStreamEndCapture(hipStream_t stream, void **graph);
+hipError_t hipGraphInstantiate(void **exec, void *graph, void **errorNode,
+                               char *log, size_t logBytes);
+hipError_t hipGraphLaunch(void *exec, hipStream_t stream);
+hipError_t hipGraphExecDestroy(void *exec);
+hipError_t hipGraphDestroy(void *graph);
 }
 
 namespace client {

@@ -2,8 +2,9 @@
 //
 // FoveaAotritonProbe WHAT: prints status and message of a call, and whether its
 // result is right, for tests of what the process's environment changes. WHAT is
-// check, forward, dropout, backward, deterministic or accumulate (a backward
-// pass that brings a DQ_ACC twice as large as a client's).
+// check, forward, dropout, fault (a forward pass after one that left its
+// memory), backward, deterministic or accumulate (a backward pass that brings a
+// DQ_ACC twice as large as a client's).
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +41,15 @@ void probe(const std::string &what) {
     return;
   }
   Problem problem({});
-  if (what == "forward" || what == "dropout") {
+  if (what == "forward" || what == "dropout" || what == "fault") {
     v3::attn_fwd_params params = forwardParams(problem);
+    if (what == "fault") {
+      params.K = aotriton::TensorView<4>(64, params.K.sizes(),
+                                         params.K.strides(), params.K.dtype());
+      (void)attnFwd(params);
+      (void)hipStreamSynchronize(nullptr);
+      params = forwardParams(problem);
+    }
     if (what == "dropout")
       params.dropout_p = 0.5f;
     const hipError_t status = attnFwd(params);

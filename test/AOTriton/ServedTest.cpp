@@ -113,6 +113,31 @@ INSTANTIATE_TEST_SUITE_P(
                     Numbers{20, 50, v3::WindowValue::BottomRightAligned, 0,
                             Mask::CausalTopLeft}));
 
+/// As frameworks record graphs: once outside, then into the capture.
+TEST(Forward, CanBeCapturedWhenItHasRun) {
+  Problem problem({});
+  hipStream_t stream = nullptr;
+  ASSERT_EQ(hipStreamCreate(&stream), hipSuccess);
+  ASSERT_EQ(attnFwd(forwardParams(problem), stream), hipSuccess) << why();
+  ASSERT_EQ(hipStreamSynchronize(stream), hipSuccess);
+  ASSERT_EQ(
+      hipMemset(problem.out.memory.data(), 0xff, problem.out.memory.size()),
+      hipSuccess);
+  void *graph = nullptr, *exec = nullptr;
+  ASSERT_EQ(hipStreamBeginCapture(stream, 0), hipSuccess);
+  EXPECT_EQ(attnFwd(forwardParams(problem), stream), hipSuccess) << why();
+  ASSERT_EQ(hipStreamEndCapture(stream, &graph), hipSuccess);
+  ASSERT_EQ(hipGraphInstantiate(&exec, graph, nullptr, nullptr, 0), hipSuccess);
+  problem.out.download();
+  EXPECT_EQ(problem.out.values[0], 0xffff) << "it ran while it was recorded";
+  ASSERT_EQ(hipGraphLaunch(exec, stream), hipSuccess);
+  ASSERT_EQ(hipStreamSynchronize(stream), hipSuccess);
+  EXPECT_EQ(problem.judgeForward(), "");
+  EXPECT_EQ(hipGraphExecDestroy(exec), hipSuccess);
+  EXPECT_EQ(hipGraphDestroy(graph), hipSuccess);
+  EXPECT_EQ(hipStreamDestroy(stream), hipSuccess);
+}
+
 TEST(Forward, TakesNothingToDo) {
   Shape shape;
   shape.batch = 0;

@@ -2,6 +2,7 @@
 
 #include "Client.h"
 
+#include <algorithm>
 #include <fovea/aotriton.h>
 #include <gtest/gtest.h>
 
@@ -42,6 +43,50 @@ TEST(V2, ForwardAndBackward) {
               hipSuccess)
         << fovea_aotriton_last_message();
     EXPECT_EQ(problem.judgeBackward(), "");
+  }
+}
+
+/// TransformerEngine's packed layouts, (batch, sequence, 3, heads, head_dim)
+/// and (sequence, batch, heads, 3, head_dim): views into one tensor.
+TEST(V2, PackedQueriesKeysAndValues) {
+  constexpr uint64_t kBatch = 2, kHeads = 2, kSeq = 40, kDim = 64;
+  const std::array<uint64_t, 4> strides[] = {
+      {kSeq * 3 * kHeads * kDim, kDim, 3 * kHeads * kDim, 1},
+      {kHeads * 3 * kDim, 3 * kDim, kBatch * kHeads * 3 * kDim, 1}};
+  const uint64_t apart[] = {kHeads * kDim, kDim}; // elements from q to k to v
+  for (size_t layout : {0, 1}) {
+    Shape shape;
+    shape.batch = kBatch;
+    shape.seqlenQ = shape.seqlenK = kSeq;
+    shape.mask = ref::Mask::CausalTopLeft;
+    Problem problem(shape);
+    std::vector<uint16_t> packed(kBatch * kSeq * 3 * kHeads * kDim);
+    size_t which = 0;
+    for (const Buffer *part : {&problem.q, &problem.k, &problem.v}) {
+      for (uint64_t b = 0; b < kBatch; ++b)
+        for (uint64_t h = 0; h < kHeads; ++h)
+          for (uint64_t s = 0; s < kSeq; ++s)
+            std::copy_n(
+                part->host.row(int64_t(b), int64_t(h), int64_t(s)), kDim,
+                &packed[which * apart[layout] + b * strides[layout][0] +
+                        h * strides[layout][1] + s * strides[layout][2]]);
+      ++which;
+    }
+    Memory memory(packed.size() * 2);
+    memory.write(packed.data());
+    auto part = [&](uint64_t n) {
+      return v2::T4(
+          reinterpret_cast<intptr_t>(static_cast<uint16_t *>(memory.data()) +
+                                     n * apart[layout]),
+          problem.q.view().sizes(), strides[layout], problem.q.view().dtype());
+    };
+    ASSERT_EQ(v2::attn_fwd(part(0), part(1), part(2), kNone, problem.scale,
+                           problem.lse.view(), problem.out.view(), 0, kScalar,
+                           kScalar, 0, kScalar, kScalar, kNone, true, kScalar,
+                           nullptr),
+              hipSuccess)
+        << fovea_aotriton_last_message();
+    EXPECT_EQ(problem.judgeForward(), "");
   }
 }
 

@@ -96,7 +96,7 @@ struct AOTRITON_API VarlenMode {
   uint8_t position : 2;
   uint8_t reserved : 3;
 };
-struct AOTRITON_API alignas(uint32_t) VarlenBits {
+struct alignas(uint32_t) VarlenBits {
   VarlenMode qmode;
   VarlenMode kmode;
   uint16_t lse_layout : 2;
