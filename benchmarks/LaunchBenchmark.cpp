@@ -129,6 +129,20 @@ void passes(benchmark::State &state, int devices) {
   check<Op>(state, p, before, stream, device);
 }
 
+/// The same of shapes that change from launch to launch, so that each is chosen
+/// anew. The block of 128 rows stays the one to choose.
+void forwardShapes(benchmark::State &state) {
+  auto p = Forward::params(0);
+  emptyHip<int (*)(int)>("hipSetDevice")(0);
+  const uint64_t before = emptyHipThread().launches;
+  for (auto _ : state) {
+    p.seqlen_k = p.seqlen_k % 900 + 1;
+    if (Forward::run(p, streamOf(0)) != FOVEA_STATUS_OK)
+      state.SkipWithError(fovea_last_message());
+  }
+  check<Forward>(state, p, before, streamOf(0), 0);
+}
+
 /// A context's whole life: open the package, choose, decompress, load, launch.
 template <typename Op>
 void firstLaunch(benchmark::State &state) {
@@ -201,6 +215,7 @@ int main(int argc, char **argv) {
   RegisterBenchmark("forward_devices", [](auto &s) {
     passes<Forward>(s, kEmptyHipDevices);
   })->ThreadRange(1, 4);
+  RegisterBenchmark("forward_shapes", forwardShapes)->Threads(1);
   RegisterBenchmark("hip_backward", hipCalls<Backward>)->ThreadRange(1, 4);
   RegisterBenchmark("backward", [](auto &s) {
     passes<Backward>(s, 1);
@@ -218,6 +233,7 @@ int main(int argc, char **argv) {
   std::printf("\n");
   report.compare("forward", "hip_forward");
   report.compare("forward_devices", "hip_forward");
+  report.compare("forward_shapes", "hip_forward");
   report.compare("backward", "hip_backward");
   fovea_context_destroy(context);
   if (report.failed || ::testing::Test::HasFailure()) {

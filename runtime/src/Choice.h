@@ -26,7 +26,7 @@ struct Plan {
   const Candidate *candidate = nullptr; ///< owned by the device's view
   int32_t chosenBy = 0;                 ///< FOVEA_CHOSEN_BY_...
   uint32_t launchCount = 0;
-  PlannedLaunch launches[kMaxLaunches];
+  PlannedLaunch launches[kMaxLaunches] = {};
   uint64_t workspaceBytes = 0;
 
   const Kernel &kernel() const { return *candidate->kernel; }
@@ -38,6 +38,11 @@ struct Plan {
 /// Chooses for a problem that is not empty. False: there is no kernel to take;
 /// whyNone() in Explain.h says why.
 bool choose(const DeviceView &view, const Problem &problem, Plan &plan);
+
+/// The same for launches: few shapes are launched many times, and a choice takes
+/// divisions for every candidate, so the thread remembers some of its latest.
+/// Null: there is no kernel to take. Else valid until the thread calls it again.
+const Plan *chooseAgain(const DeviceView &view, const Problem &problem);
 
 //===----------------------------------------------------------------------===//
 // The steps of a choice

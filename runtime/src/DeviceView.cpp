@@ -9,6 +9,8 @@
 namespace fovea::rt {
 namespace {
 
+std::atomic<uint64_t> nextSerial{1};
+
 /// What the runtime knows of a kernel. That of a forward pass is the record's
 /// only one, and of no algorithm.
 abi::BackwardKernel kindOf(Operation op, const KernelLaunch &launch) {
@@ -40,7 +42,9 @@ Refusal readLaunches(Candidate &candidate) {
 DeviceView::DeviceView(std::shared_ptr<const Catalog> catalog,
                        uint64_t generation, const DeviceTraits &device,
                        std::deque<FunctionSlot> &slots)
-    : kernels(std::move(catalog)), number(generation), traits(device) {
+    : kernels(std::move(catalog)), number(generation),
+      serialNumber(nextSerial.fetch_add(1, std::memory_order_relaxed)),
+      traits(device) {
   struct Fit {
     bool runs;
     int fit;

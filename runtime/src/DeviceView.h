@@ -101,6 +101,8 @@ public:
   /// Number of the catalog's state that this is a view of.
   uint64_t generation() const { return number; }
   const DeviceTraits &device() const { return traits; }
+  /// Of all views of all contexts that ever are; never 0.
+  uint64_t serial() const { return serialNumber; }
 
   /// The candidate of a kernel's id; null when there is no such kernel.
   const Candidate *find(uint32_t id) const {
@@ -114,7 +116,7 @@ public:
 
 private:
   std::shared_ptr<const Catalog> kernels;
-  uint64_t number;
+  uint64_t number, serialNumber;
   const DeviceTraits &traits;
   std::vector<Candidate> candidates; ///< by id
   std::unordered_map<ProblemKey, ProblemView, ProblemHash> problems;

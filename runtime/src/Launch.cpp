@@ -318,9 +318,10 @@ Result Context::launch(const Problem &problem, void *arguments,
   if (Result result = device(-1, library, found); !result.ok())
     return result;
   const DeviceView &view = viewOf(*found);
-  Plan plan;
-  if (!choose(view, problem, plan))
+  const Plan *chosen = chooseAgain(view, problem);
+  if (!chosen)
     return whyNone(view, problem);
+  const Plan &plan = *chosen;
   if (plan.workspaceBytes > 0)
     if (Result result = checkWorkspace(problem, plan); !result.ok())
       return result;

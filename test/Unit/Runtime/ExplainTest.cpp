@@ -166,6 +166,7 @@ TEST_F(ExplainTest, TheFirstIsTheOneThatIsTaken) {
   for (int i = 0; i != 24; ++i) {
     KernelRecord record =
         makeRecord(makeProblem(128), pick({1, 16, 32, 64, 96, 128}), 16 + i);
+    record.symbol = "kernel_" + std::to_string(i);
     record.resources.occupancy = pick({1, 2, 3});
     record.resources.scratchBytes = pick({0, 0, 8});
     records.push_back(record);
@@ -190,6 +191,16 @@ TEST_F(ExplainTest, TheFirstIsTheOneThatIsTaken) {
                  FOVEA_STATUS_OK);
     ++chosenBy[plan.chosen_by];
     kernels.insert(plan.kernel);
+    // So must launches, which remember some of their choices.
+    fake.launches.clear();
+    expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+    fovea_kernel_info_t info{};
+    info.struct_size = sizeof(info);
+    expectStatus(fovea_kernel_info(context.get(), plan.kernel, &info),
+                 FOVEA_STATUS_OK);
+    EXPECT_EQ(fake.launches.at(0).function, info.symbol);
+    for (int i : {0, 1, 2})
+      EXPECT_EQ(fake.launches[0].grid[i], plan.grid[i]);
     std::map<int, int> states;
     for (const Seen &step : explain(context.get(), p)) {
       ++states[step.state];

@@ -167,3 +167,63 @@ TEST_F(ForwardTest, GridLimitsAreReasons) {
                FOVEA_STATUS_NOT_FOUND,
                {"heads_q 16777216 x 256 work-items is more than 2^32 - 1"});
 }
+
+// A thread remembers choices; whatever a choice depends on must tell them
+// apart.
+TEST_F(ForwardTest, ShapesThatDifferInOneNumber) {
+  std::vector<KernelRecord> records;
+  std::vector<TuningRow> tuning;
+  for (int i = 0; i != 8; ++i) {
+    records.push_back(makeRecord(makeProblem(128), 128, 16 + 8 * i));
+    records.back().symbol = "kernel_" + std::to_string(i);
+    tuning.push_back({makeProblem(128), TuningRow::kAny, 10 * (i + 1),
+                      TuningRow::kAny, records.back().schedule});
+  }
+  write(records, tuning);
+  ContextPtr context = makeContext();
+  auto expectAsSelected = [&](const fovea_forward_params_t &p) {
+    fovea_forward_plan_t plan{};
+    plan.struct_size = sizeof(plan);
+    expectStatus(fovea_forward_select(context.get(), &p, 0, &plan),
+                 FOVEA_STATUS_OK);
+    fovea_kernel_info_t info{};
+    info.struct_size = sizeof(info);
+    expectStatus(fovea_kernel_info(context.get(), plan.kernel, &info),
+                 FOVEA_STATUS_OK);
+    fake.launches.clear();
+    expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+    EXPECT_EQ(fake.launches.at(0).function, info.symbol);
+    for (int i : {0, 1, 2})
+      EXPECT_EQ(fake.launches[0].grid[i], plan.grid[i]);
+  };
+  const std::function<void(fovea_forward_params_t &, int)> changes[] = {
+      [](auto &p, int n) { p.seqlen_q = 100 + 128 * n; },
+      [](auto &p, int n) { p.seqlen_k = 5 + 10 * (n % 8); },
+      [](auto &p, int n) { p.batch = n; },
+      [](auto &p, int n) { p.heads_q = 2 * n; },
+      [](auto &p, int n) { p.kernel = uint32_t(n % 9); },
+  };
+  for (const auto &change : changes)
+    for (int n = 1; n <= 64; ++n) {
+      fovea_forward_params_t p = makeParams();
+      p.seqlen_k = 25;
+      change(p, n);
+      p.out.stride_head = p.seqlen_q * 128;
+      p.out.stride_batch = p.heads_q * p.out.stride_head;
+      expectAsSelected(p);
+    }
+  // And the packages that are open, and the context.
+  fovea_forward_params_t p = makeParams();
+  p.seqlen_k = 25;
+  KernelRecord better = makeRecord(makeProblem(128), 128, 32);
+  better.symbol = "better";
+  writeTo(dir.file("better.fovea"), {better}, {}, "gfx942:xnack-");
+  expectStatus(
+      fovea_package_open(context.get(), dir.file("better.fovea").c_str()),
+      FOVEA_STATUS_OK);
+  expectAsSelected(p);
+  EXPECT_EQ(fake.launches.at(0).function, "better");
+  context = makeContext();
+  expectAsSelected(p);
+  EXPECT_EQ(fake.launches.at(0).function, "kernel_2");
+}
