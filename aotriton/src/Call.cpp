@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 using namespace aotriton;
 using v3::flash::CausalType;
@@ -201,6 +202,57 @@ Status failureOf(fovea_context_t *context, int32_t device,
   return result;
 }
 
+/// Chooses the kernels of a backward pass and sets `params.deterministic` to
+/// what they are. The deterministic ones come first even when they are not
+/// asked for: their workspace is what clients bring as D, that of the others is
+/// larger than what they bring as DQ_ACC.
+fovea_status_t choose(fovea_context_t *context, fovea_backward_params_t &params,
+                      int32_t device, bool deterministic,
+                      fovea_backward_plan_t &plan) {
+  // Layers repeat: the thread's latest choice spares asking again, which makes
+  // up a text. Packages do not change once they are open.
+  struct Choice {
+    fovea_backward_params_t params = {}; ///< without addresses
+    int32_t device = -1;
+    bool asked = false;  ///< for a deterministic one
+    uint32_t chosen = 0; ///< what params.deterministic became
+    fovea_backward_plan_t plan = {};
+  };
+  thread_local Choice latest;
+  Choice choice;
+  std::memcpy(&choice.params, &params, sizeof(params)); // with its padding
+  for (const void **address :
+       {&choice.params.q.data, &choice.params.k.data, &choice.params.v.data,
+        &choice.params.out.data, &choice.params.dout.data})
+    *address = nullptr;
+  for (fovea_mutable_tensor_t *gradient :
+       {&choice.params.dq, &choice.params.dk, &choice.params.dv})
+    gradient->data = nullptr;
+  choice.params.lse = nullptr;
+  choice.device = device;
+  choice.asked = deterministic;
+  if (latest.device == device && latest.asked == deterministic &&
+      !std::memcmp(&latest.params, &choice.params, sizeof(params))) {
+    params.deterministic = latest.chosen;
+    plan = latest.plan;
+    return FOVEA_STATUS_OK;
+  }
+  choice.plan.struct_size = sizeof(choice.plan);
+  params.deterministic = 1;
+  fovea_status_t status =
+      fovea_backward_select(context, &params, device, &choice.plan);
+  if (status == FOVEA_STATUS_NOT_FOUND && !deterministic) {
+    params.deterministic = 0;
+    status = fovea_backward_select(context, &params, device, &choice.plan);
+  }
+  if (status != FOVEA_STATUS_OK)
+    return status;
+  choice.chosen = params.deterministic;
+  plan = choice.plan;
+  latest = choice;
+  return FOVEA_STATUS_OK;
+}
+
 /// Bytes of a tensor without gaps, whose memory is all its own; 0 of another.
 uint64_t denseBytes(const TensorView<4> &view) {
   if (!view || view.dtype() != kFloat32)
@@ -284,19 +336,9 @@ Status backward(const BackwardCall &call, Stream stream) {
   if (Status bad = device.enter(context, stream.native()))
     return bad;
 
-  // The deterministic kernels come first even when they are not asked for:
-  // their workspace is what clients bring as D, that of the others is larger
-  // than what they bring as DQ_ACC.
   fovea_backward_plan_t plan = {};
-  plan.struct_size = sizeof(plan);
-  params.deterministic = 1;
-  fovea_status_t status =
-      fovea_backward_select(context, &params, device.device(), &plan);
-  if (status == FOVEA_STATUS_NOT_FOUND && !call.deterministic &&
-      base.backend < 0) {
-    params.deterministic = 0;
-    status = fovea_backward_select(context, &params, device.device(), &plan);
-  }
+  fovea_status_t status = choose(context, params, device.device(),
+                                 call.deterministic || base.backend == 0, plan);
   if (status != FOVEA_STATUS_OK)
     return failureOf(context, device.device(), status);
   params.kernel = plan.kernel;

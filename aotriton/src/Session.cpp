@@ -16,8 +16,9 @@ namespace fovea::shim {
 struct HipFunctions {
   hipError_t (*getDevice)(int *) = nullptr;
   hipError_t (*setDevice)(int) = nullptr;
+  // Null where the library lacks them.
   hipError_t (*peekAtLastError)() = nullptr;
-  hipError_t (*streamGetDevice)(hipStream_t, int *) = nullptr; ///< or null
+  hipError_t (*streamGetDevice)(hipStream_t, int *) = nullptr;
 };
 
 namespace {
@@ -81,9 +82,9 @@ Status hipFunctions(fovea_context_t *context, const HipFunctions *&result) {
     return {};
   HipFunctions found;
   if (!resolve(context, "hipGetDevice", found.getDevice) ||
-      !resolve(context, "hipSetDevice", found.setDevice) ||
-      !resolve(context, "hipPeekAtLastError", found.peekAtLastError))
+      !resolve(context, "hipSetDevice", found.setDevice))
     return refuse(hipErrorNoDevice, fovea_last_message());
+  (void)resolve(context, "hipPeekAtLastError", found.peekAtLastError);
   (void)resolve(context, "hipStreamGetDevice", found.streamGetDevice);
   functions = found;
   ready.store(true, std::memory_order_release);
@@ -201,7 +202,7 @@ Status failure(fovea_context_t *context, fovea_status_t status) {
   // The message names HIP's status; the call that failed left it with HIP, too.
   const HipFunctions *hip = nullptr;
   if (status == FOVEA_STATUS_HIP_ERROR && context &&
-      !hipFunctions(context, hip))
+      !hipFunctions(context, hip) && hip->peekAtLastError)
     if (const hipError_t last = hip->peekAtLastError(); last != hipSuccess)
       result.code = last;
   return result;

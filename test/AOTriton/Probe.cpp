@@ -3,19 +3,35 @@
 // FoveaAotritonProbe WHAT: prints status and message of a call, and whether its
 // result is right, for tests of what the process's environment changes. WHAT is
 // check, forward, dropout, fault (a forward pass after one that left its
-// memory), backward, deterministic or accumulate (a backward pass that brings a
-// DQ_ACC twice as large as a client's).
+// memory), backward, deterministic, accumulate (a backward pass that brings a
+// DQ_ACC twice as large as a client's) or allocations (how often calls that
+// have been made before ask for memory; on a HIP library that asks for none).
 //
 //===----------------------------------------------------------------------===//
 
 #include "Client.h"
 
+#include <atomic>
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
 #include <dlfcn.h>
 #include <exception>
+#include <new>
 
 using namespace client;
+
+namespace {
+std::atomic<long> allocations{0};
+} // namespace
+
+void *operator new(size_t bytes) {
+  ++allocations;
+  if (void *memory = std::malloc(bytes ? bytes : 1))
+    return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void *memory) noexcept { std::free(memory); }
+void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 
 namespace {
 
@@ -35,7 +51,29 @@ void report(const char *call, hipError_t status, const std::string &judged) {
                                    : judged.c_str());
 }
 
+void countAllocations() {
+  Problem problem({});
+  Lazy unused;
+  Floats delta(2, 70);
+  const v3::attn_fwd_params forward = forwardParams(problem);
+  v3::attn_bwd_params backward = backwardParams(problem, unused);
+  backward.D = {};
+  backward.D.eager = delta.view();
+  long before = 0;
+  int failures = 0;
+  for (int round = 0; round < 12; ++round) {
+    if (round == 2)
+      before = allocations;
+    failures += attnFwd(forward) != hipSuccess;
+    failures += attnBwd(backward) != hipSuccess;
+  }
+  std::printf("20 calls: %ld allocations; %d failures\n", allocations - before,
+              failures);
+}
+
 void probe(const std::string &what) {
+  if (what == "allocations")
+    return countAllocations();
   if (what == "check") {
     report("check", aotriton::v2::flash::check_gpu(nullptr), "");
     return;
