@@ -63,7 +63,7 @@ std::string &lastMessage() {
 
 } // namespace
 
-hipError_t finish(const char *function, Status status) {
+hipError_t finish(const char *function, Status status, CallKind kind) {
   static const OnError onError = readOnError();
   if (!status) {
     lastMessage().clear();
@@ -71,9 +71,9 @@ hipError_t finish(const char *function, Status status) {
   }
   std::string text = std::string(function) + ": " + status.message;
   lastMessage() = text;
-  if (onError == OnError::Throw)
+  if (onError == OnError::Throw && kind == CallKind::Works)
     throw std::runtime_error("fovea-aotriton: " + text);
-  if (onError == OnError::Print)
+  if (onError != OnError::Quiet)
     printOnce(text);
   return status.code;
 }

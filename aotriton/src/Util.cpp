@@ -49,7 +49,7 @@ uint16_t digitsOf(const char *arch) {
 
 Gpu getGpuFromStream(hipStream_t stream) {
   Gpu gpu = GPU_ARCH_UNKNOWN;
-  (void)run("getGpuFromStream", [&] {
+  (void)ask("getGpuFromStream", [&] {
     fovea_device_info_t info;
     Status status = describeDevice(stream, info);
     if (!status)
@@ -62,7 +62,7 @@ Gpu getGpuFromStream(hipStream_t stream) {
 
 int getMultiProcessorCount(hipStream_t stream) {
   int count = 0;
-  (void)run("getMultiProcessorCount", [&] {
+  (void)ask("getMultiProcessorCount", [&] {
     fovea_device_info_t info;
     Status status = describeDevice(stream, info);
     if (!status)

@@ -8,7 +8,7 @@ using namespace fovea::shim;
 namespace aotriton::v2::flash {
 
 hipError_t check_gpu(Stream stream) {
-  return run("check_gpu", [&]() -> Status {
+  return ask("check_gpu", [&]() -> Status {
     fovea_context_t *context = nullptr;
     if (Status bad = session(context))
       return bad;
