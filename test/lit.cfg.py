@@ -42,6 +42,10 @@ kernel_table = os.path.join(config.test_source_root, "..", "scripts", "kernel-ta
 config.substitutions.append((
     "%kernel-table",
     f'"{config.python}" -B {kernel_table} --build={config.fovea_build_dir}'))
+tuning_rows = os.path.join(config.test_source_root, "..", "scripts", "tuning-rows.py")
+config.substitutions.append(("%tuning-rows-file", tuning_rows))
+config.substitutions.append((
+    "%tuning-rows", f'"{config.python}" -B {tuning_rows} --build={config.fovea_build_dir}'))
 # A problem that most tests of aot-compile take; small, so quick.
 config.substitutions.append(
     ("%problem", "--target=gfx942 --op=forward --dtype=bf16 --head-dim=32"))

@@ -44,7 +44,11 @@ std::unique_ptr<Session> Session::open(const Options &options,
   library.struct_size = sizeof(library);
   if (fovea_hip_library_info(impl->context, &library))
     return failed(true);
-  impl->library = std::string(library.path) + " (" + library.reason + ")";
+  // Why it is that one is a line of the log: it names all that was tried.
+  impl->library = std::string(library.path) +
+                  (library.kind == FOVEA_HIP_SIM    ? " (simulated)"
+                   : library.kind == FOVEA_HIP_ROCM ? " (ROCm)"
+                                                    : " (named by its path)");
   fovea_device_info_t device = {};
   device.struct_size = sizeof(device);
   if (fovea_device_info(impl->context, options.device, &device))
