@@ -6,24 +6,32 @@
 
 #include "Database.h"
 
+#include <new>
+
 namespace fovea::db {
 
 //===----------------------------------------------------------------------===//
 // Statement
 //===----------------------------------------------------------------------===//
 
+// The first failure of a binding is that of the next step: memory that runs out
+// would leave a null, with which a query finds nothing.
+void Statement::bound(int code) {
+  if (bindError == SQLITE_OK)
+    bindError = code;
+}
 void Statement::bind(int index, int64_t value) {
-  sqlite3_bind_int64(stmt.get(), index, value);
+  bound(sqlite3_bind_int64(stmt.get(), index, value));
 }
 void Statement::bind(int index, double value) {
-  sqlite3_bind_double(stmt.get(), index, value);
+  bound(sqlite3_bind_double(stmt.get(), index, value));
 }
 void Statement::bind(int index, const std::string &value) {
-  sqlite3_bind_text64(stmt.get(), index, value.data(), value.size(),
-                      SQLITE_TRANSIENT, SQLITE_UTF8);
+  bound(sqlite3_bind_text64(stmt.get(), index, value.data(), value.size(),
+                            SQLITE_TRANSIENT, SQLITE_UTF8));
 }
 void Statement::bindBlob(int index, const void *data, size_t size) {
-  sqlite3_bind_blob64(stmt.get(), index, data, size, SQLITE_TRANSIENT);
+  bound(sqlite3_bind_blob64(stmt.get(), index, data, size, SQLITE_TRANSIENT));
 }
 int64_t Statement::integer(int column) const {
   return sqlite3_column_int64(stmt.get(), column);
@@ -34,6 +42,7 @@ double Statement::real(int column) const {
 std::string Statement::text(int column) const {
   const void *data = sqlite3_column_text(stmt.get(), column);
   const int size = sqlite3_column_bytes(stmt.get(), column);
+  checkMemory(data);
   return data ? std::string(static_cast<const char *>(data),
                             static_cast<size_t>(size))
               : std::string();
@@ -41,7 +50,13 @@ std::string Statement::text(int column) const {
 std::pair<const uint8_t *, size_t> Statement::blob(int column) const {
   const void *data = sqlite3_column_blob(stmt.get(), column);
   const int size = sqlite3_column_bytes(stmt.get(), column);
+  checkMemory(data);
   return {static_cast<const uint8_t *>(data), data ? size_t(size) : 0};
+}
+void Statement::checkMemory(const void *data) const {
+  // Otherwise a null is a null, or nothing at all.
+  if (!data && sqlite3_errcode(sqlite3_db_handle(stmt.get())) == SQLITE_NOMEM)
+    throw std::bad_alloc();
 }
 
 //===----------------------------------------------------------------------===//
@@ -60,10 +75,12 @@ Expected<Database> Database::open(const std::string &path, Mode mode,
   const int flags = mode == Mode::ReadOnly
                         ? SQLITE_OPEN_READONLY
                         : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  // The owner comes first: its own memory may run out.
+  Database database(nullptr, path);
   sqlite3 *raw = nullptr;
   const int code = sqlite3_open_v2(name.c_str(), &raw,
                                    flags | SQLITE_OPEN_FULLMUTEX, nullptr);
-  Database database(raw, path);
+  database.handle.reset(raw);
   if (code != SQLITE_OK)
     return database.failure(code, "opening it");
   sqlite3_extended_result_codes(raw, 1);
@@ -95,6 +112,11 @@ Expected<Database> Database::open(const std::string &path, Mode mode,
 Status Database::execute(const char *sql) {
   const int code = sqlite3_exec(handle.get(), sql, nullptr, nullptr, nullptr);
   return code == SQLITE_OK ? Status() : failure(code, "using it");
+}
+
+void Database::rollBack() noexcept {
+  if (!sqlite3_get_autocommit(handle.get()))
+    (void)sqlite3_exec(handle.get(), "ROLLBACK", nullptr, nullptr, nullptr);
 }
 
 Expected<Statement> Database::prepare(const char *sql) {
@@ -151,7 +173,7 @@ constexpr Meaning kMeanings[] = {
     {SQLITE_PERM, StatusCode::Io, "access to it was denied"},
     {SQLITE_IOERR, StatusCode::Io,
      "the file system failed; check free space, quota and file size limit"},
-    {SQLITE_NOMEM, StatusCode::Io, "memory ran out"},
+    {SQLITE_NOMEM, StatusCode::OutOfMemory, "memory ran out"},
 };
 
 } // namespace
@@ -163,6 +185,8 @@ Status Database::failure(int code, const char *doing) const {
                   "package '" + file +
                       "': an interrupted build left a journal beside it; run "
                       "the build again, it then repairs the file");
+  if (code == SQLITE_IOERR_NOMEM)
+    code = SQLITE_NOMEM;
   const char *detail = handle ? sqlite3_errmsg(handle.get()) : "no memory";
   for (const Meaning &meaning : kMeanings)
     if (meaning.code == (code & 0xff))
@@ -190,6 +214,7 @@ Status Database::incompatible(const std::string &what) const {
 //===----------------------------------------------------------------------===//
 
 Status Transaction::begin(const char *sql) {
+  database.rollBack(); // one that could not be, for want of memory
   Status status = database.execute(sql);
   open = status.ok();
   return status;
@@ -206,7 +231,7 @@ Transaction::~Transaction() {
   // After some failures (disk full) SQLite has rolled back by itself; then this
   // fails, which changes nothing.
   if (open)
-    (void)database.execute("ROLLBACK");
+    database.rollBack();
 }
 
 } // namespace fovea::db

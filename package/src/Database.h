@@ -31,7 +31,9 @@ public:
   void bindBlob(int index, const void *data, size_t size);
 
   /// SQLITE_ROW, SQLITE_DONE or an error code.
-  int step() { return sqlite3_step(stmt.get()); }
+  int step() {
+    return bindError != SQLITE_OK ? bindError : sqlite3_step(stmt.get());
+  }
 
   int64_t integer(int column) const;
   double real(int column) const;
@@ -40,7 +42,12 @@ public:
   std::pair<const uint8_t *, size_t> blob(int column) const;
 
 private:
+  void bound(int code);
+  /// std::bad_alloc if it is for want of memory that a value is null.
+  void checkMemory(const void *data) const;
+
   std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt *)> stmt;
+  int bindError = SQLITE_OK;
 };
 
 /// A connection to one package file.
@@ -53,6 +60,8 @@ public:
 
   /// Runs statements that return nothing of interest.
   Status execute(const char *sql);
+  /// Ends a transaction, if there is one, without a trace.
+  void rollBack() noexcept;
   Expected<Statement> prepare(const char *sql);
   /// First column of the first row as an integer.
   Expected<int64_t> queryInteger(const char *sql);

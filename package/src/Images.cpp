@@ -14,6 +14,7 @@
 #include <xxhash.h>
 #include <zdict.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 namespace fovea::db {
 namespace {
@@ -107,7 +108,8 @@ template <typename T>
 using Owned = std::unique_ptr<T, size_t (*)(T *)>;
 
 Status memoryRanOut(const char *doing) {
-  return Status(StatusCode::Io, std::string("memory ran out while ") + doing);
+  return Status(StatusCode::OutOfMemory,
+                std::string("memory ran out while ") + doing);
 }
 
 /// Compresses images, each to a frame with its size and a checksum.
@@ -240,6 +242,8 @@ Expected<std::vector<uint8_t>> readImage(Database &database,
   const size_t got =
       ZSTD_decompress_usingDict(context.get(), image.data(), image.size(), data,
                                 bytes, dictionary->data(), dictionary->size());
+  if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
+    return memoryRanOut("decompressing");
   if (ZSTD_isError(got) || got != size)
     return database.corrupt(
         name + " does not decompress (" +

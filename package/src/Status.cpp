@@ -18,6 +18,8 @@ const char *fovea::toString(StatusCode code) {
     return "corrupt";
   case StatusCode::Incompatible:
     return "incompatible";
+  case StatusCode::OutOfMemory:
+    return "out of memory";
   }
   return "unknown";
 }

@@ -3,7 +3,11 @@
 #include "Catalog.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <cerrno>
+#include <cstring>
+#include <dirent.h>
+#include <new>
+#include <sys/stat.h>
 
 namespace fovea::rt {
 
@@ -36,25 +40,49 @@ Catalog::with(std::vector<std::shared_ptr<const PackageReader>> more) const {
   return next;
 }
 
+namespace {
+
+/// The packages of a folder, in the order of their names. The C library's
+/// functions, since those of C++ end the process where memory runs out.
+Result listPackages(const std::string &folder,
+                    std::vector<std::string> &files) {
+  std::unique_ptr<DIR, int (*)(DIR *)> stream(::opendir(folder.c_str()),
+                                              ::closedir);
+  const std::string extension = kPackageExtension;
+  while (stream) {
+    errno = 0;
+    const dirent *entry = ::readdir(stream.get());
+    if (!entry)
+      break;
+    const std::string name = entry->d_name;
+    if (name.size() > extension.size() &&
+        name.compare(name.size() - extension.size(), extension.size(),
+                     extension) == 0)
+      files.push_back(folder + (folder.back() == '/' ? "" : "/") + name);
+  }
+  if (const int error = errno; !stream || error != 0) {
+    if (error == ENOMEM)
+      throw std::bad_alloc();
+    return Result(FOVEA_STATUS_IO, "folder '" + folder + "' can't be read: " +
+                                       std::strerror(error));
+  }
+  if (files.empty())
+    return Result(FOVEA_STATUS_NOT_FOUND,
+                  "folder '" + folder + "' holds no package (*" + extension +
+                      "); build one with aot-compile, or name the file");
+  std::sort(files.begin(), files.end());
+  return Result();
+}
+
+} // namespace
+
 Result openPackages(const std::string &path,
                     std::vector<std::shared_ptr<const PackageReader>> &opened) {
-  namespace fs = std::filesystem;
-  std::error_code error;
   std::vector<std::string> files;
-  if (fs::is_directory(path, error)) {
-    fs::directory_iterator entry(path, error), end;
-    for (; !error && entry != end; entry.increment(error))
-      if (entry->path().extension() == kPackageExtension)
-        files.push_back(entry->path().string());
-    if (error)
-      return Result(FOVEA_STATUS_IO,
-                    "folder '" + path + "' can't be read: " + error.message());
-    if (files.empty())
-      return Result(FOVEA_STATUS_NOT_FOUND,
-                    "folder '" + path + "' holds no package (*" +
-                        kPackageExtension +
-                        "); build one with aot-compile, or name the file");
-    std::sort(files.begin(), files.end());
+  struct stat info;
+  if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    if (Result result = listPackages(path, files); !result.ok())
+      return result;
   } else {
     files.push_back(path);
   }

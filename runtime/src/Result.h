@@ -45,6 +45,8 @@ private:
       return FOVEA_STATUS_CORRUPT;
     case StatusCode::Incompatible:
       return FOVEA_STATUS_INCOMPATIBLE;
+    case StatusCode::OutOfMemory:
+      return FOVEA_STATUS_OUT_OF_MEMORY;
     }
     return FOVEA_STATUS_INTERNAL;
   }

@@ -10,6 +10,7 @@
 #include "Backward.h"
 #include "Context.h"
 #include "Forward.h"
+#include "LastMessage.h"
 #include "Versioned.h"
 
 #include <dlfcn.h>
@@ -22,29 +23,19 @@ struct fovea_context : Context {};
 
 namespace {
 
-thread_local std::string lastText;
-/// What fovea_last_message() returns: lastText's, or a text that needs no
-/// memory.
-thread_local const char *lastMessage = "";
-
 /// Runs a call's body and keeps its message.
 template <typename Body>
 fovea_status_t call(Body body) noexcept {
   try {
     Result result = body();
-    if (result.message.empty()) { // as of nearly every launch
-      lastMessage = "";
-    } else {
-      lastText = std::move(result.message);
-      lastMessage = lastText.c_str();
-    }
+    keepMessage(std::move(result.message));
     return result.code;
   } catch (const std::bad_alloc &) {
-    lastMessage = "memory ran out";
+    keepMessage("memory ran out; free some and call again");
     return FOVEA_STATUS_OUT_OF_MEMORY;
   } catch (...) { // a callback of the caller's may throw anything
-    lastMessage =
-        "an exception came out of libfovea, or of the log or explain function";
+    keepMessage(
+        "an exception came out of libfovea, or of the log or explain function");
     return FOVEA_STATUS_INTERNAL;
   }
 }
@@ -165,7 +156,7 @@ const char *fovea_status_name(fovea_status_t status) {
              : "unknown fovea_status_t";
 }
 
-const char *fovea_last_message(void) { return lastMessage; }
+const char *fovea_last_message(void) { return lastMessage(); }
 
 fovea_status_t fovea_context_create(const fovea_context_options_t *options,
                                     fovea_context_t **context) {

@@ -24,6 +24,7 @@ enum class StatusCode {
   Busy,            ///< another process held the package for too long
   Corrupt,         ///< the file's content contradicts itself
   Incompatible,    ///< well formed, but another version or another target
+  OutOfMemory,     ///< of the host
 };
 
 /// Spelling of a code for messages, e.g. "corrupt".

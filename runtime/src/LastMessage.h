@@ -1,0 +1,21 @@
+//===- LastMessage.h - the calling thread's message -------------*- C++ -*-===//
+
+#ifndef FOVEA_RUNTIME_SRC_LASTMESSAGE_H
+#define FOVEA_RUNTIME_SRC_LASTMESSAGE_H
+
+#include <string>
+
+namespace fovea::rt {
+
+/// Keeps a message until the thread's next. Where memory runs out, it is
+/// replaced by one that says so.
+void keepMessage(std::string &&text) noexcept;
+/// The same of a text that stays for ever.
+void keepMessage(const char *text) noexcept;
+
+/// Never null.
+const char *lastMessage() noexcept;
+
+} // namespace fovea::rt
+
+#endif // FOVEA_RUNTIME_SRC_LASTMESSAGE_H
