@@ -19,7 +19,8 @@ Result readForward(const fovea_forward_params_t *params,
   tensors.add(tensor("out", p.out, p.heads_q, p.seqlen_q, true));
   tensors.add(lseParam(p.lse, p.lse_stride_batch, p.lse_stride_head, problem,
                        /*written=*/true, /*optional=*/true));
-  problem.wanted = p.batch > 0 && p.heads_q > 0 && p.seqlen_q > 0 ? kOut : 0;
+  if (p.batch > 0 && p.heads_q > 0 && p.seqlen_q > 0)
+    problem.wanted = kOut;
   return checkStrides(tensors);
 }
 

@@ -108,11 +108,12 @@ void work(fovea_context_t *context, int thread,
     backward.deterministic = uint32_t(pick(2));
     switch (pick(12)) {
     case 0:
-      if (round % 10 == 0)
+      if (round % 10 == 0) {
         EXPECT_EQ(
             fovea_package_open(context, packages[size_t(pick(2))].c_str()),
             FOVEA_STATUS_OK)
             << fovea_last_message();
+      }
       break;
     case 1:
       EXPECT_EQ(fovea_forward_prepare(context, &forward, pick(kEmptyHipDevices),
@@ -151,8 +152,9 @@ void work(fovea_context_t *context, int thread,
       break;
     }
     case 5:
-      if (resets && round % 5 == 0)
+      if (resets && round % 5 == 0) {
         EXPECT_EQ(reset(), 0);
+      }
       break;
     case 6:
     case 7:

@@ -204,8 +204,9 @@ TEST_F(ExplainTest, TheFirstIsTheOneThatIsTaken) {
     std::map<int, int> states;
     for (const Seen &step : explain(context.get(), p)) {
       ++states[step.state];
-      if (step.state == FOVEA_CANDIDATE_CHOSEN)
+      if (step.state == FOVEA_CANDIDATE_CHOSEN) {
         EXPECT_EQ(step.kernel, plan.kernel) << step.reason;
+      }
     }
     EXPECT_EQ(states[FOVEA_CANDIDATE_CHOSEN], 1);
     EXPECT_EQ(states[FOVEA_CANDIDATE_CHOSEN] +
