@@ -196,15 +196,15 @@ public:
   /// A library that the process already holds comes first: two HIP runtimes
   /// in one process would not know each other's streams and memory.
   bool openRocm() {
-    for (const char *name : kRocmNames)
-      if (open(name, RTLD_NOLOAD))
-        return true;
-    for (const char *name : kRocmNames)
-      if (open(name, 0))
-        return true;
-    for (const char *name : kRocmNames)
-      if (open(kRocmFolder + std::string(name), 0))
-        return true;
+    const std::pair<const char *, int> places[] = {
+        {"", RTLD_NOLOAD}, {"", 0}, {kRocmFolder, 0}};
+    for (const auto &[folder, flags] : places)
+      for (const char *name : kRocmNames) {
+        if (open(std::string(folder) + name, flags))
+          return true;
+        if (uncounted) // it is the one, and in trouble
+          return false;
+      }
     return false;
   }
 

@@ -113,7 +113,7 @@ int fill(Properties *properties, int device) {
     return kInvalidDevice;
   Properties filled;
   std::memset(static_cast<void *>(&filled), 0xee, sizeof(filled));
-  filled.units = s.computeUnits;
+  filled.units = s.propertiesUnits.value_or(s.computeUnits);
   std::strncpy(filled.gcnArchName, s.archs[size_t(device)].c_str(), 255);
   filled.gcnArchName[255] = 0;
   auto *to = reinterpret_cast<char *>(properties);

@@ -41,6 +41,7 @@ struct FakeHipState {
   std::optional<int> runtimeVersion; ///< else the version built in, .2.34567
   /// Device properties of no known layout: with a field more, or empty.
   bool propertiesWritten = true;
+  std::optional<int> propertiesUnits; ///< else computeUnits
   size_t newFieldAt = SIZE_MAX, newFieldBytes = 0;
 
   std::map<std::string, int> calls; ///< by function

@@ -123,6 +123,34 @@ TEST_F(HipLibraryTest, AutoTakesTheLoadedRocmLibraryIfItHasADevice) {
   });
 }
 
+// Not to be able to count is no answer, but for "auto", which has another
+// library and says why it took that.
+TEST_F(HipLibraryTest, RocmLibraryThatCannotCount) {
+  inProcess([&] {
+    fakeState(FAKE_HIP_ROCM);
+    auto fails = [] {
+      FakeHipState &rocm = fakeState(FAKE_HIP_ROCM);
+      rocm.failFunction = "hipGetDeviceCount";
+      rocm.failCountdown = 1;
+      rocm.failError = 35;
+    };
+    fails();
+    ContextPtr asked = makeContext("rocm");
+    expectStatus(fovea_hip_library_info(asked.get(), &info),
+                 FOVEA_STATUS_HIP_ERROR,
+                 {FAKE_HIP_ROCM, "hipGetDeviceCount failed", "(35)",
+                  "update the amdgpu driver"});
+    expectStatus(fovea_hip_library_info(asked.get(), &info), FOVEA_STATUS_OK);
+    EXPECT_EQ(info.device_count, 1);
+    fails();
+    ContextPtr context = makeContext("auto");
+    const fovea_status_t status = fovea_hip_library_info(context.get(), &info);
+    const std::string said =
+        status == FOVEA_STATUS_OK ? info.reason : fovea_last_message();
+    EXPECT_NE(said.find("update the amdgpu driver"), std::string::npos) << said;
+  });
+}
+
 TEST_F(HipLibraryTest, AutoPassesOverARocmLibraryWithoutDevices) {
   inProcess([&] {
     fakeState(FAKE_HIP_ROCM).archs.clear();

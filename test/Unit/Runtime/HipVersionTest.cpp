@@ -135,6 +135,14 @@ TEST_F(HipVersionTest, StructureOfNoKnownLayoutIsRefused) {
                       "does not give a hipDeviceProp_t of HIP 5 to 7",
                       "use a ROCm of these versions, or a later Fovea"});
       }
+    {
+      // The name where it was, and what is before it in another order.
+      fakeState(fakeOf(version)).propertiesUnits = 64;
+      ContextPtr context = makeLogging(fakeOf(version));
+      expectStatus(fovea_device_info(context.get(), 0, &device),
+                   FOVEA_STATUS_INCOMPATIBLE,
+                   {"its compute units are 64, by hipDeviceGetAttribute 304"});
+    }
     fakeState(fakeOf(version)).propertiesWritten = false;
     ContextPtr context = makeLogging(fakeOf(version));
     expectStatus(fovea_device_info(context.get(), 0, &device),

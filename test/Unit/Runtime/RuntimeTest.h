@@ -116,6 +116,7 @@ inline FakeHipState &fakeState(const std::string &path) {
   state.captureMode = 0;
   state.runtimeVersion.reset();
   state.propertiesWritten = true;
+  state.propertiesUnits.reset();
   state.newFieldAt = SIZE_MAX;
   state.newFieldBytes = 0;
   state.resetCountdown = 0;
