@@ -198,7 +198,11 @@ int extract(const std::string &path, const Selection &selection,
 
 int merge(const std::vector<std::string> &paths, const std::string &output,
           Prefer prefer, Streams io) {
-  if (fs::exists(output))
+  std::error_code error;
+  const bool isThere = fs::exists(output, error);
+  if (error)
+    return complain(ioFailure("'" + output + "' can't be created", error), io);
+  if (isThere)
     return complain(Status(StatusCode::InvalidArgument,
                            "'" + output +
                                "' is there already, and merge makes a new "

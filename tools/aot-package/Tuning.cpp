@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <ostream>
 #include <set>
+#include <tuple>
 
 using nlohmann::ordered_json;
 
@@ -89,15 +91,27 @@ Expected<std::vector<TuningRow>> readRows(const std::string &path,
     json = ordered_json::parse(file);
   } catch (const ordered_json::parse_error &error) {
     return wrong("'" + path + "'", error.what());
+  } catch (const std::ios_base::failure &error) { // a folder, for one
+    return Status(StatusCode::Io,
+                  "'" + path + "' can't be read: " + error.what());
   }
   if (!json.is_array())
     return wrong("'" + path + "'", "is no list of rows");
   std::vector<TuningRow> rows;
+  std::map<std::tuple<std::string, int64_t, int64_t, int64_t>, size_t> buckets;
   for (size_t i = 0; i != json.size(); ++i) {
-    Expected<TuningRow> row =
-        readRow(json[i], "'" + path + "': row " + std::to_string(i), package);
+    const std::string where = "'" + path + "': row " + std::to_string(i);
+    Expected<TuningRow> row = readRow(json[i], where, package);
     if (!row)
       return row.status();
+    auto [first, isNew] = buckets.try_emplace(
+        {row->problem.str(), row->maxSeqlenQ, row->maxSeqlenK,
+         row->maxBatchHeads},
+        i);
+    if (!isNew)
+      return wrong(where, "has the problem and the limits of row " +
+                              std::to_string(first->second) +
+                              "; the table holds one row of them");
     rows.push_back(std::move(*row));
   }
   return rows;

@@ -131,6 +131,9 @@ int main(int argc, char **argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? kGood : kUsage;
+  } catch (const std::exception &error) { // memory, texts that are no UTF-8
+    std::cerr << "aot-package: error: " << error.what() << "\n";
+    return kUsage;
   }
   if (!std::cout.flush()) {
     std::cerr << "aot-package: error: standard output can't be written\n";
