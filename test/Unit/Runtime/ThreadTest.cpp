@@ -2,6 +2,7 @@
 
 #include "RuntimeTest.h"
 
+#include <atomic>
 #include <thread>
 
 using namespace fovea;
@@ -53,6 +54,61 @@ TEST_F(ThreadTest, OneContextSharedByAll) {
     EXPECT_LE(fake.calls["hipModuleLoadData"], 2);
     EXPECT_EQ(fake.calls["hipGetDeviceCount"], 1);
     EXPECT_EQ(fovea_kernel_count(context), 4u + 3u);
+  }
+  EXPECT_EQ(fake.liveModules, 0);
+}
+
+// HIP's calls fail now and then, and the device is reset under the threads:
+// each launch either happens or is told to have failed, and no module is lost.
+TEST_F(ThreadTest, FaultsAmongThreads) {
+  write({makeRecord(makeProblem(64), 64), makeRecord(makeProblem(96), 128),
+         makeRecord(makeProblem(128), 32)});
+  constexpr int kThreads = 4, kRounds = 150;
+  std::atomic<int> launched{0}, failed{0}, running{kThreads};
+  {
+    ContextPtr owner = makeContext();
+    auto work = [&](int thread) {
+      for (int round = 0; round != kRounds; ++round) {
+        fovea_forward_params_t p = makeParams();
+        p.head_dim = std::array{64, 96, 128}[size_t(round + thread) % 3];
+        const fovea_status_t status =
+            round % 5 == 4 ? fovea_forward_prepare(owner.get(), &p, 0, nullptr)
+                           : fovea_forward(owner.get(), &p, nullptr);
+        if (status == FOVEA_STATUS_OK) {
+          launched += round % 5 != 4;
+        } else {
+          ++failed;
+          expectStatus(status, FOVEA_STATUS_HIP_ERROR, {" failed: ", "; "});
+        }
+      }
+      --running;
+    };
+    fail("hipModuleLoadData", 1, 719); // one at least, however threads run
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread != kThreads; ++thread)
+      threads.emplace_back(work, thread);
+    const char *const functions[] = {
+        "hipGetDeviceProperties", "hipDeviceGetAttribute",
+        "hipGetDevice",           "hipModuleLoadData",
+        "hipModuleGetFunction",   "hipStreamIsCapturing",
+        "hipModuleLaunchKernel",  "hipSetDevice"};
+    for (size_t i = 0; running != 0; ++i) {
+      fail(functions[i % std::size(functions)], 1, 719);
+      if (i % 3 == 0) {
+        std::lock_guard<std::mutex> lock(fake.mutex);
+        fake.reset();
+      }
+      std::this_thread::yield();
+    }
+    for (std::thread &thread : threads)
+      thread.join();
+    fail("", 0, 0);
+    // With the faults gone all is well.
+    fovea_forward_params_t p = makeParams();
+    expectStatus(fovea_forward(owner.get(), &p, nullptr), FOVEA_STATUS_OK);
+    ++launched;
+    EXPECT_EQ(int(fake.launches.size()), launched.load());
+    EXPECT_GT(failed.load(), 0);
   }
   EXPECT_EQ(fake.liveModules, 0);
 }
