@@ -287,8 +287,13 @@ private:
 
   LdsShape shape;
   llvm::SmallVector<Way> ways;
-  /// Distinct words that each bank has to give in a clock.
-  llvm::SmallVector<llvm::SmallVector<int64_t, 4>, 64> words;
+  /// Distinct words that a bank has to give in the clock of that number.
+  struct Bank {
+    int64_t clock = -1;
+    llvm::SmallVector<int64_t, 4> words;
+  };
+  llvm::SmallVector<Bank, 64> held;
+  int64_t clock = 0;
 };
 } // namespace
 
@@ -317,28 +322,34 @@ ConflictCounter::ConflictCounter(const LdsShape &shape,
         }
     }
   }
-  words.resize(banks);
+  held.resize(banks);
 }
 
 int64_t ConflictCounter::count(const Way &way, const Swizzle &swizzle,
                                int64_t most) {
-  const int banks = way.port->banks;
+  assert(llvm::isPowerOf2_32(way.port->banks) && "LDS has 2^n banks");
+  const int64_t bankMask = way.port->banks - 1;
   int64_t conflicts = 0;
   for (size_t first = 0; first < way.places.size(); first += way.together) {
     size_t clocks = 1;
+    ++clock;
     for (const Coord &at :
          llvm::ArrayRef<Coord>(way.places).slice(first, way.together)) {
       int64_t address = ldsAddress(shape, swizzle, at);
       address &= -way.bytes; // a wide access takes both halves
       for (int64_t word = address / 4; word <= (address + way.bytes - 1) / 4;
-           ++word)
-        if (auto &bank = words[word % banks]; !llvm::is_contained(bank, word)) {
-          bank.push_back(word);
-          clocks = std::max(clocks, bank.size());
+           ++word) {
+        Bank &bank = held[word & bankMask];
+        if (bank.clock != clock) {
+          bank.clock = clock;
+          bank.words.clear();
         }
+        if (llvm::is_contained(bank.words, word))
+          continue;
+        bank.words.push_back(word);
+        clocks = std::max(clocks, bank.words.size());
+      }
     }
-    for (auto &bank : words)
-      bank.clear();
     conflicts += int64_t(clocks) - 1;
     if (conflicts > most)
       break;

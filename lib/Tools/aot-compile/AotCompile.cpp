@@ -256,16 +256,20 @@ int Driver::run() {
     return dryRun();
   compileAll();
   std::string said;
+  bool isFinished = true;
   // Nothing is dropped from a package by a build that is not all done.
   if (!count(Outcome::Pending)) {
-    llvm::Expected<std::string> finished = output->finish();
-    if (!finished)
-      return fail(finished.takeError(), kKernelFailed);
-    said = std::move(*finished);
+    if (llvm::Expected<std::string> finished = output->finish()) {
+      said = std::move(*finished);
+    } else {
+      complain(finished.takeError());
+      isFinished = false;
+    }
   }
   if (llvm::Error error = writeReport())
     return fail(std::move(error), kKernelFailed);
-  return summarize(said);
+  const int status = summarize(said);
+  return isFinished ? status : kKernelFailed;
 }
 
 int fovea::tools::runAotCompile(int argc, char **argv) {
