@@ -111,8 +111,9 @@ std::vector<Scenario::Step> Scenario::steps() {
                   info.struct_size = sizeof(info);
                   const fovea_status_t status =
                       fovea_device_info(context, number, &info);
-                  if (status == FOVEA_STATUS_OK)
+                  if (status == FOVEA_STATUS_OK) {
                     EXPECT_STREQ(info.arch, "gfx942:sramecc+:xnack-");
+                  }
                   return status;
                 },
                 nullptr};
@@ -132,8 +133,9 @@ std::vector<Scenario::Step> Scenario::steps() {
     int device = -1;
     EXPECT_EQ(sim.hipGetDevice(&device), 0);
     // Where HIP refuses to go back the message says so, and here it did.
-    if (status == FOVEA_STATUS_OK)
+    if (status == FOVEA_STATUS_OK) {
       EXPECT_EQ(device, 0);
+    }
     EXPECT_EQ(sim.hipSetDevice(0), 0);
     return status;
   };
@@ -212,10 +214,11 @@ std::vector<Scenario::Step> Scenario::steps() {
 void Scenario::expectTold(fovea_status_t status, const std::string &message,
                           size_t failedBefore) {
   const HipFault &fault = faults.front();
-  if (fault.error == kNoDevice && state.failed.back() == "hipGetDeviceCount")
+  if (fault.error == kNoDevice && state.failed.back() == "hipGetDeviceCount") {
     EXPECT_EQ(status, FOVEA_STATUS_NO_DEVICE);
-  else if (fault.error != 0)
+  } else if (fault.error != 0) {
     EXPECT_EQ(status, FOVEA_STATUS_HIP_ERROR);
+  }
   // Of several calls that failed, the one that the others came of.
   bool named = false;
   for (size_t i = failedBefore; i != state.failed.size(); ++i)
@@ -224,10 +227,11 @@ void Scenario::expectTold(fovea_status_t status, const std::string &message,
   EXPECT_TRUE(named ||
               (fault.error == 0 && fault.function == "hipStreamIsCapturing"))
       << outcome.failed << " is not in: " << message;
-  if (fault.error != 0)
+  if (fault.error != 0) {
     EXPECT_NE(message.find("(" + std::to_string(fault.error) + ")"),
               std::string::npos)
         << message;
+  }
   const size_t remedy = message.rfind("; ");
   EXPECT_TRUE(remedy != std::string::npos && message.size() - remedy > 10)
       << "no remedy: " << message;
@@ -248,20 +252,23 @@ void Scenario::take(const Step &step) {
       ADD_FAILURE() << "without a fault: " << message;
     else
       expectTold(status, message, failedBefore);
-    if (step.right)
+    if (step.right) {
       EXPECT_EQ(sim.hipDeviceSynchronize(), 0); // what was launched before
+    }
     if (faults.front().forEver) {
       EXPECT_NE(step.call(), FOVEA_STATUS_OK) << "though the fault stays";
-      if (step.right)
+      if (step.right) {
         EXPECT_EQ(sim.hipDeviceSynchronize(), 0);
+      }
       state.faults.clear();
     }
     status = step.call();
     EXPECT_EQ(status, FOVEA_STATUS_OK)
         << "the fault is over, but: " << fovea_last_message();
   }
-  if (status == FOVEA_STATUS_OK && step.right)
+  if (status == FOVEA_STATUS_OK && step.right) {
     EXPECT_TRUE(step.right()) << "wrong results";
+  }
 }
 
 Outcome Scenario::run() {
@@ -346,9 +353,10 @@ bool runWith(const HipFault &fault) {
     if (outcome.failed == row.function &&
         (row.error == -1 || row.error == fault.error) &&
         (!row.step || outcome.step == row.step)) {
-      if (row.logged)
+      if (row.logged) {
         EXPECT_TRUE(outcome.logged(row.logged))
             << "'" << row.logged << "' is not in the log";
+      }
       return true;
     }
   ADD_FAILURE() << "the fault went unnoticed";
