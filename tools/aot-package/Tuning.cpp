@@ -104,10 +104,10 @@ Expected<std::vector<TuningRow>> readRows(const std::string &path,
     Expected<TuningRow> row = readRow(json[i], where, package);
     if (!row)
       return row.status();
-    auto [first, isNew] = buckets.try_emplace(
-        {row->problem.str(), row->maxSeqlenQ, row->maxSeqlenK,
-         row->maxBatchHeads},
-        i);
+    auto [first, isNew] =
+        buckets.try_emplace({row->problem.str(), row->maxSeqlenQ,
+                             row->maxSeqlenK, row->maxBatchHeads},
+                            i);
     if (!isNew)
       return wrong(where, "has the problem and the limits of row " +
                               std::to_string(first->second) +
