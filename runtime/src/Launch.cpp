@@ -226,11 +226,19 @@ Result Context::loadElsewhere(const Hip &library, Device &device,
   const std::string name = "device " + std::to_string(device.number);
   if (HipError error = api.hipSetDevice(device.number))
     return api.failure(name, "hipSetDevice", error);
-  Result result = loadHere();
   // Once more if need be: the caller's next calls are for this device.
-  HipError error = api.hipSetDevice(current);
-  if (error)
-    error = api.hipSetDevice(current);
+  auto goBack = [&] {
+    const HipError error = api.hipSetDevice(current);
+    return error ? api.hipSetDevice(current) : error;
+  };
+  Result result;
+  try {
+    result = loadHere();
+  } catch (...) { // no memory
+    (void)goBack();
+    throw;
+  }
+  const HipError error = goBack();
   if (!error)
     return result;
   Result back = api.failure("device " + std::to_string(current) +

@@ -207,6 +207,17 @@ std::vector<Step> AllocationFault::steps() {
          result = describe(plan);
          return status;
        }},
+      {"prepare it on another device",
+       [this](std::string &result) {
+         fovea_forward_plan_t plan{};
+         plan.struct_size = sizeof(plan);
+         const fovea_status_t status =
+             fovea_forward_prepare(context, &other, 1, &plan);
+         Unharmed unharmed;
+         result = describe(plan) + ", then device " +
+                  std::to_string(fake.currentDevice);
+         return status;
+       }},
       {"first launch",
        [=](std::string &result) {
          return launched(result, fovea_forward(context, &forward, nullptr));
@@ -278,6 +289,8 @@ void AllocationFault::begin() {
   hip->badUnloads = 0;
   fake.launches.clear();
   fake.liveModules = 0;
+  fake.archs.assign(2, "gfx942:sramecc+:xnack-");
+  fake.currentDevice = 0;
 }
 
 void AllocationFault::end() {
