@@ -142,6 +142,9 @@ Expected<std::string> emitObject(Module &module, TargetMachine &machine) {
   return emit(module, machine, CodeGenFileType::ObjectFile);
 }
 
+static constexpr StringLiteral kOtherFolder =
+    "; TMPDIR can name another folder";
+
 namespace {
 /// A file in the temporary folder, removed at the end.
 class TemporaryFile {
@@ -150,8 +153,9 @@ public:
     TemporaryFile file;
     if (std::error_code code =
             sys::fs::createTemporaryFile("fovea", suffix, file.path))
-      return createStringError(code, "cannot make a temporary file: " +
-                                         code.message());
+      return createStringError(code, "cannot make the temporary file " +
+                                         file.path + ": " + code.message() +
+                                         kOtherFolder);
     return file;
   }
   TemporaryFile(TemporaryFile &&other) : path(std::move(other.path)) {
@@ -168,9 +172,6 @@ private:
   SmallString<128> path;
 };
 } // namespace
-
-static constexpr StringLiteral kOtherFolder =
-    "; TMPDIR can name another folder";
 
 /// What lld said. Where the temporary folder takes no more, it has no code for
 /// that, but the system's words.

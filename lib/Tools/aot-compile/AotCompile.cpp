@@ -84,9 +84,10 @@ private:
 /// Whether an error is of the place where kernels go, and not of the kernel.
 static bool isOfOutput(std::error_code code) {
   static constexpr std::errc kErrors[] = {
-      std::errc::no_space_on_device, std::errc::file_too_large,
-      std::errc::read_only_file_system, std::errc::io_error,
-      std::errc::permission_denied};
+      std::errc::no_space_on_device,        std::errc::file_too_large,
+      std::errc::read_only_file_system,     std::errc::io_error,
+      std::errc::permission_denied, // and of a temporary folder:
+      std::errc::no_such_file_or_directory, std::errc::not_a_directory};
   return code == std::error_code(EDQUOT, std::generic_category()) ||
          llvm::is_contained(kErrors, code);
 }
@@ -188,7 +189,10 @@ int Driver::dryRun() {
   std::vector<Outcome::Status> states;
   for (const Outcome &outcome : outcomes)
     states.push_back(outcome.status);
-  llvm::outs() << dryRunText(request, states);
+  if (llvm::Error error = writeFile("-", dryRunText(request, states))) {
+    complain(std::move(error));
+    return kImpossible;
+  }
   return kDone;
 }
 
@@ -279,7 +283,10 @@ int fovea::tools::runAotCompile(int argc, char **argv) {
     return kImpossible;
   }
   if (line->listTargets) {
-    llvm::outs() << targetTable();
+    if (llvm::Error error = writeFile("-", targetTable())) {
+      complain(std::move(error));
+      return kImpossible;
+    }
     return kDone;
   }
   return Driver(line->request).run();
