@@ -412,6 +412,9 @@ void RequestBuilder::readSpec() {
   for (const auto &option : options.overrides)
     refuse(*option, "contradicts --spec, which says what to compile; "
                     "\"schedules\" is its key");
+  if (options.spec.getNumOccurrences() > 1)
+    complaints.add("--spec", "is given twice; one spec may be a list of "
+                             "objects");
   std::string text;
   if (readFile("--spec", options.spec, text))
     request.jobs = parseSpec(options.spec, text, items(options.targets),

@@ -90,7 +90,11 @@ llvm::Error PackageOutput::open() {
     TargetId id;
     id.arch = target->name.str();
     if (request.dryRun) {
-      if (!llvm::sys::fs::exists(package.path))
+      // A build that is killed at once leaves an empty file, which the next one
+      // fills.
+      uint64_t bytes = 0;
+      if (!llvm::sys::fs::exists(package.path) ||
+          (!llvm::sys::fs::file_size(package.path, bytes) && bytes == 0))
         continue;
     } else {
       PackageWriter::Options options;
