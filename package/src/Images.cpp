@@ -60,6 +60,16 @@ Expected<std::vector<ImageName>> listImages(Database &database) {
   return names;
 }
 
+/// An image read in a transaction of its own, so that its frame and dictionary
+/// belong together and nobody waits for longer than that.
+Expected<std::vector<uint8_t>> readAlone(Database &database,
+                                         const ImageName &name) {
+  Transaction transaction(database);
+  if (Status status = transaction.begin("BEGIN"); !status.ok())
+    return status;
+  return readImage(database, name.hash, name.size);
+}
+
 /// Stands for a set of images.
 std::string digestOf(const std::vector<ImageName> &names) {
   std::vector<uint8_t> bytes;
@@ -82,8 +92,7 @@ makeDictionary(Database &database, const std::vector<ImageName> &names) {
   std::vector<size_t> sizes;
   const size_t stride = total / kMostSampleBytes + 1;
   for (size_t i = 0; i < names.size(); i += stride) {
-    Expected<std::vector<uint8_t>> image =
-        readImage(database, names[i].hash, names[i].size);
+    Expected<std::vector<uint8_t>> image = readAlone(database, names[i]);
     if (!image)
       return image.status();
     samples.insert(samples.end(), image->begin(), image->end());
@@ -283,8 +292,8 @@ struct Packed {
   std::vector<std::vector<uint8_t>> frames;
 };
 
-/// Compresses under a read lock: builds may go on.
-Status compressAll(Database &database, int level, Packed &packed) {
+/// What is to be compressed.
+Status listAll(Database &database, Packed &packed) {
   Transaction transaction(database);
   if (Status status = transaction.begin("BEGIN"); !status.ok())
     return status;
@@ -297,8 +306,14 @@ Status compressAll(Database &database, int level, Packed &packed) {
   if (!last)
     return last.status();
   packed.already = *last == packed.digest;
-  if (packed.already)
-    return Status();
+  return Status();
+}
+
+/// Compresses without a lock, which another build's kernels would wait for: it
+/// takes 10 s for a thousand. NotFound: an image has gone meanwhile.
+Status compressAll(Database &database, int level, Packed &packed) {
+  if (Status status = listAll(database, packed); !status.ok() || packed.already)
+    return status;
   Expected<std::vector<uint8_t>> dictionary =
       makeDictionary(database, packed.names);
   if (!dictionary)
@@ -309,8 +324,7 @@ Status compressAll(Database &database, int level, Packed &packed) {
     return compressor.status();
   packed.frames.clear();
   for (const ImageName &name : packed.names) {
-    Expected<std::vector<uint8_t>> image =
-        readImage(database, name.hash, name.size);
+    Expected<std::vector<uint8_t>> image = readAlone(database, name);
     if (!image)
       return image.status();
     Expected<std::vector<uint8_t>> frame =
@@ -359,12 +373,14 @@ Status packImages(Database &database, int level) {
   // a few rounds leaves nothing undone.
   for (int round = 0; round != 3; ++round) {
     Packed packed;
-    if (Status status = compressAll(database, level, packed);
-        !status.ok() || packed.already)
+    Status status = compressAll(database, level, packed);
+    if (status.code() == StatusCode::NotFound)
+      continue;
+    if (!status.ok() || packed.already)
       return status;
     bool changed = false;
-    if (Status status = replaceAll(database, packed, changed);
-        !status.ok() || !changed)
+    status = replaceAll(database, packed, changed);
+    if (!status.ok() || !changed)
       return status;
   }
   return Status();

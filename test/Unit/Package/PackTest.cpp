@@ -3,6 +3,8 @@
 #include "TestPackage.h"
 
 #include <algorithm>
+#include <cstring>
+#include <functional>
 #include <sqlite3.h>
 
 using namespace fovea;
@@ -62,7 +64,72 @@ protected:
   }
 };
 
+/// Runs a function before one of the transactions for reading that connections
+/// which are opened meanwhile begin.
+class BeforeRead {
+public:
+  BeforeRead(int number, std::function<void()> run)
+      : countdown(number), run(std::move(run)) {
+    active = this;
+    sqlite3_auto_extension(extension());
+  }
+  ~BeforeRead() {
+    sqlite3_cancel_auto_extension(extension());
+    active = nullptr;
+  }
+
+private:
+  static void (*extension())() { return reinterpret_cast<void (*)()>(&onOpen); }
+  static int onOpen(sqlite3 *db, char **, const void *) {
+    return sqlite3_trace_v2(db, SQLITE_TRACE_STMT, &onStatement, nullptr);
+  }
+  static int onStatement(unsigned, void *, void *, void *sql) {
+    if (active && !std::strcmp(static_cast<const char *>(sql), "BEGIN") &&
+        --active->countdown == 0)
+      active->run();
+    return 0;
+  }
+  static BeforeRead *active;
+  int countdown;
+  std::function<void()> run;
+};
+BeforeRead *BeforeRead::active = nullptr;
+
 } // namespace
+
+// Compressing takes long, and another build must not wait for it.
+TEST_F(PackTest, AnotherBuildGoesOnMeanwhile) {
+  PackageWriter::Options impatient;
+  impatient.busyTimeoutMs = 0;
+  Expected<PackageWriter> other = PackageWriter::open(path, target, impatient);
+  ASSERT_TRUE(other) << other.status().message();
+  for (int32_t dim = 16; dim != 176; dim += 8)
+    put(*other, dim);
+  int changes = 0;
+  {
+    // Of the images' 40 transactions, for the dictionary and for themselves.
+    BeforeRead add(10, [&] {
+      put(*other, 400);
+      ++changes;
+    });
+    PackageWriter writer = write(path);
+    FOVEA_ASSERT_OK(writer.pack());
+  }
+  put(*other, 408);
+  {
+    BeforeRead drop(10, [&] {
+      FOVEA_ASSERT_OK(other->remove(makeProblem(168), makeRecord({}).schedule));
+      ++changes;
+    });
+    PackageWriter writer = write(path);
+    FOVEA_ASSERT_OK(writer.pack());
+  }
+  EXPECT_EQ(changes, 2);
+  expectSound(path, 21);
+  const std::vector<uint8_t> bytes = readBytes(path);
+  FOVEA_ASSERT_OK(other->pack());
+  EXPECT_EQ(readBytes(path), bytes) << "it is packed";
+}
 
 TEST_F(PackTest, WhatImagesShareIsStoredOnce) {
   PackageWriter writer = write(path);
