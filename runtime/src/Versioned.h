@@ -28,7 +28,7 @@ inline constexpr uint32_t kContextOptionsFirstSize = 40, kHipInfoFirstSize = 32,
 static_assert(sizeof(fovea_context_options_t) == kContextOptionsFirstSize);
 static_assert(sizeof(fovea_hip_library_info_t) == kHipInfoFirstSize);
 static_assert(sizeof(fovea_device_info_t) == kDeviceInfoFirstSize);
-static_assert(sizeof(fovea_kernel_info_t) == kKernelInfoFirstSize);
+static_assert(sizeof(fovea_kernel_info_t) == 112);
 static_assert(sizeof(fovea_forward_params_t) == kForwardParamsFirstSize);
 static_assert(sizeof(fovea_forward_plan_t) == kForwardPlanFirstSize);
 static_assert(sizeof(fovea_backward_params_t) == kBackwardParamsFirstSize);

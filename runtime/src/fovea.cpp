@@ -284,6 +284,8 @@ fovea_status_t fovea_kernel_info(fovea_context_t *context, uint32_t id,
     filled.matrix_instructions = record.resources.matrixInstructions;
     filled.code_bytes = record.resources.codeBytes;
     filled.compile_ms = record.compileMs;
+    filled.vgpr_spills = record.resources.vgprSpills;
+    filled.sgpr_spills = record.resources.sgprSpills;
     writeVersioned(info, filled);
     return Result();
   });

@@ -209,6 +209,9 @@ typedef struct fovea_kernel_info {
   int32_t matrix_instructions;
   int32_t code_bytes;
   double compile_ms;
+  /** Since 0.2. Registers spilled; -1: not known, the package is of an older
+      format. */
+  int32_t vgpr_spills, sgpr_spills;
 } fovea_kernel_info_t;
 
 /**

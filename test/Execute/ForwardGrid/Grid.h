@@ -161,10 +161,13 @@ inline void forEachKernel(
     c.layout = Layout::BSHD;
     c.seed = info.id;
     add(info, c);
-    const int32_t scratch = info.scratch_bytes;
     if (!mayHaveScratch.count(c.headDim))
       addTest("NoScratch", "id " + std::to_string(id) + " " + info.problem,
-              [scratch] { EXPECT_EQ(scratch, 0); });
+              [info] {
+                EXPECT_EQ(info.scratch_bytes, 0);
+                EXPECT_EQ(info.vgpr_spills, 0);
+                EXPECT_EQ(info.sgpr_spills, 0);
+              });
   }
 }
 

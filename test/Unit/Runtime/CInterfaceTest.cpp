@@ -71,6 +71,8 @@ TEST_F(CInterfaceTest, KernelsOfAFolderOfPackages) {
   EXPECT_EQ(info.matrix_instructions, 96);
   EXPECT_EQ(info.code_bytes, 4096);
   EXPECT_EQ(info.compile_ms, 123.5);
+  EXPECT_EQ(info.vgpr_spills, 3);
+  EXPECT_EQ(info.sgpr_spills, 1);
   expectStatus(fovea_kernel_info(context.get(), 5, &info), FOVEA_STATUS_OK);
   EXPECT_STREQ(info.target, "gfx950");
   expectStatus(fovea_kernel_info(context.get(), 0, &info),
