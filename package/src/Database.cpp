@@ -64,7 +64,7 @@ void Statement::checkMemory(const void *data) const {
 //===----------------------------------------------------------------------===//
 
 const char *const kNewFileLayout =
-    "PRAGMA page_size=8192;PRAGMA auto_vacuum=FULL;";
+    "PRAGMA page_size=4096;PRAGMA auto_vacuum=FULL;";
 
 Expected<Database> Database::open(const std::string &path, Mode mode,
                                   int32_t busyTimeoutMs) {

@@ -75,6 +75,12 @@ public:
 
   const std::string &path() const { return file; }
 
+  /// The block that was decompressed last (Images.cpp), by a hash of its frame.
+  struct {
+    uint64_t frameHash = 0;
+    std::vector<uint8_t> bytes;
+  } lastBlock;
+
 private:
   Database(sqlite3 *handle, std::string path)
       : handle(handle, sqlite3_close_v2), file(std::move(path)) {}
@@ -137,10 +143,6 @@ Expected<std::optional<KernelRecord>> findKernel(Database &database,
 Status storeKernel(Database &database, const KernelRecord &record);
 Status storeTuning(Database &database, const TuningRow &row);
 
-/// Entry of `meta`: which images were packed last (Images.cpp), or the empty
-/// text.
-inline constexpr const char *kPackedEntry = "packed";
-
 /// Sets an entry of `meta`, or reads it: Corrupt when it is missing or damaged.
 Status putMeta(Database &database, const std::string &key,
                const std::string &value);
@@ -151,8 +153,8 @@ Expected<std::string> getMeta(Database &database, const std::string &key);
 //===----------------------------------------------------------------------===//
 
 /// Reads, decompresses and checks the image of a hash. The caller holds a
-/// transaction, so that image and dictionary are of one moment.
-Expected<std::vector<uint8_t>> readImage(Database &database,
+/// transaction, so that all of it is of one moment.
+Expected<std::vector<uint8_t>> readImage(Database &database, int32_t format,
                                          const ImageHash &hash, uint64_t size);
 
 /// An image, compressed by itself: making it is slow and wants no lock. Storing
@@ -168,9 +170,12 @@ private:
   size_t size = 0;
 };
 
-/// Compresses all images anew with a dictionary made from them, if they are not
-/// those of the last time. What comes out depends on the images alone, not on
-/// the order in which they came.
+/// Drops images that no kernel uses, and blocks that no image is in.
+Status dropOrphans(Database &database);
+
+/// Compresses all images anew, many together, if they are not those of the last
+/// time. What comes out depends on the kernels alone, not on the order in which
+/// they came.
 Status packImages(Database &database, int level);
 
 } // namespace fovea::db

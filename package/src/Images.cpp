@@ -1,44 +1,75 @@
 //===- Images.cpp - the package's code objects ----------------------------===//
 //
-// Images are zstd frames. While a package is being built each stands by itself;
-// packing compresses all again with a dictionary of what they have in common,
-// which is most of a kernel: prologue, argument loads, metadata.
+// Images lie in blocks, each of which is a zstd frame. While a package is being
+// built every image has a block of its own; packing puts many together, those
+// of similar kernels beside each other: what kernels of one compiler share,
+// which is most of them, is then stored once a block.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Database.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
-#include <zdict.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
 namespace fovea::db {
 namespace {
 
-// Measured with 234 kernels of gfx942 (3.9 MB, 1.59 MB in frames of their own):
-// dictionaries of 64, 128, 256 and 384 KiB give 0.98, 0.91, 0.89 and 0.92 MB
-// with the dictionary counted. Segments of 1 KiB beat 256 to 4096 bytes.
-constexpr size_t kMostDictionaryBytes = 256 << 10;
-constexpr unsigned kSegmentBytes = 1024;
-/// A dictionary is at most this part of what it stands for, and of some
-/// segments at least.
-constexpr size_t kImageBytesADictionaryByte = 15;
-constexpr size_t kLeastDictionaryBytes = 4 << 10;
-/// Of larger packages only every nth image is looked at, so that memory stays
-/// bounded.
-constexpr size_t kMostSampleBytes = 64 << 20;
+// Measured with 580 kernels of gfx942 (17.8 MB; 5.4 MB in frames of their own):
+// blocks of 256 KiB, 512 KiB, 1, 2 and 4 MiB give 2.89, 2.30, 2.00, 1.79 and
+// 1.71 MB. To get a kernel its block is decompressed, at 1 to 2 GB/s.
+constexpr uint64_t kBlockBytes = 2 << 20;
+
+/// Entry of `meta`: which images were packed last, in their order; or the empty
+/// text.
+constexpr const char *kPackedEntry = "packed";
 
 struct ImageName {
   ImageHash hash;
   uint64_t size;
+  /// Kernels of one operation, algorithm and range of head dimensions; a block
+  /// holds images of one group, so that a kernel that comes or goes changes no
+  /// other blocks.
+  std::string group = {};
 };
+constexpr int32_t kHeadDimsOfAGroup = 128;
 
-/// All images in the order of their hashes.
+/// The images of all kernels, similar ones beside each other: by operation,
+/// algorithm and head dimension, then type and mask. Those of kernels that this
+/// version can't read come last.
 Expected<std::vector<ImageName>> listImages(Database &database) {
+  size_t unknown = 0;
+  Expected<std::vector<KernelRecord>> kernels =
+      readKernels(database, kPackageFormatVersion, unknown);
+  if (!kernels)
+    return kernels.status();
+  auto keyOf = [](const KernelRecord &kernel) {
+    return std::make_tuple(kernel.problem.op,
+                           kernel.launches.empty() ? std::string()
+                                                   : kernel.launches[0].suffix,
+                           kernel.problem.headDim, kernel.problem.dtype,
+                           kernel.problem.mask, kernel.schedule);
+  };
+  std::map<ImageHash, decltype(keyOf((*kernels)[0]))> keys;
+  for (const KernelRecord &kernel : *kernels) {
+    auto [at, isNew] = keys.try_emplace(kernel.imageHash, keyOf(kernel));
+    if (!isNew)
+      at->second = std::min(at->second, keyOf(kernel));
+  }
+  auto groupOf = [&](const ImageHash &hash) -> std::string {
+    auto at = keys.find(hash);
+    if (at == keys.end())
+      return "unknown";
+    const auto &[op, suffix, headDim, dtype, mask, schedule] = at->second;
+    return std::string(toString(op)) + " " + suffix + " " +
+           std::to_string(headDim / kHeadDimsOfAGroup);
+  };
   Expected<Statement> rows =
       database.prepare("SELECT hash, size FROM image ORDER BY hash");
   if (!rows)
@@ -53,24 +84,32 @@ Expected<std::vector<ImageName>> listImages(Database &database) {
                               std::to_string(bytes) + " bytes, not 16");
     std::copy_n(hash, bytes, name.hash.begin());
     name.size = uint64_t(rows->integer(1));
-    names.push_back(name);
+    name.group = groupOf(name.hash);
+    names.push_back(std::move(name));
   }
   if (code != SQLITE_DONE)
     return database.failure(code, "listing its images");
+  std::stable_sort(names.begin(), names.end(),
+                   [&](const ImageName &a, const ImageName &b) {
+                     auto left = keys.find(a.hash), right = keys.find(b.hash);
+                     if (left == keys.end() || right == keys.end())
+                       return left != keys.end();
+                     return left->second < right->second;
+                   });
   return names;
 }
 
-/// An image read in a transaction of its own, so that its frame and dictionary
-/// belong together and nobody waits for longer than that.
+/// An image read in a transaction of its own, so that nobody waits for longer
+/// than that.
 Expected<std::vector<uint8_t>> readAlone(Database &database,
                                          const ImageName &name) {
   Transaction transaction(database);
   if (Status status = transaction.begin("BEGIN"); !status.ok())
     return status;
-  return readImage(database, name.hash, name.size);
+  return readImage(database, kPackageFormatVersion, name.hash, name.size);
 }
 
-/// Stands for a set of images.
+/// Stands for a list of images.
 std::string digestOf(const std::vector<ImageName> &names) {
   std::vector<uint8_t> bytes;
   for (const ImageName &name : names)
@@ -78,147 +117,100 @@ std::string digestOf(const std::vector<ImageName> &names) {
   return toString(hashImage(bytes.data(), bytes.size()));
 }
 
-/// Empty when there is too little to learn from.
-Expected<std::vector<uint8_t>>
-makeDictionary(Database &database, const std::vector<ImageName> &names) {
-  uint64_t total = 0;
-  for (const ImageName &name : names)
-    total += name.size;
-  std::vector<uint8_t> dictionary(std::min<uint64_t>(
-      total / kImageBytesADictionaryByte, kMostDictionaryBytes));
-  if (dictionary.size() < kLeastDictionaryBytes)
-    return std::vector<uint8_t>();
-  std::vector<uint8_t> samples;
-  std::vector<size_t> sizes;
-  const size_t stride = total / kMostSampleBytes + 1;
-  for (size_t i = 0; i < names.size(); i += stride) {
-    Expected<std::vector<uint8_t>> image = readAlone(database, names[i]);
-    if (!image)
-      return image.status();
-    samples.insert(samples.end(), image->begin(), image->end());
-    sizes.push_back(image->size());
-  }
-  // zstd wants eight samples at least; fewer have little in common anyway.
-  ZDICT_fastCover_params_t params{};
-  params.k = kSegmentBytes;
-  params.d = 8;
-  params.f = 20;
-  params.accel = 1;
-  params.splitPoint = 1.0;
-  params.zParams.compressionLevel = 19;
-  const size_t made = ZDICT_trainFromBuffer_fastCover(
-      dictionary.data(), dictionary.size(), samples.data(), sizes.data(),
-      unsigned(sizes.size()), params);
-  dictionary.resize(ZDICT_isError(made) ? 0 : made);
-  return dictionary;
-}
-
-template <typename T>
-using Owned = std::unique_ptr<T, size_t (*)(T *)>;
-
 Status memoryRanOut(const char *doing) {
   return Status(StatusCode::OutOfMemory,
                 std::string("memory ran out while ") + doing);
 }
 
-/// Compresses images, each to a frame with its size and a checksum.
-class Compressor {
-public:
-  /// \param dictionary  may be empty; must outlive the object
-  static Expected<Compressor> make(int level,
-                                   const std::vector<uint8_t> &dictionary) {
-    Compressor made;
-    if (!made.context)
-      return memoryRanOut("compressing");
-    ZSTD_CCtx *context = made.context.get();
-    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level);
-    ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
-    if (dictionary.empty())
-      return made;
-    made.digested.reset(
-        ZSTD_createCDict(dictionary.data(), dictionary.size(), level));
-    if (!made.digested ||
-        ZSTD_isError(ZSTD_CCtx_refCDict(context, made.digested.get())))
-      return memoryRanOut("compressing");
-    return made;
-  }
+/// A frame with its size and a checksum.
+Expected<std::vector<uint8_t>> compress(const void *data, size_t size,
+                                        int level) {
+  const std::unique_ptr<ZSTD_CCtx, size_t (*)(ZSTD_CCtx *)> context(
+      ZSTD_createCCtx(), ZSTD_freeCCtx);
+  if (!context)
+    return memoryRanOut("compressing");
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
+  std::vector<uint8_t> frame(ZSTD_compressBound(size));
+  const size_t written =
+      ZSTD_compress2(context.get(), frame.data(), frame.size(), data, size);
+  if (ZSTD_getErrorCode(written) == ZSTD_error_memory_allocation)
+    return memoryRanOut("compressing");
+  if (ZSTD_isError(written))
+    return Status(StatusCode::Io, std::string("compressing failed: ") +
+                                      ZSTD_getErrorName(written));
+  frame.resize(written);
+  frame.shrink_to_fit();
+  return frame;
+}
 
-  Expected<std::vector<uint8_t>> run(const void *data, size_t size) {
-    std::vector<uint8_t> frame(ZSTD_compressBound(size));
-    const size_t written =
-        ZSTD_compress2(context.get(), frame.data(), frame.size(), data, size);
-    if (ZSTD_isError(written))
-      return Status(StatusCode::Io, std::string("compressing failed: ") +
-                                        ZSTD_getErrorName(written));
-    frame.resize(written);
-    frame.shrink_to_fit();
-    return frame;
-  }
-
-private:
-  Compressor() : context(ZSTD_createCCtx(), ZSTD_freeCCtx) {}
-  Owned<ZSTD_CCtx> context;
-  Owned<ZSTD_CDict> digested{nullptr, ZSTD_freeCDict};
-};
-
-Status insertImage(Database &database, const ImageHash &hash, uint64_t size,
+Status insertBlock(Database &database, int64_t id, uint64_t size,
                    const std::vector<uint8_t> &frame) {
-  Expected<Statement> insert = database.prepare(
-      "INSERT OR REPLACE INTO image(hash, size, data) VALUES(?,?,?)");
+  Expected<Statement> insert =
+      database.prepare("INSERT INTO block(id, size, data) VALUES(?,?,?)");
   if (!insert)
     return insert.status();
-  insert->bindBlob(1, hash.data(), hash.size());
+  insert->bind(1, id);
   insert->bind(2, int64_t(size));
   insert->bindBlob(3, frame.data(), frame.size());
+  return database.run(*insert, "storing a block of images");
+}
+
+Status insertImage(Database &database, const ImageName &name, int64_t block,
+                   uint64_t place) {
+  Expected<Statement> insert = database.prepare(
+      "INSERT OR REPLACE INTO image(hash, size, block, place) VALUES(?,?,?,?)");
+  if (!insert)
+    return insert.status();
+  insert->bindBlob(1, name.hash.data(), name.hash.size());
+  insert->bind(2, int64_t(name.size));
+  insert->bind(3, block);
+  insert->bind(4, int64_t(place));
   return database.run(*insert, "storing an image");
 }
 
-int64_t checksumOf(const void *dictionary, size_t size) {
-  return int64_t(XXH3_64bits(dictionary, size));
-}
-
-Status insertDictionary(Database &database,
-                        const std::vector<uint8_t> &dictionary) {
-  if (dictionary.empty())
+/// Decompresses a frame of `size` bytes into the database's last block.
+/// \param what  names it in messages
+Status decompress(Database &database, const std::string &what,
+                  std::pair<const uint8_t *, size_t> frame, uint64_t size) {
+  auto [data, bytes] = frame;
+  const uint64_t frameHash = XXH3_64bits(data, bytes);
+  auto &last = database.lastBlock;
+  if (!last.bytes.empty() && last.frameHash == frameHash &&
+      last.bytes.size() == size)
     return Status();
-  Expected<Statement> insert = database.prepare(
-      "INSERT INTO dictionary(id, data, checksum) VALUES(?,?,?)");
-  if (!insert)
-    return insert.status();
-  insert->bind(1,
-               int64_t(ZDICT_getDictID(dictionary.data(), dictionary.size())));
-  insert->bindBlob(2, dictionary.data(), dictionary.size());
-  insert->bind(3, checksumOf(dictionary.data(), dictionary.size()));
-  return database.run(*insert, "storing its dictionary");
-}
-
-/// The dictionary that a frame names; empty for a frame by itself.
-Expected<std::vector<uint8_t>> readDictionary(Database &database, unsigned id) {
-  if (id == 0)
-    return std::vector<uint8_t>();
-  const std::string name = "dictionary " + std::to_string(id);
-  Expected<Statement> select =
-      database.prepare("SELECT data, checksum FROM dictionary WHERE id=?");
-  if (!select)
-    return select.status();
-  select->bind(1, int64_t(id));
-  if (int code = select->step(); code == SQLITE_DONE)
-    return database.corrupt("its " + name + " is missing");
-  else if (code != SQLITE_ROW)
-    return database.failure(code, "reading a dictionary");
-  auto [data, bytes] = select->blob(0);
-  if (select->integer(1) != checksumOf(data, bytes))
-    return database.corrupt("the checksum of its " + name + " is wrong");
-  return std::vector<uint8_t>(data, data + bytes);
+  const unsigned long long framed = ZSTD_getFrameContentSize(data, bytes);
+  if (framed != size || size > kMaxImageBytes)
+    return database.corrupt(
+        what + " should have " + std::to_string(size) +
+        " bytes by its row; its content " +
+        (framed == ZSTD_CONTENTSIZE_ERROR || framed == ZSTD_CONTENTSIZE_UNKNOWN
+             ? std::string("is no zstd frame of known size")
+             : "says " + std::to_string(framed)));
+  last.bytes.clear();
+  std::vector<uint8_t> content(size);
+  const size_t got = ZSTD_decompress(content.data(), size, data, bytes);
+  if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
+    return memoryRanOut("decompressing");
+  if (ZSTD_isError(got) || got != size)
+    return database.corrupt(
+        what + " does not decompress (" +
+        (ZSTD_isError(got) ? ZSTD_getErrorName(got) : "it is cut off") + ")");
+  last.bytes = std::move(content);
+  last.frameHash = frameHash;
+  return Status();
 }
 
 } // namespace
 
-Expected<std::vector<uint8_t>> readImage(Database &database,
+Expected<std::vector<uint8_t>> readImage(Database &database, int32_t format,
                                          const ImageHash &hash, uint64_t size) {
   const std::string name = "image " + toString(hash);
-  Expected<Statement> select =
-      database.prepare("SELECT size, data FROM image WHERE hash=?");
+  // In version 2 each image has its own frame.
+  Expected<Statement> select = database.prepare(
+      format == 2 ? "SELECT size, 0, 0, size, data FROM image WHERE hash=?"
+                  : "SELECT image.size, block.id, place, block.size, data FROM "
+                    "image LEFT JOIN block ON block.id=block WHERE hash=?");
   if (!select)
     return select.status();
   select->bindBlob(1, hash.data(), hash.size());
@@ -230,33 +222,23 @@ Expected<std::vector<uint8_t>> readImage(Database &database,
   else if (code != SQLITE_ROW)
     return database.failure(code, "reading an image");
 
-  auto [data, bytes] = select->blob(1);
   const uint64_t stored = uint64_t(select->integer(0));
-  const unsigned long long framed = ZSTD_getFrameContentSize(data, bytes);
-  if (stored != size || framed != size || size > kMaxImageBytes)
-    return database.corrupt(
-        name + " should have " + std::to_string(size) +
-        " bytes; its row says " + std::to_string(stored) + ", its content " +
-        (framed == ZSTD_CONTENTSIZE_ERROR || framed == ZSTD_CONTENTSIZE_UNKNOWN
-             ? std::string("is no zstd frame of known size")
-             : std::to_string(framed)));
-  Expected<std::vector<uint8_t>> dictionary =
-      readDictionary(database, ZSTD_getDictID_fromFrame(data, bytes));
-  if (!dictionary)
-    return dictionary.status();
-  Owned<ZSTD_DCtx> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
-  if (!context)
-    return memoryRanOut("decompressing");
-  std::vector<uint8_t> image(size);
-  const size_t got =
-      ZSTD_decompress_usingDict(context.get(), image.data(), image.size(), data,
-                                bytes, dictionary->data(), dictionary->size());
-  if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
-    return memoryRanOut("decompressing");
-  if (ZSTD_isError(got) || got != size)
-    return database.corrupt(
-        name + " does not decompress (" +
-        (ZSTD_isError(got) ? ZSTD_getErrorName(got) : "it is cut off") + ")");
+  const uint64_t place = uint64_t(select->integer(2));
+  const uint64_t blockSize = uint64_t(select->integer(3));
+  if (stored != size || size > blockSize || place > blockSize - size)
+    return database.corrupt(name + " should have " + std::to_string(size) +
+                            " bytes; its row says " + std::to_string(stored) +
+                            ", from " + std::to_string(place) +
+                            " on in a block of " + std::to_string(blockSize));
+  const std::string block =
+      format == 2 ? name
+                  : "block " + std::to_string(select->integer(1)) + ", of " +
+                        name + ",";
+  if (Status status = decompress(database, block, select->blob(4), blockSize);
+      !status.ok())
+    return status;
+  const uint8_t *begin = database.lastBlock.bytes.data() + place;
+  std::vector<uint8_t> image(begin, begin + size);
   if (hashImage(image.data(), image.size()) != hash)
     return database.corrupt(name + " has another hash: its content changed");
   return image;
@@ -264,11 +246,7 @@ Expected<std::vector<uint8_t>> readImage(Database &database,
 
 Expected<CompressedImage> CompressedImage::make(const void *image, size_t size,
                                                 int level) {
-  const std::vector<uint8_t> none;
-  Expected<Compressor> compressor = Compressor::make(level, none);
-  if (!compressor)
-    return compressor.status();
-  Expected<std::vector<uint8_t>> frame = compressor->run(image, size);
+  Expected<std::vector<uint8_t>> frame = compress(image, size, level);
   if (!frame)
     return frame.status();
   CompressedImage made;
@@ -278,21 +256,50 @@ Expected<CompressedImage> CompressedImage::make(const void *image, size_t size,
 }
 
 Status CompressedImage::store(Database &database, const ImageHash &hash) const {
-  return insertImage(database, hash, size, frame);
+  Expected<int64_t> id =
+      database.queryInteger("SELECT coalesce(max(id), 0) + 1 FROM block");
+  if (!id)
+    return id.status();
+  if (Status status = insertBlock(database, *id, size, frame); !status.ok())
+    return status;
+  if (Status status = insertImage(database, {hash, size, {}}, *id, 0);
+      !status.ok())
+    return status;
+  return putMeta(database, kPackedEntry, "");
+}
+
+Status dropOrphans(Database &database) {
+  return database.execute(
+      "DELETE FROM image WHERE hash NOT IN (SELECT image_hash FROM kernel);"
+      "DELETE FROM block WHERE id NOT IN (SELECT block FROM image)");
 }
 
 namespace {
 
 /// All images of a moment, compressed.
 struct Packed {
-  std::string digest; ///< of the images
-  bool already = false;
   std::vector<ImageName> names;
-  std::vector<uint8_t> dictionary;
-  std::vector<std::vector<uint8_t>> frames;
+  bool already = false;
+  struct Block {
+    uint64_t size = 0;
+    size_t first = 0, count = 0; ///< of the names, one after the other
+    std::vector<uint8_t> frame;
+  };
+  std::vector<Block> blocks;
 };
 
-/// What is to be compressed.
+/// What is to be compressed together.
+void divide(Packed &packed) {
+  for (size_t i = 0; i != packed.names.size(); ++i) {
+    const ImageName &name = packed.names[i];
+    if (i == 0 || name.group != packed.names[i - 1].group ||
+        packed.blocks.back().size + name.size > kBlockBytes)
+      packed.blocks.push_back({0, i, 0, {}});
+    packed.blocks.back().size += name.size;
+    ++packed.blocks.back().count;
+  }
+}
+
 Status listAll(Database &database, Packed &packed) {
   Transaction transaction(database);
   if (Status status = transaction.begin("BEGIN"); !status.ok())
@@ -301,12 +308,53 @@ Status listAll(Database &database, Packed &packed) {
   if (!names)
     return names.status();
   packed.names = std::move(*names);
-  packed.digest = digestOf(packed.names);
   Expected<std::string> last = getMeta(database, kPackedEntry);
   if (!last)
     return last.status();
-  packed.already = *last == packed.digest;
+  packed.already = *last == digestOf(packed.names);
+  divide(packed);
   return Status();
+}
+
+/// The frame of a block that has exactly these images, in this order; empty
+/// when there is none.
+Expected<std::vector<uint8_t>> findBlock(Database &database,
+                                         const Packed &packed,
+                                         const Packed::Block &block) {
+  Transaction transaction(database);
+  if (Status status = transaction.begin("BEGIN"); !status.ok())
+    return status;
+  uint64_t place = 0;
+  int64_t id = 0;
+  for (size_t i = block.first; i != block.first + block.count; ++i) {
+    Expected<Statement> select =
+        database.prepare("SELECT block, place FROM image WHERE hash=?");
+    if (!select)
+      return select.status();
+    select->bindBlob(1, packed.names[i].hash.data(),
+                     packed.names[i].hash.size());
+    if (int code = select->step(); code == SQLITE_DONE)
+      return std::vector<uint8_t>();
+    else if (code != SQLITE_ROW)
+      return database.failure(code, "looking for a block");
+    if ((id && select->integer(0) != id) ||
+        uint64_t(select->integer(1)) != place)
+      return std::vector<uint8_t>();
+    id = select->integer(0);
+    place += packed.names[i].size;
+  }
+  Expected<Statement> select =
+      database.prepare("SELECT data FROM block WHERE id=? AND size=?");
+  if (!select)
+    return select.status();
+  select->bind(1, id);
+  select->bind(2, int64_t(block.size));
+  if (int code = select->step(); code == SQLITE_DONE)
+    return std::vector<uint8_t>();
+  else if (code != SQLITE_ROW)
+    return database.failure(code, "reading a block");
+  auto [data, bytes] = select->blob(0);
+  return std::vector<uint8_t>(data, data + bytes);
 }
 
 /// Compresses without a lock, which another build's kernels would wait for: it
@@ -314,29 +362,34 @@ Status listAll(Database &database, Packed &packed) {
 Status compressAll(Database &database, int level, Packed &packed) {
   if (Status status = listAll(database, packed); !status.ok() || packed.already)
     return status;
-  Expected<std::vector<uint8_t>> dictionary =
-      makeDictionary(database, packed.names);
-  if (!dictionary)
-    return dictionary.status();
-  packed.dictionary = std::move(*dictionary);
-  Expected<Compressor> compressor = Compressor::make(level, packed.dictionary);
-  if (!compressor)
-    return compressor.status();
-  packed.frames.clear();
-  for (const ImageName &name : packed.names) {
-    Expected<std::vector<uint8_t>> image = readAlone(database, name);
-    if (!image)
-      return image.status();
+  for (Packed::Block &block : packed.blocks) {
+    // An image by itself may have been compressed otherwise.
+    if (block.count > 1) {
+      Expected<std::vector<uint8_t>> frame = findBlock(database, packed, block);
+      if (!frame)
+        return frame.status();
+      block.frame = std::move(*frame);
+    }
+    if (!block.frame.empty())
+      continue;
+    std::vector<uint8_t> content;
+    for (size_t i = block.first; i != block.first + block.count; ++i) {
+      Expected<std::vector<uint8_t>> image =
+          readAlone(database, packed.names[i]);
+      if (!image)
+        return image.status();
+      content.insert(content.end(), image->begin(), image->end());
+    }
     Expected<std::vector<uint8_t>> frame =
-        compressor->run(image->data(), image->size());
+        compress(content.data(), content.size(), level);
     if (!frame)
       return frame.status();
-    packed.frames.push_back(std::move(*frame));
+    block.frame = std::move(*frame);
   }
   return Status();
 }
 
-/// Puts the frames in place; `changed` instead when the images are no longer
+/// Puts the blocks in place; `changed` instead when the images are no longer
 /// those that were compressed.
 Status replaceAll(Database &database, const Packed &packed, bool &changed) {
   Transaction transaction(database);
@@ -345,22 +398,26 @@ Status replaceAll(Database &database, const Packed &packed, bool &changed) {
   Expected<std::vector<ImageName>> names = listImages(database);
   if (!names)
     return names.status();
-  changed = digestOf(*names) != packed.digest;
+  changed = digestOf(*names) != digestOf(packed.names);
   if (changed)
     return Status();
-  if (Status status =
-          database.execute("DELETE FROM image; DELETE FROM dictionary");
+  if (Status status = database.execute("DELETE FROM image; DELETE FROM block");
       !status.ok())
     return status;
-  if (Status status = insertDictionary(database, packed.dictionary);
-      !status.ok())
-    return status;
-  for (size_t i = 0; i != packed.names.size(); ++i)
-    if (Status status = insertImage(database, packed.names[i].hash,
-                                    packed.names[i].size, packed.frames[i]);
+  int64_t id = 0;
+  for (const Packed::Block &block : packed.blocks) {
+    if (Status status = insertBlock(database, ++id, block.size, block.frame);
         !status.ok())
       return status;
-  if (Status status = putMeta(database, kPackedEntry, packed.digest);
+    uint64_t place = 0;
+    for (size_t i = block.first; i != block.first + block.count; ++i) {
+      if (Status status = insertImage(database, packed.names[i], id, place);
+          !status.ok())
+        return status;
+      place += packed.names[i].size;
+    }
+  }
+  if (Status status = putMeta(database, kPackedEntry, digestOf(packed.names));
       !status.ok())
     return status;
   return transaction.commit();
@@ -380,8 +437,14 @@ Status packImages(Database &database, int level) {
       return status;
     bool changed = false;
     status = replaceAll(database, packed, changed);
-    if (!status.ok() || !changed)
+    if (!status.ok())
       return status;
+    if (changed)
+      continue;
+    // Rows that came in any order leave pages half full. Where there is no room
+    // or no time for it the package is larger and no worse.
+    (void)database.execute("PRAGMA temp_store=MEMORY;VACUUM");
+    return Status();
   }
   return Status();
 }

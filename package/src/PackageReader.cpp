@@ -81,6 +81,15 @@ Status PackageReader::Impl::load() {
   if (*lost != 0)
     return database.corrupt(std::to_string(*lost) +
                             " kernels have no image in it");
+  if (meta.format > 2) {
+    Expected<int64_t> homeless = database.queryInteger(
+        "SELECT count(*) FROM image WHERE block NOT IN (SELECT id FROM block)");
+    if (!homeless)
+      return homeless.status();
+    if (*homeless != 0)
+      return database.corrupt(std::to_string(*homeless) +
+                              " images have no block in it");
+  }
   return transaction.commit();
 }
 
@@ -132,7 +141,13 @@ PackageReader::loadImage(const KernelRecord &kernel) const {
   Transaction transaction(impl->database);
   if (Status status = transaction.begin("BEGIN"); !status.ok())
     return status;
-  return db::readImage(impl->database, kernel.imageHash, kernel.imageBytes);
+  // A build may have brought the file to another version since it was opened.
+  Expected<int64_t> format =
+      impl->database.queryInteger("PRAGMA user_version");
+  if (!format)
+    return format.status();
+  return db::readImage(impl->database, int32_t(*format), kernel.imageHash,
+                       kernel.imageBytes);
 }
 
 Status PackageReader::verifyImages() const {

@@ -23,11 +23,6 @@ struct PackageWriter::Impl {
   Impl(Database database, TargetId target, int compressionLevel)
       : database(std::move(database)), target(std::move(target)),
         compressionLevel(compressionLevel) {}
-
-  Status dropOrphans() {
-    return database.execute("DELETE FROM image WHERE hash NOT IN (SELECT "
-                            "image_hash FROM kernel)");
-  }
 };
 
 PackageWriter::PackageWriter(std::unique_ptr<Impl> impl)
@@ -108,7 +103,8 @@ Expected<bool> PackageWriter::isCurrent(const ProblemKey &problem,
   if (!found || !*found || (*found)->fingerprint != fingerprint)
     return false;
   const KernelRecord &record = **found;
-  return bool(db::readImage(database, record.imageHash, record.imageBytes));
+  return bool(db::readImage(database, kPackageFormatVersion, record.imageHash,
+                            record.imageBytes));
 }
 
 Status PackageWriter::put(const KernelRecord &given, const void *image,
@@ -142,13 +138,14 @@ Status PackageWriter::put(const KernelRecord &given, const void *image,
     return status;
   // An image already there is kept only if it is sound; so building again is
   // the remedy of a damaged one.
-  if (!db::readImage(database, record.imageHash, record.imageBytes))
+  if (!db::readImage(database, kPackageFormatVersion, record.imageHash,
+                     record.imageBytes))
     if (Status status = compressed->store(database, record.imageHash);
         !status.ok())
       return status;
   if (Status status = db::storeKernel(database, record); !status.ok())
     return status;
-  if (Status status = impl->dropOrphans(); !status.ok())
+  if (Status status = db::dropOrphans(impl->database); !status.ok())
     return status;
   return transaction.commit();
 }
@@ -182,7 +179,7 @@ Status PackageWriter::remove(const ProblemKey &problem,
     if (code != SQLITE_ROW)
       return database.failure(code, "dropping a kernel");
   }
-  if (Status status = impl->dropOrphans(); !status.ok())
+  if (Status status = db::dropOrphans(impl->database); !status.ok())
     return status;
   return transaction.commit();
 }

@@ -29,12 +29,16 @@ constexpr Table kTables[] = {
     {"meta", 3, kNow,
      "CREATE TABLE meta(key TEXT PRIMARY KEY NOT NULL, value TEXT NOT "
      "NULL, checksum INTEGER NOT NULL) WITHOUT ROWID"},
-    {"dictionary", 3, kNow,
-     "CREATE TABLE dictionary(id INTEGER PRIMARY KEY NOT NULL, data BLOB NOT "
-     "NULL, checksum INTEGER NOT NULL)"},
-    {"image", 2, kNow,
+    {"image", 2, 2,
      "CREATE TABLE image(hash BLOB PRIMARY KEY NOT NULL, size INTEGER NOT "
      "NULL, data BLOB NOT NULL)"},
+    {"block", 3, kNow,
+     "CREATE TABLE block(id INTEGER PRIMARY KEY NOT NULL, size INTEGER NOT "
+     "NULL, data BLOB NOT NULL)"},
+    {"image", 3, kNow,
+     "CREATE TABLE image(hash BLOB PRIMARY KEY NOT NULL, size INTEGER NOT "
+     "NULL, block INTEGER NOT NULL REFERENCES block(id), place INTEGER NOT "
+     "NULL) WITHOUT ROWID"},
     {"kernel", 2, 2,
      "CREATE TABLE kernel(problem TEXT NOT NULL, schedule TEXT NOT NULL, "
      "fingerprint TEXT NOT NULL, abi_version INTEGER NOT NULL, symbol TEXT NOT "
@@ -161,7 +165,7 @@ Status createTables(Database &database, const TargetId &target,
         return status;
   const std::pair<const char *, std::string> entries[] = {
       {"creator", creator},
-      {kPackedEntry, ""},
+      {"packed", ""}, // Images.cpp
       {"target", target.arch},
       {"xnack", toString(target.xnack)},
       {"sramecc", toString(target.sramecc)}};
@@ -235,7 +239,14 @@ Status upgrade(Database &database, const Meta &meta) {
         " of its rows can't be read, so it can't be brought to version " +
         std::to_string(kPackageFormatVersion) +
         "; delete the file and build it again");
-  // All tables but the images, which are as they were.
+  std::vector<std::vector<uint8_t>> images;
+  for (const KernelRecord &kernel : *kernels) {
+    Expected<std::vector<uint8_t>> image =
+        readImage(database, meta.format, kernel.imageHash, kernel.imageBytes);
+    if (!image)
+      return image.status();
+    images.push_back(std::move(*image));
+  }
   std::string drop;
   for (const Table &table : kTables)
     if (isOf(table, meta.format) && !isOf(table, kPackageFormatVersion))
@@ -246,13 +257,23 @@ Status upgrade(Database &database, const Meta &meta) {
           createTables(database, meta.target, meta.creator, meta.format);
       !status.ok())
     return status;
+  // Each by itself: the build that is to come packs them.
+  for (size_t i = 0; i != images.size(); ++i) {
+    Expected<CompressedImage> image =
+        CompressedImage::make(images[i].data(), images[i].size(), 3);
+    if (!image)
+      return image.status();
+    if (Status status = image->store(database, (*kernels)[i].imageHash);
+        !status.ok())
+      return status;
+  }
   for (const KernelRecord &kernel : *kernels)
     if (Status status = storeKernel(database, kernel); !status.ok())
       return status;
   for (const TuningRow &row : *tunings)
     if (Status status = storeTuning(database, row); !status.ok())
       return status;
-  return Status();
+  return dropOrphans(database);
 }
 
 } // namespace fovea::db

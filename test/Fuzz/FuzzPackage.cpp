@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Checksum.h"
 #include "Database.h"
 #include "fovea/Package/PackageReader.h"
 #include "fovea/Package/PackageWriter.h"
@@ -105,38 +104,37 @@ db::Database &scratch() {
   return database;
 }
 
-/// A frame beside a dictionary: the size of the first is in two bytes.
+/// A block whose row, and that of an image in it, say what the input wants: two
+/// bytes each for the sizes of both and the image's place.
 void readImage(const uint8_t *data, size_t size) {
-  if (size < 2)
+  if (size < 6)
     return;
-  const size_t frame =
-      std::min<size_t>(size_t(data[0]) << 8 | data[1], size - 2);
-  data += 2;
-  size -= 2;
+  auto number = [&](int at) { return uint64_t(data[at]) << 8 | data[at + 1]; };
+  const uint64_t blockBytes = number(0), bytes = number(2), place = number(4);
+  data += 6;
+  size -= 6;
   db::Database &database = scratch();
   db::Transaction transaction(database); // never committed
   require(transaction.begin("BEGIN").ok());
-  const ImageHash hash = hashImage(data, frame);
-  const uint64_t bytes = 4096;
+  ImageHash hash{};
   {
+    Expected<db::Statement> block =
+        database.prepare("INSERT INTO block VALUES(1,?,?)");
+    require(bool(block));
+    block->bind(1, int64_t(blockBytes));
+    block->bindBlob(2, data, size);
+    require(database.run(*block, "testing").ok());
     Expected<db::Statement> image =
-        database.prepare("INSERT INTO image VALUES(?,?,?)");
+        database.prepare("INSERT INTO image VALUES(?,?,1,?)");
     require(bool(image));
     image->bindBlob(1, hash.data(), hash.size());
     image->bind(2, int64_t(bytes));
-    image->bindBlob(3, data, frame);
+    image->bind(3, int64_t(place));
     require(database.run(*image, "testing").ok());
-    // The id that frames of the seeds name.
-    Expected<db::Statement> dictionary =
-        database.prepare("INSERT INTO dictionary VALUES(?,?,?)");
-    require(bool(dictionary));
-    dictionary->bind(1, int64_t(77));
-    dictionary->bindBlob(2, data + frame, size - frame);
-    dictionary->bind(3, int64_t(XXH3_64bits(data + frame, size - frame)));
-    require(database.run(*dictionary, "testing").ok());
   }
-  // No hash of an image is that of its frame, so all must be refused.
-  Expected<std::vector<uint8_t>> image = db::readImage(database, hash, bytes);
+  // Nothing here has a hash of zeros, so all must be refused.
+  Expected<std::vector<uint8_t>> image =
+      db::readImage(database, kPackageFormatVersion, hash, bytes);
   require(!image);
   check(image.status());
 }

@@ -49,6 +49,19 @@ protected:
     return text;
   }
 
+  static int64_t countOf(const std::string &file, const std::string &table) {
+    sqlite3 *db = nullptr;
+    sqlite3_open(file.c_str(), &db);
+    sqlite3_stmt *stmt = nullptr;
+    sqlite3_prepare_v2(db, ("SELECT count(*) FROM " + table).c_str(), -1, &stmt,
+                       nullptr);
+    sqlite3_step(stmt);
+    const int64_t count = sqlite3_column_int64(stmt, 0);
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    return count;
+  }
+
   static void expectSound(const std::string &file, size_t kernels) {
     Expected<PackageReader> reader = PackageReader::open(file);
     ASSERT_TRUE(reader) << reader.status().message();
@@ -107,7 +120,7 @@ TEST_F(PackTest, AnotherBuildGoesOnMeanwhile) {
     put(*other, dim);
   int changes = 0;
   {
-    // Of the images' 40 transactions, for the dictionary and for themselves.
+    // In the middle of the images, each of which is read by itself.
     BeforeRead add(10, [&] {
       put(*other, 400);
       ++changes;
@@ -117,7 +130,7 @@ TEST_F(PackTest, AnotherBuildGoesOnMeanwhile) {
   }
   put(*other, 408);
   {
-    BeforeRead drop(10, [&] {
+    BeforeRead drop(3, [&] { // 168 is in the second block
       FOVEA_ASSERT_OK(other->remove(makeProblem(168), makeRecord({}).schedule));
       ++changes;
     });
@@ -139,7 +152,6 @@ TEST_F(PackTest, WhatImagesShareIsStoredOnce) {
   FOVEA_ASSERT_OK(writer.pack());
   const auto after = std::filesystem::file_size(path);
   EXPECT_LT(after, before / 3);
-  EXPECT_FALSE(rowsOf(path, "dictionary").empty());
   expectSound(path, 40);
 }
 
@@ -160,7 +172,7 @@ TEST_F(PackTest, TheResultDoesNotDependOnTheOrder) {
     put(writer, dim);
     FOVEA_ASSERT_OK(writer.pack());
   }
-  for (const char *table : {"meta", "dictionary", "image", "kernel"})
+  for (const char *table : {"meta", "block", "image", "kernel"})
     EXPECT_EQ(rowsOf(path, table), rowsOf(other, table)) << table;
 }
 
@@ -177,13 +189,23 @@ TEST_F(PackTest, NothingIsWrittenWhenNothingChanged) {
   expectSound(path, 20);
 }
 
-TEST_F(PackTest, FewImagesStandByThemselves) {
+// Blocks have a limit, and an image that passes it has one to itself.
+TEST_F(PackTest, ManyBlocks) {
   PackageWriter writer = write(path);
-  for (int32_t dim : {16, 24, 32})
-    put(writer, dim);
+  std::string large;
+  for (uint32_t seed = 0; large.size() < (3 << 20); ++seed)
+    large += codeLikePayload(seed);
+  FOVEA_ASSERT_OK(putFake(writer, makeRecord(makeProblem(64)), large));
+  for (int32_t dim : {16, 24, 32, 72, 80})
+    FOVEA_ASSERT_OK(putFake(writer, makeRecord(makeProblem(dim)),
+                            large.substr(size_t(dim), 900 << 10)));
   FOVEA_ASSERT_OK(writer.pack());
-  EXPECT_TRUE(rowsOf(path, "dictionary").empty());
-  expectSound(path, 3);
+  Expected<PackageReader> reader = PackageReader::open(path);
+  ASSERT_TRUE(reader) << reader.status().message();
+  FOVEA_ASSERT_OK(reader->verifyImages());
+  // Two of the small ones fit a block: {16, 24}, {32}, {64}, {72, 80}.
+  EXPECT_EQ(countOf(path, "block"), 4);
+  EXPECT_EQ(countOf(path, "image"), 6);
 }
 
 TEST_F(PackTest, KernelsComeAndGoAfterwards) {
@@ -198,7 +220,32 @@ TEST_F(PackTest, KernelsComeAndGoAfterwards) {
   expectSound(path, 20);
 }
 
-// A reader that is open meanwhile finds each image with its own dictionary.
+// Blocks of kernels that stay as they are are not compressed again, which their
+// bytes show when these are not what compressing would give.
+TEST_F(PackTest, OnlyWhatChangedIsCompressed) {
+  PackageWriter::Options quick;
+  quick.compressionLevel = 1;
+  {
+    Expected<PackageWriter> writer = PackageWriter::open(path, target, quick);
+    ASSERT_TRUE(writer);
+    for (int32_t dim = 16; dim != 384; dim += 8)
+      put(*writer, dim);
+    FOVEA_ASSERT_OK(writer->pack());
+  }
+  EXPECT_EQ(countOf(path, "block"), 3); // to 120, 248 and 376
+  const std::string before = rowsOf(path, "block");
+  PackageWriter writer = write(path);
+  FOVEA_ASSERT_OK(writer.remove(makeProblem(200), makeRecord({}).schedule));
+  FOVEA_ASSERT_OK(writer.pack());
+  expectSound(path, 45);
+  const std::string after = rowsOf(path, "block");
+  EXPECT_NE(after, before);
+  EXPECT_EQ(after.substr(0, 2000), before.substr(0, 2000));
+  EXPECT_EQ(after.substr(after.size() - 2000),
+            before.substr(before.size() - 2000));
+}
+
+// A reader that is open meanwhile finds each image where it is then.
 TEST_F(PackTest, AnOpenReaderGoesOn) {
   PackageWriter writer = write(path);
   for (int32_t dim = 16; dim != 176; dim += 8)
@@ -208,9 +255,8 @@ TEST_F(PackTest, AnOpenReaderGoesOn) {
   ASSERT_TRUE(reader);
   for (int32_t dim = 176; dim != 416; dim += 8)
     put(writer, dim);
-  const std::string before = rowsOf(path, "dictionary");
+  FOVEA_ASSERT_OK(reader->verifyImages());
   FOVEA_ASSERT_OK(writer.pack());
-  EXPECT_NE(rowsOf(path, "dictionary"), before);
   EXPECT_EQ(reader->kernels().size(), 20u);
   FOVEA_ASSERT_OK(reader->verifyImages());
 }

@@ -37,12 +37,12 @@ protected:
         {makeProblem(64), 512, TuningRow::kAny, TuningRow::kAny, "s"}));
   }
 
-  /// Adds kernels that are worth a dictionary, and packs.
+  /// Adds kernels of one block, and packs.
   void pack() {
     Expected<PackageWriter> writer =
         PackageWriter::open(path, *TargetId::parse("gfx942"));
     ASSERT_TRUE(writer) << writer.status().message();
-    for (int32_t dim = 256; dim != 512; dim += 16)
+    for (int32_t dim = 256; dim != 384; dim += 8)
       FOVEA_ASSERT_OK(putFake(*writer, makeRecord(makeProblem(dim)),
                               codeLikePayload(uint32_t(dim))));
     FOVEA_ASSERT_OK(writer->pack());
@@ -135,12 +135,17 @@ TEST_F(PackageDamageTest, EachKindOfDamageIsNamed) {
       {"DELETE FROM image", StatusCode::Corrupt, "4 kernels have no image"},
       {"UPDATE image SET size=size+1", StatusCode::Corrupt, "should have"},
       {"UPDATE image SET size=1<<40", StatusCode::Corrupt, "should have"},
-      {"UPDATE image SET data=zeroblob(40)", StatusCode::Corrupt,
+      {"UPDATE image SET place=1", StatusCode::Corrupt, "should have"},
+      {"UPDATE image SET place=-1", StatusCode::Corrupt, "should have"},
+      {"UPDATE block SET size=size+1", StatusCode::Corrupt, "by its row"},
+      {"UPDATE block SET size=1<<40", StatusCode::Corrupt, "by its row"},
+      {"DELETE FROM block", StatusCode::Corrupt, "4 images have no block"},
+      {"UPDATE block SET data=zeroblob(40)", StatusCode::Corrupt,
        "no zstd frame"},
-      {"UPDATE image SET data=substr(data,1,length(data)-5)",
+      {"UPDATE block SET data=substr(data,1,length(data)-5)",
        StatusCode::Corrupt, "does not decompress"},
-      {"UPDATE image SET data=(SELECT b.data FROM image b WHERE b.size="
-       "image.size AND b.hash<>image.hash) WHERE size=127",
+      {"UPDATE block SET data=(SELECT b.data FROM block b WHERE b.size="
+       "block.size AND b.id<>block.id) WHERE size=127",
        StatusCode::Corrupt, "has another hash"},
   };
   const std::vector<uint8_t> sound = readBytes(path);
@@ -165,15 +170,13 @@ TEST_F(PackageDamageTest, EachKindOfDamageToAPackedPackageIsNamed) {
     const char *sql;
     const char *part;
   } cases[] = {
-      {"DELETE FROM dictionary", "its dictionary "},
-      {"UPDATE dictionary SET id=id+1", "is missing"},
-      {"UPDATE dictionary SET checksum=checksum+1",
-       "the checksum of its dictionary "},
-      {"UPDATE dictionary SET data=zeroblob(length(data))",
-       "the checksum of its dictionary "},
-      {"UPDATE image SET data=substr(data,1,length(data)-5)",
+      {"DELETE FROM block", "20 images have no block"},
+      {"UPDATE block SET id=id+100", "20 images have no block"},
+      {"UPDATE image SET place=place-1 WHERE place>0", "has another hash"},
+      {"UPDATE image SET place=place+(1<<40)", "should have"},
+      {"UPDATE block SET data=substr(data,1,length(data)-5)",
        "does not decompress"},
-      {"DROP TABLE dictionary", "4 of the format's 5 tables"},
+      {"DROP TABLE block", "4 of the format's 5 tables"},
   };
   pack();
   const std::vector<uint8_t> sound = readBytes(path);

@@ -200,7 +200,7 @@ TEST_F(PackageTest, CurrentMeansSameFingerprintAndSound) {
 
   sqlite3 *db = nullptr;
   sqlite3_open(path.c_str(), &db);
-  sqlite3_exec(db, "UPDATE image SET data = zeroblob(12)", nullptr, nullptr,
+  sqlite3_exec(db, "UPDATE block SET data = zeroblob(12)", nullptr, nullptr,
                nullptr);
   sqlite3_close(db);
   EXPECT_FALSE(current("test 1")) << "a damaged image must be built again";
