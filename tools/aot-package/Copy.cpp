@@ -51,9 +51,17 @@ public:
   }
   Status finish() {
     // A hard link and not a rename: it fails where meanwhile somebody else made
-    // a file of the name.
+    // a file of the name. Some file systems have none.
     std::error_code error;
     fs::create_hard_link(path, name, error);
+    if (error == std::errc::operation_not_permitted ||
+        error == std::errc::operation_not_supported ||
+        error == std::errc::function_not_supported) {
+      fs::rename(path, name, error);
+      done = !error;
+      return error ? ioFailure("'" + name + "' can't be created", error)
+                   : Status();
+    }
     if (error)
       return ioFailure("'" + name + "' can't be created", error);
     fs::remove(path, error);

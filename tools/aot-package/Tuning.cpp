@@ -97,6 +97,9 @@ Expected<std::vector<TuningRow>> readRows(const std::string &path,
   }
   if (!json.is_array())
     return wrong("'" + path + "'", "is no list of rows");
+  if (json.empty())
+    return wrong("'" + path + "'",
+                 "has no rows, so there is no problem whose rows it replaces");
   std::vector<TuningRow> rows;
   std::map<std::tuple<std::string, int64_t, int64_t, int64_t>, size_t> buckets;
   for (size_t i = 0; i != json.size(); ++i) {

@@ -72,16 +72,22 @@ fovea_status_t prepare(fovea_context_t *context, const ProblemKey &key,
   return fovea_backward_prepare(context, &params, device, nullptr);
 }
 
+/// A package that can be read.
+struct Sound {
+  std::string path;
+  TargetId target;
+};
+
 class Loader {
 public:
   /// Simulated devices are those of the packages' targets, in their order.
-  Loader(const std::vector<PackageReader> &packages, std::string library)
+  Loader(const std::vector<Sound> &packages, std::string library)
       : library(std::move(library)) {
     if (this->library != "sim")
       return;
     std::string all;
-    for (const PackageReader &package : packages) {
-      const std::string device = deviceFor(package.target());
+    for (const Sound &package : packages) {
+      const std::string device = deviceFor(package.target);
       if (devices.try_emplace(device, int32_t(devices.size())).second)
         all += (all.empty() ? "" : ",") + device;
     }
@@ -89,7 +95,7 @@ public:
   }
 
   /// Loads each kernel; false after a message when one fails.
-  bool load(const PackageReader &package, Streams io) {
+  bool load(const Sound &package, Streams io) {
     fovea_context_options_t options{};
     options.struct_size = sizeof(options);
     options.hip_library = library.c_str();
@@ -106,16 +112,16 @@ public:
     const int32_t device = numberOf(package);
     if (created != FOVEA_STATUS_OK ||
         fovea_device_info(context.get(), device, &info) != FOVEA_STATUS_OK ||
-        fovea_package_open(context.get(), package.path().c_str()) !=
+        fovea_package_open(context.get(), package.path.c_str()) !=
             FOVEA_STATUS_OK)
-      return failed("'" + package.path() + "' can't be loaded");
+      return failed("'" + package.path + "' can't be loaded");
     size_t loaded = 0;
     const size_t count = fovea_kernel_count(context.get());
     for (uint32_t id = 1; id <= count; ++id) {
       fovea_kernel_info_t kernel{};
       kernel.struct_size = sizeof(kernel);
       if (fovea_kernel_info(context.get(), id, &kernel) != FOVEA_STATUS_OK)
-        return failed("'" + package.path() + "'");
+        return failed("'" + package.path + "'");
       Expected<ProblemKey> key = ProblemKey::parse(kernel.problem);
       if (key && prepare(context.get(), *key, id, device) == FOVEA_STATUS_OK)
         ++loaded;
@@ -123,7 +129,7 @@ public:
         failed(std::string("'") + kernel.symbol + "' ('" + kernel.schedule +
                "')");
     }
-    io.out << package.path() << ": " << loaded << " of " << count
+    io.out << package.path << ": " << loaded << " of " << count
            << " kernels load on " << info.arch
            << (library == "sim" ? " (simulated)" : "") << "\n";
     return loaded == count;
@@ -131,8 +137,8 @@ public:
 
 private:
   /// Of a library other than the simulated one the first device.
-  int32_t numberOf(const PackageReader &package) const {
-    auto at = devices.find(deviceFor(package.target()));
+  int32_t numberOf(const Sound &package) const {
+    auto at = devices.find(deviceFor(package.target));
     return at == devices.end() ? 0 : at->second;
   }
   std::string library;
@@ -161,7 +167,7 @@ void checkTuning(const PackageReader &package, Streams io) {
 int verify(const std::vector<std::string> &paths, const VerifyOptions &options,
            Streams io) {
   int result = kGood;
-  std::vector<PackageReader> sound;
+  std::vector<Sound> sound;
   for (const std::string &path : paths) {
     Expected<PackageReader> package = PackageReader::open(path);
     if (!package) {
@@ -185,11 +191,11 @@ int verify(const std::vector<std::string> &paths, const VerifyOptions &options,
     checkTuning(*package, io);
     io.out << path << ": " << good << " of " << package->kernels().size()
            << " kernels are sound, for " << package->target().str() << "\n";
-    sound.push_back(std::move(*package));
+    sound.push_back({path, package->target()});
   }
   if (options.load != "none") {
     Loader loader(sound, options.load);
-    for (const PackageReader &package : sound)
+    for (const Sound &package : sound)
       if (!loader.load(package, io))
         result = std::max<int>(result, kFound);
   }
