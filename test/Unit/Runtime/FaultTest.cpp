@@ -165,7 +165,7 @@ TEST_F(FaultTest, DamagedImageIsRefusedBeforeHip) {
   write({makeRecord(makeProblem(128))});
   sqlite3 *db = nullptr;
   ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
-  ASSERT_EQ(sqlite3_exec(db, "UPDATE image SET data=zeroblob(99)", nullptr,
+  ASSERT_EQ(sqlite3_exec(db, "UPDATE block SET data=zeroblob(99)", nullptr,
                          nullptr, nullptr),
             SQLITE_OK);
   sqlite3_close(db);
