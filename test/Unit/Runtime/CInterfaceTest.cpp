@@ -161,20 +161,9 @@ TEST_F(CInterfaceTest, StructuresOfOtherVersions) {
 TEST_F(CInterfaceTest, LogTellsLibraryPackageAndChoice) {
   write({makeRecord(makeProblem(128))});
   std::string lines;
-  fovea_context_options_t options{};
-  options.struct_size = sizeof(options);
-  options.hip_library = FAKE_HIP6;
-  options.log = "dispatch";
-  options.log_user = &lines;
-  options.log_fn = [](void *user, const char *line) {
-    *static_cast<std::string *>(user) += std::string(line) + "\n";
-  };
-  fovea_context_t *raw = nullptr;
-  expectStatus(fovea_context_create(&options, &raw), FOVEA_STATUS_OK);
-  ContextPtr context(raw);
-  expectStatus(fovea_package_open(raw, path.c_str()), FOVEA_STATUS_OK);
+  const ContextPtr context = makeContext(FAKE_HIP6, &lines);
   fovea_forward_params_t params = makeParams();
-  expectStatus(fovea_forward(raw, &params, nullptr), FOVEA_STATUS_OK);
+  expectStatus(fovea_forward(context.get(), &params, nullptr), FOVEA_STATUS_OK);
   for (const char *part :
        {"fovea: HIP library ", "its path was given",
         "fovea: device 0: gfx942:sramecc+:xnack-, 304 compute units",

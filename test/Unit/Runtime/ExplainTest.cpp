@@ -264,18 +264,7 @@ TEST_F(ExplainTest, LogTellsEachNewChoiceOnce) {
         {{makeProblem(128), TuningRow::kAny, TuningRow::kAny, TuningRow::kAny,
           "waves=99"}});
   std::string lines;
-  fovea_context_options_t options{};
-  options.struct_size = sizeof(options);
-  options.hip_library = FAKE_HIP6;
-  options.log = "dispatch";
-  options.log_user = &lines;
-  options.log_fn = [](void *user, const char *line) {
-    *static_cast<std::string *>(user) += std::string(line) + "\n";
-  };
-  fovea_context_t *raw = nullptr;
-  expectStatus(fovea_context_create(&options, &raw), FOVEA_STATUS_OK);
-  ContextPtr context(raw);
-  expectStatus(fovea_package_open(raw, path.c_str()), FOVEA_STATUS_OK);
+  const ContextPtr context = makeContext(FAKE_HIP6, &lines);
   fovea_forward_params_t p = makeParams();
   auto count = [&](const std::string &part) {
     size_t found = 0;
@@ -284,14 +273,14 @@ TEST_F(ExplainTest, LogTellsEachNewChoiceOnce) {
     return found;
   };
   for (int round = 0; round != 3; ++round)
-    expectStatus(fovea_forward(raw, &p, nullptr), FOVEA_STATUS_OK);
+    expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
   EXPECT_EQ(count("fovea:   missed tuning row for all sizes"), 1u) << lines;
   EXPECT_EQ(count("fovea:   chosen kernel 2"), 1u) << lines;
   EXPECT_EQ(count("fovea:   accepted kernel 1"), 1u) << lines;
   p.batch = 64; // another kernel, another choice
   p.seqlen_q = 16384;
   p.out = {p.out.data, 8 * 16384 * 128, 16384 * 128, 128};
-  expectStatus(fovea_forward(raw, &p, nullptr), FOVEA_STATUS_OK);
+  expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
   EXPECT_EQ(count("fovea:   chosen kernel 1"), 1u) << lines;
   EXPECT_EQ(count("fovea:   chosen kernel 2"), 1u) << lines;
 }

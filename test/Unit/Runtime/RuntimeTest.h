@@ -133,10 +133,19 @@ protected:
   FakeHipState &fake = fakeState(FAKE_HIP6);
 
   /// A context on a HIP library; `openPackage` if the package file is there.
-  ContextPtr makeContext(const char *library = FAKE_HIP6) {
+  /// With `log`, which receives the lines of all levels.
+  ContextPtr makeContext(const char *library = FAKE_HIP6,
+                         std::string *log = nullptr) {
     fovea_context_options_t options{};
     options.struct_size = sizeof(options);
     options.hip_library = library;
+    if (log) {
+      options.log = "dispatch";
+      options.log_user = log;
+      options.log_fn = [](void *user, const char *line) {
+        *static_cast<std::string *>(user) += std::string(line) + "\n";
+      };
+    }
     fovea_context_t *context = nullptr;
     expectStatus(fovea_context_create(&options, &context), FOVEA_STATUS_OK);
     ContextPtr owner(context);
