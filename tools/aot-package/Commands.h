@@ -80,6 +80,9 @@ int tune(const std::string &path, const std::optional<std::string> &rows,
 /// Hash of what diff() compares, but for the path: equal texts, equal contents.
 std::string contentDigest(const PackageReader &package);
 
+/// Says that a selection leaves nothing of a package, and returns kFound.
+int complainOfNone(const std::string &path, Streams io);
+
 /// Prints a failure and returns kUsage; kFound when the package is damaged.
 int complain(const Status &status, Streams io);
 

@@ -175,11 +175,7 @@ int extract(const std::string &path, const Selection &selection,
   std::multiset<std::string> symbols;
   for (const KernelRecord *kernel : kernels)
     symbols.insert(kernel->symbol);
-  int result = kernels.empty() ? kFound : kGood;
-  if (kernels.empty())
-    io.err << "aot-package: no kernel of '" << path
-           << "' has all of the texts in its symbol, problem or schedule; "
-              "'aot-package list' shows what there is\n";
+  int result = kernels.empty() ? complainOfNone(path, io) : kGood;
   for (const KernelRecord *kernel : kernels) {
     Expected<std::vector<uint8_t>> image = package->loadImage(*kernel);
     if (!image) {

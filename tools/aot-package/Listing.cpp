@@ -32,6 +32,13 @@ int complain(const Status &status, Streams io) {
   return status.code() == StatusCode::Corrupt ? kFound : kUsage;
 }
 
+int complainOfNone(const std::string &path, Streams io) {
+  io.err << "aot-package: no kernel of '" << path
+         << "' has all of the texts in its symbol, problem or schedule; "
+            "'aot-package list' shows what there is\n";
+  return kFound;
+}
+
 namespace {
 
 /// What a package is as a whole.
@@ -116,11 +123,11 @@ int list(const std::vector<std::string> &paths, const Selection &selection,
 
 int show(const std::string &path, const Selection &selection, bool json,
          Streams io) {
+  if (json)
+    return list({path}, selection, true, io);
   Expected<PackageReader> package = PackageReader::open(path);
   if (!package)
     return complain(package.status(), io);
-  if (json)
-    return list({path}, selection, true, io);
   printSummary(describe(*package), io.out);
   const std::vector<const KernelRecord *> kernels = selection.of(*package);
   for (const KernelRecord *kernel : kernels) {
@@ -137,13 +144,7 @@ int show(const std::string &path, const Selection &selection, bool json,
       if (row.problem == kernel->problem && row.schedule == kernel->schedule)
         io.out << "  tuning              " << pkg::toJson(row).dump() << "\n";
   }
-  if (kernels.empty()) {
-    io.err << "aot-package: no kernel of '" << path
-           << "' has all of the texts in its symbol, problem or schedule; "
-              "'aot-package list' shows what there is\n";
-    return kFound;
-  }
-  return kGood;
+  return kernels.empty() ? complainOfNone(path, io) : kGood;
 }
 
 } // namespace fovea::pkg
