@@ -143,6 +143,10 @@ Expected<std::optional<KernelRecord>> findKernel(Database &database,
 Status storeKernel(Database &database, const KernelRecord &record);
 Status storeTuning(Database &database, const TuningRow &row);
 
+/// Entry of `meta`: which images were packed last, in their order; or the empty
+/// text (Images.cpp).
+inline constexpr const char *kPackedEntry = "packed";
+
 /// Sets an entry of `meta`, or reads it: Corrupt when it is missing or damaged.
 Status putMeta(Database &database, const std::string &key,
                const std::string &value);

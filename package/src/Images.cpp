@@ -26,10 +26,6 @@ namespace {
 // 1.71 MB. To get a kernel its block is decompressed, at 1 to 2 GB/s.
 constexpr uint64_t kBlockBytes = 2 << 20;
 
-/// Entry of `meta`: which images were packed last, in their order; or the empty
-/// text.
-constexpr const char *kPackedEntry = "packed";
-
 struct ImageName {
   ImageHash hash;
   uint64_t size;

@@ -142,24 +142,24 @@ PackageReader::loadImage(const KernelRecord &kernel) const {
   if (Status status = transaction.begin("BEGIN"); !status.ok())
     return status;
   // A build may have brought the file to another version since it was opened.
-  Expected<int64_t> format =
-      impl->database.queryInteger("PRAGMA user_version");
+  Expected<int64_t> format = impl->database.queryInteger("PRAGMA user_version");
   if (!format)
     return format.status();
   return db::readImage(impl->database, int32_t(*format), kernel.imageHash,
                        kernel.imageBytes);
 }
 
+Status PackageReader::verifyImage(const KernelRecord &kernel) const {
+  Expected<std::vector<uint8_t>> image = loadImage(kernel);
+  if (!image)
+    return image.status();
+  return inspectCodeObject(image->data(), image->size()).status();
+}
+
 Status PackageReader::verifyImages() const {
-  for (const KernelRecord &kernel : impl->kernels) {
-    Expected<std::vector<uint8_t>> image = loadImage(kernel);
-    if (!image)
-      return image.status();
-    Expected<CodeObjectInfo> info =
-        inspectCodeObject(image->data(), image->size());
-    if (!info)
-      return info.status();
-  }
+  for (const KernelRecord &kernel : impl->kernels)
+    if (Status status = verifyImage(kernel); !status.ok())
+      return status;
   return Status();
 }
 

@@ -165,7 +165,7 @@ Status createTables(Database &database, const TargetId &target,
         return status;
   const std::pair<const char *, std::string> entries[] = {
       {"creator", creator},
-      {"packed", ""}, // Images.cpp
+      {kPackedEntry, ""},
       {"target", target.arch},
       {"xnack", toString(target.xnack)},
       {"sramecc", toString(target.sramecc)}};

@@ -176,10 +176,7 @@ int verify(const std::vector<std::string> &paths, const VerifyOptions &options,
     }
     size_t good = 0;
     for (const KernelRecord &kernel : package->kernels()) {
-      Expected<std::vector<uint8_t>> image = package->loadImage(kernel);
-      Status status = image.status();
-      if (status.ok())
-        status = inspectCodeObject(image->data(), image->size()).status();
+      const Status status = package->verifyImage(kernel);
       if (status.ok()) {
         ++good;
         continue;

@@ -48,7 +48,10 @@ public:
   /// NotFound when a writer has replaced it since the package was opened.
   Expected<std::vector<uint8_t>> loadImage(const KernelRecord &kernel) const;
 
-  /// Loads and checks every image: what `open` leaves for later.
+  /// Loads and checks a kernel's image, its ELF header too: what `open` leaves
+  /// for later.
+  Status verifyImage(const KernelRecord &kernel) const;
+  /// The same for all kernels, up to the first that fails.
   Status verifyImages() const;
 
 private:
