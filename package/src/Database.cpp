@@ -6,7 +6,9 @@
 
 #include "Database.h"
 
+#include <climits>
 #include <new>
+#include <string_view>
 
 namespace fovea::db {
 
@@ -70,6 +72,15 @@ Expected<Database> Database::open(const std::string &path, Mode mode,
                                   int32_t busyTimeoutMs) {
   if (path.empty())
     return Status(StatusCode::InvalidArgument, "package: the path is empty");
+  constexpr size_t kLongest = NAME_MAX - std::string_view("-journal").size();
+  const size_t nameBytes = path.size() - (path.rfind('/') + 1);
+  if (mode != Mode::ReadOnly && nameBytes > kLongest)
+    return Status(StatusCode::InvalidArgument,
+                  "package '" + path + "': its name has " +
+                      std::to_string(nameBytes) + " bytes; it may have " +
+                      std::to_string(kLongest) +
+                      ", since SQLite keeps a journal beside the file whose "
+                      "name is 8 longer");
   // SQLite reads a leading colon as a name of its own (":memory:").
   const std::string name = path[0] == ':' ? "./" + path : path;
   const int flags = mode == Mode::ReadOnly
@@ -150,16 +161,21 @@ struct Meaning {
   int code;
   StatusCode status;
   const char *text;
+  const char *remedy = "";
 };
 constexpr const char *kBuildAgain =
     "; delete the file and build the package again";
 constexpr Meaning kMeanings[] = {
     {SQLITE_NOTADB, StatusCode::Corrupt,
-     "it is no package: its header is not that of an SQLite file"},
-    {SQLITE_CORRUPT, StatusCode::Corrupt, "it is damaged or cut off"},
-    {SQLITE_TOOBIG, StatusCode::Corrupt, "it holds a value beyond 256 MiB"},
-    {SQLITE_SCHEMA, StatusCode::Corrupt, "its tables changed under way"},
-    {SQLITE_ERROR, StatusCode::Corrupt, "its tables are not as expected"},
+     "it is no package: its header is not that of an SQLite file", kWrongPath},
+    {SQLITE_CORRUPT, StatusCode::Corrupt, "it is damaged or cut off",
+     kBuildAgain},
+    {SQLITE_TOOBIG, StatusCode::Corrupt, "it holds a value beyond 256 MiB",
+     kBuildAgain},
+    {SQLITE_SCHEMA, StatusCode::Corrupt, "its tables changed under way",
+     kBuildAgain},
+    {SQLITE_ERROR, StatusCode::Corrupt, "its tables are not as expected",
+     kBuildAgain},
     {SQLITE_BUSY, StatusCode::Busy,
      "another process keeps it locked; try again when that has ended"},
     {SQLITE_LOCKED, StatusCode::Busy,
@@ -193,8 +209,7 @@ Status Database::failure(int code, const char *doing) const {
       return Status(
           meaning.status,
           "package '" + file + "': " + meaning.text +
-              (meaning.status == StatusCode::Corrupt ? kBuildAgain : "") +
-              " (while " + doing + ": " + detail + ")");
+              meaning.remedy + " (while " + doing + ": " + detail + ")");
   return Status(StatusCode::Io, "package '" + file + "': " + detail +
                                     " (while " + doing + ", SQLite code " +
                                     std::to_string(code) + ")");

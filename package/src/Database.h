@@ -50,6 +50,10 @@ private:
   int bindError = SQLITE_OK;
 };
 
+/// The remedy for a file that is something else: nobody should delete it.
+inline constexpr const char *kWrongPath =
+    "; correct the path, or build the package again under another name";
+
 /// A connection to one package file.
 class Database {
 public:

@@ -181,9 +181,11 @@ Expected<Meta> validate(Database &database) {
   if (!application)
     return application.status();
   if (*application != kPackageApplicationId)
-    return database.corrupt(
-        "it is an SQLite file but no package (application id " +
-        std::to_string(*application) + ")");
+    return Status(StatusCode::Corrupt,
+                  "package '" + database.path() +
+                      "': it is an SQLite file but no package (application "
+                      "id " +
+                      std::to_string(*application) + ")" + kWrongPath);
   Expected<int64_t> version = database.queryInteger("PRAGMA user_version");
   if (!version)
     return version.status();

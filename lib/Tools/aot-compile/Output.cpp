@@ -2,6 +2,7 @@
 
 #include "Output.h"
 #include "Contract.h"
+#include "fovea/Package/WriteFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -16,20 +17,6 @@ static Error cannotWrite(StringRef path, std::error_code code) {
 }
 
 llvm::Error fovea::tools::writeFile(StringRef path, StringRef content) {
-  sys::fs::file_status status;
-  // Devices and pipes are written to, not replaced.
-  if (path != "-" && !sys::fs::status(path, status) &&
-      status.type() != sys::fs::file_type::regular_file) {
-    std::error_code code;
-    raw_fd_ostream os(path, code);
-    if (code)
-      return cannotWrite(path, code);
-    os << content;
-    os.close();
-    code = os.error();
-    os.clear_error();
-    return code ? cannotWrite(path, code) : Error::success();
-  }
   if (path == "-") {
     outs() << content;
     outs().flush();
@@ -39,22 +26,8 @@ llvm::Error fovea::tools::writeFile(StringRef path, StringRef content) {
     }
     return Error::success();
   }
-  llvm::Expected<sys::fs::TempFile> file =
-      sys::fs::TempFile::create(path + ".%%%%%%%%.tmp");
-  if (!file)
-    return cannotWrite(path, errorToErrorCode(file.takeError()));
-  raw_fd_ostream os(file->FD, /*shouldClose=*/false);
-  os << content;
-  os.flush();
-  if (std::error_code code = os.error()) {
-    os.clear_error();
-    consumeError(file->discard());
-    return cannotWrite(path, code);
-  }
-  if (Error error = file->keep(path))
-    return createStringError("cannot write '" + path +
-                             "': " + toString(std::move(error)));
-  return Error::success();
+  const std::error_code code = fovea::writeWhole(path.str(), content);
+  return code ? cannotWrite(path, code) : Error::success();
 }
 
 llvm::Error fovea::tools::checkWritable(StringRef path) {
