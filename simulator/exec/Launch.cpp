@@ -21,7 +21,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 namespace fovea::sim {
@@ -724,10 +726,22 @@ Status launch(const CodeObject &code, const KernelInfo &kernel,
   if (!threads)
     threads = std::max(1u, std::thread::hardware_concurrency());
   threads = std::min<uint64_t>(threads, run.groupsToRun());
+  auto work = [&run] {
+    try {
+      Worker(run).run();
+    } catch (const std::bad_alloc &) {
+      run.fail({ErrorCode::OutOfMemory, "the host's memory is full"});
+    }
+  };
   std::vector<std::thread> pool;
-  for (uint64_t i = 1; i < threads; ++i)
-    pool.emplace_back([&run] { Worker(run).run(); });
-  Worker(run).run();
+  pool.reserve(threads);
+  try {
+    while (pool.size() + 1 < threads)
+      pool.emplace_back(work);
+  } catch (const std::system_error &) {
+    // No memory for so many stacks: those that there are do it all.
+  }
+  work();
   for (std::thread &thread : pool)
     thread.join();
 

@@ -127,8 +127,9 @@ Status DeviceMemory::allocate(uint64_t bytes, uint64_t alignment,
             "alignment " + std::to_string(alignment) + " is no power of two"};
   if (!Reserved)
     return {ErrorCode::OutOfMemory,
-            "no address space could be reserved for device memory (is `ulimit "
-            "-v` below 256 MiB?)"};
+            "no address space could be reserved for device memory, which takes "
+            "256 MiB at least; free memory, or let the process have more "
+            "(ulimit -v)"};
   bytes = std::max<uint64_t>(bytes, 1);
   std::unique_lock<std::shared_mutex> lock(Mutex);
   uint64_t used = Used.load(std::memory_order_relaxed);

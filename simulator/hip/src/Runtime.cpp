@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 
 using namespace fovea;
 using namespace fovea::hipsim;
@@ -166,7 +167,8 @@ Runtime::Runtime() {
       }
   const char *targets = std::getenv("FOVEA_SIM_TARGET");
   text = "fovea simulated HIP:";
-  for (const std::string &name : splitTargets(targets ? targets : "gfx942")) {
+  for (const std::string &name :
+       splitTargets(targets ? targets : FOVEA_SIM_DEFAULT_TARGET)) {
     if (name.empty()) {
       error = "FOVEA_SIM_TARGET is '" + std::string(targets) +
               "'; it takes chips with single commas between them, of " +
@@ -177,7 +179,10 @@ Runtime::Runtime() {
     auto state = std::make_unique<DeviceState>();
     state->index = int(all.size());
     if (sim::Status made = sim::Device::create(name, state->device); !made) {
-      error = "FOVEA_SIM_TARGET: " + made.message();
+      error = (made.code() == sim::ErrorCode::OutOfMemory
+                   ? ""
+                   : "FOVEA_SIM_TARGET: ") +
+              made.message();
       all.clear();
       return;
     }
@@ -234,9 +239,12 @@ hipError_t fovea::hipsim::finish(const char *function, const Result &result) {
   if (!result.why.empty()) {
     // What only the report says (a refused image) is printed; a wrong argument
     // already has its status.
-    const bool loud = result.code == hipErrorInvalidImage ||
-                      result.code == hipErrorNoBinaryForGpu ||
-                      result.code == hipErrorNoDevice;
+    // Without a device every call fails for the one reason: once is enough.
+    static std::atomic<bool> noDeviceTold{false};
+    const bool loud =
+        result.code == hipErrorInvalidImage ||
+        result.code == hipErrorNoBinaryForGpu ||
+        (result.code == hipErrorNoDevice && !noDeviceTold.exchange(true));
     Runtime::get().report(std::string(function) + ": " + result.why, loud);
   }
   return result.code;
@@ -256,8 +264,15 @@ Point fovea::hipsim::submit(DeviceState &device, Stream &stream,
   if (recordStep(stream, work))
     return {};
   auto guarded = [&device, evenAfterFault, work = std::move(work)] {
-    if (work && (evenAfterFault || device.fault == hipSuccess))
+    if (!work || (!evenAfterFault && device.fault != hipSuccess))
+      return;
+    try {
       work();
+    } catch (const std::bad_alloc &) {
+      hipError_t none = hipSuccess;
+      if (device.fault.compare_exchange_strong(none, hipErrorOutOfMemory))
+        Runtime::get().report("the host's memory is full", /*loud=*/true);
+    }
   };
   std::lock_guard<std::mutex> lock(device.streamsMutex);
   if (&stream == device.nullStream.get()) {

@@ -24,6 +24,9 @@ extern "C" {
 #define FOVEA_SIM_API
 #endif
 
+/** The chip of the only device where FOVEA_SIM_TARGET names none. */
+#define FOVEA_SIM_DEFAULT_TARGET "gfx942"
+
 /** What kernels executed on one device. Counts are of wave instructions: one
  * for each instruction a wave issues, whatever its active lanes. */
 typedef struct fovea_sim_counters_t {
