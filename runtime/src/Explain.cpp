@@ -9,6 +9,10 @@
 namespace fovea::rt {
 namespace {
 
+/// Where the device is a simulated one, another chip needs no other code.
+constexpr const char *kSimulated =
+    "; a simulated device becomes another chip by FOVEA_SIM_TARGET";
+
 /// Names of a set of outputs, "dk and dv".
 std::string namesOf(unsigned outputs) {
   const std::pair<Output, const char *> names[] = {
@@ -40,7 +44,9 @@ std::string textOf(const Refusal &refusal, const Candidate &candidate,
            std::to_string(abiVersionOf(record.problem.op)) +
            "; build the package again";
   case Refusal::Target:
-    return checkTargetRunsOn(kernel.package->target(), device.target).message();
+    return checkTargetRunsOn(kernel.package->target(), device.target)
+               .message() +
+           kSimulated;
   case Refusal::UnknownLaunch:
     return "its kernel '" + launch.suffix +
            "' is unknown to this library; update libfovea";
@@ -105,7 +111,7 @@ std::string alternatives(const DeviceView &view, const ProblemKey &key) {
     for (const std::string &target : targets)
       text += " " + target;
     return (targets.empty() ? "the open packages hold no kernels" : text) +
-           remedy;
+           remedy + (targets.empty() ? "" : kSimulated);
   }
   if (dims.empty())
     return "the " + std::to_string(usable) +

@@ -113,6 +113,7 @@ std::string resolveAll(HipApi &api) {
   std::string ignored;
   resolve(api.handle, "hipThreadExchangeStreamCaptureMode",
           api.hipThreadExchangeStreamCaptureMode, ignored);
+  resolve(api.handle, "fovea_sim_describe", api.fovea_sim_describe, ignored);
   for (const PropertiesLayout &layout : kLayouts) {
     if (resolve(api.handle, layout.symbol, api.getProperties, ignored)) {
       api.layout = &layout;
@@ -275,7 +276,11 @@ Result HipApi::failure(const std::string &what, const char *call,
                         std::to_string(error) + ")";
   if (text && *text && text != name) // HIP 5 has no texts but the names
     message += std::string(": ") + text;
-  return Result(FOVEA_STATUS_HIP_ERROR, message + "; " + remedyFor(error));
+  // No driver is of use to a simulated device: a setting of it is wrong.
+  const char *remedy = error == kHipErrorNoDevice && fovea_sim_describe
+                           ? fovea_sim_describe()
+                           : remedyFor(error);
+  return Result(FOVEA_STATUS_HIP_ERROR, message + "; " + remedy);
 }
 
 Result HipApi::nonsense(const std::string &what, const char *call,

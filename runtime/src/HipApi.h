@@ -74,6 +74,10 @@ struct HipApi {
   const char *(*hipGetErrorName)(HipError) = nullptr;
   const char *(*hipGetErrorString)(HipError) = nullptr;
 
+  /// What the simulated library has to say of itself: why it has no device.
+  /// Null in every other.
+  const char *(*fovea_sim_describe)() = nullptr;
+
   /// HIP 6 gave hipDeviceProp_t a new layout under a new symbol; the old symbol
   /// keeps the old layout for ever. Whichever is there is used.
   HipError (*getProperties)(void *properties, int device) = nullptr;

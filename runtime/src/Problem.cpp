@@ -182,6 +182,11 @@ TensorParam lseParam(const float *data, int64_t strideBatch, int64_t strideHead,
 }
 
 Result checkStrides(const TensorParams &tensors) {
+  if (!tensors.isComplete())
+    return Result(FOVEA_STATUS_INTERNAL,
+                  "the call has more tensors than TensorParams::kMost, " +
+                      std::to_string(TensorParams::kMost) +
+                      "; that is an error of libfovea");
   for (const TensorParam &tensor : tensors)
     if (tensor.data || !tensor.optional)
       if (Result result = checkStrides(tensor); !result.ok())

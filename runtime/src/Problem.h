@@ -14,6 +14,7 @@
 
 #include "Versioned.h"
 
+#include <algorithm>
 #include <array>
 
 namespace fovea::rt {
@@ -100,12 +101,22 @@ struct TensorParam {
 /// allocate.
 class TensorParams {
 public:
-  void add(const TensorParam &tensor) { items[count++] = tensor; }
+  static constexpr size_t kMost = 9; ///< of a backward pass
+
+  /// Where there is no room, the checks of the tensors refuse them all.
+  void add(const TensorParam &tensor) {
+    if (count < items.size())
+      items[count] = tensor;
+    ++count;
+  }
+  bool isComplete() const { return count <= items.size(); }
   const TensorParam *begin() const { return items.data(); }
-  const TensorParam *end() const { return items.data() + count; }
+  const TensorParam *end() const {
+    return items.data() + std::min(count, items.size());
+  }
 
 private:
-  std::array<TensorParam, 9> items; // a backward pass has the most
+  std::array<TensorParam, kMost> items;
   size_t count = 0;
 };
 

@@ -2,6 +2,8 @@
 
 #include "RuntimeTest.h"
 
+#include "Problem.h" // of runtime/src: a header without code behind it
+
 using namespace fovea;
 using namespace fovea::test;
 
@@ -12,6 +14,22 @@ using CInterfaceTest = RuntimeTest;
 } // namespace
 
 TEST_F(CInterfaceTest, HeaderIsC99) { EXPECT_EQ(foveaCHeaderTest(), 1); }
+
+// A tensor more than there is room for is not written behind the others.
+TEST_F(CInterfaceTest, TensorsOfACallHaveALimit) {
+  rt::TensorParams tensors;
+  rt::TensorParam tensor{};
+  for (size_t i = 0; i != rt::TensorParams::kMost; ++i) {
+    tensor.rows = int64_t(i);
+    tensors.add(tensor);
+    EXPECT_EQ(tensors.end() - tensors.begin(), ptrdiff_t(i + 1));
+  }
+  EXPECT_TRUE(tensors.isComplete());
+  tensors.add(tensor);
+  EXPECT_FALSE(tensors.isComplete());
+  EXPECT_EQ(tensors.end() - tensors.begin(),
+            ptrdiff_t(rt::TensorParams::kMost));
+}
 
 TEST_F(CInterfaceTest, NullArgumentsAreNamed) {
   expectStatus(fovea_context_create(nullptr, nullptr),
