@@ -61,6 +61,11 @@ void Builder::layOut(Buffer &buffer, const Node &node) {
   const int64_t size = int64_t(typeSize(buffer.type));
   if (overflow || last >= kMaxBytes / size || elements > kMaxBytes)
     return node.fail("the buffer is larger than 2^46 bytes");
+  // Memory does not limit elements that lie over one another.
+  if (elements > last + 1 && elements > kMaxOverlapping)
+    return node.fail(std::to_string(elements) + " elements in the place of " +
+                     std::to_string(last + 1) +
+                     "; there may be 2^32 where strides let them overlap");
   buffer.bytes = uint64_t((last + 1) * size);
 }
 

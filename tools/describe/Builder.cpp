@@ -191,9 +191,13 @@ void Builder::readArgument(const Node &node, Launch &launch) {
   int64_t offset =
       (int64_t(launch.arguments.size()) + align - 1) / align * align;
   if (node.field("offset"))
-    offset = node.field("offset").integer(0, kMaxArguments - size);
+    offset = node.field("offset").integer(0, kMaxArguments);
   if (!ok())
     return;
+  if (offset + size > kMaxArguments)
+    return node.fail("ends at byte " + std::to_string(offset + size) +
+                     " of the arguments, which may have " +
+                     std::to_string(kMaxArguments));
   if (offset + size > int64_t(launch.arguments.size())) {
     launch.arguments.resize(size_t(offset + size));
     covered.resize(size_t(offset + size));

@@ -15,6 +15,7 @@ namespace fovea::describe {
 
 /// 2^46 bytes: beyond any memory, and far from overflow in sums and products.
 constexpr int64_t kMaxBytes = int64_t(1) << 46;
+constexpr int64_t kMaxOverlapping = int64_t(1) << 32;
 constexpr int64_t kMaxGrid = (int64_t(1) << 32) - 1;
 constexpr int64_t kMaxBlock = 1024;
 constexpr int64_t kMaxArguments = 1 << 16; // far above any kernel's

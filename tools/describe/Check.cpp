@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <new>
 
 using namespace fovea::describe;
 namespace ref = fovea::reference;
@@ -40,9 +41,13 @@ struct Copy {
 /// `from` with rows of `dim` elements, those behind its own zeros.
 Copy padded(const ref::Tensor &from, int64_t dim) {
   Copy copy;
+  int64_t elements = dim;
+  for (int64_t extent : {from.batch, from.heads, from.seq})
+    if (__builtin_mul_overflow(elements, extent, &elements))
+      throw std::bad_alloc(); // fewer would be too many
+  copy.words.assign(size_t(elements), 0);
   copy.tensor = ref::describe(from.type, ref::Layout::BHSD, from.batch,
                               from.heads, from.seq, dim);
-  copy.words.assign(size_t(from.batch * from.heads * from.seq * dim), 0);
   copy.tensor.data = copy.words.data();
   for (int64_t b = 0; b < from.batch; ++b)
     for (int64_t h = 0; h < from.heads; ++h)

@@ -56,7 +56,7 @@ std::string fovea::describe::typeNames() {
 void fovea::describe::integerRange(Type type, int64_t &least, int64_t &most) {
   const unsigned bits = unsigned(8 * typeSize(type));
   const bool isUnsigned = typeName(type)[0] == 'u';
-  least = isUnsigned ? 0 : int64_t(-1) << (bits - 1);
+  least = isUnsigned ? 0 : INT64_MIN >> (64 - bits);
   most = bits == 64   ? INT64_MAX
          : isUnsigned ? (int64_t(1) << bits) - 1
                       : (int64_t(1) << (bits - 1)) - 1;
@@ -67,6 +67,9 @@ size_t fovea::describe::typeSize(Type type) { return row(type).bytes; }
 bool fovea::describe::isFloat(Type type) { return row(type).floating; }
 
 int64_t Buffer::elements() const {
+  // Only together with a 0 may the others be beyond 64 bits.
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end())
+    return 0;
   int64_t count = 1;
   for (int64_t extent : shape)
     count *= extent;

@@ -18,7 +18,10 @@ using namespace fovea::describe;
 namespace {
 
 /// Deeper nesting than anybody writes; keeps the recursion off the stack's end.
-constexpr int kMaxDepth = 200;
+constexpr int kMaxDepth = 1000;
+/// Of the expressions that are being read: a variable's is read within that
+/// which names it.
+thread_local int depth = 0;
 
 enum class Op {
   Or,
@@ -61,6 +64,9 @@ constexpr OpRow kOps[] = {
     {"/", Op::Divide, 10, false},       {"%", Op::Modulo, 10, true},
 };
 
+constexpr const char *kTooDeep =
+    "more than 1000 levels of nesting, of one variable in another among them,";
+
 /// Rounds towards minus infinity where `up` is false, else plus infinity.
 bool divideRounded(int64_t a, int64_t b, bool up, int64_t &result) {
   if (b == 0 || (a == INT64_MIN && b == -1))
@@ -77,7 +83,9 @@ public:
       : text(text), at(text.c_str()), variables(variables) {}
 
   bool run(Number &value, std::string &message) {
+    const int before = depth;
     value = conditional(true);
+    depth = before;
     skipBlanks();
     if (error.empty() && *at)
       fail("unexpected '" + std::string(at) + "'");
@@ -105,7 +113,7 @@ private:
 
   Number conditional(bool counts) {
     if (++depth > kMaxDepth)
-      return fail("more than 200 levels of nesting");
+      return fail(kTooDeep);
     Number condition = binary(1, counts);
     if (take("?")) {
       const bool truth = condition.truth();
@@ -154,6 +162,11 @@ private:
     if (row.integersOnly)
       return fail(std::string("'") + row.text + "' wants integers");
     const double x = a.real(), y = b.real();
+    auto finite = [&](double result) {
+      return std::isfinite(result)
+                 ? Number(result)
+                 : fail(std::string("fp64 overflow of '") + row.text + "'");
+    };
     switch (row.op) {
     case Op::Equal:
       return int64_t(x == y);
@@ -168,13 +181,13 @@ private:
     case Op::GreaterEqual:
       return int64_t(x >= y);
     case Op::Add:
-      return x + y;
+      return finite(x + y);
     case Op::Subtract:
-      return x - y;
+      return finite(x - y);
     case Op::Multiply:
-      return x * y;
+      return finite(x * y);
     default: // Divide: the others want integers
-      return y == 0 ? fail("division by zero") : Number(x / y);
+      return y == 0 ? fail("division by zero") : finite(x / y);
     }
   }
 
@@ -235,7 +248,7 @@ private:
 
   Number unary(bool counts) {
     if (++depth > kMaxDepth)
-      return fail("more than 200 levels of nesting");
+      return fail(kTooDeep);
     Number value;
     skipBlanks();
     if (*at == '!' && at[1] != '=') {
@@ -245,10 +258,10 @@ private:
       value = unary(counts);
       if (!value.integer)
         value = -value.fraction;
-      else if (value.whole == INT64_MIN)
-        value = fail("64-bit overflow of a negation");
-      else
+      else if (value.whole != INT64_MIN)
         value = -value.whole;
+      else if (counts)
+        value = fail("64-bit overflow of a negation");
     } else if (take("+")) {
       value = unary(counts);
     } else if (take("~")) {
@@ -297,6 +310,8 @@ private:
       const double value = std::strtod(at, &end);
       if (end == at)
         return fail("a number is malformed");
+      if (!std::isfinite(value))
+        return fail("a number exceeds fp64");
       at = end;
       return value;
     }
@@ -338,11 +353,16 @@ private:
              std::to_string(count));
       return count == wanted;
     };
+    auto finite = [&](double result) {
+      return std::isfinite(result) || !counts
+                 ? Number(result)
+                 : fail("'" + name + "' has no finite value here,");
+    };
     for (const Real &row : kReals)
       if (name == row.name)
-        return wants(1) ? Number(row.function(a.real())) : Number();
+        return wants(1) ? finite(row.function(a.real())) : Number();
     if (name == "pow")
-      return wants(2) ? Number(std::pow(a.real(), b.real())) : Number();
+      return wants(2) ? finite(std::pow(a.real(), b.real())) : Number();
     if (name == "min" || name == "max") {
       if (!wants(2))
         return {};
@@ -350,7 +370,7 @@ private:
       return less == (name == "min") ? a : b;
     }
     if (name == "abs") {
-      if (!wants(1))
+      if (!wants(1) || !counts)
         return {};
       if (!a.integer)
         return std::fabs(a.fraction);
@@ -358,7 +378,7 @@ private:
                                   : Number(a.whole < 0 ? -a.whole : a.whole);
     }
     if (name == "floor" || name == "ceil") {
-      if (!wants(1) || a.integer)
+      if (!wants(1) || a.integer || !counts)
         return a;
       const double rounded =
           name == "floor" ? std::floor(a.fraction) : std::ceil(a.fraction);
@@ -389,7 +409,6 @@ private:
   const char *at;
   const Variables &variables;
   std::string error;
-  int depth = 0;
 };
 
 } // namespace

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Description.h"
+#include "Builder.h"
 
+#include "Main.h"
 #include "Npy.h"
 #include "fovea/Reference/Inputs.h"
 #include "fovea/Reference/Types.h"
@@ -86,6 +87,20 @@ private:
               std::to_string(buffer.elements());
       return false;
     }
+    int64_t least = 0, most = 0;
+    if (!isFloat(buffer.type))
+      integerRange(buffer.type, least, most);
+    for (size_t i = 0; i < array.values.size() && !isFloat(buffer.type); ++i) {
+      const double value = array.values[i];
+      // The largest of 64 bits is none of fp64, which has the next.
+      if (value == std::floor(value) && value >= double(least) &&
+          (value <= double(most) && value < 0x1p63))
+        continue;
+      error = fill.path + ": element " + std::to_string(i) + " is " +
+              std::to_string(value) + ", which is no value of buffer '" +
+              buffer.name + "', type " + typeName(buffer.type);
+      return false;
+    }
     file = std::move(array.values);
     return true;
   }
@@ -157,5 +172,7 @@ bool fovea::describe::fillBuffer(const Buffer &buffer,
                                  const std::vector<double> *reference,
                                  std::vector<uint8_t> &bytes,
                                  std::string &error) {
-  return Filler(buffer, reference, bytes).run(error);
+  return fovea::tool::allocating(
+      ("buffer '" + buffer.name + "'").c_str(), buffer.bytes,
+      [&] { return Filler(buffer, reference, bytes).run(error); });
 }

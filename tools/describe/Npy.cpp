@@ -7,6 +7,7 @@
 
 #include "Npy.h"
 
+#include "Main.h"
 #include "fovea/Reference/Types.h"
 
 #include <cerrno>
@@ -142,17 +143,12 @@ bool fovea::run::writeNpy(const std::string &path,
   constexpr size_t kAlign = 64, kPrefix = 10;
   header.append(kAlign - (kPrefix + header.size() + 1) % kAlign, ' ');
   header += '\n';
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
   const uint16_t length = uint16_t(header.size());
-  file.write(kMagic, kMagicSize).write("\x01\x00", 2);
-  file.write(reinterpret_cast<const char *>(&length), 2);
-  file << header;
-  file.write(reinterpret_cast<const char *>(values.data()),
-             std::streamsize(values.size() * sizeof(float)));
-  file.close();
-  if (!file) {
-    error = path + ": cannot be written";
-    return false;
-  }
-  return true;
+  std::string content(kMagic, kMagicSize);
+  content.append("\x01\x00", 2)
+      .append(reinterpret_cast<const char *>(&length), 2)
+      .append(header)
+      .append(reinterpret_cast<const char *>(values.data()),
+              values.size() * sizeof(float));
+  return tool::writeFile(path, content, error);
 }

@@ -1,6 +1,7 @@
 //===- DescriptionTest.cpp - reading kernel descriptions ------------------===//
 
 #include "Description.h"
+#include "Npy.h"
 
 #include <cmath>
 #include <cstring>
@@ -250,6 +251,92 @@ TEST(Description, MalformedTextIsRefused) {
   EXPECT_NE(error.find("No such file"), std::string::npos);
 }
 
+// Whatever number stands anywhere: an answer or an error, and no arithmetic
+// beyond 64 bits, which sanitizers would see.
+TEST(Description, AnyNumberAnywhereIsAnErrorOrFits) {
+  const int64_t values[] = {0,         -1,        (int64_t(1) << 31) - 1,
+                            int64_t(1) << 31,     int64_t(1) << 32,
+                            int64_t(1) << 46,     int64_t(1) << 62,
+                            INT64_MAX, -INT64_MAX};
+  const char *places[] = {"/variables/rows",
+                          "/variables/pad",
+                          "/buffers/in/shape/0",
+                          "/buffers/in/shape/1",
+                          "/buffers/in/strides/0",
+                          "/buffers/in/fill/seed",
+                          "/buffers/out/bytes",
+                          "/launches/0/grid/1",
+                          "/launches/0/block/0",
+                          "/launches/0/dynamic_lds",
+                          "/launches/0/arguments/0/plus",
+                          "/launches/0/arguments/1/value",
+                          "/launches/0/arguments/5/offset",
+                          "/launches/0/kernarg_bytes"};
+  int read = 0, refused = 0;
+  for (const char *one : places)
+    for (const char *other : places)
+      for (int64_t value : values)
+        for (int64_t second : values) {
+          json text = sample();
+          text[json::json_pointer(one)] = value;
+          text[json::json_pointer(other)] = second;
+          Problem p;
+          std::string error;
+          if (!parse(text.dump(), "d.json", "/folder", {}, p, error)) {
+            ++refused;
+            ASSERT_EQ(error.compare(0, 8, "d.json: "), 0) << text << error;
+            continue;
+          }
+          ++read;
+          for (const Buffer &buffer : p.buffers) {
+            ASSERT_LE(buffer.bytes, uint64_t(1) << 46) << text;
+            ASSERT_LE(buffer.elements(), int64_t(1) << 46) << text;
+          }
+          for (const Launch &launch : p.launches)
+            ASSERT_LE(launch.arguments.size(), 65536u) << text;
+        }
+  EXPECT_GT(read, 1000);
+  EXPECT_GT(refused, 1000);
+}
+
+TEST(Description, SizesBeyondCountingAreRefused) {
+  const int64_t large = int64_t(1) << 40;
+  json text = sample();
+  // No memory, and years of work.
+  text["buffers"]["in"]["strides"] = {0, 0};
+  text["buffers"]["in"]["shape"] = {large, 4};
+  EXPECT_NE(errorOf(text).find("/buffers/in: 4398046511104 elements in the "
+                               "place of 1; there may be 2^32"),
+            std::string::npos)
+      << errorOf(text);
+  // Empty, whatever the others are.
+  text = sample();
+  text["buffers"]["in"]["strides"] = {1, 1, 1};
+  text["buffers"]["in"]["shape"] = {large, large, 0};
+  Problem p;
+  std::string error;
+  ASSERT_TRUE(read(text, p, error)) << error;
+  EXPECT_EQ(p.buffers[0].bytes, 0u);
+  EXPECT_EQ(p.buffers[0].elements(), 0);
+  // Arguments without an offset have the limit of those with one.
+  text = sample();
+  text["launches"][0]["arguments"][4]["value"] = std::string(140000, 'a');
+  EXPECT_NE(errorOf(text).find("of the arguments, which may have 65536"),
+            std::string::npos)
+      << errorOf(text);
+}
+
+// Each names the next: a stack that ends would end the process.
+TEST(Description, LongChainsOfVariablesAreRefused) {
+  json text = sample();
+  for (int i = 0; i < 100000; ++i)
+    text["variables"]["v" + std::to_string(i)] = "v" + std::to_string(i + 1);
+  text["variables"]["v100000"] = 1;
+  EXPECT_NE(errorOf(text).find("more than 1000 levels of nesting"),
+            std::string::npos)
+      << errorOf(text).substr(0, 500);
+}
+
 TEST(Description, FoldersAreSearched) {
   namespace fs = std::filesystem;
   const fs::path folder =
@@ -298,6 +385,46 @@ TEST(Fill, LeavesGapsThatShow) {
       fillBuffer(bufferOf(Type::I16, Fill::Iota), nullptr, bytes, error));
   EXPECT_EQ(at<int16_t>(bytes, 6), -1);
   EXPECT_EQ(at<int16_t>(bytes, 12), 5);
+}
+
+TEST(Fill, IntegersFromAFileMustFitTheType) {
+  const std::string path = testing::TempDir() + "fovea-fill.npy";
+  Buffer b = bufferOf(Type::U8, Fill::File);
+  b.fill.path = path;
+  std::vector<uint8_t> bytes;
+  std::string error;
+  const struct {
+    float value;
+    bool fits;
+  } rows[] = {{255, true}, {256, false},  {-1, false},
+              {0.5, false}, {1e30f, false}, {NAN, false}};
+  for (const auto &row : rows) {
+    ASSERT_TRUE(fovea::run::writeNpy(path, {6}, {1, 2, row.value, 4, 5, 6},
+                                     error))
+        << error;
+    EXPECT_EQ(fillBuffer(b, nullptr, bytes, error), row.fits) << row.value;
+    if (!row.fits)
+      EXPECT_NE(error.find("element 2 is "), std::string::npos) << error;
+  }
+  b.type = Type::I64;
+  b.bytes = 7 * 8;
+  ASSERT_TRUE(fovea::run::writeNpy(path, {6}, {1, 2, 0x1p63f, 4, 5, 6}, error));
+  EXPECT_FALSE(fillBuffer(b, nullptr, bytes, error));
+  std::filesystem::remove(path);
+}
+
+// There is a message instead of an end by a signal.
+TEST(Fill, MemoryThatIsNotThereIsNamed) {
+  Buffer b = bufferOf(Type::U8, Fill::Zeros);
+  b.bytes = uint64_t(1) << 46;
+  std::vector<uint8_t> bytes;
+  std::string error;
+  try {
+    (void)fillBuffer(b, nullptr, bytes, error);
+    FAIL() << "64 TiB were allocated";
+  } catch (const std::bad_alloc &reason) {
+    EXPECT_STREQ(reason.what(), "buffer 'b': 70368744177664 bytes");
+  }
 }
 
 TEST(Fill, DistributionsAreWhatTheySay) {

@@ -86,6 +86,9 @@ TEST(Expression, OnlyTheNeededArmCounts) {
   EXPECT_EQ(value("n != 0 || 1 / 0"), "1");
   EXPECT_EQ(value("n == 0 && 1 % 0"), "0");
   EXPECT_EQ(value("n ? 7 : ceildiv(1, 0)"), "7");
+  EXPECT_EQ(value("n ? 7 : floor(1e300)"), "7");
+  EXPECT_EQ(value("n ? 7 : floor(log(0))"), "7");
+  EXPECT_EQ(value("n ? 7 : abs(-9223372036854775807 - 1)"), "7");
 }
 
 TEST(Expression, SaysWhatIsWrong) {
@@ -111,6 +114,16 @@ TEST(Expression, SaysWhatIsWrong) {
       {"1 << 63", "64-bit overflow"},
       {"1 >> 64", "64-bit overflow"},
       {"18446744073709551616", "exceeds 64 bits"},
+      {"-(-9223372036854775807 - 1)", "64-bit overflow of a negation"},
+      {"abs(-9223372036854775807 - 1)", "64-bit overflow of 'abs'"},
+      {"1e400", "exceeds fp64"},
+      {"1e308 * 10", "fp64 overflow of '*'"},
+      {"1e308 + 1e308", "fp64 overflow of '+'"},
+      {"-1e308 - 1e308", "fp64 overflow of '-'"},
+      {"1e308 / 1e-10", "fp64 overflow of '/'"},
+      {"pow(10, 400)", "'pow' has no finite value"},
+      {"sqrt(-1)", "'sqrt' has no finite value"},
+      {"log(0)", "'log' has no finite value"},
       {"floor(1e300)", "64-bit overflow of 'floor'"},
       {"align(9223372036854775807, 64)", "64-bit overflow of 'align'"},
       {"sqrt(1, 2)", "'sqrt' takes 1 argument, not 2"},
