@@ -30,6 +30,9 @@ llvm_config.add_tool_substitutions(
         ToolSubst("aot-compile", unresolved="fatal"),
         ToolSubst("aot-time", unresolved="ignore"),
         ToolSubst("aot-package", unresolved="ignore"),
+        ToolSubst("aot-run", unresolved="ignore"),
+        ToolSubst("aot-launch", unresolved="ignore"),
+        ToolSubst("fovea-cts", unresolved="ignore"),
         ToolSubst("llvm-mc", unresolved="fatal"),
         ToolSubst("ld.lld", unresolved="fatal"),
         ToolSubst("llvm-readelf", unresolved="fatal"),
@@ -57,6 +60,9 @@ if config.fovea_build_runtime:
 if config.fovea_build_runtime and config.fovea_build_simulator:
     config.available_features.add("aot-time")
     config.available_features.add("aot-package")
+    config.available_features.add("device")
+config.substitutions.append((
+    "%sim", os.path.join(config.fovea_build_dir, "lib", "libfovea_hipsim.so")))
 # A code object of a few instructions, with its description, in the folder %t.
 aot_time_inputs = os.path.join(config.test_source_root, "Tools", "aot-time", "Inputs")
 config.substitutions.append((

@@ -2,6 +2,7 @@
 
 #include "fovea/Package/Chips.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace fovea {
@@ -76,6 +77,14 @@ const Chip *findChip(uint32_t mach) {
     if (chip.mach == mach)
       return &chip;
   return nullptr;
+}
+
+std::string simulatedChipFor(std::string_view target) {
+  const size_t end = std::min(target.find(':'), target.size());
+  for (const Chip &chip : kChips)
+    if (!chip.family.empty() && chip.family == target.substr(0, end))
+      return std::string(chip.name).append(target.substr(end));
+  return std::string(target);
 }
 
 std::string membersOf(std::string_view family) {

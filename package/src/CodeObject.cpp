@@ -29,6 +29,19 @@ struct Elf64ProgramHeader {
   uint32_t type, flags;
   uint64_t offset, vaddr, paddr, filesz, memsz, align;
 };
+struct Elf64SectionHeader {
+  uint32_t name, type;
+  uint64_t flags, addr, offset, size;
+  uint32_t link, info;
+  uint64_t addralign, entsize;
+};
+struct Elf64Symbol {
+  uint32_t name;
+  uint8_t info, other;
+  uint16_t section;
+  uint64_t value, size;
+};
+static_assert(sizeof(Elf64SectionHeader) == 64 && sizeof(Elf64Symbol) == 24);
 static_assert(sizeof(Elf64Header) == 64 && sizeof(Elf64ProgramHeader) == 56);
 
 enum : uint32_t {
@@ -38,6 +51,7 @@ enum : uint32_t {
   kTypeDyn = 3,
   kMachineAmdGpu = 224,
   kSectionHeaderBytes = 64,
+  kSectionDynsym = 11,
   kFlagMachMask = 0xff,
   kFlagGenericVersionShift = 24, // eight bits, from V6 on
   kAbiVersionV4 = 2,
@@ -173,6 +187,51 @@ Expected<CodeObjectInfo> inspectCodeObject(const void *image, size_t size) {
                         " and gives no generic version; compile it again");
   }
   return info;
+}
+
+Expected<std::vector<std::string>> kernelsOf(const void *image, size_t size) {
+  if (Expected<CodeObjectInfo> info = inspectCodeObject(image, size); !info)
+    return info.status();
+  const auto *bytes = static_cast<const uint8_t *>(image);
+  Elf64Header header;
+  std::memcpy(&header, bytes, sizeof(header));
+  auto section = [&](uint64_t index) {
+    Elf64SectionHeader found;
+    std::memcpy(&found, bytes + header.shoff + index * sizeof(found),
+                sizeof(found));
+    return found;
+  };
+  std::vector<std::string> kernels;
+  for (unsigned i = 0; i != header.shnum; ++i) {
+    const Elf64SectionHeader symbols = section(i);
+    if (symbols.type != kSectionDynsym)
+      continue;
+    if (symbols.link >= header.shnum ||
+        !inside(symbols.offset, symbols.size, size))
+      return corrupt("its dynamic symbols lie beyond the image of " +
+                     std::to_string(size) + " bytes");
+    const Elf64SectionHeader names = section(symbols.link);
+    if (!inside(names.offset, names.size, size))
+      return corrupt("the names of its dynamic symbols lie beyond the image "
+                     "of " +
+                     std::to_string(size) + " bytes");
+    const std::string_view all(
+        reinterpret_cast<const char *>(bytes) + names.offset, names.size);
+    for (uint64_t at = 0; at + sizeof(Elf64Symbol) <= symbols.size;
+         at += sizeof(Elf64Symbol)) {
+      Elf64Symbol symbol;
+      std::memcpy(&symbol, bytes + symbols.offset + at, sizeof(symbol));
+      if (symbol.name >= all.size())
+        return corrupt("a dynamic symbol's name lies beyond its names");
+      const std::string_view text =
+          all.substr(symbol.name, all.find('\0', symbol.name) - symbol.name);
+      constexpr std::string_view kEnding = ".kd";
+      if (text.size() > kEnding.size() &&
+          text.substr(text.size() - kEnding.size()) == kEnding)
+        kernels.emplace_back(text.substr(0, text.size() - kEnding.size()));
+    }
+  }
+  return kernels;
 }
 
 } // namespace fovea

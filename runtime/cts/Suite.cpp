@@ -230,17 +230,78 @@ double roundoff(int32_t dtype) {
 
 } // namespace fovea::cts
 
-int main(int argc, char **argv) {
+namespace {
+
+constexpr const char *kUsage =
+    R"(usage: fovea-cts [--target=CHIP] PACKAGE... [GoogleTest's options]
+
+Runs the conformance suite on device 0 with all kernels of the packages that it
+can run.
+
+  --target=CHIP  chip that the device is to be; the simulated one becomes it
+                 (default: FOVEA_SIM_TARGET, or else the packages', if that is
+                 one chip)
+  --gtest_help   GoogleTest's options
+
+FOVEA_HIP_LIBRARY chooses the HIP library: auto, rocm, sim or a path.
+Exit codes: 0 all passed, 1 a test failed, 2 wrong usage, no device or output that
+is lost.
+)";
+
+int complain(const std::string &why) {
+  std::fprintf(stderr, "fovea-cts: %s\n", why.c_str());
+  return 2;
+}
+
+/// The one chip that all kernels of the packages are for; else empty.
+std::string chipOfPackages() {
+  std::string only;
+  const size_t count = fovea_kernel_count(fovea::cts::context());
+  for (uint32_t id = 1; id <= count; ++id) {
+    fovea_kernel_info_t info{};
+    info.struct_size = sizeof(info);
+    if (fovea_kernel_info(fovea::cts::context(), id, &info) != FOVEA_STATUS_OK)
+      return "";
+    const std::string target = info.target;
+    if (target.find("-generic") != std::string::npos ||
+        (!only.empty() && only != target))
+      return "";
+    only = target;
+  }
+  return only;
+}
+
+int runSuite(int argc, char **argv) {
   // GoogleTest lists the parameters before main's own reading of the command
   // line, so the packages are taken out first.
-  for (int arg = 1; arg < argc; ++arg)
-    if (argv[arg][0] != '-')
-      fovea::cts::packagePaths.push_back(argv[arg]);
-  if (fovea::cts::packagePaths.empty()) {
-    std::fprintf(stderr, "usage: fovea-cts PACKAGE... [GoogleTest's options]\n"
-                         "FOVEA_HIP_LIBRARY chooses the HIP library.\n");
-    return 2;
+  std::string target;
+  for (int arg = 1; arg < argc; ++arg) {
+    const std::string text = argv[arg];
+    if (text == "--help" || text == "-h") {
+      std::fputs(kUsage, stdout);
+      return 0;
+    }
+    const bool isTarget =
+        text == "--target" || text.rfind("--target=", 0) == 0;
+    if (text == "--target" && arg + 1 < argc)
+      target = argv[++arg];
+    else if (isTarget && text != "--target")
+      target = text.substr(std::strlen("--target="));
+    if (text.empty() || (isTarget && target.empty()))
+      return complain("--target or a package is without a value\n" +
+                      std::string(kUsage));
+    if (text[0] != '-')
+      fovea::cts::packagePaths.push_back(text);
+    else if (!isTarget && text.rfind("--gtest_", 0) != 0)
+      return complain("no option '" + text + "'\n" + kUsage);
   }
+  if (fovea::cts::packagePaths.empty())
+    return complain(std::string("no package is named\n") + kUsage);
+  // Read by the simulated library when it is opened, and by nobody else.
+  if (!target.empty())
+    ::setenv("FOVEA_SIM_TARGET", target.c_str(), /*overwrite=*/1);
+  else if (const std::string chip = chipOfPackages(); !chip.empty())
+    ::setenv("FOVEA_SIM_TARGET", chip.c_str(), /*overwrite=*/0);
   fovea_hip_library_info_t info{};
   info.struct_size = sizeof(info);
   if (fovea_hip_library_info(fovea::cts::context(), &info) != FOVEA_STATUS_OK)
@@ -250,14 +311,27 @@ int main(int argc, char **argv) {
   device.struct_size = sizeof(device);
   if (fovea_device_info(fovea::cts::context(), 0, &device) != FOVEA_STATUS_OK)
     fovea::cts::stop("looking for device 0");
+  const std::string arch = device.arch;
+  if (!target.empty() &&
+      arch.substr(0, arch.find(':')) != target.substr(0, target.find(':')))
+    return complain("device 0 is " + arch + ", not the target " + target +
+                    "; leave --target out, or simulate it with "
+                    "FOVEA_HIP_LIBRARY=sim");
   testing::InitGoogleTest(&argc, argv); // asks for the kernels, once each
   if (fovea::cts::kernelCases(false).empty() &&
-      fovea::cts::kernelCases(true).empty()) {
-    std::fprintf(stderr, "fovea-cts: no kernel of the packages runs on device "
-                         "0\n");
-    return 2;
-  }
+      fovea::cts::kernelCases(true).empty())
+    return complain("no kernel of the packages runs on device 0, " + arch +
+                    "; --target=CHIP makes a simulated device another chip");
   const int result = RUN_ALL_TESTS();
   fovea_context_destroy(fovea::cts::context());
+  return result;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  const int result = runSuite(argc, argv);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    return complain("output is lost: standard output can't be written");
   return result;
 }

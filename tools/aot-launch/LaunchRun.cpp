@@ -6,12 +6,16 @@
 
 #include "LaunchRun.h"
 
+#include "Main.h"
+#include "fovea/Package/CodeObject.h"
+
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
 
+using namespace fovea;
 using namespace fovea::launch;
 using namespace fovea::describe;
 using fovea::run::DeviceToHost;
@@ -50,7 +54,62 @@ struct ModuleCalls {
   }
 };
 
+bool readFile(const std::string &path, std::string &bytes, std::string &error) {
+  std::ifstream file(path, std::ios::binary);
+  if (file)
+    bytes.assign(std::istreambuf_iterator<char>(file), {});
+  if (file && !bytes.empty())
+    return true;
+  error = path + ": " +
+          (!file ? std::strerror(errno) : "it is empty, or a folder");
+  return false;
+}
+
+/// Whether a chip runs code of a target, whose features don't count: they say
+/// how code was compiled.
+bool runsOn(const std::string &target, const std::string &arch) {
+  TargetId code;
+  code.arch = target.substr(0, target.find(':'));
+  const Expected<TargetId> device = TargetId::parse(arch);
+  return device && checkTargetRunsOn(code, *device).ok();
+}
+
 } // namespace
+
+bool fovea::launch::complete(Problem &problem, std::string &error) {
+  for (Launch &launch : problem.launches) {
+    if (!problem.target.empty() && !launch.kernel.empty())
+      continue;
+    std::string image;
+    if (!readFile(launch.codeObject, image, error))
+      return false;
+    const std::string what =
+        problem.path + ": launch '" + launch.name + "' names no kernel, and " +
+        launch.codeObject;
+    const Expected<CodeObjectInfo> info =
+        inspectCodeObject(image.data(), image.size());
+    const Expected<std::vector<std::string>> kernels =
+        kernelsOf(image.data(), image.size());
+    if (info && problem.target.empty())
+      problem.target = info->target.str();
+    if (!launch.kernel.empty())
+      continue; // what is no code object by itself, HIP may take
+    std::string names;
+    if (kernels)
+      for (const std::string &name : *kernels)
+        names += (names.empty() ? "" : ", ") + name;
+    if (kernels && kernels->size() == 1) {
+      launch.kernel = names;
+      continue;
+    }
+    error = what + (!kernels ? ": " + kernels.status().message()
+                    : names.empty()
+                        ? " has none"
+                        : " has several kernels; name one of " + names);
+    return false;
+  }
+  return true;
+}
 
 struct Machine::Impl {
   fovea_context_t *context = nullptr;
@@ -62,8 +121,7 @@ struct Machine::Impl {
 
   int findDevice(const std::string &target) const {
     for (size_t i = 0; i < arches.size(); ++i)
-      if (arches[i].substr(0, arches[i].find(':')) ==
-          target.substr(0, target.find(':')))
+      if (runsOn(target, arches[i]))
         return int(i);
     return -1;
   }
@@ -129,6 +187,11 @@ private:
   /// First contents on the host. Unchecked, what the reference would have made
   /// is 0.
   bool fill(bool check, std::string &error) {
+    uint64_t bytes = 0;
+    for (const Buffer &buffer : problem.buffers)
+      bytes += buffer.bytes;
+    if (!tool::fitsMemory("the buffers of the description", bytes, error))
+      return false;
     contents.resize(problem.buffers.size());
     for (size_t i = 0; i < contents.size(); ++i) {
       Buffer buffer = problem.buffers[i];
@@ -140,7 +203,8 @@ private:
     if (!check || !problem.check)
       return true;
     checker = std::make_unique<Checker>(problem);
-    return checker->prepare(contents, error);
+    return tool::allocating("the check's fp64 reference of buffers", bytes,
+                            [&] { return checker->prepare(contents, error); });
   }
 
   bool upload() {
@@ -148,7 +212,7 @@ private:
       void *memory = nullptr;
       // A buffer without elements still has an address.
       if (!call(hip.malloc(&memory, bytes.empty() ? 16 : bytes.size()),
-                "hipMalloc"))
+                "hipMalloc of " + std::to_string(bytes.size()) + " bytes"))
         return false;
       addresses.push_back(memory);
       if (!bytes.empty() &&
@@ -173,12 +237,11 @@ private:
     auto found = loaded.find(launch.codeObject);
     if (found != loaded.end())
       return found->second;
-    std::ifstream file(launch.codeObject, std::ios::binary);
-    if (!file) {
-      refuse(launch.codeObject + ": " + std::strerror(errno));
+    std::string image, error;
+    if (!readFile(launch.codeObject, image, error)) {
+      refuse(error);
       return nullptr;
     }
-    const std::string image{std::istreambuf_iterator<char>(file), {}};
     void *result = nullptr;
     if (!call(modules.load(&result, image.data()),
               "hipModuleLoadData of " + launch.codeObject))
@@ -190,9 +253,6 @@ private:
     report.seconds.push_back(0);
     if (launch.grid[0] == 0 || launch.grid[1] == 0 || launch.grid[2] == 0)
       return true;
-    if (launch.kernel.empty())
-      return refuse(problem.path + ": launch '" + launch.name +
-                    "' names no kernel, which HIP wants");
     void *from = module(launch), *function = nullptr;
     if (!from || !call(modules.function(&function, from, launch.kernel.c_str()),
                        "hipModuleGetFunction of '" + launch.kernel + "'"))
@@ -240,7 +300,8 @@ std::unique_ptr<Machine> Machine::open(const std::string &hip,
   auto impl = std::make_unique<Impl>();
   fovea_context_options_t options = {};
   options.struct_size = sizeof(options);
-  options.hip_library = hip.c_str();
+  if (!hip.empty())
+    options.hip_library = hip.c_str();
   fovea_device_info_t info = {};
   info.struct_size = sizeof(info);
   int (*countDevices)(int *) = nullptr;
@@ -268,20 +329,34 @@ std::unique_ptr<Machine> Machine::open(const std::string &hip,
   return std::unique_ptr<Machine>(new Machine(std::move(impl)));
 }
 
-Report Machine::run(const Problem &problem, bool check, int device) {
+Report Machine::run(const Problem &problem, bool check, int device,
+                    const std::string &target) {
   Report report;
+  auto refuse = [&](const std::string &why) {
+    report.outcome = Outcome::Refused;
+    report.message = why;
+    return report;
+  };
   std::string present;
   for (const std::string &arch : impl->arches)
     present += (present.empty() ? "" : ", ") + arch;
+  constexpr const char *kSimulated =
+      "; --target or FOVEA_SIM_TARGET chooses the simulated ones";
+  const std::string &wanted = target.empty() ? problem.target : target;
+  if (device >= 0 && size_t(device) >= impl->arches.size())
+    return refuse("no device " + std::to_string(device) + "; there are: " +
+                  present + kSimulated);
   if (device < 0)
-    device = problem.target.empty() ? 0 : impl->findDevice(problem.target);
-  if (device < 0 || size_t(device) >= impl->arches.size()) {
-    report.outcome = Outcome::Refused;
-    report.message = "no device of target '" + problem.target +
-                     "'; there are: " + present +
-                     ". FOVEA_SIM_TARGET chooses the simulated ones";
-    return report;
-  }
+    device = wanted.empty() ? 0 : impl->findDevice(wanted);
+  if (device < 0 || size_t(device) >= impl->arches.size())
+    return refuse("no device of target '" + wanted + "'; there are: " +
+                  present + kSimulated);
+  const std::string &arch = impl->arches[size_t(device)];
+  for (const std::string &asked : {target, problem.target})
+    if (!asked.empty() && !runsOn(asked, arch))
+      return refuse("device " + std::to_string(device) + " is " + arch +
+                    ", not of target '" + asked + "'; there are: " + present +
+                    kSimulated);
   if (HipStatus status = impl->hip.setDevice(device)) {
     report.outcome = Outcome::DeviceError;
     report.message = "hipSetDevice: " + impl->hip.explain(status);

@@ -31,17 +31,25 @@ struct Report {
   describe::Verdict verdict;
 };
 
+/// Fills in what a description leaves to its code objects: the target, and a
+/// kernel where there is only one. False with `error` set where there is none
+/// or a choice.
+bool complete(describe::Problem &problem, std::string &error);
+
 class Machine {
 public:
-  /// Opens the HIP library: "auto", "rocm", "sim" or a path. Null with `error`
-  /// set when it or its devices can't be had.
+  /// Opens the HIP library: "auto", "rocm", "sim" or a path; empty: as
+  /// FOVEA_HIP_LIBRARY says. Null with `error` set when it or its devices can't
+  /// be had.
   static std::unique_ptr<Machine> open(const std::string &hip,
                                        std::string &error);
   ~Machine();
 
-  /// Runs on device number `device`, or, if it is -1, on the first device of
-  /// the description's target. `check` false: results are not looked at.
-  Report run(const describe::Problem &problem, bool check, int device);
+  /// Runs on device number `device`, or, if it is -1, on the first one that is
+  /// of `target` or, if that is empty, of the description's. `check` false:
+  /// results are not looked at.
+  Report run(const describe::Problem &problem, bool check, int device,
+             const std::string &target);
 
 private:
   struct Impl;

@@ -4,9 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CommandLine.h"
 #include "LaunchRun.h"
+#include "Main.h"
+#include "fovea/Package/Chips.h"
 
-#include <CLI/CLI.hpp>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -36,9 +39,9 @@ Examples:
   aot-launch kernels/ --hip=sim
   aot-launch attention.json --list
 
-Exit codes: 0 all passed, 1 a result is wrong, 2 wrong usage or a description
-that does not fit, 3 the device or its library failed. Of several descriptions
-the largest code counts.)";
+Exit codes: 0 all passed, 1 a result is wrong, 2 wrong usage, a description that
+does not fit, too little memory or output that is lost, 3 the device or its
+library failed. Of several descriptions the largest code counts.)";
 
 const char *outcomeName(Outcome outcome) {
   switch (outcome) {
@@ -155,11 +158,14 @@ nlohmann::json toJson(const Problem &problem, const Report &report) {
 
 /// The simulated library has the devices that the descriptions want, unless
 /// somebody chose.
-void chooseTargets(const std::vector<Problem> &problems) {
+void chooseTargets(const std::vector<Problem> &problems,
+                   const std::string &chosen) {
+  if (!chosen.empty())
+    setenv("FOVEA_SIM_TARGET", chosen.c_str(), /*overwrite=*/1);
   std::set<std::string> targets;
   for (const Problem &problem : problems)
     if (!problem.target.empty())
-      targets.insert(problem.target);
+      targets.insert(simulatedChipFor(problem.target));
   std::string list;
   for (const std::string &target : targets)
     list += (list.empty() ? "" : ",") + target;
@@ -169,11 +175,11 @@ void chooseTargets(const std::vector<Problem> &problems) {
 
 } // namespace
 
-int main(int argc, char **argv) {
-  CLI::App app(kDescription);
+static int runTool(int argc, char **argv) {
+  CLI::App app(kDescription, "aot-launch");
   app.footer(kExamples);
   std::vector<std::string> paths, settings;
-  std::string hip = "auto", error;
+  std::string hip, target, error;
   int device = -1;
   bool check = true, list = false, json = false;
   app.add_option("descriptions", paths, "Descriptions, or folders of them")
@@ -184,14 +190,21 @@ int main(int argc, char **argv) {
                  "with commas between several")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
-  app.add_option("--hip", hip, "HIP library: auto, rocm, sim, or a path");
+  app.add_option("--hip", hip,
+                 "HIP library: auto, rocm, sim, or a path (default: "
+                 "FOVEA_HIP_LIBRARY, or else auto)");
+  app.add_option("--target", target,
+                 "Chip to run on; the simulated device becomes it (default: "
+                 "FOVEA_SIM_TARGET, or else the descriptions')");
   app.add_option("--device", device,
-                 "Number of the device (default: the first of the target)");
+                 "Number of the device (default: the first of the target)")
+      ->check(CLI::Range(0, INT_MAX).description(""));
   app.add_flag("--check,!--no-check", check,
                "Compare with the fp64 reference (default yes)");
   app.add_flag("--list", list, "Show what the descriptions say and stop");
   app.add_flag("--json", json, "Print JSON");
-  CLI11_PARSE(app, argc, argv);
+  if (const std::optional<int> code = tool::parse(app, argc, argv, kUsage))
+    return *code;
 
   auto usage = [&] {
     std::fprintf(stderr, "aot-launch: %s\n", error.c_str());
@@ -211,7 +224,8 @@ int main(int argc, char **argv) {
   int worst = kPass;
   for (const std::string &file : files) {
     Problem problem;
-    if (describe::load(file, overrides, problem, error)) {
+    if (describe::load(file, overrides, problem, error) &&
+        (list || complete(problem, error))) {
       problems.push_back(std::move(problem));
       continue;
     }
@@ -224,7 +238,7 @@ int main(int argc, char **argv) {
       printList(problem);
     return worst;
   }
-  chooseTargets(problems);
+  chooseTargets(problems, target);
   std::unique_ptr<Machine> machine = Machine::open(hip, error);
   if (!machine) {
     std::fprintf(stderr, "aot-launch: %s\n", error.c_str());
@@ -232,7 +246,7 @@ int main(int argc, char **argv) {
   }
   nlohmann::json all = nlohmann::json::array();
   for (const Problem &problem : problems) {
-    const Report report = machine->run(problem, check, device);
+    const Report report = machine->run(problem, check, device, target);
     worst = std::max(worst, exitCode(report.outcome));
     if (json)
       all.push_back(toJson(problem, report));
@@ -242,4 +256,8 @@ int main(int argc, char **argv) {
   if (json)
     std::printf("%s\n", all.dump(2).c_str());
   return worst;
+}
+
+int main(int argc, char **argv) {
+  return tool::run("aot-launch", kUsage, [&] { return runTool(argc, argv); });
 }

@@ -3,15 +3,14 @@
 #include "Commands.h"
 #include "Fields.h"
 #include "fovea/Package/PackageWriter.h"
+#include "fovea/Package/WriteFile.h"
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <ostream>
 #include <set>
 #include <tuple>
-#include <unistd.h>
 
 namespace fovea::pkg {
 namespace {
@@ -24,25 +23,15 @@ Status ioFailure(const std::string &what, const std::error_code &error) {
                                     "free space");
 }
 
-Status writeFile(const fs::path &path, const std::vector<uint8_t> &bytes) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(reinterpret_cast<const char *>(bytes.data()),
-             std::streamsize(bytes.size()));
-  file.close();
-  if (file)
-    return Status();
-  std::error_code ignored;
-  fs::remove(path, ignored); // half a code object is worse than none
-  return Status(StatusCode::Io, "'" + path.string() +
-                                    "' can't be written; check its folder, "
-                                    "permissions and free space");
-}
-
 /// A file that is removed again unless it is given its name.
 class Unfinished {
 public:
   explicit Unfinished(const std::string &name)
-      : name(name), path(name + ".unfinished-" + std::to_string(::getpid())) {}
+      : name(name), path(temporaryBeside(name)) {
+    std::error_code ignored;
+    while (fs::exists(path, ignored)) // of a run that was killed
+      path = temporaryBeside(name);
+  }
   ~Unfinished() {
     std::error_code ignored;
     if (!done)
@@ -68,7 +57,8 @@ public:
     done = true;
     return Status();
   }
-  const std::string name, path;
+  const std::string name;
+  std::string path;
 
 private:
   bool done = false;
@@ -193,8 +183,11 @@ int extract(const std::string &path, const Selection &selection,
       name += "." + toString(kernel->imageHash).substr(0, 8);
     const fs::path file =
         fs::path(folder) / (name + "." + package->target().str() + ".hsaco");
-    if (Status status = writeFile(file, *image); !status.ok())
-      return complain(status, io);
+    if (const std::error_code code = writeWhole(
+            file.string(), {reinterpret_cast<const char *>(image->data()),
+                            image->size()}))
+      return complain(
+          ioFailure("'" + file.string() + "' can't be written", code), io);
     io.out << file.string() << "\n";
   }
   return result;

@@ -17,19 +17,6 @@
 namespace fovea::pkg {
 namespace {
 
-/// A device that runs a target's code, in HIP's spelling.
-std::string deviceFor(const TargetId &target) {
-  TargetId device = target;
-  const Chip *chip = findChip(target.arch);
-  if (chip && chip->isGeneric())
-    for (const Chip &member : allChips())
-      if (member.family == chip->name) {
-        device.arch = std::string(member.name);
-        break;
-      }
-  return device.str();
-}
-
 struct ContextDeleter {
   void operator()(fovea_context_t *context) const {
     fovea_context_destroy(context);
@@ -87,7 +74,7 @@ public:
       return;
     std::string all;
     for (const Sound &package : packages) {
-      const std::string device = deviceFor(package.target);
+      const std::string device = simulatedChipFor(package.target.str());
       if (devices.try_emplace(device, int32_t(devices.size())).second)
         all += (all.empty() ? "" : ",") + device;
     }
@@ -138,7 +125,7 @@ public:
 private:
   /// Of a library other than the simulated one the first device.
   int32_t numberOf(const Sound &package) const {
-    auto at = devices.find(deviceFor(package.target));
+    auto at = devices.find(simulatedChipFor(package.target.str()));
     return at == devices.end() ? 0 : at->second;
   }
   std::string library;

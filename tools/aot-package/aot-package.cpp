@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CommandLine.h"
 #include "Commands.h"
+#include "Main.h"
 
-#include <CLI/CLI.hpp>
 #include <iostream>
 
 using namespace fovea::pkg;
@@ -31,7 +32,7 @@ Examples:
   aot-package merge forward.fovea backward.fovea -o gfx942.fovea
   aot-package diff before/gfx942.fovea after/gfx942.fovea)";
 
-int main(int argc, char **argv) {
+static int runCommand(int argc, char **argv) {
   CLI::App app(kDescription, "aot-package");
   app.footer(kFooter);
   app.require_subcommand(1);
@@ -127,17 +128,10 @@ int main(int argc, char **argv) {
     result = tune(path, *given ? std::optional(rows) : std::nullopt, io);
   });
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? kGood : kUsage;
-  } catch (const std::exception &error) { // memory, texts that are no UTF-8
-    std::cerr << "aot-package: error: " << error.what() << "\n";
-    return kUsage;
-  }
-  if (!std::cout.flush()) {
-    std::cerr << "aot-package: error: standard output can't be written\n";
-    return kUsage;
-  }
-  return result;
+  return fovea::tool::parse(app, argc, argv, kUsage).value_or(result);
+}
+
+int main(int argc, char **argv) {
+  return fovea::tool::run("aot-package", kUsage,
+                          [&] { return runCommand(argc, argv); });
 }

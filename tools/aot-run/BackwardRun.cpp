@@ -38,6 +38,15 @@ struct ForwardOutputs {
   std::vector<float> lse;
 };
 
+constexpr const char *kReference = "the fp64 reference";
+/// Of one set of gradients, with those of each query head's keys.
+uint64_t referenceBytes(const ForwardProblem &problem) {
+  auto elements = [](const Tensor &t) {
+    return uint64_t(t.batch * t.heads * t.seq * t.dim);
+  };
+  return sizeof(double) * (elements(problem.q) + 2 * elements(problem.k));
+}
+
 ForwardOutputs byOracle(const ForwardProblem &problem, unsigned threads) {
   ForwardResult exact = attentionForwardF64(problem, threads);
   return {std::move(exact.out), {exact.lse.begin(), exact.lse.end()}};
@@ -85,6 +94,8 @@ RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
   const ForwardCase &f = c.forward;
   const int64_t guardBytes = this->guardBytes(options.guards);
 
+  if (!isCountable(f, report))
+    return report;
   BackwardProblem problem;
   ForwardProblem &forward = problem.forward;
   run::describe(f, forward);
@@ -94,13 +105,36 @@ RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
   if (std::string bad = problem.check(); !bad.empty())
     return fail(report, Outcome::Refused, bad);
 
+  // The library's limits come before any memory is taken.
+  const Rows lseRows = lseRowsOf(f);
+  fovea_backward_params_t params = {};
+  fillSizes(f, params);
+  params.lse_stride_batch = lseRows.strideBatch;
+  params.lse_stride_head = lseRows.strideHead;
+  params.deterministic = options.deterministic;
+  params.kernel = options.kernel;
+  for (auto *view : {&params.q, &params.out, &params.dout})
+    run::describe(forward.q, *view);
+  for (auto *view : {&params.k, &params.v})
+    run::describe(forward.k, *view);
+  run::describe(forward.q, params.dq);
+  for (auto *view : {&params.dk, &params.dv})
+    run::describe(forward.k, *view);
+  fovea_backward_plan_t plan = {};
+  plan.struct_size = sizeof(plan);
+  if (fovea_backward_select(context, &params, device, &plan))
+    return fail(report, Outcome::Refused, fovea_last_message());
+  report.kernel = fovea_last_message();
+  if (!fitsMemory(f, /*tensors=*/4, report))
+    return report;
+  report.launched = plan.kernel != 0;
+
   const int64_t guard = guardBytes / 2;
   Halves q("q", Role::Input, rowsOf(forward.q), guard, f.offset);
   Halves k("k", Role::Input, rowsOf(forward.k), guard, f.offset);
   Halves v("v", Role::Input, rowsOf(forward.v), guard, f.offset);
   Halves o("out", Role::Input, rowsOf(out), guard, f.offset);
   Halves dout("dout", Role::Input, rowsOf(problem.dout), guard, f.offset);
-  const Rows lseRows = lseRowsOf(f);
   Words lse("lse", Role::Input, lseRows, guardBytes / 4, 0);
   auto halves = [&](const char *name, const Tensor &tensor) {
     return Halves(name, Role::Output, rowsOf(tensor), guard, f.offset);
@@ -142,7 +176,9 @@ RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
     outputs.out.assign(forwardReport.out.begin(), forwardReport.out.end());
     outputs.lse = std::move(forwardReport.lse);
   } else {
-    outputs = byOracle(forward, options.threads);
+    outputs = tool::allocating(
+        kReference, referenceBytes(forward),
+        [&] { return byOracle(forward, options.threads); });
   }
   fillGiven(out, outputs.out);
   for (int64_t head = 0; head < f.batch * f.heads; ++head)
@@ -150,28 +186,6 @@ RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
                 outputs.lse.data() + head * f.seqQ,
                 size_t(f.seqQ) * sizeof(float));
 
-  fovea_backward_params_t params = {};
-  fillSizes(f, params);
-  params.lse_stride_batch = lseRows.strideBatch;
-  params.lse_stride_head = lseRows.strideHead;
-  params.deterministic = options.deterministic;
-  params.kernel = options.kernel;
-  auto describeAll = [&] {
-    run::describe(forward.q, q, params.q);
-    run::describe(forward.k, k, params.k);
-    run::describe(forward.v, v, params.v);
-    run::describe(out, o, params.out);
-    run::describe(problem.dout, dout, params.dout);
-    for (Gradient &gradient : gradients)
-      run::describe(gradient.tensor, gradient.memory, params.*gradient.param);
-  };
-  describeAll();
-  fovea_backward_plan_t plan = {};
-  plan.struct_size = sizeof(plan);
-  if (fovea_backward_select(context, &params, device, &plan))
-    return fail(report, Outcome::Refused, fovea_last_message());
-  report.kernel = fovea_last_message();
-  report.launched = plan.kernel != 0;
   const int64_t words = int64_t(plan.workspace_bytes / 4);
   Words workspace("workspace", Role::Output, {1, 1, 1, words, 0, 0, 0},
                   guardBytes / 4, 0);
@@ -183,7 +197,13 @@ RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
               gradients[2].memory.upload(hip)},
              report))
     return report;
-  describeAll();
+  params.q.data = q.device();
+  params.k.data = k.device();
+  params.v.data = v.device();
+  params.out.data = o.device();
+  params.dout.data = dout.device();
+  for (Gradient &gradient : gradients)
+    (params.*gradient.param).data = gradient.memory.device();
   params.lse = static_cast<const float *>(lse.device());
   params.workspace = workspace.device();
   params.workspace_bytes = plan.workspace_bytes;
@@ -208,8 +228,10 @@ RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
   BackwardResult exact, plain;
   GradientSlack slack;
   if (options.check) {
-    exact = attentionBackwardF64(problem, options.threads, &slack);
-    plain = attentionBackwardPlain(problem, options.threads);
+    tool::allocating(kReference, 2 * referenceBytes(forward), [&] {
+      exact = attentionBackwardF64(problem, options.threads, &slack);
+      plain = attentionBackwardPlain(problem, options.threads);
+    });
     report.checked = true;
   }
   double worst = -1;

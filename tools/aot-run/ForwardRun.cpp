@@ -64,18 +64,39 @@ RunReport Session::Impl::run(const ForwardCase &c, const RunOptions &options) {
   RunReport report;
   const int64_t guardBytes = this->guardBytes(options.guards);
 
+  if (!isCountable(c, report))
+    return report;
   ForwardProblem problem;
   run::describe(c, problem);
   Tensor out = problem.q;
   if (std::string bad = problem.check(); !bad.empty())
     return fail(report, Outcome::Refused, bad);
 
+  // The library's limits come before any memory is taken.
+  const Rows lseRows = lseRowsOf(c);
+  fovea_forward_params_t params = {};
+  fillSizes(c, params);
+  run::describe(problem.q, params.q);
+  run::describe(problem.k, params.k);
+  run::describe(problem.v, params.v);
+  run::describe(out, params.out);
+  params.lse_stride_batch = c.lse ? lseRows.strideBatch : 0;
+  params.lse_stride_head = c.lse ? lseRows.strideHead : 0;
+  params.kernel = options.kernel;
+  fovea_forward_plan_t plan = {};
+  plan.struct_size = sizeof(plan);
+  if (fovea_forward_select(context, &params, device, &plan))
+    return fail(report, Outcome::Refused, fovea_last_message());
+  report.kernel = fovea_last_message();
+  if (!fitsMemory(c, /*tensors=*/2, report))
+    return report;
+  report.launched = plan.kernel != 0;
+
   const int64_t guard = guardBytes / 2;
   Halves q("q", Role::Input, rowsOf(problem.q), guard, c.offset);
   Halves k("k", Role::Input, rowsOf(problem.k), guard, c.offset);
   Halves v("v", Role::Input, rowsOf(problem.v), guard, c.offset);
   Halves o("out", Role::Output, rowsOf(out), guard, c.offset);
-  const Rows lseRows = lseRowsOf(c);
   Words lse("lse", c.lse ? Role::Output : Role::Input, lseRows, guardBytes / 4,
             0);
 
@@ -94,25 +115,12 @@ RunReport Session::Impl::run(const ForwardCase &c, const RunOptions &options) {
              report))
     return report;
 
-  fovea_forward_params_t params = {};
-  fillSizes(c, params);
-  run::describe(problem.q, q, params.q);
-  run::describe(problem.k, k, params.k);
-  run::describe(problem.v, v, params.v);
-  run::describe(out, o, params.out);
-  if (c.lse) {
+  params.q.data = q.device();
+  params.k.data = k.device();
+  params.v.data = v.device();
+  params.out.data = o.device();
+  if (c.lse)
     params.lse = static_cast<float *>(lse.device());
-    params.lse_stride_batch = lseRows.strideBatch;
-    params.lse_stride_head = lseRows.strideHead;
-  }
-  params.kernel = options.kernel;
-  fovea_forward_plan_t plan = {};
-  plan.struct_size = sizeof(plan);
-  if (fovea_forward_select(context, &params, device, &plan))
-    return fail(report, Outcome::Refused, fovea_last_message());
-  report.kernel = fovea_last_message();
-  report.launched = plan.kernel != 0;
-
   if (!launch(
           options, [&] { return fovea_forward(context, &params, nullptr); },
           report) ||
@@ -136,7 +144,12 @@ RunReport Session::Impl::run(const ForwardCase &c, const RunOptions &options) {
                 size_t(c.seqQ) * sizeof(float));
   if (!options.check)
     return report;
-  const Expectation expected = expectForward(problem, options.threads);
+  // Its results, and a head's keys and values.
+  const Expectation expected = tool::allocating(
+      "the fp64 reference",
+      2 * sizeof(double) *
+          (report.out.size() + uint64_t(c.seqK) * uint64_t(c.headDim)),
+      [&] { return expectForward(problem, options.threads); });
   report.checked = true;
   report.comparison =
       compareForward(expected, out, c.lse ? report.lse.data() : nullptr);

@@ -112,8 +112,12 @@ struct RunReport {
 class Session {
 public:
   struct Options {
-    std::string package;      ///< a file, or a folder of them
-    std::string hip = "auto"; ///< "auto", "rocm", "sim" or a path
+    std::string package; ///< a file, or a folder of them
+    /// "auto", "rocm", "sim" or a path; empty: as FOVEA_HIP_LIBRARY says.
+    std::string hip;
+    /// Chip that the device must be, and the simulated one becomes; empty: as
+    /// FOVEA_SIM_TARGET says, or else one that runs the packages' kernels.
+    std::string target;
     int device = 0;
   };
   /// Null when the device or a package can't be had; `error` says why and

@@ -6,6 +6,7 @@
 
 #include "GuardedTensor.h"
 
+using namespace fovea;
 using namespace fovea::run;
 
 int64_t Rows::span() const {
@@ -20,7 +21,10 @@ GuardedTensor<Word>::GuardedTensor(const char *name, Role role,
                                    const Rows &rows, int64_t guard,
                                    int64_t offset)
     : name(name), role(role), rows(rows), front(guard + offset),
-      words(size_t(front + rows.span() + guard), kNaN) {
+      words(tool::allocating(
+          name, uint64_t(front + rows.span() + guard) * sizeof(Word), [&] {
+            return std::vector<Word>(size_t(front + rows.span() + guard), kNaN);
+          })) {
   if (role == Role::Input)
     return;
   const std::vector<bool> element = elements();

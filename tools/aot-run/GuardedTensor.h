@@ -11,6 +11,7 @@
 #define FOVEA_TOOLS_AOTRUN_GUARDEDTENSOR_H
 
 #include "HipCalls.h"
+#include "Main.h"
 
 #include <string>
 #include <vector>
@@ -56,7 +57,8 @@ public:
       // A tensor without elements still has an address.
       if (HipStatus status = calls.malloc(&memory, bytes() ? bytes() : 16))
         return status;
-    before = words;
+    before = tool::allocating(("a copy of " + name).c_str(), bytes(),
+                              [&] { return words; });
     return bytes() ? calls.memcpy(memory, words.data(), bytes(), HostToDevice)
                    : 0;
   }

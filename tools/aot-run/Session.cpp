@@ -8,8 +8,10 @@
 #include "SessionImpl.h"
 
 #include "fovea/HipSim.h"
+#include "fovea/Package/Chips.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 using namespace fovea;
 using namespace fovea::run;
@@ -23,6 +25,30 @@ const std::string &Session::arch() const { return impl->arch; }
 const std::string &Session::library() const { return impl->library; }
 fovea_context_t *Session::context() const { return impl->context; }
 
+/// The chip that is simulated for the kernels of the open packages: the first
+/// that some of them run on. Empty: the usual one, because it is one of several
+/// or there are no kernels.
+static std::string chipOf(fovea_context_t *context) {
+  std::string first;
+  const size_t count = fovea_kernel_count(context);
+  for (uint32_t id = 1; id <= count; ++id) {
+    fovea_kernel_info_t info = {};
+    info.struct_size = sizeof(info);
+    if (fovea_kernel_info(context, id, &info))
+      continue;
+    const std::string chip = simulatedChipFor(info.target);
+    if (chip == FOVEA_SIM_DEFAULT_TARGET)
+      return "";
+    if (first.empty())
+      first = chip;
+  }
+  return first;
+}
+
+static std::string withoutFeatures(const std::string &target) {
+  return target.substr(0, target.find(':'));
+}
+
 std::unique_ptr<Session> Session::open(const Options &options,
                                        std::string &error, bool &deviceError) {
   auto impl = std::make_unique<Impl>();
@@ -35,11 +61,17 @@ std::unique_ptr<Session> Session::open(const Options &options,
   };
   fovea_context_options_t contextOptions = {};
   contextOptions.struct_size = sizeof(contextOptions);
-  contextOptions.hip_library = options.hip.c_str();
+  if (!options.hip.empty())
+    contextOptions.hip_library = options.hip.c_str();
   if (fovea_context_create(&contextOptions, &impl->context))
     return failed(false);
   if (fovea_package_open(impl->context, options.package.c_str()))
     return failed(false);
+  // Read by the simulated library when it is opened, and by nobody else.
+  if (!options.target.empty())
+    ::setenv("FOVEA_SIM_TARGET", options.target.c_str(), /*overwrite=*/1);
+  else if (const std::string chip = chipOf(impl->context); !chip.empty())
+    ::setenv("FOVEA_SIM_TARGET", chip.c_str(), /*overwrite=*/0);
   fovea_hip_library_info_t library = {};
   library.struct_size = sizeof(library);
   if (fovea_hip_library_info(impl->context, &library))
@@ -54,6 +86,14 @@ std::unique_ptr<Session> Session::open(const Options &options,
   if (fovea_device_info(impl->context, options.device, &device))
     return failed(true);
   impl->arch = device.arch;
+  if (!options.target.empty() &&
+      withoutFeatures(impl->arch) != withoutFeatures(options.target)) {
+    error = "device " + std::to_string(options.device) + " of " +
+            impl->library + " is " + impl->arch + ", not the target " +
+            options.target +
+            "; choose another device, or the simulated one (sim)";
+    return failed(false);
+  }
   if (!impl->hip.load(impl->context, error))
     return failed(true);
   impl->simulated = impl->hip.counters != nullptr;
@@ -146,6 +186,22 @@ private:
 
 } // namespace
 
+bool Session::Impl::fitsMemory(const ForwardCase &c, int tensors,
+                               RunReport &report) const {
+  auto bytesOf = [&](int64_t heads, int64_t seq) {
+    return uint64_t(c.batch * heads * seq * (c.headDim + c.rowPadding)) * 2;
+  };
+  const uint64_t bytes = uint64_t(tensors) * (bytesOf(c.heads, c.seqQ) +
+                                              bytesOf(c.headsK, c.seqK));
+  // On the host as filled and as they were before; the simulated device takes
+  // the host's memory too.
+  std::string error;
+  if (!tool::fitsMemory("the problem's tensors", bytes * (simulated ? 3 : 2),
+                        error))
+    fail(report, Outcome::Refused, error);
+  return error.empty();
+}
+
 int64_t Session::Impl::guardBytes(Guards guards) const {
   if (guards == Guards::Auto)
     guards = simulated ? Guards::Exact : Guards::Canary;
@@ -200,6 +256,23 @@ RunReport &fovea::run::fail(RunReport &report, Outcome outcome,
     report.message += '\n';
   report.message += why;
   return report;
+}
+
+bool fovea::run::isCountable(const ForwardCase &c, RunReport &report) {
+  // Each extent counts for 1 at least: strides are products of the others.
+  int64_t elements = c.headDim + c.rowPadding;
+  bool overflow = false;
+  for (int64_t extent :
+       {c.batch, std::max(c.heads, c.headsK), std::max(c.seqQ, c.seqK)})
+    overflow |= __builtin_mul_overflow(elements, std::max<int64_t>(extent, 1),
+                                       &elements);
+  constexpr int64_t kMost = int64_t(1) << 53;
+  if (!overflow && elements <= kMost)
+    return true;
+  fail(report, Outcome::Refused,
+       "a tensor of this problem would have more than 2^53 elements; take "
+       "fewer batches or heads, or shorter sequences");
+  return false;
 }
 
 Rows fovea::run::rowsOf(const Tensor &t) {

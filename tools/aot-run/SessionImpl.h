@@ -36,6 +36,10 @@ struct Session::Impl {
   /// Bytes on each side of a tensor.
   int64_t guardBytes(Guards guards) const;
 
+  /// Whether there is memory for `tensors` of the shape of q and as many of
+  /// k's, on the host and the device; else `report` refuses the case.
+  bool fitsMemory(const ForwardCase &c, int tensors, RunReport &report) const;
+
   /// Launches as often as asked for, each time waiting for the end; keeps the
   /// least time and the counts. False after a failure, which `report` has.
   bool launch(const RunOptions &options,
@@ -56,6 +60,10 @@ using Words = GuardedTensor<uint32_t>;
 Rows rowsOf(const reference::Tensor &tensor);
 /// One row of log-sum-exps a head; heads as far apart as a multiple of 4 rows.
 Rows lseRowsOf(const ForwardCase &problem);
+
+/// Whether strides of the case, and a few times its sizes, fit 64 bits; else
+/// `report` refuses it.
+bool isCountable(const ForwardCase &c, RunReport &report);
 
 /// Mask, scale and the shapes of q, k and v of a case.
 void describe(const ForwardCase &c, reference::ForwardProblem &problem);
@@ -85,9 +93,9 @@ void fillSizes(const ForwardCase &c, Params &params) {
   params.head_dim = c.headDim;
 }
 
+/// Strides of a tensor, which has no address yet.
 template <typename View>
-void describe(const reference::Tensor &t, const Halves &memory, View &view) {
-  view.data = memory.device();
+void describe(const reference::Tensor &t, View &view) {
   view.stride_batch = t.strideBatch;
   view.stride_head = t.strideHead;
   view.stride_seq = t.strideSeq;

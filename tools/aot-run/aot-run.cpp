@@ -6,16 +6,19 @@
 //===----------------------------------------------------------------------===//
 
 #include "BackwardRun.h"
+#include "CommandLine.h"
+#include "Main.h"
 #include "Npy.h"
 #include "Report.h"
 #include "Suites.h"
 
-#include <CLI/CLI.hpp>
+#include <cfloat>
 #include <climits>
 #include <cstdio>
 #include <set>
 #include <unistd.h>
 
+using namespace fovea;
 using namespace fovea::run;
 using namespace fovea::reference;
 
@@ -64,14 +67,16 @@ Examples:
   aot-run --package=build/kernels --op=backward --dtype=bf16 --head-dim=64 \
           --mask=causal-bottom-right --forward-on-device --save-dq=dq.npy
 
-  # A table of problems; the simulated device whatever there is
+  # A table of problems; the simulated device whatever there is, as another chip
   aot-run --package=build/kernels --suite=demo --hip=sim
+  aot-run --package=mi100 --suite=demo --hip=sim --target=gfx908
 
   # What is in a package
   aot-run --package=build/kernels --list
 
-Exit codes: 0 all passed, 1 a result is wrong, 2 wrong usage or a problem that no
-kernel fits, 3 the device or its library failed.
+Exit codes: 0 all passed, 1 a result is wrong, 2 wrong usage, a problem that no
+kernel fits, too little memory or output that is lost, 3 the device or its library
+failed.
 docs/Accuracy.md says when a result is right.)";
 
 struct CommandLine {
@@ -146,7 +151,12 @@ void addOptions(CLI::App &app, CommandLine &line) {
       ->required()
       ->group("Where");
   app.add_option("--hip", line.session.hip,
-                 "HIP library: auto, rocm, sim, or a path")
+                 "HIP library: auto, rocm, sim, or a path (default: "
+                 "FOVEA_HIP_LIBRARY, or else auto)")
+      ->group("Where");
+  app.add_option("--target", line.session.target,
+                 "Chip that the device is to be; the simulated one becomes it "
+                 "(default: FOVEA_SIM_TARGET, or else the package's)")
       ->group("Where");
   app.add_option("--device", line.session.device, "Number of the device")
       ->check(CLI::Range(0, INT_MAX).description(""))
@@ -173,13 +183,16 @@ void addOptions(CLI::App &app, CommandLine &line) {
                  "Elements between the rows of each tensor")
       ->check(length);
   app.add_option("--scale", line.scale,
-                 "Factor on q.k^T (default 1/sqrt(head-dim))");
+                 "Factor on q.k^T (default 1/sqrt(head-dim))")
+      ->check(tool::finite(-FLT_MAX, FLT_MAX));
   app.add_flag("!--no-lse", c.lse, "Do not ask for the log-sum-exp");
 
   addChoice(app, "--input", c.input, kInputs, "What the tensors hold");
-  app.add_option("--seed", c.seed, "Seed of the generator");
+  app.add_option("--seed", c.seed, "Seed of the generator")
+      ->check(tool::whole());
   app.add_option("--dout-scale", line.backward.doutScale,
-                 "Standard deviation of dout");
+                 "Standard deviation of dout")
+      ->check(tool::finite(0, FLT_MAX));
   for (auto [name, file] : {std::pair{"--q", &line.qFile},
                             {"--k", &line.kFile},
                             {"--v", &line.vFile},
@@ -199,6 +212,7 @@ void addOptions(CLI::App &app, CommandLine &line) {
   app.add_option("--kernel", line.run.kernel,
                  "Id of the kernel to use, from --list (default: the library "
                  "picks)")
+      ->check(CLI::Range(int64_t(0), int64_t(UINT32_MAX)).description(""))
       ->group("How");
   app.add_flag("--check,!--no-check", line.run.check,
                "Compare with the fp64 reference (default yes)")
@@ -229,12 +243,12 @@ void addOptions(CLI::App &app, CommandLine &line) {
 /// problem, a suite brings its problems, given tensors need no generator.
 bool checkCombination(const CLI::App &app, const CommandLine &line,
                       std::string &error) {
-  const std::set<std::string> where = {"help", "package", "hip", "device",
-                                       "list"};
+  const std::set<std::string> where = {"help", "package", "hip", "target",
+                                       "device", "list"};
   const std::set<std::string> suite = {
-      "help",         "package", "hip",  "device",
-      "op",           "suite",   "seed", "repeat",
-      "guards",       "check",   "json", "forward-on-device",
+      "help",         "package", "hip",   "target", "device",
+      "op",           "suite",   "seed",  "repeat", "guards",
+      "check",        "json",    "forward-on-device",
       "deterministic"};
   const std::set<std::string> forward = {"no-lse", "save-out"};
   const std::set<std::string> backward = {
@@ -406,17 +420,14 @@ int runProblem(Session &session, const CommandLine &line) {
 
 } // namespace
 
-int main(int argc, char **argv) {
+static int runTool(int argc, char **argv) {
   CommandLine line;
   CLI::App app(kDescription, "aot-run");
   app.footer(kExamples);
   app.get_formatter()->column_width(30);
   addOptions(app, line);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &e) {
-    return app.exit(e) == 0 ? kPass : kUsage;
-  }
+  if (const std::optional<int> code = tool::parse(app, argc, argv, kUsage))
+    return *code;
   if (app.count("--scale"))
     line.backward.forward.scale = float(line.scale);
   std::string error;
@@ -435,4 +446,8 @@ int main(int argc, char **argv) {
     return listKernels(*session);
   return line.suite.empty() ? runProblem(*session, line)
                             : runSuite(*session, line);
+}
+
+int main(int argc, char **argv) {
+  return tool::run("aot-run", kUsage, [&] { return runTool(argc, argv); });
 }

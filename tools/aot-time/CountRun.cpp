@@ -83,8 +83,11 @@ SubjectCount timing::countSubject(const Subject &subject,
     return fail("--per: '" + step->variable + "' is no whole number");
 
   describe::Overrides larger = overrides;
-  larger[step->variable] =
-      std::to_string(found->second.whole + step->step * step->times);
+  int64_t most;
+  if (__builtin_mul_overflow(step->step, step->times, &most) ||
+      __builtin_add_overflow(found->second.whole, most, &most))
+    return fail("--per: so many steps are more than 64 bits hold");
+  larger[step->variable] = std::to_string(most);
   SubjectCount more;
   if (!runAll(subject, larger, more)) {
     result.deviceError = more.deviceError;

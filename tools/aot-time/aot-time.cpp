@@ -4,19 +4,20 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CommandLine.h"
 #include "CountRun.h"
+#include "Main.h"
 #include "Reports.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <fstream>
 #include <optional>
 #include <unistd.h>
 
 using namespace fovea;
 using namespace fovea::timing;
+using tool::writeFile;
 
 namespace {
 
@@ -59,8 +60,9 @@ Examples:
   # Ours beside others, ratio to ours
   aot-time --package=build/kernels --head-dim=128 theirs/ --sweep seqlen=1024,4096
 
-Exit codes: 0 all predicted, 2 wrong usage or a description that does not fit, 3 a
-kernel failed on the simulated device. Of several the largest counts.)";
+Exit codes: 0 all predicted, 2 wrong usage, a description that does not fit, too
+little memory or output that is lost, 3 a kernel failed on the simulated device.
+Of several the largest counts.)";
 
 /// An option that sets a variable, or sweeps over values of it.
 struct SizeOption {
@@ -146,7 +148,7 @@ void addOptions(CLI::App &app, CommandLine &line) {
   const char *model = "The model";
   app.add_option("--clock", line.clockGHz,
                  "Clock of the chip in GHz; 0: what its power limit allows")
-      ->check(CLI::Range(0.0, 10.0).description(""))
+      ->check(tool::finite(0, 10))
       ->group(model);
   app.add_option("--resident", line.timing.residentWorkgroups,
                  "Workgroups that share a compute unit; 0: as many as fit")
@@ -190,6 +192,7 @@ void addOptions(CLI::App &app, CommandLine &line) {
       ->group(output);
   app.add_option("--timeline-start", line.timelineStart,
                  "First clock to show (default: the hot loop in full swing)")
+      ->check(tool::whole())
       ->group(output);
   app.add_option("--timeline-clocks", line.timelineClocks,
                  "Clocks to show; 0: two iterations of the hot loop")
@@ -209,16 +212,6 @@ int usage(const std::string &error) {
 bool endsWith(const std::string &text, const std::string &end) {
   return text.size() >= end.size() &&
          text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
-bool writeFile(const std::string &path, const std::string &text,
-               std::string &error) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file)
-    error = "cannot write " + path;
-  return bool(file);
 }
 
 /// The sizes asked for: what is the same everywhere, and the points of the
@@ -495,19 +488,20 @@ int run(const CommandLine &line) {
 
 } // namespace
 
-int main(int argc, char **argv) {
+static int runTool(int argc, char **argv) {
   CommandLine line;
   CLI::App app(kDescription, "aot-time");
   app.footer(kExamples);
   app.get_formatter()->column_width(30);
   addOptions(app, line);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &e) {
-    return app.exit(e) == 0 ? kPredicted : kUsage;
-  }
+  if (const std::optional<int> code = tool::parse(app, argc, argv, kUsage))
+    return *code;
   std::string error;
   if (!checkCombination(app, line, error))
     return usage(error);
   return run(line);
+}
+
+int main(int argc, char **argv) {
+  return tool::run("aot-time", kUsage, [&] { return runTool(argc, argv); });
 }

@@ -19,11 +19,18 @@ OutOfMemory::OutOfMemory(const char *what, uint64_t bytes) noexcept {
                 static_cast<unsigned long long>(bytes));
 }
 
-void fovea::tool::checkMemory(const char *what, uint64_t bytes) {
+bool fovea::tool::fitsMemory(const char *what, uint64_t bytes,
+                             std::string &error) {
   struct sysinfo host;
-  if (sysinfo(&host) == 0 &&
-      bytes / host.mem_unit > uint64_t(host.totalram) + host.totalswap)
-    throw OutOfMemory(what, bytes);
+  if (sysinfo(&host) != 0)
+    return true;
+  const uint64_t all =
+      (uint64_t(host.totalram) + host.totalswap) * host.mem_unit;
+  if (bytes > all)
+    error = std::string("memory does not suffice for ") +
+            OutOfMemory(what, bytes).what() + ", and this machine has " +
+            std::to_string(all) + "; take a smaller problem";
+  return bytes <= all;
 }
 
 int fovea::tool::run(const char *tool, int failure,

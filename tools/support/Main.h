@@ -42,9 +42,10 @@ auto allocating(const char *what, uint64_t bytes, Body body)
   }
 }
 
-/// Refuses what this machine's memory and swap space can't hold together: the
-/// system would grant it piece by piece, and end the process when it is used.
-void checkMemory(const char *what, uint64_t bytes);
+/// Whether this machine's memory and swap space hold `what` of `bytes`; else
+/// `error` says so. The system would grant it piece by piece, and end the
+/// process when it is used.
+bool fitsMemory(const char *what, uint64_t bytes, std::string &error);
 
 /// Runs a tool and returns its exit code. Where memory runs out, or standard
 /// output does not take all that was printed, that is `failure` or, if larger,

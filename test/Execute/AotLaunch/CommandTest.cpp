@@ -121,6 +121,66 @@ TEST(AotLaunch, UsageIsExitCode2AndNamesTheRemedy) {
   }
 }
 
+/// A description like the plain one, changed, in a file of its own.
+template <typename Change>
+std::string changed(const char *name, Change change) {
+  std::ifstream file(FOVEA_DESCRIPTIONS "/plain-forward.json");
+  nlohmann::json text = nlohmann::json::parse(file);
+  change(text);
+  const std::string path = testing::TempDir() + "fovea-" + name + ".json";
+  std::ofstream(path) << text;
+  return path + " ";
+}
+
+// 7 TiB of buffers.
+TEST(AotLaunch, MemoryThatIsNotThereIsExitCode2) {
+  const std::string large = changed("large", [](nlohmann::json &text) {
+    text["variables"]["dim"] = int64_t(1) << 31;
+  });
+  const Result r = run(large + kPlain);
+  EXPECT_EQ(r.exitCode, 2) << r.text;
+  EXPECT_TRUE(r.has("memory does not suffice for the buffers of the "
+                    "description: 7902739826880 bytes, and this machine has "))
+      << r.text;
+  // The others run.
+  EXPECT_TRUE(r.has("pass  plain forward")) << r.text;
+}
+
+TEST(AotLaunch, KernelAndTargetMayBeThoseOfTheCodeObject) {
+  const std::string path = changed("nothing", [](nlohmann::json &text) {
+    text.erase("target");
+    text["launches"][0].erase("kernel");
+  });
+  const Result r = run(path);
+  EXPECT_EQ(r.exitCode, 0) << r.text;
+  EXPECT_TRUE(r.has("pass  plain forward")) << r.text;
+  // The code object says for which chip it is.
+  const Result other = run(path + "--target=gfx90a");
+  EXPECT_EQ(other.exitCode, 2) << other.text;
+  EXPECT_TRUE(other.has("device 0 is gfx90a:sramecc+:xnack-, not of target "
+                        "'gfx942"))
+      << other.text;
+}
+
+TEST(AotLaunch, ACodeObjectWithoutOneKernelIsNamed) {
+  const auto without = [](const char *name, const std::string &codeObject) {
+    return run(changed(name, [&](nlohmann::json &text) {
+      text["launches"][0].erase("kernel");
+      text["launches"][0]["code_object"] = codeObject;
+    }));
+  };
+  const Result several = without("several", FOVEA_SEVERAL_KERNELS);
+  EXPECT_EQ(several.exitCode, 2) << several.text;
+  EXPECT_TRUE(several.has(" has several kernels; name one of ")) << several.text;
+  const Result none = without("none", FOVEA_DESCRIPTIONS "/plain-forward.json");
+  EXPECT_EQ(none.exitCode, 2) << none.text;
+  EXPECT_TRUE(none.has("names no kernel, and ")) << none.text;
+  EXPECT_TRUE(none.has("code object: ")) << none.text;
+  const Result gone = without("gone", "/nonexistent.hsaco");
+  EXPECT_EQ(gone.exitCode, 2) << gone.text;
+  EXPECT_TRUE(gone.has("/nonexistent.hsaco: No such file")) << gone.text;
+}
+
 TEST(AotLaunch, AMissingDeviceIsRefused) {
   setenv("FOVEA_SIM_TARGET", "gfx90a", 1);
   const Result r = run(kPlain);

@@ -26,9 +26,11 @@ struct Result {
 };
 
 /// Standard output and error together, or output alone.
-Result run(const std::string &arguments, bool errorToo = true) {
+/// \param before  a command of the shell that comes first
+Result run(const std::string &arguments, bool errorToo = true,
+           const std::string &before = "true") {
   const bool hip = arguments.find("--hip=") != std::string::npos;
-  const std::string command = std::string(FOVEA_AOT_RUN) +
+  const std::string command = before + " && " + FOVEA_AOT_RUN +
                               (hip ? " " : " --hip=sim ") + arguments +
                               (errorToo ? " 2>&1" : " 2>/dev/null");
   Result result;
@@ -171,6 +173,62 @@ TEST(AotRun, UsageIsExitCode2AndSaysWhatIsPossible) {
     EXPECT_EQ(r.exitCode, 2) << arguments << ": " << r.text;
     EXPECT_TRUE(r.has(part)) << arguments << ": " << r.text;
   }
+}
+
+// The library says what it takes before anything of that size is allocated.
+TEST(AotRun, LimitsComeBeforeMemory) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"--seqlen-q=2147483647", "seqlen_q is 2147483647, not in 0 to"},
+      {"--seqlen-k=2147483647", "seqlen_k is 2147483647, not in 0 to"},
+      {"--heads=100000 --heads-k=100000 --batch=100000",
+       "batch is 100000, not in 0 to 65535"},
+      {"--row-padding=2147483647", "stride_seq is 2147483711, not in 0 to"},
+      {"--heads=2147483648 --heads-k=2147483648 --batch=2147483648",
+       "more than 2^53 elements"},
+      {"--heads=2147483647 --heads-k=1 --batch=0 --seqlen-q=2147483647 "
+       "--row-padding=2147483647",
+       "more than 2^53 elements"},
+  };
+  for (const char *op : {"--op=forward ", "--op=backward "})
+    for (const auto &[sizes, part] : cases) {
+      const Result r = run(kSound + "--head-dim=64 " + op + sizes);
+      EXPECT_EQ(r.exitCode, 2) << op << sizes << ": " << r.text;
+      EXPECT_TRUE(r.has(part)) << op << sizes << ": " << r.text;
+    }
+}
+
+TEST(AotRun, MemoryThatIsNotThereIsExitCode2) {
+  for (const char *op : {"--op=forward ", "--op=backward "}) {
+    const Result r =
+        run(kSound + "--head-dim=64 --heads=2000000 --heads-k=2000000 " + op);
+    EXPECT_EQ(r.exitCode, 2) << r.text;
+    EXPECT_TRUE(r.has("memory does not suffice for the problem's tensors: "))
+        << r.text;
+    EXPECT_TRUE(r.has("000000 bytes, and this machine has ")) << r.text;
+  }
+}
+
+// Little address space, in steps from too little for the device to enough:
+// always an exit code, and a message with it.
+TEST(AotRun, NoShortageOfMemoryEndsInASignal) {
+  const std::string problem =
+      kSound + "--head-dim=64 --seqlen-q=0 --seqlen-k=300000 ";
+  int passed = 0, named = 0;
+  for (const char *op : {"--op=forward ", "--op=backward "})
+    for (int megabytes = 350; megabytes <= 750; megabytes += 200) {
+      const Result r = run(problem + op, true,
+                           "ulimit -v " + std::to_string(megabytes * 1024));
+      EXPECT_TRUE(r.exitCode == 0 || r.exitCode == 2 || r.exitCode == 3)
+          << megabytes << " MiB: exit code " << r.exitCode << "\n"
+          << r.text;
+      passed += r.exitCode == 0;
+      if (r.exitCode == 2) {
+        EXPECT_TRUE(r.has("aot-run: memory ")) << r.text;
+        named += r.has(" bytes; take a smaller problem");
+      }
+    }
+  EXPECT_GT(named, 0);
+  EXPECT_LT(passed, 6);
 }
 
 TEST(AotRun, MissingDevicesAreExitCode3) {

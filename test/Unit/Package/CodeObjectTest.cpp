@@ -184,3 +184,77 @@ TEST(CodeObjectTest, MutatedHeadersAreRefusedOrSound) {
   }
   EXPECT_GT(accepted, 100);
 }
+
+namespace {
+
+/// An image whose dynamic symbols are a kernel's descriptor, its code, and
+/// another kernel's descriptor.
+std::vector<uint8_t> makeImageWithSymbols() {
+  const std::string names("\0one.kd\0one\0two.kd\0", 19);
+  constexpr uint64_t kStart = 64 + 56;
+  std::string payload = names + std::string(5, '\0');
+  auto put = [&](uint64_t value, size_t bytes) {
+    payload.append(reinterpret_cast<const char *>(&value), bytes);
+  };
+  const uint64_t symbols = kStart + payload.size();
+  for (uint64_t name : {0, 1, 8, 12}) {
+    put(name, 4);
+    for (size_t bytes : {1, 1, 2, 8, 8})
+      put(0, bytes);
+  }
+  const uint64_t sections = kStart + payload.size();
+  const struct {
+    uint64_t type, offset, size, link;
+  } rows[] = {{0, 0, 0, 0},
+              {11, symbols, 4 * 24, 2},       // SHT_DYNSYM
+              {3, kStart, names.size(), 0}};  // SHT_STRTAB
+  for (const auto &row : rows) {
+    put(0, 4);
+    put(row.type, 4);
+    put(0, 8);
+    put(0, 8);
+    put(row.offset, 8);
+    put(row.size, 8);
+    put(row.link, 4);
+    put(0, 4);
+    put(0, 8);
+    put(24, 8);
+  }
+  std::vector<uint8_t> image = makeImage("gfx942", payload);
+  const uint16_t counts[] = {64, 3};
+  std::memcpy(image.data() + 40, &sections, 8);
+  std::memcpy(image.data() + 58, counts, sizeof(counts));
+  return image;
+}
+
+} // namespace
+
+TEST(CodeObjectTest, KernelsAreThoseOfDescriptors) {
+  const std::vector<uint8_t> image = makeImageWithSymbols();
+  Expected<std::vector<std::string>> kernels =
+      kernelsOf(image.data(), image.size());
+  ASSERT_TRUE(kernels) << kernels.status().message();
+  EXPECT_EQ(*kernels, (std::vector<std::string>{"one", "two"}));
+  const std::vector<uint8_t> none = makeImage("gfx942", "payload");
+  kernels = kernelsOf(none.data(), none.size());
+  ASSERT_TRUE(kernels) << kernels.status().message();
+  EXPECT_TRUE(kernels->empty());
+}
+
+TEST(CodeObjectTest, MutatedSymbolsAreRefusedOrInside) {
+  const std::vector<uint8_t> sound = makeImageWithSymbols();
+  std::mt19937 random(12);
+  int refused = 0;
+  for (int round = 0; round != 20000; ++round) {
+    std::vector<uint8_t> image = sound;
+    for (unsigned n = 1 + random() % 3; n != 0; --n)
+      image[120 + random() % (image.size() - 120)] = uint8_t(random());
+    Expected<std::vector<std::string>> kernels =
+        kernelsOf(image.data(), image.size());
+    refused += !kernels;
+    if (kernels)
+      for (const std::string &kernel : *kernels)
+        EXPECT_LT(kernel.size(), image.size());
+  }
+  EXPECT_GT(refused, 100);
+}

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace fovea {
 
@@ -34,6 +35,11 @@ struct CodeObjectInfo {
 /// known, or when it is for a generic target without being of version 6 and
 /// having a generic version.
 Expected<CodeObjectInfo> inspectCodeObject(const void *image, size_t size);
+
+/// The kernels of an image that inspectCodeObject() accepts, by its dynamic
+/// symbols: those of descriptors ("name.kd") without their endings. Corrupt
+/// when the symbols don't lie inside the image.
+Expected<std::vector<std::string>> kernelsOf(const void *image, size_t size);
 
 } // namespace fovea
 
