@@ -251,13 +251,14 @@ NEEDED = re.compile(r"\(NEEDED\)\s+Shared library: \[([^\]]+)\]")
 FORBIDDEN_LIBRARY = re.compile(r"LLVM|MLIR|lld|clang|hip|hsa", re.I)
 
 
-def check_needed(readelf_output):
+def check_needed(readelf_output, may_need=()):
     """Violations in the output of `readelf -d`."""
     needed = NEEDED.findall(readelf_output)
     if not needed:
         return ["it needs no library at all: was it read?"]
     return [f"it needs {name}" for name in needed
-            if FORBIDDEN_LIBRARY.search(name)]
+            if FORBIDDEN_LIBRARY.search(name) and
+            not name.startswith(tuple(may_need))]
 
 
 def check_exports(readelf_output, prefix, required):
@@ -270,7 +271,7 @@ def check_exports(readelf_output, prefix, required):
                 fields[6] not in ("UND", "ABS"):
             exported.append(fields[7].split("@")[0])
     errors = [f"it exports {name}" for name in exported
-              if not name.startswith(prefix)]
+              if not name.startswith(tuple(prefix))]
     if required not in exported:
         errors.append(f"it does not export {required}")
     return errors
@@ -288,8 +289,12 @@ def main():
     library = commands.add_parser("library")
     library.add_argument("file")
     library.add_argument("--readelf", required=True)
-    library.add_argument("--prefix", default="fovea_")
-    library.add_argument("--required", default="fovea_forward")
+    library.add_argument("--prefix", action="append", required=True,
+                         help="a beginning of the names that it may export")
+    library.add_argument("--required", required=True,
+                         help="a name that it must export")
+    library.add_argument("--may-need", action="append", default=[],
+                         help="a library that it may need all the same")
     options = parser.parse_args()
 
     if options.command == "includes":
@@ -310,7 +315,7 @@ def main():
             return subprocess.run([options.readelf, *arguments, options.file],
                                   check=True, capture_output=True,
                                   text=True).stdout
-        errors = check_needed(run("-d"))
+        errors = check_needed(run("-d"), options.may_need)
         errors += check_exports(run("--dyn-syms", "-W"), options.prefix,
                                 options.required)
         summary = options.file
