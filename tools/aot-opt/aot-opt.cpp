@@ -1,24 +1,63 @@
 //===- aot-opt.cpp - runs passes on attention IR --------------------------===//
 
 #include "fovea/Pipelines/Pipelines.h"
+#include "fovea/Pipelines/SourceCheck.h"
 #include "fovea/Target/HSACO/Serialize.h"
 #include "mlir/InitAllPasses.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+
+/// What MlirOptMain does with names of files, but that it looks at the input
+/// before the parser does.
+static LogicalResult run(StringRef input, StringRef output,
+                         DialectRegistry &registry) {
+  MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
+  std::string error;
+  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(input, &error);
+  if (!file) {
+    llvm::errs() << error << "\n";
+    return failure();
+  }
+  if (llvm::Error bad = fovea::checkSource(file->getMemBufferRef(),
+                                           config.inputSplitMarker())) {
+    llvm::errs() << llvm::toString(std::move(bad)) << "\n";
+    return failure();
+  }
+  std::unique_ptr<llvm::ToolOutputFile> out = openOutputFile(output, &error);
+  if (!out) {
+    llvm::errs() << error << "\n";
+    return failure();
+  }
+  if (failed(MlirOptMain(out->os(), std::move(file), registry, config)))
+    return failure();
+  out->keep();
+  return success();
+}
 
 int main(int argc, char **argv) {
-  mlir::DialectRegistry registry;
+  llvm::InitLLVM init(argc, argv);
+  DialectRegistry registry;
   fovea::registerFoveaDialects(registry);
-  mlir::registerAllPasses();
+  registerAllPasses();
   fovea::registerFoveaPasses();
   // Or else the inputs after the first that is linked met no passes.
   fovea::hsaco::setOptionRestorer(
       [=] { llvm::cl::ParseCommandLineOptions(argc, argv); });
-  return mlir::asMainReturnCode(mlir::MlirOptMain(
+  auto [input, output] = registerAndParseCLIOptions(
       argc, argv,
       "Fovea's pass driver: runs passes and pipelines on attention kernels.\n"
       "  aot-opt --attn-to-hsaco=chip=gfx942 f.mlir    the whole way\n"
       "  aot-opt --attn-to-scheduled f.mlir            one stage\n"
       "  aot-opt --attn-to-rocdl --mlir-print-ir-after-all f.mlir\n",
-      registry));
+      registry);
+  const MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects() || config.shouldListPasses()) // reads nothing
+    return asMainReturnCode(MlirOptMain(argc, argv, input, output, registry));
+  return asMainReturnCode(run(input, output, registry));
 }

@@ -3,6 +3,7 @@
 #include "Problem.h"
 #include "Diagnostics.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Pipelines/SourceCheck.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
@@ -183,6 +184,8 @@ llvm::Expected<std::vector<Job>>
 fovea::tools::readProblems(const InputFile &input,
                            ArrayRef<const target::TargetInfo *> targets,
                            const ScheduleOverrides &overrides) {
+  if (llvm::Error error = checkSource({input.text, input.name}))
+    return error;
   MLIRContext context(compilerDialects(), MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
   DiagnosticCollector diagnostics(context, input.name, &input);
