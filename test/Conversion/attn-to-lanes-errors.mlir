@@ -131,3 +131,31 @@ gpu.module @sums attributes {attn.target = #attn.target<"gfx908">} {
     gpu.return
   }
 }
+
+// -----
+
+// Lanes of a 64-lane chip's layout that the kernel does not have.
+#rows = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [], grid = [1, 1]>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "wmma_16x16x16", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @lanes attributes {attn.target = #attn.target<"gfx1100">} {
+  gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+    %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>
+    // expected-error @below {{has a layout of 1 waves of 64 lanes, but the kernel has 1 of 32}}
+    %t = attn.load %view : !attn.view<8 x f32> -> tensor<32x8xf32, #rows>
+    attn.store %t, %view : tensor<32x8xf32, #rows>, !attn.view<8 x f32>
+    gpu.return
+  }
+}
+
+// -----
+
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 4, inst = "mfma_32x32x16", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @copied_by_fewer attributes {attn.target = #attn.target<"gfx950">} {
+  gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+    %view = attn.view %base[%offset] rows %n stride %n : !attn.view<64 x f16>
+    %lds = attn.alloc_lds : <16 x 64 x f16>
+    // expected-error @below {{has a layout of 2 waves of 64 lanes, but the kernel has 4 of 64}}
+    attn.copy_lds %view, %lds layout <reg = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0], [4, 0]], wave = [[8, 0]], grid = [1, 1]> : !attn.view<64 x f16>, !attn.lds<16 x 64 x f16>
+    gpu.return
+  }
+}

@@ -62,15 +62,41 @@ struct ConvertAttnToLanes
   }
 
 private:
+  /// Fails unless all that `op` has is dealt to the lanes and waves there are.
+  static LogicalResult checkTiles(Operation *op, int lanes, int waves) {
+    auto check = [&](attn::LayoutAttr attr) -> LogicalResult {
+      const layout::TileLayout &layout = attr.getLayout();
+      if (1 << layout.lanes().size() == lanes &&
+          1 << layout.waves().size() == waves)
+        return success();
+      return op->emitOpError()
+             << "has a layout of " << (1 << layout.waves().size())
+             << " waves of " << (1 << layout.lanes().size())
+             << " lanes, but the kernel has " << waves << " of " << lanes;
+    };
+    if (auto copy = dyn_cast<attn::CopyLdsOp>(op);
+        copy && copy.getLayout() && failed(check(*copy.getLayout())))
+      return failure();
+    for (Type type :
+         llvm::concat<const Type>(llvm::to_vector(op->getOperandTypes()),
+                                  llvm::to_vector(op->getResultTypes()))) {
+      if (!isa<RankedTensorType>(type))
+        continue;
+      attn::LayoutAttr attr = attn::getTileLayout(type);
+      if (!attr)
+        return op->emitOpError() << "has a tile without a layout, " << type
+                                 << "; run attn-assign-layouts first";
+      if (failed(check(attr)))
+        return failure();
+    }
+    return success();
+  }
+
   LogicalResult convert(gpu::GPUFuncOp kernel, const target::TargetInfo &info) {
-    auto walked = kernel.walk([](Operation *op) -> WalkResult {
-      for (Type type :
-           llvm::concat<const Type>(llvm::to_vector(op->getOperandTypes()),
-                                    llvm::to_vector(op->getResultTypes())))
-        if (isa<RankedTensorType>(type) && !attn::getTileLayout(type))
-          return op->emitOpError() << "has a tile without a layout, " << type
-                                   << "; run attn-assign-layouts first";
-      return success();
+    auto schedule =
+        kernel->getAttrOfType<attn::ScheduleAttr>(attn::kScheduleAttrName);
+    auto walked = kernel.walk([&](Operation *op) -> WalkResult {
+      return checkTiles(op, info.waveSize, schedule.getWaves());
     });
     if (walked.wasInterrupted())
       return failure();

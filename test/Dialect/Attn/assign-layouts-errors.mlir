@@ -118,3 +118,21 @@ gpu.module @lds_load attributes {attn.target = #attn.target<"gfx942">} {
     gpu.return
   }
 }
+
+// -----
+
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @control_flow attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%view: !attn.view<32 x f16>, %out: !attn.view<32 x f32>) kernel attributes {attn.schedule = #schedule} {
+    %a = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16>
+    %b = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16>
+    // expected-error @below {{'scf.execute_region' op gives a tile; of control flow, scf.for and scf.if may}}
+    %r = scf.execute_region -> tensor<32x32xf32> {
+      %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+      %d = attn.dot %a, %b, %zero inst "mfma_32x32x8" : tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>
+      scf.yield %d : tensor<32x32xf32>
+    }
+    attn.store %r, %out : tensor<32x32xf32>, !attn.view<32 x f32>
+    gpu.return
+  }
+}

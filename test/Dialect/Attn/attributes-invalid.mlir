@@ -73,8 +73,8 @@ func.func private @grid(tensor<1x32xf32, #attn.layout<reg = [], lane = [[0, 1], 
 
 // -----
 
-// expected-error @below {{a layout has at most 8 register and 3 wave bits}}
-func.func private @registers(tensor<1x32xf32, #attn.layout<reg = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], wave = [], grid = [1, 1]>>)
+// expected-error @below {{a layout has at most 12 register and 4 wave bits, found 13 and 0}}
+func.func private @registers(tensor<1x32xf32, #attn.layout<reg = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], wave = [], grid = [1, 1]>>)
 
 // -----
 
@@ -83,8 +83,18 @@ func.func private @lanes(tensor<4x1xf32, #attn.layout<reg = [], lane = [[1, 0], 
 
 // -----
 
-// expected-error @below {{a layout has at most 8 register and 3 wave bits}}
-func.func private @waves(tensor<1x32xf32, #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], wave = [[0, 0], [0, 0], [0, 0], [0, 0]], grid = [1, 1]>>)
+// expected-error @below {{a lane holds at most 4096 elements, but a grid of [2147483647, 2147483647] gives it 1 of each unit}}
+func.func private @grid_large(tensor<1x32xf32, #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], wave = [], grid = [2147483647, 2147483647]>>)
+
+// -----
+
+// expected-error @below {{a lane holds at most 4096 elements, but a grid of [2049, 1] gives it 2 of each unit}}
+func.func private @grid_registers(tensor<4098x32xf32, #attn.layout<reg = [[1, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], wave = [], grid = [2049, 1]>>)
+
+// -----
+
+// expected-error @below {{a layout has at most 12 register and 4 wave bits, found 0 and 5}}
+func.func private @waves(tensor<1x32xf32, #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], wave = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], grid = [1, 1]>>)
 
 // -----
 
@@ -147,6 +157,52 @@ func.func private @lds_shape(!attn.lds<0 x 64 x f16>)
 
 // expected-error @below {{an LDS tile holds integers or floats, found 'index'}}
 func.func private @lds_elements(!attn.lds<32 x 64 x index>)
+
+// -----
+
+// A row of no bytes would divide by zero.
+// expected-error @below {{an LDS tile holds elements of 8, 16, 32 or 64 bits, found 'i1'}}
+func.func private @lds_bits(!attn.lds<1 x 1 x i1, <chunks = 2, shifts = [0]>>)
+
+// -----
+
+// expected-error @below {{an LDS tile holds elements of 8, 16, 32 or 64 bits, found 'i24'}}
+func.func private @lds_odd_bytes(!attn.lds<32 x 64 x i24>)
+
+// -----
+
+// expected-error @below {{an LDS tile has less than 2^31 bytes, found 2147483647 rows of 17179869176}}
+func.func private @lds_large(!attn.lds<2147483647 x 2147483647 x f64>)
+
+// -----
+
+// expected-error @below {{an LDS tile has less than 2^31 bytes, found 32768 rows of 65536}}
+func.func private @lds_just_too_large(!attn.lds<32768 x 32768 x f16>)
+
+// -----
+
+// expected-error @below {{a view has columns in [1, 65536], found -1}}
+func.func private @view_columns(!attn.view<-1 x f16>)
+
+// -----
+
+// expected-error @below {{a view has columns in [1, 65536], found 65537}}
+func.func private @view_columns_large(!attn.view<65537 x f16>)
+
+// -----
+
+// expected-error @below {{a view holds integers or floats, found 'index'}}
+func.func private @view_elements(!attn.view<16 x index>)
+
+// -----
+
+// expected-error @below {{a view holds elements of 8, 16, 32 or 64 bits, found 'f128'}}
+func.func private @view_bits(!attn.view<16 x f128>)
+
+// -----
+
+// expected-error @below {{attribute 'attn.argument_names' has no meaning with the value [1]}}
+gpu.module @names attributes {attn.argument_names = [1]} {}
 
 // -----
 

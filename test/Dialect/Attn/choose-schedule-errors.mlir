@@ -2,11 +2,15 @@
 // RUN: not aot-opt %s --split-input-file --attn-choose-schedule=chip=gfx803 2>&1 | FileCheck %s --check-prefix=CHIP
 // RUN: not aot-opt %s --split-input-file --attn-choose-schedule=waves=5 2>&1 | FileCheck %s --check-prefix=WAVES
 // RUN: not aot-opt %s --split-input-file --attn-choose-schedule=inst=wmma_16x16x16 2>&1 | FileCheck %s --check-prefix=INST
+// RUN: not aot-opt %s --split-input-file --attn-choose-schedule=rescale-threshold=-2 2>&1 | FileCheck %s --check-prefix=RESCALE
+// RUN: not aot-opt %s --split-input-file --attn-choose-schedule=queries-in-lds=-2 2>&1 | FileCheck %s --check-prefix=QUERIES
 
 // What a chip cannot run is refused with the value and the limit.
 
 // CHIP: error: 'attn.forward' op unknown chip 'gfx803'; known: gfx908, gfx90a, gfx942
 // WAVES: error: 'attn.forward' op waves must be 1, 2, 4, 8 or 16, found 5
+// RESCALE: error: 'attn.forward' op rescale_threshold must be in [0, 8], found -2
+// QUERIES: error: 'attn.forward' op queries_in_lds must be 0 or 1, found -2
 // INST: error: 'attn.forward' op gfx942 has no matrix instruction 'wmma_16x16x16' for 'f16'; it has mfma_32x32x8, mfma_16x16x16
 
 !t64 = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>

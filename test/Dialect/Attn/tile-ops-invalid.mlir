@@ -91,7 +91,7 @@ func.func @dot_accumulator(%a: tensor<64x16xf16>, %b: tensor<16x32xf16>, %c: ten
 // -----
 
 func.func @dot_f32_factors(%a: tensor<32x16xf32>, %b: tensor<16x32xf32>, %c: tensor<32x32xf32>) {
-  // expected-error @below {{operand #0 must be 2D tensor of 16-bit float or bfloat16 type values}}
+  // expected-error @below {{operand #0 must be 2D tensor of extents in [1, 65536] of 16-bit float or bfloat16 type values}}
   %d = attn.dot %a, %b, %c inst "mfma_32x32x8" : tensor<32x16xf32>, tensor<16x32xf32>, tensor<32x32xf32>
   return
 }
@@ -220,5 +220,46 @@ func.func @mma_sums(%a: vector<4xf16>, %c: vector<16xf32>) {
 func.func @mma_factors(%a: vector<4xf16>, %b: vector<8xf16>, %c: vector<16xf32>) {
   // expected-error @below {{'mfma_32x32x8' takes factors of 4 and sums of 16 elements a lane, found 'vector<4xf16>', 'vector<8xf16>' and 'vector<16xf32>'}}
   %d = attn.mma %a, %b, %c inst "mfma_32x32x8" : vector<4xf16>, vector<8xf16>, vector<16xf32>
+  return
+}
+
+// -----
+
+// The parser asks for the result's type before anything is verified.
+func.func @transpose_rank(%s: tensor<4xf32>) {
+  // expected-error @below {{'attn.transpose' op takes a tile, found 'tensor<4xf32>'}}
+  %r = attn.transpose %s : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @dynamic(%s: tensor<?x32xf32>) {
+  // expected-error @below {{operand #0 must be 2D tensor of extents in [1, 65536] of}}
+  %r = attn.convert_layout %s : tensor<?x32xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @empty(%s: tensor<0x32xf32>) {
+  // expected-error @below {{operand #0 must be 2D tensor of extents in [1, 65536] of}}
+  %r = attn.reduce <max> %s : tensor<0x32xf32> -> tensor<1x32xf32>
+  return
+}
+
+// -----
+
+func.func @large(%s: tensor<65537x1xf32>) {
+  // expected-error @below {{operand #0 must be 2D tensor of extents in [1, 65536] of}}
+  %r = attn.convert_layout %s : tensor<65537x1xf32> -> tensor<65537x1xf32>
+  return
+}
+
+// -----
+
+func.func @buffers() {
+  // expected-error @below {{'attn.alloc_lds' op reserves less than 2^31 bytes, found 2147483647 buffers of 4096}}
+  %lds = attn.alloc_lds buffers 2147483647 : <32 x 64 x f16>
   return
 }

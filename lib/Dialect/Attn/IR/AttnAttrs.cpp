@@ -9,6 +9,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
+#include <limits>
 
 using namespace mlir;
 using namespace fovea;
@@ -77,7 +78,9 @@ ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
   if (blockN <= 0 || blockN > 256 || !llvm::isPowerOf2_32(blockN))
     return emitError() << "block_n must be a power of two up to 256, found "
                        << blockN;
-  if (waves <= 0 || waves > 16 || !llvm::isPowerOf2_32(waves))
+  static_assert(kMaxWaves == 16 && 1 << kMaxWaveBits == kMaxWaves,
+                "the text names them, and layouts have bits for them");
+  if (waves <= 0 || waves > kMaxWaves || !llvm::isPowerOf2_32(waves))
     return emitError() << "waves must be 1, 2, 4, 8 or 16, found " << waves;
   if (stages < 1 || stages > 3)
     return emitError() << "stages must be 1, 2 or 3, found " << stages;
@@ -223,13 +226,23 @@ LayoutAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
   if (layout.lanes().size() < 5 || layout.lanes().size() > 6)
     return emitError() << "a layout has 5 or 6 lane bits, found "
                        << layout.lanes().size();
-  if (layout.registers().size() > 8 || layout.waves().size() > 3)
-    return emitError() << "a layout has at most 8 register and 3 wave bits";
+  if (layout.registers().size() > kMaxRegisterBits ||
+      layout.waves().size() > kMaxWaveBits)
+    return emitError() << "a layout has at most " << kMaxRegisterBits
+                       << " register and " << kMaxWaveBits
+                       << " wave bits, found " << layout.registers().size()
+                       << " and " << layout.waves().size();
+  int64_t fragments = int64_t(layout.grid()[0]) * layout.grid()[1];
+  if (fragments > kMaxLaneElements / layout.elementsPerFragment())
+    return emitError() << "a lane holds at most " << kMaxLaneElements
+                       << " elements, but a grid of [" << layout.grid()[0]
+                       << ", " << layout.grid()[1] << "] gives it "
+                       << layout.elementsPerFragment() << " of each unit";
   for (auto space :
        {layout::Space::Register, layout::Space::Lane, layout::Space::Wave})
     for (const Coord &basis : layout.get(space))
       for (int32_t coordinate : basis)
-        if (coordinate < 0 || coordinate > 1 << 16)
+        if (coordinate < 0 || coordinate > kMaxTileExtent)
           return emitError() << "layout basis out of range: " << coordinate;
   if (!layout.isExact())
     return emitError() << "layout bases must be independent and cover the "
@@ -266,17 +279,43 @@ SwizzleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 LdsType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                 int32_t rows, int32_t columns, Type elementType,
+/// Fails unless `what` may hold elements of this type: what memory accesses
+/// move.
+static LogicalResult
+checkStored(llvm::function_ref<InFlightDiagnostic()> emitError, StringRef what,
+            Type elementType) {
+  if (!elementType.isIntOrFloat())
+    return emitError() << what << " holds integers or floats, found "
+                       << elementType;
+  unsigned bits = elementType.getIntOrFloatBitWidth();
+  if (bits < 8 || bits > 64 || !llvm::isPowerOf2_32(bits))
+    return emitError() << what << " holds elements of 8, 16, 32 or 64 bits, "
+                       << "found " << elementType;
+  return success();
+}
+
+LogicalResult
+ViewType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                 int32_t columns, Type elementType) {
+  if (columns <= 0 || columns > kMaxTileExtent)
+    return emitError() << "a view has columns in [1, " << kMaxTileExtent
+                       << "], found " << columns;
+  return checkStored(emitError, "a view", elementType);
+}
+
                 SwizzleAttr swizzle) {
   if (rows <= 0 || columns <= 0)
     return emitError() << "an LDS tile needs a positive shape, found " << rows
                        << "x" << columns;
-  if (!elementType.isIntOrFloat())
-    return emitError() << "an LDS tile holds integers or floats, found "
-                       << elementType;
+  if (failed(checkStored(emitError, "an LDS tile", elementType)))
+    return failure();
   int64_t rowBytes = int64_t(columns) * elementType.getIntOrFloatBitWidth() / 8;
   if (!swizzle)
     return success();
   // Rows hold whole groups of chunks, or groups whole rows.
+  if (rowBytes > std::numeric_limits<int32_t>::max() / rows)
+    return emitError() << "an LDS tile has less than 2^31 bytes, found " << rows
+                       << " rows of " << rowBytes;
   int64_t group = int64_t(swizzle.getChunks()) * 16;
   if (rowBytes % group != 0 &&
       (group % rowBytes != 0 || rows % (group / rowBytes) != 0))

@@ -30,14 +30,21 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
     return success();
   if (name == kScheduleAttrName && isa<ScheduleAttr>(attribute.getValue()))
     return success();
-  if (name == hsaco::kArgumentNamesAttrName &&
-      isa<ArrayAttr>(attribute.getValue()))
+  if (auto names = dyn_cast<ArrayAttr>(attribute.getValue());
+      name == hsaco::kArgumentNamesAttrName && names &&
+      llvm::all_of(names, llvm::IsaPred<StringAttr>))
     return success();
   return op->emitError("attribute '")
          << name << "' has no meaning with the value " << attribute.getValue()
          << "; known are '" << kTargetAttrName << "' (#attn.target), '"
          << kScheduleAttrName << "' (#attn.schedule) and '"
          << hsaco::kArgumentNamesAttrName << "' (an array of strings)";
+}
+
+bool fovea::attn::isTileShape(ArrayRef<int64_t> shape) {
+  return shape.size() == 2 && llvm::all_of(shape, [](int64_t extent) {
+           return extent >= 1 && extent <= kMaxTileExtent;
+         });
 }
 
 target::FactorType fovea::attn::factorType(Type elementType) {

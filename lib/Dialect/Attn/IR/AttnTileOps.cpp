@@ -4,6 +4,7 @@
 #include "fovea/Target/MatrixInstr.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <limits>
 
 using namespace mlir;
 using namespace fovea;
@@ -36,6 +37,14 @@ LogicalResult StoreOp::verify() {
 LogicalResult AtomicAddOp::verify() {
   return checkElements(*this, tile(getTile()).getElementType(),
                        getView().getType().getElementType());
+}
+
+LogicalResult AllocLdsOp::verify() {
+  int64_t bytes = getLds().getType().getBytes();
+  if (bytes > std::numeric_limits<int32_t>::max() / int64_t(getBuffers()))
+    return emitOpError() << "reserves less than 2^31 bytes, found "
+                         << getBuffers() << " buffers of " << bytes;
+  return success();
 }
 
 LogicalResult StoreLdsOp::verify() {
@@ -85,10 +94,15 @@ LogicalResult DotOp::verify() {
 }
 
 LogicalResult TransposeOp::inferReturnTypes(MLIRContext *,
-                                            std::optional<Location>,
+                                            std::optional<Location> loc,
                                             Adaptor adaptor,
                                             SmallVectorImpl<Type> &results) {
-  auto type = cast<RankedTensorType>(adaptor.getTile().getType());
+  // Asked by the parser, before anything is verified.
+  auto type = dyn_cast<RankedTensorType>(adaptor.getTile().getType());
+  if (!type || !isTileShape(type.getShape()))
+    return emitOptionalError(loc, "'", getOperationName(),
+                             "' op takes a tile, found ",
+                             adaptor.getTile().getType());
   Attribute encoding = type.getEncoding();
   if (LayoutAttr layout = getTileLayout(type))
     encoding =

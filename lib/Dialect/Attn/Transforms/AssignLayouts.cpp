@@ -114,9 +114,12 @@ private:
         if (auto loop = dyn_cast<scf::ForOp>(yield->getParentOp())) {
           if (failed(spreadLoop(loop, number, layout)))
             return failure();
-        } else if (failed(spreadIf(cast<scf::IfOp>(yield->getParentOp()),
-                                   number, layout))) {
-          return failure();
+        } else if (auto branch = dyn_cast<scf::IfOp>(yield->getParentOp())) {
+          if (failed(spreadIf(branch, number, layout)))
+            return failure();
+        } else {
+          return yield->getParentOp()->emitOpError(
+              "gives a tile; of control flow, scf.for and scf.if may");
         }
       } else if (failed(spreadThrough(user, value, layout))) {
         return failure();
@@ -328,7 +331,11 @@ LogicalResult AssignLayouts::assignDirectCopy(CopyLdsOp copy) {
       type.getRows(), type.getColumns(),
       llvm::countr_zero(uint32_t(target->waveSize)),
       llvm::countr_zero(uint32_t(schedule.getWaves())));
-  copy.setLayoutAttr(LayoutAttr::get(&getContext(), layout));
+  auto checked = LayoutAttr::getChecked([&] { return copy.emitOpError(); },
+                                        &getContext(), layout);
+  if (!checked)
+    return failure();
+  copy.setLayoutAttr(checked);
   return success();
 }
 
@@ -396,6 +403,9 @@ LogicalResult AssignLayouts::applyTypes(gpu::GPUFuncOp func) {
     if (type.getDimSize(0) != shape[0] || type.getDimSize(1) != shape[1])
       return emitError(value.getLoc())
              << "layout <" << layout->str() << "> does not cover " << type;
+    auto error = [&] { return emitError(value.getLoc()); };
+    if (!LayoutAttr::getChecked(error, &getContext(), *layout))
+      return failure();
     value.setType(withLayout(type, *layout));
     return success();
   };

@@ -127,7 +127,7 @@ private:
       return option ? option : value;
     };
     auto pickFlag = [](int32_t option, int32_t value) {
-      return option >= 0 ? option : value;
+      return option != -1 ? option : value;
     };
     return ScheduleAttr::getChecked(
         [&] { return op->emitOpError(); }, &getContext(),

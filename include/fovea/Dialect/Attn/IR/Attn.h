@@ -43,6 +43,20 @@ inline constexpr llvm::StringLiteral kScheduleAttrName = "attn.schedule";
 /// Limits of (C5).
 inline constexpr int64_t kMinHeadDim = 16, kMaxHeadDim = 512, kHeadDimStep = 8;
 
+/// Waves of a workgroup, and so the wave bits of a layout.
+inline constexpr int kMaxWaves = 16, kMaxWaveBits = 4;
+
+/// Elements of a unit of a tile that a lane may hold, as register bits, and of
+/// all units of it. More than any chip has registers for; a tile on its way to
+/// LDS without passing them has the most.
+inline constexpr int kMaxRegisterBits = 12, kMaxLaneElements = 1 << 12;
+
+/// Largest extent of a tile.
+inline constexpr int64_t kMaxTileExtent = 1 << 16;
+
+/// Whether a tile may have this shape: two extents in [1, kMaxTileExtent].
+bool isTileShape(llvm::ArrayRef<int64_t> shape);
+
 /// The factor type of matrix instructions for f16 or bf16, the only element
 /// types that verifiers admit where products are taken.
 target::FactorType factorType(mlir::Type elementType);

@@ -27,7 +27,9 @@ def Attn_Dialect : Dialect {
     void registerAttributes();
     void registerTypes();
   }];
-  let dependentDialects = ["::mlir::gpu::GPUDialect"];
+  // attn.view's text implies a pointer type: its parser makes one.
+  let dependentDialects = ["::mlir::gpu::GPUDialect",
+                           "::mlir::LLVM::LLVMDialect"];
 }
 
 class Attn_Op<string mnemonic, list<Trait> traits = []>

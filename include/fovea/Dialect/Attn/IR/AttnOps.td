@@ -66,7 +66,7 @@ def Attn_ForwardOp : Attn_Op<"forward"> {
 
     Example:
     ```mlir
-    attn.forward %q, %k, %v, %out lse(%lse) scale(%scale) mask(causal_bottom_right)
+    attn.forward %q, %k, %v, %out lse(%lse) scale(%scale) mask<causal_bottom_right>
       : memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>, ...
     ```
   }];

@@ -76,8 +76,8 @@ def Attn_AtomicAddOp : Attn_Op<"atomic_add"> {
 def Attn_AllocLdsOp : Attn_Op<"alloc_lds", [MemoryEffects<[MemAlloc]>]> {
   let summary = "Reserves LDS for a tile, for the life of the workgroup";
   let description = [{
-    With `buffers`, for so many tiles one after another; the result is the
-    first of them, `attn.lds_buffer` gives any.
+    With `buffers`, for so many tiles one after another, less than 2^31 bytes
+    in all; the result is the first of them, `attn.lds_buffer` gives any.
   }];
   let arguments = (ins DefaultValuedAttr<ConfinedAttr<I32Attr, [IntPositive]>,
                                          "1">:$buffers);
@@ -86,6 +86,7 @@ def Attn_AllocLdsOp : Attn_Op<"alloc_lds", [MemoryEffects<[MemAlloc]>]> {
   let builders = [OpBuilder<(ins "LdsType":$lds), [{
     build($_builder, $_state, lds, /*buffers=*/1);
   }]>];
+  let hasVerifier = 1;
 }
 
 def Attn_LdsBufferOp : Attn_Op<"lds_buffer", [Pure, AllTypesMatch<["lds", "buffer"]>]> {
@@ -205,7 +206,7 @@ def Attn_ReduceOp : Attn_Op<"reduce", [Pure]> {
 
     f16 elements are summed in f32.
   }];
-  let arguments = (ins Attn_ReduceKindAttr:$kind, 2DTensorOf<[F32, F16]>:$tile);
+  let arguments = (ins Attn_ReduceKindAttr:$kind, Attn_TileOf<[F32, F16]>:$tile);
   let results = (outs Attn_F32Tile:$result);
   let assemblyFormat = "$kind $tile attr-dict `:` type($tile) `->` type($result)";
   let hasVerifier = 1;
@@ -230,7 +231,7 @@ def Attn_MaskOp : Attn_Op<"mask", [Pure, AllTypesMatch<["tile", "result"]>]> {
     block, columns queries, `last` the last visible key of each query relative
     to the block's first key (negative: none).
   }];
-  let arguments = (ins Attn_F32Tile:$tile, 2DTensorOf<[I32]>:$last);
+  let arguments = (ins Attn_F32Tile:$tile, Attn_TileOf<[I32]>:$last);
   let results = (outs Attn_F32Tile:$result);
   let assemblyFormat = "$tile `,` $last attr-dict `:` type($tile) `,` type($last)";
   let hasVerifier = 1;
@@ -238,7 +239,7 @@ def Attn_MaskOp : Attn_Op<"mask", [Pure, AllTypesMatch<["tile", "result"]>]> {
 
 def Attn_ColumnIndexOp : Attn_Op<"column_index", [Pure]> {
   let summary = "The number of each column, as a tile of one row";
-  let results = (outs 2DTensorOf<[I32]>:$result);
+  let results = (outs Attn_TileOf<[I32]>:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
 }
 
@@ -271,7 +272,7 @@ def Attn_WaveAnyOp : Attn_Op<"wave_any", [Pure]> {
     Uniform over a wave, not over the workgroup; a guard for work that is
     right, but not needed, where it is false.
   }];
-  let arguments = (ins 2DTensorOf<[I1]>:$tile);
+  let arguments = (ins Attn_TileOf<[I1]>:$tile);
   let results = (outs I1:$result);
   let assemblyFormat = "$tile attr-dict `:` type($tile)";
 }

@@ -20,13 +20,14 @@ def Attn_ViewType : Attn_Type<"View", "view"> {
   }];
   let parameters = (ins "int32_t":$columns, "::mlir::Type":$elementType);
   let assemblyFormat = "`<` $columns `x` $elementType `>`";
+  let genVerifyDecl = 1;
 }
 
 def Attn_LdsType : Attn_Type<"Lds", "lds"> {
   let summary = "A tile in LDS";
   let description = [{
-    `!attn.lds<64 x 128 x bf16>`: row-major, without padding. A swizzle
-    attribute says how chunks of a row are permuted.
+    `!attn.lds<64 x 128 x bf16>`: row-major, without padding, less than 2^31
+    bytes. A swizzle attribute says how chunks of a row are permuted.
   }];
   let parameters = (ins "int32_t":$rows, "int32_t":$columns,
       "::mlir::Type":$elementType,
@@ -43,8 +44,13 @@ def Attn_LdsType : Attn_Type<"Lds", "lds"> {
 }
 
 // A two-dimensional tensor of static shape; its encoding, if any, is a layout.
-def Attn_Tile : 2DTensorOf<[AnyFloat, AnySignlessInteger]>;
-def Attn_F32Tile : 2DTensorOf<[F32]>;
-def Attn_FactorTile : 2DTensorOf<[F16, BF16]>;
+class Attn_TileOf<list<Type> allowedTypes>
+    : RankedTensorOf<allowedTypes, [CPred<
+        "::fovea::attn::isTileShape("
+        "::llvm::cast<::mlir::RankedTensorType>($_self).getShape())">],
+      "2D tensor of extents in [1, 65536]">;
+def Attn_Tile : Attn_TileOf<[AnyFloat, AnySignlessInteger]>;
+def Attn_F32Tile : Attn_TileOf<[F32]>;
+def Attn_FactorTile : Attn_TileOf<[F16, BF16]>;
 
 #endif // FOVEA_DIALECT_ATTN_IR_ATTNTYPES_TD
