@@ -148,12 +148,11 @@ struct LowerDot : public LanePattern<DotOp> {
     TileLayout a = layoutOf(op.getA()), bb = layoutOf(op.getB()),
                acc = layoutOf(op.getAcc());
     Type factor = cast<RankedTensorType>(op.getA().getType()).getElementType();
-    const target::MatrixInstr *inst = target::lookupMatrixInstr(
-        lanes.getTarget(), op.getInst(), factorType(factor));
+    const target::MatrixInstr *inst =
+        lookupMatrixInstr(lanes.getTarget(), op.getInst(), factor);
     if (!inst)
-      return op.emitOpError()
-             << lanes.getTarget().name << " has no matrix instruction '"
-             << op.getInst() << "' for " << factor;
+      return emitNoMatrixInstr([&] { return op.emitOpError(); },
+                               lanes.getTarget(), op.getInst(), factor);
     if (a.grid()[0] != acc.grid()[0] || bb.grid()[1] != acc.grid()[1] ||
         a.grid()[1] != bb.grid()[0] ||
         a.elementsPerFragment() != bb.elementsPerFragment() ||
@@ -191,12 +190,11 @@ struct LowerToAccumulators : public LanePattern<ToAccumulatorsOp> {
   matchAndRewrite(ToAccumulatorsOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-    const target::MatrixInstr *inst = target::lookupMatrixInstr(
-        lanes.getTarget(), op.getInst(), factorType(op.getFactor()));
+    const target::MatrixInstr *inst =
+        lookupMatrixInstr(lanes.getTarget(), op.getInst(), op.getFactor());
     if (!inst)
-      return op.emitOpError()
-             << lanes.getTarget().name << " has no matrix instruction '"
-             << op.getInst() << "' for " << op.getFactor();
+      return emitNoMatrixInstr([&] { return op.emitOpError(); },
+                               lanes.getTarget(), op.getInst(), op.getFactor());
     if (layoutOf(op.getTile()).elementsPerFragment() !=
         inst->d.elementsPerFragment())
       return op.emitOpError()

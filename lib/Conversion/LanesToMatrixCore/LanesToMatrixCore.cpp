@@ -91,9 +91,9 @@ struct ConvertAttnToMatrixCore
     walkAndApplyPatterns(getOperation(), std::move(patterns));
     getOperation().walk(interleave);
     getOperation().walk([&](attn::MmaOp op) {
-      op.emitOpError() << target.getInfo().name
-                       << " has no matrix instruction '" << op.getInst()
-                       << "' for " << op.getA().getType();
+      attn::emitNoMatrixInstr([&] { return op.emitOpError(); },
+                              target.getInfo(), op.getInst(),
+                              getElementTypeOrSelf(op.getA()));
       signalPassFailure();
     });
   }

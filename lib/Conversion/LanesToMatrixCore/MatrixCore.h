@@ -25,8 +25,8 @@ public:
   matchAndRewrite(attn::MmaOp op,
                   mlir::PatternRewriter &rewriter) const override {
     auto factor = mlir::cast<mlir::VectorType>(op.getA().getType());
-    const target::MatrixInstr *inst = target::lookupMatrixInstr(
-        target, op.getInst(), attn::factorType(factor.getElementType()));
+    const target::MatrixInstr *inst =
+        attn::lookupMatrixInstr(target, op.getInst(), factor.getElementType());
     if (!inst || inst->family != family)
       return rewriter.notifyMatchFailure(op, "not this family's, or not this "
                                              "chip's");

@@ -1,7 +1,6 @@
 //===- AotCompile.cpp - the aot-compile driver ----------------------------===//
 
 #include "fovea/Tools/AotCompile.h"
-#include "Cost.h"
 #include "DryRun.h"
 #include "Interrupt.h"
 #include "KernelCompiler.h"
@@ -106,8 +105,8 @@ llvm::Error Driver::findCurrent() {
   // The longest first: else the last of them keeps one processor busy while the
   // others have nothing left to do.
   llvm::sort(pending, [&](size_t a, size_t b) {
-    const double costA = estimateCost(request.jobs[a]).cpuMs;
-    const double costB = estimateCost(request.jobs[b]).cpuMs;
+    const double costA = request.jobs[a].cost.cpuMs;
+    const double costB = request.jobs[b].cost.cpuMs;
     return costA != costB ? costA > costB : a < b;
   });
   return llvm::Error::success();
@@ -122,7 +121,7 @@ void Driver::compileOne(size_t index, Progress &progress) {
     error = output->store(job, *kernel);
   else
     error = kernel.takeError();
-  const double cost = estimateCost(job).cpuMs;
+  const double cost = job.cost.cpuMs;
   if (error) {
     outcome.status = Outcome::Failed;
     llvm::handleAllErrors(std::move(error),
@@ -157,7 +156,7 @@ void Driver::compileOne(size_t index, Progress &progress) {
 void Driver::compileAll() {
   double cost = 0;
   for (size_t index : pending)
-    cost += estimateCost(request.jobs[index]).cpuMs;
+    cost += request.jobs[index].cost.cpuMs;
   Progress progress(pending.size(), cost, request.quiet);
   std::atomic<size_t> next{0};
   auto work = [&] {

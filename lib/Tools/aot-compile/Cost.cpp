@@ -1,7 +1,6 @@
 //===- Cost.cpp - what a kernel will cost to compile ----------------------===//
 
 #include "Cost.h"
-#include <algorithm>
 
 using namespace fovea;
 using namespace fovea::tools;
@@ -35,15 +34,19 @@ static constexpr CostRow kCosts[] = {
     {Operation::Backward, "atomic", {209, 0.98}, {3300, 3.3}, {24900, 32}},
 };
 
-Cost fovea::tools::estimateCost(const Job &job) {
-  const CostRow *row = std::find_if(
-      std::begin(kCosts), std::end(kCosts), [&](const CostRow &row) {
-        return row.op == job.problem.op &&
-               (!job.algorithm || row.algorithm == job.algorithm->name);
-      });
-  const int32_t headDim = job.problem.headDim;
-  return {row->cpuMs(headDim), row->storedBytes(headDim),
-          row->imageBytes(headDim)};
+llvm::Expected<Cost> fovea::tools::estimateCost(const Job &job) {
+  const llvm::StringRef algorithm = job.algorithm ? job.algorithm->name : "";
+  for (const CostRow &row : kCosts) {
+    if (row.op != job.problem.op || row.algorithm != algorithm)
+      continue;
+    const int32_t headDim = job.problem.headDim;
+    return Cost{row.cpuMs(headDim), row.storedBytes(headDim),
+                row.imageBytes(headDim)};
+  }
+  return llvm::createStringError(
+      job.str() + ": no estimate of what it costs to compile operation " +
+      llvm::Twine(static_cast<int>(job.problem.op)) + " by algorithm '" +
+      algorithm + "'; measure it and add a row to Cost.cpp");
 }
 
 uint64_t fovea::tools::memoryBound(unsigned workers) {

@@ -9,17 +9,13 @@
 #define FOVEA_LIB_TOOLS_AOTCOMPILE_COST_H
 
 #include "Request.h"
+#include "llvm/Support/Error.h"
 
 namespace fovea::tools {
 
-struct Cost {
-  double cpuMs;       ///< CPU time of the compilation, milliseconds
-  double storedBytes; ///< that a package grows by
-  double imageBytes;  ///< of the code object
-};
-
-/// The estimate for a planned job.
-Cost estimateCost(const Job &job);
+/// The estimate for a job whose algorithm is known. Fails for an operation or
+/// an algorithm that was never measured.
+llvm::Expected<Cost> estimateCost(const Job &job);
 
 /// Memory of a build that compiles `workers` kernels at a time, bytes: no more.
 uint64_t memoryBound(unsigned workers);

@@ -21,9 +21,8 @@ struct Sums {
     current += isCurrent;
     if (isCurrent)
       return;
-    const Cost cost = estimateCost(job);
-    seconds += cost.cpuMs / 1e3;
-    mib += (isStored ? cost.storedBytes : cost.imageBytes) / (1 << 20);
+    seconds += job.cost.cpuMs / 1e3;
+    mib += (isStored ? job.cost.storedBytes : job.cost.imageBytes) / (1 << 20);
   }
 };
 } // namespace

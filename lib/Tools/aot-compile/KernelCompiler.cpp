@@ -1,6 +1,7 @@
 //===- KernelCompiler.cpp - compiles one kernel ---------------------------===//
 
 #include "KernelCompiler.h"
+#include "Cost.h"
 #include "Diagnostics.h"
 #include "Problem.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
@@ -355,6 +356,10 @@ llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
     break;
   }
   }
+  llvm::Expected<Cost> cost = estimateCost(job);
+  if (!cost)
+    return cost.takeError();
+  job.cost = *cost;
   return llvm::Error::success();
 }
 

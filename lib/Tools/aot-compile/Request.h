@@ -80,6 +80,13 @@ struct Launch {
   int32_t blockN = 0, wavesPerSimd = 0;
 };
 
+/// What it will cost to compile a kernel; Cost.h estimates it.
+struct Cost {
+  double cpuMs = 0;       ///< CPU time of the compilation, milliseconds
+  double storedBytes = 0; ///< that a package grows by
+  double imageBytes = 0;  ///< of the code object
+};
+
 /// One kernel to compile, or the kernels of an operation that takes several.
 /// `schedule` and what follows is known after planning.
 struct Job {
@@ -98,6 +105,7 @@ struct Job {
   std::vector<Launch> launches; ///< in their order; at least one
   /// Of the launches the largest.
   int32_t blockM = 0, blockN = 0, threads = 0;
+  Cost cost;
 
   bool isOneLaunch() const { return launches.size() == 1; }
 

@@ -119,6 +119,9 @@ std::string ScheduleAttr::getKey() const {
 }
 
 /// What the ABI says of an algorithm.
+static_assert(getMaxEnumValForBackwardAlgorithm() + 1 ==
+                  std::size(abi::kBackwardAlgorithms),
+              "the ABI lists the enumeration's algorithms in its order");
 static const abi::BackwardAlgorithm &infoOf(BackwardAlgorithm algorithm) {
   return abi::kBackwardAlgorithms[static_cast<unsigned>(algorithm)];
 }
@@ -276,9 +279,6 @@ SwizzleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-LogicalResult
-LdsType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
-                int32_t rows, int32_t columns, Type elementType,
 /// Fails unless `what` may hold elements of this type: what memory accesses
 /// move.
 static LogicalResult
@@ -303,6 +303,9 @@ ViewType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
   return checkStored(emitError, "a view", elementType);
 }
 
+LogicalResult
+LdsType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                int32_t rows, int32_t columns, Type elementType,
                 SwizzleAttr swizzle) {
   if (rows <= 0 || columns <= 0)
     return emitError() << "an LDS tile needs a positive shape, found " << rows
@@ -310,12 +313,12 @@ ViewType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
   if (failed(checkStored(emitError, "an LDS tile", elementType)))
     return failure();
   int64_t rowBytes = int64_t(columns) * elementType.getIntOrFloatBitWidth() / 8;
-  if (!swizzle)
-    return success();
-  // Rows hold whole groups of chunks, or groups whole rows.
   if (rowBytes > std::numeric_limits<int32_t>::max() / rows)
     return emitError() << "an LDS tile has less than 2^31 bytes, found " << rows
                        << " rows of " << rowBytes;
+  if (!swizzle)
+    return success();
+  // Rows hold whole groups of chunks, or groups whole rows.
   int64_t group = int64_t(swizzle.getChunks()) * 16;
   if (rowBytes % group != 0 &&
       (group % rowBytes != 0 || rows % (group / rowBytes) != 0))

@@ -47,9 +47,31 @@ bool fovea::attn::isTileShape(ArrayRef<int64_t> shape) {
          });
 }
 
-target::FactorType fovea::attn::factorType(Type elementType) {
-  return elementType.isF16() ? target::FactorType::F16
-                             : target::FactorType::BF16;
+std::optional<target::FactorType> fovea::attn::factorType(Type elementType) {
+  if (elementType.isF16())
+    return target::FactorType::F16;
+  if (elementType.isBF16())
+    return target::FactorType::BF16;
+  return std::nullopt;
+}
+
+const target::MatrixInstr *
+fovea::attn::lookupMatrixInstr(const target::TargetInfo &target, StringRef name,
+                               Type elementType) {
+  std::optional<target::FactorType> type = factorType(elementType);
+  return type ? target::lookupMatrixInstr(target, name, *type) : nullptr;
+}
+
+InFlightDiagnostic fovea::attn::emitNoMatrixInstr(
+    llvm::function_ref<InFlightDiagnostic()> emitError,
+    const target::TargetInfo &target, StringRef name, Type elementType) {
+  std::optional<target::FactorType> type = factorType(elementType);
+  std::string known = type ? target::matrixInstrNames(target, *type) : "";
+  InFlightDiagnostic diagnostic = emitError();
+  diagnostic << target.name << " has no matrix instruction '" << name
+             << "' for " << elementType << "; it has "
+             << (known.empty() ? "none for this type" : known);
+  return diagnostic;
 }
 
 LayoutAttr fovea::attn::getTileLayout(Type type) {

@@ -176,7 +176,7 @@ LogicalResult MmaOp::verify() {
   auto a = cast<VectorType>(getA().getType());
   auto b = cast<VectorType>(getB().getType());
   auto c = cast<VectorType>(getC().getType());
-  target::FactorType type = factorType(a.getElementType());
+  std::optional<target::FactorType> type = factorType(a.getElementType());
   // Chips that share an instruction's name may hold its operands differently.
   std::string sizes;
   for (const target::MatrixInstr &row : target::allMatrixInstrs()) {

@@ -224,11 +224,11 @@ private:
 LogicalResult AssignLayouts::assignDot(DotOp dot) {
   auto factor = cast<RankedTensorType>(dot.getA().getType());
   auto acc = cast<RankedTensorType>(dot.getAcc().getType());
-  const target::MatrixInstr *inst = target::lookupMatrixInstr(
-      *target, dot.getInst(), factorType(factor.getElementType()));
+  const target::MatrixInstr *inst =
+      lookupMatrixInstr(*target, dot.getInst(), factor.getElementType());
   if (!inst)
-    return dot.emitOpError() << target->name << " has no matrix instruction '"
-                             << dot.getInst() << "'";
+    return emitNoMatrixInstr([&] { return dot.emitOpError(); }, *target,
+                             dot.getInst(), factor.getElementType());
   layout::InstrLayouts instr = {inst->a, inst->b, inst->d};
   int64_t m = acc.getDimSize(0), k = factor.getDimSize(1),
           n = acc.getDimSize(1);

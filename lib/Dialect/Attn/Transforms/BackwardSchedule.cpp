@@ -187,12 +187,13 @@ BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
 std::optional<QueryProduct>
 fovea::attn::queryProduct(const target::TargetInfo &target, Type elementType,
                           int64_t headDim, ScheduleAttr schedule) {
-  target::FactorType type = factorType(elementType);
   // The schedule's own comes first, and so wins where others are as good.
-  SmallVector<const target::MatrixInstr *> instructions = {
-      target::lookupMatrixInstr(target, schedule.getInst(), type)};
+  SmallVector<const target::MatrixInstr *> instructions;
+  if (const target::MatrixInstr *own =
+          lookupMatrixInstr(target, schedule.getInst(), elementType))
+    instructions.push_back(own);
   for (const target::MatrixInstr &row : target::allMatrixInstrs())
-    if (target::lookupMatrixInstr(target, row.name, type) == &row)
+    if (lookupMatrixInstr(target, row.name, elementType) == &row)
       instructions.push_back(&row);
   // A tile in LDS has no columns past its own.
   int64_t most = schedule.getQueriesInLds()
@@ -233,8 +234,8 @@ static LogicalResult
 checkHolds(llvm::function_ref<InFlightDiagnostic()> emitError,
            const target::TargetInfo &target, Type elementType, int64_t headDim,
            ScheduleAttr schedule, const Holds &holds) {
-  const target::MatrixInstr &inst = *target::lookupMatrixInstr(
-      target, schedule.getInst(), factorType(elementType));
+  const target::MatrixInstr &inst =
+      *lookupMatrixInstr(target, schedule.getInst(), elementType);
   ForwardTiles tiles = forwardTiles(headDim, schedule, inst);
   constexpr int residents = 2;
   int64_t lds =
@@ -269,13 +270,10 @@ LogicalResult fovea::attn::checkBackwardSchedule(
     BackwardScheduleAttr schedule) {
   // What only streams rows uses no matrix instruction, but shares what looks
   // one up.
-  target::FactorType type = factorType(elementType);
   for (ScheduleAttr kernel : schedule.getKernels()) {
-    if (!target::lookupMatrixInstr(target, kernel.getInst(), type))
-      return emitError() << target.name << " has no matrix instruction '"
-                         << kernel.getInst().getValue() << "' for "
-                         << elementType << "; it has "
-                         << target::matrixInstrNames(target, type);
+    if (!lookupMatrixInstr(target, kernel.getInst(), elementType))
+      return emitNoMatrixInstr(emitError, target, kernel.getInst(),
+                               elementType);
     if (kernel.getDirectCopy())
       return emitError() << "kernels of gradients load their tiles by way of "
                             "registers: direct_copy must be 0, found "

@@ -53,10 +53,13 @@ private:
     TargetAttr target = setTarget(op);
     if (!target)
       return failure();
-    ScheduleAttr schedule =
-        override(op, op.getSchedule().value_or(chooseForwardSchedule(
-                         &getContext(), target.getInfo(), op.getElementType(),
-                         op.getHeadDim())));
+    ScheduleAttr schedule = op.getSchedule().value_or(chooseForwardSchedule(
+        &getContext(), target.getInfo(), op.getElementType(), op.getHeadDim()));
+    if (!schedule)
+      return op.emitOpError()
+             << "no schedule for head dimension " << op.getHeadDim() << " in "
+             << op.getElementType() << " on " << target.getChip();
+    schedule = override(op, schedule);
     if (!schedule || failed(checkForwardSchedule(
                          [&] { return op.emitOpError(); }, target.getInfo(),
                          op.getElementType(), op.getHeadDim(), schedule)))

@@ -214,14 +214,11 @@ LogicalResult fovea::attn::checkForwardSchedule(
     llvm::function_ref<InFlightDiagnostic()> emitError,
     const target::TargetInfo &target, Type elementType, int64_t headDim,
     ScheduleAttr schedule) {
-  target::FactorType type = factorType(elementType);
   const target::MatrixInstr *inst =
-      target::lookupMatrixInstr(target, schedule.getInst(), type);
+      lookupMatrixInstr(target, schedule.getInst(), elementType);
   if (!inst)
-    return emitError() << target.name << " has no matrix instruction '"
-                       << schedule.getInst().getValue() << "' for "
-                       << elementType << "; it has "
-                       << target::matrixInstrNames(target, type);
+    return emitNoMatrixInstr(emitError, target, schedule.getInst(),
+                             elementType);
   int64_t rows =
       int64_t(schedule.getWaves()) / schedule.getValueSplit() * inst->n;
   if (schedule.getBlockM() % rows != 0)

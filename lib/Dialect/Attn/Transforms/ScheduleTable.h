@@ -27,10 +27,9 @@ ScheduleAttr makeSchedule(mlir::MLIRContext *context, llvm::StringRef inst,
 template <typename Row>
 const Row *findRow(llvm::ArrayRef<Row> rows, const target::TargetInfo &target,
                    mlir::Type elementType, int64_t headDim) {
-  target::FactorType type = factorType(elementType);
   for (const Row &row : rows)
     if (headDim <= row.maxHeadDim && target.has(row.features) &&
-        target::lookupMatrixInstr(target, row.inst, type))
+        lookupMatrixInstr(target, row.inst, elementType))
       return &row;
   return nullptr;
 }

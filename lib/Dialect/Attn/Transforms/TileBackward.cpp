@@ -38,8 +38,8 @@ public:
       : Base(kernel, target, abi::kBackwardArgs, op.getElementType(),
              op.getHeadDim()),
         op(op), schedule(schedule),
-        inst(*target::lookupMatrixInstr(target, schedule.getInst(),
-                                        factorType(op.getElementType()))),
+        inst(*lookupMatrixInstr(target, schedule.getInst(),
+                                op.getElementType())),
         tiles(forwardTiles(op.getHeadDim(), schedule, inst)) {}
 
 protected:

@@ -67,8 +67,8 @@ public:
       : QueryBlockBuilder(kernel, target, abi::kForwardArgs,
                           op.getElementType(), op.getHeadDim()),
         op(op), schedule(*op.getSchedule()),
-        inst(*target::lookupMatrixInstr(target, schedule.getInst(),
-                                        factorType(op.getElementType()))),
+        inst(*lookupMatrixInstr(target, schedule.getInst(),
+                                op.getElementType())),
         tiles(forwardTiles(op.getHeadDim(), schedule, inst)) {}
 
   void build();

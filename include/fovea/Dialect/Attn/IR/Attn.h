@@ -57,9 +57,22 @@ inline constexpr int64_t kMaxTileExtent = 1 << 16;
 /// Whether a tile may have this shape: two extents in [1, kMaxTileExtent].
 bool isTileShape(llvm::ArrayRef<int64_t> shape);
 
-/// The factor type of matrix instructions for f16 or bf16, the only element
-/// types that verifiers admit where products are taken.
-target::FactorType factorType(mlir::Type elementType);
+/// The factor type of matrix instructions for an element type; none for one
+/// that they do not multiply.
+std::optional<target::FactorType> factorType(mlir::Type elementType);
+
+/// The row of an instruction name for factors of an element type on a chip;
+/// null if the chip has none.
+const target::MatrixInstr *lookupMatrixInstr(const target::TargetInfo &target,
+                                             llvm::StringRef name,
+                                             mlir::Type elementType);
+
+/// Says, through `emitError`, that the chip has no instruction of this name for
+/// the element type, and which it has.
+mlir::InFlightDiagnostic
+emitNoMatrixInstr(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+                  const target::TargetInfo &target, llvm::StringRef name,
+                  mlir::Type elementType);
 
 /// The layout in a tile's encoding; null if it has none yet.
 LayoutAttr getTileLayout(mlir::Type type);

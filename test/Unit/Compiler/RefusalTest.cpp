@@ -1,0 +1,145 @@
+//===- RefusalTest.cpp - what the compiler's tables do not have -----------===//
+//
+// An operation, algorithm or element type that verifiers let through tomorrow
+// meets tables that do not know it yet: each refuses, and takes it for nothing
+// else.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Cost.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace fovea;
+
+namespace {
+
+/// A function with an attention op on f32, which no verifier has seen.
+class UnknownType : public ::testing::Test {
+protected:
+  UnknownType() : builder(&context) {
+    context.loadDialect<attn::AttnDialect, func::FuncDialect>();
+    constexpr int64_t dynamic = ShapedType::kDynamic;
+    auto tensor =
+        MemRefType::get({dynamic, dynamic, dynamic, 64}, builder.getF32Type());
+    auto lse =
+        MemRefType::get({dynamic, dynamic, dynamic}, builder.getF32Type());
+    auto workspace = MemRefType::get({dynamic}, builder.getI8Type());
+    module = ModuleOp::create(builder.getUnknownLoc());
+    builder.setInsertionPointToStart(module->getBody());
+    auto func = func::FuncOp::create(
+        builder, builder.getUnknownLoc(), "f",
+        builder.getFunctionType({tensor, lse, workspace, builder.getF32Type()},
+                                {}));
+    builder.setInsertionPointToStart(func.addEntryBlock());
+    args = func.getArguments();
+  }
+
+  /// The errors of the pass, without verifiers around it.
+  std::string choose() {
+    func::ReturnOp::create(builder, builder.getUnknownLoc());
+    std::string said;
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      said += diagnostic.str() + "\n";
+      return success();
+    });
+    PassManager manager(&context);
+    manager.enableVerifier(false);
+    manager.addNestedPass<func::FuncOp>(attn::createAttnChooseSchedule());
+    EXPECT_TRUE(failed(manager.run(*module)));
+    return said;
+  }
+
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  OpBuilder builder;
+  OwningOpRef<ModuleOp> module;
+  ValueRange args;
+};
+
+} // namespace
+
+TEST_F(UnknownType, HasNoFactorType) {
+  EXPECT_EQ(target::FactorType::F16, attn::factorType(builder.getF16Type()));
+  EXPECT_EQ(target::FactorType::BF16, attn::factorType(builder.getBF16Type()));
+  EXPECT_EQ(std::nullopt, attn::factorType(builder.getF32Type()));
+  EXPECT_EQ(std::nullopt, attn::factorType(builder.getI8Type()));
+  const target::TargetInfo *target = target::lookupTarget("gfx942");
+  ASSERT_TRUE(target);
+  EXPECT_TRUE(
+      attn::lookupMatrixInstr(*target, "mfma_32x32x8", builder.getBF16Type()));
+  EXPECT_FALSE(
+      attn::lookupMatrixInstr(*target, "mfma_32x32x8", builder.getF32Type()));
+}
+
+TEST_F(UnknownType, HasNoForwardSchedule) {
+  attn::ForwardOp::create(
+      builder, builder.getUnknownLoc(), args[0], args[0], args[0], args[0],
+      args[1], args[3], attn::MaskKindAttr::get(&context, attn::MaskKind::None),
+      nullptr);
+  EXPECT_NE(std::string::npos, choose().find("no schedule for head dimension "
+                                             "64 in 'f32' on gfx942"));
+}
+
+TEST_F(UnknownType, IsRefusedWithAForwardSchedule) {
+  auto schedule = attn::ScheduleAttr::get(&context, 128, 64, 4,
+                                          builder.getStringAttr("mfma_32x32x8"),
+                                          2, 2, 8, 1, 0, 0);
+  attn::ForwardOp::create(
+      builder, builder.getUnknownLoc(), args[0], args[0], args[0], args[0],
+      args[1], args[3], attn::MaskKindAttr::get(&context, attn::MaskKind::None),
+      schedule);
+  EXPECT_NE(std::string::npos,
+            choose().find("gfx942 has no matrix instruction 'mfma_32x32x8' for "
+                          "'f32'; it has none for this type"));
+}
+
+TEST_F(UnknownType, HasNoBackwardSchedule) {
+  attn::BackwardOp::create(
+      builder, builder.getUnknownLoc(), args[0], args[0], args[0], args[0],
+      args[0], args[1], args[0], args[0], args[0], args[2], args[3],
+      attn::MaskKindAttr::get(&context, attn::MaskKind::None), nullptr);
+  EXPECT_NE(std::string::npos,
+            choose().find("no deterministic schedule for gradients of head "
+                          "dimension 64 in 'f32' on gfx942"));
+}
+
+TEST(EstimateCost, KnowsEveryAlgorithm) {
+  tools::Job job;
+  job.target = target::lookupTarget("gfx942");
+  job.problem.headDim = 128;
+  llvm::Expected<tools::Cost> forward = tools::estimateCost(job);
+  ASSERT_TRUE(bool(forward));
+  EXPECT_GT(forward->cpuMs, 0);
+  job.problem.op = fovea::Operation::Backward;
+  for (const fovea::abi::BackwardAlgorithm &algorithm :
+       fovea::abi::kBackwardAlgorithms) {
+    job.algorithm = &algorithm;
+    llvm::Expected<tools::Cost> cost = tools::estimateCost(job);
+    ASSERT_TRUE(bool(cost)) << algorithm.name;
+    EXPECT_GT(cost->storedBytes, 0);
+  }
+}
+
+TEST(EstimateCost, RefusesWhatWasNotMeasured) {
+  tools::Job job;
+  job.target = target::lookupTarget("gfx942");
+  job.symbol = "k";
+  job.problem.op = static_cast<fovea::Operation>(7);
+  llvm::Expected<tools::Cost> cost = tools::estimateCost(job);
+  ASSERT_FALSE(bool(cost));
+  EXPECT_EQ("k (gfx942): no estimate of what it costs to compile operation 7 "
+            "by algorithm ''; measure it and add a row to Cost.cpp",
+            llvm::toString(cost.takeError()));
+  fovea::abi::BackwardAlgorithm unknown = fovea::abi::kBackwardAlgorithms[0];
+  unknown.name = "blocked";
+  job.problem.op = fovea::Operation::Backward;
+  job.algorithm = &unknown;
+  cost = tools::estimateCost(job);
+  ASSERT_FALSE(bool(cost));
+  EXPECT_NE(std::string::npos,
+            llvm::toString(cost.takeError()).find("by algorithm 'blocked'"));
+}
