@@ -37,6 +37,30 @@ bool startsAt(const std::string &text, const char *key, std::string &value) {
   return true;
 }
 
+/// A value as problems spell it.
+struct Spelling {
+  const char *text;
+  int32_t value;
+};
+constexpr Spelling kDtypes[] = {{"fp16", FOVEA_DTYPE_F16},
+                                {"bf16", FOVEA_DTYPE_BF16}};
+constexpr Spelling kMasks[] = {
+    {"causal_top_left", FOVEA_MASK_CAUSAL_TOP_LEFT},
+    {"causal_bottom_right", FOVEA_MASK_CAUSAL_BOTTOM_RIGHT}};
+
+template <size_t N>
+int32_t valueOf(const Spelling (&known)[N], const std::string &text,
+                const std::string &problem) {
+  for (const Spelling &spelling : known)
+    if (text == spelling.text)
+      return spelling.value;
+  std::fprintf(stderr,
+               "fovea-cts: '%s' of the kernel '%s' is none that the suite "
+               "knows; take one built with this library\n",
+               text.c_str(), problem.c_str());
+  std::exit(2);
+}
+
 } // namespace
 
 fovea_context_t *newContext() {
@@ -120,11 +144,12 @@ static std::vector<KernelCase> findKernels() {
     // none (kernels that no schedule describes), sums have one order.
     kernel.deterministic =
         kernel.backward && std::string(info.schedule).rfind("atomic;", 0) != 0;
-    kernel.dtype = dtype == "bf16" ? FOVEA_DTYPE_BF16 : FOVEA_DTYPE_F16;
+    kernel.dtype = valueOf(kDtypes, dtype, problem);
     kernel.headDim = std::atoll(dim.c_str());
-    kernel.mask = !startsAt(problem, "mask=", mask) ? FOVEA_MASK_NONE
-                  : mask == "causal_top_left" ? FOVEA_MASK_CAUSAL_TOP_LEFT
-                                              : FOVEA_MASK_CAUSAL_BOTTOM_RIGHT;
+    // A problem that names none has none.
+    kernel.mask = startsAt(problem, "mask=", mask)
+                      ? valueOf(kMasks, mask, problem)
+                      : int32_t(FOVEA_MASK_NONE);
     kernel.name = "k" + std::to_string(id) + "_" + problem;
     for (char &c : kernel.name)
       if (!std::isalnum(static_cast<unsigned char>(c)))

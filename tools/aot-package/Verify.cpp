@@ -24,16 +24,35 @@ struct ContextDeleter {
 };
 using Context = std::unique_ptr<fovea_context_t, ContextDeleter>;
 
+/// FOVEA_DTYPE_... and FOVEA_MASK_...; -1, which the library refuses, for a
+/// value that is none.
+int32_t dtypeOf(DataType dtype) {
+  switch (dtype) {
+  case DataType::F16:
+    return FOVEA_DTYPE_F16;
+  case DataType::BF16:
+    return FOVEA_DTYPE_BF16;
+  }
+  return -1;
+}
+int32_t maskOf(MaskKind mask) {
+  switch (mask) {
+  case MaskKind::None:
+    return FOVEA_MASK_NONE;
+  case MaskKind::CausalTopLeft:
+    return FOVEA_MASK_CAUSAL_TOP_LEFT;
+  case MaskKind::CausalBottomRight:
+    return FOVEA_MASK_CAUSAL_BOTTOM_RIGHT;
+  }
+  return -1;
+}
+
 template <typename Params>
 Params smallestProblem(const ProblemKey &key, uint32_t id) {
   Params params{};
   params.struct_size = sizeof(params);
-  params.dtype =
-      key.dtype == DataType::BF16 ? FOVEA_DTYPE_BF16 : FOVEA_DTYPE_F16;
-  params.mask = key.mask == MaskKind::None ? FOVEA_MASK_NONE
-                : key.mask == MaskKind::CausalTopLeft
-                    ? FOVEA_MASK_CAUSAL_TOP_LEFT
-                    : FOVEA_MASK_CAUSAL_BOTTOM_RIGHT;
+  params.dtype = dtypeOf(key.dtype);
+  params.mask = maskOf(key.mask);
   params.scale = 1;
   params.batch = params.heads_q = params.heads_k = 1;
   params.seqlen_q = params.seqlen_k = 1;

@@ -74,16 +74,35 @@ void fillGiven(const reference::Tensor &tensor,
 /// A tensor's elements, dense.
 std::vector<float> valuesOf(const reference::Tensor &tensor);
 
+/// FOVEA_DTYPE_... and FOVEA_MASK_...; -1, which the library refuses, for a
+/// value that is none.
+inline int32_t dtypeOf(reference::ElemType type) {
+  switch (type) {
+  case reference::ElemType::F16:
+    return FOVEA_DTYPE_F16;
+  case reference::ElemType::BF16:
+    return FOVEA_DTYPE_BF16;
+  }
+  return -1;
+}
+inline int32_t maskOf(reference::Mask mask) {
+  switch (mask) {
+  case reference::Mask::None:
+    return FOVEA_MASK_NONE;
+  case reference::Mask::CausalTopLeft:
+    return FOVEA_MASK_CAUSAL_TOP_LEFT;
+  case reference::Mask::CausalBottomRight:
+    return FOVEA_MASK_CAUSAL_BOTTOM_RIGHT;
+  }
+  return -1;
+}
+
 /// Type, mask and sizes of a case, in parameters that are all zero.
 template <typename Params>
 void fillSizes(const ForwardCase &c, Params &params) {
   params.struct_size = sizeof(params);
-  params.dtype =
-      c.type == reference::ElemType::F16 ? FOVEA_DTYPE_F16 : FOVEA_DTYPE_BF16;
-  params.mask = c.mask == reference::Mask::None ? FOVEA_MASK_NONE
-                : c.mask == reference::Mask::CausalTopLeft
-                    ? FOVEA_MASK_CAUSAL_TOP_LEFT
-                    : FOVEA_MASK_CAUSAL_BOTTOM_RIGHT;
+  params.dtype = dtypeOf(c.type);
+  params.mask = maskOf(c.mask);
   params.scale = c.scaleOrDefault();
   params.batch = c.batch;
   params.heads_q = c.heads;

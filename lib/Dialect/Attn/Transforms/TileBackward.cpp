@@ -494,10 +494,8 @@ void KeyGradients::build() {
   // this one's, and the first whose queries see all of them.
   Value zero = i32(0), end = blocksOf(seqlenQ, tiles.blockN);
   Value from = zero, full = zero;
-  bool causal = op.getMask() != MaskKind::None;
-  if (causal) {
-    shift =
-        op.getMask() == MaskKind::CausalTopLeft ? zero : sub(seqlenK, seqlenQ);
+  shift = causalShift(op.getMask());
+  if (shift) {
     from = min(div(max(zero, sub(firstKey, shift)), i32(tiles.blockN)), end);
     Value lastKey = sub(min(add(firstKey, i32(tiles.blockM)), seqlenK), i32(1));
     full = min(blocksOf(max(zero, sub(lastKey, shift)), tiles.blockN), end);
@@ -528,7 +526,7 @@ void KeyGradients::build() {
         llvm::to_vector_of<Value>(heads.getRegionIterArgs());
     if (schedule.getStages() == 2)
       now.append(load(head, from).pack());
-    if (causal || query)
+    if (shift || query)
       now = queryLoop(head, from, full, /*masked=*/true, now);
     now = queryLoop(head, full, end, /*masked=*/false, now);
     scf::YieldOp::create(b, ArrayRef<Value>(now).take_front(2));

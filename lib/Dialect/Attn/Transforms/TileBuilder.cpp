@@ -162,6 +162,18 @@ Value TileBuilder::rowValuesView(Value base, Value head, Value first) {
                         base, offset, sub(arg("seqlen_q"), first), i32(1));
 }
 
+Value TileBuilder::causalShift(MaskKind mask) {
+  switch (mask) {
+  case MaskKind::None:
+    return nullptr;
+  case MaskKind::CausalTopLeft:
+    return i32(0);
+  case MaskKind::CausalBottomRight:
+    return sub(arg("seqlen_k"), arg("seqlen_q"));
+  }
+  llvm_unreachable("all masks are listed");
+}
+
 Value TileBuilder::headOf(Value x, Value heads) {
   if (target.xcds <= 1)
     return x;
@@ -204,8 +216,8 @@ void QueryBlockBuilder::keyRange(MaskKind mask, int64_t blockM,
                                  int64_t blockN) {
   Value seqlenQ = arg("seqlen_q"), seqlenK = arg("seqlen_k");
   Value keysFull = seqlenK, keysEnd = seqlenK;
-  if (mask != MaskKind::None) {
-    shift = mask == MaskKind::CausalTopLeft ? i32(0) : sub(seqlenK, seqlenQ);
+  shift = causalShift(mask);
+  if (shift) {
     Value zero = i32(0);
     auto keysSeenBy = [&](Value query) {
       return max(zero, min(seqlenK, add(add(query, shift), i32(1))));

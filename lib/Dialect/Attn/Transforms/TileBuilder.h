@@ -158,6 +158,9 @@ protected:
 
   //===--- attention
   //--------------------------------------------------------===//
+  /// i32 by which query i sees keys past key i, or before it if negative; null
+  /// if it sees all.
+  Value causalShift(MaskKind mask);
   /// The head, of `heads`, that workgroup `x` takes.
   /// Workgroups are dealt to the XCDs in turn, so x mod XCDs is an XCD: each
   /// gets a run of heads, and those that share keys then share an L2.
