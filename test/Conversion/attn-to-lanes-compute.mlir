@@ -242,6 +242,18 @@ gpu.func @convert_registers(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel a
   gpu.return
 }
 
+// The instruction is one on f32; other types stay with math, lane by lane.
+// CHECK-LABEL: gpu.func @exp2_f16(
+// CHECK-COUNT-4: math.exp2 {{.*}} : f16
+// CHECK-NOT:     rocdl.exp2
+gpu.func @exp2_f16(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+  %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f16>
+  %t = attn.load %view : !attn.view<8 x f16> -> tensor<32x8xf16, #smallt>
+  %e = math.exp2 %t : tensor<32x8xf16, #smallt>
+  attn.store %e, %view : tensor<32x8xf16, #smallt>, !attn.view<8 x f16>
+  gpu.return
+}
+
 // What is not on tiles, and kernels of others, stay.
 // CHECK-LABEL: gpu.func @other(
 // CHECK-NEXT:    math.exp2

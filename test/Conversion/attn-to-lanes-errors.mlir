@@ -159,3 +159,59 @@ gpu.module @copied_by_fewer attributes {attn.target = #attn.target<"gfx950">} {
     gpu.return
   }
 }
+
+// -----
+
+// One element of a contraction where the instruction takes four.
+#a = #attn.layout<reg = [], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 1]], wave = [], grid = [1, 16]>
+#b = #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0]], wave = [], grid = [16, 1]>
+#acc = #attn.layout<reg = [[1, 0], [2, 0], [4, 0], [16, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [8, 0]], wave = [], grid = [1, 1]>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @narrow attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+    %view = attn.view %base[%offset] rows %n stride %n : !attn.view<32 x f16>
+    %a = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16, #a>
+    %b = attn.transpose %a : tensor<32x32xf16, #a>
+    %zero = arith.constant dense<0.0> : tensor<32x32xf32, #acc>
+    // expected-error @below {{has operand layouts that do not belong together}}
+    // expected-error @below {{failed to legalize}}
+    %d = attn.dot %a, %b, %zero inst "mfma_32x32x8" : tensor<32x32xf16, #a>, tensor<32x32xf16, #b>, tensor<32x32xf32, #acc>
+    %out = attn.view %base[%offset] rows %n stride %n : !attn.view<32 x f32>
+    attn.store %d, %out : tensor<32x32xf32, #acc>, !attn.view<32 x f32>
+    gpu.return
+  }
+}
+
+// -----
+
+#one = #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], wave = [], grid = [1, 1]>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @no_pairs attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32, %flag: i1) kernel attributes {attn.schedule = #schedule} {
+    %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f16>
+    %t = attn.load %view : !attn.view<8 x f16> -> tensor<8x8xf16, #one>
+    // expected-error @below {{changes the signs of pairs that a lane holds; a unit of this layout gives it one element}}
+    // expected-error @below {{failed to legalize}}
+    %m = attn.negate_if %t, %flag : tensor<8x8xf16, #one>
+    attn.store %m, %view : tensor<8x8xf16, #one>, !attn.view<8 x f16>
+    gpu.return
+  }
+}
+
+// -----
+
+#wide = #attn.layout<reg = [[0, 1]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0], [0, 0]], wave = [], grid = [1, 1]>
+#one = #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], wave = [], grid = [1, 1]>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @two_layouts attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+    %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>
+    %t = attn.load %view : !attn.view<8 x f32> -> tensor<8x8xf32, #one>
+    %i = arith.constant dense<2> : tensor<8x8xi32, #wide>
+    // expected-error @below {{has operands in another layout than its result's; attn.convert_layout goes before it}}
+    // expected-error @below {{failed to legalize}}
+    %m = math.fpowi %t, %i : tensor<8x8xf32, #one>, tensor<8x8xi32, #wide>
+    attn.store %m, %view : tensor<8x8xf32, #one>, !attn.view<8 x f32>
+    gpu.return
+  }
+}

@@ -45,6 +45,11 @@ struct LowerElementwise : public ConversionPattern {
     if (!op->hasTrait<OpTrait::Elementwise>() || op->getNumResults() != 1 ||
         !getTileLayout(op->getResult(0).getType()))
       return rewriter.notifyMatchFailure(op, "not element-wise on tiles");
+    for (Value operand : op->getOperands())
+      if (LayoutAttr layout = getTileLayout(operand.getType());
+          layout && layout != getTileLayout(op->getResult(0).getType()))
+        return op->emitOpError("has operands in another layout than its "
+                               "result's; attn.convert_layout goes before it");
     ImplicitLocOpBuilder b(op->getLoc(), rewriter);
     TileLayout layout = layoutOf(op->getResult(0));
     VectorType type = fragmentType(op->getResult(0).getType());
@@ -79,6 +84,8 @@ struct LowerTranscendental : public LanePattern<Op> {
                   ConversionPatternRewriter &rewriter) const override {
     if (!getTileLayout(op.getType()))
       return rewriter.notifyMatchFailure(op, "not on tiles");
+    if (!getElementTypeOrSelf(op.getType()).isF32())
+      return rewriter.notifyMatchFailure(op, "no instruction for the type");
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     SmallVector<Value> fragments;
     for (Value value : adaptor.getOperand()) {
@@ -156,6 +163,7 @@ struct LowerDot : public LanePattern<DotOp> {
     if (a.grid()[0] != acc.grid()[0] || bb.grid()[1] != acc.grid()[1] ||
         a.grid()[1] != bb.grid()[0] ||
         a.elementsPerFragment() != bb.elementsPerFragment() ||
+        a.elementsPerFragment() % inst->a.elementsPerFragment() != 0 ||
         acc.elementsPerFragment() != inst->d.elementsPerFragment())
       return op.emitOpError("has operand layouts that do not belong together");
     int64_t width = inst->a.elementsPerFragment();
@@ -434,6 +442,9 @@ struct LowerNegateIf : public LanePattern<NegateIfOp> {
   LogicalResult
   matchAndRewrite(NegateIfOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    if (layoutOf(op.getTile()).elementsPerFragment() % 2 != 0)
+      return op.emitOpError("changes the signs of pairs that a lane holds; a "
+                            "unit of this layout gives it one element");
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     Value flip = arith::SelectOp::create(b, op.getFlag(),
                                          lanes.i32(b, op.getLoc(), 0x80008000),
@@ -487,5 +498,6 @@ void fovea::populateComputeToLanesPatterns(TypeConverter &converter,
                                                                    context);
   patterns.add<LowerConstant, LowerSplat, LowerTranspose, LowerDot,
                LowerToAccumulators, LowerReduce, LowerBroadcast, LowerMask,
-               LowerColumnIndex, LowerRound, LowerNegateIf, LowerWaveAny>(converter, context);
+               LowerColumnIndex, LowerRound, LowerNegateIf, LowerWaveAny>(
+      converter, context);
 }

@@ -506,13 +506,15 @@ struct LowerLoadLds : public LanePattern<LoadLdsOp> {
   matchAndRewrite(LoadLdsOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    LdsType type = op.getLds().getType();
+    int64_t bytes = bytesOf(type.getElementType());
+    // Reads that transpose are of elements of 16 bits.
     layout::LdsRead read = layout::chooseLdsRead(
-        layoutOf(op.getTile()), target::ldsTransposedRead(lanes.getTarget()));
+        layoutOf(op.getTile()),
+        bytes == 2 ? target::ldsTransposedRead(lanes.getTarget()) : nullptr);
     const TileLayout &layout = read.addresses;
     const WideAccesses &accesses = read.accesses;
-    LdsType type = op.getLds().getType();
     VectorType fragment = fragmentType(op.getTile().getType());
-    int64_t bytes = bytesOf(type.getElementType());
     auto partType =
         VectorType::get({accesses.width}, fragment.getElementType());
     LdsAddress address(op, lanes, layout, type);

@@ -136,3 +136,18 @@ gpu.module @control_flow attributes {attn.target = #attn.target<"gfx942">} {
     gpu.return
   }
 }
+
+// -----
+
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @lds attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%view: !attn.view<32 x f16>) kernel attributes {attn.schedule = #schedule} {
+    // expected-error @below {{takes 33554432 bytes of LDS, but gfx942 has 65536}}
+    %lds = attn.alloc_lds : <4096 x 4096 x f16>
+    %t = attn.load %view : !attn.view<32 x f16> -> tensor<4096x4096xf16>
+    attn.store_lds %t, %lds : tensor<4096x4096xf16>, !attn.lds<4096 x 4096 x f16>
+    %back = attn.load_lds %lds : !attn.lds<4096 x 4096 x f16> -> tensor<32x32xf16>
+    attn.store %back, %view : tensor<32x32xf16>, !attn.view<32 x f16>
+    gpu.return
+  }
+}

@@ -263,3 +263,13 @@ func.func @buffers() {
   %lds = attn.alloc_lds buffers 2147483647 : <32 x 64 x f16>
   return
 }
+
+// -----
+
+#acc = #attn.layout<reg = [[1, 0], [2, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [4, 0], [8, 0]], wave = [], grid = [1, 2]>
+#limits = #attn.layout<reg = [[0, 1]], lane = [[0, 2], [0, 4], [0, 8], [0, 16], [0, 0], [0, 0]], wave = [], grid = [1, 1]>
+func.func @mask_layout(%s: tensor<16x32xf32, #acc>, %last: tensor<1x32xi32, #limits>) {
+  // expected-error @below {{the tile's layout reduced to one row is not that of the limits}}
+  %m = attn.mask %s, %last : tensor<16x32xf32, #acc>, tensor<1x32xi32, #limits>
+  return
+}

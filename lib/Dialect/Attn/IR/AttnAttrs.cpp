@@ -318,6 +318,9 @@ LdsType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                        << " rows of " << rowBytes;
   if (!swizzle)
     return success();
+  if (elementType.getIntOrFloatBitWidth() != 16)
+    return emitError() << "a swizzle permutes elements of 16 bits, found "
+                       << elementType;
   // Rows hold whole groups of chunks, or groups whole rows.
   int64_t group = int64_t(swizzle.getChunks()) * 16;
   if (rowBytes % group != 0 &&

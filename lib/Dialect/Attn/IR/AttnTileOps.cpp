@@ -130,19 +130,21 @@ LogicalResult ReduceOp::verify() {
   return success();
 }
 
+/// Whether `row` is how one row of `tile` is held, the same for all its rows.
+static bool repeatsRow(LayoutAttr tile, LayoutAttr row) {
+  std::optional<layout::TileLayout> expected = tile.getLayout().repeatedRow();
+  return expected && *expected == row.getLayout();
+}
+
 LogicalResult BroadcastOp::verify() {
   RankedTensorType from = tile(getTile()), to = tile(getResult());
   if (from.getDimSize(0) != 1 || from.getDimSize(1) != to.getDimSize(1))
     return emitOpError() << "repeats one row of the result's width, found "
                          << from << " and " << to;
   LayoutAttr have = getTileLayout(from), result = getTileLayout(to);
-  if (have && result) {
-    std::optional<layout::TileLayout> expected =
-        result.getLayout().repeatedRow();
-    if (!expected || *expected != have.getLayout())
-      return emitOpError() << "the result's layout reduced to one row is not "
-                              "the operand's layout";
-  }
+  if (have && result && !repeatsRow(result, have))
+    return emitOpError() << "the result's layout reduced to one row is not "
+                            "the operand's layout";
   return checkElements(*this, from.getElementType(), to.getElementType());
 }
 
@@ -151,6 +153,10 @@ LogicalResult MaskOp::verify() {
   if (last.getDimSize(0) != 1 || last.getDimSize(1) != scores.getDimSize(1))
     return emitOpError() << "needs one limit a column of " << scores
                          << ", found " << last;
+  LayoutAttr have = getTileLayout(last), result = getTileLayout(scores);
+  if (have && result && !repeatsRow(result, have))
+    return emitOpError() << "the tile's layout reduced to one row is not that "
+                            "of the limits";
   return success();
 }
 

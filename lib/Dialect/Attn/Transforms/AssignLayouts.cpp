@@ -276,6 +276,11 @@ LogicalResult AssignLayouts::assignDot(DotOp dot) {
   return layouts.assign(dot.getAcc(), chosen->acc);
 }
 
+/// Whether an LDS tile holds elements of 16 bits.
+static bool isHalfWord(LdsType type) {
+  return type.getElementType().getIntOrFloatBitWidth() == 16;
+}
+
 /// Whether copies without registers fill an LDS tile.
 static bool isCopiedTo(Value lds) {
   return llvm::any_of(lds.getUsers(), [](Operation *user) {
@@ -308,7 +313,11 @@ AssignLayouts::ldsAccesses(Value lds,
         add(*layout, /*write=*/true);
     } else if (auto load = dyn_cast<LoadLdsOp>(user)) {
       if (const TileLayout *layout = layouts.find(load.getTile()))
-        add(layout::chooseLdsRead(*layout, target::ldsTransposedRead(*target))
+        // Reads that transpose are of elements of 16 bits.
+        add(layout::chooseLdsRead(*layout,
+                                  isHalfWord(load.getLds().getType())
+                                      ? target::ldsTransposedRead(*target)
+                                      : nullptr)
                 .addresses,
             /*write=*/false);
     } else if (!isa<CopyLdsOp>(user)) { // fills LDS in order of addresses
@@ -367,8 +376,8 @@ LogicalResult AssignLayouts::assignCopy(StoreLdsOp store) {
 
 LogicalResult AssignLayouts::assignSwizzle(AllocLdsOp alloc) {
   LdsType type = alloc.getLds().getType();
-  if (type.getRows() == 1)
-    return success(); // nothing to permute
+  if (type.getRows() == 1 || !isHalfWord(type))
+    return success(); // nothing to permute, or not what swizzles are for
   SmallVector<layout::LdsAccess> accesses;
   if (failed(ldsAccesses(alloc.getLds(), accesses)))
     return failure();
@@ -438,6 +447,17 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
            << "stands in a gpu.module without '" << kTargetAttrName << "'";
   target = &targetAttr.getInfo();
   layouts = {};
+
+  // Swizzles are counted out over whole tiles: of those that a chip can hold.
+  auto fits = func.walk([&](AllocLdsOp alloc) -> WalkResult {
+    int64_t bytes = alloc.getLds().getType().getBytes() * alloc.getBuffers();
+    if (bytes <= target->ldsBytes)
+      return success();
+    return alloc.emitOpError() << "takes " << bytes << " bytes of LDS, but "
+                               << target->name << " has " << target->ldsBytes;
+  });
+  if (fits.wasInterrupted())
+    return failure();
 
   // What nobody uses has no layout to follow.
   IRRewriter rewriter(&getContext());
