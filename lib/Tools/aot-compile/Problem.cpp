@@ -34,6 +34,14 @@ static Type elementType(Builder &b, DataType dtype) {
   llvm_unreachable("all types are listed");
 }
 
+static std::optional<DataType> dataType(Type elementType) {
+  if (elementType.isF16())
+    return DataType::F16;
+  if (elementType.isBF16())
+    return DataType::BF16;
+  return std::nullopt;
+}
+
 static attn::MaskKind maskKind(fovea::MaskKind mask) {
   switch (mask) {
   case fovea::MaskKind::None:
@@ -142,11 +150,14 @@ static FailureOr<ProblemKey> problemOf(func::FuncOp func) {
            << "function '" << func.getName()
            << "' cannot name a kernel; letters, digits, '_', '.', '$' and '-' "
               "can";
-  auto keyOf = [](fovea::Operation kind, auto op) {
+  auto keyOf = [](fovea::Operation kind, auto op) -> FailureOr<ProblemKey> {
     ProblemKey problem;
     problem.op = kind;
-    problem.dtype =
-        op.getElementType().isF16() ? DataType::F16 : DataType::BF16;
+    std::optional<DataType> dtype = dataType(op.getElementType());
+    if (!dtype)
+      return op.emitOpError()
+             << "is on " << op.getElementType() << ", which no kernel is";
+    problem.dtype = *dtype;
     problem.headDim = int32_t(op.getHeadDim());
     problem.mask = maskKind(op.getMask());
     return problem;
