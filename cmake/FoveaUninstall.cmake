@@ -1,0 +1,42 @@
+# cmake -DFOLDER=build -P FoveaUninstall.cmake
+# Removes the files that the manifests of a build folder name, and the folders of
+# ours that they leave empty. DESTDIR is honoured as by the installation.
+file(GLOB manifests "${FOLDER}/install_manifest*.txt")
+if(NOT manifests)
+  message(FATAL_ERROR "${FOLDER} has no install_manifest*.txt: nothing was "
+    "installed from it, or it is uninstalled already.")
+endif()
+set(folders)
+foreach(manifest IN LISTS manifests)
+  file(STRINGS "${manifest}" files)
+  foreach(file IN LISTS files)
+    set(file "$ENV{DESTDIR}${file}")
+    if(EXISTS "${file}" OR IS_SYMLINK "${file}")
+      message(STATUS "Removing: ${file}")
+      file(REMOVE "${file}")
+      if(EXISTS "${file}" OR IS_SYMLINK "${file}")
+        message(FATAL_ERROR "${file} can't be removed; ${manifest} is kept.")
+      endif()
+    else()
+      message(STATUS "Not there: ${file}")
+    endif()
+    # What others share, as include/ or bin/, is theirs, empty or not.
+    get_filename_component(folder "${file}" DIRECTORY)
+    while("${folder}" MATCHES
+          "/(include|share|cmake|lib[^/]*|lib/[^/]+)/fovea(-aotriton)?(/|$)")
+      list(APPEND folders "${folder}")
+      get_filename_component(folder "${folder}" DIRECTORY)
+    endwhile()
+  endforeach()
+endforeach()
+# The deepest first.
+list(REMOVE_DUPLICATES folders)
+list(SORT folders ORDER DESCENDING)
+foreach(folder IN LISTS folders)
+  file(GLOB rest LIST_DIRECTORIES true "${folder}/*" "${folder}/.*")
+  list(FILTER rest EXCLUDE REGEX "/\\.\\.?$")
+  if(IS_DIRECTORY "${folder}" AND NOT rest)
+    file(REMOVE_RECURSE "${folder}")
+  endif()
+endforeach()
+file(REMOVE ${manifests})

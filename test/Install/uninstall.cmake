@@ -1,0 +1,37 @@
+# cmake -DFOLDER=build -P uninstall.cmake
+# Installs libfovea from a build folder into FOLDER/prefix, beside a file of
+# somebody else's, and holds the target `uninstall` to removing all but that.
+set(prefix "${FOLDER}/prefix")
+file(REMOVE_RECURSE "${prefix}")
+file(WRITE "${prefix}/share/fovea/mine.txt" "not installed\n")
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "'${ARGN}' ended with ${status}")
+  endif()
+endfunction()
+run("${CMAKE_COMMAND}" --install "${FOLDER}" --component fovea_runtime)
+file(GLOB_RECURSE found RELATIVE "${prefix}" "${prefix}/*")
+foreach(file fovea.h foveaConfig.cmake fovea.pc libfovea.so)
+  string(REPLACE "." "\\." pattern "${file}")
+  if(NOT found MATCHES "/${pattern}(;|$)")
+    message(FATAL_ERROR "${file} is not among what was installed: ${found}")
+  endif()
+endforeach()
+run("${CMAKE_COMMAND}" --build "${FOLDER}" --target uninstall)
+file(GLOB_RECURSE rest RELATIVE "${prefix}" "${prefix}/*")
+if(NOT rest STREQUAL "share/fovea/mine.txt")
+  message(FATAL_ERROR "after uninstall there should be share/fovea/mine.txt "
+    "alone; there is: ${rest}")
+endif()
+foreach(folder include/fovea lib/cmake/fovea)
+  if(EXISTS "${prefix}/${folder}")
+    message(FATAL_ERROR "uninstall left the empty folder ${folder}")
+  endif()
+endforeach()
+# Once more there is nothing to remove, and that is said.
+execute_process(COMMAND "${CMAKE_COMMAND}" --build "${FOLDER}" --target uninstall
+  RESULT_VARIABLE status OUTPUT_VARIABLE said ERROR_VARIABLE said)
+if(status EQUAL 0 OR NOT said MATCHES "uninstalled already")
+  message(FATAL_ERROR "a second uninstall said: ${said}")
+endif()
