@@ -266,6 +266,7 @@ can run.
   --target=CHIP  chip that the device is to be; the simulated one becomes it
                  (default: FOVEA_SIM_TARGET, or else the packages', if that is
                  one chip)
+  --version      the project's version
   --gtest_help   GoogleTest's options
 
 FOVEA_HIP_LIBRARY chooses the HIP library: auto, rocm, sim or a path.
@@ -304,6 +305,10 @@ int runSuite(int argc, char **argv) {
     const std::string text = argv[arg];
     if (text == "--help" || text == "-h") {
       std::fputs(kUsage, stdout);
+      return 0;
+    }
+    if (text == "--version") {
+      std::puts("fovea-cts " FOVEA_PROJECT_VERSION);
       return 0;
     }
     const bool isTarget =

@@ -105,7 +105,7 @@ INCLUDE_ROOTS = ("package/include", "runtime/include", "simulator/include",
 # Folders that a component's private includes may be relative to.
 PRIVATE_ROOTS = ("simulator", "simulator/hip/src", "package/src",
                  "runtime/src", "aotriton/src", "reference/src",
-                 "tools/describe", "tools/support",
+                 "tools/cli", "tools/describe", "tools/support",
                  "tools/aot-run", "tools/aot-time")
 SYSTEM = re.compile(r"^[a-z0-9_]+(\.h)?$|^(sys|linux|asm|arpa|netinet)/")
 # Other people's headers that look like system headers.

@@ -7,6 +7,7 @@
 #include "CommandLine.h"
 #include "LaunchRun.h"
 #include "Main.h"
+#include "Version.h"
 #include "fovea/Package/Chips.h"
 
 #include <climits>
@@ -178,6 +179,7 @@ void chooseTargets(const std::vector<Problem> &problems,
 static int runTool(int argc, char **argv) {
   CLI::App app(kDescription, "aot-launch");
   app.footer(kExamples);
+  cli::addVersion(app);
   std::vector<std::string> paths, settings;
   std::string hip, target, error;
   int device = -1;

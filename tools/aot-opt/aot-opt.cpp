@@ -6,10 +6,12 @@
 #include "mlir/InitAllPasses.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 
@@ -46,6 +48,9 @@ int main(int argc, char **argv) {
   fovea::registerFoveaDialects(registry);
   registerAllPasses();
   fovea::registerFoveaPasses();
+  llvm::cl::SetVersionPrinter([](llvm::raw_ostream &os) {
+    os << "aot-opt " FOVEA_PROJECT_VERSION ", LLVM " LLVM_VERSION_STRING "\n";
+  });
   // Or else the inputs after the first that is linked met no passes.
   fovea::hsaco::setOptionRestorer(
       [=] { llvm::cl::ParseCommandLineOptions(argc, argv); });

@@ -7,6 +7,8 @@
 #include "CommandLine.h"
 #include "Commands.h"
 #include "Main.h"
+#include "Packages.h"
+#include "Version.h"
 
 #include <iostream>
 
@@ -35,6 +37,7 @@ Examples:
 static int runCommand(int argc, char **argv) {
   CLI::App app(kDescription, "aot-package");
   app.footer(kFooter);
+  fovea::cli::addVersion(app);
   app.require_subcommand(1);
   Streams io{std::cout, std::cerr};
   int result = kGood;
@@ -44,10 +47,25 @@ static int runCommand(int argc, char **argv) {
   Selection selection;
   bool json = false;
   auto addPaths = [&](CLI::App *command) {
-    command->add_option("package", paths, "Packages")->required();
+    return command->add_option("package", paths, "Packages")->required();
   };
   auto addPath = [&](CLI::App *command) {
-    command->add_option("package", path, "The package")->required();
+    return command->add_option("package", path, "The package")->required();
+  };
+  // Commands that only look take the packages that there are anyway.
+  auto addPathsOrInstalled = [&](CLI::App *command) {
+    addPaths(command)->required(false)->description(
+        "Packages (default: those of FOVEA_PACKAGE, or else the installed "
+        "ones)");
+  };
+  auto found = [&] {
+    std::string place, error;
+    if (!paths.empty() || (fovea::cli::findPackages(place, error) &&
+                           fovea::cli::packageFiles(place, paths, error)))
+      return true;
+    io.err << "aot-package: error: " << error << "\n";
+    result = kUsage;
+    return false;
   };
   auto addMatch = [&](CLI::App *command) {
     command->add_option("--match", selection.texts,
@@ -59,10 +77,13 @@ static int runCommand(int argc, char **argv) {
   };
 
   CLI::App *listing = app.add_subcommand("list", "Lists kernels, one a line");
-  addPaths(listing);
+  addPathsOrInstalled(listing);
   addMatch(listing);
   addJson(listing);
-  listing->callback([&] { result = list(paths, selection, json, io); });
+  listing->callback([&] {
+    if (found())
+      result = list(paths, selection, json, io);
+  });
 
   CLI::App *showing =
       app.add_subcommand("show", "Shows all that is known of kernels");
@@ -75,13 +96,16 @@ static int runCommand(int argc, char **argv) {
   CLI::App *verifying = app.add_subcommand(
       "verify",
       "Checks every row and image, and loads every image on a device");
-  addPaths(verifying);
+  addPathsOrInstalled(verifying);
   verifying
       ->add_option("--load", verifyOptions.load,
                    "HIP library to load images with: sim (the simulated device "
                    "of each package's chip), rocm, a path, or none")
       ->capture_default_str();
-  verifying->callback([&] { result = verify(paths, verifyOptions, io); });
+  verifying->callback([&] {
+    if (found())
+      result = verify(paths, verifyOptions, io);
+  });
 
   CLI::App *extracting =
       app.add_subcommand("extract", "Writes code objects as files");
@@ -98,14 +122,15 @@ static int runCommand(int argc, char **argv) {
       "merge", "Makes one package of several for the same target");
   addPaths(merging);
   merging->add_option("-o,--output", output, "The new package")->required();
-  const std::map<std::string, Prefer> preferences = {{"first", Prefer::First},
-                                                     {"last", Prefer::Last}};
   merging
-      ->add_option(
-          "--prefer", prefer,
+      ->add_option_function<std::string>(
+          "--prefer",
+          [&](const std::string &which) {
+            prefer = which == "first" ? Prefer::First : Prefer::Last;
+          },
           "Of kernels of one problem and schedule that differ take the "
           "first or the last; without it they are an error")
-      ->transform(CLI::CheckedTransformer(preferences))
+      ->check(CLI::IsMember({"first", "last"}).description(""))
       ->type_name("first|last");
   merging->callback([&] { result = merge(paths, output, prefer, io); });
 

@@ -9,8 +9,10 @@
 #include "CommandLine.h"
 #include "Main.h"
 #include "Npy.h"
+#include "Packages.h"
 #include "Report.h"
 #include "Suites.h"
+#include "Version.h"
 
 #include <cfloat>
 #include <climits>
@@ -146,9 +148,9 @@ void addOptions(CLI::App &app, CommandLine &line) {
   c.seqQ = c.seqK = 1024;
   app.option_defaults()->always_capture_default();
   app.add_option("--package", line.session.package,
-                 "Kernel package, or a folder of packages")
-      ->envname("FOVEA_PACKAGE")
-      ->required()
+                 "Kernel package, or a folder of packages (default: those of "
+                 "FOVEA_PACKAGE, or else the installed ones)")
+      ->default_str("")
       ->group("Where");
   app.add_option("--hip", line.session.hip,
                  "HIP library: auto, rocm, sim, or a path (default: "
@@ -425,13 +427,18 @@ static int runTool(int argc, char **argv) {
   CLI::App app(kDescription, "aot-run");
   app.footer(kExamples);
   app.get_formatter()->column_width(30);
+  fovea::cli::addVersion(app);
   addOptions(app, line);
   if (const std::optional<int> code = tool::parse(app, argc, argv, kUsage))
     return *code;
   if (app.count("--scale"))
     line.backward.forward.scale = float(line.scale);
   std::string error;
-  if (!checkCombination(app, line, error) || !readInputs(line, error)) {
+  std::string &package = line.session.package;
+  if (package.empty() && !fovea::cli::findPackages(package, error))
+    error = "--package: " + error;
+  if (!error.empty() || !checkCombination(app, line, error) ||
+      !readInputs(line, error)) {
     std::fprintf(stderr, "aot-run: %s\n", error.c_str());
     return kUsage;
   }

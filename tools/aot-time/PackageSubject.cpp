@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Packages.h"
 #include "TimeRun.h"
 
 #include "fovea/Package/PackageReader.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 
 using namespace fovea;
@@ -59,24 +59,6 @@ private:
   std::string name;
 };
 
-bool packageFiles(const std::string &path, std::vector<std::string> &files,
-                  std::string &error) {
-  std::error_code code;
-  if (!std::filesystem::is_directory(path, code)) {
-    files.push_back(path);
-    return true;
-  }
-  for (std::filesystem::directory_iterator entry(path, code), end;
-       !code && entry != end; entry.increment(code))
-    if (entry->path().extension() == kPackageExtension)
-      files.push_back(entry->path().string());
-  std::sort(files.begin(), files.end());
-  if (files.empty())
-    error = "folder '" + path + "' holds no package (*" + kPackageExtension +
-            "); make one with aot-compile --emit=package";
-  return !files.empty();
-}
-
 } // namespace
 
 bool timing::packageSubjects(const PackageQuery &query,
@@ -92,7 +74,7 @@ bool timing::packageSubjects(const PackageQuery &query,
     return false;
   }
   std::vector<std::string> files;
-  if (!packageFiles(query.package, files, error))
+  if (!cli::packageFiles(query.package, files, error))
     return false;
   std::set<std::string> schedules, targets;
   const size_t before = subjects.size();

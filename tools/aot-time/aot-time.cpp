@@ -7,7 +7,9 @@
 #include "CommandLine.h"
 #include "CountRun.h"
 #include "Main.h"
+#include "Packages.h"
 #include "Reports.h"
+#include "Version.h"
 
 #include <algorithm>
 #include <array>
@@ -117,7 +119,9 @@ void addOptions(CLI::App &app, CommandLine &line) {
 
   const char *package = "A kernel package";
   app.add_option("--package", line.package.package,
-                 "Kernel package, or a folder of packages")
+                 "Kernel package, or a folder of packages (default: those of "
+                 "FOVEA_PACKAGE, or else the installed ones)")
+      ->default_str("")
       ->group(package);
   app.add_option("--target", line.package.target, "Only packages of this chip")
       ->group(package);
@@ -275,6 +279,24 @@ bool readPoints(const CommandLine &line, std::vector<Point> &points,
   return true;
 }
 
+/// Options of a package without --package, and nothing to time at all, mean the
+/// packages that there are anyway.
+bool choosePackage(const CLI::App &app, CommandLine &line, std::string &error) {
+  std::string meant;
+  if (line.inputs.empty())
+    meant = "nothing to time; name a description or a folder, or --package "
+            "(--help has examples)";
+  for (const CLI::Option *option : app.get_options())
+    if (option->count() && option->get_group() == "A kernel package")
+      meant = option->get_name() + " is about --package; name one or leave it "
+                                   "out";
+  if (!line.package.package.empty() || meant.empty() ||
+      cli::findPackages(line.package.package, error))
+    return true;
+  error = meant + ": " + error;
+  return false;
+}
+
 /// Options that the chosen mode would ignore are refused.
 bool checkCombination(const CLI::App &app, const CommandLine &line,
                       std::string &error) {
@@ -282,9 +304,6 @@ bool checkCombination(const CLI::App &app, const CommandLine &line,
     if (option->count() == 0 || option->get_lnames().empty())
       continue;
     const std::string &name = option->get_lnames().front();
-    if (line.package.package.empty() &&
-        option->get_group() == "A kernel package")
-      error = "--" + name + " is about --package; name one or leave it out";
     if (line.timeline.empty() && line.perfetto.empty() &&
         name.compare(0, 9, "timeline-") == 0)
       error = "--" + name + " is about --timeline and --perfetto; name one";
@@ -295,9 +314,6 @@ bool checkCombination(const CLI::App &app, const CommandLine &line,
          name == "perfetto" || name.compare(0, 8, "timeline") == 0))
       error = "--count predicts nothing; leave --" + name + " out";
   }
-  if (line.inputs.empty() && line.package.package.empty())
-    error = "nothing to time; name a description or a folder, or --package "
-            "(--help has examples)";
   if (!line.timeline.empty() && !endsWith(line.timeline, ".html") &&
       !endsWith(line.timeline, ".svg"))
     error =
@@ -493,11 +509,12 @@ static int runTool(int argc, char **argv) {
   CLI::App app(kDescription, "aot-time");
   app.footer(kExamples);
   app.get_formatter()->column_width(30);
+  cli::addVersion(app);
   addOptions(app, line);
   if (const std::optional<int> code = tool::parse(app, argc, argv, kUsage))
     return *code;
   std::string error;
-  if (!checkCombination(app, line, error))
+  if (!choosePackage(app, line, error) || !checkCombination(app, line, error))
     return usage(error);
   return run(line);
 }
