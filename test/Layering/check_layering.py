@@ -34,7 +34,8 @@ NO_COMPILER = COMPILER_LIBRARIES + HIP + COMPILER
 # Arrows point down only: tools -> compiler -> package <- runtime; the simulator
 # and the reference stand alone. Standard and system headers are always allowed.
 RULES = (
-    Rule("package", ("fovea/Package/", "sqlite3.h", "zstd.h", "xxhash.h"),
+    Rule("package", ("fovea/Package/", "sqlite3.h", "zstd.h", "xxhash.h",
+                     "nlohmann/"),
          NO_COMPILER + RUNTIME_SIDE),
     Rule("runtime/include", ("fovea/fovea.h",), NO_COMPILER + ("fovea/Package/",)),
     Rule("runtime/src", ("fovea/fovea.h", "fovea/Package/"),

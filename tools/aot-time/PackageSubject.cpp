@@ -8,6 +8,7 @@
 #include "Packages.h"
 #include "TimeRun.h"
 
+#include "fovea/Package/Description.h"
 #include "fovea/Package/PackageReader.h"
 
 #include <algorithm>
@@ -28,14 +29,16 @@ public:
 
   bool problem(const describe::Overrides &overrides, describe::Problem &result,
                std::string &error) const override {
-    std::string text;
-    if (!packageDescription(query, reader->target().str(),
-                            reader->path() + ":" + record.schedule, record,
-                            text, error)) {
-      error = reader->path() + ": " + error;
+    DescriptionOptions options;
+    options.layout = query.layout;
+    const Expected<std::string> text =
+        describeKernel(record, reader->target().str(),
+                       reader->path() + ":" + record.schedule, options);
+    if (!text) {
+      error = reader->path() + ": " + text.status().message();
       return false;
     }
-    if (!describe::parse(text, reader->path(), "", overrides, result, error))
+    if (!describe::parse(*text, reader->path(), "", overrides, result, error))
       return false;
     result.name = record.problem.str() + " (" + record.schedule + ")";
     return true;

@@ -61,14 +61,6 @@ bool packageSubjects(const PackageQuery &query,
                      std::vector<std::unique_ptr<Subject>> &subjects,
                      std::string &error);
 
-/// The description, as JSON text, of kernels of this project: buffers,
-/// arguments (docs/KernelAbi.md), grids and operations. False with `error` set
-/// for kernels that this program does not know.
-bool packageDescription(const PackageQuery &query, const std::string &target,
-                        const std::string &codeObject,
-                        const KernelRecord &record, std::string &text,
-                        std::string &error);
-
 /// One launch, predicted.
 struct LaunchTime {
   describe::Launch launch;

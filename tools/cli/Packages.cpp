@@ -53,7 +53,8 @@ bool cli::findPackages(std::string &path, std::string &error) {
     return true;
   }
   error = "no package is named, here or by FOVEA_PACKAGE, and none is in '" +
-          installed + "', where an installation has them; aot-compile "
-                      "--emit=package makes one";
+          installed +
+          "', where an installation has them; aot-compile "
+          "--emit=package makes one";
   return false;
 }

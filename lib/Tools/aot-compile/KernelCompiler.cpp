@@ -68,7 +68,8 @@ private:
   bool wantsImage() const {
     return request.report != ReportFormat::None ||
            request.emit == Emit::Hsaco || request.emit == Emit::Package ||
-           request.emit == Emit::Contract || request.emit == Emit::None;
+           request.emit == Emit::Contract ||
+           request.emit == Emit::Description || request.emit == Emit::None;
   }
 
   const Job &job;

@@ -149,7 +149,7 @@ struct Options {
     std::string &forms = texts.emplace_back("What to make of each kernel:");
     for (const EmitInfo &info : allEmits())
       forms += "\n  " + info.name.str() +
-               std::string(9 - info.name.size(), ' ') + info.description.str();
+               std::string(12 - info.name.size(), ' ') + info.description.str();
     emit.setDescription(forms);
     stage.setDescription(
         texts.emplace_back("With --emit=mlir: " + stageChoices()));
@@ -292,6 +292,16 @@ void RequestBuilder::readOutput() {
   request.output = options.output;
   if (options.output.getNumOccurrences() && options.output.empty())
     complaints.add("-o", "names no file");
+
+  if (request.emit == Emit::Description &&
+      llvm::StringRef(request.output).ends_with(kCodeObjectExtension))
+    complaints.add(
+        "-o", "'" + request.output +
+                  "' is where the description will look for the "
+                  "code object; name it otherwise, as '" +
+                  request.output.substr(0, request.output.size() -
+                                               kCodeObjectExtension.size()) +
+                  ".json'");
 
   if (options.report.getNumOccurrences()) {
     if (options.report == "text")

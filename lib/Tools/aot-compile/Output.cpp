@@ -2,6 +2,7 @@
 
 #include "Output.h"
 #include "Contract.h"
+#include "fovea/Package/Description.h"
 #include "fovea/Package/WriteFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -67,17 +68,49 @@ llvm::Error fovea::tools::makeFolder(StringRef path) {
   return Error::success();
 }
 
-/// The bytes that a request's form has for a kernel.
-static std::string content(const Request &request, const Job &job,
-                           const CompiledKernel &kernel) {
+/// A description at `path` of a kernel whose code object lies beside it under
+/// the same name.
+static llvm::Expected<std::string> description(const Job &job, StringRef path) {
+  SmallString<128> codeObject(path == "-" ? StringRef(job.symbol)
+                                          : sys::path::filename(path));
+  if (path != "-")
+    sys::path::replace_extension(codeObject, "");
+  codeObject += kCodeObjectExtension;
+  DescriptionOptions options;
+  options.name = job.problem.str();
+  // What the simulated device and the reference do in a moment.
+  options.heads = 2;
+  options.seqlen = 256;
+  options.isChecked = true;
+  fovea::Expected<std::string> text = describeKernel(
+      job.record(), job.target->name.str(), codeObject.str().str(), options);
+  if (!text)
+    return createStringError(text.status().message());
+  return std::move(*text);
+}
+
+/// The bytes that a request's form has for a kernel. \param path  of the file
+/// that takes them, or "-"
+static llvm::Expected<std::string> content(const Request &request,
+                                           const Job &job,
+                                           const CompiledKernel &kernel,
+                                           StringRef path) {
   switch (request.emit) {
   case Emit::Hsaco:
     return kernel.image;
   case Emit::Contract:
     return contractJson(job, kernel);
+  case Emit::Description:
+    return description(job, path);
   default:
     return kernel.artifact;
   }
+}
+
+static Error writeContent(StringRef path, const Request &request,
+                          const Job &job, const CompiledKernel &kernel) {
+  llvm::Expected<std::string> text = content(request, job, kernel, path);
+  return text ? writeFile(path, *text) : text.takeError();
 }
 
 namespace {
@@ -94,8 +127,8 @@ class FileOutput : public Output {
 public:
   explicit FileOutput(const Request &request) : request(request) {}
   Error store(const Job &job, const CompiledKernel &kernel) override {
-    return writeFile(request.output.empty() ? "-" : request.output,
-                     content(request, job, kernel));
+    return writeContent(request.output.empty() ? "-" : request.output, request,
+                        job, kernel);
   }
 
 private:
@@ -110,7 +143,7 @@ public:
     SmallString<128> path(request.output);
     sys::path::append(path, job.symbol + "." + job.target->name + "." +
                                 emitInfo(request.emit).extension);
-    return writeFile(path, content(request, job, kernel));
+    return writeContent(path, request, job, kernel);
   }
 
 private:

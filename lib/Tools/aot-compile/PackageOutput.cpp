@@ -152,18 +152,8 @@ llvm::Expected<bool> PackageOutput::isCurrent(const Job &job,
 }
 
 llvm::Error PackageOutput::store(const Job &job, const CompiledKernel &kernel) {
-  KernelRecord record;
-  record.problem = job.problem;
-  record.schedule = job.schedule;
+  KernelRecord record = job.record();
   record.fingerprint = fingerprint;
-  record.abiVersion = abiVersionOf(job.problem.op);
-  record.symbol = job.symbol;
-  record.blockM = job.blockM;
-  record.blockN = job.blockN;
-  record.threads = job.threads;
-  if (!job.isOneLaunch())
-    for (const Launch &launch : job.launches)
-      record.launches.push_back(launch.record);
   record.resources.vgprs = kernel.resources.vgprs;
   record.resources.agprs = kernel.resources.agprs;
   record.resources.sgprs = kernel.resources.sgprs;

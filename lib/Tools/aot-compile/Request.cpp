@@ -20,6 +20,8 @@ static constexpr EmitInfo kEmits[] = {
      "kernel package, one file a chip; adds what is missing"},
     {Emit::Contract, "contract", "json", true,
      "JSON: what a launch of the kernel must pass"},
+    {Emit::Description, "description", "json", true,
+     "JSON: what aot-launch and aot-time read to launch it"},
     {Emit::None, "none", "", true, "nothing; for --report alone"},
 };
 
@@ -78,6 +80,21 @@ std::string ScheduleOverrides::suffix() const {
   if (!algorithm.empty())
     text += "_" + algorithm;
   return text;
+}
+
+KernelRecord Job::record() const {
+  KernelRecord record;
+  record.problem = problem;
+  record.schedule = schedule;
+  record.abiVersion = abiVersionOf(problem.op);
+  record.symbol = symbol;
+  record.blockM = blockM;
+  record.blockN = blockN;
+  record.threads = threads;
+  if (!isOneLaunch())
+    for (const Launch &launch : launches)
+      record.launches.push_back(launch.record);
+  return record;
 }
 
 std::string fovea::tools::kernelSymbol(const ProblemKey &problem,

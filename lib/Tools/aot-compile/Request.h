@@ -22,7 +22,17 @@
 namespace fovea::tools {
 
 /// What becomes of each kernel.
-enum class Emit { Mlir, Llvm, Asm, Obj, Hsaco, Package, Contract, None };
+enum class Emit {
+  Mlir,
+  Llvm,
+  Asm,
+  Obj,
+  Hsaco,
+  Package,
+  Contract,
+  Description,
+  None
+};
 
 /// One row a form; the only place that spells them.
 struct EmitInfo {
@@ -34,6 +44,9 @@ struct EmitInfo {
 };
 llvm::ArrayRef<EmitInfo> allEmits();
 const EmitInfo &emitInfo(Emit emit);
+
+/// Of code objects, and so what a description's names end in.
+inline constexpr llvm::StringLiteral kCodeObjectExtension = ".hsaco";
 
 enum class ReportFormat { None, Text, Json };
 
@@ -108,6 +121,9 @@ struct Job {
   Cost cost;
 
   bool isOneLaunch() const { return launches.size() == 1; }
+
+  /// What a package says of it, without build, figures and image.
+  KernelRecord record() const;
 
   /// "attn_fwd_bf16_d128 (gfx942)", for messages.
   std::string str() const { return symbol + " (" + target->name.str() + ")"; }

@@ -5,36 +5,45 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TimeRun.h"
+#include "Description.h"
 #include "fovea/Package/BackwardAbi.h"
-#include "fovea/Package/Package.h"
+#include "fovea/Package/Description.h"
 
 #include <cstring>
 #include <gtest/gtest.h>
 
 using namespace fovea;
-using namespace fovea::timing;
 
 namespace {
 
-describe::Problem problemOf(const PackageQuery &query,
+struct Query {
+  Operation op = Operation::Forward;
+  int headDim = 128;
+  MaskKind mask = MaskKind::None;
+  DescriptionOptions options;
+};
+
+describe::Problem problemOf(const Query &query,
                             const describe::Overrides &overrides) {
   KernelRecord record;
+  record.problem = {query.op, DataType::BF16, query.headDim, query.mask};
   record.abiVersion = fovea::abi::kForwardAbiVersion;
   record.symbol = "kernel";
   record.blockM = 128;
   record.threads = 256;
-  if (query.op == "backward") {
-    record.problem.op = Operation::Backward;
+  if (query.op == Operation::Backward) {
     record.abiVersion = fovea::abi::kBackwardAbiVersion;
     record.launches = {{"delta", 64, 128}, {"dkdv", 128, 256}, {"dq", 32, 64}};
   }
   describe::Problem problem;
-  std::string text, error;
-  EXPECT_TRUE(
-      packageDescription(query, "gfx942:xnack-", "k", record, text, error) &&
-      describe::parse(text, "k", "", overrides, problem, error))
-      << error;
+  std::string error;
+  const Expected<std::string> text =
+      describeKernel(record, "gfx942:xnack-", "k", query.options);
+  if (!text)
+    ADD_FAILURE() << text.status().message();
+  else
+    EXPECT_TRUE(describe::parse(*text, "k", "", overrides, problem, error))
+        << error;
   return problem;
 }
 
@@ -57,7 +66,7 @@ const describe::Overrides kSizes = {{"batch", "2"},
 } // namespace
 
 TEST(DescriptionTest, ArgumentsAndGrid) {
-  PackageQuery query;
+  Query query;
   query.headDim = 64;
   const describe::Problem problem = problemOf(query, kSizes);
   EXPECT_EQ(problem.target, "gfx942");
@@ -88,9 +97,9 @@ TEST(DescriptionTest, Layouts) {
       {"sbhd", {6 * 64, 64, 2 * 6 * 64}, {3 * 64, 64, 2 * 3 * 64}},
   };
   for (const auto &test : cases) {
-    PackageQuery query;
+    Query query;
     query.headDim = 64;
-    query.layout = test.layout;
+    query.options.layout = test.layout;
     const fovea::abi::ForwardArgs args = argumentsOf(problemOf(query, kSizes));
     EXPECT_EQ((Strides{args.qStrideBatch, args.qStrideHead, args.qStrideSeq}),
               test.wide)
@@ -111,13 +120,13 @@ TEST(DescriptionTest, Layouts) {
 }
 
 TEST(DescriptionTest, MaskedWorkIsCreditedByHalf) {
-  PackageQuery query;
+  Query query;
   query.headDim = 16;
   const double all = 4.0 * 2 * 6 * 16;
-  query.mask = "causal-top-left";
+  query.mask = MaskKind::CausalTopLeft;
   EXPECT_DOUBLE_EQ(problemOf(query, kSizes).launches.at(0).flops,
                    all * 300 * 300 / 2);
-  query.mask = "causal-bottom-right";
+  query.mask = MaskKind::CausalBottomRight;
   EXPECT_DOUBLE_EQ(problemOf(query, kSizes).launches.at(0).flops,
                    all * (300 * 500 - 300 * 300 / 2));
   EXPECT_DOUBLE_EQ(problemOf(query, {{"seqlen", "64"}}).launches.at(0).flops,
@@ -125,8 +134,8 @@ TEST(DescriptionTest, MaskedWorkIsCreditedByHalf) {
 }
 
 TEST(DescriptionTest, BackwardIsSeveralLaunches) {
-  PackageQuery query;
-  query.op = "backward";
+  Query query;
+  query.op = Operation::Backward;
   query.headDim = 64;
   const describe::Problem problem = problemOf(query, kSizes);
   ASSERT_EQ(problem.launches.size(), 3u);

@@ -1,14 +1,13 @@
-//===- PackageDescription.cpp - kernels of packages described -------------===//
+//===- Description.cpp - kernels of this project described ----------------===//
 //
 // The arguments, buffers and launches of an operation's kernels, from the
 // tables that compiler and runtime share.
 //
 //===----------------------------------------------------------------------===//
 
-#include "TimeRun.h"
-
+#include "fovea/Package/Description.h"
 #include "fovea/Package/BackwardAbi.h"
-#include "fovea/Package/Package.h"
+#include "fovea/Package/Chips.h"
 
 #include <algorithm>
 #include <cstring>
@@ -17,8 +16,7 @@
 #include <set>
 
 using namespace fovea;
-using namespace fovea::timing;
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 namespace {
 
@@ -39,15 +37,19 @@ Strides stridesOf(const std::string &layout, const std::string &heads,
 
 /// Key-query pairs of one head that count, for the credited operations: the
 /// half of a square is usual for causal masks.
-std::string pairsOf(const std::string &mask) {
-  if (mask == "causal-top-left")
+std::string pairsOf(MaskKind mask) {
+  switch (mask) {
+  case MaskKind::None:
+    return "(1.0 * seqlen_q * seqlen_k)";
+  case MaskKind::CausalTopLeft:
     return "(seqlen_q <= seqlen_k ? seqlen_q * seqlen_q / 2.0"
            " : seqlen_q * seqlen_k - seqlen_k * seqlen_k / 2.0)";
-  if (mask == "causal-bottom-right")
+  case MaskKind::CausalBottomRight:
     return "(seqlen_q <= seqlen_k ? seqlen_q * seqlen_k - seqlen_q * seqlen_q "
            "/ 2.0"
            " : seqlen_k * seqlen_k / 2.0)";
-  return "(1.0 * seqlen_q * seqlen_k)";
+  }
+  return "";
 }
 
 /// A kernel that an operation launches.
@@ -68,23 +70,23 @@ int creditedProducts(const abi::BackwardLaunch &launch) {
              : ofKV + (launch.feeds & abi::kGradientQ ? ofQ : 0);
 }
 
-bool launchesOf(const KernelRecord &record, std::vector<Launch> &launches,
-                std::string &error) {
+Expected<std::vector<Launch>> launchesOf(const KernelRecord &record) {
+  std::vector<Launch> launches;
   if (record.launches.empty())
     launches.push_back({record.symbol, record.blockM, record.threads,
                         /*ownsKeys=*/false, /*products=*/2});
   for (const LaunchRecord &launch : record.launches) {
     const abi::BackwardLaunch *known =
         abi::findBackwardKernel(launch.suffix).launch;
-    if (!known) {
-      error = "the kernel '" + launch.suffix + "' is unknown to this program";
-      return false;
-    }
+    if (!known)
+      return Status(StatusCode::Incompatible,
+                    "the kernel '" + launch.suffix +
+                        "' is unknown to this program");
     launches.push_back({record.symbolOf(launch), launch.blockRows,
                         launch.threads, known->ownsKeys,
                         creditedProducts(*known)});
   }
-  return true;
+  return launches;
 }
 
 /// Whether a tensor has the heads and rows of K and V, or else of Q.
@@ -93,7 +95,7 @@ bool isOfKeys(const std::string &tensor) {
 }
 
 /// The value of an argument that is not an address.
-std::string valueOf(const PackageQuery &query, const std::string &name) {
+std::string valueOf(const std::string &layout, const std::string &name) {
   static const std::map<std::string, std::string> values = {
       {"lse_stride_batch", "heads*seqlen_q"},
       {"lse_stride_head", "seqlen_q"},
@@ -106,7 +108,7 @@ std::string valueOf(const PackageQuery &query, const std::string &name) {
     return found->second;
   const size_t end = name.find("_stride_");
   const bool ofKeys = isOfKeys(name.substr(0, end));
-  const Strides strides = stridesOf(query.layout, ofKeys ? "heads_k" : "heads",
+  const Strides strides = stridesOf(layout, ofKeys ? "heads_k" : "heads",
                                     ofKeys ? "seqlen_k" : "seqlen_q");
   const std::string axis = name.substr(end + std::strlen("_stride_"));
   return axis == "batch"  ? strides.batch
@@ -115,51 +117,71 @@ std::string valueOf(const PackageQuery &query, const std::string &name) {
 }
 
 /// The buffer of a pointer argument.
-/// \param seed  of its values; 0: the kernels write it
-json bufferOf(const PackageQuery &query, const std::string &name, int seed) {
-  json fill = "nan";
-  if (seed)
-    fill = {{"kind", "normal"}, {"seed", seed}};
+json bufferOf(const KernelRecord &record, const std::string &layout,
+              const std::string &name, json fill) {
   json shape = {"batch", "heads", "seqlen_q"};
   std::string type = "f32";
   if (name != "lse" && name != "workspace") {
-    type = query.dtype == "fp16" ? "f16" : "bf16";
-    shape = isOfKeys(name) ? json{"batch", "heads_k", "seqlen_k", "dim"}
-                           : json{"batch", "heads", "seqlen_q", "dim"};
+    type = record.problem.dtype == DataType::F16 ? "f16" : "bf16";
+    const std::string keys = isOfKeys(name) ? "_k" : "";
+    const std::map<char, std::string> axes = {
+        {'b', "batch"},
+        {'h', "heads" + keys},
+        {'s', keys.empty() ? "seqlen_q" : "seqlen_k"},
+        {'d', "dim"}};
+    shape = json::array();
+    for (char axis : layout)
+      shape.push_back(axes.at(axis));
   }
-  return {{"type", type}, {"shape", shape}, {"fill", fill}};
+  return {{"type", type}, {"shape", shape}, {"fill", std::move(fill)}};
+}
+
+json checkOf(const KernelRecord &record, const std::string &layout) {
+  const bool forward = record.problem.op == Operation::Forward;
+  json check = {{"kind", forward ? "attention-forward" : "attention-backward"}};
+  for (const char *name : {"q", "k", "v", "out", "lse"})
+    check[name] = name;
+  if (!forward)
+    for (const char *name : {"dout", "dq", "dk", "dv"})
+      check[name] = name;
+  std::string mask = toString(record.problem.mask);
+  std::replace(mask.begin(), mask.end(), '_', '-');
+  check["mask"] = mask;
+  check["axes"] = layout;
+  check["scale"] = valueOf(layout, "scale");
+  return check;
 }
 
 } // namespace
 
-bool timing::packageDescription(const PackageQuery &query,
-                                const std::string &target,
-                                const std::string &codeObject,
-                                const KernelRecord &record, std::string &text,
-                                std::string &error) {
+Expected<std::string> fovea::describeKernel(const KernelRecord &record,
+                                            const std::string &target,
+                                            const std::string &codeObject,
+                                            const DescriptionOptions &options) {
   const bool forward = record.problem.op == Operation::Forward;
   const int32_t version = abiVersionOf(record.problem.op);
-  if (record.abiVersion != version) {
-    error = "the kernel takes arguments of version " +
-            std::to_string(record.abiVersion) + ", this program knows " +
-            std::to_string(version) + "; compile it again";
-    return false;
-  }
-  std::vector<Launch> launches;
-  if (!launchesOf(record, launches, error))
-    return false;
+  if (record.abiVersion != version)
+    return Status(StatusCode::Incompatible,
+                  "the kernel takes arguments of version " +
+                      std::to_string(record.abiVersion) +
+                      ", this program knows " + std::to_string(version) +
+                      "; compile it again");
+  const Expected<std::vector<Launch>> launches = launchesOf(record);
+  if (!launches)
+    return launches.status();
   std::vector<abi::ArgInfo> infos;
-  std::set<std::string> outputs;
+  std::set<std::string> outputs, forwards;
   if (forward) {
     infos.assign(std::begin(abi::kForwardArgs), std::end(abi::kForwardArgs));
     outputs = {"out", "lse"};
   } else {
     infos.assign(std::begin(abi::kBackwardArgs), std::end(abi::kBackwardArgs));
     outputs = {"dq", "dk", "dv", "workspace"};
+    forwards = {"out", "lse"};
   }
 
   // Sums of dQ beside delta.
-  const bool sums = !forward && !launches.empty() &&
+  const bool sums = !forward && !record.launches.empty() &&
                     !abi::findBackwardKernel(record.launches.front().suffix)
                          .algorithm->deterministic;
   json arguments = json::array(), buffers = json::object();
@@ -167,11 +189,17 @@ bool timing::packageDescription(const PackageQuery &query,
   for (const abi::ArgInfo &info : infos) {
     static const char *const kinds[] = {"buffer", "i64", "i32", "f32"};
     std::string value = info.name;
-    if (info.kind == abi::ArgKind::Pointer)
+    if (info.kind == abi::ArgKind::Pointer) {
+      json fill = "nan"; // what is not written shows
+      if (!outputs.count(info.name))
+        fill = {{"kind", "normal"}, {"seed", ++seed}};
+      if (options.isChecked && forwards.count(info.name))
+        fill = "reference";
       buffers[info.name] =
-          bufferOf(query, info.name, outputs.count(info.name) ? 0 : ++seed);
-    else
-      value = valueOf(query, info.name);
+          bufferOf(record, options.layout, info.name, std::move(fill));
+    } else {
+      value = valueOf(options.layout, info.name);
+    }
     if (sums && value == "workspace")
       buffers[value]["shape"] = {"batch",
                                  "align(heads * seqlen_q, " +
@@ -184,7 +212,7 @@ bool timing::packageDescription(const PackageQuery &query,
                          {"value", value}});
   }
   json described = json::array();
-  for (const Launch &launch : launches) {
+  for (const Launch &launch : *launches) {
     const std::string rows = launch.ownsKeys ? "seqlen_k" : "seqlen_q";
     described.push_back(
         {{"code_object", codeObject},
@@ -198,23 +226,33 @@ bool timing::packageDescription(const PackageQuery &query,
          {"work",
           {{"flops", std::to_string(2 * launch.products) +
                          ".0 * batch * heads * dim * " +
-                         pairsOf(query.mask)}}}});
+                         pairsOf(record.problem.mask)}}}});
   }
-  const json description = {{"version", 1},
-                            {"target", target.substr(0, target.find(':'))},
-                            {"variables",
-                             {{"batch", 1},
-                              {"heads", 16},
+  const std::string dim = std::to_string(record.problem.headDim);
+  json description = {{"version", 1}};
+  if (!options.name.empty())
+    description["name"] = options.name;
+  // Code for a family runs on any member; no device is called by its name.
+  const std::string arch = target.substr(0, target.find(':'));
+  if (const Chip *chip = findChip(arch); !chip || !chip->isGeneric())
+    description["target"] = arch;
+  description["variables"] = {{"batch", 1},
+                              {"heads", options.heads},
                               {"heads_k", "heads"},
-                              {"seqlen", 4096},
+                              {"seqlen", options.seqlen},
                               {"seqlen_q", "seqlen"},
                               {"seqlen_k", "seqlen"},
-                              {"dim", query.headDim}}},
-                            {"require",
-                             {"heads_k > 0 && heads % heads_k == 0",
-                              "dim == " + std::to_string(query.headDim)}},
-                            {"buffers", buffers},
-                            {"launches", described}};
-  text = description.dump(1);
-  return true;
+                              {"dim", record.problem.headDim}};
+  description["require"] = {"heads_k > 0 && heads % heads_k == 0",
+                            "dim == " + dim};
+  description["buffers"] = buffers;
+  description["launches"] = described;
+  if (options.isChecked)
+    description["check"] = checkOf(record, options.layout);
+  try {
+    return description.dump(1) + "\n";
+  } catch (const json::exception &) {
+    return Status(StatusCode::InvalidArgument,
+                  "'" + codeObject + "' is not UTF-8, as JSON must be");
+  }
 }
