@@ -113,6 +113,8 @@ std::string timing::countText(const SubjectCount &subject) {
   std::string text = subject.label + ": " + subject.problem.name + "\n  " +
                      subject.target + ", " + variablesText(subject.problem) +
                      "\n";
+  if (!subject.schedule.empty())
+    text += scheduleText("  schedule ", subject.schedule);
   for (const LaunchCount &launch : subject.launches) {
     text += "\nkernel " + launch.kernel.name + ", " +
             std::to_string(launch.workgroups) + " workgroups of " +

@@ -62,6 +62,7 @@ SubjectCount timing::countSubject(const Subject &subject,
                                   const std::optional<CountStep> &step) {
   SubjectCount result;
   result.label = subject.label();
+  result.schedule = subject.schedule();
   if (!runAll(subject, overrides, result) || !step)
     return result;
   result.step = step;

@@ -41,7 +41,7 @@ struct LaunchCount {
 
 /// A subject at some variables, counted.
 struct SubjectCount {
-  std::string label;
+  std::string label, schedule;
   describe::Problem problem; ///< without the step
   std::string target;
   std::optional<CountStep> step;

@@ -26,6 +26,7 @@ public:
       : reader(std::move(reader)), record(record), query(query),
         name(std::move(label)) {}
   std::string label() const override { return name; }
+  std::string schedule() const override { return record.schedule; }
 
   bool problem(const describe::Overrides &overrides, describe::Problem &result,
                std::string &error) const override {
@@ -40,7 +41,7 @@ public:
     }
     if (!describe::parse(*text, reader->path(), "", overrides, result, error))
       return false;
-    result.name = record.problem.str() + " (" + record.schedule + ")";
+    result.name = record.problem.str();
     return true;
   }
 
@@ -79,8 +80,10 @@ bool timing::packageSubjects(const PackageQuery &query,
   std::vector<std::string> files;
   if (!cli::packageFiles(query.package, files, error))
     return false;
-  std::set<std::string> schedules, targets;
-  const size_t before = subjects.size();
+  std::vector<std::string> schedules; // each once, in order
+  std::set<std::string> targets;
+  std::vector<std::pair<std::shared_ptr<PackageReader>, const KernelRecord *>>
+      found;
   for (const std::string &file : files) {
     Expected<PackageReader> opened = PackageReader::open(file);
     if (!opened) {
@@ -88,40 +91,51 @@ bool timing::packageSubjects(const PackageQuery &query,
       return false;
     }
     auto reader = std::make_shared<PackageReader>(std::move(*opened));
-    const std::string &arch = reader->target().arch;
-    targets.insert(arch);
-    if (!query.target.empty() && arch != query.target)
+    targets.insert(reader->target().arch);
+    if (!query.target.empty() && reader->target().arch != query.target)
       continue;
-    const std::vector<const KernelRecord *> found = reader->candidates(*key);
-    for (const KernelRecord *record : found) {
-      schedules.insert(record->schedule);
-      if (!query.schedule.empty() && record->schedule != query.schedule)
-        continue;
-      std::string label = "fovea";
-      if (files.size() > 1 && query.target.empty())
-        label += " " + arch;
-      if (found.size() > 1 && query.schedule.empty())
-        label += " " + record->schedule;
-      subjects.push_back(
-          std::make_unique<Packed>(reader, *record, query, std::move(label)));
+    for (const KernelRecord *record : reader->candidates(*key)) {
+      found.push_back({reader, record});
+      if (std::find(schedules.begin(), schedules.end(), record->schedule) ==
+          schedules.end())
+        schedules.push_back(record->schedule);
     }
+  }
+  auto shortName = [&](const std::string &schedule) {
+    const auto at = std::find(schedules.begin(), schedules.end(), schedule);
+    return "s" + std::to_string(at - schedules.begin() + 1);
+  };
+  const size_t before = subjects.size();
+  for (const auto &[reader, record] : found) {
+    const std::string name = shortName(record->schedule);
+    if (!query.schedule.empty() && query.schedule != record->schedule &&
+        query.schedule != name)
+      continue;
+    std::string label = "fovea";
+    if (files.size() > 1 && query.target.empty())
+      label += " " + reader->target().arch;
+    if (schedules.size() > 1 && query.schedule.empty())
+      label += " " + name;
+    subjects.push_back(
+        std::make_unique<Packed>(reader, *record, query, std::move(label)));
   }
   if (subjects.size() > before)
     return true;
-  auto list = [](const std::set<std::string> &names) {
-    std::string text;
-    for (const std::string &name : names)
-      text += "\n  " + name;
-    return text;
-  };
+  std::string known;
+  for (const std::string &arch : targets)
+    known += "\n  " + arch;
   if (!query.target.empty() && !targets.count(query.target))
     error = "'" + query.package + "' has no package of " + query.target +
-            "; there are:" + list(targets);
+            "; there are:" + known;
   else if (schedules.empty())
     error = "'" + query.package + "' has no kernel of '" + key->str() +
             "'; compile one with aot-compile, or see aot-run --list";
-  else
+  else {
+    known.clear();
+    for (const std::string &schedule : schedules)
+      known += "\n  " + shortName(schedule) + "  " + schedule;
     error = "no kernel of '" + key->str() + "' has the schedule '" +
-            query.schedule + "'; there are:" + list(schedules);
+            query.schedule + "'; there are:" + known;
+  }
   return false;
 }

@@ -42,6 +42,8 @@ nlohmann::json subjectJson(const Subject &subject) {
                            {"name", subject.problem.name},
                            {"target", subject.target},
                            {"variables", variables}};
+  if (!subject.schedule.empty())
+    result["schedule"] = subject.schedule;
   if (!subject.error.empty())
     result["error"] = subject.error;
   return result;
@@ -99,6 +101,9 @@ Lanes lanesOf(const sim::TimingReport &report, Window window);
 
 /// "+0x1a40", or "-0x40" for functions before the entry.
 std::string offsetText(uint32_t offset);
+/// A schedule over several lines of at most 80 columns: each part begins one.
+/// The first follows `head`, the others are indented as far.
+std::string scheduleText(const std::string &head, const std::string &schedule);
 /// "a=1 b=2" of the variables.
 std::string variablesText(const describe::Problem &problem);
 

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
+#include <map>
 
 using namespace fovea;
 using namespace fovea::timing;
@@ -231,12 +232,11 @@ std::string launchText(const LaunchTime &launch) {
 
 /// Cells of one row of a comparison.
 struct Row {
-  std::string name, time, rate, peak, chip, clock, ratio;
+  std::string time, rate, peak, chip, clock, ratio;
 };
 
 Row rowOf(const SubjectTime &subject, const SubjectTime &first) {
   Row row;
-  row.name = subject.label;
   if (!subject.error.empty())
     return row;
   const double seconds = subject.seconds();
@@ -259,6 +259,16 @@ Row rowOf(const SubjectTime &subject, const SubjectTime &first) {
   return row;
 }
 
+/// Everything after a row's name is 60 columns wide at most.
+constexpr size_t kNameWidth = 20;
+
+/// A name in its column; one that does not fit is a line of its own.
+std::string nameText(const std::string &name, size_t width) {
+  std::string text = name.size() > width ? name + "\n" : name;
+  text.resize(name.size() > width ? text.size() + width : width, ' ');
+  return text;
+}
+
 std::string firstLine(const std::string &text) {
   return text.substr(0, text.find('\n'));
 }
@@ -269,6 +279,31 @@ std::string timing::offsetText(uint32_t offset) {
   const int32_t value = int32_t(offset);
   return value < 0 ? format("-0x%x", unsigned(-int64_t(value)))
                    : format("+0x%x", unsigned(value));
+}
+
+std::string timing::scheduleText(const std::string &head,
+                                 const std::string &schedule) {
+  constexpr size_t kWidth = 80;
+  const std::string indent(head.size(), ' ');
+  std::string text = head, line;
+  auto end = [&] {
+    text += line + "\n" + indent;
+    line.clear();
+  };
+  for (size_t begin = 0; begin < schedule.size();) {
+    const size_t stop =
+        std::min(schedule.find_first_of(",;", begin), schedule.size() - 1) + 1;
+    const std::string item = schedule.substr(begin, stop - begin);
+    if (!line.empty() && indent.size() + line.size() + item.size() > kWidth) {
+      end();
+      line = "  ";
+    }
+    line += item;
+    if (item.back() == ';')
+      end();
+    begin = stop;
+  }
+  return text + line + "\n";
 }
 
 std::string timing::variablesText(const describe::Problem &problem) {
@@ -302,6 +337,8 @@ std::string timing::textReport(const SubjectTime &subject) {
   if (!subject.problem.name.empty() && subject.problem.name != subject.label)
     text += ": " + subject.problem.name;
   text += "\n" + subject.target + ", " + variablesText(subject.problem) + "\n";
+  if (!subject.schedule.empty())
+    text += scheduleText("schedule ", subject.schedule);
   if (subject.launches.size() > 1)
     text += format("%zu launches take %s\n", subject.launches.size(),
                    timeText(subject.seconds()).c_str());
@@ -315,30 +352,33 @@ std::string timing::textReport(const SubjectTime &subject) {
 std::string timing::comparisonText(const std::vector<ComparedPoint> &points) {
   size_t width = 6;
   bool several = false, anyDoubt = false;
-  for (const ComparedPoint &point : points) {
+  for (const ComparedPoint &point : points)
     several |= point.subjects.size() > 1;
-    for (const SubjectTime &subject : point.subjects)
-      width = std::max(width, subject.label.size());
-  }
-  const int w = int(std::min<size_t>(width, 72));
-  std::string text;
-  text += format("%-*s  %11s  %8s  %8s  %8s  %5s", w, "kernel", "time",
-                 "TFLOPS", "of peak", "matrix", "GHz");
+  std::map<std::string, std::string> schedules; // by label
+  for (const ComparedPoint &point : points)
+    for (const SubjectTime &subject : point.subjects) {
+      width = std::max(width, (several ? subject.label : point.name).size());
+      if (several && !subject.schedule.empty())
+        schedules[subject.label] = subject.schedule;
+    }
+  width = std::min(width, kNameWidth);
+  std::string text =
+      nameText("kernel", width) + format("  %11s  %8s  %8s  %8s  %5s", "time",
+                                         "TFLOPS", "of peak", "matrix", "GHz");
   text += several ? "  ratio\n" : "\n";
   for (const ComparedPoint &point : points) {
     if (!point.name.empty() && (several || point.subjects.size() > 1))
       text += point.name + "\n";
     for (const SubjectTime &subject : point.subjects) {
-      const std::string name = several ? subject.label : point.name;
+      text += nameText(several ? subject.label : point.name, width) + "  ";
       if (!subject.error.empty()) {
-        text +=
-            format("%-*s  ", w, name.c_str()) + firstLine(subject.error) + "\n";
+        text += firstLine(subject.error) + "\n";
         continue;
       }
       const Row row = rowOf(subject, point.subjects.front());
-      text += format("%-*s  %11s  %8s  %8s  %8s  %5s", w, name.c_str(),
-                     row.time.c_str(), row.rate.c_str(), row.peak.c_str(),
-                     row.chip.c_str(), row.clock.c_str());
+      text +=
+          format("%11s  %8s  %8s  %8s  %5s", row.time.c_str(), row.rate.c_str(),
+                 row.peak.c_str(), row.chip.c_str(), row.clock.c_str());
       if (several)
         text += format("  %5s", row.ratio.c_str());
       bool doubtful = false;
@@ -354,7 +394,11 @@ std::string timing::comparisonText(const std::vector<ComparedPoint> &points) {
         "ratio: speed (TFLOPS) over that of the first kernel of the block\n";
   if (anyDoubt)
     text += "!: the kernel executed much less than it is credited with; the "
-            "rate means "
-            "nothing\n";
+            "rate means\n   nothing\n";
+  if (!schedules.empty())
+    text += "schedules, which --schedule takes by these texts or as s1, s2, "
+            "...:\n";
+  for (const auto &[label, schedule] : schedules)
+    text += scheduleText("  " + label + "  ", schedule);
   return text;
 }

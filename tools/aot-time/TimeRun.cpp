@@ -63,6 +63,7 @@ SubjectTime timing::predictSubject(const Subject &subject,
                                    const sim::TimingOptions &options) {
   SubjectTime result;
   result.label = subject.label();
+  result.schedule = subject.schedule();
   LaunchLoop loop(subject, /*needsModel=*/true);
   const bool all = loop.run(overrides, [&](const LaunchLoop::Item &item) {
     LaunchTime timed;

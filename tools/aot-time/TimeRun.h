@@ -28,6 +28,8 @@ public:
   virtual ~Subject() = default;
   /// Short name, for tables.
   virtual std::string label() const = 0;
+  /// The schedule's canonical text; empty where there is none.
+  virtual std::string schedule() const { return ""; }
   /// The problem at the given variables. False with `error` set.
   virtual bool problem(const describe::Overrides &overrides,
                        describe::Problem &result, std::string &error) const = 0;
@@ -51,10 +53,13 @@ struct PackageQuery {
   int headDim = 128;
   std::string mask = "none";   ///< "none", "causal-top-left", ...
   std::string layout = "bhsd"; ///< "bhsd", "bshd", "sbhd"
-  std::string schedule;        ///< empty: every kernel of the problem
+  /// A schedule's text or short name; empty: every kernel of the problem.
+  std::string schedule;
 };
 
-/// The kernels of a package for one problem, a subject each. Their variables
+/// The kernels of a package for one problem, a subject each. Where there are
+/// several schedules, they are called s1, s2, ... in their order: their texts
+/// are too long for tables. Their variables
 /// are batch, heads, heads_k, seqlen, seqlen_q and seqlen_k, as is usual in
 /// descriptions of attention kernels. False with `error` set.
 bool packageSubjects(const PackageQuery &query,
@@ -71,7 +76,7 @@ struct LaunchTime {
 
 /// A subject at some variables, predicted.
 struct SubjectTime {
-  std::string label;
+  std::string label, schedule;
   describe::Problem problem;
   std::string target;
   std::vector<LaunchTime> launches; ///< without those of an empty grid

@@ -146,7 +146,8 @@ void addOptions(CLI::App &app, CommandLine &line) {
       ->group(package);
   app.add_option(
          "--schedule", line.package.schedule,
-         "Only the kernel of this schedule (default: all, side by side)")
+         "Only the kernel of this schedule, by its text or as tables call it: "
+         "s1, s2, ... (default: all, side by side)")
       ->group(package);
 
   const char *model = "The model";
