@@ -13,7 +13,7 @@ config.name = "Fovea"
 config.test_format = lit.formats.ShTest(not llvm_config.use_lit_shell)
 config.suffixes = [".mlir", ".test"]
 # Inputs are data for tests; the other folders belong to other kinds of tests.
-config.excludes = ["Inputs", "Unit", "Execute", "Cts", "Install", "Layering"]
+config.excludes = ["Inputs", "Unit", "Execute", "Cts", "Docs", "Install", "Layering"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.fovea_build_dir, "test")
 

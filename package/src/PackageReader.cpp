@@ -3,6 +3,7 @@
 #include "fovea/Package/PackageReader.h"
 
 #include "Database.h"
+#include "fovea/Package/Counted.h"
 
 #include <algorithm>
 #include <mutex>
@@ -79,8 +80,8 @@ Status PackageReader::Impl::load() {
   if (!lost)
     return lost.status();
   if (*lost != 0)
-    return database.corrupt(std::to_string(*lost) +
-                            " kernels have no image in it");
+    return database.corrupt(counted(uint64_t(*lost), "kernel") +
+                            " without an image in it");
   if (meta.format > 2) {
     Expected<int64_t> homeless = database.queryInteger(
         "SELECT count(*) FROM image WHERE block NOT IN (SELECT id FROM block)");

@@ -3,6 +3,7 @@
 #include "Context.h"
 
 #include "Versioned.h"
+#include "fovea/Package/Counted.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -80,8 +81,8 @@ Result Context::openLibrary() {
     return result;
   const HipApi &api = library->api;
   log.line(LogLevel::Info, "HIP library " + api.name() + ": " + api.reason +
-                               "; " + std::to_string(api.deviceCount) +
-                               " devices");
+                               "; " +
+                               counted(uint64_t(api.deviceCount), "device"));
   for (int number = 0; number < api.deviceCount; ++number) {
     Device &device = library->devices.emplace_back();
     device.number = number;
@@ -162,8 +163,8 @@ Result Context::openPackage(const std::string &path) {
   for (const auto &package : opened)
     log.line(LogLevel::Info, "package " + package->path() + ": " +
                                  package->target().str() + ", " +
-                                 std::to_string(package->kernels().size()) +
-                                 " kernels, by " + package->creator());
+                                 counted(package->kernels().size(), "kernel") +
+                                 ", by " + package->creator());
   std::lock_guard<std::mutex> lock(catalogMutex);
   current = current->with(std::move(opened));
   // A launch that begins after this call sees the change.

@@ -1,6 +1,7 @@
 //===- Explain.cpp - a choice of kernels in words -------------------------===//
 
 #include "Explain.h"
+#include "fovea/Package/Counted.h"
 
 #include <algorithm>
 #include <limits>
@@ -114,10 +115,8 @@ std::string alternatives(const DeviceView &view, const ProblemKey &key) {
            remedy + (targets.empty() ? "" : kSimulated);
   }
   if (dims.empty())
-    return "the " + std::to_string(usable) +
-           " kernels of the open packages that it can run have another "
-           "operation, type or mask" +
-           remedy;
+    return "of the open packages it can run " + counted(usable, "kernel") +
+           ", of another operation, type or mask" + remedy;
   std::string text = "the open packages have head_dim";
   for (int32_t dim : dims)
     text += " " + std::to_string(dim);
@@ -252,8 +251,8 @@ Result whyNone(const DeviceView &view, const Problem &problem) {
   if (problem.kernel && !view.find(problem.kernel))
     return invalid("kernel is " + std::to_string(problem.kernel) +
                    ", not an id of the " +
-                   std::to_string(view.catalog().kernels().size()) +
-                   " kernels in the open packages, nor 0");
+                   counted(view.catalog().kernels().size(), "kernel") +
+                   " in the open packages, nor 0");
   const std::vector<Step> steps = explain(view, problem);
   if (problem.kernel)
     return Result(FOVEA_STATUS_NOT_FOUND,

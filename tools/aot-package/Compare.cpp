@@ -2,6 +2,7 @@
 
 #include "Commands.h"
 #include "Fields.h"
+#include "fovea/Package/Counted.h"
 
 #include <map>
 #include <ostream>
@@ -73,8 +74,8 @@ int diff(const std::string &first, const std::string &second, Streams io) {
     if (!left.count(name))
       tell("only in " + second + ": " + name);
   if (differences == 0)
-    io.out << "the same " << a->kernels().size() << " kernels and "
-           << a->tuning().size() << " tuning rows\n";
+    io.out << "the same " << counted(a->kernels().size(), "kernel") << " and "
+           << counted(a->tuning().size(), "tuning row") << "\n";
   return differences ? kFound : kGood;
 }
 

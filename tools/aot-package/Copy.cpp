@@ -2,6 +2,7 @@
 
 #include "Commands.h"
 #include "Fields.h"
+#include "fovea/Package/Counted.h"
 #include "fovea/Package/PackageWriter.h"
 #include "fovea/Package/WriteFile.h"
 
@@ -235,9 +236,9 @@ int merge(const std::vector<std::string> &paths, const std::string &output,
     return complain(status, io);
   if (Status status = file.finish(); !status.ok())
     return complain(status, io);
-  io.out << output << ": " << merge.kernels.size() << " kernels and "
-         << merge.tuning.size() << " tuning rows of " << paths.size()
-         << " packages\n";
+  io.out << output << ": " << counted(merge.kernels.size(), "kernel") << " and "
+         << counted(merge.tuning.size(), "tuning row") << " of "
+         << counted(paths.size(), "package") << "\n";
   return kGood;
 }
 

@@ -2,6 +2,7 @@
 
 #include "Commands.h"
 #include "Fields.h"
+#include "fovea/Package/Counted.h"
 
 #include <filesystem>
 #include <iomanip>
@@ -64,12 +65,13 @@ ordered_json describe(const PackageReader &package) {
 void printSummary(const ordered_json &summary, std::ostream &out) {
   out << summary["package"].get<std::string>() << ": "
       << summary["target"].get<std::string>() << ", by "
-      << summary["creator"].get<std::string>() << "; " << summary["kernels"]
-      << " kernels, " << summary["images"] << " code objects of "
+      << summary["creator"].get<std::string>() << "; "
+      << counted(summary["kernels"], "kernel") << ", "
+      << counted(summary["images"], "code object") << " of "
       << summary["image_bytes"] << " bytes in a file of "
-      << summary["file_bytes"] << "; " << summary["tuning_rows"]
-      << " tuning rows; content " << summary["content"].get<std::string>()
-      << "\n";
+      << summary["file_bytes"] << "; "
+      << counted(summary["tuning_rows"], "tuning row") << "; content "
+      << summary["content"].get<std::string>() << "\n";
 }
 
 ordered_json toJson(const KernelRecord &kernel) {

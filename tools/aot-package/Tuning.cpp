@@ -2,6 +2,7 @@
 
 #include "Commands.h"
 #include "Fields.h"
+#include "fovea/Package/Counted.h"
 #include "fovea/Package/PackageWriter.h"
 
 #include <algorithm>
@@ -145,8 +146,8 @@ int tune(const std::string &path, const std::optional<std::string> &rows,
   std::set<std::string> problems;
   for (const TuningRow &row : *read)
     problems.insert(row.problem.str());
-  io.out << path << ": " << read->size() << " tuning rows of "
-         << problems.size() << " problems\n";
+  io.out << path << ": " << counted(read->size(), "tuning row") << " of "
+         << counted(problems.size(), "problem") << "\n";
   return kGood;
 }
 

@@ -10,6 +10,7 @@
 #include "Packages.h"
 #include "Reports.h"
 #include "Version.h"
+#include "fovea/Package/Counted.h"
 
 #include <algorithm>
 #include <array>
@@ -332,8 +333,8 @@ bool writePictures(const CommandLine &line, const SubjectTime &subject,
                    std::string &error) {
   if (line.timelineLaunch > subject.launches.size()) {
     error = "--timeline-launch is " + std::to_string(line.timelineLaunch) +
-            ", but there are " + std::to_string(subject.launches.size()) +
-            " launches";
+            "; the description's last is " +
+            std::to_string(subject.launches.size());
     return false;
   }
   const LaunchTime &launch = subject.launches[line.timelineLaunch - 1];
@@ -441,9 +442,9 @@ int run(const CommandLine &line) {
   const bool pictures = !line.timeline.empty() || !line.perfetto.empty();
   if (!single && (pictures || line.annotate))
     return usage("--annotate, --timeline and --perfetto show one kernel at one "
-                 "size; there are " +
-                 std::to_string(subjects.size()) + " kernels and " +
-                 std::to_string(points.size()) + " sizes");
+                 "size, not " +
+                 counted(subjects.size(), "kernel") + " at " +
+                 counted(points.size(), "size"));
 
   sim::TimingOptions options = line.timing;
   options.clockHz = line.clockGHz * 1e9;

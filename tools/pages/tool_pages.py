@@ -45,6 +45,8 @@ class Option:
         named = re.search(r"[ <]([a-z]+(?:\|[a-z]+)+)>?$", self.spec)
         if named:
             return named.group(1).split("|")
+        if self.spec.endswith("=<string>"):
+            return []
         word = r"[a-z][\w-]*(?: \(default\))?"
         listed = re.search(
             rf"(?:^|: )({word}(?:, {word})+)(?:,? or a path)?"

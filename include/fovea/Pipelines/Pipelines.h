@@ -32,9 +32,11 @@ struct ScheduleOptions : public mlir::PassPipelineOptions<ScheduleOptions> {
                          llvm::cl::init(0)};
   Option<int32_t> waves{*this, "waves", llvm::cl::desc("Waves of a workgroup"),
                         llvm::cl::init(0)};
-  Option<int32_t> stages{*this, "stages",
-                         llvm::cl::desc("1: no prefetch, 2: one key block"),
-                         llvm::cl::init(0)};
+  Option<int32_t> stages{
+      *this, "stages",
+      llvm::cl::desc("1: no prefetch, 2: one key block, 3: its "
+                     "scores too"),
+      llvm::cl::init(0)};
   Option<std::string> inst{*this, "inst", llvm::cl::desc("Matrix instruction"),
                            llvm::cl::init("")};
   Option<int32_t> wavesPerSimd{

@@ -385,7 +385,10 @@ bool RequestBuilder::readFile(llvm::StringRef what, const std::string &path,
                              "': " + buffer.getError().message());
     return false;
   }
-  text = (*buffer)->getBuffer().str();
+  // Editors of some systems begin texts with it.
+  llvm::StringRef content = (*buffer)->getBuffer();
+  content.consume_front("\xef\xbb\xbf");
+  text = content.str();
   return true;
 }
 

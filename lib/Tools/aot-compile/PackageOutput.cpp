@@ -7,6 +7,7 @@
 
 #include "BuildId.h"
 #include "Output.h"
+#include "fovea/Package/Counted.h"
 #include "fovea/Package/PackageReader.h"
 #include "fovea/Package/PackageWriter.h"
 #include "llvm/ADT/MapVector.h"
@@ -195,12 +196,12 @@ PackageOutput::sweep(const target::TargetInfo &target, Package &package) {
   }
   std::string text;
   if (dropped)
-    text = package.path + ": dropped " + std::to_string(dropped) +
-           " kernels that were not asked for\n";
+    text = package.path + ": dropped " + counted(uint64_t(dropped), "kernel") +
+           " that nothing asked for\n";
   if (kept)
-    text = package.path + ": keeps " + std::to_string(kept) +
-           " kernels of another compiler build that were not asked for; "
-           "--prune drops them\n";
+    text = package.path + ": keeps " + counted(uint64_t(kept), "kernel") +
+           " of another compiler build that nothing asked for; --prune drops "
+           "such\n";
   return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include "Plan.h"
 #include "KernelCompiler.h"
+#include "fovea/Package/Counted.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -13,6 +14,7 @@ namespace {
 /// many. Head dimensions and masks of a chip fail in long rows.
 struct Cause {
   std::string text;
+  std::string thing; ///< what is counted
   size_t count = 0;
 };
 using Causes = llvm::MapVector<std::string, Cause, llvm::StringMap<unsigned>>;
@@ -95,10 +97,9 @@ llvm::Expected<Plan> fovea::tools::planJobs(Request &request) {
   request.jobs = std::move(kept);
   if (request.jobs.empty())
     return llvm::createStringError(
-        plan.leftOut.front().job.where + ": all " +
-        llvm::Twine(plan.leftOut.size()) +
-        " kernels are beyond their chips and left out; the first: " +
-        plan.leftOut.front().reason);
+        plan.leftOut.front().job.where + ": left out all that it asks for, " +
+        counted(plan.leftOut.size(), "kernel") +
+        " beyond what chips can do; the first: " + plan.leftOut.front().reason);
   return plan;
 }
 
@@ -107,19 +108,18 @@ std::string Plan::notes(const Request &request) const {
   for (const LeftOut &left : leftOut) {
     Cause &group = groups[causeKey(left.job)];
     if (group.count++ == 0)
-      group.text = std::string(toString(left.job.problem.op)) +
-                   " kernels for " + left.job.target->name.str() +
+      group.text = " for " + left.job.target->name.str() +
                    " that it cannot do; the first: " + left.reason;
+    group.thing = std::string(toString(left.job.problem.op)) + " kernel";
   }
   std::string text;
   for (const auto &[key, group] : groups)
-    text += "aot-compile: note: left out " + std::to_string(group.count) + " " +
+    text += "aot-compile: note: left out " + counted(group.count, group.thing) +
             group.text + "\n";
   if (request.repeated || equalSchedules)
-    text += "aot-compile: note: compiled once: " +
-            std::to_string(request.repeated) +
-            " kernels that the spec asks for again, " +
-            std::to_string(equalSchedules) +
-            " schedules that come out as another of their problem\n";
+    text += "aot-compile: note: compiled once, asked for again by the spec: " +
+            counted(request.repeated, "kernel") +
+            "; by a schedule that comes out as another of the problem: " +
+            counted(equalSchedules, "kernel") + "\n";
   return text;
 }

@@ -39,7 +39,8 @@ static constexpr OverrideInfo kOverrides[] = {
      "keys of an iteration (of dK and dV: queries)"},
     {"waves", "w", &ScheduleOverrides::waves, 1, true, "waves of a workgroup"},
     {"stages", "s", &ScheduleOverrides::stages, 1, true,
-     "1: load a key block, then use it; 2: load the next one meanwhile"},
+     "1: load a key block, then use it; 2: load the next one meanwhile; 3: "
+     "compute its scores meanwhile too (forward, with --direct-copy=1)"},
     {"waves-per-simd", "o", &ScheduleOverrides::wavesPerSimd, 1, true,
      "occupancy to allocate registers for"},
     {"rescale-threshold", "t", &ScheduleOverrides::rescaleThreshold, 0, false,

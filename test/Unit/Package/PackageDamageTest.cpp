@@ -132,7 +132,7 @@ TEST_F(PackageDamageTest, EachKindOfDamageIsNamed) {
        StatusCode::Corrupt, "checksum of kernel"},
       {"UPDATE tuning SET schedule='x'", StatusCode::Corrupt,
        "checksum of a tuning row"},
-      {"DELETE FROM image", StatusCode::Corrupt, "4 kernels have no image"},
+      {"DELETE FROM image", StatusCode::Corrupt, "4 kernels without an image"},
       {"UPDATE image SET size=size+1", StatusCode::Corrupt, "should have"},
       {"UPDATE image SET size=1<<40", StatusCode::Corrupt, "should have"},
       {"UPDATE image SET place=1", StatusCode::Corrupt, "should have"},

@@ -185,7 +185,7 @@ TEST_F(CInterfaceTest, LogTellsLibraryPackageAndChoice) {
   for (const char *part :
        {"fovea: HIP library ", "its path was given",
         "fovea: device 0: gfx942:sramecc+:xnack-, 304 compute units",
-        "fovea: package ", "gfx942, 1 kernels", "fovea: loaded kernel 1",
+        "fovea: package ", "gfx942, 1 kernel, by", "fovea: loaded kernel 1",
         "lengths 300x500", "chosen by the rule, grid 8x3x2"})
     EXPECT_NE(lines.find(part), std::string::npos) << part << "\n" << lines;
 }

@@ -140,7 +140,8 @@ TEST_F(ChoiceTest, NoKernelAtAllSaysWhatThereIs) {
                FOVEA_STATUS_NOT_FOUND, {"have head_dim 64 256 for this type"});
   p.mask = FOVEA_MASK_CAUSAL_TOP_LEFT;
   expectStatus(fovea_forward_select(context.get(), &p, 0, nullptr),
-               FOVEA_STATUS_NOT_FOUND, {"have another operation, type or mask"});
+               FOVEA_STATUS_NOT_FOUND,
+               {"2 kernels, of another operation, type or mask"});
   // What other chips have is no alternative.
   fake.archs = {"gfx1100"};
   ContextPtr other = makeContext();
