@@ -54,7 +54,7 @@ def problem_of(path):
     """(type, head dimension, mask, target) of a description of forward attention
     over sequences of one length; None for others."""
     try:
-        text = json.loads(path.read_text())
+        text = json.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError):
         return None
     check = text.get("check") if isinstance(text, dict) else None
