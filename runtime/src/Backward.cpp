@@ -79,7 +79,7 @@ Result readBackward(const fovea_backward_params_t *params,
   return checkStrides(tensors);
 }
 
-Result checkAddresses(const BackwardProblem &problem) {
+Result checkAddresses(BackwardProblem &problem) {
   if (Result result = checkAddresses(problem.tensors); !result.ok()) {
     // The only tensors that may be left out.
     for (const char *name : {"dq.", "dk.", "dv."})

@@ -11,7 +11,6 @@ namespace fovea::rt {
 
 struct BackwardProblem : Problem {
   fovea_backward_params_t params;
-  TensorParams tensors; ///< that a launch needs
 };
 
 /// Reads `params` of whatever version and checks everything but addresses.
@@ -19,7 +18,7 @@ Result readBackward(const fovea_backward_params_t *params,
                     BackwardProblem &problem);
 
 /// Checks the addresses; for a launch.
-Result checkAddresses(const BackwardProblem &problem);
+Result checkAddresses(BackwardProblem &problem);
 
 /// The kernel argument segment of all launches.
 abi::BackwardArgs makeBackwardArgs(const BackwardProblem &problem);

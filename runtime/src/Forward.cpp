@@ -24,7 +24,7 @@ Result readForward(const fovea_forward_params_t *params,
   return checkStrides(tensors);
 }
 
-Result checkAddresses(const ForwardProblem &problem) {
+Result checkAddresses(ForwardProblem &problem) {
   return checkAddresses(problem.tensors);
 }
 

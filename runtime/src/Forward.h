@@ -11,7 +11,6 @@ namespace fovea::rt {
 
 struct ForwardProblem : Problem {
   fovea_forward_params_t params;
-  TensorParams tensors;
 };
 
 /// Reads `params` of whatever version and checks everything but addresses.
@@ -19,7 +18,7 @@ Result readForward(const fovea_forward_params_t *params,
                    ForwardProblem &problem);
 
 /// Checks the addresses; for a launch.
-Result checkAddresses(const ForwardProblem &problem);
+Result checkAddresses(ForwardProblem &problem);
 
 /// The kernel argument segment of a launch.
 abi::ForwardArgs makeForwardArgs(const ForwardProblem &problem);

@@ -82,7 +82,7 @@ Result checkWorkspace(const Problem &problem, const Plan &plan) {
     return invalid("workspace is NULL; " + plan.kernel().name() + " needs " +
                    std::to_string(plan.workspaceBytes) + " bytes for " +
                    describe(problem));
-  return Result();
+  return checkWorkspaceApart(problem, plan.workspaceBytes);
 }
 
 } // namespace

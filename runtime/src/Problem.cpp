@@ -7,6 +7,8 @@
 
 #include "Problem.h"
 
+#include "Overlap.h"
+
 #include "fovea/Package/ForwardAbi.h"
 
 #include <algorithm>
@@ -25,9 +27,9 @@ Result outOfRange(const std::string &name, int64_t value, int64_t least,
                  std::to_string(least) + " to " + std::to_string(most));
 }
 
-/// Elements between the first and one past the last; false on overflow.
-bool extent(const TensorParam &tensor, int64_t &elements) {
-  elements = tensor.rowElements;
+/// Fills in the extent; false on overflow.
+bool measure(TensorParam &tensor) {
+  int64_t &elements = tensor.extent = tensor.rowElements;
   const std::pair<int64_t, int64_t> dims[] = {
       {tensor.batch, tensor.strideBatch},
       {tensor.heads, tensor.strideHead},
@@ -70,7 +72,7 @@ Result checkNoOverlap(const TensorParam &tensor,
   return Result();
 }
 
-Result checkStrides(const TensorParam &tensor) {
+Result checkStrides(TensorParam &tensor) {
   const std::array<Dimension, 3> dims = {{
       {".stride_batch", tensor.strideBatch, tensor.batch,
        std::numeric_limits<int64_t>::max()},
@@ -83,12 +85,56 @@ Result checkStrides(const TensorParam &tensor) {
       return outOfRange(std::string(tensor.name) + dim.name, dim.stride, 0,
                         dim.most);
   }
-  int64_t elements;
-  if (!extent(tensor, elements) || elements > (int64_t(1) << 56))
+  if (!measure(tensor) || tensor.extent > (int64_t(1) << 56))
     return invalid(std::string(tensor.name) +
                    " spans more than 2^56 elements by its strides and shape");
   return tensor.written && tensor.hasElements() ? checkNoOverlap(tensor, dims)
                                                 : Result();
+}
+
+uint64_t endOf(const TensorParam &tensor) {
+  uint64_t end;
+  return __builtin_add_overflow(addressOf(tensor.data),
+                                tensor.extent * tensor.elementBytes, &end)
+             ? std::numeric_limits<uint64_t>::max()
+             : end;
+}
+
+Region regionOf(const TensorParam &tensor) {
+  const int64_t bytes = tensor.elementBytes;
+  return {addressOf(tensor.data),
+          endOf(tensor),
+          tensor.rowElements * bytes,
+          {{tensor.strideBatch * bytes, tensor.batch},
+           {tensor.strideHead * bytes, tensor.heads},
+           {tensor.strideSeq * bytes, tensor.rows}}};
+}
+
+/// Checks two tensors whose ranges meet.
+Result checkApart(const TensorParam &written, const TensorParam &other) {
+  if (!overlap(regionOf(written), regionOf(other)))
+    return Result();
+  auto place = [](const TensorParam &tensor) {
+    return std::string(tensor.name) + " (from " +
+           std::to_string(addressOf(tensor.data)) + " on, " +
+           std::to_string(tensor.extent * tensor.elementBytes) + " bytes)";
+  };
+  return invalid(place(written) + " and " + place(other) +
+                 " share memory, and the kernels write " + written.name +
+                 (other.written ? " and " : " while they read ") + other.name +
+                 "; give each memory of its own");
+}
+
+/// Checks that `written`, from `begin` to `end`, shares no memory with the
+/// tensors that `counts` wants, given their numbers.
+template <typename Counts>
+Result checkApart(const TensorParam &written, uint64_t begin, uint64_t end,
+                  const TensorParams &tensors, Counts counts) {
+  for (size_t i = 0; i != tensors.size(); ++i)
+    if (begin < tensors.ends[i] && tensors.begins[i] < end && counts(i))
+      if (Result result = checkApart(written, tensors[i]); !result.ok())
+        return result;
+  return Result();
 }
 
 Result readKey(const Sizes &p, ProblemKey &key) {
@@ -181,13 +227,13 @@ TensorParam lseParam(const float *data, int64_t strideBatch, int64_t strideHead,
           optional};
 }
 
-Result checkStrides(const TensorParams &tensors) {
+Result checkStrides(TensorParams &tensors) {
   if (!tensors.isComplete())
     return Result(FOVEA_STATUS_INTERNAL,
                   "the call has more tensors than TensorParams::kMost, " +
                       std::to_string(TensorParams::kMost) +
                       "; that is an error of libfovea");
-  for (const TensorParam &tensor : tensors)
+  for (TensorParam &tensor : tensors)
     if (tensor.data || !tensor.optional)
       if (Result result = checkStrides(tensor); !result.ok())
         return result;
@@ -206,14 +252,44 @@ Result checkAddress(const char *name, const char *suffix, const void *data,
   return Result();
 }
 
-Result checkAddresses(const TensorParams &tensors) {
-  for (const TensorParam &tensor : tensors)
+Result checkAddresses(TensorParams &tensors) {
+  const size_t count = tensors.size();
+  for (size_t i = 0; i != count; ++i) {
+    const TensorParam &tensor = tensors[i];
+    const bool elements = tensor.hasElements();
     if (Result result = checkAddress(tensor.name, tensor.suffix, tensor.data,
                                      tensor.elementBytes, "the element size",
-                                     tensor.hasElements() && !tensor.optional);
+                                     elements && !tensor.optional);
         !result.ok())
       return result;
+    tensors.begins[i] = addressOf(tensor.data);
+    tensors.ends[i] = tensor.data && elements ? endOf(tensor) : 0;
+  }
+  for (size_t i = 0; i != count; ++i) {
+    if (!tensors[i].written || tensors.ends[i] == 0)
+      continue;
+    // Of two that are written the later one: they are one pair.
+    auto counts = [&](size_t other) {
+      return !tensors[other].written || other > i;
+    };
+    if (Result result = checkApart(tensors[i], tensors.begins[i],
+                                   tensors.ends[i], tensors, counts);
+        !result.ok())
+      return result;
+  }
   return Result();
+}
+
+Result checkWorkspaceApart(const Problem &problem, uint64_t bytes) {
+  TensorParam workspace{};
+  workspace.name = "workspace";
+  workspace.data = problem.workspace.data;
+  workspace.batch = workspace.heads = workspace.rows = 1;
+  workspace.elementBytes = 1;
+  workspace.written = true;
+  workspace.rowElements = workspace.extent = int64_t(bytes);
+  return checkApart(workspace, addressOf(workspace.data), endOf(workspace),
+                    problem.tensors, [](size_t) { return true; });
 }
 
 std::string describe(const Problem &problem) {

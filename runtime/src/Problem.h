@@ -40,6 +40,55 @@ struct Workspace {
   uint64_t bytes = 0;
 };
 
+/// A tensor among the parameters, as the checks see it.
+struct TensorParam {
+  const char *name;
+  const char *suffix; ///< of its pointer's name: ".data" or none
+  const void *data;
+  int64_t strideBatch, strideHead, strideSeq;
+  int64_t batch, heads, rows, rowElements;
+  int64_t elementBytes;
+  bool written;
+  bool optional; ///< a null pointer says that it is not there
+  /// Elements from the first to one past the last, after checkStrides().
+  int64_t extent = 0;
+
+  /// Number of elements is not 0.
+  bool hasElements() const {
+    return batch > 0 && heads > 0 && rows > 0 && rowElements > 0;
+  }
+};
+
+/// The tensors of a call, without memory of their own: a launch must not
+/// allocate.
+class TensorParams {
+public:
+  static constexpr size_t kMost = 9; ///< of a backward pass
+
+  /// Where there is no room, the checks of the tensors refuse them all.
+  void add(const TensorParam &tensor) {
+    if (count < kMost)
+      items[count] = tensor;
+    ++count;
+  }
+  bool isComplete() const { return count <= kMost; }
+  size_t size() const { return std::min(count, kMost); }
+  const TensorParam &operator[](size_t i) const { return items[i]; }
+  TensorParam *begin() { return items.data(); }
+  TensorParam *end() { return items.data() + size(); }
+  const TensorParam *begin() const { return items.data(); }
+  const TensorParam *end() const { return items.data() + size(); }
+
+  /// Addresses of the first byte of each and behind its last one, after
+  /// checkAddresses(); apart from the rest, since each launch compares many. Of
+  /// what has no memory the second one is 0.
+  std::array<uint64_t, kMost> begins, ends;
+
+private:
+  std::array<TensorParam, kMost> items;
+  size_t count = 0;
+};
+
 /// Parameters after the checks of docs/KernelAbi.md.
 struct Problem {
   ProblemKey key;
@@ -48,6 +97,7 @@ struct Problem {
   unsigned wanted = 0;        ///< outputs that have elements and were asked for
   bool deterministic = false; ///< only kernels whose bits never differ
   Workspace workspace;
+  TensorParams tensors; ///< that a launch needs
 
   /// Nothing that is wanted has an element.
   bool empty() const { return wanted == 0; }
@@ -80,46 +130,6 @@ Result readParams(Operation op, const Params *params, uint32_t firstSize,
   return readSizes(op, sizesOf(p), p.reserved, problem);
 }
 
-/// A tensor among the parameters, as the checks see it.
-struct TensorParam {
-  const char *name;
-  const char *suffix; ///< of its pointer's name: ".data" or none
-  const void *data;
-  int64_t strideBatch, strideHead, strideSeq;
-  int64_t batch, heads, rows, rowElements;
-  int64_t elementBytes;
-  bool written;
-  bool optional; ///< a null pointer says that it is not there
-
-  /// Number of elements is not 0.
-  bool hasElements() const {
-    return batch > 0 && heads > 0 && rows > 0 && rowElements > 0;
-  }
-};
-
-/// The tensors of a call, without memory of their own: a launch must not
-/// allocate.
-class TensorParams {
-public:
-  static constexpr size_t kMost = 9; ///< of a backward pass
-
-  /// Where there is no room, the checks of the tensors refuse them all.
-  void add(const TensorParam &tensor) {
-    if (count < items.size())
-      items[count] = tensor;
-    ++count;
-  }
-  bool isComplete() const { return count <= items.size(); }
-  const TensorParam *begin() const { return items.data(); }
-  const TensorParam *end() const {
-    return items.data() + std::min(count, items.size());
-  }
-
-private:
-  std::array<TensorParam, kMost> items;
-  size_t count = 0;
-};
-
 /// [batch, heads, rows, head_dim] of the problem's type.
 template <typename Tensor>
 TensorParam tensorParam(const char *name, const Tensor &t,
@@ -145,10 +155,13 @@ TensorParam lseParam(const float *data, int64_t strideBatch, int64_t strideHead,
                      const Problem &problem, bool written, bool optional);
 
 /// Checks strides, not looking at addresses but of what is optional.
-Result checkStrides(const TensorParams &tensors);
+Result checkStrides(TensorParams &tensors);
 
-/// Checks the addresses, of tensors with elements for null too; for a launch.
-Result checkAddresses(const TensorParams &tensors);
+/// Checks the addresses, of tensors with elements for null too, and that what
+/// is written shares no memory with others; for a launch.
+Result checkAddresses(TensorParams &tensors);
+/// Checks that the first `bytes` of the workspace share none with the tensors.
+Result checkWorkspaceApart(const Problem &problem, uint64_t bytes);
 /// The same of one pointer.
 /// \param suffix  of its name: ".data" or none
 Result checkAddress(const char *name, const char *suffix, const void *data,

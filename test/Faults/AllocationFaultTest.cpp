@@ -350,18 +350,18 @@ TEST_F(AllocationFault, EachAllocationOfEachStepFails) {
   other.out.stride_head = wrong.out.stride_head = 300 * 512;
   other.out.stride_batch = wrong.out.stride_batch = 8 * 300 * 512;
   backward = makeProblemParams<fovea_backward_params_t>();
-  backward.dout = {at(0x50000), 300 * 8 * 128, 128, 8 * 128};
-  backward.lse = static_cast<float *>(at(0x60000));
+  backward.dout = {place(5), 300 * 8 * 128, 128, 8 * 128};
+  backward.lse = static_cast<float *>(place(6));
   backward.lse_stride_batch = 8 * 304;
   backward.lse_stride_head = 304;
-  auto gradient = [](uintptr_t address, const fovea_tensor_t &like) {
-    return fovea_mutable_tensor_t{at(address), like.stride_batch,
+  auto gradient = [](int n, const fovea_tensor_t &like) {
+    return fovea_mutable_tensor_t{place(n), like.stride_batch,
                                   like.stride_head, like.stride_seq};
   };
-  backward.dq = gradient(0x70000, backward.q);
-  backward.dk = gradient(0x80000, backward.k);
-  backward.dv = gradient(0x90000, backward.v);
-  backward.workspace = at(0xa0000);
+  backward.dq = gradient(7, backward.q);
+  backward.dk = gradient(8, backward.k);
+  backward.dv = gradient(9, backward.v);
+  backward.workspace = place(10);
   backward.workspace_bytes = 2 * 8 * 300 * 4;
 
   const std::vector<Step> all = steps();

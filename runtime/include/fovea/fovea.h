@@ -251,7 +251,16 @@ typedef struct fovea_tensor {
   int64_t stride_batch, stride_head, stride_seq;
 } fovea_tensor_t;
 
-/** The same, written to. Its rows may not overlap. */
+/**
+ * The same, written to. Its rows may not overlap, and it may share memory with
+ * no other tensor of the call, the log-sum-exp and the workspace included:
+ * kernels read while they write. Tensors may lie between one another's rows, as
+ * when they are packed into one buffer. A launch whose tensors are found to
+ * share a byte is refused as INVALID_ARGUMENT, with both names; that is always
+ * found out where the strides of the two are equal or both are without gaps,
+ * and for others as far as a few steps tell. What is not found out is undefined.
+ * Tensors that are only read may share memory as they like.
+ */
 typedef struct fovea_mutable_tensor {
   void *data;
   int64_t stride_batch, stride_head, stride_seq;
@@ -274,7 +283,8 @@ typedef struct fovea_forward_params {
   fovea_tensor_t v;           /**< (batch, heads_k, seqlen_k, head_dim) */
   fovea_mutable_tensor_t out; /**< (batch, heads_q, seqlen_q, head_dim) */
   /** NULL, or receives the log-sum-exp: natural logarithm, fp32, shape (batch,
-      heads_q, seqlen_q), the sequence contiguous. */
+      heads_q, seqlen_q), the sequence contiguous. Its memory is its own, as
+      out's. */
   float *lse;
   int64_t lse_stride_batch, lse_stride_head; /**< in elements */
   uint32_t kernel;   /**< id of the kernel to use; 0: the library picks */
@@ -379,7 +389,8 @@ FOVEA_API fovea_status_t fovea_forward_explain(
  * \param stream  hipStream_t of the current device; NULL: the default stream.
  *   One that is being captured is refused as INVALID_ARGUMENT unless the kernel
  *   has been launched or prepared on the device.
- * \return as fovea_forward_select(); also CORRUPT or IO when the kernel's image
+ * \return as fovea_forward_select(); INVALID_ARGUMENT also when what is written
+ *   shares memory with another tensor; CORRUPT or IO when the kernel's image
  *   could not be read, and HIP_ERROR when HIP refused module or launch.
  * Source: docs/KernelAbi.md; Dao 2023 (FlashAttention-2), Algorithm 1.
  */
@@ -416,8 +427,9 @@ typedef struct fovea_backward_params {
    */
   fovea_mutable_tensor_t dq, dk, dv;
   /** Device memory for the kernels, aligned to 16 bytes, of at least the plan's
-      workspace_bytes; it holds nothing before or after. No two passes that may
-      run at the same time share one. */
+      workspace_bytes; it holds nothing before or after. The plan's bytes share
+      memory with none of the tensors. No two passes that may run at the same
+      time share one. */
   void *workspace;
   uint64_t workspace_bytes;
   /** 1: gradients must be the same to the last bit in every run on a chip;

@@ -13,14 +13,14 @@ class BackwardTest : public RuntimeTest {
 protected:
   static Params makeBackward() {
     Params p = makeProblemParams<Params>();
-    p.dout = {at(0x50000), 300 * 8 * 128, 128, 8 * 128};
-    p.lse = static_cast<float *>(at(0x60000));
+    p.dout = {place(5), 300 * 8 * 128, 128, 8 * 128};
+    p.lse = static_cast<float *>(place(6));
     p.lse_stride_batch = 8 * 304;
     p.lse_stride_head = 304;
-    p.dq = {at(0x70000), p.q.stride_batch, p.q.stride_head, p.q.stride_seq};
-    p.dk = {at(0x80000), p.k.stride_batch, p.k.stride_head, p.k.stride_seq};
-    p.dv = {at(0x90000), p.v.stride_batch, p.v.stride_head, p.v.stride_seq};
-    p.workspace = at(0xa0000);
+    p.dq = {place(7), p.q.stride_batch, p.q.stride_head, p.q.stride_seq};
+    p.dk = {place(8), p.k.stride_batch, p.k.stride_head, p.k.stride_seq};
+    p.dv = {place(9), p.v.stride_batch, p.v.stride_head, p.v.stride_seq};
+    p.workspace = place(10);
     p.workspace_bytes = 2 * 8 * 300 * 4;
     return p;
   }
@@ -99,7 +99,7 @@ TEST_F(BackwardTest, LaunchesCarryGridsStreamAndArguments) {
                                  args.dout, args.lse,      args.dq, args.dk,
                                  args.dv,   args.workspace};
     for (size_t n = 0; n != std::size(pointers); ++n)
-      EXPECT_EQ(pointers[n], 0x10000u * (n + 1));
+      EXPECT_EQ(pointers[n], kBetweenPlaces * (n + 1));
     EXPECT_EQ(args.qStrideBatch, 8 * 300 * 128);
     EXPECT_EQ(args.qStrideHead, 300 * 128);
     EXPECT_EQ(args.qStrideSeq, 128);
@@ -178,11 +178,12 @@ TEST_F(BackwardTest, EveryRuleIsChecked) {
       {[](Params &p) { p.dq.data = nullptr; },
        "dq.data is NULL; a gradient that is not wanted has strides of 0"},
       {[](Params &p) { p.dk.data = nullptr; }, "dk.data is NULL; a gradient"},
-      {[](Params &p) { p.dv.data = at(0x90001); }, "dv.data is 589825, no"},
-      {[](Params &p) { p.lse = static_cast<float *>(at(0x60002)); },
-       "lse is 393218, no multiple of the element size (4 bytes)"},
-      {[](Params &p) { p.workspace = at(0xa0008); },
-       "workspace is 655368, no multiple of its alignment (16 bytes)"},
+      {[](Params &p) { p.dv.data = place(9, 1); },
+       "dv.data is 158329674399745, no"},
+      {[](Params &p) { p.lse = static_cast<float *>(place(6, 2)); },
+       "lse is 105553116266498, no multiple of the element size (4 bytes)"},
+      {[](Params &p) { p.workspace = place(10, 8); },
+       "workspace is 175921860444168, no multiple of its alignment (16 bytes)"},
       {[](Params &p) { p.workspace = nullptr; },
        "workspace is NULL; kernel 1 'bwd'"},
       {[](Params &p) { --p.workspace_bytes; },
@@ -198,6 +199,77 @@ TEST_F(BackwardTest, EveryRuleIsChecked) {
   p.deterministic = 1;
   expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
   EXPECT_EQ(launched(), "bwd_delta bwd_dkdv bwd_dq");
+}
+
+// No two gradients, and none with an input or the workspace.
+TEST_F(BackwardTest, WrittenMemoryIsSharedWithNothing) {
+  writeBackward(makeRows());
+  ContextPtr context = makeContext();
+  auto call = [&](const Params *p) {
+    return fovea_backward(context.get(), p, nullptr);
+  };
+  const std::vector<Rule<Params>> shared = {
+      {[](Params &p) { p.dk.data = p.dq.data; },
+       "dq (from 123145302310912 on, 1228800 bytes) and dk (from "
+       "123145302310912 on, 512000 bytes) share memory, and the kernels write "
+       "dq and dk; give each memory of its own"},
+      {[](Params &p) { p.dv.data = p.dk.data; }, "write dk and dv"},
+      {[](Params &p) { p.dq.data = place(1); }, "write dq while they read q"},
+      {[](Params &p) { p.dv.data = place(3, 2); },
+       "write dv while they read v"},
+      {[](Params &p) { p.dq.data = place(4); }, "write dq while they read out"},
+      {[](Params &p) { p.dq.data = place(5, 2); }, "while they read dout"},
+      {[](Params &p) { p.dk.data = place(6, 2); }, "while they read lse"},
+      {[](Params &p) { p.workspace = place(6); },
+       "workspace (from 105553116266496 on, 19200 bytes) and lse (from "
+       "105553116266496 on, 19440 bytes) share memory, and the kernels write "
+       "workspace while they read lse"},
+      {[](Params &p) { p.workspace = place(2, 511984); }, "while they read k"},
+      {[](Params &p) { p.workspace = place(7, 16); },
+       "write workspace and dq"},
+      // Packed, one head too far: the first of dk is the last of dq.
+      {[](Params &p) {
+         const int64_t row = 12 * 128, batch = 500 * row;
+         p.dq = {place(7), batch, 128, row};
+         p.dk = {place(7, 7 * 128 * 2), batch, 128, row};
+         p.dv = {place(7, 10 * 128 * 2), batch, 128, row};
+       },
+       "write dq and dk"},
+  };
+  expectRefused(shared, makeBackward, call);
+  EXPECT_TRUE(fake.launches.empty());
+
+  const std::function<void(Params &)> apart[] = {
+      [](Params &p) { p.q.data = p.out.data = p.dout.data; },
+      // (batch, sequence, heads of q, k and v, head_dim), of two lengths.
+      [](Params &p) {
+        const int64_t row = 12 * 128, batch = 500 * row;
+        p.dq = {place(7), batch, 128, row};
+        p.dk = {place(7, 8 * 128 * 2), batch, 128, row};
+        p.dv = {place(7, 10 * 128 * 2), batch, 128, row};
+      },
+      // (sequence, batch, heads, 2, head_dim).
+      [](Params &p) {
+        p.dk = {place(8), 2 * 2 * 128, 2 * 128, 2 * 2 * 2 * 128};
+        p.dv = p.dk;
+        p.dv.data = place(8, 128 * 2);
+      },
+      // Of the workspace what is used counts.
+      [](Params &p) {
+        p.workspace = place(1, 1228800);
+        p.workspace_bytes = uint64_t(1) << 63;
+      },
+      // Nothing of it is used.
+      [](Params &p) {
+        p.dk = p.dv = kUnwanted;
+        p.dq.data = place(8);
+      },
+  };
+  for (const auto &change : apart) {
+    Params p = makeBackward();
+    change(p);
+    expectStatus(call(&p), FOVEA_STATUS_OK);
+  }
 }
 
 // What has no elements needs no launch; what has some gets its zeros.

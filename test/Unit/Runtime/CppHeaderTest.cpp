@@ -113,15 +113,15 @@ TEST_F(CppHeaderTest, BackwardIsTheSame) {
   context.openPackage(path);
   auto p = makeProblemParams<fovea_backward_params_t>();
   p.dout = p.q;
-  p.lse = static_cast<float *>(at(0x60000));
+  p.lse = static_cast<float *>(place(6));
   p.lse_stride_batch = 8 * 300;
   p.lse_stride_head = 300;
-  p.dq = {at(0x70000), p.q.stride_batch, p.q.stride_head, p.q.stride_seq};
+  p.dq = {place(7), p.q.stride_batch, p.q.stride_head, p.q.stride_seq};
   const fovea_backward_plan_t plan = context.prepare(p);
   EXPECT_EQ(plan.launch_count, 2u);
   EXPECT_EQ(context.find(p)->workspace_bytes, plan.workspace_bytes);
   EXPECT_EQ(context.explain(p).candidates.size(), 1u);
-  p.workspace = at(0xa0000);
+  p.workspace = place(10);
   p.workspace_bytes = plan.workspace_bytes;
   context.launch(p);
   EXPECT_EQ(fake.launches.size(), 2u);

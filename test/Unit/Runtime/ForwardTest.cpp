@@ -34,10 +34,10 @@ TEST_F(ForwardTest, LaunchCarriesGridStreamAndArguments) {
   EXPECT_EQ(launch.stream, &stream);
   EXPECT_EQ(launch.argumentBytes, 176u);
   const fovea::abi::ForwardArgs &args = launch.args;
-  EXPECT_EQ(args.q, 0x10000u);
-  EXPECT_EQ(args.k, 0x20000u);
-  EXPECT_EQ(args.v, 0x30000u);
-  EXPECT_EQ(args.out, 0x40000u);
+  EXPECT_EQ(args.q, kBetweenPlaces);
+  EXPECT_EQ(args.k, 2 * kBetweenPlaces);
+  EXPECT_EQ(args.v, 3 * kBetweenPlaces);
+  EXPECT_EQ(args.out, 4 * kBetweenPlaces);
   EXPECT_EQ(args.lse, reinterpret_cast<uintptr_t>(&lse));
   EXPECT_EQ(args.qStrideBatch, 8 * 300 * 128);
   EXPECT_EQ(args.qStrideHead, 300 * 128);
@@ -131,6 +131,86 @@ TEST_F(ForwardTest, EveryRuleIsChecked) {
   };
   expectRefused(rules, makeParams, call);
   EXPECT_TRUE(fake.launches.empty());
+}
+
+// Kernels read inputs while they write: what is written has memory of its own.
+TEST_F(ForwardTest, WrittenMemoryIsSharedWithNothing) {
+  write({makeRecord(makeProblem(128))});
+  ContextPtr context = makeContext();
+  auto call = [&](const Params *p) {
+    return fovea_forward(context.get(), p, nullptr);
+  };
+  auto withLse = [](Params &p, void *address) {
+    p.lse = static_cast<float *>(address);
+    p.lse_stride_batch = 8 * 300;
+    p.lse_stride_head = 300;
+  };
+  const std::vector<Rule<Params>> shared = {
+      {[](Params &p) { p.out.data = place(1); },
+       "out (from 17592186044416 on, 1228800 bytes) and q (from 17592186044416 "
+       "on, 1228800 bytes) share memory, and the kernels write out while they "
+       "read q; give each memory of its own"},
+      {[](Params &p) { p.out.data = place(2, 511990); }, "and k (from"},
+      // The last element of one is the first of the other.
+      {[](Params &p) { p.v.data = place(4, 1228798); }, "and v (from"},
+      // Rows between rows that reach into them.
+      {[](Params &p) {
+         p.q = {place(4, 254), 8 * 300 * 256, 300 * 256, 256};
+         p.out = {place(4), 8 * 300 * 256, 300 * 256, 256};
+       },
+       "and q (from"},
+      // Other strides: (batch, sequence, head, head_dim) over the packed order.
+      {[](Params &p) { p.out = {place(1, 2560), 8 * 300 * 128, 128, 8 * 128}; },
+       "and q (from"},
+      {[&](Params &p) { withLse(p, place(4, 1228796)); },
+       "out (from 70368744177664 on, 1228800 bytes) and lse (from "
+       "70368745406460 on, 19200 bytes) share memory, and the kernels write "
+       "out and lse"},
+      {[&](Params &p) { withLse(p, place(3, 4)); },
+       "write lse while they read v"},
+  };
+  expectRefused(shared, makeParams, call);
+  EXPECT_TRUE(fake.launches.empty());
+
+  const std::function<void(Params &)> apart[] = {
+      // What is only read may be shared.
+      [](Params &p) { p.v = p.k; },
+      [](Params &p) { p.k.data = p.v.data = p.q.data; },
+      // Directly behind one another.
+      [](Params &p) { p.out.data = place(1, 1228800); },
+      [](Params &p) { p.q.data = place(4, 1228800); },
+      [&](Params &p) { withLse(p, place(4, 1228800)); },
+      // (batch, sequence, 4, heads, head_dim), of two lengths.
+      [](Params &p) {
+        p.heads_k = 8;
+        const int64_t row = 4 * 8 * 128, batch = 500 * row;
+        p.q = {place(1), batch, 128, row};
+        p.k = {place(1, 8 * 128 * 2), batch, 128, row};
+        p.v = {place(1, 2 * 8 * 128 * 2), batch, 128, row};
+        p.out = {place(1, 3 * 8 * 128 * 2), batch, 128, row};
+      },
+      // A batch's q, k, v and out behind one another.
+      [](Params &p) {
+        const int64_t longs = 8 * 300 * 128, shorts = 2 * 500 * 128;
+        const int64_t batch = 2 * (longs + shorts);
+        p.q = {place(1), batch, 128, 8 * 128};
+        p.k = {place(1, uintptr_t(2 * longs)), batch, 128, 2 * 128};
+        p.v = {place(1, uintptr_t(2 * (longs + shorts))), batch, 128, 2 * 128};
+        p.out = {place(1, uintptr_t(2 * (longs + 2 * shorts))), batch,
+                 300 * 128, 128};
+      },
+      // Nothing is in them.
+      [](Params &p) {
+        p.seqlen_k = 0;
+        p.k.data = p.v.data = p.out.data;
+      },
+  };
+  for (const auto &change : apart) {
+    Params p = makeParams();
+    change(p);
+    expectStatus(call(&p), FOVEA_STATUS_OK);
+  }
+  EXPECT_EQ(fake.launches.size(), std::size(apart));
 }
 
 // Broadcast inputs, and the limit of the row stride itself, are fine.

@@ -39,6 +39,15 @@ inline void expectStatus(fovea_status_t got, fovea_status_t wanted,
         << "'" << part << "' is not in: " << message;
 }
 
+inline void *at(uintptr_t address) { return reinterpret_cast<void *>(address); }
+
+/// Where the n-th tensor of a call is: nothing is there, and none of the sizes
+/// that tests have reaches the next one.
+inline constexpr uintptr_t kBetweenPlaces = uintptr_t(1) << 44;
+inline void *place(int n, uintptr_t offset = 0) {
+  return at(uintptr_t(n) * kBetweenPlaces + offset);
+}
+
 /// A change to parameters that breaks a rule, and what the message says of it.
 template <typename Params>
 struct Rule {
@@ -82,8 +91,8 @@ std::vector<Rule<Params>> commonRules() {
       {[](Params &p) { p.k.data = nullptr; }, "k.data is NULL"},
       {[](Params &p) { p.v.data = nullptr; }, "v.data is NULL"},
       {[](Params &p) { p.out.data = nullptr; }, "out.data is NULL"},
-      {[](Params &p) { p.k.data = reinterpret_cast<void *>(0x20001); },
-       "k.data is 131073, no multiple of the element size (2 bytes)"},
+      {[](Params &p) { p.k.data = place(2, 1); },
+       "k.data is 35184372088833, no multiple of the element size (2 bytes)"},
       {[](Params &p) { p.kernel = 9; }, "kernel is 9, not an id"},
   };
 }
@@ -99,7 +108,6 @@ void expectRefused(const std::vector<Rule<Params>> &rules, Params (*make)(),
   }
 }
 
-inline void *at(uintptr_t address) { return reinterpret_cast<void *>(address); }
 
 /// State of a fake library, set back to its defaults.
 inline FakeHipState &fakeState(const std::string &path) {
@@ -196,10 +204,10 @@ protected:
     p.seqlen_q = 300;
     p.seqlen_k = 500;
     p.head_dim = 128;
-    p.q = {at(0x10000), 8 * 300 * 128, 300 * 128, 128};
-    p.k = {at(0x20000), 2 * 500 * 128, 500 * 128, 128};
-    p.v = {at(0x30000), 2 * 500 * 128, 500 * 128, 128};
-    p.out = {at(0x40000), 8 * 300 * 128, 300 * 128, 128};
+    p.q = {place(1), 8 * 300 * 128, 300 * 128, 128};
+    p.k = {place(2), 2 * 500 * 128, 500 * 128, 128};
+    p.v = {place(3), 2 * 500 * 128, 500 * 128, 128};
+    p.out = {place(4), 8 * 300 * 128, 300 * 128, 128};
     return p;
   }
   static fovea_forward_params_t makeParams() {

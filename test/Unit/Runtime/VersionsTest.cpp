@@ -59,10 +59,10 @@ protected:
   static fovea_backward_params_t makeGradients() {
     auto p = makeProblemParams<fovea_backward_params_t>();
     p.dout = p.q;
-    p.lse = static_cast<float *>(at(0x60000));
+    p.lse = static_cast<float *>(place(6));
     p.lse_stride_batch = 8 * 300;
     p.lse_stride_head = 300;
-    p.dq = {at(0x70000), p.q.stride_batch, p.q.stride_head, p.q.stride_seq};
+    p.dq = {place(7), p.q.stride_batch, p.q.stride_head, p.q.stride_seq};
     return p;
   }
 
@@ -149,7 +149,7 @@ TEST_F(VersionsTest, StructuresThatAreRead) {
     return status;
   });
   fovea_backward_params_t g = makeGradients();
-  g.workspace = at(0xa0000);
+  g.workspace = place(10);
   g.workspace_bytes = 1 << 20;
   expectRead(g, 376, [&](auto *p) {
     const fovea_status_t status = fovea_backward(c, p, nullptr);
