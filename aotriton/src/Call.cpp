@@ -2,6 +2,8 @@
 
 #include "Call.h"
 
+#include "Fallback.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -202,6 +204,51 @@ Status failureOf(fovea_context_t *context, int32_t device,
   return result;
 }
 
+/// Whether a row sees no key. Its log-sum-exp is -infinity here and +infinity
+/// in AOTriton, where -infinity makes NaN of its gradients.
+bool hasRowWithoutKeys(const fovea_forward_params_t &params) {
+  return params.seqlen_k == 0 ||
+         (params.mask == FOVEA_MASK_CAUSAL_BOTTOM_RIGHT &&
+          params.seqlen_q > params.seqlen_k);
+}
+
+/// Refuses what the library that FOVEA_AOTRITON_FALLBACK names could not go on
+/// with: a log-sum-exp for a backward pass that would be handed on to it.
+Status checkLseForFallback(fovea_context_t *context, int32_t device,
+                           const fovea_forward_params_t &params) {
+  if (!params.lse || fallbackPath().empty() || !hasRowWithoutKeys(params))
+    return {};
+  fovea_backward_params_t backward = {};
+  backward.struct_size = sizeof(backward);
+  backward.dtype = params.dtype;
+  backward.mask = params.mask;
+  backward.scale = params.scale;
+  backward.batch = params.batch;
+  backward.heads_q = params.heads_q;
+  backward.heads_k = params.heads_k;
+  backward.seqlen_q = params.seqlen_q;
+  backward.seqlen_k = params.seqlen_k;
+  backward.head_dim = params.head_dim;
+  backward.q = params.q;
+  backward.k = params.k;
+  backward.v = params.v;
+  backward.out = backward.dout = params.q;
+  backward.lse_stride_batch = params.lse_stride_batch;
+  backward.lse_stride_head = params.lse_stride_head;
+  // Gradients as the layout of out has them: what counts is that they are.
+  backward.dq = params.out;
+  const int64_t head = params.seqlen_k * params.head_dim;
+  backward.dk = {nullptr, params.heads_k * head, head, params.head_dim};
+  backward.dv = backward.dk;
+  backward.deterministic = 1;
+  if (fovea_backward_select(context, &backward, device, nullptr) !=
+      FOVEA_STATUS_NOT_FOUND)
+    return {};
+  return unsupported("there are rows that see no key and no kernels for the "
+                     "backward pass, and another library's take another "
+                     "log-sum-exp for such rows");
+}
+
 /// Chooses the kernels of a backward pass and sets `params.deterministic` to
 /// what they are. The deterministic ones come first even when they are not
 /// asked for: their workspace is what clients bring as D, that of the others is
@@ -305,6 +352,8 @@ Status forward(const ForwardCall &call, Stream stream) {
     return bad;
   StreamDevice device;
   if (Status bad = device.enter(context, stream.native()))
+    return bad;
+  if (Status bad = checkLseForFallback(context, device.device(), params))
     return bad;
   const fovea_status_t status =
       fovea_forward(context, &params, stream.native());

@@ -2,13 +2,17 @@
 
 #include "Session.h"
 
+#include "Fallback.h"
+
 #include <atomic>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
+#include <link.h>
 #include <map>
 #include <mutex>
 #include <string_view>
+#include <vector>
 
 namespace fovea::shim {
 
@@ -23,22 +27,85 @@ struct HipFunctions {
 
 namespace {
 
-/// Where the installation has its packages, seen from this library's folder.
-constexpr const char *kInstalledKernels = FOVEA_AOTRITON_KERNELS;
+/// Where the installation has its packages, seen from this library's folder:
+/// under its own name, and under AOTriton's.
+constexpr const char *kInstalledKernels[] = {FOVEA_AOTRITON_KERNELS,
+                                             FOVEA_AOTRITON_KERNELS_OF_NAMED};
+
+/// The folder beside AOTriton's library that holds its kernels; PyTorch's build
+/// copies it along with the library. AOTriton's own has no packages.
+constexpr const char *kKernelsBeside = "aotriton.images";
+constexpr const char *kPackageSuffix = ".fovea";
 
 /// Separates the files and folders of FOVEA_KERNELS.
 constexpr char kSeparator = ':';
 
+bool holdsPackages(const std::filesystem::path &folder) {
+  std::error_code none;
+  for (std::filesystem::directory_iterator at(folder, none), end;
+       !none && at != end; at.increment(none))
+    if (at->path().extension() == kPackageSuffix)
+      return true;
+  return false;
+}
+
+/// The first place that has packages; if none has, the installation's.
 std::string installedKernels() {
   Dl_info info;
   if (!dladdr(reinterpret_cast<void *>(&installedKernels), &info) ||
       !info.dli_fname)
-    return kInstalledKernels;
+    return kInstalledKernels[0];
   // The library may have been found by a link of another name elsewhere.
   std::error_code ignored;
-  const std::filesystem::path file =
-      std::filesystem::canonical(info.dli_fname, ignored);
-  return (file.parent_path() / kInstalledKernels).lexically_normal().string();
+  const std::filesystem::path folder =
+      std::filesystem::canonical(info.dli_fname, ignored).parent_path();
+  for (const char *place :
+       {kKernelsBeside, kInstalledKernels[0], kInstalledKernels[1]})
+    if (holdsPackages(folder / place))
+      return (folder / place).lexically_normal().string();
+  return (folder / kInstalledKernels[0]).lexically_normal().string();
+}
+
+/// The HIP libraries that the process has loaded, as the addresses of one of
+/// their functions.
+std::set<void *> loadedHip() {
+  std::vector<std::string> files;
+  dl_iterate_phdr(
+      [](dl_phdr_info *info, size_t, void *list) {
+        if (info->dlpi_name && *info->dlpi_name)
+          static_cast<std::vector<std::string> *>(list)->push_back(
+              info->dlpi_name);
+        return 0;
+      },
+      &files);
+  std::set<void *> found;
+  for (const std::string &file : files) {
+    void *handle = dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (!handle)
+      continue; // the kernel's own, which is no file
+    if (void *function = dlsym(handle, "hipGetDeviceCount"))
+      found.insert(function);
+    dlclose(handle);
+  }
+  return found;
+}
+
+std::string fileOf(const void *address) {
+  Dl_info info;
+  return dladdr(address, &info) && info.dli_fname ? info.dli_fname
+                                                  : "(unknown)";
+}
+
+/// Whether a process trains: the variable FOVEA_AOTRITON_PASSES.
+Status readPasses(bool &forwardOnly) {
+  const char *text = std::getenv("FOVEA_AOTRITON_PASSES");
+  const std::string_view passes = text ? text : "";
+  forwardOnly = passes == "forward";
+  if (passes.empty() || passes == "both" || forwardOnly)
+    return {};
+  return fail(hipErrorInvalidValue, "FOVEA_AOTRITON_PASSES is '" +
+                                        std::string(passes) +
+                                        "', which is none of both, forward");
 }
 
 /// HIP's statuses that say most nearly what libfovea's say.
@@ -63,6 +130,30 @@ hipError_t codeOf(fovea_status_t status) {
   return hipErrorUnknown;
 }
 
+struct Opened {
+  fovea_context_t *context = nullptr;
+  Status status;
+  bool forwardOnly = false;
+};
+
+const Opened &opened();
+
+/// Tensors and streams of one HIP library are nothing to another.
+Status checkHip(fovea_context_t *context, const void *function) {
+  const std::set<void *> &loaded = hipOfProcess();
+  if (loaded.empty() || loaded.count(const_cast<void *>(function)))
+    return {};
+  fovea_hip_library_info_t info = {};
+  info.struct_size = sizeof(info);
+  (void)fovea_hip_library_info(context, &info);
+  return fail(hipErrorNoDevice,
+              "the process uses " + fileOf(*loaded.begin()) +
+                  ", whose tensors mean nothing to the HIP library chosen, " +
+                  fileOf(function) + " (" + (info.reason ? info.reason : "") +
+                  "); see that the process's has a device, or name it in "
+                  "FOVEA_HIP_LIBRARY");
+}
+
 template <typename Function>
 bool resolve(fovea_context_t *context, const char *name, Function &function) {
   function = reinterpret_cast<Function>(fovea_hip_symbol(context, name));
@@ -81,9 +172,13 @@ Status hipFunctions(fovea_context_t *context, const HipFunctions *&result) {
   if (ready.load(std::memory_order_relaxed))
     return {};
   HipFunctions found;
-  if (!resolve(context, "hipGetDevice", found.getDevice) ||
+  void *count = nullptr;
+  if (!resolve(context, "hipGetDeviceCount", count) ||
+      !resolve(context, "hipGetDevice", found.getDevice) ||
       !resolve(context, "hipSetDevice", found.setDevice))
-    return refuse(hipErrorNoDevice, fovea_last_message());
+    return fail(hipErrorNoDevice, fovea_last_message());
+  if (Status bad = checkHip(context, count))
+    return bad;
   (void)resolve(context, "hipPeekAtLastError", found.peekAtLastError);
   (void)resolve(context, "hipStreamGetDevice", found.streamGetDevice);
   functions = found;
@@ -106,6 +201,7 @@ Status openPackages(fovea_context_t *context) {
     if (status == FOVEA_STATUS_OK)
       continue;
     Status result = failure(context, status);
+    result.broken = true;
     if (status == FOVEA_STATUS_NOT_FOUND)
       result.code = hipErrorFileNotFound;
     result.message += given ? " (named by FOVEA_KERNELS)"
@@ -115,17 +211,22 @@ Status openPackages(fovea_context_t *context) {
   return {};
 }
 
-struct Opened {
-  fovea_context_t *context = nullptr;
-  Status status;
-};
-
 Opened open() {
   Opened opened;
+  (void)hipOfProcess(); // before libfovea looks for one
   fovea_status_t status = fovea_context_create(nullptr, &opened.context);
   opened.status = status == FOVEA_STATUS_OK ? openPackages(opened.context)
                                             : failure(nullptr, status);
+  opened.status.broken = true;
+  for (Status next : {readPasses(opened.forwardOnly), openFallback()})
+    if (!opened.status)
+      opened.status = next;
   return opened;
+}
+
+const Opened &opened() {
+  static const Opened result = open();
+  return result;
 }
 
 /// A problem of one element, in as far as both passes describe it alike.
@@ -142,61 +243,140 @@ Params smallest(int32_t dtype, int32_t mask, int64_t dim) {
   return params;
 }
 
-fovea_status_t selectEither(fovea_context_t *context, int32_t device,
-                            int32_t dtype, int32_t mask, int64_t dim) {
+fovea_status_t selectForward(fovea_context_t *context, int32_t device,
+                             int32_t dtype, int32_t mask, int64_t dim) {
   const auto forward = smallest<fovea_forward_params_t>(dtype, mask, dim);
-  const fovea_status_t status =
-      fovea_forward_select(context, &forward, device, nullptr);
-  if (status != FOVEA_STATUS_NOT_FOUND)
-    return status;
+  return fovea_forward_select(context, &forward, device, nullptr);
+}
+
+fovea_status_t selectBackward(fovea_context_t *context, int32_t device,
+                              int32_t dtype, int32_t mask, int64_t dim,
+                              bool deterministic) {
   auto backward = smallest<fovea_backward_params_t>(dtype, mask, dim);
+  backward.deterministic = deterministic;
   for (fovea_mutable_tensor_t *wanted :
        {&backward.dq, &backward.dk, &backward.dv})
     wanted->stride_seq = dim;
   return fovea_backward_select(context, &backward, device, nullptr);
 }
 
-/// Whether the device has a kernel for any problem.
-fovea_status_t findKernel(fovea_context_t *context, int32_t device) {
+/// What the open packages have for a device.
+struct Found {
+  bool forward = false;  ///< for some problem
+  bool backward = false; ///< the same, of any algorithm
+  /// Of one problem, the backward pass by the deterministic algorithm: clients
+  /// bring no workspace for the other.
+  bool both = false;
+  fovea_status_t status = FOVEA_STATUS_OK; ///< a failure to find that out
+
+  /// Looks at a problem; false when there is no need to look further.
+  bool look(fovea_context_t *context, int32_t device, int32_t dtype,
+            int32_t mask, int64_t dim) {
+    bool has[] = {false, false, false};
+    for (int i : {0, 1, 2}) {
+      if (i == 2 && !(has[0] && has[1]))
+        break;
+      status = i == 0 ? selectForward(context, device, dtype, mask, dim)
+                      : selectBackward(context, device, dtype, mask, dim,
+                                       /*deterministic=*/i == 2);
+      has[i] = status == FOVEA_STATUS_OK;
+      if (status == FOVEA_STATUS_NOT_FOUND)
+        status = FOVEA_STATUS_OK;
+      if (status != FOVEA_STATUS_OK)
+        return false;
+    }
+    forward |= has[0];
+    backward |= has[1];
+    both |= has[2];
+    return !both;
+  }
+};
+
+Found findKernels(fovea_context_t *context, int32_t device) {
+  Found found;
   for (int64_t dim = 16; dim <= 512; dim += 8)
     for (int32_t dtype : {FOVEA_DTYPE_F16, FOVEA_DTYPE_BF16})
       for (int32_t mask : {FOVEA_MASK_NONE, FOVEA_MASK_CAUSAL_TOP_LEFT,
                            FOVEA_MASK_CAUSAL_BOTTOM_RIGHT})
-        if (const fovea_status_t status =
-                selectEither(context, device, dtype, mask, dim);
-            status != FOVEA_STATUS_NOT_FOUND)
-          return status;
-  return FOVEA_STATUS_NOT_FOUND;
+        if (!found.look(context, device, dtype, mask, dim))
+          return found;
+  return found;
 }
 
-Status lookForKernels(fovea_context_t *context, int32_t device) {
-  const fovea_status_t found = findKernel(context, device);
-  if (found == FOVEA_STATUS_OK)
-    return {};
-  if (found != FOVEA_STATUS_NOT_FOUND)
-    return failure(context, found);
+/// The answers about a device.
+struct Answers {
+  Status any;    ///< is there a kernel at all?
+  Status serves; ///< both passes, or as FOVEA_AOTRITON_PASSES says?
+};
+
+Answers lookForKernels(fovea_context_t *context, int32_t device) {
+  const Found found = findKernels(context, device);
   fovea_device_info_t info = {};
   info.struct_size = sizeof(info);
-  const fovea_status_t status = fovea_device_info(context, device, &info);
-  if (status != FOVEA_STATUS_OK)
-    return failure(context, status);
-  return refuse(hipErrorNoBinaryForGpu,
-                "none of the " + std::to_string(fovea_kernel_count(context)) +
-                    " kernels of the open packages runs on device " +
-                    std::to_string(device) + ", " + info.arch +
-                    "; compile a package for it and name it in FOVEA_KERNELS");
+  fovea_status_t status = found.status;
+  if (status == FOVEA_STATUS_OK)
+    status = fovea_device_info(context, device, &info);
+  if (status != FOVEA_STATUS_OK) {
+    const Status bad = failure(context, status);
+    return {bad, bad};
+  }
+  const std::string where =
+      "device " + std::to_string(device) + ", " + info.arch;
+  auto none = [](std::string message) {
+    return refuse(hipErrorNoBinaryForGpu, std::move(message));
+  };
+  if (!found.forward && !found.backward) {
+    const Status no =
+        none("none of the " + std::to_string(fovea_kernel_count(context)) +
+             " kernels of the open packages runs on " + where +
+             "; compile a package for it and name it in FOVEA_KERNELS");
+    return {no, no};
+  }
+  Answers answers;
+  if (!found.forward)
+    answers.serves = none("the open packages have backward kernels for " +
+                          where + ", but no forward ones; name a package that "
+                                  "has them in FOVEA_KERNELS as well");
+  else if (!found.both && !opened().forwardOnly)
+    answers.serves =
+        none("the open packages have forward kernels for " + where +
+             ", but for none of their problems deterministic backward ones, "
+             "which clients bring the workspace for; name a package that has "
+             "them in FOVEA_KERNELS as well, or set FOVEA_AOTRITON_PASSES to "
+             "forward where nothing is trained");
+  return answers;
+}
+
+/// Asks once for each device.
+Answers answersOf(fovea_context_t *context, int32_t device) {
+  static std::mutex mutex;
+  static std::map<int32_t, Answers> all;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (const auto at = all.find(device); at != all.end())
+    return at->second;
+  const Answers answers = lookForKernels(context, device);
+  // What HIP could not answer now it may answer later.
+  if (!answers.any.broken)
+    all.emplace(device, answers);
+  return answers;
 }
 
 } // namespace
 
+const std::set<void *> &hipOfProcess() {
+  static const std::set<void *> loaded = loadedHip();
+  return loaded;
+}
+
 Status session(fovea_context_t *&context) {
-  static const Opened opened = open();
-  context = opened.context;
-  return opened.status;
+  context = opened().context;
+  return opened().status;
 }
 
 Status failure(fovea_context_t *context, fovea_status_t status) {
   Status result = refuse(codeOf(status), fovea_last_message());
+  result.broken = status != FOVEA_STATUS_INVALID_ARGUMENT &&
+                  status != FOVEA_STATUS_NOT_FOUND;
   if (result.message.empty())
     result.message = fovea_status_name(status);
   // The message names HIP's status; the call that failed left it with HIP, too.
@@ -214,8 +394,8 @@ Status StreamDevice::enter(fovea_context_t *context, hipStream_t stream) {
     return bad;
   int current = 0;
   if (const hipError_t error = found->getDevice(&current))
-    return refuse(error, "hipGetDevice failed with status " +
-                             std::to_string(int(error)));
+    return fail(error, "hipGetDevice failed with status " +
+                           std::to_string(int(error)));
   number = before = current;
   // HIP 5.2 cannot tell a stream's device; the caller must then have made it
   // the current one.
@@ -223,13 +403,13 @@ Status StreamDevice::enter(fovea_context_t *context, hipStream_t stream) {
     return {};
   int wanted = current;
   if (const hipError_t error = found->streamGetDevice(stream, &wanted))
-    return refuse(error, "the stream is none of this HIP library's: "
+    return fail(error, "the stream is none of this HIP library's: "
                          "hipStreamGetDevice failed with status " +
                              std::to_string(int(error)));
   if (wanted == current)
     return {};
   if (const hipError_t error = found->setDevice(wanted))
-    return refuse(error, "the stream's device, " + std::to_string(wanted) +
+    return fail(error, "the stream's device, " + std::to_string(wanted) +
                              ", cannot be made the current one: hipSetDevice "
                              "failed with status " +
                              std::to_string(int(error)));
@@ -244,16 +424,17 @@ StreamDevice::~StreamDevice() {
 }
 
 Status deviceHasKernels(fovea_context_t *context, int32_t device) {
-  static std::mutex mutex;
-  static std::map<int32_t, Status> answers;
-  std::lock_guard<std::mutex> lock(mutex);
-  if (const auto at = answers.find(device); at != answers.end())
-    return at->second;
-  Status answer = lookForKernels(context, device);
-  // What HIP could not answer now it may answer later.
-  if (!answer || answer.code == hipErrorNoBinaryForGpu)
-    answers.emplace(device, answer);
-  return answer;
+  return answersOf(context, device).any;
+}
+
+Status streamIsServed(hipStream_t stream) {
+  fovea_context_t *context = nullptr;
+  if (Status bad = session(context))
+    return bad;
+  StreamDevice device;
+  if (Status bad = device.enter(context, stream))
+    return bad;
+  return answersOf(context, device.device()).serves;
 }
 
 } // namespace fovea::shim

@@ -12,8 +12,14 @@
 #include "Status.h"
 
 #include <fovea/fovea.h>
+#include <set>
 
 namespace fovea::shim {
+
+/// The HIP libraries that the process had loaded when this was first called, as
+/// the addresses of one of their functions. To be called before something of
+/// this library's may load one.
+const std::set<void *> &hipOfProcess();
 
 /// The context, or why there is none.
 Status session(fovea_context_t *&context);
@@ -36,8 +42,12 @@ private:
 };
 
 /// Success when some kernel of the open packages runs on the device, else
-/// hipErrorNoBinaryForGpu. Asks once for each device.
+/// hipErrorNoBinaryForGpu.
 Status deviceHasKernels(fovea_context_t *context, int32_t device);
+
+/// Success when the packages have kernels of both passes for some problem on
+/// the stream's device (of the forward pass, if FOVEA_AOTRITON_PASSES says so).
+Status streamIsServed(hipStream_t stream);
 
 } // namespace fovea::shim
 

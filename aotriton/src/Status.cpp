@@ -26,18 +26,21 @@ constexpr OnErrorName kOnErrorNames[] = {{"print", OnError::Print},
                                          {"throw", OnError::Throw}};
 
 OnError readOnError() {
+  // PyTorch looked at no status before the end of 2026, and memory that nobody
+  // wrote must not pass for a result.
+  constexpr OnError kDefault = OnError::Throw;
   const char *text = std::getenv("FOVEA_AOTRITON_ERRORS");
   if (!text || !*text)
-    return OnError::Print;
+    return kDefault;
   for (const OnErrorName &row : kOnErrorNames)
     if (!std::strcmp(text, row.name))
       return row.value;
   std::fprintf(
       stderr,
       "fovea-aotriton: FOVEA_AOTRITON_ERRORS is '%s', which is none of "
-      "print, quiet, throw; taken as print\n",
+      "print, quiet, throw; taken as throw\n",
       text);
-  return OnError::Print;
+  return kDefault;
 }
 
 /// A training loop repeats its refusals: each text is printed once, and of
@@ -61,21 +64,41 @@ std::string &lastMessage() {
   return message;
 }
 
+OnError onError() {
+  static const OnError value = readOnError();
+  return value;
+}
+
+/// Ends a call that has something to say.
+hipError_t end(hipError_t code, std::string text, CallKind kind) {
+  lastMessage() = text;
+  const bool works = kind == CallKind::Works;
+  if (onError() == OnError::Throw && works && code != hipSuccess)
+    throw std::runtime_error("fovea-aotriton: " + text);
+  // Of what is handed on and succeeds the default says nothing.
+  if (onError() == OnError::Print ||
+      (onError() == OnError::Throw && code != hipSuccess))
+    printOnce(text);
+  return code;
+}
+
 } // namespace
 
 hipError_t finish(const char *function, Status status, CallKind kind) {
-  static const OnError onError = readOnError();
-  if (!status) {
-    lastMessage().clear();
-    return hipSuccess;
-  }
-  std::string text = std::string(function) + ": " + status.message;
-  lastMessage() = text;
-  if (onError == OnError::Throw && kind == CallKind::Works)
-    throw std::runtime_error("fovea-aotriton: " + text);
-  if (onError != OnError::Quiet)
-    printOnce(text);
-  return status.code;
+  if (status)
+    return end(status.code, std::string(function) + ": " + status.message,
+               kind);
+  lastMessage().clear();
+  return hipSuccess;
+}
+
+hipError_t finishHandedOn(const char *function, Status status, hipError_t code,
+                          CallKind kind, const std::string &path) {
+  std::string text = std::string(function) + ": " + status.message +
+                     "; handed on to " + path;
+  if (code != hipSuccess)
+    text += ", which returned status " + std::to_string(int(code));
+  return end(code, std::move(text), kind);
 }
 
 } // namespace fovea::shim

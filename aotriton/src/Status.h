@@ -20,12 +20,31 @@ namespace fovea::shim {
 struct Status {
   hipError_t code = hipSuccess;
   std::string message;
+  /// HIP, the device or the packages failed; it is not that the call asks for
+  /// something that there is not.
+  bool broken = false;
   /// Whether it is a failure.
   explicit operator bool() const { return code != hipSuccess; }
+  bool isRefusal() const { return code != hipSuccess && !broken; }
 };
 
+/// There are no kernels for what the call asks, or it contradicts itself.
 inline Status refuse(hipError_t code, std::string message) {
   return {code, std::move(message)};
+}
+/// What would be needed does not work.
+inline Status fail(hipError_t code, std::string message) {
+  return {code, std::move(message), /*broken=*/true};
+}
+
+/// Runs `body()`, which gives a Status.
+template <typename Body>
+Status attempt(Body body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc &) {
+    return fail(hipErrorOutOfMemory, "the host's memory is exhausted");
+  }
 }
 
 /// Whether a call works or asks: what asks, such as check_gpu, answers with its
@@ -35,25 +54,10 @@ enum class CallKind { Works, Asks };
 /// Ends a call of `function`.
 hipError_t finish(const char *function, Status status, CallKind kind);
 
-/// Runs the body of an exported function: `body()` gives its Status. Exceptions
-/// that a client's callback throws pass through.
-template <typename Body>
-hipError_t run(const char *function, Body body,
-               CallKind kind = CallKind::Works) {
-  Status status;
-  try {
-    status = body();
-  } catch (const std::bad_alloc &) {
-    status = refuse(hipErrorOutOfMemory, "the host's memory is exhausted");
-  }
-  return finish(function, std::move(status), kind);
-}
-
-/// The same for a call that asks.
-template <typename Body>
-hipError_t ask(const char *function, Body body) {
-  return run(function, body, CallKind::Asks);
-}
+/// Ends a call that was refused with `status` and handed on to the library at
+/// `path`, which returned `code`.
+hipError_t finishHandedOn(const char *function, Status status, hipError_t code,
+                          CallKind kind, const std::string &path);
 
 } // namespace fovea::shim
 

@@ -1,5 +1,6 @@
 //===- Util.cpp - tensors and devices of the interface --------------------===//
 
+#include "Fallback.h"
 #include "Session.h"
 
 #include <aotriton/util.h>
@@ -45,37 +46,60 @@ uint16_t digitsOf(const char *arch) {
                                                             : 0;
 }
 
+/// What AOTriton says of a chip counts where its kernels run: where Fovea has
+/// none and another library takes the calls.
+template <auto Own>
+bool askFallback(hipStream_t stream) {
+  if (const auto inner = Fallback<Own>::inner())
+    return inner(stream);
+  if (fallbackPath().empty() || !Fallback<Own>::function() ||
+      !wantsFallback(streamIsServed(stream)))
+    return false;
+  HandedOn handed;
+  return Fallback<Own>::function()(stream);
+}
+
 } // namespace
 
 Gpu getGpuFromStream(hipStream_t stream) {
+  if (const auto inner = Fallback<&getGpuFromStream>::inner())
+    return inner(stream);
   Gpu gpu = GPU_ARCH_UNKNOWN;
-  (void)ask("getGpuFromStream", [&] {
+  const Status status = attempt([&] {
     fovea_device_info_t info;
-    Status status = describeDevice(stream, info);
-    if (!status)
+    Status bad = describeDevice(stream, info);
+    if (!bad)
       if (const uint16_t digits = digitsOf(info.arch))
         gpu = Gpu(TRICAT(kAMD, digits, 0));
-    return status;
+    return bad;
   });
+  (void)finish("getGpuFromStream", status, CallKind::Asks);
   return gpu;
 }
 
 int getMultiProcessorCount(hipStream_t stream) {
+  if (const auto inner = Fallback<&getMultiProcessorCount>::inner())
+    return inner(stream);
   int count = 0;
-  (void)ask("getMultiProcessorCount", [&] {
+  const Status status = attempt([&] {
     fovea_device_info_t info;
-    Status status = describeDevice(stream, info);
-    if (!status)
+    Status bad = describeDevice(stream, info);
+    if (!bad)
       count = info.compute_units;
-    return status;
+    return bad;
   });
+  (void)finish("getMultiProcessorCount", status, CallKind::Asks);
   return count;
 }
 
-bool isArchExperimentallySupported(hipStream_t) { return false; }
+bool isArchExperimentallySupported(hipStream_t stream) {
+  return askFallback<&isArchExperimentallySupported>(stream);
+}
 
 #if AOTRITON_VERSION_MINOR >= 12
-bool isArchTechPreview(hipStream_t) { return false; }
+bool isArchTechPreview(hipStream_t stream) {
+  return askFallback<&isArchTechPreview>(stream);
+}
 #endif
 
 } // namespace aotriton

@@ -1,6 +1,7 @@
 //===- V2.cpp - the calls with one argument for each value ----------------===//
 
 #include "Call.h"
+#include "Fallback.h"
 
 using namespace aotriton;
 using namespace fovea::shim;
@@ -8,24 +9,23 @@ using namespace fovea::shim;
 namespace aotriton::v2::flash {
 
 hipError_t check_gpu(Stream stream) {
-  return ask("check_gpu", [&]() -> Status {
-    fovea_context_t *context = nullptr;
-    if (Status bad = session(context))
-      return bad;
-    StreamDevice device;
-    if (Status bad = device.enter(context, stream.native()))
-      return bad;
-    return deviceHasKernels(context, device.device());
-  });
+  return ask<&check_gpu>(
+      "check_gpu", [&] { return streamIsServed(stream.native()); }, stream);
 }
 
-hipError_t debug_simulate_encoded_softmax(TensorView<4>, float, TensorView<0>,
-                                          TensorView<0>, uint64_t, Stream) {
-  return run("debug_simulate_encoded_softmax", [] {
-    return refuse(
-        hipErrorNotSupported,
-        "there are no kernels with dropout whose mask could be shown");
-  });
+hipError_t debug_simulate_encoded_softmax(TensorView<4> r, float dropout_p,
+                                          TensorView<0> philox_seed,
+                                          TensorView<0> philox_offset1,
+                                          uint64_t philox_offset2,
+                                          Stream stream) {
+  return work<&debug_simulate_encoded_softmax>(
+      "debug_simulate_encoded_softmax",
+      [] {
+        return refuse(
+            hipErrorNotSupported,
+            "there are no kernels with dropout whose mask could be shown");
+      },
+      r, dropout_p, philox_seed, philox_offset1, philox_offset2, stream);
 }
 
 // 0.12 is the last version that declares the others, and 0.13's library stands
@@ -62,23 +62,38 @@ Status varlen() {
 } // namespace
 
 hipError_t attn_fwd(T4 q, T4 k, T4 v, T4 b, float sm_scale, T2 softmax_lse,
-                    T4 Out, float dropout_p, T0, T0, int64_t, T0, T0,
-                    T4 encoded_softmax, bool is_causal, T0, Stream stream,
-                    FwdExtraArguments *) {
-  return run("attn_fwd", [&] {
-    ForwardCall call =
-        common(q, k, v, b, Out, softmax_lse, sm_scale, dropout_p, is_causal);
-    call.mustBeAbsent("encoded_softmax", encoded_softmax,
-                      "probabilities as an output");
-    return forward(call, stream);
-  });
+                    T4 Out, float dropout_p, T0 philox_seed, T0 philox_offset1,
+                    int64_t philox_offset2, T0 philox_seed_output,
+                    T0 philox_offset_output, T4 encoded_softmax, bool is_causal,
+                    T0 atomic_for_causal, Stream stream,
+                    FwdExtraArguments *extargs) {
+  return work<&attn_fwd>(
+      "attn_fwd",
+      [&] {
+        ForwardCall call = common(q, k, v, b, Out, softmax_lse, sm_scale,
+                                  dropout_p, is_causal);
+        call.mustBeAbsent("encoded_softmax", encoded_softmax,
+                          "probabilities as an output");
+        return forward(call, stream);
+      },
+      q, k, v, b, sm_scale, softmax_lse, Out, dropout_p, philox_seed,
+      philox_offset1, philox_offset2, philox_seed_output, philox_offset_output,
+      encoded_softmax, is_causal, atomic_for_causal, stream, extargs);
 }
 
-hipError_t attn_fwd_compact_varlen(T4, T4, T4, T4, T1, T1, int32_t, int32_t,
-                                   float, T2, T4, float, T0, T0, int64_t, T0,
-                                   T0, T4, bool, T0, Stream,
-                                   FwdExtraArguments *) {
-  return run("attn_fwd_compact_varlen", varlen);
+hipError_t attn_fwd_compact_varlen(
+    T4 q, T4 k, T4 v, T4 b, T1 cu_seqlens_q, T1 cu_seqlens_k,
+    int32_t max_seqlen_q, int32_t max_seqlen_k, float sm_scale, T2 softmax_lse,
+    T4 Out, float dropout_p, T0 philox_seed, T0 philox_offset1,
+    int64_t philox_offset2, T0 philox_seed_output, T0 philox_offset_output,
+    T4 encoded_softmax, bool is_causal, T0 atomic_for_causal, Stream stream,
+    FwdExtraArguments *extargs) {
+  return work<&attn_fwd_compact_varlen>(
+      "attn_fwd_compact_varlen", varlen, q, k, v, b, cu_seqlens_q, cu_seqlens_k,
+      max_seqlen_q, max_seqlen_k, sm_scale, softmax_lse, Out, dropout_p,
+      philox_seed, philox_offset1, philox_offset2, philox_seed_output,
+      philox_offset_output, encoded_softmax, is_causal, atomic_for_causal,
+      stream, extargs);
 }
 
 static Status backwardV2(const T4 &q, const T4 &k, const T4 &v, const T4 &b,
@@ -99,36 +114,53 @@ static Status backwardV2(const T4 &q, const T4 &k, const T4 &v, const T4 &b,
 
 hipError_t attn_bwd(T4 q, T4 k, T4 v, T4 b, float sm_scale, T4 out, T4 dout,
                     T4 dq, T4 dk, T4 dv, T4 db, T2 softmax_lse, T2 delta,
-                    float dropout_p, T0, T0, int64_t, bool is_causal,
-                    Stream stream, BwdExtraArguments *) {
-  return run("attn_bwd", [&] {
-    auto acquire = [](void *client) {
-      const T2 &delta = *static_cast<const T2 *>(client);
-      return T4(reinterpret_cast<intptr_t>(delta.data_ptr()),
-                {1, 1, delta.size(0), delta.size(1)},
-                {0, 0, delta.stride(0), delta.stride(1)}, delta.dtype());
-    };
-    return backwardV2(q, k, v, b, sm_scale, out, dout, dq, dk, dv, db,
-                      softmax_lse, dropout_p, is_causal,
-                      {"delta", &delta, acquire}, stream);
-  });
+                    float dropout_p, T0 philox_seed, T0 philox_offset1,
+                    int64_t philox_offset2, bool is_causal, Stream stream,
+                    BwdExtraArguments *extargs) {
+  return work<&attn_bwd>(
+      "attn_bwd",
+      [&] {
+        auto acquire = [](void *client) {
+          const T2 &view = *static_cast<const T2 *>(client);
+          return T4(reinterpret_cast<intptr_t>(view.data_ptr()),
+                    {1, 1, view.size(0), view.size(1)},
+                    {0, 0, view.stride(0), view.stride(1)}, view.dtype());
+        };
+        return backwardV2(q, k, v, b, sm_scale, out, dout, dq, dk, dv, db,
+                          softmax_lse, dropout_p, is_causal,
+                          {"delta", &delta, acquire}, stream);
+      },
+      q, k, v, b, sm_scale, out, dout, dq, dk, dv, db, softmax_lse, delta,
+      dropout_p, philox_seed, philox_offset1, philox_offset2, is_causal, stream,
+      extargs);
 }
 
 hipError_t attn_bwd_fused(T4 q, T4 k, T4 v, T4 b, float sm_scale, T4 out,
                           T4 dout, T4 dq, T4 dk, T4 dv, T4 db, T2 softmax_lse,
-                          float dropout_p, T0, T0, int64_t, bool is_causal,
-                          Stream stream, FusedBwdExtraArguments *) {
-  return run("attn_bwd_fused", [&] {
-    return backwardV2(q, k, v, b, sm_scale, out, dout, dq, dk, dv, db,
-                      softmax_lse, dropout_p, is_causal, {}, stream);
-  });
+                          float dropout_p, T0 philox_seed, T0 philox_offset1,
+                          int64_t philox_offset2, bool is_causal, Stream stream,
+                          FusedBwdExtraArguments *extargs) {
+  return work<&attn_bwd_fused>(
+      "attn_bwd_fused",
+      [&] {
+        return backwardV2(q, k, v, b, sm_scale, out, dout, dq, dk, dv, db,
+                          softmax_lse, dropout_p, is_causal, {}, stream);
+      },
+      q, k, v, b, sm_scale, out, dout, dq, dk, dv, db, softmax_lse, dropout_p,
+      philox_seed, philox_offset1, philox_offset2, is_causal, stream, extargs);
 }
 
-hipError_t attn_bwd_compact_varlen(T4, T4, T4, T1, T1, int32_t, int32_t, T4,
-                                   float, T4, T4, T4, T4, T4, T4, T2, T2, float,
-                                   T0, T0, int64_t, bool, Stream,
-                                   BwdExtraArguments *) {
-  return run("attn_bwd_compact_varlen", varlen);
+hipError_t attn_bwd_compact_varlen(
+    T4 q, T4 k, T4 v, T1 cu_seqlens_q, T1 cu_seqlens_k, int32_t max_seqlen_q,
+    int32_t max_seqlen_k, T4 b, float sm_scale, T4 out, T4 dout, T4 dq, T4 dk,
+    T4 dv, T4 db, T2 softmax_lse, T2 delta, float dropout_p, T0 philox_seed,
+    T0 philox_offset1, int64_t philox_offset2, bool is_causal, Stream stream,
+    BwdExtraArguments *extargs) {
+  return work<&attn_bwd_compact_varlen>(
+      "attn_bwd_compact_varlen", varlen, q, k, v, cu_seqlens_q, cu_seqlens_k,
+      max_seqlen_q, max_seqlen_k, b, sm_scale, out, dout, dq, dk, dv, db,
+      softmax_lse, delta, dropout_p, philox_seed, philox_offset1,
+      philox_offset2, is_causal, stream, extargs);
 }
 
 #endif

@@ -1,21 +1,50 @@
 //===- V3.cpp - the calls with structures of parameters -------------------===//
 
 #include "Call.h"
+#include "Fallback.h"
 
 using namespace aotriton;
 using namespace fovea::shim;
 
 namespace aotriton::v3::flash {
 
+#if AOTRITON_VERSION_MINOR >= 14
+/// Where varlen_type is in the layouts before 0.14, whose clients call the same
+/// constructors and need not set it.
+template <typename Params>
+static uint8_t &behindCausalType(const Params &params) {
+  auto *causal = const_cast<int8_t *>(&params.causal_type);
+  return reinterpret_cast<uint8_t *>(causal)[1];
+}
+#endif
+
 // Out of line, as clients expect; they do not know what the members start with.
+#if AOTRITON_VERSION_MINOR >= 14
+attn_fwd_params::attn_fwd_params() { behindCausalType(*this) = 0; }
+attn_bwd_params::attn_bwd_params() { behindCausalType(*this) = 0; }
+#else
 attn_fwd_params::attn_fwd_params() = default;
 attn_bwd_params::attn_bwd_params() = default;
+#endif
 
 namespace {
 
+// What the libraries of 0.14 read beside their own layout: that of 0.12 and
+// 0.13, whose members are in the same places under older names, but that the
+// byte behind causal_type is varlen_type and there are no varlen_bits.
+template <typename Params>
+constexpr int32_t kOlder = 0;
+#if AOTRITON_VERSION_MINOR >= 14
+template <>
+constexpr int32_t kOlder<attn_fwd_params> = 3;
+template <>
+constexpr int32_t kOlder<attn_bwd_params> = 6;
+#endif
+
 /// What the structures of both passes have under the same names.
 template <typename Params>
-ForwardCall common(const Params &in, const attn_options *options) {
+ForwardCall common(const Params &in, int32_t version,
+                   const attn_options *options) {
   ForwardCall call;
   call.q = in.Q;
   call.k = in.K;
@@ -31,13 +60,18 @@ ForwardCall common(const Params &in, const attn_options *options) {
     call.mustBeAbsent(name, tensor, "sequences of different lengths");
   };
 #if AOTRITON_VERSION_MINOR >= 14
-  lengths("seqinfo_q0", in.seqinfo_q0);
-  lengths("seqinfo_k0", in.seqinfo_k0);
-  lengths("seqinfo_q1", in.seqinfo_q1);
-  lengths("seqinfo_k1", in.seqinfo_k1);
+  const bool older = version == kOlder<Params>;
+  lengths(older ? "cu_seqlens_q" : "seqinfo_q0", in.seqinfo_q0);
+  lengths(older ? "cu_seqlens_k" : "seqinfo_k0", in.seqinfo_k0);
+  lengths(older ? "seq_strides_q" : "seqinfo_q1", in.seqinfo_q1);
+  lengths(older ? "seq_strides_k" : "seqinfo_k1", in.seqinfo_k1);
   static_assert(sizeof(in.varlen_bits) == sizeof(call.varlen));
-  __builtin_memcpy(&call.varlen, &in.varlen_bits, sizeof(call.varlen));
+  if (older)
+    call.varlen = behindCausalType(in);
+  else
+    __builtin_memcpy(&call.varlen, &in.varlen_bits, sizeof(call.varlen));
 #else
+  (void)version;
   lengths("cu_seqlens_q", in.cu_seqlens_q);
   lengths("cu_seqlens_k", in.cu_seqlens_k);
   call.varlen = uint8_t(in.varlen_type);
@@ -52,14 +86,17 @@ ForwardCall common(const Params &in, const attn_options *options) {
 /// Refuses a structure of another layout.
 template <typename Params>
 Status checkVersion(int32_t version) {
-  if (version == Params::kVersion)
+  constexpr int32_t older = kOlder<Params>;
+  if (version == Params::kVersion || (older && version == older))
     return {};
-  return refuse(hipErrorInvalidSymbol,
-                "the parameters have layout " + std::to_string(version) +
-                    "; this library, for AOTriton 0." +
-                    std::to_string(AOTRITON_VERSION_MINOR) + ", takes layout " +
-                    std::to_string(Params::kVersion) +
-                    ": link the libfovea_aotriton of the headers' version");
+  return refuse(
+      hipErrorInvalidSymbol,
+      "the parameters have layout " + std::to_string(version) +
+          "; this library, for AOTriton 0." +
+          std::to_string(AOTRITON_VERSION_MINOR) + ", takes layout " +
+          std::to_string(Params::kVersion) +
+          (older ? " and, of 0.12 and 0.13, " + std::to_string(older) : "") +
+          ": link the libfovea_aotriton of the headers' version");
 }
 
 template <int Rank>
@@ -91,48 +128,60 @@ TensorView<4> acquireLazy(void *client) {
 
 hipError_t attn_fwd(const attn_fwd_params &in, int32_t params_version,
                     Stream stream, const attn_options *options) {
-  return run("attn_fwd", [&]() -> Status {
-    if (Status bad = checkVersion<attn_fwd_params>(params_version))
-      return bad;
-    ForwardCall call = common(in, options);
-    call.mustBeAbsent("A", in.A, "ALiBi");
-    call.mustBeAbsent("encoded_softmax", in.encoded_softmax,
-                      "probabilities as an output");
-    return forward(call, stream);
-  });
+  return work<&attn_fwd>(
+      "attn_fwd",
+      [&]() -> Status {
+        if (Status bad = checkVersion<attn_fwd_params>(params_version))
+          return bad;
+        ForwardCall call = common(in, params_version, options);
+        call.mustBeAbsent("A", in.A, "ALiBi");
+        call.mustBeAbsent("encoded_softmax", in.encoded_softmax,
+                          "probabilities as an output");
+        return forward(call, stream);
+      },
+      in, params_version, stream, options);
 }
 
 hipError_t attn_bwd(const attn_bwd_params &in, int32_t params_version,
                     Stream stream, const attn_options *options) {
-  return run("attn_bwd", [&]() -> Status {
-    if (Status bad = checkVersion<attn_bwd_params>(params_version))
-      return bad;
-    BackwardCall call;
-    call.forward = common(in, options);
-    call.forward.mustBeAbsent("DB", in.DB, "a bias");
-    call.dout = in.DO;
-    call.dq = in.DQ;
-    call.dk = in.DK;
-    call.dv = in.DV;
+  return work<&attn_bwd>(
+      "attn_bwd",
+      [&]() -> Status {
+        if (Status bad = checkVersion<attn_bwd_params>(params_version))
+          return bad;
+        BackwardCall call;
+        call.forward = common(in, params_version, options);
+        call.forward.mustBeAbsent("DB", in.DB, "a bias");
+        call.dout = in.DO;
+        call.dq = in.DQ;
+        call.dk = in.DK;
+        call.dv = in.DV;
 #if AOTRITON_VERSION_MINOR >= 12
-    call.deterministic = options && options->deterministic;
+        call.deterministic = options && options->deterministic;
 #endif
-    call.workspaces = {
-        {{"D", &in.D, acquireLazy<2>}, {"DQ_ACC", &in.DQ_ACC, acquireLazy<4>}}};
-    Status status = backward(call, stream);
-    in.D.free();
-    in.DQ_ACC.free();
-    return status;
-  });
+        call.workspaces = {{{"D", &in.D, acquireLazy<2>},
+                            {"DQ_ACC", &in.DQ_ACC, acquireLazy<4>}}};
+        Status status = backward(call, stream);
+        // Who takes the call frees them.
+        if (!goesToFallback<&attn_bwd>(status)) {
+          in.D.free();
+          in.DQ_ACC.free();
+        }
+        return status;
+      },
+      in, params_version, stream, options);
 }
 
 #if AOTRITON_VERSION_MINOR < 12
-hipError_t aiter_bwd(const attn_bwd_params &, int32_t, Stream,
-                     const attn_options *) {
-  return run("aiter_bwd", [] {
-    return refuse(hipErrorNotSupported,
-                  "there are no kernels of AITER's; call attn_bwd");
-  });
+hipError_t aiter_bwd(const attn_bwd_params &in, int32_t params_version,
+                     Stream stream, const attn_options *options) {
+  return work<&aiter_bwd>(
+      "aiter_bwd",
+      [] {
+        return refuse(hipErrorNotSupported,
+                      "there are no kernels of AITER's; call attn_bwd");
+      },
+      in, params_version, stream, options);
 }
 #endif
 

@@ -264,13 +264,15 @@ TEST(Refused, OtherLayouts) {
   using Fwd = flash::attn_fwd_params;
   using Bwd = flash::attn_bwd_params;
   alignas(16) static const unsigned char nothing[sizeof(Bwd)] = {};
+  // 0.14 reads the layout of 0.13, too.
+  constexpr bool both = AOTRITON_VERSION_MINOR >= 14;
   for (int32_t version : {0, 1, 2, 3, 4, 5, 6, 7, 8}) {
-    if (version != Fwd::kVersion)
+    if (version != Fwd::kVersion && !(both && version == 3))
       expectRefusal("attn_fwd",
                     flash::attn_fwd(reinterpret_cast<const Fwd &>(nothing),
                                     version, nullptr),
                     hipErrorInvalidSymbol, "takes layout");
-    if (version != Bwd::kVersion)
+    if (version != Bwd::kVersion && !(both && version == 6))
       expectRefusal("attn_bwd",
                     flash::attn_bwd(reinterpret_cast<const Bwd &>(nothing),
                                     version, nullptr),

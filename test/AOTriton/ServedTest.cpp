@@ -168,6 +168,19 @@ TEST(Backward, IsTheSameInEveryRun) {
   EXPECT_EQ(first.dv.values, second.dv.values);
 }
 
+/// Also on 0.14's library by a client of 0.13, whose structure is 4 bytes
+/// shorter than what the library's constructor sets.
+TEST(Backward, WithRoomBehindTheParameters) {
+  Problem problem({});
+  problem.fillForwardResults();
+  Lazy delta;
+  alignas(v3::attn_bwd_params) char room[sizeof(v3::attn_bwd_params) + 16];
+  auto *params = new (room) v3::attn_bwd_params(backwardParams(problem, delta));
+  ASSERT_EQ(attnBwd(*params), hipSuccess) << why();
+  EXPECT_EQ(problem.judgeBackward(), "");
+  EXPECT_EQ(delta.disposed, 1);
+}
+
 /// DQ_ACC is asked for where D is too small, and only there.
 TEST(Backward, TakesTheWorkspaceThatFits) {
   Problem problem({});

@@ -18,8 +18,9 @@
 
 namespace AOTRITON_NS::v2::flash {
 
-/// \return hipSuccess when a kernel of the open packages runs on the stream's
-///   device; hipErrorNoBinaryForGpu when none does.
+/// \return hipSuccess when the open packages have kernels of both passes for
+///   some problem on the stream's device; hipErrorNoBinaryForGpu when not;
+///   others: docs/AOTriton.md.
 hipError_t AOTRITON_API check_gpu(Stream stream);
 
 /// Refused: there is no dropout whose mask could be shown.

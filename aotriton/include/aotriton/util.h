@@ -185,12 +185,13 @@ private:
 
 /// The chip of a stream's device; GPU_ARCH_UNKNOWN if that cannot be found out.
 Gpu AOTRITON_API getGpuFromStream(hipStream_t stream);
-/// Always false: no chip's kernels are of a lesser grade than another's.
+/// False: no chip's kernels are of a lesser grade than another's. Where another
+/// library serves the device in Fovea's place, what that says.
 bool AOTRITON_API isArchExperimentallySupported(hipStream_t stream);
 /// Compute units of a stream's device; 0 if that cannot be found out.
 int AOTRITON_API getMultiProcessorCount(hipStream_t stream);
 #if AOTRITON_VERSION_MINOR >= 12
-/// Always false, as isArchExperimentallySupported().
+/// As isArchExperimentallySupported().
 bool AOTRITON_API isArchTechPreview(hipStream_t stream);
 #endif
 

@@ -14,8 +14,9 @@ extern "C" {
 
 /**
  * What the calling thread's latest call of the interface had to say: of a
- * failure the function, the value and the remedy, else the empty string. Valid
- * until the thread's next call. Never NULL.
+ * failure the function, the value and the remedy; of a call that was handed on
+ * to another library why, and to which; else the empty string. Valid until the
+ * thread's next call. Never NULL.
  */
 __attribute__((visibility("default"))) const char *
 fovea_aotriton_last_message(void);
