@@ -39,7 +39,7 @@ static const TargetInfo kCdna1 = {
     /*computeUnits=*/0,
     /*xcds=*/1,
     kBufferGfx9,
-    kMfmaF16 | kMfmaBf16 | kDot2F32F16 | kBufferAtomicAddF32};
+    kMfmaF16 | kMfmaBf16 | kDot2F32F16 | kBufferAtomicAddF32 | kClampsKeepNaN};
 
 static const TargetInfo kCdna2 = {
     /*name=*/"",
@@ -59,7 +59,8 @@ static const TargetInfo kCdna2 = {
     /*computeUnits=*/0,
     /*xcds=*/1,
     kBufferGfx9,
-    kMfmaF16 | kMfmaBf16_1k | kDot2F32F16 | kBufferAtomicAddF32};
+    kMfmaF16 | kMfmaBf16_1k | kMfmaFlushesSubnormals | kDot2F32F16 |
+        kBufferAtomicAddF32 | kClampsKeepNaN};
 
 static const TargetInfo kCdna3 = {
     /*name=*/"",
@@ -80,7 +81,7 @@ static const TargetInfo kCdna3 = {
     /*xcds=*/8,
     kBufferGfx9,
     kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kDot2F32F16 |
-        kBufferAtomicAddF32};
+        kBufferAtomicAddF32 | kClampsKeepNaN};
 
 static const TargetInfo kCdna4 = {
     /*name=*/"",
@@ -102,7 +103,7 @@ static const TargetInfo kCdna4 = {
     kBufferGfx9,
     kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kMfmaDoubleK | kDot2F32F16 |
         kCvtPkBf16 | kPermlaneSwap | kLdsTransposedRead | kLoadToLds128 |
-        kBufferAtomicAddF32};
+        kBufferAtomicAddF32 | kClampsKeepNaN};
 
 // Workgroups run in CU mode: their waves share one compute unit's SIMDs, its
 // vector cache and its half of the LDS (docs/Rationale.md, "RDNA").
@@ -125,7 +126,7 @@ static const TargetInfo kRdna3 = {
     /*xcds=*/1,
     kBufferGfx10,
     kWmmaRepeated | kDot2F32F16 | kPermlaneX16 | kDppRowXmask | kDualIssue |
-        kBufferAtomicAddF32};
+        kBufferAtomicAddF32 | kClampsKeepNaN};
 
 static const TargetInfo kRdna4 = {
     /*name=*/"",

@@ -6,23 +6,24 @@
 
 #include "fovea/Reference/Inputs.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 using namespace fovea::reference;
 
-namespace {
+const std::vector<InputKindRow> &fovea::reference::inputKinds() {
+  static const std::vector<InputKindRow> rows = {
+      {"uniform", InputKind::Uniform}, {"normal", InputKind::Normal},
+      {"large", InputKind::Large},     {"ones-v", InputKind::OnesV},
+      {"spike", InputKind::Spike},     {"zeros", InputKind::Zeros},
+      {"masked", InputKind::Masked},   {"leader", InputKind::Leader},
+      {"huge", InputKind::Huge},       {"equal", InputKind::Equal},
+  };
+  return rows;
+}
 
-struct KindName {
-  InputKind kind;
-  const char *name;
-};
-constexpr KindName kNames[] = {
-    {InputKind::Uniform, "uniform"}, {InputKind::Normal, "normal"},
-    {InputKind::Large, "large"},     {InputKind::OnesV, "ones-v"},
-    {InputKind::Spike, "spike"},     {InputKind::Zeros, "zeros"},
-    {InputKind::Masked, "masked"},
-};
+namespace {
 
 template <typename Value>
 void fill(const Tensor &t, Value value) {
@@ -50,6 +51,20 @@ void plantSpikes(ForwardProblem &p) {
     }
 }
 
+/// Makes all keys zeros but one, whose logit with each query is 9.8.
+void plantLeader(ForwardProblem &p) {
+  // Both of them point the same way; a scale of 0 has no such key.
+  const double logit = p.scale != 0 ? 9.8 / p.scale : 0;
+  const double size = std::sqrt(std::fabs(logit) / double(p.q.dim));
+  fill(p.q, [&] { return size; });
+  fill(p.k, [] { return 0.0; });
+  for (int64_t b = 0; b < p.k.batch; ++b)
+    for (int64_t h = 0; h < p.k.heads && p.k.seq > 0; ++h)
+      for (int64_t d = 0; d < p.k.dim; ++d)
+        p.k.row(b, h, p.k.seq / 2)[d] =
+            encode(p.k.type, std::copysign(size, logit));
+}
+
 /// Overwrites the keys that the mask hides from every query, and their values.
 void poisonMaskedKeys(ForwardProblem &p) {
   int64_t seen = 0;
@@ -70,7 +85,7 @@ void poisonMaskedKeys(ForwardProblem &p) {
 } // namespace
 
 const char *fovea::reference::inputKindName(InputKind kind) {
-  for (const KindName &row : kNames)
+  for (const InputKindRow &row : inputKinds())
     if (row.kind == kind)
       return row.name;
   return "unknown";
@@ -78,7 +93,7 @@ const char *fovea::reference::inputKindName(InputKind kind) {
 
 bool fovea::reference::parseInputKind(const std::string &name,
                                       InputKind &kind) {
-  for (const KindName &row : kNames)
+  for (const InputKindRow &row : inputKinds())
     if (name == row.name) {
       kind = row.kind;
       return true;
@@ -109,20 +124,31 @@ void fovea::reference::fillInputs(ForwardProblem &p, InputKind kind,
   double qk = 1;
   if (kind == InputKind::Zeros)
     qk = 0;
-  if (kind == InputKind::Large) {
+  const bool half = p.q.type == ElemType::F16;
+  if (kind == InputKind::Large || kind == InputKind::Huge) {
     // q.k has standard deviation sqrt(dim) and reaches about 4 times that;
-    // both operands carry the square root of what is missing to 1e4.
+    // both operands carry the square root of what is missing.
+    const double wanted = kind == InputKind::Large ? 1e4 : half ? 4e8 : 1e12;
     const double reach = 4 * std::sqrt(double(p.q.dim)) * std::fabs(p.scale);
-    qk = reach > 0 ? std::sqrt(1e4 / reach) : 1;
+    qk = reach > 0 ? std::sqrt(wanted / reach) : 1;
   }
-  fill(p.q, [&] { return qk * draw(); });
-  fill(p.k, [&] { return qk * draw(); });
+  const double equal = half ? 60000 : 133120;
+  auto element = [&] {
+    const double x = qk * draw();
+    return kind == InputKind::Equal ? equal
+           : half                   ? std::clamp(x, -65504.0, 65504.0)
+                                    : x;
+  };
+  fill(p.q, element);
+  fill(p.k, element);
   if (kind == InputKind::OnesV)
     fill(p.v, [] { return 1.0; });
   else
     fill(p.v, draw);
   if (kind == InputKind::Spike)
     plantSpikes(p);
+  if (kind == InputKind::Leader)
+    plantLeader(p);
   if (kind == InputKind::Masked)
     poisonMaskedKeys(p);
 }

@@ -204,6 +204,33 @@ gpu.func @to_accumulators(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel att
   gpu.return
 }
 
+// What ties a value to vector registers and is no instruction.
+// CHECK-LABEL: gpu.func @to_vectors(
+// CHECK-COUNT-4: llvm.inline_asm "", "=v,0" %{{.*}} : (f32) -> f32
+// CHECK-NOT:     llvm.inline_asm
+gpu.func @to_vectors(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+  %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>
+  %t = attn.load %view : !attn.view<8 x f32> -> tensor<32x8xf32, #smallt>
+  %v = attn.to_vectors %t : tensor<32x8xf32, #smallt>
+  attn.store %v, %view : tensor<32x8xf32, #smallt>, !attn.view<8 x f32>
+  gpu.return
+}
+
+// A median that becomes the clamp of an instruction, under the mode that lets
+// NaNs through: hwreg(HW_REG_MODE, 8, 1).
+// CHECK-LABEL: gpu.func @saturate(
+// CHECK-DAG:     %[[MODE:.*]] = arith.constant 513 : i32
+// CHECK-DAG:     %[[CLEAR:.*]] = arith.constant 0 : i32
+// CHECK:         llvm.call_intrinsic "llvm.amdgcn.s.setreg"(%[[MODE]], %[[CLEAR]])
+// CHECK-COUNT-4: llvm.call_intrinsic "llvm.amdgcn.fmed3"(%{{.*}}, %{{.*}}, %{{.*}})
+gpu.func @saturate(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+  %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>
+  %t = attn.load %view : !attn.view<8 x f32> -> tensor<32x8xf32, #smallt>
+  %v = attn.saturate %t : tensor<32x8xf32, #smallt>
+  attn.store %v, %view : tensor<32x8xf32, #smallt>, !attn.view<8 x f32>
+  gpu.return
+}
+
 // Registers are combined, then the lanes of the wave asked.
 // CHECK-LABEL: gpu.func @wave_any(
 // CHECK-COUNT-3: arith.ori

@@ -99,11 +99,12 @@ const std::map<std::string, Mask> kMasks = {
     {"causal-bottom-right", Mask::CausalBottomRight}};
 const std::map<std::string, Layout> kLayouts = {
     {"bhsd", Layout::BHSD}, {"bshd", Layout::BSHD}, {"sbhd", Layout::SBHD}};
-const std::map<std::string, InputKind> kInputs = {
-    {"uniform", InputKind::Uniform}, {"normal", InputKind::Normal},
-    {"large", InputKind::Large},     {"ones-v", InputKind::OnesV},
-    {"spike", InputKind::Spike},     {"zeros", InputKind::Zeros},
-    {"masked", InputKind::Masked}};
+const std::map<std::string, InputKind> kInputs = [] {
+  std::map<std::string, InputKind> names;
+  for (const InputKindRow &row : inputKinds())
+    names.emplace(row.name, row.kind);
+  return names;
+}();
 const std::map<std::string, Guards> kGuards = {{"auto", Guards::Auto},
                                                {"exact", Guards::Exact},
                                                {"canary", Guards::Canary}};

@@ -92,6 +92,24 @@ private:
     return success();
   }
 
+  /// A kernel with clamps begins by clearing the mode by which they make NaN 0:
+  /// MODE.DX10_CLAMP. The backend's own attribute for this would keep it from
+  /// making clamps a part of other instructions.
+  void letClampsKeepNaN(gpu::GPUFuncOp kernel) {
+    if (!kernel.walk([](attn::SaturateOp) { return WalkResult::interrupt(); })
+             .wasInterrupted())
+      return;
+    auto b = ImplicitLocOpBuilder::atBlockBegin(kernel.getLoc(),
+                                                &kernel.getBody().front());
+    // hwreg(HW_REG_MODE, 8, 1): number, first bit, bits less one.
+    constexpr int64_t bit = 1 | 8 << 6 | 0 << 11;
+    auto i32 = [&](int64_t value) -> Value {
+      return arith::ConstantIntOp::create(b, value, 32).getResult();
+    };
+    LLVM::CallIntrinsicOp::create(b, b.getStringAttr("llvm.amdgcn.s.setreg"),
+                                  ValueRange{i32(bit), i32(0)});
+  }
+
   LogicalResult convert(gpu::GPUFuncOp kernel, const target::TargetInfo &info) {
     auto schedule =
         kernel->getAttrOfType<attn::ScheduleAttr>(attn::kScheduleAttrName);
@@ -100,6 +118,8 @@ private:
     });
     if (walked.wasInterrupted())
       return failure();
+    if (info.has(target::kClampsKeepNaN))
+      letClampsKeepNaN(kernel);
     MLIRContext *context = &getContext();
     LaneTypeConverter converter;
     ConversionTarget legality(*context);

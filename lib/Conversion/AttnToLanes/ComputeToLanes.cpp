@@ -16,6 +16,16 @@ static Value element(ImplicitLocOpBuilder &b, Value vector, int64_t index) {
   return vector::ExtractOp::create(b, vector, index);
 }
 
+/// A fragment of what `make` gives for each element of another.
+static Value mapElements(ImplicitLocOpBuilder &b, Value fragment,
+                         llvm::function_ref<Value(Value)> make) {
+  auto type = cast<VectorType>(fragment.getType());
+  SmallVector<Value> results;
+  for (int64_t index = 0; index < type.getNumElements(); ++index)
+    results.push_back(make(element(b, fragment, index)));
+  return vector::FromElementsOp::create(b, type, results);
+}
+
 /// For each register of a fragment, the register of the layout reduced along
 /// dimension 0 that has its column: what is left when bits of dimension 0 go.
 static SmallVector<int64_t> reducedRegisters(const TileLayout &layout) {
@@ -88,14 +98,10 @@ struct LowerTranscendental : public LanePattern<Op> {
       return rewriter.notifyMatchFailure(op, "no instruction for the type");
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     SmallVector<Value> fragments;
-    for (Value value : adaptor.getOperand()) {
-      auto type = cast<VectorType>(value.getType());
-      SmallVector<Value> results;
-      for (int64_t index = 0; index < type.getNumElements(); ++index)
-        results.push_back(
-            Instruction::create(b, b.getF32Type(), element(b, value, index)));
-      fragments.push_back(vector::FromElementsOp::create(b, type, results));
-    }
+    for (Value fragment : adaptor.getOperand())
+      fragments.push_back(mapElements(b, fragment, [&](Value value) -> Value {
+        return Instruction::create(b, b.getF32Type(), value);
+      }));
     rewriter.replaceOpWithMultiple(op, {fragments});
     return success();
   }
@@ -214,6 +220,29 @@ struct LowerToAccumulators : public LanePattern<ToAccumulatorsOp> {
     for (Value fragment : adaptor.getTile())
       fragments.push_back(
           MmaOp::create(b, zeros, zeros, fragment, op.getInstAttr()));
+    rewriter.replaceOpWithMultiple(op, {fragments});
+    return success();
+  }
+};
+
+struct LowerToVectors : public LanePattern<ToVectorsOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(ToVectorsOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    SmallVector<Value> fragments;
+    for (Value fragment : adaptor.getTile())
+      fragments.push_back(mapElements(b, fragment, [&](Value value) -> Value {
+        return LLVM::InlineAsmOp::create(
+                   b, value.getType(), ValueRange{value},
+                   /*asm_string=*/"", /*constraints=*/"=v,0",
+                   /*has_side_effects=*/false, /*is_align_stack=*/false,
+                   LLVM::TailCallKind::None,
+                   /*asm_dialect=*/LLVM::AsmDialectAttr(),
+                   /*operand_attrs=*/ArrayAttr())
+            .getResult(0);
+      }));
     rewriter.replaceOpWithMultiple(op, {fragments});
     return success();
   }
@@ -437,6 +466,35 @@ struct LowerRound : public LanePattern<RoundOp> {
   }
 };
 
+struct LowerSaturate : public LanePattern<SaturateOp> {
+  using LanePattern::LanePattern;
+
+  Value saturate(ImplicitLocOpBuilder &b, Value value) const {
+    auto f32 = [&](float constant) -> Value {
+      return arith::ConstantOp::create(b, b.getF32FloatAttr(constant));
+    };
+    if (!lanes.getTarget().has(target::kClampsKeepNaN))
+      return arith::MinimumFOp::create(b, value, f32(1.0f));
+    // The backend makes this the `clamp` of the instruction before.
+    return LLVM::CallIntrinsicOp::create(
+               b, b.getF32Type(), b.getStringAttr("llvm.amdgcn.fmed3"),
+               ValueRange{value, f32(0.0f), f32(1.0f)})
+        .getResult(0);
+  }
+
+  LogicalResult
+  matchAndRewrite(SaturateOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    SmallVector<Value> fragments;
+    for (Value fragment : adaptor.getTile())
+      fragments.push_back(mapElements(
+          b, fragment, [&](Value value) { return saturate(b, value); }));
+    rewriter.replaceOpWithMultiple(op, {fragments});
+    return success();
+  }
+};
+
 struct LowerNegateIf : public LanePattern<NegateIfOp> {
   using LanePattern::LanePattern;
   LogicalResult
@@ -497,7 +555,7 @@ void fovea::populateComputeToLanesPatterns(TypeConverter &converter,
                LowerTranscendental<math::Log2Op, ROCDL::ROCDLLog>>(converter,
                                                                    context);
   patterns.add<LowerConstant, LowerSplat, LowerTranspose, LowerDot,
-               LowerToAccumulators, LowerReduce, LowerBroadcast, LowerMask,
-               LowerColumnIndex, LowerRound, LowerNegateIf, LowerWaveAny>(
-      converter, context);
+               LowerToAccumulators, LowerToVectors, LowerReduce,
+               LowerBroadcast, LowerMask, LowerColumnIndex, LowerRound,
+               LowerSaturate, LowerNegateIf, LowerWaveAny>(converter, context);
 }

@@ -89,6 +89,10 @@ func.func @tiles(%a: tensor<64x16xf16>, %b: tensor<16x128xf16>, %acc: tensor<64x
   %negated = attn.negate_if %a, %flag : tensor<64x16xf16>
   // CHECK: attn.to_accumulators %[[S]] inst "mfma_32x32x8" factor f16 : tensor<64x128xf32>
   %kept = attn.to_accumulators %s inst "mfma_32x32x8" factor f16 : tensor<64x128xf32>
+  // CHECK: attn.to_vectors %[[S]] : tensor<64x128xf32>
+  %read = attn.to_vectors %s : tensor<64x128xf32>
+  // CHECK: attn.saturate %[[S]] : tensor<64x128xf32>
+  %one = attn.saturate %s : tensor<64x128xf32>
   // CHECK: attn.wave_any %{{.*}} : tensor<64x128xi1>
   %none = arith.constant dense<false> : tensor<64x128xi1>
   %any = attn.wave_any %none : tensor<64x128xi1>

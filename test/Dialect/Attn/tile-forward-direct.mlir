@@ -68,9 +68,9 @@ func.func @two_stages(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK:           attn.copy_lds
 // CHECK:           attn.copy_lds
 // CHECK:           attn.reduce <max> %[[HELD]]
-// CHECK:           scf.if
+// CHECK:           %[[SCALED:.*]]:{{[0-9]+}} = scf.if
 // CHECK:           %[[AHEAD:.*]] = attn.dot
-// CHECK:           math.fma %[[HELD]]
+// CHECK:           math.fma %[[SCALED]]#0
 // CHECK:           attn.dot
 // CHECK-NEXT:      attn.interleave
 // CHECK:           amdgpu.lds_barrier

@@ -6,7 +6,10 @@
 
 !t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 // CHECK-LABEL: gpu.func @rescale(
+// The branch may change the scores, so they are taken from there before it.
 // CHECK:         scf.for
+// CHECK:           %[[S:.*]] = attn.to_vectors
+// CHECK:           attn.reduce <max> %[[S]]
 // CHECK:           scf.if
 // CHECK:             %[[OLD:.*]] = attn.to_accumulators %{{.*}} inst "mfma_32x32x8" factor f16 : tensor<64x128xf32>
 // CHECK:             %[[SCALED:.*]] = arith.mulf %[[OLD]], %{{.*}} : tensor<64x128xf32>
@@ -15,7 +18,7 @@
 // CHECK:             scf.yield {{.*}}%[[NEW]]
 
 // UNIFIED-LABEL: gpu.func @rescale(
-// UNIFIED-NOT:     attn.to_accumulators
+// UNIFIED-NOT:     attn.to_{{accumulators|vectors}}
 // UNIFIED:         gpu.return
 func.func @rescale(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
   attn.forward %q, %k, %v, %o scale(%s) : !t, !t, !t, !t

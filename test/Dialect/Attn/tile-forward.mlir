@@ -250,17 +250,42 @@ func.func @f16_sums(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 
 // -----
 
-// The rescale is guarded by the schedule's threshold; lanes that share a query
-// are as many as the instruction has.
+// The rescale is guarded by the schedule's threshold, whose bits (3.0) the loop
+// carries; lanes that share a query are as many as the instruction has.
+// Within it, a reference past 2^15 makes the wave subtract before it multiplies:
+// the scores then come out of the branch less their maximum, and the threshold
+// below any growth.
 
 !t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 // CHECK-LABEL: gpu.func @threshold(
-// CHECK-DAG:     %[[LIMIT:.*]] = arith.constant dense<3.000000e+00> : tensor<1x64xf32>
-// CHECK:         scf.for
-// CHECK:           %[[MORE:.*]] = arith.cmpf ogt, %{{.*}}, %[[LIMIT]]
+// CHECK-DAG:     %[[THREE:.*]] = arith.constant 1077936128 : i32
+// CHECK-DAG:     %[[ALWAYS:.*]] = arith.constant -1 : i32
+// CHECK-DAG:     %[[LARGEST:.*]] = arith.constant dense<3.276800e+04> : tensor<1x64xf32>
+// CHECK:         scf.for {{.*}} iter_args({{.*}}, %[[THRESHOLD:[^ ]*]] = %[[THREE]], %{{[^ ]*}} = %{{[^ ]*}})
+// CHECK:           %[[S:.*]] = attn.dot
+// CHECK:           %[[MAX:.*]] = arith.maxnumf
+// CHECK:           %[[GROWTH:.*]] = arith.mulf
+// CHECK:           %[[BITS:.*]] = arith.bitcast %[[GROWTH]]
+// CHECK:           %[[LIMIT:.*]] = tensor.splat %[[THRESHOLD]]
+// CHECK:           %[[MORE:.*]] = arith.cmpi sgt, %[[BITS]], %[[LIMIT]]
 // CHECK:           %[[ANY:.*]] = attn.wave_any %[[MORE]]
-// CHECK:           scf.if %[[ANY]] -> (tensor<4x64xf32>, tensor<64x64xf32>, tensor<4x64xf32>)
-// CHECK:             math.exp2 {{.*}} : tensor<1x64xf32>
+// CHECK:           %[[SCALED:.*]]:6 = scf.if %[[ANY]] -> (tensor<64x64xf32>, tensor<1x64xf32>, i32, tensor<4x64xf32>, tensor<64x64xf32>, tensor<4x64xf32>)
+// CHECK:             arith.cmpf ogt, %{{.*}}, %[[LARGEST]]
+// CHECK:             %[[WAS:.*]] = arith.cmpi slt, %[[THRESHOLD]]
+// CHECK:             %[[BEYOND:.*]] = attn.wave_any
+// CHECK:             %[[LARGE:.*]] = arith.ori %[[WAS]], %[[BEYOND]]
+// CHECK:             %[[NEXT:.*]] = arith.select %[[LARGE]], %[[ALWAYS]], %[[THRESHOLD]]
+// CHECK:             %[[NEW:.*]]:2 = scf.if %[[LARGE]]
+// CHECK:               %[[WIDE:.*]] = attn.broadcast %[[MAX]]
+// CHECK:               %[[LESS:.*]] = arith.subf %[[S]], %[[WIDE]]
+// CHECK:               scf.yield %[[LESS]],
+// CHECK:             } else {
+// CHECK:               scf.yield %[[S]],
+// CHECK:             math.exp2 %[[NEW]]#1 : tensor<1x64xf32>
+// CHECK:             scf.yield %[[NEW]]#0, %{{.*}}, %[[NEXT]],
+// CHECK:           } else {
+// CHECK:             scf.yield %[[S]], %{{.*}}, %[[THRESHOLD]],
+// CHECK:           math.fma %[[SCALED]]#0
 func.func @threshold(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
   attn.forward %q, %k, %v, %o scale(%s)
     schedule(<block_m = 64, block_n = 64, waves = 4, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 2, rescale_threshold = 3>)

@@ -37,7 +37,8 @@ template <typename Wanted>
 static int dropRescale(gpu::GPUFuncOp kernel, Wanted wanted) {
   int changed = 0;
   kernel.walk([&](scf::IfOp branch) {
-    if (!branch.elseBlock())
+    // The one within it chooses the new reference.
+    if (!branch.elseBlock() || !isa<scf::ForOp>(branch->getParentOp()))
       return;
     for (OpOperand &yielded : branch.thenYield()->getOpOperands()) {
       OpOperand *scaled = &yielded;

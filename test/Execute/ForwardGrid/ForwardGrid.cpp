@@ -54,8 +54,48 @@ std::vector<ForwardCase> chosenCases() {
       add(type, 64, mask, 129, 129, InputKind::Normal);
       add(type, 64, mask, 300, 1, InputKind::Normal);
       add(type, 128, mask, 200, 333, InputKind::Large);
+      add(type, 64, mask, 70, 200, InputKind::Equal);
     }
   return cases;
+}
+
+/// Rows so long that what single keys weigh is below the least normal number of
+/// fp16: flat, with a spike, and with a leader that weighs as much as all others.
+std::vector<ForwardCase> longCases() {
+  std::vector<ForwardCase> cases;
+  for (ElemType type : kTypes)
+    for (int64_t seqK : {4096, 16384, 32768})
+      for (InputKind input :
+           {InputKind::Zeros, InputKind::Spike, InputKind::Leader}) {
+        ForwardCase c;
+        c.type = type;
+        c.headDim = 64;
+        c.mask = Mask::None;
+        c.seqQ = 33;
+        c.seqK = seqK;
+        c.input = input;
+        c.heads = 1;
+        c.seed = 2000 + cases.size();
+        cases.push_back(c);
+      }
+  return cases;
+}
+
+/// Logits that are all the same weigh the same, however large: the output has the
+/// bits of that for logits of 0.
+void expectEqualLogitsGiveMeans(ElemType type) {
+  ForwardCase c;
+  c.type = type;
+  c.headDim = 64;
+  c.mask = Mask::None;
+  c.seqQ = 70;
+  c.seqK = 1000;
+  c.heads = 1;
+  c.input = InputKind::Equal;
+  const RunReport large = expectPass(c, {});
+  c.input = InputKind::Zeros;
+  const RunReport zeros = expectPass(c, {});
+  EXPECT_EQ(large.out, zeros.out);
 }
 
 void add(const char *suite, const ForwardCase &c, RunOptions options,
@@ -82,6 +122,11 @@ void registerTests() {
   options.guards = Guards::Auto;
   for (const ForwardCase &c : chosenCases())
     add("Grid", c, options, count++);
+  for (const ForwardCase &c : longCases())
+    add("LongRows", c, options, count++);
+  for (ElemType type : kTypes)
+    addTest("EqualLogits", type == ElemType::F16 ? "fp16" : "bf16",
+            [=] { expectEqualLogitsGiveMeans(type); });
   std::printf("%s: %zu cases of the %s grid\n", session->arch().c_str(), count,
               grid->name);
   forEachKernel(fovea::Operation::Forward,

@@ -197,6 +197,15 @@ Value TileBuilder::scaleIsNegative() {
                                f32(0.0f));
 }
 
+Value TileBuilder::round(Value values) {
+  Rounding rounding =
+      elementType.isF16() || target.has(target::kCvtPkBf16)
+          ? Rounding::NearestEven
+          : Rounding::NearestAway;
+  auto type = cast<RankedTensorType>(values.getType());
+  return RoundOp::create(b, type.clone(elementType), values, rounding);
+}
+
 //===----------------------------------------------------------------------===//
 // QueryBlockBuilder
 //===----------------------------------------------------------------------===//

@@ -8,6 +8,7 @@
 
 #include "TileBuilder.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 #include <limits>
 
@@ -30,6 +31,10 @@ struct Carried {
   /// [row groups, block_m] partial sums of the exponentials before rounding,
   /// for the log-sum-exp; null where rowSum is just that.
   Value rowTotal;
+  /// i32, the same in all lanes: the bits of the growth of a maximum that
+  /// rescales, as f32. Negative once a maximum of the wave is too large to be
+  /// multiplied before it is subtracted; see chooseReference().
+  Value threshold;
   /// [block_n, lds_dim] V in flight; null with one stage or direct copies
   Value nextV;
   /// [block_n, block_m] scores of the block to come; null unless there are
@@ -39,7 +44,7 @@ struct Carried {
   SmallVector<Value *> fields() {
     SmallVector<Value *> result;
     for (Value *field :
-         {&rowMax, &rowSum, &acc, &rowTotal, &nextV, &nextScores})
+         {&rowMax, &rowSum, &acc, &rowTotal, &threshold, &nextV, &nextScores})
       if (*field)
         result.push_back(field);
     return result;
@@ -53,6 +58,9 @@ struct Carried {
       *field = value;
   }
 };
+
+/// The largest magnitude of a reference that is rounded: by at most 2^-9 there.
+constexpr float kLargestReference = 1 << 15;
 
 /// A block of keys.
 struct KeyBlock {
@@ -69,7 +77,10 @@ public:
         op(op), schedule(*op.getSchedule()),
         inst(*lookupMatrixInstr(target, schedule.getInst(),
                                 op.getElementType())),
-        tiles(forwardTiles(op.getHeadDim(), schedule, inst)) {}
+        tiles(forwardTiles(op.getHeadDim(), schedule, inst)),
+        raised(raisesProbabilities()
+                   ? kLargestExponent - schedule.getRescaleThreshold()
+                   : 0) {}
 
   void build();
 
@@ -100,6 +111,17 @@ private:
   void storeK(Value tile) { StoreLdsOp::create(b, tile, ldsK); }
   void storeV(Value tile) { StoreLdsOp::create(b, transpose(tile), ldsV); }
   Value scores(Value ldsK);
+  /// What a rescale gives.
+  struct Reference {
+    Value scores;    ///< less the maximum, if this is subtracted first
+    Value value;     ///< [1, block_m] that exponents are relative to
+    Value threshold; ///< as Carried has it
+    Value exponent;  ///< [1, block_m] in base 2, of the factor for old sums
+  };
+  Value referenceOf(Value max);
+  Reference chooseReference(Value scores, const Carried &state, Value newMax,
+                            Value growth, Value oldReference);
+  Value isLarge(const Carried &state);
   Value softmax(Value scores, Carried &state,
                 llvm::function_ref<void()> beside = nullptr);
   void accumulate(Value ldsV, Value probabilities, Carried &state);
@@ -115,6 +137,9 @@ private:
   ScheduleAttr schedule;
   const target::MatrixInstr &inst;
   ForwardTiles tiles;
+  /// P is 2^raised times what it stands for, and so are the sums of it.
+  int raised;
+  Value zeroReference; ///< f32, of a maximum of 0: -raised
 
   Rows q, out;
   Value factor;  ///< |scale| * log2(e), at least the least normal number
@@ -135,6 +160,72 @@ Value ForwardTiler::scores(Value ldsK) {
   return DotOp::create(b, keys, q, splat(type, 0.0f), schedule.getInst());
 }
 
+/// What exponents are relative to, in base 2: factor * max, less the power of
+/// two that P is multiplied with. Bounded, so that a row without a visible key
+/// gives exp2(-inf), not NaN.
+Value ForwardTiler::referenceOf(Value max) {
+  auto row = cast<RankedTensorType>(max.getType());
+  Value factors = splat(row, factor);
+  Value reference =
+      raised == 0
+          ? fmul(max, factors)
+          : math::FmaOp::create(b, max, factors, splat(row, zeroReference))
+                .getResult();
+  return fmax(reference, splat(row, std::numeric_limits<float>::lowest()));
+}
+
+/// Within the branch that rescales: the reference for the new maximum, which
+/// grew by `growth` in base 2.
+///
+/// All exponents of a row share the rounding of factor * max, which cancels in
+/// the division as long as it leaves P in the range of its type. Beyond
+/// kLargestReference the wave goes on with the other order, which rounds nothing
+/// twice: the maximum is subtracted from the scores here, in the branch, and
+/// what is left for the usual instructions is to multiply. A threshold that any
+/// growth exceeds then brings every block here.
+ForwardTiler::Reference ForwardTiler::chooseReference(Value scores,
+                                                      const Carried &state,
+                                                      Value newMax,
+                                                      Value growth,
+                                                      Value oldReference) {
+  auto row = cast<RankedTensorType>(newMax.getType());
+  auto full = cast<RankedTensorType>(scores.getType());
+  Value reference = referenceOf(newMax);
+  Value beyond = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT,
+                                       math::AbsFOp::create(b, reference),
+                                       splat(row, kLargestReference));
+  // A row that has seen no key has no say.
+  Value seen =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::ONE, newMax,
+                            splat(row, std::numeric_limits<float>::lowest()));
+  Value large = arith::OrIOp::create(
+      b, isLarge(state),
+      WaveAnyOp::create(b, b.getI1Type(),
+                        arith::AndIOp::create(b, beyond, seen)));
+  auto choice = scf::IfOp::create(
+      b, TypeRange{full, row, b.getI32Type(), row}, large,
+      /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(choice.thenBlock());
+  scf::YieldOp::create(
+      b, ValueRange{fsub(scores, broadcast(newMax, full)),
+                    splat(row, zeroReference), i32(-1),
+                    fmul(fsub(state.rowMax, newMax), splat(row, factor))});
+  b.setInsertionPointToStart(choice.elseBlock());
+  // What sums are relative to is rounded, and so is what they will be.
+  scf::YieldOp::create(b, ValueRange{scores, reference, state.threshold,
+                                     fsub(oldReference, reference)});
+  return {choice.getResult(0), choice.getResult(1), choice.getResult(2),
+          choice.getResult(3)};
+}
+
+/// i1, the same in all lanes: whether the sums are relative to the maximum
+/// itself.
+Value ForwardTiler::isLarge(const Carried &state) {
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, state.threshold,
+                               i32(0));
+}
+
 /// Updates the running maximum and sum; returns P^T in the input type.
 /// \param beside  adds work that should run beside the exponentials: behind the
 ///                branch that rescales, so that it is in their basic block
@@ -142,32 +233,42 @@ Value ForwardTiler::softmax(Value scores, Carried &state,
                             llvm::function_ref<void()> beside) {
   RankedTensorType row = f32Tile(1, tiles.blockM);
   auto full = cast<RankedTensorType>(scores.getType());
-  Value blockMax = ReduceOp::create(b, row, ReduceKind::Max, scores);
-  Value newMax = fmax(state.rowMax, blockMax);
+  // The branch that may change them would have them read twice.
+  if (target.registerFile == target::RegisterFile::Separate)
+    scores = ToVectorsOp::create(b, scores);
+  Value newMax = fmax(state.rowMax,
+                      ReduceOp::create(b, row, ReduceKind::Max, scores));
   Value factors = splat(row, factor);
 
   // Any reference not far below the true maximum will do, so the accumulator is
   // rescaled only when the maximum outgrew it by the threshold.
-  Value growth = fmul(arith::SubFOp::create(b, newMax, state.rowMax), factors);
-  Value outgrown =
-      arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, growth,
-                            splat(row, float(schedule.getRescaleThreshold())));
+  Value growth = fmul(fsub(newMax, state.rowMax), factors);
+  // A growth is never negative, so its bits are in its order; a number that all
+  // lanes share is kept in a scalar register if it is an integer.
+  auto bits = row.clone(b.getI32Type());
+  Value outgrown = arith::CmpIOp::create(
+      b, arith::CmpIPredicate::sgt, arith::BitcastOp::create(b, bits, growth),
+      splat(bits, state.threshold));
   Value any = WaveAnyOp::create(b, b.getI1Type(), outgrown);
+  Value reference = referenceOf(state.rowMax);
   // What is relative to the reference, and the reference itself.
+  SmallVector<Value *> changing = {&scores, &reference, &state.threshold,
+                                   &state.rowMax};
   SmallVector<Value *> relative = {&state.rowSum, &state.acc};
   if (state.rowTotal)
     relative.push_back(&state.rowTotal);
-  SmallVector<Value> kept = {state.rowMax};
-  for (Value *value : relative)
-    kept.push_back(*value);
+  changing.append(relative);
+  SmallVector<Value> kept =
+      llvm::map_to_vector(changing, [](Value *value) { return *value; });
   auto rescale = scf::IfOp::create(b, ValueRange(kept).getTypes(), any,
                                    /*withElseRegion=*/true);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(rescale.thenBlock());
-    Value alpha =
-        exp2(fmul(arith::SubFOp::create(b, state.rowMax, newMax), factors));
-    SmallVector<Value> rescaled = {newMax};
+    Reference now = chooseReference(scores, state, newMax, growth, reference);
+    Value alpha = exp2(now.exponent);
+    SmallVector<Value> rescaled = {now.scores, now.value, now.threshold,
+                                   newMax};
     for (Value *value : relative) {
       bool sums = value == &state.acc;
       Value old = sums ? toAccumulators(*value) : *value;
@@ -179,27 +280,16 @@ Value ForwardTiler::softmax(Value scores, Carried &state,
     b.setInsertionPointToStart(rescale.elseBlock());
     scf::YieldOp::create(b, kept);
   }
-  state.rowMax = rescale.getResult(0);
-  for (auto [value, result] :
-       llvm::zip_equal(relative, rescale.getResults().drop_front()))
+  for (auto [value, result] : llvm::zip_equal(changing, rescale.getResults()))
     *value = result;
 
   if (beside)
     beside();
-  // Bounded, so that a row without a visible key gives exp2(-inf), not NaN.
-  Value reference = fmax(fmul(state.rowMax, factors),
-                         splat(row, std::numeric_limits<float>::lowest()));
   Value negated = arith::NegFOp::create(b, reference);
   Value exponent = math::FmaOp::create(b, scores, splat(full, factor),
                                        broadcast(negated, full));
   Value p = exp2(exponent);
-  // P is NaN or infinite only in rows whose result is NaN (see the epilogue).
-  bool f16 = elementType.isF16();
-  Rounding rounding = f16 || target.has(target::kCvtPkBf16)
-                          ? Rounding::NearestEven
-                          : Rounding::NearestAway;
-  Value rounded = RoundOp::create(
-      b, tile(tiles.blockN, tiles.blockM, elementType), p, rounding);
+  Value rounded = round(p);
   auto addSum = [&](Value &sum, Value values) {
     Value partial = ReduceOp::create(b, sum.getType(), ReduceKind::Sum, values);
     sum = arith::AddFOp::create(b, sum, partial);
@@ -207,7 +297,7 @@ Value ForwardTiler::softmax(Value scores, Carried &state,
   // The divisor sums what is multiplied in f16, so that the weights add up to 1
   // exactly; that is one instruction a pair. In bf16 the output is as coarse as
   // the weights, and rounding it hides the difference.
-  addSum(state.rowSum, f16 ? rounded : p);
+  addSum(state.rowSum, elementType.isF16() ? rounded : p);
   if (state.rowTotal)
     addSum(state.rowTotal, p);
   return rounded;
@@ -389,22 +479,6 @@ void ForwardTiler::epilogue(Carried state) {
   Value inverse = arith::SelectOp::create(
       b, positive, arith::DivFOp::create(b, splat(row, 1.0f), sum), zero);
 
-  // All exponents of a row share the rounding of factor * max. Beyond these
-  // limits that alone can leave the range of exp2 or, in f16, of P. Such a row
-  // is given as NaN; a row without a visible key still has the reference it
-  // began with.
-  float largestExponent = float(elementType.isF16() ? 1 << 26 : 1 << 30);
-  Value reference = fmul(state.rowMax, splat(row, factor));
-  Value large = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT,
-                                      math::AbsFOp::create(b, reference),
-                                      splat(row, largestExponent));
-  Value seen =
-      arith::CmpFOp::create(b, arith::CmpFPredicate::ONE, state.rowMax,
-                            splat(row, std::numeric_limits<float>::lowest()));
-  Value beyond = arith::AndIOp::create(b, large, seen);
-  Value nan = splat(row, std::numeric_limits<float>::quiet_NaN());
-  inverse = arith::SelectOp::create(b, beyond, nan, inverse);
-
   auto full = cast<RankedTensorType>(state.acc.getType());
   Value result = fmul(state.acc, broadcast(inverse, full));
   Value narrow = arith::TruncFOp::create(
@@ -421,10 +495,15 @@ void ForwardTiler::epilogue(Carried state) {
   if (state.rowTotal)
     total = ReduceOp::create(b, row, ReduceKind::Sum, state.rowTotal);
   // log2(0) = -inf covers rows without a visible key.
-  Value log2 =
-      arith::AddFOp::create(b, reference, math::Log2Op::create(b, total));
-  Value natural = fmul(log2, splat(row, 0.693147180559945309417f));
-  natural = arith::SelectOp::create(b, beyond, nan, natural);
+  Value log2 = math::Log2Op::create(b, total);
+  Value ln2 = splat(row, 0.693147180559945309417f);
+  Value usual = fmul(fadd(referenceOf(state.rowMax), log2), ln2);
+  // What log2(e) * max would round, or make infinite.
+  Value scale = math::AbsFOp::create(b, arg("scale"));
+  Value large = math::FmaOp::create(
+      b, state.rowMax, splat(row, scale),
+      fmul(fadd(log2, splat(row, zeroReference)), ln2));
+  Value natural = select(isLarge(state), large, usual);
   StoreOp::create(b, transpose(natural), rowValuesView(lse, headQ, firstRow));
 }
 
@@ -443,6 +522,9 @@ void ForwardTiler::build() {
   if (schedule.getStages() == 3) // they go in pairs
     blocksFull = arith::AndIOp::create(b, blocksFull, i32(-2));
   factor = softmaxFactor();
+  zeroReference = f32(float(-raised));
+  if (raised != 0) // a constant would take a vector register
+    zeroReference = opaque(zeroReference);
 
   Value zero = i32(0);
   Value rows = loadTile(q, firstRow, tiles.blockM, tiles.scoreDim);
@@ -460,6 +542,8 @@ void ForwardTiler::build() {
   state.rowMax =
       splat(f32Tile(1, tiles.blockM), std::numeric_limits<float>::lowest());
   state.rowSum = splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f);
+  state.threshold =
+      i32(llvm::bit_cast<int32_t>(float(schedule.getRescaleThreshold())));
   if (elementType.isF16())
     state.rowTotal = splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f);
   state.acc = splat(f32Tile(tiles.valueDim, tiles.blockM), 0.0f);

@@ -12,6 +12,7 @@
 #include "fovea/Reference/Attention.h"
 
 #include <string>
+#include <vector>
 
 namespace fovea::reference {
 
@@ -25,9 +26,35 @@ namespace fovea::reference {
 ///   Zeros     q and k 0, v normal: every output is the mean of visible values
 ///   Masked    normal, and keys that no query sees hold infinities and NaN, in
 ///             k and in v; with mask none the same as Normal
-enum class InputKind { Uniform, Normal, Large, OnesV, Spike, Zeros, Masked };
+///   Leader    one key, in the middle, has a logit of 9.8 and all others 0, v
+///             normal: the probabilities of 18 000 others weigh as much as the
+///             leader's, and each is below 2^-14 of it
+///   Huge      normal, q and k enlarged so that logits reach about +-1e12 (fp16:
+///             +-4e8), of which fp32 holds no digit behind the point
+///   Equal     q and k all 133 120 (fp16: 60 000), v normal: logits beyond 2^30,
+///             outputs are means
+enum class InputKind {
+  Uniform,
+  Normal,
+  Large,
+  OnesV,
+  Spike,
+  Zeros,
+  Masked,
+  Leader,
+  Huge,
+  Equal
+};
 
-/// "uniform", "normal", "large", "ones-v", "spike", "zeros", "masked".
+/// All of them, with the names that options take.
+struct InputKindRow {
+  const char *name;
+  InputKind kind;
+};
+const std::vector<InputKindRow> &inputKinds();
+
+/// "uniform", "normal", "large", "ones-v", "spike", "zeros", "masked", "leader",
+/// "huge", "equal".
 const char *inputKindName(InputKind kind);
 /// The kind of that name; false when there is none.
 bool parseInputKind(const std::string &name, InputKind &kind);

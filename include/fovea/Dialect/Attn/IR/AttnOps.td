@@ -31,8 +31,8 @@ def Attn_ForwardOp : Attn_Op<"forward"> {
 
     A row that sees no key gives zeros and a log-sum-exp of -inf.
 
-    Limits of the arithmetic: a row whose largest score, times log2(e), exceeds
-    2^30 (f16: 2^26) in magnitude gives NaN. Keys and scores that the mask hides take no
+    Limits of the arithmetic: scores that f32 cannot hold, before or after the
+    scale, are infinite. Keys and scores that the mask hides take no
     part, whatever they hold; values of keys that it hides from a row, but not
     from the whole block of rows, are multiplied by 0, so that an infinity or
     NaN there gives NaN (docs/Accuracy.md).

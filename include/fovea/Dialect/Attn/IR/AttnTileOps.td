@@ -188,6 +188,17 @@ def Attn_ToAccumulatorsOp : Attn_Op<"to_accumulators", [Pure, AllTypesMatch<["ti
   }];
 }
 
+def Attn_ToVectorsOp : Attn_Op<"to_vectors", [Pure, AllTypesMatch<["tile", "result"]>]> {
+  let summary = "The same values in registers that vector instructions read";
+  let description = [{
+    Sums of matrix instructions that lie in registers of their own are read here
+    once, and not again by each user; a constant takes no scalar register.
+  }];
+  let arguments = (ins Attn_F32Tile:$tile);
+  let results = (outs Attn_F32Tile:$result);
+  let assemblyFormat = "$tile attr-dict `:` type($tile)";
+}
+
 def Attn_TransposeOp : Attn_Op<"transpose", [Pure, InferTypeOpAdaptor]> {
   let summary = "Exchanges the dimensions of a tile; moves nothing";
   let arguments = (ins Attn_Tile:$tile);
@@ -254,6 +265,17 @@ def Attn_RoundOp : Attn_Op<"round", [Pure]> {
   let results = (outs Attn_FactorTile:$result);
   let assemblyFormat = "$tile $mode attr-dict `:` type($tile) `->` type($result)";
   let hasVerifier = 1;
+}
+
+def Attn_SaturateOp : Attn_Op<"saturate", [Pure, AllTypesMatch<["tile", "result"]>]> {
+  let summary = "At most 1, of numbers that are not negative";
+  let description = [{
+    A NaN stays one. Free where clamping is part of the instruction that makes
+    the operand and a mode lets NaNs through; else an instruction.
+  }];
+  let arguments = (ins Attn_F32Tile:$tile);
+  let results = (outs Attn_F32Tile:$result);
+  let assemblyFormat = "$tile attr-dict `:` type($tile)";
 }
 
 def Attn_NegateIfOp : Attn_Op<"negate_if", [Pure, AllTypesMatch<["tile", "result"]>]> {
