@@ -22,6 +22,7 @@ using namespace fovea::reference;
 namespace {
 
 constexpr double kUlp = 0x1p-23; // one fp32 unit in the last place
+constexpr double kLeast = 0x1p-126; // least normal fp32 number
 
 /// Largest magnitude and Euclidean norm of a row; 0 if it is not finite.
 struct Size {
@@ -91,12 +92,13 @@ public:
     if (!std::isfinite(probability * difference))
       return;
     const Size &key = keys[size_t(j)];
-    // Of one rounding each of logit and log-sum-exp, and of dP and delta.
+    // Of one rounding each of logit and log-sum-exp, and of dP and delta; and of
+    // a probability that an exponential flushes to 0.
     const double relative = kUlp / 2 * (scale * q.norm * key.norm + lse),
                  rounding = kUlp * gradient.norm * sums.normV,
-                 weight = probability * relative,
-                 ds = scale * probability *
-                      (rounding + relative * std::fabs(difference));
+                 weight = probability * relative + kLeast,
+                 ds = scale *
+                      (probability * rounding + weight * std::fabs(difference));
     rows[0]->largest += ds * key.largest;
     rows[0]->rms += ds * key.norm / root;
     addSquare(*rows[1], ds, q);
@@ -171,6 +173,14 @@ private:
     return x;
   }
 
+  /// The plain algorithm knows that no probability is more, whatever digits the
+  /// log-sum-exp lacks. A NaN stays one.
+  static Real atMostOne(Real probability) {
+    if constexpr (std::is_same_v<Real, float>)
+      return probability > 1 ? 1 : probability;
+    return probability;
+  }
+
   /// As an operand of a product on the device.
   Real operand(Real x) const {
     if constexpr (std::is_same_v<Real, float>)
@@ -209,6 +219,22 @@ private:
     }
   }
 
+  /// dpSeen: dP of what the device sees of the operands. What it loses of them is
+  /// in dS, whose weight may lack digits.
+  void timesOnDevice(const std::vector<Real> &row, int64_t seen) {
+    if (!problem.flushSubnormals) {
+      dpSeen = dp;
+      return;
+    }
+    auto flushed = [&](std::vector<Real> values) {
+      for (Real &value : values)
+        if (std::fabs(value) < leastNormal(p.q.type))
+          value = 0;
+      return values;
+    };
+    times(flushed(row), flushed(valuesT), seen, dpSeen);
+  }
+
   void runRow(int64_t b, int64_t head, int64_t i, HeadSlack *slack) {
     const int64_t dim = p.q.dim;
     const int64_t row = (b * p.q.heads + head) * p.q.seq + i;
@@ -229,13 +255,16 @@ private:
         slack->startRow(b, head, i, lse);
       times(query, keysT, seen, s);
       times(gradient, valuesT, seen, dp);
+      if (slack)
+        timesOnDevice(gradient, seen);
       for (int64_t j = 0; j < seen; ++j) {
-        const Real probability =
-            std::exp(s[size_t(j)] * Real(p.scale) - Real(lse));
+        const Real probability = atMostOne(
+            std::exp(s[size_t(j)] * Real(p.scale) - Real(lse)));
         if (slack)
-          slack->add(j, double(probability), double(dp[size_t(j)] - delta));
-        const Real ds = operand(toInput(probability * (dp[size_t(j)] - delta)));
-        const Real rounded = operand(toInput(probability));
+          slack->add(j, double(probability), double(dpSeen[size_t(j)] - delta));
+        const Real exactDs = toInput(probability * (dp[size_t(j)] - delta));
+        const Real ds = problem.flushScoreGradients ? operand(exactDs) : exactDs;
+        const Real rounded = toInput(probability);
         const Real *key = keys.data() + j * dim;
         Real *dkRow = dk.data() + j * dim, *dvRow = dv.data() + j * dim;
         for (int64_t d = 0; d < dim; ++d) {
@@ -256,7 +285,8 @@ private:
   const ForwardResult &forward;
   BackwardResult &result;
   const SlackSums *sums; ///< null: not wanted
-  std::vector<Real> keys, keysT, valuesT, dk, dv, query, gradient, s, dp;
+  std::vector<Real> keys, keysT, valuesT, dk, dv, query, gradient, s, dp,
+      dpSeen;
 };
 
 template <typename Real>

@@ -59,6 +59,14 @@ bool flushesSubnormals(const std::string &arch) {
   return arch.substr(0, arch.find(':')) == "gfx90a";
 }
 
+/// Whether a kernel adds dQ up in memory.
+bool isAtomic(fovea_context_t *context, uint32_t kernel) {
+  fovea_kernel_info_t info = {};
+  info.struct_size = sizeof(info);
+  return kernel && !fovea_kernel_info(context, kernel, &info) &&
+         std::string(info.schedule).find("atomic") != std::string::npos;
+}
+
 /// A stream of its own: dout has nothing to do with q, k and v.
 void fillDout(const Tensor &dout, double scale, uint64_t seed) {
   Random random(~seed);
@@ -186,6 +194,9 @@ RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
                 outputs.lse.data() + head * f.seqQ,
                 size_t(f.seqQ) * sizeof(float));
 
+  // Sums of dQ in memory leave dS as it is.
+  problem.flushScoreGradients =
+      problem.flushSubnormals && isAtomic(context, plan.kernel);
   const int64_t words = int64_t(plan.workspace_bytes / 4);
   Words workspace("workspace", Role::Output, {1, 1, 1, words, 0, 0, 0},
                   guardBytes / 4, 0);

@@ -25,8 +25,9 @@
 // CHECK:             amdgpu.lds_barrier
 // CHECK:             %[[S:.*]] = attn.dot {{.*}} tensor<32x128xf32>{{$}}
 // CHECK-NOT:         attn.mask
-// CHECK:             %[[P:.*]] = math.exp2
-// CHECK:             %[[PR:.*]] = attn.round %[[P]]
+// CHECK:             %[[E:.*]] = math.exp2
+// CHECK:             %[[P:.*]] = attn.saturate %[[E]]
+// CHECK:             %[[PR:.*]] = attn.round %[[P]] <nearest_even>
 // CHECK:             attn.dot %{{.*}}, %[[PR]], %{{.*}} : tensor<64x32xf16>, tensor<32x128xf16>, tensor<64x128xf32>
 // CHECK:             %[[DP:.*]] = attn.dot
 // CHECK:             %[[DIFFERENCE:.*]] = arith.subf %[[DP]]

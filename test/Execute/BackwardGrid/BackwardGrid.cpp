@@ -160,6 +160,27 @@ void expectDerivative(const BackwardCase &c) {
   }
 }
 
+/// A NaN in a query reaches its own gradient and those of all keys and values
+/// that it sees, whatever clamps its probabilities pass.
+void expectNaNStays(ElemType type) {
+  const BackwardCase c = smallCase(type, Mask::None);
+  const ForwardCase &f = c.forward;
+  RunOptions options;
+  options.deterministic = !isAtomic();
+  Random random(3);
+  options.given.q.resize(size_t(f.batch * f.heads * f.seqQ * f.headDim));
+  for (double &value : options.given.q)
+    value = roundTo(type, random.normal());
+  options.given.q[size_t(70 * f.headDim + 5)] = NAN;
+  const RunReport report = expectPass(c, options);
+  ASSERT_EQ(report.gradients.size(), 3u);
+  for (const GradientReport &gradient : report.gradients)
+    EXPECT_GT(std::count_if(gradient.values.begin(), gradient.values.end(),
+                            [](float value) { return std::isnan(value); }),
+              0)
+        << gradient.name;
+}
+
 void addDerivatives(ElemType type) {
   auto add = [](const BackwardCase &c) {
     addTest("Derivative", c.str(), [=] { expectDerivative(c); });
@@ -200,6 +221,21 @@ std::vector<BackwardCase> chosenCases() {
       c.forward.scale = row.scale;
       cases.push_back(c);
     }
+  // Probabilities and gradients of scores below the least normal number of fp16,
+  // of one query and of many.
+  for (ElemType type : kTypes)
+    for (int64_t seqQ : {1, 70}) {
+      BackwardCase c = smallCase(type, Mask::None);
+      c.forward.seqQ = seqQ;
+      c.forward.seqK = 4096;
+      c.forward.heads = c.forward.headsK = 1;
+      c.forward.input = InputKind::Leader;
+      cases.push_back(c);
+    }
+  // Logits beyond 2^30, of which the log-sum-exp has no digit behind the point.
+  BackwardCase equal = smallCase(ElemType::BF16, Mask::CausalTopLeft);
+  equal.forward.input = InputKind::Equal;
+  cases.push_back(equal);
   return cases;
 }
 
@@ -232,6 +268,9 @@ void registerTests() {
     addTest("EveryKernel", "id " + std::to_string(info.id) + " " + c.str(),
             [=] { expectPass(c, options); });
   });
+  for (ElemType type : kTypes)
+    addTest("NaNStays", type == ElemType::F16 ? "fp16" : "bf16",
+            [=] { expectNaNStays(type); });
   if (isAtomic()) {
     if (!session->simulated())
       return;

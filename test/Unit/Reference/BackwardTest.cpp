@@ -156,8 +156,9 @@ INSTANTIATE_TEST_SUITE_P(
              shapeOf(ElemType::BF16, 1, 1, 9, 4, Mask::CausalBottomRight)}),
     [](const auto &info) { return std::string(info.param.name); });
 
-/// Every probability is 2^-15: subnormal in fp16, not in bf16.
-TEST(BackwardPlain, TakesSubnormalsForZerosWhereTheDeviceDoes) {
+/// Every probability is 2^-15, subnormal in fp16 and not in bf16: it counts on
+/// every device. An element of dout that is subnormal counts where it is seen.
+TEST(BackwardPlain, TakesSubnormalInputsForZerosWhereTheDeviceDoes) {
   for (ElemType type : {ElemType::F16, ElemType::BF16}) {
     Shape shape = shapeOf(type, 1, 1, 1, 1 << 15, Mask::None);
     OwnedProblem owned(shape, InputKind::Zeros, 1);
@@ -165,14 +166,47 @@ TEST(BackwardPlain, TakesSubnormalsForZerosWhereTheDeviceDoes) {
     OwnedProblem other(shape, InputKind::Normal, 2);
     BackwardProblem problem{owned.problem, other.problem.q};
     const double first = decode(type, problem.dout.data[0]);
+    problem.dout.data[1] = encode(type, 0x1p-16);
     for (bool flush : {false, true}) {
       problem.flushSubnormals = flush;
-      const double expected =
-          flush && type == ElemType::F16 ? 0 : roundTo(type, first * 0x1p-15);
-      EXPECT_EQ(attentionBackwardPlain(problem).dv[0], expected);
+      const BackwardResult plain = attentionBackwardPlain(problem);
+      EXPECT_EQ(plain.dv[0], roundTo(type, first * 0x1p-15));
       EXPECT_NEAR(attentionBackwardF64(problem).dv[0], first * 0x1p-15, 1e-12);
     }
   }
+}
+
+/// dS is at most 2^-15 times what it is made of; a device that takes it for zero
+/// has no gradient of Q.
+TEST(BackwardPlain, TakesSubnormalScoreGradientsForZerosIfAsked) {
+  Shape shape = shapeOf(ElemType::F16, 1, 1, 1, 1 << 15, Mask::None);
+  OwnedProblem owned(shape, InputKind::Normal, 1);
+  for (int64_t d = 0; d < owned.problem.q.dim; ++d)
+    owned.problem.q.data[d] = encode(ElemType::F16, 0);
+  shape.seqK = 1;
+  OwnedProblem other(shape, InputKind::Normal, 2);
+  BackwardProblem problem{owned.problem, other.problem.q};
+  for (int64_t d = 0; d < problem.dout.dim; ++d)
+    problem.dout.data[d] =
+        encode(ElemType::F16, decode(ElemType::F16, problem.dout.data[d]) / 16);
+  problem.flushSubnormals = true;
+  EXPECT_NE(attentionBackwardPlain(problem).dq[0], 0);
+  problem.flushScoreGradients = true;
+  EXPECT_EQ(attentionBackwardPlain(problem).dq[0], 0);
+}
+
+/// Where the log-sum-exp lacks the digits of a probability, this is still none
+/// above 1: one key, whose logit is 2^40.
+TEST(BackwardPlain, HasNoProbabilityAboveOne) {
+  Shape shape = shapeOf(ElemType::BF16, 1, 1, 1, 300, Mask::None);
+  OwnedProblem owned(shape, InputKind::Equal, 1);
+  OwnedProblem other(shape, InputKind::Normal, 2);
+  BackwardProblem problem{owned.problem, other.problem.q};
+  const BackwardResult plain = attentionBackwardPlain(problem);
+  for (size_t i = 0; i < plain.dv.size(); ++i)
+    EXPECT_LE(std::fabs(plain.dv[i]),
+              std::fabs(decode(ElemType::BF16,
+                               problem.dout.data[i % problem.dout.dim])));
 }
 
 TEST(BackwardCheck, NamesWhatDisagrees) {

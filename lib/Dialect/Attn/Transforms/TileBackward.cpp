@@ -10,6 +10,7 @@
 #include "TileBuilder.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
 #include "fovea/Package/BackwardAbi.h"
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -92,20 +93,87 @@ protected:
                          /*split_rows=*/schedule.getValueSplit() > 1);
   }
 
-  /// Ties away from zero where that is cheaper; neither P nor dS is infinite
-  /// unless the result is.
-  Value round(Value values) {
-    auto type = cast<RankedTensorType>(values.getType());
-    return RoundOp::create(b, type.clone(this->elementType), values,
-                           this->elementType.isF16() ? Rounding::NearestEven
-                                                     : Rounding::NearestAway);
-  }
-
-  /// exp2(factor * scores + negated lse).
+  /// exp2(factor * scores + negated lse), at most 1: where scores are large, the
+  /// digits that the log-sum-exp lacks would make it more.
   Value probabilities(Value scores, Value negatedLse) {
     auto type = cast<RankedTensorType>(scores.getType());
-    return this->exp2(
-        math::FmaOp::create(b, scores, this->splat(type, factor), negatedLse));
+    return SaturateOp::create(
+        b, this->exp2(math::FmaOp::create(
+               b, scores, this->splat(type, factor), negatedLse)));
+  }
+
+  //===--- subnormal operands -----------------------------------------------===//
+  // Where matrix instructions take them for zeros, P and dS are multiplied by a
+  // power of two first, and the sums of products divided by it in the end.
+
+  /// P is at most 1, so that its power is a constant.
+  Value roundProbabilities(Value p) {
+    if (this->raisesProbabilities()) {
+      Value power = this->splat(this->f32Tile(1, tiles.blockM),
+                                powerOfTwo(Base::kLargestExponent));
+      if (isAtomic()) // has no scalar register left for the loop
+        power = ToVectorsOp::create(b, power);
+      p = this->fmul(
+          p, this->broadcast(power, cast<RankedTensorType>(p.getType())));
+    }
+    return this->round(p);
+  }
+  /// What undoes this in sums over P; null: nothing.
+  Value loweredProbabilities() {
+    return this->raisesProbabilities()
+               ? this->f32(powerOfTwo(-Base::kLargestExponent))
+               : Value();
+  }
+
+  /// dS has no range of its own. Each column has the power that brings the
+  /// largest dS seen in it so far just below what f16 holds: [1, block_m]. In
+  /// sums of dQ in memory the columns of many workgroups meet, which have no
+  /// power in common: with that algorithm dS stays as it is, and null stands for
+  /// the power.
+  Value initialDsPower() {
+    if (!this->raisesProbabilities() || isAtomic())
+      return nullptr;
+    return this->splat(this->f32Tile(1, tiles.blockM), powerOfTwo(120));
+  }
+  /// Rounds dS. The power shrinks, and with it the sums over dS so far, when a
+  /// larger element comes.
+  Value roundScoreGradients(Value ds, Value &power, Value &acc) {
+    if (!power)
+      return this->round(ds);
+    auto full = cast<RankedTensorType>(ds.getType());
+    RankedTensorType partial = this->f32Tile(tiles.rowGroups, tiles.blockM);
+    Value largest = ReduceOp::create(b, partial, ReduceKind::Max,
+                                     math::AbsFOp::create(b, ds));
+    Value outgrown = arith::CmpFOp::create(
+        b, arith::CmpFPredicate::OGT,
+        this->fmul(largest, this->broadcast(power, partial)),
+        this->splat(partial, powerOfTwo(Base::kLargestExponent)));
+    Value any = WaveAnyOp::create(b, b.getI1Type(), outgrown);
+    auto change = scf::IfOp::create(
+        b, TypeRange{power.getType(), acc.getType()}, any,
+        /*withElseRegion=*/true);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(change.thenBlock());
+      Value smaller = powerFor(largest, power);
+      Value alpha = arith::DivFOp::create(b, smaller, power);
+      auto sums = cast<RankedTensorType>(acc.getType());
+      scf::YieldOp::create(
+          b, ValueRange{smaller,
+                        this->fmul(acc, this->broadcast(alpha, sums))});
+      b.setInsertionPointToStart(change.elseBlock());
+      scf::YieldOp::create(b, ValueRange{power, acc});
+    }
+    power = change.getResult(0);
+    acc = change.getResult(1);
+    return this->round(this->fmul(ds, this->broadcast(power, full)));
+  }
+  /// `factor` over the power, if there is one, for sums over dS.
+  Value loweredScoreGradients(Value factor, Value power) {
+    if (!power)
+      return factor;
+    auto row = cast<RankedTensorType>(power.getType());
+    return arith::DivFOp::create(b, this->splat(row, factor), power);
   }
 
   bool isAtomic() {
@@ -163,14 +231,17 @@ protected:
     return {negate(lse), load(deltaView(head, first))};
   }
 
-  /// Stores an accumulator [value_dim, block_m] times `scale` (if any) as rows.
+  /// Stores an accumulator [value_dim, block_m] times `scale` (if any; a scalar
+  /// or one for each column) as rows.
   void storeGradient(Value acc, Value scale, const Rows &rows, Value first) {
     storeRows(this->transpose(scaledAndNarrow(acc, scale)), rows, first);
   }
   Value scaledAndNarrow(Value sums, Value scale) {
     auto type = cast<RankedTensorType>(sums.getType());
     if (scale)
-      sums = this->fmul(sums, this->splat(type, scale));
+      sums = this->fmul(sums, isa<RankedTensorType>(scale.getType())
+                                  ? this->broadcast(scale, type)
+                                  : this->splat(type, scale));
     return arith::TruncFOp::create(b, type.clone(this->elementType), sums);
   }
   void storeRows(Value tile, const Rows &rows, Value first) {
@@ -187,14 +258,39 @@ private:
   Value i64Constant(int64_t value) {
     return arith::ConstantIntOp::create(b, value, 64).getResult();
   }
+  static float powerOfTwo(int exponent) { return std::ldexp(1.0f, exponent); }
+
+  /// The power, at most `power`, that takes the largest of each column to
+  /// [2^13, 2^14): room for it to grow fourfold.
+  Value powerFor(Value partial, Value power) {
+    auto row = cast<RankedTensorType>(power.getType());
+    auto bits = row.clone(b.getI32Type());
+    auto constant = [&](int64_t value) {
+      return arith::ConstantOp::create(
+          b, DenseElementsAttr::get(bits, b.getI32IntegerAttr(value)));
+    };
+    // The exponent is taken as it lies in the number. What is smaller than this
+    // bound has a power beyond any that is in use.
+    Value largest =
+        this->fmax(ReduceOp::create(b, row, ReduceKind::Max, partial),
+                   this->splat(row, powerOfTwo(-100)));
+    Value exponent = arith::AndIOp::create(
+        b, arith::BitcastOp::create(b, bits, largest), constant(0x7f800000));
+    constexpr int bias = 127;
+    Value wanted = arith::BitcastOp::create(
+        b, row, this->sub(constant(int64_t(2 * bias + 13) << 23), exponent));
+    return arith::MinNumFOp::create(b, wanted, power);
+  }
+
+  /// -lse * log2(e). A row that saw no key, for which others also write the
+  /// lowest number, gets -inf, and so P = 0.
   Value negate(Value lse) {
     auto type = cast<RankedTensorType>(lse.getType());
     float infinity = std::numeric_limits<float>::infinity();
-    Value minusInf = this->splat(type, -infinity);
-    Value none =
-        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lse, minusInf);
     Value negated =
         this->fmul(lse, this->splat(type, -1.44269504088896340736f));
+    Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, negated,
+                                       this->splat(type, infinity));
     return this->select(none, this->splat(type, -infinity), negated);
   }
 };
@@ -212,19 +308,21 @@ public:
 private:
   struct Carried {
     Value acc;
+    Value power;        ///< of two, that is in acc; null: none
     Value nextK, nextV; ///< in flight; null with one stage
-    SmallVector<Value> pack() const {
-      SmallVector<Value> values = {acc};
-      if (nextK)
-        values.append({nextK, nextV});
-      return values;
+    SmallVector<Value *> fields() {
+      SmallVector<Value *> result;
+      for (Value *field : {&acc, &power, &nextK, &nextV})
+        if (*field)
+          result.push_back(field);
+      return result;
+    }
+    SmallVector<Value> pack() {
+      return llvm::map_to_vector(fields(), [](Value *field) { return *field; });
     }
     void unpack(ValueRange values) {
-      acc = values[0];
-      if (nextK) {
-        nextK = values[1];
-        nextV = values[2];
-      }
+      for (auto [field, value] : llvm::zip_equal(fields(), values))
+        *field = value;
     }
   };
   Value load(const Rows &rows, Value block) {
@@ -270,7 +368,8 @@ QueryGradient::Carried QueryGradient::keyLoop(Value from, Value to,
   separateLdsReads();
   Value dp = product(ldsV, douts);
   Value ds = fmul(p, fsub(dp, broadcast(terms.delta, full)));
-  now.acc = accumulate(ldsKt, round(ds), now.acc);
+  Value rounded = roundScoreGradients(ds, now.power, now.acc);
+  now.acc = accumulate(ldsKt, rounded, now.acc);
   scf::YieldOp::create(b, now.pack());
   state.unpack(loop.getResults());
   return state;
@@ -297,6 +396,7 @@ void QueryGradient::build() {
   Value zero = i32(0);
   Carried state;
   state.acc = splat(f32Tile(tiles.valueDim, tiles.blockM), 0.0f);
+  state.power = initialDsPower();
   if (schedule.getStages() == 2) {
     state.nextK = load(k, zero);
     state.nextV = load(v, zero);
@@ -304,7 +404,8 @@ void QueryGradient::build() {
   state = keyLoop(zero, blocksFull, /*lastKey=*/nullptr, state);
   state = keyLoop(blocksFull, blocksEnd, lastKeys(op.getMask(), tiles.blockM),
                   state);
-  storeGradient(state.acc, arg("scale"), dq, firstRow);
+  storeGradient(state.acc, loweredScoreGradients(arg("scale"), state.power), dq,
+                firstRow);
   gpu::ReturnOp::create(b);
 }
 
@@ -344,6 +445,7 @@ private:
   SmallVector<Value> queryLoop(const Head &head, Value from, Value to,
                                bool masked, SmallVector<Value> state);
 
+  size_t sums; ///< values that loops carry, without a block in flight
   Value firstKey, shift;
   Value lastKey; ///< of all, where keys past it have to be masked
   Resident keys, values;
@@ -391,7 +493,8 @@ KeyGradients::Block KeyGradients::load(const Head &head, Value block) {
           loadTerms(head.number, first, tiles.blockN)};
 }
 
-/// Blocks [from, to). `state`: dV^T, dK^T and, with two stages, the next block.
+/// Blocks [from, to). `state`: dV^T, dK^T, the power of two in the latter (if
+/// any) and, with two stages, the next block.
 SmallVector<Value> KeyGradients::queryLoop(const Head &head, Value from,
                                            Value to, bool masked,
                                            SmallVector<Value> state) {
@@ -401,10 +504,11 @@ SmallVector<Value> KeyGradients::queryLoop(const Head &head, Value from,
   Value block = loop.getInductionVar();
   ValueRange carried = loop.getRegionIterArgs();
   Value accV = carried[0], accK = carried[1];
+  Value power = sums > 2 ? carried[2] : Value();
   bool prefetch = schedule.getStages() == 2;
   barrier();
   Block now =
-      prefetch ? Block::unpack(carried.drop_front(2)) : load(head, block);
+      prefetch ? Block::unpack(carried.drop_front(sums)) : load(head, block);
   StoreLdsOp::create(b, transpose(now.q), ldsQt);
   StoreLdsOp::create(b, now.q, ldsQ);
   StoreLdsOp::create(b, transpose(now.dout), ldsDoutT);
@@ -439,11 +543,11 @@ SmallVector<Value> KeyGradients::queryLoop(const Head &head, Value from,
     s = transpose(MaskOp::create(b, transpose(s), last));
   }
   Value p = probabilities(s, byRow(ldsLse));
-  accV = accumulate(ldsDoutT, round(p), accV);
+  accV = accumulate(ldsDoutT, roundProbabilities(p), accV);
   separateLdsReads();
   Value dp = product(ldsDout, values);
   Value ds = fmul(p, fsub(dp, byRow(ldsDelta)));
-  Value dsRounded = round(ds);
+  Value dsRounded = roundScoreGradients(ds, power, accK);
   if (query)
     StoreLdsOp::create(b, dsRounded, ldsDs);
   accK = accumulate(ldsQt, dsRounded, accK);
@@ -452,6 +556,8 @@ SmallVector<Value> KeyGradients::queryLoop(const Head &head, Value from,
     addQuerySums(head, block);
   }
   SmallVector<Value> yielded = {accV, accK};
+  if (power)
+    yielded.push_back(power);
   yielded.append(next);
   scf::YieldOp::create(b, yielded);
   return llvm::to_vector_of<Value>(loop.getResults());
@@ -512,6 +618,9 @@ void KeyGradients::build() {
 
   RankedTensorType acc = f32Tile(tiles.valueDim, tiles.blockM);
   SmallVector<Value> state = {splat(acc, 0.0f), splat(acc, 0.0f)};
+  if (Value power = initialDsPower())
+    state.push_back(power);
+  sums = state.size();
   auto heads = scf::ForOp::create(b, zero, group, i32(1), state);
   {
     OpBuilder::InsertionGuard guard(b);
@@ -529,10 +638,13 @@ void KeyGradients::build() {
     if (shift || query)
       now = queryLoop(head, from, full, /*masked=*/true, now);
     now = queryLoop(head, full, end, /*masked=*/false, now);
-    scf::YieldOp::create(b, ArrayRef<Value>(now).take_front(2));
+    scf::YieldOp::create(b, ArrayRef<Value>(now).take_front(sums));
   }
-  storeGradient(heads.getResult(0), nullptr, dv, firstKey);
-  storeGradient(heads.getResult(1), arg("scale"), dk, firstKey);
+  storeGradient(heads.getResult(0), loweredProbabilities(), dv, firstKey);
+  storeGradient(heads.getResult(1),
+                loweredScoreGradients(arg("scale"),
+                                      sums > 2 ? heads.getResult(2) : Value()),
+                dk, firstKey);
   gpu::ReturnOp::create(b);
 }
 

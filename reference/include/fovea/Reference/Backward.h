@@ -20,8 +20,10 @@ struct BackwardProblem {
   ForwardProblem forward;
   Tensor dout;
   /// The device's matrix instructions take subnormal operands for zeros, and so
-  /// does the plain algorithm in its products.
+  /// does the plain algorithm in products of inputs.
   bool flushSubnormals = false;
+  /// The same for ds, of a kernel that does not scale it first.
+  bool flushScoreGradients = false;
   /// Empty when shapes and types agree; otherwise what disagrees.
   std::string check() const;
 };
