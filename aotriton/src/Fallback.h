@@ -56,9 +56,7 @@ struct Fallback {
     return reinterpret_cast<Function>(symbol().address);
   }
   /// For a call that comes from within one that was handed on; else null.
-  static Function inner() {
-    return HandedOn::current() ? function() : nullptr;
-  }
+  static Function inner() { return HandedOn::current() ? function() : nullptr; }
 };
 
 /// Whether a call that ended so is one for the library: a refusal of what the

@@ -334,9 +334,10 @@ Answers lookForKernels(fovea_context_t *context, int32_t device) {
   }
   Answers answers;
   if (!found.forward)
-    answers.serves = none("the open packages have backward kernels for " +
-                          where + ", but no forward ones; name a package that "
-                                  "has them in FOVEA_KERNELS as well");
+    answers.serves =
+        none("the open packages have backward kernels for " + where +
+             ", but no forward ones; name a package that "
+             "has them in FOVEA_KERNELS as well");
   else if (!found.both && !opened().forwardOnly)
     answers.serves =
         none("the open packages have forward kernels for " + where +
@@ -404,15 +405,15 @@ Status StreamDevice::enter(fovea_context_t *context, hipStream_t stream) {
   int wanted = current;
   if (const hipError_t error = found->streamGetDevice(stream, &wanted))
     return fail(error, "the stream is none of this HIP library's: "
-                         "hipStreamGetDevice failed with status " +
-                             std::to_string(int(error)));
+                       "hipStreamGetDevice failed with status " +
+                           std::to_string(int(error)));
   if (wanted == current)
     return {};
   if (const hipError_t error = found->setDevice(wanted))
     return fail(error, "the stream's device, " + std::to_string(wanted) +
-                             ", cannot be made the current one: hipSetDevice "
-                             "failed with status " +
-                             std::to_string(int(error)));
+                           ", cannot be made the current one: hipSetDevice "
+                           "failed with status " +
+                           std::to_string(int(error)));
   number = wanted;
   hip = found;
   return {};

@@ -94,8 +94,8 @@ hipError_t finish(const char *function, Status status, CallKind kind) {
 
 hipError_t finishHandedOn(const char *function, Status status, hipError_t code,
                           CallKind kind, const std::string &path) {
-  std::string text = std::string(function) + ": " + status.message +
-                     "; handed on to " + path;
+  std::string text =
+      std::string(function) + ": " + status.message + "; handed on to " + path;
   if (code != hipSuccess)
     text += ", which returned status " + std::to_string(int(code));
   return end(code, std::move(text), kind);

@@ -150,12 +150,14 @@ hipError_t attn_bwd_fused(T4 q, T4 k, T4 v, T4 b, float sm_scale, T4 out,
       philox_seed, philox_offset1, philox_offset2, is_causal, stream, extargs);
 }
 
-hipError_t attn_bwd_compact_varlen(
-    T4 q, T4 k, T4 v, T1 cu_seqlens_q, T1 cu_seqlens_k, int32_t max_seqlen_q,
-    int32_t max_seqlen_k, T4 b, float sm_scale, T4 out, T4 dout, T4 dq, T4 dk,
-    T4 dv, T4 db, T2 softmax_lse, T2 delta, float dropout_p, T0 philox_seed,
-    T0 philox_offset1, int64_t philox_offset2, bool is_causal, Stream stream,
-    BwdExtraArguments *extargs) {
+hipError_t attn_bwd_compact_varlen(T4 q, T4 k, T4 v, T1 cu_seqlens_q,
+                                   T1 cu_seqlens_k, int32_t max_seqlen_q,
+                                   int32_t max_seqlen_k, T4 b, float sm_scale,
+                                   T4 out, T4 dout, T4 dq, T4 dk, T4 dv, T4 db,
+                                   T2 softmax_lse, T2 delta, float dropout_p,
+                                   T0 philox_seed, T0 philox_offset1,
+                                   int64_t philox_offset2, bool is_causal,
+                                   Stream stream, BwdExtraArguments *extargs) {
   return work<&attn_bwd_compact_varlen>(
       "attn_bwd_compact_varlen", varlen, q, k, v, cu_seqlens_q, cu_seqlens_k,
       max_seqlen_q, max_seqlen_k, b, sm_scale, out, dout, dq, dk, dv, db,

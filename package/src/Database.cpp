@@ -206,10 +206,9 @@ Status Database::failure(int code, const char *doing) const {
   const char *detail = handle ? sqlite3_errmsg(handle.get()) : "no memory";
   for (const Meaning &meaning : kMeanings)
     if (meaning.code == (code & 0xff))
-      return Status(
-          meaning.status,
-          "package '" + file + "': " + meaning.text +
-              meaning.remedy + " (while " + doing + ": " + detail + ")");
+      return Status(meaning.status, "package '" + file + "': " + meaning.text +
+                                        meaning.remedy + " (while " + doing +
+                                        ": " + detail + ")");
   return Status(StatusCode::Io, "package '" + file + "': " + detail +
                                     " (while " + doing + ", SQLite code " +
                                     std::to_string(code) + ")");

@@ -92,8 +92,8 @@ public:
     if (!std::isfinite(probability * difference))
       return;
     const Size &key = keys[size_t(j)];
-    // Of one rounding each of logit and log-sum-exp, and of dP and delta; and of
-    // a probability that an exponential flushes to 0.
+    // Of one rounding each of logit and log-sum-exp, and of dP and delta; and
+    // of a probability that an exponential flushes to 0.
     const double relative = kUlp / 2 * (scale * q.norm * key.norm + lse),
                  rounding = kUlp * gradient.norm * sums.normV,
                  weight = probability * relative + kLeast,
@@ -219,8 +219,8 @@ private:
     }
   }
 
-  /// dpSeen: dP of what the device sees of the operands. What it loses of them is
-  /// in dS, whose weight may lack digits.
+  /// dpSeen: dP of what the device sees of the operands. What it loses of them
+  /// is in dS, whose weight may lack digits.
   void timesOnDevice(const std::vector<Real> &row, int64_t seen) {
     if (!problem.flushSubnormals) {
       dpSeen = dp;
@@ -258,12 +258,13 @@ private:
       if (slack)
         timesOnDevice(gradient, seen);
       for (int64_t j = 0; j < seen; ++j) {
-        const Real probability = atMostOne(
-            std::exp(s[size_t(j)] * Real(p.scale) - Real(lse)));
+        const Real probability =
+            atMostOne(std::exp(s[size_t(j)] * Real(p.scale) - Real(lse)));
         if (slack)
           slack->add(j, double(probability), double(dpSeen[size_t(j)] - delta));
         const Real exactDs = toInput(probability * (dp[size_t(j)] - delta));
-        const Real ds = problem.flushScoreGradients ? operand(exactDs) : exactDs;
+        const Real ds =
+            problem.flushScoreGradients ? operand(exactDs) : exactDs;
         const Real rounded = toInput(probability);
         const Real *key = keys.data() + j * dim;
         Real *dkRow = dk.data() + j * dim, *dvRow = dv.data() + j * dim;

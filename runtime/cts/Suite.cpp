@@ -311,8 +311,7 @@ int runSuite(int argc, char **argv) {
       std::puts("fovea-cts " FOVEA_PROJECT_VERSION);
       return 0;
     }
-    const bool isTarget =
-        text == "--target" || text.rfind("--target=", 0) == 0;
+    const bool isTarget = text == "--target" || text.rfind("--target=", 0) == 0;
     if (text == "--target" && arg + 1 < argc)
       target = argv[++arg];
     else if (isTarget && text != "--target")

@@ -52,11 +52,9 @@ public:
       return distance >= low && distance <= high;
     const Term &term = terms[level];
     const int64_t first = std::max(
-        term.least,
-        divideUp(low - distance - term.restMost, term.stride));
+        term.least, divideUp(low - distance - term.restMost, term.stride));
     const int64_t last = std::min(
-        term.most,
-        divideDown(high - distance - term.restLeast, term.stride));
+        term.most, divideDown(high - distance - term.restLeast, term.stride));
     // From the middle, where the terms after it have most to choose from.
     for (int64_t up = first + (last - first) / 2, down = up - 1;
          up <= last || down >= first; ++up, --down) {

@@ -100,8 +100,8 @@ attn_bwd_params::attn_bwd_params() = default;
 hipError_t attn_fwd(const attn_fwd_params &params, int32_t, Stream stream,
                     const attn_options *) {
   // A marked call is one to fail.
-  return ifTrue(stream, params.dropout_p == kFailingDropout ? kTrueStatus
-                                                            : hipSuccess);
+  return ifTrue(stream,
+                params.dropout_p == kFailingDropout ? kTrueStatus : hipSuccess);
 }
 hipError_t attn_bwd(const attn_bwd_params &params, int32_t, Stream stream,
                     const attn_options *options) {

@@ -355,8 +355,8 @@ TEST_F(AllocationFault, EachAllocationOfEachStepFails) {
   backward.lse_stride_batch = 8 * 304;
   backward.lse_stride_head = 304;
   auto gradient = [](int n, const fovea_tensor_t &like) {
-    return fovea_mutable_tensor_t{place(n), like.stride_batch,
-                                  like.stride_head, like.stride_seq};
+    return fovea_mutable_tensor_t{place(n), like.stride_batch, like.stride_head,
+                                  like.stride_seq};
   };
   backward.dq = gradient(7, backward.q);
   backward.dk = gradient(8, backward.k);

@@ -60,8 +60,8 @@ bool readFile(const std::string &path, std::string &bytes, std::string &error) {
     bytes.assign(std::istreambuf_iterator<char>(file), {});
   if (file && !bytes.empty())
     return true;
-  error = path + ": " +
-          (!file ? std::strerror(errno) : "it is empty, or a folder");
+  error =
+      path + ": " + (!file ? std::strerror(errno) : "it is empty, or a folder");
   return false;
 }
 
@@ -83,9 +83,8 @@ bool fovea::launch::complete(Problem &problem, std::string &error) {
     std::string image;
     if (!readFile(launch.codeObject, image, error))
       return false;
-    const std::string what =
-        problem.path + ": launch '" + launch.name + "' names no kernel, and " +
-        launch.codeObject;
+    const std::string what = problem.path + ": launch '" + launch.name +
+                             "' names no kernel, and " + launch.codeObject;
     const Expected<CodeObjectInfo> info =
         inspectCodeObject(image.data(), image.size());
     const Expected<std::vector<std::string>> kernels =
@@ -102,10 +101,10 @@ bool fovea::launch::complete(Problem &problem, std::string &error) {
       launch.kernel = names;
       continue;
     }
-    error = what + (!kernels ? ": " + kernels.status().message()
-                    : names.empty()
-                        ? " has none"
-                        : " has several kernels; name one of " + names);
+    error =
+        what + (!kernels        ? ": " + kernels.status().message()
+                : names.empty() ? " has none"
+                                : " has several kernels; name one of " + names);
     return false;
   }
   return true;
@@ -344,13 +343,13 @@ Report Machine::run(const Problem &problem, bool check, int device,
       "; --target or FOVEA_SIM_TARGET chooses the simulated ones";
   const std::string &wanted = target.empty() ? problem.target : target;
   if (device >= 0 && size_t(device) >= impl->arches.size())
-    return refuse("no device " + std::to_string(device) + "; there are: " +
-                  present + kSimulated);
+    return refuse("no device " + std::to_string(device) +
+                  "; there are: " + present + kSimulated);
   if (device < 0)
     device = wanted.empty() ? 0 : impl->findDevice(wanted);
   if (device < 0 || size_t(device) >= impl->arches.size())
-    return refuse("no device of target '" + wanted + "'; there are: " +
-                  present + kSimulated);
+    return refuse("no device of target '" + wanted +
+                  "'; there are: " + present + kSimulated);
   const std::string &arch = impl->arches[size_t(device)];
   for (const std::string &asked : {target, problem.target})
     if (!asked.empty() && !runsOn(asked, arch))

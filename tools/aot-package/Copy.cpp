@@ -185,8 +185,8 @@ int extract(const std::string &path, const Selection &selection,
     const fs::path file =
         fs::path(folder) / (name + "." + package->target().str() + ".hsaco");
     if (const std::error_code code = writeWhole(
-            file.string(), {reinterpret_cast<const char *>(image->data()),
-                            image->size()}))
+            file.string(),
+            {reinterpret_cast<const char *>(image->data()), image->size()}))
       return complain(
           ioFailure("'" + file.string() + "' can't be written", code), io);
     io.out << file.string() << "\n";

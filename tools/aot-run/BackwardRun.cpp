@@ -184,9 +184,9 @@ RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
     outputs.out.assign(forwardReport.out.begin(), forwardReport.out.end());
     outputs.lse = std::move(forwardReport.lse);
   } else {
-    outputs = tool::allocating(
-        kReference, referenceBytes(forward),
-        [&] { return byOracle(forward, options.threads); });
+    outputs = tool::allocating(kReference, referenceBytes(forward), [&] {
+      return byOracle(forward, options.threads);
+    });
   }
   fillGiven(out, outputs.out);
   for (int64_t head = 0; head < f.batch * f.heads; ++head)

@@ -191,8 +191,8 @@ bool Session::Impl::fitsMemory(const ForwardCase &c, int tensors,
   auto bytesOf = [&](int64_t heads, int64_t seq) {
     return uint64_t(c.batch * heads * seq * (c.headDim + c.rowPadding)) * 2;
   };
-  const uint64_t bytes = uint64_t(tensors) * (bytesOf(c.heads, c.seqQ) +
-                                              bytesOf(c.headsK, c.seqK));
+  const uint64_t bytes = uint64_t(tensors) *
+                         (bytesOf(c.heads, c.seqQ) + bytesOf(c.headsK, c.seqK));
   // On the host as filled and as they were before; the simulated device takes
   // the host's memory too.
   std::string error;

@@ -246,13 +246,22 @@ void addOptions(CLI::App &app, CommandLine &line) {
 /// problem, a suite brings its problems, given tensors need no generator.
 bool checkCombination(const CLI::App &app, const CommandLine &line,
                       std::string &error) {
-  const std::set<std::string> where = {"help", "package", "hip", "target",
-                                       "device", "list"};
-  const std::set<std::string> suite = {
-      "help",         "package", "hip",   "target", "device",
-      "op",           "suite",   "seed",  "repeat", "guards",
-      "check",        "json",    "forward-on-device",
-      "deterministic"};
+  const std::set<std::string> where = {"help",   "package", "hip",
+                                       "target", "device",  "list"};
+  const std::set<std::string> suite = {"help",
+                                       "package",
+                                       "hip",
+                                       "target",
+                                       "device",
+                                       "op",
+                                       "suite",
+                                       "seed",
+                                       "repeat",
+                                       "guards",
+                                       "check",
+                                       "json",
+                                       "forward-on-device",
+                                       "deterministic"};
   const std::set<std::string> forward = {"no-lse", "save-out"};
   const std::set<std::string> backward = {
       "dout",    "dout-scale", "forward-on-device", "deterministic", "save-dq",

@@ -38,9 +38,9 @@ enum Feature : uint32_t {
   kBufferAtomicAddF32 = 1u << 17, ///< buffer_atomic_add_f32, without a result
   kMemoryScopes =
       1u << 18, ///< memory instructions name the scope that sees them
-  kScalarFloat = 1u << 19, ///< s_add_f32 and others: floats in SGPRs
+  kScalarFloat = 1u << 19,           ///< s_add_f32 and others: floats in SGPRs
   kMfmaFlushesSubnormals = 1u << 20, ///< v_mfma takes subnormals for zeros
-  kClampsKeepNaN = 1u << 21, ///< a mode (DX10_CLAMP = 0) passes NaNs on
+  kClampsKeepNaN = 1u << 21,         ///< a mode (DX10_CLAMP = 0) passes NaNs on
 };
 
 /// How the registers of a SIMD are divided.

@@ -555,7 +555,7 @@ void fovea::populateComputeToLanesPatterns(TypeConverter &converter,
                LowerTranscendental<math::Log2Op, ROCDL::ROCDLLog>>(converter,
                                                                    context);
   patterns.add<LowerConstant, LowerSplat, LowerTranspose, LowerDot,
-               LowerToAccumulators, LowerToVectors, LowerReduce,
-               LowerBroadcast, LowerMask, LowerColumnIndex, LowerRound,
-               LowerSaturate, LowerNegateIf, LowerWaveAny>(converter, context);
+               LowerToAccumulators, LowerToVectors, LowerReduce, LowerBroadcast,
+               LowerMask, LowerColumnIndex, LowerRound, LowerSaturate,
+               LowerNegateIf, LowerWaveAny>(converter, context);
 }

@@ -258,8 +258,8 @@ typedef struct fovea_tensor {
  * when they are packed into one buffer. A launch whose tensors are found to
  * share a byte is refused as INVALID_ARGUMENT, with both names; that is always
  * found out where the strides of the two are equal or both are without gaps,
- * and for others as far as a few steps tell. What is not found out is undefined.
- * Tensors that are only read may share memory as they like.
+ * and for others as far as a few steps tell. What is not found out is
+ * undefined. Tensors that are only read may share memory as they like.
  */
 typedef struct fovea_mutable_tensor {
   void *data;

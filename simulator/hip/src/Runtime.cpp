@@ -179,10 +179,10 @@ Runtime::Runtime() {
     auto state = std::make_unique<DeviceState>();
     state->index = int(all.size());
     if (sim::Status made = sim::Device::create(name, state->device); !made) {
-      error = (made.code() == sim::ErrorCode::OutOfMemory
-                   ? ""
-                   : "FOVEA_SIM_TARGET: ") +
-              made.message();
+      error =
+          (made.code() == sim::ErrorCode::OutOfMemory ? ""
+                                                      : "FOVEA_SIM_TARGET: ") +
+          made.message();
       all.clear();
       return;
     }

@@ -171,7 +171,8 @@ TEST(AotLaunch, ACodeObjectWithoutOneKernelIsNamed) {
   };
   const Result several = without("several", FOVEA_SEVERAL_KERNELS);
   EXPECT_EQ(several.exitCode, 2) << several.text;
-  EXPECT_TRUE(several.has(" has several kernels; name one of ")) << several.text;
+  EXPECT_TRUE(several.has(" has several kernels; name one of "))
+      << several.text;
   const Result none = without("none", FOVEA_DESCRIPTIONS "/plain-forward.json");
   EXPECT_EQ(none.exitCode, 2) << none.text;
   EXPECT_TRUE(none.has("names no kernel, and ")) << none.text;

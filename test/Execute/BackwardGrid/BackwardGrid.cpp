@@ -221,8 +221,8 @@ std::vector<BackwardCase> chosenCases() {
       c.forward.scale = row.scale;
       cases.push_back(c);
     }
-  // Probabilities and gradients of scores below the least normal number of fp16,
-  // of one query and of many.
+  // Probabilities and gradients of scores below the least normal number of
+  // fp16, of one query and of many.
   for (ElemType type : kTypes)
     for (int64_t seqQ : {1, 70}) {
       BackwardCase c = smallCase(type, Mask::None);

@@ -60,7 +60,8 @@ std::vector<ForwardCase> chosenCases() {
 }
 
 /// Rows so long that what single keys weigh is below the least normal number of
-/// fp16: flat, with a spike, and with a leader that weighs as much as all others.
+/// fp16: flat, with a spike, and with a leader that weighs as much as all
+/// others.
 std::vector<ForwardCase> longCases() {
   std::vector<ForwardCase> cases;
   for (ElemType type : kTypes)
@@ -81,8 +82,8 @@ std::vector<ForwardCase> longCases() {
   return cases;
 }
 
-/// Logits that are all the same weigh the same, however large: the output has the
-/// bits of that for logits of 0.
+/// Logits that are all the same weigh the same, however large: the output has
+/// the bits of that for logits of 0.
 void expectEqualLogitsGiveMeans(ElemType type) {
   ForwardCase c;
   c.type = type;

@@ -34,9 +34,8 @@ inline const ElemType kTypes[] = {ElemType::BF16, ElemType::F16};
 inline const reference::Mask kMasks[] = {Mask::CausalBottomRight,
                                          Mask::CausalTopLeft, Mask::None};
 inline const InputKind kInputs[] = {
-    InputKind::Normal, InputKind::Uniform, InputKind::Large, InputKind::OnesV,
-    InputKind::Spike,  InputKind::Zeros,   InputKind::Masked,
-    InputKind::Huge};
+    InputKind::Normal, InputKind::Uniform, InputKind::Large,  InputKind::OnesV,
+    InputKind::Spike,  InputKind::Zeros,   InputKind::Masked, InputKind::Huge};
 inline const Guards kGuards[] = {Guards::Auto, Guards::Canary};
 
 struct Heads {

@@ -254,10 +254,15 @@ TEST(Description, MalformedTextIsRefused) {
 // Whatever number stands anywhere: an answer or an error, and no arithmetic
 // beyond 64 bits, which sanitizers would see.
 TEST(Description, AnyNumberAnywhereIsAnErrorOrFits) {
-  const int64_t values[] = {0,         -1,        (int64_t(1) << 31) - 1,
-                            int64_t(1) << 31,     int64_t(1) << 32,
-                            int64_t(1) << 46,     int64_t(1) << 62,
-                            INT64_MAX, -INT64_MAX};
+  const int64_t values[] = {0,
+                            -1,
+                            (int64_t(1) << 31) - 1,
+                            int64_t(1) << 31,
+                            int64_t(1) << 32,
+                            int64_t(1) << 46,
+                            int64_t(1) << 62,
+                            INT64_MAX,
+                            -INT64_MAX};
   const char *places[] = {"/variables/rows",
                           "/variables/pad",
                           "/buffers/in/shape/0",
@@ -396,11 +401,11 @@ TEST(Fill, IntegersFromAFileMustFitTheType) {
   const struct {
     float value;
     bool fits;
-  } rows[] = {{255, true}, {256, false},  {-1, false},
+  } rows[] = {{255, true},  {256, false},   {-1, false},
               {0.5, false}, {1e30f, false}, {NAN, false}};
   for (const auto &row : rows) {
-    ASSERT_TRUE(fovea::run::writeNpy(path, {6}, {1, 2, row.value, 4, 5, 6},
-                                     error))
+    ASSERT_TRUE(
+        fovea::run::writeNpy(path, {6}, {1, 2, row.value, 4, 5, 6}, error))
         << error;
     EXPECT_EQ(fillBuffer(b, nullptr, bytes, error), row.fits) << row.value;
     if (!row.fits)

@@ -206,8 +206,8 @@ std::vector<uint8_t> makeImageWithSymbols() {
   const struct {
     uint64_t type, offset, size, link;
   } rows[] = {{0, 0, 0, 0},
-              {11, symbols, 4 * 24, 2},       // SHT_DYNSYM
-              {3, kStart, names.size(), 0}};  // SHT_STRTAB
+              {11, symbols, 4 * 24, 2},      // SHT_DYNSYM
+              {3, kStart, names.size(), 0}}; // SHT_STRTAB
   for (const auto &row : rows) {
     put(0, 4);
     put(row.type, 4);

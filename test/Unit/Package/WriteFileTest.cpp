@@ -1,7 +1,7 @@
 //===- WriteFileTest.cpp - files that appear whole or not at all ----------===//
 
-#include "TestPackage.h"
 #include "fovea/Package/WriteFile.h"
+#include "TestPackage.h"
 
 #include <csignal>
 #include <sys/resource.h>

@@ -176,8 +176,8 @@ TEST(BackwardPlain, TakesSubnormalInputsForZerosWhereTheDeviceDoes) {
   }
 }
 
-/// dS is at most 2^-15 times what it is made of; a device that takes it for zero
-/// has no gradient of Q.
+/// dS is at most 2^-15 times what it is made of; a device that takes it for
+/// zero has no gradient of Q.
 TEST(BackwardPlain, TakesSubnormalScoreGradientsForZerosIfAsked) {
   Shape shape = shapeOf(ElemType::F16, 1, 1, 1, 1 << 15, Mask::None);
   OwnedProblem owned(shape, InputKind::Normal, 1);

@@ -19,13 +19,12 @@ TEST(Parallel, WhatAnyThreadThrowsComesOut) {
                      }),
                  std::bad_alloc);
     EXPECT_THROW(parallelFor(
-                     1000, threads,
-                     []() -> int { throw std::bad_alloc(); },
+                     1000, threads, []() -> int { throw std::bad_alloc(); },
                      [](int, int64_t) {}),
                  std::bad_alloc);
     std::atomic<int64_t> sum{0};
-    parallelFor(1000, threads, [] { return 0; },
-                [&](int, int64_t i) { sum += i; });
+    parallelFor(
+        1000, threads, [] { return 0; }, [&](int, int64_t i) { sum += i; });
     EXPECT_EQ(sum, 1000 * 999 / 2);
   }
 }

@@ -225,8 +225,7 @@ TEST_F(BackwardTest, WrittenMemoryIsSharedWithNothing) {
        "105553116266496 on, 19440 bytes) share memory, and the kernels write "
        "workspace while they read lse"},
       {[](Params &p) { p.workspace = place(2, 511984); }, "while they read k"},
-      {[](Params &p) { p.workspace = place(7, 16); },
-       "write workspace and dq"},
+      {[](Params &p) { p.workspace = place(7, 16); }, "write workspace and dq"},
       // Packed, one head too far: the first of dk is the last of dq.
       {[](Params &p) {
          const int64_t row = 12 * 128, batch = 500 * row;

@@ -108,7 +108,6 @@ void expectRefused(const std::vector<Rule<Params>> &rules, Params (*make)(),
   }
 }
 
-
 /// State of a fake library, set back to its defaults.
 inline FakeHipState &fakeState(const std::string &path) {
   void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

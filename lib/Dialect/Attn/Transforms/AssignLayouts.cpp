@@ -34,7 +34,8 @@ static bool isOneValue(Operation *op) {
 /// Ops whose tile operands and results all have one layout.
 static bool keepsLayout(Operation *op) {
   return op->hasTrait<OpTrait::Elementwise>() ||
-         isa<RoundOp, SaturateOp, NegateIfOp, ToAccumulatorsOp, ToVectorsOp>(op);
+         isa<RoundOp, SaturateOp, NegateIfOp, ToAccumulatorsOp, ToVectorsOp>(
+             op);
 }
 
 /// Layouts of values, spread along the ops that relate them.

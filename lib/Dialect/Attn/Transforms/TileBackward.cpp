@@ -93,16 +93,17 @@ protected:
                          /*split_rows=*/schedule.getValueSplit() > 1);
   }
 
-  /// exp2(factor * scores + negated lse), at most 1: where scores are large, the
-  /// digits that the log-sum-exp lacks would make it more.
+  /// exp2(factor * scores + negated lse), at most 1: where scores are large,
+  /// the digits that the log-sum-exp lacks would make it more.
   Value probabilities(Value scores, Value negatedLse) {
     auto type = cast<RankedTensorType>(scores.getType());
     return SaturateOp::create(
-        b, this->exp2(math::FmaOp::create(
-               b, scores, this->splat(type, factor), negatedLse)));
+        b, this->exp2(math::FmaOp::create(b, scores, this->splat(type, factor),
+                                          negatedLse)));
   }
 
-  //===--- subnormal operands -----------------------------------------------===//
+  //===--- subnormal operands
+  //-----------------------------------------------===//
   // Where matrix instructions take them for zeros, P and dS are multiplied by a
   // power of two first, and the sums of products divided by it in the end.
 
@@ -128,8 +129,8 @@ protected:
   /// dS has no range of its own. Each column has the power that brings the
   /// largest dS seen in it so far just below what f16 holds: [1, block_m]. In
   /// sums of dQ in memory the columns of many workgroups meet, which have no
-  /// power in common: with that algorithm dS stays as it is, and null stands for
-  /// the power.
+  /// power in common: with that algorithm dS stays as it is, and null stands
+  /// for the power.
   Value initialDsPower() {
     if (!this->raisesProbabilities() || isAtomic())
       return nullptr;
@@ -149,9 +150,9 @@ protected:
         this->fmul(largest, this->broadcast(power, partial)),
         this->splat(partial, powerOfTwo(Base::kLargestExponent)));
     Value any = WaveAnyOp::create(b, b.getI1Type(), outgrown);
-    auto change = scf::IfOp::create(
-        b, TypeRange{power.getType(), acc.getType()}, any,
-        /*withElseRegion=*/true);
+    auto change =
+        scf::IfOp::create(b, TypeRange{power.getType(), acc.getType()}, any,
+                          /*withElseRegion=*/true);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(change.thenBlock());
@@ -159,8 +160,8 @@ protected:
       Value alpha = arith::DivFOp::create(b, smaller, power);
       auto sums = cast<RankedTensorType>(acc.getType());
       scf::YieldOp::create(
-          b, ValueRange{smaller,
-                        this->fmul(acc, this->broadcast(alpha, sums))});
+          b,
+          ValueRange{smaller, this->fmul(acc, this->broadcast(alpha, sums))});
       b.setInsertionPointToStart(change.elseBlock());
       scf::YieldOp::create(b, ValueRange{power, acc});
     }

@@ -176,16 +176,16 @@ protected:
   /// i1: whether the scale is negative.
   Value scaleIsNegative();
 
-  /// P or dS in the type of the inputs, for a product. Ties go to even where the
-  /// chip converts, away from zero where that is cheaper; neither is infinite or
-  /// NaN unless the result is.
+  /// P or dS in the type of the inputs, for a product. Ties go to even where
+  /// the chip converts, away from zero where that is cheaper; neither is
+  /// infinite or NaN unless the result is.
   Value round(Value values);
   /// The largest power of two that f16 holds, with room for a factor of almost
   /// two.
   static constexpr int kLargestExponent = 15;
-  /// Whether P is multiplied by a power of two, so that matrix instructions that
-  /// take subnormal operands for zeros see all of it that counts. The sums are
-  /// divided by the same power, which is exact.
+  /// Whether P is multiplied by a power of two, so that matrix instructions
+  /// that take subnormal operands for zeros see all of it that counts. The sums
+  /// are divided by the same power, which is exact.
   bool raisesProbabilities() const {
     return elementType.isF16() && target.has(target::kMfmaFlushesSubnormals);
   }

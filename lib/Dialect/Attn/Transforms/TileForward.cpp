@@ -166,11 +166,10 @@ Value ForwardTiler::scores(Value ldsK) {
 Value ForwardTiler::referenceOf(Value max) {
   auto row = cast<RankedTensorType>(max.getType());
   Value factors = splat(row, factor);
-  Value reference =
-      raised == 0
-          ? fmul(max, factors)
-          : math::FmaOp::create(b, max, factors, splat(row, zeroReference))
-                .getResult();
+  Value reference = raised == 0 ? fmul(max, factors)
+                                : math::FmaOp::create(b, max, factors,
+                                                      splat(row, zeroReference))
+                                      .getResult();
   return fmax(reference, splat(row, std::numeric_limits<float>::lowest()));
 }
 
@@ -179,15 +178,13 @@ Value ForwardTiler::referenceOf(Value max) {
 ///
 /// All exponents of a row share the rounding of factor * max, which cancels in
 /// the division as long as it leaves P in the range of its type. Beyond
-/// kLargestReference the wave goes on with the other order, which rounds nothing
-/// twice: the maximum is subtracted from the scores here, in the branch, and
-/// what is left for the usual instructions is to multiply. A threshold that any
-/// growth exceeds then brings every block here.
-ForwardTiler::Reference ForwardTiler::chooseReference(Value scores,
-                                                      const Carried &state,
-                                                      Value newMax,
-                                                      Value growth,
-                                                      Value oldReference) {
+/// kLargestReference the wave goes on with the other order, which rounds
+/// nothing twice: the maximum is subtracted from the scores here, in the
+/// branch, and what is left for the usual instructions is to multiply. A
+/// threshold that any growth exceeds then brings every block here.
+ForwardTiler::Reference
+ForwardTiler::chooseReference(Value scores, const Carried &state, Value newMax,
+                              Value growth, Value oldReference) {
   auto row = cast<RankedTensorType>(newMax.getType());
   auto full = cast<RankedTensorType>(scores.getType());
   Value reference = referenceOf(newMax);
@@ -202,9 +199,9 @@ ForwardTiler::Reference ForwardTiler::chooseReference(Value scores,
       b, isLarge(state),
       WaveAnyOp::create(b, b.getI1Type(),
                         arith::AndIOp::create(b, beyond, seen)));
-  auto choice = scf::IfOp::create(
-      b, TypeRange{full, row, b.getI32Type(), row}, large,
-      /*withElseRegion=*/true);
+  auto choice =
+      scf::IfOp::create(b, TypeRange{full, row, b.getI32Type(), row}, large,
+                        /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(choice.thenBlock());
   scf::YieldOp::create(
@@ -236,8 +233,8 @@ Value ForwardTiler::softmax(Value scores, Carried &state,
   // The branch that may change them would have them read twice.
   if (target.registerFile == target::RegisterFile::Separate)
     scores = ToVectorsOp::create(b, scores);
-  Value newMax = fmax(state.rowMax,
-                      ReduceOp::create(b, row, ReduceKind::Max, scores));
+  Value newMax =
+      fmax(state.rowMax, ReduceOp::create(b, row, ReduceKind::Max, scores));
   Value factors = splat(row, factor);
 
   // Any reference not far below the true maximum will do, so the accumulator is
@@ -500,9 +497,9 @@ void ForwardTiler::epilogue(Carried state) {
   Value usual = fmul(fadd(referenceOf(state.rowMax), log2), ln2);
   // What log2(e) * max would round, or make infinite.
   Value scale = math::AbsFOp::create(b, arg("scale"));
-  Value large = math::FmaOp::create(
-      b, state.rowMax, splat(row, scale),
-      fmul(fadd(log2, splat(row, zeroReference)), ln2));
+  Value large =
+      math::FmaOp::create(b, state.rowMax, splat(row, scale),
+                          fmul(fadd(log2, splat(row, zeroReference)), ln2));
   Value natural = select(isLarge(state), large, usual);
   StoreOp::create(b, transpose(natural), rowValuesView(lse, headQ, firstRow));
 }

@@ -53,8 +53,8 @@ ChipTable allChips();
 const Chip *findChip(std::string_view name);
 const Chip *findChip(uint32_t mach);
 
-/// A chip that runs code of `target`, which may name features ("gfx942:xnack+"):
-/// itself, or the first member of a generic target.
+/// A chip that runs code of `target`, which may name features
+/// ("gfx942:xnack+"): itself, or the first member of a generic target.
 std::string simulatedChipFor(std::string_view target);
 
 /// The chips that run a generic target's code, for messages: "gfx942, gfx950".

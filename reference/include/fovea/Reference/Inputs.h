@@ -29,9 +29,11 @@ namespace fovea::reference {
 ///   Leader    one key, in the middle, has a logit of 9.8 and all others 0, v
 ///             normal: the probabilities of 18 000 others weigh as much as the
 ///             leader's, and each is below 2^-14 of it
-///   Huge      normal, q and k enlarged so that logits reach about +-1e12 (fp16:
+///   Huge      normal, q and k enlarged so that logits reach about +-1e12
+///   (fp16:
 ///             +-4e8), of which fp32 holds no digit behind the point
-///   Equal     q and k all 133 120 (fp16: 60 000), v normal: logits beyond 2^30,
+///   Equal     q and k all 133 120 (fp16: 60 000), v normal: logits beyond
+///   2^30,
 ///             outputs are means
 enum class InputKind {
   Uniform,
@@ -53,8 +55,8 @@ struct InputKindRow {
 };
 const std::vector<InputKindRow> &inputKinds();
 
-/// "uniform", "normal", "large", "ones-v", "spike", "zeros", "masked", "leader",
-/// "huge", "equal".
+/// "uniform", "normal", "large", "ones-v", "spike", "zeros", "masked",
+/// "leader", "huge", "equal".
 const char *inputKindName(InputKind kind);
 /// The kind of that name; false when there is none.
 bool parseInputKind(const std::string &name, InputKind &kind);
