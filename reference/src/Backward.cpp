@@ -21,7 +21,7 @@ using namespace fovea::reference;
 
 namespace {
 
-constexpr double kUlp = 0x1p-23; // one fp32 unit in the last place
+constexpr double kUlp = 0x1p-23;    // one fp32 unit in the last place
 constexpr double kLeast = 0x1p-126; // least normal fp32 number
 
 /// Largest magnitude and Euclidean norm of a row; 0 if it is not finite.
@@ -181,11 +181,21 @@ private:
     return probability;
   }
 
+  /// As a chip without subnormal operands sees it.
+  Real flushed(Real x) const {
+    return std::fabs(x) < leastNormal(p.q.type) ? Real(0) : x;
+  }
+  std::vector<Real> flushed(std::vector<Real> values) const {
+    for (Real &value : values)
+      value = flushed(value);
+    return values;
+  }
+
   /// As an operand of a product on the device.
   Real operand(Real x) const {
     if constexpr (std::is_same_v<Real, float>)
-      if (problem.flushSubnormals && std::fabs(x) < leastNormal(p.q.type))
-        return 0;
+      if (problem.flushSubnormals)
+        return flushed(x);
     return x;
   }
   Real operand(const Tensor &t, uint16_t bits) const {
@@ -203,6 +213,8 @@ private:
         keysT[size_t(d * count + j)] = k;
         valuesT[size_t(d * count + j)] = operand(p.v, p.v.row(b, h, j)[d]);
       }
+    if (sums && problem.flushSubnormals)
+      flushedValuesT = flushed(valuesT);
   }
 
   /// to[j] = sum over d of row[d] * matrix[d][j], for j below `seen`.
@@ -217,22 +229,6 @@ private:
       for (int64_t j = 0; j < seen; ++j)
         sums[j] += factor * from[j];
     }
-  }
-
-  /// dpSeen: dP of what the device sees of the operands. What it loses of them
-  /// is in dS, whose weight may lack digits.
-  void timesOnDevice(const std::vector<Real> &row, int64_t seen) {
-    if (!problem.flushSubnormals) {
-      dpSeen = dp;
-      return;
-    }
-    auto flushed = [&](std::vector<Real> values) {
-      for (Real &value : values)
-        if (std::fabs(value) < leastNormal(p.q.type))
-          value = 0;
-      return values;
-    };
-    times(flushed(row), flushed(valuesT), seen, dpSeen);
   }
 
   void runRow(int64_t b, int64_t head, int64_t i, HeadSlack *slack) {
@@ -255,13 +251,19 @@ private:
         slack->startRow(b, head, i, lse);
       times(query, keysT, seen, s);
       times(gradient, valuesT, seen, dp);
-      if (slack)
-        timesOnDevice(gradient, seen);
+      // What the device loses of these operands is in dS, whose weight may lack
+      // digits.
+      const std::vector<Real> *slackDp = &dp;
+      if (slack && problem.flushSubnormals) {
+        times(flushed(gradient), flushedValuesT, seen, flushedDp);
+        slackDp = &flushedDp;
+      }
       for (int64_t j = 0; j < seen; ++j) {
         const Real probability =
             atMostOne(std::exp(s[size_t(j)] * Real(p.scale) - Real(lse)));
         if (slack)
-          slack->add(j, double(probability), double(dpSeen[size_t(j)] - delta));
+          slack->add(j, double(probability),
+                     double((*slackDp)[size_t(j)] - delta));
         const Real exactDs = toInput(probability * (dp[size_t(j)] - delta));
         const Real ds =
             problem.flushScoreGradients ? operand(exactDs) : exactDs;
@@ -287,7 +289,7 @@ private:
   BackwardResult &result;
   const SlackSums *sums; ///< null: not wanted
   std::vector<Real> keys, keysT, valuesT, dk, dv, query, gradient, s, dp,
-      dpSeen;
+      flushedValuesT, flushedDp; ///< the last two for the slack
 };
 
 template <typename Real>
