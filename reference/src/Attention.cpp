@@ -8,8 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Reference/Attention.h"
-
-#include "Parallel.h"
+#include "fovea/Threads/Parallel.h"
 
 #include <algorithm>
 #include <cmath>
@@ -197,7 +196,7 @@ ForwardResult forward(const ForwardProblem &p, unsigned threads) {
   if (rows == 0)
     return result;
   const int64_t blocks = (p.q.seq + kBlock - 1) / kBlock;
-  parallelFor(
+  fovea::parallelFor(
       p.q.batch * p.q.heads * blocks, threads,
       [&] { return Forward<Real>(p, result); },
       [&](Forward<Real> &worker, int64_t index) {

@@ -8,8 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Reference/Backward.h"
-
-#include "Parallel.h"
+#include "fovea/Threads/Parallel.h"
 
 #include <algorithm>
 #include <cmath>
@@ -304,7 +303,7 @@ BackwardResult backward(const BackwardProblem &problem, unsigned threads,
   std::optional<SlackSums> sums;
   if (slack)
     sums.emplace(problem, *slack);
-  parallelFor(
+  fovea::parallelFor(
       p.k.batch * p.k.heads, threads,
       [&] {
         return Backward<Real>(problem, forward, result,

@@ -12,6 +12,7 @@
 #include "decode/CodeObjectImpl.h"
 #include "exec/Barrier.h"
 #include "exec/Observer.h"
+#include "fovea/Threads/Parallel.h"
 
 #include <algorithm>
 #include <atomic>
@@ -23,8 +24,6 @@
 #include <mutex>
 #include <new>
 #include <optional>
-#include <system_error>
-#include <thread>
 
 namespace fovea::sim {
 
@@ -722,28 +721,15 @@ Status launch(const CodeObject &code, const KernelInfo &kernel,
     run.observers = &*checks;
   }
 
-  uint64_t threads = config.options.threads;
-  if (!threads)
-    threads = std::max(1u, std::thread::hardware_concurrency());
-  threads = std::min<uint64_t>(threads, run.groupsToRun());
-  auto work = [&run] {
+  const unsigned threads = static_cast<unsigned>(std::min<uint64_t>(
+      threadsFor(config.options.threads), run.groupsToRun()));
+  runTogether(threads, [&run] {
     try {
       Worker(run).run();
     } catch (const std::bad_alloc &) {
       run.fail({ErrorCode::OutOfMemory, "the host's memory is full"});
     }
-  };
-  std::vector<std::thread> pool;
-  pool.reserve(threads);
-  try {
-    while (pool.size() + 1 < threads)
-      pool.emplace_back(work);
-  } catch (const std::system_error &) {
-    // No memory for so many stacks: those that there are do it all.
-  }
-  work();
-  for (std::thread &thread : pool)
-    thread.join();
+  });
 
   run.counters.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)

@@ -32,7 +32,7 @@ RUNTIME_SIDE = ("fovea/fovea.h", "fovea/Simulator/", "fovea/Reference/")
 NO_COMPILER = COMPILER_LIBRARIES + HIP + COMPILER
 
 # Arrows point down only: tools -> compiler -> package <- runtime; the simulator
-# and the reference stand alone. Standard and system headers are always allowed.
+# and the reference stand alone, over threads. Standard and system headers are always allowed.
 RULES = (
     Rule("package", ("fovea/Package/", "sqlite3.h", "zstd.h", "xxhash.h",
                      "nlohmann/"),
@@ -53,7 +53,7 @@ RULES = (
          NO_COMPILER + ("fovea/Package/", "fovea/fovea.h")),
     Rule("simulator/check", ("fovea/Simulator/",),
          NO_COMPILER + ("fovea/Package/", "fovea/fovea.h")),
-    Rule("simulator/exec", ("fovea/Simulator/",),
+    Rule("simulator/exec", ("fovea/Simulator/", "fovea/Threads/"),
          NO_COMPILER + ("fovea/Package/", "fovea/fovea.h")),
     Rule("simulator/memory", ("fovea/Simulator/",),
          NO_COMPILER + ("fovea/Package/", "fovea/fovea.h")),
@@ -65,7 +65,9 @@ RULES = (
     Rule("simulator", ("fovea/Simulator/",) + LLVM,
          ("mlir/", "lld/") + HIP + COMPILER +
          ("fovea/Package/", "fovea/fovea.h")),
-    Rule("reference", ("fovea/Reference/",),
+    Rule("threads", ("fovea/Threads/",),
+         NO_COMPILER + RUNTIME_SIDE + ("fovea/Package/",)),
+    Rule("reference", ("fovea/Reference/", "fovea/Threads/"),
          NO_COMPILER + ("fovea/Package/", "fovea/Simulator/", "fovea/fovea.h")),
     # The layout algebra and the target tables know nothing above them.
     Rule("include/fovea/Layout", LLVM + ("fovea/Layout/",),
@@ -93,16 +95,16 @@ RULES = (
     Rule("tools", ("fovea/", "CLI/", "nlohmann/") + LLVM),
     Rule("examples", ("fovea/fovea.h", "fovea/fovea.hpp", "fovea.h"), ("fovea/Package/",)),
 )
-FOLDERS = ("package", "runtime", "aotriton", "simulator", "reference", "include",
-           "lib", "tools", "examples")
+FOLDERS = ("package", "runtime", "aotriton", "simulator", "reference",
+           "threads", "include", "lib", "tools", "examples")
 SUFFIXES = {".h", ".c", ".cpp", ".inc", ".td", ".def", ".hpp"}
 # Headers that a build writes come from TableGen and so from MLIR's side.
 GENERATED = re.compile(r"\.(h|cpp)\.inc$")
 INCLUDE = re.compile(r'^\s*#?\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.M)
 # Where `fovea/...` headers are found.
 INCLUDE_ROOTS = ("package/include", "runtime/include", "simulator/include",
-                 "simulator/hip/include", "reference/include", "include",
-                 "aotriton/include")
+                 "simulator/hip/include", "reference/include",
+                 "threads/include", "include", "aotriton/include")
 # Folders that a component's private includes may be relative to.
 PRIVATE_ROOTS = ("simulator", "simulator/hip/src", "package/src",
                  "runtime/src", "aotriton/src", "reference/src",

@@ -39,6 +39,8 @@ class IncludesTest(unittest.TestCase):
                 ("simulator/decode/A.cpp", "fovea/Target/MatrixInstr.h"),
                 ("simulator/decode/A.cpp", "mlir/IR/Value.h"),
                 ("reference/src/A.cpp", "fovea/Simulator/Chip.h"),
+                ("threads/src/A.cpp", "fovea/Simulator/Chip.h"),
+                ("runtime/src/A.cpp", "fovea/Threads/Parallel.h"),
                 ("lib/Dialect/Attn/A.cpp", "fovea/Conversion/Passes.h"),
                 ("lib/Layout/A.cpp", "mlir/IR/Value.h"),
                 ("lib/Target/A.cpp", "fovea/Dialect/Attn/IR/Attn.h"),

@@ -1,7 +1,7 @@
 //===- Launch.h - Running a kernel on the simulated device ------*- C++ -*-===//
 //
 // Runs one kernel over a grid, to its end, on the calling thread and helpers
-// that it starts. Several launches may run at a time on one device.
+// that are kept for the next launch. Several may run at a time on one device.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FOVEA_SIMULATOR_LAUNCH_H
