@@ -39,7 +39,10 @@ struct CapturedPoint {
 /// that it would have to wait for.
 Result checkCapture(DeviceState &device, Stream &stream, bool recordable);
 
-/// The same for a call that waits for the whole device.
+/// checkCapture(), and the device's fault if it has one.
+Result checkReady(DeviceState &device, Stream &stream, bool recordable);
+
+/// checkCapture() for a call that waits for the whole device.
 Result checkCapture(DeviceState &device);
 
 /// Records `work` if the stream is captured; false: it is not.

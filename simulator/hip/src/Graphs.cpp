@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Capture.h"
+#include "Handles.h"
 
 #include <algorithm>
 
@@ -48,53 +49,93 @@ void endCapture(Capture &capture) {
     captures().erase(stream);
 }
 
-std::mutex graphsMutex;
-std::map<hipGraph_t, std::shared_ptr<GraphBody>> &graphs() {
-  static auto *map = new std::map<hipGraph_t, std::shared_ptr<GraphBody>>;
-  return *map;
-}
 /// Handles of their own: several may come from one graph.
 struct Executable {
   std::shared_ptr<const GraphBody> body;
 };
-std::map<hipGraphExec_t, std::shared_ptr<Executable>> &executables() {
-  static auto *map = new std::map<hipGraphExec_t, std::shared_ptr<Executable>>;
-  return *map;
+
+auto &graphs() {
+  static auto &handles = Handles<hipGraph_t, GraphBody>::make();
+  return handles;
+}
+auto &executables() {
+  static auto &handles = Handles<hipGraphExec_t, Executable>::make();
+  return handles;
 }
 
 Result findGraph(hipGraph_t handle, std::shared_ptr<GraphBody> &body) {
-  std::lock_guard<std::mutex> lock(graphsMutex);
-  auto it = graphs().find(handle);
-  if (it == graphs().end())
+  body = graphs().find(handle);
+  if (!body)
     return {hipErrorInvalidValue, "not a graph, or a destroyed one"};
-  body = it->second;
   return hipSuccess;
 }
 
-/// Runs `body(device, stream)` for a stream handle.
-template <typename Body>
-hipError_t onStream(const char *function, hipStream_t handle, Body body) {
-  return enter(function, [&]() -> Result {
-    DeviceState *device;
-    Stream *stream;
-    if (Result found = findStream(handle, device, stream); !found.ok())
-      return found;
-    return body(*device, *stream);
-  });
+Result beginCapture(DeviceState &device, Stream &stream, int mode) {
+  if (mode < hipStreamCaptureModeGlobal || mode > hipStreamCaptureModeRelaxed)
+    return {hipErrorInvalidValue,
+            "mode " + std::to_string(mode) + " is not known"};
+  if (&stream == device.nullStream.get())
+    return {hipErrorStreamCaptureUnsupported,
+            "the null stream cannot be captured"};
+  std::lock_guard<std::mutex> lock(captureMutex);
+  if (captureOf(stream))
+    return {hipErrorIllegalState, "the stream is being captured already"};
+  auto capture = std::make_shared<Capture>();
+  capture->body->device = device.index;
+  capture->origin = &stream;
+  capture->mode = mode;
+  capture->thread = std::this_thread::get_id();
+  capture->id = nextCapture++;
+  capture->members[&stream] = {};
+  captures()[&stream] = std::move(capture);
+  return hipSuccess;
+}
+
+/// Ends the capture that `stream` began and the calling thread may end.
+Result finishCapture(const Stream &stream, std::shared_ptr<Capture> &capture) {
+  std::lock_guard<std::mutex> lock(captureMutex);
+  capture = captureOf(stream);
+  if (!capture)
+    return {hipErrorIllegalState, "the stream is not being captured"};
+  if (capture->origin != &stream)
+    return {hipErrorStreamCaptureUnmatched,
+            "the capture began in another stream"};
+  if (capture->mode != hipStreamCaptureModeRelaxed &&
+      capture->thread != std::this_thread::get_id())
+    return {hipErrorStreamCaptureWrongThread,
+            "the capture was begun by another thread"};
+  endCapture(*capture);
+  return hipSuccess;
+}
+
+Result makeGraph(const Stream &stream, hipGraph_t *graph) {
+  if (!graph)
+    return {hipErrorInvalidValue, "the result pointer is null"};
+  *graph = nullptr;
+  std::shared_ptr<Capture> capture;
+  if (Result ended = finishCapture(stream, capture); !ended.ok())
+    return ended;
+  if (!capture->broken.empty())
+    return {hipErrorStreamCaptureInvalidated, capture->broken};
+  Progress &known = capture->members[&stream];
+  for (const auto &[member, progress] : capture->members)
+    if (auto own = progress.find(member);
+        own != progress.end() && known[member] < own->second)
+      return {hipErrorStreamCaptureUnjoined,
+              "the origin does not wait for the end of another stream "
+              "of the capture"};
+  *graph = graphs().add(capture->body);
+  return hipSuccess;
 }
 
 Result instantiate(hipGraphExec_t *result, hipGraph_t graph) {
   if (!result)
     return {hipErrorInvalidValue, "the result pointer is null"};
-  auto executable = std::make_shared<Executable>();
   std::shared_ptr<GraphBody> body;
   if (Result found = findGraph(graph, body); !found.ok())
     return found;
-  executable->body = std::move(body);
-  auto handle = reinterpret_cast<hipGraphExec_t>(executable.get());
-  std::lock_guard<std::mutex> lock(graphsMutex);
-  executables()[handle] = std::move(executable);
-  *result = handle;
+  *result = executables().add(
+      std::make_shared<Executable>(Executable{std::move(body)}));
   return hipSuccess;
 }
 
@@ -122,6 +163,13 @@ Result fovea::hipsim::checkCapture(DeviceState &device, Stream &stream,
               "the null stream would wait for a stream that is being captured"};
     }
   return hipSuccess;
+}
+
+Result fovea::hipsim::checkReady(DeviceState &device, Stream &stream,
+                                 bool recordable) {
+  if (Result ok = checkCapture(device, stream, recordable); !ok.ok())
+    return ok;
+  return faultOf(device);
 }
 
 Result fovea::hipsim::checkCapture(DeviceState &device) {
@@ -193,27 +241,8 @@ void fovea::hipsim::abandonCapture(Stream &stream) {
 
 HIP_ENTRY hipError_t hipStreamBeginCapture(hipStream_t handle, int mode) {
   return onStream("hipStreamBeginCapture", handle,
-                  [&](DeviceState &device, Stream &stream) -> Result {
-                    if (mode < hipStreamCaptureModeGlobal ||
-                        mode > hipStreamCaptureModeRelaxed)
-                      return {hipErrorInvalidValue,
-                              "mode " + std::to_string(mode) + " is not known"};
-                    if (&stream == device.nullStream.get())
-                      return {hipErrorStreamCaptureUnsupported,
-                              "the null stream cannot be captured"};
-                    std::lock_guard<std::mutex> lock(captureMutex);
-                    if (captureOf(stream))
-                      return {hipErrorIllegalState,
-                              "the stream is being captured already"};
-                    auto capture = std::make_shared<Capture>();
-                    capture->body->device = device.index;
-                    capture->origin = &stream;
-                    capture->mode = mode;
-                    capture->thread = std::this_thread::get_id();
-                    capture->id = nextCapture++;
-                    capture->members[&stream] = {};
-                    captures()[&stream] = std::move(capture);
-                    return hipSuccess;
+                  [&](DeviceState &device, Stream &stream) {
+                    return beginCapture(device, stream, mode);
                   });
 }
 
@@ -221,40 +250,7 @@ HIP_ENTRY hipError_t hipStreamEndCapture(hipStream_t handle,
                                          hipGraph_t *graph) {
   return onStream(
       "hipStreamEndCapture", handle,
-      [&](DeviceState &, Stream &stream) -> Result {
-        if (!graph)
-          return {hipErrorInvalidValue, "the result pointer is null"};
-        *graph = nullptr;
-        std::shared_ptr<Capture> capture;
-        {
-          std::lock_guard<std::mutex> lock(captureMutex);
-          capture = captureOf(stream);
-          if (!capture)
-            return {hipErrorIllegalState, "the stream is not being captured"};
-          if (capture->origin != &stream)
-            return {hipErrorStreamCaptureUnmatched,
-                    "the capture began in another stream"};
-          if (capture->mode != hipStreamCaptureModeRelaxed &&
-              capture->thread != std::this_thread::get_id())
-            return {hipErrorStreamCaptureWrongThread,
-                    "the capture was begun by another thread"};
-          endCapture(*capture);
-        }
-        if (!capture->broken.empty())
-          return {hipErrorStreamCaptureInvalidated, capture->broken};
-        Progress &known = capture->members[&stream];
-        for (const auto &[member, progress] : capture->members)
-          if (auto own = progress.find(member);
-              own != progress.end() && known[member] < own->second)
-            return {hipErrorStreamCaptureUnjoined,
-                    "the origin does not wait for the end of another stream "
-                    "of the capture"};
-        auto made = reinterpret_cast<hipGraph_t>(capture->body.get());
-        std::lock_guard<std::mutex> lock(graphsMutex);
-        graphs()[made] = capture->body;
-        *graph = made;
-        return hipSuccess;
-      });
+      [&](DeviceState &, Stream &stream) { return makeGraph(stream, graph); });
 }
 
 HIP_ENTRY hipError_t hipStreamGetCaptureInfo(hipStream_t handle, int *status,
@@ -297,9 +293,8 @@ HIP_ENTRY hipError_t hipGraphGetNodes(hipGraph_t handle, hipGraphNode_t *nodes,
 
 HIP_ENTRY hipError_t hipGraphDestroy(hipGraph_t graph) {
   return enter("hipGraphDestroy", [&]() -> Result {
-    std::lock_guard<std::mutex> lock(graphsMutex);
-    return graphs().erase(graph) ? Result(hipSuccess)
-                                 : Result(hipErrorInvalidValue, "not a graph");
+    return graphs().take(graph) ? Result(hipSuccess)
+                                : Result(hipErrorInvalidValue, "not a graph");
   });
 }
 
@@ -323,8 +318,7 @@ HIP_ENTRY hipError_t hipGraphInstantiateWithFlags(hipGraphExec_t *result,
 
 HIP_ENTRY hipError_t hipGraphExecDestroy(hipGraphExec_t handle) {
   return enter("hipGraphExecDestroy", [&]() -> Result {
-    std::lock_guard<std::mutex> lock(graphsMutex);
-    return executables().erase(handle)
+    return executables().take(handle)
                ? Result(hipSuccess)
                : Result(hipErrorInvalidValue, "not an executable graph");
   });
@@ -335,24 +329,18 @@ HIP_ENTRY hipError_t hipGraphLaunch(hipGraphExec_t handle,
   return onStream(
       "hipGraphLaunch", streamHandle,
       [&](DeviceState &device, Stream &stream) -> Result {
-        std::shared_ptr<const GraphBody> body;
-        {
-          std::lock_guard<std::mutex> lock(graphsMutex);
-          auto it = executables().find(handle);
-          if (it == executables().end())
-            return {hipErrorInvalidValue, "not an executable graph"};
-          body = it->second->body;
-        }
+        const auto executable = executables().find(handle);
+        if (!executable)
+          return {hipErrorInvalidValue, "not an executable graph"};
+        const std::shared_ptr<const GraphBody> body = executable->body;
         if (body->device != device.index)
           return {hipErrorInvalidValue,
                   "a graph of device " + std::to_string(body->device) +
                       " on a stream of device " + std::to_string(device.index)};
         if (isCaptured(stream))
           return {hipErrorNotSupported, "a graph within a capture"};
-        if (Result ok = checkCapture(device, stream, true); !ok.ok())
+        if (Result ok = checkReady(device, stream, true); !ok.ok())
           return ok;
-        if (device.fault != hipSuccess)
-          return faultOf(device);
         submit(device, stream, [body, &device] {
           for (const auto &step : body->steps)
             if (device.fault == hipSuccess)

@@ -66,8 +66,8 @@ Result packExtra(const sim::KernelInfo &kernel, void *const *extra,
   // Hidden arguments are ours to fill, whatever the buffer holds there.
   // Code objects without a list of arguments say only how many bytes there are.
   const uint8_t *bytes = static_cast<const uint8_t *>(buffer);
-  size_t most = kernel.args.empty() ? kernel.kernargSize
-                                    : kernel.explicitKernargSize();
+  size_t most =
+      kernel.args.empty() ? kernel.kernargSize : kernel.explicitKernargSize();
   segment.assign(bytes, bytes + std::min<size_t>(*size, most));
   return hipSuccess;
 }
@@ -181,10 +181,8 @@ Result launch(Find find, const Dim3 &grid, const Dim3 &block, uint64_t lds,
     return {hipErrorInvalidDevice, describe(*function) +
                                        " on a stream of device " +
                                        std::to_string(device->index)};
-  if (Result ok = checkCapture(*device, *stream, true); !ok.ok())
+  if (Result ok = checkReady(*device, *stream, true); !ok.ok())
     return ok;
-  if (device->fault != hipSuccess)
-    return faultOf(*device);
   if (Result ok = checkGeometry(*function, device->device->chip(), grid, block,
                                 lds, order.gridIsWorkItems);
       !ok.ok())

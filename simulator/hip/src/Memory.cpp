@@ -160,6 +160,14 @@ Result releaseHost(void *memory) {
   return hipSuccess;
 }
 
+/// Whether `memory`, of which `place` is known, is what an allocation returned.
+Result checkStart(const Place &place, const void *memory) {
+  if (place.onDevice() && place.base == address(memory) && !place.variable)
+    return hipSuccess;
+  return {hipErrorInvalidValue,
+          "not the start of an allocation: " + describeAccess(memory, 1)};
+}
+
 } // namespace
 
 Place fovea::hipsim::placeOf(const void *p) {
@@ -226,19 +234,17 @@ HIP_ENTRY hipError_t hipExtMallocWithFlags(void **result, size_t bytes,
 
 HIP_ENTRY hipError_t hipMallocAsync(void **result, size_t bytes,
                                     hipStream_t handle) {
-  return enter("hipMallocAsync", [&]() -> Result {
-    DeviceState *device;
-    Stream *stream;
-    if (Result found = findStream(handle, device, stream); !found.ok())
-      return found;
-    if (Result ok = checkCapture(*device, *stream, false); !ok.ok())
-      return ok;
-    // Memory that exists early satisfies the stream's order.
-    const int before = std::exchange(currentDevice(), device->index);
-    Result made = allocateDevice(result, bytes);
-    currentDevice() = before;
-    return made;
-  });
+  return onStream(
+      "hipMallocAsync", handle,
+      [&](DeviceState &device, Stream &stream) -> Result {
+        if (Result ok = checkCapture(device, stream, false); !ok.ok())
+          return ok;
+        // Memory that exists early satisfies the stream's order.
+        const int before = std::exchange(currentDevice(), device.index);
+        Result made = allocateDevice(result, bytes);
+        currentDevice() = before;
+        return made;
+      });
 }
 
 HIP_ENTRY hipError_t hipMallocManaged(void **result, size_t bytes,
@@ -311,9 +317,8 @@ HIP_ENTRY hipError_t hipFree(void *memory) {
     if (!memory)
       return hipSuccess;
     const Place place = placeOf(memory);
-    if (!place.onDevice() || place.base != address(memory) || place.variable)
-      return {hipErrorInvalidValue,
-              "not the start of an allocation: " + describeAccess(memory, 1)};
+    if (Result ok = checkStart(place, memory); !ok.ok())
+      return ok;
     // As HIP does: work that may use the memory ends first.
     drain(*deviceAt(place.device));
     return release(place.base);
@@ -321,28 +326,25 @@ HIP_ENTRY hipError_t hipFree(void *memory) {
 }
 
 HIP_ENTRY hipError_t hipFreeAsync(void *memory, hipStream_t handle) {
-  return enter("hipFreeAsync", [&]() -> Result {
-    DeviceState *device;
-    Stream *stream;
-    if (Result found = findStream(handle, device, stream); !found.ok())
-      return found;
-    if (Result ok = checkCapture(*device, *stream, false); !ok.ok())
-      return ok;
-    if (!memory)
-      return hipSuccess;
-    const Place place = placeOf(memory);
-    if (!place.onDevice() || place.base != address(memory) || place.variable)
-      return {hipErrorInvalidValue,
-              "not the start of an allocation: " + describeAccess(memory, 1)};
-    submit(
-        *device, *stream,
-        [base = place.base] {
-          if (Result freed = release(base); !freed.ok())
-            Runtime::get().report("hipFreeAsync: " + freed.why, true);
-        },
-        {}, /*evenAfterFault=*/true);
-    return hipSuccess;
-  });
+  return onStream(
+      "hipFreeAsync", handle,
+      [&](DeviceState &device, Stream &stream) -> Result {
+        if (Result ok = checkCapture(device, stream, false); !ok.ok())
+          return ok;
+        if (!memory)
+          return hipSuccess;
+        const Place place = placeOf(memory);
+        if (Result ok = checkStart(place, memory); !ok.ok())
+          return ok;
+        submit(
+            device, stream,
+            [base = place.base] {
+              if (Result freed = release(base); !freed.ok())
+                Runtime::get().report("hipFreeAsync: " + freed.why, true);
+            },
+            {}, /*evenAfterFault=*/true);
+        return hipSuccess;
+      });
 }
 
 HIP_ENTRY hipError_t hipHostMalloc(void **result, size_t bytes,

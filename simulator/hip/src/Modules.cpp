@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Handles.h"
 #include "Module.h"
 
 #include <atomic>
@@ -18,10 +19,9 @@ using namespace fovea::hipsim;
 
 namespace {
 
-std::mutex modulesMutex;
-std::map<hipModule_t, std::shared_ptr<Module>> &modules() {
-  static auto *map = new std::map<hipModule_t, std::shared_ptr<Module>>;
-  return *map;
+auto &modules() {
+  static auto &handles = Handles<hipModule_t, Module>::make();
+  return handles;
 }
 
 /// A handle that no module or function has had before, so that one of the past
@@ -43,19 +43,16 @@ Result load(hipModule_t *result, const sim::ImageBytes &image) {
   if (Result loaded = loadModule(thisDevice(), image, module); !loaded.ok())
     return loaded;
   const auto handle = freshHandle<hipModule_t>();
-  std::lock_guard<std::mutex> lock(modulesMutex);
-  modules()[handle] = std::move(module);
+  modules().add(handle, std::move(module));
   *result = handle;
   return hipSuccess;
 }
 
 Result findModule(hipModule_t handle, std::shared_ptr<Module> &module) {
-  std::lock_guard<std::mutex> lock(modulesMutex);
-  auto it = modules().find(handle);
-  if (it == modules().end())
+  module = modules().find(handle);
+  if (!module)
     return {hipErrorInvalidHandle,
             handle ? "not a module, or an unloaded one" : "the module is null"};
-  module = it->second;
   return hipSuccess;
 }
 
@@ -116,16 +113,9 @@ std::string fovea::hipsim::describe(const Function &function) {
 }
 
 void fovea::hipsim::unloadModulesOf(int device) {
-  std::vector<std::shared_ptr<Module>> ended;
-  std::lock_guard<std::mutex> lock(modulesMutex);
-  for (auto it = modules().begin(); it != modules().end();) {
-    if (it->second->code->device() != deviceAt(device)->device) {
-      ++it;
-      continue;
-    }
-    ended.push_back(std::move(it->second));
-    it = modules().erase(it);
-  }
+  modules().takeIf([&](const Module &module) {
+    return module.code->device() == deviceAt(device)->device;
+  });
 }
 
 HIP_ENTRY hipError_t hipModuleLoad(hipModule_t *module, const char *path) {
@@ -163,13 +153,8 @@ HIP_ENTRY hipError_t hipModuleLoadDataEx(hipModule_t *module, const void *image,
 
 HIP_ENTRY hipError_t hipModuleUnload(hipModule_t handle) {
   return enter("hipModuleUnload", [&]() -> Result {
-    std::shared_ptr<Module> ended; // goes after the lock does
-    std::lock_guard<std::mutex> lock(modulesMutex);
-    auto it = modules().find(handle);
-    if (it == modules().end())
+    if (!modules().take(handle))
       return {hipErrorInvalidHandle, "not a module, or an unloaded one"};
-    ended = std::move(it->second);
-    modules().erase(it);
     return hipSuccess;
   });
 }

@@ -125,6 +125,18 @@ DeviceState &thisDevice();
 /// Finds the stream of a handle (the null stream for 0 and hipStreamLegacy).
 Result findStream(hipStream_t handle, DeviceState *&device, Stream *&stream);
 
+/// Runs an entry point's `body(device, stream)` for a stream handle.
+template <typename Body>
+hipError_t onStream(const char *function, hipStream_t handle, Body body) {
+  return enter(function, [&]() -> Result {
+    DeviceState *device;
+    Stream *stream;
+    if (Result found = findStream(handle, device, stream); !found.ok())
+      return found;
+    return body(*device, *stream);
+  });
+}
+
 /// Submits work in the order that HIP promises: the null stream waits for all
 /// blocking streams of its device, and they wait for it. After a fault the work
 /// is passed over unless `evenAfterFault`. A captured stream keeps the work for

@@ -8,6 +8,7 @@
 
 #include "Capture.h"
 #include "Events.h"
+#include "Handles.h"
 #include "Module.h"
 
 #include <chrono>
@@ -40,28 +41,30 @@ struct Event {
   }
 };
 
-std::mutex handlesMutex;
-/// The live handles: any other is refused before it is followed.
-std::map<hipStream_t, std::shared_ptr<Stream>> &streamHandles() {
-  static auto *map = new std::map<hipStream_t, std::shared_ptr<Stream>>;
-  return *map;
+auto &streams() {
+  static auto &handles = Handles<hipStream_t, Stream>::make();
+  return handles;
 }
-std::map<hipEvent_t, std::shared_ptr<Event>> &eventHandles() {
-  static auto *map = new std::map<hipEvent_t, std::shared_ptr<Event>>;
-  return *map;
+auto &events() {
+  static auto &handles = Handles<hipEvent_t, Event>::make();
+  return handles;
+}
+
+/// Takes a stream from its device; its work runs to its end first.
+void retire(Stream &stream) {
+  DeviceState &device = *deviceAt(stream.device);
+  abandonCapture(stream);
+  stream.tail().wait();
+  std::lock_guard<std::mutex> lock(device.streamsMutex);
+  device.streams.erase(&stream);
 }
 
 /// The streams that hipStreamPerThread means on this thread.
 struct ThreadStreams {
   std::map<int, std::unique_ptr<Stream>> byDevice;
   ~ThreadStreams() {
-    for (auto &[index, stream] : byDevice) {
-      DeviceState *device = deviceAt(index);
-      abandonCapture(*stream);
-      stream->tail().wait();
-      std::lock_guard<std::mutex> lock(device->streamsMutex);
-      device->streams.erase(stream.get());
-    }
+    for (auto &[index, stream] : byDevice)
+      retire(*stream);
   }
 };
 
@@ -86,33 +89,19 @@ Result createStream(hipStream_t *result, unsigned flags, int priority) {
   DeviceState &device = thisDevice();
   auto stream = std::make_shared<Stream>(device.index, flags,
                                          std::max(-1, std::min(1, priority)));
-  auto handle = reinterpret_cast<hipStream_t>(stream.get());
   {
     std::lock_guard<std::mutex> lock(device.streamsMutex);
     device.streams.insert(stream.get());
   }
-  std::lock_guard<std::mutex> lock(handlesMutex);
-  streamHandles()[handle] = std::move(stream);
-  *result = handle;
+  *result = streams().add(std::move(stream));
   return hipSuccess;
 }
 
-/// Takes a stream's handle away; its work runs to its end first.
-void destroyStream(std::shared_ptr<Stream> stream) {
-  abandonCapture(*stream);
-  DeviceState &device = *deviceAt(stream->device);
-  stream->tail().wait();
-  std::lock_guard<std::mutex> lock(device.streamsMutex);
-  device.streams.erase(stream.get());
-}
-
 Result findEvent(hipEvent_t handle, std::shared_ptr<Event> &event) {
-  std::lock_guard<std::mutex> lock(handlesMutex);
-  auto it = eventHandles().find(handle);
-  if (it == eventHandles().end())
+  event = events().find(handle);
+  if (!event)
     return {hipErrorInvalidHandle,
             handle ? "not an event, or a destroyed one" : "the event is null"};
-  event = it->second;
   return hipSuccess;
 }
 
@@ -120,16 +109,15 @@ Result findEvent(hipEvent_t handle, std::shared_ptr<Event> &event) {
 const Result kCaptured = {hipErrorCapturedEvent,
                           "the event was recorded in a captured stream"};
 
-/// Runs `body(device, stream)` for a stream handle.
-template <typename Body>
-hipError_t onStream(const char *function, hipStream_t handle, Body body) {
-  return enter(function, [&]() -> Result {
-    DeviceState *device;
-    Stream *stream;
-    if (Result found = findStream(handle, device, stream); !found.ok())
-      return found;
-    return body(*device, *stream);
-  });
+/// For onStream(): a property of the stream for `result`, named `name`.
+template <typename Value, typename Get>
+auto answer(Value *result, const char *name, Get get) {
+  return [=](DeviceState &, Stream &stream) -> Result {
+    if (!result)
+      return {hipErrorInvalidValue, std::string(name) + " is null"};
+    *result = get(stream);
+    return hipSuccess;
+  };
 }
 
 /// Runs `body(event)` for an event handle.
@@ -157,11 +145,10 @@ Result fovea::hipsim::findStream(hipStream_t handle, DeviceState *&device,
     stream = &streamOfThread(*device);
     return hipSuccess;
   }
-  std::lock_guard<std::mutex> lock(handlesMutex);
-  auto it = streamHandles().find(handle);
-  if (it == streamHandles().end())
+  const std::shared_ptr<Stream> found = streams().find(handle);
+  if (!found)
     return {hipErrorContextIsDestroyed, "not a stream, or a destroyed one"};
-  stream = it->second.get();
+  stream = found.get();
   device = deviceAt(stream->device);
   return hipSuccess;
 }
@@ -186,17 +173,11 @@ HIP_ENTRY hipError_t hipStreamCreateWithPriority(hipStream_t *stream,
 
 HIP_ENTRY hipError_t hipStreamDestroy(hipStream_t handle) {
   return enter("hipStreamDestroy", [&]() -> Result {
-    std::shared_ptr<Stream> stream;
-    {
-      std::lock_guard<std::mutex> lock(handlesMutex);
-      auto it = streamHandles().find(handle);
-      if (it == streamHandles().end())
-        return {handle ? hipErrorContextIsDestroyed : hipErrorInvalidHandle,
-                "not a stream that was created, or a destroyed one"};
-      stream = std::move(it->second);
-      streamHandles().erase(it);
-    }
-    destroyStream(std::move(stream));
+    const std::shared_ptr<Stream> stream = streams().take(handle);
+    if (!stream)
+      return {handle ? hipErrorContextIsDestroyed : hipErrorInvalidHandle,
+              "not a stream that was created, or a destroyed one"};
+    retire(*stream);
     return hipSuccess;
   });
 }
@@ -215,46 +196,32 @@ HIP_ENTRY hipError_t hipStreamSynchronize(hipStream_t handle) {
 }
 
 HIP_ENTRY hipError_t hipStreamQuery(hipStream_t handle) {
-  return onStream(
-      "hipStreamQuery", handle,
-      [](DeviceState &device, Stream &stream) -> Result {
-        if (Result ok = checkCapture(device, stream, false); !ok.ok())
-          return ok;
-        if (device.fault != hipSuccess)
-          return faultOf(device);
-        return stream.tail().reached() ? hipSuccess : hipErrorNotReady;
-      });
+  return onStream("hipStreamQuery", handle,
+                  [](DeviceState &device, Stream &stream) -> Result {
+                    if (Result ok = checkReady(device, stream, false); !ok.ok())
+                      return ok;
+                    return stream.tail().reached() ? hipSuccess
+                                                   : hipErrorNotReady;
+                  });
 }
 
 HIP_ENTRY hipError_t hipStreamGetFlags(hipStream_t handle, unsigned *flags) {
   return onStream("hipStreamGetFlags", handle,
-                  [&](DeviceState &, Stream &stream) -> Result {
-                    if (!flags)
-                      return {hipErrorInvalidValue, "flags is null"};
-                    *flags = stream.flags;
-                    return hipSuccess;
-                  });
+                  answer(flags, "flags",
+                         [](const Stream &stream) { return stream.flags; }));
 }
 
 HIP_ENTRY hipError_t hipStreamGetPriority(hipStream_t handle, int *priority) {
   return onStream("hipStreamGetPriority", handle,
-                  [&](DeviceState &, Stream &stream) -> Result {
-                    if (!priority)
-                      return {hipErrorInvalidValue, "priority is null"};
-                    *priority = stream.priority;
-                    return hipSuccess;
-                  });
+                  answer(priority, "priority",
+                         [](const Stream &stream) { return stream.priority; }));
 }
 
 HIP_ENTRY hipError_t hipStreamGetDevice(hipStream_t handle,
                                         hipDevice_t *device) {
   return onStream("hipStreamGetDevice", handle,
-                  [&](DeviceState &state, Stream &) -> Result {
-                    if (!device)
-                      return {hipErrorInvalidValue, "device is null"};
-                    *device = state.index;
-                    return hipSuccess;
-                  });
+                  answer(device, "device",
+                         [](const Stream &stream) { return stream.device; }));
 }
 
 HIP_ENTRY hipError_t hipStreamWaitEvent(hipStream_t handle, hipEvent_t event,
@@ -322,10 +289,7 @@ HIP_ENTRY hipError_t hipEventCreateWithFlags(hipEvent_t *result,
       return {hipErrorInvalidValue, "the result is null or a flag unknown"};
     auto event = std::make_shared<Event>();
     event->flags = flags;
-    auto handle = reinterpret_cast<hipEvent_t>(event.get());
-    std::lock_guard<std::mutex> lock(handlesMutex);
-    eventHandles()[handle] = std::move(event);
-    *result = handle;
+    *result = events().add(std::move(event));
     return hipSuccess;
   });
 }
@@ -336,8 +300,7 @@ HIP_ENTRY hipError_t hipEventCreate(hipEvent_t *result) {
 
 HIP_ENTRY hipError_t hipEventDestroy(hipEvent_t handle) {
   return enter("hipEventDestroy", [&]() -> Result {
-    std::lock_guard<std::mutex> lock(handlesMutex);
-    if (!eventHandles().erase(handle))
+    if (!events().take(handle))
       return {hipErrorInvalidHandle, "not an event, or a destroyed one"};
     return hipSuccess;
   });
@@ -430,20 +393,10 @@ HIP_ENTRY hipError_t hipDeviceReset() {
   return enter("hipDeviceReset", [&]() -> Result {
     DeviceState &device = thisDevice();
     drain(device);
-    std::vector<std::shared_ptr<Stream>> ended;
-    {
-      std::lock_guard<std::mutex> lock(handlesMutex);
-      for (auto it = streamHandles().begin(); it != streamHandles().end();) {
-        if (it->second->device != device.index) {
-          ++it;
-          continue;
-        }
-        ended.push_back(std::move(it->second));
-        it = streamHandles().erase(it);
-      }
-    }
-    for (auto &stream : ended)
-      destroyStream(std::move(stream));
+    for (const auto &stream : streams().takeIf([&](const Stream &stream) {
+           return stream.device == device.index;
+         }))
+      retire(*stream);
     unloadModulesOf(device.index);
     unloadFatBinariesOf(device.index);
     forgetMemoryOf(device.index);

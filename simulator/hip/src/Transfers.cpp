@@ -9,6 +9,7 @@
 #include "Capture.h"
 #include "Memory.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace fovea;
@@ -44,7 +45,8 @@ Result checkEnd(const char *which, const void *pointer, size_t bytes,
   return hipSuccess;
 }
 
-/// Tells the devices' maps of written bytes of a fill (\p from is null) or copy.
+/// Tells the devices' maps of written bytes of a fill (\p from is null) or
+/// copy.
 void noteWrite(const void *to, const void *from, size_t bytes) {
   for (auto &state : Runtime::get().devices()) {
     sim::WrittenMap &written = state->device->memory().written();
@@ -71,6 +73,46 @@ Result planeBytes(const char *which, const Plane &plane, size_t &bytes) {
   return hipSuccess;
 }
 
+/// Submits a transfer whose memory is checked, and waits for its end where it
+/// must.
+template <typename Work>
+Result transfer(DeviceState &device, Stream &stream, Wait wait, bool pageable,
+                Work work) {
+  if (Result ok = checkReady(device, stream, wait != Wait::Always); !ok.ok())
+    return ok;
+  const Point end = submit(device, stream, std::move(work));
+  if (wait != Wait::Always && !pageable)
+    return hipSuccess;
+  end.wait();
+  return faultOf(device);
+}
+
+/// What the ends of a copy of hipMemcpyKind `kind` must be.
+Result endsOf(int kind, End &to, End &from) {
+  to = from = End::Any;
+  switch (kind) {
+  case hipMemcpyHostToHost:
+    to = from = End::Host;
+    return hipSuccess;
+  case hipMemcpyHostToDevice:
+    to = End::Device;
+    from = End::Host;
+    return hipSuccess;
+  case hipMemcpyDeviceToHost:
+    to = End::Host;
+    from = End::Device;
+    return hipSuccess;
+  case hipMemcpyDeviceToDevice:
+  case hipMemcpyDeviceToDeviceNoCU:
+    to = from = End::Device;
+    return hipSuccess;
+  case hipMemcpyDefault:
+    return hipSuccess;
+  }
+  return {hipErrorInvalidMemcpyDirection,
+          "kind " + std::to_string(kind) + " is not known"};
+}
+
 Result copyPlane(void *to, const Plane &toPlane, const void *from,
                  const Plane &fromPlane, int kind, hipStream_t handle,
                  Wait wait) {
@@ -78,29 +120,9 @@ Result copyPlane(void *to, const Plane &toPlane, const void *from,
   Stream *stream;
   if (Result found = findStream(handle, device, stream); !found.ok())
     return found;
-  End toEnd = End::Any, fromEnd = End::Any;
-  switch (kind) {
-  case hipMemcpyHostToHost:
-    toEnd = fromEnd = End::Host;
-    break;
-  case hipMemcpyHostToDevice:
-    toEnd = End::Device;
-    fromEnd = End::Host;
-    break;
-  case hipMemcpyDeviceToHost:
-    toEnd = End::Host;
-    fromEnd = End::Device;
-    break;
-  case hipMemcpyDeviceToDevice:
-  case hipMemcpyDeviceToDeviceNoCU:
-    toEnd = fromEnd = End::Device;
-    break;
-  case hipMemcpyDefault:
-    break;
-  default:
-    return {hipErrorInvalidMemcpyDirection,
-            "kind " + std::to_string(kind) + " is not known"};
-  }
+  End toEnd, fromEnd;
+  if (Result known = endsOf(kind, toEnd, fromEnd); !known.ok())
+    return known;
   if (toPlane.width == 0 || toPlane.rows == 0)
     return hipSuccess;
   size_t toBytes, fromBytes;
@@ -115,12 +137,9 @@ Result copyPlane(void *to, const Plane &toPlane, const void *from,
   if (Result ok = checkEnd("source", from, fromBytes, fromWhere, fromEnd);
       !ok.ok())
     return ok;
-  if (Result ok = checkCapture(*device, *stream, wait != Wait::Always);
-      !ok.ok())
-    return ok;
-  if (device->fault != hipSuccess)
-    return faultOf(*device);
-  const Point end = submit(*device, *stream, [=] {
+  const bool pageable = toWhere.type == hipMemoryTypeUnregistered ||
+                        fromWhere.type == hipMemoryTypeUnregistered;
+  return transfer(*device, *stream, wait, pageable, [=] {
     for (size_t row = 0; row < toPlane.rows; ++row) {
       char *out = static_cast<char *>(to) + row * toPlane.pitch;
       const char *in = static_cast<const char *>(from) + row * fromPlane.pitch;
@@ -128,13 +147,6 @@ Result copyPlane(void *to, const Plane &toPlane, const void *from,
       noteWrite(out, in, toPlane.width);
     }
   });
-  const bool pageable = toWhere.type == hipMemoryTypeUnregistered ||
-                        fromWhere.type == hipMemoryTypeUnregistered;
-  if (wait == Wait::Always || pageable) {
-    end.wait();
-    return faultOf(*device);
-  }
-  return hipSuccess;
 }
 
 Result copy(void *to, const void *from, size_t bytes, int kind,
@@ -150,15 +162,19 @@ Result copyRows(void *to, size_t toPitch, const void *from, size_t fromPitch,
                    kind, stream, wait);
 }
 
-/// Rows of bytes; the elements of the other fills lie without gaps.
-Result fillRows(void *to, size_t pitch, int value, size_t width, size_t rows,
-                hipStream_t handle, Wait wait) {
+/// Rows of elements, without gaps where there is one row.
+template <typename Element>
+Result fillPlane(void *to, size_t pitch, Element value, size_t count,
+                 size_t rows, hipStream_t handle, Wait wait) {
   DeviceState *device;
   Stream *stream;
   if (Result found = findStream(handle, device, stream); !found.ok())
     return found;
-  if (width == 0 || rows == 0)
+  if (count == 0 || rows == 0)
     return hipSuccess;
+  if (count > SIZE_MAX / sizeof(Element))
+    return {hipErrorInvalidValue, "the size does not fit 64 bits"};
+  const size_t width = count * sizeof(Element);
   size_t bytes;
   if (Result ok = planeBytes("destination", {width, pitch, rows}, bytes);
       !ok.ok())
@@ -166,23 +182,27 @@ Result fillRows(void *to, size_t pitch, int value, size_t width, size_t rows,
   if (Result ok = checkEnd("destination", to, bytes, placeOf(to), End::Device);
       !ok.ok())
     return ok;
-  if (Result ok = checkCapture(*device, *stream, wait != Wait::Always);
-      !ok.ok())
-    return ok;
-  if (device->fault != hipSuccess)
-    return faultOf(*device);
-  const Point end = submit(*device, *stream, [=] {
+  if (reinterpret_cast<uint64_t>(to) % sizeof(Element) != 0)
+    return {hipErrorInvalidValue, "destination is not a multiple of " +
+                                      std::to_string(sizeof(Element))};
+  return transfer(*device, *stream, wait, /*pageable=*/false, [=] {
     for (size_t row = 0; row < rows; ++row) {
       char *out = static_cast<char *>(to) + row * pitch;
-      std::memset(out, value, width);
+      std::fill_n(reinterpret_cast<Element *>(out), count, value);
       noteWrite(out, nullptr, width);
     }
   });
-  if (wait == Wait::Always) {
-    end.wait();
-    return faultOf(*device);
-  }
-  return hipSuccess;
+}
+
+Result fillRows(void *to, size_t pitch, int value, size_t width, size_t rows,
+                hipStream_t stream, Wait wait) {
+  return fillPlane(to, pitch, uint8_t(value), width, rows, stream, wait);
+}
+
+template <typename Element>
+Result fill(void *to, Element value, size_t count, hipStream_t stream,
+            Wait wait) {
+  return fillPlane(to, /*pitch=*/0, value, count, /*rows=*/1, stream, wait);
 }
 
 /// A copy between devices, in a stream of the calling thread's device. The
@@ -195,41 +215,10 @@ Result copyPeer(void *to, int toDevice, const void *from, int fromDevice,
   return copy(to, from, bytes, hipMemcpyDeviceToDevice, stream, wait);
 }
 
-template <typename Element>
-Result fill(void *to, Element value, size_t count, hipStream_t handle,
-            Wait wait) {
-  DeviceState *device;
-  Stream *stream;
-  if (Result found = findStream(handle, device, stream); !found.ok())
-    return found;
-  if (count == 0)
-    return hipSuccess;
-  if (count > SIZE_MAX / sizeof(Element))
-    return {hipErrorInvalidValue, "the size does not fit 64 bits"};
-  const Place place = placeOf(to);
-  if (Result ok = checkEnd("destination", to, count * sizeof(Element), place,
-                           End::Device);
-      !ok.ok())
-    return ok;
-  if (reinterpret_cast<uint64_t>(to) % sizeof(Element) != 0)
-    return {hipErrorInvalidValue, "destination is not a multiple of " +
-                                      std::to_string(sizeof(Element))};
-  if (Result ok = checkCapture(*device, *stream, wait != Wait::Always);
-      !ok.ok())
-    return ok;
-  if (device->fault != hipSuccess)
-    return faultOf(*device);
-  const Point end = submit(*device, *stream, [=] {
-    Element *out = static_cast<Element *>(to);
-    for (size_t i = 0; i < count; ++i)
-      out[i] = value;
-    noteWrite(to, nullptr, count * sizeof(Element));
-  });
-  if (wait == Wait::Always) {
-    end.wait();
-    return faultOf(*device);
-  }
-  return hipSuccess;
+/// The entry point `name`, which is `function` of `arguments`.
+template <typename Function, typename... Arguments>
+hipError_t call(const char *name, Function function, Arguments... arguments) {
+  return enter(name, [&] { return function(arguments...); });
 }
 
 } // namespace
@@ -242,173 +231,141 @@ Result fovea::hipsim::copyMemory(void *to, const void *from, size_t bytes,
 
 HIP_ENTRY hipError_t hipMemcpy(void *to, const void *from, size_t bytes,
                                int kind) {
-  return enter("hipMemcpy", [&] {
-    return copy(to, from, bytes, kind, nullptr, Wait::Always);
-  });
+  return call("hipMemcpy", copy, to, from, bytes, kind, nullptr, Wait::Always);
 }
 
 HIP_ENTRY hipError_t hipMemcpyWithStream(void *to, const void *from,
                                          size_t bytes, int kind,
                                          hipStream_t stream) {
-  return enter("hipMemcpyWithStream", [&] {
-    return copy(to, from, bytes, kind, stream, Wait::Always);
-  });
+  return call("hipMemcpyWithStream", copy, to, from, bytes, kind, stream,
+              Wait::Always);
 }
 
 HIP_ENTRY hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes,
                                     int kind, hipStream_t stream) {
-  return enter("hipMemcpyAsync", [&] {
-    return copy(to, from, bytes, kind, stream, Wait::IfPageable);
-  });
+  return call("hipMemcpyAsync", copy, to, from, bytes, kind, stream,
+              Wait::IfPageable);
 }
 
 HIP_ENTRY hipError_t hipMemcpyHtoD(hipDeviceptr_t to, void *from,
                                    size_t bytes) {
-  return enter("hipMemcpyHtoD", [&] {
-    return copy(to, from, bytes, hipMemcpyHostToDevice, nullptr, Wait::Always);
-  });
+  return call("hipMemcpyHtoD", copy, to, from, bytes, hipMemcpyHostToDevice,
+              nullptr, Wait::Always);
 }
 
 HIP_ENTRY hipError_t hipMemcpyDtoH(void *to, hipDeviceptr_t from,
                                    size_t bytes) {
-  return enter("hipMemcpyDtoH", [&] {
-    return copy(to, from, bytes, hipMemcpyDeviceToHost, nullptr, Wait::Always);
-  });
+  return call("hipMemcpyDtoH", copy, to, from, bytes, hipMemcpyDeviceToHost,
+              nullptr, Wait::Always);
 }
 
 HIP_ENTRY hipError_t hipMemcpyDtoD(hipDeviceptr_t to, hipDeviceptr_t from,
                                    size_t bytes) {
-  return enter("hipMemcpyDtoD", [&] {
-    return copy(to, from, bytes, hipMemcpyDeviceToDevice, nullptr,
-                Wait::Always);
-  });
+  return call("hipMemcpyDtoD", copy, to, from, bytes, hipMemcpyDeviceToDevice,
+              nullptr, Wait::Always);
 }
 
 HIP_ENTRY hipError_t hipMemcpyHtoDAsync(hipDeviceptr_t to, void *from,
                                         size_t bytes, hipStream_t stream) {
-  return enter("hipMemcpyHtoDAsync", [&] {
-    return copy(to, from, bytes, hipMemcpyHostToDevice, stream,
-                Wait::IfPageable);
-  });
+  return call("hipMemcpyHtoDAsync", copy, to, from, bytes,
+              hipMemcpyHostToDevice, stream, Wait::IfPageable);
 }
 
 HIP_ENTRY hipError_t hipMemcpyDtoHAsync(void *to, hipDeviceptr_t from,
                                         size_t bytes, hipStream_t stream) {
-  return enter("hipMemcpyDtoHAsync", [&] {
-    return copy(to, from, bytes, hipMemcpyDeviceToHost, stream,
-                Wait::IfPageable);
-  });
+  return call("hipMemcpyDtoHAsync", copy, to, from, bytes,
+              hipMemcpyDeviceToHost, stream, Wait::IfPageable);
 }
 
 HIP_ENTRY hipError_t hipMemcpyDtoDAsync(hipDeviceptr_t to, hipDeviceptr_t from,
                                         size_t bytes, hipStream_t stream) {
-  return enter("hipMemcpyDtoDAsync", [&] {
-    return copy(to, from, bytes, hipMemcpyDeviceToDevice, stream,
-                Wait::IfPageable);
-  });
+  return call("hipMemcpyDtoDAsync", copy, to, from, bytes,
+              hipMemcpyDeviceToDevice, stream, Wait::IfPageable);
 }
 
 HIP_ENTRY hipError_t hipMemcpy2D(void *to, size_t toPitch, const void *from,
                                  size_t fromPitch, size_t width, size_t rows,
                                  int kind) {
-  return enter("hipMemcpy2D", [&] {
-    return copyRows(to, toPitch, from, fromPitch, width, rows, kind, nullptr,
-                    Wait::Always);
-  });
+  return call("hipMemcpy2D", copyRows, to, toPitch, from, fromPitch, width,
+              rows, kind, nullptr, Wait::Always);
 }
 
 HIP_ENTRY hipError_t hipMemcpy2DAsync(void *to, size_t toPitch,
                                       const void *from, size_t fromPitch,
                                       size_t width, size_t rows, int kind,
                                       hipStream_t stream) {
-  return enter("hipMemcpy2DAsync", [&] {
-    return copyRows(to, toPitch, from, fromPitch, width, rows, kind, stream,
-                    Wait::IfPageable);
-  });
+  return call("hipMemcpy2DAsync", copyRows, to, toPitch, from, fromPitch, width,
+              rows, kind, stream, Wait::IfPageable);
 }
 
 HIP_ENTRY hipError_t hipMemcpyPeer(void *to, int toDevice, const void *from,
                                    int fromDevice, size_t bytes) {
-  return enter("hipMemcpyPeer", [&] {
-    return copyPeer(to, toDevice, from, fromDevice, bytes, nullptr,
-                    Wait::Always);
-  });
+  return call("hipMemcpyPeer", copyPeer, to, toDevice, from, fromDevice, bytes,
+              nullptr, Wait::Always);
 }
 
 HIP_ENTRY hipError_t hipMemcpyPeerAsync(void *to, int toDevice,
                                         const void *from, int fromDevice,
                                         size_t bytes, hipStream_t stream) {
-  return enter("hipMemcpyPeerAsync", [&] {
-    return copyPeer(to, toDevice, from, fromDevice, bytes, stream,
-                    Wait::IfPageable);
-  });
+  return call("hipMemcpyPeerAsync", copyPeer, to, toDevice, from, fromDevice,
+              bytes, stream, Wait::IfPageable);
 }
 
 HIP_ENTRY hipError_t hipMemset2D(void *to, size_t pitch, int value,
                                  size_t width, size_t rows) {
-  return enter("hipMemset2D", [&] {
-    return fillRows(to, pitch, value, width, rows, nullptr, Wait::Always);
-  });
+  return call("hipMemset2D", fillRows, to, pitch, value, width, rows, nullptr,
+              Wait::Always);
 }
 
 HIP_ENTRY hipError_t hipMemset2DAsync(void *to, size_t pitch, int value,
                                       size_t width, size_t rows,
                                       hipStream_t stream) {
-  return enter("hipMemset2DAsync", [&] {
-    return fillRows(to, pitch, value, width, rows, stream, Wait::IfPageable);
-  });
+  return call("hipMemset2DAsync", fillRows, to, pitch, value, width, rows,
+              stream, Wait::IfPageable);
 }
 
 HIP_ENTRY hipError_t hipMemset(void *to, int value, size_t bytes) {
-  return enter("hipMemset", [&] {
-    return fill<uint8_t>(to, uint8_t(value), bytes, nullptr, Wait::Always);
-  });
+  return call("hipMemset", fill<uint8_t>, to, uint8_t(value), bytes, nullptr,
+              Wait::Always);
 }
 
 HIP_ENTRY hipError_t hipMemsetAsync(void *to, int value, size_t bytes,
                                     hipStream_t stream) {
-  return enter("hipMemsetAsync", [&] {
-    return fill<uint8_t>(to, uint8_t(value), bytes, stream, Wait::IfPageable);
-  });
+  return call("hipMemsetAsync", fill<uint8_t>, to, uint8_t(value), bytes,
+              stream, Wait::IfPageable);
 }
 
 HIP_ENTRY hipError_t hipMemsetD8(hipDeviceptr_t to, unsigned char value,
                                  size_t count) {
-  return enter("hipMemsetD8", [&] {
-    return fill<uint8_t>(to, value, count, nullptr, Wait::Always);
-  });
+  return call("hipMemsetD8", fill<uint8_t>, to, value, count, nullptr,
+              Wait::Always);
 }
 
 HIP_ENTRY hipError_t hipMemsetD8Async(hipDeviceptr_t to, unsigned char value,
                                       size_t count, hipStream_t stream) {
-  return enter("hipMemsetD8Async", [&] {
-    return fill<uint8_t>(to, value, count, stream, Wait::IfPageable);
-  });
+  return call("hipMemsetD8Async", fill<uint8_t>, to, value, count, stream,
+              Wait::IfPageable);
 }
 
 HIP_ENTRY hipError_t hipMemsetD16(hipDeviceptr_t to, unsigned short value,
                                   size_t count) {
-  return enter("hipMemsetD16", [&] {
-    return fill<uint16_t>(to, value, count, nullptr, Wait::Always);
-  });
+  return call("hipMemsetD16", fill<uint16_t>, to, value, count, nullptr,
+              Wait::Always);
 }
 
 HIP_ENTRY hipError_t hipMemsetD16Async(hipDeviceptr_t to, unsigned short value,
                                        size_t count, hipStream_t stream) {
-  return enter("hipMemsetD16Async", [&] {
-    return fill<uint16_t>(to, value, count, stream, Wait::IfPageable);
-  });
+  return call("hipMemsetD16Async", fill<uint16_t>, to, value, count, stream,
+              Wait::IfPageable);
 }
 
 HIP_ENTRY hipError_t hipMemsetD32(hipDeviceptr_t to, int value, size_t count) {
-  return enter("hipMemsetD32", [&] {
-    return fill<uint32_t>(to, uint32_t(value), count, nullptr, Wait::Always);
-  });
+  return call("hipMemsetD32", fill<uint32_t>, to, uint32_t(value), count,
+              nullptr, Wait::Always);
 }
 
 HIP_ENTRY hipError_t hipMemsetD32Async(hipDeviceptr_t to, int value,
                                        size_t count, hipStream_t stream) {
-  return enter("hipMemsetD32Async", [&] {
-    return fill<uint32_t>(to, uint32_t(value), count, stream, Wait::IfPageable);
-  });
+  return call("hipMemsetD32Async", fill<uint32_t>, to, uint32_t(value), count,
+              stream, Wait::IfPageable);
 }
