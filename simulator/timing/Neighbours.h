@@ -1,0 +1,31 @@
+//===- Neighbours.h - What workgroups at work together share ----*- C++ -*-===//
+//
+// How often data that one workgroup needs was fetched for another one.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FOVEA_SIMULATOR_TIMING_NEIGHBOURS_H
+#define FOVEA_SIMULATOR_TIMING_NEIGHBOURS_H
+
+#include "timing/Memory.h"
+#include "timing/Sampler.h"
+
+namespace fovea::sim {
+
+/// The workgroups of a launch that are on the chip at a time.
+struct Neighbourhood {
+  uint64_t total = 0;    ///< workgroups of the launch
+  unsigned units = 1;    ///< compute units of the chip
+  unsigned xcds = 1;     ///< to which workgroups go in turn, with an L2 each
+  unsigned resident = 1; ///< workgroups that a compute unit holds
+};
+
+/// Sets what compute units share of their caches (all of \p sharing but the
+/// clock), by the lines that \p middle and workgroups around it touch. \p note:
+/// the same for the report. Errors: those of Sampler::trace().
+Status measureSharing(const Sampler &sampler, const TimingConstants &chip,
+                      const Neighbourhood &around, const GroupTrace &middle,
+                      Sharing &sharing, std::string &note);
+
+} // namespace fovea::sim
+
+#endif // FOVEA_SIMULATOR_TIMING_NEIGHBOURS_H
