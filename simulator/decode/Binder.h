@@ -16,7 +16,7 @@ class Binder {
 public:
   /// \p index: dword of the instruction in its program; \p word: its first.
   Binder(Program &program, const IsaTable &table, uint32_t index, uint32_t word)
-      : Prog(program), Table(table), Index(index), Word(word) {}
+      : program(program), table(table), index(index), word(word) {}
 
   /// Fills in \p op and returns its handler; null when the table has no row for
   /// the instruction, or the row does not know an operand or modifier of it.
@@ -42,9 +42,9 @@ private:
   bool scalar(const ParsedOperand &from, Operand &to);
   static bool vector(const ParsedOperand &from, Operand &to);
 
-  Program &Prog;
-  const IsaTable &Table;
-  uint32_t Index, Word;
+  Program &program;
+  const IsaTable &table;
+  uint32_t index, word;
 };
 
 } // namespace fovea::sim

@@ -76,9 +76,8 @@ uint64_t copyMapped(const uint8_t *from, uint8_t *to, uint64_t bytes) {
 /// Reads [offset, offset + bytes) into `to`.
 Status take(const ImageBytes &image, uint64_t offset, uint64_t bytes,
             const std::string &what, std::vector<uint8_t> &to) {
-  const std::string part =
-      what + " of " + std::to_string(bytes) + " bytes at " +
-      std::to_string(offset);
+  const std::string part = what + " of " + std::to_string(bytes) +
+                           " bytes at " + std::to_string(offset);
   if (bytes > kMaxImage || offset > kMaxImage ||
       (image.size() != UINT64_MAX &&
        (offset > image.size() || bytes > image.size() - offset)))
@@ -96,6 +95,27 @@ Status take(const ImageBytes &image, uint64_t offset, uint64_t bytes,
   return Status::success();
 }
 
+/// Calls `each(header)` for the \p count headers of \p entryBytes at \p offset;
+/// \p what is "program" or "section".
+template <typename Header, typename Each>
+Status readHeaders(const ImageBytes &image, uint64_t offset, uint64_t count,
+                   uint64_t entryBytes, const std::string &what, Each each) {
+  if (entryBytes != sizeof(Header))
+    return invalid(what + " headers of " + std::to_string(entryBytes) +
+                   " bytes");
+  std::vector<uint8_t> table;
+  if (Status s = take(image, offset, count * entryBytes,
+                      "a " + what + " header table", table);
+      !s)
+    return s;
+  for (uint64_t i = 0; i < count; ++i) {
+    Header header;
+    std::memcpy(&header, table.data() + i * sizeof header, sizeof header);
+    each(header);
+  }
+  return Status::success();
+}
+
 /// The size of an ELF file whose owner does not say it: up to the end of the
 /// last table, section or segment.
 Status elfExtent(const ImageBytes &image, uint64_t &size) {
@@ -108,42 +128,31 @@ Status elfExtent(const ImageBytes &image, uint64_t &size) {
   uint64_t end = sizeof header;
   // Ends past 2^64 count as too large.
   auto reach = [&end](uint64_t offset, uint64_t bytes) {
-    end = std::max(end, offset > UINT64_MAX - bytes ? UINT64_MAX
-                                                    : offset + bytes);
+    end = std::max(end,
+                   offset > UINT64_MAX - bytes ? UINT64_MAX : offset + bytes);
   };
-  std::vector<uint8_t> table;
   if (header.e_phnum != 0) {
-    if (header.e_phentsize != sizeof(ELF::Elf64_Phdr))
-      return invalid("program headers of " +
-                     std::to_string(header.e_phentsize) + " bytes");
-    const uint64_t bytes = uint64_t(header.e_phnum) * header.e_phentsize;
-    if (Status s = take(image, header.e_phoff, bytes, "a program header table",
-                        table);
+    if (Status s = readHeaders<ELF::Elf64_Phdr>(
+            image, header.e_phoff, header.e_phnum, header.e_phentsize,
+            "program",
+            [&](const ELF::Elf64_Phdr &segment) {
+              reach(segment.p_offset, segment.p_filesz);
+            });
         !s)
       return s;
-    reach(header.e_phoff, bytes);
-    for (uint64_t at = 0; at < bytes; at += sizeof(ELF::Elf64_Phdr)) {
-      ELF::Elf64_Phdr segment;
-      std::memcpy(&segment, table.data() + at, sizeof segment);
-      reach(segment.p_offset, segment.p_filesz);
-    }
+    reach(header.e_phoff, uint64_t(header.e_phnum) * header.e_phentsize);
   }
   if (header.e_shnum != 0) {
-    if (header.e_shentsize != sizeof(ELF::Elf64_Shdr))
-      return invalid("section headers of " +
-                     std::to_string(header.e_shentsize) + " bytes");
-    const uint64_t bytes = uint64_t(header.e_shnum) * header.e_shentsize;
-    if (Status s = take(image, header.e_shoff, bytes, "a section header table",
-                        table);
+    if (Status s = readHeaders<ELF::Elf64_Shdr>(
+            image, header.e_shoff, header.e_shnum, header.e_shentsize,
+            "section",
+            [&](const ELF::Elf64_Shdr &section) {
+              if (section.sh_type != ELF::SHT_NOBITS)
+                reach(section.sh_offset, section.sh_size);
+            });
         !s)
       return s;
-    reach(header.e_shoff, bytes);
-    for (uint64_t at = 0; at < bytes; at += sizeof(ELF::Elf64_Shdr)) {
-      ELF::Elf64_Shdr section;
-      std::memcpy(&section, table.data() + at, sizeof section);
-      if (section.sh_type != ELF::SHT_NOBITS)
-        reach(section.sh_offset, section.sh_size);
-    }
+    reach(header.e_shoff, uint64_t(header.e_shnum) * header.e_shentsize);
   }
   if (end > kMaxImage)
     return invalid("its headers claim " + std::to_string(end) +
@@ -263,7 +272,8 @@ Status decompress(const ImageBytes &image, std::vector<uint8_t> &bundle) {
                    std::to_string(bytes));
   SmallVector<uint8_t, 0> plain;
   const auto format = static_cast<compression::Format>(start.method);
-  if (format != compression::Format::Zlib && format != compression::Format::Zstd)
+  if (format != compression::Format::Zlib &&
+      format != compression::Format::Zstd)
     return invalid("compression method " + std::to_string(start.method) +
                    " of an offload bundle; 0 (zlib) and 1 (zstd) are known");
   if (const char *why = compression::getReasonIfUnsupported(format))
