@@ -88,99 +88,79 @@ ChipInfo makeRdna(const Rdna &r) {
   return chip;
 }
 
-/// What the CDNA chips have in common.
-ChipInfo cdna(std::string_view target, std::string_view name) {
+/// What differs between the CDNA chips.
+struct Cdna {
+  const char *target, *generic, *name;
+  /// AGPRs have a file of their own beside the VGPRs' (MI100).
+  bool ownAgprFile;
+  bool architectedFlatScratch;
+  unsigned ldsKiB;
+  LdsKind ldsKind;
+  uint32_t traits;
+  unsigned computeUnits, xcds;
+  unsigned clockMHz, memoryMHz, busBits;
+  uint64_t memoryGiB, l2MiB;
+  const char *source;
+};
+/// gfx90a: one of the two dies of an MI250X, which is a device of its own.
+constexpr Cdna kCdna[] = {
+    {"gfx908", "", "AMD Instinct MI100 (simulated)", true, false, 64,
+     LdsKind::Cdna, 0, 120, 1, 1502, 1200, 4096, 32, 8,
+     "CDNA1 ISA document and white paper; MI100 data sheet; LLVM AMDGPUUsage"},
+    {"gfx90a", "", "AMD Instinct MI250X (simulated)", false, false, 64,
+     LdsKind::Cdna, kTraitMfmaFlushHalf, 110, 1, 1700, 1600, 4096, 64, 8,
+     "CDNA2 ISA document and white paper; MI250X data sheet; LLVM AMDGPUUsage"},
+    {"gfx942", "gfx9-4-generic", "AMD Instinct MI300X (simulated)", false, true,
+     64, LdsKind::Cdna, 0, 304, 8, 2100, 1300, 8192, 192, 4,
+     "CDNA3 ISA document; MI300X data sheet; LLVM AMDGPUUsage"},
+    {"gfx950", "gfx9-4-generic", "AMD Instinct MI355X (simulated)", false, true,
+     160, LdsKind::Cdna4, kTraitOcpFloat8, 256, 8, 2400, 2000, 8192, 288, 4,
+     "CDNA4 ISA document; MI355X data sheet; LLVM AMDGPUUsage"},
+};
+
+ChipInfo makeCdna(const Cdna &c) {
   ChipInfo chip{};
-  chip.target = target;
-  chip.name = name;
+  chip.target = c.target;
+  chip.genericTarget = c.generic;
+  chip.name = c.name;
   chip.features = ":sramecc+:xnack-";
   chip.waveSize = 64;
+  chip.computeUnits = c.computeUnits;
   chip.simdsPerCU = 4;
-  chip.maxWavesPerSimd = 8;
+  chip.maxWavesPerSimd = c.ownAgprFile ? 10 : 8;
   chip.maxWorkgroupSize = 1024;
-  chip.ldsPerWorkgroup = 64 * KiB;
-  chip.ldsPerCU = 64 * KiB;
-  chip.ldsKind = LdsKind::Cdna;
-  chip.vgprsPerSimdLane = 512;
+  chip.ldsPerWorkgroup = c.ldsKiB * KiB;
+  chip.ldsPerCU = c.ldsKiB * KiB;
+  chip.ldsKind = c.ldsKind;
+  chip.vgprsPerSimdLane = c.ownAgprFile ? 256 : 512;
   chip.maxVgprs = 256;
-  chip.vgprGranule = 8;
+  chip.vgprGranule = c.ownAgprFile ? 4 : 8;
   chip.sgprsPerWave = 102;
   chip.hasAgprs = true;
-  chip.unifiedRegisters = true;
-  chip.alignedTuples = true;
-  chip.packedWorkItemIds = true;
+  // What came with the one file of gfx90a.
+  chip.unifiedRegisters = !c.ownAgprFile;
+  chip.alignedTuples = !c.ownAgprFile;
+  chip.packedWorkItemIds = !c.ownAgprFile;
+  chip.architectedFlatScratch = c.architectedFlatScratch;
   chip.zeroHigh16 = true;
   chip.modeHasIeee = true;
+  chip.traits = c.traits;
   chip.xnack = Feature::Off;
   chip.sramecc = Feature::On;
-  chip.xcds = 1;
+  chip.memoryBytes = c.memoryGiB * GiB;
+  chip.clockKHz = c.clockMHz * 1000;
+  chip.memoryClockKHz = c.memoryMHz * 1000;
+  chip.memoryBusBits = c.busBits;
+  chip.l2Bytes = c.l2MiB * MiB;
+  chip.xcds = c.xcds;
+  chip.source = c.source;
   return chip;
-}
-
-void addCdna(std::vector<ChipInfo> &table) {
-  ChipInfo mi100 = cdna("gfx908", "AMD Instinct MI100 (simulated)");
-  mi100.computeUnits = 120;
-  mi100.maxWavesPerSimd = 10;
-  mi100.vgprsPerSimdLane = 256; // and as many AGPRs, in a file of their own
-  mi100.vgprGranule = 4;
-  mi100.unifiedRegisters = false;
-  mi100.alignedTuples = false;
-  mi100.packedWorkItemIds = false;
-  mi100.memoryBytes = 32 * GiB;
-  mi100.clockKHz = 1502000;
-  mi100.memoryClockKHz = 1200000;
-  mi100.memoryBusBits = 4096;
-  mi100.l2Bytes = 8 * MiB;
-  mi100.source = "CDNA1 ISA document and white paper; MI100 data sheet; LLVM "
-                 "AMDGPUUsage";
-  table.push_back(mi100);
-
-  ChipInfo mi250x = cdna("gfx90a", "AMD Instinct MI250X (simulated)");
-  mi250x.computeUnits = 110; // of one of its two dies, a device of its own
-  mi250x.traits = kTraitMfmaFlushHalf;
-  mi250x.memoryBytes = 64 * GiB;
-  mi250x.clockKHz = 1700000;
-  mi250x.memoryClockKHz = 1600000;
-  mi250x.memoryBusBits = 4096;
-  mi250x.l2Bytes = 8 * MiB;
-  mi250x.source = "CDNA2 ISA document and white paper; MI250X data sheet; LLVM "
-                  "AMDGPUUsage";
-  table.push_back(mi250x);
-
-  ChipInfo mi300x = cdna("gfx942", "AMD Instinct MI300X (simulated)");
-  mi300x.genericTarget = "gfx9-4-generic";
-  mi300x.computeUnits = 304;
-  mi300x.architectedFlatScratch = true;
-  mi300x.memoryBytes = 192 * GiB;
-  mi300x.clockKHz = 2100000;
-  mi300x.memoryClockKHz = 1300000;
-  mi300x.memoryBusBits = 8192;
-  mi300x.l2Bytes = 4 * MiB;
-  mi300x.xcds = 8;
-  mi300x.source = "CDNA3 ISA document; MI300X data sheet; LLVM AMDGPUUsage";
-  table.push_back(mi300x);
-
-  ChipInfo mi355x = cdna("gfx950", "AMD Instinct MI355X (simulated)");
-  mi355x.genericTarget = "gfx9-4-generic";
-  mi355x.computeUnits = 256;
-  mi355x.ldsPerWorkgroup = 160 * KiB;
-  mi355x.ldsPerCU = 160 * KiB;
-  mi355x.ldsKind = LdsKind::Cdna4;
-  mi355x.architectedFlatScratch = true;
-  mi355x.traits = kTraitOcpFloat8;
-  mi355x.memoryBytes = 288 * GiB;
-  mi355x.clockKHz = 2400000;
-  mi355x.memoryClockKHz = 2000000;
-  mi355x.memoryBusBits = 8192;
-  mi355x.l2Bytes = 4 * MiB;
-  mi355x.xcds = 8;
-  mi355x.source = "CDNA4 ISA document; MI355X data sheet; LLVM AMDGPUUsage";
-  table.push_back(mi355x);
 }
 
 std::vector<ChipInfo> makeTable() {
   std::vector<ChipInfo> table;
-  addCdna(table);
+  for (const Cdna &cdna : kCdna)
+    table.push_back(makeCdna(cdna));
   for (const Rdna &rdna : kRdna)
     table.push_back(makeRdna(rdna));
   return table;
