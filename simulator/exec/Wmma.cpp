@@ -194,17 +194,27 @@ void gather(Matrix<T> &m, Wave &w, const Operand &o, El el, const KMap &map) {
     }
 }
 
+/// One instruction of a wave, and how its chip lays out matrices.
+struct Product {
+  Wave &w;
+  const MicroOp &op;
+  const WmmaRow &row;
+  bool split;   ///< the lane groups hold different parts of K
+  int groupBit; ///< of k (KMap)
+};
+
 /// A of SWMMAC: the two elements stored for each four, put where the index
 /// says.
 template <class T>
-void gatherSparse(Matrix<T> &m, Wave &w, const MicroOp &op, El el, int k,
-                  int groupBit, bool split) {
-  unsigned bits = bitsOf(el);
+void gatherSparse(Matrix<T> &m, const Product &p) {
+  Wave &w = p.w;
+  const MicroOp &op = p.op;
+  const int k = p.row.k;
   Matrix<T> stored;
   // Pairs are places in units of four k: one group bit stands two bits lower,
   // and one higher again since a unit holds two elements.
-  KMap map(split, w.lanes, bits, k / 2, groupBit - 1);
-  gather(stored, w, op.s[0], el, map);
+  KMap map(p.split, w.lanes, bitsOf(p.row.a), k / 2, p.groupBit - 1);
+  gather(stored, w, op.s[0], p.row.a, map);
   std::memset(m.x, 0, sizeof m.x[0] * static_cast<size_t>(k));
   const uint32_t *index = w.vreg(op.s[2].reg);
   int pairs = map.perLane / 2;
@@ -232,6 +242,47 @@ void plant(Matrix<T> &a, int k, MfmaFault fault) {
       std::swap(a.x[i], a.x[i + 1]);
 }
 
+/// A and B, with what tests plant.
+template <class T>
+struct Sources {
+  Matrix<T> a, b;
+
+  explicit Sources(const Product &p) {
+    const WmmaRow &row = p.row;
+    auto read = [&](Matrix<T> &m, const Operand &o, El el) {
+      gather(m, p.w, o, el,
+             KMap(p.split, p.w.lanes, bitsOf(el), row.k, p.groupBit));
+    };
+    if (row.sparse)
+      gatherSparse(a, p);
+    else
+      read(a, p.op.s[0], row.a);
+    read(b, p.op.s[1], row.b);
+    MfmaFault fault = p.w.group->mfmaFault;
+    if (__builtin_expect(fault != MfmaFault::None, 0))
+      plant(a, row.k, fault);
+  }
+};
+
+/// The row of A whose products go to row \p at of D, with what tests plant.
+int rowOfA(const Product &p, int at) {
+  return p.w.group->mfmaFault == MfmaFault::SwapBlocksOfD ? (at + 4) % 16 : at;
+}
+
+/// Operand C: registers, which SWMMAC shares with D, or a constant.
+struct Addend {
+  const uint32_t *words;
+  bool constant;
+
+  explicit Addend(const Product &p)
+      : words(p.row.sparse ? p.w.vreg(p.op.d.reg) : lanesOf(p.w, p.op.s[2], 2)),
+        constant(!p.row.sparse && p.op.s[2].kind != Operand::Vgpr) {}
+  /// Its 16 words in register \p r of lane group \p g.
+  const uint32_t *at(int r, int g) const {
+    return constant ? words : words + size_t(r) * kLaneStride + 16 * g;
+  }
+};
+
 using Floats = float __attribute__((vector_size(64)));
 using Ints = int32_t __attribute__((vector_size(64)));
 
@@ -257,41 +308,28 @@ void getC(float *to, const uint32_t *words, El el, unsigned shift,
   }
 }
 
-void wmmaFloat(Wave &w, const MicroOp &op, const WmmaRow &row, bool split,
-               int groupBit) {
-  Matrix<float> a, b;
-  if (row.sparse)
-    gatherSparse(a, w, op, row.a, row.k, groupBit, split);
-  else
-    gather(a, w, op.s[0], row.a,
-           KMap(split, w.lanes, bitsOf(row.a), row.k, groupBit));
-  gather(b, w, op.s[1], row.b,
-         KMap(split, w.lanes, bitsOf(row.b), row.k, groupBit));
-  MfmaFault fault = w.group->mfmaFault;
-  if (__builtin_expect(fault != MfmaFault::None, 0))
-    plant(a, row.k, fault);
-  int shifted = fault == MfmaFault::SwapBlocksOfD ? 4 : 0;
-  const Operand &c = row.sparse ? op.d : op.s[2];
-  bool constant = c.kind != Operand::Vgpr;
-  const uint32_t *from = row.sparse ? w.vreg(op.d.reg) : lanesOf(w, c, 2);
-  uint32_t *to = w.vreg(op.d.reg);
+void wmmaFloat(const Product &p) {
+  Wave &w = p.w;
+  const WmmaRow &row = p.row;
+  const Sources<float> in(p);
+  const Addend c(p);
+  uint32_t *to = w.vreg(p.op.d.reg);
   bool half = row.d != El::F32;
   // GFX12 packs two rows of a 16-bit D into a register; GFX11 uses one half.
-  int parts = half && split ? 2 : 1;
-  unsigned onlyShift = half && !split && op.s[2].selLo ? 16 : 0;
+  int parts = half && p.split ? 2 : 1;
+  unsigned onlyShift = half && !p.split && p.op.s[2].selLo ? 16 : 0;
   int regs = 16 * 16 / w.lanes / parts;
-  Operand signs = row.sparse ? Operand() : op.s[2];
+  Operand signs = row.sparse ? Operand() : p.op.s[2];
   for (int r = 0; r < regs; ++r)
     for (int g = 0; g < w.lanes / 16; ++g)
       for (int part = 0; part < parts; ++part) {
         unsigned shift = part ? 16 : onlyShift;
         float c16[16];
-        getC(c16, constant ? from : from + size_t(r) * kLaneStride + 16 * g,
-             row.d, constant ? 0 : shift, signs);
+        getC(c16, c.at(r, g), row.d, c.constant ? 0 : shift, signs);
         Floats sum;
         std::memcpy(&sum, c16, sizeof sum);
-        int at = dRow(split, w.lanes, r * parts + part, g);
-        multiply(sum, a, b, (at + shifted) % 16, row.k);
+        int at = dRow(p.split, w.lanes, r * parts + part, g);
+        multiply(sum, in.a, in.b, rowOfA(p, at), row.k);
         uint32_t *words = to + size_t(r) * kLaneStride + 16 * g;
         if (!half) {
           std::memcpy(words, &sum, sizeof sum);
@@ -305,39 +343,26 @@ void wmmaFloat(Wave &w, const MicroOp &op, const WmmaRow &row, bool split,
       }
 }
 
-void wmmaInt(Wave &w, const MicroOp &op, const WmmaRow &row, bool split,
-             int groupBit) {
-  Matrix<int32_t> a, b;
-  if (row.sparse)
-    gatherSparse(a, w, op, row.a, row.k, groupBit, split);
-  else
-    gather(a, w, op.s[0], row.a,
-           KMap(split, w.lanes, bitsOf(row.a), row.k, groupBit));
-  gather(b, w, op.s[1], row.b,
-         KMap(split, w.lanes, bitsOf(row.b), row.k, groupBit));
-  MfmaFault fault = w.group->mfmaFault;
-  if (__builtin_expect(fault != MfmaFault::None, 0))
-    plant(a, row.k, fault);
-  int shifted = fault == MfmaFault::SwapBlocksOfD ? 4 : 0;
-  bool constant = !row.sparse && op.s[2].kind != Operand::Vgpr;
-  const uint32_t *from = row.sparse ? w.vreg(op.d.reg) : lanesOf(w, op.s[2], 2);
-  uint32_t *to = w.vreg(op.d.reg);
+void wmmaInt(const Product &p) {
+  Wave &w = p.w;
+  const Sources<int32_t> in(p);
+  const Addend addend(p);
+  uint32_t *to = w.vreg(p.op.d.reg);
   for (int r = 0; r < 16 * 16 / w.lanes; ++r)
     for (int g = 0; g < w.lanes / 16; ++g) {
-      int at = (dRow(split, w.lanes, r, g) + shifted) % 16;
+      int at = rowOfA(p, dRow(p.split, w.lanes, r, g));
       // Products of 64 bytes fit 32 bits.
       Ints sum = {};
-      for (int k = 0; k < row.k; ++k) {
+      for (int k = 0; k < p.row.k; ++k) {
         Ints column;
-        std::memcpy(&column, b.x[k], sizeof column);
-        sum += a.x[k][at] * column;
+        std::memcpy(&column, in.b.x[k], sizeof column);
+        sum += in.a.x[k][at] * column;
       }
-      const uint32_t *c =
-          constant ? from : from + size_t(r) * kLaneStride + 16 * g;
+      const uint32_t *c = addend.at(r, g);
       uint32_t *d = to + size_t(r) * kLaneStride + 16 * g;
       for (int i = 0; i < 16; ++i) {
         int64_t x = int64_t(sum[i]) + static_cast<int32_t>(c[i]);
-        if (op.flags & kClamp)
+        if (p.op.flags & kClamp)
           x = imed3(x, int64_t(INT32_MIN), int64_t(INT32_MAX));
         d[i] = static_cast<uint32_t>(x);
       }
@@ -352,10 +377,11 @@ void wmma(Wave &w, const MicroOp &op) {
                  : row.k == 16       ? 3
                  : row.k == 32       ? 4
                                      : 5;
+  const Product product{w, op, row, split, groupBit};
   if (row.d == El::I32)
-    wmmaInt(w, op, row, split, groupBit);
+    wmmaInt(product);
   else
-    wmmaFloat(w, op, row, split, groupBit);
+    wmmaFloat(product);
 }
 
 } // namespace
