@@ -62,6 +62,15 @@ void Shadow::scalar(Wave &w, const InstPlan &plan, State &s) {
   auto source = [&](int i) {
     return fetchScalar(s, w, op.s[i], wordsOf(row.s[i]), from);
   };
+  // A result of which SCC says whether it is 0.
+  auto writeTested = [&](uint64_t bits) {
+    writeScalar(w, plan, s, op.d.reg, words, bits, from);
+    s.logicUndefined = bits;
+    if (bits)
+      s.logic = &plan;
+    else
+      setScc(s, false, 0);
+  };
   bool scc = writesScc(*plan.info);
   switch (plan.rule) {
   case ShadowRule::Branch: {
@@ -138,13 +147,7 @@ void Shadow::scalar(Wave &w, const InstPlan &plan, State &s) {
       else
         bits = static_cast<uint32_t>(static_cast<int32_t>(bits) >> n);
     }
-    writeScalar(w, plan, s, op.d.reg, words, bits, from);
-    s.logicUndefined = bits;
-    if (bits)
-      s.logic = &plan;
-    else
-      setScc(s, false, 0);
-    return;
+    return writeTested(bits);
   }
   case ShadowRule::ScalarLogic: {
     uint64_t a = value(w, op.s[0], words), b = value(w, op.s[1], words);
@@ -158,13 +161,7 @@ void Shadow::scalar(Wave &w, const InstPlan &plan, State &s) {
     else if (!has(name, "xor") && !has(name, "xnor"))
       bits &= (~a | ua) & (~b | ub);
     bits &= most;
-    writeScalar(w, plan, s, op.d.reg, words, bits, from);
-    s.logicUndefined = bits;
-    if (bits)
-      s.logic = &plan;
-    else
-      setScc(s, false, 0);
-    return;
+    return writeTested(bits);
   }
   case ShadowRule::SaveExec: {
     uint64_t bits = source(0), exec = w.exec();

@@ -328,15 +328,8 @@ void swizzle(Wave &w, const MicroOp &op) {
 void addLdsRows(std::vector<Row> &rows) {
   auto add = [&](const char *name, uint32_t flags, uint32_t bytes,
                  uint32_t count) {
-    Row row;
-    row.mnemonic = name;
-    row.cls = InstClass::Lds;
-    row.form = Form::Ds;
-    row.handler = execDs;
-    row.flags = flags;
-    row.param = bytes;
-    row.count = count;
-    rows.push_back(row);
+    rows.push_back(
+        memoryRow(name, InstClass::Lds, Form::Ds, execDs, flags, bytes, count));
   };
   add("ds_read_b32", kLoad, 4, 1);
   add("ds_read_b64", kLoad, 4, 2);

@@ -97,15 +97,8 @@ void addScalarAtomicRows(std::vector<Row> &rows) {
   auto add = [&](std::string name, Handler handler, uint32_t flags,
                  uint32_t kind, uint32_t words) {
     names.push_back(std::move(name));
-    Row row;
-    row.mnemonic = names.back();
-    row.cls = InstClass::Smem;
-    row.form = Form::Smem;
-    row.handler = handler;
-    row.flags = flags;
-    row.param = kind;
-    row.count = words;
-    rows.push_back(row);
+    rows.push_back(memoryRow(names.back(), InstClass::Smem, Form::Smem, handler,
+                             flags, kind, words));
   };
   struct Atomic {
     const char *name;

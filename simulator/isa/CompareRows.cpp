@@ -52,15 +52,9 @@ struct Class64 {
 };
 
 Row compareRow(const char *name, LoopFn loop, Ty a, Ty b) {
-  Row row;
-  row.mnemonic = name;
-  row.cls = InstClass::Valu;
-  row.form = Form::Compare;
-  row.handler = execCompare;
+  Row row = valueRow(name, InstClass::Valu, Form::Compare, execCompare,
+                     Ty::Mask, a, b);
   row.loop = loop;
-  row.d = Ty::Mask;
-  row.s[0] = a;
-  row.s[1] = b;
   return row;
 }
 } // namespace

@@ -89,7 +89,7 @@ void insert(Wave &w, const MicroOp &op, const uint32_t *x, unsigned shift,
   storeLanes(w, op.d.reg, r, 1, w.exec());
 }
 
-//===-- Without scale ------------------------------------------------------===//
+//===-- Without scale -----------------------------------------------------===//
 
 /// v_cvt_pk_fp8_f32: two numbers into a word.
 template <class M>
@@ -132,7 +132,7 @@ void stochasticHalf(Wave &w, const MicroOp &op) {
   insert(w, op, r, sel(op, 2) ? 16 : 0, 16);
 }
 
-//===-- To small formats, scaled -------------------------------------------===//
+//===-- To small formats, scaled ------------------------------------------===//
 
 /// Two fp32 in two operands, or two halves in one, into COUNT elements' bits.
 template <class M, class S>
@@ -193,7 +193,7 @@ void scaled32(Wave &w, const MicroOp &op) {
   storeLanes(w, op.d.reg, r, 6, w.exec());
 }
 
-//===-- From small formats, scaled -----------------------------------------===//
+//===-- From small formats, scaled ----------------------------------------===//
 
 /// One byte to fp32, or to a half that op_sel places.
 template <class M, class S>
@@ -246,7 +246,7 @@ void unscale32(Wave &w, const MicroOp &op) {
   storeLanes(w, op.d.reg, r, 32 / S::perWord, w.exec());
 }
 
-//===-- Plain lane functions -----------------------------------------------===//
+//===-- Plain lane functions ----------------------------------------------===//
 
 template <class M>
 struct FromByte {
@@ -273,15 +273,8 @@ struct ToHalfPair {
 };
 
 Row plainRow(const char *name, LoopFn loop, Ty d, Ty a, Ty b, uint32_t traits) {
-  Row row;
-  row.mnemonic = name;
-  row.cls = InstClass::Valu;
-  row.form = Form::Vector;
-  row.handler = execVector;
+  Row row = valueRow(name, InstClass::Valu, Form::Vector, execVector, d, a, b);
   row.loop = loop;
-  row.d = d;
-  row.s[0] = a;
-  row.s[1] = b;
   row.traits = traits;
   return row;
 }
@@ -293,17 +286,9 @@ struct Adder {
                   Ty c, uint32_t traits = 0) {
     static std::deque<std::string> names;
     names.push_back(name);
-    Row row;
-    row.mnemonic = names.back();
-    row.cls = InstClass::Valu;
-    row.form = Form::Convert;
-    row.handler = handler;
-    row.d = d;
-    row.s[0] = a;
-    row.s[1] = b;
-    row.s[2] = c;
-    row.traits = traits;
-    rows.push_back(row);
+    rows.push_back(valueRow(names.back(), InstClass::Valu, Form::Convert,
+                            handler, d, a, b, c));
+    rows.back().traits = traits;
   }
 };
 

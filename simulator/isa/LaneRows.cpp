@@ -187,16 +187,8 @@ void mqsadWide(Wave &w, const MicroOp &op) {
 
 void addLaneRows(std::vector<Row> &rows) {
   auto add = [&](const char *name, Handler handler, Ty d, Ty a, Ty b, Ty c) {
-    Row row;
-    row.mnemonic = name;
-    row.cls = InstClass::Valu;
-    row.form = Form::Custom;
-    row.handler = handler;
-    row.d = d;
-    row.s[0] = a;
-    row.s[1] = b;
-    row.s[2] = c;
-    rows.push_back(row);
+    rows.push_back(
+        valueRow(name, InstClass::Valu, Form::Custom, handler, d, a, b, c));
   };
   constexpr Ty N = Ty::None, W = Ty::B32;
   add("v_readlane_b32", readLane, W, W, W, N);

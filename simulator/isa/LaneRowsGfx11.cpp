@@ -114,17 +114,9 @@ void dotSigns(Wave &w, const MicroOp &op) {
 void addLaneRowsGfx11(std::vector<Row> &rows) {
   auto add = [&](const char *name, Handler handler, Ty a, Ty b, Ty c,
                  uint32_t flags) {
-    Row row;
-    row.mnemonic = name;
-    row.cls = InstClass::Valu;
-    row.form = Form::Custom;
-    row.handler = handler;
-    row.d = Ty::B32;
-    row.s[0] = a;
-    row.s[1] = b;
-    row.s[2] = c;
-    row.flags = flags;
-    rows.push_back(row);
+    rows.push_back(valueRow(name, InstClass::Valu, Form::Custom, handler,
+                            Ty::B32, a, b, c));
+    rows.back().flags = flags;
   };
   constexpr Ty N = Ty::None, W = Ty::B32;
   add("v_permlane16_b32", permlane16<false, false>, W, W, W, kOwnModifiers);

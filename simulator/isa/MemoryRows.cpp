@@ -100,15 +100,9 @@ void addMemoryRows(std::vector<Row> &rows) {
     auto add = [&](const std::string &name, uint32_t flags, uint32_t bytes,
                    uint32_t count) {
       names.push_back(space.prefix + name);
-      Row row;
-      row.mnemonic = names.back();
-      row.cls = InstClass::Vmem;
-      row.form = space.form;
-      row.handler = space.handler;
-      row.flags = flags | space.flags;
-      row.param = bytes;
-      row.count = count;
-      rows.push_back(row);
+      rows.push_back(memoryRow(names.back(), InstClass::Vmem, space.form,
+                               space.handler, flags | space.flags, bytes,
+                               count));
     };
     for (const Plain &plain : kPlain) {
       // Loads to LDS have names of their own only here; buffer_* has a modifier.
@@ -141,25 +135,12 @@ void addMemoryRows(std::vector<Row> &rows) {
           continue; // there are none
         names.push_back(std::string(prefix) + (load ? "load" : "store") +
                         "_format_" + f.suffix);
-        Row row;
-        row.mnemonic = names.back();
-        row.cls = InstClass::Vmem;
-        row.form = Form::Buffer;
-        row.handler = execBufferFormat;
-        row.flags = f.flags | (load ? kLoad : kStore);
-        row.param = 4;
-        row.count = f.count;
-        rows.push_back(row);
+        rows.push_back(memoryRow(
+            names.back(), InstClass::Vmem, Form::Buffer, execBufferFormat,
+            f.flags | (load ? kLoad : kStore), 4, f.count));
       }
-  Row transposed;
-  transposed.mnemonic = "global_load_tr_b128";
-  transposed.cls = InstClass::Vmem;
-  transposed.form = Form::Flat;
-  transposed.handler = execTransposed;
-  transposed.flags = kLoad | kGlobal;
-  transposed.param = 4;
-  transposed.count = 4;
-  rows.push_back(transposed);
+  rows.push_back(memoryRow("global_load_tr_b128", InstClass::Vmem, Form::Flat,
+                           execTransposed, kLoad | kGlobal, 4, 4));
   addLdsRows(rows);
 }
 

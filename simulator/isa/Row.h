@@ -108,6 +108,38 @@ struct Row {
   uint32_t traits = 0;
 };
 
+/// The row of an instruction that makes a value of type \p d from up to three.
+inline Row valueRow(std::string_view mnemonic, InstClass cls, Form form,
+                    Handler handler, Ty d, Ty a, Ty b = Ty::None,
+                    Ty c = Ty::None) {
+  Row row;
+  row.mnemonic = mnemonic;
+  row.cls = cls;
+  row.form = form;
+  row.handler = handler;
+  row.d = d;
+  row.s[0] = a;
+  row.s[1] = b;
+  row.s[2] = c;
+  return row;
+}
+
+/// The row of a memory instruction; \p param and \p count: mostly the bytes of
+/// an element and their number.
+inline Row memoryRow(std::string_view mnemonic, InstClass cls, Form form,
+                     Handler handler, uint32_t flags, uint32_t param,
+                     uint32_t count) {
+  Row row;
+  row.mnemonic = mnemonic;
+  row.cls = cls;
+  row.form = form;
+  row.handler = handler;
+  row.flags = flags;
+  row.param = param;
+  row.count = count;
+  return row;
+}
+
 /// Whether the float modes of MODE can matter to an instruction.
 constexpr bool usesFloats(const Row &row) {
   return isFloat(row.d) || isFloat(row.s[0]) || isFloat(row.s[1]) ||

@@ -17,8 +17,7 @@ namespace fovea::sim {
 namespace {
 using namespace FOVEA_VARIANT;
 
-//===-- Floats
-//-------------------------------------------------------------===//
+//===-- Floats ------------------------------------------------------------===//
 
 /// The host's rounding mode while a scalar float instruction runs.
 class ScalarRounding {
@@ -29,16 +28,16 @@ public:
       return;
     static const int kModes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD,
                                  FE_TOWARDZERO};
-    Saved = std::fegetround();
+    saved = std::fegetround();
     std::fesetround(kModes[mode]);
   }
   ~ScalarRounding() {
-    if (Saved >= 0)
-      std::fesetround(Saved);
+    if (saved >= 0)
+      std::fesetround(saved);
   }
 
 private:
-  int Saved = -1;
+  int saved = -1;
 };
 
 /// fp32 and fp16 operands: flushed as MODE says, with neg and abs.
@@ -191,8 +190,7 @@ void cvtPkRtz(Wave &w, const MicroOp &op) {
            pkHalfRtz(Single::load(w, op.s[0]), Single::load(w, op.s[1])));
 }
 
-//===-- 64-bit integers, modes, messages
-//-----------------------------------===//
+//===-- 64-bit integers, modes, messages ----------------------------------===//
 
 void addU64(Wave &w, const MicroOp &op) {
   writeS64(w, op.d, readS64(w, op.s[0]) + readS64(w, op.s[1]));
@@ -234,8 +232,7 @@ void sendmsgRtn64(Wave &w, const MicroOp &op) {
   writeS64(w, op.d, answer(op.aux));
 }
 
-//===-- Barriers
-//-----------------------------------------------------------===//
+//===-- Barriers ----------------------------------------------------------===//
 
 /// The barrier that an operand names: a constant, or M0[5:0].
 int barrierId(const Wave &w, const MicroOp &op) {
@@ -270,16 +267,7 @@ void barrierState(Wave &w, const MicroOp &op) {
 void addScalarRowsGfx11(std::vector<Row> &rows) {
   auto add = [&](const char *name, Handler handler, Form form, InstClass cls,
                  Ty d, Ty a, Ty b, Ty c) {
-    Row row;
-    row.mnemonic = name;
-    row.cls = cls;
-    row.form = form;
-    row.handler = handler;
-    row.d = d;
-    row.s[0] = a;
-    row.s[1] = b;
-    row.s[2] = c;
-    rows.push_back(row);
+    rows.push_back(valueRow(name, cls, form, handler, d, a, b, c));
   };
   constexpr Ty N = Ty::None, W = Ty::B32, Q = Ty::B64, F = Ty::F32, H = Ty::F16;
   auto salu = [&](const char *name, Handler handler, Ty d, Ty a, Ty b, Ty c) {

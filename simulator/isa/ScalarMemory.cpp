@@ -88,20 +88,13 @@ void scalarLoadSmall(Wave &w, const MicroOp &op) {
 
 void addScalarMemoryRows(std::vector<Row> &rows) {
   auto add = [&](const char *name, Handler handler, unsigned count) {
-    Row row;
-    row.mnemonic = name;
-    row.cls = InstClass::Smem;
-    row.form = Form::Smem;
-    row.handler = handler;
-    row.flags = kLoad;
-    row.count = count;
-    rows.push_back(row);
+    rows.push_back(
+        memoryRow(name, InstClass::Smem, Form::Smem, handler, kLoad, 0, count));
   };
   auto addSmall = [&](const char *name, Handler handler, unsigned bytes,
                       uint32_t flags) {
-    add(name, handler, 1);
-    rows.back().param = bytes;
-    rows.back().flags |= flags;
+    rows.push_back(memoryRow(name, InstClass::Smem, Form::Smem, handler,
+                             kLoad | flags, bytes, 1));
   };
   addSmall("s_load_u8", scalarLoadSmall<false>, 1, 0);
   addSmall("s_load_i8", scalarLoadSmall<false>, 1, kSigned);

@@ -338,15 +338,7 @@ struct Entry {
 void addScalarRows(std::vector<Row> &rows) {
   auto add = [&](const char *name, Handler handler, Form form, InstClass cls,
                  Ty d, Ty a, Ty b) {
-    Row row;
-    row.mnemonic = name;
-    row.cls = cls;
-    row.form = form;
-    row.handler = handler;
-    row.d = d;
-    row.s[0] = a;
-    row.s[1] = b;
-    rows.push_back(row);
+    rows.push_back(valueRow(name, cls, form, handler, d, a, b));
   };
   constexpr Ty N = Ty::None, W = Ty::B32, Q = Ty::B64, QI = Ty::I64;
 #define ROW(NAME, D_, A_, B_)                                                  \

@@ -50,16 +50,8 @@ namespace {
 
 Row makeRow(const char *name, InstClass cls, uint32_t flags, LoopFn loop, Ty d,
             Ty a, Ty b, Ty c) {
-  Row row;
-  row.mnemonic = name;
-  row.cls = cls;
-  row.form = Form::Vector;
-  row.handler = execVector;
+  Row row = valueRow(name, cls, Form::Vector, execVector, d, a, b, c);
   row.loop = loop;
-  row.d = d;
-  row.s[0] = a;
-  row.s[1] = b;
-  row.s[2] = c;
   row.flags = flags;
   return row;
 }
