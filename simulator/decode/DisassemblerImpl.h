@@ -1,4 +1,4 @@
-//===- DisassemblerImpl.h - LLVM's objects behind a disassembler -*- C++ -*-===//
+//===- DisassemblerImpl.h - LLVM objects of a disassembler ------*- C++ -*-===//
 //
 // Shared by the sources that ask LLVM's MC layer about an instruction.
 //

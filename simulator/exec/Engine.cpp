@@ -18,7 +18,7 @@ namespace {
 
 constexpr unsigned kResult = 4, kSecond = 5; ///< buffers of results
 
-//===-- Sources ------------------------------------------------------------===//
+//===-- Sources -----------------------------------------------------------===//
 
 /// Lane that lane \p l reads under DPP control \p aux (kind << 8 | n), or -1.
 int dppSource(uint32_t aux, int l, int lanes) {
@@ -179,7 +179,7 @@ const uint32_t *prepare(Wave &w, const MicroOp &op, int i, uint64_t &mask) {
   return p;
 }
 
-//===-- Results ------------------------------------------------------------===//
+//===-- Results -----------------------------------------------------------===//
 
 float omodScale(unsigned omod) {
   return omod == 1 ? 2.0f : omod == 2 ? 4.0f : 0.5f;
@@ -280,26 +280,26 @@ public:
       return;
     static const unsigned kCsr[] = {_MM_ROUND_NEAREST, _MM_ROUND_UP,
                                     _MM_ROUND_DOWN, _MM_ROUND_TOWARD_ZERO};
-    Saved = _mm_getcsr();
-    _mm_setcsr((Saved & ~_MM_ROUND_MASK) | kCsr[mode]);
-    Changed = true;
+    saved = _mm_getcsr();
+    _mm_setcsr((saved & ~_MM_ROUND_MASK) | kCsr[mode]);
+    changed = true;
 #endif
   }
   ~Rounding() {
 #if defined(__SSE2__)
-    if (Changed)
-      _mm_setcsr(Saved);
+    if (changed)
+      _mm_setcsr(saved);
 #endif
   }
 
 private:
-  unsigned Saved = 0;
-  bool Changed = false;
+  unsigned saved = 0;
+  bool changed = false;
 };
 
 } // namespace
 
-//===-- Handlers -----------------------------------------------------------===//
+//===-- Handlers ----------------------------------------------------------===//
 
 void execVector(Wave &w, const MicroOp &op) {
   const Row &row = *op.row;

@@ -127,7 +127,7 @@ inline float forHalf(double x) { return roundToOdd(x, 0); }
 inline float fma32(float a, float b, float c) { return std::fma(a, b, c); }
 inline double fma64(double a, double b, double c) { return std::fma(a, b, c); }
 
-//===-- Transcendentals ----------------------------------------------------===//
+//===-- Transcendentals ---------------------------------------------------===//
 
 /// 2^x in double for |x| <= 1100: a polynomial on [-1/2, 1/2] with an error of
 /// about 2^-42, then scaling by exponent bits.
@@ -222,7 +222,7 @@ inline float cosLane(float x) {
   return static_cast<float>(std::cos(6.28318530717958647692 * r));
 }
 
-//===-- Conversions --------------------------------------------------------===//
+//===-- Conversions -------------------------------------------------------===//
 
 /// To an integer: truncated, NaN to 0, out of range to the nearest bound.
 inline int32_t toI32(double x) {
@@ -352,7 +352,7 @@ inline uint32_t sadU16(uint32_t a, uint32_t b, uint32_t c) {
   return c;
 }
 
-//===-- Scaling and parts of floats ----------------------------------------===//
+//===-- Scaling and parts of floats ---------------------------------------===//
 
 inline float ldexp32(float x, int32_t e) {
   int n = e < -400 ? -400 : e > 400 ? 400 : e;
@@ -413,7 +413,7 @@ inline uint32_t classBits(uint64_t raw, int expBits, int mantBits) {
   return neg ? 32 : 64;
 }
 
-//===-- Division helpers ---------------------------------------------------===//
+//===-- Division helpers --------------------------------------------------===//
 
 template <class T>
 struct FloatBits;
@@ -517,7 +517,7 @@ inline T divFixup(T a, T b, T c) {
   return negative ? -mag : mag;
 }
 
-//===-- Cube maps, reduction of large angles, sums of differences -----------===//
+//===-- Cube maps, reduction of large angles, sums of differences ---------===//
 
 /// The axis along which (x, y, z) is longest: 2 is z, 1 is y, 0 is x.
 inline int cubeAxis(float x, float y, float z) {
@@ -596,7 +596,7 @@ inline int64_t wideI16(uint32_t a, uint32_t b) {
          int64_t(static_cast<int32_t>(a) >> 16) * (static_cast<int32_t>(b) >> 16);
 }
 
-//===-- Dot products -------------------------------------------------------===//
+//===-- Dot products ------------------------------------------------------===//
 
 inline float dot2(uint32_t a, uint32_t b, float c) {
   float lo = halfToFloat(static_cast<uint16_t>(a)) *

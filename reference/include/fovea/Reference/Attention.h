@@ -1,5 +1,4 @@
-//===- Attention.h - the attention oracle ------------------------*- C++
-//-*-===//
+//===- Attention.h - the attention oracle -----------------------*- C++ -*-===//
 //
 // Attention forward in fp64, which is the truth that kernels are held to, and
 // the plain algorithm in fp32, whose error sets how much a kernel may err. Both

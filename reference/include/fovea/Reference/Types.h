@@ -1,5 +1,4 @@
-//===- Types.h - element types and strided tensors ---------------*- C++
-//-*-===//
+//===- Types.h - element types and strided tensors --------------*- C++ -*-===//
 //
 // What the oracle reads and writes: fp16 and bf16 values with exact conversions
 // (round to nearest, ties to even), and four-dimensional tensors described by a
