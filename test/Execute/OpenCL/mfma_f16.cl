@@ -1,39 +1,7 @@
-// Matrix cores, fp16: one wave computes a 16x16 or a 32x32 tile of a * b^T.
-// Operand layouts as AMD's matrix instruction calculator gives them.
-#include "common.h"
-
-typedef half half4v __attribute__((ext_vector_type(4)));
-typedef float float4v __attribute__((ext_vector_type(4)));
-typedef float float16v __attribute__((ext_vector_type(16)));
-
-// a [16 m][k], b [16 n][k], c [16 m][16 n], k a multiple of 16
-kernel void mfma16_f16(global const half *a, global const half *b,
-                       global float *c, int k, int ldc) {
-  int lane = LX, i = lane % 16, g = lane / 16;
-  a += (GY * 16 + i) * k;
-  b += (GX * 16 + i) * k;
-  float4v acc = 0;
-  for (int k0 = 0; k0 < k; k0 += 16) {
-    half4v x = *(global const half4v *)(a + k0 + 4 * g);
-    half4v y = *(global const half4v *)(b + k0 + 4 * g);
-    acc = __builtin_amdgcn_mfma_f32_16x16x16f16(x, y, acc, 0, 0, 0);
-  }
-  for (int r = 0; r < 4; ++r)
-    c[(GY * 16 + 4 * g + r) * ldc + GX * 16 + i] = acc[r];
-}
-
-// a [32 m][k], b [32 n][k], c [32 m][32 n], k a multiple of 8
-kernel void mfma32_f16(global const half *a, global const half *b,
-                       global float *c, int k, int ldc) {
-  int lane = LX, i = lane % 32, g = lane / 32;
-  a += (GY * 32 + i) * k;
-  b += (GX * 32 + i) * k;
-  float16v acc = 0;
-  for (int k0 = 0; k0 < k; k0 += 8) {
-    half4v x = *(global const half4v *)(a + k0 + 4 * g);
-    half4v y = *(global const half4v *)(b + k0 + 4 * g);
-    acc = __builtin_amdgcn_mfma_f32_32x32x8f16(x, y, acc, 0, 0, 0);
-  }
-  for (int r = 0; r < 16; ++r)
-    c[(GY * 32 + 8 * (r / 4) + 4 * g + r % 4) * ldc + GX * 32 + i] = acc[r];
-}
+// Matrix cores, fp16.
+#define ELEMENT half
+#define KERNEL16 mfma16_f16
+#define KERNEL32 mfma32_f16
+#define MFMA16 __builtin_amdgcn_mfma_f32_16x16x16f16
+#define MFMA32 __builtin_amdgcn_mfma_f32_32x32x8f16
+#include "mfma.h"

@@ -7,18 +7,16 @@
 
 namespace fovea::sim::test {
 
-std::string asmModule(const std::vector<AsmKernel> &kernels,
-                      unsigned kernargBytes, const std::string &target) {
-  std::string text = ".amdgcn_target \"amdgcn-amd-amdhsa--" + target + "\"\n";
+std::string moduleText(const std::vector<AsmKernel> &kernels,
+                       const ModuleForm &form) {
+  const std::string id = "amdgcn-amd-amdhsa--" + form.target;
+  const std::string kernargBytes = std::to_string(form.kernargBytes);
+  const std::string sgprs = std::to_string(form.sgprs);
+  const std::string vgprs = std::to_string(form.vgprs);
+  std::string text = ".amdgcn_target \"" + id + "\"\n";
   std::string metadata = ".amdgpu_metadata\n---\namdhsa.version:\n  - 1\n  - "
-                         "2\namdhsa.target: amdgcn-amd-amdhsa--" +
-                         target + "\namdhsa.kernels:\n";
-  // gfx908 has the AGPRs in a file of their own.
-  bool unified = target != "gfx908";
-  std::string registers = unified ? "\n  .amdhsa_next_free_vgpr 512"
-                                    "\n  .amdhsa_accum_offset 256"
-                                  : "\n  .amdhsa_next_free_vgpr 256";
-  std::string vgprs = unified ? "512" : "256";
+                         "2\namdhsa.target: " +
+                         id + "\namdhsa.kernels:\n";
   for (const AsmKernel &k : kernels) {
     std::string lds = std::to_string(k.ldsBytes);
     text += ".text\n.globl " + k.name + "\n.p2align 8\n.type " + k.name +
@@ -28,24 +26,39 @@ std::string asmModule(const std::vector<AsmKernel> &kernels,
             "\n  .amdhsa_system_sgpr_workgroup_id_x 1"
             "\n  .amdhsa_system_vgpr_workitem_id 0"
             "\n  .amdhsa_float_denorm_mode_32 " +
-            std::to_string(k.denormMode) +
-            "\n  .amdhsa_float_round_mode_32 " + std::to_string(k.roundMode) +
-            registers + "\n  .amdhsa_next_free_sgpr 96"
+            std::to_string(k.denormMode) + "\n  .amdhsa_float_round_mode_32 " +
+            std::to_string(k.roundMode) + "\n  .amdhsa_next_free_vgpr " +
+            vgprs + form.directives + "\n  .amdhsa_next_free_sgpr " + sgprs +
             "\n  .amdhsa_group_segment_fixed_size " + lds +
-            "\n  .amdhsa_kernarg_size " + std::to_string(kernargBytes) +
+            "\n  .amdhsa_kernarg_size " + kernargBytes +
             "\n.end_amdhsa_kernel\n";
     metadata += "  - .name: " + k.name + "\n    .symbol: " + k.name +
-                ".kd\n    .kernarg_segment_size: " +
-                std::to_string(kernargBytes) +
+                ".kd\n    .kernarg_segment_size: " + kernargBytes +
                 "\n    .kernarg_segment_align: 8"
-                "\n    .group_segment_fixed_size: " + lds +
+                "\n    .group_segment_fixed_size: " +
+                lds +
                 "\n    .private_segment_fixed_size: 0"
-                "\n    .wavefront_size: 64\n    .sgpr_count: 96"
-                "\n    .vgpr_count: " +
-                vgprs + "\n    .agpr_count: 256"
+                "\n    .wavefront_size: " +
+                std::to_string(form.waveSize) + "\n    .sgpr_count: " + sgprs +
+                "\n    .vgpr_count: " + vgprs + form.metadata +
                 "\n    .max_flat_workgroup_size: 1024\n";
   }
   return text + metadata + "...\n.end_amdgpu_metadata\n";
+}
+
+std::string asmModule(const std::vector<AsmKernel> &kernels,
+                      unsigned kernargBytes, const std::string &target) {
+  ModuleForm form;
+  form.target = target;
+  form.kernargBytes = kernargBytes;
+  form.waveSize = 64;
+  form.sgprs = 96;
+  form.metadata = "\n    .agpr_count: 256";
+  // gfx908 has the AGPRs in a file of their own.
+  const bool unified = target != "gfx908";
+  form.vgprs = unified ? 512 : 256;
+  form.directives = unified ? "\n  .amdhsa_accum_offset 256" : "";
+  return moduleText(kernels, form);
 }
 
 std::string vectorBody(const std::string &instructions) {

@@ -21,6 +21,20 @@ struct AsmKernel {
   unsigned roundMode = 0;  ///< of fp32: nearest, up, down, towards zero
 };
 
+/// What the kernels of a module have in common.
+struct ModuleForm {
+  std::string target;
+  unsigned kernargBytes = 64;
+  unsigned waveSize = 64;
+  unsigned vgprs = 256, sgprs = 96;
+  std::string directives, metadata; ///< lines beside those of all targets
+};
+
+/// A module of kernels. Each gets the address of its arguments in s[0:1] and
+/// the work-item id in v0.
+std::string moduleText(const std::vector<AsmKernel> &kernels,
+                       const ModuleForm &form);
+
 /// A module of kernels for a CDNA chip. Each gets the address of its arguments
 /// in s[0:1], its workgroup id in s2 and the work-item id in v0.
 std::string asmModule(const std::vector<AsmKernel> &kernels,

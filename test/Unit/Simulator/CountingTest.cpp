@@ -24,10 +24,9 @@ protected:
     config.block = {block, 1, 1};
     Args args;
     args.Bytes.resize(64);
-    config.kernarg = args.Bytes.data();
-    config.kernargBytes = args.Bytes.size();
     ExecutionCounts counts;
-    Status status = count(*Code, *Code->findKernel("k"), config, counts);
+    Status status =
+        count(*Code, *Code->findKernel("k"), withArgs(config, args), counts);
     EXPECT_TRUE(status.ok()) << status.message();
     return counts;
   }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "AsmKernels.h"
+#include "HostBits.h"
 #include "KernelTest.h"
 
 #include <cmath>
@@ -17,18 +18,6 @@ namespace {
 
 using u32 = uint32_t;
 using u64 = uint64_t;
-
-u32 asBits(float f) {
-  u32 x;
-  std::memcpy(&x, &f, 4);
-  return x;
-}
-u32 half(float f) {
-  _Float16 h = static_cast<_Float16>(f);
-  uint16_t x;
-  std::memcpy(&x, &h, 2);
-  return x;
-}
 
 class ExchangeInst : public KernelTest {
 protected:
@@ -102,7 +91,7 @@ TEST_F(ExchangeInst, FormattedBuffers) {
     auto low = [&](int l) { return static_cast<u32>(P[3][l]); };
     auto high = [&](int l) { return static_cast<u32>(P[3][l] >> 32); };
     auto byte = [&](int l, int i) {
-      return asBits(float(words[l] >> (8 * i) & 0xff) / 255.0f);
+      return asWord(float(words[l] >> (8 * i) & 0xff) / 255.0f);
     };
     go("unorm");
     for (int l = 0; l < 64; ++l) { // beyond 128 bytes: zeros
@@ -118,20 +107,20 @@ TEST_F(ExchangeInst, FormattedBuffers) {
     EXPECT_EQ(low(3), words[3]);
     EXPECT_EQ(high(3), 1u);
     for (u32 i = 0; i < 32; ++i)
-      words[i] = half(0.25f * float(i)) | half(-1.5f * float(i)) << 16;
+      words[i] = toHalf(0.25f * float(i)) | toHalf(-1.5f * float(i)) << 16;
     go("halfs");
-    EXPECT_EQ(low(5), asBits(1.25f));
-    EXPECT_EQ(high(5), asBits(-7.5f));
+    EXPECT_EQ(low(5), asWord(1.25f));
+    EXPECT_EQ(high(5), asWord(-7.5f));
     words[7] = 0x80017fff; // -1 (the lowest number too) and 1
     go("d16");
-    EXPECT_EQ(low(7), half(1.0f) | half(-1.0f) << 16);
+    EXPECT_EQ(low(7), toHalf(1.0f) | toHalf(-1.0f) << 16);
     go("typed");
     EXPECT_EQ(low(7), 0x7fffu);
     EXPECT_EQ(high(7), 0xffff8001u);
-    P[0][2] = asBits(0.5f) | u64(asBits(3.0f)) << 32;
+    P[0][2] = asWord(0.5f) | u64(asWord(3.0f)) << 32;
     go("store");
-    EXPECT_EQ(words[2], half(0.5f) | half(3.0f) << 16);
-    P[0][2] = asBits(2.0f) | u64(asBits(0.5f)) << 32;
+    EXPECT_EQ(words[2], toHalf(0.5f) | toHalf(3.0f) << 16);
+    P[0][2] = asWord(2.0f) | u64(asWord(0.5f)) << 32;
     go("store8"); // clamped to 1; 127.5 rounds to the even 128
     EXPECT_EQ(words[2], 0x80ff80ffu);
   }

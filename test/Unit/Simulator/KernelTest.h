@@ -85,15 +85,20 @@ protected:
     config.block = {block, 1, 1};
     return run(name, config, args);
   }
-  Status run(const std::string &name, LaunchConfig config, const Args &args) {
+  Status run(const std::string &name, const LaunchConfig &config,
+             const Args &args) {
     if (!Code)
       return {ErrorCode::NotFound, "no code object"};
     const KernelInfo *kernel = Code->findKernel(name);
     if (!kernel)
       return {ErrorCode::NotFound, "no kernel " + name};
+    return launch(*Code, *kernel, withArgs(config, args), &Count);
+  }
+  /// \p config with \p args, which must outlive it.
+  static LaunchConfig withArgs(LaunchConfig config, const Args &args) {
     config.kernarg = args.Bytes.data();
     config.kernargBytes = args.Bytes.size();
-    return launch(*Code, *kernel, config, &Count);
+    return config;
   }
 
   std::shared_ptr<Device> Dev;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "AsmKernels.h"
+#include "HostBits.h"
 #include "KernelTest.h"
 
 #include <functional>
@@ -192,8 +193,8 @@ const LdsCase kLds[] = {
     {"v_add_u32_dpp v8, v4, v6 wave_shr:1 row_mask:0xf bank_mask:0xf bound_ctrl:0\n  v_mov_b32_dpp v9, v4 row_newbcast:6 row_mask:0xf bank_mask:0xf", [](u64 l, const u64 *b, const u64 *c) { return pair((l ? b[l - 1] : 0) + c[l], b[(l & ~u64(15)) + 6]); }},
     {"v_mov_b32 v8, 9\n  v_mov_b32 v9, 0\n  v_sub_f32_dpp v8, -v4, |v6| quad_perm:[0,0,2,2] row_mask:0xf bank_mask:0x5", [](u64 l, const u64 *b, const u64 *c) {
        if ((l / 4) % 2) return u64(9);
-       float x, y; u32 p = static_cast<u32>(b[l & ~u64(1)]), q = static_cast<u32>(c[l]);
-       std::memcpy(&x, &p, 4); std::memcpy(&y, &q, 4); float r = -x - (y < 0 ? -y : y); u32 bits; std::memcpy(&bits, &r, 4); return u64(bits); }},
+       float x = asFloat(static_cast<u32>(b[l & ~u64(1)])), y = asFloat(static_cast<u32>(c[l]));
+       return u64(asWord(-x - (y < 0 ? -y : y))); }},
     // Addresses are added in 32 bits: a negative one with an offset is inside.
     {"v_add_u32 v12, 0xffffffc0, v2\n  ds_write_b64 v12, v[4:5] offset:64\n  "
      "s_waitcnt lgkmcnt(0)\n  ds_read2_b32 v[8:9], v12 offset0:16 offset1:17",

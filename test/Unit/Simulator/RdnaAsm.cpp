@@ -9,42 +9,20 @@
 namespace fovea::sim::test {
 
 std::string rdnaModule(const RdnaTarget &target,
-                       const std::vector<RdnaKernel> &kernels) {
-  std::string id = "amdgcn-amd-amdhsa--" + target.chip;
-  std::string text = ".amdgcn_target \"" + id + "\"\n";
-  std::string metadata = ".amdgpu_metadata\n---\namdhsa.version:\n  - 1\n  - "
-                         "2\namdhsa.target: " +
-                         id + "\namdhsa.kernels:\n";
-  for (const RdnaKernel &k : kernels) {
-    std::string lds = std::to_string(k.ldsBytes);
-    text += ".text\n.globl " + k.name + "\n.p2align 8\n.type " + k.name +
-            ",@function\n" + k.name + ":\n" + k.body + "\n  s_endpgm\n";
-    text += ".rodata\n.p2align 6\n.amdhsa_kernel " + k.name +
-            "\n  .amdhsa_user_sgpr_kernarg_segment_ptr 1"
-            "\n  .amdhsa_system_sgpr_workgroup_id_x 1"
-            "\n  .amdhsa_system_vgpr_workitem_id 0"
-            "\n  .amdhsa_wavefront_size32 " +
-            std::string(target.lanes == 32 ? "1" : "0") +
-            "\n  .amdhsa_float_denorm_mode_32 " + std::to_string(k.denormMode) +
-            "\n  .amdhsa_next_free_vgpr 256\n  .amdhsa_next_free_sgpr 100"
-            "\n  .amdhsa_group_segment_fixed_size " +
-            lds + "\n  .amdhsa_kernarg_size 128\n.end_amdhsa_kernel\n";
-    metadata += "  - .name: " + k.name + "\n    .symbol: " + k.name +
-                ".kd\n    .kernarg_segment_size: 128"
-                "\n    .kernarg_segment_align: 8"
-                "\n    .group_segment_fixed_size: " +
-                lds +
-                "\n    .private_segment_fixed_size: 0"
-                "\n    .wavefront_size: " +
-                std::to_string(target.lanes) +
-                "\n    .sgpr_count: 100\n    .vgpr_count: 256"
-                "\n    .max_flat_workgroup_size: 1024\n";
-  }
-  return text + metadata + "...\n.end_amdgpu_metadata\n";
+                       const std::vector<AsmKernel> &kernels) {
+  ModuleForm form;
+  form.target = target.chip;
+  form.kernargBytes = 128;
+  form.waveSize = target.lanes;
+  form.vgprs = 256;
+  form.sgprs = 100;
+  form.directives = std::string("\n  .amdhsa_wavefront_size32 ") +
+                    (target.lanes == 32 ? "1" : "0");
+  return moduleText(kernels, form);
 }
 
 std::vector<char> assembleRdna(const RdnaTarget &target,
-                               const std::vector<RdnaKernel> &kernels) {
+                               const std::vector<AsmKernel> &kernels) {
   return assemble(rdnaModule(target, kernels),
                   target.chip +
                       (target.lanes == 64 ? " -mwavefrontsize64" : ""));

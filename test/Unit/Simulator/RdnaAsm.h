@@ -6,6 +6,8 @@
 #ifndef FOVEA_TEST_UNIT_SIMULATOR_RDNAASM_H
 #define FOVEA_TEST_UNIT_SIMULATOR_RDNAASM_H
 
+#include "AsmKernels.h"
+
 #include <ostream>
 #include <string>
 #include <vector>
@@ -24,21 +26,14 @@ inline std::ostream &operator<<(std::ostream &out, const RdnaTarget &target) {
   return out << target.name();
 }
 
-struct RdnaKernel {
-  std::string name;
-  std::string body;
-  unsigned ldsBytes = 0;
-  unsigned denormMode = 3; ///< of fp32: 0 flushes, 3 keeps
-};
-
 /// A module of kernels. Each gets the address of its arguments (16 x 8 bytes)
 /// in s[0:1] and the work-item id in v0; 256 VGPRs, 100 SGPRs.
 std::string rdnaModule(const RdnaTarget &target,
-                       const std::vector<RdnaKernel> &kernels);
+                       const std::vector<AsmKernel> &kernels);
 
 /// The same, assembled.
 std::vector<char> assembleRdna(const RdnaTarget &target,
-                               const std::vector<RdnaKernel> &kernels);
+                               const std::vector<AsmKernel> &kernels);
 
 /// Waits for all loads.
 std::string rdnaWait(const RdnaTarget &target);

@@ -4,6 +4,7 @@
 // in scalar registers, narrow loads, and barriers in two halves.
 //
 //===----------------------------------------------------------------------===//
+#include "HostBits.h"
 #include "KernelTest.h"
 #include "RdnaAsm.h"
 
@@ -14,18 +15,6 @@ using namespace fovea::sim;
 using namespace fovea::sim::test;
 
 namespace {
-
-uint32_t asWord(float f) {
-  uint32_t u;
-  std::memcpy(&u, &f, 4);
-  return u;
-}
-uint32_t toHalf(double x) {
-  auto h = static_cast<_Float16>(x);
-  uint16_t s;
-  std::memcpy(&s, &h, 2);
-  return s;
-}
 
 /// s[16:31], then SCC, VCC and EXEC.
 struct State {
@@ -277,7 +266,7 @@ protected:
 };
 
 TEST_P(RdnaScalar, Instructions) {
-  std::vector<RdnaKernel> kernels;
+  std::vector<AsmKernel> kernels;
   for (const Case &c : kCases)
     if (has(c))
       kernels.push_back({"k" + std::to_string(kernels.size()),

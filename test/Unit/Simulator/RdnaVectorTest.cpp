@@ -5,6 +5,7 @@
 // instructions. Each case says on the host what the ISA documents say.
 //
 //===----------------------------------------------------------------------===//
+#include "HostBits.h"
 #include "KernelTest.h"
 #include "RdnaAsm.h"
 
@@ -17,28 +18,6 @@ using namespace fovea::sim::test;
 
 namespace {
 
-float asFloat(uint32_t u) {
-  float f;
-  std::memcpy(&f, &u, 4);
-  return f;
-}
-uint32_t asWord(float f) {
-  uint32_t u;
-  std::memcpy(&u, &f, 4);
-  return u;
-}
-float half(uint32_t u) {
-  auto s = static_cast<uint16_t>(u);
-  _Float16 h;
-  std::memcpy(&h, &s, 2);
-  return static_cast<float>(h);
-}
-uint32_t toHalf(double x) {
-  auto h = static_cast<_Float16>(x);
-  uint16_t s;
-  std::memcpy(&s, &h, 2);
-  return s;
-}
 float brain(uint32_t u) { return asFloat(u << 16); }
 uint32_t lo(uint32_t x) { return x & 0xffff; }
 uint32_t hi(uint32_t x) { return x >> 16; }
@@ -103,8 +82,8 @@ d[1] = asWord(asFloat(in.a[4][l]) - asFloat(in.b[4][l]));
 }
 , {"v_dual_dot2acc_f32_f16 v28, v13, v21 :: v_dual_mov_b32 v25, v8",
    D{uint32_t x = in.a[5][l], y = in.b[5][l];
-d[4] = asWord(half(lo(x)) * half(lo(y)) + half(hi(x)) * half(hi(y)) +
-              asFloat(in.c[4][l]));
+d[4] = asWord(fromHalf(lo(x)) * fromHalf(lo(y)) +
+              fromHalf(hi(x)) * fromHalf(hi(y)) + asFloat(in.c[4][l]));
 d[1] = in.a[0][l];
 }
 }
@@ -118,22 +97,22 @@ d[1] = in.a[0][l];
 }
 }
 , {"v_add_f16 v24.h, v13.l, v21.h",
-   D{d[0] = lo(in.c[0][l]) | toHalf(half(lo(in.a[5][l])) + half(hi(in.b[5][l])))
-                                 << 16;
+   D{d[0] = lo(in.c[0][l]) |
+            toHalf(fromHalf(lo(in.a[5][l])) + fromHalf(hi(in.b[5][l]))) << 16;
 }
 }
 , {"v_mul_f16 v24.l, -v13.h, v21.l",
    D{d[0] = (in.c[0][l] & 0xffff0000) |
-            toHalf(-half(hi(in.a[5][l])) * half(lo(in.b[5][l])));
+            toHalf(-fromHalf(hi(in.a[5][l])) * fromHalf(lo(in.b[5][l])));
 }
 }
 , {"v_fma_f16 v24.h, v13.l, v21.h, -|v13.h|",
-   D{double x = half(lo(in.a[5][l])), y = half(hi(in.b[5][l])),
-     z = half(hi(in.a[5][l]));
+   D{double x = fromHalf(lo(in.a[5][l])), y = fromHalf(hi(in.b[5][l])),
+     z = fromHalf(hi(in.a[5][l]));
 d[0] = lo(in.c[0][l]) | toHalf(x * y - std::fabs(z)) << 16;
 }
 }
-, {"v_cvt_f32_f16 v24, v13.h", D{d[0] = asWord(half(hi(in.a[5][l])));
+, {"v_cvt_f32_f16 v24, v13.h", D{d[0] = asWord(fromHalf(hi(in.a[5][l])));
 }
 }
 , {"v_cvt_f16_f32 v24.h, v12",
@@ -414,8 +393,8 @@ d[1] = 0; // VCC is not written
 , "gfx12"
 }
 , {"v_pk_minimum_f16 v24, v13, v21", D{uint32_t x = in.a[5][l], y = in.b[5][l];
-d[0] = toHalf(std::fmin(half(lo(x)), half(lo(y)))) |
-       toHalf(std::fmin(half(hi(x)), half(hi(y)))) << 16;
+d[0] = toHalf(std::fmin(fromHalf(lo(x)), fromHalf(lo(y)))) |
+       toHalf(std::fmin(fromHalf(hi(x)), fromHalf(hi(y)))) << 16;
 }
 , "gfx12"
 }
@@ -426,23 +405,23 @@ d[0] = convert(asFloat(in.a[4][l])) | convert(asFloat(in.b[4][l])) << 16;
 }
 }
 , {"v_fma_mix_f32 v24, v13, |v12|, -v21 op_sel:[1,0,0] op_sel_hi:[1,0,1]",
-   D{d[0] =
-         asWord(std::fma(half(hi(in.a[5][l])), std::fabs(asFloat(in.a[4][l])),
-                         -half(lo(in.b[5][l]))));
+   D{d[0] = asWord(std::fma(fromHalf(hi(in.a[5][l])),
+                            std::fabs(asFloat(in.a[4][l])),
+                            -fromHalf(lo(in.b[5][l]))));
 }
 }
 , {"v_fma_mixhi_f16 v24, v13, v21, 1.0 op_sel_hi:[1,1,0]",
-   D{d[0] = lo(in.c[0][l]) |
-            toHalf(std::fma(half(lo(in.a[5][l])), half(lo(in.b[5][l])), 1.0f))
-                << 16;
+   D{d[0] = lo(in.c[0][l]) | toHalf(std::fma(fromHalf(lo(in.a[5][l])),
+                                             fromHalf(lo(in.b[5][l])), 1.0f))
+                                 << 16;
 }
 }
 ,
     // Dot products.
     {"v_dot2_f32_f16 v28, v13, v21, v28",
      D{uint32_t x = in.a[5][l], y = in.b[5][l];
-d[4] = asWord(half(lo(x)) * half(lo(y)) + half(hi(x)) * half(hi(y)) +
-              asFloat(in.c[4][l]));
+d[4] = asWord(fromHalf(lo(x)) * fromHalf(lo(y)) +
+              fromHalf(hi(x)) * fromHalf(hi(y)) + asFloat(in.c[4][l]));
 }
 }
 , {"v_dot2_f32_bf16 v28, v14, v22, v28 neg_lo:[1,0,0]",
@@ -454,9 +433,9 @@ d[4] = asWord(-brain(lo(x)) * brain(lo(y)) + brain(hi(x)) * brain(hi(y)) +
 , {"v_dot2_f16_f16 v24.h, v13, v21, v13.l",
    D{uint32_t x = in.a[5][l], y = in.b[5][l];
 d[0] =
-    lo(in.c[0][l]) |
-    toHalf(half(lo(x)) * half(lo(y)) + half(hi(x)) * half(hi(y)) + half(lo(x)))
-        << 16;
+    lo(in.c[0][l]) | toHalf(fromHalf(lo(x)) * fromHalf(lo(y)) +
+                            fromHalf(hi(x)) * fromHalf(hi(y)) + fromHalf(lo(x)))
+                         << 16;
 }
 }
 , {"v_dot4_i32_iu8 v24, v8, v16, v9 neg_lo:[1,0,0]",
@@ -540,7 +519,7 @@ protected:
 };
 
 TEST_P(RdnaVector, Instructions) {
-  std::vector<RdnaKernel> kernels;
+  std::vector<AsmKernel> kernels;
   for (const Case &c : kCases)
     if (has(c))
       kernels.push_back({"k" + std::to_string(kernels.size()),

@@ -137,8 +137,7 @@ TEST_P(RobustnessOn, OneInstructionOfEveryForm) {
   config.block = {70, 1, 1};
   config.options.threads = 1;
   config.options.waveBudget = 50;
-  config.kernarg = args.Bytes.data();
-  config.kernargBytes = args.Bytes.size();
+  config = withArgs(config, args);
   uint64_t first = kernel.entryAddress;
   size_t executed = 0;
   for (size_t i = 0; i < seen.size(); ++i) {

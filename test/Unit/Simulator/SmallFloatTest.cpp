@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "AsmKernels.h"
+#include "HostBits.h"
 #include "KernelTest.h"
 
 #include <algorithm>
@@ -22,17 +23,6 @@ namespace {
 
 using u32 = uint32_t;
 using u64 = uint64_t;
-
-float asFloat(u32 x) {
-  float f;
-  std::memcpy(&f, &x, 4);
-  return f;
-}
-u32 asBits(float f) {
-  u32 x;
-  std::memcpy(&x, &f, 4);
-  return x;
-}
 
 enum class Format { Fp8Fnuz, Bf8Fnuz, Fp8, Bf8, Fp6, Bf6, Fp4 };
 int bitsOf(Format f) {
@@ -182,8 +172,8 @@ TEST_F(SmallFloat, RoundingOverflowAndPlaces) {
       double x =
           std::ldexp(1.0 + (rng() % 4096) / 4096.0, int(rng() % 20) - 12);
       x = std::min(x, most) * (rng() & 1 ? 1 : -1);
-      P[0][l] = asBits(static_cast<float>(x));
-      P[1][l] = asBits(static_cast<float>(l == 0   ? most * 4
+      P[0][l] = asWord(static_cast<float>(x));
+      P[1][l] = asWord(static_cast<float>(l == 0   ? most * 4
                                           : l == 1 ? 0.0
                                                    : x / 3));
       P[3][l] = 0x11223344;
@@ -216,7 +206,7 @@ TEST_F(SmallFloat, RoundingOverflowAndPlaces) {
     // Stochastic: between the neighbours, up as often as the distance says.
     for (int l = 0; l < 64; ++l) {
       P[0][l] =
-          asBits(1.0f + 0.25f * std::ldexp(1.0f, -mantissaOf(test.format)));
+          asWord(1.0f + 0.25f * std::ldexp(1.0f, -mantissaOf(test.format)));
       P[1][l] = (u64(l) << 26) | 0x3ffffff;
       P[3][l] = 0x11223344;
     }
@@ -274,12 +264,12 @@ TEST_F(SmallFloat, ScaledConversions) {
       x[l] = (int(rng() % 13) - 6) * 0.5 * scale[l];
       y[l] = (int(rng() % 9) - 4) * 0.5 * scale[l];
       bytes[l] = rng() & 0x3f3f3f3f;
-      P[0][l] = asBits(float(x[l])) | u64(asBits(float(y[l]))) << 32;
+      P[0][l] = asWord(float(x[l])) | u64(asWord(float(y[l]))) << 32;
       // The mantissa of a scale does not count.
-      P[1][l] = asBits(float(scale[l] * 1.5)) | u64(bytes[l]) << 32;
+      P[1][l] = asWord(float(scale[l] * 1.5)) | u64(bytes[l]) << 32;
       P[2][l] =
           half(float(x[l])) | half(float(y[l])) << 16 |
-          u64(asBits(float(x[l])) >> 16 | (asBits(float(y[l])) & 0xffff0000))
+          u64(asWord(float(x[l])) >> 16 | (asWord(float(y[l])) & 0xffff0000))
               << 32;
       P[3][l] = old;
     }
@@ -316,27 +306,27 @@ TEST_F(SmallFloat, ScaledConversions) {
   });
   each("from8", [&](int l) {
     return u64(
-        asBits(float(value(Format::Fp8, (bytes[l] >> 16) & 0xff) * scale[l])));
+        asWord(float(value(Format::Fp8, (bytes[l] >> 16) & 0xff) * scale[l])));
   });
   each("from8h", [&](int l) {
     float v = float(value(Format::Bf8, (bytes[l] >> 8) & 0xff) * scale[l]);
     return u64((old & 0xffff) | half(v) << 16);
   });
   each("pair8", [&](int l) {
-    return asBits(
+    return asWord(
                float(value(Format::Fp8, (bytes[l] >> 16) & 0xff) * scale[l])) |
-           u64(asBits(float(value(Format::Fp8, bytes[l] >> 24) * scale[l])))
+           u64(asWord(float(value(Format::Fp8, bytes[l] >> 24) * scale[l])))
                << 32;
   });
   each("pair4", [&](int l) {
-    return asBits(float(value(Format::Fp4, (bytes[l] >> 24) & 15) * scale[l])) |
-           u64(asBits(float(value(Format::Fp4, bytes[l] >> 28) * scale[l])))
+    return asWord(float(value(Format::Fp4, (bytes[l] >> 24) & 15) * scale[l])) |
+           u64(asWord(float(value(Format::Fp4, bytes[l] >> 28) * scale[l])))
                << 32;
   });
   each("pair4b", [&](int l) {
     return u64(
-        asBits(float(value(Format::Fp4, bytes[l] & 15) * scale[l])) >> 16 |
-        (asBits(float(value(Format::Fp4, (bytes[l] >> 4) & 15) * scale[l])) &
+        asWord(float(value(Format::Fp4, bytes[l] & 15) * scale[l])) >> 16 |
+        (asWord(float(value(Format::Fp4, (bytes[l] >> 4) & 15) * scale[l])) &
          0xffff0000));
   });
 }
@@ -367,8 +357,8 @@ TEST_F(SmallFloat, ThirtyTwoOfSixBits) {
   start("gfx950", kernels);
   for (int e = 0; e < 32; ++e) {
     for (int l = 0; l < 64; ++l) {
-      P[0][l] = asBits(0.5f);
-      P[1][l] = asBits(1.0f);
+      P[0][l] = asWord(0.5f);
+      P[1][l] = asWord(1.0f);
     }
     go("e" + std::to_string(e));
     double x = e % 2 ? -(e / 2) * 0.5 : e / 2 * 0.5;
@@ -378,8 +368,7 @@ TEST_F(SmallFloat, ThirtyTwoOfSixBits) {
   }
 }
 
-//===-- Matrices
-//-----------------------------------------------------------===//
+//===-- Matrices ----------------------------------------------------------===//
 
 class Matrices : public SmallFloat {
 protected:
@@ -492,7 +481,7 @@ TEST_F(Matrices, DenseFp8) {
             put(lane, 8, n % 8, 8, nearest(fb, b[i * k + n]));
           }
         for (int w = 0; w < 64 * 16; ++w)
-          D[w] = asBits(0.5f);
+          D[w] = asWord(0.5f);
         multiply(name);
         for (int i = 0; i < m; ++i)
           for (int j = 0; j < m; ++j) {
@@ -562,7 +551,7 @@ TEST_F(Matrices, F8F6F4WithAndWithoutScales) {
             }
           }
           for (int w = 0; w < 64 * 16; ++w)
-            D[w] = asBits(0.25f);
+            D[w] = asWord(0.25f);
           multiply(inst);
           for (int i = 0; i < m; ++i)
             for (int j = 0; j < m; ++j) {
@@ -612,7 +601,7 @@ TEST_F(Matrices, Sparse) {
         case 16:
           return bitsOfHalf;
         case 17:
-          return asBits(float(x)) >> 16;
+          return asWord(float(x)) >> 16;
         case 7:
           return static_cast<uint8_t>(x);
         case 8:

@@ -37,13 +37,16 @@ protected:
     config.block = {block, 1, 1};
     Args args;
     args.Bytes.resize(64);
-    config.kernarg = args.Bytes.data();
-    config.kernargBytes = args.Bytes.size();
     TimingOptions options;
     options.clockHz = 1e9;
+    return predicted(config, args, options);
+  }
+  /// The kernel "k" of the code that is loaded.
+  TimingReport predicted(const LaunchConfig &config, const Args &args,
+                         const TimingOptions &options = {}) {
     TimingReport report;
-    Status status =
-        predict(*Code, *Code->findKernel("k"), config, options, report);
+    Status status = predict(*Code, *Code->findKernel("k"),
+                            withArgs(config, args), options, report);
     EXPECT_TRUE(status.ok()) << status.message();
     return report;
   }
@@ -189,11 +192,7 @@ TEST_F(TimingTest, OccupancyFollowsFromResources) {
   int *data = buffer<int>(size_t(64) * 10000);
   Args args;
   args.add(data);
-  config.kernarg = args.Bytes.data();
-  config.kernargBytes = args.Bytes.size();
-  TimingReport report;
-  Status status = predict(*Code, *Code->findKernel("k"), config, {}, report);
-  ASSERT_TRUE(status.ok()) << status.message();
+  TimingReport report = predicted(config, args);
   EXPECT_EQ(report.resident, 1u);
   EXPECT_EQ(report.residentLimit, "LDS");
   EXPECT_EQ(report.workgroups, 10000u);
@@ -219,11 +218,7 @@ TEST_F(TimingTest, WorkThatGrowsAlongTheGridAddsUp) {
   LaunchConfig config;
   config.grid = {700, 2, 1};
   config.block = {64, 1, 1};
-  config.kernarg = args.Bytes.data();
-  config.kernargBytes = args.Bytes.size();
-  TimingReport report;
-  Status status = predict(*Code, *Code->findKernel("k"), config, {}, report);
-  ASSERT_TRUE(status.ok()) << status.message();
+  TimingReport report = predicted(config, args);
   double flops = 0;
   for (int i = 0; i < 700; ++i)
     flops += 2 * (10 + 3 * i) * 2.0 * 16 * 16 * 16;
@@ -263,11 +258,7 @@ TEST_F(TimingTest, PersistentWorkgroupsShareTheirTiles) {
   LaunchConfig config;
   config.grid = {304, 1, 1};
   config.block = {256, 1, 1};
-  config.kernarg = args.Bytes.data();
-  config.kernargBytes = args.Bytes.size();
-  TimingReport report;
-  Status status = predict(*Code, *Code->findKernel("k"), config, {}, report);
-  ASSERT_TRUE(status.ok()) << status.message();
+  TimingReport report = predicted(config, args);
   double flops = 0;
   for (unsigned i = 0; i < tiles; ++i)
     flops += 4 * (10 + i % 64) * 2.0 * 16 * 16 * 16;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "AsmKernels.h"
+#include "HostBits.h"
 #include "KernelTest.h"
 
 #include <algorithm>
@@ -24,18 +25,12 @@ using u32 = uint32_t;
 using i32 = int32_t;
 using i64 = int64_t;
 
-template <class To, class From>
-To as(From x) {
-  To y;
-  std::memcpy(&y, &x, sizeof y);
-  return y;
-}
 float f(u64 x) { return as<float>(static_cast<u32>(x)); }
 double d(u64 x) { return as<double>(x); }
 u32 u(float x) { return as<u32>(x); }
 u64 u(double x) { return as<u64>(x); }
-float h(u64 x) { return static_cast<float>(as<_Float16>(static_cast<uint16_t>(x))); }
-u32 hu(float x) { return as<uint16_t>(static_cast<_Float16>(x)); }
+float h(u64 x) { return fromHalf(static_cast<u32>(x)); }
+u32 hu(float x) { return toHalf(x); }
 u32 lo(u64 x) { return static_cast<u32>(x); }
 u32 hi(u64 x) { return static_cast<u32>(x >> 32); }
 i32 s(u64 x) { return static_cast<i32>(x); }

@@ -6,6 +6,7 @@
 // the host.
 //
 //===----------------------------------------------------------------------===//
+#include "HostBits.h"
 #include "KernelTest.h"
 #include "RdnaAsm.h"
 
@@ -105,22 +106,15 @@ Place resultPlace(bool gfx12, int lanes, int bits, int i, int j) {
   return {i % (lanes == 32 ? 8 : 4), 0, lane};
 }
 
-//===-- Element types
-//------------------------------------------------------===//
+//===-- Element types -----------------------------------------------------===//
 
 uint32_t encode(const std::string &type, double x) {
   if (type == "f32" || type == "bf16") {
-    float f = static_cast<float>(x);
-    uint32_t u;
-    std::memcpy(&u, &f, 4);
+    uint32_t u = asWord(static_cast<float>(x));
     return type == "f32" ? u : u >> 16; // exact by choice
   }
-  if (type == "f16") {
-    auto h = static_cast<_Float16>(x);
-    uint16_t u;
-    std::memcpy(&u, &h, 2);
-    return u;
-  }
+  if (type == "f16")
+    return toHalf(x);
   if (type == "fp8" || type == "bf8") { // small integers and halves
     int mant = type == "fp8" ? 3 : 2, bias = type == "fp8" ? 7 : 15;
     if (x == 0)
@@ -136,17 +130,9 @@ uint32_t encode(const std::string &type, double x) {
 double decode(const std::string &type, uint32_t u) {
   if (type == "i32")
     return static_cast<int32_t>(u);
-  if (type == "f16") {
-    auto s = static_cast<uint16_t>(u);
-    _Float16 h;
-    std::memcpy(&h, &s, 2);
-    return static_cast<double>(h);
-  }
-  if (type == "bf16")
-    u <<= 16;
-  float f;
-  std::memcpy(&f, &u, 4);
-  return f;
+  if (type == "f16")
+    return fromHalf(u);
+  return asFloat(type == "bf16" ? u << 16 : u);
 }
 int bitsOf(const std::string &type) {
   if (type == "f32" || type == "i32")
@@ -349,7 +335,7 @@ TEST_P(Wmma, EveryInstruction) {
     Variant variant;
   };
   std::vector<Job> jobs;
-  std::vector<RdnaKernel> kernels;
+  std::vector<AsmKernel> kernels;
   auto add = [&](const Case &c, const Variant &v) {
     std::string name = "k" + std::to_string(jobs.size());
     std::string body = rdnaVectorBody(
@@ -425,7 +411,7 @@ TEST_P(Wmma, ConstantsAndRounding) {
 }
 
 TEST_P(Wmma, PlantedFaultsAreCaught) {
-  std::vector<RdnaKernel> kernels;
+  std::vector<AsmKernel> kernels;
   for (int i : {0, 4}) // fp16, and bytes
     kernels.push_back({"k" + std::to_string(i),
                        rdnaVectorBody(GetParam(), text(kCases[i], ""))});
@@ -435,7 +421,7 @@ TEST_P(Wmma, PlantedFaultsAreCaught) {
   for (size_t i = 0; i < words.size(); ++i)
     words[i] = 0x3c003c00 + static_cast<uint32_t>(i * 0x00170029 % 0x01000100);
   uint32_t *in = buffer(words), *zero = buffer(Words(512));
-  for (const RdnaKernel &kernel : kernels) {
+  for (const AsmKernel &kernel : kernels) {
     auto result = [&](MfmaFault fault) {
       LaunchConfig config;
       config.block = {GetParam().lanes, 1, 1};
