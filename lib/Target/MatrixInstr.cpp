@@ -2,6 +2,7 @@
 
 #include "fovea/Target/MatrixInstr.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace fovea::target {
@@ -62,8 +63,8 @@ llvm::ArrayRef<MatrixInstr> allMatrixInstrs() {
   auto row = [](llvm::StringRef name, MatrixFamily family, Type type, int m,
                 int n, int k, int waveSize, uint32_t feature,
                 const TileLayout &a, const TileLayout &d) {
-    return MatrixInstr{name,    family, type,           m, n, k, waveSize,
-                       feature, a,      a.transposed(), d};
+    return MatrixInstr{{name, family, m, n, k}, type, waveSize, feature, a,
+                       a.transposed(),          d};
   };
   auto mfma32 = [&](llvm::StringRef name, Type type, int k, uint32_t feature) {
     return row(name, MatrixFamily::Mfma, type, 32, 32, k, 64, feature,
@@ -100,6 +101,20 @@ llvm::ArrayRef<MatrixInstr> allMatrixInstrs() {
            wmmaD()),
   };
   return rows;
+}
+
+const MatrixShape *lookupMatrixShape(llvm::StringRef name) {
+  for (const MatrixInstr &row : allMatrixInstrs())
+    if (row.name == name)
+      return &row;
+  return nullptr;
+}
+
+std::string matrixInstrNames() {
+  llvm::SmallSetVector<llvm::StringRef, 16> names;
+  for (const MatrixInstr &row : allMatrixInstrs())
+    names.insert(row.name);
+  return llvm::join(names, ", ");
 }
 
 const MatrixInstr *lookupMatrixInstr(const TargetInfo &target,

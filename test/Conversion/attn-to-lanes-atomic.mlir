@@ -8,7 +8,7 @@
 // Both waves hold all.
 #repeated = #attn.layout<reg = [[1, 0], [2, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [4, 0], [8, 0]], wave = [[0, 0]], grid = [1, 1]>
 #wave32 = #attn.layout<reg = [[1, 0], [2, 0], [4, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [8, 0]], wave = [[0, 16]], grid = [1, 1]>
-#schedule = #attn.schedule<block_m = 64, block_n = 32, waves = 2, inst = "mfma_16x16x16", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 64, block_n = 32, waves = 2, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 
 gpu.module @cdna attributes {attn.target = #attn.target<"gfx942">} {
 

@@ -14,7 +14,7 @@
 // The same elements in the same lanes, registers exchanged.
 #exchanged = #attn.layout<reg = [[2, 0], [1, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [4, 0]], wave = [], grid = [1, 1]>
 #exchangedt = #attn.layout<reg = [[0, 2], [0, 1]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [], grid = [1, 1]>
-#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 
 gpu.module @module attributes {attn.target = #attn.target<"gfx942">} {
 
@@ -25,7 +25,7 @@ gpu.module @module attributes {attn.target = #attn.target<"gfx942">} {
 // CHECK-COUNT-4: llvm.load {{.*}} -> vector<8xf16>
 // CHECK:         %[[A00:.*]] = vector.shuffle %[[A0:.*]], %[[A0]] [0, 1, 2, 3]
 // CHECK:         %[[B00:.*]] = vector.shuffle %[[B0:.*]], %[[B0]] [0, 1, 2, 3]
-// CHECK:         %[[D0:.*]] = attn.mma %[[A00]], %[[B00]], %[[C:.*]] inst "mfma_32x32x8" : vector<4xf16>, vector<4xf16>, vector<16xf32>
+// CHECK:         %[[D0:.*]] = attn.mma %[[A00]], %[[B00]], %[[C:.*]] inst<mfma_32x32x8> : vector<4xf16>, vector<4xf16>, vector<16xf32>
 // CHECK:         %[[A10:.*]] = vector.shuffle %[[A1:.*]], %[[A1]] [0, 1, 2, 3]
 // CHECK:         %[[D1:.*]] = attn.mma %[[A10]], %[[B00]], %[[C]]
 // CHECK:         %[[A01:.*]] = vector.shuffle %[[A0]], %[[A0]] [4, 5, 6, 7]
@@ -45,7 +45,7 @@ gpu.func @dot(%out: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn
   %q = attn.load_lds %qlds : !attn.lds<32 x 32 x f16> -> tensor<32x32xf16, #attn.layout<reg = [[0, 1], [0, 2], [0, 4]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 8]], wave = [], grid = [1, 2]>>
   %b = attn.transpose %q : tensor<32x32xf16, #attn.layout<reg = [[0, 1], [0, 2], [0, 4]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 8]], wave = [], grid = [1, 2]>>
   %zero = arith.constant dense<0.0> : tensor<64x32xf32, #acc>
-  %d = attn.dot %a, %b, %zero inst "mfma_32x32x8" : tensor<64x32xf16, #a>, tensor<32x32xf16, #b>, tensor<64x32xf32, #acc>
+  %d = attn.dot %a, %b, %zero inst<mfma_32x32x8> : tensor<64x32xf16, #a>, tensor<32x32xf16, #b>, tensor<64x32xf32, #acc>
   %t = attn.transpose %d : tensor<64x32xf32, #acc>
   %view = attn.view %out[%offset] rows %n stride %n : !attn.view<64 x f32>
   attn.store %t, %view : tensor<32x64xf32, #attn.layout<reg = [[0, 1], [0, 2], [0, 4], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 8]], wave = [], grid = [1, 2]>>, !attn.view<64 x f32>
@@ -192,13 +192,13 @@ gpu.func @negate_if(%base: !llvm.ptr<1>, %offset: i64, %n: i32, %flag: i1) kerne
 // A product of zeros for each fragment.
 // CHECK-LABEL: gpu.func @to_accumulators(
 // CHECK-DAG:     %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : vector<4xf16>
-// CHECK-COUNT-2: attn.mma %[[ZEROS]], %[[ZEROS]], %{{.*}} inst "mfma_32x32x8" : vector<4xf16>, vector<4xf16>, vector<16xf32>
+// CHECK-COUNT-2: attn.mma %[[ZEROS]], %[[ZEROS]], %{{.*}} inst<mfma_32x32x8> : vector<4xf16>, vector<4xf16>, vector<16xf32>
 // CHECK-NOT:     attn.mma
 gpu.func @to_accumulators(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
   %view = attn.view %base[%offset] rows %n stride %n : !attn.view<64 x f32>
   %turned = attn.load %view : !attn.view<64 x f32> -> tensor<32x64xf32, #acct>
   %t = attn.transpose %turned : tensor<32x64xf32, #acct>
-  %kept = attn.to_accumulators %t inst "mfma_32x32x8" factor f16 : tensor<64x32xf32, #acc>
+  %kept = attn.to_accumulators %t inst<mfma_32x32x8> factor f16 : tensor<64x32xf32, #acc>
   %back = attn.transpose %kept : tensor<64x32xf32, #acc>
   attn.store %back, %view : tensor<32x64xf32, #acct>, !attn.view<64 x f32>
   gpu.return

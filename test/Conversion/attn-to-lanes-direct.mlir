@@ -5,7 +5,7 @@
 #copy = #attn.layout<reg = [[0, 1], [0, 2], [0, 4], [32, 0]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0], [4, 0]], wave = [[8, 0], [16, 0]], grid = [1, 1]>
 // Four rows in registers, 32 columns and two groups of rows over lanes.
 #columns = #attn.layout<reg = [[1, 0], [2, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [4, 0]], wave = [[0, 0], [0, 0]], grid = [8, 2]>
-#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x16", stages = 2, waves_per_simd = 2, rescale_threshold = 0, direct_copy = 1>
+#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x16>, stages = 2, waves_per_simd = 2, rescale_threshold = 0, direct_copy = 1>
 !lds = !attn.lds<64 x 64 x bf16, #attn.swizzle<chunks = 8, shifts = [-1]>>
 
 gpu.module @module attributes {attn.target = #attn.target<"gfx950">} {

@@ -1,6 +1,6 @@
 // RUN: aot-opt %s --split-input-file --verify-diagnostics --pass-pipeline='builtin.module(gpu.module(convert-attn-to-lanes))'
 
-#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 // expected-error @below {{has no 'attn.target'}}
 gpu.module @no_target {
   gpu.func @kernel() kernel attributes {attn.schedule = #schedule} {
@@ -13,7 +13,7 @@ gpu.module @no_target {
 // A lane bit and a wave bit trade places: elements would have to cross waves.
 #from = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [[32, 0]], grid = [1, 1]>
 #to = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [32, 0], [0, 4]], wave = [[16, 0]], grid = [1, 1]>
-#schedule = #attn.schedule<block_m = 64, block_n = 64, waves = 2, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 64, block_n = 64, waves = 2, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @waves attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
     %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>
@@ -29,7 +29,7 @@ gpu.module @waves attributes {attn.target = #attn.target<"gfx942">} {
 // -----
 
 #tile = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [], grid = [1, 1]>
-#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @rounding attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
     %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>
@@ -48,7 +48,7 @@ gpu.module @rounding attributes {attn.target = #attn.target<"gfx942">} {
 #tile = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [], grid = [1, 1]>
 #turned = #attn.layout<reg = [[1, 0], [2, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [4, 0]], wave = [], grid = [1, 1]>
 #row = #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 0]], wave = [], grid = [1, 1]>
-#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @reduction attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
     %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f16>
@@ -68,7 +68,7 @@ gpu.module @reduction attributes {attn.target = #attn.target<"gfx942">} {
 
 #tile = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [], grid = [1, 4]>
 #acc = #attn.layout<reg = [[1, 0], [2, 0], [4, 0], [16, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [8, 0]], wave = [], grid = [1, 1]>
-#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @operands attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
     %view = attn.view %base[%offset] rows %n stride %n : !attn.view<32 x f16>
@@ -76,7 +76,7 @@ gpu.module @operands attributes {attn.target = #attn.target<"gfx942">} {
     %zero = arith.constant dense<0.0> : tensor<32x32xf32, #acc>
     // expected-error @below {{has operand layouts that do not belong together}}
     // expected-error @below {{failed to legalize}}
-    %d = attn.dot %a, %a, %zero inst "mfma_32x32x8" : tensor<32x32xf16, #tile>, tensor<32x32xf16, #tile>, tensor<32x32xf32, #acc>
+    %d = attn.dot %a, %a, %zero inst<mfma_32x32x8> : tensor<32x32xf16, #tile>, tensor<32x32xf16, #tile>, tensor<32x32xf32, #acc>
     %out = attn.view %base[%offset] rows %n stride %n : !attn.view<32 x f32>
     attn.store %d, %out : tensor<32x32xf32, #acc>, !attn.view<32 x f32>
     gpu.return
@@ -85,7 +85,7 @@ gpu.module @operands attributes {attn.target = #attn.target<"gfx942">} {
 
 // -----
 
-#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @no_layout attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel() kernel attributes {attn.schedule = #schedule} {
     // expected-error @below {{has a tile without a layout, 'tensor<1x32xi32>'; run attn-assign-layouts first}}
@@ -98,7 +98,7 @@ gpu.module @no_layout attributes {attn.target = #attn.target<"gfx942">} {
 
 #small = #attn.layout<reg = [[1, 0], [2, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [4, 0]], wave = [], grid = [1, 1]>
 #smallt = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [], grid = [1, 1]>
-#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @sums attributes {attn.target = #attn.target<"gfx908">} {
   gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
     %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>
@@ -106,7 +106,7 @@ gpu.module @sums attributes {attn.target = #attn.target<"gfx908">} {
     %t = attn.transpose %turned : tensor<32x8xf32, #smallt>
     // expected-error @below {{has fragments that 'mfma_32x32x8' does not sum}}
     // expected-error @below {{failed to legalize}}
-    %m = attn.to_accumulators %t inst "mfma_32x32x8" factor f16 : tensor<8x32xf32, #small>
+    %m = attn.to_accumulators %t inst<mfma_32x32x8> factor f16 : tensor<8x32xf32, #small>
     %back = attn.transpose %m : tensor<8x32xf32, #small>
     attn.store %back, %view : tensor<32x8xf32, #smallt>, !attn.view<8 x f32>
     gpu.return
@@ -117,7 +117,7 @@ gpu.module @sums attributes {attn.target = #attn.target<"gfx908">} {
 
 #small = #attn.layout<reg = [[1, 0], [2, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [4, 0]], wave = [], grid = [1, 1]>
 #smallt = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [], grid = [1, 1]>
-#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @sums attributes {attn.target = #attn.target<"gfx908">} {
   gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
     %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>
@@ -125,7 +125,7 @@ gpu.module @sums attributes {attn.target = #attn.target<"gfx908">} {
     %t = attn.transpose %turned : tensor<32x8xf32, #smallt>
     // expected-error @below {{gfx908 has no matrix instruction 'mfma_32x32x8' for 'bf16'}}
     // expected-error @below {{failed to legalize}}
-    %m = attn.to_accumulators %t inst "mfma_32x32x8" factor bf16 : tensor<8x32xf32, #small>
+    %m = attn.to_accumulators %t inst<mfma_32x32x8> factor bf16 : tensor<8x32xf32, #small>
     %back = attn.transpose %m : tensor<8x32xf32, #small>
     attn.store %back, %view : tensor<32x8xf32, #smallt>, !attn.view<8 x f32>
     gpu.return
@@ -136,7 +136,7 @@ gpu.module @sums attributes {attn.target = #attn.target<"gfx908">} {
 
 // Lanes of a 64-lane chip's layout that the kernel does not have.
 #rows = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [], grid = [1, 1]>
-#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "wmma_16x16x16", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = <wmma_16x16x16>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @lanes attributes {attn.target = #attn.target<"gfx1100">} {
   gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
     %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>
@@ -149,7 +149,7 @@ gpu.module @lanes attributes {attn.target = #attn.target<"gfx1100">} {
 
 // -----
 
-#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 4, inst = "mfma_32x32x16", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 4, inst = <mfma_32x32x16>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @copied_by_fewer attributes {attn.target = #attn.target<"gfx950">} {
   gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
     %view = attn.view %base[%offset] rows %n stride %n : !attn.view<64 x f16>
@@ -166,7 +166,7 @@ gpu.module @copied_by_fewer attributes {attn.target = #attn.target<"gfx950">} {
 #a = #attn.layout<reg = [], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 1]], wave = [], grid = [1, 16]>
 #b = #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0]], wave = [], grid = [16, 1]>
 #acc = #attn.layout<reg = [[1, 0], [2, 0], [4, 0], [16, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [8, 0]], wave = [], grid = [1, 1]>
-#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @narrow attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
     %view = attn.view %base[%offset] rows %n stride %n : !attn.view<32 x f16>
@@ -175,7 +175,7 @@ gpu.module @narrow attributes {attn.target = #attn.target<"gfx942">} {
     %zero = arith.constant dense<0.0> : tensor<32x32xf32, #acc>
     // expected-error @below {{has operand layouts that do not belong together}}
     // expected-error @below {{failed to legalize}}
-    %d = attn.dot %a, %b, %zero inst "mfma_32x32x8" : tensor<32x32xf16, #a>, tensor<32x32xf16, #b>, tensor<32x32xf32, #acc>
+    %d = attn.dot %a, %b, %zero inst<mfma_32x32x8> : tensor<32x32xf16, #a>, tensor<32x32xf16, #b>, tensor<32x32xf32, #acc>
     %out = attn.view %base[%offset] rows %n stride %n : !attn.view<32 x f32>
     attn.store %d, %out : tensor<32x32xf32, #acc>, !attn.view<32 x f32>
     gpu.return
@@ -185,7 +185,7 @@ gpu.module @narrow attributes {attn.target = #attn.target<"gfx942">} {
 // -----
 
 #one = #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], wave = [], grid = [1, 1]>
-#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @no_pairs attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32, %flag: i1) kernel attributes {attn.schedule = #schedule} {
     %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f16>
@@ -202,7 +202,7 @@ gpu.module @no_pairs attributes {attn.target = #attn.target<"gfx942">} {
 
 #wide = #attn.layout<reg = [[0, 1]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0], [0, 0]], wave = [], grid = [1, 1]>
 #one = #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], wave = [], grid = [1, 1]>
-#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @two_layouts attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
     %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>

@@ -8,7 +8,7 @@
 #repeated = #attn.layout<reg = [], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 0]], wave = [[32, 0]], grid = [1, 1]>
 // Two runs of 4 columns, registers in another order.
 #runs = #attn.layout<reg = [[8, 0], [0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [16, 0], [0, 4], [0, 8]], wave = [[0, 0]], grid = [1, 1]>
-#schedule = #attn.schedule<block_m = 64, block_n = 32, waves = 2, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 64, block_n = 32, waves = 2, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 
 gpu.module @module attributes {attn.target = #attn.target<"gfx942">} {
 

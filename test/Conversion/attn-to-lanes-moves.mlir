@@ -2,7 +2,7 @@
 
 // Conversions between lanes, by what the chip exchanges lanes with.
 
-#schedule = #attn.schedule<block_m = 16, block_n = 32, waves = 1, inst = "wmma_16x16x16", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 16, block_n = 32, waves = 1, inst = <wmma_16x16x16>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 // Columns are read and written as rows of memory.
 #halves = #attn.layout<reg = [[0, 1], [0, 2], [0, 4]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 8]], wave = [], grid = [1, 1]>
 #both = #attn.layout<reg = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 0]], wave = [], grid = [1, 1]>
@@ -46,7 +46,7 @@ gpu.func @one_half(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes
 
 // -----
 
-#schedule = #attn.schedule<block_m = 16, block_n = 32, waves = 1, inst = "wmma_16x16x16", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 16, block_n = 32, waves = 1, inst = <wmma_16x16x16>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 #halves = #attn.layout<reg = [[0, 1]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 2]], wave = [], grid = [1, 1]>
 // Lane bits 0 and 1 trade places; register bit 0 and lane bit 4 do.
 #swapped = #attn.layout<reg = [[0, 1]], lane = [[2, 0], [1, 0], [4, 0], [8, 0], [0, 2]], wave = [], grid = [1, 1]>
@@ -89,7 +89,7 @@ gpu.func @apart(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {a
 
 // -----
 
-#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 2, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 2, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 #from = #attn.layout<reg = [[0, 1]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 2]], wave = [[0, 0]], grid = [1, 1]>
 #turned = #attn.layout<reg = [[0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 1]], wave = [[0, 0]], grid = [1, 1]>
 #bywave = #attn.layout<reg = [[0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 0]], wave = [[0, 1]], grid = [1, 1]>

@@ -6,14 +6,14 @@ gpu.module @module attributes {attn.target = #attn.target<"gfx942">} {
 // CHECK:         amdgpu.mfma 32x32x8 %[[A]] * %[[B]] + %[[C]] blgp = none : vector<4xf16>, vector<4xf16>, vector<16xf32>
 // CHECK-NOT:     attn.mma
 gpu.func @f16(%a: vector<4xf16>, %b: vector<4xf16>, %c: vector<16xf32>) -> vector<16xf32> {
-  %d = attn.mma %a, %b, %c inst "mfma_32x32x8" : vector<4xf16>, vector<4xf16>, vector<16xf32>
+  %d = attn.mma %a, %b, %c inst<mfma_32x32x8> : vector<4xf16>, vector<4xf16>, vector<16xf32>
   gpu.return %d : vector<16xf32>
 }
 
 // CHECK-LABEL: gpu.func @bf16(
 // CHECK:         amdgpu.mfma 16x16x16 %{{.*}} * %{{.*}} + %{{.*}} blgp = none : vector<4xbf16>, vector<4xbf16>, vector<4xf32>
 gpu.func @bf16(%a: vector<4xbf16>, %b: vector<4xbf16>, %c: vector<4xf32>) -> vector<4xf32> {
-  %d = attn.mma %a, %b, %c inst "mfma_16x16x16" : vector<4xbf16>, vector<4xbf16>, vector<4xf32>
+  %d = attn.mma %a, %b, %c inst<mfma_16x16x16> : vector<4xbf16>, vector<4xbf16>, vector<4xf32>
   gpu.return %d : vector<4xf32>
 }
 }
@@ -23,7 +23,7 @@ gpu.func @bf16(%a: vector<4xbf16>, %b: vector<4xbf16>, %c: vector<4xf32>) -> vec
 // CHECK:         attn.mma
 gpu.module @other {
 gpu.func @f16(%a: vector<4xf16>, %c: vector<16xf32>) -> vector<16xf32> {
-  %d = attn.mma %a, %a, %c inst "mfma_32x32x8" : vector<4xf16>, vector<4xf16>, vector<16xf32>
+  %d = attn.mma %a, %a, %c inst<mfma_32x32x8> : vector<4xf16>, vector<4xf16>, vector<16xf32>
   gpu.return %d : vector<16xf32>
 }
 }
@@ -32,7 +32,7 @@ gpu.module @gfx908 attributes {attn.target = #attn.target<"gfx908">} {
 // CHECK-LABEL: gpu.func @short_bf16(
 // CHECK:         amdgpu.mfma 32x32x4 %{{.*}} * %{{.*}} + %{{.*}} blgp = none : vector<2xbf16>, vector<2xbf16>, vector<16xf32>
 gpu.func @short_bf16(%a: vector<2xbf16>, %c: vector<16xf32>) -> vector<16xf32> {
-  %d = attn.mma %a, %a, %c inst "mfma_32x32x4" : vector<2xbf16>, vector<2xbf16>, vector<16xf32>
+  %d = attn.mma %a, %a, %c inst<mfma_32x32x4> : vector<2xbf16>, vector<2xbf16>, vector<16xf32>
   gpu.return %d : vector<16xf32>
 }
 }
@@ -41,7 +41,7 @@ gpu.module @gfx950 attributes {attn.target = #attn.target<"gfx950">} {
 // CHECK-LABEL: gpu.func @double_k(
 // CHECK:         amdgpu.mfma 16x16x32 %{{.*}} * %{{.*}} + %{{.*}} blgp = none : vector<8xf16>, vector<8xf16>, vector<4xf32>
 gpu.func @double_k(%a: vector<8xf16>, %c: vector<4xf32>) -> vector<4xf32> {
-  %d = attn.mma %a, %a, %c inst "mfma_16x16x32" : vector<8xf16>, vector<8xf16>, vector<4xf32>
+  %d = attn.mma %a, %a, %c inst<mfma_16x16x32> : vector<8xf16>, vector<8xf16>, vector<4xf32>
   gpu.return %d : vector<4xf32>
 }
 
@@ -63,8 +63,8 @@ gpu.func @interleave(%a: vector<8xf16>, %c: vector<4xf32>, %p: !llvm.ptr<3>, %x:
   %before = arith.mulf %x, %x : f32
   amdgpu.lds_barrier
   %b = llvm.load %p : !llvm.ptr<3> -> vector<8xf16>
-  %d = attn.mma %a, %b, %c inst "mfma_16x16x32" : vector<8xf16>, vector<8xf16>, vector<4xf32>
-  %e = attn.mma %b, %a, %d inst "mfma_16x16x32" : vector<8xf16>, vector<8xf16>, vector<4xf32>
+  %d = attn.mma %a, %b, %c inst<mfma_16x16x32> : vector<8xf16>, vector<8xf16>, vector<4xf32>
+  %e = attn.mma %b, %a, %d inst<mfma_16x16x32> : vector<8xf16>, vector<8xf16>, vector<4xf32>
   %y = arith.mulf %before, %x : f32
   %z = arith.addf %y, %x : f32
   %w = arith.subf %z, %y : f32
@@ -77,7 +77,7 @@ gpu.module @gfx1100 attributes {attn.target = #attn.target<"gfx1100">} {
 // CHECK-LABEL: gpu.func @repeated(
 // CHECK:         amdgpu.wmma 16x16x16 %{{.*}} * %{{.*}} + %{{.*}} : vector<16xf16>, vector<16xf16>, vector<8xf32>
 gpu.func @repeated(%a: vector<16xf16>, %c: vector<8xf32>) -> vector<8xf32> {
-  %d = attn.mma %a, %a, %c inst "wmma_16x16x16" : vector<16xf16>, vector<16xf16>, vector<8xf32>
+  %d = attn.mma %a, %a, %c inst<wmma_16x16x16> : vector<16xf16>, vector<16xf16>, vector<8xf32>
   gpu.return %d : vector<8xf32>
 }
 }
@@ -86,7 +86,7 @@ gpu.module @gfx1201 attributes {attn.target = #attn.target<"gfx1201">} {
 // CHECK-LABEL: gpu.func @halves(
 // CHECK:         amdgpu.wmma 16x16x16 %{{.*}} * %{{.*}} + %{{.*}} : vector<8xbf16>, vector<8xbf16>, vector<8xf32>
 gpu.func @halves(%a: vector<8xbf16>, %c: vector<8xf32>) -> vector<8xf32> {
-  %d = attn.mma %a, %a, %c inst "wmma_16x16x16" : vector<8xbf16>, vector<8xbf16>, vector<8xf32>
+  %d = attn.mma %a, %a, %c inst<wmma_16x16x16> : vector<8xbf16>, vector<8xbf16>, vector<8xf32>
   gpu.return %d : vector<8xf32>
 }
 }

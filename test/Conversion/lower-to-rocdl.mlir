@@ -1,6 +1,6 @@
 // RUN: aot-opt %s --pass-pipeline='builtin.module(gpu.module(attn-lower-to-rocdl))' | FileCheck %s
 
-#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>
+#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>
 
 // CHECK-LABEL: gpu.module @module attributes {attn.target = #attn.target<"gfx942">
 gpu.module @module attributes {attn.target = #attn.target<"gfx942">} {

@@ -6,7 +6,7 @@
 // expected-warning @below {{kernel 'spills' spills}}
 func.func @spills(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
   attn.forward %q, %k, %v, %o scale(%s)
-    schedule(<block_m = 96, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
+    schedule(<block_m = 96, block_n = 64, waves = 1, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
     : !t, !t, !t, !t
   return
 }

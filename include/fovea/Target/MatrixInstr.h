@@ -19,12 +19,17 @@ enum class MatrixFamily { Mfma, Wmma };
 /// Types of the two factors; products and sums are f32.
 enum class FactorType { F16, BF16 };
 
-/// D[m][n] = A[m][k] * B[k][n] + C[m][n], computed by one wave.
-struct MatrixInstr {
+/// What a name stands for; chips that share it may lay operands out each in
+/// their own way.
+struct MatrixShape {
   llvm::StringRef name; ///< as schedules spell it: family and shape
   MatrixFamily family;
-  FactorType type;
   int m, n, k;
+};
+
+/// D[m][n] = A[m][k] * B[k][n] + C[m][n], computed by one wave.
+struct MatrixInstr : MatrixShape {
+  FactorType type;
   int waveSize;
   uint32_t feature; ///< what the chip must have
 
@@ -36,6 +41,12 @@ struct MatrixInstr {
 };
 
 llvm::ArrayRef<MatrixInstr> allMatrixInstrs();
+
+/// Family and shape of an instruction name; null if no chip has it.
+const MatrixShape *lookupMatrixShape(llvm::StringRef name);
+
+/// All names, for messages: "mfma_32x32x16, ...".
+std::string matrixInstrNames();
 
 /// The row of an instruction name and factor type on a chip; null if the chip
 /// has none.

@@ -211,8 +211,8 @@ struct LowerToAccumulators : public LanePattern<ToAccumulatorsOp> {
                                lanes.getTarget(), op.getInst(), op.getFactor());
     if (layoutOf(op.getTile()).elementsPerFragment() !=
         inst->d.elementsPerFragment())
-      return op.emitOpError()
-             << "has fragments that '" << op.getInst() << "' does not sum";
+      return op.emitOpError() << "has fragments that '"
+                              << op.getInst().getName() << "' does not sum";
     auto type =
         VectorType::get({inst->a.elementsPerFragment()}, op.getFactor());
     Value zeros = arith::ConstantOp::create(b, b.getZeroAttr(type));

@@ -24,12 +24,13 @@ public:
   mlir::LogicalResult
   matchAndRewrite(attn::MmaOp op,
                   mlir::PatternRewriter &rewriter) const override {
+    if (op.getInst().getInfo().family != family)
+      return rewriter.notifyMatchFailure(op, "not this family's");
     auto factor = mlir::cast<mlir::VectorType>(op.getA().getType());
     const target::MatrixInstr *inst =
         attn::lookupMatrixInstr(target, op.getInst(), factor.getElementType());
-    if (!inst || inst->family != family)
-      return rewriter.notifyMatchFailure(op, "not this family's, or not this "
-                                             "chip's");
+    if (!inst)
+      return rewriter.notifyMatchFailure(op, "not this chip's");
     emit(op, *inst, rewriter);
     return mlir::success();
   }

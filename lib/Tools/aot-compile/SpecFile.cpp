@@ -163,14 +163,6 @@ void SpecReader::readRange(const json::Object &range, const std::string &path,
     items.push_back({std::to_string(value), where(path)});
 }
 
-/// Whether any chip has a matrix instruction of that name: what a chip lacks
-/// can be left out, what nothing has is a slip.
-static bool isInstruction(llvm::StringRef name) {
-  return llvm::any_of(
-      target::allMatrixInstrs(),
-      [&](const target::MatrixInstr &instr) { return instr.name == name; });
-}
-
 void SpecReader::readSchedule(const json::Value &value, const std::string &path,
                               ScheduleOverrides &schedule) {
   const json::Object *object = value.getAsObject();
@@ -188,7 +180,9 @@ void SpecReader::readSchedule(const json::Value &value, const std::string &path,
       return keyOf(info) == key.str();
     });
     if (key.str() == "inst") {
-      if (auto text = parameter.getAsString(); text && isInstruction(*text))
+      // What a chip lacks can be left out, what nothing has is a slip.
+      if (auto text = parameter.getAsString();
+          text && target::lookupMatrixShape(*text))
         schedule.inst = text->str();
       else
         complaints.add(where(inner),

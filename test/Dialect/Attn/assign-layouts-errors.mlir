@@ -1,6 +1,6 @@
 // RUN: aot-opt %s --split-input-file --allow-unregistered-dialect --verify-diagnostics --pass-pipeline='builtin.module(gpu.module(attn-assign-layouts))'
 
-#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @no_target {
   // expected-error @below {{stands in a gpu.module without 'attn.target'}}
   gpu.func @kernel() kernel attributes {attn.schedule = #schedule} {
@@ -10,13 +10,13 @@ gpu.module @no_target {
 
 // -----
 
-#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @instruction attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel(%view: !attn.view<32 x f16>, %out: !attn.view<32 x f32>) kernel attributes {attn.schedule = #schedule} {
     %a = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16>
     %zero = arith.constant dense<0.0> : tensor<32x32xf32>
-    // expected-error @below {{gfx942 has no matrix instruction 'mfma_64x64x4'}}
-    %d = attn.dot %a, %a, %zero inst "mfma_64x64x4" : tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>
+    // expected-error @below {{gfx942 has no matrix instruction 'wmma_16x16x16'}}
+    %d = attn.dot %a, %a, %zero inst<wmma_16x16x16> : tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>
     attn.store %d, %out : tensor<32x32xf32>, !attn.view<32 x f32>
     gpu.return
   }
@@ -24,13 +24,13 @@ gpu.module @instruction attributes {attn.target = #attn.target<"gfx942">} {
 
 // -----
 
-#schedule = #attn.schedule<block_m = 64, block_n = 32, waves = 2, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 64, block_n = 32, waves = 2, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @shape attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel(%view: !attn.view<32 x f16>, %out: !attn.view<32 x f32>) kernel attributes {attn.schedule = #schedule} {
     %a = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16>
     %zero = arith.constant dense<0.0> : tensor<32x32xf32>
     // expected-error @below {{tiles of 32x32 and 32x32 do not divide into mfma_32x32x8 over 2 waves}}
-    %d = attn.dot %a, %a, %zero inst "mfma_32x32x8" : tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>
+    %d = attn.dot %a, %a, %zero inst<mfma_32x32x8> : tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>
     attn.store %d, %out : tensor<32x32xf32>, !attn.view<32 x f32>
     gpu.return
   }
@@ -38,14 +38,14 @@ gpu.module @shape attributes {attn.target = #attn.target<"gfx942">} {
 
 // -----
 
-#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @conflict attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel(%view: !attn.view<32 x f16>, %out: !attn.view<32 x f32>) kernel attributes {attn.schedule = #schedule} {
     // One value as both operands: rows here, columns there.
     // expected-error @below {{tile would need two layouts: <reg = }}
     %a = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16>
     %zero = arith.constant dense<0.0> : tensor<32x32xf32>
-    %d = attn.dot %a, %a, %zero inst "mfma_32x32x8" : tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>
+    %d = attn.dot %a, %a, %zero inst<mfma_32x32x8> : tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>
     attn.store %d, %out : tensor<32x32xf32>, !attn.view<32 x f32>
     gpu.return
   }
@@ -53,13 +53,13 @@ gpu.module @conflict attributes {attn.target = #attn.target<"gfx942">} {
 
 // -----
 
-#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @groups attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel(%view: !attn.view<32 x f16>, %out: !attn.view<32 x f32>) kernel attributes {attn.schedule = #schedule} {
     %a = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16>
     %b = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16>
     %zero = arith.constant dense<0.0> : tensor<32x32xf32>
-    %d = attn.dot %a, %b, %zero inst "mfma_32x32x8" : tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>
+    %d = attn.dot %a, %b, %zero inst<mfma_32x32x8> : tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>
     // Two groups of lanes share a column, not four.
     // expected-error @below {{cannot be reduced to 4 rows}}
     %r = attn.reduce <sum> %d : tensor<32x32xf32> -> tensor<4x32xf32>
@@ -70,7 +70,7 @@ gpu.module @groups attributes {attn.target = #attn.target<"gfx942">} {
 
 // -----
 
-#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @unreached attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel(%view: !attn.view<32 x i32>) kernel attributes {attn.schedule = #schedule} {
     // expected-error @below {{no layout was found for this tile}}
@@ -82,7 +82,7 @@ gpu.module @unreached attributes {attn.target = #attn.target<"gfx942">} {
 
 // -----
 
-#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @odd attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel(%view: !attn.view<48 x f16>) kernel attributes {attn.schedule = #schedule} {
     %lds = attn.alloc_lds : !attn.lds<33 x 47 x f16>
@@ -95,7 +95,7 @@ gpu.module @odd attributes {attn.target = #attn.target<"gfx942">} {
 
 // -----
 
-#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @lds_user attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel() kernel attributes {attn.schedule = #schedule} {
     %lds = attn.alloc_lds : !attn.lds<32 x 32 x f16>
@@ -107,7 +107,7 @@ gpu.module @lds_user attributes {attn.target = #attn.target<"gfx942">} {
 
 // -----
 
-#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @lds_load attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel(%view: !attn.view<32 x f16>) kernel attributes {attn.schedule = #schedule} {
     %lds = attn.alloc_lds : !attn.lds<32 x 32 x f16>
@@ -121,7 +121,7 @@ gpu.module @lds_load attributes {attn.target = #attn.target<"gfx942">} {
 
 // -----
 
-#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @control_flow attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel(%view: !attn.view<32 x f16>, %out: !attn.view<32 x f32>) kernel attributes {attn.schedule = #schedule} {
     %a = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16>
@@ -129,7 +129,7 @@ gpu.module @control_flow attributes {attn.target = #attn.target<"gfx942">} {
     // expected-error @below {{'scf.execute_region' op gives a tile; of control flow, scf.for and scf.if may}}
     %r = scf.execute_region -> tensor<32x32xf32> {
       %zero = arith.constant dense<0.0> : tensor<32x32xf32>
-      %d = attn.dot %a, %b, %zero inst "mfma_32x32x8" : tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>
+      %d = attn.dot %a, %b, %zero inst<mfma_32x32x8> : tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>
       scf.yield %d : tensor<32x32xf32>
     }
     attn.store %r, %out : tensor<32x32xf32>, !attn.view<32 x f32>
@@ -139,7 +139,7 @@ gpu.module @control_flow attributes {attn.target = #attn.target<"gfx942">} {
 
 // -----
 
-#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 gpu.module @lds attributes {attn.target = #attn.target<"gfx942">} {
   gpu.func @kernel(%view: !attn.view<32 x f16>) kernel attributes {attn.schedule = #schedule} {
     // expected-error @below {{takes 33554432 bytes of LDS, but gfx942 has 65536}}

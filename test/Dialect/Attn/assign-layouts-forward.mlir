@@ -14,7 +14,7 @@
 // CHECK:         %[[K:.*]] = attn.load {{.*}} -> tensor<64x64xf16, [[KCOPY:#attn.layout<reg = \[\[0, 1\], \[0, 2\], \[0, 4\]\], lane = \[\[0, 8\], \[0, 16\], \[0, 32\], \[1, 0\], \[2, 0\], \[4, 0\]\], wave = \[\[8, 0\], \[16, 0\]\], grid = \[2, 1\]>]]>
 // CHECK:         attn.store_lds %[[K]], %[[KLDS:.*]] : tensor<64x64xf16, [[KCOPY]]>
 // CHECK:         scf.for
-// CHECK:           attn.dot %{{.*}} inst "mfma_32x32x8"
+// CHECK:           attn.dot %{{.*}} inst<mfma_32x32x8>
 // CHECK-SAME:        : tensor<64x64xf16, #attn.layout<reg = {{\[\[}}0, 1], [0, 2], [0, 4]], lane = {{\[\[}}1, 0], [2, 0], [8, 0], [4, 0], [16, 0], [0, 8]], wave = {{\[\[}}0, 0], [0, 0]], grid = [2, 4]>>
 // CHECK-SAME:        tensor<64x128xf16, #attn.layout<reg = {{\[\[}}1, 0], [2, 0], [4, 0]], lane = {{\[\[}}0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [8, 0]], wave = {{\[\[}}0, 32], [0, 64]], grid = [4, 1]>>
 // CHECK-SAME:        tensor<64x128xf32, [[ACC:#attn.layout<reg = \[\[1, 0\], \[2, 0\], \[4, 0\], \[16, 0\]\], lane = \[\[0, 1\], \[0, 2\], \[0, 4\], \[0, 8\], \[0, 16\], \[8, 0\]\], wave = \[\[0, 32\], \[0, 64\]\], grid = \[2, 1\]>]]>
@@ -22,7 +22,7 @@
 // CHECK:           attn.store_lds %{{.*}} : tensor<64x64xf16, #attn.layout<reg = {{\[\[}}1, 0]
 // CHECK:           %[[P:.*]] = attn.round {{.*}} <nearest_even> : tensor<64x128xf32, [[ACC]]> -> tensor<64x128xf16, [[ACC]]>
 // CHECK-NOT:       attn.convert_layout
-// CHECK:           attn.dot %{{.*}}, %[[P]], %{{.*}} inst "mfma_32x32x8"
+// CHECK:           attn.dot %{{.*}}, %[[P]], %{{.*}} inst<mfma_32x32x8>
 // The left operand holds the keys in P's order.
 // CHECK-SAME:        : tensor<64x64xf16, #attn.layout<reg = {{\[\[}}0, 1], [0, 2], [0, 4], [0, 16]], lane = {{\[\[}}1, 0], [2, 0], [8, 0], [4, 0], [16, 0], [0, 8]], wave = {{\[\[}}0, 0], [0, 0]], grid = [2, 2]>>
 // CHECK-SAME:        tensor<64x128xf16, [[ACC]]>
@@ -45,7 +45,7 @@ func.func @d64_f16(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK:         %[[K:.*]] = attn.load {{.*}} -> tensor<64x96xbf16, [[KCOPY:#attn.layout<reg = \[\[0, 1\], \[0, 2\], \[0, 4\]\], lane = \[\[0, 8\], \[0, 16\], \[1, 0\], \[2, 0\], \[4, 0\], \[8, 0\]\], wave = \[\[16, 0\], \[32, 0\]\], grid = \[1, 3\]>]]>
 // CHECK:         attn.store_lds %[[K]], %[[KLDS:.*]] : tensor<64x96xbf16, [[KCOPY]]>
 // CHECK:         scf.for
-// CHECK:           attn.dot %{{.*}} inst "mfma_32x32x8"
+// CHECK:           attn.dot %{{.*}} inst<mfma_32x32x8>
 // CHECK-SAME:        : tensor<64x96xbf16, #attn.layout<reg = {{\[\[}}0, 1], [0, 2], [0, 4]], lane = {{\[\[}}1, 0], [2, 0], [8, 0], [4, 0], [16, 0], [0, 8]], wave = {{\[\[}}0, 0], [0, 0]], grid = [2, 6]>>
 // CHECK-SAME:        tensor<96x128xbf16, #attn.layout<reg = {{\[\[}}1, 0], [2, 0], [4, 0]], lane = {{\[\[}}0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [8, 0]], wave = {{\[\[}}0, 32], [0, 64]], grid = [6, 1]>>
 // CHECK-SAME:        tensor<64x128xf32, [[ACC:#attn.layout<reg = \[\[1, 0\], \[2, 0\], \[4, 0\], \[16, 0\]\], lane = \[\[0, 1\], \[0, 2\], \[0, 4\], \[0, 8\], \[0, 16\], \[8, 0\]\], wave = \[\[0, 32\], \[0, 64\]\], grid = \[2, 1\]>]]>
@@ -53,7 +53,7 @@ func.func @d64_f16(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK:           attn.store_lds %{{.*}} : tensor<96x64xbf16, #attn.layout<reg = {{\[\[}}1, 0]
 // CHECK:           %[[P:.*]] = attn.round {{.*}} <nearest_away> : tensor<64x128xf32, [[ACC]]> -> tensor<64x128xbf16, [[ACC]]>
 // CHECK-NOT:       attn.convert_layout
-// CHECK:           attn.dot %{{.*}}, %[[P]], %{{.*}} inst "mfma_32x32x8"
+// CHECK:           attn.dot %{{.*}}, %[[P]], %{{.*}} inst<mfma_32x32x8>
 // The left operand holds the keys in P's order.
 // CHECK-SAME:        : tensor<96x64xbf16, #attn.layout<reg = {{\[\[}}0, 1], [0, 2], [0, 4], [0, 16]], lane = {{\[\[}}1, 0], [2, 0], [8, 0], [4, 0], [16, 0], [0, 8]], wave = {{\[\[}}0, 0], [0, 0]], grid = [3, 2]>>
 // CHECK-SAME:        tensor<64x128xbf16, [[ACC]]>
@@ -76,7 +76,7 @@ func.func @d96_bf16(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK:         %[[K:.*]] = attn.load {{.*}} -> tensor<64x128xf16, [[KCOPY:#attn.layout<reg = \[\[0, 1\], \[0, 2\], \[0, 4\]\], lane = \[\[0, 8\], \[0, 16\], \[0, 32\], \[0, 64\], \[1, 0\], \[2, 0\]\], wave = \[\[4, 0\], \[8, 0\]\], grid = \[4, 1\]>]]>
 // CHECK:         attn.store_lds %[[K]], %[[KLDS:.*]] : tensor<64x128xf16, [[KCOPY]]>
 // CHECK:         scf.for
-// CHECK:           attn.dot %{{.*}} inst "mfma_32x32x8"
+// CHECK:           attn.dot %{{.*}} inst<mfma_32x32x8>
 // CHECK-SAME:        : tensor<64x128xf16, #attn.layout<reg = {{\[\[}}0, 1], [0, 2], [0, 4]], lane = {{\[\[}}1, 0], [2, 0], [8, 0], [4, 0], [16, 0], [0, 8]], wave = {{\[\[}}0, 0], [0, 0]], grid = [2, 8]>>
 // CHECK-SAME:        tensor<128x128xf16, #attn.layout<reg = {{\[\[}}1, 0], [2, 0], [4, 0]], lane = {{\[\[}}0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [8, 0]], wave = {{\[\[}}0, 32], [0, 64]], grid = [8, 1]>>
 // CHECK-SAME:        tensor<64x128xf32, [[ACC:#attn.layout<reg = \[\[1, 0\], \[2, 0\], \[4, 0\], \[16, 0\]\], lane = \[\[0, 1\], \[0, 2\], \[0, 4\], \[0, 8\], \[0, 16\], \[8, 0\]\], wave = \[\[0, 32\], \[0, 64\]\], grid = \[2, 1\]>]]>
@@ -84,7 +84,7 @@ func.func @d96_bf16(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK:           attn.store_lds %{{.*}} : tensor<128x64xf16, #attn.layout<reg = {{\[\[}}1, 0]
 // CHECK:           %[[P:.*]] = attn.round {{.*}} <nearest_even> : tensor<64x128xf32, [[ACC]]> -> tensor<64x128xf16, [[ACC]]>
 // CHECK-NOT:       attn.convert_layout
-// CHECK:           attn.dot %{{.*}}, %[[P]], %{{.*}} inst "mfma_32x32x8"
+// CHECK:           attn.dot %{{.*}}, %[[P]], %{{.*}} inst<mfma_32x32x8>
 // The left operand holds the keys in P's order.
 // CHECK-SAME:        : tensor<128x64xf16, #attn.layout<reg = {{\[\[}}0, 1], [0, 2], [0, 4], [0, 16]], lane = {{\[\[}}1, 0], [2, 0], [8, 0], [4, 0], [16, 0], [0, 8]], wave = {{\[\[}}0, 0], [0, 0]], grid = [4, 2]>>
 // CHECK-SAME:        tensor<64x128xf16, [[ACC]]>

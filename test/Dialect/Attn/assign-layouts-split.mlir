@@ -15,12 +15,12 @@
 // CHECK:           %[[KEYS:.*]] = attn.load_lds %[[K]] {{.*}} wave = {{\[\[}}0, 0], [0, 0]]
 // CHECK:           %[[ROWS:.*]] = attn.load_lds %[[Q]] {{.*}} wave = {{\[\[}}32, 0], [0, 0]]
 // CHECK:           %[[QUERIES:.*]] = attn.transpose %[[ROWS]]
-// CHECK:           attn.dot %[[KEYS]], %[[QUERIES]], %{{.*}} inst "mfma_32x32x8" : {{.*}} tensor<32x64xf32, {{.*}} wave = {{\[\[}}0, 32], [0, 0]]
+// CHECK:           attn.dot %[[KEYS]], %[[QUERIES]], %{{.*}} inst<mfma_32x32x8> : {{.*}} tensor<32x64xf32, {{.*}} wave = {{\[\[}}0, 32], [0, 0]]
 // CHECK:           %[[VALUES:.*]] = attn.load_lds %[[V]] {{.*}} wave = {{\[\[}}0, 0], [32, 0]]
-// CHECK:           attn.dot %[[VALUES]], %{{.*}}, %{{.*}} inst "mfma_32x32x8" split_rows : {{.*}} tensor<256x64xf32, {{.*}} wave = {{\[\[}}0, 32], [32, 0]], grid = [4, 1]
+// CHECK:           attn.dot %[[VALUES]], %{{.*}}, %{{.*}} inst<mfma_32x32x8> split_rows : {{.*}} tensor<256x64xf32, {{.*}} wave = {{\[\[}}0, 32], [32, 0]], grid = [4, 1]
 func.func @shared_queries(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
   attn.forward %q, %k, %v, %o scale(%s)
-    schedule(<block_m = 64, block_n = 32, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 1, rescale_threshold = 8, value_split = 2, queries_in_lds = 1>)
+    schedule(<block_m = 64, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 1, rescale_threshold = 8, value_split = 2, queries_in_lds = 1>)
     : !t, !t, !t, !t
   return
 }

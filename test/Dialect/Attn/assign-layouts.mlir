@@ -1,6 +1,6 @@
 // RUN: aot-opt %s --allow-unregistered-dialect --pass-pipeline='builtin.module(gpu.module(attn-assign-layouts))' | FileCheck %s
 
-#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 
 gpu.module @module attributes {attn.target = #attn.target<"gfx942">} {
 
@@ -26,7 +26,7 @@ gpu.func @spread(%view: !attn.view<16 x f16>, %out: !attn.view<32 x f32>, %n: i3
   %q = attn.load %view : !attn.view<16 x f16> -> tensor<32x16xf16>
   %b = attn.transpose %q : tensor<32x16xf16>
   %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %last = %row) -> (tensor<32x32xf32>, tensor<1x32xf32>) : i32 {
-    %s = attn.dot %a, %b, %acc inst "mfma_32x32x8" : tensor<32x16xf16>, tensor<16x32xf16>, tensor<32x32xf32>
+    %s = attn.dot %a, %b, %acc inst<mfma_32x32x8> : tensor<32x16xf16>, tensor<16x32xf16>, tensor<32x32xf32>
     %max = attn.reduce <max> %s : tensor<32x32xf32> -> tensor<1x32xf32>
     %sum = arith.addf %max, %last : tensor<1x32xf32>
     %next = scf.if %flag -> (tensor<32x32xf32>) {
@@ -60,11 +60,11 @@ gpu.func @convert(%view: !attn.view<16 x f16>, %out: !attn.view<32 x f32>) kerne
   %zero = arith.constant dense<0.0> : tensor<32x32xf32>
   %a = attn.load %view : !attn.view<16 x f16> -> tensor<32x16xf16>
   %b = attn.load_lds %lds : !attn.lds<16 x 32 x f16> -> tensor<16x32xf16>
-  %s = attn.dot %a, %b, %zero inst "mfma_32x32x8" : tensor<32x16xf16>, tensor<16x32xf16>, tensor<32x32xf32>
+  %s = attn.dot %a, %b, %zero inst<mfma_32x32x8> : tensor<32x16xf16>, tensor<16x32xf16>, tensor<32x32xf32>
   %p = attn.round %s <nearest_even> : tensor<32x32xf32> -> tensor<32x32xf16>
   %t = attn.transpose %p : tensor<32x32xf16>
   %v = attn.load %view : !attn.view<16 x f16> -> tensor<32x32xf16>
-  %o = attn.dot %v, %t, %zero inst "mfma_32x32x8" : tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>
+  %o = attn.dot %v, %t, %zero inst<mfma_32x32x8> : tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>
   attn.store %o, %out : tensor<32x32xf32>, !attn.view<32 x f32>
   gpu.return
 }

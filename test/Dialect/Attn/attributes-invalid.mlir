@@ -17,54 +17,64 @@ gpu.module @unknown attributes {attn.tuning = 1} {}
 
 // -----
 
+// expected-error @below {{unknown matrix instruction 'mfma_32x32x7'; use one of mfma_32x32x16, mfma_16x16x32, mfma_32x32x8}}
+func.func @instruction() attributes {test.inst = #attn.inst<mfma_32x32x7>} { return }
+
+// -----
+
+// expected-error @below {{expected the name of a matrix instruction; use one of mfma_32x32x16, mfma_16x16x32, mfma_32x32x8}}
+func.func @instruction_text() attributes {test.inst = #attn.inst<"mfma_32x32x8">} { return }
+
+// -----
+
 // expected-error @below {{block_m must be in [1, 256], found 512}}
-func.func @block_m() attributes {attn.schedule = #attn.schedule<block_m = 512, block_n = 64, waves = 4, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
+func.func @block_m() attributes {attn.schedule = #attn.schedule<block_m = 512, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
 
 // -----
 
 // expected-error @below {{block_m must be in [1, 256], found 0}}
-func.func @block_m_zero() attributes {attn.schedule = #attn.schedule<block_m = 0, block_n = 64, waves = 4, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
+func.func @block_m_zero() attributes {attn.schedule = #attn.schedule<block_m = 0, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
 
 // -----
 
 // expected-error @below {{block_n must be a power of two up to 256, found 48}}
-func.func @block_n() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 48, waves = 4, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
+func.func @block_n() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 48, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
 
 // -----
 
 // expected-error @below {{block_n must be a power of two up to 256, found 512}}
-func.func @block_n_large() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 512, waves = 4, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
+func.func @block_n_large() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 512, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
 
 // -----
 
 // expected-error @below {{waves must be 1, 2, 4, 8 or 16, found 3}}
-func.func @waves() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 3, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
+func.func @waves() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 3, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
 
 // -----
 
 // expected-error @below {{waves must be 1, 2, 4, 8 or 16, found 32}}
-func.func @waves_many() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 32, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
+func.func @waves_many() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 32, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>} { return }
 
 // -----
 
 // expected-error @below {{stages must be 1, 2 or 3, found 4}}
-func.func @stages() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "x", stages = 4, waves_per_simd = 2, rescale_threshold = 8>} { return }
+func.func @stages() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 4, waves_per_simd = 2, rescale_threshold = 8>} { return }
 
 // -----
 
 // expected-error @below {{waves_per_simd must be in [1, 16], found 17}}
-func.func @waves_per_simd() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "x", stages = 2, waves_per_simd = 17, rescale_threshold = 8>} { return }
+func.func @waves_per_simd() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 17, rescale_threshold = 8>} { return }
 
 // -----
 
 // expected-error @below {{rescale_threshold must be in [0, 8], found -1}}
-func.func @threshold() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = -1>} { return }
+func.func @threshold() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = -1>} { return }
 
 // -----
 
 // Past 8 powers of two an f16 probability could overflow.
 // expected-error @below {{rescale_threshold must be in [0, 8], found 9}}
-func.func @threshold_large() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 9>} { return }
+func.func @threshold_large() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 9>} { return }
 
 // -----
 
@@ -207,12 +217,12 @@ gpu.module @names attributes {attn.argument_names = [1]} {}
 // -----
 
 // expected-error @below {{value_split must be a power of two up to waves (4), found 8}}
-func.func @value_split() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 8, value_split = 8>} { return }
+func.func @value_split() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8, value_split = 8>} { return }
 
 // -----
 
 // expected-error @below {{queries_in_lds must be 0 or 1, found 2}}
-func.func @queries_in_lds() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "x", stages = 2, waves_per_simd = 2, rescale_threshold = 8, queries_in_lds = 2>} { return }
+func.func @queries_in_lds() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8, queries_in_lds = 2>} { return }
 
 // -----
 

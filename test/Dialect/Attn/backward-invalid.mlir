@@ -46,9 +46,9 @@ func.func @lds(%t: !t, %l: !l, %w: !w, %s: f32) {
   // expected-error @below {{the tiles of the dkdv kernel take 65792 bytes of LDS, but gfx942 has 65536; a smaller block_n or block_m fits}}
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
     schedule(<deterministic,
-      delta = <block_m = 64, block_n = 32, waves = 4, inst = "mfma_16x16x16", stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
-      dkdv = <block_m = 64, block_n = 32, waves = 4, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 1, rescale_threshold = 0>,
-      dq = <block_m = 64, block_n = 32, waves = 4, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 1, rescale_threshold = 0>>)
+      delta = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
+      dkdv = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 1, rescale_threshold = 0>,
+      dq = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 1, rescale_threshold = 0>>)
     : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
   return
 }
@@ -62,9 +62,9 @@ func.func @direct_copy(%t: !t, %l: !l, %w: !w, %s: f32) {
   // expected-error @below {{kernels of gradients load their tiles by way of registers: direct_copy must be 0, found 1}}
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
     schedule(<deterministic,
-      delta = <block_m = 64, block_n = 32, waves = 4, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
-      dkdv = <block_m = 128, block_n = 32, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 1, rescale_threshold = 0>,
-      dq = <block_m = 128, block_n = 32, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 1, rescale_threshold = 0, direct_copy = 1>>)
+      delta = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
+      dkdv = <block_m = 128, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 1, rescale_threshold = 0>,
+      dq = <block_m = 128, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 1, rescale_threshold = 0, direct_copy = 1>>)
     : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
   return
 }
@@ -108,9 +108,9 @@ func.func @shares(%t: !t, %l: !l, %w: !w, %s: f32) {
   // expected-error @below {{dQ of 16 queries by 32 columns does not divide over 4 waves; a larger block_n or fewer waves fit}}
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
     schedule(<atomic,
-      prepare = <block_m = 64, block_n = 32, waves = 4, inst = "mfma_16x16x16", stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
-      fused = <block_m = 64, block_n = 16, waves = 4, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 1, rescale_threshold = 0, queries_in_lds = 1>,
-      convert = <block_m = 64, block_n = 32, waves = 4, inst = "mfma_16x16x16", stages = 1, waves_per_simd = 4, rescale_threshold = 0>>)
+      prepare = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
+      fused = <block_m = 64, block_n = 16, waves = 4, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 1, rescale_threshold = 0, queries_in_lds = 1>,
+      convert = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>>)
     : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
   return
 }

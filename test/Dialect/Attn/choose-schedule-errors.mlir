@@ -2,6 +2,7 @@
 // RUN: not aot-opt %s --split-input-file --attn-choose-schedule=chip=gfx803 2>&1 | FileCheck %s --check-prefix=CHIP
 // RUN: not aot-opt %s --split-input-file --attn-choose-schedule=waves=5 2>&1 | FileCheck %s --check-prefix=WAVES
 // RUN: not aot-opt %s --split-input-file --attn-choose-schedule=inst=wmma_16x16x16 2>&1 | FileCheck %s --check-prefix=INST
+// RUN: not aot-opt %s --split-input-file --attn-choose-schedule=inst=mfma_4x4x4 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not aot-opt %s --split-input-file --attn-choose-schedule=rescale-threshold=-2 2>&1 | FileCheck %s --check-prefix=RESCALE
 // RUN: not aot-opt %s --split-input-file --attn-choose-schedule=queries-in-lds=-2 2>&1 | FileCheck %s --check-prefix=QUERIES
 
@@ -12,12 +13,13 @@
 // RESCALE: error: 'attn.forward' op rescale_threshold must be in [0, 8], found -2
 // QUERIES: error: 'attn.forward' op queries_in_lds must be 0 or 1, found -2
 // INST: error: 'attn.forward' op gfx942 has no matrix instruction 'wmma_16x16x16' for 'f16'; it has mfma_32x32x8, mfma_16x16x16
+// UNKNOWN: error: 'attn.forward' op unknown matrix instruction 'mfma_4x4x4'; use one of mfma_32x32x16, mfma_16x16x32, mfma_32x32x8,
 
 !t64 = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 func.func @instruction(%t: !t64, %s: f32) {
-  // expected-error @below {{gfx942 has no matrix instruction 'mfma_4x4x4' for 'f16'; it has mfma_32x32x8, mfma_16x16x16}}
+  // expected-error @below {{gfx942 has no matrix instruction 'mfma_32x32x16' for 'f16'; it has mfma_32x32x8, mfma_16x16x16}}
   attn.forward %t, %t, %t, %t scale(%s)
-    schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_4x4x4", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+    schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x16>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
     : !t64, !t64, !t64, !t64
   return
 }
@@ -28,7 +30,7 @@ func.func @instruction(%t: !t64, %s: f32) {
 func.func @block_m(%t: !t64, %s: f32) {
   // expected-error @below {{block_m must be a multiple of 128 (waves / value_split times the 32 columns of mfma_32x32x8), found 64}}
   attn.forward %t, %t, %t, %t scale(%s)
-    schedule(<block_m = 64, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+    schedule(<block_m = 64, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
     : !t64, !t64, !t64, !t64
   return
 }
@@ -39,7 +41,7 @@ func.func @block_m(%t: !t64, %s: f32) {
 func.func @block_n(%t: !t64, %s: f32) {
   // expected-error @below {{block_n must be a multiple of 32, found 16}}
   attn.forward %t, %t, %t, %t scale(%s)
-    schedule(<block_m = 128, block_n = 16, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+    schedule(<block_m = 128, block_n = 16, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
     : !t64, !t64, !t64, !t64
   return
 }
@@ -50,7 +52,7 @@ func.func @block_n(%t: !t64, %s: f32) {
 func.func @lds(%t: !t256, %s: f32) {
   // expected-error @below {{K and V tiles of 128 keys by 256 take 131072 bytes of LDS, but gfx942 has 65536; a smaller block_n fits}}
   attn.forward %t, %t, %t, %t scale(%s)
-    schedule(<block_m = 128, block_n = 128, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
+    schedule(<block_m = 128, block_n = 128, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
     : !t256, !t256, !t256, !t256
   return
 }
@@ -61,7 +63,7 @@ func.func @lds(%t: !t256, %s: f32) {
 func.func @registers(%t: !t256, %s: f32) {
   // expected-error @below {{the output and Q take 1536 registers a lane, but 1 waves a SIMD leave each 512; a smaller block_m, a larger value_split or queries_in_lds fit}}
   attn.forward %t, %t, %t, %t scale(%s)
-    schedule(<block_m = 256, block_n = 32, waves = 1, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
+    schedule(<block_m = 256, block_n = 32, waves = 1, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
     : !t256, !t256, !t256, !t256
   return
 }
@@ -72,11 +74,11 @@ func.func @registers(%t: !t256, %s: f32) {
 !t256 = memref<?x?x?x256xbf16, strided<[?, ?, ?, 1]>>
 func.func @eight_waves(%t: !t256, %s: f32) {
   attn.forward %t, %t, %t, %t scale(%s)
-    schedule(<block_m = 256, block_n = 32, waves = 8, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
+    schedule(<block_m = 256, block_n = 32, waves = 8, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
     : !t256, !t256, !t256, !t256
   // expected-error @below {{the output and Q take 192 registers a lane, but 3 waves a SIMD leave each 168; a smaller block_m, a larger value_split or queries_in_lds fit}}
   attn.forward %t, %t, %t, %t scale(%s)
-    schedule(<block_m = 256, block_n = 32, waves = 8, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 3, rescale_threshold = 8>)
+    schedule(<block_m = 256, block_n = 32, waves = 8, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 3, rescale_threshold = 8>)
     : !t256, !t256, !t256, !t256
   return
 }
@@ -87,7 +89,7 @@ func.func @eight_waves(%t: !t256, %s: f32) {
 func.func @direct_copy(%t: !t64, %s: f32) {
   // expected-error @below {{direct_copy needs loads of 16 bytes a lane to LDS and transposing reads from there, which gfx942 does not have; use 0}}
   attn.forward %t, %t, %t, %t scale(%s)
-    schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8, direct_copy = 1>)
+    schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8, direct_copy = 1>)
     : !t64, !t64, !t64, !t64
   return
 }

@@ -14,31 +14,31 @@
 !t = memref<?x?x?x16xf16, strided<[?, ?, ?, 1]>>
 
 func.func @chosen(%t: !t, %s: f32) {
-  // BLOCK-M: schedule(<block_m = 256, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
-  // BLOCK-N: schedule(<block_m = 128, block_n = 32, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
-  // WAVES: schedule(<block_m = 128, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
-  // STAGES: schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 2, rescale_threshold = 8>)
-  // INST: schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
-  // OCCUPANCY: schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
-  // RESCALE: schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 0>)
-  // ALL: schedule(<block_m = 32, block_n = 64, waves = 1, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 2, rescale_threshold = 8>)
-  // NONE: schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+  // BLOCK-M: schedule(<block_m = 256, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+  // BLOCK-N: schedule(<block_m = 128, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+  // WAVES: schedule(<block_m = 128, block_n = 64, waves = 1, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+  // STAGES: schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 2, rescale_threshold = 8>)
+  // INST: schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+  // OCCUPANCY: schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
+  // RESCALE: schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 0>)
+  // ALL: schedule(<block_m = 32, block_n = 64, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 2, rescale_threshold = 8>)
+  // NONE: schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
   attn.forward %t, %t, %t, %t scale(%s) : !t, !t, !t, !t
   return
 }
 
 func.func @by_hand(%t: !t, %s: f32) {
-  // BLOCK-M: schedule(<block_m = 256, block_n = 128, waves = 2, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 3, rescale_threshold = 2>)
-  // BLOCK-N: schedule(<block_m = 64, block_n = 32, waves = 2, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 3, rescale_threshold = 2>)
-  // WAVES: schedule(<block_m = 64, block_n = 128, waves = 1, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 3, rescale_threshold = 2>)
-  // STAGES: schedule(<block_m = 64, block_n = 128, waves = 2, inst = "mfma_16x16x16", stages = 1, waves_per_simd = 3, rescale_threshold = 2>)
-  // INST: schedule(<block_m = 64, block_n = 128, waves = 2, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 3, rescale_threshold = 2>)
-  // OCCUPANCY: schedule(<block_m = 64, block_n = 128, waves = 2, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 1, rescale_threshold = 2>)
-  // RESCALE: schedule(<block_m = 64, block_n = 128, waves = 2, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 3, rescale_threshold = 0>)
-  // ALL: schedule(<block_m = 32, block_n = 128, waves = 1, inst = "mfma_16x16x16", stages = 1, waves_per_simd = 3, rescale_threshold = 2>)
-  // NONE: schedule(<block_m = 64, block_n = 128, waves = 2, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 3, rescale_threshold = 2>)
+  // BLOCK-M: schedule(<block_m = 256, block_n = 128, waves = 2, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 3, rescale_threshold = 2>)
+  // BLOCK-N: schedule(<block_m = 64, block_n = 32, waves = 2, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 3, rescale_threshold = 2>)
+  // WAVES: schedule(<block_m = 64, block_n = 128, waves = 1, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 3, rescale_threshold = 2>)
+  // STAGES: schedule(<block_m = 64, block_n = 128, waves = 2, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 3, rescale_threshold = 2>)
+  // INST: schedule(<block_m = 64, block_n = 128, waves = 2, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 3, rescale_threshold = 2>)
+  // OCCUPANCY: schedule(<block_m = 64, block_n = 128, waves = 2, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 1, rescale_threshold = 2>)
+  // RESCALE: schedule(<block_m = 64, block_n = 128, waves = 2, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 3, rescale_threshold = 0>)
+  // ALL: schedule(<block_m = 32, block_n = 128, waves = 1, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 3, rescale_threshold = 2>)
+  // NONE: schedule(<block_m = 64, block_n = 128, waves = 2, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 3, rescale_threshold = 2>)
   attn.forward %t, %t, %t, %t scale(%s)
-    schedule(<block_m = 64, block_n = 128, waves = 2, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 3, rescale_threshold = 2>)
+    schedule(<block_m = 64, block_n = 128, waves = 2, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 3, rescale_threshold = 2>)
     : !t, !t, !t, !t
   return
 }

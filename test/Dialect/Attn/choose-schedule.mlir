@@ -16,7 +16,7 @@
 
 // CHECK-LABEL: func.func @d16(
 // CHECK-SAME:    attributes {attn.target = #attn.target<"gfx942">}
-// CHECK: attn.forward {{.*}} schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+// CHECK: attn.forward {{.*}} schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
 // REMARK: remark: {{.*}}schedule{{.*}}head_dim 16 on gfx942: block_m=128,block_n=64,waves=4,inst=mfma_32x32x8,stages=2,waves_per_simd=2,rescale_threshold=8
 func.func @d16(%t: !t16, %s: f32) {
   attn.forward %t, %t, %t, %t scale(%s) : !t16, !t16, !t16, !t16
@@ -24,7 +24,7 @@ func.func @d16(%t: !t16, %s: f32) {
 }
 
 // CHECK-LABEL: func.func @d128(
-// CHECK: schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+// CHECK: schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
 // REMARK: head_dim 128 on gfx942: block_m=128,block_n=64
 func.func @d128(%t: !t128, %s: f32) {
   attn.forward %t, %t, %t, %t scale(%s) : !t128, !t128, !t128, !t128
@@ -32,28 +32,28 @@ func.func @d128(%t: !t128, %s: f32) {
 }
 
 // CHECK-LABEL: func.func @d136(
-// CHECK: schedule(<block_m = 128, block_n = 32, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+// CHECK: schedule(<block_m = 128, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
 func.func @d136(%t: !t136, %s: f32) {
   attn.forward %t, %t, %t, %t scale(%s) : !t136, !t136, !t136, !t136
   return
 }
 
 // CHECK-LABEL: func.func @d192(
-// CHECK: schedule(<block_m = 128, block_n = 32, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+// CHECK: schedule(<block_m = 128, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
 func.func @d192(%t: !t192, %s: f32) {
   attn.forward %t, %t, %t, %t scale(%s) : !t192, !t192, !t192, !t192
   return
 }
 
 // CHECK-LABEL: func.func @d200(
-// CHECK: schedule(<block_m = 128, block_n = 32, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
+// CHECK: schedule(<block_m = 128, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
 func.func @d200(%t: !t200, %s: f32) {
   attn.forward %t, %t, %t, %t scale(%s) : !t200, !t200, !t200, !t200
   return
 }
 
 // CHECK-LABEL: func.func @d256(
-// CHECK: schedule(<block_m = 128, block_n = 32, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
+// CHECK: schedule(<block_m = 128, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
 func.func @d256(%t: !t256, %s: f32) {
   attn.forward %t, %t, %t, %t scale(%s) : !t256, !t256, !t256, !t256
   return
@@ -61,11 +61,11 @@ func.func @d256(%t: !t256, %s: f32) {
 
 // A schedule written by hand is kept.
 // CHECK-LABEL: func.func @by_hand(
-// CHECK: schedule(<block_m = 32, block_n = 128, waves = 2, inst = "mfma_16x16x16", stages = 1, waves_per_simd = 3, rescale_threshold = 2>)
+// CHECK: schedule(<block_m = 32, block_n = 128, waves = 2, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 3, rescale_threshold = 2>)
 // REMARK: head_dim 16 on gfx942: block_m=32,block_n=128,waves=2,inst=mfma_16x16x16,stages=1,waves_per_simd=3,rescale_threshold=2
 func.func @by_hand(%t: !t16, %s: f32) {
   attn.forward %t, %t, %t, %t scale(%s)
-    schedule(<block_m = 32, block_n = 128, waves = 2, inst = "mfma_16x16x16", stages = 1, waves_per_simd = 3, rescale_threshold = 2>)
+    schedule(<block_m = 32, block_n = 128, waves = 2, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 3, rescale_threshold = 2>)
     : !t16, !t16, !t16, !t16
   return
 }

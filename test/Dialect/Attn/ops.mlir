@@ -24,10 +24,10 @@ func.func @forward(%q: !bhsd, %k: !bhsd, %v: !bhsd, %out: !bhsd, %lse: !lse, %sc
   // CHECK: attn.forward %[[Q]], %[[K]], %[[V]], %[[OUT]] scale(%[[SCALE]]) mask<causal_top_left> :
   attn.forward %q, %k, %v, %out scale(%scale) mask<causal_top_left> : !bhsd, !bhsd, !bhsd, !bhsd
   // CHECK: attn.forward %[[Q]], %[[K]], %[[V]], %[[OUT]] lse(%[[LSE]]) scale(%[[SCALE]]) mask<causal_bottom_right>
-  // CHECK-SAME: schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+  // CHECK-SAME: schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
   // CHECK-SAME: memref<?x?x?xf32, strided<[?, ?, 1]>>
   attn.forward %q, %k, %v, %out lse(%lse) scale(%scale) mask<causal_bottom_right>
-    schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+    schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
     : !bhsd, !bhsd, !bhsd, !bhsd, !lse
   return
 }
@@ -67,8 +67,8 @@ func.func @memory(%base: !llvm.ptr<1>, %offset: i64, %rows: i32, %stride: i32) {
 
 // CHECK-LABEL: func.func @tiles(
 func.func @tiles(%a: tensor<64x16xf16>, %b: tensor<16x128xf16>, %acc: tensor<64x128xf32>, %flag: i1) {
-  // CHECK: %[[S:.*]] = attn.dot %{{.*}}, %{{.*}}, %{{.*}} inst "mfma_32x32x8" : tensor<64x16xf16>, tensor<16x128xf16>, tensor<64x128xf32>
-  %s = attn.dot %a, %b, %acc inst "mfma_32x32x8" : tensor<64x16xf16>, tensor<16x128xf16>, tensor<64x128xf32>
+  // CHECK: %[[S:.*]] = attn.dot %{{.*}}, %{{.*}}, %{{.*}} inst<mfma_32x32x8> : tensor<64x16xf16>, tensor<16x128xf16>, tensor<64x128xf32>
+  %s = attn.dot %a, %b, %acc inst<mfma_32x32x8> : tensor<64x16xf16>, tensor<16x128xf16>, tensor<64x128xf32>
   // CHECK: attn.transpose %{{.*}} : tensor<64x16xf16>
   %t = attn.transpose %a : tensor<64x16xf16>
   // CHECK: attn.reduce <max> %[[S]] : tensor<64x128xf32> -> tensor<1x128xf32>
@@ -87,8 +87,8 @@ func.func @tiles(%a: tensor<64x16xf16>, %b: tensor<16x128xf16>, %acc: tensor<64x
   %away = attn.round %s <nearest_away> : tensor<64x128xf32> -> tensor<64x128xbf16>
   // CHECK: attn.negate_if %{{.*}}, %{{.*}} : tensor<64x16xf16>
   %negated = attn.negate_if %a, %flag : tensor<64x16xf16>
-  // CHECK: attn.to_accumulators %[[S]] inst "mfma_32x32x8" factor f16 : tensor<64x128xf32>
-  %kept = attn.to_accumulators %s inst "mfma_32x32x8" factor f16 : tensor<64x128xf32>
+  // CHECK: attn.to_accumulators %[[S]] inst<mfma_32x32x8> factor f16 : tensor<64x128xf32>
+  %kept = attn.to_accumulators %s inst<mfma_32x32x8> factor f16 : tensor<64x128xf32>
   // CHECK: attn.to_vectors %[[S]] : tensor<64x128xf32>
   %read = attn.to_vectors %s : tensor<64x128xf32>
   // CHECK: attn.saturate %[[S]] : tensor<64x128xf32>
@@ -115,11 +115,11 @@ func.func @layouts(%s: tensor<64x128xf32, #acc>, %row: tensor<1x128xf32, #row>) 
 
 // CHECK-LABEL: gpu.module @lanes attributes {attn.target = #attn.target<"gfx942">}
 gpu.module @lanes attributes {attn.target = #attn.target<"gfx942">} {
-  // CHECK: gpu.func @mma({{.*}}) kernel attributes {attn.schedule = #attn.schedule<block_m = 64, block_n = 32, waves = 1, inst = "mfma_16x16x16", stages = 1, waves_per_simd = 8, rescale_threshold = 0>}
+  // CHECK: gpu.func @mma({{.*}}) kernel attributes {attn.schedule = #attn.schedule<block_m = 64, block_n = 32, waves = 1, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 8, rescale_threshold = 0>}
   gpu.func @mma(%a: vector<4xbf16>, %c: vector<4xf32>) kernel
-      attributes {attn.schedule = #attn.schedule<block_m = 64, block_n = 32, waves = 1, inst = "mfma_16x16x16", stages = 1, waves_per_simd = 8, rescale_threshold = 0>} {
-    // CHECK: attn.mma %{{.*}}, %{{.*}}, %{{.*}} inst "mfma_16x16x16" : vector<4xbf16>, vector<4xbf16>, vector<4xf32>
-    %d = attn.mma %a, %a, %c inst "mfma_16x16x16" : vector<4xbf16>, vector<4xbf16>, vector<4xf32>
+      attributes {attn.schedule = #attn.schedule<block_m = 64, block_n = 32, waves = 1, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 8, rescale_threshold = 0>} {
+    // CHECK: attn.mma %{{.*}}, %{{.*}}, %{{.*}} inst<mfma_16x16x16> : vector<4xbf16>, vector<4xbf16>, vector<4xf32>
+    %d = attn.mma %a, %a, %c inst<mfma_16x16x16> : vector<4xbf16>, vector<4xbf16>, vector<4xf32>
     gpu.return
   }
 }

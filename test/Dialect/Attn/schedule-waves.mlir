@@ -13,7 +13,7 @@
 // CHECK:         attn.dot {{.*}} wave = [], grid
 func.func @waves1(%t: !t, %s: f32) {
   attn.forward %t, %t, %t, %t scale(%s)
-    schedule(<block_m = 16, block_n = 32, waves = 1, inst = "INST", stages = 1, waves_per_simd = 1, rescale_threshold = 8>)
+    schedule(<block_m = 16, block_n = 32, waves = 1, inst = <INST>, stages = 1, waves_per_simd = 1, rescale_threshold = 8>)
     : !t, !t, !t, !t
   return
 }
@@ -22,7 +22,7 @@ func.func @waves1(%t: !t, %s: f32) {
 // CHECK:         attn.dot {{.*}} wave = {{\[\[}}0, 16]], grid
 func.func @waves2(%t: !t, %s: f32) {
   attn.forward %t, %t, %t, %t scale(%s)
-    schedule(<block_m = 32, block_n = 32, waves = 2, inst = "INST", stages = 1, waves_per_simd = 1, rescale_threshold = 8>)
+    schedule(<block_m = 32, block_n = 32, waves = 2, inst = <INST>, stages = 1, waves_per_simd = 1, rescale_threshold = 8>)
     : !t, !t, !t, !t
   return
 }
@@ -31,7 +31,7 @@ func.func @waves2(%t: !t, %s: f32) {
 // CHECK:         attn.dot {{.*}} wave = {{\[\[}}0, 16], [0, 32]], grid
 func.func @waves4(%t: !t, %s: f32) {
   attn.forward %t, %t, %t, %t scale(%s)
-    schedule(<block_m = 64, block_n = 32, waves = 4, inst = "INST", stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
+    schedule(<block_m = 64, block_n = 32, waves = 4, inst = <INST>, stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
     : !t, !t, !t, !t
   return
 }
@@ -40,7 +40,7 @@ func.func @waves4(%t: !t, %s: f32) {
 // CHECK:         attn.dot {{.*}} wave = {{\[\[}}0, 16], [0, 32], [0, 64]], grid
 func.func @waves8(%t: !t, %s: f32) {
   attn.forward %t, %t, %t, %t scale(%s)
-    schedule(<block_m = 128, block_n = 32, waves = 8, inst = "INST", stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
+    schedule(<block_m = 128, block_n = 32, waves = 8, inst = <INST>, stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
     : !t, !t, !t, !t
   return
 }
@@ -49,7 +49,7 @@ func.func @waves8(%t: !t, %s: f32) {
 // CHECK:         attn.dot {{.*}} wave = {{\[\[}}0, 16], [0, 32], [0, 64], [0, 128]], grid
 func.func @waves16(%t: !t, %s: f32) {
   attn.forward %t, %t, %t, %t scale(%s)
-    schedule(<block_m = 256, block_n = 32, waves = 16, inst = "INST", stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
+    schedule(<block_m = 256, block_n = 32, waves = 16, inst = <INST>, stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
     : !t, !t, !t, !t
   return
 }
@@ -59,7 +59,7 @@ func.func @waves16(%t: !t, %s: f32) {
 // CHECK:         attn.dot {{.*}} wave = {{\[\[}}0, 16], [0, 32], [0, 0], [0, 0]], grid
 func.func @waves16_split(%t: !t, %s: f32) {
   attn.forward %t, %t, %t, %t scale(%s)
-    schedule(<block_m = 64, block_n = 32, waves = 16, inst = "INST", stages = 2, waves_per_simd = 1, rescale_threshold = 8, value_split = 4>)
+    schedule(<block_m = 64, block_n = 32, waves = 16, inst = <INST>, stages = 2, waves_per_simd = 1, rescale_threshold = 8, value_split = 4>)
     : !t, !t, !t, !t
   return
 }

@@ -31,7 +31,7 @@
 // CHECK:             attn.dot %{{.*}}, %[[DS]], %{{.*}} : tensor<64x32xf16>, tensor<32x128xf16>, tensor<64x128xf32>
 // CHECK:             amdgpu.lds_barrier
 // CHECK:             %[[LEFT:.*]] = attn.load_lds %[[LDS]]
-// CHECK:             %[[SUMS:.*]] = attn.dot %[[LEFT]], %[[KEYS]], %{{.*}} inst "mfma_16x16x16" column_waves 4 : tensor<32x128xf16>, tensor<128x64xf16>, tensor<32x64xf32>
+// CHECK:             %[[SUMS:.*]] = attn.dot %[[LEFT]], %[[KEYS]], %{{.*}} inst<mfma_16x16x16> column_waves 4 : tensor<32x128xf16>, tensor<128x64xf16>, tensor<32x64xf32>
 // CHECK:             attn.atomic_add %[[SUMS]], %{{.*}} : tensor<32x64xf32>, <64 x f32>
 
 // CHECK:       gpu.func @gradients_convert(

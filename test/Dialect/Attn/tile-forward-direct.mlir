@@ -40,7 +40,7 @@
 // CHECK-NEXT:    amdgpu.memory_counter_wait load(0)
 func.func @two_stages(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
   attn.forward %q, %k, %v, %o scale(%s)
-    schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x16", stages = 2, waves_per_simd = 2, rescale_threshold = 8, direct_copy = 1>)
+    schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x16>, stages = 2, waves_per_simd = 2, rescale_threshold = 8, direct_copy = 1>)
     : !t, !t, !t, !t
   return
 }
@@ -80,7 +80,7 @@ func.func @two_stages(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK:           scf.yield {{.*}}%[[TWICE]] :
 func.func @three_stages(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
   attn.forward %q, %k, %v, %o scale(%s)
-    schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x16", stages = 3, waves_per_simd = 2, rescale_threshold = 8, direct_copy = 1>)
+    schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x16>, stages = 3, waves_per_simd = 2, rescale_threshold = 8, direct_copy = 1>)
     : !t, !t, !t, !t
   return
 }
@@ -104,7 +104,7 @@ func.func @three_stages(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK:           attn.load_lds %[[V]]
 func.func @one_stage(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
   attn.forward %q, %k, %v, %o scale(%s)
-    schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x16", stages = 1, waves_per_simd = 2, rescale_threshold = 8, direct_copy = 1>)
+    schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x16>, stages = 1, waves_per_simd = 2, rescale_threshold = 8, direct_copy = 1>)
     : !t, !t, !t, !t
   return
 }

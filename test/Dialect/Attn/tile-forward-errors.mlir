@@ -9,7 +9,7 @@ func.func @no_schedule(%t: !t, %s: f32) {
 
 // -----
 
-#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>
+#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>
 !t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 func.func @no_target(%t: !t, %s: f32) {
   // expected-error @below {{has no target or schedule; run attn-choose-schedule first}}
@@ -20,7 +20,7 @@ func.func @no_target(%t: !t, %s: f32) {
 // -----
 
 // A schedule is checked again: it may not have come from attn-choose-schedule.
-#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>
 !t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 func.func @bad_schedule(%t: !t, %s: f32) attributes {attn.target = #attn.target<"gfx942">} {
   // expected-error @below {{block_m must be a multiple of 128}}
@@ -30,7 +30,7 @@ func.func @bad_schedule(%t: !t, %s: f32) attributes {attn.target = #attn.target<
 
 // -----
 
-#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>
+#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>
 !t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 func.func @two(%t: !t, %s: f32) attributes {attn.target = #attn.target<"gfx942">} {
   // expected-note @below {{the first is here}}
@@ -42,7 +42,7 @@ func.func @two(%t: !t, %s: f32) attributes {attn.target = #attn.target<"gfx942">
 
 // -----
 
-#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>
+#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>
 !t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 func.func @operand(%t: !t) attributes {attn.target = #attn.target<"gfx942">} {
   %s = arith.constant 0.125 : f32
@@ -53,7 +53,7 @@ func.func @operand(%t: !t) attributes {attn.target = #attn.target<"gfx942">} {
 
 // -----
 
-#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>
+#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>
 !t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 func.func @company(%t: !t, %s: f32) attributes {attn.target = #attn.target<"gfx942">} {
   attn.forward %t, %t, %t, %t scale(%s) schedule(#schedule) : !t, !t, !t, !t
@@ -64,7 +64,7 @@ func.func @company(%t: !t, %s: f32) attributes {attn.target = #attn.target<"gfx9
 
 // -----
 
-#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>
+#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>
 !t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 func.func @branch(%t: !t, %s: f32, %wanted: i1) attributes {attn.target = #attn.target<"gfx942">} {
   scf.if %wanted {
@@ -76,7 +76,7 @@ func.func @branch(%t: !t, %s: f32, %wanted: i1) attributes {attn.target = #attn.
 
 // -----
 
-#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>
+#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>
 !t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 // expected-error @below {{a function with attn.forward becomes a kernel, and so has one block and no results}}
 func.func @blocks(%t: !t, %s: f32, %wanted: i1) attributes {attn.target = #attn.target<"gfx942">} {
@@ -90,7 +90,7 @@ func.func @blocks(%t: !t, %s: f32, %wanted: i1) attributes {attn.target = #attn.
 
 // -----
 
-#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>
+#schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>
 !t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 // expected-error @below {{a function with attn.forward becomes a kernel, and so has one block and no results}}
 func.func @result(%t: !t, %s: f32) -> f32 attributes {attn.target = #attn.target<"gfx942">} {

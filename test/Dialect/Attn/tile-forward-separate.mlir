@@ -11,9 +11,9 @@
 // CHECK:           %[[S:.*]] = attn.to_vectors
 // CHECK:           attn.reduce <max> %[[S]]
 // CHECK:           scf.if
-// CHECK:             %[[OLD:.*]] = attn.to_accumulators %{{.*}} inst "mfma_32x32x8" factor f16 : tensor<64x128xf32>
+// CHECK:             %[[OLD:.*]] = attn.to_accumulators %{{.*}} inst<mfma_32x32x8> factor f16 : tensor<64x128xf32>
 // CHECK:             %[[SCALED:.*]] = arith.mulf %[[OLD]], %{{.*}} : tensor<64x128xf32>
-// CHECK:             %[[NEW:.*]] = attn.to_accumulators %[[SCALED]] inst "mfma_32x32x8" factor f16 : tensor<64x128xf32>
+// CHECK:             %[[NEW:.*]] = attn.to_accumulators %[[SCALED]] inst<mfma_32x32x8> factor f16 : tensor<64x128xf32>
 // CHECK-NOT:         attn.to_accumulators
 // CHECK:             scf.yield {{.*}}%[[NEW]]
 

@@ -109,7 +109,7 @@ func.func @bottom_right(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK:           amdgpu.lds_barrier
 // CHECK:           %[[NEXTK:.*]] = attn.load
 // CHECK:           %[[KEYS:.*]] = attn.load_lds %[[K]]
-// CHECK:           %[[S:.*]] = attn.dot %[[KEYS]], %[[Q]], %{{.*}} inst "mfma_32x32x8" : tensor<64x64xf16>, tensor<64x128xf16>, tensor<64x128xf32>
+// CHECK:           %[[S:.*]] = attn.dot %[[KEYS]], %[[Q]], %{{.*}} inst<mfma_32x32x8> : tensor<64x64xf16>, tensor<64x128xf16>, tensor<64x128xf32>
 // CHECK:           %[[VT:.*]] = attn.transpose %[[HELD]]
 // CHECK:           attn.store_lds %[[VT]], %[[V]]
 // CHECK:           %[[MAX:.*]] = attn.reduce <max> %[[S]] : tensor<64x128xf32> -> tensor<1x128xf32>
@@ -146,7 +146,7 @@ func.func @two_stages(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK:           scf.yield
 func.func @one_stage(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
   attn.forward %q, %k, %v, %o scale(%s)
-    schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 2, rescale_threshold = 8>)
+    schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 2, rescale_threshold = 8>)
     : !t, !t, !t, !t
   return
 }
@@ -288,7 +288,7 @@ func.func @f16_sums(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK:           math.fma %[[SCALED]]#0
 func.func @threshold(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
   attn.forward %q, %k, %v, %o scale(%s)
-    schedule(<block_m = 64, block_n = 64, waves = 4, inst = "mfma_16x16x16", stages = 2, waves_per_simd = 2, rescale_threshold = 3>)
+    schedule(<block_m = 64, block_n = 64, waves = 4, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 2, rescale_threshold = 3>)
     : !t, !t, !t, !t
   return
 }

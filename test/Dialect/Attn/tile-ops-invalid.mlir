@@ -68,7 +68,7 @@ func.func @load_lds_elements(%lds: !attn.lds<32 x 64 x f16>) {
 
 func.func @dot_factors(%a: tensor<32x16xf16>, %b: tensor<16x32xbf16>, %c: tensor<32x32xf32>) {
   // expected-error @below {{element types differ: 'f16' and 'bf16'}}
-  %d = attn.dot %a, %b, %c inst "mfma_32x32x8" : tensor<32x16xf16>, tensor<16x32xbf16>, tensor<32x32xf32>
+  %d = attn.dot %a, %b, %c inst<mfma_32x32x8> : tensor<32x16xf16>, tensor<16x32xbf16>, tensor<32x32xf32>
   return
 }
 
@@ -76,7 +76,7 @@ func.func @dot_factors(%a: tensor<32x16xf16>, %b: tensor<16x32xbf16>, %c: tensor
 
 func.func @dot_contraction(%a: tensor<32x32xf16>, %b: tensor<16x32xf16>, %c: tensor<32x32xf32>) {
   // expected-error @below {{contracts 32 columns of a with 16 rows of b}}
-  %d = attn.dot %a, %b, %c inst "mfma_32x32x8" : tensor<32x32xf16>, tensor<16x32xf16>, tensor<32x32xf32>
+  %d = attn.dot %a, %b, %c inst<mfma_32x32x8> : tensor<32x32xf16>, tensor<16x32xf16>, tensor<32x32xf32>
   return
 }
 
@@ -84,7 +84,7 @@ func.func @dot_contraction(%a: tensor<32x32xf16>, %b: tensor<16x32xf16>, %c: ten
 
 func.func @dot_accumulator(%a: tensor<64x16xf16>, %b: tensor<16x32xf16>, %c: tensor<32x32xf32>) {
   // expected-error @below {{the product is 64x32, but the accumulator 32x32}}
-  %d = attn.dot %a, %b, %c inst "mfma_32x32x8" : tensor<64x16xf16>, tensor<16x32xf16>, tensor<32x32xf32>
+  %d = attn.dot %a, %b, %c inst<mfma_32x32x8> : tensor<64x16xf16>, tensor<16x32xf16>, tensor<32x32xf32>
   return
 }
 
@@ -92,7 +92,7 @@ func.func @dot_accumulator(%a: tensor<64x16xf16>, %b: tensor<16x32xf16>, %c: ten
 
 func.func @dot_f32_factors(%a: tensor<32x16xf32>, %b: tensor<16x32xf32>, %c: tensor<32x32xf32>) {
   // expected-error @below {{operand #0 must be 2D tensor of extents in [1, 65536] of 16-bit float or bfloat16 type values}}
-  %d = attn.dot %a, %b, %c inst "mfma_32x32x8" : tensor<32x16xf32>, tensor<16x32xf32>, tensor<32x32xf32>
+  %d = attn.dot %a, %b, %c inst<mfma_32x32x8> : tensor<32x16xf32>, tensor<16x32xf32>, tensor<32x32xf32>
   return
 }
 
@@ -202,8 +202,8 @@ func.func @transpose_result(%s: tensor<64x32xf32>) {
 // -----
 
 func.func @mma_instruction(%a: vector<4xf16>, %c: vector<16xf32>) {
-  // expected-error @below {{no instruction 'mfma_8x8x8' for 'f16'}}
-  %d = attn.mma %a, %a, %c inst "mfma_8x8x8" : vector<4xf16>, vector<4xf16>, vector<16xf32>
+  // expected-error @below {{no instruction 'mfma_32x32x4' for 'f16'}}
+  %d = attn.mma %a, %a, %c inst<mfma_32x32x4> : vector<4xf16>, vector<4xf16>, vector<16xf32>
   return
 }
 
@@ -211,7 +211,7 @@ func.func @mma_instruction(%a: vector<4xf16>, %c: vector<16xf32>) {
 
 func.func @mma_sums(%a: vector<4xf16>, %c: vector<16xf32>) {
   // expected-error @below {{'mfma_16x16x16' takes factors of 4 and sums of 4 elements a lane, found 'vector<4xf16>', 'vector<4xf16>' and 'vector<16xf32>'}}
-  %d = attn.mma %a, %a, %c inst "mfma_16x16x16" : vector<4xf16>, vector<4xf16>, vector<16xf32>
+  %d = attn.mma %a, %a, %c inst<mfma_16x16x16> : vector<4xf16>, vector<4xf16>, vector<16xf32>
   return
 }
 
@@ -219,7 +219,7 @@ func.func @mma_sums(%a: vector<4xf16>, %c: vector<16xf32>) {
 
 func.func @mma_factors(%a: vector<4xf16>, %b: vector<8xf16>, %c: vector<16xf32>) {
   // expected-error @below {{'mfma_32x32x8' takes factors of 4 and sums of 16 elements a lane, found 'vector<4xf16>', 'vector<8xf16>' and 'vector<16xf32>'}}
-  %d = attn.mma %a, %b, %c inst "mfma_32x32x8" : vector<4xf16>, vector<8xf16>, vector<16xf32>
+  %d = attn.mma %a, %b, %c inst<mfma_32x32x8> : vector<4xf16>, vector<8xf16>, vector<16xf32>
   return
 }
 

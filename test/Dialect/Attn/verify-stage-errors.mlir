@@ -12,7 +12,7 @@
 func.func @no_target(%t: !t, %s: f32) {
   // NO-TARGET: error: 'attn.forward' op stands in a function without a target (stage 'scheduled')
   attn.forward %t, %t, %t, %t scale(%s)
-    schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+    schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
     : !t, !t, !t, !t
   return
 }
@@ -23,7 +23,7 @@ gpu.module @no_function {
   gpu.func @kernel(%t: !t, %s: f32) kernel {
     // NO-FUNCTION: error: 'attn.forward' op stands outside a func.func (stage 'scheduled')
     attn.forward %t, %t, %t, %t scale(%s)
-      schedule(<block_m = 128, block_n = 64, waves = 4, inst = "mfma_32x32x8", stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+      schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
       : !t, !t, !t, !t
     gpu.return
   }

@@ -51,7 +51,7 @@ int look(gpu::GPUFuncOp kernel) {
   seen = Use();
   kernel.walk([&](mlir::Operation *op) {
     if (auto dot = dyn_cast<attn::DotOp>(op))
-      seen.inst = dot.getInst().str();
+      seen.inst = dot.getInst().getName().str();
     else if (auto lds = dyn_cast<attn::AllocLdsOp>(op))
       seen.ldsBytes += lds.getType().getBytes() * lds.getBuffers();
     else

@@ -3,7 +3,7 @@
 // RUN: aot-compile %s --emit=mlir --stage=scheduled -o %t.d/ && cat %t.d/by_hand.gfx942.mlir | FileCheck %s --check-prefix=HAND
 // HAND-NOT: @chosen
 // HAND: func.func @by_hand(
-// HAND: schedule(<block_m = 64, block_n = 32, waves = 2, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 2, rescale_threshold = 0>)
+// HAND: schedule(<block_m = 64, block_n = 32, waves = 2, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 2, rescale_threshold = 0>)
 // RUN: FileCheck %s --check-prefix=CHOSEN --input-file=%t.d/chosen.gfx942.mlir
 // CHOSEN-NOT: @by_hand
 // CHOSEN: func.func @chosen(
@@ -12,7 +12,7 @@
 // Options replace single parameters; standard input works.
 // RUN: aot-compile - --stages=2 --emit=mlir --stage=scheduled -o %t.two/ < %s
 // RUN: FileCheck %s --check-prefix=TWO --input-file=%t.two/by_hand.gfx942.mlir
-// TWO: block_m = 64, block_n = 32, waves = 2, inst = "mfma_32x32x8", stages = 2,
+// TWO: block_m = 64, block_n = 32, waves = 2, inst = <mfma_32x32x8>, stages = 2,
 
 // RUN: aot-compile %s --emit=none --report=text | FileCheck %s --check-prefix=REPORT
 // REPORT: {{^}}by_hand {{.*}} compiled
@@ -26,7 +26,7 @@
 
 !q = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 func.func @by_hand(%q: !q, %k: !q, %v: !q, %o: !q, %scale: f32) attributes {attn.target = #attn.target<"gfx942">} {
-  attn.forward %q, %k, %v, %o scale(%scale) schedule(<block_m = 64, block_n = 32, waves = 2, inst = "mfma_32x32x8", stages = 1, waves_per_simd = 2, rescale_threshold = 0>) : !q, !q, !q, !q
+  attn.forward %q, %k, %v, %o scale(%scale) schedule(<block_m = 64, block_n = 32, waves = 2, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 2, rescale_threshold = 0>) : !q, !q, !q, !q
   return
 }
 func.func @chosen(%q: !q, %k: !q, %v: !q, %o: !q, %scale: f32) attributes {attn.target = #attn.target<"gfx942">} {

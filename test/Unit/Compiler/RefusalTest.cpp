@@ -85,9 +85,9 @@ TEST_F(UnknownType, HasNoForwardSchedule) {
 }
 
 TEST_F(UnknownType, IsRefusedWithAForwardSchedule) {
-  auto schedule = attn::ScheduleAttr::get(&context, 128, 64, 4,
-                                          builder.getStringAttr("mfma_32x32x8"),
-                                          2, 2, 8, 1, 0, 0);
+  auto schedule = attn::ScheduleAttr::get(
+      &context, 128, 64, 4, attn::InstAttr::get(&context, "mfma_32x32x8"), 2, 2,
+      8, 1, 0, 0);
   attn::ForwardOp::create(
       builder, builder.getUnknownLoc(), args[0], args[0], args[0], args[0],
       args[1], args[3], attn::MaskKindAttr::get(&context, attn::MaskKind::None),

@@ -131,6 +131,22 @@ TEST(MatrixInstr, RowsHoldTogether) {
   }
 }
 
+TEST(MatrixInstr, NamesStandForFamilyAndShape) {
+  for (const MatrixInstr &row : allMatrixInstrs()) {
+    const MatrixShape *shape = lookupMatrixShape(row.name);
+    ASSERT_TRUE(shape);
+    EXPECT_EQ(shape->name, row.name);
+    EXPECT_EQ(shape->family, row.family);
+    EXPECT_EQ(std::tuple(shape->m, shape->n, shape->k),
+              std::tuple(row.m, row.n, row.k));
+  }
+  EXPECT_FALSE(lookupMatrixShape("mfma_32x32"));
+  EXPECT_FALSE(lookupMatrixShape(""));
+  EXPECT_EQ(matrixInstrNames(),
+            "mfma_32x32x16, mfma_16x16x32, mfma_32x32x8, mfma_16x16x16, "
+            "mfma_32x32x4, mfma_16x16x8, wmma_16x16x16, wmma_16x16x32");
+}
+
 TEST(MatrixInstr, EveryChipMultipliesBothTypes) {
   for (const TargetInfo &target : allTargets())
     for (FactorType type : {FactorType::F16, FactorType::BF16}) {

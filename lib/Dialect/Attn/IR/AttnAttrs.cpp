@@ -65,10 +65,43 @@ const target::TargetInfo &TargetAttr::getInfo() const {
   return *target::lookupTarget(getChip());
 }
 
+Attribute InstAttr::parse(AsmParser &parser, Type) {
+  StringRef name;
+  SMLoc at;
+  if (parser.parseLess() || parser.getCurrentLocation(&at))
+    return {};
+  if (parser.parseOptionalKeyword(&name)) {
+    parser.emitError(at) << "expected the name of a matrix instruction; use "
+                            "one of "
+                         << target::matrixInstrNames();
+    return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<InstAttr>(at, parser.getContext(), name);
+}
+
+void InstAttr::print(AsmPrinter &printer) const {
+  printer << '<' << getName() << '>';
+}
+
+LogicalResult
+InstAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                 StringRef name) {
+  if (!target::lookupMatrixShape(name))
+    return emitError() << "unknown matrix instruction '" << name
+                       << "'; use one of " << target::matrixInstrNames();
+  return success();
+}
+
+const target::MatrixShape &InstAttr::getInfo() const {
+  return *target::lookupMatrixShape(getName());
+}
+
 LogicalResult
 ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                      int32_t blockM, int32_t blockN, int32_t waves,
-                     StringAttr inst, int32_t stages, int32_t wavesPerSimd,
+                     InstAttr inst, int32_t stages, int32_t wavesPerSimd,
                      int32_t rescaleThreshold, int32_t valueSplit,
                      int32_t queriesInLds, int32_t directCopy) {
   // What depends on the chip or the instruction is checked where both are
@@ -106,7 +139,7 @@ std::string ScheduleAttr::getKey() const {
   std::string key =
       llvm::formatv("block_m={0},block_n={1},waves={2},inst={3},stages={4},"
                     "waves_per_simd={5},rescale_threshold={6}",
-                    getBlockM(), getBlockN(), getWaves(), getInst().getValue(),
+                    getBlockM(), getBlockN(), getWaves(), getInst().getName(),
                     getStages(), getWavesPerSimd(), getRescaleThreshold());
   // What most schedules do not use is left out, as in the attribute's text.
   if (getValueSplit() != 1)

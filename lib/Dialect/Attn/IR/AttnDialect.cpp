@@ -62,13 +62,19 @@ fovea::attn::lookupMatrixInstr(const target::TargetInfo &target, StringRef name,
   return type ? target::lookupMatrixInstr(target, name, *type) : nullptr;
 }
 
+const target::MatrixInstr *
+fovea::attn::lookupMatrixInstr(const target::TargetInfo &target, InstAttr inst,
+                               Type elementType) {
+  return lookupMatrixInstr(target, inst.getName(), elementType);
+}
+
 InFlightDiagnostic fovea::attn::emitNoMatrixInstr(
     llvm::function_ref<InFlightDiagnostic()> emitError,
-    const target::TargetInfo &target, StringRef name, Type elementType) {
+    const target::TargetInfo &target, InstAttr inst, Type elementType) {
   std::optional<target::FactorType> type = factorType(elementType);
   std::string known = type ? target::matrixInstrNames(target, *type) : "";
   InFlightDiagnostic diagnostic = emitError();
-  diagnostic << target.name << " has no matrix instruction '" << name
+  diagnostic << target.name << " has no matrix instruction '" << inst.getName()
              << "' for " << elementType << "; it has "
              << (known.empty() ? "none for this type" : known);
   return diagnostic;

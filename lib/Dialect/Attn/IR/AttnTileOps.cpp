@@ -186,7 +186,7 @@ LogicalResult MmaOp::verify() {
   // Chips that share an instruction's name may hold its operands differently.
   std::string sizes;
   for (const target::MatrixInstr &row : target::allMatrixInstrs()) {
-    if (row.name != getInst() || row.type != type)
+    if (row.name != getInst().getName() || row.type != type)
       continue;
     if (a.getNumElements() == row.a.elementsPerFragment() && a == b &&
         c.getNumElements() == row.d.elementsPerFragment())
@@ -197,8 +197,8 @@ LogicalResult MmaOp::verify() {
                       row.d.elementsPerFragment());
   }
   if (!sizes.empty())
-    return emitOpError() << "'" << getInst() << "' takes " << sizes
+    return emitOpError() << "'" << getInst().getName() << "' takes " << sizes
                          << ", found " << a << ", " << b << " and " << c;
-  return emitOpError() << "no instruction '" << getInst() << "' for "
+  return emitOpError() << "no instruction '" << getInst().getName() << "' for "
                        << a.getElementType();
 }

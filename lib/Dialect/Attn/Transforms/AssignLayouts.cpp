@@ -269,7 +269,7 @@ LogicalResult AssignLayouts::assignDot(DotOp dot) {
   if (!chosen)
     return dot.emitOpError()
            << "tiles of " << m << "x" << k << " and " << k << "x" << n
-           << " do not divide into " << dot.getInst() << " over "
+           << " do not divide into " << dot.getInst().getName() << " over "
            << schedule.getWaves() << " waves";
   if (failed(layouts.assign(dot.getA(), chosen->a)) ||
       failed(layouts.assign(dot.getB(), chosen->b)))

@@ -124,7 +124,8 @@ private:
     return *wanted;
   }
 
-  /// The schedule with the pass's options in place of its parameters.
+  /// The schedule with the pass's options in place of its parameters; null,
+  /// with an error, if one of them is out of range.
   ScheduleAttr override(Operation *op, ScheduleAttr schedule) {
     auto pick = [](int32_t option, int32_t value) {
       return option ? option : value;
@@ -132,13 +133,17 @@ private:
     auto pickFlag = [](int32_t option, int32_t value) {
       return option != -1 ? option : value;
     };
+    auto emitError = [&] { return op->emitOpError(); };
+    InstAttr instruction = schedule.getInst();
+    if (!inst.empty())
+      instruction =
+          InstAttr::getChecked(emitError, &getContext(), StringRef(inst));
+    if (!instruction)
+      return {};
     return ScheduleAttr::getChecked(
-        [&] { return op->emitOpError(); }, &getContext(),
-        pick(blockM, schedule.getBlockM()), pick(blockN, schedule.getBlockN()),
-        pick(waves, schedule.getWaves()),
-        inst.empty() ? schedule.getInst()
-                     : StringAttr::get(&getContext(), StringRef(inst)),
-        pick(stages, schedule.getStages()),
+        emitError, &getContext(), pick(blockM, schedule.getBlockM()),
+        pick(blockN, schedule.getBlockN()), pick(waves, schedule.getWaves()),
+        instruction, pick(stages, schedule.getStages()),
         pick(wavesPerSimd, schedule.getWavesPerSimd()),
         pickFlag(rescaleThreshold, schedule.getRescaleThreshold()),
         pick(valueSplit, schedule.getValueSplit()),

@@ -163,7 +163,7 @@ ScheduleAttr fovea::attn::makeSchedule(MLIRContext *context, StringRef inst,
                                        const KernelRow &kernel,
                                        int32_t rescaleThreshold) {
   return ScheduleAttr::get(context, kernel.blockM, kernel.blockN, kernel.waves,
-                           StringAttr::get(context, inst), kernel.stages,
+                           InstAttr::get(context, inst), kernel.stages,
                            kernel.wavesPerSimd, rescaleThreshold,
                            kernel.valueSplit, kernel.queriesInLds,
                            kernel.directCopy);

@@ -479,8 +479,8 @@ void KeyGradients::addQuerySums(const Head &head, Value block) {
           ? transpose(factorTile(queryKeys.lds, query->columns, tiles.blockM))
           : queryKeys.tile;
   Value zero = splat(f32Tile(tiles.blockN, query->columns), 0.0f);
-  Value sums = DotOp::create(b, ds, right, zero, query->inst->name,
-                             /*split_rows=*/false,
+  auto inst = InstAttr::get(b.getContext(), query->inst->name);
+  Value sums = DotOp::create(b, ds, right, zero, inst, /*split_rows=*/false,
                              b.getI32IntegerAttr(query->columnWaves));
   AtomicAddOp::create(
       b, sums, sumsView(head.sums, mul(opaque(block), i32(tiles.blockN))));

@@ -67,11 +67,17 @@ const target::MatrixInstr *lookupMatrixInstr(const target::TargetInfo &target,
                                              llvm::StringRef name,
                                              mlir::Type elementType);
 
-/// Says, through `emitError`, that the chip has no instruction of this name for
-/// the element type, and which it has.
+/// The row of an instruction for factors of an element type on a chip; null if
+/// the chip has none.
+const target::MatrixInstr *lookupMatrixInstr(const target::TargetInfo &target,
+                                             InstAttr inst,
+                                             mlir::Type elementType);
+
+/// Says, through `emitError`, that the chip has not this instruction for the
+/// element type, and which it has.
 mlir::InFlightDiagnostic
 emitNoMatrixInstr(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
-                  const target::TargetInfo &target, llvm::StringRef name,
+                  const target::TargetInfo &target, InstAttr inst,
                   mlir::Type elementType);
 
 /// The layout in a tile's encoding; null if it has none yet.

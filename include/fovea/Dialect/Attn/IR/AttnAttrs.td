@@ -74,6 +74,22 @@ def Attn_TargetAttr : Attn_Attr<"Target", "target"> {
   }];
 }
 
+def Attn_InstAttr : Attn_Attr<"Inst", "inst"> {
+  let summary = "A matrix instruction, by family and shape";
+  let description = [{
+    A name in the table of matrix instructions: `#attn.inst<mfma_32x32x8>`.
+    Rows of one name share family and shape. Which of them an op means follows
+    from its factors' type and from the chip.
+  }];
+  let parameters = (ins StringRefParameter<"as the table spells it">:$name);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Family and shape.
+    const ::fovea::target::MatrixShape &getInfo() const;
+  }];
+}
+
 def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
   let summary = "How one kernel is tiled and pipelined";
   let description = [{
@@ -82,7 +98,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     | `block_m` | query rows that a workgroup owns; a multiple of waves / value_split × n of the instruction |
     | `block_n` | keys of one iteration; a power of two and a multiple of m of the instruction |
     | `waves` | waves of a workgroup: 1, 2, 4, 8 or 16 |
-    | `inst` | matrix instruction, a name in the instruction table |
+    | `inst` | matrix instruction (`#attn.inst`) |
     | `stages` | 1: load a key block, then use it; 2: load the next block while computing this one; 3: compute the next block's scores too while computing this one (needs `direct_copy`) |
     | `waves_per_simd` | occupancy to allocate registers for |
     | `rescale_threshold` | the accumulator is rescaled when a running maximum grew by more than this, in powers of two; 0: whenever it grew |
@@ -93,7 +109,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     `attn-choose-schedule` fills it in; a hand-written one is kept.
   }];
   let parameters = (ins "int32_t":$blockM, "int32_t":$blockN, "int32_t":$waves,
-      "::mlir::StringAttr":$inst, "int32_t":$stages, "int32_t":$wavesPerSimd,
+      "::fovea::attn::InstAttr":$inst, "int32_t":$stages, "int32_t":$wavesPerSimd,
       "int32_t":$rescaleThreshold, DefaultValuedParameter<"int32_t", "1">:$value_split,
       DefaultValuedParameter<"int32_t", "0">:$queries_in_lds,
       DefaultValuedParameter<"int32_t", "0">:$direct_copy);

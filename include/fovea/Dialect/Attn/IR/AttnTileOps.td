@@ -149,23 +149,23 @@ def Attn_DotOp : Attn_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let summary = "Matrix product of tiles on the matrix cores";
   let description = [{
     result[m, n] = acc[m, n] + sum_k a[m, k] * b[k, n], summed in f32.
-    `inst` names the matrix instruction. `split_rows`: the schedule's
+    `inst` is the matrix instruction. `split_rows`: the schedule's
     `value_split` waves that share columns take rows each; otherwise each of
     them computes all rows. `column_waves`, in place of what the schedule says:
     that many waves share out the columns, the others the rows.
   }];
   let arguments = (ins Attn_FactorTile:$a, Attn_FactorTile:$b, Attn_F32Tile:$acc,
-                       StrAttr:$inst, UnitAttr:$split_rows,
+                       Attn_InstAttr:$inst, UnitAttr:$split_rows,
                        OptionalAttr<ConfinedAttr<I32Attr, [IntPositive]>>:$column_waves);
   let builders = [OpBuilder<(ins "::mlir::Value":$a, "::mlir::Value":$b,
-                                 "::mlir::Value":$acc, "::llvm::StringRef":$inst,
+                                 "::mlir::Value":$acc, "InstAttr":$inst,
                                  CArg<"bool", "false">:$splitRows), [{
     build($_builder, $_state, a, b, acc, inst, splitRows,
           /*column_waves=*/nullptr);
   }]>];
   let results = (outs Attn_F32Tile:$result);
   let assemblyFormat = [{
-    $a `,` $b `,` $acc `inst` $inst (`split_rows` $split_rows^)?
+    $a `,` $b `,` $acc `inst` `` $inst (`split_rows` $split_rows^)?
     (`column_waves` $column_waves^)? attr-dict
     `:` type($a) `,` type($b) `,` type($acc)
   }];
@@ -180,11 +180,11 @@ def Attn_ToAccumulatorsOp : Attn_Op<"to_accumulators", [Pure, AllTypesMatch<["ti
     hides from the compiler's later stages that the tile came from elsewhere.
     Zeros lose their sign.
   }];
-  let arguments = (ins Attn_F32Tile:$tile, StrAttr:$inst,
+  let arguments = (ins Attn_F32Tile:$tile, Attn_InstAttr:$inst,
                        TypeAttrOf<AnyTypeOf<[F16, BF16]>>:$factor);
   let results = (outs Attn_F32Tile:$result);
   let assemblyFormat = [{
-    $tile `inst` $inst `factor` $factor attr-dict `:` type($tile)
+    $tile `inst` `` $inst `factor` $factor attr-dict `:` type($tile)
   }];
 }
 
@@ -325,15 +325,15 @@ def Attn_InterleaveOp : Attn_Op<"interleave"> {
 def Attn_MmaOp : Attn_Op<"mma", [Pure, AllTypesMatch<["c", "result"]>]> {
   let summary = "One matrix instruction on the registers of one lane";
   let description = [{
-    D = A * B + C as the row `inst` of the instruction table defines it; the
+    D = A * B + C as the instruction `inst` defines it; the
     operands are what one lane holds.
   }];
   let arguments = (ins VectorOfRankAndType<[1], [F16, BF16]>:$a,
                        VectorOfRankAndType<[1], [F16, BF16]>:$b,
-                       VectorOfRankAndType<[1], [F32]>:$c, StrAttr:$inst);
+                       VectorOfRankAndType<[1], [F32]>:$c, Attn_InstAttr:$inst);
   let results = (outs VectorOfRankAndType<[1], [F32]>:$result);
   let assemblyFormat = [{
-    $a `,` $b `,` $c `inst` $inst attr-dict
+    $a `,` $b `,` $c `inst` `` $inst attr-dict
     `:` type($a) `,` type($b) `,` type($c)
   }];
   let hasVerifier = 1;
