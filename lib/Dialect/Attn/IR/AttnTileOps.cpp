@@ -17,6 +17,17 @@ static RankedTensorType tile(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
+/// Gives `value` the row that is left of a tile with `layout`, if one is.
+static LogicalResult setRow(Value value, const layout::TileLayout &layout,
+                            const std::optional<layout::TileLayout> &row,
+                            SetLayout set) {
+  if (!row)
+    return emitError(value.getLoc())
+           << "layout <" << layout.str() << "> cannot be reduced to "
+           << tile(value).getDimSize(0) << " rows";
+  return set(value, *row);
+}
+
 /// Fails unless both types hold the same kind of element.
 static LogicalResult checkElements(Operation *op, Type a, Type b) {
   if (a == b)
@@ -93,6 +104,23 @@ LogicalResult DotOp::verify() {
   return success();
 }
 
+LogicalResult DotOp::relateLayouts(Value known,
+                                   const layout::TileLayout &layout,
+                                   SetLayout set) {
+  // The layouts of factors are chosen, together with that of the sums.
+  if (known != getAcc() && known != getResult())
+    return success();
+  if (failed(set(getAcc(), layout)))
+    return failure();
+  return set(getResult(), layout);
+}
+
+LogicalResult TransposeOp::relateLayouts(Value known,
+                                         const layout::TileLayout &layout,
+                                         SetLayout set) {
+  return set(known == getTile() ? getResult() : getTile(), layout.transposed());
+}
+
 LogicalResult TransposeOp::inferReturnTypes(MLIRContext *,
                                             std::optional<Location> loc,
                                             Adaptor adaptor,
@@ -130,6 +158,16 @@ LogicalResult ReduceOp::verify() {
   return success();
 }
 
+LogicalResult ReduceOp::relateLayouts(Value known,
+                                      const layout::TileLayout &layout,
+                                      SetLayout set) {
+  // Many layouts reduce to one.
+  if (known != getTile())
+    return success();
+  return setRow(getResult(), layout,
+                layout.reducedRows(getResult().getType().getDimSize(0)), set);
+}
+
 /// Whether `row` is how one row of `tile` is held, the same for all its rows.
 static bool repeatsRow(LayoutAttr tile, LayoutAttr row) {
   std::optional<layout::TileLayout> expected = tile.getLayout().repeatedRow();
@@ -148,6 +186,14 @@ LogicalResult BroadcastOp::verify() {
   return checkElements(*this, from.getElementType(), to.getElementType());
 }
 
+LogicalResult BroadcastOp::relateLayouts(Value known,
+                                         const layout::TileLayout &layout,
+                                         SetLayout set) {
+  if (known != getResult())
+    return success();
+  return setRow(getTile(), layout, layout.repeatedRow(), set);
+}
+
 LogicalResult MaskOp::verify() {
   RankedTensorType scores = tile(getTile()), last = tile(getLast());
   if (last.getDimSize(0) != 1 || last.getDimSize(1) != scores.getDimSize(1))
@@ -158,6 +204,16 @@ LogicalResult MaskOp::verify() {
     return emitOpError() << "the tile's layout reduced to one row is not that "
                             "of the limits";
   return success();
+}
+
+LogicalResult MaskOp::relateLayouts(Value known,
+                                    const layout::TileLayout &layout,
+                                    SetLayout set) {
+  if (known == getLast())
+    return success();
+  if (failed(set(getTile(), layout)) || failed(set(getResult(), layout)))
+    return failure();
+  return setRow(getLast(), layout, layout.repeatedRow(), set);
 }
 
 LogicalResult RoundOp::verify() {

@@ -5,7 +5,6 @@
 #include "fovea/Layout/LdsAccess.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/RegionUtils.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -20,22 +19,32 @@ namespace fovea::attn {
 namespace {
 using namespace fovea::attn;
 
-static bool isTile(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type && type.getRank() == 2;
-}
-
 /// Whether a tile that `op` makes, if any does, holds one value throughout.
 static bool isOneValue(Operation *op) {
   return op &&
          (op->hasTrait<OpTrait::ConstantLike>() || isa<tensor::SplatOp>(op));
 }
 
-/// Ops whose tile operands and results all have one layout.
-static bool keepsLayout(Operation *op) {
-  return op->hasTrait<OpTrait::Elementwise>() ||
-         isa<RoundOp, SaturateOp, NegateIfOp, ToAccumulatorsOp, ToVectorsOp>(
-             op);
+/// Follows a layout from one tile of an op to the others.
+static LogicalResult relateLayouts(Operation *op, Value known,
+                                   const TileLayout &layout, SetLayout set) {
+  if (auto relating = dyn_cast<LayoutOpInterface>(op))
+    return relating.relateLayouts(known, layout, set);
+  if (op->hasTrait<OpTrait::Elementwise>())
+    return keepLayout(op, layout, set);
+  return success();
+}
+
+/// The same for what a terminator gives: the op around it passes it on.
+static LogicalResult relateGiven(Operation *terminator, Value known,
+                                 const TileLayout &layout, SetLayout set) {
+  Operation *around = terminator->getParentOp();
+  if (isa<FunctionOpInterface>(around))
+    return success();
+  if (!isa<LayoutOpInterface>(around))
+    return around->emitOpError(
+        "gives a tile; of control flow, scf.for and scf.if may");
+  return relateLayouts(around, known, layout, set);
 }
 
 /// Layouts of values, spread along the ops that relate them.
@@ -75,122 +84,22 @@ private:
     return diagnostic;
   }
 
-  LogicalResult setAll(ValueRange values, const TileLayout &layout) {
-    for (Value value : values)
-      if (isTile(value) && failed(set(value, layout)))
-        return failure();
-    return success();
-  }
-
-  LogicalResult setRow(Value value, const TileLayout &layout,
-                       const std::optional<TileLayout> &row) {
-    if (!row)
-      return emitError(value.getLoc())
-             << "layout <" << layout.str() << "> cannot be reduced to "
-             << cast<RankedTensorType>(value.getType()).getDimSize(0)
-             << " rows";
-    return set(value, *row);
-  }
-
   LogicalResult spread(Value value) {
     const TileLayout layout = map.find(value)->second;
-    if (Operation *op = value.getDefiningOp()) {
-      if (failed(spreadThrough(op, value, layout)))
+    auto follow = [&](Value tile, const TileLayout &layout) {
+      return set(tile, layout);
+    };
+    Operation *source = value.getDefiningOp();
+    if (!source)
+      source = cast<BlockArgument>(value).getOwner()->getParentOp();
+    if (failed(relateLayouts(source, value, layout, follow)))
+      return failure();
+    for (Operation *user : value.getUsers())
+      if (failed(user->hasTrait<OpTrait::IsTerminator>()
+                     ? relateGiven(user, value, layout, follow)
+                     : relateLayouts(user, value, layout, follow)))
         return failure();
-    } else if (auto loop = dyn_cast<scf::ForOp>(
-                   cast<BlockArgument>(value).getOwner()->getParentOp())) {
-      if (failed(spreadLoop(loop, cast<BlockArgument>(value).getArgNumber() - 1,
-                            layout)))
-        return failure();
-    }
-    for (OpOperand &use : value.getUses()) {
-      Operation *user = use.getOwner();
-      if (auto loop = dyn_cast<scf::ForOp>(user)) {
-        if (failed(spreadLoop(
-                loop, use.getOperandNumber() - loop.getNumControlOperands(),
-                layout)))
-          return failure();
-      } else if (auto yield = dyn_cast<scf::YieldOp>(user)) {
-        unsigned number = use.getOperandNumber();
-        if (auto loop = dyn_cast<scf::ForOp>(yield->getParentOp())) {
-          if (failed(spreadLoop(loop, number, layout)))
-            return failure();
-        } else if (auto branch = dyn_cast<scf::IfOp>(yield->getParentOp())) {
-          if (failed(spreadIf(branch, number, layout)))
-            return failure();
-        } else {
-          return yield->getParentOp()->emitOpError(
-              "gives a tile; of control flow, scf.for and scf.if may");
-        }
-      } else if (failed(spreadThrough(user, value, layout))) {
-        return failure();
-      }
-    }
     return success();
-  }
-
-  LogicalResult spreadThrough(Operation *op, Value from,
-                              const TileLayout &layout) {
-    if (keepsLayout(op)) {
-      if (failed(setAll(op->getOperands(), layout)))
-        return failure();
-      return setAll(op->getResults(), layout);
-    }
-    return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-        .Case([&](scf::IfOp branch) {
-          return spreadIf(branch, cast<OpResult>(from).getResultNumber(),
-                          layout);
-        })
-        .Case([&](scf::ForOp loop) {
-          return spreadLoop(loop, cast<OpResult>(from).getResultNumber(),
-                            layout);
-        })
-        .Case([&](TransposeOp transpose) {
-          Value other = from == transpose.getTile() ? transpose.getResult()
-                                                    : transpose.getTile();
-          return set(other, layout.transposed());
-        })
-        .Case([&](ReduceOp reduce) {
-          if (from != reduce.getTile())
-            return success();
-          return setRow(
-              reduce.getResult(), layout,
-              layout.reducedRows(reduce.getResult().getType().getDimSize(0)));
-        })
-        .Case([&](BroadcastOp broadcast) {
-          if (from != broadcast.getResult())
-            return success();
-          return setRow(broadcast.getTile(), layout, layout.repeatedRow());
-        })
-        .Case([&](MaskOp mask) {
-          if (from == mask.getLast())
-            return success();
-          if (failed(setAll({mask.getTile(), mask.getResult()}, layout)))
-            return failure();
-          return setRow(mask.getLast(), layout, layout.repeatedRow());
-        })
-        .Case([&](DotOp dot) {
-          // Factors are the dot's own matter.
-          if (from != dot.getAcc() && from != dot.getResult())
-            return success();
-          return setAll({dot.getAcc(), dot.getResult()}, layout);
-        })
-        .Default([](Operation *) { return success(); });
-  }
-
-  LogicalResult spreadLoop(scf::ForOp loop, unsigned number,
-                           const TileLayout &layout) {
-    return setAll({loop.getInitArgs()[number], loop.getRegionIterArg(number),
-                   loop.getYieldedValues()[number], loop.getResult(number)},
-                  layout);
-  }
-
-  LogicalResult spreadIf(scf::IfOp branch, unsigned number,
-                         const TileLayout &layout) {
-    return setAll({branch.getResult(number),
-                   branch.thenYield().getOperand(number),
-                   branch.elseYield().getOperand(number)},
-                  layout);
   }
 
   DenseMap<Value, TileLayout> map;
@@ -199,6 +108,11 @@ private:
 
 struct AssignLayouts
     : public fovea::attn::impl::AttnAssignLayoutsBase<AssignLayouts> {
+  void getDependentDialects(DialectRegistry &registry) const override {
+    AttnAssignLayoutsBase::getDependentDialects(registry);
+    registerLayoutModels(registry);
+  }
+
   void runOnOperation() override {
     for (auto func : getOperation().getOps<gpu::GPUFuncOp>())
       if (failed(assign(func)))

@@ -22,11 +22,31 @@ namespace fovea::layout {
 llvm::hash_code hash_value(const TileLayout &layout);
 } // namespace fovea::layout
 
+namespace fovea::attn {
+
+/// Gives a tile a layout. Fails, with an error, if it has another already.
+using SetLayout = llvm::function_ref<llvm::LogicalResult(
+    mlir::Value tile, const layout::TileLayout &layout)>;
+
+/// Whether a value is a two-dimensional tensor.
+bool isTile(mlir::Value value);
+
+/// The rule of ops whose tile operands and results all have one layout.
+llvm::LogicalResult keepLayout(mlir::Operation *op,
+                               const layout::TileLayout &layout, SetLayout set);
+
+/// Adds LayoutOpInterface to the control flow that tiles may pass: scf.for and
+/// scf.if.
+void registerLayoutModels(mlir::DialectRegistry &registry);
+
+} // namespace fovea::attn
+
 #include "fovea/Dialect/Attn/IR/AttnDialect.h.inc"
 #include "fovea/Dialect/Attn/IR/AttnEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "fovea/Dialect/Attn/IR/AttnAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
+#include "fovea/Dialect/Attn/IR/AttnInterfaces.h.inc"
 #include "fovea/Dialect/Attn/IR/AttnTypes.h.inc"
 #define GET_OP_CLASSES
 #include "fovea/Dialect/Attn/IR/AttnOps.h.inc"

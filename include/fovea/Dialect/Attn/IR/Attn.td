@@ -6,6 +6,7 @@
 include "fovea/Dialect/Attn/IR/AttnDialect.td"
 include "fovea/Dialect/Attn/IR/AttnAttrs.td"
 include "fovea/Dialect/Attn/IR/AttnTypes.td"
+include "fovea/Dialect/Attn/IR/AttnInterfaces.td"
 include "fovea/Dialect/Attn/IR/AttnOps.td"
 include "fovea/Dialect/Attn/IR/AttnTileOps.td"
 

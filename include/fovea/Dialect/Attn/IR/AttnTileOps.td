@@ -4,6 +4,7 @@
 #define FOVEA_DIALECT_ATTN_IR_ATTNTILEOPS_TD
 
 include "fovea/Dialect/Attn/IR/AttnAttrs.td"
+include "fovea/Dialect/Attn/IR/AttnInterfaces.td"
 include "fovea/Dialect/Attn/IR/AttnTypes.td"
 include "mlir/Dialect/LLVMIR/LLVMOpBase.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
@@ -145,7 +146,12 @@ def Attn_LoadLdsOp : Attn_Op<"load_lds"> {
 // Computation on tiles
 //===----------------------------------------------------------------------===//
 
-def Attn_DotOp : Attn_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
+// An op with a rule of its own for the layouts of its tiles.
+def Attn_RelatesLayouts
+    : DeclareOpInterfaceMethods<LayoutOpInterface, ["relateLayouts"]>;
+
+def Attn_DotOp : Attn_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>,
+                                 Attn_RelatesLayouts]> {
   let summary = "Matrix product of tiles on the matrix cores";
   let description = [{
     result[m, n] = acc[m, n] + sum_k a[m, k] * b[k, n], summed in f32.
@@ -172,7 +178,8 @@ def Attn_DotOp : Attn_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let hasVerifier = 1;
 }
 
-def Attn_ToAccumulatorsOp : Attn_Op<"to_accumulators", [Pure, AllTypesMatch<["tile", "result"]>]> {
+def Attn_ToAccumulatorsOp : Attn_Op<"to_accumulators",
+    [Pure, AllTypesMatch<["tile", "result"]>, LayoutOpInterface]> {
   let summary = "The same sums, in the registers that a product keeps them in";
   let description = [{
     Adds a product of zeros of type `factor`. That moves a tile to where chips
@@ -188,7 +195,8 @@ def Attn_ToAccumulatorsOp : Attn_Op<"to_accumulators", [Pure, AllTypesMatch<["ti
   }];
 }
 
-def Attn_ToVectorsOp : Attn_Op<"to_vectors", [Pure, AllTypesMatch<["tile", "result"]>]> {
+def Attn_ToVectorsOp : Attn_Op<"to_vectors",
+    [Pure, AllTypesMatch<["tile", "result"]>, LayoutOpInterface]> {
   let summary = "The same values in registers that vector instructions read";
   let description = [{
     Sums of matrix instructions that lie in registers of their own are read here
@@ -199,14 +207,15 @@ def Attn_ToVectorsOp : Attn_Op<"to_vectors", [Pure, AllTypesMatch<["tile", "resu
   let assemblyFormat = "$tile attr-dict `:` type($tile)";
 }
 
-def Attn_TransposeOp : Attn_Op<"transpose", [Pure, InferTypeOpAdaptor]> {
+def Attn_TransposeOp : Attn_Op<"transpose", [Pure, InferTypeOpAdaptor,
+                                             Attn_RelatesLayouts]> {
   let summary = "Exchanges the dimensions of a tile; moves nothing";
   let arguments = (ins Attn_Tile:$tile);
   let results = (outs Attn_Tile:$result);
   let assemblyFormat = "$tile attr-dict `:` type($tile)";
 }
 
-def Attn_ReduceOp : Attn_Op<"reduce", [Pure]> {
+def Attn_ReduceOp : Attn_Op<"reduce", [Pure, Attn_RelatesLayouts]> {
   let summary = "Combines the rows of a tile";
   let description = [{
     `[R, N] -> [G, N]`: rows are dealt to G groups, each row of the result
@@ -223,7 +232,7 @@ def Attn_ReduceOp : Attn_Op<"reduce", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Attn_BroadcastOp : Attn_Op<"broadcast", [Pure]> {
+def Attn_BroadcastOp : Attn_Op<"broadcast", [Pure, Attn_RelatesLayouts]> {
   let summary = "Repeats the single row of a tile, or each group's row";
   let description = [{
     `[1, N] -> [R, N]`; the result's layout is one that `attn.reduce` would
@@ -235,7 +244,8 @@ def Attn_BroadcastOp : Attn_Op<"broadcast", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Attn_MaskOp : Attn_Op<"mask", [Pure, AllTypesMatch<["tile", "result"]>]> {
+def Attn_MaskOp : Attn_Op<"mask", [Pure, AllTypesMatch<["tile", "result"]>,
+                                   Attn_RelatesLayouts]> {
   let summary = "Sets to -inf the scores of keys that a query may not see";
   let description = [{
     `result[j, i] = j <= last[0, i] ? tile[j, i] : -inf`: rows are keys of the
@@ -254,7 +264,7 @@ def Attn_ColumnIndexOp : Attn_Op<"column_index", [Pure]> {
   let assemblyFormat = "attr-dict `:` type($result)";
 }
 
-def Attn_RoundOp : Attn_Op<"round", [Pure]> {
+def Attn_RoundOp : Attn_Op<"round", [Pure, LayoutOpInterface]> {
   let summary = "Rounds probabilities to the type of the second product";
   let description = [{
     `nearest_away` rounds ties away from zero; it may be used for values that
@@ -267,7 +277,8 @@ def Attn_RoundOp : Attn_Op<"round", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Attn_SaturateOp : Attn_Op<"saturate", [Pure, AllTypesMatch<["tile", "result"]>]> {
+def Attn_SaturateOp : Attn_Op<"saturate",
+    [Pure, AllTypesMatch<["tile", "result"]>, LayoutOpInterface]> {
   let summary = "At most 1, of numbers that are not negative";
   let description = [{
     A NaN stays one. Free where clamping is part of the instruction that makes
@@ -278,7 +289,8 @@ def Attn_SaturateOp : Attn_Op<"saturate", [Pure, AllTypesMatch<["tile", "result"
   let assemblyFormat = "$tile attr-dict `:` type($tile)";
 }
 
-def Attn_NegateIfOp : Attn_Op<"negate_if", [Pure, AllTypesMatch<["tile", "result"]>]> {
+def Attn_NegateIfOp : Attn_Op<"negate_if",
+    [Pure, AllTypesMatch<["tile", "result"]>, LayoutOpInterface]> {
   let summary = "Changes the sign of a tile if a flag is set";
   let description = [{
     Exact for every value. `flag` is uniform over the workgroup.

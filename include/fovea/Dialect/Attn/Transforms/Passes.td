@@ -85,7 +85,8 @@ def AttnAssignLayouts : Pass<"attn-assign-layouts", "::mlir::gpu::GPUModuleOp"> 
   let summary = "Give every tile a layout and every LDS tile a swizzle";
   let description = [{
     Operand layouts of `attn.dot` come from the instruction table. They spread
-    through element-wise ops and loops; the right operand of the second product
+    through ops by `LayoutOpInterface`, and element-wise ops of any dialect; the
+    right operand of the second product
     takes the layout that the first product leaves, and the left operand follows
     with the same order of the contraction. Copies from global memory to LDS get
     layouts of their own, wide on both sides; the swizzle of an LDS tile is the
