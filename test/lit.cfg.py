@@ -40,6 +40,9 @@ llvm_config.add_tool_substitutions(
     ],
     [config.fovea_tools_dir, config.llvm_tools_dir],
 )
+config.substitutions.append(
+    ("%include", os.path.join(config.test_source_root, "..", "include")))
+config.substitutions.append(("%mlir-include", config.mlir_include_dir))
 config.substitutions.append(("%tools", config.fovea_tools_dir))
 config.substitutions.append(("%python", f'"{config.python}" -B'))
 kernel_table = os.path.join(config.test_source_root, "..", "scripts", "kernel-table.py")

@@ -66,8 +66,14 @@ def Attn_ForwardOp : Attn_Op<"forward"> {
 
     Example:
     ```mlir
-    attn.forward %q, %k, %v, %out lse(%lse) scale(%scale) mask<causal_bottom_right>
-      : memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>, ...
+    !tensor = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>
+    !rows = memref<?x?x?xf32, strided<[?, ?, 1]>>
+    func.func @forward(%q: !tensor, %k: !tensor, %v: !tensor, %out: !tensor,
+                       %lse: !rows, %scale: f32) {
+      attn.forward %q, %k, %v, %out lse(%lse) scale(%scale)
+        mask<causal_bottom_right> : !tensor, !tensor, !tensor, !tensor, !rows
+      return
+    }
     ```
   }];
   let arguments = (ins
@@ -126,6 +132,21 @@ def Attn_BackwardOp : Attn_Op<"backward"> {
 
     The constraints are (C1) to (C8) of `attn.forward`, for gradients as for
     their tensors.
+
+    Example:
+    ```mlir
+    !tensor = memref<?x?x?x64xbf16, strided<[?, ?, ?, 1]>>
+    !rows = memref<?x?x?xf32, strided<[?, ?, 1]>>
+    func.func @backward(%q: !tensor, %k: !tensor, %v: !tensor, %out: !tensor,
+                        %dout: !tensor, %lse: !rows, %dq: !tensor, %dk: !tensor,
+                        %dv: !tensor, %workspace: memref<?xi8>, %scale: f32) {
+      attn.backward %q, %k, %v, %out, %dout, %lse -> %dq, %dk, %dv
+        workspace(%workspace) scale(%scale) mask<causal_bottom_right>
+        : !tensor, !tensor, !tensor, !tensor, !tensor, !rows
+          -> !tensor, !tensor, !tensor, memref<?xi8>
+      return
+    }
+    ```
   }];
   let arguments = (ins
       Arg<Attn_Tensor, "queries", [MemRead]>:$q,

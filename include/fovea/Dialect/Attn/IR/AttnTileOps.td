@@ -23,6 +23,17 @@ def Attn_ViewOp : Attn_Op<"view", [Pure]> {
 
     `rows` at most 256 are addressable, and `stride` times 256 rows must span
     less than 2^31 bytes (docs/KernelAbi.md).
+
+    Example:
+    ```mlir
+    func.func @view(%base: !llvm.ptr<1>, %offset: i64, %rows: i32, %stride: i32)
+        -> tensor<32x64xbf16> {
+      %view = attn.view %base[%offset] rows %rows stride %stride
+        : !attn.view<40 x bf16>
+      %tile = attn.load %view : !attn.view<40 x bf16> -> tensor<32x64xbf16>
+      return %tile : tensor<32x64xbf16>
+    }
+    ```
   }];
   let arguments = (ins LLVM_PointerInAddressSpace<1>:$base, I64:$offset,
                        I32:$rows, I32:$stride);
@@ -38,6 +49,14 @@ def Attn_LoadOp : Attn_Op<"load"> {
   let description = [{
     Element (r, c) of the tile is row r, column c of the view, or zero outside
     the view. The tile may be larger than the view in both dimensions.
+
+    Example:
+    ```mlir
+    func.func @load(%view: !attn.view<40 x bf16>) -> tensor<32x64xbf16> {
+      %tile = attn.load %view : !attn.view<40 x bf16> -> tensor<32x64xbf16>
+      return %tile : tensor<32x64xbf16>
+    }
+    ```
   }];
   let arguments = (ins Arg<Attn_ViewType, "", [MemRead]>:$view);
   let results = (outs Attn_Tile:$tile);
@@ -50,6 +69,14 @@ def Attn_StoreOp : Attn_Op<"store"> {
   let description = [{
     Elements outside the view are dropped. Each element is written once, also
     where the layout replicates it.
+
+    Example:
+    ```mlir
+    func.func @store(%tile: tensor<32x64xf32>, %view: !attn.view<40 x f32>) {
+      attn.store %tile, %view : tensor<32x64xf32>, !attn.view<40 x f32>
+      return
+    }
+    ```
   }];
   let arguments = (ins Attn_Tile:$tile, Arg<Attn_ViewType, "", [MemWrite]>:$view);
   let assemblyFormat = "$tile `,` $view attr-dict `:` type($tile) `,` type($view)";
@@ -67,6 +94,14 @@ def Attn_AtomicAddOp : Attn_Op<"atomic_add"> {
     differ in their last bits between runs.
 
     Fails to lower for a chip without such an instruction.
+
+    Example:
+    ```mlir
+    func.func @atomic_add(%tile: tensor<32x64xf32>, %sums: !attn.view<64 x f32>) {
+      attn.atomic_add %tile, %sums : tensor<32x64xf32>, !attn.view<64 x f32>
+      return
+    }
+    ```
   }];
   let arguments = (ins Attn_F32Tile:$tile,
                        Arg<Attn_ViewType, "", [MemRead, MemWrite]>:$view);
@@ -79,6 +114,15 @@ def Attn_AllocLdsOp : Attn_Op<"alloc_lds", [MemoryEffects<[MemAlloc]>]> {
   let description = [{
     With `buffers`, for so many tiles one after another, less than 2^31 bytes
     in all; the result is the first of them, `attn.lds_buffer` gives any.
+
+    Example:
+    ```mlir
+    func.func @alloc_lds(%tile: tensor<32x64xbf16>) {
+      %lds = attn.alloc_lds buffers 2 : !attn.lds<32 x 64 x bf16>
+      attn.store_lds %tile, %lds : tensor<32x64xbf16>, !attn.lds<32 x 64 x bf16>
+      return
+    }
+    ```
   }];
   let arguments = (ins DefaultValuedAttr<ConfinedAttr<I32Attr, [IntPositive]>,
                                          "1">:$buffers);
@@ -95,6 +139,17 @@ def Attn_LdsBufferOp : Attn_Op<"lds_buffer", [Pure, AllTypesMatch<["lds", "buffe
   let description = [{
     `number` is uniform over the workgroup and less than the `buffers` of the
     `attn.alloc_lds` that `lds` comes from.
+
+    Example:
+    ```mlir
+    func.func @lds_buffer(%tile: tensor<32x64xbf16>, %number: i32) {
+      %lds = attn.alloc_lds buffers 2 : !attn.lds<32 x 64 x bf16>
+      %buffer = attn.lds_buffer %lds[%number] : !attn.lds<32 x 64 x bf16>
+      attn.store_lds %tile, %buffer
+        : tensor<32x64xbf16>, !attn.lds<32 x 64 x bf16>
+      return
+    }
+    ```
   }];
   let arguments = (ins Attn_LdsType:$lds, I32:$number);
   let results = (outs Attn_LdsType:$buffer);
@@ -112,6 +167,18 @@ def Attn_CopyLdsOp : Attn_Op<"copy_lds"> {
 
     `layout` says which lane fetches which element of the tile; it is
     `attn-assign-layouts` that sets it.
+
+    Example:
+    ```mlir
+    func.func @copy_lds(%view: !attn.view<40 x bf16>,
+                        %lds: !attn.lds<32 x 64 x bf16>)
+        attributes {attn.target = #attn.target<"gfx950">} {
+      attn.copy_lds %view, %lds : !attn.view<40 x bf16>, !attn.lds<32 x 64 x bf16>
+      amdgpu.memory_counter_wait load(0)
+      gpu.barrier
+      return
+    }
+    ```
   }];
   let arguments = (ins Arg<Attn_ViewType, "", [MemRead]>:$view,
                        Arg<Attn_LdsType, "", [MemWrite]>:$lds,
@@ -124,6 +191,18 @@ def Attn_CopyLdsOp : Attn_Op<"copy_lds"> {
 
 def Attn_StoreLdsOp : Attn_Op<"store_lds"> {
   let summary = "Writes a tile from registers to LDS";
+  let description = [{
+    Example:
+    ```mlir
+    func.func @store_lds(%rows: tensor<32x64xbf16>,
+                         %lds: !attn.lds<64 x 32 x bf16>) {
+      %columns = attn.transpose %rows : tensor<32x64xbf16>
+      attn.store_lds %columns, %lds
+        : tensor<64x32xbf16>, !attn.lds<64 x 32 x bf16>
+      return
+    }
+    ```
+  }];
   let arguments = (ins Attn_Tile:$tile, Arg<Attn_LdsType, "", [MemWrite]>:$lds);
   let assemblyFormat = "$tile `,` $lds attr-dict `:` type($tile) `,` type($lds)";
   let hasVerifier = 1;
@@ -135,6 +214,18 @@ def Attn_LoadLdsOp : Attn_Op<"load_lds"> {
     The tile is the upper left part of the LDS tile. Where the tile's layout
     holds columns rather than rows and the chip has reads that transpose among
     lanes, those are used.
+
+    Example:
+    ```mlir
+    func.func @load_lds(%lds: !attn.lds<64 x 32 x f16>, %b: tensor<32x32xf16>)
+        -> tensor<32x32xf32> {
+      %a = attn.load_lds %lds : !attn.lds<64 x 32 x f16> -> tensor<32x32xf16>
+      %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+      %product = attn.dot %a, %b, %zero inst<mfma_32x32x8>
+        : tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>
+      return %product : tensor<32x32xf32>
+    }
+    ```
   }];
   let arguments = (ins Arg<Attn_LdsType, "", [MemRead]>:$lds);
   let results = (outs Attn_Tile:$tile);
@@ -159,6 +250,17 @@ def Attn_DotOp : Attn_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>,
     `value_split` waves that share columns take rows each; otherwise each of
     them computes all rows. `column_waves`, in place of what the schedule says:
     that many waves share out the columns, the others the rows.
+
+    Example:
+    ```mlir
+    func.func @dot(%a: tensor<64x16xf16>, %b: tensor<16x32xf16>)
+        -> tensor<64x32xf32> {
+      %zero = arith.constant dense<0.0> : tensor<64x32xf32>
+      %product = attn.dot %a, %b, %zero inst<mfma_32x32x8>
+        : tensor<64x16xf16>, tensor<16x32xf16>, tensor<64x32xf32>
+      return %product : tensor<64x32xf32>
+    }
+    ```
   }];
   let arguments = (ins Attn_FactorTile:$a, Attn_FactorTile:$b, Attn_F32Tile:$acc,
                        Attn_InstAttr:$inst, UnitAttr:$split_rows,
@@ -186,6 +288,20 @@ def Attn_ToAccumulatorsOp : Attn_Op<"to_accumulators",
     whose matrix instructions have a register file of their own keep sums, and
     hides from the compiler's later stages that the tile came from elsewhere.
     Zeros lose their sign.
+
+    Example:
+    ```mlir
+    func.func @to_accumulators(%a: tensor<32x16xf16>, %b: tensor<16x32xf16>,
+                               %factors: tensor<32x32xf32>) -> tensor<32x32xf32> {
+      %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+      %sums = attn.dot %a, %b, %zero inst<mfma_32x32x8>
+        : tensor<32x16xf16>, tensor<16x32xf16>, tensor<32x32xf32>
+      %rescaled = arith.mulf %sums, %factors : tensor<32x32xf32>
+      %kept = attn.to_accumulators %rescaled inst<mfma_32x32x8> factor f16
+        : tensor<32x32xf32>
+      return %kept : tensor<32x32xf32>
+    }
+    ```
   }];
   let arguments = (ins Attn_F32Tile:$tile, Attn_InstAttr:$inst,
                        TypeAttrOf<AnyTypeOf<[F16, BF16]>>:$factor);
@@ -201,6 +317,14 @@ def Attn_ToVectorsOp : Attn_Op<"to_vectors",
   let description = [{
     Sums of matrix instructions that lie in registers of their own are read here
     once, and not again by each user; a constant takes no scalar register.
+
+    Example:
+    ```mlir
+    func.func @to_vectors(%scores: tensor<32x32xf32>) -> tensor<32x32xf32> {
+      %read = attn.to_vectors %scores : tensor<32x32xf32>
+      return %read : tensor<32x32xf32>
+    }
+    ```
   }];
   let arguments = (ins Attn_F32Tile:$tile);
   let results = (outs Attn_F32Tile:$result);
@@ -210,6 +334,15 @@ def Attn_ToVectorsOp : Attn_Op<"to_vectors",
 def Attn_TransposeOp : Attn_Op<"transpose", [Pure, InferTypeOpAdaptor,
                                              Attn_RelatesLayouts]> {
   let summary = "Exchanges the dimensions of a tile; moves nothing";
+  let description = [{
+    Example:
+    ```mlir
+    func.func @transpose(%tile: tensor<64x32xf16>) -> tensor<32x64xf16> {
+      %turned = attn.transpose %tile : tensor<64x32xf16>
+      return %turned : tensor<32x64xf16>
+    }
+    ```
+  }];
   let arguments = (ins Attn_Tile:$tile);
   let results = (outs Attn_Tile:$result);
   let assemblyFormat = "$tile attr-dict `:` type($tile)";
@@ -225,6 +358,14 @@ def Attn_ReduceOp : Attn_Op<"reduce", [Pure, Attn_RelatesLayouts]> {
     is replicated over the lanes that held the rows.
 
     f16 elements are summed in f32.
+
+    Example:
+    ```mlir
+    func.func @reduce(%scores: tensor<32x32xf32>) -> tensor<1x32xf32> {
+      %max = attn.reduce <max> %scores : tensor<32x32xf32> -> tensor<1x32xf32>
+      return %max : tensor<1x32xf32>
+    }
+    ```
   }];
   let arguments = (ins Attn_ReduceKindAttr:$kind, Attn_TileOf<[F32, F16]>:$tile);
   let results = (outs Attn_F32Tile:$result);
@@ -237,6 +378,16 @@ def Attn_BroadcastOp : Attn_Op<"broadcast", [Pure, Attn_RelatesLayouts]> {
   let description = [{
     `[1, N] -> [R, N]`; the result's layout is one that `attn.reduce` would
     reduce to the operand's.
+
+    Example:
+    ```mlir
+    func.func @broadcast(%scores: tensor<32x32xf32>) -> tensor<32x32xf32> {
+      %max = attn.reduce <max> %scores : tensor<32x32xf32> -> tensor<1x32xf32>
+      %maxima = attn.broadcast %max : tensor<1x32xf32> -> tensor<32x32xf32>
+      %relative = arith.subf %scores, %maxima : tensor<32x32xf32>
+      return %relative : tensor<32x32xf32>
+    }
+    ```
   }];
   let arguments = (ins Attn_Tile:$tile);
   let results = (outs Attn_Tile:$result);
@@ -251,6 +402,15 @@ def Attn_MaskOp : Attn_Op<"mask", [Pure, AllTypesMatch<["tile", "result"]>,
     `result[j, i] = j <= last[0, i] ? tile[j, i] : -inf`: rows are keys of the
     block, columns queries, `last` the last visible key of each query relative
     to the block's first key (negative: none).
+
+    Example:
+    ```mlir
+    func.func @mask(%scores: tensor<32x32xf32>, %last: tensor<1x32xi32>)
+        -> tensor<32x32xf32> {
+      %visible = attn.mask %scores, %last : tensor<32x32xf32>, tensor<1x32xi32>
+      return %visible : tensor<32x32xf32>
+    }
+    ```
   }];
   let arguments = (ins Attn_F32Tile:$tile, Attn_TileOf<[I32]>:$last);
   let results = (outs Attn_F32Tile:$result);
@@ -260,6 +420,16 @@ def Attn_MaskOp : Attn_Op<"mask", [Pure, AllTypesMatch<["tile", "result"]>,
 
 def Attn_ColumnIndexOp : Attn_Op<"column_index", [Pure]> {
   let summary = "The number of each column, as a tile of one row";
+  let description = [{
+    Example:
+    ```mlir
+    func.func @column_index(%scores: tensor<32x32xf32>) -> tensor<32x32xf32> {
+      %query = attn.column_index : tensor<1x32xi32>
+      %causal = attn.mask %scores, %query : tensor<32x32xf32>, tensor<1x32xi32>
+      return %causal : tensor<32x32xf32>
+    }
+    ```
+  }];
   let results = (outs Attn_TileOf<[I32]>:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
 }
@@ -270,6 +440,15 @@ def Attn_RoundOp : Attn_Op<"round", [Pure, LayoutOpInterface]> {
     `nearest_away` rounds ties away from zero; it may be used for values that
     are neither NaN nor infinite, and costs half of `nearest_even` on chips
     without a conversion instruction for bf16.
+
+    Example:
+    ```mlir
+    func.func @round(%p: tensor<32x32xf32>) -> tensor<32x32xbf16> {
+      %rounded = attn.round %p <nearest_away>
+        : tensor<32x32xf32> -> tensor<32x32xbf16>
+      return %rounded : tensor<32x32xbf16>
+    }
+    ```
   }];
   let arguments = (ins Attn_F32Tile:$tile, Attn_RoundingAttr:$mode);
   let results = (outs Attn_FactorTile:$result);
@@ -283,6 +462,14 @@ def Attn_SaturateOp : Attn_Op<"saturate",
   let description = [{
     A NaN stays one. Free where clamping is part of the instruction that makes
     the operand and a mode lets NaNs through; else an instruction.
+
+    Example:
+    ```mlir
+    func.func @saturate(%p: tensor<32x32xf32>) -> tensor<32x32xf32> {
+      %one = attn.saturate %p : tensor<32x32xf32>
+      return %one : tensor<32x32xf32>
+    }
+    ```
   }];
   let arguments = (ins Attn_F32Tile:$tile);
   let results = (outs Attn_F32Tile:$result);
@@ -294,6 +481,15 @@ def Attn_NegateIfOp : Attn_Op<"negate_if",
   let summary = "Changes the sign of a tile if a flag is set";
   let description = [{
     Exact for every value. `flag` is uniform over the workgroup.
+
+    Example:
+    ```mlir
+    func.func @negate_if(%queries: tensor<32x64xf16>, %negative: i1)
+        -> tensor<32x64xf16> {
+      %signed = attn.negate_if %queries, %negative : tensor<32x64xf16>
+      return %signed : tensor<32x64xf16>
+    }
+    ```
   }];
   let arguments = (ins Attn_FactorTile:$tile, I1:$flag);
   let results = (outs Attn_FactorTile:$result);
@@ -305,6 +501,19 @@ def Attn_WaveAnyOp : Attn_Op<"wave_any", [Pure]> {
   let description = [{
     Uniform over a wave, not over the workgroup; a guard for work that is
     right, but not needed, where it is false.
+
+    Example:
+    ```mlir
+    func.func @wave_any(%max: tensor<1x32xf32>, %limit: tensor<1x32xf32>,
+                        %view: !attn.view<32 x f32>) {
+      %above = arith.cmpf ogt, %max, %limit : tensor<1x32xf32>
+      %any = attn.wave_any %above : tensor<1x32xi1>
+      scf.if %any {
+        attn.store %max, %view : tensor<1x32xf32>, !attn.view<32 x f32>
+      }
+      return
+    }
+    ```
   }];
   let arguments = (ins Attn_TileOf<[I1]>:$tile);
   let results = (outs I1:$result);
@@ -313,6 +522,24 @@ def Attn_WaveAnyOp : Attn_Op<"wave_any", [Pure]> {
 
 def Attn_ConvertLayoutOp : Attn_Op<"convert_layout", [Pure]> {
   let summary = "The same tile in another layout";
+  let description = [{
+    Example:
+    ```mlir
+    #rows = #attn.layout<reg = [[0, 1], [0, 2], [0, 4]],
+                         lane = [[0, 8], [1, 0], [2, 0], [4, 0], [8, 0], [16, 0]],
+                         wave = [], grid = [1, 2]>
+    #columns = #attn.layout<reg = [[0, 1], [0, 2], [0, 4]],
+                            lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0],
+                                    [0, 8]],
+                            wave = [], grid = [1, 2]>
+    func.func @convert_layout(%tile: tensor<32x32xf32, #rows>)
+        -> tensor<32x32xf32, #columns> {
+      %moved = attn.convert_layout %tile
+        : tensor<32x32xf32, #rows> -> tensor<32x32xf32, #columns>
+      return %moved : tensor<32x32xf32, #columns>
+    }
+    ```
+  }];
   let arguments = (ins Attn_Tile:$tile);
   let results = (outs Attn_Tile:$result);
   let assemblyFormat = "$tile attr-dict `:` type($tile) `->` type($result)";
@@ -326,6 +553,19 @@ def Attn_InterleaveOp : Attn_Op<"interleave"> {
     What stands between the last branch or barrier before this op and the op
     itself is scheduled such that matrix instructions, vector arithmetic and
     reads of LDS alternate evenly. It changes no result.
+
+    Example:
+    ```mlir
+    func.func @interleave(%a: tensor<32x16xf16>, %b: tensor<16x32xf16>)
+        -> tensor<32x32xf32> {
+      %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+      %s = attn.dot %a, %b, %zero inst<mfma_32x32x8>
+        : tensor<32x16xf16>, tensor<16x32xf16>, tensor<32x32xf32>
+      %p = math.exp2 %s : tensor<32x32xf32>
+      attn.interleave
+      return %p : tensor<32x32xf32>
+    }
+    ```
   }];
   let assemblyFormat = "attr-dict";
 }
@@ -339,6 +579,16 @@ def Attn_MmaOp : Attn_Op<"mma", [Pure, AllTypesMatch<["c", "result"]>]> {
   let description = [{
     D = A * B + C as the instruction `inst` defines it; the
     operands are what one lane holds.
+
+    Example:
+    ```mlir
+    func.func @mma(%a: vector<4xbf16>, %b: vector<4xbf16>, %c: vector<16xf32>)
+        -> vector<16xf32> {
+      %d = attn.mma %a, %b, %c inst<mfma_32x32x8>
+        : vector<4xbf16>, vector<4xbf16>, vector<16xf32>
+      return %d : vector<16xf32>
+    }
+    ```
   }];
   let arguments = (ins VectorOfRankAndType<[1], [F16, BF16]>:$a,
                        VectorOfRankAndType<[1], [F16, BF16]>:$b,
