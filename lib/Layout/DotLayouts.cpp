@@ -8,8 +8,10 @@
 
 namespace fovea::layout {
 
-/// Registers that one 16-byte access of 2-byte elements fills, as bits.
-static constexpr int kWideBits = 3;
+/// Elements that one wide access moves, as bits.
+static int wideBits(int elementBytes) {
+  return llvm::countr_zero(uint32_t(kWideBytes / elementBytes));
+}
 
 namespace {
 /// A permutation of index bits: the image of each power of two.
@@ -32,7 +34,8 @@ private:
 
 /// Rows of the product by rows of the instruction's D: the lowest registers,
 /// then lanes, then the other registers.
-static BitMap chooseRowMap(const TileLayout &d) {
+static BitMap chooseRowMap(const InstrLayouts &instr) {
+  const TileLayout &d = instr.d;
   BitMap map;
   int32_t next = 1;
   auto take = [&](Coord basis) {
@@ -42,7 +45,8 @@ static BitMap chooseRowMap(const TileLayout &d) {
     next <<= 1;
   };
   llvm::ArrayRef<Coord> registers = d.registers();
-  size_t wide = std::min<size_t>(kWideBits, registers.size());
+  size_t wide =
+      std::min<size_t>(wideBits(instr.elementBytes), registers.size());
   for (const Coord &basis : registers.take_front(wide))
     take(basis);
   for (const Coord &basis : d.lanes())
@@ -55,7 +59,8 @@ static BitMap chooseRowMap(const TileLayout &d) {
 /// Register bits of a right operand that nothing has given a layout yet: a wide
 /// access, or all of an instruction's if that takes more.
 static int rightRegisterBits(const InstrLayouts &instr) {
-  return std::max<int>(kWideBits, instr.b.registers().size());
+  return std::max<int>(wideBits(instr.elementBytes),
+                       instr.b.registers().size());
 }
 
 int64_t contractionUnit(const InstrLayouts &instr) {
@@ -136,7 +141,7 @@ std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr, int64_t m,
   if (bShape[0] != k || bShape[1] != n)
     return std::nullopt;
 
-  BitMap rows = chooseRowMap(instr.d);
+  BitMap rows = chooseRowMap(instr);
   Bases registers, lanes;
   for (const Coord &basis : instr.a.registers())
     registers.push_back({rows(basis[0]), order(basis[1])});
@@ -162,9 +167,9 @@ std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr, int64_t m,
   return result;
 }
 
-TileLayout chooseCopyLayout(int64_t rows, int64_t columns, int laneBits,
-                            int waveBits, bool transposed, int leadingRowBits,
-                            int maxColumnBits) {
+TileLayout chooseCopyLayout(int64_t rows, int64_t columns, int elementBytes,
+                            int laneBits, int waveBits, bool transposed,
+                            int leadingRowBits, int maxColumnBits) {
   int columnBits =
       std::min<int>(llvm::countr_zero(uint64_t(columns)), maxColumnBits);
   int rowBits = llvm::countr_zero(uint64_t(rows));
@@ -174,8 +179,14 @@ TileLayout chooseCopyLayout(int64_t rows, int64_t columns, int laneBits,
   struct Run {
     int columns, rows;
   };
-  static constexpr Run straight[] = {{3, 0}, {2, 0}, {1, 0}};
-  static constexpr Run turned[] = {{2, 3}, {2, 2}, {1, 3}, {1, 2}, {1, 1}};
+  const int wide = wideBits(elementBytes);
+  const int half = std::max(wide - 1, 0), quarter = std::max(wide - 2, 0);
+  const Run straight[] = {{wide, 0}, {half, 0}, {quarter, 0}};
+  const Run turned[] = {{half, wide},
+                        {half, half},
+                        {quarter, wide},
+                        {quarter, half},
+                        {quarter, quarter}};
   llvm::ArrayRef<Run> runs =
       transposed ? llvm::ArrayRef<Run>(turned) : llvm::ArrayRef<Run>(straight);
   Run run = runs.back();
@@ -239,24 +250,28 @@ WideAccesses wideAccesses(const TileLayout &layout, int maxWidth) {
   return result;
 }
 
-Coord lineOf(int64_t rowBytes, const Swizzle &swizzle, Coord at) {
+Coord lineOf(int64_t rowBytes, int elementBytes, const Swizzle &swizzle,
+             Coord at) {
   int bits = swizzle.lineRowBits(rowBytes);
-  int64_t elements = rowBytes / 2;
+  int64_t elements = rowBytes / elementBytes;
   return {at[0] >> bits,
           int32_t((at[0] & ((1 << bits) - 1)) * elements + at[1])};
 }
 
 int64_t ldsAddress(const LdsShape &shape, const Swizzle &swizzle, Coord at) {
-  int64_t rowBytes = shape.columns * 2;
-  Coord line = lineOf(rowBytes, swizzle, at);
-  int64_t byte = line[1] * 2;
+  int64_t rowBytes = shape.rowBytes();
+  Coord line = lineOf(rowBytes, shape.elementBytes, swizzle, at);
+  int64_t byte = int64_t(line[1]) * shape.elementBytes;
   return line[0] * (rowBytes << swizzle.lineRowBits(rowBytes)) +
          (byte ^ swizzle.rowXor(line[0]) * 16 ^
           (swizzle.swapsHalves(at[0]) ? kHalfChunk : 0));
 }
 
-bool canSwapHalves(const TileLayout &layout, const Swizzle &swizzle) {
-  if (swizzle.halfBit < 0 || wideAccesses(layout, 8).width * 2 <= kHalfChunk)
+bool canSwapHalves(const TileLayout &layout, int elementBytes,
+                   const Swizzle &swizzle) {
+  if (swizzle.halfBit < 0 ||
+      wideAccesses(layout, kWideBytes / elementBytes).width * elementBytes <=
+          kHalfChunk)
     return true;
   for (Space space : {Space::Lane, Space::Wave})
     for (const Coord &basis : layout.get(space))
@@ -306,12 +321,13 @@ ConflictCounter::ConflictCounter(const LdsShape &shape,
     Way &way = ways.emplace_back();
     way.port = access.write ? &this->shape.lds.write : &this->shape.lds.read;
     banks = std::max(banks, way.port->banks);
-    WideAccesses wide = wideAccesses(layout, 8);
-    way.bytes = wide.width * 2;
+    WideAccesses wide = wideAccesses(layout, shape.wideElements());
+    way.bytes = wide.width * shape.elementBytes;
     int lanes = 1 << layout.lanes().size();
     way.together = std::min(
         lanes, std::max(1, way.port->bytesPerClock / std::max(way.bytes, 4)));
-    bool ordered = way.bytes == 16 && int(way.port->wideOrder.size()) == lanes;
+    bool ordered =
+        way.bytes == kWideBytes && int(way.port->wideOrder.size()) == lanes;
     for (int fragment = 0; fragment < layout.fragments(); ++fragment) {
       Coord origin = layout.fragmentOrigin(fragment);
       for (const auto &regs : wide.regs)
@@ -375,19 +391,22 @@ int64_t bankConflicts(const LdsShape &shape, const Swizzle &swizzle,
 static int64_t laneAddresses(const LdsShape &shape, const Swizzle &swizzle,
                              const LdsAccess &access) {
   const TileLayout &layout = access.layout;
-  int64_t rowBytes = shape.columns * 2;
+  int64_t rowBytes = shape.rowBytes();
   int64_t byLane = (swizzle.chunks - 1) * 16;
   for (Space space : {Space::Lane, Space::Wave})
     for (const Coord &basis : layout.get(space))
-      byLane |= lineOf(rowBytes, swizzle, basis)[1] * 2;
-  WideAccesses accesses = wideAccesses(layout, 8);
+      byLane |= lineOf(rowBytes, shape.elementBytes, swizzle, basis)[1] *
+                shape.elementBytes;
+  WideAccesses accesses = wideAccesses(layout, shape.wideElements());
   llvm::SmallVector<int64_t> flips;
   for (int fragment = 0; fragment < layout.fragments(); ++fragment)
     for (const auto &regs : accesses.regs) {
       Coord origin = layout.fragmentOrigin(fragment);
       Coord at = layout.map(regs[0], 0, 0);
-      at = lineOf(rowBytes, swizzle, {origin[0] + at[0], origin[1] + at[1]});
-      int64_t flip = (at[1] * 2 ^ swizzle.rowXor(at[0]) * 16) & byLane;
+      at = lineOf(rowBytes, shape.elementBytes, swizzle,
+                  {origin[0] + at[0], origin[1] + at[1]});
+      int64_t flip =
+          (at[1] * shape.elementBytes ^ swizzle.rowXor(at[0]) * 16) & byLane;
       if (!llvm::is_contained(flips, flip))
         flips.push_back(flip);
     }
@@ -397,7 +416,9 @@ static int64_t laneAddresses(const LdsShape &shape, const Swizzle &swizzle,
 Swizzle chooseSwizzle(const LdsShape &shape,
                       llvm::ArrayRef<LdsAccess> accesses) {
   constexpr int kMaxShift = 5, kMaxHalfBit = 3;
-  int64_t rowChunks = shape.columns * 2 / 16;
+  int64_t rowChunks = shape.rowBytes() / kWideBytes;
+  if (rowChunks == 0)
+    return {}; // shorter than what trades places
   // Chunks that the widest access sees at once.
   int64_t bankChunks =
       std::max(shape.lds.read.banks, shape.lds.write.banks) / 4;
@@ -419,7 +440,7 @@ Swizzle chooseSwizzle(const LdsShape &shape,
     swizzle.shifts.assign(shifts.begin(), shifts.end());
     swizzle.halfBit = halfBit;
     if (llvm::any_of(accesses, [&](const LdsAccess &access) {
-          return !canSwapHalves(access.layout, swizzle);
+          return !canSwapHalves(access.layout, shape.elementBytes, swizzle);
         }))
       return;
     int64_t clocks = counter.count(swizzle, conflicts);
@@ -464,9 +485,10 @@ TileLayout chooseTransposedCopyLayout(const LdsShape &shape, int laneBits,
   TileLayout best;
   int64_t least = std::numeric_limits<int64_t>::max();
   for (int rowBits = 0; rowBits <= kMostRowBits; ++rowBits) {
-    TileLayout candidate = chooseCopyLayout(shape.columns, shape.rows, laneBits,
-                                            waveBits, true, rowBits)
-                               .transposed();
+    TileLayout candidate =
+        chooseCopyLayout(shape.columns, shape.rows, shape.elementBytes,
+                         laneBits, waveBits, true, rowBits)
+            .transposed();
     accesses.push_back({candidate, /*write=*/true});
     Swizzle swizzle = chooseSwizzle(shape, accesses);
     int64_t conflicts = ConflictCounter(shape, accesses).count(swizzle);

@@ -2,11 +2,13 @@
 
 #include "fovea/Layout/LdsAccess.h"
 #include "llvm/ADT/bit.h"
+#include <algorithm>
+#include <cassert>
 
 namespace fovea::layout {
 
-/// Elements of the widest access of LDS, 16 bytes.
-static constexpr int kWideElements = 8;
+/// Elements of a tile of one row that a lane reads at once.
+static constexpr int kRowElements = 8;
 
 std::optional<TileLayout> transposedReadAddresses(const TileLayout &wanted,
                                                   TransposedRead read) {
@@ -29,8 +31,15 @@ std::optional<TileLayout> transposedReadAddresses(const TileLayout &wanted,
                     wanted.grid());
 }
 
-LdsRead chooseLdsRead(const TileLayout &wanted, const TransposedRead *read) {
-  LdsRead plain = {wanted, wideAccesses(wanted, kWideElements), false};
+LdsRead chooseLdsRead(const TileLayout &wanted, int elementBytes,
+                      const TransposedRead *read) {
+  // No swizzle divides a single row: the backend splits a longer load of it.
+  int elements = kWideBytes / elementBytes;
+  if (wanted.shape()[0] == 1)
+    elements = std::max(elements, kRowElements);
+  LdsRead plain = {wanted, wideAccesses(wanted, elements), false};
+  assert((!read || read->elementBytes == elementBytes) &&
+         "reads transpose elements of one size");
   if (!read || plain.accesses.width >= 1 << read->elementBits)
     return plain;
   std::optional<TileLayout> addresses = transposedReadAddresses(wanted, *read);
@@ -39,7 +48,8 @@ LdsRead chooseLdsRead(const TileLayout &wanted, const TransposedRead *read) {
   return {*addresses, wideAccesses(*addresses, 1 << read->elementBits), true};
 }
 
-TileLayout chooseDirectCopyLayout(int64_t rows, int64_t columns, int laneBits,
+TileLayout chooseDirectCopyLayout(int64_t rows, int64_t columns,
+                                  int elementBytes, int laneBits,
                                   int waveBits) {
   // Coordinate bits in the order of LDS addresses.
   Bases order;
@@ -47,7 +57,7 @@ TileLayout chooseDirectCopyLayout(int64_t rows, int64_t columns, int laneBits,
     order.push_back({0, column});
   for (int32_t row = 1; row < rows; row <<= 1)
     order.push_back({row, 0});
-  size_t elementBits = llvm::countr_zero(uint32_t(kWideElements));
+  size_t elementBits = llvm::countr_zero(uint32_t(kWideBytes / elementBytes));
   size_t needed = elementBits + laneBits + waveBits;
   if (order.size() < needed)
     order.resize(needed, Coord{0, 0});

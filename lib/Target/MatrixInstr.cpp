@@ -59,7 +59,7 @@ static TileLayout wmmaDoubleA() {
 }
 
 llvm::ArrayRef<MatrixInstr> allMatrixInstrs() {
-  using Type = FactorType;
+  using Type = ElementType;
   auto row = [](llvm::StringRef name, MatrixFamily family, Type type, int m,
                 int n, int k, int waveSize, uint32_t feature,
                 const TileLayout &a, const TileLayout &d) {
@@ -89,12 +89,22 @@ llvm::ArrayRef<MatrixInstr> allMatrixInstrs() {
       mfma16("mfma_16x16x16", Type::BF16, 16, kMfmaBf16_1k),
       mfma32("mfma_32x32x4", Type::BF16, 4, kMfmaBf16),
       mfma16("mfma_16x16x8", Type::BF16, 8, kMfmaBf16),
+      mfma32("mfma_32x32x16", Type::F8E4M3FNUZ, 16, kFp8Fnuz),
+      mfma16("mfma_16x16x32", Type::F8E4M3FNUZ, 32, kFp8Fnuz),
+      mfma32("mfma_32x32x16", Type::F8E4M3FN, 16, kFp8),
+      mfma32("mfma_32x32x16", Type::F8E5M2, 16, kFp8),
+      mfma16("mfma_16x16x32", Type::F8E4M3FN, 32, kFp8),
+      mfma16("mfma_16x16x32", Type::F8E5M2, 32, kFp8),
       wmma("wmma_16x16x16", Type::F16, 16, kWmmaRepeated, wmmaRepeatedA(),
            wmmaRepeatedD()),
       wmma("wmma_16x16x16", Type::BF16, 16, kWmmaRepeated, wmmaRepeatedA(),
            wmmaRepeatedD()),
       wmma("wmma_16x16x16", Type::F16, 16, kWmma, rowsOfA(16, 16, 8), wmmaD()),
       wmma("wmma_16x16x16", Type::BF16, 16, kWmma, rowsOfA(16, 16, 8), wmmaD()),
+      wmma("wmma_16x16x16", Type::F8E4M3FN, 16, kWmma | kFp8,
+           rowsOfA(16, 16, 8), wmmaD()),
+      wmma("wmma_16x16x16", Type::F8E5M2, 16, kWmma | kFp8, rowsOfA(16, 16, 8),
+           wmmaD()),
       wmma("wmma_16x16x32", Type::F16, 32, kWmmaDoubleK, wmmaDoubleA(),
            wmmaD()),
       wmma("wmma_16x16x32", Type::BF16, 32, kWmmaDoubleK, wmmaDoubleA(),
@@ -118,7 +128,7 @@ std::string matrixInstrNames() {
 }
 
 const MatrixInstr *lookupMatrixInstr(const TargetInfo &target,
-                                     llvm::StringRef name, FactorType type) {
+                                     llvm::StringRef name, ElementType type) {
   for (const MatrixInstr &row : allMatrixInstrs())
     if (row.name == name && row.type == type && target.has(row.feature) &&
         row.waveSize == target.waveSize)
@@ -126,14 +136,17 @@ const MatrixInstr *lookupMatrixInstr(const TargetInfo &target,
   return nullptr;
 }
 
-const layout::TransposedRead *ldsTransposedRead(const TargetInfo &target) {
+const layout::TransposedRead *ldsTransposedRead(const TargetInfo &target,
+                                                int elementBytes) {
   // ds_read_b64_tr_b16. Source: AMD's CDNA4 instruction set document.
-  static const layout::TransposedRead readB64TrB16 = {/*elementBits=*/2,
-                                                      /*laneBits=*/4};
-  return target.has(kLdsTransposedRead) ? &readB64TrB16 : nullptr;
+  static const layout::TransposedRead readB64TrB16 = {
+      /*elementBytes=*/2, /*elementBits=*/2, /*laneBits=*/4};
+  bool fits = target.has(kLdsTransposedRead) &&
+              elementBytes == readB64TrB16.elementBytes;
+  return fits ? &readB64TrB16 : nullptr;
 }
 
-std::string matrixInstrNames(const TargetInfo &target, FactorType type) {
+std::string matrixInstrNames(const TargetInfo &target, ElementType type) {
   llvm::SmallVector<llvm::StringRef> names;
   for (const MatrixInstr &row : allMatrixInstrs())
     if (lookupMatrixInstr(target, row.name, type) == &row)

@@ -103,7 +103,7 @@ static const TargetInfo kCdna4 = {
     kBufferGfx9,
     kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kMfmaDoubleK | kDot2F32F16 |
         kCvtPkBf16 | kPermlaneSwap | kLdsTransposedRead | kLoadToLds128 |
-        kBufferAtomicAddF32 | kClampsKeepNaN};
+        kBufferAtomicAddF32 | kClampsKeepNaN | kFp8};
 
 // Workgroups run in CU mode: their waves share one compute unit's SIMDs, its
 // vector cache and its half of the LDS (docs/Rationale.md, "RDNA").
@@ -147,7 +147,7 @@ static const TargetInfo kRdna4 = {
     /*xcds=*/1,
     kBufferGfx10,
     kWmma | kLargeRegisterFile | kDot2F32F16 | kPermlaneX16 | kDppRowXmask |
-        kDualIssue | kBufferAtomicAddF32 | kMemoryScopes | kScalarFloat};
+        kDualIssue | kBufferAtomicAddF32 | kMemoryScopes | kScalarFloat | kFp8};
 
 static const TargetInfo kGfx1250 = {
     /*name=*/"",
@@ -168,7 +168,7 @@ static const TargetInfo kGfx1250 = {
     /*xcds=*/1,
     kBufferGfx1250,
     kWmmaDoubleK | kPermlaneX16 | kDppRowXmask | kDualIssue | kCvtPkBf16 |
-        kBufferAtomicAddF32 | kMemoryScopes | kScalarFloat};
+        kBufferAtomicAddF32 | kMemoryScopes | kScalarFloat | kFp8};
 
 /// A chip of a generation.
 static TargetInfo chip(const TargetInfo &generation, llvm::StringRef name,
@@ -177,6 +177,12 @@ static TargetInfo chip(const TargetInfo &generation, llvm::StringRef name,
   row.name = name;
   row.product = product;
   row.computeUnits = computeUnits;
+  return row;
+}
+
+/// A chip that multiplies fp8 of a kind that not all of its family do.
+static TargetInfo fp8(TargetInfo row, uint32_t feature) {
+  row.features |= feature;
   return row;
 }
 
@@ -198,7 +204,7 @@ llvm::ArrayRef<TargetInfo> allTargets() {
   static const TargetInfo rows[] = {
       chip(kCdna1, "gfx908", "AMD Instinct MI100", 120),
       chip(kCdna2, "gfx90a", "AMD Instinct MI210, MI250X", 110),
-      chip(kCdna3, "gfx942", "AMD Instinct MI300X", 304),
+      fp8(chip(kCdna3, "gfx942", "AMD Instinct MI300X", 304), kFp8Fnuz),
       chip(kCdna4, "gfx950", "AMD Instinct MI350X, MI355X", 256),
       large(chip(kRdna3, "gfx1100", "AMD Radeon RX 7900", 96)),
       large(chip(kRdna3, "gfx1101", "AMD Radeon RX 7800", 60)),

@@ -13,9 +13,14 @@
 
 namespace fovea::layout {
 
+/// Bytes of the widest access of LDS and global memory: what a lane should hold
+/// in one piece.
+inline constexpr int kWideBytes = 16;
+
 /// Operand layouts of one matrix instruction: A {m, k}, B {k, n}, D {m, n}.
 struct InstrLayouts {
   const TileLayout &a, &b, &d;
+  int elementBytes; ///< of A and B
 };
 
 /// Layouts of result[M, N] = a[M, K] * b[K, N].
@@ -37,9 +42,9 @@ int64_t contractionUnit(const InstrLayouts &instr);
 /// Chooses the layouts of a product.
 ///
 /// Rows of the product and the contraction index may be permuted freely as long
-/// as both sides agree. Rows are permuted so that a lane holds runs of 8
-/// consecutive ones: the result can then be stored, and used as the contraction
-/// of a next product, 16 bytes at a time.
+/// as both sides agree. Rows are permuted so that a lane holds runs of 16 bytes
+/// of factors: the result, rounded to them, can then be stored, and used as the
+/// contraction of a next product, 16 bytes at a time.
 ///
 /// \param b  the right operand's layout if it has one already; the order of the
 ///           contraction then follows it. Fails if it cannot be fed to the
@@ -49,13 +54,18 @@ std::optional<DotLayouts> chooseDotLayouts(const InstrLayouts &instr, int64_t m,
                                            WaveSplit waves,
                                            const TileLayout *b);
 
-/// An LDS tile of 2-byte elements, row-major.
+/// An LDS tile, row-major.
 struct LdsShape {
   int64_t rows, columns;
+  int elementBytes;
   const LdsModel &lds;
   /// Filled by copies in the order of addresses: chunks stay in their rows, and
   /// whole.
   bool wholeChunks = false;
+
+  int64_t rowBytes() const { return columns * elementBytes; }
+  /// Elements of the widest access.
+  int wideElements() const { return kWideBytes / elementBytes; }
 };
 
 /// A tile's way into LDS, or out of it.
@@ -64,18 +74,18 @@ struct LdsAccess {
   bool write = false;
 };
 
-/// The layout of a [rows, columns] tile of 2-byte elements on its way from
-/// global memory, where rows are contiguous, to LDS. `transposed`: LDS holds
-/// it column by column, so lanes hold runs along both dimensions.
+/// The layout of a [rows, columns] tile on its way from global memory, where
+/// rows are contiguous, to LDS. `transposed`: LDS holds it column by column, so
+/// lanes hold runs along both dimensions.
 /// \param maxColumnBits  log2 of the columns that lanes and waves may share;
 /// the
 ///                       others follow in registers
 /// \param rowBits  how many of the lowest lane bits take rows before columns
 ///                 follow: neighbouring lanes then fill one row of the
 ///                 transposed tile, at the price of shorter runs in memory
-TileLayout chooseCopyLayout(int64_t rows, int64_t columns, int laneBits,
-                            int waveBits, bool transposed, int rowBits = 0,
-                            int maxColumnBits = 31);
+TileLayout chooseCopyLayout(int64_t rows, int64_t columns, int elementBytes,
+                            int laneBits, int waveBits, bool transposed,
+                            int rowBits = 0, int maxColumnBits = 31);
 
 /// The layout, in LDS's orientation, of a tile that is transposed on its way to
 /// the LDS tile of this shape: of the ways to deal it to lanes, the one that
@@ -127,13 +137,15 @@ struct Swizzle {
   }
 };
 
-/// Line of an element and its place there, for elements of 2 bytes.
-Coord lineOf(int64_t rowBytes, const Swizzle &swizzle, Coord at);
+/// Line of an element and its place there, in elements.
+Coord lineOf(int64_t rowBytes, int elementBytes, const Swizzle &swizzle,
+             Coord at);
 
 /// Whether a tile in this layout can be accessed where swaps of halves are
 /// known: a wide access has to know them in advance, so that it can order its
 /// registers.
-bool canSwapHalves(const TileLayout &layout, const Swizzle &swizzle);
+bool canSwapHalves(const TileLayout &layout, int elementBytes,
+                   const Swizzle &swizzle);
 
 /// Byte address of an element.
 int64_t ldsAddress(const LdsShape &shape, const Swizzle &swizzle, Coord at);

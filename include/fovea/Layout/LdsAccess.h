@@ -13,12 +13,12 @@
 
 namespace fovea::layout {
 
-/// A read that transposes blocks of 2-byte elements among lanes. 2^laneBits
+/// A read that transposes blocks of elements among lanes. 2^laneBits
 /// neighbouring lanes address 2^elementBits consecutive elements each; put
 /// behind one another these are 2^elementBits rows of 2^laneBits elements, and
 /// each lane gets a column.
 struct TransposedRead {
-  int elementBits, laneBits;
+  int elementBytes, elementBits, laneBits;
 };
 
 /// The layout that lanes have to address for such reads to give them `wanted`,
@@ -35,15 +35,17 @@ struct LdsRead {
 };
 
 /// The widest reads that give lanes `wanted`, transposing if that is wider.
-/// \param read  the chip's transposing read; null if it has none
-LdsRead chooseLdsRead(const TileLayout &wanted, const TransposedRead *read);
+/// \param read  the chip's transposing read for elements of this size; null if
+///              it has none
+LdsRead chooseLdsRead(const TileLayout &wanted, int elementBytes,
+                      const TransposedRead *read);
 
 /// The layout of a tile that is copied to LDS without passing registers: an
 /// access of a wave fills 16 bytes a lane, in the order of lanes, from one
 /// address on. Rows and columns are those of LDS before its swizzle; both
 /// extents are powers of two. Waves that nothing is left for repeat others.
-TileLayout chooseDirectCopyLayout(int64_t rows, int64_t columns, int laneBits,
-                                  int waveBits);
+TileLayout chooseDirectCopyLayout(int64_t rows, int64_t columns,
+                                  int elementBytes, int laneBits, int waveBits);
 
 } // namespace fovea::layout
 

@@ -10,14 +10,12 @@
 #define FOVEA_TARGET_MATRIXINSTR_H
 
 #include "fovea/Layout/LdsAccess.h"
+#include "fovea/Target/ElementType.h"
 #include "fovea/Target/TargetInfo.h"
 
 namespace fovea::target {
 
 enum class MatrixFamily { Mfma, Wmma };
-
-/// Types of the two factors; products and sums are f32.
-enum class FactorType { F16, BF16 };
 
 /// What a name stands for; chips that share it may lay operands out each in
 /// their own way.
@@ -29,7 +27,7 @@ struct MatrixShape {
 
 /// D[m][n] = A[m][k] * B[k][n] + C[m][n], computed by one wave.
 struct MatrixInstr : MatrixShape {
-  FactorType type;
+  ElementType type; ///< of the two factors; products and sums are f32
   int waveSize;
   uint32_t feature; ///< what the chip must have
 
@@ -38,6 +36,11 @@ struct MatrixInstr : MatrixShape {
   /// Source: amd_matrix_instruction_calculator --detail-instruction;
   /// it lacks gfx1250, whose row is checked by no execution.
   layout::TileLayout a, b, d;
+
+  /// The same for the algebra of products.
+  layout::InstrLayouts layouts() const {
+    return {a, b, d, elementTypeInfo(type).bytes()};
+  }
 };
 
 llvm::ArrayRef<MatrixInstr> allMatrixInstrs();
@@ -51,13 +54,15 @@ std::string matrixInstrNames();
 /// The row of an instruction name and factor type on a chip; null if the chip
 /// has none.
 const MatrixInstr *lookupMatrixInstr(const TargetInfo &target,
-                                     llvm::StringRef name, FactorType type);
+                                     llvm::StringRef name, ElementType type);
 
-/// The chip's read of LDS that transposes; null if it has none.
-const layout::TransposedRead *ldsTransposedRead(const TargetInfo &target);
+/// The chip's read of LDS that transposes elements of that size; null if it has
+/// none.
+const layout::TransposedRead *ldsTransposedRead(const TargetInfo &target,
+                                                int elementBytes);
 
 /// Names that `lookupMatrixInstr` accepts for this chip and type.
-std::string matrixInstrNames(const TargetInfo &target, FactorType type);
+std::string matrixInstrNames(const TargetInfo &target, ElementType type);
 
 } // namespace fovea::target
 

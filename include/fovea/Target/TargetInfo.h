@@ -41,6 +41,8 @@ enum Feature : uint32_t {
   kScalarFloat = 1u << 19,           ///< s_add_f32 and others: floats in SGPRs
   kMfmaFlushesSubnormals = 1u << 20, ///< v_mfma takes subnormals for zeros
   kClampsKeepNaN = 1u << 21,         ///< a mode (DX10_CLAMP = 0) passes NaNs on
+  kFp8 = 1u << 22,     ///< conversions to and products of OCP's fp8 and bf8
+  kFp8Fnuz = 1u << 23, ///< the same of fp8 whose exponents are one less
 };
 
 /// How the registers of a SIMD are divided.

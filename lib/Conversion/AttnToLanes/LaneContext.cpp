@@ -126,7 +126,7 @@ Value LaneContext::swizzledColumn(Operation *op, const TileLayout &layout,
   Value row = coordinate(op, layout, 0), column = coordinate(op, layout, 1);
   ImplicitLocOpBuilder b = builderBefore(op);
   auto constant = [&](int64_t value) { return i32(b, b.getLoc(), value); };
-  int64_t elementBytes = type.getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t elementBytes = attn::bytesOf(type.getElementType());
   column = arith::MulIOp::create(b, column, constant(elementBytes));
   layout::Swizzle swizzle = getSwizzle(type);
   int64_t rowBytes = type.getColumns() * elementBytes;

@@ -12,11 +12,9 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 using layout::Coord;
+using layout::kWideBytes;
 using layout::TileLayout;
 using layout::WideAccesses;
-
-/// Widest access of global memory and LDS, in bytes.
-static constexpr int64_t kWideBytes = 16;
 
 static constexpr unsigned kLdsAddressSpace = 3;
 
@@ -26,10 +24,6 @@ static constexpr int64_t kOutOfBounds = int64_t(1) << 31;
 /// Cache policy of an access that the whole device sees, on chips whose memory
 /// instructions name a scope: SCOPE_DEV in bits 3 and 4.
 static constexpr int64_t kDeviceScope = 2 << 3;
-
-static int64_t bytesOf(Type elementType) {
-  return elementType.getIntOrFloatBitWidth() / 8;
-}
 
 /// The type in which a raw-buffer access moves that many bytes.
 static Type transferType(OpBuilder &b, int64_t bytes) {
@@ -315,7 +309,7 @@ public:
       laneBits |= layout::kHalfChunk;
     for (auto space : {layout::Space::Lane, layout::Space::Wave})
       for (const Coord &basis : layout.get(space))
-        laneBits |= layout::lineOf(rowBytes, swizzle, basis)[1] * bytes;
+        laneBits |= layout::lineOf(rowBytes, bytes, swizzle, basis)[1] * bytes;
   }
 
   /// Whether an access of `width` elements at register coordinates `at` meets
@@ -327,7 +321,7 @@ public:
   /// Address of such an access in the tile at `buffer`. The constant is the
   /// last step, so that it ends up in the instruction.
   Value pointer(ImplicitLocOpBuilder &b, Value buffer, Coord at, int width) {
-    Coord line = layout::lineOf(rowBytes, swizzle, at);
+    Coord line = layout::lineOf(rowBytes, bytes, swizzle, at);
     int64_t flip = line[1] * bytes ^ swizzle.rowXor(line[0]) * 16;
     if (swizzle.swapsHalves(at[0]) && !isSwapped(at, width))
       flip ^= layout::kHalfChunk;
@@ -508,10 +502,9 @@ struct LowerLoadLds : public LanePattern<LoadLdsOp> {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     LdsType type = op.getLds().getType();
     int64_t bytes = bytesOf(type.getElementType());
-    // Reads that transpose are of elements of 16 bits.
     layout::LdsRead read = layout::chooseLdsRead(
-        layoutOf(op.getTile()),
-        bytes == 2 ? target::ldsTransposedRead(lanes.getTarget()) : nullptr);
+        layoutOf(op.getTile()), bytes,
+        target::ldsTransposedRead(lanes.getTarget(), bytes));
     const TileLayout &layout = read.addresses;
     const WideAccesses &accesses = read.accesses;
     VectorType fragment = fragmentType(op.getTile().getType());

@@ -223,8 +223,3 @@ func.func @value_split() attributes {attn.schedule = #attn.schedule<block_m = 12
 
 // expected-error @below {{queries_in_lds must be 0 or 1, found 2}}
 func.func @queries_in_lds() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8, queries_in_lds = 2>} { return }
-
-// -----
-
-// expected-error @below {{a swizzle permutes elements of 16 bits, found 'f32'}}
-func.func private @swizzled_words(!attn.lds<32 x 64 x f32, <chunks = 8, shifts = [0]>>)

@@ -58,6 +58,9 @@ func.func @memory(%base: !llvm.ptr<1>, %offset: i64, %rows: i32, %stride: i32) {
   %lds = attn.alloc_lds : !attn.lds<32 x 64 x bf16>
   // CHECK: attn.alloc_lds : <32 x 64 x f16, <chunks = 8, shifts = [0, 2]>>
   %swizzled = attn.alloc_lds : !attn.lds<32 x 64 x f16, <chunks = 8, shifts = [0, 2]>>
+  // Chunks are bytes, of elements of any size.
+  // CHECK: attn.alloc_lds : <32 x 64 x f32, <chunks = 8, shifts = [0]>>
+  %words = attn.alloc_lds : !attn.lds<32 x 64 x f32, <chunks = 8, shifts = [0]>>
   // CHECK: attn.store_lds %[[TILE]], %[[LDS]] : tensor<32x64xbf16>, <32 x 64 x bf16>
   attn.store_lds %tile, %lds : tensor<32x64xbf16>, !attn.lds<32 x 64 x bf16>
   // CHECK: attn.load_lds %[[LDS]] : <32 x 64 x bf16> -> tensor<32x48xbf16>

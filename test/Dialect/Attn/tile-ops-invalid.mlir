@@ -202,7 +202,7 @@ func.func @transpose_result(%s: tensor<64x32xf32>) {
 // -----
 
 func.func @mma_instruction(%a: vector<4xf16>, %c: vector<16xf32>) {
-  // expected-error @below {{no instruction 'mfma_32x32x4' for 'f16'}}
+  // expected-error @below {{no instruction 'mfma_32x32x4' for 'f16'; its factors are bf16}}
   %d = attn.mma %a, %a, %c inst<mfma_32x32x4> : vector<4xf16>, vector<4xf16>, vector<16xf32>
   return
 }

@@ -62,11 +62,17 @@ protected:
 
 } // namespace
 
-TEST_F(UnknownType, HasNoFactorType) {
-  EXPECT_EQ(target::FactorType::F16, attn::factorType(builder.getF16Type()));
-  EXPECT_EQ(target::FactorType::BF16, attn::factorType(builder.getBF16Type()));
-  EXPECT_EQ(std::nullopt, attn::factorType(builder.getF32Type()));
-  EXPECT_EQ(std::nullopt, attn::factorType(builder.getI8Type()));
+TEST_F(UnknownType, IsNoFactor) {
+  for (const target::ElementTypeInfo &row : target::allElementTypes()) {
+    Type type = attn::getElementType(&context, row.type);
+    std::string printed;
+    llvm::raw_string_ostream(printed) << type;
+    EXPECT_EQ(row.mlir.str(), printed);
+    EXPECT_EQ(row.bytes(), attn::bytesOf(type));
+    EXPECT_EQ(&row, attn::lookupElementType(type));
+  }
+  EXPECT_EQ(nullptr, attn::lookupElementType(builder.getI8Type()));
+  EXPECT_EQ(nullptr, attn::lookupElementType(builder.getF64Type()));
   const target::TargetInfo *target = target::lookupTarget("gfx942");
   ASSERT_TRUE(target);
   EXPECT_TRUE(

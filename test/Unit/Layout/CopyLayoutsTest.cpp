@@ -72,7 +72,7 @@ TEST(CopyLayout, HoldsEveryElementOnce) {
         for (bool transposed : {false, true}) {
           int columns = alignUp(headDim, 32);
           TileLayout layout =
-              chooseCopyLayout(rows, columns, 6, waveBits, transposed);
+              chooseCopyLayout(rows, columns, 2, 6, waveBits, transposed);
           SCOPED_TRACE(testing::Message()
                        << rows << "x" << columns << ", " << waveBits
                        << " wave bits, transposed " << transposed);
@@ -99,15 +99,16 @@ TEST(CopyLayout, HoldsEveryElementOnce) {
 
 TEST(CopyLayout, IsWideOnBothSides) {
   // 64x128 over four waves: 32 elements a lane, 16 bytes of a row each.
-  EXPECT_EQ(wideAccesses(chooseCopyLayout(64, 128, 6, 2, false), 8).width, 8);
+  EXPECT_EQ(wideAccesses(chooseCopyLayout(64, 128, 2, 6, 2, false), 8).width,
+            8);
   // Turned, 8 bytes of a row from memory and 16 bytes of a column to LDS.
-  TileLayout turned = chooseCopyLayout(64, 128, 6, 2, true);
+  TileLayout turned = chooseCopyLayout(64, 128, 2, 6, 2, true);
   EXPECT_EQ(wideAccesses(turned, 8).width, 4);
   EXPECT_EQ(wideAccesses(turned.transposed(), 8).width, 8);
 }
 
 TEST(CopyLayout, NeighbouringLanesReadNeighbouringColumns) {
-  TileLayout layout = chooseCopyLayout(64, 128, 6, 2, false);
+  TileLayout layout = chooseCopyLayout(64, 128, 2, 6, 2, false);
   for (int lane = 0; lane < 16; ++lane)
     EXPECT_EQ(layout.map(0, lane, 0), (Coord{0, 8 * lane}));
   EXPECT_EQ(layout.map(0, 16, 0), (Coord{1, 0}));
@@ -126,7 +127,7 @@ TEST(Swizzle, ExchangesChunksOfARow) {
   EXPECT_EQ(swizzle.rowXor(3), 3);
   EXPECT_EQ(swizzle.rowXor(4), 1);
   EXPECT_EQ(swizzle.rowXor(7), 2);
-  LdsShape shape = {8, 64, kLds};
+  LdsShape shape = {8, 64, 2, kLds};
   EXPECT_EQ(ldsAddress(shape, swizzle, {0, 9}), 18);
   EXPECT_EQ(ldsAddress(shape, swizzle, {3, 9}), 3 * 128 + (18 ^ 48));
   EXPECT_EQ(ldsAddress(shape, Swizzle(), {3, 9}), 3 * 128 + 18);
@@ -137,7 +138,7 @@ TEST(Swizzle, JoinsShortRowsToLines) {
   Swizzle swizzle;
   swizzle.chunks = 8;
   swizzle.shifts = {0};
-  LdsShape shape = {8, 32, kLds};
+  LdsShape shape = {8, 32, 2, kLds};
   EXPECT_EQ(swizzle.lineRowBits(64), 1);
   EXPECT_EQ(swizzle.lineRowBits(128), 0);
   EXPECT_EQ(ldsAddress(shape, swizzle, {1, 9}), 64 + 18);
@@ -150,20 +151,20 @@ TEST(BankConflicts, CountsKnownPatterns) {
   TileLayout rows({{0, 1}, {0, 2}, {0, 4}},
                   {{1, 0}, {2, 0}, {4, 0}, {0, 8}, {0, 16}, {0, 32}}, {});
   // Rows of 128 bytes: 8 rows start in the same bank, 8 clocks for 1.
-  EXPECT_EQ(bankConflicts({8, 64, kLds}, Swizzle(), {rows, true}), 8 * 7);
+  EXPECT_EQ(bankConflicts({8, 64, 2, kLds}, Swizzle(), {rows, true}), 8 * 7);
   // A chunk turned by the row number puts each row elsewhere.
   Swizzle turn;
   turn.chunks = 8;
   turn.shifts = {0};
-  EXPECT_EQ(bankConflicts({8, 64, kLds}, turn, {rows, true}), 0);
+  EXPECT_EQ(bankConflicts({8, 64, 2, kLds}, turn, {rows, true}), 0);
   // A whole row at a time has none.
   TileLayout columns({{0, 1}, {0, 2}, {0, 4}},
                      {{0, 8}, {0, 16}, {0, 32}, {1, 0}, {2, 0}, {4, 0}}, {});
-  EXPECT_EQ(bankConflicts({8, 64, kLds}, Swizzle(), {columns, true}), 0);
+  EXPECT_EQ(bankConflicts({8, 64, 2, kLds}, Swizzle(), {columns, true}), 0);
   // Lanes that read the same word are served together.
   TileLayout same({{0, 1}}, {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}},
                   {});
-  EXPECT_EQ(bankConflicts({1, 64, kLds}, Swizzle(), {same, false}), 0);
+  EXPECT_EQ(bankConflicts({1, 64, 2, kLds}, Swizzle(), {same, false}), 0);
 }
 
 TEST(BankConflicts, FollowTheOrderOfLanes) {
@@ -171,14 +172,15 @@ TEST(BankConflicts, FollowTheOrderOfLanes) {
   // lanes 16 on the second halves: reads of 16 bytes take 0-3 with 20-23.
   TileLayout halves({{0, 1}, {0, 2}, {0, 4}},
                     {{0, 8}, {0, 16}, {1, 0}, {2, 0}, {0, 32}, {4, 0}}, {});
-  EXPECT_EQ(bankConflicts({8, 64, kLds}, Swizzle(), {halves, false}), 0);
-  EXPECT_EQ(bankConflicts({8, 64, kLds}, Swizzle(), {halves, true}), 8);
+  EXPECT_EQ(bankConflicts({8, 64, 2, kLds}, Swizzle(), {halves, false}), 0);
+  EXPECT_EQ(bankConflicts({8, 64, 2, kLds}, Swizzle(), {halves, true}), 8);
   // 64 banks: two rows at a time, of which consecutive lanes take equal halves.
   EXPECT_EQ(
-      bankConflicts({8, 64, target::kLdsCdna4}, Swizzle(), {halves, false}), 0);
-  EXPECT_EQ(
-      bankConflicts({8, 64, target::kLdsGfx1250}, Swizzle(), {halves, false}),
-      4);
+      bankConflicts({8, 64, 2, target::kLdsCdna4}, Swizzle(), {halves, false}),
+      0);
+  EXPECT_EQ(bankConflicts({8, 64, 2, target::kLdsGfx1250}, Swizzle(),
+                          {halves, false}),
+            4);
 }
 
 namespace {
@@ -198,11 +200,11 @@ static std::array<LdsTile, 2> ldsTiles(const target::MatrixInstr &row,
   EXPECT_TRUE(dots);
   int waveBits = llvm::countr_zero(unsigned(waves));
   int64_t dim = alignUp(headDim, 32);
-  LdsTile k = {{blockN, dim, lds},
-               {chooseCopyLayout(blockN, dim, 6, waveBits, false), true},
+  LdsTile k = {{blockN, dim, 2, lds},
+               {chooseCopyLayout(blockN, dim, 2, 6, waveBits, false), true},
                {dots->scores.a, false},
                {}};
-  LdsShape turned = {dim, blockN, lds};
+  LdsShape turned = {dim, blockN, 2, lds};
   LdsAccess read = {dots->values.a, false};
   LdsTile v = {turned,
                {chooseTransposedCopyLayout(turned, 6, waveBits, {read}), true},
@@ -264,8 +266,8 @@ TEST(Swizzle, IsChosenOnlyWhereItHelps) {
   TileLayout columns({{0, 1}, {0, 2}, {0, 4}},
                      {{0, 8}, {0, 16}, {0, 32}, {1, 0}, {2, 0}, {4, 0}}, {});
   for (bool write : {false, true}) {
-    Swizzle chosen =
-        chooseSwizzle({8, 64, target::kLdsRdna4}, {LdsAccess{columns, write}});
+    Swizzle chosen = chooseSwizzle({8, 64, 2, target::kLdsRdna4},
+                                   {LdsAccess{columns, write}});
     EXPECT_TRUE(chosen.shifts.empty());
   }
 }

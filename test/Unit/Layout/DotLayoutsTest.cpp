@@ -167,7 +167,7 @@ protected:
     SCOPED_TRACE(testing::Message()
                  << m << "x" << k << "x" << n << " over " << waves << " waves");
     auto layouts =
-        chooseDotLayouts(layoutsOf(row), m, k, n, WaveSplit{waves}, nullptr);
+        chooseDotLayouts(row.layouts(), m, k, n, WaveSplit{waves}, nullptr);
     ASSERT_TRUE(layouts);
     EXPECT_EQ(layouts->a.shape(), (Coord{m, k}));
     EXPECT_EQ(layouts->b.shape(), (Coord{k, n}));
@@ -249,7 +249,7 @@ TEST_P(InstrTest, ComputesTheProduct) {
     for (int m : {1, 2, 3})
       for (int k : {1, 3, 5})
         for (int n : {1, 2, 3}) {
-          checkProduct(m * row.m, k * contractionUnit(layoutsOf(row)),
+          checkProduct(m * row.m, k * contractionUnit(row.layouts()),
                        n * row.n * waves, waves);
           if (HasFailure())
             return;
@@ -316,10 +316,10 @@ TEST_P(InstrTest, LanesReadFactorsWide) {
 
 TEST_P(InstrTest, RefusesWhatDoesNotDivide) {
   auto choose = [&](int m, int k, int n, int waves) {
-    return chooseDotLayouts(layoutsOf(row), m, k, n, WaveSplit{waves}, nullptr)
+    return chooseDotLayouts(row.layouts(), m, k, n, WaveSplit{waves}, nullptr)
         .has_value();
   };
-  int k = contractionUnit(layoutsOf(row));
+  int k = contractionUnit(row.layouts());
   EXPECT_TRUE(choose(row.m, k, row.n, 1));
   EXPECT_FALSE(choose(row.m / 2, k, row.n, 1));
   EXPECT_FALSE(choose(row.m, k / 2, row.n, 1)) << "half a read";
@@ -327,12 +327,12 @@ TEST_P(InstrTest, RefusesWhatDoesNotDivide) {
 }
 
 TEST_P(InstrTest, RefusesARightOperandInAnotherDistribution) {
-  int m = row.m, k = contractionUnit(layoutsOf(row)), n = 2 * row.n;
+  int m = row.m, k = contractionUnit(row.layouts()), n = 2 * row.n;
   auto layouts =
-      chooseDotLayouts(layoutsOf(row), m, k, n, WaveSplit{2}, nullptr);
+      chooseDotLayouts(row.layouts(), m, k, n, WaveSplit{2}, nullptr);
   ASSERT_TRUE(layouts);
   auto accepts = [&](const TileLayout &b) {
-    return chooseDotLayouts(layoutsOf(row), m, k, n, WaveSplit{2}, &b)
+    return chooseDotLayouts(row.layouts(), m, k, n, WaveSplit{2}, &b)
         .has_value();
   };
   const TileLayout &b = layouts->b;

@@ -24,13 +24,8 @@ using layout::TileLayout;
 
 /// A row of the instruction table as GoogleTest spells parameters.
 inline std::string nameOf(const target::MatrixInstr &row) {
-  return row.name.str() +
-         (row.type == target::FactorType::F16 ? "_f16" : "_bf16") +
+  return row.name.str() + "_" + elementTypeInfo(row.type).name.str() +
          (row.feature == target::kWmmaRepeated ? "_repeated" : "");
-}
-
-inline layout::InstrLayouts layoutsOf(const target::MatrixInstr &row) {
-  return {row.a, row.b, row.d};
 }
 
 inline uint32_t numberOf(const TileLayout &layout, Space space) {
@@ -123,13 +118,13 @@ inline std::optional<ForwardDots> forwardDots(const target::MatrixInstr &row,
   };
   layout::WaveSplit split{waves};
   auto scores = layout::chooseDotLayouts(
-      layoutsOf(row), blockN,
-      up(headDim, layout::contractionUnit(layoutsOf(row))), blockM, split,
+      row.layouts(), blockN,
+      up(headDim, layout::contractionUnit(row.layouts())), blockM, split,
       nullptr);
   if (!scores)
     return std::nullopt;
   auto choose = [&](const TileLayout *b) {
-    return layout::chooseDotLayouts(layoutsOf(row), up(headDim, row.m), blockN,
+    return layout::chooseDotLayouts(row.layouts(), up(headDim, row.m), blockN,
                                     blockM, split, b);
   };
   // As attn-assign-layouts does: the accumulator as it stands, then several of

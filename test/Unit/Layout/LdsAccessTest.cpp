@@ -10,7 +10,8 @@ using namespace fovea;
 using namespace fovea::layout;
 using namespace fovea::test;
 
-static constexpr TransposedRead kRead = {/*elementBits=*/2, /*laneBits=*/4};
+static constexpr TransposedRead kRead = {/*elementBytes=*/2, /*elementBits=*/2,
+                                         /*laneBits=*/4};
 
 /// What lane `lane` gets as element `element` of access `regs` if all lanes
 /// address `addresses`. CDNA4 ISA, DS_READ_B64_TR_B16: of 16 lanes, element e
@@ -26,11 +27,12 @@ static Coord transposedRead(const TileLayout &addresses,
 
 TEST(TransposedRead, GivesLanesTheLayoutThatIsWanted) {
   for (const target::MatrixInstr &inst : target::allMatrixInstrs()) {
-    if (inst.waveSize != 64)
+    if (inst.waveSize != 64 ||
+        elementTypeInfo(inst.type).bytes() != kRead.elementBytes)
       continue;
     // V^T as the left factor, keys contracted in the order that the scores'
     // accumulator leaves.
-    InstrLayouts layouts = {inst.a, inst.b, inst.d};
+    InstrLayouts layouts = inst.layouts();
     std::optional<DotLayouts> scores =
         chooseDotLayouts(layouts, 64, 64, 4 * inst.n, {4, 1, 1}, nullptr);
     ASSERT_TRUE(scores.has_value());
@@ -40,7 +42,7 @@ TEST(TransposedRead, GivesLanesTheLayoutThatIsWanted) {
       output = chooseDotLayouts(layouts, 128, 64, 4 * inst.n, {4, 1, 1}, &*p);
     ASSERT_TRUE(output.has_value()) << inst.name.str();
     TileLayout wanted = output->a.transposed();
-    LdsRead read = chooseLdsRead(wanted, &kRead);
+    LdsRead read = chooseLdsRead(wanted, 2, &kRead);
     ASSERT_TRUE(read.transposed) << wanted.str();
     EXPECT_TRUE(read.addresses.isExact());
     EXPECT_EQ(read.addresses.grid(), wanted.grid());
@@ -57,16 +59,16 @@ TEST(TransposedRead, GivesLanesTheLayoutThatIsWanted) {
 TEST(TransposedRead, LeavesRowsToPlainReads) {
   TileLayout rows({{0, 1}, {0, 2}, {0, 4}},
                   {{1, 0}, {2, 0}, {4, 0}, {8, 0}, {16, 0}, {0, 8}}, {});
-  EXPECT_FALSE(chooseLdsRead(rows, &kRead).transposed);
-  EXPECT_EQ(chooseLdsRead(rows, &kRead).addresses, rows);
+  EXPECT_FALSE(chooseLdsRead(rows, 2, &kRead).transposed);
+  EXPECT_EQ(chooseLdsRead(rows, 2, &kRead).addresses, rows);
   EXPECT_FALSE(transposedReadAddresses(rows, kRead).has_value());
 }
 
 TEST(TransposedRead, NeedsTheInstruction) {
   TileLayout columns({{1, 0}, {2, 0}},
                      {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {4, 0}, {8, 0}}, {});
-  EXPECT_FALSE(chooseLdsRead(columns, nullptr).transposed);
-  EXPECT_TRUE(chooseLdsRead(columns, &kRead).transposed);
+  EXPECT_FALSE(chooseLdsRead(columns, 2, nullptr).transposed);
+  EXPECT_TRUE(chooseLdsRead(columns, 2, &kRead).transposed);
   // Too few registers, or lanes that do not follow one another in memory.
   TileLayout few({{1, 0}}, {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {2, 0}, {4, 0}},
                  {});
@@ -80,7 +82,8 @@ TEST(DirectCopy, FillsLdsInTheOrderOfLanes) {
   for (int64_t rows : {16, 32, 64, 128})
     for (int64_t columns : {32, 64, 128, 256, 512})
       for (int waveBits : {0, 1, 2, 3}) {
-        TileLayout layout = chooseDirectCopyLayout(rows, columns, 6, waveBits);
+        TileLayout layout =
+            chooseDirectCopyLayout(rows, columns, 2, 6, waveBits);
         EXPECT_EQ(layout.shape(), (Coord{int32_t(rows), int32_t(columns)}));
         EXPECT_TRUE(layout.isExact());
         EXPECT_EQ(layout.fragments(), 1);
@@ -117,9 +120,9 @@ TEST(Swizzle, SparesTransposingReadsConflicts) {
   // Four rows of a block, 32 columns: 256 bytes, one clock of 64 banks.
   TileLayout columns({{1, 0}, {2, 0}},
                      {{0, 1}, {0, 2}, {0, 8}, {0, 4}, {0, 16}, {4, 0}}, {});
-  TileLayout addresses = chooseLdsRead(columns, &kRead).addresses;
+  TileLayout addresses = chooseLdsRead(columns, 2, &kRead).addresses;
   for (int64_t row : {32, 64, 128, 256}) {
-    LdsShape shape = {64, row, target::kLdsCdna4, /*wholeChunks=*/true};
+    LdsShape shape = {64, row, 2, target::kLdsCdna4, /*wholeChunks=*/true};
     LdsAccess read = {addresses, /*write=*/false};
     Swizzle swizzle = chooseSwizzle(shape, {read});
     EXPECT_EQ(swizzle.lineRowBits(2 * row), 0);

@@ -112,7 +112,7 @@ TEST(RegistersPerWave, AreWholeGranules) {
 }
 
 TEST(MatrixInstr, RowsHoldTogether) {
-  std::set<std::tuple<llvm::StringRef, FactorType, uint32_t>> rows;
+  std::set<std::tuple<llvm::StringRef, ElementType, uint32_t>> rows;
   for (const MatrixInstr &row : allMatrixInstrs()) {
     SCOPED_TRACE(row.name.str());
     EXPECT_TRUE(rows.insert({row.name, row.type, row.feature}).second);
@@ -149,7 +149,7 @@ TEST(MatrixInstr, NamesStandForFamilyAndShape) {
 
 TEST(MatrixInstr, EveryChipMultipliesBothTypes) {
   for (const TargetInfo &target : allTargets())
-    for (FactorType type : {FactorType::F16, FactorType::BF16}) {
+    for (ElementType type : {ElementType::F16, ElementType::BF16}) {
       SCOPED_TRACE(target.name.str());
       EXPECT_FALSE(matrixInstrNames(target, type).empty());
       std::set<llvm::StringRef> names;
@@ -162,7 +162,7 @@ TEST(MatrixInstr, EveryChipMultipliesBothTypes) {
 }
 
 TEST(MatrixInstr, IsFoundByChipNameAndType) {
-  for (FactorType type : {FactorType::F16, FactorType::BF16}) {
+  for (ElementType type : {ElementType::F16, ElementType::BF16}) {
     const MatrixInstr *row = lookupMatrixInstr(gfx942(), "mfma_32x32x8", type);
     ASSERT_TRUE(row);
     EXPECT_EQ(row->type, type);
@@ -176,10 +176,10 @@ TEST(MatrixInstr, IsFoundByChipNameAndType) {
 TEST(MatrixInstr, NeedsTheChipsFeatureAndWaveSize) {
   TargetInfo target = gfx942();
   target.features = kMfmaF16;
-  EXPECT_TRUE(lookupMatrixInstr(target, "mfma_32x32x8", FactorType::F16));
-  EXPECT_FALSE(lookupMatrixInstr(target, "mfma_32x32x8", FactorType::BF16));
-  EXPECT_EQ(matrixInstrNames(target, FactorType::BF16), "");
+  EXPECT_TRUE(lookupMatrixInstr(target, "mfma_32x32x8", ElementType::F16));
+  EXPECT_FALSE(lookupMatrixInstr(target, "mfma_32x32x8", ElementType::BF16));
+  EXPECT_EQ(matrixInstrNames(target, ElementType::BF16), "");
   target.features = ~0u;
   target.waveSize = 32;
-  EXPECT_FALSE(lookupMatrixInstr(target, "mfma_32x32x8", FactorType::F16));
+  EXPECT_FALSE(lookupMatrixInstr(target, "mfma_32x32x8", ElementType::F16));
 }

@@ -1,6 +1,7 @@
 //===- AttnAttrs.cpp - attributes and types of the attn dialect -----------===//
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Layout/DotLayouts.h"
 #include "fovea/Package/BackwardAbi.h"
 #include "fovea/Target/MatrixInstr.h"
 #include "mlir/IR/Builders.h"
@@ -336,6 +337,10 @@ ViewType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
   return checkStored(emitError, "a view", elementType);
 }
 
+int64_t LdsType::getBytes() const {
+  return int64_t(getRows()) * getColumns() * bytesOf(getElementType());
+}
+
 LogicalResult
 LdsType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                 int32_t rows, int32_t columns, Type elementType,
@@ -345,17 +350,14 @@ LdsType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                        << "x" << columns;
   if (failed(checkStored(emitError, "an LDS tile", elementType)))
     return failure();
-  int64_t rowBytes = int64_t(columns) * elementType.getIntOrFloatBitWidth() / 8;
+  int64_t rowBytes = columns * bytesOf(elementType);
   if (rowBytes > std::numeric_limits<int32_t>::max() / rows)
     return emitError() << "an LDS tile has less than 2^31 bytes, found " << rows
                        << " rows of " << rowBytes;
   if (!swizzle)
     return success();
-  if (elementType.getIntOrFloatBitWidth() != 16)
-    return emitError() << "a swizzle permutes elements of 16 bits, found "
-                       << elementType;
   // Rows hold whole groups of chunks, or groups whole rows.
-  int64_t group = int64_t(swizzle.getChunks()) * 16;
+  int64_t group = int64_t(swizzle.getChunks()) * layout::kWideBytes;
   if (rowBytes % group != 0 &&
       (group % rowBytes != 0 || rows % (group / rowBytes) != 0))
     return emitError() << rows << " rows of " << rowBytes

@@ -6,6 +6,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -47,19 +48,41 @@ bool fovea::attn::isTileShape(ArrayRef<int64_t> shape) {
          });
 }
 
-std::optional<target::FactorType> fovea::attn::factorType(Type elementType) {
-  if (elementType.isF16())
-    return target::FactorType::F16;
-  if (elementType.isBF16())
-    return target::FactorType::BF16;
-  return std::nullopt;
+Type fovea::attn::getElementType(MLIRContext *context,
+                                 target::ElementType type) {
+  switch (type) {
+  case target::ElementType::F32:
+    return Float32Type::get(context);
+  case target::ElementType::F16:
+    return Float16Type::get(context);
+  case target::ElementType::BF16:
+    return BFloat16Type::get(context);
+  case target::ElementType::F8E4M3FN:
+    return Float8E4M3FNType::get(context);
+  case target::ElementType::F8E4M3FNUZ:
+    return Float8E4M3FNUZType::get(context);
+  case target::ElementType::F8E5M2:
+    return Float8E5M2Type::get(context);
+  }
+  llvm_unreachable("all types are listed");
+}
+
+const target::ElementTypeInfo *fovea::attn::lookupElementType(Type type) {
+  for (const target::ElementTypeInfo &row : target::allElementTypes())
+    if (type == getElementType(type.getContext(), row.type))
+      return &row;
+  return nullptr;
+}
+
+int64_t fovea::attn::bytesOf(Type elementType) {
+  return llvm::divideCeil(elementType.getIntOrFloatBitWidth(), 8);
 }
 
 const target::MatrixInstr *
 fovea::attn::lookupMatrixInstr(const target::TargetInfo &target, StringRef name,
                                Type elementType) {
-  std::optional<target::FactorType> type = factorType(elementType);
-  return type ? target::lookupMatrixInstr(target, name, *type) : nullptr;
+  const target::ElementTypeInfo *type = lookupElementType(elementType);
+  return type ? target::lookupMatrixInstr(target, name, type->type) : nullptr;
 }
 
 const target::MatrixInstr *
@@ -71,8 +94,8 @@ fovea::attn::lookupMatrixInstr(const target::TargetInfo &target, InstAttr inst,
 InFlightDiagnostic fovea::attn::emitNoMatrixInstr(
     llvm::function_ref<InFlightDiagnostic()> emitError,
     const target::TargetInfo &target, InstAttr inst, Type elementType) {
-  std::optional<target::FactorType> type = factorType(elementType);
-  std::string known = type ? target::matrixInstrNames(target, *type) : "";
+  const target::ElementTypeInfo *type = lookupElementType(elementType);
+  std::string known = type ? target::matrixInstrNames(target, type->type) : "";
   InFlightDiagnostic diagnostic = emitError();
   diagnostic << target.name << " has no matrix instruction '" << inst.getName()
              << "' for " << elementType << "; it has "

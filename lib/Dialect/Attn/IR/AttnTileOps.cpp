@@ -3,6 +3,8 @@
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Target/MatrixInstr.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <limits>
 
@@ -238,11 +240,11 @@ LogicalResult MmaOp::verify() {
   auto a = cast<VectorType>(getA().getType());
   auto b = cast<VectorType>(getB().getType());
   auto c = cast<VectorType>(getC().getType());
-  std::optional<target::FactorType> type = factorType(a.getElementType());
+  const target::ElementTypeInfo *type = lookupElementType(a.getElementType());
   // Chips that share an instruction's name may hold its operands differently.
   std::string sizes;
   for (const target::MatrixInstr &row : target::allMatrixInstrs()) {
-    if (row.name != getInst().getName() || row.type != type)
+    if (row.name != getInst().getName() || !type || row.type != type->type)
       continue;
     if (a.getNumElements() == row.a.elementsPerFragment() && a == b &&
         c.getNumElements() == row.d.elementsPerFragment())
@@ -255,6 +257,11 @@ LogicalResult MmaOp::verify() {
   if (!sizes.empty())
     return emitOpError() << "'" << getInst().getName() << "' takes " << sizes
                          << ", found " << a << ", " << b << " and " << c;
+  llvm::SmallSetVector<StringRef, 4> factors;
+  for (const target::MatrixInstr &row : target::allMatrixInstrs())
+    if (row.name == getInst().getName())
+      factors.insert(target::elementTypeInfo(row.type).mlir);
   return emitOpError() << "no instruction '" << getInst().getName() << "' for "
-                       << a.getElementType();
+                       << a.getElementType() << "; its factors are "
+                       << llvm::join(factors, ", ");
 }

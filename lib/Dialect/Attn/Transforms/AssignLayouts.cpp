@@ -132,6 +132,10 @@ private:
 
   const target::TargetInfo *target = nullptr;
   ScheduleAttr schedule;
+  /// Bytes of the kernel's narrowest elements in memory. Copies give lanes runs
+  /// of 16 bytes of these: what is wider is rounded to them on the way, or
+  /// small.
+  int factorBytes = 0;
   Layouts layouts;
 };
 } // namespace
@@ -144,7 +148,7 @@ LogicalResult AssignLayouts::assignDot(DotOp dot) {
   if (!inst)
     return emitNoMatrixInstr([&] { return dot.emitOpError(); }, *target,
                              dot.getInst(), factor.getElementType());
-  layout::InstrLayouts instr = {inst->a, inst->b, inst->d};
+  layout::InstrLayouts instr = inst->layouts();
   int64_t m = acc.getDimSize(0), k = factor.getDimSize(1),
           n = acc.getDimSize(1);
   const TileLayout *given = layouts.find(dot.getB());
@@ -191,11 +195,6 @@ LogicalResult AssignLayouts::assignDot(DotOp dot) {
   return layouts.assign(dot.getAcc(), chosen->acc);
 }
 
-/// Whether an LDS tile holds elements of 16 bits.
-static bool isHalfWord(LdsType type) {
-  return type.getElementType().getIntOrFloatBitWidth() == 16;
-}
-
 /// Whether copies without registers fill an LDS tile.
 static bool isCopiedTo(Value lds) {
   return llvm::any_of(lds.getUsers(), [](Operation *user) {
@@ -207,7 +206,8 @@ static bool isCopiedTo(Value lds) {
 /// The LDS tile's shape, for the layout algebra.
 static layout::LdsShape ldsShape(Value lds, const target::TargetInfo &target) {
   auto type = cast<LdsType>(lds.getType());
-  return {type.getRows(), type.getColumns(), *target.lds, isCopiedTo(lds)};
+  return {type.getRows(), type.getColumns(),
+          int(bytesOf(type.getElementType())), *target.lds, isCopiedTo(lds)};
 }
 
 LogicalResult
@@ -227,14 +227,13 @@ AssignLayouts::ldsAccesses(Value lds,
       if (const TileLayout *layout = layouts.find(store.getTile()))
         add(*layout, /*write=*/true);
     } else if (auto load = dyn_cast<LoadLdsOp>(user)) {
-      if (const TileLayout *layout = layouts.find(load.getTile()))
-        // Reads that transpose are of elements of 16 bits.
-        add(layout::chooseLdsRead(*layout,
-                                  isHalfWord(load.getLds().getType())
-                                      ? target::ldsTransposedRead(*target)
-                                      : nullptr)
+      if (const TileLayout *layout = layouts.find(load.getTile())) {
+        int bytes = bytesOf(load.getLds().getType().getElementType());
+        add(layout::chooseLdsRead(*layout, bytes,
+                                  target::ldsTransposedRead(*target, bytes))
                 .addresses,
             /*write=*/false);
+      }
     } else if (!isa<CopyLdsOp>(user)) { // fills LDS in order of addresses
       return user->emitOpError("uses an LDS tile otherwise than by "
                                "attn.store_lds, attn.load_lds, attn.copy_lds "
@@ -252,7 +251,7 @@ LogicalResult AssignLayouts::assignDirectCopy(CopyLdsOp copy) {
                                  "found "
                               << type;
   TileLayout layout = layout::chooseDirectCopyLayout(
-      type.getRows(), type.getColumns(),
+      type.getRows(), type.getColumns(), bytesOf(type.getElementType()),
       llvm::countr_zero(uint32_t(target->waveSize)),
       llvm::countr_zero(uint32_t(schedule.getWaves())));
   auto checked = LayoutAttr::getChecked([&] { return copy.emitOpError(); },
@@ -277,10 +276,10 @@ LogicalResult AssignLayouts::assignCopy(StoreLdsOp store) {
   int laneBits = llvm::countr_zero(uint32_t(target->waveSize));
   int waveBits = llvm::countr_zero(uint32_t(schedule.getWaves()));
   if (!isTransposed(store))
-    return layouts.assign(store.getTile(),
-                          layout::chooseCopyLayout(type.getDimSize(0),
-                                                   type.getDimSize(1), laneBits,
-                                                   waveBits, false));
+    return layouts.assign(
+        store.getTile(),
+        layout::chooseCopyLayout(type.getDimSize(0), type.getDimSize(1),
+                                 factorBytes, laneBits, waveBits, false));
   SmallVector<layout::LdsAccess> reads;
   if (failed(ldsAccesses(store.getLds(), reads)))
     return failure();
@@ -291,8 +290,8 @@ LogicalResult AssignLayouts::assignCopy(StoreLdsOp store) {
 
 LogicalResult AssignLayouts::assignSwizzle(AllocLdsOp alloc) {
   LdsType type = alloc.getLds().getType();
-  if (type.getRows() == 1 || !isHalfWord(type))
-    return success(); // nothing to permute, or not what swizzles are for
+  if (type.getRows() == 1)
+    return success(); // nothing to permute
   SmallVector<layout::LdsAccess> accesses;
   if (failed(ldsAccesses(alloc.getLds(), accesses)))
     return failure();
@@ -352,6 +351,20 @@ LogicalResult AssignLayouts::applyTypes(gpu::GPUFuncOp func) {
   return failure(walked.wasInterrupted());
 }
 
+/// Bytes of the narrowest elements that a kernel keeps in memory or LDS.
+static int narrowestBytes(gpu::GPUFuncOp func) {
+  int64_t bytes = layout::kWideBytes;
+  auto consider = [&](Value value) {
+    if (auto view = dyn_cast<ViewType>(value.getType()))
+      bytes = std::min(bytes, bytesOf(view.getElementType()));
+    else if (auto lds = dyn_cast<LdsType>(value.getType()))
+      bytes = std::min(bytes, bytesOf(lds.getElementType()));
+  };
+  llvm::for_each(func.getArguments(), consider);
+  func.walk([&](Operation *op) { llvm::for_each(op->getResults(), consider); });
+  return bytes;
+}
+
 LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   schedule = func->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
   auto targetAttr = getOperation()->getAttrOfType<TargetAttr>(kTargetAttrName);
@@ -361,6 +374,7 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
     return func.emitOpError()
            << "stands in a gpu.module without '" << kTargetAttrName << "'";
   target = &targetAttr.getInfo();
+  factorBytes = narrowestBytes(func);
   layouts = {};
 
   // Swizzles are counted out over whole tiles: of those that a chip can hold.
@@ -418,7 +432,7 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
     int laneBits = llvm::countr_zero(uint32_t(target->waveSize));
     return layouts.assign(
         tile, layout::chooseCopyLayout(
-                  type.getDimSize(0), type.getDimSize(1), laneBits,
+                  type.getDimSize(0), type.getDimSize(1), factorBytes, laneBits,
                   llvm::countr_zero(uint32_t(schedule.getWaves())), false,
                   /*rowBits=*/0, /*maxColumnBits=*/laneBits + 3));
   });

@@ -196,19 +196,18 @@ fovea::attn::queryProduct(const target::TargetInfo &target, Type elementType,
     if (lookupMatrixInstr(target, row.name, elementType) == &row)
       instructions.push_back(&row);
   // A tile in LDS has no columns past its own.
-  int64_t most = schedule.getQueriesInLds()
-                     ? int64_t(llvm::alignTo(headDim, kLdsDimStep))
-                     : std::numeric_limits<int64_t>::max();
+  int64_t most = std::numeric_limits<int64_t>::max();
+  if (schedule.getQueriesInLds())
+    most = llvm::alignTo(headDim, kLdsRowBytes / bytesOf(elementType));
   std::optional<QueryProduct> best;
   for (const target::MatrixInstr *inst : instructions)
     for (int waves = schedule.getWaves(); waves > 0; waves /= 2) {
       int64_t columns = llvm::alignTo(headDim, int64_t(waves) * inst->n);
       int rows = schedule.getWaves() / waves;
-      bool divides = columns <= most &&
-                     schedule.getBlockN() % (int64_t(rows) * inst->m) == 0 &&
-                     schedule.getBlockM() % layout::contractionUnit(
-                                                {inst->a, inst->b, inst->d}) ==
-                         0;
+      bool divides =
+          columns <= most &&
+          schedule.getBlockN() % (int64_t(rows) * inst->m) == 0 &&
+          schedule.getBlockM() % layout::contractionUnit(inst->layouts()) == 0;
       if (divides &&
           (!best || std::tuple(columns, -waves) <
                         std::tuple(best->columns, -best->columnWaves)))
@@ -238,14 +237,15 @@ checkHolds(llvm::function_ref<InFlightDiagnostic()> emitError,
       *lookupMatrixInstr(target, schedule.getInst(), elementType);
   ForwardTiles tiles = forwardTiles(headDim, schedule, inst);
   constexpr int residents = 2;
+  const int64_t bytes = tiles.elementBytes;
   int64_t lds =
-      tiles.blockN * (2 * tiles.ldsDim * holds.moving + 4 * holds.rowTerms);
+      tiles.blockN * (bytes * tiles.ldsDim * holds.moving + 4 * holds.rowTerms);
   if (schedule.getQueriesInLds())
-    lds += residents * 2 * tiles.blockM * tiles.scoreDim;
+    lds += residents * bytes * tiles.blockM * tiles.scoreDim;
   if (holds.query) {
-    lds += 2 * tiles.blockN * tiles.blockM;
+    lds += bytes * tiles.blockN * tiles.blockM;
     if (schedule.getQueriesInLds())
-      lds += 2 * tiles.blockM * tiles.ldsDim;
+      lds += bytes * tiles.blockM * tiles.ldsDim;
   }
   if (lds > target.ldsBytes)
     return emitError() << "the tiles of the " << holds.kernel << " kernel take "
@@ -257,8 +257,9 @@ checkHolds(llvm::function_ref<InFlightDiagnostic()> emitError,
     other = tiles.blockM * holds.query->columns *
             (int64_t(schedule.getWaves() / holds.query->columnWaves)
              << llvm::popcount(
-                    holds.query->inst->b.replicatedBits(layout::Space::Lane))) /
-            (int64_t(schedule.getWaves()) * inst.waveSize) / 2;
+                    holds.query->inst->b.replicatedBits(layout::Space::Lane))) *
+            bytes / (int64_t(schedule.getWaves()) * inst.waveSize) /
+            kRegisterBytes;
   std::string what = ("what the " + holds.kernel + " kernel keeps takes").str();
   return checkResidents(emitError, target, inst, tiles, schedule,
                         {what, holds.accumulators, residents, other});

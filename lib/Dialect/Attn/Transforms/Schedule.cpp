@@ -129,22 +129,18 @@ static const ForwardRow kForwardRows[] = {
     {0, 512, "wmma_16x16x32", {64, 32, 4, 2, 1}},
 };
 
-static layout::InstrLayouts layoutsOf(const target::MatrixInstr &inst) {
-  return {inst.a, inst.b, inst.d};
-}
-
 ForwardTiles fovea::attn::forwardTiles(int64_t headDim, ScheduleAttr schedule,
                                        const target::MatrixInstr &inst) {
   ForwardTiles tiles;
   tiles.headDim = headDim;
+  tiles.elementBytes = target::elementTypeInfo(inst.type).bytes();
   tiles.scoreDim =
-      llvm::alignTo(headDim, layout::contractionUnit(layoutsOf(inst)));
+      llvm::alignTo(headDim, layout::contractionUnit(inst.layouts()));
   tiles.valueDim = llvm::alignTo(headDim, inst.m * schedule.getValueSplit());
-  // A row of an LDS tile is a multiple of 64 bytes; copies past the registers
-  // fill LDS in the order of lanes, which divides into whole rows of powers of
-  // two.
-  tiles.ldsDim =
-      llvm::alignTo(std::max(tiles.scoreDim, tiles.valueDim), kLdsDimStep);
+  // Copies past the registers fill LDS in the order of lanes, which divides
+  // into whole rows of powers of two.
+  tiles.ldsDim = llvm::alignTo(std::max(tiles.scoreDim, tiles.valueDim),
+                               kLdsRowBytes / tiles.elementBytes);
   tiles.ldsBuffers = 1;
   if (schedule.getDirectCopy()) {
     tiles.ldsDim = llvm::PowerOf2Ceil(tiles.ldsDim);
@@ -153,9 +149,10 @@ ForwardTiles fovea::attn::forwardTiles(int64_t headDim, ScheduleAttr schedule,
   tiles.blockM = schedule.getBlockM();
   tiles.blockN = schedule.getBlockN();
   tiles.rowGroups = inst.waveSize / inst.n;
-  tiles.ldsBytes = 2 * 2 * tiles.ldsBuffers * tiles.blockN * tiles.ldsDim;
+  tiles.ldsBytes =
+      2 * tiles.elementBytes * tiles.ldsBuffers * tiles.blockN * tiles.ldsDim;
   if (schedule.getQueriesInLds())
-    tiles.ldsBytes += 2 * tiles.blockM * tiles.scoreDim;
+    tiles.ldsBytes += tiles.elementBytes * tiles.blockM * tiles.scoreDim;
   return tiles;
 }
 
@@ -192,14 +189,14 @@ fovea::attn::checkResidents(llvm::function_ref<InFlightDiagnostic()> emitError,
   int64_t lanes = int64_t(schedule.getWaves()) * inst.waveSize;
   int64_t takes = residents.other + residents.accumulators * tiles.valueDim *
                                         tiles.blockM / lanes;
-  // Two elements a register; waves that share queries hold them all, as do
-  // lanes over which the instruction repeats its operand.
+  // Waves that share queries hold them all, as do lanes over which the
+  // instruction repeats its operand.
   int64_t repeated =
       int64_t(schedule.getValueSplit())
       << llvm::popcount(inst.b.replicatedBits(layout::Space::Lane));
   if (!schedule.getQueriesInLds())
-    takes += residents.factors * tiles.scoreDim * tiles.blockM * repeated /
-             lanes / 2;
+    takes += residents.factors * tiles.scoreDim * tiles.blockM * repeated *
+             tiles.elementBytes / lanes / kRegisterBytes;
   // A workgroup's waves share the SIMDs whatever occupancy is asked for.
   int64_t waves = std::max<int64_t>(
       schedule.getWavesPerSimd(),

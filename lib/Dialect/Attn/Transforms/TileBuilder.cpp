@@ -198,9 +198,10 @@ Value TileBuilder::scaleIsNegative() {
 }
 
 Value TileBuilder::round(Value values) {
-  Rounding rounding = elementType.isF16() || target.has(target::kCvtPkBf16)
-                          ? Rounding::NearestEven
-                          : Rounding::NearestAway;
+  Rounding rounding =
+      hasConversion(target, lookupElementType(elementType)->type)
+          ? Rounding::NearestEven
+          : Rounding::NearestAway;
   auto type = cast<RankedTensorType>(values.getType());
   return RoundOp::create(b, type.clone(elementType), values, rounding);
 }

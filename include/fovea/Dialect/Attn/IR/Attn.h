@@ -77,9 +77,14 @@ inline constexpr int64_t kMaxTileExtent = 1 << 16;
 /// Whether a tile may have this shape: two extents in [1, kMaxTileExtent].
 bool isTileShape(llvm::ArrayRef<int64_t> shape);
 
-/// The factor type of matrix instructions for an element type; none for one
-/// that they do not multiply.
-std::optional<target::FactorType> factorType(mlir::Type elementType);
+/// The row of an MLIR type; null if it is none of the table's.
+const target::ElementTypeInfo *lookupElementType(mlir::Type type);
+
+/// The MLIR type of a row.
+mlir::Type getElementType(mlir::MLIRContext *context, target::ElementType type);
+
+/// Bytes of an element of a tile, view or LDS tile; at least one.
+int64_t bytesOf(mlir::Type elementType);
 
 /// The row of an instruction name for factors of an element type on a chip;
 /// null if the chip has none.

@@ -36,10 +36,7 @@ def Attn_LdsType : Attn_Type<"Lds", "lds"> {
       "`<` $rows `x` $columns `x` $elementType (`,` $swizzle^)? `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    int64_t getBytes() const {
-      return int64_t(getRows()) * getColumns() *
-             getElementType().getIntOrFloatBitWidth() / 8;
-    }
+    int64_t getBytes() const;
   }];
 }
 

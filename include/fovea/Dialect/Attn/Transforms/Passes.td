@@ -86,11 +86,11 @@ def AttnAssignLayouts : Pass<"attn-assign-layouts", "::mlir::gpu::GPUModuleOp"> 
   let description = [{
     Operand layouts of `attn.dot` come from the instruction table. They spread
     through ops by `LayoutOpInterface`, and element-wise ops of any dialect; the
-    right operand of the second product
-    takes the layout that the first product leaves, and the left operand follows
-    with the same order of the contraction. Copies from global memory to LDS get
-    layouts of their own, wide on both sides; the swizzle of an LDS tile is the
-    one with the fewest bank conflicts over its writes and reads.
+    right operand of the second product takes the layout that the first product
+    leaves, and the left operand follows with the same order of the contraction.
+    Copies from global memory to LDS get layouts of their own, wide on both
+    sides; the swizzle of an LDS tile is the one with the fewest bank conflicts
+    over its writes and reads.
 
     Pre-condition: tile IR (`attn-tile-forward`).
     Post-condition: every tile has a layout; `attn.convert_layout` stands where

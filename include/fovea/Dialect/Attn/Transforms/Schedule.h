@@ -18,11 +18,15 @@ struct ForwardTiles {
   int64_t blockM;     ///< queries of a workgroup
   int64_t blockN;     ///< keys of an iteration
   int64_t rowGroups;  ///< lanes that share a query, each with keys of its own
+  int64_t elementBytes; ///< of factors
   int64_t ldsBytes;   ///< of a workgroup: K, V and, if they are there, queries
 };
 
-/// Columns of tiles in LDS are a multiple: a row is whole runs of 64 bytes.
-inline constexpr int64_t kLdsDimStep = 32;
+/// A row of a tile in LDS is a multiple of this many bytes.
+inline constexpr int64_t kLdsRowBytes = 64;
+
+/// Bytes of a register of a lane.
+inline constexpr int64_t kRegisterBytes = 4;
 
 ForwardTiles forwardTiles(int64_t headDim, ScheduleAttr schedule,
                           const target::MatrixInstr &inst);
