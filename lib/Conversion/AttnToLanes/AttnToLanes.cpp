@@ -1,6 +1,6 @@
 //===- AttnToLanes.cpp - convert-attn-to-lanes ----------------------------===//
 
-#include "LaneContext.h"
+#include "Fragments.h"
 #include "fovea/Conversion/Passes.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

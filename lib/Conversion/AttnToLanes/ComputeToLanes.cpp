@@ -1,6 +1,6 @@
 //===- ComputeToLanes.cpp - arithmetic on tiles for lanes -----------------===//
 
-#include "LaneContext.h"
+#include "Fragments.h"
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Target/MatrixInstr.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -11,20 +11,6 @@ using namespace fovea;
 using namespace fovea::attn;
 using layout::Coord;
 using layout::TileLayout;
-
-static Value element(ImplicitLocOpBuilder &b, Value vector, int64_t index) {
-  return vector::ExtractOp::create(b, vector, index);
-}
-
-/// A fragment of what `make` gives for each element of another.
-static Value mapElements(ImplicitLocOpBuilder &b, Value fragment,
-                         llvm::function_ref<Value(Value)> make) {
-  auto type = cast<VectorType>(fragment.getType());
-  SmallVector<Value> results;
-  for (int64_t index = 0; index < type.getNumElements(); ++index)
-    results.push_back(make(element(b, fragment, index)));
-  return vector::FromElementsOp::create(b, type, results);
-}
 
 /// For each register of a fragment, the register of the layout reduced along
 /// dimension 0 that has its column: what is left when bits of dimension 0 go.
@@ -61,24 +47,18 @@ struct LowerElementwise : public ConversionPattern {
         return op->emitOpError("has operands in another layout than its "
                                "result's; attn.convert_layout goes before it");
     ImplicitLocOpBuilder b(op->getLoc(), rewriter);
-    TileLayout layout = layoutOf(op->getResult(0));
-    VectorType type = fragmentType(op->getResult(0).getType());
-    SmallVector<Value> fragments;
-    for (int fragment = 0; fragment < layout.fragments(); ++fragment) {
-      SmallVector<Value> results;
-      for (int64_t reg = 0; reg < layout.elementsPerFragment(); ++reg) {
-        SmallVector<Value> inputs;
-        for (auto [operand, converted] : llvm::zip(op->getOperands(), operands))
-          inputs.push_back(getTileLayout(operand.getType())
-                               ? element(b, converted[fragment], reg)
-                               : converted[0]);
-        OperationState state(op->getLoc(), op->getName(), inputs,
-                             type.getElementType(), op->getAttrs());
-        results.push_back(rewriter.create(state)->getResult(0));
-      }
-      fragments.push_back(vector::FromElementsOp::create(b, type, results));
-    }
-    rewriter.replaceOpWithMultiple(op, {fragments});
+    Type tile = op->getResult(0).getType();
+    auto compute = [&, &operands = operands](int fragment, int reg) -> Value {
+      SmallVector<Value> inputs;
+      for (auto [operand, converted] : llvm::zip(op->getOperands(), operands))
+        inputs.push_back(getTileLayout(operand.getType())
+                             ? element(b, converted[fragment], reg)
+                             : converted[0]);
+      OperationState state(op->getLoc(), op->getName(), inputs,
+                           getElementTypeOrSelf(tile), op->getAttrs());
+      return rewriter.create(state)->getResult(0);
+    };
+    rewriter.replaceOpWithMultiple(op, {makeFragments(b, tile, compute)});
     return success();
   }
 };
@@ -87,23 +67,19 @@ struct LowerElementwise : public ConversionPattern {
 /// Results below the least normal number are flushed, which no caller here can
 /// see: probabilities that small add nothing to a sum of at least 2^-8.
 template <typename Op, typename Instruction>
-struct LowerTranscendental : public LanePattern<Op> {
-  using LanePattern<Op>::LanePattern;
-  LogicalResult
-  matchAndRewrite(Op op, typename LanePattern<Op>::Adaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
+struct LowerTranscendental : public ElementPattern<Op> {
+  using ElementPattern<Op>::ElementPattern;
+
+  LogicalResult check(Op op,
+                      ConversionPatternRewriter &rewriter) const override {
     if (!getTileLayout(op.getType()))
       return rewriter.notifyMatchFailure(op, "not on tiles");
     if (!getElementTypeOrSelf(op.getType()).isF32())
       return rewriter.notifyMatchFailure(op, "no instruction for the type");
-    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-    SmallVector<Value> fragments;
-    for (Value fragment : adaptor.getOperand())
-      fragments.push_back(mapElements(b, fragment, [&](Value value) -> Value {
-        return Instruction::create(b, b.getF32Type(), value);
-      }));
-    rewriter.replaceOpWithMultiple(op, {fragments});
     return success();
+  }
+  Value lowerElement(ImplicitLocOpBuilder &b, Value value) const override {
+    return Instruction::create(b, b.getF32Type(), value);
   }
 };
 
@@ -198,14 +174,12 @@ struct LowerDot : public LanePattern<DotOp> {
   }
 };
 
-struct LowerToAccumulators : public LanePattern<ToAccumulatorsOp> {
-  using LanePattern::LanePattern;
-  LogicalResult
-  matchAndRewrite(ToAccumulatorsOp op, Adaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-    const target::MatrixInstr *inst =
-        lookupMatrixInstr(lanes.getTarget(), op.getInst(), op.getFactor());
+struct LowerToAccumulators : public FragmentPattern<ToAccumulatorsOp> {
+  using FragmentPattern::FragmentPattern;
+
+  LogicalResult check(ToAccumulatorsOp op,
+                      ConversionPatternRewriter &) const override {
+    const target::MatrixInstr *inst = instruction(op);
     if (!inst)
       return emitNoMatrixInstr([&] { return op.emitOpError(); },
                                lanes.getTarget(), op.getInst(), op.getFactor());
@@ -213,38 +187,34 @@ struct LowerToAccumulators : public LanePattern<ToAccumulatorsOp> {
         inst->d.elementsPerFragment())
       return op.emitOpError() << "has fragments that '"
                               << op.getInst().getName() << "' does not sum";
-    auto type =
-        VectorType::get({inst->a.elementsPerFragment()}, op.getFactor());
-    Value zeros = arith::ConstantOp::create(b, b.getZeroAttr(type));
-    SmallVector<Value> fragments;
-    for (Value fragment : adaptor.getTile())
-      fragments.push_back(
-          MmaOp::create(b, zeros, zeros, fragment, op.getInstAttr()));
-    rewriter.replaceOpWithMultiple(op, {fragments});
     return success();
+  }
+  Value lowerFragment(ImplicitLocOpBuilder &b, ToAccumulatorsOp op,
+                      Value fragment) const override {
+    auto type = VectorType::get({instruction(op)->a.elementsPerFragment()},
+                                op.getFactor());
+    Value zeros = arith::ConstantOp::create(b, b.getZeroAttr(type));
+    return MmaOp::create(b, zeros, zeros, fragment, op.getInstAttr());
+  }
+
+private:
+  const target::MatrixInstr *instruction(ToAccumulatorsOp op) const {
+    return lookupMatrixInstr(lanes.getTarget(), op.getInst(), op.getFactor());
   }
 };
 
-struct LowerToVectors : public LanePattern<ToVectorsOp> {
-  using LanePattern::LanePattern;
-  LogicalResult
-  matchAndRewrite(ToVectorsOp op, Adaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-    SmallVector<Value> fragments;
-    for (Value fragment : adaptor.getTile())
-      fragments.push_back(mapElements(b, fragment, [&](Value value) -> Value {
-        return LLVM::InlineAsmOp::create(
-                   b, value.getType(), ValueRange{value},
-                   /*asm_string=*/"", /*constraints=*/"=v,0",
-                   /*has_side_effects=*/false, /*is_align_stack=*/false,
-                   LLVM::TailCallKind::None,
-                   /*asm_dialect=*/LLVM::AsmDialectAttr(),
-                   /*operand_attrs=*/ArrayAttr())
-            .getResult(0);
-      }));
-    rewriter.replaceOpWithMultiple(op, {fragments});
-    return success();
+struct LowerToVectors : public ElementPattern<ToVectorsOp> {
+  using ElementPattern::ElementPattern;
+
+  Value lowerElement(ImplicitLocOpBuilder &b, Value value) const override {
+    return LLVM::InlineAsmOp::create(b, value.getType(), ValueRange{value},
+                                     /*asm_string=*/"", /*constraints=*/"=v,0",
+                                     /*has_side_effects=*/false,
+                                     /*is_align_stack=*/false,
+                                     LLVM::TailCallKind::None,
+                                     /*asm_dialect=*/LLVM::AsmDialectAttr(),
+                                     /*operand_attrs=*/ArrayAttr())
+        .getResult(0);
   }
 };
 
@@ -279,10 +249,8 @@ struct LowerReduce : public LanePattern<ReduceOp> {
     for (size_t i = 0; i < regs.size(); i += 2) {
       Value both =
           vector::ShuffleOp::create(b, fragment, fragment, regs.slice(i, 2));
-      sum = LLVM::CallIntrinsicOp::create(b, b.getF32Type(),
-                                          b.getStringAttr("llvm.amdgcn.fdot2"),
-                                          ValueRange{both, ones, sum, noClamp})
-                .getResult(0);
+      sum = callIntrinsic(b, b.getF32Type(), "llvm.amdgcn.fdot2",
+                          {both, ones, sum, noClamp});
     }
     return sum;
   }
@@ -369,26 +337,19 @@ struct LowerMask : public LanePattern<MaskOp> {
     Value laneRow = lanes.coordinate(op, layout, 0);
     Value minusInf = arith::ConstantOp::create(
         b, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
-    SmallVector<Value> fragments;
-    for (auto [fragment, scores] : llvm::enumerate(adaptor.getTile())) {
+    auto show = [&](int fragment, int reg) -> Value {
       Value limits = adaptor.getLast()[fragment % layout.grid()[1]];
-      Coord origin = layout.fragmentOrigin(fragment);
-      SmallVector<Value> results;
-      for (int reg = 0; reg < layout.elementsPerFragment(); ++reg) {
-        // Only a constant is left to compare with in each register.
-        Value limit =
-            arith::SubIOp::create(b, element(b, limits, limitOf[reg]), laneRow);
-        Value row =
-            lanes.i32(b, op.getLoc(), origin[0] + layout.map(reg, 0, 0)[0]);
-        Value seen =
-            arith::CmpIOp::create(b, arith::CmpIPredicate::sle, row, limit);
-        results.push_back(arith::SelectOp::create(
-            b, seen, element(b, scores, reg), minusInf));
-      }
-      fragments.push_back(vector::FromElementsOp::create(
-          b, cast<VectorType>(scores.getType()), results));
-    }
-    rewriter.replaceOpWithMultiple(op, {fragments});
+      // Only a constant is left to compare with in each register.
+      Value limit =
+          arith::SubIOp::create(b, element(b, limits, limitOf[reg]), laneRow);
+      Value row = lanes.i32(b, layout.fragmentOrigin(fragment)[0] +
+                                   layout.map(reg, 0, 0)[0]);
+      Value seen =
+          arith::CmpIOp::create(b, arith::CmpIPredicate::sle, row, limit);
+      return arith::SelectOp::create(
+          b, seen, element(b, adaptor.getTile()[fragment], reg), minusInf);
+    };
+    rewriter.replaceOpWithMultiple(op, {makeFragments(b, op.getType(), show)});
     return success();
   }
 };
@@ -401,123 +362,93 @@ struct LowerColumnIndex : public LanePattern<ColumnIndexOp> {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     TileLayout layout = layoutOf(op.getResult());
     Value laneColumn = lanes.coordinate(op, layout, 1);
-    SmallVector<Value> fragments;
-    for (int fragment = 0; fragment < layout.fragments(); ++fragment) {
-      SmallVector<Value> columns;
-      for (int reg = 0; reg < layout.elementsPerFragment(); ++reg)
-        columns.push_back(
-            arith::AddIOp::create(b, laneColumn,
-                                  lanes.i32(b, op.getLoc(),
-                                            layout.fragmentOrigin(fragment)[1] +
-                                                layout.map(reg, 0, 0)[1])));
-      fragments.push_back(vector::FromElementsOp::create(
-          b, fragmentType(op.getType()), columns));
-    }
-    rewriter.replaceOpWithMultiple(op, {fragments});
+    auto number = [&](int fragment, int reg) -> Value {
+      Value column = lanes.i32(b, layout.fragmentOrigin(fragment)[1] +
+                                      layout.map(reg, 0, 0)[1]);
+      return arith::AddIOp::create(b, laneColumn, column);
+    };
+    rewriter.replaceOpWithMultiple(op,
+                                   {makeFragments(b, op.getType(), number)});
     return success();
   }
 };
 
-struct LowerRound : public LanePattern<RoundOp> {
-  using LanePattern::LanePattern;
+struct LowerRound : public FragmentPattern<RoundOp> {
+  using FragmentPattern::FragmentPattern;
 
+  LogicalResult check(RoundOp op, ConversionPatternRewriter &) const override {
+    VectorType type = fragmentType(op.getType());
+    if (op.getMode() == Rounding::NearestAway &&
+        (!type.getElementType().isBF16() || type.getNumElements() % 2 != 0))
+      return op.emitOpError(
+          "rounds ties away from zero for pairs of bf16 only");
+    return success();
+  }
+  Value lowerFragment(ImplicitLocOpBuilder &b, RoundOp op,
+                      Value fragment) const override {
+    if (op.getMode() == Rounding::NearestAway)
+      return roundAwayBf16(b, fragment);
+    return arith::TruncFOp::create(b, fragmentType(op.getType()), fragment);
+  }
+
+private:
   /// Two f32 to two bf16, ties away from zero: adding half of the last place
   /// kept makes truncation round, and one permute takes both upper halves.
   Value roundAwayBf16(ImplicitLocOpBuilder &b, Value fragment) const {
     auto type = cast<VectorType>(fragment.getType());
-    auto i32 = [&](int64_t value) { return lanes.i32(b, b.getLoc(), value); };
     SmallVector<Value> words;
     for (int64_t index = 0; index < type.getNumElements(); index += 2) {
       auto half = [&](int64_t which) -> Value {
         Value bits = arith::BitcastOp::create(
             b, b.getI32Type(), element(b, fragment, index + which));
-        return arith::AddIOp::create(b, bits, i32(0x8000));
+        return arith::AddIOp::create(b, bits, lanes.i32(b, 0x8000));
       };
       Value low = half(0), high = half(1);
-      words.push_back(
-          LLVM::CallIntrinsicOp::create(b, b.getI32Type(),
-                                        b.getStringAttr("llvm.amdgcn.perm"),
-                                        ValueRange{high, low, i32(0x07060302)})
-              .getResult(0));
+      words.push_back(permuteBytes(b, high, low, 0x07060302));
     }
     Value packed = vector::FromElementsOp::create(
         b, VectorType::get({int64_t(words.size())}, b.getI32Type()), words);
     return vector::BitCastOp::create(
         b, VectorType::get({type.getNumElements()}, b.getBF16Type()), packed);
   }
-
-  LogicalResult
-  matchAndRewrite(RoundOp op, Adaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-    VectorType type = fragmentType(op.getType());
-    bool away = op.getMode() == Rounding::NearestAway;
-    if (away &&
-        (!type.getElementType().isBF16() || type.getNumElements() % 2 != 0))
-      return op.emitOpError(
-          "rounds ties away from zero for pairs of bf16 only");
-    SmallVector<Value> fragments;
-    for (Value fragment : adaptor.getTile())
-      fragments.push_back(
-          away ? roundAwayBf16(b, fragment)
-               : Value(arith::TruncFOp::create(b, type, fragment)));
-    rewriter.replaceOpWithMultiple(op, {fragments});
-    return success();
-  }
 };
 
-struct LowerSaturate : public LanePattern<SaturateOp> {
-  using LanePattern::LanePattern;
+struct LowerSaturate : public ElementPattern<SaturateOp> {
+  using ElementPattern::ElementPattern;
 
-  Value saturate(ImplicitLocOpBuilder &b, Value value) const {
+  Value lowerElement(ImplicitLocOpBuilder &b, Value value) const override {
     auto f32 = [&](float constant) -> Value {
       return arith::ConstantOp::create(b, b.getF32FloatAttr(constant));
     };
     if (!lanes.getTarget().has(target::kClampsKeepNaN))
       return arith::MinimumFOp::create(b, value, f32(1.0f));
     // The backend makes this the `clamp` of the instruction before.
-    return LLVM::CallIntrinsicOp::create(
-               b, b.getF32Type(), b.getStringAttr("llvm.amdgcn.fmed3"),
-               ValueRange{value, f32(0.0f), f32(1.0f)})
-        .getResult(0);
-  }
-
-  LogicalResult
-  matchAndRewrite(SaturateOp op, Adaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-    SmallVector<Value> fragments;
-    for (Value fragment : adaptor.getTile())
-      fragments.push_back(mapElements(
-          b, fragment, [&](Value value) { return saturate(b, value); }));
-    rewriter.replaceOpWithMultiple(op, {fragments});
-    return success();
+    Value zero = f32(0.0f), one = f32(1.0f);
+    return callIntrinsic(b, b.getF32Type(), "llvm.amdgcn.fmed3",
+                         {value, zero, one});
   }
 };
 
-struct LowerNegateIf : public LanePattern<NegateIfOp> {
-  using LanePattern::LanePattern;
-  LogicalResult
-  matchAndRewrite(NegateIfOp op, Adaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
+struct LowerNegateIf : public FragmentPattern<NegateIfOp> {
+  using FragmentPattern::FragmentPattern;
+
+  LogicalResult check(NegateIfOp op,
+                      ConversionPatternRewriter &) const override {
     if (layoutOf(op.getTile()).elementsPerFragment() % 2 != 0)
       return op.emitOpError("changes the signs of pairs that a lane holds; a "
                             "unit of this layout gives it one element");
-    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-    Value flip = arith::SelectOp::create(b, op.getFlag(),
-                                         lanes.i32(b, op.getLoc(), 0x80008000),
-                                         lanes.i32(b, op.getLoc(), 0));
-    SmallVector<Value> fragments;
-    for (Value fragment : adaptor.getTile()) {
-      auto type = cast<VectorType>(fragment.getType());
-      auto words = VectorType::get({type.getNumElements() / 2}, b.getI32Type());
-      Value bits = vector::BitCastOp::create(b, words, fragment);
-      bits = arith::XOrIOp::create(b, bits,
-                                   vector::BroadcastOp::create(b, words, flip));
-      fragments.push_back(vector::BitCastOp::create(b, type, bits));
-    }
-    rewriter.replaceOpWithMultiple(op, {fragments});
     return success();
+  }
+  Value lowerFragment(ImplicitLocOpBuilder &b, NegateIfOp op,
+                      Value fragment) const override {
+    Value signs = lanes.i32(b, 0x80008000), none = lanes.i32(b, 0);
+    Value flip = arith::SelectOp::create(b, op.getFlag(), signs, none);
+    auto type = cast<VectorType>(fragment.getType());
+    auto words = VectorType::get({type.getNumElements() / 2}, b.getI32Type());
+    Value bits = vector::BitCastOp::create(b, words, fragment);
+    bits = arith::XOrIOp::create(b, bits,
+                                 vector::BroadcastOp::create(b, words, flip));
+    return vector::BitCastOp::create(b, type, bits);
   }
 };
 

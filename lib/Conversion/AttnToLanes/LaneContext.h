@@ -71,6 +71,9 @@ public:
                        mlir::Value value, int mask);
 
   mlir::Value i32(mlir::OpBuilder &b, mlir::Location loc, int64_t value);
+  mlir::Value i32(mlir::ImplicitLocOpBuilder &b, int64_t value) {
+    return i32(b, b.getLoc(), value);
+  }
 
   /// The alias scope of copies to LDS; null if the kernel has none. Reads of
   /// LDS declare that they do not touch it: the tile program waits for copies
@@ -102,30 +105,6 @@ void populateComputeToLanesPatterns(mlir::TypeConverter &converter,
 void populateMovesToLanesPatterns(mlir::TypeConverter &converter,
                                   mlir::RewritePatternSet &patterns,
                                   LaneContext &context);
-
-/// A pattern with one kernel's context; tiles come as ranges of fragments.
-template <typename Op>
-struct LanePattern : public mlir::OpConversionPattern<Op> {
-  LanePattern(mlir::TypeConverter &converter, LaneContext &context)
-      : mlir::OpConversionPattern<Op>(converter,
-                                      context.getKernel().getContext(),
-                                      /*benefit=*/2),
-        lanes(context) {}
-  using Adaptor = typename mlir::OpConversionPattern<Op>::OneToNOpAdaptor;
-  LaneContext &lanes;
-};
-
-/// Layout of a tile; the pass's pre-condition is that there is one.
-inline const layout::TileLayout layoutOf(mlir::Value tile) {
-  return attn::getTileLayout(tile.getType()).getLayout();
-}
-
-/// The vector of one fragment.
-inline mlir::VectorType fragmentType(mlir::Type tile) {
-  return mlir::VectorType::get(
-      {attn::getTileLayout(tile).getLayout().elementsPerFragment()},
-      mlir::cast<mlir::RankedTensorType>(tile).getElementType());
-}
 
 } // namespace fovea
 

@@ -1,6 +1,6 @@
 //===- MemoryToLanes.cpp - global memory and LDS for lanes ----------------===//
 
-#include "LaneContext.h"
+#include "Fragments.h"
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Layout/LdsAccess.h"
 #include "fovea/Target/MatrixInstr.h"
@@ -35,7 +35,7 @@ static Type transferType(OpBuilder &b, int64_t bytes) {
 }
 
 /// `elements` of a fragment, as one vector.
-static Value gather(OpBuilder &b, Location loc, Value fragment,
+static Value gather(ImplicitLocOpBuilder &b, Value fragment,
                     ArrayRef<int64_t> elements) {
   auto type = cast<VectorType>(fragment.getType());
   int64_t count = elements.size();
@@ -48,48 +48,34 @@ static Value gather(OpBuilder &b, Location loc, Value fragment,
     pairs &= isPair(first);
   if (type.getElementTypeBitWidth() != 16 || count % 2 != 0 ||
       type.getNumElements() % 2 != 0 || pairs)
-    return vector::ShuffleOp::create(b, loc, fragment, fragment, elements);
+    return vector::ShuffleOp::create(b, fragment, fragment, elements);
   // Halves of words: one permute a word, which the backend does not always find
   // in a shuffle where it can also move halves of registers.
   auto words = VectorType::get({type.getNumElements() / 2}, b.getI32Type());
-  Value bits = vector::BitCastOp::create(b, loc, words, fragment);
+  Value bits = vector::BitCastOp::create(b, words, fragment);
   SmallVector<Value> result;
   for (int64_t first = 0; first < count; first += 2) {
     int64_t low = elements[first], high = elements[first + 1];
-    Value lowWord = vector::ExtractOp::create(b, loc, bits, low / 2);
+    Value lowWord = vector::ExtractOp::create(b, bits, low / 2);
     if (isPair(first)) {
       result.push_back(lowWord);
       continue;
     }
-    Value highWord = vector::ExtractOp::create(b, loc, bits, high / 2);
+    Value highWord = vector::ExtractOp::create(b, bits, high / 2);
     int64_t selector =
         (low % 2 ? 0x0302 : 0x0100) | (high % 2 ? 0x0706 : 0x0504) << 16;
-    Value select =
-        arith::ConstantIntOp::create(b, loc, selector, 32).getResult();
-    result.push_back(
-        LLVM::CallIntrinsicOp::create(b, loc, b.getI32Type(),
-                                      b.getStringAttr("llvm.amdgcn.perm"),
-                                      ValueRange{highWord, lowWord, select})
-            .getResult(0));
+    result.push_back(permuteBytes(b, highWord, lowWord, selector));
   }
   Value packed = vector::FromElementsOp::create(
-      b, loc, VectorType::get({count / 2}, b.getI32Type()), result);
+      b, VectorType::get({count / 2}, b.getI32Type()), result);
   return vector::BitCastOp::create(
-      b, loc, VectorType::get({count}, type.getElementType()), packed);
+      b, VectorType::get({count}, type.getElementType()), packed);
 }
 
-/// Puts accesses back together: access a holds the registers regs[a].
-static Value scatter(OpBuilder &b, Location loc, ValueRange parts,
-                     const WideAccesses &accesses, VectorType type) {
-  if (parts.size() == 1 &&
-      llvm::equal(accesses.regs[0],
-                  llvm::seq<int64_t>(0, type.getNumElements())))
-    return parts[0];
-  SmallVector<Value> elements(type.getNumElements());
-  for (auto [part, regs] : llvm::zip(parts, accesses.regs))
-    for (auto [element, reg] : llvm::enumerate(regs))
-      elements[reg] = vector::ExtractOp::create(b, loc, part, element);
-  return vector::FromElementsOp::create(b, loc, type, elements);
+/// Registers of a wide access with its halves exchanged.
+static TileAccesses::Registers swapHalves(TileAccesses::Registers regs) {
+  std::rotate(regs.begin(), regs.begin() + regs.size() / 2, regs.end());
+  return regs;
 }
 
 namespace {
@@ -103,7 +89,7 @@ struct LowerView : public LanePattern<ViewOp> {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     ViewType type = op.getView().getType();
     int64_t bytes = bytesOf(type.getElementType());
-    auto i32 = [&](int64_t value) { return lanes.i32(b, op.getLoc(), value); };
+    auto i32 = [&](int64_t value) { return lanes.i32(b, value); };
     Value stride = arith::MulIOp::create(b, op.getStride(), i32(bytes));
     // The size is 32 bits: rows beyond a tile's are not addressed anyway.
     Value rows = arith::MinSIOp::create(b, op.getRows(), i32(256));
@@ -174,7 +160,7 @@ public:
   }
 
 private:
-  Value i32(int64_t value) { return lanes.i32(b, b.getLoc(), value); }
+  Value i32(int64_t value) { return lanes.i32(b, value); }
 
   ImplicitLocOpBuilder &b;
   LaneContext &lanes;
@@ -185,8 +171,6 @@ private:
   int64_t maxColumn = 0;
 };
 
-static Coord plus(Coord x, Coord y) { return {x[0] + y[0], x[1] + y[1]}; }
-
 struct LowerLoad : public LanePattern<LoadOp> {
   using LanePattern::LanePattern;
   LogicalResult
@@ -194,33 +178,20 @@ struct LowerLoad : public LanePattern<LoadOp> {
                   ConversionPatternRewriter &rewriter) const override {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     TileLayout layout = layoutOf(op.getTile());
-    VectorType type = fragmentType(op.getTile().getType());
-    int64_t bytes = bytesOf(type.getElementType());
-    WideAccesses accesses = wideAccesses(layout, kWideBytes / bytes);
-    auto partType = VectorType::get({accesses.width}, type.getElementType());
+    TileAccesses accesses(layout, op.getTile().getType().getElementType());
     Value resource = adaptor.getView()[0];
     BufferAddress address(b, op, lanes, layout, op.getView().getType(),
                           adaptor.getView()[1]);
-    Value zero = lanes.i32(b, op.getLoc(), 0);
-    SmallVector<Value> fragments;
-    for (int fragment = 0; fragment < layout.fragments(); ++fragment) {
-      SmallVector<Value> parts;
-      for (const auto &regs : accesses.regs) {
-        Coord at =
-            plus(layout.fragmentOrigin(fragment), layout.map(regs[0], 0, 0));
-        if (address.isOutside(at)) {
-          parts.push_back(
-              arith::ConstantOp::create(b, b.getZeroAttr(partType)));
-          continue;
-        }
-        Value loaded = ROCDL::RawPtrBufferLoadOp::create(
-            b, TypeRange{transferType(b, accesses.width * bytes)},
-            ValueRange{resource, address.offset(at, nullptr), zero, zero});
-        parts.push_back(LLVM::BitcastOp::create(b, partType, loaded));
-      }
-      fragments.push_back(scatter(b, op.getLoc(), parts, accesses, type));
-    }
-    rewriter.replaceOpWithMultiple(op, {fragments});
+    Value zero = lanes.i32(b, 0);
+    auto read = [&](Coord at) -> Value {
+      if (address.isOutside(at))
+        return arith::ConstantOp::create(b, b.getZeroAttr(accesses.type()));
+      Value loaded = ROCDL::RawPtrBufferLoadOp::create(
+          b, TypeRange{transferType(b, accesses.bytes())},
+          ValueRange{resource, address.offset(at, nullptr), zero, zero});
+      return LLVM::BitcastOp::create(b, accesses.type(), loaded);
+    };
+    rewriter.replaceOpWithMultiple(op, {accesses.read(b, read)});
     return success();
   }
 };
@@ -232,27 +203,22 @@ struct LowerStore : public LanePattern<StoreOp> {
                   ConversionPatternRewriter &rewriter) const override {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     TileLayout layout = layoutOf(op.getTile());
-    VectorType type = fragmentType(op.getTile().getType());
-    int64_t bytes = bytesOf(type.getElementType());
-    WideAccesses accesses = wideAccesses(layout, kWideBytes / bytes);
+    TileAccesses accesses(layout, op.getTile().getType().getElementType());
     BufferAddress address(b, op, lanes, layout, op.getView().getType(),
                           adaptor.getView()[1]);
     Value resource = adaptor.getView()[0];
     Value first = lanes.isFirstHolder(op, layout);
-    Value zero = lanes.i32(b, op.getLoc(), 0);
-    Type moved = transferType(b, accesses.width * bytes);
-    for (auto [fragment, value] : llvm::enumerate(adaptor.getTile()))
-      for (const auto &regs : accesses.regs) {
-        Coord at =
-            plus(layout.fragmentOrigin(fragment), layout.map(regs[0], 0, 0));
-        if (address.isOutside(at))
-          continue;
-        Value part = gather(b, op.getLoc(), value, regs);
-        ROCDL::RawPtrBufferStoreOp::create(
-            b, TypeRange{},
-            ValueRange{LLVM::BitcastOp::create(b, moved, part), resource,
-                       address.offset(at, first), zero, zero});
-      }
+    Value zero = lanes.i32(b, 0);
+    Type moved = transferType(b, accesses.bytes());
+    accesses.forEach([&](int fragment, const auto &regs, Coord at) {
+      if (address.isOutside(at))
+        return;
+      Value part = gather(b, adaptor.getTile()[fragment], regs);
+      ROCDL::RawPtrBufferStoreOp::create(
+          b, TypeRange{},
+          ValueRange{LLVM::BitcastOp::create(b, moved, part), resource,
+                     address.offset(at, first), zero, zero});
+    });
     rewriter.eraseOp(op);
     return success();
   }
@@ -272,22 +238,20 @@ struct LowerAtomicAdd : public LanePattern<AtomicAddOp> {
     BufferAddress address(b, op, lanes, layout, op.getView().getType(),
                           adaptor.getView()[1]);
     Value first = lanes.isFirstHolder(op, layout);
-    Value zero = lanes.i32(b, op.getLoc(), 0);
+    Value zero = lanes.i32(b, 0);
     // Where an instruction does not name a scope, atomics are of the device.
     Value policy = lanes.i32(
-        b, op.getLoc(),
-        lanes.getTarget().has(target::kMemoryScopes) ? kDeviceScope : 0);
-    for (auto [fragment, value] : llvm::enumerate(adaptor.getTile()))
-      for (int reg = 0; reg < layout.elementsPerFragment(); ++reg) {
-        Coord at = plus(layout.fragmentOrigin(fragment), layout.map(reg, 0, 0));
-        if (address.isOutside(at))
-          continue;
-        ROCDL::RawPtrBufferAtomicFaddOp::create(
-            b, TypeRange{},
-            ValueRange{vector::ExtractOp::create(b, value, reg),
-                       adaptor.getView()[0], address.offset(at, first), zero,
-                       policy});
-      }
+        b, lanes.getTarget().has(target::kMemoryScopes) ? kDeviceScope : 0);
+    TileAccesses single(layout, b.getF32Type(), wideAccesses(layout, 1));
+    single.forEach([&](int fragment, const auto &regs, Coord at) {
+      if (address.isOutside(at))
+        return;
+      ROCDL::RawPtrBufferAtomicFaddOp::create(
+          b, TypeRange{},
+          ValueRange{element(b, adaptor.getTile()[fragment], regs[0]),
+                     adaptor.getView()[0], address.offset(at, first), zero,
+                     policy});
+    });
     rewriter.eraseOp(op);
     return success();
   }
@@ -328,12 +292,7 @@ public:
     Value base = lanes.ldsBase(op, layout, type, flip & laneBits);
     int64_t lineBytes = rowBytes << swizzle.lineRowBits(rowBytes);
     int64_t constant = line[0] * lineBytes + (flip & ~laneBits);
-    auto step = [&](Value from, LLVM::GEPArg by) -> Value {
-      return LLVM::GEPOp::create(b, from.getType(), b.getI8Type(), from,
-                                 ArrayRef<LLVM::GEPArg>{by},
-                                 LLVM::GEPNoWrapFlags::inbounds);
-    };
-    return step(step(buffer, base), int32_t(constant));
+    return addBytes(b, addBytes(b, buffer, base), int32_t(constant));
   }
 
 private:
@@ -383,13 +342,9 @@ struct LowerLdsBuffer : public LanePattern<LdsBufferOp> {
   matchAndRewrite(LdsBufferOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-    Value first = adaptor.getLds()[0];
-    Value bytes = lanes.i32(b, op.getLoc(), op.getLds().getType().getBytes());
+    Value bytes = lanes.i32(b, op.getLds().getType().getBytes());
     Value offset = arith::MulIOp::create(b, op.getNumber(), bytes);
-    rewriter.replaceOpWithNewOp<LLVM::GEPOp>(
-        op, first.getType(), b.getI8Type(), first,
-        ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(offset)},
-        LLVM::GEPNoWrapFlags::inbounds);
+    rewriter.replaceOp(op, addBytes(b, adaptor.getLds()[0], offset));
     return success();
   }
 };
@@ -417,7 +372,7 @@ struct LowerCopyLds : public LanePattern<CopyLdsOp> {
       return op.emitOpError()
              << "layout <" << layout.str()
              << "> does not give each lane runs of " << kWideBytes << " bytes";
-    auto i32 = [&](int64_t value) { return lanes.i32(b, op.getLoc(), value); };
+    auto i32 = [&](int64_t value) { return lanes.i32(b, value); };
     Value resource = adaptor.getView()[0], stride = adaptor.getView()[1];
     Value zero = i32(0);
     // Where the wave's accesses go.
@@ -427,7 +382,7 @@ struct LowerCopyLds : public LanePattern<CopyLdsOp> {
                               i32(rowBytes)),
         arith::MulIOp::create(b, lanes.waveCoordinate(op, layout, 1),
                               i32(bytes)));
-    Value places = step(b, adaptor.getLds()[0], start);
+    Value places = addBytes(b, adaptor.getLds()[0], start);
     // What this lane fetches. A column outside the view puts it out of bounds,
     // whatever rows are added.
     Value row =
@@ -448,20 +403,14 @@ struct LowerCopyLds : public LanePattern<CopyLdsOp> {
             b, offset, arith::MulIOp::create(b, stride, i32(at[0])));
       auto load = ROCDL::RawPtrBufferLoadLdsOp::create(
           b, TypeRange{},
-          ValueRange{resource,
-                     step(b, places, int32_t(at[0] * rowBytes + at[1] * bytes)),
-                     i32(kWideBytes), offset, zero, zero, zero});
+          ValueRange{
+              resource,
+              addBytes(b, places, int32_t(at[0] * rowBytes + at[1] * bytes)),
+              i32(kWideBytes), offset, zero, zero, zero});
       load.setAliasScopesAttr(lanes.getCopyScope());
     }
     rewriter.eraseOp(op);
     return success();
-  }
-
-private:
-  static Value step(ImplicitLocOpBuilder &b, Value from, LLVM::GEPArg by) {
-    return LLVM::GEPOp::create(b, from.getType(), b.getI8Type(), from,
-                               ArrayRef<LLVM::GEPArg>{by},
-                               LLVM::GEPNoWrapFlags::inbounds);
   }
 };
 
@@ -473,22 +422,17 @@ struct LowerStoreLds : public LanePattern<StoreLdsOp> {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     TileLayout layout = layoutOf(op.getTile());
     LdsType type = op.getLds().getType();
-    int64_t bytes = bytesOf(type.getElementType());
-    WideAccesses accesses = wideAccesses(layout, kWideBytes / bytes);
+    TileAccesses accesses(layout, type.getElementType());
     LdsAddress address(op, lanes, layout, type);
-    for (auto [fragment, value] : llvm::enumerate(adaptor.getTile()))
-      for (const auto &regs : accesses.regs) {
-        Coord at =
-            plus(layout.fragmentOrigin(fragment), layout.map(regs[0], 0, 0));
-        auto order = regs;
-        if (address.isSwapped(at, accesses.width))
-          std::rotate(order.begin(), order.begin() + accesses.width / 2,
-                      order.end());
-        LLVM::StoreOp::create(
-            b, gather(b, op.getLoc(), value, order),
-            address.pointer(b, adaptor.getLds()[0], at, accesses.width),
-            accesses.width * bytes);
-      }
+    accesses.forEach([&](int fragment, const auto &regs, Coord at) {
+      bool swapped = address.isSwapped(at, accesses.width());
+      Value part = gather(b, adaptor.getTile()[fragment],
+                          swapped ? swapHalves(regs) : regs);
+      LLVM::StoreOp::create(
+          b, part,
+          address.pointer(b, adaptor.getLds()[0], at, accesses.width()),
+          accesses.bytes());
+    });
     rewriter.eraseOp(op);
     return success();
   }
@@ -502,44 +446,28 @@ struct LowerLoadLds : public LanePattern<LoadLdsOp> {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     LdsType type = op.getLds().getType();
     int64_t bytes = bytesOf(type.getElementType());
-    layout::LdsRead read = layout::chooseLdsRead(
+    layout::LdsRead way = layout::chooseLdsRead(
         layoutOf(op.getTile()), bytes,
         target::ldsTransposedRead(lanes.getTarget(), bytes));
-    const TileLayout &layout = read.addresses;
-    const WideAccesses &accesses = read.accesses;
-    VectorType fragment = fragmentType(op.getTile().getType());
-    auto partType =
-        VectorType::get({accesses.width}, fragment.getElementType());
-    LdsAddress address(op, lanes, layout, type);
-    SmallVector<Value> fragments;
-    for (int number = 0; number < layout.fragments(); ++number) {
-      SmallVector<Value> parts;
-      for (const auto &regs : accesses.regs) {
-        Coord at =
-            plus(layout.fragmentOrigin(number), layout.map(regs[0], 0, 0));
-        Value place =
-            address.pointer(b, adaptor.getLds()[0], at, accesses.width);
-        if (read.transposed) {
-          auto load = ROCDL::ds_read_tr16_b64::create(b, partType, place);
-          load.setNoaliasScopesAttr(lanes.getCopyScope());
-          parts.push_back(load);
-          continue;
-        }
-        auto load =
-            LLVM::LoadOp::create(b, partType, place, accesses.width * bytes);
+    TileAccesses accesses(way.addresses, type.getElementType(), way.accesses);
+    LdsAddress address(op, lanes, way.addresses, type);
+    auto read = [&](Coord at) -> Value {
+      Value place =
+          address.pointer(b, adaptor.getLds()[0], at, accesses.width());
+      if (way.transposed) {
+        auto load = ROCDL::ds_read_tr16_b64::create(b, accesses.type(), place);
         load.setNoaliasScopesAttr(lanes.getCopyScope());
-        Value part = load;
-        if (address.isSwapped(at, accesses.width)) {
-          auto order = llvm::to_vector(llvm::seq<int64_t>(accesses.width));
-          std::rotate(order.begin(), order.begin() + accesses.width / 2,
-                      order.end());
-          part = vector::ShuffleOp::create(b, part, part, order);
-        }
-        parts.push_back(part);
+        return load;
       }
-      fragments.push_back(scatter(b, op.getLoc(), parts, accesses, fragment));
-    }
-    rewriter.replaceOpWithMultiple(op, {fragments});
+      auto load =
+          LLVM::LoadOp::create(b, accesses.type(), place, accesses.bytes());
+      load.setNoaliasScopesAttr(lanes.getCopyScope());
+      if (!address.isSwapped(at, accesses.width()))
+        return load;
+      auto order = llvm::to_vector<8>(llvm::seq<int64_t>(accesses.width()));
+      return vector::ShuffleOp::create(b, load, load, swapHalves(order));
+    };
+    rewriter.replaceOpWithMultiple(op, {accesses.read(b, read)});
     return success();
   }
 };

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LaneContext.h"
+#include "Fragments.h"
 #include "fovea/Conversion/Passes.h"
 #include <functional>
 #include <map>
@@ -16,10 +16,6 @@ using namespace fovea;
 using namespace fovea::attn;
 using layout::Conversion;
 using layout::TileLayout;
-
-static Value element(ImplicitLocOpBuilder &b, Value vector, int64_t index) {
-  return vector::ExtractOp::create(b, vector, index);
-}
 
 /// Whether elements 2i and 2i + 1 of the destination always come from elements
 /// 2j and 2j + 1 of one lane.
@@ -106,20 +102,12 @@ struct LowerConvertLayout : public LanePattern<ConvertLayoutOp> {
           op, {moveBetweenLanes(b, op, adaptor.getTile(), conversion)});
       return success();
     }
-    VectorType type = fragmentType(op.getType());
-    SmallVector<Value> fragments;
-    for (int fragment = 0; fragment < to.fragments(); ++fragment) {
-      SmallVector<Value> elements;
-      for (int reg = 0; reg < to.elementsPerFragment(); ++reg) {
-        int source =
-            conversion.source[fragment * to.elementsPerFragment() + reg];
-        elements.push_back(
-            element(b, adaptor.getTile()[source / from.elementsPerFragment()],
-                    source % from.elementsPerFragment()));
-      }
-      fragments.push_back(vector::FromElementsOp::create(b, type, elements));
-    }
-    rewriter.replaceOpWithMultiple(op, {fragments});
+    auto take = [&](int fragment, int reg) -> Value {
+      int source = conversion.source[fragment * to.elementsPerFragment() + reg];
+      return element(b, adaptor.getTile()[source / from.elementsPerFragment()],
+                     source % from.elementsPerFragment());
+    };
+    rewriter.replaceOpWithMultiple(op, {makeFragments(b, op.getType(), take)});
     return success();
   }
 
