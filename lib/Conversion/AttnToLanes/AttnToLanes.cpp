@@ -86,6 +86,12 @@ private:
       if (!attr)
         return op->emitOpError() << "has a tile without a layout, " << type
                                  << "; run attn-assign-layouts first";
+      Type element = cast<RankedTensorType>(type).getElementType();
+      if (!LLVM::isCompatibleType(element))
+        return op->emitOpError()
+               << "has a tile of " << element
+               << ", whose elements no later "
+                  "stage computes with; use integers, f16, bf16, f32 or f64";
       if (failed(check(attr)))
         return failure();
     }

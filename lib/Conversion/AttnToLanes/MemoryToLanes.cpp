@@ -367,6 +367,10 @@ struct LowerCopyLds : public LanePattern<CopyLdsOp> {
     layout::Swizzle swizzle = getSwizzle(type);
     int64_t bytes = bytesOf(type.getElementType());
     int64_t rowBytes = type.getBytes() / type.getRows();
+    if (swizzle.halfBit >= 0 || swizzle.lineRowBits(rowBytes) > 0)
+      return op.emitOpError() << "fills whole chunks of 16 bytes in the rows "
+                                 "that they are of, which "
+                              << type.getSwizzle() << " does not leave them in";
     WideAccesses accesses = wideAccesses(layout, kWideBytes / bytes);
     if (accesses.width * bytes != kWideBytes || layout.fragments() != 1)
       return op.emitOpError()
@@ -414,6 +418,20 @@ struct LowerCopyLds : public LanePattern<CopyLdsOp> {
   }
 };
 
+/// Fails unless the accesses of a tile in this layout know in advance which
+/// chunks of the LDS tile have their halves swapped.
+static LogicalResult checkHalves(Operation *op, const TileLayout &layout,
+                                 LdsType type) {
+  if (layout::canSwapHalves(layout, bytesOf(type.getElementType()),
+                            getSwizzle(type)))
+    return success();
+  return op->emitOpError()
+         << "layout <" << layout.str() << "> has lanes that differ in whether "
+         << type.getSwizzle()
+         << " swaps the halves of what they access at once; a register bit "
+            "has to decide";
+}
+
 struct LowerStoreLds : public LanePattern<StoreLdsOp> {
   using LanePattern::LanePattern;
   LogicalResult
@@ -422,6 +440,8 @@ struct LowerStoreLds : public LanePattern<StoreLdsOp> {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     TileLayout layout = layoutOf(op.getTile());
     LdsType type = op.getLds().getType();
+    if (failed(checkHalves(op, layout, type)))
+      return failure();
     TileAccesses accesses(layout, type.getElementType());
     LdsAddress address(op, lanes, layout, type);
     accesses.forEach([&](int fragment, const auto &regs, Coord at) {
@@ -449,6 +469,8 @@ struct LowerLoadLds : public LanePattern<LoadLdsOp> {
     layout::LdsRead way = layout::chooseLdsRead(
         layoutOf(op.getTile()), bytes,
         target::ldsTransposedRead(lanes.getTarget(), bytes));
+    if (failed(checkHalves(op, way.addresses, type)))
+      return failure();
     TileAccesses accesses(way.addresses, type.getElementType(), way.accesses);
     LdsAddress address(op, lanes, way.addresses, type);
     auto read = [&](Coord at) -> Value {

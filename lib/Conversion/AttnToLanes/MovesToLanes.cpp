@@ -98,6 +98,11 @@ struct LowerConvertLayout : public LanePattern<ConvertLayoutOp> {
                 "supported; from <"
              << from.str() << "> to <" << to.str() << ">";
     if (conversion.kind == Kind::Lane) {
+      unsigned bits = op.getType().getElementTypeBitWidth();
+      if (bits != 16 && bits != 32)
+        return op.emitOpError() << "moves elements of 16 or 32 bits between "
+                                   "lanes, found "
+                                << op.getType().getElementType();
       rewriter.replaceOpWithMultiple(
           op, {moveBetweenLanes(b, op, adaptor.getTile(), conversion)});
       return success();
