@@ -132,4 +132,28 @@ gpu.func @swizzled(%base: !llvm.ptr<1>, %offset: i64, %rows: i32, %stride: i32) 
   attn.store %tile, %view : tensor<64x32xf16, #attn.layout<reg = [[0, 1], [0, 2], [0, 4]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 8]], wave = [[32, 0]], grid = [1, 2]>>, !attn.view<32 x f16>
   gpu.return
 }
+// The same bytes of elements of other sizes: 16 a lane, turned by as much.
+// CHECK-LABEL: gpu.func @swizzled_bytes(
+// CHECK:         %[[TURN:.*]] = arith.andi %{{.*}}, %c3_i32
+// CHECK:         arith.muli %[[TURN]], %c16_i32
+// CHECK:         llvm.load {{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<16xi8>
+gpu.func @swizzled_bytes(%base: !llvm.ptr<1>, %offset: i64, %rows: i32, %stride: i32) kernel attributes {attn.schedule = #schedule} {
+  %view = attn.view %base[%offset] rows %rows stride %stride : !attn.view<64 x i8>
+  %chunks = attn.alloc_lds : !attn.lds<64 x 64 x i8, <chunks = 4, shifts = [0]>>
+  %tile = attn.load_lds %chunks : !attn.lds<64 x 64 x i8, <chunks = 4, shifts = [0]>> -> tensor<64x64xi8, #attn.layout<reg = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 16]], wave = [[32, 0]], grid = [1, 2]>>
+  attn.store %tile, %view : tensor<64x64xi8, #attn.layout<reg = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 16]], wave = [[32, 0]], grid = [1, 2]>>, !attn.view<64 x i8>
+  gpu.return
+}
+
+// CHECK-LABEL: gpu.func @swizzled_words(
+// CHECK:         %[[TURN:.*]] = arith.andi %{{.*}}, %c3_i32
+// CHECK:         arith.muli %[[TURN]], %c16_i32
+// CHECK:         llvm.load {{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xf32>
+gpu.func @swizzled_words(%base: !llvm.ptr<1>, %offset: i64, %rows: i32, %stride: i32) kernel attributes {attn.schedule = #schedule} {
+  %view = attn.view %base[%offset] rows %rows stride %stride : !attn.view<16 x f32>
+  %chunks = attn.alloc_lds : !attn.lds<64 x 16 x f32, <chunks = 4, shifts = [0]>>
+  %tile = attn.load_lds %chunks : !attn.lds<64 x 16 x f32, <chunks = 4, shifts = [0]>> -> tensor<64x16xf32, #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [[32, 0]], grid = [1, 2]>>
+  attn.store %tile, %view : tensor<64x16xf32, #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 4]], wave = [[32, 0]], grid = [1, 2]>>, !attn.view<16 x f32>
+  gpu.return
+}
 }

@@ -151,3 +151,52 @@ gpu.module @lds attributes {attn.target = #attn.target<"gfx942">} {
     gpu.return
   }
 }
+
+// -----
+
+#schedule = #attn.schedule<block_m = 64, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @column_waves attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%view: !attn.view<32 x f16>, %out: !attn.view<128 x f32>) kernel attributes {attn.schedule = #schedule} {
+    %a = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16>
+    %b = attn.load %view : !attn.view<32 x f16> -> tensor<32x128xf16>
+    %zero = arith.constant dense<0.0> : tensor<32x128xf32>
+    // expected-error @below {{column_waves must divide the 4 waves, found 3}}
+    %d = attn.dot %a, %b, %zero inst<mfma_32x32x8> column_waves 3 : tensor<32x32xf16>, tensor<32x128xf16>, tensor<32x128xf32>
+    attn.store %d, %out : tensor<32x128xf32>, !attn.view<128 x f32>
+    gpu.return
+  }
+}
+
+// -----
+
+#schedule = #attn.schedule<block_m = 64, block_n = 32, waves = 1, inst = <mfma_32x32x16>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @copied_rows attributes {attn.target = #attn.target<"gfx950">} {
+  gpu.func @kernel(%view: !attn.view<48 x f16>) kernel attributes {attn.schedule = #schedule} {
+    %lds = attn.alloc_lds : <32 x 48 x f16>
+    // expected-error @below {{fills tiles whose extents are powers of two, found '!attn.lds<32 x 48 x f16>'}}
+    attn.copy_lds %view, %lds : !attn.view<48 x f16>, !attn.lds<32 x 48 x f16>
+    gpu.return
+  }
+}
+
+// -----
+
+// What a loop carries gets a layout by its rule, and both ends must agree.
+#schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @carried attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%view: !attn.view<32 x f16>, %out: !attn.view<32 x f32>, %n: i32) kernel attributes {attn.schedule = #schedule} {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %a = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16>
+    %b = attn.load %view : !attn.view<32 x f16> -> tensor<32x32xf16>
+    %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+    %d = attn.dot %a, %b, %zero inst<mfma_32x32x8> : tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>
+    // expected-error @below {{tile would need two layouts}}
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%carried = %d) -> (tensor<32x32xf32>) : i32 {
+      %turned = attn.transpose %carried : tensor<32x32xf32>
+      scf.yield %turned : tensor<32x32xf32>
+    }
+    attn.store %r, %out : tensor<32x32xf32>, !attn.view<32 x f32>
+    gpu.return
+  }
+}

@@ -223,3 +223,9 @@ func.func @value_split() attributes {attn.schedule = #attn.schedule<block_m = 12
 
 // expected-error @below {{queries_in_lds must be 0 or 1, found 2}}
 func.func @queries_in_lds() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8, queries_in_lds = 2>} { return }
+
+// -----
+
+// expected-error @below {{swizzle half must be a bit of the row number in [0, 8], or -1, found 9}}
+// expected-error @below {{failed to parse Attn_LdsType parameter 'swizzle'}}
+func.func private @swizzled_halves(!attn.lds<32 x 64 x f16, <chunks = 8, shifts = [0], half = 9>>)

@@ -9,8 +9,10 @@
 #include "Cost.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "fovea/Pipelines/Pipelines.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/Parser/Parser.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -148,4 +150,43 @@ TEST(EstimateCost, RefusesWhatWasNotMeasured) {
   ASSERT_FALSE(bool(cost));
   EXPECT_NE(std::string::npos,
             llvm::toString(cost.takeError()).find("by algorithm 'blocked'"));
+}
+
+//===----------------------------------------------------------------------===//
+// Chips that lack what every chip of the table has
+//===----------------------------------------------------------------------===//
+
+TEST(AtomicAdd, NeedsTheInstruction) {
+  target::TargetInfo row = *target::lookupTarget("gfx942");
+  row.features &= ~target::kBufferAtomicAddF32;
+  target::ScopedTarget scoped(row);
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  DialectRegistry registry;
+  registerFoveaDialects(registry);
+  context.appendDialectRegistry(registry);
+  auto module = parseSourceString<ModuleOp>(R"mlir(
+    gpu.module @module attributes {attn.target = #attn.target<"gfx942">} {
+      gpu.func @kernel(%base: !llvm.ptr<1>, %from: i64, %n: i32) kernel
+          attributes {attn.schedule = #attn.schedule<block_m = 32,
+            block_n = 32, waves = 1, inst = <mfma_32x32x8>, stages = 1,
+            waves_per_simd = 1, rescale_threshold = 0>} {
+        %view = attn.view %base[%from] rows %n stride %n : !attn.view<8 x f32>
+        %tile = attn.load %view : !attn.view<8 x f32> -> tensor<32x8xf32>
+        attn.atomic_add %tile, %view : tensor<32x8xf32>, !attn.view<8 x f32>
+        gpu.return
+      }
+    })mlir",
+                                            &context);
+  ASSERT_TRUE(module);
+  std::string said;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    said += diagnostic.str() + "\n";
+    return success();
+  });
+  PassManager manager(&context);
+  populateStages(manager, Stage::Tiles, Stage::Lanes, ScheduleOptions());
+  EXPECT_TRUE(failed(manager.run(*module)));
+  EXPECT_NE(std::string::npos,
+            said.find("'attn.atomic_add' op gfx942 cannot add f32 in memory"))
+      << said;
 }
