@@ -18,7 +18,7 @@ else
   ./scripts/build.sh aot-compile aot-run fovea_hipsim
   "$build/bin/aot-compile" --target="$chip" --op=forward --dtype=fp16,bf16 \
     --head-dim=16,40,64,80,96,128,192,256 --emit=package \
-    --mask=none,causal-top-left,causal-bottom-right -o "$build/kernels/$chip.fovea"
+    -o "$build/kernels/$chip.fovea"
 fi
 export FOVEA_SIM_TARGET=$chip
 exec "$build/bin/aot-run" --package="$build/kernels/$chip.fovea" --hip=sim \

@@ -55,7 +55,7 @@ def main():
     parser.add_argument("--targets", help="default: all with code of their own")
     parser.add_argument("--ops", default=",".join(LARGEST))
     parser.add_argument("--dtypes", default="fp16,bf16")
-    parser.add_argument("--masks", default="none,causal-bottom-right")
+    parser.add_argument("--masks", default="any")
     parser.add_argument("--head-dims", help="default: all multiples of 8")
     options = parser.parse_args()
     targets = options.targets.split(",") if options.targets else [

@@ -4,6 +4,8 @@
 
 #include "Fallback.h"
 
+#include "fovea/Package/Visibility.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -89,41 +91,31 @@ Status describe(const char *name, const TensorView<4> &view, DType type,
   return {};
 }
 
-/// The mask that a window is. Windows are counted from the diagonal at the top
-/// left: a query at i sees the keys i - left to i + right.
-Status maskOf(const Window &window, int64_t seqlenQ, int64_t seqlenK,
-              int32_t &mask) {
-  mask = FOVEA_MASK_NONE;
+/// What a call sees, as libfovea takes it. Numbers are counted from the
+/// diagonal at the top left: a query at i sees the keys i - left to i + right,
+/// either of which may be negative. Of the two special values, each for a side,
+/// one on the left is no bound, and one on the right is the diagonal aligned
+/// so. Source: AOTriton, modules/flash/kernel/masked_load_store.py,
+/// parse_window.
+Status windowOf(const Window &window, fovea_window_t &group) {
+  group = {};
+  group.header.struct_size = sizeof(group);
+  group.header.group = FOVEA_GROUP_WINDOW;
+  group.left = group.right = FOVEA_WINDOW_INFINITE;
   if (window.type == CausalType::None)
     return {};
   if (window.type != CausalType::WindowedAttention)
     return invalid("causal_type is " + std::to_string(int(window.type)) +
                    "; it may be 0 (none) or 3 (windowed)");
-  auto special = [](int32_t value) {
-    return value == WindowValue::TopLeftAligned ||
-           value == WindowValue::BottomRightAligned;
-  };
-  const int64_t left = special(window.left) ? seqlenQ : window.left;
-  const int64_t right = window.right == WindowValue::TopLeftAligned ? 0
-                        : window.right == WindowValue::BottomRightAligned
-                            ? seqlenK - seqlenQ
-                            : window.right;
-  // Below the diagonal nothing is cut off if the last query sees the first key;
-  // above it, if the first query sees the last one.
-  if (left >= seqlenQ - 1) {
-    if (right == 0)
-      mask = FOVEA_MASK_CAUSAL_TOP_LEFT;
-    else if (right == seqlenK - seqlenQ)
-      mask = FOVEA_MASK_CAUSAL_BOTTOM_RIGHT;
-    if (mask != FOVEA_MASK_NONE || right >= seqlenK - 1)
-      return {};
-  }
-  return unsupported(
-      "a window of " + std::to_string(left) + " keys to the left and " +
-      std::to_string(right) + " to the right of the diagonal, for " +
-      std::to_string(seqlenQ) + " queries and " + std::to_string(seqlenK) +
-      " keys: of windows there are kernels for the causal ones, aligned top "
-      "left or bottom right");
+  const bool top = window.right == WindowValue::TopLeftAligned,
+             bottom = window.right == WindowValue::BottomRightAligned;
+  if (window.left != WindowValue::TopLeftAligned &&
+      window.left != WindowValue::BottomRightAligned)
+    group.left = window.left;
+  group.right = top || bottom ? 0 : window.right;
+  group.right_alignment =
+      bottom ? FOVEA_ALIGN_BOTTOM_RIGHT : FOVEA_ALIGN_TOP_LEFT;
+  return {};
 }
 
 Status checkFeatures(const ForwardCall &call) {
@@ -142,10 +134,13 @@ Status checkFeatures(const ForwardCall &call) {
 }
 
 /// The fields that both passes have, and their tensors' descriptions.
+/// \param window  keeps what the parameters point to
 template <typename Params>
-Status fillCommon(const ForwardCall &call, Params &params) {
+Status fillCommon(const ForwardCall &call, Params &params,
+                  fovea_window_t &window) {
   params = {};
   params.struct_size = sizeof(params);
+  params.groups = &window.header;
   params.scale = call.scale;
   const std::array<uint64_t, 4> q = call.q.sizes(), k = call.k.sizes();
   const std::array<uint64_t, 4> keys = {q[0], k[1], k[2], q[3]};
@@ -170,8 +165,7 @@ Status fillCommon(const ForwardCall &call, Params &params) {
   params.seqlen_q = int64_t(q[2]);
   params.seqlen_k = int64_t(k[2]);
   params.head_dim = int64_t(q[3]);
-  if (Status bad =
-          maskOf(call.window, params.seqlen_q, params.seqlen_k, params.mask))
+  if (Status bad = windowOf(call.window, window))
     return bad;
 
   const TensorView<2> &lse = call.lse;
@@ -206,22 +200,33 @@ Status failureOf(fovea_context_t *context, int32_t device,
 
 /// Whether a row sees no key. Its log-sum-exp is -infinity here and +infinity
 /// in AOTriton, where -infinity makes NaN of its gradients.
-bool hasRowWithoutKeys(const fovea_forward_params_t &params) {
-  return params.seqlen_k == 0 ||
-         (params.mask == FOVEA_MASK_CAUSAL_BOTTOM_RIGHT &&
-          params.seqlen_q > params.seqlen_k);
+bool hasRowWithoutKeys(const fovea_forward_params_t &params,
+                       const fovea_window_t &window) {
+  const fovea::Band band = bandOf({window.left, window.right,
+                                   fovea::Alignment(window.left_alignment),
+                                   fovea::Alignment(window.right_alignment)},
+                                  params.seqlen_q, params.seqlen_k);
+  // The number of keys falls towards the first row and the last.
+  for (int64_t row : {int64_t(0), params.seqlen_q - 1}) {
+    const fovea::Band::Keys keys = band.keysOf(row, params.seqlen_k);
+    if (keys.begin == keys.end)
+      return true;
+  }
+  return false;
 }
 
 /// Refuses what the library that FOVEA_AOTRITON_FALLBACK names could not go on
 /// with: a log-sum-exp for a backward pass that would be handed on to it.
 Status checkLseForFallback(fovea_context_t *context, int32_t device,
-                           const fovea_forward_params_t &params) {
-  if (!params.lse || fallbackPath().empty() || !hasRowWithoutKeys(params))
+                           const fovea_forward_params_t &params,
+                           const fovea_window_t &window) {
+  if (!params.lse || fallbackPath().empty() ||
+      !hasRowWithoutKeys(params, window))
     return {};
   fovea_backward_params_t backward = {};
   backward.struct_size = sizeof(backward);
   backward.dtype = params.dtype;
-  backward.mask = params.mask;
+  backward.groups = params.groups;
   backward.scale = params.scale;
   backward.batch = params.batch;
   backward.heads_q = params.heads_q;
@@ -260,6 +265,7 @@ fovea_status_t choose(fovea_context_t *context, fovea_backward_params_t &params,
   // up a text. Packages do not change once they are open.
   struct Choice {
     fovea_backward_params_t params = {}; ///< without addresses
+    fovea_window_t window = {};
     int32_t device = -1;
     bool asked = false;  ///< for a deterministic one
     uint32_t chosen = 0; ///< what params.deterministic became
@@ -276,10 +282,13 @@ fovea_status_t choose(fovea_context_t *context, fovea_backward_params_t &params,
        {&choice.params.dq, &choice.params.dk, &choice.params.dv})
     gradient->data = nullptr;
   choice.params.lse = nullptr;
+  choice.params.groups = nullptr; // of which there is one
+  std::memcpy(&choice.window, params.groups, sizeof(choice.window));
   choice.device = device;
   choice.asked = deterministic;
   if (latest.device == device && latest.asked == deterministic &&
-      !std::memcmp(&latest.params, &choice.params, sizeof(params))) {
+      !std::memcmp(&latest.params, &choice.params, sizeof(params)) &&
+      !std::memcmp(&latest.window, &choice.window, sizeof(choice.window))) {
     params.deterministic = latest.chosen;
     plan = latest.plan;
     return FOVEA_STATUS_OK;
@@ -343,7 +352,8 @@ Status provide(const BackwardCall &call, uint64_t bytes,
 Status forward(const ForwardCall &call, Stream stream) {
   fovea_context_t *context = nullptr;
   fovea_forward_params_t params;
-  if (Status bad = fillCommon(call, params))
+  fovea_window_t window;
+  if (Status bad = fillCommon(call, params, window))
     return bad;
   if (call.backend > 0)
     return unsupported("force_backend_index is " +
@@ -353,7 +363,8 @@ Status forward(const ForwardCall &call, Stream stream) {
   StreamDevice device;
   if (Status bad = device.enter(context, stream.native()))
     return bad;
-  if (Status bad = checkLseForFallback(context, device.device(), params))
+  if (Status bad =
+          checkLseForFallback(context, device.device(), params, window))
     return bad;
   const fovea_status_t status =
       fovea_forward(context, &params, stream.native());
@@ -366,7 +377,8 @@ Status backward(const BackwardCall &call, Stream stream) {
   const ForwardCall &base = call.forward;
   fovea_context_t *context = nullptr;
   fovea_backward_params_t params;
-  if (Status bad = fillCommon(base, params))
+  fovea_window_t window;
+  if (Status bad = fillCommon(base, params, window))
     return bad;
   const DType type = base.q.dtype();
   const std::array<uint64_t, 4> q = base.q.sizes(), k = base.k.sizes();

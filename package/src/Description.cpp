@@ -6,14 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Package/Description.h"
-#include "fovea/Package/BackwardAbi.h"
 #include "fovea/Package/Chips.h"
+#include "fovea/Package/OperationSpec.h"
 
-#include <algorithm>
-#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 using namespace fovea;
 using json = nlohmann::ordered_json;
@@ -36,8 +33,20 @@ Strides stridesOf(const std::string &layout, const std::string &heads,
 }
 
 /// Key-query pairs of one head that count, for the credited operations: the
-/// half of a square is usual for causal masks.
-std::string pairsOf(MaskKind mask) {
+/// half of a square is usual for causal masks, and of a window what its band
+/// holds away from the corners.
+std::string pairsOf(const ProblemKey &key, const Window &window) {
+  MaskKind mask = key.mask;
+  if (key.window) {
+    const MaskInfo *named = nullptr;
+    for (const MaskInfo &info : kMasks)
+      if (info.window == window)
+        named = &info;
+    if (!named)
+      return "(1.0 * seqlen_q * max(0, min(seqlen_k, min(seqlen_k, "
+             "window_left) + min(seqlen_k, window_right) + 1)))";
+    mask = named->kind;
+  }
   switch (mask) {
   case MaskKind::None:
     return "(1.0 * seqlen_q * seqlen_k)";
@@ -56,99 +65,133 @@ std::string pairsOf(MaskKind mask) {
 struct Launch {
   std::string kernel;
   int32_t blockRows, threads;
-  bool ownsKeys; ///< grid and rows are those of K and V, or else of Q
-  int products;  ///< matrix products that it is credited with
+  const spec::LaunchSpec *spec;
 };
 
-/// Products of the kernels of a backward pass: of the five that the gradients
-/// take. What a kernel computes again is not credited.
-int creditedProducts(const abi::BackwardLaunch &launch) {
-  constexpr int ofQ = 1, ofKV = 4;
-  return launch.products == 0 ? 0
-         : launch.writes & abi::kGradientQ
-             ? ofQ
-             : ofKV + (launch.feeds & abi::kGradientQ ? ofQ : 0);
-}
+struct Launches {
+  const spec::AlgorithmSpec *algorithm = nullptr;
+  std::vector<Launch> all;
+};
 
-Expected<std::vector<Launch>> launchesOf(const KernelRecord &record) {
-  std::vector<Launch> launches;
+Expected<Launches> launchesOf(const KernelRecord &record) {
+  const spec::OperationSpec &operation = spec::specOf(record.problem.op);
+  Launches launches;
+  auto add = [&](const std::string &suffix, Launch launch) -> Status {
+    const auto [found, algorithm] = operation.findLaunch(suffix);
+    if (!found)
+      return Status(StatusCode::Incompatible, "the kernel '" + suffix +
+                                                  "' is unknown to this "
+                                                  "program");
+    launch.spec = found;
+    launches.algorithm = algorithm;
+    launches.all.push_back(std::move(launch));
+    return Status();
+  };
+  Status status;
   if (record.launches.empty())
-    launches.push_back({record.symbol, record.blockM, record.threads,
-                        /*ownsKeys=*/false, /*products=*/2});
-  for (const LaunchRecord &launch : record.launches) {
-    const abi::BackwardLaunch *known =
-        abi::findBackwardKernel(launch.suffix).launch;
-    if (!known)
-      return Status(StatusCode::Incompatible,
-                    "the kernel '" + launch.suffix +
-                        "' is unknown to this program");
-    launches.push_back({record.symbolOf(launch), launch.blockRows,
-                        launch.threads, known->ownsKeys,
-                        creditedProducts(*known)});
-  }
+    status = add("", {record.symbol, record.blockM, record.threads, nullptr});
+  for (const LaunchRecord &launch : record.launches)
+    if (status.ok())
+      status = add(launch.suffix, {record.symbolOf(launch), launch.blockRows,
+                                   launch.threads, nullptr});
+  if (!status.ok())
+    return status;
   return launches;
 }
 
-/// Whether a tensor has the heads and rows of K and V, or else of Q.
-bool isOfKeys(const std::string &tensor) {
-  return tensor == "k" || tensor == "v" || tensor == "dk" || tensor == "dv";
+/// The variable of an extent.
+std::string variableOf(spec::Extent extent) {
+  switch (extent) {
+  case spec::Extent::HeadsQ:
+    return "heads";
+  case spec::Extent::HeadDim:
+    return "dim";
+  default:
+    return spec::toString(extent);
+  }
+}
+
+/// What a scalar argument is by default. Of windows it is a variable, which is
+/// infinite unless it is replaced.
+std::string valueOf(spec::Scalar scalar) {
+  switch (scalar) {
+  case spec::Scalar::SeqlenQ:
+    return "seqlen_q";
+  case spec::Scalar::SeqlenK:
+    return "seqlen_k";
+  case spec::Scalar::HeadsQ:
+    return "heads";
+  case spec::Scalar::GroupSize:
+    return "heads / heads_k";
+  case spec::Scalar::Scale:
+    return "1 / sqrt(dim)";
+  case spec::Scalar::WindowLeft:
+    return "window_left";
+  case spec::Scalar::WindowRight:
+    return "window_right";
+  case spec::Scalar::WindowAlignment:
+    return "window_alignment";
+  }
+  return "";
 }
 
 /// The value of an argument that is not an address.
-std::string valueOf(const std::string &layout, const std::string &name) {
-  static const std::map<std::string, std::string> values = {
-      {"lse_stride_batch", "heads*seqlen_q"},
-      {"lse_stride_head", "seqlen_q"},
-      {"seqlen_q", "seqlen_q"},
-      {"seqlen_k", "seqlen_k"},
-      {"heads_q", "heads"},
-      {"group_size", "heads / heads_k"},
-      {"scale", "1 / sqrt(dim)"}};
-  if (auto found = values.find(name); found != values.end())
-    return found->second;
-  const size_t end = name.find("_stride_");
-  const bool ofKeys = isOfKeys(name.substr(0, end));
-  const Strides strides = stridesOf(layout, ofKeys ? "heads_k" : "heads",
-                                    ofKeys ? "seqlen_k" : "seqlen_q");
-  const std::string axis = name.substr(end + std::strlen("_stride_"));
-  return axis == "batch"  ? strides.batch
-         : axis == "head" ? strides.head
-                          : strides.row;
+std::string valueOf(const std::string &layout, const spec::Signature &signature,
+                    const spec::Argument &argument) {
+  if (argument.source == spec::Source::Scalar)
+    return valueOf(spec::Scalar(argument.index));
+  const spec::TensorSpec &tensor = *signature.tensors[argument.index];
+  const std::string heads = variableOf(tensor.heads),
+                    rows = variableOf(tensor.rows);
+  if (tensor.shape == spec::Shape::Vector)
+    return argument.source == spec::Source::StrideBatch ? heads + "*" + rows
+                                                        : rows;
+  const Strides strides = stridesOf(layout, heads, rows);
+  return argument.source == spec::Source::StrideBatch  ? strides.batch
+         : argument.source == spec::Source::StrideHead ? strides.head
+                                                       : strides.row;
 }
 
-/// The buffer of a pointer argument.
-json bufferOf(const KernelRecord &record, const std::string &layout,
-              const std::string &name, json fill) {
-  json shape = {"batch", "heads", "seqlen_q"};
-  std::string type = "f32";
-  if (name != "lse" && name != "workspace") {
-    type = record.problem.dtype == DataType::F16 ? "f16" : "bf16";
-    const std::string keys = isOfKeys(name) ? "_k" : "";
-    const std::map<char, std::string> axes = {
-        {'b', "batch"},
-        {'h', "heads" + keys},
-        {'s', keys.empty() ? "seqlen_q" : "seqlen_k"},
-        {'d', "dim"}};
+/// The buffer of a tensor.
+json bufferOf(const KernelRecord &record, const spec::TensorSpec &tensor,
+              const spec::WorkspaceSpec &workspace, const std::string &layout,
+              json fill) {
+  json shape = {"batch", variableOf(tensor.heads), variableOf(tensor.rows)};
+  if (tensor.shape == spec::Shape::Rows) {
+    const std::map<char, std::string> axes = {{'b', "batch"},
+                                              {'h', variableOf(tensor.heads)},
+                                              {'s', variableOf(tensor.rows)},
+                                              {'d', "dim"}};
     shape = json::array();
     for (char axis : layout)
       shape.push_back(axes.at(axis));
+  } else if (tensor.shape == spec::Shape::Bytes && workspace.headDim) {
+    shape = {"batch",
+             "align(heads * seqlen_q, " + std::to_string(workspace.rowStep) +
+                 ")",
+             "dim + " + std::to_string(workspace.columns)};
   }
+  const char *type = tensor.elements == spec::Elements::F32
+                         ? "f32"
+                         : dataTypeInfo(record.problem.dtype).description;
   return {{"type", type}, {"shape", shape}, {"fill", std::move(fill)}};
 }
 
-json checkOf(const KernelRecord &record, const std::string &layout) {
-  const bool forward = record.problem.op == Operation::Forward;
-  json check = {{"kind", forward ? "attention-forward" : "attention-backward"}};
-  for (const char *name : {"q", "k", "v", "out", "lse"})
-    check[name] = name;
-  if (!forward)
-    for (const char *name : {"dout", "dq", "dk", "dv"})
-      check[name] = name;
-  std::string mask = toString(record.problem.mask);
-  std::replace(mask.begin(), mask.end(), '_', '-');
-  check["mask"] = mask;
+json checkOf(const KernelRecord &record, const spec::Signature &signature,
+             const std::string &layout) {
+  json check = {
+      {"kind", std::string("attention-") + toString(record.problem.op)}};
+  for (const spec::TensorSpec *tensor : signature.tensors)
+    if (tensor->shape != spec::Shape::Bytes)
+      check[tensor->name] = tensor->name;
+  if (record.problem.window) {
+    for (const char *side : {"window_left", "window_right", "window_alignment"})
+      check[side] = side;
+  } else {
+    check["mask"] = maskInfo(record.problem.mask).option;
+  }
   check["axes"] = layout;
-  check["scale"] = valueOf(layout, "scale");
+  check["scale"] = valueOf(spec::Scalar::Scale);
   return check;
 }
 
@@ -158,7 +201,6 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
                                             const std::string &target,
                                             const std::string &codeObject,
                                             const DescriptionOptions &options) {
-  const bool forward = record.problem.op == Operation::Forward;
   const int32_t version = abiVersionOf(record.problem.op);
   if (record.abiVersion != version)
     return Status(StatusCode::Incompatible,
@@ -166,67 +208,52 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
                       std::to_string(record.abiVersion) +
                       ", this program knows " + std::to_string(version) +
                       "; compile it again");
-  const Expected<std::vector<Launch>> launches = launchesOf(record);
+  const Expected<Launches> launches = launchesOf(record);
   if (!launches)
     return launches.status();
-  std::vector<abi::ArgInfo> infos;
-  std::set<std::string> outputs, forwards;
-  if (forward) {
-    infos.assign(std::begin(abi::kForwardArgs), std::end(abi::kForwardArgs));
-    outputs = {"out", "lse"};
-  } else {
-    infos.assign(std::begin(abi::kBackwardArgs), std::end(abi::kBackwardArgs));
-    outputs = {"dq", "dk", "dv", "workspace"};
-    forwards = {"out", "lse"};
-  }
+  const spec::Signature signature = spec::signatureOf(record.problem);
 
-  // Sums of dQ beside delta.
-  const bool sums = !forward && !record.launches.empty() &&
-                    !abi::findBackwardKernel(record.launches.front().suffix)
-                         .algorithm->deterministic;
   json arguments = json::array(), buffers = json::object();
   int seed = 0;
-  for (const abi::ArgInfo &info : infos) {
-    static const char *const kinds[] = {"buffer", "i64", "i32", "f32"};
-    std::string value = info.name;
-    if (info.kind == abi::ArgKind::Pointer) {
+  for (const spec::Argument &argument : signature.arguments) {
+    std::string value = argument.name;
+    if (argument.source == spec::Source::Address) {
+      const spec::TensorSpec &tensor = *signature.tensors[argument.index];
       json fill = "nan"; // what is not written shows
-      if (!outputs.count(info.name))
+      if (!tensor.written)
         fill = {{"kind", "normal"}, {"seed", ++seed}};
-      if (options.isChecked && forwards.count(info.name))
+      // What a forward pass makes, where it is given.
+      if (options.isChecked && !tensor.written &&
+          (value == "out" || value == "lse"))
         fill = "reference";
-      buffers[info.name] =
-          bufferOf(record, options.layout, info.name, std::move(fill));
+      buffers[argument.name] =
+          bufferOf(record, tensor, launches->algorithm->workspace,
+                   options.layout, std::move(fill));
     } else {
-      value = valueOf(options.layout, info.name);
+      value = valueOf(options.layout, signature, argument);
     }
-    if (sums && value == "workspace")
-      buffers[value]["shape"] = {"batch",
-                                 "align(heads * seqlen_q, " +
-                                     std::to_string(abi::kWorkspaceRowStep) +
-                                     ")",
-                                 "dim + 1"};
-    arguments.push_back({{"offset", info.offset},
-                         {"kind", kinds[int(info.kind)]},
-                         {"name", info.name},
+    static const char *const kinds[] = {"buffer", "i64", "i32", "f32"};
+    arguments.push_back({{"offset", argument.offset},
+                         {"kind", kinds[int(argument.kind)]},
+                         {"name", argument.name},
                          {"value", value}});
   }
   json described = json::array();
-  for (const Launch &launch : *launches) {
-    const std::string rows = launch.ownsKeys ? "seqlen_k" : "seqlen_q";
+  for (const Launch &launch : launches->all) {
     described.push_back(
         {{"code_object", codeObject},
          {"kernel", launch.kernel},
          {"grid",
-          {launch.ownsKeys ? "heads_k" : "heads",
-           "ceildiv(" + rows + ", " + std::to_string(launch.blockRows) + ")",
+          {variableOf(launch.spec->heads()),
+           "ceildiv(" + variableOf(launch.spec->rows()) + ", " +
+               std::to_string(launch.blockRows) + ")",
            "batch"}},
          {"block", {launch.threads, 1, 1}},
          {"arguments", arguments},
          {"work",
-          {{"flops", std::to_string(2 * launch.products) +
+          {{"flops", std::to_string(2 * launch.spec->credited) +
                          ".0 * batch * heads * dim * " +
-                         pairsOf(record.problem.mask)}}}});
+                         pairsOf(record.problem, options.window)}}}});
   }
   const std::string dim = std::to_string(record.problem.headDim);
   json description = {{"version", 1}};
@@ -243,12 +270,18 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
                               {"seqlen_q", "seqlen"},
                               {"seqlen_k", "seqlen"},
                               {"dim", record.problem.headDim}};
+  if (record.problem.window)
+    for (const auto &[name, value] :
+         {std::pair("window_left", windowArgument(options.window.left)),
+          {"window_right", windowArgument(options.window.right)},
+          {"window_alignment", windowAlignment(options.window)}})
+      description["variables"][name] = value;
   description["require"] = {"heads_k > 0 && heads % heads_k == 0",
                             "dim == " + dim};
   description["buffers"] = buffers;
   description["launches"] = described;
   if (options.isChecked)
-    description["check"] = checkOf(record, options.layout);
+    description["check"] = checkOf(record, signature, options.layout);
   try {
     return description.dump(1) + "\n";
   } catch (const json::exception &) {

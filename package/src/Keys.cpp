@@ -7,53 +7,25 @@
 
 #include "fovea/Package/Keys.h"
 
+#include "fovea/Package/OperationSpec.h"
+
 #include <charconv>
 
 namespace fovea {
 namespace {
 
-template <typename T>
-struct Spelling {
-  T value;
-  const char *text;
-};
-
-constexpr Spelling<Operation> kOperations[] = {
-    {Operation::Forward, "forward"}, {Operation::Backward, "backward"}};
-constexpr Spelling<DataType> kDataTypes[] = {{DataType::F16, "fp16"},
-                                             {DataType::BF16, "bf16"}};
-constexpr Spelling<MaskKind> kMasks[] = {
-    {MaskKind::None, "none"},
-    {MaskKind::CausalTopLeft, "causal_top_left"},
-    {MaskKind::CausalBottomRight, "causal_bottom_right"}};
-
-template <typename T, size_t N>
-const char *spell(const Spelling<T> (&table)[N], T value) {
-  for (const Spelling<T> &row : table)
-    if (row.value == value)
-      return row.text;
-  return "?";
-}
-
-template <typename T, size_t N>
-bool lookUp(const Spelling<T> (&table)[N], std::string_view text, T &value) {
-  for (const Spelling<T> &row : table)
-    if (text == row.text) {
-      value = row.value;
-      return true;
-    }
-  return false;
+/// A whole number in a text without anything else; -1: it is none.
+int32_t readNumber(std::string_view text) {
+  int32_t value = -1;
+  auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? value : -1;
 }
 
 bool readHeadDim(ProblemKey &key, std::string_view text) {
-  int32_t value = 0;
-  auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    return false;
-  key.headDim = value;
-  return value >= kMinHeadDim && value <= kMaxHeadDim &&
-         value % kHeadDimStep == 0;
+  key.headDim = readNumber(text);
+  return key.headDim >= kMinHeadDim && key.headDim <= kMaxHeadDim &&
+         key.headDim % kHeadDimStep == 0;
 }
 
 /// One `key=value` of a problem's text; rows in alphabetical order.
@@ -69,7 +41,11 @@ constexpr Feature kFeatures[] = {
     {"dtype", true, "fp16 or bf16",
      [](const ProblemKey &key) { return std::string(toString(key.dtype)); },
      [](ProblemKey &key, std::string_view text) {
-       return lookUp(kDataTypes, text, key.dtype);
+       const DataTypeInfo *info = findDataType(text);
+       if (!info || text != info->name)
+         return false;
+       key.dtype = info->type;
+       return true;
      }},
     {"head_dim", true, "16 to 512 in steps of 8",
      [](const ProblemKey &key) { return std::to_string(key.headDim); },
@@ -80,9 +56,29 @@ constexpr Feature kFeatures[] = {
                                          : std::string(toString(key.mask));
      },
      [](ProblemKey &key, std::string_view text) {
-       return lookUp(kMasks, text, key.mask);
+       const MaskInfo *info = findMask(text);
+       if (!info || text != info->name)
+         return false;
+       key.mask = info->kind;
+       return true;
+     }},
+    {"window", false, "a version that this build knows, 0 (none) or 1",
+     [](const ProblemKey &key) {
+       return key.window ? std::to_string(key.window) : std::string();
+     },
+     [](ProblemKey &key, std::string_view text) {
+       key.window = readNumber(text);
+       return key.window >= 0 && key.window <= kWindowVersion;
      }},
 };
+
+template <typename Row>
+std::string namesOf(spec::Rows<Row> rows) {
+  std::string text;
+  for (const Row &row : rows)
+    text += (text.empty() ? "" : ", ") + std::string(row.name);
+  return text;
+}
 
 Status invalid(std::string message) {
   return Status(StatusCode::InvalidArgument, std::move(message));
@@ -98,11 +94,71 @@ std::string_view takeUntil(std::string_view &text, char separator) {
 
 } // namespace
 
-const char *toString(Operation op) { return spell(kOperations, op); }
-const char *toString(DataType dtype) { return spell(kDataTypes, dtype); }
-const char *toString(MaskKind mask) { return spell(kMasks, mask); }
+const char *toString(OpKind op) { return spec::specOf(op).name; }
 
-int64_t elementSize(DataType) { return 2; }
+const DataTypeInfo *findDataType(std::string_view name) {
+  for (const DataTypeInfo &info : kDataTypes)
+    if (name == info.name || (info.otherName && name == info.otherName))
+      return &info;
+  return nullptr;
+}
+
+std::string toString(const Window &window) {
+  for (const MaskInfo &info : kMasks)
+    if (window == info.window)
+      return info.name;
+  auto side = [](int64_t bound) {
+    return bound == Window::kInfinite ? "inf" : std::to_string(bound);
+  };
+  auto alignment = [](Alignment a) {
+    return a == Alignment::TopLeft ? "top_left" : "bottom_right";
+  };
+  std::string text = "window(" + side(window.left) + ":" + side(window.right) +
+                     ", " + alignment(window.leftAlignment);
+  if (window.leftAlignment != window.rightAlignment)
+    text += std::string(":") + alignment(window.rightAlignment);
+  return text + ")";
+}
+
+std::optional<Window> parseWindow(std::string_view text) {
+  if (const MaskInfo *info = findMask(text))
+    return info->window;
+  std::string_view alignments = text, left = takeUntil(alignments, ',');
+  std::string_view right = left;
+  left = takeUntil(right, ':');
+  auto side = [](std::string_view text) -> std::optional<int64_t> {
+    if (text == "inf")
+      return Window::kInfinite;
+    int64_t value = 0;
+    auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), value);
+    if (text.empty() || error != std::errc() ||
+        end != text.data() + text.size())
+      return std::nullopt;
+    return value;
+  };
+  auto alignment = [](std::string_view text) -> std::optional<Alignment> {
+    if (text == "top-left" || text == "top_left")
+      return Alignment::TopLeft;
+    if (text == "bottom-right" || text == "bottom_right")
+      return Alignment::BottomRight;
+    return std::nullopt;
+  };
+  std::optional<Alignment> ofLeft = Alignment::BottomRight, ofRight = ofLeft;
+  if (text.find(',') != std::string_view::npos) {
+    const bool both = alignments.find(':') == std::string_view::npos;
+    ofLeft = alignment(takeUntil(alignments, ':'));
+    ofRight = both ? ofLeft : alignment(alignments);
+  }
+  const std::optional<int64_t> l = side(left), r = side(right);
+  if (!l || !r || !ofLeft || !ofRight)
+    return std::nullopt;
+  return Window(*l, *r, *ofLeft, *ofRight);
+}
+
+bool ProblemKey::hasGroup(std::string_view name) const {
+  return name == "window" && window != 0;
+}
 
 std::string ProblemKey::str() const {
   std::string text = toString(op);
@@ -120,9 +176,14 @@ Expected<ProblemKey> ProblemKey::parse(std::string_view text) {
   ProblemKey key;
   std::string_view rest = text;
   std::string_view op = takeUntil(rest, ';');
-  if (!lookUp(kOperations, op, key.op))
+  const spec::OperationSpec *known = nullptr;
+  for (const spec::OperationSpec &spec : spec::allOperations())
+    if (op == spec.name)
+      known = &spec;
+  if (!known)
     return fail("unknown operation '" + std::string(op) +
-                "'; known: forward, backward");
+                "'; known: " + namesOf(spec::allOperations()));
+  key.op = known->op;
 
   bool seen[std::size(kFeatures)] = {};
   while (!rest.empty()) {
@@ -134,7 +195,8 @@ Expected<ProblemKey> ProblemKey::parse(std::string_view text) {
     while (index != std::size(kFeatures) && name != kFeatures[index].name)
       ++index;
     if (index == std::size(kFeatures))
-      return fail("unknown key '" + name + "'; known: dtype, head_dim, mask");
+      return fail("unknown key '" + name +
+                  "'; known: " + namesOf(spec::Rows<Feature>(kFeatures)));
     if (seen[index])
       return fail("key '" + name + "' is given twice");
     seen[index] = true;
@@ -146,6 +208,9 @@ Expected<ProblemKey> ProblemKey::parse(std::string_view text) {
     if (kFeatures[index].required && !seen[index])
       return fail(std::string("key '") + kFeatures[index].name +
                   "' is missing");
+  if (key.window != 0 && key.mask != MaskKind::None)
+    return fail("a kernel takes its window at run time or has a mask compiled "
+                "in, not both");
   return key;
 }
 

@@ -31,7 +31,7 @@ struct Figure {
 };
 using R = KernelResources;
 // The upper limits are beyond every chip's; a block of more than 256 rows would
-// break the 32-bit offsets that abi::kMaxSeqStride promises.
+// break the 32-bit offsets that spec::maxSeqStride() promises.
 constexpr Figure kFigures[] = {
     {"block_m", &KernelRecord::blockM, nullptr, 1, 256},
     {"block_n", &KernelRecord::blockN, nullptr, 1, 256},
@@ -349,7 +349,7 @@ Status checkKernelRecord(const KernelRecord &record) {
   if (*read != record.launches)
     return fail("a suffix of the launches '" + launches +
                 "' is not of small letters, digits and '_'");
-  const bool several = record.problem.op != Operation::Forward;
+  const bool several = record.problem.op != OpKind::Forward;
   if (several == record.launches.empty())
     return fail(several ? "the list of its launches is empty"
                         : "a forward kernel is one launch, but there is the "

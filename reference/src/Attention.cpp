@@ -130,7 +130,7 @@ private:
     const int64_t dim = p.q.dim, seqK = p.k.seq;
     Real *s[kRows];
     const Real *q[kRows];
-    int64_t most = 0;
+    int64_t least = seqK, most = 0;
     for (int64_t r = 0; r < kRows; ++r) {
       // Rows past the last are computed as copies of it and dropped.
       const int64_t i = first + std::min(r, rows - 1);
@@ -139,11 +139,15 @@ private:
         row[d] = Real(decode(p.q.type, p.q.row(b, h, i)[d]));
       q[r] = row;
       s[r] = weights.data() + r * seqK;
-      most = std::max(most, visibleKeys(p.mask, i, p.q.seq, seqK));
+      const KeyRange seen = visibleKeys(p.mask, i, p.q.seq, seqK);
+      if (seen.begin < seen.end) {
+        least = std::min(least, seen.begin);
+        most = std::max(most, seen.end);
+      }
     }
     std::fill(weights.begin(), weights.end(), Real(0));
     constexpr int64_t kChunk = 512; // keys whose logits stay in the L1 cache
-    for (int64_t j = 0; j < most; j += kChunk)
+    for (int64_t j = least; j < most; j += kChunk)
       logits(s, q, head.keys.data(), seqK, dim, j, std::min(most, j + kChunk));
     for (int64_t r = 0; r < rows; ++r)
       finishRow(b, h, first + r, s[r]);
@@ -151,14 +155,14 @@ private:
 
   void finishRow(int64_t b, int64_t h, int64_t i, Real *s) {
     const int64_t dim = p.q.dim;
-    const int64_t count = visibleKeys(p.mask, i, p.q.seq, p.k.seq);
+    const KeyRange seen = visibleKeys(p.mask, i, p.q.seq, p.k.seq);
     const int64_t row = (b * p.q.heads + h) * p.q.seq + i;
     double *out = result.out.data() + row * dim;
     const Real scale = Real(p.scale);
     const Real inf = std::numeric_limits<Real>::infinity();
     Real maximum = -inf;
     bool sawNaN = false;
-    for (int64_t j = 0; j < count; ++j) {
+    for (int64_t j = seen.begin; j < seen.end; ++j) {
       s[j] *= scale;
       maximum = std::max(maximum, s[j]);
       sawNaN |= std::isnan(s[j]);
@@ -169,13 +173,15 @@ private:
       return;
     }
     Real sum = 0;
-    for (int64_t j = 0; j < count; ++j) {
+    for (int64_t j = seen.begin; j < seen.end; ++j) {
       const Real e = std::exp(s[j] - maximum);
       sum += e;
       s[j] = toInput(p.q.type, e);
     }
     std::fill(acc.begin(), acc.end(), Real(0));
-    weightedSum(acc.data(), s, head.values.data(), dim, count);
+    weightedSum(acc.data(), s + seen.begin,
+                head.values.data() + seen.begin * dim, dim,
+                seen.end - seen.begin);
     for (int64_t d = 0; d < dim; ++d)
       out[d] = double(toInput(p.q.type, acc[size_t(d)] / sum));
     result.lse[size_t(row)] = double(maximum + std::log(sum));
@@ -210,29 +216,38 @@ ForwardResult forward(const ForwardProblem &p, unsigned threads) {
 
 } // namespace
 
-const char *fovea::reference::maskName(Mask mask) {
-  switch (mask) {
-  case Mask::None:
-    return "none";
-  case Mask::CausalTopLeft:
-    return "causal-top-left";
-  case Mask::CausalBottomRight:
-    return "causal-bottom-right";
-  }
-  return "unknown";
+std::string fovea::reference::maskName(const Window &mask) {
+  for (const fovea::MaskInfo &info : fovea::kMasks)
+    if (mask == info.window)
+      return info.option;
+  auto side = [](int64_t bound) {
+    return bound == Window::kInfinite ? "inf" : std::to_string(bound);
+  };
+  auto alignment = [](fovea::Alignment alignment) {
+    return alignment == fovea::Alignment::TopLeft ? "top-left" : "bottom-right";
+  };
+  std::string text = side(mask.left) + ":" + side(mask.right) + "," +
+                     alignment(mask.leftAlignment);
+  if (mask.leftAlignment != mask.rightAlignment)
+    text += std::string(":") + alignment(mask.rightAlignment);
+  return text;
 }
 
-int64_t fovea::reference::visibleKeys(Mask mask, int64_t i, int64_t seqlenQ,
-                                      int64_t seqlenK) {
-  switch (mask) {
-  case Mask::None:
-    return seqlenK;
-  case Mask::CausalTopLeft:
-    return std::min(i + 1, seqlenK);
-  case Mask::CausalBottomRight:
-    return std::clamp<int64_t>(i + 1 + seqlenK - seqlenQ, 0, seqlenK);
-  }
-  return 0;
+KeyRange fovea::reference::visibleKeys(const Window &mask, int64_t i,
+                                       int64_t seqlenQ, int64_t seqlenK) {
+  // Wide enough for any sum of the four.
+  using Wide = __int128;
+  auto diagonal = [&](fovea::Alignment alignment) -> Wide {
+    return alignment == fovea::Alignment::TopLeft ? 0 : Wide(seqlenK) - seqlenQ;
+  };
+  Wide begin = 0, end = seqlenK;
+  if (mask.left != Window::kInfinite)
+    begin = std::max(begin, i + diagonal(mask.leftAlignment) - mask.left);
+  if (mask.right != Window::kInfinite)
+    end = std::min(end, i + diagonal(mask.rightAlignment) + mask.right + 1);
+  if (begin >= end)
+    return {0, 0};
+  return {int64_t(begin), int64_t(end)};
 }
 
 std::string ForwardProblem::check() const {

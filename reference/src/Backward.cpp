@@ -216,16 +216,16 @@ private:
       flushedValuesT = flushed(valuesT);
   }
 
-  /// to[j] = sum over d of row[d] * matrix[d][j], for j below `seen`.
+  /// to[j] = sum over d of row[d] * matrix[d][j], for the keys `seen`.
   void times(const std::vector<Real> &row, const std::vector<Real> &matrix,
-             int64_t seen, std::vector<Real> &to) const {
+             KeyRange seen, std::vector<Real> &to) const {
     const int64_t count = p.k.seq;
-    to.assign(size_t(seen), Real(0));
+    to.assign(size_t(seen.end), Real(0));
     for (int64_t d = 0; d < p.q.dim; ++d) {
       const Real factor = row[size_t(d)];
       const Real *from = matrix.data() + d * count;
       Real *sums = to.data();
-      for (int64_t j = 0; j < seen; ++j)
+      for (int64_t j = seen.begin; j < seen.end; ++j)
         sums[j] += factor * from[j];
     }
   }
@@ -234,9 +234,9 @@ private:
     const int64_t dim = p.q.dim;
     const int64_t row = (b * p.q.heads + head) * p.q.seq + i;
     const double lse = forward.lse[size_t(row)];
-    const int64_t seen = visibleKeys(p.mask, i, p.q.seq, p.k.seq);
+    const KeyRange seen = visibleKeys(p.mask, i, p.q.seq, p.k.seq);
     std::vector<Real> dq(size_t(dim), Real(0));
-    if (seen > 0 && !std::isinf(lse)) {
+    if (seen.begin < seen.end && !std::isinf(lse)) {
       query.resize(size_t(dim));
       gradient.resize(size_t(dim));
       Real delta = 0;
@@ -257,7 +257,7 @@ private:
         times(flushed(gradient), flushedValuesT, seen, flushedDp);
         slackDp = &flushedDp;
       }
-      for (int64_t j = 0; j < seen; ++j) {
+      for (int64_t j = seen.begin; j < seen.end; ++j) {
         const Real probability =
             atMostOne(std::exp(s[size_t(j)] * Real(p.scale) - Real(lse)));
         if (slack)

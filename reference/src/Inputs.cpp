@@ -67,16 +67,21 @@ void plantLeader(ForwardProblem &p) {
 
 /// Overwrites the keys that the mask hides from every query, and their values.
 void poisonMaskedKeys(ForwardProblem &p) {
-  int64_t seen = 0;
-  for (int64_t i = 0; i < p.q.seq; ++i)
-    seen = std::max(seen, visibleKeys(p.mask, i, p.q.seq, p.k.seq));
+  std::vector<bool> isSeen(size_t(p.k.seq), false);
+  int64_t from = 0; // those of rows before are marked up to here
+  for (int64_t i = 0; i < p.q.seq; ++i) {
+    const KeyRange seen = visibleKeys(p.mask, i, p.q.seq, p.k.seq);
+    for (int64_t j = std::max(seen.begin, from); j < seen.end; ++j)
+      isSeen[size_t(j)] = true;
+    from = std::max(from, seen.end);
+  }
   const double bad[] = {std::numeric_limits<double>::infinity(),
                         -std::numeric_limits<double>::infinity(),
                         std::numeric_limits<double>::quiet_NaN()};
   for (int64_t b = 0; b < p.k.batch; ++b)
     for (int64_t h = 0; h < p.k.heads; ++h)
-      for (int64_t j = seen; j < p.k.seq; ++j)
-        for (int64_t d = 0; d < p.k.dim; ++d) {
+      for (int64_t j = 0; j < p.k.seq; ++j)
+        for (int64_t d = 0; d < p.k.dim && !isSeen[size_t(j)]; ++d) {
           p.k.row(b, h, j)[d] = encode(p.k.type, bad[(j + d) % 3]);
           p.v.row(b, h, j)[d] = encode(p.v.type, bad[(j + d + 1) % 3]);
         }

@@ -123,7 +123,7 @@ BackwardProblem ones(const KernelCase &kernel) {
   return p;
 }
 
-/// By the formulas, with p = 1 where the mask shows the key.
+/// By the formulas, with p = 1 where the row sees the key.
 Gradients expectedOfOnes(const BackwardProblem &p) {
   const int64_t dim = p.kernel.headDim, half = dim / 2,
                 group = p.headsK ? p.headsQ / p.headsK : 1;
@@ -137,7 +137,8 @@ Gradients expectedOfOnes(const BackwardProblem &p) {
         const int64_t place = doutPlace(p, h, i), kh = h / group;
         const float delta = p.out(b, h, i, place) * doutValue(i);
         float *dq = &all.dq[size_t(((b * p.headsQ + h) * p.seqlenQ + i) * dim)];
-        for (int64_t j = 0; j != p.visibleKeys(i); ++j) {
+        const Problem::Keys keys = p.keysOf(i);
+        for (int64_t j = keys.begin; j != keys.end; ++j) {
           const size_t key =
               size_t(((b * p.headsK + kh) * p.seqlenK + j) * dim);
           const float ds =
@@ -171,8 +172,10 @@ void expectOnesOf(const BackwardProblem &p) {
 }
 
 class Backward : public testing::TestWithParam<KernelCase> {};
-// A package may hold forward kernels alone.
+class BackwardWindow : public testing::TestWithParam<KernelCase> {};
+// A package may hold forward kernels alone, or none that takes a window.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Backward);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BackwardWindow);
 
 } // namespace
 
@@ -262,13 +265,15 @@ TEST_P(Backward, ZeroScaleGivesMeans) {
       ASSERT_EQ(value, 0);
   std::vector<double> dv(found.dv.size()), sizes(dv.size());
   for (int64_t h = 0; h != p.headsQ; ++h)
-    for (int64_t i = 0; i != p.seqlenQ; ++i)
-      for (int64_t j = 0; j != p.visibleKeys(i); ++j) {
+    for (int64_t i = 0; i != p.seqlenQ; ++i) {
+      const Problem::Keys keys = p.keysOf(i);
+      for (int64_t j = keys.begin; j != keys.end; ++j) {
         const size_t at = size_t(j * dim + doutPlace(p, h, i));
-        const double share = double(doutValue(i)) / double(p.visibleKeys(i));
+        const double share = double(doutValue(i)) / double(keys.count());
         dv[at] += share;
         sizes[at] += std::fabs(share);
       }
+    }
   // Each probability is rounded to the type, and the sum once more.
   for (size_t i = 0; i != dv.size(); ++i)
     ASSERT_NEAR(found.dv[i], dv[i], 3 * roundoff(p.kernel.dtype) * sizes[i])
@@ -291,6 +296,29 @@ TEST_P(Backward, ThreadsWithStreamsOfTheirOwn) {
   two.join();
 }
 
+TEST(BackwardWindows, HaveKernels) { expectWindowCases(/*backward=*/true); }
+
+// Keys that no query sees have gradients too, which are zeros.
+TEST_P(BackwardWindow, ProbabilitiesOfOne) {
+  for (const NamedWindow &window : windows())
+    for (const auto &[seqlenQ, seqlenK] :
+         {std::pair(67, 45), std::pair(45, 67), std::pair(129, 130),
+          std::pair(1, 70), std::pair(70, 1), std::pair(70, 0)}) {
+      SCOPED_TRACE(std::string(window.name) + ", " + std::to_string(seqlenQ) +
+                   "x" + std::to_string(seqlenK));
+      BackwardProblem p = ones(GetParam());
+      p.seqlenQ = seqlenQ;
+      p.seqlenK = seqlenK;
+      p.window = window.group();
+      expectOnesOf(p);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, BackwardWindow,
+                         testing::ValuesIn(windowCases(/*backward=*/true)),
+                         [](const testing::TestParamInfo<KernelCase> &info) {
+                           return info.param.name;
+                         });
 INSTANTIATE_TEST_SUITE_P(Kernels, Backward,
                          testing::ValuesIn(kernelCases(/*backward=*/true)),
                          [](const testing::TestParamInfo<KernelCase> &info) {

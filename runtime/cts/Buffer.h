@@ -12,12 +12,14 @@
 
 namespace fovea::cts {
 
-/// Sizes, type and kernel of a problem, in parameters that are all zero.
+/// Sizes, type, window and kernel of a problem, in parameters that are all
+/// zero. They point to the problem's window.
 template <typename Params>
 void fillSizes(const Problem &p, Params &params) {
   params.struct_size = sizeof(params);
   params.dtype = p.kernel.dtype;
-  params.mask = p.kernel.mask;
+  params.mask = p.window ? int32_t(FOVEA_MASK_NONE) : p.kernel.mask;
+  params.groups = p.window ? &p.window->header : nullptr;
   params.scale = p.scale;
   params.batch = p.batch;
   params.heads_q = p.headsQ;

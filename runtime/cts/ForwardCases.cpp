@@ -25,10 +25,38 @@ protected:
   }
 };
 
+class ForwardWindow : public Forward {};
+
 /// Small numbers that every type holds exactly and that tell places apart.
 float valueOf(int64_t b, int64_t h, int64_t row, int64_t d) {
   return float((b * 5 + h * 3 + row * 7 + d * 11) % 17) * 0.25f -
          1.875f; // never 0
+}
+
+/// Outputs are means of the values that a row sees; the scale must be 0.
+void expectMeans(const Problem &p) {
+  const double tolerance = 3 * roundoff(p.kernel.dtype);
+  forEachRow(
+      p, run(p),
+      [&](int64_t b, int64_t h, int64_t row, const float *out, float lse) {
+        const Problem::Keys keys = p.keysOf(row);
+        if (keys.count() == 0) {
+          EXPECT_EQ(lse, -INFINITY);
+          for (int64_t d = 0; d != p.kernel.headDim; ++d)
+            ASSERT_EQ(out[d], 0.0f)
+                << "batch " << b << " head " << h << " row " << row;
+          return;
+        }
+        EXPECT_NEAR(lse, std::log(double(keys.count())), 1e-5);
+        for (int64_t d = 0; d != p.kernel.headDim; ++d) {
+          double mean = 0;
+          for (int64_t key = keys.begin; key != keys.end; ++key)
+            mean += p.v(b, h / (p.headsQ / p.headsK), key, d) /
+                    double(keys.count());
+          ASSERT_NEAR(out[d], mean, 2 * tolerance)
+              << "batch " << b << " head " << h << " row " << row << " d " << d;
+        }
+      });
 }
 
 void expectOnes(const Problem &p) {
@@ -94,25 +122,7 @@ TEST_P(Forward, ZeroScaleGivesTheMean) {
     p.sequenceFirst = sequenceFirst;
     p.padding = sequenceFirst ? 24 : 3;
     p.q = p.k = p.v = valueOf;
-    const double tolerance = 3 * roundoff(p.kernel.dtype);
-    forEachRow(
-        p, run(p),
-        [&](int64_t b, int64_t h, int64_t row, const float *out, float lse) {
-          const int64_t keys = p.visibleKeys(row);
-          if (keys == 0) {
-            EXPECT_EQ(lse, -INFINITY);
-            return;
-          }
-          EXPECT_NEAR(lse, std::log(double(keys)), 1e-5);
-          for (int64_t d = 0; d != p.kernel.headDim; ++d) {
-            double mean = 0;
-            for (int64_t key = 0; key != keys; ++key)
-              mean += valueOf(b, h / 2, key, d) / double(keys);
-            ASSERT_NEAR(out[d], mean, 2 * tolerance)
-                << "batch " << b << " head " << h << " row " << row << " d "
-                << d;
-          }
-        });
+    expectMeans(p);
   }
 }
 
@@ -169,10 +179,74 @@ TEST_P(Forward, ThreadsWithStreamsOfTheirOwn) {
   two.join();
 }
 
-// A package may hold backward kernels alone.
+TEST(ForwardWindows, HaveKernels) { expectWindowCases(/*backward=*/false); }
+
+// Which values the mean is of tells which keys were seen.
+TEST_P(ForwardWindow, MeansAreOfTheKeysInIt) {
+  for (const NamedWindow &window : windows())
+    for (const auto &[seqlenQ, seqlenK] :
+         {std::pair(67, 45), std::pair(45, 67), std::pair(130, 130)}) {
+      SCOPED_TRACE(std::string(window.name) + ", " + std::to_string(seqlenQ) +
+                   "x" + std::to_string(seqlenK));
+      Problem p = problem();
+      p.seqlenQ = seqlenQ;
+      p.seqlenK = seqlenK;
+      p.scale = 0;
+      p.window = window.group();
+      p.q = p.k = p.v = valueOf;
+      expectMeans(p);
+    }
+}
+
+// A row or no key at all is where ends are easily off by one.
+TEST_P(ForwardWindow, OneRowAndNoKeys) {
+  for (const NamedWindow &window : windows())
+    for (const auto &[seqlenQ, seqlenK] :
+         {std::pair(1, 70), std::pair(70, 1), std::pair(70, 0)}) {
+      SCOPED_TRACE(std::string(window.name) + ", " + std::to_string(seqlenQ) +
+                   "x" + std::to_string(seqlenK));
+      Problem p = problem();
+      p.seqlenQ = seqlenQ;
+      p.seqlenK = seqlenK;
+      p.window = window.group();
+      p.q = p.k = valueOf;
+      p.scale = 0.125f;
+      expectOnes(p);
+    }
+}
+
+// The same kernel, asked in the other way.
+TEST_P(ForwardWindow, MasksAreWindows) {
+  const struct {
+    int32_t mask, alignment;
+  } masks[] = {{FOVEA_MASK_CAUSAL_TOP_LEFT, FOVEA_ALIGN_TOP_LEFT},
+               {FOVEA_MASK_CAUSAL_BOTTOM_RIGHT, FOVEA_ALIGN_BOTTOM_RIGHT}};
+  for (const auto &[mask, alignment] : masks) {
+    Problem p = problem();
+    p.seqlenQ = 67;
+    p.seqlenK = 90;
+    p.q = p.k = p.v = valueOf;
+    p.scale = 0.125f;
+    p.kernel.mask = mask;
+    const Outcome byMask = run(p);
+    p.window =
+        NamedWindow{"", FOVEA_WINDOW_INFINITE, 0, alignment, alignment}.group();
+    const Outcome byWindow = run(p);
+    EXPECT_EQ(byMask.out, byWindow.out);
+    EXPECT_EQ(byMask.lse, byWindow.lse);
+  }
+}
+
+// A package may hold backward kernels alone, or none that takes a window.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Forward);
 INSTANTIATE_TEST_SUITE_P(Kernels, Forward,
                          testing::ValuesIn(kernelCases(/*backward=*/false)),
+                         [](const testing::TestParamInfo<KernelCase> &info) {
+                           return info.param.name;
+                         });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ForwardWindow);
+INSTANTIATE_TEST_SUITE_P(Kernels, ForwardWindow,
+                         testing::ValuesIn(windowCases(/*backward=*/false)),
                          [](const testing::TestParamInfo<KernelCase> &info) {
                            return info.param.name;
                          });

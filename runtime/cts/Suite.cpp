@@ -132,7 +132,7 @@ static std::vector<KernelCase> findKernels() {
       stop("asking for a kernel");
     const std::string problem = info.problem;
     const std::string operation = problem.substr(0, problem.find(';'));
-    std::string dtype, dim, mask;
+    std::string dtype, dim, mask, window;
     if ((operation != "forward" && operation != "backward") ||
         !startsAt(problem, "dtype=", dtype) ||
         !startsAt(problem, "head_dim=", dim))
@@ -150,6 +150,7 @@ static std::vector<KernelCase> findKernels() {
     kernel.mask = startsAt(problem, "mask=", mask)
                       ? valueOf(kMasks, mask, problem)
                       : int32_t(FOVEA_MASK_NONE);
+    kernel.takesWindow = startsAt(problem, "window=", window);
     kernel.name = "k" + std::to_string(id) + "_" + problem;
     for (char &c : kernel.name)
       if (!std::isalnum(static_cast<unsigned char>(c)))
@@ -169,6 +170,59 @@ std::vector<KernelCase> kernelCases(bool backward) {
       all.begin(), all.end(), std::back_inserter(cases),
       [&](const KernelCase &kernel) { return kernel.backward == backward; });
   return cases;
+}
+
+std::vector<KernelCase> windowCases(bool backward) {
+  std::vector<KernelCase> cases = kernelCases(backward);
+  cases.erase(std::remove_if(
+                  cases.begin(), cases.end(),
+                  [](const KernelCase &kernel) { return !kernel.takesWindow; }),
+              cases.end());
+  return cases;
+}
+
+void expectWindowCases(bool backward) {
+  if (windowCases(backward).empty())
+    GTEST_SKIP() << "no kernel: none of the packages' "
+                 << (backward ? "backward" : "forward")
+                 << " kernels takes a window; compile some with --mask=any";
+}
+
+fovea_window_t NamedWindow::group() const {
+  fovea_window_t window{};
+  window.header.struct_size = sizeof(window);
+  window.header.group = FOVEA_GROUP_WINDOW;
+  window.left = left;
+  window.right = right;
+  window.left_alignment = leftAlignment;
+  window.right_alignment = rightAlignment;
+  return window;
+}
+
+const std::vector<NamedWindow> &windows() {
+  constexpr int64_t kInf = FOVEA_WINDOW_INFINITE;
+  constexpr int32_t kTop = FOVEA_ALIGN_TOP_LEFT,
+                    kBottom = FOVEA_ALIGN_BOTTOM_RIGHT;
+  static const std::vector<NamedWindow> all = {
+      {"everything", kInf, kInf, kTop, kBottom},
+      {"causal top left", kInf, 0, kTop, kTop},
+      {"causal bottom right", kInf, 0, kBottom, kBottom},
+      {"band top left", 7, 3, kTop, kTop},
+      {"band bottom right", 7, 3, kBottom, kBottom},
+      {"top left to bottom right", 2, 4, kTop, kBottom},
+      {"bottom right to top left", 2, 4, kBottom, kTop},
+      {"one key", 0, 0, kBottom, kBottom},
+      {"no bound on the left", kInf, 5, kBottom, kBottom},
+      {"no bound on the right", 33, kInf, kTop, kTop},
+      {"behind the diagonal", 20, -4, kTop, kTop},
+      {"before the diagonal", -4, 20, kBottom, kBottom},
+      {"blocks", 64, 63, kTop, kTop},
+      {"no key of any row", 3, -4, kTop, kTop},
+      {"far to the left", kInf - 1, -kInf, kTop, kBottom},
+      {"far to the right", INT64_MIN, kInf - 1, kBottom, kTop},
+      {"farther than any length", kInf - 1, kInf - 1, kBottom, kBottom},
+  };
+  return all;
 }
 
 Guarded::Guarded(size_t bytes) : bytes(bytes) {
@@ -196,13 +250,26 @@ void Guarded::download(void *to) const {
     std::memcpy(to, all.data() + kGuard, bytes);
 }
 
-int64_t Problem::visibleKeys(int64_t row) const {
-  int64_t keys = seqlenK;
-  if (kernel.mask == FOVEA_MASK_CAUSAL_TOP_LEFT)
-    keys = row + 1;
-  else if (kernel.mask == FOVEA_MASK_CAUSAL_BOTTOM_RIGHT)
-    keys = row + 1 + seqlenK - seqlenQ;
-  return std::clamp<int64_t>(keys, 0, seqlenK);
+Problem::Keys Problem::keysOf(int64_t row) const {
+  int64_t begin = 0, end = seqlenK;
+  // Beyond all lengths, and far from overflowing.
+  constexpr int64_t kFar = int64_t(1) << 40;
+  auto diagonal = [&](int32_t alignment) {
+    return row +
+           (alignment == FOVEA_ALIGN_BOTTOM_RIGHT ? seqlenK - seqlenQ : 0);
+  };
+  if (window) {
+    begin = diagonal(window->left_alignment) -
+            std::clamp(window->left, -kFar, kFar);
+    end = diagonal(window->right_alignment) +
+          std::clamp(window->right, -kFar, kFar) + 1;
+  } else if (kernel.mask == FOVEA_MASK_CAUSAL_TOP_LEFT) {
+    end = diagonal(FOVEA_ALIGN_TOP_LEFT) + 1;
+  } else if (kernel.mask == FOVEA_MASK_CAUSAL_BOTTOM_RIGHT) {
+    end = diagonal(FOVEA_ALIGN_BOTTOM_RIGHT) + 1;
+  }
+  begin = std::clamp<int64_t>(begin, 0, seqlenK);
+  return {begin, std::clamp(end, begin, seqlenK)};
 }
 
 Outcome run(const Problem &p) {

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <gtest/gtest.h>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,10 +38,29 @@ struct KernelCase {
   std::string name; ///< letters, digits and underscores, for the test's name
   int32_t dtype, mask;
   int64_t headDim;
+  /// It has no mask compiled in, but takes a window at run time.
+  bool takesWindow = false;
 };
 
 /// All forward or backward kernels of the packages that run on device 0.
 std::vector<KernelCase> kernelCases(bool backward);
+/// Those of them that take a window.
+std::vector<KernelCase> windowCases(bool backward);
+
+/// Says by a skipped test that no such kernel takes a window.
+void expectWindowCases(bool backward);
+
+/// A window with its name. None of its numbers but FOVEA_WINDOW_INFINITE means
+/// no bound.
+struct NamedWindow {
+  const char *name;
+  int64_t left, right;
+  int32_t leftAlignment, rightAlignment;
+  fovea_window_t group() const;
+};
+/// Both alignments and mixed ones, sides without a bound, bands beside the
+/// diagonal, windows that hold no key.
+const std::vector<NamedWindow> &windows();
 
 /// The HIP functions that the suite calls itself.
 struct HipFunctions {
@@ -114,8 +134,16 @@ struct Problem {
   Value q = [](int64_t, int64_t, int64_t, int64_t) { return 1.0f; };
   Value k = q, v = q;
 
-  /// Keys that a row sees by the kernel's mask.
-  int64_t visibleKeys(int64_t row) const;
+  /// In place of the kernel's mask.
+  std::optional<fovea_window_t> window;
+
+  struct Keys {
+    int64_t begin, end; ///< begin <= end
+    int64_t count() const { return end - begin; }
+  };
+  /// Keys that a row sees by the window or the kernel's mask.
+  Keys keysOf(int64_t row) const;
+  int64_t visibleKeys(int64_t row) const { return keysOf(row).count(); }
 };
 
 /// Results on the host; padding between the rows has been checked.

@@ -44,7 +44,8 @@ struct Kernel {
 struct ProblemHash {
   size_t operator()(const ProblemKey &key) const {
     return (size_t(key.op) * 31 + size_t(key.dtype)) * 31 * 512 +
-           size_t(key.mask) * 512 + size_t(key.headDim);
+           (size_t(key.mask) + size_t(key.window) * 7) * 512 +
+           size_t(key.headDim);
   }
 };
 

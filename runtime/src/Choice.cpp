@@ -14,8 +14,6 @@
 namespace fovea::rt {
 namespace {
 
-constexpr int64_t kMaxGridYZ = 65535;
-
 /// Of so many candidates what one pass finds out is kept for the next; of more
 /// it is worked out again.
 constexpr size_t kKept = 16;
@@ -36,18 +34,16 @@ struct Grid {
   int64_t workgroups() const { return extent[0] * extent[1] * extent[2]; }
 };
 
-Grid gridOf(const Problem &problem, const abi::BackwardLaunch &kind,
+Grid gridOf(const Problem &problem, const spec::LaunchSpec &kind,
             const KernelLaunch &launch) {
   const Sizes &sizes = problem.sizes;
-  return {{kind.ownsKeys ? sizes.headsK : sizes.headsQ,
-           divideUp(kind.ownsKeys ? sizes.seqlenK : sizes.seqlenQ,
-                    launch.blockRows),
-           sizes.batch}};
+  return {{sizes.of(kind.heads()),
+           divideUp(sizes.of(kind.rows()), launch.blockRows), sizes.batch}};
 }
 
 /// Whether a launch has something to do: what is wanted is its doing, or that
 /// of a later one, and its grid is not empty.
-bool isNeeded(const Problem &problem, const abi::BackwardLaunch &kind,
+bool isNeeded(const Problem &problem, const spec::LaunchSpec &kind,
               const Grid &grid) {
   return ((kind.writes | kind.feeds) & problem.wanted) != 0 && !grid.empty();
 }
@@ -59,7 +55,7 @@ void forEachLaunch(const Candidate &candidate, const Problem &problem,
                    Visit visit) {
   const std::vector<KernelLaunch> &launches = candidate.kernel->launches;
   for (size_t i = 0; i != launches.size(); ++i) {
-    const abi::BackwardLaunch &kind = *candidate.kinds[i];
+    const spec::LaunchSpec &kind = *candidate.kinds[i];
     const Grid grid = gridOf(problem, kind, launches[i]);
     if (isNeeded(problem, kind, grid))
       visit(uint32_t(i), kind, launches[i], grid);
@@ -143,7 +139,7 @@ struct Remembered {
   ProblemKey key;
   int64_t batch = 0, headsQ = 0, headsK = 0, seqlenQ = 0, seqlenK = 0;
   uint32_t kernel = 0;
-  unsigned wanted = 0;
+  unsigned wanted = 0, masks = 0;
   bool deterministic = false;
   Plan plan;
 
@@ -153,7 +149,8 @@ struct Remembered {
            seqlenK == sizes.seqlenK && batch == sizes.batch &&
            headsQ == sizes.headsQ && headsK == sizes.headsK &&
            kernel == problem.kernel && wanted == problem.wanted &&
-           deterministic == problem.deterministic && key == problem.key;
+           masks == problem.masks && deterministic == problem.deterministic &&
+           key == problem.key;
   }
   void set(const DeviceView &given, const Problem &problem,
            const Plan &chosen) {
@@ -167,6 +164,7 @@ struct Remembered {
     seqlenK = sizes.seqlenK;
     kernel = problem.kernel;
     wanted = problem.wanted;
+    masks = problem.masks;
     deterministic = problem.deterministic;
     plan = chosen;
   }
@@ -187,15 +185,17 @@ size_t placeOf(const Problem &problem) {
 } // namespace
 
 Refusal refusalFor(const Candidate &candidate, const Problem &problem) {
+  if (!shows(candidate.kernel->record->problem, problem))
+    return {Refusal::OtherKeys};
   Refusal refusal;
   forEachLaunch(candidate, problem,
-                [&](uint32_t number, const abi::BackwardLaunch &kind,
+                [&](uint32_t number, const spec::LaunchSpec &kind,
                     const KernelLaunch &launch, const Grid &grid) {
                   if (refusal)
                     return;
                   if (kind.writes & ~problem.wanted)
                     refusal = {Refusal::WritesUnwanted, uint8_t(number)};
-                  else if (grid.extent[1] > kMaxGridYZ)
+                  else if (grid.extent[1] > spec::kMaxGridYZ)
                     refusal = {Refusal::TooManyBlocks, uint8_t(number)};
                   // HIP counts work-items of a dimension in 32 bits.
                   else if (grid.extent[0] * launch.threads >
@@ -204,8 +204,7 @@ Refusal refusalFor(const Candidate &candidate, const Problem &problem) {
                 });
   if (refusal)
     return refusal;
-  if (problem.deterministic && candidate.algorithm &&
-      !candidate.algorithm->deterministic)
+  if (problem.deterministic && !candidate.algorithm->deterministic)
     return {Refusal::NotDeterministic};
   if (problem.wanted & ~candidate.writes)
     return {Refusal::NoWriter};
@@ -213,7 +212,8 @@ Refusal refusalFor(const Candidate &candidate, const Problem &problem) {
 }
 
 Refusal refusalOf(const Candidate &candidate, const Problem &problem) {
-  if (candidate.kernel->record->problem != problem.key)
+  if (candidate.kernel->record->problem.withoutVisibility() !=
+      problem.key.withoutVisibility())
     return {Refusal::OtherProblem};
   return candidate.refusal ? candidate.refusal : refusalFor(candidate, problem);
 }
@@ -223,7 +223,7 @@ double costOf(const Candidate &candidate, const Problem &problem,
   const int64_t units = std::max(device.computeUnits, 1);
   double sum = 0;
   forEachLaunch(candidate, problem,
-                [&](uint32_t, const abi::BackwardLaunch &kind,
+                [&](uint32_t, const spec::LaunchSpec &kind,
                     const KernelLaunch &launch, const Grid &grid) {
                   sum += double(divideUp(grid.workgroups(), units)) *
                          launch.blockRows * kind.products;
@@ -233,15 +233,19 @@ double costOf(const Candidate &candidate, const Problem &problem,
 
 Rank rankOf(const Candidate &candidate, bool costly) {
   const KernelRecord &record = *candidate.kernel->record;
-  return {
-      record.resources.scratchBytes > 0, costly,         -record.blockM,
-      -record.resources.occupancy,       -record.blockN, candidate.kernel->id};
+  return {record.resources.scratchBytes > 0,
+          costly,
+          record.problem.window != 0,
+          -record.blockM,
+          -record.resources.occupancy,
+          -record.blockN,
+          candidate.kernel->id};
 }
 
 bool operator<(const Rank &a, const Rank &b) {
   auto tie = [](const Rank &rank) {
-    return std::tie(rank.scratch, rank.costly, rank.blockM, rank.occupancy,
-                    rank.blockN, rank.id);
+    return std::tie(rank.scratch, rank.costly, rank.general, rank.blockM,
+                    rank.occupancy, rank.blockN, rank.id);
   };
   return tie(a) < tie(b);
 }
@@ -268,7 +272,7 @@ bool choose(const DeviceView &view, const Problem &problem, Plan &plan) {
   const Candidate &candidate = *plan.candidate;
   plan.launchCount = 0;
   forEachLaunch(candidate, problem,
-                [&](uint32_t number, const abi::BackwardLaunch &,
+                [&](uint32_t number, const spec::LaunchSpec &,
                     const KernelLaunch &launch, const Grid &grid) {
                   plan.launches[plan.launchCount++] = {
                       number,
@@ -277,11 +281,8 @@ bool choose(const DeviceView &view, const Problem &problem, Plan &plan) {
                       uint32_t(launch.threads)};
                 });
   const Sizes &sizes = problem.sizes;
-  plan.workspaceBytes = candidate.algorithm
-                            ? uint64_t(abi::backwardWorkspaceBytes(
-                                  *candidate.algorithm, sizes.batch,
-                                  sizes.headsQ, sizes.seqlenQ, sizes.headDim))
-                            : 0;
+  plan.workspaceBytes = uint64_t(candidate.algorithm->workspace.bytes(
+      sizes.batch, sizes.headsQ, sizes.seqlenQ, sizes.headDim));
   return true;
 }
 

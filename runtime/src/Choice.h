@@ -26,7 +26,7 @@ struct Plan {
   const Candidate *candidate = nullptr; ///< owned by the device's view
   int32_t chosenBy = 0;                 ///< FOVEA_CHOSEN_BY_...
   uint32_t launchCount = 0;
-  PlannedLaunch launches[kMaxLaunches] = {};
+  PlannedLaunch launches[spec::kMaxLaunches] = {};
   uint64_t workspaceBytes = 0;
 
   const Kernel &kernel() const { return *candidate->kernel; }
@@ -71,6 +71,8 @@ inline constexpr double kCostTolerance = 1.125;
 struct Rank {
   bool scratch;
   bool costly; ///< beyond the tolerance
+  /// It takes its window at run time, where another has the mask compiled in.
+  bool general;
   int32_t blockM, occupancy, blockN;
   uint32_t id;
 };
@@ -88,7 +90,8 @@ const Candidate *tuned(const ProblemView &entry, const Problem &problem,
                        Takes takes, Missed missed) {
   const PackageReader *done = nullptr; // its row has been found
   for (const TuningEntry &tuning : entry.tuning) {
-    if (tuning.package == done || !holds(*tuning.row, problem.sizes))
+    if (tuning.package == done || !shows(tuning.row->problem, problem) ||
+        !holds(*tuning.row, problem.sizes))
       continue;
     if (tuning.candidate && takes(*tuning.candidate))
       return tuning.candidate;

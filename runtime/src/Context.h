@@ -28,7 +28,7 @@ namespace fovea::rt {
 
 /// A kernel's functions on a device, one for each of its launches.
 struct LoadedKernel {
-  HipFunction functions[kMaxLaunches] = {};
+  HipFunction functions[spec::kMaxLaunches] = {};
 };
 
 /// A device of the HIP library and what is loaded on it.
@@ -97,8 +97,7 @@ public:
   /// Launches all kernels of a problem that is not empty and whose addresses
   /// have been checked, each with the same argument segment. None is launched
   /// before all are loaded.
-  Result launch(const Problem &problem, void *arguments, size_t argumentBytes,
-                HipStream stream);
+  Result launch(const Problem &problem, HipStream stream);
 
 private:
   Result openLibrary();

@@ -11,22 +11,14 @@ namespace {
 
 std::atomic<uint64_t> nextSerial{1};
 
-/// What the runtime knows of a kernel. That of a forward pass is the record's
-/// only one, and of no algorithm.
-abi::BackwardKernel kindOf(Operation op, const KernelLaunch &launch) {
-  static constexpr abi::BackwardLaunch forward = {"", false, kOut, 0, 2};
-  if (op == Operation::Backward)
-    return abi::findBackwardKernel(launch.suffix);
-  return {launch.suffix == forward.suffix ? &forward : nullptr, nullptr};
-}
-
 /// Fills in what is known of a kernel's launches.
 Refusal readLaunches(Candidate &candidate) {
   const Kernel &kernel = *candidate.kernel;
   for (size_t i = 0; i != kernel.launches.size(); ++i) {
-    const abi::BackwardKernel kind =
-        kindOf(kernel.record->problem.op, kernel.launches[i]);
-    if (!kind.launch || i == kMaxLaunches)
+    const spec::OperationSpec::Found kind =
+        spec::specOf(kernel.record->problem.op)
+            .findLaunch(kernel.launches[i].suffix);
+    if (!kind.launch || i == spec::kMaxLaunches)
       return {Refusal::UnknownLaunch, uint8_t(i)};
     if (candidate.algorithm && kind.algorithm != candidate.algorithm)
       return {Refusal::MixedAlgorithms, uint8_t(i)};
@@ -34,6 +26,11 @@ Refusal readLaunches(Candidate &candidate) {
     candidate.algorithm = kind.algorithm;
     candidate.writes |= kind.launch->writes;
   }
+  const spec::Signature signature = spec::signatureOf(kernel.record->problem);
+  candidate.argumentBytes = signature.bytes;
+  for (const spec::Argument &argument : signature.arguments)
+    candidate.arguments.push_back(
+        {uint16_t(argument.offset), argument.source, argument.index});
   return {};
 }
 
@@ -71,7 +68,7 @@ DeviceView::DeviceView(std::shared_ptr<const Catalog> catalog,
       candidate.refusal = {Refusal::Target};
     else
       candidate.refusal = readLaunches(candidate);
-    ProblemView &problem = problems[record.problem];
+    ProblemView &problem = problems[record.problem.withoutVisibility()];
     (candidate.refusal ? problem.refused : problem.usable)
         .push_back(&candidate);
     bySchedule[{package, record.schedule}].push_back(&candidate);
@@ -79,7 +76,7 @@ DeviceView::DeviceView(std::shared_ptr<const Catalog> catalog,
   for (const std::shared_ptr<const PackageReader> &package :
        kernels->openPackages())
     for (const TuningRow &row : package->tuning()) {
-      auto problem = problems.find(row.problem);
+      auto problem = problems.find(row.problem.withoutVisibility());
       if (problem == problems.end())
         continue; // a row for what no package has
       const Candidate *named = nullptr;

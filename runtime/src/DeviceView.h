@@ -13,7 +13,7 @@
 
 #include "Catalog.h"
 
-#include "fovea/Package/BackwardAbi.h"
+#include "Params.h"
 
 #include <atomic>
 #include <deque>
@@ -46,6 +46,7 @@ struct Refusal {
     MixedAlgorithms,
     // Of the problem too.
     OtherProblem,
+    OtherKeys,
     WritesUnwanted,
     TooManyBlocks,
     TooManyWorkItems,
@@ -58,9 +59,6 @@ struct Refusal {
   explicit operator bool() const { return why != None; }
 };
 
-/// More launches than this no known algorithm has.
-inline constexpr size_t kMaxLaunches = 4;
-
 /// A kernel as a choice for a device sees it.
 struct Candidate {
   const Kernel *kernel = nullptr;
@@ -69,9 +67,11 @@ struct Candidate {
   int fit = 0;     ///< how closely it is made for the device (targetFit)
   // Only of those that are not refused:
   /// What is known of each of the kernel's launches.
-  const abi::BackwardLaunch *kinds[kMaxLaunches] = {};
-  /// Null of an operation of one launch.
-  const abi::BackwardAlgorithm *algorithm = nullptr;
+  const spec::LaunchSpec *kinds[spec::kMaxLaunches] = {};
+  const spec::AlgorithmSpec *algorithm = nullptr;
+  /// What its kernels are passed.
+  std::vector<ArgumentFill> arguments;
+  uint32_t argumentBytes = 0;
   unsigned writes = 0; ///< outputs of all launches
 };
 
@@ -83,7 +83,7 @@ struct TuningEntry {
   const Candidate *candidate;
 };
 
-/// What is known about one problem.
+/// What is known about problems that differ in what they see alone.
 struct ProblemView {
   std::vector<const Candidate *> usable;  ///< not refused, by id
   std::vector<const Candidate *> refused; ///< whatever the sizes, by id
@@ -108,9 +108,10 @@ public:
   const Candidate *find(uint32_t id) const {
     return id == 0 || id > candidates.size() ? nullptr : &candidates[id - 1];
   }
-  /// What is known about a problem; null: no package has a kernel for it.
+  /// What is known about a problem and those that differ in what they see
+  /// alone; null: no package has a kernel for any.
   const ProblemView *find(const ProblemKey &problem) const {
-    auto found = problems.find(problem);
+    auto found = problems.find(problem.withoutVisibility());
     return found == problems.end() ? nullptr : &found->second;
   }
 

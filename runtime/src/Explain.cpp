@@ -16,12 +16,11 @@ constexpr const char *kSimulated =
 
 /// Names of a set of outputs, "dk and dv".
 std::string namesOf(unsigned outputs) {
-  const std::pair<Output, const char *> names[] = {
-      {kOut, "out"}, {kDq, "dq"}, {kDk, "dk"}, {kDv, "dv"}};
   std::string text;
-  for (const auto &[output, name] : names)
-    if (outputs & output)
-      text += (text.empty() ? "" : " and ") + std::string(name);
+  for (const spec::OperationSpec &operation : spec::allOperations())
+    for (const spec::TensorSpec &tensor : operation.groups[0].tensors)
+      if (outputs & tensor.output)
+        text += (text.empty() ? "" : " and ") + std::string(tensor.name);
   return text;
 }
 
@@ -30,8 +29,9 @@ std::string textOf(const Refusal &refusal, const Candidate &candidate,
   const Kernel &kernel = *candidate.kernel;
   const KernelRecord &record = *kernel.record;
   const KernelLaunch &launch = kernel.launches[refusal.launch];
-  const abi::BackwardLaunch *kind =
-      refusal.launch < kMaxLaunches ? candidate.kinds[refusal.launch] : nullptr;
+  const spec::LaunchSpec *kind = refusal.launch < spec::kMaxLaunches
+                                     ? candidate.kinds[refusal.launch]
+                                     : nullptr;
   const bool keys = kind && kind->ownsKeys;
   const Sizes &sizes = problem.sizes;
   switch (refusal.why) {
@@ -39,6 +39,9 @@ std::string textOf(const Refusal &refusal, const Candidate &candidate,
     return "";
   case Refusal::OtherProblem:
     return "it is for '" + kernel.problem + "'";
+  case Refusal::OtherKeys:
+    return "it is for '" + kernel.problem + "', compiled for that mask; " +
+           "aot-compile --mask=any compiles one for every mask and window";
   case Refusal::AbiVersion:
     return "its argument layout has version " +
            std::to_string(record.abiVersion) + ", this library's is " +
@@ -54,7 +57,9 @@ std::string textOf(const Refusal &refusal, const Candidate &candidate,
   case Refusal::MixedAlgorithms:
     return std::string("its record mixes launches of '") +
            candidate.algorithm->name + "' and '" +
-           abi::findBackwardKernel(launch.suffix).algorithm->name +
+           spec::specOf(record.problem.op)
+               .findLaunch(launch.suffix)
+               .algorithm->name +
            "'; build the package again";
   case Refusal::WritesUnwanted:
     return "one launch computes " + namesOf(kind->writes) + ", but " +
@@ -97,9 +102,9 @@ std::string alternatives(const DeviceView &view, const ProblemKey &key) {
     if (!checkTargetRunsOn(kernel->package->target(), device).ok())
       continue;
     ++usable;
-    ProblemKey other = kernel->record->problem;
+    ProblemKey other = kernel->record->problem.withoutVisibility();
     other.headDim = key.headDim;
-    if (other == key)
+    if (other == key.withoutVisibility())
       dims.insert(kernel->record->problem.headDim);
   }
   if (view.catalog().openPackages().empty())
@@ -116,11 +121,11 @@ std::string alternatives(const DeviceView &view, const ProblemKey &key) {
   }
   if (dims.empty())
     return "of the open packages it can run " + counted(usable, "kernel") +
-           ", of another operation, type or mask" + remedy;
+           ", of another operation or type" + remedy;
   std::string text = "the open packages have head_dim";
   for (int32_t dim : dims)
     text += " " + std::to_string(dim);
-  return text + " for this type and mask" + remedy;
+  return text + " for this operation and type" + remedy;
 }
 
 /// "tuning row seqlen_q <= 512, batch * heads_q <= 16 of package 'path'".
@@ -223,6 +228,9 @@ struct Sorted {
     const char *why = mine.scratch != best.scratch ? "it uses scratch memory"
                       : mine.costly != best.costly
                           ? "its cost is more than an eighth above the least"
+                      : mine.general != best.general
+                          ? "it takes its window at run time, the chosen one "
+                            "has the mask compiled in"
                       : mine.blockM != best.blockM ? "its blocks are smaller"
                       : mine.occupancy != best.occupancy
                           ? "it has fewer waves a SIMD"

@@ -319,8 +319,7 @@ Result Context::explain(const Problem &problem, int32_t number,
                 : whyNone(view, problem);
 }
 
-Result Context::launch(const Problem &problem, void *arguments,
-                       size_t argumentBytes, HipStream stream) {
+Result Context::launch(const Problem &problem, HipStream stream) {
   Hip *library;
   Device *found;
   if (Result result = device(-1, library, found); !result.ok())
@@ -335,11 +334,14 @@ Result Context::launch(const Problem &problem, void *arguments,
       return result;
   if (log.wants(LogLevel::Dispatch))
     logChoice(view, *found, problem, plan);
+  const Candidate &candidate = *plan.candidate;
+  alignas(8) unsigned char arguments[spec::kMaxArgumentBytes] = {};
+  fillArguments(problem, candidate.arguments, arguments);
+  size_t argumentBytes = candidate.argumentBytes;
   void *extra[] = {
       reinterpret_cast<void *>(kHipLaunchParamBufferPointer), arguments,
       reinterpret_cast<void *>(kHipLaunchParamBufferSize), &argumentBytes,
       reinterpret_cast<void *>(kHipLaunchParamEnd)};
-  const Candidate &candidate = *plan.candidate;
   const LoadedKernel *functions =
       candidate.slot->loaded.load(std::memory_order_acquire);
   if (!functions)

@@ -9,8 +9,6 @@
 
 #include "Overlap.h"
 
-#include "fovea/Package/ForwardAbi.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -78,7 +76,8 @@ Result checkStrides(TensorParam &tensor) {
        std::numeric_limits<int64_t>::max()},
       {".stride_head", tensor.strideHead, tensor.heads,
        std::numeric_limits<int64_t>::max()},
-      {".stride_seq", tensor.strideSeq, tensor.rows, abi::kMaxSeqStride},
+      {".stride_seq", tensor.strideSeq, tensor.rows,
+       spec::maxSeqStride(tensor.elementBytes)},
   }};
   for (const Dimension &dim : dims) {
     if (dim.stride < 0 || dim.stride > dim.most)
@@ -137,8 +136,8 @@ Result checkApart(const TensorParam &written, uint64_t begin, uint64_t end,
   return Result();
 }
 
-Result readKey(const Sizes &p, ProblemKey &key) {
-  switch (p.dtype) {
+Result readKey(const Sizes &p, int32_t dtype, ProblemKey &key) {
+  switch (dtype) {
   case FOVEA_DTYPE_F16:
     key.dtype = DataType::F16;
     break;
@@ -146,22 +145,8 @@ Result readKey(const Sizes &p, ProblemKey &key) {
     key.dtype = DataType::BF16;
     break;
   default:
-    return invalid("dtype is " + std::to_string(p.dtype) +
+    return invalid("dtype is " + std::to_string(dtype) +
                    ", not FOVEA_DTYPE_F16 (1) or FOVEA_DTYPE_BF16 (2)");
-  }
-  switch (p.mask) {
-  case FOVEA_MASK_NONE:
-    key.mask = MaskKind::None;
-    break;
-  case FOVEA_MASK_CAUSAL_TOP_LEFT:
-    key.mask = MaskKind::CausalTopLeft;
-    break;
-  case FOVEA_MASK_CAUSAL_BOTTOM_RIGHT:
-    key.mask = MaskKind::CausalBottomRight;
-    break;
-  default:
-    return invalid("mask is " + std::to_string(p.mask) +
-                   ", not a FOVEA_MASK_ value (0 to 2)");
   }
   if (p.headDim < kMinHeadDim || p.headDim > kMaxHeadDim ||
       p.headDim % kHeadDimStep != 0)
@@ -171,16 +156,111 @@ Result readKey(const Sizes &p, ProblemKey &key) {
   return Result();
 }
 
+// The numbers of the C interface are those of the tables.
+static_assert(FOVEA_MASK_NONE == int(MaskKind::None) &&
+              FOVEA_MASK_CAUSAL_TOP_LEFT == int(MaskKind::CausalTopLeft) &&
+              FOVEA_MASK_CAUSAL_BOTTOM_RIGHT ==
+                  int(MaskKind::CausalBottomRight) &&
+              FOVEA_ALIGN_TOP_LEFT == int(Alignment::TopLeft) &&
+              FOVEA_ALIGN_BOTTOM_RIGHT == int(Alignment::BottomRight) &&
+              FOVEA_WINDOW_INFINITE == Window::kInfinite);
+
+Result readWindow(const fovea_group_t *group, Window &window) {
+  fovea_window_t given;
+  if (Result result = readVersioned(
+          "window.header", reinterpret_cast<const fovea_window_t *>(group),
+          kWindowFirstSize, given);
+      !result.ok())
+    return result;
+  for (const auto &[name, alignment] :
+       {std::pair("window.left_alignment", given.left_alignment),
+        {"window.right_alignment", given.right_alignment}})
+    if (alignment != FOVEA_ALIGN_TOP_LEFT &&
+        alignment != FOVEA_ALIGN_BOTTOM_RIGHT)
+      return invalid(std::string(name) + " is " + std::to_string(alignment) +
+                     ", not FOVEA_ALIGN_TOP_LEFT (0) or "
+                     "FOVEA_ALIGN_BOTTOM_RIGHT (1)");
+  window = {given.left, given.right, Alignment(given.left_alignment),
+            Alignment(given.right_alignment)};
+  return Result();
+}
+
+/// A feature group of the C interface: what reads it into a problem.
+struct GroupReader {
+  uint32_t group;
+  const char *name;
+  Result (*read)(const fovea_group_t *group, Problem &problem);
+};
+constexpr GroupReader kGroupReaders[] = {
+    {FOVEA_GROUP_WINDOW, "FOVEA_GROUP_WINDOW",
+     [](const fovea_group_t *group, Problem &problem) {
+       return readWindow(group, problem.window);
+     }},
+};
+
+/// Reads the groups that are linked behind one another. \param seen  receives
+/// a bit for each, by its place in the table
+Result readGroups(const fovea_group_t *group, Problem &problem,
+                  unsigned &seen) {
+  for (; group; group = group->next) {
+    const GroupReader *reader = std::begin(kGroupReaders);
+    while (reader != std::end(kGroupReaders) && reader->group != group->group)
+      ++reader;
+    if (reader == std::end(kGroupReaders))
+      return Result(FOVEA_STATUS_INCOMPATIBLE,
+                    "groups has group " + std::to_string(group->group) +
+                        ", which this version of libfovea (" +
+                        std::to_string(FOVEA_VERSION) +
+                        ") does not know; update it, or leave the group out");
+    const unsigned bit = 1u << (reader - std::begin(kGroupReaders));
+    if (seen & bit)
+      return invalid(std::string("groups has ") + reader->name +
+                     " twice; each group may be there once");
+    seen |= bit;
+    if (Result result = reader->read(group, problem); !result.ok())
+      return result;
+  }
+  return Result();
+}
+
+/// What the queries see, by a mask or by the window of a group.
+Result readVisibility(const CommonParams &common, Problem &problem) {
+  if (common.mask < 0 || common.mask >= int32_t(std::size(kMasks)))
+    return invalid("mask is " + std::to_string(common.mask) +
+                   ", not a FOVEA_MASK_ value (0 to 2)");
+  unsigned seen = 0;
+  if (Result result = readGroups(common.groups, problem, seen); !result.ok())
+    return result;
+  const MaskKind mask = MaskKind(common.mask);
+  if (seen == 0)
+    problem.window = maskInfo(mask).window;
+  else if (mask != MaskKind::None)
+    return invalid(std::string("mask is ") + toString(mask) +
+                   " beside a window; say with the window what is seen, and "
+                   "leave mask FOVEA_MASK_NONE");
+  const Sizes &sizes = problem.sizes;
+  problem.key.window = kWindowVersion;
+  for (const MaskInfo &info : kMasks) {
+    if (isSame(info.kind, problem.window, sizes.seqlenQ, sizes.seqlenK))
+      problem.masks |= 1u << int(info.kind);
+    if (info.window == problem.window) {
+      problem.key.mask = info.kind;
+      problem.key.window = 0;
+    }
+  }
+  return Result();
+}
+
 Result checkShape(const Sizes &p, uint32_t reserved) {
   const struct {
     const char *name;
     int64_t value, least, most;
   } sizes[] = {
-      {"batch", p.batch, 0, 65535}, // the grid's z extent
+      {"batch", p.batch, 0, spec::kMaxGridYZ}, // the grid's z extent
       {"heads_q", p.headsQ, 0, kInt32Max},
       {"heads_k", p.headsK, 0, kInt32Max},
-      {"seqlen_q", p.seqlenQ, 0, abi::kMaxSeqlen},
-      {"seqlen_k", p.seqlenK, 0, abi::kMaxSeqlen},
+      {"seqlen_q", p.seqlenQ, 0, spec::kMaxSeqlen},
+      {"seqlen_k", p.seqlenK, 0, spec::kMaxSeqlen},
   };
   for (const auto &size : sizes)
     if (size.value < size.least || size.value > size.most)
@@ -200,41 +280,20 @@ Result checkShape(const Sizes &p, uint32_t reserved) {
 
 } // namespace
 
-Result readSizes(Operation op, const Sizes &sizes, uint32_t reserved,
+Result readSizes(OpKind op, const Sizes &sizes, const CommonParams &common,
                  Problem &problem) {
   problem.key.op = op;
   problem.sizes = sizes;
-  if (Result result = readKey(sizes, problem.key); !result.ok())
+  if (Result result = readKey(sizes, common.dtype, problem.key); !result.ok())
     return result;
-  return checkShape(sizes, reserved);
-}
-
-TensorParam lseParam(const float *data, int64_t strideBatch, int64_t strideHead,
-                     const Problem &problem, bool written, bool optional) {
-  // The sequence is contiguous: one row of seqlen_q elements a head.
-  return {"lse",
-          "",
-          data,
-          strideBatch,
-          strideHead,
-          /*strideSeq=*/0,
-          problem.sizes.batch,
-          problem.sizes.headsQ,
-          /*rows=*/1,
-          problem.sizes.seqlenQ,
-          int64_t(sizeof(float)),
-          written,
-          optional};
+  if (Result result = checkShape(sizes, common.reserved); !result.ok())
+    return result;
+  return readVisibility(common, problem);
 }
 
 Result checkStrides(TensorParams &tensors) {
-  if (!tensors.isComplete())
-    return Result(FOVEA_STATUS_INTERNAL,
-                  "the call has more tensors than TensorParams::kMost, " +
-                      std::to_string(TensorParams::kMost) +
-                      "; that is an error of libfovea");
   for (TensorParam &tensor : tensors)
-    if (tensor.data || !tensor.optional)
+    if (!tensor.unwanted && (tensor.data || !tensor.optional))
       if (Result result = checkStrides(tensor); !result.ok())
         return result;
   return Result();
@@ -256,6 +315,9 @@ Result checkAddresses(TensorParams &tensors) {
   const size_t count = tensors.size();
   for (size_t i = 0; i != count; ++i) {
     const TensorParam &tensor = tensors[i];
+    tensors.begins[i] = tensors.ends[i] = 0;
+    if (tensor.unwanted)
+      continue;
     const bool elements = tensor.hasElements();
     if (Result result = checkAddress(tensor.name, tensor.suffix, tensor.data,
                                      tensor.elementBytes, "the element size",
@@ -294,10 +356,13 @@ Result checkWorkspaceApart(const Problem &problem, uint64_t bytes) {
 
 std::string describe(const Problem &problem) {
   const Sizes &sizes = problem.sizes;
-  return "'" + problem.key.str() + "', batch " + std::to_string(sizes.batch) +
-         ", heads " + std::to_string(sizes.headsQ) + "/" +
-         std::to_string(sizes.headsK) + ", lengths " +
-         std::to_string(sizes.seqlenQ) + "x" + std::to_string(sizes.seqlenK);
+  std::string text = "'" + problem.key.str() + "', ";
+  if (problem.key.window)
+    text += toString(problem.window) + ", ";
+  return text + "batch " + std::to_string(sizes.batch) + ", heads " +
+         std::to_string(sizes.headsQ) + "/" + std::to_string(sizes.headsK) +
+         ", lengths " + std::to_string(sizes.seqlenQ) + "x" +
+         std::to_string(sizes.seqlenK);
 }
 
 } // namespace fovea::rt

@@ -24,15 +24,17 @@ inline constexpr uint32_t kContextOptionsFirstSize = 40, kHipInfoFirstSize = 32,
                           kForwardParamsFirstSize = 224,
                           kForwardPlanFirstSize = 28,
                           kBackwardParamsFirstSize = 376,
-                          kBackwardPlanFirstSize = 88, kCandidateFirstSize = 32;
+                          kBackwardPlanFirstSize = 88, kCandidateFirstSize = 32,
+                          kWindowFirstSize = 40;
 static_assert(sizeof(fovea_context_options_t) == kContextOptionsFirstSize);
 static_assert(sizeof(fovea_hip_library_info_t) == kHipInfoFirstSize);
 static_assert(sizeof(fovea_device_info_t) == kDeviceInfoFirstSize);
 static_assert(sizeof(fovea_kernel_info_t) == 112);
-static_assert(sizeof(fovea_forward_params_t) == kForwardParamsFirstSize);
-static_assert(sizeof(fovea_forward_plan_t) == kForwardPlanFirstSize);
-static_assert(sizeof(fovea_backward_params_t) == kBackwardParamsFirstSize);
+static_assert(sizeof(fovea_forward_params_t) == 248);
+static_assert(sizeof(fovea_forward_plan_t) == 40);
+static_assert(sizeof(fovea_backward_params_t) == 384);
 static_assert(sizeof(fovea_backward_plan_t) == kBackwardPlanFirstSize);
+static_assert(sizeof(fovea_window_t) == kWindowFirstSize);
 static_assert(sizeof(fovea_candidate_t) == kCandidateFirstSize);
 
 /// Checks that a caller's structure is there and of some version's size.

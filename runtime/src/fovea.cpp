@@ -7,15 +7,15 @@
 
 #include "fovea/fovea.h"
 
-#include "Backward.h"
 #include "Context.h"
-#include "Forward.h"
 #include "LastMessage.h"
+#include "Params.h"
 #include "Versioned.h"
 
+#include <algorithm>
+#include <cstring>
 #include <dlfcn.h>
 #include <new>
-#include <type_traits>
 
 using namespace fovea::rt;
 
@@ -56,31 +56,44 @@ constexpr const char *kStatusNames[] = {
 };
 static_assert(std::size(kStatusNames) == FOVEA_STATUS_INTERNAL + 1);
 
+/// Writes what launches are made of where the caller has room for them.
+void fill(const Plan &chosen, fovea_forward_plan_t &filled) {
+  std::copy_n(chosen.launches[0].grid, 3, filled.grid);
+  filled.threads = chosen.launches[0].threads;
+}
+void fill(const Plan &chosen, fovea_backward_plan_t &filled) {
+  static_assert(sizeof(filled.launches) / sizeof(filled.launches[0]) >=
+                fovea::spec::kMaxLaunches);
+  for (uint32_t i = 0; i != chosen.launchCount; ++i) {
+    std::copy_n(chosen.launches[i].grid, 3, filled.launches[i].grid);
+    filled.launches[i].threads = chosen.launches[i].threads;
+  }
+}
+
 /// The body of a select or prepare function: reads a problem, chooses its
 /// kernels and, if there is a `plan`, writes that.
 /// \param load  loads the kernels as well
 /// \param firstSize  of the plan's structure in its first version
-/// \param read  the reader of an operation's parameters
-/// \param fill  puts what is the operation's own into a plan
-template <typename Problem, typename Params, typename Plan, typename Fill>
+template <typename Params, typename Out>
 Result select(Context &context, const Params *params, int32_t device, bool load,
-              Plan *plan, uint32_t firstSize,
-              Result (*read)(const Params *, Problem &), Fill fill) {
+              Out *plan, uint32_t firstSize) {
+  Out filled{};
   if (plan)
     if (Result result = checkSize("plan", plan, firstSize); !result.ok())
       return result;
   Problem problem;
-  if (Result result = read(params, problem); !result.ok())
+  if (Result result = readParams(params, problem); !result.ok())
     return result;
-  Plan filled{};
   std::string text = "nothing to compute: no launch";
   if (!problem.empty()) {
-    fovea::rt::Plan chosen;
+    Plan chosen;
     if (Result result = context.select(problem, device, load, chosen, text);
         !result.ok())
       return result;
     filled.kernel = chosen.kernel().id;
     filled.chosen_by = chosen.chosenBy;
+    filled.launch_count = chosen.launchCount;
+    filled.workspace_bytes = chosen.workspaceBytes;
     fill(chosen, filled);
   }
   if (plan)
@@ -89,14 +102,13 @@ Result select(Context &context, const Params *params, int32_t device, bool load,
 }
 
 /// The body of an explaining function.
-template <typename Problem, typename Params>
+template <typename Params>
 Result explain(Context &context, const Params *params, int32_t device,
-               fovea_explain_fn function, void *user,
-               Result (*read)(const Params *, Problem &)) {
+               fovea_explain_fn function, void *user) {
   if (!function)
     return invalid("explain is NULL");
   Problem problem;
-  if (Result result = read(params, problem); !result.ok())
+  if (Result result = readParams(params, problem); !result.ok())
     return result;
   if (problem.empty())
     return Result(FOVEA_STATUS_OK, "nothing to compute: no launch");
@@ -112,38 +124,16 @@ Result explain(Context &context, const Params *params, int32_t device,
 }
 
 /// The body of a launching function.
-/// \param makeArgs  the kernel argument segment of a problem
-template <typename Problem, typename Params, typename MakeArgs>
-Result launch(Context &context, const Params *params, void *stream,
-              Result (*read)(const Params *, Problem &), MakeArgs makeArgs) {
+template <typename Params>
+Result launch(Context &context, const Params *params, void *stream) {
   Problem problem;
-  if (Result result = read(params, problem); !result.ok())
+  if (Result result = readParams(params, problem); !result.ok())
     return result;
   if (problem.empty())
     return Result();
-  if (Result result = checkAddresses(problem); !result.ok())
+  if (Result result = checkLaunchAddresses(problem); !result.ok())
     return result;
-  auto args = makeArgs(problem);
-  return context.launch(problem, &args, sizeof(args), stream);
-}
-
-/// Writes what a launch is made of into a plan of one or several.
-template <typename Out>
-void fillLaunch(const PlannedLaunch &launch, Out &out) {
-  std::copy_n(launch.grid, 3, out.grid);
-  out.threads = launch.threads;
-}
-
-void fillForward(const Plan &chosen, fovea_forward_plan_t &filled) {
-  fillLaunch(chosen.launches[0], filled);
-}
-
-static_assert(kMaxLaunches ==
-              std::extent_v<decltype(fovea_backward_plan_t::launches)>);
-void fillBackward(const Plan &chosen, fovea_backward_plan_t &filled) {
-  filled.workspace_bytes = chosen.workspaceBytes;
-  for (uint32_t i = 0; i != chosen.launchCount; ++i)
-    fillLaunch(chosen.launches[i], filled.launches[filled.launch_count++]);
+  return context.launch(problem, stream);
 }
 
 } // namespace
@@ -297,7 +287,7 @@ fovea_status_t fovea_forward_select(fovea_context_t *context,
                                     fovea_forward_plan_t *plan) {
   return callOn(context, [&] {
     return select(*context, params, device, /*load=*/false, plan,
-                  kForwardPlanFirstSize, readForward, fillForward);
+                  kForwardPlanFirstSize);
   });
 }
 
@@ -307,7 +297,7 @@ fovea_status_t fovea_forward_prepare(fovea_context_t *context,
                                      fovea_forward_plan_t *plan) {
   return callOn(context, [&] {
     return select(*context, params, device, /*load=*/true, plan,
-                  kForwardPlanFirstSize, readForward, fillForward);
+                  kForwardPlanFirstSize);
   });
 }
 
@@ -316,16 +306,14 @@ fovea_status_t fovea_forward_explain(fovea_context_t *context,
                                      int32_t device, fovea_explain_fn explain,
                                      void *user) {
   return callOn(context, [&] {
-    return ::explain(*context, params, device, explain, user, readForward);
+    return ::explain(*context, params, device, explain, user);
   });
 }
 
 fovea_status_t fovea_forward(fovea_context_t *context,
                              const fovea_forward_params_t *params,
                              void *stream) {
-  return callOn(context, [&] {
-    return launch(*context, params, stream, readForward, makeForwardArgs);
-  });
+  return callOn(context, [&] { return launch(*context, params, stream); });
 }
 
 fovea_status_t fovea_backward_select(fovea_context_t *context,
@@ -334,7 +322,7 @@ fovea_status_t fovea_backward_select(fovea_context_t *context,
                                      fovea_backward_plan_t *plan) {
   return callOn(context, [&] {
     return select(*context, params, device, /*load=*/false, plan,
-                  kBackwardPlanFirstSize, readBackward, fillBackward);
+                  kBackwardPlanFirstSize);
   });
 }
 
@@ -344,7 +332,7 @@ fovea_status_t fovea_backward_prepare(fovea_context_t *context,
                                       fovea_backward_plan_t *plan) {
   return callOn(context, [&] {
     return select(*context, params, device, /*load=*/true, plan,
-                  kBackwardPlanFirstSize, readBackward, fillBackward);
+                  kBackwardPlanFirstSize);
   });
 }
 
@@ -353,14 +341,12 @@ fovea_status_t fovea_backward_explain(fovea_context_t *context,
                                       int32_t device, fovea_explain_fn explain,
                                       void *user) {
   return callOn(context, [&] {
-    return ::explain(*context, params, device, explain, user, readBackward);
+    return ::explain(*context, params, device, explain, user);
   });
 }
 
 fovea_status_t fovea_backward(fovea_context_t *context,
                               const fovea_backward_params_t *params,
                               void *stream) {
-  return callOn(context, [&] {
-    return launch(*context, params, stream, readBackward, makeBackwardArgs);
-  });
+  return callOn(context, [&] { return launch(*context, params, stream); });
 }

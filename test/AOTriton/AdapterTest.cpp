@@ -133,11 +133,12 @@ constexpr int32_t kTopLeft = v3::WindowValue::TopLeftAligned;
 constexpr int32_t kBottomRight = v3::WindowValue::BottomRightAligned;
 
 /// Of the mem-efficient path (causal top left, log-sum-exp on request) and the
-/// flash path (causal bottom right, grouped heads).
+/// flash path (causal bottom right, grouped heads, and a number in the place of
+/// either side).
 struct Path {
   const char *name;
   Shape shape;
-  int32_t window;
+  int32_t left, right;
   bool lse;
 };
 
@@ -182,8 +183,10 @@ void forward(const Path &path, Problem &problem, FrameworkTensor &out,
       causal ? scalar(counter) : aotriton::TensorView<0>(0, aotriton::kInt32);
   params.causal_type =
       causal ? v3::CausalType::WindowedAttention : v3::CausalType::None;
-  if (causal)
-    params.window_left = params.window_right = path.window;
+  if (causal) {
+    params.window_left = path.left;
+    params.window_right = path.right;
+  }
 #if AOTRITON_VERSION_MINOR < 14
   params.varlen_type = v3::VarlenType::None;
 #endif
@@ -230,7 +233,8 @@ void backward(const Path &path, Problem &problem, const FrameworkTensor &out,
   params.causal_type = s.mask != ref::Mask::None
                            ? v3::CausalType::WindowedAttention
                            : v3::CausalType::None;
-  params.window_left = params.window_right = path.window;
+  params.window_left = path.left;
+  params.window_right = path.right;
   Context delta{lse, {}}, dqAcc{dq.permute({0, 2, 1, 3}), {}};
   params.D = LazyOf<2, false>::make(&delta);
   params.DQ_ACC = LazyOf<4, true>::make(&dqAcc);
@@ -243,7 +247,7 @@ void backward(const Path &path, Problem &problem, const FrameworkTensor &out,
   dv.copyTo(problem.dv);
 }
 
-Shape withMask(Shape shape, ref::Mask mask) {
+Shape withMask(Shape shape, const fovea::Window &mask) {
   shape.layout = ref::Layout::BSHD;
   shape.mask = mask;
   return shape;
@@ -251,19 +255,29 @@ Shape withMask(Shape shape, ref::Mask mask) {
 
 const Path kPaths[] = {
     {"MemEfficient",
-     withMask({ref::ElemType::F16, {}, 2, 3, 3, 40, 60}, ref::Mask::None), 0,
+     withMask({ref::ElemType::F16, {}, 2, 3, 3, 40, 60}, ref::Mask::None), 0, 0,
      true},
     {"MemEfficientInference",
      withMask({ref::ElemType::BF16, {}, 1, 3, 3, 40, 60}, ref::Mask::None), 0,
-     false},
+     0, false},
     {"MemEfficientCausal",
      withMask({ref::ElemType::BF16, {}, 1, 3, 3, 60, 40},
               ref::Mask::CausalTopLeft),
-     kTopLeft, true},
+     kTopLeft, kTopLeft, true},
     {"FlashCausalGrouped",
      withMask({ref::ElemType::BF16, {}, 1, 4, 2, 50, 50},
               ref::Mask::CausalBottomRight),
-     kBottomRight, true},
+     kBottomRight, kBottomRight, true},
+    // window_size_left of PyTorch's flash path, with is_causal and without:
+    // what is not given is as long as the sequence.
+    {"FlashSlidingCausal",
+     withMask({ref::ElemType::BF16, {}, 1, 4, 2, 50, 50},
+              {16, 0, fovea::Alignment::TopLeft, fovea::Alignment::TopLeft}),
+     16, kBottomRight, true},
+    {"FlashSliding",
+     withMask({ref::ElemType::F16, {}, 1, 4, 2, 40, 60},
+              {16, 60, fovea::Alignment::TopLeft, fovea::Alignment::TopLeft}),
+     16, 60, true},
 };
 
 TEST(Adapter, PathsOfPyTorch) {

@@ -207,7 +207,8 @@ void describe(const Problem &problem, Params &params) {
   params.Sm_scale = problem.scale;
   params.dropout_p = 0;
   params.causal_type = v3::CausalType::None;
-  // Without a mask the windows must not matter.
+  // Without a mask the windows must not matter. What is none of the masks the
+  // test says itself.
   params.window_left = params.window_right = -7;
   if (problem.shape.mask == ref::Mask::None)
     return;

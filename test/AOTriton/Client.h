@@ -91,7 +91,7 @@ struct Shape {
   ref::Layout layout = ref::Layout::BHSD;
   int64_t batch = 1, headsQ = 2, headsK = 2, seqlenQ = 70, seqlenK = 70;
   int64_t dim = 64;
-  ref::Mask mask = ref::Mask::None;
+  fovea::Window mask; ///< what each query sees
 };
 
 /// One attention with normal inputs.

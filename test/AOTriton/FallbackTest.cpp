@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <limits>
 
 using namespace client;
 namespace v2 = aotriton::v2::flash;
@@ -79,17 +80,65 @@ TEST(Fallback, TakesWhatIsRefused) {
   EXPECT_EQ(problem.judgeForward(), "");
 }
 
+constexpr int32_t kTopLeft = v3::WindowValue::TopLeftAligned;
+constexpr int32_t kBottomRight = v3::WindowValue::BottomRightAligned;
+constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+constexpr int32_t kLeast = std::numeric_limits<int32_t>::min();
+
+/// A window as a client gives it, what it is from the top left, and whether a
+/// row sees no key.
+struct Windowed {
+  int64_t seqlenQ, seqlenK;
+  int32_t left, right;
+  int64_t fromTopLeft, toTopLeft;
+  bool hasEmptyRow;
+};
+const Windowed kWindowed[] = {
+    {90, 40, kBottomRight, kBottomRight, 90, -50, true},
+    {90, 40, kTopLeft, kTopLeft, 90, 0, false},
+    {90, 40, 5, kBottomRight, 5, -50, true},
+    {90, 40, 50, 0, 50, 0, false},
+    {90, 40, 49, 0, 49, 0, true}, // the last row
+    {40, 90, 5, kBottomRight, 5, 50, false},
+    {40, 90, 0, 0, 0, 0, false},
+    {40, 90, -3, 7, -3, 7, false},
+    {40, 90, 7, -1, 7, -1, true}, // the first row
+    {40, 90, -51, kMost, -51, kMost, true},
+    {40, 90, -50, kMost, -50, kMost, false},
+    {40, 90, 3, -4, 3, -4, true},
+    {40, 90, kLeast + 5, kMost, kLeast + 5, kMost, true},
+    {40, 90, kMost, kLeast, kMost, kLeast, true},
+};
+Shape shapeOf(const Windowed &window) {
+  Shape shape;
+  shape.seqlenQ = window.seqlenQ;
+  shape.seqlenK = window.seqlenK;
+  shape.mask = {window.fromTopLeft, window.toTopLeft, fovea::Alignment::TopLeft,
+                fovea::Alignment::TopLeft};
+  return shape;
+}
+v3::attn_fwd_params forwardOf(const Windowed &window, const Problem &problem) {
+  v3::attn_fwd_params params = forwardParams(problem);
+  params.causal_type = v3::CausalType::WindowedAttention;
+  params.window_left = window.left;
+  params.window_right = window.right;
+  return params;
+}
+std::string nameOf(const Windowed &window) {
+  return std::to_string(window.seqlenQ) + "x" + std::to_string(window.seqlenK) +
+         " " + std::to_string(window.left) + ":" + std::to_string(window.right);
+}
+
 /// A log-sum-exp of rows without keys stays with the library that goes on with
 /// it; there are backward kernels here.
 TEST(Fallback, LeavesRowsWithoutKeysHere) {
-  Shape shape;
-  shape.seqlenQ = 90;
-  shape.seqlenK = 40;
-  shape.mask = ref::Mask::CausalBottomRight;
-  Problem problem(shape);
-  EXPECT_EQ(attnFwd(forwardParams(problem)), hipSuccess);
-  EXPECT_EQ(lastMessage(), "");
-  EXPECT_EQ(problem.judgeForward(), "");
+  for (const Windowed &window : kWindowed) {
+    SCOPED_TRACE(nameOf(window));
+    Problem problem(shapeOf(window));
+    EXPECT_EQ(attnFwd(forwardOf(window, problem)), hipSuccess);
+    EXPECT_EQ(lastMessage(), "");
+    EXPECT_EQ(problem.judgeForward(), "");
+  }
 }
 
 TEST(Fallback, TakesWhatIsAlwaysRefused) {
@@ -132,7 +181,7 @@ TEST(Fallback, TakesWhatIsAlwaysRefused) {
 /// Run on a device that no package is for.
 TEST(OtherChip, IsTheirs) {
   EXPECT_EQ(v2::check_gpu(nullptr), hipSuccess);
-  EXPECT_NE(lastMessage().find("check_gpu: none of the 12 kernels"),
+  EXPECT_NE(lastMessage().find("check_gpu: none of the 8 kernels"),
             std::string::npos)
       << lastMessage();
   EXPECT_TRUE(aotriton::isArchExperimentallySupported(nullptr));
@@ -140,7 +189,7 @@ TEST(OtherChip, IsTheirs) {
   EXPECT_TRUE(aotriton::isArchTechPreview(nullptr));
 #endif
   Problem problem({});
-  expectHandedOn(attnFwd(forwardParams(problem)), hipSuccess, "none of the 12");
+  expectHandedOn(attnFwd(forwardParams(problem)), hipSuccess, "none of the 8");
 }
 
 /// Run with forward kernels alone: gradients are the other library's.
@@ -155,19 +204,23 @@ TEST(ForwardOnly, BackwardIsTheirs) {
   expectHandedOn(attnBwd(backwardParams(problem, delta)), hipSuccess,
                  "attn_bwd: no kernel");
   EXPECT_EQ(delta.disposed, 1);
+}
 
-  // These would get NaN from our log-sum-exp.
-  Shape shape;
-  shape.seqlenQ = 90;
-  shape.seqlenK = 40;
-  shape.mask = ref::Mask::CausalBottomRight;
-  Problem without(shape);
-  v3::attn_fwd_params forward = forwardParams(without);
-  expectHandedOn(attnFwd(forward), hipSuccess, "rows that see no key");
-  forward.L = {};
-  ASSERT_EQ(attnFwd(forward), hipSuccess);
-  EXPECT_EQ(lastMessage(), "");
-  EXPECT_EQ(without.judgeForward(false), "");
+/// The other library's gradients would become NaN by our log-sum-exp of rows
+/// without keys, and only by that.
+TEST(ForwardOnly, RowsWithoutKeysAreTheirs) {
+  for (const Windowed &window : kWindowed) {
+    SCOPED_TRACE(nameOf(window));
+    Problem problem(shapeOf(window));
+    v3::attn_fwd_params forward = forwardOf(window, problem);
+    if (window.hasEmptyRow) {
+      expectHandedOn(attnFwd(forward), hipSuccess, "rows that see no key");
+      forward.L = {};
+    }
+    ASSERT_EQ(attnFwd(forward), hipSuccess);
+    EXPECT_EQ(lastMessage(), "");
+    EXPECT_EQ(problem.judgeForward(!window.hasEmptyRow), "");
+  }
 }
 
 } // namespace

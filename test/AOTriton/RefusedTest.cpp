@@ -140,12 +140,19 @@ const Row<P> kCommonRows[] = {
      [](P &p) { p.L = withStride(p.L, 1, 2); }},
     {"LseType", hipErrorInvalidValue, "L has type number 2",
      [](P &p) { p.L = withType(p.L, kFloat16); }},
-    {"Window", hipErrorNotSupported, "a window of 5 keys to the left",
-     [](P &p) { setWindow(p, 5, 0); }},
-    {"WindowToTheRight", hipErrorNotSupported, "4 to the right",
-     [](P &p) { setWindow(p, 70, 4); }},
     {"CausalType", hipErrorInvalidValue, "causal_type is 1",
      [](P &p) { p.causal_type = 1; }},
+    {"CausalTypeTwo", hipErrorInvalidValue, "causal_type is 2",
+     [](P &p) { p.causal_type = 2; }},
+    {"CausalTypeBeyond", hipErrorInvalidValue,
+     "causal_type is 4; it may be 0 (none) or 3 (windowed)",
+     [](P &p) { p.causal_type = 4; }},
+    // Where it has no kernel, a window is named.
+    {"WindowWithoutKernel", hipErrorNotSupported, "window",
+     [](P &p) {
+       setDims(p, 48);
+       setWindow(p, 5, 0);
+     }},
     {"Scale", hipErrorInvalidValue, "scale",
      [](P &p) { p.Sm_scale = INFINITY; }},
 #if AOTRITON_VERSION_MINOR >= 14

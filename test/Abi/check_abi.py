@@ -32,7 +32,7 @@ def structures(text):
         for declaration in filter(str.strip, body.split(";")):
             first, *others = declaration.split(",")
             base, declarator = re.fullmatch(
-                r"\s*((?:const )?\w+)\s+(.*?)\s*", first, re.S).groups()
+                r"\s*((?:const )?(?:struct )?\w+)\s+(.*?)\s*", first, re.S).groups()
             for part in [declarator, *others]:
                 stars, field, array = re.fullmatch(
                     r"\s*(\**)\s*(\w+)\s*((?:\[\w+\])?)\s*", part).groups()

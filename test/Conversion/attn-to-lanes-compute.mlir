@@ -103,16 +103,16 @@ gpu.func @reduce_groups(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attri
 // CHECK-DAG:     %[[INF:.*]] = arith.constant 0xFF800000 : f32
 // CHECK-DAG:     %[[C0:.*]] = arith.constant 0 : i32
 // CHECK-DAG:     %[[C3:.*]] = arith.constant 3 : i32
-// CHECK:         %[[SEEN:.*]] = arith.cmpi sge, %[[LIMIT:.*]], %[[C0]]
-// CHECK:         arith.select %[[SEEN]], %{{.*}}, %[[INF]] : f32
-// CHECK:         %[[LAST:.*]] = arith.cmpi sge, %[[LIMIT]], %[[C3]]
+// CHECK:         %[[SEEN:.*]] = arith.cmpi sgt, %[[LIMIT:[0-9]+]], %[[C0]] : i32
+// CHECK-NEXT:    arith.select %[[SEEN]], %{{.*}}, %[[INF]] : f32
+// CHECK:         %[[LAST:.*]] = arith.cmpi sgt, %[[LIMIT]], %[[C3]]
 // CHECK:         arith.select %[[LAST]], %{{.*}}, %[[INF]] : f32
 gpu.func @mask(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
   %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>
   %t = attn.load %view : !attn.view<8 x f32> -> tensor<32x8xf32, #smallt>
   %s = attn.transpose %t : tensor<32x8xf32, #smallt>
   %column = attn.column_index : tensor<1x32xi32, #row>
-  %m = attn.mask %s, %column : tensor<8x32xf32, #small>, tensor<1x32xi32, #row>
+  %m = attn.mask %s to %column : tensor<1x32xi32, #row> : tensor<8x32xf32, #small>
   %r = attn.transpose %m : tensor<8x32xf32, #small>
   attn.store %r, %view : tensor<32x8xf32, #smallt>, !attn.view<8 x f32>
   gpu.return
@@ -207,7 +207,7 @@ gpu.func @to_accumulators(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel att
 // What ties a value to vector registers and is no instruction.
 // CHECK-LABEL: gpu.func @to_vectors(
 // CHECK-COUNT-4: llvm.inline_asm "", "=v,0" %{{.*}} : (f32) -> f32
-// CHECK-NOT:     llvm.inline_asm
+// CHECK-NOT:     "=v,0"
 gpu.func @to_vectors(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
   %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>
   %t = attn.load %view : !attn.view<8 x f32> -> tensor<32x8xf32, #smallt>

@@ -9,6 +9,7 @@
 // Two runs of 4 columns, registers in another order.
 #runs = #attn.layout<reg = [[8, 0], [0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [16, 0], [0, 4], [0, 8]], wave = [[0, 0]], grid = [1, 1]>
 #schedule = #attn.schedule<block_m = 64, block_n = 32, waves = 2, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+#tight = #attn.schedule<block_m = 64, block_n = 32, waves = 2, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>
 
 gpu.module @module attributes {attn.target = #attn.target<"gfx942">} {
 
@@ -89,6 +90,33 @@ gpu.func @once(%base: !llvm.ptr<1>, %offset: i64, %rows: i32, %stride: i32) kern
   %view = attn.view %base[%offset] rows %rows stride %stride : !attn.view<1 x f32>
   %tile = attn.load %view : !attn.view<1 x f32> -> tensor<64x1xf32, #repeated>
   attn.store %tile, %view : tensor<64x1xf32, #repeated>, !attn.view<1 x f32>
+  gpu.return
+}
+
+// Where occupancy leaves few registers, what the wave stores is worked out from
+// its number again.
+// CHECK-LABEL: gpu.func @tight(
+// CHECK:         rocdl.raw.ptr.buffer.load
+// CHECK:         llvm.inline_asm has_side_effects "", "=s,0" %{{.*}} : (i32) -> i32
+// CHECK:         rocdl.raw.ptr.buffer.store
+gpu.func @tight(%base: !llvm.ptr<1>, %offset: i64, %rows: i32, %stride: i32) kernel attributes {attn.schedule = #tight} {
+  %view = attn.view %base[%offset] rows %rows stride %stride : !attn.view<48 x bf16>
+  %tile = attn.load %view : !attn.view<48 x bf16> -> tensor<64x48xbf16, #rows>
+  attn.store %tile, %view : tensor<64x48xbf16, #rows>, !attn.view<48 x bf16>
+  gpu.return
+}
+
+// Rows before a first one are zeros: their offset is out of every bound.
+// CHECK-LABEL: gpu.func @from(
+// CHECK-SAME:    i32, %[[FIRST:[^:]*]]: i32) kernel
+// CHECK:         %[[BEYOND:.*]] = arith.subi %{{.*}}, %[[FIRST]]
+// CHECK:         %[[SIGN:.*]] = arith.andi %[[BEYOND]], %c-2147483648_i32
+// CHECK:         %[[AT:.*]] = arith.ori %{{.*}}, %[[SIGN]]
+// CHECK:         rocdl.raw.ptr.buffer.load %{{.*}}, %[[AT]]
+gpu.func @from(%base: !llvm.ptr<1>, %offset: i64, %rows: i32, %stride: i32, %first: i32) kernel attributes {attn.schedule = #schedule} {
+  %view = attn.view %base[%offset] rows %rows stride %stride : !attn.view<48 x bf16>
+  %tile = attn.load %view from %first : !attn.view<48 x bf16> -> tensor<64x48xbf16, #rows>
+  attn.store %tile, %view : tensor<64x48xbf16, #rows>, !attn.view<48 x bf16>
   gpu.return
 }
 

@@ -7,7 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Package/BackwardAbi.h"
+#include "fovea/Package/OperationSpec.h"
+#include "fovea/Package/Package.h"
 #include "fovea/Package/PackageWriter.h"
 
 #include <cstdio>
@@ -47,9 +48,9 @@ int main(int argc, char **argv) {
     record.problem = *problem;
     record.schedule = "plain";
     record.fingerprint = "clang";
-    const bool backward = problem->op == Operation::Backward;
-    record.abiVersion =
-        backward ? abi::kBackwardAbiVersion : abi::kForwardAbiVersion;
+    const bool backward = problem->op == OpKind::Backward;
+    record.abiVersion = backward ? fovea::abiVersionOf(fovea::OpKind::Backward)
+                                 : fovea::abiVersionOf(fovea::OpKind::Forward);
     record.symbol = std::string(argv[3]) + "_" + toString(problem->op);
     record.blockM = std::atoi(argv[4]);
     record.blockN = 1;

@@ -1,7 +1,7 @@
 //===- plain.h - what the plain attention kernels share ----------*- C -*-===//
 //
 // Elements, masks and rows. D: head dimension; BF16: type; MASK: 0 none, 1
-// causal top left, 2 bottom right.
+// causal top left, 2 bottom right, 3 a window, which three more arguments say.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,15 +36,36 @@ static inline int rowOfWorkItem() {
          __builtin_amdgcn_workitem_id_x();
 }
 
-/// Keys that a row sees are 0 to one before this.
-static inline int keysOf(int row, int seqlenQ, int seqlenK) {
-  int keys = seqlenK;
-#if MASK == 1
-  keys = LEAST(keys, row + 1);
-#elif MASK == 2
-  keys = LEAST(keys, row + 1 + seqlenK - seqlenQ);
+#if MASK == 3
+#define WINDOW_PARAMETERS , int windowLeft, int windowRight, int windowAlignment
+#define WINDOW , windowLeft, windowRight, windowAlignment
+#else
+#define WINDOW_PARAMETERS
+#define WINDOW
 #endif
-  return keys < 0 ? 0 : keys;
+
+typedef struct {
+  int begin, end; // begin <= end
+} Keys;
+
+/// Keys that a row sees.
+static inline Keys keysOf(int row, int seqlenQ, int seqlenK WINDOW_PARAMETERS) {
+  long begin = 0, end = seqlenK;
+#if MASK == 1
+  end = row + 1;
+#elif MASK == 2
+  end = row + 1 + seqlenK - seqlenQ;
+#elif MASK == 3
+  const long shift = (long)seqlenK - seqlenQ;
+  if (windowLeft != 0x7fffffff)
+    begin = row + (windowAlignment & 1 ? shift : 0) - windowLeft;
+  if (windowRight != 0x7fffffff)
+    end = row + (windowAlignment & 2 ? shift : 0) + windowRight + 1;
+#endif
+  Keys keys;
+  keys.begin = begin < 0 ? 0 : LEAST(begin, seqlenK);
+  keys.end = end < keys.begin ? keys.begin : LEAST(end, seqlenK);
+  return keys;
 }
 
 #endif // FOVEA_TEST_CTS_PLAIN_H

@@ -16,7 +16,7 @@
       long osh, long oss, long dosb, long dosh, long doss, long dqsb,          \
       long dqsh, long dqss, long dksb, long dksh, long dkss, long dvsb,        \
       long dvsh, long dvss, long lsb, long lsh, int seqlenQ, int seqlenK,      \
-      int headsQ, int groupSize, float scale
+      int headsQ, int groupSize, float scale WINDOW_PARAMETERS
 
 static inline float dot(global const element *a, global const element *b) {
   float sum = 0;
@@ -55,7 +55,8 @@ kernel void plain_backward_dkdv(ARGUMENTS) {
     for (int head = keyHead * groupSize; head < (keyHead + 1) * groupSize;
          ++head)
       for (int row = 0; row < seqlenQ; ++row) {
-        if (key >= keysOf(row, seqlenQ, seqlenK))
+        const Keys keys = keysOf(row, seqlenQ, seqlenK WINDOW);
+        if (key < keys.begin || key >= keys.end)
           continue;
         global const element *qRow = q + batch * qsb + head * qsh + row * qss;
         global const element *doRow =
@@ -90,10 +91,10 @@ kernel void plain_backward_dq(ARGUMENTS) {
   v += batch * vsb + (head / groupSize) * vsh;
   const float rowLse = lse[batch * lsb + head * lsh + row];
   const float rowDelta = delta[((long)batch * headsQ + head) * seqlenQ + row];
-  const int keys = keysOf(row, seqlenQ, seqlenK);
+  const Keys keys = keysOf(row, seqlenQ, seqlenK WINDOW);
   for (int chunk = 0; chunk < D; chunk += CHUNK) {
     float sum[CHUNK] = {0};
-    for (int key = 0; key < keys; ++key) {
+    for (int key = keys.begin; key < keys.end; ++key) {
       const float p = probability(dot(q, k + key * kss) * scale, rowLse);
       const float ds = p * (dot(dout, v + key * vss) - rowDelta);
       for (int c = 0; c < CHUNK; ++c)

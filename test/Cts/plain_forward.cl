@@ -14,7 +14,7 @@ kernel void plain_forward(
     global element *out, global float *lse, long qsb, long qsh, long qss,
     long ksb, long ksh, long kss, long vsb, long vsh, long vss, long osb,
     long osh, long oss, long lsb, long lsh, int seqlenQ, int seqlenK,
-    int headsQ, int groupSize, float scale) {
+    int headsQ, int groupSize, float scale WINDOW_PARAMETERS) {
   const int head = __builtin_amdgcn_workgroup_id_x();
   const int batch = __builtin_amdgcn_workgroup_id_z();
   const int row = rowOfWorkItem();
@@ -25,9 +25,9 @@ kernel void plain_forward(
   v += batch * vsb + (head / groupSize) * vsh;
   out += batch * osb + head * osh + row * oss;
 
-  const int keys = keysOf(row, seqlenQ, seqlenK);
+  const Keys keys = keysOf(row, seqlenQ, seqlenK WINDOW);
   float most = -INFINITY;
-  for (int j = 0; j < keys; ++j) {
+  for (int j = keys.begin; j < keys.end; ++j) {
     float dot = 0;
     for (int d = 0; d < D; ++d)
       dot += load(q + d) * load(k + j * kss + d);
@@ -37,7 +37,7 @@ kernel void plain_forward(
   for (int chunk = 0; chunk < D; chunk += CHUNK) {
     float acc[CHUNK] = {0};
     sum = 0;
-    for (int j = 0; j < keys; ++j) {
+    for (int j = keys.begin; j < keys.end; ++j) {
       float dot = 0;
       for (int d = 0; d < D; ++d)
         dot += load(q + d) * load(k + j * kss + d);
@@ -48,9 +48,9 @@ kernel void plain_forward(
         acc[c] += p * load(v + j * vss + chunk + c);
     }
     for (int c = 0; c < CHUNK; ++c)
-      store(out + chunk + c, keys > 0 ? acc[c] / sum : 0.0f);
+      store(out + chunk + c, keys.end > keys.begin ? acc[c] / sum : 0.0f);
   }
   if (lse)
     lse[batch * lsb + head * lsh + row] =
-        keys > 0 ? most + __builtin_amdgcn_logf(sum) * LN2 : -INFINITY;
+        keys.end > keys.begin ? most + __builtin_amdgcn_logf(sum) * LN2 : -INFINITY;
 }

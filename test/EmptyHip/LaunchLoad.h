@@ -12,7 +12,9 @@
 #include "../Unit/Package/TestPackage.h"
 #include "EmptyHip.h"
 
-#include "fovea/Package/BackwardAbi.h"
+#include "../Support/KernelArgs.h"
+#include "fovea/Package/OperationSpec.h"
+#include "fovea/Package/Package.h"
 #include "fovea/fovea.h"
 
 #include <dlfcn.h>
@@ -127,11 +129,12 @@ Args commonArgs(const Params &p) {
   args.scale = p.scale;
   return args;
 }
-inline abi::ForwardArgs expectedArgs(const fovea_forward_params_t &p) {
-  return commonArgs<abi::ForwardArgs>(p);
+inline fovea::test::ForwardArgs expectedArgs(const fovea_forward_params_t &p) {
+  return commonArgs<fovea::test::ForwardArgs>(p);
 }
-inline abi::BackwardArgs expectedArgs(const fovea_backward_params_t &p) {
-  auto args = commonArgs<abi::BackwardArgs>(p);
+inline fovea::test::BackwardArgs
+expectedArgs(const fovea_backward_params_t &p) {
+  auto args = commonArgs<fovea::test::BackwardArgs>(p);
   FOVEA_LOAD_TENSOR(args, p, dout);
   FOVEA_LOAD_TENSOR(args, p, dq);
   FOVEA_LOAD_TENSOR(args, p, dk);

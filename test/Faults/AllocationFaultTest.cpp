@@ -54,7 +54,7 @@ protected:
           putFake(*writer, record, payload(record.symbol, uint32_t(dim))));
     }
     KernelRecord backward = makeBackwardRecord();
-    backward.abiVersion = fovea::abi::kBackwardAbiVersion;
+    backward.abiVersion = fovea::abiVersionOf(fovea::OpKind::Backward);
     std::string symbols;
     for (const LaunchRecord &launch : backward.launches)
       symbols += backward.symbolOf(launch) + " ";

@@ -40,6 +40,6 @@
 
 !t = memref<?x?x?x64xbf16, strided<[?, ?, ?, 1]>>
 func.func @forward(%q: !t, %k: !t, %v: !t, %o: !t, %lse: memref<?x?x?xf32, strided<[?, ?, 1]>>, %s: f32) {
-  attn.forward %q, %k, %v, %o lse(%lse) scale(%s) mask<causal_bottom_right> : !t, !t, !t, !t, memref<?x?x?xf32, strided<[?, ?, 1]>>
+  attn.forward %q, %k, %v, %o lse(%lse) scale(%s) visible [#attn.causal<bottom_right>] : !t, !t, !t, !t, memref<?x?x?xf32, strided<[?, ?, 1]>>
   return
 }

@@ -131,7 +131,7 @@ void work(fovea_context_t *context, int thread,
                     },
                     &steps),
                 FOVEA_STATUS_OK);
-      EXPECT_EQ(steps, 2);
+      EXPECT_EQ(steps, 6); // both algorithms, with each mask
       break;
     }
     case 3: {

@@ -24,8 +24,7 @@ struct ContextDeleter {
 };
 using Context = std::unique_ptr<fovea_context_t, ContextDeleter>;
 
-/// FOVEA_DTYPE_... and FOVEA_MASK_...; -1, which the library refuses, for a
-/// value that is none.
+/// FOVEA_DTYPE_...; -1, which the library refuses, for a value that is none.
 int32_t dtypeOf(DataType dtype) {
   switch (dtype) {
   case DataType::F16:
@@ -35,24 +34,12 @@ int32_t dtypeOf(DataType dtype) {
   }
   return -1;
 }
-int32_t maskOf(MaskKind mask) {
-  switch (mask) {
-  case MaskKind::None:
-    return FOVEA_MASK_NONE;
-  case MaskKind::CausalTopLeft:
-    return FOVEA_MASK_CAUSAL_TOP_LEFT;
-  case MaskKind::CausalBottomRight:
-    return FOVEA_MASK_CAUSAL_BOTTOM_RIGHT;
-  }
-  return -1;
-}
-
 template <typename Params>
 Params smallestProblem(const ProblemKey &key, uint32_t id) {
   Params params{};
   params.struct_size = sizeof(params);
   params.dtype = dtypeOf(key.dtype);
-  params.mask = maskOf(key.mask);
+  params.mask = int32_t(key.mask);
   params.scale = 1;
   params.batch = params.heads_q = params.heads_k = 1;
   params.seqlen_q = params.seqlen_k = 1;
@@ -66,7 +53,7 @@ Params smallestProblem(const ProblemKey &key, uint32_t id) {
 
 fovea_status_t prepare(fovea_context_t *context, const ProblemKey &key,
                        uint32_t id, int32_t device) {
-  if (key.op == Operation::Forward) {
+  if (key.op == OpKind::Forward) {
     auto params = smallestProblem<fovea_forward_params_t>(key, id);
     params.out.stride_seq = key.headDim;
     return fovea_forward_prepare(context, &params, device, nullptr);

@@ -6,9 +6,10 @@
 
 #include "BackwardRun.h"
 
-#include "SessionImpl.h"
+#include "Course.h"
 #include "fovea/Reference/Backward.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -77,14 +78,16 @@ void fillDout(const Tensor &dout, double scale, uint64_t seed) {
           dout.row(b, h, s)[d] = encode(dout.type, scale * random.normal());
 }
 
-/// One gradient with the device's memory of it.
-struct Gradient {
-  const char *name;
-  Tensor tensor;
-  Halves memory;
-  fovea_mutable_tensor_t fovea_backward_params_t::*param;
+/// Which results of the oracle a gradient is held to.
+struct OracleGradient {
+  spec::Output output;
   std::vector<double> BackwardResult::*result;
   std::vector<RowSlack> GradientSlack::*slack;
+};
+constexpr OracleGradient kGradients[] = {
+    {spec::kDq, &BackwardResult::dq, &GradientSlack::dq},
+    {spec::kDk, &BackwardResult::dk, &GradientSlack::dk},
+    {spec::kDv, &BackwardResult::dv, &GradientSlack::dv},
 };
 
 double useOf(const Comparison &comparison) {
@@ -95,167 +98,38 @@ double useOf(const Comparison &comparison) {
   return use;
 }
 
-} // namespace
-
-RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
-  RunReport report;
-  const ForwardCase &f = c.forward;
-  const int64_t guardBytes = this->guardBytes(options.guards);
-
-  if (!isCountable(f, report))
-    return report;
-  BackwardProblem problem;
-  ForwardProblem &forward = problem.forward;
-  run::describe(f, forward);
-  Tensor out = forward.q;
-  problem.dout = out;
-  problem.flushSubnormals = flushesSubnormals(arch);
-  if (std::string bad = problem.check(); !bad.empty())
-    return fail(report, Outcome::Refused, bad);
-
-  // The library's limits come before any memory is taken.
-  const Rows lseRows = lseRowsOf(f);
-  fovea_backward_params_t params = {};
-  fillSizes(f, params);
-  params.lse_stride_batch = lseRows.strideBatch;
-  params.lse_stride_head = lseRows.strideHead;
-  params.deterministic = options.deterministic;
-  params.kernel = options.kernel;
-  for (auto *view : {&params.q, &params.out, &params.dout})
-    run::describe(forward.q, *view);
-  for (auto *view : {&params.k, &params.v})
-    run::describe(forward.k, *view);
-  run::describe(forward.q, params.dq);
-  for (auto *view : {&params.dk, &params.dv})
-    run::describe(forward.k, *view);
-  fovea_backward_plan_t plan = {};
-  plan.struct_size = sizeof(plan);
-  if (fovea_backward_select(context, &params, device, &plan))
-    return fail(report, Outcome::Refused, fovea_last_message());
-  report.kernel = fovea_last_message();
-  if (!fitsMemory(f, /*tensors=*/4, report))
-    return report;
-  report.launched = plan.kernel != 0;
-
-  const int64_t guard = guardBytes / 2;
-  Halves q("q", Role::Input, rowsOf(forward.q), guard, f.offset);
-  Halves k("k", Role::Input, rowsOf(forward.k), guard, f.offset);
-  Halves v("v", Role::Input, rowsOf(forward.v), guard, f.offset);
-  Halves o("out", Role::Input, rowsOf(out), guard, f.offset);
-  Halves dout("dout", Role::Input, rowsOf(problem.dout), guard, f.offset);
-  Words lse("lse", Role::Input, lseRows, guardBytes / 4, 0);
-  auto halves = [&](const char *name, const Tensor &tensor) {
-    return Halves(name, Role::Output, rowsOf(tensor), guard, f.offset);
-  };
-  Gradient gradients[] = {
-      {"dq", forward.q, halves("dq", forward.q), &fovea_backward_params_t::dq,
-       &BackwardResult::dq, &GradientSlack::dq},
-      {"dk", forward.k, halves("dk", forward.k), &fovea_backward_params_t::dk,
-       &BackwardResult::dk, &GradientSlack::dk},
-      {"dv", forward.v, halves("dv", forward.v), &fovea_backward_params_t::dv,
-       &BackwardResult::dv, &GradientSlack::dv}};
-
-  forward.q.data = q.host();
-  forward.k.data = k.host();
-  forward.v.data = v.host();
-  out.data = o.host();
-  problem.dout.data = dout.host();
-  fillInputs(forward, f.input, f.seed);
-  fillDout(problem.dout, c.doutScale, f.seed);
-  const GivenInputs &given = options.given;
-  fillGiven(forward.q, given.q);
-  fillGiven(forward.k, given.k);
-  fillGiven(forward.v, given.v);
-  fillGiven(problem.dout, given.dout);
-
-  ForwardOutputs outputs;
-  if (options.forwardOnDevice) {
-    ForwardCase first = f;
-    first.lse = true;
-    RunOptions how = options;
-    how.kernel = 0;
-    how.check = false;
-    how.repeat = 1;
-    RunReport forwardReport = run(first, how);
-    if (forwardReport.outcome != Outcome::Pass) {
-      forwardReport.message = "the forward pass: " + forwardReport.message;
-      return forwardReport;
-    }
-    outputs.out.assign(forwardReport.out.begin(), forwardReport.out.end());
-    outputs.lse = std::move(forwardReport.lse);
-  } else {
-    outputs = tool::allocating(kReference, referenceBytes(forward), [&] {
-      return byOracle(forward, options.threads);
-    });
-  }
-  fillGiven(out, outputs.out);
-  for (int64_t head = 0; head < f.batch * f.heads; ++head)
-    std::memcpy(lse.host() + head * lseRows.strideHead,
-                outputs.lse.data() + head * f.seqQ,
-                size_t(f.seqQ) * sizeof(float));
-
-  // Sums of dQ in memory leave dS as it is.
-  problem.flushScoreGradients =
-      problem.flushSubnormals && isAtomic(context, plan.kernel);
-  const int64_t words = int64_t(plan.workspace_bytes / 4);
-  Words workspace("workspace", Role::Output, {1, 1, 1, words, 0, 0, 0},
-                  guardBytes / 4, 0);
-
-  if (!check("allocating and copying the tensors",
-             {q.upload(hip), k.upload(hip), v.upload(hip), o.upload(hip),
-              dout.upload(hip), lse.upload(hip), workspace.upload(hip),
-              gradients[0].memory.upload(hip), gradients[1].memory.upload(hip),
-              gradients[2].memory.upload(hip)},
-             report))
-    return report;
-  params.q.data = q.device();
-  params.k.data = k.device();
-  params.v.data = v.device();
-  params.out.data = o.device();
-  params.dout.data = dout.device();
-  for (Gradient &gradient : gradients)
-    (params.*gradient.param).data = gradient.memory.device();
-  params.lse = static_cast<const float *>(lse.device());
-  params.workspace = workspace.device();
-  params.workspace_bytes = plan.workspace_bytes;
-  if (!launch(
-          options, [&] { return fovea_backward(context, &params, nullptr); },
-          report) ||
-      !check("copying the results",
-             {q.download(), k.download(), v.download(), o.download(),
-              dout.download(), lse.download(), workspace.download(),
-              gradients[0].memory.download(), gradients[1].memory.download(),
-              gradients[2].memory.download()},
-             report))
-    return report;
-
-  for (const std::string &change :
-       {q.changes(), k.changes(), v.changes(), o.changes(), dout.changes(),
-        lse.changes(), workspace.changes(), gradients[0].memory.changes(),
-        gradients[1].memory.changes(), gradients[2].memory.changes()})
-    if (!change.empty())
-      fail(report, Outcome::Mismatch, change);
-
+/// The oracle's gradients, if it was asked.
+struct Expectations {
   BackwardResult exact, plain;
   GradientSlack slack;
-  if (options.check) {
-    tool::allocating(kReference, 2 * referenceBytes(forward), [&] {
-      exact = attentionBackwardF64(problem, options.threads, &slack);
-      plain = attentionBackwardPlain(problem, options.threads);
-    });
-    report.checked = true;
-  }
+};
+Expectations expectGradients(const BackwardProblem &problem, unsigned threads) {
+  Expectations expected;
+  tool::allocating(kReference, 2 * referenceBytes(problem.forward), [&] {
+    expected.exact = attentionBackwardF64(problem, threads, &expected.slack);
+    expected.plain = attentionBackwardPlain(problem, threads);
+  });
+  return expected;
+}
+
+/// Reports what was computed, compared with what was expected, if it was.
+void reportGradients(const Tensors &tensors,
+                     const std::optional<Expectations> &expected,
+                     RunReport &report) {
   double worst = -1;
-  for (Gradient &gradient : gradients) {
-    Tensor &t = gradient.tensor;
-    t.data = gradient.memory.host();
+  const spec::GroupSpec &base = spec::specOf(OpKind::Backward).groups[0];
+  for (const OracleGradient &gradient : kGradients) {
+    const auto spec = std::find_if(
+        base.tensors.begin(), base.tensors.end(),
+        [&](const spec::TensorSpec &t) { return t.output == gradient.output; });
+    const Tensor &t = tensors[spec->name];
     GradientReport result{
-        gradient.name, {}, {t.batch, t.heads, t.seq, t.dim}, valuesOf(t), {}};
-    if (options.check) {
-      result.comparison =
-          compareGradient(gradient.name, t, exact.*gradient.result,
-                          plain.*gradient.result, slack.*gradient.slack);
-      result.exact = exact.*gradient.result;
+        spec->name, {}, {t.batch, t.heads, t.seq, t.dim}, valuesOf(t), {}};
+    if (expected) {
+      result.exact = expected->exact.*gradient.result;
+      result.comparison = compareGradient(spec->name, t, result.exact,
+                                          expected->plain.*gradient.result,
+                                          expected->slack.*gradient.slack);
       if (!result.comparison.pass)
         fail(report, Outcome::Mismatch, result.comparison.message);
       if (const double use = useOf(result.comparison); use > worst) {
@@ -265,5 +139,78 @@ RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
     }
     report.gradients.push_back(std::move(result));
   }
+}
+
+BackwardProblem backwardOf(const BackwardCase &c, const Tensors &tensors,
+                           const std::string &arch) {
+  BackwardProblem problem;
+  problem.forward = run::problemOf(c.forward, tensors);
+  problem.dout = tensors["dout"];
+  problem.flushSubnormals = flushesSubnormals(arch);
+  return problem;
+}
+
+} // namespace
+
+/// What the forward pass computes on the device; false: it failed, and `report`
+/// is its.
+static bool onDevice(Session::Impl &session, const ForwardCase &c,
+                     const RunOptions &options, ForwardOutputs &outputs,
+                     RunReport &report) {
+  ForwardCase first = c;
+  first.lse = true;
+  RunOptions how = options;
+  how.kernel = 0;
+  how.check = false;
+  how.repeat = 1;
+  RunReport forward = session.run(first, how);
+  if (forward.outcome != Outcome::Pass) {
+    forward.message = "the forward pass: " + forward.message;
+    report = std::move(forward);
+    return false;
+  }
+  outputs.out.assign(forward.out.begin(), forward.out.end());
+  outputs.lse = std::move(forward.lse);
+  return true;
+}
+
+RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
+  RunReport report;
+  const ForwardCase &f = c.forward;
+  if (!isCountable(f, report))
+    return report;
+  Course<fovea_backward_params_t> course(*this, f, options, report);
+  Tensors &tensors = course.tensors;
+  if (std::string bad = backwardOf(c, tensors, arch).check(); !bad.empty())
+    return fail(report, Outcome::Refused, bad);
+  course.params.deterministic = options.deterministic;
+  if (!course.choose())
+    return report;
+
+  BackwardProblem problem = backwardOf(c, tensors, arch);
+  // Sums of dQ in memory leave dS as it is.
+  problem.flushScoreGradients =
+      problem.flushSubnormals && isAtomic(context, course.kernel());
+  fill(f, options.given, problem.forward);
+  fillDout(problem.dout, c.doutScale, f.seed);
+  fillGiven(problem.dout, options.given.dout);
+  ForwardOutputs outputs;
+  if (!options.forwardOnDevice)
+    outputs =
+        tool::allocating(kReference, referenceBytes(problem.forward), [&] {
+          return byOracle(problem.forward, options.threads);
+        });
+  else if (!onDevice(*this, f, options, outputs, report))
+    return report;
+  fillGiven(tensors["out"], outputs.out);
+  tensors.setVector("lse", outputs.lse);
+
+  if (!course.run())
+    return report;
+  std::optional<Expectations> expected;
+  if (options.check)
+    expected = expectGradients(problem, options.threads);
+  report.checked = options.check;
+  reportGradients(tensors, expected, report);
   return report;
 }

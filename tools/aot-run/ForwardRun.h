@@ -33,7 +33,7 @@ enum class Guards { Auto, Exact, Canary };
 struct ForwardCase {
   reference::ElemType type = reference::ElemType::BF16;
   int64_t headDim = 128;
-  reference::Mask mask = reference::Mask::None;
+  Window mask; ///< what each query sees
   int64_t batch = 1, heads = 1, headsK = 1, seqQ = 128, seqK = 128;
   reference::Layout layout = reference::Layout::BHSD;
   int64_t rowPadding = 0; ///< elements between rows

@@ -151,16 +151,14 @@ std::string fovea::run::tableRow(const Session &session, const ForwardCase &c,
   auto cell = [&](double value) {
     return figures ? text("%.2e", value) : std::string("-");
   };
-  return text("%-8s %-31s %-5s %-20s %10s %10s %10s %15s %8.2fs  %s",
-              arch(session).c_str(), shape(c).c_str(),
-              ref::elemTypeName(c.type), ref::maskName(c.mask),
-              cell(r.comparison.max.error).c_str(),
-              cell(r.comparison.max.budget).c_str(),
-              c.lse && r.gradients.empty()
-                  ? cell(r.comparison.lse.error).c_str()
-                  : "-",
-              r.executed ? grouped(r.executed->instructions).c_str() : "-",
-              r.seconds, verdict(r));
+  return text(
+      "%-8s %-31s %-5s %-20s %10s %10s %10s %15s %8.2fs  %s",
+      arch(session).c_str(), shape(c).c_str(), ref::elemTypeName(c.type),
+      ref::maskName(c.mask).c_str(), cell(r.comparison.max.error).c_str(),
+      cell(r.comparison.max.budget).c_str(),
+      c.lse && r.gradients.empty() ? cell(r.comparison.lse.error).c_str() : "-",
+      r.executed ? grouped(r.executed->instructions).c_str() : "-", r.seconds,
+      verdict(r));
 }
 
 std::string fovea::run::tableRow(const Session &session, const BackwardCase &c,

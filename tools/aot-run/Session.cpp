@@ -186,13 +186,7 @@ private:
 
 } // namespace
 
-bool Session::Impl::fitsMemory(const ForwardCase &c, int tensors,
-                               RunReport &report) const {
-  auto bytesOf = [&](int64_t heads, int64_t seq) {
-    return uint64_t(c.batch * heads * seq * (c.headDim + c.rowPadding)) * 2;
-  };
-  const uint64_t bytes = uint64_t(tensors) *
-                         (bytesOf(c.heads, c.seqQ) + bytesOf(c.headsK, c.seqK));
+bool Session::Impl::fitsMemory(uint64_t bytes, RunReport &report) const {
   // On the host as filled and as they were before; the simulated device takes
   // the host's memory too.
   std::string error;
@@ -208,17 +202,14 @@ int64_t Session::Impl::guardBytes(Guards guards) const {
   return guards == Guards::Canary ? 4096 : 0;
 }
 
-bool Session::Impl::check(const char *what,
-                          std::initializer_list<HipStatus> statuses,
+bool Session::Impl::check(const char *what, HipStatus status,
                           RunReport &report) {
-  for (HipStatus status : statuses)
-    if (status) {
-      fail(report, Outcome::DeviceError,
-           std::string(what) + ": " + hip.explain(status));
-      faulted = true;
-      return false;
-    }
-  return true;
+  if (!status)
+    return true;
+  fail(report, Outcome::DeviceError,
+       std::string(what) + ": " + hip.explain(status));
+  faulted = true;
+  return false;
 }
 
 bool Session::Impl::launch(const RunOptions &options,
@@ -236,7 +227,7 @@ bool Session::Impl::launch(const RunOptions &options,
       return false;
     }
     watch.end();
-    if (!check("the launch", {hip.synchronize()}, report))
+    if (!check("the launch", hip.synchronize(), report))
       return false;
     double seconds = watch.seconds();
     report.executed = executedOn(hip, device, seconds);
@@ -275,24 +266,23 @@ bool fovea::run::isCountable(const ForwardCase &c, RunReport &report) {
   return false;
 }
 
-Rows fovea::run::rowsOf(const Tensor &t) {
-  return {t.batch,       t.heads,      t.seq,      t.dim,
-          t.strideBatch, t.strideHead, t.strideSeq};
-}
-
-Rows fovea::run::lseRowsOf(const ForwardCase &c) {
-  const int64_t head = std::max<int64_t>(4, (c.seqQ + 3) / 4 * 4);
-  return {c.batch, c.heads, 1, c.seqQ, c.heads * head, head, 0};
-}
-
-void fovea::run::describe(const ForwardCase &c, ForwardProblem &problem) {
+ForwardProblem fovea::run::problemOf(const ForwardCase &c,
+                                     const Tensors &tensors) {
+  ForwardProblem problem;
   problem.mask = c.mask;
   problem.scale = c.scaleOrDefault();
-  problem.q = reference::describe(c.type, c.layout, c.batch, c.heads, c.seqQ,
-                                  c.headDim, c.rowPadding);
-  problem.k = reference::describe(c.type, c.layout, c.batch, c.headsK, c.seqK,
-                                  c.headDim, c.rowPadding);
-  problem.v = problem.k;
+  problem.q = tensors["q"];
+  problem.k = tensors["k"];
+  problem.v = tensors["v"];
+  return problem;
+}
+
+void fovea::run::fill(const ForwardCase &c, const GivenInputs &given,
+                      ForwardProblem &problem) {
+  fillInputs(problem, c.input, c.seed);
+  fillGiven(problem.q, given.q);
+  fillGiven(problem.k, given.k);
+  fillGiven(problem.v, given.v);
 }
 
 void fovea::run::fillGiven(const Tensor &t, const std::vector<double> &values) {

@@ -10,7 +10,7 @@
 #define FOVEA_TOOLS_AOTRUN_SESSIONIMPL_H
 
 #include "ForwardRun.h"
-#include "GuardedTensor.h"
+#include "Tensors.h"
 
 #include <functional>
 
@@ -36,9 +36,9 @@ struct Session::Impl {
   /// Bytes on each side of a tensor.
   int64_t guardBytes(Guards guards) const;
 
-  /// Whether there is memory for `tensors` of the shape of q and as many of
-  /// k's, on the host and the device; else `report` refuses the case.
-  bool fitsMemory(const ForwardCase &c, int tensors, RunReport &report) const;
+  /// Whether there is memory for tensors of so many bytes, on the host and the
+  /// device; else `report` refuses the case.
+  bool fitsMemory(uint64_t bytes, RunReport &report) const;
 
   /// Launches as often as asked for, each time waiting for the end; keeps the
   /// least time and the counts. False after a failure, which `report` has.
@@ -46,27 +46,24 @@ struct Session::Impl {
               const std::function<fovea_status_t()> &enqueue,
               RunReport &report);
 
-  /// False when one of the calls failed, which `report` has.
-  bool check(const char *what, std::initializer_list<HipStatus> statuses,
-             RunReport &report);
+  /// False when the call failed, which `report` has.
+  bool check(const char *what, HipStatus status, RunReport &report);
 };
 
 /// Adds a reason; the outcome is the latest.
 RunReport &fail(RunReport &report, Outcome outcome, const std::string &why);
 
-using Halves = GuardedTensor<uint16_t>;
-using Words = GuardedTensor<uint32_t>;
-
-Rows rowsOf(const reference::Tensor &tensor);
-/// One row of log-sum-exps a head; heads as far apart as a multiple of 4 rows.
-Rows lseRowsOf(const ForwardCase &problem);
-
 /// Whether strides of the case, and a few times its sizes, fit 64 bits; else
 /// `report` refuses it.
 bool isCountable(const ForwardCase &c, RunReport &report);
 
-/// Mask, scale and the shapes of q, k and v of a case.
-void describe(const ForwardCase &c, reference::ForwardProblem &problem);
+/// The forward problem of a case, with q, k and v of those.
+reference::ForwardProblem problemOf(const ForwardCase &c,
+                                    const Tensors &tensors);
+
+/// Fills q, k and v of a problem as the case says, or with what is given.
+void fill(const ForwardCase &c, const GivenInputs &given,
+          reference::ForwardProblem &problem);
 
 /// Encodes dense values into a tensor, if there are any.
 void fillGiven(const reference::Tensor &tensor,
@@ -85,24 +82,32 @@ inline int32_t dtypeOf(reference::ElemType type) {
   }
   return -1;
 }
-inline int32_t maskOf(reference::Mask mask) {
-  switch (mask) {
-  case reference::Mask::None:
-    return FOVEA_MASK_NONE;
-  case reference::Mask::CausalTopLeft:
-    return FOVEA_MASK_CAUSAL_TOP_LEFT;
-  case reference::Mask::CausalBottomRight:
-    return FOVEA_MASK_CAUSAL_BOTTOM_RIGHT;
-  }
-  return -1;
+
+/// The group of a window.
+inline fovea_window_t groupOf(const Window &window) {
+  fovea_window_t group = {};
+  group.header.struct_size = sizeof(group);
+  group.header.group = FOVEA_GROUP_WINDOW;
+  group.left = window.left;
+  group.right = window.right;
+  group.left_alignment = int32_t(window.leftAlignment);
+  group.right_alignment = int32_t(window.rightAlignment);
+  return group;
 }
 
 /// Type, mask and sizes of a case, in parameters that are all zero.
+/// \param group  keeps the window, if that is no mask with a name
 template <typename Params>
-void fillSizes(const ForwardCase &c, Params &params) {
+void fillSizes(const ForwardCase &c, Params &params, fovea_window_t &group) {
   params.struct_size = sizeof(params);
   params.dtype = dtypeOf(c.type);
-  params.mask = maskOf(c.mask);
+  group = groupOf(c.mask);
+  params.groups = &group.header;
+  for (const MaskInfo &info : kMasks)
+    if (c.mask == info.window) {
+      params.mask = int32_t(info.kind);
+      params.groups = nullptr;
+    }
   params.scale = c.scaleOrDefault();
   params.batch = c.batch;
   params.heads_q = c.heads;
@@ -110,14 +115,6 @@ void fillSizes(const ForwardCase &c, Params &params) {
   params.seqlen_q = c.seqQ;
   params.seqlen_k = c.seqK;
   params.head_dim = c.headDim;
-}
-
-/// Strides of a tensor, which has no address yet.
-template <typename View>
-void describe(const reference::Tensor &t, View &view) {
-  view.stride_batch = t.strideBatch;
-  view.stride_head = t.strideHead;
-  view.stride_seq = t.strideSeq;
 }
 
 } // namespace fovea::run

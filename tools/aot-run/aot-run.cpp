@@ -93,10 +93,6 @@ struct CommandLine {
 
 const std::map<std::string, ElemType> kTypes = {
     {"fp16", ElemType::F16}, {"f16", ElemType::F16}, {"bf16", ElemType::BF16}};
-const std::map<std::string, Mask> kMasks = {
-    {"none", Mask::None},
-    {"causal-top-left", Mask::CausalTopLeft},
-    {"causal-bottom-right", Mask::CausalBottomRight}};
 const std::map<std::string, Layout> kLayouts = {
     {"bhsd", Layout::BHSD}, {"bshd", Layout::BSHD}, {"sbhd", Layout::SBHD}};
 const std::map<std::string, InputKind> kInputs = [] {
@@ -173,7 +169,35 @@ void addOptions(CLI::App &app, CommandLine &line) {
   addChoice(app, "--dtype", c.type, kTypes, "Element type");
   app.add_option("--head-dim", c.headDim, "Head dimension")
       ->check(CLI::Range(1, 1024).description(""));
-  addChoice(app, "--mask", c.mask, kMasks, "Mask");
+  app.add_option_function<std::string>(
+         "--mask",
+         [&c](const std::string &text) {
+           const std::optional<Window> window = parseWindow(text);
+           if (!window)
+             throw CLI::ValidationError(
+                 "--mask", "'" + text +
+                               "' is none of none, causal-top-left, "
+                               "causal-bottom-right, and no window LEFT:RIGHT");
+           c.mask = *window;
+         },
+         "Mask: a window LEFT:RIGHT of keys before and past the diagonal, "
+         "numbers or inf, with ',top-left' or ',bottom-right' (default), or "
+         "one a side, as in 128:0 or 64:inf,top-left or "
+         "7:-3,top-left:bottom-right; or a name: none, causal-top-left, "
+         "causal-bottom-right (default: none)")
+      ->type_name("MASK");
+  app.add_option_function<std::vector<int64_t>>(
+         "--window-size",
+         [&c](const std::vector<int64_t> &sides) {
+           auto side = [](int64_t n) { return n < 0 ? Window::kInfinite : n; };
+           c.mask = Window(side(sides[0]), side(sides[1]),
+                           Alignment::BottomRight, Alignment::BottomRight);
+         },
+         "The same as flash-attn spells it: LEFT,RIGHT counted from the bottom "
+         "right, -1 for no bound")
+      ->delimiter(',')
+      ->expected(2)
+      ->excludes("--mask");
   app.add_option("--batch", c.batch, "Batches")->check(length);
   app.add_option("--heads", c.heads, "Query heads")->check(length);
   app.add_option("--heads-k", c.headsK, "Key heads; divides --heads")

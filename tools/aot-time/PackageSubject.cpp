@@ -32,6 +32,7 @@ public:
                std::string &error) const override {
     DescriptionOptions options;
     options.layout = query.layout;
+    options.window = parseWindow(query.mask).value_or(Window());
     const Expected<std::string> text =
         describeKernel(record, reader->target().str(),
                        reader->path() + ":" + record.schedule, options);
@@ -68,11 +69,16 @@ private:
 bool timing::packageSubjects(const PackageQuery &query,
                              std::vector<std::unique_ptr<Subject>> &subjects,
                              std::string &error) {
-  std::string mask = query.mask;
-  std::replace(mask.begin(), mask.end(), '-', '_');
+  const std::optional<Window> window = parseWindow(query.mask);
+  if (!window) {
+    error = "'" + query.mask +
+            "' is none of none, causal-top-left, causal-bottom-right, and no "
+            "window LEFT:RIGHT";
+    return false;
+  }
   Expected<ProblemKey> key =
-      ProblemKey::parse(query.op + ";dtype=" + query.dtype + ";head_dim=" +
-                        std::to_string(query.headDim) + ";mask=" + mask);
+      ProblemKey::parse(query.op + ";dtype=" + query.dtype +
+                        ";head_dim=" + std::to_string(query.headDim));
   if (!key) {
     error = key.status().message();
     return false;
@@ -94,11 +100,15 @@ bool timing::packageSubjects(const PackageQuery &query,
     targets.insert(reader->target().arch);
     if (!query.target.empty() && reader->target().arch != query.target)
       continue;
-    for (const KernelRecord *record : reader->candidates(*key)) {
-      found.push_back({reader, record});
-      if (std::find(schedules.begin(), schedules.end(), record->schedule) ==
+    for (const KernelRecord &record : reader->kernels()) {
+      if (record.problem.withoutVisibility() != *key ||
+          (!record.problem.window &&
+           maskInfo(record.problem.mask).window != *window))
+        continue;
+      found.push_back({reader, &record});
+      if (std::find(schedules.begin(), schedules.end(), record.schedule) ==
           schedules.end())
-        schedules.push_back(record->schedule);
+        schedules.push_back(record.schedule);
     }
   }
   auto shortName = [&](const std::string &schedule) {
@@ -129,7 +139,8 @@ bool timing::packageSubjects(const PackageQuery &query,
             "; there are:" + known;
   else if (schedules.empty())
     error = "'" + query.package + "' has no kernel of '" + key->str() +
-            "'; compile one with aot-compile, or see aot-run --list";
+            "' for mask " + query.mask +
+            "; compile one with aot-compile, or see aot-run --list";
   else {
     known.clear();
     for (const std::string &schedule : schedules)

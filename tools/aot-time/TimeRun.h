@@ -51,7 +51,7 @@ struct PackageQuery {
   std::string op = "forward"; ///< "forward", "backward"
   std::string dtype = "bf16"; ///< "fp16", "bf16"
   int headDim = 128;
-  std::string mask = "none";   ///< "none", "causal-top-left", ...
+  std::string mask = "none";   ///< or a window, as parseWindow() reads it
   std::string layout = "bhsd"; ///< "bhsd", "bshd", "sbhd"
   /// A schedule's text or short name; empty: every kernel of the problem.
   std::string schedule;

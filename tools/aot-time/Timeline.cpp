@@ -31,7 +31,7 @@ std::string rounded(double value, int digits) {
 }
 
 /// Share of the window in which a unit is busy.
-double busyIn(const Track &track, Window window) {
+double busyIn(const Track &track, timing::Window window) {
   uint64_t sum = 0;
   for (const Track::Span &span : track.spans) {
     const uint64_t from = std::max(span.clock, window.begin);
@@ -48,7 +48,7 @@ std::string titleOf(const LaunchTime &launch) {
 }
 
 std::string subtitleOf(const SubjectTime &subject, const LaunchTime &launch,
-                       Window window) {
+                       timing::Window window) {
   const sim::TimingReport &r = launch.report;
   const double flops = launch.launch.flops > 0 ? launch.launch.flops : r.flops;
   std::string text =
@@ -106,7 +106,7 @@ std::string escaped(const std::string &text) {
 }
 
 json dataOf(const SubjectTime &subject, const LaunchTime &launch,
-            Window window) {
+            timing::Window window) {
   const sim::TimingReport &report = launch.report;
   const Analysis analysis(report);
   const Lanes lanes = lanesOf(report, window);
@@ -179,7 +179,8 @@ json dataOf(const SubjectTime &subject, const LaunchTime &launch,
 } // namespace
 
 std::string timing::timelineHtml(const SubjectTime &subject,
-                                 const LaunchTime &launch, Window window) {
+                                 const LaunchTime &launch,
+                                 timing::Window window) {
   std::string data = dataOf(subject, launch, window).dump();
   // The data must not end the script element that it stands in.
   for (size_t at = 0; (at = data.find("</", at)) != std::string::npos; at += 3)
@@ -191,7 +192,8 @@ std::string timing::timelineHtml(const SubjectTime &subject,
 }
 
 std::string timing::timelineSvg(const SubjectTime &subject,
-                                const LaunchTime &launch, Window window) {
+                                const LaunchTime &launch,
+                                timing::Window window) {
   const sim::TimingReport &report = launch.report;
   const Lanes lanes = lanesOf(report, window);
   constexpr int kLeft = 130, kWidth = 1600, kHead = 20, kUnit = 14, kWave = 20;

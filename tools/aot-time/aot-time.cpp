@@ -11,6 +11,7 @@
 #include "Reports.h"
 #include "Version.h"
 #include "fovea/Package/Counted.h"
+#include "fovea/Package/Visibility.h"
 
 #include <algorithm>
 #include <array>
@@ -136,10 +137,17 @@ void addOptions(CLI::App &app, CommandLine &line) {
   app.add_option("--head-dim", line.package.headDim, "Head dimension")
       ->check(CLI::Range(1, 1024).description(""))
       ->group(package);
-  app.add_option("--mask", line.package.mask,
-                 "Mask: none, causal-top-left, causal-bottom-right")
-      ->check(CLI::IsMember({"none", "causal-top-left", "causal-bottom-right"})
-                  .description(""))
+  app.add_option(
+         "--mask", line.package.mask,
+         "Mask: a window LEFT:RIGHT, as aot-run takes it, or a name: none, "
+         "causal-top-left, causal-bottom-right")
+      ->check([](const std::string &text) {
+        return fovea::parseWindow(text)
+                   ? std::string()
+                   : "'" + text +
+                         "' is none of none, causal-top-left, "
+                         "causal-bottom-right, and no window LEFT:RIGHT";
+      })
       ->group(package);
   app.add_option("--layout", line.package.layout,
                  "Order of the axes in memory: bhsd, bshd, sbhd")
@@ -339,7 +347,7 @@ bool writePictures(const CommandLine &line, const SubjectTime &subject,
   }
   const LaunchTime &launch = subject.launches[line.timelineLaunch - 1];
   const Analysis analysis(launch.report);
-  Window window = steadyWindow(launch.report, analysis, 2, 4000);
+  timing::Window window = steadyWindow(launch.report, analysis, 2, 4000);
   if (line.timelineStart)
     window = {*line.timelineStart, *line.timelineStart + clocksFrom(line)};
   else if (line.timelineClocks)

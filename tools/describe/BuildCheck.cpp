@@ -47,10 +47,12 @@ void Builder::readCheck(const Node &node) {
   check.kind = backward ? Check::AttentionBackward : Check::AttentionForward;
   if (backward)
     node.expectFields({"kind", "q", "k", "v", "out", "lse", "dout", "dq", "dk",
-                       "dv", "scale", "mask", "axes", "starts_q", "starts_k",
+                       "dv", "scale", "mask", "window_left", "window_right",
+                       "window_alignment", "axes", "starts_q", "starts_k",
                        "tolerance"});
   else
     node.expectFields({"kind", "q", "k", "v", "out", "lse", "scale", "mask",
+                       "window_left", "window_right", "window_alignment",
                        "axes", "starts_q", "starts_k", "tolerance"});
   const bool packed = node.field("starts_q") || node.field("starts_k");
   check.axes = node.field("axes") ? node.field("axes").text()
@@ -93,12 +95,36 @@ void Builder::readCheck(const Node &node) {
     check.tolerance = node.field("tolerance").real();
   if (const Node mask = node.field("mask")) {
     const std::string name = mask.text();
-    if (name == "causal-top-left")
-      check.mask = Mask::CausalTopLeft;
-    else if (name == "causal-bottom-right")
-      check.mask = Mask::CausalBottomRight;
-    else if (name != "none")
+    if (const MaskInfo *info = findMask(name); info && name == info->option)
+      check.mask = info->window;
+    else
       mask.fail("no mask '" + name +
                 "'; there are: none, causal-top-left, causal-bottom-right");
+    if (node.field("window_left") || node.field("window_right"))
+      mask.fail("a check has a mask or a window, not both");
+  }
+  readWindow(node);
+}
+
+/// What a kernel is passed for a window, which is what is left of it: the
+/// largest number of 32 bits is no bound.
+void Builder::readWindow(const Node &node) {
+  Check &check = *problem.check;
+  auto side = [&](const char *name, int64_t &bound) {
+    if (const Node field = node.field(name)) {
+      const int64_t value = field.integer(-INT32_MAX, INT32_MAX);
+      bound = value == windowArgument(Window::kInfinite) ? Window::kInfinite
+                                                         : value;
+    }
+  };
+  side("window_left", check.mask.left);
+  side("window_right", check.mask.right);
+  if (const Node field = node.field("window_alignment")) {
+    const int64_t bits = field.integer(0, kLeftBottomRight | kRightBottomRight);
+    auto alignment = [&](int64_t bit) {
+      return bits & bit ? Alignment::BottomRight : Alignment::TopLeft;
+    };
+    check.mask.leftAlignment = alignment(kLeftBottomRight);
+    check.mask.rightAlignment = alignment(kRightBottomRight);
   }
 }

@@ -63,6 +63,7 @@ private:
   void readBytes(const Node &value, std::vector<uint8_t> &bytes);
 
   void readCheck(const Node &node);
+  void readWindow(const Node &node);
   void readCheckBuffer(const Node &node, const char *role, bool needed);
 
   Diagnostics diagnostics;

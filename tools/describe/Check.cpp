@@ -20,18 +20,6 @@ namespace ref = fovea::reference;
 
 namespace {
 
-ref::Mask toReference(Mask mask) {
-  switch (mask) {
-  case Mask::None:
-    return ref::Mask::None;
-  case Mask::CausalTopLeft:
-    return ref::Mask::CausalTopLeft;
-  case Mask::CausalBottomRight:
-    return ref::Mask::CausalBottomRight;
-  }
-  return ref::Mask::None;
-}
-
 /// A tensor in memory of its own.
 struct Copy {
   std::vector<uint16_t> words;
@@ -176,7 +164,7 @@ struct Checker::Impl {
       both.forward.q = sequence.q.tensor;
       both.forward.k = sequence.k.tensor;
       both.forward.v = sequence.v.tensor;
-      both.forward.mask = toReference(check.mask);
+      both.forward.mask = check.mask;
       both.forward.scale = float(check.scale);
       std::string wrong = both.forward.check();
       if (wrong.empty() && backward) {

@@ -11,6 +11,7 @@
 #define FOVEA_TOOLS_DESCRIBE_DESCRIPTION_H
 
 #include "Expression.h"
+#include "fovea/Package/Visibility.h"
 
 #include <array>
 #include <map>
@@ -82,8 +83,6 @@ struct Launch {
   std::vector<uint8_t> bind(const std::vector<uint64_t> &addresses) const;
 };
 
-enum class Mask { None, CausalTopLeft, CausalBottomRight };
-
 struct Check {
   enum Kind { AttentionForward, AttentionBackward };
   Kind kind = AttentionForward;
@@ -91,7 +90,7 @@ struct Check {
   /// Problem::buffers; roles that the description leaves out are missing.
   std::map<std::string, size_t> buffers;
   double scale = 1;
-  Mask mask = Mask::None;
+  Window mask; ///< what each query sees
   std::string axes = "bhsd";
   std::vector<int64_t> startsQ, startsK; ///< empty: one length for all
   double tolerance = 1;

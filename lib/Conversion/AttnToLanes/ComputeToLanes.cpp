@@ -338,16 +338,40 @@ struct LowerMask : public LanePattern<MaskOp> {
     Value minusInf = arith::ConstantOp::create(
         b, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
     auto show = [&](int fragment, int reg) -> Value {
-      Value limits = adaptor.getLast()[fragment % layout.grid()[1]];
-      // Only a constant is left to compare with in each register.
-      Value limit =
-          arith::SubIOp::create(b, element(b, limits, limitOf[reg]), laneRow);
+      const int64_t column = fragment % layout.grid()[1];
+      Value score = element(b, adaptor.getTile()[fragment], reg);
       Value row = lanes.i32(b, layout.fragmentOrigin(fragment)[0] +
                                    layout.map(reg, 0, 0)[0]);
-      Value seen =
-          arith::CmpIOp::create(b, arith::CmpIPredicate::sle, row, limit);
-      return arith::SelectOp::create(
-          b, seen, element(b, adaptor.getTile()[fragment], reg), minusInf);
+      // Only a constant is left to compare with in each register.
+      auto limit = [&](ValueRange limits) -> Value {
+        return element(b, limits[column], limitOf[reg]);
+      };
+      auto relative = [&](ValueRange limits) -> Value {
+        return arith::SubIOp::create(b, limit(limits), laneRow);
+      };
+      auto showIf = [&](arith::CmpIPredicate predicate, Value x, Value y) {
+        Value seen = arith::CmpIOp::create(b, predicate, x, y);
+        return arith::SelectOp::create(b, seen, score, minusInf).getResult();
+      };
+      if (op.getBegin() && op.getEnd()) {
+        // One comparison, since each holds a pair of scalar registers: how far
+        // behind the beginning, as a number without sign.
+        Value begin = relative(adaptor.getBegin());
+        Value width = arith::MaxSIOp::create(
+            b,
+            arith::SubIOp::create(b, limit(adaptor.getEnd()),
+                                  limit(adaptor.getBegin())),
+            lanes.i32(b, 0));
+        return showIf(arith::CmpIPredicate::ult,
+                      arith::SubIOp::create(b, row, begin), width);
+      }
+      if (op.getBegin())
+        return showIf(arith::CmpIPredicate::sge, row,
+                      relative(adaptor.getBegin()));
+      if (op.getEnd())
+        return showIf(arith::CmpIPredicate::slt, row,
+                      relative(adaptor.getEnd()));
+      return score;
     };
     rewriter.replaceOpWithMultiple(op, {makeFragments(b, op.getType(), show)});
     return success();

@@ -34,6 +34,11 @@ LaneContext::LaneContext(gpu::GPUFuncOp kernel,
                                 i32(entry, entry.getLoc(), laneBits));
   // The same for all lanes of a wave: keep it in a scalar register.
   wave = ROCDL::ReadfirstlaneOp::create(entry, wave.getType(), wave);
+  constexpr int kMostRegisters = 256; // that instructions can name
+  if (auto schedule =
+          kernel->getAttrOfType<attn::ScheduleAttr>(attn::kScheduleAttrName))
+    isTight = target.registersPerSimdLane / schedule.getWavesPerSimd() <
+              kMostRegisters;
   if (kernel.walk([](attn::CopyLdsOp) { return WalkResult::interrupt(); })
           .wasInterrupted()) {
     auto domain = LLVM::AliasScopeDomainAttr::get(
@@ -90,7 +95,12 @@ Value LaneContext::coordinate(Operation *op, const TileLayout &layout,
                               int dim) {
   ImplicitLocOpBuilder b = builderBefore(op);
   Value byLane = bitsOf(b, layout.lanes(), dim, lane);
-  Value byWave = bitsOf(b, layout.waves(), dim, wave);
+  // Where results are stored, what was known before the loops is worked out
+  // once more if its register is wanted in them.
+  Value number = isTight && isa<attn::StoreOp>(op)
+                     ? attn::makeOpaque(b, b.getLoc(), wave)
+                     : wave;
+  Value byWave = bitsOf(b, layout.waves(), dim, number);
   if (byLane && byWave)
     return arith::AddIOp::create(b, byLane, byWave);
   if (byLane || byWave)

@@ -89,6 +89,8 @@ private:
   mlir::gpu::GPUFuncOp kernel;
   const target::TargetInfo &target;
   mlir::Value lane, wave;
+  /// Its occupancy leaves a wave fewer registers than instructions can name.
+  bool isTight = false;
   mlir::ArrayAttr copyScope;
 };
 

@@ -123,14 +123,15 @@ struct LowerView : public LanePattern<ViewOp> {
 /// Offsets of the accesses of a tile in a view.
 class BufferAddress {
 public:
+  /// \param from  the first row of the view that is not out of bounds; null: 0
   BufferAddress(ImplicitLocOpBuilder &b, Operation *op, LaneContext &lanes,
-                const TileLayout &layout, ViewType view, Value stride)
-      : b(b), lanes(lanes), view(view), stride(stride),
+                const TileLayout &layout, ViewType view, Value stride,
+                Value from = nullptr)
+      : b(b), lanes(lanes), view(view), stride(stride), from(from),
         bytes(bytesOf(view.getElementType())),
+        row(lanes.coordinate(op, layout, 0)),
         column(lanes.coordinate(op, layout, 1)) {
-    Value row =
-        arith::MulIOp::create(b, lanes.coordinate(op, layout, 0), stride);
-    base = arith::AddIOp::create(b, row,
+    base = arith::AddIOp::create(b, arith::MulIOp::create(b, row, stride),
                                  arith::MulIOp::create(b, column, i32(bytes)));
     for (auto space : {layout::Space::Lane, layout::Space::Wave})
       for (const Coord &basis : layout.get(space))
@@ -147,6 +148,16 @@ public:
     if (at[0] != 0)
       result = arith::AddIOp::create(
           b, result, arith::MulIOp::create(b, stride, i32(at[0])));
+    if (from) {
+      // The sign of what is missing to the first row makes the offset one
+      // beyond all bounds; conditions would take a pair of scalar registers
+      // each where waves have 64 lanes. Ahead of the column, which the
+      // instruction adds.
+      Value beyond = arith::SubIOp::create(
+          b, arith::AddIOp::create(b, row, i32(at[0])), from);
+      result = arith::OrIOp::create(
+          b, result, arith::AndIOp::create(b, beyond, i32(kOutOfBounds)));
+    }
     if (at[1] != 0)
       result = arith::AddIOp::create(b, result, i32(at[1] * bytes));
     if (at[1] + maxColumn >= view.getColumns()) {
@@ -165,9 +176,9 @@ private:
   ImplicitLocOpBuilder &b;
   LaneContext &lanes;
   ViewType view;
-  Value stride;
+  Value stride, from;
   int64_t bytes;
-  Value column, base;
+  Value row, column, base;
   int64_t maxColumn = 0;
 };
 
@@ -180,8 +191,9 @@ struct LowerLoad : public LanePattern<LoadOp> {
     TileLayout layout = layoutOf(op.getTile());
     TileAccesses accesses(layout, op.getTile().getType().getElementType());
     Value resource = adaptor.getView()[0];
+    Value from = op.getFrom() ? adaptor.getFrom().front() : Value();
     BufferAddress address(b, op, lanes, layout, op.getView().getType(),
-                          adaptor.getView()[1]);
+                          adaptor.getView()[1], from);
     Value zero = lanes.i32(b, 0);
     auto read = [&](Coord at) -> Value {
       if (address.isOutside(at))

@@ -1,6 +1,7 @@
 //===- Serialize.cpp - from rocdl to a code object, in process ------------===//
 
 #include "fovea/Target/HSACO/Serialize.h"
+#include "DeferArguments.h"
 #include "DeviceLibraries.h"
 #include "fovea/Target/HSACO/KernelAttributes.h"
 #include "fovea/Target/TargetInfo.h"
@@ -119,6 +120,11 @@ Error optimize(Module &module, TargetMachine &machine, int optLevel) {
   ModulePassManager passes = optLevel <= 0
                                  ? builder.buildO0DefaultPipeline(level)
                                  : builder.buildPerModuleDefaultPipeline(level);
+  if (optLevel > 0) {
+    FunctionPassManager last;
+    addDeferArguments(last);
+    passes.addPass(createModuleToFunctionPassAdaptor(std::move(last)));
+  }
   passes.run(module, modules);
   return Error::success();
 }

@@ -12,28 +12,51 @@ using namespace fovea::tools;
 namespace {
 template <typename T>
 struct Spelling {
-  llvm::StringLiteral text;
+  llvm::StringRef text;
   T value;
+};
+
+/// The part of a key that says what a kernel sees.
+struct Visible {
+  MaskKind mask;
+  int32_t window;
+  friend bool operator==(const Visible &a, const Visible &b) {
+    return a.mask == b.mask && a.window == b.window;
+  }
 };
 } // namespace
 
 // The first spelling of a value is the one that messages name.
-static constexpr Spelling<Operation> kOperations[] = {
-    {"forward", Operation::Forward},
-    {"backward", Operation::Backward},
-};
-static constexpr Spelling<DataType> kTypes[] = {
-    {"fp16", DataType::F16},
-    {"bf16", DataType::BF16},
-    {"f16", DataType::F16},
-};
-static constexpr Spelling<MaskKind> kMasks[] = {
-    {"none", MaskKind::None},
-    {"causal-top-left", MaskKind::CausalTopLeft},
-    {"causal-bottom-right", MaskKind::CausalBottomRight},
-    {"causal_top_left", MaskKind::CausalTopLeft},
-    {"causal_bottom_right", MaskKind::CausalBottomRight},
-};
+template <typename T>
+using Spellings = llvm::SmallVector<Spelling<T>>;
+
+static Spellings<OpKind> operations() {
+  Spellings<OpKind> all;
+  for (const spec::OperationSpec &spec : spec::allOperations())
+    all.push_back({spec.name, spec.op});
+  return all;
+}
+
+static Spellings<DataType> dataTypes() {
+  Spellings<DataType> all;
+  for (const DataTypeInfo &info : kDataTypes) {
+    all.push_back({info.name, info.type});
+    if (info.otherName)
+      all.push_back({info.otherName, info.type});
+  }
+  return all;
+}
+
+/// What a kernel can see: any window, as its arguments say, or one mask.
+static Spellings<Visible> masks() {
+  Spellings<Visible> all = {{kAnyMask, {MaskKind::None, kWindowVersion}}};
+  for (const MaskInfo &info : kMasks) {
+    all.push_back({info.option, {info.kind, 0}});
+    if (llvm::StringRef(info.option) != info.name)
+      all.push_back({info.name, {info.kind, 0}});
+  }
+  return all;
+}
 
 template <typename T>
 static std::string names(llvm::ArrayRef<Spelling<T>> table) {
@@ -99,10 +122,10 @@ static std::vector<int32_t> parseHeadDims(const std::vector<Item> &items,
 void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
                            Complaints &complaints) {
   std::vector<Selected> targets = selectTargets(axes.targets, complaints);
-  auto ops =
-      parseAll<Operation>(axes.ops, kOperations, "operation", complaints);
-  auto dtypes = parseAll<DataType>(axes.dtypes, kTypes, "type", complaints);
-  auto masks = parseAll<MaskKind>(axes.masks, kMasks, "mask", complaints);
+  auto ops = parseAll<OpKind>(axes.ops, operations(), "operation", complaints);
+  auto dtypes =
+      parseAll<DataType>(axes.dtypes, dataTypes(), "type", complaints);
+  auto visible = parseAll<Visible>(axes.masks, masks(), "mask", complaints);
   std::vector<int32_t> headDims = parseHeadDims(axes.headDims, complaints);
   std::vector<ScheduleOverrides> schedules = axes.schedules;
   if (schedules.empty())
@@ -110,7 +133,7 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
   // A slip of a spec with many schedules should cost a message, not memory.
   constexpr size_t kMost = 100000;
   const size_t count = targets.size() * ops.size() * dtypes.size() *
-                       headDims.size() * masks.size() * schedules.size();
+                       headDims.size() * visible.size() * schedules.size();
   if (jobs.size() + count > kMost)
     return complaints.add(axes.where, "asks for " +
                                           llvm::Twine(jobs.size() + count) +
@@ -118,16 +141,16 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
                                           "before it; at most " +
                                           llvm::Twine(kMost) + " are possible");
   for (const Selected &selected : targets)
-    for (Operation op : ops)
+    for (OpKind op : ops)
       for (DataType dtype : dtypes)
         for (int32_t headDim : headDims)
-          for (MaskKind mask : masks)
+          for (const Visible &seen : visible)
             for (const ScheduleOverrides &overrides : schedules) {
               Job &job = jobs.emplace_back();
               job.target = selected.target;
               job.where = axes.where;
               job.skipUnsupported = axes.skipUnsupported;
-              job.problem = {op, dtype, headDim, mask};
+              job.problem = {op, dtype, headDim, seen.mask, seen.window};
               job.overrides = overrides;
               job.symbol = kernelSymbol(job.problem, overrides);
             }

@@ -13,6 +13,10 @@
 
 namespace fovea::tools {
 
+/// The mask of a kernel that takes any mask and window at run time, which is
+/// what is compiled unless another is asked for.
+inline constexpr llvm::StringLiteral kAnyMask = "any";
+
 /// A value as it was written, and where: "--dtype", "spec.json:4: dtypes[1]".
 struct Item {
   std::string text, where;

@@ -1,7 +1,8 @@
 //===- Contract.cpp - the launch contract of a kernel ---------------------===//
 
 #include "Contract.h"
-#include "fovea/Package/BackwardAbi.h"
+#include "fovea/Package/OperationSpec.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -10,96 +11,105 @@ using namespace llvm;
 using namespace fovea;
 using namespace fovea::tools;
 
-namespace {
-struct KindInfo {
-  abi::ArgKind kind;
-  StringLiteral type; ///< as C's <stdint.h> spells it
-  int64_t size;       ///< bytes
-};
-} // namespace
+/// As C's <stdint.h> spells it.
+static StringRef typeOf(spec::ArgKind kind) {
+  static constexpr StringLiteral types[] = {"global pointer", "int64_t",
+                                            "int32_t", "float"};
+  return types[static_cast<size_t>(kind)];
+}
 
-static constexpr KindInfo kKinds[] = {
-    {abi::ArgKind::Pointer, "global pointer", 8},
-    {abi::ArgKind::I64, "int64_t", 8},
-    {abi::ArgKind::I32, "int32_t", 4},
-    {abi::ArgKind::F32, "float", 4},
-};
-
-static const KindInfo &kindInfo(abi::ArgKind kind) {
-  return *llvm::find_if(
-      kKinds, [&](const KindInfo &info) { return info.kind == kind; });
+/// The names of tensors that `wanted` takes, in words: "q, k and v".
+template <typename Wanted>
+static std::string tensorNames(const spec::Signature &signature,
+                               Wanted wanted) {
+  SmallVector<StringRef> names;
+  for (const spec::TensorSpec *tensor : signature.tensors)
+    if (wanted(*tensor))
+      names.push_back(tensor->name);
+  if (names.size() < 2)
+    return llvm::join(names, "");
+  std::string last = names.pop_back_val().str();
+  return llvm::join(names, ", ") + " and " + last;
 }
 
 /// docs/KernelAbi.md, "Launch" and "Limits that the launcher checks".
-static std::vector<std::string> forwardConditions(const Job &job) {
-  return {
-      "batch, heads_q and seqlen_q are at least 1; with one of them 0 there is "
-      "nothing to launch",
-      "heads_q is a multiple of heads_k, and group_size is heads_q / heads_k",
-      "the head dimension of q, k, v and out, and the sequence dimension of "
-      "lse, are contiguous (stride 1, not passed)",
-      "all strides are >= 0, in elements",
-      formatv("q_stride_seq, k_stride_seq, v_stride_seq and out_stride_seq are "
-              "at most {0}",
-              abi::kMaxSeqStride)
-          .str(),
-      formatv("addresses of q, k, v and out are multiples of {0} bytes, of lse "
-              "of 4; multiples of 16 are the fast case",
-              elementSize(job.problem.dtype))
-          .str(),
-      formatv("the grid's y and z are at most 65535: seqlen_q <= {0}, batch <= "
-              "65535",
-              int64_t(65535) * job.blockM)
-          .str(),
-      formatv("seqlen_q and seqlen_k are at most {0}", abi::kMaxSeqlen).str(),
-      "scale is finite",
-      "out and lse overlap no input",
-      "the launch passes 0 bytes of dynamic LDS",
+static std::vector<std::string> conditionsOf(const Job &job,
+                                             const spec::Signature &signature) {
+  auto isRows = [](const spec::TensorSpec &tensor) {
+    return tensor.shape == spec::Shape::Rows;
   };
-}
-
-/// docs/KernelAbi.md, "Backward".
-static std::vector<std::string> backwardConditions(const Job &job) {
+  auto isWritten = [](const spec::TensorSpec &tensor) {
+    return tensor.written;
+  };
+  auto isOther = [&](const spec::TensorSpec &tensor) {
+    return !isRows(tensor);
+  };
   // The first blocks to run out of a grid's y are the smallest.
-  int32_t least[] = {256, 256}; // of queries, of keys
-  for (auto [launch, info] : zip_equal(job.launches, job.algorithm->launches))
-    least[info.ownsKeys] =
-        std::min(least[info.ownsKeys], launch.record.blockRows);
-  return {
-      "the launches run in the order given, each after the one before it has "
-      "ended, with the same arguments",
-      "batch, heads_q and heads_k are at least 1; with one of them 0 there is "
-      "nothing to launch; a launch whose grid has an extent of 0 is left out",
-      "heads_q is a multiple of heads_k, and group_size is heads_q / heads_k",
-      "the head dimension of all tensors, and the sequence dimension of lse, "
-      "are contiguous (stride 1, not passed)",
-      "all strides are >= 0, in elements",
-      formatv("all strides of the sequence are at most {0}", abi::kMaxSeqStride)
-          .str(),
-      formatv("addresses of all tensors are multiples of {0} bytes, of lse of "
-              "4, of workspace of 16; multiples of 16 are the fast case",
-              elementSize(job.problem.dtype))
-          .str(),
-      formatv("the grid's y and z are at most 65535: seqlen_q <= {0}, seqlen_k "
-              "<= {1}, batch <= 65535",
-              int64_t(65535) * least[0], int64_t(65535) * least[1])
-          .str(),
-      formatv("seqlen_q and seqlen_k are at most {0}", abi::kMaxSeqlen).str(),
-      "scale is finite, and it is that of the forward pass; out and lse are "
-      "its results",
-      "dq, dk, dv and workspace overlap no input and not one another",
-      "the launch passes 0 bytes of dynamic LDS",
-  };
+  std::optional<int32_t> least[2]; // of queries, of keys
+  for (auto [launch, info] : zip_equal(job.launches, job.algorithm->launches)) {
+    std::optional<int32_t> &rows = least[info.ownsKeys];
+    rows = std::min(rows.value_or(launch.record.blockRows),
+                    launch.record.blockRows);
+  }
+  std::string lengths;
+  constexpr StringLiteral names[] = {"seqlen_q", "seqlen_k"};
+  for (auto [rows, name] : zip_equal(least, names))
+    if (rows)
+      lengths += formatv("{0} <= {1}, ", name, spec::kMaxGridYZ * *rows).str();
+
+  std::vector<std::string> conditions;
+  if (!job.isOneLaunch())
+    conditions.push_back("the launches run in the order given, each after the "
+                         "one before it has ended, with the same arguments");
+  conditions.push_back(
+      job.isOneLaunch()
+          ? "batch, heads_q and seqlen_q are at least 1; with one of them 0 "
+            "there is nothing to launch"
+          : "batch, heads_q and heads_k are at least 1; with one of them 0 "
+            "there is nothing to launch; a launch whose grid has an extent of "
+            "0 is left out");
+  conditions.push_back(
+      "heads_q is a multiple of heads_k, and group_size is heads_q / heads_k");
+  conditions.push_back("the head dimension of " +
+                       tensorNames(signature, isRows) +
+                       ", and the sequence dimension of lse, are contiguous "
+                       "(stride 1, not passed)");
+  conditions.push_back(
+      "all strides are >= 0, in elements; those of the "
+      "sequence at most " +
+      std::to_string(spec::maxSeqStride(elementSize(job.problem.dtype))));
+  conditions.push_back(
+      formatv("addresses of {0} are multiples of {1} bytes, of lse of 4, of a "
+              "workspace of {2}; multiples of 16 are the fast case",
+              tensorNames(signature, isRows), elementSize(job.problem.dtype),
+              spec::kWorkspaceAlignment)
+          .str());
+  conditions.push_back(
+      formatv("the grid's y and z are at most {0}: {1}batch <= {0}",
+              spec::kMaxGridYZ, lengths)
+          .str());
+  conditions.push_back(
+      formatv("seqlen_q and seqlen_k are at most {0}", spec::kMaxSeqlen).str());
+  conditions.push_back(
+      job.problem.op == OpKind::Forward
+          ? "scale is finite"
+          : "scale is finite, and it is that of the forward pass; out and lse "
+            "are its results");
+  conditions.push_back(tensorNames(signature, isWritten) +
+                       " overlap no input and not one another");
+  conditions.push_back("the launch passes 0 bytes of dynamic LDS");
+  return conditions;
 }
 
-/// The grid of one launch. \param ownsKeys  its workgroups share out K's rows.
-static void writeGrid(json::OStream &json, bool ownsKeys, StringRef rows) {
+/// The grid of one launch. \param rows  what has the rows of a block
+static void writeGrid(json::OStream &json, const spec::LaunchSpec &launch,
+                      StringRef rows) {
   json.attributeObject("grid", [&] {
     json.attribute("unit", "workgroups");
-    json.attribute("x", ownsKeys ? "heads_k" : "heads_q");
-    json.attribute("y", formatv("ceil({0} / {1})",
-                                ownsKeys ? "seqlen_k" : "seqlen_q", rows)
-                            .str());
+    json.attribute("x", spec::toString(launch.heads()));
+    json.attribute(
+        "y",
+        formatv("ceil({0} / {1})", spec::toString(launch.rows()), rows).str());
     json.attribute("z", "batch");
   });
 }
@@ -117,43 +127,41 @@ static void writeSizes(json::OStream &json, const Launch &launch,
   json.attribute("kernarg_bytes", resources.kernargBytes);
 }
 
-static void writeArguments(json::OStream &json, ArrayRef<abi::ArgInfo> all) {
+static void writeArguments(json::OStream &json,
+                           const spec::Signature &signature) {
   json.attributeArray("arguments", [&] {
-    for (const abi::ArgInfo &argument : all)
+    for (const spec::Argument &argument : signature.arguments)
       json.object([&] {
-        const KindInfo &kind = kindInfo(argument.kind);
         json.attribute("name", argument.name);
-        json.attribute("type", kind.type);
+        json.attribute("type", typeOf(argument.kind));
         json.attribute("offset", int64_t(argument.offset));
-        json.attribute("size", kind.size);
+        json.attribute("size", int64_t(spec::sizeOf(argument.kind)));
         json.attribute("unit", argument.unit);
         json.attribute("meaning", argument.meaning);
       });
   });
 }
 
-static void writeConditions(json::OStream &json,
-                            ArrayRef<std::string> conditions) {
-  json.attributeArray("conditions", [&] {
-    for (const std::string &condition : conditions)
-      json.value(condition);
+/// The groups of arguments and their versions.
+static void writeGroups(json::OStream &json, const ProblemKey &problem) {
+  json.attribute("abi_version", spec::specOf(problem.op).groups[0].version);
+  json.attributeObject("argument_groups", [&] {
+    for (const spec::GroupSpec *group : spec::groupsOf(problem))
+      json.attribute(group->name, group->version);
   });
 }
 
-static void writeForward(json::OStream &json, const Job &job,
-                         const CompiledKernel &kernel) {
-  json.attribute("abi_version", abi::kForwardAbiVersion);
+/// The only launch of an operation, as fields of the contract.
+static void writeLaunch(json::OStream &json, const Job &job,
+                        const CompiledKernel &kernel) {
   json.attribute("block_m", job.blockM);
   json.attribute("wave_size", job.target->waveSize);
-  writeGrid(json, /*ownsKeys=*/false, "block_m");
+  writeGrid(json, job.algorithm->launches[0], "block_m");
   writeSizes(json, job.launches.front(), kernel.resources);
-  writeArguments(json, abi::kForwardArgs);
-  writeConditions(json, forwardConditions(job));
 }
 
-static void writeBackward(json::OStream &json, const Job &job,
+static void writeLaunches(json::OStream &json, const Job &job,
                           const CompiledKernel &kernel) {
-  json.attribute("abi_version", abi::kBackwardAbiVersion);
   json.attribute("wave_size", job.target->waveSize);
   json.attributeArray("launches", [&] {
     for (auto [launch, figures, info] :
@@ -161,24 +169,20 @@ static void writeBackward(json::OStream &json, const Job &job,
       json.object([&, &launch = launch, &figures = figures, &info = info] {
         json.attribute("kernel", launch.symbol);
         json.attribute("block_rows", launch.record.blockRows);
-        writeGrid(json, info.ownsKeys, "block_rows");
+        writeGrid(json, info, "block_rows");
         writeSizes(json, launch, figures.resources);
       });
   });
   json.attribute("algorithm", job.algorithm->name);
-  int64_t row =
-      abi::backwardWorkspaceBytes(*job.algorithm, 1, 1, abi::kWorkspaceRowStep,
-                                  job.problem.headDim) /
-      abi::kWorkspaceRowStep;
+  const spec::WorkspaceSpec &workspace = job.algorithm->workspace;
+  int64_t row = workspace.bytesOfRow(job.problem.headDim);
   json.attribute("workspace_bytes",
-                 job.algorithm->deterministic
+                 workspace.rowStep == 1
                      ? formatv("{0} * batch * heads_q * seqlen_q", row).str()
                      : formatv("{0} * batch * ceil(heads_q * seqlen_q / {1}) * "
                                "{1}",
-                               row, abi::kWorkspaceRowStep)
+                               row, workspace.rowStep)
                            .str());
-  writeArguments(json, abi::kBackwardArgs);
-  writeConditions(json, backwardConditions(job));
 }
 
 std::string fovea::tools::contractJson(const Job &job,
@@ -192,15 +196,21 @@ std::string fovea::tools::contractJson(const Job &job,
     json.attribute("op", toString(job.problem.op));
     json.attribute("dtype", toString(job.problem.dtype));
     json.attribute("head_dim", job.problem.headDim);
-    json.attribute("mask", toString(job.problem.mask));
+    json.attribute("mask", job.problem.window ? "any, by window arguments"
+                                              : toString(job.problem.mask));
     json.attribute("problem", job.problem.str());
     json.attribute("schedule", job.schedule);
-    switch (job.problem.op) {
-    case Operation::Forward:
-      return writeForward(json, job, kernel);
-    case Operation::Backward:
-      return writeBackward(json, job, kernel);
-    }
+    const spec::Signature signature = job.signature();
+    writeGroups(json, job.problem);
+    if (job.isOneLaunch())
+      writeLaunch(json, job, kernel);
+    else
+      writeLaunches(json, job, kernel);
+    writeArguments(json, signature);
+    json.attributeArray("conditions", [&] {
+      for (const std::string &condition : conditionsOf(job, signature))
+        json.value(condition);
+    });
   });
   os << "\n";
   return text;

@@ -29,7 +29,7 @@ struct Sums {
 
 std::string fovea::tools::dryRunText(const Request &request,
                                      llvm::ArrayRef<Outcome::Status> outcomes) {
-  llvm::MapVector<llvm::StringRef, llvm::MapVector<Operation, Sums>> rows;
+  llvm::MapVector<llvm::StringRef, llvm::MapVector<OpKind, Sums>> rows;
   Sums all;
   for (auto [job, status] : llvm::zip_equal(request.jobs, outcomes)) {
     const bool isCurrent = status == Outcome::Current;

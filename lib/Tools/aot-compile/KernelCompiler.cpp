@@ -5,7 +5,7 @@
 #include "Diagnostics.h"
 #include "Problem.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
-#include "fovea/Package/BackwardAbi.h"
+#include "fovea/Package/OperationSpec.h"
 #include "fovea/Target/HSACO/BackendMessages.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Pass/PassManager.h"
@@ -314,7 +314,7 @@ static void addLaunch(Job &job, llvm::StringRef suffix,
 static llvm::Error checkOverrides(const Job &job) {
   const std::error_code misplaced =
       std::make_error_code(std::errc::invalid_argument);
-  if (job.problem.op != fovea::Operation::Backward)
+  if (job.problem.op != fovea::OpKind::Backward)
     return job.overrides.algorithm.empty()
                ? llvm::Error::success()
                : llvm::createStringError(
@@ -328,9 +328,27 @@ static llvm::Error checkOverrides(const Job &job) {
   return llvm::Error::success();
 }
 
+/// "q, k, v, out, lse".
+static std::string tensorNames(fovea::OpKind op) {
+  return llvm::join(llvm::map_range(spec::specOf(op).groups[0].tensors,
+                                    [](const spec::TensorSpec &tensor) {
+                                      return llvm::StringRef(tensor.name);
+                                    }),
+                    ", ");
+}
+
 llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
   if (llvm::Error error = checkOverrides(job))
     return error;
+  if (!job.tensors.empty() &&
+      (request.emit == Emit::Package || request.emit == Emit::Description))
+    return llvm::createStringError(
+        job.str() + ": its tensors are not the operands " +
+        tensorNames(job.problem.op) +
+        " in this order, each a tensor of its own, which is what callers of "
+        "a " +
+        emitInfo(request.emit).name.str() +
+        " pass; --emit=hsaco with --emit=contract say how to launch it");
   // The scheduled stage is reached again, and seen, when the job is compiled.
   Compilation compilation(job, request);
   if (llvm::Error error = compilation.start(/*observed=*/false))
@@ -338,19 +356,19 @@ llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
   if (llvm::Error error = compilation.lower(Stage::Scheduled))
     return error;
   switch (job.problem.op) {
-  case fovea::Operation::Forward: {
+  case fovea::OpKind::Forward: {
     attn::ScheduleAttr schedule =
         *compilation.problem<attn::ForwardOp>().getSchedule();
     job.schedule = schedule.getKey();
-    addLaunch(job, "", schedule);
+    job.algorithm = &spec::specOf(job.problem.op).algorithms[0];
+    addLaunch(job, job.algorithm->launches[0].suffix, schedule);
     break;
   }
-  case fovea::Operation::Backward: {
+  case fovea::OpKind::Backward: {
     attn::BackwardScheduleAttr schedule =
         *compilation.problem<attn::BackwardOp>().getSchedule();
     job.schedule = schedule.getKey();
-    job.algorithm = &abi::kBackwardAlgorithms[static_cast<unsigned>(
-        schedule.getAlgorithm())];
+    job.algorithm = &attn::specOf(schedule.getAlgorithm());
     for (auto [launch, part] :
          llvm::zip_equal(job.algorithm->launches, schedule.getKernels()))
       addLaunch(job, launch.suffix, part);

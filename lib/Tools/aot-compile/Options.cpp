@@ -81,7 +81,9 @@ struct Options {
       cl::desc("Head dimensions"), cl::cat(category)};
   cl::list<std::string> masks{
       "mask", cl::CommaSeparated, cl::value_desc("mask,..."),
-      cl::desc("Masks: none (default), causal-top-left, causal-bottom-right"),
+      cl::desc("Masks: any (default), one kernel that takes mask and window "
+               "when it is launched; or compiled in: none, causal-top-left, "
+               "causal-bottom-right"),
       cl::cat(category)};
   cl::opt<std::string> spec{"spec", cl::value_desc("file"),
                             cl::desc("Kernels as a JSON file, in place of the "
@@ -411,7 +413,7 @@ void RequestBuilder::readProblemOptions() {
                                      llvm::Twine(kMinHeadDim) + " to " +
                                      llvm::Twine(kMaxHeadDim));
   if (axes.masks.empty())
-    axes.masks.push_back({"none", "--mask"});
+    axes.masks.push_back({kAnyMask.str(), "--mask"});
   axes.schedules = readOverrides();
   addJobs(axes, request.jobs, complaints);
 }

@@ -34,36 +34,17 @@ static Type elementType(Builder &b, DataType dtype) {
   llvm_unreachable("all types are listed");
 }
 
-static std::optional<DataType> dataType(Type elementType) {
-  if (elementType.isF16())
-    return DataType::F16;
-  if (elementType.isBF16())
-    return DataType::BF16;
-  return std::nullopt;
-}
-
-static attn::MaskKind maskKind(fovea::MaskKind mask) {
-  switch (mask) {
-  case fovea::MaskKind::None:
-    return attn::MaskKind::None;
-  case fovea::MaskKind::CausalTopLeft:
-    return attn::MaskKind::CausalTopLeft;
-  case fovea::MaskKind::CausalBottomRight:
-    return attn::MaskKind::CausalBottomRight;
-  }
-  llvm_unreachable("all masks are listed");
-}
-
-static fovea::MaskKind maskKind(attn::MaskKind mask) {
-  switch (mask) {
-  case attn::MaskKind::None:
-    return fovea::MaskKind::None;
-  case attn::MaskKind::CausalTopLeft:
-    return fovea::MaskKind::CausalTopLeft;
-  case attn::MaskKind::CausalBottomRight:
-    return fovea::MaskKind::CausalBottomRight;
-  }
-  llvm_unreachable("all masks are listed");
+/// The parts of what a problem's queries see; null: all keys.
+static ArrayAttr visibilityOf(MLIRContext &context, const ProblemKey &problem) {
+  SmallVector<Attribute> parts;
+  if (problem.window)
+    parts.push_back(attn::WindowAttr::get(&context));
+  if (problem.mask == MaskKind::CausalTopLeft)
+    parts.push_back(attn::CausalAttr::get(&context, attn::Alignment::TopLeft));
+  if (problem.mask == MaskKind::CausalBottomRight)
+    parts.push_back(
+        attn::CausalAttr::get(&context, attn::Alignment::BottomRight));
+  return parts.empty() ? ArrayAttr() : ArrayAttr::get(&context, parts);
 }
 
 /// All extents and strides dynamic but those of the head dimension. The op's
@@ -83,29 +64,36 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
   auto lse = MemRefType::get(
       {dynamic, dynamic, dynamic}, b.getF32Type(),
       StridedLayoutAttr::get(&context, 0, {dynamic, dynamic, 1}));
-  auto begin = [&](ArrayRef<Type> arguments) {
-    auto func =
-        func::FuncOp::create(b, job.symbol, b.getFunctionType(arguments, {}));
-    b.setInsertionPointToStart(func.addEntryBlock());
-    return func.getArguments();
-  };
-  auto mask = attn::MaskKindAttr::get(&context, maskKind(job.problem.mask));
+  auto workspace = MemRefType::get({dynamic}, b.getI8Type());
+  SmallVector<Type> types;
+  for (const spec::TensorSpec &info :
+       spec::specOf(job.problem.op).groups[0].tensors)
+    types.push_back(info.shape == spec::Shape::Rows     ? tensor
+                    : info.shape == spec::Shape::Vector ? lse
+                                                        : workspace);
+  types.push_back(b.getF32Type());
+  ArrayAttr visibility = visibilityOf(context, job.problem);
+  if (visibility)
+    for (Attribute part : visibility)
+      types.append(
+          cast<attn::VisibilityAttrInterface>(part).getBoundNames().size(),
+          b.getI32Type());
+  auto func = func::FuncOp::create(b, job.symbol, b.getFunctionType(types, {}));
+  b.setInsertionPointToStart(func.addEntryBlock());
+  // The op's operands are in the order of the operation's table.
+  ValueRange args = func.getArguments();
   switch (job.problem.op) {
-  case fovea::Operation::Forward: {
-    auto args = begin({tensor, tensor, tensor, tensor, lse, b.getF32Type()});
+  case fovea::OpKind::Forward:
     attn::ForwardOp::create(b, args[0], args[1], args[2], args[3], args[4],
-                            args[5], mask, /*schedule=*/nullptr);
+                            args[5], args.drop_front(6), visibility,
+                            /*schedule=*/nullptr);
     break;
-  }
-  case fovea::Operation::Backward: {
-    auto workspace = MemRefType::get({dynamic}, b.getI8Type());
-    auto args = begin({tensor, tensor, tensor, tensor, tensor, lse, tensor,
-                       tensor, tensor, workspace, b.getF32Type()});
+  case fovea::OpKind::Backward:
     attn::BackwardOp::create(b, args[0], args[1], args[2], args[3], args[4],
                              args[5], args[6], args[7], args[8], args[9],
-                             args[10], mask, /*schedule=*/nullptr);
+                             args[10], args.drop_front(11), visibility,
+                             /*schedule=*/nullptr);
     break;
-  }
   }
   func::ReturnOp::create(b);
   return module;
@@ -131,12 +119,9 @@ fovea::tools::makeProblem(MLIRContext &context, const Job &job,
 }
 
 /// The problem of a function of an input file.
-static FailureOr<ProblemKey> problemOf(func::FuncOp func) {
-  SmallVector<mlir::Operation *> ops;
-  func.walk([&](mlir::Operation *op) {
-    if (isa<attn::ForwardOp, attn::BackwardOp>(op))
-      ops.push_back(op);
-  });
+static FailureOr<attn::AttentionOpInterface> problemOf(func::FuncOp func) {
+  SmallVector<attn::AttentionOpInterface> ops;
+  func.walk([&](attn::AttentionOpInterface op) { ops.push_back(op); });
   if (ops.size() != 1)
     return func.emitError()
            << "function '" << func.getName() << "' holds " << ops.size()
@@ -150,21 +135,7 @@ static FailureOr<ProblemKey> problemOf(func::FuncOp func) {
            << "function '" << func.getName()
            << "' cannot name a kernel; letters, digits, '_', '.', '$' and '-' "
               "can";
-  auto keyOf = [](fovea::Operation kind, auto op) -> FailureOr<ProblemKey> {
-    ProblemKey problem;
-    problem.op = kind;
-    std::optional<DataType> dtype = dataType(op.getElementType());
-    if (!dtype)
-      return op.emitOpError()
-             << "is on " << op.getElementType() << ", which no kernel is";
-    problem.dtype = *dtype;
-    problem.headDim = int32_t(op.getHeadDim());
-    problem.mask = maskKind(op.getMask());
-    return problem;
-  };
-  if (auto forward = dyn_cast<attn::ForwardOp>(ops[0]))
-    return keyOf(fovea::Operation::Forward, forward);
-  return keyOf(fovea::Operation::Backward, cast<attn::BackwardOp>(ops[0]));
+  return ops.front();
 }
 
 /// The chips to compile a function for: those asked for, or its own.
@@ -213,14 +184,21 @@ fovea::tools::readProblems(const InputFile &input,
              "attn.backward and nothing else; aot-opt starts from any stage";
       return diagnostics.takeError();
     }
-    FailureOr<ProblemKey> problem = problemOf(func);
+    FailureOr<attn::AttentionOpInterface> problem = problemOf(func);
     SmallVector<const target::TargetInfo *> chips;
     if (failed(problem) || failed(targetsOf(func, targets, chips)))
+      return diagnostics.takeError();
+    FailureOr<ProblemKey> key = attn::keyOf(*problem);
+    if (failed(key))
       return diagnostics.takeError();
     for (const target::TargetInfo *chip : chips) {
       Job &job = jobs.emplace_back();
       job.target = chip;
-      job.problem = *problem;
+      job.problem = *key;
+      if (std::vector<const spec::TensorSpec *> tensors =
+              attn::tensorsOf(*problem);
+          !spec::isStandard(job.problem, tensors))
+        job.tensors = std::move(tensors);
       job.overrides = overrides;
       job.symbol = func.getName().str();
     }

@@ -149,7 +149,8 @@ std::string fovea::tools::reportJson(ArrayRef<Job> jobs,
     json.attribute("op", toString(job.problem.op));
     json.attribute("dtype", toString(job.problem.dtype));
     json.attribute("head_dim", job.problem.headDim);
-    json.attribute("mask", toString(job.problem.mask));
+    json.attribute("mask", job.problem.window ? llvm::StringRef("any")
+                                              : toString(job.problem.mask));
   };
   auto writeFigures = [&](const Outcome &outcome, const KernelFigures &kernel) {
     for (const Figure &figure : kFigures) {

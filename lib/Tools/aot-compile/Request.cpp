@@ -56,19 +56,15 @@ static constexpr OverrideInfo kOverrides[] = {
 llvm::ArrayRef<OverrideInfo> fovea::tools::allOverrides() { return kOverrides; }
 
 bool fovea::tools::isAlgorithm(llvm::StringRef name) {
-  return llvm::any_of(abi::kBackwardAlgorithms,
-                      [&](const abi::BackwardAlgorithm &algorithm) {
-                        return name == algorithm.name;
-                      });
+  return spec::specOf(OpKind::Backward).findAlgorithm(name) != nullptr;
 }
 
 std::string fovea::tools::algorithmNames() {
-  return llvm::join(
-      llvm::map_range(abi::kBackwardAlgorithms,
-                      [](const abi::BackwardAlgorithm &algorithm) {
-                        return llvm::StringRef(algorithm.name);
-                      }),
-      ", ");
+  return llvm::join(llvm::map_range(spec::specOf(OpKind::Backward).algorithms,
+                                    [](const spec::AlgorithmSpec &algorithm) {
+                                      return llvm::StringRef(algorithm.name);
+                                    }),
+                    ", ");
 }
 
 std::string ScheduleOverrides::suffix() const {
@@ -102,16 +98,16 @@ std::string fovea::tools::kernelSymbol(const ProblemKey &problem,
                                        const ScheduleOverrides &overrides) {
   std::string symbol = "attn_";
   switch (problem.op) {
-  case Operation::Forward:
+  case OpKind::Forward:
     symbol += "fwd";
     break;
-  case Operation::Backward:
+  case OpKind::Backward:
     symbol += "bwd";
     break;
   }
   symbol += std::string("_") + toString(problem.dtype) + "_d" +
             std::to_string(problem.headDim);
-  if (problem.mask != MaskKind::None)
+  if (!problem.window) // the usual one takes any
     symbol += std::string("_") + toString(problem.mask);
   return symbol + overrides.suffix();
 }

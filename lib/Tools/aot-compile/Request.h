@@ -9,7 +9,7 @@
 #ifndef FOVEA_LIB_TOOLS_AOTCOMPILE_REQUEST_H
 #define FOVEA_LIB_TOOLS_AOTCOMPILE_REQUEST_H
 
-#include "fovea/Package/BackwardAbi.h"
+#include "fovea/Package/OperationSpec.h"
 #include "fovea/Package/Package.h"
 #include "fovea/Pipelines/Pipelines.h"
 #include "fovea/Target/TargetInfo.h"
@@ -76,7 +76,8 @@ struct OverrideInfo {
 };
 llvm::ArrayRef<OverrideInfo> allOverrides();
 
-/// Whether backward has an algorithm of that name, and all names for messages.
+/// Whether gradients have an algorithm of that name, and all names for
+/// messages.
 bool isAlgorithm(llvm::StringRef name);
 std::string algorithmNames();
 
@@ -113,12 +114,20 @@ struct Job {
   bool skipUnsupported = false;
 
   std::string schedule; ///< canonical text, the key in a package
-  /// Of backward.
-  const abi::BackwardAlgorithm *algorithm = nullptr;
+  const spec::AlgorithmSpec *algorithm = nullptr;
+  /// Of an input file's kernel that takes tensors in an order of its own, or a
+  /// tensor as two operands: those that it takes. Empty: the table's.
+  std::vector<const spec::TensorSpec *> tensors;
   std::vector<Launch> launches; ///< in their order; at least one
   /// Of the launches the largest.
   int32_t blockM = 0, blockN = 0, threads = 0;
   Cost cost;
+
+  /// What its kernels are passed.
+  spec::Signature signature() const {
+    return tensors.empty() ? spec::signatureOf(problem)
+                           : spec::signatureOf(problem, tensors);
+  }
 
   bool isOneLaunch() const { return launches.size() == 1; }
 

@@ -68,7 +68,7 @@ static constexpr ListKey kLists[] = {
     {"ops", &Axes::ops, false, "forward"},
     {"dtypes", &Axes::dtypes, false, ""},
     {"head_dims", &Axes::headDims, true, ""},
-    {"masks", &Axes::masks, false, "none"},
+    {"masks", &Axes::masks, false, kAnyMask},
 };
 
 /// The option's name as a key: "block_m" of "block-m".

@@ -242,6 +242,70 @@ enum {
 };
 
 /**
+ * Since 0.2. Parameters that come together or not at all, in a structure of
+ * their own that begins with this and is linked to others by `next`. What a
+ * program does not know it leaves out, and what the library does not know it
+ * refuses by number, so that bias, sequence offsets or pages can come later
+ * without another structure changing. At most one of each group.
+ */
+typedef struct fovea_group {
+  uint32_t struct_size;           /**< sizeof of the whole structure */
+  uint32_t group;                 /**< FOVEA_GROUP_... */
+  const struct fovea_group *next; /**< or NULL */
+} fovea_group_t;
+
+enum { FOVEA_GROUP_WINDOW = 1 };
+
+/** From which diagonal a side of a window counts. */
+enum {
+  FOVEA_ALIGN_TOP_LEFT = 0,    /**< j = i */
+  FOVEA_ALIGN_BOTTOM_RIGHT = 1 /**< j = i + seqlen_k - seqlen_q */
+};
+
+/** No bound on a side of a window, whatever the lengths. */
+#define FOVEA_WINDOW_INFINITE INT64_MAX
+
+/**
+ * Since 0.2. Which keys a query row sees, in place of a mask (which is then
+ * FOVEA_MASK_NONE): row i sees key j of 0 to seqlen_k - 1 if
+ *   i + dl - left <= j <= i + dr + right
+ * with dl and dr 0 for a side aligned top left, seqlen_k - seqlen_q for one
+ * aligned bottom right. Either side may be negative: the window then lies
+ * beside the diagonal, and may be empty. No sum overflows. A row that sees no
+ * key has zeros and a log-sum-exp of -infinity, and no gradient.
+ *
+ * flash-attn's numbers are those of both sides bottom right, with -1 in the
+ * place of FOVEA_WINDOW_INFINITE (fovea_window_of_flash_attn). Causal masks are
+ * left infinite and right 0.
+ */
+typedef struct fovea_window {
+  fovea_group_t header; /**< {sizeof(fovea_window_t), FOVEA_GROUP_WINDOW} */
+  int64_t left, right;  /**< keys */
+  int32_t left_alignment, right_alignment; /**< FOVEA_ALIGN_... */
+} fovea_window_t;
+
+/** A window as flash-attn's window_size = (left, right) means it: both ends
+    counted from the bottom right, a negative number infinite. */
+static inline fovea_window_t fovea_window_of_flash_attn(int64_t left,
+                                                        int64_t right) {
+  fovea_window_t window;
+  window.header.struct_size = (uint32_t)sizeof(window);
+  window.header.group = FOVEA_GROUP_WINDOW;
+  window.header.next = 0;
+  window.left = left < 0 ? FOVEA_WINDOW_INFINITE : left;
+  window.right = right < 0 ? FOVEA_WINDOW_INFINITE : right;
+  window.left_alignment = FOVEA_ALIGN_BOTTOM_RIGHT;
+  window.right_alignment = FOVEA_ALIGN_BOTTOM_RIGHT;
+  return window;
+}
+
+/** What a launch is made of. */
+typedef struct fovea_launch {
+  uint32_t grid[3]; /**< workgroups */
+  uint32_t threads; /**< work-items of a workgroup */
+} fovea_launch_t;
+
+/**
  * A tensor of shape (batch, heads, sequence, head_dim) in device memory, the
  * head dimension contiguous, the others in any order. Strides in elements, at
  * least 0; stride_seq at most 4194303.
@@ -289,6 +353,11 @@ typedef struct fovea_forward_params {
   int64_t lse_stride_batch, lse_stride_head; /**< in elements */
   uint32_t kernel;   /**< id of the kernel to use; 0: the library picks */
   uint32_t reserved; /**< 0 */
+  const fovea_group_t *groups; /**< since 0.2: the first one, or NULL */
+  /** Since 0.2. As in fovea_backward_params_t, of the plan's size; no kernel of
+      this version needs one. */
+  void *workspace;
+  uint64_t workspace_bytes;
 } fovea_forward_params_t;
 
 /** How a kernel came to be chosen. */
@@ -302,8 +371,11 @@ typedef struct fovea_forward_plan {
   uint32_t struct_size;
   uint32_t kernel; /**< its id; 0: nothing to compute, no launch */
   int32_t chosen_by;
-  uint32_t grid[3]; /**< workgroups */
+  uint32_t grid[3]; /**< workgroups, of the first launch */
   uint32_t threads; /**< work-items of a workgroup */
+  /** Since 0.2. Launches in all, and what memory they need; may be 0. */
+  uint32_t launch_count;
+  uint64_t workspace_bytes;
 } fovea_forward_plan_t;
 
 /**
@@ -438,12 +510,8 @@ typedef struct fovea_backward_params {
   uint32_t deterministic;
   uint32_t kernel;   /**< id of the kernel to use; 0: the library picks */
   uint32_t reserved; /**< 0 */
+  const fovea_group_t *groups; /**< since 0.2: the first one, or NULL */
 } fovea_backward_params_t;
-
-typedef struct fovea_launch {
-  uint32_t grid[3]; /**< workgroups */
-  uint32_t threads; /**< work-items of a workgroup */
-} fovea_launch_t;
 
 typedef struct fovea_backward_plan {
   uint32_t struct_size;

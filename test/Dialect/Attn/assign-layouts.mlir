@@ -85,7 +85,7 @@ gpu.func @no_swizzle(%view: !attn.view<64 x f16>) kernel attributes {attn.schedu
 gpu.func @other() kernel {
   %c = attn.column_index : tensor<1x32xi32>
   %l = arith.constant dense<0.0> : tensor<32x32xf32>
-  %m = attn.mask %l, %c : tensor<32x32xf32>, tensor<1x32xi32>
+  %m = attn.mask %l to %c : tensor<1x32xi32> : tensor<32x32xf32>
   "test.keep"(%c, %m) : (tensor<1x32xi32>, tensor<32x32xf32>) -> ()
   gpu.return
 }

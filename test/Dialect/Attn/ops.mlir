@@ -20,13 +20,13 @@ func.func @forward(%q: !bhsd, %k: !bhsd, %v: !bhsd, %out: !bhsd, %lse: !lse, %sc
   // CHECK-NOT: memref<?x?x?xf32
   attn.forward %q, %k, %v, %out scale(%scale) : !bhsd, !bhsd, !bhsd, !bhsd
   // CHECK: attn.forward %[[Q]], %[[K]], %[[V]], %[[OUT]] scale(%[[SCALE]]) :
-  attn.forward %q, %k, %v, %out scale(%scale) mask<none> : !bhsd, !bhsd, !bhsd, !bhsd
-  // CHECK: attn.forward %[[Q]], %[[K]], %[[V]], %[[OUT]] scale(%[[SCALE]]) mask<causal_top_left> :
-  attn.forward %q, %k, %v, %out scale(%scale) mask<causal_top_left> : !bhsd, !bhsd, !bhsd, !bhsd
-  // CHECK: attn.forward %[[Q]], %[[K]], %[[V]], %[[OUT]] lse(%[[LSE]]) scale(%[[SCALE]]) mask<causal_bottom_right>
+  attn.forward %q, %k, %v, %out scale(%scale) : !bhsd, !bhsd, !bhsd, !bhsd
+  // CHECK: attn.forward %[[Q]], %[[K]], %[[V]], %[[OUT]] scale(%[[SCALE]]) visible [#attn.causal<top_left>] :
+  attn.forward %q, %k, %v, %out scale(%scale) visible [#attn.causal<top_left>] : !bhsd, !bhsd, !bhsd, !bhsd
+  // CHECK: attn.forward %[[Q]], %[[K]], %[[V]], %[[OUT]] lse(%[[LSE]]) scale(%[[SCALE]]) visible [#attn.causal<bottom_right>]
   // CHECK-SAME: schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
   // CHECK-SAME: memref<?x?x?xf32, strided<[?, ?, 1]>>
-  attn.forward %q, %k, %v, %out lse(%lse) scale(%scale) mask<causal_bottom_right>
+  attn.forward %q, %k, %v, %out lse(%lse) scale(%scale) visible [#attn.causal<bottom_right>]
     schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
     : !bhsd, !bhsd, !bhsd, !bhsd, !lse
   return
@@ -82,8 +82,10 @@ func.func @tiles(%a: tensor<64x16xf16>, %b: tensor<16x128xf16>, %acc: tensor<64x
   %wide = attn.broadcast %max : tensor<1x128xf32> -> tensor<64x128xf32>
   // CHECK: %[[COLUMN:.*]] = attn.column_index : tensor<1x128xi32>
   %column = attn.column_index : tensor<1x128xi32>
-  // CHECK: attn.mask %[[S]], %[[COLUMN]] : tensor<64x128xf32>, tensor<1x128xi32>
-  %masked = attn.mask %s, %column : tensor<64x128xf32>, tensor<1x128xi32>
+  // CHECK: attn.mask %[[S]] to %[[COLUMN]] : tensor<1x128xi32> : tensor<64x128xf32>
+  %masked = attn.mask %s to %column : tensor<1x128xi32> : tensor<64x128xf32>
+  // CHECK: attn.mask %[[S]] from %[[COLUMN]] : tensor<1x128xi32> to %[[COLUMN]] : tensor<1x128xi32> : tensor<64x128xf32>
+  %both = attn.mask %s from %column : tensor<1x128xi32> to %column : tensor<1x128xi32> : tensor<64x128xf32>
   // CHECK: attn.round %[[S]] <nearest_even> : tensor<64x128xf32> -> tensor<64x128xf16>
   %even = attn.round %s <nearest_even> : tensor<64x128xf32> -> tensor<64x128xf16>
   // CHECK: attn.round %[[S]] <nearest_away> : tensor<64x128xf32> -> tensor<64x128xbf16>

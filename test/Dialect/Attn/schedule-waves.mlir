@@ -11,8 +11,8 @@
 
 // CHECK-LABEL: gpu.func @waves1(
 // CHECK:         attn.dot {{.*}} wave = [], grid
-func.func @waves1(%t: !t, %s: f32) {
-  attn.forward %t, %t, %t, %t scale(%s)
+func.func @waves1(%t: !t, %o: !t, %s: f32) {
+  attn.forward %t, %t, %t, %o scale(%s)
     schedule(<block_m = 16, block_n = 32, waves = 1, inst = <INST>, stages = 1, waves_per_simd = 1, rescale_threshold = 8>)
     : !t, !t, !t, !t
   return
@@ -20,8 +20,8 @@ func.func @waves1(%t: !t, %s: f32) {
 
 // CHECK-LABEL: gpu.func @waves2(
 // CHECK:         attn.dot {{.*}} wave = {{\[\[}}0, 16]], grid
-func.func @waves2(%t: !t, %s: f32) {
-  attn.forward %t, %t, %t, %t scale(%s)
+func.func @waves2(%t: !t, %o: !t, %s: f32) {
+  attn.forward %t, %t, %t, %o scale(%s)
     schedule(<block_m = 32, block_n = 32, waves = 2, inst = <INST>, stages = 1, waves_per_simd = 1, rescale_threshold = 8>)
     : !t, !t, !t, !t
   return
@@ -29,8 +29,8 @@ func.func @waves2(%t: !t, %s: f32) {
 
 // CHECK-LABEL: gpu.func @waves4(
 // CHECK:         attn.dot {{.*}} wave = {{\[\[}}0, 16], [0, 32]], grid
-func.func @waves4(%t: !t, %s: f32) {
-  attn.forward %t, %t, %t, %t scale(%s)
+func.func @waves4(%t: !t, %o: !t, %s: f32) {
+  attn.forward %t, %t, %t, %o scale(%s)
     schedule(<block_m = 64, block_n = 32, waves = 4, inst = <INST>, stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
     : !t, !t, !t, !t
   return
@@ -38,8 +38,8 @@ func.func @waves4(%t: !t, %s: f32) {
 
 // CHECK-LABEL: gpu.func @waves8(
 // CHECK:         attn.dot {{.*}} wave = {{\[\[}}0, 16], [0, 32], [0, 64]], grid
-func.func @waves8(%t: !t, %s: f32) {
-  attn.forward %t, %t, %t, %t scale(%s)
+func.func @waves8(%t: !t, %o: !t, %s: f32) {
+  attn.forward %t, %t, %t, %o scale(%s)
     schedule(<block_m = 128, block_n = 32, waves = 8, inst = <INST>, stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
     : !t, !t, !t, !t
   return
@@ -47,8 +47,8 @@ func.func @waves8(%t: !t, %s: f32) {
 
 // CHECK-LABEL: gpu.func @waves16(
 // CHECK:         attn.dot {{.*}} wave = {{\[\[}}0, 16], [0, 32], [0, 64], [0, 128]], grid
-func.func @waves16(%t: !t, %s: f32) {
-  attn.forward %t, %t, %t, %t scale(%s)
+func.func @waves16(%t: !t, %o: !t, %s: f32) {
+  attn.forward %t, %t, %t, %o scale(%s)
     schedule(<block_m = 256, block_n = 32, waves = 16, inst = <INST>, stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
     : !t, !t, !t, !t
   return
@@ -57,8 +57,8 @@ func.func @waves16(%t: !t, %s: f32) {
 // Four share their queries.
 // CHECK-LABEL: gpu.func @waves16_split(
 // CHECK:         attn.dot {{.*}} wave = {{\[\[}}0, 16], [0, 32], [0, 0], [0, 0]], grid
-func.func @waves16_split(%t: !t, %s: f32) {
-  attn.forward %t, %t, %t, %t scale(%s)
+func.func @waves16_split(%t: !t, %o: !t, %s: f32) {
+  attn.forward %t, %t, %t, %o scale(%s)
     schedule(<block_m = 64, block_n = 32, waves = 16, inst = <INST>, stages = 2, waves_per_simd = 1, rescale_threshold = 8, value_split = 4>)
     : !t, !t, !t, !t
   return

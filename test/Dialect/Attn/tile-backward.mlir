@@ -54,12 +54,13 @@ func.func @gradients(%q: !t, %k: !t, %v: !t, %o: !t, %do: !t, %l: !l, %dq: !t, %
 // CHECK-LABEL: gpu.module @causal
 // CHECK:       gpu.func @causal_dkdv(
 // CHECK:         %[[SEEN:.*]] = arith.minsi %{{.*}}, %{{.*}} : i32
-// CHECK:         %[[LEFT:.*]] = arith.subi %[[SEEN]], %{{.*}} : i32
+// CHECK:         %[[POSITIVE:.*]] = arith.maxsi %[[SEEN]], %{{.*}} : i32
+// CHECK:         %[[LEFT:.*]] = arith.subi %[[POSITIVE]], %{{.*}} : i32
 // CHECK:         attn.view %{{.*}} rows %[[LEFT]]
 // CHECK:         attn.negate_if
 // CHECK:         attn.view %{{.*}} rows %[[LEFT]]
 func.func @causal(%q: !t, %k: !t, %v: !t, %o: !t, %do: !t, %l: !l, %dq: !t, %dk: !t, %dv: !t, %w: memref<?xi8>, %s: f32) {
-  attn.backward %q, %k, %v, %o, %do, %l -> %dq, %dk, %dv workspace(%w) scale(%s) mask<causal_top_left>
+  attn.backward %q, %k, %v, %o, %do, %l -> %dq, %dk, %dv workspace(%w) scale(%s) visible [#attn.causal<top_left>]
     : !t, !t, !t, !t, !t, !l -> !t, !t, !t, memref<?xi8>
   return
 }

@@ -25,15 +25,13 @@ func.func @interface(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK-LABEL: gpu.func @unmasked(
 // CHECK-DAG:     %[[C64:.*]] = arith.constant 64 : i32
 // CHECK-DAG:     %[[C63:.*]] = arith.constant 63 : i32
-// CHECK-DAG:     %[[C1:.*]] = arith.constant 1 : i32
-// CHECK:         %[[FULL:.*]] = arith.divui %arg20, %[[C64]]
-// CHECK:         %[[UP:.*]] = arith.addi %arg20, %[[C63]]
-// CHECK:         %[[END:.*]] = arith.divui %[[UP]], %[[C64]]
+// CHECK-DAG:     %[[UP:.*]] = arith.addi %arg20, %[[C63]]
+// CHECK-DAG:     %[[END:.*]] = arith.divui %[[UP]], %[[C64]]
+// CHECK-DAG:     %[[FULL:.*]] = arith.divui %arg20, %[[C64]]
 // CHECK:         scf.for %{{.*}} = %{{.*}} to %[[FULL]]
 // CHECK-NOT:       attn.mask
 // CHECK-NOT:     attn.column_index
-// CHECK:         %[[LAST:.*]] = arith.subi %arg20, %[[C1]] : i32
-// CHECK:         tensor.splat %[[LAST]] : tensor<1x128xi32>
+// CHECK:         tensor.splat %arg20 : tensor<1x128xi32>
 // CHECK:         scf.for %{{.*}} = %[[FULL]] to %[[END]]
 // CHECK:           attn.mask
 // CHECK-NOT:     scf.for
@@ -56,21 +54,16 @@ func.func @unmasked(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK:         %[[LASTBLOCK:.*]] = arith.subi %[[BLOCKS]], %{{.*}}
 // CHECK:         %[[BLOCK:.*]] = arith.subi %[[LASTBLOCK]], %[[Y]]
 // CHECK:         %[[ROW:.*]] = arith.muli %[[BLOCK]], %{{.*}}
-// CHECK:         %[[SEEN:.*]] = arith.addi %[[ROW]], %{{.*}} : i32
-// CHECK:         %[[BOUND:.*]] = arith.minsi %arg20, %[[SEEN]]
-// CHECK:         %[[KEYS:.*]] = arith.maxsi %[[BOUND]]
-// CHECK:         %[[FULL:.*]] = arith.divui %[[KEYS]]
-// CHECK:         scf.for %{{.*}} = %{{.*}} to %[[FULL]]
+// CHECK:         scf.for %{{.*}} = %{{.*}} to %[[FULL:.*]] step
 // CHECK-NOT:       attn.mask
-// CHECK:         %[[COLUMN:.*]] = attn.column_index : tensor<1x128xi32>
-// CHECK:         %[[FIRST:.*]] = tensor.splat %[[ROW]]
-// CHECK:         %[[QUERY:.*]] = arith.addi %[[COLUMN]], %[[FIRST]]
-// CHECK:         %[[LIMIT:.*]] = arith.minsi %{{.*}}, %[[QUERY]]
+// CHECK:         attn.column_index : tensor<1x128xi32>
+// CHECK:         %[[LIMIT:.*]] = arith.minsi %{{.*}}, %{{.*}} : tensor<1x128xi32>
 // CHECK:         scf.for %{{.*}} = %[[FULL]] to
-// CHECK:           arith.subi %[[LIMIT]], %{{.*}} : tensor<1x128xi32>
-// CHECK:           attn.mask
+// CHECK:           %[[HERE:.*]] = arith.subi %[[LIMIT]], %{{.*}} : tensor<1x128xi32>
+// CHECK:           attn.mask %{{.*}} to %[[HERE]]
+// CHECK-NOT:     scf.for
 func.func @top_left(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
-  attn.forward %q, %k, %v, %o scale(%s) mask<causal_top_left> : !t, !t, !t, !t
+  attn.forward %q, %k, %v, %o scale(%s) visible [#attn.causal<top_left>] : !t, !t, !t, !t
   return
 }
 
@@ -81,13 +74,55 @@ func.func @top_left(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 !t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 // CHECK-LABEL: gpu.func @bottom_right(
 // CHECK:         %[[SHIFT:.*]] = arith.subi %arg20, %arg19
-// CHECK:         %[[FIRST:.*]] = arith.addi %{{.*}}, %[[SHIFT]]
-// CHECK:         %[[SEEN:.*]] = arith.addi %[[FIRST]], %{{.*}}
-// CHECK:         arith.minsi %arg20, %[[SEEN]]
-// CHECK:         attn.column_index
-// CHECK:         tensor.splat %[[FIRST]]
+// CHECK:         scf.for
+// CHECK-NOT:       attn.mask
+// CHECK:         scf.for
+// CHECK:           attn.mask
+// CHECK-NOT:     scf.for
 func.func @bottom_right(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
-  attn.forward %q, %k, %v, %o scale(%s) mask<causal_bottom_right> : !t, !t, !t, !t
+  attn.forward %q, %k, %v, %o scale(%s) visible [#attn.causal<bottom_right>] : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+// A window is three arguments behind the others. Full blocks come first, then
+// the tail, masked at its end, then the head, at both: a block of either says
+// where it lies by its number.
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+// CHECK-LABEL: gpu.func @window(
+// CHECK-SAME:    %arg24: i32, %arg25: i32, %arg26: i32) kernel
+// CHECK-SAME:    "scale", "window_left", "window_right", "window_alignment"]
+// CHECK:         scf.for %{{.*}} = %{{.*}} to %[[FULL:.*]] step
+// CHECK-NOT:       attn.mask
+// CHECK:         scf.for %{{.*}} = %[[FULL]] to %[[TAIL:.*]] step
+// CHECK:           arith.select
+// CHECK:           attn.mask %{{.*}} to %{{.*}} : tensor<1x128xi32> : tensor<64x128xf32>
+// CHECK:         scf.for %{{.*}} = %[[TAIL]] to
+// CHECK:           attn.mask %{{.*}} from %{{.*}} : tensor<1x128xi32> to %{{.*}} : tensor<1x128xi32>
+// CHECK-NOT:     scf.for
+func.func @window(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32, %l: i32, %r: i32, %a: i32) {
+  attn.forward %q, %k, %v, %o scale(%s) visible [#attn.window] (%l, %r, %a) : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+// An operand is the kernel argument that it is: tensors in another order are
+// read where they lie, and one that is two operands is one argument.
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+// CHECK-LABEL: gpu.func @turned(
+// CHECK-SAME:    ["out", "v", "k", "q", "lse", "out_stride_batch"
+func.func @turned(%o: !t, %v: !t, %k: !t, %q: !t, %s: f32) {
+  attn.forward %q, %k, %v, %o scale(%s) : !t, !t, !t, !t
+  return
+}
+// CHECK-LABEL: gpu.func @shared(
+// CHECK-SAME:    ["q", "k", "out", "lse", "q_stride_batch"
+func.func @shared(%q: !t, %kv: !t, %o: !t, %s: f32) {
+  attn.forward %q, %kv, %kv, %o scale(%s) : !t, !t, !t, !t
   return
 }
 

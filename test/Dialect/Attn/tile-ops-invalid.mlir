@@ -154,7 +154,7 @@ func.func @broadcast_elements(%row: tensor<1x32xf32>) {
 
 func.func @mask_limits(%s: tensor<64x128xf32>, %last: tensor<1x64xi32>) {
   // expected-error @below {{needs one limit a column of 'tensor<64x128xf32>', found 'tensor<1x64xi32>'}}
-  %r = attn.mask %s, %last : tensor<64x128xf32>, tensor<1x64xi32>
+  %r = attn.mask %s to %last : tensor<1x64xi32> : tensor<64x128xf32>
   return
 }
 
@@ -162,7 +162,7 @@ func.func @mask_limits(%s: tensor<64x128xf32>, %last: tensor<1x64xi32>) {
 
 func.func @mask_limits_rows(%s: tensor<64x128xf32>, %last: tensor<64x128xi32>) {
   // expected-error @below {{needs one limit a column of 'tensor<64x128xf32>', found 'tensor<64x128xi32>'}}
-  %r = attn.mask %s, %last : tensor<64x128xf32>, tensor<64x128xi32>
+  %r = attn.mask %s to %last : tensor<64x128xi32> : tensor<64x128xf32>
   return
 }
 
@@ -270,6 +270,6 @@ func.func @buffers() {
 #limits = #attn.layout<reg = [[0, 1]], lane = [[0, 2], [0, 4], [0, 8], [0, 16], [0, 0], [0, 0]], wave = [], grid = [1, 1]>
 func.func @mask_layout(%s: tensor<16x32xf32, #acc>, %last: tensor<1x32xi32, #limits>) {
   // expected-error @below {{the tile's layout reduced to one row is not that of the limits}}
-  %m = attn.mask %s, %last : tensor<16x32xf32, #acc>, tensor<1x32xi32, #limits>
+  %m = attn.mask %s to %last : tensor<1x32xi32, #limits> : tensor<16x32xf32, #acc>
   return
 }

@@ -185,7 +185,7 @@ void addDerivatives(ElemType type) {
   auto add = [](const BackwardCase &c) {
     addTest("Derivative", c.str(), [=] { expectDerivative(c); });
   };
-  for (Mask mask : kMasks) {
+  for (Mask mask : kNamedMasks) {
     BackwardCase c = smallCase(type, mask);
     add(c);
     std::swap(c.forward.seqQ, c.forward.seqK);
@@ -258,8 +258,8 @@ void registerTests() {
             [=] { expectPass(c, options); });
   std::printf("%s: %zu cases of the %s grid\n", session->arch().c_str(), count,
               grid->name);
-  forEachKernel(fovea::Operation::Backward, [&](const fovea_kernel_info_t &info,
-                                                const ForwardCase &f) {
+  forEachKernel(fovea::OpKind::Backward, [&](const fovea_kernel_info_t &info,
+                                             const ForwardCase &f) {
     BackwardCase c;
     c.forward = f;
     c.forward.seqQ = info.block_m + 37;
@@ -288,7 +288,7 @@ void registerTests() {
       addDerivatives(type);
     if (!session->simulated())
       continue;
-    for (Mask mask : kMasks) {
+    for (Mask mask : kNamedMasks) {
       const BackwardCase c = smallCase(type, mask);
       addTest("SameBits", c.str(), [=] { expectSameBits(c); });
     }

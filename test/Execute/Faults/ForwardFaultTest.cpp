@@ -8,7 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "ForwardKernel.h"
-#include "fovea/Package/ForwardAbi.h"
+#include "fovea/Package/OperationSpec.h"
+#include "fovea/Package/Package.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -64,7 +65,12 @@ static int staleSum(gpu::GPUFuncOp kernel) {
 /// Every query head reads the keys of head 0.
 static int wrongKeyHead(gpu::GPUFuncOp kernel) {
   int changed = 0;
-  Value group = kernel.getArgument(std::size(fovea::abi::kForwardArgs) - 2);
+  // Whatever groups there are, these two are the base's last.
+  ProblemKey key;
+  key.headDim = ForwardKernelTest::kHeadDim;
+  const spec::Signature base = spec::signatureOf(key);
+  Value group = kernel.getArgument(
+      unsigned(base.find("group_size") - base.arguments.data()));
   kernel.walk([&](arith::DivUIOp div) {
     if (div.getRhs() != group)
       return;
@@ -99,8 +105,8 @@ const Fault kFaults[] = {
     {"StopEarly", skipLastTile, 1},
     {"StaleAccumulator", staleAccumulator, 2},
     {"StaleSum", staleSum, 2},
-    {"MaskOneMore", shiftMask<1>, 1},
-    {"MaskOneLess", shiftMask<-1>, 1},
+    {"MaskOneMore", shiftMask<MaskEnd::End, 1>, 1},
+    {"MaskOneLess", shiftMask<MaskEnd::End, -1>, 1},
     {"DropMask", dropMask, 1},
     {"ScaleOnePerCentMore", changeScale<1>, 1},
     {"ScaleOnePerCentLess", changeScale<-1>, 1},
@@ -134,3 +140,56 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::Values(Fault{"None", none, 0}),
                      testing::ValuesIn(kChips), testing::Values("f16", "bf16")),
     nameOf);
+
+//===----------------------------------------------------------------------===//
+// Windows
+//===----------------------------------------------------------------------===//
+
+/// Either end of the mask, and of each of the three segments, which are full
+/// blocks, tail and head. (A full block that is masked does no harm.)
+static const Fault kWindowFaults[] = {
+    {"BeginOneMore", shiftMask<MaskEnd::Begin, 1>, 1},
+    {"BeginOneLess", shiftMask<MaskEnd::Begin, -1>, 1},
+    {"EndOneMore", shiftMask<MaskEnd::End, 1>, 2},
+    {"EndOneLess", shiftMask<MaskEnd::End, -1>, 2},
+    {"DropMask", dropMask, 2},
+    {"SkipFirst", moveSegment<-1, 1>, 3},
+    {"FullTooLong", moveSegment<0, 1>, 3},
+    {"TailTooLong", moveSegment<1, 1>, 3},
+    {"HeadTooShort", moveSegment<2, -1>, 3},
+};
+
+class WindowFaultTest : public ForwardKernelTest {};
+
+TEST_P(WindowFaultTest, IsFound) {
+  build(/*hasWindow=*/true);
+  expectFound(windows());
+}
+
+/// Of each family one type.
+static std::vector<Parameters> onePerFamily(ArrayRef<Fault> faults) {
+  const std::pair<const char *, const char *> subjects[] = {{"gfx942", "bf16"},
+                                                            {"gfx950", "f16"},
+                                                            {"gfx1100", "bf16"},
+                                                            {"gfx1201", "f16"}};
+  std::vector<Parameters> all;
+  for (auto [chip, dtype] : subjects)
+    for (const Fault &fault : faults)
+      all.emplace_back(fault, chip, dtype);
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Planted, WindowFaultTest,
+                         testing::ValuesIn(onePerFamily(kWindowFaults)),
+                         nameOf);
+
+class WindowNoFaultTest : public ForwardKernelTest {};
+
+TEST_P(WindowNoFaultTest, Passes) {
+  build(/*hasWindow=*/true);
+  expectPasses(windows());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Unharmed, WindowNoFaultTest,
+    testing::ValuesIn(onePerFamily(Fault{"None", none, 0})), nameOf);

@@ -1,28 +1,49 @@
 //===- ForwardKernel.cpp - forward kernels under test ---------------------===//
 
 #include "ForwardKernel.h"
-#include "fovea/Package/ForwardAbi.h"
+#include "fovea/Package/OperationSpec.h"
+#include "fovea/Package/Package.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace fovea;
 using namespace fovea::test;
 
-void ForwardKernelTest::build() {
+void ForwardKernelTest::build(bool hasWindow) {
   std::string tensor = llvm::formatv(
       "memref<?x?x?x{0}x{1}, strided<[?, ?, ?, 1]>>", kHeadDim, dtype());
   std::string lse = "memref<?x?x?xf32, strided<[?, ?, 1]>>";
   KernelRecord record;
   record.problem.headDim = kHeadDim;
-  record.problem.mask = fovea::MaskKind::CausalBottomRight;
-  record.abiVersion = fovea::abi::kForwardAbiVersion;
+  if (hasWindow)
+    record.problem.window = kWindowVersion;
+  else
+    record.problem.mask = fovea::MaskKind::CausalBottomRight;
+  record.abiVersion = fovea::abiVersionOf(fovea::OpKind::Forward);
   PlantedKernelTest::build(
       llvm::formatv(
           "func.func @kernel(%q: {0}, %k: {0}, %v: {0}, %out: {0}, %lse: {1}, "
-          "%scale: f32) {{\n"
+          "%scale: f32{2}) {{\n"
           "attn.forward %q, %k, %v, %out lse(%lse) scale(%scale) "
-          "mask<causal_bottom_right> : {0}, {0}, {0}, {0}, {1}\nreturn\n}",
-          tensor, lse),
+          "visible {3} : {0}, {0}, {0}, {0}, {1}\nreturn\n}",
+          tensor, lse, hasWindow ? kWindowArguments : "",
+          hasWindow ? kWindowPart : "[#attn.causal<bottom_right>]"),
       record);
+}
+
+std::vector<run::ForwardCase> ForwardKernelTest::windows() const {
+  std::vector<run::ForwardCase> all;
+  for (const Window &window : kFaultWindows) {
+    run::ForwardCase c;
+    c.type = type();
+    c.headDim = kHeadDim;
+    c.mask = window;
+    c.heads = 2;
+    c.headsK = 1;
+    c.seqQ = 300;
+    c.seqK = 420;
+    all.push_back(c);
+  }
+  return all;
 }
 
 std::vector<run::ForwardCase> ForwardKernelTest::cases() const {

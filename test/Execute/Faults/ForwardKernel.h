@@ -7,15 +7,19 @@
 
 namespace fovea::test {
 
-/// A causal kernel with log-sum-exp.
+/// A kernel with log-sum-exp.
 class ForwardKernelTest : public PlantedKernelTest {
-protected:
+public:
   static constexpr int kHeadDim = 64;
 
-  void build();
+protected:
+  /// A causal one, or one that takes a window.
+  void build(bool hasWindow = false);
 
-  /// Runs that between them reach every part.
+  /// Causal runs that between them reach every part.
   std::vector<run::ForwardCase> cases() const;
+  /// Windows whose ends lie at, beside and within blocks.
+  std::vector<run::ForwardCase> windows() const;
 };
 
 } // namespace fovea::test

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlantedKernel.h"
-#include "fovea/Package/BackwardAbi.h"
+#include "fovea/Package/OperationSpec.h"
+#include "fovea/Package/Package.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -107,10 +108,10 @@ const Fault kFaults[] = {
     {"ScaleTwiceInDq", scaleTwice, 1, "dq"},
     {"DropScaleInDkdv", dropScale, 1, "dkdv"},
     {"DropScaleInDq", dropScale, 1, "dq"},
-    {"MaskOneMoreInDkdv", shiftMask<1>, 1, "dkdv"},
-    {"MaskOneMoreInDq", shiftMask<1>, 1, "dq"},
-    {"MaskOneLessInDkdv", shiftMask<-1>, 1, "dkdv"},
-    {"MaskOneLessInDq", shiftMask<-1>, 1, "dq"},
+    {"MaskOneMoreInDkdv", shiftMask<MaskEnd::Begin, -1>, 1, "dkdv"},
+    {"MaskOneMoreInDq", shiftMask<MaskEnd::End, 1>, 1, "dq"},
+    {"MaskOneLessInDkdv", shiftMask<MaskEnd::Begin, 1>, 1, "dkdv"},
+    {"MaskOneLessInDq", shiftMask<MaskEnd::End, -1>, 1, "dq"},
     {"DropMaskInDkdv", dropMask, 1, "dkdv"},
     {"DropMaskInDq", dropMask, 1, "dq"},
     {"ScoresOnePerCentMore", changeScale<1>, 2},
@@ -119,33 +120,39 @@ const Fault kFaults[] = {
 
 class GradientFaultTest : public PlantedKernelTest {
 protected:
-  void build();
+  /// A causal one, or one that takes a window.
+  void build(bool hasWindow = false);
   std::vector<run::BackwardCase> cases() const;
+  std::vector<run::BackwardCase> windows() const;
 
   /// Also that of blocks of queries and keys.
   static constexpr int kHeadDim = 32;
 };
 } // namespace
 
-void GradientFaultTest::build() {
+void GradientFaultTest::build(bool hasWindow) {
   std::string tensor = llvm::formatv(
       "memref<?x?x?x{0}x{1}, strided<[?, ?, ?, 1]>>", kHeadDim, dtype());
   std::string lse = "memref<?x?x?xf32, strided<[?, ?, 1]>>";
   KernelRecord record;
-  record.problem.op = fovea::Operation::Backward;
+  record.problem.op = fovea::OpKind::Backward;
   record.problem.headDim = kHeadDim;
-  record.problem.mask = fovea::MaskKind::CausalBottomRight;
-  record.abiVersion = fovea::abi::kBackwardAbiVersion;
+  if (hasWindow)
+    record.problem.window = kWindowVersion;
+  else
+    record.problem.mask = fovea::MaskKind::CausalBottomRight;
+  record.abiVersion = fovea::abiVersionOf(fovea::OpKind::Backward);
   PlantedKernelTest::build(
       llvm::formatv(
           "func.func @kernel(%q: {0}, %k: {0}, %v: {0}, %out: {0}, %dout: {0}, "
           "%lse: {1}, %dq: {0}, %dk: {0}, %dv: {0}, %w: memref<?xi8>, "
-          "%scale: f32) {{\n"
+          "%scale: f32{2}) {{\n"
           "attn.backward %q, %k, %v, %out, %dout, %lse -> %dq, %dk, %dv "
-          "workspace(%w) scale(%scale) mask<causal_bottom_right> : "
+          "workspace(%w) scale(%scale) visible {3} : "
           "{0}, {0}, {0}, {0}, {0}, {1} -> {0}, {0}, {0}, memref<?xi8>\n"
           "return\n}",
-          tensor, lse),
+          tensor, lse, hasWindow ? kWindowArguments : "",
+          hasWindow ? kWindowPart : "[#attn.causal<bottom_right>]"),
       record, /*blockN=*/kHeadDim);
 }
 
@@ -161,6 +168,22 @@ std::vector<run::BackwardCase> GradientFaultTest::cases() const {
     c.forward.seqQ = 200;
     c.forward.seqK = seqK;
     c.doutScale = seqK == 200 ? 1 : 64;
+    all.push_back(c);
+  }
+  return all;
+}
+
+std::vector<run::BackwardCase> GradientFaultTest::windows() const {
+  std::vector<run::BackwardCase> all;
+  for (const Window &window : kFaultWindows) {
+    run::BackwardCase c;
+    c.forward.type = type();
+    c.forward.headDim = kHeadDim;
+    c.forward.mask = window;
+    c.forward.heads = 2;
+    c.forward.headsK = 1;
+    c.forward.seqQ = 300;
+    c.forward.seqK = 420;
     all.push_back(c);
   }
   return all;
@@ -195,5 +218,50 @@ TEST_P(GradientNoFaultTest, Passes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Unharmed, GradientNoFaultTest,
+                         testing::ValuesIn(parameters(Fault{"None", none, 0})),
+                         nameOf);
+
+//===----------------------------------------------------------------------===//
+// Windows
+//===----------------------------------------------------------------------===//
+
+static const Fault kWindowFaults[] = {
+    // Masked blocks, which are tail and head, then full ones.
+    {"BeginOneMoreInDkdv", shiftMask<MaskEnd::Begin, 1>, 1, "dkdv"},
+    {"BeginOneLessInDkdv", shiftMask<MaskEnd::Begin, -1>, 1, "dkdv"},
+    {"EndOneMoreInDkdv", shiftMask<MaskEnd::End, 1>, 1, "dkdv"},
+    {"EndOneLessInDkdv", shiftMask<MaskEnd::End, -1>, 1, "dkdv"},
+    {"BeginOneMoreInDq", shiftMask<MaskEnd::Begin, 1>, 1, "dq"},
+    {"BeginOneLessInDq", shiftMask<MaskEnd::Begin, -1>, 1, "dq"},
+    {"EndOneMoreInDq", shiftMask<MaskEnd::End, 1>, 2, "dq"},
+    {"EndOneLessInDq", shiftMask<MaskEnd::End, -1>, 2, "dq"},
+    {"SkipFirstInDkdv", moveSegment<-1, 1>, 2, "dkdv"},
+    {"MaskedTooShortInDkdv", moveSegment<0, -1>, 2, "dkdv"},
+    {"FullTooLongInDkdv", moveSegment<1, 1>, 2, "dkdv"},
+    {"FullTooShortInDkdv", moveSegment<1, -1>, 2, "dkdv"},
+    {"SkipFirstInDq", moveSegment<-1, 1>, 3, "dq"},
+    {"FullTooLongInDq", moveSegment<0, 1>, 3, "dq"},
+    {"TailTooLongInDq", moveSegment<1, 1>, 3, "dq"},
+    {"HeadTooShortInDq", moveSegment<2, -1>, 3, "dq"},
+};
+
+class WindowGradientFaultTest : public GradientFaultTest {};
+
+TEST_P(WindowGradientFaultTest, IsFound) {
+  build(/*hasWindow=*/true);
+  expectFound(windows());
+}
+
+INSTANTIATE_TEST_SUITE_P(Planted, WindowGradientFaultTest,
+                         testing::ValuesIn(parameters(kWindowFaults)), nameOf);
+
+class WindowGradientNoFaultTest : public GradientFaultTest {};
+
+TEST_P(WindowGradientNoFaultTest, Passes) {
+  build(/*hasWindow=*/true);
+  expectPasses(windows());
+}
+
+INSTANTIATE_TEST_SUITE_P(Unharmed, WindowGradientNoFaultTest,
                          testing::ValuesIn(parameters(Fault{"None", none, 0})),
                          nameOf);

@@ -104,19 +104,45 @@ int fovea::test::stopEarly(scf::ForOp loop) {
   return 1;
 }
 
-int fovea::test::shiftMask(gpu::GPUFuncOp kernel, int delta) {
+int fovea::test::shiftMask(gpu::GPUFuncOp kernel, MaskEnd end, int delta) {
   int changed = 0;
   kernel.walk([&](attn::MaskOp mask) {
+    MutableOperandRange bound =
+        end == MaskEnd::Begin ? mask.getBeginMutable() : mask.getEndMutable();
+    if (bound.empty())
+      return;
     OpBuilder b(mask);
-    auto type = cast<RankedTensorType>(mask.getLast().getType());
+    Value value = bound[0].get();
+    auto type = cast<RankedTensorType>(value.getType());
     Value by = arith::ConstantOp::create(
         b, mask.getLoc(),
         DenseElementsAttr::get(type, b.getI32IntegerAttr(delta)));
-    mask.getLastMutable().assign(
-        arith::AddIOp::create(b, mask.getLoc(), mask.getLast(), by));
+    bound.assign(arith::AddIOp::create(b, mask.getLoc(), value, by));
     ++changed;
   });
   return changed;
+}
+
+int fovea::test::moveSegment(gpu::GPUFuncOp kernel, int from, int delta) {
+  // Of a kernel of gradients they lie within the loop over heads.
+  SmallVector<scf::ForOp> loops;
+  kernel.walk([&](scf::ForOp loop) {
+    if (loop.getBody()->getOps<scf::ForOp>().empty())
+      loops.push_back(loop);
+  });
+  auto moved = [&](scf::ForOp loop, Value bound) {
+    OpBuilder b(loop);
+    return arith::AddIOp::create(b, loop.getLoc(), bound,
+                                 constant(b, loop.getLoc(), delta))
+        .getResult();
+  };
+  const int count = int(loops.size());
+  if (from >= 0 && from < count)
+    loops[from].setUpperBound(moved(loops[from], loops[from].getUpperBound()));
+  if (from + 1 < count)
+    loops[from + 1].setLowerBound(
+        moved(loops[from + 1], loops[from + 1].getLowerBound()));
+  return count;
 }
 
 int fovea::test::dropMask(gpu::GPUFuncOp kernel) {

@@ -13,6 +13,7 @@
 #include "BackwardRun.h"
 #include "ForwardRun.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "fovea/Package/OperationSpec.h"
 #include "fovea/Package/PackageWriter.h"
 #include "fovea/Target/TargetInfo.h"
 #include <filesystem>
@@ -54,7 +55,8 @@ protected:
   /// A session on the test's chip with that package.
   std::unique_ptr<run::Session> open();
 
-  /// Runs each case; a fault is found if one of them is refused by the oracle.
+  /// Runs each case; a fault is found if the oracle refuses one of them, or
+  /// the device reports an access out of bounds.
   template <typename Case>
   void expectFound(const std::vector<Case> &cases);
   template <typename Case>
@@ -77,8 +79,13 @@ void PlantedKernelTest::expectFound(const std::vector<Case> &cases) {
     return;
   auto session = open();
   bool found = false;
-  for (size_t i = 0; session && !found && i < cases.size(); ++i)
-    found = session->run(cases[i], {}).outcome == run::Outcome::Mismatch;
+  for (size_t i = 0; session && !found && i < cases.size(); ++i) {
+    // A loop that walks one block too far is found by its numbers, or by the
+    // device where that block is no memory of the process.
+    const run::Outcome outcome = session->run(cases[i], {}).outcome;
+    found = outcome == run::Outcome::Mismatch ||
+            outcome == run::Outcome::DeviceError;
+  }
   EXPECT_TRUE(found) << std::get<0>(GetParam()).name << " passes for right";
 }
 
@@ -105,18 +112,41 @@ inline mlir::Value constant(mlir::OpBuilder &b, mlir::Location loc,
   return mlir::arith::ConstantIntOp::create(b, loc, value, 32).getResult();
 }
 
+/// What a function with a window has besides, and what its op says.
+inline constexpr const char *kWindowArguments =
+    ", %left: i32, %right: i32, %alignment: i32";
+inline constexpr const char *kWindowPart =
+    "[#attn.window] (%left, %right, %alignment)";
+/// Together they have blocks that are seen in part at both ends, at one, and in
+/// whole.
+inline const Window kFaultWindows[] = {
+    {300, 7, Alignment::BottomRight, Alignment::BottomRight},
+    {5, 290, Alignment::TopLeft, Alignment::TopLeft},
+    {20, 3, Alignment::BottomRight, Alignment::TopLeft}};
+
 /// The loop ends one step early.
 int stopEarly(mlir::scf::ForOp loop);
 
-/// The last visible key is off by `delta`.
-int shiftMask(mlir::gpu::GPUFuncOp kernel, int delta);
-template <int delta>
+/// Which bound of a mask.
+enum class MaskEnd { Begin, End };
+/// What each row sees, or what sees each key, ends or begins `delta` off.
+int shiftMask(mlir::gpu::GPUFuncOp kernel, MaskEnd end, int delta);
+template <MaskEnd end, int delta>
 int shiftMask(mlir::gpu::GPUFuncOp kernel) {
-  return shiftMask(kernel, delta);
+  return shiftMask(kernel, end, delta);
 }
 
 /// Diagonal and tail blocks are taken as they are.
 int dropMask(mlir::gpu::GPUFuncOp kernel);
+
+/// Of the loops over segments in the order of the program, one's upper and the
+/// next one's lower bound are off by so many blocks; of the last, or with
+/// `from` -1 of the first, the end that has no other.
+int moveSegment(mlir::gpu::GPUFuncOp kernel, int from, int delta);
+template <int from, int delta>
+int moveSegment(mlir::gpu::GPUFuncOp kernel) {
+  return moveSegment(kernel, from, delta);
+}
 
 /// The scale of the scores is off by so much.
 int changeScale(mlir::gpu::GPUFuncOp kernel, int percent);

@@ -133,7 +133,7 @@ void registerTests() {
             [=] { expectEqualLogitsGiveMeans(type); });
   std::printf("%s: %zu cases of the %s grid\n", session->arch().c_str(), count,
               grid->name);
-  forEachKernel(fovea::Operation::Forward,
+  forEachKernel(fovea::OpKind::Forward,
                 [&](const fovea_kernel_info_t &info, ForwardCase c) {
                   c.seqQ = info.block_m + 37;
                   c.seqK = 3 * info.block_n + 29;

@@ -31,8 +31,24 @@ using namespace reference;
 using namespace run;
 
 inline const ElemType kTypes[] = {ElemType::BF16, ElemType::F16};
-inline const reference::Mask kMasks[] = {Mask::CausalBottomRight,
-                                         Mask::CausalTopLeft, Mask::None};
+inline const reference::Mask kNamedMasks[] = {Mask::CausalBottomRight,
+                                              Mask::CausalTopLeft, Mask::None};
+/// What each query sees: named masks; bounds within a block, at its edges, on
+/// one side, on the other side of the diagonal; nothing at all; beyond all
+/// lengths; each side aligned its own way.
+inline const Window kWindows[] = {
+    Mask::CausalBottomRight,
+    Mask::CausalTopLeft,
+    Mask::None,
+    {63, 64, Alignment::BottomRight, Alignment::BottomRight},
+    {5, 0, Alignment::TopLeft, Alignment::TopLeft},
+    {-3, 40, Alignment::BottomRight, Alignment::BottomRight},
+    {40, -3, Alignment::TopLeft, Alignment::TopLeft},
+    {20, Window::kInfinite, Alignment::BottomRight, Alignment::BottomRight},
+    {0, 0, Alignment::BottomRight, Alignment::BottomRight},
+    {7, 0, Alignment::TopLeft, Alignment::BottomRight},
+    {-10, 3, Alignment::BottomRight, Alignment::BottomRight},
+    {INT64_MAX - 1, 130, Alignment::TopLeft, Alignment::BottomRight}};
 inline const InputKind kInputs[] = {
     InputKind::Normal, InputKind::Uniform, InputKind::Large,  InputKind::OnesV,
     InputKind::Spike,  InputKind::Zeros,   InputKind::Masked, InputKind::Huge};
@@ -53,6 +69,14 @@ inline const Place kPlaces[] = {{Layout::BHSD, 0, 0},
                                 {Layout::SBHD, 0, 0},
                                 {Layout::BSHD, 24, 8},
                                 {Layout::BHSD, 3, 1}};
+
+/// What main() was told: the package's kernels have a mask each compiled in.
+inline bool hasNamedMasks = false;
+inline std::vector<Window> masks() {
+  if (hasNamedMasks)
+    return {std::begin(kNamedMasks), std::end(kNamedMasks)};
+  return {std::begin(kWindows), std::end(kWindows)};
+}
 
 /// How much is run. The package has the kernels of every head dimension here,
 /// in all types and masks.
@@ -75,7 +99,7 @@ inline std::vector<GridCase> thinnedGrid(const Grid &grid,
   // Lengths come first: their pairs are the most, so they lead the rows.
   std::vector<size_t> levels = {
       grid.lengths.size(), grid.lengths.size(), grid.headDims.size(),
-      std::size(kInputs),  std::size(kPlaces),  std::size(kMasks),
+      std::size(kInputs),  std::size(kPlaces),  masks().size(),
       std::size(kHeads),   std::size(kTypes),   std::size(kGuards)};
   const size_t common = levels.size();
   levels.insert(levels.end(), ownLevels.begin(), ownLevels.end());
@@ -90,7 +114,7 @@ inline std::vector<GridCase> thinnedGrid(const Grid &grid,
       c.layout = kPlaces[row[4]].layout;
       c.rowPadding = kPlaces[row[4]].padding;
       c.offset = kPlaces[row[4]].offset;
-      c.mask = kMasks[row[5]];
+      c.mask = masks()[row[5]];
       c.batch = kHeads[row[6]].batch;
       c.heads = kHeads[row[6]].heads;
       c.headsK = kHeads[row[6]].headsK;
@@ -141,7 +165,7 @@ RunReport expectPass(const Case &c, const RunOptions &options) {
 /// lengths are to be set; and adds that it has no scratch: a kernel keeps to
 /// registers, what spills goes through memory.
 inline void forEachKernel(
-    Operation operation,
+    OpKind operation,
     const std::function<void(const fovea_kernel_info_t &, ForwardCase)> &add) {
   for (uint32_t id = 1; id <= fovea_kernel_count(session->context()); ++id) {
     fovea_kernel_info_t info = {};
@@ -154,9 +178,9 @@ inline void forEachKernel(
     ForwardCase c;
     c.type = key->dtype == DataType::F16 ? ElemType::F16 : ElemType::BF16;
     c.headDim = key->headDim;
-    c.mask = key->mask == MaskKind::None            ? Mask::None
-             : key->mask == MaskKind::CausalTopLeft ? Mask::CausalTopLeft
-                                                    : Mask::CausalBottomRight;
+    c.mask = key->mask;
+    if (key->window) // each another
+      c.mask = kWindows[id % std::size(kWindows)];
     c.heads = 2;
     c.layout = Layout::BSHD;
     c.seed = info.id;
@@ -218,6 +242,8 @@ inline int gridMain(int argc, char **argv, const std::vector<Grid> &grids,
       std::istringstream list(value);
       for (std::string dim; std::getline(list, dim, ',');)
         mayHaveScratch.insert(std::atoll(dim.c_str()));
+    } else if (name == "--masks") {
+      hasNamedMasks = value == "named";
     } else if (name == "--grid") {
       const auto found =
           std::find_if(grids.begin(), grids.end(),

@@ -2,7 +2,8 @@
 """Prints the main loop of a kernel's assembly, and what is in it.
 
 Reads AMDGPU assembly (aot-compile --emit=asm) and finds the loop that counts:
-the first, in the order of the text, that holds matrix instructions. Its
+of those that hold matrix instructions the one that compares the least for each
+of them, which is the one that masks nothing. Its
 instructions are printed in the order in which an iteration that does not
 rescale executes them, from the loop's first block on; after them one line of
 figures for each class of instruction. Fails if there is no such loop.
@@ -57,23 +58,31 @@ def reach(start, edges):
 
 
 def main_loop(blocks):
-    """Blocks of the first loop with matrix instructions, from its header on."""
+    """Header and blocks of the innermost loop with matrix instructions that
+    masks the least."""
     edges = successors(blocks)
     reached = [reach(i, edges) for i in range(len(blocks))]
     live = reached[0] | {0}
+    loops = []
     for i, (_, code) in enumerate(blocks):
         if i not in reached[i] or not any(map(MATRIX.match, code)):
             continue
         loop = {j for j in reached[i] if i in reached[j]}
-        entered = [
-            j
-            for j in sorted(loop)
-            if any(j in edges[k] for k in live - loop)
-        ]
-        if len(entered) != 1:
-            sys.exit(f"the loop at {blocks[i][0]} is entered at {len(entered)} places")
-        return entered[0], loop, edges
-    sys.exit("no loop holds a matrix instruction")
+        if loop not in (known for _, known in loops):
+            loops.append((i, loop))
+    if not loops:
+        sys.exit("no loop holds a matrix instruction")
+
+    def compares(candidate):
+        code = [x for b in candidate[1] for x in blocks[b][1]]
+        matrix = sum(bool(MATRIX.match(x)) for x in code)
+        return sum(x.startswith("v_cmp") for x in code) / matrix
+
+    first, loop = min(loops, key=compares)
+    entered = [j for j in sorted(loop) if any(j in edges[k] for k in live - loop)]
+    if len(entered) != 1:
+        sys.exit(f"the loop at {blocks[first][0]} is entered at {len(entered)} places")
+    return entered[0], loop, edges
 
 
 def usual_path(blocks):

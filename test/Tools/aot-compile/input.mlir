@@ -30,6 +30,6 @@ func.func @by_hand(%q: !q, %k: !q, %v: !q, %o: !q, %scale: f32) attributes {attn
   return
 }
 func.func @chosen(%q: !q, %k: !q, %v: !q, %o: !q, %scale: f32) attributes {attn.target = #attn.target<"gfx942">} {
-  attn.forward %q, %k, %v, %o scale(%scale) mask<causal_top_left> : !q, !q, !q, !q
+  attn.forward %q, %k, %v, %o scale(%scale) visible [#attn.causal<top_left>] : !q, !q, !q, !q
   return
 }

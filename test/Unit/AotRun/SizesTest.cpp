@@ -15,7 +15,9 @@ fovea_forward_params_t sizesOf(ElemType type, Mask mask) {
   c.type = type;
   c.mask = mask;
   fovea_forward_params_t params{};
-  run::fillSizes(c, params);
+  fovea_window_t window;
+  run::fillSizes(c, params, window);
+  EXPECT_EQ(nullptr, params.groups) << "a mask with a name needs no window";
   return params;
 }
 
@@ -31,10 +33,26 @@ TEST(Sizes, EveryTypeAndMaskHasItsValue) {
     }
 }
 
-// The library refuses what is none of its values; a mask of its would be taken
+TEST(Sizes, WindowsWithoutANameAreAGroup) {
+  run::ForwardCase c;
+  c.mask = {7, Window::kInfinite, Alignment::TopLeft, Alignment::BottomRight};
+  fovea_forward_params_t params{};
+  fovea_window_t window;
+  run::fillSizes(c, params, window);
+  EXPECT_EQ(FOVEA_MASK_NONE, params.mask);
+  ASSERT_EQ(&window.header, params.groups);
+  EXPECT_EQ(sizeof(window), window.header.struct_size);
+  EXPECT_EQ(FOVEA_GROUP_WINDOW, int32_t(window.header.group));
+  EXPECT_EQ(nullptr, window.header.next);
+  EXPECT_EQ(7, window.left);
+  EXPECT_EQ(FOVEA_WINDOW_INFINITE, window.right);
+  EXPECT_EQ(FOVEA_ALIGN_TOP_LEFT, window.left_alignment);
+  EXPECT_EQ(FOVEA_ALIGN_BOTTOM_RIGHT, window.right_alignment);
+}
+
+// The library refuses what is none of its values; a type of its would be taken
 // for what was asked.
-TEST(Sizes, UnknownOnesHaveNone) {
-  EXPECT_EQ(-1, sizesOf(ElemType::F16, static_cast<Mask>(7)).mask);
+TEST(Sizes, UnknownTypesHaveNone) {
   EXPECT_EQ(-1, sizesOf(static_cast<ElemType>(7), Mask::None).dtype);
 }
 

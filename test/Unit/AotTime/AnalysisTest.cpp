@@ -156,7 +156,7 @@ TEST(AnalysisTest, EmptyReport) {
   const Analysis analysis(report);
   EXPECT_EQ(analysis.hot, -1);
   EXPECT_TRUE(analysis.costliest(5).empty());
-  const Window window = steadyWindow(report, analysis, 2, 100);
+  const timing::Window window = steadyWindow(report, analysis, 2, 100);
   EXPECT_EQ(window.begin, window.end);
 }
 
@@ -174,11 +174,11 @@ TEST(AnalysisTest, WindowIsTheMiddleOfTheLongestWorkgroup) {
   for (uint64_t clock : {100, 200, 300, 400, 500})
     report.timeline.push_back(event(clock, 1, 0, InstClass::Mfma, 32));
   const Analysis analysis(report);
-  const Window window = steadyWindow(report, analysis, 2, 50);
+  const timing::Window window = steadyWindow(report, analysis, 2, 50);
   EXPECT_EQ(window.begin, 200u);
   EXPECT_EQ(window.end, 400u);
   // More iterations than there are: the middle of all.
-  const Window wide = steadyWindow(report, analysis, 9, 50);
+  const timing::Window wide = steadyWindow(report, analysis, 9, 50);
   EXPECT_EQ(wide.end - wide.begin, 50u);
   EXPECT_EQ(wide.begin, 10u + (532 - 10 - 50) / 2);
 }

@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Description.h"
-#include "fovea/Package/BackwardAbi.h"
+#include "../../Support/KernelArgs.h"
 #include "fovea/Package/Description.h"
+#include "fovea/Package/OperationSpec.h"
+#include "fovea/Package/Package.h"
 
 #include <cstring>
 #include <gtest/gtest.h>
@@ -17,7 +19,7 @@ using namespace fovea;
 namespace {
 
 struct Query {
-  Operation op = Operation::Forward;
+  OpKind op = OpKind::Forward;
   int headDim = 128;
   MaskKind mask = MaskKind::None;
   DescriptionOptions options;
@@ -27,12 +29,12 @@ describe::Problem problemOf(const Query &query,
                             const describe::Overrides &overrides) {
   KernelRecord record;
   record.problem = {query.op, DataType::BF16, query.headDim, query.mask};
-  record.abiVersion = fovea::abi::kForwardAbiVersion;
+  record.abiVersion = fovea::abiVersionOf(fovea::OpKind::Forward);
   record.symbol = "kernel";
   record.blockM = 128;
   record.threads = 256;
-  if (query.op == Operation::Backward) {
-    record.abiVersion = fovea::abi::kBackwardAbiVersion;
+  if (query.op == OpKind::Backward) {
+    record.abiVersion = fovea::abiVersionOf(fovea::OpKind::Backward);
     record.launches = {{"delta", 64, 128}, {"dkdv", 128, 256}, {"dq", 32, 64}};
   }
   describe::Problem problem;
@@ -47,12 +49,12 @@ describe::Problem problemOf(const Query &query,
   return problem;
 }
 
-fovea::abi::ForwardArgs argumentsOf(const describe::Problem &problem) {
+fovea::test::ForwardArgs argumentsOf(const describe::Problem &problem) {
   std::vector<uint64_t> addresses;
   for (const describe::Buffer &buffer : problem.buffers)
     addresses.push_back(uint64_t(buffer.name[0]));
   const std::vector<uint8_t> bytes = problem.launches.at(0).bind(addresses);
-  fovea::abi::ForwardArgs args = {};
+  fovea::test::ForwardArgs args = {};
   std::memcpy(&args, bytes.data(), std::min(bytes.size(), sizeof(args)));
   return args;
 }
@@ -73,7 +75,7 @@ TEST(DescriptionTest, ArgumentsAndGrid) {
   const describe::Launch &launch = problem.launches.at(0);
   EXPECT_EQ(launch.grid, (std::array<uint32_t, 3>{6, 3, 2}));
   EXPECT_EQ(launch.block, (std::array<uint32_t, 3>{256, 1, 1}));
-  const fovea::abi::ForwardArgs args = argumentsOf(problem);
+  const fovea::test::ForwardArgs args = argumentsOf(problem);
   EXPECT_EQ(args.q, uint64_t('q'));
   EXPECT_EQ(args.out, uint64_t('o'));
   EXPECT_EQ(args.lse, uint64_t('l'));
@@ -100,7 +102,7 @@ TEST(DescriptionTest, Layouts) {
     Query query;
     query.headDim = 64;
     query.options.layout = test.layout;
-    const fovea::abi::ForwardArgs args = argumentsOf(problemOf(query, kSizes));
+    const fovea::test::ForwardArgs args = argumentsOf(problemOf(query, kSizes));
     EXPECT_EQ((Strides{args.qStrideBatch, args.qStrideHead, args.qStrideSeq}),
               test.wide)
         << test.layout;
@@ -135,7 +137,7 @@ TEST(DescriptionTest, MaskedWorkIsCreditedByHalf) {
 
 TEST(DescriptionTest, BackwardIsSeveralLaunches) {
   Query query;
-  query.op = Operation::Backward;
+  query.op = OpKind::Backward;
   query.headDim = 64;
   const describe::Problem problem = problemOf(query, kSizes);
   ASSERT_EQ(problem.launches.size(), 3u);
@@ -154,7 +156,7 @@ TEST(DescriptionTest, BackwardIsSeveralLaunches) {
     names.push_back(buffer.name);
   }
   const std::vector<uint8_t> bytes = problem.launches[1].bind(addresses);
-  fovea::abi::BackwardArgs args = {};
+  fovea::test::BackwardArgs args = {};
   std::memcpy(&args, bytes.data(), std::min(bytes.size(), sizeof args));
   EXPECT_EQ(names.at(args.dq - 1), "dq");
   EXPECT_EQ(names.at(args.workspace - 1), "workspace");

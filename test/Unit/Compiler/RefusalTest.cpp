@@ -84,10 +84,10 @@ TEST_F(UnknownType, IsNoFactor) {
 }
 
 TEST_F(UnknownType, HasNoForwardSchedule) {
-  attn::ForwardOp::create(
-      builder, builder.getUnknownLoc(), args[0], args[0], args[0], args[0],
-      args[1], args[3], attn::MaskKindAttr::get(&context, attn::MaskKind::None),
-      nullptr);
+  attn::ForwardOp::create(builder, builder.getUnknownLoc(), args[0], args[0],
+                          args[0], args[0], args[1], args[3],
+                          /*bounds=*/ValueRange(), /*visibility=*/nullptr,
+                          /*schedule=*/nullptr);
   EXPECT_NE(std::string::npos, choose().find("no schedule for head dimension "
                                              "64 in 'f32' on gfx942"));
 }
@@ -96,10 +96,10 @@ TEST_F(UnknownType, IsRefusedWithAForwardSchedule) {
   auto schedule = attn::ScheduleAttr::get(
       &context, 128, 64, 4, attn::InstAttr::get(&context, "mfma_32x32x8"), 2, 2,
       8, 1, 0, 0);
-  attn::ForwardOp::create(
-      builder, builder.getUnknownLoc(), args[0], args[0], args[0], args[0],
-      args[1], args[3], attn::MaskKindAttr::get(&context, attn::MaskKind::None),
-      schedule);
+  attn::ForwardOp::create(builder, builder.getUnknownLoc(), args[0], args[0],
+                          args[0], args[0], args[1], args[3],
+                          /*bounds=*/ValueRange(), /*visibility=*/nullptr,
+                          schedule);
   EXPECT_NE(std::string::npos,
             choose().find("gfx942 has no matrix instruction 'mfma_32x32x8' for "
                           "'f32'; it has none for this type"));
@@ -109,7 +109,7 @@ TEST_F(UnknownType, HasNoBackwardSchedule) {
   attn::BackwardOp::create(
       builder, builder.getUnknownLoc(), args[0], args[0], args[0], args[0],
       args[0], args[1], args[0], args[0], args[0], args[2], args[3],
-      attn::MaskKindAttr::get(&context, attn::MaskKind::None), nullptr);
+      /*bounds=*/ValueRange(), /*visibility=*/nullptr, /*schedule=*/nullptr);
   EXPECT_NE(std::string::npos,
             choose().find("no deterministic schedule for gradients of head "
                           "dimension 64 in 'f32' on gfx942"));
@@ -119,16 +119,16 @@ TEST(EstimateCost, KnowsEveryAlgorithm) {
   tools::Job job;
   job.target = target::lookupTarget("gfx942");
   job.problem.headDim = 128;
-  llvm::Expected<tools::Cost> forward = tools::estimateCost(job);
-  ASSERT_TRUE(bool(forward));
-  EXPECT_GT(forward->cpuMs, 0);
-  job.problem.op = fovea::Operation::Backward;
-  for (const fovea::abi::BackwardAlgorithm &algorithm :
-       fovea::abi::kBackwardAlgorithms) {
-    job.algorithm = &algorithm;
-    llvm::Expected<tools::Cost> cost = tools::estimateCost(job);
-    ASSERT_TRUE(bool(cost)) << algorithm.name;
-    EXPECT_GT(cost->storedBytes, 0);
+  for (const fovea::spec::OperationSpec &operation :
+       fovea::spec::allOperations()) {
+    job.problem.op = operation.op;
+    for (const fovea::spec::AlgorithmSpec &algorithm : operation.algorithms) {
+      job.algorithm = &algorithm;
+      llvm::Expected<tools::Cost> cost = tools::estimateCost(job);
+      ASSERT_TRUE(bool(cost)) << algorithm.name;
+      EXPECT_GT(cost->cpuMs, 0);
+      EXPECT_GT(cost->storedBytes, 0);
+    }
   }
 }
 
@@ -136,15 +136,16 @@ TEST(EstimateCost, RefusesWhatWasNotMeasured) {
   tools::Job job;
   job.target = target::lookupTarget("gfx942");
   job.symbol = "k";
-  job.problem.op = static_cast<fovea::Operation>(7);
+  job.problem.op = static_cast<fovea::OpKind>(7);
   llvm::Expected<tools::Cost> cost = tools::estimateCost(job);
   ASSERT_FALSE(bool(cost));
   EXPECT_EQ("k (gfx942): no estimate of what it costs to compile operation 7 "
             "by algorithm ''; measure it and add a row to Cost.cpp",
             llvm::toString(cost.takeError()));
-  fovea::abi::BackwardAlgorithm unknown = fovea::abi::kBackwardAlgorithms[0];
+  fovea::spec::AlgorithmSpec unknown =
+      fovea::spec::specOf(fovea::OpKind::Backward).algorithms[0];
   unknown.name = "blocked";
-  job.problem.op = fovea::Operation::Backward;
+  job.problem.op = fovea::OpKind::Backward;
   job.algorithm = &unknown;
   cost = tools::estimateCost(job);
   ASSERT_FALSE(bool(cost));

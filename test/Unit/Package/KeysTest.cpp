@@ -11,12 +11,12 @@ TEST(ProblemKeyTest, CanonicalTextLeavesDefaultsOut) {
   EXPECT_EQ(makeProblem(64, DataType::F16).str(),
             "forward;dtype=fp16;head_dim=64");
   ProblemKey gradients = makeProblem(64, DataType::F16);
-  gradients.op = Operation::Backward;
+  gradients.op = OpKind::Backward;
   EXPECT_EQ(gradients.str(), "backward;dtype=fp16;head_dim=64");
 }
 
 TEST(ProblemKeyTest, EveryKeySurvivesPrintingAndParsing) {
-  for (Operation op : {Operation::Forward, Operation::Backward})
+  for (OpKind op : {OpKind::Forward, OpKind::Backward})
     for (DataType dtype : {DataType::F16, DataType::BF16})
       for (MaskKind mask : {MaskKind::None, MaskKind::CausalTopLeft,
                             MaskKind::CausalBottomRight})

@@ -9,7 +9,8 @@
 #define FOVEA_TEST_UNIT_PACKAGE_TESTPACKAGE_H
 
 #include "fovea/Package/Chips.h"
-#include "fovea/Package/ForwardAbi.h"
+#include "fovea/Package/OperationSpec.h"
+#include "fovea/Package/Package.h"
 #include "fovea/Package/PackageReader.h"
 #include "fovea/Package/PackageWriter.h"
 
@@ -103,7 +104,7 @@ inline KernelRecord makeRecord(const ProblemKey &problem, int32_t blockM = 128,
   record.schedule = "block_m=" + std::to_string(blockM) +
                     ",block_n=" + std::to_string(blockN) + ",waves=4";
   record.fingerprint = "test 1";
-  record.abiVersion = abi::kForwardAbiVersion;
+  record.abiVersion = fovea::abiVersionOf(fovea::OpKind::Forward);
   record.symbol = "kernel_m" + std::to_string(blockM);
   record.blockM = blockM;
   record.blockN = blockN;
@@ -116,7 +117,7 @@ inline KernelRecord makeRecord(const ProblemKey &problem, int32_t blockM = 128,
 /// A row of the three kernels of a backward pass.
 inline KernelRecord makeBackwardRecord(int32_t headDim = 128) {
   ProblemKey problem = makeProblem(headDim);
-  problem.op = Operation::Backward;
+  problem.op = OpKind::Backward;
   KernelRecord record = makeRecord(problem);
   record.schedule = "deterministic";
   record.symbol = "gradients";

@@ -22,12 +22,14 @@ void naive(const ForwardProblem &p, std::vector<double> &out,
         std::vector<long double> o(size_t(p.q.dim), 0);
         long double sum = 0;
         for (int64_t j = 0; j < p.k.seq; ++j) {
-          bool visible = true;
-          if (p.mask == Mask::CausalTopLeft)
-            visible = j <= i;
-          if (p.mask == Mask::CausalBottomRight)
-            visible = j <= i + p.k.seq - p.q.seq;
-          if (!visible)
+          const Window &w = p.mask;
+          auto diagonal = [&](Alignment alignment) {
+            return alignment == Alignment::TopLeft ? i : i + p.k.seq - p.q.seq;
+          };
+          if ((w.left != Window::kInfinite &&
+               j < diagonal(w.leftAlignment) - w.left) ||
+              (w.right != Window::kInfinite &&
+               j > diagonal(w.rightAlignment) + w.right))
             continue;
           long double s = 0;
           for (int64_t d = 0; d < p.q.dim; ++d)
@@ -45,7 +47,11 @@ void naive(const ForwardProblem &p, std::vector<double> &out,
 }
 
 TEST(Attention, AgreesWithTheFormula) {
-  for (Mask mask : {Mask::None, Mask::CausalTopLeft, Mask::CausalBottomRight})
+  for (const Window &mask :
+       {Window(), Window(Mask::CausalTopLeft), Window(Mask::CausalBottomRight),
+        Window(3, 1, Alignment::BottomRight, Alignment::BottomRight),
+        Window(-2, 9, Alignment::TopLeft, Alignment::BottomRight),
+        Window(5, Window::kInfinite, Alignment::TopLeft, Alignment::TopLeft)})
     for (Layout layout : {Layout::BHSD, Layout::BSHD, Layout::SBHD})
       for (auto [seqQ, seqK] : {std::pair<int, int>{1, 1},
                                 {5, 5},

@@ -33,15 +33,15 @@ Array toArray(const Tensor &t) {
 
 /// Sum over all elements of dout * softmax(scale q.k^T) v.
 double loss(const Array &q, const Array &k, const Array &v, const Array &dout,
-            double scale, Mask mask) {
+            double scale, const Window &mask) {
   double total = 0;
   const size_t group = q.size() / k.size();
   for (size_t h = 0; h < q.size(); ++h)
     for (size_t i = 0; i < q[h].size(); ++i) {
-      const size_t seen = size_t(visibleKeys(
-          mask, int64_t(i), int64_t(q[h].size()), int64_t(k[0].size())));
+      const KeyRange seen = visibleKeys(mask, int64_t(i), int64_t(q[h].size()),
+                                        int64_t(k[0].size()));
       double sum = 0, weighted = 0;
-      for (size_t j = 0; j < seen; ++j) {
+      for (size_t j = size_t(seen.begin); j < size_t(seen.end); ++j) {
         double logit = 0, value = 0;
         for (size_t d = 0; d < q[h][i].size(); ++d) {
           logit += q[h][i][d] * k[h / group][j][d];
@@ -50,7 +50,7 @@ double loss(const Array &q, const Array &k, const Array &v, const Array &dout,
         sum += std::exp(scale * logit);
         weighted += std::exp(scale * logit) * value;
       }
-      total += seen ? weighted / sum : 0;
+      total += seen.begin < seen.end ? weighted / sum : 0;
     }
   return total;
 }
@@ -133,7 +133,7 @@ TEST_P(Backward, PlainIsNearAndPassesTheRules) {
 }
 
 Shape shapeOf(ElemType type, int64_t heads, int64_t headsK, int64_t seqQ,
-              int64_t seqK, Mask mask) {
+              int64_t seqK, const Window &mask) {
   Shape s;
   s.type = type;
   s.heads = heads;
@@ -153,7 +153,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"TopLeft",
              shapeOf(ElemType::F16, 2, 1, 6, 9, Mask::CausalTopLeft)},
         Case{"EmptyRows",
-             shapeOf(ElemType::BF16, 1, 1, 9, 4, Mask::CausalBottomRight)}),
+             shapeOf(ElemType::BF16, 1, 1, 9, 4, Mask::CausalBottomRight)},
+        Case{"Window",
+             shapeOf(ElemType::BF16, 2, 1, 7, 9,
+                     Window(2, 1, Alignment::BottomRight, Alignment::TopLeft))},
+        Case{"BesideTheDiagonal",
+             shapeOf(ElemType::F16, 1, 1, 8, 8,
+                     Window(-1, 3, Alignment::TopLeft, Alignment::TopLeft))}),
     [](const auto &info) { return std::string(info.param.name); });
 
 /// Every probability is 2^-15, subnormal in fp16 and not in bf16: it counts on

@@ -47,7 +47,7 @@ Output tiledKernel(const ForwardProblem &p, const Fault &fault = {}) {
     for (int64_t h = 0; h < p.q.heads; ++h)
       for (int64_t i = 0; i < p.q.seq; ++i) {
         const int64_t hk = h / (p.q.heads / p.k.heads);
-        int64_t count = visibleKeys(p.mask, i, p.q.seq, p.k.seq);
+        int64_t count = visibleKeys(p.mask, i, p.q.seq, p.k.seq).end;
         if (p.mask != Mask::None)
           count = std::clamp<int64_t>(count + fault.maskShift, 0, p.k.seq);
         if (fault.dropLast)

@@ -75,7 +75,7 @@ private:
     for (int64_t i = 0; i < rows; ++i) {
       const int64_t row = (b * p.q.heads + h) * rows + i;
       const float lse = float(forward.lse[size_t(row)]);
-      int64_t seen = visibleKeys(p.mask, i, rows, count);
+      int64_t seen = visibleKeys(p.mask, i, rows, count).end;
       if (seen == 0)
         continue;
       if (p.mask != Mask::None)

@@ -15,7 +15,7 @@ namespace fovea::reference {
 struct Shape {
   ElemType type = ElemType::BF16;
   int64_t batch = 1, heads = 1, headsK = 1, seqQ = 1, seqK = 1, dim = 16;
-  Mask mask = Mask::None;
+  Window mask;
   Layout layout = Layout::BHSD;
   int64_t padding = 0;
 };

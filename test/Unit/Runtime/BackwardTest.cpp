@@ -1,5 +1,6 @@
 //===- BackwardTest.cpp - backward parameters, choice and launches --------===//
 
+#include "../../Support/KernelArgs.h"
 #include "RuntimeTest.h"
 
 using namespace fovea;
@@ -27,7 +28,7 @@ protected:
 
   static KernelRecord makeRows(int32_t queryRows = 128, int32_t keyRows = 64) {
     KernelRecord record = makeBackwardRecord();
-    record.abiVersion = fovea::abi::kBackwardAbiVersion;
+    record.abiVersion = fovea::abiVersionOf(fovea::OpKind::Backward);
     record.symbol = "bwd";
     record.launches = {
         {"delta", 64, 256}, {"dkdv", keyRows, 512}, {"dq", queryRows, 128}};
@@ -94,7 +95,7 @@ TEST_F(BackwardTest, LaunchesCarryGridsStreamAndArguments) {
     EXPECT_EQ(launch.sharedBytes, 0u);
     EXPECT_EQ(launch.stream, &stream);
     ASSERT_EQ(launch.argumentBytes, 312u);
-    const fovea::abi::BackwardArgs &args = launch.backwardArgs;
+    const fovea::test::BackwardArgs &args = launch.backwardArgs;
     const uint64_t pointers[] = {args.q,    args.k,        args.v,  args.out,
                                  args.dout, args.lse,      args.dq, args.dk,
                                  args.dv,   args.workspace};
@@ -314,7 +315,7 @@ TEST_F(BackwardTest, EmptyProblems) {
   p.heads_q = 0;
   expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
   ASSERT_EQ(fake.launches.size(), 1u);
-  const fovea::abi::BackwardArgs &args = fake.launches[0].backwardArgs;
+  const fovea::test::BackwardArgs &args = fake.launches[0].backwardArgs;
   EXPECT_EQ(args.headsQ, 2);
   EXPECT_EQ(args.groupSize, 1);
   EXPECT_EQ(args.seqlenQ, 0);
@@ -565,7 +566,7 @@ TEST_F(BackwardTest, StructuresOfOtherVersions) {
                FOVEA_STATUS_INCOMPATIBLE,
                {"params uses fields of a later version"});
   Params p = makeBackward();
-  p.struct_size -= 8;
+  p.struct_size = 376 - 8; // of the first version
   expectStatus(fovea_backward(context.get(), &p, nullptr),
                FOVEA_STATUS_INVALID_ARGUMENT, {"params.struct_size is 368"});
   fovea_backward_plan_t plan{};

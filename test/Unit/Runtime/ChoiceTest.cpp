@@ -137,11 +137,12 @@ TEST_F(ChoiceTest, NoKernelAtAllSaysWhatThereIs) {
   write({makeRecord(makeProblem(64)), makeRecord(makeProblem(256))});
   ContextPtr context = makeContext();
   expectStatus(fovea_forward_select(context.get(), &p, 0, nullptr),
-               FOVEA_STATUS_NOT_FOUND, {"have head_dim 64 256 for this type"});
-  p.mask = FOVEA_MASK_CAUSAL_TOP_LEFT;
+               FOVEA_STATUS_NOT_FOUND,
+               {"have head_dim 64 256 for this operation and type"});
+  p.dtype = FOVEA_DTYPE_F16;
   expectStatus(fovea_forward_select(context.get(), &p, 0, nullptr),
                FOVEA_STATUS_NOT_FOUND,
-               {"2 kernels, of another operation, type or mask"});
+               {"2 kernels, of another operation or type"});
   // What other chips have is no alternative.
   fake.archs = {"gfx1100"};
   ContextPtr other = makeContext();

@@ -105,7 +105,7 @@ TEST_F(CppHeaderTest, BackwardIsTheSame) {
         PackageWriter::open(path, *TargetId::parse("gfx942"));
     ASSERT_TRUE(writer);
     KernelRecord record = makeBackwardRecord();
-    record.abiVersion = fovea::abi::kBackwardAbiVersion;
+    record.abiVersion = fovea::abiVersionOf(fovea::OpKind::Backward);
     FOVEA_ASSERT_OK(putFake(*writer, record,
                             "gradients_delta gradients_dkdv gradients_dq"));
   }

@@ -246,11 +246,15 @@ EXPORT int hipModuleLaunchKernel(void *function, unsigned gridX, unsigned gridY,
     else
       return kInvalidValue;
   }
+  if (buffer)
+    launch.argumentSegment.assign(static_cast<const unsigned char *>(buffer),
+                                  static_cast<const unsigned char *>(buffer) +
+                                      launch.argumentBytes);
   if (buffer && launch.argumentBytes == sizeof(launch.args))
     std::memcpy(&launch.args, buffer, sizeof(launch.args));
   else if (buffer && launch.argumentBytes == sizeof(launch.backwardArgs))
     std::memcpy(&launch.backwardArgs, buffer, sizeof(launch.backwardArgs));
-  else
+  else if (launch.argumentSegment.size() < sizeof(launch.args))
     return kInvalidValue;
   const auto *f = static_cast<Function *>(function);
   launch.function = f->name;

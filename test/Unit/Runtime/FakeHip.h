@@ -9,7 +9,9 @@
 #ifndef FOVEA_TEST_UNIT_RUNTIME_FAKEHIP_H
 #define FOVEA_TEST_UNIT_RUNTIME_FAKEHIP_H
 
-#include "fovea/Package/BackwardAbi.h"
+#include "../../Support/KernelArgs.h"
+#include "fovea/Package/OperationSpec.h"
+#include "fovea/Package/Package.h"
 
 #include <cstdint>
 #include <map>
@@ -26,9 +28,10 @@ struct FakeLaunch {
   unsigned grid[3], block[3], sharedBytes;
   void *stream;
   size_t argumentBytes;
+  std::vector<unsigned char> argumentSegment;
   /// What the argument segment is, by its size.
-  abi::ForwardArgs args;
-  abi::BackwardArgs backwardArgs;
+  fovea::test::ForwardArgs args;
+  fovea::test::BackwardArgs backwardArgs;
 };
 
 struct FakeHipState {

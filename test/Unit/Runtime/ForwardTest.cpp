@@ -1,5 +1,6 @@
 //===- ForwardTest.cpp - parameters, checks and launches ------------------===//
 
+#include "../../Support/KernelArgs.h"
 #include "RuntimeTest.h"
 
 using namespace fovea;
@@ -33,7 +34,7 @@ TEST_F(ForwardTest, LaunchCarriesGridStreamAndArguments) {
   EXPECT_EQ(launch.sharedBytes, 0u);
   EXPECT_EQ(launch.stream, &stream);
   EXPECT_EQ(launch.argumentBytes, 176u);
-  const fovea::abi::ForwardArgs &args = launch.args;
+  const fovea::test::ForwardArgs &args = launch.args;
   EXPECT_EQ(args.q, kBetweenPlaces);
   EXPECT_EQ(args.k, 2 * kBetweenPlaces);
   EXPECT_EQ(args.v, 3 * kBetweenPlaces);
@@ -218,7 +219,7 @@ TEST_F(ForwardTest, LimitsThemselvesAreAllowed) {
   write({makeRecord(makeProblem(128))});
   ContextPtr context = makeContext();
   Params p = makeParams();
-  p.q.stride_seq = fovea::abi::kMaxSeqStride;
+  p.q.stride_seq = fovea::spec::maxSeqStride(2);
   p.k.stride_batch = p.k.stride_head = p.k.stride_seq = 0;
   p.out.stride_seq = 128 * 16; // (batch, sequence, head, head_dim)
   p.out.stride_head = 128;

@@ -47,7 +47,7 @@ protected:
   void SetUp() override {
     write({makeRecord(makeProblem(128))});
     KernelRecord gradients = makeBackwardRecord();
-    gradients.abiVersion = fovea::abi::kBackwardAbiVersion;
+    gradients.abiVersion = fovea::abiVersionOf(fovea::OpKind::Backward);
     Expected<PackageWriter> writer =
         PackageWriter::open(path, *TargetId::parse("gfx942"));
     ASSERT_TRUE(writer);

@@ -2,7 +2,7 @@
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Layout/DotLayouts.h"
-#include "fovea/Package/BackwardAbi.h"
+#include "fovea/Package/OperationSpec.h"
 #include "fovea/Target/MatrixInstr.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -152,19 +152,20 @@ std::string ScheduleAttr::getKey() const {
   return key;
 }
 
-/// What the ABI says of an algorithm.
-static_assert(getMaxEnumValForBackwardAlgorithm() + 1 ==
-                  std::size(abi::kBackwardAlgorithms),
-              "the ABI lists the enumeration's algorithms in its order");
-static const abi::BackwardAlgorithm &infoOf(BackwardAlgorithm algorithm) {
-  return abi::kBackwardAlgorithms[static_cast<unsigned>(algorithm)];
+const spec::AlgorithmSpec &fovea::attn::specOf(BackwardAlgorithm algorithm) {
+  const spec::AlgorithmSpec *found =
+      spec::specOf(OpKind::Backward)
+          .findAlgorithm(stringifyBackwardAlgorithm(algorithm));
+  // A unit test asks for each.
+  assert(found && "the operation's table has no row for the algorithm");
+  return *found;
 }
 
 LogicalResult
 BackwardScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                              BackwardAlgorithm algorithm,
                              ArrayRef<ScheduleAttr> kernels) {
-  size_t expected = std::size(infoOf(algorithm).launches);
+  size_t expected = specOf(algorithm).launches.size();
   if (kernels.size() != expected)
     return emitError() << "algorithm " << stringifyBackwardAlgorithm(algorithm)
                        << " has " << expected << " kernels, found "
@@ -186,7 +187,7 @@ Attribute BackwardScheduleAttr::parse(AsmParser &parser, Type) {
     return {};
   }
   SmallVector<ScheduleAttr> kernels;
-  for (const abi::BackwardLaunch &launch : infoOf(*algorithm).launches)
+  for (const spec::LaunchSpec &launch : specOf(*algorithm).launches)
     if (parser.parseComma() || parser.parseKeyword(launch.suffix) ||
         parser.parseEqual() ||
         parser.parseCustomAttributeWithFallback(kernels.emplace_back()))
@@ -200,7 +201,7 @@ Attribute BackwardScheduleAttr::parse(AsmParser &parser, Type) {
 void BackwardScheduleAttr::print(AsmPrinter &printer) const {
   printer << "<" << stringifyBackwardAlgorithm(getAlgorithm());
   for (auto [launch, kernel] :
-       llvm::zip_equal(infoOf(getAlgorithm()).launches, getKernels())) {
+       llvm::zip_equal(specOf(getAlgorithm()).launches, getKernels())) {
     printer << ", " << launch.suffix << " = ";
     printer.printStrippedAttrOrType(kernel);
   }
@@ -210,7 +211,7 @@ void BackwardScheduleAttr::print(AsmPrinter &printer) const {
 std::string BackwardScheduleAttr::getKey() const {
   std::string key = stringifyBackwardAlgorithm(getAlgorithm()).str();
   for (auto [launch, kernel] :
-       llvm::zip_equal(infoOf(getAlgorithm()).launches, getKernels()))
+       llvm::zip_equal(specOf(getAlgorithm()).launches, getKernels()))
     key += std::string(";") + launch.suffix + ":" + kernel.getKey();
   return key;
 }

@@ -8,6 +8,7 @@ using namespace fovea;
 using namespace fovea::attn;
 using layout::TileLayout;
 
+#include "fovea/Dialect/Attn/IR/AttnAttrInterfaces.cpp.inc"
 #include "fovea/Dialect/Attn/IR/AttnInterfaces.cpp.inc"
 
 bool fovea::attn::isTile(Value value) {

@@ -1,8 +1,10 @@
 //===- AttnOps.cpp - problem-level ops of the attn dialect ----------------===//
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
+using namespace fovea;
 using namespace fovea::attn;
 
 namespace {
@@ -120,7 +122,79 @@ static LogicalResult checkLse(Operation *op, Named q, Value value) {
   return checkStrides(op, lse);
 }
 
+//===----------------------------------------------------------------------===//
+// AttentionOpInterface
+//===----------------------------------------------------------------------===//
+
+/// (C9), of any of the ops.
+static LogicalResult checkCommon(AttentionOpInterface op) {
+  unsigned wanted = 0;
+  if (ArrayAttr parts = op.getVisibilityAttr())
+    for (Attribute part : parts)
+      wanted += cast<VisibilityAttrInterface>(part).getBoundNames().size();
+  if (op.getBounds().size() != wanted)
+    return op->emitOpError() << "(C9) its parts of visibility take " << wanted
+                             << " bounds, found " << op.getBounds().size();
+  return success();
+}
+
+fovea::OpKind ForwardOp::getOperationKind() { return fovea::OpKind::Forward; }
+fovea::OpKind BackwardOp::getOperationKind() { return fovea::OpKind::Backward; }
+int64_t ForwardOp::getHeadDim() { return getQ().getType().getDimSize(3); }
+int64_t BackwardOp::getHeadDim() { return getQ().getType().getDimSize(3); }
+Type ForwardOp::getElementType() { return getQ().getType().getElementType(); }
+Type BackwardOp::getElementType() { return getQ().getType().getElementType(); }
+
+Value ForwardOp::getTensor(StringRef name) {
+  return llvm::StringSwitch<Value>(name)
+      .Case("q", getQ())
+      .Case("k", getK())
+      .Case("v", getV())
+      .Case("out", getOut())
+      .Case("lse", getLse())
+      .Default(nullptr);
+}
+Value BackwardOp::getTensor(StringRef name) {
+  return llvm::StringSwitch<Value>(name)
+      .Case("q", getQ())
+      .Case("k", getK())
+      .Case("v", getV())
+      .Case("out", getOut())
+      .Case("dout", getDout())
+      .Case("lse", getLse())
+      .Case("dq", getDq())
+      .Case("dk", getDk())
+      .Case("dv", getDv())
+      .Case("workspace", getWorkspace())
+      .Default(nullptr);
+}
+
+std::vector<const spec::TensorSpec *>
+fovea::attn::tensorsOf(AttentionOpInterface op) {
+  SmallVector<std::pair<unsigned, const spec::TensorSpec *>> tensors;
+  llvm::SmallDenseSet<Value> seen;
+  for (const spec::TensorSpec &tensor :
+       spec::specOf(op.getOperationKind()).groups[0].tensors) {
+    Value value = op.getTensor(tensor.name);
+    if (value && !seen.insert(value).second)
+      continue;
+    auto argument = dyn_cast_or_null<BlockArgument>(value);
+    tensors.push_back({argument ? argument.getArgNumber()
+                                : std::numeric_limits<unsigned>::max(),
+                       &tensor});
+  }
+  llvm::stable_sort(tensors, llvm::less_first());
+  auto order = llvm::make_second_range(tensors);
+  return {order.begin(), order.end()};
+}
+
+//===----------------------------------------------------------------------===//
+// Verifiers
+//===----------------------------------------------------------------------===//
+
 LogicalResult ForwardOp::verify() {
+  if (failed(checkCommon(*this)))
+    return failure();
   Named q = {"q", getQ().getType()};
   if (failed(checkTensors(*this, q, {"k", getK().getType()},
                           {{"out", getOut().getType()}},
@@ -130,6 +204,8 @@ LogicalResult ForwardOp::verify() {
 }
 
 LogicalResult BackwardOp::verify() {
+  if (failed(checkCommon(*this)))
+    return failure();
   Named q = {"q", getQ().getType()};
   if (failed(checkTensors(*this, q, {"k", getK().getType()},
                           {{"out", getOut().getType()},

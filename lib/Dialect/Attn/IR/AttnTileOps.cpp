@@ -197,25 +197,33 @@ LogicalResult BroadcastOp::relateLayouts(Value known,
 }
 
 LogicalResult MaskOp::verify() {
-  RankedTensorType scores = tile(getTile()), last = tile(getLast());
-  if (last.getDimSize(0) != 1 || last.getDimSize(1) != scores.getDimSize(1))
-    return emitOpError() << "needs one limit a column of " << scores
-                         << ", found " << last;
-  LayoutAttr have = getTileLayout(last), result = getTileLayout(scores);
-  if (have && result && !repeatsRow(result, have))
-    return emitOpError() << "the tile's layout reduced to one row is not that "
-                            "of the limits";
+  RankedTensorType scores = tile(getTile());
+  for (Value bounds : {getBegin(), getEnd()}) {
+    if (!bounds)
+      continue;
+    RankedTensorType limit = tile(bounds);
+    if (limit.getDimSize(0) != 1 || limit.getDimSize(1) != scores.getDimSize(1))
+      return emitOpError() << "needs one limit a column of " << scores
+                           << ", found " << limit;
+    LayoutAttr have = getTileLayout(limit), result = getTileLayout(scores);
+    if (have && result && !repeatsRow(result, have))
+      return emitOpError() << "the tile's layout reduced to one row is not "
+                              "that of the limits";
+  }
   return success();
 }
 
 LogicalResult MaskOp::relateLayouts(Value known,
                                     const layout::TileLayout &layout,
                                     SetLayout set) {
-  if (known == getLast())
+  if (known == getBegin() || known == getEnd())
     return success();
   if (failed(set(getTile(), layout)) || failed(set(getResult(), layout)))
     return failure();
-  return setRow(getLast(), layout, layout.repeatedRow(), set);
+  for (Value limit : {getBegin(), getEnd()})
+    if (limit && failed(setRow(limit, layout, layout.repeatedRow(), set)))
+      return failure();
+  return success();
 }
 
 LogicalResult RoundOp::verify() {

@@ -2,7 +2,6 @@
 
 #include "ScheduleTable.h"
 #include "fovea/Layout/DotLayouts.h"
-#include "fovea/Package/BackwardAbi.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
 #include <limits>
@@ -280,8 +279,7 @@ LogicalResult fovea::attn::checkBackwardSchedule(
                             "registers: direct_copy must be 0, found "
                          << kernel.getDirectCopy();
   }
-  const abi::BackwardAlgorithm &algorithm =
-      abi::kBackwardAlgorithms[static_cast<unsigned>(schedule.getAlgorithm())];
+  const spec::AlgorithmSpec &algorithm = specOf(schedule.getAlgorithm());
   for (auto [launch, kernel] :
        llvm::zip_equal(algorithm.launches, schedule.getKernels())) {
     if (launch.products == 0)

@@ -2,7 +2,6 @@
 
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
-#include "fovea/Package/BackwardAbi.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -89,9 +88,8 @@ private:
                                        op.getElementType());
     // Options are about the kernels with matrix products.
     SmallVector<ScheduleAttr> kernels(schedule.getKernels());
-    for (auto [launch, kernel] : llvm::zip_equal(
-             abi::kBackwardAlgorithms[static_cast<unsigned>(*wanted)].launches,
-             kernels))
+    for (auto [launch, kernel] :
+         llvm::zip_equal(specOf(*wanted).launches, kernels))
       if (launch.products > 0 && !(kernel = override(op, kernel)))
         return failure();
     schedule = BackwardScheduleAttr::get(&getContext(), *wanted, kernels);

@@ -9,7 +9,6 @@
 
 #include "TileBuilder.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
-#include "fovea/Package/BackwardAbi.h"
 #include <cmath>
 #include <limits>
 
@@ -35,10 +34,9 @@ template <typename Base>
 class GradientBuilder : public Base {
 public:
   GradientBuilder(BackwardOp op, gpu::GPUFuncOp kernel,
-                  const target::TargetInfo &target, ScheduleAttr schedule)
-      : Base(kernel, target, abi::kBackwardArgs, op.getElementType(),
-             op.getHeadDim()),
-        op(op), schedule(schedule),
+                  const target::TargetInfo &target,
+                  const KernelArguments &arguments, ScheduleAttr schedule)
+      : Base(op, kernel, target, arguments), op(op), schedule(schedule),
         inst(*lookupMatrixInstr(target, schedule.getInst(),
                                 op.getElementType())),
         tiles(forwardTiles(op.getHeadDim(), schedule, inst)) {}
@@ -102,8 +100,7 @@ protected:
                                           negatedLse)));
   }
 
-  //===--- subnormal operands
-  //-----------------------------------------------===//
+  //===--- subnormal operands ---------------------------------------------===//
   // Where matrix instructions take them for zeros, P and dS are multiplied by a
   // power of two first, and the sums of products divided by it in the end.
 
@@ -190,14 +187,15 @@ protected:
             this->add(offset, this->mul(before, i64Constant(columns))),
             this->i32(columns), seqlen};
   }
-  /// i64 rows of a batch in the workspace; BackwardAbi.h describes it.
+  /// i64 rows of a batch in the workspace; the algorithm's table describes it.
   Value workspaceRowsOfBatch() {
     Value rows = this->mul(this->i64(this->arg("heads_q")),
                            this->i64(this->arg("seqlen_q")));
-    if (!isAtomic())
+    int64_t rowStep =
+        specOf(op.getSchedule()->getAlgorithm()).workspace.rowStep;
+    if (rowStep == 1)
       return rows;
-    Value step = i64Constant(abi::kWorkspaceRowStep);
-    Value last = i64Constant(abi::kWorkspaceRowStep - 1);
+    Value step = i64Constant(rowStep), last = i64Constant(rowStep - 1);
     return this->mul(this->div(this->add(rows, last), step), step);
   }
   /// Rows of one f32: delta.
@@ -215,21 +213,18 @@ protected:
     return workspaceRows(this->mul(before, workspaceRowsOfBatch()),
                          this->headDim, head);
   }
-  Value deltaView(Value head, Value first) {
-    return this->view(deltaRows(head), first, 1, b.getF32Type());
-  }
   Value sumsView(const Rows &sums, Value first) {
     return this->view(sums, first, this->headDim, b.getF32Type());
   }
 
   /// The terms of rows [first, first + count) of a query head, as loaded.
-  RowTerms loadTerms(Value head, Value first, int64_t count) {
-    RankedTensorType column = this->f32Tile(count, 1);
-    auto load = [&](Value view) {
-      return this->transpose(LoadOp::create(b, column, view));
+  RowTerms loadTerms(const Rows &lse, const Rows &delta, Value first,
+                     int64_t count) {
+    auto load = [&](const Rows &rows) {
+      Value view = this->view(rows, first, 1, b.getF32Type());
+      return this->transpose(LoadOp::create(b, this->f32Tile(count, 1), view));
     };
-    Value lse = load(this->rowValuesView(this->arg("lse"), head, first));
-    return {negate(lse), load(deltaView(head, first))};
+    return {negate(load(lse)), load(delta)};
   }
 
   /// Stores an accumulator [value_dim, block_m] times `scale` (if any; a scalar
@@ -326,19 +321,21 @@ private:
         *field = value;
     }
   };
-  Value load(const Rows &rows, Value block) {
-    return loadTile(rows, mul(block, i32(tiles.blockN)), tiles.blockN,
-                    tiles.ldsDim);
+  Value loadK(Value block) {
+    return loadKeys(/*values=*/false, block, tiles.ldsDim);
   }
-  Carried keyLoop(Value from, Value to, Value lastKey, Carried state);
+  Value loadV(Value block) {
+    return loadKeys(/*values=*/true, block, tiles.ldsDim);
+  }
+  Carried keyLoop(Value from, Value to, Mask mask, Carried state);
 
   Resident queries, douts;
   RowTerms terms;
   Value ldsK, ldsV, ldsKt;
 };
 
-QueryGradient::Carried QueryGradient::keyLoop(Value from, Value to,
-                                              Value lastKey, Carried state) {
+QueryGradient::Carried QueryGradient::keyLoop(Value from, Value to, Mask mask,
+                                              Carried state) {
   auto loop = scf::ForOp::create(b, from, to, i32(1), state.pack());
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
@@ -347,23 +344,18 @@ QueryGradient::Carried QueryGradient::keyLoop(Value from, Value to,
   now.unpack(loop.getRegionIterArgs());
   bool prefetch = bool(now.nextK);
   barrier();
-  Value keys = prefetch ? now.nextK : load(k, block);
-  Value values = prefetch ? now.nextV : load(v, block);
+  Value keys = prefetch ? now.nextK : loadK(block);
+  Value values = prefetch ? now.nextV : loadV(block);
   StoreLdsOp::create(b, transpose(keys), ldsKt);
   StoreLdsOp::create(b, keys, ldsK);
   StoreLdsOp::create(b, values, ldsV);
   barrier();
   if (prefetch) {
     Value next = add(block, i32(1));
-    now.nextK = load(k, next);
-    now.nextV = load(v, next);
+    now.nextK = loadK(next);
+    now.nextV = loadV(next);
   }
-  Value s = product(ldsK, queries);
-  if (lastKey) {
-    auto row = cast<RankedTensorType>(lastKey.getType());
-    Value first = mul(block, i32(tiles.blockN));
-    s = MaskOp::create(b, s, sub(lastKey, splat(row, first)));
-  }
+  Value s = mask(product(ldsK, queries), block);
   auto full = cast<RankedTensorType>(s.getType());
   Value p = probabilities(s, broadcast(terms.negatedLse, full));
   separateLdsReads();
@@ -380,31 +372,30 @@ void QueryGradient::build() {
   ldsK = ldsTile(tiles.blockN, tiles.ldsDim, elementType);
   ldsV = ldsTile(tiles.blockN, tiles.ldsDim, elementType);
   ldsKt = ldsTile(tiles.ldsDim, tiles.blockN, elementType);
-  placeWorkgroup(op.getMask(), tiles.blockM);
+  placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven());
   Rows q = rowsOf("q", headQ, "seqlen_q"),
        dout = rowsOf("dout", headQ, "seqlen_q"),
        dq = rowsOf("dq", headQ, "seqlen_q");
-  k = rowsOf("k", headK, "seqlen_k");
-  v = rowsOf("v", headK, "seqlen_k");
-  keyRange(op.getMask(), tiles.blockM, tiles.blockN);
+  visitKeys(tiles.blockM, tiles.blockN, /*ahead=*/schedule.getStages() - 1);
   factor = softmaxFactor();
   queries = makeResident(
       NegateIfOp::create(b, loadTile(q, firstRow, tiles.blockM, tiles.scoreDim),
                          scaleIsNegative()));
   douts = makeResident(loadTile(dout, firstRow, tiles.blockM, tiles.scoreDim));
-  terms = loadTerms(headQ, firstRow, tiles.blockM);
+  terms = loadTerms(rowValues("lse", headQ), deltaRows(headQ), firstRow,
+                    tiles.blockM);
 
   Value zero = i32(0);
   Carried state;
   state.acc = splat(f32Tile(tiles.valueDim, tiles.blockM), 0.0f);
   state.power = initialDsPower();
   if (schedule.getStages() == 2) {
-    state.nextK = load(k, zero);
-    state.nextV = load(v, zero);
+    state.nextK = loadK(zero);
+    state.nextV = loadV(zero);
   }
-  state = keyLoop(zero, blocksFull, /*lastKey=*/nullptr, state);
-  state = keyLoop(blocksFull, blocksEnd, lastKeys(op.getMask(), tiles.blockM),
-                  state);
+  walkKeys([&](Value from, Value to, bool, Mask mask) {
+    state = keyLoop(from, to, mask, state);
+  });
   storeGradient(state.acc, loweredScoreGradients(arg("scale"), state.power), dq,
                 firstRow);
   gpu::ReturnOp::create(b);
@@ -437,7 +428,7 @@ private:
   };
   struct Head {
     Value number;
-    Rows q, dout;
+    Rows q, dout, lse, delta;
     Rows sums; ///< of dQ, where they are taken
   };
   Block load(const Head &head, Value block);
@@ -445,10 +436,15 @@ private:
   void addQuerySums(const Head &head, Value block);
   SmallVector<Value> queryLoop(const Head &head, Value from, Value to,
                                bool masked, SmallVector<Value> state);
+  Value maskedBlock(Value number);
+  Bounds seenByKeys();
+  Value loadOwn(const Rows &rows, int64_t columns);
 
   size_t sums; ///< values that loops carry, without a block in flight
-  Value firstKey, shift;
-  Value lastKey; ///< of all, where keys past it have to be masked
+  Value firstKey;
+  Value firstSeen;  ///< key that any query sees; null: the first of all
+  Segments queries; ///< that see these keys
+  Value tailBlocks, maskedBlocks; ///< the latter with the head
   Resident keys, values;
   Value ldsQ, ldsDout, ldsQt, ldsDoutT, ldsLse, ldsDelta;
   // Of the sums of dQ; nothing where they are not taken.
@@ -462,13 +458,11 @@ void KeyGradients::prepareQuerySums(const Rows &k) {
   query = queryProduct(target, elementType, headDim, schedule);
   ldsDs = ldsTile(tiles.blockN, tiles.blockM, elementType);
   if (!schedule.getQueriesInLds()) {
-    queryKeys.tile = loadTile(k, firstKey, tiles.blockM, query->columns);
+    queryKeys.tile = loadOwn(k, query->columns);
     return;
   }
   queryKeys.lds = ldsTile(tiles.ldsDim, tiles.blockM, elementType);
-  StoreLdsOp::create(
-      b, transpose(loadTile(k, firstKey, tiles.blockM, tiles.ldsDim)),
-      queryKeys.lds);
+  StoreLdsOp::create(b, transpose(loadOwn(k, tiles.ldsDim)), queryKeys.lds);
 }
 
 /// Adds dS of a block, which is in LDS, times the keys to the sums of dQ.
@@ -491,10 +485,11 @@ KeyGradients::Block KeyGradients::load(const Head &head, Value block) {
   Value first = mul(opaque(block), i32(tiles.blockN));
   return {loadTile(head.q, first, tiles.blockN, tiles.ldsDim),
           loadTile(head.dout, first, tiles.blockN, tiles.ldsDim),
-          loadTerms(head.number, first, tiles.blockN)};
+          loadTerms(head.lse, head.delta, first, tiles.blockN)};
 }
 
-/// Blocks [from, to). `state`: dV^T, dK^T, the power of two in the latter (if
+/// Blocks [from, to), by the numbers of maskedBlock() where they are masked.
+/// `state`: dV^T, dK^T, the power of two in the latter (if
 /// any) and, with two stages, the next block.
 SmallVector<Value> KeyGradients::queryLoop(const Head &head, Value from,
                                            Value to, bool masked,
@@ -502,7 +497,10 @@ SmallVector<Value> KeyGradients::queryLoop(const Head &head, Value from,
   auto loop = scf::ForOp::create(b, from, to, i32(1), state);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  Value block = loop.getInductionVar();
+  auto blockOf = [&](Value number) {
+    return masked ? maskedBlock(number) : number;
+  };
+  Value block = blockOf(loop.getInductionVar());
   ValueRange carried = loop.getRegionIterArgs();
   Value accV = carried[0], accK = carried[1];
   Value power = sums > 2 ? carried[2] : Value();
@@ -519,7 +517,7 @@ SmallVector<Value> KeyGradients::queryLoop(const Head &head, Value from,
   barrier();
   SmallVector<Value> next;
   if (prefetch)
-    next = load(head, add(block, i32(1))).pack();
+    next = load(head, blockOf(add(loop.getInductionVar(), i32(1)))).pack();
 
   RankedTensorType turned = f32Tile(tiles.blockM, tiles.blockN),
                    row = f32Tile(1, tiles.blockN);
@@ -531,17 +529,8 @@ SmallVector<Value> KeyGradients::queryLoop(const Head &head, Value from,
     // Comparisons ahead of the scores would hold a pair of SGPRs each.
     if (target.waveSize == 64)
       amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
-    RankedTensorType index = tile(1, tiles.blockN, b.getI32Type());
-    Value last;
-    if (shift) {
-      Value first = sub(add(mul(block, i32(tiles.blockN)), shift), firstKey);
-      last = add(ColumnIndexOp::create(b, index), splat(index, first));
-    }
-    if (lastKey) {
-      Value end = splat(index, sub(lastKey, firstKey));
-      last = last ? min(last, end) : end;
-    }
-    s = transpose(MaskOp::create(b, transpose(s), last));
+    // Here, so that bounds take no registers while they are not needed.
+    s = visibility.apply(s, seenByKeys(), mul(block, i32(tiles.blockN)));
   }
   Value p = probabilities(s, byRow(ldsLse));
   accV = accumulate(ldsDoutT, roundProbabilities(p), accV);
@@ -564,6 +553,45 @@ SmallVector<Value> KeyGradients::queryLoop(const Head &head, Value from,
   return llvm::to_vector_of<Value>(loop.getResults());
 }
 
+/// The block that is masked as the one of a number: those of the tail come
+/// first, then those of the head, then, as one that is fetched ahead, the first
+/// full one.
+Value KeyGradients::maskedBlock(Value number) {
+  if (!queries.hasTail)
+    return number;
+  Value isTail =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, number, tailBlocks);
+  return select(isTail, add(number, queries.full), sub(number, tailBlocks));
+}
+
+/// The rows of this workgroup's keys, zeros where no query sees them.
+Value KeyGradients::loadOwn(const Rows &rows, int64_t columns) {
+  return loadTile(rows, firstKey, tiles.blockM, columns,
+                  firstSeen ? sub(firstSeen, firstKey) : Value());
+}
+
+/// The queries that see each key: none one past the last, where that matters.
+Bounds KeyGradients::seenByKeys() {
+  // Or LLVM would make them ahead of the loops.
+  Bounds seen =
+      visibility.rowsOfEachKey(queries, opaque(firstKey), tiles.blockM);
+  if (!query)
+    return seen;
+  RankedTensorType row = tile(1, tiles.blockM, b.getI32Type());
+  Value count = splat(row, sub(arg("seqlen_k"), firstKey));
+  Value isKey = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                      ColumnIndexOp::create(b, row), count);
+  auto none = arith::ConstantOp::create(
+      b, DenseElementsAttr::get(row, b.getI32IntegerAttr(0)));
+  // By the end, or by a beginning behind the last query: whichever there is.
+  if (seen.end || !seen.begin)
+    seen.end =
+        select(isKey, seen.end ? seen.end : splat(row, queries.count), none);
+  else
+    seen.begin = select(isKey, seen.begin, splat(row, queries.count));
+  return seen;
+}
+
 void KeyGradients::build() {
   ldsQ = ldsTile(tiles.blockN, tiles.ldsDim, elementType);
   ldsDout = ldsTile(tiles.blockN, tiles.ldsDim, elementType);
@@ -575,47 +603,42 @@ void KeyGradients::build() {
   batch = blockId(gpu::Dimension::z);
   Value group = arg("group_size"), headsQ = arg("heads_q");
   Value headK = headOf(blockId(gpu::Dimension::x), div(headsQ, group));
+  Value zero = i32(0);
   firstKey = mul(blockId(gpu::Dimension::y), i32(tiles.blockM));
-  Value seqlenQ = arg("seqlen_q"), seqlenK = arg("seqlen_k");
+  Value seqlenK = arg("seqlen_k");
   factor = softmaxFactor();
-  Rows k = rowsOf("k", headK, "seqlen_k"), v = rowsOf("v", headK, "seqlen_k"),
-       dk = rowsOf("dk", headK, "seqlen_k"),
-       dv = rowsOf("dv", headK, "seqlen_k");
-  // Keys that no query sees, which only this mask has, are out of bounds, and
-  // so read as zeros: nothing that they hold can meet a weight of 0.
-  if (op.getMask() == MaskKind::CausalTopLeft)
-    k.count = v.count = min(seqlenK, seqlenQ);
-  // One number each through the loops, instead of strides and what they
-  // multiply.
-  dk.offset = opaque(dk.offset);
-  dv.offset = opaque(dv.offset);
+  Rows k = rowsOf("k", headK, "seqlen_k"), v = rowsOf("v", headK, "seqlen_k");
+  // Keys that no query sees are zeros, so that nothing that they hold can meet
+  // a weight of 0: those past the last one that is seen are out of bounds.
+  Bounds seen = visibility.seenKeys();
+  k.count = v.count = seen.end;
+  firstSeen = seen.begin;
   keys = makeResident(
-      NegateIfOp::create(b, loadTile(k, firstKey, tiles.blockM, tiles.scoreDim),
-                         scaleIsNegative()));
-  values = makeResident(loadTile(v, firstKey, tiles.blockM, tiles.scoreDim));
+      NegateIfOp::create(b, loadOwn(k, tiles.scoreDim), scaleIsNegative()));
+  values = makeResident(loadOwn(v, tiles.scoreDim));
 
   if (isAtomic())
     prepareQuerySums(k);
 
-  // Query i sees keys up to i + shift: the first block that sees any key of
-  // this one's, and the first whose queries see all of them.
-  Value zero = i32(0), end = blocksOf(seqlenQ, tiles.blockN);
-  Value from = zero, full = zero;
-  shift = causalShift(op.getMask());
-  if (shift) {
-    from = min(div(max(zero, sub(firstKey, shift)), i32(tiles.blockN)), end);
-    Value lastKey = sub(min(add(firstKey, i32(tiles.blockM)), seqlenK), i32(1));
-    full = min(blocksOf(max(zero, sub(lastKey, shift)), tiles.blockN), end);
-  }
+  Value last = sub(min(add(firstKey, i32(tiles.blockM)), seqlenK), i32(1));
+  queries = visibility.rowsOfKeys(firstKey, last, tiles.blockN);
   if (query) {
     // A block of keys with some past the last is masked throughout: their
     // columns of dS are summed over, whatever exp2 made of them.
-    lastKey = sub(seqlenK, i32(1));
     Value isTail =
         arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
                               add(firstKey, i32(tiles.blockM)), seqlenK);
-    full = select(isTail, end, full);
+    queries.head = select(isTail, queries.end, queries.head);
+    queries.full = select(isTail, queries.end, queries.full);
+    queries.hasHead = true;
   }
+
+  // Queries past the last one are zeros, which add nothing: where no key is
+  // seen too early, the block that ends with them is as good as full.
+  if (!queries.hasTail)
+    queries.full = queries.end;
+  tailBlocks = sub(queries.end, queries.full);
+  maskedBlocks = add(tailBlocks, queries.head);
 
   RankedTensorType acc = f32Tile(tiles.valueDim, tiles.blockM);
   SmallVector<Value> state = {splat(acc, 0.0f), splat(acc, 0.0f)};
@@ -628,24 +651,33 @@ void KeyGradients::build() {
     b.setInsertionPointToStart(heads.getBody());
     Head head;
     head.number = add(mul(headK, group), heads.getInductionVar());
-    head.q = rowsOf("q", head.number, "seqlen_q");
-    head.dout = rowsOf("dout", head.number, "seqlen_q");
+    head.q = within(rowsOf("q", head.number, "seqlen_q"), queries);
+    head.dout = within(rowsOf("dout", head.number, "seqlen_q"), queries);
+    head.lse = within(rowValues("lse", head.number), queries);
+    head.delta = within(deltaRows(head.number), queries);
     if (query)
-      head.sums = sumsRows(head.number);
+      head.sums = within(sumsRows(head.number), queries);
     SmallVector<Value> now =
         llvm::to_vector_of<Value>(heads.getRegionIterArgs());
+    // Tail and head are one loop: a third would take more registers than
+    // gfx908 has. It comes first, since the head leads to the full blocks.
+    bool isPartial = queries.hasHead || queries.hasTail;
+    Value first = isPartial ? maskedBlock(zero) : zero;
     if (schedule.getStages() == 2)
-      now.append(load(head, from).pack());
-    if (shift || query)
-      now = queryLoop(head, from, full, /*masked=*/true, now);
-    now = queryLoop(head, full, end, /*masked=*/false, now);
+      now.append(load(head, first).pack());
+    if (isPartial)
+      now = queryLoop(head, zero, maskedBlocks, /*masked=*/true, now);
+    now = queryLoop(head, queries.head, queries.full, /*masked=*/false, now);
     scf::YieldOp::create(b, ArrayRef<Value>(now).take_front(sums));
   }
-  storeGradient(heads.getResult(0), loweredProbabilities(), dv, firstKey);
+  // What is compared with the length here is not to live through the loops.
+  Value count = opaque(seqlenK);
+  storeGradient(heads.getResult(0), loweredProbabilities(),
+                rowsOf("dv", headK, count), firstKey);
   storeGradient(heads.getResult(1),
                 loweredScoreGradients(arg("scale"),
                                       sums > 2 ? heads.getResult(2) : Value()),
-                dk, firstKey);
+                rowsOf("dk", headK, count), firstKey);
   gpu::ReturnOp::create(b);
 }
 
@@ -659,7 +691,7 @@ class RowSums : public GradientBuilder<QueryBlockBuilder> {
 public:
   using GradientBuilder::GradientBuilder;
   void build() {
-    placeWorkgroup(MaskKind::None, tiles.blockM);
+    placeWorkgroup(tiles.blockM, /*fromTheEnd=*/false);
     auto load = [&](StringRef name) -> Value {
       Value rows = loadTile(rowsOf(name, headQ, "seqlen_q"), firstRow,
                             tiles.blockM, tiles.ldsDim);
@@ -669,7 +701,8 @@ public:
     Value products = fmul(load("out"), load("dout"));
     Value sums = ReduceOp::create(b, f32Tile(1, tiles.blockM), ReduceKind::Sum,
                                   transpose(products));
-    StoreOp::create(b, transpose(sums), deltaView(headQ, firstRow));
+    StoreOp::create(b, transpose(sums),
+                    view(deltaRows(headQ), firstRow, 1, b.getF32Type()));
     if (isAtomic())
       StoreOp::create(b, splat(f32Tile(tiles.blockM, tiles.ldsDim), 0.0f),
                       sumsView(sumsRows(headQ), firstRow));
@@ -686,7 +719,7 @@ class Convert : public GradientBuilder<QueryBlockBuilder> {
 public:
   using GradientBuilder::GradientBuilder;
   void build() {
-    placeWorkgroup(MaskKind::None, tiles.blockM);
+    placeWorkgroup(tiles.blockM, /*fromTheEnd=*/false);
     Value sums = LoadOp::create(b, f32Tile(tiles.blockM, tiles.ldsDim),
                                 sumsView(sumsRows(headQ), firstRow));
     storeRows(scaledAndNarrow(sums, arg("scale")),
@@ -705,8 +738,9 @@ struct TileBackward
 private:
   template <typename Builder>
   static void build(BackwardOp op, gpu::GPUFuncOp kernel,
-                    const target::TargetInfo &target, ScheduleAttr schedule) {
-    Builder(op, kernel, target, schedule).build();
+                    const target::TargetInfo &target,
+                    const KernelArguments &arguments, ScheduleAttr schedule) {
+    Builder(op, kernel, target, arguments, schedule).build();
   }
   using Build = decltype(&build<RowSums>);
   /// What writes each of an algorithm's kernels, in the order of their launch.
@@ -731,15 +765,16 @@ private:
                                      op.getElementType(), op.getHeadDim(),
                                      schedule)))
       return failure();
+    FailureOr<KernelArguments> arguments = argumentsOf(op);
+    if (failed(arguments))
+      return failure();
     gpu::GPUModuleOp module = makeKernelModule(func);
     BackwardAlgorithm algorithm = schedule.getAlgorithm();
-    for (auto [build, launch, part] : llvm::zip_equal(
-             buildersOf(algorithm),
-             abi::kBackwardAlgorithms[static_cast<unsigned>(algorithm)]
-                 .launches,
-             schedule.getKernels())) {
+    for (auto [build, launch, part] :
+         llvm::zip_equal(buildersOf(algorithm), specOf(algorithm).launches,
+                         schedule.getKernels())) {
       std::string name = (module.getName() + "_" + launch.suffix).str();
-      build(op, makeKernel(module, name, abi::kBackwardArgs, part), target,
+      build(op, makeKernel(module, name, *arguments, part), target, *arguments,
             part);
     }
     return success();

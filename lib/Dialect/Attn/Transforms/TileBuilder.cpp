@@ -12,18 +12,45 @@ using namespace fovea::attn;
 // Kernels
 //===----------------------------------------------------------------------===//
 
-static Type argumentType(Builder &b, abi::ArgKind kind) {
+static Type argumentType(Builder &b, spec::ArgKind kind) {
   switch (kind) {
-  case abi::ArgKind::Pointer:
+  case spec::ArgKind::Pointer:
     return LLVM::LLVMPointerType::get(b.getContext(), 1);
-  case abi::ArgKind::I64:
+  case spec::ArgKind::I64:
     return b.getI64Type();
-  case abi::ArgKind::I32:
+  case spec::ArgKind::I32:
     return b.getI32Type();
-  case abi::ArgKind::F32:
+  case spec::ArgKind::F32:
     return b.getF32Type();
   }
   llvm_unreachable("all kinds are listed");
+}
+
+std::optional<unsigned> KernelArguments::find(StringRef name) const {
+  auto same = sameAs.find(name);
+  if (same != sameAs.end())
+    name = same->second;
+  for (auto [number, argument] : llvm::enumerate(signature.arguments))
+    if (name == argument.name)
+      return number;
+  return std::nullopt;
+}
+
+FailureOr<KernelArguments> fovea::attn::argumentsOf(AttentionOpInterface op) {
+  FailureOr<ProblemKey> key = keyOf(op);
+  if (failed(key))
+    return failure();
+  KernelArguments result;
+  llvm::SmallDenseMap<Value, StringRef> names;
+  for (const spec::TensorSpec &tensor :
+       spec::specOf(op.getOperationKind()).groups[0].tensors)
+    if (Value value = op.getTensor(tensor.name)) {
+      auto [at, isNew] = names.try_emplace(value, tensor.name);
+      if (!isNew)
+        result.sameAs[tensor.name] = at->second.str();
+    }
+  result.signature = spec::signatureOf(*key, tensorsOf(op));
+  return result;
 }
 
 gpu::GPUModuleOp fovea::attn::makeKernelModule(func::FuncOp func) {
@@ -36,13 +63,13 @@ gpu::GPUModuleOp fovea::attn::makeKernelModule(func::FuncOp func) {
 }
 
 gpu::GPUFuncOp fovea::attn::makeKernel(gpu::GPUModuleOp module, StringRef name,
-                                       ArrayRef<abi::ArgInfo> arguments,
+                                       const KernelArguments &arguments,
                                        ScheduleAttr schedule) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   auto target = module->getAttrOfType<TargetAttr>(kTargetAttrName);
   SmallVector<Type> types;
   SmallVector<Attribute> names;
-  for (const abi::ArgInfo &info : arguments) {
+  for (const spec::Argument &info : arguments.signature.arguments) {
     types.push_back(argumentType(builder, info.kind));
     names.push_back(builder.getStringAttr(info.name));
   }
@@ -77,6 +104,30 @@ static LogicalResult checkProblemFunction(func::FuncOp func, Operation *op) {
     if (!isa<BlockArgument>(operand))
       return op->emitOpError("must take its operands from the function's "
                              "arguments");
+  auto problem = cast<AttentionOpInterface>(op);
+  const spec::GroupSpec &base =
+      spec::specOf(problem.getOperationKind()).groups[0];
+  for (const spec::TensorSpec &written : base.tensors)
+    for (const spec::TensorSpec &other : base.tensors) {
+      Value value = problem.getTensor(written.name);
+      if (written.written && value && &other != &written &&
+          problem.getTensor(other.name) == value)
+        return op->emitOpError("writes ")
+               << written.name << ", which is its operand " << other.name
+               << " too; kernels read while they write: give it a tensor of "
+                  "its own";
+    }
+  for (BlockArgument argument : func.getArguments()) {
+    auto uses = llvm::range_size(argument.getUses());
+    if (uses == 0)
+      return func.emitError("argument ")
+             << argument.getArgNumber() << " is no operand of " << op->getName()
+             << ", and its kernels would not have it; take it out";
+    if (uses > 1 && !isa<MemRefType>(argument.getType()))
+      return op->emitOpError("takes the function's argument ")
+             << argument.getArgNumber() << " " << uses
+             << " times; of scalars each is an argument of its own";
+  }
   for (Operation &sibling : *func->getBlock())
     if (auto symbol = dyn_cast<SymbolOpInterface>(&sibling);
         symbol && symbol != func && symbol.getName() == func.getName())
@@ -116,19 +167,19 @@ FailureOr<Operation *> fovea::attn::findProblem(func::FuncOp func,
 //===----------------------------------------------------------------------===//
 
 Value TileBuilder::arg(const Twine &name) {
-  std::string wanted = name.str();
-  for (auto [info, argument] :
-       llvm::zip_first(arguments, kernel.getArguments()))
-    if (wanted == info.name)
-      return argument;
-  llvm_unreachable("not a kernel argument");
+  llvm::SmallString<32> text;
+  std::optional<unsigned> number = arguments.find(name.toStringRef(text));
+  assert(number && "the operation's table has no argument of that name");
+  return kernel.getArgument(*number);
 }
 
-Rows TileBuilder::rowsOf(StringRef name, Value head, StringRef seqlen) {
+Rows TileBuilder::rowsOf(StringRef name, Value head, Value count) {
+  auto same = arguments.sameAs.find(name);
+  if (same != arguments.sameAs.end())
+    name = same->second;
   auto stride = [&](StringRef dim) { return arg(name + "_stride_" + dim); };
   Value offset =
       add(mul(i64(batch), stride("batch")), mul(i64(head), stride("head")));
-  Value count = arg(seqlen);
   // A single row has no distance to the next; a tensor with one row may carry
   // any stride there, 0 included, and that must not bring further rows within
   // bounds.
@@ -149,29 +200,20 @@ Value TileBuilder::view(const Rows &rows, Value first, int64_t columns,
 }
 
 Value TileBuilder::loadTile(const Rows &rows, Value first, int64_t count,
-                            int64_t columns) {
+                            int64_t columns, Value hidden) {
   return LoadOp::create(b, tile(count, columns, elementType),
-                        view(rows, first, headDim));
+                        view(rows, first, headDim), hidden);
 }
 
-Value TileBuilder::rowValuesView(Value base, Value head, Value first) {
-  Value offset = add(add(mul(i64(batch), arg("lse_stride_batch")),
-                         mul(i64(head), arg("lse_stride_head"))),
-                     i64(first));
-  return ViewOp::create(b, ViewType::get(b.getContext(), 1, b.getF32Type()),
-                        base, offset, sub(arg("seqlen_q"), first), i32(1));
+Rows TileBuilder::rowValues(StringRef name, Value head) {
+  Value offset = add(mul(i64(batch), arg(name + "_stride_batch")),
+                     mul(i64(head), arg(name + "_stride_head")));
+  return {arg(name), offset, i32(1), arg("seqlen_q")};
 }
 
-Value TileBuilder::causalShift(MaskKind mask) {
-  switch (mask) {
-  case MaskKind::None:
-    return nullptr;
-  case MaskKind::CausalTopLeft:
-    return i32(0);
-  case MaskKind::CausalBottomRight:
-    return sub(arg("seqlen_k"), arg("seqlen_q"));
-  }
-  llvm_unreachable("all masks are listed");
+Rows TileBuilder::within(const Rows &rows, const Segments &segments) {
+  Value before = mul(i64(segments.origin), i64(rows.stride));
+  return {rows.base, add(rows.offset, before), rows.stride, segments.count};
 }
 
 Value TileBuilder::headOf(Value x, Value heads) {
@@ -210,43 +252,87 @@ Value TileBuilder::round(Value values) {
 // QueryBlockBuilder
 //===----------------------------------------------------------------------===//
 
-void QueryBlockBuilder::placeWorkgroup(MaskKind mask, int64_t blockM) {
+void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd) {
   batch = blockId(gpu::Dimension::z);
   headQ = headOf(blockId(gpu::Dimension::x), arg("heads_q"));
   headK = div(headQ, arg("group_size"));
   Value block = blockId(gpu::Dimension::y);
-  if (mask != MaskKind::None)
-    // Later rows see more keys: start with the longest.
+  if (fromTheEnd)
     block = sub(sub(blocksOf(arg("seqlen_q"), blockM), i32(1)), block);
   firstRow = mul(block, i32(blockM));
 }
 
-void QueryBlockBuilder::keyRange(MaskKind mask, int64_t blockM,
-                                 int64_t blockN) {
-  Value seqlenQ = arg("seqlen_q"), seqlenK = arg("seqlen_k");
-  Value keysFull = seqlenK, keysEnd = seqlenK;
-  shift = causalShift(mask);
-  if (shift) {
+void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
+                                  int64_t ahead, int64_t group) {
+  blockM = rowsOfBlock;
+  blockN = keysOfBlock;
+  Value last = sub(min(add(firstRow, i32(blockM)), arg("seqlen_q")), i32(1));
+  keys = visibility.keysOfRows(firstRow, last, blockN);
+  full = keys.full;
+  masked = keys.end;
+  if (keys.hasHead) {
+    // What is fetched ahead lies behind in memory: where there is a head, the
+    // last full blocks are left to the tail, which looks where to go on.
     Value zero = i32(0);
-    auto keysSeenBy = [&](Value query) {
-      return max(zero, min(seqlenK, add(add(query, shift), i32(1))));
-    };
-    keysFull = keysSeenBy(firstRow);
-    keysEnd = keysSeenBy(sub(min(add(firstRow, i32(blockM)), seqlenQ), i32(1)));
+    Value isHeadless =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, keys.head, zero);
+    Value most = select(isHeadless, keys.end, sub(keys.end, i32(ahead)));
+    full = max(zero, sub(min(full, most), keys.head));
+    masked = sub(keys.end, keys.head);
   }
-  // Keys that no row of this workgroup sees are out of bounds, and so read as
-  // zeros: nothing that they hold can meet a weight of 0.
-  k.count = v.count = keysEnd;
-  blocksFull = div(keysFull, i32(blockN));
-  blocksEnd = blocksOf(keysEnd, blockN);
+  if (group > 1)
+    full = arith::AndIOp::create(b, full, i32(-group));
+  for (auto [name, from, fromFull] :
+       llvm::zip_equal(ArrayRef<StringRef>{"k", "v"}, rows, fullRows)) {
+    from = fromFull = within(rowsOf(name, headK, "seqlen_k"), keys);
+    if (!keys.hasHead)
+      continue;
+    Value before = mul(keys.head, i32(blockN));
+    fromFull.offset = add(from.offset, mul(i64(before), i64(from.stride)));
+    fromFull.count = sub(from.count, before);
+  }
 }
 
-Value QueryBlockBuilder::lastKeys(MaskKind mask, int64_t blockM) {
-  RankedTensorType row = tile(1, blockM, b.getI32Type());
-  Value last = splat(row, sub(arg("seqlen_k"), i32(1)));
-  if (mask == MaskKind::None)
-    return last;
-  Value query =
-      add(ColumnIndexOp::create(b, row), splat(row, add(firstRow, shift)));
-  return min(last, query);
+Value QueryBlockBuilder::rowOf(Value number) {
+  if (!keys.hasHead)
+    return mul(number, i32(blockN));
+  auto isBelow = [&](Value x, Value y) -> Value {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, x, y);
+  };
+  // Past the last block lies nothing to fetch.
+  Value block =
+      select(isBelow(number, masked), add(number, keys.head),
+             select(isBelow(number, keys.end), sub(number, masked), keys.end));
+  return mul(block, i32(blockN));
+}
+
+Value QueryBlockBuilder::viewKeys(bool values, Value number) {
+  if (isFull)
+    return view(fullRows[values], mul(number, i32(blockN)), headDim);
+  return view(rows[values], rowOf(number), headDim);
+}
+
+Value QueryBlockBuilder::loadKeys(bool values, Value number, int64_t columns) {
+  return LoadOp::create(b, tile(blockN, columns, elementType),
+                        viewKeys(values, number));
+}
+
+void QueryBlockBuilder::walkKeys(
+    llvm::function_ref<void(Value, Value, bool, Mask)> loop) {
+  Value zero = i32(0);
+  isFull = true;
+  loop(zero, full, /*isFull=*/true, [](Value scores, Value) { return scores; });
+  isFull = false;
+  auto walkMasked = [&](Value from, Value to, bool hasBegin) {
+    Bounds seen = visibility.keysOfEachRow(keys, opaque(firstRow), blockM);
+    if (!hasBegin)
+      seen.begin = nullptr;
+    loop(from, to, /*isFull=*/false, [&](Value scores, Value number) {
+      return visibility.apply(scores, seen, rowOf(number));
+    });
+  };
+  // Of the tail no key comes too early, unless there is no full block.
+  walkMasked(full, masked, /*hasBegin=*/false);
+  if (keys.hasHead)
+    walkMasked(masked, keys.end, /*hasBegin=*/true);
 }

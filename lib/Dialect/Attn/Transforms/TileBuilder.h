@@ -9,21 +9,37 @@
 #ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILEBUILDER_H
 #define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILEBUILDER_H
 
+#include "Visibility.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
-#include "fovea/Package/ForwardAbi.h"
+#include "fovea/Package/OperationSpec.h"
 #include "fovea/Target/TargetInfo.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace fovea::attn {
 
 /// Puts a gpu.module of the function's name, with its target, before it.
 mlir::gpu::GPUModuleOp makeKernelModule(mlir::func::FuncOp func);
 
-/// An empty kernel of a module, with the arguments that `arguments` lists.
+/// The arguments of an op's kernels: tensors in the order of the function's
+/// arguments that they are, then what follows from the operation's table.
+struct KernelArguments {
+  spec::Signature signature;
+  /// Tensors that are the operand of another name too, and that one.
+  llvm::StringMap<std::string> sameAs;
+
+  /// Number of an argument by its name, or by that of an operand which is the
+  /// same tensor.
+  std::optional<unsigned> find(llvm::StringRef name) const;
+};
+/// Fails, with an error on the op, if it has no such kernels.
+mlir::FailureOr<KernelArguments> argumentsOf(AttentionOpInterface op);
+
+/// An empty kernel of a module with these arguments.
 /// \param schedule  gives the size of a workgroup; kept on the kernel
 mlir::gpu::GPUFuncOp makeKernel(mlir::gpu::GPUModuleOp module,
                                 llvm::StringRef name,
-                                llvm::ArrayRef<abi::ArgInfo> arguments,
+                                const KernelArguments &arguments,
                                 ScheduleAttr schedule);
 
 /// The op named `name` of a function: the one problem-level op that becomes its
@@ -67,16 +83,17 @@ protected:
   using Value = mlir::Value;
   using StringRef = llvm::StringRef;
 
-  TileBuilder(mlir::gpu::GPUFuncOp kernel, const target::TargetInfo &target,
-              llvm::ArrayRef<abi::ArgInfo> arguments, mlir::Type elementType,
-              int64_t headDim)
-      : b(kernel.getLoc(), kernel.getContext()), kernel(kernel), target(target),
-        arguments(arguments), elementType(elementType), headDim(headDim) {
-    b.setInsertionPointToStart(&kernel.getBody().front());
-  }
+  TileBuilder(AttentionOpInterface op, mlir::gpu::GPUFuncOp kernel,
+              const target::TargetInfo &target,
+              const KernelArguments &arguments)
+      : b(mlir::ImplicitLocOpBuilder::atBlockBegin(kernel.getLoc(),
+                                                   &kernel.getBody().front())),
+        kernel(kernel), target(target), arguments(arguments),
+        elementType(op.getElementType()), headDim(op.getHeadDim()),
+        visibility(op, {b, arg("seqlen_q"), arg("seqlen_k")},
+                   [&](StringRef name) { return arg(name); }) {}
 
-  //===--- ops
-  //--------------------------------------------------------------===//
+  //===--- ops ------------------------------------------------------------===//
   Value arg(const llvm::Twine &name);
   Value i32(int64_t value) {
     return mlir::arith::ConstantIntOp::create(b, value, 32).getResult();
@@ -86,6 +103,8 @@ protected:
                                                 llvm::APFloat(value))
         .getResult();
   }
+  /// Whether later queries may see more keys than earlier ones.
+  bool isUneven() const { return visibility.isPartial(); }
   /// Of numbers that are never negative, so that their products need no sign.
   Value i64(Value value) {
     return mlir::arith::ExtUIOp::create(b, b.getI64Type(), value).getResult();
@@ -142,25 +161,26 @@ protected:
   Value opaque(Value scalar) { return makeOpaque(b, b.getLoc(), scalar); }
   void barrier() { mlir::amdgpu::LDSBarrierOp::create(b); }
 
-  //===--- tensors
-  //----------------------------------------------------------===//
+  //===--- tensors --------------------------------------------------------===//
   /// The rows of tensor `name` that belong to `batch` and `head`; `seqlen`
   /// names the argument with their number.
-  Rows rowsOf(StringRef name, Value head, StringRef seqlen);
+  Rows rowsOf(StringRef name, Value head, StringRef seqlen) {
+    return rowsOf(name, head, arg(seqlen));
+  }
+  Rows rowsOf(StringRef name, Value head, Value count);
+  /// The rows of a segment's blocks: its origin becomes row 0.
+  Rows within(const Rows &rows, const Segments &segments);
   /// Rows from `first` on; of the element type unless another is given.
   Value view(const Rows &rows, Value first, int64_t columns,
              mlir::Type type = nullptr);
-  /// Rows [first, first + count); columns past the head dimension are zeros.
-  Value loadTile(const Rows &rows, Value first, int64_t count, int64_t columns);
-  /// The f32 values, one a row of this (batch, head), from row `first` on; the
-  /// strides are those of the log-sum-exp.
-  Value rowValuesView(Value base, Value head, Value first);
+  /// Rows [first, first + count); columns past the head dimension are zeros,
+  /// and so are the first `hidden` rows, if it is given.
+  Value loadTile(const Rows &rows, Value first, int64_t count, int64_t columns,
+                 Value hidden = nullptr);
+  /// The f32 of tensor `name`, one a query of this (batch, head).
+  Rows rowValues(StringRef name, Value head);
 
-  //===--- attention
-  //--------------------------------------------------------===//
-  /// i32 by which query i sees keys past key i, or before it if negative; null
-  /// if it sees all.
-  Value causalShift(MaskKind mask);
+  //===--- attention ------------------------------------------------------===//
   /// The head, of `heads`, that workgroup `x` takes.
   /// Workgroups are dealt to the XCDs in turn, so x mod XCDs is an XCD: each
   /// gets a run of heads, and those that share keys then share an L2.
@@ -193,9 +213,10 @@ protected:
   mlir::ImplicitLocOpBuilder b;
   mlir::gpu::GPUFuncOp kernel;
   const target::TargetInfo &target;
-  llvm::ArrayRef<abi::ArgInfo> arguments;
+  const KernelArguments &arguments;
   mlir::Type elementType;
   int64_t headDim;
+  Visibility visibility;
   Value batch; ///< i32; set by what places the workgroup
 };
 
@@ -206,17 +227,42 @@ protected:
   using TileBuilder::TileBuilder;
 
   /// Which batch, head and query rows this workgroup owns.
-  void placeWorkgroup(MaskKind mask, int64_t blockM);
-  /// The key blocks to visit, and how many of them need no mask. K and V end
-  /// with the last key that any row sees.
-  void keyRange(MaskKind mask, int64_t blockM, int64_t blockN);
-  /// The last visible key of each query: [1, blockM].
-  Value lastKeys(MaskKind mask, int64_t blockM);
+  /// \param fromTheEnd  blocks go from the last one to the first: later rows
+  ///   may see more keys, and the longest start first
+  void placeWorkgroup(int64_t blockM, bool fromTheEnd);
+
+  /// Finds the key blocks to visit, in this order: full ones, the tail, the
+  /// head. Loops number them so, from 0 on: full ones come first, so that the
+  /// loop that counts needs nothing of the others. K and V are what lies in the
+  /// blocks; keys that no row of this workgroup sees are out of bounds, and so
+  /// read as zeros: nothing that they hold can meet a weight of 0.
+  /// \param ahead  blocks that a full one may fetch ahead
+  /// \param group  full ones go in groups of so many, a power of two
+  void visitKeys(int64_t blockM, int64_t blockN, int64_t ahead,
+                 int64_t group = 1);
+  /// Emits the loops: `loop(from, to, mask)` of blocks [from, to), whose scores
+  /// go through mask(scores, number). No bounds of rows live from one loop to
+  /// the next.
+  using Mask = llvm::function_ref<Value(Value scores, Value number)>;
+  void walkKeys(
+      llvm::function_ref<void(Value from, Value to, bool isFull, Mask mask)>
+          loop);
+  /// Rows of K or V in a block by its number: in the loop over full blocks, of
+  /// these and what is fetched ahead of them.
+  Value loadKeys(bool values, Value number, int64_t columns);
+  Value viewKeys(bool values, Value number);
 
   Value headQ, headK, firstRow;
-  Rows k, v;
-  Value blocksFull, blocksEnd; ///< i32: unmasked key blocks, all key blocks
-  Value shift;                 ///< causal: query i sees keys up to i + shift
+  int64_t blockM, blockN;
+
+private:
+  /// The row of a block that another than a full one may be.
+  Value rowOf(Value number);
+
+  Segments keys;
+  Value full, masked;        ///< blocks: full ones, and with the tail
+  Rows rows[2], fullRows[2]; ///< of K and V, from the origin and the first full
+  bool isFull = false;       ///< of the loop that is being emitted
 };
 
 } // namespace fovea::attn

@@ -71,10 +71,10 @@ struct KeyBlock {
 class ForwardTiler : public QueryBlockBuilder {
 public:
   ForwardTiler(ForwardOp op, gpu::GPUFuncOp kernel,
-               const target::TargetInfo &target)
-      : QueryBlockBuilder(kernel, target, abi::kForwardArgs,
-                          op.getElementType(), op.getHeadDim()),
-        op(op), schedule(*op.getSchedule()),
+               const target::TargetInfo &target,
+               const KernelArguments &arguments)
+      : QueryBlockBuilder(op, kernel, target, arguments), op(op),
+        schedule(*op.getSchedule()),
         inst(*lookupMatrixInstr(target, schedule.getInst(),
                                 op.getElementType())),
         tiles(forwardTiles(op.getHeadDim(), schedule, inst)),
@@ -97,15 +97,15 @@ private:
 
   //===--- parts of the kernel --------------------------------------------===//
   Value loadK(Value block) {
-    return loadTile(k, mul(block, i32(tiles.blockN)), tiles.blockN,
-                    tiles.ldsDim);
+    return loadKeys(/*values=*/false, block, tiles.ldsDim);
   }
   Value loadV(Value block) {
-    return loadTile(v, mul(block, i32(tiles.blockN)), tiles.blockN,
-                    tiles.ldsDim);
+    return loadKeys(/*values=*/true, block, tiles.ldsDim);
   }
   KeyBlock after(KeyBlock block, int distance);
-  void copy(const Rows &rows, KeyBlock block, Value lds);
+  void copy(bool values, KeyBlock block);
+  void copyK(KeyBlock block) { copy(/*values=*/false, block); }
+  void copyV(KeyBlock block) { copy(/*values=*/true, block); }
   Value bufferOf(Value lds, KeyBlock block);
   void waitForCopies();
   void storeK(Value tile) { StoreLdsOp::create(b, tile, ldsK); }
@@ -130,7 +130,7 @@ private:
   void directBlockStep(KeyBlock block, llvm::function_ref<Value(Value)> mask,
                        Carried &now);
   void startPipeline(Carried &state);
-  Carried keyLoop(Value from, Value to, Value lastKey, Carried state);
+  Carried keyLoop(Value from, Value to, bool isFull, Mask mask, Carried state);
   void epilogue(Carried state);
 
   ForwardOp op;
@@ -323,9 +323,9 @@ KeyBlock ForwardTiler::after(KeyBlock block, int distance) {
 }
 
 /// Starts to copy the rows of a block of K or V to LDS, past the registers.
-void ForwardTiler::copy(const Rows &rows, KeyBlock block, Value lds) {
-  Value first = mul(block.number, i32(tiles.blockN));
-  CopyLdsOp::create(b, view(rows, first, tiles.headDim), bufferOf(lds, block),
+void ForwardTiler::copy(bool values, KeyBlock block) {
+  CopyLdsOp::create(b, viewKeys(values, block.number),
+                    bufferOf(values ? ldsV : ldsK, block),
                     /*layout=*/nullptr);
 }
 
@@ -384,8 +384,8 @@ void ForwardTiler::directBlockStep(KeyBlock block,
   };
   if (schedule.getStages() == 1) {
     barrier();
-    copy(k, block, ldsK);
-    copy(v, block, ldsV);
+    copyK(block);
+    copyV(block);
     waitForCopies();
     barrier();
     return multiply(scores(ldsK));
@@ -396,14 +396,14 @@ void ForwardTiler::directBlockStep(KeyBlock block,
   barrier();
   KeyBlock next = after(block, 1);
   if (schedule.getStages() == 2) {
-    copy(k, next, ldsK);
-    copy(v, next, ldsV);
+    copyK(next);
+    copyV(next);
     return multiply(scores(bufferOf(ldsK, block)));
   }
   // The scores of the next block do not depend on anything that follows: matrix
   // work beside the exponentials of this one.
-  copy(k, after(block, 2), ldsK);
-  copy(v, next, ldsV);
+  copyK(after(block, 2));
+  copyV(next);
   Value p = softmax(mask(now.nextScores), now,
                     [&] { now.nextScores = scores(bufferOf(ldsK, next)); });
   accumulate(bufferOf(ldsV, block), p, now);
@@ -422,22 +422,22 @@ void ForwardTiler::startPipeline(Carried &state) {
     storeK(keys);
     return;
   }
-  copy(k, first, ldsK);
+  copyK(first);
   if (schedule.getStages() == 3) {
     waitForCopies();
     barrier();
-    copy(k, after(first, 1), ldsK);
+    copyK(after(first, 1));
     state.nextScores = scores(bufferOf(ldsK, first));
   }
-  copy(v, first, ldsV);
+  copyV(first);
 }
 
-/// Blocks [from, to), masked where `lastKey` (if any) says so.
-Carried ForwardTiler::keyLoop(Value from, Value to, Value lastKey,
+/// Blocks [from, to).
+Carried ForwardTiler::keyLoop(Value from, Value to, bool isFull, Mask mask,
                               Carried state) {
   // With three stages blocks without a mask go in pairs: the buffer is then
   // known, and an LDS address needs no instruction for it.
-  int perIteration = !lastKey && schedule.getStages() == 3 ? 2 : 1;
+  int perIteration = isFull && schedule.getStages() == 3 ? 2 : 1;
   auto loop = scf::ForOp::create(b, from, to, i32(perIteration), state.pack());
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
@@ -449,17 +449,11 @@ Carried ForwardTiler::keyLoop(Value from, Value to, Value lastKey,
       block.parity = 0;
     if (which > 0)
       block = after(block, which);
-    auto mask = [&](Value scores) -> Value {
-      if (!lastKey)
-        return scores;
-      auto row = cast<RankedTensorType>(lastKey.getType());
-      Value first = mul(block.number, i32(tiles.blockN));
-      return MaskOp::create(b, scores, sub(lastKey, splat(row, first)));
-    };
+    auto masked = [&](Value scores) { return mask(scores, block.number); };
     if (schedule.getDirectCopy())
-      directBlockStep(block, mask, now);
+      directBlockStep(block, masked, now);
     else
-      blockStep(block.number, mask, now);
+      blockStep(block.number, masked, now);
   }
   scf::YieldOp::create(b, now.pack());
   state.unpack(loop.getResults());
@@ -501,7 +495,8 @@ void ForwardTiler::epilogue(Carried state) {
       math::FmaOp::create(b, state.rowMax, splat(row, scale),
                           fmul(fadd(log2, splat(row, zeroReference)), ln2));
   Value natural = select(isLarge(state), large, usual);
-  StoreOp::create(b, transpose(natural), rowValuesView(lse, headQ, firstRow));
+  StoreOp::create(b, transpose(natural),
+                  view(rowValues("lse", headQ), firstRow, 1, b.getF32Type()));
 }
 
 void ForwardTiler::build() {
@@ -510,20 +505,17 @@ void ForwardTiler::build() {
       schedule.getDirectCopy()
           ? ldsTile(tiles.blockN, tiles.ldsDim, elementType, tiles.ldsBuffers)
           : ldsTile(tiles.ldsDim, tiles.blockN, elementType, tiles.ldsBuffers);
-  placeWorkgroup(op.getMask(), tiles.blockM);
+  placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven());
   q = rowsOf("q", headQ, "seqlen_q");
-  k = rowsOf("k", headK, "seqlen_k");
-  v = rowsOf("v", headK, "seqlen_k");
   out = rowsOf("out", headQ, "seqlen_q");
-  keyRange(op.getMask(), tiles.blockM, tiles.blockN);
-  if (schedule.getStages() == 3) // they go in pairs
-    blocksFull = arith::AndIOp::create(b, blocksFull, i32(-2));
+  // With three stages full blocks go in pairs.
+  visitKeys(tiles.blockM, tiles.blockN, /*ahead=*/schedule.getStages() - 1,
+            /*group=*/schedule.getStages() == 3 ? 2 : 1);
   factor = softmaxFactor();
   zeroReference = f32(float(-raised));
   if (raised != 0) // a constant would take a vector register
     zeroReference = opaque(zeroReference);
 
-  Value zero = i32(0);
   Value rows = loadTile(q, firstRow, tiles.blockM, tiles.scoreDim);
   Value signedRows = NegateIfOp::create(b, rows, scaleIsNegative());
   if (schedule.getQueriesInLds()) {
@@ -545,10 +537,9 @@ void ForwardTiler::build() {
     state.rowTotal = splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f);
   state.acc = splat(f32Tile(tiles.valueDim, tiles.blockM), 0.0f);
   startPipeline(state);
-  state = keyLoop(zero, blocksFull, /*lastKey=*/nullptr, state);
-  // Only here, so that it takes no register during the loop that counts.
-  state = keyLoop(blocksFull, blocksEnd, lastKeys(op.getMask(), tiles.blockM),
-                  state);
+  walkKeys([&](Value from, Value to, bool isFull, Mask mask) {
+    state = keyLoop(from, to, isFull, mask, state);
+  });
   // LDS may belong to another workgroup as soon as this one ends.
   if (schedule.getDirectCopy())
     waitForCopies();
@@ -570,9 +561,12 @@ private:
                                     op.getElementType(), op.getHeadDim(),
                                     *op.getSchedule())))
       return failure();
+    FailureOr<KernelArguments> arguments = argumentsOf(op);
+    if (failed(arguments))
+      return failure();
     gpu::GPUFuncOp kernel = makeKernel(makeKernelModule(func), func.getName(),
-                                       abi::kForwardArgs, *op.getSchedule());
-    ForwardTiler(op, kernel, target).build();
+                                       *arguments, *op.getSchedule());
+    ForwardTiler(op, kernel, target, *arguments).build();
     return success();
   }
 };

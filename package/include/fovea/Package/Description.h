@@ -21,6 +21,8 @@ struct DescriptionOptions {
   std::string layout = "bhsd"; ///< of the tensors: "bhsd", "bshd", "sbhd"
   /// What the variables say of themselves; each can be replaced.
   int heads = 16, seqlen = 4096;
+  /// What the variables of a kernel that takes a window say of it.
+  Window window;
   /// With the check, and the inputs that it makes: out and lse of a forward
   /// pass, for gradients.
   bool isChecked = false;

@@ -1,10 +1,12 @@
 //===- Keys.h - what a kernel computes and how ------------------*- C++ -*-===//
 //
 // ProblemKey names a kernel's mathematical contract and has one canonical text,
-// e.g. `forward;dtype=bf16;head_dim=128;mask=causal_bottom_right`. Features at
-// their default are left out of the text, so a feature added later leaves the
-// keys of earlier packages as they are. A schedule's key is opaque here: the
-// compiler's canonical text. TargetId is a chip with its two code features.
+// e.g. `forward;dtype=bf16;head_dim=128;window=1`. Features at their default
+// are left out of the text, so a feature added later leaves the keys of earlier
+// packages as they are; groups of arguments (OperationSpec.h) are named with
+// their version, so that a change of one leaves kernels without it as they are.
+// A schedule's key is opaque here: the compiler's canonical text. TargetId is a
+// chip with its two code features.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,6 +14,7 @@
 #define FOVEA_PACKAGE_KEYS_H
 
 #include "fovea/Package/Status.h"
+#include "fovea/Package/Visibility.h"
 
 #include <cstdint>
 #include <string>
@@ -19,42 +22,81 @@
 
 namespace fovea {
 
-enum class Operation { Forward, Backward };
+enum class OpKind { Forward, Backward };
 enum class DataType { F16, BF16 };
-enum class MaskKind { None, CausalTopLeft, CausalBottomRight };
+
+/// A type of elements.
+struct DataTypeInfo {
+  DataType type;
+  const char *name;        ///< in keys and on command lines: "fp16"
+  const char *otherName;   ///< understood too; null: none
+  const char *description; ///< in kernel descriptions: "f16"
+  int32_t bits;
+};
+/// In the order of DataType.
+inline constexpr DataTypeInfo kDataTypes[] = {
+    {DataType::F16, "fp16", "f16", "f16", 16},
+    {DataType::BF16, "bf16", nullptr, "bf16", 16},
+};
+inline constexpr const DataTypeInfo &dataTypeInfo(DataType type) {
+  return kDataTypes[static_cast<int>(type)];
+}
+/// By either name; null: none.
+const DataTypeInfo *findDataType(std::string_view name);
 
 /// Smallest, largest and step of the head dimensions that a key may have.
 inline constexpr int32_t kMinHeadDim = 16, kMaxHeadDim = 512, kHeadDimStep = 8;
 
 /// Canonical spellings: "forward", "backward"; "fp16", "bf16"; "none",
 /// "causal_top_left", "causal_bottom_right".
-const char *toString(Operation op);
-const char *toString(DataType dtype);
-const char *toString(MaskKind mask);
+const char *toString(OpKind op);
+inline const char *toString(DataType type) { return dataTypeInfo(type).name; }
+inline const char *toString(MaskKind mask) { return maskInfo(mask).name; }
 
 /// Size of an element in bytes.
-int64_t elementSize(DataType dtype);
+inline constexpr int64_t elementSize(DataType type) {
+  return dataTypeInfo(type).bits / 8;
+}
+
+/// Version of the group of arguments that hold a window (OperationSpec.h).
+inline constexpr int32_t kWindowVersion = 1;
 
 /// One kernel's mathematical contract. Lengths, heads, strides and scale are
 /// known only at launch and so are no part of it.
 struct ProblemKey {
-  Operation op = Operation::Forward;
+  OpKind op = OpKind::Forward;
   DataType dtype = DataType::F16;
   int32_t headDim = 0; ///< elements; 16 to 512 in steps of 8
+  /// Compiled in: the kernel knows no other.
   MaskKind mask = MaskKind::None;
+  /// Version of the group of arguments by which the kernel takes any window at
+  /// run time; 0: it takes none. With it no mask is compiled in.
+  int32_t window = 0;
+
+  /// Whether its kernels have the arguments of a group besides the base.
+  bool hasGroup(std::string_view name) const;
+
+  /// The same without what it sees: kernels that may serve a problem differ
+  /// from it in that alone.
+  ProblemKey withoutVisibility() const {
+    ProblemKey key = *this;
+    key.mask = MaskKind::None;
+    key.window = 0;
+    return key;
+  }
 
   /// Canonical text: the operation, then `;key=value` with the keys in
-  /// alphabetical order; `mask=none` is the default and is left out.
+  /// alphabetical order; `mask=none` and `window=0` are defaults and left out.
   std::string str() const;
 
   /// Reads canonical or uncanonical text (keys in any order, defaults spelled
   /// out). InvalidArgument on an unknown operation, key or value, a key given
-  /// twice, or a missing dtype or head_dim.
+  /// twice, a missing dtype or head_dim, or a window beside a mask.
   static Expected<ProblemKey> parse(std::string_view text);
 
   friend bool operator==(const ProblemKey &a, const ProblemKey &b) {
     return a.op == b.op && a.dtype == b.dtype && a.headDim == b.headDim &&
-           a.mask == b.mask;
+           a.mask == b.mask && a.window == b.window;
   }
   friend bool operator!=(const ProblemKey &a, const ProblemKey &b) {
     return !(a == b);

@@ -67,8 +67,8 @@ struct KernelRecord {
   ProblemKey problem;
   std::string schedule;    ///< the compiler's canonical text; opaque here
   std::string fingerprint; ///< of the build: compiler version and options
-  int32_t abiVersion = 0;  ///< of the operation's arguments (ForwardAbi.h,
-                           ///< BackwardAbi.h), as the compiler knew them
+  int32_t abiVersion = 0;  ///< of the operation's base arguments
+                           ///< (OperationSpec.h), as the compiler knew them
   std::string symbol;      ///< kernel's name in the code object (without .kd)
   int32_t blockM = 0;      ///< query rows a workgroup owns, 1 to 256
   int32_t blockN = 0;      ///< keys an iteration visits, 1 to 256
@@ -91,9 +91,9 @@ struct KernelRecord {
   }
 };
 
-/// Version of an operation's arguments (ForwardAbi.h, BackwardAbi.h) that this
-/// build knows.
-int32_t abiVersionOf(Operation op);
+/// Version of an operation's base arguments (OperationSpec.h) that this build
+/// knows.
+int32_t abiVersionOf(OpKind op);
 
 /// Text of launches as a package stores it, `delta:64:256,dq:128:256`, and
 /// back; InvalidArgument on any other text, also one that says the same in

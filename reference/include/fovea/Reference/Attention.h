@@ -9,6 +9,7 @@
 #ifndef FOVEA_REFERENCE_ATTENTION_H
 #define FOVEA_REFERENCE_ATTENTION_H
 
+#include "fovea/Package/Visibility.h"
 #include "fovea/Reference/Types.h"
 
 #include <string>
@@ -16,24 +17,29 @@
 
 namespace fovea::reference {
 
-/// Which keys a query sees.
-///   None               all
-///   CausalTopLeft      key j is visible to query i iff j <= i
-///   CausalBottomRight  iff j <= i + seqlen_k - seqlen_q
-enum class Mask { None, CausalTopLeft, CausalBottomRight };
+/// Masks that have a name; each is a window.
+using Mask = fovea::MaskKind;
+using fovea::Alignment;
+using fovea::Window;
 
-/// "none", "causal-top-left" or "causal-bottom-right".
-const char *maskName(Mask mask);
+/// "none", "causal-top-left", "causal-bottom-right", or what
+/// fovea::parseWindow() reads.
+std::string maskName(const Window &mask);
 
-/// Keys that query `i` sees are 0 .. result-1.
-int64_t visibleKeys(Mask mask, int64_t i, int64_t seqlenQ, int64_t seqlenK);
+/// Keys [begin, end), begin <= end.
+struct KeyRange {
+  int64_t begin, end;
+};
+/// What query `i` sees, from the window's formula alone.
+KeyRange visibleKeys(const Window &mask, int64_t i, int64_t seqlenQ,
+                     int64_t seqlenK);
 
 /// One forward problem: out = softmax(scale * q.k^T + mask) . v.
 /// q [batch, heads_q, seqlen_q, dim]; k, v [batch, heads_k, seqlen_k, dim];
 /// query head h reads key head h / (heads_q / heads_k).
 struct ForwardProblem {
   Tensor q, k, v;
-  Mask mask = Mask::None;
+  Window mask;
   float scale = 1.0f;
   /// Empty when shapes and types agree; otherwise what disagrees.
   std::string check() const;

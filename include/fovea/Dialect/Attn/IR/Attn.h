@@ -3,7 +3,9 @@
 #ifndef FOVEA_DIALECT_ATTN_IR_ATTN_H
 #define FOVEA_DIALECT_ATTN_IR_ATTN_H
 
+#include "fovea/Dialect/Attn/IR/VisibilityContext.h"
 #include "fovea/Layout/TileLayout.h"
+#include "fovea/Package/OperationSpec.h"
 #include "fovea/Target/MatrixInstr.h"
 #include "fovea/Target/TargetInfo.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -43,6 +45,8 @@ void registerLayoutModels(mlir::DialectRegistry &registry);
 
 #include "fovea/Dialect/Attn/IR/AttnDialect.h.inc"
 #include "fovea/Dialect/Attn/IR/AttnEnums.h.inc"
+
+#include "fovea/Dialect/Attn/IR/AttnAttrInterfaces.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "fovea/Dialect/Attn/IR/AttnAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
@@ -60,8 +64,16 @@ inline constexpr llvm::StringLiteral kTargetAttrName = "attn.target";
 /// by.
 inline constexpr llvm::StringLiteral kScheduleAttrName = "attn.schedule";
 
-/// Limits of (C5).
-inline constexpr int64_t kMinHeadDim = 16, kMaxHeadDim = 512, kHeadDimStep = 8;
+/// The operation's row of an algorithm.
+const spec::AlgorithmSpec &specOf(BackwardAlgorithm algorithm);
+
+/// The key of an op's kernels in a package; fails, with an error on the op, if
+/// it has none.
+llvm::FailureOr<ProblemKey> keyOf(AttentionOpInterface op);
+
+/// The tensors that an op's kernels are passed, each once: in the order of the
+/// function's arguments that they are, what is left out behind the others.
+std::vector<const spec::TensorSpec *> tensorsOf(AttentionOpInterface op);
 
 /// Waves of a workgroup, and so the wave bits of a layout.
 inline constexpr int kMaxWaves = 16, kMaxWaveBits = 4;

@@ -4,6 +4,7 @@
 #define FOVEA_DIALECT_ATTN_IR_ATTNATTRS_TD
 
 include "fovea/Dialect/Attn/IR/AttnDialect.td"
+include "fovea/Dialect/Attn/IR/AttnInterfaces.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/TensorEncoding.td"
@@ -17,16 +18,13 @@ class Attn_Attr<string name, string attrMnemonic, list<Trait> traits = []>
 // Enumerations
 //===----------------------------------------------------------------------===//
 
-def Attn_MaskKind : I32EnumAttr<"MaskKind", "which keys a query may attend to", [
-    I32EnumAttrCase<"None", 0, "none">,
-    I32EnumAttrCase<"CausalTopLeft", 1, "causal_top_left">,
-    I32EnumAttrCase<"CausalBottomRight", 2, "causal_bottom_right">]> {
+def Attn_Alignment : I32EnumAttr<"Alignment", "the diagonal that a side counts from", [
+    I32EnumAttrCase<"TopLeft", 0, "top_left">,
+    I32EnumAttrCase<"BottomRight", 1, "bottom_right">]> {
   let cppNamespace = "::fovea::attn";
   let genSpecializedAttr = 0;
 }
-def Attn_MaskKindAttr : EnumAttr<Attn_Dialect, Attn_MaskKind, "mask"> {
-  let assemblyFormat = "`<` $value `>`";
-}
+def Attn_AlignmentParam : EnumParameter<Attn_Alignment>;
 
 def Attn_ReduceKind : I32EnumAttr<"ReduceKind", "how elements are combined", [
     I32EnumAttrCase<"Max", 0, "max">, I32EnumAttrCase<"Sum", 1, "sum">]> {
@@ -54,6 +52,34 @@ def Attn_BackwardAlgorithm : I32EnumAttr<"BackwardAlgorithm", "how gradients are
   let genSpecializedAttr = 0;
 }
 def Attn_BackwardAlgorithmParam : EnumParameter<Attn_BackwardAlgorithm>;
+
+//===----------------------------------------------------------------------===//
+// Visibility
+//===----------------------------------------------------------------------===//
+
+class Attn_VisibilityAttr<string name, string attrMnemonic>
+    : Attn_Attr<name, attrMnemonic, [DeclareAttrInterfaceMethods<
+          Attn_VisibilityAttrInterface>]>;
+
+def Attn_CausalAttr : Attn_VisibilityAttr<"Causal", "causal"> {
+  let summary = "Keys up to the diagonal";
+  let description = [{
+    Row i sees key j if `j <= i` (`#attn.causal<top_left>`), or `j <= i +
+    seqlen_k - seqlen_q` (`#attn.causal<bottom_right>`).
+  }];
+  let parameters = (ins Attn_AlignmentParam:$alignment);
+  let assemblyFormat = "`<` $alignment `>`";
+}
+
+def Attn_WindowAttr : Attn_VisibilityAttr<"Window", "window"> {
+  let summary = "Keys of a band around the diagonal, known at run time";
+  let description = [{
+    Row i sees key j if `i + dl - left <= j <= i + dr + right`. Takes three
+    operands of its op, i32: left, right, and alignment, whose bit 0 says that
+    dl, and bit 1 that dr, is seqlen_k - seqlen_q, which else is 0. The largest
+    i32 for a side is no bound. Sums saturate.
+  }];
+}
 
 //===----------------------------------------------------------------------===//
 // Target and schedule

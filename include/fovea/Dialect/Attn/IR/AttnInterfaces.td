@@ -38,4 +38,68 @@ def LayoutOpInterface : OpInterface<"LayoutOpInterface"> {
   ];
 }
 
+def Attn_VisibilityAttrInterface : AttrInterface<"VisibilityAttrInterface"> {
+  let cppNamespace = "::fovea::attn";
+  let description = [{
+    A part of what a query may see. The keys that it sees are those of the
+    sequence that every part of its op shows.
+
+    Rows are queries. Methods emit scalar `arith` ops on i32, and say what they
+    know as bounds, of which a missing one (null) is no bound: kernels visit the
+    blocks within them and mask those that are not wholly seen. Bounds may lie
+    outside the sequence. Numbers of rows and keys are local to the sequence, at
+    most `spec::kMaxSeqlen`.
+  }];
+  let methods = [
+    InterfaceMethod<[{The i32 operands that the part takes of its op's `bounds`,
+      by the names of the arguments that they become.}],
+      "::llvm::ArrayRef<::llvm::StringLiteral>", "getBoundNames">,
+    InterfaceMethod<[{Adds the part to the key of its op's kernels; false: no
+      key can say so.}], "bool", "describe", (ins "::fovea::ProblemKey &":$key)>,
+    InterfaceMethod<[{Of the keys: what some row, and what every row, of [first,
+      last] sees.}], "::fovea::attn::SeenBounds", "keysOfRows",
+      (ins "::fovea::attn::VisibilityContext &":$context,
+           "::mlir::ValueRange":$bounds, "::mlir::Value":$first,
+           "::mlir::Value":$last)>,
+    InterfaceMethod<[{Of the rows: those that see some key, and those that see
+      every key, of [first, last].}], "::fovea::attn::SeenBounds", "rowsOfKeys",
+      (ins "::fovea::attn::VisibilityContext &":$context,
+           "::mlir::ValueRange":$bounds, "::mlir::Value":$first,
+           "::mlir::Value":$last)>,
+    InterfaceMethod<[{The keys that row `first` + c sees, as tiles [1, n] of i32
+      with a column a row, less `origin`.}],
+      "::fovea::attn::Bounds", "keysOfEachRow",
+      (ins "::fovea::attn::VisibilityContext &":$context,
+           "::mlir::ValueRange":$bounds, "::mlir::Value":$first,
+           "::mlir::Value":$origin, "::mlir::RankedTensorType":$type)>,
+    InterfaceMethod<[{The rows that see key `first` + c, likewise.}],
+      "::fovea::attn::Bounds", "rowsOfEachKey",
+      (ins "::fovea::attn::VisibilityContext &":$context,
+           "::mlir::ValueRange":$bounds, "::mlir::Value":$first,
+           "::mlir::Value":$origin, "::mlir::RankedTensorType":$type)>,
+  ];
+}
+
+def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
+  let cppNamespace = "::fovea::attn";
+  let description = [{
+    A problem-level op: it becomes the kernels of an operation whose table
+    (`package/…/OperationSpec.h`) has a row for each of its tensors.
+  }];
+  let methods = [
+    InterfaceMethod<"The operation that it is.", "::fovea::OpKind",
+      "getOperationKind">,
+    InterfaceMethod<[{The operand that is the tensor of a name in the
+      operation's table; null if it is left out.}], "::mlir::Value",
+      "getTensor", (ins "::llvm::StringRef":$name)>,
+    InterfaceMethod<"Elements of a row.", "int64_t", "getHeadDim">,
+    InterfaceMethod<"Type of the tensors' elements.", "::mlir::Type",
+      "getElementType">,
+    InterfaceMethod<"Parts of what queries see, in order; may be null.",
+      "::mlir::ArrayAttr", "getVisibilityAttr">,
+    InterfaceMethod<"Operands of all parts, in their order.",
+      "::mlir::OperandRange", "getBounds">,
+  ];
+}
+
 #endif // FOVEA_DIALECT_ATTN_IR_ATTNINTERFACES_TD

@@ -10,7 +10,15 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 // Rank 4: (batch, heads, sequence, head_dim), in 16-bit floating point.
 def Attn_Tensor : MemRefRankOf<[F16, BF16], [4]>;
 
-def Attn_ForwardOp : Attn_Op<"forward"> {
+def Attn_VisibilityParts
+    : TypedArrayAttrBase<Attn_VisibilityAttrInterface, "parts of visibility">;
+
+class Attn_AttentionOp<string mnemonic, list<Trait> traits = []>
+    : Attn_Op<mnemonic, !listconcat(traits, [DeclareOpInterfaceMethods<
+          Attn_AttentionOpInterface, ["getOperationKind", "getTensor",
+                                      "getHeadDim", "getElementType"]>])>;
+
+def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments]> {
   let summary = "Scaled dot-product attention, forward";
   let description = [{
     For each batch b, query head h and query row i, with g = heads_q / heads_k:
@@ -21,15 +29,16 @@ def Attn_ForwardOp : Attn_Op<"forward"> {
     out[d]   = sum_j exp(s_j - lse) * v[b, h / g, j, d]
     ```
 
-    Sums are in f32. Key j is visible to query i if
+    Sums are in f32. Key j is visible to query i if all parts of `visible` show
+    it (docs/Visibility.md):
 
-    | mask | visible |
+    | part | key j is seen by query i if |
     |---|---|
-    | `none` | always |
-    | `causal_top_left` | j <= i |
-    | `causal_bottom_right` | j <= i + seqlen_k - seqlen_q |
+    | `#attn.causal<top_left>` | j <= i |
+    | `#attn.causal<bottom_right>` | j <= i + seqlen_k - seqlen_q |
+    | `#attn.window`, of operands left, right and alignment | i + dl - left <= j <= i + dr + right |
 
-    A row that sees no key gives zeros and a log-sum-exp of -inf.
+    Without parts every key is. A row that sees no key gives zeros and a log-sum-exp of -inf.
 
     Limits of the arithmetic: scores that f32 cannot hold, before or after the
     scale, are infinite. Keys and scores that the mask hides take no
@@ -58,20 +67,27 @@ def Attn_ForwardOp : Attn_Op<"forward"> {
     * (C6) out has the shape of q;
     * (C7) lse is [batch, heads_q, seqlen_q];
     * (C8) the last stride is 1, no stride negative, the offset 0, and the
-      memory space the default (global memory), of every tensor.
+      memory space the default (global memory), of every tensor;
+    * (C9) the bounds are as many as the parts of `visible` take.
 
     (C2), (C3), (C4), (C6) and (C7) are checked here where extents are static,
     and by the runtime otherwise. Static extents and strides do not specialise
     the kernel: it takes them as arguments all the same.
+
+    Operands are the kernel's arguments in the order of the function's: tensors
+    in another order than `q, k, v, out, lse` make another kernel, which a
+    caller of its own can launch and a package can't hold.
 
     Example:
     ```mlir
     !tensor = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>
     !rows = memref<?x?x?xf32, strided<[?, ?, 1]>>
     func.func @forward(%q: !tensor, %k: !tensor, %v: !tensor, %out: !tensor,
-                       %lse: !rows, %scale: f32) {
+                       %lse: !rows, %scale: f32, %left: i32, %right: i32,
+                       %alignment: i32) {
       attn.forward %q, %k, %v, %out lse(%lse) scale(%scale)
-        mask<causal_bottom_right> : !tensor, !tensor, !tensor, !tensor, !rows
+        visible [#attn.window] (%left, %right, %alignment)
+        : !tensor, !tensor, !tensor, !tensor, !rows
       return
     }
     ```
@@ -82,23 +98,20 @@ def Attn_ForwardOp : Attn_Op<"forward"> {
       Arg<Attn_Tensor, "values", [MemRead]>:$v,
       Arg<Attn_Tensor, "output", [MemWrite]>:$out,
       Arg<Optional<MemRefRankOf<[F32], [3]>>, "log-sum-exp", [MemWrite]>:$lse,
-      F32:$scale,
-      DefaultValuedAttr<Attn_MaskKindAttr, "::fovea::attn::MaskKind::None">:$mask,
+      F32:$scale, Variadic<I32>:$bounds,
+      OptionalAttr<Attn_VisibilityParts>:$visibility,
       OptionalAttr<Attn_ScheduleAttr>:$schedule);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $out (`lse` `(` $lse^ `)`)? `scale` `(` $scale `)`
-    (`mask` `` $mask^)? (`schedule` `(` $schedule^ `)`)? attr-dict
+    (`visible` $visibility^)? (`(` $bounds^ `)`)?
+    (`schedule` `(` $schedule^ `)`)? attr-dict
     `:` type($q) `,` type($k) `,` type($v) `,` type($out)
     (`,` type($lse)^)?
   }];
   let hasVerifier = 1;
-  let extraClassDeclaration = [{
-    int64_t getHeadDim() { return getQ().getType().getDimSize(3); }
-    ::mlir::Type getElementType() { return getQ().getType().getElementType(); }
-  }];
 }
 
-def Attn_BackwardOp : Attn_Op<"backward"> {
+def Attn_BackwardOp : Attn_AttentionOp<"backward"> {
   let summary = "Scaled dot-product attention, gradients";
   let description = [{
     The gradients of `attn.forward` for a gradient `dout` of its output, from the
@@ -130,7 +143,7 @@ def Attn_BackwardOp : Attn_Op<"backward"> {
     | workspace | bytes, as docs/KernelAbi.md says | i8 |
     | scale | scalar | f32 |
 
-    The constraints are (C1) to (C8) of `attn.forward`, for gradients as for
+    The constraints are (C1) to (C9) of `attn.forward`, for gradients as for
     their tensors.
 
     Example:
@@ -141,7 +154,8 @@ def Attn_BackwardOp : Attn_Op<"backward"> {
                         %dout: !tensor, %lse: !rows, %dq: !tensor, %dk: !tensor,
                         %dv: !tensor, %workspace: memref<?xi8>, %scale: f32) {
       attn.backward %q, %k, %v, %out, %dout, %lse -> %dq, %dk, %dv
-        workspace(%workspace) scale(%scale) mask<causal_bottom_right>
+        workspace(%workspace) scale(%scale)
+        visible [#attn.causal<bottom_right>]
         : !tensor, !tensor, !tensor, !tensor, !tensor, !rows
           -> !tensor, !tensor, !tensor, memref<?xi8>
       return
@@ -159,21 +173,18 @@ def Attn_BackwardOp : Attn_Op<"backward"> {
       Arg<Attn_Tensor, "gradient of the keys", [MemWrite]>:$dk,
       Arg<Attn_Tensor, "gradient of the values", [MemWrite]>:$dv,
       Arg<MemRefRankOf<[I8], [1]>, "workspace", [MemRead, MemWrite]>:$workspace,
-      F32:$scale,
-      DefaultValuedAttr<Attn_MaskKindAttr, "::fovea::attn::MaskKind::None">:$mask,
+      F32:$scale, Variadic<I32>:$bounds,
+      OptionalAttr<Attn_VisibilityParts>:$visibility,
       OptionalAttr<Attn_BackwardScheduleAttr>:$schedule);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $out `,` $dout `,` $lse `->` $dq `,` $dk `,` $dv
-    `workspace` `(` $workspace `)` `scale` `(` $scale `)` (`mask` `` $mask^)?
+    `workspace` `(` $workspace `)` `scale` `(` $scale `)`
+    (`visible` $visibility^)? (`(` $bounds^ `)`)?
     (`schedule` `(` $schedule^ `)`)? attr-dict
     `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($dout) `,`
     type($lse) `->` type($dq) `,` type($dk) `,` type($dv) `,` type($workspace)
   }];
   let hasVerifier = 1;
-  let extraClassDeclaration = [{
-    int64_t getHeadDim() { return getQ().getType().getDimSize(3); }
-    ::mlir::Type getElementType() { return getQ().getType().getElementType(); }
-  }];
 }
 
 #endif // FOVEA_DIALECT_ATTN_IR_ATTNOPS_TD

@@ -48,19 +48,29 @@ def Attn_LoadOp : Attn_Op<"load"> {
   let summary = "Loads a tile from global memory into registers";
   let description = [{
     Element (r, c) of the tile is row r, column c of the view, or zero outside
-    the view. The tile may be larger than the view in both dimensions.
+    the view. The tile may be larger than the view in both dimensions. Rows
+    before `from`, where it is given, are zeros too, and are not read.
 
     Example:
     ```mlir
-    func.func @load(%view: !attn.view<40 x bf16>) -> tensor<32x64xbf16> {
-      %tile = attn.load %view : !attn.view<40 x bf16> -> tensor<32x64xbf16>
+    func.func @load(%view: !attn.view<40 x bf16>, %first: i32)
+        -> tensor<32x64xbf16> {
+      %tile = attn.load %view from %first
+        : !attn.view<40 x bf16> -> tensor<32x64xbf16>
       return %tile : tensor<32x64xbf16>
     }
     ```
   }];
-  let arguments = (ins Arg<Attn_ViewType, "", [MemRead]>:$view);
+  let arguments = (ins Arg<Attn_ViewType, "", [MemRead]>:$view,
+                       Optional<I32>:$from);
   let results = (outs Attn_Tile:$tile);
-  let assemblyFormat = "$view attr-dict `:` type($view) `->` type($tile)";
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$tile, "::mlir::Value":$view), [{
+      build($_builder, $_state, tile, view, /*from=*/nullptr);
+    }]>
+  ];
+  let assemblyFormat =
+    "$view (`from` $from^)? attr-dict `:` type($view) `->` type($tile)";
   let hasVerifier = 1;
 }
 
@@ -396,25 +406,32 @@ def Attn_BroadcastOp : Attn_Op<"broadcast", [Pure, Attn_RelatesLayouts]> {
 }
 
 def Attn_MaskOp : Attn_Op<"mask", [Pure, AllTypesMatch<["tile", "result"]>,
+                                   AttrSizedOperandSegments,
                                    Attn_RelatesLayouts]> {
-  let summary = "Sets to -inf the scores of keys that a query may not see";
+  let summary = "Sets to -inf what lies outside the bounds of its column";
   let description = [{
-    `result[j, i] = j <= last[0, i] ? tile[j, i] : -inf`: rows are keys of the
-    block, columns queries, `last` the last visible key of each query relative
-    to the block's first key (negative: none).
+    `result[r, c] = begin[0, c] <= r < end[0, c] ? tile[r, c] : -inf`; a bound
+    that is left out is none. Of scores with keys as rows the bounds are the
+    keys that each query sees, with queries as rows the queries that see each
+    key, relative to the first of the block.
 
     Example:
     ```mlir
-    func.func @mask(%scores: tensor<32x32xf32>, %last: tensor<1x32xi32>)
-        -> tensor<32x32xf32> {
-      %visible = attn.mask %scores, %last : tensor<32x32xf32>, tensor<1x32xi32>
+    func.func @mask(%scores: tensor<32x32xf32>, %begin: tensor<1x32xi32>,
+                    %end: tensor<1x32xi32>) -> tensor<32x32xf32> {
+      %visible = attn.mask %scores from %begin : tensor<1x32xi32>
+        to %end : tensor<1x32xi32> : tensor<32x32xf32>
       return %visible : tensor<32x32xf32>
     }
     ```
   }];
-  let arguments = (ins Attn_F32Tile:$tile, Attn_TileOf<[I32]>:$last);
+  let arguments = (ins Attn_F32Tile:$tile, Optional<Attn_TileOf<[I32]>>:$begin,
+                       Optional<Attn_TileOf<[I32]>>:$end);
   let results = (outs Attn_F32Tile:$result);
-  let assemblyFormat = "$tile `,` $last attr-dict `:` type($tile) `,` type($last)";
+  let assemblyFormat = [{
+    $tile (`from` $begin^ `:` type($begin))? (`to` $end^ `:` type($end))?
+    attr-dict `:` type($tile)
+  }];
   let hasVerifier = 1;
 }
 
@@ -425,7 +442,8 @@ def Attn_ColumnIndexOp : Attn_Op<"column_index", [Pure]> {
     ```mlir
     func.func @column_index(%scores: tensor<32x32xf32>) -> tensor<32x32xf32> {
       %query = attn.column_index : tensor<1x32xi32>
-      %causal = attn.mask %scores, %query : tensor<32x32xf32>, tensor<1x32xi32>
+      %causal = attn.mask %scores to %query : tensor<1x32xi32>
+        : tensor<32x32xf32>
       return %causal : tensor<32x32xf32>
     }
     ```

@@ -1,0 +1,76 @@
+//===- Visibility.h - which blocks a kernel visits --------------*- C++ -*-===//
+//
+// What a problem's queries see, as kernels need it: for a block of queries the
+// segments of keys to walk, for a block of keys those of queries, and the mask
+// of what is partly seen. Kernels know no mask by name.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_VISIBILITY_H
+#define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_VISIBILITY_H
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
+namespace fovea::attn {
+
+/// The blocks that count of a sequence, numbered from its row (or key)
+/// `origin` on: [0, head) and [full, end) are seen in part, [head, full) in
+/// whole. All i32.
+struct Segments {
+  mlir::Value origin;
+  mlir::Value count; ///< rows from the origin to the last that counts
+  mlir::Value head, full, end;
+  /// Whether the head may hold a block, and the tail one for another reason
+  /// than that the rows end in it: known when the kernel is compiled.
+  bool hasHead, hasTail;
+};
+
+class Visibility {
+public:
+  /// \param argument  gives the kernel's argument of a name
+  Visibility(AttentionOpInterface op, VisibilityContext context,
+             llvm::function_ref<mlir::Value(llvm::StringRef)> argument);
+
+  /// Whether queries may see less than all keys.
+  bool isPartial() const { return !parts.empty(); }
+
+  /// Of queries [first, last]: the keys to visit.
+  Segments keysOfRows(mlir::Value first, mlir::Value last, int64_t block);
+  /// Of keys [first, last]: the queries to visit.
+  Segments rowsOfKeys(mlir::Value first, mlir::Value last, int64_t block);
+
+  /// For each of `columns` queries from `first` on the keys that it sees,
+  /// relative to the segments' origin: begin null if no part has one, else
+  /// tiles [1, columns].
+  Bounds keysOfEachRow(const Segments &segments, mlir::Value first,
+                       int64_t columns);
+  /// The queries that see each of `columns` keys; either may be null.
+  Bounds rowsOfEachKey(const Segments &segments, mlir::Value first,
+                       int64_t columns);
+
+  /// Scores [block, columns], of the block that begins at `start` behind the
+  /// origin, masked by the bounds that there are.
+  mlir::Value apply(mlir::Value scores, Bounds bounds, mlir::Value start);
+
+  /// The keys that any query of the sequence sees; i32. Begin null: from the
+  /// first on. End not below 0.
+  Bounds seenKeys();
+
+private:
+  struct Part {
+    VisibilityAttrInterface attr;
+    llvm::SmallVector<mlir::Value> bounds;
+  };
+  mlir::Value constant(int64_t value);
+  Segments segments(llvm::function_ref<SeenBounds(const Part &)> of,
+                    mlir::Value length, int64_t block);
+  Bounds columns(llvm::function_ref<Bounds(const Part &)> of);
+
+  llvm::SmallVector<Part> parts;
+  VisibilityContext context;
+  mlir::ImplicitLocOpBuilder &b;
+};
+
+} // namespace fovea::attn
+
+#endif // FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_VISIBILITY_H

@@ -1,0 +1,277 @@
+//===- OperationSpec.h - what operations are made of ------------*- C++ -*-===//
+//
+// The one description of an operation: its feature groups with their tensors
+// and scalars, and its algorithms with their launches. From its rows follow the
+// signature of a kernel, the launch contract, the checks of a call and the
+// filling of its arguments, buffers of tools and descriptions, and the tables
+// of docs/KernelAbi.md. docs/AddingAFeature.md walks through a new group.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_PACKAGE_OPERATIONSPEC_H
+#define FOVEA_PACKAGE_OPERATIONSPEC_H
+
+#include "fovea/Package/Keys.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fovea::spec {
+
+/// Rows of a table.
+template <typename T>
+struct Rows {
+  const T *first = nullptr;
+  size_t count = 0;
+
+  constexpr Rows() = default;
+  template <size_t N>
+  constexpr Rows(const T (&rows)[N]) : first(rows), count(N) {}
+  constexpr const T *begin() const { return first; }
+  constexpr const T *end() const { return first + count; }
+  constexpr size_t size() const { return count; }
+  constexpr bool empty() const { return count == 0; }
+  constexpr const T &operator[](size_t i) const { return first[i]; }
+};
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+/// What a shape is made of.
+enum class Extent : uint8_t {
+  Batch,
+  HeadsQ,
+  HeadsK,
+  SeqlenQ,
+  SeqlenK,
+  HeadDim
+};
+const char *toString(Extent extent); ///< "heads_q"
+
+/// The shape of a tensor.
+enum class Shape : uint8_t {
+  Rows,   ///< [batch, heads, rows, head_dim], the last one contiguous
+  Vector, ///< [batch, heads, rows], the last one contiguous
+  Bytes,  ///< as many as the algorithm's workspace has
+};
+
+enum class Elements : uint8_t {
+  Problem, ///< of the key's type
+  F32,
+};
+
+/// Tensors that an operation may write for its caller, as bits of a set.
+enum Output : unsigned { kNoOutput = 0, kDq = 1, kDk = 2, kDv = 4, kOut = 8 };
+
+struct TensorSpec {
+  const char *name;  ///< of the address among the arguments, "dout"
+  const char *title; ///< in sentences, "the gradient of the output"
+  Shape shape;
+  Extent heads, rows; ///< of Shape::Rows and Shape::Vector
+  Elements elements;
+  bool written;
+  /// It may be absent: a null address.
+  bool optional;
+  Output output = kNoOutput; ///< which one it is, of those for the caller
+  const char *note = "";     ///< behind title and shape
+};
+
+/// What a scalar argument is filled with.
+enum class Scalar : uint8_t {
+  SeqlenQ,
+  SeqlenK,
+  HeadsQ,
+  GroupSize, ///< heads_q / heads_k
+  Scale,
+  WindowLeft,
+  WindowRight,
+  WindowAlignment,
+};
+inline constexpr size_t kScalars = 8;
+
+enum class ArgKind : uint8_t { Pointer, I64, I32, F32 };
+constexpr uint32_t sizeOf(ArgKind kind) { // bytes; alignment too
+  return kind == ArgKind::Pointer || kind == ArgKind::I64 ? 8 : 4;
+}
+
+struct ScalarSpec {
+  Scalar value;
+  const char *name;
+  ArgKind kind;
+  const char *unit, *meaning;
+};
+
+/// Arguments that a kernel has together or not at all. Their number in a kernel
+/// is that of the groups that its key names, so that a new group leaves
+/// kernels without it as they are.
+struct GroupSpec {
+  const char *name;
+  /// Of the layout and meaning of its arguments; any change takes the next
+  /// number. That of the first group is a package's `abi_version`, that of
+  /// others part of the key.
+  int32_t version;
+  Rows<TensorSpec> tensors;
+  Rows<ScalarSpec> scalars;
+};
+
+//===----------------------------------------------------------------------===//
+// Algorithms
+//===----------------------------------------------------------------------===//
+
+/// One of an algorithm's kernels. Its grid: x heads, y blocks of rows, z batch.
+struct LaunchSpec {
+  /// Of the symbol, behind "<name>_"; empty: the symbol is the name.
+  const char *suffix;
+  bool ownsKeys;   ///< heads and rows are those of K and V, or else of Q
+  unsigned writes; ///< outputs that it stores
+  unsigned feeds;  ///< outputs that launches after it make of its results
+  int products;    ///< matrix products that it takes a pair of blocks
+  int credited;    ///< and those that count as work: none is done twice
+
+  Extent heads() const { return ownsKeys ? Extent::HeadsK : Extent::HeadsQ; }
+  Extent rows() const { return ownsKeys ? Extent::SeqlenK : Extent::SeqlenQ; }
+};
+
+/// Workspace in f32, for each batch `columns` of them a row, head and query.
+struct WorkspaceSpec {
+  int64_t columns = 0;  ///< beside what follows
+  bool headDim = false; ///< and head_dim
+  /// Rows of a batch are padded to a multiple of this.
+  int64_t rowStep = 1;
+
+  int64_t rows(int64_t headsQ, int64_t seqlenQ) const {
+    return (headsQ * seqlenQ + rowStep - 1) / rowStep * rowStep;
+  }
+  int64_t bytesOfRow(int64_t dim) const {
+    return 4 * (columns + (headDim ? dim : 0));
+  }
+  int64_t bytes(int64_t batch, int64_t headsQ, int64_t seqlenQ,
+                int64_t dim) const {
+    return batch * rows(headsQ, seqlenQ) * bytesOfRow(dim);
+  }
+};
+
+/// A way to compute an operation: its kernels in the order of their launch. No
+/// two algorithms of an operation have a suffix in common.
+struct AlgorithmSpec {
+  const char *name;
+  bool deterministic; ///< the same bits in every run
+  Rows<LaunchSpec> launches;
+  WorkspaceSpec workspace;
+
+  unsigned writes() const {
+    unsigned all = 0;
+    for (const LaunchSpec &launch : launches)
+      all |= launch.writes;
+    return all;
+  }
+};
+
+/// More launches than this no algorithm has.
+inline constexpr size_t kMaxLaunches = 4;
+
+struct OperationSpec {
+  OpKind op;
+  const char *name;
+  Rows<GroupSpec> groups; ///< the first one is always there
+  Rows<AlgorithmSpec> algorithms;
+
+  /// By name; null: none.
+  const AlgorithmSpec *findAlgorithm(std::string_view name) const;
+  /// The algorithm with a launch of that suffix, and the launch; null: none.
+  struct Found {
+    const LaunchSpec *launch = nullptr;
+    const AlgorithmSpec *algorithm = nullptr;
+  };
+  Found findLaunch(std::string_view suffix) const;
+};
+
+/// All rows, in the order of Operation.
+Rows<OperationSpec> allOperations();
+const OperationSpec &specOf(OpKind op);
+
+//===----------------------------------------------------------------------===//
+// Signatures
+//===----------------------------------------------------------------------===//
+
+/// What an argument is filled with.
+enum class Source : uint8_t {
+  Address,
+  StrideBatch,
+  StrideHead,
+  StrideSeq,
+  Scalar
+};
+
+struct Argument {
+  std::string name;
+  ArgKind kind;
+  uint32_t offset; ///< bytes from the start of the segment
+  const char *unit;
+  std::string meaning;
+  Source source;
+  /// Number of the tensor among those of the signature, or of the Scalar.
+  uint8_t index;
+};
+
+/// What the kernels of a problem are passed: of each group addresses, strides
+/// and scalars, one behind the other, each aligned to its size.
+struct Signature {
+  std::vector<const TensorSpec *> tensors;
+  std::vector<Argument> arguments;
+  uint32_t bytes = 0; ///< of the segment, a multiple of 8
+
+  const Argument *find(std::string_view name) const;
+  /// Number of a tensor; -1: there is none of that name.
+  int tensor(std::string_view name) const;
+};
+
+/// The groups that a key names.
+std::vector<const GroupSpec *> groupsOf(const ProblemKey &key);
+
+/// Of any kernel of a problem.
+Signature signatureOf(const ProblemKey &key);
+/// Of one that takes the first group's tensors in an order of its own, some of
+/// them perhaps not at all. It serves no package.
+Signature signatureOf(const ProblemKey &key,
+                      const std::vector<const TensorSpec *> &tensors);
+
+/// Whether these are all of the first group's tensors in the table's order.
+bool isStandard(const ProblemKey &key,
+                const std::vector<const TensorSpec *> &tensors);
+
+/// "[batch, heads_q, seqlen_q, head_dim]".
+std::string shapeOf(const TensorSpec &tensor);
+
+/// Largest number of tensors and bytes that any signature has.
+inline constexpr size_t kMaxTensors = 12;
+inline constexpr size_t kMaxArgumentBytes = 512;
+
+//===----------------------------------------------------------------------===//
+// Limits that every launcher checks
+//===----------------------------------------------------------------------===//
+
+/// Largest distance between two rows, in elements of `bytes` bytes, that a
+/// kernel addresses: a tile of up to 256 rows must span less than 2^31 bytes.
+inline constexpr int64_t maxSeqStride(int64_t bytes) {
+  return (int64_t(1) << 31) / (256 * bytes) - 1;
+}
+
+/// Largest seqlen_q and seqlen_k: the block of rows after the last one must
+/// still have a number in 32 bits.
+inline constexpr int32_t kMaxSeqlen = std::numeric_limits<int32_t>::max() - 512;
+
+/// Largest extents of a grid's y and z (HIP).
+inline constexpr int64_t kMaxGridYZ = 65535;
+
+/// What a workspace is aligned to, in bytes.
+inline constexpr int64_t kWorkspaceAlignment = 16;
+
+} // namespace fovea::spec
+
+#endif // FOVEA_PACKAGE_OPERATIONSPEC_H

@@ -1,0 +1,294 @@
+//===- OperationSpec.cpp - the tables of the operations -------------------===//
+
+#include "fovea/Package/OperationSpec.h"
+
+#include "fovea/Package/Package.h"
+
+#include <cassert>
+
+namespace fovea::spec {
+namespace {
+
+constexpr TensorSpec ofQueries(const char *name, const char *title,
+                               bool written = false,
+                               Output output = kNoOutput) {
+  return {name,
+          title,
+          Shape::Rows,
+          Extent::HeadsQ,
+          Extent::SeqlenQ,
+          Elements::Problem,
+          written,
+          /*optional=*/false,
+          output};
+}
+constexpr TensorSpec ofKeys(const char *name, const char *title,
+                            bool written = false, Output output = kNoOutput) {
+  return {name,
+          title,
+          Shape::Rows,
+          Extent::HeadsK,
+          Extent::SeqlenK,
+          Elements::Problem,
+          written,
+          /*optional=*/false,
+          output};
+}
+constexpr TensorSpec logSumExp(bool written, bool optional, const char *note) {
+  return {"lse",           "lse",         Shape::Vector, Extent::HeadsQ,
+          Extent::SeqlenQ, Elements::F32, written,       optional,
+          kNoOutput,       note};
+}
+
+//===----------------------------------------------------------------------===//
+// Groups
+//===----------------------------------------------------------------------===//
+
+constexpr ScalarSpec kSizes[] = {
+    {Scalar::SeqlenQ, "seqlen_q", ArgKind::I32, "rows", "query rows, >= 0"},
+    {Scalar::SeqlenK, "seqlen_k", ArgKind::I32, "rows", "key rows, >= 0"},
+    {Scalar::HeadsQ, "heads_q", ArgKind::I32, "heads", "query heads"},
+    {Scalar::GroupSize, "group_size", ArgKind::I32, "heads",
+     "query heads that share a key head: heads_q / heads_k"},
+    {Scalar::Scale, "scale", ArgKind::F32, "factor",
+     "multiplies q.k^T before the softmax"},
+};
+
+constexpr TensorSpec kForwardTensors[] = {
+    ofQueries("q", "Q"),
+    ofKeys("k", "K"),
+    ofKeys("v", "V"),
+    ofQueries("out", "the output", /*written=*/true, kOut),
+    logSumExp(/*written=*/true, /*optional=*/true,
+              "f32, the natural logarithm; null: not written"),
+};
+
+constexpr TensorSpec kBackwardTensors[] = {
+    ofQueries("q", "Q"),
+    ofKeys("k", "K"),
+    ofKeys("v", "V"),
+    ofQueries("out", "the output of the forward pass"),
+    ofQueries("dout", "the gradient of the output"),
+    logSumExp(/*written=*/false, /*optional=*/false,
+              "f32 of the forward pass, the natural logarithm"),
+    ofQueries("dq", "the gradient of Q", /*written=*/true, kDq),
+    ofKeys("dk", "the gradient of K", /*written=*/true, kDk),
+    ofKeys("dv", "the gradient of V", /*written=*/true, kDv),
+    {"workspace", "the workspace", Shape::Bytes, Extent::HeadsQ,
+     Extent::SeqlenQ, Elements::F32, /*written=*/true, /*optional=*/false,
+     kNoOutput, "aligned to 16; holds nothing before or after"},
+};
+
+// Every operation's.
+constexpr ScalarSpec kWindow[] = {
+    {Scalar::WindowLeft, "window_left", ArgKind::I32, "keys",
+     "keys before the left diagonal that a row sees; negative: those up to so "
+     "many past it are hidden; 2147483647: all before it"},
+    {Scalar::WindowRight, "window_right", ArgKind::I32, "keys",
+     "keys past the right diagonal that a row sees; negative: so many before "
+     "it are hidden; 2147483647: all past it"},
+    {Scalar::WindowAlignment, "window_alignment", ArgKind::I32, "bits",
+     "1: the left diagonal is bottom right, j = i + seqlen_k - seqlen_q, else "
+     "top left, j = i; 2: the same of the right one"},
+};
+
+constexpr GroupSpec windowGroup() {
+  return {"window", kWindowVersion, {}, kWindow};
+}
+constexpr GroupSpec kForwardGroups[] = {{"base", 1, kForwardTensors, kSizes},
+                                        windowGroup()};
+constexpr GroupSpec kBackwardGroups[] = {{"base", 1, kBackwardTensors, kSizes},
+                                         windowGroup()};
+
+//===----------------------------------------------------------------------===//
+// Algorithms
+//===----------------------------------------------------------------------===//
+
+constexpr LaunchSpec kOnePass[] = {{"", false, kOut, 0, 2, 2}};
+constexpr LaunchSpec kDeterministic[] = {
+    {"delta", false, 0, kDq | kDk | kDv, 0, 0},
+    {"dkdv", true, kDk | kDv, 0, 4, 4},
+    {"dq", false, kDq, 0, 3, 1},
+};
+constexpr LaunchSpec kAtomic[] = {
+    {"prepare", false, 0, kDq | kDk | kDv, 0, 0},
+    {"fused", true, kDk | kDv, kDq, 5, 5},
+    {"convert", false, kDq, 0, 0, 0},
+};
+
+constexpr AlgorithmSpec kForwardAlgorithms[] = {{"flash", true, kOnePass, {}}};
+constexpr AlgorithmSpec kBackwardAlgorithms[] = {
+    // The row sums of out * dout.
+    {"deterministic", true, kDeterministic, {1, false, 1}},
+    // Of each batch, so that its part begins on a line of 64 bytes: sums of dQ,
+    // then the row sums.
+    {"atomic", false, kAtomic, {1, true, 16}},
+};
+
+constexpr OperationSpec kOperations[] = {
+    {OpKind::Forward, "forward", kForwardGroups, kForwardAlgorithms},
+    {OpKind::Backward, "backward", kBackwardGroups, kBackwardAlgorithms},
+};
+
+//===----------------------------------------------------------------------===//
+// Signatures
+//===----------------------------------------------------------------------===//
+
+/// Appends arguments one by one.
+class SignatureBuilder {
+public:
+  void add(const std::vector<const TensorSpec *> &tensors,
+           Rows<ScalarSpec> scalars);
+  Signature take() {
+    signature.bytes = aligned(8);
+    return std::move(signature);
+  }
+
+private:
+  uint32_t aligned(uint32_t to) const { return (next + to - 1) / to * to; }
+  void add(std::string name, ArgKind kind, const char *unit,
+           std::string meaning, Source source, size_t index) {
+    const uint32_t offset = aligned(sizeOf(kind));
+    next = offset + sizeOf(kind);
+    signature.arguments.push_back({std::move(name), kind, offset, unit,
+                                   std::move(meaning), source, uint8_t(index)});
+  }
+  void addStrides(Shape shape, size_t from);
+
+  Signature signature;
+  uint32_t next = 0;
+};
+
+std::string withoutArticle(std::string title) {
+  return title.rfind("the ", 0) == 0 ? title.substr(4) : title;
+}
+
+void SignatureBuilder::add(const std::vector<const TensorSpec *> &tensors,
+                           Rows<ScalarSpec> scalars) {
+  const size_t from = signature.tensors.size();
+  for (const TensorSpec *tensor : tensors) {
+    std::string meaning = withoutArticle(tensor->title);
+    if (tensor->shape != Shape::Bytes)
+      meaning += " " + shapeOf(*tensor);
+    if (*tensor->note)
+      meaning += std::string(", ") + tensor->note;
+    add(tensor->name, ArgKind::Pointer, "address", std::move(meaning),
+        Source::Address, signature.tensors.size());
+    signature.tensors.push_back(tensor);
+  }
+  addStrides(Shape::Rows, from);
+  addStrides(Shape::Vector, from);
+  for (const ScalarSpec &scalar : scalars)
+    add(scalar.name, scalar.kind, scalar.unit, scalar.meaning, Source::Scalar,
+        size_t(scalar.value));
+}
+
+void SignatureBuilder::addStrides(Shape shape, size_t from) {
+  const struct {
+    Source source;
+    const char *name, *things;
+  } strides[] = {{Source::StrideBatch, "batch", "batches"},
+                 {Source::StrideHead, "head", "heads"},
+                 {Source::StrideSeq, "seq", "rows"}};
+  for (size_t i = from; i != signature.tensors.size(); ++i) {
+    const TensorSpec &tensor = *signature.tensors[i];
+    if (tensor.shape != shape)
+      continue;
+    for (const auto &stride : strides)
+      if (shape == Shape::Rows || stride.source != Source::StrideSeq)
+        add(tensor.name + std::string("_stride_") + stride.name, ArgKind::I64,
+            "elements",
+            std::string("distance of ") + stride.things + " in " + tensor.title,
+            stride.source, i);
+  }
+}
+
+} // namespace
+
+const char *toString(Extent extent) {
+  constexpr const char *names[] = {"batch",    "heads_q",  "heads_k",
+                                   "seqlen_q", "seqlen_k", "head_dim"};
+  return names[size_t(extent)];
+}
+
+const AlgorithmSpec *OperationSpec::findAlgorithm(std::string_view name) const {
+  for (const AlgorithmSpec &algorithm : algorithms)
+    if (name == algorithm.name)
+      return &algorithm;
+  return nullptr;
+}
+
+OperationSpec::Found OperationSpec::findLaunch(std::string_view suffix) const {
+  for (const AlgorithmSpec &algorithm : algorithms)
+    for (const LaunchSpec &launch : algorithm.launches)
+      if (suffix == launch.suffix)
+        return {&launch, &algorithm};
+  return {};
+}
+
+Rows<OperationSpec> allOperations() { return kOperations; }
+const OperationSpec &specOf(OpKind op) { return kOperations[size_t(op)]; }
+
+const Argument *Signature::find(std::string_view name) const {
+  for (const Argument &argument : arguments)
+    if (name == argument.name)
+      return &argument;
+  return nullptr;
+}
+
+int Signature::tensor(std::string_view name) const {
+  for (size_t i = 0; i != tensors.size(); ++i)
+    if (name == tensors[i]->name)
+      return int(i);
+  return -1;
+}
+
+std::vector<const GroupSpec *> groupsOf(const ProblemKey &key) {
+  std::vector<const GroupSpec *> groups;
+  for (const GroupSpec &group : specOf(key.op).groups)
+    if (groups.empty() || key.hasGroup(group.name))
+      groups.push_back(&group);
+  return groups;
+}
+
+namespace {
+std::vector<const TensorSpec *> tensorsOf(const GroupSpec &group) {
+  std::vector<const TensorSpec *> tensors;
+  for (const TensorSpec &tensor : group.tensors)
+    tensors.push_back(&tensor);
+  return tensors;
+}
+} // namespace
+
+bool isStandard(const ProblemKey &key,
+                const std::vector<const TensorSpec *> &tensors) {
+  return tensors == tensorsOf(specOf(key.op).groups[0]);
+}
+
+Signature signatureOf(const ProblemKey &key) {
+  return signatureOf(key, tensorsOf(specOf(key.op).groups[0]));
+}
+
+Signature signatureOf(const ProblemKey &key,
+                      const std::vector<const TensorSpec *> &tensors) {
+  SignatureBuilder builder;
+  for (const GroupSpec *group : groupsOf(key))
+    builder.add(group == groupsOf(key).front() ? tensors : tensorsOf(*group),
+                group->scalars);
+  Signature signature = builder.take();
+  assert(signature.tensors.size() <= kMaxTensors &&
+         signature.bytes <= kMaxArgumentBytes);
+  return signature;
+}
+
+std::string shapeOf(const TensorSpec &tensor) {
+  std::string shape = std::string("[batch, ") + toString(tensor.heads) + ", " +
+                      toString(tensor.rows);
+  return shape + (tensor.shape == Shape::Rows ? ", head_dim]" : "]");
+}
+
+} // namespace fovea::spec
+
+int32_t fovea::abiVersionOf(OpKind op) {
+  return spec::specOf(op).groups[0].version;
+}

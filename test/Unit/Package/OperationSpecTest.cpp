@@ -1,0 +1,297 @@
+//===- OperationSpecTest.cpp - the tables of the operations ---------------===//
+
+#include "fovea/Package/OperationSpec.h"
+#include "../../Support/KernelArgs.h"
+#include "fovea/Package/WriteFile.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <map>
+#include <set>
+#include <sstream>
+
+using namespace fovea;
+using namespace fovea::spec;
+
+namespace {
+
+ProblemKey keyOf(OpKind op, int32_t window = 0) {
+  ProblemKey key;
+  key.op = op;
+  key.headDim = 64;
+  key.window = window;
+  return key;
+}
+
+std::map<std::string, size_t> offsetsOf(const Signature &signature) {
+  std::map<std::string, size_t> offsets;
+  for (const Argument &argument : signature.arguments)
+    offsets[argument.name] = argument.offset;
+  return offsets;
+}
+
+#define FOVEA_TENSOR(Args, name, field)                                        \
+  {name, offsetof(Args, field)},                                               \
+      {name "_stride_batch", offsetof(Args, field##StrideBatch)},              \
+      {name "_stride_head", offsetof(Args, field##StrideHead)}, {              \
+    name "_stride_seq", offsetof(Args, field##StrideSeq)                       \
+  }
+#define FOVEA_SIZES(Args)                                                      \
+  {"lse", offsetof(Args, lse)},                                                \
+      {"lse_stride_batch", offsetof(Args, lseStrideBatch)},                    \
+      {"lse_stride_head", offsetof(Args, lseStrideHead)},                      \
+      {"seqlen_q", offsetof(Args, seqlenQ)},                                   \
+      {"seqlen_k", offsetof(Args, seqlenK)},                                   \
+      {"heads_q", offsetof(Args, headsQ)},                                     \
+      {"group_size", offsetof(Args, groupSize)}, {                             \
+    "scale", offsetof(Args, scale)                                             \
+  }
+
+} // namespace
+
+// What packages of earlier versions hold was compiled for these segments.
+TEST(OperationSpec, BaseGroupsKeepTheirLayout) {
+  using F = test::ForwardArgs;
+  const Signature forward = signatureOf(keyOf(OpKind::Forward));
+  EXPECT_EQ(forward.bytes, sizeof(F));
+  EXPECT_EQ(offsetsOf(forward),
+            (std::map<std::string, size_t>{
+                FOVEA_TENSOR(F, "q", q), FOVEA_TENSOR(F, "k", k),
+                FOVEA_TENSOR(F, "v", v), FOVEA_TENSOR(F, "out", out),
+                FOVEA_SIZES(F)}));
+  using B = test::BackwardArgs;
+  const Signature backward = signatureOf(keyOf(OpKind::Backward));
+  EXPECT_EQ(backward.bytes, sizeof(B));
+  EXPECT_EQ(offsetsOf(backward), (std::map<std::string, size_t>{
+                                     FOVEA_TENSOR(B, "q", q),
+                                     FOVEA_TENSOR(B, "k", k),
+                                     FOVEA_TENSOR(B, "v", v),
+                                     FOVEA_TENSOR(B, "out", out),
+                                     FOVEA_TENSOR(B, "dout", dout),
+                                     FOVEA_TENSOR(B, "dq", dq),
+                                     FOVEA_TENSOR(B, "dk", dk),
+                                     FOVEA_TENSOR(B, "dv", dv),
+                                     {"workspace", offsetof(B, workspace)},
+                                     FOVEA_SIZES(B)}));
+}
+
+TEST(OperationSpec, GroupsFollowOneAnother) {
+  for (const OperationSpec &operation : allOperations()) {
+    const Signature base = signatureOf(keyOf(operation.op));
+    const Signature window = signatureOf(keyOf(operation.op, kWindowVersion));
+    ASSERT_EQ(window.arguments.size(), base.arguments.size() + 3);
+    const size_t behind = base.find("scale")->offset + 4;
+    EXPECT_EQ(window.find("window_left")->offset, behind);
+    EXPECT_EQ(window.find("window_right")->offset, behind + 4);
+    EXPECT_EQ(window.find("window_alignment")->offset, behind + 8);
+    for (const Argument &argument : base.arguments)
+      EXPECT_EQ(window.find(argument.name)->offset, argument.offset);
+    EXPECT_EQ(base.find("window_left"), nullptr);
+  }
+}
+
+TEST(OperationSpec, TensorsInAnotherOrderMoveTheirArguments) {
+  const ProblemKey key = keyOf(OpKind::Forward);
+  const Signature standard = signatureOf(key);
+  std::vector<const TensorSpec *> order(standard.tensors.rbegin(),
+                                        standard.tensors.rend());
+  EXPECT_TRUE(isStandard(key, standard.tensors));
+  EXPECT_FALSE(isStandard(key, order));
+  const Signature turned = signatureOf(key, order);
+  EXPECT_EQ(turned.bytes, standard.bytes);
+  EXPECT_EQ(turned.find("lse")->offset, 0u);
+  EXPECT_EQ(turned.find("q")->offset, 32u);
+  EXPECT_LT(turned.find("out_stride_seq")->offset,
+            turned.find("q_stride_batch")->offset);
+  EXPECT_EQ(turned.find("scale")->offset, standard.find("scale")->offset);
+  order.pop_back();
+  EXPECT_EQ(signatureOf(key, order).find("q"), nullptr);
+}
+
+TEST(OperationSpec, RowsHoldTogether) {
+  for (const OperationSpec &operation : allOperations()) {
+    EXPECT_EQ(&specOf(operation.op), &operation);
+    EXPECT_STREQ(toString(operation.op), operation.name);
+    const Signature largest = signatureOf(keyOf(operation.op, kWindowVersion));
+    EXPECT_LE(largest.tensors.size(), kMaxTensors);
+    EXPECT_LE(largest.bytes, kMaxArgumentBytes);
+    std::set<std::string> names, suffixes;
+    unsigned outputs = 0;
+    for (const Argument &argument : largest.arguments)
+      EXPECT_TRUE(names.insert(argument.name).second) << argument.name;
+    for (const TensorSpec *tensor : largest.tensors) {
+      EXPECT_TRUE(tensor->written || tensor->output == kNoOutput)
+          << tensor->name;
+      outputs |= tensor->output;
+    }
+    for (const AlgorithmSpec &algorithm : operation.algorithms) {
+      EXPECT_EQ(operation.findAlgorithm(algorithm.name), &algorithm);
+      EXPECT_LE(algorithm.launches.size(), kMaxLaunches);
+      EXPECT_EQ(algorithm.writes(), outputs) << algorithm.name;
+      for (const LaunchSpec &launch : algorithm.launches) {
+        EXPECT_TRUE(suffixes.insert(launch.suffix).second) << launch.suffix;
+        EXPECT_EQ(operation.findLaunch(launch.suffix).launch, &launch);
+        EXPECT_EQ(launch.writes & ~outputs, 0u);
+        EXPECT_LE(launch.credited, launch.products);
+      }
+    }
+    EXPECT_EQ(operation.findAlgorithm("none"), nullptr);
+    EXPECT_EQ(operation.findLaunch("none").launch, nullptr);
+  }
+}
+
+TEST(OperationSpec, WorkspacesAreAsBefore) {
+  const OperationSpec &backward = specOf(OpKind::Backward);
+  EXPECT_EQ(specOf(OpKind::Forward).algorithms[0].workspace.bytes(2, 3, 5, 64),
+            0);
+  EXPECT_EQ(
+      backward.findAlgorithm("deterministic")->workspace.bytes(2, 3, 5, 64),
+      2 * 3 * 5 * 4);
+  // Of a batch 15 rows are padded to 16.
+  EXPECT_EQ(backward.findAlgorithm("atomic")->workspace.bytes(2, 3, 5, 64),
+            2 * 16 * 65 * 4);
+  EXPECT_EQ(backward.findAlgorithm("atomic")->workspace.bytes(2, 3, 0, 64), 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Documentation
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The tables of docs/KernelAbi.md.
+std::string argumentTables() {
+  std::string text;
+  const char *types[] = {"pointer", "int64", "int32", "float"};
+  for (const OperationSpec &operation : allOperations()) {
+    ProblemKey key = keyOf(operation.op);
+    key.window = kWindowVersion;
+    const Signature signature = signatureOf(key);
+    size_t next = 0;
+    for (const GroupSpec &group : operation.groups) {
+      ProblemKey upTo = keyOf(operation.op);
+      const size_t end =
+          &group == operation.groups.begin()
+              ? signatureOf(upTo).arguments.size()
+              : next + group.scalars.size() + group.tensors.size();
+      text += std::string("\n### `attn.") + operation.name + "`, group `" +
+              group.name + "`, version " + std::to_string(group.version) +
+              "\n| offset | argument | type | unit | meaning |\n"
+              "|---|---|---|---|---|\n";
+      for (; next != end; ++next) {
+        const Argument &argument = signature.arguments[next];
+        text += "| " + std::to_string(argument.offset) + " | `" +
+                argument.name + "` | " + types[size_t(argument.kind)] + " | " +
+                argument.unit + " | " + argument.meaning + " |\n";
+      }
+    }
+  }
+  return text;
+}
+
+} // namespace
+
+// FOVEA_WRITE_DOCS=1 writes the tables instead.
+TEST(OperationSpec, IsWhatTheDocumentationSays) {
+  const std::string path = FOVEA_DOCS "/KernelAbi.md";
+  std::ifstream file(path);
+  std::stringstream read;
+  read << file.rdbuf();
+  std::string text = read.str();
+  const std::string begin = "<!-- tables of the arguments: made by "
+                            "OperationSpecTest -->\n",
+                    end = "<!-- end of the tables -->\n";
+  const size_t from = text.find(begin), to = text.find(end);
+  ASSERT_NE(from, std::string::npos) << path;
+  ASSERT_NE(to, std::string::npos) << path;
+  const size_t inner = from + begin.size();
+  if (std::getenv("FOVEA_WRITE_DOCS")) {
+    text.replace(inner, to - inner, argumentTables());
+    ASSERT_FALSE(writeWhole(path, text));
+    return;
+  }
+  EXPECT_EQ(text.substr(inner, to - inner), argumentTables())
+      << "run this test once with FOVEA_WRITE_DOCS=1 to write " << path;
+}
+
+//===----------------------------------------------------------------------===//
+// Visibility
+//===----------------------------------------------------------------------===//
+
+TEST(Visibility, TextsOfWindows) {
+  for (const MaskInfo &info : kMasks) {
+    EXPECT_EQ(toString(Window(info.kind)), info.name);
+    EXPECT_EQ(parseWindow(info.name), info.window);
+    EXPECT_EQ(parseWindow(info.option), info.window);
+  }
+  const Alignment top = Alignment::TopLeft, bottom = Alignment::BottomRight;
+  const int64_t inf = Window::kInfinite;
+  const std::pair<const char *, Window> windows[] = {
+      {"128:0", {128, 0, bottom, bottom}},
+      {"-3:inf,top-left", {-3, inf, top, top}},
+      {"inf:-7,bottom-right:top-left", {inf, -7, bottom, top}},
+  };
+  for (const auto &[text, window] : windows)
+    EXPECT_EQ(parseWindow(text), window) << text;
+  EXPECT_EQ(toString(windows[0].second), "window(128:0, bottom_right)");
+  EXPECT_EQ(toString(windows[2].second),
+            "window(inf:-7, bottom_right:top_left)");
+  for (const char *text :
+       {"", ":", "1", "1:", ":1", "1:2:3", "1:2,", "1:2,top", "x:1",
+        "1:2,top-left:", "1:2,top-left:top-left:top-left", "causal",
+        "9223372036854775808:0", " 1:2"})
+    EXPECT_FALSE(parseWindow(text)) << text;
+}
+
+TEST(Visibility, BandsAreTheFormula) {
+  const int64_t inf = Window::kInfinite;
+  const int64_t sides[] = {inf, inf - 1, INT64_MIN, -9, -3, -1, 0, 1, 4, 7, 30};
+  for (int64_t seqQ : {1, 3, 6, 9})
+    for (int64_t seqK : {0, 1, 3, 6, 9})
+      for (int64_t left : sides)
+        for (int64_t right : sides)
+          for (Alignment la : {Alignment::TopLeft, Alignment::BottomRight})
+            for (Alignment ra : {Alignment::TopLeft, Alignment::BottomRight}) {
+              const Window window(left, right, la, ra);
+              const Band band = bandOf(window, seqQ, seqK);
+              EXPECT_LE(-seqQ, band.first);
+              EXPECT_LE(band.end, std::max(seqK, -seqQ));
+              bool same[] = {true, true, true};
+              for (int64_t i = 0; i < seqQ; ++i)
+                for (int64_t j = 0; j < seqK; ++j) {
+                  using Wide = __int128;
+                  const Wide dl = la == Alignment::TopLeft ? 0 : seqK - seqQ;
+                  const Wide dr = ra == Alignment::TopLeft ? 0 : seqK - seqQ;
+                  const bool sees = (left == inf || j >= i + dl - left) &&
+                                    (right == inf || j <= i + dr + right);
+                  EXPECT_EQ(band.keysOf(i, seqK).sees(j), sees)
+                      << toString(window) << " " << seqQ << "x" << seqK << " "
+                      << i << ", " << j;
+                  same[0] &= sees;
+                  same[1] &= sees == (j <= i);
+                  same[2] &= sees == (j <= i + seqK - seqQ);
+                }
+              // A mask that is said to be the same is the same. (It may be the
+              // same and not be noticed where a window shows nothing.)
+              for (const MaskInfo &info : kMasks)
+                if (isSame(info.kind, window, seqQ, seqK)) {
+                  EXPECT_TRUE(same[int(info.kind)])
+                      << toString(window) << " " << info.name;
+                }
+            }
+  for (const MaskInfo &info : kMasks)
+    for (int64_t seqQ : {0, 1, 7})
+      for (int64_t seqK : {0, 1, 7})
+        EXPECT_TRUE(isSame(info.kind, info.window, seqQ, seqK)) << info.name;
+}
+
+TEST(Visibility, ArgumentsSaturate) {
+  EXPECT_EQ(windowArgument(Window::kInfinite), INT32_MAX);
+  EXPECT_EQ(windowArgument(INT64_MIN), -INT32_MAX);
+  EXPECT_EQ(windowArgument(-5), -5);
+  EXPECT_EQ(windowAlignment({0, 0, Alignment::TopLeft, Alignment::BottomRight}),
+            2);
+  EXPECT_EQ(windowAlignment({0, 0, Alignment::BottomRight, Alignment::TopLeft}),
+            1);
+}

@@ -1,0 +1,202 @@
+//===- WindowTest.cpp - windows and other groups of parameters ------------===//
+//
+// Which kernels serve a window, what they are passed, and that no group of a
+// call is taken for something that it is not.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../../Support/KernelArgs.h"
+#include "RuntimeTest.h"
+
+#include "Params.h"
+
+#include <cstring>
+
+using namespace fovea;
+using namespace fovea::test;
+
+namespace {
+
+using Params = fovea_forward_params_t;
+
+fovea_window_t windowOf(int64_t left, int64_t right,
+                        int32_t leftAlignment = FOVEA_ALIGN_BOTTOM_RIGHT,
+                        int32_t rightAlignment = FOVEA_ALIGN_BOTTOM_RIGHT) {
+  fovea_window_t window = {};
+  window.header.struct_size = sizeof(window);
+  window.header.group = FOVEA_GROUP_WINDOW;
+  window.left = left;
+  window.right = right;
+  window.left_alignment = leftAlignment;
+  window.right_alignment = rightAlignment;
+  return window;
+}
+
+KernelRecord windowRecord(int32_t blockM = 128) {
+  ProblemKey key = makeProblem();
+  key.window = kWindowVersion;
+  KernelRecord record = makeRecord(key, blockM);
+  record.symbol = "window_m" + std::to_string(blockM);
+  return record;
+}
+
+class WindowTest : public RuntimeTest {
+protected:
+  /// The kernel that is launched; empty: none.
+  std::string launched(const fovea_window_t *window,
+                       int32_t mask = FOVEA_MASK_NONE) {
+    Params p = makeParams();
+    p.mask = mask;
+    p.groups = window ? &window->header : nullptr;
+    fake.launches.clear();
+    const fovea_status_t status = fovea_forward(context.get(), &p, nullptr);
+    if (status != FOVEA_STATUS_OK)
+      EXPECT_EQ(status, FOVEA_STATUS_NOT_FOUND) << fovea_last_message();
+    return fake.launches.empty() ? "" : fake.launches[0].function;
+  }
+
+  ContextPtr context;
+};
+
+} // namespace
+
+TEST_F(WindowTest, KernelsArePassedTheirGroups) {
+  write({windowRecord()});
+  context = makeContext();
+  const fovea_window_t window =
+      windowOf(-5, int64_t(1) << 40, FOVEA_ALIGN_TOP_LEFT);
+  ASSERT_EQ(launched(&window), "window_m128");
+  const FakeLaunch &launch = fake.launches[0];
+  ASSERT_EQ(launch.argumentBytes, 184u);
+  WindowArgs args;
+  std::memcpy(&args, launch.argumentSegment.data() + 172, sizeof(args));
+  EXPECT_EQ(args.left, -5);
+  EXPECT_EQ(args.right, INT32_MAX); // beyond all lengths
+  EXPECT_EQ(args.alignment, kRightBottomRight);
+  ForwardArgs base;
+  std::memcpy(&base, launch.argumentSegment.data(), 172);
+  EXPECT_EQ(base.q, kBetweenPlaces);
+  EXPECT_EQ(base.seqlenK, 500);
+  EXPECT_EQ(base.scale, 0.125f);
+  // A mask is a window like others.
+  ASSERT_EQ(launched(nullptr, FOVEA_MASK_CAUSAL_BOTTOM_RIGHT), "window_m128");
+  std::memcpy(&args, fake.launches[0].argumentSegment.data() + 172,
+              sizeof(args));
+  EXPECT_EQ(args.left, INT32_MAX);
+  EXPECT_EQ(args.right, 0);
+  EXPECT_EQ(args.alignment, kLeftBottomRight | kRightBottomRight);
+}
+
+TEST_F(WindowTest, FlashAttnsNumbers) {
+  write({windowRecord()});
+  context = makeContext();
+  const fovea_window_t window = fovea_window_of_flash_attn(-1, 7);
+  ASSERT_EQ(launched(&window), "window_m128");
+  WindowArgs args;
+  std::memcpy(&args, fake.launches[0].argumentSegment.data() + 172,
+              sizeof(args));
+  EXPECT_EQ(args.left, INT32_MAX);
+  EXPECT_EQ(args.right, 7);
+  EXPECT_EQ(args.alignment, kLeftBottomRight | kRightBottomRight);
+}
+
+TEST_F(WindowTest, AKernelOfTheMaskComesFirst) {
+  ProblemKey causal = makeProblem();
+  causal.mask = MaskKind::CausalBottomRight;
+  KernelRecord special = makeRecord(causal);
+  special.symbol = "causal";
+  KernelRecord none = makeRecord(makeProblem());
+  none.symbol = "none";
+  write({windowRecord(), special, none});
+  context = makeContext();
+  EXPECT_EQ(launched(nullptr), "none");
+  EXPECT_EQ(launched(nullptr, FOVEA_MASK_CAUSAL_BOTTOM_RIGHT), "causal");
+  EXPECT_EQ(launched(nullptr, FOVEA_MASK_CAUSAL_TOP_LEFT), "window_m128");
+  // 300 queries and 500 keys: what the numbers show is what counts.
+  const fovea_window_t same =
+      windowOf(1000, 200, FOVEA_ALIGN_TOP_LEFT, FOVEA_ALIGN_TOP_LEFT);
+  EXPECT_EQ(launched(&same), "causal");
+  const fovea_window_t all = windowOf(500, 299);
+  EXPECT_EQ(launched(&all), "none");
+  const fovea_window_t less = windowOf(498, 299);
+  EXPECT_EQ(launched(&less), "window_m128");
+}
+
+TEST_F(WindowTest, WithoutAKernelForItTheMessageNamesTheRemedy) {
+  write({makeRecord(makeProblem())});
+  context = makeContext();
+  const fovea_window_t window = windowOf(100, 0);
+  EXPECT_EQ(launched(&window), "");
+  const std::string message = fovea_last_message();
+  for (const char *part :
+       {"window=1", "window(100:0, bottom_right)", "--mask=any"})
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
+TEST_F(WindowTest, TuningRowsOfOtherMasksAreNotMissed) {
+  ProblemKey causal = makeProblem();
+  causal.mask = MaskKind::CausalTopLeft;
+  TuningRow row;
+  row.problem = causal;
+  row.schedule = "block_m=64,block_n=64,waves=4";
+  TuningRow windows = row;
+  windows.problem = windowRecord().problem;
+  KernelRecord special = makeRecord(causal);
+  special.symbol = "causal";
+  write({special, windowRecord(64), windowRecord(128)}, {row, windows});
+  context = makeContext();
+  const fovea_window_t window = windowOf(100, 0);
+  EXPECT_EQ(launched(&window), "window_m64");
+  Params p = makeParams();
+  p.groups = &window.header;
+  expectStatus(fovea_forward_select(context.get(), &p, 0, nullptr),
+               FOVEA_STATUS_OK, {"chosen by the tuning table"});
+  EXPECT_EQ(std::string(fovea_last_message()).find("missed"),
+            std::string::npos);
+}
+
+TEST_F(WindowTest, GroupsThatAreNoneAreRefused) {
+  write({windowRecord()});
+  context = makeContext();
+  auto refused = [&](const fovea_group_t *groups, fovea_status_t status,
+                     std::initializer_list<const char *> parts,
+                     int32_t mask = FOVEA_MASK_NONE) {
+    Params p = makeParams();
+    p.mask = mask;
+    p.groups = groups;
+    expectStatus(fovea_forward(context.get(), &p, nullptr), status, parts);
+  };
+  fovea_window_t window = windowOf(1, 1);
+  refused(&window.header, FOVEA_STATUS_INVALID_ARGUMENT,
+          {"mask is causal_top_left beside a window"},
+          FOVEA_MASK_CAUSAL_TOP_LEFT);
+  fovea_window_t again = window;
+  again.header.next = &window.header;
+  refused(&again.header, FOVEA_STATUS_INVALID_ARGUMENT,
+          {"FOVEA_GROUP_WINDOW twice"});
+  window.header.group = 7;
+  refused(&window.header, FOVEA_STATUS_INCOMPATIBLE,
+          {"group 7", "update it, or leave the group out"});
+  window = windowOf(1, 1, 2);
+  refused(&window.header, FOVEA_STATUS_INVALID_ARGUMENT,
+          {"window.left_alignment is 2"});
+  window = windowOf(1, 1, 0, -1);
+  refused(&window.header, FOVEA_STATUS_INVALID_ARGUMENT,
+          {"window.right_alignment is -1"});
+  window = windowOf(1, 1);
+  window.header.struct_size = 8;
+  refused(&window.header, FOVEA_STATUS_INVALID_ARGUMENT,
+          {"struct_size is 8", "40 in this version"});
+  EXPECT_TRUE(fake.launches.empty());
+}
+
+// The structures' tables are in the order of the operations'.
+TEST(ParamsTables, AreThoseOfTheOperations) {
+  for (const spec::OperationSpec &operation : spec::allOperations()) {
+    const rt::TensorFields fields = rt::tensorFieldsOf(operation.op);
+    const spec::GroupSpec &base = operation.groups[0];
+    ASSERT_EQ(fields.count, base.tensors.size());
+    for (size_t i = 0; i != fields.count; ++i)
+      EXPECT_STREQ(fields.first[i].name, base.tensors[i].name);
+  }
+}

@@ -1,0 +1,237 @@
+//===- Tensors.cpp - the tensors of a run ---------------------------------===//
+
+#include "Tensors.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+using namespace fovea;
+using namespace fovea::run;
+using spec::Shape;
+using spec::TensorSpec;
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Where a structure has a tensor: its address, and its strides, int64_t of
+/// batch, head and, of one with rows, sequence.
+struct Field {
+  const char *name;
+  size_t data, strides;
+};
+
+#define FOVEA_TENSOR(Params, name)                                             \
+  {#name, offsetof(Params, name) + offsetof(fovea_tensor_t, data),             \
+   offsetof(Params, name) + offsetof(fovea_tensor_t, stride_batch)}
+#define FOVEA_VECTOR(Params, name)                                             \
+  {#name, offsetof(Params, name), offsetof(Params, name##_stride_batch)}
+// What is written has the same fields at the same places.
+static_assert(offsetof(fovea_tensor_t, data) ==
+                  offsetof(fovea_mutable_tensor_t, data) &&
+              offsetof(fovea_tensor_t, stride_batch) ==
+                  offsetof(fovea_mutable_tensor_t, stride_batch));
+
+constexpr Field kForwardFields[] = {
+    FOVEA_TENSOR(fovea_forward_params_t, q),
+    FOVEA_TENSOR(fovea_forward_params_t, k),
+    FOVEA_TENSOR(fovea_forward_params_t, v),
+    FOVEA_TENSOR(fovea_forward_params_t, out),
+    FOVEA_VECTOR(fovea_forward_params_t, lse),
+};
+constexpr Field kBackwardFields[] = {
+    FOVEA_TENSOR(fovea_backward_params_t, q),
+    FOVEA_TENSOR(fovea_backward_params_t, k),
+    FOVEA_TENSOR(fovea_backward_params_t, v),
+    FOVEA_TENSOR(fovea_backward_params_t, out),
+    FOVEA_TENSOR(fovea_backward_params_t, dout),
+    FOVEA_VECTOR(fovea_backward_params_t, lse),
+    FOVEA_TENSOR(fovea_backward_params_t, dq),
+    FOVEA_TENSOR(fovea_backward_params_t, dk),
+    FOVEA_TENSOR(fovea_backward_params_t, dv),
+    {"workspace", offsetof(fovea_backward_params_t, workspace), 0},
+};
+#undef FOVEA_TENSOR
+#undef FOVEA_VECTOR
+
+spec::Rows<Field> fieldsOf(OpKind op) {
+  return op == OpKind::Forward ? spec::Rows<Field>(kForwardFields)
+                               : spec::Rows<Field>(kBackwardFields);
+}
+/// Null: it is no parameter, and the library says so if it must be one.
+const Field *fieldOf(OpKind op, const TensorSpec &tensor) {
+  const spec::Rows<Field> fields = fieldsOf(op);
+  const Field *field =
+      std::find_if(fields.begin(), fields.end(), [&](const Field &field) {
+        return std::string_view(field.name) == tensor.name;
+      });
+  return field == fields.end() ? nullptr : field;
+}
+
+template <typename T>
+void put(void *params, size_t offset, T value) {
+  std::memcpy(static_cast<char *>(params) + offset, &value, sizeof(value));
+}
+
+int64_t extentOf(const ForwardCase &c, spec::Extent extent) {
+  switch (extent) {
+  case spec::Extent::Batch:
+    return c.batch;
+  case spec::Extent::HeadsQ:
+    return c.heads;
+  case spec::Extent::HeadsK:
+    return c.headsK;
+  case spec::Extent::SeqlenQ:
+    return c.seqQ;
+  case spec::Extent::SeqlenK:
+    return c.seqK;
+  case spec::Extent::HeadDim:
+    return c.headDim;
+  }
+  return 0;
+}
+
+/// One row a head; heads as far apart as a multiple of 4 elements.
+Rows vectorOf(int64_t batch, int64_t heads, int64_t row) {
+  const int64_t head = std::max<int64_t>(4, (row + 3) / 4 * 4);
+  return {batch, heads, 1, row, heads * head, head, 0};
+}
+
+} // namespace
+
+Tensors::Tensors(OpKind op, const ForwardCase &c)
+    : op(op), offset(c.offset), rowPadding(c.rowPadding) {
+  for (const TensorSpec &spec : spec::specOf(op).groups[0].tensors) {
+    // The only ones that may be absent are log-sum-exps.
+    Entry entry{&spec, !spec.optional || c.lse, {}, {}, nullptr, nullptr};
+    const int64_t heads = extentOf(c, spec.heads),
+                  rows = extentOf(c, spec.rows);
+    if (spec.shape == Shape::Rows) {
+      const reference::Tensor &t = entry.tensor = reference::describe(
+          c.type, c.layout, c.batch, heads, rows, c.headDim, c.rowPadding);
+      entry.rows = {t.batch,       t.heads,      t.seq,      t.dim,
+                    t.strideBatch, t.strideHead, t.strideSeq};
+    } else if (spec.shape == Shape::Vector) {
+      entry.rows = vectorOf(c.batch, heads, rows);
+    }
+    entries.push_back(std::move(entry));
+  }
+}
+
+const Tensors::Entry &Tensors::find(std::string_view name) const {
+  return *std::find_if(entries.begin(), entries.end(), [&](const Entry &entry) {
+    return name == entry.spec->name;
+  });
+}
+
+uint64_t Tensors::bytes() const {
+  uint64_t bytes = 0;
+  for (const Entry &entry : entries)
+    if (const Rows &rows = entry.rows; entry.spec->shape == Shape::Rows)
+      bytes += uint64_t(rows.batch * rows.heads * rows.seq *
+                        (rows.row + rowPadding)) *
+               sizeof(uint16_t);
+  return bytes;
+}
+
+void Tensors::describe(void *params) const {
+  for (const Entry &entry : entries) {
+    const Field *field = fieldOf(op, *entry.spec);
+    if (!field || !entry.wanted || entry.spec->shape == Shape::Bytes)
+      continue;
+    put(params, field->strides, entry.rows.strideBatch);
+    put(params, field->strides + 8, entry.rows.strideHead);
+    if (entry.spec->shape == Shape::Rows)
+      put(params, field->strides + 16, entry.rows.strideSeq);
+  }
+}
+
+void *Tensors::addressOf(const Entry &entry) {
+  return entry.halves ? entry.halves->device() : entry.words->device();
+}
+
+void Tensors::setAddresses(void *params) const {
+  for (const Entry &entry : entries)
+    if (const Field *field = fieldOf(op, *entry.spec); field && entry.wanted)
+      put(params, field->data, addressOf(entry));
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+void Tensors::allocate(int64_t guardBytes, uint64_t workspaceBytes) {
+  for (Entry &entry : entries) {
+    const TensorSpec &spec = *entry.spec;
+    // To what was not asked for, nothing may be written.
+    const Role role = spec.written && entry.wanted ? Role::Output : Role::Input;
+    if (spec.shape == Shape::Bytes)
+      entry.rows = {1, 1, 1, int64_t(workspaceBytes / sizeof(uint32_t)),
+                    0, 0, 0};
+    if (spec.elements == spec::Elements::Problem) {
+      entry.halves = std::make_unique<Halves>(
+          spec.name, role, entry.rows, guardBytes / int64_t(sizeof(uint16_t)),
+          offset);
+      entry.tensor.data = entry.halves->host();
+    } else {
+      entry.words = std::make_unique<Words>(
+          spec.name, role, entry.rows, guardBytes / int64_t(sizeof(uint32_t)),
+          /*offset=*/0);
+    }
+  }
+}
+
+HipStatus Tensors::upload(const HipCalls &hip) {
+  for (Entry &entry : entries)
+    if (HipStatus status =
+            entry.halves ? entry.halves->upload(hip) : entry.words->upload(hip))
+      return status;
+  return 0;
+}
+
+HipStatus Tensors::download() {
+  for (Entry &entry : entries)
+    if (HipStatus status =
+            entry.halves ? entry.halves->download() : entry.words->download())
+      return status;
+  return 0;
+}
+
+std::vector<std::string> Tensors::changes() const {
+  std::vector<std::string> changes;
+  for (const Entry &entry : entries)
+    if (std::string change =
+            entry.halves ? entry.halves->changes() : entry.words->changes();
+        !change.empty())
+      changes.push_back(std::move(change));
+  return changes;
+}
+
+template <typename Function>
+void Tensors::forEachVector(const char *name, Function function) const {
+  const Entry &entry = find(name);
+  const Rows &rows = entry.rows;
+  for (int64_t b = 0; b < rows.batch; ++b)
+    for (int64_t h = 0; h < rows.heads; ++h)
+      function(entry.words->host() + b * rows.strideBatch + h * rows.strideHead,
+               (b * rows.heads + h) * rows.row,
+               size_t(rows.row) * sizeof(float));
+}
+
+std::vector<float> Tensors::vector(const char *name) const {
+  const Rows &rows = find(name).rows;
+  std::vector<float> values(size_t(rows.batch * rows.heads * rows.row));
+  forEachVector(name, [&](const uint32_t *row, int64_t at, size_t bytes) {
+    std::memcpy(values.data() + at, row, bytes);
+  });
+  return values;
+}
+
+void Tensors::setVector(const char *name, const std::vector<float> &values) {
+  forEachVector(name, [&](uint32_t *row, int64_t at, size_t bytes) {
+    std::memcpy(row, values.data() + at, bytes);
+  });
+}

@@ -1,0 +1,72 @@
+//===- Tensors.h - the tensors of a run -------------------------*- C++ -*-===//
+//
+// What a run does with every tensor of an operation, by the rows of its table
+// (OperationSpec.h): shape, parameters, memory with its guards, and the search
+// for what was written where nothing may be. Private to this folder.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_TOOLS_AOTRUN_TENSORS_H
+#define FOVEA_TOOLS_AOTRUN_TENSORS_H
+
+#include "ForwardRun.h"
+#include "GuardedTensor.h"
+
+#include "fovea/Package/OperationSpec.h"
+
+namespace fovea::run {
+
+using Halves = GuardedTensor<uint16_t>;
+using Words = GuardedTensor<uint32_t>;
+
+class Tensors {
+public:
+  /// Shapes alone; no memory is taken.
+  Tensors(OpKind op, const ForwardCase &problem);
+
+  /// Of the tensors with rows, with the gaps in them.
+  uint64_t bytes() const;
+  /// One with rows; null data before allocate(), then the elements on the host.
+  const reference::Tensor &operator[](const char *name) const {
+    return find(name).tensor;
+  }
+
+  /// Fills in the strides of the operation's parameters, and their addresses.
+  void describe(void *params) const;
+  void setAddresses(void *params) const;
+
+  /// Takes the memory on the host. `guardBytes` on each side of a tensor.
+  void allocate(int64_t guardBytes, uint64_t workspaceBytes);
+  HipStatus upload(const HipCalls &hip);
+  HipStatus download();
+  /// What was written and may not be, a line each.
+  std::vector<std::string> changes() const;
+
+  /// The values of one without rows, dense: [batch, heads, sequence].
+  std::vector<float> vector(const char *name) const;
+  void setVector(const char *name, const std::vector<float> &values);
+
+private:
+  struct Entry {
+    const spec::TensorSpec *spec;
+    bool wanted; ///< it gets an address
+    Rows rows;
+    reference::Tensor tensor; ///< of one with rows
+    // One of them, by the type of the elements.
+    std::unique_ptr<Halves> halves;
+    std::unique_ptr<Words> words;
+  };
+  const Entry &find(std::string_view name) const;
+  static void *addressOf(const Entry &entry);
+  /// Calls it with the words on the host and their place, once a row.
+  template <typename Function>
+  void forEachVector(const char *name, Function function) const;
+
+  OpKind op;
+  int64_t offset, rowPadding;
+  std::vector<Entry> entries;
+};
+
+} // namespace fovea::run
+
+#endif // FOVEA_TOOLS_AOTRUN_TENSORS_H
