@@ -1,59 +1,59 @@
 //===- JsonLines.cpp - where the values of a JSON text are ----------------===//
 
 #include "JsonLines.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/JSON.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/YAMLParser.h"
 
 using namespace fovea::tools;
-namespace json = llvm::json;
+namespace yaml = llvm::yaml;
 
-/// The next character that is not space, and the end as 0.
-char JsonLines::peek() {
-  while (at < text.size() && llvm::isSpace(text[at]))
-    line += text[at++] == '\n';
-  return at < text.size() ? text[at] : '\0';
+JsonLines::JsonLines(llvm::StringRef text) : text(text) {
+  // What is wrong with a text, llvm::json has said.
+  sources.setDiagHandler([](const llvm::SMDiagnostic &, void *) {});
+  yaml::Stream stream(text, sources, /*ShowColors=*/false);
+  visit(stream.begin()->getRoot(), "");
 }
 
-/// The string that starts here, its escapes resolved.
-std::string JsonLines::string() {
-  size_t begin = at++;
-  while (at < text.size() && text[at] != '"')
-    at += text[at] == '\\' ? 2 : 1;
-  llvm::Expected<json::Value> value = json::parse(text.slice(begin, ++at));
-  return llvm::cantFail(std::move(value)).getAsString()->str();
+unsigned JsonLines::lineOf(llvm::StringRef path) const {
+  auto found = lines.find(path);
+  while (found == lines.end() && !path.empty()) {
+    const size_t last = path.find_last_of(".[");
+    path = path.take_front(last == llvm::StringRef::npos ? 0 : last);
+    found = lines.find(path);
+  }
+  return found == lines.end() ? 1 : found->second;
 }
 
-void JsonLines::value(const std::string &path) {
-  char first = peek();
-  lines.try_emplace(path, line);
-  if (first == '"') {
-    string();
-  } else if (first == '{' || first == '[') {
-    ++at;
+unsigned JsonLines::lineOf(const yaml::Node &node) const {
+  const char *start = node.getSourceRange().Start.getPointer();
+  // Of lists and objects the parser tells where what follows the bracket is.
+  if (!llvm::isa<yaml::ScalarNode>(node))
+    start = llvm::StringRef(text.data(), start - text.data()).rtrim().end() - 1;
+  return sources.getLineAndColumn(llvm::SMLoc::getFromPointer(start)).first;
+}
+
+void JsonLines::visit(yaml::Node *node, const std::string &path) {
+  if (!node)
+    return;
+  lines.try_emplace(path, lineOf(*node));
+  if (auto *list = llvm::dyn_cast<yaml::SequenceNode>(node)) {
+    unsigned i = 0;
+    for (yaml::Node &element : *list)
+      visit(&element, path + "[" + std::to_string(i++) + "]");
+  } else if (auto *object = llvm::dyn_cast<yaml::MappingNode>(node)) {
     llvm::StringMap<unsigned> keys; // and their lines
-    for (unsigned i = 0; peek() != '}' && peek() != ']' && peek(); ++i) {
-      if (peek() == ',') {
-        ++at;
-        peek();
-      }
-      std::string inner = path;
-      if (first == '[') {
-        inner += "[" + std::to_string(i) + "]";
-      } else {
-        const std::string key = string();
-        inner += (path.empty() ? "" : ".") + key;
-        if (auto [first, isNew] = keys.try_emplace(key, line); !isNew)
-          repeats.push_back({inner, line, first->second});
-        peek();
-        ++at; // the colon
-      }
-      value(inner);
+    for (yaml::KeyValueNode &pair : *object) {
+      auto *key = llvm::dyn_cast_or_null<yaml::ScalarNode>(pair.getKey());
+      if (!key)
+        continue;
+      llvm::SmallString<32> storage;
+      const llvm::StringRef name = key->getValue(storage);
+      const std::string inner = path + (path.empty() ? "" : ".") + name.str();
+      const unsigned line = lineOf(*key);
+      if (auto [first, isNew] = keys.try_emplace(name, line); !isNew)
+        repeats.push_back({inner, line, first->second});
+      visit(pair.getValue(), inner);
     }
-    ++at;
-  } else {
-    while (at < text.size() && !llvm::isSpace(text[at]) &&
-           !llvm::StringRef(",]}").contains(text[at]))
-      ++at;
   }
 }
 

@@ -1,8 +1,9 @@
 //===- JsonLines.h - where the values of a JSON text are --------*- C++ -*-===//
 //
 // llvm::json keeps neither positions nor the first of two values of one key,
-// and it recurses as deep as a text is nested. What messages need, and the
-// limit of the depth, are here.
+// and it recurses as deep as a text is nested. What messages need is asked of
+// LLVM's parser of YAML, of which JSON is a part, and the limit of the depth is
+// here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,8 +12,13 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/SourceMgr.h"
 #include <string>
 #include <vector>
+
+namespace llvm::yaml {
+class Node;
+} // namespace llvm::yaml
 
 namespace fovea::tools {
 
@@ -20,9 +26,11 @@ namespace fovea::tools {
 class JsonLines {
 public:
   /// \param text  one that llvm::json took
-  explicit JsonLines(llvm::StringRef text) : text(text) { value(""); }
+  explicit JsonLines(llvm::StringRef text);
 
-  unsigned lineOf(llvm::StringRef path) const { return lines.lookup(path); }
+  /// Of a key that YAML spells otherwise (pairs of surrogates) that of what it
+  /// is in.
+  unsigned lineOf(llvm::StringRef path) const;
 
   /// A key that its object has already, and where.
   struct Repeat {
@@ -32,13 +40,11 @@ public:
   llvm::ArrayRef<Repeat> getRepeats() const { return repeats; }
 
 private:
-  char peek();
-  std::string string();
-  void value(const std::string &path);
+  unsigned lineOf(const llvm::yaml::Node &node) const;
+  void visit(llvm::yaml::Node *node, const std::string &path);
 
   llvm::StringRef text;
-  size_t at = 0;
-  unsigned line = 1;
+  llvm::SourceMgr sources;
   llvm::StringMap<unsigned> lines;
   std::vector<Repeat> repeats;
 };
