@@ -20,14 +20,13 @@ struct CostRow {
 } // namespace
 
 /// Least squares over the kernels of sdpa.json for gfx942 and gfx1100, their
-/// compile_ms and images (docs/KernelLibraries.md has the machine). Chips and
-/// masks differ by less than the lines are off. What a package stores is a
-/// tenth of the image and the row; of a few kernels alone it is three times
-/// that.
+/// compile_ms and images (docs/KernelLibraries.md has the machine). Chips
+/// differ by less than the lines are off. What a package stores is a sixth of
+/// the image and the row; of a few kernels alone it is twice that.
 static constexpr CostRow kCosts[] = {
-    {OpKind::Forward, "flash", {92, 0.70}, {1800, 1.6}, {13300, 15}},
-    {OpKind::Backward, "deterministic", {178, 1.3}, {3500, 3.6}, {26900, 34}},
-    {OpKind::Backward, "atomic", {209, 0.98}, {3300, 3.3}, {24900, 32}},
+    {OpKind::Forward, "flash", {210, 1.7}, {2900, 2.5}, {17800, 14}},
+    {OpKind::Backward, "deterministic", {480, 1.9}, {5600, 5.7}, {30500, 39}},
+    {OpKind::Backward, "atomic", {270, 1.7}, {5200, 5.2}, {26200, 30}},
 };
 
 llvm::Expected<Cost> fovea::tools::estimateCost(const Job &job) {
