@@ -37,7 +37,7 @@ Strides stridesOf(const std::string &layout, const std::string &heads,
 /// holds away from the corners.
 std::string pairsOf(const ProblemKey &key, const Window &window) {
   MaskKind mask = key.mask;
-  if (key.window) {
+  if (key.takesWindow()) {
     const MaskInfo *named = nullptr;
     for (const MaskInfo &info : kMasks)
       if (info.window == window)
@@ -111,8 +111,7 @@ std::string variableOf(spec::Extent extent) {
   }
 }
 
-/// What a scalar argument is by default. Of windows it is a variable, which is
-/// infinite unless it is replaced.
+/// What a scalar argument is by default.
 std::string valueOf(spec::Scalar scalar) {
   switch (scalar) {
   case spec::Scalar::SeqlenQ:
@@ -125,12 +124,6 @@ std::string valueOf(spec::Scalar scalar) {
     return "heads / heads_k";
   case spec::Scalar::Scale:
     return "1 / sqrt(dim)";
-  case spec::Scalar::WindowLeft:
-    return "window_left";
-  case spec::Scalar::WindowRight:
-    return "window_right";
-  case spec::Scalar::WindowAlignment:
-    return "window_alignment";
   }
   return "";
 }
@@ -140,6 +133,8 @@ std::string valueOf(const std::string &layout, const spec::Signature &signature,
                     const spec::Argument &argument) {
   if (argument.source == spec::Source::Scalar)
     return valueOf(spec::Scalar(argument.index));
+  if (argument.source == spec::Source::Feature)
+    return argument.name; // a variable, neutral unless it is replaced
   const spec::TensorSpec &tensor = *signature.tensors[argument.index];
   const std::string heads = variableOf(tensor.heads),
                     rows = variableOf(tensor.rows);
@@ -173,7 +168,7 @@ json bufferOf(const KernelRecord &record, const spec::TensorSpec &tensor,
   }
   const char *type = tensor.elements == spec::Elements::F32
                          ? "f32"
-                         : dataTypeInfo(record.problem.dtype).description;
+                         : dataTypeInfo(record.problem.dtype).ir;
   return {{"type", type}, {"shape", shape}, {"fill", std::move(fill)}};
 }
 
@@ -184,12 +179,11 @@ json checkOf(const KernelRecord &record, const spec::Signature &signature,
   for (const spec::TensorSpec *tensor : signature.tensors)
     if (tensor->shape != spec::Shape::Bytes)
       check[tensor->name] = tensor->name;
-  if (record.problem.window) {
-    for (const char *side : {"window_left", "window_right", "window_alignment"})
-      check[side] = side;
-  } else {
+  if (!record.problem.takesWindow())
     check["mask"] = maskInfo(record.problem.mask).option;
-  }
+  for (const spec::Argument &argument : signature.arguments)
+    if (argument.source == spec::Source::Feature)
+      check[argument.name] = argument.name;
   check["axes"] = layout;
   check["scale"] = valueOf(spec::Scalar::Scale);
   return check;
@@ -270,7 +264,11 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
                               {"seqlen_q", "seqlen"},
                               {"seqlen_k", "seqlen"},
                               {"dim", record.problem.headDim}};
-  if (record.problem.window)
+  for (const spec::GroupSpec *group : spec::groupsOf(record.problem))
+    if (group != &spec::specOf(record.problem.op).base)
+      for (const spec::ScalarSpec &scalar : group->scalars)
+        description["variables"][scalar.name] = scalar.neutral;
+  if (record.problem.takesWindow())
     for (const auto &[name, value] :
          {std::pair("window_left", windowArgument(options.window.left)),
           {"window_right", windowArgument(options.window.right)},

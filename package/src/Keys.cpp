@@ -1,7 +1,8 @@
 //===- Keys.cpp - canonical texts of problems ---------------------------===//
 //
-// The spellings and the problem's features are tables: a new feature is a field
-// of ProblemKey and a row of kFeatures.
+// The spellings and the problem's features are tables: a feature that is
+// compiled in is a field of ProblemKey and a row here; feature groups follow
+// from their own table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -9,7 +10,9 @@
 
 #include "fovea/Package/OperationSpec.h"
 
+#include <algorithm>
 #include <charconv>
+#include <functional>
 
 namespace fovea {
 namespace {
@@ -28,54 +31,76 @@ bool readHeadDim(ProblemKey &key, std::string_view text) {
          key.headDim % kHeadDimStep == 0;
 }
 
-/// One `key=value` of a problem's text; rows in alphabetical order.
+/// One `key=value` of a problem's text.
 struct Feature {
-  const char *name;
+  std::string name;
   bool required;
-  const char *accepted; ///< for the message about a value not accepted
-  std::string (*print)(const ProblemKey &); ///< empty: the default, left out
-  bool (*read)(ProblemKey &, std::string_view);
+  std::string accepted; ///< for the message about a value not accepted
+  /// Empty: the default, left out.
+  std::function<std::string(const ProblemKey &)> print;
+  std::function<bool(ProblemKey &, std::string_view)> read;
 };
 
-constexpr Feature kFeatures[] = {
-    {"dtype", true, "fp16 or bf16",
-     [](const ProblemKey &key) { return std::string(toString(key.dtype)); },
-     [](ProblemKey &key, std::string_view text) {
-       const DataTypeInfo *info = findDataType(text);
-       if (!info || text != info->name)
-         return false;
-       key.dtype = info->type;
-       return true;
-     }},
-    {"head_dim", true, "16 to 512 in steps of 8",
-     [](const ProblemKey &key) { return std::to_string(key.headDim); },
-     readHeadDim},
-    {"mask", false, "none, causal_top_left or causal_bottom_right",
-     [](const ProblemKey &key) {
-       return key.mask == MaskKind::None ? std::string()
-                                         : std::string(toString(key.mask));
-     },
-     [](ProblemKey &key, std::string_view text) {
-       const MaskInfo *info = findMask(text);
-       if (!info || text != info->name)
-         return false;
-       key.mask = info->kind;
-       return true;
-     }},
-    {"window", false, "a version that this build knows, 0 (none) or 1",
-     [](const ProblemKey &key) {
-       return key.window ? std::to_string(key.window) : std::string();
-     },
-     [](ProblemKey &key, std::string_view text) {
-       key.window = readNumber(text);
-       return key.window >= 0 && key.window <= kWindowVersion;
-     }},
-};
+/// The version of a feature group.
+Feature featureOf(const spec::GroupSpec &group, size_t row) {
+  const int32_t latest = group.version;
+  return {group.name, false,
+          "a version that this build knows, 0 (none) or " +
+              std::to_string(latest),
+          [row](const ProblemKey &key) {
+            return key.groups[row] ? std::to_string(key.groups[row])
+                                   : std::string();
+          },
+          [row, latest](ProblemKey &key, std::string_view text) {
+            key.groups[row] = readNumber(text);
+            return key.groups[row] == 0 || key.groups[row] == latest;
+          }};
+}
 
-template <typename Row>
-std::string namesOf(spec::Rows<Row> rows) {
+/// All of them, in alphabetical order.
+std::vector<Feature> makeFeatures() {
+  std::vector<Feature> all = {
+      {"dtype", true, "fp16 or bf16",
+       [](const ProblemKey &key) { return std::string(toString(key.dtype)); },
+       [](ProblemKey &key, std::string_view text) {
+         const DataTypeInfo *info = findDataType(text);
+         if (!info || text != info->name)
+           return false;
+         key.dtype = info->type;
+         return true;
+       }},
+      {"head_dim", true, "16 to 512 in steps of 8",
+       [](const ProblemKey &key) { return std::to_string(key.headDim); },
+       readHeadDim},
+      {"mask", false, "none, causal_top_left or causal_bottom_right",
+       [](const ProblemKey &key) {
+         return key.mask == MaskKind::None ? std::string()
+                                           : std::string(toString(key.mask));
+       },
+       [](ProblemKey &key, std::string_view text) {
+         const MaskInfo *info = findMask(text);
+         if (!info || text != info->name)
+           return false;
+         key.mask = info->kind;
+         return true;
+       }},
+  };
+  for (size_t row = 0; row != spec::featureGroups().size(); ++row)
+    all.push_back(featureOf(spec::featureGroups()[row], row));
+  std::sort(all.begin(), all.end(),
+            [](const Feature &a, const Feature &b) { return a.name < b.name; });
+  return all;
+}
+
+const std::vector<Feature> &features() {
+  static const std::vector<Feature> all = makeFeatures();
+  return all;
+}
+
+template <typename Rows>
+std::string namesOf(const Rows &rows) {
   std::string text;
-  for (const Row &row : rows)
+  for (const auto &row : rows)
     text += (text.empty() ? "" : ", ") + std::string(row.name);
   return text;
 }
@@ -95,13 +120,6 @@ std::string_view takeUntil(std::string_view &text, char separator) {
 } // namespace
 
 const char *toString(OpKind op) { return spec::specOf(op).name; }
-
-const DataTypeInfo *findDataType(std::string_view name) {
-  for (const DataTypeInfo &info : kDataTypes)
-    if (name == info.name || (info.otherName && name == info.otherName))
-      return &info;
-  return nullptr;
-}
 
 std::string toString(const Window &window) {
   for (const MaskInfo &info : kMasks)
@@ -156,13 +174,9 @@ std::optional<Window> parseWindow(std::string_view text) {
   return Window(*l, *r, *ofLeft, *ofRight);
 }
 
-bool ProblemKey::hasGroup(std::string_view name) const {
-  return name == "window" && window != 0;
-}
-
 std::string ProblemKey::str() const {
   std::string text = toString(op);
-  for (const Feature &feature : kFeatures)
+  for (const Feature &feature : features())
     if (std::string value = feature.print(*this); !value.empty())
       text.append(";").append(feature.name).append("=").append(value);
   return text;
@@ -185,30 +199,28 @@ Expected<ProblemKey> ProblemKey::parse(std::string_view text) {
                 "'; known: " + namesOf(spec::allOperations()));
   key.op = known->op;
 
-  bool seen[std::size(kFeatures)] = {};
+  std::vector<bool> seen(features().size());
   while (!rest.empty()) {
     std::string_view value = takeUntil(rest, ';');
     if (value.find('=') == std::string_view::npos)
       return fail("'" + std::string(value) + "' is not of the form key=value");
     const std::string name(takeUntil(value, '='));
     size_t index = 0;
-    while (index != std::size(kFeatures) && name != kFeatures[index].name)
+    while (index != features().size() && name != features()[index].name)
       ++index;
-    if (index == std::size(kFeatures))
-      return fail("unknown key '" + name +
-                  "'; known: " + namesOf(spec::Rows<Feature>(kFeatures)));
+    if (index == features().size())
+      return fail("unknown key '" + name + "'; known: " + namesOf(features()));
     if (seen[index])
       return fail("key '" + name + "' is given twice");
     seen[index] = true;
-    if (!kFeatures[index].read(key, value))
+    if (!features()[index].read(key, value))
       return fail(name + " '" + std::string(value) + "' is not " +
-                  kFeatures[index].accepted);
+                  features()[index].accepted);
   }
-  for (size_t index = 0; index != std::size(kFeatures); ++index)
-    if (kFeatures[index].required && !seen[index])
-      return fail(std::string("key '") + kFeatures[index].name +
-                  "' is missing");
-  if (key.window != 0 && key.mask != MaskKind::None)
+  for (size_t index = 0; index != features().size(); ++index)
+    if (features()[index].required && !seen[index])
+      return fail("key '" + features()[index].name + "' is missing");
+  if (key.takesWindow() && key.mask != MaskKind::None)
     return fail("a kernel takes its window at run time or has a mask compiled "
                 "in, not both");
   return key;

@@ -41,17 +41,17 @@ constexpr TensorSpec logSumExp(bool written, bool optional, const char *note) {
 }
 
 //===----------------------------------------------------------------------===//
-// Groups
+// Base groups
 //===----------------------------------------------------------------------===//
 
 constexpr ScalarSpec kSizes[] = {
-    {Scalar::SeqlenQ, "seqlen_q", ArgKind::I32, "rows", "query rows, >= 0"},
-    {Scalar::SeqlenK, "seqlen_k", ArgKind::I32, "rows", "key rows, >= 0"},
-    {Scalar::HeadsQ, "heads_q", ArgKind::I32, "heads", "query heads"},
-    {Scalar::GroupSize, "group_size", ArgKind::I32, "heads",
-     "query heads that share a key head: heads_q / heads_k"},
-    {Scalar::Scale, "scale", ArgKind::F32, "factor",
-     "multiplies q.k^T before the softmax"},
+    {"seqlen_q", ArgKind::I32, "rows", "query rows, >= 0", Scalar::SeqlenQ},
+    {"seqlen_k", ArgKind::I32, "rows", "key rows, >= 0", Scalar::SeqlenK},
+    {"heads_q", ArgKind::I32, "heads", "query heads", Scalar::HeadsQ},
+    {"group_size", ArgKind::I32, "heads",
+     "query heads that share a key head: heads_q / heads_k", Scalar::GroupSize},
+    {"scale", ArgKind::F32, "factor", "multiplies q.k^T before the softmax",
+     Scalar::Scale},
 };
 
 constexpr TensorSpec kForwardTensors[] = {
@@ -79,27 +79,6 @@ constexpr TensorSpec kBackwardTensors[] = {
      kNoOutput, "aligned to 16; holds nothing before or after"},
 };
 
-// Every operation's.
-constexpr ScalarSpec kWindow[] = {
-    {Scalar::WindowLeft, "window_left", ArgKind::I32, "keys",
-     "keys before the left diagonal that a row sees; negative: those up to so "
-     "many past it are hidden; 2147483647: all before it"},
-    {Scalar::WindowRight, "window_right", ArgKind::I32, "keys",
-     "keys past the right diagonal that a row sees; negative: so many before "
-     "it are hidden; 2147483647: all past it"},
-    {Scalar::WindowAlignment, "window_alignment", ArgKind::I32, "bits",
-     "1: the left diagonal is bottom right, j = i + seqlen_k - seqlen_q, else "
-     "top left, j = i; 2: the same of the right one"},
-};
-
-constexpr GroupSpec windowGroup() {
-  return {"window", kWindowVersion, {}, kWindow};
-}
-constexpr GroupSpec kForwardGroups[] = {{"base", 1, kForwardTensors, kSizes},
-                                        windowGroup()};
-constexpr GroupSpec kBackwardGroups[] = {{"base", 1, kBackwardTensors, kSizes},
-                                         windowGroup()};
-
 //===----------------------------------------------------------------------===//
 // Algorithms
 //===----------------------------------------------------------------------===//
@@ -126,8 +105,14 @@ constexpr AlgorithmSpec kBackwardAlgorithms[] = {
 };
 
 constexpr OperationSpec kOperations[] = {
-    {OpKind::Forward, "forward", kForwardGroups, kForwardAlgorithms},
-    {OpKind::Backward, "backward", kBackwardGroups, kBackwardAlgorithms},
+    {OpKind::Forward,
+     "forward",
+     {"base", 1, kForwardTensors, kSizes},
+     kForwardAlgorithms},
+    {OpKind::Backward,
+     "backward",
+     {"base", 1, kBackwardTensors, kSizes},
+     kBackwardAlgorithms},
 };
 
 //===----------------------------------------------------------------------===//
@@ -137,8 +122,10 @@ constexpr OperationSpec kOperations[] = {
 /// Appends arguments one by one.
 class SignatureBuilder {
 public:
-  void add(const std::vector<const TensorSpec *> &tensors,
-           Rows<ScalarSpec> scalars);
+  void add(const std::vector<const TensorSpec *> &tensors);
+  void add(const ScalarSpec &scalar, Source source, size_t index) {
+    add(scalar.name, scalar.kind, scalar.unit, scalar.meaning, source, index);
+  }
   Signature take() {
     signature.bytes = aligned(8);
     return std::move(signature);
@@ -163,8 +150,7 @@ std::string withoutArticle(std::string title) {
   return title.rfind("the ", 0) == 0 ? title.substr(4) : title;
 }
 
-void SignatureBuilder::add(const std::vector<const TensorSpec *> &tensors,
-                           Rows<ScalarSpec> scalars) {
+void SignatureBuilder::add(const std::vector<const TensorSpec *> &tensors) {
   const size_t from = signature.tensors.size();
   for (const TensorSpec *tensor : tensors) {
     std::string meaning = withoutArticle(tensor->title);
@@ -178,9 +164,6 @@ void SignatureBuilder::add(const std::vector<const TensorSpec *> &tensors,
   }
   addStrides(Shape::Rows, from);
   addStrides(Shape::Vector, from);
-  for (const ScalarSpec &scalar : scalars)
-    add(scalar.name, scalar.kind, scalar.unit, scalar.meaning, Source::Scalar,
-        size_t(scalar.value));
 }
 
 void SignatureBuilder::addStrides(Shape shape, size_t from) {
@@ -244,11 +227,34 @@ int Signature::tensor(std::string_view name) const {
 }
 
 std::vector<const GroupSpec *> groupsOf(const ProblemKey &key) {
-  std::vector<const GroupSpec *> groups;
-  for (const GroupSpec &group : specOf(key.op).groups)
-    if (groups.empty() || key.hasGroup(group.name))
-      groups.push_back(&group);
+  std::vector<const GroupSpec *> groups = {&specOf(key.op).base};
+  for (size_t row = 0; row != featureGroups().size(); ++row)
+    if (key.groups[row])
+      groups.push_back(&featureGroups()[row]);
   return groups;
+}
+
+int findGroup(std::string_view name) {
+  for (const GroupSpec &group : featureGroups())
+    if (name == group.name)
+      return int(&group - featureGroups().begin());
+  return -1;
+}
+
+std::string groupNames(const GroupVersions &versions) {
+  std::string text;
+  for (size_t row = 0; row != featureGroups().size(); ++row)
+    if (versions[row])
+      text +=
+          (text.empty() ? "" : "+") + std::string(featureGroups()[row].name);
+  return text;
+}
+
+size_t firstScalarOf(size_t row) {
+  size_t count = 0;
+  for (size_t before = 0; before != row; ++before)
+    count += featureGroups()[before].scalars.size();
+  return count;
 }
 
 namespace {
@@ -262,19 +268,28 @@ std::vector<const TensorSpec *> tensorsOf(const GroupSpec &group) {
 
 bool isStandard(const ProblemKey &key,
                 const std::vector<const TensorSpec *> &tensors) {
-  return tensors == tensorsOf(specOf(key.op).groups[0]);
+  return tensors == tensorsOf(specOf(key.op).base);
 }
 
 Signature signatureOf(const ProblemKey &key) {
-  return signatureOf(key, tensorsOf(specOf(key.op).groups[0]));
+  return signatureOf(key, tensorsOf(specOf(key.op).base));
 }
 
 Signature signatureOf(const ProblemKey &key,
                       const std::vector<const TensorSpec *> &tensors) {
   SignatureBuilder builder;
-  for (const GroupSpec *group : groupsOf(key))
-    builder.add(group == groupsOf(key).front() ? tensors : tensorsOf(*group),
-                group->scalars);
+  builder.add(tensors);
+  for (const ScalarSpec &scalar : specOf(key.op).base.scalars)
+    builder.add(scalar, Source::Scalar, size_t(scalar.value));
+  for (size_t row = 0; row != featureGroups().size(); ++row) {
+    if (!key.groups[row])
+      continue;
+    const GroupSpec &group = featureGroups()[row];
+    builder.add(tensorsOf(group));
+    size_t index = firstScalarOf(row);
+    for (const ScalarSpec &scalar : group.scalars)
+      builder.add(scalar, Source::Feature, index++);
+  }
   Signature signature = builder.take();
   assert(signature.tensors.size() <= kMaxTensors &&
          signature.bytes <= kMaxArgumentBytes);
@@ -289,6 +304,4 @@ std::string shapeOf(const TensorSpec &tensor) {
 
 } // namespace fovea::spec
 
-int32_t fovea::abiVersionOf(OpKind op) {
-  return spec::specOf(op).groups[0].version;
-}
+int32_t fovea::abiVersionOf(OpKind op) { return spec::specOf(op).base.version; }

@@ -139,7 +139,7 @@ private:
         row[d] = Real(decode(p.q.type, p.q.row(b, h, i)[d]));
       q[r] = row;
       s[r] = weights.data() + r * seqK;
-      const KeyRange seen = visibleKeys(p.mask, i, p.q.seq, seqK);
+      const KeyRange seen = p.keysOf(i);
       if (seen.begin < seen.end) {
         least = std::min(least, seen.begin);
         most = std::max(most, seen.end);
@@ -155,7 +155,7 @@ private:
 
   void finishRow(int64_t b, int64_t h, int64_t i, Real *s) {
     const int64_t dim = p.q.dim;
-    const KeyRange seen = visibleKeys(p.mask, i, p.q.seq, p.k.seq);
+    const KeyRange seen = p.keysOf(i);
     const int64_t row = (b * p.q.heads + h) * p.q.seq + i;
     double *out = result.out.data() + row * dim;
     const Real scale = Real(p.scale);
@@ -248,6 +248,16 @@ KeyRange fovea::reference::visibleKeys(const Window &mask, int64_t i,
   if (begin >= end)
     return {0, 0};
   return {int64_t(begin), int64_t(end)};
+}
+
+KeyRange ForwardProblem::keysOf(int64_t i) const {
+  KeyRange seen = visibleKeys(mask, i, q.seq, k.seq);
+  for (const auto &part : parts) {
+    const KeyRange more = part(i, q.seq, k.seq);
+    seen.begin = std::max(seen.begin, more.begin);
+    seen.end = std::max(seen.begin, std::min(seen.end, more.end));
+  }
+  return seen;
 }
 
 std::string ForwardProblem::check() const {

@@ -234,7 +234,7 @@ private:
     const int64_t dim = p.q.dim;
     const int64_t row = (b * p.q.heads + head) * p.q.seq + i;
     const double lse = forward.lse[size_t(row)];
-    const KeyRange seen = visibleKeys(p.mask, i, p.q.seq, p.k.seq);
+    const KeyRange seen = p.keysOf(i);
     std::vector<Real> dq(size_t(dim), Real(0));
     if (seen.begin < seen.end && !std::isinf(lse)) {
       query.resize(size_t(dim));

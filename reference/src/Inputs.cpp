@@ -70,7 +70,7 @@ void poisonMaskedKeys(ForwardProblem &p) {
   std::vector<bool> isSeen(size_t(p.k.seq), false);
   int64_t from = 0; // those of rows before are marked up to here
   for (int64_t i = 0; i < p.q.seq; ++i) {
-    const KeyRange seen = visibleKeys(p.mask, i, p.q.seq, p.k.seq);
+    const KeyRange seen = p.keysOf(i);
     for (int64_t j = std::max(seen.begin, from); j < seen.end; ++j)
       isSeen[size_t(j)] = true;
     from = std::max(from, seen.end);

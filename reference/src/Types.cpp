@@ -8,8 +8,11 @@
 #include "fovea/Reference/Types.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <iterator>
 
+using namespace fovea;
 using namespace fovea::reference;
 
 namespace {
@@ -22,7 +25,11 @@ struct Format {
     return uint16_t(((1 << expBits) - 1) << sigBits);
   }
 };
-constexpr Format kF16{5, 10}, kBF16{8, 7};
+constexpr Format formatOf(ElemType type) {
+  return {dataTypeInfo(type).exponentBits, dataTypeInfo(type).fractionBits};
+}
+constexpr Format kF16 = formatOf(ElemType::F16),
+                 kBF16 = formatOf(ElemType::BF16);
 
 uint64_t bitsOf(double value) {
   uint64_t bits;
@@ -96,16 +103,16 @@ uint16_t fovea::reference::toBF16(double value) {
 double fovea::reference::fromF16(uint16_t bits) { return widen<kF16>(bits); }
 double fovea::reference::fromBF16(uint16_t bits) { return widen<kBF16>(bits); }
 
-const char *fovea::reference::elemTypeName(ElemType type) {
-  return type == ElemType::F16 ? "fp16" : "bf16";
-}
+const Conversions fovea::reference::kConversions[] = {{toF16, fromF16},
+                                                      {toBF16, fromBF16}};
+static_assert(std::size(kDataTypes) == 2, "each type needs its conversions");
 
 double fovea::reference::leastNormal(ElemType type) {
-  return type == ElemType::F16 ? 0x1p-14 : 0x1p-126;
+  return std::ldexp(1, 1 - formatOf(type).bias());
 }
 
 double fovea::reference::unitRoundoff(ElemType type) {
-  return type == ElemType::F16 ? 0x1p-11 : 0x1p-8;
+  return std::ldexp(1, -(formatOf(type).sigBits + 1));
 }
 
 const char *fovea::reference::layoutName(Layout layout) {

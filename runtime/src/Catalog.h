@@ -43,9 +43,11 @@ struct Kernel {
 
 struct ProblemHash {
   size_t operator()(const ProblemKey &key) const {
-    return (size_t(key.op) * 31 + size_t(key.dtype)) * 31 * 512 +
-           (size_t(key.mask) + size_t(key.window) * 7) * 512 +
-           size_t(key.headDim);
+    size_t sum = (size_t(key.op) * 31 + size_t(key.dtype)) * 31;
+    sum += size_t(key.mask);
+    for (int32_t version : key.groups)
+      sum = sum * 3 + size_t(version);
+    return sum * 512 + size_t(key.headDim);
   }
 };
 

@@ -185,8 +185,11 @@ size_t placeOf(const Problem &problem) {
 } // namespace
 
 Refusal refusalFor(const Candidate &candidate, const Problem &problem) {
-  if (!shows(candidate.kernel->record->problem, problem))
+  const ProblemKey &key = candidate.kernel->record->problem;
+  if (!shows(key, problem))
     return {Refusal::OtherKeys};
+  if (!hasGroups(key, problem))
+    return {Refusal::NoGroup};
   Refusal refusal;
   forEachLaunch(candidate, problem,
                 [&](uint32_t number, const spec::LaunchSpec &kind,
@@ -212,8 +215,7 @@ Refusal refusalFor(const Candidate &candidate, const Problem &problem) {
 }
 
 Refusal refusalOf(const Candidate &candidate, const Problem &problem) {
-  if (candidate.kernel->record->problem.withoutVisibility() !=
-      problem.key.withoutVisibility())
+  if (candidate.kernel->record->problem.base() != problem.key.base())
     return {Refusal::OtherProblem};
   return candidate.refusal ? candidate.refusal : refusalFor(candidate, problem);
 }
@@ -233,9 +235,11 @@ double costOf(const Candidate &candidate, const Problem &problem,
 
 Rank rankOf(const Candidate &candidate, bool costly) {
   const KernelRecord &record = *candidate.kernel->record;
+  const auto &groups = record.problem.groups;
   return {record.resources.scratchBytes > 0,
           costly,
-          record.problem.window != 0,
+          int32_t(std::count_if(groups.begin(), groups.end(),
+                                [](int32_t version) { return version != 0; })),
           -record.blockM,
           -record.resources.occupancy,
           -record.blockN,

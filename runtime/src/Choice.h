@@ -71,8 +71,8 @@ inline constexpr double kCostTolerance = 1.125;
 struct Rank {
   bool scratch;
   bool costly; ///< beyond the tolerance
-  /// It takes its window at run time, where another has the mask compiled in.
-  bool general;
+  /// Feature groups that it has.
+  int32_t general;
   int32_t blockM, occupancy, blockN;
   uint32_t id;
 };
@@ -91,6 +91,7 @@ const Candidate *tuned(const ProblemView &entry, const Problem &problem,
   const PackageReader *done = nullptr; // its row has been found
   for (const TuningEntry &tuning : entry.tuning) {
     if (tuning.package == done || !shows(tuning.row->problem, problem) ||
+        !hasGroups(tuning.row->problem, problem) ||
         !holds(*tuning.row, problem.sizes))
       continue;
     if (tuning.candidate && takes(*tuning.candidate))

@@ -29,8 +29,9 @@ Refusal readLaunches(Candidate &candidate) {
   const spec::Signature signature = spec::signatureOf(kernel.record->problem);
   candidate.argumentBytes = signature.bytes;
   for (const spec::Argument &argument : signature.arguments)
-    candidate.arguments.push_back(
-        {uint16_t(argument.offset), argument.source, argument.index});
+    candidate.arguments.push_back({uint16_t(argument.offset), argument.source,
+                                   uint8_t(spec::sizeOf(argument.kind)),
+                                   argument.index});
   return {};
 }
 
@@ -68,7 +69,7 @@ DeviceView::DeviceView(std::shared_ptr<const Catalog> catalog,
       candidate.refusal = {Refusal::Target};
     else
       candidate.refusal = readLaunches(candidate);
-    ProblemView &problem = problems[record.problem.withoutVisibility()];
+    ProblemView &problem = problems[record.problem.base()];
     (candidate.refusal ? problem.refused : problem.usable)
         .push_back(&candidate);
     bySchedule[{package, record.schedule}].push_back(&candidate);
@@ -76,7 +77,7 @@ DeviceView::DeviceView(std::shared_ptr<const Catalog> catalog,
   for (const std::shared_ptr<const PackageReader> &package :
        kernels->openPackages())
     for (const TuningRow &row : package->tuning()) {
-      auto problem = problems.find(row.problem.withoutVisibility());
+      auto problem = problems.find(row.problem.base());
       if (problem == problems.end())
         continue; // a row for what no package has
       const Candidate *named = nullptr;

@@ -47,6 +47,7 @@ struct Refusal {
     // Of the problem too.
     OtherProblem,
     OtherKeys,
+    NoGroup,
     WritesUnwanted,
     TooManyBlocks,
     TooManyWorkItems,
@@ -111,7 +112,7 @@ public:
   /// What is known about a problem and those that differ in what they see
   /// alone; null: no package has a kernel for any.
   const ProblemView *find(const ProblemKey &problem) const {
-    auto found = problems.find(problem.withoutVisibility());
+    auto found = problems.find(problem.base());
     return found == problems.end() ? nullptr : &found->second;
   }
 

@@ -10,6 +10,14 @@
 namespace fovea::rt {
 namespace {
 
+/// The names of the feature groups that `groups` has and `others` has not.
+std::string besides(GroupVersions groups, const GroupVersions &others) {
+  for (size_t row = 0; row != groups.size(); ++row)
+    if (others[row])
+      groups[row] = 0;
+  return spec::groupNames(groups);
+}
+
 /// Where the device is a simulated one, another chip needs no other code.
 constexpr const char *kSimulated =
     "; a simulated device becomes another chip by FOVEA_SIM_TARGET";
@@ -18,7 +26,7 @@ constexpr const char *kSimulated =
 std::string namesOf(unsigned outputs) {
   std::string text;
   for (const spec::OperationSpec &operation : spec::allOperations())
-    for (const spec::TensorSpec &tensor : operation.groups[0].tensors)
+    for (const spec::TensorSpec &tensor : operation.base.tensors)
       if (outputs & tensor.output)
         text += (text.empty() ? "" : " and ") + std::string(tensor.name);
   return text;
@@ -42,6 +50,11 @@ std::string textOf(const Refusal &refusal, const Candidate &candidate,
   case Refusal::OtherKeys:
     return "it is for '" + kernel.problem + "', compiled for that mask; " +
            "aot-compile --mask=any compiles one for every mask and window";
+  case Refusal::NoGroup:
+    return "it is for '" + kernel.problem + "' without " +
+           besides(problem.key.groups, record.problem.groups) +
+           ", which the call has; aot-compile --groups compiles one that takes "
+           "it";
   case Refusal::AbiVersion:
     return "its argument layout has version " +
            std::to_string(record.abiVersion) + ", this library's is " +
@@ -102,9 +115,9 @@ std::string alternatives(const DeviceView &view, const ProblemKey &key) {
     if (!checkTargetRunsOn(kernel->package->target(), device).ok())
       continue;
     ++usable;
-    ProblemKey other = kernel->record->problem.withoutVisibility();
+    ProblemKey other = kernel->record->problem.base();
     other.headDim = key.headDim;
-    if (other == key.withoutVisibility())
+    if (other == key.base())
       dims.insert(kernel->record->problem.headDim);
   }
   if (view.catalog().openPackages().empty())
@@ -225,18 +238,20 @@ struct Sorted {
       return "accepted, but the tuning table names another; " +
              figures(candidate);
     const Rank mine = rank(candidate), best = rank(chosen);
-    const char *why = mine.scratch != best.scratch ? "it uses scratch memory"
-                      : mine.costly != best.costly
-                          ? "its cost is more than an eighth above the least"
-                      : mine.general != best.general
-                          ? "it takes its window at run time, the chosen one "
-                            "has the mask compiled in"
-                      : mine.blockM != best.blockM ? "its blocks are smaller"
-                      : mine.occupancy != best.occupancy
-                          ? "it has fewer waves a SIMD"
-                      : mine.blockN != best.blockN ? "its block_n is smaller"
-                                                   : "it was opened later";
-    return std::string("accepted, but ") + why + "; " + figures(candidate);
+    const std::string taken = besides(candidate.kernel->record->problem.groups,
+                                      chosen.kernel->record->problem.groups);
+    const std::string why =
+        mine.scratch != best.scratch ? "it uses scratch memory"
+        : mine.costly != best.costly
+            ? "its cost is more than an eighth above the least"
+        : mine.general != best.general
+            ? "it takes its " + taken +
+                  " at run time, the chosen one does without"
+        : mine.blockM != best.blockM       ? "its blocks are smaller"
+        : mine.occupancy != best.occupancy ? "it has fewer waves a SIMD"
+        : mine.blockN != best.blockN       ? "its block_n is smaller"
+                                           : "it was opened later";
+    return "accepted, but " + why + "; " + figures(candidate);
   }
 
 private:

@@ -81,7 +81,7 @@ TensorParam readTensor(const void *params, const TensorField &field,
 
 /// Fills in the tensors and what is wanted of them.
 Result readTensors(const void *params, TensorFields fields, Problem &problem) {
-  const spec::GroupSpec &base = spec::specOf(problem.key.op).groups[0];
+  const spec::GroupSpec &base = spec::specOf(problem.key.op).base;
   bool any = false;
   for (size_t i = 0; i != fields.count; ++i) {
     const spec::TensorSpec &spec = base.tensors[i];
@@ -180,7 +180,7 @@ Result checkLaunchAddresses(Problem &problem) {
   if (Result result = checkAddresses(problem.tensors); !result.ok()) {
     // The only tensors that may be left out.
     for (const spec::TensorSpec &spec :
-         spec::specOf(problem.key.op).groups[0].tensors)
+         spec::specOf(problem.key.op).base.tensors)
       if (spec.output != spec::kNoOutput && spec.output != spec::kOut &&
           result.message == spec.name + std::string(".data is NULL"))
         result.message +=
@@ -219,12 +219,6 @@ void putScalar(const Problem &problem, spec::Scalar scalar, unsigned char *to) {
     return put(to, int32_t(headsQ / sizes.headsK));
   case spec::Scalar::Scale:
     return put(to, sizes.scale);
-  case spec::Scalar::WindowLeft:
-    return put(to, windowArgument(problem.window.left));
-  case spec::Scalar::WindowRight:
-    return put(to, windowArgument(problem.window.right));
-  case spec::Scalar::WindowAlignment:
-    return put(to, windowAlignment(problem.window));
   }
 }
 } // namespace
@@ -235,6 +229,10 @@ void fillArguments(const Problem &problem,
     unsigned char *at = to + fill.offset;
     if (fill.source == spec::Source::Scalar) {
       putScalar(problem, spec::Scalar(fill.index), at);
+      continue;
+    }
+    if (fill.source == spec::Source::Feature) {
+      std::memcpy(at, &problem.features[fill.index], fill.bytes);
       continue;
     }
     const TensorParam &tensor = problem.tensors[fill.index];
@@ -252,6 +250,7 @@ void fillArguments(const Problem &problem,
       put(at, tensor.strideSeq);
       break;
     case spec::Source::Scalar:
+    case spec::Source::Feature:
       break;
     }
   }

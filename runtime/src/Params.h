@@ -38,7 +38,8 @@ Result checkLaunchAddresses(Problem &problem);
 struct ArgumentFill {
   uint16_t offset;
   spec::Source source;
-  uint8_t index; ///< of the tensor, or of the scalar
+  uint8_t bytes;
+  uint8_t index; ///< as in spec::Argument
 };
 
 /// Fills in the argument segment of a launch.

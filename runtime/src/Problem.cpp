@@ -7,6 +7,7 @@
 
 #include "Problem.h"
 
+#include "Groups.h"
 #include "Overlap.h"
 
 #include <algorithm>
@@ -137,17 +138,17 @@ Result checkApart(const TensorParam &written, uint64_t begin, uint64_t end,
 }
 
 Result readKey(const Sizes &p, int32_t dtype, ProblemKey &key) {
-  switch (dtype) {
-  case FOVEA_DTYPE_F16:
-    key.dtype = DataType::F16;
-    break;
-  case FOVEA_DTYPE_BF16:
-    key.dtype = DataType::BF16;
-    break;
-  default:
-    return invalid("dtype is " + std::to_string(dtype) +
-                   ", not FOVEA_DTYPE_F16 (1) or FOVEA_DTYPE_BF16 (2)");
+  const DataTypeInfo *info = std::find_if(
+      std::begin(kDataTypes), std::end(kDataTypes),
+      [dtype](const DataTypeInfo &row) { return row.number == dtype; });
+  if (info == std::end(kDataTypes)) {
+    std::string known;
+    for (const DataTypeInfo &row : kDataTypes)
+      known += std::string(known.empty() ? "" : " or ") + row.symbol + " (" +
+               std::to_string(row.number) + ")";
+    return invalid("dtype is " + std::to_string(dtype) + ", not " + known);
   }
+  key.dtype = info->type;
   if (p.headDim < kMinHeadDim || p.headDim > kMaxHeadDim ||
       p.headDim % kHeadDimStep != 0)
     return invalid("head_dim is " + std::to_string(p.headDim) +
@@ -157,6 +158,8 @@ Result readKey(const Sizes &p, int32_t dtype, ProblemKey &key) {
 }
 
 // The numbers of the C interface are those of the tables.
+static_assert(FOVEA_DTYPE_F16 == dataTypeInfo(DataType::F16).number &&
+              FOVEA_DTYPE_BF16 == dataTypeInfo(DataType::BF16).number);
 static_assert(FOVEA_MASK_NONE == int(MaskKind::None) &&
               FOVEA_MASK_CAUSAL_TOP_LEFT == int(MaskKind::CausalTopLeft) &&
               FOVEA_MASK_CAUSAL_BOTTOM_RIGHT ==
@@ -165,62 +168,51 @@ static_assert(FOVEA_MASK_NONE == int(MaskKind::None) &&
               FOVEA_ALIGN_BOTTOM_RIGHT == int(Alignment::BottomRight) &&
               FOVEA_WINDOW_INFINITE == Window::kInfinite);
 
-Result readWindow(const fovea_group_t *group, Window &window) {
-  fovea_window_t given;
-  if (Result result = readVersioned(
-          "window.header", reinterpret_cast<const fovea_window_t *>(group),
-          kWindowFirstSize, given);
-      !result.ok())
-    return result;
-  for (const auto &[name, alignment] :
-       {std::pair("window.left_alignment", given.left_alignment),
-        {"window.right_alignment", given.right_alignment}})
-    if (alignment != FOVEA_ALIGN_TOP_LEFT &&
-        alignment != FOVEA_ALIGN_BOTTOM_RIGHT)
-      return invalid(std::string(name) + " is " + std::to_string(alignment) +
-                     ", not FOVEA_ALIGN_TOP_LEFT (0) or "
-                     "FOVEA_ALIGN_BOTTOM_RIGHT (1)");
-  window = {given.left, given.right, Alignment(given.left_alignment),
-            Alignment(given.right_alignment)};
-  return Result();
+/// The scalars of all feature groups as they are where none is given.
+std::array<uint64_t, spec::kMaxFeatureScalars> makeNeutral() {
+  std::array<uint64_t, spec::kMaxFeatureScalars> all{};
+  size_t index = 0;
+  for (const spec::GroupSpec &group : spec::featureGroups())
+    for (const spec::ScalarSpec &scalar : group.scalars)
+      all[index++] = argumentBits(scalar.kind, scalar.neutral);
+  return all;
 }
 
-/// A feature group of the C interface: what reads it into a problem.
-struct GroupReader {
-  uint32_t group;
-  const char *name;
-  Result (*read)(const fovea_group_t *group, Problem &problem);
-};
-constexpr GroupReader kGroupReaders[] = {
-    {FOVEA_GROUP_WINDOW, "FOVEA_GROUP_WINDOW",
-     [](const fovea_group_t *group, Problem &problem) {
-       return readWindow(group, problem.window);
-     }},
-};
-
-/// Reads the groups that are linked behind one another. \param seen  receives
-/// a bit for each, by its place in the table
-Result readGroups(const fovea_group_t *group, Problem &problem,
-                  unsigned &seen) {
+/// Reads the groups that are linked behind one another; the key receives their
+/// versions.
+Result readGroups(const fovea_group_t *group, Problem &problem) {
+  static const auto neutral = makeNeutral();
+  problem.features = neutral;
   for (; group; group = group->next) {
-    const GroupReader *reader = std::begin(kGroupReaders);
-    while (reader != std::end(kGroupReaders) && reader->group != group->group)
+    const spec::Rows<GroupReader> readers = groupReaders();
+    const GroupReader *reader = readers.begin();
+    while (reader != readers.end() && reader->group != group->group)
       ++reader;
-    if (reader == std::end(kGroupReaders))
+    if (reader == readers.end())
       return Result(FOVEA_STATUS_INCOMPATIBLE,
                     "groups has group " + std::to_string(group->group) +
                         ", which this version of libfovea (" +
                         std::to_string(FOVEA_VERSION) +
                         ") does not know; update it, or leave the group out");
-    const unsigned bit = 1u << (reader - std::begin(kGroupReaders));
-    if (seen & bit)
-      return invalid(std::string("groups has ") + reader->name +
+    const size_t row = size_t(spec::findGroup(reader->name));
+    int32_t &version = problem.key.groups[row];
+    if (version != 0)
+      return invalid(std::string("groups has ") + reader->symbol +
                      " twice; each group may be there once");
-    seen |= bit;
-    if (Result result = reader->read(group, problem); !result.ok())
+    version = spec::featureGroups()[row].version;
+    GroupScalars scalars(row, problem.features);
+    if (Result result = reader->read(group, problem, scalars); !result.ok())
       return result;
   }
   return Result();
+}
+
+/// The scalars of the window, which a mask may have given.
+void setWindow(Problem &problem) {
+  GroupScalars scalars(kWindowGroup, problem.features);
+  scalars.set(0, windowArgument(problem.window.left));
+  scalars.set(1, windowArgument(problem.window.right));
+  scalars.set(2, windowAlignment(problem.window));
 }
 
 /// What the queries see, by a mask or by the window of a group.
@@ -228,24 +220,24 @@ Result readVisibility(const CommonParams &common, Problem &problem) {
   if (common.mask < 0 || common.mask >= int32_t(std::size(kMasks)))
     return invalid("mask is " + std::to_string(common.mask) +
                    ", not a FOVEA_MASK_ value (0 to 2)");
-  unsigned seen = 0;
-  if (Result result = readGroups(common.groups, problem, seen); !result.ok())
+  if (Result result = readGroups(common.groups, problem); !result.ok())
     return result;
   const MaskKind mask = MaskKind(common.mask);
-  if (seen == 0)
+  if (!problem.key.takesWindow())
     problem.window = maskInfo(mask).window;
   else if (mask != MaskKind::None)
     return invalid(std::string("mask is ") + toString(mask) +
                    " beside a window; say with the window what is seen, and "
                    "leave mask FOVEA_MASK_NONE");
+  setWindow(problem);
   const Sizes &sizes = problem.sizes;
-  problem.key.window = kWindowVersion;
+  problem.key.groups[kWindowGroup] = kWindowVersion;
   for (const MaskInfo &info : kMasks) {
     if (isSame(info.kind, problem.window, sizes.seqlenQ, sizes.seqlenK))
       problem.masks |= 1u << int(info.kind);
     if (info.window == problem.window) {
       problem.key.mask = info.kind;
-      problem.key.window = 0;
+      problem.key.groups[kWindowGroup] = 0;
     }
   }
   return Result();
@@ -357,7 +349,7 @@ Result checkWorkspaceApart(const Problem &problem, uint64_t bytes) {
 std::string describe(const Problem &problem) {
   const Sizes &sizes = problem.sizes;
   std::string text = "'" + problem.key.str() + "', ";
-  if (problem.key.window)
+  if (problem.key.takesWindow())
     text += toString(problem.window) + ", ";
   return text + "batch " + std::to_string(sizes.batch) + ", heads " +
          std::to_string(sizes.headsQ) + "/" + std::to_string(sizes.headsK) +

@@ -98,6 +98,9 @@ struct Problem {
   ProblemKey key;
   Sizes sizes;
   Window window;
+  /// Scalars of all feature groups as bits of their arguments, from the lowest
+  /// one on; neutral of those that the caller did not give.
+  std::array<uint64_t, spec::kMaxFeatureScalars> features;
   /// Masks that show the same keys for these lengths, as bits by MaskKind.
   unsigned masks = 0;
   uint32_t kernel = 0;        ///< id that the caller gave; 0: none
@@ -110,10 +113,17 @@ struct Problem {
   bool empty() const { return wanted == 0; }
 };
 
-/// Whether kernels of a key that differs in nothing but what it sees show the
-/// problem's keys.
+/// Whether kernels of a key show the problem's keys by their mask or window.
 inline bool shows(const ProblemKey &key, const Problem &problem) {
-  return key.window != 0 || (problem.masks >> int(key.mask) & 1) != 0;
+  return key.takesWindow() || (problem.masks >> int(key.mask) & 1) != 0;
+}
+/// Whether they have the other feature groups that the problem has. Of what
+/// they have besides, the neutral values are passed.
+inline bool hasGroups(const ProblemKey &key, const Problem &problem) {
+  for (size_t row = kWindowGroup + 1; row != kMaxGroups; ++row)
+    if (problem.key.groups[row] && !key.groups[row])
+      return false;
+  return true;
 }
 
 /// "'forward;dtype=...', batch 2, heads 8/2, lengths 128x256" for messages.

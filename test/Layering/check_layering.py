@@ -32,11 +32,13 @@ RUNTIME_SIDE = ("fovea/fovea.h", "fovea/Simulator/", "fovea/Reference/")
 NO_COMPILER = COMPILER_LIBRARIES + HIP + COMPILER
 # What operations are made of: tables that know nothing of files and packages.
 OPERATIONS = ("fovea/Package/OperationSpec.h", "fovea/Package/Keys.h",
-              "fovea/Package/Visibility.h", "fovea/Package/Status.h")
+              "fovea/Package/Visibility.h", "fovea/Package/DataTypes.h",
+              "fovea/Package/Status.h")
 
-# Masks and windows: definitions on the standard library alone, which stand below
-# all that says what a query sees. They are allowed where they are named.
-VISIBILITY = ("fovea/Package/Visibility.h",)
+# Masks, windows and types of elements: definitions on the standard library alone,
+# which stand below all that says what a query sees and of what tensors are. They are
+# allowed where they are named.
+VISIBILITY = ("fovea/Package/Visibility.h", "fovea/Package/DataTypes.h")
 
 # Arrows point down only: tools -> compiler -> package <- runtime; the simulator
 # and the reference stand alone, over threads. Standard and system headers are always allowed.

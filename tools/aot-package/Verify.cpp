@@ -24,21 +24,11 @@ struct ContextDeleter {
 };
 using Context = std::unique_ptr<fovea_context_t, ContextDeleter>;
 
-/// FOVEA_DTYPE_...; -1, which the library refuses, for a value that is none.
-int32_t dtypeOf(DataType dtype) {
-  switch (dtype) {
-  case DataType::F16:
-    return FOVEA_DTYPE_F16;
-  case DataType::BF16:
-    return FOVEA_DTYPE_BF16;
-  }
-  return -1;
-}
 template <typename Params>
 Params smallestProblem(const ProblemKey &key, uint32_t id) {
   Params params{};
   params.struct_size = sizeof(params);
-  params.dtype = dtypeOf(key.dtype);
+  params.dtype = dataTypeNumber(key.dtype);
   params.mask = int32_t(key.mask);
   params.scale = 1;
   params.batch = params.heads_q = params.heads_k = 1;

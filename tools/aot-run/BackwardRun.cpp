@@ -117,7 +117,7 @@ void reportGradients(const Tensors &tensors,
                      const std::optional<Expectations> &expected,
                      RunReport &report) {
   double worst = -1;
-  const spec::GroupSpec &base = spec::specOf(OpKind::Backward).groups[0];
+  const spec::GroupSpec &base = spec::specOf(OpKind::Backward).base;
   for (const OracleGradient &gradient : kGradients) {
     const auto spec = std::find_if(
         base.tensors.begin(), base.tensors.end(),

@@ -40,7 +40,7 @@ public:
          const RunOptions &options, RunReport &report)
       : tensors(Calls::op, problem), session(session), options(options),
         report(report) {
-    fillSizes(problem, params, window);
+    fillSizes(problem, params, groups);
     params.kernel = options.kernel;
   }
   Course(const Course &) = delete;
@@ -90,7 +90,7 @@ private:
   Session::Impl &session;
   const RunOptions &options;
   RunReport &report;
-  fovea_window_t window; ///< that params may point to
+  CallGroups groups; ///< that params may point to
   typename Calls::Plan plan = {};
 };
 

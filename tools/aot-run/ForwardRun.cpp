@@ -18,13 +18,26 @@ float ForwardCase::scaleOrDefault() const {
   return scale ? *scale : float(1 / std::sqrt(double(headDim)));
 }
 
+std::string ForwardCase::seen() const {
+  std::string text = maskName(mask);
+  for (const CaseGroup &group : groups) {
+    const char *separator = "=";
+    text += std::string(" ") + group.option->name;
+    for (int64_t value : group.values) {
+      text += separator + std::to_string(value);
+      separator = ":";
+    }
+  }
+  return text;
+}
+
 std::string ForwardCase::str() const {
   auto number = [](int64_t n) { return std::to_string(n); };
   std::string text = std::string("forward ") + elemTypeName(type) + " d" +
-                     number(headDim) + " " + maskName(mask) + " b" +
-                     number(batch) + " h" + number(heads) + "/" +
-                     number(headsK) + " q" + number(seqQ) + " k" +
-                     number(seqK) + " " + layoutName(layout);
+                     number(headDim) + " " + seen() + " b" + number(batch) +
+                     " h" + number(heads) + "/" + number(headsK) + " q" +
+                     number(seqQ) + " k" + number(seqK) + " " +
+                     layoutName(layout);
   if (rowPadding)
     text += "+" + number(rowPadding);
   if (offset)

@@ -29,11 +29,19 @@ namespace fovea::run {
 ///   Auto    Exact on the simulated device, Canary on a real one
 enum class Guards { Auto, Exact, Canary };
 
+struct GroupOption; // Groups.h
+/// A feature group that a case gives.
+struct CaseGroup {
+  const GroupOption *option;
+  std::vector<int64_t> values; ///< as its option says it
+};
+
 /// One problem with its data. Lengths may be 0.
 struct ForwardCase {
   reference::ElemType type = reference::ElemType::BF16;
   int64_t headDim = 128;
   Window mask; ///< what each query sees
+  std::vector<CaseGroup> groups;
   int64_t batch = 1, heads = 1, headsK = 1, seqQ = 128, seqK = 128;
   reference::Layout layout = reference::Layout::BHSD;
   int64_t rowPadding = 0; ///< elements between rows
@@ -44,6 +52,8 @@ struct ForwardCase {
   bool lse = true; ///< ask for the log-sum-exp
 
   float scaleOrDefault() const;
+  /// "causal-bottom-right", "128:0,bottom-right horizon=96"
+  std::string seen() const;
   /// "forward bf16 d128 causal-bottom-right b1 h8/2 q1000 k1000 bhsd normal"
   std::string str() const;
 };

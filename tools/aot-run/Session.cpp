@@ -270,6 +270,10 @@ ForwardProblem fovea::run::problemOf(const ForwardCase &c,
                                      const Tensors &tensors) {
   ForwardProblem problem;
   problem.mask = c.mask;
+  for (const CaseGroup &group : c.groups)
+    problem.parts.push_back([group](int64_t i, int64_t seqQ, int64_t seqK) {
+      return group.option->sees(group.values, i, seqQ, seqK);
+    });
   problem.scale = c.scaleOrDefault();
   problem.q = tensors["q"];
   problem.k = tensors["k"];

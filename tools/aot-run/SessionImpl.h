@@ -10,8 +10,11 @@
 #define FOVEA_TOOLS_AOTRUN_SESSIONIMPL_H
 
 #include "ForwardRun.h"
+#include "Groups.h"
 #include "Tensors.h"
 
+#include <cstddef>
+#include <deque>
 #include <functional>
 
 namespace fovea::run {
@@ -71,18 +74,6 @@ void fillGiven(const reference::Tensor &tensor,
 /// A tensor's elements, dense.
 std::vector<float> valuesOf(const reference::Tensor &tensor);
 
-/// FOVEA_DTYPE_... and FOVEA_MASK_...; -1, which the library refuses, for a
-/// value that is none.
-inline int32_t dtypeOf(reference::ElemType type) {
-  switch (type) {
-  case reference::ElemType::F16:
-    return FOVEA_DTYPE_F16;
-  case reference::ElemType::BF16:
-    return FOVEA_DTYPE_BF16;
-  }
-  return -1;
-}
-
 /// The group of a window.
 inline fovea_window_t groupOf(const Window &window) {
   fovea_window_t group = {};
@@ -95,19 +86,52 @@ inline fovea_window_t groupOf(const Window &window) {
   return group;
 }
 
-/// Type, mask and sizes of a case, in parameters that are all zero.
-/// \param group  keeps the window, if that is no mask with a name
+/// The groups of a call, which its parameters point to.
+class CallGroups {
+public:
+  CallGroups() = default;
+  CallGroups(const CallGroups &) = delete;
+
+  /// The first one; null: there is none.
+  const fovea_group_t *first() const { return head; }
+  void add(fovea_group_t &group) {
+    group.next = head;
+    head = &group;
+  }
+  void add(const CaseGroup &group) {
+    const size_t bytes = group.option->bytes;
+    memory.emplace_back(bytes / sizeof(std::max_align_t) + 1);
+    auto *header = reinterpret_cast<fovea_group_t *>(memory.back().data());
+    group.option->fill(group.values, header);
+    header->struct_size = uint32_t(bytes);
+    add(*header);
+  }
+
+  fovea_window_t window = {};
+
+private:
+  std::deque<std::vector<std::max_align_t>> memory;
+  const fovea_group_t *head = nullptr;
+};
+
+/// Type, mask, groups and sizes of a case, in parameters that are all zero.
+/// \param groups  without any yet; keeps those that the parameters point to
 template <typename Params>
-void fillSizes(const ForwardCase &c, Params &params, fovea_window_t &group) {
+void fillSizes(const ForwardCase &c, Params &params, CallGroups &groups) {
   params.struct_size = sizeof(params);
-  params.dtype = dtypeOf(c.type);
-  group = groupOf(c.mask);
-  params.groups = &group.header;
+  params.dtype = dataTypeNumber(c.type);
+  bool hasName = false;
   for (const MaskInfo &info : kMasks)
     if (c.mask == info.window) {
       params.mask = int32_t(info.kind);
-      params.groups = nullptr;
+      hasName = true;
     }
+  groups.window = groupOf(c.mask);
+  if (!hasName)
+    groups.add(groups.window.header);
+  for (const CaseGroup &group : c.groups)
+    groups.add(group);
+  params.groups = groups.first();
   params.scale = c.scaleOrDefault();
   params.batch = c.batch;
   params.heads_q = c.heads;

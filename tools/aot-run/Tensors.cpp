@@ -104,7 +104,7 @@ Rows vectorOf(int64_t batch, int64_t heads, int64_t row) {
 
 Tensors::Tensors(OpKind op, const ForwardCase &c)
     : op(op), offset(c.offset), rowPadding(c.rowPadding) {
-  for (const TensorSpec &spec : spec::specOf(op).groups[0].tensors) {
+  for (const TensorSpec &spec : spec::specOf(op).base.tensors) {
     // The only ones that may be absent are log-sum-exps.
     Entry entry{&spec, !spec.optional || c.lse, {}, {}, nullptr, nullptr};
     const int64_t heads = extentOf(c, spec.heads),

@@ -7,6 +7,7 @@
 
 #include "BackwardRun.h"
 #include "CommandLine.h"
+#include "Groups.h"
 #include "Main.h"
 #include "Npy.h"
 #include "Packages.h"
@@ -91,8 +92,15 @@ struct CommandLine {
   bool list = false, json = false;
 };
 
-const std::map<std::string, ElemType> kTypes = {
-    {"fp16", ElemType::F16}, {"f16", ElemType::F16}, {"bf16", ElemType::BF16}};
+const std::map<std::string, ElemType> kTypes = [] {
+  std::map<std::string, ElemType> names;
+  for (const DataTypeInfo &info : kDataTypes) {
+    names[info.name] = info.type;
+    if (info.otherName)
+      names[info.otherName] = info.type;
+  }
+  return names;
+}();
 const std::map<std::string, Layout> kLayouts = {
     {"bhsd", Layout::BHSD}, {"bshd", Layout::BSHD}, {"sbhd", Layout::SBHD}};
 const std::map<std::string, InputKind> kInputs = [] {
@@ -198,6 +206,19 @@ void addOptions(CLI::App &app, CommandLine &line) {
       ->delimiter(',')
       ->expected(2)
       ->excludes("--mask");
+  for (const GroupOption &option : groupOptions())
+    app.add_option_function<std::string>(
+           std::string("--") + option.name,
+           [&c, &option](const std::string &text) {
+             auto values = option.parse(text);
+             if (!values)
+               throw CLI::ValidationError(std::string("--") + option.name,
+                                          "'" + text + "' is no " +
+                                              option.type);
+             c.groups.push_back({&option, std::move(*values)});
+           },
+           option.help)
+        ->type_name(option.type);
   app.add_option("--batch", c.batch, "Batches")->check(length);
   app.add_option("--heads", c.heads, "Query heads")->check(length);
   app.add_option("--heads-k", c.headsK, "Key heads; divides --heads")

@@ -101,8 +101,8 @@ bool timing::packageSubjects(const PackageQuery &query,
     if (!query.target.empty() && reader->target().arch != query.target)
       continue;
     for (const KernelRecord &record : reader->kernels()) {
-      if (record.problem.withoutVisibility() != *key ||
-          (!record.problem.window &&
+      if (record.problem.base() != *key ||
+          (!record.problem.takesWindow() &&
            maskInfo(record.problem.mask).window != *window))
         continue;
       found.push_back({reader, &record});

@@ -19,7 +19,7 @@ struct Spelling {
 /// The part of a key that says what a kernel sees.
 struct Visible {
   MaskKind mask;
-  int32_t window;
+  bool window;
   friend bool operator==(const Visible &a, const Visible &b) {
     return a.mask == b.mask && a.window == b.window;
   }
@@ -49,11 +49,11 @@ static Spellings<DataType> dataTypes() {
 
 /// What a kernel can see: any window, as its arguments say, or one mask.
 static Spellings<Visible> masks() {
-  Spellings<Visible> all = {{kAnyMask, {MaskKind::None, kWindowVersion}}};
+  Spellings<Visible> all = {{kAnyMask, {MaskKind::None, true}}};
   for (const MaskInfo &info : kMasks) {
-    all.push_back({info.option, {info.kind, 0}});
+    all.push_back({info.option, {info.kind, false}});
     if (llvm::StringRef(info.option) != info.name)
-      all.push_back({info.name, {info.kind, 0}});
+      all.push_back({info.name, {info.kind, false}});
   }
   return all;
 }
@@ -100,6 +100,37 @@ static std::vector<T> parseAll(const std::vector<Item> &items,
   return values;
 }
 
+/// "none", or names of feature groups that are joined by '+'; but for windows,
+/// which are masks here.
+static std::vector<GroupVersions> parseGroups(const std::vector<Item> &items,
+                                              Complaints &complaints) {
+  std::string known = kNoGroups.str();
+  for (const spec::GroupSpec &group : spec::featureGroups())
+    if (&group != &spec::featureGroups()[kWindowGroup])
+      known += std::string(", ") + group.name;
+  std::vector<GroupVersions> values;
+  for (const Item &item : items) {
+    GroupVersions versions{};
+    llvm::SmallVector<llvm::StringRef> names;
+    if (item.text != kNoGroups)
+      llvm::StringRef(item.text).split(names, '+');
+    bool isKnown = true;
+    for (llvm::StringRef name : names) {
+      const int row = spec::findGroup(name);
+      isKnown &= row > int(kWindowGroup) && !versions[row];
+      if (isKnown)
+        versions[row] = spec::featureGroups()[row].version;
+    }
+    if (isKnown)
+      addOnce(values, versions, item, complaints);
+    else
+      complaints.add(item.where, "unknown feature groups '" + item.text +
+                                     "'; known: " + known +
+                                     "; several of them joined by '+'");
+  }
+  return values;
+}
+
 static std::vector<int32_t> parseHeadDims(const std::vector<Item> &items,
                                           Complaints &complaints) {
   std::vector<int32_t> values;
@@ -126,6 +157,7 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
   auto dtypes =
       parseAll<DataType>(axes.dtypes, dataTypes(), "type", complaints);
   auto visible = parseAll<Visible>(axes.masks, masks(), "mask", complaints);
+  std::vector<GroupVersions> groups = parseGroups(axes.groups, complaints);
   std::vector<int32_t> headDims = parseHeadDims(axes.headDims, complaints);
   std::vector<ScheduleOverrides> schedules = axes.schedules;
   if (schedules.empty())
@@ -133,7 +165,8 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
   // A slip of a spec with many schedules should cost a message, not memory.
   constexpr size_t kMost = 100000;
   const size_t count = targets.size() * ops.size() * dtypes.size() *
-                       headDims.size() * visible.size() * schedules.size();
+                       headDims.size() * visible.size() * groups.size() *
+                       schedules.size();
   if (jobs.size() + count > kMost)
     return complaints.add(axes.where, "asks for " +
                                           llvm::Twine(jobs.size() + count) +
@@ -145,15 +178,18 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
       for (DataType dtype : dtypes)
         for (int32_t headDim : headDims)
           for (const Visible &seen : visible)
-            for (const ScheduleOverrides &overrides : schedules) {
-              Job &job = jobs.emplace_back();
-              job.target = selected.target;
-              job.where = axes.where;
-              job.skipUnsupported = axes.skipUnsupported;
-              job.problem = {op, dtype, headDim, seen.mask, seen.window};
-              job.overrides = overrides;
-              job.symbol = kernelSymbol(job.problem, overrides);
-            }
+            for (const GroupVersions &versions : groups)
+              for (const ScheduleOverrides &overrides : schedules) {
+                Job &job = jobs.emplace_back();
+                job.target = selected.target;
+                job.where = axes.where;
+                job.skipUnsupported = axes.skipUnsupported;
+                job.problem = {op, dtype, headDim, seen.mask, versions};
+                if (seen.window)
+                  job.problem.groups[kWindowGroup] = kWindowVersion;
+                job.overrides = overrides;
+                job.symbol = kernelSymbol(job.problem, overrides);
+              }
 }
 
 size_t fovea::tools::dropRepeats(std::vector<Job> &jobs) {

@@ -1,8 +1,8 @@
 //===- Axes.h - lists of values into kernels --------------------*- C++ -*-===//
 //
-// Options and spec files both give lists of targets, types, head dimensions and
-// masks; the kernels are their product. One place checks the values and says
-// what is possible.
+// Options and spec files both give lists of targets, types, head dimensions,
+// masks and feature groups; the kernels are their product. One place checks the
+// values and says what is possible.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +16,8 @@ namespace fovea::tools {
 /// The mask of a kernel that takes any mask and window at run time, which is
 /// what is compiled unless another is asked for.
 inline constexpr llvm::StringLiteral kAnyMask = "any";
+/// Feature groups besides: none.
+inline constexpr llvm::StringLiteral kNoGroups = "none";
 
 /// A value as it was written, and where: "--dtype", "spec.json:4: dtypes[1]".
 struct Item {
@@ -37,7 +39,7 @@ private:
 
 /// The lists. Each needs a value, but schedules: none is "as chosen".
 struct Axes {
-  std::vector<Item> targets, ops, dtypes, headDims, masks;
+  std::vector<Item> targets, ops, dtypes, headDims, masks, groups;
   std::vector<ScheduleOverrides> schedules;
   std::string where;            ///< for Job::where
   bool skipUnsupported = false; ///< for Job::skipUnsupported

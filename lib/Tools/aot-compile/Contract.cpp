@@ -144,7 +144,7 @@ static void writeArguments(json::OStream &json,
 
 /// The groups of arguments and their versions.
 static void writeGroups(json::OStream &json, const ProblemKey &problem) {
-  json.attribute("abi_version", spec::specOf(problem.op).groups[0].version);
+  json.attribute("abi_version", spec::specOf(problem.op).base.version);
   json.attributeObject("argument_groups", [&] {
     for (const spec::GroupSpec *group : spec::groupsOf(problem))
       json.attribute(group->name, group->version);
@@ -196,8 +196,9 @@ std::string fovea::tools::contractJson(const Job &job,
     json.attribute("op", toString(job.problem.op));
     json.attribute("dtype", toString(job.problem.dtype));
     json.attribute("head_dim", job.problem.headDim);
-    json.attribute("mask", job.problem.window ? "any, by window arguments"
-                                              : toString(job.problem.mask));
+    json.attribute("mask", job.problem.takesWindow()
+                               ? "any, by window arguments"
+                               : toString(job.problem.mask));
     json.attribute("problem", job.problem.str());
     json.attribute("schedule", job.schedule);
     const spec::Signature signature = job.signature();

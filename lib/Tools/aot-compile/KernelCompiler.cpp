@@ -330,7 +330,7 @@ static llvm::Error checkOverrides(const Job &job) {
 
 /// "q, k, v, out, lse".
 static std::string tensorNames(fovea::OpKind op) {
-  return llvm::join(llvm::map_range(spec::specOf(op).groups[0].tensors,
+  return llvm::join(llvm::map_range(spec::specOf(op).base.tensors,
                                     [](const spec::TensorSpec &tensor) {
                                       return llvm::StringRef(tensor.name);
                                     }),

@@ -85,6 +85,13 @@ struct Options {
                "when it is launched; or compiled in: none, causal-top-left, "
                "causal-bottom-right"),
       cl::cat(category)};
+  cl::list<std::string> groups{
+      "groups", cl::CommaSeparated, cl::value_desc("name+...,..."),
+      cl::desc("Feature groups that the kernels take when they are launched, "
+               "besides a window: none (default), or names joined by '+'"),
+      // There is nothing to choose from.
+      spec::featureGroups().size() == 1 ? cl::Hidden : cl::NotHidden,
+      cl::cat(category)};
   cl::opt<std::string> spec{"spec", cl::value_desc("file"),
                             cl::desc("Kernels as a JSON file, in place of the "
                                      "options above; --target goes with one "
@@ -401,6 +408,7 @@ void RequestBuilder::readProblemOptions() {
   axes.dtypes = items(options.dtypes);
   axes.headDims = items(options.headDims);
   axes.masks = items(options.masks);
+  axes.groups = items(options.groups);
   if (axes.targets.empty())
     complaints.add("--target", "is missing; known: " + target::targetNames());
   if (axes.ops.empty())
@@ -414,6 +422,8 @@ void RequestBuilder::readProblemOptions() {
                                      llvm::Twine(kMaxHeadDim));
   if (axes.masks.empty())
     axes.masks.push_back({kAnyMask.str(), "--mask"});
+  if (axes.groups.empty())
+    axes.groups.push_back({kNoGroups.str(), "--groups"});
   axes.schedules = readOverrides();
   addJobs(axes, request.jobs, complaints);
 }
@@ -422,7 +432,7 @@ void RequestBuilder::readSpec() {
   for (const cl::Option &option :
        std::initializer_list<std::reference_wrapper<const cl::Option>>{
            options.ops, options.dtypes, options.headDims, options.masks,
-           options.inst, options.algorithms})
+           options.groups, options.inst, options.algorithms})
     refuse(option, "contradicts --spec, which says what to compile");
   for (const auto &option : options.overrides)
     refuse(*option, "contradicts --spec, which says what to compile; "
@@ -440,7 +450,7 @@ llvm::Error RequestBuilder::readInput() {
   for (const cl::Option &option :
        std::initializer_list<std::reference_wrapper<const cl::Option>>{
            options.ops, options.dtypes, options.headDims, options.masks,
-           options.spec})
+           options.groups, options.spec})
     refuse(option, "contradicts input file '" + options.input +
                        "', which says what to compile");
   std::vector<const target::TargetInfo *> targets;

@@ -2,8 +2,10 @@
 
 #include "Problem.h"
 #include "Diagnostics.h"
+#include "Groups.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Pipelines/SourceCheck.h"
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
@@ -24,21 +26,12 @@ const DialectRegistry &fovea::tools::compilerDialects() {
   return *registry;
 }
 
-static Type elementType(Builder &b, DataType dtype) {
-  switch (dtype) {
-  case DataType::F16:
-    return b.getF16Type();
-  case DataType::BF16:
-    return b.getBF16Type();
-  }
-  llvm_unreachable("all types are listed");
-}
-
 /// The parts of what a problem's queries see; null: all keys.
 static ArrayAttr visibilityOf(MLIRContext &context, const ProblemKey &problem) {
   SmallVector<Attribute> parts;
-  if (problem.window)
-    parts.push_back(attn::WindowAttr::get(&context));
+  for (const GroupPart &group : groupParts())
+    if (problem.groups[spec::findGroup(group.name)])
+      parts.push_back(group.part(context));
   if (problem.mask == MaskKind::CausalTopLeft)
     parts.push_back(attn::CausalAttr::get(&context, attn::Alignment::TopLeft));
   if (problem.mask == MaskKind::CausalBottomRight)
@@ -59,15 +52,14 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
   constexpr int64_t dynamic = ShapedType::kDynamic;
   auto tensor = MemRefType::get(
       {dynamic, dynamic, dynamic, job.problem.headDim},
-      elementType(b, job.problem.dtype),
+      parseType(dataTypeInfo(job.problem.dtype).ir, &context),
       StridedLayoutAttr::get(&context, 0, {dynamic, dynamic, dynamic, 1}));
   auto lse = MemRefType::get(
       {dynamic, dynamic, dynamic}, b.getF32Type(),
       StridedLayoutAttr::get(&context, 0, {dynamic, dynamic, 1}));
   auto workspace = MemRefType::get({dynamic}, b.getI8Type());
   SmallVector<Type> types;
-  for (const spec::TensorSpec &info :
-       spec::specOf(job.problem.op).groups[0].tensors)
+  for (const spec::TensorSpec &info : spec::specOf(job.problem.op).base.tensors)
     types.push_back(info.shape == spec::Shape::Rows     ? tensor
                     : info.shape == spec::Shape::Vector ? lse
                                                         : workspace);
@@ -76,7 +68,8 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
   if (visibility)
     for (Attribute part : visibility)
       types.append(
-          cast<attn::VisibilityAttrInterface>(part).getBoundNames().size(),
+          attn::boundsOf(cast<attn::VisibilityAttrInterface>(part).getGroup())
+              .size(),
           b.getI32Type());
   auto func = func::FuncOp::create(b, job.symbol, b.getFunctionType(types, {}));
   b.setInsertionPointToStart(func.addEntryBlock());

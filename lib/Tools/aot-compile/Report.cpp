@@ -149,8 +149,9 @@ std::string fovea::tools::reportJson(ArrayRef<Job> jobs,
     json.attribute("op", toString(job.problem.op));
     json.attribute("dtype", toString(job.problem.dtype));
     json.attribute("head_dim", job.problem.headDim);
-    json.attribute("mask", job.problem.window ? llvm::StringRef("any")
-                                              : toString(job.problem.mask));
+    json.attribute("mask", job.problem.takesWindow()
+                               ? llvm::StringRef("any")
+                               : toString(job.problem.mask));
   };
   auto writeFigures = [&](const Outcome &outcome, const KernelFigures &kernel) {
     for (const Figure &figure : kFigures) {

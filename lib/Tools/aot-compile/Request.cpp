@@ -107,7 +107,12 @@ std::string fovea::tools::kernelSymbol(const ProblemKey &problem,
   }
   symbol += std::string("_") + toString(problem.dtype) + "_d" +
             std::to_string(problem.headDim);
-  if (!problem.window) // the usual one takes any
+  GroupVersions groups = problem.groups;
+  if (!problem.takesWindow()) // the usual one takes any
     symbol += std::string("_") + toString(problem.mask);
+  groups[kWindowGroup] = 0;
+  for (size_t row = 0; row != spec::featureGroups().size(); ++row)
+    if (groups[row])
+      symbol += std::string("_") + spec::featureGroups()[row].name;
   return symbol + overrides.suffix();
 }

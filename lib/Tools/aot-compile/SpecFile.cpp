@@ -69,6 +69,7 @@ static constexpr ListKey kLists[] = {
     {"dtypes", &Axes::dtypes, false, ""},
     {"head_dims", &Axes::headDims, true, ""},
     {"masks", &Axes::masks, false, kAnyMask},
+    {"groups", &Axes::groups, false, kNoGroups},
 };
 
 /// The option's name as a key: "block_m" of "block-m".

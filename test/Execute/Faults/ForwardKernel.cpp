@@ -15,7 +15,7 @@ void ForwardKernelTest::build(bool hasWindow) {
   KernelRecord record;
   record.problem.headDim = kHeadDim;
   if (hasWindow)
-    record.problem.window = kWindowVersion;
+    record.problem.groups[kWindowGroup] = kWindowVersion;
   else
     record.problem.mask = fovea::MaskKind::CausalBottomRight;
   record.abiVersion = fovea::abiVersionOf(fovea::OpKind::Forward);

@@ -138,7 +138,7 @@ void GradientFaultTest::build(bool hasWindow) {
   record.problem.op = fovea::OpKind::Backward;
   record.problem.headDim = kHeadDim;
   if (hasWindow)
-    record.problem.window = kWindowVersion;
+    record.problem.groups[kWindowGroup] = kWindowVersion;
   else
     record.problem.mask = fovea::MaskKind::CausalBottomRight;
   record.abiVersion = fovea::abiVersionOf(fovea::OpKind::Backward);

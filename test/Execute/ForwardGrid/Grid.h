@@ -176,10 +176,10 @@ inline void forEachKernel(
     if (!key || key->op != operation)
       continue;
     ForwardCase c;
-    c.type = key->dtype == DataType::F16 ? ElemType::F16 : ElemType::BF16;
+    c.type = key->dtype;
     c.headDim = key->headDim;
     c.mask = key->mask;
-    if (key->window) // each another
+    if (key->takesWindow()) // each another
       c.mask = kWindows[id % std::size(kWindows)];
     c.heads = 2;
     c.layout = Layout::BSHD;

@@ -15,8 +15,8 @@ fovea_forward_params_t sizesOf(ElemType type, Mask mask) {
   c.type = type;
   c.mask = mask;
   fovea_forward_params_t params{};
-  fovea_window_t window;
-  run::fillSizes(c, params, window);
+  run::CallGroups groups;
+  run::fillSizes(c, params, groups);
   EXPECT_EQ(nullptr, params.groups) << "a mask with a name needs no window";
   return params;
 }
@@ -37,8 +37,9 @@ TEST(Sizes, WindowsWithoutANameAreAGroup) {
   run::ForwardCase c;
   c.mask = {7, Window::kInfinite, Alignment::TopLeft, Alignment::BottomRight};
   fovea_forward_params_t params{};
-  fovea_window_t window;
-  run::fillSizes(c, params, window);
+  run::CallGroups groups;
+  run::fillSizes(c, params, groups);
+  const fovea_window_t &window = groups.window;
   EXPECT_EQ(FOVEA_MASK_NONE, params.mask);
   ASSERT_EQ(&window.header, params.groups);
   EXPECT_EQ(sizeof(window), window.header.struct_size);

@@ -16,11 +16,18 @@ using namespace fovea::spec;
 
 namespace {
 
-ProblemKey keyOf(OpKind op, int32_t window = 0) {
+ProblemKey keyOf(OpKind op) {
   ProblemKey key;
   key.op = op;
   key.headDim = 64;
-  key.window = window;
+  return key;
+}
+
+/// With the first `count` feature groups.
+ProblemKey keyOf(OpKind op, size_t count) {
+  ProblemKey key = keyOf(op);
+  for (size_t row = 0; row != count; ++row)
+    key.groups[row] = featureGroups()[row].version;
   return key;
 }
 
@@ -79,7 +86,7 @@ TEST(OperationSpec, BaseGroupsKeepTheirLayout) {
 TEST(OperationSpec, GroupsFollowOneAnother) {
   for (const OperationSpec &operation : allOperations()) {
     const Signature base = signatureOf(keyOf(operation.op));
-    const Signature window = signatureOf(keyOf(operation.op, kWindowVersion));
+    const Signature window = signatureOf(keyOf(operation.op, 1));
     ASSERT_EQ(window.arguments.size(), base.arguments.size() + 3);
     const size_t behind = base.find("scale")->offset + 4;
     EXPECT_EQ(window.find("window_left")->offset, behind);
@@ -113,7 +120,8 @@ TEST(OperationSpec, RowsHoldTogether) {
   for (const OperationSpec &operation : allOperations()) {
     EXPECT_EQ(&specOf(operation.op), &operation);
     EXPECT_STREQ(toString(operation.op), operation.name);
-    const Signature largest = signatureOf(keyOf(operation.op, kWindowVersion));
+    const Signature largest =
+        signatureOf(keyOf(operation.op, featureGroups().size()));
     EXPECT_LE(largest.tensors.size(), kMaxTensors);
     EXPECT_LE(largest.bytes, kMaxArgumentBytes);
     std::set<std::string> names, suffixes;
@@ -165,21 +173,16 @@ std::string argumentTables() {
   std::string text;
   const char *types[] = {"pointer", "int64", "int32", "float"};
   for (const OperationSpec &operation : allOperations()) {
-    ProblemKey key = keyOf(operation.op);
-    key.window = kWindowVersion;
-    const Signature signature = signatureOf(key);
     size_t next = 0;
-    for (const GroupSpec &group : operation.groups) {
-      ProblemKey upTo = keyOf(operation.op);
-      const size_t end =
-          &group == operation.groups.begin()
-              ? signatureOf(upTo).arguments.size()
-              : next + group.scalars.size() + group.tensors.size();
+    for (size_t count = 0; count <= featureGroups().size(); ++count) {
+      const GroupSpec &group =
+          count == 0 ? operation.base : featureGroups()[count - 1];
+      const Signature signature = signatureOf(keyOf(operation.op, count));
       text += std::string("\n### `attn.") + operation.name + "`, group `" +
               group.name + "`, version " + std::to_string(group.version) +
               "\n| offset | argument | type | unit | meaning |\n"
               "|---|---|---|---|---|\n";
-      for (; next != end; ++next) {
+      for (; next != signature.arguments.size(); ++next) {
         const Argument &argument = signature.arguments[next];
         text += "| " + std::to_string(argument.offset) + " | `" +
                 argument.name + "` | " + types[size_t(argument.kind)] + " | " +

@@ -34,7 +34,7 @@ fovea_window_t windowOf(int64_t left, int64_t right,
 
 KernelRecord windowRecord(int32_t blockM = 128) {
   ProblemKey key = makeProblem();
-  key.window = kWindowVersion;
+  key.groups[kWindowGroup] = kWindowVersion;
   KernelRecord record = makeRecord(key, blockM);
   record.symbol = "window_m" + std::to_string(blockM);
   return record;
@@ -194,7 +194,7 @@ TEST_F(WindowTest, GroupsThatAreNoneAreRefused) {
 TEST(ParamsTables, AreThoseOfTheOperations) {
   for (const spec::OperationSpec &operation : spec::allOperations()) {
     const rt::TensorFields fields = rt::tensorFieldsOf(operation.op);
-    const spec::GroupSpec &base = operation.groups[0];
+    const spec::GroupSpec &base = operation.base;
     ASSERT_EQ(fields.count, base.tensors.size());
     for (size_t i = 0; i != fields.count; ++i)
       EXPECT_STREQ(fields.first[i].name, base.tensors[i].name);

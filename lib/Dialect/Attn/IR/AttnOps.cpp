@@ -131,7 +131,7 @@ static LogicalResult checkCommon(AttentionOpInterface op) {
   unsigned wanted = 0;
   if (ArrayAttr parts = op.getVisibilityAttr())
     for (Attribute part : parts)
-      wanted += cast<VisibilityAttrInterface>(part).getBoundNames().size();
+      wanted += boundsOf(cast<VisibilityAttrInterface>(part).getGroup()).size();
   if (op.getBounds().size() != wanted)
     return op->emitOpError() << "(C9) its parts of visibility take " << wanted
                              << " bounds, found " << op.getBounds().size();
@@ -174,7 +174,7 @@ fovea::attn::tensorsOf(AttentionOpInterface op) {
   SmallVector<std::pair<unsigned, const spec::TensorSpec *>> tensors;
   llvm::SmallDenseSet<Value> seen;
   for (const spec::TensorSpec &tensor :
-       spec::specOf(op.getOperationKind()).groups[0].tensors) {
+       spec::specOf(op.getOperationKind()).base.tensors) {
     Value value = op.getTensor(tensor.name);
     if (value && !seen.insert(value).second)
       continue;

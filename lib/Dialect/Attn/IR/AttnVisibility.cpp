@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -111,10 +112,8 @@ static BandEmitter emitBand(CausalAttr attr, VisibilityContext &context,
   return BandEmitter(context, /*first=*/nullptr, end, /*isSmall=*/true);
 }
 
-ArrayRef<llvm::StringLiteral> CausalAttr::getBoundNames() const { return {}; }
-
 bool CausalAttr::describe(ProblemKey &key) const {
-  if (key.mask != MaskKind::None || key.window)
+  if (key.mask != MaskKind::None || key.takesWindow())
     return false;
   key.mask = getAlignment() == fovea::attn::Alignment::TopLeft
                  ? MaskKind::CausalTopLeft
@@ -167,18 +166,7 @@ static BandEmitter emitBand(WindowAttr, VisibilityContext &context,
   return BandEmitter(context, first, end, /*isSmall=*/false);
 }
 
-ArrayRef<llvm::StringLiteral> WindowAttr::getBoundNames() const {
-  static constexpr llvm::StringLiteral names[] = {"window_left", "window_right",
-                                                  "window_alignment"};
-  return names;
-}
-
-bool WindowAttr::describe(ProblemKey &key) const {
-  if (key.mask != MaskKind::None || key.window)
-    return false;
-  key.window = kWindowVersion;
-  return true;
-}
+StringRef WindowAttr::getGroup() const { return "window"; }
 
 //===----------------------------------------------------------------------===//
 // What the interface asks for, of every band
@@ -210,19 +198,34 @@ FOVEA_BAND(WindowAttr)
 #undef FOVEA_BAND
 
 //===----------------------------------------------------------------------===//
-// Keys
+// Groups and keys
 //===----------------------------------------------------------------------===//
+
+spec::Rows<spec::ScalarSpec> fovea::attn::boundsOf(StringRef group) {
+  const int row = spec::findGroup(group);
+  return row < 0 ? spec::Rows<spec::ScalarSpec>()
+                 : spec::featureGroups()[row].scalars;
+}
+
+bool fovea::attn::describeGroup(StringRef group, ProblemKey &key) {
+  const int row = spec::findGroup(group);
+  if (row < 0 || key.groups[row] ||
+      (row == int(kWindowGroup) && key.mask != MaskKind::None))
+    return false;
+  key.groups[row] = spec::featureGroups()[row].version;
+  return true;
+}
 
 FailureOr<ProblemKey> fovea::attn::keyOf(AttentionOpInterface op) {
   ProblemKey key;
   key.op = op.getOperationKind();
   Type element = op.getElementType();
-  if (element.isF16())
-    key.dtype = DataType::F16;
-  else if (element.isBF16())
-    key.dtype = DataType::BF16;
-  else
+  const auto *info = llvm::find_if(kDataTypes, [&](const DataTypeInfo &row) {
+    return parseType(row.ir, op->getContext()) == element;
+  });
+  if (info == std::end(kDataTypes))
     return op->emitOpError() << "is on " << element << ", which no kernel is";
+  key.dtype = info->type;
   key.headDim = int32_t(op.getHeadDim());
   if (ArrayAttr parts = op.getVisibilityAttr())
     for (Attribute part : parts)

@@ -43,7 +43,7 @@ FailureOr<KernelArguments> fovea::attn::argumentsOf(AttentionOpInterface op) {
   KernelArguments result;
   llvm::SmallDenseMap<Value, StringRef> names;
   for (const spec::TensorSpec &tensor :
-       spec::specOf(op.getOperationKind()).groups[0].tensors)
+       spec::specOf(op.getOperationKind()).base.tensors)
     if (Value value = op.getTensor(tensor.name)) {
       auto [at, isNew] = names.try_emplace(value, tensor.name);
       if (!isNew)
@@ -105,8 +105,7 @@ static LogicalResult checkProblemFunction(func::FuncOp func, Operation *op) {
       return op->emitOpError("must take its operands from the function's "
                              "arguments");
   auto problem = cast<AttentionOpInterface>(op);
-  const spec::GroupSpec &base =
-      spec::specOf(problem.getOperationKind()).groups[0];
+  const spec::GroupSpec &base = spec::specOf(problem.getOperationKind()).base;
   for (const spec::TensorSpec &written : base.tensors)
     for (const spec::TensorSpec &other : base.tensors) {
       Value value = problem.getTensor(written.name);

@@ -17,7 +17,10 @@ Visibility::Visibility(AttentionOpInterface op, VisibilityContext context,
   for (Attribute attr : attrs) {
     auto part = cast<VisibilityAttrInterface>(attr);
     parts.push_back(
-        {part, llvm::map_to_vector(part.getBoundNames(), argument)});
+        {part, llvm::map_to_vector(boundsOf(part.getGroup()),
+                                   [&](const spec::ScalarSpec &row) {
+                                     return argument(row.name);
+                                   })});
   }
 }
 

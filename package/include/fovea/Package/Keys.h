@@ -3,8 +3,8 @@
 // ProblemKey names a kernel's mathematical contract and has one canonical text,
 // e.g. `forward;dtype=bf16;head_dim=128;window=1`. Features at their default
 // are left out of the text, so a feature added later leaves the keys of earlier
-// packages as they are; groups of arguments (OperationSpec.h) are named with
-// their version, so that a change of one leaves kernels without it as they are.
+// packages as they are; feature groups (OperationSpec.h) are named with their
+// version, so that a change of one leaves kernels without it as they are.
 // A schedule's key is opaque here: the compiler's canonical text. TargetId is a
 // chip with its two code features.
 //
@@ -13,9 +13,11 @@
 #ifndef FOVEA_PACKAGE_KEYS_H
 #define FOVEA_PACKAGE_KEYS_H
 
+#include "fovea/Package/DataTypes.h"
 #include "fovea/Package/Status.h"
 #include "fovea/Package/Visibility.h"
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -23,27 +25,6 @@
 namespace fovea {
 
 enum class OpKind { Forward, Backward };
-enum class DataType { F16, BF16 };
-
-/// A type of elements.
-struct DataTypeInfo {
-  DataType type;
-  const char *name;        ///< in keys and on command lines: "fp16"
-  const char *otherName;   ///< understood too; null: none
-  const char *description; ///< in kernel descriptions: "f16"
-  int32_t bits;
-};
-/// In the order of DataType.
-inline constexpr DataTypeInfo kDataTypes[] = {
-    {DataType::F16, "fp16", "f16", "f16", 16},
-    {DataType::BF16, "bf16", nullptr, "bf16", 16},
-};
-inline constexpr const DataTypeInfo &dataTypeInfo(DataType type) {
-  return kDataTypes[static_cast<int>(type)];
-}
-/// By either name; null: none.
-const DataTypeInfo *findDataType(std::string_view name);
-
 /// Smallest, largest and step of the head dimensions that a key may have.
 inline constexpr int32_t kMinHeadDim = 16, kMaxHeadDim = 512, kHeadDimStep = 8;
 
@@ -53,12 +34,13 @@ const char *toString(OpKind op);
 inline const char *toString(DataType type) { return dataTypeInfo(type).name; }
 inline const char *toString(MaskKind mask) { return maskInfo(mask).name; }
 
-/// Size of an element in bytes.
-inline constexpr int64_t elementSize(DataType type) {
-  return dataTypeInfo(type).bits / 8;
-}
-
-/// Version of the group of arguments that hold a window (OperationSpec.h).
+/// More feature groups than this there are not.
+inline constexpr size_t kMaxGroups = 8;
+/// A number for each of them, by their rows in spec::featureGroups().
+using GroupVersions = std::array<int32_t, kMaxGroups>;
+/// The row of spec::featureGroups() that holds a window's numbers.
+inline constexpr size_t kWindowGroup = 0;
+/// And its version.
 inline constexpr int32_t kWindowVersion = 1;
 
 /// One kernel's mathematical contract. Lengths, heads, strides and scale are
@@ -69,24 +51,24 @@ struct ProblemKey {
   int32_t headDim = 0; ///< elements; 16 to 512 in steps of 8
   /// Compiled in: the kernel knows no other.
   MaskKind mask = MaskKind::None;
-  /// Version of the group of arguments by which the kernel takes any window at
-  /// run time; 0: it takes none. With it no mask is compiled in.
-  int32_t window = 0;
+  /// Of the feature groups whose arguments its kernels have; 0: not those.
+  GroupVersions groups{};
 
-  /// Whether its kernels have the arguments of a group besides the base.
-  bool hasGroup(std::string_view name) const;
+  /// Its kernels take any window at run time, and have no mask compiled in.
+  bool takesWindow() const { return groups[kWindowGroup] != 0; }
 
-  /// The same without what it sees: kernels that may serve a problem differ
-  /// from it in that alone.
-  ProblemKey withoutVisibility() const {
+  /// The same without mask and feature groups: kernels that may serve a problem
+  /// differ from it in these alone.
+  ProblemKey base() const {
     ProblemKey key = *this;
     key.mask = MaskKind::None;
-    key.window = 0;
+    key.groups = {};
     return key;
   }
 
   /// Canonical text: the operation, then `;key=value` with the keys in
-  /// alphabetical order; `mask=none` and `window=0` are defaults and left out.
+  /// alphabetical order; `mask=none` and groups that are not there are defaults
+  /// and left out.
   std::string str() const;
 
   /// Reads canonical or uncanonical text (keys in any order, defaults spelled
@@ -96,7 +78,7 @@ struct ProblemKey {
 
   friend bool operator==(const ProblemKey &a, const ProblemKey &b) {
     return a.op == b.op && a.dtype == b.dtype && a.headDim == b.headDim &&
-           a.mask == b.mask && a.window == b.window;
+           a.mask == b.mask && a.groups == b.groups;
   }
   friend bool operator!=(const ProblemKey &a, const ProblemKey &b) {
     return !(a == b);

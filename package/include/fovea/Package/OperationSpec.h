@@ -81,18 +81,14 @@ struct TensorSpec {
   const char *note = "";     ///< behind title and shape
 };
 
-/// What a scalar argument is filled with.
+/// What a scalar of a base group is filled with.
 enum class Scalar : uint8_t {
   SeqlenQ,
   SeqlenK,
   HeadsQ,
   GroupSize, ///< heads_q / heads_k
   Scale,
-  WindowLeft,
-  WindowRight,
-  WindowAlignment,
 };
-inline constexpr size_t kScalars = 8;
 
 enum class ArgKind : uint8_t { Pointer, I64, I32, F32 };
 constexpr uint32_t sizeOf(ArgKind kind) { // bytes; alignment too
@@ -100,24 +96,41 @@ constexpr uint32_t sizeOf(ArgKind kind) { // bytes; alignment too
 }
 
 struct ScalarSpec {
-  Scalar value;
   const char *name;
   ArgKind kind;
   const char *unit, *meaning;
+  /// Of a base group.
+  Scalar value = Scalar::SeqlenQ;
+  /// Of a feature group: with it a kernel computes what those without the group
+  /// do.
+  double neutral = 0;
 };
 
-/// Arguments that a kernel has together or not at all. Their number in a kernel
-/// is that of the groups that its key names, so that a new group leaves
-/// kernels without it as they are.
+/// Arguments that a kernel has together or not at all. Those of a kernel are of
+/// the groups that its key names, so that a new group leaves kernels without it
+/// as they are.
 struct GroupSpec {
   const char *name;
   /// Of the layout and meaning of its arguments; any change takes the next
-  /// number. That of the first group is a package's `abi_version`, that of
-  /// others part of the key.
+  /// number. That of a base group is a package's `abi_version`, that of a
+  /// feature group part of the key.
   int32_t version;
   Rows<TensorSpec> tensors;
   Rows<ScalarSpec> scalars;
 };
+
+/// The groups besides the bases, which kernels of every operation may have, in
+/// the order of their arguments; at most kMaxGroups. The rows are alone in
+/// Groups.cpp.
+Rows<GroupSpec> featureGroups();
+/// The row of that name; -1: there is none.
+int findGroup(std::string_view name);
+/// "window+bias": those whose version is not 0.
+std::string groupNames(const GroupVersions &versions);
+/// Number of a group's first scalar among those of all feature groups.
+size_t firstScalarOf(size_t row);
+/// More scalars than this all feature groups have not.
+inline constexpr size_t kMaxFeatureScalars = 32;
 
 //===----------------------------------------------------------------------===//
 // Algorithms
@@ -178,7 +191,7 @@ inline constexpr size_t kMaxLaunches = 4;
 struct OperationSpec {
   OpKind op;
   const char *name;
-  Rows<GroupSpec> groups; ///< the first one is always there
+  GroupSpec base; ///< what every kernel has
   Rows<AlgorithmSpec> algorithms;
 
   /// By name; null: none.
@@ -205,7 +218,8 @@ enum class Source : uint8_t {
   StrideBatch,
   StrideHead,
   StrideSeq,
-  Scalar
+  Scalar,
+  Feature, ///< a scalar of a feature group
 };
 
 struct Argument {
@@ -215,7 +229,8 @@ struct Argument {
   const char *unit;
   std::string meaning;
   Source source;
-  /// Number of the tensor among those of the signature, or of the Scalar.
+  /// Number of the tensor among those of the signature, of the Scalar, or of
+  /// the scalar among those of all feature groups.
   uint8_t index;
 };
 
@@ -231,17 +246,17 @@ struct Signature {
   int tensor(std::string_view name) const;
 };
 
-/// The groups that a key names.
+/// The base group and those that a key names.
 std::vector<const GroupSpec *> groupsOf(const ProblemKey &key);
 
 /// Of any kernel of a problem.
 Signature signatureOf(const ProblemKey &key);
-/// Of one that takes the first group's tensors in an order of its own, some of
+/// Of one that takes the base group's tensors in an order of its own, some of
 /// them perhaps not at all. It serves no package.
 Signature signatureOf(const ProblemKey &key,
                       const std::vector<const TensorSpec *> &tensors);
 
-/// Whether these are all of the first group's tensors in the table's order.
+/// Whether these are all of the base group's tensors in the table's order.
 bool isStandard(const ProblemKey &key,
                 const std::vector<const TensorSpec *> &tensors);
 

@@ -12,6 +12,7 @@
 #include "fovea/Package/Visibility.h"
 #include "fovea/Reference/Types.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,13 @@ struct ForwardProblem {
   Tensor q, k, v;
   Window mask;
   float scale = 1.0f;
+  /// What else a query sees no more than: keys of query i, given seqlen_q and
+  /// seqlen_k.
+  std::vector<
+      std::function<KeyRange(int64_t i, int64_t seqlenQ, int64_t seqlenK)>>
+      parts;
+  /// What query i sees of the keys.
+  KeyRange keysOf(int64_t i) const;
   /// Empty when shapes and types agree; otherwise what disagrees.
   std::string check() const;
 };

@@ -2,12 +2,15 @@
 //
 // What the oracle reads and writes: fp16 and bf16 values with exact conversions
 // (round to nearest, ties to even), and four-dimensional tensors described by a
-// pointer and element strides. Depends on nothing but the C++ library.
+// pointer and element strides. Depends on the C++ library and the table of
+// types.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FOVEA_REFERENCE_TYPES_H
 #define FOVEA_REFERENCE_TYPES_H
+
+#include "fovea/Package/DataTypes.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -16,10 +19,12 @@
 namespace fovea::reference {
 
 /// Type of a tensor's elements.
-enum class ElemType { F16, BF16 };
+using ElemType = fovea::DataType;
 
 /// "fp16" or "bf16".
-const char *elemTypeName(ElemType type);
+inline const char *elemTypeName(ElemType type) {
+  return dataTypeInfo(type).name;
+}
 
 /// Rounds to binary16 (nearest, ties to even; overflow to infinity, subnormals
 /// kept, a NaN stays a quiet NaN). Source: IEEE 754-2019, 3.6 and 4.3.1.
@@ -30,11 +35,19 @@ uint16_t toBF16(double value);
 double fromF16(uint16_t bits);
 double fromBF16(uint16_t bits);
 
+/// The conversions of a type.
+struct Conversions {
+  uint16_t (*encode)(double value);
+  double (*decode)(uint16_t bits);
+};
+/// In the order of ElemType.
+extern const Conversions kConversions[];
+
 inline uint16_t encode(ElemType type, double value) {
-  return type == ElemType::F16 ? toF16(value) : toBF16(value);
+  return kConversions[static_cast<int>(type)].encode(value);
 }
 inline double decode(ElemType type, uint16_t bits) {
-  return type == ElemType::F16 ? fromF16(bits) : fromBF16(bits);
+  return kConversions[static_cast<int>(type)].decode(bits);
 }
 /// `value` rounded to `type`.
 inline double roundTo(ElemType type, double value) {

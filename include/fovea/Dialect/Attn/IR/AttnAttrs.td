@@ -57,11 +57,11 @@ def Attn_BackwardAlgorithmParam : EnumParameter<Attn_BackwardAlgorithm>;
 // Visibility
 //===----------------------------------------------------------------------===//
 
-class Attn_VisibilityAttr<string name, string attrMnemonic>
+class Attn_VisibilityAttr<string name, string attrMnemonic, string method>
     : Attn_Attr<name, attrMnemonic, [DeclareAttrInterfaceMethods<
-          Attn_VisibilityAttrInterface>]>;
+          Attn_VisibilityAttrInterface, [method]>]>;
 
-def Attn_CausalAttr : Attn_VisibilityAttr<"Causal", "causal"> {
+def Attn_CausalAttr : Attn_VisibilityAttr<"Causal", "causal", "describe"> {
   let summary = "Keys up to the diagonal";
   let description = [{
     Row i sees key j if `j <= i` (`#attn.causal<top_left>`), or `j <= i +
@@ -71,7 +71,7 @@ def Attn_CausalAttr : Attn_VisibilityAttr<"Causal", "causal"> {
   let assemblyFormat = "`<` $alignment `>`";
 }
 
-def Attn_WindowAttr : Attn_VisibilityAttr<"Window", "window"> {
+def Attn_WindowAttr : Attn_VisibilityAttr<"Window", "window", "getGroup"> {
   let summary = "Keys of a band around the diagonal, known at run time";
   let description = [{
     Row i sees key j if `i + dl - left <= j <= i + dr + right`. Takes three

@@ -51,11 +51,17 @@ def Attn_VisibilityAttrInterface : AttrInterface<"VisibilityAttrInterface"> {
     most `spec::kMaxSeqlen`.
   }];
   let methods = [
-    InterfaceMethod<[{The i32 operands that the part takes of its op's `bounds`,
-      by the names of the arguments that they become.}],
-      "::llvm::ArrayRef<::llvm::StringLiteral>", "getBoundNames">,
+    InterfaceMethod<[{The feature group whose scalars, all i32, are the operands
+      that the part takes of its op's `bounds`; empty: it takes none.}],
+      "::llvm::StringRef", "getGroup", (ins), [{}], [{ return ""; }]>,
     InterfaceMethod<[{Adds the part to the key of its op's kernels; false: no
-      key can say so.}], "bool", "describe", (ins "::fovea::ProblemKey &":$key)>,
+      key can say so.}], "bool", "describe", (ins "::fovea::ProblemKey &":$key),
+      [{}], [{
+        return ::fovea::attn::describeGroup(
+            ::mlir::cast<VisibilityAttrInterface>(::mlir::Attribute($_attr))
+                .getGroup(),
+            key);
+      }]>,
     InterfaceMethod<[{Of the keys: what some row, and what every row, of [first,
       last] sees.}], "::fovea::attn::SeenBounds", "keysOfRows",
       (ins "::fovea::attn::VisibilityContext &":$context,

@@ -7,7 +7,7 @@
 #ifndef FOVEA_DIALECT_ATTN_IR_VISIBILITYCONTEXT_H
 #define FOVEA_DIALECT_ATTN_IR_VISIBILITYCONTEXT_H
 
-#include "fovea/Package/Keys.h"
+#include "fovea/Package/OperationSpec.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace fovea::attn {
@@ -27,6 +27,14 @@ struct Bounds {
 struct SeenBounds {
   Bounds any, all;
 };
+
+/// The scalars that a part with this group takes, by their rows; none if the
+/// group is empty.
+spec::Rows<spec::ScalarSpec> boundsOf(llvm::StringRef group);
+
+/// Adds a group to a key; false: there is no such group, or the key has it, or
+/// has a mask where this is the group of windows.
+bool describeGroup(llvm::StringRef group, ProblemKey &key);
 
 } // namespace fovea::attn
 

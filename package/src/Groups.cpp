@@ -1,0 +1,42 @@
+//===- Groups.cpp - the table of feature groups ---------------------------===//
+//
+// Arguments that kernels have besides their operation's base group, by the
+// groups that their key names. docs/AddingAFeature.md walks through a new row.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Package/OperationSpec.h"
+
+namespace fovea::spec {
+namespace {
+
+constexpr double kInfinite = windowArgument(Window::kInfinite);
+
+constexpr ScalarSpec kWindow[] = {
+    {"window_left",
+     ArgKind::I32,
+     "keys",
+     "keys before the left diagonal that a row sees; negative: those up to so "
+     "many past it are hidden; 2147483647: all before it",
+     {},
+     kInfinite},
+    {"window_right",
+     ArgKind::I32,
+     "keys",
+     "keys past the right diagonal that a row sees; negative: so many before "
+     "it are hidden; 2147483647: all past it",
+     {},
+     kInfinite},
+    {"window_alignment", ArgKind::I32, "bits",
+     "1: the left diagonal is bottom right, j = i + seqlen_k - seqlen_q, else "
+     "top left, j = i; 2: the same of the right one"},
+};
+
+constexpr GroupSpec kGroups[] = {{"window", kWindowVersion, {}, kWindow}};
+static_assert(std::size(kGroups) <= kMaxGroups);
+
+} // namespace
+
+Rows<GroupSpec> featureGroups() { return kGroups; }
+
+} // namespace fovea::spec

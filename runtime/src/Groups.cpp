@@ -1,0 +1,37 @@
+//===- Groups.cpp - the table of feature groups of the C interface --------===//
+
+#include "Groups.h"
+
+namespace fovea::rt {
+namespace {
+
+Result readWindow(const fovea_group_t *group, Problem &problem,
+                  GroupScalars &) {
+  fovea_window_t given;
+  if (Result result = readVersioned(
+          "window.header", reinterpret_cast<const fovea_window_t *>(group),
+          kWindowFirstSize, given);
+      !result.ok())
+    return result;
+  for (const auto &[name, alignment] :
+       {std::pair("window.left_alignment", given.left_alignment),
+        {"window.right_alignment", given.right_alignment}})
+    if (alignment != FOVEA_ALIGN_TOP_LEFT &&
+        alignment != FOVEA_ALIGN_BOTTOM_RIGHT)
+      return invalid(std::string(name) + " is " + std::to_string(alignment) +
+                     ", not FOVEA_ALIGN_TOP_LEFT (0) or "
+                     "FOVEA_ALIGN_BOTTOM_RIGHT (1)");
+  problem.window = {given.left, given.right, Alignment(given.left_alignment),
+                    Alignment(given.right_alignment)};
+  return Result();
+}
+
+constexpr GroupReader kReaders[] = {
+    {FOVEA_GROUP_WINDOW, "FOVEA_GROUP_WINDOW", "window", readWindow},
+};
+
+} // namespace
+
+spec::Rows<GroupReader> groupReaders() { return kReaders; }
+
+} // namespace fovea::rt

@@ -1,0 +1,68 @@
+//===- Groups.h - feature groups of the C interface -------------*- C++ -*-===//
+//
+// What reads a group among a call's parameters into a problem. The rows are
+// alone in Groups.cpp; docs/AddingAFeature.md walks through a new one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_RUNTIME_SRC_GROUPS_H
+#define FOVEA_RUNTIME_SRC_GROUPS_H
+
+#include "Problem.h"
+
+namespace fovea::rt {
+
+/// A number as a kernel is passed it; what a type cannot hold is cut off.
+template <typename T>
+uint64_t argumentBits(spec::ArgKind kind, T value) {
+  uint64_t bits = 0;
+  auto copy = [&bits](auto argument) {
+    std::memcpy(&bits, &argument, sizeof(argument));
+  };
+  switch (kind) {
+  case spec::ArgKind::I32:
+    copy(int32_t(value));
+    break;
+  case spec::ArgKind::F32:
+    copy(float(value));
+    break;
+  case spec::ArgKind::I64:
+  case spec::ArgKind::Pointer:
+    copy(int64_t(value));
+    break;
+  }
+  return bits;
+}
+
+/// The scalars of one group of a problem.
+class GroupScalars {
+public:
+  GroupScalars(size_t row,
+               std::array<uint64_t, spec::kMaxFeatureScalars> &features)
+      : specs(spec::featureGroups()[row].scalars),
+        bits(features.data() + spec::firstScalarOf(row)) {}
+  /// \param index  of the scalar in the group's row
+  template <typename T>
+  void set(size_t index, T value) {
+    bits[index] = argumentBits(specs[index].kind, value);
+  }
+
+private:
+  spec::Rows<spec::ScalarSpec> specs;
+  uint64_t *bits;
+};
+
+struct GroupReader {
+  uint32_t group;     ///< FOVEA_GROUP_...
+  const char *symbol; ///< the same for messages
+  const char *name;   ///< of the row in spec::featureGroups()
+  /// Checks the structure that begins with `group`, of whatever version, and
+  /// sets the scalars. Sizes of the problem have been checked.
+  Result (*read)(const fovea_group_t *group, Problem &problem,
+                 GroupScalars &scalars);
+};
+spec::Rows<GroupReader> groupReaders();
+
+} // namespace fovea::rt
+
+#endif // FOVEA_RUNTIME_SRC_GROUPS_H

@@ -1,0 +1,40 @@
+//===- Groups.h - feature groups of a case ----------------------*- C++ -*-===//
+//
+// How a command line gives a feature group, and what it means to the library
+// and to the oracle. The rows are alone in Groups.cpp; docs/AddingAFeature.md
+// walks through a new one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_TOOLS_AOTRUN_GROUPS_H
+#define FOVEA_TOOLS_AOTRUN_GROUPS_H
+
+#include "fovea/Package/OperationSpec.h"
+#include "fovea/Reference/Attention.h"
+#include "fovea/fovea.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fovea::run {
+
+struct GroupOption {
+  const char *name;        ///< of the row in spec::featureGroups(); "--name"
+  const char *type, *help; ///< "KEYS"; what the option does
+  /// Reads what the option is given; nullopt: that is none.
+  std::optional<std::vector<int64_t>> (*parse)(const std::string &text);
+  size_t bytes; ///< of the structure in the C interface
+  /// Fills in the structure that begins with `group`, all of it but `next` and
+  /// `struct_size`.
+  void (*fill)(const std::vector<int64_t> &values, fovea_group_t *group);
+  /// Keys that row `i` sees; the others that it would see are hidden.
+  reference::KeyRange (*sees)(const std::vector<int64_t> &values, int64_t i,
+                              int64_t seqlenQ, int64_t seqlenK);
+};
+/// But for windows, which are the mask of a case.
+spec::Rows<GroupOption> groupOptions();
+
+} // namespace fovea::run
+
+#endif // FOVEA_TOOLS_AOTRUN_GROUPS_H
