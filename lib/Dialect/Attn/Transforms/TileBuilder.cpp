@@ -26,10 +26,13 @@ static Type argumentType(Builder &b, spec::ArgKind kind) {
   llvm_unreachable("all kinds are listed");
 }
 
+StringRef KernelArguments::passedAs(StringRef tensor) const {
+  auto same = sameAs.find(tensor);
+  return same == sameAs.end() ? tensor : StringRef(same->second);
+}
+
 std::optional<unsigned> KernelArguments::find(StringRef name) const {
-  auto same = sameAs.find(name);
-  if (same != sameAs.end())
-    name = same->second;
+  name = passedAs(name);
   for (auto [number, argument] : llvm::enumerate(signature.arguments))
     if (name == argument.name)
       return number;
@@ -173,9 +176,7 @@ Value TileBuilder::arg(const Twine &name) {
 }
 
 Rows TileBuilder::rowsOf(StringRef name, Value head, Value count) {
-  auto same = arguments.sameAs.find(name);
-  if (same != arguments.sameAs.end())
-    name = same->second;
+  name = arguments.passedAs(name);
   auto stride = [&](StringRef dim) { return arg(name + "_stride_" + dim); };
   Value offset =
       add(mul(i64(batch), stride("batch")), mul(i64(head), stride("head")));

@@ -28,8 +28,11 @@ struct KernelArguments {
   /// Tensors that are the operand of another name too, and that one.
   llvm::StringMap<std::string> sameAs;
 
-  /// Number of an argument by its name, or by that of an operand which is the
-  /// same tensor.
+  /// The name under which a tensor is passed: its own, or that of an operand
+  /// which is the same.
+  llvm::StringRef passedAs(llvm::StringRef tensor) const;
+  /// Number of an argument by its name, of an address also by that of an
+  /// operand which is the same tensor.
   std::optional<unsigned> find(llvm::StringRef name) const;
 };
 /// Fails, with an error on the op, if it has no such kernels.
