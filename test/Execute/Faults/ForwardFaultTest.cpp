@@ -166,21 +166,15 @@ TEST_P(WindowFaultTest, IsFound) {
   expectFound(windows());
 }
 
-/// Of each family one type.
-static std::vector<Parameters> onePerFamily(ArrayRef<Fault> faults) {
-  const std::pair<const char *, const char *> subjects[] = {{"gfx942", "bf16"},
-                                                            {"gfx950", "f16"},
-                                                            {"gfx1100", "bf16"},
-                                                            {"gfx1201", "f16"}};
-  std::vector<Parameters> all;
-  for (auto [chip, dtype] : subjects)
-    for (const Fault &fault : faults)
-      all.emplace_back(fault, chip, dtype);
-  return all;
-}
+// Of each family one type.
+static const Subject kWindowSubjects[] = {{"gfx942", "bf16"},
+                                          {"gfx950", "f16"},
+                                          {"gfx1100", "bf16"},
+                                          {"gfx1201", "f16"}};
 
 INSTANTIATE_TEST_SUITE_P(Planted, WindowFaultTest,
-                         testing::ValuesIn(onePerFamily(kWindowFaults)),
+                         testing::ValuesIn(parametersOf(kWindowSubjects,
+                                                        kWindowFaults)),
                          nameOf);
 
 class WindowNoFaultTest : public ForwardKernelTest {};
@@ -192,4 +186,5 @@ TEST_P(WindowNoFaultTest, Passes) {
 
 INSTANTIATE_TEST_SUITE_P(
     Unharmed, WindowNoFaultTest,
-    testing::ValuesIn(onePerFamily(Fault{"None", none, 0})), nameOf);
+    testing::ValuesIn(parametersOf(kWindowSubjects, Fault{"None", none, 0})),
+    nameOf);

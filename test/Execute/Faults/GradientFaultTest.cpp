@@ -196,15 +196,11 @@ TEST_P(GradientFaultTest, IsFound) {
 
 /// Of each family one type.
 static std::vector<Parameters> parameters(ArrayRef<Fault> faults) {
-  const std::pair<const char *, const char *> subjects[] = {{"gfx908", "f16"},
-                                                            {"gfx942", "bf16"},
-                                                            {"gfx1100", "bf16"},
-                                                            {"gfx1201", "f16"}};
-  std::vector<Parameters> all;
-  for (auto [chip, dtype] : subjects)
-    for (const Fault &fault : faults)
-      all.emplace_back(fault, chip, dtype);
-  return all;
+  static const Subject subjects[] = {{"gfx908", "f16"},
+                                     {"gfx942", "bf16"},
+                                     {"gfx1100", "bf16"},
+                                     {"gfx1201", "f16"}};
+  return parametersOf(subjects, faults);
 }
 
 INSTANTIATE_TEST_SUITE_P(Planted, GradientFaultTest,

@@ -21,6 +21,15 @@ fovea::test::nameOf(const testing::TestParamInfo<Parameters> &info) {
   return (fault.name + StringRef("_") + chip + "_" + dtype).str();
 }
 
+std::vector<Parameters> fovea::test::parametersOf(ArrayRef<Subject> subjects,
+                                                  ArrayRef<Fault> faults) {
+  std::vector<Parameters> all;
+  for (auto [chip, dtype] : subjects)
+    for (const Fault &fault : faults)
+      all.emplace_back(fault, chip, dtype);
+  return all;
+}
+
 void PlantedKernelTest::SetUp() {
   folder = std::filesystem::temp_directory_path() /
            llvm::formatv("fovea-fault-{0}", getpid()).str();

@@ -41,6 +41,12 @@ inline const char *const kChips[] = {"gfx908", "gfx942", "gfx950", "gfx1100",
 using Parameters = std::tuple<Fault, const char *, const char *>;
 std::string nameOf(const testing::TestParamInfo<Parameters> &info);
 
+/// A chip, and an element type as MLIR spells it.
+using Subject = std::pair<const char *, const char *>;
+/// Each fault on each subject.
+std::vector<Parameters> parametersOf(mlir::ArrayRef<Subject> subjects,
+                                     mlir::ArrayRef<Fault> faults);
+
 class PlantedKernelTest : public testing::TestWithParam<Parameters> {
 protected:
   void SetUp() override;

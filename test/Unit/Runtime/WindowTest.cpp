@@ -55,6 +55,14 @@ protected:
     return fake.launches.empty() ? "" : fake.launches[0].function;
   }
 
+  /// What it was passed of the group, behind the forward pass's base group.
+  WindowArgs passedWindow() const {
+    WindowArgs args;
+    std::memcpy(&args, fake.launches[0].argumentSegment.data() + 172,
+                sizeof(args));
+    return args;
+  }
+
   ContextPtr context;
 };
 
@@ -68,8 +76,7 @@ TEST_F(WindowTest, KernelsArePassedTheirGroups) {
   ASSERT_EQ(launched(&window), "window_m128");
   const FakeLaunch &launch = fake.launches[0];
   ASSERT_EQ(launch.argumentBytes, 184u);
-  WindowArgs args;
-  std::memcpy(&args, launch.argumentSegment.data() + 172, sizeof(args));
+  WindowArgs args = passedWindow();
   EXPECT_EQ(args.left, -5);
   EXPECT_EQ(args.right, INT32_MAX); // beyond all lengths
   EXPECT_EQ(args.alignment, kRightBottomRight);
@@ -80,8 +87,7 @@ TEST_F(WindowTest, KernelsArePassedTheirGroups) {
   EXPECT_EQ(base.scale, 0.125f);
   // A mask is a window like others.
   ASSERT_EQ(launched(nullptr, FOVEA_MASK_CAUSAL_BOTTOM_RIGHT), "window_m128");
-  std::memcpy(&args, fake.launches[0].argumentSegment.data() + 172,
-              sizeof(args));
+  args = passedWindow();
   EXPECT_EQ(args.left, INT32_MAX);
   EXPECT_EQ(args.right, 0);
   EXPECT_EQ(args.alignment, kLeftBottomRight | kRightBottomRight);
@@ -92,9 +98,7 @@ TEST_F(WindowTest, FlashAttnsNumbers) {
   context = makeContext();
   const fovea_window_t window = fovea_window_of_flash_attn(-1, 7);
   ASSERT_EQ(launched(&window), "window_m128");
-  WindowArgs args;
-  std::memcpy(&args, fake.launches[0].argumentSegment.data() + 172,
-              sizeof(args));
+  const WindowArgs args = passedWindow();
   EXPECT_EQ(args.left, INT32_MAX);
   EXPECT_EQ(args.right, 7);
   EXPECT_EQ(args.alignment, kLeftBottomRight | kRightBottomRight);
