@@ -212,6 +212,27 @@ OperationSpec::Found OperationSpec::findLaunch(std::string_view suffix) const {
 Rows<OperationSpec> allOperations() { return kOperations; }
 const OperationSpec &specOf(OpKind op) { return kOperations[size_t(op)]; }
 
+std::vector<std::string> operationNames() {
+  std::vector<std::string> names;
+  for (const OperationSpec &operation : kOperations)
+    names.push_back(operation.name);
+  return names;
+}
+
+std::vector<std::string> dataTypeNames() {
+  std::vector<std::string> names;
+  for (const DataTypeInfo &info : kDataTypes)
+    names.push_back(info.name);
+  return names;
+}
+
+std::string listOf(const std::vector<std::string> &names) {
+  std::string text;
+  for (const std::string &name : names)
+    text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 const Argument *Signature::find(std::string_view name) const {
   for (const Argument &argument : arguments)
     if (name == argument.name)

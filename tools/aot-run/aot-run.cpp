@@ -172,8 +172,9 @@ void addOptions(CLI::App &app, CommandLine &line) {
       ->group("Where");
 
   const auto length = CLI::Range(int64_t(0), int64_t(1) << 31).description("");
-  app.add_option("--op", line.op, "Operation: forward, backward")
-      ->check(CLI::IsMember({"forward", "backward"}).description(""));
+  app.add_option("--op", line.op,
+                 "Operation: " + spec::listOf(spec::operationNames()))
+      ->check(CLI::IsMember(spec::operationNames()).description(""));
   addChoice(app, "--dtype", c.type, kTypes, "Element type");
   app.add_option("--head-dim", c.headDim, "Head dimension")
       ->check(CLI::Range(1, 1024).description(""));

@@ -11,7 +11,7 @@
 #include "Reports.h"
 #include "Version.h"
 #include "fovea/Package/Counted.h"
-#include "fovea/Package/Visibility.h"
+#include "fovea/Package/OperationSpec.h"
 
 #include <algorithm>
 #include <array>
@@ -128,11 +128,14 @@ void addOptions(CLI::App &app, CommandLine &line) {
   app.add_option("--target", line.package.target, "Only packages of this chip")
       ->group(package);
   app.add_option("--op", line.package.op,
-                 "Operation: forward, backward (all its kernels)")
-      ->check(CLI::IsMember({"forward", "backward"}).description(""))
+                 "Operation, all its kernels: " +
+                     fovea::spec::listOf(fovea::spec::operationNames()))
+      ->check(CLI::IsMember(fovea::spec::operationNames()).description(""))
       ->group(package);
-  app.add_option("--dtype", line.package.dtype, "Element type: fp16, bf16")
-      ->check(CLI::IsMember({"fp16", "bf16"}).description(""))
+  app.add_option("--dtype", line.package.dtype,
+                 "Element type: " +
+                     fovea::spec::listOf(fovea::spec::dataTypeNames()))
+      ->check(CLI::IsMember(fovea::spec::dataTypeNames()).description(""))
       ->group(package);
   app.add_option("--head-dim", line.package.headDim, "Head dimension")
       ->check(CLI::Range(1, 1024).description(""))

@@ -58,6 +58,12 @@ static constexpr llvm::StringLiteral kMoreHelp =
     "finished "
     "is kept.\n";
 
+// LLVM's parser keeps no copies.
+static const std::string kOperationsHelp =
+    "Operations: " + spec::listOf(spec::operationNames());
+static const std::string kTypesHelp =
+    "Types of q, k, v and out: " + spec::listOf(spec::dataTypeNames());
+
 namespace {
 /// The options, registered with LLVM's parser as long as this lives.
 struct Options {
@@ -71,11 +77,10 @@ struct Options {
                "--list-targets shows them"),
       cl::cat(category)};
   cl::list<std::string> ops{"op", cl::CommaSeparated, cl::value_desc("op,..."),
-                            cl::desc("Operations: forward, backward"),
-                            cl::cat(category)};
-  cl::list<std::string> dtypes{
-      "dtype", cl::CommaSeparated, cl::value_desc("type,..."),
-      cl::desc("Types of q, k, v and out: fp16, bf16"), cl::cat(category)};
+                            cl::desc(kOperationsHelp), cl::cat(category)};
+  cl::list<std::string> dtypes{"dtype", cl::CommaSeparated,
+                               cl::value_desc("type,..."), cl::desc(kTypesHelp),
+                               cl::cat(category)};
   cl::list<std::string> headDims{
       "head-dim", cl::CommaSeparated, cl::value_desc("n,..."),
       cl::desc("Head dimensions"), cl::cat(category)};
@@ -412,9 +417,11 @@ void RequestBuilder::readProblemOptions() {
   if (axes.targets.empty())
     complaints.add("--target", "is missing; known: " + target::targetNames());
   if (axes.ops.empty())
-    complaints.add("--op", "is missing; known: forward, backward");
+    complaints.add("--op", "is missing; known: " +
+                               spec::listOf(spec::operationNames()));
   if (axes.dtypes.empty())
-    complaints.add("--dtype", "is missing; known: fp16, bf16");
+    complaints.add("--dtype",
+                   "is missing; known: " + spec::listOf(spec::dataTypeNames()));
   if (axes.headDims.empty())
     complaints.add("--head-dim", "is missing; possible: multiples of " +
                                      llvm::Twine(kHeadDimStep) + " from " +

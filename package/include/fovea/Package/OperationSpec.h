@@ -208,6 +208,12 @@ struct OperationSpec {
 Rows<OperationSpec> allOperations();
 const OperationSpec &specOf(OpKind op);
 
+/// For command lines and messages: {"forward", "backward"}, {"fp16", "bf16"},
+/// and "a, b" of {"a", "b"}.
+std::vector<std::string> operationNames();
+std::vector<std::string> dataTypeNames();
+std::string listOf(const std::vector<std::string> &names);
+
 //===----------------------------------------------------------------------===//
 // Signatures
 //===----------------------------------------------------------------------===//
