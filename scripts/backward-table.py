@@ -97,7 +97,7 @@ def compiled_kernels(build, target, algorithm):
     largest = (LARGEST_ATOMIC.get(target, max(HEAD_DIMS))
                if algorithm == "atomic" else max(HEAD_DIMS))
     head_dims = [head_dim for head_dim in HEAD_DIMS if head_dim <= largest]
-    compiled = figures.Compiled(build, [target], DTYPES, head_dims, ["none"],
+    compiled = figures.Compiled(build, [target], DTYPES, head_dims, ["any"],
                                 op="backward",
                                 options=[f"--algorithm={algorithm}"])
     for kernel in compiled.kernels:

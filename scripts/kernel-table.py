@@ -19,16 +19,16 @@ import kernel_figures as figures
 
 HEAD_DIMS = (16, 32, 64, 96, 128, 160, 192, 256, 384, 512)
 DTYPES = ("fp16", "bf16")
-MASKS = ("none", "causal-bottom-right")
+MASKS = ("any",)  # the kernel that takes a window serves every mask
 
 # Heading, key of a kernel's figures, and whether --check compares it. Kernels of
 # other chips with equal figures, but for the time, share a page.
 COLUMNS = (
-    ("type", "dtype", True), ("head dim", "head_dim", True), ("mask", "mask", True),
-    ("block", "block", True), ("VGPRs", "vgprs", False),
-    ("AGPRs", "agprs", False), ("SGPRs", "sgprs", False),
-    ("spills", "spills", True), ("scratch B", "scratch_bytes", True),
-    ("LDS B", "lds_bytes", True), ("waves/SIMD", "occupancy", False),
+    ("type", "dtype", True), ("head dim", "head_dim", True),
+    ("block", "block", True), ("VGPRs", "vgprs", False), ("AGPRs", "agprs", False),
+    ("SGPRs", "sgprs", False), ("spills", "spills", True),
+    ("scratch B", "scratch_bytes", True), ("LDS B", "lds_bytes", True),
+    ("waves/SIMD", "occupancy", False),
     ("matrix", "matrix", True), ("vector", "vector", False),
     ("exp", "exponentials", True), ("acc moves", "accumulator_moves", False),
     ("LDS", "lds", False), ("memory", "memory", False),
@@ -37,7 +37,7 @@ COLUMNS = (
     ("conflicts", "conflicts", True), ("code B", "code_bytes", False),
     ("CPU ms", "compile_ms", False))
 TIMES = ("compile_ms",)
-ROW = ("dtype", "head_dim", "mask")  # what names a row of a page
+ROW = ("dtype", "head_dim")  # what names a row of a page
 
 
 def failed(kernel):
@@ -48,7 +48,6 @@ def prepare(kernel):
     """Figures that are put together from others."""
     schedule = figures.parse_schedule(kernel["schedule"])
     kernel["block"] = f"{schedule['block_m']} x {schedule['block_n']}"
-    kernel["mask"] = "causal" if "causal" in kernel["mask"] else kernel["mask"]
     if not failed(kernel):
         kernel["spills"] = kernel["vgpr_spills"] + kernel["sgpr_spills"]
 
@@ -82,22 +81,6 @@ def collect(build, targets, dtypes, head_dims, masks):
 
 def row_of(kernel):
     return [kernel.get(key) for _, key, _ in COLUMNS]
-
-
-def rows_of(kernels):
-    """Rows of a page. A causal kernel stands below the unmasked one only where it
-    differs in more than its time."""
-    rows = []
-    for kernel in kernels:
-        row = row_of(kernel)
-        same = rows and all(
-            a == b for (_, key, _), a, b in zip(COLUMNS, rows[-1], row)
-            if key not in TIMES + ("mask",))
-        if same and kernel["mask"] == "causal" and not failed(kernel):
-            rows[-1][2] = "none, causal"
-        else:
-            rows.append(row)
-    return rows
 
 
 def fingerprint(kernels):
@@ -143,7 +126,7 @@ def chip_page(targets, known, kernels):
     lines += [f"| {schedule} | {dims} |" for schedule, dims in schedules(kernels)]
     lines += [""]
     headings = [name for name, _, _ in COLUMNS]
-    lines += figures.table(headings, rows_of(kernels))
+    lines += figures.table(headings, map(row_of, kernels))
     for reason in sorted({k["not_counted"] for k in kernels if "not_counted" in k}):
         lines += ["", f"Not executed: {reason}."]
     reasons = collections.OrderedDict()
@@ -158,8 +141,8 @@ def chip_page(targets, known, kernels):
 
 def share_of(kernels, dtype, head_dim):
     for kernel in kernels:
-        if (kernel["dtype"], kernel["head_dim"], kernel["mask"]) == (
-                dtype, head_dim, "none") and not failed(kernel):
+        if (kernel["dtype"], kernel["head_dim"]) == (
+                dtype, head_dim) and not failed(kernel):
             share = kernel.get("share")
             waves = f"{kernel['occupancy']} w"
             return waves if share is None else f"{share:.0f} %, {waves}"
@@ -210,7 +193,7 @@ def tile_bytes(kernel):
 
 
 def cells_of(page):
-    """Rows of a page's last table by (type, head dim, mask): text by heading."""
+    """Rows of a page's last table by (type, head dim): text by heading."""
     rows, headings = {}, None
     for line in page.splitlines():
         if not line.startswith("|"):
@@ -221,8 +204,7 @@ def cells_of(page):
             headings = cells
         elif len(cells) == len(COLUMNS) and not cells[0].startswith("---"):
             row = dict(zip(headings, cells))
-            for mask in row["mask"].split(", "):
-                rows[row["type"], row["head dim"], mask] = row
+            rows[row["type"], row["head dim"]] = row
     return rows
 
 

@@ -73,13 +73,15 @@ class Compiled:
             resource.RUSAGE_CHILDREN).ru_maxrss / 1024
 
     def count(self, kernel, arguments):
-        """What aot-time finds of the kernel at a problem. An error that is not the
+        """What aot-time finds of the kernel at a problem; a kernel that takes a
+        window gets one that leaves everything visible. An error that is not the
         kernel's, such as a chip that is not simulated, is its `error`."""
+        mask = "none" if kernel["mask"] == "any" else kernel["mask"]
         package = pathlib.Path(self.folder.name) / f"{kernel['target']}.fovea"
         command = [self.build / "bin/aot-time", f"--package={package}",
                    "--op=" + kernel["op"], "--dtype=" + kernel["dtype"],
                    "--head-dim=" + str(kernel["head_dim"]),
-                   "--mask=" + kernel["mask"].replace("_", "-"), *arguments,
+                   "--mask=" + mask.replace("_", "-"), *arguments,
                    "--report=json"]
         (run,) = run_json(command, allowed=(0, 2))["runs"]
         return run
