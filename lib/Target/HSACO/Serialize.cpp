@@ -3,6 +3,7 @@
 #include "fovea/Target/HSACO/Serialize.h"
 #include "DeferArguments.h"
 #include "DeviceLibraries.h"
+#include "ScalarPhis.h"
 #include "fovea/Target/HSACO/KernelAttributes.h"
 #include "fovea/Target/TargetInfo.h"
 #include "lld/Common/Driver.h"
@@ -117,6 +118,12 @@ Error optimize(Module &module, TargetMachine &machine, int optLevel) {
                             : optLevel == 1 ? OptimizationLevel::O1
                             : optLevel == 2 ? OptimizationLevel::O2
                                             : OptimizationLevel::O3;
+  builder.registerPipelineStartEPCallback(
+      [](ModulePassManager &start, OptimizationLevel) {
+        FunctionPassManager first;
+        addScalarPhis(first);
+        start.addPass(createModuleToFunctionPassAdaptor(std::move(first)));
+      });
   ModulePassManager passes = optLevel <= 0
                                  ? builder.buildO0DefaultPipeline(level)
                                  : builder.buildPerModuleDefaultPipeline(level);
