@@ -34,6 +34,11 @@ static const BackwardRow kBackwardRows[] = {
     // dV. What was fastest for docs/Timing.md's model of gfx942 and gfx950:
     // two waves a SIMD, which 16 queries at a time leave room for up to 128.
     {target::kMfmaDoubleK,
+     32,
+     "mfma_16x16x32",
+     {128, 32, 4, 2, 4},
+     {128, 32, 4, 2, 4}},
+    {target::kMfmaDoubleK,
      64,
      "mfma_16x16x32",
      {128, 32, 4, 2, 2},
@@ -60,7 +65,15 @@ static const BackwardRow kBackwardRows[] = {
      {128, 32, 4, 2, 2}},
     {0, 64, "mfma_32x32x8", {128, 32, 4, 2, 2}, {128, 32, 4, 2, 2}},
     {0, 128, "mfma_32x32x8", {128, 32, 4, 2, 1}, {128, 32, 4, 2, 2}},
-    {0, 256, "mfma_16x16x16", {64, 16, 4, 2, 1}, {64, 32, 4, 2, 1}},
+    // A second block on its way to LDS takes the registers of a second wave a
+    // SIMD: on gfx950 past 128, elsewhere in the kernel of dK and dV past 208.
+    {target::kMfmaDoubleK,
+     256,
+     "mfma_16x16x16",
+     {64, 16, 4, 1, 2},
+     {64, 32, 4, 1, 2}},
+    {0, 208, "mfma_16x16x16", {64, 16, 4, 2, 1}, {64, 32, 4, 2, 1}},
+    {0, 256, "mfma_16x16x16", {64, 16, 4, 1, 1}, {64, 32, 4, 2, 1}},
     // 512 registers a wave hold both accumulators up to 448; then two waves
     // share them. Four tiles of 16 queries fill 64 KiB at 480.
     {target::kMfmaBf16_1k,
@@ -78,9 +91,11 @@ static const BackwardRow kBackwardRows[] = {
      "mfma_16x16x16",
      {32, 16, 4, 1, 1, 2},
      {64, 16, 4, 1, 1}},
+    {0, 32, "mfma_32x32x4", {128, 32, 4, 2, 3}, {128, 32, 4, 2, 4}},
     {0, 64, "mfma_32x32x4", {128, 32, 4, 2, 2}, {128, 32, 4, 2, 2}},
     {0, 128, "mfma_32x32x4", {128, 32, 4, 2, 1}, {128, 32, 4, 2, 1}},
-    {0, 256, "mfma_16x16x8", {64, 16, 4, 2, 1}, {64, 32, 4, 2, 1}},
+    {0, 208, "mfma_16x16x8", {64, 16, 4, 2, 1}, {64, 32, 4, 2, 1}},
+    {0, 256, "mfma_16x16x8", {64, 16, 4, 1, 1}, {64, 32, 4, 2, 1}},
     // RDNA: 256 registers a lane.
     {target::kWmmaRepeated,
      64,
