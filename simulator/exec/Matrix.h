@@ -189,6 +189,7 @@ struct MfmaRow {
   const char *source; ///< where shape and lane maps can be checked
   uint32_t traits = 0;
   Form form = Form::Mfma;
+  Rate rate = Rate::Full;
 };
 void addMatrixRow(std::vector<Row> &rows, const MfmaRow &mfma);
 void addPairwiseRows(std::vector<Row> &rows);

@@ -101,6 +101,9 @@ constexpr const char *kCalc = "amd_matrix_instruction_calculator -a cdna3";
 constexpr const char *kCdna4 = "CDNA4 ISA document, dense MFMA operand layouts";
 #define DENSE(NAME, FN, IN, M, K, B, SOURCE)                                   \
   {NAME, FN<IN, M, K, B>, M * M * K * B, SOURCE}
+/// fp32 and fp64 products leave the vector ALU idle, as the calculator says.
+#define ALONE(NAME, FN, M, K, B)                                               \
+  {NAME, FN, M * M * K * B, kCalc, 0, Form::Mfma, Rate::Alone}
 /// fp8 and bf8 in all four combinations, in the formats of a generation.
 #define SMALL(SHAPE, M, K, FP8, BF8, TRAITS)                                   \
   {"v_mfma_f32_" SHAPE "_fp8_fp8", mfmaFloatOf<InSmall<FP8>, InSmall<FP8>, M, K, 1>, M * M * K, kCalc, TRAITS}, \
@@ -118,16 +121,16 @@ constexpr MfmaRow kMfma[] = {
     DENSE("v_mfma_f32_32x32x4_2b_bf16", mfmaFloat, InBf16, 32, 4, 2, kCalc),
     DENSE("v_mfma_f32_16x16x4_4b_bf16", mfmaFloat, InBf16, 16, 4, 4, kCalc),
     DENSE("v_mfma_f32_4x4x4_16b_bf16", mfmaFloat, InBf16, 4, 4, 16, kCalc),
-    DENSE("v_mfma_f32_32x32x2_f32", mfmaFloat, InF32, 32, 2, 1, kCalc),
-    DENSE("v_mfma_f32_32x32x2f32", mfmaFloat, InF32, 32, 2, 1, kCalc),
-    DENSE("v_mfma_f32_16x16x4_f32", mfmaFloat, InF32, 16, 4, 1, kCalc),
-    DENSE("v_mfma_f32_16x16x4f32", mfmaFloat, InF32, 16, 4, 1, kCalc),
-    DENSE("v_mfma_f32_32x32x1_2b_f32", mfmaFloat, InF32, 32, 1, 2, kCalc),
-    DENSE("v_mfma_f32_32x32x1f32", mfmaFloat, InF32, 32, 1, 2, kCalc),
-    DENSE("v_mfma_f32_16x16x1_4b_f32", mfmaFloat, InF32, 16, 1, 4, kCalc),
-    DENSE("v_mfma_f32_16x16x1f32", mfmaFloat, InF32, 16, 1, 4, kCalc),
-    DENSE("v_mfma_f32_4x4x1_16b_f32", mfmaFloat, InF32, 4, 1, 16, kCalc),
-    DENSE("v_mfma_f32_4x4x1f32", mfmaFloat, InF32, 4, 1, 16, kCalc),
+    ALONE("v_mfma_f32_32x32x2_f32", (mfmaFloat<InF32, 32, 2, 1>), 32, 2, 1),
+    ALONE("v_mfma_f32_32x32x2f32", (mfmaFloat<InF32, 32, 2, 1>), 32, 2, 1),
+    ALONE("v_mfma_f32_16x16x4_f32", (mfmaFloat<InF32, 16, 4, 1>), 16, 4, 1),
+    ALONE("v_mfma_f32_16x16x4f32", (mfmaFloat<InF32, 16, 4, 1>), 16, 4, 1),
+    ALONE("v_mfma_f32_32x32x1_2b_f32", (mfmaFloat<InF32, 32, 1, 2>), 32, 1, 2),
+    ALONE("v_mfma_f32_32x32x1f32", (mfmaFloat<InF32, 32, 1, 2>), 32, 1, 2),
+    ALONE("v_mfma_f32_16x16x1_4b_f32", (mfmaFloat<InF32, 16, 1, 4>), 16, 1, 4),
+    ALONE("v_mfma_f32_16x16x1f32", (mfmaFloat<InF32, 16, 1, 4>), 16, 1, 4),
+    ALONE("v_mfma_f32_4x4x1_16b_f32", (mfmaFloat<InF32, 4, 1, 16>), 4, 1, 16),
+    ALONE("v_mfma_f32_4x4x1f32", (mfmaFloat<InF32, 4, 1, 16>), 4, 1, 16),
     DENSE("v_mfma_i32_32x32x16_i8", mfmaInt, InI8, 32, 16, 1, kCalc),
     DENSE("v_mfma_i32_16x16x32_i8", mfmaInt, InI8, 16, 32, 1, kCalc),
     DENSE("v_mfma_i32_32x32x4_2b_i8", mfmaInt, InI8, 32, 4, 2, kCalc),
@@ -150,10 +153,10 @@ constexpr MfmaRow kMfma[] = {
     SMALL("16x16x32", 16, 32, Fp8Fnuz, Bf8Fnuz, 0),
     SMALL("32x32x16", 32, 16, Fp8Ocp, Bf8Ocp, kTraitOcpFloat8),
     SMALL("16x16x32", 16, 32, Fp8Ocp, Bf8Ocp, kTraitOcpFloat8),
-    {"v_mfma_f64_16x16x4_f64", mfmaDouble<16, 4, 1>, 16 * 16 * 4, kCalc},
-    {"v_mfma_f64_16x16x4f64", mfmaDouble<16, 4, 1>, 16 * 16 * 4, kCalc},
-    {"v_mfma_f64_4x4x4_4b_f64", mfmaDouble<4, 4, 4>, 4 * 4 * 4 * 4, kCalc},
-    {"v_mfma_f64_4x4x4f64", mfmaDouble<4, 4, 4>, 4 * 4 * 4 * 4, kCalc},
+    ALONE("v_mfma_f64_16x16x4_f64", (mfmaDouble<16, 4, 1>), 16, 4, 1),
+    ALONE("v_mfma_f64_16x16x4f64", (mfmaDouble<16, 4, 1>), 16, 4, 1),
+    ALONE("v_mfma_f64_4x4x4_4b_f64", (mfmaDouble<4, 4, 4>), 4, 4, 4),
+    ALONE("v_mfma_f64_4x4x4f64", (mfmaDouble<4, 4, 4>), 4, 4, 4),
 };
 
 } // namespace
@@ -164,8 +167,9 @@ void addMatrixRow(std::vector<Row> &rows, const MfmaRow &mfma) {
   row.cls = InstClass::Mfma;
   row.form = mfma.form;
   row.handler = mfma.handler;
-  row.param = mfma.flops;
+  row.count = mfma.flops;
   row.traits = mfma.traits;
+  row.rate = mfma.rate;
   bool f64 = row.mnemonic.substr(0, 10) == "v_mfma_f64";
   bool i32 = row.mnemonic.substr(0, 10) == "v_mfma_i32";
   row.d = f64 ? Ty::F64 : Ty::B32;

@@ -396,6 +396,7 @@ void addWmmaRows(std::vector<Row> &rows) {
     row.handler = wmma;
     row.flags = kOwnModifiers | (wmmaRow.sparse ? kTied : 0);
     row.param = i;
+    row.count = 16 * 16 * uint32_t(wmmaRow.k) / (wmmaRow.sparse ? 2 : 1);
     row.d = Ty::B32;
     row.s[2] = wmmaRow.sparse            ? Ty::B32
                : wmmaRow.d == El::I32    ? Ty::I32

@@ -210,6 +210,9 @@ void addLaneRows(std::vector<Row> &rows) {
   add("v_ashr_pk_i8_i32", shiftPack<-128, 127>, W, W, W, W);
   add("v_ashr_pk_u8_i32", shiftPack<0, 255>, W, W, W, W);
   for (Row &row : rows)
+    if (row.handler == permlaneSwap<16> || row.handler == permlaneSwap<32>)
+      row.rate = Rate::Swap;
+  for (Row &row : rows)
     if (row.mnemonic.substr(0, 8) == "v_bitop3" ||
         row.mnemonic.substr(0, 9) == "v_ashr_pk")
       row.form = Form::Convert;

@@ -68,28 +68,44 @@ enum class Form : uint8_t {
   MfmaSmall, ///< d, a, b, c[, scale of a, scale of b]; cbsz, blgp are formats
 };
 
+/// How often a SIMD can start an instruction on its vector ALU, or what a
+/// matrix instruction leaves to it; timing/Constants.h has the clocks of each
+/// chip.
+enum class Rate : uint8_t {
+  Full,
+  Transcendental,
+  Quarter, ///< integer multiplies of 32 bits
+  Double,  ///< fp64 arithmetic
+  Packed,  ///< two fp32
+  Swap,    ///< exchanges between two registers of all lanes
+  Alone,   ///< a matrix instruction beside which the vector ALU is idle
+};
+
 /// Bits of Row::flags.
 enum RowFlags : uint32_t {
-  kTied = 1 << 0,      ///< the destination is also the last source
-  kCarryOut = 1 << 1,  ///< writes a lane mask (sd)
-  kVccIn = 1 << 2,     ///< reads VCC, not printed, as the last source
-  kKeepHigh = 1 << 3,  ///< 16-bit result leaves the upper half alone
+  kTied = 1 << 0,     ///< the destination is also the last source
+  kCarryOut = 1 << 1, ///< writes a lane mask (sd)
+  kVccIn = 1 << 2,    ///< reads VCC, not printed, as the last source
+  kKeepHigh = 1 << 3, ///< 16-bit result leaves the upper half alone
   kLoad = 1 << 4,
   kStore = 1 << 5,
   kAtomic = 1 << 6,
-  kSigned = 1 << 7,    ///< sign-extend what is loaded
-  kD16 = 1 << 8,       ///< write one half of the register
-  kHigh = 1 << 9,      ///< ... the upper one; stores: from the upper half
-  kTwo = 1 << 10,      ///< ds_read2 / write2: two places
-  kSt64 = 1 << 11,     ///< ... with offsets in units of 64 elements
+  kSigned = 1 << 7, ///< sign-extend what is loaded
+  kD16 = 1 << 8,    ///< write one half of the register
+  kHigh = 1 << 9,   ///< ... the upper one; stores: from the upper half
+  kTwo = 1 << 10,   ///< ds_read2 / write2: two places
+  kSt64 = 1 << 11,  ///< ... with offsets in units of 64 elements
   kScratch = 1 << 12,
   kGlobal = 1 << 13,
-  kRaw = 1 << 14,      ///< flushing modes do not apply
-  kDual = 1 << 15,     ///< the loop runs once for each word of a pair (PF)
+  kRaw = 1 << 14,  ///< flushing modes do not apply
+  kDual = 1 << 15, ///< the loop runs once for each word of a pair (PF)
   kNoWriteCheck = 1 << 16,
   kNoAddress = 1 << 17, ///< LDS: the address is M0's
-  kOwnModifiers = 1 << 23, ///< the handler reads op_sel, neg_lo and clamp itself
-  kValueFirst = 1 << 24, ///< LDS compare and swap: the value before the comparand
+  kOwnModifiers =
+      1 << 23, ///< the handler reads op_sel, neg_lo and clamp itself
+  kValueFirst =
+      1 << 24, ///< LDS compare and swap: the value before the comparand
+  kQuarterRate = 1 << 25, ///< Rate::Quarter
 };
 
 struct Row {
@@ -100,13 +116,22 @@ struct Row {
   LoopFn loop = nullptr;
   Ty d = Ty::None;
   Ty s[3] = {Ty::None, Ty::None, Ty::None};
+  Rate rate = Rate::Full;
   uint32_t flags = 0;
-  uint32_t param = 0; ///< memory: bytes an element; MFMA: index into its table
-  uint32_t count = 1; ///< memory: elements
+  uint32_t param = 0; ///< memory: bytes an element; WMMA: index into its table
+  uint32_t count = 1; ///< memory: elements; matrix: multiply-adds
   /// ChipTraits that a chip has to have; of rows with one name, that with the
   /// most traits counts.
   uint32_t traits = 0;
 };
+
+/// What class and types say of an instruction's rate.
+constexpr Rate rateOf(InstClass cls, Ty d, Ty a) {
+  return cls == InstClass::Trans        ? Rate::Transcendental
+         : d == Ty::F64 && a == Ty::F64 ? Rate::Double
+         : d == Ty::PF && a == Ty::PF   ? Rate::Packed
+                                        : Rate::Full;
+}
 
 /// The row of an instruction that makes a value of type \p d from up to three.
 inline Row valueRow(std::string_view mnemonic, InstClass cls, Form form,
@@ -121,6 +146,7 @@ inline Row valueRow(std::string_view mnemonic, InstClass cls, Form form,
   row.s[0] = a;
   row.s[1] = b;
   row.s[2] = c;
+  row.rate = rateOf(cls, d, a);
   return row;
 }
 

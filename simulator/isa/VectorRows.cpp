@@ -53,6 +53,8 @@ Row makeRow(const char *name, InstClass cls, uint32_t flags, LoopFn loop, Ty d,
   Row row = valueRow(name, cls, Form::Vector, execVector, d, a, b, c);
   row.loop = loop;
   row.flags = flags;
+  if (flags & kQuarterRate)
+    row.rate = Rate::Quarter;
   return row;
 }
 } // namespace

@@ -19,7 +19,6 @@ UnitCounters &UnitCounters::operator+=(const UnitCounters &other) {
   clocks += other.clocks;
   waveClocks += other.waveClocks;
   issued += other.issued;
-  wideClocks += other.wideClocks;
   matrixClocks += other.matrixClocks;
   valuClocks += other.valuClocks;
   scalarClocks += other.scalarClocks;
@@ -259,7 +258,7 @@ void ComputeUnit::issueMemory(Wave &w, const TimedOp &op, const TraceStep &step,
   else if (op.unit == Unit::Smem)
     done = Memory.scalar(*w.group, use, now);
   else if (use.lines)
-    done = Memory.vector(*w.group, use, w.salt, now);
+    done = Memory.vector(*w.group, use, step.op, w.salt, now);
   else // no lane active or in range: only LDS, or nothing
     done = use.ldsClocks ? Memory.lds(use, w.simd, true, now) : now + Chip.slot;
   for (unsigned c = 0; c < kWaitCounters; ++c)
@@ -313,123 +312,177 @@ void ComputeUnit::retire(Wave &w, const TimedOp &op, uint64_t now) {
   ++w.at;
 }
 
+bool ComputeUnit::fetched(Wave &w, uint32_t op, uint64_t now) {
+  uint64_t line = uint64_t(op) * 4 / Chip.icacheLine;
+  if (line == w.fetchedLine)
+    return true;
+  bool next = line == w.fetchedLine + 1;
+  w.fetchedLine = line;
+  if (Instructions.touch(line) || (next && Instructions.touch(line + 1)))
+    return true;
+  block(w, now, now + Chip.fetchMiss, Stall::Fetch);
+  return false;
+}
+
+/// Registers that the instruction writes are ready at a clock.
+void ComputeUnit::setReady(Wave &w, const TimedOp &op, uint64_t at,
+                           uint64_t chained, bool matrix) {
+  for (unsigned i = 0; i < op.writeCount; ++i)
+    for (unsigned r = op.writes[i].first;
+         r < unsigned(op.writes[i].first + op.writes[i].count); ++r) {
+      w.ready[r] = at;
+      w.matrix[r] = matrix;
+      w.chained[r] = chained;
+    }
+}
+
+/// Takes a port of the SIMD's for this clock, if no other wave has.
+bool ComputeUnit::takePort(bool &taken, Wave &w, uint64_t now) {
+  if (taken) {
+    block(w, now, now + Chip.slot, Stall::Port);
+    return false;
+  }
+  taken = true;
+  return true;
+}
+
+bool ComputeUnit::issueVector(Simd &simd, Wave &w, const TimedOp &op,
+                              uint64_t now) {
+  uint64_t free = std::max(simd.vectorFree, simd.coexecFree);
+  Stall why = Stall::VectorPort;
+  const bool excludesMatrix = op.packed && Chip.packedExcludesMatrix;
+  if (excludesMatrix && simd.packedFree > free) {
+    free = simd.packedFree;
+    why = Stall::MatrixPipe;
+  }
+  if (free > now) {
+    block(w, now, free, why);
+    return false;
+  }
+  if (simd.vector) {
+    block(w, now, now + Chip.slot, Stall::VectorPort);
+    return false;
+  }
+  simd.vector = true;
+  simd.vectorFree = now + op.clocks;
+  if (excludesMatrix)
+    simd.matrixFree = std::max(simd.matrixFree, now + op.clocks);
+  Count.valuClocks += op.clocks;
+  setReady(w, op, now + op.latency, now + op.latency, false);
+  return true;
+}
+
+bool ComputeUnit::issueMatrix(Simd &simd, Wave &w, const TimedOp &op,
+                              uint64_t now) {
+  if (simd.matrixFree > now) {
+    block(w, now, simd.matrixFree, Stall::MatrixPipe);
+    return false;
+  }
+  if (simd.vectorFree > now || simd.vector) {
+    block(w, now, std::max(simd.vectorFree, now + Chip.slot),
+          Stall::VectorPort);
+    return false;
+  }
+  simd.vector = true;
+  simd.vectorFree = now + op.clocks;
+  simd.matrixFree = now + op.pipe;
+  simd.packedFree = now + op.pipe + Chip.packedAfterMatrix;
+  if (op.excludesVector)
+    simd.coexecFree = now + op.pipe;
+  Count.matrixClocks += op.pipe;
+  Count.flops += op.flops;
+  setReady(w, op, now + op.latency, now + op.pipe, true);
+  return true;
+}
+
+bool ComputeUnit::issueToQueue(Simd &simd, Wave &w, const TimedOp &op,
+                               uint64_t now) {
+  const bool lds = op.unit == Unit::Lds;
+  const uint64_t at =
+      lds ? Memory.ldsReady(w.simd, now) : Memory.vectorReady(now);
+  if (at > now) {
+    block(w, now, at, Stall::MemoryQueue);
+    return false;
+  }
+  if (!takePort(lds ? simd.lds : simd.vmem, w, now))
+    return false;
+  issueMemory(w, op, *w.at, now);
+  return true;
+}
+
+/// Lets those go on that wait at a barrier which all have reached.
+void ComputeUnit::release(Place &place, uint64_t now) {
+  place.arrived = 0;
+  for (unsigned i : place.waves) {
+    Wave &other = Waves[i];
+    if (!other.atBarrier)
+      continue;
+    other.atBarrier = false;
+    other.wake = align(now + Chip.barrierLatency, other.simd);
+    other.pending[unsigned(Stall::Barrier)] +=
+        static_cast<uint32_t>(other.wake - other.blockedFrom);
+    Simds[other.simd].next = std::min(Simds[other.simd].next, other.wake);
+  }
+}
+
+void ComputeUnit::end(Simd &simd, Wave &w, uint64_t now) {
+  Place &place = Places[w.place];
+  w.live = false;
+  Count.waveClocks += now - w.start;
+  Last = std::max(Last, now);
+  const unsigned number = w.number;
+  simd.waves.erase(std::find(simd.waves.begin(), simd.waves.end(), number));
+  place.waves.erase(std::find(place.waves.begin(), place.waves.end(), number));
+  --place.live;
+  if (!place.live) {
+    Done[place.done].end = now;
+    launch(place, now);
+  } else if (place.arrived >= place.live) {
+    release(place, now); // the others wait for this wave, which will not come
+  }
+}
+
 bool ComputeUnit::tryIssue(Simd &simd, Wave &w, uint64_t now) {
   const TraceStep &step = *w.at;
   const TimedOp &op = Program.at(step.op);
-
-  // Instructions come in lines; straight code is fetched ahead.
-  uint64_t line = uint64_t(step.op) * 4 / Chip.icacheLine;
-  if (line != w.fetchedLine) {
-    bool next = line == w.fetchedLine + 1;
-    w.fetchedLine = line;
-    if (!Instructions.touch(line) && !(next && Instructions.touch(line + 1))) {
-      block(w, now, now + Chip.fetchMiss, Stall::Fetch);
-      return false;
-    }
-  }
-
-  if (op.unit == Unit::Wait && !waitSatisfied(w, op, now))
+  if (!fetched(w, step.op, now) ||
+      (op.unit == Unit::Wait && !waitSatisfied(w, op, now)) ||
+      !ready(w, op, now))
     return false;
-  if (!ready(w, op, now))
-    return false;
-
-  auto port = [&](bool &taken) {
-    if (taken) {
-      block(w, now, now + Chip.slot, Stall::Port);
-      return false;
-    }
-    taken = true;
-    return true;
-  };
-  auto setReady = [&](uint64_t at, bool matrix) {
-    for (unsigned i = 0; i < op.writeCount; ++i)
-      for (unsigned r = op.writes[i].first;
-           r < unsigned(op.writes[i].first + op.writes[i].count); ++r) {
-        w.ready[r] = at;
-        w.matrix[r] = matrix;
-        w.chained[r] = matrix ? now + op.pipe : at;
-      }
-  };
   uint64_t next = now + Chip.slot;
   switch (op.unit) {
-  case Unit::Valu: {
-    uint64_t free = std::max(simd.vectorFree, simd.coexecFree);
-    Stall why = Stall::VectorPort;
-    if (op.packed && Chip.packedExcludesMatrix && simd.packedFree > free) {
-      free = simd.packedFree;
-      why = Stall::MatrixPipe;
-    }
-    if (free > now) {
-      block(w, now, free, why);
+  case Unit::Valu:
+    if (!issueVector(simd, w, op, now))
       return false;
-    }
-    if (simd.vector) {
-      block(w, now, now + Chip.slot, Stall::VectorPort);
-      return false;
-    }
-    simd.vector = true;
-    simd.vectorFree = now + op.clocks;
-    if (op.packed && Chip.packedExcludesMatrix)
-      simd.matrixFree = std::max(simd.matrixFree, now + op.clocks);
-    Count.valuClocks += op.clocks;
-    setReady(now + op.latency, false);
     break;
-  }
-  case Unit::Matrix: {
-    if (simd.matrixFree > now) {
-      block(w, now, simd.matrixFree, Stall::MatrixPipe);
+  case Unit::Matrix:
+    if (!issueMatrix(simd, w, op, now))
       return false;
-    }
-    if (simd.vectorFree > now || simd.vector) {
-      block(w, now, std::max(simd.vectorFree, now + Chip.slot), Stall::VectorPort);
-      return false;
-    }
-    simd.vector = true;
-    simd.vectorFree = now + op.clocks;
-    simd.matrixFree = now + op.pipe;
-    simd.packedFree = now + op.pipe + Chip.packedAfterMatrix;
-    if (op.excludesVector)
-      simd.coexecFree = now + op.pipe;
-    Count.matrixClocks += op.pipe;
-    if (op.wide)
-      Count.wideClocks += op.pipe;
-    Count.flops += op.flops;
-    setReady(now + op.latency, true);
     break;
-  }
   case Unit::Salu:
-    if (!port(simd.salu))
+    if (!takePort(simd.salu, w, now))
       return false;
     Count.scalarClocks += Chip.slot;
-    setReady(now + op.latency, false);
+    setReady(w, op, now + op.latency, now + op.latency, false);
     break;
   case Unit::Smem:
-    if (!port(simd.salu)) // scalar memory shares the scalar port
+    if (!takePort(simd.salu, w, now)) // scalar memory shares the scalar port
       return false;
     issueMemory(w, op, step, now);
     break;
   case Unit::Vmem:
-  case Unit::Lds: {
-    bool lds = op.unit == Unit::Lds;
-    uint64_t at =
-        lds ? Memory.ldsReady(w.simd, now) : Memory.vectorReady(now);
-    if (at > now) {
-      block(w, now, at, Stall::MemoryQueue);
+  case Unit::Lds:
+    if (!issueToQueue(simd, w, op, now))
       return false;
-    }
-    if (!port(lds ? simd.lds : simd.vmem))
-      return false;
-    issueMemory(w, op, step, now);
     break;
-  }
   case Unit::Branch: {
-    if (!port(simd.branch))
+    if (!takePort(simd.branch, w, now))
       return false;
     bool taken = w.at + 1 != w.end && w.at[1].op != step.op + op.size;
     next = now + (taken ? Chip.branchTaken : Chip.branchNotTaken);
     if (taken)
       w.fetchedLine = kNever - 1;
-    setReady(now + op.latency, false);
+    setReady(w, op, now + op.latency, now + op.latency, false);
     break;
   }
   case Unit::Wait:
@@ -445,19 +498,8 @@ bool ComputeUnit::tryIssue(Simd &simd, Wave &w, uint64_t now) {
     w.next = now + Chip.slot;
     w.atBarrier = true;
     w.blockedFrom = now;
-    if (++place.arrived < place.live)
-      return true;
-    place.arrived = 0;
-    for (unsigned i : place.waves) {
-      Wave &other = Waves[i];
-      if (!other.atBarrier)
-        continue;
-      other.atBarrier = false;
-      other.wake = align(now + Chip.barrierLatency, other.simd);
-      other.pending[unsigned(Stall::Barrier)] +=
-          static_cast<uint32_t>(other.wake - other.blockedFrom);
-      Simds[other.simd].next = std::min(Simds[other.simd].next, other.wake);
-    }
+    if (++place.arrived >= place.live)
+      release(place, now);
     return true;
   }
   case Unit::End:
@@ -469,30 +511,8 @@ bool ComputeUnit::tryIssue(Simd &simd, Wave &w, uint64_t now) {
   if (w.next > now + Chip.slot)
     w.pending[unsigned(op.unit == Unit::Branch ? Stall::Fetch : Stall::Idle)] +=
         static_cast<uint32_t>(w.next - now - Chip.slot);
-  if (op.unit == Unit::End || w.at == w.end) {
-    Place &place = Places[w.place];
-    w.live = false;
-    Count.waveClocks += now - w.start;
-    Last = std::max(Last, now);
-    simd.waves.erase(
-        std::find(simd.waves.begin(), simd.waves.end(), w.number));
-    unsigned number = w.number;
-    place.waves.erase(std::find(place.waves.begin(), place.waves.end(), number));
-    --place.live;
-    if (!place.live) {
-      Done[place.done].end = now;
-      launch(place, now);
-    } else if (place.arrived >= place.live) {
-      // The others wait at a barrier that this wave will not reach.
-      place.arrived = 0;
-      for (unsigned i : place.waves) {
-        Wave &other = Waves[i];
-        other.atBarrier = false;
-        other.wake = align(now + Chip.barrierLatency, other.simd);
-        Simds[other.simd].next = std::min(Simds[other.simd].next, other.wake);
-      }
-    }
-  }
+  if (op.unit == Unit::End || w.at == w.end)
+    end(simd, w, now);
   return true;
 }
 

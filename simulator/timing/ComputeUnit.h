@@ -21,7 +21,6 @@ struct UnitCounters {
   uint64_t clocks = 0;       ///< from the first start to the last end
   uint64_t waveClocks = 0;   ///< clocks that waves lived
   uint64_t issued = 0;       ///< instructions
-  uint64_t wideClocks = 0;   ///< of matrixClocks: 32 x 32 instructions
   uint64_t matrixClocks = 0, valuClocks = 0, scalarClocks = 0; ///< of SIMDs
   double flops = 0;
   std::array<uint64_t, kStalls> stalls{};
@@ -69,7 +68,18 @@ private:
   void launch(Place &place, uint64_t now);
   uint64_t step(Simd &simd, uint64_t now);
   bool tryIssue(Simd &simd, Wave &w, uint64_t now);
+  /// Whether the instruction is there: it comes in lines, and straight code is
+  /// fetched ahead. This and the next ones block the wave where not.
+  bool fetched(Wave &w, uint32_t op, uint64_t now);
   bool ready(Wave &w, const TimedOp &op, uint64_t now);
+  bool takePort(bool &taken, Wave &w, uint64_t now);
+  bool issueVector(Simd &simd, Wave &w, const TimedOp &op, uint64_t now);
+  bool issueMatrix(Simd &simd, Wave &w, const TimedOp &op, uint64_t now);
+  bool issueToQueue(Simd &simd, Wave &w, const TimedOp &op, uint64_t now);
+  void setReady(Wave &w, const TimedOp &op, uint64_t at, uint64_t chained,
+                bool matrix);
+  void release(Place &place, uint64_t now);
+  void end(Simd &simd, Wave &w, uint64_t now);
   void block(Wave &w, uint64_t now, uint64_t until, Stall why);
   void retire(Wave &w, const TimedOp &op, uint64_t now);
   void issueMemory(Wave &w, const TimedOp &op, const TraceStep &step,

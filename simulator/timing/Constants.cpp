@@ -1,11 +1,12 @@
 //===- Constants.cpp - What the timing model knows of a chip --------------===//
 //
-// Sources, by letter: [L] LLVM's SISchedule.td and GCNHazardRecognizer; [C] AMD's
-// matrix instruction calculator; [R] ROCm compute profiler documentation;
-// [G] AMD's gfx950 tutorials with thread traces; [B] gpu-benches (MI100, MI210);
-// [U] microbenchmarks of carlushuang/gcnasm (MI308X); [N] nod-ai LDS
-// measurements; [W] CDNA white papers and data sheets; [H] HipKittens' phases;
-// [M] measurements of MI300X at Chips and Cheese; [F] fitted, see docs/Timing.md.
+// Sources, by letter: [L] LLVM's SISchedule.td and GCNHazardRecognizer; [C]
+// AMD's matrix instruction calculator; [R] ROCm compute profiler documentation;
+// [G] AMD's gfx950 tutorials with thread traces; [B] gpu-benches (MI100,
+// MI210); [U] microbenchmarks of carlushuang/gcnasm (MI308X); [N] nod-ai LDS
+// measurements; [E] ml-engineering, issue 76; [W] CDNA white papers and data
+// sheets; [H] HipKittens' phases; [M] measurements of MI300X at Chips and
+// Cheese; [F] fitted, see docs/Timing.md.
 //
 //===----------------------------------------------------------------------===//
 #include "timing/Constants.h"
@@ -62,6 +63,7 @@ TimingConstants cdna3() {
   c.farBytes = 256 * MiB;  // [W]
   c.farBytesPerSecond = 11.9e12;  // [M]
   c.memoryBytesPerSecond = 4.3e12;// [U]
+  c.atomicWordsPerSecond = 325e9; // [F]
   c.scalarHit = 50;
   c.scalarMiss = 250;
   c.scalarBytes = 16 * KiB;// [W]
@@ -73,10 +75,8 @@ TimingConstants cdna3() {
   c.groupInterval = 12;
   c.launchSeconds = 3e-6;
   c.peakHz = 2.1e9;        // [W]
-  c.powerBase = 0.40;      // [F]
-  c.powerWide = 0.59;      // [F]
-  c.powerNarrow = 0.41;    // [F]
-  c.powerVector = 0.12;    // [F]
+  c.loadHz = 1.08e9;       // [F]
+  c.loadSlope = 0.42;      // [F]
   c.spread = 1.03;         // [F]
   c.matrixFlopsPerClock = 2048; // [W]
   return c;
@@ -91,10 +91,9 @@ TimingConstants cdna4() {
   c.matrixIssue = 8;       // [G] two slots of operand reads
   c.ldsPortBytes = 128;    // [G]
   c.peakHz = 2.4e9;        // [W]
-  c.powerBase = 0.276;     // [F]
-  c.powerWide = 0.448;     // [F]
-  c.powerNarrow = 0.448;   // [F]
-  c.powerVector = 0;
+  c.loadHz = 1.55e9;       // [F]
+  c.loadSlope = 0.21;      // [F]
+  c.atomicWordsPerSecond = 355e9; // [F]
   c.matrixFlopsPerClock = 4096; // [W]
   c.memoryBytesPerSecond = 6.4e12; // [W] times the share that MI308X reaches
   return c;
@@ -119,7 +118,9 @@ TimingConstants cdna2() {
   c.icacheBytes = 32 * KiB;// [W]
   c.icacheLine = 64;       // [W]
   c.peakHz = 1.7e9;        // [W]
-  c.powerBase = c.powerWide = c.powerNarrow = c.powerVector = 0; // no figures
+  c.loadHz = 1.38e9;       // [E] 147 of 181 TFLOPS, the best found on a GCD
+  c.loadSlope = 0.33;      // as power and volts would have it; no figures
+  c.atomicWordsPerSecond = 32 * 1.4 * 1.7e9; // a channel as on gfx942
   c.spread = 1;
   c.matrixFlopsPerClock = 1024; // [W]
   return c;
@@ -134,7 +135,9 @@ TimingConstants cdna1() {
   c.l2TotalClock = 2048;   // [R] 32 channels of 64 bytes
   c.farBytesPerSecond = 0.96e12; // [B]
   c.memoryBytesPerSecond = 0.96e12;
+  c.atomicWordsPerSecond = 32 * 1.4 * 1.5e9;
   c.peakHz = 1.502e9;      // [W]
+  c.loadHz = 1.22e9; // the share of the peak that gfx90a keeps; no figures
   c.matrixFlopsPerClock = 1024; // [W]
   return c;
 }

@@ -60,6 +60,7 @@ struct TimingConstants {
   unsigned flightBytes;       ///< L1 misses in flight
   uint64_t l2Bytes, farBytes; ///< of one L2; of the memory-side cache
   double farBytesPerSecond, memoryBytesPerSecond; ///< of the chip
+  double atomicWordsPerSecond;                 ///< dwords that its L2s add up
   unsigned scalarHit, scalarMiss, scalarBytes; ///< latencies in clocks, and size
 
   // Instructions.
@@ -72,10 +73,11 @@ struct TimingConstants {
   unsigned groupInterval;     ///< clocks between workgroups of one XCD
   double launchSeconds;       ///< an empty kernel
 
-  // Clock under load, GHz: 1 / (base + shares of the time that 32 x 32 and 16 x 16
-  // matrix instructions and the vector ALU are at work, each times its weight), at
-  // most the peak.
-  double peakHz, powerBase, powerWide, powerNarrow, powerVector;
+  // Clock under load: loadHz * share^-loadSlope, share being that of the time
+  // that the matrix cores are at work; at most the peak. (Switching takes power
+  // in proportion to share * clock * volts^2, and volts grow with the clock: at
+  // a power limit a slope of a third, if nothing else took power.)
+  double peakHz, loadHz, loadSlope;
   /// How much longer the slowest XCD takes than the mean of them.
   double spread;
 

@@ -165,6 +165,18 @@ std::vector<uint64_t> WorkMap::levels(unsigned n) const {
   return result;
 }
 
+uint64_t WorkMap::usual() const {
+  constexpr uint64_t kLooked = 63;
+  std::vector<std::pair<double, uint64_t>> groups;
+  for (uint64_t i = 0; i < std::min(kLooked, Total); ++i) {
+    const uint64_t group = (2 * i + 1) * Total / (2 * std::min(kLooked, Total));
+    groups.emplace_back(work(group), group);
+  }
+  auto middle = groups.begin() + int64_t(groups.size() / 2);
+  std::nth_element(groups.begin(), middle, groups.end());
+  return middle->second;
+}
+
 namespace {
 
 /// Clocks for an amount of work, from paces in order of work.

@@ -30,6 +30,8 @@ public:
   double work(uint64_t group) const;
   /// Groups that were counted, for up to \p n amounts of work from least to most.
   std::vector<uint64_t> levels(unsigned n) const;
+  /// A group with as much work as half of the groups exceed.
+  uint64_t usual() const;
   uint64_t total() const { return Total; }
   const std::string &note() const { return Note; }
 

@@ -53,10 +53,10 @@ MemoryCounters &MemoryCounters::operator+=(const MemoryCounters &other) {
 MemoryModel::MemoryModel(const TimingConstants &chip, const Sharing &sharing)
     : Chip(chip), Share(sharing), L1(chip.l1Bytes, chip.lineBytes, chip.l1Ways),
       // What of an L2 this compute unit's own lines can expect to keep.
-      L2(std::max<uint64_t>(chip.l1Bytes,
-                            uint64_t(double(chip.l2Bytes) /
-                                     std::max(1.0, sharing.unitsPerL2 *
-                                                       sharing.l2Miss))),
+      L2(std::max<uint64_t>(
+             chip.l1Bytes,
+             uint64_t(double(chip.l2Bytes) /
+                      std::max(1.0, sharing.unitsPerL2 * sharing.l2.mean))),
          chip.lineBytes, 16),
       Scalar(chip.scalarBytes, 64, 4) {
   L2Rate = std::min<double>(chip.l2Clock,
@@ -64,6 +64,8 @@ MemoryModel::MemoryModel(const TimingConstants &chip, const Sharing &sharing)
   FarRate = chip.farBytesPerSecond / sharing.clockHz / std::max(1.0, sharing.units);
   MemoryRate =
       chip.memoryBytesPerSecond / sharing.clockHz / std::max(1.0, sharing.units);
+  AtomicRate = chip.atomicWordsPerSecond / sharing.clockHz /
+               std::max(1.0, sharing.units);
   PortFree.assign(chip.ldsPairs, 0);
   PortQueue.resize(chip.ldsPairs);
 }
@@ -101,7 +103,9 @@ static double chance(uint64_t line) {
   return double(x >> 11) * 0x1p-53;
 }
 
-uint64_t MemoryModel::fetch(uint64_t line, uint64_t now, bool store) {
+uint64_t MemoryModel::fetch(uint64_t line, uint32_t op, uint64_t now,
+                            Access access) {
+  const bool store = access == Access::Store;
   double bytes = Chip.lineBytes;
   ++Count.l2Lines;
   Count.l2Bytes += Chip.lineBytes;
@@ -116,10 +120,11 @@ uint64_t MemoryModel::fetch(uint64_t line, uint64_t now, bool store) {
     FlightBytes -= Flight.front().second;
     Flight.pop_front();
   }
+  AddressFree = std::max(AddressFree, at); // what comes behind waits as well
   L2Free = std::max(L2Free, at) + bytes / L2Rate;
   double done = L2Free + Chip.l2Latency;
   bool known = L2.touch(line);
-  bool hit = known || store || chance(line) >= Share.l2Miss;
+  bool hit = known || store || chance(line) >= Share.l2.of(op);
   if (hit)
     ++Count.l2Hits;
   if (store && !known) { // it is written back some time, and nobody waits
@@ -130,13 +135,15 @@ uint64_t MemoryModel::fetch(uint64_t line, uint64_t now, bool store) {
   if (!hit) {
     FarFree = std::max(FarFree, at) + bytes / FarRate;
     done = std::max(done, FarFree + Chip.farSeconds * Share.clockHz);
-    if (chance(line ^ 0x5555) < Share.farMiss) {
+    if (chance(line ^ 0x5555) < Share.far.of(op)) {
       MemoryFree = std::max(MemoryFree, at) + bytes / MemoryRate;
       done = std::max(done, MemoryFree + Chip.memorySeconds * Share.clockHz);
       Count.memoryBytes += Chip.lineBytes;
     }
   }
-  // A store makes room once what it writes back has.
+  // A store makes room once what it writes back has, an atomic once it is done.
+  if (access == Access::Atomic)
+    done = std::max(done, AtomicFree + Chip.l2Latency);
   uint64_t end = uint64_t(store ? std::max(L2Free, known ? 0 : MemoryFree) : done);
   if (!Flight.empty())
     end = std::max(end, Flight.back().first);
@@ -146,7 +153,7 @@ uint64_t MemoryModel::fetch(uint64_t line, uint64_t now, bool store) {
 }
 
 uint64_t MemoryModel::vector(const GroupTrace &group, const MemoryUse &use,
-                             uint64_t salt, uint64_t now) {
+                             uint32_t op, uint64_t salt, uint64_t now) {
   // The address unit takes a few lanes a clock, then lines go to L1 one by one.
   double clocks = std::max<double>(
       {double((use.lanes + Chip.addressLanes - 1) / Chip.addressLanes),
@@ -156,17 +163,21 @@ uint64_t MemoryModel::vector(const GroupTrace &group, const MemoryUse &use,
   AddressFree = start + clocks;
   Count.busyClocks += uint64_t(clocks);
   uint64_t at = uint64_t(AddressFree), done = at + Chip.l1Latency;
+  const Access access = use.atomic  ? Access::Atomic
+                        : use.store ? Access::Store
+                                    : Access::Load;
+  if (use.atomic) {
+    AtomicFree = std::max(AtomicFree, double(at)) +
+                 double(use.bytes) / 4 / AtomicRate;
+  }
   for (unsigned i = 0; i < use.lines; ++i) {
     uint64_t line = group.lines[use.firstLine + i] ^ salt;
     ++Count.l1Lines;
     Count.l1Bytes += Chip.lineBytes;
-    if (use.store || use.atomic) {
-      done = std::max(done, fetch(line, at, use.store));
-    } else if (L1.touch(line)) {
+    if (access == Access::Load && L1.touch(line))
       ++Count.l1Hits;
-    } else {
-      done = std::max(done, fetch(line, at, false));
-    }
+    else
+      done = std::max(done, fetch(line, op, at, access));
   }
   if (use.ldsClocks) { // loads that go to LDS write it when they return
     LdsFree = std::max(LdsFree, double(now)) + use.ldsClocks;

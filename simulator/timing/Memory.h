@@ -2,7 +2,7 @@
 //
 // The L1 of one compute unit line by line, and what lies behind it as latency
 // and bandwidth. Whether a line that L1 misses is in L2 depends on the other
-// compute units: `sharedLines` says how often one of them brought it.
+// compute units: `MissShares` says how often one of them brought it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FOVEA_SIMULATOR_TIMING_MEMORY_H
@@ -32,12 +32,23 @@ private:
   std::vector<uint64_t> Tags, Used;
 };
 
+/// How often a cache that workgroups share must fetch a line that one of them
+/// touches. Some data is everybody's and some is nobody else's, so that the
+/// mean says little: each instruction has its own share.
+struct MissShares {
+  double mean = 1;
+  std::vector<float> byOp; ///< by dword of the program; below 0: the mean
+
+  double of(uint32_t op) const {
+    return op < byOp.size() && byOp[op] >= 0 ? double(byOp[op]) : mean;
+  }
+};
+
 /// What the compute units of a launch have in common.
 struct Sharing {
-  double unitsPerL2 = 1;     ///< compute units at work behind one L2
-  double units = 1;          ///< ... on the chip
-  double l2Miss = 1;         ///< share of first touches that L2 must fetch
-  double farMiss = 1;        ///< ... that the memory-side cache must fetch
+  double unitsPerL2 = 1; ///< compute units at work behind one L2
+  double units = 1;      ///< ... on the chip
+  MissShares l2, far;    ///< of first touches; far: of what L2 fetches
   double clockHz = 1;
 };
 
@@ -59,22 +70,26 @@ public:
 
   /// Issues at \p now; returns when the data has arrived, or a store is
   /// acknowledged.
-  uint64_t vector(const GroupTrace &group, const MemoryUse &use, uint64_t salt,
-                  uint64_t now);
+  /// \p op: dword of the instruction.
+  uint64_t vector(const GroupTrace &group, const MemoryUse &use, uint32_t op,
+                  uint64_t salt, uint64_t now);
   uint64_t lds(const MemoryUse &use, unsigned simd, bool store, uint64_t now);
   uint64_t scalar(const GroupTrace &group, const MemoryUse &use, uint64_t now);
 
   const MemoryCounters &counters() const { return Count; }
 
 private:
-  uint64_t fetch(uint64_t line, uint64_t now, bool store);
+  enum class Access { Load, Store, Atomic };
+  uint64_t fetch(uint64_t line, uint32_t op, uint64_t now, Access access);
 
   const TimingConstants &Chip;
   Sharing Share;
   TagStore L1, L2, Scalar;
   double AddressFree = 0, L2Free = 0, FarFree = 0, MemoryFree = 0;
+  double AtomicFree = 0;
   double LdsFree = 0;
   double L2Rate, FarRate, MemoryRate; ///< bytes a clock of this compute unit
+  double AtomicRate;                  ///< dwords
   std::vector<double> PortFree;
   std::deque<double> Accepted;              ///< starts of vector memory
   struct PortEntry {

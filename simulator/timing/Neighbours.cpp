@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <unordered_map>
 
@@ -14,30 +15,26 @@ namespace fovea::sim {
 
 namespace {
 
-/// The share of the lines of \p own that \p other touches as well, not more
-/// than
-/// \p window lines of its own earlier or later: workgroups that start together
-/// go through their data at one pace.
-double commonShare(const std::vector<uint64_t> &own,
-                   const std::vector<uint64_t> &other, double window) {
-  if (own.empty())
-    return 1;
-  std::unordered_map<uint64_t, std::vector<size_t>> places;
-  for (size_t i = 0; i < other.size(); ++i)
-    places[other[i]].push_back(i);
-  size_t step = own.size() / 20000 + 1, common = 0, looked = 0;
-  for (size_t i = 0; i < own.size(); i += step) {
-    ++looked;
-    auto it = places.find(own[i]);
-    if (it == places.end())
-      continue;
-    for (size_t at : it->second)
-      if (std::abs(double(at) - double(i)) <= window) {
-        ++common;
-        break;
-      }
-  }
-  return double(common) / double(looked);
+/// The instruction (dword) of each line of a trace.
+std::vector<uint32_t> opsOfLines(const GroupTrace &trace) {
+  std::vector<uint32_t> ops(trace.lines.size());
+  for (const auto &wave : trace.waves)
+    for (const TraceStep &step : wave) {
+      const MemoryUse &use = trace.uses[step.use];
+      if (step.use)
+        std::fill_n(ops.begin() + int64_t(use.firstLine), use.lines, step.op);
+    }
+  return ops;
+}
+
+/// Where a trace touches a line: places in the order of its lines.
+using Places = std::unordered_map<uint64_t, std::vector<size_t>>;
+
+Places placesOf(const GroupTrace &trace) {
+  Places places;
+  for (size_t i = 0; i < trace.lines.size(); ++i)
+    places[trace.lines[i]].push_back(i);
+  return places;
 }
 
 /// A cache, and the workgroups that use it.
@@ -47,13 +44,16 @@ struct SharedCache {
   double groups; ///< that fill it
 };
 
-/// How many of the users of a cache touch a line while it holds it (\p result),
-/// by the workgroups that are \p steps away from \p middle. The more do, the
-/// longer does it hold a line.
-Status countSharers(const Sampler &sampler, const GroupTrace &middle,
-                    uint64_t total, const std::vector<uint64_t> &steps,
-                    const SharedCache &cache, double &result) {
-  std::vector<std::unique_ptr<GroupTrace>> others;
+/// How often a cache must fetch a line that \p middle touches, by the
+/// workgroups
+/// \p steps away from it. A line that others touch not more than a window of
+/// own lines earlier or later is fetched by one of them: workgroups that start
+/// together go through their data at one pace. The less is fetched, the longer
+/// does the cache hold a line.
+Status measureMisses(const Sampler &sampler, const GroupTrace &middle,
+                     uint64_t total, const std::vector<uint64_t> &steps,
+                     const SharedCache &cache, MissShares &result) {
+  std::vector<Places> others;
   std::set<uint64_t> used{middle.id};
   for (uint64_t step : steps) {
     uint64_t other = middle.id + step < total ? middle.id + step
@@ -61,17 +61,45 @@ Status countSharers(const Sampler &sampler, const GroupTrace &middle,
                                               : total;
     if (other >= total || !used.insert(other).second)
       continue;
-    others.emplace_back();
-    if (Status status = sampler.trace(other, others.back()); !status)
+    std::unique_ptr<GroupTrace> trace;
+    if (Status status = sampler.trace(other, trace); !status)
       return status;
+    others.push_back(placesOf(*trace));
   }
-  result = 1;
-  for (int pass = 0; pass < 3 && !others.empty(); ++pass) {
-    double window = cache.lines / std::max(1.0, cache.groups) * result, sum = 0;
-    for (const auto &other : others)
-      sum += commonShare(middle.lines, other->lines, window);
-    result = 1 + sum / double(others.size()) * std::max(0.0, cache.users - 1);
+  result = MissShares();
+  if (others.empty() || middle.lines.empty())
+    return Status::success();
+  const std::vector<uint32_t> ops = opsOfLines(middle);
+  const double more = std::max(0.0, cache.users - 1) / double(others.size());
+  struct Sum {
+    double misses = 0, lines = 0;
+  };
+  std::map<uint32_t, Sum> byOp;
+  for (int pass = 0; pass < 3; ++pass) {
+    const double window =
+        cache.lines / std::max(1.0, cache.groups) / result.mean;
+    byOp.clear();
+    Sum all;
+    const size_t step = middle.lines.size() / 20000 + 1;
+    for (size_t i = 0; i < middle.lines.size(); i += step) {
+      unsigned common = 0;
+      for (const Places &other : others)
+        if (auto it = other.find(middle.lines[i]); it != other.end())
+          common +=
+              std::any_of(it->second.begin(), it->second.end(), [&](size_t at) {
+                return std::abs(double(at) - double(i)) <= window;
+              });
+      const double misses = 1 / (1 + common * more);
+      for (Sum *sum : {&all, &byOp[ops[i]]}) {
+        sum->misses += misses;
+        sum->lines += 1;
+      }
+    }
+    result.mean = all.misses / all.lines;
   }
+  result.byOp.assign(byOp.rbegin()->first + 1, -1);
+  for (const auto &[op, sum] : byOp)
+    result.byOp[op] = float(sum.misses / sum.lines);
   return Status::success();
 }
 
@@ -87,33 +115,36 @@ Status measureSharing(const Sampler &sampler, const TimingConstants &chip,
       std::min(uint64_t(sharing.unitsPerL2 * around.resident),
                (around.total + xcds - 1) / xcds);
   // Near and far, odd and even: heads and blocks alternate in many ways.
+  constexpr uint64_t kSteps = 8;
   std::vector<uint64_t> steps;
-  for (uint64_t step : {uint64_t(1), uint64_t(2), neighbours / 3 | 1,
-                        neighbours * 2 / 3 & ~uint64_t(1), neighbours - 1})
-    if (step && step < neighbours)
+  for (uint64_t i = 1; i <= kSteps; ++i)
+    if (uint64_t step = (i * (neighbours - 1) / kSteps) ^ (i & 1);
+        step && step < neighbours)
       steps.push_back(xcds * step);
-  double near = 1, far = 1;
   const SharedCache l2{double(neighbours),
                        double(chip.l2Bytes / chip.lineBytes),
                        double(neighbours)};
   if (Status status =
-          countSharers(sampler, middle, around.total, steps, l2, near);
+          measureMisses(sampler, middle, around.total, steps, l2, sharing.l2);
       !status)
     return status;
   if (xcds > 1 && chip.farBytes) {
     const SharedCache last{double(xcds), double(chip.farBytes / chip.lineBytes),
                            double(neighbours) * xcds};
-    if (Status status = countSharers(sampler, middle, around.total,
-                                     {1, xcds / 2, xcds - 1}, last, far);
+    if (Status status =
+            measureMisses(sampler, middle, around.total,
+                          {1, xcds / 2, xcds - 1}, last, sharing.far);
         !status)
       return status;
   }
-  sharing.l2Miss = 1 / near;
-  sharing.farMiss = 1 / far;
-  note = "of " + std::to_string(neighbours) +
-         " workgroups behind an L2, about " + std::to_string(int(near + 0.5)) +
-         " use a line together; of " + std::to_string(xcds) + " L2s, about " +
-         std::to_string(int(far + 0.5));
+  auto percent = [](double share) {
+    return std::to_string(int(100 * share + 0.5)) + " %";
+  };
+  note =
+      "an L2, behind which " + std::to_string(neighbours) +
+      " workgroups are at work, fetches " + percent(sharing.l2.mean) +
+      " of the lines that one of them touches first; the memory-side cache " +
+      percent(sharing.far.mean) + " of these";
   return Status::success();
 }
 

@@ -1,7 +1,7 @@
 //===- Ops.cpp - Instructions as the timing model sees them ---------------===//
 //
-// Classes of cost by mnemonic; matrix instructions by LLVM's scheduling model,
-// which has AMD's tables of passes.
+// Unit and rate are columns of the instruction's row, in clocks of the chip's;
+// matrix instructions take the passes of LLVM's scheduling model.
 //
 //===----------------------------------------------------------------------===//
 #include "timing/Ops.h"
@@ -9,59 +9,123 @@
 #include "isa/Row.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <string_view>
 
 namespace fovea::sim {
 
 namespace {
 
-bool startsWith(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != text.npos;
-}
+/// Instructions whose unit their row's form does not tell.
+struct NamedUnit {
+  std::string_view mnemonic;
+  Unit unit;
+};
+constexpr NamedUnit kNamedUnits[] = {
+    {"s_endpgm", Unit::End},
+    {"s_endpgm_saved", Unit::End},
+    {"s_barrier", Unit::Barrier},
+    {"s_barrier_wait", Unit::Barrier},
+    {"s_setprio", Unit::Priority},
+    {"s_nop", Unit::Nop},
+    {"s_sleep", Unit::Nop},
+    {"v_nop", Unit::Valu},
+    {"s_waitcnt", Unit::Wait},
+    {"s_waitcnt_vmcnt", Unit::Wait},
+    {"s_waitcnt_vscnt", Unit::Wait},
+    {"s_waitcnt_expcnt", Unit::Wait},
+    {"s_waitcnt_lgkmcnt", Unit::Wait},
+    {"s_waitcnt_depctr", Unit::Wait},
+    {"s_wait_idle", Unit::Wait},
+    {"s_wait_event", Unit::Wait},
+    {"s_wait_alu", Unit::Wait},
+    {"s_wait_loadcnt", Unit::Wait},
+    {"s_wait_storecnt", Unit::Wait},
+    {"s_wait_samplecnt", Unit::Wait},
+    {"s_wait_bvhcnt", Unit::Wait},
+    {"s_wait_expcnt", Unit::Wait},
+    {"s_wait_dscnt", Unit::Wait},
+    {"s_wait_kmcnt", Unit::Wait},
+    {"s_wait_loadcnt_dscnt", Unit::Wait},
+    {"s_wait_storecnt_dscnt", Unit::Wait},
+};
 
-bool isQuarterRate(std::string_view m) {
-  return m == "v_mul_lo_u32" || m == "v_mul_hi_u32" || m == "v_mul_hi_i32" ||
-         m == "v_mad_u64_u32" || m == "v_mad_i64_i32" || m == "v_mul_lo_i32";
-}
-bool isPackedFloat(std::string_view m) {
-  return startsWith(m, "v_pk_") && contains(m, "_f32") && !contains(m, "cvt");
-}
-bool isDouble(std::string_view m) {
-  return m.size() > 4 && m.substr(m.size() - 4) == "_f64" &&
-         !startsWith(m, "v_cmp") && !startsWith(m, "v_cvt");
-}
-
-/// Multiply-adds * 2 of "v_mfma_f32_32x32x8_f16" and its relatives.
-double matrixFlops(std::string_view m) {
-  size_t at = m.find('x');
-  if (at == m.npos)
-    return 0;
-  size_t begin = at;
-  while (begin > 0 && m[begin - 1] >= '0' && m[begin - 1] <= '9')
-    --begin;
-  std::string text(m.substr(begin));
-  char *end = nullptr;
-  double rows = double(std::strtoul(text.c_str(), &end, 10));
-  double columns = *end == 'x' ? double(std::strtoul(end + 1, &end, 10)) : 0;
-  double depth = *end == 'x' ? double(std::strtoul(end + 1, &end, 10)) : 0;
-  double blocks = 1;
-  if (size_t b = m.find("b_"); b != m.npos && b > 1 && m[b - 1] >= '0' &&
-                               m[b - 1] <= '9') {
-    size_t first = b;
-    while (m[first - 1] >= '0' && m[first - 1] <= '9')
-      --first;
-    blocks = double(std::strtoul(std::string(m.substr(first)).c_str(), nullptr, 10));
-  }
-  // Sparse instructions execute half of what their names say.
-  double density = contains(m, "smfmac") ? 0.5 : 1;
-  return 2 * rows * columns * depth * blocks * density;
+/// Clocks that a matrix instruction keeps the matrix core. LLVM's scheduling
+/// model has AMD's tables of passes, in which all of v_mfma_*_f8f6f4 are as
+/// fast as with elements of six and four bits: eight bits on either side take
+/// twice as long (CDNA4 ISA document; the data sheet's peak of fp8 is half that
+/// of fp4).
+unsigned matrixClocks(const MicroOp &op, double passes) {
+  unsigned clocks = static_cast<unsigned>(passes * 4 + 0.5);
+  if (op.row->form != Form::MfmaSmall)
+    return clocks;
+  constexpr unsigned kFirstOfSixBits = 2; // formats: fp8, bf8, fp6, bf6, fp4
+  unsigned a = op.aux & 15, b = op.aux >> 8 & 7;
+  return std::min(a, b) < kFirstOfSixBits ? 2 * clocks : clocks;
 }
 
 } // namespace
+
+Unit unitOf(const Row &row) {
+  for (const NamedUnit &named : kNamedUnits)
+    if (named.mnemonic == row.mnemonic)
+      return named.unit;
+  switch (row.form) {
+  case Form::Mfma:
+  case Form::Smfmac:
+  case Form::MfmaSmall:
+    return Unit::Matrix;
+  case Form::Flat:
+  case Form::Buffer:
+    return Unit::Vmem;
+  case Form::Ds:
+    return Unit::Lds;
+  case Form::Branch:
+    return Unit::Branch;
+  default:
+    break;
+  }
+  switch (row.cls) {
+  case InstClass::Mfma:
+    return Unit::Matrix;
+  case InstClass::Valu:
+  case InstClass::Trans:
+    return Unit::Valu;
+  case InstClass::Vmem:
+    return Unit::Vmem;
+  case InstClass::Lds:
+    return Unit::Lds;
+  case InstClass::Smem:
+    return Unit::Smem;
+  case InstClass::Branch:
+    return Unit::Branch;
+  case InstClass::Sync:
+    return Unit::Nop; // hints: a slot of the wave and nothing else
+  default:
+    return Unit::Salu;
+  }
+}
+
+VectorCost vectorCost(const TimingConstants &chip, Rate rate) {
+  auto longer = [&](unsigned clocks) {
+    return VectorCost{clocks, clocks + chip.valuLatency - chip.slot};
+  };
+  switch (rate) {
+  case Rate::Transcendental:
+    return {chip.transClocks, chip.transLatency};
+  case Rate::Quarter:
+    return {chip.quarterClocks, chip.quarterClocks};
+  case Rate::Double:
+    return longer(chip.doubleClocks);
+  case Rate::Packed:
+    return longer(chip.packedClocks);
+  case Rate::Swap:
+    return {chip.swapClocks, chip.swapClocks};
+  case Rate::Full:
+  case Rate::Alone:
+    break;
+  }
+  return {chip.valuClocks, chip.valuLatency};
+}
 
 TimedProgram::TimedProgram(Program &program, const TimingConstants &chip)
     : Prog(program), Chip(chip), Ops(program.dwords() + 8) {}
@@ -73,7 +137,6 @@ std::unique_ptr<TimedOp> TimedProgram::make(uint32_t index) {
     return op;
   const InstInfo &info = Prog.info(index);
   const MicroOp &micro = Prog.ops()[index];
-  std::string_view m = info.mnemonic;
   op->cls = static_cast<InstClass>(micro.cls);
   op->size = micro.size ? micro.size : 1;
   op->counts = info.counts;
@@ -98,74 +161,54 @@ std::unique_ptr<TimedOp> TimedProgram::make(uint32_t index) {
   unsigned slot = Chip.slot;
   op->clocks = static_cast<uint16_t>(slot);
   op->latency = static_cast<uint16_t>(Chip.scalarLatency);
-  auto setClocks = [&](unsigned clocks, unsigned latency) {
-    op->clocks = static_cast<uint16_t>(clocks);
-    op->latency = static_cast<uint16_t>(std::max(clocks, latency));
-  };
   auto operandValue = [&]() -> int64_t {
     ParsedInst inst = parseInstruction(Prog.text(index));
     return inst.operands.empty() ? 0 : inst.operands.back().integer;
   };
 
-  if (op->cls == InstClass::Mfma) {
-    op->unit = Unit::Matrix;
-    op->pipe = static_cast<uint16_t>(info.schedThroughput * 4 + 0.5);
+  op->unit = micro.row ? unitOf(*micro.row) : Unit::Nop;
+  switch (op->unit) {
+  case Unit::Matrix: {
+    op->pipe = static_cast<uint16_t>(matrixClocks(micro, info.schedThroughput));
     op->latency = static_cast<uint16_t>(op->pipe + Chip.matrixLatency);
     op->clocks = static_cast<uint16_t>(Chip.matrixIssue);
-    op->flops = matrixFlops(m);
-    op->wide = contains(m, "32x32");
-    op->excludesVector = Chip.wideExcludesVector &&
-                         (contains(m, "_f64") || contains(m, "f32_16x16x4_f32") ||
-                          contains(m, "x2_f32") || contains(m, "b_f32"));
+    op->flops = 2.0 * micro.row->count;
+    op->excludesVector =
+        Chip.wideExcludesVector && micro.row->rate == Rate::Alone;
     // D = A * B + C: C is the third vector operand.
     unsigned vectors = 0;
     for (unsigned i = 0; i < op->readCount; ++i)
       if (op->reads[i].first < kTimedScalars && ++vectors == 3)
         op->accumulator = static_cast<int8_t>(i);
-  } else if (startsWith(m, "v_")) {
-    op->unit = Unit::Valu;
-    op->packed = isPackedFloat(m);
-    if (op->cls == InstClass::Trans)
-      setClocks(Chip.transClocks, Chip.transLatency);
-    else if (isQuarterRate(m))
-      setClocks(Chip.quarterClocks, Chip.quarterClocks);
-    else if (isDouble(m))
-      setClocks(Chip.doubleClocks, Chip.doubleClocks + Chip.valuLatency - slot);
-    else if (op->packed)
-      setClocks(Chip.packedClocks, Chip.packedClocks + Chip.valuLatency - slot);
-    else if (startsWith(m, "v_permlane") && contains(m, "_swap"))
-      setClocks(Chip.swapClocks, Chip.swapClocks);
-    else
-      setClocks(Chip.valuClocks, Chip.valuLatency);
-  } else if (startsWith(m, "ds_")) {
-    op->unit = Unit::Lds;
-  } else if (op->cls == InstClass::Vmem) {
-    op->unit = Unit::Vmem;
-  } else if (op->cls == InstClass::Smem) {
-    op->unit = op->counts ? Unit::Smem : Unit::Salu;
-  } else if (startsWith(m, "s_barrier") && m != "s_barrier_signal") {
-    op->unit = Unit::Barrier;
-  } else if (startsWith(m, "s_waitcnt") || startsWith(m, "s_wait_")) {
-    op->unit = Unit::Wait;
+    break;
+  }
+  case Unit::Valu: {
+    op->packed = micro.row->rate == Rate::Packed;
+    VectorCost cost = vectorCost(Chip, micro.row->rate);
+    op->clocks = static_cast<uint16_t>(cost.clocks);
+    op->latency = static_cast<uint16_t>(std::max(cost.clocks, cost.latency));
+    break;
+  }
+  case Unit::Smem:
+    if (!op->counts)
+      op->unit = Unit::Salu;
+    break;
+  case Unit::Wait:
     op->clocks = static_cast<uint16_t>(Chip.waitClocks);
-  } else if (m == "s_nop") {
-    op->unit = Unit::Nop;
-    op->clocks = static_cast<uint16_t>(slot * (unsigned(operandValue() & 15) + 1));
-  } else if (m == "s_sleep") {
-    op->unit = Unit::Nop;
-    op->clocks = static_cast<uint16_t>(
-        std::min<int64_t>(64 * (operandValue() & 127), 8128) + slot);
-  } else if (m == "s_setprio") {
-    op->unit = Unit::Priority;
+    break;
+  case Unit::Nop:
+    if (info.mnemonic == "s_nop")
+      op->clocks =
+          static_cast<uint16_t>(slot * (unsigned(operandValue() & 15) + 1));
+    else if (info.mnemonic == "s_sleep")
+      op->clocks = static_cast<uint16_t>(
+          std::min<int64_t>(64 * (operandValue() & 127), 8128) + slot);
+    break;
+  case Unit::Priority:
     op->value = static_cast<int32_t>(operandValue() & 3);
-  } else if (m == "s_endpgm") {
-    op->unit = Unit::End;
-  } else if (op->cls == InstClass::Branch) {
-    op->unit = Unit::Branch;
-  } else if (op->cls == InstClass::Sync || m.empty()) {
-    op->unit = Unit::Nop; // hints: a slot of the wave and nothing else
-  } else {
-    op->unit = Unit::Salu;
+    break;
+  default:
+    break;
   }
   // A lane mask or a lane's value that goes to scalar registers takes longer.
   if (op->unit == Unit::Valu)

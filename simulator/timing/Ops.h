@@ -10,6 +10,7 @@
 
 #include "decode/Program.h"
 #include "fovea/Simulator/Timing.h"
+#include "isa/Row.h"
 #include "timing/Constants.h"
 
 #include <array>
@@ -22,6 +23,16 @@ enum class Unit : uint8_t {
   Valu, Matrix, Salu, Smem, Vmem, Lds, Branch,
   Wait, Nop, Barrier, Priority, End,
 };
+
+/// The unit that executes an instruction.
+Unit unitOf(const Row &row);
+
+/// Clocks that a vector instruction holds its SIMD, and to the issue of a
+/// reader.
+struct VectorCost {
+  unsigned clocks, latency;
+};
+VectorCost vectorCost(const TimingConstants &chip, Rate rate);
 
 constexpr unsigned kTimedScalars = kVectorRegs;
 constexpr unsigned kTimedScc = kTimedScalars + kScalarRegs + 8;
@@ -37,7 +48,6 @@ struct TimedOp {
   uint8_t counts = 0;        ///< bits of WaitCounter
   bool packed = false;       ///< packed fp32
   bool excludesVector = false; ///< an MFMA that keeps the vector ALU idle
-  bool wide = false;         ///< a 32 x 32 matrix instruction
   bool isStore = false, writesExec = false;
   uint16_t clocks = 4;       ///< its unit, or the wave (Nop)
   uint16_t pipe = 0;         ///< the matrix core

@@ -285,10 +285,16 @@ Status Prediction::traceSamples() {
     if (Status status = sampler->trace(group, traces.back()); !status)
       return status;
   }
+  // Not one of those at the edge of the grid, whose data few others need.
+  std::unique_ptr<GroupTrace> usual;
+  if (Status status =
+          sampler->trace(persistent ? total / 2 : work->usual(), usual);
+      !status)
+    return status;
   std::string note;
   if (Status status = measureSharing(
           *sampler, chip, {total, info.computeUnits, xcds(), resident.groups},
-          *traces[traces.size() / 2], sharing, note);
+          *usual, sharing, note);
       !status)
     return status;
   report.notes.push_back(note);
@@ -357,14 +363,8 @@ unsigned Prediction::copiesBehind(double work, unsigned together) const {
 /// The clock that the chip's power limit allows for what was replayed, Hz.
 double Prediction::allowedClock() const {
   double capacity = std::max(1.0, double(sum.clocks) * chip.simds);
-  double wideShare = double(sum.wideClocks) / capacity;
-  double narrowShare = double(sum.matrixClocks - sum.wideClocks) / capacity;
-  double vectorShare = double(sum.valuClocks) / capacity;
-  return std::min(chip.peakHz,
-                  1e9 / (chip.powerBase +
-                         result.busyShare * (chip.powerWide * wideShare +
-                                             chip.powerNarrow * narrowShare +
-                                             chip.powerVector * vectorShare)));
+  double share = result.busyShare * double(sum.matrixClocks) / capacity;
+  return std::min(chip.peakHz, chip.loadHz * std::pow(share, -chip.loadSlope));
 }
 
 //===-- Report ------------------------------------------------------------===//
@@ -387,7 +387,11 @@ void Prediction::reportTime() {
                                   (result.clocks * units * chip.simds)
                             : 0;
   report.peakClockHz = chip.peakHz;
-  report.peakFlops = double(chip.matrixFlopsPerClock) * units * chip.peakHz;
+  // Of the instructions that were executed: types differ in their rates.
+  double flopsPerClock = sum.matrixClocks
+                             ? sum.flops * chip.simds / double(sum.matrixClocks)
+                             : chip.matrixFlopsPerClock;
+  report.peakFlops = flopsPerClock * units * chip.peakHz;
   for (size_t i = 0; i < traces.size(); ++i)
     report.samples.push_back(
         {traces[i]->id, traces[i]->instructions, paces[i].clocksFull});

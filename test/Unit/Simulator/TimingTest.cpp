@@ -4,11 +4,13 @@
 // names, or because a unit can do no better. And that the grid adds up.
 //
 //===----------------------------------------------------------------------===//
+#include "fovea/Simulator/Timing.h"
 #include "AsmKernels.h"
 #include "KernelTest.h"
-#include "fovea/Simulator/Timing.h"
+#include "isa/Table.h"
 #include "timing/Constants.h"
 #include "timing/Lds.h"
+#include "timing/Ops.h"
 
 using namespace fovea::sim;
 using namespace fovea::sim::test;
@@ -26,13 +28,14 @@ class TimingTest : public KernelTest {
 protected:
   /// One workgroup of \p block work-items that runs \p body over and over.
   TimingReport time(const std::string &body, unsigned block = 64,
-                    unsigned ldsBytes = 0) {
+                    unsigned ldsBytes = 0,
+                    const std::string &target = "gfx942") {
     AsmKernel kernel{"k", "  s_movk_i32 s20, 64\nloop:\n" + body +
                               "  s_sub_u32 s20, s20, 1\n"
                               "  s_cmp_lg_u32 s20, 0\n"
                               "  s_cbranch_scc1 loop\n"};
     kernel.ldsBytes = ldsBytes;
-    load(assemble(asmModule({kernel})));
+    load(assemble(asmModule({kernel}, 64, target), target));
     LaunchConfig config;
     config.block = {block, 1, 1};
     Args args;
@@ -83,6 +86,28 @@ TEST_F(TimingTest, MatrixResultsTakeTheirPasses) {
       "  v_mfma_f32_16x16x16_f16 v[0:3], v[16:17], v[18:19], 0\n"
       "  v_add_f32 v20, v0, v1", 32));
   EXPECT_NEAR(interval(report, "v_mfma") + interval(report, "v_add"), 4 + 28, 1);
+}
+
+// 5 PFLOPS of fp8 on MI355X, 10 of fp4: eight bits on either side are half as
+// fast.
+TEST_F(TimingTest, PassesFollowTheFormats) {
+  use("gfx950");
+  struct Case {
+    const char *operands;
+    double clocks, petaflops;
+  };
+  for (Case c : {Case{"v[16:23], v[24:31], v[0:15]", 64, 5.0},
+                 Case{"v[16:19], v[20:23], v[0:15] cbsz:4 blgp:4", 32, 10.1},
+                 Case{"v[16:21], v[24:29], v[0:15] cbsz:2 blgp:3", 32, 10.1},
+                 Case{"v[16:19], v[24:31], v[0:15] cbsz:4", 64, 5.0}}) {
+    TimingReport report =
+        time(repeat(std::string("  v_mfma_f32_32x32x64_f8f6f4 v[0:15], ") +
+                        c.operands,
+                    64),
+             64, 0, "gfx950");
+    EXPECT_NEAR(interval(report, "v_mfma"), c.clocks, 1) << c.operands;
+    EXPECT_NEAR(report.peakFlops / 1e15, c.petaflops, 0.1) << c.operands;
+  }
 }
 
 TEST_F(TimingTest, VectorWorkHidesBehindMatrixWork) {
@@ -284,6 +309,56 @@ TEST_F(TimingTest, ReportsAddUp) {
   for (const TimingSample &sample : report.samples)
     lived += sample.clocks * 8;
   EXPECT_NEAR(clocks / lived, 1, 0.12); // but for the start of the workgroup
+}
+
+/// Every instruction of the table has a unit, and those that are not full rate
+/// say so.
+TEST(Costs, EveryInstructionHasThem) {
+  const TimingConstants &chip = *timingConstants("gfx908");
+  const unsigned full = vectorCost(chip, Rate::Full).clocks;
+  for (const Row &row : IsaTable::get()->rows()) {
+    const Unit unit = unitOf(row);
+    const std::string name(row.mnemonic);
+    const unsigned clocks = vectorCost(chip, row.rate).clocks;
+    if (row.cls == InstClass::Mfma && row.form != Form::Custom) {
+      EXPECT_EQ(unit, Unit::Matrix) << name;
+      EXPECT_GT(row.count, 1u) << name << " has no operations";
+    }
+    if (row.cls == InstClass::Valu || row.cls == InstClass::Trans)
+      EXPECT_EQ(unit, Unit::Valu) << name;
+    if (row.cls == InstClass::Trans)
+      EXPECT_EQ(row.rate, Rate::Transcendental) << name;
+    for (const char *slow : {"v_fma_f64", "v_mul_lo_u32", "v_mad_u64_u32",
+                             "v_pk_fma_f32", "v_permlane32_swap_b32"})
+      if (name == slow)
+        EXPECT_GT(clocks, full) << name;
+    if (name.substr(0, 4) == "v_mo")
+      EXPECT_EQ(clocks, full) << name;
+  }
+}
+
+/// Additions in memory take what the chip's atomic units need for their words.
+TEST_F(TimingTest, AtomicsTakeTheirTime) {
+  const auto clocks = [&](const std::string &mnemonic) {
+    AsmKernel kernel{"k", "  s_load_dwordx2 s[0:1], s[0:1], 0x0\n"
+                          "  v_lshlrev_b32 v1, 2, v0\n"
+                          "  s_waitcnt lgkmcnt(0)\n" +
+                              repeat("  " + mnemonic + " v1, v2, s[0:1]", 256)};
+    load(assemble(asmModule({kernel})));
+    float *words = buffer(std::vector<float>(64));
+    LaunchConfig config;
+    config.grid = {304 * 8, 1, 1};
+    config.block = {64, 1, 1};
+    Args args;
+    args.add(words);
+    TimingOptions options;
+    options.clockHz = 1e9;
+    return predicted(config, args, options).clocks;
+  };
+  const double chip = timingConstants("gfx942")->atomicWordsPerSecond;
+  const double least = 304 * 8 * 256 * 64.0 / (chip / 1e9);
+  EXPECT_GT(clocks("global_atomic_add_f32"), least);
+  EXPECT_LT(clocks("global_atomic_add_f32"), 1.5 * least);
 }
 
 TEST_F(TimingTest, UnknownChipsAreRefused) {
