@@ -63,7 +63,7 @@ TimingConstants cdna3() {
   c.farBytes = 256 * MiB;  // [W]
   c.farBytesPerSecond = 11.9e12;  // [M]
   c.memoryBytesPerSecond = 4.3e12;// [U]
-  c.atomicWordsPerSecond = 325e9; // [F]
+  c.atomicWordsPerSecond = 295e9; // [F]
   c.scalarHit = 50;
   c.scalarMiss = 250;
   c.scalarBytes = 16 * KiB;// [W]
@@ -93,7 +93,7 @@ TimingConstants cdna4() {
   c.peakHz = 2.4e9;        // [W]
   c.loadHz = 1.55e9;       // [F]
   c.loadSlope = 0.21;      // [F]
-  c.atomicWordsPerSecond = 355e9; // [F]
+  c.atomicWordsPerSecond = 347e9; // [F]
   c.matrixFlopsPerClock = 4096; // [W]
   c.memoryBytesPerSecond = 6.4e12; // [W] times the share that MI308X reaches
   return c;

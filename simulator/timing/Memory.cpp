@@ -44,6 +44,7 @@ MemoryCounters &MemoryCounters::operator+=(const MemoryCounters &other) {
   l1Bytes += other.l1Bytes;
   l2Bytes += other.l2Bytes;
   memoryBytes += other.memoryBytes;
+  atomicClocks += other.atomicClocks;
   busyClocks += other.busyClocks;
   ldsClocks += other.ldsClocks;
   ldsConflicts += other.ldsConflicts;
@@ -167,8 +168,9 @@ uint64_t MemoryModel::vector(const GroupTrace &group, const MemoryUse &use,
                         : use.store ? Access::Store
                                     : Access::Load;
   if (use.atomic) {
-    AtomicFree = std::max(AtomicFree, double(at)) +
-                 double(use.bytes) / 4 / AtomicRate;
+    const double busy = double(use.bytes) / 4 / AtomicRate;
+    AtomicFree = std::max(AtomicFree, double(at)) + busy;
+    Count.atomicClocks += uint64_t(busy);
   }
   for (unsigned i = 0; i < use.lines; ++i) {
     uint64_t line = group.lines[use.firstLine + i] ^ salt;

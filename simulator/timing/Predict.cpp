@@ -10,6 +10,7 @@
 #include "timing/Grid.h"
 #include "timing/Neighbours.h"
 #include "timing/Sampler.h"
+#include "timing/Uncertainty.h"
 
 #include <algorithm>
 #include <cmath>
@@ -380,6 +381,13 @@ void Prediction::reportTime() {
   report.clocks = result.clocks;
   report.launchSeconds = chip.launchSeconds;
   report.seconds = result.clocks / hz + chip.launchSeconds;
+  // A counter that hands out tiles is not what this means.
+  constexpr double kNoticed = 0.05;
+  const Uncertainty uncertainty = uncertaintyOf(
+      info.target, {report.seconds, double(memory.atomicClocks) >
+                                        kNoticed * double(sum.clocks)});
+  report.timeError = uncertainty.time;
+  report.ratioError = uncertainty.ratio;
   report.busyShare = result.busyShare;
   report.flops = result.instructions * flopsPerInstruction;
   report.matrixOfChip = result.clocks

@@ -30,6 +30,8 @@ json launchJson(const LaunchTime &launch, bool instructions) {
       {"grid", launch.launch.grid},
       {"block", launch.launch.block},
       {"seconds", r.seconds},
+      {"time_error", r.timeError},
+      {"ratio_error", r.ratioError},
       {"launch_seconds", r.launchSeconds},
       {"clocks", r.clocks},
       {"clock_hz", r.clockHz},

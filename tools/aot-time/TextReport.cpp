@@ -83,7 +83,10 @@ std::string summaryText(const LaunchTime &launch) {
   if (r.launchSeconds > 0)
     text += format("of that %s to start and end a launch",
                    timeText(r.launchSeconds).c_str());
-  text += "\n";
+  text +=
+      format("\n             %-14snine of ten published kernels of its kind "
+             "are within\n",
+             format("+- %.0f %%", 100 * r.timeError).c_str());
   const double flops = launch.launch.flops > 0 ? launch.launch.flops : r.flops;
   if (flops > 0 && r.seconds > 0) {
     const double rate = flops / r.seconds;
@@ -230,6 +233,24 @@ std::string launchText(const LaunchTime &launch) {
   return text;
 }
 
+const LaunchTime &longestOf(const SubjectTime &subject) {
+  return *std::max_element(subject.launches.begin(), subject.launches.end(),
+                           [](const LaunchTime &a, const LaunchTime &b) {
+                             return a.report.seconds < b.report.seconds;
+                           });
+}
+
+/// Whether the model cannot tell which of two kernels is faster.
+bool isTie(const SubjectTime &subject, const SubjectTime &other) {
+  const double ratio = speedRatio(subject, other);
+  const double error = std::max(longestOf(subject).report.ratioError,
+                                longestOf(other).report.ratioError);
+  return &subject != &other && ratio > 0 &&
+         std::max(ratio, 1 / ratio) <= 1 + error;
+}
+
+constexpr int kRatioWidth = 5;
+
 /// Cells of one row of a comparison.
 struct Row {
   std::string time, rate, peak, chip, clock, ratio;
@@ -241,10 +262,7 @@ Row rowOf(const SubjectTime &subject, const SubjectTime &first) {
     return row;
   const double seconds = subject.seconds();
   row.time = timeText(seconds);
-  const LaunchTime *longest = &subject.launches.front();
-  for (const LaunchTime &launch : subject.launches)
-    if (launch.report.seconds > longest->report.seconds)
-      longest = &launch;
+  const LaunchTime *longest = &longestOf(subject);
   const double flops =
       subject.flops() > 0 ? subject.flops() : longest->report.flops;
   if (flops > 0 && seconds > 0) {
@@ -254,8 +272,10 @@ Row rowOf(const SubjectTime &subject, const SubjectTime &first) {
   }
   row.chip = format("%.1f %%", 100 * longest->report.matrixOfChip);
   row.clock = format("%.2f", longest->report.clockHz / 1e9);
-  row.ratio =
-      first.error.empty() ? format("%.2f", speedRatio(subject, first)) : "-";
+  row.ratio = "-";
+  if (first.error.empty())
+    row.ratio = format("%*.2f%s", kRatioWidth, speedRatio(subject, first),
+                       isTie(subject, first) ? "~" : "");
   return row;
 }
 
@@ -390,8 +410,10 @@ std::string timing::comparisonText(const std::vector<ComparedPoint> &points) {
   }
   text += "matrix: share of the launch that the chip's matrix cores are busy\n";
   if (several)
-    text +=
-        "ratio: speed (TFLOPS) over that of the first kernel of the block\n";
+    text += "ratio: speed (TFLOPS) over that of the first kernel of the block; "
+            "~: a "
+            "tie, as\n       kernels of their kind are that far from what is "
+            "predicted\n";
   if (anyDoubt)
     text += "!: the kernel executed much less than it is credited with; the "
             "rate means\n   nothing\n";

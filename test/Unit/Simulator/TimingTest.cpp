@@ -11,6 +11,7 @@
 #include "timing/Constants.h"
 #include "timing/Lds.h"
 #include "timing/Ops.h"
+#include "timing/Uncertainty.h"
 
 using namespace fovea::sim;
 using namespace fovea::sim::test;
@@ -334,6 +335,19 @@ TEST(Costs, EveryInstructionHasThem) {
         EXPECT_GT(clocks, full) << name;
     if (name.substr(0, 4) == "v_mo")
       EXPECT_EQ(clocks, full) << name;
+  }
+}
+
+TEST(Uncertainty, IsLargerWhereLessIsPublished) {
+  for (bool adds : {false, true}) {
+    const double large = uncertaintyOf("gfx908", {1, adds}).time;
+    for (const char *target : {"gfx942", "gfx950"})
+      for (double seconds : {1e-5, 1e-2}) {
+        const Uncertainty found = uncertaintyOf(target, {seconds, adds});
+        EXPECT_GT(found.time, 0) << target;
+        EXPECT_LE(found.ratio, found.time) << target;
+        EXPECT_LT(found.time, large) << target;
+      }
   }
 }
 

@@ -92,6 +92,12 @@ struct TimingReport {
   double clocks = 0;       ///< seconds * clockHz
   double clockHz = 0;      ///< the clock that was assumed
   double launchSeconds = 0;///< of `seconds`: start and end of a launch
+  /// Nine of ten published kernels of this kind took from seconds / (1 + this)
+  /// to seconds * (1 + this).
+  double timeError = 0;
+  /// The same of the ratio of two kernels on one chip: what lies within is a
+  /// tie.
+  double ratioError = 0;
 
   uint64_t workgroups = 0;
   unsigned wavesPerWorkgroup = 0;

@@ -1,0 +1,42 @@
+//===- Uncertainty.cpp - How far predictions are off ----------------------===//
+//
+// One row a kind; docs/Timing.md lists the points.
+//
+//===----------------------------------------------------------------------===//
+#include "timing/Uncertainty.h"
+
+#include <limits>
+
+namespace fovea::sim {
+
+namespace {
+struct ResidualRow {
+  std::string_view target; ///< empty: every other chip
+  bool addsInMemory;
+  double maxSeconds; ///< launches that take longer have a row of their own
+  Uncertainty uncertainty;
+};
+constexpr double kAny = std::numeric_limits<double>::infinity();
+constexpr ResidualRow kResiduals[] = {
+    {"gfx942", false, 1e-3, {0.20, 0.17}},
+    {"gfx942", false, kAny, {0.17, 0.12}},
+    {"gfx942", true, 1e-3, {0.20, 0.19}},
+    {"gfx942", true, kAny, {0.17, 0.15}},
+    {"gfx950", false, 1e-3, {0.17, 0.17}},
+    {"gfx950", false, kAny, {0.10, 0.08}},
+    {"gfx950", true, 1e-3, {0.19, 0.17}},
+    {"gfx950", true, kAny, {0.13, 0.12}},
+    {"", false, kAny, {0.5, 0.25}},
+    {"", true, kAny, {1, 0.5}},
+};
+} // namespace
+
+Uncertainty uncertaintyOf(std::string_view target, const LaunchKind &kind) {
+  for (const ResidualRow &row : kResiduals)
+    if ((row.target == target || row.target.empty()) &&
+        row.addsInMemory == kind.addsInMemory && kind.seconds <= row.maxSeconds)
+      return row.uncertainty;
+  return {1, 1};
+}
+
+} // namespace fovea::sim
