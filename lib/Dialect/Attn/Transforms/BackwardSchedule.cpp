@@ -102,6 +102,8 @@ static const BackwardRow kBackwardRows[] = {
      "wmma_16x16x16",
      {64, 16, 4, 1, 2, 1, 1},
      {64, 16, 4, 1, 2, 1, 1}},
+    {0, 32, "wmma_16x16x16", {64, 32, 4, 2, 4}, {64, 32, 4, 2, 4}},
+    {0, 48, "wmma_16x16x16", {64, 32, 4, 2, 6}, {64, 32, 4, 2, 4}},
     {0, 64, "wmma_16x16x16", {64, 32, 4, 2, 4}, {64, 32, 4, 2, 4}},
     {0, 96, "wmma_16x16x16", {64, 16, 4, 1, 2, 1, 1}, {64, 16, 4, 1, 2, 1, 1}},
     {0, 112, "wmma_16x16x16", {64, 32, 4, 1, 2, 1, 1}, {64, 16, 4, 1, 2, 1, 1}},
@@ -131,7 +133,7 @@ static const AtomicRow kAtomicRows[] = {
     // is no schedule without scratch.
     {target::kWmmaRepeated, 32, "wmma_16x16x16", {64, 32, 4, 1, 2, 1, 1}},
     {target::kWmmaRepeated, 64, "wmma_16x16x16", {64, 16, 4, 1, 2, 1, 1}},
-    {target::kWmma, 32, "wmma_16x16x16", {64, 32, 4, 2, 4}},
+    {target::kWmma, 32, "wmma_16x16x16", {64, 32, 4, 2, 7}},
     {target::kWmma, 48, "wmma_16x16x16", {64, 32, 4, 1, 4}},
     {target::kWmma, 64, "wmma_16x16x16", {64, 32, 4, 2, 4}},
     {target::kWmma, 96, "wmma_16x16x16", {32, 16, 2, 1, 1, 1, 1}},
