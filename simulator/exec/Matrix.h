@@ -185,7 +185,7 @@ private:
 struct MfmaRow {
   const char *mnemonic;
   Handler handler;
-  uint32_t flops;     ///< multiply-adds
+  uint32_t multiplyAdds;
   const char *source; ///< where shape and lane maps can be checked
   uint32_t traits = 0;
   Form form = Form::Mfma;

@@ -167,7 +167,7 @@ void addMatrixRow(std::vector<Row> &rows, const MfmaRow &mfma) {
   row.cls = InstClass::Mfma;
   row.form = mfma.form;
   row.handler = mfma.handler;
-  row.count = mfma.flops;
+  row.count = mfma.multiplyAdds;
   row.traits = mfma.traits;
   row.rate = mfma.rate;
   bool f64 = row.mnemonic.substr(0, 10) == "v_mfma_f64";

@@ -69,7 +69,7 @@ private:
   uint64_t step(Simd &simd, uint64_t now);
   bool tryIssue(Simd &simd, Wave &w, uint64_t now);
   /// Whether the instruction is there: it comes in lines, and straight code is
-  /// fetched ahead. This and the next ones block the wave where not.
+  /// fetched ahead. This and the others that return bool block the wave if not.
   bool fetched(Wave &w, uint32_t op, uint64_t now);
   bool ready(Wave &w, const TimedOp &op, uint64_t now);
   bool takePort(bool &taken, Wave &w, uint64_t now);

@@ -118,9 +118,9 @@ TimingConstants cdna2() {
   c.icacheBytes = 32 * KiB;// [W]
   c.icacheLine = 64;       // [W]
   c.peakHz = 1.7e9;        // [W]
-  c.loadHz = 1.38e9;       // [E] 147 of 181 TFLOPS, the best found on a GCD
+  c.loadHz = 1.305e9;      // [E] 147 of 191.5 TFLOPS, the best found on a GCD
   c.loadSlope = 0.33;      // as power and volts would have it; no figures
-  c.atomicWordsPerSecond = 32 * 1.4 * 1.7e9; // a channel as on gfx942
+  c.atomicWordsPerSecond = 32 * 1.1 * c.peakHz; // a channel as on gfx942
   c.spread = 1;
   c.matrixFlopsPerClock = 1024; // [W]
   return c;
@@ -135,9 +135,9 @@ TimingConstants cdna1() {
   c.l2TotalClock = 2048;   // [R] 32 channels of 64 bytes
   c.farBytesPerSecond = 0.96e12; // [B]
   c.memoryBytesPerSecond = 0.96e12;
-  c.atomicWordsPerSecond = 32 * 1.4 * 1.5e9;
+  c.atomicWordsPerSecond = 32 * 1.1 * c.peakHz;
   c.peakHz = 1.502e9;      // [W]
-  c.loadHz = 1.22e9; // the share of the peak that gfx90a keeps; no figures
+  c.loadHz = 1.15e9; // the share of the peak that gfx90a keeps; no figures
   c.matrixFlopsPerClock = 1024; // [W]
   return c;
 }

@@ -170,7 +170,7 @@ uint64_t MemoryModel::vector(const GroupTrace &group, const MemoryUse &use,
   if (use.atomic) {
     const double busy = double(use.bytes) / 4 / AtomicRate;
     AtomicFree = std::max(AtomicFree, double(at)) + busy;
-    Count.atomicClocks += uint64_t(busy);
+    Count.atomicClocks += busy;
   }
   for (unsigned i = 0; i < use.lines; ++i) {
     uint64_t line = group.lines[use.firstLine + i] ^ salt;

@@ -55,7 +55,7 @@ struct Sharing {
 struct MemoryCounters {
   uint64_t l1Lines = 0, l1Hits = 0, l2Lines = 0, l2Hits = 0;
   uint64_t l1Bytes = 0, l2Bytes = 0, memoryBytes = 0;
-  uint64_t atomicClocks = 0; ///< of the chip's atomic units, its share
+  double atomicClocks = 0; ///< of the chip's atomic units, its share
   uint64_t busyClocks = 0, ldsClocks = 0, ldsConflicts = 0;
   MemoryCounters &operator+=(const MemoryCounters &other);
 };

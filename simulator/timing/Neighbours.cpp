@@ -27,14 +27,23 @@ std::vector<uint32_t> opsOfLines(const GroupTrace &trace) {
   return ops;
 }
 
-/// Where a trace touches a line: places in the order of its lines.
+/// Where a trace touches each of some lines: places in the order of its lines.
 using Places = std::unordered_map<uint64_t, std::vector<size_t>>;
 
-Places placesOf(const GroupTrace &trace) {
+/// \p lines: those looked for, which are its keys.
+Places placesOf(const GroupTrace &trace, const Places &lines) {
   Places places;
   for (size_t i = 0; i < trace.lines.size(); ++i)
-    places[trace.lines[i]].push_back(i);
+    if (lines.count(trace.lines[i]))
+      places[trace.lines[i]].push_back(i);
   return places;
+}
+
+/// Whether one of the places is not more than \p window from \p at.
+bool isNear(const std::vector<size_t> &places, size_t at, double window) {
+  const double from = std::max(0.0, double(at) - window);
+  auto next = std::lower_bound(places.begin(), places.end(), size_t(from));
+  return next != places.end() && double(*next) <= double(at) + window;
 }
 
 /// A cache, and the workgroups that use it.
@@ -53,18 +62,22 @@ struct SharedCache {
 Status measureMisses(const Sampler &sampler, const GroupTrace &middle,
                      uint64_t total, const std::vector<uint64_t> &steps,
                      const SharedCache &cache, MissShares &result) {
+  const size_t step = middle.lines.size() / 20000 + 1;
+  Places looked;
+  for (size_t i = 0; i < middle.lines.size(); i += step)
+    looked[middle.lines[i]];
   std::vector<Places> others;
   std::set<uint64_t> used{middle.id};
-  for (uint64_t step : steps) {
-    uint64_t other = middle.id + step < total ? middle.id + step
-                     : middle.id >= step      ? middle.id - step
-                                              : total;
+  for (uint64_t distance : steps) {
+    uint64_t other = middle.id + distance < total ? middle.id + distance
+                     : middle.id >= distance      ? middle.id - distance
+                                                  : total;
     if (other >= total || !used.insert(other).second)
       continue;
     std::unique_ptr<GroupTrace> trace;
     if (Status status = sampler.trace(other, trace); !status)
       return status;
-    others.push_back(placesOf(*trace));
+    others.push_back(placesOf(*trace, looked));
   }
   result = MissShares();
   if (others.empty() || middle.lines.empty())
@@ -80,15 +93,11 @@ Status measureMisses(const Sampler &sampler, const GroupTrace &middle,
         cache.lines / std::max(1.0, cache.groups) / result.mean;
     byOp.clear();
     Sum all;
-    const size_t step = middle.lines.size() / 20000 + 1;
     for (size_t i = 0; i < middle.lines.size(); i += step) {
       unsigned common = 0;
       for (const Places &other : others)
         if (auto it = other.find(middle.lines[i]); it != other.end())
-          common +=
-              std::any_of(it->second.begin(), it->second.end(), [&](size_t at) {
-                return std::abs(double(at) - double(i)) <= window;
-              });
+          common += isNear(it->second, i, window);
       const double misses = 1 / (1 + common * more);
       for (Sum *sum : {&all, &byOp[ops[i]]}) {
         sum->misses += misses;
@@ -115,12 +124,16 @@ Status measureSharing(const Sampler &sampler, const TimingConstants &chip,
       std::min(uint64_t(sharing.unitsPerL2 * around.resident),
                (around.total + xcds - 1) / xcds);
   // Near and far, odd and even: heads and blocks alternate in many ways.
-  constexpr uint64_t kSteps = 8;
-  std::vector<uint64_t> steps;
-  for (uint64_t i = 1; i <= kSteps; ++i)
-    if (uint64_t step = (i * (neighbours - 1) / kSteps) ^ (i & 1);
-        step && step < neighbours)
-      steps.push_back(xcds * step);
+  constexpr uint64_t kSpread = 6;
+  std::vector<uint64_t> steps{1, 2};
+  for (uint64_t i = 1; i <= kSpread; ++i)
+    steps.push_back((i * (neighbours - 1) / kSpread) ^ (i & 1));
+  steps.erase(std::remove_if(
+                  steps.begin(), steps.end(),
+                  [&](uint64_t step) { return !step || step >= neighbours; }),
+              steps.end());
+  for (uint64_t &step : steps)
+    step *= xcds;
   const SharedCache l2{double(neighbours),
                        double(chip.l2Bytes / chip.lineBytes),
                        double(neighbours)};

@@ -287,15 +287,18 @@ Status Prediction::traceSamples() {
       return status;
   }
   // Not one of those at the edge of the grid, whose data few others need.
-  std::unique_ptr<GroupTrace> usual;
-  if (Status status =
-          sampler->trace(persistent ? total / 2 : work->usual(), usual);
-      !status)
-    return status;
+  const uint64_t usual = persistent ? total / 2 : work->usual();
+  auto known =
+      std::find_if(traces.begin(), traces.end(),
+                   [&](const auto &trace) { return trace->id == usual; });
+  std::unique_ptr<GroupTrace> traced;
+  if (known == traces.end())
+    if (Status status = sampler->trace(usual, traced); !status)
+      return status;
   std::string note;
   if (Status status = measureSharing(
           *sampler, chip, {total, info.computeUnits, xcds(), resident.groups},
-          *usual, sharing, note);
+          known == traces.end() ? *traced : **known, sharing, note);
       !status)
     return status;
   report.notes.push_back(note);
@@ -384,9 +387,10 @@ void Prediction::reportTime() {
   // A counter that hands out tiles is not what this means.
   constexpr double kNoticed = 0.05;
   const Uncertainty uncertainty = uncertaintyOf(
-      info.target, {report.seconds, double(memory.atomicClocks) >
-                                        kNoticed * double(sum.clocks)});
+      info.target,
+      {report.seconds, memory.atomicClocks > kNoticed * double(sum.clocks)});
   report.timeError = uncertainty.time;
+  report.errorIsEstimate = uncertainty.isEstimate;
   report.ratioError = uncertainty.ratio;
   report.busyShare = result.busyShare;
   report.flops = result.instructions * flopsPerInstruction;

@@ -26,8 +26,8 @@ constexpr ResidualRow kResiduals[] = {
     {"gfx950", false, kAny, {0.10, 0.08}},
     {"gfx950", true, 1e-3, {0.19, 0.17}},
     {"gfx950", true, kAny, {0.13, 0.12}},
-    {"", false, kAny, {0.5, 0.25}},
-    {"", true, kAny, {1, 0.5}},
+    {"", false, kAny, {0.5, 0.25, true}},
+    {"", true, kAny, {1, 0.5, true}},
 };
 } // namespace
 
@@ -36,7 +36,7 @@ Uncertainty uncertaintyOf(std::string_view target, const LaunchKind &kind) {
     if ((row.target == target || row.target.empty()) &&
         row.addsInMemory == kind.addsInMemory && kind.seconds <= row.maxSeconds)
       return row.uncertainty;
-  return {1, 1};
+  return {1, 1, true};
 }
 
 } // namespace fovea::sim

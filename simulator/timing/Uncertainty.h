@@ -15,6 +15,7 @@ namespace fovea::sim {
 struct Uncertainty {
   double time;  ///< of a launch
   double ratio; ///< of the times of two kernels on one chip
+  bool isEstimate = false; ///< too few are published
 };
 
 /// What a launch's time depends on that the model knows least of.

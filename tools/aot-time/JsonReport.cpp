@@ -32,6 +32,7 @@ json launchJson(const LaunchTime &launch, bool instructions) {
       {"seconds", r.seconds},
       {"time_error", r.timeError},
       {"ratio_error", r.ratioError},
+      {"error_is_estimate", r.errorIsEstimate},
       {"launch_seconds", r.launchSeconds},
       {"clocks", r.clocks},
       {"clock_hz", r.clockHz},

@@ -83,10 +83,11 @@ std::string summaryText(const LaunchTime &launch) {
   if (r.launchSeconds > 0)
     text += format("of that %s to start and end a launch",
                    timeText(r.launchSeconds).c_str());
-  text +=
-      format("\n             %-14snine of ten published kernels of its kind "
-             "are within\n",
-             format("+- %.0f %%", 100 * r.timeError).c_str());
+  text += format("\n             %-14s%s\n",
+                 format("x or / %.2f", 1 + r.timeError).c_str(),
+                 r.errorIsEstimate
+                     ? "a guess: too few kernels of this chip are published"
+                     : "nine of ten published attention kernels are within");
   const double flops = launch.launch.flops > 0 ? launch.launch.flops : r.flops;
   if (flops > 0 && r.seconds > 0) {
     const double rate = flops / r.seconds;
@@ -243,8 +244,10 @@ const LaunchTime &longestOf(const SubjectTime &subject) {
 /// Whether the model cannot tell which of two kernels is faster.
 bool isTie(const SubjectTime &subject, const SubjectTime &other) {
   const double ratio = speedRatio(subject, other);
-  const double error = std::max(longestOf(subject).report.ratioError,
-                                longestOf(other).report.ratioError);
+  const TimingReport &a = longestOf(subject).report,
+                     &b = longestOf(other).report;
+  const double error = a.chip == b.chip ? std::max(a.ratioError, b.ratioError)
+                                        : std::max(a.timeError, b.timeError);
   return &subject != &other && ratio > 0 &&
          std::max(ratio, 1 / ratio) <= 1 + error;
 }
@@ -412,8 +415,7 @@ std::string timing::comparisonText(const std::vector<ComparedPoint> &points) {
   if (several)
     text += "ratio: speed (TFLOPS) over that of the first kernel of the block; "
             "~: a "
-            "tie, as\n       kernels of their kind are that far from what is "
-            "predicted\n";
+            "tie,\n       closer to 1 than the model's error\n";
   if (anyDoubt)
     text += "!: the kernel executed much less than it is credited with; the "
             "rate means\n   nothing\n";

@@ -98,6 +98,7 @@ struct TimingReport {
   /// The same of the ratio of two kernels on one chip: what lies within is a
   /// tie.
   double ratioError = 0;
+  bool errorIsEstimate = false; ///< there are too few of its kind to tell
 
   uint64_t workgroups = 0;
   unsigned wavesPerWorkgroup = 0;
