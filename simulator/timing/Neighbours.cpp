@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 #include <unordered_map>
 
@@ -53,6 +54,10 @@ struct SharedCache {
   double groups; ///< that fill it
 };
 
+/// Lines of a workgroup that tell what it shares: what it reads once, and some
+/// rounds of what it goes through.
+constexpr size_t kLines = 8192;
+
 /// How often a cache must fetch a line that \p middle touches, by the
 /// workgroups
 /// \p steps away from it. A line that others touch not more than a window of
@@ -62,9 +67,9 @@ struct SharedCache {
 Status measureMisses(const Sampler &sampler, const GroupTrace &middle,
                      uint64_t total, const std::vector<uint64_t> &steps,
                      const SharedCache &cache, MissShares &result) {
-  const size_t step = middle.lines.size() / 20000 + 1;
+  const size_t lines = std::min(kLines, middle.lines.size());
   Places looked;
-  for (size_t i = 0; i < middle.lines.size(); i += step)
+  for (size_t i = 0; i < lines; ++i)
     looked[middle.lines[i]];
   std::vector<Places> others;
   std::set<uint64_t> used{middle.id};
@@ -75,7 +80,7 @@ Status measureMisses(const Sampler &sampler, const GroupTrace &middle,
     if (other >= total || !used.insert(other).second)
       continue;
     std::unique_ptr<GroupTrace> trace;
-    if (Status status = sampler.trace(other, trace); !status)
+    if (Status status = sampler.trace(other, trace, kLines); !status)
       return status;
     others.push_back(placesOf(*trace, looked));
   }
@@ -93,7 +98,7 @@ Status measureMisses(const Sampler &sampler, const GroupTrace &middle,
         cache.lines / std::max(1.0, cache.groups) / result.mean;
     byOp.clear();
     Sum all;
-    for (size_t i = 0; i < middle.lines.size(); i += step) {
+    for (size_t i = 0; i < lines; ++i) {
       unsigned common = 0;
       for (const Places &other : others)
         if (auto it = other.find(middle.lines[i]); it != other.end())
@@ -123,17 +128,19 @@ Status measureSharing(const Sampler &sampler, const TimingConstants &chip,
   const uint64_t neighbours =
       std::min(uint64_t(sharing.unitsPerL2 * around.resident),
                (around.total + xcds - 1) / xcds);
-  // Near and far, odd and even: heads and blocks alternate in many ways.
-  constexpr uint64_t kSpread = 6;
-  std::vector<uint64_t> steps{1, 2};
-  for (uint64_t i = 1; i <= kSpread; ++i)
-    steps.push_back((i * (neighbours - 1) / kSpread) ^ (i & 1));
-  steps.erase(std::remove_if(
-                  steps.begin(), steps.end(),
-                  [&](uint64_t step) { return !step || step >= neighbours; }),
-              steps.end());
-  for (uint64_t &step : steps)
-    step *= xcds;
+  // All of them, or some near and far, odd and even: heads and blocks alternate
+  // in many ways.
+  constexpr uint64_t kMost = 48;
+  std::vector<uint64_t> steps;
+  if (neighbours <= kMost) {
+    for (uint64_t step = 1; step < neighbours; ++step)
+      steps.push_back(xcds * step);
+  } else {
+    for (uint64_t i = 1; i <= kMost; ++i)
+      steps.push_back(xcds * ((i * (neighbours - 1) / kMost) ^ (i & 1)));
+  }
+  std::vector<uint64_t> dies(xcds - 1);
+  std::iota(dies.begin(), dies.end(), 1);
   const SharedCache l2{double(neighbours),
                        double(chip.l2Bytes / chip.lineBytes),
                        double(neighbours)};
@@ -144,9 +151,8 @@ Status measureSharing(const Sampler &sampler, const TimingConstants &chip,
   if (xcds > 1 && chip.farBytes) {
     const SharedCache last{double(xcds), double(chip.farBytes / chip.lineBytes),
                            double(neighbours) * xcds};
-    if (Status status =
-            measureMisses(sampler, middle, around.total,
-                          {1, xcds / 2, xcds - 1}, last, sharing.far);
+    if (Status status = measureMisses(sampler, middle, around.total, dies, last,
+                                      sharing.far);
         !status)
       return status;
   }

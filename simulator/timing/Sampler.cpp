@@ -63,9 +63,9 @@ Status Sampler::tiles(uint64_t group, std::map<uint64_t, uint64_t> &tiles,
   return Status::success();
 }
 
-Status Sampler::trace(uint64_t group,
-                      std::unique_ptr<GroupTrace> &result) const {
-  TraceRecorder recorded = recorder(/*keep=*/true);
+Status Sampler::trace(uint64_t group, std::unique_ptr<GroupTrace> &result,
+                      size_t maxLines) const {
+  TraceRecorder recorded = recorder(/*keep=*/true, maxLines);
   if (Status status = run(group, &recorded); !status)
     return status;
   auto traces = recorded.take();

@@ -30,11 +30,13 @@ public:
   /// first index at which it found none left.
   Status tiles(uint64_t group, std::map<uint64_t, uint64_t> &tiles,
                uint64_t &last) const;
-  Status trace(uint64_t group, std::unique_ptr<GroupTrace> &result) const;
+  /// \p maxLines: how many it goes on for.
+  Status trace(uint64_t group, std::unique_ptr<GroupTrace> &result,
+               size_t maxLines = SIZE_MAX) const;
 
 private:
-  TraceRecorder recorder(bool keep) const {
-    return {chip, lds, grid, persistent, keep};
+  TraceRecorder recorder(bool keep, size_t maxLines = SIZE_MAX) const {
+    return {chip, lds, grid, persistent, keep, maxLines};
   }
   Status run(uint64_t group, ObserverFactory *observers,
              Counters *counters = nullptr) const;

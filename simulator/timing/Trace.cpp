@@ -37,6 +37,10 @@ public:
     R.Done.push_back(std::move(Trace));
   }
   void before(Wave &wave, const MicroOp &, uint32_t index) override {
+    if (Trace->lines.size() >= R.MaxLines) {
+      wave.stop(WaveState::Ended);
+      return;
+    }
     Counter = 0;
     ++Executed;
     if (R.Keep)

@@ -49,10 +49,12 @@ public:
   /// atomic counter; 0: none do. A workgroup that runs alone would take all
   /// tiles; with this, a counter whose old value it asks for moves on as if the
   /// others had taken theirs as well, and has its first value again at the end.
+  /// \p maxLines: a workgroup ends when it has touched as many.
   TraceRecorder(const TimingConstants &chip, const LdsShape &lds,
-                const uint32_t *grid, uint64_t persistent, bool keep = true)
-      : Chip(chip), Lds(lds), Grid{grid[0], grid[1], grid[2]}, Persistent(persistent),
-        Keep(keep) {}
+                const uint32_t *grid, uint64_t persistent, bool keep = true,
+                size_t maxLines = SIZE_MAX)
+      : Chip(chip), Lds(lds), Grid{grid[0], grid[1], grid[2]},
+        Persistent(persistent), Keep(keep), MaxLines(maxLines) {}
   std::unique_ptr<Observer> create() override;
   /// The traces in the order in which the workgroups ended.
   std::vector<std::unique_ptr<GroupTrace>> take() { return std::move(Done); }
@@ -71,6 +73,7 @@ private:
   uint32_t Grid[3];
   uint64_t Persistent;
   bool Keep;
+  size_t MaxLines;
   std::vector<Tile> Tiles; ///< of the last workgroup
   std::mutex Mutex;
   std::vector<std::unique_ptr<GroupTrace>> Done;
