@@ -203,15 +203,14 @@ void addLaneRows(std::vector<Row> &rows) {
   add("v_movrels_b32", movrels, W, W, N, N);
   add("v_movreld_b32", movreld, W, W, N, N);
   add("v_permlane16_swap_b32", permlaneSwap<16>, W, W, N, N);
+  rows.back().rate = Rate::Swap;
   add("v_permlane32_swap_b32", permlaneSwap<32>, W, W, N, N);
+  rows.back().rate = Rate::Swap;
   add("v_mqsad_u32_u8", mqsadWide, Ty::B128, Ty::B64, W, Ty::B128);
   add("v_bitop3_b32", bitop3Word, W, W, W, W);
   add("v_bitop3_b16", bitop3Half, W, Ty::U16, Ty::U16, Ty::U16);
   add("v_ashr_pk_i8_i32", shiftPack<-128, 127>, W, W, W, W);
   add("v_ashr_pk_u8_i32", shiftPack<0, 255>, W, W, W, W);
-  for (Row &row : rows)
-    if (row.handler == permlaneSwap<16> || row.handler == permlaneSwap<32>)
-      row.rate = Rate::Swap;
   for (Row &row : rows)
     if (row.mnemonic.substr(0, 8) == "v_bitop3" ||
         row.mnemonic.substr(0, 9) == "v_ashr_pk")

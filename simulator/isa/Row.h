@@ -128,7 +128,7 @@ struct Row {
 /// What class and types say of an instruction's rate.
 constexpr Rate rateOf(InstClass cls, Ty d, Ty a) {
   return cls == InstClass::Trans        ? Rate::Transcendental
-         : d == Ty::F64 && a == Ty::F64 ? Rate::Double
+         : a == Ty::F64                 ? Rate::Double
          : d == Ty::PF && a == Ty::PF   ? Rate::Packed
                                         : Rate::Full;
 }
