@@ -17,6 +17,14 @@ namespace {
 
 constexpr uint64_t KiB = 1024, MiB = 1024 * KiB;
 
+/// \p latency and \p totalClock: clocks, and bytes a clock of one L2.
+MemoryLevel l2(uint64_t bytes, double latency, double totalClock) {
+  return {"L2", true, bytes, latency, 0, 64, totalClock, 0}; // [W]
+}
+MemoryLevel memory(double seconds, double bytesPerSecond) {
+  return {"memory", false, 0, 0, seconds, 0, 0, bytesPerSecond};
+}
+
 TimingConstants cdna3() {
   TimingConstants c{};
   c.target = "gfx942";
@@ -52,17 +60,15 @@ TimingConstants cdna3() {
   c.l1Clock = 64;          // [W]
   c.addressLanes = 16;     // [G] a dword of 64 lanes in four clocks
   c.l1Latency = 120;       // [B] [U]
-  c.l2Latency = 300;       // [U] 205 ns near 1.45 GHz
-  c.farSeconds = 220e-9;   // [M]
-  c.memorySeconds = 438e-9;// [U]
-  c.l2Clock = 64;          // [W]
-  c.l2TotalClock = 2048;   // [W] 16 channels of 128 bytes
   c.vmemQueue = 12;        // [G]
   c.flightBytes = 44 * KiB;// [G]
-  c.l2Bytes = 4 * MiB;     // [W]
-  c.farBytes = 256 * MiB;  // [W]
-  c.farBytesPerSecond = 11.9e12;  // [M]
-  c.memoryBytesPerSecond = 4.3e12;// [U]
+  c.levels = {
+      l2(4 * MiB, 300, 2048), // [W] 16 channels of 128 bytes; [U] 205 ns near
+                              // 1.45 GHz
+      {"memory-side cache", false, 256 * MiB, 0, 220e-9, 0, 0, 11.9e12}, // [W]
+                                                                         // [M]
+      memory(438e-9, 4.3e12), // [U]
+  };
   c.atomicWordsPerSecond = 295e9; // [F]
   c.scalarHit = 50;
   c.scalarMiss = 250;
@@ -75,7 +81,7 @@ TimingConstants cdna3() {
   c.groupInterval = 12;
   c.launchSeconds = 3e-6;
   c.peakHz = 2.1e9;        // [W]
-  c.loadHz = 1.08e9;       // [F]
+  c.loadHz = 1.10e9;       // [F]
   c.loadSlope = 0.42;      // [F]
   c.spread = 1.03;         // [F]
   c.matrixFlopsPerClock = 2048; // [W]
@@ -91,11 +97,12 @@ TimingConstants cdna4() {
   c.matrixIssue = 8;       // [G] two slots of operand reads
   c.ldsPortBytes = 128;    // [G]
   c.peakHz = 2.4e9;        // [W]
-  c.loadHz = 1.55e9;       // [F]
-  c.loadSlope = 0.21;      // [F]
+  c.loadHz = 1.56e9;       // [F]
+  c.loadSlope = 0.20;      // [F]
   c.atomicWordsPerSecond = 347e9; // [F]
   c.matrixFlopsPerClock = 4096; // [W]
-  c.memoryBytesPerSecond = 6.4e12; // [W] times the share that MI308X reaches
+  // [W] times the share that MI308X reaches
+  c.levels.back() = memory(438e-9, 6.4e12);
   return c;
 }
 
@@ -107,14 +114,10 @@ TimingConstants cdna2() {
   c.wideExcludesVector = false;   // [C]
   c.l1Bytes = 16 * KiB;    // [W]
   c.lineBytes = 64;        // [R]
-  c.l2Latency = 240;       // [B]
-  c.farSeconds = 340e-9;   // [B] no memory-side cache: straight to HBM
-  c.memorySeconds = 340e-9;
-  c.l2TotalClock = 4096;   // [R] 32 channels of 128 bytes
-  c.l2Bytes = 8 * MiB;     // [W]
-  c.farBytes = 0;
-  c.farBytesPerSecond = 1.38e12;  // [B]
-  c.memoryBytesPerSecond = 1.38e12;
+  c.levels = {
+      l2(8 * MiB, 240, 4096),  // [W] [B]; [R] 32 channels of 128 bytes
+      memory(340e-9, 1.38e12), // [B]
+  };
   c.icacheBytes = 32 * KiB;// [W]
   c.icacheLine = 64;       // [W]
   c.peakHz = 1.7e9;        // [W]
@@ -132,11 +135,12 @@ TimingConstants cdna1() {
   c.doubleClocks = 8;      // [W] half rate
   c.packedClocks = 8;      // it has none
   c.matrixIssue = 8;       // [C]
-  c.l2TotalClock = 2048;   // [R] 32 channels of 64 bytes
-  c.farBytesPerSecond = 0.96e12; // [B]
-  c.memoryBytesPerSecond = 0.96e12;
-  c.atomicWordsPerSecond = 32 * 1.1 * c.peakHz;
+  c.levels = {
+      l2(8 * MiB, 240, 2048),  // [R] 32 channels of 64 bytes
+      memory(340e-9, 0.96e12), // [B]
+  };
   c.peakHz = 1.502e9;      // [W]
+  c.atomicWordsPerSecond = 32 * 1.1 * c.peakHz;
   c.loadHz = 1.15e9; // the share of the peak that gfx90a keeps; no figures
   c.matrixFlopsPerClock = 1024; // [W]
   return c;

@@ -9,8 +9,23 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace fovea::sim {
+
+/// A level of memory behind L1. What L1 misses goes from one to the next until
+/// one has it; the last one is memory.
+struct MemoryLevel {
+  std::string_view name;
+  bool ofDie;      ///< one for each XCD, and not one for the chip
+  uint64_t bytes;  ///< it holds; memory: 0
+  /// Latency from L1 on, unloaded: of what runs at the compute units' clock, and
+  /// of what doesn't.
+  double clocks, seconds;
+  double unitClock; ///< bytes a clock to one compute unit; 0: any
+  /// Bytes a clock, or a second, to all compute units that share it.
+  double totalClock, totalSecond;
+};
 
 struct TimingConstants {
   std::string_view target;
@@ -52,15 +67,11 @@ struct TimingConstants {
   unsigned l1Bytes, lineBytes, l1Ways;
   unsigned l1Clock;           ///< bytes a clock from L1
   unsigned addressLanes;      ///< lanes a clock of the address unit
-  unsigned l1Latency, l2Latency; ///< clocks, unloaded
-  double farSeconds, memorySeconds; ///< memory-side cache and memory, unloaded
-  unsigned l2Clock;           ///< bytes a clock from L2 to one compute unit
-  unsigned l2TotalClock;      ///< bytes a clock of one L2
+  unsigned l1Latency;         ///< clocks, unloaded
   unsigned vmemQueue;         ///< instructions that it accepts ahead
   unsigned flightBytes;       ///< L1 misses in flight
-  uint64_t l2Bytes, farBytes; ///< of one L2; of the memory-side cache
-  double farBytesPerSecond, memoryBytesPerSecond; ///< of the chip
-  double atomicWordsPerSecond;                 ///< dwords that its L2s add up
+  std::vector<MemoryLevel> levels; ///< behind L1, from L2 to memory
+  double atomicWordsPerSecond; ///< dwords that the chip's L2s add up
   unsigned scalarHit, scalarMiss, scalarBytes; ///< latencies in clocks, and size
 
   // Instructions.

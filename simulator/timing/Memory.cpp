@@ -51,20 +51,30 @@ MemoryCounters &MemoryCounters::operator+=(const MemoryCounters &other) {
   return *this;
 }
 
+/// Bytes a clock of one of the compute units that share a level.
+static double rateOf(const MemoryLevel &level, const Sharing &sharing) {
+  const double units =
+      std::max(1.0, level.ofDie ? sharing.unitsOfDie : sharing.units);
+  const double total = level.totalClock + level.totalSecond / sharing.clockHz;
+  return level.unitClock ? std::min(level.unitClock, total / units)
+                         : total / units;
+}
+
+/// Bytes of a die's first cache in which its lines can expect to stay.
+static uint64_t ownBytes(const TimingConstants &chip, const Sharing &sharing) {
+  return std::max<uint64_t>(
+      chip.l1Bytes,
+      uint64_t(double(chip.levels.front().bytes) /
+               std::max(1.0, sharing.unitsOfDie * sharing.misses[0].mean)));
+}
+
 MemoryModel::MemoryModel(const TimingConstants &chip, const Sharing &sharing)
     : Chip(chip), Share(sharing), L1(chip.l1Bytes, chip.lineBytes, chip.l1Ways),
-      // What of an L2 this compute unit's own lines can expect to keep.
-      L2(std::max<uint64_t>(
-             chip.l1Bytes,
-             uint64_t(double(chip.l2Bytes) /
-                      std::max(1.0, sharing.unitsPerL2 * sharing.l2.mean))),
-         chip.lineBytes, 16),
+      L2(ownBytes(chip, sharing), chip.lineBytes, 16),
       Scalar(chip.scalarBytes, 64, 4) {
-  L2Rate = std::min<double>(chip.l2Clock,
-                            chip.l2TotalClock / std::max(1.0, sharing.unitsPerL2));
-  FarRate = chip.farBytesPerSecond / sharing.clockHz / std::max(1.0, sharing.units);
-  MemoryRate =
-      chip.memoryBytesPerSecond / sharing.clockHz / std::max(1.0, sharing.units);
+  for (const MemoryLevel &level : chip.levels)
+    Levels.push_back({rateOf(level, sharing),
+                      level.clocks + level.seconds * sharing.clockHz});
   AtomicRate = chip.atomicWordsPerSecond / sharing.clockHz /
                std::max(1.0, sharing.units);
   PortFree.assign(chip.ldsPairs, 0);
@@ -104,48 +114,60 @@ static double chance(uint64_t line) {
   return double(x >> 11) * 0x1p-53;
 }
 
-uint64_t MemoryModel::fetch(uint64_t line, uint32_t op, uint64_t now,
-                            Access access) {
-  const bool store = access == Access::Store;
-  double bytes = Chip.lineBytes;
-  ++Count.l2Lines;
-  Count.l2Bytes += Chip.lineBytes;
-  // Only so many misses can be under way.
+/// Only so many misses can be under way: when there is room for one.
+double MemoryModel::roomForMiss(uint64_t now) {
   double at = double(now);
-  while (!Flight.empty() && Flight.front().first <= now) {
+  auto leave = [&] {
     FlightBytes -= Flight.front().second;
     Flight.pop_front();
-  }
+  };
+  while (!Flight.empty() && Flight.front().first <= now)
+    leave();
   while (FlightBytes + Chip.lineBytes > Chip.flightBytes && !Flight.empty()) {
     at = std::max(at, double(Flight.front().first));
-    FlightBytes -= Flight.front().second;
-    Flight.pop_front();
+    leave();
   }
+  return at;
+}
+
+/// Which level has a line, or takes what is written there.
+size_t MemoryModel::levelOf(uint64_t line, uint32_t op, Access access) {
+  const size_t memory = Levels.size() - 1;
+  if (L2.touch(line))
+    return 0;
+  // It is written back some time.
+  if (access == Access::Store)
+    return memory;
+  size_t level = 0;
+  for (uint64_t salt = 0; level != memory; ++level, salt += 0x5555)
+    if (chance(line ^ salt) >= Share.misses[level].of(op))
+      break;
+  return level;
+}
+
+uint64_t MemoryModel::fetch(uint64_t line, uint32_t op, uint64_t now,
+                            Access access) {
+  const double at = roomForMiss(now);
   AddressFree = std::max(AddressFree, at); // what comes behind waits as well
-  L2Free = std::max(L2Free, at) + bytes / L2Rate;
-  double done = L2Free + Chip.l2Latency;
-  bool known = L2.touch(line);
-  bool hit = known || store || chance(line) >= Share.l2.of(op);
-  if (hit)
-    ++Count.l2Hits;
-  if (store && !known) { // it is written back some time, and nobody waits
-    FarFree = std::max(FarFree, at) + bytes / FarRate;
-    MemoryFree = std::max(MemoryFree, at) + bytes / MemoryRate;
+  const size_t last = levelOf(line, op, access);
+  const bool store = access == Access::Store;
+  double done = 0;
+  for (size_t i = 0; i <= last; ++i) {
+    Level &level = Levels[i];
+    level.free = std::max(level.free, at) + Chip.lineBytes / level.rate;
+    if (i == 0 || !store) // nobody waits for what is written back
+      done = std::max(done, level.free + level.latency);
+  }
+  ++Count.l2Lines;
+  Count.l2Bytes += Chip.lineBytes;
+  Count.l2Hits += last == 0 || store;
+  if (last + 1 == Levels.size())
     Count.memoryBytes += Chip.lineBytes;
-  }
-  if (!hit) {
-    FarFree = std::max(FarFree, at) + bytes / FarRate;
-    done = std::max(done, FarFree + Chip.farSeconds * Share.clockHz);
-    if (chance(line ^ 0x5555) < Share.far.of(op)) {
-      MemoryFree = std::max(MemoryFree, at) + bytes / MemoryRate;
-      done = std::max(done, MemoryFree + Chip.memorySeconds * Share.clockHz);
-      Count.memoryBytes += Chip.lineBytes;
-    }
-  }
   // A store makes room once what it writes back has, an atomic once it is done.
   if (access == Access::Atomic)
-    done = std::max(done, AtomicFree + Chip.l2Latency);
-  uint64_t end = uint64_t(store ? std::max(L2Free, known ? 0 : MemoryFree) : done);
+    done = std::max(done, AtomicFree + Levels.front().latency);
+  uint64_t end =
+      uint64_t(store ? std::max(Levels.front().free, Levels[last].free) : done);
   if (!Flight.empty())
     end = std::max(end, Flight.back().first);
   Flight.emplace_back(end, Chip.lineBytes);

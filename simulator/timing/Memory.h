@@ -46,9 +46,11 @@ struct MissShares {
 
 /// What the compute units of a launch have in common.
 struct Sharing {
-  double unitsPerL2 = 1; ///< compute units at work behind one L2
+  double unitsOfDie = 1; ///< compute units at work on an XCD
   double units = 1;      ///< ... on the chip
-  MissShares l2, far;    ///< of first touches; far: of what L2 fetches
+  /// Of each level but memory: of first touches, of what the level before
+  /// fetches.
+  std::vector<MissShares> misses;
   double clockHz = 1;
 };
 
@@ -82,15 +84,20 @@ public:
 private:
   enum class Access { Load, Store, Atomic };
   uint64_t fetch(uint64_t line, uint32_t op, uint64_t now, Access access);
+  double roomForMiss(uint64_t now);
+  size_t levelOf(uint64_t line, uint32_t op, Access access);
 
   const TimingConstants &Chip;
   Sharing Share;
   TagStore L1, L2, Scalar;
-  double AddressFree = 0, L2Free = 0, FarFree = 0, MemoryFree = 0;
-  double AtomicFree = 0;
-  double LdsFree = 0;
-  double L2Rate, FarRate, MemoryRate; ///< bytes a clock of this compute unit
-  double AtomicRate;                  ///< dwords
+  struct Level {
+    double rate;    ///< bytes a clock of this compute unit
+    double latency; ///< clocks
+    double free = 0;
+  };
+  std::vector<Level> Levels;
+  double AddressFree = 0, AtomicFree = 0, LdsFree = 0;
+  double AtomicRate; ///< dwords a clock of this compute unit
   std::vector<double> PortFree;
   std::deque<double> Accepted;              ///< starts of vector memory
   struct PortEntry {

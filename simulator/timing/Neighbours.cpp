@@ -11,6 +11,7 @@
 #include <numeric>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace fovea::sim {
 
@@ -31,8 +32,9 @@ std::vector<uint32_t> opsOfLines(const GroupTrace &trace) {
 /// Where a trace touches each of some lines: places in the order of its lines.
 using Places = std::unordered_map<uint64_t, std::vector<size_t>>;
 
-/// \p lines: those looked for, which are its keys.
-Places placesOf(const GroupTrace &trace, const Places &lines) {
+/// \p lines: those looked for.
+Places placesOf(const GroupTrace &trace,
+                const std::unordered_set<uint64_t> &lines) {
   Places places;
   for (size_t i = 0; i < trace.lines.size(); ++i)
     if (lines.count(trace.lines[i]))
@@ -59,18 +61,15 @@ struct SharedCache {
 constexpr size_t kLines = 8192;
 
 /// How often a cache must fetch a line that \p middle touches, by the
-/// workgroups
-/// \p steps away from it. A line that others touch not more than a window of
-/// own lines earlier or later is fetched by one of them: workgroups that start
-/// together go through their data at one pace. The less is fetched, the longer
-/// does the cache hold a line.
+/// workgroups \p steps away from it. A line that others touch not more than a
+/// window of own lines earlier or later is fetched by one of them: workgroups
+/// that start together go through their data at one pace. The less is fetched,
+/// the longer does the cache hold a line.
 Status measureMisses(const Sampler &sampler, const GroupTrace &middle,
                      uint64_t total, const std::vector<uint64_t> &steps,
                      const SharedCache &cache, MissShares &result) {
-  const size_t lines = std::min(kLines, middle.lines.size());
-  Places looked;
-  for (size_t i = 0; i < lines; ++i)
-    looked[middle.lines[i]];
+  const std::unordered_set<uint64_t> looked(middle.lines.begin(),
+                                            middle.lines.end());
   std::vector<Places> others;
   std::set<uint64_t> used{middle.id};
   for (uint64_t distance : steps) {
@@ -98,7 +97,7 @@ Status measureMisses(const Sampler &sampler, const GroupTrace &middle,
         cache.lines / std::max(1.0, cache.groups) / result.mean;
     byOp.clear();
     Sum all;
-    for (size_t i = 0; i < lines; ++i) {
+    for (size_t i = 0; i < middle.lines.size(); ++i) {
       unsigned common = 0;
       for (const Places &other : others)
         if (auto it = other.find(middle.lines[i]); it != other.end())
@@ -117,19 +116,24 @@ Status measureMisses(const Sampler &sampler, const GroupTrace &middle,
   return Status::success();
 }
 
-} // namespace
+/// How much of what the levels before \p level fetch it must fetch as well.
+double shareBehind(const GroupTrace &middle, const Sharing &sharing,
+                   size_t level) {
+  double before = 0, behind = 0;
+  for (uint32_t op : opsOfLines(middle)) {
+    double share = 1;
+    for (size_t i = 0; i != level; ++i)
+      share *= sharing.misses[i].of(op);
+    before += share;
+    behind += share * sharing.misses[level].of(op);
+  }
+  return before > 0 ? behind / before : 1;
+}
 
-Status measureSharing(const Sampler &sampler, const TimingConstants &chip,
-                      const Neighbourhood &around, const GroupTrace &middle,
-                      Sharing &sharing, std::string &note) {
-  const unsigned xcds = around.xcds;
-  sharing.units = std::min<double>(around.units, double(around.total));
-  sharing.unitsPerL2 = std::max(1.0, sharing.units / xcds);
-  const uint64_t neighbours =
-      std::min(uint64_t(sharing.unitsPerL2 * around.resident),
-               (around.total + xcds - 1) / xcds);
-  // All of them, or some near and far, odd and even: heads and blocks alternate
-  // in many ways.
+/// Distances to workgroups that may share a line in the cache of a die: all of
+/// them, or some near and far, odd and even, since heads and blocks alternate
+/// in many ways.
+std::vector<uint64_t> stepsOfDie(uint64_t neighbours, unsigned xcds) {
   constexpr uint64_t kMost = 48;
   std::vector<uint64_t> steps;
   if (neighbours <= kMost) {
@@ -139,31 +143,50 @@ Status measureSharing(const Sampler &sampler, const TimingConstants &chip,
     for (uint64_t i = 1; i <= kMost; ++i)
       steps.push_back(xcds * ((i * (neighbours - 1) / kMost) ^ (i & 1)));
   }
-  std::vector<uint64_t> dies(xcds - 1);
-  std::iota(dies.begin(), dies.end(), 1);
-  const SharedCache l2{double(neighbours),
-                       double(chip.l2Bytes / chip.lineBytes),
-                       double(neighbours)};
-  if (Status status =
-          measureMisses(sampler, middle, around.total, steps, l2, sharing.l2);
-      !status)
+  return steps;
+}
+
+/// ... in that of the chip: one on each other die.
+std::vector<uint64_t> stepsOfChip(unsigned xcds) {
+  std::vector<uint64_t> steps(xcds - 1);
+  std::iota(steps.begin(), steps.end(), 1);
+  return steps;
+}
+
+} // namespace
+
+Status measureSharing(const Sampler &sampler, const TimingConstants &chip,
+                      const Neighbourhood &around, uint64_t middle,
+                      Sharing &sharing, std::string &note) {
+  std::unique_ptr<GroupTrace> trace;
+  if (Status status = sampler.trace(middle, trace, kLines); !status)
     return status;
-  if (xcds > 1 && chip.farBytes) {
-    const SharedCache last{double(xcds), double(chip.farBytes / chip.lineBytes),
-                           double(neighbours) * xcds};
-    if (Status status = measureMisses(sampler, middle, around.total, dies, last,
-                                      sharing.far);
+  const unsigned xcds = around.xcds;
+  sharing.units = std::min<double>(around.units, double(around.total));
+  sharing.unitsOfDie = std::max(1.0, sharing.units / xcds);
+  const uint64_t neighbours =
+      std::min(uint64_t(sharing.unitsOfDie * around.resident),
+               (around.total + xcds - 1) / xcds);
+  note = std::to_string(neighbours) + " workgroups are at work behind an L2";
+  for (const MemoryLevel &level : chip.levels) {
+    if (!level.bytes)
+      continue;
+    const double groups = double(neighbours) * (level.ofDie ? 1 : xcds);
+    const SharedCache cache{double(level.ofDie ? neighbours : xcds),
+                            double(level.bytes / chip.lineBytes), groups};
+    sharing.misses.emplace_back();
+    if (Status status = measureMisses(sampler, *trace, around.total,
+                                      level.ofDie ? stepsOfDie(neighbours, xcds)
+                                                  : stepsOfChip(xcds),
+                                      cache, sharing.misses.back());
         !status)
       return status;
+    const size_t index = sharing.misses.size() - 1;
+    const double share = shareBehind(*trace, sharing, index);
+    note += "; the " + std::string(level.name) + " fetches " +
+            std::to_string(int(100 * share + 0.5)) + " % of " +
+            (index ? "these" : "the lines that one of them touches first");
   }
-  auto percent = [](double share) {
-    return std::to_string(int(100 * share + 0.5)) + " %";
-  };
-  note =
-      "an L2, behind which " + std::to_string(neighbours) +
-      " workgroups are at work, fetches " + percent(sharing.l2.mean) +
-      " of the lines that one of them touches first; the memory-side cache " +
-      percent(sharing.far.mean) + " of these";
   return Status::success();
 }
 

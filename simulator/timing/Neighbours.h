@@ -20,10 +20,10 @@ struct Neighbourhood {
 };
 
 /// Sets what compute units share of their caches (all of \p sharing but the
-/// clock), by the lines that \p middle and workgroups around it touch. \p note:
-/// the same for the report. Errors: those of Sampler::trace().
+/// clock), by the lines that workgroup \p middle and those around it touch.
+/// \p note: the same for the report. Errors: those of Sampler::trace().
 Status measureSharing(const Sampler &sampler, const TimingConstants &chip,
-                      const Neighbourhood &around, const GroupTrace &middle,
+                      const Neighbourhood &around, uint64_t middle,
                       Sharing &sharing, std::string &note);
 
 } // namespace fovea::sim

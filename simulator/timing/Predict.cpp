@@ -97,8 +97,9 @@ private:
   Status mapWork();
   Status mapTiles();
   Status traceSamples();
-  void replayAll(bool last);
-  Pace replay(size_t sample, bool last);
+  void replayAtAllowedClock();
+  void replayAll();
+  Pace replay(size_t sample);
   unsigned copiesBehind(double work, unsigned together) const;
   double allowedClock() const;
   void reportTime();
@@ -153,13 +154,7 @@ Status Prediction::run() {
                     &Prediction::mapWork, &Prediction::traceSamples})
     if (Status status = (this->*step)(); !status)
       return status;
-  // At a clock that follows from the result, unless the caller names one.
-  hz = options.clockHz ? options.clockHz : chip.peakHz;
-  if (!options.clockHz) {
-    replayAll(/*last=*/false);
-    hz = allowedClock();
-  }
-  replayAll(/*last=*/true);
+  replayAtAllowedClock();
   reportTime();
   reportUse();
   reportInstructions();
@@ -288,17 +283,10 @@ Status Prediction::traceSamples() {
   }
   // Not one of those at the edge of the grid, whose data few others need.
   const uint64_t usual = persistent ? total / 2 : work->usual();
-  auto known =
-      std::find_if(traces.begin(), traces.end(),
-                   [&](const auto &trace) { return trace->id == usual; });
-  std::unique_ptr<GroupTrace> traced;
-  if (known == traces.end())
-    if (Status status = sampler->trace(usual, traced); !status)
-      return status;
   std::string note;
   if (Status status = measureSharing(
           *sampler, chip, {total, info.computeUnits, xcds(), resident.groups},
-          known == traces.end() ? *traced : **known, sharing, note);
+          usual, sharing, note);
       !status)
     return status;
   report.notes.push_back(note);
@@ -307,16 +295,32 @@ Status Prediction::traceSamples() {
 
 //===-- Replay ------------------------------------------------------------===//
 
+/// At the clock that follows from the result, unless the caller names one: what
+/// waits for memory takes more of the faster clocks, and leaves more power.
+void Prediction::replayAtAllowedClock() {
+  hz = options.clockHz ? options.clockHz : chip.loadHz;
+  replayAll();
+  constexpr int kMostReplays = 4;
+  for (int i = 1; i < kMostReplays && !options.clockHz; ++i) {
+    const double allowed = allowedClock();
+    if (std::abs(allowed - hz) < 0.01 * hz)
+      return;
+    hz = allowed;
+    replayAll();
+  }
+}
+
 /// Replays all samples at the clock `hz`, and lets the chip work through the
 /// grid.
-/// \p last: what instructions cost is kept.
-void Prediction::replayAll(bool last) {
+void Prediction::replayAll() {
   sharing.clockHz = hz;
+  std::fill(insts.begin(), insts.end(), InstCounters());
+  report.timeline.clear();
   paces.clear();
   sum = UnitCounters();
   memory = MemoryCounters();
   for (size_t i = 0; i < traces.size(); ++i)
-    paces.push_back(replay(i, last));
+    paces.push_back(replay(i));
   // Tiles are taken in order by whoever is free, whatever the XCD.
   result = runGrid(*work, paces, info.computeUnits, persistent ? 1 : xcds(),
                    persistent ? 1 : chip.engines, resident.groups,
@@ -326,7 +330,7 @@ void Prediction::replayAll(bool last) {
 }
 
 /// The pace of a sample beside copies of itself, and alone.
-Pace Prediction::replay(size_t sample, bool last) {
+Pace Prediction::replay(size_t sample) {
   const GroupTrace &trace = *traces[sample];
   Pace pace;
   pace.work = double(trace.instructions);
@@ -334,7 +338,7 @@ Pace Prediction::replay(size_t sample, bool last) {
     ComputeUnit unit(chip, timed, sharing);
     bool full = together == resident.groups;
     bool timeline = sample + 1 == traces.size() && options.timelineClocks;
-    if (full && last)
+    if (full)
       unit.collect(&insts, timeline ? &report.timeline : nullptr,
                    options.timelineStart,
                    options.timelineStart + options.timelineClocks);
