@@ -38,10 +38,7 @@ Strides stridesOf(const std::string &layout, const std::string &heads,
 std::string pairsOf(const ProblemKey &key, const Window &window) {
   MaskKind mask = key.mask;
   if (key.takesWindow()) {
-    const MaskInfo *named = nullptr;
-    for (const MaskInfo &info : kMasks)
-      if (info.window == window)
-        named = &info;
+    const MaskInfo *named = findMask(window);
     if (!named)
       return "(1.0 * seqlen_q * max(0, min(seqlen_k, min(seqlen_k, "
              "window_left) + min(seqlen_k, window_right) + 1)))";

@@ -97,14 +97,6 @@ const std::vector<Feature> &features() {
   return all;
 }
 
-template <typename Rows>
-std::string namesOf(const Rows &rows) {
-  std::string text;
-  for (const auto &row : rows)
-    text += (text.empty() ? "" : ", ") + std::string(row.name);
-  return text;
-}
-
 Status invalid(std::string message) {
   return Status(StatusCode::InvalidArgument, std::move(message));
 }
@@ -121,21 +113,30 @@ std::string_view takeUntil(std::string_view &text, char separator) {
 
 const char *toString(OpKind op) { return spec::specOf(op).name; }
 
-std::string toString(const Window &window) {
-  for (const MaskInfo &info : kMasks)
-    if (window == info.window)
-      return info.name;
+/// "128:0, bottom_right", or with another separator and other names.
+static std::string sidesOf(const Window &window, const char *separator,
+                           const char *const (&alignments)[2]) {
   auto side = [](int64_t bound) {
     return bound == Window::kInfinite ? "inf" : std::to_string(bound);
   };
-  auto alignment = [](Alignment a) {
-    return a == Alignment::TopLeft ? "top_left" : "bottom_right";
-  };
-  std::string text = "window(" + side(window.left) + ":" + side(window.right) +
-                     ", " + alignment(window.leftAlignment);
+  auto alignment = [&](Alignment a) { return alignments[int(a)]; };
+  std::string text = side(window.left) + ":" + side(window.right) + separator +
+                     alignment(window.leftAlignment);
   if (window.leftAlignment != window.rightAlignment)
     text += std::string(":") + alignment(window.rightAlignment);
-  return text + ")";
+  return text;
+}
+
+std::string toString(const Window &window) {
+  if (const MaskInfo *mask = findMask(window))
+    return mask->name;
+  return "window(" + sidesOf(window, ", ", {"top_left", "bottom_right"}) + ")";
+}
+
+std::string optionOf(const Window &window) {
+  if (const MaskInfo *mask = findMask(window))
+    return mask->option;
+  return sidesOf(window, ",", {"top-left", "bottom-right"});
 }
 
 std::optional<Window> parseWindow(std::string_view text) {
@@ -196,7 +197,7 @@ Expected<ProblemKey> ProblemKey::parse(std::string_view text) {
       known = &spec;
   if (!known)
     return fail("unknown operation '" + std::string(op) +
-                "'; known: " + namesOf(spec::allOperations()));
+                "'; known: " + spec::namesOf(spec::allOperations()));
   key.op = known->op;
 
   std::vector<bool> seen(features().size());
@@ -209,7 +210,7 @@ Expected<ProblemKey> ProblemKey::parse(std::string_view text) {
     while (index != features().size() && name != features()[index].name)
       ++index;
     if (index == features().size())
-      return fail("unknown key '" + name + "'; known: " + namesOf(features()));
+      return fail("unknown key '" + name + "'; known: " + spec::namesOf(features()));
     if (seen[index])
       return fail("key '" + name + "' is given twice");
     seen[index] = true;

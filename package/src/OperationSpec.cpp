@@ -226,13 +226,6 @@ std::vector<std::string> dataTypeNames() {
   return names;
 }
 
-std::string listOf(const std::vector<std::string> &names) {
-  std::string text;
-  for (const std::string &name : names)
-    text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 const Argument *Signature::find(std::string_view name) const {
   for (const Argument &argument : arguments)
     if (name == argument.name)

@@ -216,23 +216,6 @@ ForwardResult forward(const ForwardProblem &p, unsigned threads) {
 
 } // namespace
 
-std::string fovea::reference::maskName(const Window &mask) {
-  for (const fovea::MaskInfo &info : fovea::kMasks)
-    if (mask == info.window)
-      return info.option;
-  auto side = [](int64_t bound) {
-    return bound == Window::kInfinite ? "inf" : std::to_string(bound);
-  };
-  auto alignment = [](fovea::Alignment alignment) {
-    return alignment == fovea::Alignment::TopLeft ? "top-left" : "bottom-right";
-  };
-  std::string text = side(mask.left) + ":" + side(mask.right) + "," +
-                     alignment(mask.leftAlignment);
-  if (mask.leftAlignment != mask.rightAlignment)
-    text += std::string(":") + alignment(mask.rightAlignment);
-  return text;
-}
-
 KeyRange fovea::reference::visibleKeys(const Window &mask, int64_t i,
                                        int64_t seqlenQ, int64_t seqlenK) {
   // Wide enough for any sum of the four.

@@ -153,9 +153,8 @@ void fillProblem(Params &p, const ForwardProblem &problem) {
   p.struct_size = sizeof(p);
   p.dtype =
       problem.q.type == ElemType::BF16 ? FOVEA_DTYPE_BF16 : FOVEA_DTYPE_F16;
-  for (const fovea::MaskInfo &mask : fovea::kMasks)
-    if (mask.window == problem.mask)
-      p.mask = int32_t(mask.kind);
+  if (const fovea::MaskInfo *mask = fovea::findMask(problem.mask))
+    p.mask = int32_t(mask->kind);
   p.scale = problem.scale;
   p.batch = kBatch;
   p.heads_q = kHeadsQ;

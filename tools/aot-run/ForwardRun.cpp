@@ -19,7 +19,7 @@ float ForwardCase::scaleOrDefault() const {
 }
 
 std::string ForwardCase::seen() const {
-  std::string text = maskName(mask);
+  std::string text = optionOf(mask);
   for (const CaseGroup &group : groups) {
     const char *separator = "=";
     text += std::string(" ") + group.option->name;

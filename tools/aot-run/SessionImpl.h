@@ -120,14 +120,10 @@ template <typename Params>
 void fillSizes(const ForwardCase &c, Params &params, CallGroups &groups) {
   params.struct_size = sizeof(params);
   params.dtype = dataTypeNumber(c.type);
-  bool hasName = false;
-  for (const MaskInfo &info : kMasks)
-    if (c.mask == info.window) {
-      params.mask = int32_t(info.kind);
-      hasName = true;
-    }
   groups.window = groupOf(c.mask);
-  if (!hasName)
+  if (const MaskInfo *mask = findMask(c.mask))
+    params.mask = int32_t(mask->kind);
+  else
     groups.add(groups.window.header);
   for (const CaseGroup &group : c.groups)
     groups.add(group);

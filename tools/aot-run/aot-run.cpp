@@ -173,7 +173,7 @@ void addOptions(CLI::App &app, CommandLine &line) {
 
   const auto length = CLI::Range(int64_t(0), int64_t(1) << 31).description("");
   app.add_option("--op", line.op,
-                 "Operation: " + spec::listOf(spec::operationNames()))
+                 "Operation: " + spec::namesOf(spec::allOperations()))
       ->check(CLI::IsMember(spec::operationNames()).description(""));
   addChoice(app, "--dtype", c.type, kTypes, "Element type");
   app.add_option("--head-dim", c.headDim, "Head dimension")

@@ -129,12 +129,12 @@ void addOptions(CLI::App &app, CommandLine &line) {
       ->group(package);
   app.add_option("--op", line.package.op,
                  "Operation, all its kernels: " +
-                     fovea::spec::listOf(fovea::spec::operationNames()))
+                     fovea::spec::namesOf(fovea::spec::allOperations()))
       ->check(CLI::IsMember(fovea::spec::operationNames()).description(""))
       ->group(package);
   app.add_option("--dtype", line.package.dtype,
                  "Element type: " +
-                     fovea::spec::listOf(fovea::spec::dataTypeNames()))
+                     fovea::spec::namesOf(fovea::kDataTypes))
       ->check(CLI::IsMember(fovea::spec::dataTypeNames()).description(""))
       ->group(package);
   app.add_option("--head-dim", line.package.headDim, "Head dimension")

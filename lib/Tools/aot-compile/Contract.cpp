@@ -41,9 +41,6 @@ static std::vector<std::string> conditionsOf(const Job &job,
   auto isWritten = [](const spec::TensorSpec &tensor) {
     return tensor.written;
   };
-  auto isOther = [&](const spec::TensorSpec &tensor) {
-    return !isRows(tensor);
-  };
   // The first blocks to run out of a grid's y are the smallest.
   std::optional<int32_t> least[2]; // of queries, of keys
   for (auto [launch, info] : zip_equal(job.launches, job.algorithm->launches)) {

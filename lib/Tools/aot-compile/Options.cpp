@@ -60,9 +60,9 @@ static constexpr llvm::StringLiteral kMoreHelp =
 
 // LLVM's parser keeps no copies.
 static const std::string kOperationsHelp =
-    "Operations: " + spec::listOf(spec::operationNames());
+    "Operations: " + spec::namesOf(spec::allOperations());
 static const std::string kTypesHelp =
-    "Types of q, k, v and out: " + spec::listOf(spec::dataTypeNames());
+    "Types of q, k, v and out: " + spec::namesOf(kDataTypes);
 
 namespace {
 /// The options, registered with LLVM's parser as long as this lives.
@@ -418,10 +418,10 @@ void RequestBuilder::readProblemOptions() {
     complaints.add("--target", "is missing; known: " + target::targetNames());
   if (axes.ops.empty())
     complaints.add("--op", "is missing; known: " +
-                               spec::listOf(spec::operationNames()));
+                               spec::namesOf(spec::allOperations()));
   if (axes.dtypes.empty())
     complaints.add("--dtype",
-                   "is missing; known: " + spec::listOf(spec::dataTypeNames()));
+                   "is missing; known: " + spec::namesOf(kDataTypes));
   if (axes.headDims.empty())
     complaints.add("--head-dim", "is missing; possible: multiples of " +
                                      llvm::Twine(kHeadDimStep) + " from " +

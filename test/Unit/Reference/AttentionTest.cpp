@@ -70,7 +70,7 @@ TEST(Attention, AgreesWithTheFormula) {
         ASSERT_EQ(got.out.size(), out.size());
         ASSERT_EQ(got.lse.size(), lse.size());
         for (size_t i = 0; i < out.size(); ++i)
-          ASSERT_NEAR(got.out[i], out[i], 1e-13) << maskName(mask) << " " << i;
+          ASSERT_NEAR(got.out[i], out[i], 1e-13) << optionOf(mask) << " " << i;
         for (size_t i = 0; i < lse.size(); ++i)
           if (std::isfinite(lse[i]))
             ASSERT_NEAR(got.lse[i], lse[i], 1e-12);

@@ -112,7 +112,7 @@ TEST(ErrorBudget, PassesATiledKernelOnEveryInput) {
       const Expectation e = expectForward(owned.problem);
       const Output out = tiledKernel(owned.problem);
       const Comparison c = compareForward(e, out.tensor, out.lse.data());
-      EXPECT_TRUE(c.pass) << inputKindName(kind) << " " << maskName(shape.mask)
+      EXPECT_TRUE(c.pass) << inputKindName(kind) << " " << optionOf(shape.mask)
                           << " " << shape.dim << ": " << c.message;
       EXPECT_EQ(c.wrongClass, 0);
       // The budget stays near what rounding must cost.
@@ -126,7 +126,7 @@ void expectCaught(const Shape &shape, const Fault &fault, const char *name) {
   const Expectation e = expectForward(owned.problem);
   const Output out = tiledKernel(owned.problem, fault);
   const Comparison with = compareForward(e, out.tensor, out.lse.data());
-  EXPECT_FALSE(with.pass) << name << " with lse, " << maskName(shape.mask);
+  EXPECT_FALSE(with.pass) << name << " with lse, " << optionOf(shape.mask);
   EXPECT_FALSE(with.message.empty());
   const Comparison without = compareForward(e, out.tensor, nullptr);
   EXPECT_FALSE(without.pass)

@@ -267,7 +267,7 @@ TEST_P(GradientFault, IsCaught) {
     bool found = false;
     for (const Comparison &c : subject.judge(fault))
       found |= !c.pass;
-    EXPECT_TRUE(found) << elemTypeName(type) << " " << maskName(mask);
+    EXPECT_TRUE(found) << elemTypeName(type) << " " << optionOf(mask);
   }
 }
 

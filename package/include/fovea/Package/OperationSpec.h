@@ -208,11 +208,18 @@ struct OperationSpec {
 Rows<OperationSpec> allOperations();
 const OperationSpec &specOf(OpKind op);
 
-/// For command lines and messages: {"forward", "backward"}, {"fp16", "bf16"},
-/// and "a, b" of {"a", "b"}.
+/// For command lines: {"forward", "backward"}, {"fp16", "bf16"}.
 std::vector<std::string> operationNames();
 std::vector<std::string> dataTypeNames();
-std::string listOf(const std::vector<std::string> &names);
+
+/// For messages: "a, b" of rows with those names.
+template <typename Table>
+std::string namesOf(const Table &rows) {
+  std::string text;
+  for (const auto &row : rows)
+    text += (text.empty() ? "" : ", ") + std::string(row.name);
+  return text;
+}
 
 //===----------------------------------------------------------------------===//
 // Signatures

@@ -84,6 +84,15 @@ inline constexpr const MaskInfo *findMask(std::string_view name) {
   return nullptr;
 }
 
+/// The mask that says the same as a window, whatever the lengths; null: none
+/// does.
+inline constexpr const MaskInfo *findMask(const Window &window) {
+  for (const MaskInfo &info : kMasks)
+    if (window == info.window)
+      return &info;
+  return nullptr;
+}
+
 /// A window for given lengths: row i sees keys [i + first, i + end) of
 /// [0, seqlen_k).
 struct Band {
@@ -151,15 +160,15 @@ inline constexpr int32_t windowAlignment(const Window &window) {
                                                           : 0);
 }
 
-/// "none", "causal_top_left", or "window(128:0, bottom_right)": sides as
-/// numbers or "inf", one alignment or one a side. What a command line says is
-/// the same with '-' for '_'.
+/// For messages: "none", "causal_top_left", or "window(128:0, bottom_right)":
+/// sides as numbers or "inf", one alignment or one a side.
 std::string toString(const Window &window);
+/// As a command line says it: "causal-top-left", "128:0,bottom-right".
+std::string optionOf(const Window &window);
 
-/// Reads a mask's name, or sides and alignment as above without the word and
-/// the brackets: "128:0", "128:inf,bottom-right", "4:-1,top-left:bottom-right".
-/// An alignment that is left out is bottom right, as flash-attn has it.
-/// Nullopt: it is none of these.
+/// Reads what optionOf() writes: "128:0", "128:inf,bottom-right",
+/// "4:-1,top-left:bottom-right"; a name in either spelling. An alignment that is
+/// left out is bottom right, as flash-attn has it. Nullopt: it is none of these.
 std::optional<Window> parseWindow(std::string_view text);
 
 } // namespace fovea

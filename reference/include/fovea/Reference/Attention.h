@@ -23,10 +23,6 @@ using Mask = fovea::MaskKind;
 using fovea::Alignment;
 using fovea::Window;
 
-/// "none", "causal-top-left", "causal-bottom-right", or what
-/// fovea::parseWindow() reads.
-std::string maskName(const Window &mask);
-
 /// Keys [begin, end), begin <= end.
 struct KeyRange {
   int64_t begin, end;
