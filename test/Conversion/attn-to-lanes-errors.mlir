@@ -372,3 +372,19 @@ gpu.module @small_floats attributes {attn.target = #attn.target<"gfx942">} {
     gpu.return
   }
 }
+
+// -----
+
+// A lane's loads to LDS are of 16 bytes; here it has runs of 8.
+#copy = #attn.layout<reg = [[0, 1], [0, 2], [8, 0]], lane = [[0, 4], [0, 8], [0, 16], [1, 0], [2, 0], [4, 0]], wave = [], grid = [1, 1]>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = <mfma_32x32x16>, stages = 1, waves_per_simd = 1, rescale_threshold = 0, direct_copy = 1>
+gpu.module @short_runs attributes {attn.target = #attn.target<"gfx950">} {
+  gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+    %lds = attn.alloc_lds : !attn.lds<16 x 32 x f16>
+    %view = attn.view %base[%offset] rows %n stride %n : !attn.view<32 x f16>
+    // expected-error @below {{does not give each lane runs of 16 bytes}}
+    // expected-error @below {{failed to legalize}}
+    attn.copy_lds %view, %lds layout #copy : !attn.view<32 x f16>, !attn.lds<16 x 32 x f16>
+    gpu.return
+  }
+}

@@ -215,3 +215,19 @@ func.func @forward_dynamic(%q: memref<?x?x?x64xf16>, %k: memref<2x3x5x64xf16>, %
   attn.forward %q, %k, %v, %q scale(%s) : memref<?x?x?x64xf16>, memref<2x3x5x64xf16>, memref<?x3x?x64xf16>, memref<?x?x?x64xf16>
   return
 }
+
+// -----
+
+func.func @forward_c9_missing(%q: memref<1x1x1x64xf16>, %s: f32) {
+  // expected-error @below {{(C9) its parts of visibility take 3 bounds, found 0}}
+  attn.forward %q, %q, %q, %q scale(%s) visible [#attn.window] : memref<1x1x1x64xf16>, memref<1x1x1x64xf16>, memref<1x1x1x64xf16>, memref<1x1x1x64xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c9_many(%q: memref<1x1x1x64xf16>, %s: f32, %w: i32) {
+  // expected-error @below {{(C9) its parts of visibility take 0 bounds, found 1}}
+  attn.forward %q, %q, %q, %q scale(%s) visible [#attn.causal<top_left>] (%w) : memref<1x1x1x64xf16>, memref<1x1x1x64xf16>, memref<1x1x1x64xf16>, memref<1x1x1x64xf16>
+  return
+}

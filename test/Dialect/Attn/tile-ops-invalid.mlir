@@ -273,3 +273,13 @@ func.func @mask_layout(%s: tensor<16x32xf32, #acc>, %last: tensor<1x32xi32, #lim
   %m = attn.mask %s to %last : tensor<1x32xi32, #limits> : tensor<16x32xf32, #acc>
   return
 }
+
+// -----
+
+#copy = #attn.layout<reg = [[0, 1], [0, 2], [0, 4]], lane = [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0], [4, 0]], wave = [], grid = [1, 1]>
+func.func @copy_layout(%view: !attn.view<64 x f16>) {
+  %lds = attn.alloc_lds : <16 x 64 x f16>
+  // expected-error @below {{layout of 8x64 elements does not cover '!attn.lds<16 x 64 x f16>'}}
+  attn.copy_lds %view, %lds layout #copy : !attn.view<64 x f16>, !attn.lds<16 x 64 x f16>
+  return
+}

@@ -130,12 +130,6 @@ static LogicalResult checkProblemFunction(func::FuncOp func, Operation *op) {
              << argument.getArgNumber() << " " << uses
              << " times; of scalars each is an argument of its own";
   }
-  for (Operation &sibling : *func->getBlock())
-    if (auto symbol = dyn_cast<SymbolOpInterface>(&sibling);
-        symbol && symbol != func && symbol.getName() == func.getName())
-      return func.emitError("its gpu.module would have the name of another "
-                            "symbol, '")
-             << func.getName() << "'; rename the function";
   for (Operation &other : func.getBody().front().without_terminator())
     if (&other != op)
       return other.emitOpError("stands beside ")
