@@ -252,8 +252,6 @@ bool isTie(const SubjectTime &subject, const SubjectTime &other) {
          std::max(ratio, 1 / ratio) <= 1 + error;
 }
 
-constexpr int kRatioWidth = 5;
-
 /// Cells of one row of a comparison.
 struct Row {
   std::string time, rate, peak, chip, clock, ratio;
@@ -265,19 +263,19 @@ Row rowOf(const SubjectTime &subject, const SubjectTime &first) {
     return row;
   const double seconds = subject.seconds();
   row.time = timeText(seconds);
-  const LaunchTime *longest = &longestOf(subject);
+  const LaunchTime &longest = longestOf(subject);
   const double flops =
-      subject.flops() > 0 ? subject.flops() : longest->report.flops;
+      subject.flops() > 0 ? subject.flops() : longest.report.flops;
   if (flops > 0 && seconds > 0) {
     row.rate = format("%.1f", flops / seconds / 1e12);
     row.peak =
-        format("%.1f %%", 100 * flops / seconds / longest->report.peakFlops);
+        format("%.1f %%", 100 * flops / seconds / longest.report.peakFlops);
   }
-  row.chip = format("%.1f %%", 100 * longest->report.matrixOfChip);
-  row.clock = format("%.2f", longest->report.clockHz / 1e9);
+  row.chip = format("%.1f %%", 100 * longest.report.matrixOfChip);
+  row.clock = format("%.2f", longest.report.clockHz / 1e9);
   row.ratio = "-";
   if (first.error.empty())
-    row.ratio = format("%*.2f%s", kRatioWidth, speedRatio(subject, first),
+    row.ratio = format("%5.2f%s", speedRatio(subject, first),
                        isTie(subject, first) ? "~" : "");
   return row;
 }
@@ -414,8 +412,8 @@ std::string timing::comparisonText(const std::vector<ComparedPoint> &points) {
   text += "matrix: share of the launch that the chip's matrix cores are busy\n";
   if (several)
     text += "ratio: speed (TFLOPS) over that of the first kernel of the block; "
-            "~: a "
-            "tie,\n       closer to 1 than the model's error\n";
+            "~: a tie,\n"
+            "       closer to 1 than the model's error\n";
   if (anyDoubt)
     text += "!: the kernel executed much less than it is credited with; the "
             "rate means\n   nothing\n";
