@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Page.h"
 #include "Reports.h"
 
 #include <algorithm>
@@ -16,11 +17,6 @@ using nlohmann::json;
 using sim::InstClass;
 using sim::Stall;
 using sim::TimelineEvent;
-
-namespace fovea::timing {
-/// Timeline.html.
-extern const char kTimelinePage[];
-} // namespace fovea::timing
 
 namespace {
 
@@ -181,14 +177,7 @@ json dataOf(const SubjectTime &subject, const LaunchTime &launch,
 std::string timing::timelineHtml(const SubjectTime &subject,
                                  const LaunchTime &launch,
                                  timing::Window window) {
-  std::string data = dataOf(subject, launch, window).dump();
-  // The data must not end the script element that it stands in.
-  for (size_t at = 0; (at = data.find("</", at)) != std::string::npos; at += 3)
-    data.replace(at, 2, "<\\/");
-  std::string page = kTimelinePage;
-  static const std::string mark = "@DATA@";
-  page.replace(page.find(mark), mark.size(), data);
-  return page;
+  return pageWith(kTimelinePage, dataOf(subject, launch, window));
 }
 
 std::string timing::timelineSvg(const SubjectTime &subject,
