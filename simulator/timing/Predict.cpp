@@ -431,6 +431,7 @@ void Prediction::reportUse() {
   report.l1Bytes = double(memory.l1Bytes) * scale;
   report.l2Bytes = double(memory.l2Bytes) * scale;
   report.memoryBytes = double(memory.memoryBytes) * scale;
+  report.memoryBytesPerSecond = chip.levels.back().totalSecond;
   report.l1HitRate = share(memory.l1Hits, memory.l1Lines);
   report.l2HitRate = share(memory.l2Hits, memory.l2Lines);
   report.ldsConflictShare = share(memory.ldsConflicts, memory.ldsClocks);

@@ -59,6 +59,7 @@ json launchJson(const LaunchTime &launch, bool instructions) {
        {{"l1_bytes", r.l1Bytes},
         {"l2_bytes", r.l2Bytes},
         {"memory_bytes", r.memoryBytes},
+        {"peak_bytes_per_second", r.memoryBytesPerSecond},
         {"l1_hit_rate", r.l1HitRate},
         {"l2_hit_rate", r.l2HitRate},
         {"lds_conflict_share", r.ldsConflictShare}}},

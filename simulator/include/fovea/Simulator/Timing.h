@@ -119,6 +119,7 @@ struct TimingReport {
 
   // Memory, per launch.
   double l1Bytes = 0, l2Bytes = 0, memoryBytes = 0;
+  double memoryBytesPerSecond = 0; ///< that the chip's memory delivers at most
   double l1HitRate = 0, l2HitRate = 0;
   double ldsConflictShare = 0; ///< of LDS clocks
 
