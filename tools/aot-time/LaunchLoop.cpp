@@ -15,9 +15,52 @@ static std::string joined(const std::vector<sim::KernelInfo> &kernels) {
   return text;
 }
 
+namespace {
+
+/// Variables by which a description may say what another says by one.
+struct Spelling {
+  const char *name;
+  std::vector<const char *> others;
+};
+const Spelling kSpellings[] = {{"heads", {"heads_q"}},
+                               {"seqlen", {"seqlen_q", "seqlen_k"}}};
+
+bool hasAll(const describe::Problem &problem,
+            const std::vector<const char *> &names) {
+  for (const char *name : names)
+    if (!problem.variables.count(name))
+      return false;
+  return true;
+}
+
+/// One size for kernels of several sources: a variable that the subject does
+/// not have goes to those that it has for it, unless they are set themselves.
+describe::Overrides spelledFor(const Subject &subject,
+                               describe::Overrides overrides) {
+  describe::Problem own;
+  std::string ignored; // told when the problem is asked for in earnest
+  for (const Spelling &spelling : kSpellings) {
+    const auto given = overrides.find(spelling.name);
+    if (given == overrides.end())
+      continue;
+    if (own.variables.empty() && !subject.problem({}, own, ignored))
+      break;
+    if (own.variables.count(spelling.name) || !hasAll(own, spelling.others))
+      continue;
+    const std::string value = given->second;
+    overrides.erase(given);
+    for (const char *name : spelling.others)
+      overrides.emplace(name, value);
+  }
+  return overrides;
+}
+
+} // namespace
+
 bool LaunchLoop::run(const describe::Overrides &overrides,
                      const Visitor &visit) {
-  if (!subject.problem(overrides, problem, error) || !openDevice())
+  if (!subject.problem(spelledFor(subject, overrides), problem, error) ||
+      !openDevice())
     return false;
   std::unique_ptr<Buffers> buffers =
       Buffers::create(*device, problem, notes, error);
