@@ -49,9 +49,14 @@ nlohmann::json subjectJson(const Subject &subject) {
   return result;
 }
 
+/// Which value each sweep has: {"seqlen", "1024"}.
+using Swept = std::vector<std::pair<std::string, std::string>>;
+/// "seqlen=1024 heads=8"; empty where nothing is swept.
+std::string nameOf(const Swept &swept);
+
 /// One row of a comparison: subjects at the same variables.
 struct ComparedPoint {
-  std::string name; ///< "seqlen=1024 mask=none", may be empty
+  Swept swept;
   std::vector<SubjectTime> subjects;
 };
 /// All of it as text: a block for each point, with the ratio to its first

@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Comparison.h"
+#include "Format.h"
 #include "Reports.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
-#include <cstdio>
 #include <map>
 
 using namespace fovea;
@@ -18,16 +18,6 @@ using sim::Stall;
 using sim::TimingReport;
 
 namespace {
-
-__attribute__((format(printf, 1, 2))) std::string format(const char *text,
-                                                         ...) {
-  char buffer[512];
-  va_list arguments;
-  va_start(arguments, text);
-  std::vsnprintf(buffer, sizeof buffer, text, arguments);
-  va_end(arguments);
-  return buffer;
-}
 
 std::string bar(double share, unsigned width = 24) {
   const double cells = std::min(1.0, std::max(0.0, share)) * width;
@@ -234,52 +224,6 @@ std::string launchText(const LaunchTime &launch) {
   return text;
 }
 
-const LaunchTime &longestOf(const SubjectTime &subject) {
-  return *std::max_element(subject.launches.begin(), subject.launches.end(),
-                           [](const LaunchTime &a, const LaunchTime &b) {
-                             return a.report.seconds < b.report.seconds;
-                           });
-}
-
-/// Whether the model cannot tell which of two kernels is faster.
-bool isTie(const SubjectTime &subject, const SubjectTime &other) {
-  const double ratio = speedRatio(subject, other);
-  const TimingReport &a = longestOf(subject).report,
-                     &b = longestOf(other).report;
-  const double error = a.chip == b.chip ? std::max(a.ratioError, b.ratioError)
-                                        : std::max(a.timeError, b.timeError);
-  return &subject != &other && ratio > 0 &&
-         std::max(ratio, 1 / ratio) <= 1 + error;
-}
-
-/// Cells of one row of a comparison.
-struct Row {
-  std::string time, rate, peak, chip, clock, ratio;
-};
-
-Row rowOf(const SubjectTime &subject, const SubjectTime &first) {
-  Row row;
-  if (!subject.error.empty())
-    return row;
-  const double seconds = subject.seconds();
-  row.time = timeText(seconds);
-  const LaunchTime &longest = longestOf(subject);
-  const double flops =
-      subject.flops() > 0 ? subject.flops() : longest.report.flops;
-  if (flops > 0 && seconds > 0) {
-    row.rate = format("%.1f", flops / seconds / 1e12);
-    row.peak =
-        format("%.1f %%", 100 * flops / seconds / longest.report.peakFlops);
-  }
-  row.chip = format("%.1f %%", 100 * longest.report.matrixOfChip);
-  row.clock = format("%.2f", longest.report.clockHz / 1e9);
-  row.ratio = "-";
-  if (first.error.empty())
-    row.ratio = format("%5.2f%s", speedRatio(subject, first),
-                       isTie(subject, first) ? "~" : "");
-  return row;
-}
-
 /// Everything after a row's name is 60 columns wide at most.
 constexpr size_t kNameWidth = 20;
 
@@ -378,7 +322,8 @@ std::string timing::comparisonText(const std::vector<ComparedPoint> &points) {
   std::map<std::string, std::string> schedules; // by label
   for (const ComparedPoint &point : points)
     for (const SubjectTime &subject : point.subjects) {
-      width = std::max(width, (several ? subject.label : point.name).size());
+      width = std::max(width,
+                       (several ? subject.label : nameOf(point.swept)).size());
       if (several && !subject.schedule.empty())
         schedules[subject.label] = subject.schedule;
     }
@@ -388,25 +333,24 @@ std::string timing::comparisonText(const std::vector<ComparedPoint> &points) {
                                          "TFLOPS", "of peak", "matrix", "GHz");
   text += several ? "  ratio\n" : "\n";
   for (const ComparedPoint &point : points) {
-    if (!point.name.empty() && (several || point.subjects.size() > 1))
-      text += point.name + "\n";
+    if (!point.swept.empty() && (several || point.subjects.size() > 1))
+      text += nameOf(point.swept) + "\n";
     for (const SubjectTime &subject : point.subjects) {
-      text += nameText(several ? subject.label : point.name, width) + "  ";
+      text +=
+          nameText(several ? subject.label : nameOf(point.swept), width) + "  ";
       if (!subject.error.empty()) {
         text += firstLine(subject.error) + "\n";
         continue;
       }
-      const Row row = rowOf(subject, point.subjects.front());
-      text +=
-          format("%11s  %8s  %8s  %8s  %5s", row.time.c_str(), row.rate.c_str(),
-                 row.peak.c_str(), row.chip.c_str(), row.clock.c_str());
+      const ComparedRow row = comparedRow(subject, point.subjects.front());
+      const ComparedCells cells = cellsOf(row);
+      text += format("%11s  %8s  %8s  %8s  %5s", cells.time.c_str(),
+                     cells.rate.c_str(), cells.peak.c_str(), cells.chip.c_str(),
+                     cells.clock.c_str());
       if (several)
-        text += format("  %5s", row.ratio.c_str());
-      bool doubtful = false;
-      for (const LaunchTime &launch : subject.launches)
-        doubtful |= creditIsDoubtful(launch);
-      anyDoubt |= doubtful;
-      text += doubtful ? "  !\n" : "\n";
+        text += format("  %5s", cells.ratio.c_str());
+      anyDoubt |= row.doubtful;
+      text += row.doubtful ? "  !\n" : "\n";
     }
   }
   text += "matrix: share of the launch that the chip's matrix cores are busy\n";

@@ -231,10 +231,10 @@ bool endsWith(const std::string &text, const std::string &end) {
          text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-/// The sizes asked for: what is the same everywhere, and the points of the
-/// sweeps with their names.
+/// One of the sizes asked for: its values of the sweeps, and these with what is
+/// the same everywhere.
 struct Point {
-  std::string name;
+  Swept swept;
   describe::Overrides overrides;
 };
 
@@ -283,7 +283,7 @@ bool readPoints(const CommandLine &line, std::vector<Point> &points,
           return false;
         }
         Point more = point;
-        more.name += (more.name.empty() ? "" : " ") + name + "=" + value;
+        more.swept.push_back({name, value});
         more.overrides[name] = value;
         next.push_back(std::move(more));
       }
@@ -413,16 +413,16 @@ int runCount(const CommandLine &line, const Subjects &subjects,
   Progress progress(points.size() * subjects.size());
   for (const Point &point : points)
     for (const std::unique_ptr<Subject> &subject : subjects) {
-      progress.next(subject->label() + " " + point.name);
+      progress.next(subject->label() + " " + nameOf(point.swept));
       const SubjectCount counted =
           countSubject(*subject, point.overrides, step);
       all["runs"].push_back(toJson(counted));
-      all["runs"].back()["point"] = point.name;
+      all["runs"].back()["point"] = nameOf(point.swept);
       if (counted.error.empty()) {
         text += (text.empty() ? "" : "\n") + countText(counted);
         continue;
       }
-      complain(counted.label, point.name, counted.error);
+      complain(counted.label, nameOf(point.swept), counted.error);
       worst = std::max<int>(worst, counted.deviceError ? kDevice : kUsage);
     }
   if (line.report == "json")
@@ -471,9 +471,9 @@ int run(const CommandLine &line) {
   {
     Progress progress(points.size() * subjects.size());
     for (const Point &point : points) {
-      table.push_back({point.name, {}});
+      table.push_back({point.swept, {}});
       for (const std::unique_ptr<Subject> &subject : subjects) {
-        progress.next(subject->label() + " " + point.name);
+        progress.next(subject->label() + " " + nameOf(point.swept));
         table.back().subjects.push_back(
             predictSubject(*subject, point.overrides, options));
         const SubjectTime &last = table.back().subjects.back();
@@ -488,7 +488,7 @@ int run(const CommandLine &line) {
     for (const ComparedPoint &point : table)
       for (const SubjectTime &subject : point.subjects) {
         nlohmann::json entry = toJson(subject, single);
-        entry["point"] = point.name;
+        entry["point"] = nameOf(point.swept);
         all["runs"].push_back(std::move(entry));
       }
   }
@@ -502,7 +502,7 @@ int run(const CommandLine &line) {
   for (const ComparedPoint &point : table)
     for (const SubjectTime &subject : point.subjects)
       if (!subject.error.empty())
-        complain(subject.label, point.name, subject.error);
+        complain(subject.label, nameOf(point.swept), subject.error);
   if (single && first.error.empty()) {
     if (line.annotate)
       for (const LaunchTime &launch : first.launches)
