@@ -46,6 +46,10 @@ public:
     return true;
   }
 
+  std::string computed(const describe::Problem &) const override {
+    return attentionText(query.op, query.dtype, query.headDim, query.mask);
+  }
+
   bool image(const std::string &, std::vector<char> &bytes,
              std::string &error) const override {
     Expected<std::vector<uint8_t>> image = reader->loadImage(record);

@@ -13,7 +13,7 @@
 
 namespace fovea::timing {
 
-extern const char kTimelinePage[];
+extern const char kComparisonPage[], kTimelinePage[];
 
 /// The page with `data` in it, whatever its strings hold.
 std::string pageWith(const char *page, const nlohmann::json &data);

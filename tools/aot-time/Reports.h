@@ -62,6 +62,9 @@ struct ComparedPoint {
 /// All of it as text: a block for each point, with the ratio to its first
 /// subject, and for several subjects at several points a summary.
 std::string comparisonText(const std::vector<ComparedPoint> &points);
+/// The same as a page that draws it: rates over lengths, rooflines, and the
+/// table; needs no other file.
+std::string comparisonHtml(const std::vector<ComparedPoint> &points);
 
 /// Whether a launch executed so much less than its description credits that its
 /// rate means nothing: under 0.7 times, or more than the chip can do.

@@ -9,6 +9,7 @@
 #include "Analysis.h"
 #include "LaunchLoop.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -29,6 +30,21 @@ public:
   bool problem(const describe::Overrides &overrides, describe::Problem &result,
                std::string &error) const override {
     return describe::load(path, overrides, result, error);
+  }
+  std::string computed(const describe::Problem &problem) const override {
+    if (!problem.check)
+      return "";
+    const describe::Check &check = *problem.check;
+    const auto q = check.buffers.find("q");
+    if (q == check.buffers.end() || problem.buffers[q->second].shape.empty())
+      return "";
+    const describe::Buffer &buffer = problem.buffers[q->second];
+    std::string mask = toString(check.mask);
+    std::replace(mask.begin(), mask.end(), '_', '-');
+    return attentionText(
+        check.kind == describe::Check::AttentionBackward ? "backward"
+                                                         : "forward",
+        describe::typeName(buffer.type), buffer.shape.back(), mask);
   }
   bool image(const std::string &codeObject, std::vector<char> &bytes,
              std::string &error) const override {
@@ -58,6 +74,13 @@ bool timing::describedSubjects(const std::string &path,
   return true;
 }
 
+std::string timing::attentionText(const std::string &op,
+                                  const std::string &dtype, int64_t headDim,
+                                  const std::string &mask) {
+  return op + ", " + dtype + ", head dimension " + std::to_string(headDim) +
+         ", mask " + mask;
+}
+
 SubjectTime timing::predictSubject(const Subject &subject,
                                    const describe::Overrides &overrides,
                                    const sim::TimingOptions &options) {
@@ -84,6 +107,7 @@ SubjectTime timing::predictSubject(const Subject &subject,
   if (!all)
     result.launches.clear();
   result.problem = std::move(loop.problem);
+  result.computed = subject.computed(result.problem);
   result.target = std::move(loop.target);
   result.notes = std::move(loop.notes);
   result.error = std::move(loop.error);

@@ -33,6 +33,9 @@ public:
   /// The problem at the given variables. False with `error` set.
   virtual bool problem(const describe::Overrides &overrides,
                        describe::Problem &result, std::string &error) const = 0;
+  /// What it computes, "forward, bf16, head dimension 128, mask none"; empty
+  /// where nobody says.
+  virtual std::string computed(const describe::Problem &problem) const = 0;
   /// The code object that a launch of the problem names.
   virtual bool image(const std::string &codeObject, std::vector<char> &bytes,
                      std::string &error) const = 0;
@@ -66,6 +69,10 @@ bool packageSubjects(const PackageQuery &query,
                      std::vector<std::unique_ptr<Subject>> &subjects,
                      std::string &error);
 
+/// Subject::computed() of attention.
+std::string attentionText(const std::string &op, const std::string &dtype,
+                          int64_t headDim, const std::string &mask);
+
 /// One launch, predicted.
 struct LaunchTime {
   describe::Launch launch;
@@ -76,7 +83,7 @@ struct LaunchTime {
 
 /// A subject at some variables, predicted.
 struct SubjectTime {
-  std::string label, schedule;
+  std::string label, schedule, computed;
   describe::Problem problem;
   std::string target;
   std::vector<LaunchTime> launches; ///< without those of an empty grid

@@ -61,14 +61,17 @@ Examples:
   aot-time --package=build/kernels --count --per seqlen_k=64x8 --heads=1 \
            --seqlen-q=128 --seqlen-k=512
 
-  # Ours beside others, ratio to ours
-  aot-time --package=build/kernels --head-dim=128 theirs/ --sweep seqlen=1024,4096
+  # Ours beside others, ratio to ours: as a table, and as a page for a browser
+  aot-time --package=build/kernels --head-dim=128 theirs/ --seqlen=1024,4096
+  aot-time --package=build/kernels --head-dim=128 theirs/ --seqlen=1024,4096 \
+           --report=html -o comparison.html
 
 Exit codes: 0 all predicted, 2 wrong usage, a description that does not fit, too
 little memory or output that is lost, 3 a kernel failed on the simulated device.
 Of several the largest counts.)";
 
-/// An option that sets a variable, or sweeps over values of it.
+/// An option that sets a variable, or sweeps over values of it. What kernels
+/// call `heads` and `seqlen` otherwise: LaunchLoop.cpp.
 struct SizeOption {
   const char *option, *variable, *what;
 };
@@ -89,7 +92,7 @@ struct CommandLine {
   double clockGHz = 0;
   bool annotate = false, count = false;
   std::string per;
-  std::string report = "text", json, timeline, perfetto;
+  std::string report = "text", output, json, timeline, perfetto;
   std::optional<uint64_t> timelineStart;
   uint64_t timelineClocks = 0;
   unsigned timelineLaunch = 1;
@@ -189,8 +192,14 @@ void addOptions(CLI::App &app, CommandLine &line) {
       ->group(counting);
 
   const char *output = "Output";
-  app.add_option("--report", line.report, "On the terminal: text, json, none")
-      ->check(CLI::IsMember({"text", "json", "none"}).description(""))
+  app.add_option("--report", line.report,
+                 "The report; html is a page that draws kernels and sizes "
+                 "beside each other: text, json, html, none")
+      ->check(CLI::IsMember({"text", "json", "html", "none"}).description(""))
+      ->group(output);
+  app.add_option("-o,--output", line.output,
+                 "Write the report to a file and not to the terminal")
+      ->type_name("FILE")
       ->group(output);
   app.add_option("--json", line.json, "Write all figures to a file")
       ->type_name("FILE")
@@ -310,6 +319,25 @@ bool choosePackage(const CLI::App &app, CommandLine &line, std::string &error) {
   return false;
 }
 
+/// What is wrong with how the report is asked for; empty for nothing.
+std::string reportMisuse(const CommandLine &line) {
+  if (line.report == "none" && !line.annotate && !line.output.empty())
+    return "--report=none writes no report; leave --output '" + line.output +
+           "' out, or choose another report";
+  if (line.annotate && (line.report == "json" || line.report == "html"))
+    return "--annotate is text, and would spoil what --report=" + line.report +
+           " writes; leave one out";
+  if (line.report != "html")
+    return "";
+  if (line.count)
+    return "--report=html draws predictions, and --count predicts nothing; "
+           "take --report=text or json";
+  if (line.output.empty() && isatty(STDOUT_FILENO))
+    return "--report=html is a page for a browser; name its file with "
+           "--output, as -o comparison.html";
+  return "";
+}
+
 /// Options that the chosen mode would ignore are refused.
 bool checkCombination(const CLI::App &app, const CommandLine &line,
                       std::string &error) {
@@ -331,6 +359,8 @@ bool checkCombination(const CLI::App &app, const CommandLine &line,
       !endsWith(line.timeline, ".svg"))
     error =
         "--timeline: '" + line.timeline + "' ends neither in .html nor .svg";
+  if (error.empty())
+    error = reportMisuse(line);
   return error.empty();
 }
 
@@ -399,6 +429,15 @@ void complain(const std::string &label, const std::string &point,
                point.empty() ? "" : " ", point.c_str(), error.c_str());
 }
 
+/// To the terminal, or where --output says.
+bool writeReport(const CommandLine &line, const std::string &text,
+                 std::string &error) {
+  if (!line.output.empty())
+    return writeFile(line.output, text, error);
+  std::fputs(text.c_str(), stdout);
+  return true;
+}
+
 using Subjects = std::vector<std::unique_ptr<Subject>>;
 
 int runCount(const CommandLine &line, const Subjects &subjects,
@@ -427,11 +466,40 @@ int runCount(const CommandLine &line, const Subjects &subjects,
     }
   if (line.report == "json")
     text = all.dump(1) + "\n";
-  if (line.report != "none")
-    std::fputs(text.c_str(), stdout);
+  if (line.report != "none" && !writeReport(line, text, error))
+    return usage(error);
   if (!line.json.empty() && !writeFile(line.json, all.dump(1) + "\n", error))
     return usage(error);
   return worst;
+}
+
+nlohmann::json allJson(const std::vector<ComparedPoint> &table, bool single) {
+  nlohmann::json all = {{"version", 1}, {"runs", nlohmann::json::array()}};
+  for (const ComparedPoint &point : table)
+    for (const SubjectTime &subject : point.subjects) {
+      nlohmann::json entry = toJson(subject, single);
+      entry["point"] = nameOf(point.swept);
+      all["runs"].push_back(std::move(entry));
+    }
+  return all;
+}
+
+/// The report in another form than JSON, with the annotations; empty where
+/// there is nothing to tell.
+std::string reportOf(const CommandLine &line,
+                     const std::vector<ComparedPoint> &table, bool single) {
+  if (line.report == "html")
+    return comparisonHtml(table);
+  const SubjectTime &first = table[0].subjects[0];
+  std::string text;
+  if (line.report == "text" && !single)
+    text = comparisonText(table);
+  else if (line.report == "text" && first.error.empty())
+    text = textReport(first);
+  if (single && first.error.empty() && line.annotate)
+    for (const LaunchTime &launch : first.launches)
+      text += "\n" + annotatedText(launch);
+  return text;
 }
 
 int run(const CommandLine &line) {
@@ -483,33 +551,22 @@ int run(const CommandLine &line) {
     }
   }
   nlohmann::json all;
-  if (!line.json.empty() || line.report == "json") {
-    all = {{"version", 1}, {"runs", nlohmann::json::array()}};
-    for (const ComparedPoint &point : table)
-      for (const SubjectTime &subject : point.subjects) {
-        nlohmann::json entry = toJson(subject, single);
-        entry["point"] = nameOf(point.swept);
-        all["runs"].push_back(std::move(entry));
-      }
-  }
-  const SubjectTime &first = table[0].subjects[0];
-  if (line.report == "json")
-    std::printf("%s\n", all.dump(1).c_str());
-  else if (line.report == "text" && !single)
-    std::fputs(comparisonText(table).c_str(), stdout);
-  else if (line.report == "text" && first.error.empty())
-    std::fputs(textReport(first).c_str(), stdout);
+  if (!line.json.empty() || line.report == "json")
+    all = allJson(table, single);
+  const std::string text = line.report == "json"
+                               ? all.dump(1) + "\n"
+                               : reportOf(line, table, single);
+  const bool written = text.empty() || writeReport(line, text, error);
   for (const ComparedPoint &point : table)
     for (const SubjectTime &subject : point.subjects)
       if (!subject.error.empty())
         complain(subject.label, nameOf(point.swept), subject.error);
-  if (single && first.error.empty()) {
-    if (line.annotate)
-      for (const LaunchTime &launch : first.launches)
-        std::fputs(("\n" + annotatedText(launch)).c_str(), stdout);
-    if (pictures && !writePictures(line, first, error))
-      return usage(error);
-  }
+  if (!written)
+    return usage(error);
+  const SubjectTime &first = table[0].subjects[0];
+  if (single && first.error.empty() && pictures &&
+      !writePictures(line, first, error))
+    return usage(error);
   if (!line.json.empty() && !writeFile(line.json, all.dump(1) + "\n", error))
     return usage(error);
   return worst;

@@ -103,6 +103,54 @@ def window(path, begin, end):
     assert (data["begin"], data["end"]) == (int(begin), int(end))
 
 
+def comparison(path, figures, table):
+    """That a page shows what the JSON and the text of the same kernels say."""
+    text = open(path).read()
+    assert text.count("</script") == 2 and "<!--" not in text, "names are not escaped"
+    data = page(path)
+    runs = json.load(open(figures))["runs"]
+    rows = data["rows"]
+    assert len(rows) == len(runs)
+    lines = [" ".join(line.split()) for line in open(table)]
+    for row, run in zip(rows, runs):
+        assert data["subjects"][row["subject"]]["label"] == run["label"]
+        assert row["point"] == run["point"] and row.get("error") == run.get("error")
+        if "error" in run:
+            continue
+        (launch,) = run["launches"]
+        assert row["chip"] == run["target"]
+        assert close(row["time_error"], launch["time_error"])
+        assert close(row["flops_per_second"], launch["flops_per_second"])
+        assert close(row["flops_per_byte"] * launch["memory"]["memory_bytes"],
+                     launch["flops_credited"])
+        cells = row["cells"]
+        told = " ".join(cells[name].strip() for name in
+                        ("time", "rate", "peak", "matrix", "clock", "ratio"))
+        assert any(told in line for line in lines), (told, lines)
+        assert row.get("tie", False) == cells["ratio"].endswith("~")
+    for chip in data["chips"]:
+        (launch,) = runs[chip["rows"][0]]["launches"]
+        assert chip["bytes_per_second"] == launch["memory"]["peak_bytes_per_second"]
+        (peak,) = chip["peaks"]
+        assert close(peak["flops_per_second"], launch["peak_flops_per_second"])
+        assert peak["least_clock_hz"] <= launch["clock_hz"] <= peak["most_clock_hz"]
+    # Each row is in one chart.
+    drawn = [i for chart in data["charts"] for c in chart["curves"] for i in c["rows"]]
+    assert sorted(drawn) == list(range(len(rows))), drawn
+
+
+def charts(path):
+    """What is in each chart, a line each."""
+    data = page(path)
+    for chart in data["charts"]:
+        print(chart["chip"] or "-", chart["sizes"] or "-", data["axis"] or "-", end=":")
+        for curve in chart["curves"]:
+            at = ",".join(f'{data["rows"][i]["x"]:g}' for i in curve["rows"])
+            print("", data["subjects"][curve["subject"]]["label"], "at", at, end="")
+        work = chart["work"] and f'{chart["work"]["flops"]:.0f}'
+        print(";", work, chart["computed"])
+
+
 def svg(path):
     root = xml.etree.ElementTree.parse(path).getroot()
     assert root.tag.endswith("svg")
