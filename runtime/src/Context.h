@@ -111,8 +111,9 @@ private:
   /// device must be the thread's current one.
   Result load(const Hip &library, Device &device, const Candidate &candidate,
               const LoadedKernel *&functions);
+  /// \param again  a reset has taken what was loaded; another one is a failure
   Result loadLocked(const Hip &library, Device &device,
-                    const Candidate &candidate);
+                    const Candidate &candidate, bool again = false);
   /// Adds a kernel's module to those of the device, which has none of its
   /// image.
   Result loadModule(const Hip &library, Device &device, const Kernel &kernel);

@@ -129,7 +129,7 @@ Result Context::loadModule(const Hip &library, Device &device,
 }
 
 Result Context::loadLocked(const Hip &library, Device &device,
-                           const Candidate &candidate) {
+                           const Candidate &candidate, bool again) {
   const HipApi &api = library.api;
   const Kernel &kernel = *candidate.kernel;
   auto module = moduleOf(device, kernel);
@@ -151,7 +151,7 @@ Result Context::loadLocked(const Hip &library, Device &device,
       const HipError answer = ask(api, *module);
       if (isForgotten(answer)) {
         device.modules.erase(module);
-        return loadLocked(library, device, candidate);
+        return loadLocked(library, device, candidate, again);
       }
       if (answer)
         return api.failure(kernel.name(), "hipModuleGetFunction", answer);
@@ -160,6 +160,9 @@ Result Context::loadLocked(const Hip &library, Device &device,
     if (isNew) {
       (void)api.hipModuleUnload(module->handle);
       device.modules.erase(module);
+      // Another thread has reset the device since it was loaded.
+      if (error == kHipErrorInvalidHandle && !again)
+        return loadLocked(library, device, candidate, /*again=*/true);
     }
     const std::string what = kernel.name() + launchName(launch);
     return error ? api.failure(what, "hipModuleGetFunction", error)

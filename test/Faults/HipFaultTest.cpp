@@ -329,6 +329,8 @@ constexpr Harmless kHarmless[] = {
     {"hipModuleUnload", -1, nullptr, nullptr},
     // Taken for a reset: the launch is done again.
     {"hipModuleLaunchKernel", kInvalidHandle, nullptr, nullptr},
+    // Taken for a reset: the module is loaded again.
+    {"hipModuleGetFunction", kInvalidHandle, nullptr, nullptr},
     // Asked whether the device still knows a module.
     {"hipModuleGetFunction", -1, "prepare it again", nullptr},
     {"hipModuleGetFunction", -1, "launch after the reset", nullptr},

@@ -62,8 +62,19 @@ fovea_status_t setDevice(int device) {
   return function(device);
 }
 
-/// Launches a pass and checks what HIP was given. \param resets  other threads
-/// reset devices: one after the other may meet the launch and its repetition.
+/// Expects a call to do its work. \param resets  other threads reset devices:
+/// one after the other may meet the call and its repetition; false then.
+bool succeeds(fovea_status_t status, bool resets) {
+  const std::string message = fovea_last_message();
+  if (resets && status == FOVEA_STATUS_HIP_ERROR) {
+    EXPECT_NE(message.find("(400)"), std::string::npos) << message;
+    return false;
+  }
+  EXPECT_EQ(status, FOVEA_STATUS_OK) << message;
+  return status == FOVEA_STATUS_OK;
+}
+
+/// Launches a pass and checks what HIP was given.
 template <typename Params>
 void launch(fovea_context_t *context, const Params &p, uint64_t launches,
             fovea_status_t (*function)(fovea_context_t *, const Params *,
@@ -71,14 +82,8 @@ void launch(fovea_context_t *context, const Params &p, uint64_t launches,
             void *stream, bool resets) {
   const EmptyHipThread &note = emptyHipThread();
   const uint64_t before = note.launches;
-  const fovea_status_t status = function(context, &p, stream);
-  if (resets && status == FOVEA_STATUS_HIP_ERROR) {
-    EXPECT_NE(std::string(fovea_last_message()).find("(400)"),
-              std::string::npos)
-        << fovea_last_message();
+  if (!succeeds(function(context, &p, stream), resets))
     return;
-  }
-  ASSERT_EQ(status, FOVEA_STATUS_OK) << fovea_last_message();
   // What a reset has undone is launched again.
   if (resets)
     EXPECT_GE(note.launches - before, launches);
@@ -116,10 +121,9 @@ void work(fovea_context_t *context, int thread,
       }
       break;
     case 1:
-      EXPECT_EQ(fovea_forward_prepare(context, &forward, pick(kEmptyHipDevices),
-                                      nullptr),
-                FOVEA_STATUS_OK)
-          << fovea_last_message();
+      succeeds(fovea_forward_prepare(context, &forward, pick(kEmptyHipDevices),
+                                     nullptr),
+               resets);
       break;
     case 2: {
       int steps = 0;

@@ -193,6 +193,10 @@ EXPORT int hipModuleLoadData(void **module, const void *image) {
   std::memcpy(&size, bytes + 64 + 32, 8);
   *module = new Module{std::string(bytes + offset, size), state().resets};
   ++state().liveModules;
+  if (state().resetsAfterLoads > 0) {
+    --state().resetsAfterLoads;
+    state().reset();
+  }
   return 0;
 }
 EXPORT int hipModuleUnload(void *module) {

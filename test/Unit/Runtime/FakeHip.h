@@ -58,6 +58,7 @@ struct FakeHipState {
   }
   int resets = 0;
   int resetCountdown = 0; ///< the launch (1: the next) that a reset precedes
+  int resetsAfterLoads = 0; ///< so many loads from the next on: one after each
 
   /// The call of `failFunction` that fails (1: the next), with `failError`.
   std::string failFunction;

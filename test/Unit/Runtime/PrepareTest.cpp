@@ -145,3 +145,24 @@ TEST_F(PrepareTest, ResetBeforeACapture) {
   expectStatus(launch(context.get(), stream), FOVEA_STATUS_OK);
   EXPECT_EQ(fake.calls["hipModuleLoadData"], 3);
 }
+
+// Another thread may reset the device between the loading of a module and the
+// look into it.
+TEST_F(PrepareTest, ResetWhileLoading) {
+  write({makeRecord(makeProblem(128), 128)});
+  for (bool launches : {false, true}) {
+    ContextPtr context = makeContext();
+    auto load = [&] {
+      return launches ? launch(context.get()) : prepare(context.get(), 0);
+    };
+    fake.calls.clear();
+    fake.resetsAfterLoads = 2;
+    expectStatus(load(), FOVEA_STATUS_HIP_ERROR,
+                 {"kernel 1", "hipModuleGetFunction", "(400)"});
+    EXPECT_EQ(fake.calls["hipModuleLoadData"], 2);
+    fake.resetsAfterLoads = 1;
+    expectStatus(load(), FOVEA_STATUS_OK);
+    EXPECT_EQ(fake.calls["hipModuleLoadData"], 4);
+    EXPECT_EQ(fake.liveModules, 1);
+  }
+}

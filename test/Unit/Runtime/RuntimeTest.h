@@ -128,6 +128,7 @@ inline FakeHipState &fakeState(const std::string &path) {
   state.newFieldAt = SIZE_MAX;
   state.newFieldBytes = 0;
   state.resetCountdown = 0;
+  state.resetsAfterLoads = 0;
   state.calls.clear();
   state.launches.clear();
   state.failFunction.clear();
