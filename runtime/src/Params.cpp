@@ -2,69 +2,31 @@
 
 #include "Params.h"
 
-#include <cstddef>
+#include "fovea/Parameters.h"
+
 #include <cstring>
 
 namespace fovea::rt {
 namespace {
-
-#define FOVEA_TENSOR(Params, name)                                             \
-  {#name, offsetof(Params, name) + offsetof(fovea_tensor_t, data),             \
-   offsetof(Params, name) + offsetof(fovea_tensor_t, stride_batch)}
-// What is written has the same fields at the same places.
-static_assert(offsetof(fovea_tensor_t, data) ==
-                  offsetof(fovea_mutable_tensor_t, data) &&
-              offsetof(fovea_tensor_t, stride_batch) ==
-                  offsetof(fovea_mutable_tensor_t, stride_batch));
-
-constexpr TensorField kForwardTensors[] = {
-    FOVEA_TENSOR(fovea_forward_params_t, q),
-    FOVEA_TENSOR(fovea_forward_params_t, k),
-    FOVEA_TENSOR(fovea_forward_params_t, v),
-    FOVEA_TENSOR(fovea_forward_params_t, out),
-    {"lse", offsetof(fovea_forward_params_t, lse),
-     offsetof(fovea_forward_params_t, lse_stride_batch)},
-};
-constexpr TensorField kBackwardTensors[] = {
-    FOVEA_TENSOR(fovea_backward_params_t, q),
-    FOVEA_TENSOR(fovea_backward_params_t, k),
-    FOVEA_TENSOR(fovea_backward_params_t, v),
-    FOVEA_TENSOR(fovea_backward_params_t, out),
-    FOVEA_TENSOR(fovea_backward_params_t, dout),
-    {"lse", offsetof(fovea_backward_params_t, lse),
-     offsetof(fovea_backward_params_t, lse_stride_batch)},
-    FOVEA_TENSOR(fovea_backward_params_t, dq),
-    FOVEA_TENSOR(fovea_backward_params_t, dk),
-    FOVEA_TENSOR(fovea_backward_params_t, dv),
-    {"workspace", offsetof(fovea_backward_params_t, workspace), 0},
-};
-#undef FOVEA_TENSOR
-
-template <typename T>
-T fieldOf(const void *params, size_t offset) {
-  T value;
-  std::memcpy(&value, static_cast<const char *>(params) + offset, sizeof(T));
-  return value;
-}
 
 /// All zero says that an output is not wanted.
 bool isDescribed(const TensorParam &t) {
   return t.data || t.strideBatch != 0 || t.strideHead != 0 || t.strideSeq != 0;
 }
 
-TensorParam readTensor(const void *params, const TensorField &field,
+TensorParam readTensor(const void *params, const params::TensorField &field,
                        const spec::TensorSpec &spec, const Problem &problem) {
   const Sizes &sizes = problem.sizes;
   TensorParam tensor{};
   tensor.name = field.name;
   tensor.suffix = spec.shape == spec::Shape::Rows ? ".data" : "";
-  tensor.data = fieldOf<const void *>(params, field.data);
-  tensor.strideBatch = fieldOf<int64_t>(params, field.strides);
-  tensor.strideHead = fieldOf<int64_t>(params, field.strides + 8);
+  tensor.data = field.address(params);
+  tensor.strideBatch = field.stride(params, 0);
+  tensor.strideHead = field.stride(params, 1);
   tensor.batch = sizes.batch;
   tensor.heads = sizes.of(spec.heads);
   if (spec.shape == spec::Shape::Rows) {
-    tensor.strideSeq = fieldOf<int64_t>(params, field.strides + 16);
+    tensor.strideSeq = field.stride(params, 2);
     tensor.rows = sizes.of(spec.rows);
     tensor.rowElements = sizes.headDim;
   } else { // the sequence is contiguous: one row of it a head
@@ -80,10 +42,12 @@ TensorParam readTensor(const void *params, const TensorField &field,
 }
 
 /// Fills in the tensors and what is wanted of them.
-Result readTensors(const void *params, TensorFields fields, Problem &problem) {
-  const spec::GroupSpec &base = spec::specOf(problem.key.op).base;
+Result readTensors(const void *params, Problem &problem) {
+  const OpKind op = problem.key.op;
+  const spec::GroupSpec &base = spec::specOf(op).base;
+  const spec::Rows<params::TensorField> fields = params::tensorFieldsOf(op);
   bool any = false;
-  for (size_t i = 0; i != fields.count; ++i) {
+  for (size_t i = 0; i != fields.size(); ++i) {
     const spec::TensorSpec &spec = base.tensors[i];
     if (spec.shape == spec::Shape::Bytes) {
       TensorParam memory{};
@@ -93,7 +57,7 @@ Result readTensors(const void *params, TensorFields fields, Problem &problem) {
       problem.tensors.add(memory);
       continue;
     }
-    TensorParam tensor = readTensor(params, fields.first[i], spec, problem);
+    TensorParam tensor = readTensor(params, fields[i], spec, problem);
     if (spec.output != spec::kNoOutput) {
       // A single output is always wanted.
       const bool described = spec.output == spec::kOut || isDescribed(tensor);
@@ -126,45 +90,37 @@ Result checkRows(const Sizes &sizes) {
 
 /// What the structures of all operations have, by the same names.
 template <typename Params>
-Result readCommon(OpKind op, const Params *given, uint32_t firstSize,
-                  Params &params, Problem &problem) {
-  if (Result result = readVersioned("params", given, firstSize, params);
+Result readCommon(const Params *given, uint32_t firstSize, Params &known,
+                  Problem &problem) {
+  if (Result result = readVersioned("params", given, firstSize, known);
       !result.ok())
     return result;
-  const Params &p = params;
+  const Params &p = known;
   problem.kernel = p.kernel;
   problem.workspace = {p.workspace, p.workspace_bytes};
-  return readSizes(op,
-                   {p.scale, p.batch, p.heads_q, p.heads_k, p.seqlen_q,
-                    p.seqlen_k, p.head_dim},
+  Sizes sizes;
+  sizes.scale = p.scale;
+  for (const spec::Extent extent : spec::kExtents)
+    sizes.of(extent) = p.*params::sizeField<Params>(extent);
+  return readSizes(params::Interface<Params>::op, sizes,
                    {p.dtype, p.mask, p.reserved, p.groups}, problem);
 }
 
 } // namespace
 
-TensorFields tensorFieldsOf(OpKind op) {
-  switch (op) {
-  case OpKind::Forward:
-    return {kForwardTensors, std::size(kForwardTensors)};
-  case OpKind::Backward:
-    return {kBackwardTensors, std::size(kBackwardTensors)};
-  }
-  return {};
-}
-
 Result readParams(const fovea_forward_params_t *params, Problem &problem) {
   fovea_forward_params_t known;
-  if (Result result = readCommon(OpKind::Forward, params,
-                                 kForwardParamsFirstSize, known, problem);
+  if (Result result =
+          readCommon(params, kForwardParamsFirstSize, known, problem);
       !result.ok())
     return result;
-  return readTensors(&known, tensorFieldsOf(OpKind::Forward), problem);
+  return readTensors(&known, problem);
 }
 
 Result readParams(const fovea_backward_params_t *params, Problem &problem) {
   fovea_backward_params_t known;
-  if (Result result = readCommon(OpKind::Backward, params,
-                                 kBackwardParamsFirstSize, known, problem);
+  if (Result result =
+          readCommon(params, kBackwardParamsFirstSize, known, problem);
       !result.ok())
     return result;
   if (Result result = checkRows(problem.sizes); !result.ok())
@@ -173,7 +129,7 @@ Result readParams(const fovea_backward_params_t *params, Problem &problem) {
     return invalid("deterministic is " + std::to_string(known.deterministic) +
                    ", not 0 or 1");
   problem.deterministic = known.deterministic == 1;
-  return readTensors(&known, tensorFieldsOf(OpKind::Backward), problem);
+  return readTensors(&known, problem);
 }
 
 Result checkLaunchAddresses(Problem &problem) {

@@ -1,8 +1,8 @@
 //===- Params.h - an operation's parameters -----------------*- C++ -*-===//
 //
-// Reads the C interface's structures by tables of their fields: one row a
-// tensor, in the order of the operation's table (OperationSpec.h), so that
-// checks, launches and the filling of arguments know no operation by name.
+// Reads the C interface's structures by the tables of their fields
+// (fovea/Parameters.h), so that checks, launches and the filling of arguments
+// know no operation by name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,20 +12,6 @@
 #include "Problem.h"
 
 namespace fovea::rt {
-
-/// Where a structure has a tensor: its address, and its strides, int64_t of
-/// batch, head and, of one with rows, sequence.
-struct TensorField {
-  const char *name;
-  size_t data, strides;
-};
-
-/// The fields of an operation's parameters, for tests: those of its tensors.
-struct TensorFields {
-  const TensorField *first;
-  size_t count;
-};
-TensorFields tensorFieldsOf(OpKind op);
 
 /// Reads `params` of whatever version and checks everything but addresses.
 Result readParams(const fovea_forward_params_t *params, Problem &problem);

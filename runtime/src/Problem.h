@@ -24,6 +24,9 @@ struct Sizes {
           headDim = 0;
 
   int64_t of(spec::Extent extent) const {
+    return const_cast<Sizes *>(this)->of(extent);
+  }
+  int64_t &of(spec::Extent extent) {
     switch (extent) {
     case spec::Extent::Batch:
       return batch;
@@ -36,9 +39,9 @@ struct Sizes {
     case spec::Extent::SeqlenK:
       return seqlenK;
     case spec::Extent::HeadDim:
-      return headDim;
+      break;
     }
-    return 0;
+    return headDim;
   }
 };
 

@@ -47,7 +47,9 @@ RULES = (
                      "nlohmann/"),
          NO_COMPILER + RUNTIME_SIDE),
     Rule("runtime/include", ("fovea/fovea.h",), NO_COMPILER + ("fovea/Package/",)),
-    Rule("runtime/src", ("fovea/fovea.h", "fovea/Package/"),
+    Rule("runtime/parameters", ("fovea/fovea.h",) + OPERATIONS,
+         NO_COMPILER + ("fovea/Simulator/", "fovea/Reference/")),
+    Rule("runtime/src", ("fovea/fovea.h", "fovea/Parameters.h", "fovea/Package/"),
          NO_COMPILER + ("fovea/Simulator/", "fovea/Reference/")),
     Rule("runtime/cts", ("fovea/fovea.h", "gtest/", "dlfcn.h"),
          NO_COMPILER + ("fovea/Package/", "fovea/Simulator/")),
@@ -111,7 +113,8 @@ SUFFIXES = {".h", ".c", ".cpp", ".inc", ".td", ".def", ".hpp"}
 GENERATED = re.compile(r"\.(h|cpp)\.inc$")
 INCLUDE = re.compile(r'^\s*#?\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.M)
 # Where `fovea/...` headers are found.
-INCLUDE_ROOTS = ("package/include", "runtime/include", "simulator/include",
+INCLUDE_ROOTS = ("package/include", "runtime/include",
+                 "runtime/parameters/include", "simulator/include",
                  "simulator/hip/include", "reference/include",
                  "threads/include", "include", "aotriton/include")
 # Folders that a component's private includes may be relative to.

@@ -14,24 +14,6 @@
 
 namespace fovea::run {
 
-/// The C interface of an operation, by its parameters.
-template <typename Params>
-struct Interface;
-template <>
-struct Interface<fovea_forward_params_t> {
-  using Plan = fovea_forward_plan_t;
-  static constexpr OpKind op = OpKind::Forward;
-  static constexpr auto select = fovea_forward_select;
-  static constexpr auto enqueue = fovea_forward;
-};
-template <>
-struct Interface<fovea_backward_params_t> {
-  using Plan = fovea_backward_plan_t;
-  static constexpr OpKind op = OpKind::Backward;
-  static constexpr auto select = fovea_backward_select;
-  static constexpr auto enqueue = fovea_backward;
-};
-
 template <typename Params>
 class Course {
 public:
@@ -86,7 +68,7 @@ public:
   }
 
 private:
-  using Calls = Interface<Params>;
+  using Calls = params::Interface<Params>;
   Session::Impl &session;
   const RunOptions &options;
   RunReport &report;

@@ -13,6 +13,8 @@
 #include "Groups.h"
 #include "Tensors.h"
 
+#include "fovea/Parameters.h"
+
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -129,12 +131,8 @@ void fillSizes(const ForwardCase &c, Params &params, CallGroups &groups) {
     groups.add(group);
   params.groups = groups.first();
   params.scale = c.scaleOrDefault();
-  params.batch = c.batch;
-  params.heads_q = c.heads;
-  params.heads_k = c.headsK;
-  params.seqlen_q = c.seqQ;
-  params.seqlen_k = c.seqK;
-  params.head_dim = c.headDim;
+  for (const spec::Extent extent : spec::kExtents)
+    params.*params::sizeField<Params>(extent) = extentOf(c, extent);
 }
 
 } // namespace fovea::run

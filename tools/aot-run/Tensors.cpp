@@ -2,8 +2,9 @@
 
 #include "Tensors.h"
 
+#include "fovea/Parameters.h"
+
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 
 using namespace fovea;
@@ -11,72 +12,17 @@ using namespace fovea::run;
 using spec::Shape;
 using spec::TensorSpec;
 
-//===----------------------------------------------------------------------===//
-// Parameters
-//===----------------------------------------------------------------------===//
-
 namespace {
 
-/// Where a structure has a tensor: its address, and its strides, int64_t of
-/// batch, head and, of one with rows, sequence.
-struct Field {
-  const char *name;
-  size_t data, strides;
-};
-
-#define FOVEA_TENSOR(Params, name)                                             \
-  {#name, offsetof(Params, name) + offsetof(fovea_tensor_t, data),             \
-   offsetof(Params, name) + offsetof(fovea_tensor_t, stride_batch)}
-#define FOVEA_VECTOR(Params, name)                                             \
-  {#name, offsetof(Params, name), offsetof(Params, name##_stride_batch)}
-// What is written has the same fields at the same places.
-static_assert(offsetof(fovea_tensor_t, data) ==
-                  offsetof(fovea_mutable_tensor_t, data) &&
-              offsetof(fovea_tensor_t, stride_batch) ==
-                  offsetof(fovea_mutable_tensor_t, stride_batch));
-
-constexpr Field kForwardFields[] = {
-    FOVEA_TENSOR(fovea_forward_params_t, q),
-    FOVEA_TENSOR(fovea_forward_params_t, k),
-    FOVEA_TENSOR(fovea_forward_params_t, v),
-    FOVEA_TENSOR(fovea_forward_params_t, out),
-    FOVEA_VECTOR(fovea_forward_params_t, lse),
-};
-constexpr Field kBackwardFields[] = {
-    FOVEA_TENSOR(fovea_backward_params_t, q),
-    FOVEA_TENSOR(fovea_backward_params_t, k),
-    FOVEA_TENSOR(fovea_backward_params_t, v),
-    FOVEA_TENSOR(fovea_backward_params_t, out),
-    FOVEA_TENSOR(fovea_backward_params_t, dout),
-    FOVEA_VECTOR(fovea_backward_params_t, lse),
-    FOVEA_TENSOR(fovea_backward_params_t, dq),
-    FOVEA_TENSOR(fovea_backward_params_t, dk),
-    FOVEA_TENSOR(fovea_backward_params_t, dv),
-    {"workspace", offsetof(fovea_backward_params_t, workspace), 0},
-};
-#undef FOVEA_TENSOR
-#undef FOVEA_VECTOR
-
-spec::Rows<Field> fieldsOf(OpKind op) {
-  return op == OpKind::Forward ? spec::Rows<Field>(kForwardFields)
-                               : spec::Rows<Field>(kBackwardFields);
-}
-/// Null: it is no parameter, and the library says so if it must be one.
-const Field *fieldOf(OpKind op, const TensorSpec &tensor) {
-  const spec::Rows<Field> fields = fieldsOf(op);
-  const Field *field =
-      std::find_if(fields.begin(), fields.end(), [&](const Field &field) {
-        return std::string_view(field.name) == tensor.name;
-      });
-  return field == fields.end() ? nullptr : field;
+/// One row a head; heads as far apart as a multiple of 4 elements.
+Rows vectorOf(int64_t batch, int64_t heads, int64_t row) {
+  const int64_t head = std::max<int64_t>(4, (row + 3) / 4 * 4);
+  return {batch, heads, 1, row, heads * head, head, 0};
 }
 
-template <typename T>
-void put(void *params, size_t offset, T value) {
-  std::memcpy(static_cast<char *>(params) + offset, &value, sizeof(value));
-}
+} // namespace
 
-int64_t extentOf(const ForwardCase &c, spec::Extent extent) {
+int64_t fovea::run::extentOf(const ForwardCase &c, spec::Extent extent) {
   switch (extent) {
   case spec::Extent::Batch:
     return c.batch;
@@ -93,14 +39,6 @@ int64_t extentOf(const ForwardCase &c, spec::Extent extent) {
   }
   return 0;
 }
-
-/// One row a head; heads as far apart as a multiple of 4 elements.
-Rows vectorOf(int64_t batch, int64_t heads, int64_t row) {
-  const int64_t head = std::max<int64_t>(4, (row + 3) / 4 * 4);
-  return {batch, heads, 1, row, heads * head, head, 0};
-}
-
-} // namespace
 
 Tensors::Tensors(OpKind op, const ForwardCase &c)
     : op(op), offset(c.offset), rowPadding(c.rowPadding) {
@@ -138,14 +76,14 @@ uint64_t Tensors::bytes() const {
 }
 
 void Tensors::describe(void *params) const {
-  for (const Entry &entry : entries) {
-    const Field *field = fieldOf(op, *entry.spec);
-    if (!field || !entry.wanted || entry.spec->shape == Shape::Bytes)
-      continue;
-    put(params, field->strides, entry.rows.strideBatch);
-    put(params, field->strides + 8, entry.rows.strideHead);
-    if (entry.spec->shape == Shape::Rows)
-      put(params, field->strides + 16, entry.rows.strideSeq);
+  const spec::Rows<params::TensorField> fields = params::tensorFieldsOf(op);
+  for (size_t i = 0; i != entries.size(); ++i) {
+    const Entry &entry = entries[i];
+    const int64_t strides[] = {entry.rows.strideBatch, entry.rows.strideHead,
+                               entry.rows.strideSeq};
+    if (entry.wanted)
+      for (size_t dim = 0; dim != params::strideCount(entry.spec->shape); ++dim)
+        fields[i].setStride(params, dim, strides[dim]);
   }
 }
 
@@ -154,9 +92,9 @@ void *Tensors::addressOf(const Entry &entry) {
 }
 
 void Tensors::setAddresses(void *params) const {
-  for (const Entry &entry : entries)
-    if (const Field *field = fieldOf(op, *entry.spec); field && entry.wanted)
-      put(params, field->data, addressOf(entry));
+  for (size_t i = 0; i != entries.size(); ++i)
+    if (entries[i].wanted)
+      params::tensorFieldsOf(op)[i].setAddress(params, addressOf(entries[i]));
 }
 
 //===----------------------------------------------------------------------===//

@@ -19,6 +19,8 @@ namespace fovea::run {
 using Halves = GuardedTensor<uint16_t>;
 using Words = GuardedTensor<uint32_t>;
 
+int64_t extentOf(const ForwardCase &c, spec::Extent extent);
+
 class Tensors {
 public:
   /// Shapes alone; no memory is taken.

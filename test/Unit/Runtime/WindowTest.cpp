@@ -8,7 +8,7 @@
 #include "../../Support/KernelArgs.h"
 #include "RuntimeTest.h"
 
-#include "Params.h"
+#include "fovea/Parameters.h"
 
 #include <cstring>
 
@@ -194,13 +194,15 @@ TEST_F(WindowTest, GroupsThatAreNoneAreRefused) {
   EXPECT_TRUE(fake.launches.empty());
 }
 
-// The structures' tables are in the order of the operations'.
-TEST(ParamsTables, AreThoseOfTheOperations) {
+// A tensor of a table is a field of the structure, at its place.
+TEST(ParametersTables, AreThoseOfTheOperations) {
   for (const spec::OperationSpec &operation : spec::allOperations()) {
-    const rt::TensorFields fields = rt::tensorFieldsOf(operation.op);
-    const spec::GroupSpec &base = operation.base;
-    ASSERT_EQ(fields.count, base.tensors.size());
-    for (size_t i = 0; i != fields.count; ++i)
-      EXPECT_STREQ(fields.first[i].name, base.tensors[i].name);
+    const auto &tensors = operation.base.tensors;
+    const auto fields = params::tensorFieldsOf(operation.op);
+    for (size_t i = 0; i != std::max(tensors.size(), fields.size()); ++i)
+      EXPECT_STREQ(i < fields.size() ? fields[i].name : "nothing",
+                   i < tensors.size() ? tensors[i].name : "nothing")
+          << "row " << i << " of the tensors of attn." << operation.name
+          << " in fovea/Parameters.h, and of its table";
   }
 }

@@ -51,6 +51,9 @@ enum class Extent : uint8_t {
   SeqlenK,
   HeadDim
 };
+inline constexpr Extent kExtents[] = {Extent::Batch,   Extent::HeadsQ,
+                                      Extent::HeadsK,  Extent::SeqlenQ,
+                                      Extent::SeqlenK, Extent::HeadDim};
 const char *toString(Extent extent); ///< "heads_q"
 
 /// The shape of a tensor.
