@@ -2,14 +2,15 @@
 
 #include "Buffer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 namespace fovea::cts {
 namespace {
 
-/// What outputs hold before: a NaN in fp16, bf16 and fp32 alike.
-constexpr uint8_t kUnwrittenByte = 0xff;
+enum { kHostToDevice = 1, kDeviceToHost = 2 };
+constexpr uint8_t kGuardByte = 0xa5;
 
 uint16_t toF16(float value) {
   uint32_t bits;
@@ -44,20 +45,69 @@ float fromBf16(uint16_t value) {
   return result;
 }
 
-/// Elements of a row and of the gap behind it.
-int64_t rowLength(const Problem &p) { return p.kernel.headDim + p.padding; }
+int64_t bytesOf(const spec::TensorSpec &spec, DataType type) {
+  switch (spec.elements) {
+  case spec::Elements::Problem:
+    return elementSize(type);
+  case spec::Elements::F32:
+    return int64_t(sizeof(float));
+  }
+  return 0;
+}
 
 } // namespace
 
-Buffer::Buffer(const Problem &p, int64_t heads, int64_t rows)
-    : bf16(p.kernel.dtype == FOVEA_DTYPE_BF16), batch(p.batch), heads(heads),
-      rows(rows), dim(p.kernel.headDim),
-      strideBatch(heads * rows * rowLength(p)),
-      strideHead(p.sequenceFirst ? rowLength(p) : rows * rowLength(p)),
-      strideSeq(p.sequenceFirst ? heads * rowLength(p) : rowLength(p)),
-      host(size_t(batch * strideBatch)), memory(host.size() * 2) {
-  std::memset(host.data(), kUnwrittenByte, host.size() * 2);
-  memory.upload(host.data());
+Guarded::Guarded(size_t bytes) : bytes(bytes) {
+  void *memory = nullptr;
+  EXPECT_EQ(hip().hipMalloc(&memory, bytes + 2 * kGuard), 0);
+  base = static_cast<uint8_t *>(memory);
+  const std::vector<uint8_t> pattern(bytes + 2 * kGuard, kGuardByte);
+  EXPECT_EQ(
+      hip().hipMemcpy(base, pattern.data(), pattern.size(), kHostToDevice), 0);
+}
+Guarded::~Guarded() { EXPECT_EQ(hip().hipFree(base), 0); }
+void Guarded::upload(const void *from) {
+  if (bytes != 0)
+    EXPECT_EQ(hip().hipMemcpy(data(), from, bytes, kHostToDevice), 0);
+}
+void Guarded::download(void *to) const {
+  std::vector<uint8_t> all(bytes + 2 * kGuard);
+  EXPECT_EQ(hip().hipMemcpy(all.data(), base, all.size(), kDeviceToHost), 0);
+  auto isGuard = [](uint8_t byte) { return byte == kGuardByte; };
+  EXPECT_TRUE(std::all_of(all.begin(), all.begin() + kGuard, isGuard))
+      << "written before its beginning";
+  EXPECT_TRUE(std::all_of(all.end() - kGuard, all.end(), isGuard))
+      << "written behind its end";
+  if (bytes != 0)
+    std::memcpy(to, all.data() + kGuard, bytes);
+}
+
+Buffer::Buffer(const Problem &p, const spec::TensorSpec &spec,
+               const Problem::Value &value)
+    : spec(spec), type(p.kernel.key.dtype), batch(p.batch),
+      heads(p.sizeOf(spec.heads)),
+      rows(spec.shape == spec::Shape::Vector ? 1 : p.sizeOf(spec.rows)),
+      row(spec.shape == spec::Shape::Vector ? p.sizeOf(spec.rows)
+                                            : p.kernel.key.headDim),
+      elementBytes(bytesOf(spec, type)) {
+  const int64_t length = row + p.padding;
+  strides[0] = heads * rows * length;
+  strides[1] = p.sequenceFirst ? length : rows * length;
+  strides[2] = p.sequenceFirst ? heads * length : length;
+  // The sequence of a vector is contiguous: batches come first of the others.
+  if (spec.shape == spec::Shape::Vector && p.sequenceFirst) {
+    strides[0] = length;
+    strides[1] = batch * length;
+  }
+  // All bits set: a NaN in every type.
+  host.assign(size_t(batch * heads * rows * length * elementBytes), 0xff);
+  if (!spec.written)
+    forEachElement([&](size_t at, int64_t b, int64_t h, int64_t r, int64_t d) {
+      encode(at, spec.shape == spec::Shape::Vector ? value(b, h, d, 0)
+                                                   : value(b, h, r, d));
+    });
+  memory.emplace(host.size());
+  memory->upload(host.data());
 }
 
 template <typename Function>
@@ -65,35 +115,54 @@ void Buffer::forEachElement(Function function) const {
   for (int64_t b = 0; b != batch; ++b)
     for (int64_t h = 0; h != heads; ++h)
       for (int64_t r = 0; r != rows; ++r)
-        for (int64_t d = 0; d != dim; ++d)
-          function(size_t(b * strideBatch + h * strideHead + r * strideSeq + d),
+        for (int64_t d = 0; d != row; ++d)
+          function(size_t(b * strides[0] + h * strides[1] + r * strides[2] + d),
                    b, h, r, d);
 }
 
-Buffer::Buffer(const Problem &p, int64_t heads, int64_t rows,
-               const Problem::Value &value)
-    : Buffer(p, heads, rows) {
-  output = false;
-  forEachElement([&](size_t at, int64_t b, int64_t h, int64_t r, int64_t d) {
-    const float x = value(b, h, r, d);
-    host[at] = bf16 ? toBf16(x) : toF16(x);
-  });
-  memory.upload(host.data());
+void Buffer::encode(size_t at, float value) {
+  uint8_t *to = host.data() + at * size_t(elementBytes);
+  if (spec.elements == spec::Elements::F32) {
+    std::memcpy(to, &value, sizeof(value));
+  } else {
+    const uint16_t half = type == DataType::BF16 ? toBf16(value) : toF16(value);
+    std::memcpy(to, &half, sizeof(half));
+  }
+}
+
+float Buffer::decode(size_t at) const {
+  const uint8_t *from = host.data() + at * size_t(elementBytes);
+  float value;
+  if (spec.elements == spec::Elements::F32) {
+    std::memcpy(&value, from, sizeof(value));
+    return value;
+  }
+  uint16_t half;
+  std::memcpy(&half, from, sizeof(half));
+  return type == DataType::BF16 ? fromBf16(half) : fromF16(half);
+}
+
+void Buffer::describe(const params::TensorField &field, void *params) const {
+  field.setAddress(params, memory->data());
+  for (size_t dim = 0; dim != params::strideCount(spec.shape); ++dim)
+    field.setStride(params, dim, strides[dim]);
 }
 
 std::vector<float> Buffer::finish() {
-  const std::vector<uint16_t> before = host;
-  memory.download(host.data());
-  std::vector<bool> mayChange(host.size());
+  const std::vector<uint8_t> before = host;
+  memory->download(host.data());
+  const size_t bytes = size_t(elementBytes);
+  std::vector<bool> mayChange(host.size() / bytes);
   std::vector<float> elements;
   forEachElement([&](size_t at, int64_t, int64_t, int64_t, int64_t) {
-    mayChange[at] = output;
-    elements.push_back(bf16 ? fromBf16(host[at]) : fromF16(host[at]));
+    mayChange[at] = spec.written;
+    elements.push_back(decode(at));
   });
-  for (size_t at = 0; at != host.size(); ++at)
-    if (!mayChange[at] && host[at] != before[at]) {
-      ADD_FAILURE() << "element " << at
-                    << (output ? " between rows" : " of an input")
+  for (size_t at = 0; at != mayChange.size(); ++at)
+    if (!mayChange[at] &&
+        std::memcmp(&host[at * bytes], &before[at * bytes], bytes) != 0) {
+      ADD_FAILURE() << spec.name << ": element " << at
+                    << (spec.written ? " between rows" : " of an input")
                     << " was written";
       break;
     }

@@ -1,7 +1,8 @@
 //===- Buffer.h - a tensor of a suite's problem -----------------*- C++ -*-===//
 //
-// A strided tensor on host and device. What lies around it and between its rows
-// is checked after a run, and all of it when it is an input.
+// A strided tensor on host and device, by its row of an operation's table. What
+// lies around it and between its rows is checked after a run, and all of it
+// when it is an input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,42 +11,40 @@
 
 #include "Suite.h"
 
+#include "fovea/Parameters.h"
+
 namespace fovea::cts {
 
-/// Sizes, type, window and kernel of a problem, in parameters that are all
-/// zero. They point to the problem's window.
-template <typename Params>
-void fillSizes(const Problem &p, Params &params) {
-  params.struct_size = sizeof(params);
-  params.dtype = p.kernel.dtype;
-  params.mask = p.window ? int32_t(FOVEA_MASK_NONE) : p.kernel.mask;
-  params.groups = p.window ? &p.window->header : nullptr;
-  params.scale = p.scale;
-  params.batch = p.batch;
-  params.heads_q = p.headsQ;
-  params.heads_k = p.headsK;
-  params.seqlen_q = p.seqlenQ;
-  params.seqlen_k = p.seqlenK;
-  params.head_dim = p.kernel.headDim;
-  params.kernel = p.kernel.id;
-}
+/// A device allocation whose content is checked on both sides of what it is
+/// for: 4096 bytes of a pattern before and behind.
+class Guarded {
+public:
+  explicit Guarded(size_t bytes);
+  ~Guarded();
+  Guarded(const Guarded &) = delete;
+  void *data() const { return base + kGuard; }
+  size_t size() const { return bytes; }
+  void upload(const void *from);
+  /// Reads the content back and expects the guards to be as they were.
+  void download(void *to) const;
 
-/// A tensor [batch, heads, rows, head_dim] of a problem's type and layout.
+private:
+  static constexpr size_t kGuard = 4096;
+  size_t bytes;
+  uint8_t *base = nullptr;
+};
+
+/// A tensor of a problem's sizes, type and layout. Outputs hold NaN before.
 class Buffer {
 public:
-  /// An input with its values.
-  Buffer(const Problem &problem, int64_t heads, int64_t rows,
+  /// \param value  of an input
+  Buffer(const Problem &problem, const spec::TensorSpec &spec,
          const Problem::Value &value);
-  /// An output, which holds NaN.
-  Buffer(const Problem &problem, int64_t heads, int64_t rows);
 
-  template <typename Tensor>
-  void describe(Tensor &tensor) const {
-    tensor.data = memory.data();
-    tensor.stride_batch = strideBatch;
-    tensor.stride_head = strideHead;
-    tensor.stride_seq = strideSeq;
-  }
+  const spec::TensorSpec &spec;
+
+  /// Fills in its strides and address.
+  void describe(const params::TensorField &field, void *params) const;
 
   /// After the run: expects that nothing changed but the elements of an output;
   /// gives the elements in the order of the shape.
@@ -54,13 +53,15 @@ public:
 private:
   template <typename Function>
   void forEachElement(Function function) const;
+  void encode(size_t at, float value);
+  float decode(size_t at) const;
 
-  bool output = true; ///< else an input
-  const bool bf16;
-  const int64_t batch, heads, rows, dim;
-  int64_t strideBatch, strideHead, strideSeq;
-  std::vector<uint16_t> host;
-  Guarded memory;
+  const DataType type;
+  const int64_t batch, heads, rows, row; ///< one row a head of a vector
+  int64_t elementBytes;
+  int64_t strides[3];
+  std::vector<uint8_t> host;
+  std::optional<Guarded> memory;
 };
 
 } // namespace fovea::cts

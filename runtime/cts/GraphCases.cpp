@@ -10,6 +10,7 @@
 
 #include <memory>
 
+using namespace fovea;
 using namespace fovea::cts;
 
 namespace {
@@ -38,7 +39,8 @@ TEST_P(Graph, PreparedLaunchesAreCaptured) {
   p.seqlenK = 90;
   ASSERT_HIP(hip().hipStreamCreate(&p.stream));
   void *graph = nullptr, *executable = nullptr;
-  p.enqueue = [&](const fovea_forward_params_t &params) {
+  p.enqueue = [&](const void *given) {
+    const auto &params = *static_cast<const fovea_forward_params_t *>(given);
     void *empty = capture(p.stream, [&] {
       EXPECT_FOVEA(fovea_forward(fresh.get(), &params, p.stream),
                    FOVEA_STATUS_INVALID_ARGUMENT);
@@ -59,7 +61,7 @@ TEST_P(Graph, PreparedLaunchesAreCaptured) {
   forEachRow(p, run(p),
              [&](int64_t, int64_t, int64_t row, const float *out, float) {
                const float one = p.visibleKeys(row) > 0 ? 1.0f : 0.0f;
-               for (int64_t d = 0; d != p.kernel.headDim; ++d)
+               for (int64_t d = 0; d != p.kernel.key.headDim; ++d)
                  ASSERT_EQ(out[d], one) << "row " << row << " d " << d;
              });
   ASSERT_HIP(hip().hipGraphExecDestroy(executable));
@@ -71,7 +73,7 @@ namespace {
 
 /// One kernel is enough: it is about the runtime.
 std::vector<KernelCase> firstKernel() {
-  std::vector<KernelCase> kernels = kernelCases(/*backward=*/false);
+  std::vector<KernelCase> kernels = kernelCases(OpKind::Forward);
   kernels.resize(kernels.empty() ? 0 : 1);
   return kernels;
 }

@@ -1,6 +1,6 @@
 //===- Suite.cpp - setting up and running the suite's problems ------------===//
 
-#include "Buffer.h"
+#include "Call.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,9 +10,6 @@
 
 namespace fovea::cts {
 namespace {
-
-enum { kHostToDevice = 1, kDeviceToHost = 2 };
-constexpr uint8_t kGuardByte = 0xa5;
 
 std::vector<std::string> packagePaths;
 
@@ -26,39 +23,6 @@ void resolve(const char *name, Function &function) {
   function = reinterpret_cast<Function>(fovea_hip_symbol(context(), name));
   if (!function)
     stop(name);
-}
-
-bool startsAt(const std::string &text, const char *key, std::string &value) {
-  const size_t at = text.find(key);
-  if (at == std::string::npos)
-    return false;
-  value = text.substr(at + std::strlen(key));
-  value = value.substr(0, value.find(';'));
-  return true;
-}
-
-/// A value as problems spell it.
-struct Spelling {
-  const char *text;
-  int32_t value;
-};
-constexpr Spelling kDtypes[] = {{"fp16", FOVEA_DTYPE_F16},
-                                {"bf16", FOVEA_DTYPE_BF16}};
-constexpr Spelling kMasks[] = {
-    {"causal_top_left", FOVEA_MASK_CAUSAL_TOP_LEFT},
-    {"causal_bottom_right", FOVEA_MASK_CAUSAL_BOTTOM_RIGHT}};
-
-template <size_t N>
-int32_t valueOf(const Spelling (&known)[N], const std::string &text,
-                const std::string &problem) {
-  for (const Spelling &spelling : known)
-    if (text == spelling.text)
-      return spelling.value;
-  std::fprintf(stderr,
-               "fovea-cts: '%s' of the kernel '%s' is none that the suite "
-               "knows; take one built with this library\n",
-               text.c_str(), problem.c_str());
-  std::exit(2);
 }
 
 } // namespace
@@ -103,23 +67,15 @@ const HipFunctions &hip() {
   return functions;
 }
 
-/// Whether device 0 runs the kernel.
-static bool isAccepted(const KernelCase &kernel) {
-  Problem p;
-  p.kernel = kernel;
-  p.headsQ = 1;
-  if (!kernel.backward) {
-    fovea_forward_params_t params{};
-    fillSizes(p, params);
-    return fovea_forward_select(context(), &params, 0, nullptr) ==
-           FOVEA_STATUS_OK;
-  }
-  fovea_backward_params_t params{};
-  fillSizes(p, params);
-  params.dq.stride_seq = params.dk.stride_seq = params.dv.stride_seq =
-      kernel.headDim;
-  return fovea_backward_select(context(), &params, 0, nullptr) ==
-         FOVEA_STATUS_OK;
+/// By the schedule's text, which begins with its name; where it names none
+/// (kernels that no schedule describes) the first one.
+static const spec::AlgorithmSpec &algorithmOf(OpKind op,
+                                              const std::string &schedule) {
+  const auto &algorithms = spec::specOf(op).algorithms;
+  for (const spec::AlgorithmSpec &algorithm : algorithms)
+    if (schedule.rfind(algorithm.name + std::string(";"), 0) == 0)
+      return algorithm;
+  return algorithms[0];
 }
 
 static std::vector<KernelCase> findKernels() {
@@ -130,61 +86,61 @@ static std::vector<KernelCase> findKernels() {
     info.struct_size = sizeof(info);
     if (fovea_kernel_info(context(), id, &info) != FOVEA_STATUS_OK)
       stop("asking for a kernel");
-    const std::string problem = info.problem;
-    const std::string operation = problem.substr(0, problem.find(';'));
-    std::string dtype, dim, mask, window;
-    if ((operation != "forward" && operation != "backward") ||
-        !startsAt(problem, "dtype=", dtype) ||
-        !startsAt(problem, "head_dim=", dim))
-      stop(info.problem);
-    KernelCase kernel;
+    const Expected<ProblemKey> key = ProblemKey::parse(info.problem);
+    if (!key) {
+      std::fprintf(stderr,
+                   "fovea-cts: the problem '%s' of kernel %u is none that the "
+                   "suite knows: %s; take one built with this library\n",
+                   info.problem, id, key.status().message().c_str());
+      std::exit(2);
+    }
+    Problem p;
+    KernelCase &kernel = p.kernel;
     kernel.id = id;
-    kernel.backward = operation == "backward";
-    // The schedule's text begins with the algorithm's name; where it names
-    // none (kernels that no schedule describes), sums have one order.
-    kernel.deterministic =
-        kernel.backward && std::string(info.schedule).rfind("atomic;", 0) != 0;
-    kernel.dtype = valueOf(kDtypes, dtype, problem);
-    kernel.headDim = std::atoll(dim.c_str());
-    // A problem that names none has none.
-    kernel.mask = startsAt(problem, "mask=", mask)
-                      ? valueOf(kMasks, mask, problem)
-                      : int32_t(FOVEA_MASK_NONE);
-    kernel.takesWindow = startsAt(problem, "window=", window);
-    kernel.name = "k" + std::to_string(id) + "_" + problem;
+    kernel.key = *key;
+    kernel.algorithm = &algorithmOf(key->op, info.schedule);
+    kernel.name = "k" + std::to_string(id) + "_" + info.problem;
     for (char &c : kernel.name)
       if (!std::isalnum(static_cast<unsigned char>(c)))
         c = '_';
-    if (isAccepted(kernel))
+    // Whether device 0 runs it; a call that is wrong is the suite's fault.
+    const fovea_status_t status = Call(p).select();
+    if (status == FOVEA_STATUS_OK)
       found.push_back(kernel);
-    else
+    else if (status != FOVEA_STATUS_INVALID_ARGUMENT)
       std::fprintf(stderr, "fovea-cts: left out: %s\n", fovea_last_message());
+    else
+      stop(kernel.name.c_str());
   }
   return found;
 }
 
-std::vector<KernelCase> kernelCases(bool backward) {
+const std::vector<KernelCase> &kernelCases() {
   static const std::vector<KernelCase> all = findKernels();
+  return all;
+}
+
+std::vector<KernelCase> kernelCases(OpKind op) {
   std::vector<KernelCase> cases;
-  std::copy_if(
-      all.begin(), all.end(), std::back_inserter(cases),
-      [&](const KernelCase &kernel) { return kernel.backward == backward; });
+  std::copy_if(kernelCases().begin(), kernelCases().end(),
+               std::back_inserter(cases),
+               [&](const KernelCase &kernel) { return kernel.key.op == op; });
   return cases;
 }
 
-std::vector<KernelCase> windowCases(bool backward) {
-  std::vector<KernelCase> cases = kernelCases(backward);
-  cases.erase(std::remove_if(
-                  cases.begin(), cases.end(),
-                  [](const KernelCase &kernel) { return !kernel.takesWindow; }),
+std::vector<KernelCase> windowCases(OpKind op) {
+  std::vector<KernelCase> cases = kernelCases(op);
+  cases.erase(std::remove_if(cases.begin(), cases.end(),
+                             [](const KernelCase &kernel) {
+                               return !kernel.key.takesWindow();
+                             }),
               cases.end());
   return cases;
 }
 
-void expectWindowCases(bool backward) {
-  if (windowCases(backward).empty())
-    GTEST_SKIP() << "no kernel: none of the packages' "
-                 << (backward ? "backward" : "forward")
+void expectWindowCases(OpKind op) {
+  if (windowCases(op).empty())
+    GTEST_SKIP() << "no kernel: none of the packages' " << toString(op)
                  << " kernels takes a window; compile some with --mask=any";
 }
 
@@ -225,29 +181,30 @@ const std::vector<NamedWindow> &windows() {
   return all;
 }
 
-Guarded::Guarded(size_t bytes) : bytes(bytes) {
-  void *memory = nullptr;
-  EXPECT_EQ(hip().hipMalloc(&memory, bytes + 2 * kGuard), 0);
-  base = static_cast<uint8_t *>(memory);
-  const std::vector<uint8_t> pattern(bytes + 2 * kGuard, kGuardByte);
-  EXPECT_EQ(
-      hip().hipMemcpy(base, pattern.data(), pattern.size(), kHostToDevice), 0);
+const Problem::Value &Problem::operator[](const std::string &tensor) const {
+  static const Value one = [](int64_t, int64_t, int64_t, int64_t) {
+    return 1.0f;
+  };
+  const auto found = values.find(tensor);
+  return found == values.end() ? one : found->second;
 }
-Guarded::~Guarded() { EXPECT_EQ(hip().hipFree(base), 0); }
-void Guarded::upload(const void *from) {
-  if (bytes != 0)
-    EXPECT_EQ(hip().hipMemcpy(data(), from, bytes, kHostToDevice), 0);
-}
-void Guarded::download(void *to) const {
-  std::vector<uint8_t> all(bytes + 2 * kGuard);
-  EXPECT_EQ(hip().hipMemcpy(all.data(), base, all.size(), kDeviceToHost), 0);
-  auto isGuard = [](uint8_t byte) { return byte == kGuardByte; };
-  EXPECT_TRUE(std::all_of(all.begin(), all.begin() + kGuard, isGuard))
-      << "written before its beginning";
-  EXPECT_TRUE(std::all_of(all.end() - kGuard, all.end(), isGuard))
-      << "written behind its end";
-  if (bytes != 0)
-    std::memcpy(to, all.data() + kGuard, bytes);
+
+int64_t Problem::sizeOf(spec::Extent extent) const {
+  switch (extent) {
+  case spec::Extent::Batch:
+    return batch;
+  case spec::Extent::HeadsQ:
+    return headsQ;
+  case spec::Extent::HeadsK:
+    return headsK;
+  case spec::Extent::SeqlenQ:
+    return seqlenQ;
+  case spec::Extent::SeqlenK:
+    return seqlenK;
+  case spec::Extent::HeadDim:
+    return kernel.key.headDim;
+  }
+  return 0;
 }
 
 Problem::Keys Problem::keysOf(int64_t row) const {
@@ -263,61 +220,30 @@ Problem::Keys Problem::keysOf(int64_t row) const {
             std::clamp(window->left, -kFar, kFar);
     end = diagonal(window->right_alignment) +
           std::clamp(window->right, -kFar, kFar) + 1;
-  } else if (kernel.mask == FOVEA_MASK_CAUSAL_TOP_LEFT) {
+  } else if (kernel.key.mask == MaskKind::CausalTopLeft) {
     end = diagonal(FOVEA_ALIGN_TOP_LEFT) + 1;
-  } else if (kernel.mask == FOVEA_MASK_CAUSAL_BOTTOM_RIGHT) {
+  } else if (kernel.key.mask == MaskKind::CausalBottomRight) {
     end = diagonal(FOVEA_ALIGN_BOTTOM_RIGHT) + 1;
   }
   begin = std::clamp<int64_t>(begin, 0, seqlenK);
   return {begin, std::clamp(end, begin, seqlenK)};
 }
 
-Outcome run(const Problem &p) {
-  Buffer q(p, p.headsQ, p.seqlenQ, p.q), k(p, p.headsK, p.seqlenK, p.k),
-      v(p, p.headsK, p.seqlenK, p.v), out(p, p.headsQ, p.seqlenQ);
-  std::vector<float> lse(size_t(p.batch * p.headsQ * p.seqlenQ), NAN);
-  Guarded deviceLse(lse.size() * 4);
-  deviceLse.upload(lse.data());
-
-  fovea_forward_params_t params{};
-  fillSizes(p, params);
-  q.describe(params.q);
-  k.describe(params.k);
-  v.describe(params.v);
-  out.describe(params.out);
-  if (p.wantLse) {
-    params.lse = static_cast<float *>(deviceLse.data());
-    params.lse_stride_head = p.seqlenQ;
-    params.lse_stride_batch = p.headsQ * p.seqlenQ;
-  }
-  if (p.enqueue)
-    p.enqueue(params);
-  else
-    EXPECT_FOVEA(fovea_forward(context(), &params, p.stream), FOVEA_STATUS_OK);
-  EXPECT_EQ(hip().hipStreamSynchronize(p.stream), 0);
-
-  for (Buffer *input : {&q, &k, &v})
-    input->finish();
-  Outcome outcome;
-  outcome.out = out.finish();
-  deviceLse.download(lse.data());
-  outcome.lse = std::move(lse);
-  return outcome;
-}
-
-void forEachRow(const Problem &p, const Outcome &outcome,
+void forEachRow(const Problem &p, const Results &results,
                 const std::function<void(int64_t, int64_t, int64_t,
                                          const float *, float)> &check) {
+  const std::vector<float> &out = results.at("out");
+  const auto lse = results.find("lse");
   size_t row = 0;
   for (int64_t b = 0; b != p.batch; ++b)
     for (int64_t h = 0; h != p.headsQ; ++h)
       for (int64_t r = 0; r != p.seqlenQ; ++r, ++row)
-        check(b, h, r, outcome.out.data() + row * size_t(p.kernel.headDim),
-              outcome.lse[row]);
+        check(b, h, r, out.data() + row * size_t(p.kernel.key.headDim),
+              lse == results.end() ? NAN : lse->second[row]);
 }
 
-double roundoff(int32_t dtype) {
-  return dtype == FOVEA_DTYPE_BF16 ? 1.0 / 256 : 1.0 / 2048;
+double roundoff(DataType type) {
+  return std::ldexp(1.0, -1 - dataTypeInfo(type).fractionBits);
 }
 
 } // namespace fovea::cts
@@ -414,8 +340,7 @@ int runSuite(int argc, char **argv) {
                     "; leave --target out, or simulate it with "
                     "FOVEA_HIP_LIBRARY=sim");
   testing::InitGoogleTest(&argc, argv); // asks for the kernels, once each
-  if (fovea::cts::kernelCases(false).empty() &&
-      fovea::cts::kernelCases(true).empty())
+  if (fovea::cts::kernelCases().empty())
     return complain("no kernel of the packages runs on device 0, " + arch +
                     "; --target=CHIP makes a simulated device another chip");
   const int result = RUN_ALL_TESTS();

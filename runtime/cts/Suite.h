@@ -2,21 +2,25 @@
 //
 // The suite runs on any HIP library and any packages, through the public C
 // interface alone: `fovea-cts PACKAGE...`, with FOVEA_HIP_LIBRARY choosing the
-// library. Its problems have results that are known in closed form, so that it
-// needs no second implementation of attention.
+// library. What a call has is filled in by the tables of the operations
+// (OperationSpec.h). Its problems have results that are known in closed form,
+// so that it needs no second implementation of attention.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FOVEA_RUNTIME_CTS_SUITE_H
 #define FOVEA_RUNTIME_CTS_SUITE_H
 
+#include "fovea/Package/OperationSpec.h"
 #include "fovea/fovea.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <gtest/gtest.h>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,23 +36,19 @@ fovea_context_t *newContext();
 /// A kernel that runs on device 0.
 struct KernelCase {
   uint32_t id = 0;
-  bool backward = false;
-  /// A backward kernel that promises the same bits in every run.
-  bool deterministic = false;
+  ProblemKey key;
+  const spec::AlgorithmSpec *algorithm = nullptr;
   std::string name; ///< letters, digits and underscores, for the test's name
-  int32_t dtype, mask;
-  int64_t headDim;
-  /// It has no mask compiled in, but takes a window at run time.
-  bool takesWindow = false;
 };
 
-/// All forward or backward kernels of the packages that run on device 0.
-std::vector<KernelCase> kernelCases(bool backward);
+/// All kernels of the packages that run on device 0, or those of an operation.
+const std::vector<KernelCase> &kernelCases();
+std::vector<KernelCase> kernelCases(OpKind op);
 /// Those of them that take a window.
-std::vector<KernelCase> windowCases(bool backward);
+std::vector<KernelCase> windowCases(OpKind op);
 
 /// Says by a skipped test that no such kernel takes a window.
-void expectWindowCases(bool backward);
+void expectWindowCases(OpKind op);
 
 /// A window with its name. None of its numbers but FOVEA_WINDOW_INFINITE means
 /// no bound.
@@ -98,44 +98,35 @@ const HipFunctions &hip();
                          << ::fovea::cts::hip().hipGetErrorName(error_);       \
   } while (false)
 
-/// A device allocation whose content is checked on both sides of what it is
-/// for: 4096 bytes of a pattern before and behind.
-class Guarded {
-public:
-  explicit Guarded(size_t bytes);
-  ~Guarded();
-  Guarded(const Guarded &) = delete;
-  void *data() const { return base + kGuard; }
-  void upload(const void *from);
-  /// Reads the content back and expects the guards to be as they were.
-  void download(void *to) const;
-
-private:
-  static constexpr size_t kGuard = 4096;
-  size_t bytes;
-  uint8_t *base = nullptr;
-};
-
 /// One pass with values given as functions of their place.
 struct Problem {
   KernelCase kernel;
   int64_t batch = 1, headsQ = 2, headsK = 1, seqlenQ = 1, seqlenK = 1;
   float scale = 1;
-  bool wantLse = true; ///< of a forward pass
+  /// The tensors that are all zero in the call.
+  std::set<std::string> absent;
   /// Order of the dimensions in memory: batch-head-seq or batch-seq-head.
   bool sequenceFirst = false;
   int64_t padding = 0; ///< elements between rows, never to be touched
   void *stream = nullptr;
-  /// Enqueues the pass on `stream`; empty: fovea_forward on context().
-  std::function<void(const fovea_forward_params_t &)> enqueue;
+  /// Enqueues the pass on `stream`, given the operation's parameters; empty: by
+  /// the operation's function on context().
+  std::function<void(const void *)> enqueue;
+  fovea_status_t status = FOVEA_STATUS_OK; ///< that is expected
 
+  /// By place; the last one is 0 for a vector, whose rows have no elements.
   using Value =
       std::function<float(int64_t batch, int64_t head, int64_t row, int64_t d)>;
-  Value q = [](int64_t, int64_t, int64_t, int64_t) { return 1.0f; };
-  Value k = q, v = q;
+  /// Of a tensor that is read; ones where nothing else is said.
+  Value &operator[](const std::string &tensor) { return values[tensor]; }
+  const Value &operator[](const std::string &tensor) const;
 
   /// In place of the kernel's mask.
   std::optional<fovea_window_t> window;
+  /// Besides the window: structures of the C interface with their headers.
+  std::vector<const fovea_group_t *> groups;
+
+  int64_t sizeOf(spec::Extent extent) const;
 
   struct Keys {
     int64_t begin, end; ///< begin <= end
@@ -144,24 +135,26 @@ struct Problem {
   /// Keys that a row sees by the window or the kernel's mask.
   Keys keysOf(int64_t row) const;
   int64_t visibleKeys(int64_t row) const { return keysOf(row).count(); }
+
+private:
+  std::map<std::string, Value> values;
 };
 
-/// Results on the host; padding between the rows has been checked.
-struct Outcome {
-  std::vector<float> out; ///< [batch, heads_q, seqlen_q, head_dim]
-  std::vector<float> lse; ///< [batch, heads_q, seqlen_q]
-};
+/// What the call has written, by name, each in the order of the tensor's shape;
+/// NaN where it did not. What it may not write has been checked.
+using Results = std::map<std::string, std::vector<float>>;
 
 /// Runs a problem on device 0. Failures are GoogleTest's.
-Outcome run(const Problem &problem);
+Results run(const Problem &problem);
 
-/// Calls `check` with batch, head, row, the row's outputs and log-sum-exp.
-void forEachRow(const Problem &problem, const Outcome &outcome,
+/// Calls `check` with batch, head, row, the row's outputs and log-sum-exp of a
+/// forward pass.
+void forEachRow(const Problem &problem, const Results &results,
                 const std::function<void(int64_t, int64_t, int64_t,
                                          const float *, float)> &check);
 
 /// Relative rounding error of the type, half a unit in the last place.
-double roundoff(int32_t dtype);
+double roundoff(DataType type);
 
 } // namespace fovea::cts
 

@@ -51,8 +51,8 @@ RULES = (
          NO_COMPILER + ("fovea/Simulator/", "fovea/Reference/")),
     Rule("runtime/src", ("fovea/fovea.h", "fovea/Parameters.h", "fovea/Package/"),
          NO_COMPILER + ("fovea/Simulator/", "fovea/Reference/")),
-    Rule("runtime/cts", ("fovea/fovea.h", "gtest/", "dlfcn.h"),
-         NO_COMPILER + ("fovea/Package/", "fovea/Simulator/")),
+    Rule("runtime/cts", ("fovea/fovea.h", "fovea/Parameters.h", "gtest/", "dlfcn.h") +
+         OPERATIONS, NO_COMPILER + ("fovea/Simulator/",)),
     # The binary interface of another project: nothing of ours shows in it.
     Rule("aotriton/include", ("aotriton/", "hip/hip_runtime.h"), ("fovea/",)),
     Rule("aotriton/src", ("aotriton/", "fovea/fovea.h", "fovea/aotriton.h") + VISIBILITY,
