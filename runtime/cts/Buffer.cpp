@@ -45,6 +45,8 @@ float fromBf16(uint16_t value) {
   return result;
 }
 
+} // namespace
+
 int64_t bytesOf(const spec::TensorSpec &spec, DataType type) {
   switch (spec.elements) {
   case spec::Elements::Problem:
@@ -54,8 +56,6 @@ int64_t bytesOf(const spec::TensorSpec &spec, DataType type) {
   }
   return 0;
 }
-
-} // namespace
 
 Guarded::Guarded(size_t bytes) : bytes(bytes) {
   void *memory = nullptr;

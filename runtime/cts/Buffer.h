@@ -34,6 +34,9 @@ private:
   uint8_t *base = nullptr;
 };
 
+/// Of an element.
+int64_t bytesOf(const spec::TensorSpec &spec, DataType type);
+
 /// A tensor of a problem's sizes, type and layout. Outputs hold NaN before.
 class Buffer {
 public:

@@ -11,8 +11,8 @@ namespace fovea::cts {
 Call::Call(const Problem &p) : problem(p) {
   const OpKind op = p.kernel.key.op;
   if (op == OpKind::Backward)
-    any.emplace<fovea_backward_params_t>();
-  edit([&](auto &params) {
+    parameters.emplace<fovea_backward_params_t>();
+  auto fill = [&](auto &params) {
     using Params = std::remove_reference_t<decltype(params)>;
     params = {};
     params.struct_size = sizeof(params);
@@ -36,7 +36,8 @@ Call::Call(const Problem &p) : problem(p) {
       linked->next = params.groups;
       params.groups = linked;
     }
-  });
+  };
+  std::visit(fill, parameters);
   const auto fields = params::tensorFieldsOf(op);
   const auto &tensors = spec::specOf(op).base.tensors;
   for (size_t i = 0; i != tensors.size(); ++i) {
@@ -67,7 +68,7 @@ fovea_status_t Call::select() {
         workspaceBytes = plan.workspace_bytes;
         return status;
       },
-      any);
+      parameters);
 }
 
 void Call::allocateWorkspace() {
@@ -75,10 +76,12 @@ void Call::allocateWorkspace() {
   const std::vector<uint8_t> before(workspaceBytes, 0xff);
   workspace.emplace(before.size());
   workspace->upload(before.data());
-  edit([&](auto &params) {
-    params.workspace = workspace->data();
-    params.workspace_bytes = workspaceBytes;
-  });
+  std::visit(
+      [&](auto &params) {
+        params.workspace = workspace->data();
+        params.workspace_bytes = workspaceBytes;
+      },
+      parameters);
 }
 
 fovea_status_t Call::enqueue() {
@@ -89,7 +92,7 @@ fovea_status_t Call::enqueue() {
                                                                 &params,
                                                                 problem.stream);
       },
-      any);
+      parameters);
 }
 
 Results Call::finish() {

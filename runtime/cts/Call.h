@@ -22,14 +22,10 @@ public:
   explicit Call(const Problem &problem);
   Call(const Call &) = delete;
 
-  /// The operation's structure, to be spoiled.
+  /// The operation's structure, which may be changed.
+  std::variant<fovea_forward_params_t, fovea_backward_params_t> parameters;
   void *params() {
-    return std::visit([](auto &p) -> void * { return &p; }, any);
-  }
-  /// Calls `body` with it, of whichever type.
-  template <typename Body>
-  void edit(Body body) {
-    std::visit(body, any);
+    return std::visit([](auto &p) -> void * { return &p; }, parameters);
   }
 
   /// Asks for a kernel.
@@ -43,7 +39,6 @@ public:
 
 private:
   const Problem &problem;
-  std::variant<fovea_forward_params_t, fovea_backward_params_t> any;
   std::vector<std::unique_ptr<Buffer>> buffers;
   uint64_t workspaceBytes = 0;
   std::optional<Guarded> workspace;

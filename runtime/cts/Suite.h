@@ -41,6 +41,11 @@ struct KernelCase {
   std::string name; ///< letters, digits and underscores, for the test's name
 };
 
+/// In messages of GoogleTest.
+inline void PrintTo(const KernelCase &kernel, std::ostream *out) {
+  *out << kernel.name;
+}
+
 /// All kernels of the packages that run on device 0, or those of an operation.
 const std::vector<KernelCase> &kernelCases();
 std::vector<KernelCase> kernelCases(OpKind op);

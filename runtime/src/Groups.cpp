@@ -26,8 +26,16 @@ Result readWindow(const fovea_group_t *group, Problem &problem,
   return Result();
 }
 
+constexpr fovea_window_t kNeutralWindow = {
+    {sizeof(fovea_window_t), FOVEA_GROUP_WINDOW, nullptr},
+    FOVEA_WINDOW_INFINITE,
+    FOVEA_WINDOW_INFINITE,
+    FOVEA_ALIGN_TOP_LEFT,
+    FOVEA_ALIGN_TOP_LEFT};
+
 constexpr GroupReader kReaders[] = {
-    {FOVEA_GROUP_WINDOW, "FOVEA_GROUP_WINDOW", "window", readWindow},
+    {FOVEA_GROUP_WINDOW, "FOVEA_GROUP_WINDOW", "window", readWindow,
+     &kNeutralWindow.header},
 };
 
 } // namespace

@@ -30,8 +30,12 @@ Result readHorizon(const fovea_group_t *group, Problem &,
       0, std::min<int64_t>(given.keys, std::numeric_limits<int32_t>::max()));
   return Result();
 }
-constexpr GroupReader kHorizonReader = {
-    FOVEA_GROUP_HORIZON, "FOVEA_GROUP_HORIZON", "horizon", readHorizon};
+constexpr fovea_horizon_t kNeutralHorizon = {
+    {sizeof(fovea_horizon_t), FOVEA_GROUP_HORIZON, nullptr},
+    std::numeric_limits<int64_t>::max()};
+constexpr GroupReader kHorizonReader = {FOVEA_GROUP_HORIZON,
+                                        "FOVEA_GROUP_HORIZON", "horizon",
+                                        readHorizon, &kNeutralHorizon.header};
 // end
 
 } // namespace

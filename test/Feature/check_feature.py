@@ -58,6 +58,11 @@ class Checker:
             self.bin / "aot-run-horizon", f"--package={self.folder / package}",
             *words, LD_LIBRARY_PATH=str(self.bin), **keywords)
 
+    def suite(self, package, *words, **keywords):
+        return self.command(self.bin / "fovea-cts-horizon",
+                            self.folder / package, *words,
+                            LD_LIBRARY_PATH=str(self.bin), **keywords)
+
     def check_compiler(self):
         one = ("--target=gfx942", "--op=forward", "--dtype=bf16",
                "--head-dim=64")
@@ -111,6 +116,9 @@ class Checker:
                 # A wrong oracle is found.
                 self.run(horizon, *same, "--horizon=100", status=1,
                          FOVEA_TEST_HORIZON_FAULT="1")
+            expect_in("NeutralGroupsGiveTheSame/"
+                      "k3_forward_dtype_bf16_head_dim_64_horizon_1_window_1",
+                      self.suite(horizon, "--gtest_filter=*Table*"))
             # A kernel without it is not taken for a call with it, nor is a
             # group ignored.
             plain = f"plain/{target}.fovea"
