@@ -271,6 +271,31 @@ size_t firstScalarOf(size_t row) {
   return count;
 }
 
+size_t firstTensorOf(size_t row) {
+  size_t count = 0;
+  for (size_t before = 0; before != row; ++before)
+    count += featureGroups()[before].tensors.size();
+  return count;
+}
+
+size_t numberOf(OpKind op, const TensorSpec &tensor) {
+  size_t number = 0;
+  auto isAmong = [&](const GroupSpec &group) {
+    for (const TensorSpec &other : group.tensors) {
+      if (&other == &tensor)
+        return true;
+      ++number;
+    }
+    return false;
+  };
+  if (isAmong(specOf(op).base))
+    return number;
+  for (const GroupSpec &group : featureGroups())
+    if (isAmong(group))
+      break;
+  return number;
+}
+
 namespace {
 std::vector<const TensorSpec *> tensorsOf(const GroupSpec &group) {
   std::vector<const TensorSpec *> tensors;

@@ -28,10 +28,17 @@ Refusal readLaunches(Candidate &candidate) {
   }
   const spec::Signature signature = spec::signatureOf(kernel.record->problem);
   candidate.argumentBytes = signature.bytes;
-  for (const spec::Argument &argument : signature.arguments)
+  for (const spec::Argument &argument : signature.arguments) {
+    const bool ofTensor = argument.source != spec::Source::Scalar &&
+                          argument.source != spec::Source::Feature;
+    const size_t index =
+        ofTensor ? spec::numberOf(kernel.record->problem.op,
+                                  *signature.tensors[argument.index])
+                 : argument.index;
     candidate.arguments.push_back({uint16_t(argument.offset), argument.source,
                                    uint8_t(spec::sizeOf(argument.kind)),
-                                   argument.index});
+                                   uint8_t(index)});
+  }
   return {};
 }
 

@@ -6,7 +6,7 @@ namespace fovea::rt {
 namespace {
 
 Result readWindow(const fovea_group_t *group, Problem &problem,
-                  GroupScalars &) {
+                  GroupArguments &) {
   fovea_window_t given;
   if (Result result = readVersioned(
           "window.header", reinterpret_cast<const fovea_window_t *>(group),

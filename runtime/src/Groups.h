@@ -34,35 +34,53 @@ uint64_t argumentBits(spec::ArgKind kind, T value) {
   return bits;
 }
 
-/// The scalars of one group of a problem.
-class GroupScalars {
-public:
-  GroupScalars(size_t row,
-               std::array<uint64_t, spec::kMaxFeatureScalars> &features)
-      : specs(spec::featureGroups()[row].scalars),
-        bits(features.data() + spec::firstScalarOf(row)) {}
-  /// \param index  of the scalar in the group's row
-  template <typename T>
-  void set(size_t index, T value) {
-    bits[index] = argumentBits(specs[index].kind, value);
-  }
-
-private:
-  spec::Rows<spec::ScalarSpec> specs;
-  uint64_t *bits;
-};
+class GroupArguments;
 
 struct GroupReader {
   uint32_t group;     ///< FOVEA_GROUP_...
   const char *symbol; ///< the same for messages
   const char *name;   ///< of the row in spec::featureGroups()
   /// Checks the structure that begins with `group`, of whatever version, and
-  /// sets the scalars. Sizes of the problem have been checked.
+  /// sets the arguments. Sizes of the problem have been checked.
   Result (*read)(const fovea_group_t *group, Problem &problem,
-                 GroupScalars &scalars);
+                 GroupArguments &arguments);
   /// A whole structure that leaves results as they are without it, for tests.
   const fovea_group_t *neutral;
+  /// The structure's fields for the group's tensors, in the order of its row.
+  spec::Rows<params::TensorField> tensors = {};
 };
+
+/// The arguments of one group of a problem: neutral scalars and no tensors
+/// before they are set.
+class GroupArguments {
+public:
+  /// \param fields  of the tensors, in the order of the row
+  GroupArguments(size_t row, Problem &problem,
+                 spec::Rows<params::TensorField> fields = {})
+      : specs(spec::featureGroups()[row]), problem(problem), fields(fields),
+        bits(problem.features.data() + spec::firstScalarOf(row)) {}
+  /// \param index  of the scalar in the group's row
+  template <typename T>
+  void set(size_t index, T value) {
+    bits[index] = argumentBits(specs.scalars[index].kind, value);
+  }
+  /// Takes all tensors from a structure of this version. Addresses and strides
+  /// are checked with those of the base group.
+  void setTensors(const void *known) {
+    for (size_t i = 0; i != specs.tensors.size(); ++i) {
+      const spec::TensorSpec &spec = specs.tensors[i];
+      problem.tensors[spec::numberOf(problem.key.op, spec)] =
+          readTensor(known, fields[i], spec, problem);
+    }
+  }
+
+private:
+  const spec::GroupSpec &specs;
+  Problem &problem;
+  const spec::Rows<params::TensorField> fields;
+  uint64_t *const bits;
+};
+
 spec::Rows<GroupReader> groupReaders();
 
 } // namespace fovea::rt

@@ -2,8 +2,6 @@
 
 #include "Params.h"
 
-#include "fovea/Parameters.h"
-
 #include <cstring>
 
 namespace fovea::rt {
@@ -14,34 +12,8 @@ bool isDescribed(const TensorParam &t) {
   return t.data || t.strideBatch != 0 || t.strideHead != 0 || t.strideSeq != 0;
 }
 
-TensorParam readTensor(const void *params, const params::TensorField &field,
-                       const spec::TensorSpec &spec, const Problem &problem) {
-  const Sizes &sizes = problem.sizes;
-  TensorParam tensor{};
-  tensor.name = field.name;
-  tensor.suffix = spec.shape == spec::Shape::Rows ? ".data" : "";
-  tensor.data = field.address(params);
-  tensor.strideBatch = field.stride(params, 0);
-  tensor.strideHead = field.stride(params, 1);
-  tensor.batch = sizes.batch;
-  tensor.heads = sizes.of(spec.heads);
-  if (spec.shape == spec::Shape::Rows) {
-    tensor.strideSeq = field.stride(params, 2);
-    tensor.rows = sizes.of(spec.rows);
-    tensor.rowElements = sizes.headDim;
-  } else { // the sequence is contiguous: one row of it a head
-    tensor.rows = 1;
-    tensor.rowElements = sizes.of(spec.rows);
-  }
-  tensor.elementBytes = spec.elements == spec::Elements::F32
-                            ? int64_t(sizeof(float))
-                            : elementSize(problem.key.dtype);
-  tensor.written = spec.written;
-  tensor.optional = spec.optional;
-  return tensor;
-}
-
-/// Fills in the tensors and what is wanted of them.
+/// Fills in the base group's tensors and what is wanted of them, and checks the
+/// strides of all.
 Result readTensors(const void *params, Problem &problem) {
   const OpKind op = problem.key.op;
   const spec::GroupSpec &base = spec::specOf(op).base;
@@ -54,7 +26,7 @@ Result readTensors(const void *params, Problem &problem) {
       memory.name = spec.name;
       memory.data = problem.workspace.data;
       memory.unwanted = true; // its bytes are checked when they are known
-      problem.tensors.add(memory);
+      problem.tensors[i] = memory;
       continue;
     }
     TensorParam tensor = readTensor(params, fields[i], spec, problem);
@@ -66,7 +38,7 @@ Result readTensors(const void *params, Problem &problem) {
       if (described && tensor.hasElements())
         problem.wanted |= spec.output;
     }
-    problem.tensors.add(tensor);
+    problem.tensors[i] = tensor;
   }
   if (!any)
     return invalid("dq, dk and dv are all zero, so no gradient is wanted; "

@@ -25,7 +25,7 @@ struct ArgumentFill {
   uint16_t offset;
   spec::Source source;
   uint8_t bytes;
-  uint8_t index; ///< as in spec::Argument
+  uint8_t index; ///< as in spec::Argument, of a tensor by spec::numberOf()
 };
 
 /// Fills in the argument segment of a launch.

@@ -168,21 +168,37 @@ static_assert(FOVEA_MASK_NONE == int(MaskKind::None) &&
               FOVEA_ALIGN_BOTTOM_RIGHT == int(Alignment::BottomRight) &&
               FOVEA_WINDOW_INFINITE == Window::kInfinite);
 
-/// The scalars of all feature groups as they are where none is given.
-std::array<uint64_t, spec::kMaxFeatureScalars> makeNeutral() {
-  std::array<uint64_t, spec::kMaxFeatureScalars> all{};
-  size_t index = 0;
-  for (const spec::GroupSpec &group : spec::featureGroups())
+/// The scalars and tensors of all feature groups as they are where none is
+/// given.
+struct Neutral {
+  std::vector<uint64_t> scalars;
+  std::vector<TensorParam> tensors;
+};
+Neutral makeNeutral() {
+  Neutral all;
+  for (const spec::GroupSpec &group : spec::featureGroups()) {
     for (const spec::ScalarSpec &scalar : group.scalars)
-      all[index++] = argumentBits(scalar.kind, scalar.neutral);
+      all.scalars.push_back(argumentBits(scalar.kind, scalar.neutral));
+    for (const spec::TensorSpec &spec : group.tensors) {
+      TensorParam tensor{};
+      tensor.name = spec.name;
+      tensor.unwanted = true;
+      all.tensors.push_back(tensor);
+    }
+  }
   return all;
 }
 
 /// Reads the groups that are linked behind one another; the key receives their
 /// versions.
 Result readGroups(const fovea_group_t *group, Problem &problem) {
-  static const auto neutral = makeNeutral();
-  problem.features = neutral;
+  static const Neutral neutral = makeNeutral();
+  std::copy(neutral.scalars.begin(), neutral.scalars.end(),
+            problem.features.begin());
+  const size_t count = spec::specOf(problem.key.op).base.tensors.size();
+  problem.tensors.resize(count + neutral.tensors.size());
+  std::copy(neutral.tensors.begin(), neutral.tensors.end(),
+            problem.tensors.begin() + count);
   for (; group; group = group->next) {
     const spec::Rows<GroupReader> readers = groupReaders();
     const GroupReader *reader = readers.begin();
@@ -200,8 +216,8 @@ Result readGroups(const fovea_group_t *group, Problem &problem) {
       return invalid(std::string("groups has ") + reader->symbol +
                      " twice; each group may be there once");
     version = spec::featureGroups()[row].version;
-    GroupScalars scalars(row, problem.features);
-    if (Result result = reader->read(group, problem, scalars); !result.ok())
+    GroupArguments arguments(row, problem, reader->tensors);
+    if (Result result = reader->read(group, problem, arguments); !result.ok())
       return result;
   }
   return Result();
@@ -209,10 +225,10 @@ Result readGroups(const fovea_group_t *group, Problem &problem) {
 
 /// The scalars of the window, which a mask may have given.
 void setWindow(Problem &problem) {
-  GroupScalars scalars(kWindowGroup, problem.features);
-  scalars.set(0, windowArgument(problem.window.left));
-  scalars.set(1, windowArgument(problem.window.right));
-  scalars.set(2, windowAlignment(problem.window));
+  GroupArguments window(kWindowGroup, problem);
+  window.set(0, windowArgument(problem.window.left));
+  window.set(1, windowArgument(problem.window.right));
+  window.set(2, windowAlignment(problem.window));
 }
 
 /// What the queries see, by a mask or by the window of a group.

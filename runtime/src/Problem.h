@@ -9,7 +9,7 @@
 #ifndef FOVEA_RUNTIME_SRC_PROBLEM_H
 #define FOVEA_RUNTIME_SRC_PROBLEM_H
 
-#include "fovea/Package/OperationSpec.h"
+#include "fovea/Parameters.h"
 
 #include "Versioned.h"
 
@@ -72,12 +72,13 @@ struct TensorParam {
   }
 };
 
-/// The tensors of a call in the order of the operation's table, without memory
-/// of their own: a launch must not allocate.
+/// The tensors of a call by spec::numberOf(), without memory of their own: a
+/// launch must not allocate.
 class TensorParams {
 public:
-  void add(const TensorParam &tensor) { items[count++] = tensor; }
+  void resize(size_t size) { count = size; }
   size_t size() const { return count; }
+  TensorParam &operator[](size_t i) { return items[i]; }
   const TensorParam &operator[](size_t i) const { return items[i]; }
   TensorParam *begin() { return items.data(); }
   TensorParam *end() { return items.data() + count; }
@@ -142,6 +143,37 @@ struct CommonParams {
 /// Checks sizes, mask, groups and type, and fills in what follows from them.
 Result readSizes(OpKind op, const Sizes &sizes, const CommonParams &common,
                  Problem &problem);
+
+/// Reads a tensor of a problem whose sizes and type are there.
+/// \param params  the structure that has the field, of this version
+inline TensorParam readTensor(const void *params,
+                              const params::TensorField &field,
+                              const spec::TensorSpec &spec,
+                              const Problem &problem) {
+  const Sizes &sizes = problem.sizes;
+  TensorParam tensor{};
+  tensor.name = field.name;
+  tensor.suffix = spec.shape == spec::Shape::Rows ? ".data" : "";
+  tensor.data = field.address(params);
+  tensor.strideBatch = field.stride(params, 0);
+  tensor.strideHead = field.stride(params, 1);
+  tensor.batch = sizes.batch;
+  tensor.heads = sizes.of(spec.heads);
+  if (spec.shape == spec::Shape::Rows) {
+    tensor.strideSeq = field.stride(params, 2);
+    tensor.rows = sizes.of(spec.rows);
+    tensor.rowElements = sizes.headDim;
+  } else { // the sequence is contiguous: one row of it a head
+    tensor.rows = 1;
+    tensor.rowElements = sizes.of(spec.rows);
+  }
+  tensor.elementBytes = spec.elements == spec::Elements::F32
+                            ? int64_t(sizeof(float))
+                            : elementSize(problem.key.dtype);
+  tensor.written = spec.written;
+  tensor.optional = spec.optional;
+  return tensor;
+}
 
 /// Checks strides, not looking at addresses but of what is optional.
 Result checkStrides(TensorParams &tensors);

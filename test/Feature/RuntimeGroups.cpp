@@ -16,7 +16,7 @@ namespace {
 
 // place: the row of runtime/src/Groups.cpp
 Result readHorizon(const fovea_group_t *group, Problem &,
-                   GroupScalars &scalars) {
+                   GroupArguments &arguments) {
   fovea_horizon_t given;
   if (Result result = readVersioned(
           "horizon.header", reinterpret_cast<const fovea_horizon_t *>(group),
@@ -26,7 +26,7 @@ Result readHorizon(const fovea_group_t *group, Problem &,
   if (given.keys < 0)
     return invalid("horizon.keys is " + std::to_string(given.keys) +
                    "; it must be 0 or more");
-  scalars.set(
+  arguments.set(
       0, std::min<int64_t>(given.keys, std::numeric_limits<int32_t>::max()));
   return Result();
 }

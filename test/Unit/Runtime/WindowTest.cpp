@@ -8,8 +8,9 @@
 #include "../../Support/KernelArgs.h"
 #include "RuntimeTest.h"
 
-#include "fovea/Parameters.h"
+#include "Groups.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace fovea;
@@ -204,5 +205,18 @@ TEST(ParametersTables, AreThoseOfTheOperations) {
                    i < tensors.size() ? tensors[i].name : "nothing")
           << "row " << i << " of the tensors of attn." << operation.name
           << " in fovea/Parameters.h, and of its table";
+  }
+}
+TEST(ParametersTables, AreThoseOfTheGroups) {
+  for (const spec::GroupSpec &group : spec::featureGroups()) {
+    const auto readers = rt::groupReaders();
+    const auto *reader = std::find_if(
+        readers.begin(), readers.end(), [&](const rt::GroupReader &row) {
+          return std::string(row.name) == group.name;
+        });
+    ASSERT_NE(reader, readers.end())
+        << "runtime/src/Groups.cpp has no row of the group " << group.name;
+    EXPECT_EQ(reader->tensors.size(), group.tensors.size())
+        << "fields of the tensors of the group " << group.name;
   }
 }

@@ -130,8 +130,13 @@ Rows<GroupSpec> featureGroups();
 int findGroup(std::string_view name);
 /// "window+bias": those whose version is not 0.
 std::string groupNames(const GroupVersions &versions);
-/// Number of a group's first scalar among those of all feature groups.
+/// Number of a group's first scalar, or tensor, among those of all feature
+/// groups.
 size_t firstScalarOf(size_t row);
+size_t firstTensorOf(size_t row);
+/// Number of a tensor among those of its operation's base group, then of all
+/// feature groups.
+size_t numberOf(OpKind op, const TensorSpec &tensor);
 /// More scalars than this all feature groups have not.
 inline constexpr size_t kMaxFeatureScalars = 32;
 
