@@ -1,21 +1,52 @@
 #!/usr/bin/env python3
-"""Predicts forward attention of this project beside kernels of others, by head
-dimension, mask and length, and prints a table in Markdown.
+"""Predicts attention kernels of this project beside those of others, by pass, chip,
+head dimension, mask and length, and prints tables in Markdown: all of
+docs/Comparison.md in one run.
 
-    benchmarks/attention_table.py AITER=kernels/aiter Triton=kernels/triton
+    benchmarks/attention_table.py AITER=aiter Triton=triton
+    benchmarks/attention_table.py --pass=forward,backward --target=gfx942,gfx950 \\
+        --package=kernels "AITER=aiter/*/f*" "AITER=aiter/*/a32"
 
-Each NAME=PATH is a folder of kernel descriptions (docs/KernelDescription.md) of
-forward attention, or one description. Type, head dimension and mask are read
-from a description's check; of several that fit, the one with the best predicted
-rate counts at each length, as a tuned library would choose. Every figure is a
-prediction (docs/Timing.md), none a measurement.
-"""
+NAME=PATH is a column; a NAME may come several times. PATH is a kernel description
+(docs/KernelDescription.md), a folder with descriptions in it or below it, or a
+pattern of such; it may hold all passes, chips, types, head dimensions and masks,
+which are read from the descriptions. They need the variables batch, heads and
+seqlen, and a check. Of several that fit, the one with the best predicted rate counts
+at each length, as a tuned library would choose. The package's kernels are treated
+alike; of backward passes each algorithm is a column. A package with both algorithms:
+
+    aot-compile --target=gfx942,gfx950 --op=backward --dtype=bf16 \\
+        --head-dim=64,128 --algorithm=deterministic,atomic --emit=package -o kernels
+
+Every kernel is first executed and checked at a small size; one whose result is
+wrong has no figures. Every figure is a prediction (docs/Timing.md), none a
+measurement.
+
+A cell is TFLOPS; in parentheses the share of the pass in which the matrix cores
+work; behind it the speed over that of the first column, with ~ where the model
+cannot tell which is faster: the ratio is closer to 1 than the error that aot-time
+gives for ratios. '-': no kernel, or no credible prediction; the reason is on
+standard error."""
 
 import argparse
+import glob
 import json
 import pathlib
+import re
 import subprocess
 import sys
+from typing import NamedTuple
+
+CHECKED_SEQLEN = 512
+
+
+class Problem(NamedTuple):
+    """What a table is about; `target` may be None in a description's."""
+    op: str  # of aot-time: forward, backward
+    target: str
+    dtype: str
+    head_dim: int
+    mask: str
 
 
 def arguments():
@@ -23,10 +54,14 @@ def arguments():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("peers", nargs="*", metavar="NAME=PATH",
                         help="descriptions of somebody's kernels")
-    parser.add_argument("--aot-time", default="build/bin/aot-time", metavar="FILE")
-    parser.add_argument("--package", default="build/kernels",
-                        help="this project's kernels (default build/kernels)")
-    parser.add_argument("--target", default="gfx942", metavar="CHIP")
+    parser.add_argument("--build", default="build", metavar="FOLDER",
+                        help="build folder, whose tools are used (default build)")
+    parser.add_argument("--package", metavar="PATH",
+                        help="this project's kernels, a package or a folder of them "
+                        "(default: kernels in the build folder)")
+    parser.add_argument("--pass", dest="passes", default="forward",
+                        metavar="PASS,PASS", help="forward, backward (default forward)")
+    parser.add_argument("--target", default="gfx942", metavar="CHIP,CHIP...")
     parser.add_argument("--dtype", default="bf16", choices=("fp16", "bf16"))
     parser.add_argument("--head-dims", default="64,128", metavar="N,N...")
     parser.add_argument("--masks", default="none,causal", metavar="MASK,MASK",
@@ -38,8 +73,21 @@ def arguments():
     parser.add_argument("--all", action="store_true",
                         help="a column for each kernel instead of each NAME")
     parser.add_argument("--json", metavar="FILE", help="write all runs there too")
-    return parser.parse_args()
+    args = parser.parse_args()
+    args.package = args.package or f"{args.build}/kernels"
+    return args
 
+
+def warn(text):
+    print(f"attention_table.py: {text}", file=sys.stderr, flush=True)
+
+
+def run_tool(args, tool, *options):
+    command = [f"{args.build}/bin/{tool}", *map(str, options)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+# What descriptions are about.
 
 def value(expression, variables, depth=0):
     """A shape's extent where it is a number or a variable, otherwise None."""
@@ -51,110 +99,251 @@ def value(expression, variables, depth=0):
 
 
 def problem_of(path):
-    """(type, head dimension, mask, target) of a description of forward attention
-    over sequences of one length; None for others."""
+    """The problem of a description of attention over sequences of one length; None
+    for others. Masks are the same top-left and bottom-right where lengths are."""
     try:
         text = json.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError):
         return None
     check = text.get("check") if isinstance(text, dict) else None
-    if not check or check.get("kind") != "attention-forward" or "starts_q" in check:
+    kind, _, op = (check or {}).get("kind", "").partition("-")
+    if kind != "attention" or "starts_q" in check or "window_left" in check:
         return None
     q, v = (text["buffers"][check[role]] for role in ("q", "v"))
     variables = text.get("variables", {})
-    dims = [value(b["shape"][-1], variables) for b in (q, v)]
+    dims = [value(buffer["shape"][-1], variables) for buffer in (q, v)]
     if dims[0] is None or dims[0] != dims[1]:
         return None
     mask = "none" if check.get("mask", "none") == "none" else "causal"
-    return q["type"], dims[0], mask, text.get("target")
+    dtype = "fp16" if q["type"] == "f16" else q["type"]
+    return Problem(op, text.get("target"), dtype, dims[0], mask)
 
 
-def kernels_of(name_and_path):
-    name, equals, path = name_and_path.partition("=")
+def descriptions_of(name_and_path):
+    """NAME and its descriptions, each with its problem."""
+    name, equals, pattern = name_and_path.partition("=")
     if not equals:
         sys.exit(f"attention_table.py: '{name_and_path}' is not NAME=PATH")
-    path = pathlib.Path(path)
-    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    paths = [pathlib.Path(path) for path in sorted(glob.glob(pattern))]
+    files = [file for path in paths
+             for file in (sorted(path.rglob("*.json")) if path.is_dir() else [path])]
     found = [(file, problem) for file in files if (problem := problem_of(file))]
     if not found:
-        sys.exit(f"attention_table.py: {path} has no description of forward attention")
+        sys.exit(f"attention_table.py: '{pattern}' has no description of attention "
+                 "with a check")
     return name, found
 
 
-def predict(args, dim, mask, seqlen, files):
-    """Predictions by label, the project's own under "fovea"."""
-    command = [args.aot_time, f"--package={args.package}", f"--target={args.target}",
-               f"--dtype={args.dtype}", f"--head-dim={dim}",
-               "--mask=" + ("none" if mask == "none" else "causal-bottom-right"),
-               f"--batch={args.batch}", f"--heads={args.heads}",
-               f"--seqlen={seqlen}", "--report=json", *map(str, files)]
-    done = subprocess.run(command, capture_output=True, text=True)
+def fits(described, wanted):
+    return described._replace(target=described.target or wanted.target) == wanted
+
+
+# Correctness comes before speed.
+
+def description_passes(args, file, target):
+    done = run_tool(args, "aot-launch", file, f"--target={target}", "--hip=sim",
+                    "--set", f"batch=1,heads={args.heads},seqlen={CHECKED_SEQLEN}")
+    if done.returncode:
+        warn(f"{file} is left out:\n{done.stdout}{done.stderr}")
+    return not done.returncode
+
+
+def right_schedules(args, problem):
+    """Schedules of the package's kernels that give right results."""
+    listed = run_tool(args, "aot-run", f"--package={args.package}", "--list").stdout
+    key = f"{problem.op};dtype={problem.dtype};head_dim={problem.head_dim};"
+    options = [f"--package={args.package}", f"--target={problem.target}",
+               f"--op={problem.op}", f"--dtype={problem.dtype}",
+               f"--head-dim={problem.head_dim}", f"--mask={full_mask(problem)}",
+               f"--heads={args.heads}", f"--heads-k={args.heads}",
+               f"--seqlen-q={CHECKED_SEQLEN}", f"--seqlen-k={CHECKED_SEQLEN}",
+               "--hip=sim", "--json"]
+    if problem.op == "backward":
+        options.append("--no-deterministic")
+    right = set()
+    for number in re.findall(rf"^ *(\d+) +{problem.target} +{key}", listed, re.M):
+        done = run_tool(args, "aot-run", f"--kernel={number}", *options)
+        if done.returncode:
+            warn(f"kernel {number} of {args.package} is left out:\n"
+                 f"{done.stdout}{done.stderr}")
+            continue
+        right.add(re.search(r"\((.*?)\)", json.loads(done.stdout)["kernel"])[1])
+    return right
+
+
+# Predictions.
+
+def full_mask(problem):
+    return "none" if problem.mask == "none" else "causal-top-left"
+
+
+def predict(args, problem, seqlen, files):
+    """Runs of the package's kernels, then one for each file."""
+    done = run_tool(
+        args, "aot-time", f"--package={args.package}", f"--target={problem.target}",
+        f"--op={problem.op}", f"--dtype={problem.dtype}",
+        f"--head-dim={problem.head_dim}", f"--mask={full_mask(problem)}",
+        f"--batch={args.batch}", f"--heads={args.heads}", f"--seqlen={seqlen}",
+        "--report=json", *files)
     try:
         runs = json.loads(done.stdout)["runs"]
     except ValueError:
-        sys.exit(f"attention_table.py: {' '.join(command)}\n{done.stderr}")
+        sys.exit(f"attention_table.py: {' '.join(done.args)}\n{done.stderr}")
     for run in runs:
-        if "error" in run:
-            print(f"{run['label']} at {seqlen}: {run['error']}", file=sys.stderr)
+        run.update(problem._asdict())
+        if doubt := doubt_of(run, operations(args, problem, seqlen)):
+            run["error"] = doubt
+            warn(f"{run['label']} at {seqlen}: {doubt}")
     return runs
 
 
+def operations(args, problem, seqlen):
+    """What convention credits: two products forward, five backward, half of them
+    under a mask."""
+    products = 2 if problem.op == "forward" else 5
+    flops = 2 * products * args.batch * args.heads * int(seqlen) ** 2 * problem.head_dim
+    return flops if problem.mask == "none" else flops / 2
+
+
+def doubt_of(run, operations):
+    """Why a prediction is not that of the problem, or None."""
+    if "error" in run:
+        return run["error"]
+    credited = run["flops_credited"]
+    if abs(credited / operations - 1) > 0.05:
+        return (f"the description credits {credited:.3g} operations, the problem has "
+                f"{operations:.3g}; do sizes follow its variables batch, heads and "
+                "seqlen?")
+    executed = sum(launch["flops_executed"] for launch in run["launches"]) / credited
+    if executed < 0.7:
+        return f"the kernel does {executed:.2f} times the work that is credited"
+    return None
+
+
 def rate(run):
-    """TFLOPS as the forward convention credits them, or None without a
-    credible prediction."""
-    if run is None or "error" in run or not run["seconds"]:
-        return None
-    # A kernel that did not do its work was given nothing to do.
-    executed = sum(launch["flops_executed"] for launch in run["launches"])
-    if executed < 0.7 * run["flops_credited"]:
-        return None
+    """TFLOPS, 0 without a credible prediction."""
+    if run is None or "error" in run:
+        return 0
     return run["flops_credited"] / run["seconds"] / 1e12
 
 
-def cell(run, ours):
-    speed = rate(run)
-    if speed is None:
+def matrix_share(run):
+    """Share of the launches' time in which the chip's matrix cores work."""
+    busy = sum(launch["matrix_of_chip"] * launch["seconds"]
+               for launch in run["launches"])
+    return busy / run["seconds"]
+
+
+def longest(run):
+    return max(run["launches"], key=lambda launch: launch["seconds"])
+
+
+def is_tie(run, other):
+    """As aot-time's own table has it; the errors are its model's."""
+    ratio = rate(run) / rate(other)
+    error = max(longest(run)["ratio_error"], longest(other)["ratio_error"])
+    return max(ratio, 1 / ratio) <= 1 + error
+
+
+def cell(run, first):
+    if not rate(run):
         return "-"
-    longest = max(run["launches"], key=lambda launch: launch["seconds"])
-    text = f"{speed:.0f} ({100 * longest['matrix_of_chip']:.0f} %)"
-    if run is not ours and rate(ours):
-        text += f" {speed / rate(ours):.2f}x"
+    text = f"{rate(run):.0f} ({100 * matrix_share(run):.0f} %)"
+    if run is not first and rate(first):
+        tie = "~" if is_tie(run, first) else ""
+        text += f" {rate(run) / rate(first):.2f}x{tie}"
     return text
+
+
+# Tables.
+
+def own_columns(runs, right):
+    """The package's runs by column, the algorithm that aot-compile takes first."""
+    columns = {}
+    for run in runs:
+        algorithm = run["schedule"].partition(";")[0]
+        name = "Fovea" if "=" in algorithm else f"Fovea {algorithm}"
+        columns.setdefault(name, [])
+        if run["schedule"] in right:
+            columns[name].append(run)
+    return dict(sorted(columns.items(), key=lambda column: "atomic" in column[0]))
+
+
+def best(runs):
+    return max(runs, key=rate, default=None)
+
+
+def peer_columns(args, problem, peers):
+    """Files by column: those of the problem whose check passes."""
+    columns = {}
+    for name, found in peers:
+        files = [file for file, described in found if fits(described, problem)
+                 and description_passes(args, file, problem.target)]
+        if args.all:
+            columns.update({f"{name} {file.stem}": [file] for file in files})
+        else:
+            columns.setdefault(name, []).extend(files)
+    return columns
+
+
+def columns_at(args, problem, seqlen, theirs, right):
+    """The run of each column at a length, and all runs."""
+    files = list(dict.fromkeys(file for found in theirs.values() for file in found))
+    runs = predict(args, problem, seqlen, files)
+    own, rest = runs[:len(runs) - len(files)], runs[len(runs) - len(files):]
+    by_file = dict(zip(files, rest))
+    columns = {name: best(found) for name, found in own_columns(own, right).items()}
+    columns.update({name: best([by_file[file] for file in found])
+                    for name, found in theirs.items()})
+    return columns, runs
+
+
+def print_table(args, problem, peers):
+    """A table; its runs."""
+    print(f"**head dimension {problem.head_dim}, mask {problem.mask}**\n")
+    theirs = peer_columns(args, problem, peers)
+    right = right_schedules(args, problem)
+    every = []
+    for seqlen in args.seqlens.split(","):
+        columns, runs = columns_at(args, problem, seqlen, theirs, right)
+        if not every:
+            print("| length | " + " | ".join(columns) + " |")
+            print("|---:|" + "---:|" * len(columns))
+        first = next(iter(columns.values()))
+        cells = [cell(run, first) for run in columns.values()]
+        print(f"| {seqlen} | {' | '.join(cells)} |", flush=True)
+        every += runs
+    print()
+    return every
+
+
+def print_chip(args, op, target, peers):
+    print(f"## {op.capitalize()}, {target}\n")
+    print(f"{args.dtype}, batch {args.batch}, {args.heads} heads: predicted TFLOPS. "
+          "Masked problems are credited half the\noperations.\n")
+    # Whose kernels are all of another pass or chip has no column.
+    peers = [(name, found) for name, found in peers
+             if any(described.op == op and described.target in (None, target)
+                    for _, described in found)]
+    every = []
+    for dim in map(int, args.head_dims.split(",")):
+        for mask in args.masks.split(","):
+            problem = Problem(op, target, args.dtype, dim, mask)
+            every += print_table(args, problem, peers)
+    if any(launch["error_is_estimate"] for run in every
+           for launch in run.get("launches", [])):
+        print(f"What is a tie on {target} is a guess: too few of its kernels are "
+              "published.\n")
+    return every
 
 
 def main():
     args = arguments()
-    groups = [kernels_of(peer) for peer in args.peers]
-    element = "f16" if args.dtype == "fp16" else "bf16"
+    peers = [descriptions_of(peer) for peer in args.peers]
     every = []
-    print(f"Forward attention, {args.target}, {args.dtype}, batch {args.batch}, "
-          f"{args.heads} heads: predicted TFLOPS (share of the time that the\n"
-          "matrix cores work) and the ratio to fovea. Masked problems are credited "
-          "half the operations.\n")
-    for dim in map(int, args.head_dims.split(",")):
-        for mask in args.masks.split(","):
-            wanted = [(name, [file for file, (kind, d, m, target) in found
-                              if (kind, d, m) == (element, dim, mask) and
-                              target in (None, args.target)])
-                      for name, found in groups]
-            columns = [(file.stem, [file]) for _, files in wanted for file in files] \
-                if args.all else wanted
-            files = list(dict.fromkeys(f for _, files in columns for f in files))
-            print(f"**head dimension {dim}, mask {mask}**\n")
-            print("| length | fovea | " + "".join(f"{n} | " for n, _ in columns))
-            print("|---:|---:|" + "---:|" * len(columns), flush=True)
-            for seqlen in args.seqlens.split(","):
-                runs = predict(args, dim, mask, seqlen, files)
-                every += [dict(run, head_dim=dim, mask=mask) for run in runs]
-                # The package's kernels come first, then one run a file.
-                own, rest = runs[:len(runs) - len(files)], runs[len(runs) - len(files):]
-                by_file = dict(zip(files, rest))
-                ours = max(own, key=lambda run: rate(run) or 0, default=None)
-                cells = [max((by_file[f] for f in fs), key=lambda r: rate(r) or 0,
-                             default=None) for _, fs in columns]
-                print(f"| {seqlen} | {cell(ours, ours)} | " +
-                      "".join(f"{cell(run, ours)} | " for run in cells), flush=True)
-            print()
+    for op in args.passes.split(","):
+        for target in args.target.split(","):
+            every += print_chip(args, op, target, peers)
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(every, indent=1))
 

@@ -53,6 +53,11 @@ tuning_rows = os.path.join(config.test_source_root, "..", "scripts", "tuning-row
 config.substitutions.append(("%tuning-rows-file", tuning_rows))
 config.substitutions.append((
     "%tuning-rows", f'"{config.python}" -B {tuning_rows} --build={config.fovea_build_dir}'))
+attention_table = os.path.join(
+    config.test_source_root, "..", "benchmarks", "attention_table.py")
+config.substitutions.append((
+    "%attention-table",
+    f'"{config.python}" -B {attention_table} --build={config.fovea_build_dir}'))
 # A problem that most tests of aot-compile take; small, so quick.
 config.substitutions.append(
     ("%problem", "--target=gfx942 --op=forward --dtype=bf16 --head-dim=32"))
