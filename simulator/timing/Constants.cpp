@@ -103,6 +103,8 @@ TimingConstants cdna4() {
   c.matrixFlopsPerClock = 4096; // [W]
   // [W] times the share that MI308X reaches
   c.levels.back() = memory(438e-9, 6.4e12);
+  c.levels[1].totalSecond = 6e12; // [F] see docs/Timing.md, Order of the grid
+  c.loadedSeconds = 550e-9;       // [F] likewise
   return c;
 }
 

@@ -71,6 +71,9 @@ struct TimingConstants {
   unsigned vmemQueue;         ///< instructions that it accepts ahead
   unsigned flightBytes;       ///< L1 misses in flight
   std::vector<MemoryLevel> levels; ///< behind L1, from L2 to memory
+  /// What the way behind L2 takes longer when all compute units have all the
+  /// misses under way that they can; with fewer in proportion.
+  double loadedSeconds;
   double atomicWordsPerSecond; ///< dwords that the chip's L2s add up
   unsigned scalarHit, scalarMiss, scalarBytes; ///< latencies in clocks, and size
 

@@ -75,6 +75,8 @@ MemoryModel::MemoryModel(const TimingConstants &chip, const Sharing &sharing)
   for (const MemoryLevel &level : chip.levels)
     Levels.push_back({rateOf(level, sharing),
                       level.clocks + level.seconds * sharing.clockHz});
+  LoadedClocks = chip.loadedSeconds * sharing.clockHz * sharing.unitsShare /
+                 double(chip.flightBytes);
   AtomicRate = chip.atomicWordsPerSecond / sharing.clockHz /
                std::max(1.0, sharing.units);
   PortFree.assign(chip.ldsPairs, 0);
@@ -155,8 +157,10 @@ uint64_t MemoryModel::fetch(uint64_t line, uint32_t op, uint64_t now,
   for (size_t i = 0; i <= last; ++i) {
     Level &level = Levels[i];
     level.free = std::max(level.free, at) + Chip.lineBytes / level.rate;
+    // The other compute units are taken to have as much under way as this one.
+    const double loaded = i ? LoadedClocks * double(FlightBytes) : 0;
     if (i == 0 || !store) // nobody waits for what is written back
-      done = std::max(done, level.free + level.latency);
+      done = std::max(done, level.free + level.latency + loaded);
   }
   ++Count.l2Lines;
   Count.l2Bytes += Chip.lineBytes;

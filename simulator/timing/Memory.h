@@ -48,6 +48,7 @@ struct MissShares {
 struct Sharing {
   double unitsOfDie = 1; ///< compute units at work on an XCD
   double units = 1;      ///< ... on the chip
+  double unitsShare = 1; ///< ... of those that the chip has
   /// Of each level but memory: of first touches, of what the level before
   /// fetches.
   std::vector<MissShares> misses;
@@ -97,7 +98,8 @@ private:
   };
   std::vector<Level> Levels;
   double AddressFree = 0, AtomicFree = 0, LdsFree = 0;
-  double AtomicRate; ///< dwords a clock of this compute unit
+  double LoadedClocks; ///< of latency behind L2, by bytes under way
+  double AtomicRate;   ///< dwords a clock of this compute unit
   std::vector<double> PortFree;
   std::deque<double> Accepted;              ///< starts of vector memory
   struct PortEntry {

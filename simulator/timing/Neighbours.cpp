@@ -163,6 +163,7 @@ Status measureSharing(const Sampler &sampler, const TimingConstants &chip,
     return status;
   const unsigned xcds = around.xcds;
   sharing.units = std::min<double>(around.units, double(around.total));
+  sharing.unitsShare = sharing.units / double(around.units);
   sharing.unitsOfDie = std::max(1.0, sharing.units / xcds);
   const uint64_t neighbours =
       std::min(uint64_t(sharing.unitsOfDie * around.resident),
