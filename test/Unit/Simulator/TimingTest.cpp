@@ -10,6 +10,7 @@
 #include "isa/Table.h"
 #include "timing/Constants.h"
 #include "timing/Lds.h"
+#include "timing/Memory.h"
 #include "timing/Ops.h"
 #include "timing/Uncertainty.h"
 
@@ -373,6 +374,34 @@ TEST_F(TimingTest, AtomicsTakeTheirTime) {
   const double least = 304 * 8 * 256 * 64.0 / (chip / 1e9);
   EXPECT_GT(clocks("global_atomic_add_f32"), least);
   EXPECT_LT(clocks("global_atomic_add_f32"), 1.5 * least);
+}
+
+/// When the `count`th of lines that miss everything arrives.
+double arrival(const char *target, unsigned count, double unitsShare) {
+  const TimingConstants &chip = *timingConstants(target);
+  Sharing sharing;
+  sharing.unitsShare = unitsShare;
+  sharing.clockHz = 2e9;
+  sharing.misses.resize(chip.levels.size() - 1);
+  MemoryModel memory(chip, sharing);
+  GroupTrace group;
+  for (unsigned line = 0; line < count; ++line)
+    group.lines.push_back(1000 + 977 * line);
+  MemoryUse use{};
+  use.lines = count;
+  use.bytes = count * chip.lineBytes;
+  use.lanes = 64;
+  return double(memory.vector(group, use, /*op=*/0, /*salt=*/0, /*now=*/0));
+}
+
+TEST(Memory, LatencyGrowsWithLoad) {
+  // The last of 300 lines of 44 KiB finds 299 under way: 550 ns times their
+  // share, at 2 GHz.
+  const double loaded = 1100 * 299 * 128 / double(44 << 10);
+  EXPECT_NEAR(arrival("gfx950", 300, 1) - arrival("gfx950", 300, 0.5),
+              loaded / 2, 1);
+  EXPECT_NEAR(arrival("gfx950", 1, 1), arrival("gfx950", 1, 0), 1);
+  EXPECT_EQ(arrival("gfx942", 300, 1), arrival("gfx942", 300, 0));
 }
 
 TEST_F(TimingTest, UnknownChipsAreRefused) {
