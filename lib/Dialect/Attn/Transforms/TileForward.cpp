@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ForwardPipeline.h"
 #include "TileBuilder.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
 #include "llvm/ADT/bit.h"
@@ -23,8 +24,8 @@ namespace fovea::attn {
 namespace {
 using namespace fovea::attn;
 
-/// What a loop over key blocks carries.
-struct Carried {
+/// What all key blocks so far come to.
+struct Sums {
   Value rowMax; ///< [1, block_m] reference that exponents are taken relative to
   Value rowSum; ///< [row groups, block_m] partial sums of the weights
   Value acc;    ///< [value_dim, block_m] O^T, not yet divided by the sum
@@ -35,16 +36,10 @@ struct Carried {
   /// rescales, as f32. Negative once a maximum of the wave is too large to be
   /// multiplied before it is subtracted; see chooseReference().
   Value threshold;
-  /// [block_n, lds_dim] V in flight; null with one stage or direct copies
-  Value nextV;
-  /// [block_n, block_m] scores of the block to come; null unless there are
-  /// three stages
-  Value nextScores;
 
   SmallVector<Value *> fields() {
     SmallVector<Value *> result;
-    for (Value *field :
-         {&rowMax, &rowSum, &acc, &rowTotal, &threshold, &nextV, &nextScores})
+    for (Value *field : {&rowMax, &rowSum, &acc, &rowTotal, &threshold})
       if (*field)
         result.push_back(field);
     return result;
@@ -52,10 +47,13 @@ struct Carried {
   SmallVector<Value> pack() {
     return llvm::map_to_vector(fields(), [](Value *field) { return *field; });
   }
-  /// The same fields with other values.
-  void unpack(ValueRange values) {
-    for (auto [field, value] : llvm::zip_equal(fields(), values))
+  /// The same fields with other values, the first ones of a range; returns the
+  /// others.
+  ValueRange unpack(ValueRange values) {
+    auto all = fields();
+    for (auto [field, value] : llvm::zip(all, values))
       *field = value;
+    return values.drop_front(all.size());
   }
 };
 
@@ -78,6 +76,7 @@ public:
         inst(*lookupMatrixInstr(target, schedule.getInst(),
                                 op.getElementType())),
         tiles(forwardTiles(op.getHeadDim(), schedule, inst)),
+        pipeline(ForwardPipeline::of(schedule)),
         raised(raisesProbabilities()
                    ? kLargestExponent - schedule.getRescaleThreshold()
                    : 0) {}
@@ -96,47 +95,45 @@ private:
   }
 
   //===--- parts of the kernel --------------------------------------------===//
-  Value loadK(Value block) {
-    return loadKeys(/*values=*/false, block, tiles.ldsDim);
-  }
-  Value loadV(Value block) {
-    return loadKeys(/*values=*/true, block, tiles.ldsDim);
-  }
   KeyBlock after(KeyBlock block, int distance);
   void copy(bool values, KeyBlock block);
-  void copyK(KeyBlock block) { copy(/*values=*/false, block); }
-  void copyV(KeyBlock block) { copy(/*values=*/true, block); }
   Value bufferOf(Value lds, KeyBlock block);
   void waitForCopies();
-  void storeK(Value tile) { StoreLdsOp::create(b, tile, ldsK); }
-  void storeV(Value tile) { StoreLdsOp::create(b, transpose(tile), ldsV); }
-  Value scores(Value ldsK);
-  /// What a rescale gives.
-  struct Reference {
-    Value scores;    ///< less the maximum, if this is subtracted first
-    Value value;     ///< [1, block_m] that exponents are relative to
-    Value threshold; ///< as Carried has it
-    Value exponent;  ///< [1, block_m] in base 2, of the factor for old sums
-  };
+  Value readK(KeyBlock block);
+  Value readV(KeyBlock block);
+  Value scores(Value keys);
   Value referenceOf(Value max);
-  Reference chooseReference(Value scores, const Carried &state, Value newMax,
-                            Value growth, Value oldReference);
-  Value isLarge(const Carried &state);
-  Value softmax(Value scores, Carried &state,
-                llvm::function_ref<void()> beside = nullptr);
-  void accumulate(Value ldsV, Value probabilities, Carried &state);
-  void blockStep(Value block, llvm::function_ref<Value(Value)> mask,
-                 Carried &now);
-  void directBlockStep(KeyBlock block, llvm::function_ref<Value(Value)> mask,
-                       Carried &now);
-  void startPipeline(Carried &state);
-  Carried keyLoop(Value from, Value to, bool isFull, Mask mask, Carried state);
-  void epilogue(Carried state);
+  void chooseReference(Value newMax, Value growth);
+  Value isLarge();
+  void refer(bool rescales);
+  void branchIfAny(SmallVector<Value *> changing, bool rescales,
+                   llvm::function_ref<void()> change);
+  void rescale();
+  Value weigh(Value scores, Value reference);
+  Value sumAndRound(Value weights);
+
+  //===--- the pipeline ---------------------------------------------------===//
+  using Mask = QueryBlockBuilder::Mask;
+  /// What steps have left for others, by the block's distance from the first
+  /// one of the iteration.
+  using Slots = std::map<ForwardPipeline::Key, Value>;
+  Value &slot(Slot slot) { return slots[{slot, current}]; }
+  void take(Step step, KeyBlock block, Mask mask);
+  void takePlaces(int iteration, KeyBlock first,
+                  llvm::function_ref<bool(int ahead)> includes, Mask mask);
+  Value nothing(Slot slot);
+  SmallVector<Value> packSlots(int iterations);
+  void unpackSlots(ValueRange values);
+  void keyLoop(Value from, Value to, bool isFull, Mask mask);
+  void prologue();
+  void drain(Value to);
+  void epilogue();
 
   ForwardOp op;
   ScheduleAttr schedule;
   const target::MatrixInstr &inst;
   ForwardTiles tiles;
+  const ForwardPipeline &pipeline;
   /// P is 2^raised times what it stands for, and so are the sums of it.
   int raised;
   Value zeroReference; ///< f32, of a maximum of 0: -raised
@@ -146,12 +143,33 @@ private:
   Value queries; ///< Q^T [score_dim, block_m]; null: they are in LDS
   Value ldsQ;    ///< holds the queries; null: they stay in registers
   Value ldsK, ldsV;
+
+  Sums sums;
+  Slots slots;
+  int current = 0;           ///< block that a step is about, as slots count
+  Value any;                 ///< i1: whether the block of `Refer` rescales
+  Value exponent;            ///< [1, block_m] in base 2, of old sums' factor
+  bool isLdsTouched = false; ///< since the last barrier
 };
 
-/// S^T = K Q^T of the block in LDS, unscaled: [block_n, block_m].
-Value ForwardTiler::scores(Value ldsK) {
-  Value keys = LoadLdsOp::create(
-      b, tile(tiles.blockN, tiles.scoreDim, elementType), ldsK);
+Value ForwardTiler::readK(KeyBlock block) {
+  return LoadLdsOp::create(b, tile(tiles.blockN, tiles.scoreDim, elementType),
+                           bufferOf(ldsK, block));
+}
+
+Value ForwardTiler::readV(KeyBlock block) {
+  // Without registers on its way V lies in LDS as it does in memory.
+  bool asInMemory = schedule.getDirectCopy();
+  int64_t rows = tiles.valueDim, columns = tiles.blockN;
+  if (asInMemory)
+    std::swap(rows, columns);
+  Value values = LoadLdsOp::create(b, tile(rows, columns, elementType),
+                                   bufferOf(ldsV, block));
+  return asInMemory ? transpose(values) : values;
+}
+
+/// S^T = K Q^T, unscaled: [block_n, block_m].
+Value ForwardTiler::scores(Value keys) {
   Value q = queries;
   if (ldsQ)
     q = transpose(LoadLdsOp::create(
@@ -174,7 +192,8 @@ Value ForwardTiler::referenceOf(Value max) {
 }
 
 /// Within the branch that rescales: the reference for the new maximum, which
-/// grew by `growth` in base 2.
+/// grew by `growth` in base 2, and the scores and the factor of old sums that
+/// go with it.
 ///
 /// All exponents of a row share the rounding of factor * max, which cancels in
 /// the division as long as it leaves P in the range of its type. Beyond
@@ -182,9 +201,8 @@ Value ForwardTiler::referenceOf(Value max) {
 /// nothing twice: the maximum is subtracted from the scores here, in the
 /// branch, and what is left for the usual instructions is to multiply. A
 /// threshold that any growth exceeds then brings every block here.
-ForwardTiler::Reference
-ForwardTiler::chooseReference(Value scores, const Carried &state, Value newMax,
-                              Value growth, Value oldReference) {
+void ForwardTiler::chooseReference(Value newMax, Value growth) {
+  Value scores = slot(Slot::Scores), old = slot(Slot::Reference);
   auto row = cast<RankedTensorType>(newMax.getType());
   auto full = cast<RankedTensorType>(scores.getType());
   Value reference = referenceOf(newMax);
@@ -196,97 +214,125 @@ ForwardTiler::chooseReference(Value scores, const Carried &state, Value newMax,
       arith::CmpFOp::create(b, arith::CmpFPredicate::ONE, newMax,
                             splat(row, std::numeric_limits<float>::lowest()));
   Value large = arith::OrIOp::create(
-      b, isLarge(state),
+      b, isLarge(),
       WaveAnyOp::create(b, b.getI1Type(),
                         arith::AndIOp::create(b, beyond, seen)));
   auto choice =
       scf::IfOp::create(b, TypeRange{full, row, b.getI32Type(), row}, large,
                         /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(choice.thenBlock());
-  scf::YieldOp::create(
-      b, ValueRange{fsub(scores, broadcast(newMax, full)),
-                    splat(row, zeroReference), i32(-1),
-                    fmul(fsub(state.rowMax, newMax), splat(row, factor))});
-  b.setInsertionPointToStart(choice.elseBlock());
-  // What sums are relative to is rounded, and so is what they will be.
-  scf::YieldOp::create(b, ValueRange{scores, reference, state.threshold,
-                                     fsub(oldReference, reference)});
-  return {choice.getResult(0), choice.getResult(1), choice.getResult(2),
-          choice.getResult(3)};
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(choice.thenBlock());
+    scf::YieldOp::create(
+        b, ValueRange{fsub(scores, broadcast(newMax, full)),
+                      splat(row, zeroReference), i32(-1),
+                      fmul(fsub(sums.rowMax, newMax), splat(row, factor))});
+    b.setInsertionPointToStart(choice.elseBlock());
+    // What sums are relative to is rounded, and so is what they will be.
+    scf::YieldOp::create(
+        b, ValueRange{scores, reference, sums.threshold, fsub(old, reference)});
+  }
+  slot(Slot::Scores) = choice.getResult(0);
+  slot(Slot::Reference) = choice.getResult(1);
+  sums.threshold = choice.getResult(2);
+  exponent = choice.getResult(3);
 }
 
 /// i1, the same in all lanes: whether the sums are relative to the maximum
 /// itself.
-Value ForwardTiler::isLarge(const Carried &state) {
-  return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, state.threshold,
+Value ForwardTiler::isLarge() {
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, sums.threshold,
                                i32(0));
 }
 
-/// Updates the running maximum and sum; returns P^T in the input type.
-/// \param beside  adds work that should run beside the exponentials: behind the
-///                branch that rescales, so that it is in their basic block
-Value ForwardTiler::softmax(Value scores, Carried &state,
-                            llvm::function_ref<void()> beside) {
+/// The reference of a block, and the running maximum.
+/// \param rescales  whether sums follow at once; otherwise rescale() will
+void ForwardTiler::refer(bool rescales) {
   RankedTensorType row = f32Tile(1, tiles.blockM);
-  auto full = cast<RankedTensorType>(scores.getType());
+  Value &scores = slot(Slot::Scores);
   // The branch that may change them would have them read twice.
   if (target.registerFile == target::RegisterFile::Separate)
     scores = ToVectorsOp::create(b, scores);
   Value newMax =
-      fmax(state.rowMax, ReduceOp::create(b, row, ReduceKind::Max, scores));
+      fmax(sums.rowMax, ReduceOp::create(b, row, ReduceKind::Max, scores));
   Value factors = splat(row, factor);
 
   // Any reference not far below the true maximum will do, so the accumulator is
   // rescaled only when the maximum outgrew it by the threshold.
-  Value growth = fmul(fsub(newMax, state.rowMax), factors);
+  Value growth = fmul(fsub(newMax, sums.rowMax), factors);
   // A growth is never negative, so its bits are in its order; a number that all
   // lanes share is kept in a scalar register if it is an integer.
   auto bits = row.clone(b.getI32Type());
   Value outgrown = arith::CmpIOp::create(
       b, arith::CmpIPredicate::sgt, arith::BitcastOp::create(b, bits, growth),
-      splat(bits, state.threshold));
-  Value any = WaveAnyOp::create(b, b.getI1Type(), outgrown);
-  Value reference = referenceOf(state.rowMax);
-  // What is relative to the reference, and the reference itself.
-  SmallVector<Value *> changing = {&scores, &reference, &state.threshold,
-                                   &state.rowMax};
-  SmallVector<Value *> relative = {&state.rowSum, &state.acc};
-  if (state.rowTotal)
-    relative.push_back(&state.rowTotal);
-  changing.append(relative);
-  SmallVector<Value> kept =
-      llvm::map_to_vector(changing, [](Value *value) { return *value; });
-  auto rescale = scf::IfOp::create(b, ValueRange(kept).getTypes(), any,
-                                   /*withElseRegion=*/true);
+      splat(bits, sums.threshold));
+  any = WaveAnyOp::create(b, b.getI1Type(), outgrown);
+  slot(Slot::Reference) = referenceOf(sums.rowMax);
+  SmallVector<Value *> changing = {&scores, &slot(Slot::Reference),
+                                   &sums.threshold, &sums.rowMax};
+  if (!rescales) {
+    exponent = splat(row, 0.0f);
+    changing.push_back(&exponent);
+  }
+  branchIfAny(changing, rescales, [&] {
+    chooseReference(newMax, growth);
+    sums.rowMax = newMax;
+  });
+}
+
+/// Sums to what is their reference since `Refer`.
+void ForwardTiler::rescale() {
+  branchIfAny({}, /*rescales=*/true, [] {});
+}
+
+/// A branch that few blocks take: `change` alters `changing`, and sums are
+/// rescaled if asked for.
+void ForwardTiler::branchIfAny(SmallVector<Value *> changing, bool rescales,
+                               llvm::function_ref<void()> change) {
+  SmallVector<Value *> relative = {&sums.rowSum, &sums.acc};
+  if (sums.rowTotal)
+    relative.push_back(&sums.rowTotal);
+  if (rescales)
+    changing.append(relative);
+  auto valuesOf = [&] {
+    return llvm::map_to_vector(changing, [](Value *value) { return *value; });
+  };
+  SmallVector<Value> kept = valuesOf();
+  auto branch = scf::IfOp::create(b, ValueRange(kept).getTypes(), any,
+                                  /*withElseRegion=*/true);
   {
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(rescale.thenBlock());
-    Reference now = chooseReference(scores, state, newMax, growth, reference);
-    Value alpha = exp2(now.exponent);
-    SmallVector<Value> rescaled = {now.scores, now.value, now.threshold,
-                                   newMax};
-    for (Value *value : relative) {
-      bool sums = value == &state.acc;
-      Value old = sums ? toAccumulators(*value) : *value;
-      Value scaled =
-          fmul(old, broadcast(alpha, cast<RankedTensorType>(old.getType())));
-      rescaled.push_back(sums ? toAccumulators(scaled) : scaled);
+    b.setInsertionPointToStart(branch.thenBlock());
+    change();
+    if (rescales) {
+      Value alpha = exp2(exponent);
+      for (Value *value : relative) {
+        bool isAcc = value == &sums.acc;
+        Value old = isAcc ? toAccumulators(*value) : *value;
+        Value scaled =
+            fmul(old, broadcast(alpha, cast<RankedTensorType>(old.getType())));
+        *value = isAcc ? toAccumulators(scaled) : scaled;
+      }
     }
-    scf::YieldOp::create(b, rescaled);
-    b.setInsertionPointToStart(rescale.elseBlock());
+    scf::YieldOp::create(b, valuesOf());
+    b.setInsertionPointToStart(branch.elseBlock());
     scf::YieldOp::create(b, kept);
   }
-  for (auto [value, result] : llvm::zip_equal(changing, rescale.getResults()))
+  for (auto [value, result] : llvm::zip_equal(changing, branch.getResults()))
     *value = result;
+}
 
-  if (beside)
-    beside();
+/// P^T before rounding.
+Value ForwardTiler::weigh(Value scores, Value reference) {
+  auto full = cast<RankedTensorType>(scores.getType());
   Value negated = arith::NegFOp::create(b, reference);
-  Value exponent = math::FmaOp::create(b, scores, splat(full, factor),
-                                       broadcast(negated, full));
-  Value p = exp2(exponent);
-  Value rounded = round(p);
+  return exp2(math::FmaOp::create(b, scores, splat(full, factor),
+                                  broadcast(negated, full)));
+}
+
+/// Adds to the row sums; returns P^T in the input type.
+Value ForwardTiler::sumAndRound(Value weights) {
+  Value rounded = round(weights);
   auto addSum = [&](Value &sum, Value values) {
     Value partial = ReduceOp::create(b, sum.getType(), ReduceKind::Sum, values);
     sum = arith::AddFOp::create(b, sum, partial);
@@ -294,31 +340,16 @@ Value ForwardTiler::softmax(Value scores, Carried &state,
   // The divisor sums what is multiplied in f16, so that the weights add up to 1
   // exactly; that is one instruction a pair. In bf16 the output is as coarse as
   // the weights, and rounding it hides the difference.
-  addSum(state.rowSum, elementType.isF16() ? rounded : p);
-  if (state.rowTotal)
-    addSum(state.rowTotal, p);
+  addSum(sums.rowSum, elementType.isF16() ? rounded : weights);
+  if (sums.rowTotal)
+    addSum(sums.rowTotal, weights);
   return rounded;
-}
-
-/// O^T += V^T P^T with the block in LDS.
-void ForwardTiler::accumulate(Value ldsV, Value probabilities, Carried &state) {
-  // Without registers on its way V lies in LDS as it does in memory.
-  bool asInMemory = schedule.getDirectCopy();
-  int64_t rows = tiles.valueDim, columns = tiles.blockN;
-  if (asInMemory)
-    std::swap(rows, columns);
-  Value values = LoadLdsOp::create(b, tile(rows, columns, elementType), ldsV);
-  if (asInMemory)
-    values = transpose(values);
-  state.acc =
-      DotOp::create(b, values, probabilities, state.acc, schedule.getInst(),
-                    /*split_rows=*/schedule.getValueSplit() > 1);
 }
 
 KeyBlock ForwardTiler::after(KeyBlock block, int distance) {
   KeyBlock result = {add(block.number, i32(distance)), std::nullopt};
   if (block.parity)
-    result.parity = (*block.parity + distance) % 2;
+    result.parity = (*block.parity + distance) & 1;
   return result;
 }
 
@@ -345,133 +376,180 @@ void ForwardTiler::waitForCopies() {
                                       /*exp=*/nullptr, /*tensor=*/nullptr);
 }
 
-/// One key block, K and V by way of registers.
-void ForwardTiler::blockStep(Value block, llvm::function_ref<Value(Value)> mask,
-                             Carried &now) {
-  if (schedule.getStages() == 2) {
-    // On entry K of this block is in LDS or on its way there, V in registers.
-    // Between the first and the second barrier LDS holds K and takes V, from
-    // the second to the next first it holds V and takes the next K; the loads
-    // issued in one half have the other half to arrive.
-    Value next = add(block, i32(1));
-    barrier();
-    Value nextK = loadK(next);
-    Value s = mask(scores(ldsK));
-    storeV(now.nextV);
-    Value p = softmax(s, now);
-    barrier();
-    now.nextV = loadV(next);
-    accumulate(ldsV, p, now);
-    storeK(nextK);
-  } else {
-    barrier();
-    Value keys = loadK(block), values = loadV(block);
-    storeK(keys);
-    storeV(values);
-    barrier();
-    Value p = softmax(mask(scores(ldsK)), now);
-    accumulate(ldsV, p, now);
+//===----------------------------------------------------------------------===//
+// The pipeline
+//===----------------------------------------------------------------------===//
+
+void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
+  switch (step) {
+  case Step::LoadK:
+  case Step::LoadV: {
+    bool values = step == Step::LoadV;
+    slot(values ? Slot::VRows : Slot::KRows) =
+        loadKeys(values, block.number, tiles.ldsDim);
+    return;
+  }
+  case Step::StoreK:
+    StoreLdsOp::create(b, slot(Slot::KRows), bufferOf(ldsK, block));
+    return;
+  case Step::StoreV:
+    StoreLdsOp::create(b, transpose(slot(Slot::VRows)), bufferOf(ldsV, block));
+    return;
+  case Step::CopyK:
+  case Step::CopyV:
+    return copy(step == Step::CopyV, block);
+  case Step::ReadK:
+    slot(Slot::Keys) = readK(block);
+    return;
+  case Step::ReadV:
+    slot(Slot::Values) = readV(block);
+    return;
+  case Step::Scores:
+    slot(Slot::Scores) = scores(slot(Slot::Keys));
+    return;
+  case Step::Mask:
+    slot(Slot::Scores) = mask(slot(Slot::Scores), block.number);
+    return;
+  case Step::Weigh:
+    slot(Slot::Weights) = weigh(slot(Slot::Scores), slot(Slot::Reference));
+    return;
+  case Step::Round:
+    slot(Slot::Rounded) = sumAndRound(slot(Slot::Weights));
+    return;
+  case Step::Accumulate:
+    sums.acc = DotOp::create(b, slot(Slot::Values), slot(Slot::Rounded),
+                             sums.acc, schedule.getInst(),
+                             /*split_rows=*/schedule.getValueSplit() > 1);
+    return;
+  case Step::Barrier:
+    return barrier();
+  case Step::AwaitCopies:
+    return waitForCopies();
+  case Step::Mix:
+    InterleaveOp::create(b);
+    return;
+  case Step::Refer:
+  case Step::Rescale:
+    break; // by takePlaces
+  }
+  llvm_unreachable("all steps are listed");
+}
+
+/// One iteration, of the blocks that `includes` wants. What orders work is left
+/// out where nothing before it has touched LDS.
+/// \param iteration  of those that the loop's body holds, for slots
+/// \param first      the block that is 0 ahead in it
+void ForwardTiler::takePlaces(int iteration, KeyBlock first,
+                              llvm::function_ref<bool(int ahead)> includes,
+                              Mask mask) {
+  for (size_t i = 0; i < pipeline.places.size(); ++i) {
+    const Place &place = pipeline.places[i];
+    if (!isOfBlock(place.step)) {
+      if (isLdsTouched)
+        take(place.step, first, mask);
+      if (place.step == Step::Barrier)
+        isLdsTouched = false;
+      continue;
+    }
+    if (!includes(place.ahead))
+      continue;
+    isLdsTouched |= touchesLds(place.step);
+    current = iteration + place.ahead;
+    if (place.step == Step::Refer) {
+      bool rescales = i + 1 < pipeline.places.size() &&
+                      pipeline.places[i + 1].step == Step::Rescale;
+      refer(rescales);
+      i += rescales;
+    } else if (place.step == Step::Rescale) {
+      rescale();
+    } else {
+      take(place.step, place.ahead ? after(first, place.ahead) : first, mask);
+    }
   }
 }
 
-/// One key block, K and V copied to LDS past the registers.
-void ForwardTiler::directBlockStep(KeyBlock block,
-                                   llvm::function_ref<Value(Value)> mask,
-                                   Carried &now) {
-  auto multiply = [&](Value scores) {
-    Value p = softmax(mask(scores), now);
-    accumulate(bufferOf(ldsV, block), p, now);
-  };
-  if (schedule.getStages() == 1) {
-    barrier();
-    copyK(block);
-    copyV(block);
-    waitForCopies();
-    barrier();
-    return multiply(scores(ldsK));
+/// What a slot holds of a block before the first.
+Value ForwardTiler::nothing(Slot slot) {
+  switch (slot) {
+  case Slot::VRows:
+    return splat(tile(tiles.blockN, tiles.ldsDim, elementType), 0.0f);
+  case Slot::Weights:
+    return splat(f32Tile(tiles.blockN, tiles.blockM), 0.0f);
+  default:
+    llvm_unreachable("no pipeline has that behind");
   }
-  // What this iteration reads has been on its way for an iteration. Behind the
-  // barrier it is there, and nobody reads the other buffers any more.
-  waitForCopies();
-  barrier();
-  KeyBlock next = after(block, 1);
-  if (schedule.getStages() == 2) {
-    copyK(next);
-    copyV(next);
-    return multiply(scores(bufferOf(ldsK, block)));
-  }
-  // The scores of the next block do not depend on anything that follows: matrix
-  // work beside the exponentials of this one.
-  copyK(after(block, 2));
-  copyV(next);
-  Value p = softmax(mask(now.nextScores), now,
-                    [&] { now.nextScores = scores(bufferOf(ldsK, next)); });
-  accumulate(bufferOf(ldsV, block), p, now);
-  InterleaveOp::create(b);
 }
 
-/// Brings the first block's K and V on their way, and what else the first
-/// iteration expects.
-void ForwardTiler::startPipeline(Carried &state) {
-  KeyBlock first = {i32(0), 0};
-  if (schedule.getStages() == 1)
-    return;
-  if (!schedule.getDirectCopy()) {
-    Value keys = loadK(first.number);
-    state.nextV = loadV(first.number);
-    storeK(keys);
-    return;
-  }
-  copyK(first);
-  if (schedule.getStages() == 3) {
-    waitForCopies();
-    barrier();
-    copyK(after(first, 1));
-    state.nextScores = scores(bufferOf(ldsK, first));
-  }
-  copyV(first);
+/// What is carried on from `iterations` of a loop's body.
+SmallVector<Value> ForwardTiler::packSlots(int iterations) {
+  return llvm::map_to_vector(pipeline.carried(), [&](auto key) {
+    auto found = slots.find({key.first, key.second + iterations});
+    return found == slots.end() ? nothing(key.first) : found->second;
+  });
+}
+
+void ForwardTiler::unpackSlots(ValueRange values) {
+  slots.clear();
+  for (auto [key, value] : llvm::zip_equal(pipeline.carried(), values))
+    slots[key] = value;
+}
+
+/// What is ahead of the first iteration: blocks from 0 on.
+void ForwardTiler::prologue() {
+  for (int iteration = -pipeline.ahead(); iteration < 0; ++iteration)
+    takePlaces(
+        iteration, {i32(iteration), iteration & 1},
+        [&](int ahead) { return iteration + ahead >= 0; },
+        [](Value scores, Value) { return scores; });
 }
 
 /// Blocks [from, to).
-Carried ForwardTiler::keyLoop(Value from, Value to, bool isFull, Mask mask,
-                              Carried state) {
-  // With three stages blocks without a mask go in pairs: the buffer is then
-  // known, and an LDS address needs no instruction for it.
-  int perIteration = isFull && schedule.getStages() == 3 ? 2 : 1;
-  auto loop = scf::ForOp::create(b, from, to, i32(perIteration), state.pack());
+void ForwardTiler::keyLoop(Value from, Value to, bool isFull, Mask mask) {
+  int perIteration = isFull ? pipeline.unroll : 1;
+  SmallVector<Value> inits = sums.pack();
+  llvm::append_range(inits, packSlots(0));
+  auto loop = scf::ForOp::create(b, from, to, i32(perIteration), inits);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  Carried now = state;
-  now.unpack(loop.getRegionIterArgs());
+  unpackSlots(sums.unpack(loop.getRegionIterArgs()));
+  isLdsTouched = true;
   for (int which = 0; which < perIteration; ++which) {
     KeyBlock block = {loop.getInductionVar(), std::nullopt};
     if (perIteration == 2)
       block.parity = 0;
     if (which > 0)
       block = after(block, which);
-    auto masked = [&](Value scores) { return mask(scores, block.number); };
-    if (schedule.getDirectCopy())
-      directBlockStep(block, masked, now);
-    else
-      blockStep(block.number, masked, now);
+    takePlaces(which, block, [](int) { return true; }, mask);
+    isLdsTouched = true;
   }
-  scf::YieldOp::create(b, now.pack());
-  state.unpack(loop.getResults());
-  return state;
+  SmallVector<Value> results = sums.pack();
+  llvm::append_range(results, packSlots(perIteration));
+  scf::YieldOp::create(b, results);
+  unpackSlots(sums.unpack(loop.getResults()));
+}
+
+/// What is behind the last iteration.
+void ForwardTiler::drain(Value to) {
+  isLdsTouched = true;
+  for (int iteration = 0; iteration < pipeline.behind(); ++iteration)
+    takePlaces(
+        iteration, after({to, std::nullopt}, iteration),
+        [&](int ahead) { return iteration + ahead < 0; },
+        [](Value scores, Value) { return scores; });
 }
 
 /// Divides by the sums and stores the output and the log-sum-exp.
-void ForwardTiler::epilogue(Carried state) {
+void ForwardTiler::epilogue() {
   RankedTensorType row = f32Tile(1, tiles.blockM);
-  Value sum = ReduceOp::create(b, row, ReduceKind::Sum, state.rowSum);
+  Value sum = ReduceOp::create(b, row, ReduceKind::Sum, sums.rowSum);
   Value zero = splat(row, 0.0f);
   Value positive =
       arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sum, zero);
   Value inverse = arith::SelectOp::create(
       b, positive, arith::DivFOp::create(b, splat(row, 1.0f), sum), zero);
 
-  auto full = cast<RankedTensorType>(state.acc.getType());
-  Value result = fmul(state.acc, broadcast(inverse, full));
+  auto full = cast<RankedTensorType>(sums.acc.getType());
+  Value result = fmul(sums.acc, broadcast(inverse, full));
   Value narrow = arith::TruncFOp::create(
       b, tile(tiles.valueDim, tiles.blockM, elementType), result);
   StoreOp::create(b, transpose(narrow), view(out, firstRow, tiles.headDim));
@@ -483,18 +561,18 @@ void ForwardTiler::epilogue(Carried state) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(store.thenBlock());
   Value total = sum;
-  if (state.rowTotal)
-    total = ReduceOp::create(b, row, ReduceKind::Sum, state.rowTotal);
+  if (sums.rowTotal)
+    total = ReduceOp::create(b, row, ReduceKind::Sum, sums.rowTotal);
   // log2(0) = -inf covers rows without a visible key.
   Value log2 = math::Log2Op::create(b, total);
   Value ln2 = splat(row, 0.693147180559945309417f);
-  Value usual = fmul(fadd(referenceOf(state.rowMax), log2), ln2);
+  Value usual = fmul(fadd(referenceOf(sums.rowMax), log2), ln2);
   // What log2(e) * max would round, or make infinite.
   Value scale = math::AbsFOp::create(b, arg("scale"));
   Value large =
-      math::FmaOp::create(b, state.rowMax, splat(row, scale),
+      math::FmaOp::create(b, sums.rowMax, splat(row, scale),
                           fmul(fadd(log2, splat(row, zeroReference)), ln2));
-  Value natural = select(isLarge(state), large, usual);
+  Value natural = select(isLarge(), large, usual);
   StoreOp::create(b, transpose(natural),
                   view(rowValues("lse", headQ), firstRow, 1, b.getF32Type()));
 }
@@ -508,9 +586,8 @@ void ForwardTiler::build() {
   placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven());
   q = rowsOf("q", headQ, "seqlen_q");
   out = rowsOf("out", headQ, "seqlen_q");
-  // With three stages full blocks go in pairs.
-  visitKeys(tiles.blockM, tiles.blockN, /*ahead=*/schedule.getStages() - 1,
-            /*group=*/schedule.getStages() == 3 ? 2 : 1);
+  visitKeys(tiles.blockM, tiles.blockN, pipeline.ahead(),
+            /*group=*/pipeline.unroll);
   factor = softmaxFactor();
   zeroReference = f32(float(-raised));
   if (raised != 0) // a constant would take a vector register
@@ -526,24 +603,26 @@ void ForwardTiler::build() {
     queries = transpose(signedRows);
   }
 
-  Carried state;
   // Finite, so that differences of maxima are never NaN.
-  state.rowMax =
+  sums.rowMax =
       splat(f32Tile(1, tiles.blockM), std::numeric_limits<float>::lowest());
-  state.rowSum = splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f);
-  state.threshold =
+  sums.rowSum = splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f);
+  sums.threshold =
       i32(llvm::bit_cast<int32_t>(float(schedule.getRescaleThreshold())));
   if (elementType.isF16())
-    state.rowTotal = splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f);
-  state.acc = splat(f32Tile(tiles.valueDim, tiles.blockM), 0.0f);
-  startPipeline(state);
+    sums.rowTotal = splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f);
+  sums.acc = splat(f32Tile(tiles.valueDim, tiles.blockM), 0.0f);
+  prologue();
+  Value end;
   walkKeys([&](Value from, Value to, bool isFull, Mask mask) {
-    state = keyLoop(from, to, isFull, mask, state);
+    keyLoop(from, to, isFull, mask);
+    end = to;
   });
+  drain(end);
   // LDS may belong to another workgroup as soon as this one ends.
   if (schedule.getDirectCopy())
     waitForCopies();
-  epilogue(state);
+  epilogue();
   gpu::ReturnOp::create(b);
 }
 

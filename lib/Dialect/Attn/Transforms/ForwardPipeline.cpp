@@ -1,0 +1,122 @@
+//===- ForwardPipeline.cpp - how key blocks overlap, as data --------------===//
+
+#include "ForwardPipeline.h"
+
+using namespace fovea::attn;
+
+namespace {
+/// Which slots a step reads and writes.
+struct StepRow {
+  Step step;
+  llvm::ArrayRef<Slot> reads, writes;
+};
+} // namespace
+
+static constexpr Slot kKRows[] = {Slot::KRows}, kVRows[] = {Slot::VRows},
+                      kKeys[] = {Slot::Keys}, kValues[] = {Slot::Values},
+                      kScores[] = {Slot::Scores}, kWeights[] = {Slot::Weights},
+                      kRounded[] = {Slot::Rounded},
+                      kRelative[] = {Slot::Scores, Slot::Reference},
+                      kProduct[] = {Slot::Values, Slot::Rounded};
+static const StepRow kSteps[] = {
+    {Step::LoadK, {}, kKRows},         {Step::LoadV, {}, kVRows},
+    {Step::StoreK, kKRows, {}},        {Step::StoreV, kVRows, {}},
+    {Step::ReadK, {}, kKeys},          {Step::ReadV, {}, kValues},
+    {Step::Scores, kKeys, kScores},    {Step::Mask, kScores, kScores},
+    {Step::Refer, kScores, kRelative}, {Step::Weigh, kRelative, kWeights},
+    {Step::Round, kWeights, kRounded}, {Step::Accumulate, kProduct, {}},
+};
+
+bool fovea::attn::touchesLds(Step step) {
+  return llvm::is_contained({Step::StoreK, Step::StoreV, Step::CopyK,
+                             Step::CopyV, Step::ReadK, Step::ReadV},
+                            step);
+}
+
+// One block after the other.
+static constexpr Place kOneStage[] = {
+    {Step::Barrier}, {Step::LoadK},   {Step::LoadV},     {Step::StoreK},
+    {Step::StoreV},  {Step::Barrier}, {Step::ReadK},     {Step::Scores},
+    {Step::Mask},    {Step::Refer},   {Step::Rescale},   {Step::Weigh},
+    {Step::Round},   {Step::ReadV},   {Step::Accumulate}};
+// Between the first and the second barrier LDS holds K and takes V, from the
+// second to the next first it holds V and takes the next K; the loads issued in
+// one half have the other half to arrive.
+static constexpr Place kTwoStages[] = {
+    {Step::Barrier}, {Step::LoadK, 1},   {Step::ReadK},    {Step::Scores},
+    {Step::Mask},    {Step::StoreV},     {Step::Refer},    {Step::Rescale},
+    {Step::Weigh},   {Step::Round},      {Step::Barrier},  {Step::LoadV, 1},
+    {Step::ReadV},   {Step::Accumulate}, {Step::StoreK, 1}};
+static constexpr Place kOneStageDirect[] = {
+    {Step::Barrier}, {Step::CopyK},     {Step::CopyV},  {Step::AwaitCopies},
+    {Step::Barrier}, {Step::ReadK},     {Step::Scores}, {Step::Mask},
+    {Step::Refer},   {Step::Rescale},   {Step::Weigh},  {Step::Round},
+    {Step::ReadV},   {Step::Accumulate}};
+// What an iteration reads has been on its way for an iteration. Behind the
+// barrier it is there, and nobody reads the other buffers any more.
+static constexpr Place kTwoStagesDirect[] = {
+    {Step::AwaitCopies}, {Step::Barrier}, {Step::CopyK, 1}, {Step::CopyV, 1},
+    {Step::ReadK},       {Step::Scores},  {Step::Mask},     {Step::Refer},
+    {Step::Rescale},     {Step::Weigh},   {Step::Round},    {Step::ReadV},
+    {Step::Accumulate}};
+// The scores of the next block do not depend on anything that follows: matrix
+// work beside the exponentials of this one, behind the branch that rescales, so
+// that it is in their basic block.
+static constexpr Place kThreeStagesDirect[] = {
+    {Step::AwaitCopies}, {Step::Barrier}, {Step::CopyK, 2}, {Step::CopyV, 1},
+    {Step::Mask},        {Step::Refer},   {Step::Rescale},  {Step::ReadK, 1},
+    {Step::Scores, 1},   {Step::Weigh},   {Step::Round},    {Step::ReadV},
+    {Step::Accumulate},  {Step::Mix}};
+
+static const ForwardPipeline kPipelines[] = {
+    {1, false, 1, kOneStage},         {2, false, 1, kTwoStages},
+    {1, true, 1, kOneStageDirect},    {2, true, 1, kTwoStagesDirect},
+    {3, true, 2, kThreeStagesDirect},
+};
+
+const ForwardPipeline &ForwardPipeline::of(ScheduleAttr schedule) {
+  for (const ForwardPipeline &pipeline : kPipelines)
+    if (pipeline.stages == schedule.getStages() &&
+        pipeline.directCopy == bool(schedule.getDirectCopy()))
+      return pipeline;
+  llvm_unreachable("a verified schedule has a pipeline");
+}
+
+int ForwardPipeline::ahead() const {
+  int most = 0;
+  for (const Place &place : places)
+    most = std::max(most, place.ahead);
+  return most;
+}
+
+int ForwardPipeline::behind() const {
+  int most = 0;
+  for (const Place &place : places)
+    most = std::max(most, -place.ahead);
+  return most;
+}
+
+llvm::SmallVector<ForwardPipeline::Key> ForwardPipeline::carried() const {
+  // A block's value is made once it is `first` ahead of the iteration and last
+  // read when it is `last` ahead.
+  struct Life {
+    int first, last;
+  };
+  std::map<Slot, Life> lives;
+  for (const Place &place : places)
+    for (const StepRow &row : kSteps) {
+      if (row.step != place.step)
+        continue;
+      for (Slot slot : llvm::concat<const Slot>(row.reads, row.writes)) {
+        auto [it, isNew] =
+            lives.try_emplace(slot, Life{place.ahead, place.ahead});
+        it->second.first = std::max(it->second.first, place.ahead);
+        it->second.last = std::min(it->second.last, place.ahead);
+      }
+    }
+  llvm::SmallVector<Key> result;
+  for (auto [slot, life] : lives)
+    for (int block = life.last; block < life.first; ++block)
+      result.push_back({slot, block});
+  return result;
+}
