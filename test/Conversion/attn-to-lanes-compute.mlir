@@ -216,6 +216,23 @@ gpu.func @to_vectors(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attribut
   gpu.return
 }
 
+// The same, and stays where it is: a fragment of f32 at once, others by words.
+// CHECK-LABEL: gpu.func @pin(
+// CHECK:         llvm.inline_asm has_side_effects "", "=v,0" %{{.*}} : (vector<4xf32>) -> vector<4xf32>
+// CHECK-COUNT-2: llvm.inline_asm has_side_effects "", "=v,0" %{{.*}} : (i32) -> i32
+// CHECK-NOT:     "=v,0"
+gpu.func @pin(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+  %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f32>
+  %t = attn.load %view : !attn.view<8 x f32> -> tensor<32x8xf32, #smallt>
+  %v = attn.pin %t : tensor<32x8xf32, #smallt>
+  attn.store %v, %view : tensor<32x8xf32, #smallt>, !attn.view<8 x f32>
+  %narrow = attn.round %v <nearest_even> : tensor<32x8xf32, #smallt> -> tensor<32x8xf16, #smallt>
+  %kept = attn.pin %narrow : tensor<32x8xf16, #smallt>
+  %narrowview = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f16>
+  attn.store %kept, %narrowview : tensor<32x8xf16, #smallt>, !attn.view<8 x f16>
+  gpu.return
+}
+
 // A median that becomes the clamp of an instruction, under the mode that lets
 // NaNs through: hwreg(HW_REG_MODE, 8, 1).
 // CHECK-LABEL: gpu.func @saturate(

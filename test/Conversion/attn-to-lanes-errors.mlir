@@ -200,6 +200,22 @@ gpu.module @no_pairs attributes {attn.target = #attn.target<"gfx942">} {
 
 // -----
 
+#one = #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], wave = [], grid = [1, 1]>
+#schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @no_words attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+    %view = attn.view %base[%offset] rows %n stride %n : !attn.view<8 x f16>
+    %t = attn.load %view : !attn.view<8 x f16> -> tensor<8x8xf16, #one>
+    // expected-error @below {{takes tiles of whole registers; a unit of this layout gives a lane 16 bits}}
+    // expected-error @below {{failed to legalize}}
+    %m = attn.pin %t : tensor<8x8xf16, #one>
+    attn.store %m, %view : tensor<8x8xf16, #one>, !attn.view<8 x f16>
+    gpu.return
+  }
+}
+
+// -----
+
 #wide = #attn.layout<reg = [[0, 1]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0], [0, 0]], wave = [], grid = [1, 1]>
 #one = #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], wave = [], grid = [1, 1]>
 #schedule = #attn.schedule<block_m = 32, block_n = 64, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>

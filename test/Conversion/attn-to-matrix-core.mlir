@@ -71,6 +71,36 @@ gpu.func @interleave(%a: vector<8xf16>, %c: vector<4xf32>, %p: !llvm.ptr<3>, %x:
   attn.interleave
   gpu.return %e, %w : vector<4xf32>, f32
 }
+
+// Exponentials (1024) go to single ones where there are fewer; rounding without a
+// conversion is three instructions a pair, a negation none. A change of priority
+// ends what is counted as a barrier does.
+// CHECK-LABEL: gpu.func @segment(
+// CHECK:         rocdl.s.setprio 1
+// CHECK:         llvm.call_intrinsic "llvm.amdgcn.perm"
+// CHECK-NEXT:    rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT:    rocdl.sched.group.barrier 2, 2, 0
+// CHECK-NEXT:    rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT:    rocdl.sched.group.barrier 2, 2, 0
+// CHECK-NEXT:    rocdl.sched.group.barrier 1024, 1, 0
+// CHECK-NEXT:    rocdl.s.setprio 0
+gpu.func @segment(%a: vector<8xf16>, %c: vector<4xf32>, %x: f32, %selector: i32) -> (vector<4xf32>, f32, i32) {
+  %half = arith.constant 32768 : i32
+  %before = arith.mulf %x, %x : f32
+  rocdl.s.setprio 1
+  %d = attn.mma %a, %a, %c inst<mfma_16x16x32> : vector<8xf16>, vector<8xf16>, vector<4xf32>
+  %e = attn.mma %a, %a, %d inst<mfma_16x16x32> : vector<8xf16>, vector<8xf16>, vector<4xf32>
+  %negated = arith.negf %before : f32
+  %exp = rocdl.exp2 %negated f32 -> f32
+  %first = arith.bitcast %before : f32 to i32
+  %second = arith.bitcast %x : f32 to i32
+  %low = arith.addi %first, %half : i32
+  %high = arith.addi %second, %half : i32
+  %pair = llvm.call_intrinsic "llvm.amdgcn.perm"(%high, %low, %selector) : (i32, i32, i32) -> i32
+  attn.interleave
+  rocdl.s.setprio 0
+  gpu.return %e, %exp, %pair : vector<4xf32>, f32, i32
+}
 }
 
 gpu.module @gfx1100 attributes {attn.target = #attn.target<"gfx1100">} {

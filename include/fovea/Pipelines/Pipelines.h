@@ -35,7 +35,7 @@ struct ScheduleOptions : public mlir::PassPipelineOptions<ScheduleOptions> {
   Option<int32_t> stages{
       *this, "stages",
       llvm::cl::desc("1: no prefetch, 2: one key block, 3: its "
-                     "scores too"),
+                     "scores too, 4: segments"),
       llvm::cl::init(0)};
   Option<std::string> inst{*this, "inst", llvm::cl::desc("Matrix instruction"),
                            llvm::cl::init("")};

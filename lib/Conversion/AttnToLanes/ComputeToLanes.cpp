@@ -203,18 +203,61 @@ private:
   }
 };
 
+/// The same value, by way of a vector register.
+static Value passVectorRegister(ImplicitLocOpBuilder &b, Value value,
+                                bool hasSideEffects) {
+  return LLVM::InlineAsmOp::create(
+             b, value.getType(), ValueRange{value},
+             /*asm_string=*/"", /*constraints=*/"=v,0", hasSideEffects,
+             /*is_align_stack=*/false, LLVM::TailCallKind::None,
+             /*asm_dialect=*/LLVM::AsmDialectAttr(),
+             /*operand_attrs=*/ArrayAttr())
+      .getResult(0);
+}
+
 struct LowerToVectors : public ElementPattern<ToVectorsOp> {
   using ElementPattern::ElementPattern;
 
   Value lowerElement(ImplicitLocOpBuilder &b, Value value) const override {
-    return LLVM::InlineAsmOp::create(b, value.getType(), ValueRange{value},
-                                     /*asm_string=*/"", /*constraints=*/"=v,0",
-                                     /*has_side_effects=*/false,
-                                     /*is_align_stack=*/false,
-                                     LLVM::TailCallKind::None,
-                                     /*asm_dialect=*/LLVM::AsmDialectAttr(),
-                                     /*operand_attrs=*/ArrayAttr())
-        .getResult(0);
+    return passVectorRegister(b, value, /*hasSideEffects=*/false);
+  }
+};
+
+struct LowerPin : public FragmentPattern<PinOp> {
+  using FragmentPattern::FragmentPattern;
+
+  LogicalResult check(PinOp op, ConversionPatternRewriter &) const override {
+    if (bitsOf(fragmentType(op.getType())) % kRegisterBits != 0)
+      return op.emitOpError("takes tiles of whole registers; a unit of this "
+                            "layout gives a lane ")
+             << bitsOf(fragmentType(op.getType())) << " bits";
+    return success();
+  }
+  Value lowerFragment(ImplicitLocOpBuilder &b, PinOp op,
+                      Value fragment) const override {
+    auto pin = [&](Value words) {
+      return mapElements(b, words, [&](Value word) {
+        return passVectorRegister(b, word, /*hasSideEffects=*/true);
+      });
+    };
+    auto type = cast<VectorType>(fragment.getType());
+    // A cast would come between what is pinned and its uses in other blocks,
+    // and a vector that was put together from elements would be carried as
+    // these.
+    if (type.getElementTypeBitWidth() == kRegisterBits)
+      return type.getNumElements() == 1
+                 ? pin(fragment)
+                 : passVectorRegister(b, fragment, /*hasSideEffects=*/true);
+    auto words =
+        VectorType::get({bitsOf(type) / kRegisterBits}, b.getI32Type());
+    Value pinned = pin(vector::BitCastOp::create(b, words, fragment));
+    return vector::BitCastOp::create(b, type, pinned);
+  }
+
+private:
+  static constexpr int64_t kRegisterBits = 32;
+  static int64_t bitsOf(VectorType type) {
+    return type.getNumElements() * type.getElementTypeBitWidth();
   }
 };
 
@@ -510,7 +553,7 @@ void fovea::populateComputeToLanesPatterns(TypeConverter &converter,
                LowerTranscendental<math::Log2Op, ROCDL::ROCDLLog>>(converter,
                                                                    context);
   patterns.add<LowerConstant, LowerSplat, LowerTranspose, LowerDot,
-               LowerToAccumulators, LowerToVectors, LowerReduce, LowerBroadcast,
-               LowerMask, LowerColumnIndex, LowerRound, LowerSaturate,
-               LowerNegateIf, LowerWaveAny>(converter, context);
+               LowerToAccumulators, LowerToVectors, LowerPin, LowerReduce,
+               LowerBroadcast, LowerMask, LowerColumnIndex, LowerRound,
+               LowerSaturate, LowerNegateIf, LowerWaveAny>(converter, context);
 }

@@ -20,15 +20,21 @@ using namespace fovea;
 
 /// How many instructions of a kind stand in some run of ops.
 struct Mix {
-  int matrix = 0, vectors = 0, reads = 0;
+  int matrix = 0, vectors = 0, exponentials = 0, reads = 0;
 
   void add(Operation *op) {
     if (isa<amdgpu::MFMAOp, amdgpu::WMMAOp>(op))
       ++matrix;
     else if (readsLds(op))
       ++reads;
+    else if (isa<ROCDL::ROCDLExp2>(op))
+      ++exponentials;
     else if (auto round = dyn_cast<arith::TruncFOp>(op))
       vectors += halfOf(round.getType());
+    else if (isRounding(op))
+      ++vectors;
+    else if (isa<arith::NegFOp>(op))
+      return; // part of its user
     else if (op->getNumResults() == 1 && op->getNumOperands() > 0 &&
              op->getResult(0).getType().isF32() && !isa<vector::ExtractOp>(op))
       ++vectors;
@@ -42,6 +48,13 @@ private:
            (load && cast<LLVM::LLVMPointerType>(load.getAddr().getType())
                             .getAddressSpace() == kLdsAddressSpace);
   }
+  /// Of the three that round two f32 to bf16 without a conversion.
+  static bool isRounding(Operation *op) {
+    if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op))
+      return call.getIntrin() == "llvm.amdgcn.perm";
+    return isa<arith::AddIOp>(op) &&
+           op->getOperand(0).getDefiningOp<arith::BitcastOp>();
+  }
   /// Instructions that convert two elements each.
   static int halfOf(Type type) {
     auto vector = dyn_cast<VectorType>(type);
@@ -51,14 +64,19 @@ private:
 
 /// attn.interleave: groups for LLVM's scheduler. Some reads come first, since
 /// the matrix instructions want them; then each is followed by its share of the
-/// rest.
+/// rest. To the scheduler, exponentials are no vector arithmetic.
 static void interleave(attn::InterleaveOp op) {
   constexpr int kReadsAhead = 4;
-  enum Kind : uint32_t { Vectors = 1u << 1, Matrix = 1u << 3, Reads = 1u << 8 };
+  enum Kind : uint32_t {
+    Vectors = 1u << 1,
+    Matrix = 1u << 3,
+    Reads = 1u << 8,
+    Exponentials = 1u << 10
+  };
   Mix mix;
   for (Operation *before = op->getPrevNode();
        before && before->getNumRegions() == 0 &&
-       !isa<amdgpu::LDSBarrierOp>(before);
+       !isa<amdgpu::LDSBarrierOp, ROCDL::SetPrioOp>(before);
        before = before->getPrevNode())
     mix.add(before);
   OpBuilder b(op);
@@ -70,8 +88,12 @@ static void interleave(attn::InterleaveOp op) {
   if (mix.matrix > 0) {
     group(Reads, std::min(mix.reads, kReadsAhead));
     for (int number = 0; number < mix.matrix; ++number) {
+      // Rounded up: what counting misses would gather at the end. Exponentials
+      // are all counted, and no instruction behind them waits long enough.
+      auto upTo = [&](int end) { return mix.exponentials * end / mix.matrix; };
       group(Matrix, 1);
       group(Vectors, llvm::divideCeil(mix.vectors, mix.matrix));
+      group(Exponentials, upTo(number + 1) - upTo(number));
       group(Reads, llvm::divideCeil(mix.reads, mix.matrix));
     }
   }

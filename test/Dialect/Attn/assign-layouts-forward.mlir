@@ -30,7 +30,9 @@
 // CHECK-NOT:     attn.convert_layout
 // CHECK:         gpu.return
 func.func @d64_f16(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
-  attn.forward %q, %k, %v, %o scale(%s) : !t, !t, !t, !t
+  attn.forward %q, %k, %v, %o scale(%s)
+    schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+    : !t, !t, !t, !t
   return
 }
 
@@ -61,7 +63,9 @@ func.func @d64_f16(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK-NOT:     attn.convert_layout
 // CHECK:         gpu.return
 func.func @d96_bf16(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
-  attn.forward %q, %k, %v, %o scale(%s) : !t, !t, !t, !t
+  attn.forward %q, %k, %v, %o scale(%s)
+    schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+    : !t, !t, !t, !t
   return
 }
 
@@ -92,6 +96,8 @@ func.func @d96_bf16(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK-NOT:     attn.convert_layout
 // CHECK:         gpu.return
 func.func @d128_f16(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
-  attn.forward %q, %k, %v, %o scale(%s) : !t, !t, !t, !t
+  attn.forward %q, %k, %v, %o scale(%s)
+    schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+    : !t, !t, !t, !t
   return
 }

@@ -14,15 +14,15 @@
 !t = memref<?x?x?x16xf16, strided<[?, ?, ?, 1]>>
 
 func.func @chosen(%t: !t, %s: f32) {
-  // BLOCK-M: schedule(<block_m = 256, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
-  // BLOCK-N: schedule(<block_m = 128, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
-  // WAVES: schedule(<block_m = 128, block_n = 64, waves = 1, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+  // BLOCK-M: schedule(<block_m = 256, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 4, waves_per_simd = 2, rescale_threshold = 8>)
+  // BLOCK-N: schedule(<block_m = 128, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 4, waves_per_simd = 2, rescale_threshold = 8>)
+  // WAVES: schedule(<block_m = 128, block_n = 64, waves = 1, inst = <mfma_32x32x8>, stages = 4, waves_per_simd = 2, rescale_threshold = 8>)
   // STAGES: schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 2, rescale_threshold = 8>)
-  // INST: schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
-  // OCCUPANCY: schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 1, rescale_threshold = 8>)
-  // RESCALE: schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 0>)
+  // INST: schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_16x16x16>, stages = 4, waves_per_simd = 2, rescale_threshold = 8>)
+  // OCCUPANCY: schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 4, waves_per_simd = 1, rescale_threshold = 8>)
+  // RESCALE: schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 4, waves_per_simd = 2, rescale_threshold = 0>)
   // ALL: schedule(<block_m = 32, block_n = 64, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 2, rescale_threshold = 8>)
-  // NONE: schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+  // NONE: schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 4, waves_per_simd = 2, rescale_threshold = 8>)
   attn.forward %t, %t, %t, %t scale(%s) : !t, !t, !t, !t
   return
 }

@@ -6,6 +6,8 @@
 // QUIET-NOT: {{.}}
 
 !t16 = memref<?x?x?x16xf16, strided<[?, ?, ?, 1]>>
+!t80 = memref<?x?x?x80xf16, strided<[?, ?, ?, 1]>>
+!t88 = memref<?x?x?x88xbf16, strided<[?, ?, ?, 1]>>
 !t128 = memref<?x?x?x128xf16, strided<[?, ?, ?, 1]>>
 !t136 = memref<?x?x?x136xbf16, strided<[?, ?, ?, 1]>>
 !t192 = memref<?x?x?x192xf16, strided<[?, ?, ?, 1]>>
@@ -16,16 +18,30 @@
 
 // CHECK-LABEL: func.func @d16(
 // CHECK-SAME:    attributes {attn.target = #attn.target<"gfx942">}
-// CHECK: attn.forward {{.*}} schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
-// REMARK: remark: {{.*}}schedule{{.*}}head_dim 16 on gfx942: block_m=128,block_n=64,waves=4,inst=mfma_32x32x8,stages=2,waves_per_simd=2,rescale_threshold=8
+// CHECK: attn.forward {{.*}} schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 4, waves_per_simd = 2, rescale_threshold = 8>)
+// REMARK: remark: {{.*}}schedule{{.*}}head_dim 16 on gfx942: block_m=128,block_n=64,waves=4,inst=mfma_32x32x8,stages=4,waves_per_simd=2,rescale_threshold=8
 func.func @d16(%t: !t16, %s: f32) {
   attn.forward %t, %t, %t, %t scale(%s) : !t16, !t16, !t16, !t16
   return
 }
 
+// CHECK-LABEL: func.func @d80(
+// CHECK: schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 4, waves_per_simd = 2, rescale_threshold = 8>)
+func.func @d80(%t: !t80, %s: f32) {
+  attn.forward %t, %t, %t, %t scale(%s) : !t80, !t80, !t80, !t80
+  return
+}
+
+// CHECK-LABEL: func.func @d88(
+// CHECK: schedule(<block_m = 128, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 4, waves_per_simd = 2, rescale_threshold = 8>)
+func.func @d88(%t: !t88, %s: f32) {
+  attn.forward %t, %t, %t, %t scale(%s) : !t88, !t88, !t88, !t88
+  return
+}
+
 // CHECK-LABEL: func.func @d128(
-// CHECK: schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
-// REMARK: head_dim 128 on gfx942: block_m=128,block_n=64
+// CHECK: schedule(<block_m = 128, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 4, waves_per_simd = 2, rescale_threshold = 8>)
+// REMARK: head_dim 128 on gfx942: block_m=128,block_n=32
 func.func @d128(%t: !t128, %s: f32) {
   attn.forward %t, %t, %t, %t scale(%s) : !t128, !t128, !t128, !t128
   return

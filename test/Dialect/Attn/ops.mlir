@@ -96,6 +96,8 @@ func.func @tiles(%a: tensor<64x16xf16>, %b: tensor<16x128xf16>, %acc: tensor<64x
   %kept = attn.to_accumulators %s inst<mfma_32x32x8> factor f16 : tensor<64x128xf32>
   // CHECK: attn.to_vectors %[[S]] : tensor<64x128xf32>
   %read = attn.to_vectors %s : tensor<64x128xf32>
+  // CHECK: attn.pin %[[S]] : tensor<64x128xf32>
+  %made = attn.pin %s : tensor<64x128xf32>
   // CHECK: attn.saturate %[[S]] : tensor<64x128xf32>
   %one = attn.saturate %s : tensor<64x128xf32>
   // CHECK: attn.wave_any %{{.*}} : tensor<64x128xi1>

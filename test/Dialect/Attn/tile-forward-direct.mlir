@@ -61,8 +61,8 @@ func.func @two_stages(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK-NEXT:    amdgpu.memory_counter_wait load(0)
 // CHECK-NEXT:    amdgpu.lds_barrier
 // CHECK:         attn.copy_lds
-// CHECK:         %[[FIRST:.*]] = attn.dot
 // CHECK:         attn.copy_lds
+// CHECK:         %[[FIRST:.*]] = attn.dot
 // CHECK:         scf.for %[[BLOCK:[^ ]*]] = %{{.*}} to %[[FULL]] step %[[C2]] iter_args({{.*}}, %[[HELD:[^ ]*]] = %[[FIRST]])
 // CHECK:           amdgpu.lds_barrier
 // CHECK:           attn.copy_lds

@@ -147,7 +147,7 @@ func.func @shared(%q: !t, %kv: !t, %o: !t, %s: f32) {
 // CHECK:           %[[S:.*]] = attn.dot %[[KEYS]], %[[Q]], %{{.*}} inst<mfma_32x32x8> : tensor<64x64xf16>, tensor<64x128xf16>, tensor<64x128xf32>
 // CHECK:           %[[VT:.*]] = attn.transpose %[[HELD]]
 // CHECK:           attn.store_lds %[[VT]], %[[V]]
-// CHECK:           %[[MAX:.*]] = attn.reduce <max> %[[S]] : tensor<64x128xf32> -> tensor<1x128xf32>
+// CHECK:           attn.reduce <max> %[[S]] : tensor<64x128xf32> -> tensor<2x128xf32>
 // CHECK:           %[[P:.*]] = attn.round
 // CHECK:           amdgpu.lds_barrier
 // CHECK:           %[[NEXTV:.*]] = attn.load
@@ -156,7 +156,9 @@ func.func @shared(%q: !t, %kv: !t, %o: !t, %s: f32) {
 // CHECK:           attn.store_lds %[[NEXTK]], %[[K]]
 // CHECK:           scf.yield {{.*}}%[[NEXTV]] :
 func.func @two_stages(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
-  attn.forward %q, %k, %v, %o scale(%s) : !t, !t, !t, !t
+  attn.forward %q, %k, %v, %o scale(%s)
+    schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+    : !t, !t, !t, !t
   return
 }
 
@@ -265,7 +267,9 @@ func.func @scale(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK-NOT:       attn.reduce
 // CHECK:           scf.yield
 func.func @bf16_sums(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
-  attn.forward %q, %k, %v, %o scale(%s) : !t, !t, !t, !t
+  attn.forward %q, %k, %v, %o scale(%s)
+    schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+    : !t, !t, !t, !t
   return
 }
 
@@ -279,14 +283,17 @@ func.func @bf16_sums(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK:           attn.reduce <sum> %[[NARROW]] : tensor<64x128xf16> -> tensor<2x128xf32>
 // CHECK:           attn.reduce <sum> %[[P]] : tensor<64x128xf32> -> tensor<2x128xf32>
 func.func @f16_sums(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
-  attn.forward %q, %k, %v, %o scale(%s) : !t, !t, !t, !t
+  attn.forward %q, %k, %v, %o scale(%s)
+    schedule(<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>)
+    : !t, !t, !t, !t
   return
 }
 
 // -----
 
 // The rescale is guarded by the schedule's threshold, whose bits (3.0) the loop
-// carries; lanes that share a query are as many as the instruction has.
+// carries; lanes that share a query are as many as the instruction has. Each asks
+// for its own maximum, and the branch for that of all of them.
 // Within it, a reference past 2^15 makes the wave subtract before it multiplies:
 // the scores then come out of the branch less their maximum, and the threshold
 // below any growth.
@@ -298,26 +305,28 @@ func.func @f16_sums(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK-DAG:     %[[LARGEST:.*]] = arith.constant dense<3.276800e+04> : tensor<1x64xf32>
 // CHECK:         scf.for {{.*}} iter_args({{.*}}, %[[THRESHOLD:[^ ]*]] = %[[THREE]], %{{[^ ]*}} = %{{[^ ]*}})
 // CHECK:           %[[S:.*]] = attn.dot
-// CHECK:           %[[MAX:.*]] = arith.maxnumf
+// CHECK:           %[[HELD:.*]] = arith.maxnumf {{.*}} : tensor<4x64xf32>
 // CHECK:           %[[GROWTH:.*]] = arith.mulf
 // CHECK:           %[[BITS:.*]] = arith.bitcast %[[GROWTH]]
 // CHECK:           %[[LIMIT:.*]] = tensor.splat %[[THRESHOLD]]
 // CHECK:           %[[MORE:.*]] = arith.cmpi sgt, %[[BITS]], %[[LIMIT]]
 // CHECK:           %[[ANY:.*]] = attn.wave_any %[[MORE]]
-// CHECK:           %[[SCALED:.*]]:6 = scf.if %[[ANY]] -> (tensor<64x64xf32>, tensor<1x64xf32>, i32, tensor<4x64xf32>, tensor<64x64xf32>, tensor<4x64xf32>)
+// CHECK:           %[[SCALED:.*]]:7 = scf.if %[[ANY]] -> (tensor<64x64xf32>, tensor<1x64xf32>, i32, tensor<1x64xf32>, tensor<4x64xf32>, tensor<64x64xf32>, tensor<4x64xf32>)
+// CHECK:             %[[MAX:.*]] = attn.reduce <max> %[[HELD]]
 // CHECK:             arith.cmpf ogt, %{{.*}}, %[[LARGEST]]
 // CHECK:             %[[WAS:.*]] = arith.cmpi slt, %[[THRESHOLD]]
 // CHECK:             %[[BEYOND:.*]] = attn.wave_any
 // CHECK:             %[[LARGE:.*]] = arith.ori %[[WAS]], %[[BEYOND]]
 // CHECK:             %[[NEXT:.*]] = arith.select %[[LARGE]], %[[ALWAYS]], %[[THRESHOLD]]
-// CHECK:             %[[NEW:.*]]:2 = scf.if %[[LARGE]]
+// CHECK:             %[[NEW:.*]] = scf.if %[[LARGE]]
 // CHECK:               %[[WIDE:.*]] = attn.broadcast %[[MAX]]
 // CHECK:               %[[LESS:.*]] = arith.subf %[[S]], %[[WIDE]]
-// CHECK:               scf.yield %[[LESS]],
+// CHECK:               scf.yield %[[LESS]]
 // CHECK:             } else {
-// CHECK:               scf.yield %[[S]],
-// CHECK:             math.exp2 %[[NEW]]#1 : tensor<1x64xf32>
-// CHECK:             scf.yield %[[NEW]]#0, %{{.*}}, %[[NEXT]],
+// CHECK:               scf.yield %[[S]]
+// CHECK:             %[[EXPONENT:.*]] = arith.select
+// CHECK:             math.exp2 %[[EXPONENT]] : tensor<1x64xf32>
+// CHECK:             scf.yield %[[NEW]], %{{.*}}, %[[NEXT]], %[[MAX]],
 // CHECK:           } else {
 // CHECK:             scf.yield %[[S]], %{{.*}}, %[[THRESHOLD]],
 // CHECK:           math.fma %[[SCALED]]#0

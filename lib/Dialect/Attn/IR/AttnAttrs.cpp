@@ -116,8 +116,8 @@ ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                 "the text names them, and layouts have bits for them");
   if (waves <= 0 || waves > kMaxWaves || !llvm::isPowerOf2_32(waves))
     return emitError() << "waves must be 1, 2, 4, 8 or 16, found " << waves;
-  if (stages < 1 || stages > 3)
-    return emitError() << "stages must be 1, 2 or 3, found " << stages;
+  if (stages < 1 || stages > 4)
+    return emitError() << "stages must be 1, 2, 3 or 4, found " << stages;
   if (wavesPerSimd < 1 || wavesPerSimd > 16)
     return emitError() << "waves_per_simd must be in [1, 16], found "
                        << wavesPerSimd;
@@ -133,6 +133,8 @@ ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
       return emitError() << name << " must be 0 or 1, found " << value;
   if (stages == 3 && !directCopy)
     return emitError() << "stages = 3 needs direct_copy = 1; use stages = 2";
+  if (stages == 4 && directCopy)
+    return emitError() << "stages = 4 needs direct_copy = 0; use stages = 3";
   return success();
 }
 

@@ -295,6 +295,9 @@ LogicalResult fovea::attn::checkBackwardSchedule(
       return emitError() << "kernels of gradients load their tiles by way of "
                             "registers: direct_copy must be 0, found "
                          << kernel.getDirectCopy();
+    if (kernel.getStages() > 2)
+      return emitError() << "kernels of gradients have one stage or two, found "
+                         << kernel.getStages();
   }
   const spec::AlgorithmSpec &algorithm = specOf(schedule.getAlgorithm());
   for (auto [launch, kernel] :

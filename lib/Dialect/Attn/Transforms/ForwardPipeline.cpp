@@ -68,10 +68,22 @@ static constexpr Place kThreeStagesDirect[] = {
     {Step::Scores, 1},   {Step::Weigh},   {Step::Round},    {Step::ReadV},
     {Step::Accumulate},  {Step::Mix}};
 
+// Segments that compute and segments that move data, so that the one of a wave
+// runs beside the other of a wave of another workgroup: scores of a block
+// beside rounding of the one before, its output beside the exponentials of this
+// one.
+static constexpr Place kSegments[] = {
+    {Step::ReadK},   {Step::Fence},  {Step::StoreV, -1}, {Step::LoadV},
+    {Step::Barrier}, {Step::Urgent}, {Step::Scores},     {Step::Round, -1},
+    {Step::Mix},     {Step::Usual},  {Step::ReadV, -1},  {Step::StoreK, 1},
+    {Step::Fence},   {Step::Mask},   {Step::Refer},      {Step::LoadK, 2},
+    {Step::Barrier}, {Step::Urgent}, {Step::Weigh},      {Step::Accumulate, -1},
+    {Step::Mix},     {Step::Usual},  {Step::Rescale}};
+
 static const ForwardPipeline kPipelines[] = {
     {1, false, 1, kOneStage},         {2, false, 1, kTwoStages},
     {1, true, 1, kOneStageDirect},    {2, true, 1, kTwoStagesDirect},
-    {3, true, 2, kThreeStagesDirect},
+    {3, true, 2, kThreeStagesDirect}, {4, false, 1, kSegments},
 };
 
 const ForwardPipeline &ForwardPipeline::of(ScheduleAttr schedule) {

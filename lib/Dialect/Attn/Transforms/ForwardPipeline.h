@@ -37,9 +37,15 @@ enum class Step {
   // Of no block.
   Barrier,     ///< all waves are here, what they wrote to LDS is there
   AwaitCopies, ///< those of this wave are there
-  Mix,         ///< work since the last branch or barrier is spread evenly
+  // The same, and of loops alone.
+  Urgent, ///< from here on this wave goes first, and work stays behind this
+  Usual,  ///< the end of that, and of work that began there
+  Fence,  ///< instructions stay on their side
+  Mix,    ///< work since the last branch, barrier or change of urgency is
+          ///< spread evenly
 };
 inline bool isOfBlock(Step step) { return step < Step::Barrier; }
+inline bool isOfLoop(Step step) { return step >= Step::Urgent; }
 bool touchesLds(Step step);
 
 /// What steps leave to later ones of the same block.

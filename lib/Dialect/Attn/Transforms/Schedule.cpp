@@ -53,11 +53,14 @@ static const ForwardRow kForwardRows[] = {
     {kDirectCopyFeatures, 256, "mfma_32x32x16", {128, 32, 4, 2, 1, 1, 0, 1}},
     {kDirectCopyFeatures, 512, "mfma_16x16x32", {64, 32, 4, 2, 1, 1, 0, 1}},
     // CDNA: 512 registers a lane. Four waves of 32 queries; two workgroups a
-    // compute unit, so that one's exponentials run under the other's matrix
-    // instructions. Keys of an iteration shrink with the head dimension to stay
-    // within 256 registers; at more than 192 the accumulator alone takes 128
-    // and one wave a SIMD has to do; at more than 256, 16 queries a wave.
-    {0, 128, "mfma_32x32x8", {128, 64, 4, 2, 2}},
+    // compute unit, so that one moves data while the other computes: in
+    // segments while registers hold the tiles of both. Keys of an iteration
+    // shrink with the head dimension to stay within 256 registers; at more than
+    // 192 the accumulator alone takes 128 and one wave a SIMD has to do; at
+    // more
+    // than 256, 16 queries a wave.
+    {0, 80, "mfma_32x32x8", {128, 64, 4, 4, 2}},
+    {0, 128, "mfma_32x32x8", {128, 32, 4, 4, 2}},
     {target::kMfmaEightPass, 192, "mfma_32x32x8", {128, 32, 4, 2, 2}},
     // Longer matrix instructions keep more registers busy: 3 too many past 160,
     // unless eight waves load a key block, half as much each.

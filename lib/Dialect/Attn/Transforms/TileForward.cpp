@@ -9,6 +9,7 @@
 #include "ForwardPipeline.h"
 #include "TileBuilder.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 #include <limits>
@@ -103,7 +104,8 @@ private:
   Value readV(KeyBlock block);
   Value scores(Value keys);
   Value referenceOf(Value max);
-  void chooseReference(Value newMax, Value growth);
+  void chooseReference(Value newMax);
+  Value exponentOfOldSums();
   Value isLarge();
   void refer(bool rescales);
   void branchIfAny(SmallVector<Value *> changing, bool rescales,
@@ -119,8 +121,9 @@ private:
   using Slots = std::map<ForwardPipeline::Key, Value>;
   Value &slot(Slot slot) { return slots[{slot, current}]; }
   void take(Step step, KeyBlock block, Mask mask);
-  void takePlaces(int iteration, KeyBlock first,
-                  llvm::function_ref<bool(int ahead)> includes, Mask mask);
+  void takePlaces(int iteration, KeyBlock first, Mask mask,
+                  llvm::function_ref<bool(int ahead)> includes = nullptr);
+  void pin();
   Value nothing(Slot slot);
   SmallVector<Value> packSlots(int iterations);
   void unpackSlots(ValueRange values);
@@ -148,7 +151,9 @@ private:
   Slots slots;
   int current = 0;           ///< block that a step is about, as slots count
   Value any;                 ///< i1: whether the block of `Refer` rescales
-  Value exponent;            ///< [1, block_m] in base 2, of old sums' factor
+  Value outgrown;            ///< i32: the same, for a later branch
+  Value oldMax, oldReference; ///< [1, block_m] before that block
+  SmallVector<Value *> made;  ///< by vector instructions of this segment
   bool isLdsTouched = false; ///< since the last barrier
 };
 
@@ -191,9 +196,8 @@ Value ForwardTiler::referenceOf(Value max) {
   return fmax(reference, splat(row, std::numeric_limits<float>::lowest()));
 }
 
-/// Within the branch that rescales: the reference for the new maximum, which
-/// grew by `growth` in base 2, and the scores and the factor of old sums that
-/// go with it.
+/// Within the branch that few blocks take: the reference for the new maximum,
+/// and the scores that go with it.
 ///
 /// All exponents of a row share the rounding of factor * max, which cancels in
 /// the division as long as it leaves P in the range of its type. Beyond
@@ -201,8 +205,8 @@ Value ForwardTiler::referenceOf(Value max) {
 /// nothing twice: the maximum is subtracted from the scores here, in the
 /// branch, and what is left for the usual instructions is to multiply. A
 /// threshold that any growth exceeds then brings every block here.
-void ForwardTiler::chooseReference(Value newMax, Value growth) {
-  Value scores = slot(Slot::Scores), old = slot(Slot::Reference);
+void ForwardTiler::chooseReference(Value newMax) {
+  Value scores = slot(Slot::Scores);
   auto row = cast<RankedTensorType>(newMax.getType());
   auto full = cast<RankedTensorType>(scores.getType());
   Value reference = referenceOf(newMax);
@@ -217,25 +221,29 @@ void ForwardTiler::chooseReference(Value newMax, Value growth) {
       b, isLarge(),
       WaveAnyOp::create(b, b.getI1Type(),
                         arith::AndIOp::create(b, beyond, seen)));
-  auto choice =
-      scf::IfOp::create(b, TypeRange{full, row, b.getI32Type(), row}, large,
-                        /*withElseRegion=*/true);
+  auto choice = scf::IfOp::create(b, TypeRange{full, row, b.getI32Type()},
+                                  large, /*withElseRegion=*/true);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(choice.thenBlock());
-    scf::YieldOp::create(
-        b, ValueRange{fsub(scores, broadcast(newMax, full)),
-                      splat(row, zeroReference), i32(-1),
-                      fmul(fsub(sums.rowMax, newMax), splat(row, factor))});
+    scf::YieldOp::create(b, ValueRange{fsub(scores, broadcast(newMax, full)),
+                                       splat(row, zeroReference), i32(-1)});
     b.setInsertionPointToStart(choice.elseBlock());
-    // What sums are relative to is rounded, and so is what they will be.
-    scf::YieldOp::create(
-        b, ValueRange{scores, reference, sums.threshold, fsub(old, reference)});
+    scf::YieldOp::create(b, ValueRange{scores, reference, sums.threshold});
   }
   slot(Slot::Scores) = choice.getResult(0);
   slot(Slot::Reference) = choice.getResult(1);
   sums.threshold = choice.getResult(2);
-  exponent = choice.getResult(3);
+  sums.rowMax = newMax;
+}
+
+/// [1, block_m] in base 2: the factor by which sums follow the reference of the
+/// block of `Refer`.
+Value ForwardTiler::exponentOfOldSums() {
+  auto row = cast<RankedTensorType>(oldMax.getType());
+  // What sums are relative to is rounded, and so is what they will be.
+  return select(isLarge(), fmul(fsub(oldMax, sums.rowMax), splat(row, factor)),
+                fsub(oldReference, slot(Slot::Reference)));
 }
 
 /// i1, the same in all lanes: whether the sums are relative to the maximum
@@ -245,43 +253,58 @@ Value ForwardTiler::isLarge() {
                                i32(0));
 }
 
-/// The reference of a block, and the running maximum.
+/// The reference of a block, and the maximum that it follows from.
 /// \param rescales  whether sums follow at once; otherwise rescale() will
 void ForwardTiler::refer(bool rescales) {
   RankedTensorType row = f32Tile(1, tiles.blockM);
+  // Each lane asks for the keys that it holds, and only the branch for the
+  // row's maximum. Where lanes meet in one instruction, or registers are short,
+  // that comes first.
+  bool isWhole = target.has(target::kPermlaneX16) ||
+                 target.registerFile == target::RegisterFile::Separate;
+  RankedTensorType held =
+      isWhole ? row : f32Tile(tiles.rowGroups, tiles.blockM);
   Value &scores = slot(Slot::Scores);
   // The branch that may change them would have them read twice.
   if (target.registerFile == target::RegisterFile::Separate)
     scores = ToVectorsOp::create(b, scores);
-  Value newMax =
-      fmax(sums.rowMax, ReduceOp::create(b, row, ReduceKind::Max, scores));
-  Value factors = splat(row, factor);
 
   // Any reference not far below the true maximum will do, so the accumulator is
   // rescaled only when the maximum outgrew it by the threshold.
-  Value growth = fmul(fsub(newMax, sums.rowMax), factors);
+  Value before = isWhole ? sums.rowMax : broadcast(sums.rowMax, held);
+  Value newMax =
+      fmax(before, ReduceOp::create(b, held, ReduceKind::Max, scores));
+  Value growth = fmul(fsub(newMax, before), splat(held, factor));
   // A growth is never negative, so its bits are in its order; a number that all
   // lanes share is kept in a scalar register if it is an integer.
-  auto bits = row.clone(b.getI32Type());
-  Value outgrown = arith::CmpIOp::create(
+  auto bits = held.clone(b.getI32Type());
+  Value outgrows = arith::CmpIOp::create(
       b, arith::CmpIPredicate::sgt, arith::BitcastOp::create(b, bits, growth),
       splat(bits, sums.threshold));
-  any = WaveAnyOp::create(b, b.getI1Type(), outgrown);
+  any = WaveAnyOp::create(b, b.getI1Type(), outgrows);
   slot(Slot::Reference) = referenceOf(sums.rowMax);
+  oldMax = sums.rowMax;
+  oldReference = slot(Slot::Reference);
   SmallVector<Value *> changing = {&scores, &slot(Slot::Reference),
                                    &sums.threshold, &sums.rowMax};
   if (!rescales) {
-    exponent = splat(row, 0.0f);
-    changing.push_back(&exponent);
+    outgrown = i32(0);
+    changing.push_back(&outgrown);
   }
   branchIfAny(changing, rescales, [&] {
-    chooseReference(newMax, growth);
-    sums.rowMax = newMax;
+    chooseReference(
+        isWhole ? newMax : ReduceOp::create(b, row, ReduceKind::Max, newMax));
+    if (!rescales)
+      outgrown = opaque(i32(1));
   });
 }
 
 /// Sums to what is their reference since `Refer`.
 void ForwardTiler::rescale() {
+  // A condition that lives past a branch would be kept as one of each lane, and
+  // both ways as if a wave could take them at once.
+  any = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, opaque(outgrown),
+                              i32(0));
   branchIfAny({}, /*rescales=*/true, [] {});
 }
 
@@ -292,6 +315,7 @@ void ForwardTiler::branchIfAny(SmallVector<Value *> changing, bool rescales,
   SmallVector<Value *> relative = {&sums.rowSum, &sums.acc};
   if (sums.rowTotal)
     relative.push_back(&sums.rowTotal);
+  bool isAlone = changing.empty();
   if (rescales)
     changing.append(relative);
   auto valuesOf = [&] {
@@ -305,13 +329,17 @@ void ForwardTiler::branchIfAny(SmallVector<Value *> changing, bool rescales,
     b.setInsertionPointToStart(branch.thenBlock());
     change();
     if (rescales) {
-      Value alpha = exp2(exponent);
+      Value alpha = exp2(exponentOfOldSums());
       for (Value *value : relative) {
         bool isAcc = value == &sums.acc;
         Value old = isAcc ? toAccumulators(*value) : *value;
         Value scaled =
             fmul(old, broadcast(alpha, cast<RankedTensorType>(old.getType())));
         *value = isAcc ? toAccumulators(scaled) : scaled;
+        // Behind a product that the other way has as it is, LLVM would take
+        // the vectors of both apart and keep them twice.
+        if (isAcc && isAlone)
+          *value = PinOp::create(b, *value);
       }
     }
     scf::YieldOp::create(b, valuesOf());
@@ -412,9 +440,13 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
     return;
   case Step::Weigh:
     slot(Slot::Weights) = weigh(slot(Slot::Scores), slot(Slot::Reference));
+    made.push_back(&slot(Slot::Weights));
     return;
   case Step::Round:
     slot(Slot::Rounded) = sumAndRound(slot(Slot::Weights));
+    made.append({&slot(Slot::Rounded), &sums.rowSum});
+    if (sums.rowTotal)
+      made.push_back(&sums.rowTotal);
     return;
   case Step::Accumulate:
     sums.acc = DotOp::create(b, slot(Slot::Values), slot(Slot::Rounded),
@@ -425,6 +457,17 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
     return barrier();
   case Step::AwaitCopies:
     return waitForCopies();
+  case Step::Urgent:
+    made.clear();
+    ROCDL::SetPrioOp::create(b, 1);
+    return;
+  case Step::Usual:
+    pin();
+    ROCDL::SetPrioOp::create(b, 0);
+    return;
+  case Step::Fence:
+    amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
+    return;
   case Step::Mix:
     InterleaveOp::create(b);
     return;
@@ -435,23 +478,24 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
   llvm_unreachable("all steps are listed");
 }
 
-/// One iteration, of the blocks that `includes` wants. What orders work is left
-/// out where nothing before it has touched LDS.
+/// One iteration.
 /// \param iteration  of those that the loop's body holds, for slots
 /// \param first      the block that is 0 ahead in it
-void ForwardTiler::takePlaces(int iteration, KeyBlock first,
-                              llvm::function_ref<bool(int ahead)> includes,
-                              Mask mask) {
+/// \param includes   whether to do what is so far ahead; null: all of it.
+///   Otherwise what orders work is left out where nothing has touched LDS.
+void ForwardTiler::takePlaces(int iteration, KeyBlock first, Mask mask,
+                              llvm::function_ref<bool(int ahead)> includes) {
+  bool isLoop = !includes;
   for (size_t i = 0; i < pipeline.places.size(); ++i) {
     const Place &place = pipeline.places[i];
     if (!isOfBlock(place.step)) {
-      if (isLdsTouched)
+      if (isLoop || (isLdsTouched && !isOfLoop(place.step)))
         take(place.step, first, mask);
       if (place.step == Step::Barrier)
         isLdsTouched = false;
       continue;
     }
-    if (!includes(place.ahead))
+    if (!isLoop && !includes(place.ahead))
       continue;
     isLdsTouched |= touchesLds(place.step);
     current = iteration + place.ahead;
@@ -494,13 +538,17 @@ void ForwardTiler::unpackSlots(ValueRange values) {
     slots[key] = value;
 }
 
+/// What the segment that ends here has made for later ones is made in it.
+void ForwardTiler::pin() {
+  for (Value *value : made)
+    *value = PinOp::create(b, *value);
+}
+
 /// What is ahead of the first iteration: blocks from 0 on.
 void ForwardTiler::prologue() {
   for (int iteration = -pipeline.ahead(); iteration < 0; ++iteration)
-    takePlaces(
-        iteration, {i32(iteration), iteration & 1},
-        [&](int ahead) { return iteration + ahead >= 0; },
-        [](Value scores, Value) { return scores; });
+    takePlaces(iteration, {i32(iteration), iteration & 1}, /*mask=*/nullptr,
+               [&](int ahead) { return iteration + ahead >= 0; });
 }
 
 /// Blocks [from, to).
@@ -512,15 +560,13 @@ void ForwardTiler::keyLoop(Value from, Value to, bool isFull, Mask mask) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   unpackSlots(sums.unpack(loop.getRegionIterArgs()));
-  isLdsTouched = true;
   for (int which = 0; which < perIteration; ++which) {
     KeyBlock block = {loop.getInductionVar(), std::nullopt};
     if (perIteration == 2)
       block.parity = 0;
     if (which > 0)
       block = after(block, which);
-    takePlaces(which, block, [](int) { return true; }, mask);
-    isLdsTouched = true;
+    takePlaces(which, block, mask);
   }
   SmallVector<Value> results = sums.pack();
   llvm::append_range(results, packSlots(perIteration));
@@ -532,10 +578,9 @@ void ForwardTiler::keyLoop(Value from, Value to, bool isFull, Mask mask) {
 void ForwardTiler::drain(Value to) {
   isLdsTouched = true;
   for (int iteration = 0; iteration < pipeline.behind(); ++iteration)
-    takePlaces(
-        iteration, after({to, std::nullopt}, iteration),
-        [&](int ahead) { return iteration + ahead < 0; },
-        [](Value scores, Value) { return scores; });
+    takePlaces(iteration, after({to, std::nullopt}, iteration),
+               /*mask=*/nullptr,
+               [&](int ahead) { return iteration + ahead < 0; });
 }
 
 /// Divides by the sums and stores the output and the log-sum-exp.

@@ -341,6 +341,30 @@ def Attn_ToVectorsOp : Attn_Op<"to_vectors",
   let assemblyFormat = "$tile attr-dict `:` type($tile)";
 }
 
+def Attn_PinOp : Attn_Op<"pin",
+    [AllTypesMatch<["tile", "result"]>, LayoutOpInterface]> {
+  let summary = "The same values, made before this place";
+  let description = [{
+    What makes the operand is not moved behind this op to where the result is
+    used, past a barrier or branch, as the compiler's later stages would do: a
+    segment that mixes it with matrix instructions then finds it. Takes no
+    instruction.
+
+    Example:
+    ```mlir
+    func.func @pin(%scores: tensor<32x32xf32>) -> tensor<32x32xf32> {
+      %p = math.exp2 %scores : tensor<32x32xf32>
+      %made = attn.pin %p : tensor<32x32xf32>
+      amdgpu.lds_barrier
+      return %made : tensor<32x32xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Attn_Tile:$tile);
+  let results = (outs Attn_Tile:$result);
+  let assemblyFormat = "$tile attr-dict `:` type($tile)";
+}
+
 def Attn_TransposeOp : Attn_Op<"transpose", [Pure, InferTypeOpAdaptor,
                                              Attn_RelatesLayouts]> {
   let summary = "Exchanges the dimensions of a tile; moves nothing";

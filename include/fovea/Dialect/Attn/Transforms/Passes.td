@@ -28,7 +28,7 @@ def AttnChooseSchedule : Pass<"attn-choose-schedule", "::mlir::func::FuncOp"> {
     Option<"blockN", "block-n", "int32_t", "0", "Keys of an iteration (0: choose)">,
     Option<"waves", "waves", "int32_t", "0", "Waves of a workgroup (0: choose)">,
     Option<"stages", "stages", "int32_t", "0",
-           "1: no prefetch, 2: prefetch one key block, 3: and its scores (0: choose)">,
+           "1: no prefetch, 2: prefetch one key block, 3: and its scores, 4: segments (0: choose)">,
     Option<"inst", "inst", "std::string", "\"\"",
            "Matrix instruction (empty: choose)">,
     Option<"wavesPerSimd", "waves-per-simd", "int32_t", "0",
@@ -62,6 +62,7 @@ def AttnTileForward : Pass<"attn-tile-forward", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::amdgpu::AMDGPUDialect",
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
+    "::mlir::ROCDL::ROCDLDialect",
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
