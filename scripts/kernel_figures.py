@@ -38,13 +38,16 @@ def parse_schedule(text):
             for name, value in pairs}
 
 
-def reduction_moves(schedule, wave_size):
-    """Moves between lanes that the maxima of the rows take for a block of keys.
+def reduction_moves(target, schedule, wave_size):
+    """Moves between lanes that the maxima of the rows take for a block of keys:
+    none where lanes ask for their own (MFMA, but for gfx908). Elsewhere:
 
     In the accumulator of S^T a lane holds keys of one query, and wave_size / n
     lanes hold those of the same query, n being the instruction's columns. They
     find the maximum in log2 of that many exchanges of one register, once for each
     n queries of the wave. (The sums are reduced once, after the loop.)"""
+    if schedule["inst"].startswith("mfma") and target != "gfx908":
+        return 0
     columns = int(schedule["inst"].split("_")[1].split("x")[1])
     queries = (schedule["block_m"] * schedule.get("value_split", 1)
                // schedule["waves"])
@@ -134,7 +137,8 @@ def add_counts(compiled, kernel, wave_size):
         conflicts_in=executed["lds_conflicts"],
         scratch_accesses=executed["scratch_accesses"],
         lane_moves=executed["lane_moves"],
-        p_moves=executed["lane_moves"] - reduction_moves(schedule, wave_size),
+        p_moves=executed["lane_moves"] - reduction_moves(kernel["target"], schedule,
+                                                          wave_size),
         lds_stored=stored)
 
 

@@ -32,8 +32,8 @@ static int skipLastTile(gpu::GPUFuncOp kernel) {
 }
 
 /// In the branch that rescales, the values whose number of rows is `wanted`
-/// keep their old scale. Where sums have registers of their own, the scaled
-/// value is yielded by way of them.
+/// keep their old scale. A scaled value may be yielded by way of registers of
+/// its own, or pinned.
 template <typename Wanted>
 static int dropRescale(gpu::GPUFuncOp kernel, Wanted wanted) {
   int changed = 0;
@@ -43,7 +43,8 @@ static int dropRescale(gpu::GPUFuncOp kernel, Wanted wanted) {
       return;
     for (OpOperand &yielded : branch.thenYield()->getOpOperands()) {
       OpOperand *scaled = &yielded;
-      if (auto move = yielded.get().getDefiningOp<attn::ToAccumulatorsOp>())
+      if (mlir::Operation *move = yielded.get().getDefiningOp();
+          isa_and_nonnull<attn::ToAccumulatorsOp, attn::PinOp>(move))
         scaled = &move->getOpOperand(0);
       auto product = scaled->get().getDefiningOp<arith::MulFOp>();
       if (!product ||
