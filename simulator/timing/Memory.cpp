@@ -153,14 +153,14 @@ uint64_t MemoryModel::fetch(uint64_t line, uint32_t op, uint64_t now,
   AddressFree = std::max(AddressFree, at); // what comes behind waits as well
   const size_t last = levelOf(line, op, access);
   const bool store = access == Access::Store;
+  // The other compute units are taken to have as much under way as this one.
+  const double loaded = LoadedClocks * double(FlightBytes);
   double done = 0;
   for (size_t i = 0; i <= last; ++i) {
     Level &level = Levels[i];
     level.free = std::max(level.free, at) + Chip.lineBytes / level.rate;
-    // The other compute units are taken to have as much under way as this one.
-    const double loaded = i ? LoadedClocks * double(FlightBytes) : 0;
     if (i == 0 || !store) // nobody waits for what is written back
-      done = std::max(done, level.free + level.latency + loaded);
+      done = std::max(done, level.free + level.latency + (i ? loaded : 0));
   }
   ++Count.l2Lines;
   Count.l2Bytes += Chip.lineBytes;
