@@ -5,10 +5,11 @@
 using namespace fovea::attn;
 
 namespace {
-/// Which slots a step reads and writes.
+/// Which slots a step reads and writes, and whether it accesses LDS.
 struct StepRow {
   Step step;
   llvm::ArrayRef<Slot> reads, writes;
+  bool lds = false;
 };
 } // namespace
 
@@ -19,54 +20,65 @@ static constexpr Slot kKRows[] = {Slot::KRows}, kVRows[] = {Slot::VRows},
                       kRelative[] = {Slot::Scores, Slot::Reference},
                       kProduct[] = {Slot::Values, Slot::Rounded};
 static const StepRow kSteps[] = {
-    {Step::LoadK, {}, kKRows},         {Step::LoadV, {}, kVRows},
-    {Step::StoreK, kKRows, {}},        {Step::StoreV, kVRows, {}},
-    {Step::ReadK, {}, kKeys},          {Step::ReadV, {}, kValues},
-    {Step::Scores, kKeys, kScores},    {Step::Mask, kScores, kScores},
-    {Step::Refer, kScores, kRelative}, {Step::Weigh, kRelative, kWeights},
-    {Step::Round, kWeights, kRounded}, {Step::Accumulate, kProduct, {}},
+    {Step::LoadK, {}, kKRows},
+    {Step::LoadV, {}, kVRows},
+    {Step::StoreK, kKRows, {}, true},
+    {Step::StoreV, kVRows, {}, true},
+    {Step::CopyK, {}, {}, true},
+    {Step::CopyV, {}, {}, true},
+    {Step::ReadK, {}, kKeys, true},
+    {Step::ReadV, {}, kValues, true},
+    {Step::Scores, kKeys, kScores},
+    {Step::Mask, kScores, kScores},
+    {Step::Refer, kScores, kRelative},
+    {Step::Rescale, {}, {}},
+    {Step::ReferAll, kScores, kRelative},
+    {Step::Weigh, kRelative, kWeights},
+    {Step::Round, kWeights, kRounded},
+    {Step::Accumulate, kProduct, {}},
 };
 
-bool fovea::attn::touchesLds(Step step) {
-  return llvm::is_contained({Step::StoreK, Step::StoreV, Step::CopyK,
-                             Step::CopyV, Step::ReadK, Step::ReadV},
-                            step);
+/// The row of a step that is of a block.
+static const StepRow &rowOf(Step step) {
+  return *llvm::find_if(kSteps,
+                        [&](const StepRow &row) { return row.step == step; });
 }
+
+bool fovea::attn::touchesLds(Step step) { return rowOf(step).lds; }
 
 // One block after the other.
 static constexpr Place kOneStage[] = {
-    {Step::Barrier}, {Step::LoadK},   {Step::LoadV},     {Step::StoreK},
-    {Step::StoreV},  {Step::Barrier}, {Step::ReadK},     {Step::Scores},
-    {Step::Mask},    {Step::Refer},   {Step::Rescale},   {Step::Weigh},
-    {Step::Round},   {Step::ReadV},   {Step::Accumulate}};
+    {Step::Barrier}, {Step::LoadK},     {Step::LoadV}, {Step::StoreK},
+    {Step::StoreV},  {Step::Barrier},   {Step::ReadK}, {Step::Scores},
+    {Step::Mask},    {Step::ReferAll},  {Step::Weigh}, {Step::Round},
+    {Step::ReadV},   {Step::Accumulate}};
 // Between the first and the second barrier LDS holds K and takes V, from the
 // second to the next first it holds V and takes the next K; the loads issued in
 // one half have the other half to arrive.
 static constexpr Place kTwoStages[] = {
-    {Step::Barrier}, {Step::LoadK, 1},   {Step::ReadK},    {Step::Scores},
-    {Step::Mask},    {Step::StoreV},     {Step::Refer},    {Step::Rescale},
-    {Step::Weigh},   {Step::Round},      {Step::Barrier},  {Step::LoadV, 1},
-    {Step::ReadV},   {Step::Accumulate}, {Step::StoreK, 1}};
+    {Step::Barrier},    {Step::LoadK, 1}, {Step::ReadK},    {Step::Scores},
+    {Step::Mask},       {Step::StoreV},   {Step::ReferAll}, {Step::Weigh},
+    {Step::Round},      {Step::Barrier},  {Step::LoadV, 1}, {Step::ReadV},
+    {Step::Accumulate}, {Step::StoreK, 1}};
 static constexpr Place kOneStageDirect[] = {
-    {Step::Barrier}, {Step::CopyK},     {Step::CopyV},  {Step::AwaitCopies},
-    {Step::Barrier}, {Step::ReadK},     {Step::Scores}, {Step::Mask},
-    {Step::Refer},   {Step::Rescale},   {Step::Weigh},  {Step::Round},
-    {Step::ReadV},   {Step::Accumulate}};
+    {Step::Barrier},   {Step::CopyK}, {Step::CopyV},  {Step::AwaitCopies},
+    {Step::Barrier},   {Step::ReadK}, {Step::Scores}, {Step::Mask},
+    {Step::ReferAll},  {Step::Weigh}, {Step::Round},  {Step::ReadV},
+    {Step::Accumulate}};
 // What an iteration reads has been on its way for an iteration. Behind the
 // barrier it is there, and nobody reads the other buffers any more.
 static constexpr Place kTwoStagesDirect[] = {
     {Step::AwaitCopies}, {Step::Barrier}, {Step::CopyK, 1}, {Step::CopyV, 1},
-    {Step::ReadK},       {Step::Scores},  {Step::Mask},     {Step::Refer},
-    {Step::Rescale},     {Step::Weigh},   {Step::Round},    {Step::ReadV},
-    {Step::Accumulate}};
+    {Step::ReadK},       {Step::Scores},  {Step::Mask},     {Step::ReferAll},
+    {Step::Weigh},       {Step::Round},   {Step::ReadV},    {Step::Accumulate}};
 // The scores of the next block do not depend on anything that follows: matrix
 // work beside the exponentials of this one, behind the branch that rescales, so
 // that it is in their basic block.
 static constexpr Place kThreeStagesDirect[] = {
-    {Step::AwaitCopies}, {Step::Barrier}, {Step::CopyK, 2}, {Step::CopyV, 1},
-    {Step::Mask},        {Step::Refer},   {Step::Rescale},  {Step::ReadK, 1},
-    {Step::Scores, 1},   {Step::Weigh},   {Step::Round},    {Step::ReadV},
-    {Step::Accumulate},  {Step::Mix}};
+    {Step::AwaitCopies}, {Step::Barrier},  {Step::CopyK, 2}, {Step::CopyV, 1},
+    {Step::Mask},        {Step::ReferAll}, {Step::ReadK, 1}, {Step::Scores, 1},
+    {Step::Weigh},       {Step::Round},    {Step::ReadV},    {Step::Accumulate},
+    {Step::Mix}};
 
 // Segments that compute and segments that move data, so that the one of a wave
 // runs beside the other of a wave of another workgroup: scores of a block
@@ -115,17 +127,17 @@ llvm::SmallVector<ForwardPipeline::Key> ForwardPipeline::carried() const {
     int first, last;
   };
   std::map<Slot, Life> lives;
-  for (const Place &place : places)
-    for (const StepRow &row : kSteps) {
-      if (row.step != place.step)
-        continue;
-      for (Slot slot : llvm::concat<const Slot>(row.reads, row.writes)) {
-        auto [it, isNew] =
-            lives.try_emplace(slot, Life{place.ahead, place.ahead});
-        it->second.first = std::max(it->second.first, place.ahead);
-        it->second.last = std::min(it->second.last, place.ahead);
-      }
+  for (const Place &place : places) {
+    if (!isOfBlock(place.step))
+      continue;
+    const StepRow &row = rowOf(place.step);
+    for (Slot slot : llvm::concat<const Slot>(row.reads, row.writes)) {
+      auto [it, isNew] =
+          lives.try_emplace(slot, Life{place.ahead, place.ahead});
+      it->second.first = std::max(it->second.first, place.ahead);
+      it->second.last = std::min(it->second.last, place.ahead);
     }
+  }
   llvm::SmallVector<Key> result;
   for (auto [slot, life] : lives)
     for (int block = life.last; block < life.first; ++block)

@@ -30,7 +30,8 @@ enum class Step {
   Scores, ///< S^T = K Q^T
   Mask,
   Refer,      ///< row maxima, and what exponents are relative to
-  Rescale,    ///< sums to the new reference; right behind Refer: in its branch
+  Rescale,    ///< sums to that reference, for which `Refer` was earlier
+  ReferAll,   ///< both, in one branch
   Weigh,      ///< exponentials
   Round,      ///< rounding and row sums of the weights
   Accumulate, ///< O^T += V^T P^T
@@ -46,6 +47,7 @@ enum class Step {
 };
 inline bool isOfBlock(Step step) { return step < Step::Barrier; }
 inline bool isOfLoop(Step step) { return step >= Step::Urgent; }
+/// Of a block's steps: whether it accesses LDS.
 bool touchesLds(Step step);
 
 /// What steps leave to later ones of the same block.

@@ -45,6 +45,13 @@ struct Sums {
         result.push_back(field);
     return result;
   }
+  /// What is relative to the reference.
+  SmallVector<Value *> relative() {
+    SmallVector<Value *> result = {&rowSum, &acc};
+    if (rowTotal)
+      result.push_back(&rowTotal);
+    return result;
+  }
   SmallVector<Value> pack() {
     return llvm::map_to_vector(fields(), [](Value *field) { return *field; });
   }
@@ -108,8 +115,9 @@ private:
   Value exponentOfOldSums();
   Value isLarge();
   void refer(bool rescales);
-  void branchIfAny(SmallVector<Value *> changing, bool rescales,
-                   llvm::function_ref<void()> change);
+  void branchIf(Value condition, ArrayRef<Value *> changing,
+                llvm::function_ref<void()> change);
+  void scaleSums();
   void rescale();
   Value weigh(Value scores, Value reference);
   Value sumAndRound(Value weights);
@@ -150,8 +158,7 @@ private:
   Sums sums;
   Slots slots;
   int current = 0;           ///< block that a step is about, as slots count
-  Value any;                 ///< i1: whether the block of `Refer` rescales
-  Value outgrown;            ///< i32: the same, for a later branch
+  Value outgrown;            ///< i32: whether the block of `Refer` rescales
   Value oldMax, oldReference; ///< [1, block_m] before that block
   SmallVector<Value *> made;  ///< by vector instructions of this segment
   bool isLdsTouched = false; ///< since the last barrier
@@ -281,20 +288,24 @@ void ForwardTiler::refer(bool rescales) {
   Value outgrows = arith::CmpIOp::create(
       b, arith::CmpIPredicate::sgt, arith::BitcastOp::create(b, bits, growth),
       splat(bits, sums.threshold));
-  any = WaveAnyOp::create(b, b.getI1Type(), outgrows);
+  Value any = WaveAnyOp::create(b, b.getI1Type(), outgrows);
   slot(Slot::Reference) = referenceOf(sums.rowMax);
   oldMax = sums.rowMax;
   oldReference = slot(Slot::Reference);
   SmallVector<Value *> changing = {&scores, &slot(Slot::Reference),
                                    &sums.threshold, &sums.rowMax};
-  if (!rescales) {
+  if (rescales) {
+    changing.append(sums.relative());
+  } else {
     outgrown = i32(0);
     changing.push_back(&outgrown);
   }
-  branchIfAny(changing, rescales, [&] {
+  branchIf(any, changing, [&] {
     chooseReference(
         isWhole ? newMax : ReduceOp::create(b, row, ReduceKind::Max, newMax));
-    if (!rescales)
+    if (rescales)
+      scaleSums();
+    else
       outgrown = opaque(i32(1));
   });
 }
@@ -303,45 +314,41 @@ void ForwardTiler::refer(bool rescales) {
 void ForwardTiler::rescale() {
   // A condition that lives past a branch would be kept as one of each lane, and
   // both ways as if a wave could take them at once.
-  any = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, opaque(outgrown),
-                              i32(0));
-  branchIfAny({}, /*rescales=*/true, [] {});
+  Value any = arith::CmpIOp::create(b, arith::CmpIPredicate::ne,
+                                    opaque(outgrown), i32(0));
+  branchIf(any, sums.relative(), [&] {
+    scaleSums();
+    // Behind a product that the other way has as it is, LLVM would take the
+    // vectors of both apart and keep them twice.
+    sums.acc = PinOp::create(b, sums.acc);
+  });
 }
 
-/// A branch that few blocks take: `change` alters `changing`, and sums are
-/// rescaled if asked for.
-void ForwardTiler::branchIfAny(SmallVector<Value *> changing, bool rescales,
-                               llvm::function_ref<void()> change) {
-  SmallVector<Value *> relative = {&sums.rowSum, &sums.acc};
-  if (sums.rowTotal)
-    relative.push_back(&sums.rowTotal);
-  bool isAlone = changing.empty();
-  if (rescales)
-    changing.append(relative);
+/// Within a branch: what is relative to the reference follows it.
+void ForwardTiler::scaleSums() {
+  Value alpha = exp2(exponentOfOldSums());
+  for (Value *value : sums.relative()) {
+    bool isAcc = value == &sums.acc;
+    Value old = isAcc ? toAccumulators(*value) : *value;
+    Value scaled =
+        fmul(old, broadcast(alpha, cast<RankedTensorType>(old.getType())));
+    *value = isAcc ? toAccumulators(scaled) : scaled;
+  }
+}
+
+/// A branch in which `change` alters `changing`.
+void ForwardTiler::branchIf(Value condition, ArrayRef<Value *> changing,
+                            llvm::function_ref<void()> change) {
   auto valuesOf = [&] {
     return llvm::map_to_vector(changing, [](Value *value) { return *value; });
   };
   SmallVector<Value> kept = valuesOf();
-  auto branch = scf::IfOp::create(b, ValueRange(kept).getTypes(), any,
+  auto branch = scf::IfOp::create(b, ValueRange(kept).getTypes(), condition,
                                   /*withElseRegion=*/true);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
     change();
-    if (rescales) {
-      Value alpha = exp2(exponentOfOldSums());
-      for (Value *value : relative) {
-        bool isAcc = value == &sums.acc;
-        Value old = isAcc ? toAccumulators(*value) : *value;
-        Value scaled =
-            fmul(old, broadcast(alpha, cast<RankedTensorType>(old.getType())));
-        *value = isAcc ? toAccumulators(scaled) : scaled;
-        // Behind a product that the other way has as it is, LLVM would take
-        // the vectors of both apart and keep them twice.
-        if (isAcc && isAlone)
-          *value = PinOp::create(b, *value);
-      }
-    }
     scf::YieldOp::create(b, valuesOf());
     b.setInsertionPointToStart(branch.elseBlock());
     scf::YieldOp::create(b, kept);
@@ -438,6 +445,12 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
   case Step::Mask:
     slot(Slot::Scores) = mask(slot(Slot::Scores), block.number);
     return;
+  case Step::Refer:
+    return refer(/*rescales=*/false);
+  case Step::ReferAll:
+    return refer(/*rescales=*/true);
+  case Step::Rescale:
+    return rescale();
   case Step::Weigh:
     slot(Slot::Weights) = weigh(slot(Slot::Scores), slot(Slot::Reference));
     made.push_back(&slot(Slot::Weights));
@@ -471,9 +484,6 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
   case Step::Mix:
     InterleaveOp::create(b);
     return;
-  case Step::Refer:
-  case Step::Rescale:
-    break; // by takePlaces
   }
   llvm_unreachable("all steps are listed");
 }
@@ -486,8 +496,7 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
 void ForwardTiler::takePlaces(int iteration, KeyBlock first, Mask mask,
                               llvm::function_ref<bool(int ahead)> includes) {
   bool isLoop = !includes;
-  for (size_t i = 0; i < pipeline.places.size(); ++i) {
-    const Place &place = pipeline.places[i];
+  for (const Place &place : pipeline.places) {
     if (!isOfBlock(place.step)) {
       if (isLoop || (isLdsTouched && !isOfLoop(place.step)))
         take(place.step, first, mask);
@@ -499,16 +508,7 @@ void ForwardTiler::takePlaces(int iteration, KeyBlock first, Mask mask,
       continue;
     isLdsTouched |= touchesLds(place.step);
     current = iteration + place.ahead;
-    if (place.step == Step::Refer) {
-      bool rescales = i + 1 < pipeline.places.size() &&
-                      pipeline.places[i + 1].step == Step::Rescale;
-      refer(rescales);
-      i += rescales;
-    } else if (place.step == Step::Rescale) {
-      rescale();
-    } else {
-      take(place.step, place.ahead ? after(first, place.ahead) : first, mask);
-    }
+    take(place.step, place.ahead ? after(first, place.ahead) : first, mask);
   }
 }
 
