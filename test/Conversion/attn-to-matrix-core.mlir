@@ -101,6 +101,30 @@ gpu.func @segment(%a: vector<8xf16>, %c: vector<4xf32>, %x: f32, %selector: i32)
   rocdl.s.setprio 0
   gpu.return %e, %exp, %pair : vector<4xf32>, f32, i32
 }
+
+// Two maxima of a chain are one instruction, a comparison is one. A fence ends
+// what is counted, and so does an earlier mix.
+// CHECK-LABEL: gpu.func @maxima(
+// CHECK:         arith.select
+// CHECK-NEXT:    rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT:    rocdl.sched.group.barrier 2, 4, 0
+// CHECK:         amdgpu.mfma
+// CHECK-NEXT:    rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT:    gpu.return
+gpu.func @maxima(%a: vector<8xf16>, %c: vector<4xf32>, %x: f32, %y: f32, %row: i32, %end: i32) -> (vector<4xf32>, f32) {
+  %before = arith.mulf %x, %x : f32
+  amdgpu.sched_barrier allow = <none>
+  %d = attn.mma %a, %a, %c inst<mfma_16x16x32> : vector<8xf16>, vector<8xf16>, vector<4xf32>
+  %first = arith.maxnumf %x, %y : f32
+  %second = arith.maxnumf %first, %before : f32
+  %third = arith.maxnumf %second, %x : f32
+  %seen = arith.cmpi slt, %row, %end : i32
+  %shown = arith.select %seen, %third, %x : f32
+  attn.interleave
+  %e = attn.mma %a, %a, %d inst<mfma_16x16x32> : vector<8xf16>, vector<8xf16>, vector<4xf32>
+  attn.interleave
+  gpu.return %e, %shown : vector<4xf32>, f32
+}
 }
 
 gpu.module @gfx1100 attributes {attn.target = #attn.target<"gfx1100">} {

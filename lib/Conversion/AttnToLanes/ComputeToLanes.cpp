@@ -380,9 +380,8 @@ struct LowerMask : public LanePattern<MaskOp> {
     Value laneRow = lanes.coordinate(op, layout, 0);
     Value minusInf = arith::ConstantOp::create(
         b, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
-    auto show = [&](int fragment, int reg) -> Value {
+    auto isSeen = [&](int fragment, int reg) -> Value {
       const int64_t column = fragment % layout.grid()[1];
-      Value score = element(b, adaptor.getTile()[fragment], reg);
       Value row = lanes.i32(b, layout.fragmentOrigin(fragment)[0] +
                                    layout.map(reg, 0, 0)[0]);
       // Only a constant is left to compare with in each register.
@@ -392,9 +391,8 @@ struct LowerMask : public LanePattern<MaskOp> {
       auto relative = [&](ValueRange limits) -> Value {
         return arith::SubIOp::create(b, limit(limits), laneRow);
       };
-      auto showIf = [&](arith::CmpIPredicate predicate, Value x, Value y) {
-        Value seen = arith::CmpIOp::create(b, predicate, x, y);
-        return arith::SelectOp::create(b, seen, score, minusInf).getResult();
+      auto compare = [&](arith::CmpIPredicate predicate, Value x, Value y) {
+        return arith::CmpIOp::create(b, predicate, x, y).getResult();
       };
       if (op.getBegin() && op.getEnd()) {
         // One comparison, since each holds a pair of scalar registers: how far
@@ -405,16 +403,33 @@ struct LowerMask : public LanePattern<MaskOp> {
             arith::SubIOp::create(b, limit(adaptor.getEnd()),
                                   limit(adaptor.getBegin())),
             lanes.i32(b, 0));
-        return showIf(arith::CmpIPredicate::ult,
-                      arith::SubIOp::create(b, row, begin), width);
+        return compare(arith::CmpIPredicate::ult,
+                       arith::SubIOp::create(b, row, begin), width);
       }
       if (op.getBegin())
-        return showIf(arith::CmpIPredicate::sge, row,
-                      relative(adaptor.getBegin()));
+        return compare(arith::CmpIPredicate::sge, row,
+                       relative(adaptor.getBegin()));
       if (op.getEnd())
-        return showIf(arith::CmpIPredicate::slt, row,
-                      relative(adaptor.getEnd()));
-      return score;
+        return compare(arith::CmpIPredicate::slt, row,
+                       relative(adaptor.getEnd()));
+      return nullptr;
+    };
+    // On chips with two wait states between a comparison and the selection by
+    // it, other comparisons fill these.
+    const int together = lanes.getTarget().has(target::kLoadToLds128) ? 4 : 1;
+    SmallVector<Value> seen;
+    auto show = [&](int fragment, int reg) -> Value {
+      Value score = element(b, adaptor.getTile()[fragment], reg);
+      if (reg % together == 0) {
+        seen.clear();
+        int end = std::min(reg + together, layout.elementsPerFragment());
+        for (int other = reg; other < end; ++other)
+          seen.push_back(isSeen(fragment, other));
+      }
+      Value isShown = seen[reg % together];
+      return isShown ? arith::SelectOp::create(b, isShown, score, minusInf)
+                           .getResult()
+                     : score;
     };
     rewriter.replaceOpWithMultiple(op, {makeFragments(b, op.getType(), show)});
     return success();
@@ -543,6 +558,17 @@ struct LowerWaveAny : public LanePattern<WaveAnyOp> {
   }
 };
 
+struct LowerIsLateWave : public LanePattern<IsLateWaveOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(IsLateWaveOp op, Adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    rewriter.replaceOp(op, lanes.isLateWave(b));
+    return success();
+  }
+};
+
 } // namespace
 
 void fovea::populateComputeToLanesPatterns(TypeConverter &converter,
@@ -555,5 +581,6 @@ void fovea::populateComputeToLanesPatterns(TypeConverter &converter,
   patterns.add<LowerConstant, LowerSplat, LowerTranspose, LowerDot,
                LowerToAccumulators, LowerToVectors, LowerPin, LowerReduce,
                LowerBroadcast, LowerMask, LowerColumnIndex, LowerRound,
-               LowerSaturate, LowerNegateIf, LowerWaveAny>(converter, context);
+               LowerSaturate, LowerNegateIf, LowerWaveAny, LowerIsLateWave>(
+      converter, context);
 }

@@ -205,6 +205,13 @@ std::pair<Value, Value> LaneContext::exchangePair(OpBuilder &b, Operation *op,
   return {part(0), part(1)};
 }
 
+Value LaneContext::isLateWave(ImplicitLocOpBuilder &b) {
+  auto schedule =
+      kernel->getAttrOfType<attn::ScheduleAttr>(attn::kScheduleAttrName);
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::uge, wave,
+                               i32(b, schedule.getWaves() / 2));
+}
+
 Value LaneContext::hasParity(Operation *op, layout::Conversion::Parity parity) {
   ImplicitLocOpBuilder b = builderBefore(op);
   Value odd;

@@ -62,6 +62,10 @@ public:
                                                    mlir::Operation *op,
                                                    mlir::Value value, int mask);
 
+  /// i1, in a scalar register: whether this wave is of the second half of its
+  /// workgroup's.
+  mlir::Value isLateWave(mlir::ImplicitLocOpBuilder &b);
+
   /// i1: whether this lane has the parity.
   mlir::Value hasParity(mlir::Operation *op, layout::Conversion::Parity parity);
 

@@ -20,7 +20,7 @@ using namespace fovea;
 
 /// How many instructions of a kind stand in some run of ops.
 struct Mix {
-  int matrix = 0, vectors = 0, exponentials = 0, reads = 0;
+  int matrix = 0, exponentials = 0, reads = 0;
 
   void add(Operation *op) {
     if (isa<amdgpu::MFMAOp, amdgpu::WMMAOp>(op))
@@ -31,16 +31,21 @@ struct Mix {
       ++exponentials;
     else if (auto round = dyn_cast<arith::TruncFOp>(op))
       vectors += halfOf(round.getType());
-    else if (isRounding(op))
+    else if (isRounding(op) || isa<arith::CmpIOp>(op))
       ++vectors;
+    else if (isa<arith::MaxNumFOp>(op))
+      ++maxima;
     else if (isa<arith::NegFOp>(op))
       return; // part of its user
     else if (op->getNumResults() == 1 && op->getNumOperands() > 0 &&
              op->getResult(0).getType().isF32() && !isa<vector::ExtractOp>(op))
       ++vectors;
   }
+  /// Instructions: one takes two maxima of a chain.
+  int vectorInstructions() const { return vectors + (maxima + 1) / 2; }
 
 private:
+  int vectors = 0, maxima = 0;
   static bool readsLds(Operation *op) {
     constexpr unsigned kLdsAddressSpace = 3;
     auto load = dyn_cast<LLVM::LoadOp>(op);
@@ -76,7 +81,8 @@ static void interleave(attn::InterleaveOp op) {
   Mix mix;
   for (Operation *before = op->getPrevNode();
        before && before->getNumRegions() == 0 &&
-       !isa<amdgpu::LDSBarrierOp, ROCDL::SetPrioOp>(before);
+       !isa<amdgpu::LDSBarrierOp, amdgpu::SchedBarrierOp, ROCDL::SetPrioOp,
+            ROCDL::SchedGroupBarrier>(before);
        before = before->getPrevNode())
     mix.add(before);
   OpBuilder b(op);
@@ -92,7 +98,7 @@ static void interleave(attn::InterleaveOp op) {
       // are all counted, and no instruction behind them waits long enough.
       auto upTo = [&](int end) { return mix.exponentials * end / mix.matrix; };
       group(Matrix, 1);
-      group(Vectors, llvm::divideCeil(mix.vectors, mix.matrix));
+      group(Vectors, llvm::divideCeil(mix.vectorInstructions(), mix.matrix));
       group(Exponentials, upTo(number + 1) - upTo(number));
       group(Reads, llvm::divideCeil(mix.reads, mix.matrix));
     }

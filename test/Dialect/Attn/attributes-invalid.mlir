@@ -62,11 +62,6 @@ func.func @stages() attributes {attn.schedule = #attn.schedule<block_m = 128, bl
 
 // -----
 
-// expected-error @below {{stages = 4 needs direct_copy = 0; use stages = 3}}
-func.func @segments_direct() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 4, waves_per_simd = 2, rescale_threshold = 8, direct_copy = 1>} { return }
-
-// -----
-
 // expected-error @below {{waves_per_simd must be in [1, 16], found 17}}
 func.func @waves_per_simd() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 17, rescale_threshold = 8>} { return }
 

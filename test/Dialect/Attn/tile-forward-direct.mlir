@@ -108,3 +108,84 @@ func.func @one_stage(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
     : !t, !t, !t, !t
   return
 }
+
+// -----
+
+// Four stages: blocks in two parts, with buffers of their own. A wait leaves the
+// four copies behind under way, and no barrier waits for them. Half of the waves
+// are a barrier behind the others. Exponentials of the second part are made beside
+// the next block's scores; the branch for a new reference is between the parts of
+// the output.
+
+!t = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>
+// CHECK-LABEL: gpu.func @segments(
+// CHECK-DAG:     %[[C2:.*]] = arith.constant 2 : i32
+// CHECK-DAG:     %[[NOVALUES:.*]] = arith.constant dense<0.000000e+00> : tensor<32x128xbf16>
+// CHECK-DAG:     %[[NOSCORES:.*]] = arith.constant dense<0xFF800000> : tensor<32x256xf32>
+// CHECK:         attn.alloc_lds buffers 4 : <32 x 128 x bf16>
+// CHECK:         %[[V:.*]] = attn.alloc_lds buffers 4 : <32 x 128 x bf16>
+
+// The first two blocks' K are on their way; V of the block before the first is 0.
+// CHECK:         %[[V2:.*]] = attn.lds_buffer %[[V]][%[[C2]]]
+// CHECK-NEXT:    attn.store_lds %[[NOVALUES]], %[[V2]]
+// CHECK:         attn.store_lds %[[NOVALUES]]
+// CHECK-COUNT-4: attn.copy_lds
+// CHECK:         attn.pin
+// CHECK-NEXT:    amdgpu.memory_counter_wait load(0)
+// CHECK-NEXT:    amdgpu.sched_barrier
+// CHECK-NEXT:    amdgpu.memory_counter_wait ds(0)
+// CHECK-NEXT:    llvm.inline_asm has_side_effects "s_barrier"
+// CHECK-NEXT:    amdgpu.sched_barrier
+// CHECK-NEXT:    %[[LATE:.*]] = attn.is_late_wave
+// CHECK-NEXT:    scf.if %[[LATE]]
+// CHECK:           llvm.inline_asm has_side_effects "s_barrier"
+// CHECK:         scf.for {{.*}} step %[[C2]] {{.*}}%[[NOSCORES]]
+// CHECK-COUNT-2:   attn.copy_lds
+// CHECK-NEXT:      %[[K0:.*]] = attn.load_lds
+// CHECK-NEXT:      %[[K1:.*]] = attn.load_lds
+// CHECK-NEXT:      amdgpu.sched_barrier
+// CHECK-NEXT:      amdgpu.memory_counter_wait load(4)
+// CHECK-NOT:       amdgpu.lds_barrier
+// CHECK:           llvm.inline_asm has_side_effects "s_barrier"
+// CHECK:           %[[S0:.*]] = attn.dot %[[K0]]
+// CHECK:           %[[EXP:.*]] = math.exp2
+// CHECK-NEXT:      attn.interleave
+// CHECK-NEXT:      amdgpu.sched_barrier
+// CHECK-NEXT:      %[[S1:.*]] = attn.dot %[[K1]]
+// CHECK:           %[[P0:.*]] = attn.round
+// CHECK:           %[[P1:.*]] = attn.round %[[EXP]]
+// CHECK:           attn.interleave
+// CHECK:           %[[PINNED0:.*]] = attn.pin %[[P0]]
+// CHECK:           %[[PINNED1:.*]] = attn.pin %[[P1]]
+// CHECK:           llvm.inline_asm has_side_effects "s_barrier"
+// CHECK-COUNT-2:   attn.copy_lds
+// CHECK-NEXT:      attn.load_lds
+// CHECK:           attn.load_lds
+// CHECK:           amdgpu.memory_counter_wait load(4)
+// CHECK:           llvm.inline_asm has_side_effects "s_barrier"
+// CHECK:           %[[ACC:.*]] = attn.dot %{{.*}}, %[[PINNED0]]
+// CHECK:           attn.reduce <max> %[[S0]]
+// CHECK:           attn.reduce <max> %[[S1]]
+// CHECK:           %[[ANY:.*]] = attn.wave_any
+// CHECK:           attn.interleave
+// CHECK-NEXT:      %[[RARE:.*]] = llvm.intr.expect %[[ANY]]
+// CHECK-NEXT:      scf.if %[[RARE]]
+// CHECK:           math.exp2
+// CHECK-NEXT:      attn.dot %{{.*}}, %[[PINNED1]], %[[ACC]]
+// CHECK-NEXT:      attn.interleave
+// CHECK:           scf.if
+// CHECK:           llvm.inline_asm has_side_effects "s_barrier"
+
+// Masked blocks go in pairs too. Who is not late meets the others' last barrier.
+// CHECK:         scf.for {{.*}} step %[[C2]]
+// CHECK-COUNT-4:   attn.mask
+// CHECK:           scf.yield
+// CHECK:         %[[EARLY:.*]] = arith.xori %[[LATE]]
+// CHECK:         scf.if %[[EARLY]]
+// CHECK-NOT:     amdgpu.lds_barrier
+func.func @segments(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
+  attn.forward %q, %k, %v, %o scale(%s)
+    schedule(<block_m = 256, block_n = 64, waves = 8, inst = <mfma_32x32x16>, stages = 4, waves_per_simd = 2, rescale_threshold = 8, direct_copy = 1>)
+    : !t, !t, !t, !t
+  return
+}

@@ -133,8 +133,6 @@ ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
       return emitError() << name << " must be 0 or 1, found " << value;
   if (stages == 3 && !directCopy)
     return emitError() << "stages = 3 needs direct_copy = 1; use stages = 2";
-  if (stages == 4 && directCopy)
-    return emitError() << "stages = 4 needs direct_copy = 0; use stages = 3";
   return success();
 }
 

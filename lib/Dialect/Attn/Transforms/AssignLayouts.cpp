@@ -409,6 +409,10 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   SmallVector<StoreLdsOp> stores;
   func.walk([&](DotOp dot) { dots.push_back(dot); });
   func.walk([&](StoreLdsOp store) { stores.push_back(store); });
+  // New products first: what adds up may take one of another iteration.
+  std::stable_partition(dots.begin(), dots.end(), [](DotOp dot) {
+    return isOneValue(dot.getAcc().getDefiningOp());
+  });
   for (DotOp dot : dots)
     if (failed(assignDot(dot)))
       return failure();

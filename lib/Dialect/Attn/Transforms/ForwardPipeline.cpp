@@ -5,11 +5,12 @@
 using namespace fovea::attn;
 
 namespace {
-/// Which slots a step reads and writes, and whether it accesses LDS.
+/// Which slots a step reads and writes, whether it accesses LDS, and whether it
+/// is about all parts of a block at once.
 struct StepRow {
   Step step;
   llvm::ArrayRef<Slot> reads, writes;
-  bool lds = false;
+  bool lds = false, whole = false;
 };
 } // namespace
 
@@ -26,13 +27,15 @@ static const StepRow kSteps[] = {
     {Step::StoreV, kVRows, {}, true},
     {Step::CopyK, {}, {}, true},
     {Step::CopyV, {}, {}, true},
+    {Step::AwaitK, {}, {}, false, true},
+    {Step::AwaitV, {}, {}, false, true},
     {Step::ReadK, {}, kKeys, true},
     {Step::ReadV, {}, kValues, true},
     {Step::Scores, kKeys, kScores},
     {Step::Mask, kScores, kScores},
-    {Step::Refer, kScores, kRelative},
-    {Step::Rescale, {}, {}},
-    {Step::ReferAll, kScores, kRelative},
+    {Step::Refer, kScores, kRelative, false, true},
+    {Step::Rescale, {}, {}, false, true},
+    {Step::ReferAll, kScores, kRelative, false, true},
     {Step::Weigh, kRelative, kWeights},
     {Step::Round, kWeights, kRounded},
     {Step::Accumulate, kProduct, {}},
@@ -45,6 +48,7 @@ static const StepRow &rowOf(Step step) {
 }
 
 bool fovea::attn::touchesLds(Step step) { return rowOf(step).lds; }
+bool fovea::attn::isWhole(Step step) { return rowOf(step).whole; }
 
 // One block after the other.
 static constexpr Place kOneStage[] = {
@@ -92,10 +96,33 @@ static constexpr Place kSegments[] = {
     {Step::Barrier}, {Step::Urgent}, {Step::Weigh},      {Step::Accumulate, -1},
     {Step::Mix},     {Step::Usual},  {Step::Rescale}};
 
+// The same of blocks in two parts, each segment between barriers: half of the
+// waves go a segment behind the others, so that on each SIMD one computes
+// beside one that moves data. Products of a part depend on one accumulator and
+// leave registers free that those of a whole block would hold; exponentials of
+// the second part wait for the next block's scores, beside which there is room.
+// A wait leaves what was begun since under way, for which no barrier waits.
+static constexpr Place kSegmentsDirect[] = {
+    {Step::CopyV},        {Step::ReadK},
+    {Step::Fence},        {Step::AwaitV, -1},
+    {Step::Barrier},      {Step::Scores, 0, 0},
+    {Step::Weigh, -1, 1}, {Step::Mix},
+    {Step::Fence},        {Step::Scores, 0, 1},
+    {Step::Round, -1},    {Step::Mix},
+    {Step::Pin},          {Step::Barrier},
+    {Step::CopyK, 2},     {Step::ReadV, -1},
+    {Step::Fence},        {Step::AwaitK, 1},
+    {Step::Barrier},      {Step::Accumulate, -1, 0},
+    {Step::Mask},         {Step::Refer},
+    {Step::Weigh, 0, 0},  {Step::Accumulate, -1, 1},
+    {Step::Mix},          {Step::Pin},
+    {Step::Rescale},      {Step::Barrier}};
+
 static const ForwardPipeline kPipelines[] = {
-    {1, false, 1, kOneStage},         {2, false, 1, kTwoStages},
-    {1, true, 1, kOneStageDirect},    {2, true, 1, kTwoStagesDirect},
-    {3, true, 2, kThreeStagesDirect}, {4, false, 1, kSegments},
+    {1, false, 1, 1, kOneStage},         {2, false, 1, 1, kTwoStages},
+    {1, true, 1, 1, kOneStageDirect},    {2, true, 1, 1, kTwoStagesDirect},
+    {3, true, 2, 1, kThreeStagesDirect}, {4, false, 1, 1, kSegments},
+    {4, true, 2, 2, kSegmentsDirect},
 };
 
 const ForwardPipeline &ForwardPipeline::of(ScheduleAttr schedule) {
@@ -104,6 +131,30 @@ const ForwardPipeline &ForwardPipeline::of(ScheduleAttr schedule) {
         pipeline.directCopy == bool(schedule.getDirectCopy()))
       return pipeline;
   llvm_unreachable("a verified schedule has a pipeline");
+}
+
+bool ForwardPipeline::countsCopies() const {
+  return llvm::any_of(places,
+                      [](const Place &place) { return isAwait(place.step); });
+}
+
+int ForwardPipeline::copiesBehind(size_t index) const {
+  const Place &wait = places[index];
+  Step copied = wait.step == Step::AwaitK ? Step::CopyK : Step::CopyV;
+  // Times as (iteration, place), the wait being in iteration 0.
+  using Time = std::pair<int, size_t>;
+  Time begun;
+  for (auto [at, place] : llvm::enumerate(places))
+    if (place.step == copied)
+      begun = {wait.ahead - place.ahead, at};
+  int count = 0;
+  for (auto [at, place] : llvm::enumerate(places))
+    if (place.step == Step::CopyK || place.step == Step::CopyV)
+      for (int iteration = begun.first; iteration <= 0; ++iteration) {
+        Time time = {iteration, at};
+        count += time > begun && time < Time{0, index};
+      }
+  return count;
 }
 
 int ForwardPipeline::ahead() const {
@@ -126,21 +177,24 @@ llvm::SmallVector<ForwardPipeline::Key> ForwardPipeline::carried() const {
   struct Life {
     int first, last;
   };
-  std::map<Slot, Life> lives;
+  std::map<std::pair<Slot, int>, Life> lives;
   for (const Place &place : places) {
     if (!isOfBlock(place.step))
       continue;
     const StepRow &row = rowOf(place.step);
-    for (Slot slot : llvm::concat<const Slot>(row.reads, row.writes)) {
-      auto [it, isNew] =
-          lives.try_emplace(slot, Life{place.ahead, place.ahead});
-      it->second.first = std::max(it->second.first, place.ahead);
-      it->second.last = std::min(it->second.last, place.ahead);
-    }
+    for (Slot slot : llvm::concat<const Slot>(row.reads, row.writes))
+      for (int part = 0; part < partsOf(slot); ++part) {
+        if (place.part >= 0 && place.part != part && partsOf(slot) > 1)
+          continue;
+        auto [it, isNew] =
+            lives.try_emplace({slot, part}, Life{place.ahead, place.ahead});
+        it->second.first = std::max(it->second.first, place.ahead);
+        it->second.last = std::min(it->second.last, place.ahead);
+      }
   }
   llvm::SmallVector<Key> result;
-  for (auto [slot, life] : lives)
+  for (auto [key, life] : lives)
     for (int block = life.last; block < life.first; ++block)
-      result.push_back({slot, block});
+      result.push_back({key.first, key.second, block});
   return result;
 }

@@ -13,8 +13,12 @@
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include <map>
 #include <optional>
+#include <tuple>
 
 namespace fovea::attn {
+
+/// What a lane copies to LDS at once, past the registers.
+constexpr int64_t kCopyBytes = 16;
 
 /// What is done for a block of keys, in the order of its data, and what orders
 /// the work of all blocks.
@@ -25,6 +29,8 @@ enum class Step {
   StoreV,
   CopyK, ///< from memory to LDS, past the registers
   CopyV,
+  AwaitK, ///< until the copies of this wave are there
+  AwaitV,
   ReadK, ///< from LDS to operands of a product
   ReadV,
   Scores, ///< S^T = K Q^T
@@ -41,14 +47,20 @@ enum class Step {
   // The same, and of loops alone.
   Urgent, ///< from here on this wave goes first, and work stays behind this
   Usual,  ///< the end of that, and of work that began there
+  Pin,    ///< work since the last of these stays before this
   Fence,  ///< instructions stay on their side
-  Mix,    ///< work since the last branch, barrier or change of urgency is
-          ///< spread evenly
+  Mix,    ///< work since the last branch, barrier, fence or change of urgency
+          ///< is spread evenly
 };
 inline bool isOfBlock(Step step) { return step < Step::Barrier; }
 inline bool isOfLoop(Step step) { return step >= Step::Urgent; }
+inline bool isAwait(Step step) {
+  return step == Step::AwaitK || step == Step::AwaitV;
+}
 /// Of a block's steps: whether it accesses LDS.
 bool touchesLds(Step step);
+/// Whether it is about all parts of the block at once.
+bool isWhole(Step step);
 
 /// What steps leave to later ones of the same block.
 enum class Slot {
@@ -65,6 +77,7 @@ enum class Slot {
 struct Place {
   Step step;
   int ahead = 0; ///< of which block: so many behind the iteration's own
+  int part = -1; ///< of that block; -1: all of it
 };
 
 struct ForwardPipeline {
@@ -73,18 +86,37 @@ struct ForwardPipeline {
   /// Blocks that an iteration of the loop over full ones takes: where buffers
   /// in LDS take turns, their addresses are then constants.
   int unroll;
+  /// Equal parts, in the order of keys, that steps of a block may be about.
+  int parts;
   llvm::ArrayRef<Place> places;
+
+  int partsOf(Slot slot) const { return slot == Slot::Reference ? 1 : parts; }
 
   /// The pipeline of a schedule, which the attribute's verifier checked.
   static const ForwardPipeline &of(ScheduleAttr schedule);
+
+  /// Whether waits count the copies that may still be under way. No barrier
+  /// waits for these then, and all loops are unrolled, masked ones too.
+  bool countsCopies() const;
+  /// Copies of tiles that were begun behind the one that place `index`, an
+  /// AwaitK or AwaitV, waits for.
+  int copiesBehind(size_t index) const;
 
   /// How far ahead of an iteration its first step is.
   int ahead() const;
   /// How many blocks its last step is behind.
   int behind() const;
 
-  /// What an iteration finds of those before: the slot, and of which block.
-  using Key = std::pair<Slot, int>;
+  /// What an iteration finds of those before: the slot, and of which part of
+  /// which block.
+  struct Key {
+    Slot slot;
+    int part, block;
+    bool operator<(const Key &other) const {
+      return std::tie(slot, part, block) <
+             std::tie(other.slot, other.part, other.block);
+    }
+  };
   llvm::SmallVector<Key> carried() const;
 };
 

@@ -1,5 +1,6 @@
 //===- Schedule.cpp - choosing and checking schedules ---------------------===//
 
+#include "ForwardPipeline.h"
 #include "ScheduleTable.h"
 #include "fovea/Layout/DotLayouts.h"
 #include "mlir/IR/Builders.h"
@@ -46,9 +47,9 @@ static const ForwardRow kForwardRows[] = {
     {target::kMfmaBf16, 512, "mfma_16x16x8", {64, 32, 4, 2, 1}},
     // CDNA with loads of 16 bytes to LDS and transposing reads: two buffers
     // each of K and V, one barrier an iteration, two workgroups of up to 80 KiB
-    // a compute unit.
+    // a compute unit; or segments, and a workgroup whose halves alternate.
     {kDirectCopyFeatures, 64, "mfma_32x32x16", {128, 64, 4, 2, 2, 1, 0, 1}},
-    {kDirectCopyFeatures, 128, "mfma_32x32x16", {256, 64, 8, 3, 2, 1, 0, 1}},
+    {kDirectCopyFeatures, 128, "mfma_32x32x16", {256, 64, 8, 4, 2, 1, 0, 1}},
     {kDirectCopyFeatures, 192, "mfma_32x32x16", {128, 32, 4, 2, 2, 1, 0, 1}},
     {kDirectCopyFeatures, 256, "mfma_32x32x16", {128, 32, 4, 2, 1, 1, 0, 1}},
     {kDirectCopyFeatures, 512, "mfma_16x16x32", {64, 32, 4, 2, 1, 1, 0, 1}},
@@ -235,7 +236,8 @@ LogicalResult fovea::attn::checkForwardSchedule(
                        << " columns of " << inst->name << "), found "
                        << schedule.getBlockM();
   // Scores are the contraction of the second product.
-  int64_t keys = std::max<int64_t>(inst->m, inst->k);
+  const ForwardPipeline &pipeline = ForwardPipeline::of(schedule);
+  int64_t keys = std::max<int64_t>(inst->m, inst->k) * pipeline.parts;
   if (schedule.getBlockN() % keys != 0)
     return emitError() << "block_n must be a multiple of " << keys << ", found "
                        << schedule.getBlockN();
@@ -252,6 +254,18 @@ LogicalResult fovea::attn::checkForwardSchedule(
                        << " take " << tiles.ldsBytes << " bytes of LDS, but "
                        << target.name << " has " << target.ldsBytes
                        << "; a smaller block_n fits";
+  if (pipeline.countsCopies()) {
+    int64_t bytes =
+        tiles.elementBytes * tiles.blockN / pipeline.parts * tiles.ldsDim;
+    int64_t lanes = int64_t(schedule.getWaves()) * inst->waveSize;
+    if (bytes % (lanes * kCopyBytes) != 0)
+      return emitError() << "stages = 4 with direct_copy = 1 counts what each "
+                            "wave copies of "
+                         << tiles.blockN / pipeline.parts << " keys by "
+                         << tiles.ldsDim << ", which are no multiple of "
+                         << kCopyBytes << " bytes for each of " << lanes
+                         << " lanes; a larger block_n or fewer waves divide";
+  }
   return checkResidents(emitError, target, *inst, tiles, schedule,
                         {"the output and Q take", /*accumulators=*/1,
                          /*factors=*/1});

@@ -355,7 +355,7 @@ QueryGradient::Carried QueryGradient::keyLoop(Value from, Value to, Mask mask,
     now.nextK = loadK(next);
     now.nextV = loadV(next);
   }
-  Value s = mask(product(ldsK, queries), block);
+  Value s = mask(product(ldsK, queries), block, /*row=*/0);
   auto full = cast<RankedTensorType>(s.getType());
   Value p = probabilities(s, broadcast(terms.negatedLse, full));
   separateLdsReads();

@@ -257,7 +257,7 @@ void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd) {
 }
 
 void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
-                                  int64_t ahead, int64_t group) {
+                                  int64_t ahead, int64_t group, bool all) {
   blockM = rowsOfBlock;
   blockN = keysOfBlock;
   Value last = sub(min(add(firstRow, i32(blockM)), arg("seqlen_q")), i32(1));
@@ -274,8 +274,17 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
     full = max(zero, sub(min(full, most), keys.head));
     masked = sub(keys.end, keys.head);
   }
+  auto inGroups = [&](Value blocks) -> Value {
+    return arith::AndIOp::create(b, blocks, i32(-group));
+  };
   if (group > 1)
-    full = arith::AndIOp::create(b, full, i32(-group));
+    full = inGroups(full);
+  visited = end = keys.end;
+  if (all) {
+    masked = inGroups(add(masked, i32(group - 1)));
+    visited = keys.hasHead ? add(masked, keys.head) : masked;
+    end = inGroups(add(visited, i32(group - 1)));
+  }
   for (auto [name, from, fromFull] :
        llvm::zip_equal(ArrayRef<StringRef>{"k", "v"}, rows, fullRows)) {
     from = fromFull = within(rowsOf(name, headK, "seqlen_k"), keys);
@@ -296,14 +305,15 @@ Value QueryBlockBuilder::rowOf(Value number) {
   // Past the last block lies nothing to fetch.
   Value block =
       select(isBelow(number, masked), add(number, keys.head),
-             select(isBelow(number, keys.end), sub(number, masked), keys.end));
+             select(isBelow(number, visited), sub(number, masked), keys.end));
   return mul(block, i32(blockN));
 }
 
-Value QueryBlockBuilder::viewKeys(bool values, Value number) {
-  if (isFull)
-    return view(fullRows[values], mul(number, i32(blockN)), headDim);
-  return view(rows[values], rowOf(number), headDim);
+Value QueryBlockBuilder::viewKeys(bool values, Value number, int64_t row) {
+  Value first = isFull ? mul(number, i32(blockN)) : rowOf(number);
+  if (row != 0)
+    first = add(first, i32(row));
+  return view((isFull ? fullRows : rows)[values], first, headDim);
 }
 
 Value QueryBlockBuilder::loadKeys(bool values, Value number, int64_t columns) {
@@ -315,18 +325,23 @@ void QueryBlockBuilder::walkKeys(
     llvm::function_ref<void(Value, Value, bool, Mask)> loop) {
   Value zero = i32(0);
   isFull = true;
-  loop(zero, full, /*isFull=*/true, [](Value scores, Value) { return scores; });
+  loop(zero, full, /*isFull=*/true,
+       [](Value scores, Value, int64_t) { return scores; });
   isFull = false;
   auto walkMasked = [&](Value from, Value to, bool hasBegin) {
     Bounds seen = visibility.keysOfEachRow(keys, opaque(firstRow), blockM);
     if (!hasBegin)
       seen.begin = nullptr;
-    loop(from, to, /*isFull=*/false, [&](Value scores, Value number) {
-      return visibility.apply(scores, seen, rowOf(number));
-    });
+    loop(from, to, /*isFull=*/false,
+         [&](Value scores, Value number, int64_t row) {
+           Value first = rowOf(number);
+           if (row != 0)
+             first = add(first, i32(row));
+           return visibility.apply(scores, seen, first);
+         });
   };
   // Of the tail no key comes too early, unless there is no full block.
   walkMasked(full, masked, /*hasBegin=*/false);
   if (keys.hasHead)
-    walkMasked(masked, keys.end, /*hasBegin=*/true);
+    walkMasked(masked, end, /*hasBegin=*/true);
 }

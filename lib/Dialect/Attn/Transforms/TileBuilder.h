@@ -241,19 +241,23 @@ protected:
   /// read as zeros: nothing that they hold can meet a weight of 0.
   /// \param ahead  blocks that a full one may fetch ahead
   /// \param group  full ones go in groups of so many, a power of two
+  /// \param all    others too: the last group of the tail and of the head may
+  ///   have blocks in which no key is seen
   void visitKeys(int64_t blockM, int64_t blockN, int64_t ahead,
-                 int64_t group = 1);
+                 int64_t group = 1, bool all = false);
   /// Emits the loops: `loop(from, to, mask)` of blocks [from, to), whose scores
-  /// go through mask(scores, number). No bounds of rows live from one loop to
-  /// the next.
-  using Mask = llvm::function_ref<Value(Value scores, Value number)>;
+  /// go through mask(scores, number, row), where `row` of the block is their
+  /// first. No bounds of rows live from one loop to the next.
+  using Mask =
+      llvm::function_ref<Value(Value scores, Value number, int64_t row)>;
   void walkKeys(
       llvm::function_ref<void(Value from, Value to, bool isFull, Mask mask)>
           loop);
   /// Rows of K or V in a block by its number: in the loop over full blocks, of
   /// these and what is fetched ahead of them.
   Value loadKeys(bool values, Value number, int64_t columns);
-  Value viewKeys(bool values, Value number);
+  /// \param row  of the block that is the view's first
+  Value viewKeys(bool values, Value number, int64_t row = 0);
 
   Value headQ, headK, firstRow;
   int64_t blockM, blockN;
@@ -263,7 +267,8 @@ private:
   Value rowOf(Value number);
 
   Segments keys;
-  Value full, masked;        ///< blocks: full ones, and with the tail
+  /// Blocks: full ones, with the tail, with the head, and what fills a group.
+  Value full, masked, visited, end;
   Rows rows[2], fullRows[2]; ///< of K and V, from the origin and the first full
   bool isFull = false;       ///< of the loop that is being emitted
 };

@@ -106,10 +106,15 @@ private:
   KeyBlock after(KeyBlock block, int distance);
   void copy(bool values, KeyBlock block);
   Value bufferOf(Value lds, KeyBlock block);
-  void waitForCopies();
+  int64_t copiesOfBlock() const;
+  void waitForCopies(int64_t underWay = 0);
+  void meet();
+  bool isStaggered() const;
+  void barrierOf(bool late);
   Value readK(KeyBlock block);
   Value readV(KeyBlock block);
   Value scores(Value keys);
+  SmallVector<Value *> allScores();
   Value referenceOf(Value max);
   void chooseReference(Value newMax);
   Value exponentOfOldSums();
@@ -127,7 +132,12 @@ private:
   /// What steps have left for others, by the block's distance from the first
   /// one of the iteration.
   using Slots = std::map<ForwardPipeline::Key, Value>;
-  Value &slot(Slot slot) { return slots[{slot, current}]; }
+  Value &slot(Slot slot) { return slotOf(slot, part); }
+  Value &slotOf(Slot slot, int part) {
+    return slots[{slot, pipeline.partsOf(slot) > 1 ? part : 0, current}];
+  }
+  /// Keys of a part.
+  int64_t partRows() const { return tiles.blockN / pipeline.parts; }
   void take(Step step, KeyBlock block, Mask mask);
   void takePlaces(int iteration, KeyBlock first, Mask mask,
                   llvm::function_ref<bool(int ahead)> includes = nullptr);
@@ -158,21 +168,23 @@ private:
   Sums sums;
   Slots slots;
   int current = 0;           ///< block that a step is about, as slots count
+  int part = 0;              ///< of it, unless the step is about all of it
   Value outgrown;            ///< i32: whether the block of `Refer` rescales
   Value oldMax, oldReference; ///< [1, block_m] before that block
   SmallVector<Value *> made;  ///< by vector instructions of this segment
   bool isLdsTouched = false; ///< since the last barrier
+  bool isApart = false;      ///< half of the waves are a barrier behind
 };
 
 Value ForwardTiler::readK(KeyBlock block) {
-  return LoadLdsOp::create(b, tile(tiles.blockN, tiles.scoreDim, elementType),
+  return LoadLdsOp::create(b, tile(partRows(), tiles.scoreDim, elementType),
                            bufferOf(ldsK, block));
 }
 
 Value ForwardTiler::readV(KeyBlock block) {
   // Without registers on its way V lies in LDS as it does in memory.
   bool asInMemory = schedule.getDirectCopy();
-  int64_t rows = tiles.valueDim, columns = tiles.blockN;
+  int64_t rows = tiles.valueDim, columns = partRows();
   if (asInMemory)
     std::swap(rows, columns);
   Value values = LoadLdsOp::create(b, tile(rows, columns, elementType),
@@ -186,8 +198,15 @@ Value ForwardTiler::scores(Value keys) {
   if (ldsQ)
     q = transpose(LoadLdsOp::create(
         b, tile(tiles.blockM, tiles.scoreDim, elementType), ldsQ));
-  RankedTensorType type = f32Tile(tiles.blockN, tiles.blockM);
+  RankedTensorType type = f32Tile(partRows(), tiles.blockM);
   return DotOp::create(b, keys, q, splat(type, 0.0f), schedule.getInst());
+}
+
+/// Those of all parts of the block.
+SmallVector<Value *> ForwardTiler::allScores() {
+  return llvm::map_to_vector(llvm::seq(0, pipeline.parts), [&](int part) {
+    return &slotOf(Slot::Scores, part);
+  });
 }
 
 /// What exponents are relative to, in base 2: factor * max, less the power of
@@ -213,9 +232,8 @@ Value ForwardTiler::referenceOf(Value max) {
 /// branch, and what is left for the usual instructions is to multiply. A
 /// threshold that any growth exceeds then brings every block here.
 void ForwardTiler::chooseReference(Value newMax) {
-  Value scores = slot(Slot::Scores);
+  SmallVector<Value *> scores = allScores();
   auto row = cast<RankedTensorType>(newMax.getType());
-  auto full = cast<RankedTensorType>(scores.getType());
   Value reference = referenceOf(newMax);
   Value beyond = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT,
                                        math::AbsFOp::create(b, reference),
@@ -228,20 +246,17 @@ void ForwardTiler::chooseReference(Value newMax) {
       b, isLarge(),
       WaveAnyOp::create(b, b.getI1Type(),
                         arith::AndIOp::create(b, beyond, seen)));
-  auto choice = scf::IfOp::create(b, TypeRange{full, row, b.getI32Type()},
-                                  large, /*withElseRegion=*/true);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(choice.thenBlock());
-    scf::YieldOp::create(b, ValueRange{fsub(scores, broadcast(newMax, full)),
-                                       splat(row, zeroReference), i32(-1)});
-    b.setInsertionPointToStart(choice.elseBlock());
-    scf::YieldOp::create(b, ValueRange{scores, reference, sums.threshold});
-  }
-  slot(Slot::Scores) = choice.getResult(0);
-  slot(Slot::Reference) = choice.getResult(1);
-  sums.threshold = choice.getResult(2);
   sums.rowMax = newMax;
+  slot(Slot::Reference) = reference;
+  scores.append({&slot(Slot::Reference), &sums.threshold});
+  branchIf(large, scores, [&] {
+    for (Value *part : allScores()) {
+      auto full = cast<RankedTensorType>(part->getType());
+      *part = fsub(*part, broadcast(newMax, full));
+    }
+    slot(Slot::Reference) = splat(row, zeroReference);
+    sums.threshold = i32(-1);
+  });
 }
 
 /// [1, block_m] in base 2: the factor by which sums follow the reference of the
@@ -271,16 +286,18 @@ void ForwardTiler::refer(bool rescales) {
                  target.registerFile == target::RegisterFile::Separate;
   RankedTensorType held =
       isWhole ? row : f32Tile(tiles.rowGroups, tiles.blockM);
-  Value &scores = slot(Slot::Scores);
+  SmallVector<Value *> scores = allScores();
   // The branch that may change them would have them read twice.
   if (target.registerFile == target::RegisterFile::Separate)
-    scores = ToVectorsOp::create(b, scores);
+    for (Value *part : scores)
+      *part = ToVectorsOp::create(b, *part);
 
   // Any reference not far below the true maximum will do, so the accumulator is
   // rescaled only when the maximum outgrew it by the threshold.
   Value before = isWhole ? sums.rowMax : broadcast(sums.rowMax, held);
-  Value newMax =
-      fmax(before, ReduceOp::create(b, held, ReduceKind::Max, scores));
+  Value newMax = before;
+  for (Value *part : scores)
+    newMax = fmax(newMax, ReduceOp::create(b, held, ReduceKind::Max, *part));
   Value growth = fmul(fsub(newMax, before), splat(held, factor));
   // A growth is never negative, so its bits are in its order; a number that all
   // lanes share is kept in a scalar register if it is an integer.
@@ -292,14 +309,17 @@ void ForwardTiler::refer(bool rescales) {
   slot(Slot::Reference) = referenceOf(sums.rowMax);
   oldMax = sums.rowMax;
   oldReference = slot(Slot::Reference);
-  SmallVector<Value *> changing = {&scores, &slot(Slot::Reference),
-                                   &sums.threshold, &sums.rowMax};
+  SmallVector<Value *> changing = scores;
+  changing.append({&slot(Slot::Reference), &sums.threshold, &sums.rowMax});
   if (rescales) {
     changing.append(sums.relative());
   } else {
     outgrown = i32(0);
     changing.push_back(&outgrown);
   }
+  // Here maxima are beside products.
+  if (pipeline.parts > 1)
+    InterleaveOp::create(b);
   branchIf(any, changing, [&] {
     chooseReference(
         isWhole ? newMax : ReduceOp::create(b, row, ReduceKind::Max, newMax));
@@ -343,6 +363,10 @@ void ForwardTiler::branchIf(Value condition, ArrayRef<Value *> changing,
     return llvm::map_to_vector(changing, [](Value *value) { return *value; });
   };
   SmallVector<Value> kept = valuesOf();
+  // Out of the way of a segment that is counted out, which would jump over it.
+  if (pipeline.countsCopies())
+    condition = LLVM::ExpectOp::create(
+        b, condition, arith::ConstantIntOp::create(b, 0, 1).getResult());
   auto branch = scf::IfOp::create(b, ValueRange(kept).getTypes(), condition,
                                   /*withElseRegion=*/true);
   {
@@ -390,25 +414,71 @@ KeyBlock ForwardTiler::after(KeyBlock block, int distance) {
 
 /// Starts to copy the rows of a block of K or V to LDS, past the registers.
 void ForwardTiler::copy(bool values, KeyBlock block) {
-  CopyLdsOp::create(b, viewKeys(values, block.number),
+  CopyLdsOp::create(b, viewKeys(values, block.number, part * partRows()),
                     bufferOf(values ? ldsV : ldsK, block),
                     /*layout=*/nullptr);
 }
 
-/// The buffer that holds a block: with two, blocks take turns.
+/// The buffer that holds this part of a block: with two, blocks take turns.
 Value ForwardTiler::bufferOf(Value lds, KeyBlock block) {
   if (tiles.ldsBuffers == 1)
     return lds;
-  Value number =
-      block.parity ? i32(*block.parity)
-                   : arith::AndIOp::create(b, block.number, i32(1)).getResult();
+  int parts = pipeline.parts;
+  if (block.parity)
+    return LdsBufferOp::create(b, lds, i32(*block.parity * parts + part));
+  Value number = arith::AndIOp::create(b, block.number, i32(1));
+  if (parts > 1)
+    number = add(mul(number, i32(parts)), i32(part));
   return LdsBufferOp::create(b, lds, number);
 }
 
-void ForwardTiler::waitForCopies() {
-  amdgpu::MemoryCounterWaitOp::create(b, /*load=*/b.getI32IntegerAttr(0),
+/// Loads of a wave that copy a block of K or V.
+int64_t ForwardTiler::copiesOfBlock() const {
+  int64_t bytes = int64_t(tiles.blockN) * tiles.ldsDim * tiles.elementBytes;
+  return bytes / (int64_t(schedule.getWaves()) * inst.waveSize * kCopyBytes);
+}
+
+/// \param underWay  loads of this wave that may be
+void ForwardTiler::waitForCopies(int64_t underWay) {
+  amdgpu::MemoryCounterWaitOp::create(b, /*load=*/b.getI32IntegerAttr(underWay),
                                       /*store=*/nullptr, /*ds=*/nullptr,
                                       /*exp=*/nullptr, /*tensor=*/nullptr);
+}
+
+/// A barrier. Where copies are counted, none that waits for those under way.
+void ForwardTiler::meet() {
+  if (!pipeline.countsCopies())
+    return barrier();
+  auto fence = [&] {
+    amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
+  };
+  fence();
+  amdgpu::MemoryCounterWaitOp::create(b, /*load=*/nullptr, /*store=*/nullptr,
+                                      /*ds=*/b.getI32IntegerAttr(0),
+                                      /*exp=*/nullptr, /*tensor=*/nullptr);
+  LLVM::InlineAsmOp::create(b, TypeRange{}, ValueRange{}, "s_barrier",
+                            "~{memory}", /*has_side_effects=*/true,
+                            /*is_align_stack=*/false, LLVM::TailCallKind::None,
+                            LLVM::AsmDialectAttr(), ArrayAttr());
+  fence();
+}
+
+/// Half of the waves go a segment behind the others, which share their SIMDs:
+/// one half moves data while the other computes.
+bool ForwardTiler::isStaggered() const {
+  return pipeline.countsCopies() && schedule.getWaves() > target.simdsPerCu;
+}
+
+/// A barrier that half of the waves take: the others find it in their next one.
+void ForwardTiler::barrierOf(bool late) {
+  Value takes = IsLateWaveOp::create(b, b.getI1Type());
+  if (!late)
+    takes = arith::XOrIOp::create(
+        b, takes, arith::ConstantIntOp::create(b, 1, 1).getResult());
+  auto branch = scf::IfOp::create(b, takes, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  meet();
 }
 
 //===----------------------------------------------------------------------===//
@@ -443,7 +513,8 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
     slot(Slot::Scores) = scores(slot(Slot::Keys));
     return;
   case Step::Mask:
-    slot(Slot::Scores) = mask(slot(Slot::Scores), block.number);
+    slot(Slot::Scores) =
+        mask(slot(Slot::Scores), block.number, part * partRows());
     return;
   case Step::Refer:
     return refer(/*rescales=*/false);
@@ -454,6 +525,10 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
   case Step::Weigh:
     slot(Slot::Weights) = weigh(slot(Slot::Scores), slot(Slot::Reference));
     made.push_back(&slot(Slot::Weights));
+    // For the other part LLVM would negate it in advance, on ways past loops
+    // too, and keep the sums twice for the sake of these.
+    if (pipeline.parts > 1 && part == 0)
+      made.push_back(&slot(Slot::Reference));
     return;
   case Step::Round:
     slot(Slot::Rounded) = sumAndRound(slot(Slot::Weights));
@@ -466,8 +541,11 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
                              sums.acc, schedule.getInst(),
                              /*split_rows=*/schedule.getValueSplit() > 1);
     return;
+  case Step::AwaitK:
+  case Step::AwaitV:
+    llvm_unreachable("takePlaces() knows how many copies are behind");
   case Step::Barrier:
-    return barrier();
+    return meet();
   case Step::AwaitCopies:
     return waitForCopies();
   case Step::Urgent:
@@ -478,6 +556,8 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
     pin();
     ROCDL::SetPrioOp::create(b, 0);
     return;
+  case Step::Pin:
+    return pin();
   case Step::Fence:
     amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
     return;
@@ -496,19 +576,33 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
 void ForwardTiler::takePlaces(int iteration, KeyBlock first, Mask mask,
                               llvm::function_ref<bool(int ahead)> includes) {
   bool isLoop = !includes;
-  for (const Place &place : pipeline.places) {
+  for (auto [i, place] : llvm::enumerate(pipeline.places)) {
     if (!isOfBlock(place.step)) {
       if (isLoop || (isLdsTouched && !isOfLoop(place.step)))
         take(place.step, first, mask);
-      if (place.step == Step::Barrier)
+      // Who is behind counts on each of them.
+      if (place.step == Step::Barrier && !isApart)
         isLdsTouched = false;
       continue;
     }
     if (!isLoop && !includes(place.ahead))
       continue;
-    isLdsTouched |= touchesLds(place.step);
+    // Of what is copied nothing is there before the wait.
+    isLdsTouched |=
+        pipeline.countsCopies() ? isAwait(place.step) : touchesLds(place.step);
     current = iteration + place.ahead;
-    take(place.step, place.ahead ? after(first, place.ahead) : first, mask);
+    if (isAwait(place.step)) {
+      // Beside what is on its way.
+      if (!isLoop && !isApart && queries)
+        queries = PinOp::create(b, queries);
+      waitForCopies(isLoop ? pipeline.copiesBehind(i) * copiesOfBlock() : 0);
+      continue;
+    }
+    int from = std::max(place.part, 0);
+    int to = place.part >= 0 || isWhole(place.step) ? from + 1 : pipeline.parts;
+    for (part = from; part < to; ++part)
+      take(place.step, place.ahead ? after(first, place.ahead) : first, mask);
+    part = 0;
   }
 }
 
@@ -518,7 +612,12 @@ Value ForwardTiler::nothing(Slot slot) {
   case Slot::VRows:
     return splat(tile(tiles.blockN, tiles.ldsDim, elementType), 0.0f);
   case Slot::Weights:
-    return splat(f32Tile(tiles.blockN, tiles.blockM), 0.0f);
+    return splat(f32Tile(partRows(), tiles.blockM), 0.0f);
+  case Slot::Scores: // whose weights are 0
+    return splat(f32Tile(partRows(), tiles.blockM),
+                 -std::numeric_limits<float>::infinity());
+  case Slot::Reference:
+    return splat(f32Tile(1, tiles.blockM), 0.0f);
   default:
     llvm_unreachable("no pipeline has that behind");
   }
@@ -527,8 +626,8 @@ Value ForwardTiler::nothing(Slot slot) {
 /// What is carried on from `iterations` of a loop's body.
 SmallVector<Value> ForwardTiler::packSlots(int iterations) {
   return llvm::map_to_vector(pipeline.carried(), [&](auto key) {
-    auto found = slots.find({key.first, key.second + iterations});
-    return found == slots.end() ? nothing(key.first) : found->second;
+    auto found = slots.find({key.slot, key.part, key.block + iterations});
+    return found == slots.end() ? nothing(key.slot) : found->second;
   });
 }
 
@@ -542,18 +641,31 @@ void ForwardTiler::unpackSlots(ValueRange values) {
 void ForwardTiler::pin() {
   for (Value *value : made)
     *value = PinOp::create(b, *value);
+  made.clear();
 }
 
 /// What is ahead of the first iteration: blocks from 0 on.
 void ForwardTiler::prologue() {
+  // Values of the block before the first are read from LDS.
+  if (pipeline.countsCopies()) {
+    for (part = 0; part < pipeline.parts; ++part)
+      StoreLdsOp::create(
+          b, splat(tile(partRows(), tiles.ldsDim, elementType), 0.0f),
+          bufferOf(ldsV, {i32(-1), 1}));
+    part = 0;
+  }
   for (int iteration = -pipeline.ahead(); iteration < 0; ++iteration)
     takePlaces(iteration, {i32(iteration), iteration & 1}, /*mask=*/nullptr,
                [&](int ahead) { return iteration + ahead >= 0; });
+  if (isStaggered()) {
+    barrierOf(/*late=*/true);
+    isApart = true;
+  }
 }
 
 /// Blocks [from, to).
 void ForwardTiler::keyLoop(Value from, Value to, bool isFull, Mask mask) {
-  int perIteration = isFull ? pipeline.unroll : 1;
+  int perIteration = isFull || pipeline.countsCopies() ? pipeline.unroll : 1;
   SmallVector<Value> inits = sums.pack();
   llvm::append_range(inits, packSlots(0));
   auto loop = scf::ForOp::create(b, from, to, i32(perIteration), inits);
@@ -577,10 +689,15 @@ void ForwardTiler::keyLoop(Value from, Value to, bool isFull, Mask mask) {
 /// What is behind the last iteration.
 void ForwardTiler::drain(Value to) {
   isLdsTouched = true;
+  KeyBlock first = {to, std::nullopt};
+  if (pipeline.countsCopies()) // loops take blocks in pairs
+    first.parity = 0;
   for (int iteration = 0; iteration < pipeline.behind(); ++iteration)
-    takePlaces(iteration, after({to, std::nullopt}, iteration),
+    takePlaces(iteration, after(first, iteration),
                /*mask=*/nullptr,
                [&](int ahead) { return iteration + ahead < 0; });
+  if (isStaggered())
+    barrierOf(/*late=*/false);
 }
 
 /// Divides by the sums and stores the output and the log-sum-exp.
@@ -623,16 +740,16 @@ void ForwardTiler::epilogue() {
 }
 
 void ForwardTiler::build() {
-  ldsK = ldsTile(tiles.blockN, tiles.ldsDim, elementType, tiles.ldsBuffers);
-  ldsV =
-      schedule.getDirectCopy()
-          ? ldsTile(tiles.blockN, tiles.ldsDim, elementType, tiles.ldsBuffers)
-          : ldsTile(tiles.ldsDim, tiles.blockN, elementType, tiles.ldsBuffers);
+  int32_t buffers = tiles.ldsBuffers * pipeline.parts;
+  ldsK = ldsTile(partRows(), tiles.ldsDim, elementType, buffers);
+  ldsV = schedule.getDirectCopy()
+             ? ldsTile(partRows(), tiles.ldsDim, elementType, buffers)
+             : ldsTile(tiles.ldsDim, partRows(), elementType, buffers);
   placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven());
   q = rowsOf("q", headQ, "seqlen_q");
   out = rowsOf("out", headQ, "seqlen_q");
   visitKeys(tiles.blockM, tiles.blockN, pipeline.ahead(),
-            /*group=*/pipeline.unroll);
+            /*group=*/pipeline.unroll, /*all=*/pipeline.countsCopies());
   factor = softmaxFactor();
   zeroReference = f32(float(-raised));
   if (raised != 0) // a constant would take a vector register

@@ -562,6 +562,27 @@ def Attn_WaveAnyOp : Attn_Op<"wave_any", [Pure]> {
   let assemblyFormat = "$tile attr-dict `:` type($tile)";
 }
 
+def Attn_IsLateWaveOp : Attn_Op<"is_late_wave", [Pure]> {
+  let summary = "Whether this wave belongs to the second half of its workgroup's";
+  let description = [{
+    Uniform over a wave, not over the workgroup. Where more waves than a compute
+    unit has SIMDs make a workgroup, the halves share the SIMDs.
+
+    Example:
+    ```mlir
+    func.func @is_late_wave() {
+      %late = attn.is_late_wave
+      scf.if %late {
+        amdgpu.lds_barrier
+      }
+      return
+    }
+    ```
+  }];
+  let results = (outs I1:$result);
+  let assemblyFormat = "attr-dict";
+}
+
 def Attn_ConvertLayoutOp : Attn_Op<"convert_layout", [Pure]> {
   let summary = "The same tile in another layout";
   let description = [{
