@@ -189,3 +189,37 @@ func.func @segments(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
     : !t, !t, !t, !t
   return
 }
+
+// -----
+
+// Where rows see differently many keys, a launch whose batches are small takes the
+// last rows of all batches first. The dispatch packet says how many batches.
+
+!t = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>
+// CHECK-LABEL: gpu.func @order(
+// CHECK-DAG:     %[[UNITS:.*]] = arith.constant 256 : i32
+// CHECK-DAG:     %[[ONE:.*]] = arith.constant 1 : i32
+// CHECK:         gpu.block_id z
+// CHECK-NEXT:    %[[BATCH:.*]] = arith.index_cast
+// CHECK:         gpu.block_id y
+// CHECK-NEXT:    %[[Y:.*]] = arith.index_cast
+// CHECK:         %[[BLOCKS:.*]] = arith.divui
+// CHECK:         %[[PACKET:.*]] = llvm.call_intrinsic "llvm.amdgcn.dispatch.ptr"
+// CHECK:         %[[AT:.*]] = llvm.getelementptr %[[PACKET]][20]
+// CHECK:         %[[BATCHES:.*]] = llvm.load %[[AT]] invariant
+// CHECK:         %[[BEFORE:.*]] = arith.muli %[[BATCH]], %[[BLOCKS]]
+// CHECK:         %[[PLACE:.*]] = arith.addi %[[BEFORE]], %[[Y]]
+// CHECK:         %[[GROUPS:.*]] = arith.muli %{{.*}}, %[[BLOCKS]]
+// CHECK:         %[[SMALL:.*]] = arith.cmpi ult, %[[GROUPS]], %[[UNITS]]
+// CHECK:         %[[ROW:.*]] = arith.divui %[[PLACE]], %[[BATCHES]]
+// CHECK:         %[[BLOCK:.*]] = arith.select %[[SMALL]], %[[ROW]], %[[Y]]
+// CHECK:         %[[OTHER:.*]] = arith.remui %[[PLACE]], %[[BATCHES]]
+// CHECK:         arith.select %[[SMALL]], %[[OTHER]], %[[BATCH]]
+// CHECK:         %[[LAST:.*]] = arith.subi %[[BLOCKS]], %[[ONE]]
+// CHECK:         arith.subi %[[LAST]], %[[BLOCK]]
+func.func @order(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
+  attn.forward %q, %k, %v, %o scale(%s) visible [#attn.causal<top_left>]
+    schedule(<block_m = 256, block_n = 64, waves = 8, inst = <mfma_32x32x16>, stages = 4, waves_per_simd = 2, rescale_threshold = 8, direct_copy = 1>)
+    : !t, !t, !t, !t
+  return
+}

@@ -222,6 +222,23 @@ Value TileBuilder::headOf(Value x, Value heads) {
   return select(even, regrouped, x);
 }
 
+Value TileBuilder::batches() {
+  // hsa_kernel_dispatch_packet_t: work-items of the grid, of which a workgroup
+  // has one in this dimension.
+  constexpr int32_t kGridSizeZ = 20, kConstantAddressSpace = 4;
+  auto pointer =
+      LLVM::LLVMPointerType::get(b.getContext(), kConstantAddressSpace);
+  Value packet =
+      LLVM::CallIntrinsicOp::create(
+          b, pointer, b.getStringAttr("llvm.amdgcn.dispatch.ptr"), ValueRange())
+          .getResult(0);
+  Value address = LLVM::GEPOp::create(b, pointer, b.getI8Type(), packet,
+                                      ArrayRef<LLVM::GEPArg>{kGridSizeZ});
+  return LLVM::LoadOp::create(b, b.getI32Type(), address, /*alignment=*/4,
+                              /*isVolatile=*/false, /*isNonTemporal=*/false,
+                              /*isInvariant=*/true);
+}
+
 Value TileBuilder::softmaxFactor() {
   Value size = math::AbsFOp::create(b, arg("scale"));
   return fmax(fmul(size, f32(1.44269504088896340736f)),
@@ -246,11 +263,22 @@ Value TileBuilder::round(Value values) {
 // QueryBlockBuilder
 //===----------------------------------------------------------------------===//
 
-void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd) {
+void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd,
+                                       bool acrossBatches) {
   batch = blockId(gpu::Dimension::z);
   headQ = headOf(blockId(gpu::Dimension::x), arg("heads_q"));
   headK = div(headQ, arg("group_size"));
   Value block = blockId(gpu::Dimension::y);
+  if (acrossBatches) {
+    // In the order in which they start, batches first.
+    Value blocks = blocksOf(arg("seqlen_q"), blockM), each = batches();
+    Value place = add(mul(batch, blocks), block);
+    Value isSmall = arith::CmpIOp::create(b, arith::CmpIPredicate::ult,
+                                          mul(arg("heads_q"), blocks),
+                                          i32(target.computeUnits));
+    block = select(isSmall, div(place, each), block);
+    batch = select(isSmall, arith::RemUIOp::create(b, place, each), batch);
+  }
   if (fromTheEnd)
     block = sub(sub(blocksOf(arg("seqlen_q"), blockM), i32(1)), block);
   firstRow = mul(block, i32(blockM));

@@ -189,6 +189,9 @@ protected:
   /// gets a run of heads, and those that share keys then share an L2.
   Value headOf(Value x, Value heads);
 
+  /// i32: batches of the launch.
+  Value batches();
+
   /// |scale| * log2(e), at least the least normal number. The softmax is done
   /// in base 2 on unscaled scores: exp2(factor * s - factor * max) is one fused
   /// multiply-add a score, so scaling costs nothing and nothing is rounded a
@@ -232,7 +235,10 @@ protected:
   /// Which batch, head and query rows this workgroup owns.
   /// \param fromTheEnd  blocks go from the last one to the first: later rows
   ///   may see more keys, and the longest start first
-  void placeWorkgroup(int64_t blockM, bool fromTheEnd);
+  /// \param acrossBatches  where a batch alone leaves compute units idle, no
+  ///   block starts before longer ones of any batch
+  void placeWorkgroup(int64_t blockM, bool fromTheEnd,
+                      bool acrossBatches = false);
 
   /// Finds the key blocks to visit, in this order: full ones, the tail, the
   /// head. Loops number them so, from 0 on: full ones come first, so that the

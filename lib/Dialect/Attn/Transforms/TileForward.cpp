@@ -745,7 +745,8 @@ void ForwardTiler::build() {
   ldsV = schedule.getDirectCopy()
              ? ldsTile(partRows(), tiles.ldsDim, elementType, buffers)
              : ldsTile(tiles.ldsDim, partRows(), elementType, buffers);
-  placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven());
+  placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven(),
+                 /*acrossBatches=*/isUneven() && isStaggered());
   q = rowsOf("q", headQ, "seqlen_q");
   out = rowsOf("out", headQ, "seqlen_q");
   visitKeys(tiles.blockM, tiles.blockN, pipeline.ahead(),
