@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GradientPipeline.h"
 #include "TileBuilder.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
 #include <cmath>
@@ -29,7 +30,7 @@ struct RowTerms {
   Value delta;
 };
 
-/// What both gradient kernels do with scores.
+/// What all kernels of a pass share.
 template <typename Base>
 class GradientBuilder : public Base {
 public:
@@ -68,9 +69,16 @@ protected:
         factorTile(resident.lds, tiles.blockM, tiles.scoreDim));
   }
 
-  /// [block_n, block_m]: the tile in `lds` times a resident operand.
-  Value product(Value lds, const Resident &right) {
-    Value rows = factorTile(lds, tiles.blockN, tiles.scoreDim);
+  /// What is visited, from LDS: as it is, and turned.
+  Value readRows(Value lds) {
+    return factorTile(lds, tiles.blockN, tiles.scoreDim);
+  }
+  Value readTurned(Value lds) {
+    return factorTile(lds, tiles.valueDim, tiles.blockN);
+  }
+
+  /// [block_n, block_m]: rows that are visited times a resident operand.
+  Value product(Value rows, const Resident &right) {
     RankedTensorType type = this->f32Tile(tiles.blockN, tiles.blockM);
     return DotOp::create(b, rows, get(right), this->splat(type, 0.0f),
                          schedule.getInst(), /*split_rows=*/false);
@@ -84,9 +92,8 @@ protected:
     amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
   }
 
-  /// acc + the tile in `lds`, [value_dim, block_n], times P or dS.
-  Value accumulate(Value lds, Value right, Value acc) {
-    Value left = factorTile(lds, tiles.valueDim, tiles.blockN);
+  /// acc + left, [value_dim, block_n], times P or dS.
+  Value accumulate(Value left, Value right, Value acc) {
     return DotOp::create(b, left, right, acc, schedule.getInst(),
                          /*split_rows=*/schedule.getValueSplit() > 1);
   }
@@ -296,76 +303,91 @@ private:
 //===----------------------------------------------------------------------===//
 
 /// One block of queries; S^T = K Q^T, dP^T = V dO^T, dQ^T += K^T dS^T.
-class QueryGradient : public GradientBuilder<QueryBlockBuilder> {
+class QueryGradient : public GradientBuilder<QueryBlockBuilder>,
+                      PipelineRunner<GradientStep, GradientSlot> {
 public:
-  using GradientBuilder::GradientBuilder;
+  QueryGradient(BackwardOp op, gpu::GPUFuncOp kernel,
+                const target::TargetInfo &target,
+                const KernelArguments &arguments, ScheduleAttr schedule)
+      : GradientBuilder(op, kernel, target, arguments, schedule),
+        PipelineRunner(b, gradientPipeline(GradientKernel::Queries, schedule)) {
+  }
   void build();
 
 private:
-  struct Carried {
-    Value acc;
-    Value power;        ///< of two, that is in acc; null: none
-    Value nextK, nextV; ///< in flight; null with one stage
-    SmallVector<Value *> fields() {
-      SmallVector<Value *> result;
-      for (Value *field : {&acc, &power, &nextK, &nextV})
-        if (*field)
-          result.push_back(field);
-      return result;
-    }
-    SmallVector<Value> pack() {
-      return llvm::map_to_vector(fields(), [](Value *field) { return *field; });
-    }
-    void unpack(ValueRange values) {
-      for (auto [field, value] : llvm::zip_equal(fields(), values))
-        *field = value;
-    }
-  };
-  Value loadK(Value block) {
-    return loadKeys(/*values=*/false, block, tiles.ldsDim);
+  void take(GradientStep step, Value block) override;
+  SmallVector<Value *> sums() override;
+  Value nothing(GradientSlot) override {
+    llvm_unreachable("no pipeline of this kernel leaves anything behind");
   }
-  Value loadV(Value block) {
-    return loadKeys(/*values=*/true, block, tiles.ldsDim);
-  }
-  Carried keyLoop(Value from, Value to, Mask mask, Carried state);
 
   Resident queries, douts;
   RowTerms terms;
   Value ldsK, ldsV, ldsKt;
+  Value acc;   ///< dQ^T
+  Value power; ///< of two, that is in it; null: none
+  Mask mask;   ///< of the loop that is being emitted
 };
 
-QueryGradient::Carried QueryGradient::keyLoop(Value from, Value to, Mask mask,
-                                              Carried state) {
-  auto loop = scf::ForOp::create(b, from, to, i32(1), state.pack());
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  Value block = loop.getInductionVar();
-  Carried now = state;
-  now.unpack(loop.getRegionIterArgs());
-  bool prefetch = bool(now.nextK);
-  barrier();
-  Value keys = prefetch ? now.nextK : loadK(block);
-  Value values = prefetch ? now.nextV : loadV(block);
-  StoreLdsOp::create(b, transpose(keys), ldsKt);
-  StoreLdsOp::create(b, keys, ldsK);
-  StoreLdsOp::create(b, values, ldsV);
-  barrier();
-  if (prefetch) {
-    Value next = add(block, i32(1));
-    now.nextK = loadK(next);
-    now.nextV = loadV(next);
+SmallVector<Value *> QueryGradient::sums() {
+  SmallVector<Value *> sums = {&acc};
+  if (power)
+    sums.push_back(&power);
+  return sums;
+}
+
+void QueryGradient::take(GradientStep step, Value block) {
+  using Step = GradientStep;
+  using Slot = GradientSlot;
+  switch (step) {
+  case Step::Load:
+    slot(Slot::ScoredRows) = loadKeys(/*values=*/false, block, tiles.ldsDim);
+    slot(Slot::OtherRows) = loadKeys(/*values=*/true, block, tiles.ldsDim);
+    return;
+  case Step::Store:
+    StoreLdsOp::create(b, transpose(slot(Slot::ScoredRows)), ldsKt);
+    StoreLdsOp::create(b, slot(Slot::ScoredRows), ldsK);
+    StoreLdsOp::create(b, slot(Slot::OtherRows), ldsV);
+    return;
+  case Step::ReadScored:
+    slot(Slot::Scored) = readRows(ldsK);
+    return;
+  case Step::Scores:
+    slot(Slot::Scores) = product(slot(Slot::Scored), queries);
+    return;
+  case Step::Mask:
+    slot(Slot::Scores) = mask(slot(Slot::Scores), block, /*row=*/0);
+    return;
+  case Step::Weigh: {
+    Value scores = slot(Slot::Scores);
+    slot(Slot::Weights) = probabilities(
+        scores,
+        broadcast(terms.negatedLse, cast<RankedTensorType>(scores.getType())));
+    return;
   }
-  Value s = mask(product(ldsK, queries), block, /*row=*/0);
-  auto full = cast<RankedTensorType>(s.getType());
-  Value p = probabilities(s, broadcast(terms.negatedLse, full));
-  separateLdsReads();
-  Value dp = product(ldsV, douts);
-  Value ds = fmul(p, fsub(dp, broadcast(terms.delta, full)));
-  Value rounded = roundScoreGradients(ds, now.power, now.acc);
-  now.acc = accumulate(ldsKt, rounded, now.acc);
-  scf::YieldOp::create(b, now.pack());
-  state.unpack(loop.getResults());
-  return state;
+  case Step::ReadOther:
+    separateLdsReads();
+    slot(Slot::Other) = readRows(ldsV);
+    return;
+  case Step::WeightGradients:
+    slot(Slot::WeightGradients) = product(slot(Slot::Other), douts);
+    return;
+  case Step::ScoreGradients: {
+    Value dp = slot(Slot::WeightGradients);
+    Value delta = broadcast(terms.delta, cast<RankedTensorType>(dp.getType()));
+    Value ds = fmul(slot(Slot::Weights), fsub(dp, delta));
+    slot(Slot::ScoreGradients) = roundScoreGradients(ds, power, acc);
+    return;
+  }
+  case Step::ReadTurned:
+    slot(Slot::Turned) = readTurned(ldsKt);
+    return;
+  case Step::Accumulate:
+    acc = accumulate(slot(Slot::Turned), slot(Slot::ScoreGradients), acc);
+    return;
+  default:
+    llvm_unreachable("of the kernels of dK and dV");
+  }
 }
 
 void QueryGradient::build() {
@@ -376,7 +398,7 @@ void QueryGradient::build() {
   Rows q = rowsOf("q", headQ, "seqlen_q"),
        dout = rowsOf("dout", headQ, "seqlen_q"),
        dq = rowsOf("dq", headQ, "seqlen_q");
-  visitKeys(tiles.blockM, tiles.blockN, /*ahead=*/schedule.getStages() - 1);
+  visitKeys(tiles.blockM, tiles.blockN, pipeline.ahead());
   factor = softmaxFactor();
   queries = makeResident(
       NegateIfOp::create(b, loadTile(q, firstRow, tiles.blockM, tiles.scoreDim),
@@ -384,20 +406,17 @@ void QueryGradient::build() {
   douts = makeResident(loadTile(dout, firstRow, tiles.blockM, tiles.scoreDim));
   terms = loadTerms(rowValues("lse", headQ), deltaRows(headQ), firstRow,
                     tiles.blockM);
-
-  Value zero = i32(0);
-  Carried state;
-  state.acc = splat(f32Tile(tiles.valueDim, tiles.blockM), 0.0f);
-  state.power = initialDsPower();
-  if (schedule.getStages() == 2) {
-    state.nextK = loadK(zero);
-    state.nextV = loadV(zero);
-  }
-  walkKeys([&](Value from, Value to, bool, Mask mask) {
-    state = keyLoop(from, to, mask, state);
+  acc = splat(f32Tile(tiles.valueDim, tiles.blockM), 0.0f);
+  power = initialDsPower();
+  prologue();
+  Value end;
+  walkKeys([&](Value from, Value to, bool, Mask maskOfLoop) {
+    mask = maskOfLoop;
+    loop(from, to);
+    end = to;
   });
-  storeGradient(state.acc, loweredScoreGradients(arg("scale"), state.power), dq,
-                firstRow);
+  drain(end);
+  storeGradient(acc, loweredScoreGradients(arg("scale"), power), dq, firstRow);
   gpu::ReturnOp::create(b);
 }
 
@@ -409,38 +428,39 @@ void QueryGradient::build() {
 /// over the queries of all heads of the group. With the algorithm that adds dQ
 /// up in memory also dQ += dS K: there dS sums over keys, which are spread over
 /// lanes and waves, so it goes through LDS to be a left operand.
-class KeyGradients : public GradientBuilder<TileBuilder> {
+class KeyGradients : public GradientBuilder<TileBuilder>,
+                     PipelineRunner<GradientStep, GradientSlot> {
 public:
-  using GradientBuilder::GradientBuilder;
+  KeyGradients(BackwardOp op, gpu::GPUFuncOp kernel,
+               const target::TargetInfo &target,
+               const KernelArguments &arguments, ScheduleAttr schedule)
+      : GradientBuilder(op, kernel, target, arguments, schedule),
+        PipelineRunner(b, gradientPipeline(isAtomic() ? GradientKernel::All
+                                                      : GradientKernel::Keys,
+                                           schedule)) {}
   void build();
 
 private:
-  /// Queries in flight, of one block.
-  struct Block {
-    Value q, dout;
-    RowTerms terms;
-    SmallVector<Value> pack() const {
-      return {q, dout, terms.negatedLse, terms.delta};
-    }
-    static Block unpack(ValueRange values) {
-      return {values[0], values[1], {values[2], values[3]}};
-    }
-  };
   struct Head {
     Value number;
     Rows q, dout, lse, delta;
     Rows sums; ///< of dQ, where they are taken
   };
-  Block load(const Head &head, Value block);
+  void take(GradientStep step, Value number) override;
+  SmallVector<Value *> sums() override;
+  Value nothing(GradientSlot slot) override;
+  void load(Value block);
+  Value maskedScores(Value scores, Value block);
+  Value ofEachQuery(Value lds);
   void prepareQuerySums(const Rows &k);
-  void addQuerySums(const Head &head, Value block);
-  SmallVector<Value> queryLoop(const Head &head, Value from, Value to,
-                               bool masked, SmallVector<Value> state);
+  Value queryGradients(Value ds);
   Value maskedBlock(Value number);
   Bounds seenByKeys();
   Value loadOwn(const Rows &rows, int64_t columns);
+  void visitQueries();
 
-  size_t sums; ///< values that loops carry, without a block in flight
+  Value accV, accK; ///< dV^T, dK^T
+  Value power;      ///< of two, that is in the latter; null: none
   Value firstKey;
   Value firstSeen;  ///< key that any query sees; null: the first of all
   Segments queries; ///< that see these keys
@@ -451,7 +471,21 @@ private:
   std::optional<QueryProduct> query;
   Resident queryKeys; ///< [block_m, columns]
   Value ldsDs;
+  // Of the loop that is being emitted.
+  Head head;
+  bool isMasked = false;
 };
+
+SmallVector<Value *> KeyGradients::sums() {
+  SmallVector<Value *> sums = {&accV, &accK};
+  if (power)
+    sums.push_back(&power);
+  return sums;
+}
+
+Value KeyGradients::nothing(GradientSlot) {
+  llvm_unreachable("no pipeline of this kernel leaves anything behind");
+}
 
 /// The keys once more, as the right operand of a sum over keys.
 void KeyGradients::prepareQuerySums(const Rows &k) {
@@ -465,92 +499,126 @@ void KeyGradients::prepareQuerySums(const Rows &k) {
   StoreLdsOp::create(b, transpose(loadOwn(k, tiles.ldsDim)), queryKeys.lds);
 }
 
-/// Adds dS of a block, which is in LDS, times the keys to the sums of dQ.
-void KeyGradients::addQuerySums(const Head &head, Value block) {
-  Value ds = factorTile(ldsDs, tiles.blockN, tiles.blockM);
+/// dS [block_n, block_m] times the keys: [block_n, columns].
+Value KeyGradients::queryGradients(Value ds) {
   Value right =
       queryKeys.lds
           ? transpose(factorTile(queryKeys.lds, query->columns, tiles.blockM))
           : queryKeys.tile;
   Value zero = splat(f32Tile(tiles.blockN, query->columns), 0.0f);
   auto inst = InstAttr::get(b.getContext(), query->inst->name);
-  Value sums = DotOp::create(b, ds, right, zero, inst, /*split_rows=*/false,
-                             b.getI32IntegerAttr(query->columnWaves));
-  AtomicAddOp::create(
-      b, sums, sumsView(head.sums, mul(opaque(block), i32(tiles.blockN))));
+  return DotOp::create(b, ds, right, zero, inst, /*split_rows=*/false,
+                       b.getI32IntegerAttr(query->columnWaves));
 }
 
-KeyGradients::Block KeyGradients::load(const Head &head, Value block) {
+void KeyGradients::load(Value block) {
+  using Slot = GradientSlot;
   // LLVM would carry the address of each tensor through both loops.
   Value first = mul(opaque(block), i32(tiles.blockN));
-  return {loadTile(head.q, first, tiles.blockN, tiles.ldsDim),
-          loadTile(head.dout, first, tiles.blockN, tiles.ldsDim),
-          loadTerms(head.lse, head.delta, first, tiles.blockN)};
+  slot(Slot::ScoredRows) = loadTile(head.q, first, tiles.blockN, tiles.ldsDim);
+  slot(Slot::OtherRows) =
+      loadTile(head.dout, first, tiles.blockN, tiles.ldsDim);
+  RowTerms terms = loadTerms(head.lse, head.delta, first, tiles.blockN);
+  slot(Slot::LogSumRows) = terms.negatedLse;
+  slot(Slot::DeltaRows) = terms.delta;
 }
 
-/// Blocks [from, to), by the numbers of maskedBlock() where they are masked.
-/// `state`: dV^T, dK^T, the power of two in the latter (if
-/// any) and, with two stages, the next block.
-SmallVector<Value> KeyGradients::queryLoop(const Head &head, Value from,
-                                           Value to, bool masked,
-                                           SmallVector<Value> state) {
-  auto loop = scf::ForOp::create(b, from, to, i32(1), state);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  auto blockOf = [&](Value number) {
-    return masked ? maskedBlock(number) : number;
-  };
-  Value block = blockOf(loop.getInductionVar());
-  ValueRange carried = loop.getRegionIterArgs();
-  Value accV = carried[0], accK = carried[1];
-  Value power = sums > 2 ? carried[2] : Value();
-  bool prefetch = schedule.getStages() == 2;
-  barrier();
-  Block now =
-      prefetch ? Block::unpack(carried.drop_front(sums)) : load(head, block);
-  StoreLdsOp::create(b, transpose(now.q), ldsQt);
-  StoreLdsOp::create(b, now.q, ldsQ);
-  StoreLdsOp::create(b, transpose(now.dout), ldsDoutT);
-  StoreLdsOp::create(b, now.dout, ldsDout);
-  StoreLdsOp::create(b, now.terms.negatedLse, ldsLse);
-  StoreLdsOp::create(b, now.terms.delta, ldsDelta);
-  barrier();
-  SmallVector<Value> next;
-  if (prefetch)
-    next = load(head, blockOf(add(loop.getInductionVar(), i32(1)))).pack();
+Value KeyGradients::maskedScores(Value scores, Value block) {
+  if (!isMasked)
+    return scores;
+  // Comparisons ahead of the scores would hold a pair of SGPRs each.
+  if (target.waveSize == 64)
+    amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
+  // Here, so that bounds take no registers while they are not needed.
+  return visibility.apply(scores, seenByKeys(), mul(block, i32(tiles.blockN)));
+}
 
-  RankedTensorType turned = f32Tile(tiles.blockM, tiles.blockN),
-                   row = f32Tile(1, tiles.blockN);
-  auto byRow = [&](Value lds) {
-    return transpose(broadcast(LoadLdsOp::create(b, row, lds), turned));
-  };
-  Value s = product(ldsQ, keys);
-  if (masked) {
-    // Comparisons ahead of the scores would hold a pair of SGPRs each.
-    if (target.waveSize == 64)
-      amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
-    // Here, so that bounds take no registers while they are not needed.
-    s = visibility.apply(s, seenByKeys(), mul(block, i32(tiles.blockN)));
+/// [block_n, block_m]: a value of each query that is visited.
+Value KeyGradients::ofEachQuery(Value lds) {
+  Value row = LoadLdsOp::create(b, f32Tile(1, tiles.blockN), lds);
+  return transpose(broadcast(row, f32Tile(tiles.blockM, tiles.blockN)));
+}
+
+void KeyGradients::take(GradientStep step, Value number) {
+  using Step = GradientStep;
+  using Slot = GradientSlot;
+  auto block = [&] { return isMasked ? maskedBlock(number) : number; };
+  switch (step) {
+  case Step::Load:
+    return load(block());
+  case Step::Store:
+    StoreLdsOp::create(b, transpose(slot(Slot::ScoredRows)), ldsQt);
+    StoreLdsOp::create(b, slot(Slot::ScoredRows), ldsQ);
+    StoreLdsOp::create(b, transpose(slot(Slot::OtherRows)), ldsDoutT);
+    StoreLdsOp::create(b, slot(Slot::OtherRows), ldsDout);
+    StoreLdsOp::create(b, slot(Slot::LogSumRows), ldsLse);
+    StoreLdsOp::create(b, slot(Slot::DeltaRows), ldsDelta);
+    return;
+  case Step::ReadScored:
+    slot(Slot::Scored) = readRows(ldsQ);
+    return;
+  case Step::Scores:
+    slot(Slot::Number) = block();
+    slot(Slot::Scores) = product(slot(Slot::Scored), keys);
+    return;
+  case Step::Mask:
+    slot(Slot::Scores) = maskedScores(slot(Slot::Scores), slot(Slot::Number));
+    return;
+  case Step::ReadLogSums:
+    slot(Slot::LogSums) = ofEachQuery(ldsLse);
+    return;
+  case Step::Weigh:
+    slot(Slot::Weights) =
+        probabilities(slot(Slot::Scores), slot(Slot::LogSums));
+    return;
+  case Step::Round:
+    slot(Slot::Rounded) = roundProbabilities(slot(Slot::Weights));
+    return;
+  case Step::ReadTurnedOther:
+    slot(Slot::TurnedOther) = readTurned(ldsDoutT);
+    return;
+  case Step::AccumulateValues:
+    accV = accumulate(slot(Slot::TurnedOther), slot(Slot::Rounded), accV);
+    return;
+  case Step::ReadOther:
+    separateLdsReads();
+    slot(Slot::Other) = readRows(ldsDout);
+    return;
+  case Step::WeightGradients:
+    slot(Slot::WeightGradients) = product(slot(Slot::Other), values);
+    return;
+  case Step::ReadDeltas:
+    slot(Slot::Deltas) = ofEachQuery(ldsDelta);
+    return;
+  case Step::ScoreGradients: {
+    Value ds = fmul(slot(Slot::Weights),
+                    fsub(slot(Slot::WeightGradients), slot(Slot::Deltas)));
+    slot(Slot::ScoreGradients) = roundScoreGradients(ds, power, accK);
+    return;
   }
-  Value p = probabilities(s, byRow(ldsLse));
-  accV = accumulate(ldsDoutT, roundProbabilities(p), accV);
-  separateLdsReads();
-  Value dp = product(ldsDout, values);
-  Value ds = fmul(p, fsub(dp, byRow(ldsDelta)));
-  Value dsRounded = roundScoreGradients(ds, power, accK);
-  if (query)
-    StoreLdsOp::create(b, dsRounded, ldsDs);
-  accK = accumulate(ldsQt, dsRounded, accK);
-  if (query) {
-    barrier();
-    addQuerySums(head, block);
+  case Step::ReadTurned:
+    slot(Slot::Turned) = readTurned(ldsQt);
+    return;
+  case Step::Accumulate:
+    accK = accumulate(slot(Slot::Turned), slot(Slot::ScoreGradients), accK);
+    return;
+  case Step::StoreScoreGradients:
+    StoreLdsOp::create(b, slot(Slot::ScoreGradients), ldsDs);
+    return;
+  case Step::ReadScoreGradients:
+    slot(Slot::ScoreGradientRows) =
+        factorTile(ldsDs, tiles.blockN, tiles.blockM);
+    return;
+  case Step::QueryGradients:
+    slot(Slot::QueryGradients) = queryGradients(slot(Slot::ScoreGradientRows));
+    return;
+  case Step::AddQueryGradients:
+    AtomicAddOp::create(b, slot(Slot::QueryGradients),
+                        sumsView(head.sums, mul(opaque(slot(Slot::Number)),
+                                                i32(tiles.blockN))));
+    return;
   }
-  SmallVector<Value> yielded = {accV, accK};
-  if (power)
-    yielded.push_back(power);
-  yielded.append(next);
-  scf::YieldOp::create(b, yielded);
-  return llvm::to_vector_of<Value>(loop.getResults());
+  llvm_unreachable("all steps are listed");
 }
 
 /// The block that is masked as the one of a number: those of the tail come
@@ -641,15 +709,21 @@ void KeyGradients::build() {
   maskedBlocks = add(tailBlocks, queries.head);
 
   RankedTensorType acc = f32Tile(tiles.valueDim, tiles.blockM);
-  SmallVector<Value> state = {splat(acc, 0.0f), splat(acc, 0.0f)};
-  if (Value power = initialDsPower())
-    state.push_back(power);
-  sums = state.size();
-  auto heads = scf::ForOp::create(b, zero, group, i32(1), state);
+  accV = splat(acc, 0.0f);
+  accK = splat(acc, 0.0f);
+  power = initialDsPower();
+  auto valuesOf = [&] {
+    return llvm::map_to_vector(sums(), [](Value *sum) { return *sum; });
+  };
+  auto take = [&](ValueRange values) {
+    for (auto [sum, value] : llvm::zip_equal(sums(), values))
+      *sum = value;
+  };
+  auto heads = scf::ForOp::create(b, zero, group, i32(1), valuesOf());
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(heads.getBody());
-    Head head;
+    take(heads.getRegionIterArgs());
     head.number = add(mul(headK, group), heads.getInductionVar());
     head.q = within(rowsOf("q", head.number, "seqlen_q"), queries);
     head.dout = within(rowsOf("dout", head.number, "seqlen_q"), queries);
@@ -657,28 +731,30 @@ void KeyGradients::build() {
     head.delta = within(deltaRows(head.number), queries);
     if (query)
       head.sums = within(sumsRows(head.number), queries);
-    SmallVector<Value> now =
-        llvm::to_vector_of<Value>(heads.getRegionIterArgs());
-    // Tail and head are one loop: a third would take more registers than
-    // gfx908 has. It comes first, since the head leads to the full blocks.
-    bool isPartial = queries.hasHead || queries.hasTail;
-    Value first = isPartial ? maskedBlock(zero) : zero;
-    if (schedule.getStages() == 2)
-      now.append(load(head, first).pack());
-    if (isPartial)
-      now = queryLoop(head, zero, maskedBlocks, /*masked=*/true, now);
-    now = queryLoop(head, queries.head, queries.full, /*masked=*/false, now);
-    scf::YieldOp::create(b, ArrayRef<Value>(now).take_front(sums));
+    visitQueries();
+    scf::YieldOp::create(b, valuesOf());
   }
+  take(heads.getResults());
   // What is compared with the length here is not to live through the loops.
   Value count = opaque(seqlenK);
-  storeGradient(heads.getResult(0), loweredProbabilities(),
-                rowsOf("dv", headK, count), firstKey);
-  storeGradient(heads.getResult(1),
-                loweredScoreGradients(arg("scale"),
-                                      sums > 2 ? heads.getResult(2) : Value()),
+  storeGradient(accV, loweredProbabilities(), rowsOf("dv", headK, count),
+                firstKey);
+  storeGradient(accK, loweredScoreGradients(arg("scale"), power),
                 rowsOf("dk", headK, count), firstKey);
   gpu::ReturnOp::create(b);
+}
+
+/// All blocks of queries of a head. Tail and head are one loop: a third would
+/// take more registers than gfx908 has. It comes first, since the head leads to
+/// the full blocks.
+void KeyGradients::visitQueries() {
+  isMasked = queries.hasHead || queries.hasTail;
+  prologue();
+  if (isMasked)
+    loop(i32(0), maskedBlocks);
+  isMasked = false;
+  loop(queries.head, queries.full);
+  drain(queries.full);
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,230 @@
+//===- Pipeline.h - how blocks of a loop overlap, as data -------*- C++ -*-===//
+//
+// A kernel visits blocks of rows in a loop and takes the same steps for each. A
+// software pipeline is the order in which an iteration takes them, and of which
+// block. The kernel writes each step once; what an iteration carries to the
+// next, and what goes before and behind the loop, follows.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_PIPELINE_H
+#define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_PIPELINE_H
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include <map>
+
+namespace fovea::attn {
+
+/// What orders the work of all blocks.
+enum class Order {
+  Barrier, ///< all waves are here, what they wrote to LDS is there
+  // Of loops alone.
+  Fence, ///< instructions stay on their side
+  Mix,   ///< work since the last branch, barrier or fence is spread evenly
+};
+inline bool isOfLoop(Order order) { return order >= Order::Fence; }
+
+/// \tparam Step  what a kernel does for a block
+/// \tparam Slot  what steps leave to later ones of the same block
+template <typename Step, typename Slot>
+struct PipelineOf {
+  /// Which slots a step reads and writes, and whether it accesses LDS.
+  struct StepRow {
+    Step step;
+    llvm::ArrayRef<Slot> reads, writes;
+    bool lds = false;
+  };
+
+  struct Place {
+    constexpr Place(Step step, int ahead = 0) : step(step), ahead(ahead) {}
+    constexpr Place(Order order) : order(order) {}
+    std::optional<Step> step;
+    int ahead = 0; ///< of which block: so many behind the iteration's own
+    Order order = Order::Barrier; ///< where it is no step
+  };
+
+  /// What an iteration finds of those before: the slot, and of which block.
+  using Key = std::pair<Slot, int>;
+
+  llvm::ArrayRef<StepRow> steps;
+  llvm::ArrayRef<Place> places;
+
+  const StepRow &rowOf(Step step) const {
+    return *llvm::find_if(steps,
+                          [&](const StepRow &row) { return row.step == step; });
+  }
+  /// How far ahead of an iteration its first step is.
+  int ahead() const {
+    int most = 0;
+    for (const Place &place : places)
+      most = std::max(most, place.ahead);
+    return most;
+  }
+  /// How many blocks its last step is behind.
+  int behind() const {
+    int most = 0;
+    for (const Place &place : places)
+      most = std::max(most, -place.ahead);
+    return most;
+  }
+
+  llvm::SmallVector<Key> carried() const {
+    // A block's value is made once it is `first` ahead of the iteration and
+    // last read when it is `last` ahead.
+    struct Life {
+      int first, last;
+    };
+    std::map<Slot, Life> lives;
+    for (const Place &place : places) {
+      if (!place.step)
+        continue;
+      const StepRow &row = rowOf(*place.step);
+      for (Slot slot : llvm::concat<const Slot>(row.reads, row.writes)) {
+        auto [it, isNew] =
+            lives.try_emplace(slot, Life{place.ahead, place.ahead});
+        it->second.first = std::max(it->second.first, place.ahead);
+        it->second.last = std::min(it->second.last, place.ahead);
+      }
+    }
+    llvm::SmallVector<Key> result;
+    for (auto [slot, life] : lives)
+      for (int block = life.last; block < life.first; ++block)
+        result.push_back({slot, block});
+    return result;
+  }
+};
+
+/// Emits a pipeline. Blocks are visited in the order of numbers from 0 on.
+template <typename Step, typename Slot>
+class PipelineRunner {
+protected:
+  using Pipeline = PipelineOf<Step, Slot>;
+  using Place = typename Pipeline::Place;
+  using Value = mlir::Value;
+
+  PipelineRunner(mlir::ImplicitLocOpBuilder &builder, const Pipeline &pipeline)
+      : builder(builder), pipeline(pipeline) {}
+  virtual ~PipelineRunner() = default;
+
+  /// Does a step of the block that is visited as `number`, i32.
+  virtual void take(Step step, Value number) = 0;
+  /// What a slot holds of a block before the first.
+  virtual Value nothing(Slot slot) = 0;
+  /// What iterations carry besides slots.
+  virtual llvm::SmallVector<Value *> sums() = 0;
+
+  /// A slot of the block that a step is about.
+  Value &slot(Slot slot) { return slots[{slot, current}]; }
+
+  /// What is ahead of the first iteration.
+  void prologue() {
+    slots.clear();
+    for (int iteration = -pipeline.ahead(); iteration < 0; ++iteration)
+      takePlaces(iteration, constant(iteration),
+                 [&](int ahead) { return iteration + ahead >= 0; });
+  }
+
+  /// Blocks [from, to), of which `from` follows what was visited last.
+  void loop(Value from, Value to) {
+    llvm::SmallVector<Value> inits = pack(0);
+    auto loop = mlir::scf::ForOp::create(builder, from, to, constant(1), inits);
+    mlir::OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    unpack(loop.getRegionIterArgs());
+    takePlaces(0, loop.getInductionVar(), nullptr);
+    mlir::scf::YieldOp::create(builder, pack(1));
+    unpack(loop.getResults());
+  }
+
+  /// What is behind the last iteration, of blocks before `to`.
+  void drain(Value to) {
+    isLdsTouched = true;
+    for (int iteration = 0; iteration < pipeline.behind(); ++iteration)
+      takePlaces(iteration, after(to, iteration),
+                 [&](int ahead) { return iteration + ahead < 0; });
+  }
+
+  mlir::ImplicitLocOpBuilder &builder;
+  const Pipeline pipeline;
+
+private:
+  Value constant(int value) {
+    return mlir::arith::ConstantIntOp::create(builder, value, 32);
+  }
+  Value after(Value number, int distance) {
+    if (distance == 0)
+      return number;
+    return builder.createOrFold<mlir::arith::AddIOp>(number,
+                                                     constant(distance));
+  }
+
+  void keep(Order order) {
+    switch (order) {
+    case Order::Barrier:
+      mlir::amdgpu::LDSBarrierOp::create(builder);
+      return;
+    case Order::Fence:
+      mlir::amdgpu::SchedBarrierOp::create(
+          builder, mlir::amdgpu::sched_barrier_opt_enum::none);
+      return;
+    case Order::Mix:
+      InterleaveOp::create(builder);
+      return;
+    }
+    llvm_unreachable("all orders are listed");
+  }
+
+  /// One iteration.
+  /// \param iteration  as slots count
+  /// \param first      the block that is 0 ahead in it
+  /// \param includes   whether to do what is so far ahead; null: all of it.
+  ///   Otherwise what orders work is left out where nothing has touched LDS.
+  void takePlaces(int iteration, Value first,
+                  llvm::function_ref<bool(int ahead)> includes) {
+    bool isLoop = !includes;
+    for (const Place &place : pipeline.places) {
+      if (!place.step) {
+        if (isLoop || (isLdsTouched && !isOfLoop(place.order)))
+          keep(place.order);
+        if (place.order == Order::Barrier)
+          isLdsTouched = false;
+        continue;
+      }
+      if (!isLoop && !includes(place.ahead))
+        continue;
+      isLdsTouched |= pipeline.rowOf(*place.step).lds;
+      current = iteration + place.ahead;
+      take(*place.step, after(first, place.ahead));
+    }
+  }
+
+  /// What is carried on from `iterations` of a loop's body.
+  llvm::SmallVector<Value> pack(int iterations) {
+    auto values = llvm::map_to_vector(sums(), [](Value *sum) { return *sum; });
+    for (auto [slot, block] : pipeline.carried()) {
+      Value &held = slots[{slot, block + iterations}];
+      values.push_back(held ? held : nothing(slot));
+    }
+    return values;
+  }
+  void unpack(mlir::ValueRange values) {
+    slots.clear();
+    auto next = values.begin();
+    for (Value *sum : sums())
+      *sum = *next++;
+    for (auto key : pipeline.carried())
+      slots[key] = *next++;
+  }
+
+  std::map<typename Pipeline::Key, Value> slots;
+  int current = 0;           ///< block that a step is about, as slots count
+  bool isLdsTouched = false; ///< since the last barrier
+};
+
+} // namespace fovea::attn
+
+#endif // FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_PIPELINE_H
