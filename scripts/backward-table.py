@@ -24,7 +24,7 @@ LARGEST_ATOMIC = {"gfx1100": 64, "gfx1151": 64, "gfx1201": 96}
 STREAMS = ("delta", "prepare", "convert")
 # Lengths of the two launches whose difference is counted: whole blocks, and whole
 # workgroups, of every schedule.
-LENGTHS = (512, 1024)
+LENGTHS = (768, 1536)
 
 COLUMNS = (
     ("type", "dtype"), ("head dim", "head_dim"), ("kernel", "part"),

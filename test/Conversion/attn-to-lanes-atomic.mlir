@@ -12,12 +12,14 @@
 
 gpu.module @cdna attributes {attn.target = #attn.target<"gfx942">} {
 
-// Rows are dense, so that their distance is a constant; in a loop too.
+// Rows are dense, so that their distance is a constant, and the instruction's:
+// what it is added to does not leave the loop.
 // CHECK-LABEL: gpu.func @dense(
 // CHECK-DAG:     %[[ZERO:.*]] = arith.constant 0 : i32
 // CHECK-DAG:     %[[ROW:.*]] = arith.constant 128 : i32
-// CHECK-NOT:     llvm.inline_asm
-// CHECK:         rocdl.raw.ptr.buffer.atomic.fadd %{{.*}}, %[[RESOURCE:.*]], %[[FIRST:.*]], %[[ZERO]], %[[ZERO]] : f32
+// CHECK:         scf.for
+// CHECK:           %[[FIRST:.*]] = llvm.inline_asm has_side_effects "", "=v,0"
+// CHECK:         rocdl.raw.ptr.buffer.atomic.fadd %{{.*}}, %[[RESOURCE:.*]], %[[FIRST]], %[[ZERO]], %[[ZERO]] : f32
 // CHECK:         %[[SECOND:.*]] = arith.addi %[[FIRST]], %[[ROW]]
 // CHECK:         rocdl.raw.ptr.buffer.atomic.fadd %{{.*}}, %[[RESOURCE]], %[[SECOND]], %[[ZERO]], %[[ZERO]] : f32
 // CHECK-COUNT-2: rocdl.raw.ptr.buffer.atomic.fadd

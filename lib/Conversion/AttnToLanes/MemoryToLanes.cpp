@@ -138,6 +138,17 @@ public:
         maxColumn += basis[1];
   }
 
+  /// Makes offsets here anew: LLVM would otherwise make all of them ahead of a
+  /// loop, and keep each, where instructions add what is constant.
+  void keepTogether() {
+    base = LLVM::InlineAsmOp::create(
+               b, base.getType(), ValueRange{base}, /*asm_string=*/"",
+               /*constraints=*/"=v,0", /*has_side_effects=*/true,
+               /*is_align_stack=*/false, LLVM::TailCallKind::None,
+               LLVM::AsmDialectAttr(), ArrayAttr())
+               .getResult(0);
+  }
+
   /// Whether no lane's access at this place is inside the view.
   bool isOutside(Coord at) const { return at[1] >= view.getColumns(); }
 
@@ -249,6 +260,8 @@ struct LowerAtomicAdd : public LanePattern<AtomicAddOp> {
     TileLayout layout = layoutOf(op.getTile());
     BufferAddress address(b, op, lanes, layout, op.getView().getType(),
                           adaptor.getView()[1]);
+    if (lanes.getTarget().waveSize == 64) // others have no register to spare
+      address.keepTogether();
     Value first = lanes.isFirstHolder(op, layout);
     Value zero = lanes.i32(b, 0);
     // Where an instruction does not name a scope, atomics are of the device.

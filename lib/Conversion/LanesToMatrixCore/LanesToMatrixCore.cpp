@@ -21,11 +21,15 @@ using namespace fovea;
 /// How many instructions of a kind stand in some run of ops.
 struct Mix {
   int matrix = 0, exponentials = 0, reads = 0;
+  /// That a wave can issue, one in four clocks, while a product is under way.
+  int issuesBeside = 0;
 
   void add(Operation *op) {
-    if (isa<amdgpu::MFMAOp, amdgpu::WMMAOp>(op))
+    if (isa<amdgpu::MFMAOp, amdgpu::WMMAOp>(op)) {
       ++matrix;
-    else if (readsLds(op))
+      if (auto product = dyn_cast<amdgpu::MFMAOp>(op))
+        issuesBeside = product.getM() == 32 ? 7 : 3;
+    } else if (readsLds(op))
       ++reads;
     else if (isa<ROCDL::ROCDLExp2>(op))
       ++exponentials;
@@ -76,7 +80,15 @@ static void interleave(attn::InterleaveOp op) {
     Vectors = 1u << 1,
     Matrix = 1u << 3,
     Reads = 1u << 8,
-    Exponentials = 1u << 10
+    Exponentials = 1u << 10,
+    // Vector and scalar instructions, memory, LDS, exponentials.
+    Others = 0x7f6
+  };
+  OpBuilder b(op);
+  auto group = [&](uint32_t kinds, int size) {
+    if (size > 0)
+      ROCDL::SchedGroupBarrier::create(b, op.getLoc(), kinds, size,
+                                       /*groupId=*/0);
   };
   Mix mix;
   for (Operation *before = op->getPrevNode();
@@ -85,13 +97,16 @@ static void interleave(attn::InterleaveOp op) {
             ROCDL::SchedGroupBarrier>(before);
        before = before->getPrevNode())
     mix.add(before);
-  OpBuilder b(op);
-  auto group = [&](Kind kind, int size) {
-    if (size > 0)
-      ROCDL::SchedGroupBarrier::create(b, op.getLoc(), kind, size,
-                                       /*groupId=*/0);
-  };
-  if (mix.matrix > 0) {
+  auto schedule =
+      op->getParentOfType<gpu::GPUFuncOp>()->getAttrOfType<attn::ScheduleAttr>(
+          attn::kScheduleAttrName);
+  if (schedule && schedule.getWavesPerSimd() == 1) {
+    // What one wave has no instruction for is lost.
+    for (int number = 0; number < mix.matrix; ++number) {
+      group(Matrix, 1);
+      group(Others, mix.issuesBeside);
+    }
+  } else if (mix.matrix > 0) {
     group(Reads, std::min(mix.reads, kReadsAhead));
     for (int number = 0; number < mix.matrix; ++number) {
       // Rounded up: what counting misses would gather at the end. Exponentials

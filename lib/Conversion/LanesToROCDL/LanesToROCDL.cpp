@@ -59,8 +59,14 @@ private:
         kernel, b.getI32IntegerAttr(schedule.getWavesPerSimd()));
     // Without the mode that quiets signalling NaNs, a maximum needs no
     // canonicalising copy of each operand.
-    kernel.setPassthroughAttr(
-        b.getArrayAttr({b.getStrArrayAttr({"amdgpu-ieee", "false"})}));
+    SmallVector<Attribute> others = {
+        b.getStrArrayAttr({"amdgpu-ieee", "false"})};
+    // Where segments have all registers, half of them are for products: LLVM
+    // would keep sums in the other half, and what else there is in neither.
+    constexpr int kSegments = 4;
+    if (schedule.getStages() == kSegments && schedule.getWavesPerSimd() == 1)
+      others.push_back(b.getStrArrayAttr({"amdgpu-agpr-alloc", "256"}));
+    kernel.setPassthroughAttr(b.getArrayAttr(others));
     kernel->removeAttr(attn::kScheduleAttrName);
   }
 };

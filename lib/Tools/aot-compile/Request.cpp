@@ -41,7 +41,7 @@ static constexpr OverrideInfo kOverrides[] = {
     {"stages", "s", &ScheduleOverrides::stages, 1, true,
      "1: load a key block, then use it; 2: load the next one meanwhile; 3: "
      "compute its scores meanwhile too (forward, with --direct-copy=1); 4: "
-     "segments that compute and that move data in turn (forward)"},
+     "segments that compute and that move data in turn"},
     {"waves-per-simd", "o", &ScheduleOverrides::wavesPerSimd, 1, true,
      "occupancy to allocate registers for"},
     {"rescale-threshold", "t", &ScheduleOverrides::rescaleThreshold, 0, false,

@@ -1,4 +1,4 @@
-// RUN: aot-opt %s --attn-to-scheduled=algorithm=atomic --attn-scheduled-to-tiles | FileCheck %s
+// RUN: aot-opt %s --attn-to-scheduled='chip=gfx908 algorithm=atomic' --attn-scheduled-to-tiles | FileCheck %s
 
 // The algorithm that adds dQ up in memory.
 

@@ -1,11 +1,11 @@
-// RUN: aot-opt %s --attn-to-scheduled --attn-scheduled-to-tiles | FileCheck %s
+// RUN: aot-opt %s --attn-to-scheduled=chip=gfx908 --attn-scheduled-to-tiles | FileCheck %s
 
 // One op, three kernels with the same arguments.
 
 !t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 !l = memref<?x?x?xf32, strided<[?, ?, 1]>>
 
-// CHECK-LABEL: gpu.module @gradients attributes {attn.target = #attn.target<"gfx942">}
+// CHECK-LABEL: gpu.module @gradients attributes {attn.target = #attn.target<"gfx908">}
 
 // Row sums of O and dO, to the workspace.
 // CHECK:       gpu.func @gradients_delta(

@@ -409,10 +409,15 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   SmallVector<StoreLdsOp> stores;
   func.walk([&](DotOp dot) { dots.push_back(dot); });
   func.walk([&](StoreLdsOp store) { stores.push_back(store); });
-  // New products first: what adds up may take one of another iteration.
-  std::stable_partition(dots.begin(), dots.end(), [](DotOp dot) {
-    return isOneValue(dot.getAcc().getDefiningOp());
-  });
+  // Products that nothing was summed up in before decide how what follows from
+  // them lies, in whatever order a loop has them. Those that share waves out
+  // otherwise load what they need once more.
+  auto rank = [](DotOp dot) {
+    if (dot.getColumnWaves())
+      return 2;
+    return isOneValue(dot.getAcc().getDefiningOp()) ? 0 : 1;
+  };
+  llvm::stable_sort(dots, [&](DotOp x, DotOp y) { return rank(x) < rank(y); });
   for (DotOp dot : dots)
     if (failed(assignDot(dot)))
       return failure();

@@ -32,7 +32,7 @@ struct AtomicRow {
 static const BackwardRow kBackwardRows[] = {
     // CDNA. Two accumulators and two resident operands in the kernel of dK and
     // dV. What was fastest for docs/Timing.md's model of gfx942 and gfx950:
-    // two waves a SIMD, which 16 queries at a time leave room for up to 128.
+    // two waves a SIMD, or one with more keys in segments.
     {target::kMfmaDoubleK,
      32,
      "mfma_16x16x32",
@@ -42,27 +42,45 @@ static const BackwardRow kBackwardRows[] = {
      64,
      "mfma_16x16x32",
      {128, 32, 4, 2, 2},
-     {128, 32, 4, 2, 2}},
+     {128, 32, 4, 4, 2}},
+    {target::kMfmaDoubleK,
+     96,
+     "mfma_16x16x32",
+     {192, 32, 4, 4, 1},
+     {128, 32, 4, 4, 2}},
     {target::kMfmaDoubleK,
      128,
      "mfma_16x16x32",
-     {128, 32, 8, 2, 2},
+     {128, 32, 4, 4, 1},
      {128, 32, 4, 2, 2}},
     {target::kMfmaBf16_1k,
      64,
      "mfma_16x16x16",
      {128, 32, 4, 2, 2},
      {128, 32, 4, 2, 2}},
-    {target::kMfmaBf16_1k,
+    // gfx90a: in f16 dS has powers of two beside it, for which segments leave
+    // no
+    // registers.
+    {target::kMfmaBf16_1k | target::kMfmaFlushesSubnormals,
      96,
      "mfma_16x16x16",
      {128, 32, 4, 1, 2},
      {128, 32, 4, 2, 2}},
-    {target::kMfmaBf16_1k,
+    {target::kMfmaBf16_1k | target::kMfmaFlushesSubnormals,
      128,
      "mfma_16x16x16",
      {128, 16, 4, 1, 2},
      {128, 32, 4, 2, 2}},
+    {target::kMfmaBf16_1k,
+     96,
+     "mfma_16x16x16",
+     {192, 16, 4, 4, 1},
+     {128, 32, 4, 2, 2}},
+    {target::kMfmaBf16_1k,
+     128,
+     "mfma_16x16x16",
+     {192, 16, 4, 4, 1},
+     {128, 16, 4, 4, 2}},
     {0, 64, "mfma_32x32x8", {128, 32, 4, 2, 2}, {128, 32, 4, 2, 2}},
     {0, 128, "mfma_32x32x8", {128, 32, 4, 2, 1}, {128, 32, 4, 2, 2}},
     // A second block on its way to LDS takes the registers of a second wave a
@@ -114,12 +132,24 @@ static const BackwardRow kBackwardRows[] = {
 };
 
 static const AtomicRow kAtomicRows[] = {
-    // CDNA: as the kernel of dK and dV, with a third resident operand.
+    // CDNA: as the kernel of dK and dV, with a third resident operand. From
+    // CDNA 2 on as many keys as the registers of a wave that has its SIMD to
+    // itself hold: each visit adds a dQ of its own in memory, and L2 adds up
+    // only so many.
     {target::kMfmaDoubleK, 32, "mfma_32x32x16", {128, 32, 4, 2, 2}},
-    {target::kMfmaDoubleK, 64, "mfma_32x32x16", {128, 32, 4, 1, 2}},
-    {target::kMfmaDoubleK, 128, "mfma_16x16x32", {128, 32, 8, 2, 2}},
-    {target::kMfmaBf16_1k, 64, "mfma_16x16x16", {128, 32, 4, 1, 2}},
-    {target::kMfmaBf16_1k, 128, "mfma_16x16x16", {128, 32, 8, 2, 2}},
+    {target::kMfmaDoubleK, 64, "mfma_16x16x32", {256, 32, 4, 4, 1}},
+    {target::kMfmaDoubleK, 96, "mfma_16x16x32", {192, 32, 4, 4, 1}},
+    {target::kMfmaDoubleK, 128, "mfma_16x16x32", {128, 32, 4, 4, 1}},
+    {target::kMfmaBf16_1k, 64, "mfma_16x16x16", {256, 16, 4, 4, 1}},
+    {target::kMfmaBf16_1k, 112, "mfma_16x16x16", {192, 16, 4, 4, 1}},
+    // Here masks that are compiled in leave no registers.
+    {target::kMfmaBf16_1k | target::kMfmaFlushesSubnormals,
+     128,
+     "mfma_16x16x16",
+     {128, 32, 8, 2, 2}},
+    // Its last columns are no whole instruction, which takes two registers.
+    {target::kMfmaBf16_1k, 120, "mfma_16x16x16", {128, 32, 8, 2, 2}},
+    {target::kMfmaBf16_1k, 128, "mfma_16x16x16", {192, 16, 4, 4, 1}},
     {0, 64, "mfma_32x32x8", {128, 32, 4, 2, 2}},
     {0, 128, "mfma_32x32x8", {128, 32, 4, 2, 1}},
     {0, 192, "mfma_16x16x16", {64, 32, 4, 2, 1}},
@@ -254,12 +284,14 @@ checkHolds(llvm::function_ref<InFlightDiagnostic()> emitError,
   ForwardTiles tiles = forwardTiles(headDim, schedule, inst);
   constexpr int residents = 2;
   const int64_t bytes = tiles.elementBytes;
-  int64_t lds =
-      tiles.blockN * (bytes * tiles.ldsDim * holds.moving + 4 * holds.rowTerms);
+  // While a block is used, the next one is stored.
+  const int64_t buffers = schedule.getStages() == 4 ? 2 : 1;
+  int64_t lds = buffers * tiles.blockN *
+                (bytes * tiles.ldsDim * holds.moving + 4 * holds.rowTerms);
   if (schedule.getQueriesInLds())
     lds += residents * bytes * tiles.blockM * tiles.scoreDim;
   if (holds.query) {
-    lds += bytes * tiles.blockN * tiles.blockM;
+    lds += buffers * bytes * tiles.blockN * tiles.blockM;
     if (schedule.getQueriesInLds())
       lds += bytes * tiles.blockM * tiles.ldsDim;
   }
@@ -295,9 +327,6 @@ LogicalResult fovea::attn::checkBackwardSchedule(
       return emitError() << "kernels of gradients load their tiles by way of "
                             "registers: direct_copy must be 0, found "
                          << kernel.getDirectCopy();
-    if (kernel.getStages() > 2)
-      return emitError() << "kernels of gradients have one stage or two, found "
-                         << kernel.getStages();
   }
   const spec::AlgorithmSpec &algorithm = specOf(schedule.getAlgorithm());
   for (auto [launch, kernel] :

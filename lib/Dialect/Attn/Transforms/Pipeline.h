@@ -23,20 +23,20 @@ namespace fovea::attn {
 enum class Order {
   Barrier, ///< all waves are here, what they wrote to LDS is there
   // Of loops alone.
-  Fence, ///< instructions stay on their side
-  Mix,   ///< work since the last branch, barrier or fence is spread evenly
+  Mix, ///< the end of a segment: its work is spread evenly, and stays in it
 };
-inline bool isOfLoop(Order order) { return order >= Order::Fence; }
+inline bool isOfLoop(Order order) { return order >= Order::Mix; }
 
 /// \tparam Step  what a kernel does for a block
 /// \tparam Slot  what steps leave to later ones of the same block
 template <typename Step, typename Slot>
 struct PipelineOf {
-  /// Which slots a step reads and writes, and whether it accesses LDS.
+  /// What a step works with.
+  enum Means { Products, Memory, Lds, Vectors };
   struct StepRow {
     Step step;
+    Means means;
     llvm::ArrayRef<Slot> reads, writes;
-    bool lds = false;
   };
 
   struct Place {
@@ -52,6 +52,7 @@ struct PipelineOf {
 
   llvm::ArrayRef<StepRow> steps;
   llvm::ArrayRef<Place> places;
+  int buffers = 1; ///< in LDS for what is visited: blocks take turns
 
   const StepRow &rowOf(Step step) const {
     return *llvm::find_if(steps,
@@ -98,7 +99,7 @@ struct PipelineOf {
   }
 };
 
-/// Emits a pipeline. Blocks are visited in the order of numbers from 0 on.
+/// Emits a pipeline. Blocks are visited in the order of their numbers.
 template <typename Step, typename Slot>
 class PipelineRunner {
 protected:
@@ -120,7 +121,7 @@ protected:
   /// A slot of the block that a step is about.
   Value &slot(Slot slot) { return slots[{slot, current}]; }
 
-  /// What is ahead of the first iteration.
+  /// What is ahead of the first iteration, of blocks from 0 on.
   void prologue() {
     slots.clear();
     for (int iteration = -pipeline.ahead(); iteration < 0; ++iteration)
@@ -130,8 +131,8 @@ protected:
 
   /// Blocks [from, to), of which `from` follows what was visited last.
   void loop(Value from, Value to) {
-    llvm::SmallVector<Value> inits = pack(0);
-    auto loop = mlir::scf::ForOp::create(builder, from, to, constant(1), inits);
+    auto loop =
+        mlir::scf::ForOp::create(builder, from, to, constant(1), pack(0));
     mlir::OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
     unpack(loop.getRegionIterArgs());
@@ -167,12 +168,14 @@ private:
     case Order::Barrier:
       mlir::amdgpu::LDSBarrierOp::create(builder);
       return;
-    case Order::Fence:
-      mlir::amdgpu::SchedBarrierOp::create(
-          builder, mlir::amdgpu::sched_barrier_opt_enum::none);
-      return;
     case Order::Mix:
       InterleaveOp::create(builder);
+      // LLVM would move vector instructions to where their results are used.
+      for (auto key : made)
+        slots[key] = PinOp::create(builder, slots[key]);
+      made.clear();
+      mlir::amdgpu::SchedBarrierOp::create(
+          builder, mlir::amdgpu::sched_barrier_opt_enum::none);
       return;
     }
     llvm_unreachable("all orders are listed");
@@ -186,6 +189,7 @@ private:
   void takePlaces(int iteration, Value first,
                   llvm::function_ref<bool(int ahead)> includes) {
     bool isLoop = !includes;
+    made.clear();
     for (const Place &place : pipeline.places) {
       if (!place.step) {
         if (isLoop || (isLdsTouched && !isOfLoop(place.order)))
@@ -196,9 +200,13 @@ private:
       }
       if (!isLoop && !includes(place.ahead))
         continue;
-      isLdsTouched |= pipeline.rowOf(*place.step).lds;
+      const auto &row = pipeline.rowOf(*place.step);
+      isLdsTouched |= row.means == Pipeline::Lds;
       current = iteration + place.ahead;
       take(*place.step, after(first, place.ahead));
+      if (row.means == Pipeline::Vectors)
+        for (Slot written : row.writes)
+          made.push_back({written, current});
     }
   }
 
@@ -221,6 +229,8 @@ private:
   }
 
   std::map<typename Pipeline::Key, Value> slots;
+  /// By vector instructions of this segment.
+  llvm::SmallVector<typename Pipeline::Key> made;
   int current = 0;           ///< block that a step is about, as slots count
   bool isLdsTouched = false; ///< since the last barrier
 };

@@ -24,12 +24,6 @@ namespace fovea::attn {
 namespace {
 using namespace fovea::attn;
 
-/// The values of one row of scores that gradients need, as [1, rows].
-struct RowTerms {
-  Value negatedLse; ///< -lse * log2(e); -inf where no key is seen
-  Value delta;
-};
-
 /// What all kernels of a pass share.
 template <typename Base>
 class GradientBuilder : public Base {
@@ -75,6 +69,31 @@ protected:
   }
   Value readTurned(Value lds) {
     return factorTile(lds, tiles.valueDim, tiles.blockN);
+  }
+
+  /// What holds a block in LDS: with two buffers, blocks take turns.
+  Value bufferOf(Value lds, Value number, int buffers) {
+    if (buffers == 1)
+      return lds;
+    return LdsBufferOp::create(
+        b, lds, arith::AndIOp::create(b, number, this->i32(buffers - 1)));
+  }
+
+  /// What is left of a block that is none: zeros, which add nothing.
+  Value noBlock(GradientSlot slot) {
+    switch (slot) {
+    case GradientSlot::Turned:
+      return this->splat(
+          this->tile(tiles.valueDim, tiles.blockN, this->elementType), 0.0f);
+    case GradientSlot::ScoreGradients:
+      return this->splat(
+          this->tile(tiles.blockN, tiles.blockM, this->elementType), 0.0f);
+    case GradientSlot::Weights:
+    case GradientSlot::WeightGradients:
+      return this->splat(this->f32Tile(tiles.blockN, tiles.blockM), 0.0f);
+    default:
+      llvm_unreachable("no pipeline leaves that behind");
+    }
   }
 
   /// [block_n, block_m]: rows that are visited times a resident operand.
@@ -224,14 +243,22 @@ protected:
     return this->view(sums, first, this->headDim, b.getF32Type());
   }
 
-  /// The terms of rows [first, first + count) of a query head, as loaded.
-  RowTerms loadTerms(const Rows &lse, const Rows &delta, Value first,
-                     int64_t count) {
-    auto load = [&](const Rows &rows) {
-      Value view = this->view(rows, first, 1, b.getF32Type());
-      return this->transpose(LoadOp::create(b, this->f32Tile(count, 1), view));
-    };
-    return {negate(load(lse)), load(delta)};
+  /// A value of each of the rows [first, first + count): [1, count].
+  Value loadValues(const Rows &rows, Value first, int64_t count) {
+    Value view = this->view(rows, first, 1, b.getF32Type());
+    return this->transpose(LoadOp::create(b, this->f32Tile(count, 1), view));
+  }
+
+  /// -lse * log2(e). A row that saw no key, for which others also write the
+  /// lowest number, gets -inf, and so P = 0.
+  Value negated(Value lse) {
+    auto type = cast<RankedTensorType>(lse.getType());
+    float infinity = std::numeric_limits<float>::infinity();
+    Value negated =
+        this->fmul(lse, this->splat(type, -1.44269504088896340736f));
+    Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, negated,
+                                       this->splat(type, infinity));
+    return this->select(none, this->splat(type, -infinity), negated);
   }
 
   /// Stores an accumulator [value_dim, block_m] times `scale` (if any; a scalar
@@ -284,18 +311,6 @@ private:
         b, row, this->sub(constant(int64_t(2 * bias + 13) << 23), exponent));
     return arith::MinNumFOp::create(b, wanted, power);
   }
-
-  /// -lse * log2(e). A row that saw no key, for which others also write the
-  /// lowest number, gets -inf, and so P = 0.
-  Value negate(Value lse) {
-    auto type = cast<RankedTensorType>(lse.getType());
-    float infinity = std::numeric_limits<float>::infinity();
-    Value negated =
-        this->fmul(lse, this->splat(type, -1.44269504088896340736f));
-    Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, negated,
-                                       this->splat(type, infinity));
-    return this->select(none, this->splat(type, -infinity), negated);
-  }
 };
 
 //===----------------------------------------------------------------------===//
@@ -315,14 +330,14 @@ public:
   void build();
 
 private:
-  void take(GradientStep step, Value block) override;
+  void take(GradientStep step, Value number) override;
   SmallVector<Value *> sums() override;
-  Value nothing(GradientSlot) override {
-    llvm_unreachable("no pipeline of this kernel leaves anything behind");
-  }
+  Value nothing(GradientSlot slot) override { return noBlock(slot); }
 
   Resident queries, douts;
-  RowTerms terms;
+  /// Of the rows, as [1, block_m]: -lse * log2(e), -inf where no key is seen;
+  /// and delta.
+  Value negatedLse, delta;
   Value ldsK, ldsV, ldsKt;
   Value acc;   ///< dQ^T
   Value power; ///< of two, that is in it; null: none
@@ -336,51 +351,52 @@ SmallVector<Value *> QueryGradient::sums() {
   return sums;
 }
 
-void QueryGradient::take(GradientStep step, Value block) {
+void QueryGradient::take(GradientStep step, Value number) {
   using Step = GradientStep;
   using Slot = GradientSlot;
+  auto in = [&](Value lds) { return bufferOf(lds, number, pipeline.buffers); };
   switch (step) {
   case Step::Load:
-    slot(Slot::ScoredRows) = loadKeys(/*values=*/false, block, tiles.ldsDim);
-    slot(Slot::OtherRows) = loadKeys(/*values=*/true, block, tiles.ldsDim);
+    slot(Slot::ScoredRows) = loadKeys(/*values=*/false, number, tiles.ldsDim);
+    slot(Slot::OtherRows) = loadKeys(/*values=*/true, number, tiles.ldsDim);
     return;
   case Step::Store:
-    StoreLdsOp::create(b, transpose(slot(Slot::ScoredRows)), ldsKt);
-    StoreLdsOp::create(b, slot(Slot::ScoredRows), ldsK);
-    StoreLdsOp::create(b, slot(Slot::OtherRows), ldsV);
+    StoreLdsOp::create(b, transpose(slot(Slot::ScoredRows)), in(ldsKt));
+    StoreLdsOp::create(b, slot(Slot::ScoredRows), in(ldsK));
+    StoreLdsOp::create(b, slot(Slot::OtherRows), in(ldsV));
     return;
   case Step::ReadScored:
-    slot(Slot::Scored) = readRows(ldsK);
+    slot(Slot::Scored) = readRows(in(ldsK));
     return;
   case Step::Scores:
     slot(Slot::Scores) = product(slot(Slot::Scored), queries);
     return;
   case Step::Mask:
-    slot(Slot::Scores) = mask(slot(Slot::Scores), block, /*row=*/0);
+    slot(Slot::Scores) = mask(slot(Slot::Scores), number, /*row=*/0);
     return;
   case Step::Weigh: {
     Value scores = slot(Slot::Scores);
     slot(Slot::Weights) = probabilities(
         scores,
-        broadcast(terms.negatedLse, cast<RankedTensorType>(scores.getType())));
+        broadcast(negatedLse, cast<RankedTensorType>(scores.getType())));
     return;
   }
   case Step::ReadOther:
     separateLdsReads();
-    slot(Slot::Other) = readRows(ldsV);
+    slot(Slot::Other) = readRows(in(ldsV));
     return;
   case Step::WeightGradients:
     slot(Slot::WeightGradients) = product(slot(Slot::Other), douts);
     return;
   case Step::ScoreGradients: {
     Value dp = slot(Slot::WeightGradients);
-    Value delta = broadcast(terms.delta, cast<RankedTensorType>(dp.getType()));
-    Value ds = fmul(slot(Slot::Weights), fsub(dp, delta));
+    auto full = cast<RankedTensorType>(dp.getType());
+    Value ds = fmul(slot(Slot::Weights), fsub(dp, broadcast(delta, full)));
     slot(Slot::ScoreGradients) = roundScoreGradients(ds, power, acc);
     return;
   }
   case Step::ReadTurned:
-    slot(Slot::Turned) = readTurned(ldsKt);
+    slot(Slot::Turned) = readTurned(in(ldsKt));
     return;
   case Step::Accumulate:
     acc = accumulate(slot(Slot::Turned), slot(Slot::ScoreGradients), acc);
@@ -391,9 +407,12 @@ void QueryGradient::take(GradientStep step, Value block) {
 }
 
 void QueryGradient::build() {
-  ldsK = ldsTile(tiles.blockN, tiles.ldsDim, elementType);
-  ldsV = ldsTile(tiles.blockN, tiles.ldsDim, elementType);
-  ldsKt = ldsTile(tiles.ldsDim, tiles.blockN, elementType);
+  auto visited = [&](int64_t rows, int64_t columns) {
+    return ldsTile(rows, columns, elementType, pipeline.buffers);
+  };
+  ldsK = visited(tiles.blockN, tiles.ldsDim);
+  ldsV = visited(tiles.blockN, tiles.ldsDim);
+  ldsKt = visited(tiles.ldsDim, tiles.blockN);
   placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven());
   Rows q = rowsOf("q", headQ, "seqlen_q"),
        dout = rowsOf("dout", headQ, "seqlen_q"),
@@ -404,8 +423,9 @@ void QueryGradient::build() {
       NegateIfOp::create(b, loadTile(q, firstRow, tiles.blockM, tiles.scoreDim),
                          scaleIsNegative()));
   douts = makeResident(loadTile(dout, firstRow, tiles.blockM, tiles.scoreDim));
-  terms = loadTerms(rowValues("lse", headQ), deltaRows(headQ), firstRow,
-                    tiles.blockM);
+  negatedLse =
+      negated(loadValues(rowValues("lse", headQ), firstRow, tiles.blockM));
+  delta = loadValues(deltaRows(headQ), firstRow, tiles.blockM);
   acc = splat(f32Tile(tiles.valueDim, tiles.blockM), 0.0f);
   power = initialDsPower();
   prologue();
@@ -455,6 +475,8 @@ private:
   void prepareQuerySums(const Rows &k);
   Value queryGradients(Value ds);
   Value maskedBlock(Value number);
+  Value fullBlock(Value number);
+  bool isCounted() const { return queries.hasTail && pipeline.buffers > 1; }
   Bounds seenByKeys();
   Value loadOwn(const Rows &rows, int64_t columns);
   void visitQueries();
@@ -483,14 +505,16 @@ SmallVector<Value *> KeyGradients::sums() {
   return sums;
 }
 
-Value KeyGradients::nothing(GradientSlot) {
-  llvm_unreachable("no pipeline of this kernel leaves anything behind");
+Value KeyGradients::nothing(GradientSlot slot) {
+  if (slot == GradientSlot::Number) // past the last, where nothing is added
+    return i32(std::numeric_limits<int32_t>::max() / tiles.blockN);
+  return noBlock(slot);
 }
 
 /// The keys once more, as the right operand of a sum over keys.
 void KeyGradients::prepareQuerySums(const Rows &k) {
   query = queryProduct(target, elementType, headDim, schedule);
-  ldsDs = ldsTile(tiles.blockN, tiles.blockM, elementType);
+  ldsDs = ldsTile(tiles.blockN, tiles.blockM, elementType, pipeline.buffers);
   if (!schedule.getQueriesInLds()) {
     queryKeys.tile = loadOwn(k, query->columns);
     return;
@@ -518,9 +542,8 @@ void KeyGradients::load(Value block) {
   slot(Slot::ScoredRows) = loadTile(head.q, first, tiles.blockN, tiles.ldsDim);
   slot(Slot::OtherRows) =
       loadTile(head.dout, first, tiles.blockN, tiles.ldsDim);
-  RowTerms terms = loadTerms(head.lse, head.delta, first, tiles.blockN);
-  slot(Slot::LogSumRows) = terms.negatedLse;
-  slot(Slot::DeltaRows) = terms.delta;
+  slot(Slot::LogSumRows) = loadValues(head.lse, first, tiles.blockN);
+  slot(Slot::DeltaRows) = loadValues(head.delta, first, tiles.blockN);
 }
 
 Value KeyGradients::maskedScores(Value scores, Value block) {
@@ -542,20 +565,25 @@ Value KeyGradients::ofEachQuery(Value lds) {
 void KeyGradients::take(GradientStep step, Value number) {
   using Step = GradientStep;
   using Slot = GradientSlot;
-  auto block = [&] { return isMasked ? maskedBlock(number) : number; };
+  auto block = [&] {
+    return isMasked ? maskedBlock(number) : fullBlock(number);
+  };
+  auto in = [&](Value lds) { return bufferOf(lds, number, pipeline.buffers); };
   switch (step) {
   case Step::Load:
     return load(block());
-  case Step::Store:
-    StoreLdsOp::create(b, transpose(slot(Slot::ScoredRows)), ldsQt);
-    StoreLdsOp::create(b, slot(Slot::ScoredRows), ldsQ);
-    StoreLdsOp::create(b, transpose(slot(Slot::OtherRows)), ldsDoutT);
-    StoreLdsOp::create(b, slot(Slot::OtherRows), ldsDout);
-    StoreLdsOp::create(b, slot(Slot::LogSumRows), ldsLse);
-    StoreLdsOp::create(b, slot(Slot::DeltaRows), ldsDelta);
+  case Step::Store: {
+    Value logSums = negated(slot(Slot::LogSumRows));
+    StoreLdsOp::create(b, transpose(slot(Slot::ScoredRows)), in(ldsQt));
+    StoreLdsOp::create(b, slot(Slot::ScoredRows), in(ldsQ));
+    StoreLdsOp::create(b, transpose(slot(Slot::OtherRows)), in(ldsDoutT));
+    StoreLdsOp::create(b, slot(Slot::OtherRows), in(ldsDout));
+    StoreLdsOp::create(b, logSums, in(ldsLse));
+    StoreLdsOp::create(b, slot(Slot::DeltaRows), in(ldsDelta));
     return;
+  }
   case Step::ReadScored:
-    slot(Slot::Scored) = readRows(ldsQ);
+    slot(Slot::Scored) = readRows(in(ldsQ));
     return;
   case Step::Scores:
     slot(Slot::Number) = block();
@@ -565,7 +593,7 @@ void KeyGradients::take(GradientStep step, Value number) {
     slot(Slot::Scores) = maskedScores(slot(Slot::Scores), slot(Slot::Number));
     return;
   case Step::ReadLogSums:
-    slot(Slot::LogSums) = ofEachQuery(ldsLse);
+    slot(Slot::LogSums) = ofEachQuery(in(ldsLse));
     return;
   case Step::Weigh:
     slot(Slot::Weights) =
@@ -575,20 +603,20 @@ void KeyGradients::take(GradientStep step, Value number) {
     slot(Slot::Rounded) = roundProbabilities(slot(Slot::Weights));
     return;
   case Step::ReadTurnedOther:
-    slot(Slot::TurnedOther) = readTurned(ldsDoutT);
+    slot(Slot::TurnedOther) = readTurned(in(ldsDoutT));
     return;
   case Step::AccumulateValues:
     accV = accumulate(slot(Slot::TurnedOther), slot(Slot::Rounded), accV);
     return;
   case Step::ReadOther:
     separateLdsReads();
-    slot(Slot::Other) = readRows(ldsDout);
+    slot(Slot::Other) = readRows(in(ldsDout));
     return;
   case Step::WeightGradients:
     slot(Slot::WeightGradients) = product(slot(Slot::Other), values);
     return;
   case Step::ReadDeltas:
-    slot(Slot::Deltas) = ofEachQuery(ldsDelta);
+    slot(Slot::Deltas) = ofEachQuery(in(ldsDelta));
     return;
   case Step::ScoreGradients: {
     Value ds = fmul(slot(Slot::Weights),
@@ -597,17 +625,17 @@ void KeyGradients::take(GradientStep step, Value number) {
     return;
   }
   case Step::ReadTurned:
-    slot(Slot::Turned) = readTurned(ldsQt);
+    slot(Slot::Turned) = readTurned(in(ldsQt));
     return;
   case Step::Accumulate:
     accK = accumulate(slot(Slot::Turned), slot(Slot::ScoreGradients), accK);
     return;
   case Step::StoreScoreGradients:
-    StoreLdsOp::create(b, slot(Slot::ScoreGradients), ldsDs);
+    StoreLdsOp::create(b, slot(Slot::ScoreGradients), in(ldsDs));
     return;
   case Step::ReadScoreGradients:
     slot(Slot::ScoreGradientRows) =
-        factorTile(ldsDs, tiles.blockN, tiles.blockM);
+        factorTile(in(ldsDs), tiles.blockN, tiles.blockM);
     return;
   case Step::QueryGradients:
     slot(Slot::QueryGradients) = queryGradients(slot(Slot::ScoreGradientRows));
@@ -630,6 +658,13 @@ Value KeyGradients::maskedBlock(Value number) {
   Value isTail =
       arith::CmpIOp::create(b, arith::CmpIPredicate::slt, number, tailBlocks);
   return select(isTail, add(number, queries.full), sub(number, tailBlocks));
+}
+
+/// The block that is not masked as the one of a number. Where buffers take
+/// turns numbers follow those of maskedBlock(); elsewhere they are the blocks',
+/// which takes no register for the difference.
+Value KeyGradients::fullBlock(Value number) {
+  return isCounted() ? sub(number, tailBlocks) : number;
 }
 
 /// The rows of this workgroup's keys, zeros where no query sees them.
@@ -661,12 +696,15 @@ Bounds KeyGradients::seenByKeys() {
 }
 
 void KeyGradients::build() {
-  ldsQ = ldsTile(tiles.blockN, tiles.ldsDim, elementType);
-  ldsDout = ldsTile(tiles.blockN, tiles.ldsDim, elementType);
-  ldsQt = ldsTile(tiles.ldsDim, tiles.blockN, elementType);
-  ldsDoutT = ldsTile(tiles.ldsDim, tiles.blockN, elementType);
-  ldsLse = ldsTile(1, tiles.blockN, b.getF32Type());
-  ldsDelta = ldsTile(1, tiles.blockN, b.getF32Type());
+  auto visited = [&](int64_t rows, int64_t columns, Type type) {
+    return ldsTile(rows, columns, type, pipeline.buffers);
+  };
+  ldsQ = visited(tiles.blockN, tiles.ldsDim, elementType);
+  ldsDout = visited(tiles.blockN, tiles.ldsDim, elementType);
+  ldsQt = visited(tiles.ldsDim, tiles.blockN, elementType);
+  ldsDoutT = visited(tiles.ldsDim, tiles.blockN, elementType);
+  ldsLse = visited(1, tiles.blockN, b.getF32Type());
+  ldsDelta = visited(1, tiles.blockN, b.getF32Type());
 
   batch = blockId(gpu::Dimension::z);
   Value group = arg("group_size"), headsQ = arg("heads_q");
@@ -707,6 +745,10 @@ void KeyGradients::build() {
     queries.full = queries.end;
   tailBlocks = sub(queries.end, queries.full);
   maskedBlocks = add(tailBlocks, queries.head);
+  if (query && pipeline.behind() > 0) // nothing lies there yet
+    StoreLdsOp::create(
+        b, splat(tile(tiles.blockN, tiles.blockM, elementType), 0.0f),
+        bufferOf(ldsDs, i32(-1), pipeline.buffers));
 
   RankedTensorType acc = f32Tile(tiles.valueDim, tiles.blockM);
   accV = splat(acc, 0.0f);
@@ -749,12 +791,16 @@ void KeyGradients::build() {
 /// the full blocks.
 void KeyGradients::visitQueries() {
   isMasked = queries.hasHead || queries.hasTail;
+  if (pipeline.buffers > 1) // others may still read what the prologue fills
+    barrier();
   prologue();
   if (isMasked)
     loop(i32(0), maskedBlocks);
   isMasked = false;
-  loop(queries.head, queries.full);
-  drain(queries.full);
+  Value from = isCounted() ? maskedBlocks : queries.head;
+  Value end = isCounted() ? add(queries.full, tailBlocks) : queries.full;
+  loop(from, end);
+  drain(end);
 }
 
 //===----------------------------------------------------------------------===//
