@@ -386,10 +386,27 @@ llvm::Expected<CompiledKernel>
 fovea::tools::compileJob(const Job &job, const Request &request) {
   double start = threadCpuMs();
   Compilation compilation(job, request);
-  if (llvm::Error error = compilation.start(/*observed=*/true))
+  if (llvm::Error error = compilation.start(/*observed=*/request.takesFlags))
     return error;
   llvm::Expected<CompiledKernel> result = compilation.finish();
   if (result)
     result->cpuMs = threadCpuMs() - start;
   return result;
+}
+
+KernelRecord fovea::tools::recordOf(const Job &job,
+                                    const CompiledKernel &kernel) {
+  KernelRecord record = job.record();
+  record.resources.vgprs = kernel.resources.vgprs;
+  record.resources.agprs = kernel.resources.agprs;
+  record.resources.sgprs = kernel.resources.sgprs;
+  record.resources.ldsBytes = kernel.resources.ldsBytes;
+  record.resources.scratchBytes = kernel.resources.scratchBytes;
+  record.resources.occupancy = kernel.occupancy;
+  record.resources.matrixInstructions = kernel.resources.matrixInstructions;
+  record.resources.codeBytes = kernel.resources.codeBytes;
+  record.resources.vgprSpills = kernel.resources.vgprSpills;
+  record.resources.sgprSpills = kernel.resources.sgprSpills;
+  record.compileMs = kernel.cpuMs;
+  return record;
 }

@@ -43,6 +43,9 @@ llvm::Error planJob(Job &job, const Request &request);
 llvm::Expected<CompiledKernel> compileJob(const Job &job,
                                           const Request &request);
 
+/// What a package says of a compiled kernel, without the build.
+KernelRecord recordOf(const Job &job, const CompiledKernel &kernel);
+
 } // namespace fovea::tools
 
 #endif // FOVEA_LIB_TOOLS_AOTCOMPILE_KERNELCOMPILER_H

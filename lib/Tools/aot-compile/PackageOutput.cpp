@@ -153,19 +153,8 @@ llvm::Expected<bool> PackageOutput::isCurrent(const Job &job,
 }
 
 llvm::Error PackageOutput::store(const Job &job, const CompiledKernel &kernel) {
-  KernelRecord record = job.record();
+  KernelRecord record = recordOf(job, kernel);
   record.fingerprint = fingerprint;
-  record.resources.vgprs = kernel.resources.vgprs;
-  record.resources.agprs = kernel.resources.agprs;
-  record.resources.sgprs = kernel.resources.sgprs;
-  record.resources.ldsBytes = kernel.resources.ldsBytes;
-  record.resources.scratchBytes = kernel.resources.scratchBytes;
-  record.resources.occupancy = kernel.occupancy;
-  record.resources.matrixInstructions = kernel.resources.matrixInstructions;
-  record.resources.codeBytes = kernel.resources.codeBytes;
-  record.resources.vgprSpills = kernel.resources.vgprSpills;
-  record.resources.sgprSpills = kernel.resources.sgprSpills;
-  record.compileMs = kernel.cpuMs;
   // find() and not []: several threads are here.
   Status status = packages.find(job.target)
                       ->second.writer->put(record, kernel.image.data(),

@@ -1,6 +1,7 @@
 //===- Request.cpp - what aot-compile was asked for -----------------------===//
 
 #include "Request.h"
+#include "fovea/Target/MatrixInstr.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ErrorHandling.h"
 #include <algorithm>
@@ -66,6 +67,46 @@ std::string fovea::tools::algorithmNames() {
                                       return llvm::StringRef(algorithm.name);
                                     }),
                     ", ");
+}
+
+/// The option's name as a key: "block_m" of "block-m".
+static std::string keyOf(const OverrideInfo &info) {
+  std::string key = info.option.str();
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+std::string fovea::tools::setParameter(ScheduleOverrides &overrides,
+                                       llvm::StringRef key,
+                                       std::optional<int64_t> number,
+                                       std::optional<llvm::StringRef> name) {
+  if (key == "inst") {
+    // What a chip lacks can be left out, what nothing has is a slip.
+    if (!name || !target::lookupMatrixShape(*name))
+      return "must be the name of a matrix instruction" +
+             (name ? ", and no chip has '" + name->str() + "'" : std::string());
+    overrides.inst = name->str();
+    return "";
+  }
+  if (key == "algorithm") {
+    if (!name || !isAlgorithm(*name))
+      return "must be one of " + algorithmNames();
+    overrides.algorithm = name->str();
+    return "";
+  }
+  const auto *info = llvm::find_if(
+      kOverrides, [&](const OverrideInfo &row) { return keyOf(row) == key; });
+  if (info == std::end(kOverrides)) {
+    std::string known = "algorithm, inst";
+    for (const OverrideInfo &row : kOverrides)
+      known += ", " + keyOf(row);
+    return "unknown parameter; known: " + known;
+  }
+  if (!number || *number < info->smallest || *number > 1 << 20)
+    return "must be a whole number from " + std::to_string(info->smallest) +
+           " on";
+  overrides.*(info->member) = int32_t(*number);
+  return "";
 }
 
 std::string ScheduleOverrides::suffix() const {

@@ -76,6 +76,13 @@ struct OverrideInfo {
 };
 llvm::ArrayRef<OverrideInfo> allOverrides();
 
+/// Sets a parameter by its key in spec files: "block_m" to a number, "inst" and
+/// "algorithm" to a name. Neither is given where the value is something else.
+/// Empty, or what is wrong: "must be ...".
+std::string setParameter(ScheduleOverrides &overrides, llvm::StringRef key,
+                         std::optional<int64_t> number,
+                         std::optional<llvm::StringRef> name);
+
 /// Whether gradients have an algorithm of that name, and all names for
 /// messages.
 bool isAlgorithm(llvm::StringRef name);
@@ -153,6 +160,7 @@ struct Request {
   bool prune = false;
   bool dryRun = false; ///< count, and neither compile nor write
   bool quiet = false;
+  bool takesFlags = true; ///< MLIR's flags are registered, and are obeyed
   std::string remarks;                ///< categories of remarks, a regex
   std::vector<std::string> llvmFlags; ///< flags of LLVM's that were given
   std::optional<InputFile> input;

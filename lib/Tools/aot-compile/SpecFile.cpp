@@ -72,13 +72,6 @@ static constexpr ListKey kLists[] = {
     {"groups", &Axes::groups, false, kNoGroups},
 };
 
-/// The option's name as a key: "block_m" of "block-m".
-static std::string keyOf(const OverrideInfo &info) {
-  std::string key = info.option.str();
-  std::replace(key.begin(), key.end(), '-', '_');
-  return key;
-}
-
 static const char *kindName(const json::Value &value) {
   switch (value.kind()) {
   case json::Value::Null:
@@ -172,38 +165,12 @@ void SpecReader::readSchedule(const json::Value &value, const std::string &path,
                           std::string("must be an object of "
                                       "schedule parameters, found ") +
                               kindName(value));
-  std::string known = "algorithm, inst";
-  for (const OverrideInfo &info : allOverrides())
-    known += ", " + keyOf(info);
   for (const auto &[key, parameter] : *object) {
-    std::string inner = path + "." + key.str();
-    auto info = llvm::find_if(allOverrides(), [&, &key = key](auto &info) {
-      return keyOf(info) == key.str();
-    });
-    if (key.str() == "inst") {
-      // What a chip lacks can be left out, what nothing has is a slip.
-      if (auto text = parameter.getAsString();
-          text && target::lookupMatrixShape(*text))
-        schedule.inst = text->str();
-      else
-        complaints.add(where(inner),
-                       "must be the name of a matrix instruction" +
-                           (text ? ", and no chip has '" + text->str() + "'"
-                                 : std::string()));
-    } else if (key.str() == "algorithm") {
-      if (auto text = parameter.getAsString(); text && isAlgorithm(*text))
-        schedule.algorithm = text->str();
-      else
-        complaints.add(where(inner), "must be one of " + algorithmNames());
-    } else if (info == allOverrides().end()) {
-      complaints.add(where(inner), "unknown parameter; known: " + known);
-    } else if (auto number = parameter.getAsInteger();
-               number && *number >= info->smallest && *number <= 1 << 20) {
-      schedule.*(info->member) = int32_t(*number);
-    } else {
-      complaints.add(where(inner), "must be a whole number from " +
-                                       llvm::Twine(info->smallest) + " on");
-    }
+    const std::string inner = path + "." + key.str();
+    const std::string wrong = setParameter(
+        schedule, key.str(), parameter.getAsInteger(), parameter.getAsString());
+    if (!wrong.empty())
+      complaints.add(where(inner), wrong);
   }
 }
 

@@ -1,5 +1,6 @@
-# cmake -DOUTPUT=h -DVERSION=v -DFILES=a;b -P CompilerHash.cmake
-# Writes a header with the hash of the files; leaves it alone if it is unchanged.
+# cmake -DOUTPUT=h -DNAME=COMPILER -DVERSION=v -DFILES=a;b -P FoveaBuildHash.cmake
+# Writes a header with the hash of the files, FOVEA_<NAME>_HASH; leaves it alone if
+# it is unchanged.
 set(all "")
 foreach(file IN LISTS FILES)
   file(SHA256 "${file}" hash)
@@ -9,5 +10,5 @@ string(SHA256 hash "${all}")
 string(SUBSTRING "${hash}" 0 16 hash)
 file(CONFIGURE OUTPUT "${OUTPUT}" @ONLY CONTENT
 "#define FOVEA_VERSION \"@VERSION@\"
-#define FOVEA_COMPILER_HASH \"@hash@\"
+#define FOVEA_@NAME@_HASH \"@hash@\"
 ")
