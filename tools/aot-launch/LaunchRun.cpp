@@ -6,6 +6,7 @@
 
 #include "LaunchRun.h"
 
+#include "MachineImpl.h"
 #include "Main.h"
 #include "fovea/Package/CodeObject.h"
 
@@ -25,46 +26,6 @@ using fovea::run::HostToDevice;
 
 namespace {
 
-// Markers of the `extra` list of hipModuleLaunchKernel.
-void *const kExtraBuffer = reinterpret_cast<void *>(1);
-void *const kExtraSize = reinterpret_cast<void *>(2);
-void *const kExtraEnd = reinterpret_cast<void *>(3);
-
-/// The calls beyond those of HipCalls.
-struct ModuleCalls {
-  HipStatus (*load)(void **, const void *) = nullptr;
-  HipStatus (*unload)(void *) = nullptr;
-  HipStatus (*function)(void **, void *, const char *) = nullptr;
-  HipStatus (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned,
-                      unsigned, unsigned, void *, void **, void **) = nullptr;
-
-  bool find(fovea_context_t *context, std::string &error) {
-    auto one = [&](auto &pointer, const char *name) {
-      void *symbol = fovea_hip_symbol(context, name);
-      pointer =
-          reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(symbol);
-      if (!symbol && error.empty())
-        error = fovea_last_message();
-    };
-    one(load, "hipModuleLoadData");
-    one(unload, "hipModuleUnload");
-    one(function, "hipModuleGetFunction");
-    one(launch, "hipModuleLaunchKernel");
-    return error.empty();
-  }
-};
-
-bool readFile(const std::string &path, std::string &bytes, std::string &error) {
-  std::ifstream file(path, std::ios::binary);
-  if (file)
-    bytes.assign(std::istreambuf_iterator<char>(file), {});
-  if (file && !bytes.empty())
-    return true;
-  error =
-      path + ": " + (!file ? std::strerror(errno) : "it is empty, or a folder");
-  return false;
-}
-
 /// Whether a chip runs code of a target, whose features don't count: they say
 /// how code was compiled.
 bool runsOn(const std::string &target, const std::string &arch) {
@@ -75,6 +36,50 @@ bool runsOn(const std::string &target, const std::string &arch) {
 }
 
 } // namespace
+
+bool ModuleCalls::find(fovea_context_t *context, std::string &error) {
+  auto one = [&](auto &pointer, const char *name) {
+    void *symbol = fovea_hip_symbol(context, name);
+    pointer =
+        reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(symbol);
+    if (!symbol && error.empty())
+      error = fovea_last_message();
+  };
+  one(load, "hipModuleLoadData");
+  one(unload, "hipModuleUnload");
+  one(function, "hipModuleGetFunction");
+  one(launch, "hipModuleLaunchKernel");
+  return error.empty();
+}
+
+HipStatus ModuleCalls::launchOf(void *function, const Launch &what,
+                                const std::vector<void *> &addresses) const {
+  // Markers of the list.
+  void *const kBuffer = reinterpret_cast<void *>(1);
+  void *const kSize = reinterpret_cast<void *>(2);
+  void *const kEnd = reinterpret_cast<void *>(3);
+  std::vector<uint64_t> places;
+  for (void *memory : addresses)
+    places.push_back(uint64_t(memory));
+  std::vector<uint8_t> arguments = what.bind(places);
+  size_t size = arguments.size();
+  void *extra[] = {kBuffer, arguments.data(), kSize, &size, kEnd};
+  const auto &g = what.grid, &b = what.block;
+  return launch(function, g[0], g[1], g[2], b[0], b[1], b[2], what.dynamicLds,
+                nullptr, nullptr, extra);
+}
+
+bool fovea::launch::readFile(const std::string &path, std::string &bytes,
+                             std::string &error) {
+  std::ifstream file(path, std::ios::binary);
+  if (file)
+    bytes.assign(std::istreambuf_iterator<char>(file), {});
+  if (file && !bytes.empty())
+    return true;
+  error =
+      path + ": " + (!file ? std::strerror(errno) : "it is empty, or a folder");
+  return false;
+}
 
 bool fovea::launch::complete(Problem &problem, std::string &error) {
   for (Launch &launch : problem.launches) {
@@ -110,21 +115,12 @@ bool fovea::launch::complete(Problem &problem, std::string &error) {
   return true;
 }
 
-struct Machine::Impl {
-  fovea_context_t *context = nullptr;
-  HipCalls hip;
-  ModuleCalls modules;
-  std::vector<std::string> arches; ///< of the devices: "gfx942:sramecc+:xnack-"
-
-  ~Impl() { fovea_context_destroy(context); }
-
-  int findDevice(const std::string &target) const {
-    for (size_t i = 0; i < arches.size(); ++i)
-      if (runsOn(target, arches[i]))
-        return int(i);
-    return -1;
-  }
-};
+int Machine::Impl::findDevice(const std::string &target) const {
+  for (size_t i = 0; i < arches.size(); ++i)
+    if (runsOn(target, arches[i]))
+      return int(i);
+  return -1;
+}
 
 namespace {
 
@@ -256,18 +252,9 @@ private:
     if (!from || !call(modules.function(&function, from, launch.kernel.c_str()),
                        "hipModuleGetFunction of '" + launch.kernel + "'"))
       return false;
-    std::vector<uint64_t> places;
-    for (void *memory : addresses)
-      places.push_back(uint64_t(memory));
-    std::vector<uint8_t> arguments = launch.bind(places);
-    size_t size = arguments.size();
-    void *extra[] = {kExtraBuffer, arguments.data(), kExtraSize, &size,
-                     kExtraEnd};
-    const auto &g = launch.grid, &b = launch.block;
     float milliseconds = 0;
     if (!call(hip.eventRecord(start, nullptr), "hipEventRecord") ||
-        !call(modules.launch(function, g[0], g[1], g[2], b[0], b[1], b[2],
-                             launch.dynamicLds, nullptr, nullptr, extra),
+        !call(modules.launchOf(function, launch, addresses),
               "launch of '" + launch.name + "'") ||
         !call(hip.eventRecord(stop, nullptr), "hipEventRecord") ||
         !call(hip.synchronize(), "'" + launch.name + "'") ||
@@ -293,6 +280,13 @@ private:
 
 Machine::Machine(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
 Machine::~Machine() = default;
+
+bool Machine::isSimulated() const { return impl->hip.counters != nullptr; }
+
+std::string Machine::deviceOf(const std::string &target) const {
+  const int device = impl->findDevice(target);
+  return device < 0 ? std::string() : impl->arches[size_t(device)];
+}
 
 std::unique_ptr<Machine> Machine::open(const std::string &hip,
                                        std::string &error) {

@@ -36,6 +36,25 @@ struct Report {
 /// or a choice.
 bool complete(describe::Problem &problem, std::string &error);
 
+/// How kernels are measured against one another.
+struct MeasureOptions {
+  /// All are launched in turn this long at least before times count, and until
+  /// those of two turns agree: the clock has settled.
+  double warmSeconds = 0.5;
+  double settled = 0.02; ///< agreement of two turns: a share of a time
+  unsigned rounds = 15;  ///< of times that count, each in an order of its own
+  double roundSeconds = 2e-3; ///< launches of one kernel between two events
+  uint64_t seed = 1;          ///< of the orders
+};
+
+/// What kernels took, in the order of the descriptions.
+struct Measured {
+  std::vector<double> seconds; ///< medians over the rounds, of all launches
+  std::vector<double> spread;  ///< quartiles' distance over the median
+  bool isSettled = false;      ///< before times counted
+  std::string error;           ///< not empty: there are no times, and why
+};
+
 class Machine {
 public:
   /// Opens the HIP library: "auto", "rocm", "sim" or a path; empty: as
@@ -50,6 +69,17 @@ public:
   /// results are not looked at.
   Report run(const describe::Problem &problem, bool check, int device,
              const std::string &target);
+
+  /// Measures the launches of descriptions that have the same buffers, all on
+  /// one device: the first of `target`.
+  Measured measure(const std::vector<describe::Problem> &problems,
+                   const MeasureOptions &options, const std::string &target);
+
+  /// Whether the devices are simulated: their times are this machine's.
+  bool isSimulated() const;
+  /// The first device that runs the target's code, "gfx942:sramecc+:xnack-", or
+  /// empty where there is none.
+  std::string deviceOf(const std::string &target) const;
 
 private:
   struct Impl;

@@ -1,0 +1,49 @@
+//===- MachineImpl.h - a HIP library's calls and devices --------*- C++ -*-===//
+//
+// Private to this folder.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_TOOLS_AOTLAUNCH_MACHINEIMPL_H
+#define FOVEA_TOOLS_AOTLAUNCH_MACHINEIMPL_H
+
+#include "LaunchRun.h"
+
+#include <type_traits>
+
+namespace fovea::launch {
+
+using run::HipCalls;
+using run::HipStatus;
+
+/// The calls beyond those of HipCalls.
+struct ModuleCalls {
+  HipStatus (*load)(void **, const void *) = nullptr;
+  HipStatus (*unload)(void *) = nullptr;
+  HipStatus (*function)(void **, void *, const char *) = nullptr;
+  HipStatus (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned,
+                      unsigned, unsigned, void *, void **, void **) = nullptr;
+
+  bool find(fovea_context_t *context, std::string &error);
+  /// Launches a function with the buffers at `addresses`.
+  HipStatus launchOf(void *function, const describe::Launch &launch,
+                     const std::vector<void *> &addresses) const;
+};
+
+struct Machine::Impl {
+  fovea_context_t *context = nullptr;
+  HipCalls hip;
+  ModuleCalls modules;
+  std::vector<std::string> arches; ///< of the devices: "gfx942:sramecc+:xnack-"
+
+  ~Impl() { fovea_context_destroy(context); }
+  /// The first that runs the target's code; -1: none does.
+  int findDevice(const std::string &target) const;
+};
+
+/// All of a file. False with `error` set when it can't be read, or is empty.
+bool readFile(const std::string &path, std::string &bytes, std::string &error);
+
+} // namespace fovea::launch
+
+#endif // FOVEA_TOOLS_AOTLAUNCH_MACHINEIMPL_H
