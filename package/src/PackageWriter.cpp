@@ -184,6 +184,25 @@ Status PackageWriter::remove(const ProblemKey &problem,
   return transaction.commit();
 }
 
+static Status eraseTuning(Database &database, const ProblemKey &problem) {
+  Expected<Statement> erase =
+      database.prepare("DELETE FROM tuning WHERE problem=?");
+  if (!erase)
+    return erase.status();
+  erase->bind(1, problem.str());
+  return database.run(*erase, "dropping tuning rows");
+}
+
+Status PackageWriter::dropTuning(const ProblemKey &problem) {
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  Transaction transaction(impl->database);
+  if (Status status = transaction.begin("BEGIN IMMEDIATE"); !status.ok())
+    return status;
+  if (Status status = eraseTuning(impl->database, problem); !status.ok())
+    return status;
+  return transaction.commit();
+}
+
 Status PackageWriter::replaceTuning(const std::vector<TuningRow> &rows) {
   for (const TuningRow &row : rows)
     if (Status status = checkTuningRow(row); !status.ok())
@@ -193,16 +212,9 @@ Status PackageWriter::replaceTuning(const std::vector<TuningRow> &rows) {
   Transaction transaction(database);
   if (Status status = transaction.begin("BEGIN IMMEDIATE"); !status.ok())
     return status;
-  for (const TuningRow &row : rows) {
-    Expected<Statement> erase =
-        database.prepare("DELETE FROM tuning WHERE problem=?");
-    if (!erase)
-      return erase.status();
-    erase->bind(1, row.problem.str());
-    if (Status status = database.run(*erase, "dropping tuning rows");
-        !status.ok())
+  for (const TuningRow &row : rows)
+    if (Status status = eraseTuning(database, row.problem); !status.ok())
       return status;
-  }
   for (const TuningRow &row : rows)
     if (Status status = db::storeTuning(database, row); !status.ok())
       return status;

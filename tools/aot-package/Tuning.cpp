@@ -35,6 +35,19 @@ Status readLimit(const ordered_json &row, const char *name,
   return Status();
 }
 
+/// What aot-tune says of a row beside what a package holds: for aot-compile,
+/// and for readers.
+struct Note {
+  const char *key;
+  bool (ordered_json::*isRight)() const noexcept;
+  const char *what;
+};
+constexpr Note kNotes[] = {
+    {"parameters", &ordered_json::is_object, "an object"},
+    {"gain", &ordered_json::is_number, "a number"},
+    {"by", &ordered_json::is_string, "a text"},
+};
+
 /// A row of the file, whose schedule the package must have.
 Expected<TuningRow> readRow(const ordered_json &json, const std::string &where,
                             const PackageReader &package) {
@@ -51,11 +64,17 @@ Expected<TuningRow> readRow(const ordered_json &json, const std::string &where,
     if (Status status = readLimit(json, name, where, row.*member); !status.ok())
       return status;
   }
+  for (const Note &note : kNotes) {
+    known.insert(note.key);
+    if (json.contains(note.key) && !(json[note.key].*note.isRight)())
+      return wrong(where + "." + note.key, std::string("must be ") + note.what);
+  }
   for (const auto &[key, value] : json.items())
     if (!known.count(key))
       return wrong(where, "has the unknown key '" + key +
                               "'; known: problem, schedule, max_seqlen_q, "
-                              "max_seqlen_k, max_batch_heads");
+                              "max_seqlen_k, max_batch_heads, parameters, "
+                              "gain, by");
   for (const char *key : {"problem", "schedule"})
     if (!json.contains(key) || !json[key].is_string())
       return wrong(where, std::string("'") + key + "' is missing or no text");

@@ -184,6 +184,7 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
                 job.target = selected.target;
                 job.where = axes.where;
                 job.skipUnsupported = axes.skipUnsupported;
+                job.tuning = axes.tuning;
                 job.problem = {op, dtype, headDim, seen.mask, versions};
                 if (seen.window)
                   job.problem.groups[kWindowGroup] = kWindowVersion;
@@ -198,13 +199,17 @@ size_t fovea::tools::dropRepeats(std::vector<Job> &jobs) {
   kept.reserve(jobs.size());
   for (Job &job : jobs) {
     auto [at, isNew] = seen.try_emplace(job.str(), kept.size());
-    if (isNew)
+    if (isNew) {
       kept.push_back(std::move(job));
-    else if (Job &first = kept[at->second];
-             first.skipUnsupported && !job.skipUnsupported) {
+      continue;
+    }
+    Job &first = kept[at->second];
+    if (first.skipUnsupported && !job.skipUnsupported) {
       first.skipUnsupported = false;
       first.where = job.where;
     }
+    if (first.tuning.empty())
+      first.tuning = job.tuning;
   }
   const size_t repeated = jobs.size() - kept.size();
   jobs = std::move(kept);

@@ -43,6 +43,7 @@ struct Axes {
   std::vector<ScheduleOverrides> schedules;
   std::string where;            ///< for Job::where
   bool skipUnsupported = false; ///< for Job::skipUnsupported
+  std::string tuning;           ///< for Job::tuning
 };
 
 /// Appends the product of the lists, targets outermost. A value that a list has

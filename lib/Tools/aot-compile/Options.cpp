@@ -5,6 +5,7 @@
 #include "Problem.h"
 #include "SpecFile.h"
 #include "Targets.h"
+#include "TuningFile.h"
 #include "fovea/Target/HSACO/Serialize.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
@@ -451,6 +452,7 @@ void RequestBuilder::readSpec() {
   if (readFile("--spec", options.spec, text))
     request.jobs = parseSpec(options.spec, text, items(options.targets),
                              complaints, request.repeated);
+  addTuningRows(request.jobs, complaints);
 }
 
 llvm::Error RequestBuilder::readInput() {

@@ -15,6 +15,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include <set>
 
 using namespace fovea;
 using namespace fovea::tools;
@@ -57,6 +58,7 @@ private:
   std::string pathOf(const target::TargetInfo &target) const;
   llvm::Expected<std::string> sweep(const target::TargetInfo &target,
                                     Package &package);
+  Status writeTuning(const target::TargetInfo &target, Package &package);
 
   const Request &request;
   std::string fingerprint;
@@ -194,6 +196,38 @@ PackageOutput::sweep(const target::TargetInfo &target, Package &package) {
   return text;
 }
 
+/// Puts the request's tuning rows in the place of those of their problems,
+/// unless they are what is there.
+Status PackageOutput::writeTuning(const target::TargetInfo &target,
+                                  Package &package) {
+  auto textOf = [](const TuningRow &row) {
+    return row.problem.str() + "\n" + std::to_string(row.maxSeqlenQ) + " " +
+           std::to_string(row.maxSeqlenK) + " " +
+           std::to_string(row.maxBatchHeads) + " " + row.schedule;
+  };
+  std::vector<TuningRow> rows;
+  std::set<std::string> wanted, there, problems;
+  for (const auto &[of, row] : request.tuningRows) {
+    if (of != &target || !wanted.insert(textOf(row)).second)
+      continue;
+    rows.push_back(row);
+    problems.insert(row.problem.str());
+  }
+  // A table that has no rows of a problem any more says so to --prune alone.
+  std::set<std::string> tuned;
+  for (const Job &job : request.jobs)
+    if (job.target == &target && !job.tuning.empty())
+      tuned.insert(job.problem.str());
+  for (const TuningRow &row : package.before->tuning()) {
+    if (problems.count(row.problem.str()))
+      there.insert(textOf(row));
+    else if (request.prune && tuned.count(row.problem.str()))
+      if (Status status = package.writer->dropTuning(row.problem); !status.ok())
+        return status;
+  }
+  return wanted == there ? Status() : package.writer->replaceTuning(rows);
+}
+
 llvm::Expected<std::string> PackageOutput::finish() {
   std::string text;
   for (auto &[target, package] : packages) {
@@ -201,6 +235,8 @@ llvm::Expected<std::string> PackageOutput::finish() {
     if (!swept)
       return swept.takeError();
     text += *swept;
+    if (Status status = writeTuning(*target, package); !status.ok())
+      return toError(status);
     if (Status status = package.writer->pack(); !status.ok())
       return toError(status);
   }

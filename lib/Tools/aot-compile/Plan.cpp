@@ -51,8 +51,41 @@ static std::pair<std::string, bool> textOf(llvm::Error error) {
   return {text, isMisplaced};
 }
 
+/// Takes out the rows of problems of which one no longer means the schedule
+/// that it was found with, and the kernels that they alone asked for: the
+/// tables of this build are others, and may be better than the rows.
+static std::vector<std::string> dropStaleRows(Request &request) {
+  auto nameOf = [](const Job &job) {
+    return job.problem.str() + " (" + job.target->name.str() + ")";
+  };
+  llvm::MapVector<std::string, bool, llvm::StringMap<unsigned>> stale;
+  for (const Job &job : request.jobs) {
+    if (job.rows.empty())
+      continue;
+    Job planned = job;
+    llvm::Error error = planJob(planned, request);
+    const bool fails = bool(error);
+    llvm::consumeError(std::move(error));
+    if (fails || llvm::any_of(job.rows, [&](const TuningRow &row) {
+          return row.schedule != planned.schedule;
+        }))
+      stale[nameOf(job)] = true;
+  }
+  llvm::erase_if(request.jobs, [&](const Job &job) {
+    return job.isForRows && stale.contains(nameOf(job));
+  });
+  for (Job &job : request.jobs)
+    if (!job.rows.empty() && stale.contains(nameOf(job)))
+      job.rows.clear();
+  std::vector<std::string> names;
+  for (const auto &[name, isStale] : stale)
+    names.push_back(name);
+  return names;
+}
+
 llvm::Expected<Plan> fovea::tools::planJobs(Request &request) {
   Plan plan;
+  plan.staleTuning = dropStaleRows(request);
   std::vector<Job> kept;
   kept.reserve(request.jobs.size()); // `seen` points into it
   Causes causes;
@@ -73,6 +106,8 @@ llvm::Expected<Plan> fovea::tools::planJobs(Request &request) {
                       "cannot do with \"skip_unsupported\": true";
       continue;
     }
+    for (const TuningRow &row : job.rows)
+      request.tuningRows.push_back({job.target, row});
     // Two of one schedule are one kernel, and in a package one row.
     std::string key =
         job.target->name.str() + "\n" + job.problem.str() + "\n" + job.schedule;
@@ -116,6 +151,12 @@ std::string Plan::notes(const Request &request) const {
   for (const auto &[key, group] : groups)
     text += "aot-compile: note: left out " + counted(group.count, group.thing) +
             group.text + "\n";
+  if (!staleTuning.empty())
+    text += "aot-compile: note: tuning rows of " +
+            counted(staleTuning.size(), "problem") +
+            " are left out, since they were found with other schedules than "
+            "this build's; aot-tune finds new ones; the first: " +
+            staleTuning.front() + "\n";
   if (request.repeated || equalSchedules)
     text += "aot-compile: note: compiled once, asked for again by the spec: " +
             counted(request.repeated, "kernel") +

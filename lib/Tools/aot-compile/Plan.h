@@ -21,6 +21,9 @@ struct LeftOut {
 struct Plan {
   std::vector<LeftOut> leftOut;
   size_t equalSchedules = 0; ///< of a spec, that came out as others had
+  /// Problems with chips whose tuning rows were found with schedules that this
+  /// build does not come to: "forward;... (gfx942)".
+  std::vector<std::string> staleTuning;
 
   /// What was left out and what is compiled once where it was asked for more
   /// often, for people; "" if nothing.

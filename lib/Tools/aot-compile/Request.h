@@ -119,6 +119,11 @@ struct Job {
   std::string where;  ///< of a spec's kernel, its object: "spec.json:4: [1]"
   /// Of a spec's kernel: it is left out where the chip cannot do it.
   bool skipUnsupported = false;
+  std::string tuning; ///< the folder with its chip's tuning rows, or ""
+  /// The tuning rows that take this kernel. Before planning their schedules are
+  /// those that the rows were found with, which may be another build's.
+  std::vector<TuningRow> rows;
+  bool isForRows = false; ///< and nothing else asks for it
 
   std::string schedule; ///< canonical text, the key in a package
   const spec::AlgorithmSpec *algorithm = nullptr;
@@ -166,6 +171,8 @@ struct Request {
   std::optional<InputFile> input;
   std::vector<Job> jobs;
   size_t repeated = 0; ///< kernels of a spec that were asked for once more
+  /// For packages; known after planning.
+  std::vector<std::pair<const target::TargetInfo *, TuningRow>> tuningRows;
 };
 
 } // namespace fovea::tools

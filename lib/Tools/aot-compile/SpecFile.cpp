@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
 
 using namespace fovea;
 using namespace fovea::tools;
@@ -25,6 +26,14 @@ private:
     return (name + ":" + llvm::Twine(lines.lineOf(path)) +
             (path.empty() ? "" : ": " + path))
         .str();
+  }
+  /// A path of the spec, which starts at its folder.
+  std::string besideSpec(llvm::StringRef path) const {
+    llvm::SmallString<128> whole(llvm::sys::path::parent_path(name));
+    if (llvm::sys::path::is_absolute(path))
+      whole.clear();
+    llvm::sys::path::append(whole, path);
+    return std::string(whole);
   }
   void readSet(const json::Value &value, const std::string &path,
                std::vector<Job> &jobs);
@@ -203,7 +212,7 @@ void SpecReader::readSet(const json::Value &value, const std::string &path,
   std::string prefix = path.empty() ? "" : path + ".";
   Axes axes;
   axes.where = where(path);
-  std::string known = "comment, schedules, skip_unsupported";
+  std::string known = "comment, schedules, skip_unsupported, tuning";
   for (const ListKey &list : kLists) {
     known += ", " + list.key.str();
     if (const json::Value *given = object->get(list.key))
@@ -231,6 +240,14 @@ void SpecReader::readSet(const json::Value &value, const std::string &path,
         complaints.add(where(inner), std::string("must be true or false, "
                                                  "found ") +
                                          kindName(given));
+    } else if (key.str() == "tuning") {
+      if (auto text = given.getAsString(); text && !text->empty())
+        axes.tuning = besideSpec(*text);
+      else
+        complaints.add(where(inner),
+                       std::string("must be the name of a folder "
+                                   "with tuning rows, found ") +
+                           (text ? "an empty one" : kindName(given)));
     } else if (key.str() == "comment") {
       if (!given.getAsString())
         complaints.add(where(inner), std::string("must be a string, found ") +

@@ -157,6 +157,10 @@ TEST_F(PackageTest, TuningRowsComeSmallestBucketFirst) {
   ASSERT_TRUE(reader);
   ASSERT_EQ(reader->tuning().size(), 2u); // the other problem's is still there
   EXPECT_EQ(reader->tuning()[1].schedule, "t");
+
+  FOVEA_ASSERT_OK(writer.dropTuning(makeProblem(64)));
+  FOVEA_ASSERT_OK(writer.dropTuning(makeProblem(64))); // there are none
+  EXPECT_EQ(count("tuning"), 1);
 }
 
 TEST_F(PackageTest, SameImageIsStoredOnce) {

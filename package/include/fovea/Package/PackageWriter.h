@@ -62,6 +62,9 @@ public:
   /// Puts these rows in the place of all rows of their problems; all or none.
   Status replaceTuning(const std::vector<TuningRow> &rows);
 
+  /// Drops all tuning rows of a problem, of which there may be none.
+  Status dropTuning(const ProblemKey &problem);
+
   /// Compresses the images together, with a dictionary of what they share; what
   /// a build does last. Nothing happens when the images are those of the last
   /// time. The result depends on what is in the package alone, not on the order

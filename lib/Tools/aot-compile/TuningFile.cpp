@@ -1,0 +1,156 @@
+//===- TuningFile.cpp - tuning rows that a spec takes along ---------------===//
+
+#include "TuningFile.h"
+#include "JsonLines.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using namespace fovea;
+using namespace fovea::tools;
+namespace json = llvm::json;
+
+static constexpr unsigned kMaxDepth = 8; // a file of rows needs 3
+
+namespace {
+struct FileRow {
+  TuningRow row;
+  ScheduleOverrides parameters;
+  std::string where; ///< "tuning/gfx942.json:12: [3]"
+};
+
+struct LimitKey {
+  llvm::StringLiteral key;
+  int64_t TuningRow::*member;
+};
+} // namespace
+
+static constexpr LimitKey kLimits[] = {
+    {"max_seqlen_q", &TuningRow::maxSeqlenQ},
+    {"max_seqlen_k", &TuningRow::maxSeqlenK},
+    {"max_batch_heads", &TuningRow::maxBatchHeads}};
+
+/// Empty, or what is wrong with a row.
+static std::string readRow(const json::Object &object, FileRow &row) {
+  for (const LimitKey &limit : kLimits) {
+    const json::Value *value = object.get(limit.key);
+    if (!value || value->getAsNull())
+      continue;
+    std::optional<int64_t> number = value->getAsInteger();
+    if (!number || *number < 0)
+      return (limit.key + " must be a whole number from 0 on, or null").str();
+    row.row.*limit.member = *number;
+  }
+  std::optional<llvm::StringRef> problem = object.getString("problem"),
+                                 schedule = object.getString("schedule");
+  const json::Object *parameters = object.getObject("parameters");
+  if (!problem || !schedule || !parameters)
+    return "must have a problem, a schedule and parameters; aot-tune writes "
+           "such rows";
+  fovea::Expected<ProblemKey> key = ProblemKey::parse(problem->str());
+  if (!key)
+    return "problem: " + key.status().message();
+  row.row.problem = *key;
+  row.row.schedule = schedule->str();
+  for (const auto &[name, value] : *parameters)
+    if (std::string wrong =
+            setParameter(row.parameters, name.str(), value.getAsInteger(),
+                         value.getAsString());
+        !wrong.empty())
+      return "parameters." + name.str() + ": " + wrong;
+  return "";
+}
+
+/// The rows of a file; none if it is not there.
+static std::vector<FileRow> readRows(const std::string &path,
+                                     Complaints &complaints) {
+  std::vector<FileRow> rows;
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!buffer) {
+    if (buffer.getError() != std::errc::no_such_file_or_directory)
+      complaints.add(path, "cannot be read: " + buffer.getError().message());
+    return rows;
+  }
+  llvm::StringRef text = (*buffer)->getBuffer();
+  if (unsigned line = lineTooDeep(text, kMaxDepth)) {
+    complaints.add(path + ":" + std::to_string(line),
+                   "brackets are nested more than " + llvm::Twine(kMaxDepth) +
+                       " deep; a file of tuning rows needs 3");
+    return rows;
+  }
+  llvm::Expected<json::Value> root = json::parse(text);
+  const json::Array *array = root ? root->getAsArray() : nullptr;
+  if (!array) {
+    complaints.add(path, root
+                             ? std::string("must be a list of tuning rows")
+                             : "not JSON: " + llvm::toString(root.takeError()));
+    return rows;
+  }
+  JsonLines lines(text);
+  for (auto [index, value] : llvm::enumerate(*array)) {
+    const std::string place = "[" + std::to_string(index) + "]";
+    FileRow row;
+    row.where = path + ":" + std::to_string(lines.lineOf(place)) + ": " + place;
+    const json::Object *object = value.getAsObject();
+    std::string wrong = object ? readRow(*object, row) : "must be an object";
+    if (wrong.empty())
+      rows.push_back(std::move(row));
+    else
+      complaints.add(row.where, wrong);
+  }
+  return rows;
+}
+
+/// Name of a job's kernel on its chip with other parameters.
+static std::string keyOf(const Job &job, const ScheduleOverrides &overrides) {
+  return kernelSymbol(job.problem, overrides);
+}
+
+void fovea::tools::addTuningRows(std::vector<Job> &jobs,
+                                 Complaints &complaints) {
+  // By file; the jobs of a chip.
+  llvm::MapVector<std::string, std::vector<size_t>, llvm::StringMap<unsigned>>
+      files;
+  llvm::StringMap<char> folders; // that were looked for
+  for (auto [index, job] : llvm::enumerate(jobs)) {
+    if (job.tuning.empty())
+      continue;
+    if (folders.try_emplace(job.tuning).second &&
+        !llvm::sys::fs::is_directory(job.tuning))
+      complaints.add(job.where,
+                     "tuning: there is no folder '" + job.tuning + "'");
+    llvm::SmallString<128> path(job.tuning);
+    llvm::sys::path::append(path, job.target->name + ".json");
+    files[std::string(path)].push_back(index);
+  }
+  for (const auto &[path, indices] : files) {
+    std::vector<FileRow> rows = readRows(path, complaints);
+    llvm::StringMap<size_t> bySymbol, byProblem;
+    for (size_t index : indices) {
+      bySymbol.try_emplace(keyOf(jobs[index], jobs[index].overrides), index);
+      byProblem.try_emplace(jobs[index].problem.str(), index);
+    }
+    for (FileRow &row : rows) {
+      auto problem = byProblem.find(row.row.problem.str());
+      if (problem == byProblem.end())
+        continue;
+      const Job &like = jobs[problem->second];
+      auto [at, isNew] =
+          bySymbol.try_emplace(keyOf(like, row.parameters), jobs.size());
+      if (isNew) {
+        Job job = like;
+        job.rows.clear();
+        job.overrides = row.parameters;
+        job.symbol = at->first().str();
+        job.where = row.where;
+        job.isForRows = true;
+        jobs.push_back(std::move(job));
+      }
+      jobs[at->second].rows.push_back(std::move(row.row));
+    }
+  }
+}

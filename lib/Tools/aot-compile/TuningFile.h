@@ -1,0 +1,24 @@
+//===- TuningFile.h - tuning rows that a spec takes along -------*- C++ -*-===//
+//
+// A spec may name a folder with a file of tuning rows for each chip, as
+// aot-tune writes them. The kernels that the rows take are compiled with the
+// others, and the rows go into the package.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_TOOLS_AOTCOMPILE_TUNINGFILE_H
+#define FOVEA_LIB_TOOLS_AOTCOMPILE_TUNINGFILE_H
+
+#include "Axes.h"
+
+namespace fovea::tools {
+
+/// Reads `<folder>/<chip>.json` for the jobs that name a folder, gives each the
+/// rows that take it, and appends the kernels that rows take and nothing asks
+/// for. Rows of problems that nothing asks for are left alone, as are chips
+/// that the folder has no file for.
+void addTuningRows(std::vector<Job> &jobs, Complaints &complaints);
+
+} // namespace fovea::tools
+
+#endif // FOVEA_LIB_TOOLS_AOTCOMPILE_TUNINGFILE_H
