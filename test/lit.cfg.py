@@ -30,6 +30,7 @@ llvm_config.add_tool_substitutions(
         ToolSubst("aot-compile", unresolved="fatal"),
         ToolSubst("aot-time", unresolved="ignore"),
         ToolSubst("aot-package", unresolved="ignore"),
+        ToolSubst("aot-tune", unresolved="ignore"),
         ToolSubst("aot-run", unresolved="ignore"),
         ToolSubst("aot-launch", unresolved="ignore"),
         ToolSubst("fovea-cts", unresolved="ignore"),
@@ -69,6 +70,7 @@ if config.fovea_build_runtime:
 if config.fovea_build_runtime and config.fovea_build_simulator:
     config.available_features.add("aot-time")
     config.available_features.add("aot-package")
+    config.available_features.add("aot-tune")
     config.available_features.add("device")
 config.substitutions.append((
     "%sim", os.path.join(config.fovea_build_dir, "lib", "libfovea_hipsim.so")))

@@ -11,14 +11,14 @@ using namespace fovea;
 using namespace fovea::timing;
 using sim::TimingReport;
 
-namespace {
-
-const LaunchTime &longestOf(const SubjectTime &subject) {
+const LaunchTime &timing::longestOf(const SubjectTime &subject) {
   return *std::max_element(subject.launches.begin(), subject.launches.end(),
                            [](const LaunchTime &a, const LaunchTime &b) {
                              return a.report.seconds < b.report.seconds;
                            });
 }
+
+namespace {
 
 /// How far the ratio of two subjects' speeds may be off. What the model does
 /// not know of a chip is in both times where both ran on that.

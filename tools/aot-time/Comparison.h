@@ -13,6 +13,10 @@
 
 namespace fovea::timing {
 
+/// The launch that takes longest, of a subject without an error: the errors of
+/// its time are the subject's.
+const LaunchTime &longestOf(const SubjectTime &subject);
+
 /// A predicted subject, and how it stands to the first of its block. Errors are
 /// factors less one: 0.1 is from 1 / 1.1 to 1.1 times.
 struct ComparedRow {

@@ -1,0 +1,165 @@
+//===- SearchTest.cpp - choices of schedules by their times ---------------===//
+
+#include "Search.h"
+
+#include <cmath>
+#include <functional>
+#include <gtest/gtest.h>
+
+using namespace fovea::tune;
+
+namespace {
+
+/// Schedules of two numbers, a from 1 to 4 and b 1 or 2; the compiler's choice
+/// is a=2,b=1. Times are what a function says.
+class Fake : public Evaluator {
+public:
+  using Times = std::function<Timing(int a, int b, const Condition &)>;
+  explicit Fake(Times timesOf) : timesOf(std::move(timesOf)) {}
+
+  static int numberOf(const ScheduleChoice &choice, const char *key,
+                      int chosen) {
+    const auto at = choice.numbers.find(key);
+    return at == choice.numbers.end() ? chosen : at->second;
+  }
+  std::string plan(const ScheduleChoice &choice) override {
+    const int a = numberOf(choice, "a", 2), b = numberOf(choice, "b", 1);
+    return a > 4 ? "" : "a=" + std::to_string(a) + ",b=" + std::to_string(b);
+  }
+  std::vector<Timing> times(const std::vector<ScheduleChoice> &choices,
+                            const Size &, const Condition &condition,
+                            bool isLast) override {
+    std::vector<Timing> all;
+    for (const ScheduleChoice &choice : choices) {
+      all.emplace_back();
+      if (!isLast && isSpent())
+        continue;
+      ++asked;
+      all.back() = timesOf(numberOf(choice, "a", 2), numberOf(choice, "b", 1),
+                           condition);
+    }
+    return all;
+  }
+  std::string check(const ScheduleChoice &) override { return wrong; }
+  bool isSpent() override { return asked >= most; }
+
+  std::string wrong;
+  size_t asked = 0, most = 1000;
+
+private:
+  Times timesOf;
+};
+
+Timing seconds(double value) { return {"", value, 0.1, false}; }
+
+std::vector<Axis> axes() {
+  Axis a{"a", {"a"}, {}}, b{"b", {"b"}, {}};
+  for (int value : {1, 2, 3, 4, 5})
+    a.values.emplace_back().numbers["a"] = value;
+  for (int value : {1, 2})
+    b.values.emplace_back().numbers["b"] = value;
+  return {a, b};
+}
+
+Found search(Fake &fake, const std::vector<Condition> &conditions = {{}},
+             const std::vector<ScheduleChoice> &seeds = {}) {
+  return searchBucket(axes(), {}, seeds, Size(), conditions, fake);
+}
+
+} // namespace
+
+TEST(Search, TakesWhatIsFasterBeyondATie) {
+  // Two steps away: a=4, then b=2.
+  Fake fake([](int a, int b, const Condition &) {
+    return seconds(10.0 - a - (a == 4 ? 2 * b : 0));
+  });
+  const Found found = search(fake);
+  EXPECT_FALSE(found.isBaseline);
+  EXPECT_EQ(found.schedule, "a=4,b=2");
+  EXPECT_TRUE(found.isComplete);
+  EXPECT_NEAR(found.gain, 8.0 / 2.0, 1e-9);
+}
+
+TEST(Search, KeepsTheDefaultAmongTies) {
+  Fake fake([](int a, int b, const Condition &) {
+    return seconds(a == 3 ? 0.95 : 1);
+  });
+  const Found found = search(fake);
+  EXPECT_TRUE(found.isBaseline);
+  EXPECT_TRUE(found.baselineTies);
+  EXPECT_EQ(found.bestChoice.numbers.at("a"), 3);
+  EXPECT_EQ(found.why, "the default ties with the fastest, 5 % faster");
+  EXPECT_EQ(found.chosen.size(), 0u);
+}
+
+TEST(Search, TakesASeedThatTiesWithTheFastest) {
+  Fake fake([](int a, int b, const Condition &) {
+    return seconds(a == 3 ? 0.52 : a == 4 ? 0.5 : 1);
+  });
+  ScheduleChoice seed;
+  seed.numbers["a"] = 3;
+  const Found found = search(fake, {{}}, {seed});
+  EXPECT_EQ(found.schedule, "a=3,b=1");
+  EXPECT_EQ(found.why, "ties with the fastest, and serves another bucket");
+}
+
+TEST(Search, TakesNothingThatIsSlowerUnderACondition) {
+  Fake fake([](int a, int b, const Condition &condition) {
+    if (condition.mask == "causal-top-left")
+      return seconds(a == 4 ? 1.01 : a == 3 ? 0.7 : 1);
+    return seconds(a == 4 ? 0.5 : a == 3 ? 0.6 : 1);
+  });
+  Found found = search(fake, {{}, {"causal-top-left", 0}});
+  EXPECT_EQ(found.schedule, "a=3,b=1");
+  EXPECT_NEAR(found.gain, 1 / std::sqrt(0.6 * 0.7), 1e-9);
+}
+
+TEST(Search, TakesNothingThatTiesInTheMean) {
+  Fake fake([](int a, int b, const Condition &condition) {
+    return seconds(a == 4 && condition.mask == "none" ? 0.9 : 1);
+  });
+  const Found found = search(fake, {{}, {"causal-top-left", 0}});
+  EXPECT_TRUE(found.isBaseline);
+  EXPECT_NE(found.why.find("a tie over all masks and clocks"),
+            std::string::npos)
+      << found.why;
+}
+
+TEST(Search, TakesNothingThatComputesWrong) {
+  Fake fake([](int a, int b, const Condition &) { return seconds(5.0 - a); });
+  fake.wrong = "out differs";
+  const Found found = search(fake);
+  EXPECT_TRUE(found.isBaseline);
+  EXPECT_NE(found.why.find("out differs"), std::string::npos);
+}
+
+TEST(Search, CountsWhatIsRefused) {
+  Fake fake([](int a, int b, const Condition &) {
+    return a == 4 ? Timing{"3 vector registers spilled"} : seconds(1);
+  });
+  const Found found = search(fake);
+  EXPECT_EQ(found.refused, 1u);
+  EXPECT_EQ(found.tried, 5u); // all of a, which 5 is not of, and b=2
+  EXPECT_EQ(found.ties, 3u);
+}
+
+TEST(Search, EndsWithTheBudgetAndTakesTheBestSoFar) {
+  Fake fake([](int a, int b, const Condition &) {
+    return seconds(10.0 - 2 * a - 1.9 * b);
+  });
+  fake.most = 5;
+  const Found found = search(fake);
+  EXPECT_FALSE(found.isComplete);
+  EXPECT_EQ(found.schedule, "a=4,b=1");
+  fake.asked = 5;
+  const Found none = search(fake);
+  EXPECT_TRUE(none.isBaseline);
+  EXPECT_EQ(none.why, "not tried");
+}
+
+TEST(Search, SaysOnlyWhatMattersOfAChoice) {
+  Fake fake([](int, int, const Condition &) { return seconds(1); });
+  ScheduleChoice choice;
+  choice.numbers = {{"a", 3}, {"b", 1}};
+  EXPECT_EQ(toString(simplified(choice, fake)), "a=3");
+}

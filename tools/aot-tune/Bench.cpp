@@ -1,0 +1,347 @@
+//===- Bench.cpp - times of schedules -------------------------------------===//
+
+#include "Bench.h"
+
+#include "Children.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <unistd.h>
+
+using namespace fovea;
+using namespace fovea::tune;
+using nlohmann::json;
+
+bool Budget::parse(const std::string &text) {
+  uint64_t number = 0;
+  const char *end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || number == 0 || number > 1000000000)
+    return false;
+  const std::string unit(at, end);
+  if (unit.empty()) {
+    schedules = number;
+    return true;
+  }
+  constexpr std::pair<const char *, double> kUnits[] = {
+      {"s", 1}, {"m", 60}, {"h", 3600}};
+  for (const auto &[name, factor] : kUnits)
+    if (unit == name)
+      seconds = double(number) * factor;
+  return seconds > 0;
+}
+
+double Budget::elapsed() const {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void Budget::beginShare(size_t remaining) {
+  const double left = std::max(0.0, seconds - elapsed());
+  shareEnd = elapsed() + left / double(remaining);
+  const uint64_t more = schedules > used ? schedules - used : 0;
+  shareSchedules = used + (more + remaining - 1) / remaining;
+}
+
+bool Budget::isSpent() const {
+  return (seconds > 0 && elapsed() >= shareEnd) ||
+         (schedules > 0 && used >= shareSchedules);
+}
+
+Bench::Bench(const Subject &subject, const ScheduleChoice &baseline,
+             Session &session)
+    : subject(subject), session(session) {
+  this->baseline = plan(baseline);
+}
+
+std::string Bench::plan(const ScheduleChoice &choice) {
+  const std::string text = toString(choice);
+  auto at = plans.find(text);
+  if (at == plans.end())
+    at = plans
+             .emplace(text, tools::planKernel(
+                                {subject.target, subject.problem, choice}))
+             .first;
+  return at->second ? at->second->schedule : std::string();
+}
+
+std::string Bench::refusal(const ScheduleChoice &choice) {
+  return plan(choice).empty() ? plans.at(toString(choice)).status().message()
+                              : std::string();
+}
+
+bool Bench::stops(bool isLast) {
+  return !session.error.empty() || session.isInterrupted() ||
+         (!isLast && session.budget.isSpent());
+}
+
+bool Bench::isSpent() { return stops(/*isLast=*/false); }
+
+json Bench::questionOf(const std::string &schedule) const {
+  return {{"compiler", tools::compilerBuildId()},
+          {"target", subject.target},
+          {"problem", subject.problem.str()},
+          {"schedule", schedule}};
+}
+
+json Bench::questionOf(const std::string &schedule, const Size &size,
+                       const Condition &condition) const {
+  json question = questionOf(schedule);
+  question["by"] = session.method.name();
+  question["model"] =
+      session.method.isMeasured ? session.method.device : session.model;
+  question["sizes"] = {size.batch, size.heads, size.headsK, size.seqlen};
+  question["mask"] = condition.mask;
+  question["clock_ghz"] = condition.clockGHz;
+  return question;
+}
+
+std::string Bench::imagePath(const std::string &schedule) const {
+  const size_t name = std::hash<std::string>()(
+      subject.target + "\n" + subject.problem.str() + "\n" + schedule);
+  return session.folder + "/" + std::to_string(name) + ".hsaco";
+}
+
+json Bench::build(const ScheduleChoice &choice, const std::string &schedule,
+                  tools::BuiltKernel &kernel) {
+  const std::string path = imagePath(schedule);
+  const tools::KernelOrder order{subject.target, subject.problem, choice};
+  if (std::ifstream file(path, std::ios::binary); file) {
+    kernel.image.assign(std::istreambuf_iterator<char>(file), {});
+    kernel.record = *plans.at(toString(choice));
+    return json::object();
+  }
+  Expected<tools::BuiltKernel> built = tools::buildKernel(order);
+  if (!built)
+    return {{"refused", built.status().message()}, {"compiled", true}};
+  kernel = std::move(*built);
+  const std::string faults = faultsOf(kernel.record);
+  if (!faults.empty() && schedule != baseline)
+    return {{"refused", faults}, {"compiled", true}};
+  const std::string half = path + "." + std::to_string(getpid());
+  std::ofstream(half, std::ios::binary)
+      .write(kernel.image.data(), std::streamsize(kernel.image.size()));
+  if (std::rename(half.c_str(), path.c_str()) != 0)
+    throw std::runtime_error("cannot write '" + path + "'");
+  return {{"registers",
+           kernel.record.resources.vgprs + kernel.record.resources.agprs},
+          {"lds_bytes", kernel.record.resources.ldsBytes}};
+}
+
+void Bench::keep(const json &question, const json &answer) {
+  std::string error;
+  if (!session.state.add(question, answer, error) && session.error.empty())
+    session.error = error;
+}
+
+void Bench::tellOf(const ScheduleChoice &choice, const Size &size,
+                   const json &answer) {
+  std::string what = subject.target + " " + subject.problem.str() + ", " +
+                     size.str() + ": " + toString(choice) + ": ";
+  what += answer.contains("refused")
+              ? "refused: " + answer["refused"].get<std::string>()
+              : timing::timeText(answer["seconds"].get<double>()) + ", " +
+                    session.method.name();
+  session.tell(what);
+}
+
+void Bench::predictAll(const std::vector<ScheduleChoice> &choices,
+                       const std::vector<size_t> &wanted, const Size &size,
+                       const Condition &condition, bool isLast) {
+  std::vector<std::function<std::string()>> work;
+  for (size_t place : wanted) {
+    const ScheduleChoice &choice = choices[place];
+    const std::string schedule = plan(choice);
+    work.push_back([this, &choice, schedule, &size, &condition] {
+      tools::BuiltKernel kernel;
+      json answer = build(choice, schedule, kernel);
+      if (!answer.contains("refused"))
+        answer.update(predict(kernel, subject.target, size, condition));
+      return answer.dump();
+    });
+  }
+  runChildren(
+      work, session.workers,
+      [&](size_t done, ChildResult result) {
+        const ScheduleChoice &choice = choices[wanted[done]];
+        const std::string schedule = plan(choice);
+        json answer = {{"refused", result.failure}};
+        if (result.failure.empty())
+          answer = json::parse(result.output);
+        ++session.tried;
+        // What the compiler says holds for all sizes. How a child ended may be
+        // the machine's doing, and is not written down.
+        if (answer.value("compiled", false))
+          keep(questionOf(schedule), answer);
+        else if (result.failure.empty())
+          keep(questionOf(schedule, size, condition), answer);
+        else
+          failures[questionOf(schedule, size, condition).dump()] =
+              result.failure;
+        tellOf(choice, size, answer);
+      },
+      [&] {
+        const bool isEnd = stops(isLast);
+        if (!isEnd) // one more is begun
+          session.budget.count();
+        return isEnd;
+      },
+      [&] { return session.isInterrupted(); });
+}
+
+std::vector<size_t> Bench::buildAll(const std::vector<ScheduleChoice> &choices,
+                                    const std::vector<size_t> &wanted,
+                                    bool isLast) {
+  std::vector<std::function<std::string()>> work;
+  for (size_t place : wanted)
+    work.push_back([this, &choice = choices[place]] {
+      tools::BuiltKernel kernel;
+      return build(choice, plan(choice), kernel).dump();
+    });
+  std::vector<size_t> built;
+  runChildren(
+      work, session.workers,
+      [&](size_t done, ChildResult result) {
+        const size_t place = wanted[done];
+        const std::string schedule = plan(choices[place]);
+        if (!result.failure.empty()) {
+          failures[questionOf(schedule).dump()] = result.failure;
+          return;
+        }
+        const json answer = json::parse(result.output);
+        if (answer.contains("refused"))
+          keep(questionOf(schedule), answer);
+        else
+          built.push_back(place);
+      },
+      [&] { return stops(isLast); }, [&] { return session.isInterrupted(); });
+  std::sort(built.begin(), built.end());
+  return built;
+}
+
+void Bench::measureAll(const std::vector<ScheduleChoice> &choices,
+                       const std::vector<size_t> &wanted, const Size &size,
+                       const Condition &condition, bool isLast) {
+  const std::vector<size_t> built = buildAll(choices, wanted, isLast);
+  if (built.empty() || stops(isLast))
+    return;
+  // One process has the GPU, and no other work goes on beside it.
+  auto work = [&] {
+    std::vector<tools::BuiltKernel> kernels(built.size());
+    std::vector<const tools::BuiltKernel *> pointers;
+    std::vector<std::string> files;
+    for (size_t i = 0; i != built.size(); ++i) {
+      const std::string schedule = plan(choices[built[i]]);
+      (void)build(choices[built[i]], schedule, kernels[i]);
+      pointers.push_back(&kernels[i]);
+      files.push_back(imagePath(schedule));
+    }
+    return measure(pointers, files, subject.target, size, condition,
+                   session.method.hip)
+        .dump();
+  };
+  runChildren(
+      {work}, 1,
+      [&](size_t, ChildResult result) {
+        const json all = result.failure.empty()
+                             ? json::parse(result.output)
+                             : json{{"error", result.failure}};
+        if (all.is_object()) {
+          session.error =
+              "measuring on the GPU failed: " + all["error"].get<std::string>();
+          return;
+        }
+        for (size_t i = 0; i != built.size(); ++i) {
+          const ScheduleChoice &choice = choices[built[i]];
+          keep(questionOf(plan(choice), size, condition), all[i]);
+          tellOf(choice, size, all[i]);
+          ++session.tried;
+          session.budget.count();
+        }
+      },
+      [] { return false; }, [&] { return session.isInterrupted(); });
+}
+
+std::string Bench::check(const ScheduleChoice &choice) {
+  const std::string schedule = plan(choice);
+  json question = questionOf(schedule);
+  question["check"] =
+      session.method.isMeasured ? session.method.device : session.model;
+  if (const json *known = session.state.find(question))
+    return known->value("wrong", "");
+  std::string wrong = "interrupted before its results were checked";
+  runChildren(
+      {[&] {
+        tools::BuiltKernel kernel;
+        const json built = build(choice, schedule, kernel);
+        if (built.contains("refused"))
+          return json{{"wrong", built["refused"]}}.dump();
+        return checkKernel(kernel, imagePath(schedule), subject.target,
+                           session.method)
+            .dump();
+      }},
+      1,
+      [&](size_t, ChildResult result) {
+        wrong = result.failure;
+        if (!wrong.empty())
+          return;
+        const json answer = json::parse(result.output);
+        wrong = answer.value("wrong", "");
+        if (answer.contains("unchecked"))
+          session.error = "results can't be checked: " +
+                          answer["unchecked"].get<std::string>();
+        else
+          keep(question, answer);
+      },
+      [] { return false; }, [&] { return session.isInterrupted(); });
+  if (!wrong.empty())
+    session.tell(subject.target + " " + subject.problem.str() + ": " +
+                 toString(choice) + ": " + wrong);
+  return wrong;
+}
+
+std::string Bench::failureOf(const std::string &schedule, const Size &size,
+                             const Condition &condition) const {
+  for (const json &question :
+       {questionOf(schedule, size, condition), questionOf(schedule)})
+    if (const auto at = failures.find(question.dump()); at != failures.end())
+      return at->second;
+  return "";
+}
+
+std::vector<Timing> Bench::times(const std::vector<ScheduleChoice> &choices,
+                                 const Size &size, const Condition &condition,
+                                 bool isLast) {
+  auto answerTo = [&](const ScheduleChoice &choice) -> const json * {
+    const std::string schedule = plan(choice);
+    const json *answer =
+        session.state.find(questionOf(schedule, size, condition));
+    return answer ? answer : session.state.find(questionOf(schedule));
+  };
+  std::vector<size_t> wanted;
+  for (size_t i = 0; i != choices.size(); ++i)
+    if (answerTo(choices[i]))
+      ++session.known;
+    else
+      wanted.push_back(i);
+  if (!wanted.empty() && session.method.isMeasured)
+    measureAll(choices, wanted, size, condition, isLast);
+  else if (!wanted.empty())
+    predictAll(choices, wanted, size, condition, isLast);
+  std::vector<Timing> timings(choices.size());
+  for (size_t i = 0; i != choices.size(); ++i) {
+    const json *answer = answerTo(choices[i]);
+    Timing &timing = timings[i];
+    if (!answer)
+      timing.refused = failureOf(plan(choices[i]), size, condition);
+    if (!answer)
+      continue;
+    timing.refused = answer->value("refused", "");
+    timing.seconds = answer->value("seconds", 0.0);
+    timing.tieError = answer->value("tie_error", 0.0);
+    timing.isGuess = answer->value("guess", false);
+  }
+  return timings;
+}

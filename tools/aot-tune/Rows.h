@@ -1,0 +1,45 @@
+//===- Rows.h - from choices to tuning rows ---------------------*- C++ -*-===//
+//
+// Rows of a tuning table (docs/PackageFormat.md) with what a compiler needs to
+// make their kernels, in a file that aot-package and aot-compile read.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_TOOLS_AOTTUNE_ROWS_H
+#define FOVEA_TOOLS_AOTTUNE_ROWS_H
+
+#include "Search.h"
+
+#include <nlohmann/json.hpp>
+
+namespace fovea::tune {
+
+struct TableRow {
+  TuningRow row;
+  ScheduleChoice parameters; ///< that give its schedule
+  double gain = 1;           ///< over the default, of what it serves the least
+};
+
+/// The rows of a problem. A bucket reaches from the size below to its own, the
+/// last has no end; neighbours with one schedule are one row. None where every
+/// bucket keeps the default.
+std::vector<TableRow> rowsOf(const ProblemKey &problem,
+                             const std::vector<Found> &buckets);
+
+/// As the file has them. \param by  "predicted", "measured on ..."
+nlohmann::ordered_json toJson(const TableRow &row, const std::string &by);
+
+/// Whether mergeTable() can take the file: it is not there, or a list. False
+/// with `error` set.
+bool checkTable(const std::string &path, std::string &error);
+
+/// Puts rows in the place of the rows of `problems` in the file, which is made
+/// if it is not there; others stay. The file is written whole or not at all,
+/// and not at all where nothing changes. False with `error` set.
+bool mergeTable(const std::string &path,
+                const std::vector<std::string> &problems,
+                const nlohmann::ordered_json &rows, std::string &error);
+
+} // namespace fovea::tune
+
+#endif // FOVEA_TOOLS_AOTTUNE_ROWS_H

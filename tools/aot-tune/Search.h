@@ -1,0 +1,68 @@
+//===- Search.h - from times of schedules to a choice -----------*- C++ -*-===//
+//
+// The search of one bucket, which asks an evaluator for times and knows nothing
+// of where they come from.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_TOOLS_AOTTUNE_SEARCH_H
+#define FOVEA_TOOLS_AOTTUNE_SEARCH_H
+
+#include "Space.h"
+
+namespace fovea::tune {
+
+/// Answers what the search wants to know of schedules of one subject.
+class Evaluator {
+public:
+  virtual ~Evaluator() = default;
+  /// The canonical text of the schedule that a choice comes out as; empty if
+  /// the chip cannot run it.
+  virtual std::string plan(const ScheduleChoice &choice) = 0;
+  /// Times, in the order of the choices. Those that were not tried any more,
+  /// since the search is to stop, are not known and not refused.
+  /// \param isLast  a question about a choice, which a spent budget lets pass
+  virtual std::vector<Timing> times(const std::vector<ScheduleChoice> &choices,
+                                    const Size &size,
+                                    const Condition &condition,
+                                    bool isLast) = 0;
+  /// Empty, or why the kernel's results are wrong.
+  virtual std::string check(const ScheduleChoice &choice) = 0;
+  /// Whether to try no more.
+  virtual bool isSpent() = 0;
+};
+
+/// What came of a bucket.
+struct Found {
+  Size size;
+  ScheduleChoice chosen; ///< the baseline, or what is faster beyond a tie
+  std::string schedule;  ///< its canonical text
+  bool isBaseline = true;
+  bool isComplete = false; ///< the search ended by itself
+  Timing baseline, best;   ///< under the first condition
+  ScheduleChoice bestChoice;
+  double gain = 1; ///< of the chosen one: the mean over conditions
+  size_t tried = 0, refused = 0;
+  size_t ties = 0;          ///< schedules that tie with the best, besides it
+  bool baselineTies = true; ///< the baseline is the best or ties with it
+  std::string why;          ///< of the choice, for people
+};
+
+/// Goes from the baseline, and from the best of `seeds` if that is faster, to
+/// better neighbours until there are none. What it ends at takes the baseline's
+/// place if it is faster beyond a tie in the mean over the conditions, slower
+/// under none, and computes what it should. Of such schedules one of the seeds
+/// that ties with the best is taken before it: fewer kernels serve more
+/// buckets.
+Found searchBucket(const std::vector<Axis> &axes,
+                   const ScheduleChoice &baseline,
+                   const std::vector<ScheduleChoice> &seeds, const Size &size,
+                   const std::vector<Condition> &conditions,
+                   Evaluator &evaluator);
+
+/// The choice without what it need not say, since the schedule is the same.
+ScheduleChoice simplified(ScheduleChoice choice, Evaluator &evaluator);
+
+} // namespace fovea::tune
+
+#endif // FOVEA_TOOLS_AOTTUNE_SEARCH_H
