@@ -4,9 +4,6 @@
 
 #include "fovea/Package/OperationSpec.h"
 
-#include <algorithm>
-#include <array>
-
 using namespace fovea;
 using namespace fovea::tune;
 
@@ -47,24 +44,6 @@ const AxisRow kAxes[] = {
 };
 
 } // namespace
-
-bool tune::isTie(const Timing &a, const Timing &b) {
-  return a.isKnown() && b.isKnown() &&
-         std::max(a.seconds / b.seconds, b.seconds / a.seconds) <=
-             1 + std::max(a.tieError, b.tieError);
-}
-
-std::string tune::toString(const ScheduleChoice &choice) {
-  std::string text;
-  auto add = [&](const std::string &key, const std::string &value) {
-    text += (text.empty() ? "" : " ") + key + "=" + value;
-  };
-  for (const auto &[key, value] : choice.names)
-    add(key, value);
-  for (const auto &[key, value] : choice.numbers)
-    add(key, std::to_string(value));
-  return text.empty() ? "default" : text;
-}
 
 std::vector<Axis> tune::axesOf(const Subject &subject) {
   const bool isBackward = subject.problem.op == OpKind::Backward;

@@ -174,13 +174,25 @@ bool readSubjects(const CommandLine &line, std::vector<Subject> &subjects,
     for (const std::string &op : line.ops)
       for (const std::string &dtype : line.dtypes)
         for (int64_t headDim : line.headDims) {
+          // Either name of a type, as aot-compile takes them.
+          const DataTypeInfo *type = findDataType(dtype);
           Expected<ProblemKey> key = ProblemKey::parse(
-              op + ";dtype=" + dtype + ";head_dim=" + std::to_string(headDim));
+              op + ";dtype=" + (type ? std::string(type->name) : dtype) +
+              ";head_dim=" + std::to_string(headDim));
           if (!key) {
             error = key.status().message();
             return false;
           }
           key->groups[kWindowGroup] = kWindowVersion;
+          if (std::any_of(subjects.begin(), subjects.end(),
+                          [&](const Subject &subject) {
+                            return subject.target == target &&
+                                   subject.problem == *key;
+                          })) {
+            error = "'" + key->str() + "' is asked for twice; leave one of " +
+                    "equal values of --op, --dtype and --head-dim out";
+            return false;
+          }
           subjects.push_back({target, *key, ""});
           if (key->op == OpKind::Backward)
             subjects.back().algorithm = line.algorithm;
