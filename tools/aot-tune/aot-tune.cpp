@@ -40,7 +40,8 @@ rows for those that beat the compiler's own choice.
 Each schedule is compiled, refused if it spills registers or uses scratch, and timed:
 on a GPU of the chip where this machine has one, or else by the timing model, which is
 a prediction and is called so in all that comes of it. What ties with the compiler's
-choice does not take its place. docs/AotTune.md is the manual.)";
+choice does not take its place. Lists have commas between their values.
+docs/AotTune.md is the manual.)";
 
 constexpr const char *kExamples =
     R"(
@@ -86,27 +87,26 @@ void addOptions(CLI::App &app, CommandLine &line) {
                   const char *type, const std::string &group) {
     return app.add_option(name, into, help)
         ->delimiter(',')
+        ->allow_extra_args(false) // a list is one argument
         ->type_name(type)
         ->group(group);
   };
   const CLI::Validator positive = CLI::Range(1, 1 << 30).description("");
-  list("--target", line.targets, "Chips", "CHIP,...", what)->required();
-  list("--op", line.ops, "forward (default), backward", "OP,...", what);
-  list("--dtype", line.dtypes, "fp16, bf16", "TYPE,...", what)->required();
-  list("--head-dim", line.headDims, "Head dimensions", "N,...", what)
+  list("--target", line.targets, "Chips", "CHIP", what)->required();
+  list("--op", line.ops, "Operations (forward): forward, backward", "OP", what);
+  list("--dtype", line.dtypes, "Types of elements: fp16, bf16", "TYPE", what)
       ->required();
+  list("--head-dim", line.headDims, "Head dimensions", "N", what)->required();
   app.add_option("--algorithm", line.algorithm,
-                 "Of backward: search one algorithm alone, deterministic or "
-                 "atomic (default: both, held against what the runtime takes)")
+                 "Of backward, to search one algorithm alone and not both: "
+                 "deterministic, atomic")
       ->group(what);
   list("--seqlen", line.seqlens,
        "Ends of the buckets: queries, and as many keys (512,1024,2048,4096)",
-       "N,...", sizes)
+       "N", sizes)
       ->check(positive);
-  list("--batch", line.batches, "Batch sizes (1)", "N,...", sizes)
-      ->check(positive);
-  list("--heads", line.heads, "Query heads (16)", "N,...", sizes)
-      ->check(positive);
+  list("--batch", line.batches, "Batch sizes (1)", "N", sizes)->check(positive);
+  list("--heads", line.heads, "Query heads (16)", "N", sizes)->check(positive);
   app.add_option("--heads-k", line.headsK, "Key heads (as query heads)")
       ->check(positive)
       ->type_name("N")
@@ -114,11 +114,10 @@ void addOptions(CLI::App &app, CommandLine &line) {
   list("--mask", line.masks,
        "Masks that launches have, or windows as 127:0; a schedule is searched "
        "under the first and may be slower under none (none)",
-       "MASK,...", sizes);
-  app.add_option(
-         "--by", line.by,
-         "How times are had: auto (default): measurement where there is "
-         "a GPU of the chip; prediction; measurement")
+       "MASK", sizes);
+  app.add_option("--by", line.by,
+                 "How times are had; auto measures where there is a GPU of the "
+                 "chip: auto (default), prediction, measurement")
       ->check(
           CLI::IsMember({"auto", "prediction", "measurement"}).description(""))
       ->group(search);
@@ -130,7 +129,7 @@ void addOptions(CLI::App &app, CommandLine &line) {
       "--clock", line.clocks,
       "Predictions: clocks (GHz) at which a schedule must be no slower either, "
       "beside the one of the power model",
-      "GHZ,...", search)
+      "GHZ", search)
       ->check(tool::finite(0.01, 100));
   app.add_option("--budget", line.budget,
                  "Time (90s, 10m, 2h) or number of schedules to spend, shared "
@@ -150,7 +149,8 @@ void addOptions(CLI::App &app, CommandLine &line) {
       ->required()
       ->type_name("PATH")
       ->group(output);
-  app.add_option("--report", line.report, "What to print: text, json, none")
+  app.add_option("--report", line.report,
+                 "What to print: text (default), json, none")
       ->check(CLI::IsMember({"text", "json", "none"}).description(""))
       ->group(output);
   app.add_flag("-q,--quiet", line.quiet, "No progress")->group(output);
