@@ -36,7 +36,7 @@ Column columnOf(const ProblemKey &problem, std::vector<const Found *> buckets) {
     row.row.maxSeqlenQ = found->size.seqlen;
     row.row.maxBatchHeads = found->size.batchHeads();
     row.row.schedule = found->schedule;
-    row.parameters = found->chosen;
+    row.parameters = found->parameters;
     row.gain = found->gain;
   }
   column.back().row.maxSeqlenQ = TuningRow::kAny;

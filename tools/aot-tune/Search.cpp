@@ -167,7 +167,8 @@ void BucketSearch::choose(const std::vector<ScheduleChoice> &seeds,
     if (gain > 0)
       why = evaluator.check(winner->choice);
     if (gain > 0 && why.empty()) {
-      found.chosen = simplified(winner->choice, evaluator);
+      found.chosen = simplified(winner->choice, evaluator, /*forReaders=*/true);
+      found.parameters = simplified(winner->choice, evaluator);
       found.schedule = winner->schedule;
       found.isBaseline = false;
       found.gain = gain;
@@ -186,6 +187,7 @@ Found BucketSearch::run(const ScheduleChoice &baseline,
   Found found;
   found.size = size;
   found.chosen = baseline;
+  found.parameters = simplified(baseline, evaluator);
   found.schedule = evaluator.plan(baseline);
   base = tryAll({baseline});
   if (!base) {
@@ -220,11 +222,14 @@ Found tune::searchBucket(const std::vector<Axis> &axes,
   return BucketSearch(axes, conditions, size, evaluator).run(baseline, seeds);
 }
 
-ScheduleChoice tune::simplified(ScheduleChoice choice, Evaluator &evaluator) {
+ScheduleChoice tune::simplified(ScheduleChoice choice, Evaluator &evaluator,
+                                bool forReaders) {
   const std::string schedule = evaluator.plan(choice);
   auto dropFrom = [&](auto member) {
     const auto keys = choice.*member;
     for (const auto &[key, value] : keys) {
+      if (forReaders && key == "algorithm")
+        continue;
       ScheduleChoice less = choice;
       (less.*member).erase(key);
       if (evaluator.plan(less) == schedule)

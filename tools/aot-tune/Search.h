@@ -35,8 +35,9 @@ public:
 /// What came of a bucket.
 struct Found {
   Size size;
-  ScheduleChoice chosen; ///< the baseline, or what is faster beyond a tie
-  std::string schedule;  ///< its canonical text
+  ScheduleChoice chosen;     ///< the baseline, or what is faster beyond a tie
+  std::string schedule;      ///< its canonical text
+  ScheduleChoice parameters; ///< the fewest that give it
   bool isBaseline = true;
   bool isComplete = false; ///< the search ended by itself
   Timing baseline, best;   ///< under the first condition
@@ -61,7 +62,9 @@ Found searchBucket(const std::vector<Axis> &axes,
                    Evaluator &evaluator);
 
 /// The choice without what it need not say, since the schedule is the same.
-ScheduleChoice simplified(ScheduleChoice choice, Evaluator &evaluator);
+/// \param forReaders  who want to see the algorithm named in any case
+ScheduleChoice simplified(ScheduleChoice choice, Evaluator &evaluator,
+                          bool forReaders = false);
 
 } // namespace fovea::tune
 

@@ -454,9 +454,6 @@ void Run::tuneOne(const Subject &subject, const ScheduleChoice &baseline) {
       seeds.push_back(found.chosen);
     tuned.buckets.push_back(std::move(found));
   }
-  // A compiler's own choice needs no parameters in a row.
-  for (Found &found : tuned.buckets)
-    found.chosen = simplified(found.chosen, bench);
 }
 
 bool Run::writeRows(std::string &error) {
