@@ -28,7 +28,10 @@ static std::string lineOf(const Found &found) {
                          timing::timeText(found.best.seconds).c_str(),
                          found.baseline.seconds / found.best.seconds,
                          found.baselineTies ? "~" : " ");
-  line += toString(found.chosen);
+  // Of gradients the compiler chooses an algorithm that the runtime does not.
+  line += found.isBaseline           ? "default"
+          : found.chosen.size() == 0 ? "the compiler's choice"
+                                     : toString(found.chosen);
   if (!found.isBaseline)
     line += timing::format(", %.2f times as fast", found.gain);
   line += "\n               " + found.why + "; " +

@@ -71,8 +71,11 @@ std::vector<TableRow> tune::rowsOf(const ProblemKey &problem,
   for (const auto &[heads, found] : byHeads) {
     Column column = columnOf(problem, found);
     // Numbers of heads whose columns are alike are one.
-    if (!columns.empty() && areAlike(columns.back(), column))
+    if (!columns.empty() && areAlike(columns.back(), column)) {
+      for (size_t i = 0; i != column.size(); ++i)
+        column[i].gain = std::min(column[i].gain, columns.back()[i].gain);
       columns.pop_back();
+    }
     columns.push_back(std::move(column));
   }
   for (TableRow &row : columns.back())
@@ -94,8 +97,10 @@ std::vector<TableRow> tune::rowsOf(const ProblemKey &problem,
       row.row.maxSeqlenQ = end;
       // What the next number of heads takes too needs no row.
       if (!table.empty() && table.back().row.maxSeqlenQ == end &&
-          table.back().row.schedule == row.row.schedule)
+          table.back().row.schedule == row.row.schedule) {
+        row.gain = std::min(row.gain, table.back().gain);
         table.pop_back();
+      }
       table.push_back(std::move(row));
     }
   return table;

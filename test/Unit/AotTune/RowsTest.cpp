@@ -59,6 +59,20 @@ TEST(Rows, ColumnsOfHeads) {
             "256/- b; -/- a");
 }
 
+TEST(Rows, TellTheLeastGainOfWhatTheyServe) {
+  std::vector<Found> buckets;
+  double gain = 2;
+  for (int64_t heads : {16, 64})
+    for (int64_t seqlen : {256, 512}) {
+      buckets.push_back(bucket(seqlen, heads, "b"));
+      buckets.back().gain = gain;
+      gain = heads == 16 && seqlen == 256 ? 1.5 : 3;
+    }
+  const std::vector<TableRow> one = rowsOf(ProblemKey(), buckets);
+  ASSERT_EQ(textOf(one), "-/- b");
+  EXPECT_EQ(one[0].gain, 1.5);
+}
+
 TEST(Rows, ReplaceThoseOfTheirProblems) {
   const std::string path = testing::TempDir() + "/aot-tune-rows.json";
   std::filesystem::remove(path);

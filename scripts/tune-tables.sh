@@ -1,0 +1,41 @@
+#!/bin/sh
+# Finds the tuning tables of kernels/tuning anew, by prediction: for each chip that the
+# timing model knows, head dimensions 64 and 128.
+#
+#   scripts/tune-tables.sh [-b build] [-s state-folder] [-o folder] [chip...] [-- options]
+#
+# What is behind -- goes to each aot-tune (-j2, --budget=20m). Killed, it goes on where it
+# was: answers are kept in the state folder (build/tuning). Run it after the schedule
+# tables, the lowering, LLVM or the timing model changed.
+set -eu
+cd "$(dirname "$0")/.."
+build=build folder=kernels/tuning state=
+while getopts b:s:o: option; do
+  case $option in
+  b) build=$OPTARG ;;
+  s) state=$OPTARG ;;
+  o) folder=$OPTARG ;;
+  *) exit 2 ;;
+  esac
+done
+shift $((OPTIND - 1))
+state=${state:-$build/tuning}
+mkdir -p "$state"
+chips=
+while [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; do
+  chips="$chips $1"
+  shift
+done
+[ "${1-}" != -- ] || shift
+# Of each chip a clock (GHz) that it holds under load: what is faster at the clock of
+# the power model must be no slower there.
+for row in gfx908:1.15 gfx90a:1.3 gfx942:1.2 gfx950:1.8; do
+  chip=${row%:*}
+  case " ${chips:-$chip} " in *" $chip "*) ;; *) continue ;; esac
+  for op in forward backward; do
+    "$build/bin/aot-tune" --by=prediction --target="$chip" --op=$op \
+      --dtype=bf16,fp16 --head-dim=64,128 --seqlen=512,4096 --batch=2,16 --heads=16 \
+      --mask=none,causal-top-left --clock="${row#*:}" \
+      --state="$state/$chip.state" -o "$folder" "$@"
+  done
+done
