@@ -69,6 +69,32 @@ HipStatus ModuleCalls::launchOf(void *function, const Launch &what,
                 nullptr, nullptr, extra);
 }
 
+OnDevice::~OnDevice() {
+  for (void *memory : addresses)
+    (void)hip.free(memory);
+  for (auto &[path, module] : loaded)
+    (void)modules.unload(module);
+  for (void *event : {start, stop})
+    if (event)
+      (void)hip.eventDestroy(event);
+}
+
+bool OnDevice::upload(const std::vector<uint8_t> &bytes) {
+  void *memory = nullptr;
+  if (!call(hip.malloc(&memory, bytes.empty() ? 16 : bytes.size()),
+            "hipMalloc of " + std::to_string(bytes.size()) + " bytes"))
+    return false;
+  addresses.push_back(memory);
+  return bytes.empty() ||
+         call(hip.memcpy(memory, bytes.data(), bytes.size(), HostToDevice),
+              "hipMemcpy");
+}
+
+bool OnDevice::createEvents() {
+  return call(hip.eventCreate(&start), "hipEventCreate") &&
+         call(hip.eventCreate(&stop), "hipEventCreate");
+}
+
 bool fovea::launch::readFile(const std::string &path, std::string &bytes,
                              std::string &error) {
   std::ifstream file(path, std::ios::binary);
@@ -124,22 +150,12 @@ int Machine::Impl::findDevice(const std::string &target) const {
 
 namespace {
 
-/// What one run holds on the device.
-class Run {
+/// One run of a description's launches.
+class Run : OnDevice {
 public:
   Run(const HipCalls &hip, const ModuleCalls &modules, const Problem &problem,
       Report &report)
-      : hip(hip), modules(modules), problem(problem), report(report) {}
-
-  ~Run() {
-    for (void *memory : addresses)
-      (void)hip.free(memory);
-    for (auto &[path, module] : loaded)
-      (void)modules.unload(module);
-    for (void *event : {start, stop})
-      if (event)
-        (void)hip.eventDestroy(event);
-  }
+      : OnDevice(hip, modules), problem(problem), report(report) {}
 
   void execute(bool check) {
     std::string error;
@@ -148,8 +164,10 @@ public:
       report.message = error;
       return;
     }
-    if (!upload() || !call(hip.eventCreate(&start), "hipEventCreate") ||
-        !call(hip.eventCreate(&stop), "hipEventCreate"))
+    for (const std::vector<uint8_t> &bytes : contents)
+      if (!upload(bytes))
+        return;
+    if (!createEvents())
       return;
     for (const Launch &launch : problem.launches)
       if (!runLaunch(launch))
@@ -165,7 +183,7 @@ public:
   }
 
 private:
-  bool call(HipStatus status, const std::string &what) {
+  bool call(HipStatus status, const std::string &what) override {
     if (status == 0)
       return true;
     report.outcome = Outcome::DeviceError;
@@ -200,22 +218,6 @@ private:
     checker = std::make_unique<Checker>(problem);
     return tool::allocating("the check's fp64 reference of buffers", bytes,
                             [&] { return checker->prepare(contents, error); });
-  }
-
-  bool upload() {
-    for (const std::vector<uint8_t> &bytes : contents) {
-      void *memory = nullptr;
-      // A buffer without elements still has an address.
-      if (!call(hip.malloc(&memory, bytes.empty() ? 16 : bytes.size()),
-                "hipMalloc of " + std::to_string(bytes.size()) + " bytes"))
-        return false;
-      addresses.push_back(memory);
-      if (!bytes.empty() &&
-          !call(hip.memcpy(memory, bytes.data(), bytes.size(), HostToDevice),
-                "hipMemcpy"))
-        return false;
-    }
-    return true;
   }
 
   bool download() {
@@ -265,15 +267,10 @@ private:
     return true;
   }
 
-  const HipCalls &hip;
-  const ModuleCalls &modules;
   const Problem &problem;
   Report &report;
   Contents contents;
   std::unique_ptr<Checker> checker;
-  std::vector<void *> addresses;
-  std::map<std::string, void *> loaded;
-  void *start = nullptr, *stop = nullptr;
 };
 
 } // namespace

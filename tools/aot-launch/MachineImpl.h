@@ -9,6 +9,7 @@
 
 #include "LaunchRun.h"
 
+#include <map>
 #include <type_traits>
 
 namespace fovea::launch {
@@ -28,6 +29,28 @@ struct ModuleCalls {
   /// Launches a function with the buffers at `addresses`.
   HipStatus launchOf(void *function, const describe::Launch &launch,
                      const std::vector<void *> &addresses) const;
+};
+
+/// What a run holds on the device, until it ends.
+class OnDevice {
+protected:
+  OnDevice(const HipCalls &hip, const ModuleCalls &modules)
+      : hip(hip), modules(modules) {}
+  virtual ~OnDevice();
+  OnDevice(const OnDevice &) = delete;
+
+  /// Whether a call succeeded; notes why not.
+  virtual bool call(HipStatus status, const std::string &what) = 0;
+
+  /// Adds a buffer to `addresses`. One without elements still has an address.
+  bool upload(const std::vector<uint8_t> &bytes);
+  bool createEvents();
+
+  const HipCalls &hip;
+  const ModuleCalls &modules;
+  std::vector<void *> addresses;
+  std::map<std::string, void *> loaded; ///< modules by file
+  void *start = nullptr, *stop = nullptr;
 };
 
 struct Machine::Impl {

@@ -28,28 +28,16 @@ double quantile(std::vector<double> values, double share) {
   return values[size_t(std::lround(share * double(values.size() - 1)))];
 }
 
-class Race {
+class Race : OnDevice {
 public:
   Race(const HipCalls &hip, const ModuleCalls &modules,
        const std::vector<Problem> &problems, const MeasureOptions &options,
        Measured &result)
-      : hip(hip), modules(modules), problems(problems), options(options),
+      : OnDevice(hip, modules), problems(problems), options(options),
         result(result) {}
 
-  ~Race() {
-    for (void *memory : addresses)
-      (void)hip.free(memory);
-    for (auto &[path, module] : loaded)
-      (void)modules.unload(module);
-    for (void *event : {start, stop})
-      if (event)
-        (void)hip.eventDestroy(event);
-  }
-
   void run() {
-    if (!makeBuffers() || !findFunctions() ||
-        !call(hip.eventCreate(&start), "hipEventCreate") ||
-        !call(hip.eventCreate(&stop), "hipEventCreate") || !warmUp())
+    if (!makeBuffers() || !findFunctions() || !createEvents() || !warmUp())
       return;
     std::mt19937_64 random(options.seed);
     std::vector<size_t> order(problems.size());
@@ -77,7 +65,7 @@ private:
     result.error = why;
     return false;
   }
-  bool call(HipStatus status, const std::string &what) {
+  bool call(HipStatus status, const std::string &what) override {
     return status == 0 || fail(what + ": " + hip.explain(status));
   }
 
@@ -102,15 +90,8 @@ private:
       return false;
     for (const describe::Buffer &buffer : buffers) {
       std::vector<uint8_t> bytes;
-      void *memory = nullptr;
       if (!describe::fillBuffer(buffer, nullptr, bytes, result.error) ||
-          !call(hip.malloc(&memory, std::max<size_t>(bytes.size(), 16)),
-                "hipMalloc of " + std::to_string(bytes.size()) + " bytes"))
-        return false;
-      addresses.push_back(memory);
-      if (!bytes.empty() && !call(hip.memcpy(memory, bytes.data(), bytes.size(),
-                                             run::HostToDevice),
-                                  "hipMemcpy"))
+          !upload(bytes))
         return false;
     }
     return true;
@@ -190,16 +171,11 @@ private:
     return true;
   }
 
-  const HipCalls &hip;
-  const ModuleCalls &modules;
   const std::vector<Problem> &problems;
   const MeasureOptions &options;
   Measured &result;
-  std::vector<void *> addresses;
-  std::map<std::string, void *> loaded;
   std::vector<std::vector<void *>> functions; ///< of each problem's launches
   std::vector<unsigned> repeats;
-  void *start = nullptr, *stop = nullptr;
 };
 
 } // namespace

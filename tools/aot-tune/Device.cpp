@@ -12,11 +12,15 @@ using namespace fovea::tune;
 using launch::Machine;
 using nlohmann::json;
 
+/// Where a GPU is looked for: `hip` may be empty or "auto".
+static std::string libraryOf(const std::string &hip) {
+  return hip.empty() || hip == "auto" ? "rocm" : hip;
+}
+
 json tune::probeDevice(const std::string &target, const std::string &hip) {
   std::string error;
   // Asked for a GPU: where ROCm's library has none, its reason is the answer.
-  const std::unique_ptr<Machine> machine =
-      Machine::open(hip.empty() || hip == "auto" ? "rocm" : hip, error);
+  const std::unique_ptr<Machine> machine = Machine::open(libraryOf(hip), error);
   if (!machine)
     return {{"none", error}};
   if (machine->isSimulated())
@@ -39,8 +43,7 @@ json tune::measure(const std::vector<const tools::BuiltKernel *> &kernels,
                        parseWindow(condition.mask).value_or(Window()))
              .problem(variablesOf(size), problems[i], error))
       return {{"error", error}};
-  const std::unique_ptr<Machine> machine =
-      Machine::open(hip.empty() || hip == "auto" ? "rocm" : hip, error);
+  const std::unique_ptr<Machine> machine = Machine::open(libraryOf(hip), error);
   if (!machine)
     return {{"error", error}};
   if (machine->isSimulated())
@@ -79,10 +82,7 @@ json tune::checkKernel(const tools::BuiltKernel &kernel,
     setenv("FOVEA_SIM_CHECK", "all", /*overwrite=*/0);
   }
   const std::unique_ptr<Machine> machine =
-      Machine::open(!method.isMeasured   ? "sim"
-                    : method.hip.empty() ? "rocm"
-                                         : method.hip,
-                    error);
+      Machine::open(method.isMeasured ? libraryOf(method.hip) : "sim", error);
   if (!machine)
     return {{"unchecked", error}};
   const launch::Report report =

@@ -203,18 +203,6 @@ private:
   }
 };
 
-/// The same value, by way of a vector register.
-static Value passVectorRegister(ImplicitLocOpBuilder &b, Value value,
-                                bool hasSideEffects) {
-  return LLVM::InlineAsmOp::create(
-             b, value.getType(), ValueRange{value},
-             /*asm_string=*/"", /*constraints=*/"=v,0", hasSideEffects,
-             /*is_align_stack=*/false, LLVM::TailCallKind::None,
-             /*asm_dialect=*/LLVM::AsmDialectAttr(),
-             /*operand_attrs=*/ArrayAttr())
-      .getResult(0);
-}
-
 struct LowerToVectors : public ElementPattern<ToVectorsOp> {
   using ElementPattern::ElementPattern;
 

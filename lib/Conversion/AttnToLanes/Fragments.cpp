@@ -2,6 +2,7 @@
 
 #include "Fragments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -17,6 +18,17 @@ VectorType fovea::fragmentType(Type tile) {
 
 Value fovea::element(ImplicitLocOpBuilder &b, Value vector, int64_t index) {
   return vector::ExtractOp::create(b, vector, index);
+}
+
+Value fovea::passVectorRegister(ImplicitLocOpBuilder &b, Value value,
+                                bool hasSideEffects) {
+  return LLVM::InlineAsmOp::create(
+             b, value.getType(), ValueRange{value},
+             /*asm_string=*/"", /*constraints=*/"=v,0", hasSideEffects,
+             /*is_align_stack=*/false, LLVM::TailCallKind::None,
+             /*asm_dialect=*/LLVM::AsmDialectAttr(),
+             /*operand_attrs=*/ArrayAttr())
+      .getResult(0);
 }
 
 Value fovea::mapElements(ImplicitLocOpBuilder &b, Value fragment,

@@ -36,6 +36,11 @@ llvm::SmallVector<mlir::Value>
 makeFragments(mlir::ImplicitLocOpBuilder &b, mlir::Type tile,
               llvm::function_ref<mlir::Value(int fragment, int reg)> make);
 
+/// The same value, by way of a vector register.
+/// \param hasSideEffects  it stays where it is
+mlir::Value passVectorRegister(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
+                               bool hasSideEffects);
+
 /// A call of an intrinsic of LLVM with one result.
 mlir::Value callIntrinsic(mlir::ImplicitLocOpBuilder &b, mlir::Type type,
                           llvm::StringRef name, mlir::ValueRange arguments);

@@ -141,12 +141,7 @@ public:
   /// Makes offsets here anew: LLVM would otherwise make all of them ahead of a
   /// loop, and keep each, where instructions add what is constant.
   void keepTogether() {
-    base = LLVM::InlineAsmOp::create(
-               b, base.getType(), ValueRange{base}, /*asm_string=*/"",
-               /*constraints=*/"=v,0", /*has_side_effects=*/true,
-               /*is_align_stack=*/false, LLVM::TailCallKind::None,
-               LLVM::AsmDialectAttr(), ArrayAttr())
-               .getResult(0);
+    base = passVectorRegister(b, base, /*hasSideEffects=*/true);
   }
 
   /// Whether no lane's access at this place is inside the view.

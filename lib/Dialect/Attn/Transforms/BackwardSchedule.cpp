@@ -1,5 +1,6 @@
 //===- BackwardSchedule.cpp - schedules of the backward kernels -----------===//
 
+#include "GradientPipeline.h"
 #include "ScheduleTable.h"
 #include "fovea/Layout/DotLayouts.h"
 #include "mlir/IR/Builders.h"
@@ -59,8 +60,7 @@ static const BackwardRow kBackwardRows[] = {
      {128, 32, 4, 2, 2},
      {128, 32, 4, 2, 2}},
     // gfx90a: in f16 dS has powers of two beside it, for which segments leave
-    // no
-    // registers.
+    // no registers.
     {target::kMfmaBf16_1k | target::kMfmaFlushesSubnormals,
      96,
      "mfma_16x16x16",
@@ -266,6 +266,7 @@ namespace {
 /// What a kernel with matrix products holds at once, in tiles.
 struct Holds {
   StringRef kernel;
+  GradientKernel role;
   int moving;       ///< tiles of block_n rows in LDS
   int accumulators; ///< of value_dim by block_m
   int rowTerms;     ///< f32 values in LDS for each row of block_n
@@ -284,8 +285,7 @@ checkHolds(llvm::function_ref<InFlightDiagnostic()> emitError,
   ForwardTiles tiles = forwardTiles(headDim, schedule, inst);
   constexpr int residents = 2;
   const int64_t bytes = tiles.elementBytes;
-  // While a block is used, the next one is stored.
-  const int64_t buffers = schedule.getStages() == 4 ? 2 : 1;
+  const int64_t buffers = gradientPipeline(holds.role, schedule).buffers;
   int64_t lds = buffers * tiles.blockN *
                 (bytes * tiles.ldsDim * holds.moving + 4 * holds.rowTerms);
   if (schedule.getQueriesInLds())
@@ -337,7 +337,10 @@ LogicalResult fovea::attn::checkBackwardSchedule(
                                     kernel)))
       return failure();
     // Of what moves: Q and dO as they are and turned, or K, V and K turned.
-    Holds holds = {launch.suffix, launch.ownsKeys ? 4 : 3,
+    GradientKernel role = launch.feeds      ? GradientKernel::All
+                          : launch.ownsKeys ? GradientKernel::Keys
+                                            : GradientKernel::Queries;
+    Holds holds = {launch.suffix, role, launch.ownsKeys ? 4 : 3,
                    launch.ownsKeys ? 2 : 1, launch.ownsKeys ? 2 : 0};
     if (launch.feeds) {
       if (!target.has(target::kBufferAtomicAddF32))

@@ -20,7 +20,7 @@ enum class GradientStep {
   Store,       ///< from there to LDS: as it is, and turned what is needed so
   ReadScored,  ///< from LDS to operands of a product: K or Q
   Scores,      ///< S, or transposed: times what is owned
-  Mask,        //
+  Mask,        ///< what is not seen
   ReadLogSums, ///< log-sum-exp of the queries that are visited
   Weigh,       ///< P
   Round,       ///< of P, for a product

@@ -121,6 +121,17 @@ protected:
   /// A slot of the block that a step is about.
   Value &slot(Slot slot) { return slots[{slot, current}]; }
 
+  llvm::SmallVector<Value> sumValues() {
+    return llvm::map_to_vector(sums(), [](Value *sum) { return *sum; });
+  }
+  /// The first of the values; returns the others.
+  mlir::ValueRange setSums(mlir::ValueRange values) {
+    auto all = sums();
+    for (auto [sum, value] : llvm::zip(all, values))
+      *sum = value;
+    return values.drop_front(all.size());
+  }
+
   /// What is ahead of the first iteration, of blocks from 0 on.
   void prologue() {
     slots.clear();
@@ -212,7 +223,7 @@ private:
 
   /// What is carried on from `iterations` of a loop's body.
   llvm::SmallVector<Value> pack(int iterations) {
-    auto values = llvm::map_to_vector(sums(), [](Value *sum) { return *sum; });
+    llvm::SmallVector<Value> values = sumValues();
     for (auto [slot, block] : pipeline.carried()) {
       Value &held = slots[{slot, block + iterations}];
       values.push_back(held ? held : nothing(slot));
@@ -221,11 +232,9 @@ private:
   }
   void unpack(mlir::ValueRange values) {
     slots.clear();
-    auto next = values.begin();
-    for (Value *sum : sums())
-      *sum = *next++;
-    for (auto key : pipeline.carried())
-      slots[key] = *next++;
+    for (auto [key, value] :
+         llvm::zip_equal(pipeline.carried(), setSums(values)))
+      slots[key] = value;
   }
 
   std::map<typename Pipeline::Key, Value> slots;

@@ -88,9 +88,6 @@ protected:
     case GradientSlot::ScoreGradients:
       return this->splat(
           this->tile(tiles.blockN, tiles.blockM, this->elementType), 0.0f);
-    case GradientSlot::Weights:
-    case GradientSlot::WeightGradients:
-      return this->splat(this->f32Tile(tiles.blockN, tiles.blockM), 0.0f);
     default:
       llvm_unreachable("no pipeline leaves that behind");
     }
@@ -754,18 +751,11 @@ void KeyGradients::build() {
   accV = splat(acc, 0.0f);
   accK = splat(acc, 0.0f);
   power = initialDsPower();
-  auto valuesOf = [&] {
-    return llvm::map_to_vector(sums(), [](Value *sum) { return *sum; });
-  };
-  auto take = [&](ValueRange values) {
-    for (auto [sum, value] : llvm::zip_equal(sums(), values))
-      *sum = value;
-  };
-  auto heads = scf::ForOp::create(b, zero, group, i32(1), valuesOf());
+  auto heads = scf::ForOp::create(b, zero, group, i32(1), sumValues());
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(heads.getBody());
-    take(heads.getRegionIterArgs());
+    setSums(heads.getRegionIterArgs());
     head.number = add(mul(headK, group), heads.getInductionVar());
     head.q = within(rowsOf("q", head.number, "seqlen_q"), queries);
     head.dout = within(rowsOf("dout", head.number, "seqlen_q"), queries);
@@ -774,9 +764,9 @@ void KeyGradients::build() {
     if (query)
       head.sums = within(sumsRows(head.number), queries);
     visitQueries();
-    scf::YieldOp::create(b, valuesOf());
+    scf::YieldOp::create(b, sumValues());
   }
-  take(heads.getResults());
+  setSums(heads.getResults());
   // What is compared with the length here is not to live through the loops.
   Value count = opaque(seqlenK);
   storeGradient(accV, loweredProbabilities(), rowsOf("dv", headK, count),
