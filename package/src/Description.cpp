@@ -121,6 +121,8 @@ std::string valueOf(spec::Scalar scalar) {
     return "heads / heads_k";
   case spec::Scalar::Scale:
     return "1 / sqrt(dim)";
+  case spec::Scalar::Splits:
+    return "splits";
   }
   return "";
 }
@@ -160,7 +162,7 @@ json bufferOf(const KernelRecord &record, const spec::TensorSpec &tensor,
   } else if (tensor.shape == spec::Shape::Bytes && workspace.headDim) {
     shape = {"batch",
              "align(heads * seqlen_q, " + std::to_string(workspace.rowStep) +
-                 ")",
+                 ")" + (workspace.splits ? " * splits" : ""),
              "dim + " + std::to_string(workspace.columns)};
   }
   const char *type = tensor.elements == spec::Elements::F32
@@ -202,7 +204,9 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
   const Expected<Launches> launches = launchesOf(record);
   if (!launches)
     return launches.status();
-  const spec::Signature signature = spec::signatureOf(record.problem);
+  const spec::AlgorithmSpec &algorithm = *launches->algorithm;
+  const spec::Signature signature =
+      spec::signatureOf(record.problem, &algorithm);
 
   json arguments = json::array(), buffers = json::object();
   int seed = 0;
@@ -217,9 +221,8 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
       if (options.isChecked && !tensor.written &&
           (value == "out" || value == "lse"))
         fill = "reference";
-      buffers[argument.name] =
-          bufferOf(record, tensor, launches->algorithm->workspace,
-                   options.layout, std::move(fill));
+      buffers[argument.name] = bufferOf(record, tensor, algorithm.workspace,
+                                        options.layout, std::move(fill));
     } else {
       value = valueOf(options.layout, signature, argument);
     }
@@ -238,7 +241,7 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
           {variableOf(launch.spec->heads()),
            "ceildiv(" + variableOf(launch.spec->rows()) + ", " +
                std::to_string(launch.blockRows) + ")",
-           "batch"}},
+           launch.spec->splitsKeys ? "batch * splits" : "batch"}},
          {"block", {launch.threads, 1, 1}},
          {"arguments", arguments},
          {"work",
@@ -261,6 +264,8 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
                               {"seqlen_q", "seqlen"},
                               {"seqlen_k", "seqlen"},
                               {"dim", record.problem.headDim}};
+  if (algorithm.splitsKeys())
+    description["variables"]["splits"] = options.splits;
   for (const spec::GroupSpec *group : spec::groupsOf(record.problem))
     if (group != &spec::specOf(record.problem.op).base)
       for (const spec::ScalarSpec &scalar : group->scalars)

@@ -63,6 +63,13 @@ constexpr TensorSpec kForwardTensors[] = {
               "f32, the natural logarithm; null: not written"),
 };
 
+constexpr TensorSpec kWorkspace = {
+    "workspace",      "the workspace",
+    Shape::Bytes,     Extent::HeadsQ,
+    Extent::SeqlenQ,  Elements::F32,
+    /*written=*/true, /*optional=*/false,
+    kNoOutput,        "aligned to 16; holds nothing before or after"};
+
 constexpr TensorSpec kBackwardTensors[] = {
     ofQueries("q", "Q"),
     ofKeys("k", "K"),
@@ -74,9 +81,7 @@ constexpr TensorSpec kBackwardTensors[] = {
     ofQueries("dq", "the gradient of Q", /*written=*/true, kDq),
     ofKeys("dk", "the gradient of K", /*written=*/true, kDk),
     ofKeys("dv", "the gradient of V", /*written=*/true, kDv),
-    {"workspace", "the workspace", Shape::Bytes, Extent::HeadsQ,
-     Extent::SeqlenQ, Elements::F32, /*written=*/true, /*optional=*/false,
-     kNoOutput, "aligned to 16; holds nothing before or after"},
+    kWorkspace,
 };
 
 //===----------------------------------------------------------------------===//
@@ -95,7 +100,27 @@ constexpr LaunchSpec kAtomic[] = {
     {"convert", false, kDq, 0, 0, 0},
 };
 
-constexpr AlgorithmSpec kForwardAlgorithms[] = {{"flash", true, kOnePass, {}}};
+constexpr LaunchSpec kSplit[] = {
+    {"split", false, 0, kOut, 2, 2, /*splitsKeys=*/true},
+    {"combine", false, kOut, 0, 0, 0},
+};
+
+constexpr TensorSpec kSplitTensors[] = {kWorkspace};
+constexpr ScalarSpec kSplitScalars[] = {
+    {"splits", ArgKind::I32, "shares",
+     "shares of the keys that each block of rows sees, 1 to 1024",
+     Scalar::Splits}};
+
+constexpr AlgorithmSpec kForwardAlgorithms[] = {
+    {"flash", true, kOnePass, {}},
+    // Of each batch the sums of all rows and shares, then for each of those its
+    // maximum, reference, sum and total.
+    {"split",
+     true,
+     kSplit,
+     {4, true, 1, /*splits=*/true},
+     {"split", 1, kSplitTensors, kSplitScalars}},
+};
 constexpr AlgorithmSpec kBackwardAlgorithms[] = {
     // The row sums of out * dout.
     {"deterministic", true, kDeterministic, {1, false, 1}},
@@ -240,11 +265,14 @@ int Signature::tensor(std::string_view name) const {
   return -1;
 }
 
-std::vector<const GroupSpec *> groupsOf(const ProblemKey &key) {
+std::vector<const GroupSpec *> groupsOf(const ProblemKey &key,
+                                        const AlgorithmSpec *algorithm) {
   std::vector<const GroupSpec *> groups = {&specOf(key.op).base};
   for (size_t row = 0; row != featureGroups().size(); ++row)
     if (key.groups[row])
       groups.push_back(&featureGroups()[row]);
+  if (algorithm && algorithm->own.name)
+    groups.push_back(&algorithm->own);
   return groups;
 }
 
@@ -292,6 +320,9 @@ size_t numberOf(OpKind op, const TensorSpec &tensor) {
     return number;
   for (const GroupSpec &group : featureGroups())
     if (isAmong(group))
+      return number;
+  for (const AlgorithmSpec &algorithm : specOf(op).algorithms)
+    if (isAmong(algorithm.own))
       break;
   return number;
 }
@@ -310,12 +341,13 @@ bool isStandard(const ProblemKey &key,
   return tensors == tensorsOf(specOf(key.op).base);
 }
 
-Signature signatureOf(const ProblemKey &key) {
-  return signatureOf(key, tensorsOf(specOf(key.op).base));
+Signature signatureOf(const ProblemKey &key, const AlgorithmSpec *algorithm) {
+  return signatureOf(key, tensorsOf(specOf(key.op).base), algorithm);
 }
 
 Signature signatureOf(const ProblemKey &key,
-                      const std::vector<const TensorSpec *> &tensors) {
+                      const std::vector<const TensorSpec *> &tensors,
+                      const AlgorithmSpec *algorithm) {
   SignatureBuilder builder;
   builder.add(tensors);
   for (const ScalarSpec &scalar : specOf(key.op).base.scalars)
@@ -328,6 +360,11 @@ Signature signatureOf(const ProblemKey &key,
     size_t index = firstScalarOf(row);
     for (const ScalarSpec &scalar : group.scalars)
       builder.add(scalar, Source::Feature, index++);
+  }
+  if (algorithm) {
+    builder.add(tensorsOf(algorithm->own));
+    for (const ScalarSpec &scalar : algorithm->own.scalars)
+      builder.add(scalar, Source::Scalar, size_t(scalar.value));
   }
   Signature signature = builder.take();
   assert(signature.tensors.size() <= kMaxTensors &&

@@ -349,12 +349,13 @@ Status checkKernelRecord(const KernelRecord &record) {
   if (*read != record.launches)
     return fail("a suffix of the launches '" + launches +
                 "' is not of small letters, digits and '_'");
-  const bool several = record.problem.op != OpKind::Forward;
-  if (several == record.launches.empty())
-    return fail(several ? "the list of its launches is empty"
-                        : "a forward kernel is one launch, but there is the "
-                          "list '" +
-                              launches + "'");
+  const bool mayBeOne = record.problem.op == OpKind::Forward;
+  if (!mayBeOne && record.launches.empty())
+    return fail("the list of its launches is empty");
+  if (mayBeOne && record.launches.size() == 1)
+    return fail("a forward kernel is one launch, without a list, or several, "
+                "but there is the list '" +
+                launches + "'");
   return Status();
 }
 

@@ -25,6 +25,8 @@ Call::Call(const Problem &p) : problem(p) {
       params.*params::sizeField<Params>(extent) = p.sizeOf(extent);
     if constexpr (std::is_same_v<Params, fovea_backward_params_t>)
       params.deterministic = p.kernel.algorithm->deterministic;
+    else if (p.kernel.algorithm && p.kernel.algorithm->splitsKeys())
+      params.splits = 3; // short problems are split too
 
     std::vector<const fovea_group_t *> all = p.groups;
     if (p.window)

@@ -34,11 +34,43 @@ struct Grid {
   int64_t workgroups() const { return extent[0] * extent[1] * extent[2]; }
 };
 
+/// Without shares of the keys.
 Grid gridOf(const Problem &problem, const spec::LaunchSpec &kind,
             const KernelLaunch &launch) {
   const Sizes &sizes = problem.sizes;
   return {{sizes.of(kind.heads()),
            divideUp(sizes.of(kind.rows()), launch.blockRows), sizes.batch}};
+}
+
+/// Blocks of keys that a block of rows sees at most.
+int64_t keyBlocksOf(const Candidate &candidate, const Problem &problem) {
+  const KernelRecord &record = *candidate.kernel->record;
+  int64_t keys = problem.sizes.seqlenK;
+  const Window &window = problem.window;
+  if (window.leftAlignment == window.rightAlignment &&
+      window.left < spec::kMaxSeqlen && window.right < spec::kMaxSeqlen)
+    keys = std::clamp<int64_t>(window.left + window.right + record.blockM, 0,
+                               keys);
+  return divideUp(keys, record.blockN);
+}
+
+/// The same estimate for a number of shares, in the time of a key block.
+double shareCost(const Candidate &candidate, const Problem &problem,
+                 int64_t units, int64_t blocks, int64_t splits) {
+  const KernelLaunch &launch = candidate.kernel->launches[0];
+  const Sizes &sizes = problem.sizes;
+  const int64_t workgroups =
+      gridOf(problem, *candidate.kinds[0], launch).workgroups();
+  const double rounds = double(divideUp(workgroups * splits, units));
+  // Blocks of rows of one head find the keys in a cache.
+  const double streamed = double(sizes.batch * sizes.headsQ) * double(blocks) /
+                          (double(units) * kStreamingUnits);
+  const double rows =
+      double(std::min<int64_t>(sizes.seqlenQ, launch.blockRows));
+  return std::max(rounds * double(divideUp(blocks, splits)), streamed) +
+         (rounds - 1) * kWorkgroupBlocks + kCombineBlocks +
+         kCombinedBlocks * double(splits) +
+         kShareRowBlocks * rows * double(workgroups * splits);
 }
 
 /// Whether a launch has something to do: what is wanted is its doing, or that
@@ -108,7 +140,7 @@ const Candidate *chooseAmong(const ProblemView &entry, const Problem &problem,
   uint64_t acceptedBits = 0; // of the first kKept
   int closest = -1;
   for (size_t i = 0; i != entry.usable.size(); ++i)
-    if (!refusalFor(*entry.usable[i], problem)) {
+    if (!refusalFor(*entry.usable[i], problem, device)) {
       closest = std::max(closest, entry.usable[i]->fit);
       if (i < kKept)
         acceptedBits |= uint64_t(1) << i;
@@ -117,7 +149,7 @@ const Candidate *chooseAmong(const ProblemView &entry, const Problem &problem,
     return nullptr;
   auto takes = [&](const Candidate &candidate) {
     return !candidate.refusal && candidate.fit == closest &&
-           !refusalFor(candidate, problem);
+           !refusalFor(candidate, problem, device);
   };
   if (const Candidate *named =
           tuned(entry, problem, takes, [](const TuningEntry &) {})) {
@@ -129,7 +161,7 @@ const Candidate *chooseAmong(const ProblemView &entry, const Problem &problem,
     const Candidate &candidate = *entry.usable[i];
     return candidate.fit == closest &&
            (i < kKept ? (acceptedBits >> i & 1) != 0
-                      : !refusalFor(candidate, problem));
+                      : !refusalFor(candidate, problem, device));
   });
 }
 
@@ -141,6 +173,8 @@ struct Remembered {
   uint32_t kernel = 0;
   unsigned wanted = 0, masks = 0;
   bool deterministic = false;
+  int32_t splits = 0;
+  uint64_t mostWorkspace = 0;
   Plan plan;
 
   bool isFor(const DeviceView &given, const Problem &problem) const {
@@ -150,6 +184,7 @@ struct Remembered {
            headsQ == sizes.headsQ && headsK == sizes.headsK &&
            kernel == problem.kernel && wanted == problem.wanted &&
            masks == problem.masks && deterministic == problem.deterministic &&
+           splits == problem.splits && mostWorkspace == problem.mostWorkspace &&
            key == problem.key;
   }
   void set(const DeviceView &given, const Problem &problem,
@@ -166,6 +201,8 @@ struct Remembered {
     wanted = problem.wanted;
     masks = problem.masks;
     deterministic = problem.deterministic;
+    splits = problem.splits;
+    mostWorkspace = problem.mostWorkspace;
     plan = chosen;
   }
 };
@@ -184,7 +221,8 @@ size_t placeOf(const Problem &problem) {
 
 } // namespace
 
-Refusal refusalFor(const Candidate &candidate, const Problem &problem) {
+Refusal refusalFor(const Candidate &candidate, const Problem &problem,
+                   const DeviceTraits &device) {
   const ProblemKey &key = candidate.kernel->record->problem;
   if (!shows(key, problem))
     return {Refusal::OtherKeys};
@@ -211,24 +249,89 @@ Refusal refusalFor(const Candidate &candidate, const Problem &problem) {
     return {Refusal::NotDeterministic};
   if (problem.wanted & ~candidate.writes)
     return {Refusal::NoWriter};
+  const bool splits = candidate.algorithm->splitsKeys();
+  if (problem.splits > 1 && !splits)
+    return {Refusal::Unsplit};
+  if (problem.splits == 1 && splits)
+    return {Refusal::Splits};
+  if (splits &&
+      workspaceOf(candidate, problem, splitsOf(candidate, problem, device)) >
+          problem.mostWorkspace)
+    return {Refusal::NoWorkspace};
   return {};
 }
 
-Refusal refusalOf(const Candidate &candidate, const Problem &problem) {
+Refusal refusalOf(const Candidate &candidate, const Problem &problem,
+                  const DeviceTraits &device) {
   if (candidate.kernel->record->problem.base() != problem.key.base())
     return {Refusal::OtherProblem};
-  return candidate.refusal ? candidate.refusal : refusalFor(candidate, problem);
+  return candidate.refusal ? candidate.refusal
+                           : refusalFor(candidate, problem, device);
+}
+
+int32_t splitsOf(const Candidate &candidate, const Problem &problem,
+                 const DeviceTraits &device) {
+  if (!candidate.algorithm->splitsKeys() || problem.sizes.batch == 0)
+    return 1;
+  const int64_t blocks = keyBlocksOf(candidate, problem);
+  const int64_t most = std::min({blocks, int64_t(spec::kMaxSplits),
+                                 spec::kMaxGridYZ / problem.sizes.batch});
+  if (problem.splits > 0)
+    return int32_t(std::clamp<int64_t>(problem.splits, 1, most < 1 ? 1 : most));
+  const int64_t workgroups =
+      gridOf(problem, *candidate.kinds[0], candidate.kernel->launches[0])
+          .workgroups();
+  const int64_t units = std::max(device.computeUnits, 1);
+  if (workgroups == 0 || most < 2)
+    return 1;
+  const int64_t fill = std::min(2 * units / workgroups, most);
+  int64_t best = 1;
+  double least = std::numeric_limits<double>::max();
+  for (const int64_t splits :
+       {int64_t(1), fill / 4, fill / 2, fill, int64_t(32), int64_t(64),
+        int64_t(128), int64_t(256)}) {
+    if (splits < 1 || splits > fill)
+      continue;
+    const double cost = shareCost(candidate, problem, units, blocks, splits);
+    if (cost < least) {
+      best = splits;
+      least = cost;
+    }
+  }
+  return int32_t(best);
+}
+
+uint64_t workspaceOf(const Candidate &candidate, const Problem &problem,
+                     int32_t splits) {
+  const Sizes &sizes = problem.sizes;
+  // More rows than this no workspace holds, and their bytes no integer.
+  if (double(sizes.batch) * double(sizes.headsQ) * double(sizes.seqlenQ) *
+          splits >
+      0x1p50)
+    return std::numeric_limits<uint64_t>::max();
+  return uint64_t(candidate.algorithm->workspace.bytes(
+      sizes.batch, sizes.headsQ, sizes.seqlenQ, sizes.headDim, splits));
 }
 
 double costOf(const Candidate &candidate, const Problem &problem,
               const DeviceTraits &device) {
   const int64_t units = std::max(device.computeUnits, 1);
+  const int32_t splits = splitsOf(candidate, problem, device);
+  const int64_t blocks =
+      candidate.algorithm->splitsKeys()
+          ? std::max<int64_t>(keyBlocksOf(candidate, problem), 1)
+          : 1;
   double sum = 0;
   forEachLaunch(candidate, problem,
                 [&](uint32_t, const spec::LaunchSpec &kind,
                     const KernelLaunch &launch, const Grid &grid) {
-                  sum += double(divideUp(grid.workgroups(), units)) *
-                         launch.blockRows * kind.products;
+                  const double rounds =
+                      kind.splitsKeys
+                          ? shareCost(candidate, problem, units, blocks,
+                                      splits) /
+                                double(blocks)
+                          : double(divideUp(grid.workgroups(), units));
+                  sum += rounds * launch.blockRows * kind.products;
                 });
   return sum;
 }
@@ -238,6 +341,7 @@ Rank rankOf(const Candidate &candidate, bool costly) {
   const auto &groups = record.problem.groups;
   return {record.resources.scratchBytes > 0,
           costly,
+          candidate.kernel->launches.size(),
           int32_t(std::count_if(groups.begin(), groups.end(),
                                 [](int32_t version) { return version != 0; })),
           -record.blockM,
@@ -248,8 +352,8 @@ Rank rankOf(const Candidate &candidate, bool costly) {
 
 bool operator<(const Rank &a, const Rank &b) {
   auto tie = [](const Rank &rank) {
-    return std::tie(rank.scratch, rank.costly, rank.general, rank.blockM,
-                    rank.occupancy, rank.blockN, rank.id);
+    return std::tie(rank.scratch, rank.costly, rank.launches, rank.general,
+                    rank.blockM, rank.occupancy, rank.blockN, rank.id);
   };
   return tie(a) < tie(b);
 }
@@ -263,7 +367,7 @@ bool choose(const DeviceView &view, const Problem &problem, Plan &plan) {
   if (problem.kernel) {
     plan.candidate = view.find(problem.kernel);
     plan.chosenBy = FOVEA_CHOSEN_BY_CALLER;
-    if (!plan.candidate || refusalOf(*plan.candidate, problem))
+    if (!plan.candidate || refusalOf(*plan.candidate, problem, view.device()))
       return false;
   } else {
     const ProblemView *entry = view.find(problem.key);
@@ -275,18 +379,18 @@ bool choose(const DeviceView &view, const Problem &problem, Plan &plan) {
   }
   const Candidate &candidate = *plan.candidate;
   plan.launchCount = 0;
+  plan.splits = splitsOf(candidate, problem, view.device());
   forEachLaunch(candidate, problem,
-                [&](uint32_t number, const spec::LaunchSpec &,
+                [&](uint32_t number, const spec::LaunchSpec &kind,
                     const KernelLaunch &launch, const Grid &grid) {
+                  const int64_t shares = kind.splitsKeys ? plan.splits : 1;
                   plan.launches[plan.launchCount++] = {
                       number,
                       {uint32_t(grid.extent[0]), uint32_t(grid.extent[1]),
-                       uint32_t(grid.extent[2])},
+                       uint32_t(grid.extent[2] * shares)},
                       uint32_t(launch.threads)};
                 });
-  const Sizes &sizes = problem.sizes;
-  plan.workspaceBytes = uint64_t(candidate.algorithm->workspace.bytes(
-      sizes.batch, sizes.headsQ, sizes.seqlenQ, sizes.headDim));
+  plan.workspaceBytes = workspaceOf(candidate, problem, plan.splits);
   return true;
 }
 

@@ -28,6 +28,7 @@ struct Plan {
   uint32_t launchCount = 0;
   PlannedLaunch launches[spec::kMaxLaunches] = {};
   uint64_t workspaceBytes = 0;
+  int32_t splits = 1; ///< shares of the keys
 
   const Kernel &kernel() const { return *candidate->kernel; }
   const KernelLaunch &launch(const PlannedLaunch &planned) const {
@@ -50,16 +51,29 @@ const Plan *chooseAgain(const DeviceView &view, const Problem &problem);
 
 /// Why a candidate that is not refused for every problem can't run this one of
 /// its key, if it can't.
-Refusal refusalFor(const Candidate &candidate, const Problem &problem);
+Refusal refusalFor(const Candidate &candidate, const Problem &problem,
+                   const DeviceTraits &device);
 
 /// The same of any candidate and any problem.
-Refusal refusalOf(const Candidate &candidate, const Problem &problem);
+Refusal refusalOf(const Candidate &candidate, const Problem &problem,
+                  const DeviceTraits &device);
+
+/// Into how many shares a candidate's kernels divide the keys of a block of
+/// rows: as many as are asked for, else as many as fill the device where the
+/// estimate below says that this pays; 1 if its algorithm does not split them.
+/// At most one for each block of keys that a block of rows may see.
+int32_t splitsOf(const Candidate &candidate, const Problem &problem,
+                 const DeviceTraits &device);
+/// What the kernels need of workspace.
+uint64_t workspaceOf(const Candidate &candidate, const Problem &problem,
+                     int32_t splits);
 
 /// The rule's estimate of what a kernel takes: the time of a launch goes with
 /// the rounds that its workgroups take on the chip, with the rows of each and
 /// with the matrix products of a pair of blocks, so it is their product, added
 /// up over the launches. It sees idle compute units in small launches, padding
-/// in short ones, and what an algorithm computes twice.
+/// in short ones, and what an algorithm computes twice. Where keys are split,
+/// the rounds are those of shares, with what the constants below say.
 double costOf(const Candidate &candidate, const Problem &problem,
               const DeviceTraits &device);
 
@@ -67,10 +81,23 @@ double costOf(const Candidate &candidate, const Problem &problem,
 /// block wins, since it reads the keys the fewest times.
 inline constexpr double kCostTolerance = 1.125;
 
+// What splitting keys costs beside the rounds of key blocks, in the time that a
+// block takes a workgroup. Fitted to predictions of aot-time for head dimension
+// 128 on gfx942 (docs/Runtime.md).
+/// Before and behind a workgroup's blocks.
+inline constexpr double kWorkgroupBlocks = 7;
+/// The launch that combines, and each share that it reads.
+inline constexpr double kCombineBlocks = 7, kCombinedBlocks = 1.7 / 32;
+/// A row of a share on its way through the workspace.
+inline constexpr double kShareRowBlocks = 1.0 / 4096;
+/// Part of the device whose workgroups are as fast as memory.
+inline constexpr double kStreamingUnits = 0.5;
+
 /// What the rule compares, in this order; the least is taken.
 struct Rank {
   bool scratch;
   bool costly; ///< beyond the tolerance
+  size_t launches;
   /// Feature groups that it has.
   int32_t general;
   int32_t blockM, occupancy, blockN;

@@ -26,7 +26,8 @@ Refusal readLaunches(Candidate &candidate) {
     candidate.algorithm = kind.algorithm;
     candidate.writes |= kind.launch->writes;
   }
-  const spec::Signature signature = spec::signatureOf(kernel.record->problem);
+  const spec::Signature signature =
+      spec::signatureOf(kernel.record->problem, candidate.algorithm);
   candidate.argumentBytes = signature.bytes;
   for (const spec::Argument &argument : signature.arguments) {
     const bool ofTensor = argument.source != spec::Source::Scalar &&

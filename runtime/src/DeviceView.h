@@ -53,6 +53,9 @@ struct Refusal {
     TooManyWorkItems,
     NotDeterministic,
     NoWriter,
+    Unsplit,
+    Splits,
+    NoWorkspace,
   };
   Why why = None;
   uint8_t launch = 0; ///< number of the kernel's launch that it is about

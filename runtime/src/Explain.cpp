@@ -100,6 +100,21 @@ std::string textOf(const Refusal &refusal, const Candidate &candidate,
     return "its record has no launch that writes " +
            namesOf(problem.wanted & ~candidate.writes) +
            "; build the package again";
+  case Refusal::Unsplit:
+    return "it does not split the keys, and splits is " +
+           std::to_string(problem.splits) +
+           "; compile one that does with aot-compile --algorithm=split";
+  case Refusal::Splits:
+    return "it splits the keys, and splits is 1; compile one that does not "
+           "with aot-compile --algorithm=flash";
+  case Refusal::NoWorkspace: {
+    const int32_t splits = splitsOf(candidate, problem, device);
+    return "it splits the keys into " + std::to_string(splits) +
+           " and needs a workspace of " +
+           std::to_string(workspaceOf(candidate, problem, splits)) +
+           " bytes, the call has " + std::to_string(problem.mostWorkspace) +
+           "; give what fovea_forward_select tells";
+  }
   }
   return "it is refused for a reason without words";
 }
@@ -171,12 +186,13 @@ struct Sorted {
          const Problem &problem)
       : view(view), problem(problem) {
     for (const Candidate *candidate : entry.usable)
-      if (!refusalFor(*candidate, problem)) {
+      if (!refusalFor(*candidate, problem, view.device())) {
         accepted.push_back(candidate);
         closest = std::max(closest, candidate->fit);
       }
     auto takes = [&](const Candidate &candidate) {
-      return !refusalOf(candidate, problem) && candidate.fit == closest;
+      return !refusalOf(candidate, problem, view.device()) &&
+             candidate.fit == closest;
     };
     named = tuned(entry, problem, takes, [&](const TuningEntry &tuning) {
       missed.push_back(&tuning);
@@ -214,7 +230,7 @@ struct Sorted {
                     "that kernel, or tune again";
     const Candidate &candidate = *tuning.candidate;
     text += ", which is that of kernel " + std::to_string(candidate.kernel->id);
-    if (const Refusal refusal = refusalOf(candidate, problem))
+    if (const Refusal refusal = refusalOf(candidate, problem, view.device()))
       return text + ": " + textOf(refusal, candidate, problem, view.device());
     return text + ", but another package is made more closely for the device";
   }
@@ -244,6 +260,7 @@ struct Sorted {
         mine.scratch != best.scratch ? "it uses scratch memory"
         : mine.costly != best.costly
             ? "its cost is more than an eighth above the least"
+        : mine.launches != best.launches ? "it takes more launches"
         : mine.general != best.general
             ? "it takes its " + taken +
                   " at run time, the chosen one does without"
@@ -304,7 +321,7 @@ std::vector<Step> explain(const DeviceView &view, const Problem &problem) {
   };
   if (problem.kernel) {
     if (const Candidate *candidate = view.find(problem.kernel)) {
-      if (const Refusal refusal = refusalOf(*candidate, problem))
+      if (const Refusal refusal = refusalOf(*candidate, problem, view.device()))
         refuse(*candidate, refusal);
       else
         add(*candidate, FOVEA_CANDIDATE_CHOSEN, "named by the caller");
@@ -326,14 +343,14 @@ std::vector<Step> explain(const DeviceView &view, const Problem &problem) {
       add(*candidate, FOVEA_CANDIDATE_ACCEPTED, sorted.whyAfter(*candidate));
   std::vector<const Candidate *> refused = entry->refused;
   for (const Candidate *candidate : entry->usable)
-    if (refusalFor(*candidate, problem))
+    if (refusalFor(*candidate, problem, view.device()))
       refused.push_back(candidate);
   std::sort(refused.begin(), refused.end(),
             [](const Candidate *a, const Candidate *b) {
               return a->kernel->id < b->kernel->id;
             });
   for (const Candidate *candidate : refused)
-    refuse(*candidate, refusalOf(*candidate, problem));
+    refuse(*candidate, refusalOf(*candidate, problem, view.device()));
   return steps;
 }
 
@@ -355,6 +372,8 @@ std::string describe(const DeviceView &view, const Problem &problem,
             std::to_string(launch.grid[2]) + " of " +
             std::to_string(launch.threads) + " work-items";
   }
+  if (plan.candidate->algorithm->splitsKeys())
+    text += ", " + counted(size_t(plan.splits), "share") + " of the keys";
   // Nobody should have to ask why a row of the table did not count.
   if (plan.chosenBy != FOVEA_CHOSEN_BY_CALLER)
     for (const Step &step : explain(view, problem))

@@ -339,7 +339,7 @@ Result Context::launch(const Problem &problem, HipStream stream) {
     logChoice(view, *found, problem, plan);
   const Candidate &candidate = *plan.candidate;
   alignas(8) unsigned char arguments[spec::kMaxArgumentBytes] = {};
-  fillArguments(problem, candidate.arguments, arguments);
+  fillArguments(problem, plan.splits, candidate.arguments, arguments);
   size_t argumentBytes = candidate.argumentBytes;
   void *extra[] = {
       reinterpret_cast<void *>(kHipLaunchParamBufferPointer), arguments,

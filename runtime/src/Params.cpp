@@ -12,6 +12,15 @@ bool isDescribed(const TensorParam &t) {
   return t.data || t.strideBatch != 0 || t.strideHead != 0 || t.strideSeq != 0;
 }
 
+/// A workspace as a tensor.
+TensorParam memoryOf(const spec::TensorSpec &spec, const Problem &problem) {
+  TensorParam memory{};
+  memory.name = spec.name;
+  memory.data = problem.workspace.data;
+  memory.unwanted = true; // its bytes are checked when they are known
+  return memory;
+}
+
 /// Fills in the base group's tensors and what is wanted of them, and checks the
 /// strides of all.
 Result readTensors(const void *params, Problem &problem) {
@@ -19,14 +28,10 @@ Result readTensors(const void *params, Problem &problem) {
   const spec::GroupSpec &base = spec::specOf(op).base;
   const spec::Rows<params::TensorField> fields = params::tensorFieldsOf(op);
   bool any = false;
-  for (size_t i = 0; i != fields.size(); ++i) {
+  for (size_t i = 0; i != base.tensors.size(); ++i) {
     const spec::TensorSpec &spec = base.tensors[i];
     if (spec.shape == spec::Shape::Bytes) {
-      TensorParam memory{};
-      memory.name = spec.name;
-      memory.data = problem.workspace.data;
-      memory.unwanted = true; // its bytes are checked when they are known
-      problem.tensors[i] = memory;
+      problem.tensors[i] = memoryOf(spec, problem);
       continue;
     }
     TensorParam tensor = readTensor(params, fields[i], spec, problem);
@@ -40,6 +45,11 @@ Result readTensors(const void *params, Problem &problem) {
     }
     problem.tensors[i] = tensor;
   }
+  for (const spec::AlgorithmSpec &algorithm : spec::specOf(op).algorithms)
+    for (const spec::TensorSpec &spec : algorithm.own.tensors) {
+      problem.tensors.resize(problem.tensors.size() + 1);
+      problem.tensors[problem.tensors.size() - 1] = memoryOf(spec, problem);
+    }
   if (!any)
     return invalid("dq, dk and dv are all zero, so no gradient is wanted; "
                    "describe those that are");
@@ -86,6 +96,13 @@ Result readParams(const fovea_forward_params_t *params, Problem &problem) {
           readCommon(params, kForwardParamsFirstSize, known, problem);
       !result.ok())
     return result;
+  if (known.splits > uint32_t(spec::kMaxSplits))
+    return invalid("splits is " + std::to_string(known.splits) +
+                   ", not in 0 to " + std::to_string(spec::kMaxSplits));
+  if (known.reserved2 != 0)
+    return invalid("reserved2 is " + std::to_string(known.reserved2) +
+                   "; set the structure to zero before filling it");
+  problem.splits = int32_t(known.splits);
   return readTensors(&known, problem);
 }
 
@@ -105,6 +122,7 @@ Result readParams(const fovea_backward_params_t *params, Problem &problem) {
 }
 
 Result checkLaunchAddresses(Problem &problem) {
+  problem.mostWorkspace = problem.workspace.data ? problem.workspace.bytes : 0;
   if (Result result = checkAddresses(problem.tensors); !result.ok()) {
     // The only tensors that may be left out.
     for (const spec::TensorSpec &spec :
@@ -130,7 +148,8 @@ void put(unsigned char *to, T value) {
   std::memcpy(to, &value, sizeof(value));
 }
 
-void putScalar(const Problem &problem, spec::Scalar scalar, unsigned char *to) {
+void putScalar(const Problem &problem, int32_t splits, spec::Scalar scalar,
+               unsigned char *to) {
   const Sizes &sizes = problem.sizes;
   // To a key head, no queries are the same as no query heads, which would make
   // a group of none.
@@ -147,16 +166,18 @@ void putScalar(const Problem &problem, spec::Scalar scalar, unsigned char *to) {
     return put(to, int32_t(headsQ / sizes.headsK));
   case spec::Scalar::Scale:
     return put(to, sizes.scale);
+  case spec::Scalar::Splits:
+    return put(to, splits);
   }
 }
 } // namespace
 
-void fillArguments(const Problem &problem,
+void fillArguments(const Problem &problem, int32_t splits,
                    const std::vector<ArgumentFill> &fills, unsigned char *to) {
   for (const ArgumentFill &fill : fills) {
     unsigned char *at = to + fill.offset;
     if (fill.source == spec::Source::Scalar) {
-      putScalar(problem, spec::Scalar(fill.index), at);
+      putScalar(problem, splits, spec::Scalar(fill.index), at);
       continue;
     }
     if (fill.source == spec::Source::Feature) {

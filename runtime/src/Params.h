@@ -29,7 +29,8 @@ struct ArgumentFill {
 };
 
 /// Fills in the argument segment of a launch.
-void fillArguments(const Problem &problem,
+/// \param splits  shares of the keys
+void fillArguments(const Problem &problem, int32_t splits,
                    const std::vector<ArgumentFill> &fills, unsigned char *to);
 
 } // namespace fovea::rt

@@ -14,6 +14,7 @@
 #include "Versioned.h"
 
 #include <array>
+#include <limits>
 
 namespace fovea::rt {
 
@@ -110,7 +111,10 @@ struct Problem {
   uint32_t kernel = 0;        ///< id that the caller gave; 0: none
   unsigned wanted = 0;        ///< outputs that have elements and were asked for
   bool deterministic = false; ///< only kernels whose bits never differ
+  int32_t splits = 0; ///< shares of the keys that are asked for; 0: any number
   Workspace workspace;
+  /// Kernels that need more of an algorithm that splits keys are not taken.
+  uint64_t mostWorkspace = std::numeric_limits<uint64_t>::max();
   TensorParams tensors; ///< that a launch needs
 
   /// Nothing that is wanted has an element.

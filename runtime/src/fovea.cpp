@@ -60,6 +60,7 @@ static_assert(std::size(kStatusNames) == FOVEA_STATUS_INTERNAL + 1);
 void fill(const Plan &chosen, fovea_forward_plan_t &filled) {
   std::copy_n(chosen.launches[0].grid, 3, filled.grid);
   filled.threads = chosen.launches[0].threads;
+  filled.splits = uint32_t(chosen.splits);
 }
 void fill(const Plan &chosen, fovea_backward_plan_t &filled) {
   static_assert(sizeof(filled.launches) / sizeof(filled.launches[0]) >=

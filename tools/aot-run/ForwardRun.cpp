@@ -96,6 +96,7 @@ RunReport Session::Impl::run(const ForwardCase &c, const RunOptions &options) {
   if (!isCountable(c, report))
     return report;
   Course<fovea_forward_params_t> course(*this, c, options, report);
+  course.params.splits = options.splits;
   const Tensors &tensors = course.tensors;
   if (std::string bad = problemOf(c, tensors).check(); !bad.empty())
     return fail(report, Outcome::Refused, bad);

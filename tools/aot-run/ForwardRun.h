@@ -73,6 +73,7 @@ struct RunOptions {
   int repeat = 1;       ///< launches; the least time is reported
   unsigned threads = 0; ///< of the oracle; 0: one for each CPU
   uint32_t kernel = 0;  ///< id of the kernel to use; 0: libfovea picks
+  uint32_t splits = 0;  ///< shares of the keys, forward; 0: libfovea picks
   GivenInputs given;
   /// A backward pass starts from what the package's forward kernel computes on
   /// the device, not from the oracle's output and log-sum-exp.

@@ -42,7 +42,15 @@ int64_t fovea::run::extentOf(const ForwardCase &c, spec::Extent extent) {
 
 Tensors::Tensors(OpKind op, const ForwardCase &c)
     : op(op), offset(c.offset), rowPadding(c.rowPadding) {
-  for (const TensorSpec &spec : spec::specOf(op).base.tensors) {
+  // In the order of the fields of their parameters.
+  std::vector<const TensorSpec *> tensors;
+  for (const TensorSpec &spec : spec::specOf(op).base.tensors)
+    tensors.push_back(&spec);
+  for (const spec::AlgorithmSpec &algorithm : spec::specOf(op).algorithms)
+    for (const TensorSpec &spec : algorithm.own.tensors)
+      tensors.push_back(&spec);
+  for (const TensorSpec *tensor : tensors) {
+    const TensorSpec &spec = *tensor;
     // The only ones that may be absent are log-sum-exps.
     Entry entry{&spec, !spec.optional || c.lse, {}, {}, nullptr, nullptr};
     const int64_t heads = extentOf(c, spec.heads),

@@ -14,6 +14,7 @@
 #include "Report.h"
 #include "Suites.h"
 #include "Version.h"
+#include "fovea/Package/OperationSpec.h"
 
 #include <cfloat>
 #include <climits>
@@ -262,6 +263,11 @@ void addOptions(CLI::App &app, CommandLine &line) {
                  "Id of the kernel to use, from --list (default: the library "
                  "picks)")
       ->check(CLI::Range(int64_t(0), int64_t(UINT32_MAX)).description(""))
+      ->group("How");
+  app.add_option("--splits", line.run.splits,
+                 "Forward: workgroups that share out the keys of a block of "
+                 "rows; 1: none do (0: the library picks)")
+      ->check(CLI::Range(0, spec::kMaxSplits).description(""))
       ->group("How");
   app.add_flag("--check,!--no-check", line.run.check,
                "Compare with the fp64 reference (default yes)")

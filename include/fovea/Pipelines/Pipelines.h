@@ -59,7 +59,8 @@ struct ScheduleOptions : public mlir::PassPipelineOptions<ScheduleOptions> {
       llvm::cl::init(-1)};
   Option<std::string> algorithm{
       *this, "algorithm",
-      llvm::cl::desc("Of attn.backward: deterministic or atomic"),
+      llvm::cl::desc("Of attn.forward flash or split, of attn.backward "
+                     "deterministic or atomic"),
       llvm::cl::init("")};
 };
 

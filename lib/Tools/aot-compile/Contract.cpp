@@ -82,9 +82,14 @@ static std::vector<std::string> conditionsOf(const Job &job,
               spec::kWorkspaceAlignment)
           .str());
   conditions.push_back(
-      formatv("the grid's y and z are at most {0}: {1}batch <= {0}",
-              spec::kMaxGridYZ, lengths)
+      formatv("the grid's y and z are at most {0}: {1}{2} <= {0}",
+              spec::kMaxGridYZ, lengths,
+              job.algorithm->splitsKeys() ? "batch * splits" : "batch")
           .str());
+  if (job.algorithm->splitsKeys())
+    conditions.push_back(
+        formatv("splits is at least 1 and at most {0}", spec::kMaxSplits)
+            .str());
   conditions.push_back(
       formatv("seqlen_q and seqlen_k are at most {0}", spec::kMaxSeqlen).str());
   conditions.push_back(
@@ -107,7 +112,7 @@ static void writeGrid(json::OStream &json, const spec::LaunchSpec &launch,
     json.attribute(
         "y",
         formatv("ceil({0} / {1})", spec::toString(launch.rows()), rows).str());
-    json.attribute("z", "batch");
+    json.attribute("z", launch.splitsKeys ? "batch * splits" : "batch");
   });
 }
 
@@ -140,10 +145,11 @@ static void writeArguments(json::OStream &json,
 }
 
 /// The groups of arguments and their versions.
-static void writeGroups(json::OStream &json, const ProblemKey &problem) {
-  json.attribute("abi_version", spec::specOf(problem.op).base.version);
+static void writeGroups(json::OStream &json, const Job &job) {
+  json.attribute("abi_version", spec::specOf(job.problem.op).base.version);
   json.attributeObject("argument_groups", [&] {
-    for (const spec::GroupSpec *group : spec::groupsOf(problem))
+    for (const spec::GroupSpec *group :
+         spec::groupsOf(job.problem, job.algorithm))
       json.attribute(group->name, group->version);
   });
 }
@@ -175,7 +181,9 @@ static void writeLaunches(json::OStream &json, const Job &job,
   int64_t row = workspace.bytesOfRow(job.problem.headDim);
   json.attribute("workspace_bytes",
                  workspace.rowStep == 1
-                     ? formatv("{0} * batch * heads_q * seqlen_q", row).str()
+                     ? formatv("{0} * batch * heads_q * seqlen_q{1}", row,
+                               workspace.splits ? " * splits" : "")
+                           .str()
                      : formatv("{0} * batch * ceil(heads_q * seqlen_q / {1}) * "
                                "{1}",
                                row, workspace.rowStep)
@@ -199,7 +207,7 @@ std::string fovea::tools::contractJson(const Job &job,
     json.attribute("problem", job.problem.str());
     json.attribute("schedule", job.schedule);
     const spec::Signature signature = job.signature();
-    writeGroups(json, job.problem);
+    writeGroups(json, job);
     if (job.isOneLaunch())
       writeLaunch(json, job, kernel);
     else

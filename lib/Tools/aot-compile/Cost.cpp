@@ -25,6 +25,7 @@ struct CostRow {
 /// the image and the row; of a few kernels alone it is twice that.
 static constexpr CostRow kCosts[] = {
     {OpKind::Forward, "flash", {210, 1.7}, {2900, 2.5}, {17800, 14}},
+    {OpKind::Forward, "split", {250, 1.8}, {3300, 3.1}, {20800, 17}},
     {OpKind::Backward, "deterministic", {480, 1.9}, {5600, 5.7}, {30500, 39}},
     {OpKind::Backward, "atomic", {270, 1.7}, {5200, 5.2}, {26200, 30}},
 };

@@ -314,12 +314,15 @@ static void addLaunch(Job &job, llvm::StringRef suffix,
 static llvm::Error checkOverrides(const Job &job) {
   const std::error_code misplaced =
       std::make_error_code(std::errc::invalid_argument);
+  const std::string &algorithm = job.overrides.algorithm;
+  const spec::OperationSpec &operation = spec::specOf(job.problem.op);
+  if (!algorithm.empty() && !operation.findAlgorithm(algorithm))
+    return llvm::createStringError(
+        misplaced, job.str() + ": " + operation.name +
+                       " kernels have no algorithm '" + algorithm +
+                       "'; known: " + spec::namesOf(operation.algorithms));
   if (job.problem.op != fovea::OpKind::Backward)
-    return job.overrides.algorithm.empty()
-               ? llvm::Error::success()
-               : llvm::createStringError(
-                     misplaced, job.str() + ": forward kernels have no "
-                                            "algorithm; leave it out");
+    return llvm::Error::success();
   for (const OverrideInfo &info : allOverrides())
     if (!info.ofBackward && job.overrides.*info.member >= info.smallest)
       return llvm::createStringError(misplaced,
@@ -357,11 +360,12 @@ llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
     return error;
   switch (job.problem.op) {
   case fovea::OpKind::Forward: {
-    attn::ScheduleAttr schedule =
-        *compilation.problem<attn::ForwardOp>().getSchedule();
-    job.schedule = schedule.getKey();
-    job.algorithm = &spec::specOf(job.problem.op).algorithms[0];
-    addLaunch(job, job.algorithm->launches[0].suffix, schedule);
+    auto op = compilation.problem<attn::ForwardOp>();
+    job.schedule = op.getScheduleKey();
+    job.algorithm = &op.getAlgorithm();
+    addLaunch(job, job.algorithm->launches[0].suffix, *op.getSchedule());
+    if (op.getCombine())
+      addLaunch(job, job.algorithm->launches[1].suffix, *op.getCombine());
     break;
   }
   case fovea::OpKind::Backward: {

@@ -119,9 +119,10 @@ struct Options {
                             cl::cat(category)};
   cl::list<std::string> algorithms{
       "algorithm", cl::CommaSeparated, cl::value_desc("name,..."),
-      cl::desc("Schedule of backward: deterministic (default), whose bits are "
-               "the same in every run; atomic, which adds dq up in memory. A "
-               "list gives a kernel of each"),
+      cl::desc("Schedule of forward: flash (default); split, whose workgroups "
+               "share out the keys. Of backward: deterministic (default), "
+               "whose bits are the same in every run; atomic, which adds dq up "
+               "in memory. A list gives a kernel of each"),
       cl::cat(category)};
   cl::opt<int> optLevel{"O",
                         cl::Prefix,

@@ -79,7 +79,7 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
   case fovea::OpKind::Forward:
     attn::ForwardOp::create(b, args[0], args[1], args[2], args[3], args[4],
                             args[5], args.drop_front(6), visibility,
-                            /*schedule=*/nullptr);
+                            /*schedule=*/nullptr, /*combine=*/nullptr);
     break;
   case fovea::OpKind::Backward:
     attn::BackwardOp::create(b, args[0], args[1], args[2], args[3], args[4],

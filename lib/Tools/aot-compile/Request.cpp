@@ -58,13 +58,18 @@ static constexpr OverrideInfo kOverrides[] = {
 llvm::ArrayRef<OverrideInfo> fovea::tools::allOverrides() { return kOverrides; }
 
 bool fovea::tools::isAlgorithm(llvm::StringRef name) {
-  return spec::specOf(OpKind::Backward).findAlgorithm(name) != nullptr;
+  return llvm::any_of(spec::allOperations(),
+                      [&](const spec::OperationSpec &operation) {
+                        return operation.findAlgorithm(name) != nullptr;
+                      });
 }
 
 std::string fovea::tools::algorithmNames() {
-  return llvm::join(llvm::map_range(spec::specOf(OpKind::Backward).algorithms,
-                                    [](const spec::AlgorithmSpec &algorithm) {
-                                      return llvm::StringRef(algorithm.name);
+  return llvm::join(llvm::map_range(spec::allOperations(),
+                                    [](const spec::OperationSpec &operation) {
+                                      return spec::namesOf(
+                                                 operation.algorithms) +
+                                             " (" + operation.name + ")";
                                     }),
                     ", ");
 }

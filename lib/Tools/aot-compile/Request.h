@@ -57,7 +57,7 @@ struct ScheduleOverrides {
   int32_t rescaleThreshold = -1;
   int32_t valueSplit = 0, queriesInLds = -1, directCopy = -1;
   std::string inst;
-  std::string algorithm; ///< of backward
+  std::string algorithm;
 
   /// For symbols, e.g. "_bm64_bn32"; empty when nothing is replaced. Equal
   /// texts, equal parameters.
@@ -83,7 +83,7 @@ std::string setParameter(ScheduleOverrides &overrides, llvm::StringRef key,
                          std::optional<int64_t> number,
                          std::optional<llvm::StringRef> name);
 
-/// Whether gradients have an algorithm of that name, and all names for
+/// Whether an operation has an algorithm of that name, and all names for
 /// messages.
 bool isAlgorithm(llvm::StringRef name);
 std::string algorithmNames();
@@ -137,8 +137,8 @@ struct Job {
 
   /// What its kernels are passed.
   spec::Signature signature() const {
-    return tensors.empty() ? spec::signatureOf(problem)
-                           : spec::signatureOf(problem, tensors);
+    return tensors.empty() ? spec::signatureOf(problem, algorithm)
+                           : spec::signatureOf(problem, tensors, algorithm);
   }
 
   bool isOneLaunch() const { return launches.size() == 1; }

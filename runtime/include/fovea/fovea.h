@@ -354,10 +354,18 @@ typedef struct fovea_forward_params {
   uint32_t kernel;   /**< id of the kernel to use; 0: the library picks */
   uint32_t reserved; /**< 0 */
   const fovea_group_t *groups; /**< since 0.2: the first one, or NULL */
-  /** Since 0.2. As in fovea_backward_params_t, of the plan's size; no kernel of
-      this version needs one. */
+  /** Since 0.2. As in fovea_backward_params_t, of the plan's size. Kernels that
+      split the keys need one; a launch with less runs one that does not, if
+      there is one (and `kernel` and `splits` leave the choice). */
   void *workspace;
   uint64_t workspace_bytes;
+  /** Since 0.2. How many workgroups share out the keys of a block of rows: 0:
+      as many as fill the device, by the rule of docs/Runtime.md; 1: keys are
+      not split; 2 to 1024: so many, or as many as the keys have blocks if these
+      are fewer. The bits of results depend on the number; of one number they
+      are the same in every run. */
+  uint32_t splits;
+  uint32_t reserved2; /**< 0 */
 } fovea_forward_params_t;
 
 /** How a kernel came to be chosen. */
@@ -376,12 +384,16 @@ typedef struct fovea_forward_plan {
   /** Since 0.2. Launches in all, and what memory they need; may be 0. */
   uint32_t launch_count;
   uint64_t workspace_bytes;
+  /** Since 0.2. Shares of the keys; 1: they are not split. */
+  uint32_t splits;
+  uint32_t reserved; /**< 0 */
 } fovea_forward_plan_t;
 
 /**
  * Tells whether a device can run the problem, and with which kernel. Looks at
- * everything in `params` but the addresses. The message then describes the
- * choice, or lists each candidate with the reason why it was refused.
+ * everything in `params` but the addresses and the workspace. The message then
+ * describes the choice, or lists each candidate with the reason why it was
+ * refused.
  * \param device  number of the device; -1: the calling thread's current one.
  * \param plan  NULL, or receives the choice.
  * \return INVALID_ARGUMENT: a value breaks a rule above; NOT_FOUND: no kernel
@@ -462,9 +474,11 @@ FOVEA_API fovea_status_t fovea_forward_explain(
  *   One that is being captured is refused as INVALID_ARGUMENT unless the kernel
  *   has been launched or prepared on the device.
  * \return as fovea_forward_select(); INVALID_ARGUMENT also when what is written
- *   shares memory with another tensor; CORRUPT or IO when the kernel's image
- *   could not be read, and HIP_ERROR when HIP refused module or launch.
- * Source: docs/KernelAbi.md; Dao 2023 (FlashAttention-2), Algorithm 1.
+ *   shares memory with another tensor; NOT_FOUND also when only kernels that
+ *   split the keys are left and the workspace is too small; CORRUPT or IO when
+ * the kernel's image could not be read, and HIP_ERROR when HIP refused module
+ * or launch. Source: docs/KernelAbi.md; Dao 2023 (FlashAttention-2),
+ * Algorithm 1.
  */
 FOVEA_API fovea_status_t fovea_forward(fovea_context_t *context,
                                        const fovea_forward_params_t *params,

@@ -87,7 +87,7 @@ TEST_F(UnknownType, HasNoForwardSchedule) {
   attn::ForwardOp::create(builder, builder.getUnknownLoc(), args[0], args[0],
                           args[0], args[0], args[1], args[3],
                           /*bounds=*/ValueRange(), /*visibility=*/nullptr,
-                          /*schedule=*/nullptr);
+                          /*schedule=*/nullptr, /*combine=*/nullptr);
   EXPECT_NE(std::string::npos, choose().find("no schedule for head dimension "
                                              "64 in 'f32' on gfx942"));
 }
@@ -99,7 +99,7 @@ TEST_F(UnknownType, IsRefusedWithAForwardSchedule) {
   attn::ForwardOp::create(builder, builder.getUnknownLoc(), args[0], args[0],
                           args[0], args[0], args[1], args[3],
                           /*bounds=*/ValueRange(), /*visibility=*/nullptr,
-                          schedule);
+                          schedule, /*combine=*/nullptr);
   EXPECT_NE(std::string::npos,
             choose().find("gfx942 has no matrix instruction 'mfma_32x32x8' for "
                           "'f32'; it has none for this type"));

@@ -160,6 +160,31 @@ TEST(OperationSpec, WorkspacesAreAsBefore) {
   EXPECT_EQ(backward.findAlgorithm("atomic")->workspace.bytes(2, 3, 5, 64),
             2 * 16 * 65 * 4);
   EXPECT_EQ(backward.findAlgorithm("atomic")->workspace.bytes(2, 3, 0, 64), 0);
+  // No other multiplies by the shares of the keys.
+  EXPECT_EQ(backward.findAlgorithm("atomic")->workspace.bytes(2, 3, 5, 64, 7),
+            2 * 16 * 65 * 4);
+  const AlgorithmSpec &split = *specOf(OpKind::Forward).findAlgorithm("split");
+  EXPECT_EQ(split.workspace.bytes(2, 3, 5, 64, 7), 2 * 3 * 5 * 7 * 68 * 4);
+}
+
+TEST(OperationSpec, AlgorithmsHaveArgumentsOfTheirOwn) {
+  const AlgorithmSpec &split = *specOf(OpKind::Forward).findAlgorithm("split");
+  const ProblemKey key = keyOf(OpKind::Forward, featureGroups().size());
+  const Signature without = signatureOf(key), with = signatureOf(key, &split);
+  ASSERT_EQ(with.arguments.size(), without.arguments.size() + 2);
+  for (size_t i = 0; i != without.arguments.size(); ++i) {
+    EXPECT_EQ(with.arguments[i].name, without.arguments[i].name);
+    EXPECT_EQ(with.arguments[i].offset, without.arguments[i].offset);
+  }
+  EXPECT_EQ(with.arguments[without.arguments.size()].name, "workspace");
+  EXPECT_EQ(with.arguments.back().name, "splits");
+  EXPECT_EQ(groupsOf(key, &split).back(), &split.own);
+  EXPECT_EQ(groupsOf(key).size() + 1, groupsOf(key, &split).size());
+  // Behind the tensors of all groups.
+  size_t tensors = specOf(OpKind::Forward).base.tensors.size();
+  for (const GroupSpec &group : featureGroups())
+    tensors += group.tensors.size();
+  EXPECT_EQ(numberOf(OpKind::Forward, split.own.tensors[0]), tensors);
 }
 
 //===----------------------------------------------------------------------===//
@@ -168,26 +193,40 @@ TEST(OperationSpec, WorkspacesAreAsBefore) {
 
 namespace {
 
+/// The arguments of a group, those of a signature from `next` on.
+std::string argumentTable(const std::string &title, const GroupSpec &group,
+                          const Signature &signature, size_t &next) {
+  const char *types[] = {"pointer", "int64", "int32", "float"};
+  std::string text = "\n### " + title + ", group `" + group.name +
+                     "`, version " + std::to_string(group.version) +
+                     "\n| offset | argument | type | unit | meaning |\n"
+                     "|---|---|---|---|---|\n";
+  for (; next != signature.arguments.size(); ++next) {
+    const Argument &argument = signature.arguments[next];
+    text += "| " + std::to_string(argument.offset) + " | `" + argument.name +
+            "` | " + types[size_t(argument.kind)] + " | " + argument.unit +
+            " | " + argument.meaning + " |\n";
+  }
+  return text;
+}
+
 /// The tables of docs/KernelAbi.md.
 std::string argumentTables() {
   std::string text;
-  const char *types[] = {"pointer", "int64", "int32", "float"};
   for (const OperationSpec &operation : allOperations()) {
+    const std::string title = std::string("`attn.") + operation.name + "`";
+    const size_t groups = featureGroups().size();
     size_t next = 0;
-    for (size_t count = 0; count <= featureGroups().size(); ++count) {
-      const GroupSpec &group =
-          count == 0 ? operation.base : featureGroups()[count - 1];
-      const Signature signature = signatureOf(keyOf(operation.op, count));
-      text += std::string("\n### `attn.") + operation.name + "`, group `" +
-              group.name + "`, version " + std::to_string(group.version) +
-              "\n| offset | argument | type | unit | meaning |\n"
-              "|---|---|---|---|---|\n";
-      for (; next != signature.arguments.size(); ++next) {
-        const Argument &argument = signature.arguments[next];
-        text += "| " + std::to_string(argument.offset) + " | `" +
-                argument.name + "` | " + types[size_t(argument.kind)] + " | " +
-                argument.unit + " | " + argument.meaning + " |\n";
-      }
+    for (size_t count = 0; count <= groups; ++count)
+      text += argumentTable(
+          title, count == 0 ? operation.base : featureGroups()[count - 1],
+          signatureOf(keyOf(operation.op, count)), next);
+    for (const AlgorithmSpec &algorithm : operation.algorithms) {
+      size_t own = next;
+      if (algorithm.own.name)
+        text += argumentTable(
+            title + " by algorithm `" + algorithm.name + "`", algorithm.own,
+            signatureOf(keyOf(operation.op, groups), &algorithm), own);
     }
   }
   return text;

@@ -198,11 +198,16 @@ TEST_F(WindowTest, GroupsThatAreNoneAreRefused) {
 // A tensor of a table is a field of the structure, at its place.
 TEST(ParametersTables, AreThoseOfTheOperations) {
   for (const spec::OperationSpec &operation : spec::allOperations()) {
-    const auto &tensors = operation.base.tensors;
+    std::vector<const spec::TensorSpec *> tensors;
+    for (const spec::TensorSpec &tensor : operation.base.tensors)
+      tensors.push_back(&tensor);
+    for (const spec::AlgorithmSpec &algorithm : operation.algorithms)
+      for (const spec::TensorSpec &tensor : algorithm.own.tensors)
+        tensors.push_back(&tensor);
     const auto fields = params::tensorFieldsOf(operation.op);
     for (size_t i = 0; i != std::max(tensors.size(), fields.size()); ++i)
       EXPECT_STREQ(i < fields.size() ? fields[i].name : "nothing",
-                   i < tensors.size() ? tensors[i].name : "nothing")
+                   i < tensors.size() ? tensors[i]->name : "nothing")
           << "row " << i << " of the tensors of attn." << operation.name
           << " in fovea/Parameters.h, and of its table";
   }

@@ -2,6 +2,7 @@
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -145,6 +146,25 @@ int64_t BackwardOp::getHeadDim() { return getQ().getType().getDimSize(3); }
 Type ForwardOp::getElementType() { return getQ().getType().getElementType(); }
 Type BackwardOp::getElementType() { return getQ().getType().getElementType(); }
 
+const spec::AlgorithmSpec &ForwardOp::getAlgorithm() {
+  const spec::AlgorithmSpec *found =
+      spec::specOf(fovea::OpKind::Forward)
+          .findAlgorithm(getCombine() ? "split" : "flash");
+  // A unit test asks for each.
+  assert(found && "the operation's table has no row for the algorithm");
+  return *found;
+}
+
+std::string ForwardOp::getScheduleKey() {
+  std::string key = getSchedule()->getKey();
+  if (!getCombine())
+    return key;
+  const spec::AlgorithmSpec &algorithm = getAlgorithm();
+  return llvm::formatv("{0};{1}:{2};{3}:{4}", algorithm.name,
+                       algorithm.launches[0].suffix, key,
+                       algorithm.launches[1].suffix, getCombine()->getKey());
+}
+
 Value ForwardOp::getTensor(StringRef name) {
   return llvm::StringSwitch<Value>(name)
       .Case("q", getQ())
@@ -193,6 +213,9 @@ fovea::attn::tensorsOf(AttentionOpInterface op) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult ForwardOp::verify() {
+  if (getCombine() && !getSchedule())
+    return emitOpError("has a schedule of the kernel that combines and none of "
+                       "the one before it; give both or neither");
   if (failed(checkCommon(*this)))
     return failure();
   Named q = {"q", getQ().getType()};

@@ -64,8 +64,34 @@ private:
                          op.getElementType(), op.getHeadDim(), schedule)))
       return failure();
     op.setScheduleAttr(schedule);
-    remarkOn(op, op.getHeadDim(), schedule.getKey());
+    if (failed(chooseCombine(op, target.getInfo())))
+      return failure();
+    remarkOn(op, op.getHeadDim(), op.getScheduleKey());
     return success();
+  }
+
+  /// The schedule of the kernel that combines, where the option asks for one or
+  /// one is there.
+  LogicalResult chooseCombine(ForwardOp op, const target::TargetInfo &target) {
+    const auto &known = spec::specOf(fovea::OpKind::Forward);
+    if (!algorithm.empty() && !known.findAlgorithm(algorithm.getValue()))
+      return op.emitOpError()
+             << "unknown algorithm '" << algorithm.getValue()
+             << "'; known: " << spec::namesOf(known.algorithms);
+    StringRef own = op.getAlgorithm().name;
+    if (op.getCombine() && !algorithm.empty() && own != algorithm.getValue())
+      return op.emitOpError()
+             << "has schedules of algorithm '" << own
+             << "', but option algorithm asks for '" << algorithm.getValue()
+             << "'; leave one of them out";
+    if (!op.getCombine() && (algorithm.empty() || own == algorithm.getValue()))
+      return success();
+    if (!op.getCombine())
+      op.setCombineAttr(chooseCombineSchedule(
+          &getContext(), target, *op.getSchedule(), op.getHeadDim()));
+    return checkCombineSchedule([&] { return op.emitOpError(); }, target,
+                                op.getElementType(), op.getHeadDim(),
+                                *op.getCombine());
   }
 
   LogicalResult choose(BackwardOp op) {

@@ -270,3 +270,48 @@ LogicalResult fovea::attn::checkForwardSchedule(
                         {"the output and Q take", /*accumulators=*/1,
                          /*factors=*/1});
 }
+
+/// Registers a lane for the sums of an iteration's shares, which leaves four
+/// waves a SIMD, and the most that a schedule may ask for.
+static constexpr int64_t kCombineRegisters = 64, kMostCombineRegisters = 128;
+
+/// Registers a lane for the sums of `shares` shares.
+static int64_t combineRegisters(const target::TargetInfo &target,
+                                int64_t headDim, int64_t shares) {
+  return llvm::divideCeil(shares * int64_t(llvm::alignTo(headDim, 32)),
+                          target.waveSize);
+}
+
+ScheduleAttr
+fovea::attn::chooseCombineSchedule(MLIRContext *context,
+                                   const target::TargetInfo &target,
+                                   ScheduleAttr forward, int64_t headDim) {
+  int32_t shares = 128;
+  while (combineRegisters(target, headDim, shares) > kCombineRegisters)
+    shares /= 2;
+  return makeSchedule(context, forward.getInst().getName(),
+                      {/*blockM=*/1, shares, /*waves=*/1, /*stages=*/1,
+                       /*wavesPerSimd=*/4},
+                      /*rescaleThreshold=*/0);
+}
+
+LogicalResult fovea::attn::checkCombineSchedule(
+    llvm::function_ref<InFlightDiagnostic()> emitError,
+    const target::TargetInfo &target, Type elementType, int64_t headDim,
+    ScheduleAttr schedule) {
+  if (!lookupMatrixInstr(target, schedule.getInst(), elementType))
+    return emitNoMatrixInstr(emitError, target, schedule.getInst(),
+                             elementType);
+  if (schedule.getBlockM() != 1 || schedule.getWaves() != 1)
+    return emitError() << "a workgroup of the kernel that combines is a wave "
+                          "with a row: block_m and waves must be 1, found "
+                       << schedule.getBlockM() << " and "
+                       << schedule.getWaves();
+  int64_t takes = combineRegisters(target, headDim, schedule.getBlockN());
+  if (takes > kMostCombineRegisters)
+    return emitError() << "sums of " << schedule.getBlockN() << " shares take "
+                       << takes << " registers a lane, more "
+                       << "than " << kMostCombineRegisters
+                       << "; a smaller block_n fits";
+  return success();
+}

@@ -52,7 +52,10 @@ FailureOr<KernelArguments> fovea::attn::argumentsOf(AttentionOpInterface op) {
       if (!isNew)
         result.sameAs[tensor.name] = at->second.str();
     }
-  result.signature = spec::signatureOf(*key, tensorsOf(op));
+  const spec::AlgorithmSpec *algorithm = nullptr;
+  if (auto forward = dyn_cast<ForwardOp>(op.getOperation()))
+    algorithm = &forward.getAlgorithm();
+  result.signature = spec::signatureOf(*key, tensorsOf(op), algorithm);
   return result;
 }
 
@@ -284,12 +287,46 @@ void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd,
   firstRow = mul(block, i32(blockM));
 }
 
+void QueryBlockBuilder::placeShare() {
+  Value splits = arg("splits"), both = batch;
+  batch = div(both, splits);
+  share = sub(both, mul(batch, splits));
+}
+
+/// Shares are runs of whole groups of blocks, as even as these allow. One that
+/// has none begins behind the last block.
+Segments QueryBlockBuilder::shareOf(const Segments &all, int64_t group) {
+  Value groups = blocksOf(all.end, group), splits = arg("splits");
+  Value least = div(groups, splits), more = sub(groups, mul(least, splits));
+  auto before = [&](Value share) {
+    Value first = add(mul(least, share), min(share, more));
+    return min(mul(first, i32(group)), all.end);
+  };
+  Value first = before(share), end = before(add(share, i32(1)));
+  Value zero = i32(0), size = sub(end, first);
+  auto within = [&](Value block) {
+    return max(zero, min(sub(block, first), size));
+  };
+  Segments part = all;
+  Value keysBefore = mul(first, i32(blockN));
+  part.origin = add(all.origin, keysBefore);
+  part.count = sub(min(all.count, mul(end, i32(blockN))), keysBefore);
+  part.count = max(zero, part.count);
+  if (all.hasHead)
+    part.head = within(all.head);
+  part.full = within(all.full);
+  part.end = size;
+  return part;
+}
+
 void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
                                   int64_t ahead, int64_t group, bool all) {
   blockM = rowsOfBlock;
   blockN = keysOfBlock;
   Value last = sub(min(add(firstRow, i32(blockM)), arg("seqlen_q")), i32(1));
   keys = visibility.keysOfRows(firstRow, last, blockN);
+  if (share)
+    keys = shareOf(keys, group);
   full = keys.full;
   masked = keys.end;
   if (keys.hasHead) {

@@ -240,6 +240,10 @@ protected:
   void placeWorkgroup(int64_t blockM, bool fromTheEnd,
                       bool acrossBatches = false);
 
+  /// Makes this workgroup, of those that z counts for a batch, one that takes a
+  /// share of the keys; before visitKeys().
+  void placeShare();
+
   /// Finds the key blocks to visit, in this order: full ones, the tail, the
   /// head. Loops number them so, from 0 on: full ones come first, so that the
   /// loop that counts needs nothing of the others. K and V are what lies in the
@@ -266,9 +270,12 @@ protected:
   Value viewKeys(bool values, Value number, int64_t row = 0);
 
   Value headQ, headK, firstRow;
+  Value share; ///< i32 number of it; null: all keys
   int64_t blockM, blockN;
 
 private:
+  /// Of what a block of rows sees, this workgroup's share.
+  Segments shareOf(const Segments &all, int64_t group);
   /// The row of a block that another than a full one may be.
   Value rowOf(Value number);
 

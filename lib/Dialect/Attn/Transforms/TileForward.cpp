@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ForwardPipeline.h"
-#include "TileBuilder.h"
+#include "ForwardShares.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "llvm/ADT/bit.h"
@@ -74,12 +74,12 @@ struct KeyBlock {
   std::optional<int> parity; ///< of the number, where it is known
 };
 
-class ForwardTiler : public QueryBlockBuilder {
+class ForwardTiler : public ShareBuilder {
 public:
   ForwardTiler(ForwardOp op, gpu::GPUFuncOp kernel,
                const target::TargetInfo &target,
                const KernelArguments &arguments)
-      : QueryBlockBuilder(op, kernel, target, arguments), op(op),
+      : ShareBuilder(op, kernel, target, arguments), op(op),
         schedule(*op.getSchedule()),
         inst(*lookupMatrixInstr(target, schedule.getInst(),
                                 op.getElementType())),
@@ -149,6 +149,7 @@ private:
   void prologue();
   void drain(Value to);
   void epilogue();
+  void storeShare();
 
   ForwardOp op;
   ScheduleAttr schedule;
@@ -700,6 +701,28 @@ void ForwardTiler::drain(Value to) {
     barrierOf(/*late=*/false);
 }
 
+/// Leaves the sums to the kernel that combines them, and what they are relative
+/// to.
+void ForwardTiler::storeShare() {
+  RankedTensorType row = f32Tile(1, tiles.blockM);
+  StoreOp::create(
+      b, transpose(sums.acc),
+      view(sumsOfShare(share), firstRow, tiles.headDim, b.getF32Type()));
+  Value sum = ReduceOp::create(b, row, ReduceKind::Sum, sums.rowSum);
+  Value total = sum;
+  if (sums.rowTotal)
+    total = ReduceOp::create(b, row, ReduceKind::Sum, sums.rowTotal);
+  Value exact = splat(row, std::numeric_limits<float>::infinity());
+  Value reference = select(isLarge(), exact, referenceOf(sums.rowMax));
+  for (auto [term, value] : {std::pair(ShareTerm::Max, sums.rowMax),
+                             {ShareTerm::Reference, reference},
+                             {ShareTerm::Sum, sum},
+                             {ShareTerm::Total, total}})
+    StoreOp::create(
+        b, transpose(value),
+        view(termsOfShare(term, share), firstRow, 1, b.getF32Type()));
+}
+
 /// Divides by the sums and stores the output and the log-sum-exp.
 void ForwardTiler::epilogue() {
   RankedTensorType row = f32Tile(1, tiles.blockM);
@@ -746,7 +769,10 @@ void ForwardTiler::build() {
              ? ldsTile(partRows(), tiles.ldsDim, elementType, buffers)
              : ldsTile(tiles.ldsDim, partRows(), elementType, buffers);
   placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven(),
-                 /*acrossBatches=*/isUneven() && isStaggered());
+                 /*acrossBatches=*/isUneven() && isStaggered() &&
+                     !op.getCombine());
+  if (op.getCombine())
+    placeShare();
   q = rowsOf("q", headQ, "seqlen_q");
   out = rowsOf("out", headQ, "seqlen_q");
   visitKeys(tiles.blockM, tiles.blockN, pipeline.ahead(),
@@ -785,7 +811,10 @@ void ForwardTiler::build() {
   // LDS may belong to another workgroup as soon as this one ends.
   if (schedule.getDirectCopy())
     waitForCopies();
-  epilogue();
+  if (share)
+    storeShare();
+  else
+    epilogue();
   gpu::ReturnOp::create(b);
 }
 
@@ -806,9 +835,23 @@ private:
     FailureOr<KernelArguments> arguments = argumentsOf(op);
     if (failed(arguments))
       return failure();
-    gpu::GPUFuncOp kernel = makeKernel(makeKernelModule(func), func.getName(),
-                                       *arguments, *op.getSchedule());
-    ForwardTiler(op, kernel, target, *arguments).build();
+    std::optional<ScheduleAttr> combine = op.getCombine();
+    if (combine && failed(checkCombineSchedule([&] { return op.emitOpError(); },
+                                               target, op.getElementType(),
+                                               op.getHeadDim(), *combine)))
+      return failure();
+    gpu::GPUModuleOp module = makeKernelModule(func);
+    auto make = [&](const spec::LaunchSpec &launch, ScheduleAttr schedule) {
+      StringRef suffix = launch.suffix;
+      std::string name =
+          (module.getName() + (suffix.empty() ? "" : "_") + suffix).str();
+      return makeKernel(module, name, *arguments, schedule);
+    };
+    const spec::Rows<spec::LaunchSpec> launches = op.getAlgorithm().launches;
+    ForwardTiler(op, make(launches[0], *op.getSchedule()), target, *arguments)
+        .build();
+    if (combine)
+      buildCombine(op, make(launches[1], *combine), target, *arguments);
     return success();
   }
 };

@@ -21,6 +21,8 @@ struct DescriptionOptions {
   std::string layout = "bhsd"; ///< of the tensors: "bhsd", "bshd", "sbhd"
   /// What the variables say of themselves; each can be replaced.
   int heads = 16, seqlen = 4096;
+  /// Shares of the keys, where kernels split them.
+  int splits = 8;
   /// What the variables of a kernel that takes a window say of it.
   Window window;
   /// With the check, and the inputs that it makes: out and lse of a forward
@@ -30,7 +32,8 @@ struct DescriptionOptions {
 
 /// The description, as JSON text. Its variables are batch, heads, heads_k,
 /// seqlen, seqlen_q, seqlen_k and dim, as is usual in descriptions of attention
-/// kernels. NotSupported for kernels that this build does not know.
+/// kernels, and splits where they split the keys. NotSupported for kernels that
+/// this build does not know.
 /// \param target  chip, with or without its features, or generic target, which
 ///   the description does not name: it is for any device of the family
 /// \param codeObject  what each launch names

@@ -91,6 +91,7 @@ enum class Scalar : uint8_t {
   HeadsQ,
   GroupSize, ///< heads_q / heads_k
   Scale,
+  Splits, ///< shares of a row block's keys
 };
 
 enum class ArgKind : uint8_t { Pointer, I64, I32, F32 };
@@ -113,11 +114,11 @@ struct ScalarSpec {
 /// the groups that its key names, so that a new group leaves kernels without it
 /// as they are.
 struct GroupSpec {
-  const char *name;
+  const char *name = nullptr;
   /// Of the layout and meaning of its arguments; any change takes the next
   /// number. That of a base group is a package's `abi_version`, that of a
   /// feature group part of the key.
-  int32_t version;
+  int32_t version = 0;
   Rows<TensorSpec> tensors;
   Rows<ScalarSpec> scalars;
 };
@@ -135,7 +136,7 @@ std::string groupNames(const GroupVersions &versions);
 size_t firstScalarOf(size_t row);
 size_t firstTensorOf(size_t row);
 /// Number of a tensor among those of its operation's base group, then of all
-/// feature groups.
+/// feature groups, then of the operation's algorithms.
 size_t numberOf(OpKind op, const TensorSpec &tensor);
 /// More scalars than this all feature groups have not.
 inline constexpr size_t kMaxFeatureScalars = 32;
@@ -144,7 +145,8 @@ inline constexpr size_t kMaxFeatureScalars = 32;
 // Algorithms
 //===----------------------------------------------------------------------===//
 
-/// One of an algorithm's kernels. Its grid: x heads, y blocks of rows, z batch.
+/// One of an algorithm's kernels. Its grid: x heads, y blocks of rows, z batch,
+/// times the shares of the keys where they are split.
 struct LaunchSpec {
   /// Of the symbol, behind "<name>_"; empty: the symbol is the name.
   const char *suffix;
@@ -153,17 +155,21 @@ struct LaunchSpec {
   unsigned feeds;  ///< outputs that launches after it make of its results
   int products;    ///< matrix products that it takes a pair of blocks
   int credited;    ///< and those that count as work: none is done twice
+  /// Its workgroups take a share of the keys each.
+  bool splitsKeys = false;
 
   Extent heads() const { return ownsKeys ? Extent::HeadsK : Extent::HeadsQ; }
   Extent rows() const { return ownsKeys ? Extent::SeqlenK : Extent::SeqlenQ; }
 };
 
-/// Workspace in f32, for each batch `columns` of them a row, head and query.
+/// Workspace in f32, for each batch `columns` of them a row, head, query and,
+/// where keys are split, share of them.
 struct WorkspaceSpec {
   int64_t columns = 0;  ///< beside what follows
   bool headDim = false; ///< and head_dim
   /// Rows of a batch are padded to a multiple of this.
   int64_t rowStep = 1;
+  bool splits = false; ///< as many times as keys have shares
 
   int64_t rows(int64_t headsQ, int64_t seqlenQ) const {
     return (headsQ * seqlenQ + rowStep - 1) / rowStep * rowStep;
@@ -171,9 +177,11 @@ struct WorkspaceSpec {
   int64_t bytesOfRow(int64_t dim) const {
     return 4 * (columns + (headDim ? dim : 0));
   }
-  int64_t bytes(int64_t batch, int64_t headsQ, int64_t seqlenQ,
-                int64_t dim) const {
-    return batch * rows(headsQ, seqlenQ) * bytesOfRow(dim);
+  /// \param shares  of the keys
+  int64_t bytes(int64_t batch, int64_t headsQ, int64_t seqlenQ, int64_t dim,
+                int64_t shares = 1) const {
+    return batch * rows(headsQ, seqlenQ) * bytesOfRow(dim) *
+           (splits ? shares : 1);
   }
 };
 
@@ -184,7 +192,13 @@ struct AlgorithmSpec {
   bool deterministic; ///< the same bits in every run
   Rows<LaunchSpec> launches;
   WorkspaceSpec workspace;
+  /// What its kernels alone are passed, behind all other groups. It never
+  /// changes: who passes something else has launches of other names, which
+  /// earlier readers refuse.
+  GroupSpec own = {};
 
+  /// Whether the number of shares of the keys is chosen for each problem.
+  bool splitsKeys() const { return workspace.splits; }
   unsigned writes() const {
     unsigned all = 0;
     for (const LaunchSpec &launch : launches)
@@ -267,15 +281,20 @@ struct Signature {
   int tensor(std::string_view name) const;
 };
 
-/// The base group and those that a key names.
-std::vector<const GroupSpec *> groupsOf(const ProblemKey &key);
+/// The base group, those that a key names, and the algorithm's own, if it has
+/// one; null: one without.
+std::vector<const GroupSpec *>
+groupsOf(const ProblemKey &key, const AlgorithmSpec *algorithm = nullptr);
 
-/// Of any kernel of a problem.
-Signature signatureOf(const ProblemKey &key);
+/// Of any kernel of a problem by that algorithm; null: one without arguments of
+/// its own.
+Signature signatureOf(const ProblemKey &key,
+                      const AlgorithmSpec *algorithm = nullptr);
 /// Of one that takes the base group's tensors in an order of its own, some of
 /// them perhaps not at all. It serves no package.
 Signature signatureOf(const ProblemKey &key,
-                      const std::vector<const TensorSpec *> &tensors);
+                      const std::vector<const TensorSpec *> &tensors,
+                      const AlgorithmSpec *algorithm = nullptr);
 
 /// Whether these are all of the base group's tensors in the table's order.
 bool isStandard(const ProblemKey &key,
@@ -304,6 +323,10 @@ inline constexpr int32_t kMaxSeqlen = std::numeric_limits<int32_t>::max() - 512;
 
 /// Largest extents of a grid's y and z (HIP).
 inline constexpr int64_t kMaxGridYZ = 65535;
+
+/// Most shares of a row block's keys: a tile of 256 rows of the workspace must
+/// span less than 2^31 bytes.
+inline constexpr int32_t kMaxSplits = 1024;
 
 /// What a workspace is aligned to, in bytes.
 inline constexpr int64_t kWorkspaceAlignment = 16;

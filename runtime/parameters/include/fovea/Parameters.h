@@ -77,6 +77,7 @@ inline constexpr TensorField kForwardTensors[] = {
     FOVEA_TENSOR(fovea_forward_params_t, v),
     FOVEA_TENSOR(fovea_forward_params_t, out),
     FOVEA_VECTOR(fovea_forward_params_t, lse),
+    {"workspace", offsetof(fovea_forward_params_t, workspace), 0},
 };
 inline constexpr TensorField kBackwardTensors[] = {
     FOVEA_TENSOR(fovea_backward_params_t, q),
@@ -91,7 +92,8 @@ inline constexpr TensorField kBackwardTensors[] = {
     {"workspace", offsetof(fovea_backward_params_t, workspace), 0},
 };
 
-/// One a tensor of the operation's base group, in the order of its table.
+/// One a tensor of the operation's base group, in the order of its table, then
+/// of its algorithms, whose workspace is one and the same.
 constexpr spec::Rows<TensorField> tensorFieldsOf(OpKind op) {
   switch (op) {
   case OpKind::Forward:

@@ -74,6 +74,12 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments]> {
     and by the runtime otherwise. Static extents and strides do not specialise
     the kernel: it takes them as arguments all the same.
 
+    With `combine` the keys of a block of rows are split: the op becomes two
+    kernels, `<name>_split`, tiled by `schedule`, whose workgroups take a share
+    of the keys each, and `<name>_combine`, tiled by `combine` (`block_m` rows
+    of a workgroup, `block_n` shares of an iteration), which adds up what the
+    first one leaves in a workspace (docs/KernelAbi.md).
+
     Operands are the kernel's arguments in the order of the function's: tensors
     in another order than `q, k, v, out, lse` make another kernel, which a
     caller of its own can launch and a package can't hold.
@@ -100,15 +106,22 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments]> {
       Arg<Optional<MemRefRankOf<[F32], [3]>>, "log-sum-exp", [MemWrite]>:$lse,
       F32:$scale, Variadic<I32>:$bounds,
       OptionalAttr<Attn_VisibilityParts>:$visibility,
-      OptionalAttr<Attn_ScheduleAttr>:$schedule);
+      OptionalAttr<Attn_ScheduleAttr>:$schedule,
+      OptionalAttr<Attn_ScheduleAttr>:$combine);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $out (`lse` `(` $lse^ `)`)? `scale` `(` $scale `)`
     (`visible` $visibility^)? (`(` $bounds^ `)`)?
-    (`schedule` `(` $schedule^ `)`)? attr-dict
+    (`schedule` `(` $schedule^ `)`)? (`combine` `(` $combine^ `)`)? attr-dict
     `:` type($q) `,` type($k) `,` type($v) `,` type($out)
     (`,` type($lse)^)?
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The operation's row of its algorithm: by whether it combines.
+    const ::fovea::spec::AlgorithmSpec &getAlgorithm();
+    /// Canonical text of its schedules, their key in a package.
+    std::string getScheduleKey();
+  }];
 }
 
 def Attn_BackwardOp : Attn_AttentionOp<"backward"> {

@@ -42,7 +42,8 @@ def AttnChooseSchedule : Pass<"attn-choose-schedule", "::mlir::func::FuncOp"> {
     Option<"directCopy", "direct-copy", "int32_t", "-1",
            "Load keys and values to LDS without registers (-1: choose)">,
     Option<"algorithm", "algorithm", "std::string", "\"\"",
-           "Of attn.backward: deterministic or atomic (empty: the former)">,
+           "Of attn.forward flash or split, of attn.backward deterministic or "
+           "atomic (empty: the former)">,
   ];
 }
 
@@ -50,7 +51,7 @@ def AttnTileForward : Pass<"attn-tile-forward", "::mlir::ModuleOp"> {
   let summary = "Rewrite attn.forward as the tile program of one workgroup";
   let description = [{
     Each function with an `attn.forward` becomes a `gpu.module` of its name with
-    one kernel: a loop over key blocks with online softmax on tiles, in the
+    one kernel, or two where keys are split: a loop over key blocks with online softmax on tiles, in the
     transposed form S^T = K Q^T, O^T = V^T P^T. Full blocks run without a mask,
     masked blocks are peeled into a second loop, empty blocks are not visited.
     Kernel arguments are those of docs/KernelAbi.md.

@@ -44,6 +44,18 @@ checkForwardSchedule(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                      const target::TargetInfo &target, mlir::Type elementType,
                      int64_t headDim, ScheduleAttr schedule);
 
+/// The schedule of the kernel that combines shares of the keys: a wave for each
+/// row, and as many shares an iteration as it has registers for.
+ScheduleAttr chooseCombineSchedule(mlir::MLIRContext *context,
+                                   const target::TargetInfo &target,
+                                   ScheduleAttr forward, int64_t headDim);
+
+/// As checkForwardSchedule, for the kernel that combines.
+llvm::LogicalResult
+checkCombineSchedule(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+                     const target::TargetInfo &target, mlir::Type elementType,
+                     int64_t headDim, ScheduleAttr schedule);
+
 /// How dQ of one block pair is computed by the kernel that adds it up in
 /// memory: [block_n, columns] = dS [block_n, block_m] * K [block_m, columns].
 struct QueryProduct {
