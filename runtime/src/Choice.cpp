@@ -34,10 +34,20 @@ struct Grid {
   int64_t workgroups() const { return extent[0] * extent[1] * extent[2]; }
 };
 
-/// Without shares of the keys.
-Grid gridOf(const Problem &problem, const spec::LaunchSpec &kind,
-            const KernelLaunch &launch) {
-  const Sizes &sizes = problem.sizes;
+/// Whether its launches that split keys take the heads of a group as rows.
+bool packsHeads(const Candidate &candidate, const Problem &problem) {
+  const ProblemKey &key = candidate.kernel->record->problem;
+  return candidate.algorithm->splitsKeys() && problem.headsAreRows &&
+         (key.takesWindow() || key.mask == MaskKind::None);
+}
+
+/// Of a launch with its number; without shares of the keys.
+Grid gridOf(const Candidate &candidate, const Problem &problem, size_t number) {
+  const spec::LaunchSpec &kind = *candidate.kinds[number];
+  const KernelLaunch &launch = candidate.kernel->launches[number];
+  const Sizes sizes = kind.splitsKeys && packsHeads(candidate, problem)
+                          ? packHeads(problem.sizes)
+                          : problem.sizes;
   return {{sizes.of(kind.heads()),
            divideUp(sizes.of(kind.rows()), launch.blockRows), sizes.batch}};
 }
@@ -45,22 +55,21 @@ Grid gridOf(const Problem &problem, const spec::LaunchSpec &kind,
 /// Blocks of keys that a block of rows sees at most.
 int64_t keyBlocksOf(const Candidate &candidate, const Problem &problem) {
   const KernelRecord &record = *candidate.kernel->record;
-  int64_t keys = problem.sizes.seqlenK;
-  const Window &window = problem.window;
-  if (window.leftAlignment == window.rightAlignment &&
-      window.left < spec::kMaxSeqlen && window.right < spec::kMaxSeqlen)
-    keys = std::clamp<int64_t>(window.left + window.right + record.blockM, 0,
-                               keys);
-  return divideUp(keys, record.blockN);
+  const Sizes &sizes = problem.sizes;
+  const Band band = bandOf(problem.window, sizes.seqlenQ, sizes.seqlenK);
+  const int64_t rows = std::min<int64_t>(sizes.seqlenQ, record.blockM);
+  return divideUp(
+      std::clamp<int64_t>(band.end - band.first + rows - 1, 0, sizes.seqlenK),
+      record.blockN);
 }
 
 /// The same estimate for a number of shares, in the time of a key block.
 double shareCost(const Candidate &candidate, const Problem &problem,
                  int64_t units, int64_t blocks, int64_t splits) {
   const KernelLaunch &launch = candidate.kernel->launches[0];
-  const Sizes &sizes = problem.sizes;
-  const int64_t workgroups =
-      gridOf(problem, *candidate.kinds[0], launch).workgroups();
+  const Sizes sizes =
+      packsHeads(candidate, problem) ? packHeads(problem.sizes) : problem.sizes;
+  const int64_t workgroups = gridOf(candidate, problem, 0).workgroups();
   const double rounds = double(divideUp(workgroups * splits, units));
   // Blocks of rows of one head find the keys in a cache.
   const double streamed = double(sizes.batch * sizes.headsQ) * double(blocks) /
@@ -88,7 +97,7 @@ void forEachLaunch(const Candidate &candidate, const Problem &problem,
   const std::vector<KernelLaunch> &launches = candidate.kernel->launches;
   for (size_t i = 0; i != launches.size(); ++i) {
     const spec::LaunchSpec &kind = *candidate.kinds[i];
-    const Grid grid = gridOf(problem, kind, launches[i]);
+    const Grid grid = gridOf(candidate, problem, i);
     if (isNeeded(problem, kind, grid))
       visit(uint32_t(i), kind, launches[i], grid);
   }
@@ -174,7 +183,9 @@ struct Remembered {
   unsigned wanted = 0, masks = 0;
   bool deterministic = false;
   int32_t splits = 0;
+  bool headsAreRows = false;
   uint64_t mostWorkspace = 0;
+  Window window;
   Plan plan;
 
   bool isFor(const DeviceView &given, const Problem &problem) const {
@@ -184,8 +195,9 @@ struct Remembered {
            headsQ == sizes.headsQ && headsK == sizes.headsK &&
            kernel == problem.kernel && wanted == problem.wanted &&
            masks == problem.masks && deterministic == problem.deterministic &&
-           splits == problem.splits && mostWorkspace == problem.mostWorkspace &&
-           key == problem.key;
+           splits == problem.splits && window == problem.window &&
+           headsAreRows == problem.headsAreRows &&
+           mostWorkspace == problem.mostWorkspace && key == problem.key;
   }
   void set(const DeviceView &given, const Problem &problem,
            const Plan &chosen) {
@@ -203,6 +215,8 @@ struct Remembered {
     deterministic = problem.deterministic;
     splits = problem.splits;
     mostWorkspace = problem.mostWorkspace;
+    window = problem.window;
+    headsAreRows = problem.headsAreRows;
     plan = chosen;
   }
 };
@@ -278,9 +292,7 @@ int32_t splitsOf(const Candidate &candidate, const Problem &problem,
                                  spec::kMaxGridYZ / problem.sizes.batch});
   if (problem.splits > 0)
     return int32_t(std::clamp<int64_t>(problem.splits, 1, most < 1 ? 1 : most));
-  const int64_t workgroups =
-      gridOf(problem, *candidate.kinds[0], candidate.kernel->launches[0])
-          .workgroups();
+  const int64_t workgroups = gridOf(candidate, problem, 0).workgroups();
   const int64_t units = std::max(device.computeUnits, 1);
   if (workgroups == 0 || most < 2)
     return 1;
@@ -380,6 +392,7 @@ bool choose(const DeviceView &view, const Problem &problem, Plan &plan) {
   const Candidate &candidate = *plan.candidate;
   plan.launchCount = 0;
   plan.splits = splitsOf(candidate, problem, view.device());
+  plan.packsHeads = packsHeads(candidate, problem);
   forEachLaunch(candidate, problem,
                 [&](uint32_t number, const spec::LaunchSpec &kind,
                     const KernelLaunch &launch, const Grid &grid) {

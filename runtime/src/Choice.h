@@ -28,7 +28,8 @@ struct Plan {
   uint32_t launchCount = 0;
   PlannedLaunch launches[spec::kMaxLaunches] = {};
   uint64_t workspaceBytes = 0;
-  int32_t splits = 1; ///< shares of the keys
+  int32_t splits = 1;      ///< shares of the keys
+  bool packsHeads = false; ///< launches that split keys are of packHeads()
 
   const Kernel &kernel() const { return *candidate->kernel; }
   const KernelLaunch &launch(const PlannedLaunch &planned) const {

@@ -103,7 +103,13 @@ Result readParams(const fovea_forward_params_t *params, Problem &problem) {
     return invalid("reserved2 is " + std::to_string(known.reserved2) +
                    "; set the structure to zero before filling it");
   problem.splits = int32_t(known.splits);
-  return readTensors(&known, problem);
+  if (Result result = readTensors(&known, problem); !result.ok())
+    return result;
+  const Sizes &sizes = problem.sizes;
+  const TensorParam &q = problem.tensors[0];
+  problem.headsAreRows = sizes.seqlenQ == 1 && sizes.headsQ > sizes.headsK &&
+                         q.strideHead <= spec::maxSeqStride(q.elementBytes);
+  return Result();
 }
 
 Result readParams(const fovea_backward_params_t *params, Problem &problem) {

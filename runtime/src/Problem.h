@@ -112,6 +112,9 @@ struct Problem {
   unsigned wanted = 0;        ///< outputs that have elements and were asked for
   bool deterministic = false; ///< only kernels whose bits never differ
   int32_t splits = 0; ///< shares of the keys that are asked for; 0: any number
+  /// Query heads that share a key head have a row each, as far apart as rows
+  /// may be: packHeads() can make rows of them.
+  bool headsAreRows = false;
   Workspace workspace;
   /// Kernels that need more of an algorithm that splits keys are not taken.
   uint64_t mostWorkspace = std::numeric_limits<uint64_t>::max();
@@ -133,6 +136,14 @@ inline bool hasGroups(const ProblemKey &key, const Problem &problem) {
       return false;
   return true;
 }
+
+/// The same problem, of kernels that take any window, for a launch that stores
+/// to the workspace alone: the query heads that share a key head, of one row
+/// each, are the rows of one head, so that keys are read once for all of them;
+/// keys are those that the row sees. Only where headsAreRows.
+Problem packHeads(const Problem &problem);
+/// Its sizes.
+Sizes packHeads(const Sizes &sizes);
 
 /// "'forward;dtype=...', batch 2, heads 8/2, lengths 128x256" for messages.
 std::string describe(const Problem &problem);
