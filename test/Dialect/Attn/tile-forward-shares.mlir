@@ -1,0 +1,45 @@
+// RUN: aot-opt %s --attn-choose-schedule=algorithm=split --attn-tile-forward --split-input-file | FileCheck %s
+// RUN: aot-opt %s --attn-choose-schedule=algorithm=split | FileCheck %s --check-prefix=SCHEDULE
+// RUN: aot-opt %s --attn-choose-schedule=algorithm=split | aot-opt | FileCheck %s --check-prefix=SCHEDULE
+// RUN: aot-opt %s --attn-choose-schedule=algorithm=flash --attn-tile-forward | FileCheck %s --check-prefix=FLASH
+
+// Two kernels: workgroups of the first take a share of the keys, the second one
+// adds up what they leave.
+
+// SCHEDULE: schedule(<block_m = 128, {{.*}}>) combine(<block_m = 1, block_n = 32, waves = 1, {{.*}}>)
+// FLASH-COUNT-1: gpu.func @
+// FLASH-NOT: gpu.func @
+// FLASH-NOT: workspace
+
+// CHECK: gpu.module @forward
+// CHECK: gpu.func @forward_split({{.*}}, %[[WORKSPACE:.*]]: !llvm.ptr<1>, %[[SPLITS:.*]]: i32)
+// z counts the shares of a batch.
+// CHECK: %[[Z:.*]] = arith.index_cast
+// CHECK: %[[BATCH:.*]] = arith.divui %{{.*}}, %[[SPLITS]] : i32
+// CHECK: %[[BEFORE:.*]] = arith.muli %[[BATCH]], %[[SPLITS]]
+// CHECK: arith.subi %{{.*}}, %[[BEFORE]]
+// The sums are stored as they are, and four terms.
+// CHECK: attn.view %[[WORKSPACE]]{{.*}} <128 x f32>
+// CHECK-COUNT-4: attn.view %[[WORKSPACE]]{{.*}} <1 x f32>
+// CHECK-NOT: arith.divf
+// CHECK: gpu.return
+
+// CHECK: gpu.func @forward_combine(
+// Largest first, then the sums in the order of the shares.
+// CHECK: scf.for
+// CHECK: arith.maxnumf
+// CHECK: scf.for
+// CHECK: attn.view {{.*}} <128 x f32>
+// CHECK: attn.store_lds
+// CHECK: arith.addf
+// CHECK: arith.divf
+// CHECK: arith.truncf
+// CHECK: gpu.return
+!tensor = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>
+!rows = memref<?x?x?xf32, strided<[?, ?, 1]>>
+func.func @forward(%q: !tensor, %k: !tensor, %v: !tensor, %out: !tensor,
+                   %lse: !rows, %scale: f32) {
+  attn.forward %q, %k, %v, %out lse(%lse) scale(%scale)
+    : !tensor, !tensor, !tensor, !tensor, !rows
+  return
+}

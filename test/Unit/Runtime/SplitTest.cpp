@@ -1,0 +1,279 @@
+//===- SplitTest.cpp - kernels that split the keys ------------------------===//
+
+#include "RuntimeTest.h"
+
+#include <cstring>
+
+using namespace fovea;
+using namespace fovea::test;
+
+namespace {
+
+using Params = fovea_forward_params_t;
+using Plan = fovea_forward_plan_t;
+
+class SplitTest : public RuntimeTest {
+protected:
+  static KernelRecord makeSplit(const char *problem = nullptr) {
+    KernelRecord record = makeRecord(makeProblem(128), 128);
+    if (problem)
+      record.problem = *ProblemKey::parse(problem);
+    record.symbol = "fwd";
+    record.schedule = "split";
+    record.blockN = 32;
+    record.launches = {{"split", 128, 256}, {"combine", 1, 64}};
+    return record;
+  }
+  static KernelRecord makePlain() {
+    KernelRecord record = makeRecord(makeProblem(128), 128);
+    record.symbol = "plain";
+    record.blockN = 32;
+    return record;
+  }
+  /// Stores records, each with an image that has its kernels.
+  void writeAll(const std::vector<KernelRecord> &records) {
+    Expected<PackageWriter> writer = PackageWriter::open(path, {"gfx942"});
+    ASSERT_TRUE(writer) << writer.status().message();
+    for (const KernelRecord &record : records) {
+      std::string symbols;
+      for (const LaunchRecord &launch : record.launches)
+        symbols += (symbols.empty() ? "" : " ") + record.symbolOf(launch);
+      FOVEA_ASSERT_OK(
+          putFake(*writer, record, symbols.empty() ? record.symbol : symbols));
+    }
+  }
+
+  static Params makeShort(int64_t rows, int64_t keys, int64_t heads = 8,
+                          int64_t headsK = 8) {
+    Params p = makeParams();
+    p.batch = 1;
+    p.heads_q = heads;
+    p.heads_k = headsK;
+    p.seqlen_q = rows;
+    p.seqlen_k = keys;
+    p.q = {place(1), heads * rows * 128, rows * 128, 128};
+    p.out = {place(4), heads * rows * 128, rows * 128, 128};
+    p.k = {place(2), headsK * keys * 128, keys * 128, 128};
+    p.v = {place(3), headsK * keys * 128, keys * 128, 128};
+    return p;
+  }
+  Plan select(fovea_context_t *context, const Params &params) {
+    Plan plan{};
+    plan.struct_size = sizeof(plan);
+    expectStatus(fovea_forward_select(context, &params, 0, &plan),
+                 FOVEA_STATUS_OK);
+    return plan;
+  }
+  /// With the workspace that the plan wants.
+  void launch(fovea_context_t *context, Params params) {
+    params.workspace_bytes = select(context, params).workspace_bytes;
+    params.workspace = place(10);
+    expectStatus(fovea_forward(context, &params, nullptr), FOVEA_STATUS_OK);
+  }
+  static ForwardArgs argsOf(const FakeLaunch &launch) {
+    ForwardArgs args{};
+    EXPECT_GE(launch.argumentSegment.size(), sizeof(args));
+    std::memcpy(&args, launch.argumentSegment.data(), sizeof(args));
+    return args;
+  }
+  /// What the algorithm's own arguments are: at the end, with 4 bytes of gap.
+  static void expectOwn(const FakeLaunch &launch, uint32_t splits) {
+    const auto &bytes = launch.argumentSegment;
+    ASSERT_GE(bytes.size(), 16u);
+    uint64_t workspace;
+    uint32_t found;
+    std::memcpy(&workspace, &bytes[bytes.size() - 16], sizeof(workspace));
+    std::memcpy(&found, &bytes[bytes.size() - 8], sizeof(found));
+    EXPECT_EQ(workspace, kBetweenPlaces * 10);
+    EXPECT_EQ(found, splits);
+  }
+  std::string launched() {
+    std::string names;
+    for (const FakeLaunch &launch : fake.launches)
+      names += (names.empty() ? "" : " ") + launch.function;
+    fake.launches.clear();
+    return names;
+  }
+};
+
+} // namespace
+
+TEST_F(SplitTest, RuleFillsTheDeviceAndNoMore) {
+  writeAll({makePlain(), makeSplit()});
+  ContextPtr context = makeContext(); // 304 compute units
+  const struct {
+    int64_t rows, keys, heads, headsK;
+    uint32_t splits;
+  } cases[] = {
+      // Half the units stream as fast as memory, and fewer shares are combined
+      // sooner.
+      {1, 32768, 8, 8, 19},
+      {128, 32768, 8, 8, 19},
+      // Four heads of eight rows each.
+      {1, 32768, 32, 4, 38},
+      // What products take has all units.
+      {512, 32768, 8, 8, 9},
+      // Not more shares than blocks.
+      {1, 256, 8, 8, 1},
+      // The device is full.
+      {16384, 4096, 8, 8, 1},
+      {1, 0, 8, 8, 1},
+  };
+  for (const auto &c : cases) {
+    SCOPED_TRACE(std::to_string(c.rows) + "x" + std::to_string(c.keys) + " " +
+                 std::to_string(c.heads) + "/" + std::to_string(c.headsK));
+    const Params params = makeShort(c.rows, c.keys, c.heads, c.headsK);
+    const Plan plan = select(context.get(), params);
+    EXPECT_EQ(plan.splits, c.splits) << fovea_last_message();
+    EXPECT_EQ(plan.launch_count, c.splits > 1 ? 2u : 1u);
+    EXPECT_EQ(plan.kernel, c.splits > 1 ? 2u : 1u);
+    EXPECT_EQ(plan.workspace_bytes,
+              c.splits > 1 ? 4u * 132 * c.heads * c.rows * c.splits : 0u);
+    // The same device and problem, the same number.
+    EXPECT_EQ(select(context.get(), params).splits, plan.splits);
+  }
+}
+
+TEST_F(SplitTest, NeverMoreSharesThanBlocks) {
+  writeAll({makeSplit()});
+  ContextPtr context = makeContext();
+  for (int64_t keys : {0, 1, 31, 32, 33, 100, 1000, 4096, 100000})
+    for (int64_t rows : {1, 5, 128, 300})
+      for (uint32_t asked : {0u, 2u, 40u, 1024u}) {
+        Params params = makeShort(rows, keys);
+        params.splits = asked;
+        const Plan plan = select(context.get(), params);
+        const uint32_t blocks =
+            uint32_t(std::max<int64_t>((keys + 31) / 32, 1));
+        EXPECT_LE(plan.splits, blocks);
+        if (asked)
+          EXPECT_EQ(plan.splits, std::min(asked, blocks));
+      }
+  // A window shows fewer.
+  writeAll({makeSplit("forward;dtype=bf16;head_dim=128;window=1")});
+  context = makeContext();
+  Params params = makeShort(1, 4096);
+  fovea_window_t window = fovea_window_of_flash_attn(99, 0);
+  params.groups = &window.header;
+  params.splits = 1024;
+  EXPECT_EQ(select(context.get(), params).splits, 4u);
+}
+
+TEST_F(SplitTest, WithoutWorkspaceKeysAreNotSplit) {
+  writeAll({makePlain(), makeSplit()});
+  ContextPtr context = makeContext();
+  Params params = makeShort(1, 4096);
+  const uint64_t bytes = select(context.get(), params).workspace_bytes;
+  ASSERT_GT(bytes, 0u);
+  expectStatus(fovea_forward(context.get(), &params, nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "plain");
+  params.workspace = place(10);
+  params.workspace_bytes = bytes - 1;
+  expectStatus(fovea_forward(context.get(), &params, nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "plain");
+  params.workspace_bytes = bytes;
+  expectStatus(fovea_forward(context.get(), &params, nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "fwd_split fwd_combine");
+  // Whoever insists is told what is missing.
+  params.splits = 4;
+  params.workspace_bytes = 16;
+  expectStatus(fovea_forward(context.get(), &params, nullptr),
+               FOVEA_STATUS_NOT_FOUND,
+               {"it splits the keys into 4 and needs a workspace of 16896 "
+                "bytes, the call has 16",
+                "it does not split the keys, and splits is 4"});
+  params.workspace = place(4, 256);
+  params.workspace_bytes = 16896;
+  expectStatus(fovea_forward(context.get(), &params, nullptr),
+               FOVEA_STATUS_INVALID_ARGUMENT, {"workspace", "share memory"});
+}
+
+TEST_F(SplitTest, ANumberOfSharesIsAFieldWithLimits) {
+  writeAll({makePlain(), makeSplit()});
+  ContextPtr context = makeContext();
+  Params params = makeShort(1, 4096);
+  params.splits = 1;
+  EXPECT_EQ(select(context.get(), params).kernel, 1u);
+  params.kernel = 2;
+  expectStatus(fovea_forward_select(context.get(), &params, 0, nullptr),
+               FOVEA_STATUS_NOT_FOUND, {"it splits the keys, and splits is 1"});
+  params.kernel = 0;
+  params.splits = 1025;
+  expectStatus(fovea_forward_select(context.get(), &params, 0, nullptr),
+               FOVEA_STATUS_INVALID_ARGUMENT,
+               {"splits is 1025, not in 0 to 1024"});
+  params.splits = 2;
+  params.reserved2 = 1;
+  expectStatus(fovea_forward_select(context.get(), &params, 0, nullptr),
+               FOVEA_STATUS_INVALID_ARGUMENT, {"reserved2 is 1"});
+  // Programs that do not know the field.
+  params.reserved2 = 0;
+  params.struct_size = 248;
+  EXPECT_GT(select(context.get(), params).splits, 2u);
+}
+
+TEST_F(SplitTest, LaunchesCarryGridsAndArguments) {
+  writeAll({makeSplit()});
+  ContextPtr context = makeContext();
+  Params params = makeShort(200, 4096, 8, 2);
+  params.splits = 3;
+  launch(context.get(), params);
+  ASSERT_EQ(fake.launches.size(), 2u);
+  const FakeLaunch &split = fake.launches[0], &combine = fake.launches[1];
+  EXPECT_EQ(split.grid[0], 8u);
+  EXPECT_EQ(split.grid[1], 2u);
+  EXPECT_EQ(split.grid[2], 3u);
+  EXPECT_EQ(split.block[0], 256u);
+  EXPECT_EQ(combine.grid[0], 8u);
+  EXPECT_EQ(combine.grid[1], 200u);
+  EXPECT_EQ(combine.grid[2], 1u);
+  EXPECT_EQ(combine.block[0], 64u);
+  for (const FakeLaunch &one : fake.launches) {
+    EXPECT_EQ(argsOf(one).seqlenQ, 200);
+    EXPECT_EQ(argsOf(one).groupSize, 4);
+    expectOwn(one, 3);
+    EXPECT_EQ(argsOf(one).k, kBetweenPlaces * 2);
+  }
+}
+
+TEST_F(SplitTest, HeadsOfOneRowAreTheRowsOfOne) {
+  writeAll({makeSplit("forward;dtype=bf16;head_dim=128;window=1")});
+  ContextPtr context = makeContext();
+  Params params = makeShort(1, 4096, 8, 2);
+  fovea_window_t window = fovea_window_of_flash_attn(999, -100);
+  window.right = -100; // keys 3096 to 3995
+  params.groups = &window.header;
+  params.splits = 5;
+  launch(context.get(), params);
+  ASSERT_EQ(fake.launches.size(), 2u);
+  const FakeLaunch &split = fake.launches[0], &combine = fake.launches[1];
+  EXPECT_EQ(split.grid[0], 2u);
+  EXPECT_EQ(split.grid[2], 5u);
+  EXPECT_EQ(argsOf(split).seqlenQ, 4);
+  EXPECT_EQ(argsOf(split).headsQ, 2);
+  EXPECT_EQ(argsOf(split).groupSize, 1);
+  EXPECT_EQ(argsOf(split).qStrideSeq, 128);
+  EXPECT_EQ(argsOf(split).qStrideHead, 4 * 128);
+  EXPECT_EQ(argsOf(split).seqlenK, 900);
+  EXPECT_EQ(argsOf(split).k, kBetweenPlaces * 2 + 3096 * 128 * 2);
+  EXPECT_EQ(argsOf(split).v, kBetweenPlaces * 3 + 3096 * 128 * 2);
+  EXPECT_EQ(combine.grid[0], 8u);
+  EXPECT_EQ(combine.grid[1], 1u);
+  expectOwn(split, 5);
+  expectOwn(combine, 5);
+  EXPECT_EQ(argsOf(combine).seqlenQ, 1);
+  EXPECT_EQ(argsOf(combine).headsQ, 8);
+  EXPECT_EQ(argsOf(combine).groupSize, 4);
+  // A kernel with a mask compiled in sees other keys from other rows.
+  fake.launches.clear();
+  writeAll(
+      {makeSplit("forward;dtype=bf16;head_dim=128;mask=causal_bottom_right")});
+  context = makeContext();
+  params.groups = nullptr;
+  params.mask = FOVEA_MASK_CAUSAL_BOTTOM_RIGHT;
+  params.kernel = 1; // by the text of its problem
+  launch(context.get(), params);
+  ASSERT_EQ(fake.launches.size(), 2u);
+  EXPECT_EQ(fake.launches[0].grid[0], 8u);
+  EXPECT_EQ(argsOf(fake.launches[0]).seqlenQ, 1);
+}
