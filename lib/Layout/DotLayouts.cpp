@@ -189,8 +189,9 @@ TileLayout chooseCopyLayout(int64_t rows, int64_t columns, int elementBytes,
                         {quarter, quarter}};
   llvm::ArrayRef<Run> runs =
       transposed ? llvm::ArrayRef<Run>(turned) : llvm::ArrayRef<Run>(straight);
-  Run run = runs.back(); // of a tile narrower than that, what there is
-  run.columns = std::min(run.columns, columnBits);
+  Run run = runs.back();
+  if (columns == 1)
+    run.columns = 0;
   for (Run candidate : runs)
     if (candidate.columns <= columnBits && candidate.rows <= rowBits &&
         columnBits + rowBits - candidate.columns - candidate.rows >=

@@ -70,7 +70,8 @@ double shareCost(const Candidate &candidate, const Problem &problem,
   const Sizes sizes =
       packsHeads(candidate, problem) ? packHeads(problem.sizes) : problem.sizes;
   const int64_t workgroups = gridOf(candidate, problem, 0).workgroups();
-  const double rounds = double(divideUp(workgroups * splits, units));
+  const double rounds =
+      double(divideUp(workgroups * splits, filledUnits(units)));
   // Blocks of rows of one head find the keys in a cache.
   const double streamed = double(sizes.batch * sizes.headsQ) * double(blocks) /
                           (double(units) * kStreamingUnits);
@@ -296,7 +297,7 @@ int32_t splitsOf(const Candidate &candidate, const Problem &problem,
   const int64_t units = std::max(device.computeUnits, 1);
   if (workgroups == 0 || most < 2)
     return 1;
-  const int64_t fill = std::min(2 * units / workgroups, most);
+  const int64_t fill = std::min(2 * filledUnits(units) / workgroups, most);
   int64_t best = 1;
   double least = std::numeric_limits<double>::max();
   for (const int64_t splits :

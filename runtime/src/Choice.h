@@ -12,6 +12,8 @@
 #include "DeviceView.h"
 #include "Problem.h"
 
+#include <algorithm>
+
 namespace fovea::rt {
 
 /// One of a plan's launches.
@@ -91,8 +93,14 @@ inline constexpr double kWorkgroupBlocks = 7;
 inline constexpr double kCombineBlocks = 7, kCombinedBlocks = 1.7 / 32;
 /// A row of a share on its way through the workspace.
 inline constexpr double kShareRowBlocks = 1.0 / 4096;
-/// Part of the device whose workgroups are as fast as memory.
-inline constexpr double kStreamingUnits = 0.5;
+/// Part of the units whose workgroups are as fast as memory.
+inline constexpr double kStreamingUnits = 0.75;
+/// Workgroups that get a unit each: they are dealt to shader engines in turn,
+/// and not all of these have as many units, so that of the last ones some
+/// would share one while others idle.
+constexpr int64_t filledUnits(int64_t units) {
+  return std::max<int64_t>(units - units / 18, 1);
+}
 
 /// What the rule compares, in this order; the least is taken.
 struct Rank {

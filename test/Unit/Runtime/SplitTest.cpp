@@ -105,13 +105,13 @@ TEST_F(SplitTest, RuleFillsTheDeviceAndNoMore) {
     int64_t rows, keys, heads, headsK;
     uint32_t splits;
   } cases[] = {
-      // Half the units stream as fast as memory, and fewer shares are combined
-      // sooner.
-      {1, 32768, 8, 8, 19},
-      {128, 32768, 8, 8, 19},
+      // Three quarters of the units keep memory busy, and fewer shares are
+      // combined sooner.
+      {1, 32768, 8, 8, 32},
+      {128, 32768, 8, 8, 32},
       // Four heads of eight rows each.
-      {1, 32768, 32, 4, 38},
-      // What products take has all units.
+      {1, 32768, 32, 4, 64},
+      // What products take has all units, but those that would be shared.
       {512, 32768, 8, 8, 9},
       // Not more shares than blocks.
       {1, 256, 8, 8, 1},

@@ -271,8 +271,8 @@ LogicalResult fovea::attn::checkForwardSchedule(
                          /*factors=*/1});
 }
 
-/// Registers a lane for the sums of an iteration's shares, which leaves four
-/// waves a SIMD, and the most that a schedule may ask for.
+/// Registers a lane for the sums of an iteration's shares, and the most that a
+/// schedule may ask for.
 static constexpr int64_t kCombineRegisters = 64, kMostCombineRegisters = 128;
 
 /// Registers a lane for the sums of `shares` shares.
@@ -286,12 +286,19 @@ ScheduleAttr
 fovea::attn::chooseCombineSchedule(MLIRContext *context,
                                    const target::TargetInfo &target,
                                    ScheduleAttr forward, int64_t headDim) {
-  int32_t shares = 128;
+  int32_t shares = 128, waves = 4;
   while (combineRegisters(target, headDim, shares) > kCombineRegisters)
     shares /= 2;
+  // Lanes hold 8 columns of each unit, of which rows have one for a power of
+  // two, as sums and while they meet; addresses and weights take some 40 more.
+  int64_t columns = llvm::alignTo(headDim, 32);
+  int64_t units = columns >> llvm::countr_zero(uint64_t(columns));
+  int64_t takes =
+      combineRegisters(target, headDim, shares) + 2 * 8 * units + 40;
+  while (waves > 1 && target::registersPerWave(target, waves) < takes)
+    waves /= 2;
   return makeSchedule(context, forward.getInst().getName(),
-                      {/*blockM=*/1, shares, /*waves=*/1, /*stages=*/1,
-                       /*wavesPerSimd=*/4},
+                      {/*blockM=*/1, shares, /*waves=*/1, /*stages=*/1, waves},
                       /*rescaleThreshold=*/0);
 }
 
