@@ -63,7 +63,12 @@ int64_t keyBlocksOf(const Candidate &candidate, const Problem &problem) {
       record.blockN);
 }
 
-/// The same estimate for a number of shares, in the time of a key block.
+/// Keys in so many blocks, in those of kReferenceKeys.
+double referenceBlocks(const Candidate &candidate, int64_t blocks) {
+  return double(blocks) * candidate.kernel->record->blockN / kReferenceKeys;
+}
+
+/// The same estimate for a number of shares, in the time of a reference block.
 double shareCost(const Candidate &candidate, const Problem &problem,
                  int64_t units, int64_t blocks, int64_t splits) {
   const KernelLaunch &launch = candidate.kernel->launches[0];
@@ -71,13 +76,17 @@ double shareCost(const Candidate &candidate, const Problem &problem,
       packsHeads(candidate, problem) ? packHeads(problem.sizes) : problem.sizes;
   const int64_t workgroups = gridOf(candidate, problem, 0).workgroups();
   const double rounds =
-      double(divideUp(workgroups * splits, filledUnits(units)));
-  // Blocks of rows of one head find the keys in a cache.
-  const double streamed = double(sizes.batch * sizes.headsQ) * double(blocks) /
+      double(divideUp(workgroups * splits, placesOf(units, launch.threads)));
+  const double block =
+      referenceBlocks(candidate, 1) *
+      (kBlockFloor + (1 - kBlockFloor) * launch.blockRows / kReferenceRows);
+  // Heads of a group and blocks of rows find the keys in a cache.
+  const double streamed = double(sizes.batch * sizes.headsK) *
+                          referenceBlocks(candidate, blocks) /
                           (double(units) * kStreamingUnits);
   const double rows =
       double(std::min<int64_t>(sizes.seqlenQ, launch.blockRows));
-  return std::max(rounds * double(divideUp(blocks, splits)), streamed) +
+  return std::max(rounds * double(divideUp(blocks, splits)) * block, streamed) +
          (rounds - 1) * kWorkgroupBlocks + kCombineBlocks +
          kCombinedBlocks * double(splits) +
          kShareRowBlocks * rows * double(workgroups * splits);
@@ -297,7 +306,8 @@ int32_t splitsOf(const Candidate &candidate, const Problem &problem,
   const int64_t units = std::max(device.computeUnits, 1);
   if (workgroups == 0 || most < 2)
     return 1;
-  const int64_t fill = std::min(2 * filledUnits(units) / workgroups, most);
+  const int64_t places = placesOf(units, candidate.kernel->launches[0].threads);
+  const int64_t fill = std::min(2 * places / workgroups, most);
   int64_t best = 1;
   double least = std::numeric_limits<double>::max();
   for (const int64_t splits :
@@ -335,17 +345,17 @@ double costOf(const Candidate &candidate, const Problem &problem,
           ? std::max<int64_t>(keyBlocksOf(candidate, problem), 1)
           : 1;
   double sum = 0;
-  forEachLaunch(candidate, problem,
-                [&](uint32_t, const spec::LaunchSpec &kind,
-                    const KernelLaunch &launch, const Grid &grid) {
-                  const double rounds =
-                      kind.splitsKeys
-                          ? shareCost(candidate, problem, units, blocks,
-                                      splits) /
-                                double(blocks)
-                          : double(divideUp(grid.workgroups(), units));
-                  sum += rounds * launch.blockRows * kind.products;
-                });
+  forEachLaunch(
+      candidate, problem,
+      [&](uint32_t, const spec::LaunchSpec &kind, const KernelLaunch &launch,
+          const Grid &grid) {
+        const double rows =
+            kind.splitsKeys
+                ? shareCost(candidate, problem, units, blocks, splits) /
+                      referenceBlocks(candidate, blocks) * kReferenceRows
+                : double(divideUp(grid.workgroups(), units)) * launch.blockRows;
+        sum += rows * kind.products;
+      });
   return sum;
 }
 

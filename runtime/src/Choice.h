@@ -84,9 +84,12 @@ double costOf(const Candidate &candidate, const Problem &problem,
 /// block wins, since it reads the keys the fewest times.
 inline constexpr double kCostTolerance = 1.125;
 
-// What splitting keys costs beside the rounds of key blocks, in the time that a
-// block takes a workgroup. Fitted to predictions of aot-time for head dimension
-// 128 on gfx942 (docs/Runtime.md).
+// What splitting keys costs, in the time that a workgroup of kReferenceRows
+// query rows takes for kReferenceKeys keys. Fitted to predictions of aot-time
+// for head dimension 128 on gfx942 (docs/Runtime.md).
+inline constexpr double kReferenceRows = 128, kReferenceKeys = 32;
+/// The part of that which does not go with the rows.
+inline constexpr double kBlockFloor = 0.5;
 /// Before and behind a workgroup's blocks.
 inline constexpr double kWorkgroupBlocks = 7;
 /// The launch that combines, and each share that it reads.
@@ -95,11 +98,12 @@ inline constexpr double kCombineBlocks = 7, kCombinedBlocks = 1.7 / 32;
 inline constexpr double kShareRowBlocks = 1.0 / 4096;
 /// Part of the units whose workgroups are as fast as memory.
 inline constexpr double kStreamingUnits = 0.75;
-/// Workgroups that get a unit each: they are dealt to shader engines in turn,
-/// and not all of these have as many units, so that of the last ones some
-/// would share one while others idle.
-constexpr int64_t filledUnits(int64_t units) {
-  return std::max<int64_t>(units - units / 18, 1);
+/// Workgroups that run at once without sharing SIMDs. They are dealt to shader
+/// engines in turn, and not all of these have as many units: of the last ones
+/// some would share one while others idle.
+constexpr int64_t placesOf(int64_t units, int32_t threads) {
+  return std::max<int64_t>(units - units / 18, 1) *
+         std::max<int64_t>(256 / threads, 1);
 }
 
 /// What the rule compares, in this order; the least is taken.
