@@ -351,7 +351,8 @@ double costOf(const Candidate &candidate, const Problem &problem,
           const Grid &grid) {
         const double rows =
             kind.splitsKeys
-                ? shareCost(candidate, problem, units, blocks, splits) /
+                ? kShareMargin *
+                      shareCost(candidate, problem, units, blocks, splits) /
                       referenceBlocks(candidate, blocks) * kReferenceRows
                 : double(divideUp(grid.workgroups(), units)) * launch.blockRows;
         sum += rows * kind.products;

@@ -95,7 +95,10 @@ inline constexpr double kWorkgroupBlocks = 7;
 /// The launch that combines, and each share that it reads.
 inline constexpr double kCombineBlocks = 7, kCombinedBlocks = 1.7 / 32;
 /// A row of a share on its way through the workspace.
-inline constexpr double kShareRowBlocks = 1.0 / 4096;
+inline constexpr double kShareRowBlocks = 1.0 / 2048;
+/// By which keys are split only where it pays all the same: blocks take longer
+/// when all units work.
+inline constexpr double kShareMargin = 1.1;
 /// Part of the units whose workgroups are as fast as memory.
 inline constexpr double kStreamingUnits = 0.75;
 /// Workgroups that run at once without sharing SIMDs. They are dealt to shader

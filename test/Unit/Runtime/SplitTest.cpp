@@ -115,6 +115,9 @@ TEST_F(SplitTest, RuleFillsTheDeviceAndNoMore) {
       {512, 32768, 8, 8, 9},
       // Not more shares than blocks.
       {1, 256, 8, 8, 1},
+      // Twice as many workgroups, half as long each, would not be faster, nor
+      // is what they leave for nothing.
+      {512, 2048, 32, 32, 1},
       // The device is full.
       {16384, 4096, 8, 8, 1},
       {1, 0, 8, 8, 1},
