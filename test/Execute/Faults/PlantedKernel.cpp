@@ -1,11 +1,7 @@
 //===- PlantedKernel.cpp - kernels with a fault ---------------------------===//
 
 #include "PlantedKernel.h"
-#include "fovea/Pipelines/Pipelines.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -30,74 +26,25 @@ std::vector<Parameters> fovea::test::parametersOf(ArrayRef<Subject> subjects,
   return all;
 }
 
-void PlantedKernelTest::SetUp() {
-  folder = std::filesystem::temp_directory_path() /
-           llvm::formatv("fovea-fault-{0}", getpid()).str();
-  std::filesystem::create_directories(folder);
-}
-
-void PlantedKernelTest::TearDown() { std::filesystem::remove_all(folder); }
-
 void PlantedKernelTest::build(const std::string &function, KernelRecord record,
                               int blockN) {
   const Fault fault = std::get<0>(GetParam());
-  DialectRegistry registry;
-  registerFoveaDialects(registry);
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  OwningOpRef<ModuleOp> module =
-      parseSourceString<ModuleOp>(function, &context);
-  ASSERT_TRUE(module);
-  ScheduleOptions options;
-  options.chip = chip().str();
-  options.blockN = blockN;
-  PassManager front(&context);
-  populateStages(front, Stage::Problem, Stage::Tiles, options);
-  ASSERT_TRUE(succeeded(front.run(*module)));
-
-  record.symbol = "kernel";
+  record.problem.dtype = dtype() == "f16" ? DataType::F16 : DataType::BF16;
   int changed = 0;
-  module->walk([&](gpu::GPUFuncOp kernel) {
-    auto schedule =
-        kernel->getAttrOfType<attn::ScheduleAttr>(attn::kScheduleAttrName);
-    const int threads =
-        schedule.getWaves() * target::lookupTarget(chip())->waveSize;
-    record.blockM = std::max(record.blockM, int32_t(schedule.getBlockM()));
-    record.blockN = std::max(record.blockN, int32_t(schedule.getBlockN()));
-    record.threads = std::max(record.threads, int32_t(threads));
-    StringRef name = kernel.getName();
-    if (name.consume_front(record.symbol + "_"))
-      record.launches.push_back(
-          {name.str(), int32_t(schedule.getBlockM()), int32_t(threads)});
+  CompiledKernel::Request request = {chip().str(), function, record, {}, {}, {}};
+  if (blockN != 0)
+    request.schedule["block-n"] = std::to_string(blockN);
+  request.change = [&](gpu::GPUFuncOp kernel) {
     if (kernel.getName().ends_with(fault.kernel))
       changed += fault.plant(kernel);
-  });
+  };
+  ASSERT_EQ(compiled.compile(request), "");
   ASSERT_GE(changed, fault.places);
-  PassManager back(&context);
-  populateStages(back, Stage::Tiles, Stage::Hsaco, options);
-  ASSERT_TRUE(succeeded(back.run(*module)));
-  std::string image;
-  module->walk([&](gpu::BinaryOp binary) {
-    image = cast<gpu::ObjectAttr>(binary.getObjects()[0]).getObject().str();
-  });
-  ASSERT_FALSE(image.empty());
-
-  record.problem.dtype = dtype() == "f16" ? DataType::F16 : DataType::BF16;
-  record.schedule = record.fingerprint = "planted";
-  auto writer = PackageWriter::open((folder / "fault.fovea").string(),
-                                    TargetId{chip().str()});
-  ASSERT_TRUE(bool(writer)) << writer.status().message();
-  fovea::Status put = writer->put(record, image.data(), image.size());
-  ASSERT_TRUE(put.ok()) << put.message();
 }
 
 std::unique_ptr<run::Session> PlantedKernelTest::open() {
-  run::Session::Options options;
-  options.package = folder.string();
-  options.hip = FOVEA_HIPSIM_LIBRARY;
-  options.device = int(llvm::find(kChips, chip()) - std::begin(kChips));
   std::string error;
-  bool deviceError = false;
-  auto session = run::Session::open(options, error, deviceError);
+  auto session = compiled.open(error);
   EXPECT_TRUE(session) << error;
   return session;
 }
@@ -175,11 +122,4 @@ int fovea::test::changeScale(gpu::GPUFuncOp kernel, int percent) {
     ++changed;
   });
   return changed;
-}
-
-/// The simulated devices, in the order of kChips.
-int main(int argc, char **argv) {
-  setenv("FOVEA_SIM_TARGET", llvm::join(ArrayRef(kChips), ",").c_str(), 1);
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
 }

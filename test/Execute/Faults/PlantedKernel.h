@@ -10,13 +10,10 @@
 #ifndef FOVEA_TEST_PLANTEDKERNEL_H
 #define FOVEA_TEST_PLANTEDKERNEL_H
 
-#include "BackwardRun.h"
-#include "ForwardRun.h"
+#include "CompiledKernel.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Package/OperationSpec.h"
-#include "fovea/Package/PackageWriter.h"
 #include "fovea/Target/TargetInfo.h"
-#include <filesystem>
 #include <gtest/gtest.h>
 
 namespace fovea::test {
@@ -33,10 +30,6 @@ struct Fault {
 };
 void PrintTo(const Fault &fault, std::ostream *os);
 
-/// The simulated devices, in this order.
-inline const char *const kChips[] = {"gfx908", "gfx942", "gfx950", "gfx1100",
-                                     "gfx1201"};
-
 /// A fault, a chip and an element type as MLIR spells it.
 using Parameters = std::tuple<Fault, const char *, const char *>;
 std::string nameOf(const testing::TestParamInfo<Parameters> &info);
@@ -49,9 +42,6 @@ std::vector<Parameters> parametersOf(mlir::ArrayRef<Subject> subjects,
 
 class PlantedKernelTest : public testing::TestWithParam<Parameters> {
 protected:
-  void SetUp() override;
-  void TearDown() override;
-
   /// Compiles `function`, named @kernel, with the test's fault into a package
   /// of its own. `record` has the problem (but for the type) and the version of
   /// the arguments; `blockN` 0 leaves the schedule as it is chosen.
@@ -76,7 +66,7 @@ protected:
   }
 
 private:
-  std::filesystem::path folder;
+  CompiledKernel compiled;
 };
 
 template <typename Case>

@@ -1,0 +1,102 @@
+//===- CompiledKernel.cpp - kernels of MLIR text under test ---------------===//
+
+#include "CompiledKernel.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Pipelines/Pipelines.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::test;
+
+CompiledKernel::CompiledKernel() {
+  static int count = 0;
+  folder = std::filesystem::temp_directory_path() /
+           llvm::formatv("fovea-kernel-{0}-{1}", getpid(), count++).str();
+  std::filesystem::create_directories(folder);
+}
+
+CompiledKernel::~CompiledKernel() { std::filesystem::remove_all(folder); }
+
+std::string CompiledKernel::compile(const Request &request) {
+  chip = request.chip;
+  KernelRecord record = request.record;
+  DialectRegistry registry;
+  registerFoveaDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  std::string said;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      said += diagnostic.str() + "\n";
+  });
+  auto failed = [&](StringRef what) { return (what + ": " + said).str(); };
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>(request.function, &context);
+  if (!module)
+    return failed("the text does not parse");
+  if (request.look)
+    request.look(*module);
+  std::string text = "chip=" + chip;
+  for (const auto &[name, value] : request.schedule)
+    text += " " + name + "=" + value;
+  std::unique_ptr<ScheduleOptions> options =
+      ScheduleOptions::createFromString(text);
+  if (!options)
+    return "no such options: " + text;
+  PassManager front(&context);
+  populateStages(front, Stage::Problem, Stage::Tiles, *options);
+  if (mlir::failed(front.run(*module)))
+    return failed("no tile program");
+
+  record.symbol = "kernel";
+  const int waveSize = target::lookupTarget(chip)->waveSize;
+  module->walk([&](gpu::GPUFuncOp kernel) {
+    auto schedule =
+        kernel->getAttrOfType<attn::ScheduleAttr>(attn::kScheduleAttrName);
+    const int threads = schedule.getWaves() * waveSize;
+    record.blockM = std::max(record.blockM, int32_t(schedule.getBlockM()));
+    record.blockN = std::max(record.blockN, int32_t(schedule.getBlockN()));
+    record.threads = std::max(record.threads, int32_t(threads));
+    StringRef name = kernel.getName();
+    if (name.consume_front(record.symbol + "_"))
+      record.launches.push_back(
+          {name.str(), int32_t(schedule.getBlockM()), int32_t(threads)});
+    if (request.change)
+      request.change(kernel);
+  });
+  PassManager back(&context);
+  populateStages(back, Stage::Tiles, Stage::Hsaco, *options);
+  if (mlir::failed(back.run(*module)))
+    return failed("no code object");
+  std::string image;
+  module->walk([&](gpu::BinaryOp binary) {
+    image = cast<gpu::ObjectAttr>(binary.getObjects()[0]).getObject().str();
+  });
+  record.schedule = record.fingerprint = "planted";
+  auto writer =
+      PackageWriter::open((folder / "kernel.fovea").string(), TargetId{chip});
+  if (!writer)
+    return writer.status().message();
+  fovea::Status put = writer->put(record, image.data(), image.size());
+  return put.ok() ? "" : put.message();
+}
+
+std::unique_ptr<run::Session> CompiledKernel::open(std::string &error) {
+  run::Session::Options options;
+  options.package = folder.string();
+  options.hip = FOVEA_HIPSIM_LIBRARY;
+  options.device = int(llvm::find(kChips, chip) - std::begin(kChips));
+  bool deviceError = false;
+  return run::Session::open(options, error, deviceError);
+}
+
+/// The simulated devices, in the order of kChips.
+int main(int argc, char **argv) {
+  setenv("FOVEA_SIM_TARGET", llvm::join(ArrayRef(kChips), ",").c_str(), 1);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

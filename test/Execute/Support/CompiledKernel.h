@@ -1,0 +1,57 @@
+//===- CompiledKernel.h - kernels of MLIR text under test -------*- C++ -*-===//
+//
+// Compiles a function with an attention op for a chip, packs the code object
+// and opens it on a simulated device of that chip.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_TEST_COMPILEDKERNEL_H
+#define FOVEA_TEST_COMPILEDKERNEL_H
+
+#include "BackwardRun.h"
+#include "ForwardRun.h"
+#include "fovea/Package/PackageWriter.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include <filesystem>
+#include <map>
+
+namespace fovea::test {
+
+/// The simulated devices, in this order.
+inline const char *const kChips[] = {"gfx908", "gfx942", "gfx950", "gfx1100",
+                                     "gfx1201"};
+
+/// A package with one kernel, in a folder that goes with it.
+class CompiledKernel {
+public:
+  struct Request {
+    std::string chip;
+    std::string function; ///< named @kernel
+    /// Has the problem and the version of the arguments; the rest is filled in.
+    KernelRecord record;
+    /// Options of attn-choose-schedule by name: {"block-n", "32"}.
+    std::map<std::string, std::string> schedule;
+    /// Changes each kernel's tile program.
+    std::function<void(mlir::gpu::GPUFuncOp)> change;
+    /// Sees the problem before it is compiled.
+    std::function<void(mlir::ModuleOp)> look;
+  };
+
+  CompiledKernel();
+  ~CompiledKernel();
+  CompiledKernel(const CompiledKernel &) = delete;
+
+  /// Why not; empty: the package is there.
+  std::string compile(const Request &request);
+  /// A session on the chip with that package.
+  std::unique_ptr<run::Session> open(std::string &error);
+
+private:
+  std::filesystem::path folder;
+  std::string chip;
+};
+
+} // namespace fovea::test
+
+#endif // FOVEA_TEST_COMPILEDKERNEL_H
