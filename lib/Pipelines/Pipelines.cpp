@@ -87,6 +87,7 @@ void fovea::populateStage(OpPassManager &manager, Stage stage,
     return addVerify(manager, "scheduled");
   }
   case Stage::Tiles:
+    manager.addNestedPass<func::FuncOp>(attn::createAttnDifferentiateScores());
     manager.addPass(attn::createAttnTileForward());
     manager.addPass(attn::createAttnTileBackward());
     manager.addPass(createCanonicalizerPass());

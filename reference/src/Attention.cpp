@@ -126,6 +126,17 @@ private:
     return x;
   }
 
+  Real score(Real product, const ScoreFunction::Place &place, size_t row) {
+    const auto [score, slope] = p.score->apply(product, place);
+    auto raise = [](double &largest, double value) {
+      if (std::isfinite(value))
+        largest = std::max(largest, std::fabs(value));
+    };
+    raise(result.largestScore[row], double(score));
+    raise(result.largestSlope[row], double(slope));
+    return score;
+  }
+
   void runRows(int64_t b, int64_t h, int64_t first, int64_t rows) {
     const int64_t dim = p.q.dim, seqK = p.k.seq;
     Real *s[kRows];
@@ -164,6 +175,8 @@ private:
     bool sawNaN = false;
     for (int64_t j = seen.begin; j < seen.end; ++j) {
       s[j] *= scale;
+      if (p.score)
+        s[j] = score(s[j], {b, h, i, j, p.q.seq, p.k.seq}, size_t(row));
       maximum = std::max(maximum, s[j]);
       sawNaN |= std::isnan(s[j]);
     }
@@ -199,6 +212,8 @@ ForwardResult forward(const ForwardProblem &p, unsigned threads) {
   const int64_t rows = p.q.batch * p.q.heads * p.q.seq;
   result.out.assign(size_t(rows * p.q.dim), 0.0);
   result.lse.assign(size_t(rows), 0.0);
+  if (p.score)
+    result.largestScore = result.largestSlope = result.lse;
   if (rows == 0)
     return result;
   const int64_t blocks = (p.q.seq + kBlock - 1) / kBlock;

@@ -22,6 +22,7 @@ namespace {
 
 constexpr double kUlp = 0x1p-23;    // one fp32 unit in the last place
 constexpr double kLeast = 0x1p-126; // least normal fp32 number
+constexpr double kSlopeUlps = 4;    // of a score program's derivative
 
 /// Largest magnitude and Euclidean norm of a row; 0 if it is not finite.
 struct Size {
@@ -82,7 +83,9 @@ public:
   }
 
   /// \param difference  dP - delta
-  void add(int64_t j, double probability, double difference) {
+  /// \param scored      what a score program made of the pair
+  void add(int64_t j, double probability, double difference,
+           const ScoreFunction::Result<double> *scored) {
     const size_t row = firstKey + size_t(j);
     RowSlack *const rows[] = {&sums.slack.dq[rowQ], &sums.slack.dk[row],
                               &sums.slack.dv[row]};
@@ -93,11 +96,22 @@ public:
     const Size &key = keys[size_t(j)];
     // Of one rounding each of logit and log-sum-exp, and of dP and delta; and
     // of a probability that an exponential flushes to 0.
-    const double relative = kUlp / 2 * (scale * q.norm * key.norm + lse),
+    const double slope = scored ? std::fabs(scored->slope) : 1,
+                 score = scored ? std::fabs(scored->score) : 0;
+    // A score of -inf has no probability that a rounding could change.
+    if (!std::isfinite(slope + score))
+      return;
+    const double relative = kUlp / 2 *
+                            (std::max(1.0, slope) * scale * q.norm * key.norm +
+                             score + lse),
                  rounding = kUlp * gradient.norm * sums.normV,
-                 weight = probability * relative + kLeast,
-                 ds = scale *
-                      (probability * rounding + weight * std::fabs(difference));
+                 weight = probability * relative + kLeast;
+    double ds = scale * slope *
+                (probability * rounding + weight * std::fabs(difference));
+    // Of the few roundings that a slope is made with, as of one near 1.
+    if (scored)
+      ds += scale * probability * std::fabs(difference) * kSlopeUlps * kUlp *
+            std::max(1.0, slope);
     rows[0]->largest += ds * key.largest;
     rows[0]->rms += ds * key.norm / root;
     addSquare(*rows[1], ds, q);
@@ -258,12 +272,20 @@ private:
         slackDp = &flushedDp;
       }
       for (int64_t j = seen.begin; j < seen.end; ++j) {
-        const Real probability =
-            atMostOne(std::exp(s[size_t(j)] * Real(p.scale) - Real(lse)));
-        if (slack)
+        ScoreFunction::Result<Real> scored = {s[size_t(j)] * Real(p.scale), 1};
+        if (p.score)
+          scored =
+              p.score->apply(scored.score, {b, head, i, j, p.q.seq, p.k.seq});
+        const Real probability = atMostOne(std::exp(scored.score - Real(lse)));
+        if (slack) {
+          const ScoreFunction::Result<double> wide = {double(scored.score),
+                                                      double(scored.slope)};
           slack->add(j, double(probability),
-                     double((*slackDp)[size_t(j)] - delta));
-        const Real exactDs = toInput(probability * (dp[size_t(j)] - delta));
+                     double((*slackDp)[size_t(j)] - delta),
+                     p.score ? &wide : nullptr);
+        }
+        const Real exactDs =
+            toInput(probability * (dp[size_t(j)] - delta) * scored.slope);
         const Real ds =
             problem.flushScoreGradients ? operand(exactDs) : exactDs;
         const Real rounded = toInput(probability);

@@ -68,12 +68,24 @@ double largestElement(const Tensor &t) {
   return largest;
 }
 
+double largestOf(const std::vector<double> &values) {
+  double largest = 0;
+  for (double value : values)
+    largest = std::max(largest, value);
+  return largest;
+}
+
 class Comparer {
 public:
   Comparer(const Expectation &e, const Tensor &out, const float *lse)
       : e(e), q(e.problem.q), out(out), lse(lse), unit(unitRoundoff(q.type)) {
     logitBound = std::fabs(double(e.problem.scale)) * largestNorm(q) *
                  largestNorm(e.problem.k);
+    // Of a program's scores, what it makes of a rounding before it and what it
+    // rounds itself.
+    if (e.problem.score)
+      logitBound = logitBound * std::max(1.0, largestOf(e.exact.largestSlope)) +
+                   largestOf(e.exact.largestScore);
     // What one fp32 rounding of the largest logit changes in a probability,
     // carried to the output: 2 max|v| is the widest range it can average over.
     logitNoise = kLogitUlp * logitBound * largestElement(e.problem.v);

@@ -42,6 +42,8 @@ struct ForwardCase {
   int64_t headDim = 128;
   Window mask; ///< what each query sees
   std::vector<CaseGroup> groups;
+  /// Of a kernel that was compiled with a score program: what that computes.
+  std::shared_ptr<const reference::ScoreFunction> score;
   int64_t batch = 1, heads = 1, headsK = 1, seqQ = 128, seqK = 128;
   reference::Layout layout = reference::Layout::BHSD;
   int64_t rowPadding = 0; ///< elements between rows

@@ -274,6 +274,7 @@ ForwardProblem fovea::run::problemOf(const ForwardCase &c,
     problem.parts.push_back([group](int64_t i, int64_t seqQ, int64_t seqK) {
       return group.option->sees(group.values, i, seqQ, seqK);
     });
+  problem.score = c.score;
   problem.scale = c.scaleOrDefault();
   problem.q = tensors["q"];
   problem.k = tensors["k"];

@@ -83,6 +83,69 @@ struct LowerTranscendental : public ElementPattern<Op> {
   }
 };
 
+/// Other functions by way of these.
+struct FunctionBuilder {
+  ImplicitLocOpBuilder &b;
+
+  Value constant(float value) {
+    return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
+  }
+  Value mul(Value x, float y) {
+    return arith::MulFOp::create(b, x, constant(y));
+  }
+  Value exp2(Value x) { return ROCDL::ROCDLExp2::create(b, b.getF32Type(), x); }
+};
+
+constexpr float kLog2E = 1.44269504088896340736f, kLn2 = 0.693147180559945309f;
+
+Value lowerExp(ImplicitLocOpBuilder &b, Value x) {
+  FunctionBuilder f{b};
+  return f.exp2(f.mul(x, kLog2E));
+}
+
+Value lowerLog(ImplicitLocOpBuilder &b, Value x) {
+  FunctionBuilder f{b};
+  return f.mul(ROCDL::ROCDLLog::create(b, b.getF32Type(), x), kLn2);
+}
+
+/// What LLVM has instructions or short sequences for, where MLIR would call the
+/// device library.
+template <const char *name>
+Value lowerIntrinsic(ImplicitLocOpBuilder &b, Value x) {
+  return callIntrinsic(b, b.getF32Type(), name, {x});
+}
+constexpr char kSqrt[] = "llvm.sqrt", kFloor[] = "llvm.floor",
+               kCeil[] = "llvm.ceil", kTrunc[] = "llvm.trunc";
+
+/// (1 - t) / (1 + t) for t = exp(-2 |x|), with the sign of x: within 2^-23 of
+/// the function, whose digits near 0 are not all there.
+Value lowerTanh(ImplicitLocOpBuilder &b, Value x) {
+  FunctionBuilder f{b};
+  Value t = f.exp2(f.mul(math::AbsFOp::create(b, x), -2 * kLog2E));
+  Value one = f.constant(1);
+  Value inverse = callIntrinsic(b, b.getF32Type(), "llvm.amdgcn.rcp",
+                                {arith::AddFOp::create(b, one, t)});
+  Value size =
+      arith::MulFOp::create(b, arith::SubFOp::create(b, one, t), inverse);
+  return LLVM::CopySignOp::create(b, size, x);
+}
+
+template <typename Op, Value (*lower)(ImplicitLocOpBuilder &, Value)>
+struct LowerFunction : public ElementPattern<Op> {
+  using ElementPattern<Op>::ElementPattern;
+
+  LogicalResult check(Op op,
+                      ConversionPatternRewriter &rewriter) const override {
+    if (!getTileLayout(op.getType()) ||
+        !getElementTypeOrSelf(op.getType()).isF32())
+      return rewriter.notifyMatchFailure(op, "not on tiles of f32");
+    return success();
+  }
+  Value lowerElement(ImplicitLocOpBuilder &b, Value value) const override {
+    return lower(b, value);
+  }
+};
+
 struct LowerConstant : public LanePattern<arith::ConstantOp> {
   using LanePattern::LanePattern;
   LogicalResult
@@ -424,18 +487,21 @@ struct LowerMask : public LanePattern<MaskOp> {
   }
 };
 
-struct LowerColumnIndex : public LanePattern<ColumnIndexOp> {
-  using LanePattern::LanePattern;
+/// Where each element lies along a dimension of its tile.
+template <typename Op, int dimension>
+struct LowerIndex : public LanePattern<Op> {
+  using LanePattern<Op>::LanePattern;
   LogicalResult
-  matchAndRewrite(ColumnIndexOp op, Adaptor,
+  matchAndRewrite(Op op, typename LanePattern<Op>::Adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     TileLayout layout = layoutOf(op.getResult());
-    Value laneColumn = lanes.coordinate(op, layout, 1);
+    Value ofLane = this->lanes.coordinate(op, layout, dimension);
     auto number = [&](int fragment, int reg) -> Value {
-      Value column = lanes.i32(b, layout.fragmentOrigin(fragment)[1] +
-                                      layout.map(reg, 0, 0)[1]);
-      return arith::AddIOp::create(b, laneColumn, column);
+      Value ofRegister =
+          this->lanes.i32(b, layout.fragmentOrigin(fragment)[dimension] +
+                                 layout.map(reg, 0, 0)[dimension]);
+      return arith::AddIOp::create(b, ofLane, ofRegister);
     };
     rewriter.replaceOpWithMultiple(op,
                                    {makeFragments(b, op.getType(), number)});
@@ -566,9 +632,17 @@ void fovea::populateComputeToLanesPatterns(TypeConverter &converter,
   patterns.add<LowerTranscendental<math::Exp2Op, ROCDL::ROCDLExp2>,
                LowerTranscendental<math::Log2Op, ROCDL::ROCDLLog>>(converter,
                                                                    context);
+  patterns.add<LowerFunction<math::ExpOp, lowerExp>,
+               LowerFunction<math::LogOp, lowerLog>,
+               LowerFunction<math::SqrtOp, lowerIntrinsic<kSqrt>>,
+               LowerFunction<math::FloorOp, lowerIntrinsic<kFloor>>,
+               LowerFunction<math::CeilOp, lowerIntrinsic<kCeil>>,
+               LowerFunction<math::TruncOp, lowerIntrinsic<kTrunc>>,
+               LowerFunction<math::TanhOp, lowerTanh>>(converter, context);
   patterns.add<LowerConstant, LowerSplat, LowerTranspose, LowerDot,
                LowerToAccumulators, LowerToVectors, LowerPin, LowerReduce,
-               LowerBroadcast, LowerMask, LowerColumnIndex, LowerRound,
-               LowerSaturate, LowerNegateIf, LowerWaveAny, LowerIsLateWave>(
-      converter, context);
+               LowerBroadcast, LowerMask, LowerIndex<RowIndexOp, 0>,
+               LowerIndex<ColumnIndexOp, 1>, LowerRound, LowerSaturate,
+               LowerNegateIf, LowerWaveAny, LowerIsLateWave>(converter,
+                                                             context);
 }

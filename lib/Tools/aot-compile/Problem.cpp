@@ -192,6 +192,7 @@ fovea::tools::readProblems(const InputFile &input,
               attn::tensorsOf(*problem);
           !spec::isStandard(job.problem, tensors))
         job.tensors = std::move(tensors);
+      job.hasScore = !problem->getScore().empty();
       job.overrides = overrides;
       job.symbol = func.getName().str();
     }

@@ -31,7 +31,8 @@ void PlantedKernelTest::build(const std::string &function, KernelRecord record,
   const Fault fault = std::get<0>(GetParam());
   record.problem.dtype = dtype() == "f16" ? DataType::F16 : DataType::BF16;
   int changed = 0;
-  CompiledKernel::Request request = {chip().str(), function, record, {}, {}, {}};
+  CompiledKernel::Request request = {chip().str(), function, record,
+                                     {},           {},       {}};
   if (blockN != 0)
     request.schedule["block-n"] = std::to_string(blockN);
   request.change = [&](gpu::GPUFuncOp kernel) {

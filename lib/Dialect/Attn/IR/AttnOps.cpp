@@ -1,6 +1,7 @@
 //===- AttnOps.cpp - problem-level ops of the attn dialect ----------------===//
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/IR/ScoreProgram.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -224,6 +225,14 @@ LogicalResult ForwardOp::verify() {
                           {{"v", getV().getType()}})))
     return failure();
   return getLse() ? checkLse(*this, q, getLse()) : success();
+}
+
+LogicalResult ForwardOp::verifyRegions() {
+  return verifyScoreProgram(*this, getScore(), /*results=*/1);
+}
+
+LogicalResult BackwardOp::verifyRegions() {
+  return verifyScoreProgram(*this, getScore(), /*results=*/2);
 }
 
 LogicalResult BackwardOp::verify() {

@@ -150,7 +150,7 @@ void Combine::storeLse(Value total) {
   Value log2 = math::Log2Op::create(b, total); // -inf: no key was seen
   Value ln2 = splat(one, 0.693147180559945309417f);
   Value usual = fmul(fadd(reference, log2), ln2);
-  Value scale = math::AbsFOp::create(b, arg("scale"));
+  Value scale = softmaxScale();
   Value large =
       math::FmaOp::create(b, rowMax, splat(one, scale),
                           fmul(fadd(log2, splat(one, float(-raised))), ln2));

@@ -20,7 +20,7 @@ enum class GradientStep {
   Store,       ///< from there to LDS: as it is, and turned what is needed so
   ReadScored,  ///< from LDS to operands of a product: K or Q
   Scores,      ///< S, or transposed: times what is owned
-  Mask,        ///< what is not seen
+  Mask,        ///< the score program, and what is not seen
   ReadLogSums, ///< log-sum-exp of the queries that are visited
   Weigh,       ///< P
   Round,       ///< of P, for a product
@@ -29,7 +29,7 @@ enum class GradientStep {
   ReadOther,        ///< V or dO
   WeightGradients,  ///< dP: times what is owned
   ReadDeltas,       ///< of the queries that are visited
-  ScoreGradients,   ///< dS = P (dP - delta), rounded for a product
+  ScoreGradients,   ///< dS = P (dP - delta) times slopes, rounded for a product
   ReadTurned,       ///< K^T or Q^T
   Accumulate,       ///< dQ^T or dK^T += that times dS
   // The sums of dQ in memory.
@@ -48,6 +48,7 @@ enum class GradientSlot {
   Number,            ///< i32 of the block
   Scored,            ///< [block_n, score_dim]
   Scores,            ///< [block_n, block_m]
+  Slopes,            ///< [block_n, block_m] of a score program, if it has any
   LogSums,           ///< [block_n, block_m]: one a row
   Weights,           ///< [block_n, block_m] in f32
   Rounded,           ///< the same in the type of the inputs

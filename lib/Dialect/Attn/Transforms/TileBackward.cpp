@@ -123,6 +123,23 @@ protected:
                                           negatedLse)));
   }
 
+  /// dS = P (dP - delta), times slopes where there are some.
+  Value scoreGradients(Value p, Value difference, Value slopes) {
+    Value ds = this->fmul(p, difference);
+    return slopes ? this->fmul(ds, slopes) : ds;
+  }
+  /// The slopes of scores that were masked: 0 where nothing is seen, whatever
+  /// the program made of what is not there.
+  Value slopesOfSeen(Value slopes, Value scores) {
+    if (!slopes)
+      return slopes;
+    auto type = cast<RankedTensorType>(scores.getType());
+    Value none = this->splat(type, -std::numeric_limits<float>::infinity());
+    Value hidden =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, scores, none);
+    return this->select(hidden, this->splat(type, 0.0f), slopes);
+  }
+
   //===--- subnormal operands ---------------------------------------------===//
   // Where matrix instructions take them for zeros, P and dS are multiplied by a
   // power of two first, and the sums of products divided by it in the end.
@@ -338,7 +355,9 @@ private:
   Value ldsK, ldsV, ldsKt;
   Value acc;   ///< dQ^T
   Value power; ///< of two, that is in it; null: none
-  Mask mask;   ///< of the loop that is being emitted
+  // Of the loop that is being emitted.
+  Mask mask;
+  bool isMasked = false;
 };
 
 SmallVector<Value *> QueryGradient::sums() {
@@ -368,9 +387,14 @@ void QueryGradient::take(GradientStep step, Value number) {
   case Step::Scores:
     slot(Slot::Scores) = product(slot(Slot::Scored), queries);
     return;
-  case Step::Mask:
-    slot(Slot::Scores) = mask(slot(Slot::Scores), number, /*row=*/0);
+  case Step::Mask: {
+    Score::Result result = scoresOf(slot(Slot::Scores), number);
+    slot(Slot::Scores) = mask(result.score, number, /*row=*/0);
+    slot(Slot::Slopes) = isMasked
+                             ? slopesOfSeen(result.slope, slot(Slot::Scores))
+                             : result.slope;
     return;
+  }
   case Step::Weigh: {
     Value scores = slot(Slot::Scores);
     slot(Slot::Weights) = probabilities(
@@ -388,7 +412,9 @@ void QueryGradient::take(GradientStep step, Value number) {
   case Step::ScoreGradients: {
     Value dp = slot(Slot::WeightGradients);
     auto full = cast<RankedTensorType>(dp.getType());
-    Value ds = fmul(slot(Slot::Weights), fsub(dp, broadcast(delta, full)));
+    Value ds =
+        scoreGradients(slot(Slot::Weights), fsub(dp, broadcast(delta, full)),
+                       slot(Slot::Slopes));
     slot(Slot::ScoreGradients) = roundScoreGradients(ds, power, acc);
     return;
   }
@@ -427,8 +453,9 @@ void QueryGradient::build() {
   power = initialDsPower();
   prologue();
   Value end;
-  walkKeys([&](Value from, Value to, bool, Mask maskOfLoop) {
+  walkKeys([&](Value from, Value to, bool isFull, Mask maskOfLoop) {
     mask = maskOfLoop;
+    isMasked = !isFull;
     loop(from, to);
     end = to;
   });
@@ -467,6 +494,7 @@ private:
   SmallVector<Value *> sums() override;
   Value nothing(GradientSlot slot) override;
   void load(Value block);
+  Score::Result scoresOf(Value products, Value block);
   Value maskedScores(Value scores, Value block);
   Value ofEachQuery(Value lds);
   void prepareQuerySums(const Rows &k);
@@ -543,6 +571,16 @@ void KeyGradients::load(Value block) {
   slot(Slot::DeltaRows) = loadValues(head.delta, first, tiles.blockN);
 }
 
+/// Of products of Q and K, [block_n, block_m].
+Score::Result KeyGradients::scoresOf(Value products, Value block) {
+  if (!score.isProgram())
+    return {products, nullptr};
+  Value scale = math::AbsFOp::create(b, arg("scale"));
+  Value row = add(queries.origin, mul(block, i32(tiles.blockN)));
+  return score.apply(products, scale,
+                     {batch, head.number, row, firstKey, /*hasKeyRows=*/false});
+}
+
 Value KeyGradients::maskedScores(Value scores, Value block) {
   if (!isMasked)
     return scores;
@@ -586,9 +624,14 @@ void KeyGradients::take(GradientStep step, Value number) {
     slot(Slot::Number) = block();
     slot(Slot::Scores) = product(slot(Slot::Scored), keys);
     return;
-  case Step::Mask:
-    slot(Slot::Scores) = maskedScores(slot(Slot::Scores), slot(Slot::Number));
+  case Step::Mask: {
+    Score::Result result = scoresOf(slot(Slot::Scores), slot(Slot::Number));
+    slot(Slot::Scores) = maskedScores(result.score, slot(Slot::Number));
+    slot(Slot::Slopes) = isMasked
+                             ? slopesOfSeen(result.slope, slot(Slot::Scores))
+                             : result.slope;
     return;
+  }
   case Step::ReadLogSums:
     slot(Slot::LogSums) = ofEachQuery(in(ldsLse));
     return;
@@ -616,8 +659,10 @@ void KeyGradients::take(GradientStep step, Value number) {
     slot(Slot::Deltas) = ofEachQuery(in(ldsDelta));
     return;
   case Step::ScoreGradients: {
-    Value ds = fmul(slot(Slot::Weights),
-                    fsub(slot(Slot::WeightGradients), slot(Slot::Deltas)));
+    Value ds =
+        scoreGradients(slot(Slot::Weights),
+                       fsub(slot(Slot::WeightGradients), slot(Slot::Deltas)),
+                       slot(Slot::Slopes));
     slot(Slot::ScoreGradients) = roundScoreGradients(ds, power, accK);
     return;
   }
@@ -675,6 +720,11 @@ Bounds KeyGradients::seenByKeys() {
   // Or LLVM would make them ahead of the loops.
   Bounds seen =
       visibility.rowsOfEachKey(queries, opaque(firstKey), tiles.blockM);
+  if (score.isProgram()) {
+    RankedTensorType row = tile(1, tiles.blockM, b.getI32Type());
+    Value count = splat(row, queries.count);
+    seen.end = seen.end ? min(seen.end, count) : count;
+  }
   if (!query)
     return seen;
   RankedTensorType row = tile(1, tiles.blockM, b.getI32Type());
@@ -737,7 +787,9 @@ void KeyGradients::build() {
   }
 
   // Queries past the last one are zeros, which add nothing: where no key is
-  // seen too early, the block that ends with them is as good as full.
+  // seen too early, the block that ends with them is as good as full. Unless a
+  // program makes something of zeros.
+  queries.hasTail |= score.isProgram();
   if (!queries.hasTail)
     queries.full = queries.end;
   tailBlocks = sub(queries.end, queries.full);

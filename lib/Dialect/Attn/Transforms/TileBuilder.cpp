@@ -242,7 +242,15 @@ Value TileBuilder::batches() {
                               /*isInvariant=*/true);
 }
 
+Value TileBuilder::softmaxScale() {
+  if (score.isProgram())
+    return f32(1.0f);
+  return math::AbsFOp::create(b, arg("scale"));
+}
+
 Value TileBuilder::softmaxFactor() {
+  if (score.isProgram())
+    return f32(1.44269504088896340736f);
   Value size = math::AbsFOp::create(b, arg("scale"));
   return fmax(fmul(size, f32(1.44269504088896340736f)),
               f32(std::numeric_limits<float>::min()));
@@ -372,6 +380,27 @@ Value QueryBlockBuilder::rowOf(Value number) {
       select(isBelow(number, masked), add(number, keys.head),
              select(isBelow(number, visited), sub(number, masked), keys.end));
   return mul(block, i32(blockN));
+}
+
+Value QueryBlockBuilder::keyOf(Value number, int64_t row) {
+  Value first = rowOf(number);
+  if (isFull) {
+    first = mul(number, i32(blockN));
+    if (keys.hasHead)
+      first = add(first, mul(keys.head, i32(blockN)));
+  }
+  first = add(first, keys.origin);
+  return row ? add(first, i32(row)) : first;
+}
+
+Score::Result QueryBlockBuilder::scoresOf(Value products, Value number,
+                                          int64_t row) {
+  if (!score.isProgram())
+    return {products, nullptr};
+  Value scale = math::AbsFOp::create(b, arg("scale"));
+  return score.apply(products, scale,
+                     {batch, headQ, keyOf(number, row), firstRow,
+                      /*hasKeyRows=*/true});
 }
 
 Value QueryBlockBuilder::viewKeys(bool values, Value number, int64_t row) {

@@ -9,6 +9,7 @@
 #ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILEBUILDER_H
 #define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILEBUILDER_H
 
+#include "Score.h"
 #include "Visibility.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Package/OperationSpec.h"
@@ -94,7 +95,8 @@ protected:
         kernel(kernel), target(target), arguments(arguments),
         elementType(op.getElementType()), headDim(op.getHeadDim()),
         visibility(op, {b, arg("seqlen_q"), arg("seqlen_k")},
-                   [&](StringRef name) { return arg(name); }) {}
+                   [&](StringRef name) { return arg(name); }),
+        score(op, b, [&](StringRef name) { return arg(name); }) {}
 
   //===--- ops ------------------------------------------------------------===//
   Value arg(const llvm::Twine &name);
@@ -192,13 +194,17 @@ protected:
   /// i32: batches of the launch.
   Value batches();
 
-  /// |scale| * log2(e), at least the least normal number. The softmax is done
+  /// What takes scores to exponents of 2: |scale| * log2(e), at least the least
+  /// normal number, or, of scores that a program has made of scaled ones,
+  /// log2(e). The softmax is done
   /// in base 2 on unscaled scores: exp2(factor * s - factor * max) is one fused
   /// multiply-add a score, so scaling costs nothing and nothing is rounded a
   /// second time. A negative scale is moved, exactly, into the sign of one
   /// factor of the scores; a scale of 0 becomes the least normal number, so
   /// that -inf times the factor stays -inf.
   Value softmaxFactor();
+  /// |scale|, which that has beside log2(e); 1 with a program.
+  Value softmaxScale();
   /// i1: whether the scale is negative.
   Value scaleIsNegative();
 
@@ -223,6 +229,7 @@ protected:
   mlir::Type elementType;
   int64_t headDim;
   Visibility visibility;
+  Score score;
   Value batch; ///< i32; set by what places the workgroup
 };
 
@@ -266,6 +273,11 @@ protected:
   /// Rows of K or V in a block by its number: in the loop over full blocks, of
   /// these and what is fetched ahead of them.
   Value loadKeys(bool values, Value number, int64_t columns);
+  /// Number of the key that is row `row` of a block.
+  Value keyOf(Value number, int64_t row = 0);
+  /// Scores from products of K and Q, [keys, block_m]; of a block's from row
+  /// `row` on.
+  Score::Result scoresOf(Value products, Value number, int64_t row = 0);
   /// \param row  of the block that is the view's first
   Value viewKeys(bool values, Value number, int64_t row = 0);
 

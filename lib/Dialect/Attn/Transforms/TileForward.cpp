@@ -514,8 +514,9 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
     slot(Slot::Scores) = scores(slot(Slot::Keys));
     return;
   case Step::Mask:
-    slot(Slot::Scores) =
-        mask(slot(Slot::Scores), block.number, part * partRows());
+    slot(Slot::Scores) = mask(
+        scoresOf(slot(Slot::Scores), block.number, part * partRows()).score,
+        block.number, part * partRows());
     return;
   case Step::Refer:
     return refer(/*rescales=*/false);
@@ -753,7 +754,7 @@ void ForwardTiler::epilogue() {
   Value ln2 = splat(row, 0.693147180559945309417f);
   Value usual = fmul(fadd(referenceOf(sums.rowMax), log2), ln2);
   // What log2(e) * max would round, or make infinite.
-  Value scale = math::AbsFOp::create(b, arg("scale"));
+  Value scale = softmaxScale();
   Value large =
       math::FmaOp::create(b, sums.rowMax, splat(row, scale),
                           fmul(fadd(log2, splat(row, zeroReference)), ln2));

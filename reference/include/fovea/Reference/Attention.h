@@ -13,6 +13,7 @@
 #include "fovea/Reference/Types.h"
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,22 @@ struct KeyRange {
 KeyRange visibleKeys(const Window &mask, int64_t i, int64_t seqlenQ,
                      int64_t seqlenK);
 
+/// What a score program makes of the scaled product of a query and a key.
+class ScoreFunction {
+public:
+  struct Place {
+    int64_t batch, head, query, key, seqlenQ, seqlenK;
+  };
+  template <typename Real>
+  struct Result {
+    Real score, slope; ///< the latter is the derivative for the product
+  };
+  virtual ~ScoreFunction() = default;
+  virtual Result<double> apply(double product, const Place &place) const = 0;
+  /// In fp32 throughout, op by op.
+  virtual Result<float> apply(float product, const Place &place) const = 0;
+};
+
 /// One forward problem: out = softmax(scale * q.k^T + mask) . v.
 /// q [batch, heads_q, seqlen_q, dim]; k, v [batch, heads_k, seqlen_k, dim];
 /// query head h reads key head h / (heads_q / heads_k).
@@ -43,6 +60,7 @@ struct ForwardProblem {
   std::vector<
       std::function<KeyRange(int64_t i, int64_t seqlenQ, int64_t seqlenK)>>
       parts;
+  std::shared_ptr<const ScoreFunction> score; ///< null: products are scores
   /// What query i sees of the keys.
   KeyRange keysOf(int64_t i) const;
   /// Empty when shapes and types agree; otherwise what disagrees.
@@ -57,6 +75,9 @@ struct ForwardProblem {
 struct ForwardResult {
   std::vector<double> out;
   std::vector<double> lse;
+  /// Of each row the largest finite magnitudes, at keys that it sees; empty
+  /// without a score program.
+  std::vector<double> largestScore, largestSlope;
 };
 
 /// fp64 throughout, on the inputs as they are stored (rounded to their type).

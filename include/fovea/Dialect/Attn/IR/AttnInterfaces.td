@@ -105,6 +105,8 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
       "::mlir::ArrayAttr", "getVisibilityAttr">,
     InterfaceMethod<"Operands of all parts, in their order.",
       "::mlir::OperandRange", "getBounds">,
+    InterfaceMethod<"The score program; empty: the score is what it is.",
+      "::mlir::Region &", "getScore">,
   ];
 }
 

@@ -18,13 +18,15 @@ class Attn_AttentionOp<string mnemonic, list<Trait> traits = []>
           Attn_AttentionOpInterface, ["getOperationKind", "getTensor",
                                       "getHeadDim", "getElementType"]>])>;
 
-def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments]> {
+def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
+                                                  IsolatedFromAbove]> {
   let summary = "Scaled dot-product attention, forward";
   let description = [{
     For each batch b, query head h and query row i, with g = heads_q / heads_k:
 
     ```
-    s_j      = scale * sum_d q[b, h, i, d] * k[b, h / g, j, d]     visible j
+    x_j      = scale * sum_d q[b, h, i, d] * k[b, h / g, j, d]
+    s_j      = score(x_j)                                          visible j
     lse      = log(sum_j exp(s_j))                                 natural log
     out[d]   = sum_j exp(s_j - lse) * v[b, h / g, j, d]
     ```
@@ -39,6 +41,18 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments]> {
     | `#attn.window`, of operands left, right and alignment | i + dl - left <= j <= i + dr + right |
 
     Without parts every key is. A row that sees no key gives zeros and a log-sum-exp of -inf.
+
+    `score` is a program, a region of scalar `arith` and `math` ops on x, in f32,
+    and on where it stands; without one s is x (docs/ScorePrograms.md):
+
+    ```mlir
+    score {
+    ^bb0(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
+         %seqlen_q: i32, %seqlen_k: i32):
+      ...
+      attn.yield %s : f32
+    }
+    ```
 
     Limits of the arithmetic: scores that f32 cannot hold, before or after the
     scale, are infinite. Keys and scores that the mask hides take no
@@ -68,7 +82,11 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments]> {
     * (C7) lse is [batch, heads_q, seqlen_q];
     * (C8) the last stride is 1, no stride negative, the offset 0, and the
       memory space the default (global memory), of every tensor;
-    * (C9) the bounds are as many as the parts of `visible` take.
+    * (C9) the bounds are as many as the parts of `visible` take;
+    * (C10) `score` is one block with the arguments above;
+    * (C11) its ops are of the table in docs/ScorePrograms.md, which have no
+      effects, no regions, and values of i1, i32 and f32;
+    * (C12) it ends with `attn.yield` of an f32.
 
     (C2), (C3), (C4), (C6) and (C7) are checked here where extents are static,
     and by the runtime otherwise. Static extents and strides do not specialise
@@ -108,14 +126,16 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments]> {
       OptionalAttr<Attn_VisibilityParts>:$visibility,
       OptionalAttr<Attn_ScheduleAttr>:$schedule,
       OptionalAttr<Attn_ScheduleAttr>:$combine);
+  let regions = (region AnyRegion:$score);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $out (`lse` `(` $lse^ `)`)? `scale` `(` $scale `)`
-    (`visible` $visibility^)? (`(` $bounds^ `)`)?
+    (`visible` $visibility^)? (`(` $bounds^ `)`)? (`score` $score^)?
     (`schedule` `(` $schedule^ `)`)? (`combine` `(` $combine^ `)`)? attr-dict
     `:` type($q) `,` type($k) `,` type($v) `,` type($out)
     (`,` type($lse)^)?
   }];
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     /// The operation's row of its algorithm: by whether it combines.
     const ::fovea::spec::AlgorithmSpec &getAlgorithm();
@@ -124,16 +144,17 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments]> {
   }];
 }
 
-def Attn_BackwardOp : Attn_AttentionOp<"backward"> {
+def Attn_BackwardOp : Attn_AttentionOp<"backward", [IsolatedFromAbove]> {
   let summary = "Scaled dot-product attention, gradients";
   let description = [{
     The gradients of `attn.forward` for a gradient `dout` of its output, from the
     forward pass's operands and results:
 
     ```
-    p_ij    = exp(scale * sum_d q_id * k_jd - lse_i)               visible j
+    x_ij    = scale * sum_d q_id * k_jd
+    p_ij    = exp(score(x_ij) - lse_i)                             visible j
     delta_i = sum_d out_id * dout_id
-    ds_ij   = p_ij * (sum_d dout_id * v_jd - delta_i)
+    ds_ij   = p_ij * (sum_d dout_id * v_jd - delta_i) * score'(x_ij)
     dv_j    = sum_i p_ij * dout_i          over all queries of the group's heads
     dk_j    = scale * sum_i ds_ij * q_i    likewise
     dq_i    = scale * sum_j ds_ij * k_j
@@ -141,7 +162,9 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward"> {
 
     Sums are in f32; p and ds are rounded to the element type for the last three
     products. A row that saw no key (lse = -inf) takes no part: its dq is zero.
-    Visibility is as in `attn.forward`.
+    Visibility is as in `attn.forward`, and so is `score`, which may yield its
+    derivative for x beside the score; `attn-differentiate-scores` makes those
+    that don't.
 
     The op becomes several kernels, launched one after the other
     (docs/Backward.md), those of its schedule's algorithm: `<name>_delta`,
@@ -156,8 +179,8 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward"> {
     | workspace | bytes, as docs/KernelAbi.md says | i8 |
     | scale | scalar | f32 |
 
-    The constraints are (C1) to (C9) of `attn.forward`, for gradients as for
-    their tensors.
+    The constraints are (C1) to (C12) of `attn.forward`, for gradients as for
+    their tensors; `attn.yield` may have a second f32.
 
     Example:
     ```mlir
@@ -189,15 +212,47 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward"> {
       F32:$scale, Variadic<I32>:$bounds,
       OptionalAttr<Attn_VisibilityParts>:$visibility,
       OptionalAttr<Attn_BackwardScheduleAttr>:$schedule);
+  let regions = (region AnyRegion:$score);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $out `,` $dout `,` $lse `->` $dq `,` $dk `,` $dv
     `workspace` `(` $workspace `)` `scale` `(` $scale `)`
-    (`visible` $visibility^)? (`(` $bounds^ `)`)?
+    (`visible` $visibility^)? (`(` $bounds^ `)`)? (`score` $score^)?
     (`schedule` `(` $schedule^ `)`)? attr-dict
     `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($dout) `,`
     type($lse) `->` type($dq) `,` type($dk) `,` type($dv) `,` type($workspace)
   }];
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator,
+                                     ParentOneOf<["ForwardOp", "BackwardOp"]>]> {
+  let summary = "What a score program comes to";
+  let description = [{
+    The score, and in `attn.backward` possibly its derivative for the program's
+    first argument.
+
+    Example:
+    ```mlir
+    !tensor = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>
+    !rows = memref<?x?x?xf32, strided<[?, ?, 1]>>
+    func.func @softcap(%q: !tensor, %k: !tensor, %v: !tensor, %out: !tensor,
+                       %lse: !rows, %scale: f32) {
+      attn.forward %q, %k, %v, %out lse(%lse) scale(%scale) score {
+      ^bb0(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
+           %seqlen_q: i32, %seqlen_k: i32):
+        %cap = arith.constant 30.0 : f32
+        %small = arith.divf %x, %cap : f32
+        %bounded = math.tanh %small : f32
+        %s = arith.mulf %bounded, %cap : f32
+        attn.yield %s : f32
+      } : !tensor, !tensor, !tensor, !tensor, !rows
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<F32>:$values);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
 }
 
 #endif // FOVEA_DIALECT_ATTN_IR_ATTNOPS_TD

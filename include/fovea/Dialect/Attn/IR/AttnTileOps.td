@@ -476,6 +476,22 @@ def Attn_ColumnIndexOp : Attn_Op<"column_index", [Pure]> {
   let assemblyFormat = "attr-dict `:` type($result)";
 }
 
+def Attn_RowIndexOp : Attn_Op<"row_index", [Pure]> {
+  let summary = "The number of its row, for each element of a tile";
+  let description = [{
+    Example:
+    ```mlir
+    func.func @row_index(%bias: tensor<32x32xi32>) -> tensor<32x32xi32> {
+      %key = attn.row_index : tensor<32x32xi32>
+      %sum = arith.addi %key, %bias : tensor<32x32xi32>
+      return %sum : tensor<32x32xi32>
+    }
+    ```
+  }];
+  let results = (outs Attn_TileOf<[I32]>:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
 def Attn_RoundOp : Attn_Op<"round", [Pure, LayoutOpInterface]> {
   let summary = "Rounds probabilities to the type of the second product";
   let description = [{

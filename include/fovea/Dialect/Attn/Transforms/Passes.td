@@ -47,6 +47,22 @@ def AttnChooseSchedule : Pass<"attn-choose-schedule", "::mlir::func::FuncOp"> {
   ];
 }
 
+def AttnDifferentiateScores
+    : Pass<"attn-differentiate-scores", "::mlir::func::FuncOp"> {
+  let summary = "Add derivatives to the score programs of attn.backward";
+  let description = [{
+    A program that yields a score alone yields its derivative for the scaled
+    product of query and key beside it, by reverse mode: each op has its rule in
+    a table. One without (docs/ScorePrograms.md) is an error where the score
+    depends on the product through it. Where a score is not smooth, the
+    derivative is that of the side that was taken.
+
+    Post-condition: score programs of `attn.backward` yield two values.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+}
+
 def AttnTileForward : Pass<"attn-tile-forward", "::mlir::ModuleOp"> {
   let summary = "Rewrite attn.forward as the tile program of one workgroup";
   let description = [{

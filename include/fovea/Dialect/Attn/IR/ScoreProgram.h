@@ -1,0 +1,55 @@
+//===- ScoreProgram.h - what score programs are made of ---------*- C++ -*-===//
+//
+// A score program is a straight line of scalar ops between the scaled product
+// of a query and a key and its weight. Which ops there are is a table, with the
+// derivative of each (docs/ScorePrograms.md).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_DIALECT_ATTN_IR_SCOREPROGRAM_H
+#define FOVEA_DIALECT_ATTN_IR_SCOREPROGRAM_H
+
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace fovea::attn {
+
+/// The arguments of a program, in this order.
+enum class ScoreArgument {
+  Score, ///< f32: scale times the product of query and key
+  Batch, ///< i32, as those that follow
+  Head,  ///< of the queries
+  Query, ///< row in its sequence
+  Key,   ///< likewise
+  SeqlenQ,
+  SeqlenK,
+};
+inline constexpr unsigned kScoreArguments = 7;
+
+/// An op that programs may hold.
+struct ScoreOp {
+  using Values = llvm::MutableArrayRef<mlir::Value>;
+  /// Sets what the derivative of an f32 result, `adjoint`, adds to that of each
+  /// operand; null: nothing.
+  using Derive = void (*)(mlir::ImplicitLocOpBuilder &b, mlir::Operation *op,
+                          mlir::Value adjoint, Values operands);
+
+  llvm::StringLiteral name;
+  Derive derive; ///< null: the table has no derivative
+};
+
+llvm::ArrayRef<ScoreOp> allScoreOps();
+/// Null: no program may hold it.
+const ScoreOp *lookupScoreOp(mlir::Operation *op);
+
+/// Checks the region of `op`, whose verifier this is, if it has a program.
+/// \param results  values that it may yield at most
+llvm::LogicalResult verifyScoreProgram(mlir::Operation *op,
+                                       mlir::Region &program, unsigned results);
+
+/// Makes a program that yields a score alone yield its derivative for the first
+/// argument too. Fails, with an error, where an op has none.
+llvm::LogicalResult differentiate(mlir::Region &program);
+
+} // namespace fovea::attn
+
+#endif // FOVEA_DIALECT_ATTN_IR_SCOREPROGRAM_H

@@ -1,0 +1,303 @@
+//===- ScoreProgram.cpp - what score programs are made of -----------------===//
+
+#include "fovea/Dialect/Attn/IR/ScoreProgram.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Support/DebugStringHelper.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+//===----------------------------------------------------------------------===//
+// Derivatives
+//===----------------------------------------------------------------------===//
+
+namespace {
+using Values = ScoreOp::Values;
+
+/// Scalar arithmetic that folds what is known.
+class Scalars {
+public:
+  explicit Scalars(ImplicitLocOpBuilder &b) : b(b) {}
+
+  Value constant(double value) {
+    return arith::ConstantOp::create(b, b.getF32FloatAttr(float(value)));
+  }
+  Value add(Value x, Value y) { return b.createOrFold<arith::AddFOp>(x, y); }
+  Value sub(Value x, Value y) { return b.createOrFold<arith::SubFOp>(x, y); }
+  Value mul(Value x, Value y) { return b.createOrFold<arith::MulFOp>(x, y); }
+  Value div(Value x, Value y) { return b.createOrFold<arith::DivFOp>(x, y); }
+  Value neg(Value x) { return b.createOrFold<arith::NegFOp>(x); }
+  Value select(Value condition, Value x, Value y) {
+    return b.createOrFold<arith::SelectOp>(condition, x, y);
+  }
+  Value compare(arith::CmpFPredicate predicate, Value x, Value y) {
+    return b.createOrFold<arith::CmpFOp>(predicate, x, y);
+  }
+
+private:
+  ImplicitLocOpBuilder &b;
+};
+} // namespace
+
+/// Of ops that are constant between their steps, or have no f32.
+static void deriveNone(ImplicitLocOpBuilder &, Operation *, Value, Values) {}
+
+static void deriveAdd(ImplicitLocOpBuilder &, Operation *, Value a, Values to) {
+  to[0] = to[1] = a;
+}
+static void deriveSub(ImplicitLocOpBuilder &b, Operation *, Value a,
+                      Values to) {
+  to[0] = a;
+  to[1] = Scalars(b).neg(a);
+}
+static void deriveMul(ImplicitLocOpBuilder &b, Operation *op, Value a,
+                      Values to) {
+  Scalars s(b);
+  to[0] = s.mul(a, op->getOperand(1));
+  to[1] = s.mul(a, op->getOperand(0));
+}
+static void deriveDiv(ImplicitLocOpBuilder &b, Operation *op, Value a,
+                      Values to) {
+  Scalars s(b);
+  to[0] = s.div(a, op->getOperand(1));
+  to[1] = s.neg(s.mul(to[0], op->getResult(0)));
+}
+static void deriveNeg(ImplicitLocOpBuilder &b, Operation *, Value a,
+                      Values to) {
+  to[0] = Scalars(b).neg(a);
+}
+static void deriveFma(ImplicitLocOpBuilder &b, Operation *op, Value a,
+                      Values to) {
+  deriveMul(b, op, a, to);
+  to[2] = a;
+}
+static void deriveSelect(ImplicitLocOpBuilder &b, Operation *op, Value a,
+                         Values to) {
+  Scalars s(b);
+  Value zero = s.constant(0);
+  to[1] = s.select(op->getOperand(0), a, zero);
+  to[2] = s.select(op->getOperand(0), zero, a);
+}
+/// Of the operand that was taken; of equal ones the first.
+template <arith::CmpFPredicate isFirst>
+static void deriveChoice(ImplicitLocOpBuilder &b, Operation *op, Value a,
+                         Values to) {
+  Scalars s(b);
+  Value first = s.compare(isFirst, op->getOperand(0), op->getOperand(1));
+  Value zero = s.constant(0);
+  to[0] = s.select(first, a, zero);
+  to[1] = s.select(first, zero, a);
+}
+static void deriveAbs(ImplicitLocOpBuilder &b, Operation *op, Value a,
+                      Values to) {
+  Scalars s(b);
+  Value negative =
+      s.compare(arith::CmpFPredicate::OLT, op->getOperand(0), s.constant(0));
+  to[0] = s.select(negative, s.neg(a), a);
+}
+/// A function whose derivative is a factor times its result.
+static void deriveExp(ImplicitLocOpBuilder &b, Operation *op, Value a,
+                      Values to) {
+  to[0] = Scalars(b).mul(a, op->getResult(0));
+}
+static constexpr double kLn2 = 0.693147180559945309417;
+static void deriveExp2(ImplicitLocOpBuilder &b, Operation *op, Value a,
+                       Values to) {
+  Scalars s(b);
+  to[0] = s.mul(a, s.mul(op->getResult(0), s.constant(kLn2)));
+}
+static void deriveLog(ImplicitLocOpBuilder &b, Operation *op, Value a,
+                      Values to) {
+  to[0] = Scalars(b).div(a, op->getOperand(0));
+}
+static void deriveLog2(ImplicitLocOpBuilder &b, Operation *op, Value a,
+                       Values to) {
+  Scalars s(b);
+  to[0] = s.div(a, s.mul(op->getOperand(0), s.constant(kLn2)));
+}
+static void deriveSqrt(ImplicitLocOpBuilder &b, Operation *op, Value a,
+                       Values to) {
+  Scalars s(b);
+  to[0] = s.div(s.mul(a, s.constant(0.5)), op->getResult(0));
+}
+static void deriveTanh(ImplicitLocOpBuilder &b, Operation *op, Value a,
+                       Values to) {
+  Scalars s(b);
+  Value y = op->getResult(0);
+  to[0] = s.mul(a, s.sub(s.constant(1), s.mul(y, y)));
+}
+
+static constexpr ScoreOp kScoreOps[] = {
+    {"arith.constant", deriveNone},
+    {"arith.addf", deriveAdd},
+    {"arith.subf", deriveSub},
+    {"arith.mulf", deriveMul},
+    {"arith.divf", deriveDiv},
+    {"arith.negf", deriveNeg},
+    {"arith.maximumf", deriveChoice<arith::CmpFPredicate::OGE>},
+    {"arith.minimumf", deriveChoice<arith::CmpFPredicate::OLE>},
+    {"arith.maxnumf", deriveChoice<arith::CmpFPredicate::OGE>},
+    {"arith.minnumf", deriveChoice<arith::CmpFPredicate::OLE>},
+    {"arith.select", deriveSelect},
+    {"arith.cmpf", deriveNone},
+    {"arith.cmpi", deriveNone},
+    {"arith.addi", deriveNone},
+    {"arith.subi", deriveNone},
+    {"arith.muli", deriveNone},
+    {"arith.divsi", deriveNone},
+    {"arith.divui", deriveNone},
+    {"arith.remsi", deriveNone},
+    {"arith.remui", deriveNone},
+    {"arith.maxsi", deriveNone},
+    {"arith.minsi", deriveNone},
+    {"arith.maxui", deriveNone},
+    {"arith.minui", deriveNone},
+    {"arith.andi", deriveNone},
+    {"arith.ori", deriveNone},
+    {"arith.xori", deriveNone},
+    {"arith.shli", deriveNone},
+    {"arith.shrsi", deriveNone},
+    {"arith.shrui", deriveNone},
+    {"arith.extui", deriveNone},
+    {"arith.sitofp", deriveNone},
+    {"arith.uitofp", deriveNone},
+    {"arith.fptosi", deriveNone},
+    {"arith.bitcast", nullptr},
+    {"math.absf", deriveAbs},
+    {"math.ceil", deriveNone},
+    {"math.floor", deriveNone},
+    {"math.trunc", deriveNone},
+    {"math.fma", deriveFma},
+    {"math.exp", deriveExp},
+    {"math.exp2", deriveExp2},
+    {"math.log", deriveLog},
+    {"math.log2", deriveLog2},
+    {"math.sqrt", deriveSqrt},
+    {"math.tanh", deriveTanh},
+};
+
+ArrayRef<ScoreOp> fovea::attn::allScoreOps() { return kScoreOps; }
+
+const ScoreOp *fovea::attn::lookupScoreOp(Operation *op) {
+  const auto *row = llvm::find_if(kScoreOps, [&](const ScoreOp &row) {
+    return row.name == op->getName().getStringRef();
+  });
+  return row == std::end(kScoreOps) ? nullptr : row;
+}
+
+//===----------------------------------------------------------------------===//
+// Verifier
+//===----------------------------------------------------------------------===//
+
+/// i1, i32 or f32.
+static bool isScoreType(Type type) {
+  return type.isF32() || type.isInteger(32) || type.isInteger(1);
+}
+
+/// Why `op` may not be in a program; empty: it may.
+static std::string checkScoreOp(Operation &op) {
+  if (op.getNumRegions() != 0)
+    return "has regions, and a program is a straight line; use arith.select, "
+           "or "
+           "part of the visibility";
+  if (!lookupScoreOp(&op))
+    return "is none of " + llvm::join(llvm::map_range(kScoreOps,
+                                                      [](const ScoreOp &row) {
+                                                        return row.name.str();
+                                                      }),
+                                      ", ");
+  for (Value value : op.getResults())
+    if (!isScoreType(value.getType()))
+      return "gives " + debugString(value.getType()) +
+             "; values are i1, i32 or f32";
+  return "";
+}
+
+LogicalResult fovea::attn::verifyScoreProgram(Operation *op, Region &program,
+                                              unsigned results) {
+  if (program.empty())
+    return success();
+  if (!program.hasOneBlock())
+    return op->emitOpError("(C10) its score program has several blocks, and a "
+                           "program is a straight line");
+  Block &block = program.front();
+  bool fits = block.getNumArguments() == kScoreArguments;
+  for (auto [number, type] : llvm::enumerate(block.getArgumentTypes()))
+    fits &= number == 0 ? type.isF32() : type.isInteger(32);
+  if (!fits)
+    return op->emitOpError(
+               "(C10) its score program takes the score (f32) and batch, head, "
+               "query, key, seqlen_q and seqlen_k (i32), found (")
+           << block.getArgumentTypes() << ")";
+  for (Operation &inner : block.without_terminator())
+    if (std::string wrong = checkScoreOp(inner); !wrong.empty())
+      return inner.emitOpError("(C11) ") << wrong;
+  auto yield = dyn_cast_or_null<YieldOp>(
+      block.mightHaveTerminator() ? block.getTerminator() : nullptr);
+  if (!yield)
+    return op->emitOpError("(C12) its score program must end with attn.yield");
+  if (yield.getValues().empty() || yield.getValues().size() > results)
+    return yield.emitOpError("(C12) gives the score")
+           << (results > 1 ? ", or the score and its derivative" : "")
+           << ", found " << yield.getValues().size() << " values";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Reverse mode
+//===----------------------------------------------------------------------===//
+
+LogicalResult fovea::attn::differentiate(Region &program) {
+  Block &block = program.front();
+  auto yield = cast<YieldOp>(block.getTerminator());
+  if (yield.getValues().size() > 1)
+    return success();
+  Value score = block.getArgument(unsigned(ScoreArgument::Score));
+  llvm::SmallDenseSet<Value> depends = {score};
+  for (Operation &op : block.without_terminator())
+    if (llvm::any_of(op.getOperands(),
+                     [&](Value value) { return depends.contains(value); }))
+      depends.insert(op.result_begin(), op.result_end());
+
+  ImplicitLocOpBuilder b(yield.getLoc(), yield);
+  Scalars scalars(b);
+  DenseMap<Value, Value> adjoints;
+  adjoints[yield.getValues().front()] = scalars.constant(1);
+  SmallVector<Operation *> ops;
+  for (Operation &op : block)
+    if (op.getNumResults() == 1 && depends.contains(op.getResult(0)))
+      ops.push_back(&op);
+  for (Operation *op : llvm::reverse(ops)) {
+    Value adjoint = adjoints.lookup(op->getResult(0));
+    if (!adjoint)
+      continue;
+    const ScoreOp *row = lookupScoreOp(op);
+    if (!row->derive)
+      return op->emitOpError(
+          "has no derivative, and the score depends on it; give attn.yield of "
+          "attn.backward the derivative as its second value");
+    SmallVector<Value> terms(op->getNumOperands());
+    b.setLoc(op->getLoc());
+    row->derive(b, op, adjoint, terms);
+    for (auto [operand, term] : llvm::zip_equal(op->getOperands(), terms)) {
+      if (!term || !depends.contains(operand))
+        continue;
+      Value &sum = adjoints[operand];
+      sum = sum ? scalars.add(sum, term) : term;
+    }
+  }
+  Value derivative = adjoints.lookup(score);
+  b.setLoc(yield.getLoc());
+  yield.getValuesMutable().append(derivative ? derivative
+                                             : scalars.constant(0));
+  // Rules say what all operands add, those that nobody asks for too.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  return success();
+}

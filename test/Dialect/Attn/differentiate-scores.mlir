@@ -1,0 +1,80 @@
+// RUN: aot-opt %s --split-input-file --verify-diagnostics \
+// RUN:   --pass-pipeline='builtin.module(func.func(attn-differentiate-scores))' | FileCheck %s
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+// What nobody asks for, of constants and comparisons, is not there.
+// CHECK-LABEL: @softcap
+// CHECK: ^bb0(%[[X:.*]]: f32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32):
+// CHECK: %[[CAP:.*]] = arith.constant 3.000000e+01
+// CHECK: %[[SMALL:.*]] = arith.divf %[[X]], %[[CAP]]
+// CHECK: %[[T:.*]] = math.tanh %[[SMALL]]
+// CHECK: %[[S:.*]] = arith.mulf %[[T]], %[[CAP]]
+// CHECK: %[[SQUARE:.*]] = arith.mulf %[[T]], %[[T]]
+// CHECK: %[[SLOPE:.*]] = arith.subf %{{.*}}, %[[SQUARE]]
+// CHECK: %[[UP:.*]] = arith.mulf %[[SLOPE]],
+// CHECK: %[[D:.*]] = arith.divf %[[UP]], %[[CAP]]
+// CHECK-NEXT: attn.yield %[[S]], %[[D]] : f32, f32
+func.func @softcap(%t: !t, %l: !l, %w: !w, %s: f32) {
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32):
+    %cap = arith.constant 30.0 : f32
+    %small = arith.divf %x, %cap : f32
+    %bounded = math.tanh %small : f32
+    %y = arith.mulf %bounded, %cap : f32
+    attn.yield %y : f32
+  } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// A bias has the derivative 1, a score that knows no product 0, and one's own is
+// kept.
+// CHECK-LABEL: @bias
+// CHECK: %[[ONE:.*]] = arith.constant 1.000000e+00
+// CHECK: attn.yield %{{.*}}, %[[ONE]]
+func.func @bias(%t: !t, %l: !l, %w: !w, %s: f32) {
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32):
+    %far = arith.sitofp %j : i32 to f32
+    %y = arith.subf %x, %far : f32
+    attn.yield %y : f32
+  } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+// CHECK-LABEL: @constant
+// CHECK: %[[ZERO:.*]] = arith.constant 0.000000e+00
+// CHECK: attn.yield %{{.*}}, %[[ZERO]]
+func.func @constant(%t: !t, %l: !l, %w: !w, %s: f32) {
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32):
+    %y = arith.sitofp %j : i32 to f32
+    attn.yield %y : f32
+  } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+// CHECK-LABEL: @own
+// CHECK: attn.yield %[[X:.*]], %[[X]] : f32, f32
+func.func @own(%t: !t, %l: !l, %w: !w, %s: f32) {
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32):
+    attn.yield %x, %x : f32, f32
+  } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @bits(%t: !t, %l: !l, %w: !w, %s: f32) {
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32):
+    %bits = arith.bitcast %x : f32 to i32
+    // expected-error @below {{'arith.bitcast' op has no derivative, and the score depends on it; give attn.yield of attn.backward the derivative as its second value}}
+    %y = arith.bitcast %bits : i32 to f32
+    attn.yield %y : f32
+  } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}

@@ -1,0 +1,334 @@
+//===- ScoreTest.cpp - kernels with score programs ------------------------===//
+//
+// Compiles score programs into forward and backward kernels, executes these on
+// simulated devices and holds what they give to the oracle, which evaluates the
+// same program in fp64. Every pipeline of every kernel carries one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "CompiledKernel.h"
+#include "ScoreEvaluator.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::test;
+
+namespace {
+
+struct Program {
+  const char *name, *text;
+};
+
+const Program kPrograms[] = {
+    {"Softcap", R"(
+      %cap = arith.constant 5.0 : f32
+      %small = arith.divf %x, %cap : f32
+      %bounded = math.tanh %small : f32
+      %s = arith.mulf %bounded, %cap : f32)"},
+    // Distances as of the bottom-right corner.
+    {"Alibi", R"(
+      %eighth = arith.constant -1.5 : f32
+      %h = arith.sitofp %head : i32 to f32
+      %exponent = arith.mulf %h, %eighth : f32
+      %slope = math.exp2 %exponent : f32
+      %behind = arith.subi %seqlen_k, %seqlen_q : i32
+      %end = arith.addi %query, %behind : i32
+      %distance = arith.subi %end, %key : i32
+      %far = arith.sitofp %distance : i32 to f32
+      %size = math.absf %far : f32
+      %bias = arith.mulf %size, %slope : f32
+      %s = arith.subf %x, %bias : f32)"},
+    // Each sees its own document, of a length that differs by batch.
+    {"Documents", R"(
+      %least = arith.constant 37 : i32
+      %none = arith.constant 0xFF800000 : f32
+      %length = arith.addi %least, %batch : i32
+      %qdoc = arith.divsi %query, %length : i32
+      %kdoc = arith.divsi %key, %length : i32
+      %same = arith.cmpi eq, %qdoc, %kdoc : i32
+      %s = arith.select %same, %x, %none : f32)"},
+    // Nothing is a number where the mask hides it.
+    {"Hidden", R"(
+      %one = arith.constant 1 : i32
+      %behind = arith.subi %seqlen_k, %seqlen_q : i32
+      %end = arith.addi %query, %behind : i32
+      %distance = arith.subi %end, %key : i32
+      %positive = arith.addi %distance, %one : i32
+      %real = arith.sitofp %positive : i32 to f32
+      %log = math.log %real : f32
+      %root = math.sqrt %real : f32
+      %ratio = arith.divf %x, %root : f32
+      %s = arith.subf %ratio, %log : f32)"},
+    {"Functions", R"(
+      %one = arith.constant 1.0 : f32
+      %third = arith.constant 0.3 : f32
+      %square = math.fma %x, %x, %one : f32
+      %root = math.sqrt %square : f32
+      %log = math.log2 %square : f32
+      %least = arith.minimumf %x, %one : f32
+      %power = math.exp %least : f32
+      %most = arith.maximumf %root, %log : f32
+      %negated = arith.negf %most : f32
+      %step = math.floor %negated : f32
+      %small = arith.mulf %step, %third : f32
+      %sum = arith.addf %power, %negated : f32
+      %s = arith.addf %sum, %small : f32)"},
+    // Softcap, then ALiBi, then what is not in the prefix or behind the query.
+    {"Three", R"(
+      %cap = arith.constant 4.0 : f32
+      %none = arith.constant 0xFF800000 : f32
+      %prefix = arith.constant 45 : i32
+      %tenth = arith.constant 0.03 : f32
+      %small = arith.divf %x, %cap : f32
+      %bounded = math.tanh %small : f32
+      %capped = arith.mulf %bounded, %cap : f32
+      %distance = arith.subi %query, %key : i32
+      %far = arith.sitofp %distance : i32 to f32
+      %size = math.absf %far : f32
+      %bias = arith.mulf %size, %tenth : f32
+      %biased = arith.subf %capped, %bias : f32
+      %isPrefix = arith.cmpi slt, %key, %prefix : i32
+      %isBehind = arith.cmpi sle, %key, %query : i32
+      %seen = arith.ori %isPrefix, %isBehind : i1
+      %s = arith.select %seen, %biased, %none : f32)"},
+};
+constexpr const char *kThree = "Three";
+
+/// A chip, a type, a head dimension and what is asked of the schedule.
+struct Kernel {
+  const char *name, *chip, *dtype;
+  int headDim;
+  std::map<std::string, std::string> schedule;
+};
+
+// All pipelines: stages, copies past the registers, both algorithms.
+const Kernel kForward[] = {
+    {"gfx942", "gfx942", "bf16", 128, {}},
+    {"gfx942_one", "gfx942", "bf16", 128, {{"stages", "1"}}},
+    {"gfx942_two", "gfx942", "f16", 64, {{"stages", "2"}}},
+    {"gfx950", "gfx950", "bf16", 128, {}},
+    {"gfx950_one",
+     "gfx950",
+     "f16",
+     64,
+     {{"stages", "1"}, {"direct-copy", "1"}}},
+    {"gfx950_two",
+     "gfx950",
+     "f16",
+     64,
+     {{"stages", "2"}, {"direct-copy", "1"}}},
+    {"gfx950_three",
+     "gfx950",
+     "bf16",
+     64,
+     {{"stages", "3"}, {"direct-copy", "1"}}},
+    {"gfx908", "gfx908", "f16", 64, {}},
+    {"gfx1100", "gfx1100", "bf16", 64, {}},
+    {"gfx1201", "gfx1201", "f16", 128, {}},
+};
+const Kernel kBackward[] = {
+    {"gfx942", "gfx942", "bf16", 128, {}},
+    {"gfx942_one", "gfx942", "bf16", 64, {{"stages", "1"}}},
+    {"gfx942_two", "gfx942", "f16", 64, {{"stages", "2"}}},
+    {"gfx942_atomic", "gfx942", "bf16", 128, {{"algorithm", "atomic"}}},
+    {"gfx942_atomic_one",
+     "gfx942",
+     "bf16",
+     64,
+     {{"algorithm", "atomic"}, {"stages", "1"}}},
+    {"gfx942_atomic_two",
+     "gfx942",
+     "f16",
+     64,
+     {{"algorithm", "atomic"}, {"stages", "2"}}},
+    {"gfx950", "gfx950", "f16", 128, {}},
+    {"gfx950_atomic", "gfx950", "bf16", 64, {{"algorithm", "atomic"}}},
+    {"gfx908", "gfx908", "f16", 64, {}},
+    {"gfx1100", "gfx1100", "bf16", 64, {}},
+    {"gfx1201", "gfx1201", "f16", 64, {}},
+};
+
+using Parameters = std::pair<Program, Kernel>;
+
+/// One program on all kernels, and all programs on the plain kernel of a chip
+/// of each family.
+std::vector<Parameters> parametersOf(ArrayRef<Kernel> kernels) {
+  std::vector<Parameters> all;
+  for (const Kernel &kernel : kernels)
+    for (const Program &program : kPrograms)
+      if (StringRef(kernel.name) == "gfx942" ||
+          StringRef(kernel.name) == "gfx1201" ||
+          StringRef(program.name) == kThree)
+        all.emplace_back(program, kernel);
+  return all;
+}
+
+std::string nameOf(const testing::TestParamInfo<Parameters> &info) {
+  return std::string(info.param.first.name) + "_" + info.param.second.name;
+}
+
+class ScoreTest : public testing::TestWithParam<Parameters> {
+protected:
+  const Kernel &kernel() const { return GetParam().second; }
+  std::string region() const {
+    return llvm::formatv(
+        "score {{ ^bb0(%x: f32, %batch: i32, %head: i32, %query: i32, "
+        "%key: i32, %seqlen_q: i32, %seqlen_k: i32): {0}\n"
+        "attn.yield %s : f32 }",
+        GetParam().first.text);
+  }
+  std::string tensor() const {
+    return llvm::formatv("memref<?x?x?x{0}x{1}, strided<[?, ?, ?, 1]>>",
+                         kernel().headDim, kernel().dtype);
+  }
+
+  void compile(fovea::OpKind op, const std::string &function) {
+    CompiledKernel::Request request = {kernel().chip,     function, {},
+                                       kernel().schedule, {},       {}};
+    request.record.problem.op = op;
+    request.record.problem.headDim = kernel().headDim;
+    request.record.problem.dtype =
+        StringRef(kernel().dtype) == "f16" ? DataType::F16 : DataType::BF16;
+    request.record.problem.mask = fovea::MaskKind::CausalBottomRight;
+    request.record.abiVersion = fovea::abiVersionOf(op);
+    request.look = [&](ModuleOp module) {
+      module.walk([&](attn::AttentionOpInterface problem) {
+        score = evaluatorOf(problem.getScore());
+      });
+    };
+    ASSERT_EQ(compiled.compile(request), "");
+  }
+
+  std::vector<run::ForwardCase> cases() const {
+    std::vector<run::ForwardCase> all;
+    run::ForwardCase c;
+    c.type = StringRef(kernel().dtype) == "f16" ? reference::ElemType::F16
+                                                : reference::ElemType::BF16;
+    c.headDim = kernel().headDim;
+    c.mask = reference::Mask::CausalBottomRight;
+    c.batch = 2;
+    c.heads = 4;
+    c.headsK = 2;
+    c.score = score;
+    for (auto [seqQ, seqK, scale] :
+         {std::tuple(130, 333, 0.125f), {201, 70, -0.3f}, {1, 90, 1.0f}}) {
+      c.seqQ = seqQ;
+      c.seqK = seqK;
+      c.scale = scale;
+      all.push_back(c);
+    }
+    return all;
+  }
+
+  std::vector<run::BackwardCase> gradientCases() const {
+    std::vector<run::BackwardCase> all;
+    for (const run::ForwardCase &forward : cases()) {
+      run::BackwardCase c;
+      c.forward = forward;
+      all.push_back(c);
+    }
+    return all;
+  }
+  std::string forward() const, backward() const;
+
+  template <typename Case>
+  void expectPasses(const std::vector<Case> &cases) {
+    std::string error;
+    auto session = compiled.open(error);
+    ASSERT_TRUE(session) << error;
+    for (const Case &problem : cases) {
+      const run::RunReport report = session->run(problem, options);
+      EXPECT_EQ(report.outcome, run::Outcome::Pass)
+          << problem.str() << ": " << report.message;
+      EXPECT_TRUE(report.launched);
+    }
+  }
+
+  CompiledKernel compiled;
+  run::RunOptions options;
+  std::shared_ptr<const reference::ScoreFunction> score;
+};
+
+class ForwardScoreTest : public ScoreTest {};
+class BackwardScoreTest : public ScoreTest {};
+class WrongDerivativeTest : public ScoreTest {};
+
+std::string ScoreTest::forward() const {
+  return llvm::formatv(
+      "func.func @kernel(%q: {0}, %k: {0}, %v: {0}, %out: {0}, "
+      "%lse: memref<?x?x?xf32, strided<[?, ?, 1]>>, %scale: f32) {{\n"
+      "attn.forward %q, %k, %v, %out lse(%lse) scale(%scale) "
+      "visible [#attn.causal<bottom_right>] {1} : {0}, {0}, {0}, {0}, "
+      "memref<?x?x?xf32, strided<[?, ?, 1]>>\nreturn\n}",
+      tensor(), region());
+}
+
+std::string ScoreTest::backward() const {
+  return llvm::formatv(
+      "func.func @kernel(%q: {0}, %k: {0}, %v: {0}, %out: {0}, "
+      "%dout: {0}, %lse: {1}, %dq: {0}, %dk: {0}, %dv: {0}, "
+      "%w: memref<?xi8>, %scale: f32) {{\n"
+      "attn.backward %q, %k, %v, %out, %dout, %lse -> %dq, %dk, %dv "
+      "workspace(%w) scale(%scale) "
+      "visible [#attn.causal<bottom_right>] {2} : "
+      "{0}, {0}, {0}, {0}, {0}, {1} -> {0}, {0}, {0}, memref<?xi8>\n"
+      "return\n}",
+      tensor(), "memref<?x?x?xf32, strided<[?, ?, 1]>>", region());
+}
+
+/// What a program gives, with a derivative of 1.
+class WithoutDerivative : public reference::ScoreFunction {
+public:
+  explicit WithoutDerivative(std::shared_ptr<const ScoreFunction> of)
+      : of(std::move(of)) {}
+  Result<double> apply(double product, const Place &place) const override {
+    return {of->apply(product, place).score, 1};
+  }
+  Result<float> apply(float product, const Place &place) const override {
+    return {of->apply(product, place).score, 1};
+  }
+
+private:
+  std::shared_ptr<const ScoreFunction> of;
+};
+
+TEST_P(ForwardScoreTest, AgreesWithTheReference) {
+  compile(fovea::OpKind::Forward, forward());
+  if (!HasFatalFailure())
+    expectPasses(cases());
+}
+
+TEST_P(BackwardScoreTest, AgreesWithTheReference) {
+  compile(fovea::OpKind::Backward, backward());
+  if (HasFatalFailure())
+    return;
+  options.deterministic = false;
+  expectPasses(gradientCases());
+}
+
+/// The reference must tell a kernel whose derivative is not its program's.
+TEST_P(WrongDerivativeTest, IsFound) {
+  compile(fovea::OpKind::Backward, backward());
+  if (HasFatalFailure())
+    return;
+  score = std::make_shared<WithoutDerivative>(score);
+  std::string error;
+  auto session = compiled.open(error);
+  ASSERT_TRUE(session) << error;
+  EXPECT_EQ(session->run(gradientCases().front(), options).outcome,
+            run::Outcome::Mismatch);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ForwardScoreTest,
+                         testing::ValuesIn(parametersOf(kForward)), nameOf);
+INSTANTIATE_TEST_SUITE_P(All, BackwardScoreTest,
+                         testing::ValuesIn(parametersOf(kBackward)), nameOf);
+INSTANTIATE_TEST_SUITE_P(Softcap, WrongDerivativeTest,
+                         testing::Values(Parameters(kPrograms[0],
+                                                    kBackward[0])),
+                         nameOf);
+
+} // namespace
