@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CompiledKernel.h"
+#include "RandomProgram.h"
 #include "ScoreEvaluator.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -178,8 +179,9 @@ protected:
         "score {{ ^bb0(%x: f32, %batch: i32, %head: i32, %query: i32, "
         "%key: i32, %seqlen_q: i32, %seqlen_k: i32): {0}\n"
         "attn.yield %s : f32 }",
-        GetParam().first.text);
+        text());
   }
+  virtual std::string text() const { return GetParam().first.text; }
   std::string tensor() const {
     return llvm::formatv("memref<?x?x?x{0}x{1}, strided<[?, ?, ?, 1]>>",
                          kernel().headDim, kernel().dtype);
@@ -256,6 +258,16 @@ class ForwardScoreTest : public ScoreTest {};
 class BackwardScoreTest : public ScoreTest {};
 class WrongDerivativeTest : public ScoreTest {};
 
+/// Programs by chance: FOVEA_SCORE_PROGRAMS of each kernel below, or so many
+/// that all make 60.
+class RandomScoreTest : public ScoreTest {
+protected:
+  std::string text() const override { return randomProgram(seed); }
+  void expectAllPass(fovea::OpKind op);
+
+  uint64_t seed = 0;
+};
+
 std::string ScoreTest::forward() const {
   return llvm::formatv(
       "func.func @kernel(%q: {0}, %k: {0}, %v: {0}, %out: {0}, "
@@ -309,6 +321,40 @@ TEST_P(BackwardScoreTest, AgreesWithTheReference) {
   expectPasses(gradientCases());
 }
 
+void RandomScoreTest::expectAllPass(fovea::OpKind op) {
+  const char *wanted = std::getenv("FOVEA_SCORE_PROGRAMS");
+  const int count = wanted ? std::atoi(wanted) : 15;
+  for (int i = 0; i < count; ++i) {
+    seed = uint64_t(i) + 1000 * (GetParam().second.headDim +
+                                 uint64_t(op == fovea::OpKind::Backward));
+    const bool isForward = op == fovea::OpKind::Forward;
+    compile(op, isForward ? forward() : backward());
+    if (HasFatalFailure())
+      return;
+    options.deterministic = false;
+    run::BackwardCase c = gradientCases().front();
+    c.forward.heads = 2;
+    c.forward.headsK = 1;
+    c.forward.seqQ = 70;
+    c.forward.seqK = 150;
+    if (isForward)
+      expectPasses(std::vector{c.forward});
+    else
+      expectPasses(std::vector{c});
+    if (HasFailure()) {
+      ADD_FAILURE() << "program " << seed << ":\n" << text();
+      return;
+    }
+  }
+}
+
+TEST_P(RandomScoreTest, ForwardAgrees) {
+  expectAllPass(fovea::OpKind::Forward);
+}
+TEST_P(RandomScoreTest, BackwardAgrees) {
+  expectAllPass(fovea::OpKind::Backward);
+}
+
 /// The reference must tell a kernel whose derivative is not its program's.
 TEST_P(WrongDerivativeTest, IsFound) {
   compile(fovea::OpKind::Backward, backward());
@@ -326,6 +372,12 @@ INSTANTIATE_TEST_SUITE_P(All, ForwardScoreTest,
                          testing::ValuesIn(parametersOf(kForward)), nameOf);
 INSTANTIATE_TEST_SUITE_P(All, BackwardScoreTest,
                          testing::ValuesIn(parametersOf(kBackward)), nameOf);
+const Kernel kSmall[] = {{"gfx942", "gfx942", "f16", 32, {}},
+                         {"gfx1201", "gfx1201", "bf16", 48, {}}};
+INSTANTIATE_TEST_SUITE_P(All, RandomScoreTest,
+                         testing::Values(Parameters({"Random", ""}, kSmall[0]),
+                                         Parameters({"Random", ""}, kSmall[1])),
+                         nameOf);
 INSTANTIATE_TEST_SUITE_P(Softcap, WrongDerivativeTest,
                          testing::Values(Parameters(kPrograms[0],
                                                     kBackward[0])),
