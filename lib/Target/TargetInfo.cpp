@@ -39,7 +39,8 @@ static const TargetInfo kCdna1 = {
     /*computeUnits=*/0,
     /*xcds=*/1,
     kBufferGfx9,
-    kMfmaF16 | kMfmaBf16 | kDot2F32F16 | kBufferAtomicAddF32 | kClampsKeepNaN};
+    kMfmaF16 | kMfmaBf16 | kDot2F32F16 | kBufferAtomicAddF32 |
+        kBufferAtomicPkAddF16 | kClampsKeepNaN};
 
 static const TargetInfo kCdna2 = {
     /*name=*/"",
@@ -60,7 +61,7 @@ static const TargetInfo kCdna2 = {
     /*xcds=*/1,
     kBufferGfx9,
     kMfmaF16 | kMfmaBf16_1k | kMfmaFlushesSubnormals | kDot2F32F16 |
-        kBufferAtomicAddF32 | kClampsKeepNaN};
+        kBufferAtomicAddF32 | kBufferAtomicPkAddF16 | kClampsKeepNaN};
 
 static const TargetInfo kCdna3 = {
     /*name=*/"",
@@ -81,7 +82,8 @@ static const TargetInfo kCdna3 = {
     /*xcds=*/8,
     kBufferGfx9,
     kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kDot2F32F16 |
-        kBufferAtomicAddF32 | kClampsKeepNaN};
+        kBufferAtomicAddF32 | kBufferAtomicPkAddF16 | kGlobalAtomicPkAddBf16 |
+        kClampsKeepNaN};
 
 static const TargetInfo kCdna4 = {
     /*name=*/"",
@@ -103,7 +105,8 @@ static const TargetInfo kCdna4 = {
     kBufferGfx9,
     kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kMfmaDoubleK | kDot2F32F16 |
         kCvtPkBf16 | kPermlaneSwap | kLdsTransposedRead | kLoadToLds128 |
-        kBufferAtomicAddF32 | kClampsKeepNaN | kFp8};
+        kBufferAtomicAddF32 | kBufferAtomicPkAddF16 | kBufferAtomicPkAddBf16 |
+        kGlobalAtomicPkAddBf16 | kClampsKeepNaN | kFp8};
 
 // Workgroups run in CU mode: their waves share one compute unit's SIMDs, its
 // vector cache and its half of the LDS (docs/Rationale.md, "RDNA").
@@ -147,7 +150,8 @@ static const TargetInfo kRdna4 = {
     /*xcds=*/1,
     kBufferGfx10,
     kWmma | kLargeRegisterFile | kDot2F32F16 | kPermlaneX16 | kDppRowXmask |
-        kDualIssue | kBufferAtomicAddF32 | kMemoryScopes | kScalarFloat | kFp8};
+        kDualIssue | kBufferAtomicAddF32 | kBufferAtomicPkAddF16 |
+        kBufferAtomicPkAddBf16 | kMemoryScopes | kScalarFloat | kFp8};
 
 static const TargetInfo kGfx1250 = {
     /*name=*/"",

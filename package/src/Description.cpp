@@ -159,6 +159,12 @@ json bufferOf(const KernelRecord &record, const spec::TensorSpec &tensor,
     shape = json::array();
     for (char axis : layout)
       shape.push_back(axes.at(axis));
+  } else if (tensor.shape == spec::Shape::Bytes && workspace.pairStep) {
+    shape = {"batch", "heads",
+             "align(seqlen_q, " + std::to_string(workspace.rowStep) + ") + " +
+                 std::to_string(workspace.spareRows),
+             std::to_string(workspace.columns) + " + align(dim, " +
+                 std::to_string(workspace.pairStep) + ") / 2"};
   } else if (tensor.shape == spec::Shape::Bytes && workspace.headDim) {
     shape = {"batch",
              "align(heads * seqlen_q, " + std::to_string(workspace.rowStep) +

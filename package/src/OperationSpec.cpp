@@ -100,6 +100,12 @@ constexpr LaunchSpec kAtomic[] = {
     {"convert", false, kDq, 0, 0, 0},
 };
 
+constexpr LaunchSpec kAtomic16[] = {
+    {"prepare16", false, 0, kDq | kDk | kDv, 0, 0},
+    {"fused16", true, kDk | kDv, kDq, 5, 5},
+    {"convert16", false, kDq, 0, 0, 0},
+};
+
 constexpr LaunchSpec kSplit[] = {
     {"split", false, 0, kOut, 2, 2, /*splitsKeys=*/true},
     {"combine", false, kOut, 0, 0, 0},
@@ -127,6 +133,12 @@ constexpr AlgorithmSpec kBackwardAlgorithms[] = {
     // Of each batch, so that its part begins on a line of 64 bytes: sums of dQ,
     // then the row sums.
     {"atomic", false, kAtomic, {1, true, 16}},
+    // The same in pairs of rows. A head's are whole blocks of queries, and one
+    // more for what is added of none.
+    {"atomic16",
+     false,
+     kAtomic16,
+     {1, true, 32, /*splits=*/false, /*pairStep=*/64, /*spareRows=*/32}},
 };
 
 constexpr OperationSpec kOperations[] = {

@@ -48,6 +48,65 @@ double largestNorm(const Tensor &t) {
   return norm;
 }
 
+/// What rounding may add to a row of dq whose sums have its type: each addition
+/// rounds what it adds, and the sum that it leaves. In whatever order additions
+/// come, no sum is beyond that of the positive or of the negative parts.
+class NarrowSums {
+public:
+  NarrowSums(const BackwardProblem &problem)
+      : keys(problem.narrowSumKeys),
+        scale(std::fabs(double(problem.forward.scale))),
+        unit(unitRoundoff(problem.forward.q.type)),
+        least(leastNormal(problem.forward.q.type) * unit),
+        parts(size_t(problem.forward.q.dim)) {}
+
+  void startRow() {
+    std::fill(parts.begin(), parts.end(), Part());
+    count = 0;
+  }
+  /// Key `j` has been added to `sums`; `last`: none comes behind.
+  template <typename Real>
+  void add(int64_t j, const std::vector<Real> &sums, bool last) {
+    if ((j + 1) % keys != 0 && !last)
+      return;
+    ++count;
+    for (size_t d = 0; d != parts.size(); ++d) {
+      Part &part = parts[d];
+      const double added = scale * (double(sums[d]) - part.before);
+      part.before = double(sums[d]);
+      (added > 0 ? part.positive : part.negative) += std::fabs(added);
+      part.squares += added * added;
+    }
+  }
+  void finishRow(RowSlack &row) const {
+    if (count == 0)
+      return;
+    double worst = 0, squares = 0;
+    for (const Part &part : parts) {
+      const double sum = std::max(part.positive, part.negative),
+                   error = unit * (part.positive + part.negative +
+                                   double(count - 1) * sum) +
+                           double(2 * count - 1) * least;
+      if (!std::isfinite(error))
+        return;
+      worst = std::max(worst, error);
+      squares += unit * unit * (part.squares + double(count - 1) * sum * sum) +
+                 double(2 * count - 1) * least * least;
+    }
+    row.largest += worst;
+    row.rms += std::sqrt(squares / 3 / double(parts.size()));
+  }
+
+private:
+  struct Part {
+    double before = 0, positive = 0, negative = 0, squares = 0;
+  };
+  const int64_t keys;
+  const double scale, unit, least; ///< the last half the least subnormal
+  std::vector<Part> parts;
+  int64_t count = 0; ///< of additions
+};
+
 /// Where the slack of all rows goes, and what its terms have in common.
 struct SlackSums {
   SlackSums(const BackwardProblem &problem, GradientSlack &slack)
@@ -72,6 +131,8 @@ public:
         firstKey(size_t((b * p.k.heads + h) * p.k.seq)) {
     for (int64_t j = 0; j < p.k.seq; ++j)
       keys.push_back(sizeOf(p.k, p.k.row(b, h, j)));
+    if (problem.narrowSumKeys > 0)
+      narrow.emplace(problem);
   }
 
   /// The pairs that follow are of query `i` of a query head.
@@ -80,6 +141,8 @@ public:
     gradient = sizeOf(dout, dout.row(b, head, i));
     rowQ = size_t((b * p.q.heads + head) * p.q.seq + i);
     lse = std::fabs(rowLse);
+    if (narrow)
+      narrow->startRow();
   }
 
   /// \param difference  dP - delta
@@ -118,6 +181,16 @@ public:
     addSquare(*rows[2], weight, gradient);
   }
 
+  /// Key `j` has been added to the row's `dq`, but for the scale.
+  template <typename Real>
+  void addTo(const std::vector<Real> &dq, int64_t j, bool last) {
+    if (!narrow)
+      return;
+    narrow->add(j, dq, last);
+    if (last)
+      narrow->finishRow(sums.slack.dq[rowQ]);
+  }
+
   /// All pairs have been added.
   void finish() {
     for (std::vector<RowSlack> *rows : {&sums.slack.dk, &sums.slack.dv})
@@ -145,6 +218,7 @@ private:
   Size q, gradient;
   size_t rowQ = 0;
   double lse = 0;
+  std::optional<NarrowSums> narrow;
 };
 
 template <typename Real>
@@ -296,6 +370,8 @@ private:
           dkRow[d] += ds * query[size_t(d)];
           dvRow[d] += rounded * gradient[size_t(d)];
         }
+        if (slack)
+          slack->addTo(dq, j, j + 1 == seen.end);
       }
     }
     for (int64_t d = 0; d < dim; ++d)

@@ -191,7 +191,7 @@ struct Remembered {
   int64_t batch = 0, headsQ = 0, headsK = 0, seqlenQ = 0, seqlenK = 0;
   uint32_t kernel = 0;
   unsigned wanted = 0, masks = 0;
-  bool deterministic = false;
+  bool deterministic = false, narrowSums = false;
   int32_t splits = 0;
   bool headsAreRows = false;
   uint64_t mostWorkspace = 0;
@@ -205,8 +205,8 @@ struct Remembered {
            headsQ == sizes.headsQ && headsK == sizes.headsK &&
            kernel == problem.kernel && wanted == problem.wanted &&
            masks == problem.masks && deterministic == problem.deterministic &&
-           splits == problem.splits && window == problem.window &&
-           headsAreRows == problem.headsAreRows &&
+           narrowSums == problem.narrowSums && splits == problem.splits &&
+           window == problem.window && headsAreRows == problem.headsAreRows &&
            mostWorkspace == problem.mostWorkspace && key == problem.key;
   }
   void set(const DeviceView &given, const Problem &problem,
@@ -223,6 +223,7 @@ struct Remembered {
     wanted = problem.wanted;
     masks = problem.masks;
     deterministic = problem.deterministic;
+    narrowSums = problem.narrowSums;
     splits = problem.splits;
     mostWorkspace = problem.mostWorkspace;
     window = problem.window;
@@ -271,6 +272,9 @@ Refusal refusalFor(const Candidate &candidate, const Problem &problem,
     return refusal;
   if (problem.deterministic && !candidate.algorithm->deterministic)
     return {Refusal::NotDeterministic};
+  // Less accurate than any other, so that it is never a choice among them.
+  if (problem.narrowSums != candidate.algorithm->sumsNarrowly())
+    return {problem.narrowSums ? Refusal::SumsWidely : Refusal::SumsNarrowly};
   if (problem.wanted & ~candidate.writes)
     return {Refusal::NoWriter};
   const bool splits = candidate.algorithm->splitsKeys();

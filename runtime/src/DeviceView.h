@@ -52,6 +52,8 @@ struct Refusal {
     TooManyBlocks,
     TooManyWorkItems,
     NotDeterministic,
+    SumsNarrowly,
+    SumsWidely,
     NoWriter,
     Unsplit,
     Splits,

@@ -96,6 +96,14 @@ std::string textOf(const Refusal &refusal, const Candidate &candidate,
            "', which may give other bits in every run, and deterministic is 1; "
            "ask with 0, or compile one with aot-compile "
            "--algorithm=deterministic";
+  case Refusal::SumsNarrowly:
+    return std::string("its algorithm is '") + candidate.algorithm->name +
+           "', which sums dq in 16 bits, and narrow_sums is 0; ask with 1, or "
+           "compile one with aot-compile --algorithm=atomic";
+  case Refusal::SumsWidely:
+    return std::string("its algorithm is '") + candidate.algorithm->name +
+           "', which sums dq in fp32, and narrow_sums is 1; ask with 0, or "
+           "compile one with aot-compile --algorithm=atomic16";
   case Refusal::NoWriter:
     return "its record has no launch that writes " +
            namesOf(problem.wanted & ~candidate.writes) +

@@ -396,7 +396,8 @@ void Context::logChoice(const DeviceView &view, const Device &device,
         std::to_string(device.number) + ";" + std::to_string(plan.kernel().id) +
         ";" + std::to_string(plan.chosenBy) + ";" +
         std::to_string(problem.wanted) + ";" +
-        std::to_string(problem.deterministic) + ";" + problem.key.str();
+        std::to_string(problem.deterministic) +
+        std::to_string(problem.narrowSums) + ";" + problem.key.str();
     std::lock_guard<std::mutex> lock(loggedMutex);
     if (!logged.insert(key).second)
       return;

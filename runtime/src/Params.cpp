@@ -88,6 +88,13 @@ Result readCommon(const Params *given, uint32_t firstSize, Params &known,
                    {p.dtype, p.mask, p.reserved, p.groups}, problem);
 }
 
+Result checkReserved2(uint32_t reserved2) {
+  if (reserved2 == 0)
+    return Result();
+  return invalid("reserved2 is " + std::to_string(reserved2) +
+                 "; set the structure to zero before filling it");
+}
+
 } // namespace
 
 Result readParams(const fovea_forward_params_t *params, Problem &problem) {
@@ -99,9 +106,8 @@ Result readParams(const fovea_forward_params_t *params, Problem &problem) {
   if (known.splits > uint32_t(spec::kMaxSplits))
     return invalid("splits is " + std::to_string(known.splits) +
                    ", not in 0 to " + std::to_string(spec::kMaxSplits));
-  if (known.reserved2 != 0)
-    return invalid("reserved2 is " + std::to_string(known.reserved2) +
-                   "; set the structure to zero before filling it");
+  if (Result result = checkReserved2(known.reserved2); !result.ok())
+    return result;
   problem.splits = int32_t(known.splits);
   if (Result result = readTensors(&known, problem); !result.ok())
     return result;
@@ -124,6 +130,15 @@ Result readParams(const fovea_backward_params_t *params, Problem &problem) {
     return invalid("deterministic is " + std::to_string(known.deterministic) +
                    ", not 0 or 1");
   problem.deterministic = known.deterministic == 1;
+  if (Result result = checkReserved2(known.reserved2); !result.ok())
+    return result;
+  if (known.narrow_sums > 1)
+    return invalid("narrow_sums is " + std::to_string(known.narrow_sums) +
+                   ", not 0 or 1");
+  problem.narrowSums = known.narrow_sums == 1;
+  if (problem.deterministic && problem.narrowSums)
+    return invalid("deterministic and narrow_sums are 1, but narrow sums have "
+                   "other bits in every run; ask for one of them");
   return readTensors(&known, problem);
 }
 

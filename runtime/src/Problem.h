@@ -111,6 +111,7 @@ struct Problem {
   uint32_t kernel = 0;        ///< id that the caller gave; 0: none
   unsigned wanted = 0;        ///< outputs that have elements and were asked for
   bool deterministic = false; ///< only kernels whose bits never differ
+  bool narrowSums = false;    ///< only kernels that sum dq in 16 bits
   int32_t splits = 0; ///< shares of the keys that are asked for; 0: any number
   /// Query heads that share a key head have a row each, as far apart as rows
   /// may be: packHeads() can make rows of them.

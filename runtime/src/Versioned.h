@@ -32,7 +32,7 @@ static_assert(sizeof(fovea_device_info_t) == kDeviceInfoFirstSize);
 static_assert(sizeof(fovea_kernel_info_t) == 112);
 static_assert(sizeof(fovea_forward_params_t) == 256);
 static_assert(sizeof(fovea_forward_plan_t) == 48);
-static_assert(sizeof(fovea_backward_params_t) == 384);
+static_assert(sizeof(fovea_backward_params_t) == 392);
 static_assert(sizeof(fovea_backward_plan_t) == kBackwardPlanFirstSize);
 static_assert(sizeof(fovea_window_t) == kWindowFirstSize);
 static_assert(sizeof(fovea_candidate_t) == kCandidateFirstSize);

@@ -61,6 +61,38 @@ gpu.func @once(%base: !llvm.ptr<1>, %offset: i64, %rows: i32) kernel attributes 
   attn.atomic_add %tile, %view : tensor<16x16xf32, #repeated>, !attn.view<16 x f32>
   gpu.return
 }
+
+// Two rows of 16 bits an addition: their distance is half of that of rows.
+// CHECK-LABEL: gpu.func @pairs(
+// CHECK:         %[[ROW:.*]] = arith.constant 128 : i32
+// CHECK:         %[[AT:.*]] = llvm.inline_asm has_side_effects "", "=v,0"
+// CHECK:         rocdl.raw.ptr.buffer.atomic.fadd %{{.*}}, %{{.*}}, %[[AT]], %{{.*}}, %{{.*}} : vector<2xf16>
+// CHECK:         %[[NEXT:.*]] = arith.addi %[[AT]], %[[ROW]]
+// CHECK:         rocdl.raw.ptr.buffer.atomic.fadd %{{.*}}, %{{.*}}, %[[NEXT]], %{{.*}}, %{{.*}} : vector<2xf16>
+// CHECK-NOT:     rocdl.raw.ptr.buffer.atomic.fadd
+gpu.func @pairs(%base: !llvm.ptr<1>, %offset: i64, %rows: i32) kernel attributes {attn.schedule = #schedule} {
+  %tile = arith.constant dense<1.0> : tensor<16x32xf16, #sums>
+  %stride = arith.constant 32 : i32
+  %view = attn.view %base[%offset] rows %rows stride %stride : !attn.view<32 x i32>
+  attn.atomic_add %tile, %view : tensor<16x32xf16, #sums>, !attn.view<32 x i32>
+  gpu.return
+}
+
+// This chip adds pairs of bf16 by their address only.
+// CHECK-LABEL: gpu.func @by_address(
+// CHECK-NOT:     rocdl.raw.ptr.buffer.atomic.fadd
+// CHECK:         %[[PLACE:.*]] = llvm.getelementptr
+// CHECK:         llvm.atomicrmw fadd %{{.*}}, %{{.*}} syncscope("agent") monotonic {rocdl.no_fine_grained_memory, rocdl.no_remote_memory} : !llvm.ptr<1>, vector<2xbf16>
+// CHECK:         llvm.getelementptr inbounds %{{.*}}[128]
+// CHECK:         llvm.atomicrmw fadd {{.*}} vector<2xbf16>
+// CHECK-NOT:     llvm.atomicrmw
+gpu.func @by_address(%base: !llvm.ptr<1>, %offset: i64, %rows: i32) kernel attributes {attn.schedule = #schedule} {
+  %tile = arith.constant dense<1.0> : tensor<16x32xbf16, #sums>
+  %stride = arith.constant 32 : i32
+  %view = attn.view %base[%offset] rows %rows stride %stride : !attn.view<32 x i32>
+  attn.atomic_add %tile, %view : tensor<16x32xbf16, #sums>, !attn.view<32 x i32>
+  gpu.return
+}
 }
 
 // Where instructions name a scope, it is the device's.

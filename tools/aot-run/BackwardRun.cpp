@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 using namespace fovea;
@@ -60,12 +61,26 @@ bool flushesSubnormals(const std::string &arch) {
   return arch.substr(0, arch.find(':')) == "gfx90a";
 }
 
-/// Whether a kernel adds dQ up in memory.
-bool isAtomic(fovea_context_t *context, uint32_t kernel) {
+/// A kernel's schedule; empty: there is no kernel.
+std::string scheduleOf(fovea_context_t *context, uint32_t kernel) {
   fovea_kernel_info_t info = {};
   info.struct_size = sizeof(info);
-  return kernel && !fovea_kernel_info(context, kernel, &info) &&
-         std::string(info.schedule).find("atomic") != std::string::npos;
+  return kernel && !fovea_kernel_info(context, kernel, &info) ? info.schedule
+                                                              : "";
+}
+
+/// Whether a kernel adds dQ up in memory.
+bool isAtomic(const std::string &schedule) {
+  return schedule.find("atomic") == 0;
+}
+
+/// Keys of an addition to sums of dQ that are narrow; 0: they are not.
+int64_t narrowSumKeys(const std::string &schedule) {
+  constexpr const char *launch = ";fused16:block_m=";
+  const size_t at = schedule.find(launch);
+  return at == std::string::npos
+             ? 0
+             : std::atoll(schedule.c_str() + at + std::strlen(launch));
 }
 
 /// A stream of its own: dout has nothing to do with q, k and v.
@@ -184,13 +199,15 @@ RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
   if (std::string bad = backwardOf(c, tensors, arch).check(); !bad.empty())
     return fail(report, Outcome::Refused, bad);
   course.params.deterministic = options.deterministic;
+  course.params.narrow_sums = options.narrowSums;
   if (!course.choose())
     return report;
 
   BackwardProblem problem = backwardOf(c, tensors, arch);
   // Sums of dQ in memory leave dS as it is.
-  problem.flushScoreGradients =
-      problem.flushSubnormals && isAtomic(context, course.kernel());
+  const std::string schedule = scheduleOf(context, course.kernel());
+  problem.flushScoreGradients = problem.flushSubnormals && isAtomic(schedule);
+  problem.narrowSumKeys = narrowSumKeys(schedule);
   fill(f, options.given, problem.forward);
   fillDout(problem.dout, c.doutScale, f.seed);
   fillGiven(problem.dout, options.given.dout);

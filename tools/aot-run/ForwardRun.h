@@ -82,6 +82,8 @@ struct RunOptions {
   bool forwardOnDevice = false;
   /// A backward pass takes only kernels whose bits never differ.
   bool deterministic = true;
+  /// It takes only kernels that sum dQ in 16 bits.
+  bool narrowSums = false;
 };
 
 enum class Outcome {

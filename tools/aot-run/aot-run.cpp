@@ -283,6 +283,10 @@ void addOptions(CLI::App &app, CommandLine &line) {
                "Take only gradients whose bits are the same in every run "
                "(default yes); no: also kernels that add with atomics")
       ->group("How");
+  app.add_flag("--narrow-sums", line.run.narrowSums,
+               "Take only kernels that sum dq in 16 bits; with "
+               "--no-deterministic")
+      ->group("How");
   for (int i = 0; i < 3; ++i)
     app.add_option(std::string("--save-") + kGradients[i], line.saveGradient[i],
                    "Write this gradient as .npy, float32")
@@ -313,11 +317,12 @@ bool checkCombination(const CLI::App &app, const CommandLine &line,
                                        "check",
                                        "json",
                                        "forward-on-device",
-                                       "deterministic"};
+                                       "deterministic",
+                                       "narrow-sums"};
   const std::set<std::string> forward = {"no-lse", "save-out"};
   const std::set<std::string> backward = {
-      "dout",    "dout-scale", "forward-on-device", "deterministic", "save-dq",
-      "save-dk", "save-dv"};
+      "dout",        "dout-scale", "forward-on-device", "deterministic",
+      "narrow-sums", "save-dq",    "save-dk",           "save-dv"};
   const bool isForward = line.op == "forward";
   const bool allGiven = !line.qFile.empty() && !line.kFile.empty() &&
                         !line.vFile.empty() &&

@@ -60,7 +60,7 @@ struct ScheduleOptions : public mlir::PassPipelineOptions<ScheduleOptions> {
   Option<std::string> algorithm{
       *this, "algorithm",
       llvm::cl::desc("Of attn.forward flash or split, of attn.backward "
-                     "deterministic or atomic"),
+                     "deterministic, atomic or atomic16"),
       llvm::cl::init("")};
 };
 

@@ -43,6 +43,10 @@ enum Feature : uint32_t {
   kClampsKeepNaN = 1u << 21,         ///< a mode (DX10_CLAMP = 0) passes NaNs on
   kFp8 = 1u << 22,     ///< conversions to and products of OCP's fp8 and bf8
   kFp8Fnuz = 1u << 23, ///< the same of fp8 whose exponents are one less
+  // Additions of two 16-bit numbers in memory, without a result.
+  kBufferAtomicPkAddF16 = 1u << 24,
+  kBufferAtomicPkAddBf16 = 1u << 25,
+  kGlobalAtomicPkAddBf16 = 1u << 26, ///< by address, without bounds
 };
 
 /// How the registers of a SIMD are divided.
@@ -79,6 +83,11 @@ struct TargetInfo {
   uint32_t features;
 
   bool has(uint32_t feature) const { return (features & feature) == feature; }
+  /// Whether it adds pairs of bf16, or f16, in memory.
+  bool addsPairs(bool bf16) const {
+    return bf16 ? has(kBufferAtomicPkAddBf16) || has(kGlobalAtomicPkAddBf16)
+                : has(kBufferAtomicPkAddF16);
+  }
   /// Whether the row stands for all chips of a family.
   bool isGeneric() const { return name == generic; }
 };

@@ -248,20 +248,19 @@ struct LowerAtomicAdd : public LanePattern<AtomicAddOp> {
   LogicalResult
   matchAndRewrite(AtomicAddOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    if (!op.getTile().getType().getElementType().isF32())
+      return addPairs(b, op, adaptor, rewriter);
     if (!lanes.getTarget().has(target::kBufferAtomicAddF32))
       return op.emitOpError()
              << lanes.getTarget().name << " cannot add f32 in memory";
-    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     TileLayout layout = layoutOf(op.getTile());
     BufferAddress address(b, op, lanes, layout, op.getView().getType(),
                           adaptor.getView()[1]);
     if (lanes.getTarget().waveSize == 64) // others have no register to spare
       address.keepTogether();
     Value first = lanes.isFirstHolder(op, layout);
-    Value zero = lanes.i32(b, 0);
-    // Where an instruction does not name a scope, atomics are of the device.
-    Value policy = lanes.i32(
-        b, lanes.getTarget().has(target::kMemoryScopes) ? kDeviceScope : 0);
+    Value zero = lanes.i32(b, 0), policy = devicePolicy(b);
     TileAccesses single(layout, b.getF32Type(), wideAccesses(layout, 1));
     single.forEach([&](int fragment, const auto &regs, Coord at) {
       if (address.isOutside(at))
@@ -274,6 +273,101 @@ struct LowerAtomicAdd : public LanePattern<AtomicAddOp> {
     });
     rewriter.eraseOp(op);
     return success();
+  }
+
+private:
+  /// Where an instruction does not name a scope, atomics are of the device.
+  Value devicePolicy(ImplicitLocOpBuilder &b) const {
+    return lanes.i32(
+        b, lanes.getTarget().has(target::kMemoryScopes) ? kDeviceScope : 0);
+  }
+
+  /// The layout of pairs of rows, of which a lane holds both halves in
+  /// registers of which the second follows the first; none: another has one.
+  static std::optional<TileLayout> layoutOfPairs(const TileLayout &layout) {
+    layout::Bases bases[3];
+    for (auto space :
+         {layout::Space::Register, layout::Space::Lane, layout::Space::Wave})
+      for (const Coord &basis : layout.get(space))
+        bases[static_cast<int>(space)].push_back({basis[0] / 2, basis[1]});
+    auto isOdd = [](const Coord &basis) { return basis[0] % 2 != 0; };
+    if (layout.registers().empty() || layout.registers()[0] != Coord{1, 0} ||
+        llvm::any_of(layout.registers().drop_front(), isOdd) ||
+        llvm::any_of(layout.lanes(), isOdd) ||
+        llvm::any_of(layout.waves(), isOdd))
+      return std::nullopt;
+    bases[0].erase(bases[0].begin());
+    return TileLayout(bases[0], bases[1], bases[2], layout.grid());
+  }
+
+  /// 16-bit elements, two rows at a time.
+  LogicalResult addPairs(ImplicitLocOpBuilder &b, AtomicAddOp op,
+                         Adaptor adaptor,
+                         ConversionPatternRewriter &rewriter) const {
+    const target::TargetInfo &target = lanes.getTarget();
+    Type type = op.getTile().getType().getElementType();
+    if (!target.addsPairs(type.isBF16()))
+      return op.emitOpError()
+             << target.name << " cannot add pairs of " << type << " in memory";
+    TileLayout full = layoutOf(op.getTile());
+    std::optional<TileLayout> layout = layoutOfPairs(full);
+    auto view = op.getView().getDefiningOp<ViewOp>();
+    APInt stride;
+    if (!layout || lanes.isFirstHolder(op, full))
+      return op.emitOpError() << "adds rows 2r and 2r + 1 of one lane, once; "
+                                 "layout <"
+                              << full.str() << "> has them elsewhere";
+    if (!view || !matchPattern(view.getStride(), m_ConstantInt(&stride)))
+      return op.emitOpError("adds pairs to rows at a constant distance");
+    const bool byAddress =
+        type.isBF16() && !target.has(target::kBufferAtomicPkAddBf16);
+    BufferAddress address(b, op, lanes, *layout, op.getView().getType(),
+                          adaptor.getView()[1]);
+    if (target.waveSize == 64)
+      address.keepTogether();
+    Value zero = lanes.i32(b, 0), policy = devicePolicy(b), base;
+    if (byAddress)
+      base = placeOfLane(b, view.getView().getType(),
+                         rewriter.getRemappedValue(view.getBase()),
+                         rewriter.getRemappedValue(view.getOffset()),
+                         address.offset({0, 0}, nullptr));
+    TileAccesses single(*layout, b.getI32Type(), wideAccesses(*layout, 1));
+    single.forEach([&](int fragment, const auto &regs, Coord at) {
+      Value values = vector::ShuffleOp::create(
+          b, adaptor.getTile()[fragment], adaptor.getTile()[fragment],
+          ArrayRef<int64_t>{2 * regs[0], 2 * regs[0] + 1});
+      if (byAddress)
+        return addByAddress(
+            b, values,
+            addBytes(b, base,
+                     int32_t(4 * (at[0] * stride.getSExtValue() + at[1]))));
+      ROCDL::RawPtrBufferAtomicFaddOp::create(
+          b, TypeRange{},
+          ValueRange{values, adaptor.getView()[0], address.offset(at, nullptr),
+                     zero, policy});
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+  /// What lies `bytes`, i32, behind the beginning of a view.
+  static Value placeOfLane(ImplicitLocOpBuilder &b, ViewType view, Value base,
+                           Value offset, Value bytes) {
+    Value start =
+        LLVM::GEPOp::create(b, base.getType(), view.getElementType(), base,
+                            ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(offset)});
+    Value wide = arith::ExtUIOp::create(b, b.getI64Type(), bytes);
+    return LLVM::GEPOp::create(b, base.getType(), b.getI8Type(), start,
+                               ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(wide)});
+  }
+  static void addByAddress(ImplicitLocOpBuilder &b, Value pair, Value place) {
+    auto add =
+        LLVM::AtomicRMWOp::create(b, LLVM::AtomicBinOp::fadd, place, pair,
+                                  LLVM::AtomicOrdering::monotonic, "agent");
+    // Or it would be a loop of compare-and-swap: the host's memory may lack it.
+    auto *rocdl = b.getContext()->getLoadedDialect<ROCDL::ROCDLDialect>();
+    rocdl->getNoFineGrainedMemoryAttrHelper().setAttr(add, b.getUnitAttr());
+    rocdl->getNoRemoteMemoryAttrHelper().setAttr(add, b.getUnitAttr());
   }
 };
 

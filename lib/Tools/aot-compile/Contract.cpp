@@ -180,7 +180,12 @@ static void writeLaunches(json::OStream &json, const Job &job,
   const spec::WorkspaceSpec &workspace = job.algorithm->workspace;
   int64_t row = workspace.bytesOfRow(job.problem.headDim);
   json.attribute("workspace_bytes",
-                 workspace.rowStep == 1
+                 workspace.pairStep
+                     ? formatv("{0} * batch * heads_q * (ceil(seqlen_q / {1}) "
+                               "* {1} + {2})",
+                               row, workspace.rowStep, workspace.spareRows)
+                           .str()
+                 : workspace.rowStep == 1
                      ? formatv("{0} * batch * heads_q * seqlen_q{1}", row,
                                workspace.splits ? " * splits" : "")
                            .str()

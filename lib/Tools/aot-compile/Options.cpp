@@ -122,7 +122,8 @@ struct Options {
       cl::desc("Schedule of forward: flash (default); split, whose workgroups "
                "share out the keys. Of backward: deterministic (default), "
                "whose bits are the same in every run; atomic, which adds dq up "
-               "in memory. A list gives a kernel of each"),
+               "in memory; atomic16, which does so in 16 bits. A list gives a "
+               "kernel of each"),
       cl::cat(category)};
   cl::opt<int> optLevel{"O",
                         cl::Prefix,

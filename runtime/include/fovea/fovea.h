@@ -525,6 +525,11 @@ typedef struct fovea_backward_params {
   uint32_t kernel;   /**< id of the kernel to use; 0: the library picks */
   uint32_t reserved; /**< 0 */
   const fovea_group_t *groups; /**< since 0.2: the first one, or NULL */
+  /** Since 0.2. 1: dq is summed in memory in `dtype`, which rounds each sum
+      (docs/Accuracy.md, Narrow sums); only kernels that do so are taken. 0:
+     they are refused, by name. */
+  uint32_t narrow_sums;
+  uint32_t reserved2; /**< 0 */
 } fovea_backward_params_t;
 
 typedef struct fovea_backward_plan {

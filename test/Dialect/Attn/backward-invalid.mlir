@@ -107,7 +107,7 @@ func.func @two(%t: !t, %l: !l, %w: !w, %s: f32) {
 !w = memref<?xi8>
 func.func @algorithm(%t: !t, %l: !l, %w: !w, %s: f32) {
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
-    // expected-error @below {{unknown algorithm 'random'; known: deterministic, atomic}}
+    // expected-error @below {{unknown algorithm 'random'; known: deterministic, atomic, atomic16}}
     schedule(<random>)
     : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
   return

@@ -2,7 +2,7 @@
 // RUN: not aot-opt %s --split-input-file --attn-choose-schedule=algorithm=fast 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
 // The option names an algorithm; a schedule that is there may not contradict it.
-// UNKNOWN: error: 'attn.backward' op unknown algorithm 'fast'; known: deterministic, atomic
+// UNKNOWN: error: 'attn.backward' op unknown algorithm 'fast'; known: deterministic, atomic, atomic16
 
 !t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 !l = memref<?x?x?xf32, strided<[?, ?, 1]>>

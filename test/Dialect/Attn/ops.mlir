@@ -54,6 +54,10 @@ func.func @memory(%base: !llvm.ptr<1>, %offset: i64, %rows: i32, %stride: i32) {
   %sums = arith.constant dense<1.0> : tensor<32x64xf32>
   %wide = attn.view %base[%offset] rows %rows stride %stride : !attn.view<64 x f32>
   attn.atomic_add %sums, %wide : tensor<32x64xf32>, !attn.view<64 x f32>
+  // CHECK: attn.atomic_add %{{.*}}, %{{.*}} : tensor<32x64xbf16>, <64 x i32>
+  %halves = arith.constant dense<1.0> : tensor<32x64xbf16>
+  %pairs = attn.view %base[%offset] rows %rows stride %stride : !attn.view<64 x i32>
+  attn.atomic_add %halves, %pairs : tensor<32x64xbf16>, !attn.view<64 x i32>
   // CHECK: %[[LDS:.*]] = attn.alloc_lds : <32 x 64 x bf16>
   %lds = attn.alloc_lds : !attn.lds<32 x 64 x bf16>
   // CHECK: attn.alloc_lds : <32 x 64 x f16, <chunks = 8, shifts = [0, 2]>>

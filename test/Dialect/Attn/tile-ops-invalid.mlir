@@ -26,6 +26,30 @@ func.func @atomic_add_elements(%view: !attn.view<64 x f16>, %tile: tensor<32x64x
 
 // -----
 
+func.func @atomic_add_pairs(%view: !attn.view<64 x bf16>, %tile: tensor<32x64xbf16>) {
+  // expected-error @below {{'attn.atomic_add' op adds pairs of 'bf16' to a view of i32, found '!attn.view<64 x bf16>'}}
+  attn.atomic_add %tile, %view : tensor<32x64xbf16>, !attn.view<64 x bf16>
+  return
+}
+
+// -----
+
+func.func @atomic_add_outside(%view: !attn.view<32 x i32>, %tile: tensor<32x64xf16>) {
+  // expected-error @below {{'attn.atomic_add' op adds pairs of rows to a view that holds them all; 'tensor<32x64xf16>' does not fit '!attn.view<32 x i32>'}}
+  attn.atomic_add %tile, %view : tensor<32x64xf16>, !attn.view<32 x i32>
+  return
+}
+
+// -----
+
+func.func @atomic_add_type(%view: !attn.view<64 x i32>, %tile: tensor<32x64xi32>) {
+  // expected-error @below {{'attn.atomic_add' op adds f32, f16 or bf16, found 'i32'}}
+  attn.atomic_add %tile, %view : tensor<32x64xi32>, !attn.view<64 x i32>
+  return
+}
+
+// -----
+
 func.func @store_lds_shape(%lds: !attn.lds<32 x 64 x f16>, %tile: tensor<64x32xf16>) {
   // expected-error @below {{stores 'tensor<64x32xf16>' to '!attn.lds<32 x 64 x f16>'; the shapes must agree}}
   attn.store_lds %tile, %lds : tensor<64x32xf16>, !attn.lds<32 x 64 x f16>

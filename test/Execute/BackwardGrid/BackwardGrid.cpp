@@ -8,7 +8,8 @@
 // package's forward kernel computes, and faults in the simulated matrix
 // instructions must be noticed.
 //
-//   FoveaBackwardGrid --package=kernels [--grid=full|thin|atomic] [--hip=sim]
+//   FoveaBackwardGrid --package=kernels [--grid=full|thin|atomic|atomic16]
+//   [--hip=sim]
 //     [--scratch=HEAD_DIM,... of kernels that may have some] [gtest options]
 //
 //===----------------------------------------------------------------------===//
@@ -29,10 +30,20 @@ const std::vector<Grid> kGrids = {
      {64, 32, 128, 16, 40, 96, 256}},
     // For chips that run the code of another but for a few instructions.
     {"thin", 1, {129, 65, 17, 1, 0}, {64, 128, 40}},
-    // Of kernels that add dQ up in memory.
-    {"atomic", 1, {129, 65, 17, 1, 0}, {64, 32, 40}}};
+    // Of kernels that add dQ up in memory, in fp32 and in 16 bits.
+    {"atomic", 1, {129, 65, 17, 1, 0}, {64, 32, 40}},
+    {"atomic16", 1, {129, 65, 17, 1, 0}, {64, 32, 40}}};
 
-bool isAtomic() { return grid->name == std::string("atomic"); }
+bool isNarrow() { return grid->name == std::string("atomic16"); }
+bool isAtomic() { return grid->name == std::string("atomic") || isNarrow(); }
+
+/// What the grid's kernels are asked for by.
+RunOptions gridOptions() {
+  RunOptions options;
+  options.deterministic = !isAtomic();
+  options.narrowSums = isNarrow();
+  return options;
+}
 
 /// Large gradients that stay finite in the type.
 double largeDout(ElemType type) { return type == ElemType::F16 ? 64 : 16384; }
@@ -82,10 +93,9 @@ void expectOtherBits(const BackwardCase &c) {
   RunOptions options;
   const RunReport refused = session->run(c, options);
   EXPECT_EQ(refused.outcome, Outcome::Refused);
-  EXPECT_NE(refused.message.find("its algorithm is 'atomic'"),
-            std::string::npos)
+  EXPECT_NE(refused.message.find("its algorithm is 'atomic"), std::string::npos)
       << refused.message;
-  options.deterministic = false;
+  options = gridOptions();
   ASSERT_EQ(set("threads", "1"), 0);
   const RunReport first = expectPass(c, options);
   ASSERT_EQ(set("order", "reverse"), 0);
@@ -165,8 +175,7 @@ void expectDerivative(const BackwardCase &c) {
 void expectNaNStays(ElemType type) {
   const BackwardCase c = smallCase(type, Mask::None);
   const ForwardCase &f = c.forward;
-  RunOptions options;
-  options.deterministic = !isAtomic();
+  RunOptions options = gridOptions();
   Random random(3);
   options.given.q.resize(size_t(f.batch * f.heads * f.seqQ * f.headDim));
   for (double &value : options.given.q)
@@ -241,8 +250,7 @@ std::vector<BackwardCase> chosenCases() {
 
 void registerTests() {
   size_t count = 0;
-  RunOptions options;
-  options.deterministic = !isAtomic();
+  RunOptions options = gridOptions();
   for (const GridCase &row : thinnedGrid(*grid, {/*large dout*/ 2})) {
     BackwardCase c;
     c.forward = row.problem;

@@ -167,6 +167,24 @@ TEST(OperationSpec, WorkspacesAreAsBefore) {
   EXPECT_EQ(split.workspace.bytes(2, 3, 5, 64, 7), 2 * 3 * 5 * 7 * 68 * 4);
 }
 
+// Rows of a head are padded to 32 and have 32 behind them, also where there are
+// none, for the kernel that adds to no query; columns are padded to 64.
+TEST(OperationSpec, NarrowSumsLieInWholeBlocks) {
+  const OperationSpec &backward = specOf(OpKind::Backward);
+  const AlgorithmSpec &narrow = *backward.findAlgorithm("atomic16");
+  EXPECT_TRUE(narrow.sumsNarrowly());
+  EXPECT_FALSE(narrow.deterministic);
+  EXPECT_EQ(narrow.workspace.bytes(2, 3, 33, 40), 2 * 3 * 96 * (4 + 2 * 64));
+  EXPECT_EQ(narrow.workspace.bytes(2, 3, 32, 72), 2 * 3 * 64 * (4 + 2 * 128));
+  EXPECT_EQ(narrow.workspace.bytes(2, 3, 0, 64), 2 * 3 * 32 * (4 + 2 * 64));
+  for (const char *other : {"deterministic", "atomic"})
+    EXPECT_FALSE(backward.findAlgorithm(other)->sumsNarrowly());
+  // Half of what sums of fp32 take.
+  EXPECT_LT(narrow.workspace.bytes(4, 16, 4096, 128),
+            0.52 * backward.findAlgorithm("atomic")->workspace.bytes(
+                       4, 16, 4096, 128));
+}
+
 TEST(OperationSpec, AlgorithmsHaveArgumentsOfTheirOwn) {
   const AlgorithmSpec &split = *specOf(OpKind::Forward).findAlgorithm("split");
   const ProblemKey key = keyOf(OpKind::Forward, featureGroups().size());

@@ -30,6 +30,10 @@ struct Fault {
   double scale = 1;             ///< factor on the gradients' scale
   double logits = 1;            ///< factor on the scale of the scores
   bool lowPrecisionAcc = false; ///< sums in the 16-bit type
+  /// Not a fault where the problem has narrow sums: order of the blocks of keys
+  /// whose parts of dq are added in the 16-bit type; 0: sums are fp32.
+  int64_t narrowOrder = 0;
+  bool narrowAll = false; ///< the same, by key instead of by block
 };
 
 /// Four running sums, as wide instructions have.
@@ -53,8 +57,10 @@ public:
       for (int64_t h = 0; h < p.q.heads; ++h)
         runHead(b, h);
     const float scale = float(p.scale * fault.scale);
-    for (std::vector<float> *scaled : {&dq, &dk})
-      for (float &x : *scaled)
+    for (float &x : dk)
+      x *= scale;
+    if (fault.narrowOrder == 0)
+      for (float &x : dq)
         x *= scale;
   }
   std::vector<float> dq, dk, dv;
@@ -97,6 +103,10 @@ private:
         ds[size_t(i * count + j)] = round(probability * (dp - delta));
       }
     }
+    if (fault.narrowOrder != 0)
+      for (int64_t i = 0; i < rows; ++i)
+        addNarrowly(&dq[size_t(((b * p.q.heads + h) * rows + i) * dim)],
+                    ds.data() + i * count, b, hk);
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < count; ++j) {
         int64_t from = i * count + j;
@@ -114,7 +124,9 @@ private:
                            size_t(((b * p.k.heads + hk) * count + j) * dim + d),
                        query =
                            size_t(((b * p.q.heads + h) * rows + i) * dim + d);
-          add(dq[query], slope * float(decode(p.k.type, p.k.row(b, hk, j)[d])));
+          if (fault.narrowOrder == 0)
+            add(dq[query],
+                slope * float(decode(p.k.type, p.k.row(b, hk, j)[d])));
           if (fault.dropHead && h % group == group - 1)
             continue;
           add(dk[key], slope * float(decode(p.q.type, p.q.row(b, h, i)[d])));
@@ -122,6 +134,27 @@ private:
               probability * float(decode(dout.type, dout.row(b, h, i)[d])));
         }
       }
+  }
+
+  /// One row of dq, a block of keys at a time.
+  void addNarrowly(float *row, const float *slopes, int64_t b, int64_t hk) {
+    const int64_t count = p.k.seq, size = fault.narrowAll ? 1 : kBlock,
+                  blocks = (count + size - 1) / size;
+    const float scale = float(p.scale * fault.scale);
+    std::vector<float> part(size_t(p.q.dim));
+    for (int64_t n = 0; n < blocks; ++n) {
+      // An order that starts anywhere, either way.
+      const int64_t at = fault.narrowOrder > 0
+                             ? (n + fault.narrowOrder) % blocks
+                             : (2 * blocks - n + fault.narrowOrder) % blocks;
+      std::fill(part.begin(), part.end(), 0.0f);
+      for (int64_t j = at * size; j < std::min(count, (at + 1) * size); ++j)
+        for (int64_t d = 0; slopes[j] != 0 && d < p.q.dim; ++d)
+          part[size_t(d)] +=
+              slopes[j] * float(decode(p.k.type, p.k.row(b, hk, j)[d]));
+      for (int64_t d = 0; d < p.q.dim; ++d)
+        row[d] = round(row[d] + round(scale * part[size_t(d)]));
+    }
   }
 
   const ForwardProblem &p;
@@ -132,7 +165,8 @@ private:
 
 /// A problem, with dout drawn apart from the rest, and the oracle's answers.
 struct Subject {
-  Subject(const Shape &shape, InputKind kind, double doutScale = 1)
+  Subject(const Shape &shape, InputKind kind, double doutScale = 1,
+          int64_t narrowSumKeys = 0)
       : owned(shape, kind, 17), other(shape, InputKind::Zeros, 18),
         problem{owned.problem, other.problem.q} {
     Random random(19);
@@ -142,6 +176,7 @@ struct Subject {
         for (int64_t s = 0; s < t.seq; ++s)
           for (int64_t d = 0; d < t.dim; ++d)
             t.row(b, h, s)[d] = encode(t.type, doutScale * random.normal());
+    problem.narrowSumKeys = narrowSumKeys;
     exact = attentionBackwardF64(problem, 0, &slack);
     plain = attentionBackwardPlain(problem);
   }
@@ -232,6 +267,71 @@ TEST(GradientBudget, SlackIsSmallWhereGradientsAreNot) {
     EXPECT_GT(slack, 0);
     EXPECT_LT(slack, 0.02 * unitRoundoff(type) * largest);
   }
+}
+
+/// Sums of dq that round at each addition keep to their budget in any order,
+/// and dk and dv to that of sums in fp32.
+TEST(GradientBudget, PassesNarrowSumsInAnyOrder) {
+  for (const Shape &shape : kShapes)
+    for (InputKind kind : kInputs)
+      for (double doutScale : {1.0, 64.0}) {
+        const Subject subject(shape, kind, doutScale, kBlock);
+        for (int64_t order : {1, 3, -1, -4}) {
+          Fault narrow;
+          narrow.narrowOrder = order;
+          for (const Comparison &c : subject.judge(narrow))
+            EXPECT_TRUE(c.pass)
+                << inputKindName(kind) << " q" << shape.seqQ << " k"
+                << shape.seqK << " order " << order << ": " << c.message;
+        }
+      }
+}
+
+/// Where there is one addition there is one rounding; with many the budget
+/// grows like the root of their number (rms) and their number (max).
+TEST(GradientBudget, NarrowSumsGrowWithTheirNumber) {
+  const Shape shape{ElemType::BF16, 1, 1, 1, 16, 1024, 64, Mask::None};
+  double rms[3], max[3];
+  int64_t n = 0;
+  for (int64_t keys : {1024, 64, 16}) {
+    const Subject subject(shape, InputKind::Normal, 1, keys);
+    rms[n] = max[n] = 0;
+    for (const RowSlack &row : subject.slack.dq) {
+      rms[n] = std::max(rms[n], row.rms);
+      max[n] = std::max(max[n], row.largest);
+    }
+    ++n;
+  }
+  double largest = 0;
+  const Subject wide(shape, InputKind::Normal);
+  for (double x : wide.exact.dq)
+    largest = std::max(largest, std::fabs(x));
+  // One rounding, to nearest.
+  EXPECT_LT(max[0], 1.01 * unitRoundoff(shape.type) * largest);
+  EXPECT_GT(rms[1], 2 * rms[0]);
+  EXPECT_LT(rms[1], 16 * rms[0]);
+  EXPECT_GT(rms[2], 1.5 * rms[1]);
+  EXPECT_LT(rms[2], 4 * rms[1]);
+  EXPECT_GT(max[2], 2 * max[1]);
+}
+
+/// Faults of narrow sums are seen through their budget: an addition more or
+/// less, each key rounded by itself, a scale that is off.
+TEST(GradientBudget, SeesFaultsOfNarrowSums) {
+  const Shape shape{ElemType::BF16, 1, 2, 1, 100, 130, 64, Mask::None};
+  const Subject subject(shape, InputKind::Normal, 1, 64);
+  Fault narrow;
+  narrow.narrowOrder = 1;
+  Fault skipped = narrow, perKey = narrow, scaled = narrow;
+  skipped.skipKeys = 2;
+  perKey.narrowAll = true;
+  scaled.scale = 1.05;
+  for (const Fault *fault : {&skipped, &perKey, &scaled})
+    EXPECT_FALSE(subject.judge(*fault)[0].pass);
+  // Which fp32 sums do not allow at all.
+  const Subject wide(shape, InputKind::Normal);
+  narrow.narrowAll = true;
+  EXPECT_FALSE(wide.judge(narrow)[0].pass);
 }
 
 std::vector<Fault> faults() {

@@ -55,6 +55,16 @@ protected:
     return record;
   }
 
+  /// Of the one that does so in 16 bits.
+  static KernelRecord makeNarrowRows(int32_t rows = 64) {
+    KernelRecord record = makeRows(rows, rows);
+    record.schedule = "atomic16";
+    record.launches = {{"prepare16", rows, 256},
+                       {"fused16", rows, 512},
+                       {"convert16", rows, 128}};
+    return record;
+  }
+
   /// The launches' kernels, "bwd_delta bwd_dkdv"; forgets them.
   std::string launched() {
     std::string names;
@@ -158,6 +168,12 @@ TEST_F(BackwardTest, EveryRuleIsChecked) {
   const std::vector<Rule<Params>> rules = {
       {[](Params &p) { p.deterministic = 2; },
        "deterministic is 2, not 0 or 1"},
+      {[](Params &p) { p.narrow_sums = 2; }, "narrow_sums is 2, not 0 or 1"},
+      {[](Params &p) { p.deterministic = p.narrow_sums = 1; },
+       "deterministic and narrow_sums are 1, but narrow sums have other bits "
+       "in "
+       "every run; ask for one of them"},
+      {[](Params &p) { p.reserved2 = 1; }, "reserved2 is 1"},
       {[](Params &p) {
          p.batch = 65535;
          p.heads_q = p.heads_k = p.seqlen_q = int64_t(1) << 30;
@@ -512,6 +528,61 @@ TEST_F(BackwardTest, DeterministicIsHonouredOrRefused) {
   p.deterministic = 0;
   expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
   EXPECT_EQ(launched(), "bwd_prepare bwd_fused bwd_convert");
+}
+
+// Sums of dQ in 16 bits are taken by whom asks for them, and by nobody else.
+TEST_F(BackwardTest, NarrowSumsAreForThoseWhoAsk) {
+  writeBackward(makeNarrowRows());
+  {
+    ContextPtr context = makeContext();
+    Params p = makeBackward();
+    p.workspace_bytes = uint64_t(1) << 40;
+    for (uint32_t kernel : {0, 1}) {
+      p.kernel = kernel;
+      expectStatus(fovea_backward(context.get(), &p, nullptr),
+                   FOVEA_STATUS_NOT_FOUND,
+                   {"its algorithm is 'atomic16'", "narrow_sums is 0",
+                    "--algorithm=atomic"});
+    }
+    EXPECT_EQ(launched(), "");
+    p.kernel = 0;
+    p.narrow_sums = 1;
+    expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+    EXPECT_EQ(launched(), "bwd_prepare16 bwd_fused16 bwd_convert16");
+    fovea_backward_plan_t plan{};
+    plan.struct_size = sizeof(plan);
+    expectStatus(fovea_backward_select(context.get(), &p, 0, &plan),
+                 FOVEA_STATUS_OK);
+    EXPECT_EQ(plan.workspace_bytes, 2u * 8 * (320 + 32) * (4 + 2 * 128));
+    // A caller of an earlier library, whose structure ends before the field.
+    p.struct_size = offsetof(Params, narrow_sums);
+    expectStatus(fovea_backward(context.get(), &p, nullptr),
+                 FOVEA_STATUS_NOT_FOUND, {"narrow_sums is 0"});
+  }
+  writeBackward(makeAtomicRows());
+  ContextPtr context = makeContext();
+  Params p = makeBackward();
+  p.workspace_bytes = uint64_t(1) << 40;
+  // One choice after the other, of the same sizes.
+  for (uint32_t narrow : {0, 1, 0}) {
+    p.narrow_sums = narrow;
+    expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+    EXPECT_EQ(launched(), narrow ? "bwd_prepare16 bwd_fused16 bwd_convert16"
+                                 : "bwd_prepare bwd_fused bwd_convert");
+  }
+}
+
+// Other kernels are no answer to who asks for narrow sums.
+TEST_F(BackwardTest, NarrowSumsAreNotReplaced) {
+  writeBackward(makeAtomicRows());
+  ContextPtr context = makeContext();
+  Params p = makeBackward();
+  p.narrow_sums = 1;
+  expectStatus(fovea_backward(context.get(), &p, nullptr),
+               FOVEA_STATUS_NOT_FOUND,
+               {"its algorithm is 'atomic', which sums dq in fp32",
+                "--algorithm=atomic16"});
+  EXPECT_EQ(launched(), "");
 }
 
 // All kernels are there before the first is launched.

@@ -180,10 +180,9 @@ Attribute BackwardScheduleAttr::parse(AsmParser &parser, Type) {
     return {};
   std::optional<BackwardAlgorithm> algorithm = symbolizeBackwardAlgorithm(name);
   if (!algorithm) {
-    parser.emitError(at)
-        << "unknown algorithm '" << name << "'; known: "
-        << stringifyBackwardAlgorithm(BackwardAlgorithm::Deterministic) << ", "
-        << stringifyBackwardAlgorithm(BackwardAlgorithm::Atomic);
+    parser.emitError(at) << "unknown algorithm '" << name << "'; known: "
+                         << spec::namesOf(
+                                spec::specOf(OpKind::Backward).algorithms);
     return {};
   }
   SmallVector<ScheduleAttr> kernels;

@@ -48,8 +48,20 @@ LogicalResult StoreOp::verify() {
 }
 
 LogicalResult AtomicAddOp::verify() {
-  return checkElements(*this, tile(getTile()).getElementType(),
-                       getView().getType().getElementType());
+  RankedTensorType added = tile(getTile());
+  ViewType view = getView().getType();
+  Type type = added.getElementType();
+  if (type.isF32())
+    return checkElements(*this, type, view.getElementType());
+  if (!type.isF16() && !type.isBF16())
+    return emitOpError() << "adds f32, f16 or bf16, found " << type;
+  if (!view.getElementType().isInteger(32))
+    return emitOpError() << "adds pairs of " << type
+                         << " to a view of i32, found " << view;
+  if (added.getDimSize(0) % 2 != 0 || added.getDimSize(1) > view.getColumns())
+    return emitOpError() << "adds pairs of rows to a view that holds them all; "
+                         << added << " does not fit " << view;
+  return success();
 }
 
 LogicalResult AllocLdsOp::verify() {

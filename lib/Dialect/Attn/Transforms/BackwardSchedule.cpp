@@ -195,6 +195,7 @@ int64_t fovea::attn::largestBackwardHeadDim(BackwardAlgorithm algorithm,
   case BackwardAlgorithm::Deterministic:
     return largestHeadDim<BackwardRow>(kBackwardRows, target, elementType);
   case BackwardAlgorithm::Atomic:
+  case BackwardAlgorithm::Atomic16:
     return largestHeadDim<AtomicRow>(kAtomicRows, target, elementType);
   }
   llvm_unreachable("all algorithms are listed");
@@ -219,6 +220,7 @@ BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
                  make(row->inst, row->dq)};
     break;
   case BackwardAlgorithm::Atomic:
+  case BackwardAlgorithm::Atomic16:
     if (const auto *row =
             findRow<AtomicRow>(kAtomicRows, target, elementType, headDim))
       kernels = {stream(row->inst, row->fused), make(row->inst, row->fused),
@@ -343,7 +345,18 @@ LogicalResult fovea::attn::checkBackwardSchedule(
     Holds holds = {launch.suffix, role, launch.ownsKeys ? 4 : 3,
                    launch.ownsKeys ? 2 : 1, launch.ownsKeys ? 2 : 0};
     if (launch.feeds) {
-      if (!target.has(target::kBufferAtomicAddF32))
+      const spec::WorkspaceSpec &workspace = algorithm.workspace;
+      if (workspace.pairStep && !target.addsPairs(elementType.isBF16()))
+        return emitError() << "algorithm '" << algorithm.name
+                           << "' adds pairs of " << elementType
+                           << " in memory, for which " << target.name
+                           << " has no instruction; use 'atomic'";
+      if (workspace.pairStep && workspace.rowStep % kernel.getBlockN() != 0)
+        return emitError() << "algorithm '" << algorithm.name
+                           << "' takes blocks of queries that divide "
+                           << workspace.rowStep
+                           << ", found block_n = " << kernel.getBlockN();
+      if (!workspace.pairStep && !target.has(target::kBufferAtomicAddF32))
         return emitError() << "algorithm '" << algorithm.name
                            << "' adds f32 in memory, for which " << target.name
                            << " has no instruction; use 'deterministic'";
@@ -353,6 +366,13 @@ LogicalResult fovea::attn::checkBackwardSchedule(
                            << headDim << " columns does not divide over "
                            << kernel.getWaves()
                            << " waves; a larger block_n or fewer waves fit";
+      if (workspace.pairStep &&
+          holds.query->columns > workspace.pairColumns(headDim))
+        return emitError() << "algorithm '" << algorithm.name
+                           << "' has room for "
+                           << workspace.pairColumns(headDim)
+                           << " columns of dQ, but waves share out "
+                           << holds.query->columns << "; fewer waves fit";
     }
     if (failed(
             checkHolds(emitError, target, elementType, headDim, kernel, holds)))

@@ -137,8 +137,9 @@ private:
     std::optional<BackwardAlgorithm> wanted =
         symbolizeBackwardAlgorithm(StringRef(algorithm));
     if (!wanted)
-      return op.emitOpError() << "unknown algorithm '" << algorithm.getValue()
-                              << "'; known: deterministic, atomic";
+      return op.emitOpError()
+             << "unknown algorithm '" << algorithm.getValue() << "'; known: "
+             << spec::namesOf(spec::specOf(OpKind::Backward).algorithms);
     if (given && given->getAlgorithm() != *wanted)
       return op.emitOpError()
              << "has a schedule of algorithm '"

@@ -214,47 +214,78 @@ protected:
     return arith::DivFOp::create(b, this->splat(row, factor), power);
   }
 
-  bool isAtomic() {
-    return op.getSchedule()->getAlgorithm() == BackwardAlgorithm::Atomic;
+  const spec::AlgorithmSpec &algorithm() {
+    return specOf(op.getSchedule()->getAlgorithm());
   }
+  /// Whether dQ is added up in memory.
+  bool isAtomic() {
+    return op.getSchedule()->getAlgorithm() != BackwardAlgorithm::Deterministic;
+  }
+  /// Whether that is in the type of the inputs, two rows an addition.
+  bool sumsPairs() { return algorithm().sumsNarrowly(); }
 
   /// The rows of a query head in the workspace, which has the batch's at
   /// `offset` elements, dense, with `columns` f32 each.
   Rows workspaceRows(Value offset, int64_t columns, Value head) {
-    Value seqlen = this->arg("seqlen_q");
-    Value before = this->mul(this->i64(head), this->i64(seqlen));
+    Value before = this->mul(this->i64(head), workspaceRowsOfHead());
     return {this->arg("workspace"),
             this->add(offset, this->mul(before, i64Constant(columns))),
-            this->i32(columns), seqlen};
+            this->i32(columns), this->arg("seqlen_q")};
   }
-  /// i64 rows of a batch in the workspace; the algorithm's table describes it.
+  /// i64 rows of a head, and of a batch, in the workspace; the algorithm's
+  /// table describes it.
+  Value workspaceRowsOfHead() {
+    Value seqlen = this->i64(this->arg("seqlen_q"));
+    const spec::WorkspaceSpec &workspace = algorithm().workspace;
+    if (!workspace.pairStep)
+      return seqlen;
+    return this->add(padded(seqlen, workspace.rowStep),
+                     i64Constant(workspace.spareRows));
+  }
   Value workspaceRowsOfBatch() {
-    Value rows = this->mul(this->i64(this->arg("heads_q")),
-                           this->i64(this->arg("seqlen_q")));
-    int64_t rowStep =
-        specOf(op.getSchedule()->getAlgorithm()).workspace.rowStep;
-    if (rowStep == 1)
+    const spec::WorkspaceSpec &workspace = algorithm().workspace;
+    Value rows =
+        this->mul(this->i64(this->arg("heads_q")), workspaceRowsOfHead());
+    return workspace.pairStep ? rows : padded(rows, workspace.rowStep);
+  }
+  Value padded(Value rows, int64_t step) {
+    if (step == 1)
       return rows;
-    Value step = i64Constant(rowStep), last = i64Constant(rowStep - 1);
-    return this->mul(this->div(this->add(rows, last), step), step);
+    Value size = i64Constant(step), last = i64Constant(step - 1);
+    return this->mul(this->div(this->add(rows, last), size), size);
+  }
+  /// f32 of a row's sums in the workspace; of pairs of rows half of them.
+  int64_t sumColumns() {
+    return (algorithm().workspace.bytesOfRow(this->headDim) - 4) / 4;
   }
   /// Rows of one f32: delta.
   Rows deltaRows(Value head) {
     Value before = this->i64(this->batch);
     if (isAtomic()) // behind the batch's sums
-      before = this->add(this->mul(before, i64Constant(this->headDim + 1)),
-                         i64Constant(this->headDim));
+      before = this->add(this->mul(before, i64Constant(sumColumns() + 1)),
+                         i64Constant(sumColumns()));
     return workspaceRows(this->mul(before, workspaceRowsOfBatch()), 1, head);
   }
-  /// Rows of f32: sums of dQ.
+  /// Sums of dQ: rows of f32, or of i32 with two rows each, all that there is
+  /// memory for.
   Rows sumsRows(Value head) {
     Value before =
-        this->mul(this->i64(this->batch), i64Constant(this->headDim + 1));
-    return workspaceRows(this->mul(before, workspaceRowsOfBatch()),
-                         this->headDim, head);
+        this->mul(this->i64(this->batch), i64Constant(sumColumns() + 1));
+    Rows rows = workspaceRows(this->mul(before, workspaceRowsOfBatch()),
+                              sumColumns(), head);
+    if (!sumsPairs())
+      return rows;
+    Value all =
+        arith::TruncIOp::create(b, b.getI32Type(), workspaceRowsOfHead());
+    return {rows.base, rows.offset, this->i32(2 * sumColumns()),
+            this->div(all, this->i32(2))};
   }
+  /// \param first  row of the head, of pairs an even one
   Value sumsView(const Rows &sums, Value first) {
-    return this->view(sums, first, this->headDim, b.getF32Type());
+    if (!sumsPairs())
+      return this->view(sums, first, this->headDim, b.getF32Type());
+    return this->view(sums, this->div(first, this->i32(2)), 2 * sumColumns(),
+                      b.getI32Type());
   }
 
   /// A value of each of the rows [first, first + count): [1, count].
@@ -503,6 +534,7 @@ private:
   Value fullBlock(Value number);
   bool isCounted() const { return queries.hasTail && pipeline.buffers > 1; }
   Bounds seenByKeys();
+  Rows sumsOf(Value head);
   Value loadOwn(const Rows &rows, int64_t columns);
   void visitQueries();
 
@@ -511,6 +543,7 @@ private:
   Value firstKey;
   Value firstSeen;  ///< key that any query sees; null: the first of all
   Segments queries; ///< that see these keys
+  Value spareBlock; ///< behind all of the head, for sums in pairs
   Value tailBlocks, maskedBlocks; ///< the latter with the head
   Resident keys, values;
   Value ldsQ, ldsDout, ldsQt, ldsDoutT, ldsLse, ldsDelta;
@@ -518,6 +551,7 @@ private:
   std::optional<QueryProduct> query;
   Resident queryKeys; ///< [block_m, columns]
   Value ldsDs;
+  Value scale; ///< of sums in pairs
   // Of the loop that is being emitted.
   Head head;
   bool isMasked = false;
@@ -532,7 +566,8 @@ SmallVector<Value *> KeyGradients::sums() {
 
 Value KeyGradients::nothing(GradientSlot slot) {
   if (slot == GradientSlot::Number) // past the last, where nothing is added
-    return i32(std::numeric_limits<int32_t>::max() / tiles.blockN);
+    return spareBlock ? spareBlock
+                      : i32(std::numeric_limits<int32_t>::max() / tiles.blockN);
   return noBlock(slot);
 }
 
@@ -682,11 +717,17 @@ void KeyGradients::take(GradientStep step, Value number) {
   case Step::QueryGradients:
     slot(Slot::QueryGradients) = queryGradients(slot(Slot::ScoreGradientRows));
     return;
-  case Step::AddQueryGradients:
-    AtomicAddOp::create(b, slot(Slot::QueryGradients),
+  case Step::AddQueryGradients: {
+    Value parts = slot(Slot::QueryGradients);
+    // Its range is that of dQ only when it is scaled.
+    if (sumsPairs())
+      parts = round(
+          fmul(parts, splat(cast<RankedTensorType>(parts.getType()), scale)));
+    AtomicAddOp::create(b, parts,
                         sumsView(head.sums, mul(opaque(slot(Slot::Number)),
                                                 i32(tiles.blockN))));
     return;
+  }
   }
   llvm_unreachable("all steps are listed");
 }
@@ -707,6 +748,17 @@ Value KeyGradients::maskedBlock(Value number) {
 /// which takes no register for the difference.
 Value KeyGradients::fullBlock(Value number) {
   return isCounted() ? sub(number, tailBlocks) : number;
+}
+
+/// The sums of dQ of a query head from the segment's origin on.
+Rows KeyGradients::sumsOf(Value head) {
+  Rows rows = sumsRows(head);
+  if (!sumsPairs())
+    return within(rows, queries);
+  Segments pairs = queries;
+  pairs.origin = div(queries.origin, i32(2));
+  pairs.count = sub(rows.count, pairs.origin);
+  return within(rows, pairs);
 }
 
 /// The rows of this workgroup's keys, zeros where no query sees them.
@@ -774,7 +826,14 @@ void KeyGradients::build() {
     prepareQuerySums(k);
 
   Value last = sub(min(add(firstKey, i32(tiles.blockM)), seqlenK), i32(1));
-  queries = visibility.rowsOfKeys(firstKey, last, tiles.blockN);
+  // Of sums in pairs a block is one of the workspace's.
+  queries = visibility.rowsOfKeys(firstKey, last, tiles.blockN,
+                                  sumsPairs() ? tiles.blockN : 1);
+  if (sumsPairs()) {
+    spareBlock = sub(blocksOf(arg("seqlen_q"), tiles.blockN),
+                     div(queries.origin, i32(tiles.blockN)));
+    scale = arg("scale");
+  }
   if (query) {
     // A block of keys with some past the last is masked throughout: their
     // columns of dS are summed over, whatever exp2 made of them.
@@ -814,7 +873,7 @@ void KeyGradients::build() {
     head.lse = within(rowValues("lse", head.number), queries);
     head.delta = within(deltaRows(head.number), queries);
     if (query)
-      head.sums = within(sumsRows(head.number), queries);
+      head.sums = sumsOf(head.number);
     visitQueries();
     scf::YieldOp::create(b, sumValues());
   }
@@ -868,9 +927,18 @@ public:
     StoreOp::create(b, transpose(sums),
                     view(deltaRows(headQ), firstRow, 1, b.getF32Type()));
     if (isAtomic())
-      StoreOp::create(b, splat(f32Tile(tiles.blockM, tiles.ldsDim), 0.0f),
-                      sumsView(sumsRows(headQ), firstRow));
+      StoreOp::create(b, noSums(), sumsView(sumsRows(headQ), firstRow));
     gpu::ReturnOp::create(b);
+  }
+
+private:
+  Value noSums() {
+    if (!sumsPairs())
+      return splat(f32Tile(tiles.blockM, tiles.ldsDim), 0.0f);
+    RankedTensorType pairs =
+        tile(tiles.blockM / 2, tiles.ldsDim, b.getI32Type());
+    return arith::ConstantOp::create(
+        b, DenseElementsAttr::get(pairs, b.getI32IntegerAttr(0)));
   }
 };
 
@@ -884,11 +952,34 @@ public:
   using GradientBuilder::GradientBuilder;
   void build() {
     placeWorkgroup(tiles.blockM, /*fromTheEnd=*/false);
-    Value sums = LoadOp::create(b, f32Tile(tiles.blockM, tiles.ldsDim),
-                                sumsView(sumsRows(headQ), firstRow));
-    storeRows(scaledAndNarrow(sums, arg("scale")),
-              rowsOf("dq", headQ, "seqlen_q"), firstRow);
+    Rows dq = rowsOf("dq", headQ, "seqlen_q");
+    Value from = sumsView(sumsRows(headQ), firstRow);
+    if (sumsPairs()) {
+      takeApart(from, dq);
+    } else {
+      Value sums = LoadOp::create(b, f32Tile(tiles.blockM, tiles.ldsDim), from);
+      storeRows(scaledAndNarrow(sums, arg("scale")), dq, firstRow);
+    }
     gpu::ReturnOp::create(b);
+  }
+
+private:
+  /// Stores the halves of pairs to even and odd rows.
+  void takeApart(Value from, const Rows &dq) {
+    auto type = tile(tiles.blockM / 2, tiles.ldsDim, b.getI32Type());
+    Value pairs = LoadOp::create(b, type, from), pair = div(firstRow, i32(2));
+    auto store = [&](Value words, Value offset, Value count) {
+      Value bits =
+          arith::TruncIOp::create(b, type.clone(b.getI16Type()), words);
+      storeRows(arith::BitcastOp::create(b, type.clone(elementType), bits),
+                {dq.base, offset, mul(dq.stride, i32(2)), count}, pair);
+    };
+    Value one = i32(1), two = i32(2);
+    store(pairs, dq.offset, div(add(dq.count, one), two));
+    Value half = arith::ConstantOp::create(
+        b, DenseElementsAttr::get(type, b.getI32IntegerAttr(16)));
+    store(arith::ShRUIOp::create(b, pairs, half),
+          add(dq.offset, i64(dq.stride)), div(dq.count, two));
   }
 };
 
@@ -917,6 +1008,7 @@ private:
     case BackwardAlgorithm::Deterministic:
       return deterministic;
     case BackwardAlgorithm::Atomic:
+    case BackwardAlgorithm::Atomic16:
       return atomic;
     }
     llvm_unreachable("all algorithms are listed");

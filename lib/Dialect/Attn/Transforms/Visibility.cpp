@@ -41,7 +41,7 @@ static Value earlier(ImplicitLocOpBuilder &b, Value x, Value y) {
 }
 
 Segments Visibility::segments(llvm::function_ref<SeenBounds(const Part &)> of,
-                              Value length, int64_t block) {
+                              Value length, int64_t block, int64_t originStep) {
   SeenBounds seen;
   for (const Part &part : parts) {
     SeenBounds more = of(part);
@@ -67,6 +67,10 @@ Segments Visibility::segments(llvm::function_ref<SeenBounds(const Part &)> of,
   result.origin = zero;
   if (result.hasHead)
     result.origin = arith::MinSIOp::create(b, positive(seen.any.begin), length);
+  if (result.hasHead && originStep > 1)
+    result.origin = arith::SubIOp::create(
+        b, result.origin,
+        arith::RemUIOp::create(b, result.origin, constant(originStep)));
   auto past = [&](Value number) -> Value {
     if (!result.hasHead)
       return number;
@@ -98,12 +102,13 @@ Segments Visibility::keysOfRows(Value first, Value last, int64_t block) {
       context.seqlenK, block);
 }
 
-Segments Visibility::rowsOfKeys(Value first, Value last, int64_t block) {
+Segments Visibility::rowsOfKeys(Value first, Value last, int64_t block,
+                                int64_t originStep) {
   return segments(
       [&](const Part &part) {
         return part.attr.rowsOfKeys(context, part.bounds, first, last);
       },
-      context.seqlenQ, block);
+      context.seqlenQ, block, originStep);
 }
 
 Bounds Visibility::columns(llvm::function_ref<Bounds(const Part &)> of) {

@@ -37,7 +37,9 @@ public:
   /// Of queries [first, last]: the keys to visit.
   Segments keysOfRows(mlir::Value first, mlir::Value last, int64_t block);
   /// Of keys [first, last]: the queries to visit.
-  Segments rowsOfKeys(mlir::Value first, mlir::Value last, int64_t block);
+  /// \param originStep  the origin is a multiple of it
+  Segments rowsOfKeys(mlir::Value first, mlir::Value last, int64_t block,
+                      int64_t originStep = 1);
 
   /// For each of `columns` queries from `first` on the keys that it sees,
   /// relative to the segments' origin: begin null if no part has one, else
@@ -63,7 +65,7 @@ private:
   };
   mlir::Value constant(int64_t value);
   Segments segments(llvm::function_ref<SeenBounds(const Part &)> of,
-                    mlir::Value length, int64_t block);
+                    mlir::Value length, int64_t block, int64_t originStep = 1);
   Bounds columns(llvm::function_ref<Bounds(const Part &)> of);
 
   llvm::SmallVector<Part> parts;

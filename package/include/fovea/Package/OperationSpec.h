@@ -170,12 +170,26 @@ struct WorkspaceSpec {
   /// Rows of a batch are padded to a multiple of this.
   int64_t rowStep = 1;
   bool splits = false; ///< as many times as keys have shares
+  /// Not 0: what is of the head dimension are pairs of 16 bits, of two rows
+  /// each, their columns padded to a multiple of this; and rows are padded by
+  /// head.
+  int64_t pairStep = 0;
+  int64_t spareRows = 0; ///< of each head, behind its others
 
+  int64_t rowsOfHead(int64_t seqlenQ) const {
+    return (seqlenQ + rowStep - 1) / rowStep * rowStep + spareRows;
+  }
   int64_t rows(int64_t headsQ, int64_t seqlenQ) const {
-    return (headsQ * seqlenQ + rowStep - 1) / rowStep * rowStep;
+    return pairStep ? headsQ * rowsOfHead(seqlenQ)
+                    : (headsQ * seqlenQ + rowStep - 1) / rowStep * rowStep;
+  }
+  int64_t pairColumns(int64_t dim) const {
+    return (dim + pairStep - 1) / pairStep * pairStep;
   }
   int64_t bytesOfRow(int64_t dim) const {
-    return 4 * (columns + (headDim ? dim : 0));
+    return 4 * columns + (pairStep  ? 2 * pairColumns(dim)
+                          : headDim ? 4 * dim
+                                    : 0);
   }
   /// \param shares  of the keys
   int64_t bytes(int64_t batch, int64_t headsQ, int64_t seqlenQ, int64_t dim,
@@ -192,6 +206,9 @@ struct AlgorithmSpec {
   bool deterministic; ///< the same bits in every run
   Rows<LaunchSpec> launches;
   WorkspaceSpec workspace;
+  /// Sums of a gradient in memory have 16 bits, and errors that grow with their
+  /// number: for those alone who ask for it.
+  bool sumsNarrowly() const { return workspace.pairStep != 0; }
   /// What its kernels alone are passed, behind all other groups. It never
   /// changes: who passes something else has launches of other names, which
   /// earlier readers refuse.

@@ -24,6 +24,9 @@ struct BackwardProblem {
   bool flushSubnormals = false;
   /// The same for ds, of a kernel that does not scale it first.
   bool flushScoreGradients = false;
+  /// Of a kernel that sums dq in memory in the type of q: keys of one addition.
+  /// 0: sums are fp32.
+  int64_t narrowSumKeys = 0;
   /// Empty when shapes and types agree; otherwise what disagrees.
   std::string check() const;
 };
@@ -39,7 +42,8 @@ struct BackwardResult {
 
 /// What fp32 roundings of large intermediates may add to one row of a gradient:
 /// to its largest element, and in the root mean square over the row. Nothing of
-/// note on usual inputs, and all there is where a gradient is exactly 0.
+/// note on usual inputs, and all there is where a gradient is exactly 0. Of dq
+/// with narrow sums also what these may add.
 struct RowSlack {
   double largest = 0, rms = 0;
   /// Some query and key that see each other add to the row; where none does, it

@@ -47,7 +47,8 @@ def Attn_RoundingAttr : EnumAttr<Attn_Dialect, Attn_Rounding, "rounding"> {
 
 def Attn_BackwardAlgorithm : I32EnumAttr<"BackwardAlgorithm", "how gradients are summed", [
     I32EnumAttrCase<"Deterministic", 0, "deterministic">,
-    I32EnumAttrCase<"Atomic", 1, "atomic">]> {
+    I32EnumAttrCase<"Atomic", 1, "atomic">,
+    I32EnumAttrCase<"Atomic16", 2, "atomic16">]> {
   let cppNamespace = "::fovea::attn";
   let genSpecializedAttr = 0;
 }
@@ -168,6 +169,9 @@ def Attn_BackwardScheduleAttr : Attn_Attr<"BackwardSchedule", "backward_schedule
     | `atomic`: dQ is added up in memory, in any order | `prepare` | as `delta` |
     | | `fused` | as `dkdv` |
     | | `convert` | `block_m`: rows of a workgroup |
+    | `atomic16`: the same in the type of the inputs, two sums an addition | `prepare16` | as `prepare` |
+    | | `fused16` | as `fused` |
+    | | `convert16` | as `convert` |
 
     ```mlir
     #attn.backward_schedule<atomic, prepare = <...>, fused = <...>,

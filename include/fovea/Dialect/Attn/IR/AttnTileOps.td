@@ -103,6 +103,13 @@ def Attn_AtomicAddOp : Attn_Op<"atomic_add"> {
     element are done, by lanes, waves or workgroups, is not said: sums may
     differ in their last bits between runs.
 
+    Elements of 16 bits are added two at a time, to a view of i32: rows 2r and
+    2r + 1 of the tile are the low and the high halves of row r of the view.
+    Such a sum is rounded to its type, ties to even, by each addition. The view
+    must hold all rows and columns of the tile: not every chip has this addition
+    with bounds, so none is promised. Rows of the view are at a constant
+    distance, and the layout gives the two rows to the same lane.
+
     Fails to lower for a chip without such an instruction.
 
     Example:
@@ -113,7 +120,7 @@ def Attn_AtomicAddOp : Attn_Op<"atomic_add"> {
     }
     ```
   }];
-  let arguments = (ins Attn_F32Tile:$tile,
+  let arguments = (ins Attn_Tile:$tile,
                        Arg<Attn_ViewType, "", [MemRead, MemWrite]>:$view);
   let assemblyFormat = "$tile `,` $view attr-dict `:` type($tile) `,` type($view)";
   let hasVerifier = 1;

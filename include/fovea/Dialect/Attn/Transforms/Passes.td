@@ -43,7 +43,7 @@ def AttnChooseSchedule : Pass<"attn-choose-schedule", "::mlir::func::FuncOp"> {
            "Load keys and values to LDS without registers (-1: choose)">,
     Option<"algorithm", "algorithm", "std::string", "\"\"",
            "Of attn.forward flash or split, of attn.backward deterministic or "
-           "atomic (empty: the former)">,
+           "atomic or atomic16 (empty: the former)">,
   ];
 }
 
