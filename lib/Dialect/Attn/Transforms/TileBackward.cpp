@@ -484,7 +484,7 @@ void QueryGradient::build() {
   power = initialDsPower();
   prologue();
   Value end;
-  walkKeys([&](Value from, Value to, bool isFull, Mask maskOfLoop) {
+  walkKeys([&](Value from, Value to, int64_t, Mask maskOfLoop) {
     mask = maskOfLoop;
     isMasked = !isFull;
     loop(from, to);

@@ -337,27 +337,27 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
     keys = shareOf(keys, group);
   full = keys.full;
   masked = keys.end;
+  looksOn = keys.hasHead && ahead > 0 && (all || target.waveSize == 32);
   if (keys.hasHead) {
+    seenWhole = sub(full, keys.head);
+    masked = sub(masked, keys.head);
+    full = seenWhole;
+  }
+  if (keys.hasHead && ahead > 0 && !looksOn) {
     // What is fetched ahead lies behind in memory: where there is a head, the
-    // last full blocks are left to the tail, which looks where to go on.
+    // last full blocks are left to the tail, which looks where to go on, and
+    // masks them not. Where registers are short, or blocks go in pairs, the
+    // loop over full ones looks itself.
     Value zero = i32(0);
     Value isHeadless =
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, keys.head, zero);
     Value most = select(isHeadless, keys.end, sub(keys.end, i32(ahead)));
-    full = max(zero, sub(min(full, most), keys.head));
-    masked = sub(keys.end, keys.head);
+    full = max(zero, sub(min(keys.full, most), keys.head));
   }
-  auto inGroups = [&](Value blocks) -> Value {
-    return arith::AndIOp::create(b, blocks, i32(-group));
-  };
+  groupsOfFull = group;
+  groupsOfAll = all ? group : 1;
   if (group > 1)
     full = inGroups(full);
-  visited = end = keys.end;
-  if (all) {
-    masked = inGroups(add(masked, i32(group - 1)));
-    visited = keys.hasHead ? add(masked, keys.head) : masked;
-    end = inGroups(add(visited, i32(group - 1)));
-  }
   for (auto [name, from, fromFull] :
        llvm::zip_equal(ArrayRef<StringRef>{"k", "v"}, rows, fullRows)) {
     from = fromFull = within(rowsOf(name, headK, "seqlen_k"), keys);
@@ -369,16 +369,22 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
   }
 }
 
+Value QueryBlockBuilder::inGroups(Value blocks) {
+  return arith::AndIOp::create(b, blocks, i32(-groupsOfFull));
+}
+
 Value QueryBlockBuilder::rowOf(Value number) {
   if (!keys.hasHead)
     return mul(number, i32(blockN));
   auto isBelow = [&](Value x, Value y) -> Value {
     return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, x, y);
   };
-  // Past the last block lies nothing to fetch.
-  Value block =
-      select(isBelow(number, masked), add(number, keys.head),
-             select(isBelow(number, visited), sub(number, masked), keys.end));
+  // Past the last block lies nothing to fetch. The loop over full blocks does
+  // not ask: what it fetches there in vain is a block that it has visited.
+  Value past =
+      isFull ? sub(number, masked)
+             : select(isBelow(number, keys.end), sub(number, masked), keys.end);
+  Value block = select(isBelow(number, masked), add(number, keys.head), past);
   return mul(block, i32(blockN));
 }
 
@@ -404,10 +410,12 @@ Score::Result QueryBlockBuilder::scoresOf(Value products, Value number,
 }
 
 Value QueryBlockBuilder::viewKeys(bool values, Value number, int64_t row) {
-  Value first = isFull ? mul(number, i32(blockN)) : rowOf(number);
+  // In that loop only what is fetched ahead may be of another.
+  bool isOwn = isFull && (!looksOn || isa<BlockArgument>(number));
+  Value first = isOwn ? mul(number, i32(blockN)) : rowOf(number);
   if (row != 0)
     first = add(first, i32(row));
-  return view((isFull ? fullRows : rows)[values], first, headDim);
+  return view((isOwn ? fullRows : rows)[values], first, headDim);
 }
 
 Value QueryBlockBuilder::loadKeys(bool values, Value number, int64_t columns) {
@@ -415,27 +423,51 @@ Value QueryBlockBuilder::loadKeys(bool values, Value number, int64_t columns) {
                         viewKeys(values, number));
 }
 
+Value QueryBlockBuilder::unlessWhole(Value scores, Value number,
+                                     llvm::function_ref<Value()> apply) {
+  Value isWhole =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, number, seenWhole);
+  auto branch = scf::IfOp::create(b, scores.getType(), isWhole,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, scores);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, apply());
+  return branch.getResult(0);
+}
+
 void QueryBlockBuilder::walkKeys(
-    llvm::function_ref<void(Value, Value, bool, Mask)> loop) {
-  Value zero = i32(0);
+    llvm::function_ref<void(Value, Value, int64_t, Mask)> loop) {
   isFull = true;
-  loop(zero, full, /*isFull=*/true,
+  loop(i32(0), full, groupsOfFull,
        [](Value scores, Value, int64_t) { return scores; });
   isFull = false;
-  auto walkMasked = [&](Value from, Value to, bool hasBegin) {
+  auto walkMasked = [&](Value from, Value to, int64_t group, bool hasBegin) {
     Bounds seen = visibility.keysOfEachRow(keys, opaque(firstRow), blockM);
     if (!hasBegin)
       seen.begin = nullptr;
-    loop(from, to, /*isFull=*/false,
-         [&](Value scores, Value number, int64_t row) {
-           Value first = rowOf(number);
-           if (row != 0)
-             first = add(first, i32(row));
-           return visibility.apply(scores, seen, first);
-         });
+    loop(from, to, group, [&](Value scores, Value number, int64_t row) {
+      auto apply = [&] {
+        Value first = rowOf(number);
+        if (row != 0)
+          first = add(first, i32(row));
+        return visibility.apply(scores, seen, first);
+      };
+      bool hasFull = keys.hasHead && !hasBegin && group == 1;
+      return hasFull ? unlessWhole(scores, number, apply) : apply();
+    });
   };
   // Of the tail no key comes too early, unless there is no full block.
-  walkMasked(full, masked, /*hasBegin=*/false);
+  Value from = full;
+  auto walkTo = [&](Value to, int64_t group, bool hasBegin) {
+    walkMasked(from, to, group, hasBegin);
+    from = to;
+  };
+  auto whole = [&](Value to) { return groupsOfAll > 1 ? inGroups(to) : to; };
+  walkTo(whole(masked), groupsOfAll, /*hasBegin=*/false);
   if (keys.hasHead)
-    walkMasked(masked, end, /*hasBegin=*/true);
+    walkTo(whole(keys.end), groupsOfAll, /*hasBegin=*/true);
+  if (groupsOfAll > 1)
+    walkTo(keys.end, /*group=*/1, keys.hasHead);
 }

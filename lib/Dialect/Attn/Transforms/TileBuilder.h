@@ -257,18 +257,21 @@ protected:
   /// blocks; keys that no row of this workgroup sees are out of bounds, and so
   /// read as zeros: nothing that they hold can meet a weight of 0.
   /// \param ahead  blocks that a full one may fetch ahead
-  /// \param group  full ones go in groups of so many, a power of two
-  /// \param all    others too: the last group of the tail and of the head may
-  ///   have blocks in which no key is seen
+  /// \param group  full ones go in groups of so many, 1 or 2; the last one of
+  ///   an odd number is left to the tail
+  /// \param all    others too, so that each loop begins with an even number:
+  ///   the last block of the tail may be left to the head, and the last of all
+  ///   to a loop of its own
   void visitKeys(int64_t blockM, int64_t blockN, int64_t ahead,
                  int64_t group = 1, bool all = false);
-  /// Emits the loops: `loop(from, to, mask)` of blocks [from, to), whose scores
-  /// go through mask(scores, number, row), where `row` of the block is their
-  /// first. No bounds of rows live from one loop to the next.
+  /// Emits the loops: `loop(from, to, group, mask)` of blocks [from, to), so
+  /// many an iteration, whose scores go through mask(scores, number, row),
+  /// where `row` of the block is their first. No bounds of rows live from one
+  /// loop to the next.
   using Mask =
       llvm::function_ref<Value(Value scores, Value number, int64_t row)>;
   void walkKeys(
-      llvm::function_ref<void(Value from, Value to, bool isFull, Mask mask)>
+      llvm::function_ref<void(Value from, Value to, int64_t group, Mask mask)>
           loop);
   /// Rows of K or V in a block by its number: in the loop over full blocks, of
   /// these and what is fetched ahead of them.
@@ -281,6 +284,7 @@ protected:
   /// \param row  of the block that is the view's first
   Value viewKeys(bool values, Value number, int64_t row = 0);
 
+  bool isFull = false; ///< of the loop over blocks that is being emitted
   Value headQ, headK, firstRow;
   Value share; ///< i32 number of it; null: all keys
   int64_t blockM, blockN;
@@ -290,12 +294,21 @@ private:
   Segments shareOf(const Segments &all, int64_t group);
   /// The row of a block that another than a full one may be.
   Value rowOf(Value number);
+  /// What `apply` makes of the scores of a block that is not full; those of
+  /// one that is.
+  Value unlessWhole(Value scores, Value number,
+                    llvm::function_ref<Value()> apply);
+  /// As many of so many blocks as make whole groups.
+  Value inGroups(Value blocks);
 
   Segments keys;
-  /// Blocks: full ones, with the tail, with the head, and what fills a group.
-  Value full, masked, visited, end;
+  /// Blocks: those of the loop over full ones, full ones (where there may be a
+  /// head), and with the tail.
+  Value full, seenWhole, masked;
+  int64_t groupsOfFull, groupsOfAll; ///< blocks an iteration
+  /// The loop over full blocks looks where what it fetches ahead lies.
+  bool looksOn;
   Rows rows[2], fullRows[2]; ///< of K and V, from the origin and the first full
-  bool isFull = false;       ///< of the loop that is being emitted
 };
 
 } // namespace fovea::attn

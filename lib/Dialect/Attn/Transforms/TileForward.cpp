@@ -145,7 +145,7 @@ private:
   Value nothing(Slot slot);
   SmallVector<Value> packSlots(int iterations);
   void unpackSlots(ValueRange values);
-  void keyLoop(Value from, Value to, bool isFull, Mask mask);
+  void keyLoop(Value from, Value to, int64_t perIteration, Mask mask);
   void prologue();
   void drain(Value to);
   void epilogue();
@@ -665,9 +665,9 @@ void ForwardTiler::prologue() {
   }
 }
 
-/// Blocks [from, to).
-void ForwardTiler::keyLoop(Value from, Value to, bool isFull, Mask mask) {
-  int perIteration = isFull || pipeline.countsCopies() ? pipeline.unroll : 1;
+/// Blocks [from, to), so many an iteration.
+void ForwardTiler::keyLoop(Value from, Value to, int64_t perIteration,
+                           Mask mask) {
   SmallVector<Value> inits = sums.pack();
   llvm::append_range(inits, packSlots(0));
   auto loop = scf::ForOp::create(b, from, to, i32(perIteration), inits);
@@ -676,7 +676,8 @@ void ForwardTiler::keyLoop(Value from, Value to, bool isFull, Mask mask) {
   unpackSlots(sums.unpack(loop.getRegionIterArgs()));
   for (int which = 0; which < perIteration; ++which) {
     KeyBlock block = {loop.getInductionVar(), std::nullopt};
-    if (perIteration == 2)
+    // Where all go in pairs, a last one alone has an even number too.
+    if (perIteration == 2 || pipeline.countsCopies())
       block.parity = 0;
     if (which > 0)
       block = after(block, which);
@@ -692,8 +693,6 @@ void ForwardTiler::keyLoop(Value from, Value to, bool isFull, Mask mask) {
 void ForwardTiler::drain(Value to) {
   isLdsTouched = true;
   KeyBlock first = {to, std::nullopt};
-  if (pipeline.countsCopies()) // loops take blocks in pairs
-    first.parity = 0;
   for (int iteration = 0; iteration < pipeline.behind(); ++iteration)
     takePlaces(iteration, after(first, iteration),
                /*mask=*/nullptr,
@@ -804,8 +803,8 @@ void ForwardTiler::build() {
   sums.acc = splat(f32Tile(tiles.valueDim, tiles.blockM), 0.0f);
   prologue();
   Value end;
-  walkKeys([&](Value from, Value to, bool isFull, Mask mask) {
-    keyLoop(from, to, isFull, mask);
+  walkKeys([&](Value from, Value to, int64_t perIteration, Mask mask) {
+    keyLoop(from, to, perIteration, mask);
     end = to;
   });
   drain(end);
