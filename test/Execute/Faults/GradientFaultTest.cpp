@@ -121,7 +121,7 @@ const Fault kFaults[] = {
 class GradientFaultTest : public PlantedKernelTest {
 protected:
   /// A causal one, or one that takes a window.
-  void build(bool hasWindow = false);
+  void build(bool hasWindow = false, const std::string &algorithm = "");
   std::vector<run::BackwardCase> cases() const;
   std::vector<run::BackwardCase> windows() const;
 
@@ -130,7 +130,7 @@ protected:
 };
 } // namespace
 
-void GradientFaultTest::build(bool hasWindow) {
+void GradientFaultTest::build(bool hasWindow, const std::string &algorithm) {
   std::string tensor = llvm::formatv(
       "memref<?x?x?x{0}x{1}, strided<[?, ?, ?, 1]>>", kHeadDim, dtype());
   std::string lse = "memref<?x?x?xf32, strided<[?, ?, 1]>>";
@@ -153,7 +153,7 @@ void GradientFaultTest::build(bool hasWindow) {
           "return\n}",
           tensor, lse, hasWindow ? kWindowArguments : "",
           hasWindow ? kWindowPart : "[#attn.causal<bottom_right>]"),
-      record, /*blockN=*/kHeadDim);
+      record, /*blockN=*/kHeadDim, algorithm);
 }
 
 std::vector<run::BackwardCase> GradientFaultTest::cases() const {
@@ -261,3 +261,97 @@ TEST_P(WindowGradientNoFaultTest, Passes) {
 INSTANTIATE_TEST_SUITE_P(Unharmed, WindowGradientNoFaultTest,
                          testing::ValuesIn(parameters(Fault{"None", none, 0})),
                          nameOf);
+
+//===----------------------------------------------------------------------===//
+// Sums of dQ in 16 bits
+//===----------------------------------------------------------------------===//
+
+/// What a block adds to dQ is added again.
+static int addTwice(gpu::GPUFuncOp kernel) {
+  SmallVector<attn::AtomicAddOp> additions;
+  kernel.walk([&](attn::AtomicAddOp add) { additions.push_back(add); });
+  for (attn::AtomicAddOp add : additions)
+    OpBuilder(add).clone(*add);
+  return additions.size();
+}
+
+/// What is added is not scaled.
+static int addUnscaled(gpu::GPUFuncOp kernel) {
+  int changed = 0;
+  kernel.walk([&](attn::AtomicAddOp add) {
+    auto rounded = add.getTile().getDefiningOp<attn::RoundOp>();
+    if (auto scaled = rounded.getTile().getDefiningOp<arith::MulFOp>()) {
+      rounded.getTileMutable().assign(scaled.getLhs());
+      ++changed;
+    }
+  });
+  return changed;
+}
+
+/// Blocks of queries begin where the first query that is seen does, not with
+/// pairs of rows.
+static int beginAnywhere(gpu::GPUFuncOp kernel) {
+  int changed = 0;
+  kernel.walk([&](arith::SubIOp origin) {
+    if (!origin.getRhs().getDefiningOp<arith::RemUIOp>())
+      return;
+    origin.getResult().replaceAllUsesWith(origin.getLhs());
+    ++changed;
+  });
+  return changed;
+}
+
+/// Even rows of dQ are stored where odd ones belong.
+static int exchangeRows(gpu::GPUFuncOp kernel) {
+  SmallVector<attn::StoreOp> stores(kernel.getOps<attn::StoreOp>());
+  if (stores.size() != 2)
+    return 0;
+  Value even = stores[0].getTile(), odd = stores[1].getTile();
+  stores[0]->moveBefore(stores[1]);
+  stores[0].getTileMutable().assign(odd);
+  stores[1].getTileMutable().assign(even);
+  return 1;
+}
+
+static const Fault kNarrowFaults[] = {
+    {"AddTwice", addTwice, 2, "fused16"},
+    {"DropScale", addUnscaled, 2, "fused16"},
+    {"BeginAnywhere", beginAnywhere, 1, "fused16"},
+    {"ExchangeRows", exchangeRows, 1, "convert16"},
+    {"EndOneMore", shiftMask<MaskEnd::End, 1>, 1, "fused16"},
+};
+
+class NarrowFaultTest : public GradientFaultTest {
+protected:
+  NarrowFaultTest() {
+    options.deterministic = false;
+    options.narrowSums = true;
+  }
+  run::RunOptions options;
+};
+
+/// Of the additions by buffer and by address.
+static std::vector<Parameters> narrowParameters(ArrayRef<Fault> faults) {
+  static const Subject subjects[] = {{"gfx942", "bf16"}, {"gfx950", "f16"}};
+  return parametersOf(subjects, faults);
+}
+
+TEST_P(NarrowFaultTest, IsFound) {
+  build(/*hasWindow=*/true, "atomic16");
+  expectFound(windows(), options);
+}
+
+INSTANTIATE_TEST_SUITE_P(Planted, NarrowFaultTest,
+                         testing::ValuesIn(narrowParameters(kNarrowFaults)),
+                         nameOf);
+
+class NarrowNoFaultTest : public NarrowFaultTest {};
+
+TEST_P(NarrowNoFaultTest, Passes) {
+  build(/*hasWindow=*/true, "atomic16");
+  expectPasses(windows(), options);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Unharmed, NarrowNoFaultTest,
+    testing::ValuesIn(narrowParameters(Fault{"None", none, 0})), nameOf);

@@ -27,7 +27,7 @@ std::vector<Parameters> fovea::test::parametersOf(ArrayRef<Subject> subjects,
 }
 
 void PlantedKernelTest::build(const std::string &function, KernelRecord record,
-                              int blockN) {
+                              int blockN, const std::string &algorithm) {
   const Fault fault = std::get<0>(GetParam());
   record.problem.dtype = dtype() == "f16" ? DataType::F16 : DataType::BF16;
   int changed = 0;
@@ -35,6 +35,8 @@ void PlantedKernelTest::build(const std::string &function, KernelRecord record,
                                      {},           {},       {}};
   if (blockN != 0)
     request.schedule["block-n"] = std::to_string(blockN);
+  if (!algorithm.empty())
+    request.schedule["algorithm"] = algorithm;
   request.change = [&](gpu::GPUFuncOp kernel) {
     if (kernel.getName().ends_with(fault.kernel))
       changed += fault.plant(kernel);

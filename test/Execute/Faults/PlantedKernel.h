@@ -44,9 +44,10 @@ class PlantedKernelTest : public testing::TestWithParam<Parameters> {
 protected:
   /// Compiles `function`, named @kernel, with the test's fault into a package
   /// of its own. `record` has the problem (but for the type) and the version of
-  /// the arguments; `blockN` 0 leaves the schedule as it is chosen.
+  /// the arguments; `blockN` 0 leaves the schedule as it is chosen, and an
+  /// empty `algorithm` the one of every caller.
   void build(const std::string &function, fovea::KernelRecord record,
-             int blockN = 0);
+             int blockN = 0, const std::string &algorithm = "");
 
   /// A session on the test's chip with that package.
   std::unique_ptr<run::Session> open();
@@ -54,9 +55,11 @@ protected:
   /// Runs each case; a fault is found if the oracle refuses one of them, or
   /// the device reports an access out of bounds.
   template <typename Case>
-  void expectFound(const std::vector<Case> &cases);
+  void expectFound(const std::vector<Case> &cases,
+                   const run::RunOptions &options = {});
   template <typename Case>
-  void expectPasses(const std::vector<Case> &cases);
+  void expectPasses(const std::vector<Case> &cases,
+                    const run::RunOptions &options = {});
 
   mlir::StringRef chip() const { return std::get<1>(GetParam()); }
   mlir::StringRef dtype() const { return std::get<2>(GetParam()); }
@@ -70,7 +73,8 @@ private:
 };
 
 template <typename Case>
-void PlantedKernelTest::expectFound(const std::vector<Case> &cases) {
+void PlantedKernelTest::expectFound(const std::vector<Case> &cases,
+                                    const run::RunOptions &options) {
   if (HasFatalFailure())
     return;
   auto session = open();
@@ -78,7 +82,7 @@ void PlantedKernelTest::expectFound(const std::vector<Case> &cases) {
   for (size_t i = 0; session && !found && i < cases.size(); ++i) {
     // A loop that walks one block too far is found by its numbers, or by the
     // device where that block is no memory of the process.
-    const run::Outcome outcome = session->run(cases[i], {}).outcome;
+    const run::Outcome outcome = session->run(cases[i], options).outcome;
     found = outcome == run::Outcome::Mismatch ||
             outcome == run::Outcome::DeviceError;
   }
@@ -86,12 +90,13 @@ void PlantedKernelTest::expectFound(const std::vector<Case> &cases) {
 }
 
 template <typename Case>
-void PlantedKernelTest::expectPasses(const std::vector<Case> &cases) {
+void PlantedKernelTest::expectPasses(const std::vector<Case> &cases,
+                                     const run::RunOptions &options) {
   if (HasFatalFailure())
     return;
   auto session = open();
   for (size_t i = 0; session && i < cases.size(); ++i) {
-    const run::RunReport report = session->run(cases[i], {});
+    const run::RunReport report = session->run(cases[i], options);
     EXPECT_EQ(report.outcome, run::Outcome::Pass)
         << cases[i].str() << ": " << report.message;
   }

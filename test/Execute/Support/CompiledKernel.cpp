@@ -53,6 +53,11 @@ std::string CompiledKernel::compile(const Request &request) {
     return failed("no tile program");
 
   record.symbol = "kernel";
+  record.schedule = "planted";
+  const auto algorithm = request.schedule.find("algorithm");
+  const bool isNamed = algorithm != request.schedule.end();
+  if (isNamed)
+    record.schedule = algorithm->second;
   const int waveSize = target::lookupTarget(chip)->waveSize;
   module->walk([&](gpu::GPUFuncOp kernel) {
     auto schedule =
@@ -65,6 +70,8 @@ std::string CompiledKernel::compile(const Request &request) {
     if (name.consume_front(record.symbol + "_"))
       record.launches.push_back(
           {name.str(), int32_t(schedule.getBlockM()), int32_t(threads)});
+    if (isNamed) // what a comparison reads of it
+      record.schedule += ";" + name.str() + ":" + schedule.getKey();
     if (request.change)
       request.change(kernel);
   });
@@ -76,7 +83,7 @@ std::string CompiledKernel::compile(const Request &request) {
   module->walk([&](gpu::BinaryOp binary) {
     image = cast<gpu::ObjectAttr>(binary.getObjects()[0]).getObject().str();
   });
-  record.schedule = record.fingerprint = "planted";
+  record.fingerprint = "planted";
   auto writer =
       PackageWriter::open((folder / "kernel.fovea").string(), TargetId{chip});
   if (!writer)

@@ -170,6 +170,29 @@ static const AtomicRow kAtomicRows[] = {
     {0, 128, "wmma_16x16x32", {64, 32, 4, 2, 2}},
 };
 
+// Where additions of pairs take half the time of L2, and with it the reason for
+// more keys; others are as above.
+static const AtomicRow kAtomic16Rows[] = {
+    {target::kMfmaDoubleK, 32, "mfma_32x32x16", {128, 32, 4, 2, 2}},
+    // Between 32 and 64 a wave has columns past the last, and segments with a
+    // window then take more scalar registers than there are.
+    {target::kMfmaDoubleK, 56, "mfma_16x16x32", {128, 32, 4, 2, 2}},
+    {target::kMfmaDoubleK, 64, "mfma_16x16x32", {256, 32, 8, 4, 2}},
+    {target::kMfmaDoubleK, 72, "mfma_16x16x32", {192, 32, 4, 4, 1}},
+    {target::kMfmaDoubleK, 128, "mfma_32x32x16", {128, 32, 4, 4, 1}},
+    {target::kMfmaBf16_1k, 64, "mfma_16x16x16", {192, 32, 4, 4, 1}},
+};
+
+static const AtomicRow *findAtomicRow(BackwardAlgorithm algorithm,
+                                      const target::TargetInfo &target,
+                                      Type elementType, int64_t headDim) {
+  if (algorithm == BackwardAlgorithm::Atomic16)
+    if (const auto *row =
+            findRow<AtomicRow>(kAtomic16Rows, target, elementType, headDim))
+      return row;
+  return findRow<AtomicRow>(kAtomicRows, target, elementType, headDim);
+}
+
 /// Rows that a workgroup takes which only streams rows, so that they fit its
 /// registers, and its waves.
 static int32_t streamedRows(int64_t headDim) {
@@ -222,7 +245,7 @@ BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
   case BackwardAlgorithm::Atomic:
   case BackwardAlgorithm::Atomic16:
     if (const auto *row =
-            findRow<AtomicRow>(kAtomicRows, target, elementType, headDim))
+            findAtomicRow(algorithm, target, elementType, headDim))
       kernels = {stream(row->inst, row->fused), make(row->inst, row->fused),
                  stream(row->inst, row->fused)};
     break;
