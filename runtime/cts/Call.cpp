@@ -23,9 +23,10 @@ Call::Call(const Problem &p) : problem(p) {
     params.kernel = p.kernel.id;
     for (const spec::Extent extent : spec::kExtents)
       params.*params::sizeField<Params>(extent) = p.sizeOf(extent);
-    if constexpr (std::is_same_v<Params, fovea_backward_params_t>)
+    if constexpr (std::is_same_v<Params, fovea_backward_params_t>) {
       params.deterministic = p.kernel.algorithm->deterministic;
-    else if (p.kernel.algorithm && p.kernel.algorithm->splitsKeys())
+      params.narrow_sums = p.kernel.algorithm->sumsNarrowly();
+    } else if (p.kernel.algorithm && p.kernel.algorithm->splitsKeys())
       params.splits = 3; // short problems are split too
 
     std::vector<const fovea_group_t *> all = p.groups;
