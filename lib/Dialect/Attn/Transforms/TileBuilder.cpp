@@ -337,7 +337,7 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
     keys = shareOf(keys, group);
   full = keys.full;
   masked = keys.end;
-  looksOn = keys.hasHead && ahead > 0 && (all || target.waveSize == 32);
+  looksOn = all && keys.hasHead && ahead > 0;
   if (keys.hasHead) {
     seenWhole = sub(full, keys.head);
     masked = sub(masked, keys.head);
@@ -345,9 +345,8 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
   }
   if (keys.hasHead && ahead > 0 && !looksOn) {
     // What is fetched ahead lies behind in memory: where there is a head, the
-    // last full blocks are left to the tail, which looks where to go on, and
-    // masks them not. Where registers are short, or blocks go in pairs, the
-    // loop over full ones looks itself.
+    // last full blocks are left to the tail, which looks where to go on.
+    // Where blocks go in pairs, the loop over full ones looks itself.
     Value zero = i32(0);
     Value isHeadless =
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, keys.head, zero);
@@ -454,7 +453,9 @@ void QueryBlockBuilder::walkKeys(
           first = add(first, i32(row));
         return visibility.apply(scores, seen, first);
       };
-      bool hasFull = keys.hasHead && !hasBegin && group == 1;
+      // RDNA has no registers for the scores of both ways.
+      bool hasFull =
+          keys.hasHead && !hasBegin && !looksOn && target.waveSize == 64;
       return hasFull ? unlessWhole(scores, number, apply) : apply();
     });
   };
