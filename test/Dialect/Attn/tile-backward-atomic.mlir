@@ -1,4 +1,4 @@
-// RUN: aot-opt %s --attn-to-scheduled='chip=gfx908 algorithm=atomic' --attn-scheduled-to-tiles | FileCheck %s
+// RUN: aot-opt %s --attn-to-scheduled='chip=gfx908 algorithm=atomic block-m=128 block-n=32 stages=2 waves-per-simd=2 inst=mfma_32x32x8' --attn-scheduled-to-tiles | FileCheck %s
 
 // The algorithm that adds dQ up in memory.
 

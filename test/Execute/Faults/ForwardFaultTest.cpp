@@ -43,9 +43,9 @@ static int dropRescale(gpu::GPUFuncOp kernel, Wanted wanted) {
       return;
     for (OpOperand &yielded : branch.thenYield()->getOpOperands()) {
       OpOperand *scaled = &yielded;
-      if (mlir::Operation *move = yielded.get().getDefiningOp();
-          isa_and_nonnull<attn::ToAccumulatorsOp, attn::PinOp>(move))
-        scaled = &move->getOpOperand(0);
+      while (isa_and_nonnull<attn::ToAccumulatorsOp, attn::PinOp>(
+          scaled->get().getDefiningOp()))
+        scaled = &scaled->get().getDefiningOp()->getOpOperand(0);
       auto product = scaled->get().getDefiningOp<arith::MulFOp>();
       if (!product ||
           !wanted(cast<RankedTensorType>(product.getType()).getDimSize(0)))

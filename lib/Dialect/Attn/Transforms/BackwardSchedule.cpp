@@ -27,6 +27,7 @@ struct AtomicRow {
   int64_t maxHeadDim;
   const char *inst;
   KernelRow fused;
+  bool windowsOnly = false; ///< for kernels without a compiled mask
 };
 } // namespace
 
@@ -140,22 +141,34 @@ static const AtomicRow kAtomicRows[] = {
     {target::kMfmaDoubleK, 64, "mfma_16x16x32", {256, 32, 4, 4, 1}},
     {target::kMfmaDoubleK, 96, "mfma_16x16x32", {192, 32, 4, 4, 1}},
     {target::kMfmaDoubleK, 128, "mfma_16x16x32", {128, 32, 4, 4, 1}},
-    {target::kMfmaBf16_1k, 64, "mfma_16x16x16", {256, 16, 4, 4, 1}},
-    {target::kMfmaBf16_1k, 112, "mfma_16x16x16", {192, 16, 4, 4, 1}},
-    // Here masks that are compiled in leave no registers.
+    {target::kMfmaBf16_1k | target::kMfmaFlushesSubnormals,
+     32,
+     "mfma_16x16x16",
+     {256, 32, 4, 4, 1}},
+    {target::kMfmaBf16, 32, "mfma_16x16x16", {256, 32, 4, 4, 1}},
+    // On gfx908 columns past the last take the last scalar registers.
+    {target::kMfmaBf16, 48, "mfma_32x32x8", {128, 32, 4, 2, 2}},
+    {0, 64, "mfma_16x16x16", {256, 16, 4, 4, 1}},
+    {0, 112, "mfma_16x16x16", {192, 16, 4, 4, 1}},
+    // Its last columns are no whole instruction, which takes two registers.
+    {target::kMfmaBf16_1k, 120, "mfma_16x16x16", {128, 32, 8, 2, 2}},
+    // On gfx90a masks that are compiled in leave no registers.
+    {target::kMfmaBf16_1k | target::kMfmaFlushesSubnormals,
+     128,
+     "mfma_16x16x16",
+     {192, 16, 4, 4, 1},
+     /*windowsOnly=*/true},
     {target::kMfmaBf16_1k | target::kMfmaFlushesSubnormals,
      128,
      "mfma_16x16x16",
      {128, 32, 8, 2, 2}},
-    // Its last columns are no whole instruction, which takes two registers.
-    {target::kMfmaBf16_1k, 120, "mfma_16x16x16", {128, 32, 8, 2, 2}},
-    {target::kMfmaBf16_1k, 128, "mfma_16x16x16", {192, 16, 4, 4, 1}},
-    {0, 64, "mfma_32x32x8", {128, 32, 4, 2, 2}},
-    {0, 128, "mfma_32x32x8", {128, 32, 4, 2, 1}},
+    {0, 128, "mfma_16x16x16", {192, 16, 4, 4, 1}},
     {0, 192, "mfma_16x16x16", {64, 32, 4, 2, 1}},
     {0, 256, "mfma_16x16x16", {64, 16, 4, 2, 1}},
-    {0, 64, "mfma_32x32x4", {128, 32, 4, 2, 2}},
-    {0, 128, "mfma_32x32x4", {128, 32, 4, 2, 1}},
+    {0, 32, "mfma_16x16x8", {256, 32, 4, 4, 1}},
+    {0, 48, "mfma_32x32x4", {128, 32, 4, 2, 2}},
+    {0, 64, "mfma_16x16x8", {256, 16, 4, 4, 1}},
+    {0, 128, "mfma_16x16x8", {192, 16, 4, 4, 1}},
     {0, 192, "mfma_16x16x8", {64, 32, 4, 2, 1}},
     {0, 256, "mfma_16x16x8", {64, 16, 4, 2, 1}},
     // RDNA: waves that share columns of dQ split its queries, of which there
@@ -182,16 +195,6 @@ static const AtomicRow kAtomic16Rows[] = {
     {target::kMfmaDoubleK, 128, "mfma_32x32x16", {128, 32, 4, 4, 1}},
     {target::kMfmaBf16_1k, 64, "mfma_16x16x16", {192, 32, 4, 4, 1}},
 };
-
-static const AtomicRow *findAtomicRow(BackwardAlgorithm algorithm,
-                                      const target::TargetInfo &target,
-                                      Type elementType, int64_t headDim) {
-  if (algorithm == BackwardAlgorithm::Atomic16)
-    if (const auto *row =
-            findRow<AtomicRow>(kAtomic16Rows, target, elementType, headDim))
-      return row;
-  return findRow<AtomicRow>(kAtomicRows, target, elementType, headDim);
-}
 
 /// Rows that a workgroup takes which only streams rows, so that they fit its
 /// registers, and its waves.
@@ -224,9 +227,28 @@ int64_t fovea::attn::largestBackwardHeadDim(BackwardAlgorithm algorithm,
   llvm_unreachable("all algorithms are listed");
 }
 
+static const AtomicRow *findAtomicRow(BackwardAlgorithm algorithm,
+                                      const target::TargetInfo &target,
+                                      Type elementType, int64_t headDim,
+                                      bool takesWindow) {
+  if (algorithm == BackwardAlgorithm::Atomic16)
+    if (const auto *row =
+            findRow<AtomicRow>(kAtomic16Rows, target, elementType, headDim))
+      return row;
+  ArrayRef<AtomicRow> rows = kAtomicRows;
+  const AtomicRow *row = nullptr;
+  do {
+    if (row)
+      rows = rows.drop_front(row - rows.begin() + 1);
+    row = findRow<AtomicRow>(rows, target, elementType, headDim);
+  } while (row && row->windowsOnly && !takesWindow);
+  return row;
+}
+
 BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
     MLIRContext *context, BackwardAlgorithm algorithm,
-    const target::TargetInfo &target, Type elementType, int64_t headDim) {
+    const target::TargetInfo &target, Type elementType, int64_t headDim,
+    bool takesWindow) {
   auto make = [&](const char *inst, const KernelRow &kernel) {
     return makeSchedule(context, inst, kernel, /*rescaleThreshold=*/0);
   };
@@ -244,8 +266,8 @@ BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
     break;
   case BackwardAlgorithm::Atomic:
   case BackwardAlgorithm::Atomic16:
-    if (const auto *row =
-            findAtomicRow(algorithm, target, elementType, headDim))
+    if (const AtomicRow *row = findAtomicRow(algorithm, target, elementType,
+                                             headDim, takesWindow))
       kernels = {stream(row->inst, row->fused), make(row->inst, row->fused),
                  stream(row->inst, row->fused)};
     break;

@@ -101,9 +101,13 @@ private:
     FailureOr<BackwardAlgorithm> wanted = algorithmOf(op);
     if (failed(wanted))
       return failure();
-    BackwardScheduleAttr schedule = op.getSchedule().value_or(
-        chooseBackwardSchedule(&getContext(), *wanted, target.getInfo(),
-                               op.getElementType(), op.getHeadDim()));
+    ArrayAttr visible = op.getVisibilityAttr();
+    bool takesWindow =
+        visible && llvm::any_of(visible, llvm::IsaPred<WindowAttr>);
+    BackwardScheduleAttr schedule =
+        op.getSchedule().value_or(chooseBackwardSchedule(
+            &getContext(), *wanted, target.getInfo(), op.getElementType(),
+            op.getHeadDim(), takesWindow));
     StringRef name = stringifyBackwardAlgorithm(*wanted);
     if (!schedule)
       return op.emitOpError()

@@ -36,12 +36,12 @@ static const ForwardRow kForwardRows[] = {
     // for the rest at two waves a SIMD. Fewer keys an iteration first, then
     // instructions of 16 x 16, which need few registers at a time; matrix
     // instructions take so long that LDS keeps up with 16 queries a wave.
-    {target::kMfmaBf16, 64, "mfma_32x32x8", {128, 64, 4, 2, 2}},
-    {target::kMfmaBf16, 96, "mfma_32x32x8", {128, 32, 4, 2, 2}},
+    {target::kMfmaBf16, 32, "mfma_32x32x8", {128, 32, 4, 4, 4}},
+    {target::kMfmaBf16, 96, "mfma_32x32x8", {128, 32, 4, 4, 2}},
     {target::kMfmaBf16, 128, "mfma_16x16x16", {128, 32, 4, 2, 2}},
     {target::kMfmaBf16, 256, "mfma_16x16x16", {64, 32, 4, 2, 2}},
-    {target::kMfmaBf16, 64, "mfma_32x32x4", {128, 64, 4, 2, 2}},
-    {target::kMfmaBf16, 96, "mfma_32x32x4", {128, 32, 4, 2, 2}},
+    {target::kMfmaBf16, 32, "mfma_32x32x4", {128, 32, 4, 4, 4}},
+    {target::kMfmaBf16, 96, "mfma_32x32x4", {128, 32, 4, 4, 2}},
     {target::kMfmaBf16, 128, "mfma_16x16x8", {128, 32, 4, 2, 2}},
     {target::kMfmaBf16, 256, "mfma_16x16x8", {64, 32, 4, 2, 2}},
     {target::kMfmaBf16, 512, "mfma_16x16x8", {64, 32, 4, 2, 1}},

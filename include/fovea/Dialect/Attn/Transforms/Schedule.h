@@ -75,11 +75,12 @@ std::optional<QueryProduct> queryProduct(const target::TargetInfo &target,
 
 /// The schedule of the backward kernels from the table; null if it has none for
 /// this algorithm, chip, type and head dimension.
+/// \param takesWindow  the kernels take any window, and no mask is compiled in
 BackwardScheduleAttr chooseBackwardSchedule(mlir::MLIRContext *context,
                                             BackwardAlgorithm algorithm,
                                             const target::TargetInfo &target,
                                             mlir::Type elementType,
-                                            int64_t headDim);
+                                            int64_t headDim, bool takesWindow);
 
 /// The largest head dimension that the table has a backward schedule for.
 int64_t largestBackwardHeadDim(BackwardAlgorithm algorithm,
