@@ -2,6 +2,7 @@
 
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Target/MatrixInstr.h"
 #include "mlir/Conversion/GPUToROCDL/GPUToROCDLPass.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Pass/PassManager.h"
@@ -62,9 +63,14 @@ private:
     SmallVector<Attribute> others = {
         b.getStrArrayAttr({"amdgpu-ieee", "false"})};
     // Where segments have all registers, half of them are for products: LLVM
-    // would keep sums in the other half, and what else there is in neither.
+    // would keep sums in the other half, and what else there is in neither. Of
+    // 32x32 products there is room for the sums in either, and scores of 16
+    // registers need not be moved to where vector instructions want them.
     constexpr int kSegments = 4;
-    if (schedule.getStages() == kSegments && schedule.getWavesPerSimd() == 1)
+    bool isWide =
+        target::lookupMatrixShape(schedule.getInst().getName())->m == 32;
+    if (schedule.getStages() == kSegments && schedule.getWavesPerSimd() == 1 &&
+        !isWide)
       others.push_back(b.getStrArrayAttr({"amdgpu-agpr-alloc", "256"}));
     kernel.setPassthroughAttr(b.getArrayAttr(others));
     kernel->removeAttr(attn::kScheduleAttrName);

@@ -392,10 +392,11 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   IRRewriter rewriter(&getContext());
   (void)runRegionDCE(rewriter, func.getBody());
 
-  // A constant or splat that is used in two layouts has to be two values.
+  // A constant or splat that is used in two layouts has to be two values, and
+  // what is read from LDS as it is and turned two reads.
   SmallVector<Operation *> sources;
   func.walk([&](Operation *op) {
-    if (isOneValue(op) && isTile(op->getResult(0)))
+    if (isa<LoadLdsOp>(op) || (isOneValue(op) && isTile(op->getResult(0))))
       sources.push_back(op);
   });
   for (Operation *source : sources) {

@@ -41,20 +41,15 @@ static const BackwardRow kBackwardRows[] = {
      {128, 32, 4, 2, 4},
      {128, 32, 4, 2, 4}},
     {target::kMfmaDoubleK,
-     64,
-     "mfma_16x16x32",
-     {128, 32, 4, 2, 2},
-     {128, 32, 4, 4, 2}},
-    {target::kMfmaDoubleK,
      96,
-     "mfma_16x16x32",
-     {192, 32, 4, 4, 1},
-     {128, 32, 4, 4, 2}},
+     "mfma_32x32x16",
+     {128, 32, 4, 4, 1},
+     {128, 32, 4, 4, 1}},
     {target::kMfmaDoubleK,
      128,
-     "mfma_16x16x32",
+     "mfma_32x32x16",
      {128, 32, 4, 4, 1},
-     {128, 32, 4, 2, 2}},
+     {256, 32, 4, 4, 1}},
     {target::kMfmaBf16_1k,
      64,
      "mfma_16x16x16",
@@ -138,7 +133,7 @@ static const AtomicRow kAtomicRows[] = {
     // itself hold: each visit adds a dQ of its own in memory, and L2 adds up
     // only so many.
     {target::kMfmaDoubleK, 32, "mfma_32x32x16", {128, 32, 4, 2, 2}},
-    {target::kMfmaDoubleK, 64, "mfma_16x16x32", {256, 32, 4, 4, 1}},
+    {target::kMfmaDoubleK, 64, "mfma_32x32x16", {256, 32, 8, 4, 2}},
     {target::kMfmaDoubleK, 96, "mfma_16x16x32", {192, 32, 4, 4, 1}},
     {target::kMfmaDoubleK, 128, "mfma_16x16x32", {128, 32, 4, 4, 1}},
     {target::kMfmaBf16_1k | target::kMfmaFlushesSubnormals,
@@ -277,6 +272,11 @@ BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
   return BackwardScheduleAttr::get(context, algorithm, kernels);
 }
 
+bool fovea::attn::turnsReads(const target::TargetInfo &target,
+                             Type elementType) {
+  return target::ldsTransposedRead(target, bytesOf(elementType)) != nullptr;
+}
+
 std::optional<QueryProduct>
 fovea::attn::queryProduct(const target::TargetInfo &target, Type elementType,
                           int64_t headDim, ScheduleAttr schedule) {
@@ -387,8 +387,9 @@ LogicalResult fovea::attn::checkBackwardSchedule(
     GradientKernel role = launch.feeds      ? GradientKernel::All
                           : launch.ownsKeys ? GradientKernel::Keys
                                             : GradientKernel::Queries;
-    Holds holds = {launch.suffix, role, launch.ownsKeys ? 4 : 3,
-                   launch.ownsKeys ? 2 : 1, launch.ownsKeys ? 2 : 0};
+    int turned = turnsReads(target, elementType) ? 0 : launch.ownsKeys ? 2 : 1;
+    Holds holds = {launch.suffix, role, 2 + turned, launch.ownsKeys ? 2 : 1,
+                   launch.ownsKeys ? 2 : 0};
     if (launch.feeds) {
       const spec::WorkspaceSpec &workspace = algorithm.workspace;
       if (workspace.pairStep && !target.addsPairs(elementType.isBF16()))

@@ -63,12 +63,38 @@ protected:
         factorTile(resident.lds, tiles.blockM, tiles.scoreDim));
   }
 
-  /// What is visited, from LDS: as it is, and turned.
+  /// What is visited, in LDS. Read as it is and turned: it lies there both
+  /// ways, or only as it is where reads turn it.
+  struct Visited {
+    Value rows, turned;
+  };
+  /// In this order, that of their LDS.
+  void allocVisited(ArrayRef<Value *> rows, ArrayRef<Value *> turned,
+                    int buffers) {
+    for (Value *tile : rows)
+      *tile =
+          this->ldsTile(tiles.blockN, tiles.ldsDim, this->elementType, buffers);
+    if (turnsReads(this->target, this->elementType))
+      return;
+    for (Value *tile : turned)
+      *tile =
+          this->ldsTile(tiles.ldsDim, tiles.blockN, this->elementType, buffers);
+  }
+  template <typename In>
+  void storeVisited(Value rows, const Visited &tile, In in) {
+    if (tile.turned)
+      StoreLdsOp::create(b, this->transpose(rows), in(tile.turned));
+    StoreLdsOp::create(b, rows, in(tile.rows));
+  }
   Value readRows(Value lds) {
     return factorTile(lds, tiles.blockN, tiles.scoreDim);
   }
-  Value readTurned(Value lds) {
-    return factorTile(lds, tiles.valueDim, tiles.blockN);
+  template <typename In>
+  Value readTurned(const Visited &tile, In in) {
+    if (tile.turned)
+      return factorTile(in(tile.turned), tiles.valueDim, tiles.blockN);
+    return this->transpose(
+        factorTile(in(tile.rows), tiles.blockN, tiles.valueDim));
   }
 
   /// What holds a block in LDS: with two buffers, blocks take turns.
@@ -383,7 +409,8 @@ private:
   /// Of the rows, as [1, block_m]: -lse * log2(e), -inf where no key is seen;
   /// and delta.
   Value negatedLse, delta;
-  Value ldsK, ldsV, ldsKt;
+  Visited ldsK;
+  Value ldsV;
   Value acc;   ///< dQ^T
   Value power; ///< of two, that is in it; null: none
   // Of the loop that is being emitted.
@@ -408,12 +435,11 @@ void QueryGradient::take(GradientStep step, Value number) {
     slot(Slot::OtherRows) = loadKeys(/*values=*/true, number, tiles.ldsDim);
     return;
   case Step::Store:
-    StoreLdsOp::create(b, transpose(slot(Slot::ScoredRows)), in(ldsKt));
-    StoreLdsOp::create(b, slot(Slot::ScoredRows), in(ldsK));
+    storeVisited(slot(Slot::ScoredRows), ldsK, in);
     StoreLdsOp::create(b, slot(Slot::OtherRows), in(ldsV));
     return;
   case Step::ReadScored:
-    slot(Slot::Scored) = readRows(in(ldsK));
+    slot(Slot::Scored) = readRows(in(ldsK.rows));
     return;
   case Step::Scores:
     slot(Slot::Scores) = product(slot(Slot::Scored), queries);
@@ -450,7 +476,7 @@ void QueryGradient::take(GradientStep step, Value number) {
     return;
   }
   case Step::ReadTurned:
-    slot(Slot::Turned) = readTurned(in(ldsKt));
+    slot(Slot::Turned) = readTurned(ldsK, in);
     return;
   case Step::Accumulate:
     acc = accumulate(slot(Slot::Turned), slot(Slot::ScoreGradients), acc);
@@ -461,12 +487,7 @@ void QueryGradient::take(GradientStep step, Value number) {
 }
 
 void QueryGradient::build() {
-  auto visited = [&](int64_t rows, int64_t columns) {
-    return ldsTile(rows, columns, elementType, pipeline.buffers);
-  };
-  ldsK = visited(tiles.blockN, tiles.ldsDim);
-  ldsV = visited(tiles.blockN, tiles.ldsDim);
-  ldsKt = visited(tiles.ldsDim, tiles.blockN);
+  allocVisited({&ldsK.rows, &ldsV}, {&ldsK.turned}, pipeline.buffers);
   placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven());
   Rows q = rowsOf("q", headQ, "seqlen_q"),
        dout = rowsOf("dout", headQ, "seqlen_q"),
@@ -546,7 +567,8 @@ private:
   Value spareBlock; ///< behind all of the head, for sums in pairs
   Value tailBlocks, maskedBlocks; ///< the latter with the head
   Resident keys, values;
-  Value ldsQ, ldsDout, ldsQt, ldsDoutT, ldsLse, ldsDelta;
+  Visited ldsQ, ldsDout;
+  Value ldsLse, ldsDelta;
   // Of the sums of dQ; nothing where they are not taken.
   std::optional<QueryProduct> query;
   Resident queryKeys; ///< [block_m, columns]
@@ -644,16 +666,14 @@ void KeyGradients::take(GradientStep step, Value number) {
     return load(block());
   case Step::Store: {
     Value logSums = negated(slot(Slot::LogSumRows));
-    StoreLdsOp::create(b, transpose(slot(Slot::ScoredRows)), in(ldsQt));
-    StoreLdsOp::create(b, slot(Slot::ScoredRows), in(ldsQ));
-    StoreLdsOp::create(b, transpose(slot(Slot::OtherRows)), in(ldsDoutT));
-    StoreLdsOp::create(b, slot(Slot::OtherRows), in(ldsDout));
+    storeVisited(slot(Slot::ScoredRows), ldsQ, in);
+    storeVisited(slot(Slot::OtherRows), ldsDout, in);
     StoreLdsOp::create(b, logSums, in(ldsLse));
     StoreLdsOp::create(b, slot(Slot::DeltaRows), in(ldsDelta));
     return;
   }
   case Step::ReadScored:
-    slot(Slot::Scored) = readRows(in(ldsQ));
+    slot(Slot::Scored) = readRows(in(ldsQ.rows));
     return;
   case Step::Scores:
     slot(Slot::Number) = block();
@@ -678,14 +698,14 @@ void KeyGradients::take(GradientStep step, Value number) {
     slot(Slot::Rounded) = roundProbabilities(slot(Slot::Weights));
     return;
   case Step::ReadTurnedOther:
-    slot(Slot::TurnedOther) = readTurned(in(ldsDoutT));
+    slot(Slot::TurnedOther) = readTurned(ldsDout, in);
     return;
   case Step::AccumulateValues:
     accV = accumulate(slot(Slot::TurnedOther), slot(Slot::Rounded), accV);
     return;
   case Step::ReadOther:
     separateLdsReads();
-    slot(Slot::Other) = readRows(in(ldsDout));
+    slot(Slot::Other) = readRows(in(ldsDout.rows));
     return;
   case Step::WeightGradients:
     slot(Slot::WeightGradients) = product(slot(Slot::Other), values);
@@ -702,7 +722,7 @@ void KeyGradients::take(GradientStep step, Value number) {
     return;
   }
   case Step::ReadTurned:
-    slot(Slot::Turned) = readTurned(in(ldsQt));
+    slot(Slot::Turned) = readTurned(ldsQ, in);
     return;
   case Step::Accumulate:
     accK = accumulate(slot(Slot::Turned), slot(Slot::ScoreGradients), accK);
@@ -795,15 +815,10 @@ Bounds KeyGradients::seenByKeys() {
 }
 
 void KeyGradients::build() {
-  auto visited = [&](int64_t rows, int64_t columns, Type type) {
-    return ldsTile(rows, columns, type, pipeline.buffers);
-  };
-  ldsQ = visited(tiles.blockN, tiles.ldsDim, elementType);
-  ldsDout = visited(tiles.blockN, tiles.ldsDim, elementType);
-  ldsQt = visited(tiles.ldsDim, tiles.blockN, elementType);
-  ldsDoutT = visited(tiles.ldsDim, tiles.blockN, elementType);
-  ldsLse = visited(1, tiles.blockN, b.getF32Type());
-  ldsDelta = visited(1, tiles.blockN, b.getF32Type());
+  allocVisited({&ldsQ.rows, &ldsDout.rows}, {&ldsQ.turned, &ldsDout.turned},
+               pipeline.buffers);
+  ldsLse = ldsTile(1, tiles.blockN, b.getF32Type(), pipeline.buffers);
+  ldsDelta = ldsTile(1, tiles.blockN, b.getF32Type(), pipeline.buffers);
 
   batch = blockId(gpu::Dimension::z);
   Value group = arg("group_size"), headsQ = arg("heads_q");
