@@ -340,6 +340,20 @@ uint64_t workspaceOf(const Candidate &candidate, const Problem &problem,
       sizes.batch, sizes.headsQ, sizes.seqlenQ, sizes.headDim, splits));
 }
 
+int32_t additionCostOf(std::string_view chip) {
+  struct Row {
+    std::string_view chip;
+    int32_t cost;
+  };
+  // As many rows times products as the deterministic kernels do meanwhile, by
+  // predictions of aot-time (docs/Runtime.md).
+  static constexpr Row kRows[] = {{"gfx942", 1120}, {"gfx950", 1540}};
+  for (const Row &row : kRows)
+    if (row.chip == chip)
+      return row.cost;
+  return 0;
+}
+
 double costOf(const Candidate &candidate, const Problem &problem,
               const DeviceTraits &device) {
   const int64_t units = std::max(device.computeUnits, 1);
@@ -353,13 +367,18 @@ double costOf(const Candidate &candidate, const Problem &problem,
       candidate, problem,
       [&](uint32_t, const spec::LaunchSpec &kind, const KernelLaunch &launch,
           const Grid &grid) {
-        const double rows =
-            kind.splitsKeys
-                ? kShareMargin *
-                      shareCost(candidate, problem, units, blocks, splits) /
-                      referenceBlocks(candidate, blocks) * kReferenceRows
-                : double(divideUp(grid.workgroups(), units)) * launch.blockRows;
-        sum += rows * kind.products;
+        if (kind.splitsKeys) {
+          sum += kShareMargin *
+                 shareCost(candidate, problem, units, blocks, splits) /
+                 referenceBlocks(candidate, blocks) * kReferenceRows *
+                 kind.products;
+          return;
+        }
+        int64_t block = int64_t(launch.blockRows) * kind.products;
+        // Products of which others make something are added up in memory.
+        if (kind.products > 0 && kind.feeds != 0)
+          block = std::max<int64_t>(block, device.additionCost);
+        sum += double(divideUp(grid.workgroups(), units)) * double(block);
       });
   return sum;
 }

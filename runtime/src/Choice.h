@@ -80,6 +80,12 @@ uint64_t workspaceOf(const Candidate &candidate, const Problem &problem,
 double costOf(const Candidate &candidate, const Problem &problem,
               const DeviceTraits &device);
 
+/// What a block of rows costs at least, in rows times products, if each visit
+/// of it adds a row of its own in memory: L2 adds up only so many a second for
+/// each compute unit, however few keys or queries a block has. 0 of chips of
+/// which nothing is known.
+int32_t additionCostOf(std::string_view chip);
+
 /// Costs up to this factor of the least count as equal: within it the largest
 /// block wins, since it reads the keys the fewest times.
 inline constexpr double kCostTolerance = 1.125;

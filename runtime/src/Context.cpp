@@ -103,6 +103,7 @@ void Context::readDevice(const Hip &library, Device &device) {
   device.status = library.api.readDevice(device.number, device.traits.target,
                                          device.traits.computeUnits);
   if (device.status.ok()) {
+    device.traits.additionCost = additionCostOf(device.traits.target.arch);
     device.arch = device.traits.target.str();
     device.usable.store(true, std::memory_order_release);
   }

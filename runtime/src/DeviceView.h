@@ -24,6 +24,8 @@ namespace fovea::rt {
 struct DeviceTraits {
   TargetId target;
   int32_t computeUnits = 0;
+  /// additionCostOf() its chip.
+  int32_t additionCost = 0;
 };
 
 /// A kernel's functions on a device (Context.h).
