@@ -212,11 +212,11 @@ protected:
     c.headDim = kernel().headDim;
     c.mask = reference::Mask::CausalBottomRight;
     c.batch = 2;
-    c.heads = 4;
-    c.headsK = 2;
+    c.heads = 2;
+    c.headsK = 1;
     c.score = score;
     for (auto [seqQ, seqK, scale] :
-         {std::tuple(130, 333, 0.125f), {201, 70, -0.3f}, {1, 90, 1.0f}}) {
+         {std::tuple(130, 261, 0.125f), {141, 70, -0.3f}, {1, 90, 1.0f}}) {
       c.seqQ = seqQ;
       c.seqK = seqK;
       c.scale = scale;
@@ -333,8 +333,6 @@ void RandomScoreTest::expectAllPass(fovea::OpKind op) {
       return;
     options.deterministic = false;
     run::BackwardCase c = gradientCases().front();
-    c.forward.heads = 2;
-    c.forward.headsK = 1;
     c.forward.seqQ = 70;
     c.forward.seqK = 150;
     if (isForward)
