@@ -163,6 +163,7 @@ public:
   void add(const ScalarSpec &scalar, Source source, size_t index) {
     add(scalar.name, scalar.kind, scalar.unit, scalar.meaning, source, index);
   }
+  void add(const CaptureSpec &capture, size_t number);
   Signature take() {
     signature.bytes = aligned(8);
     return std::move(signature);
@@ -171,11 +172,12 @@ public:
 private:
   uint32_t aligned(uint32_t to) const { return (next + to - 1) / to * to; }
   void add(std::string name, ArgKind kind, const char *unit,
-           std::string meaning, Source source, size_t index) {
+           std::string meaning, Source source, size_t index, size_t dim = 0) {
     const uint32_t offset = aligned(sizeOf(kind));
     next = offset + sizeOf(kind);
     signature.arguments.push_back({std::move(name), kind, offset, unit,
-                                   std::move(meaning), source, uint8_t(index)});
+                                   std::move(meaning), source, uint8_t(index),
+                                   uint8_t(dim)});
   }
   void addStrides(Shape shape, size_t from);
 
@@ -221,6 +223,26 @@ void SignatureBuilder::addStrides(Shape shape, size_t from) {
             std::string("distance of ") + stride.things + " in " + tensor.title,
             stride.source, i);
   }
+}
+
+void SignatureBuilder::add(const CaptureSpec &capture, size_t number) {
+  const std::string name = "capture" + std::to_string(number);
+  const std::string title = "what the score program captures as number " +
+                            std::to_string(number) + ", " + capture.str();
+  if (capture.isScalar())
+    return add(name,
+               capture.element == CaptureElement::F32 ? ArgKind::F32
+                                                      : ArgKind::I32,
+               "value", title, Source::Capture, number);
+  add(name, ArgKind::Pointer, "address", title, Source::Capture, number);
+  for (size_t dim = 0; dim != capture.dims.size(); ++dim)
+    add(name + "_stride" + std::to_string(dim), ArgKind::I64, "elements",
+        "distance along its dimension " + std::to_string(dim),
+        Source::CaptureStride, number, dim);
+  for (size_t dim = 0; dim != capture.dims.size(); ++dim)
+    add(name + "_extent" + std::to_string(dim), ArgKind::I32, "elements",
+        "extent of its dimension " + std::to_string(dim), Source::CaptureExtent,
+        number, dim);
 }
 
 } // namespace
@@ -353,13 +375,15 @@ bool isStandard(const ProblemKey &key,
   return tensors == tensorsOf(specOf(key.op).base);
 }
 
-Signature signatureOf(const ProblemKey &key, const AlgorithmSpec *algorithm) {
-  return signatureOf(key, tensorsOf(specOf(key.op).base), algorithm);
+Signature signatureOf(const ProblemKey &key, const AlgorithmSpec *algorithm,
+                      const std::vector<CaptureSpec> &captures) {
+  return signatureOf(key, tensorsOf(specOf(key.op).base), algorithm, captures);
 }
 
 Signature signatureOf(const ProblemKey &key,
                       const std::vector<const TensorSpec *> &tensors,
-                      const AlgorithmSpec *algorithm) {
+                      const AlgorithmSpec *algorithm,
+                      const std::vector<CaptureSpec> &captures) {
   SignatureBuilder builder;
   builder.add(tensors);
   for (const ScalarSpec &scalar : specOf(key.op).base.scalars)
@@ -373,6 +397,8 @@ Signature signatureOf(const ProblemKey &key,
     for (const ScalarSpec &scalar : group.scalars)
       builder.add(scalar, Source::Feature, index++);
   }
+  for (size_t number = 0; number != captures.size(); ++number)
+    builder.add(captures[number], number);
   if (algorithm) {
     builder.add(tensorsOf(algorithm->own));
     for (const ScalarSpec &scalar : algorithm->own.scalars)

@@ -30,8 +30,7 @@ Refusal readLaunches(Candidate &candidate) {
       spec::signatureOf(kernel.record->problem, candidate.algorithm);
   candidate.argumentBytes = signature.bytes;
   for (const spec::Argument &argument : signature.arguments) {
-    const bool ofTensor = argument.source != spec::Source::Scalar &&
-                          argument.source != spec::Source::Feature;
+    const bool ofTensor = spec::isOfTensor(argument.source);
     const size_t index =
         ofTensor ? spec::numberOf(kernel.record->problem.op,
                                   *signature.tensors[argument.index])

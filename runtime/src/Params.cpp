@@ -219,8 +219,7 @@ void fillArguments(const Problem &problem, int32_t splits,
     case spec::Source::StrideSeq:
       put(at, tensor.strideSeq);
       break;
-    case spec::Source::Scalar:
-    case spec::Source::Feature:
+    default:
       break;
     }
   }

@@ -11,6 +11,7 @@
 #ifndef FOVEA_PACKAGE_OPERATIONSPEC_H
 #define FOVEA_PACKAGE_OPERATIONSPEC_H
 
+#include "fovea/Package/Captures.h"
 #include "fovea/Package/Keys.h"
 
 #include <cstddef>
@@ -272,7 +273,14 @@ enum class Source : uint8_t {
   StrideSeq,
   Scalar,
   Feature, ///< a scalar of a feature group
+  Capture, ///< of a score program: the scalar, or the address
+  CaptureStride,
+  CaptureExtent,
 };
+/// Whether it comes of a tensor of the operation's tables.
+inline constexpr bool isOfTensor(Source source) {
+  return source <= Source::StrideSeq;
+}
 
 struct Argument {
   std::string name;
@@ -281,13 +289,15 @@ struct Argument {
   const char *unit;
   std::string meaning;
   Source source;
-  /// Number of the tensor among those of the signature, of the Scalar, or of
-  /// the scalar among those of all feature groups.
+  /// Number of the tensor among those of the signature, of the Scalar, of the
+  /// scalar among those of all feature groups, or of the capture.
   uint8_t index;
+  uint8_t dim = 0; ///< of the capture
 };
 
 /// What the kernels of a problem are passed: of each group addresses, strides
-/// and scalars, one behind the other, each aligned to its size.
+/// and scalars, of each capture its address, strides and extents, one behind
+/// the other, each aligned to its size.
 struct Signature {
   std::vector<const TensorSpec *> tensors;
   std::vector<Argument> arguments;
@@ -305,13 +315,16 @@ groupsOf(const ProblemKey &key, const AlgorithmSpec *algorithm = nullptr);
 
 /// Of any kernel of a problem by that algorithm; null: one without arguments of
 /// its own.
+/// \param captures  those of the problem's score program
 Signature signatureOf(const ProblemKey &key,
-                      const AlgorithmSpec *algorithm = nullptr);
+                      const AlgorithmSpec *algorithm = nullptr,
+                      const std::vector<CaptureSpec> &captures = {});
 /// Of one that takes the base group's tensors in an order of its own, some of
 /// them perhaps not at all. It serves no package.
 Signature signatureOf(const ProblemKey &key,
                       const std::vector<const TensorSpec *> &tensors,
-                      const AlgorithmSpec *algorithm = nullptr);
+                      const AlgorithmSpec *algorithm = nullptr,
+                      const std::vector<CaptureSpec> &captures = {});
 
 /// Whether these are all of the base group's tensors in the table's order.
 bool isStandard(const ProblemKey &key,
@@ -322,7 +335,7 @@ std::string shapeOf(const TensorSpec &tensor);
 
 /// Largest number of tensors and bytes that any signature has.
 inline constexpr size_t kMaxTensors = 12;
-inline constexpr size_t kMaxArgumentBytes = 512;
+inline constexpr size_t kMaxArgumentBytes = 1024;
 
 //===----------------------------------------------------------------------===//
 // Limits that every launcher checks
