@@ -214,6 +214,84 @@ struct LowerLoad : public LanePattern<LoadOp> {
   }
 };
 
+/// attn.gather: a load an element, or a run of rows.
+struct LowerGather : public LanePattern<GatherOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(GatherOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    Type element = getElementTypeOrSelf(op.getResult().getType());
+    const int64_t bytes = bytesOf(element);
+    auto i32 = [&](int64_t value) { return lanes.i32(b, value); };
+    Value size = arith::MulIOp::create(b, op.getSize(), i32(bytes));
+    if (op.getDown()) // reads are of whole words
+      size = arith::AndIOp::create(b, arith::AddIOp::create(b, size, i32(3)),
+                                   i32(~3));
+    Value base = LLVM::GEPOp::create(
+        b, op.getBase().getType(), element, op.getBase(),
+        ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(op.getOffset())});
+    Value noStride = arith::ConstantIntOp::create(b, 0, 16).getResult();
+    Value resource = ROCDL::MakeBufferRsrcOp::create(
+        b, LLVM::LLVMPointerType::get(b.getContext(), 8), base, noStride,
+        arith::ExtUIOp::create(b, b.getI64Type(), size),
+        i32(lanes.getTarget().bufferFlags));
+    auto load = [&](Value offset, int64_t count) -> Value {
+      return ROCDL::RawPtrBufferLoadOp::create(
+          b, TypeRange{transferType(b, count * bytes)},
+          ValueRange{resource, offset, i32(0), i32(0)});
+    };
+    if (!op.getIndex()) {
+      rewriter.replaceOp(op, uniform(b, load(i32(0), 1), element));
+      return success();
+    }
+    auto indexOf = [&](int fragment, int reg) -> Value {
+      return arith::MulIOp::create(
+          b, elementOf(b, adaptor.getIndex()[fragment], reg), i32(bytes));
+    };
+    TileLayout layout = layoutOf(op.getResult());
+    const int run = op.getDown() ? runOf(layout, bytes) : 1;
+    SmallVector<Value> fragments;
+    for (int fragment = 0; fragment < layout.fragments(); ++fragment) {
+      SmallVector<Value> elements;
+      for (int reg = 0; reg < layout.elementsPerFragment(); reg += run) {
+        Value loaded = load(indexOf(fragment, reg), run);
+        auto type = VectorType::get({run}, element);
+        Value part = LLVM::BitcastOp::create(b, type, loaded);
+        for (int i = 0; i < run; ++i)
+          elements.push_back(vector::ExtractOp::create(b, part, i));
+      }
+      fragments.push_back(vector::FromElementsOp::create(
+          b, VectorType::get({int64_t(elements.size())}, element), elements));
+    }
+    rewriter.replaceOpWithMultiple(op, {fragments});
+    return success();
+  }
+
+private:
+  static Value elementOf(ImplicitLocOpBuilder &b, Value fragment, int reg) {
+    return element(b, fragment, reg);
+  }
+
+  /// Rows that follow one another in a lane's registers and fit a load.
+  static int runOf(const TileLayout &layout, int64_t bytes) {
+    const int rows = 1 << layout.transposed().contiguousColumnsLog2();
+    return int(std::min<int64_t>(rows, kWideBytes / bytes));
+  }
+
+  /// What all lanes loaded, in a scalar register.
+  static Value uniform(ImplicitLocOpBuilder &b, Value loaded, Type element) {
+    const bool isWord = loaded.getType().isInteger(32);
+    Value word = loaded;
+    if (!isWord)
+      word = arith::ExtUIOp::create(b, b.getI32Type(), word);
+    word = ROCDL::ReadfirstlaneOp::create(b, b.getI32Type(), word);
+    if (!isWord)
+      word = arith::TruncIOp::create(b, loaded.getType(), word);
+    return LLVM::BitcastOp::create(b, element, word);
+  }
+};
+
 struct LowerStore : public LanePattern<StoreOp> {
   using LanePattern::LanePattern;
   LogicalResult
@@ -613,7 +691,7 @@ struct LowerLoadLds : public LanePattern<LoadLdsOp> {
 void fovea::populateMemoryToLanesPatterns(TypeConverter &converter,
                                           RewritePatternSet &patterns,
                                           LaneContext &context) {
-  patterns.add<LowerView, LowerLoad, LowerStore, LowerAtomicAdd, LowerAllocLds,
-               LowerLdsBuffer, LowerCopyLds, LowerStoreLds, LowerLoadLds>(
-      converter, context);
+  patterns.add<LowerView, LowerLoad, LowerGather, LowerStore, LowerAtomicAdd,
+               LowerAllocLds, LowerLdsBuffer, LowerCopyLds, LowerStoreLds,
+               LowerLoadLds>(converter, context);
 }

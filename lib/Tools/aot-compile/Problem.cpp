@@ -78,13 +78,15 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
   switch (job.problem.op) {
   case fovea::OpKind::Forward:
     attn::ForwardOp::create(b, args[0], args[1], args[2], args[3], args[4],
-                            args[5], args.drop_front(6), visibility,
+                            args[5], args.drop_front(6),
+                            /*captures=*/ValueRange(), visibility,
                             /*schedule=*/nullptr, /*combine=*/nullptr);
     break;
   case fovea::OpKind::Backward:
     attn::BackwardOp::create(b, args[0], args[1], args[2], args[3], args[4],
                              args[5], args[6], args[7], args[8], args[9],
-                             args[10], args.drop_front(11), visibility,
+                             args[10], args.drop_front(11),
+                             /*captures=*/ValueRange(), visibility,
                              /*schedule=*/nullptr);
     break;
   }

@@ -307,3 +307,21 @@ func.func @copy_layout(%view: !attn.view<64 x f16>) {
   attn.copy_lds %view, %lds layout #copy : !attn.view<64 x f16>, !attn.lds<16 x 64 x f16>
   return
 }
+
+// -----
+
+func.func @gather_shape(%base: !llvm.ptr<1>, %offset: i64, %size: i32) {
+  %row = attn.row_index : tensor<32x32xi32>
+  // expected-error @below {{gives 'tensor<32x64xf32>' for an index of 'tensor<32x32xi32>'}}
+  %r = attn.gather %base[%offset] size %size at %row
+    : tensor<32x32xi32> -> tensor<32x64xf32>
+  return
+}
+
+// -----
+
+func.func @gather_all(%base: !llvm.ptr<1>, %offset: i64, %size: i32) {
+  // expected-error @below {{gives a tile and has no index}}
+  %r = attn.gather %base[%offset] size %size -> tensor<32x64xf32>
+  return
+}

@@ -228,11 +228,11 @@ LogicalResult ForwardOp::verify() {
 }
 
 LogicalResult ForwardOp::verifyRegions() {
-  return verifyScoreProgram(*this, getScore(), /*results=*/1);
+  return verifyScoreProgram(*this, /*results=*/1);
 }
 
 LogicalResult BackwardOp::verifyRegions() {
-  return verifyScoreProgram(*this, getScore(), /*results=*/2);
+  return verifyScoreProgram(*this, /*results=*/2);
 }
 
 LogicalResult BackwardOp::verify() {

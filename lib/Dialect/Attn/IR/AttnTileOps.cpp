@@ -42,6 +42,16 @@ LogicalResult LoadOp::verify() {
                        tile(getTile()).getElementType());
 }
 
+LogicalResult GatherOp::verify() {
+  auto whole = dyn_cast<RankedTensorType>(getResult().getType());
+  if (!getIndex())
+    return whole ? emitOpError("gives a tile and has no index") : success();
+  if (!whole || whole.getShape() != getIndex().getType().getShape())
+    return emitOpError() << "gives " << getResult().getType()
+                         << " for an index of " << getIndex().getType();
+  return success();
+}
+
 LogicalResult StoreOp::verify() {
   return checkElements(*this, tile(getTile()).getElementType(),
                        getView().getType().getElementType());

@@ -134,6 +134,7 @@ static void deriveTanh(ImplicitLocOpBuilder &b, Operation *op, Value a,
 
 static constexpr ScoreOp kScoreOps[] = {
     {"arith.constant", deriveNone},
+    {"attn.at", deriveNone},
     {"arith.addf", deriveAdd},
     {"arith.subf", deriveSub},
     {"arith.mulf", deriveMul},
@@ -218,22 +219,84 @@ static std::string checkScoreOp(Operation &op) {
   return "";
 }
 
-LogicalResult fovea::attn::verifyScoreProgram(Operation *op, Region &program,
+LogicalResult AtOp::inferReturnTypes(MLIRContext *context,
+                                     std::optional<Location>, Adaptor adaptor,
+                                     SmallVectorImpl<Type> &types) {
+  auto tensor = dyn_cast<MemRefType>(adaptor.getTensor().getType());
+  if (!tensor)
+    return failure();
+  Type element = tensor.getElementType();
+  types.push_back(isa<FloatType>(element) ? Float32Type::get(context)
+                                          : element);
+  return success();
+}
+
+LogicalResult AtOp::verify() {
+  const int64_t rank = getTensor().getType().getRank();
+  if (int64_t(getIndices().size()) != rank)
+    return emitOpError() << "has " << getIndices().size()
+                         << " indices, and the tensor has rank " << rank;
+  if (!isa<BlockArgument>(getTensor()))
+    return emitOpError("reads a tensor that is no argument of the program");
+  return success();
+}
+
+/// (C13)
+static LogicalResult verifyCaptures(AttentionOpInterface op) {
+  if (op.getCaptures().size() > spec::kMaxCaptures)
+    return op->emitOpError()
+           << "(C13) captures " << op.getCaptures().size()
+           << " values; there are at most " << spec::kMaxCaptures;
+  for (auto [number, type] : llvm::enumerate(op.getCaptures().getTypes())) {
+    auto tensor = dyn_cast<MemRefType>(type);
+    if (!tensor)
+      continue;
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    if (failed(tensor.getStridesAndOffset(strides, offset)) || offset != 0 ||
+        tensor.getMemorySpace() || llvm::any_of(strides, [](int64_t stride) {
+          return !ShapedType::isDynamic(stride) && stride < 0;
+        }))
+      return op->emitOpError()
+             << "(C13) capture " << number
+             << " must have a strided layout without an offset or negative "
+                "strides, in the default memory space, found "
+             << tensor;
+  }
+  return success();
+}
+
+LogicalResult fovea::attn::verifyScoreProgram(AttentionOpInterface op,
                                               unsigned results) {
-  if (program.empty())
+  Region &program = op.getScore();
+  if (program.empty()) {
+    if (!op.getCaptures().empty())
+      return op->emitOpError("(C13) captures values and has no score program "
+                             "that reads them; take them out");
     return success();
+  }
+  if (failed(verifyCaptures(op)))
+    return failure();
   if (!program.hasOneBlock())
     return op->emitOpError("(C10) its score program has several blocks, and a "
                            "program is a straight line");
   Block &block = program.front();
-  bool fits = block.getNumArguments() == kScoreArguments;
-  for (auto [number, type] : llvm::enumerate(block.getArgumentTypes()))
+  TypeRange types = block.getArgumentTypes();
+  bool fits = types.size() >= kScoreArguments;
+  for (auto [number, type] : llvm::enumerate(types.take_front(kScoreArguments)))
     fits &= number == 0 ? type.isF32() : type.isInteger(32);
   if (!fits)
     return op->emitOpError(
                "(C10) its score program takes the score (f32) and batch, head, "
-               "query, key, seqlen_q and seqlen_k (i32), found (")
-           << block.getArgumentTypes() << ")";
+               "query, key, seqlen_q and seqlen_k (i32), then what is "
+               "captured, found (")
+           << types << ")";
+  if (types.drop_front(kScoreArguments) != op.getCaptures().getTypes())
+    return op->emitOpError("(C13) captures (")
+           << op.getCaptures().getTypes()
+           << "), but the arguments of its score program behind the seventh "
+              "are ("
+           << types.drop_front(kScoreArguments) << ")";
   for (Operation &inner : block.without_terminator())
     if (std::string wrong = checkScoreOp(inner); !wrong.empty())
       return inner.emitOpError("(C11) ") << wrong;
@@ -246,6 +309,53 @@ LogicalResult fovea::attn::verifyScoreProgram(Operation *op, Region &program,
            << (results > 1 ? ", or the score and its derivative" : "")
            << ", found " << yield.getValues().size() << " values";
   return success();
+}
+
+static spec::CaptureElement elementOf(Type type) {
+  for (const spec::CaptureElementInfo &row : spec::kCaptureElements)
+    if (debugString(type) == row.name)
+      return row.element;
+  llvm_unreachable("all types of captures have a row");
+}
+
+/// The CaptureIndex that `index` is; 0: none.
+static uint8_t roleOf(Value index) {
+  auto argument = dyn_cast<BlockArgument>(index);
+  switch (argument ? ScoreArgument(argument.getArgNumber())
+                   : ScoreArgument::Score) {
+  case ScoreArgument::Batch:
+    return spec::kByBatch;
+  case ScoreArgument::Head:
+    return spec::kByHead;
+  case ScoreArgument::Query:
+    return spec::kByQuery;
+  case ScoreArgument::Key:
+    return spec::kByKey;
+  default:
+    return 0;
+  }
+}
+
+std::vector<spec::CaptureSpec> fovea::attn::capturesOf(Region &program) {
+  std::vector<spec::CaptureSpec> captures;
+  if (program.empty())
+    return captures;
+  for (BlockArgument argument :
+       program.getArguments().drop_front(kScoreArguments)) {
+    spec::CaptureSpec &capture = captures.emplace_back();
+    auto tensor = dyn_cast<MemRefType>(argument.getType());
+    capture.element =
+        elementOf(tensor ? tensor.getElementType() : argument.getType());
+    if (!tensor)
+      continue;
+    capture.dims.resize(tensor.getRank());
+    capture.dims.back().isUnit = tensor.getStridesAndOffset().first.back() == 1;
+    for (Operation *user : argument.getUsers())
+      for (auto [dim, index] :
+           llvm::zip_equal(capture.dims, cast<AtOp>(user).getIndices()))
+        dim.indices |= roleOf(index);
+  }
+  return captures;
 }
 
 //===----------------------------------------------------------------------===//

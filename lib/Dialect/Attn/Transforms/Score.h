@@ -43,9 +43,17 @@ public:
                const ScorePlace &place);
 
 private:
+  class Tiles;
+  /// What the kernel is passed of a capture.
+  struct Captured {
+    mlir::Value value;                               ///< or the address
+    llvm::SmallVector<mlir::Value> strides, extents; ///< i64, i32
+  };
+
   mlir::Region &program;
   mlir::ImplicitLocOpBuilder &b;
   mlir::Value seqlenQ, seqlenK;
+  llvm::SmallVector<Captured> captured;
 };
 
 } // namespace fovea::attn

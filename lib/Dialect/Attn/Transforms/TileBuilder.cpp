@@ -1,6 +1,7 @@
 //===- TileBuilder.cpp - vocabulary of tile programs ----------------------===//
 
 #include "TileBuilder.h"
+#include "fovea/Dialect/Attn/IR/ScoreProgram.h"
 #include "fovea/Target/HSACO/KernelAttributes.h"
 #include <limits>
 
@@ -55,7 +56,8 @@ FailureOr<KernelArguments> fovea::attn::argumentsOf(AttentionOpInterface op) {
   const spec::AlgorithmSpec *algorithm = nullptr;
   if (auto forward = dyn_cast<ForwardOp>(op.getOperation()))
     algorithm = &forward.getAlgorithm();
-  result.signature = spec::signatureOf(*key, tensorsOf(op), algorithm);
+  result.signature = spec::signatureOf(*key, tensorsOf(op), algorithm,
+                                       capturesOf(op.getScore()));
   return result;
 }
 
@@ -122,6 +124,13 @@ static LogicalResult checkProblemFunction(func::FuncOp func, Operation *op) {
                << " too; kernels read while they write: give it a tensor of "
                   "its own";
     }
+  for (const spec::TensorSpec &written : base.tensors)
+    if (Value value = problem.getTensor(written.name);
+        written.written && llvm::is_contained(problem.getCaptures(), value))
+      return op->emitOpError("writes ")
+             << written.name
+             << ", which it captures too; give it a tensor of "
+                "its own";
   for (BlockArgument argument : func.getArguments()) {
     auto uses = llvm::range_size(argument.getUses());
     if (uses == 0)

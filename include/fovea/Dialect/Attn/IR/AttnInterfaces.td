@@ -107,6 +107,8 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
       "::mlir::OperandRange", "getBounds">,
     InterfaceMethod<"The score program; empty: the score is what it is.",
       "::mlir::Region &", "getScore">,
+    InterfaceMethod<"What it captures, in the order of its arguments.",
+      "::mlir::OperandRange", "getCaptures">,
   ];
 }
 

@@ -5,10 +5,16 @@
 
 include "fovea/Dialect/Attn/IR/AttnAttrs.td"
 include "fovea/Dialect/Attn/IR/AttnTypes.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 // Rank 4: (batch, heads, sequence, head_dim), in 16-bit floating point.
 def Attn_Tensor : MemRefRankOf<[F16, BF16], [4]>;
+
+// What a score program captures: a scalar, or a tensor with any strides.
+def Attn_CapturedTensor
+    : MemRefRankOf<[F32, F16, BF16, I32, I1], [1, 2, 3, 4]>;
+def Attn_Capture : AnyTypeOf<[F32, I32, Attn_CapturedTensor]>;
 
 def Attn_VisibilityParts
     : TypedArrayAttrBase<Attn_VisibilityAttrInterface, "parts of visibility">;
@@ -43,13 +49,17 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     Without parts every key is. A row that sees no key gives zeros and a log-sum-exp of -inf.
 
     `score` is a program, a region of scalar `arith` and `math` ops on x, in f32,
-    and on where it stands; without one s is x (docs/ScorePrograms.md):
+    and on where it stands, and on what the op captures; without one s is x
+    (docs/ScorePrograms.md):
 
     ```mlir
-    score {
+    captures(%bias : memref<?x?x?x?xbf16, strided<[?, ?, ?, 1]>>) score {
     ^bb0(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
-         %seqlen_q: i32, %seqlen_k: i32):
-      ...
+         %seqlen_q: i32, %seqlen_k: i32,
+         %table: memref<?x?x?x?xbf16, strided<[?, ?, ?, 1]>>):
+      %b = attn.at %table[%batch, %head, %query, %key]
+        : memref<?x?x?x?xbf16, strided<[?, ?, ?, 1]>>
+      %s = arith.addf %x, %b : f32
       attn.yield %s : f32
     }
     ```
@@ -66,6 +76,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     | k, v | [batch, heads_k, seqlen_k, head_dim] | the same |
     | lse (optional) | [batch, heads_q, seqlen_q] | f32 |
     | scale | scalar | f32 |
+    | captures | scalars, or tensors of rank 1 to 4 | f32, i32; f32, f16, bf16, i32, i1 |
 
     All extents but head_dim, and all strides but the last, may be dynamic, and
     are then arguments of the compiled kernel. Tensors may be of any size:
@@ -86,7 +97,11 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     * (C10) `score` is one block with the arguments above;
     * (C11) its ops are of the table in docs/ScorePrograms.md, which have no
       effects, no regions, and values of i1, i32 and f32;
-    * (C12) it ends with `attn.yield` of an f32.
+    * (C12) it ends with `attn.yield` of an f32;
+    * (C13) the op captures what the program's arguments behind the first seven
+      take, at most 8 values, and nothing without a program; tensors have a
+      strided layout with offset 0, no negative stride and the default memory
+      space.
 
     (C2), (C3), (C4), (C6) and (C7) are checked here where extents are static,
     and by the runtime otherwise. Static extents and strides do not specialise
@@ -123,13 +138,15 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
       Arg<Attn_Tensor, "output", [MemWrite]>:$out,
       Arg<Optional<MemRefRankOf<[F32], [3]>>, "log-sum-exp", [MemWrite]>:$lse,
       F32:$scale, Variadic<I32>:$bounds,
+      Arg<Variadic<Attn_Capture>, "of the score program", [MemRead]>:$captures,
       OptionalAttr<Attn_VisibilityParts>:$visibility,
       OptionalAttr<Attn_ScheduleAttr>:$schedule,
       OptionalAttr<Attn_ScheduleAttr>:$combine);
   let regions = (region AnyRegion:$score);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $out (`lse` `(` $lse^ `)`)? `scale` `(` $scale `)`
-    (`visible` $visibility^)? (`(` $bounds^ `)`)? (`score` $score^)?
+    (`visible` $visibility^)? (`(` $bounds^ `)`)?
+    (`captures` `(` $captures^ `:` type($captures) `)`)? (`score` $score^)?
     (`schedule` `(` $schedule^ `)`)? (`combine` `(` $combine^ `)`)? attr-dict
     `:` type($q) `,` type($k) `,` type($v) `,` type($out)
     (`,` type($lse)^)?
@@ -144,7 +161,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
   }];
 }
 
-def Attn_BackwardOp : Attn_AttentionOp<"backward", [IsolatedFromAbove]> {
+def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
+                                                    IsolatedFromAbove]> {
   let summary = "Scaled dot-product attention, gradients";
   let description = [{
     The gradients of `attn.forward` for a gradient `dout` of its output, from the
@@ -179,7 +197,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [IsolatedFromAbove]> {
     | workspace | bytes, as docs/KernelAbi.md says | i8 |
     | scale | scalar | f32 |
 
-    The constraints are (C1) to (C12) of `attn.forward`, for gradients as for
+    The constraints are (C1) to (C13) of `attn.forward`, for gradients as for
     their tensors; `attn.yield` may have a second f32.
 
     Example:
@@ -210,13 +228,15 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [IsolatedFromAbove]> {
       Arg<Attn_Tensor, "gradient of the values", [MemWrite]>:$dv,
       Arg<MemRefRankOf<[I8], [1]>, "workspace", [MemRead, MemWrite]>:$workspace,
       F32:$scale, Variadic<I32>:$bounds,
+      Arg<Variadic<Attn_Capture>, "of the score program", [MemRead]>:$captures,
       OptionalAttr<Attn_VisibilityParts>:$visibility,
       OptionalAttr<Attn_BackwardScheduleAttr>:$schedule);
   let regions = (region AnyRegion:$score);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $out `,` $dout `,` $lse `->` $dq `,` $dk `,` $dv
     `workspace` `(` $workspace `)` `scale` `(` $scale `)`
-    (`visible` $visibility^)? (`(` $bounds^ `)`)? (`score` $score^)?
+    (`visible` $visibility^)? (`(` $bounds^ `)`)?
+    (`captures` `(` $captures^ `:` type($captures) `)`)? (`score` $score^)?
     (`schedule` `(` $schedule^ `)`)? attr-dict
     `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($dout) `,`
     type($lse) `->` type($dq) `,` type($dk) `,` type($dv) `,` type($workspace)
@@ -253,6 +273,47 @@ def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator,
   }];
   let arguments = (ins Variadic<F32>:$values);
   let assemblyFormat = "$values attr-dict `:` type($values)";
+}
+
+def Attn_AtOp : Attn_Op<"at", [Pure, InferTypeOpAdaptor,
+                               ParentOneOf<["ForwardOp", "BackwardOp"]>]> {
+  let summary = "An element of what a score program captures";
+  let description = [{
+    f32 of an f32, f16 or bf16, i32 of an i32, and of an i1, a byte in memory,
+    whether it is not 0. The tensor is not written while the kernel runs.
+
+    An index that is the program's batch, head, query or key itself lies within
+    the dimension's extent: who launches the kernel sees to it. Any other may
+    lie outside; the element is then 0.
+
+    The example keeps documents apart, whatever their lengths.
+
+    Example:
+    ```mlir
+    !tensor = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>
+    !rows = memref<?x?x?xf32, strided<[?, ?, 1]>>
+    !ids = memref<?x?xi32, strided<[?, 1]>>
+    func.func @documents(%q: !tensor, %k: !tensor, %v: !tensor, %out: !tensor,
+                         %lse: !rows, %scale: f32, %of: !ids) {
+      attn.forward %q, %k, %v, %out lse(%lse) scale(%scale)
+        captures(%of : !ids) score {
+      ^bb0(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
+           %seqlen_q: i32, %seqlen_k: i32, %ids: !ids):
+        %none = arith.constant 0xFF800000 : f32
+        %mine = attn.at %ids[%batch, %query] : !ids
+        %its = attn.at %ids[%batch, %key] : !ids
+        %same = arith.cmpi eq, %mine, %its : i32
+        %s = arith.select %same, %x, %none : f32
+        attn.yield %s : f32
+      } : !tensor, !tensor, !tensor, !tensor, !rows
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Attn_CapturedTensor:$tensor, Variadic<I32>:$indices);
+  let results = (outs AnyTypeOf<[F32, I32, I1]>:$element);
+  let assemblyFormat = "$tensor `[` $indices `]` attr-dict `:` type($tensor)";
+  let hasVerifier = 1;
 }
 
 #endif // FOVEA_DIALECT_ATTN_IR_ATTNOPS_TD

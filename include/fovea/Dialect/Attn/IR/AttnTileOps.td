@@ -74,6 +74,41 @@ def Attn_LoadOp : Attn_Op<"load"> {
   let hasVerifier = 1;
 }
 
+def Attn_GatherOp : Attn_Op<"gather", [Pure, LayoutOpInterface]> {
+  let summary = "Elements of global memory, each at a place of its own";
+  let description = [{
+    Element (r, c) is that `index(r, c)` elements behind `base` and `offset`, or
+    zero where the index is not in [0, size). Nothing writes this memory while
+    the kernel runs. `size` elements are less than 2^31 bytes. Without an index
+    the result is one value for the whole workgroup, the element at 0.
+
+    With `down` the index of row r + 1 is that of row r plus one, and address,
+    offset and what rows begin with are multiples of 4 bytes: lanes read several
+    rows at once. Of the last 4 bytes some may then lie behind `size`.
+
+    Example:
+    ```mlir
+    func.func @gather(%base: !llvm.ptr<1>, %offset: i64, %size: i32,
+                      %scores: tensor<32x32xf32>) -> tensor<32x32xf32> {
+      %key = attn.row_index : tensor<32x32xi32>
+      %bias = attn.gather %base[%offset] size %size at %key down
+        : tensor<32x32xi32> -> tensor<32x32xf32>
+      %sum = arith.addf %scores, %bias : tensor<32x32xf32>
+      return %sum : tensor<32x32xf32>
+    }
+    ```
+  }];
+  let arguments = (ins LLVM_PointerInAddressSpace<1>:$base, I64:$offset,
+                       I32:$size, Optional<Attn_TileOf<[I32]>>:$index,
+                       UnitAttr:$down);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = [{
+    $base `[` $offset `]` `size` $size (`at` $index^ (`down` $down^)?
+    `:` type($index))? attr-dict `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def Attn_StoreOp : Attn_Op<"store"> {
   let summary = "Stores a tile to global memory";
   let description = [{

@@ -9,6 +9,8 @@
 #ifndef FOVEA_DIALECT_ATTN_IR_SCOREPROGRAM_H
 #define FOVEA_DIALECT_ATTN_IR_SCOREPROGRAM_H
 
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Package/Captures.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace fovea::attn {
@@ -23,6 +25,7 @@ enum class ScoreArgument {
   SeqlenQ,
   SeqlenK,
 };
+/// What is captured follows these.
 inline constexpr unsigned kScoreArguments = 7;
 
 /// An op that programs may hold.
@@ -41,10 +44,13 @@ llvm::ArrayRef<ScoreOp> allScoreOps();
 /// Null: no program may hold it.
 const ScoreOp *lookupScoreOp(mlir::Operation *op);
 
-/// Checks the region of `op`, whose verifier this is, if it has a program.
+/// Checks the program of `op`, whose verifier this is, if it has one.
 /// \param results  values that it may yield at most
-llvm::LogicalResult verifyScoreProgram(mlir::Operation *op,
-                                       mlir::Region &program, unsigned results);
+llvm::LogicalResult verifyScoreProgram(AttentionOpInterface op,
+                                       unsigned results);
+
+/// What a program captures, and how it is indexed.
+std::vector<spec::CaptureSpec> capturesOf(mlir::Region &program);
 
 /// Makes a program that yields a score alone yield its derivative for the first
 /// argument too. Fails, with an error, where an op has none.
