@@ -108,9 +108,9 @@ private:
   bool open = false;
 };
 
-/// Creates the tables that a database of the format version `present` does not
-/// have in common with this one's; 0: an empty database. The caller holds a
-/// transaction.
+/// Creates the tables of kPlainPackageFormatVersion that a database of the
+/// format version `present` does not have in common with it; 0: an empty
+/// database. The caller holds a transaction.
 Status createTables(Database &database, const TargetId &target,
                     const std::string &creator, int32_t present = 0);
 
@@ -127,7 +127,7 @@ struct Meta {
 Expected<Meta> validate(Database &database);
 
 /// Turns the tables of an older version that validate() has read into those of
-/// the one that is written. The caller holds a transaction, so it is all or
+/// kPlainPackageFormatVersion. The caller holds a transaction, so it is all or
 /// nothing.
 Status upgrade(Database &database, const Meta &meta);
 
@@ -146,6 +146,27 @@ Expected<std::optional<KernelRecord>> findKernel(Database &database,
 /// Stores a row, in place of one of the same key.
 Status storeKernel(Database &database, const KernelRecord &record);
 Status storeTuning(Database &database, const TuningRow &row);
+
+/// A score program by its digest; Corrupt when its row is damaged.
+Expected<std::optional<ScoreRecord>> findScore(Database &database,
+                                               uint64_t digest);
+
+/// Stores a program in place of one of the same digest, and brings the database
+/// to the format version that has a place for it. The caller holds a
+/// transaction.
+Status storeScore(Database &database, uint64_t digest,
+                  const ScoreRecord &record);
+
+/// Stores it where the table is there.
+Status storeScoreRow(Database &database, uint64_t digest,
+                     const ScoreRecord &record);
+
+/// Drops programs that no kernel has, and with the last one their table, so
+/// that the format version follows from the kernels.
+Status dropUnusedScores(Database &database);
+
+/// The format version of the moment: another writer may have changed it.
+Expected<int32_t> formatOf(Database &database);
 
 /// Entry of `meta`: which images were packed last, in their order; or the empty
 /// text (Images.cpp).
@@ -178,7 +199,8 @@ private:
   size_t size = 0;
 };
 
-/// Drops images that no kernel uses, and blocks that no image is in.
+/// Drops images and score programs that no kernel uses, and blocks that no
+/// image is in.
 Status dropOrphans(Database &database);
 
 /// Compresses all images anew, many together, if they are not those of the last

@@ -41,16 +41,19 @@ constexpr int32_t kHeadDimsOfAGroup = 128;
 /// version can't read come last.
 Expected<std::vector<ImageName>> listImages(Database &database) {
   size_t unknown = 0;
+  Expected<int32_t> format = formatOf(database);
+  if (!format)
+    return format.status();
   Expected<std::vector<KernelRecord>> kernels =
-      readKernels(database, kPackageFormatVersion, unknown);
+      readKernels(database, *format, unknown);
   if (!kernels)
     return kernels.status();
   auto keyOf = [](const KernelRecord &kernel) {
-    return std::make_tuple(kernel.problem.op,
-                           kernel.launches.empty() ? std::string()
-                                                   : kernel.launches[0].suffix,
-                           kernel.problem.headDim, kernel.problem.dtype,
-                           kernel.problem.mask, kernel.schedule);
+    return std::make_tuple(
+        kernel.problem.op,
+        kernel.launches.empty() ? std::string() : kernel.launches[0].suffix,
+        kernel.problem.headDim, kernel.problem.dtype, kernel.problem.mask,
+        kernel.problem.score, kernel.schedule);
   };
   std::map<ImageHash, decltype(keyOf((*kernels)[0]))> keys;
   for (const KernelRecord &kernel : *kernels) {
@@ -62,7 +65,8 @@ Expected<std::vector<ImageName>> listImages(Database &database) {
     auto at = keys.find(hash);
     if (at == keys.end())
       return "unknown";
-    const auto &[op, suffix, headDim, dtype, mask, schedule] = at->second;
+    const auto &[op, suffix, headDim, dtype, mask, score, schedule] =
+        at->second;
     return std::string(toString(op)) + " " + suffix + " " +
            std::to_string(headDim / kHeadDimsOfAGroup);
   };
@@ -265,9 +269,12 @@ Status CompressedImage::store(Database &database, const ImageHash &hash) const {
 }
 
 Status dropOrphans(Database &database) {
-  return database.execute(
-      "DELETE FROM image WHERE hash NOT IN (SELECT image_hash FROM kernel);"
-      "DELETE FROM block WHERE id NOT IN (SELECT block FROM image)");
+  if (Status status = database.execute(
+          "DELETE FROM image WHERE hash NOT IN (SELECT image_hash FROM kernel);"
+          "DELETE FROM block WHERE id NOT IN (SELECT block FROM image)");
+      !status.ok())
+    return status;
+  return dropUnusedScores(database);
 }
 
 namespace {

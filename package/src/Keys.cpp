@@ -84,6 +84,14 @@ std::vector<Feature> makeFeatures() {
          key.mask = info->kind;
          return true;
        }},
+      {"score", false, "16 hexadecimal digits of a score program, not all 0",
+       [](const ProblemKey &key) {
+         return key.score ? scoreDigits(key.score) : std::string();
+       },
+       [](ProblemKey &key, std::string_view text) {
+         key.score = parseScoreDigits(text).value_or(0);
+         return key.score != 0;
+       }},
   };
   for (size_t row = 0; row != spec::featureGroups().size(); ++row)
     all.push_back(featureOf(spec::featureGroups()[row], row));
@@ -112,6 +120,25 @@ std::string_view takeUntil(std::string_view &text, char separator) {
 } // namespace
 
 const char *toString(OpKind op) { return spec::specOf(op).name; }
+
+std::string scoreDigits(uint64_t score) {
+  static const char digits[] = "0123456789abcdef";
+  std::string text(16, '0');
+  for (auto at = text.rbegin(); at != text.rend(); ++at, score >>= 4)
+    *at = digits[score & 15];
+  return text;
+}
+
+std::optional<uint64_t> parseScoreDigits(std::string_view text) {
+  uint64_t score = 0;
+  const char *end = text.data() + text.size();
+  auto [at, error] = std::from_chars(text.data(), end, score, 16);
+  // Small letters and all digits, so that there is one spelling.
+  if (error != std::errc() || at != end || score == 0 ||
+      scoreDigits(score) != text)
+    return std::nullopt;
+  return score;
+}
 
 /// "128:0, bottom_right", or with another separator and other names.
 static std::string sidesOf(const Window &window, const char *separator,

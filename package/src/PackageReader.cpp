@@ -143,10 +143,10 @@ PackageReader::loadImage(const KernelRecord &kernel) const {
   if (Status status = transaction.begin("BEGIN"); !status.ok())
     return status;
   // A build may have brought the file to another version since it was opened.
-  Expected<int64_t> format = impl->database.queryInteger("PRAGMA user_version");
+  Expected<int32_t> format = db::formatOf(impl->database);
   if (!format)
     return format.status();
-  return db::readImage(impl->database, int32_t(*format), kernel.imageHash,
+  return db::readImage(impl->database, *format, kernel.imageHash,
                        kernel.imageBytes);
 }
 

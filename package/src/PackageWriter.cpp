@@ -71,7 +71,7 @@ Expected<PackageWriter> PackageWriter::open(const std::string &path,
                                      ", not for " + target.str() +
                                      "; a package holds the kernels of one "
                                      "target: choose another file");
-      upgraded = meta->format != kPackageFormatVersion;
+      upgraded = meta->format < kPlainPackageFormatVersion;
       if (upgraded)
         if (Status status = db::upgrade(database, *meta); !status.ok())
           return status;
@@ -105,6 +105,23 @@ Expected<bool> PackageWriter::isCurrent(const ProblemKey &problem,
   const KernelRecord &record = **found;
   return bool(db::readImage(database, kPackageFormatVersion, record.imageHash,
                             record.imageBytes));
+}
+
+/// Stores a kernel's score program, unless another has its digest.
+/// \param name  of the kernel, for messages
+static Status putScore(Database &database, const KernelRecord &record,
+                       const std::string &name) {
+  const uint64_t digest = record.problem.score;
+  Expected<std::optional<ScoreRecord>> there = db::findScore(database, digest);
+  // A damaged row is replaced.
+  if (!there && there.status().code() != StatusCode::Corrupt)
+    return there.status();
+  if (there && *there && (*there)->text != record.score.text)
+    return Status(StatusCode::InvalidArgument,
+                  name + ": the text of its score program '" +
+                      record.score.name + "' is not that of '" +
+                      (*there)->name + "', which has the same digest");
+  return db::storeScore(database, digest, record.score);
 }
 
 Status PackageWriter::put(const KernelRecord &given, const void *image,
@@ -142,6 +159,9 @@ Status PackageWriter::put(const KernelRecord &given, const void *image,
                      record.imageBytes))
     if (Status status = compressed->store(database, record.imageHash);
         !status.ok())
+      return status;
+  if (record.problem.score)
+    if (Status status = putScore(database, record, name); !status.ok())
       return status;
   if (Status status = db::storeKernel(database, record); !status.ok())
     return status;

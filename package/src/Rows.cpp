@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 namespace fovea::db {
 namespace {
@@ -122,6 +123,7 @@ void bindKernel(Statement &statement, const KernelRecord &record) {
 /// which a later version may have written.
 Expected<KernelRecord> readKernel(const Database &database,
                                   const Statement &row, int32_t format,
+                                  const std::map<uint64_t, ScoreRecord> &scores,
                                   bool &known) {
   KernelRecord record;
   const std::string problem = row.text(0);
@@ -150,6 +152,13 @@ Expected<KernelRecord> readKernel(const Database &database,
   if (key->str() != problem)
     return database.corrupt("the problem text '" + problem +
                             "' is not canonical");
+  if (const uint64_t digest = record.problem.score) {
+    auto score = scores.find(digest);
+    if (score == scores.end())
+      return database.corrupt(nameOf(problem, record.schedule) +
+                              " has a score program that is not in it");
+    record.score = score->second;
+  }
   Expected<std::vector<LaunchRecord>> parsed = parseLaunches(launches);
   if (!parsed)
     return database.corrupt(nameOf(problem, record.schedule) + ": " +
@@ -198,6 +207,64 @@ Expected<TuningRow> readTuning(const Database &database, const Statement &row,
   return record;
 }
 
+//===----------------------------------------------------------------------===//
+// Score programs
+//===----------------------------------------------------------------------===//
+
+constexpr const char *kScoreColumns = "digest, name, text, checksum";
+
+int64_t checksumOf(const ScoreRecord &record, const std::string &digest) {
+  return Checksum().add(digest).add(record.name).add(record.text).value();
+}
+
+/// What is missing in a record; null: nothing.
+const char *missingIn(const ScoreRecord &record) {
+  return record.name.empty() ? "name" : record.text.empty() ? "text" : nullptr;
+}
+
+/// Reads a row selected as kScoreColumns; Corrupt on a bad checksum or an empty
+/// text.
+Expected<std::pair<uint64_t, ScoreRecord>> readScore(const Database &database,
+                                                     const Statement &row) {
+  const std::string digest = row.text(0);
+  ScoreRecord record{row.text(1), row.text(2)};
+  auto fail = [&](const std::string &why) {
+    return database.corrupt("score program '" + digest + "': " + why);
+  };
+  if (row.integer(3) != checksumOf(record, digest))
+    return fail("its checksum is wrong");
+  const std::optional<uint64_t> key = parseScoreDigits(digest);
+  if (!key)
+    return fail("that is no digest");
+  if (const char *missing = missingIn(record))
+    return fail(std::string("its ") + missing + " is empty");
+  return std::make_pair(*key, std::move(record));
+}
+
+/// All of them by their digests; of a format version without a place for them
+/// none.
+Expected<std::map<uint64_t, ScoreRecord>> readScores(Database &database,
+                                                     int32_t format) {
+  std::map<uint64_t, ScoreRecord> scores;
+  if (format < kPackageFormatVersion)
+    return scores;
+  Expected<Statement> rows = database.prepare(
+      (std::string("SELECT ") + kScoreColumns + " FROM score").c_str());
+  if (!rows)
+    return rows.status();
+  int code;
+  while ((code = rows->step()) == SQLITE_ROW) {
+    Expected<std::pair<uint64_t, ScoreRecord>> score =
+        readScore(database, *rows);
+    if (!score)
+      return score.status();
+    scores.insert(std::move(*score));
+  }
+  if (code != SQLITE_DONE)
+    return database.failure(code, "reading its score programs");
+  return scores;
+}
+
 /// All rows of a query that `read` can read.
 template <typename Record, typename Read>
 Expected<std::vector<Record>> readAll(Database &database,
@@ -235,12 +302,16 @@ Expected<Statement> prepareStore(Database &database, const char *table,
 
 Expected<std::vector<KernelRecord>>
 readKernels(Database &database, int32_t format, size_t &unknown) {
+  Expected<std::map<uint64_t, ScoreRecord>> scores =
+      readScores(database, format);
+  if (!scores)
+    return scores.status();
   return readAll<KernelRecord>(database,
                                "SELECT " + kernelColumns(format) +
                                    " FROM kernel ORDER BY problem, schedule",
                                unknown, [&](const Statement &row, bool &known) {
                                  return readKernel(database, row, format,
-                                                   known);
+                                                   *scores, known);
                                });
 }
 
@@ -271,9 +342,18 @@ Expected<std::optional<KernelRecord>> findKernel(Database &database,
     return std::optional<KernelRecord>();
   if (code != SQLITE_ROW)
     return database.failure(code, "looking for a kernel");
+  std::map<uint64_t, ScoreRecord> scores;
+  if (problem.score) {
+    Expected<std::optional<ScoreRecord>> score =
+        findScore(database, problem.score);
+    if (!score)
+      return score.status();
+    if (*score)
+      scores.emplace(problem.score, std::move(**score));
+  }
   bool known = false;
   Expected<KernelRecord> record =
-      readKernel(database, *select, kPackageFormatVersion, known);
+      readKernel(database, *select, kPackageFormatVersion, scores, known);
   if (!record)
     return record.status();
   return std::optional<KernelRecord>(std::move(*record));
@@ -294,6 +374,44 @@ Status storeTuning(Database &database, const TuningRow &row) {
     return insert.status();
   bindTuning(*insert, row);
   return database.run(*insert, "storing a tuning row");
+}
+
+Expected<std::optional<ScoreRecord>> findScore(Database &database,
+                                               uint64_t digest) {
+  Expected<int32_t> format = formatOf(database);
+  if (!format)
+    return format.status();
+  if (*format < kPackageFormatVersion)
+    return std::optional<ScoreRecord>();
+  Expected<Statement> select = database.prepare(
+      (std::string("SELECT ") + kScoreColumns + " FROM score WHERE digest=?")
+          .c_str());
+  if (!select)
+    return select.status();
+  select->bind(1, scoreDigits(digest));
+  const int code = select->step();
+  if (code == SQLITE_DONE)
+    return std::optional<ScoreRecord>();
+  if (code != SQLITE_ROW)
+    return database.failure(code, "looking for a score program");
+  Expected<std::pair<uint64_t, ScoreRecord>> score =
+      readScore(database, *select);
+  if (!score)
+    return score.status();
+  return std::optional<ScoreRecord>(std::move(score->second));
+}
+
+Status storeScoreRow(Database &database, uint64_t digest,
+                     const ScoreRecord &record) {
+  Expected<Statement> insert = prepareStore(database, "score", kScoreColumns);
+  if (!insert)
+    return insert.status();
+  const std::string digits = scoreDigits(digest);
+  insert->bind(1, digits);
+  insert->bind(2, record.name);
+  insert->bind(3, record.text);
+  insert->bind(4, checksumOf(record, digits));
+  return database.run(*insert, "storing a score program");
 }
 
 } // namespace fovea::db
@@ -331,6 +449,14 @@ Status checkKernelRecord(const KernelRecord &record) {
   };
   if (Expected<ProblemKey> key = ProblemKey::parse(problem); !key)
     return key.status();
+  if (record.problem.score) {
+    if (const char *missing = db::missingIn(record.score))
+      return fail(std::string("the ") + missing +
+                  " of its score program is empty");
+  } else if (record.score != ScoreRecord()) {
+    return fail("there is the score program '" + record.score.name +
+                "', which the problem does not name");
+  }
   if (record.schedule.empty() || record.symbol.empty())
     return fail(record.schedule.empty() ? "the schedule is empty"
                                         : "the kernel's symbol is empty");

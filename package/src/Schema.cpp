@@ -14,7 +14,8 @@
 namespace fovea::db {
 namespace {
 
-/// A table, in the format versions that define it so.
+/// A table, in the format versions that define it so. Version 4 is version 3
+/// with the table `score`, which a package gets with its first score program.
 struct Table {
   const char *name;
   int32_t from, to;
@@ -22,6 +23,7 @@ struct Table {
 };
 
 constexpr int32_t kNow = kPackageFormatVersion;
+constexpr int32_t kPlain = kPlainPackageFormatVersion;
 constexpr Table kTables[] = {
     {"meta", 2, 2,
      "CREATE TABLE meta(key TEXT PRIMARY KEY NOT NULL, value TEXT NOT "
@@ -72,6 +74,9 @@ constexpr Table kTables[] = {
      "NULL, max_seqlen_k INTEGER NOT NULL, max_batch_heads INTEGER NOT NULL, "
      "schedule TEXT NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY(problem, "
      "max_seqlen_q, max_seqlen_k, max_batch_heads)) WITHOUT ROWID"},
+    {"score", 4, kNow,
+     "CREATE TABLE score(digest TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL, "
+     "text TEXT NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID"},
 };
 
 bool isOf(const Table &table, int32_t format) {
@@ -152,15 +157,68 @@ Expected<std::string> getMeta(Database &database, const std::string &key) {
   return value;
 }
 
+Expected<int32_t> formatOf(Database &database) {
+  Expected<int64_t> version = database.queryInteger("PRAGMA user_version");
+  if (!version)
+    return version.status();
+  return int32_t(*version);
+}
+
+/// Sets the version that only packages with score programs have, or the one of
+/// the others.
+static Status setFormat(Database &database, int32_t format) {
+  return database.execute(
+      ("PRAGMA user_version=" + std::to_string(format)).c_str());
+}
+
+Status storeScore(Database &database, uint64_t digest,
+                  const ScoreRecord &record) {
+  Expected<int32_t> format = formatOf(database);
+  if (!format)
+    return format.status();
+  if (*format == kPlain) {
+    for (const Table &table : kTables)
+      if (isOf(table, kNow) && !isOf(table, kPlain))
+        if (Status status = database.execute(table.sql); !status.ok())
+          return status;
+    if (Status status = setFormat(database, kNow); !status.ok())
+      return status;
+  }
+  return storeScoreRow(database, digest, record);
+}
+
+Status dropUnusedScores(Database &database) {
+  Expected<int32_t> format = formatOf(database);
+  if (!format)
+    return format.status();
+  if (*format == kPlain)
+    return Status();
+  // By the text, since the problem may be one that only a later version can
+  // read.
+  if (Status status = database.execute(
+          "DELETE FROM score WHERE NOT EXISTS(SELECT 1 FROM kernel WHERE "
+          "instr(problem || ';', ';score=' || digest || ';'))");
+      !status.ok())
+    return status;
+  Expected<int64_t> left = database.queryInteger("SELECT count(*) FROM score");
+  if (!left)
+    return left.status();
+  if (*left != 0)
+    return Status();
+  if (Status status = database.execute("DROP TABLE score"); !status.ok())
+    return status;
+  return setFormat(database, kPlain);
+}
+
 Status createTables(Database &database, const TargetId &target,
                     const std::string &creator, int32_t present) {
   const std::string identity =
       "PRAGMA application_id=" + std::to_string(kPackageApplicationId) +
-      ";PRAGMA user_version=" + std::to_string(kPackageFormatVersion);
+      ";PRAGMA user_version=" + std::to_string(kPlain);
   if (Status status = database.execute(identity.c_str()); !status.ok())
     return status;
   for (const Table &table : kTables)
-    if (isOf(table, kPackageFormatVersion) && !isOf(table, present))
+    if (isOf(table, kPlain) && !isOf(table, present))
       if (Status status = database.execute(table.sql); !status.ok())
         return status;
   const std::pair<const char *, std::string> entries[] = {
@@ -186,7 +244,7 @@ Expected<Meta> validate(Database &database) {
                       "': it is an SQLite file but no package (application "
                       "id " +
                       std::to_string(*application) + ")" + kWrongPath);
-  Expected<int64_t> version = database.queryInteger("PRAGMA user_version");
+  Expected<int32_t> version = formatOf(database);
   if (!version)
     return version.status();
   if (*version < kOldestPackageFormatVersion ||
@@ -197,13 +255,13 @@ Expected<Meta> validate(Database &database) {
         " to " + std::to_string(kPackageFormatVersion) +
         "; delete the file and build it again with this version of Fovea, or "
         "use the version that built it");
-  if (Status status = checkTables(database, int32_t(*version)); !status.ok())
+  if (Status status = checkTables(database, *version); !status.ok())
     return status;
   if (Status status = checkPages(database); !status.ok())
     return status;
 
   Meta meta;
-  meta.format = int32_t(*version);
+  meta.format = *version;
   std::string values[4];
   const char *keys[4] = {"creator", "target", "xnack", "sramecc"};
   for (int i = 0; i != 4; ++i) {
@@ -239,8 +297,7 @@ Status upgrade(Database &database, const Meta &meta) {
         "its format version is " + std::to_string(meta.format) + " and " +
         std::to_string(unknown) +
         " of its rows can't be read, so it can't be brought to version " +
-        std::to_string(kPackageFormatVersion) +
-        "; delete the file and build it again");
+        std::to_string(kPlain) + "; delete the file and build it again");
   std::vector<std::vector<uint8_t>> images;
   for (const KernelRecord &kernel : *kernels) {
     Expected<std::vector<uint8_t>> image =
@@ -251,7 +308,7 @@ Status upgrade(Database &database, const Meta &meta) {
   }
   std::string drop;
   for (const Table &table : kTables)
-    if (isOf(table, meta.format) && !isOf(table, kPackageFormatVersion))
+    if (isOf(table, meta.format) && !isOf(table, kPlain))
       drop += std::string("DROP TABLE ") + table.name + ";";
   if (Status status = database.execute(drop.c_str()); !status.ok())
     return status;

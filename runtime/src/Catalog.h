@@ -47,7 +47,7 @@ struct ProblemHash {
     sum += size_t(key.mask);
     for (int32_t version : key.groups)
       sum = sum * 3 + size_t(version);
-    return sum * 512 + size_t(key.headDim);
+    return (sum * 512 + size_t(key.headDim)) ^ size_t(key.score);
   }
 };
 

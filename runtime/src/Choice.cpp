@@ -37,8 +37,9 @@ struct Grid {
 /// Whether its launches that split keys take the heads of a group as rows.
 bool packsHeads(const Candidate &candidate, const Problem &problem) {
   const ProblemKey &key = candidate.kernel->record->problem;
+  // A score program knows the rows and heads that it is for.
   return candidate.algorithm->splitsKeys() && problem.headsAreRows &&
-         (key.takesWindow() || key.mask == MaskKind::None);
+         key.score == 0 && (key.takesWindow() || key.mask == MaskKind::None);
 }
 
 /// Of a launch with its number; without shares of the keys.
@@ -291,8 +292,13 @@ Refusal refusalFor(const Candidate &candidate, const Problem &problem,
 
 Refusal refusalOf(const Candidate &candidate, const Problem &problem,
                   const DeviceTraits &device) {
-  if (candidate.kernel->record->problem.base() != problem.key.base())
+  ProblemKey key = candidate.kernel->record->problem.base();
+  const bool otherScore = key.score != problem.key.score;
+  key.score = problem.key.score;
+  if (key != problem.key.base())
     return {Refusal::OtherProblem};
+  if (otherScore)
+    return {Refusal::OtherScore};
   return candidate.refusal ? candidate.refusal
                            : refusalFor(candidate, problem, device);
 }

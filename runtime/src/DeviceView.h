@@ -48,6 +48,7 @@ struct Refusal {
     MixedAlgorithms,
     // Of the problem too.
     OtherProblem,
+    OtherScore,
     OtherKeys,
     NoGroup,
     WritesUnwanted,

@@ -47,6 +47,12 @@ std::string textOf(const Refusal &refusal, const Candidate &candidate,
     return "";
   case Refusal::OtherProblem:
     return "it is for '" + kernel.problem + "'";
+  case Refusal::OtherScore:
+    return "it is for '" + kernel.problem + "'" +
+           (record.problem.score
+                ? ", with the score program '" + record.score.name +
+                      "', which the call does not have"
+                : std::string(", without the call's score program"));
   case Refusal::OtherKeys:
     return "it is for '" + kernel.problem + "', compiled for that mask; " +
            "aot-compile --mask=any compiles one for every mask and window";
@@ -157,7 +163,7 @@ std::string alternatives(const DeviceView &view, const ProblemKey &key) {
   }
   if (dims.empty())
     return "of the open packages it can run " + counted(usable, "kernel") +
-           ", of another operation or type" + remedy;
+           ", of another operation, type or score program" + remedy;
   std::string text = "the open packages have head_dim";
   for (int32_t dim : dims)
     text += " " + std::to_string(dim);

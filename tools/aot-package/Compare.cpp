@@ -21,7 +21,7 @@ Rows rowsOf(const PackageReader &package) {
     ordered_json &row = rows["kernel '" + kernel.problem.str() + "' ('" +
                              kernel.schedule + "')"];
     for (const Field &field : kernelFields())
-      if (field.isPartOfDiff)
+      if (field.isPartOfDiff && field.isOf(kernel))
         row[field.name] = field.value(kernel);
   }
   for (const TuningRow &tuning : package.tuning()) {

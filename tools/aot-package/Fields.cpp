@@ -15,6 +15,10 @@ template <auto Member>
 ordered_json resource(const KernelRecord &record) {
   return record.resources.*Member;
 }
+template <auto Member>
+ordered_json score(const KernelRecord &record) {
+  return record.score.*Member;
+}
 /// -1 stands for what an older package does not say.
 template <auto Member>
 ordered_json spills(const KernelRecord &record) {
@@ -30,6 +34,8 @@ const std::vector<Field> &kernelFields() {
   static const std::vector<Field> fields = {
       {"problem", true,
        [](const K &record) { return ordered_json(record.problem.str()); }},
+      {"score_name", true, score<&ScoreRecord::name>, true},
+      {"score_text", true, score<&ScoreRecord::text>, true},
       {"schedule", true, direct<&K::schedule>},
       {"symbol", true, direct<&K::symbol>},
       {"launches", true,

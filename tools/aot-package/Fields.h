@@ -17,6 +17,11 @@ struct Field {
   const char *name;  ///< of the package's column
   bool isPartOfDiff; ///< false: it may differ between two builds of the same
   nlohmann::ordered_json (*value)(const KernelRecord &record);
+  bool isOfScore = false; ///< only kernels with a score program have it
+
+  bool isOf(const KernelRecord &record) const {
+    return !isOfScore || record.problem.score != 0;
+  }
 };
 
 const std::vector<Field> &kernelFields();

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <iomanip>
+#include <map>
 #include <ostream>
 #include <set>
 
@@ -77,7 +78,8 @@ void printSummary(const ordered_json &summary, std::ostream &out) {
 ordered_json toJson(const KernelRecord &kernel) {
   ordered_json json;
   for (const Field &field : kernelFields())
-    json[field.name] = field.value(kernel);
+    if (field.isOf(kernel))
+      json[field.name] = field.value(kernel);
   return json;
 }
 
@@ -102,6 +104,12 @@ int list(const std::vector<std::string> &paths, const Selection &selection,
       continue;
     }
     printSummary(summary, io.out);
+    std::map<std::string, std::string> scores;
+    for (const KernelRecord *kernel : kernels)
+      if (kernel->problem.score)
+        scores[scoreDigits(kernel->problem.score)] = kernel->score.name;
+    for (const auto &[digest, name] : scores)
+      io.out << "  score program " << digest << " " << name << "\n";
     size_t widest = 0;
     for (const KernelRecord *kernel : kernels)
       widest = std::max(widest, kernel->symbol.size());
@@ -135,11 +143,16 @@ int show(const std::string &path, const Selection &selection, bool json,
   for (const KernelRecord *kernel : kernels) {
     io.out << "\n" << kernel->symbol << "\n";
     for (const Field &field : kernelFields()) {
+      if (!field.isOf(*kernel))
+        continue;
       const ordered_json value = field.value(*kernel);
-      io.out << "  " << std::left << std::setw(20) << field.name
-             << (value.is_string() ? value.get<std::string>()
-                 : value.is_null() ? "not known"
-                                   : value.dump())
+      std::string text = value.is_string() ? value.get<std::string>()
+                         : value.is_null() ? "not known"
+                                           : value.dump();
+      // Further lines below the first.
+      for (size_t at = 0; (at = text.find('\n', at)) != text.npos; at += 23)
+        text.insert(at + 1, 22, ' ');
+      io.out << "  " << std::left << std::setw(20) << field.name << text
              << "\n";
     }
     for (const TuningRow &row : package->tuning())

@@ -15,6 +15,18 @@ TEST(ProblemKeyTest, CanonicalTextLeavesDefaultsOut) {
   EXPECT_EQ(gradients.str(), "backward;dtype=fp16;head_dim=64");
 }
 
+TEST(ProblemKeyTest, AScoreProgramIsPartOfTheContract) {
+  ProblemKey key = makeProblem(64);
+  key.score = 0x0123456789abcdef;
+  EXPECT_EQ(key.str(), "forward;dtype=bf16;head_dim=64;score=0123456789abcdef");
+  EXPECT_NE(key, makeProblem(64));
+  EXPECT_NE(key.base(), makeProblem(64).base());
+  Expected<ProblemKey> parsed = ProblemKey::parse(key.str());
+  ASSERT_TRUE(parsed) << parsed.status().message();
+  EXPECT_EQ(*parsed, key);
+  EXPECT_EQ(scoreDigits(~uint64_t(0)), "ffffffffffffffff");
+}
+
 TEST(ProblemKeyTest, EveryKeySurvivesPrintingAndParsing) {
   for (OpKind op : {OpKind::Forward, OpKind::Backward})
     for (DataType dtype : {DataType::F16, DataType::BF16})
@@ -52,6 +64,12 @@ TEST(ProblemKeyTest, RefusesAndNamesWhatItCannotRead) {
       {"forward;dtype=fp16;head_dim=64;bias=1", "unknown key 'bias'"},
       {"forward;dtype=fp16;head_dim", "not of the form key=value"},
       {"forward;dtype=fp16;head_dim=64;mask=causal", "mask 'causal'"},
+      {"forward;dtype=fp16;head_dim=64;score=softcap",
+       "score 'softcap' is not 16 hexadecimal digits"},
+      {"forward;dtype=fp16;head_dim=64;score=0000000000000000", "not all 0"},
+      {"forward;dtype=fp16;head_dim=64;score=123456789abcdef", "score '1"},
+      {"forward;dtype=fp16;head_dim=64;score=0123456789abcdeF", "score '0"},
+      {"forward;dtype=fp16;head_dim=64;score=00123456789abcdef", "score '0"},
   };
   for (const auto &[text, part] : cases)
     expectFailure(ProblemKey::parse(text).status(), StatusCode::InvalidArgument,

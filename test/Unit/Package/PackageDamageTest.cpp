@@ -106,11 +106,13 @@ TEST_F(PackageDamageTest, EachKindOfDamageIsNamed) {
     const char *part;
   } cases[] = {
       {"PRAGMA application_id=7", StatusCode::Corrupt, "application id 7"},
-      {"PRAGMA user_version=4", StatusCode::Incompatible,
-       "format version is 4, this library reads 2 to 3; delete the file and "
+      {"PRAGMA user_version=5", StatusCode::Incompatible,
+       "format version is 5, this library reads 2 to 4; delete the file and "
        "build it again"},
       {"PRAGMA user_version=1", StatusCode::Incompatible,
-       "format version is 1, this library reads 2 to 3"},
+       "format version is 1, this library reads 2 to 4"},
+      {"PRAGMA user_version=4", StatusCode::Corrupt,
+       "5 of the format's 6 tables"},
       {"PRAGMA user_version=2", StatusCode::Corrupt,
        "table 'meta' is not defined as the format says"},
       {"UPDATE kernel SET launches='delta:64:256,dkdv:64:256,dq:128:512' WHERE "
@@ -155,6 +157,29 @@ TEST_F(PackageDamageTest, EachKindOfDamageIsNamed) {
     sql(c.sql);
     SCOPED_TRACE(c.sql);
     expectFailure(verdict(), c.code, c.part);
+  }
+}
+
+TEST_F(PackageDamageTest, EachKindOfDamageToAScoreProgramIsNamed) {
+  FOVEA_ASSERT_OK(
+      putFake(*PackageWriter::open(path, *TargetId::parse("gfx942")),
+              makeScoreRecord(0xab, "softcap"), "capped"));
+  const std::pair<const char *, const char *> cases[] = {
+      {"UPDATE score SET name='tanhcap'",
+       "score program '00000000000000ab': its checksum is wrong"},
+      {"UPDATE score SET text='score 2'", "its checksum is wrong"},
+      {"UPDATE score SET digest='00000000000000ac'", "its checksum is wrong"},
+      {"DELETE FROM score", "has a score program that is not in it"},
+      {"DROP TABLE score", "5 of the format's 6 tables"},
+      {"PRAGMA user_version=3", "table 'score' is not defined as the format"},
+  };
+  const std::vector<uint8_t> sound = readBytes(path);
+  ASSERT_TRUE(verdict().ok()) << verdict().message();
+  for (const auto &[damage, part] : cases) {
+    writeBytes(path, sound);
+    sql(damage);
+    SCOPED_TRACE(damage);
+    expectFailure(verdict(), StatusCode::Corrupt, part);
   }
 }
 

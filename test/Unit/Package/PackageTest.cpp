@@ -21,12 +21,19 @@ protected:
     return std::move(*writer);
   }
   int64_t count(const char *table) {
+    return integer("SELECT count(*) FROM " + std::string(table));
+  }
+  void run(const char *sql) {
+    sqlite3 *db = nullptr;
+    sqlite3_open(path.c_str(), &db);
+    EXPECT_EQ(sqlite3_exec(db, sql, nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(db);
+  }
+  int64_t integer(const std::string &sql) {
     sqlite3 *db = nullptr;
     sqlite3_open(path.c_str(), &db);
     sqlite3_stmt *stmt = nullptr;
-    sqlite3_prepare_v2(db,
-                       ("SELECT count(*) FROM " + std::string(table)).c_str(),
-                       -1, &stmt, nullptr);
+    sqlite3_prepare_v2(db, sql.c_str(), -1, &stmt, nullptr);
     sqlite3_step(stmt);
     int64_t value = sqlite3_column_int64(stmt, 0);
     sqlite3_finalize(stmt);
@@ -249,6 +256,80 @@ TEST_F(PackageTest, WriterRefusesWhatReadersWould) {
   expectFailure(writer.put(record, "no ELF", 6), StatusCode::Corrupt,
                 "fewer than an ELF header");
   EXPECT_EQ(count("kernel"), 0);
+}
+
+TEST_F(PackageTest, ScoreProgramsComeAndGoWithTheirKernels) {
+  const KernelRecord plain = makeRecord(makeProblem());
+  const KernelRecord capped = makeScoreRecord(0xab, "softcap", "score 1\nx");
+  PackageWriter writer = write();
+  FOVEA_ASSERT_OK(putFake(writer, plain, "plain"));
+  EXPECT_EQ(integer("PRAGMA user_version"), kPlainPackageFormatVersion);
+  FOVEA_ASSERT_OK(putFake(writer, capped, "capped"));
+  EXPECT_EQ(integer("PRAGMA user_version"), kPackageFormatVersion);
+  FOVEA_ASSERT_OK(writer.pack());
+  {
+    Expected<PackageReader> reader = PackageReader::open(path);
+    ASSERT_TRUE(reader) << reader.status().message();
+    ASSERT_EQ(reader->kernels().size(), 2u);
+    ASSERT_EQ(reader->candidates(capped.problem).size(), 1u);
+    EXPECT_EQ(reader->candidates(capped.problem)[0]->score, capped.score);
+    EXPECT_EQ(reader->candidates(plain.problem)[0]->score, ScoreRecord());
+    FOVEA_ASSERT_OK(reader->verifyImages());
+  }
+  Expected<bool> current =
+      writer.isCurrent(capped.problem, capped.schedule, capped.fingerprint);
+  ASSERT_TRUE(current) << current.status().message();
+  EXPECT_TRUE(*current);
+
+  // The last name counts.
+  KernelRecord renamed = capped;
+  renamed.score.name = "tanhcap";
+  renamed.schedule = "another";
+  FOVEA_ASSERT_OK(putFake(writer, renamed, "capped"));
+  EXPECT_EQ(integer("SELECT count(*) FROM score"), 1);
+  EXPECT_EQ(PackageReader::open(path)->candidates(capped.problem)[0]->score,
+            renamed.score);
+
+  FOVEA_ASSERT_OK(writer.remove(capped.problem, capped.schedule));
+  EXPECT_EQ(integer("SELECT count(*) FROM score"), 1);
+  FOVEA_ASSERT_OK(writer.remove(renamed.problem, renamed.schedule));
+  EXPECT_EQ(integer("PRAGMA user_version"), kPlainPackageFormatVersion);
+  Expected<PackageReader> reader = PackageReader::open(path);
+  ASSERT_TRUE(reader) << reader.status().message();
+  EXPECT_EQ(reader->kernels().size(), 1u);
+}
+
+TEST_F(PackageTest, ADamagedScoreProgramIsBuiltAgain) {
+  const KernelRecord capped = makeScoreRecord(0xab, "softcap");
+  FOVEA_ASSERT_OK(
+      putFake(*std::make_unique<PackageWriter>(write()), capped, "capped"));
+  PackageWriter writer = write();
+  run("UPDATE score SET text='score 2'");
+  Expected<bool> current =
+      writer.isCurrent(capped.problem, capped.schedule, capped.fingerprint);
+  ASSERT_TRUE(current) << current.status().message();
+  EXPECT_FALSE(*current);
+  FOVEA_ASSERT_OK(putFake(writer, capped, "capped"));
+  EXPECT_TRUE(PackageReader::open(path));
+}
+
+TEST_F(PackageTest, ScoreProgramsThatAreRefused) {
+  PackageWriter writer = write();
+  FOVEA_ASSERT_OK(putFake(writer, makeScoreRecord(0xab, "softcap"), "x"));
+  expectFailure(putFake(writer, makeScoreRecord(0xab, "other", "score 2"), "x"),
+                StatusCode::InvalidArgument,
+                "the text of its score program 'other' is not that of "
+                "'softcap', which has the same digest");
+  expectFailure(putFake(writer, makeScoreRecord(0xac, "", "text"), "x"),
+                StatusCode::InvalidArgument,
+                "the name of its score program is empty");
+  expectFailure(putFake(writer, makeScoreRecord(0xac, "name", ""), "x"),
+                StatusCode::InvalidArgument,
+                "the text of its score program is empty");
+  expectFailure(putFake(writer, makeScoreRecord(0, "softcap"), "x"),
+                StatusCode::InvalidArgument,
+                "the score program 'softcap', which the problem does not name");
+  EXPECT_EQ(count("kernel"), 1);
 }
 
 TEST_F(PackageTest, OnePackageHoldsOneTarget) {

@@ -114,6 +114,17 @@ inline KernelRecord makeRecord(const ProblemKey &problem, int32_t blockM = 128,
   return record;
 }
 
+/// A record with a score program.
+inline KernelRecord makeScoreRecord(uint64_t digest, const std::string &name,
+                                    const std::string &text = "score 1") {
+  ProblemKey problem = makeProblem();
+  problem.score = digest;
+  KernelRecord record = makeRecord(problem);
+  record.score = {name, text};
+  record.symbol = "with_" + name;
+  return record;
+}
+
 /// A row of the three kernels of a backward pass.
 inline KernelRecord makeBackwardRecord(int32_t headDim = 128) {
   ProblemKey problem = makeProblem(headDim);

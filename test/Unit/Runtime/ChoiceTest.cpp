@@ -106,6 +106,36 @@ TEST_F(ChoiceTest, CallerNamesAKernel) {
                {"kernel 3", "it is for 'forward;dtype=bf16;head_dim=64'"});
 }
 
+TEST_F(ChoiceTest, AScoreProgramServesNoProblemWithoutIt) {
+  // The better kernel by every rule.
+  const KernelRecord capped = makeScoreRecord(0xab, "softcap");
+  KernelRecord plain = makeRecord(makeProblem(), 16);
+  plain.resources.scratchBytes = 64;
+  write({capped, plain});
+  ContextPtr context = makeContext();
+  fovea_forward_params_t p = makeParams();
+  const fovea_forward_plan_t plan = select(p, context.get());
+  fovea_kernel_info_t info{};
+  info.struct_size = sizeof(info);
+  ASSERT_EQ(fovea_kernel_info(context.get(), plan.kernel, &info),
+            FOVEA_STATUS_OK);
+  EXPECT_EQ(std::string(info.symbol), plain.symbol);
+  p.kernel = 3 - plan.kernel;
+  expectStatus(fovea_forward_select(context.get(), &p, 0, nullptr),
+               FOVEA_STATUS_NOT_FOUND,
+               {"it is for 'forward;dtype=bf16;head_dim=128;score="
+                "00000000000000ab', with the score program 'softcap', which "
+                "the call does not have"});
+}
+
+TEST_F(ChoiceTest, WithoutAPlainKernelThereIsNone) {
+  write({makeScoreRecord(0xab, "softcap")});
+  ContextPtr context = makeContext();
+  const fovea_forward_params_t p = makeParams();
+  expectStatus(fovea_forward_select(context.get(), &p, 0, nullptr),
+               FOVEA_STATUS_NOT_FOUND, {"type or score program"});
+}
+
 TEST_F(ChoiceTest, EachCandidateSaysWhyNot) {
   KernelRecord old = makeRecord(makeProblem(128), 128);
   old.abiVersion = 77;
@@ -142,7 +172,7 @@ TEST_F(ChoiceTest, NoKernelAtAllSaysWhatThereIs) {
   p.dtype = FOVEA_DTYPE_F16;
   expectStatus(fovea_forward_select(context.get(), &p, 0, nullptr),
                FOVEA_STATUS_NOT_FOUND,
-               {"2 kernels, of another operation or type"});
+               {"2 kernels, of another operation, type or score program"});
   // What other chips have is no alternative.
   fake.archs = {"gfx1100"};
   ContextPtr other = makeContext();

@@ -19,6 +19,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -43,6 +44,11 @@ inline constexpr size_t kWindowGroup = 0;
 /// And its version.
 inline constexpr int32_t kWindowVersion = 1;
 
+/// A score program's digest as 16 hexadecimal digits, and back: only what is
+/// printed so, and not that of 0, which stands for no program.
+std::string scoreDigits(uint64_t score);
+std::optional<uint64_t> parseScoreDigits(std::string_view text);
+
 /// One kernel's mathematical contract. Lengths, heads, strides and scale are
 /// known only at launch and so are no part of it.
 struct ProblemKey {
@@ -53,12 +59,16 @@ struct ProblemKey {
   MaskKind mask = MaskKind::None;
   /// Of the feature groups whose arguments its kernels have; 0: not those.
   GroupVersions groups{};
+  /// Digest of the score program's canonical text (docs/ScorePrograms.md), of
+  /// which a package holds name and text; 0: the kernels have none.
+  uint64_t score = 0;
 
   /// Its kernels take any window at run time, and have no mask compiled in.
   bool takesWindow() const { return groups[kWindowGroup] != 0; }
 
   /// The same without mask and feature groups: kernels that may serve a problem
-  /// differ from it in these alone.
+  /// differ from it in these alone. So they have its score program, or none if
+  /// it has none.
   ProblemKey base() const {
     ProblemKey key = *this;
     key.mask = MaskKind::None;
@@ -78,7 +88,7 @@ struct ProblemKey {
 
   friend bool operator==(const ProblemKey &a, const ProblemKey &b) {
     return a.op == b.op && a.dtype == b.dtype && a.headDim == b.headDim &&
-           a.mask == b.mask && a.groups == b.groups;
+           a.mask == b.mask && a.groups == b.groups && a.score == b.score;
   }
   friend bool operator!=(const ProblemKey &a, const ProblemKey &b) {
     return !(a == b);

@@ -21,10 +21,12 @@
 
 namespace fovea {
 
-/// SQLite's application_id of a package ("Fove"), the version of the tables
-/// that are written, and the oldest version that is read.
+/// SQLite's application_id of a package ("Fove"), the latest version of the
+/// tables, the one that packages without score programs have, and the oldest
+/// that is read.
 inline constexpr int32_t kPackageApplicationId = 0x466f7665;
-inline constexpr int32_t kPackageFormatVersion = 3;
+inline constexpr int32_t kPackageFormatVersion = 4;
+inline constexpr int32_t kPlainPackageFormatVersion = 3;
 inline constexpr int32_t kOldestPackageFormatVersion = 2;
 
 /// Name ending by which packages are found in a folder.
@@ -61,10 +63,26 @@ struct LaunchRecord {
   }
 };
 
+/// What a package says of a score program besides its digest
+/// (ProblemKey::score).
+struct ScoreRecord {
+  std::string name; ///< under which it was compiled last; not empty
+  std::string text; ///< canonical: the digest is of this; not empty
+
+  friend bool operator==(const ScoreRecord &a, const ScoreRecord &b) {
+    return a.name == b.name && a.text == b.text;
+  }
+  friend bool operator!=(const ScoreRecord &a, const ScoreRecord &b) {
+    return !(a == b);
+  }
+};
+
 /// One compiled kernel, keyed by (problem, schedule); for an operation of
 /// several launches all its kernels, which are in one image.
 struct KernelRecord {
   ProblemKey problem;
+  /// Of problem.score; empty without one. One for all kernels with the program.
+  ScoreRecord score;
   std::string schedule;    ///< the compiler's canonical text; opaque here
   std::string fingerprint; ///< of the build: compiler version and options
   int32_t abiVersion = 0;  ///< of the operation's base arguments
