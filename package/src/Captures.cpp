@@ -126,4 +126,14 @@ Expected<std::vector<CaptureSpec>> parseCaptures(std::string_view text) {
   return captures;
 }
 
+Expected<std::vector<CaptureSpec>> capturesOfProgram(std::string_view text) {
+  constexpr std::string_view kBegin = " captures(";
+  std::string_view line = text.substr(0, text.find('\n'));
+  const size_t at = line.find(kBegin);
+  if (at == std::string_view::npos)
+    return std::vector<CaptureSpec>();
+  line.remove_prefix(at + kBegin.size());
+  return parseCaptures(line.substr(0, line.rfind(')')));
+}
+
 } // namespace fovea::spec

@@ -88,16 +88,16 @@ public:
   /// Chooses for a problem that is not empty on a device.
   /// \param load  also loads the chosen kernel
   /// \param text  receives the choice in words
-  Result select(const Problem &problem, int32_t device, bool load, Plan &plan,
+  Result select(Problem &problem, int32_t device, bool load, Plan &plan,
                 std::string &text);
   /// Calls `visit` with each step of the choice for a problem that is not
   /// empty.
-  Result explain(const Problem &problem, int32_t device,
+  Result explain(Problem &problem, int32_t device,
                  const std::function<void(const Step &)> &visit);
   /// Launches all kernels of a problem that is not empty and whose addresses
   /// have been checked, each with the same argument segment. None is launched
   /// before all are loaded.
-  Result launch(const Problem &problem, HipStream stream);
+  Result launch(Problem &problem, HipStream stream);
 
 private:
   Result openLibrary();

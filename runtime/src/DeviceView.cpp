@@ -26,8 +26,12 @@ Refusal readLaunches(Candidate &candidate) {
     candidate.algorithm = kind.algorithm;
     candidate.writes |= kind.launch->writes;
   }
-  const spec::Signature signature =
-      spec::signatureOf(kernel.record->problem, candidate.algorithm);
+  auto captures = spec::capturesOfProgram(kernel.record->score.text);
+  if (!captures)
+    return {Refusal::UnknownCaptures};
+  candidate.captures = std::move(*captures);
+  const spec::Signature signature = spec::signatureOf(
+      kernel.record->problem, candidate.algorithm, candidate.captures);
   candidate.argumentBytes = signature.bytes;
   for (const spec::Argument &argument : signature.arguments) {
     const bool ofTensor = spec::isOfTensor(argument.source);
@@ -37,7 +41,7 @@ Refusal readLaunches(Candidate &candidate) {
                  : argument.index;
     candidate.arguments.push_back({uint16_t(argument.offset), argument.source,
                                    uint8_t(spec::sizeOf(argument.kind)),
-                                   uint8_t(index)});
+                                   uint8_t(index), argument.dim});
   }
   return {};
 }
@@ -79,6 +83,10 @@ DeviceView::DeviceView(std::shared_ptr<const Catalog> catalog,
     ProblemView &problem = problems[record.problem.base()];
     (candidate.refusal ? problem.refused : problem.usable)
         .push_back(&candidate);
+    if (record.problem.score && !candidate.refusal) {
+      programs[record.score.name].push_back(&candidate);
+      programs[scoreDigits(record.problem.score)].push_back(&candidate);
+    }
     bySchedule[{package, record.schedule}].push_back(&candidate);
   }
   for (const std::shared_ptr<const PackageReader> &package :

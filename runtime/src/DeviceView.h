@@ -46,6 +46,7 @@ struct Refusal {
     Target,
     UnknownLaunch,
     MixedAlgorithms,
+    UnknownCaptures,
     // Of the problem too.
     OtherProblem,
     OtherScore,
@@ -81,6 +82,7 @@ struct Candidate {
   /// What its kernels are passed.
   std::vector<ArgumentFill> arguments;
   uint32_t argumentBytes = 0;
+  std::vector<spec::CaptureSpec> captures; ///< of the score program
   unsigned writes = 0; ///< outputs of all launches
 };
 
@@ -124,12 +126,21 @@ public:
     return found == problems.end() ? nullptr : &found->second;
   }
 
+  /// The kernels, not refused, with a score program of that name or with those
+  /// digits in their key.
+  const std::vector<const Candidate *> &withScore(const char *program) const {
+    static const std::vector<const Candidate *> none;
+    auto found = programs.find(program);
+    return found == programs.end() ? none : found->second;
+  }
+
 private:
   std::shared_ptr<const Catalog> kernels;
   uint64_t number, serialNumber;
   const DeviceTraits &traits;
   std::vector<Candidate> candidates; ///< by id
   std::unordered_map<ProblemKey, ProblemView, ProblemHash> problems;
+  std::unordered_map<std::string, std::vector<const Candidate *>> programs;
 };
 
 } // namespace fovea::rt

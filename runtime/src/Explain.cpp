@@ -45,6 +45,9 @@ std::string textOf(const Refusal &refusal, const Candidate &candidate,
   switch (refusal.why) {
   case Refusal::None:
     return "";
+  case Refusal::UnknownCaptures:
+    return "its score program '" + record.score.name +
+           "' captures what this version of libfovea does not know; update it";
   case Refusal::OtherProblem:
     return "it is for '" + kernel.problem + "'";
   case Refusal::OtherScore:

@@ -7,6 +7,8 @@
 
 #include "Context.h"
 
+#include "Scores.h"
+
 #include <algorithm>
 
 namespace fovea::rt {
@@ -290,13 +292,17 @@ Result Context::forgetModule(const Hip &library, Device &device,
 // Choosing and launching
 //===----------------------------------------------------------------------===//
 
-Result Context::select(const Problem &problem, int32_t number, bool loads,
-                       Plan &plan, std::string &text) {
+Result Context::select(Problem &problem, int32_t number, bool loads, Plan &plan,
+                       std::string &text) {
   Hip *library;
   Device *found;
   if (Result result = device(number, library, found); !result.ok())
     return result;
   const DeviceView &view = viewOf(*found);
+  if (problem.score.program)
+    if (Result result = bindScore(view, problem, /*isLaunch=*/false);
+        !result.ok())
+      return result;
   if (!choose(view, problem, plan))
     return whyNone(view, problem);
   text = describe(view, problem, plan);
@@ -307,13 +313,17 @@ Result Context::select(const Problem &problem, int32_t number, bool loads,
   return loadElsewhere(*library, *found, *plan.candidate);
 }
 
-Result Context::explain(const Problem &problem, int32_t number,
+Result Context::explain(Problem &problem, int32_t number,
                         const std::function<void(const Step &)> &visit) {
   Hip *library;
   Device *found;
   if (Result result = device(number, library, found); !result.ok())
     return result;
   const DeviceView &view = viewOf(*found);
+  if (problem.score.program)
+    if (Result result = bindScore(view, problem, /*isLaunch=*/false);
+        !result.ok())
+      return result;
   Plan plan;
   const bool chosen = choose(view, problem, plan);
   for (const Step &step : rt::explain(view, problem))
@@ -322,12 +332,16 @@ Result Context::explain(const Problem &problem, int32_t number,
                 : whyNone(view, problem);
 }
 
-Result Context::launch(const Problem &problem, HipStream stream) {
+Result Context::launch(Problem &problem, HipStream stream) {
   Hip *library;
   Device *found;
   if (Result result = device(-1, library, found); !result.ok())
     return result;
   const DeviceView &view = viewOf(*found);
+  if (problem.score.program)
+    if (Result result = bindScore(view, problem, /*isLaunch=*/true);
+        !result.ok())
+      return result;
   const Plan *chosen = chooseAgain(view, problem);
   if (!chosen)
     return whyNone(view, problem);

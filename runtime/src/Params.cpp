@@ -2,6 +2,8 @@
 
 #include "Params.h"
 
+#include "Scores.h"
+
 #include <cstring>
 
 namespace fovea::rt {
@@ -203,6 +205,10 @@ void fillArguments(const Problem &problem, int32_t splits,
     }
     if (fill.source == spec::Source::Feature) {
       std::memcpy(at, &problem.features[fill.index], fill.bytes);
+      continue;
+    }
+    if (!spec::isOfTensor(fill.source)) {
+      fillCapture(problem.score, fill, at);
       continue;
     }
     const TensorParam &tensor = problem.tensors[fill.index];

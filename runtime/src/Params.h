@@ -26,6 +26,7 @@ struct ArgumentFill {
   spec::Source source;
   uint8_t bytes;
   uint8_t index; ///< as in spec::Argument, of a tensor by spec::numberOf()
+  uint8_t dim;   ///< of a capture
 };
 
 /// Fills in the argument segment of a launch.

@@ -9,6 +9,7 @@
 
 #include "Groups.h"
 #include "Overlap.h"
+#include "Scores.h"
 
 #include <algorithm>
 #include <array>
@@ -189,6 +190,11 @@ Neutral makeNeutral() {
   return all;
 }
 
+Result twice(const char *symbol) {
+  return invalid(std::string("groups has ") + symbol +
+                 " twice; each group may be there once");
+}
+
 /// Reads the groups that are linked behind one another; the key receives their
 /// versions.
 Result readGroups(const fovea_group_t *group, Problem &problem) {
@@ -200,6 +206,13 @@ Result readGroups(const fovea_group_t *group, Problem &problem) {
   std::copy(neutral.tensors.begin(), neutral.tensors.end(),
             problem.tensors.begin() + count);
   for (; group; group = group->next) {
+    if (group->group == FOVEA_GROUP_SCORE) { // of the key, not of the arguments
+      if (problem.score.program)
+        return twice("FOVEA_GROUP_SCORE");
+      if (Result result = readScore(group, problem); !result.ok())
+        return result;
+      continue;
+    }
     const spec::Rows<GroupReader> readers = groupReaders();
     const GroupReader *reader = readers.begin();
     while (reader != readers.end() && reader->group != group->group)
@@ -213,8 +226,7 @@ Result readGroups(const fovea_group_t *group, Problem &problem) {
     const size_t row = size_t(spec::findGroup(reader->name));
     int32_t &version = problem.key.groups[row];
     if (version != 0)
-      return invalid(std::string("groups has ") + reader->symbol +
-                     " twice; each group may be there once");
+      return twice(reader->symbol);
     version = spec::featureGroups()[row].version;
     GroupArguments arguments(row, problem, reader->tensors);
     if (Result result = reader->read(group, problem, arguments); !result.ok())

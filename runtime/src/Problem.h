@@ -106,6 +106,9 @@ struct Problem {
   /// Scalars of all feature groups as bits of their arguments, from the lowest
   /// one on; neutral of those that the caller did not give.
   std::array<uint64_t, spec::kMaxFeatureScalars> features;
+  /// Of a score program and what it reads, as the caller gave it; `program` is
+  /// null without one. The key has its digest once the packages are known.
+  fovea_score_t score{};
   /// Masks that show the same keys for these lengths, as bits by MaskKind.
   unsigned masks = 0;
   uint32_t kernel = 0;        ///< id that the caller gave; 0: none

@@ -16,6 +16,7 @@
 #include "fovea/Parameters.h"
 
 #include <cstddef>
+#include <cstring>
 #include <deque>
 #include <functional>
 
@@ -102,16 +103,25 @@ public:
   }
   void add(const CaseGroup &group) {
     const size_t bytes = group.option->bytes;
-    memory.emplace_back(bytes / sizeof(std::max_align_t) + 1);
-    auto *header = reinterpret_cast<fovea_group_t *>(memory.back().data());
+    fovea_group_t *header = make(bytes);
     group.option->fill(group.values, header);
     header->struct_size = uint32_t(bytes);
+    add(*header);
+  }
+  void addCopy(const fovea_group_t &group) {
+    fovea_group_t *header = make(group.struct_size);
+    std::memcpy(header, &group, group.struct_size);
     add(*header);
   }
 
   fovea_window_t window = {};
 
 private:
+  fovea_group_t *make(size_t bytes) {
+    memory.emplace_back(bytes / sizeof(std::max_align_t) + 1);
+    return reinterpret_cast<fovea_group_t *>(memory.back().data());
+  }
+
   std::deque<std::vector<std::max_align_t>> memory;
   const fovea_group_t *head = nullptr;
 };
@@ -129,6 +139,8 @@ void fillSizes(const ForwardCase &c, Params &params, CallGroups &groups) {
     groups.add(groups.window.header);
   for (const CaseGroup &group : c.groups)
     groups.add(group);
+  for (const fovea_group_t *group : c.given)
+    groups.addCopy(*group);
   params.groups = groups.first();
   params.scale = c.scaleOrDefault();
   for (const spec::Extent extent : spec::kExtents)

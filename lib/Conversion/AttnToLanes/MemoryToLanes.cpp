@@ -225,9 +225,6 @@ struct LowerGather : public LanePattern<GatherOp> {
     const int64_t bytes = bytesOf(element);
     auto i32 = [&](int64_t value) { return lanes.i32(b, value); };
     Value size = arith::MulIOp::create(b, op.getSize(), i32(bytes));
-    if (op.getDown()) // reads are of whole words
-      size = arith::AndIOp::create(b, arith::AddIOp::create(b, size, i32(3)),
-                                   i32(~3));
     Value base = LLVM::GEPOp::create(
         b, op.getBase().getType(), element, op.getBase(),
         ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(op.getOffset())});

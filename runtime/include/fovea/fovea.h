@@ -254,7 +254,7 @@ typedef struct fovea_group {
   const struct fovea_group *next; /**< or NULL */
 } fovea_group_t;
 
-enum { FOVEA_GROUP_WINDOW = 1 };
+enum { FOVEA_GROUP_WINDOW = 1, FOVEA_GROUP_SCORE = 4 };
 
 /** From which diagonal a side of a window counts. */
 enum {
@@ -298,6 +298,52 @@ static inline fovea_window_t fovea_window_of_flash_attn(int64_t left,
   window.right_alignment = FOVEA_ALIGN_BOTTOM_RIGHT;
   return window;
 }
+
+/** Types of what a score program captures. Of a boolean, one byte, true is what
+    is not 0. Scalars are F32 or I32. */
+enum {
+  FOVEA_CAPTURE_F32 = 1,
+  FOVEA_CAPTURE_F16 = 2,
+  FOVEA_CAPTURE_BF16 = 3,
+  FOVEA_CAPTURE_I32 = 4,
+  FOVEA_CAPTURE_BOOL = 5
+};
+
+/**
+ * Since 0.2. A scalar, or a tensor in device memory, that a score program
+ * reads. A dimension that the program indexes by batch, query head, query or
+ * key has at least the problem's extent; where these broadcast, its stride is
+ * 0. Where the program says that the last stride is 1, the address, and the
+ * other strides and the last extent in bytes, are multiples of 4: of padded
+ * rows give the extent with the padding.
+ */
+typedef struct fovea_capture {
+  int32_t type; /**< FOVEA_CAPTURE_... */
+  int32_t rank; /**< 1 to 4 dimensions; 0: a scalar */
+  union {
+    float f32;
+    int32_t i32;
+  } value;           /**< of a scalar */
+  uint32_t reserved; /**< 0 */
+  const void *data;  /**< of a tensor: a multiple of its elements' size */
+  int64_t extents[4];
+  int64_t strides[4]; /**< in elements, at least 0 */
+} fovea_capture_t;
+
+/**
+ * Since 0.2. A program that acts on the scaled products of queries and keys
+ * before the softmax (docs/ScorePrograms.md), and what it reads. Only kernels
+ * that were compiled with it serve the call.
+ */
+typedef struct fovea_score {
+  fovea_group_t header; /**< {sizeof(fovea_score_t), FOVEA_GROUP_SCORE} */
+  /** The name under which it was compiled, of the programs of that name the one
+      that takes these captures; or the 16 digits of its key. */
+  const char *program;
+  const fovea_capture_t *captures; /**< in the program's order */
+  uint32_t capture_count;          /**< 0 to 8 */
+  uint32_t capture_size;           /**< sizeof(fovea_capture_t) */
+} fovea_score_t;
 
 /** What a launch is made of. */
 typedef struct fovea_launch {

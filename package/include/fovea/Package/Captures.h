@@ -82,6 +82,10 @@ std::string toString(const std::vector<CaptureSpec> &captures);
 /// InvalidArgument, with the place, on anything that toString() does not give.
 Expected<std::vector<CaptureSpec>> parseCaptures(std::string_view text);
 
+/// Those that the first line of a program's canonical text names:
+/// "score 1 captures(f32, i32[?])"; none, if it names none.
+Expected<std::vector<CaptureSpec>> capturesOfProgram(std::string_view text);
+
 /// Largest stride of a captured tensor's dimension that is indexed by query or
 /// key as they are, in elements of so many bytes: what a tile of 256 by 256
 /// reads must span less than 2^31 bytes.
@@ -90,8 +94,8 @@ inline constexpr int64_t maxCaptureStride(int64_t bytes) {
 }
 /// What elements that are indexed otherwise may span, in bytes.
 inline constexpr int64_t kMaxCaptureSpan = int64_t(1) << 30;
-/// What addresses of tensors whose last stride is 1, and their other strides in
-/// bytes, are multiples of.
+/// What addresses of tensors whose last stride is 1, and in bytes their other
+/// strides and the last extent, are multiples of.
 inline constexpr int64_t kCaptureAlignment = 4;
 
 } // namespace fovea::spec

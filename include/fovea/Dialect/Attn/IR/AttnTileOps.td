@@ -83,8 +83,8 @@ def Attn_GatherOp : Attn_Op<"gather", [Pure, LayoutOpInterface]> {
     the result is one value for the whole workgroup, the element at 0.
 
     With `down` the index of row r + 1 is that of row r plus one, and address,
-    offset and what rows begin with are multiples of 4 bytes: lanes read several
-    rows at once. Of the last 4 bytes some may then lie behind `size`.
+    offset, size and what columns begin with are multiples of 4 bytes: lanes
+    read several rows at once.
 
     Example:
     ```mlir

@@ -1,0 +1,292 @@
+//===- Scores.cpp - score programs of calls -------------------------------===//
+
+#include "Scores.h"
+
+#include "DeviceView.h"
+
+#include <cstring>
+
+namespace fovea::rt {
+namespace {
+
+static_assert(FOVEA_CAPTURE_F32 == int(spec::CaptureElement::F32) + 1 &&
+              FOVEA_CAPTURE_F16 == int(spec::CaptureElement::F16) + 1 &&
+              FOVEA_CAPTURE_BF16 == int(spec::CaptureElement::BF16) + 1 &&
+              FOVEA_CAPTURE_I32 == int(spec::CaptureElement::I32) + 1 &&
+              FOVEA_CAPTURE_BOOL == int(spec::CaptureElement::I1) + 1);
+
+const spec::CaptureElementInfo &elementOf(const fovea_capture_t &capture) {
+  return spec::kCaptureElements[capture.type - 1];
+}
+
+/// A caller's structure may be of a later version, and then longer.
+const fovea_capture_t &captureOf(const fovea_score_t &score, size_t number) {
+  return *reinterpret_cast<const fovea_capture_t *>(
+      reinterpret_cast<const char *>(score.captures) +
+      number * score.capture_size);
+}
+
+/// "score.captures[1].strides[0]".
+std::string fieldOf(size_t number, const char *field, size_t dim) {
+  return "score.captures[" + std::to_string(number) + "]." + field + "[" +
+         std::to_string(dim) + "]";
+}
+
+Result checkCapture(const fovea_capture_t &capture, size_t number) {
+  const std::string name = "score.captures[" + std::to_string(number) + "].";
+  if (capture.type < 1 ||
+      capture.type > int32_t(std::size(spec::kCaptureElements)))
+    return invalid(name + "type is " + std::to_string(capture.type) +
+                   ", not a FOVEA_CAPTURE_ value (1 to 5)");
+  if (capture.rank < 0 || capture.rank > int32_t(spec::kMaxCaptureRank))
+    return invalid(name + "rank is " + std::to_string(capture.rank) +
+                   ", not 0 (a scalar) to 4");
+  if (capture.reserved != 0)
+    return invalid(name + "reserved is " + std::to_string(capture.reserved) +
+                   "; set the structure to zero before filling it");
+  if (capture.rank == 0 && !elementOf(capture).isScalar)
+    return invalid(name + "type is " + elementOf(capture).name +
+                   " for a scalar, which is FOVEA_CAPTURE_F32 or "
+                   "FOVEA_CAPTURE_I32");
+  int64_t bytes = elementOf(capture).bytes;
+  for (int32_t dim = 0; dim != capture.rank; ++dim) {
+    const int64_t extent = capture.extents[dim], stride = capture.strides[dim];
+    if (extent < 0 || extent > std::numeric_limits<int32_t>::max())
+      return invalid(fieldOf(number, "extents", dim) + " is " +
+                     std::to_string(extent) + ", not in 0 to 2147483647");
+    if (stride < 0)
+      return invalid(fieldOf(number, "strides", dim) + " is " +
+                     std::to_string(stride) + ", and must not be negative");
+    int64_t distance;
+    if (extent > 1 &&
+        (__builtin_mul_overflow(extent - 1, stride * elementOf(capture).bytes,
+                                &distance) ||
+         __builtin_add_overflow(bytes, distance, &bytes) ||
+         stride > int64_t(1) << 56 || bytes > int64_t(1) << 58))
+      return invalid(name + "strides and extents span more than 2^58 bytes");
+  }
+  return Result();
+}
+
+/// Whether types and ranks are those of the program.
+bool isFor(const fovea_score_t &score,
+           const std::vector<spec::CaptureSpec> &wanted) {
+  if (score.capture_count != wanted.size())
+    return false;
+  for (size_t i = 0; i != wanted.size(); ++i) {
+    const fovea_capture_t &given = captureOf(score, i);
+    if (elementOf(given).element != wanted[i].element ||
+        size_t(given.rank) != wanted[i].dims.size())
+      return false;
+  }
+  return true;
+}
+
+/// "f32, bf16 of rank 4".
+std::string describe(const fovea_score_t &score) {
+  std::string text;
+  for (size_t i = 0; i != score.capture_count; ++i) {
+    const fovea_capture_t &given = captureOf(score, i);
+    text += (i ? ", " : "") + std::string(elementOf(given).name);
+    if (given.rank)
+      text += " of rank " + std::to_string(given.rank);
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+/// What indexes a dimension as it is, and how much of it a problem has.
+struct Indexed {
+  spec::CaptureIndex index;
+  const char *name;
+  spec::Extent extent;
+};
+constexpr Indexed kIndexed[] = {
+    {spec::kByBatch, "batch", spec::Extent::Batch},
+    {spec::kByHead, "head", spec::Extent::HeadsQ},
+    {spec::kByQuery, "query", spec::Extent::SeqlenQ},
+    {spec::kByKey, "key", spec::Extent::SeqlenK}};
+
+/// Checks a tensor against the program's type of it.
+Result checkLayout(const fovea_capture_t &given, size_t number,
+                   const spec::CaptureSpec &wanted, const Sizes &sizes,
+                   const char *program) {
+  const std::string of = std::string("the score program '") + program + "'";
+  const int64_t bytes = elementOf(given).bytes;
+  const bool isUnit = wanted.dims.back().isUnit;
+  int64_t span = bytes; // of what is indexed otherwise
+  for (size_t dim = 0; dim != wanted.dims.size(); ++dim) {
+    const int64_t extent = given.extents[dim], stride = given.strides[dim];
+    const uint8_t indices = wanted.dims[dim].indices;
+    for (const Indexed &row : kIndexed)
+      if ((indices & row.index) && extent < sizes.of(row.extent))
+        return invalid(fieldOf(number, "extents", dim) + " is " +
+                       std::to_string(extent) + ", and " + of +
+                       " indexes it by " + row.name + ", of which there are " +
+                       std::to_string(sizes.of(row.extent)) +
+                       "; where one element serves all, give that extent and "
+                       "a stride of 0");
+    if (wanted.dims[dim].isUnit && stride != 1 && extent > 1)
+      return invalid(fieldOf(number, "strides", dim) + " is " +
+                     std::to_string(stride) + ", and " + of +
+                     " was compiled for 1; copy the tensor, or compile the "
+                     "program with a dynamic stride there");
+    if (wanted.dims[dim].isUnit &&
+        extent * bytes % spec::kCaptureAlignment != 0)
+      return invalid(
+          fieldOf(number, "extents", dim) + " is " + std::to_string(extent) +
+          " elements of " + std::to_string(bytes) + " bytes, and " + of +
+          " reads several at once: it must be a multiple of 4 "
+          "bytes; give the extent with the rows' padding, or compile "
+          "the program with a dynamic last stride");
+    if (isUnit && !wanted.dims[dim].isUnit && extent > 1 &&
+        stride * bytes % spec::kCaptureAlignment != 0)
+      return invalid(fieldOf(number, "strides", dim) + " is " +
+                     std::to_string(stride) + " elements of " +
+                     std::to_string(bytes) + " bytes, and " + of +
+                     " reads several at once: rows must begin at multiples of "
+                     "4 bytes; pad them, or compile the program with a dynamic "
+                     "last stride");
+    if ((indices & (spec::kByQuery | spec::kByKey)) && extent > 1 &&
+        stride > spec::maxCaptureStride(bytes))
+      return invalid(fieldOf(number, "strides", dim) + " is " +
+                     std::to_string(stride) + "; it is at most " +
+                     std::to_string(spec::maxCaptureStride(bytes)));
+    if (indices == 0 && extent > 1 &&
+        (stride > spec::kMaxCaptureSpan ||
+         (span += (extent - 1) * stride * bytes) > spec::kMaxCaptureSpan))
+      return invalid("score.captures[" + std::to_string(number) +
+                     "] spans more than 2^30 bytes in dimensions that " + of +
+                     " does not index by batch, head, query or key alone");
+  }
+  return Result();
+}
+
+/// Checks a tensor's address, and that no kernel writes to it.
+Result checkMemory(const fovea_capture_t &given, size_t number, bool isUnit,
+                   const Problem &problem) {
+  const std::string name =
+      "score.captures[" + std::to_string(number) + "].data";
+  int64_t bytes = elementOf(given).bytes;
+  const int64_t alignment =
+      isUnit ? std::max(bytes, spec::kCaptureAlignment) : bytes;
+  bool isEmpty = false;
+  for (int32_t dim = 0; dim != given.rank; ++dim) {
+    isEmpty |= given.extents[dim] == 0;
+    bytes +=
+        (given.extents[dim] - 1) * given.strides[dim] * elementOf(given).bytes;
+  }
+  if (isEmpty)
+    return Result();
+  if (!given.data)
+    return invalid(name + " is NULL");
+  const uint64_t begin = addressOf(given.data);
+  if (begin % alignment != 0)
+    return invalid(name + " is " + std::to_string(begin) + ", no multiple of " +
+                   std::to_string(alignment) + " bytes");
+  for (size_t i = 0; i != problem.tensors.size(); ++i)
+    if (problem.tensors[i].written &&
+        problem.tensors.begins[i] < begin + bytes &&
+        begin < problem.tensors.ends[i])
+      return invalid(name + " (from " + std::to_string(begin) + " on, " +
+                     std::to_string(bytes) + " bytes) shares memory with " +
+                     problem.tensors[i].name +
+                     ", which the kernels write; give each memory of its own");
+  return Result();
+}
+
+} // namespace
+
+Result readScore(const fovea_group_t *group, Problem &problem) {
+  fovea_score_t given;
+  if (Result result = readVersioned(
+          "score.header", reinterpret_cast<const fovea_score_t *>(group),
+          kScoreFirstSize, given);
+      !result.ok())
+    return result;
+  if (!given.program || !*given.program)
+    return invalid("score.program is NULL or empty; give the name of a program "
+                   "or the 16 digits of its key");
+  if (given.capture_count > spec::kMaxCaptures)
+    return invalid("score.capture_count is " +
+                   std::to_string(given.capture_count) + ", not 0 to 8");
+  if (given.capture_count > 0 && !given.captures)
+    return invalid("score.captures is NULL, and score.capture_count " +
+                   std::to_string(given.capture_count));
+  if (given.capture_count > 0 && given.capture_size != kCaptureFirstSize)
+    return invalid("score.capture_size is " +
+                   std::to_string(given.capture_size) +
+                   "; set it to sizeof(fovea_capture_t) (" +
+                   std::to_string(kCaptureFirstSize) + " in this version)");
+  for (size_t i = 0; i != given.capture_count; ++i)
+    if (Result result = checkCapture(captureOf(given, i), i); !result.ok())
+      return result;
+  problem.score = given;
+  return Result();
+}
+
+Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch) {
+  const char *program = problem.score.program;
+  const Candidate *found = nullptr;
+  std::string others;
+  for (const Candidate *candidate : view.withScore(program)) {
+    ProblemKey key = candidate->kernel->record->problem.base();
+    const uint64_t score = key.score;
+    key.score = 0;
+    problem.key.score = 0;
+    if (key != problem.key.base())
+      continue;
+    if (!isFor(problem.score, candidate->captures)) {
+      others = toString(candidate->captures);
+      if (others.empty())
+        others = "nothing";
+      continue;
+    }
+    problem.key.score = score;
+    found = candidate;
+    break;
+  }
+  if (!found && !others.empty())
+    return invalid(std::string("the score program '") + program +
+                   "' captures " + others + "; the call gives " +
+                   describe(problem.score));
+  if (!found)
+    return Result(FOVEA_STATUS_NOT_FOUND,
+                  "no open package has a kernel for '" + problem.key.str() +
+                      "' with the score program '" + program +
+                      "' that the device can run; aot-compile --score=" +
+                      program + " makes one");
+  for (size_t i = 0; i != found->captures.size(); ++i) {
+    const spec::CaptureSpec &wanted = found->captures[i];
+    const fovea_capture_t &given = captureOf(problem.score, i);
+    if (wanted.isScalar())
+      continue;
+    if (Result result = checkLayout(given, i, wanted, problem.sizes, program);
+        !result.ok())
+      return result;
+    if (!isLaunch)
+      continue;
+    if (Result result =
+            checkMemory(given, i, wanted.dims.back().isUnit, problem);
+        !result.ok())
+      return result;
+  }
+  return Result();
+}
+
+void fillCapture(const fovea_score_t &score, const ArgumentFill &fill,
+                 unsigned char *to) {
+  const fovea_capture_t &capture = captureOf(score, fill.index);
+  auto put = [to](auto value) { std::memcpy(to, &value, sizeof(value)); };
+  switch (fill.source) {
+  case spec::Source::CaptureStride:
+    return put(capture.strides[fill.dim]);
+  case spec::Source::CaptureExtent:
+    return put(int32_t(capture.extents[fill.dim]));
+  default:
+    if (capture.rank)
+      return put(addressOf(capture.data));
+    put(capture.value); // four bytes of either type
+  }
+}
+
+} // namespace fovea::rt
