@@ -8,6 +8,7 @@
 
 using namespace mlir;
 using namespace fovea;
+using namespace fovea::test;
 using reference::ScoreFunction;
 
 namespace {
@@ -186,6 +187,9 @@ Dual<Real> evaluate(const Instruction &op, const std::vector<Dual<Real>> &all) {
 
 class Evaluator : public ScoreFunction {
 public:
+  explicit Evaluator(const std::vector<CapturedValues> &captured)
+      : captured(captured) {}
+
   std::vector<Instruction> instructions;
   int result = 0;
 
@@ -205,16 +209,51 @@ private:
     for (int64_t index :
          {p.batch, p.head, p.query, p.key, p.seqlenQ, p.seqlenK})
       all.push_back({0, 0, int32_t(index)});
+    for (const CapturedValues &capture : captured)
+      all.push_back(capture.extents.empty()
+                        ? element<Real>(capture.values.front())
+                        : Dual<Real>());
     for (const Instruction &instruction : instructions)
-      all.push_back(evaluate(instruction, all));
+      all.push_back(instruction.name == "attn.at" ? read(instruction, all)
+                                                  : evaluate(instruction, all));
     return {all[size_t(result)].value, all[size_t(result)].slope};
   }
+
+  /// For a program it is what its type says.
+  template <typename Real>
+  static Dual<Real> element(double value) {
+    return {Real(value), 0, std::fabs(value) < 0x1p31 ? int32_t(value) : 0};
+  }
+  template <typename Real>
+  Dual<Real> read(const Instruction &at,
+                  const std::vector<Dual<Real>> &all) const {
+    std::vector<int64_t> indices;
+    for (int operand : llvm::ArrayRef(at.operands).drop_front())
+      indices.push_back(all[size_t(operand)].bits);
+    const size_t number = size_t(at.operands[0]) - attn::kScoreArguments;
+    return element<Real>(captured[number].at(indices));
+  }
+
+  const std::vector<CapturedValues> &captured;
 };
 
 } // namespace
 
-std::shared_ptr<const ScoreFunction> fovea::test::evaluatorOf(Region &program) {
-  auto evaluator = std::make_shared<Evaluator>();
+double CapturedValues::at(const std::vector<int64_t> &indices) const {
+  size_t place = 0;
+  for (auto [index, extent, stride] :
+       llvm::zip_equal(indices, extents, strides)) {
+    if (index < 0 || index >= extent)
+      return 0;
+    place += size_t(index * stride);
+  }
+  return values[place];
+}
+
+std::shared_ptr<const ScoreFunction>
+fovea::test::evaluatorOf(Region &program,
+                         const std::vector<CapturedValues> &captured) {
+  auto evaluator = std::make_shared<Evaluator>(captured);
   DenseMap<Value, int> numbers;
   for (Value argument : program.getArguments())
     numbers[argument] = int(numbers.size());

@@ -14,9 +14,18 @@
 
 namespace fovea::test {
 
-/// The program does not outlive this call. Null: an op is not known here.
+/// A scalar or tensor that a program captures.
+struct CapturedValues {
+  std::vector<int64_t> extents, strides; ///< none: a scalar
+  std::vector<double> values;            ///< as memory has them
+
+  double at(const std::vector<int64_t> &indices) const;
+};
+
+/// The program does not outlive this call, what it captures does.
 std::shared_ptr<const reference::ScoreFunction>
-evaluatorOf(mlir::Region &program);
+evaluatorOf(mlir::Region &program,
+            const std::vector<CapturedValues> &captured = {});
 
 } // namespace fovea::test
 

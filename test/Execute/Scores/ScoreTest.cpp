@@ -9,9 +9,13 @@
 #include "CompiledKernel.h"
 #include "RandomProgram.h"
 #include "ScoreEvaluator.h"
-#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/IR/ScoreProgram.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <cctype>
+#include <cmath>
 #include <gtest/gtest.h>
+#include <random>
 
 using namespace mlir;
 using namespace fovea;
@@ -19,8 +23,19 @@ using namespace fovea::test;
 
 namespace {
 
+/// What a program captures. Dimensions have the extents of the problem's batch
+/// (b), heads (h), queries (q) and keys (k), in capitals as one element for
+/// all, or 200 (t); none: a scalar.
+struct Capture {
+  const char *element, *dims;
+  double most;     ///< values lie in [-most, most], integers in [0, most]
+  bool isUnit;     ///< the last stride is 1 in the type
+  bool isReversed; ///< the first dimension is the innermost in memory
+};
+
 struct Program {
   const char *name, *text;
+  std::vector<Capture> captures = {};
 };
 
 const Program kPrograms[] = {
@@ -98,6 +113,73 @@ const Program kPrograms[] = {
 };
 constexpr const char *kThree = "Three";
 
+const Program kCapturing[] = {
+    {"Bias",
+     R"(
+      %b = attn.at %c0[%batch, %head, %query, %key] : !c0
+      %s = arith.addf %x, %b : f32)",
+     {{"bf16", "bhqk", 3, true, false}}},
+    // Nothing of the layout is known, and one row serves all heads.
+    {"BiasAnyStride",
+     R"(
+      %b = attn.at %c0[%batch, %head, %query, %key] : !c0
+      %s = arith.addf %x, %b : f32)",
+     {{"f16", "bHqk", 3, false, true}}},
+    // A row for all queries, added to by a column for all keys.
+    {"BiasRowAndColumn",
+     R"(
+      %a = attn.at %c0[%batch, %key] : !c0
+      %b = attn.at %c1[%head, %query] : !c1
+      %y = arith.addf %x, %a : f32
+      %s = arith.addf %y, %b : f32)",
+     {{"f32", "bk", 3, true, false}, {"f32", "hq", 3, false, false}}},
+    {"BiasBool",
+     R"(
+      %none = arith.constant 0xFF800000 : f32
+      %b = attn.at %c0[%batch, %query, %key] : !c0
+      %s = arith.select %b, %x, %none : f32)",
+     {{"i1", "bqk", 3, true, false}}},
+    {"DocumentIds",
+     R"(
+      %none = arith.constant 0xFF800000 : f32
+      %mine = attn.at %c0[%batch, %query] : !c0
+      %its = attn.at %c1[%batch, %key] : !c1
+      %same = arith.cmpi eq, %mine, %its : i32
+      %s = arith.select %same, %x, %none : f32)",
+     {{"i32", "bq", 2, false, false}, {"i32", "bk", 2, true, false}}},
+    // Distances outside the table have no bias.
+    {"Relative",
+     R"(
+      %half = arith.constant 100 : i32
+      %distance = arith.subi %query, %key : i32
+      %place = arith.addi %distance, %half : i32
+      %b = attn.at %c0[%head, %place] : !c0
+      %s = arith.addf %x, %b : f32)",
+     {{"bf16", "ht", 3, true, false}}},
+    // Softcap, ALiBi and a bias, each with what it reads; of the last one what
+    // no head has is outside.
+    {"CapturingThree",
+     R"(
+      %small = arith.divf %x, %c0 : f32
+      %bounded = math.tanh %small : f32
+      %capped = arith.mulf %bounded, %c0 : f32
+      %behind = arith.subi %seqlen_k, %seqlen_q : i32
+      %end = arith.addi %query, %behind : i32
+      %distance = arith.subi %end, %key : i32
+      %far = arith.sitofp %distance : i32 to f32
+      %size = math.absf %far : f32
+      %slope = attn.at %c1[%batch, %head] : !c1
+      %slow = arith.mulf %size, %slope : f32
+      %biased = arith.subf %capped, %slow : f32
+      %other = arith.subi %head, %c2 : i32
+      %b = attn.at %c3[%other, %query, %key] : !c3
+      %s = arith.addf %biased, %b : f32)",
+     {{"f32", "", 5, false, false},
+      {"f32", "bh", 0.1, false, true},
+      {"i32", "", 1, false, false},
+      {"f32", "hqk", 3, true, false}}},
+};
+
 /// A chip, a type, a head dimension and what is asked of the schedule.
 struct Kernel {
   const char *name, *chip, *dtype;
@@ -156,6 +238,22 @@ using Parameters = std::pair<Program, Kernel>;
 
 /// One program on all kernels, and all programs on the plain kernel of a chip
 /// of each family.
+std::vector<Parameters> capturingOf(ArrayRef<Kernel> kernels) {
+  std::vector<Parameters> all;
+  for (const Kernel &kernel : kernels)
+    for (const Program &program : kCapturing) {
+      const StringRef name = kernel.name;
+      const bool isAll = name == "gfx942" || name == "gfx1201";
+      if (isAll || &program == kCapturing ||
+          (&program == std::end(kCapturing) - 1 &&
+           (name == "gfx950" || name == "gfx908" || name == "gfx1100")))
+        all.emplace_back(program, kernel);
+    }
+  return all;
+}
+
+/// One program on all kernels, and all programs on the plain kernel of a chip
+/// of each family.
 std::vector<Parameters> parametersOf(ArrayRef<Kernel> kernels) {
   std::vector<Parameters> all;
   for (const Kernel &kernel : kernels)
@@ -171,15 +269,215 @@ std::string nameOf(const testing::TestParamInfo<Parameters> &info) {
   return std::string(info.param.first.name) + "_" + info.param.second.name;
 }
 
+run::ForwardCase &sizesOf(run::ForwardCase &c) { return c; }
+run::ForwardCase &sizesOf(run::BackwardCase &c) { return c.forward; }
+
+/// What a program captures, with values by chance, on a device and as the
+/// oracle reads it. An allocation ends with its tensor. Between rows, and where
+/// the mask hides the place, floats are NaN.
+class DeviceCaptures {
+public:
+  DeviceCaptures(run::Session &session, ArrayRef<Capture> captures,
+                 const run::ForwardCase &c, std::vector<CapturedValues> &values)
+      : context(session.context()) {
+    values.clear();
+    for (const Capture &capture : captures)
+      add(capture, c, values.emplace_back());
+    score.header = {sizeof(score), FOVEA_GROUP_SCORE, nullptr};
+    score.program = "tested";
+    score.captures = all.data();
+    score.capture_count = uint32_t(all.size());
+    score.capture_size = sizeof(fovea_capture_t);
+  }
+  ~DeviceCaptures() {
+    for (void *address : memory)
+      call<int (*)(void *)>("hipFree")(address);
+  }
+  DeviceCaptures(const DeviceCaptures &) = delete;
+
+  fovea_group_t *group() { return all.empty() ? nullptr : &score.header; }
+
+private:
+  template <typename Function>
+  Function call(const char *name) {
+    return reinterpret_cast<Function>(fovea_hip_symbol(context, name));
+  }
+  void add(const Capture &capture, const run::ForwardCase &c,
+           CapturedValues &values);
+  static int64_t extentOf(char dim, const run::ForwardCase &c) {
+    switch (std::tolower(dim)) {
+    case 'b':
+      return c.batch;
+    case 'h':
+      return c.heads;
+    case 'q':
+      return c.seqQ;
+    case 'k':
+      return c.seqK;
+    }
+    return 200;
+  }
+
+  fovea_context_t *context;
+  fovea_score_t score = {};
+  std::vector<fovea_capture_t> all;
+  std::vector<void *> memory;
+  std::mt19937 chance{7};
+};
+
+void DeviceCaptures::add(const Capture &capture, const run::ForwardCase &c,
+                         CapturedValues &values) {
+  fovea_capture_t &given = all.emplace_back();
+  given = {};
+  const StringRef dims = capture.dims, element = capture.element;
+  const bool isInteger = element == "i32", isBool = element == "i1";
+  for (const spec::CaptureElementInfo &row : spec::kCaptureElements)
+    if (element == row.name)
+      given.type = int32_t(row.element) + 1;
+  if (dims.empty()) {
+    values.values = {capture.most};
+    if (isInteger)
+      given.value.i32 = int32_t(capture.most);
+    else
+      given.value.f32 = float(capture.most);
+    return;
+  }
+  given.rank = int32_t(dims.size());
+  values.strides.resize(dims.size());
+  // Rows are padded, and of those that are read by words the extent is, too.
+  int64_t next = 1;
+  for (size_t i = 0; i != dims.size(); ++i) {
+    const size_t dim = capture.isReversed ? i : dims.size() - 1 - i;
+    const bool isBroadcast = std::isupper(dims[dim]);
+    values.strides[dim] = isBroadcast ? 0 : next;
+    if (!isBroadcast)
+      next *= extentOf(dims[dim], c);
+    if (i == 0)
+      next = (next + 7) / 4 * 4;
+  }
+  int64_t size = 1;
+  for (size_t dim = 0; dim != dims.size(); ++dim) {
+    values.extents.push_back(extentOf(dims[dim], c));
+    if (capture.isUnit && dim + 1 == dims.size())
+      values.extents[dim] = (values.extents[dim] + 3) / 4 * 4;
+    size += (values.extents[dim] - 1) * values.strides[dim];
+    given.extents[dim] = values.extents[dim];
+    given.strides[dim] = values.strides[dim];
+  }
+  const size_t bytes = spec::kCaptureElements[given.type - 1].bytes;
+  std::vector<unsigned char> host(size_t(size) * bytes);
+  values.values.resize(size_t(size));
+  std::uniform_real_distribution<double> real(-capture.most, capture.most);
+  for (size_t i = 0; i != values.values.size(); ++i) {
+    double &value = values.values[i];
+    value = real(chance);
+    if (isInteger || isBool)
+      value = std::floor(std::fabs(value));
+    auto store = [&](auto stored) {
+      std::memcpy(host.data() + i * bytes, &stored, bytes);
+    };
+    if (isBool) {
+      store(uint8_t(value));
+      value = value != 0;
+    } else if (isInteger)
+      store(int32_t(value));
+    else if (element == "f32")
+      store(float(value = float(value)));
+    else {
+      const auto type = element == "f16" ? reference::ElemType::F16
+                                         : reference::ElemType::BF16;
+      const auto bits = reference::encode(type, value);
+      value = reference::decode(type, bits);
+      store(bits);
+    }
+  }
+  // What no query that sees the key reads.
+  const size_t q = dims.find('q'), k = dims.find('k');
+  if (!isInteger && !isBool && q != StringRef::npos && k != StringRef::npos &&
+      dims.find('B') == StringRef::npos) {
+    std::vector<bool> isRead(values.values.size());
+    std::vector<int64_t> at(dims.size());
+    for (bool done = false; !done;) {
+      int64_t place = 0;
+      for (size_t dim = 0; dim != dims.size(); ++dim)
+        place += at[dim] * values.strides[dim];
+      if (at[k] <= at[q] + c.seqK - c.seqQ)
+        isRead[size_t(place)] = true;
+      size_t dim = 0;
+      while (dim != dims.size() && ++at[dim] == values.extents[dim])
+        at[dim++] = 0;
+      done = dim == dims.size();
+    }
+    for (size_t i = 0; i != isRead.size(); ++i)
+      if (!isRead[i]) {
+        values.values[i] = NAN;
+        std::memset(host.data() + i * bytes, 0xff, bytes);
+      }
+  }
+  void *address = nullptr;
+  ASSERT_EQ(call<int (*)(void **, size_t)>("hipMalloc")(&address, host.size()),
+            0);
+  memory.push_back(address);
+  ASSERT_EQ(call<int (*)(void *, const void *, size_t, int)>("hipMemcpy")(
+                address, host.data(), host.size(), /*host to device*/ 1),
+            0);
+  given.data = address;
+}
+
 class ScoreTest : public testing::TestWithParam<Parameters> {
 protected:
   const Kernel &kernel() const { return GetParam().second; }
   std::string region() const {
+    std::string captures;
+    if (!program().captures.empty())
+      captures =
+          llvm::formatv("captures({0} : {1})",
+                        llvm::join(mapCaptures([](size_t i, StringRef) {
+                                     return "%g" + std::to_string(i);
+                                   }),
+                                   ", "),
+                        llvm::join(mapCaptures([](size_t, StringRef type) {
+                                     return type.str();
+                                   }),
+                                   ", "));
     return llvm::formatv(
-        "score {{ ^bb0(%x: f32, %batch: i32, %head: i32, %query: i32, "
-        "%key: i32, %seqlen_q: i32, %seqlen_k: i32): {0}\n"
+        "{2} score {{ ^bb0(%x: f32, %batch: i32, %head: i32, %query: i32, "
+        "%key: i32, %seqlen_q: i32, %seqlen_k: i32{1}): {0}\n"
         "attn.yield %s : f32 }",
-        text());
+        text(), captureArguments("%c"), captures);
+  }
+  const Program &program() const { return GetParam().first; }
+  /// What `make` gives for each capture's number and name of its type.
+  std::vector<std::string>
+  mapCaptures(llvm::function_ref<std::string(size_t, StringRef)> make) const {
+    std::vector<std::string> all;
+    for (auto [i, capture] : llvm::enumerate(program().captures))
+      all.push_back(make(i, *capture.dims ? "!c" + std::to_string(i)
+                                          : std::string(capture.element)));
+    return all;
+  }
+  std::string captureArguments(StringRef prefix) const {
+    return llvm::join(
+        mapCaptures([&](size_t i, StringRef type) {
+          return (", " + prefix + llvm::Twine(i) + ": " + type).str();
+        }),
+        "");
+  }
+  /// Aliases of the captured tensors' types.
+  std::string captureTypes() const {
+    std::string text;
+    for (auto [i, capture] : llvm::enumerate(program().captures)) {
+      const size_t rank = StringRef(capture.dims).size();
+      if (rank == 0)
+        continue;
+      std::vector<std::string> strides(rank, "?");
+      if (capture.isUnit)
+        strides.back() = "1";
+      text += llvm::formatv("!c{0} = memref<{1}{2}, strided<[{3}]>>\n", i,
+                            llvm::join(std::vector<StringRef>(rank, "?x"), ""),
+                            capture.element, llvm::join(strides, ", "));
+    }
+    return text;
   }
   virtual std::string text() const { return GetParam().first.text; }
   std::string tensor() const {
@@ -198,9 +496,19 @@ protected:
     request.record.abiVersion = fovea::abiVersionOf(op);
     request.look = [&](ModuleOp module) {
       module.walk([&](attn::AttentionOpInterface problem) {
-        score = evaluatorOf(problem.getScore());
+        score = evaluatorOf(problem.getScore(), captured);
+        if (problem.getCaptures().empty())
+          return;
+        const std::string captures =
+            spec::toString(attn::capturesOf(problem.getScore()));
+        kernelScore.text = "score 1 captures(" + captures + ")";
       });
     };
+    if (!program().captures.empty()) {
+      request.record.problem.score = 1;
+      kernelScore.name = "tested";
+      request.score = &kernelScore;
+    }
     ASSERT_EQ(compiled.compile(request), "");
   }
 
@@ -241,7 +549,11 @@ protected:
     std::string error;
     auto session = compiled.open(error);
     ASSERT_TRUE(session) << error;
-    for (const Case &problem : cases) {
+    for (Case problem : cases) {
+      DeviceCaptures captures(*session, program().captures, sizesOf(problem),
+                              captured);
+      if (fovea_group_t *group = captures.group())
+        sizesOf(problem).given = {group};
       const run::RunReport report = session->run(problem, options);
       EXPECT_EQ(report.outcome, run::Outcome::Pass)
           << problem.str() << ": " << report.message;
@@ -250,6 +562,8 @@ protected:
   }
 
   CompiledKernel compiled;
+  ScoreRecord kernelScore;
+  std::vector<CapturedValues> captured;
   run::RunOptions options;
   std::shared_ptr<const reference::ScoreFunction> score;
 };
@@ -270,25 +584,26 @@ protected:
 
 std::string ScoreTest::forward() const {
   return llvm::formatv(
-      "func.func @kernel(%q: {0}, %k: {0}, %v: {0}, %out: {0}, "
-      "%lse: memref<?x?x?xf32, strided<[?, ?, 1]>>, %scale: f32) {{\n"
+      "{3}func.func @kernel(%q: {0}, %k: {0}, %v: {0}, %out: {0}, "
+      "%lse: memref<?x?x?xf32, strided<[?, ?, 1]>>, %scale: f32{2}) {{\n"
       "attn.forward %q, %k, %v, %out lse(%lse) scale(%scale) "
       "visible [#attn.causal<bottom_right>] {1} : {0}, {0}, {0}, {0}, "
       "memref<?x?x?xf32, strided<[?, ?, 1]>>\nreturn\n}",
-      tensor(), region());
+      tensor(), region(), captureArguments("%g"), captureTypes());
 }
 
 std::string ScoreTest::backward() const {
   return llvm::formatv(
-      "func.func @kernel(%q: {0}, %k: {0}, %v: {0}, %out: {0}, "
+      "{4}func.func @kernel(%q: {0}, %k: {0}, %v: {0}, %out: {0}, "
       "%dout: {0}, %lse: {1}, %dq: {0}, %dk: {0}, %dv: {0}, "
-      "%w: memref<?xi8>, %scale: f32) {{\n"
+      "%w: memref<?xi8>, %scale: f32{3}) {{\n"
       "attn.backward %q, %k, %v, %out, %dout, %lse -> %dq, %dk, %dv "
       "workspace(%w) scale(%scale) "
       "visible [#attn.causal<bottom_right>] {2} : "
       "{0}, {0}, {0}, {0}, {0}, {1} -> {0}, {0}, {0}, memref<?xi8>\n"
       "return\n}",
-      tensor(), "memref<?x?x?xf32, strided<[?, ?, 1]>>", region());
+      tensor(), "memref<?x?x?xf32, strided<[?, ?, 1]>>", region(),
+      captureArguments("%g"), captureTypes());
 }
 
 /// What a program gives, with a derivative of 1.
@@ -366,16 +681,21 @@ TEST_P(WrongDerivativeTest, IsFound) {
             run::Outcome::Mismatch);
 }
 
+INSTANTIATE_TEST_SUITE_P(Capturing, ForwardScoreTest,
+                         testing::ValuesIn(capturingOf(kForward)), nameOf);
+INSTANTIATE_TEST_SUITE_P(Capturing, BackwardScoreTest,
+                         testing::ValuesIn(capturingOf(kBackward)), nameOf);
 INSTANTIATE_TEST_SUITE_P(All, ForwardScoreTest,
                          testing::ValuesIn(parametersOf(kForward)), nameOf);
 INSTANTIATE_TEST_SUITE_P(All, BackwardScoreTest,
                          testing::ValuesIn(parametersOf(kBackward)), nameOf);
 const Kernel kSmall[] = {{"gfx942", "gfx942", "f16", 32, {}},
                          {"gfx1201", "gfx1201", "bf16", 48, {}}};
-INSTANTIATE_TEST_SUITE_P(All, RandomScoreTest,
-                         testing::Values(Parameters({"Random", ""}, kSmall[0]),
-                                         Parameters({"Random", ""}, kSmall[1])),
-                         nameOf);
+INSTANTIATE_TEST_SUITE_P(
+    All, RandomScoreTest,
+    testing::Values(Parameters({"Random", "", {}}, kSmall[0]),
+                    Parameters({"Random", "", {}}, kSmall[1])),
+    nameOf);
 INSTANTIATE_TEST_SUITE_P(Softcap, WrongDerivativeTest,
                          testing::Values(Parameters(kPrograms[0],
                                                     kBackward[0])),

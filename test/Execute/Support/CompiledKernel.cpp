@@ -84,6 +84,8 @@ std::string CompiledKernel::compile(const Request &request) {
     image = cast<gpu::ObjectAttr>(binary.getObjects()[0]).getObject().str();
   });
   record.fingerprint = "planted";
+  if (request.score)
+    record.score = *request.score;
   auto writer =
       PackageWriter::open((folder / "kernel.fovea").string(), TargetId{chip});
   if (!writer)

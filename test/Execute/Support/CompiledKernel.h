@@ -36,6 +36,8 @@ public:
     std::function<void(mlir::gpu::GPUFuncOp)> change;
     /// Sees the problem before it is compiled.
     std::function<void(mlir::ModuleOp)> look;
+    /// What `look` found the score program to be; null: there is none.
+    const ScoreRecord *score = nullptr;
   };
 
   CompiledKernel();
