@@ -137,6 +137,8 @@ std::string valueOf(const std::string &layout, const spec::Signature &signature,
   const spec::TensorSpec &tensor = *signature.tensors[argument.index];
   const std::string heads = variableOf(tensor.heads),
                     rows = variableOf(tensor.rows);
+  if (tensor.shape == spec::Shape::Heads)
+    return "1";
   if (tensor.shape == spec::Shape::Vector)
     return argument.source == spec::Source::StrideBatch ? heads + "*" + rows
                                                         : rows;
@@ -144,6 +146,17 @@ std::string valueOf(const std::string &layout, const spec::Signature &signature,
   return argument.source == spec::Source::StrideBatch  ? strides.batch
          : argument.source == spec::Source::StrideHead ? strides.head
                                                        : strides.row;
+}
+
+/// Whether it is left out: of the tensors that only kernels with a feature
+/// group have, those that may be.
+bool isLeftOut(const KernelRecord &record, const spec::TensorSpec &tensor) {
+  for (const spec::GroupSpec *group : spec::groupsOf(record.problem))
+    for (const spec::TensorSpec &other : group->tensors)
+      if (&other == &tensor)
+        return tensor.optional &&
+               group != &spec::specOf(record.problem.op).base;
+  return false;
 }
 
 /// The buffer of a tensor.
@@ -159,6 +172,8 @@ json bufferOf(const KernelRecord &record, const spec::TensorSpec &tensor,
     shape = json::array();
     for (char axis : layout)
       shape.push_back(axes.at(axis));
+  } else if (tensor.shape == spec::Shape::Heads) {
+    shape = {variableOf(tensor.heads)};
   } else if (tensor.shape == spec::Shape::Bytes && workspace.pairStep) {
     shape = {"batch", "heads",
              "align(seqlen_q, " + std::to_string(workspace.rowStep) + ") + " +
@@ -182,7 +197,7 @@ json checkOf(const KernelRecord &record, const spec::Signature &signature,
   json check = {
       {"kind", std::string("attention-") + toString(record.problem.op)}};
   for (const spec::TensorSpec *tensor : signature.tensors)
-    if (tensor->shape != spec::Shape::Bytes)
+    if (tensor->shape != spec::Shape::Bytes && !isLeftOut(record, *tensor))
       check[tensor->name] = tensor->name;
   if (!record.problem.takesWindow())
     check["mask"] = maskInfo(record.problem.mask).option;
@@ -218,7 +233,12 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
   int seed = 0;
   for (const spec::Argument &argument : signature.arguments) {
     std::string value = argument.name;
-    if (argument.source == spec::Source::Address) {
+    bool isNull = false;
+    if (argument.source == spec::Source::Address &&
+        isLeftOut(record, *signature.tensors[argument.index])) {
+      isNull = true;
+      value = "0";
+    } else if (argument.source == spec::Source::Address) {
       const spec::TensorSpec &tensor = *signature.tensors[argument.index];
       json fill = "nan"; // what is not written shows
       if (!tensor.written)
@@ -234,7 +254,7 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
     }
     static const char *const kinds[] = {"buffer", "i64", "i32", "f32"};
     arguments.push_back({{"offset", argument.offset},
-                         {"kind", kinds[int(argument.kind)]},
+                         {"kind", isNull ? "i64" : kinds[int(argument.kind)]},
                          {"name", argument.name},
                          {"value", value}});
   }

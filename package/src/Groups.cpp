@@ -32,7 +32,21 @@ constexpr ScalarSpec kWindow[] = {
      "top left, j = i; 2: the same of the right one"},
 };
 
-constexpr GroupSpec kGroups[] = {{"window", kWindowVersion, {}, kWindow}};
+constexpr TensorSpec kDlse[] = {{"dlse", "the gradient of lse", Shape::Vector,
+                                 Extent::HeadsQ, Extent::SeqlenQ, Elements::F32,
+                                 /*written=*/false, /*optional=*/true,
+                                 kNoOutput, "f32; null: zeros"}};
+
+constexpr TensorSpec kSinks[] = {
+    {"sinks", "the sinks", Shape::Heads, Extent::HeadsQ, Extent::SeqlenQ,
+     Elements::F32, /*written=*/false, /*optional=*/true, kNoOutput,
+     "f32, logits of the natural logarithm; null: -infinity"}};
+
+constexpr GroupSpec kGroups[] = {
+    {"window", kWindowVersion, {}, kWindow},
+    {"dlse", 1, kDlse, {}, only(OpKind::Backward)},
+    {"sinks", 1, kSinks, {}, only(OpKind::Forward)},
+};
 static_assert(std::size(kGroups) <= kMaxGroups);
 
 } // namespace

@@ -248,6 +248,9 @@ Expected<ProblemKey> ProblemKey::parse(std::string_view text) {
   for (size_t index = 0; index != features().size(); ++index)
     if (features()[index].required && !seen[index])
       return fail("key '" + features()[index].name + "' is missing");
+  if (const spec::GroupSpec *group = spec::foreignGroup(key.op, key.groups))
+    return fail(std::string(group->name) + " is a feature group of " +
+                spec::operationsOf(*group) + " alone");
   if (key.takesWindow() && key.mask != MaskKind::None)
     return fail("a kernel takes its window at run time or has a mask compiled "
                 "in, not both");

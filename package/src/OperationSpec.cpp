@@ -203,6 +203,13 @@ void SignatureBuilder::add(const std::vector<const TensorSpec *> &tensors) {
   }
   addStrides(Shape::Rows, from);
   addStrides(Shape::Vector, from);
+  addStrides(Shape::Heads, from);
+}
+
+/// What has no rows, or no batches, has no distance of them.
+bool hasStride(Shape shape, Source stride) {
+  return stride == Source::StrideHead || shape == Shape::Rows ||
+         (shape == Shape::Vector && stride == Source::StrideBatch);
 }
 
 void SignatureBuilder::addStrides(Shape shape, size_t from) {
@@ -217,7 +224,7 @@ void SignatureBuilder::addStrides(Shape shape, size_t from) {
     if (tensor.shape != shape)
       continue;
     for (const auto &stride : strides)
-      if (shape == Shape::Rows || stride.source != Source::StrideSeq)
+      if (hasStride(shape, stride.source))
         add(tensor.name + std::string("_stride_") + stride.name, ArgKind::I64,
             "elements",
             std::string("distance of ") + stride.things + " in " + tensor.title,
@@ -317,6 +324,21 @@ int findGroup(std::string_view name) {
   return -1;
 }
 
+const GroupSpec *foreignGroup(OpKind op, const GroupVersions &versions) {
+  for (size_t row = 0; row != featureGroups().size(); ++row)
+    if (versions[row] && !featureGroups()[row].isOf(op))
+      return &featureGroups()[row];
+  return nullptr;
+}
+
+std::string operationsOf(const GroupSpec &group) {
+  std::string text;
+  for (const OperationSpec &operation : kOperations)
+    if (group.isOf(operation.op))
+      text += (text.empty() ? "" : ", ") + std::string(operation.name);
+  return text;
+}
+
 std::string groupNames(const GroupVersions &versions) {
   std::string text;
   for (size_t row = 0; row != featureGroups().size(); ++row)
@@ -411,6 +433,8 @@ Signature signatureOf(const ProblemKey &key,
 }
 
 std::string shapeOf(const TensorSpec &tensor) {
+  if (tensor.shape == Shape::Heads)
+    return std::string("[") + toString(tensor.heads) + "]";
   std::string shape = std::string("[batch, ") + toString(tensor.heads) + ", " +
                       toString(tensor.rows);
   return shape + (tensor.shape == Shape::Rows ? ", head_dim]" : "]");

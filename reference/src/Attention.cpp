@@ -182,10 +182,12 @@ private:
     }
     if (maximum == -inf && !sawNaN) {
       std::fill(out, out + dim, 0.0);
-      result.lse[size_t(row)] = -std::numeric_limits<double>::infinity();
+      result.lse[size_t(row)] = p.sinkOf(h);
       return;
     }
-    Real sum = 0;
+    const Real sink = Real(p.sinkOf(h));
+    maximum = std::max(maximum, sink);
+    Real sum = sink > -inf ? std::exp(sink - maximum) : Real(0);
     for (int64_t j = seen.begin; j < seen.end; ++j) {
       const Real e = std::exp(s[j] - maximum);
       sum += e;

@@ -136,11 +136,13 @@ public:
   }
 
   /// The pairs that follow are of query `i` of a query head.
-  void startRow(int64_t b, int64_t head, int64_t i, double rowLse) {
+  void startRow(int64_t b, int64_t head, int64_t i, double rowLse,
+                double rowDlse) {
     q = sizeOf(p.q, p.q.row(b, head, i));
     gradient = sizeOf(dout, dout.row(b, head, i));
     rowQ = size_t((b * p.q.heads + head) * p.q.seq + i);
     lse = std::fabs(rowLse);
+    dlse = std::fabs(rowDlse);
     if (narrow)
       narrow->startRow();
   }
@@ -167,7 +169,7 @@ public:
     const double relative = kUlp / 2 *
                             (std::max(1.0, slope) * scale * q.norm * key.norm +
                              score + lse),
-                 rounding = kUlp * gradient.norm * sums.normV,
+                 rounding = kUlp * (gradient.norm * sums.normV + dlse),
                  weight = probability * relative + kLeast;
     double ds = scale * slope *
                 (probability * rounding + weight * std::fabs(difference));
@@ -217,7 +219,7 @@ private:
   std::vector<Size> keys;
   Size q, gradient;
   size_t rowQ = 0;
-  double lse = 0;
+  double lse = 0, dlse = 0;
   std::optional<NarrowSums> narrow;
 };
 
@@ -334,8 +336,10 @@ private:
         gradient[size_t(d)] = operand(element);
         delta += toInput(Real(forward.out[size_t(row * dim + d)])) * element;
       }
+      const double dlse = problem.dlse.empty() ? 0 : problem.dlse[size_t(row)];
+      delta -= Real(dlse);
       if (slack)
-        slack->startRow(b, head, i, lse);
+        slack->startRow(b, head, i, lse, dlse);
       times(query, keysT, seen, s);
       times(gradient, valuesT, seen, dp);
       // What the device loses of these operands is in dS, whose weight may lack

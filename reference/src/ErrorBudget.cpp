@@ -86,6 +86,7 @@ public:
     if (e.problem.score)
       logitBound = logitBound * std::max(1.0, largestOf(e.exact.largestSlope)) +
                    largestOf(e.exact.largestScore);
+    logitBound = std::max(logitBound, largestSink());
     // What one fp32 rounding of the largest logit changes in a probability,
     // carried to the output: 2 max|v| is the widest range it can average over.
     logitNoise = kLogitUlp * logitBound * largestElement(e.problem.v);
@@ -115,6 +116,20 @@ public:
   }
 
 private:
+  /// Of the sinks that weigh anything: one counts as a logit.
+  double largestSink() const {
+    constexpr double kNothing = 40; // natural logarithm below the sum
+    double largest = 0;
+    if (e.problem.sinks.empty())
+      return largest;
+    for (int64_t row = 0; row < q.batch * q.heads * q.seq; ++row) {
+      const double sink = e.problem.sinkOf(row / q.seq % q.heads);
+      if (std::isfinite(sink) && sink > e.exact.lse[size_t(row)] - kNothing)
+        largest = std::max(largest, std::fabs(sink));
+    }
+    return largest;
+  }
+
   void fail(const std::string &line) {
     if (!result.message.empty())
       result.message += '\n';

@@ -33,9 +33,42 @@ constexpr fovea_window_t kNeutralWindow = {
     FOVEA_ALIGN_TOP_LEFT,
     FOVEA_ALIGN_TOP_LEFT};
 
+/// A group of tensors alone.
+template <typename Given>
+Result readTensors(const char *header, const fovea_group_t *group,
+                   uint32_t firstSize, GroupArguments &arguments) {
+  Given given;
+  if (Result result = readVersioned(
+          header, reinterpret_cast<const Given *>(group), firstSize, given);
+      !result.ok())
+    return result;
+  arguments.setTensors(&given);
+  return Result();
+}
+
+Result readDlse(const fovea_group_t *group, Problem &,
+                GroupArguments &arguments) {
+  return readTensors<fovea_dlse_t>("dlse.header", group, kDlseFirstSize,
+                                   arguments);
+}
+constexpr fovea_dlse_t kNoDlse = {
+    {sizeof(fovea_dlse_t), FOVEA_GROUP_DLSE, nullptr}, nullptr, 0, 0};
+
+Result readSinks(const fovea_group_t *group, Problem &,
+                 GroupArguments &arguments) {
+  return readTensors<fovea_sinks_t>("sinks.header", group, kSinksFirstSize,
+                                    arguments);
+}
+constexpr fovea_sinks_t kNoSinks = {
+    {sizeof(fovea_sinks_t), FOVEA_GROUP_SINKS, nullptr}, nullptr, 0};
+
 constexpr GroupReader kReaders[] = {
     {FOVEA_GROUP_WINDOW, "FOVEA_GROUP_WINDOW", "window", readWindow,
      &kNeutralWindow.header},
+    {FOVEA_GROUP_DLSE, "FOVEA_GROUP_DLSE", "dlse", readDlse, &kNoDlse.header,
+     params::kDlseTensors},
+    {FOVEA_GROUP_SINKS, "FOVEA_GROUP_SINKS", "sinks", readSinks,
+     &kNoSinks.header, params::kSinksTensors},
 };
 
 } // namespace

@@ -227,7 +227,13 @@ Result readGroups(const fovea_group_t *group, Problem &problem) {
     int32_t &version = problem.key.groups[row];
     if (version != 0)
       return twice(reader->symbol);
-    version = spec::featureGroups()[row].version;
+    const spec::GroupSpec &spec = spec::featureGroups()[row];
+    if (!spec.isOf(problem.key.op))
+      return invalid(std::string("groups has ") + reader->symbol +
+                     ", which is of " + spec::operationsOf(spec) +
+                     " alone; leave it out of a " + toString(problem.key.op) +
+                     " call");
+    version = spec.version;
     GroupArguments arguments(row, problem, reader->tensors);
     if (Result result = reader->read(group, problem, arguments); !result.ok())
       return result;

@@ -174,15 +174,21 @@ inline TensorParam readTensor(const void *params,
   tensor.name = field.name;
   tensor.suffix = spec.shape == spec::Shape::Rows ? ".data" : "";
   tensor.data = field.address(params);
-  tensor.strideBatch = field.stride(params, 0);
-  tensor.strideHead = field.stride(params, 1);
-  tensor.batch = sizes.batch;
   tensor.heads = sizes.of(spec.heads);
+  if (spec.shape == spec::Shape::Heads) {
+    tensor.strideHead = field.stride(params, 0);
+    tensor.batch = tensor.rows = tensor.rowElements = 1;
+  } else {
+    tensor.strideBatch = field.stride(params, 0);
+    tensor.strideHead = field.stride(params, 1);
+    tensor.batch = sizes.batch;
+  }
   if (spec.shape == spec::Shape::Rows) {
     tensor.strideSeq = field.stride(params, 2);
     tensor.rows = sizes.of(spec.rows);
     tensor.rowElements = sizes.headDim;
-  } else { // the sequence is contiguous: one row of it a head
+  } else if (spec.shape == spec::Shape::Vector) {
+    // The sequence is contiguous: one row of it a head.
     tensor.rows = 1;
     tensor.rowElements = sizes.of(spec.rows);
   }

@@ -25,7 +25,8 @@ inline constexpr uint32_t kContextOptionsFirstSize = 40, kHipInfoFirstSize = 32,
                           kForwardPlanFirstSize = 28,
                           kBackwardParamsFirstSize = 376,
                           kBackwardPlanFirstSize = 88, kCandidateFirstSize = 32,
-                          kWindowFirstSize = 40, kScoreFirstSize = 40,
+                          kWindowFirstSize = 40, kDlseFirstSize = 40,
+                          kSinksFirstSize = 32, kScoreFirstSize = 40,
                           kCaptureFirstSize = 88;
 static_assert(sizeof(fovea_context_options_t) == kContextOptionsFirstSize);
 static_assert(sizeof(fovea_hip_library_info_t) == kHipInfoFirstSize);
@@ -36,6 +37,8 @@ static_assert(sizeof(fovea_forward_plan_t) == 48);
 static_assert(sizeof(fovea_backward_params_t) == 392);
 static_assert(sizeof(fovea_backward_plan_t) == kBackwardPlanFirstSize);
 static_assert(sizeof(fovea_window_t) == kWindowFirstSize);
+static_assert(sizeof(fovea_dlse_t) == kDlseFirstSize);
+static_assert(sizeof(fovea_sinks_t) == kSinksFirstSize);
 static_assert(sizeof(fovea_score_t) == kScoreFirstSize);
 static_assert(sizeof(fovea_capture_t) == kCaptureFirstSize);
 static_assert(sizeof(fovea_candidate_t) == kCandidateFirstSize);

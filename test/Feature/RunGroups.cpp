@@ -1,6 +1,6 @@
 //===- RunGroups.cpp - the made-up feature of aot-run's cases -------------===//
 //
-// Takes the place of tools/aot-run/Groups.cpp, which has no rows yet.
+// Takes the place of tools/aot-run/Groups.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,25 +15,25 @@ namespace fovea::run {
 namespace {
 
 // place: the row of tools/aot-run/Groups.cpp
-std::optional<std::vector<int64_t>> parse(const std::string &text) {
+std::optional<std::vector<double>> parse(const std::string &text) {
   int64_t keys = 0;
   const char *end = text.data() + text.size();
   if (auto [at, error] = std::from_chars(text.data(), end, keys);
       text.empty() || error != std::errc() || at != end)
     return std::nullopt;
-  return std::vector<int64_t>{keys};
+  return std::vector<double>{double(keys)};
 }
 
-void fill(const std::vector<int64_t> &values, fovea_group_t *group) {
+void fill(const std::vector<double> &values, fovea_group_t *group) {
   group->group = FOVEA_GROUP_HORIZON;
-  reinterpret_cast<fovea_horizon_t *>(group)->keys = values[0];
+  reinterpret_cast<fovea_horizon_t *>(group)->keys = int64_t(values[0]);
 }
 
-reference::KeyRange sees(const std::vector<int64_t> &values, int64_t, int64_t,
+reference::KeyRange sees(const std::vector<double> &values, int64_t, int64_t,
                          int64_t seqlenK) {
   // A wrong oracle must be found.
   const int64_t fault = std::getenv("FOVEA_TEST_HORIZON_FAULT") ? 1 : 0;
-  return {0, std::clamp<int64_t>(values[0] + fault, 0, seqlenK)};
+  return {0, std::clamp<int64_t>(int64_t(values[0]) + fault, 0, seqlenK)};
 }
 
 constexpr GroupOption kHorizonOption = {"horizon",

@@ -10,6 +10,7 @@
 #include "fovea/Reference/Backward.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -161,8 +162,22 @@ BackwardProblem backwardOf(const BackwardCase &c, const Tensors &tensors,
   BackwardProblem problem;
   problem.forward = run::problemOf(c.forward, tensors);
   problem.dout = tensors["dout"];
+  for (const CaseGroup &group : c.forward.groups)
+    if (group.option->backward)
+      problem.*group.option->backward = elementsOf(c.forward, group);
   problem.flushSubnormals = flushesSubnormals(arch);
   return problem;
+}
+
+/// A gradient of the log-sum-exp as it is stored: of rows that saw no key
+/// nothing is looked at.
+std::vector<float> spoiled(const std::vector<double> &dlse,
+                           const std::vector<float> &lse) {
+  std::vector<float> values(dlse.begin(), dlse.end());
+  for (size_t row = 0; row != values.size(); ++row)
+    if (lse[row] == -INFINITY)
+      values[row] = NAN;
+  return values;
 }
 
 } // namespace
@@ -174,6 +189,10 @@ static bool onDevice(Session::Impl &session, const ForwardCase &c,
                      RunReport &report) {
   ForwardCase first = c;
   first.lse = true;
+  first.groups.clear();
+  for (const CaseGroup &group : c.groups)
+    if (specOf(*group.option).isOf(OpKind::Forward))
+      first.groups.push_back(group);
   RunOptions how = options;
   how.kernel = 0;
   how.check = false;
@@ -221,6 +240,8 @@ RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
     return report;
   fillGiven(tensors["out"], outputs.out);
   tensors.setVector("lse", outputs.lse);
+  if (!problem.dlse.empty())
+    tensors.setVector("dlse", spoiled(problem.dlse, outputs.lse));
 
   if (!course.run())
     return report;

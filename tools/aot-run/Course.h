@@ -20,8 +20,8 @@ public:
   /// What is given must outlive it; a failure is kept in `report`.
   Course(Session::Impl &session, const ForwardCase &problem,
          const RunOptions &options, RunReport &report)
-      : tensors(Calls::op, problem), session(session), options(options),
-        report(report) {
+      : tensors(Calls::op, problem), problem(problem), session(session),
+        options(options), report(report) {
     fillSizes(problem, params, groups);
     params.kernel = options.kernel;
   }
@@ -33,7 +33,7 @@ public:
   /// Asks for a kernel and takes memory on the host; false: refused.
   bool choose() {
     // The library's limits come before any memory is taken.
-    tensors.describe(&params);
+    tensors.describe(&params, groups);
     plan.struct_size = sizeof(plan);
     if (Calls::select(session.context, &params, session.device, &plan)) {
       fail(report, Outcome::Refused, fovea_last_message());
@@ -44,6 +44,12 @@ public:
       return false;
     report.launched = plan.kernel != 0;
     tensors.allocate(session.guardBytes(options.guards), plan.workspace_bytes);
+    for (const CaseGroup &group : problem.groups)
+      if (group.option->tensor && specOf(*group.option).isOf(Calls::op)) {
+        const std::vector<double> elements = elementsOf(problem, group);
+        tensors.setVector(specOf(*group.option).tensors[0].name,
+                          {elements.begin(), elements.end()});
+      }
     return true;
   }
   /// Of the kernel that was chosen; 0: there is nothing to compute.
@@ -54,7 +60,7 @@ public:
     if (!session.check("allocating and copying the tensors",
                        tensors.upload(session.hip), report))
       return false;
-    tensors.setAddresses(&params);
+    tensors.setAddresses(&params, groups);
     params.workspace_bytes = plan.workspace_bytes;
     auto enqueue = [&] {
       return Calls::enqueue(session.context, &params, nullptr);
@@ -69,6 +75,7 @@ public:
 
 private:
   using Calls = params::Interface<Params>;
+  const ForwardCase &problem;
   Session::Impl &session;
   const RunOptions &options;
   RunReport &report;

@@ -9,6 +9,7 @@
 #include "Course.h"
 
 #include <cmath>
+#include <cstdio>
 
 using namespace fovea;
 using namespace fovea::run;
@@ -23,9 +24,11 @@ std::string ForwardCase::seen() const {
   for (const CaseGroup &group : groups) {
     const char *separator = "=";
     text += std::string(" ") + group.option->name;
-    for (int64_t value : group.values) {
-      text += separator + std::to_string(value);
-      separator = ":";
+    for (double value : group.values) {
+      char number[32];
+      std::snprintf(number, sizeof(number), "%s%g", separator, value);
+      text += number;
+      separator = ",";
     }
   }
   return text;
@@ -85,7 +88,8 @@ void judge(const ForwardCase &c, const RunOptions &options,
       compareForward(expected, out, c.lse ? report.lse.data() : nullptr);
   if (!report.comparison.pass)
     fail(report, Outcome::Mismatch, report.comparison.message);
-  if (c.input == InputKind::OnesV && options.given.v.empty())
+  if (c.input == InputKind::OnesV && options.given.v.empty() &&
+      problem.sinks.empty())
     checkOnes(out, expected, report);
 }
 
@@ -95,6 +99,12 @@ RunReport Session::Impl::run(const ForwardCase &c, const RunOptions &options) {
   RunReport report;
   if (!isCountable(c, report))
     return report;
+  for (const CaseGroup &group : c.groups)
+    if (!specOf(*group.option).isOf(OpKind::Forward))
+      return fail(report, Outcome::Refused,
+                  std::string(group.option->name) + " is of a " +
+                      spec::operationsOf(specOf(*group.option)) +
+                      " pass; leave it out of a forward one");
   Course<fovea_forward_params_t> course(*this, c, options, report);
   course.params.splits = options.splits;
   const Tensors &tensors = course.tensors;

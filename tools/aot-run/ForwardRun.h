@@ -33,7 +33,7 @@ struct GroupOption; // Groups.h
 /// A feature group that a case gives.
 struct CaseGroup {
   const GroupOption *option;
-  std::vector<int64_t> values; ///< as its option says it
+  std::vector<double> values; ///< as its option says it
 };
 
 /// One problem with its data. Lengths may be 0.

@@ -10,7 +10,8 @@
 #define FOVEA_TOOLS_AOTRUN_GROUPS_H
 
 #include "fovea/Package/OperationSpec.h"
-#include "fovea/Reference/Attention.h"
+#include "fovea/Parameters.h"
+#include "fovea/Reference/Backward.h"
 #include "fovea/fovea.h"
 
 #include <optional>
@@ -23,15 +24,27 @@ struct GroupOption {
   const char *name;        ///< of the row in spec::featureGroups(); "--name"
   const char *type, *help; ///< "KEYS"; what the option does
   /// Reads what the option is given; nullopt: that is none.
-  std::optional<std::vector<int64_t>> (*parse)(const std::string &text);
+  std::optional<std::vector<double>> (*parse)(const std::string &text);
   size_t bytes; ///< of the structure in the C interface
   /// Fills in the structure that begins with `group`, all of it but `next` and
   /// `struct_size`.
-  void (*fill)(const std::vector<int64_t> &values, fovea_group_t *group);
-  /// Keys that row `i` sees; the others that it would see are hidden.
-  reference::KeyRange (*sees)(const std::vector<int64_t> &values, int64_t i,
+  void (*fill)(const std::vector<double> &values, fovea_group_t *group);
+  /// Keys that row `i` sees; the others that it would see are hidden. Null: the
+  /// group hides nothing.
+  reference::KeyRange (*sees)(const std::vector<double> &values, int64_t i,
                               int64_t seqlenQ, int64_t seqlenK);
+  /// Where the structure has the group's tensor, if there is one, so many
+  /// elements of it, and where the oracle takes them.
+  const params::TensorField *tensor = nullptr;
+  std::vector<double> (*elements)(const std::vector<double> &values,
+                                  int64_t count, uint64_t seed) = nullptr;
+  std::vector<double> reference::ForwardProblem::*forward = nullptr;
+  std::vector<double> reference::BackwardProblem::*backward = nullptr;
 };
+/// The group's row in the table of the package library.
+inline const spec::GroupSpec &specOf(const GroupOption &option) {
+  return spec::featureGroups()[size_t(spec::findGroup(option.name))];
+}
 /// But for windows, which are the mask of a case.
 spec::Rows<GroupOption> groupOptions();
 

@@ -266,14 +266,27 @@ bool fovea::run::isCountable(const ForwardCase &c, RunReport &report) {
   return false;
 }
 
+std::vector<double> fovea::run::elementsOf(const ForwardCase &c,
+                                           const CaseGroup &group) {
+  const spec::TensorSpec &tensor = specOf(*group.option).tensors[0];
+  int64_t count = extentOf(c, tensor.heads);
+  if (tensor.shape != spec::Shape::Heads)
+    count *= c.batch * extentOf(c, tensor.rows);
+  return group.option->elements(group.values, count, c.seed);
+}
+
 ForwardProblem fovea::run::problemOf(const ForwardCase &c,
                                      const Tensors &tensors) {
   ForwardProblem problem;
   problem.mask = c.mask;
-  for (const CaseGroup &group : c.groups)
-    problem.parts.push_back([group](int64_t i, int64_t seqQ, int64_t seqK) {
-      return group.option->sees(group.values, i, seqQ, seqK);
-    });
+  for (const CaseGroup &group : c.groups) {
+    if (group.option->sees)
+      problem.parts.push_back([group](int64_t i, int64_t seqQ, int64_t seqK) {
+        return group.option->sees(group.values, i, seqQ, seqK);
+      });
+    if (group.option->forward)
+      problem.*group.option->forward = elementsOf(c, group);
+  }
   problem.score = c.score;
   problem.scale = c.scaleOrDefault();
   problem.q = tensors["q"];

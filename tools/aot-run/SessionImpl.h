@@ -63,6 +63,9 @@ RunReport &fail(RunReport &report, Outcome outcome, const std::string &why);
 /// `report` refuses it.
 bool isCountable(const ForwardCase &c, RunReport &report);
 
+/// The elements of a group's tensor, dense.
+std::vector<double> elementsOf(const ForwardCase &c, const CaseGroup &group);
+
 /// The forward problem of a case, with q, k and v of those.
 reference::ForwardProblem problemOf(const ForwardCase &c,
                                     const Tensors &tensors);
@@ -107,6 +110,14 @@ public:
     group.option->fill(group.values, header);
     header->struct_size = uint32_t(bytes);
     add(*header);
+    given.push_back({group.option, header});
+  }
+  /// The structure of a group that was added.
+  void *structureOf(const GroupOption *option) const {
+    for (const auto &[other, header] : given)
+      if (other == option)
+        return header;
+    return nullptr;
   }
   void addCopy(const fovea_group_t &group) {
     fovea_group_t *header = make(group.struct_size);
@@ -123,10 +134,12 @@ private:
   }
 
   std::deque<std::vector<std::max_align_t>> memory;
+  std::vector<std::pair<const GroupOption *, fovea_group_t *>> given;
   const fovea_group_t *head = nullptr;
 };
 
-/// Type, mask, groups and sizes of a case, in parameters that are all zero.
+/// Type, mask, groups of the operation and sizes of a case, in parameters that
+/// are all zero.
 /// \param groups  without any yet; keeps those that the parameters point to
 template <typename Params>
 void fillSizes(const ForwardCase &c, Params &params, CallGroups &groups) {
@@ -138,7 +151,8 @@ void fillSizes(const ForwardCase &c, Params &params, CallGroups &groups) {
   else
     groups.add(groups.window.header);
   for (const CaseGroup &group : c.groups)
-    groups.add(group);
+    if (specOf(*group.option).isOf(params::Interface<Params>::op))
+      groups.add(group);
   for (const fovea_group_t *group : c.given)
     groups.addCopy(*group);
   params.groups = groups.first();

@@ -2,7 +2,7 @@
 
 #include "Tensors.h"
 
-#include "fovea/Parameters.h"
+#include "SessionImpl.h"
 
 #include <algorithm>
 #include <cstring>
@@ -41,18 +41,15 @@ int64_t fovea::run::extentOf(const ForwardCase &c, spec::Extent extent) {
 }
 
 Tensors::Tensors(OpKind op, const ForwardCase &c)
-    : op(op), offset(c.offset), rowPadding(c.rowPadding) {
+    : offset(c.offset), rowPadding(c.rowPadding) {
   // In the order of the fields of their parameters.
-  std::vector<const TensorSpec *> tensors;
-  for (const TensorSpec &spec : spec::specOf(op).base.tensors)
-    tensors.push_back(&spec);
-  for (const spec::AlgorithmSpec &algorithm : spec::specOf(op).algorithms)
-    for (const TensorSpec &spec : algorithm.own.tensors)
-      tensors.push_back(&spec);
-  for (const TensorSpec *tensor : tensors) {
-    const TensorSpec &spec = *tensor;
-    // The only ones that may be absent are log-sum-exps.
-    Entry entry{&spec, !spec.optional || c.lse, {}, {}, nullptr, nullptr};
+  const params::TensorField *field = params::tensorFieldsOf(op).begin();
+  auto add = [&](const TensorSpec &spec, const params::TensorField &field,
+                 const GroupOption *group) {
+    // The only ones that may be absent are log-sum-exps, and those of groups
+    // that are not given.
+    const bool wanted = group || !spec.optional || c.lse;
+    Entry entry{&spec, wanted, field, group, {}, {}, nullptr, nullptr};
     const int64_t heads = extentOf(c, spec.heads),
                   rows = extentOf(c, spec.rows);
     if (spec.shape == Shape::Rows) {
@@ -62,9 +59,20 @@ Tensors::Tensors(OpKind op, const ForwardCase &c)
                     t.strideBatch, t.strideHead, t.strideSeq};
     } else if (spec.shape == Shape::Vector) {
       entry.rows = vectorOf(c.batch, heads, rows);
+    } else if (spec.shape == Shape::Heads) {
+      entry.rows = {1, heads, 1, 1, 0, /*strideHead=*/2, 0};
     }
     entries.push_back(std::move(entry));
-  }
+  };
+  for (const TensorSpec &spec : spec::specOf(op).base.tensors)
+    add(spec, *field++, nullptr);
+  for (const spec::AlgorithmSpec &algorithm : spec::specOf(op).algorithms)
+    for (const TensorSpec &spec : algorithm.own.tensors)
+      add(spec, *field++, nullptr);
+  for (const CaseGroup &group : c.groups)
+    if (group.option->tensor && specOf(*group.option).isOf(op))
+      add(specOf(*group.option).tensors[0], *group.option->tensor,
+          group.option);
 }
 
 const Tensors::Entry &Tensors::find(std::string_view name) const {
@@ -83,15 +91,15 @@ uint64_t Tensors::bytes() const {
   return bytes;
 }
 
-void Tensors::describe(void *params) const {
-  const spec::Rows<params::TensorField> fields = params::tensorFieldsOf(op);
-  for (size_t i = 0; i != entries.size(); ++i) {
-    const Entry &entry = entries[i];
+void Tensors::describe(void *params, const CallGroups &groups) const {
+  for (const Entry &entry : entries) {
     const int64_t strides[] = {entry.rows.strideBatch, entry.rows.strideHead,
                                entry.rows.strideSeq};
+    const size_t first = entry.spec->shape == Shape::Heads ? 1 : 0;
+    void *structure = entry.group ? groups.structureOf(entry.group) : params;
     if (entry.wanted)
       for (size_t dim = 0; dim != params::strideCount(entry.spec->shape); ++dim)
-        fields[i].setStride(params, dim, strides[dim]);
+        entry.field.setStride(structure, dim, strides[first + dim]);
   }
 }
 
@@ -99,10 +107,12 @@ void *Tensors::addressOf(const Entry &entry) {
   return entry.halves ? entry.halves->device() : entry.words->device();
 }
 
-void Tensors::setAddresses(void *params) const {
-  for (size_t i = 0; i != entries.size(); ++i)
-    if (entries[i].wanted)
-      params::tensorFieldsOf(op)[i].setAddress(params, addressOf(entries[i]));
+void Tensors::setAddresses(void *params, const CallGroups &groups) const {
+  for (const Entry &entry : entries)
+    if (entry.wanted)
+      entry.field.setAddress(entry.group ? groups.structureOf(entry.group)
+                                         : params,
+                             addressOf(entry));
 }
 
 //===----------------------------------------------------------------------===//

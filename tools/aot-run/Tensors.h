@@ -13,8 +13,11 @@
 #include "GuardedTensor.h"
 
 #include "fovea/Package/OperationSpec.h"
+#include "fovea/Parameters.h"
 
 namespace fovea::run {
+
+class CallGroups; // SessionImpl.h
 
 using Halves = GuardedTensor<uint16_t>;
 using Words = GuardedTensor<uint32_t>;
@@ -33,9 +36,10 @@ public:
     return find(name).tensor;
   }
 
-  /// Fills in the strides of the operation's parameters, and their addresses.
-  void describe(void *params) const;
-  void setAddresses(void *params) const;
+  /// Fills in the strides of the operation's parameters and of the structures
+  /// of groups, and their addresses.
+  void describe(void *params, const CallGroups &groups) const;
+  void setAddresses(void *params, const CallGroups &groups) const;
 
   /// Takes the memory on the host. `guardBytes` on each side of a tensor.
   void allocate(int64_t guardBytes, uint64_t workspaceBytes);
@@ -44,7 +48,8 @@ public:
   /// What was written and may not be, a line each.
   std::vector<std::string> changes() const;
 
-  /// The values of one without rows, dense: [batch, heads, sequence].
+  /// The values of one without rows, dense: [batch, heads, sequence] or
+  /// [heads].
   std::vector<float> vector(const char *name) const;
   void setVector(const char *name, const std::vector<float> &values);
 
@@ -52,6 +57,8 @@ private:
   struct Entry {
     const spec::TensorSpec *spec;
     bool wanted; ///< it gets an address
+    params::TensorField field;
+    const GroupOption *group; ///< of whose structure; null: the parameters
     Rows rows;
     reference::Tensor tensor; ///< of one with rows
     // One of them, by the type of the elements.
@@ -64,7 +71,6 @@ private:
   template <typename Function>
   void forEachVector(const char *name, Function function) const;
 
-  OpKind op;
   int64_t offset, rowPadding;
   std::vector<Entry> entries;
 };

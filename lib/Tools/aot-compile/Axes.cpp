@@ -103,6 +103,7 @@ static std::vector<T> parseAll(const std::vector<Item> &items,
 /// "none", or names of feature groups that are joined by '+'; but for windows,
 /// which are masks here.
 static std::vector<GroupVersions> parseGroups(const std::vector<Item> &items,
+                                              llvm::ArrayRef<OpKind> ops,
                                               Complaints &complaints) {
   std::string known = kNoGroups.str();
   for (const spec::GroupSpec &group : spec::featureGroups())
@@ -121,7 +122,21 @@ static std::vector<GroupVersions> parseGroups(const std::vector<Item> &items,
       if (isKnown)
         versions[row] = spec::featureGroups()[row].version;
     }
-    if (isKnown)
+    const spec::GroupSpec *foreign = nullptr;
+    if (llvm::none_of(ops,
+                      [&](OpKind op) {
+                        const spec::GroupSpec *group =
+                            spec::foreignGroup(op, versions);
+                        foreign = group ? group : foreign;
+                        return !group;
+                      }) &&
+        foreign && isKnown)
+      complaints.add(item.where,
+                     "feature groups '" + item.text + "': " + foreign->name +
+                         " is of " + spec::operationsOf(*foreign) +
+                         ", and no operation that is asked for has all of "
+                         "them");
+    else if (isKnown)
       addOnce(values, versions, item, complaints);
     else
       complaints.add(item.where, "unknown feature groups '" + item.text +
@@ -157,7 +172,7 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
   auto dtypes =
       parseAll<DataType>(axes.dtypes, dataTypes(), "type", complaints);
   auto visible = parseAll<Visible>(axes.masks, masks(), "mask", complaints);
-  std::vector<GroupVersions> groups = parseGroups(axes.groups, complaints);
+  std::vector<GroupVersions> groups = parseGroups(axes.groups, ops, complaints);
   std::vector<int32_t> headDims = parseHeadDims(axes.headDims, complaints);
   std::vector<ScheduleOverrides> schedules = axes.schedules;
   if (schedules.empty())
@@ -180,6 +195,9 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
           for (const Visible &seen : visible)
             for (const GroupVersions &versions : groups)
               for (const ScheduleOverrides &overrides : schedules) {
+                // Among several operations each has those that are its own.
+                if (spec::foreignGroup(op, versions))
+                  continue;
                 Job &job = jobs.emplace_back();
                 job.target = selected.target;
                 job.where = axes.where;

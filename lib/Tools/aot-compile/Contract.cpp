@@ -38,6 +38,13 @@ static std::vector<std::string> conditionsOf(const Job &job,
   auto isRows = [](const spec::TensorSpec &tensor) {
     return tensor.shape == spec::Shape::Rows;
   };
+  auto isVector = [](const spec::TensorSpec &tensor) {
+    return tensor.shape == spec::Shape::Vector;
+  };
+  auto isF32 = [](const spec::TensorSpec &tensor) {
+    return tensor.shape != spec::Shape::Bytes &&
+           tensor.elements == spec::Elements::F32;
+  };
   auto isWritten = [](const spec::TensorSpec &tensor) {
     return tensor.written;
   };
@@ -67,19 +74,20 @@ static std::vector<std::string> conditionsOf(const Job &job,
             "0 is left out");
   conditions.push_back(
       "heads_q is a multiple of heads_k, and group_size is heads_q / heads_k");
-  conditions.push_back("the head dimension of " +
-                       tensorNames(signature, isRows) +
-                       ", and the sequence dimension of lse, are contiguous "
-                       "(stride 1, not passed)");
+  conditions.push_back(
+      "the head dimension of " + tensorNames(signature, isRows) +
+      ", and the sequence dimension of " + tensorNames(signature, isVector) +
+      ", are contiguous "
+      "(stride 1, not passed)");
   conditions.push_back(
       "all strides are >= 0, in elements; those of the "
       "sequence at most " +
       std::to_string(spec::maxSeqStride(elementSize(job.problem.dtype))));
   conditions.push_back(
-      formatv("addresses of {0} are multiples of {1} bytes, of lse of 4, of a "
-              "workspace of {2}; multiples of 16 are the fast case",
+      formatv("addresses of {0} are multiples of {1} bytes, of {2} of 4, of a "
+              "workspace of {3}; multiples of 16 are the fast case",
               tensorNames(signature, isRows), elementSize(job.problem.dtype),
-              spec::kWorkspaceAlignment)
+              tensorNames(signature, isF32), spec::kWorkspaceAlignment)
           .str());
   conditions.push_back(
       formatv("the grid's y and z are at most {0}: {1}{2} <= {0}",

@@ -57,12 +57,24 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
   auto lse = MemRefType::get(
       {dynamic, dynamic, dynamic}, b.getF32Type(),
       StridedLayoutAttr::get(&context, 0, {dynamic, dynamic, 1}));
+  auto heads = MemRefType::get({dynamic}, b.getF32Type(),
+                               StridedLayoutAttr::get(&context, 0, {dynamic}));
   auto workspace = MemRefType::get({dynamic}, b.getI8Type());
-  SmallVector<Type> types;
-  for (const spec::TensorSpec &info : spec::specOf(job.problem.op).base.tensors)
-    types.push_back(info.shape == spec::Shape::Rows     ? tensor
-                    : info.shape == spec::Shape::Vector ? lse
-                                                        : workspace);
+  auto typeOf = [&](const spec::TensorSpec &info) -> Type {
+    switch (info.shape) {
+    case spec::Shape::Rows:
+      return tensor;
+    case spec::Shape::Vector:
+      return lse;
+    case spec::Shape::Heads:
+      return heads;
+    case spec::Shape::Bytes:
+      return workspace;
+    }
+    llvm_unreachable("all shapes are listed");
+  };
+  const spec::GroupSpec &base = spec::specOf(job.problem.op).base;
+  SmallVector<Type> types = llvm::map_to_vector(base.tensors, typeOf);
   types.push_back(b.getF32Type());
   ArrayAttr visibility = visibilityOf(context, job.problem);
   if (visibility)
@@ -71,21 +83,34 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
           attn::boundsOf(cast<attn::VisibilityAttrInterface>(part).getGroup())
               .size(),
           b.getI32Type());
+  const size_t bounds = types.size() - base.tensors.size() - 1;
+  llvm::StringMap<unsigned> ofGroups; // numbers of their tensors
+  for (const spec::GroupSpec *group : spec::groupsOf(job.problem))
+    if (group != &base)
+      for (const spec::TensorSpec &info : group->tensors) {
+        ofGroups[info.name] = types.size();
+        types.push_back(typeOf(info));
+      }
   auto func = func::FuncOp::create(b, job.symbol, b.getFunctionType(types, {}));
   b.setInsertionPointToStart(func.addEntryBlock());
   // The op's operands are in the order of the operation's table.
   ValueRange args = func.getArguments();
+  auto boundsFrom = [&](size_t first) { return args.slice(first, bounds); };
+  auto ofGroup = [&](StringRef name) -> Value {
+    auto found = ofGroups.find(name);
+    return found == ofGroups.end() ? Value() : args[found->second];
+  };
   switch (job.problem.op) {
   case fovea::OpKind::Forward:
     attn::ForwardOp::create(b, args[0], args[1], args[2], args[3], args[4],
-                            args[5], args.drop_front(6),
+                            args[5], boundsFrom(6), ofGroup("sinks"),
                             /*captures=*/ValueRange(), visibility,
                             /*schedule=*/nullptr, /*combine=*/nullptr);
     break;
   case fovea::OpKind::Backward:
     attn::BackwardOp::create(b, args[0], args[1], args[2], args[3], args[4],
                              args[5], args[6], args[7], args[8], args[9],
-                             args[10], args.drop_front(11),
+                             args[10], boundsFrom(11), ofGroup("dlse"),
                              /*captures=*/ValueRange(), visibility,
                              /*schedule=*/nullptr);
     break;

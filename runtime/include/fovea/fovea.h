@@ -254,7 +254,12 @@ typedef struct fovea_group {
   const struct fovea_group *next; /**< or NULL */
 } fovea_group_t;
 
-enum { FOVEA_GROUP_WINDOW = 1, FOVEA_GROUP_SCORE = 4 };
+enum {
+  FOVEA_GROUP_WINDOW = 1,
+  FOVEA_GROUP_DLSE = 2,
+  FOVEA_GROUP_SINKS = 3,
+  FOVEA_GROUP_SCORE = 4
+};
 
 /** From which diagonal a side of a window counts. */
 enum {
@@ -298,6 +303,34 @@ static inline fovea_window_t fovea_window_of_flash_attn(int64_t left,
   window.right_alignment = FOVEA_ALIGN_BOTTOM_RIGHT;
   return window;
 }
+
+/**
+ * Since 0.2. Of a backward pass: the gradient of the log-sum-exp, where other
+ * results than the output were made of it, as when parts of the keys are
+ * merged. Delta, the dot product of out and dout by row, is less by it. That of
+ * a row that saw no key is not looked at.
+ */
+typedef struct fovea_dlse {
+  fovea_group_t header; /**< {sizeof(fovea_dlse_t), FOVEA_GROUP_DLSE} */
+  /** (batch, heads_q, seqlen_q), fp32, the sequence contiguous. NULL: zeros. */
+  const float *dlse;
+  int64_t dlse_stride_batch, dlse_stride_head; /**< in elements */
+} fovea_dlse_t;
+
+/**
+ * Since 0.2. Of a forward pass: a learnt logit for each query head, of the
+ * natural logarithm and not multiplied by the scale, that takes part in the
+ * softmax as a key without a value would:
+ *   lse = log(exp(sink) + sum over keys of exp(scale * q.k^T)).
+ * No mask hides it: a row that sees no key has zeros in out and its head's sink
+ * in lse. A sink of -infinity is none, to the last bit. The backward pass needs
+ * none of it: it follows from lse.
+ */
+typedef struct fovea_sinks {
+  fovea_group_t header;      /**< {sizeof(fovea_sinks_t), FOVEA_GROUP_SINKS} */
+  const float *sinks;        /**< (heads_q), fp32. NULL: none. */
+  int64_t sinks_stride_head; /**< in elements, at least 0 */
+} fovea_sinks_t;
 
 /** Types of what a score program captures. Of a boolean, one byte, true is what
     is not 0. Scalars are F32 or I32. */

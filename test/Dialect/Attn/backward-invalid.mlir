@@ -130,3 +130,15 @@ func.func @shares(%t: !t, %l: !l, %w: !w, %s: f32) {
     : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
   return
 }
+
+// -----
+
+!t = memref<2x4x5x64xf16>
+!l = memref<2x4x5xf32>
+!w = memref<?xi8>
+func.func @dlse(%t: !t, %l: !l, %w: !w, %s: f32, %dlse: memref<2x4x6xf32>) {
+  // expected-error @below {{(C7) sequence length of dlse is 6, but that of q is 5}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    dlse(%dlse : memref<2x4x6xf32>) : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}

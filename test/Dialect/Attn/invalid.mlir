@@ -231,3 +231,19 @@ func.func @forward_c9_many(%q: memref<1x1x1x64xf16>, %s: f32, %w: i32) {
   attn.forward %q, %q, %q, %q scale(%s) visible [#attn.causal<top_left>] (%w) : memref<1x1x1x64xf16>, memref<1x1x1x64xf16>, memref<1x1x1x64xf16>, memref<1x1x1x64xf16>
   return
 }
+
+// -----
+
+func.func @forward_c13_heads(%q: memref<2x4x5x64xf16>, %sinks: memref<3xf32>, %s: f32) {
+  // expected-error @below {{(C14) heads of sinks is 3, but that of q is 4}}
+  attn.forward %q, %q, %q, %q scale(%s) sinks(%sinks : memref<3xf32>) : memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c13_offset(%q: memref<2x4x5x64xf16>, %sinks: memref<4xf32, strided<[2], offset: 1>>, %s: f32) {
+  // expected-error @below {{(C14) sinks must have a stride that is not negative, no offset and the default memory space}}
+  attn.forward %q, %q, %q, %q scale(%s) sinks(%sinks : memref<4xf32, strided<[2], offset: 1>>) : memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>
+  return
+}

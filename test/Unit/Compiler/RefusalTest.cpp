@@ -86,7 +86,8 @@ TEST_F(UnknownType, IsNoFactor) {
 TEST_F(UnknownType, HasNoForwardSchedule) {
   attn::ForwardOp::create(builder, builder.getUnknownLoc(), args[0], args[0],
                           args[0], args[0], args[1], args[3],
-                          /*bounds=*/ValueRange(), /*captures=*/ValueRange(),
+                          /*bounds=*/ValueRange(), /*sinks=*/nullptr,
+                          /*captures=*/ValueRange(),
                           /*visibility=*/nullptr,
                           /*schedule=*/nullptr, /*combine=*/nullptr);
   EXPECT_NE(std::string::npos, choose().find("no schedule for head dimension "
@@ -99,7 +100,8 @@ TEST_F(UnknownType, IsRefusedWithAForwardSchedule) {
       8, 1, 0, 0);
   attn::ForwardOp::create(builder, builder.getUnknownLoc(), args[0], args[0],
                           args[0], args[0], args[1], args[3],
-                          /*bounds=*/ValueRange(), /*captures=*/ValueRange(),
+                          /*bounds=*/ValueRange(), /*sinks=*/nullptr,
+                          /*captures=*/ValueRange(),
                           /*visibility=*/nullptr, schedule,
                           /*combine=*/nullptr);
   EXPECT_NE(std::string::npos,
@@ -108,11 +110,11 @@ TEST_F(UnknownType, IsRefusedWithAForwardSchedule) {
 }
 
 TEST_F(UnknownType, HasNoBackwardSchedule) {
-  attn::BackwardOp::create(builder, builder.getUnknownLoc(), args[0], args[0],
-                           args[0], args[0], args[0], args[1], args[0], args[0],
-                           args[0], args[2], args[3],
-                           /*bounds=*/ValueRange(), /*captures=*/ValueRange(),
-                           /*visibility=*/nullptr, /*schedule=*/nullptr);
+  attn::BackwardOp::create(
+      builder, builder.getUnknownLoc(), args[0], args[0], args[0], args[0],
+      args[0], args[1], args[0], args[0], args[0], args[2], args[3],
+      /*bounds=*/ValueRange(), /*dlse=*/nullptr, /*captures=*/ValueRange(),
+      /*visibility=*/nullptr, /*schedule=*/nullptr);
   EXPECT_NE(std::string::npos,
             choose().find("no deterministic schedule for gradients of head "
                           "dimension 64 in 'f32' on gfx942"));

@@ -23,11 +23,12 @@ ProblemKey keyOf(OpKind op) {
   return key;
 }
 
-/// With the first `count` feature groups.
+/// With those of the operation among the first `count` feature groups.
 ProblemKey keyOf(OpKind op, size_t count) {
   ProblemKey key = keyOf(op);
   for (size_t row = 0; row != count; ++row)
-    key.groups[row] = featureGroups()[row].version;
+    if (featureGroups()[row].isOf(op))
+      key.groups[row] = featureGroups()[row].version;
   return key;
 }
 
@@ -205,6 +206,33 @@ TEST(OperationSpec, AlgorithmsHaveArgumentsOfTheirOwn) {
   EXPECT_EQ(numberOf(OpKind::Forward, split.own.tensors[0]), tensors);
 }
 
+// A group of one operation is in no key of another, however it is asked for.
+TEST(OperationSpec, GroupsAreOfTheirOperations) {
+  const GroupSpec &dlse = featureGroups()[size_t(findGroup("dlse"))];
+  EXPECT_TRUE(dlse.isOf(OpKind::Backward));
+  EXPECT_FALSE(dlse.isOf(OpKind::Forward));
+  EXPECT_EQ(operationsOf(dlse), "backward");
+  EXPECT_EQ(operationsOf(featureGroups()[kWindowGroup]), "forward, backward");
+  const std::string rest = ";dlse=1;dtype=bf16;head_dim=64";
+  EXPECT_TRUE(bool(ProblemKey::parse("backward" + rest)));
+  auto key = ProblemKey::parse("forward" + rest);
+  ASSERT_FALSE(bool(key));
+  EXPECT_NE(
+      key.status().message().find("dlse is a feature group of backward alone"),
+      std::string::npos)
+      << key.status().message();
+}
+
+TEST(OperationSpec, SinksHaveHeadsAlone) {
+  const Signature signature =
+      signatureOf(keyOf(OpKind::Forward, featureGroups().size()));
+  const int number = signature.tensor("sinks");
+  ASSERT_GE(number, 0);
+  EXPECT_EQ(shapeOf(*signature.tensors[size_t(number)]), "[heads_q]");
+  EXPECT_NE(signature.find("sinks_stride_head"), nullptr);
+  EXPECT_EQ(signature.find("sinks_stride_batch"), nullptr);
+}
+
 //===----------------------------------------------------------------------===//
 // Documentation
 //===----------------------------------------------------------------------===//
@@ -236,9 +264,10 @@ std::string argumentTables() {
     const size_t groups = featureGroups().size();
     size_t next = 0;
     for (size_t count = 0; count <= groups; ++count)
-      text += argumentTable(
-          title, count == 0 ? operation.base : featureGroups()[count - 1],
-          signatureOf(keyOf(operation.op, count)), next);
+      if (count == 0 || featureGroups()[count - 1].isOf(operation.op))
+        text += argumentTable(
+            title, count == 0 ? operation.base : featureGroups()[count - 1],
+            signatureOf(keyOf(operation.op, count)), next);
     for (const AlgorithmSpec &algorithm : operation.algorithms) {
       size_t own = next;
       if (algorithm.own.name)

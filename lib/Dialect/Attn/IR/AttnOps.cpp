@@ -114,14 +114,32 @@ static LogicalResult checkTensors(Operation *op, Named q, Named k,
   return success();
 }
 
-/// (C7) and (C8) of the log-sum-exp.
-static LogicalResult checkLse(Operation *op, Named q, Value value) {
-  Named lse = {"lse", cast<MemRefType>(value.getType())};
+/// (C7) and (C8) of the log-sum-exp, or of its gradient.
+static LogicalResult checkLse(Operation *op, Named q, Value value,
+                              StringRef name = "lse") {
+  Named lse = {name, cast<MemRefType>(value.getType())};
   for (auto [dim, name] :
        {std::pair(0, "batch"), {1, "heads"}, {2, "sequence length"}})
     if (failed(checkSameExtent(op, "C7", name, q, dim, lse, dim)))
       return failure();
   return checkStrides(op, lse);
+}
+
+/// (C14) of sinks.
+static LogicalResult checkSinks(Operation *op, Named q, Value value) {
+  Named sinks = {"sinks", cast<MemRefType>(value.getType())};
+  if (failed(checkSameExtent(op, "C14", "heads", q, 1, sinks, 0)))
+    return failure();
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(sinks.type.getStridesAndOffset(strides, offset)) || offset != 0 ||
+      sinks.type.getMemorySpace() ||
+      (!ShapedType::isDynamic(strides[0]) && strides[0] < 0))
+    return op->emitOpError()
+           << "(C14) sinks must have a stride that is not negative, no offset "
+              "and the default memory space, found "
+           << sinks.type;
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -173,6 +191,7 @@ Value ForwardOp::getTensor(StringRef name) {
       .Case("v", getV())
       .Case("out", getOut())
       .Case("lse", getLse())
+      .Case("sinks", getSinks())
       .Default(nullptr);
 }
 Value BackwardOp::getTensor(StringRef name) {
@@ -187,6 +206,7 @@ Value BackwardOp::getTensor(StringRef name) {
       .Case("dk", getDk())
       .Case("dv", getDv())
       .Case("workspace", getWorkspace())
+      .Case("dlse", getDlse())
       .Default(nullptr);
 }
 
@@ -224,7 +244,9 @@ LogicalResult ForwardOp::verify() {
                           {{"out", getOut().getType()}},
                           {{"v", getV().getType()}})))
     return failure();
-  return getLse() ? checkLse(*this, q, getLse()) : success();
+  if (getLse() && failed(checkLse(*this, q, getLse())))
+    return failure();
+  return getSinks() ? checkSinks(*this, q, getSinks()) : success();
 }
 
 LogicalResult ForwardOp::verifyRegions() {
@@ -247,5 +269,7 @@ LogicalResult BackwardOp::verify() {
                            {"dk", getDk().getType()},
                            {"dv", getDv().getType()}})))
     return failure();
-  return checkLse(*this, q, getLse());
+  if (failed(checkLse(*this, q, getLse())))
+    return failure();
+  return getDlse() ? checkLse(*this, q, getDlse(), "dlse") : success();
 }

@@ -234,5 +234,10 @@ FailureOr<ProblemKey> fovea::attn::keyOf(AttentionOpInterface op) {
                << "no key of a package says that its kernels have " << part
                << " beside what stands before it in " << parts
                << "; leave one of them out";
+  // A group is there with the first of its tensors.
+  for (auto [row, group] : llvm::enumerate(spec::featureGroups()))
+    if (group.isOf(key.op) && !group.tensors.empty() &&
+        op.getTensor(group.tensors[0].name))
+      key.groups[row] = group.version;
   return key;
 }

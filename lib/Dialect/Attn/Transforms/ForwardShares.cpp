@@ -58,6 +58,66 @@ Rows ShareBuilder::termsOfRow(ShareTerm term, Value row) {
 }
 
 //===----------------------------------------------------------------------===//
+// Sinks
+//===----------------------------------------------------------------------===//
+// Only what ends a row knows of them, so that loops over keys are as without.
+
+Value ShareBuilder::sinkOfHead() {
+  Value address = arg("sinks");
+  auto branch = scf::IfOp::create(b, b.getF32Type(), isNull(address),
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, f32(-std::numeric_limits<float>::infinity()));
+  b.setInsertionPointToStart(branch.elseBlock());
+  Value offset = mul(i64(headQ), arg("sinks_stride_head"));
+  Value element = LLVM::GEPOp::create(b, address.getType(), b.getF32Type(),
+                                      address, ValueRange(offset));
+  Value logit = LLVM::LoadOp::create(b, b.getF32Type(), element,
+                                     /*alignment=*/4, /*isVolatile=*/false,
+                                     /*isNonTemporal=*/false,
+                                     /*isInvariant=*/true);
+  scf::YieldOp::create(b, logit);
+  return branch.getResult(0);
+}
+
+ShareBuilder::Sink ShareBuilder::sinkBeside(Value sum, Value max,
+                                            Value reference, Value isLarge,
+                                            Value zeroReference) {
+  auto row = cast<RankedTensorType>(max.getType());
+  Sink sink;
+  sink.logit = sinkOfHead();
+  Value logits = splat(row, sink.logit);
+  Value log2e = splat(row, 1.44269504088896340736f), zero = splat(row, 0.0f);
+  auto negated = [&](Value value) -> Value {
+    return arith::NegFOp::create(b, value);
+  };
+  Value usual = math::FmaOp::create(b, logits, log2e, negated(reference));
+  Value above =
+      math::FmaOp::create(b, negated(max), splat(row, softmaxScale()), logits);
+  Value large =
+      math::FmaOp::create(b, above, log2e, negated(splat(row, zeroReference)));
+  // Where no key is seen, the sink is all there is.
+  Value isAlone =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sum, zero);
+  Value exponent =
+      select(isAlone, splat(row, std::numeric_limits<float>::infinity()),
+             select(isLarge, large, usual));
+  sink.isAbove =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, exponent, zero);
+  sink.factor = exp2(select(sink.isAbove, negated(exponent), zero));
+  sink.weight = exp2(select(sink.isAbove, zero, exponent));
+  return sink;
+}
+
+Value ShareBuilder::lseWithSink(Value natural, Value log2, const Sink &sink) {
+  auto row = cast<RankedTensorType>(log2.getType());
+  Value above = math::FmaOp::create(
+      b, log2, splat(row, 0.693147180559945309417f), splat(row, sink.logit));
+  return select(sink.isAbove, above, natural);
+}
+
+//===----------------------------------------------------------------------===//
 // Combining
 //===----------------------------------------------------------------------===//
 
@@ -72,7 +132,8 @@ public:
         shares(schedule.getBlockN()), columns(llvm::alignTo(headDim, 32)),
         raised(raisesProbabilities()
                    ? kLargestExponent - op.getSchedule()->getRescaleThreshold()
-                   : 0) {}
+                   : 0),
+        hasSinks(op.getSinks() != nullptr) {}
 
   void build();
 
@@ -99,11 +160,12 @@ private:
   forShares(ArrayRef<Value> inits,
             llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body);
   Value weights(Value first);
-  void storeLse(Value total);
+  void storeLse(Value total, const std::optional<Sink> &sink);
 
   int64_t shares;  ///< of an iteration
   int64_t columns; ///< head_dim, padded
   int raised;      ///< as in the kernel that takes the shares
+  bool hasSinks;
   Value factor;
   Value rowMax, reference, isLarge; ///< [1, 1] of all shares
   /// Hands weights from the lanes that make them, one a share, to those that
@@ -145,7 +207,7 @@ Value Combine::weights(Value first) {
   return exp2(select(spread(isLarge, shares), large, usual));
 }
 
-void Combine::storeLse(Value total) {
+void Combine::storeLse(Value total, const std::optional<Sink> &sink) {
   RankedTensorType one = f32Tile(1, 1);
   Value log2 = math::Log2Op::create(b, total); // -inf: no key was seen
   Value ln2 = splat(one, 0.693147180559945309417f);
@@ -155,6 +217,8 @@ void Combine::storeLse(Value total) {
       math::FmaOp::create(b, rowMax, splat(one, scale),
                           fmul(fadd(log2, splat(one, float(-raised))), ln2));
   Value natural = select(isLarge, large, usual);
+  if (sink)
+    natural = lseWithSink(natural, log2, *sink);
   StoreOp::create(b, natural,
                   view(rowValues("lse", headQ), firstRow, 1, b.getF32Type()));
 }
@@ -204,11 +268,17 @@ void Combine::build() {
                                   add(ShareTerm::Sum, carried[1]),
                                   add(ShareTerm::Total, carried[2])};
       });
-  Value sum = reduce(ReduceKind::Sum, sums[1]);
+  Value sum = reduce(ReduceKind::Sum, sums[1]), factorOfSums = splat(one, 1.0f);
+  std::optional<Sink> sink;
+  if (hasSinks) {
+    sink = sinkBeside(sum, rowMax, reference, isLarge, f32(float(-raised)));
+    sum = withSink(sum, *sink);
+    factorOfSums = sink->factor;
+  }
   Value positive =
       arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sum, zero);
   Value inverse =
-      select(positive, arith::DivFOp::create(b, splat(one, 1.0f), sum), zero);
+      select(positive, arith::DivFOp::create(b, factorOfSums, sum), zero);
   Value result = fmul(sums[0], spread(inverse, columns));
   Value narrow = arith::TruncFOp::create(b, row.clone(elementType), result);
   StoreOp::create(b, narrow,
@@ -221,7 +291,8 @@ void Combine::build() {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(store.thenBlock());
-    storeLse(reduce(ReduceKind::Sum, sums[2]));
+    Value total = reduce(ReduceKind::Sum, sums[2]);
+    storeLse(sink ? withSink(total, *sink) : total, sink);
   }
   gpu::ReturnOp::create(b);
 }

@@ -34,7 +34,32 @@ protected:
   Rows sumsOfRow(Value row);
   Rows termsOfRow(ShareTerm term, Value row);
 
+  //===--- sinks ----------------------------------------------------------===//
+  /// A sink among the sums of a row, whose reference it may be above: these
+  /// are multiplied by `factor` then. All but the logit [1, rows].
+  struct Sink {
+    Value logit;   ///< f32
+    Value isAbove; ///< i1: it is the reference from now on
+    Value factor, weight;
+  };
+  /// The head's sink. That of -infinity changes no bit of anything, and none is
+  /// one of -infinity.
+  /// \param sum  of the row's weights
+  /// \param max, reference  that these are relative to; where `isLarge`, to the
+  ///   maximum itself, as if that had the reference `zeroReference` (f32)
+  Sink sinkBeside(Value sum, Value max, Value reference, Value isLarge,
+                  Value zeroReference);
+  /// What sums of weights are with the sink.
+  Value withSink(Value sum, const Sink &sink) {
+    return fadd(fmul(sum, sink.factor), sink.weight);
+  }
+  /// The log-sum-exp.
+  /// \param natural  of sums that were relative to the reference
+  /// \param log2     of their total with the sink
+  Value lseWithSink(Value natural, Value log2, const Sink &sink);
+
 private:
+  Value sinkOfHead();
   Value i64Constant(int64_t value) {
     return mlir::arith::ConstantIntOp::create(b, value, 64).getResult();
   }

@@ -923,8 +923,8 @@ void KeyGradients::visitQueries() {
 // delta
 //===----------------------------------------------------------------------===//
 
-/// delta = rowsum(out * dout) of one block of queries; where dQ is added up in
-/// memory, its sums begin as zeros.
+/// delta = rowsum(out * dout) - dlse of one block of queries; where dQ is added
+/// up in memory, its sums begin as zeros.
 class RowSums : public GradientBuilder<QueryBlockBuilder> {
 public:
   using GradientBuilder::GradientBuilder;
@@ -939,6 +939,8 @@ public:
     Value products = fmul(load("out"), load("dout"));
     Value sums = ReduceOp::create(b, f32Tile(1, tiles.blockM), ReduceKind::Sum,
                                   transpose(products));
+    if (op.getDlse())
+      sums = fsub(sums, gradientOfLse());
     StoreOp::create(b, transpose(sums),
                     view(deltaRows(headQ), firstRow, 1, b.getF32Type()));
     if (isAtomic())
@@ -947,6 +949,20 @@ public:
   }
 
 private:
+  /// dlse, [1, block_m]: zeros where there is none, and of rows that saw no
+  /// key, whose weights of 0 must not meet whatever is there.
+  Value gradientOfLse() {
+    Rows rows = rowValues("dlse", headQ);
+    rows.count = select(isNull(rows.base), firstRow, rows.count);
+    Value given = loadValues(rows, firstRow, tiles.blockM);
+    auto type = cast<RankedTensorType>(given.getType());
+    Value lse =
+        negated(loadValues(rowValues("lse", headQ), firstRow, tiles.blockM));
+    Value none = arith::CmpFOp::create(
+        b, arith::CmpFPredicate::OEQ, lse,
+        splat(type, -std::numeric_limits<float>::infinity()));
+    return select(none, splat(type, 0.0f), given);
+  }
   Value noSums() {
     if (!sumsPairs())
       return splat(f32Tile(tiles.blockM, tiles.ldsDim), 0.0f);

@@ -163,6 +163,12 @@ protected:
     return AllocLdsOp::create(
         b, LdsType::get(b.getContext(), rows, columns, type, nullptr), buffers);
   }
+  /// i1: whether a tensor was left out.
+  Value isNull(Value address) {
+    Value null = mlir::LLVM::ZeroOp::create(b, address.getType());
+    return mlir::LLVM::ICmpOp::create(b, mlir::LLVM::ICmpPredicate::eq, address,
+                                      null);
+  }
   Value opaque(Value scalar) { return makeOpaque(b, b.getLoc(), scalar); }
   void barrier() { mlir::amdgpu::LDSBarrierOp::create(b); }
 

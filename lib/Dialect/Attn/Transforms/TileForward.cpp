@@ -727,11 +727,18 @@ void ForwardTiler::storeShare() {
 void ForwardTiler::epilogue() {
   RankedTensorType row = f32Tile(1, tiles.blockM);
   Value sum = ReduceOp::create(b, row, ReduceKind::Sum, sums.rowSum);
-  Value zero = splat(row, 0.0f);
+  Value zero = splat(row, 0.0f), factorOfSums = splat(row, 1.0f);
+  std::optional<Sink> sink;
+  if (op.getSinks()) {
+    sink = sinkBeside(sum, sums.rowMax, referenceOf(sums.rowMax), isLarge(),
+                      zeroReference);
+    sum = withSink(sum, *sink);
+    factorOfSums = sink->factor;
+  }
   Value positive =
       arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sum, zero);
   Value inverse = arith::SelectOp::create(
-      b, positive, arith::DivFOp::create(b, splat(row, 1.0f), sum), zero);
+      b, positive, arith::DivFOp::create(b, factorOfSums, sum), zero);
 
   auto full = cast<RankedTensorType>(sums.acc.getType());
   Value result = fmul(sums.acc, broadcast(inverse, full));
@@ -746,8 +753,11 @@ void ForwardTiler::epilogue() {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(store.thenBlock());
   Value total = sum;
-  if (sums.rowTotal)
+  if (sums.rowTotal) {
     total = ReduceOp::create(b, row, ReduceKind::Sum, sums.rowTotal);
+    if (sink)
+      total = withSink(total, *sink);
+  }
   // log2(0) = -inf covers rows without a visible key.
   Value log2 = math::Log2Op::create(b, total);
   Value ln2 = splat(row, 0.693147180559945309417f);
@@ -758,6 +768,8 @@ void ForwardTiler::epilogue() {
       math::FmaOp::create(b, sums.rowMax, splat(row, scale),
                           fmul(fadd(log2, splat(row, zeroReference)), ln2));
   Value natural = select(isLarge(), large, usual);
+  if (sink)
+    natural = lseWithSink(natural, log2, *sink);
   StoreOp::create(b, transpose(natural),
                   view(rowValues("lse", headQ), firstRow, 1, b.getF32Type()));
 }

@@ -61,6 +61,7 @@ const char *toString(Extent extent); ///< "heads_q"
 enum class Shape : uint8_t {
   Rows,   ///< [batch, heads, rows, head_dim], the last one contiguous
   Vector, ///< [batch, heads, rows], the last one contiguous
+  Heads,  ///< [heads]
   Bytes,  ///< as many as the algorithm's workspace has
 };
 
@@ -76,7 +77,7 @@ struct TensorSpec {
   const char *name;  ///< of the address among the arguments, "dout"
   const char *title; ///< in sentences, "the gradient of the output"
   Shape shape;
-  Extent heads, rows; ///< of Shape::Rows and Shape::Vector
+  Extent heads, rows; ///< of Shape::Rows and Shape::Vector; heads of Heads
   Elements elements;
   bool written;
   /// It may be absent: a null address.
@@ -122,14 +123,25 @@ struct GroupSpec {
   int32_t version = 0;
   Rows<TensorSpec> tensors;
   Rows<ScalarSpec> scalars;
-};
+  /// Of a feature group the operations that may have it, as bits by OpKind.
+  unsigned operations = ~0u;
 
-/// The groups besides the bases, which kernels of every operation may have, in
-/// the order of their arguments; at most kMaxGroups. The rows are alone in
-/// Groups.cpp.
+  bool isOf(OpKind op) const { return (operations >> unsigned(op) & 1) != 0; }
+};
+/// The operation alone, as such bits.
+constexpr unsigned only(OpKind op) { return 1u << unsigned(op); }
+
+/// The groups besides the bases, in the order of their arguments; at most
+/// kMaxGroups. No two of an operation have a tensor or a scalar of one name.
+/// The rows are alone in Groups.cpp.
 Rows<GroupSpec> featureGroups();
 /// The row of that name; -1: there is none.
 int findGroup(std::string_view name);
+/// The first group of these versions that kernels of the operation can't have;
+/// null: none.
+const GroupSpec *foreignGroup(OpKind op, const GroupVersions &versions);
+/// "forward, backward": those that may have the group.
+std::string operationsOf(const GroupSpec &group);
 /// "window+bias": those whose version is not 0.
 std::string groupNames(const GroupVersions &versions);
 /// Number of a group's first scalar, or tensor, among those of all feature
@@ -334,7 +346,7 @@ bool isStandard(const ProblemKey &key,
 std::string shapeOf(const TensorSpec &tensor);
 
 /// Largest number of tensors and bytes that any signature has.
-inline constexpr size_t kMaxTensors = 12;
+inline constexpr size_t kMaxTensors = 16;
 inline constexpr size_t kMaxArgumentBytes = 1024;
 
 //===----------------------------------------------------------------------===//

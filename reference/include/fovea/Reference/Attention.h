@@ -13,6 +13,7 @@
 #include "fovea/Reference/Types.h"
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -61,6 +62,13 @@ struct ForwardProblem {
       std::function<KeyRange(int64_t i, int64_t seqlenQ, int64_t seqlenK)>>
       parts;
   std::shared_ptr<const ScoreFunction> score; ///< null: products are scores
+  /// A logit of each query head that takes part in the softmax of all its rows
+  /// and has no value; neither scaled nor given to `score`. Empty: none.
+  std::vector<double> sinks;
+  double sinkOf(int64_t head) const {
+    return sinks.empty() ? -std::numeric_limits<double>::infinity()
+                         : sinks[size_t(head)];
+  }
   /// What query i sees of the keys.
   KeyRange keysOf(int64_t i) const;
   /// Empty when shapes and types agree; otherwise what disagrees.
@@ -70,7 +78,8 @@ struct ForwardProblem {
 /// Results, contiguous: out [batch, heads_q, seqlen_q, dim], lse [batch,
 /// heads_q, seqlen_q]: the natural logarithm of the sum of exp(scale * q.k^T)
 /// over visible keys. A row whose sum is 0, because it sees no key or because
-/// every logit it sees is -inf, has zeros in out and -inf in lse. Keys that a
+/// every logit it sees is -inf, has zeros in out and -inf in lse, or its sink,
+/// which all sums have. Keys that a
 /// row does not see take no part: an infinity or NaN there changes nothing.
 struct ForwardResult {
   std::vector<double> out;

@@ -19,6 +19,9 @@ namespace fovea::reference {
 struct BackwardProblem {
   ForwardProblem forward;
   Tensor dout;
+  /// The gradient of lse, [batch, heads_q, seqlen_q]; empty: zeros. Of rows
+  /// that see no key it does not count.
+  std::vector<double> dlse;
   /// The device's matrix instructions take subnormal operands for zeros, and so
   /// does the plain algorithm in products of inputs.
   bool flushSubnormals = false;
@@ -33,7 +36,8 @@ struct BackwardProblem {
 
 /// Gradients, contiguous: dq [batch, heads_q, seqlen_q, dim]; dk and dv [batch,
 /// heads_k, seqlen_k, dim], sums over the query heads that share a key head.
-/// With p the probabilities and delta the dot product of out and dout by row:
+/// With p the probabilities and delta the dot product of out and dout by row,
+/// less dlse:
 ///   dv = p^T . dout;  ds = p * (dout . v^T - delta)
 ///   dq = scale * ds . k;  dk = scale * ds^T . q
 struct BackwardResult {

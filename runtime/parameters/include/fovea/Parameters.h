@@ -17,13 +17,16 @@
 
 namespace fovea::params {
 
-/// How many strides a tensor has: of batch, head and sequence in this order.
+/// How many strides a tensor has: of batch, head and sequence in this order,
+/// but for what has heads alone.
 constexpr size_t strideCount(spec::Shape shape) {
   switch (shape) {
   case spec::Shape::Rows:
     return 3;
   case spec::Shape::Vector:
     return 2;
+  case spec::Shape::Heads:
+    return 1; // of head alone
   case spec::Shape::Bytes:
     return 0;
   }
@@ -91,6 +94,14 @@ inline constexpr TensorField kBackwardTensors[] = {
     FOVEA_TENSOR(fovea_backward_params_t, dv),
     {"workspace", offsetof(fovea_backward_params_t, workspace), 0},
 };
+
+/// Of feature groups, in the order of their rows, within their structures.
+inline constexpr TensorField kDlseTensors[] = {
+    {"dlse.dlse", offsetof(fovea_dlse_t, dlse),
+     offsetof(fovea_dlse_t, dlse_stride_batch)}};
+inline constexpr TensorField kSinksTensors[] = {
+    {"sinks.sinks", offsetof(fovea_sinks_t, sinks),
+     offsetof(fovea_sinks_t, sinks_stride_head)}};
 
 /// One a tensor of the operation's base group, in the order of its table, then
 /// of its algorithms, whose workspace is one and the same.

@@ -33,7 +33,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     ```
     x_j      = scale * sum_d q[b, h, i, d] * k[b, h / g, j, d]
     s_j      = score(x_j)                                          visible j
-    lse      = log(sum_j exp(s_j))                                 natural log
+    lse      = log(exp(sinks[h]) + sum_j exp(s_j))                 natural log
     out[d]   = sum_j exp(s_j - lse) * v[b, h / g, j, d]
     ```
 
@@ -47,6 +47,10 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     | `#attn.window`, of operands left, right and alignment | i + dl - left <= j <= i + dr + right |
 
     Without parts every key is. A row that sees no key gives zeros and a log-sum-exp of -inf.
+
+    A sink is a logit of its head that takes probability and has no value. It is
+    neither scaled nor handed to `score`. Without sinks, or of -inf, there is
+    none; with one, a row that sees no key has it for a log-sum-exp.
 
     `score` is a program, a region of scalar `arith` and `math` ops on x, in f32,
     and on where it stands, and on what the op captures; without one s is x
@@ -75,6 +79,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     | q, out | [batch, heads_q, seqlen_q, head_dim] | f16 or bf16 |
     | k, v | [batch, heads_k, seqlen_k, head_dim] | the same |
     | lse (optional) | [batch, heads_q, seqlen_q] | f32 |
+    | sinks (optional) | [heads_q] | f32 |
     | scale | scalar | f32 |
     | captures | scalars, or tensors of rank 1 to 4 | f32, i32; f32, f16, bf16, i32, i1 |
 
@@ -101,9 +106,11 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     * (C13) the op captures what the program's arguments behind the first seven
       take, at most 8 values, and nothing without a program; tensors have a
       strided layout with offset 0, no negative stride and the default memory
-      space.
+      space;
+    * (C14) sinks is [heads_q], of any stride that is not negative, without
+      offset and in the default memory space.
 
-    (C2), (C3), (C4), (C6) and (C7) are checked here where extents are static,
+    (C2), (C3), (C4), (C6), (C7) and (C13) are checked here where extents are static,
     and by the runtime otherwise. Static extents and strides do not specialise
     the kernel: it takes them as arguments all the same.
 
@@ -138,6 +145,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
       Arg<Attn_Tensor, "output", [MemWrite]>:$out,
       Arg<Optional<MemRefRankOf<[F32], [3]>>, "log-sum-exp", [MemWrite]>:$lse,
       F32:$scale, Variadic<I32>:$bounds,
+      Arg<Optional<MemRefRankOf<[F32], [1]>>, "sinks", [MemRead]>:$sinks,
       Arg<Variadic<Attn_Capture>, "of the score program", [MemRead]>:$captures,
       OptionalAttr<Attn_VisibilityParts>:$visibility,
       OptionalAttr<Attn_ScheduleAttr>:$schedule,
@@ -145,6 +153,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
   let regions = (region AnyRegion:$score);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $out (`lse` `(` $lse^ `)`)? `scale` `(` $scale `)`
+    (`sinks` `(` $sinks^ `:` type($sinks) `)`)?
     (`visible` $visibility^)? (`(` $bounds^ `)`)?
     (`captures` `(` $captures^ `:` type($captures) `)`)? (`score` $score^)?
     (`schedule` `(` $schedule^ `)`)? (`combine` `(` $combine^ `)`)? attr-dict
@@ -171,7 +180,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     ```
     x_ij    = scale * sum_d q_id * k_jd
     p_ij    = exp(score(x_ij) - lse_i)                             visible j
-    delta_i = sum_d out_id * dout_id
+    delta_i = sum_d out_id * dout_id - dlse_i
     ds_ij   = p_ij * (sum_d dout_id * v_jd - delta_i) * score'(x_ij)
     dv_j    = sum_i p_ij * dout_i          over all queries of the group's heads
     dk_j    = scale * sum_i ds_ij * q_i    likewise
@@ -179,7 +188,9 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     ```
 
     Sums are in f32; p and ds are rounded to the element type for the last three
-    products. A row that saw no key (lse = -inf) takes no part: its dq is zero.
+    products. A row that saw no key (lse = -inf) takes no part: its dq is zero,
+    whatever its dlse. `dlse` is the gradient of lse, zeros if it is left out.
+    Sinks are in lse.
     Visibility is as in `attn.forward`, and so is `score`, which may yield its
     derivative for x beside the score; `attn-differentiate-scores` makes those
     that don't.
@@ -193,12 +204,12 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     |---|---|---|
     | q, out, dout, dq | [batch, heads_q, seqlen_q, head_dim] | f16 or bf16 |
     | k, v, dk, dv | [batch, heads_k, seqlen_k, head_dim] | the same |
-    | lse | [batch, heads_q, seqlen_q] | f32 |
+    | lse, dlse (optional) | [batch, heads_q, seqlen_q] | f32 |
     | workspace | bytes, as docs/KernelAbi.md says | i8 |
     | scale | scalar | f32 |
 
-    The constraints are (C1) to (C13) of `attn.forward`, for gradients as for
-    their tensors; `attn.yield` may have a second f32.
+    The constraints are (C1) to (C13) of `attn.forward`, for gradients, dlse
+    included, as for their tensors; `attn.yield` may have a second f32.
 
     Example:
     ```mlir
@@ -228,6 +239,8 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
       Arg<Attn_Tensor, "gradient of the values", [MemWrite]>:$dv,
       Arg<MemRefRankOf<[I8], [1]>, "workspace", [MemRead, MemWrite]>:$workspace,
       F32:$scale, Variadic<I32>:$bounds,
+      Arg<Optional<MemRefRankOf<[F32], [3]>>, "gradient of the log-sum-exp",
+          [MemRead]>:$dlse,
       Arg<Variadic<Attn_Capture>, "of the score program", [MemRead]>:$captures,
       OptionalAttr<Attn_VisibilityParts>:$visibility,
       OptionalAttr<Attn_BackwardScheduleAttr>:$schedule);
@@ -235,6 +248,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $out `,` $dout `,` $lse `->` $dq `,` $dk `,` $dv
     `workspace` `(` $workspace `)` `scale` `(` $scale `)`
+    (`dlse` `(` $dlse^ `:` type($dlse) `)`)?
     (`visible` $visibility^)? (`(` $bounds^ `)`)?
     (`captures` `(` $captures^ `:` type($captures) `)`)? (`score` $score^)?
     (`schedule` `(` $schedule^ `)`)? attr-dict
