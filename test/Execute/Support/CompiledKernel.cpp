@@ -103,9 +103,10 @@ std::unique_ptr<run::Session> CompiledKernel::open(std::string &error) {
   return run::Session::open(options, error, deviceError);
 }
 
-/// The simulated devices, in the order of kChips.
+/// The simulated devices, in the order of kChips, and the other one.
 int main(int argc, char **argv) {
-  setenv("FOVEA_SIM_TARGET", llvm::join(ArrayRef(kChips), ",").c_str(), 1);
+  std::string chips = llvm::join(ArrayRef(kChips), ",") + "," + kOtherChip;
+  setenv("FOVEA_SIM_TARGET", chips.c_str(), 1);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -21,6 +21,8 @@ namespace fovea::test {
 /// The simulated devices, in this order.
 inline const char *const kChips[] = {"gfx908", "gfx942", "gfx950", "gfx1100",
                                      "gfx1201"};
+/// One more, which kernels can be opened on too.
+inline constexpr const char *kOtherChip = "gfx90a";
 
 /// A package with one kernel, in a folder that goes with it.
 class CompiledKernel {

@@ -1,0 +1,263 @@
+//===- GroupTest.cpp - kernels with tensors of feature groups -------------===//
+//
+// Attention sinks and the gradient of the log-sum-exp, on simulated devices and
+// against the oracle. Every kernel takes any window, one of each pass a score
+// program besides.
+//
+//===----------------------------------------------------------------------===//
+
+#include "CompiledKernel.h"
+#include "Groups.h"
+#include "ScoreEvaluator.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+#include <gtest/gtest.h>
+#include <limits>
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::test;
+
+namespace {
+
+constexpr const char *kSoftcap = R"(score {
+  ^bb0(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
+       %seqlen_q: i32, %seqlen_k: i32):
+    %cap = arith.constant 5.0 : f32
+    %small = arith.divf %x, %cap : f32
+    %bounded = math.tanh %small : f32
+    %s = arith.mulf %bounded, %cap : f32
+    attn.yield %s : f32
+  })";
+
+/// A chip, a type, a head dimension and what is asked of the schedule.
+struct Kernel {
+  const char *name, *chip, *dtype;
+  int headDim;
+  std::map<std::string, std::string> schedule;
+  const char *score = "";
+};
+
+std::string nameOf(const testing::TestParamInfo<Kernel> &info) {
+  return info.param.name;
+}
+
+constexpr reference::InputKind kNormal = reference::InputKind::Normal;
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+/// A group as a command line would give it.
+run::CaseGroup group(const char *name, std::vector<double> values) {
+  for (const run::GroupOption &option : run::groupOptions())
+    if (StringRef(option.name) == name)
+      return {&option, std::move(values)};
+  ADD_FAILURE() << "no group " << name;
+  return {};
+}
+
+class GroupTest : public testing::TestWithParam<Kernel> {
+protected:
+  const Kernel &kernel() const { return GetParam(); }
+  reference::ElemType type() const {
+    return StringRef(kernel().dtype) == "f16" ? reference::ElemType::F16
+                                              : reference::ElemType::BF16;
+  }
+  std::string tensor() const {
+    return llvm::formatv("memref<?x?x?x{0}x{1}, strided<[?, ?, ?, 1]>>",
+                         kernel().headDim, kernel().dtype);
+  }
+
+  void compile(fovea::OpKind op, const char *groupName,
+               const std::string &function) {
+    CompiledKernel::Request request = {kernel().chip,     function, {},
+                                       kernel().schedule, {},       {}};
+    ProblemKey &problem = request.record.problem;
+    problem.op = op;
+    problem.headDim = kernel().headDim;
+    problem.dtype =
+        StringRef(kernel().dtype) == "f16" ? DataType::F16 : DataType::BF16;
+    problem.groups[kWindowGroup] = kWindowVersion;
+    problem.groups[size_t(spec::findGroup(groupName))] = 1;
+    request.record.abiVersion = fovea::abiVersionOf(op);
+    request.look = [&](ModuleOp module) {
+      module.walk([&](attn::AttentionOpInterface op) {
+        FailureOr<ProblemKey> key = attn::keyOf(op);
+        ASSERT_TRUE(succeeded(key));
+        EXPECT_EQ(key->str(), problem.str());
+        if (!op.getScore().empty())
+          score = evaluatorOf(op.getScore());
+      });
+    };
+    ASSERT_EQ(compiled.compile(request), "");
+    std::string error;
+    session = compiled.open(error);
+    ASSERT_TRUE(session) << error;
+  }
+  void compileForward() {
+    compile(fovea::OpKind::Forward, "sinks",
+            llvm::formatv(
+                "!t = {0}\n"
+                "!rows = memref<?x?x?xf32, strided<[?, ?, 1]>>\n"
+                "!heads = memref<?xf32, strided<[?]>>\n"
+                "func.func @kernel(%q: !t, %k: !t, %v: !t, %out: !t, "
+                "%lse: !rows, %scale: f32, %l: i32, %r: i32, %a: i32, "
+                "%sinks: !heads) {{\n"
+                "attn.forward %q, %k, %v, %out lse(%lse) scale(%scale) "
+                "sinks(%sinks : !heads) visible [#attn.window] (%l, %r, %a) "
+                "{1} : !t, !t, !t, !t, !rows\nreturn\n}",
+                tensor(), kernel().score));
+  }
+  void compileBackward() {
+    compile(fovea::OpKind::Backward, "dlse",
+            llvm::formatv(
+                "!t = {0}\n"
+                "!rows = memref<?x?x?xf32, strided<[?, ?, 1]>>\n"
+                "func.func @kernel(%q: !t, %k: !t, %v: !t, %out: !t, "
+                "%dout: !t, %lse: !rows, %dq: !t, %dk: !t, %dv: !t, "
+                "%w: memref<?xi8>, %scale: f32, %l: i32, %r: i32, %a: i32, "
+                "%dlse: !rows) {{\n"
+                "attn.backward %q, %k, %v, %out, %dout, %lse -> %dq, %dk, %dv "
+                "workspace(%w) scale(%scale) dlse(%dlse : !rows) "
+                "visible [#attn.window] (%l, %r, %a) {1} : "
+                "!t, !t, !t, !t, !t, !rows -> !t, !t, !t, memref<?xi8>\n"
+                "return\n}",
+                tensor(), kernel().score));
+    options.deterministic = kernel().schedule.count("algorithm") == 0;
+    options.narrowSums = !options.deterministic &&
+                         kernel().schedule.at("algorithm") == "atomic16";
+  }
+
+  run::ForwardCase forwardCase(int64_t seqQ, int64_t seqK, Window mask) const {
+    run::ForwardCase c;
+    c.type = type();
+    c.headDim = kernel().headDim;
+    c.mask = mask;
+    c.batch = 2;
+    c.heads = 4;
+    c.headsK = 2;
+    c.seqQ = seqQ;
+    c.seqK = seqK;
+    c.score = score;
+    return c;
+  }
+
+  template <typename Case>
+  run::RunReport expectPass(const Case &problem) {
+    run::RunReport report = session->run(problem, options);
+    EXPECT_EQ(report.outcome, run::Outcome::Pass)
+        << problem.str() << ": " << report.message;
+    EXPECT_TRUE(report.launched) << problem.str();
+    return report;
+  }
+
+  CompiledKernel compiled;
+  std::unique_ptr<run::Session> session;
+  run::RunOptions options;
+  std::shared_ptr<const reference::ScoreFunction> score;
+};
+
+class SinkTest : public GroupTest {};
+class DlseTest : public GroupTest {};
+
+const Window kCausal = reference::Mask::CausalBottomRight;
+const Window kAll = reference::Mask::None;
+const Window kNarrow = {20, 3, Alignment::BottomRight, Alignment::BottomRight};
+
+} // namespace
+
+TEST_P(SinkTest, AgreesWithTheReference) {
+  compileForward();
+  if (HasFatalFailure())
+    return;
+  struct {
+    int64_t seqQ, seqK;
+    Window mask;
+    std::vector<double> sinks;
+    reference::InputKind input = kNormal;
+    float scale = 0.125f;
+  } cases[] = {
+      {70, 133, kAll, {-kInf, 0.5, 3, -2}},
+      {1, 90, kAll, {30, -30, 1, 0}},
+      // The first 71 rows see nothing.
+      {141, 70, kCausal, {0.25, -kInf, -40, 4}, kNormal, -0.3f},
+      {100, 64, kNarrow, {-1, 2, 0, 8}},
+      {5, 0, kAll, {-2.5, -kInf, 1e30, -1e30}},
+      {5, 33, kAll, {0.5, 1, -10, 2}, kNormal, 0},
+      // Maxima too large to be rounded, some below their sink and some above.
+      {40, 70, kAll, {1.5e5, 2e5, 1e5, -kInf}, kNormal, 1e4f},
+      {33, 70, kCausal, {2e4, -2e4, 0, -kInf}, reference::InputKind::Huge, 1},
+  };
+  for (const auto &row : cases) {
+    run::ForwardCase c = forwardCase(row.seqQ, row.seqK, row.mask);
+    c.input = row.input;
+    c.scale = row.scale;
+    c.groups = {group("sinks", row.sinks)};
+    const run::RunReport report = expectPass(c);
+    // Rows without a key have just the sink.
+    if (row.seqK == 0)
+      for (size_t i = 0; i != report.lse.size(); ++i)
+        EXPECT_EQ(report.lse[i], float(row.sinks[i / 5 % 4]));
+  }
+  // Sinks of -infinity are none, to the last bit.
+  for (auto [seqQ, seqK, input] :
+       {std::tuple(141, 70, kNormal), {33, 70, reference::InputKind::Huge}}) {
+    run::ForwardCase c = forwardCase(seqQ, seqK, kCausal);
+    c.input = input;
+    const run::RunReport without = expectPass(c);
+    c.groups = {group("sinks", {-kInf})};
+    const run::RunReport report = expectPass(c);
+    EXPECT_EQ(report.out, without.out);
+    EXPECT_EQ(report.lse, without.lse);
+  }
+}
+
+TEST_P(DlseTest, AgreesWithTheReference) {
+  compileBackward();
+  if (HasFatalFailure())
+    return;
+  for (auto [seqQ, seqK, mask, size, hasSinks] :
+       {std::tuple(70, 133, kAll, 1.0, true),
+        {141, 70, kCausal, 0.5, false},
+        {141, 70, kCausal, 4.0, true},
+        {1, 40, kNarrow, 2.0, false}}) {
+    run::BackwardCase c;
+    c.forward = forwardCase(seqQ, seqK, mask);
+    c.forward.groups = {group("dlse", {size})};
+    if (hasSinks) // which are in the log-sum-exp
+      c.forward.groups.push_back(group("sinks", {1, -kInf, 6, -3}));
+    expectPass(c);
+  }
+  // None are zeros.
+  run::BackwardCase c;
+  c.forward = forwardCase(90, 70, kCausal);
+  const run::RunReport without = expectPass(c);
+  c.forward.groups = {group("dlse", {0})};
+  const run::RunReport report = expectPass(c);
+  // Sums of dQ in memory have other bits in each run.
+  for (size_t i = options.deterministic ? 0 : 1; i != 3; ++i)
+    EXPECT_EQ(report.gradients[i].values, without.gradients[i].values)
+        << report.gradients[i].name;
+}
+
+namespace {
+
+const Kernel kForward[] = {
+    {"gfx942", "gfx942", "bf16", 64, {}},
+    {"gfx942_softcap", "gfx942", "bf16", 32, {}, kSoftcap},
+    {"gfx90a_split", "gfx90a", "f16", 32, {{"algorithm", "split"}}},
+    {"gfx90a", "gfx90a", "f16", 64, {}},
+    {"gfx1100", "gfx1100", "bf16", 32, {}},
+    {"gfx1201", "gfx1201", "f16", 32, {}},
+};
+const Kernel kBackward[] = {
+    {"gfx942", "gfx942", "bf16", 64, {}},
+    {"gfx942_atomic", "gfx942", "f16", 32, {{"algorithm", "atomic"}}},
+    {"gfx942_atomic16", "gfx942", "bf16", 32, {{"algorithm", "atomic16"}}},
+    {"gfx90a", "gfx90a", "f16", 32, {}},
+    {"gfx1100_softcap", "gfx1100", "bf16", 32, {}, kSoftcap},
+    {"gfx1201", "gfx1201", "f16", 32, {}},
+};
+INSTANTIATE_TEST_SUITE_P(All, SinkTest, testing::ValuesIn(kForward), nameOf);
+INSTANTIATE_TEST_SUITE_P(All, DlseTest, testing::ValuesIn(kBackward), nameOf);
+
+} // namespace
