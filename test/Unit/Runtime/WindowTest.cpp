@@ -196,6 +196,53 @@ TEST_F(WindowTest, GroupsThatAreNoneAreRefused) {
 }
 
 // A tensor of a table is a field of the structure, at its place.
+// A group of one operation, whose tensor has heads alone.
+TEST_F(WindowTest, SinksArePassedAndChecked) {
+  ProblemKey key = makeProblem();
+  key.groups[size_t(spec::findGroup("sinks"))] = 1;
+  const KernelRecord record = makeRecord(key);
+  write({record});
+  context = makeContext();
+  const spec::Signature signature = spec::signatureOf(key);
+  fovea_sinks_t sinks = {{sizeof(sinks), FOVEA_GROUP_SINKS, nullptr},
+                         static_cast<const float *>(place(6)),
+                         3};
+  auto launch = [&](const fovea_group_t *group) {
+    Params p = makeParams();
+    p.groups = group;
+    fake.launches.clear();
+    return fovea_forward(context.get(), &p, nullptr);
+  };
+  auto passed = [&](const char *name) {
+    uint64_t value;
+    std::memcpy(&value,
+                fake.launches.at(0).argumentSegment.data() +
+                    signature.find(name)->offset,
+                sizeof(value));
+    return value;
+  };
+  expectStatus(launch(&sinks.header), FOVEA_STATUS_OK);
+  EXPECT_EQ(passed("sinks"), uint64_t(reinterpret_cast<uintptr_t>(place(6))));
+  EXPECT_EQ(passed("sinks_stride_head"), 3u);
+  // The kernel serves calls without them.
+  expectStatus(launch(nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(passed("sinks"), 0u);
+  sinks.sinks_stride_head = -1;
+  expectStatus(launch(&sinks.header), FOVEA_STATUS_INVALID_ARGUMENT,
+               {"sinks.sinks.stride_head is -1"});
+  sinks.sinks_stride_head = 1;
+  sinks.sinks = static_cast<const float *>(place(6, 2));
+  expectStatus(launch(&sinks.header), FOVEA_STATUS_INVALID_ARGUMENT,
+               {"sinks.sinks is ", "no multiple of the element size"});
+  sinks.sinks = static_cast<const float *>(place(4));
+  expectStatus(launch(&sinks.header), FOVEA_STATUS_INVALID_ARGUMENT,
+               {"out (from ", "sinks.sinks (from ", "share memory"});
+  const fovea_dlse_t dlse = {
+      {sizeof(dlse), FOVEA_GROUP_DLSE, nullptr}, nullptr, 0, 0};
+  expectStatus(launch(&dlse.header), FOVEA_STATUS_INVALID_ARGUMENT,
+               {"FOVEA_GROUP_DLSE", "of backward alone", "forward call"});
+}
+
 TEST(ParametersTables, AreThoseOfTheOperations) {
   for (const spec::OperationSpec &operation : spec::allOperations()) {
     std::vector<const spec::TensorSpec *> tensors;
