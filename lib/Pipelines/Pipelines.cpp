@@ -158,6 +158,7 @@ void fovea::registerFoveaPasses() {
 
 void fovea::registerFoveaDialects(DialectRegistry &registry) {
   registry.insert<attn::AttnDialect>();
+  attn::registerBufferizationModels(registry);
   registerAllDialects(registry);
   registerAllExtensions(registry);
   registerBuiltinDialectTranslation(registry);

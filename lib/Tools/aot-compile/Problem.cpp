@@ -119,6 +119,15 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
   return module;
 }
 
+/// The module whose functions are kernels: the one in the file that says so,
+/// beside whatever calls them, or else the file's.
+static ModuleOp kernelModule(ModuleOp file) {
+  for (auto module : file.getOps<ModuleOp>())
+    if (module->hasAttr(attn::kKernelsAttrName))
+      return module;
+  return file;
+}
+
 OwningOpRef<ModuleOp>
 fovea::tools::makeProblem(MLIRContext &context, const Job &job,
                           const std::optional<InputFile> &input) {
@@ -132,6 +141,10 @@ fovea::tools::makeProblem(MLIRContext &context, const Job &job,
       input->text, ParserConfig(&context), input->name);
   if (!module)
     return nullptr;
+  if (ModuleOp kernels = kernelModule(*module); kernels != *module) {
+    kernels->remove();
+    module = kernels;
+  }
   for (auto func : llvm::make_early_inc_range(module->getOps<func::FuncOp>()))
     if (func.getName() != job.symbol)
       func.erase();
@@ -196,7 +209,7 @@ fovea::tools::readProblems(const InputFile &input,
   if (!module)
     return diagnostics.takeError();
   std::vector<Job> jobs;
-  for (mlir::Operation &op : *module->getBody()) {
+  for (mlir::Operation &op : *kernelModule(*module).getBody()) {
     auto func = dyn_cast<func::FuncOp>(op);
     if (!func) {
       op.emitError()

@@ -35,9 +35,17 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
       name == hsaco::kArgumentNamesAttrName && names &&
       llvm::all_of(names, llvm::IsaPred<StringAttr>))
     return success();
+  if (name == kKernelsAttrName && isa<UnitAttr>(attribute.getValue()))
+    return success();
+  if (name == kKernelAttrName && isa<SymbolRefAttr>(attribute.getValue()))
+    return success();
+  if (name == kKeyAttrName && isa<StringAttr>(attribute.getValue()))
+    return success();
   return op->emitError("attribute '")
          << name << "' has no meaning with the value " << attribute.getValue()
          << "; known are '" << kTargetAttrName << "' (#attn.target), '"
+         << kKernelsAttrName << "' (unit), '" << kKernelAttrName
+         << "' (a symbol), '" << kKeyAttrName << "' (a string), '"
          << kScheduleAttrName << "' (#attn.schedule) and '"
          << hsaco::kArgumentNamesAttrName << "' (an array of strings)";
 }

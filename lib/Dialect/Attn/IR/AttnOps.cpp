@@ -1,6 +1,6 @@
 //===- AttnOps.cpp - problem-level ops of the attn dialect ----------------===//
 
-#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "ProblemChecks.h"
 #include "fovea/Dialect/Attn/IR/ScoreProgram.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -9,18 +9,9 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-namespace {
-/// A tensor operand and its name in messages.
-struct Named {
-  StringRef name;
-  MemRefType type;
-};
-} // namespace
-
-/// Fails if both extents are static and differ.
-static LogicalResult checkSameExtent(Operation *op, StringRef constraint,
-                                     StringRef extent, Named a, int dimA,
-                                     Named b, int dimB) {
+LogicalResult fovea::attn::checkSameExtent(Operation *op, StringRef constraint,
+                                           StringRef extent, Named a, int dimA,
+                                           Named b, int dimB) {
   int64_t x = a.type.getDimSize(dimA), y = b.type.getDimSize(dimB);
   if (x == y || ShapedType::isDynamic(x) || ShapedType::isDynamic(y))
     return success();
@@ -32,7 +23,8 @@ static LogicalResult checkSameExtent(Operation *op, StringRef constraint,
 static LogicalResult checkStrides(Operation *op, Named tensor) {
   SmallVector<int64_t> strides;
   int64_t offset;
-  if (failed(tensor.type.getStridesAndOffset(strides, offset)))
+  auto type = cast<MemRefType>(tensor.type);
+  if (failed(type.getStridesAndOffset(strides, offset)))
     return op->emitOpError()
            << "(C8) " << tensor.name << " must have a strided layout, found "
            << tensor.type;
@@ -46,25 +38,29 @@ static LogicalResult checkStrides(Operation *op, Named tensor) {
     if (!ShapedType::isDynamic(stride) && stride < 0)
       return op->emitOpError() << "(C8) strides of " << tensor.name
                                << " must not be negative, found " << stride;
-  if (tensor.type.getMemorySpace())
+  if (type.getMemorySpace())
     return op->emitOpError() << "(C8) " << tensor.name
                              << " must be in the default memory space, found "
-                             << tensor.type.getMemorySpace();
+                             << type.getMemorySpace();
   if (offset != 0)
     return op->emitOpError() << "(C8) the offset of " << tensor.name
                              << " must be 0; put it into the address";
   return success();
 }
 
-/// (C1) to (C6) and (C8) of a problem-level op. `likeQ` are tensors of the
-/// shape of q beside it, `likeK` of that of k; out comes first of `likeQ`, v of
-/// `likeK`.
-static LogicalResult checkTensors(Operation *op, Named q, Named k,
-                                  ArrayRef<Named> likeQ,
+/// Of the shape of k, and of that of q, beside q.
+static SmallVector<Named> besideQ(Named k, ArrayRef<Named> likeQ,
                                   ArrayRef<Named> likeK) {
   SmallVector<Named> others = {k};
   llvm::append_range(others, likeK);
   llvm::append_range(others, likeQ);
+  return others;
+}
+
+LogicalResult fovea::attn::checkShapes(Operation *op, Named q, Named k,
+                                       ArrayRef<Named> likeQ,
+                                       ArrayRef<Named> likeK) {
+  SmallVector<Named> others = besideQ(k, likeQ, likeK);
   Type element = q.type.getElementType();
   for (Named tensor : others)
     if (tensor.type.getElementType() != element)
@@ -106,10 +102,26 @@ static LogicalResult checkTensors(Operation *op, Named q, Named k,
     for (auto [dim, name] : {std::pair(1, "heads"), {2, "sequence length"}})
       if (failed(checkSameExtent(op, "C6", name, q, dim, tensor, dim)))
         return failure();
+  return success();
+}
 
-  others.insert(others.begin(), q);
-  for (Named tensor : others)
+/// (C1) to (C6) and (C8).
+static LogicalResult checkTensors(Operation *op, Named q, Named k,
+                                  ArrayRef<Named> likeQ,
+                                  ArrayRef<Named> likeK) {
+  if (failed(checkShapes(op, q, k, likeQ, likeK)) ||
+      failed(checkStrides(op, q)))
+    return failure();
+  for (Named tensor : besideQ(k, likeQ, likeK))
     if (failed(checkStrides(op, tensor)))
+      return failure();
+  return success();
+}
+
+LogicalResult fovea::attn::checkLseShape(Operation *op, Named q, Named lse) {
+  for (auto [dim, name] :
+       {std::pair(0, "batch"), {1, "heads"}, {2, "sequence length"}})
+    if (failed(checkSameExtent(op, "C7", name, q, dim, lse, dim)))
       return failure();
   return success();
 }
@@ -118,27 +130,25 @@ static LogicalResult checkTensors(Operation *op, Named q, Named k,
 static LogicalResult checkLse(Operation *op, Named q, Value value,
                               StringRef name = "lse") {
   Named lse = {name, cast<MemRefType>(value.getType())};
-  for (auto [dim, name] :
-       {std::pair(0, "batch"), {1, "heads"}, {2, "sequence length"}})
-    if (failed(checkSameExtent(op, "C7", name, q, dim, lse, dim)))
-      return failure();
+  if (failed(checkLseShape(op, q, lse)))
+    return failure();
   return checkStrides(op, lse);
 }
 
 /// (C14) of sinks.
 static LogicalResult checkSinks(Operation *op, Named q, Value value) {
-  Named sinks = {"sinks", cast<MemRefType>(value.getType())};
-  if (failed(checkSameExtent(op, "C14", "heads", q, 1, sinks, 0)))
+  auto type = cast<MemRefType>(value.getType());
+  if (failed(checkSameExtent(op, "C14", "heads", q, 1, {"sinks", type}, 0)))
     return failure();
   SmallVector<int64_t> strides;
   int64_t offset;
-  if (failed(sinks.type.getStridesAndOffset(strides, offset)) || offset != 0 ||
-      sinks.type.getMemorySpace() ||
+  if (failed(type.getStridesAndOffset(strides, offset)) || offset != 0 ||
+      type.getMemorySpace() ||
       (!ShapedType::isDynamic(strides[0]) && strides[0] < 0))
     return op->emitOpError()
            << "(C14) sinks must have a stride that is not negative, no offset "
               "and the default memory space, found "
-           << sinks.type;
+           << type;
   return success();
 }
 
@@ -146,16 +156,20 @@ static LogicalResult checkSinks(Operation *op, Named q, Value value) {
 // AttentionOpInterface
 //===----------------------------------------------------------------------===//
 
-/// (C9), of any of the ops.
-static LogicalResult checkCommon(AttentionOpInterface op) {
+LogicalResult fovea::attn::checkBounds(Operation *op, ArrayAttr visibility,
+                                       OperandRange bounds) {
   unsigned wanted = 0;
-  if (ArrayAttr parts = op.getVisibilityAttr())
-    for (Attribute part : parts)
+  if (visibility)
+    for (Attribute part : visibility)
       wanted += boundsOf(cast<VisibilityAttrInterface>(part).getGroup()).size();
-  if (op.getBounds().size() != wanted)
+  if (bounds.size() != wanted)
     return op->emitOpError() << "(C9) its parts of visibility take " << wanted
-                             << " bounds, found " << op.getBounds().size();
+                             << " bounds, found " << bounds.size();
   return success();
+}
+
+static LogicalResult checkCommon(AttentionOpInterface op) {
+  return checkBounds(op, op.getVisibilityAttr(), op.getBounds());
 }
 
 fovea::OpKind ForwardOp::getOperationKind() { return fovea::OpKind::Forward; }
@@ -250,11 +264,13 @@ LogicalResult ForwardOp::verify() {
 }
 
 LogicalResult ForwardOp::verifyRegions() {
-  return verifyScoreProgram(*this, /*results=*/1);
+  return verifyScoreProgram(*this, getScore(), getCaptures().getTypes(),
+                            /*results=*/1);
 }
 
 LogicalResult BackwardOp::verifyRegions() {
-  return verifyScoreProgram(*this, /*results=*/2);
+  return verifyScoreProgram(*this, getScore(), getCaptures().getTypes(),
+                            /*results=*/2);
 }
 
 LogicalResult BackwardOp::verify() {

@@ -242,12 +242,12 @@ LogicalResult AtOp::verify() {
 }
 
 /// (C13)
-static LogicalResult verifyCaptures(AttentionOpInterface op) {
-  if (op.getCaptures().size() > spec::kMaxCaptures)
+static LogicalResult verifyCaptures(Operation *op, TypeRange captures) {
+  if (captures.size() > spec::kMaxCaptures)
     return op->emitOpError()
-           << "(C13) captures " << op.getCaptures().size()
+           << "(C13) captures " << captures.size()
            << " values; there are at most " << spec::kMaxCaptures;
-  for (auto [number, type] : llvm::enumerate(op.getCaptures().getTypes())) {
+  for (auto [number, type] : llvm::enumerate(captures)) {
     auto tensor = dyn_cast<MemRefType>(type);
     if (!tensor)
       continue;
@@ -266,16 +266,16 @@ static LogicalResult verifyCaptures(AttentionOpInterface op) {
   return success();
 }
 
-LogicalResult fovea::attn::verifyScoreProgram(AttentionOpInterface op,
+LogicalResult fovea::attn::verifyScoreProgram(Operation *op, Region &program,
+                                              TypeRange captures,
                                               unsigned results) {
-  Region &program = op.getScore();
   if (program.empty()) {
-    if (!op.getCaptures().empty())
+    if (!captures.empty())
       return op->emitOpError("(C13) captures values and has no score program "
                              "that reads them; take them out");
     return success();
   }
-  if (failed(verifyCaptures(op)))
+  if (failed(verifyCaptures(op, captures)))
     return failure();
   if (!program.hasOneBlock())
     return op->emitOpError("(C10) its score program has several blocks, and a "
@@ -291,9 +291,9 @@ LogicalResult fovea::attn::verifyScoreProgram(AttentionOpInterface op,
                "query, key, seqlen_q and seqlen_k (i32), then what is "
                "captured, found (")
            << types << ")";
-  if (types.drop_front(kScoreArguments) != op.getCaptures().getTypes())
+  if (types.drop_front(kScoreArguments) != captures)
     return op->emitOpError("(C13) captures (")
-           << op.getCaptures().getTypes()
+           << captures
            << "), but the arguments of its score program behind the seventh "
               "are ("
            << types.drop_front(kScoreArguments) << ")";

@@ -16,6 +16,7 @@
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/TensorEncoding.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -41,6 +42,9 @@ llvm::LogicalResult keepLayout(mlir::Operation *op,
 /// scf.if.
 void registerLayoutModels(mlir::DialectRegistry &registry);
 
+/// Lets one-shot bufferization take attn.sdpa.
+void registerBufferizationModels(mlir::DialectRegistry &registry);
+
 } // namespace fovea::attn
 
 #include "fovea/Dialect/Attn/IR/AttnDialect.h.inc"
@@ -63,6 +67,16 @@ inline constexpr llvm::StringLiteral kTargetAttrName = "attn.target";
 /// Name of the attribute of a kernel that holds the ScheduleAttr it was tiled
 /// by.
 inline constexpr llvm::StringLiteral kScheduleAttrName = "attn.schedule";
+
+/// Name of the attribute of a module that marks it as one of kernels, of which
+/// its neighbours are not.
+inline constexpr llvm::StringLiteral kKernelsAttrName = "attn.kernels";
+
+/// Names of the attributes of a function that stands for the launch of a
+/// kernel: the symbol of that kernel, and the text of its ProblemKey. The
+/// kernel has the latter too.
+inline constexpr llvm::StringLiteral kKernelAttrName = "attn.kernel";
+inline constexpr llvm::StringLiteral kKeyAttrName = "attn.key";
 
 /// The operation's row of an algorithm.
 const spec::AlgorithmSpec &specOf(BackwardAlgorithm algorithm);

@@ -260,7 +260,8 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
 }
 
 def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator,
-                                     ParentOneOf<["ForwardOp", "BackwardOp"]>]> {
+                                     ParentOneOf<["ForwardOp", "BackwardOp",
+                                                  "SdpaOp"]>]> {
   let summary = "What a score program comes to";
   let description = [{
     The score, and in `attn.backward` possibly its derivative for the program's

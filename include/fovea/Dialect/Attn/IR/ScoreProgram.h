@@ -44,9 +44,12 @@ llvm::ArrayRef<ScoreOp> allScoreOps();
 /// Null: no program may hold it.
 const ScoreOp *lookupScoreOp(mlir::Operation *op);
 
-/// Checks the program of `op`, whose verifier this is, if it has one.
-/// \param results  values that it may yield at most
-llvm::LogicalResult verifyScoreProgram(AttentionOpInterface op,
+/// Checks the region of `op`, whose verifier this is, if it has a program.
+/// \param captures  what it is to take behind the first arguments
+/// \param results   values that it may yield at most
+llvm::LogicalResult verifyScoreProgram(mlir::Operation *op,
+                                       mlir::Region &program,
+                                       mlir::TypeRange captures,
                                        unsigned results);
 
 /// What a program captures, and how it is indexed.

@@ -5,6 +5,29 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AttnOutlineKernels : Pass<"attn-outline-kernels", "::mlir::ModuleOp"> {
+  let summary = "Rewrite attn.sdpa on buffers as calls of kernels";
+  let description = [{
+    Each `attn.sdpa` becomes a `func.call` of a declared function that stands for
+    the launch, and its kernel, an `attn.forward` on a function's arguments, goes
+    to a nested module with the attribute `attn.kernels`, which `aot-compile`
+    compiles, whatever stands beside it. All extents and strides are arguments,
+    so ops of one type, head dimension, visibility and score share a kernel.
+
+    The declared function has `attn.kernel`, the kernel's symbol; `attn.key`, the
+    text of the problem's key, by which packages are asked (none for a kernel
+    with a score program: keys name none); and `llvm.emit_c_interface`, so that a
+    C function can do the launch. Its arguments are q, k, v, out, the log-sum-exp
+    where it is wanted, the scale and the bounds (docs/Tensors.md).
+
+    Pre-condition: `attn.sdpa` is on buffers (`one-shot-bufferize`), without a
+    mask, and the last stride of each is 1; else an error that says so.
+    Post-condition: no `attn.sdpa`.
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
 def AttnChooseSchedule : Pass<"attn-choose-schedule", "::mlir::func::FuncOp"> {
   let summary = "Give every attention op a target and a schedule";
   let description = [{
