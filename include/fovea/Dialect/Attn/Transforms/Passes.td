@@ -5,6 +5,27 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AttnRecognizeSdpa
+    : Pass<"attn-recognize-sdpa", "::mlir::func::FuncOp"> {
+  let summary = "Find attention in linalg on tensors";
+  let description = [{
+    Puts `attn.sdpa` in the place of a result of f16 or bf16, of rank 4 or 3, that
+    is scaled dot-product attention: the softmax over keys of the scaled products
+    of queries and keys, times values, computed in f32 and rounded. It does not
+    go by ops, but by what an element comes to: reshapes, transpositions,
+    repeated heads, generics that are merged or split, and a scale on either
+    factor, both, or the product make no difference. docs/Tensors.md has the
+    formula, its variants, and what a kernel rounds otherwise.
+
+    Post-condition: what is not such attention for certain, or computes something
+    that is used beside it, is as it was.
+  }];
+  let dependentDialects = ["::fovea::attn::AttnDialect",
+    "::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
+  let statistics = [Statistic<"numRecognized", "recognized",
+                              "Attentions that were recognised">];
+}
+
 def AttnOutlineKernels : Pass<"attn-outline-kernels", "::mlir::ModuleOp"> {
   let summary = "Rewrite attn.sdpa on buffers as calls of kernels";
   let description = [{
