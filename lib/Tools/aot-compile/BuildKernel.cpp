@@ -28,6 +28,11 @@ static fovea::Expected<Job> jobOf(const KernelOrder &order) {
                   "unknown chip '" + order.target +
                       "'; known: " + target::targetNames());
   job.problem = order.problem;
+  if (job.problem.score)
+    return Status(StatusCode::InvalidArgument,
+                  "'" + job.problem.str() +
+                      "' names a score program by its digest, from which none "
+                      "can be made; compile it with aot-compile --score");
   std::string wrong;
   auto set = [&](const std::string &key, std::optional<int64_t> number,
                  std::optional<llvm::StringRef> name) {

@@ -125,7 +125,7 @@ llvm::Expected<bool> PackageOutput::isCurrent(const Job &job,
     const KernelRecord &record = *found;
     // An input file may name its function anew.
     if (record.schedule != job.schedule || record.fingerprint != fingerprint ||
-        record.symbol != job.symbol)
+        record.symbol != job.symbol || record.score != job.score)
       continue;
     // A damaged image is compiled again, one that cannot be read is not.
     if (Expected<std::vector<uint8_t>> image =

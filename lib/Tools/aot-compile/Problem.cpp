@@ -4,6 +4,7 @@
 #include "Diagnostics.h"
 #include "Groups.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/IR/ScoreText.h"
 #include "fovea/Pipelines/SourceCheck.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -232,7 +233,9 @@ fovea::tools::readProblems(const InputFile &input,
               attn::tensorsOf(*problem);
           !spec::isStandard(job.problem, tensors))
         job.tensors = std::move(tensors);
-      job.hasScore = !problem->getScore().empty();
+      if (key->score)
+        job.score = {func.getName().str(),
+                     attn::canonicalScore(problem->getScore()).text};
       job.overrides = overrides;
       job.symbol = func.getName().str();
     }

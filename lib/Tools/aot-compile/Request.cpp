@@ -129,6 +129,7 @@ std::string ScheduleOverrides::suffix() const {
 KernelRecord Job::record() const {
   KernelRecord record;
   record.problem = problem;
+  record.score = score;
   record.schedule = schedule;
   record.abiVersion = abiVersionOf(problem.op);
   record.symbol = symbol;

@@ -130,8 +130,7 @@ struct Job {
   /// Of an input file's kernel that takes tensors in an order of its own, or a
   /// tensor as two operands: those that it takes. Empty: the table's.
   std::vector<const spec::TensorSpec *> tensors;
-  /// Of an input file's kernel: it has a score program, which no key says yet.
-  bool hasScore = false;
+  ScoreRecord score; ///< of problem.score; empty without a score program
   std::vector<Launch> launches; ///< in their order; at least one
   /// Of the launches the largest.
   int32_t blockM = 0, blockN = 0, threads = 0;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/IR/ScoreText.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -239,5 +240,7 @@ FailureOr<ProblemKey> fovea::attn::keyOf(AttentionOpInterface op) {
     if (group.isOf(key.op) && !group.tensors.empty() &&
         op.getTensor(group.tensors[0].name))
       key.groups[row] = group.version;
+  if (!op.getScore().empty())
+    key.score = canonicalScore(op.getScore()).digest;
   return key;
 }

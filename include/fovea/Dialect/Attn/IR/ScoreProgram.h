@@ -38,6 +38,8 @@ struct ScoreOp {
 
   llvm::StringLiteral name;
   Derive derive; ///< null: the table has no derivative
+  /// It takes one of its operands, of equal ones the first.
+  bool takesFirst = false;
 };
 
 llvm::ArrayRef<ScoreOp> allScoreOps();
