@@ -16,8 +16,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         std::vector<tools::Item>{{"gfx1201", "--target"}}}) {
     tools::Complaints complaints;
     size_t repeated = 0;
-    const std::vector<tools::Job> jobs =
-        tools::parseSpec("spec.json", text, targets, complaints, repeated);
+    std::string notes;
+    const std::vector<tools::Job> jobs = tools::parseSpec(
+        "spec.json", text, targets, complaints, repeated, notes);
     if (complaints.any()) {
       if (!llvm::StringRef(complaints.str()).contains("spec.json"))
         __builtin_trap();

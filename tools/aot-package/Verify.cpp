@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
+#include "fovea/Package/Captures.h"
 #include "fovea/Package/Chips.h"
 #include "fovea/fovea.h"
 
@@ -24,9 +25,44 @@ struct ContextDeleter {
 };
 using Context = std::unique_ptr<fovea_context_t, ContextDeleter>;
 
+/// A kernel's score program in a call, with captures of the smallest problem.
+struct ScoreGroup {
+  /// \param text  of the program
+  ScoreGroup(uint64_t digest, const std::string &text)
+      : program(scoreDigits(digest)) {
+    // A program that is not understood is refused by its name below.
+    if (auto specs = spec::capturesOfProgram(text))
+      for (const spec::CaptureSpec &spec : *specs) {
+        fovea_capture_t &capture = captures.emplace_back();
+        capture = {};
+        capture.type = int32_t(spec.element) + 1;
+        capture.rank = int32_t(spec.dims.size());
+        for (size_t dim = 0; dim != spec.dims.size(); ++dim) {
+          capture.extents[dim] = spec::kCaptureAlignment;
+          capture.strides[dim] = spec.dims[dim].isUnit;
+        }
+      }
+    group.header = {sizeof(group), FOVEA_GROUP_SCORE, nullptr};
+    group.program = program.c_str();
+    group.captures = captures.data();
+    group.capture_count = uint32_t(captures.size());
+    group.capture_size = sizeof(fovea_capture_t);
+  }
+  ScoreGroup(const ScoreGroup &) = delete;
+
+  fovea_score_t group{};
+
+private:
+  std::string program;
+  std::vector<fovea_capture_t> captures;
+};
+
 template <typename Params>
-Params smallestProblem(const ProblemKey &key, uint32_t id) {
+Params smallestProblem(const ProblemKey &key, uint32_t id,
+                       const ScoreGroup &score) {
   Params params{};
+  if (key.score)
+    params.groups = &score.group.header;
   params.struct_size = sizeof(params);
   params.dtype = dataTypeNumber(key.dtype);
   params.mask = int32_t(key.mask);
@@ -42,13 +78,13 @@ Params smallestProblem(const ProblemKey &key, uint32_t id) {
 }
 
 fovea_status_t prepare(fovea_context_t *context, const ProblemKey &key,
-                       uint32_t id, int32_t device) {
+                       uint32_t id, int32_t device, const ScoreGroup &score) {
   if (key.op == OpKind::Forward) {
-    auto params = smallestProblem<fovea_forward_params_t>(key, id);
+    auto params = smallestProblem<fovea_forward_params_t>(key, id, score);
     params.out.stride_seq = key.headDim;
     return fovea_forward_prepare(context, &params, device, nullptr);
   }
-  auto params = smallestProblem<fovea_backward_params_t>(key, id);
+  auto params = smallestProblem<fovea_backward_params_t>(key, id, score);
   for (auto *tensor : {&params.dq, &params.dk, &params.dv})
     tensor->stride_seq = key.headDim;
   params.out.stride_seq = params.dout.stride_seq = key.headDim;
@@ -59,6 +95,7 @@ fovea_status_t prepare(fovea_context_t *context, const ProblemKey &key,
 struct Sound {
   std::string path;
   TargetId target;
+  std::map<uint64_t, std::string> programs; ///< texts by digest
 };
 
 class Loader {
@@ -99,23 +136,17 @@ public:
             FOVEA_STATUS_OK)
       return failed("'" + package.path + "' can't be loaded");
     const size_t count = fovea_kernel_count(context.get());
-    size_t loaded = 0, wanted = count;
+    size_t loaded = 0;
     for (uint32_t id = 1; id <= count; ++id) {
       fovea_kernel_info_t kernel{};
       kernel.struct_size = sizeof(kernel);
       if (fovea_kernel_info(context.get(), id, &kernel) != FOVEA_STATUS_OK)
         return failed("'" + package.path + "'");
       Expected<ProblemKey> key = ProblemKey::parse(kernel.problem);
-      // fovea.h has no way to ask for one.
-      if (key && key->score) {
-        io.err << "aot-package: warning: '" << kernel.symbol << "' ('"
-               << kernel.schedule
-               << "') has a score program and is not loaded: this libfovea "
-                  "can't run it\n";
-        --wanted;
-        continue;
-      }
-      if (key && prepare(context.get(), *key, id, device) == FOVEA_STATUS_OK)
+      const std::string text = key ? textOf(package, key->score) : "";
+      const ScoreGroup score(key ? key->score : 0, text);
+      if (key &&
+          prepare(context.get(), *key, id, device, score) == FOVEA_STATUS_OK)
         ++loaded;
       else
         failed(std::string("'") + kernel.symbol + "' ('" + kernel.schedule +
@@ -124,10 +155,14 @@ public:
     io.out << package.path << ": " << loaded << " of " << count
            << " kernels load on " << info.arch
            << (library == "sim" ? " (simulated)" : "") << "\n";
-    return loaded == wanted;
+    return loaded == count;
   }
 
 private:
+  static std::string textOf(const Sound &package, uint64_t score) {
+    auto found = package.programs.find(score);
+    return found == package.programs.end() ? "" : found->second;
+  }
   /// Of a library other than the simulated one the first device.
   int32_t numberOf(const Sound &package) const {
     auto at = devices.find(simulatedChipFor(package.target.str()));
@@ -180,7 +215,10 @@ int verify(const std::vector<std::string> &paths, const VerifyOptions &options,
     checkTuning(*package, io);
     io.out << path << ": " << good << " of " << package->kernels().size()
            << " kernels are sound, for " << package->target().str() << "\n";
-    sound.push_back({path, package->target()});
+    Sound &added = sound.emplace_back(Sound{path, package->target(), {}});
+    for (const KernelRecord &kernel : package->kernels())
+      if (kernel.problem.score)
+        added.programs[kernel.problem.score] = kernel.score.text;
   }
   if (options.load != "none") {
     Loader loader(sound, options.load);

@@ -9,6 +9,7 @@
 #include "Plan.h"
 #include "Progress.h"
 #include "Report.h"
+#include "Scores.h"
 #include "Targets.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -245,7 +246,7 @@ int Driver::run() {
   plan = std::move(*planned);
   outcomes.resize(request.jobs.size());
   if (!request.quiet)
-    llvm::errs() << plan.notes(request);
+    llvm::errs() << request.notes << plan.notes(request);
   if (request.report != ReportFormat::None)
     if (llvm::Error error = checkWritable(request.reportFile))
       return fail(std::move(error), kImpossible);
@@ -283,6 +284,13 @@ int fovea::tools::runAotCompile(int argc, char **argv) {
   }
   if (line->listTargets) {
     if (llvm::Error error = writeFile("-", targetTable())) {
+      complain(std::move(error));
+      return kImpossible;
+    }
+    return kDone;
+  }
+  if (line->listScores) {
+    if (llvm::Error error = writeFile("-", listScores())) {
       complain(std::move(error));
       return kImpossible;
     }

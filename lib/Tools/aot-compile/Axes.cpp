@@ -1,10 +1,12 @@
 //===- Axes.cpp - lists of values into kernels ----------------------------===//
 
 #include "Axes.h"
+#include "Problem.h"
 #include "Targets.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include <algorithm>
+#include <map>
 
 using namespace fovea;
 using namespace fovea::tools;
@@ -188,6 +190,14 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
                                           " kernels together with what is "
                                           "before it; at most " +
                                           llvm::Twine(kMost) + " are possible");
+  std::map<DataType, NamedScore> scores;
+  if (axes.scores)
+    for (DataType dtype : dtypes) {
+      llvm::Expected<NamedScore> named = nameScore(*axes.scores, dtype);
+      if (!named)
+        return complaints.add(axes.where, llvm::toString(named.takeError()));
+      scores.emplace(dtype, std::move(*named));
+    }
   for (const Selected &selected : targets)
     for (OpKind op : ops)
       for (DataType dtype : dtypes)
@@ -207,7 +217,14 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
                 if (seen.window)
                   job.problem.groups[kWindowGroup] = kWindowVersion;
                 job.overrides = overrides;
-                job.symbol = kernelSymbol(job.problem, overrides);
+                if (axes.scores) {
+                  job.scores = axes.scores;
+                  job.problem.score = scores[dtype].digest;
+                  job.score = scores[dtype].record;
+                  job.captures = scores[dtype].captures;
+                }
+                job.symbol =
+                    kernelSymbol(job.problem, overrides, job.score.name);
               }
 }
 
@@ -216,7 +233,9 @@ size_t fovea::tools::dropRepeats(std::vector<Job> &jobs) {
   std::vector<Job> kept;
   kept.reserve(jobs.size());
   for (Job &job : jobs) {
-    auto [at, isNew] = seen.try_emplace(job.str(), kept.size());
+    // Programs of two files may have one name.
+    auto [at, isNew] = seen.try_emplace(
+        job.str() + scoreDigits(job.problem.score), kept.size());
     if (isNew) {
       kept.push_back(std::move(job));
       continue;

@@ -44,6 +44,7 @@ struct Axes {
   std::string where;            ///< for Job::where
   bool skipUnsupported = false; ///< for Job::skipUnsupported
   std::string tuning;           ///< for Job::tuning
+  std::shared_ptr<const ScoreChoice> scores; ///< for Job::scores
 };
 
 /// Appends the product of the lists, targets outermost. A value that a list has

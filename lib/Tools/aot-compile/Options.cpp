@@ -3,6 +3,7 @@
 #include "Options.h"
 #include "BuildId.h"
 #include "Problem.h"
+#include "Scores.h"
 #include "SpecFile.h"
 #include "Targets.h"
 #include "TuningFile.h"
@@ -98,6 +99,16 @@ struct Options {
       // There is nothing to choose from.
       spec::featureGroups().size() == 1 ? cl::Hidden : cl::NotHidden,
       cl::cat(category)};
+  cl::list<std::string> score{
+      "score", cl::CommaSeparated, cl::value_desc("name,..."),
+      cl::desc("Score programs that the kernels have, computed in this order; "
+               "--list-scores shows them"),
+      cl::cat(category)};
+  cl::opt<std::string> scoreFile{
+      "score-file", cl::value_desc("file.mlir"),
+      cl::desc("Score programs of one's own, by their names for --score; "
+               "without it the only one"),
+      cl::cat(category)};
   cl::opt<std::string> spec{"spec", cl::value_desc("file"),
                             cl::desc("Kernels as a JSON file, in place of the "
                                      "options above; --target goes with one "
@@ -158,6 +169,9 @@ struct Options {
   cl::opt<bool> listTargets{"list-targets",
                             cl::desc("Print the chips and what they have"),
                             cl::cat(category)};
+  cl::opt<bool> listScores{"list-scores",
+                           cl::desc("Print the library of score programs"),
+                           cl::cat(category)};
   cl::extrahelp moreHelp{kMoreHelp};
   std::vector<std::string> texts; ///< descriptions made here
 
@@ -206,6 +220,7 @@ private:
   void readProblemOptions();
   void readSpec();
   llvm::Error readInput();
+  std::shared_ptr<const ScoreChoice> readScores();
   std::vector<ScheduleOverrides> readOverrides();
   bool anyOverride() const;
   void refuse(const cl::Option &option, llvm::StringRef why) {
@@ -409,6 +424,20 @@ bool RequestBuilder::readFile(llvm::StringRef what, const std::string &path,
   return true;
 }
 
+/// Null after complaints.
+std::shared_ptr<const ScoreChoice> RequestBuilder::readScores() {
+  std::shared_ptr<InputFile> own;
+  if (options.scoreFile.getNumOccurrences()) {
+    own = std::make_shared<InputFile>();
+    own->name = options.scoreFile;
+    if (!readFile("--score-file", own->name, own->text))
+      return nullptr;
+  }
+  return chooseScores(llvm::join(options.score, ","), own,
+                      options.score.empty() ? "--score-file" : "--score",
+                      complaints, request.notes);
+}
+
 void RequestBuilder::readProblemOptions() {
   Axes axes;
   axes.targets = items(options.targets);
@@ -435,6 +464,13 @@ void RequestBuilder::readProblemOptions() {
   if (axes.groups.empty())
     axes.groups.push_back({kNoGroups.str(), "--groups"});
   axes.schedules = readOverrides();
+  if (options.score.getNumOccurrences() ||
+      options.scoreFile.getNumOccurrences()) {
+    axes.where = options.score.getNumOccurrences() ? "--score" : "--score-file";
+    axes.scores = readScores();
+    if (!axes.scores)
+      return;
+  }
   addJobs(axes, request.jobs, complaints);
 }
 
@@ -442,7 +478,8 @@ void RequestBuilder::readSpec() {
   for (const cl::Option &option :
        std::initializer_list<std::reference_wrapper<const cl::Option>>{
            options.ops, options.dtypes, options.headDims, options.masks,
-           options.groups, options.inst, options.algorithms})
+           options.groups, options.score, options.scoreFile, options.inst,
+           options.algorithms})
     refuse(option, "contradicts --spec, which says what to compile");
   for (const auto &option : options.overrides)
     refuse(*option, "contradicts --spec, which says what to compile; "
@@ -453,7 +490,7 @@ void RequestBuilder::readSpec() {
   std::string text;
   if (readFile("--spec", options.spec, text))
     request.jobs = parseSpec(options.spec, text, items(options.targets),
-                             complaints, request.repeated);
+                             complaints, request.repeated, request.notes);
   addTuningRows(request.jobs, complaints);
 }
 
@@ -461,7 +498,7 @@ llvm::Error RequestBuilder::readInput() {
   for (const cl::Option &option :
        std::initializer_list<std::reference_wrapper<const cl::Option>>{
            options.ops, options.dtypes, options.headDims, options.masks,
-           options.groups, options.spec})
+           options.groups, options.score, options.scoreFile, options.spec})
     refuse(option, "contradicts input file '" + options.input +
                        "', which says what to compile");
   std::vector<const target::TargetInfo *> targets;
@@ -529,6 +566,13 @@ llvm::Expected<CommandLine> fovea::tools::parseCommandLine(int argc,
       return llvm::createStringError(
           "--list-targets: prints the chips and goes with nothing else");
     result.listTargets = true;
+    return result;
+  }
+  if (options.listScores) {
+    if (argc > 2)
+      return llvm::createStringError(
+          "--list-scores: prints the library and goes with nothing else");
+    result.listScores = true;
     return result;
   }
   RequestBuilder builder(options, result.request);

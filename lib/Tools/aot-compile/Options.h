@@ -12,6 +12,7 @@ namespace fovea::tools {
 /// What the command line asks for.
 struct CommandLine {
   bool listTargets = false; ///< print the chips, nothing else
+  bool listScores = false;  ///< print the score programs, nothing else
   Request request;
 };
 

@@ -3,7 +3,9 @@
 #include "Problem.h"
 #include "Diagnostics.h"
 #include "Groups.h"
+#include "Scores.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/IR/ScoreProgram.h"
 #include "fovea/Dialect/Attn/IR/ScoreText.h"
 #include "fovea/Pipelines/SourceCheck.h"
 #include "mlir/AsmParser/AsmParser.h"
@@ -92,30 +94,40 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
         ofGroups[info.name] = types.size();
         types.push_back(typeOf(info));
       }
+  const size_t captured = types.size();
+  std::optional<LoadedScores> scores;
+  if (job.scores)
+    llvm::append_range(
+        types,
+        scores.emplace(context, *job.scores, job.problem.dtype).captures());
   auto func = func::FuncOp::create(b, job.symbol, b.getFunctionType(types, {}));
   b.setInsertionPointToStart(func.addEntryBlock());
   // The op's operands are in the order of the operation's table.
   ValueRange args = func.getArguments();
+  ValueRange captures = args.drop_front(captured);
   auto boundsFrom = [&](size_t first) { return args.slice(first, bounds); };
   auto ofGroup = [&](StringRef name) -> Value {
     auto found = ofGroups.find(name);
     return found == ofGroups.end() ? Value() : args[found->second];
   };
+  attn::AttentionOpInterface op;
   switch (job.problem.op) {
   case fovea::OpKind::Forward:
-    attn::ForwardOp::create(b, args[0], args[1], args[2], args[3], args[4],
-                            args[5], boundsFrom(6), ofGroup("sinks"),
-                            /*captures=*/ValueRange(), visibility,
-                            /*schedule=*/nullptr, /*combine=*/nullptr);
+    op = attn::ForwardOp::create(b, args[0], args[1], args[2], args[3], args[4],
+                                 args[5], boundsFrom(6), ofGroup("sinks"),
+                                 captures, visibility,
+                                 /*schedule=*/nullptr, /*combine=*/nullptr);
     break;
   case fovea::OpKind::Backward:
-    attn::BackwardOp::create(b, args[0], args[1], args[2], args[3], args[4],
-                             args[5], args[6], args[7], args[8], args[9],
-                             args[10], boundsFrom(11), ofGroup("dlse"),
-                             /*captures=*/ValueRange(), visibility,
-                             /*schedule=*/nullptr);
+    op = attn::BackwardOp::create(b, args[0], args[1], args[2], args[3],
+                                  args[4], args[5], args[6], args[7], args[8],
+                                  args[9], args[10], boundsFrom(11),
+                                  ofGroup("dlse"), captures, visibility,
+                                  /*schedule=*/nullptr);
     break;
   }
+  if (scores)
+    scores->fill(op.getScore());
   func::ReturnOp::create(b);
   return module;
 }
@@ -127,6 +139,30 @@ static ModuleOp kernelModule(ModuleOp file) {
     if (module->hasAttr(attn::kKernelsAttrName))
       return module;
   return file;
+}
+
+llvm::Expected<NamedScore> fovea::tools::nameScore(const ScoreChoice &choice,
+                                                   DataType dtype) {
+  MLIRContext context(compilerDialects(), MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  DiagnosticCollector diagnostics(context, choice.name, nullptr);
+  Job job;
+  job.symbol = "program";
+  job.problem.dtype = dtype;
+  job.problem.headDim = kMinHeadDim;
+  // No deleter: the choice is the caller's.
+  job.scores = std::shared_ptr<const ScoreChoice>(&choice, [](const auto *) {});
+  OwningOpRef<ModuleOp> module = buildProblem(context, job);
+  if (failed(verify(*module)))
+    return diagnostics.takeError();
+  NamedScore named;
+  module->walk([&](attn::AttentionOpInterface op) {
+    attn::ScoreText text = attn::canonicalScore(op.getScore());
+    named = {text.digest,
+             {choice.name, std::move(text.text)},
+             attn::capturesOf(op.getScore())};
+  });
+  return named;
 }
 
 OwningOpRef<ModuleOp>
@@ -236,6 +272,7 @@ fovea::tools::readProblems(const InputFile &input,
       if (key->score)
         job.score = {func.getName().str(),
                      attn::canonicalScore(problem->getScore()).text};
+      job.captures = attn::capturesOf(problem->getScore());
       job.overrides = overrides;
       job.symbol = func.getName().str();
     }

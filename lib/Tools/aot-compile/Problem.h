@@ -21,6 +21,15 @@ mlir::OwningOpRef<mlir::ModuleOp>
 makeProblem(mlir::MLIRContext &context, const Job &job,
             const std::optional<InputFile> &input);
 
+/// What a package says of a program.
+struct NamedScore {
+  uint64_t digest = 0;
+  ScoreRecord record;
+  std::vector<spec::CaptureSpec> captures;
+};
+/// Of a choice, for problems of a type; fails where a verifier refuses it.
+llvm::Expected<NamedScore> nameScore(const ScoreChoice &choice, DataType dtype);
+
 /// One job for each function of the file. Targets are those named, or, if there
 /// are none, each function's own attn.target.
 llvm::Expected<std::vector<Job>>

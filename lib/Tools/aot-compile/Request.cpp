@@ -143,7 +143,8 @@ KernelRecord Job::record() const {
 }
 
 std::string fovea::tools::kernelSymbol(const ProblemKey &problem,
-                                       const ScheduleOverrides &overrides) {
+                                       const ScheduleOverrides &overrides,
+                                       llvm::StringRef score) {
   std::string symbol = "attn_";
   switch (problem.op) {
   case OpKind::Forward:
@@ -162,5 +163,9 @@ std::string fovea::tools::kernelSymbol(const ProblemKey &problem,
   for (size_t row = 0; row != spec::featureGroups().size(); ++row)
     if (groups[row])
       symbol += std::string("_") + spec::featureGroups()[row].name;
+  if (!score.empty()) {
+    symbol += "_" + score.str();
+    std::replace(symbol.begin(), symbol.end(), ',', '_');
+  }
   return symbol + overrides.suffix();
 }

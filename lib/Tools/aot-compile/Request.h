@@ -15,6 +15,7 @@
 #include "fovea/Target/TargetInfo.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -108,6 +109,8 @@ struct Cost {
   double imageBytes = 0;  ///< of the code object
 };
 
+struct ScoreChoice;
+
 /// One kernel to compile, or the kernels of an operation that takes several.
 /// `schedule` and what follows is known after planning.
 struct Job {
@@ -131,6 +134,9 @@ struct Job {
   /// tensor as two operands: those that it takes. Empty: the table's.
   std::vector<const spec::TensorSpec *> tensors;
   ScoreRecord score; ///< of problem.score; empty without a score program
+  std::vector<spec::CaptureSpec> captures; ///< of the program
+  /// What it was asked to be; null: none, or that of an input file.
+  std::shared_ptr<const ScoreChoice> scores;
   std::vector<Launch> launches; ///< in their order; at least one
   /// Of the launches the largest.
   int32_t blockM = 0, blockN = 0, threads = 0;
@@ -138,8 +144,9 @@ struct Job {
 
   /// What its kernels are passed.
   spec::Signature signature() const {
-    return tensors.empty() ? spec::signatureOf(problem, algorithm)
-                           : spec::signatureOf(problem, tensors, algorithm);
+    return tensors.empty()
+               ? spec::signatureOf(problem, algorithm, captures)
+               : spec::signatureOf(problem, tensors, algorithm, captures);
   }
 
   bool isOneLaunch() const { return launches.size() == 1; }
@@ -152,8 +159,10 @@ struct Job {
 };
 
 /// Name of a kernel of ours, e.g. "attn_fwd_bf16_d128_causal_bottom_right".
+/// \param score  name of its program, "softcap,alibi"; empty: none
 std::string kernelSymbol(const ProblemKey &problem,
-                         const ScheduleOverrides &overrides);
+                         const ScheduleOverrides &overrides,
+                         llvm::StringRef score = "");
 
 struct Request {
   Emit emit = Emit::Hsaco;
@@ -171,6 +180,7 @@ struct Request {
   std::vector<std::string> llvmFlags; ///< flags of LLVM's that were given
   std::optional<InputFile> input;
   std::vector<Job> jobs;
+  std::string notes;   ///< lines for people about what was asked for
   size_t repeated = 0; ///< kernels of a spec that were asked for once more
   /// For packages; known after planning.
   std::vector<std::pair<const target::TargetInfo *, TuningRow>> tuningRows;

@@ -2,10 +2,12 @@
 
 #include "SpecFile.h"
 #include "JsonLines.h"
+#include "Scores.h"
 #include "fovea/Target/MatrixInstr.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 using namespace fovea;
@@ -16,8 +18,10 @@ namespace {
 class SpecReader {
 public:
   SpecReader(llvm::StringRef name, llvm::StringRef text,
-             const std::vector<Item> &targets, Complaints &complaints)
-      : name(name), lines(text), targets(targets), complaints(complaints) {}
+             const std::vector<Item> &targets, Complaints &complaints,
+             std::string &notes)
+      : name(name), lines(text), targets(targets), complaints(complaints),
+        notes(notes) {}
 
   void readRoot(const json::Value &root, std::vector<Job> &jobs);
 
@@ -41,6 +45,8 @@ private:
                 std::vector<Item> &items);
   void readRange(const json::Object &range, const std::string &path,
                  std::vector<Item> &items);
+  bool readScores(const json::Object &object, const std::string &prefix,
+                  Axes &axes);
   void readSchedules(const json::Value &value, const std::string &path,
                      std::vector<ScheduleOverrides> &schedules);
   void readSchedule(const json::Value &value, const std::string &path,
@@ -51,6 +57,7 @@ private:
   const std::vector<Item> &targets; ///< of objects that name none
   bool tookTargets = false;
   Complaints &complaints;
+  std::string &notes;
 };
 
 struct ListKey {
@@ -201,6 +208,43 @@ void SpecReader::readSchedules(const json::Value &value,
   }
 }
 
+/// "score" and "score_file"; false after complaints.
+bool SpecReader::readScores(const json::Object &object,
+                            const std::string &prefix, Axes &axes) {
+  const json::Value *score = object.get("score");
+  const json::Value *file = object.get("score_file");
+  for (auto [key, given] : {std::pair("score", score), {"score_file", file}})
+    if (given && given->getAsString().value_or("").empty()) {
+      complaints.add(
+          where(prefix + key),
+          std::string("must be ") +
+              (given == file ? "the name of an .mlir file"
+                             : "names of score programs, joined "
+                               "by commas") +
+              ", found " +
+              (given->getAsString() ? "an empty one" : kindName(*given)));
+      return false;
+    }
+  std::shared_ptr<InputFile> own;
+  if (file) {
+    own = std::make_shared<InputFile>();
+    own->name = besideSpec(*file->getAsString());
+    auto buffer = llvm::MemoryBuffer::getFile(own->name, /*IsText=*/true);
+    if (!buffer) {
+      complaints.add(where(prefix + "score_file"),
+                     "cannot read '" + own->name +
+                         "': " + buffer.getError().message());
+      return false;
+    }
+    own->text = (*buffer)->getBuffer().str();
+  }
+  if (score || file)
+    axes.scores = chooseScores(score ? *score->getAsString() : "", own,
+                               where(prefix + (score ? "score" : "score_file")),
+                               complaints, notes);
+  return axes.scores || (!score && !file);
+}
+
 void SpecReader::readSet(const json::Value &value, const std::string &path,
                          std::vector<Job> &jobs) {
   const json::Object *object = value.getAsObject();
@@ -212,7 +256,8 @@ void SpecReader::readSet(const json::Value &value, const std::string &path,
   std::string prefix = path.empty() ? "" : path + ".";
   Axes axes;
   axes.where = where(path);
-  std::string known = "comment, schedules, skip_unsupported, tuning";
+  std::string known =
+      "comment, schedules, score, score_file, skip_unsupported, tuning";
   for (const ListKey &list : kLists) {
     known += ", " + list.key.str();
     if (const json::Value *given = object->get(list.key))
@@ -248,6 +293,8 @@ void SpecReader::readSet(const json::Value &value, const std::string &path,
                        std::string("must be the name of a folder "
                                    "with tuning rows, found ") +
                            (text ? "an empty one" : kindName(given)));
+    } else if (key.str() == "score" || key.str() == "score_file") {
+      continue; // read together
     } else if (key.str() == "comment") {
       if (!given.getAsString())
         complaints.add(where(inner), std::string("must be a string, found ") +
@@ -258,7 +305,8 @@ void SpecReader::readSet(const json::Value &value, const std::string &path,
       complaints.add(where(inner), "unknown key; known: " + known);
     }
   }
-  addJobs(axes, jobs, complaints);
+  if (readScores(*object, prefix, axes))
+    addJobs(axes, jobs, complaints);
 }
 
 void SpecReader::readRoot(const json::Value &root, std::vector<Job> &jobs) {
@@ -284,7 +332,7 @@ std::vector<Job> fovea::tools::parseSpec(llvm::StringRef name,
                                          llvm::StringRef text,
                                          const std::vector<Item> &targets,
                                          Complaints &complaints,
-                                         size_t &repeated) {
+                                         size_t &repeated, std::string &notes) {
   std::vector<Job> jobs;
   if (unsigned line = lineTooDeep(text, kMaxDepth)) {
     complaints.add((name + ":" + llvm::Twine(line)).str(),
@@ -304,7 +352,7 @@ std::vector<Job> fovea::tools::parseSpec(llvm::StringRef name,
                    "not JSON: " + said);
     return jobs;
   }
-  SpecReader(name, text, targets, complaints).readRoot(*root, jobs);
+  SpecReader(name, text, targets, complaints, notes).readRoot(*root, jobs);
   repeated = dropRepeats(jobs);
   return jobs;
 }

@@ -12,9 +12,11 @@ namespace fovea::tools {
 /// name file, line and place.
 /// \param targets  those of objects that name none
 /// \param repeated  takes how often kernels were asked for once more
+/// \param notes  takes lines about how programs are composed
 std::vector<Job> parseSpec(llvm::StringRef name, llvm::StringRef text,
                            const std::vector<Item> &targets,
-                           Complaints &complaints, size_t &repeated);
+                           Complaints &complaints, size_t &repeated,
+                           std::string &notes);
 
 } // namespace fovea::tools
 

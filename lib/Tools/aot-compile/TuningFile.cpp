@@ -107,7 +107,7 @@ static std::vector<FileRow> readRows(const std::string &path,
 
 /// Name of a job's kernel on its chip with other parameters.
 static std::string keyOf(const Job &job, const ScheduleOverrides &overrides) {
-  return kernelSymbol(job.problem, overrides);
+  return kernelSymbol(job.problem, overrides, job.score.name);
 }
 
 void fovea::tools::addTuningRows(std::vector<Job> &jobs,

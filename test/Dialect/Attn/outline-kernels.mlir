@@ -37,13 +37,13 @@ func.func @window(%q: !q, %k: !k, %v: !k, %out: !q, %scale: f32, %l: i32, %r: i3
 // CHECK-NEXT:      attn.forward {{.*}} visible [#attn.causal<bottom_right>]
 // CHECK:         func.func @forward_dtype_fp16_head_dim_64_window_1(
 // CHECK:           attn.forward {{.*}} visible [#attn.window](
-// CHECK:         func.func @forward_dtype_fp16_head_dim_64_mask_causal_bottom_right_0(
-// CHECK-NOT:       attn.key
+// CHECK:         func.func @forward_dtype_fp16_head_dim_64_mask_causal_bottom_right_score_[[SCORE:[0-9a-f]+]](
+// CHECK-SAME:      attn.key = "forward;dtype=fp16;head_dim=64;mask=causal_bottom_right;score=[[SCORE]]"
 // CHECK:           math.tanh
 // CHECK:       func.func private @forward_dtype_fp16_head_dim_64_mask_causal_bottom_right(memref<?x?x?x64xf16, strided<[?, ?, ?, 1], offset: ?>>, {{.*}}, f32) attributes {attn.kernel = @attn_kernels::@forward_dtype_fp16_head_dim_64_mask_causal_bottom_right, attn.key = "forward;dtype=fp16;head_dim=64;mask=causal_bottom_right", llvm.emit_c_interface}
 // CHECK:       func.func private @forward_dtype_fp16_head_dim_64_mask_causal_bottom_right_lse({{.*}}) attributes {attn.kernel = @attn_kernels::@forward_dtype_fp16_head_dim_64_mask_causal_bottom_right,
-// CHECK:       func.func private @forward_dtype_fp16_head_dim_64_mask_causal_bottom_right_0(
-// CHECK-SAME:    attributes {attn.kernel = @attn_kernels::@forward_dtype_fp16_head_dim_64_mask_causal_bottom_right_0, llvm.emit_c_interface}
+// CHECK:       func.func private @forward_dtype_fp16_head_dim_64_mask_causal_bottom_right_score_[[SCORE]](
+// CHECK-SAME:    attributes {attn.kernel = @attn_kernels::@forward_dtype_fp16_head_dim_64_mask_causal_bottom_right_score_[[SCORE]], attn.key = "forward;{{.*}};score=[[SCORE]]", llvm.emit_c_interface}
 
 // -----
 

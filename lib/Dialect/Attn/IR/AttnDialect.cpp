@@ -41,12 +41,16 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
     return success();
   if (name == kKeyAttrName && isa<StringAttr>(attribute.getValue()))
     return success();
+  if ((name == kScoreKindAttrName || name == kScoreSummaryAttrName) &&
+      isa<StringAttr>(attribute.getValue()))
+    return success();
   return op->emitError("attribute '")
          << name << "' has no meaning with the value " << attribute.getValue()
          << "; known are '" << kTargetAttrName << "' (#attn.target), '"
          << kKernelsAttrName << "' (unit), '" << kKernelAttrName
          << "' (a symbol), '" << kKeyAttrName << "' (a string), '"
-         << kScheduleAttrName << "' (#attn.schedule) and '"
+         << kScheduleAttrName << "' (#attn.schedule), '" << kScoreKindAttrName
+         << "' and '" << kScoreSummaryAttrName << "' (strings) and '"
          << hsaco::kArgumentNamesAttrName << "' (an array of strings)";
 }
 

@@ -4,6 +4,7 @@
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Support/DebugStringHelper.h"
 #include "llvm/ADT/StringExtras.h"
@@ -236,6 +237,9 @@ LogicalResult AtOp::inferReturnTypes(MLIRContext *context,
 }
 
 LogicalResult AtOp::verify() {
+  if (!isa_and_nonnull<AttentionOpInterface, FunctionOpInterface>(
+          getOperation()->getParentOp()))
+    return emitOpError("stands in a score program alone");
   const int64_t rank = getTensor().getType().getRank();
   if (int64_t(getIndices().size()) != rank)
     return emitOpError() << "has " << getIndices().size()

@@ -128,9 +128,7 @@ func::FuncOp Outliner::kernelOf(SdpaOp op) {
     return nullptr;
   }
   kernel.setName(nameOf(*key));
-  // Keys name no programs.
-  if (op.getScore().empty())
-    kernel->setAttr(kKeyAttrName, b.getStringAttr(key->str()));
+  kernel->setAttr(kKeyAttrName, b.getStringAttr(key->str()));
   ModuleOp module = kernels();
   for (auto other : module.getOps<func::FuncOp>())
     if (other.getFunctionType() == kernel.getFunctionType() &&

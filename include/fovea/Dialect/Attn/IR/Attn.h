@@ -78,6 +78,13 @@ inline constexpr llvm::StringLiteral kKernelsAttrName = "attn.kernels";
 inline constexpr llvm::StringLiteral kKernelAttrName = "attn.kernel";
 inline constexpr llvm::StringLiteral kKeyAttrName = "attn.key";
 
+/// Names of the attributes of score programs that are functions and of their
+/// captured arguments: strings, which kernels/scores.mlir explains.
+inline constexpr llvm::StringLiteral kScoreKindAttrName = "attn.kind",
+                                     kScoreSummaryAttrName = "attn.summary",
+                                     kCaptureNameAttrName = "attn.name",
+                                     kCaptureElementAttrName = "attn.element";
+
 /// The operation's row of an algorithm.
 const spec::AlgorithmSpec &specOf(BackwardAlgorithm algorithm);
 

@@ -290,8 +290,7 @@ def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator,
   let assemblyFormat = "$values attr-dict `:` type($values)";
 }
 
-def Attn_AtOp : Attn_Op<"at", [Pure, InferTypeOpAdaptor,
-                               ParentOneOf<["ForwardOp", "BackwardOp"]>]> {
+def Attn_AtOp : Attn_Op<"at", [Pure, InferTypeOpAdaptor]> {
   let summary = "An element of what a score program captures";
   let description = [{
     f32 of an f32, f16 or bf16, i32 of an i32, and of an i1, a byte in memory,
@@ -302,6 +301,8 @@ def Attn_AtOp : Attn_Op<"at", [Pure, InferTypeOpAdaptor,
     lie outside; the element is then 0.
 
     The example keeps documents apart, whatever their lengths.
+
+    It stands in a score program, or in a function that one is made of.
 
     Example:
     ```mlir

@@ -36,9 +36,8 @@ def AttnOutlineKernels : Pass<"attn-outline-kernels", "::mlir::ModuleOp"> {
     so ops of one type, head dimension, visibility and score share a kernel.
 
     The declared function has `attn.kernel`, the kernel's symbol; `attn.key`, the
-    text of the problem's key, by which packages are asked (none for a kernel
-    with a score program: keys name none); and `llvm.emit_c_interface`, so that a
-    C function can do the launch. Its arguments are q, k, v, out, the log-sum-exp
+    text of the problem's key, by which packages are asked; and
+    `llvm.emit_c_interface`, so that a C function can do the launch. Its arguments are q, k, v, out, the log-sum-exp
     where it is wanted, the scale and the bounds (docs/Tensors.md).
 
     Pre-condition: `attn.sdpa` is on buffers (`one-shot-bufferize`), without a

@@ -1,0 +1,269 @@
+//===- Scores.cpp - score programs by name --------------------------------===//
+
+#include "Scores.h"
+#include "Diagnostics.h"
+#include "Problem.h"
+#include "ScoreLibrary.inc"
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/IR/ScoreProgram.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/DebugStringHelper.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::tools;
+
+/// The usual order of composition.
+static constexpr llvm::StringLiteral kKinds[] = {"cap", "bias", "other",
+                                                 "mask"};
+
+static std::shared_ptr<const InputFile> library() {
+  static const auto file =
+      std::make_shared<const InputFile>(InputFile{"scores.mlir", kLibrary});
+  return file;
+}
+
+static OwningOpRef<ModuleOp> parse(MLIRContext &context,
+                                   const InputFile &file) {
+  return parseSourceString<ModuleOp>(file.text, ParserConfig(&context),
+                                     file.name);
+}
+
+/// The place in the usual order; none without `attn.kind`.
+static std::optional<size_t> rankOf(func::FuncOp function) {
+  auto kind = function->getAttrOfType<StringAttr>(attn::kScoreKindAttrName);
+  const auto *row = kind ? llvm::find(kKinds, kind.getValue()) : nullptr;
+  if (!kind || row == std::end(kKinds))
+    return std::nullopt;
+  return size_t(row - std::begin(kKinds));
+}
+
+/// "cap: f32".
+static std::string parameterOf(func::FuncOp function, unsigned number) {
+  auto name =
+      function.getArgAttrOfType<StringAttr>(number, attn::kCaptureNameAttrName);
+  auto element = function.getArgAttrOfType<StringAttr>(
+      number, attn::kCaptureElementAttrName);
+  Type type = function.getArgumentTypes()[number];
+  std::string text = name ? name.str() + ": " : "";
+  auto tensor = dyn_cast<MemRefType>(type);
+  if (!tensor)
+    return text + debugString(type);
+  text += element ? std::string("the problem's type")
+                  : debugString(tensor.getElementType());
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  if (failed(tensor.getStridesAndOffset(strides, offset)))
+    return text + " " + debugString(type);
+  return text + "[" +
+         llvm::join(llvm::map_range(strides,
+                                    [](int64_t stride) {
+                                      return ShapedType::isDynamic(stride)
+                                                 ? std::string("?")
+                                                 : std::to_string(stride);
+                                    }),
+                    ", ") +
+         "]";
+}
+
+std::string fovea::tools::listScores() {
+  MLIRContext context(compilerDialects(), MLIRContext::Threading::DISABLED);
+  OwningOpRef<ModuleOp> module = parse(context, *library());
+  std::string text;
+  for (auto function : module->getOps<func::FuncOp>()) {
+    SmallVector<std::string> parameters;
+    for (unsigned i = attn::kScoreArguments; i < function.getNumArguments();
+         ++i)
+      parameters.push_back(parameterOf(function, i));
+    text +=
+        function.getName().str() + "(" + llvm::join(parameters, ", ") + ")\n";
+    if (auto summary =
+            function->getAttrOfType<StringAttr>(attn::kScoreSummaryAttrName))
+      text += "    " + summary.str() + "\n";
+  }
+  return text;
+}
+
+/// Why a function is no program; empty: it is one. What is captured, and ops
+/// one by one, are for the verifier of the op that gets it.
+static std::string checkProgram(func::FuncOp function) {
+  if (function.isExternal() || !function.getBody().hasOneBlock())
+    return "is not one block, and a program is a straight line";
+  TypeRange arguments = function.getArgumentTypes();
+  bool fits = arguments.size() >= attn::kScoreArguments;
+  for (auto [number, type] :
+       llvm::enumerate(arguments.take_front(attn::kScoreArguments)))
+    fits &= number == 0 ? type.isF32() : type.isInteger(32);
+  if (!fits)
+    return "takes the score (f32) and batch, head, query, key, seqlen_q and "
+           "seqlen_k (i32), then what is captured, found (" +
+           llvm::join(
+               llvm::map_range(arguments,
+                               [](Type type) { return debugString(type); }),
+               ", ") +
+           ")";
+  for (Type type : arguments.drop_front(attn::kScoreArguments))
+    if (!type.isF32() && !type.isInteger(32) && !isa<MemRefType>(type))
+      return "captures " + debugString(type) +
+             "; it may capture f32, i32 and memrefs";
+  for (unsigned i = attn::kScoreArguments; i < arguments.size(); ++i)
+    if (Attribute element =
+            function.getArgAttr(i, attn::kCaptureElementAttrName);
+        element &&
+        (!isa<MemRefType>(arguments[i]) ||
+         element != StringAttr::get(element.getContext(), "problem")))
+      return "has attn.element = " + debugString(element) + " on " +
+             debugString(arguments[i]) + "; it is \"problem\", on a memref";
+  if (Attribute kind = function->getAttr(attn::kScoreKindAttrName);
+      kind && !rankOf(function))
+    return "has attn.kind = " + debugString(kind) +
+           "; known: " + llvm::join(llvm::ArrayRef(kKinds), ", ");
+  TypeRange results = function.getResultTypes();
+  if (results.size() != 1 || !results.front().isF32())
+    return "must give the score, one f32";
+  for (mlir::Operation &op : function.getBody().front().without_terminator())
+    if (!attn::lookupScoreOp(&op))
+      return "has " + op.getName().getStringRef().str() +
+             ", which no program may hold; docs/ScorePrograms.md lists those "
+             "that may be";
+  return "";
+}
+
+std::shared_ptr<const ScoreChoice> fovea::tools::chooseScores(
+    llvm::StringRef list, std::shared_ptr<const InputFile> own,
+    llvm::StringRef where, Complaints &complaints, std::string &notes) {
+  MLIRContext context(compilerDialects(), MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  OwningOpRef<ModuleOp> known = parse(context, *library()), ownModule;
+  if (own) {
+    DiagnosticCollector diagnostics(context, own->name, own.get());
+    ownModule = parse(context, *own);
+    if (!ownModule) {
+      complaints.add(where, llvm::toString(diagnostics.takeError()));
+      return nullptr;
+    }
+  }
+  auto namesOf = [](ModuleOp module) {
+    SmallVector<std::string> names;
+    for (auto function : module.getOps<func::FuncOp>())
+      names.push_back(function.getName().str());
+    return names;
+  };
+  SmallVector<std::string> names;
+  for (llvm::StringRef name : llvm::split(list, ','))
+    if (!list.empty())
+      names.push_back(name.str());
+  if (names.empty() && own) {
+    names = namesOf(*ownModule);
+    if (names.size() != 1) {
+      complaints.add(where, "'" + own->name + "' has " +
+                                llvm::Twine(names.size()) +
+                                " functions; name programs of it with --score "
+                                "or \"score\": " +
+                                llvm::join(names, ", "));
+      return nullptr;
+    }
+  }
+  if (names.empty()) {
+    complaints.add(where, "names no score program; --list-scores shows them");
+    return nullptr;
+  }
+  auto choice = std::make_shared<ScoreChoice>();
+  choice->name = llvm::join(names, ",");
+  std::pair<size_t, std::string> last = {0, ""};
+  bool sound = true;
+  auto wrong = [&](const llvm::Twine &message) {
+    complaints.add(where, message);
+    sound = false;
+  };
+  for (const std::string &name : names) {
+    auto ofOwn = ownModule ? ownModule->lookupSymbol<func::FuncOp>(name)
+                           : func::FuncOp();
+    auto ofLibrary = known->lookupSymbol<func::FuncOp>(name);
+    if (ofOwn && ofLibrary) {
+      wrong("score program '" + name + "' is in '" + own->name +
+            "' and in the library; give it another name");
+      continue;
+    }
+    func::FuncOp function = ofOwn ? ofOwn : ofLibrary;
+    if (!function) {
+      wrong("unknown score program '" + name + "'; known: " +
+            (own ? llvm::join(namesOf(*ownModule), ", ") + " of '" + own->name +
+                       "', "
+                 : std::string()) +
+            llvm::join(namesOf(*known), ", "));
+      continue;
+    }
+    if (std::string why = checkProgram(function); !why.empty()) {
+      wrong("score program '" + name + "' " + why);
+      continue;
+    }
+    choice->functions.push_back({ofOwn ? own : library(), name});
+    if (std::optional<size_t> rank = rankOf(function)) {
+      if (*rank < last.first)
+        notes += "aot-compile: note: '" + choice->name + "' computes '" + name +
+                 "' after '" + last.second +
+                 "', where caps usually come first, then biases, then masks\n";
+      else
+        last = {*rank, name};
+    }
+  }
+  return sound ? choice : nullptr;
+}
+
+LoadedScores::LoadedScores(MLIRContext &context, const ScoreChoice &choice,
+                           DataType dtype) {
+  llvm::DenseMap<const InputFile *, ModuleOp> parsed;
+  Type element = parseType(dataTypeInfo(dtype).ir, &context);
+  for (const ScoreChoice::Function &wanted : choice.functions) {
+    ModuleOp &module = parsed[wanted.file.get()];
+    if (!module) {
+      modules.push_back(parse(context, *wanted.file));
+      module = *modules.back();
+    }
+    auto function = module.lookupSymbol<func::FuncOp>(wanted.name);
+    functions.push_back(function);
+    for (unsigned i = attn::kScoreArguments; i < function.getNumArguments();
+         ++i) {
+      Type type = function.getArgumentTypes()[i];
+      if (auto tensor = dyn_cast<MemRefType>(type);
+          tensor && function.getArgAttr(i, attn::kCaptureElementAttrName))
+        type = MemRefType::Builder(tensor).setElementType(element);
+      types.push_back(type);
+    }
+  }
+}
+
+void LoadedScores::fill(Region &program) const {
+  Location loc = program.getLoc();
+  OpBuilder b(program.getContext());
+  Block *block = b.createBlock(&program);
+  block->addArgument(b.getF32Type(), loc);
+  for (unsigned i = 1; i != attn::kScoreArguments; ++i)
+    block->addArgument(b.getI32Type(), loc);
+  for (Type type : types)
+    block->addArgument(type, loc);
+  Value score = block->getArgument(0);
+  unsigned next = attn::kScoreArguments;
+  for (mlir::Operation *op : functions) {
+    auto function = cast<func::FuncOp>(op);
+    IRMapping map;
+    for (BlockArgument argument : function.getArguments()) {
+      const unsigned number = argument.getArgNumber();
+      map.map(argument, number == 0 ? score
+                        : number < attn::kScoreArguments
+                            ? Value(block->getArgument(number))
+                            : Value(block->getArgument(next++)));
+    }
+    Block &body = function.getBody().front();
+    for (mlir::Operation &inner : body.without_terminator())
+      b.clone(inner, map);
+    score = map.lookup(body.getTerminator()->getOperand(0));
+  }
+  attn::YieldOp::create(b, loc, score);
+}
