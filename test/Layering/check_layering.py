@@ -49,7 +49,8 @@ RULES = (
     Rule("runtime/include", ("fovea/fovea.h",), NO_COMPILER + ("fovea/Package/",)),
     Rule("runtime/parameters", ("fovea/fovea.h",) + OPERATIONS,
          NO_COMPILER + ("fovea/Simulator/", "fovea/Reference/")),
-    Rule("runtime/src", ("fovea/fovea.h", "fovea/Parameters.h", "fovea/Package/"),
+    Rule("runtime/src", ("fovea/fovea.h", "fovea/compiler.h", "fovea/Parameters.h",
+                         "fovea/Package/"),
          NO_COMPILER + ("fovea/Simulator/", "fovea/Reference/")),
     Rule("runtime/cts", ("fovea/fovea.h", "fovea/Parameters.h", "gtest/", "dlfcn.h") +
          OPERATIONS, NO_COMPILER + ("fovea/Simulator/",)),
@@ -99,7 +100,7 @@ RULES = (
     Rule("include/fovea", COMPILER_LIBRARIES + COMPILER + ("fovea/Package/",),
          RUNTIME_SIDE),
     Rule("lib", COMPILER_LIBRARIES + COMPILER +
-         ("fovea/Package/", "nlohmann/", "CLI/"), RUNTIME_SIDE),
+         ("fovea/Package/", "fovea/compiler.h", "nlohmann/", "CLI/"), RUNTIME_SIDE),
     Rule("tools/aot-opt", COMPILER_LIBRARIES + COMPILER, RUNTIME_SIDE),
     Rule("tools/aot-compile", COMPILER_LIBRARIES + COMPILER + ("CLI/",),
          RUNTIME_SIDE),

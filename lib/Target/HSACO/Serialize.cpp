@@ -95,7 +95,8 @@ Expected<std::unique_ptr<Module>> translate(mlir::gpu::GPUModuleOp module,
   return result;
 }
 
-Error optimize(Module &module, TargetMachine &machine, int optLevel) {
+Error optimize(Module &module, TargetMachine &machine, int optLevel,
+               const std::atomic<bool> *cancelled) {
   if (Error error = linkDeviceLibraries(module, machine))
     return error;
   // Vectorisers and unrolling would undo what the schedule laid out.
@@ -104,7 +105,13 @@ Error optimize(Module &module, TargetMachine &machine, int optLevel) {
   tuning.SLPVectorization = false;
   tuning.LoopUnrolling = false;
   tuning.LoopInterleaving = false;
-  PassBuilder builder(&machine, tuning);
+  PassInstrumentationCallbacks callbacks;
+  if (cancelled)
+    callbacks.registerShouldRunOptionalPassCallback(
+        [cancelled](StringRef, Any) {
+          return !cancelled->load(std::memory_order_relaxed);
+        });
+  PassBuilder builder(&machine, tuning, std::nullopt, &callbacks);
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager callGraph;

@@ -50,6 +50,17 @@ public:
 
 private:
   std::string print();
+  bool isCancelled() const {
+    return request.cancelled &&
+           request.cancelled->load(std::memory_order_relaxed);
+  }
+  llvm::Error checkCancelled() const {
+    return isCancelled()
+               ? llvm::createStringError(
+                     std::make_error_code(std::errc::operation_canceled),
+                     "the compilation was cancelled")
+               : llvm::Error::success();
+  }
   llvm::Error backend(CompiledKernel &result);
   llvm::Error readFigures(CompiledKernel &result, Location loc);
   /// The error under the kernel's name; its code stays.
@@ -103,6 +114,13 @@ llvm::Error Compilation::start(bool isObserved) {
         return diagnostics.takeError();
     }
   }
+  // Passes that are still to come are then skipped.
+  if (request.cancelled)
+    context.registerActionHandler(
+        [this](llvm::function_ref<void()> run, const tracing::Action &) {
+          if (!isCancelled())
+            run();
+        });
   module = makeProblem(context, job, request.input);
   return module ? llvm::Error::success() : diagnostics.takeError();
 }
@@ -129,9 +147,10 @@ llvm::Error Compilation::lower(Stage stage) {
   manager.enableTiming(nested);
   populateStages(manager, reached, stage, options);
   reached = stage;
-  if (mlir::failed(manager.run(*module)))
-    return diagnostics.takeError();
-  return llvm::Error::success();
+  const bool done = mlir::succeeded(manager.run(*module));
+  if (llvm::Error error = checkCancelled())
+    return error;
+  return done ? llvm::Error::success() : diagnostics.takeError();
 }
 
 std::string Compilation::print() {
@@ -186,8 +205,10 @@ llvm::Error Compilation::backend(CompiledKernel &result) {
     return said.check(ir.takeError());
   translating.stop();
   TimingScope optimizing = timing.nest("LLVM passes");
-  if (llvm::Error error =
-          said.check(hsaco::optimize(**ir, **machine, request.optLevel)))
+  if (llvm::Error error = said.check(hsaco::optimize(
+          **ir, **machine, request.optLevel, request.cancelled)))
+    return error;
+  if (llvm::Error error = checkCancelled())
     return error;
   optimizing.stop();
   if (request.emit == Emit::Llvm) {
@@ -234,6 +255,8 @@ llvm::Error Compilation::backend(CompiledKernel &result) {
     warn();
     return llvm::Error::success();
   }
+  if (llvm::Error error = checkCancelled())
+    return error;
   TimingScope linking = timing.nest("link");
   auto image = hsaco::link(*object);
   if (!image)

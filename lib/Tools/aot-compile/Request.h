@@ -15,6 +15,7 @@
 #include "fovea/Target/TargetInfo.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -176,6 +177,9 @@ struct Request {
   bool dryRun = false; ///< count, and neither compile nor write
   bool quiet = false;
   bool takesFlags = true; ///< MLIR's flags are registered, and are obeyed
+  /// Becomes true when nobody wants the kernels any more; null: never. A
+  /// compilation then fails, between passes, as std::errc::operation_canceled.
+  const std::atomic<bool> *cancelled = nullptr;
   std::string remarks;                ///< categories of remarks, a regex
   std::vector<std::string> llvmFlags; ///< flags of LLVM's that were given
   std::optional<InputFile> input;

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/Error.h"
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -33,8 +34,11 @@ translate(mlir::gpu::GPUModuleOp module, llvm::LLVMContext &context,
 
 /// Optimises the module in place. Functions of ROCm's device libraries that it
 /// calls are linked first; a call of anything else outside it is an error.
+/// \param cancelled  passes are skipped, and the module is of no more use, from
+/// when it becomes true; null: never
 llvm::Error optimize(llvm::Module &module, llvm::TargetMachine &machine,
-                     int optLevel);
+                     int optLevel,
+                     const std::atomic<bool> *cancelled = nullptr);
 
 /// Assembly text, or a relocatable object.
 llvm::Expected<std::string> emitAssembly(llvm::Module &module,
