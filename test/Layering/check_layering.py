@@ -121,7 +121,8 @@ INCLUDE_ROOTS = ("package/include", "runtime/include",
 # Folders that a component's private includes may be relative to.
 PRIVATE_ROOTS = ("simulator", "simulator/hip/src", "package/src",
                  "runtime/src", "aotriton/src", "reference/src",
-                 "tools/cli", "tools/describe", "tools/support",
+                 "lib/Tools/aot-compile", "tools/cli", "tools/describe",
+                 "tools/support",
                  "tools/aot-run", "tools/aot-time", "tools/aot-launch")
 SYSTEM = re.compile(r"^[a-z0-9_]+(\.h)?$|^(sys|linux|asm|arpa|netinet)/")
 # Other people's headers that look like system headers.

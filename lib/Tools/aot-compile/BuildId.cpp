@@ -2,10 +2,12 @@
 
 #include "BuildId.h"
 #include "CompilerHash.h.inc" // made from the compiler's libraries at build time
+#include "mlir/IR/Verifier.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Config/llvm-config.h"
+#include "llvm/TargetParser/Host.h"
 #include <link.h>
 
 using namespace llvm;
@@ -33,12 +35,26 @@ static std::string gnuBuildId(const dl_phdr_info &object) {
   return "";
 }
 
+/// What is looked for among the loaded objects, and found.
+struct Search {
+  uintptr_t address; ///< of something in it
+  std::string text;
+};
+
 static int addLibrary(dl_phdr_info *object, size_t, void *into) {
-  StringRef path(object->dlpi_name);
-  StringRef file = path.substr(path.rfind('/') + 1);
-  if (file.starts_with("libLLVM") || file.starts_with("libMLIR"))
-    static_cast<std::string *>(into)->append(", " + file.str() + " " +
-                                             gnuBuildId(*object).substr(0, 16));
+  auto &search = *static_cast<Search *>(into);
+  const uintptr_t offset = search.address - object->dlpi_addr;
+  for (int i = 0; i < object->dlpi_phnum; ++i) {
+    const ElfW(Phdr) &segment = object->dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD || offset < segment.p_vaddr ||
+        offset - segment.p_vaddr >= segment.p_memsz)
+      continue;
+    StringRef path(object->dlpi_name);
+    StringRef file = path.substr(path.rfind('/') + 1);
+    if (file.starts_with("libLLVM") || file.starts_with("libMLIR"))
+      search.text = ", " + file.str() + " " + gnuBuildId(*object).substr(0, 16);
+    return 1;
+  }
   return 0;
 }
 
@@ -47,8 +63,18 @@ std::string fovea::tools::compilerName() {
 }
 
 std::string fovea::tools::compilerBuildId() {
+  // Those that this code is bound to: a process may have others, and in any
+  // order.
   std::string libraries;
-  dl_iterate_phdr(addLibrary, &libraries);
+  for (uintptr_t address :
+       {reinterpret_cast<uintptr_t>(
+            static_cast<LogicalResult (*)(mlir::Operation *, bool)>(
+                &mlir::verify)),
+        reinterpret_cast<uintptr_t>(&sys::getDefaultTargetTriple)}) {
+    Search search{address, ""};
+    dl_iterate_phdr(addLibrary, &search);
+    libraries += search.text;
+  }
   return compilerName() +
          " " FOVEA_COMPILER_HASH ", LLVM " LLVM_VERSION_STRING + libraries;
 }
