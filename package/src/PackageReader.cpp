@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <sys/stat.h>
 #include <tuple>
 
@@ -43,17 +44,19 @@ Status checkFile(const std::string &path) {
 
 struct PackageReader::Impl {
   mutable std::mutex mutex; ///< the connection's
-  mutable Database database;
+  /// None of a package in memory.
+  mutable std::optional<Database> file;
+  std::string path;
+  std::vector<uint8_t> image; ///< of the one kernel of a package in memory
   db::Meta meta;
   std::vector<KernelRecord> kernels;
   std::vector<TuningRow> tuning;
-
-  explicit Impl(Database database) : database(std::move(database)) {}
 
   Status load();
 };
 
 Status PackageReader::Impl::load() {
+  Database &database = *file;
   Transaction transaction(database);
   if (Status status = transaction.begin("BEGIN"); !status.ok())
     return status;
@@ -108,16 +111,39 @@ Expected<PackageReader> PackageReader::open(const std::string &path,
       Database::open(path, Database::Mode::ReadOnly, kReadTimeoutMs);
   if (!database)
     return database.status();
-  auto impl = std::make_unique<Impl>(std::move(*database));
+  auto impl = std::make_unique<Impl>();
+  impl->file = std::move(*database);
+  impl->path = path;
   if (Status status = impl->load(); !status.ok())
     return status;
   if (!expectedArch.empty() && impl->meta.target.arch != expectedArch)
-    return impl->database.incompatible("it is for " + impl->meta.target.str() +
-                                       ", not for " + expectedArch);
+    return impl->file->incompatible("it is for " + impl->meta.target.str() +
+                                    ", not for " + expectedArch);
   return PackageReader(std::move(impl));
 }
 
-const std::string &PackageReader::path() const { return impl->database.path(); }
+Expected<PackageReader> PackageReader::ofKernel(std::string name,
+                                                std::string creator,
+                                                KernelRecord record,
+                                                std::vector<uint8_t> image) {
+  if (Status status = checkKernelRecord(record); !status.ok())
+    return status;
+  Expected<CodeObjectInfo> info = inspectCodeObject(image.data(), image.size());
+  if (!info)
+    return info.status();
+  record.imageHash = hashImage(image.data(), image.size());
+  record.imageBytes = image.size();
+  auto impl = std::make_unique<Impl>();
+  impl->path = std::move(name);
+  impl->meta.target = info->target;
+  impl->meta.creator = std::move(creator);
+  impl->meta.format = kPackageFormatVersion;
+  impl->image = std::move(image);
+  impl->kernels.push_back(std::move(record));
+  return PackageReader(std::move(impl));
+}
+
+const std::string &PackageReader::path() const { return impl->path; }
 const std::string &PackageReader::creator() const { return impl->meta.creator; }
 const TargetId &PackageReader::target() const { return impl->meta.target; }
 const std::vector<KernelRecord> &PackageReader::kernels() const {
@@ -138,15 +164,17 @@ PackageReader::candidates(const ProblemKey &problem) const {
 
 Expected<std::vector<uint8_t>>
 PackageReader::loadImage(const KernelRecord &kernel) const {
+  if (!impl->file)
+    return impl->image;
   std::lock_guard<std::mutex> lock(impl->mutex);
-  Transaction transaction(impl->database);
+  Transaction transaction(*impl->file);
   if (Status status = transaction.begin("BEGIN"); !status.ok())
     return status;
   // A build may have brought the file to another version since it was opened.
-  Expected<int32_t> format = db::formatOf(impl->database);
+  Expected<int32_t> format = db::formatOf(*impl->file);
   if (!format)
     return format.status();
-  return db::readImage(impl->database, *format, kernel.imageHash,
+  return db::readImage(*impl->file, *format, kernel.imageHash,
                        kernel.imageBytes);
 }
 

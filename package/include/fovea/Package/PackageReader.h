@@ -25,6 +25,15 @@ public:
   static Expected<PackageReader> open(const std::string &path,
                                       const std::string &expectedArch = "");
 
+  /// A package of one kernel that is in memory alone.
+  /// \param name  stands for a path
+  /// \param record  as PackageWriter::put() takes it
+  /// InvalidArgument: the record breaks a rule; Corrupt, Incompatible: the
+  /// image is no code object, or for another chip.
+  static Expected<PackageReader> ofKernel(std::string name, std::string creator,
+                                          KernelRecord record,
+                                          std::vector<uint8_t> image);
+
   PackageReader(PackageReader &&);
   PackageReader &operator=(PackageReader &&);
   ~PackageReader();
