@@ -17,7 +17,8 @@ std::string Kernel::name() const {
 }
 
 std::shared_ptr<const Catalog>
-Catalog::with(std::vector<std::shared_ptr<const PackageReader>> more) const {
+Catalog::with(std::vector<std::shared_ptr<const PackageReader>> more,
+              const std::string &origin) const {
   auto next = std::make_shared<Catalog>(*this);
   for (std::shared_ptr<const PackageReader> &package : more) {
     for (const KernelRecord &record : package->kernels()) {
@@ -27,6 +28,7 @@ Catalog::with(std::vector<std::shared_ptr<const PackageReader>> more) const {
       kernel->record = &record;
       kernel->problem = record.problem.str();
       kernel->target = package->target().str();
+      kernel->origin = origin;
       for (const LaunchRecord &launch : record.launches)
         kernel->launches.push_back({launch.suffix, record.symbolOf(launch),
                                     launch.blockRows, launch.threads});

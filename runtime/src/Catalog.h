@@ -36,6 +36,8 @@ struct Kernel {
   const KernelRecord *record; ///< owned by the package
   std::string problem, target;
   std::vector<KernelLaunch> launches; ///< at least one, in their order
+  /// Of a kernel that was compiled on demand, how; else empty.
+  std::string origin;
 
   /// For messages: "kernel 3 'symbol' (schedule) of package".
   std::string name() const;
@@ -54,8 +56,10 @@ struct ProblemHash {
 class Catalog {
 public:
   /// This catalog and the kernels of more packages, in their order.
+  /// \param origin  of these kernels
   std::shared_ptr<const Catalog>
-  with(std::vector<std::shared_ptr<const PackageReader>> more) const;
+  with(std::vector<std::shared_ptr<const PackageReader>> more,
+       const std::string &origin = "") const;
 
   const std::vector<std::shared_ptr<const Kernel>> &kernels() const {
     return all;

@@ -250,6 +250,8 @@ size_t placeOf(const Problem &problem) {
 Refusal refusalFor(const Candidate &candidate, const Problem &problem,
                    const DeviceTraits &device) {
   const ProblemKey &key = candidate.kernel->record->problem;
+  if (problem.onDemand && candidate.kernel->origin.empty())
+    return {Refusal::NotOnDemand};
   if (!shows(key, problem))
     return {Refusal::OtherKeys};
   if (!hasGroups(key, problem))

@@ -50,7 +50,7 @@ Result Context::configure(const fovea_context_options_t *given) {
   if (!known)
     return invalid(std::string(options.log ? "options.log" : "FOVEA_LOG") +
                    " is '" + level + "', not off, info or dispatch");
-  return Result();
+  return onDemand.configure();
 }
 
 Context::~Context() {
@@ -171,6 +171,25 @@ Result Context::openPackage(const std::string &path) {
   // A launch that begins after this call sees the change.
   generation.fetch_add(1, std::memory_order_release);
   return Result();
+}
+
+Result Context::compileFor(const Device &device, const Problem &problem) {
+  if (problem.kernel)
+    return Result(FOVEA_STATUS_NOT_FOUND, "");
+  if (onDemand.mode() == OnDemand::Mode::Never)
+    return Result(FOVEA_STATUS_NOT_FOUND,
+                  "FOVEA_COMPILE=auto compiles what is missing");
+  Result result =
+      onDemand.get(orderFor(problem, device.traits.target.arch), log,
+                   [&](OnDemand::Made made) {
+                     std::lock_guard<std::mutex> lock(catalogMutex);
+                     current =
+                         current->with({std::move(made.package)}, made.origin);
+                     generation.fetch_add(1, std::memory_order_release);
+                   });
+  if (!result.ok())
+    result.message = "it could not be compiled on demand: " + result.message;
+  return result;
 }
 
 std::shared_ptr<const Catalog> Context::catalog() const {

@@ -16,6 +16,7 @@
 #include "Explain.h"
 #include "HipApi.h"
 #include "Log.h"
+#include "OnDemand.h"
 
 #include <atomic>
 #include <deque>
@@ -99,7 +100,19 @@ public:
   /// before all are loaded.
   Result launch(Problem &problem, HipStream stream);
 
+  /// Whether kernels of packages are passed over where none is named.
+  bool compilesAlways() const {
+    return onDemand.mode() == OnDemand::Mode::Always;
+  }
+
 private:
+  /// Compiles the kernel that a problem lacks, if that is wanted, or waits for
+  /// the thread that does; the device has another view then. Not OK: it has
+  /// not, for this reason, or for none to speak of.
+  Result compileFor(const Device &device, const Problem &problem);
+  /// The same for a launch: not while the stream is being captured.
+  Result compileForLaunch(const Hip &library, const Device &device,
+                          const Problem &problem, HipStream stream);
   Result openLibrary();
   /// Reads what is not yet known of a device. The caller holds hipMutex.
   void readDevice(const Hip &library, Device &device);
@@ -135,6 +148,7 @@ private:
 
   Log log;
   std::string hipChoice;
+  OnDemand onDemand;
 
   std::mutex hipMutex;
   std::unique_ptr<Hip> hipOwner;

@@ -50,6 +50,7 @@ struct Refusal {
     // Of the problem too.
     OtherProblem,
     OtherScore,
+    NotOnDemand,
     OtherKeys,
     NoGroup,
     WritesUnwanted,

@@ -56,6 +56,10 @@ std::string textOf(const Refusal &refusal, const Candidate &candidate,
                 ? ", with the score program '" + record.score.name +
                       "', which the call does not have"
                 : std::string(", without the call's score program"));
+  case Refusal::NotOnDemand:
+    return "it is of a package, and FOVEA_COMPILE is always; name it by its "
+           "id, "
+           "or set FOVEA_COMPILE to auto";
   case Refusal::OtherKeys:
     return "it is for '" + kernel.problem + "', compiled for that mask; " +
            "aot-compile --mask=any compiles one for every mask and window";
@@ -188,6 +192,11 @@ std::string nameOf(const TuningEntry &tuning) {
          " of package '" + tuning.package->path() + "'";
 }
 
+/// "; it was compiled on demand ...", or nothing of a package's kernel.
+std::string originOf(const Kernel &kernel) {
+  return kernel.origin.empty() ? "" : "; it was " + kernel.origin;
+}
+
 /// The candidates of a problem, as a choice has sorted them.
 struct Sorted {
   const DeviceView &view;
@@ -257,7 +266,8 @@ struct Sorted {
     if (row)
       return "chosen by the " + nameOf(*row);
     return "chosen by the rule: " + figures(*accepted.front()) +
-           (accepted.size() == 1 ? ", the only one accepted" : "");
+           (accepted.size() == 1 ? ", the only one accepted" : "") +
+           originOf(*accepted.front()->kernel);
   }
 
   /// Why an accepted candidate comes after the chosen one.
@@ -341,7 +351,8 @@ std::vector<Step> explain(const DeviceView &view, const Problem &problem) {
       if (const Refusal refusal = refusalOf(*candidate, problem, view.device()))
         refuse(*candidate, refusal);
       else
-        add(*candidate, FOVEA_CANDIDATE_CHOSEN, "named by the caller");
+        add(*candidate, FOVEA_CANDIDATE_CHOSEN,
+            "named by the caller" + originOf(*candidate->kernel));
     }
     return steps;
   }
@@ -391,6 +402,7 @@ std::string describe(const DeviceView &view, const Problem &problem,
   }
   if (plan.candidate->algorithm->splitsKeys())
     text += ", " + counted(size_t(plan.splits), "share") + " of the keys";
+  text += originOf(plan.kernel());
   // Nobody should have to ask why a row of the table did not count.
   if (plan.chosenBy != FOVEA_CHOSEN_BY_CALLER)
     for (const Step &step : explain(view, problem))

@@ -87,6 +87,17 @@ Result checkWorkspace(const Problem &problem, const Plan &plan) {
   return checkWorkspaceApart(problem, plan.workspaceBytes);
 }
 
+/// Why there is no kernel, and why none was compiled.
+Result notServed(const DeviceView &view, const Problem &problem,
+                 const Result &compiled) {
+  if (compiled.code == FOVEA_STATUS_OUT_OF_MEMORY)
+    return compiled;
+  Result result = whyNone(view, problem);
+  if (!compiled.ok() && !compiled.message.empty())
+    result.message += "; " + compiled.message;
+  return result;
+}
+
 } // namespace
 
 //===----------------------------------------------------------------------===//
@@ -298,13 +309,18 @@ Result Context::select(Problem &problem, int32_t number, bool loads, Plan &plan,
   Device *found;
   if (Result result = device(number, library, found); !result.ok())
     return result;
-  const DeviceView &view = viewOf(*found);
   if (problem.score.program)
-    if (Result result = bindScore(view, problem, /*isLaunch=*/false);
+    if (Result result = bindScore(viewOf(*found), problem, /*isLaunch=*/false);
         !result.ok())
       return result;
-  if (!choose(view, problem, plan))
-    return whyNone(view, problem);
+  const DeviceView *seen = &viewOf(*found);
+  if (!choose(*seen, problem, plan)) {
+    const Result compiled = compileFor(*found, problem);
+    seen = &viewOf(*found);
+    if (!compiled.ok() || !choose(*seen, problem, plan))
+      return notServed(*seen, problem, compiled);
+  }
+  const DeviceView &view = *seen;
   text = describe(view, problem, plan);
   if (!loads)
     return Result();
@@ -319,17 +335,39 @@ Result Context::explain(Problem &problem, int32_t number,
   Device *found;
   if (Result result = device(number, library, found); !result.ok())
     return result;
-  const DeviceView &view = viewOf(*found);
   if (problem.score.program)
-    if (Result result = bindScore(view, problem, /*isLaunch=*/false);
+    if (Result result = bindScore(viewOf(*found), problem, /*isLaunch=*/false);
         !result.ok())
       return result;
   Plan plan;
+  Result compiled;
+  if (!choose(viewOf(*found), problem, plan))
+    compiled = compileFor(*found, problem);
+  const DeviceView &view = viewOf(*found);
   const bool chosen = choose(view, problem, plan);
   for (const Step &step : rt::explain(view, problem))
     visit(step);
   return chosen ? Result(FOVEA_STATUS_OK, describe(view, problem, plan))
-                : whyNone(view, problem);
+                : notServed(view, problem, compiled);
+}
+
+Result Context::compileForLaunch(const Hip &library, const Device &device,
+                                 const Problem &problem, HipStream stream) {
+  if (onDemand.mode() == OnDemand::Mode::Never || problem.kernel)
+    return compileFor(device, problem);
+  int status = kHipStreamCaptureStatusNone;
+  if (HipError error = library.api.hipStreamIsCapturing(stream, &status))
+    return library.api.failure("compiling on demand", "hipStreamIsCapturing",
+                               error);
+  // It would be refused when it is to be loaded, after all that work.
+  if (status != kHipStreamCaptureStatusNone)
+    return Result(FOVEA_STATUS_NOT_FOUND,
+                  std::string("the stream is being captured, and so none is "
+                              "compiled on demand; call fovea_") +
+                      toString(problem.key.op) +
+                      "_prepare with the same parameters before the capture "
+                      "begins");
+  return compileFor(device, problem);
 }
 
 Result Context::launch(Problem &problem, HipStream stream) {
@@ -337,14 +375,20 @@ Result Context::launch(Problem &problem, HipStream stream) {
   Device *found;
   if (Result result = device(-1, library, found); !result.ok())
     return result;
-  const DeviceView &view = viewOf(*found);
   if (problem.score.program)
-    if (Result result = bindScore(view, problem, /*isLaunch=*/true);
+    if (Result result = bindScore(viewOf(*found), problem, /*isLaunch=*/true);
         !result.ok())
       return result;
-  const Plan *chosen = chooseAgain(view, problem);
-  if (!chosen)
-    return whyNone(view, problem);
+  const DeviceView *seen = &viewOf(*found);
+  const Plan *chosen = chooseAgain(*seen, problem);
+  if (!chosen) {
+    const Result compiled = compileForLaunch(*library, *found, problem, stream);
+    seen = &viewOf(*found);
+    chosen = compiled.ok() ? chooseAgain(*seen, problem) : nullptr;
+    if (!chosen)
+      return notServed(*seen, problem, compiled);
+  }
+  const DeviceView &view = *seen;
   const Plan &plan = *chosen;
   if (plan.workspaceBytes > 0)
     if (Result result = checkWorkspace(problem, plan); !result.ok())

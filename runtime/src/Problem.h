@@ -115,6 +115,7 @@ struct Problem {
   unsigned wanted = 0;        ///< outputs that have elements and were asked for
   bool deterministic = false; ///< only kernels whose bits never differ
   bool narrowSums = false;    ///< only kernels that sum dq in 16 bits
+  bool onDemand = false;      ///< only kernels that were compiled on demand
   int32_t splits = 0; ///< shares of the keys that are asked for; 0: any number
   /// Query heads that share a key head have a row each, as far apart as rows
   /// may be: packHeads() can make rows of them.

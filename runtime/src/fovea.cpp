@@ -71,6 +71,15 @@ void fill(const Plan &chosen, fovea_backward_plan_t &filled) {
   }
 }
 
+/// Reads parameters as far as they and the context say what is wanted.
+template <typename Params>
+Result readProblem(const Context &context, const Params *params,
+                   Problem &problem) {
+  Result result = readParams(params, problem);
+  problem.onDemand = context.compilesAlways() && problem.kernel == 0;
+  return result;
+}
+
 /// The body of a select or prepare function: reads a problem, chooses its
 /// kernels and, if there is a `plan`, writes that.
 /// \param load  loads the kernels as well
@@ -83,7 +92,7 @@ Result select(Context &context, const Params *params, int32_t device, bool load,
     if (Result result = checkSize("plan", plan, firstSize); !result.ok())
       return result;
   Problem problem;
-  if (Result result = readParams(params, problem); !result.ok())
+  if (Result result = readProblem(context, params, problem); !result.ok())
     return result;
   std::string text = "nothing to compute: no launch";
   if (!problem.empty()) {
@@ -109,7 +118,7 @@ Result explain(Context &context, const Params *params, int32_t device,
   if (!function)
     return invalid("explain is NULL");
   Problem problem;
-  if (Result result = readParams(params, problem); !result.ok())
+  if (Result result = readProblem(context, params, problem); !result.ok())
     return result;
   if (problem.empty())
     return Result(FOVEA_STATUS_OK, "nothing to compute: no launch");
@@ -128,7 +137,7 @@ Result explain(Context &context, const Params *params, int32_t device,
 template <typename Params>
 Result launch(Context &context, const Params *params, void *stream) {
   Problem problem;
-  if (Result result = readParams(params, problem); !result.ok())
+  if (Result result = readProblem(context, params, problem); !result.ok())
     return result;
   if (problem.empty())
     return Result();

@@ -1,0 +1,64 @@
+//===- CompilerApi.h - the compiler's library at run time -------*- C++ -*-===//
+//
+// libfovea_compiler, opened with dlopen when the first kernel is missing; so
+// nothing of LLVM is in a process that does without.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_RUNTIME_SRC_COMPILERAPI_H
+#define FOVEA_RUNTIME_SRC_COMPILERAPI_H
+
+#include "Result.h"
+#include "fovea/Package/Package.h"
+#include "fovea/compiler.h"
+
+#include <vector>
+
+namespace fovea::rt {
+
+/// One kernel to compile.
+struct KernelOrder {
+  std::string chip; ///< "gfx942"
+  ProblemKey problem;
+  std::string algorithm; ///< empty: the compiler's default
+
+  /// Equal texts, equal orders.
+  std::string str() const {
+    return chip + ";" + problem.str() + ";algorithm=" + algorithm;
+  }
+};
+
+/// What compiling an order gave.
+struct OrderedKernel {
+  KernelRecord record; ///< without fingerprint
+  std::vector<uint8_t> image;
+};
+
+class CompilerApi {
+public:
+  /// Opens the library; does nothing where that has been done.
+  /// \param given  path; empty: beside this library, else by the loader's path
+  /// \return NOT_FOUND, INCOMPATIBLE with the remedy
+  Result open(const std::string &given);
+
+  const std::string &path() const { return file; }
+  const std::string &buildId() const { return build; }
+
+  /// \param refused  becomes true when trying again is of no use
+  Result compile(const KernelOrder &order, OrderedKernel &kernel,
+                 bool &refused) const;
+
+private:
+  void *handle = nullptr; ///< never closed: LLVM keeps what it has registered
+  std::string file, build;
+  decltype(&fovea_compiler_version) version = nullptr;
+  decltype(&fovea_compiler_build_id) buildIdOf = nullptr;
+  decltype(&fovea_compiler_last_message) lastMessage = nullptr;
+  decltype(&fovea_compile) compileOne = nullptr;
+  decltype(&fovea_compiled_info) infoOf = nullptr;
+  decltype(&fovea_compiled_destroy) destroy = nullptr;
+};
+
+} // namespace fovea::rt
+
+#endif // FOVEA_RUNTIME_SRC_COMPILERAPI_H

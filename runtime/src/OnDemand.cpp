@@ -1,0 +1,177 @@
+//===- OnDemand.cpp - kernels that are compiled when they are missing -----===//
+
+#include "OnDemand.h"
+
+#include "CompileCache.h"
+
+#include <cstdlib>
+
+namespace fovea::rt {
+namespace {
+
+std::string variable(const char *name) {
+  const char *value = std::getenv(name);
+  return value ? value : "";
+}
+
+/// Milliseconds as "367 ms".
+std::string millis(double ms) {
+  return std::to_string(int64_t(ms + 0.5)) + " ms";
+}
+
+} // namespace
+
+KernelOrder orderFor(const Problem &problem, const std::string &chip) {
+  KernelOrder order;
+  order.chip = chip;
+  order.problem = problem.key.base();
+  order.problem.groups = problem.key.groups;
+  // As aot-compile's own default: one kernel for every mask and window.
+  order.problem.groups[kWindowGroup] = kWindowVersion;
+  if (problem.splits > 1)
+    order.algorithm = "split";
+  if (problem.narrowSums)
+    order.algorithm = "atomic16";
+  return order;
+}
+
+Result OnDemand::configure() {
+  const std::string mode = variable("FOVEA_COMPILE");
+  if (mode.empty() || mode == "never")
+    when = Mode::Never;
+  else if (mode == "auto")
+    when = Mode::Auto;
+  else if (mode == "always")
+    when = Mode::Always;
+  else
+    return invalid("FOVEA_COMPILE is '" + mode +
+                   "', not never, auto or always");
+  if (when == Mode::Never)
+    return Result();
+  library = variable("FOVEA_COMPILER_LIBRARY");
+
+  uint64_t mebibytes = 256;
+  if (const std::string most = variable("FOVEA_CACHE_MIB"); !most.empty()) {
+    if (most.size() > 9 ||
+        most.find_first_not_of("0123456789") != std::string::npos)
+      return invalid("FOVEA_CACHE_MIB is '" + most +
+                     "', not a whole number of MiB");
+    mebibytes = std::strtoull(most.c_str(), nullptr, 10);
+  }
+  mostBytes = mebibytes << 20;
+  folder = variable("FOVEA_CACHE_DIR");
+  if (!folder.empty() && folder[0] != '/')
+    return invalid("FOVEA_CACHE_DIR is '" + folder +
+                   "', which is no absolute path");
+  if (mostBytes == 0) {
+    folder.clear();
+    whyNoFolder = "FOVEA_CACHE_MIB is 0";
+    return Result();
+  }
+  if (!folder.empty())
+    return Result();
+  // The base directory specification: a path that is not absolute is ignored.
+  const std::string xdg = variable("XDG_CACHE_HOME"), home = variable("HOME");
+  if (!xdg.empty() && xdg[0] == '/')
+    folder = xdg + "/fovea";
+  else if (!home.empty() && home[0] == '/')
+    folder = home + "/.cache/fovea";
+  else
+    whyNoFolder = "neither FOVEA_CACHE_DIR, XDG_CACHE_HOME nor HOME names a "
+                  "folder";
+  return Result();
+}
+
+bool OnDemand::begin(const std::string &name, Result &result) {
+  std::unique_lock<std::mutex> lock(mutex);
+  Entry &entry = entries[name]; // stays where it is
+  if (entry.state == Entry::Running) {
+    const uint64_t run = entry.runs;
+    ended.wait(lock, [&] { return entry.runs != run; });
+    result = entry.last;
+    return false;
+  }
+  if (entry.state != Entry::Idle) {
+    result = entry.last;
+    return false;
+  }
+  entry.state = Entry::Running;
+  return true;
+}
+
+void OnDemand::end(const std::string &name, Result result, bool refused) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    Entry &entry = entries.find(name)->second;
+    entry.state = result.ok() ? Entry::Done
+                  : refused   ? Entry::Refused
+                              : Entry::Idle;
+    entry.last = std::move(result);
+    ++entry.runs;
+  }
+  ended.notify_all();
+}
+
+Result OnDemand::openCompiler(const Log &log) {
+  std::lock_guard<std::mutex> lock(compilerMutex);
+  const bool isNew = compiler.path().empty();
+  Result result = compiler.open(library);
+  if (result.ok() && isNew)
+    log.line(LogLevel::Info,
+             "compiler " + compiler.path() + ": " + compiler.buildId());
+  return result;
+}
+
+Result OnDemand::make(const KernelOrder &order, const Log &log, Made &made,
+                      bool &refused) {
+  if (Result result = openCompiler(log); !result.ok())
+    return result;
+  const BlockFileSizeSignal blocked;
+  CompileCache cache(folder, mostBytes, order, compiler.buildId());
+  std::string unkept = whyNoFolder;
+  auto note = [&](const Result &result) {
+    if (!result.ok() && unkept.empty())
+      unkept = result.message;
+  };
+  auto finish = [&](const std::string &path, OrderedKernel &&kernel,
+                    std::string origin) -> Result {
+    Expected<PackageReader> package = PackageReader::ofKernel(
+        path, compiler.buildId(), std::move(kernel.record),
+        std::move(kernel.image));
+    if (!package)
+      return Result(package.status());
+    made.package = std::make_shared<PackageReader>(std::move(*package));
+    made.origin = std::move(origin);
+    log.line(LogLevel::Info, "kernel '" + order.problem.str() + "' for " +
+                                 order.chip + ": " + made.origin);
+    return Result();
+  };
+  OrderedKernel kernel;
+  bool found = false;
+  if (!folder.empty()) {
+    note(cache.find(kernel, found));
+    if (!found && unkept.empty()) {
+      // Whoever compiles it has stored it when the lock is free.
+      note(cache.lockOrder());
+      if (unkept.empty())
+        note(cache.find(kernel, found));
+    }
+    if (found)
+      return finish(cache.path(), std::move(kernel),
+                    "compiled on demand before, from the cache");
+  }
+  if (Result result = compiler.compile(order, kernel, refused); !result.ok())
+    return result;
+  kernel.record.fingerprint = cache.fingerprint();
+  if (!folder.empty() && unkept.empty())
+    note(cache.store(kernel));
+  const std::string took =
+      "compiled on demand in " + millis(kernel.record.compileMs);
+  if (unkept.empty())
+    return finish(cache.path(), std::move(kernel),
+                  took + ", kept in the cache");
+  return finish("(memory)", std::move(kernel),
+                took + ", in memory alone: " + unkept);
+}
+
+} // namespace fovea::rt

@@ -1,0 +1,100 @@
+//===- OnDemand.h - kernels that are compiled when they are missing -*- C++
+//-*-===//
+//
+// From an order to a package of one kernel in memory: from the cache where
+// another process has compiled it, else from the compiler, which is then asked
+// once however many threads want the kernel. docs/CompileOnDemand.md is its
+// manual.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_RUNTIME_SRC_ONDEMAND_H
+#define FOVEA_RUNTIME_SRC_ONDEMAND_H
+
+#include "CompilerApi.h"
+#include "Log.h"
+#include "Problem.h"
+#include "fovea/Package/PackageReader.h"
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace fovea::rt {
+
+/// What is compiled for a problem on a chip.
+KernelOrder orderFor(const Problem &problem, const std::string &chip);
+
+class OnDemand {
+public:
+  enum class Mode { Never, Auto, Always };
+
+  /// Reads the variables; called once, first.
+  Result configure();
+
+  Mode mode() const { return when; }
+
+  /// A kernel that was made, and how: "compiled on demand ...".
+  struct Made {
+    std::shared_ptr<const PackageReader> package;
+    std::string origin;
+  };
+  /// Makes the kernel of an order, or waits for the thread that does.
+  /// \param made  receives the kernel, if this is the thread that made it
+  /// \param publish  called with it before others are told
+  template <typename Publish>
+  Result get(const KernelOrder &order, const Log &log, Publish publish);
+
+private:
+  /// An order that somebody has asked for.
+  struct Entry {
+    enum { Idle, Running, Done, Refused } state = Idle;
+    uint64_t runs = 0; ///< that have ended
+    Result last;       ///< of the latest run
+  };
+  /// True: this thread is to make it, and to call end().
+  bool begin(const std::string &name, Result &result);
+  void end(const std::string &name, Result result, bool refused);
+  Result make(const KernelOrder &order, const Log &log, Made &made,
+              bool &refused);
+  Result openCompiler(const Log &log);
+
+  Mode when = Mode::Never;
+  std::string library;
+  std::string folder;      ///< of the cache; empty: there is none
+  std::string whyNoFolder; ///< then
+  uint64_t mostBytes = 0;  ///< of all packages in it
+
+  std::mutex compilerMutex;
+  CompilerApi compiler;
+
+  std::mutex mutex; ///< guards `entries`
+  std::condition_variable ended;
+  std::map<std::string, Entry> entries;
+};
+
+template <typename Publish>
+Result OnDemand::get(const KernelOrder &order, const Log &log,
+                     Publish publish) {
+  const std::string name = order.str();
+  Result result;
+  if (!begin(name, result))
+    return result;
+  bool refused = false;
+  try {
+    Made made;
+    result = make(order, log, made, refused);
+    if (result.ok())
+      publish(std::move(made));
+  } catch (...) { // no memory, or the log function threw
+    end(name, Result(FOVEA_STATUS_OUT_OF_MEMORY, {}), /*refused=*/false);
+    throw;
+  }
+  end(name, result, refused);
+  return result;
+}
+
+} // namespace fovea::rt
+
+#endif // FOVEA_RUNTIME_SRC_ONDEMAND_H
