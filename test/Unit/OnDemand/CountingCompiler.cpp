@@ -1,0 +1,57 @@
+//===- CountingCompiler.cpp - the compiler's library, with faults ---------===//
+//
+// Hands calls on to libfovea_compiler.
+// FOVEA_TEST_COUNT: a file that gets a line for each compilation that begins;
+// FOVEA_TEST_KILL: the process is killed in the middle of one;
+// FOVEA_TEST_VERSION: the version that it tells.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/compiler.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <string>
+#include <unistd.h>
+
+namespace {
+void *real(const char *name) {
+  static void *library = dlopen(REAL_COMPILER, RTLD_NOW | RTLD_LOCAL);
+  return dlsym(library, name);
+}
+} // namespace
+#define REAL(name) reinterpret_cast<decltype(&name)>(real(#name))
+
+uint32_t fovea_compiler_version(void) {
+  const char *version = std::getenv("FOVEA_TEST_VERSION");
+  return version ? uint32_t(std::atoi(version))
+                 : REAL(fovea_compiler_version)();
+}
+const char *fovea_compiler_build_id(void) {
+  return REAL(fovea_compiler_build_id)();
+}
+const char *fovea_compiler_last_message(void) {
+  return REAL(fovea_compiler_last_message)();
+}
+fovea_compiler_status_t fovea_compile(const fovea_compile_request_t *request,
+                                      fovea_compiled_t **compiled) {
+  if (const char *path = std::getenv("FOVEA_TEST_COUNT")) {
+    const std::string line = std::string(request->problem) + "\n";
+    const int file = ::open(path, O_WRONLY | O_APPEND | O_CREAT, 0600);
+    if (::write(file, line.data(), line.size()) != ssize_t(line.size()))
+      std::abort();
+    (void)::close(file);
+  }
+  if (std::getenv("FOVEA_TEST_KILL"))
+    (void)::kill(::getpid(), SIGKILL);
+  return REAL(fovea_compile)(request, compiled);
+}
+fovea_compiler_status_t fovea_compiled_info(const fovea_compiled_t *compiled,
+                                            fovea_compiled_info_t *info) {
+  return REAL(fovea_compiled_info)(compiled, info);
+}
+void fovea_compiled_destroy(fovea_compiled_t *compiled) {
+  REAL(fovea_compiled_destroy)(compiled);
+}

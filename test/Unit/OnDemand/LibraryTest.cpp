@@ -1,0 +1,199 @@
+//===- LibraryTest.cpp - the compiler's C interface -----------------------===//
+
+#include "../Package/TestPackage.h"
+
+#include "fovea/compiler.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <thread>
+
+using fovea::test::TempDir;
+
+namespace {
+
+using Compiled =
+    std::unique_ptr<fovea_compiled_t, void (*)(fovea_compiled_t *)>;
+
+fovea_compile_request_t request(const char *target, const char *problem,
+                                const char *schedule = nullptr) {
+  fovea_compile_request_t made = {};
+  made.struct_size = sizeof made;
+  made.target = target;
+  made.problem = problem;
+  made.schedule = schedule;
+  return made;
+}
+
+Compiled compile(const fovea_compile_request_t &request,
+                 fovea_compiler_status_t wanted = FOVEA_COMPILER_STATUS_OK) {
+  fovea_compiled_t *made = nullptr;
+  const fovea_compiler_status_t status = fovea_compile(&request, &made);
+  EXPECT_STREQ(fovea_compiler_status_name(status),
+               fovea_compiler_status_name(wanted))
+      << fovea_compiler_last_message();
+  EXPECT_EQ(made != nullptr, status == FOVEA_COMPILER_STATUS_OK);
+  return Compiled(made, fovea_compiled_destroy);
+}
+
+void expectMessage(const char *part) {
+  const std::string message = fovea_compiler_last_message();
+  EXPECT_NE(message.find(part), std::string::npos)
+      << "'" << part << "' is not in: " << message;
+}
+
+fovea_compiled_info_t infoOf(const Compiled &compiled) {
+  fovea_compiled_info_t info = {};
+  info.struct_size = sizeof info;
+  EXPECT_EQ(fovea_compiled_info(compiled.get(), &info),
+            FOVEA_COMPILER_STATUS_OK);
+  return info;
+}
+
+std::string imageOf(const Compiled &compiled) {
+  const fovea_compiled_info_t info = infoOf(compiled);
+  return std::string(static_cast<const char *>(info.image), info.image_bytes);
+}
+
+std::string contentOf(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+TEST(LibraryTest, BytesAreThoseOfAotCompile) {
+  TempDir dir;
+  struct {
+    const char *target, *problem, *schedule, *options;
+  } const rows[] = {
+      {"gfx942", "forward;dtype=bf16;head_dim=64;window=1", nullptr,
+       "--op=forward --dtype=bf16 --head-dim=64"},
+      {"gfx1100", "forward;dtype=fp16;head_dim=32;mask=causal_top_left",
+       "algorithm=split", // not compiled twice for each
+       "--op=forward --dtype=fp16 --head-dim=32 --mask=causal-top-left "
+       "--algorithm=split"},
+      {"gfx90a", "backward;dtype=fp16;head_dim=16;window=1", nullptr,
+       "--op=backward --dtype=fp16 --head-dim=16"},
+  };
+  for (const auto &row : rows) {
+    const Compiled compiled =
+        compile(request(row.target, row.problem, row.schedule));
+    ASSERT_TRUE(compiled);
+    const std::string path = dir.path() + "/k";
+    const std::string command = std::string(AOT_COMPILE " --target=") +
+                                row.target + " " + row.options + " -q -o " +
+                                path;
+    ASSERT_EQ(std::system((command + ".hsaco --emit=hsaco").c_str()), 0);
+    ASSERT_EQ(std::system((command + ".json --emit=contract").c_str()), 0);
+    EXPECT_EQ(imageOf(compiled), contentOf(path + ".hsaco")) << row.problem;
+    const fovea_compiled_info_t info = infoOf(compiled);
+    EXPECT_EQ(info.contract, contentOf(path + ".json"));
+    EXPECT_STREQ(info.problem, row.problem);
+    EXPECT_STREQ(info.target, row.target);
+    EXPECT_NE(std::string(info.report).find(fovea_compiler_build_id()),
+              std::string::npos);
+  }
+}
+
+constexpr const char *kMlir = R"(
+func.func @mine(%q: memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>) {
+  attn.forward %q
+  return
+}
+)";
+
+TEST(LibraryTest, BadMlirGivesDiagnostics) {
+  fovea_compile_request_t bad = request("gfx942", nullptr);
+  bad.mlir = kMlir;
+  bad.mlir_name = "mine.mlir";
+  compile(bad, FOVEA_COMPILER_STATUS_INVALID_ARGUMENT);
+  expectMessage("mine.mlir:3:");
+  const std::string deep(100000, '(');
+  bad.mlir = deep.c_str();
+  compile(bad, FOVEA_COMPILER_STATUS_INVALID_ARGUMENT);
+  expectMessage("mine.mlir:");
+  bad.mlir = "";
+  compile(bad, FOVEA_COMPILER_STATUS_INVALID_ARGUMENT);
+  expectMessage("no function");
+}
+
+TEST(LibraryTest, MlirIsTheProblemThatItSays) {
+  TempDir dir;
+  const std::string path = dir.path() + "/p.mlir";
+  ASSERT_EQ(std::system((AOT_COMPILE
+                         " --target=gfx942 --op=forward --dtype=fp16 "
+                         "--head-dim=16 --emit=mlir --stage=problem -q -o " +
+                         path)
+                            .c_str()),
+            0);
+  const std::string text = contentOf(path);
+  fovea_compile_request_t given = request("gfx942", nullptr);
+  given.mlir = text.c_str();
+  const Compiled mine = compile(given);
+  const Compiled same =
+      compile(request("gfx942", "forward;dtype=fp16;head_dim=16;window=1"));
+  ASSERT_TRUE(mine && same);
+  EXPECT_STREQ(infoOf(mine).problem, infoOf(same).problem);
+  EXPECT_EQ(imageOf(mine), imageOf(same));
+}
+
+TEST(LibraryTest, WrongRequestsAreRefused) {
+  const auto invalid = FOVEA_COMPILER_STATUS_INVALID_ARGUMENT;
+  const char *problem = "forward;dtype=fp16;head_dim=16";
+  compile(request("gfx942", nullptr), invalid);
+  expectMessage("problem and mlir are NULL");
+  compile(request(nullptr, problem), invalid);
+  expectMessage("target is NULL");
+  compile(request("gfx943", problem), invalid);
+  expectMessage("unknown chip 'gfx943'; known: gfx908");
+  compile(request("gfx942", "forward;dtype=fp8;head_dim=16"), invalid);
+  expectMessage("fp8");
+  for (const char *schedule :
+       {"block_m", "block_m=x", "block_z=1", "algorithm=atomic",
+        "block_m=64;block_m=32", ";"})
+    compile(request("gfx942", problem, schedule), invalid);
+  fovea_compile_request_t grown[2] = {request("gfx942", problem), {}};
+  grown[0].struct_size = sizeof(grown[0]) + 8;
+  grown[1].struct_size = 1;
+  compile(grown[0], invalid);
+  expectMessage("update libfovea_compiler");
+  grown[0].struct_size = 8;
+  compile(grown[0], invalid);
+  expectMessage("struct_size is 8");
+  EXPECT_EQ(fovea_compile(nullptr, nullptr), invalid);
+  compile(request("gfx1100", "backward;dtype=fp16;head_dim=512"),
+          FOVEA_COMPILER_STATUS_UNSUPPORTED);
+  expectMessage("the largest is 256");
+}
+
+TEST(LibraryTest, Cancellation) {
+  const std::unique_ptr<fovea_compiler_cancel_t,
+                        void (*)(fovea_compiler_cancel_t *)>
+      cancel(fovea_compiler_cancel_create(), fovea_compiler_cancel_destroy);
+  fovea_compile_request_t wanted =
+      request("gfx942", "backward;dtype=bf16;head_dim=256;window=1");
+  wanted.cancel = cancel.get();
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    fovea_compiler_cancel(cancel.get());
+  });
+  compile(wanted, FOVEA_COMPILER_STATUS_CANCELLED);
+  expectMessage("cancelled");
+  later.join();
+  compile(wanted, FOVEA_COMPILER_STATUS_CANCELLED);
+  // A handle that nobody has used changes no byte.
+  const std::unique_ptr<fovea_compiler_cancel_t,
+                        void (*)(fovea_compiler_cancel_t *)>
+      unused(fovea_compiler_cancel_create(), fovea_compiler_cancel_destroy);
+  fovea_compile_request_t small =
+      request("gfx942", "forward;dtype=fp16;head_dim=16");
+  const std::string bytes = imageOf(compile(small));
+  small.cancel = unused.get();
+  EXPECT_EQ(bytes, imageOf(compile(small)));
+}
+
+} // namespace

@@ -1,0 +1,342 @@
+//===- OnDemandTest.cpp - kernels that are compiled when they are missing -===//
+//
+// libfovea and aot-run on the simulated device, with the compiler's library
+// behind one that counts what it is asked for.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Package/TestPackage.h"
+
+#include "fovea/fovea.h"
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <memory>
+#include <set>
+#include <sys/wait.h>
+#include <thread>
+#include <vector>
+
+using namespace fovea::test;
+
+namespace {
+
+struct Ended {
+  int status; ///< of wait()
+  std::string text;
+};
+
+std::vector<std::string> linesOf(const std::string &path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);)
+    lines.push_back(line);
+  return lines;
+}
+
+std::string readAll(std::FILE *file) {
+  std::string text;
+  char part[4096];
+  while (size_t got = std::fread(part, 1, sizeof(part), file))
+    text.append(part, got);
+  return text;
+}
+
+class OnDemandTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    set("FOVEA_HIP_LIBRARY", "sim");
+    set("FOVEA_SIM_TARGET", "gfx942");
+    set("FOVEA_COMPILE", "auto");
+    set("FOVEA_COMPILER_LIBRARY", COUNTING_COMPILER);
+    set("FOVEA_CACHE_DIR", cache());
+    set("FOVEA_TEST_COUNT", counts());
+  }
+  void TearDown() override {
+    for (const std::string &name : names)
+      ::unsetenv(name.c_str());
+  }
+  void set(const std::string &name, const std::string &value) {
+    ::setenv(name.c_str(), value.c_str(), 1);
+    names.insert(name);
+  }
+  std::string cache() const { return dir.path() + "/cache"; }
+  std::string counts() const { return dir.path() + "/counts"; }
+  /// Compilations that have begun.
+  std::vector<std::string> compiled() const { return linesOf(counts()); }
+
+  struct Destroy {
+    void operator()(fovea_context_t *context) const {
+      fovea_context_destroy(context);
+    }
+  };
+  using ContextPtr = std::unique_ptr<fovea_context_t, Destroy>;
+  ContextPtr context() {
+    fovea_context_t *made = nullptr;
+    EXPECT_EQ(fovea_context_create(nullptr, &made), FOVEA_STATUS_OK)
+        << fovea_last_message();
+    return ContextPtr(made);
+  }
+
+  static fovea_forward_params_t forward(int64_t headDim) {
+    fovea_forward_params_t p = {};
+    p.struct_size = sizeof p;
+    p.dtype = FOVEA_DTYPE_F16;
+    p.mask = FOVEA_MASK_CAUSAL_TOP_LEFT;
+    p.scale = 1;
+    p.batch = p.heads_q = p.heads_k = 1;
+    p.seqlen_q = p.seqlen_k = 32;
+    p.head_dim = headDim;
+    auto stride = [&](auto &tensor) {
+      tensor.stride_seq = headDim;
+      tensor.stride_head = tensor.stride_batch = 32 * headDim;
+    };
+    stride(p.q);
+    stride(p.k);
+    stride(p.v);
+    stride(p.out);
+    return p;
+  }
+
+  /// aot-run of a problem that the package has not, judged against fp64.
+  /// \param around  a shell's words before the command
+  std::string command(const std::string &around = "",
+                      const std::string &options = "--head-dim=16") {
+    return "FOVEA_LOG=info " + around + " " AOT_RUN " --package=" + package() +
+           " --dtype=fp16 --seqlen-q=33 --seqlen-k=50 " + options + " 2>&1";
+  }
+  static Ended finish(std::FILE *pipe) {
+    std::string text = readAll(pipe);
+    return {::pclose(pipe), std::move(text)};
+  }
+  Ended run(const std::string &command) {
+    return finish(::popen(command.c_str(), "r"));
+  }
+  void expectPass(const Ended &run, const std::string &part) {
+    EXPECT_EQ(run.status, 0) << run.text;
+    EXPECT_NE(run.text.find("result    pass"), std::string::npos) << run.text;
+    EXPECT_NE(run.text.find(part), std::string::npos) << part << "\n"
+                                                      << run.text;
+  }
+  /// A package with a kernel of another head dimension.
+  const std::string &package() {
+    if (packagePath.empty()) {
+      packagePath = dir.path() + "/kernels.fovea";
+      EXPECT_EQ(std::system((AOT_COMPILE " --target=gfx942 --op=forward "
+                                         "--dtype=fp16 --head-dim=32 "
+                                         "--emit=package -q -o " +
+                             packagePath)
+                                .c_str()),
+                0);
+    }
+    return packagePath;
+  }
+  /// The cache's one package.
+  std::string cached() {
+    return linesOfCommand("ls " + cache() + "/*.fovea").at(0);
+  }
+  std::vector<std::string> linesOfCommand(const std::string &command) {
+    Ended got = run(command);
+    std::vector<std::string> lines;
+    for (size_t at = 0, end;
+         (end = got.text.find('\n', at)) != std::string::npos; at = end + 1)
+      lines.push_back(got.text.substr(at, end - at));
+    return lines;
+  }
+
+  TempDir dir;
+
+private:
+  std::string packagePath;
+  std::set<std::string> names;
+};
+
+TEST_F(OnDemandTest, ThreadsCompileEachOnce) {
+  const ContextPtr shared = context();
+  std::vector<std::thread> threads;
+  std::atomic<int> failures{0};
+  for (int i = 0; i != 64; ++i)
+    threads.emplace_back([&, i] {
+      const fovea_forward_params_t p = forward(16 + 8 * (i % 3));
+      fovea_forward_plan_t plan = {};
+      plan.struct_size = sizeof plan;
+      if (fovea_forward_prepare(shared.get(), &p, 0, &plan) || plan.kernel == 0)
+        ++failures;
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(failures, 0);
+  EXPECT_EQ(compiled().size(), 3u);
+  EXPECT_EQ(fovea_kernel_count(shared.get()), 3u);
+  // Another context has them from the cache; masks are all the same kernel's.
+  const ContextPtr next = context();
+  fovea_forward_params_t p = forward(16);
+  p.mask = FOVEA_MASK_NONE;
+  EXPECT_EQ(fovea_forward_select(next.get(), &p, 0, nullptr), FOVEA_STATUS_OK);
+  EXPECT_NE(std::string(fovea_last_message()).find("from the cache"),
+            std::string::npos)
+      << fovea_last_message();
+  EXPECT_EQ(compiled().size(), 3u);
+}
+
+TEST_F(OnDemandTest, ProcessesCompileOnce) {
+  (void)package();
+  std::vector<std::FILE *> pipes;
+  for (int i = 0; i != 4; ++i)
+    pipes.push_back(::popen(command().c_str(), "r"));
+  for (std::FILE *pipe : pipes)
+    expectPass(finish(pipe), "compiled on demand");
+  EXPECT_EQ(compiled().size(), 1u);
+}
+
+TEST_F(OnDemandTest, KilledProcessLeavesAUsableCache) {
+  const Ended killed = run(command("FOVEA_TEST_KILL=1"));
+  EXPECT_NE(killed.status, 0) << killed.text;
+  EXPECT_EQ(killed.text.find("result"), std::string::npos) << killed.text;
+  expectPass(run(command()), "kept in the cache");
+  expectPass(run(command()), "from the cache");
+  EXPECT_EQ(compiled().size(), 2u);
+}
+
+TEST_F(OnDemandTest, DamagedPackageIsBegunAnew) {
+  expectPass(run(command()), "kept in the cache");
+  {
+    std::ofstream(cached(), std::ios::in | std::ios::out) << "damage";
+  }
+  expectPass(run(command()), "kept in the cache");
+  expectPass(run(command()), "from the cache");
+}
+
+TEST_F(OnDemandTest, FullDiskStillLaunches) {
+  // Room for the linker's files, but not for the package.
+  expectPass(run(command("ulimit -f " FILE_BLOCKS "; ")), "in memory alone");
+  expectPass(run(command()), "kept in the cache");
+}
+
+TEST_F(OnDemandTest, FolderThatCannotBeMadeStillLaunches) {
+  {
+    std::ofstream(cache()) << "no folder";
+  }
+  expectPass(run(command()), "in memory alone: the cache's lock");
+}
+
+TEST_F(OnDemandTest, RoomIsBounded) {
+  // Nothing of ours, which stays; and a package of another build, used earlier.
+  expectPass(run(command()), "kept in the cache");
+  const std::string mine = cache() + "/mine.fovea";
+  const std::string other = cache() + "/gfx942-0123456789abcdef.fovea";
+  run("truncate -s 2M " + mine + "; truncate -s 2M " + other +
+      "; touch -d '2 days ago' " + mine + " " + other);
+  expectPass(run(command("FOVEA_CACHE_MIB=1", "--head-dim=24")),
+             "kept in the cache");
+  EXPECT_EQ(linesOfCommand("ls " + cache() + "/*.fovea").size(), 2u);
+  EXPECT_NE(::access(mine.c_str(), F_OK), -1);
+  EXPECT_EQ(::access(other.c_str(), F_OK), -1);
+  expectPass(run(command("FOVEA_CACHE_MIB=0", "--head-dim=40")),
+             "in memory alone: FOVEA_CACHE_MIB is 0");
+}
+
+TEST_F(OnDemandTest, AlwaysPassesOverPackages) {
+  const ContextPtr c = context();
+  set("FOVEA_COMPILE", "always");
+  const ContextPtr always = context();
+  for (const ContextPtr *one : {&c, &always}) {
+    ASSERT_EQ(fovea_package_open(one->get(), package().c_str()),
+              FOVEA_STATUS_OK);
+    fovea_forward_params_t p = forward(32);
+    fovea_forward_plan_t plan = {};
+    plan.struct_size = sizeof plan;
+    EXPECT_EQ(fovea_forward_select(one->get(), &p, 0, &plan), FOVEA_STATUS_OK);
+    EXPECT_EQ(plan.kernel, one == &c ? 1u : 2u);
+    p.kernel = 1;
+    EXPECT_EQ(fovea_forward_select(one->get(), &p, 0, &plan), FOVEA_STATUS_OK);
+    EXPECT_EQ(plan.kernel, 1u);
+  }
+  const fovea_forward_params_t p = forward(32);
+  std::string steps;
+  EXPECT_EQ(fovea_forward_explain(
+                always.get(), &p, 0,
+                [](void *user, const fovea_candidate_t *step) {
+                  *static_cast<std::string *>(user) +=
+                      std::to_string(step->state) + step->reason + "\n";
+                },
+                &steps),
+            FOVEA_STATUS_OK);
+  EXPECT_NE(steps.find("; it was compiled on demand in"), std::string::npos)
+      << steps;
+  EXPECT_NE(steps.find("FOVEA_COMPILE is always"), std::string::npos) << steps;
+}
+
+TEST_F(OnDemandTest, Refusals) {
+  auto expectRefused = [&](const std::vector<const char *> &parts,
+                           int64_t headDim = 16) {
+    const ContextPtr c = context();
+    const fovea_forward_params_t p = forward(headDim);
+    for (int i = 0; i != 2; ++i) {
+      EXPECT_EQ(fovea_forward_select(c.get(), &p, 0, nullptr),
+                FOVEA_STATUS_NOT_FOUND);
+      const std::string message = fovea_last_message();
+      for (const char *part : parts)
+        EXPECT_NE(message.find(part), std::string::npos) << part << "\n"
+                                                         << message;
+    }
+  };
+  set("FOVEA_COMPILER_LIBRARY", dir.path() + "/none.so");
+  expectRefused({"no kernel for", "none.so", "set FOVEA_COMPILER_LIBRARY"});
+  set("FOVEA_COMPILER_LIBRARY", COUNTING_COMPILER);
+  set("FOVEA_TEST_VERSION", "10203");
+  expectRefused({"is of version 1.2.3, libfovea of 0.2.0"});
+  ::unsetenv("FOVEA_TEST_VERSION");
+  set("FOVEA_COMPILE", "never");
+  expectRefused({"no kernel for", "FOVEA_COMPILE=auto compiles"});
+  EXPECT_TRUE(compiled().empty());
+
+  for (const auto &[name, value] : {std::pair("FOVEA_COMPILE", "yes"),
+                                    {"FOVEA_CACHE_MIB", "-1"},
+                                    {"FOVEA_CACHE_DIR", "here"}}) {
+    set("FOVEA_COMPILE", "auto");
+    set(name, value);
+    fovea_context_t *made = nullptr;
+    EXPECT_EQ(fovea_context_create(nullptr, &made),
+              FOVEA_STATUS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(fovea_last_message()).find(name), std::string::npos);
+    ::unsetenv(name);
+  }
+}
+
+TEST_F(OnDemandTest, WhatTheCompilerRefusesIsAskedOnce) {
+  const ContextPtr c = context();
+  fovea_backward_params_t p = {};
+  p.struct_size = sizeof p;
+  p.dtype = FOVEA_DTYPE_BF16;
+  p.scale = 1;
+  p.batch = p.heads_q = p.heads_k = 1;
+  p.seqlen_q = p.seqlen_k = 32;
+  p.head_dim = 512;
+  auto stride = [](auto &tensor) {
+    tensor.stride_seq = 512;
+    tensor.stride_head = tensor.stride_batch = 32 * 512;
+  };
+  stride(p.q);
+  stride(p.k);
+  stride(p.v);
+  stride(p.out);
+  stride(p.dout);
+  stride(p.dq);
+  stride(p.dk);
+  stride(p.dv);
+  for (int i = 0; i != 2; ++i) {
+    EXPECT_EQ(fovea_backward_select(c.get(), &p, 0, nullptr),
+              FOVEA_STATUS_NOT_FOUND);
+    EXPECT_NE(
+        std::string(fovea_last_message()).find("no deterministic schedule"),
+        std::string::npos)
+        << fovea_last_message();
+  }
+  EXPECT_EQ(compiled().size(), 1u);
+}
+
+} // namespace
