@@ -10,12 +10,14 @@
 #include "fovea/fovea.h"
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <memory>
 #include <set>
+#include <sqlite3.h>
 #include <sys/wait.h>
 #include <thread>
 #include <vector>
@@ -199,6 +201,31 @@ TEST_F(OnDemandTest, KilledProcessLeavesAUsableCache) {
   expectPass(run(command()), "kept in the cache");
   expectPass(run(command()), "from the cache");
   EXPECT_EQ(compiled().size(), 2u);
+}
+
+TEST_F(OnDemandTest, ProcessKilledWhileItStoresLeavesAUsableCache) {
+  expectPass(run(command()), "kept in the cache");
+  const std::string path = cached();
+  // A transaction whose pages are in the file already.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    sqlite3 *database = nullptr;
+    if (sqlite3_open(path.c_str(), &database) == SQLITE_OK &&
+        sqlite3_exec(database,
+                     "PRAGMA cache_size=1; BEGIN IMMEDIATE; "
+                     "UPDATE kernel SET compile_ms=0; "
+                     "CREATE TABLE half(done); "
+                     "INSERT INTO half VALUES(randomblob(100000))",
+                     nullptr, nullptr, nullptr) == SQLITE_OK)
+      (void)::kill(::getpid(), SIGKILL);
+    ::_exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  ASSERT_EQ(::access((path + "-journal").c_str(), F_OK), 0);
+  expectPass(run(command()), "from the cache");
+  EXPECT_EQ(compiled().size(), 1u);
 }
 
 TEST_F(OnDemandTest, DamagedPackageIsBegunAnew) {
