@@ -18,6 +18,7 @@
 #include <memory>
 #include <set>
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
 #include <vector>
@@ -241,6 +242,27 @@ TEST_F(OnDemandTest, FullDiskStillLaunches) {
   // Room for the linker's files, but not for the package.
   expectPass(run(command("ulimit -f " FILE_BLOCKS "; ")), "in memory alone");
   expectPass(run(command()), "kept in the cache");
+}
+
+TEST_F(OnDemandTest, LimitOfFileSizesDoesNotEndTheProcess) {
+  // aot-run ignores the signal, other programs do not.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit limit = {24576, 24576};
+    const fovea_forward_params_t p = forward(16);
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0)
+      ::_exit(1);
+    const ContextPtr c = context();
+    if (fovea_forward_select(c.get(), &p, 0, nullptr) != FOVEA_STATUS_OK)
+      ::_exit(2);
+    ::_exit(std::string(fovea_last_message()).find("in memory alone") ==
+                    std::string::npos
+                ? 3
+                : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(OnDemandTest, FolderThatCannotBeMadeStillLaunches) {
