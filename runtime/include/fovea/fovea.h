@@ -184,14 +184,16 @@ FOVEA_API fovea_status_t fovea_device_info(fovea_context_t *context,
 FOVEA_API fovea_status_t fovea_package_open(fovea_context_t *context,
                                             const char *path);
 
-/** Number of kernels in the open packages. */
+/** Number of kernels in the open packages, and of those compiled on demand
+    (docs/CompileOnDemand.md), which have ids too. */
 FOVEA_API size_t fovea_kernel_count(fovea_context_t *context);
 
 typedef struct fovea_kernel_info {
   uint32_t struct_size;
   /** Names the kernel in fovea_forward_params_t; 1 to fovea_kernel_count(). */
   uint32_t id;
-  const char *package;  /**< path of its package */
+  const char *package; /**< path of its package; "(memory)" of a kernel that was
+                            compiled on demand and could not be kept */
   const char *target;   /**< e.g. "gfx942", "gfx11-generic" */
   const char *problem;  /**< e.g. "forward;dtype=bf16;head_dim=128" */
   const char *schedule; /**< the compiler's text */

@@ -288,6 +288,34 @@ TEST_F(OnDemandTest, RoomIsBounded) {
              "in memory alone: FOVEA_CACHE_MIB is 0");
 }
 
+TEST_F(OnDemandTest, NothingIsCompiledDuringACapture) {
+  const ContextPtr c = context();
+  auto find = [&](const char *name, auto *&function) {
+    function = reinterpret_cast<std::decay_t<decltype(function)>>(
+        fovea_hip_symbol(c.get(), name));
+    ASSERT_TRUE(function) << fovea_last_message();
+  };
+  int (*create)(void **);
+  int (*begin)(void *, int);
+  int (*end)(void *, void **);
+  find("hipStreamCreate", create);
+  find("hipStreamBeginCapture", begin);
+  find("hipStreamEndCapture", end);
+  void *stream = nullptr, *graph = nullptr;
+  ASSERT_EQ(create(&stream), 0);
+  ASSERT_EQ(begin(stream, 0), 0);
+  fovea_forward_params_t p = forward(16);
+  p.q.data = reinterpret_cast<void *>(0x10000000);
+  p.k.data = p.v.data = reinterpret_cast<void *>(0x20000000);
+  p.out.data = reinterpret_cast<void *>(0x30000000);
+  EXPECT_EQ(fovea_forward(c.get(), &p, stream), FOVEA_STATUS_NOT_FOUND);
+  EXPECT_NE(std::string(fovea_last_message()).find("fovea_forward_prepare"),
+            std::string::npos)
+      << fovea_last_message();
+  EXPECT_EQ(end(stream, &graph), 0);
+  EXPECT_TRUE(compiled().empty());
+}
+
 TEST_F(OnDemandTest, AlwaysPassesOverPackages) {
   const ContextPtr c = context();
   set("FOVEA_COMPILE", "always");
@@ -335,6 +363,8 @@ TEST_F(OnDemandTest, Refusals) {
   };
   set("FOVEA_COMPILER_LIBRARY", dir.path() + "/none.so");
   expectRefused({"no kernel for", "none.so", "set FOVEA_COMPILER_LIBRARY"});
+  set("FOVEA_COMPILER_LIBRARY", LIBFOVEA);
+  expectRefused({"no kernel for", "lacks fovea_compiler_version"});
   set("FOVEA_COMPILER_LIBRARY", COUNTING_COMPILER);
   set("FOVEA_TEST_VERSION", "10203");
   expectRefused({"is of version 1.2.3, libfovea of 0.2.0"});
