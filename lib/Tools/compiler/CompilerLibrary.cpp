@@ -157,6 +157,10 @@ Result readJob(const fovea_compile_request_t &given, Request &request,
     fovea::Expected<ProblemKey> problem = ProblemKey::parse(given.problem);
     if (!problem)
       return invalid(problem.status().message());
+    if (problem->score)
+      return invalid("problem '" + std::string(given.problem) +
+                     "' has a score program, which its text does not hold; "
+                     "give its MLIR");
     job.target = target;
     job.problem = *problem;
     job.overrides = overrides;

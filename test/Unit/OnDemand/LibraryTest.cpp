@@ -155,6 +155,10 @@ TEST(LibraryTest, WrongRequestsAreRefused) {
   expectMessage("unknown chip 'gfx943'; known: gfx908");
   compile(request("gfx942", "forward;dtype=fp8;head_dim=16"), invalid);
   expectMessage("fp8");
+  compile(request("gfx942",
+                  "forward;dtype=fp16;head_dim=16;score=0123456789abcdef"),
+          invalid);
+  expectMessage("give its MLIR");
   for (const char *schedule :
        {"block_m", "block_m=x", "block_z=1", "algorithm=atomic",
         "block_m=64;block_m=32", ";"})
