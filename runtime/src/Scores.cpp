@@ -4,6 +4,7 @@
 
 #include "DeviceView.h"
 
+#include <cmath>
 #include <cstring>
 
 namespace fovea::rt {
@@ -41,13 +42,16 @@ Result checkCapture(const fovea_capture_t &capture, size_t number) {
   if (capture.rank < 0 || capture.rank > int32_t(spec::kMaxCaptureRank))
     return invalid(name + "rank is " + std::to_string(capture.rank) +
                    ", not 0 (a scalar) to 4");
-  if (capture.reserved != 0)
-    return invalid(name + "reserved is " + std::to_string(capture.reserved) +
-                   "; set the structure to zero before filling it");
   if (capture.rank == 0 && !elementOf(capture).isScalar)
     return invalid(name + "type is " + elementOf(capture).name +
                    " for a scalar, which is FOVEA_CAPTURE_F32 or "
                    "FOVEA_CAPTURE_I32");
+  if (capture.rank == 0 && capture.type == FOVEA_CAPTURE_I32 &&
+      !(capture.value >= std::numeric_limits<int32_t>::min() &&
+        capture.value <= std::numeric_limits<int32_t>::max() &&
+        capture.value == std::floor(capture.value)))
+    return invalid(name + "value is " + std::to_string(capture.value) +
+                   ", no whole number of 32 bits, which FOVEA_CAPTURE_I32 is");
   int64_t bytes = elementOf(capture).bytes;
   for (int32_t dim = 0; dim != capture.rank; ++dim) {
     const int64_t extent = capture.extents[dim], stride = capture.strides[dim];
@@ -285,7 +289,9 @@ void fillCapture(const fovea_score_t &score, const ArgumentFill &fill,
   default:
     if (capture.rank)
       return put(addressOf(capture.data));
-    put(capture.value); // four bytes of either type
+    if (capture.type == FOVEA_CAPTURE_I32)
+      return put(int32_t(capture.value));
+    put(float(capture.value));
   }
 }
 

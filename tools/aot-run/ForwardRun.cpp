@@ -45,6 +45,8 @@ std::string ForwardCase::str() const {
     text += "+" + number(rowPadding);
   if (offset)
     text += "@" + number(offset);
+  if (!scoreName.empty())
+    text += " score=" + scoreName;
   return text + " " + inputKindName(input) + (lse ? "" : " no-lse");
 }
 

@@ -44,6 +44,7 @@ struct ForwardCase {
   std::vector<CaseGroup> groups;
   /// Of a kernel that was compiled with a score program: what that computes.
   std::shared_ptr<const reference::ScoreFunction> score;
+  std::string scoreName; ///< for messages
   /// More groups for the call, as the C interface has them.
   std::vector<const fovea_group_t *> given;
   int64_t batch = 1, heads = 1, headsK = 1, seqQ = 128, seqK = 128;

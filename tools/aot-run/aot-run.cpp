@@ -12,6 +12,7 @@
 #include "Npy.h"
 #include "Packages.h"
 #include "Report.h"
+#include "Scores.h"
 #include "Suites.h"
 #include "Version.h"
 #include "fovea/Package/OperationSpec.h"
@@ -75,6 +76,10 @@ Examples:
   aot-run --package=build/kernels --suite=demo --hip=sim
   aot-run --package=mi100 --suite=demo --hip=sim --target=gfx908
 
+  # A score program, a cap of 5 and slopes up to 0.1 (aot-compile --score=...)
+  aot-run --package=scored --dtype=bf16 --head-dim=64 --heads=4 \
+          --score=softcap,alibi --captures=5,0.1
+
   # What is in a package
   aot-run --package=build/kernels --list
 
@@ -90,6 +95,8 @@ struct CommandLine {
   std::string suite, qFile, kFile, vFile, doutFile, op = "forward";
   std::string saveOut, saveGradient[3];
   double scale = 0;
+  std::string score;
+  std::vector<double> captures;
   bool list = false, json = false;
 };
 
@@ -221,6 +228,19 @@ void addOptions(CLI::App &app, CommandLine &line) {
            },
            option.help)
         ->type_name(option.type);
+  app.add_option("--score", line.score,
+                 "Score program that the kernels have: its name in the "
+                 "package, or the 16 digits of its key")
+      ->type_name("NAME");
+  app.add_option(
+         "--captures", line.captures,
+         "With --score, a number for each thing that it captures, in "
+         "its order: the value of a scalar; of a tensor, whose elements "
+         "are chosen by chance, the largest one (default 1 each)")
+      ->delimiter(',')
+      ->default_str("")
+      ->needs("--score")
+      ->type_name("NUMBERS");
   app.add_option("--batch", c.batch, "Batches")->check(length);
   app.add_option("--heads", c.heads, "Query heads")->check(length);
   app.add_option("--heads-k", c.headsK, "Key heads; divides --heads")
@@ -482,7 +502,44 @@ int runOne(Session &session, const CommandLine &line, const Case &problem) {
   return saved ? exitCode(report.outcome) : kUsage;
 }
 
-int runProblem(Session &session, const CommandLine &line) {
+/// Gives a problem the score program that was asked for.
+int runScored(Session &session, CommandLine &line) {
+  ForwardCase &c = line.backward.forward;
+  const OpKind op = line.op == "forward" ? OpKind::Forward : OpKind::Backward;
+  std::string error;
+  const std::optional<ScoreText> found =
+      findScore(line.session.package, line.score, op, c, error);
+  std::vector<CaptureFill> fills;
+  for (double most : line.captures)
+    fills.emplace_back().most = most;
+  if (found && fills.size() > found->captures.size())
+    error =
+        "--captures gives " + std::to_string(fills.size()) + " numbers, and '" +
+        line.score + "' captures " +
+        (found->captures.empty() ? "nothing" : spec::toString(found->captures));
+  if (!error.empty()) {
+    std::fprintf(stderr, "aot-run: %s\n", error.c_str());
+    return kUsage;
+  }
+  CaseScore score(line.score, found->captures, fills, c);
+  c.score = reference::readScoreProgram(found->text, score.values(), error);
+  if (!c.score) {
+    std::fprintf(stderr, "aot-run: %s\n", error.c_str());
+    return kUsage;
+  }
+  if (error = score.upload(session); !error.empty()) {
+    std::fprintf(stderr, "aot-run: %s\n", error.c_str());
+    return kDevice;
+  }
+  c.scoreName = line.score;
+  c.given = {score.group()};
+  return op == OpKind::Forward ? runOne(session, line, c)
+                               : runOne(session, line, line.backward);
+}
+
+int runProblem(Session &session, CommandLine &line) {
+  if (!line.score.empty())
+    return runScored(session, line);
   return line.op == "forward" ? runOne(session, line, line.backward.forward)
                               : runOne(session, line, line.backward);
 }

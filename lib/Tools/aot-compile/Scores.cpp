@@ -3,7 +3,7 @@
 #include "Scores.h"
 #include "Diagnostics.h"
 #include "Problem.h"
-#include "ScoreLibrary.inc"
+#include "ScoreLibrary.h.inc"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/IR/ScoreProgram.h"
 #include "mlir/AsmParser/AsmParser.h"

@@ -355,12 +355,8 @@ enum {
 typedef struct fovea_capture {
   int32_t type; /**< FOVEA_CAPTURE_... */
   int32_t rank; /**< 1 to 4 dimensions; 0: a scalar */
-  union {
-    float f32;
-    int32_t i32;
-  } value;           /**< of a scalar */
-  uint32_t reserved; /**< 0 */
-  const void *data;  /**< of a tensor: a multiple of its elements' size */
+  double value; /**< of a scalar; rounded to F32, or a whole number for I32 */
+  const void *data; /**< of a tensor: a multiple of its elements' size */
   int64_t extents[4];
   int64_t strides[4]; /**< in elements, at least 0 */
 } fovea_capture_t;

@@ -21,7 +21,7 @@ func.func @calls(%q: !q, %k: !k, %v: !k, %out: !q, %lse: tensor<2x8x?xf32>, %sca
 // The window's numbers are passed; a program makes another kernel, without a key.
 // CHECK-LABEL: func.func @window(
 // CHECK:         call @forward_dtype_fp16_head_dim_64_window_1(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}})
-// CHECK:         call @forward_dtype_fp16_head_dim_64_mask_causal_bottom_right_0(
+// CHECK:         call @forward_dtype_fp16_head_dim_64_mask_causal_bottom_right_score_{{[0-9a-f]+}}(
 func.func @window(%q: !q, %k: !k, %v: !k, %out: !q, %scale: f32, %l: i32, %r: i32, %a: i32) -> !q {
   %x = attn.sdpa ins(%q, %k, %v : !q, !k, !k) scale(%scale) visible [#attn.window] (%l, %r, %a) outs(%out : !q) -> !q
   %y = attn.sdpa ins(%x, %k, %v : !q, !k, !k) scale(%scale) visible [#attn.causal<bottom_right>] score {

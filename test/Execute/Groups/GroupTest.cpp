@@ -8,7 +8,7 @@
 
 #include "CompiledKernel.h"
 #include "Groups.h"
-#include "ScoreEvaluator.h"
+#include "Scores.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
@@ -83,15 +83,22 @@ protected:
       module.walk([&](attn::AttentionOpInterface op) {
         FailureOr<ProblemKey> key = attn::keyOf(op);
         ASSERT_TRUE(succeeded(key));
+        key->score = 0; // CompiledKernel has it
         EXPECT_EQ(key->str(), problem.str());
-        if (!op.getScore().empty())
-          score = evaluatorOf(op.getScore());
       });
     };
     ASSERT_EQ(compiled.compile(request), "");
     std::string error;
     session = compiled.open(error);
     ASSERT_TRUE(session) << error;
+    if (!*kernel().score)
+      return;
+    score = std::make_unique<run::CaseScore>(
+        compiled.score().name, compiled.captures(),
+        std::vector<run::CaptureFill>(), run::ForwardCase());
+    program = reference::readScoreProgram(compiled.score().text,
+                                          score->values(), error);
+    ASSERT_TRUE(program) << error;
   }
   void compileForward() {
     compile(fovea::OpKind::Forward, "sinks",
@@ -137,7 +144,9 @@ protected:
     c.headsK = 2;
     c.seqQ = seqQ;
     c.seqK = seqK;
-    c.score = score;
+    c.score = program;
+    if (score)
+      c.given = {score->group()};
     return c;
   }
 
@@ -153,7 +162,8 @@ protected:
   CompiledKernel compiled;
   std::unique_ptr<run::Session> session;
   run::RunOptions options;
-  std::shared_ptr<const reference::ScoreFunction> score;
+  std::unique_ptr<run::CaseScore> score;
+  std::shared_ptr<const reference::ScoreFunction> program;
 };
 
 class SinkTest : public GroupTest {};

@@ -8,14 +8,11 @@
 
 #include "CompiledKernel.h"
 #include "RandomProgram.h"
-#include "ScoreEvaluator.h"
-#include "fovea/Dialect/Attn/IR/ScoreProgram.h"
+#include "Scores.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cctype>
-#include <cmath>
 #include <gtest/gtest.h>
-#include <random>
 
 using namespace mlir;
 using namespace fovea;
@@ -272,156 +269,19 @@ std::string nameOf(const testing::TestParamInfo<Parameters> &info) {
 run::ForwardCase &sizesOf(run::ForwardCase &c) { return c; }
 run::ForwardCase &sizesOf(run::BackwardCase &c) { return c.forward; }
 
-/// What a program captures, with values by chance, on a device and as the
-/// oracle reads it. An allocation ends with its tensor. Between rows, and where
-/// the mask hides the place, floats are NaN.
-class DeviceCaptures {
-public:
-  DeviceCaptures(run::Session &session, ArrayRef<Capture> captures,
-                 const run::ForwardCase &c, std::vector<CapturedValues> &values)
-      : context(session.context()) {
-    values.clear();
-    for (const Capture &capture : captures)
-      add(capture, c, values.emplace_back());
-    score.header = {sizeof(score), FOVEA_GROUP_SCORE, nullptr};
-    score.program = "tested";
-    score.captures = all.data();
-    score.capture_count = uint32_t(all.size());
-    score.capture_size = sizeof(fovea_capture_t);
+/// How what a program captures is filled; what the mask hides is NaN.
+std::vector<run::CaptureFill> fillsOf(ArrayRef<Capture> captures) {
+  std::vector<run::CaptureFill> fills;
+  for (const Capture &capture : captures) {
+    run::CaptureFill &fill = fills.emplace_back();
+    fill.most = capture.most;
+    fill.extent = 200;
+    fill.isReversed = capture.isReversed;
+    fill.poison = true;
+    for (auto [dim, name] : llvm::enumerate(StringRef(capture.dims)))
+      fill.broadcast |= unsigned(std::isupper(name) != 0) << dim;
   }
-  ~DeviceCaptures() {
-    for (void *address : memory)
-      call<int (*)(void *)>("hipFree")(address);
-  }
-  DeviceCaptures(const DeviceCaptures &) = delete;
-
-  fovea_group_t *group() { return all.empty() ? nullptr : &score.header; }
-
-private:
-  template <typename Function>
-  Function call(const char *name) {
-    return reinterpret_cast<Function>(fovea_hip_symbol(context, name));
-  }
-  void add(const Capture &capture, const run::ForwardCase &c,
-           CapturedValues &values);
-  static int64_t extentOf(char dim, const run::ForwardCase &c) {
-    switch (std::tolower(dim)) {
-    case 'b':
-      return c.batch;
-    case 'h':
-      return c.heads;
-    case 'q':
-      return c.seqQ;
-    case 'k':
-      return c.seqK;
-    }
-    return 200;
-  }
-
-  fovea_context_t *context;
-  fovea_score_t score = {};
-  std::vector<fovea_capture_t> all;
-  std::vector<void *> memory;
-  std::mt19937 chance{7};
-};
-
-void DeviceCaptures::add(const Capture &capture, const run::ForwardCase &c,
-                         CapturedValues &values) {
-  fovea_capture_t &given = all.emplace_back();
-  given = {};
-  const StringRef dims = capture.dims, element = capture.element;
-  const bool isInteger = element == "i32", isBool = element == "i1";
-  for (const spec::CaptureElementInfo &row : spec::kCaptureElements)
-    if (element == row.name)
-      given.type = int32_t(row.element) + 1;
-  if (dims.empty()) {
-    values.values = {capture.most};
-    if (isInteger)
-      given.value.i32 = int32_t(capture.most);
-    else
-      given.value.f32 = float(capture.most);
-    return;
-  }
-  given.rank = int32_t(dims.size());
-  values.strides.resize(dims.size());
-  // Rows are padded, and of those that are read by words the extent is, too.
-  int64_t next = 1;
-  for (size_t i = 0; i != dims.size(); ++i) {
-    const size_t dim = capture.isReversed ? i : dims.size() - 1 - i;
-    const bool isBroadcast = std::isupper(dims[dim]);
-    values.strides[dim] = isBroadcast ? 0 : next;
-    if (!isBroadcast)
-      next *= extentOf(dims[dim], c);
-    if (i == 0)
-      next = (next + 7) / 4 * 4;
-  }
-  int64_t size = 1;
-  for (size_t dim = 0; dim != dims.size(); ++dim) {
-    values.extents.push_back(extentOf(dims[dim], c));
-    if (capture.isUnit && dim + 1 == dims.size())
-      values.extents[dim] = (values.extents[dim] + 3) / 4 * 4;
-    size += (values.extents[dim] - 1) * values.strides[dim];
-    given.extents[dim] = values.extents[dim];
-    given.strides[dim] = values.strides[dim];
-  }
-  const size_t bytes = spec::kCaptureElements[given.type - 1].bytes;
-  std::vector<unsigned char> host(size_t(size) * bytes);
-  values.values.resize(size_t(size));
-  std::uniform_real_distribution<double> real(-capture.most, capture.most);
-  for (size_t i = 0; i != values.values.size(); ++i) {
-    double &value = values.values[i];
-    value = real(chance);
-    if (isInteger || isBool)
-      value = std::floor(std::fabs(value));
-    auto store = [&](auto stored) {
-      std::memcpy(host.data() + i * bytes, &stored, bytes);
-    };
-    if (isBool) {
-      store(uint8_t(value));
-      value = value != 0;
-    } else if (isInteger)
-      store(int32_t(value));
-    else if (element == "f32")
-      store(float(value = float(value)));
-    else {
-      const auto type = element == "f16" ? reference::ElemType::F16
-                                         : reference::ElemType::BF16;
-      const auto bits = reference::encode(type, value);
-      value = reference::decode(type, bits);
-      store(bits);
-    }
-  }
-  // What no query that sees the key reads.
-  const size_t q = dims.find('q'), k = dims.find('k');
-  if (!isInteger && !isBool && q != StringRef::npos && k != StringRef::npos &&
-      dims.find('B') == StringRef::npos) {
-    std::vector<bool> isRead(values.values.size());
-    std::vector<int64_t> at(dims.size());
-    for (bool done = false; !done;) {
-      int64_t place = 0;
-      for (size_t dim = 0; dim != dims.size(); ++dim)
-        place += at[dim] * values.strides[dim];
-      if (at[k] <= at[q] + c.seqK - c.seqQ)
-        isRead[size_t(place)] = true;
-      size_t dim = 0;
-      while (dim != dims.size() && ++at[dim] == values.extents[dim])
-        at[dim++] = 0;
-      done = dim == dims.size();
-    }
-    for (size_t i = 0; i != isRead.size(); ++i)
-      if (!isRead[i]) {
-        values.values[i] = NAN;
-        std::memset(host.data() + i * bytes, 0xff, bytes);
-      }
-  }
-  void *address = nullptr;
-  ASSERT_EQ(call<int (*)(void **, size_t)>("hipMalloc")(&address, host.size()),
-            0);
-  memory.push_back(address);
-  ASSERT_EQ(call<int (*)(void *, const void *, size_t, int)>("hipMemcpy")(
-                address, host.data(), host.size(), /*host to device*/ 1),
-            0);
-  given.data = address;
+  return fills;
 }
 
 class ScoreTest : public testing::TestWithParam<Parameters> {
@@ -494,21 +354,6 @@ protected:
         StringRef(kernel().dtype) == "f16" ? DataType::F16 : DataType::BF16;
     request.record.problem.mask = fovea::MaskKind::CausalBottomRight;
     request.record.abiVersion = fovea::abiVersionOf(op);
-    request.look = [&](ModuleOp module) {
-      module.walk([&](attn::AttentionOpInterface problem) {
-        score = evaluatorOf(problem.getScore(), captured);
-        if (problem.getCaptures().empty())
-          return;
-        const std::string captures =
-            spec::toString(attn::capturesOf(problem.getScore()));
-        kernelScore.text = "score 1 captures(" + captures + ")";
-      });
-    };
-    if (!program().captures.empty()) {
-      request.record.problem.score = 1;
-      kernelScore.name = "tested";
-      request.score = &kernelScore;
-    }
     ASSERT_EQ(compiled.compile(request), "");
   }
 
@@ -522,7 +367,6 @@ protected:
     c.batch = 2;
     c.heads = 2;
     c.headsK = 1;
-    c.score = score;
     for (auto [seqQ, seqK, scale] :
          {std::tuple(130, 261, 0.125f), {141, 70, -0.3f}, {1, 90, 1.0f}}) {
       c.seqQ = seqQ;
@@ -550,10 +394,10 @@ protected:
     auto session = compiled.open(error);
     ASSERT_TRUE(session) << error;
     for (Case problem : cases) {
-      DeviceCaptures captures(*session, program().captures, sizesOf(problem),
-                              captured);
-      if (fovea_group_t *group = captures.group())
-        sizesOf(problem).given = {group};
+      run::CaseScore captures("tested", compiled.captures(),
+                              fillsOf(program().captures), sizesOf(problem));
+      ASSERT_EQ(captures.upload(*session), "");
+      give(sizesOf(problem), captures);
       const run::RunReport report = session->run(problem, options);
       EXPECT_EQ(report.outcome, run::Outcome::Pass)
           << problem.str() << ": " << report.message;
@@ -561,11 +405,17 @@ protected:
     }
   }
 
+  /// Gives a case the program.
+  virtual void give(run::ForwardCase &c, const run::CaseScore &captures) {
+    std::string error;
+    c.score = reference::readScoreProgram(compiled.score().text,
+                                          captures.values(), error);
+    ASSERT_TRUE(c.score) << error;
+    c.given = {captures.group()};
+  }
+
   CompiledKernel compiled;
-  ScoreRecord kernelScore;
-  std::vector<CapturedValues> captured;
   run::RunOptions options;
-  std::shared_ptr<const reference::ScoreFunction> score;
 };
 
 class ForwardScoreTest : public ScoreTest {};
@@ -673,12 +523,14 @@ TEST_P(WrongDerivativeTest, IsFound) {
   compile(fovea::OpKind::Backward, backward());
   if (HasFatalFailure())
     return;
-  score = std::make_shared<WithoutDerivative>(score);
   std::string error;
   auto session = compiled.open(error);
   ASSERT_TRUE(session) << error;
-  EXPECT_EQ(session->run(gradientCases().front(), options).outcome,
-            run::Outcome::Mismatch);
+  run::BackwardCase c = gradientCases().front();
+  const run::CaseScore captures("tested", compiled.captures(), {}, c.forward);
+  give(c.forward, captures);
+  c.forward.score = std::make_shared<WithoutDerivative>(c.forward.score);
+  EXPECT_EQ(session->run(c, options).outcome, run::Outcome::Mismatch);
 }
 
 INSTANTIATE_TEST_SUITE_P(Capturing, ForwardScoreTest,

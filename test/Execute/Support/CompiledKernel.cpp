@@ -1,7 +1,8 @@
 //===- CompiledKernel.cpp - kernels of MLIR text under test ---------------===//
 
 #include "CompiledKernel.h"
-#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/IR/ScoreProgram.h"
+#include "fovea/Dialect/Attn/IR/ScoreText.h"
 #include "fovea/Pipelines/Pipelines.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/STLExtras.h"
@@ -40,6 +41,16 @@ std::string CompiledKernel::compile(const Request &request) {
     return failed("the text does not parse");
   if (request.look)
     request.look(*module);
+  program = {};
+  captured.clear();
+  module->walk([&](attn::AttentionOpInterface problem) {
+    if (problem.getScore().empty())
+      return;
+    attn::ScoreText text = attn::canonicalScore(problem.getScore());
+    record.problem.score = text.digest;
+    program = {"tested", std::move(text.text)};
+    captured = attn::capturesOf(problem.getScore());
+  });
   std::string text = "chip=" + chip;
   for (const auto &[name, value] : request.schedule)
     text += " " + name + "=" + value;
@@ -84,8 +95,7 @@ std::string CompiledKernel::compile(const Request &request) {
     image = cast<gpu::ObjectAttr>(binary.getObjects()[0]).getObject().str();
   });
   record.fingerprint = "planted";
-  if (request.score)
-    record.score = *request.score;
+  record.score = program;
   auto writer =
       PackageWriter::open((folder / "kernel.fovea").string(), TargetId{chip});
   if (!writer)

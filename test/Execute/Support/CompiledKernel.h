@@ -10,6 +10,7 @@
 
 #include "BackwardRun.h"
 #include "ForwardRun.h"
+#include "fovea/Package/OperationSpec.h"
 #include "fovea/Package/PackageWriter.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -38,8 +39,6 @@ public:
     std::function<void(mlir::gpu::GPUFuncOp)> change;
     /// Sees the problem before it is compiled.
     std::function<void(mlir::ModuleOp)> look;
-    /// What `look` found the score program to be; null: there is none.
-    const ScoreRecord *score = nullptr;
   };
 
   CompiledKernel();
@@ -48,12 +47,17 @@ public:
 
   /// Why not; empty: the package is there.
   std::string compile(const Request &request);
+  /// The kernel's score program, by the name "tested"; empty: it has none.
+  const ScoreRecord &score() const { return program; }
+  const std::vector<spec::CaptureSpec> &captures() const { return captured; }
   /// A session on the chip with that package.
   std::unique_ptr<run::Session> open(std::string &error);
 
 private:
   std::filesystem::path folder;
   std::string chip;
+  ScoreRecord program;
+  std::vector<spec::CaptureSpec> captured;
 };
 
 } // namespace fovea::test

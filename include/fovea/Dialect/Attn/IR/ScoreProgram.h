@@ -10,7 +10,6 @@
 #define FOVEA_DIALECT_ATTN_IR_SCOREPROGRAM_H
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
-#include "fovea/Package/Captures.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace fovea::attn {

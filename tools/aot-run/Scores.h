@@ -1,0 +1,76 @@
+//===- Scores.h - score programs of a case ----------------------*- C++ -*-===//
+//
+// A call that names a score program, with values by chance for what it
+// captures, on the device and as the oracle reads them. The program is the one
+// that the kernels' package holds as text.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_TOOLS_AOTRUN_SCORES_H
+#define FOVEA_TOOLS_AOTRUN_SCORES_H
+
+#include "ForwardRun.h"
+#include "fovea/Package/OperationSpec.h"
+#include "fovea/Reference/ScoreProgram.h"
+
+namespace fovea::run {
+
+/// How a capture is to be filled.
+struct CaptureFill {
+  /// Of a scalar the value; elements of floats lie in [-most, most], of
+  /// integers in [0, most], and of booleans are not 0 in most cases.
+  double most = 1;
+  /// Extent of a dimension that is indexed by nothing of the problem.
+  int64_t extent = 256;
+  bool isReversed = false; ///< the first dimension is the innermost in memory
+  /// Dimensions, as bits by number, along which one element serves all.
+  unsigned broadcast = 0;
+  /// Floats that no query sees by the case's mask are NaN.
+  bool poison = false;
+};
+
+/// What a program captures.
+class CaseScore {
+public:
+  /// \param fills  of each capture; those that are missing are as they begin
+  CaseScore(const std::string &program,
+            const std::vector<spec::CaptureSpec> &captures,
+            const std::vector<CaptureFill> &fills, const ForwardCase &sizes);
+
+  /// Empty, or what the device's library answered: puts tensors into memory of
+  /// a device, each into an allocation that ends with it.
+  std::string upload(Session &session);
+  ~CaseScore();
+  CaseScore(const CaseScore &) = delete;
+
+  /// For ForwardCase::given, once uploaded.
+  const fovea_group_t *group() const { return &score.header; }
+  const std::vector<reference::CapturedValues> &values() const { return all; }
+
+private:
+  void fill(const spec::CaptureSpec &capture, const CaptureFill &fill,
+            const ForwardCase &sizes);
+
+  std::string name;
+  std::vector<reference::CapturedValues> all;
+  std::vector<std::vector<unsigned char>> memory; ///< of each on the host
+  std::vector<fovea_capture_t> given;
+  fovea_score_t score = {};
+  std::vector<void *> addresses;
+  Session *session = nullptr;
+  uint64_t state;
+};
+
+/// The program of a name, or of the digits of a key, in a package or a folder
+/// of them, of kernels for an operation, type and head dimension of a case.
+struct ScoreText {
+  std::string text;
+  std::vector<spec::CaptureSpec> captures;
+};
+std::optional<ScoreText> findScore(const std::string &package,
+                                   const std::string &program, OpKind op,
+                                   const ForwardCase &c, std::string &error);
+
+} // namespace fovea::run
+
+#endif // FOVEA_TOOLS_AOTRUN_SCORES_H
