@@ -236,8 +236,9 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch) {
     ProblemKey key = candidate->kernel->record->problem.base();
     const uint64_t score = key.score;
     key.score = 0;
-    problem.key.score = 0;
-    if (key != problem.key.base())
+    ProblemKey wanted = problem.key.base();
+    wanted.score = 0;
+    if (key != wanted)
       continue;
     if (!isFor(problem.score, candidate->captures)) {
       others = toString(candidate->captures);
@@ -245,9 +246,13 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch) {
         others = "nothing";
       continue;
     }
+    if (found && score != problem.key.score)
+      return invalid(std::string("score.program '") + program +
+                     "' names several programs that take these captures, " +
+                     scoreDigits(problem.key.score) + " and " +
+                     scoreDigits(score) + "; give the digits of one");
     problem.key.score = score;
     found = candidate;
-    break;
   }
   if (!found && !others.empty())
     return invalid(std::string("the score program '") + program +

@@ -394,7 +394,7 @@ protected:
     auto session = compiled.open(error);
     ASSERT_TRUE(session) << error;
     for (Case problem : cases) {
-      run::CaseScore captures("tested", compiled.captures(),
+      run::CaseScore captures(compiled.score().name, compiled.captures(),
                               fillsOf(program().captures), sizesOf(problem));
       ASSERT_EQ(captures.upload(*session), "");
       give(sizesOf(problem), captures);
@@ -527,7 +527,8 @@ TEST_P(WrongDerivativeTest, IsFound) {
   auto session = compiled.open(error);
   ASSERT_TRUE(session) << error;
   run::BackwardCase c = gradientCases().front();
-  const run::CaseScore captures("tested", compiled.captures(), {}, c.forward);
+  const run::CaseScore captures(compiled.score().name, compiled.captures(), {},
+                                c.forward);
   give(c.forward, captures);
   c.forward.score = std::make_shared<WithoutDerivative>(c.forward.score);
   EXPECT_EQ(session->run(c, options).outcome, run::Outcome::Mismatch);

@@ -48,7 +48,7 @@ std::string CompiledKernel::compile(const Request &request) {
       return;
     attn::ScoreText text = attn::canonicalScore(problem.getScore());
     record.problem.score = text.digest;
-    program = {"tested", std::move(text.text)};
+    program = {scoreDigits(text.digest), std::move(text.text)};
     captured = attn::capturesOf(problem.getScore());
   });
   std::string text = "chip=" + chip;

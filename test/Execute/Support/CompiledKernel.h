@@ -47,7 +47,7 @@ public:
 
   /// Why not; empty: the package is there.
   std::string compile(const Request &request);
-  /// The kernel's score program, by the name "tested"; empty: it has none.
+  /// The kernel's score program, by the digits of its key; empty: it has none.
   const ScoreRecord &score() const { return program; }
   const std::vector<spec::CaptureSpec> &captures() const { return captured; }
   /// A session on the chip with that package.
