@@ -117,17 +117,14 @@ Value lowerIntrinsic(ImplicitLocOpBuilder &b, Value x) {
 constexpr char kSqrt[] = "llvm.sqrt", kFloor[] = "llvm.floor",
                kCeil[] = "llvm.ceil", kTrunc[] = "llvm.trunc";
 
-/// (1 - t) / (1 + t) for t = exp(-2 |x|), with the sign of x: within 2^-23 of
-/// the function, whose digits near 0 are not all there.
+/// 1 - 2 / (1 + exp(2 x)): within 2^-22 of the function, whose digits near 0
+/// are not all there. Where the exponential is infinite or 0 this is 1 and -1.
 Value lowerTanh(ImplicitLocOpBuilder &b, Value x) {
   FunctionBuilder f{b};
-  Value t = f.exp2(f.mul(math::AbsFOp::create(b, x), -2 * kLog2E));
   Value one = f.constant(1);
-  Value inverse = callIntrinsic(b, b.getF32Type(), "llvm.amdgcn.rcp",
-                                {arith::AddFOp::create(b, one, t)});
-  Value size =
-      arith::MulFOp::create(b, arith::SubFOp::create(b, one, t), inverse);
-  return LLVM::CopySignOp::create(b, size, x);
+  Value sum = arith::AddFOp::create(b, one, f.exp2(f.mul(x, 2 * kLog2E)));
+  Value inverse = callIntrinsic(b, b.getF32Type(), "llvm.amdgcn.rcp", {sum});
+  return math::FmaOp::create(b, inverse, f.constant(-2), one);
 }
 
 template <typename Op, Value (*lower)(ImplicitLocOpBuilder &, Value)>

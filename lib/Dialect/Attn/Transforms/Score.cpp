@@ -278,10 +278,17 @@ void Score::Tiles::take(Operation &op) {
   OperationState state(op.getLoc(), op.getName(), operands,
                        typeOf(kind, op.getResult(0).getType()), op.getAttrs());
   Operation *made = b.create(state);
-  // By way of the chip's reciprocal: an instruction or two, and not ten.
-  if (auto quotient = dyn_cast<arith::DivFOp>(made))
-    quotient.setFastmath(quotient.getFastmath() | arith::FastMathFlags::arcp |
-                         arith::FastMathFlags::afn);
+  // Products and sums may be one instruction, quotients go by way of the chip's
+  // reciprocal: an instruction or two, and not ten.
+  if (auto number = dyn_cast<arith::ArithFastMathInterface>(made)) {
+    arith::FastMathFlags flags = arith::FastMathFlags::contract;
+    if (auto given = number.getFastMathFlagsAttr())
+      flags = flags | given.getValue();
+    if (isa<arith::DivFOp>(made))
+      flags = flags | arith::FastMathFlags::arcp | arith::FastMathFlags::afn;
+    made->setAttr(number.getFastMathAttrName(),
+                  arith::FastMathFlagsAttr::get(b.getContext(), flags));
+  }
   result = made->getResult(0);
 }
 
@@ -294,9 +301,10 @@ Score::Result Score::apply(Value products, Value scale,
       arith::AddIOp::create(b, RowIndexOp::create(b, integers),
                             tensor::SplatOp::create(b, place.row, integers));
   Value column = tiles.columns();
-  tiles.set(ScoreArgument::Score,
-            arith::MulFOp::create(b, products,
-                                  tensor::SplatOp::create(b, scale, whole)));
+  auto scaled = arith::MulFOp::create(b, products,
+                                      tensor::SplatOp::create(b, scale, whole));
+  scaled.setFastmath(arith::FastMathFlags::contract);
+  tiles.set(ScoreArgument::Score, scaled);
   tiles.set(ScoreArgument::Batch, place.batch);
   tiles.set(ScoreArgument::Head, place.head);
   tiles.set(ScoreArgument::Query, place.hasKeyRows ? column : row);
