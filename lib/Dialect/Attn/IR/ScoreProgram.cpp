@@ -4,6 +4,7 @@
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Support/DebugStringHelper.h"
@@ -133,23 +134,60 @@ static void deriveTanh(ImplicitLocOpBuilder &b, Operation *op, Value a,
   to[0] = s.mul(a, s.sub(s.constant(1), s.mul(y, y)));
 }
 
+//===----------------------------------------------------------------------===//
+// Degrees
+//===----------------------------------------------------------------------===//
+
+/// Of 0 and the infinities, which a positive factor leaves as they are.
+static constexpr int kAnyDegree = std::numeric_limits<int>::max();
+
+using Degree = std::optional<int>;
+
+static Degree commonDegree(int x, int y) {
+  if (x == kAnyDegree || y == kAnyDegree)
+    return std::min(x, y);
+  return x == y ? Degree(x) : std::nullopt;
+}
+static int sumOfDegrees(int x, int y) {
+  return x == kAnyDegree || y == kAnyDegree ? kAnyDegree : x + y;
+}
+
+static Degree degreeOfOne(ArrayRef<int> of) { return of[0]; }
+static Degree degreeOfSum(ArrayRef<int> of) {
+  return commonDegree(of[0], of[1]);
+}
+static Degree degreeOfProduct(ArrayRef<int> of) {
+  return sumOfDegrees(of[0], of[1]);
+}
+static Degree degreeOfQuotient(ArrayRef<int> of) {
+  if (of[1] == kAnyDegree)
+    return std::nullopt;
+  return sumOfDegrees(of[0], -of[1]);
+}
+static Degree degreeOfFma(ArrayRef<int> of) {
+  return commonDegree(sumOfDegrees(of[0], of[1]), of[2]);
+}
+static Degree degreeOfSelect(ArrayRef<int> of) {
+  return of[0] == 0 ? commonDegree(of[1], of[2]) : std::nullopt;
+}
+
 static constexpr ScoreOp kScoreOps[] = {
     {"arith.constant", deriveNone},
     {"attn.at", deriveNone},
-    {"arith.addf", deriveAdd},
-    {"arith.subf", deriveSub},
-    {"arith.mulf", deriveMul},
-    {"arith.divf", deriveDiv},
-    {"arith.negf", deriveNeg},
-    {"arith.maximumf", deriveChoice<arith::CmpFPredicate::OGE>,
+    {"arith.addf", deriveAdd, degreeOfSum},
+    {"arith.subf", deriveSub, degreeOfSum},
+    {"arith.mulf", deriveMul, degreeOfProduct},
+    {"arith.divf", deriveDiv, degreeOfQuotient},
+    {"arith.negf", deriveNeg, degreeOfOne},
+    {"arith.maximumf", deriveChoice<arith::CmpFPredicate::OGE>, degreeOfSum,
      /*takesFirst=*/true},
-    {"arith.minimumf", deriveChoice<arith::CmpFPredicate::OLE>,
+    {"arith.minimumf", deriveChoice<arith::CmpFPredicate::OLE>, degreeOfSum,
      /*takesFirst=*/true},
-    {"arith.maxnumf", deriveChoice<arith::CmpFPredicate::OGE>,
+    {"arith.maxnumf", deriveChoice<arith::CmpFPredicate::OGE>, degreeOfSum,
      /*takesFirst=*/true},
-    {"arith.minnumf", deriveChoice<arith::CmpFPredicate::OLE>,
+    {"arith.minnumf", deriveChoice<arith::CmpFPredicate::OLE>, degreeOfSum,
      /*takesFirst=*/true},
-    {"arith.select", deriveSelect},
+    {"arith.select", deriveSelect, degreeOfSelect},
     {"arith.cmpf", deriveNone},
     {"arith.cmpi", deriveNone},
     {"arith.addi", deriveNone},
@@ -174,11 +212,11 @@ static constexpr ScoreOp kScoreOps[] = {
     {"arith.uitofp", deriveNone},
     {"arith.fptosi", deriveNone},
     {"arith.bitcast", nullptr},
-    {"math.absf", deriveAbs},
+    {"math.absf", deriveAbs, degreeOfOne},
     {"math.ceil", deriveNone},
     {"math.floor", deriveNone},
     {"math.trunc", deriveNone},
-    {"math.fma", deriveFma},
+    {"math.fma", deriveFma, degreeOfFma},
     {"math.exp", deriveExp},
     {"math.exp2", deriveExp2},
     {"math.log", deriveLog},
@@ -364,6 +402,34 @@ std::vector<spec::CaptureSpec> fovea::attn::capturesOf(Region &program) {
         dim.indices |= roleOf(index);
   }
   return captures;
+}
+
+bool fovea::attn::commutesWithScaling(Region &program) {
+  Block &block = program.front();
+  DenseMap<Value, Degree> degrees;
+  for (BlockArgument argument : block.getArguments())
+    degrees[argument] =
+        argument.getArgNumber() == unsigned(ScoreArgument::Score) ? 1 : 0;
+  for (Operation &op : block.without_terminator()) {
+    Degree &degree = degrees[op.getResult(0)];
+    if (matchPattern(&op, m_AnyZeroFloat()) ||
+        matchPattern(&op, m_PosInfFloat()) ||
+        matchPattern(&op, m_NegInfFloat())) {
+      degree = kAnyDegree;
+      continue;
+    }
+    SmallVector<int> of;
+    for (Value operand : op.getOperands())
+      if (Degree known = degrees.lookup(operand))
+        of.push_back(*known);
+    if (of.size() != op.getNumOperands())
+      continue;
+    if (ScoreOp::DegreeOf rule = lookupScoreOp(&op)->degree)
+      degree = rule(of);
+    else if (llvm::all_of(of, [](int degree) { return degree == 0; }))
+      degree = 0;
+  }
+  return degrees.lookup(block.getTerminator()->getOperand(0)) == 1;
 }
 
 //===----------------------------------------------------------------------===//

@@ -21,8 +21,9 @@ namespace fovea::attn {
 
 Score::Score(AttentionOpInterface op, ImplicitLocOpBuilder &b,
              llvm::function_ref<Value(StringRef)> argument)
-    : program(op.getScore()), b(b), seqlenQ(argument("seqlen_q")),
-      seqlenK(argument("seqlen_k")) {
+    : program(op.getScore()),
+      scaled(!program.empty() && !commutesWithScaling(program)), b(b),
+      seqlenQ(argument("seqlen_q")), seqlenK(argument("seqlen_k")) {
   for (auto [number, capture] : llvm::enumerate(capturesOf(program))) {
     const std::string name = "capture" + std::to_string(number);
     Captured &passed = captured.emplace_back();
@@ -301,10 +302,14 @@ Score::Result Score::apply(Value products, Value scale,
       arith::AddIOp::create(b, RowIndexOp::create(b, integers),
                             tensor::SplatOp::create(b, place.row, integers));
   Value column = tiles.columns();
-  auto scaled = arith::MulFOp::create(b, products,
-                                      tensor::SplatOp::create(b, scale, whole));
-  scaled.setFastmath(arith::FastMathFlags::contract);
-  tiles.set(ScoreArgument::Score, scaled);
+  Value score = products;
+  if (isScaled()) {
+    auto product = arith::MulFOp::create(
+        b, products, tensor::SplatOp::create(b, scale, whole));
+    product.setFastmath(arith::FastMathFlags::contract);
+    score = product;
+  }
+  tiles.set(ScoreArgument::Score, score);
   tiles.set(ScoreArgument::Batch, place.batch);
   tiles.set(ScoreArgument::Head, place.head);
   tiles.set(ScoreArgument::Query, place.hasKeyRows ? column : row);

@@ -27,9 +27,12 @@ public:
   Score(AttentionOpInterface op, mlir::ImplicitLocOpBuilder &b,
         llvm::function_ref<mlir::Value(llvm::StringRef)> argument);
 
-  /// Whether scores are anything but products times the scale. They are then in
-  /// the domain of the natural logarithm, scaled.
+  /// Whether scores are anything but products times the scale.
   bool isProgram() const { return !program.empty(); }
+  /// Whether scores have the scale in them, and are logits of the natural
+  /// logarithm; else it is multiplied with where exponents are taken, for
+  /// nothing.
+  bool isScaled() const { return scaled; }
 
   struct Result {
     mlir::Value score;
@@ -38,7 +41,7 @@ public:
     mlir::Value slope;
   };
   /// \param products  f32 tile of queries times keys, not scaled
-  /// \param scale     f32 to multiply with
+  /// \param scale     f32, not negative, to multiply with where isScaled()
   Result apply(mlir::Value products, mlir::Value scale,
                const ScorePlace &place);
 
@@ -51,6 +54,7 @@ private:
   };
 
   mlir::Region &program;
+  bool scaled;
   mlir::ImplicitLocOpBuilder &b;
   mlir::Value seqlenQ, seqlenK;
   llvm::SmallVector<Captured> captured;

@@ -252,13 +252,13 @@ Value TileBuilder::batches() {
 }
 
 Value TileBuilder::softmaxScale() {
-  if (score.isProgram())
+  if (score.isScaled())
     return f32(1.0f);
   return math::AbsFOp::create(b, arg("scale"));
 }
 
 Value TileBuilder::softmaxFactor() {
-  if (score.isProgram())
+  if (score.isScaled())
     return f32(1.44269504088896340736f);
   Value size = math::AbsFOp::create(b, arg("scale"));
   return fmax(fmul(size, f32(1.44269504088896340736f)),

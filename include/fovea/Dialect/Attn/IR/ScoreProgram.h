@@ -35,8 +35,15 @@ struct ScoreOp {
   using Derive = void (*)(mlir::ImplicitLocOpBuilder &b, mlir::Operation *op,
                           mlir::Value adjoint, Values operands);
 
+  /// Its result's degree, if it has one: of d, a factor c > 0 of the program's
+  /// score makes it c^d times itself. A comparison of scores has none: a scale
+  /// of 0 would make another of it.
+  using DegreeOf = std::optional<int> (*)(llvm::ArrayRef<int> operands);
+
   llvm::StringLiteral name;
   Derive derive; ///< null: the table has no derivative
+  /// Null: 0, of operands of degree 0 alone.
+  DegreeOf degree = nullptr;
   /// It takes one of its operands, of equal ones the first.
   bool takesFirst = false;
 };
@@ -55,6 +62,10 @@ llvm::LogicalResult verifyScoreProgram(mlir::Operation *op,
 
 /// What a program captures, and how it is indexed.
 std::vector<spec::CaptureSpec> capturesOf(mlir::Region &program);
+
+/// Whether a positive factor may as well come after the program as before it:
+/// it yields c f(x) for c x. Masks do, biases don't.
+bool commutesWithScaling(mlir::Region &program);
 
 /// Makes a program that yields a score alone yield its derivative for the first
 /// argument too. Fails, with an error, where an op has none.
