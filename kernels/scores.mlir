@@ -93,12 +93,12 @@ func.func @bias_bool(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
 
 func.func @documents(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
                      %seqlen_q: i32, %seqlen_k: i32,
-                     %of_queries: memref<?x?xi32, strided<[?, ?]>> {attn.name = "query_ids"},
-                     %of_keys: memref<?x?xi32, strided<[?, ?]>> {attn.name = "key_ids"}) -> f32
+                     %of_queries: memref<?x?xi32, strided<[?, 1]>> {attn.name = "query_ids"},
+                     %of_keys: memref<?x?xi32, strided<[?, 1]>> {attn.name = "key_ids"}) -> f32
     attributes {attn.kind = "mask", attn.summary = "shows keys with key_ids[batch, key] = query_ids[batch, query]"} {
   %none = arith.constant 0xFF800000 : f32
-  %mine = attn.at %of_queries[%batch, %query] : memref<?x?xi32, strided<[?, ?]>>
-  %its = attn.at %of_keys[%batch, %key] : memref<?x?xi32, strided<[?, ?]>>
+  %mine = attn.at %of_queries[%batch, %query] : memref<?x?xi32, strided<[?, 1]>>
+  %its = attn.at %of_keys[%batch, %key] : memref<?x?xi32, strided<[?, 1]>>
   %same = arith.cmpi eq, %mine, %its : i32
   %s = arith.select %same, %x, %none : f32
   return %s : f32

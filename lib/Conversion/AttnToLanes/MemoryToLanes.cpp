@@ -224,7 +224,11 @@ struct LowerGather : public LanePattern<GatherOp> {
     Type element = getElementTypeOrSelf(op.getResult().getType());
     const int64_t bytes = bytesOf(element);
     auto i32 = [&](int64_t value) { return lanes.i32(b, value); };
-    Value size = arith::MulIOp::create(b, op.getSize(), i32(bytes));
+    // Between two bounds LLVM makes a vector instruction of it, and loads whose
+    // resource is in vector registers go one by one.
+    Value elements =
+        ROCDL::ReadfirstlaneOp::create(b, op.getSize().getType(), op.getSize());
+    Value size = arith::MulIOp::create(b, elements, i32(bytes));
     Value base = LLVM::GEPOp::create(
         b, op.getBase().getType(), element, op.getBase(),
         ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(op.getOffset())});
