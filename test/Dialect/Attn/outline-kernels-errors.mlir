@@ -10,9 +10,10 @@ func.func @tensors(%q: !t, %s: f32) -> !t {
 // -----
 
 !t = memref<1x2x4x64xf16>
-func.func @mask(%q: !t, %m: memref<1x1x4x4xi1>, %s: f32) {
-  // expected-error @below {{has a mask, and kernels take none yet; put what it says into `visible` or `score`}}
-  attn.sdpa ins(%q, %q, %q : !t, !t, !t) mask(%m : memref<1x1x4x4xi1>) scale(%s) outs(%q : !t)
+!m = memref<1x1x4x4xi1, strided<[16, 16, -4, 1], offset: 12>>
+func.func @mask(%q: !t, %m: !m, %s: f32) {
+  // expected-error @below {{strides of mask must not be negative, found -4}}
+  attn.sdpa ins(%q, %q, %q : !t, !t, !t) mask(%m : !m) scale(%s) outs(%q : !t)
   return
 }
 

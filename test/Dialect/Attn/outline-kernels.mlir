@@ -57,3 +57,32 @@ func.func @in_place(%q: !t, %scale: f32) -> (!t, !t) {
   %o = attn.sdpa ins(%q, %q, %q : !t, !t, !t) scale(%scale) outs(%q : !t) -> !t
   return %o, %q : !t, !t
 }
+
+// -----
+
+// A mask is captured, by the library's programs; where it repeats, its strides
+// are 0.
+// CHECK-LABEL: func.func @masks(
+// CHECK:         memref.reinterpret_cast %{{[^ ]+}} to offset: [%{{[^]]+}}], sizes: [%{{[^,]+}}, %{{[^,]+}}, %{{[^,]+}}, %{{[^]]+}}], strides: [%{{[^,]+}}, 0, 0, %{{[^]]+}}] : memref<i1> to memref<?x?x?x?xi1, strided<[?, ?, ?, ?], offset: ?>>
+// CHECK:         call @forward_dtype_bf16_head_dim_32_score_[[BOOL:[0-9a-f]+]](
+// CHECK:         memref.reinterpret_cast %{{.*}} strides: [%{{[^,]+}}, 0, %{{[^,]+}}, %{{[^]]+}}]
+// CHECK:         call @forward_dtype_bf16_head_dim_32_score_[[BIAS:[0-9a-f]+]](
+// CHECK:         module @attn_kernels
+// CHECK:           func.func @forward_dtype_bf16_head_dim_32_score_[[BOOL]]({{.*}}memref<?x?x?x?xi1, strided<[?, ?, ?, ?]>>)
+// CHECK:           attn.forward {{.*}} captures(
+// CHECK:           %[[SEEN:.*]] = attn.at
+// CHECK:           arith.select %[[SEEN]], %{{.*}}, %{{.*}} : f32
+// CHECK:           func.func @forward_dtype_bf16_head_dim_32_score_[[BIAS]](
+// CHECK:           %[[ADDED:.*]] = attn.at
+// CHECK:           %[[SCORE:.*]] = arith.addf %{{.*}}, %[[ADDED]] : f32
+// CHECK:           math.tanh %[[SCORE]]
+!t = tensor<2x3x?x32xbf16>
+func.func @masks(%q: !t, %keys: tensor<2x1x1x?xi1>, %bias: tensor<2x1x?x?xbf16>, %scale: f32) -> !t {
+  %o = attn.sdpa ins(%q, %q, %q : !t, !t, !t) mask(%keys : tensor<2x1x1x?xi1>) scale(%scale) outs(%q : !t) -> !t
+  %p = attn.sdpa ins(%o, %o, %o : !t, !t, !t) mask(%bias : tensor<2x1x?x?xbf16>) scale(%scale) score {
+  ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32):
+    %t = math.tanh %s : f32
+    attn.yield %t : f32
+  } outs(%q : !t) -> !t
+  return %p : !t
+}

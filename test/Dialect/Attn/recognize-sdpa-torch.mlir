@@ -566,11 +566,13 @@ module {
 
 // -----
 
-// Of a mask in memory no kernel knows yet.
+// The mask that PyTorch makes numbers of, and adds.
 // CHECK-LABEL: func.func @mask(
-// CHECK-NOT:     attn.sdpa
-// CHECK:         math.exp
-// CHECK-NOT:     attn.sdpa
+// CHECK-SAME:    %[[Q:[^:]*]]: tensor<2x4x64x64xf16>, %[[K:[^:]*]]: tensor<2x4x64x64xf16>, %[[V:[^:]*]]: tensor<2x4x64x64xf16>, %[[M:[^:]*]]: tensor<2x1x64x64xi1>)
+// CHECK-NOT:     linalg
+// CHECK:         attn.sdpa ins(%[[Q]], %[[K]], %[[V]] : {{.*}}) mask(%[[M]] : tensor<2x1x64x64xi1>) scale(
+// CHECK-NOT:     linalg
+// CHECK:         return
 
 #map = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
 #map1 = affine_map<(d0, d1, d2, d3) -> ()>

@@ -1,6 +1,8 @@
 //===- OutlineKernels.cpp - from attn.sdpa to kernels and calls -----------===//
 
+#include "fovea/Dialect/Attn/IR/ScoreProgram.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/OperationSupport.h"
@@ -19,7 +21,9 @@ using namespace fovea::attn;
 static constexpr StringLiteral kKernelsName = "attn_kernels";
 
 /// Fails, with an error, if a launch cannot say how the buffer lies in memory.
-static LogicalResult checkBuffer(SdpaOp op, StringRef name, Value value) {
+/// \param needsRows  whether the last dimension must be contiguous
+static LogicalResult checkBuffer(SdpaOp op, StringRef name, Value value,
+                                 bool needsRows = true) {
   auto type = dyn_cast<MemRefType>(value.getType());
   if (!type)
     return op.emitOpError() << "is on tensors, and kernels are on buffers; run "
@@ -29,7 +33,7 @@ static LogicalResult checkBuffer(SdpaOp op, StringRef name, Value value) {
   if (failed(type.getStridesAndOffset(strides, offset)))
     return op.emitOpError()
            << name << " must have a strided layout, found " << type;
-  if (strides.back() != 1)
+  if (needsRows && strides.back() != 1)
     return op.emitOpError()
            << "the last stride of " << name << " must be 1, found "
            << (ShapedType::isDynamic(strides.back())
@@ -60,6 +64,72 @@ static MemRefType argumentType(Value value, bool isRow, int64_t offset) {
   return MemRefType::get(
       shape, type.getElementType(),
       StridedLayoutAttr::get(type.getContext(), offset, strides));
+}
+
+/// A mask is captured with the problem's extents, and so repeats by strides of
+/// 0, whatever they are.
+static MemRefType maskType(Value mask, int64_t offset) {
+  auto type = cast<MemRefType>(mask.getType());
+  const SmallVector<int64_t> dynamic(type.getRank(), ShapedType::kDynamic);
+  return MemRefType::get(
+      dynamic, type.getElementType(),
+      StridedLayoutAttr::get(type.getContext(), offset, dynamic));
+}
+
+/// The op's mask as `maskType`.
+static Value maskOf(ImplicitLocOpBuilder &b, SdpaOp op) {
+  Value mask = op.getMask();
+  const ArrayRef<int64_t> shape = cast<MemRefType>(mask.getType()).getShape();
+  auto metadata = memref::ExtractStridedMetadataOp::create(b, mask);
+  const std::pair<Value, int64_t> extents[] = {
+      {op.getQ(), 0}, {op.getQ(), 1}, {op.getQ(), 2}, {op.getK(), 2}};
+  SmallVector<OpFoldResult> sizes, strides;
+  for (auto [dim, extent] : llvm::enumerate(extents)) {
+    sizes.push_back(
+        memref::DimOp::create(b, extent.first, extent.second).getResult());
+    if (shape[dim] == 1)
+      strides.push_back(b.getIndexAttr(0));
+    else
+      strides.push_back(metadata.getStrides()[dim]);
+  }
+  return memref::ReinterpretCastOp::create(
+      b, maskType(mask, ShapedType::kDynamic), metadata.getBaseBuffer(),
+      OpFoldResult(metadata.getOffset()), sizes, strides);
+}
+
+/// What the library's programs `bias` and `bias_bool` do, ahead of the op's own
+/// program.
+static void addMask(SdpaOp op, ForwardOp forward) {
+  ImplicitLocOpBuilder b(op.getLoc(), op.getContext());
+  Region &program = forward.getScore();
+  Type mask = forward.getCaptures().front().getType();
+  if (program.empty()) {
+    Block *block = b.createBlock(&program);
+    block->addArgument(b.getF32Type(), b.getLoc());
+    for (unsigned i = 1; i != kScoreArguments; ++i)
+      block->addArgument(b.getI32Type(), b.getLoc());
+    YieldOp::create(b, block->getArgument(0));
+  }
+  Block &block = program.front();
+  auto argument = [&](ScoreArgument of) -> Value {
+    return block.getArgument(unsigned(of));
+  };
+  Value table = block.addArgument(mask, b.getLoc());
+  b.setInsertionPointToStart(&block);
+  Value score = argument(ScoreArgument::Score);
+  auto element = AtOp::create(
+      b, table,
+      ValueRange{argument(ScoreArgument::Batch), argument(ScoreArgument::Head),
+                 argument(ScoreArgument::Query), argument(ScoreArgument::Key)});
+  Operation *masked;
+  if (element.getType().isInteger(1)) {
+    Value none = arith::ConstantOp::create(
+        b, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
+    masked = arith::SelectOp::create(b, element, score, none);
+  } else {
+    masked = arith::AddFOp::create(b, score, element);
+  }
+  score.replaceAllUsesExcept(masked->getResult(0), masked);
 }
 
 namespace {
@@ -109,17 +179,21 @@ func::FuncOp Outliner::kernelOf(SdpaOp op) {
       StridedLayoutAttr::get(op.getContext(), 0, {dynamic, dynamic, 1})));
   types.push_back(b.getF32Type());
   llvm::append_range(types, op.getBounds().getTypes());
+  if (op.getMask())
+    types.push_back(maskType(op.getMask(), /*offset=*/0));
 
   auto kernel = func::FuncOp::create(b, "kernel", b.getFunctionType(types, {}));
   b.setInsertionPointToStart(kernel.addEntryBlock());
   ValueRange args = kernel.getArguments();
-  auto forward = ForwardOp::create(b, args[0], args[1], args[2], args[3],
-                                   args[4], args[5], args.drop_front(6),
-                                   /*sinks=*/nullptr, /*captures=*/ValueRange(),
-                                   op.getVisibilityAttr(), /*schedule=*/nullptr,
-                                   /*combine=*/nullptr);
+  auto forward = ForwardOp::create(
+      b, args[0], args[1], args[2], args[3], args[4], args[5],
+      args.slice(6, op.getBounds().size()), /*sinks=*/nullptr,
+      /*captures=*/args.drop_front(6 + op.getBounds().size()),
+      op.getVisibilityAttr(), /*schedule=*/nullptr, /*combine=*/nullptr);
   IRMapping mapping;
   op.getScore().cloneInto(&forward.getScore(), mapping);
+  if (op.getMask())
+    addMask(op, forward);
   func::ReturnOp::create(b);
 
   FailureOr<ProblemKey> key = keyOf(forward);
@@ -143,10 +217,6 @@ func::FuncOp Outliner::kernelOf(SdpaOp op) {
 }
 
 LogicalResult Outliner::outline(SdpaOp op) {
-  if (op.getMask())
-    return op.emitOpError(
-        "has a mask, and kernels take none yet; put what it says into "
-        "`visible` or `score`, or lower this attention by other means");
   SmallVector<std::pair<StringRef, Value>> buffers = {{"q", op.getQ()},
                                                       {"k", op.getK()},
                                                       {"v", op.getV()},
@@ -156,6 +226,9 @@ LogicalResult Outliner::outline(SdpaOp op) {
   for (auto [name, value] : buffers)
     if (failed(checkBuffer(op, name, value)))
       return failure();
+  if (op.getMask() &&
+      failed(checkBuffer(op, "mask", op.getMask(), /*needsRows=*/false)))
+    return failure();
   auto module = op->getParentOfType<ModuleOp>();
   func::FuncOp kernel = kernelOf(op);
   if (!kernel)
@@ -172,6 +245,8 @@ LogicalResult Outliner::outline(SdpaOp op) {
   }
   operands.push_back(op.getScale());
   llvm::append_range(operands, op.getBounds());
+  if (op.getMask())
+    operands.push_back(maskOf(b, op));
 
   SymbolTable symbols(module);
   std::string name = (kernel.getName() + (op.getLse() ? "_lse" : "")).str();

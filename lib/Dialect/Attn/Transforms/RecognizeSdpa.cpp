@@ -60,6 +60,9 @@ struct Sdpa {
   double scale = 1;
   /// Bounds of key less query; none: no bound.
   std::optional<int64_t> least, most;
+  /// Of floating point what is added to scores, of i1 where keys are seen; by
+  /// the last dimensions of the scores. Null: none.
+  Value mask;
 };
 
 class Matcher {
@@ -107,10 +110,16 @@ private:
   const Term *withoutFactor(const Term *term, double &scale);
 
   const Term *scoresOf(const Term *probability);
-  const Term *withoutMask(const Term *score, Sdpa &found);
+  /// Whether `mask` is a tensor of the scores' shape in which dimensions may be
+  /// 1 or missing, which is then the one that is found.
+  bool isMask(const Term *element, Sdpa &found);
+  bool addMask(const Term *added, Sdpa &found);
+  bool matchMasked(const Term *score, Sdpa &found);
   /// An integer in terms of the dimensions; null: it is another.
   AffineExpr integerOf(const Term *term);
+  /// Takes it that keys are seen where `condition` is `holds`.
   bool addCondition(const Term *condition, bool holds, Sdpa &found);
+  bool addComputed(const Term *condition, bool holds, Sdpa &found);
   bool matchScores(const Term *score, Sdpa &found);
   bool haveFittingShapes(const Sdpa &found);
   bool haveNoOtherUses();
@@ -304,13 +313,30 @@ AffineExpr Matcher::integerOf(const Term *term) {
 }
 
 bool Matcher::addCondition(const Term *condition, bool holds, Sdpa &found) {
+  auto *before = std::exchange(terms.noted, &terms.others);
+  const Term *memory = nullptr;
+  for (; condition && condition->kind == Term::Element;
+       condition = terms.expand(condition)) {
+    Sdpa trial = found;
+    if (holds && condition->type.isInteger(1) && isMask(condition, trial))
+      memory = condition; // the farthest
+  }
+  terms.noted = before;
+  if (Sdpa trial = found; addComputed(condition, holds, trial)) {
+    found = trial;
+    return true;
+  }
+  return memory && isMask(memory, found);
+}
+
+bool Matcher::addComputed(const Term *condition, bool holds, Sdpa &found) {
   if (!condition)
     return false;
   if (holds && isTrue(condition))
     return true;
   if (holds && isApply<arith::AndIOp>(condition))
-    return addCondition(lookAside(condition->terms[0]), holds, found) &&
-           addCondition(lookAside(condition->terms[1]), holds, found);
+    return addCondition(condition->terms[0], holds, found) &&
+           addCondition(condition->terms[1], holds, found);
   if (!isApply<arith::CmpIOp>(condition))
     return false;
   AffineExpr lhs = integerOf(condition->terms[0]),
@@ -358,43 +384,87 @@ bool Matcher::addCondition(const Term *condition, bool holds, Sdpa &found) {
   return false;
 }
 
-const Term *Matcher::withoutMask(const Term *score, Sdpa &found) {
-  for (;;) {
-    const Term *term = terms.look(score);
-    const Term *select = nullptr, *rest = nullptr;
-    if (isApply<arith::AddFOp>(term)) {
-      // Adds 0 where the key is seen.
-      for (unsigned side : {1, 0}) {
-        const Term *added = lookAside(term->terms[side]);
-        if (isApply<arith::ExtFOp>(added))
-          added = lookAside(added->terms[0]);
-        if (isApply<arith::SelectOp>(added)) {
-          select = added;
-          rest = term->terms[1 - side];
-          break;
-        }
-      }
-      if (!select)
-        return score;
-      bool holds = isZero(lookAside(select->terms[1])) &&
-                   isMinusInfinity(lookAside(select->terms[2]));
-      if (!holds && !(isMinusInfinity(lookAside(select->terms[1])) &&
-                      isZero(lookAside(select->terms[2]))))
-        return nullptr;
-      if (!addCondition(lookAside(select->terms[0]), holds, found))
-        return nullptr;
-    } else if (isApply<arith::SelectOp>(term)) {
-      bool holds = isMinusInfinity(lookAside(term->terms[2]));
-      if (!holds && !isMinusInfinity(lookAside(term->terms[1])))
-        return nullptr;
-      rest = term->terms[holds ? 1 : 2];
-      if (!addCondition(lookAside(term->terms[0]), holds, found))
-        return nullptr;
-    } else {
-      return score;
-    }
-    score = rest;
+bool Matcher::isMask(const Term *element, Sdpa &found) {
+  auto type = dyn_cast<RankedTensorType>(element->value.getType());
+  // Batch and heads, as the output has them, then queries and keys.
+  SmallVector<AffineExpr> scores(dims);
+  scores.back() = key;
+  if (found.mask || !type || type.getRank() == 0 ||
+      type.getRank() > int64_t(scores.size()))
+    return false;
+  Type stored = type.getElementType();
+  if (!isHalf(stored) && !stored.isF32() && !stored.isInteger(1))
+    return false;
+  auto last = ArrayRef(scores).take_back(type.getRank());
+  for (auto [index, dim, extent] :
+       llvm::zip_equal(element->indices, last, type.getShape())) {
+    const int64_t whole =
+        terms.extentOf(cast<AffineDimExpr>(dim).getPosition());
+    if (extent == 1 ? index != dim && index != terms.simplify(dim * 0)
+                    : index != dim || extent != whole)
+      return false;
   }
+  found.mask = element->value;
+  return true;
+}
+
+/// Of what is added to scores: 0 where the key is seen, or a mask in memory.
+bool Matcher::addMask(const Term *added, Sdpa &found) {
+  auto *before = std::exchange(terms.noted, &terms.others);
+  const Term *memory = nullptr;
+  while (added) {
+    if (added->kind == Term::Element) {
+      Sdpa trial = found;
+      if (isMask(added, trial)) // the farthest
+        memory = added;
+      added = terms.expand(added);
+    } else if (isApply<arith::ExtFOp>(added)) {
+      added = added->terms[0];
+    } else {
+      break;
+    }
+  }
+  terms.noted = before;
+  if (isApply<arith::SelectOp>(added)) {
+    const Term *isTrue = lookAside(added->terms[1]),
+               *isFalse = lookAside(added->terms[2]);
+    const bool holds = isZero(isTrue) && isMinusInfinity(isFalse);
+    Sdpa trial = found;
+    if ((holds || (isMinusInfinity(isTrue) && isZero(isFalse))) &&
+        addCondition(added->terms[0], holds, trial)) {
+      found = trial;
+      return true;
+    }
+  }
+  return memory && isMask(memory, found);
+}
+
+/// Scores, and masks around them: which side of a sum is which shows when the
+/// rest is scores or is not.
+bool Matcher::matchMasked(const Term *score, Sdpa &found) {
+  const Terms::Ops before = core;
+  const Term *term = terms.look(score);
+  const bool isSum = isApply<arith::AddFOp>(term);
+  if (!isSum && !isApply<arith::SelectOp>(term))
+    return matchScores(score, found);
+  const Terms::Ops with = core;
+  for (unsigned side : {0, 1}) {
+    Sdpa trial = found;
+    bool isMasked;
+    if (isSum) {
+      isMasked = addMask(term->terms[1 - side], trial);
+    } else {
+      isMasked = isMinusInfinity(lookAside(term->terms[2 - side])) &&
+                 addCondition(term->terms[0], /*holds=*/side == 0, trial);
+    }
+    if (isMasked && matchMasked(term->terms[isSum ? side : side + 1], trial)) {
+      found = trial;
+      return true;
+    }
+    core = with;
+  }
+  core = before;
+  return false;
 }
 
 //===----------------------------------------------------------------------===//
@@ -482,8 +552,7 @@ bool Matcher::match(Sdpa &found) {
   }
   if (!score)
     return false;
-  score = withoutMask(score, found);
-  return score && matchScores(score, found) && haveFittingShapes(found) &&
+  return matchMasked(score, found) && haveFittingShapes(found) &&
          haveNoOtherUses();
 }
 
@@ -536,6 +605,18 @@ static LogicalResult rewrite(OpResult output, const Sdpa &found) {
     shape.insert(shape.begin(), 1);
     return tensor::ExpandShapeOp::create(b, of.clone(shape), tensor, grouped);
   };
+  Value mask = found.mask;
+  if (mask) {
+    auto of = cast<RankedTensorType>(mask.getType());
+    const int64_t more = 4 - of.getRank();
+    SmallVector<int64_t> shape(more, 1);
+    llvm::append_range(shape, of.getShape());
+    SmallVector<ReassociationIndices> groups(of.getRank());
+    for (int64_t dim = 0; dim != 4; ++dim)
+      groups[std::max<int64_t>(dim - more, 0)].push_back(dim);
+    if (more)
+      mask = tensor::ExpandShapeOp::create(b, of.clone(shape), mask, groups);
+  }
   Value init = cast<linalg::LinalgOp>(output.getOwner())
                    .getDpsInitOperand(output.getResultNumber())
                    ->get();
@@ -543,9 +624,8 @@ static LogicalResult rewrite(OpResult output, const Sdpa &found) {
       arith::ConstantOp::create(b, b.getF32FloatAttr(float(found.scale)));
   Value q = withBatch(found.q), k = withBatch(found.k), v = withBatch(found.v),
         out = withBatch(init);
-  auto sdpa = SdpaOp::create(b, TypeRange{out.getType()}, q, k, v,
-                             /*mask=*/Value(), scale, bounds, ValueRange{out},
-                             *visibility);
+  auto sdpa = SdpaOp::create(b, TypeRange{out.getType()}, q, k, v, mask, scale,
+                             bounds, ValueRange{out}, *visibility);
   Value result = sdpa.getResult(0);
   if (type.getRank() == 3)
     result = tensor::CollapseShapeOp::create(b, type, result, grouped);

@@ -43,7 +43,7 @@ def Attn_SdpaOp : Attn_Op<"sdpa", [
     Results have the types of their destinations.
 
     `attn-recognize-sdpa` finds the op in `linalg`, and `attn-outline-kernels`
-    makes kernels of it (docs/Tensors.md), which know no `mask` yet.
+    makes kernels of it (docs/Tensors.md).
 
     Example:
     ```mlir

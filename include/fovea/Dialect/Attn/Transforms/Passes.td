@@ -37,14 +37,16 @@ def AttnOutlineKernels : Pass<"attn-outline-kernels", "::mlir::ModuleOp"> {
 
     The declared function has `attn.kernel`, the kernel's symbol; `attn.key`, the
     text of the problem's key, by which packages are asked; and
-    `llvm.emit_c_interface`, so that a C function can do the launch. Its arguments are q, k, v, out, the log-sum-exp
-    where it is wanted, the scale and the bounds (docs/Tensors.md).
+    `llvm.emit_c_interface`, so that a C function can do the launch. Its
+    arguments are q, k, v, out, the log-sum-exp where it is wanted, the scale, the
+    bounds and the mask (docs/Tensors.md), which the kernel captures.
 
-    Pre-condition: `attn.sdpa` is on buffers (`one-shot-bufferize`), without a
-    mask, and the last stride of each is 1; else an error that says so.
+    Pre-condition: `attn.sdpa` is on buffers (`one-shot-bufferize`), and the last
+    stride of each but the mask is 1; else an error that says so.
     Post-condition: no `attn.sdpa`.
   }];
-  let dependentDialects = ["::mlir::func::FuncDialect",
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
                            "::mlir::memref::MemRefDialect"];
 }
 
