@@ -192,7 +192,54 @@ json bufferOf(const KernelRecord &record, const spec::TensorSpec &tensor,
   return {{"type", type}, {"shape", shape}, {"fill", std::move(fill)}};
 }
 
+/// The extent of a captured tensor's dimension: what indexes it says it, or
+/// else there are some elements.
+std::string extentOf(const spec::CaptureSpec &capture, size_t dim) {
+  constexpr std::pair<spec::CaptureIndex, const char *> variables[] = {
+      {spec::kByBatch, "batch"},
+      {spec::kByHead, "heads"},
+      {spec::kByQuery, "seqlen_q"},
+      {spec::kByKey, "seqlen_k"}};
+  std::string extent;
+  for (const auto &[index, variable] : variables)
+    if (capture.dims[dim].indices & index)
+      extent =
+          extent.empty() ? variable : "max(" + extent + ", " + variable + ")";
+  if (extent.empty())
+    return "256";
+  return capture.dims[dim].isUnit
+             ? "align(" + extent + ", " +
+                   std::to_string(spec::kCaptureAlignment) + ")"
+             : extent;
+}
+
+std::string strideOf(const spec::CaptureSpec &capture, size_t dim) {
+  std::string stride = "1";
+  while (++dim != capture.dims.size())
+    stride += " * " + extentOf(capture, dim);
+  return stride;
+}
+
+json captureBuffer(const spec::CaptureSpec &capture, int seed) {
+  json shape = json::array(), fill = {{"kind", "normal"}, {"seed", seed}};
+  for (size_t dim = 0; dim != capture.dims.size(); ++dim)
+    shape.push_back(extentOf(capture, dim));
+  const char *type = spec::infoOf(capture.element).name;
+  switch (capture.element) {
+  case spec::CaptureElement::I1: // true in three of four
+    type = "u8";
+    [[fallthrough]];
+  case spec::CaptureElement::I32:
+    fill = {{"kind", "uniform"}, {"seed", seed}, {"low", 0}, {"high", 4}};
+    break;
+  default:
+    break;
+  }
+  return {{"type", type}, {"shape", shape}, {"fill", fill}};
+}
+
 json checkOf(const KernelRecord &record, const spec::Signature &signature,
+             const std::vector<spec::CaptureSpec> &captures,
              const std::string &layout) {
   json check = {
       {"kind", std::string("attention-") + toString(record.problem.op)}};
@@ -204,6 +251,15 @@ json checkOf(const KernelRecord &record, const spec::Signature &signature,
   for (const spec::Argument &argument : signature.arguments)
     if (argument.source == spec::Source::Feature)
       check[argument.name] = argument.name;
+  if (!record.score.text.empty()) {
+    check["score"] = record.score.text;
+    check["captures"] = json::array();
+    for (const spec::Argument &argument : signature.arguments)
+      if (argument.source == spec::Source::Capture)
+        check["captures"].push_back(captures[argument.index].isScalar()
+                                        ? json({{"value", argument.name}})
+                                        : json({{"buffer", argument.name}}));
+  }
   check["axes"] = layout;
   check["scale"] = valueOf(spec::Scalar::Scale);
   return check;
@@ -226,8 +282,12 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
   if (!launches)
     return launches.status();
   const spec::AlgorithmSpec &algorithm = *launches->algorithm;
+  const Expected<std::vector<spec::CaptureSpec>> captures =
+      spec::capturesOfProgram(record.score.text);
+  if (!captures)
+    return captures.status();
   const spec::Signature signature =
-      spec::signatureOf(record.problem, &algorithm);
+      spec::signatureOf(record.problem, &algorithm, *captures);
 
   json arguments = json::array(), buffers = json::object();
   int seed = 0;
@@ -249,6 +309,14 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
         fill = "reference";
       buffers[argument.name] = bufferOf(record, tensor, algorithm.workspace,
                                         options.layout, std::move(fill));
+    } else if (argument.source == spec::Source::Capture) {
+      if (const spec::CaptureSpec &capture = (*captures)[argument.index];
+          !capture.isScalar())
+        buffers[argument.name] = captureBuffer(capture, ++seed);
+    } else if (argument.source == spec::Source::CaptureStride) {
+      value = strideOf((*captures)[argument.index], argument.dim);
+    } else if (argument.source == spec::Source::CaptureExtent) {
+      value = extentOf((*captures)[argument.index], argument.dim);
     } else {
       value = valueOf(options.layout, signature, argument);
     }
@@ -296,6 +364,11 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
     if (group != &spec::specOf(record.problem.op).base)
       for (const spec::ScalarSpec &scalar : group->scalars)
         description["variables"][scalar.name] = scalar.neutral;
+  for (size_t i = 0; i != captures->size(); ++i)
+    if ((*captures)[i].isScalar())
+      description["variables"]["capture" + std::to_string(i)] =
+          (*captures)[i].element == spec::CaptureElement::F32 ? json(1.0)
+                                                              : json(1);
   if (record.problem.takesWindow())
     for (const auto &[name, value] :
          {std::pair("window_left", windowArgument(options.window.left)),
@@ -307,7 +380,8 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
   description["buffers"] = buffers;
   description["launches"] = described;
   if (options.isChecked)
-    description["check"] = checkOf(record, signature, options.layout);
+    description["check"] =
+        checkOf(record, signature, *captures, options.layout);
   try {
     return description.dump(1) + "\n";
   } catch (const json::exception &) {

@@ -260,6 +260,23 @@ std::vector<std::string> wordsOf(const std::string &line) {
   return words;
 }
 
+/// Of any op that is known here.
+size_t operandsOf(const std::string &name) {
+  constexpr const char *kOfOne[] = {
+      "arith.negf",   "arith.extui", "arith.fptosi", "arith.sitofp",
+      "arith.uitofp", "math.absf",   "math.floor",   "math.ceil",
+      "math.trunc",   "math.exp",    "math.exp2",    "math.log",
+      "math.log2",    "math.sqrt",   "math.tanh"};
+  if (name == "arith.constant")
+    return 0;
+  if (name == "arith.select" || name == "math.fma")
+    return 3;
+  return std::find(std::begin(kOfOne), std::end(kOfOne), name) !=
+                 std::end(kOfOne)
+             ? 1
+             : 2;
+}
+
 /// "%3 = arith.cmpi eq %1, x : i1", or "yield %3".
 std::string Program::readLine(const std::string &line) {
   std::vector<std::string> words = wordsOf(line);
@@ -275,7 +292,10 @@ std::string Program::readLine(const std::string &line) {
   size_t next = 3, end = words.size() - 2;
   if (op.name == "arith.constant") {
     const bool isFloat = type == "f32";
-    const long long bits = std::stoll(words[next], nullptr, 0);
+    char *stop = nullptr;
+    const long long bits = std::strtoll(words[next].c_str(), &stop, 0);
+    if (*stop || end != next + 1)
+      return "'" + words[next] + "' is no number";
     op.bits = int32_t(bits);
     if (isFloat) {
       float value;
@@ -284,9 +304,14 @@ std::string Program::readLine(const std::string &line) {
     }
     next = end;
   }
-  if (op.name == "arith.cmpf" || op.name == "arith.cmpi")
+  if (op.name == "arith.cmpf" || op.name == "arith.cmpi") {
     op.predicate = words[next++];
+    if (op.predicate.size() < 2 || next > end)
+      return "'" + op.predicate + "' is no predicate";
+  }
   if (op.name == "attn.at") {
+    if (next == end)
+      return "it reads nothing";
     op.capture = find(words[next++]) - int(kArgumentCount);
     if (op.capture < 0 || size_t(op.capture) >= captured.size() ||
         captured[size_t(op.capture)].extents.size() != end - next)
@@ -298,6 +323,9 @@ std::string Program::readLine(const std::string &line) {
       return "no value is named " + words[next];
     op.operands.push_back(operand);
   }
+  if (op.name != "attn.at" && op.operands.size() != operandsOf(op.name))
+    return op.name + " has " + std::to_string(operandsOf(op.name)) +
+           " operands, found " + std::to_string(op.operands.size());
   if (op.name != "attn.at") {
     bool isKnown;
     Instruction probe = op;

@@ -47,7 +47,8 @@ public:
   }
 
   std::string computed(const describe::Problem &) const override {
-    return attentionText(query.op, query.dtype, query.headDim, query.mask);
+    return attentionText(query.op, query.dtype, query.headDim, query.mask) +
+           (query.score.empty() ? "" : ", score " + query.score);
   }
 
   bool image(const std::string &, std::vector<char> &bytes,
@@ -105,7 +106,15 @@ bool timing::packageSubjects(const PackageQuery &query,
     if (!query.target.empty() && reader->target().arch != query.target)
       continue;
     for (const KernelRecord &record : reader->kernels()) {
-      if (record.problem.base() != *key ||
+      const bool hasScore =
+          query.score.empty()
+              ? record.problem.score == 0
+              : record.problem.score &&
+                    (record.score.name == query.score ||
+                     scoreDigits(record.problem.score) == query.score);
+      ProblemKey base = record.problem.base();
+      base.score = 0;
+      if (!hasScore || base != *key ||
           (!record.problem.takesWindow() &&
            maskInfo(record.problem.mask).window != *window))
         continue;
@@ -144,6 +153,9 @@ bool timing::packageSubjects(const PackageQuery &query,
   else if (schedules.empty())
     error = "'" + query.package + "' has no kernel of '" + key->str() +
             "' for mask " + query.mask +
+            (query.score.empty()
+                 ? ""
+                 : " with the score program '" + query.score + "'") +
             "; compile one with aot-compile, or see aot-run --list";
   else {
     known.clear();

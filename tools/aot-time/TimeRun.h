@@ -55,6 +55,8 @@ struct PackageQuery {
   std::string dtype = "bf16"; ///< "fp16", "bf16"
   int headDim = 128;
   std::string mask = "none";   ///< or a window, as parseWindow() reads it
+  /// A score program's name, or its digits; empty: kernels without one.
+  std::string score;
   std::string layout = "bhsd"; ///< "bhsd", "bshd", "sbhd"
   /// A schedule's text or short name; empty: every kernel of the problem.
   std::string schedule;

@@ -155,6 +155,13 @@ void addOptions(CLI::App &app, CommandLine &line) {
                          "causal-bottom-right, and no window LEFT:RIGHT";
       })
       ->group(package);
+  app.add_option("--score", line.package.score,
+                 "Score program of the kernels, by the name or the digits that "
+                 "aot-package prints; what it captures are variables and "
+                 "buffers capture0, capture1, ... (default: kernels without)")
+      ->type_name("NAME")
+      ->default_str("")
+      ->group(package);
   app.add_option("--layout", line.package.layout,
                  "Order of the axes in memory: bhsd, bshd, sbhd")
       ->check(CLI::IsMember({"bhsd", "bshd", "sbhd"}).description(""))

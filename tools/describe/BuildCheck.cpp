@@ -46,14 +46,32 @@ void Builder::readCheck(const Node &node) {
         "'; there are: attention-forward, attention-backward");
   check.kind = backward ? Check::AttentionBackward : Check::AttentionForward;
   if (backward)
-    node.expectFields({"kind", "q", "k", "v", "out", "lse", "dout", "dq", "dk",
-                       "dv", "scale", "mask", "window_left", "window_right",
-                       "window_alignment", "axes", "starts_q", "starts_k",
+    node.expectFields({"kind",
+                       "q",
+                       "k",
+                       "v",
+                       "out",
+                       "lse",
+                       "dout",
+                       "dq",
+                       "dk",
+                       "dv",
+                       "scale",
+                       "mask",
+                       "window_left",
+                       "window_right",
+                       "window_alignment",
+                       "axes",
+                       "starts_q",
+                       "starts_k",
+                       "score",
+                       "captures",
                        "tolerance"});
   else
     node.expectFields({"kind", "q", "k", "v", "out", "lse", "scale", "mask",
                        "window_left", "window_right", "window_alignment",
-                       "axes", "starts_q", "starts_k", "tolerance"});
+                       "axes", "starts_q", "starts_k", "score", "captures",
+                       "tolerance"});
   const bool packed = node.field("starts_q") || node.field("starts_k");
   check.axes = node.field("axes") ? node.field("axes").text()
                : packed           ? "hsd"
@@ -104,6 +122,36 @@ void Builder::readCheck(const Node &node) {
       mask.fail("a check has a mask or a window, not both");
   }
   readWindow(node);
+  readScore(node);
+}
+
+void Builder::readScore(const Node &node) {
+  Check &check = *problem.check;
+  const Node score = node.field("score"), captures = node.field("captures");
+  if (!score) {
+    if (captures)
+      captures.fail("there is no 'score' that captures anything");
+    return;
+  }
+  check.score = score.text();
+  if (!check.startsQ.empty())
+    score.fail("packed sequences with a score program are not checked; leave "
+               "out one of the two");
+  if (!captures)
+    return;
+  for (const Node &item : captures.items()) {
+    item.expectFields({"buffer", "value"});
+    if (!ok())
+      return;
+    Check::Capture &capture = check.captures.emplace_back();
+    const Node buffer = item.field("buffer");
+    if (bool(buffer) == bool(item.field("value")))
+      return item.fail("must have either 'buffer' or 'value'");
+    if (buffer)
+      capture.buffer = findBuffer(buffer);
+    else
+      capture.value = item.field("value").real();
+  }
 }
 
 /// What a kernel is passed for a window, which is what is left of it: the

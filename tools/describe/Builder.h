@@ -64,6 +64,7 @@ private:
 
   void readCheck(const Node &node);
   void readWindow(const Node &node);
+  void readScore(const Node &node);
   void readCheckBuffer(const Node &node, const char *role, bool needed);
 
   Diagnostics diagnostics;

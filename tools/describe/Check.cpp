@@ -9,6 +9,7 @@
 #include "Check.h"
 
 #include "fovea/Reference/Backward.h"
+#include "fovea/Reference/ScoreProgram.h"
 
 #include <algorithm>
 #include <cmath>
@@ -45,6 +46,36 @@ Copy padded(const ref::Tensor &from, int64_t dim) {
   return copy;
 }
 
+/// A buffer's elements as they lie in memory.
+std::vector<double> valuesOf(const Buffer &buffer,
+                             const std::vector<uint8_t> &bytes) {
+  const size_t size = typeSize(buffer.type);
+  std::vector<double> values(bytes.size() / size);
+  for (size_t i = 0; i != values.size(); ++i) {
+    auto read = [&](auto value) {
+      std::memcpy(&value, bytes.data() + i * size, size);
+      return value;
+    };
+    switch (buffer.type) {
+    case Type::F16:
+      values[i] = ref::decode(ref::ElemType::F16, read(uint16_t()));
+      break;
+    case Type::BF16:
+      values[i] = ref::decode(ref::ElemType::BF16, read(uint16_t()));
+      break;
+    case Type::F32:
+      values[i] = read(float());
+      break;
+    case Type::I32:
+      values[i] = read(int32_t());
+      break;
+    default: // a boolean
+      values[i] = bytes[i] != 0;
+    }
+  }
+  return values;
+}
+
 /// One sequence's problem and its answers.
 struct Sequence {
   Copy q, k, v, dout;
@@ -62,6 +93,9 @@ struct Checker::Impl {
   const Problem &problem;
   const Check &check;
   std::vector<Sequence> sequences;
+  /// What the score program reads.
+  std::vector<ref::CapturedValues> captured;
+  std::shared_ptr<const ref::ScoreFunction> score;
   int64_t valueDim = 0;
 
   bool has(const char *role) const { return check.buffers.count(role) != 0; }
@@ -141,8 +175,35 @@ struct Checker::Impl {
     return false;
   }
 
+  bool readScore(const Contents &contents, std::string &error) {
+    if (check.score.empty())
+      return true;
+    captured.clear();
+    for (const Check::Capture &capture : check.captures) {
+      ref::CapturedValues &values = captured.emplace_back();
+      if (!capture.buffer) {
+        values.values = {capture.value};
+        continue;
+      }
+      const Buffer &buffer = problem.buffers[*capture.buffer];
+      if (buffer.type != Type::F16 && buffer.type != Type::BF16 &&
+          buffer.type != Type::F32 && buffer.type != Type::I32 &&
+          buffer.type != Type::U8)
+        return refuse(error, "buffer '" + buffer.name + "' has type " +
+                                 typeName(buffer.type) +
+                                 "; what a score program captures is f16, "
+                                 "bf16, f32, i32 or, of booleans, u8");
+      values.extents = buffer.shape;
+      values.strides = buffer.strides;
+      values.values = valuesOf(buffer, contents[*capture.buffer]);
+    }
+    std::string wrong;
+    score = ref::readScoreProgram(check.score, captured, wrong);
+    return score || refuse(error, "score: " + wrong);
+  }
+
   bool prepare(Contents &contents, std::string &error) {
-    if (!checkShapes(error))
+    if (!checkShapes(error) || !readScore(contents, error))
       return false;
     const bool backward = check.kind == Check::AttentionBackward;
     const size_t count = check.startsQ.empty() ? 1 : check.startsQ.size() - 1;
@@ -166,6 +227,7 @@ struct Checker::Impl {
       both.forward.v = sequence.v.tensor;
       both.forward.mask = check.mask;
       both.forward.scale = float(check.scale);
+      both.forward.score = score;
       std::string wrong = both.forward.check();
       if (wrong.empty() && backward) {
         sequence.dout = padded(view("dout", contents, n), q.dim);

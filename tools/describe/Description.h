@@ -93,6 +93,13 @@ struct Check {
   Window mask; ///< what each query sees
   std::string axes = "bhsd";
   std::vector<int64_t> startsQ, startsK; ///< empty: one length for all
+  /// What a score program captures: a buffer, or a value.
+  struct Capture {
+    std::optional<size_t> buffer; ///< index in Problem::buffers
+    double value = 0;
+  };
+  std::string score; ///< canonical text of the program; empty: none
+  std::vector<Capture> captures;
   double tolerance = 1;
 };
 

@@ -375,12 +375,6 @@ llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
         "a " +
         emitInfo(request.emit).name.str() +
         " pass; --emit=hsaco with --emit=contract say how to launch it");
-  if (job.problem.score && request.emit == Emit::Description)
-    return llvm::createStringError(
-        job.str() + ": it has a score program, which what reads a " +
-        emitInfo(request.emit).name.str() +
-        " does not know of; --emit=hsaco with --emit=contract say how to "
-        "launch it");
   // The scheduled stage is reached again, and seen, when the job is compiled.
   Compilation compilation(job, request);
   if (llvm::Error error = compilation.start(/*observed=*/false))

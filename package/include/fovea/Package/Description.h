@@ -32,7 +32,8 @@ struct DescriptionOptions {
 
 /// The description, as JSON text. Its variables are batch, heads, heads_k,
 /// seqlen, seqlen_q, seqlen_k and dim, as is usual in descriptions of attention
-/// kernels, and splits where they split the keys. NotSupported for kernels that
+/// kernels, splits where they split the keys, and of scalars that a score
+/// program captures `capture0` and so on. NotSupported for kernels that
 /// this build does not know.
 /// \param target  chip, with or without its features, or generic target, which
 ///   the description does not name: it is for any device of the family
