@@ -101,6 +101,17 @@ std::string CaptureSpec::str() const {
   return text + "]";
 }
 
+bool CaptureSpec::hasElementOfEach() const {
+  uint8_t seen = 0;
+  for (const CaptureDim &dim : dims) {
+    // Of several in one dimension it is not known which reads are which.
+    if (dim.indices & (dim.indices - 1))
+      return false;
+    seen |= dim.indices;
+  }
+  return seen == (kByBatch | kByHead | kByQuery | kByKey);
+}
+
 std::string toString(const std::vector<CaptureSpec> &captures) {
   std::string text;
   for (const CaptureSpec &capture : captures)

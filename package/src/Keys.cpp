@@ -92,6 +92,13 @@ std::vector<Feature> makeFeatures() {
          key.score = parseScoreDigits(text).value_or(0);
          return key.score != 0;
        }},
+      {"score_gradients", false,
+       "numbers of captures, 0 to 7, that rise and are joined by '+'",
+       [](const ProblemKey &key) { return captureNumbers(key.scoreGradients); },
+       [](ProblemKey &key, std::string_view text) {
+         key.scoreGradients = parseCaptureNumbers(text).value_or(0);
+         return key.scoreGradients != 0;
+       }},
   };
   for (size_t row = 0; row != spec::featureGroups().size(); ++row)
     all.push_back(featureOf(spec::featureGroups()[row], row));
@@ -138,6 +145,26 @@ std::optional<uint64_t> parseScoreDigits(std::string_view text) {
       scoreDigits(score) != text)
     return std::nullopt;
   return score;
+}
+
+static_assert(spec::kMaxCaptures == 8, "a bit and a digit for each");
+
+std::string captureNumbers(uint8_t captures) {
+  std::string text;
+  for (int number = 0; number != int(spec::kMaxCaptures); ++number)
+    if (captures >> number & 1)
+      text += (text.empty() ? "" : "+") + std::to_string(number);
+  return text;
+}
+
+std::optional<uint8_t> parseCaptureNumbers(std::string_view text) {
+  uint8_t captures = 0;
+  for (char digit : text)
+    if (digit >= '0' && digit < char('0' + spec::kMaxCaptures))
+      captures |= uint8_t(1 << (digit - '0'));
+  if (captureNumbers(captures) != text)
+    return std::nullopt;
+  return captures;
 }
 
 /// "128:0, bottom_right", or with another separator and other names.
@@ -251,6 +278,11 @@ Expected<ProblemKey> ProblemKey::parse(std::string_view text) {
   if (const spec::GroupSpec *group = spec::foreignGroup(key.op, key.groups))
     return fail(std::string(group->name) + " is a feature group of " +
                 spec::operationsOf(*group) + " alone");
+  if (key.scoreGradients && key.op != OpKind::Backward)
+    return fail("score_gradients are of backward alone");
+  if (key.scoreGradients && !key.score)
+    return fail("score_gradients are of what a score program captures, and "
+                "key 'score' is missing");
   if (key.takesWindow() && key.mask != MaskKind::None)
     return fail("a kernel takes its window at run time or has a mask compiled "
                 "in, not both");

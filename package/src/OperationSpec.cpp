@@ -164,6 +164,7 @@ public:
     add(scalar.name, scalar.kind, scalar.unit, scalar.meaning, source, index);
   }
   void add(const CaptureSpec &capture, size_t number);
+  void addGradient(const CaptureSpec &capture, size_t number);
   Signature take() {
     signature.bytes = aligned(8);
     return std::move(signature);
@@ -250,6 +251,18 @@ void SignatureBuilder::add(const CaptureSpec &capture, size_t number) {
     add(name + "_extent" + std::to_string(dim), ArgKind::I32, "elements",
         "extent of its dimension " + std::to_string(dim), Source::CaptureExtent,
         number, dim);
+}
+
+void SignatureBuilder::addGradient(const CaptureSpec &capture, size_t number) {
+  const std::string name = "dcapture" + std::to_string(number);
+  add(name, ArgKind::Pointer, "address",
+      "what the gradient of capture " + std::to_string(number) +
+          " is added to, f32 of the capture's extents; null: it is not wanted",
+      Source::CaptureGradient, number);
+  for (size_t dim = 0; dim != capture.dims.size(); ++dim)
+    add(name + "_stride" + std::to_string(dim), ArgKind::I64, "elements",
+        "distance along its dimension " + std::to_string(dim),
+        Source::CaptureGradientStride, number, dim);
 }
 
 } // namespace
@@ -421,6 +434,9 @@ Signature signatureOf(const ProblemKey &key,
   }
   for (size_t number = 0; number != captures.size(); ++number)
     builder.add(captures[number], number);
+  for (size_t number = 0; number != captures.size(); ++number)
+    if (key.scoreGradients >> number & 1)
+      builder.addGradient(captures[number], number);
   if (algorithm) {
     builder.add(tensorsOf(algorithm->own));
     for (const ScalarSpec &scalar : algorithm->own.scalars)

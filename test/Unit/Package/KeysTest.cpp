@@ -27,6 +27,24 @@ TEST(ProblemKeyTest, AScoreProgramIsPartOfTheContract) {
   EXPECT_EQ(scoreDigits(~uint64_t(0)), "ffffffffffffffff");
 }
 
+TEST(ProblemKeyTest, GradientsOfCapturesAreOtherKernels) {
+  ProblemKey key = makeProblem(64);
+  key.op = OpKind::Backward;
+  key.score = 0x0123456789abcdef;
+  const ProblemKey without = key;
+  key.scoreGradients = 1 | 4;
+  EXPECT_EQ(key.str(), "backward;dtype=bf16;head_dim=64;score=0123456789abcdef;"
+                       "score_gradients=0+2");
+  EXPECT_NE(key, without);
+  EXPECT_NE(key.base(), without.base());
+  for (unsigned captures = 1; captures != 256; ++captures) {
+    key.scoreGradients = uint8_t(captures);
+    Expected<ProblemKey> parsed = ProblemKey::parse(key.str());
+    ASSERT_TRUE(parsed) << parsed.status().message();
+    EXPECT_EQ(*parsed, key);
+  }
+}
+
 TEST(ProblemKeyTest, EveryKeySurvivesPrintingAndParsing) {
   for (OpKind op : {OpKind::Forward, OpKind::Backward})
     for (DataType dtype : {DataType::F16, DataType::BF16})
@@ -70,6 +88,23 @@ TEST(ProblemKeyTest, RefusesAndNamesWhatItCannotRead) {
       {"forward;dtype=fp16;head_dim=64;score=123456789abcdef", "score '1"},
       {"forward;dtype=fp16;head_dim=64;score=0123456789abcdeF", "score '0"},
       {"forward;dtype=fp16;head_dim=64;score=00123456789abcdef", "score '0"},
+      {"backward;dtype=fp16;head_dim=64;score_gradients=0",
+       "key 'score' is missing"},
+      {"forward;dtype=fp16;head_dim=64;score=0123456789abcdef;"
+       "score_gradients=0",
+       "score_gradients are of backward alone"},
+      {"backward;dtype=fp16;head_dim=64;score=0123456789abcdef;"
+       "score_gradients=",
+       "score_gradients '' is not numbers of captures, 0 to 7"},
+      {"backward;dtype=fp16;head_dim=64;score=0123456789abcdef;"
+       "score_gradients=2+0",
+       "score_gradients '2+0'"},
+      {"backward;dtype=fp16;head_dim=64;score=0123456789abcdef;"
+       "score_gradients=0+8",
+       "score_gradients '0+8'"},
+      {"backward;dtype=fp16;head_dim=64;score=0123456789abcdef;"
+       "score_gradients=bias",
+       "score_gradients 'bias'"},
   };
   for (const auto &[text, part] : cases)
     expectFailure(ProblemKey::parse(text).status(), StatusCode::InvalidArgument,

@@ -68,6 +68,15 @@ struct CaptureSpec {
   std::vector<CaptureDim> dims; ///< none: a scalar
 
   bool isScalar() const { return dims.empty(); }
+  /// Whether it has a gradient: elements are numbers.
+  bool isFloat() const {
+    return element != CaptureElement::I32 && element != CaptureElement::I1;
+  }
+  /// Whether each batch, head, query and key reads an element of its own, which
+  /// of a tensor without strides of 0 is memory of its own: a sum over those
+  /// that read it, such as a gradient, then has one term. Where `attn.at` reads
+  /// it in several ways it says nothing; those have no gradient.
+  bool hasElementOfEach() const;
   bool operator==(const CaptureSpec &other) const {
     return element == other.element && dims == other.dims;
   }

@@ -49,6 +49,11 @@ inline constexpr int32_t kWindowVersion = 1;
 std::string scoreDigits(uint64_t score);
 std::optional<uint64_t> parseScoreDigits(std::string_view text);
 
+/// A set of captures of a score program, by their numbers as bits, as "0+2",
+/// and back: only what is printed so; the empty set is the empty text.
+std::string captureNumbers(uint8_t captures);
+std::optional<uint8_t> parseCaptureNumbers(std::string_view text);
+
 /// One kernel's mathematical contract. Lengths, heads, strides and scale are
 /// known only at launch and so are no part of it.
 struct ProblemKey {
@@ -62,13 +67,16 @@ struct ProblemKey {
   /// Digest of the score program's canonical text (docs/ScorePrograms.md), of
   /// which a package holds name and text; 0: the kernels have none.
   uint64_t score = 0;
+  /// What the program captures that its kernels give the gradients of, by
+  /// number as bits; of Backward alone.
+  uint8_t scoreGradients = 0;
 
   /// Its kernels take any window at run time, and have no mask compiled in.
   bool takesWindow() const { return groups[kWindowGroup] != 0; }
 
   /// The same without mask and feature groups: kernels that may serve a problem
   /// differ from it in these alone. So they have its score program, or none if
-  /// it has none.
+  /// it has none, and give the gradients of the same captures.
   ProblemKey base() const {
     ProblemKey key = *this;
     key.mask = MaskKind::None;
@@ -83,12 +91,14 @@ struct ProblemKey {
 
   /// Reads canonical or uncanonical text (keys in any order, defaults spelled
   /// out). InvalidArgument on an unknown operation, key or value, a key given
-  /// twice, a missing dtype or head_dim, or a window beside a mask.
+  /// twice, a missing dtype or head_dim, a window beside a mask, or gradients
+  /// of captures without a score program or of Forward.
   static Expected<ProblemKey> parse(std::string_view text);
 
   friend bool operator==(const ProblemKey &a, const ProblemKey &b) {
     return a.op == b.op && a.dtype == b.dtype && a.headDim == b.headDim &&
-           a.mask == b.mask && a.groups == b.groups && a.score == b.score;
+           a.mask == b.mask && a.groups == b.groups && a.score == b.score &&
+           a.scoreGradients == b.scoreGradients;
   }
   friend bool operator!=(const ProblemKey &a, const ProblemKey &b) {
     return !(a == b);

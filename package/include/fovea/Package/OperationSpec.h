@@ -288,6 +288,9 @@ enum class Source : uint8_t {
   Capture, ///< of a score program: the scalar, or the address
   CaptureStride,
   CaptureExtent,
+  /// Of the gradient of a capture, f32; its extents are the capture's.
+  CaptureGradient,
+  CaptureGradientStride,
 };
 /// Whether it comes of a tensor of the operation's tables.
 inline constexpr bool isOfTensor(Source source) {
@@ -308,8 +311,9 @@ struct Argument {
 };
 
 /// What the kernels of a problem are passed: of each group addresses, strides
-/// and scalars, of each capture its address, strides and extents, one behind
-/// the other, each aligned to its size.
+/// and scalars, of each capture its address, strides and extents, of each
+/// gradient of a capture its address and strides, one behind the other, each
+/// aligned to its size.
 struct Signature {
   std::vector<const TensorSpec *> tensors;
   std::vector<Argument> arguments;
@@ -347,7 +351,7 @@ std::string shapeOf(const TensorSpec &tensor);
 
 /// Largest number of tensors and bytes that any signature has.
 inline constexpr size_t kMaxTensors = 16;
-inline constexpr size_t kMaxArgumentBytes = 1024;
+inline constexpr size_t kMaxArgumentBytes = 1280;
 
 //===----------------------------------------------------------------------===//
 // Limits that every launcher checks
