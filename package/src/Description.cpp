@@ -313,7 +313,14 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
       if (const spec::CaptureSpec &capture = (*captures)[argument.index];
           !capture.isScalar())
         buffers[argument.name] = captureBuffer(capture, ++seed);
-    } else if (argument.source == spec::Source::CaptureStride) {
+    } else if (argument.source == spec::Source::CaptureGradient) {
+      const spec::CaptureSpec &capture = (*captures)[argument.index];
+      json buffer = captureBuffer(capture, 0);
+      buffer["type"] = "f32";
+      buffer["fill"] = "zeros"; // it is added to
+      buffers[argument.name] = std::move(buffer);
+    } else if (argument.source == spec::Source::CaptureStride ||
+               argument.source == spec::Source::CaptureGradientStride) {
       value = strideOf((*captures)[argument.index], argument.dim);
     } else if (argument.source == spec::Source::CaptureExtent) {
       value = extentOf((*captures)[argument.index], argument.dim);

@@ -72,6 +72,45 @@ Result checkCapture(const fovea_capture_t &capture, size_t number) {
   return Result();
 }
 
+/// The captures whose gradients are wanted, as bits.
+uint8_t gradientsOf(const fovea_score_t &score) {
+  uint8_t wanted = 0;
+  for (size_t i = 0; i != score.capture_count; ++i)
+    if (captureOf(score, i).gradient)
+      wanted |= uint8_t(1u << i);
+  return wanted;
+}
+
+Result checkGradient(const fovea_capture_t &capture, size_t number, OpKind op) {
+  const std::string name =
+      "score.captures[" + std::to_string(number) + "].gradient";
+  if (!capture.gradient)
+    return Result();
+  if (op != OpKind::Backward)
+    return invalid(name + " is given, and a " + toString(op) +
+                   " call has no gradients; set it to NULL");
+  if (!spec::CaptureSpec{elementOf(capture).element, {}}.isFloat())
+    return invalid(name + " is given of " + elementOf(capture).name +
+                   ", which has none; set it to NULL");
+  int64_t bytes = sizeof(float);
+  for (int32_t dim = 0; dim != capture.rank; ++dim) {
+    const int64_t extent = capture.extents[dim],
+                  stride = capture.gradient_strides[dim];
+    if (stride < 0)
+      return invalid(fieldOf(number, "gradient_strides", dim) + " is " +
+                     std::to_string(stride) + ", and must not be negative");
+    int64_t distance;
+    if (extent > 1 &&
+        (stride > int64_t(1) << 56 ||
+         __builtin_mul_overflow(extent - 1, stride * int64_t(sizeof(float)),
+                                &distance) ||
+         __builtin_add_overflow(bytes, distance, &bytes) ||
+         bytes > int64_t(1) << 58))
+      return invalid(name + "'s strides and extents span more than 2^58 bytes");
+  }
+  return Result();
+}
+
 /// Whether types and ranks are those of the program.
 bool isFor(const fovea_score_t &score,
            const std::vector<spec::CaptureSpec> &wanted) {
@@ -165,6 +204,93 @@ Result checkLayout(const fovea_capture_t &given, size_t number,
   return Result();
 }
 
+/// Checks the strides of a gradient against the program's type of the capture.
+Result checkGradientLayout(const fovea_capture_t &given, size_t number,
+                           const spec::CaptureSpec &wanted,
+                           bool isDeterministic) {
+  constexpr int64_t bytes = sizeof(float);
+  int64_t span = bytes; // of what is indexed otherwise
+  for (size_t dim = 0; dim != wanted.dims.size(); ++dim) {
+    const int64_t extent = given.extents[dim],
+                  stride = given.gradient_strides[dim];
+    const uint8_t indices = wanted.dims[dim].indices;
+    if (extent <= 1)
+      continue;
+    if (isDeterministic && stride == 0)
+      return invalid(fieldOf(number, "gradient_strides", dim) +
+                     " is 0, which sums in any order, and deterministic is 1; "
+                     "give each element memory of its own and sum that, or set "
+                     "deterministic to 0");
+    if ((indices & (spec::kByQuery | spec::kByKey)) &&
+        stride > spec::maxCaptureStride(bytes))
+      return invalid(fieldOf(number, "gradient_strides", dim) + " is " +
+                     std::to_string(stride) + "; it is at most " +
+                     std::to_string(spec::maxCaptureStride(bytes)));
+    if (indices == 0 &&
+        (stride > spec::kMaxCaptureSpan ||
+         (span += (extent - 1) * stride * bytes) > spec::kMaxCaptureSpan))
+      return invalid("score.captures[" + std::to_string(number) +
+                     "].gradient spans more than 2^30 bytes in dimensions that "
+                     "are not indexed by batch, head, query or key alone");
+  }
+  return Result();
+}
+
+/// Bytes [begin, end); none of what has no elements.
+struct Span {
+  uint64_t begin = 0, end = 0;
+
+  bool meets(const Span &other) const {
+    return begin < other.end && other.begin < end;
+  }
+};
+Span spanOf(const fovea_capture_t &capture, const void *data,
+            const int64_t *strides, int64_t bytes) {
+  Span span{addressOf(data), addressOf(data) + uint64_t(bytes)};
+  for (int32_t dim = 0; dim != capture.rank; ++dim) {
+    if (capture.extents[dim] == 0)
+      return {};
+    span.end += uint64_t((capture.extents[dim] - 1) * strides[dim] * bytes);
+  }
+  return span;
+}
+Span gradientSpan(const fovea_capture_t &capture) {
+  return capture.gradient ? spanOf(capture, capture.gradient,
+                                   capture.gradient_strides, sizeof(float))
+                          : Span();
+}
+
+/// Checks that nothing else of the call is in a gradient's memory.
+Result checkGradientMemory(const fovea_score_t &score, size_t number,
+                           const Problem &problem) {
+  const fovea_capture_t &given = captureOf(score, number);
+  const std::string name =
+      "score.captures[" + std::to_string(number) + "].gradient";
+  const Span span = gradientSpan(given);
+  if (span.begin % sizeof(float) != 0)
+    return invalid(name + " is " + std::to_string(span.begin) +
+                   ", no multiple of 4 bytes");
+  auto shares = [&](const std::string &other) {
+    return invalid(name + " (from " + std::to_string(span.begin) + " on, " +
+                   std::to_string(span.end - span.begin) +
+                   " bytes) shares memory with " + other +
+                   "; give each memory of its own");
+  };
+  for (size_t i = 0; i != problem.tensors.size(); ++i)
+    if (span.meets({problem.tensors.begins[i], problem.tensors.ends[i]}))
+      return shares(problem.tensors[i].name);
+  for (size_t i = 0; i != score.capture_count; ++i) {
+    const fovea_capture_t &other = captureOf(score, i);
+    const std::string field = "score.captures[" + std::to_string(i) + "].";
+    if (other.rank && span.meets(spanOf(other, other.data, other.strides,
+                                        elementOf(other).bytes)))
+      return shares(field + "data");
+    if (i < number && span.meets(gradientSpan(other)))
+      return shares(field + "gradient");
+  }
+  return Result();
+}
+
 /// Checks a tensor's address, and that no kernel writes to it.
 Result checkMemory(const fovea_capture_t &given, size_t number, bool isUnit,
                    const Problem &problem) {
@@ -222,23 +348,32 @@ Result readScore(const fovea_group_t *group, Problem &problem) {
                    "; set it to sizeof(fovea_capture_t) (" +
                    std::to_string(kCaptureFirstSize) + " in this version)");
   for (size_t i = 0; i != given.capture_count; ++i)
-    if (Result result = checkCapture(captureOf(given, i), i); !result.ok())
-      return result;
+    for (Result result :
+         {checkCapture(captureOf(given, i), i),
+          checkGradient(captureOf(given, i), i, problem.key.op)})
+      if (!result.ok())
+        return result;
   problem.score = given;
   return Result();
 }
 
 Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch) {
   const char *program = problem.score.program;
+  const uint8_t gradients = gradientsOf(problem.score);
+  if (gradients && problem.sizes.seqlenK > 0 && !(problem.wanted & spec::kDk))
+    return invalid("the gradient of capture " + captureNumbers(gradients) +
+                   " comes of the launch that gives dk and dv, which are not "
+                   "wanted; give dk and dv, too");
   const Candidate *found = nullptr;
-  std::string others;
+  std::string others, offered;
   for (const Candidate *candidate : view.withScore(program)) {
-    ProblemKey key = candidate->kernel->record->problem.base();
-    const uint64_t score = key.score;
-    key.score = 0;
-    ProblemKey wanted = problem.key.base();
-    wanted.score = 0;
-    if (key != wanted)
+    auto withoutScore = [](ProblemKey key) {
+      key.score = 0;
+      key.scoreGradients = 0;
+      return key.base();
+    };
+    const ProblemKey &key = candidate->kernel->record->problem;
+    if (withoutScore(key) != withoutScore(problem.key))
       continue;
     if (!isFor(problem.score, candidate->captures)) {
       others = toString(candidate->captures);
@@ -246,14 +381,43 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch) {
         others = "nothing";
       continue;
     }
-    if (found && score != problem.key.score)
+    if ((gradients & ~key.scoreGradients) ||
+        (gradients && problem.deterministic &&
+         !candidate->algorithm->deterministic)) {
+      if (!key.scoreGradients)
+        continue;
+      const std::string set = captureNumbers(key.scoreGradients) + " by " +
+                              candidate->algorithm->name;
+      if (offered.find(set) == std::string::npos)
+        offered += (offered.empty() ? "" : ", ") + set;
+      continue;
+    }
+    if (found && key.score != problem.key.score)
       return invalid(std::string("score.program '") + program +
                      "' names several programs that take these captures, " +
                      scoreDigits(problem.key.score) + " and " +
-                     scoreDigits(score) + "; give the digits of one");
-    problem.key.score = score;
+                     scoreDigits(key.score) + "; give the digits of one");
+    // Gradients that nobody wants cost something, too.
+    if (found && __builtin_popcount(key.scoreGradients) >=
+                     __builtin_popcount(problem.key.scoreGradients))
+      continue;
+    problem.key.score = key.score;
+    problem.key.scoreGradients = key.scoreGradients;
     found = candidate;
   }
+  if (!found && gradients && (others.empty() || !offered.empty()))
+    return Result(
+        FOVEA_STATUS_NOT_FOUND,
+        std::string("no open package has a kernel of the score program '") +
+            program + "' for '" + problem.key.str() +
+            "' that gives the gradients of captures " +
+            captureNumbers(gradients) +
+            (problem.deterministic ? " in an order of its own, as "
+                                     "deterministic is 1"
+                                   : "") +
+            (offered.empty() ? "" : "; there are those of " + offered) +
+            "; aot-compile --op=backward --score=" + program +
+            " --score-gradients makes one");
   if (!found && !others.empty())
     return invalid(std::string("the score program '") + program +
                    "' captures " + others + "; the call gives " +
@@ -267,6 +431,16 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch) {
   for (size_t i = 0; i != found->captures.size(); ++i) {
     const spec::CaptureSpec &wanted = found->captures[i];
     const fovea_capture_t &given = captureOf(problem.score, i);
+    if (given.gradient) {
+      if (Result result =
+              checkGradientLayout(given, i, wanted, problem.deterministic);
+          !result.ok())
+        return result;
+      if (isLaunch)
+        if (Result result = checkGradientMemory(problem.score, i, problem);
+            !result.ok())
+          return result;
+    }
     if (wanted.isScalar())
       continue;
     if (Result result = checkLayout(given, i, wanted, problem.sizes, program);
@@ -291,6 +465,10 @@ void fillCapture(const fovea_score_t &score, const ArgumentFill &fill,
     return put(capture.strides[fill.dim]);
   case spec::Source::CaptureExtent:
     return put(int32_t(capture.extents[fill.dim]));
+  case spec::Source::CaptureGradient:
+    return put(addressOf(capture.gradient));
+  case spec::Source::CaptureGradientStride:
+    return put(capture.gradient_strides[fill.dim]);
   default:
     if (capture.rank)
       return put(addressOf(capture.data));

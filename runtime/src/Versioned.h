@@ -27,7 +27,7 @@ inline constexpr uint32_t kContextOptionsFirstSize = 40, kHipInfoFirstSize = 32,
                           kBackwardPlanFirstSize = 88, kCandidateFirstSize = 32,
                           kWindowFirstSize = 40, kDlseFirstSize = 40,
                           kSinksFirstSize = 32, kScoreFirstSize = 40,
-                          kCaptureFirstSize = 88;
+                          kCaptureFirstSize = 128;
 static_assert(sizeof(fovea_context_options_t) == kContextOptionsFirstSize);
 static_assert(sizeof(fovea_hip_library_info_t) == kHipInfoFirstSize);
 static_assert(sizeof(fovea_device_info_t) == kDeviceInfoFirstSize);

@@ -359,6 +359,14 @@ typedef struct fovea_capture {
   const void *data; /**< of a tensor: a multiple of its elements' size */
   int64_t extents[4];
   int64_t strides[4]; /**< in elements, at least 0 */
+  /** Of a backward call, of what is F32, F16 or BF16: F32 in device memory that
+      the gradient is added to, of the capture's extents, or one element of a
+      scalar. It may share memory with nothing else of the call. NULL: the
+      gradient is not wanted. */
+  void *gradient;
+  /** Of the gradient, in elements, at least 0; where one is 0, it is summed
+      over that dimension, which `deterministic` refuses. */
+  int64_t gradient_strides[4];
 } fovea_capture_t;
 
 /**

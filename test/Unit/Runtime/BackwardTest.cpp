@@ -3,6 +3,8 @@
 #include "../../Support/KernelArgs.h"
 #include "RuntimeTest.h"
 
+#include <cstring>
+
 using namespace fovea;
 using namespace fovea::test;
 
@@ -368,6 +370,112 @@ TEST_F(BackwardTest, GradientsThatAreNotWanted) {
   p.dk = p.dv = kUnwanted;
   p.seqlen_q = 0;
   expectStatus(fovea_backward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "");
+}
+
+TEST_F(BackwardTest, GradientsOfCaptures) {
+  constexpr const char *kText = "score 1 captures(f32, bf16[batch:?, head:?, "
+                                "query:?, key:?], i32)\nyield x";
+  auto record = [&](KernelRecord of, uint8_t gradients) {
+    of.problem.score = 0xab;
+    of.problem.scoreGradients = gradients;
+    of.score = {"mine", kText};
+    of.symbol += std::to_string(int(gradients));
+    return of;
+  };
+  writeBackward(record(makeRows(), 0));
+  writeBackward(record(makeRows(), 2));
+  writeBackward(record(makeAtomicRows(), 3));
+  ContextPtr context = makeContext();
+  Params p = makeBackward();
+  p.workspace_bytes = 3 << 20;
+  fovea_capture_t cap = {}, bias = {}, number = {};
+  cap.type = FOVEA_CAPTURE_F32;
+  cap.value = 1;
+  number.type = FOVEA_CAPTURE_I32;
+  bias.type = FOVEA_CAPTURE_BF16;
+  bias.rank = 4;
+  bias.data = place(20);
+  const int64_t extents[] = {p.batch, p.heads_q, p.seqlen_q, p.seqlen_k};
+  for (int64_t dim = 3, stride = 1; dim >= 0; stride *= extents[dim--]) {
+    bias.extents[dim] = extents[dim];
+    bias.strides[dim] = bias.gradient_strides[dim] = stride;
+  }
+  auto call = [&](fovea_status_t status,
+                  std::initializer_list<const char *> texts = {}) {
+    fovea_capture_t captures[] = {cap, bias, number};
+    fovea_score_t score = {{sizeof(fovea_score_t), FOVEA_GROUP_SCORE, nullptr},
+                           "mine",
+                           captures,
+                           3,
+                           sizeof(fovea_capture_t)};
+    p.groups = &score.header;
+    expectStatus(fovea_backward(context.get(), &p, nullptr), status, texts);
+  };
+  // Kernels with more gradients serve those who want fewer, but come last.
+  call(FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "bwd0_delta bwd0_dkdv bwd0_dq");
+  bias.gradient = place(21);
+  bias.gradient_strides[1] = 7;
+  call(FOVEA_STATUS_OK);
+  ASSERT_EQ(fake.launches.size(), 3u);
+  const KernelRecord made = record(makeRows(), 2);
+  const spec::Signature signature = spec::signatureOf(
+      made.problem, spec::specOf(OpKind::Backward).algorithms.begin(),
+      *spec::capturesOfProgram(kText));
+  const FakeLaunch &launch = fake.launches[1];
+  ASSERT_EQ(launch.argumentBytes, signature.bytes);
+  EXPECT_EQ(signature.find("dcapture0"), nullptr);
+  uint64_t passed[2];
+  for (int i = 0; i != 2; ++i)
+    std::memcpy(
+        &passed[i],
+        launch.argumentSegment.data() +
+            signature.find(i ? "dcapture1_stride1" : "dcapture1")->offset,
+        sizeof(uint64_t));
+  EXPECT_EQ(passed[0], reinterpret_cast<uint64_t>(place(21)));
+  EXPECT_EQ(passed[1], 7u);
+  EXPECT_EQ(launched(), "bwd2_delta bwd2_dkdv bwd2_dq");
+  cap.gradient = place(22);
+  call(FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "bwd3_prepare bwd3_fused bwd3_convert");
+
+  const auto refused = FOVEA_STATUS_INVALID_ARGUMENT;
+  p.deterministic = 1;
+  call(FOVEA_STATUS_NOT_FOUND,
+       {"gradients of captures 0+1", "deterministic is 1",
+        "those of 0+1 by atomic, 1 by deterministic"});
+  cap.gradient = nullptr;
+  call(FOVEA_STATUS_OK);
+  launched();
+  bias.gradient_strides[1] = 0;
+  call(refused, {"score.captures[1].gradient_strides[1] is 0", "any order"});
+  p.deterministic = 0;
+  call(FOVEA_STATUS_OK);
+  launched();
+  bias.gradient_strides[2] = -1;
+  call(refused, {"score.captures[1].gradient_strides[2] is -1"});
+  bias.gradient_strides[2] = int64_t(1) << 30;
+  call(refused, {"score.captures[1].gradient_strides[2]", "it is at most"});
+  bias.gradient_strides[2] = 300;
+  number.gradient = place(23);
+  call(refused, {"score.captures[2].gradient is given of i32"});
+  number.gradient = nullptr;
+  bias.gradient = static_cast<char *>(place(21)) + 2;
+  call(refused, {"score.captures[1].gradient is", "no multiple of 4"});
+  for (const auto &[other, name] :
+       {std::pair<const void *, const char *>{p.q.data, "with q"},
+        {p.dv.data, "with dv"},
+        {bias.data, "score.captures[1].data"}}) {
+    bias.gradient = const_cast<void *>(other);
+    call(refused, {"score.captures[1].gradient", "shares memory", name});
+  }
+  bias.gradient = cap.gradient = place(21);
+  call(refused, {"score.captures[1].gradient", "shares memory",
+                 "score.captures[0].gradient"});
+  cap.gradient = nullptr;
+  p.dk = p.dv = kUnwanted;
+  call(refused, {"the gradient of capture 1", "give dk and dv"});
   EXPECT_EQ(launched(), "");
 }
 
