@@ -442,6 +442,91 @@ fovea::reference::attentionBackwardPlain(const BackwardProblem &problem,
   return backward<float>(problem, threads);
 }
 
+double CaptureGradient::Element::budget(double start) const {
+  // Of few terms all may round alike; of many, three standard deviations.
+  const double count = double(terms),
+               roundings = std::min(count, 3 * std::sqrt(count));
+  return 2 * rounding + kUlp / 2 * roundings * (magnitude + std::fabs(start)) +
+         count * kLeast;
+}
+
+CaptureGradient fovea::reference::captureGradientF64(
+    const BackwardProblem &problem, const std::vector<double> &out,
+    const std::vector<float> &lse, int capture, int64_t count) {
+  const ForwardProblem &p = problem.forward;
+  CaptureGradient result;
+  result.elements.resize(size_t(count));
+  const double normV = largestNorm(p.v);
+  auto dot = [&](const Tensor &a, const uint16_t *x, const Tensor &b,
+                 const uint16_t *y) {
+    double sum = 0;
+    for (int64_t d = 0; d < p.q.dim; ++d)
+      sum += decode(a.type, x[d]) * decode(b.type, y[d]);
+    return sum;
+  };
+  // What the pairs of a row may err by, which they do alike.
+  std::vector<double> ofRow(size_t(count), 0.0), squares = ofRow;
+  std::vector<int64_t> touched;
+  for (int64_t row = 0; row < p.q.batch * p.q.heads * p.q.seq; ++row) {
+    const int64_t i = row % p.q.seq, head = row / p.q.seq % p.q.heads,
+                  b = row / p.q.seq / p.q.heads,
+                  headK = head / (p.q.heads / p.k.heads);
+    const double rowLse = lse[size_t(row)];
+    if (std::isinf(rowLse))
+      continue;
+    const uint16_t *query = p.q.row(b, head, i),
+                   *gradient = problem.dout.row(b, head, i);
+    const double dlse = problem.dlse.empty() ? 0 : problem.dlse[size_t(row)];
+    double delta = -dlse;
+    for (int64_t d = 0; d < p.q.dim; ++d)
+      delta += out[size_t(row * p.q.dim + d)] *
+               decode(problem.dout.type, gradient[d]);
+    const double normQ = sizeOf(p.q, query).norm,
+                 rounding =
+                     kUlp * (sizeOf(problem.dout, gradient).norm * normV +
+                             std::fabs(dlse));
+    const KeyRange seen = p.keysOf(i);
+    for (int64_t j = seen.begin; j < seen.end; ++j) {
+      const ScoreFunction::Place place = {b, head, i, j, p.q.seq, p.k.seq};
+      const uint16_t *key = p.k.row(b, headK, j);
+      const double product = double(p.scale) * dot(p.q, query, p.k, key);
+      const ScoreFunction::Result<double> scored =
+          p.score->apply(product, place);
+      const double weight = std::exp(scored.score - rowLse);
+      const ScoreFunction::Term term = p.score->termOf(capture, product, place);
+      if (term.element < 0 || weight == 0)
+        continue;
+      const double difference =
+          dot(problem.dout, gradient, p.v, p.v.row(b, headK, j)) - delta;
+      const double ds = weight * difference, size = std::fabs(term.derivative);
+      CaptureGradient::Element &element = result.elements[size_t(term.element)];
+      element.exact += ds * term.derivative;
+      element.magnitude += std::fabs(ds) * size;
+      ++element.terms;
+      const double relative =
+          2 * kUlp *
+          (std::max(1.0, std::fabs(scored.slope)) * std::fabs(double(p.scale)) *
+               normQ * sizeOf(p.k, key).norm +
+           std::fabs(scored.score) + std::fabs(rowLse));
+      if (ofRow[size_t(term.element)] == 0)
+        touched.push_back(term.element);
+      ofRow[size_t(term.element)] +=
+          size * (weight * rounding +
+                  (weight * relative + kLeast) * std::fabs(difference)) +
+          std::fabs(ds) * kSlopeUlps * kUlp * std::max(1.0, size);
+    }
+    for (int64_t element : touched) {
+      double &sum = ofRow[size_t(element)];
+      squares[size_t(element)] += sum * sum;
+      sum = 0;
+    }
+    touched.clear();
+  }
+  for (size_t i = 0; i != squares.size(); ++i)
+    result.elements[i].rounding = std::sqrt(squares[i]);
+  return result;
+}
+
 Comparison fovea::reference::compareGradient(const std::string &name,
                                              const Tensor &found,
                                              const std::vector<double> &exact,

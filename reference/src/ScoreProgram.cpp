@@ -11,7 +11,8 @@
 namespace fovea::reference {
 namespace {
 
-/// A value, its derivative for the product, and, of an integer, its bits.
+/// A value, its derivative for the product, or for what is captured, and, of an
+/// integer, its bits.
 template <typename Real>
 struct Dual {
   Real value = 0, slope = 0;
@@ -200,6 +201,11 @@ public:
   Result<float> apply(float product, const Place &place) const override {
     return run(product, place);
   }
+  Term termOf(int capture, double product, const Place &place) const override {
+    Term term;
+    term.derivative = run(product, place, capture, &term.element).slope;
+    return term;
+  }
 
 private:
   std::string readLine(const std::string &line);
@@ -211,22 +217,30 @@ private:
 
   /// For a program it is what its type says.
   template <typename Real>
-  static Dual<Real> element(double value) {
+  static Dual<Real> valueOf(double value) {
     return {Real(value), 0, std::fabs(value) < 0x1p31 ? int32_t(value) : 0};
   }
 
+  /// \param seed     the capture that derivatives are for; -1: the product
+  /// \param element  receives the place of what is read of it
   template <typename Real>
-  Result<Real> run(Real product, const Place &p) const {
+  Result<Real> run(Real product, const Place &p, int seed = -1,
+                   int64_t *element = nullptr) const {
     std::vector<Dual<Real>> all;
     all.reserve(instructions.size() + kArgumentCount + captured.size());
-    all.push_back({product, 1, 0});
+    all.push_back({product, Real(seed < 0), 0});
     for (int64_t index :
          {p.batch, p.head, p.query, p.key, p.seqlenQ, p.seqlenK})
       all.push_back({0, 0, int32_t(index)});
-    for (const CapturedValues &capture : captured)
-      all.push_back(capture.extents.empty()
-                        ? element<Real>(capture.values.front())
-                        : Dual<Real>());
+    for (const CapturedValues &capture : captured) {
+      const bool isScalar = capture.extents.empty();
+      all.push_back(isScalar ? valueOf<Real>(capture.values.front())
+                             : Dual<Real>());
+      if (isScalar && seed == &capture - captured.data()) {
+        all.back().slope = 1;
+        *element = 0;
+      }
+    }
     std::vector<int64_t> indices;
     for (const Instruction &op : instructions) {
       if (op.name != "attn.at") {
@@ -237,7 +251,14 @@ private:
       indices.clear();
       for (int operand : op.operands)
         indices.push_back(all[size_t(operand)].bits);
-      all.push_back(element<Real>(captured[size_t(op.capture)].at(indices)));
+      const CapturedValues &from = captured[size_t(op.capture)];
+      all.push_back(valueOf<Real>(from.at(indices)));
+      if (seed == op.capture && from.contains(indices)) {
+        all.back().slope = 1;
+        *element = 0;
+        for (size_t dim = 0; dim != indices.size(); ++dim)
+          *element = *element * from.extents[dim] + indices[dim];
+      }
     }
     return {all[size_t(result)].value, all[size_t(result)].slope};
   }
@@ -361,13 +382,19 @@ std::string Program::read(const std::string &text) {
 
 } // namespace
 
-double CapturedValues::at(const std::vector<int64_t> &indices) const {
-  int64_t place = 0;
-  for (size_t dim = 0; dim != indices.size(); ++dim) {
+bool CapturedValues::contains(const std::vector<int64_t> &indices) const {
+  for (size_t dim = 0; dim != indices.size(); ++dim)
     if (indices[dim] < 0 || indices[dim] >= extents[dim])
-      return 0;
+      return false;
+  return true;
+}
+
+double CapturedValues::at(const std::vector<int64_t> &indices) const {
+  if (!contains(indices))
+    return 0;
+  int64_t place = 0;
+  for (size_t dim = 0; dim != indices.size(); ++dim)
     place += indices[dim] * strides[dim];
-  }
   return values[size_t(place)];
 }
 

@@ -6,6 +6,7 @@
 #include "fovea/Target/MatrixInstr.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -214,6 +215,30 @@ struct LowerLoad : public LanePattern<LoadOp> {
   }
 };
 
+/// The device sees an atomic where an instruction does not name a scope.
+static Value devicePolicy(ImplicitLocOpBuilder &b, LaneContext &lanes) {
+  return lanes.i32(
+      b, lanes.getTarget().has(target::kMemoryScopes) ? kDeviceScope : 0);
+}
+
+/// The `size` elements that lie `offset` behind `base`.
+static Value resourceOf(ImplicitLocOpBuilder &b, LaneContext &lanes, Value base,
+                        Value offset, Value size, Type element) {
+  auto i32 = [&](int64_t value) { return lanes.i32(b, value); };
+  // Between two bounds LLVM makes a vector instruction of it, and accesses
+  // whose resource is in vector registers go one by one.
+  size = ROCDL::ReadfirstlaneOp::create(b, size.getType(), size);
+  size = arith::MulIOp::create(b, size, i32(bytesOf(element)));
+  Value start =
+      LLVM::GEPOp::create(b, base.getType(), element, base,
+                          ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(offset)});
+  Value noStride = arith::ConstantIntOp::create(b, 0, 16).getResult();
+  return ROCDL::MakeBufferRsrcOp::create(
+      b, LLVM::LLVMPointerType::get(b.getContext(), 8), start, noStride,
+      arith::ExtUIOp::create(b, b.getI64Type(), size),
+      i32(lanes.getTarget().bufferFlags));
+}
+
 /// attn.gather: a load an element, or a run of rows.
 struct LowerGather : public LanePattern<GatherOp> {
   using LanePattern::LanePattern;
@@ -224,19 +249,8 @@ struct LowerGather : public LanePattern<GatherOp> {
     Type element = getElementTypeOrSelf(op.getResult().getType());
     const int64_t bytes = bytesOf(element);
     auto i32 = [&](int64_t value) { return lanes.i32(b, value); };
-    // Between two bounds LLVM makes a vector instruction of it, and loads whose
-    // resource is in vector registers go one by one.
-    Value elements =
-        ROCDL::ReadfirstlaneOp::create(b, op.getSize().getType(), op.getSize());
-    Value size = arith::MulIOp::create(b, elements, i32(bytes));
-    Value base = LLVM::GEPOp::create(
-        b, op.getBase().getType(), element, op.getBase(),
-        ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(op.getOffset())});
-    Value noStride = arith::ConstantIntOp::create(b, 0, 16).getResult();
-    Value resource = ROCDL::MakeBufferRsrcOp::create(
-        b, LLVM::LLVMPointerType::get(b.getContext(), 8), base, noStride,
-        arith::ExtUIOp::create(b, b.getI64Type(), size),
-        i32(lanes.getTarget().bufferFlags));
+    Value resource = resourceOf(b, lanes, op.getBase(), op.getOffset(),
+                                op.getSize(), element);
     auto load = [&](Value offset, int64_t count) -> Value {
       return ROCDL::RawPtrBufferLoadOp::create(
           b, TypeRange{transferType(b, count * bytes)},
@@ -321,6 +335,93 @@ struct LowerStore : public LanePattern<StoreOp> {
   }
 };
 
+/// attn.scatter_add: an addition a register, or one of what lanes have added
+/// up.
+struct LowerScatterAdd : public LanePattern<ScatterAddOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(ScatterAddOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    if (!lanes.getTarget().has(target::kBufferAtomicAddF32))
+      return op.emitOpError()
+             << lanes.getTarget().name << " cannot add f32 in memory";
+    TileLayout layout = layoutOf(op.getTile());
+    Value resource = resourceOf(b, lanes, op.getBase(), op.getOffset(),
+                                op.getSize(), b.getF32Type());
+    Value zero = lanes.i32(b, 0), policy = devicePolicy(b, lanes);
+    auto add = [&](Value value, Value index, Value guard) {
+      Value offset = arith::MulIOp::create(b, index, lanes.i32(b, 4));
+      if (guard)
+        offset = arith::SelectOp::create(b, guard, offset,
+                                         lanes.i32(b, kOutOfBounds));
+      ROCDL::RawPtrBufferAtomicFaddOp::create(
+          b, TypeRange{}, ValueRange{value, resource, offset, zero, policy});
+    };
+    auto indexOf = [&](int fragment, int64_t reg) {
+      return element(b, adaptor.getIndex()[fragment], reg);
+    };
+    TileAccesses single(layout, b.getF32Type(), wideAccesses(layout, 1));
+    if (op.getIndex() && !op.getByRow() && !op.getByColumn()) {
+      Value first = lanes.isFirstHolder(op, layout);
+      single.forEach([&](int fragment, const auto &regs, Coord) {
+        add(element(b, adaptor.getTile()[fragment], regs[0]),
+            indexOf(fragment, regs[0]), first);
+      });
+      rewriter.eraseOp(op);
+      return success();
+    }
+
+    // What the sums run along: dimensions, and lanes.
+    const bool along[] = {!op.getByRow(), !op.getByColumn()};
+    auto isSummed = [&](const Coord &basis) {
+      return (along[0] && basis[0] != 0) || (along[1] && basis[1] != 0);
+    };
+    layout::Bases summedOut(layout.lanes());
+    SmallVector<int> laneBits;
+    for (auto [bit, basis] : llvm::enumerate(summedOut)) {
+      if (!isSummed(basis))
+        continue;
+      if ((!along[0] && basis[0] != 0) || (!along[1] && basis[1] != 0))
+        return op.emitOpError() << "sums along one dimension, which lanes of "
+                                   "layout <"
+                                << layout.str() << "> share with the other";
+      laneBits.push_back(bit);
+      basis = {0, 0};
+    }
+    struct Sum {
+      Value value, index;
+    };
+    llvm::MapVector<std::pair<int32_t, int32_t>, Sum> sums;
+    single.forEach([&](int fragment, const auto &regs, Coord at) {
+      Sum &sum = sums[{along[0] ? 0 : at[0], along[1] ? 0 : at[1]}];
+      Value value = element(b, adaptor.getTile()[fragment], regs[0]);
+      sum.value =
+          sum.value ? Value(arith::AddFOp::create(b, sum.value, value)) : value;
+      if (!sum.index)
+        sum.index = op.getIndex() ? indexOf(fragment, regs[0]) : zero;
+    });
+    TileLayout left(layout::Bases(layout.registers()), summedOut,
+                    layout::Bases(layout.waves()), layout.grid());
+    Value first = lanes.isFirstHolder(op, left);
+    Value none = arith::ConstantOp::create(b, b.getF32FloatAttr(0.0f));
+    for (auto &[at, sum] : sums) {
+      Value value = sum.value;
+      for (int bit : laneBits) {
+        auto [x, y] = lanes.exchangePair(rewriter, op, value, 1 << bit);
+        value = arith::AddFOp::create(b, x, y);
+      }
+      Value guard =
+          arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, value, none);
+      if (first)
+        guard = arith::AndIOp::create(b, guard, first);
+      add(value, sum.index, guard);
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 /// attn.atomic_add: an addition a register, of all lanes at once.
 struct LowerAtomicAdd : public LanePattern<AtomicAddOp> {
   using LanePattern::LanePattern;
@@ -339,7 +440,7 @@ struct LowerAtomicAdd : public LanePattern<AtomicAddOp> {
     if (lanes.getTarget().waveSize == 64) // others have no register to spare
       address.keepTogether();
     Value first = lanes.isFirstHolder(op, layout);
-    Value zero = lanes.i32(b, 0), policy = devicePolicy(b);
+    Value zero = lanes.i32(b, 0), policy = devicePolicy(b, lanes);
     TileAccesses single(layout, b.getF32Type(), wideAccesses(layout, 1));
     single.forEach([&](int fragment, const auto &regs, Coord at) {
       if (address.isOutside(at))
@@ -355,12 +456,6 @@ struct LowerAtomicAdd : public LanePattern<AtomicAddOp> {
   }
 
 private:
-  /// Where an instruction does not name a scope, atomics are of the device.
-  Value devicePolicy(ImplicitLocOpBuilder &b) const {
-    return lanes.i32(
-        b, lanes.getTarget().has(target::kMemoryScopes) ? kDeviceScope : 0);
-  }
-
   /// The layout of pairs of rows, of which a lane holds both halves in
   /// registers of which the second follows the first; none: another has one.
   static std::optional<TileLayout> layoutOfPairs(const TileLayout &layout) {
@@ -404,7 +499,7 @@ private:
                           adaptor.getView()[1]);
     if (target.waveSize == 64)
       address.keepTogether();
-    Value zero = lanes.i32(b, 0), policy = devicePolicy(b), base;
+    Value zero = lanes.i32(b, 0), policy = devicePolicy(b, lanes), base;
     if (byAddress)
       base = placeOfLane(b, view.getView().getType(),
                          rewriter.getRemappedValue(view.getBase()),
@@ -692,7 +787,7 @@ struct LowerLoadLds : public LanePattern<LoadLdsOp> {
 void fovea::populateMemoryToLanesPatterns(TypeConverter &converter,
                                           RewritePatternSet &patterns,
                                           LaneContext &context) {
-  patterns.add<LowerView, LowerLoad, LowerGather, LowerStore, LowerAtomicAdd,
-               LowerAllocLds, LowerLdsBuffer, LowerCopyLds, LowerStoreLds,
-               LowerLoadLds>(converter, context);
+  patterns.add<LowerView, LowerLoad, LowerGather, LowerScatterAdd, LowerStore,
+               LowerAtomicAdd, LowerAllocLds, LowerLdsBuffer, LowerCopyLds,
+               LowerStoreLds, LowerLoadLds>(converter, context);
 }

@@ -100,11 +100,24 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
     llvm::append_range(
         types,
         scores.emplace(context, *job.scores, job.problem.dtype).captures());
+  const size_t firstGradient = types.size();
+  SmallVector<int32_t> gradients;
+  for (int32_t number = 0; number != int32_t(spec::kMaxCaptures); ++number) {
+    if (!(job.problem.scoreGradients >> number & 1))
+      continue;
+    gradients.push_back(number);
+    auto capture = dyn_cast<MemRefType>(types[captured + number]);
+    SmallVector<int64_t> any(capture ? capture.getRank() : 0, dynamic);
+    types.push_back(
+        capture ? MemRefType::get(any, b.getF32Type(),
+                                  StridedLayoutAttr::get(&context, 0, any))
+                : MemRefType::get({}, b.getF32Type()));
+  }
   auto func = func::FuncOp::create(b, job.symbol, b.getFunctionType(types, {}));
   b.setInsertionPointToStart(func.addEntryBlock());
   // The op's operands are in the order of the operation's table.
   ValueRange args = func.getArguments();
-  ValueRange captures = args.drop_front(captured);
+  ValueRange captures = args.slice(captured, firstGradient - captured);
   auto boundsFrom = [&](size_t first) { return args.slice(first, bounds); };
   auto ofGroup = [&](StringRef name) -> Value {
     auto found = ofGroups.find(name);
@@ -119,11 +132,13 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
                                  /*schedule=*/nullptr, /*combine=*/nullptr);
     break;
   case fovea::OpKind::Backward:
-    op = attn::BackwardOp::create(b, args[0], args[1], args[2], args[3],
-                                  args[4], args[5], args[6], args[7], args[8],
-                                  args[9], args[10], boundsFrom(11),
-                                  ofGroup("dlse"), captures, visibility,
-                                  /*schedule=*/nullptr);
+    op = attn::BackwardOp::create(
+        b, args[0], args[1], args[2], args[3], args[4], args[5], args[6],
+        args[7], args[8], args[9], args[10], boundsFrom(11), ofGroup("dlse"),
+        captures, args.drop_front(firstGradient),
+        gradients.empty() ? DenseI32ArrayAttr()
+                          : b.getDenseI32ArrayAttr(gradients),
+        visibility, /*schedule=*/nullptr);
     break;
   }
   if (scores)

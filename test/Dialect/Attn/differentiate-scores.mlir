@@ -78,3 +78,36 @@ func.func @bits(%t: !t, %l: !l, %w: !w, %s: f32) {
   } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
   return
 }
+
+// -----
+
+// Behind the derivative for the product come those for captures:
+// the sum of both reads of one element, and 0 of what has no part in the score.
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+!b = memref<?x?xf16, strided<[?, ?]>>
+!d = memref<?x?xf32, strided<[?, ?]>>
+// CHECK-LABEL: @captured
+// CHECK: gradients(0 = %{{.*}}, 2 = %{{.*}}, 3 = %{{.*}} : memref<?x?xf32, strided<[?, ?]>>, memref<f32>, memref<f32>)
+// CHECK: ^bb0(%[[X:[^:]*]]: f32, {{.*}}, %[[CAP:[^:]*]]: f32, %{{[^:]*}}: f32):
+// CHECK: %[[E:.*]] = attn.at
+// CHECK: %[[F:.*]] = attn.at
+// CHECK: %[[SCALED:.*]] = arith.mulf %[[X]], %[[CAP]]
+// CHECK: %[[BOTH:.*]] = arith.addf %[[E]], %[[F]]
+// CHECK: %[[NONE:.*]] = arith.constant 0.000000e+00
+// CHECK: attn.yield %{{.*}}, %[[CAP]], %[[BOTH]], %[[X]], %[[NONE]] : f32, f32, f32, f32, f32
+func.func @captured(%t: !t, %l: !l, %w: !w, %s: f32, %b0: !b, %b1: i32, %cap: f32, %off: f32, %d0: !d, %d2: memref<f32>, %d3: memref<f32>) {
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    captures(%b0, %b1, %cap, %off : !b, i32, f32, f32)
+    gradients(0 = %d0, 2 = %d2, 3 = %d3 : !d, memref<f32>, memref<f32>) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %c0: !b, %c1: i32, %c2: f32, %c3: f32):
+    %e = attn.at %c0[%h, %j] : !b
+    %f = attn.at %c0[%h, %j] : !b
+    %scaled = arith.mulf %x, %c2 : f32
+    %square = arith.mulf %e, %f : f32
+    %y = arith.addf %scaled, %square : f32
+    attn.yield %y : f32
+  } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}

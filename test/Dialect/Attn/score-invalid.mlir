@@ -155,3 +155,157 @@ func.func @element(%q: !t, %s: f32, %c: !c) {
   } : !t, !t, !t, !t
   return
 }
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @number(%t: !t, %l: !l, %w: !w, %s: f32, %c: f32, %d: memref<f32>) {
+  // expected-error @below {{(C15) has the gradient of capture 1, of 1; numbers rise from 0 on}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    captures(%c : f32) gradients(1 = %d : memref<f32>) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %k: f32):
+    %y = arith.addf %x, %k : f32
+    attn.yield %y : f32
+  } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @twice(%t: !t, %l: !l, %w: !w, %s: f32, %c: f32, %d: memref<f32>) {
+  // expected-error @below {{(C15) has the gradient of capture 0, of 1; numbers rise from 0 on}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    captures(%c : f32) gradients(0 = %d, 0 = %d : memref<f32>, memref<f32>) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %k: f32):
+    %y = arith.addf %x, %k : f32
+    attn.yield %y : f32
+  } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @integer(%t: !t, %l: !l, %w: !w, %s: f32, %c: i32, %d: memref<f32>) {
+  // expected-error @below {{(C15) has the gradient of capture 0, which is 'i32'; f32, f16 and bf16 have one}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    captures(%c : i32) gradients(0 = %d : memref<f32>) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %k: i32):
+    %r = arith.sitofp %k : i32 to f32
+    %y = arith.addf %x, %r : f32
+    attn.yield %y : f32
+  } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @boolean(%t: !t, %l: !l, %w: !w, %s: f32, %c: memref<?xi1>, %d: memref<?xf32>) {
+  // expected-error @below {{(C15) has the gradient of capture 0, which is 'memref<?xi1>'; f32, f16 and bf16 have one}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    captures(%c : memref<?xi1>) gradients(0 = %d : memref<?xf32>) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %k: memref<?xi1>):
+    attn.yield %x : f32
+  } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @rank(%t: !t, %l: !l, %w: !w, %s: f32, %c: memref<?xf16>, %d: memref<f32>) {
+  // expected-error @below {{(C15) has, for the gradient of capture 0, 'memref<f32>'; it must have rank 1 and a strided layout}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    captures(%c : memref<?xf16>) gradients(0 = %d : memref<f32>) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %k: memref<?xf16>):
+    %e = attn.at %k[%j] : memref<?xf16>
+    %y = arith.addf %x, %e : f32
+    attn.yield %y : f32
+  } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @extent(%t: !t, %l: !l, %w: !w, %s: f32, %c: memref<8xf16>, %d: memref<9xf32>) {
+  // expected-error @below {{(C15) has 'memref<9xf32>' for the gradient of capture 0, which is 'memref<8xf16>'; extents are the capture's}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    captures(%c : memref<8xf16>) gradients(0 = %d : memref<9xf32>) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %k: memref<8xf16>):
+    %e = attn.at %k[%h] : memref<8xf16>
+    %y = arith.addf %x, %e : f32
+    attn.yield %y : f32
+  } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @two_ways(%t: !t, %l: !l, %w: !w, %s: f32, %c: memref<?xf16>, %d: memref<?xf32>) {
+  // expected-error @below {{(C15) has the gradient of capture 0, which attn.at reads in several ways; capture it once for each}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    captures(%c : memref<?xf16>) gradients(0 = %d : memref<?xf32>) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %k: memref<?xf16>):
+    %e = attn.at %k[%j] : memref<?xf16>
+    %f = attn.at %k[%i] : memref<?xf16>
+    %z = arith.addf %x, %e : f32
+    %y = arith.addf %z, %f : f32
+    attn.yield %y : f32
+  } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @own_derivative(%t: !t, %l: !l, %w: !w, %s: f32, %c: f32, %d: memref<f32>) {
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    captures(%c : f32) gradients(0 = %d : memref<f32>) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %k: f32):
+    %y = arith.addf %x, %k : f32
+    // expected-error @below {{(C12) gives the score, or the score, its derivative, and that for each capture of gradients, found 2 values}}
+    attn.yield %y, %x : f32, f32
+  } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+// Reads that are equal are one.
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @equal(%t: !t, %l: !l, %w: !w, %s: f32, %c: memref<?xf16>, %d: memref<?xf32>) {
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    captures(%c : memref<?xf16>) gradients(0 = %d : memref<?xf32>) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %k: memref<?xf16>):
+    %p = arith.addi %i, %j : i32
+    %q = arith.addi %i, %j : i32
+    %e = attn.at %k[%p] : memref<?xf16>
+    %f = attn.at %k[%q] : memref<?xf16>
+    %z = arith.addf %x, %e : f32
+    %y = arith.mulf %z, %f : f32
+    attn.yield %y : f32
+  } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}

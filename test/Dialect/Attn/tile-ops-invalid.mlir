@@ -325,3 +325,19 @@ func.func @gather_all(%base: !llvm.ptr<1>, %offset: i64, %size: i32) {
   %r = attn.gather %base[%offset] size %size -> tensor<32x64xf32>
   return
 }
+
+// -----
+
+func.func @scatter_add_both(%base: !llvm.ptr<1>, %offset: i64, %size: i32, %tile: tensor<32x64xf32>, %at: tensor<32x64xi32>) {
+  // expected-error @below {{'attn.scatter_add' op takes an index by_row or by_column}}
+  attn.scatter_add %tile, %base[%offset] size %size at %at by_row by_column : tensor<32x64xf32>, tensor<32x64xi32>
+  return
+}
+
+// -----
+
+func.func @scatter_add_shape(%base: !llvm.ptr<1>, %offset: i64, %size: i32, %tile: tensor<32x64xf32>, %at: tensor<1x64xi32>) {
+  // expected-error @below {{'attn.scatter_add' op adds 'tensor<32x64xf32>' at an index of 'tensor<1x64xi32>'}}
+  attn.scatter_add %tile, %base[%offset] size %size at %at by_column : tensor<32x64xf32>, tensor<1x64xi32>
+  return
+}

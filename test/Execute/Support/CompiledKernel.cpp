@@ -96,8 +96,7 @@ std::string CompiledKernel::compile(const Request &request) {
   });
   record.fingerprint = "planted";
   record.score = program;
-  auto writer =
-      PackageWriter::open((folder / "kernel.fovea").string(), TargetId{chip});
+  auto writer = PackageWriter::open(package(), TargetId{chip});
   if (!writer)
     return writer.status().message();
   fovea::Status put = writer->put(record, image.data(), image.size());

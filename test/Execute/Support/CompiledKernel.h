@@ -50,6 +50,8 @@ public:
   /// The kernel's score program, by the digits of its key; empty: it has none.
   const ScoreRecord &score() const { return program; }
   const std::vector<spec::CaptureSpec> &captures() const { return captured; }
+  /// The package's file.
+  std::string package() const { return (folder / "kernel.fovea").string(); }
   /// A session on the chip with that package.
   std::unique_ptr<run::Session> open(std::string &error);
 

@@ -114,6 +114,7 @@ TEST_F(UnknownType, HasNoBackwardSchedule) {
       builder, builder.getUnknownLoc(), args[0], args[0], args[0], args[0],
       args[0], args[1], args[0], args[0], args[0], args[2], args[3],
       /*bounds=*/ValueRange(), /*dlse=*/nullptr, /*captures=*/ValueRange(),
+      /*gradients=*/ValueRange(), /*gradient_numbers=*/nullptr,
       /*visibility=*/nullptr, /*schedule=*/nullptr);
   EXPECT_NE(std::string::npos,
             choose().find("no deterministic schedule for gradients of head "

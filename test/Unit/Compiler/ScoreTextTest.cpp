@@ -183,7 +183,7 @@ TEST_F(ScoreTextTest, TheRulesDerivativeIsNoPartOfIt) {
   const std::string before = textOf(kSoftcap);
   attn::BackwardOp op = parse(kSoftcap);
   ASSERT_TRUE(op);
-  ASSERT_TRUE(succeeded(attn::differentiate(op.getScore())));
+  ASSERT_TRUE(succeeded(attn::differentiate(op.getScore(), {})));
   EXPECT_EQ(attn::canonicalScore(op.getScore()).text, before);
   // Of which they know none it is.
   EXPECT_EQ(textOf("%0 = arith.bitcast %x : f32 to i32\n"

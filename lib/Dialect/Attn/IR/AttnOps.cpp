@@ -269,8 +269,10 @@ LogicalResult ForwardOp::verifyRegions() {
 }
 
 LogicalResult BackwardOp::verifyRegions() {
-  return verifyScoreProgram(*this, getScore(), getCaptures().getTypes(),
-                            /*results=*/2);
+  if (failed(verifyScoreProgram(*this, getScore(), getCaptures().getTypes(),
+                                /*results=*/2 + getGradients().size())))
+    return failure();
+  return verifyGradients(*this);
 }
 
 LogicalResult BackwardOp::verify() {

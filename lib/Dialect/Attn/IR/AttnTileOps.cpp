@@ -12,6 +12,36 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
+// Of the assembly format of attn.backward.
+
+/// "0 = %dbias, 2 = %dslopes : type, type".
+static ParseResult
+parseGradients(OpAsmParser &parser,
+               SmallVectorImpl<OpAsmParser::UnresolvedOperand> &gradients,
+               SmallVectorImpl<Type> &types, DenseI32ArrayAttr &numbers) {
+  SmallVector<int32_t> values;
+  auto one = [&]() -> ParseResult {
+    return failure(parser.parseInteger(values.emplace_back()) ||
+                   parser.parseEqual() ||
+                   parser.parseOperand(gradients.emplace_back()));
+  };
+  if (parser.parseCommaSeparatedList(one) || parser.parseColonTypeList(types))
+    return failure();
+  numbers = parser.getBuilder().getDenseI32ArrayAttr(values);
+  return success();
+}
+
+static void printGradients(OpAsmPrinter &printer, Operation *,
+                           OperandRange gradients, TypeRange types,
+                           DenseI32ArrayAttr numbers) {
+  llvm::interleaveComma(llvm::zip(numbers.asArrayRef(), gradients), printer,
+                        [&](const auto &row) {
+                          printer << std::get<0>(row) << " = "
+                                  << std::get<1>(row);
+                        });
+  printer << " : " << types;
+}
+
 #define GET_OP_CLASSES
 #include "fovea/Dialect/Attn/IR/AttnOps.cpp.inc"
 
@@ -49,6 +79,17 @@ LogicalResult GatherOp::verify() {
   if (!whole || whole.getShape() != getIndex().getType().getShape())
     return emitOpError() << "gives " << getResult().getType()
                          << " for an index of " << getIndex().getType();
+  return success();
+}
+
+LogicalResult ScatterAddOp::verify() {
+  if ((getByRow() || getByColumn()) &&
+      (!getIndex() || getByRow() == getByColumn()))
+    return emitOpError("takes an index by_row or by_column");
+  if (getIndex() &&
+      getIndex().getType().getShape() != getTile().getType().getShape())
+    return emitOpError() << "adds " << getTile().getType() << " at an index of "
+                         << getIndex().getType();
   return success();
 }
 

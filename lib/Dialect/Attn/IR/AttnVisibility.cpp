@@ -242,5 +242,8 @@ FailureOr<ProblemKey> fovea::attn::keyOf(AttentionOpInterface op) {
       key.groups[row] = group.version;
   if (!op.getScore().empty())
     key.score = canonicalScore(op.getScore()).digest;
+  if (auto backward = dyn_cast<BackwardOp>(op.getOperation()))
+    for (int32_t number : backward.getGradientsOf())
+      key.scoreGradients |= uint8_t(1 << number);
   return key;
 }

@@ -350,10 +350,104 @@ LogicalResult fovea::attn::verifyScoreProgram(Operation *op, Region &program,
       block.mightHaveTerminator() ? block.getTerminator() : nullptr);
   if (!yield)
     return op->emitOpError("(C12) its score program must end with attn.yield");
-  if (yield.getValues().empty() || yield.getValues().size() > results)
+  const size_t given = yield.getValues().size();
+  if (given != 1 && given != results)
     return yield.emitOpError("(C12) gives the score")
-           << (results > 1 ? ", or the score and its derivative" : "")
-           << ", found " << yield.getValues().size() << " values";
+           << (results > 2   ? ", or the score, its derivative, and that for "
+                               "each capture of gradients"
+               : results > 1 ? ", or the score and its derivative"
+                             : "")
+           << ", found " << given << " values";
+  return success();
+}
+
+AtOp fovea::attn::readOf(BlockArgument tensor) {
+  for (Operation &op : *tensor.getOwner())
+    if (auto at = dyn_cast<AtOp>(op); at && at.getTensor() == tensor)
+      return at;
+  return nullptr;
+}
+
+/// Whether all reads of a tensor are of one element, as CSE would find.
+static bool isReadOnce(BlockArgument tensor) {
+  if (range_size(tensor.getUses()) <= 1)
+    return true;
+  DenseMap<Value, Value> leaders;
+  auto leaderOf = [&](Value value) {
+    auto known = leaders.find(value);
+    return known == leaders.end() ? value : known->second;
+  };
+  SmallVector<Operation *> distinct;
+  AtOp first;
+  for (Operation &op : tensor.getOwner()->without_terminator()) {
+    auto *same = llvm::find_if(distinct, [&](Operation *other) {
+      return OperationEquivalence::isEquivalentTo(
+          &op, other,
+          [&](Value a, Value b) { return success(leaderOf(a) == leaderOf(b)); },
+          nullptr, OperationEquivalence::IgnoreLocations);
+    });
+    auto at = dyn_cast<AtOp>(op);
+    if (same != distinct.end()) {
+      leaders[op.getResult(0)] = (*same)->getResult(0);
+      continue;
+    }
+    distinct.push_back(&op);
+    if (!at || at.getTensor() != tensor)
+      continue;
+    if (first)
+      return false;
+    first = at;
+  }
+  return true;
+}
+
+LogicalResult fovea::attn::verifyGradients(BackwardOp op) {
+  ArrayRef<int32_t> numbers = op.getGradientsOf();
+  if (numbers.size() != op.getGradients().size())
+    return op.emitOpError("(C15) has ")
+           << op.getGradients().size() << " gradients of " << numbers.size()
+           << " captures";
+  int32_t last = -1;
+  for (auto [number, gradient] : llvm::zip_equal(numbers, op.getGradients())) {
+    if (number <= last || number >= int32_t(op.getCaptures().size()))
+      return op.emitOpError("(C15) has the gradient of capture ")
+             << number << ", of " << op.getCaptures().size()
+             << "; numbers rise from 0 on";
+    last = number;
+    Type type = op.getCaptures()[number].getType();
+    auto tensor = dyn_cast<MemRefType>(type);
+    Type element = tensor ? tensor.getElementType() : type;
+    if (!isa<FloatType>(element))
+      return op.emitOpError("(C15) has the gradient of capture ")
+             << number << ", which is " << type
+             << "; f32, f16 and bf16 have one";
+    auto to = cast<MemRefType>(gradient.getType());
+    const int64_t rank = tensor ? tensor.getRank() : 0;
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    if (to.getRank() != rank ||
+        failed(to.getStridesAndOffset(strides, offset)) || offset != 0 ||
+        to.getMemorySpace() || llvm::any_of(strides, [](int64_t stride) {
+          return !ShapedType::isDynamic(stride) && stride < 0;
+        }))
+      return op.emitOpError("(C15) has, for the gradient of capture ")
+             << number << ", " << to << "; it must have rank " << rank
+             << " and a strided layout without an offset or negative strides, "
+                "in the default memory space";
+    for (int64_t dim = 0; dim != rank; ++dim)
+      if (!to.isDynamicDim(dim) && !tensor.isDynamicDim(dim) &&
+          to.getDimSize(dim) != tensor.getDimSize(dim))
+        return op.emitOpError("(C15) has ")
+               << to << " for the gradient of capture " << number
+               << ", which is " << tensor << "; extents are the capture's";
+    BlockArgument argument =
+        op.getScore().getArgument(kScoreArguments + unsigned(number));
+    if (tensor && !isReadOnce(argument))
+      return op.emitOpError("(C15) has the gradient of capture ")
+             << number
+             << ", which attn.at reads in several ways; capture it once for "
+                "each";
+  }
   return success();
 }
 
@@ -436,13 +530,29 @@ bool fovea::attn::commutesWithScaling(Region &program) {
 // Reverse mode
 //===----------------------------------------------------------------------===//
 
-LogicalResult fovea::attn::differentiate(Region &program) {
+/// What a program gets of a capture: the scalar, or elements.
+static SmallVector<Value> valuesOf(BlockArgument capture) {
+  if (!isa<MemRefType>(capture.getType()))
+    return {capture};
+  return llvm::map_to_vector(capture.getUsers(), [](Operation *at) -> Value {
+    return cast<AtOp>(at).getElement();
+  });
+}
+
+LogicalResult fovea::attn::differentiate(Region &program,
+                                         ArrayRef<int32_t> gradients) {
   Block &block = program.front();
   auto yield = cast<YieldOp>(block.getTerminator());
   if (yield.getValues().size() > 1)
     return success();
   Value score = block.getArgument(unsigned(ScoreArgument::Score));
-  llvm::SmallDenseSet<Value> depends = {score};
+  SmallVector<SmallVector<Value>> wanted = {{score}};
+  for (int32_t number : gradients)
+    wanted.push_back(
+        valuesOf(block.getArgument(kScoreArguments + unsigned(number))));
+  llvm::SmallDenseSet<Value> depends;
+  for (const SmallVector<Value> &values : wanted)
+    depends.insert(values.begin(), values.end());
   for (Operation &op : block.without_terminator())
     if (llvm::any_of(op.getOperands(),
                      [&](Value value) { return depends.contains(value); }))
@@ -475,10 +585,15 @@ LogicalResult fovea::attn::differentiate(Region &program) {
       sum = sum ? scalars.add(sum, term) : term;
     }
   }
-  Value derivative = adjoints.lookup(score);
   b.setLoc(yield.getLoc());
-  yield.getValuesMutable().append(derivative ? derivative
-                                             : scalars.constant(0));
+  for (const SmallVector<Value> &values : wanted) {
+    Value derivative;
+    for (Value value : values)
+      if (Value part = adjoints.lookup(value))
+        derivative = derivative ? scalars.add(derivative, part) : part;
+    yield.getValuesMutable().append(derivative ? derivative
+                                               : scalars.constant(0));
+  }
   // Rules say what all operands add, those that nobody asks for too.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))

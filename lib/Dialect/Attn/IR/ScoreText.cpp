@@ -221,18 +221,23 @@ static std::string textOf(Block &program) {
   return writer.take();
 }
 
-/// The text without a derivative that the rules give too, as they do once
+/// The text without derivatives that the rules give too, as they do once
 /// attn-differentiate-scores has run.
 static std::string withoutKnownDerivative(Region &program, std::string text) {
+  auto backward = dyn_cast_or_null<BackwardOp>(program.getParentOp());
+  ArrayRef<int32_t> gradients =
+      backward ? backward.getGradientsOf() : ArrayRef<int32_t>();
   Region alone;
   IRMapping map;
   program.cloneInto(&alone, map);
-  cast<YieldOp>(alone.front().getTerminator()).getValuesMutable().erase(1, 1);
+  auto yield = cast<YieldOp>(alone.front().getTerminator());
+  yield.getValuesMutable().erase(1, yield.getNumOperands() - 1);
   std::string shorter = textOf(alone.front());
   // That there is none is no error here.
   ScopedDiagnosticHandler quiet(program.getContext(),
                                 [](Diagnostic &) { return success(); });
-  return succeeded(differentiate(alone)) && textOf(alone.front()) == text
+  return succeeded(differentiate(alone, gradients)) &&
+                 textOf(alone.front()) == text
              ? shorter
              : text;
 }

@@ -2,6 +2,7 @@
 
 #include "GradientPipeline.h"
 #include "ScheduleTable.h"
+#include "fovea/Dialect/Attn/IR/ScoreProgram.h"
 #include "fovea/Layout/DotLayouts.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
@@ -424,5 +425,28 @@ LogicalResult fovea::attn::checkBackwardSchedule(
             checkHolds(emitError, target, elementType, headDim, kernel, holds)))
       return failure();
   }
+  return success();
+}
+
+LogicalResult fovea::attn::checkScoreGradients(BackwardOp op,
+                                               const target::TargetInfo &target,
+                                               BackwardAlgorithm algorithm) {
+  if (op.getGradients().empty())
+    return success();
+  if (!target.has(target::kBufferAtomicAddF32))
+    return op.emitOpError("adds gradients of captures in memory, for which ")
+           << target.name << " has no instruction";
+  if (!specOf(algorithm).deterministic)
+    return success();
+  const std::vector<spec::CaptureSpec> captures = capturesOf(op.getScore());
+  for (int32_t number : op.getGradientsOf())
+    if (!captures[number].hasElementOfEach())
+      return op.emitOpError("adds up the gradient of capture ")
+             << number << ", " << captures[number].str()
+             << ", in any order, and algorithm '" << specOf(algorithm).name
+             << "' gives the same bits in every run; use 'atomic' "
+                "(--algorithm=atomic). Captures that batch, head, query and "
+                "key "
+                "index as they are can be had of both";
   return success();
 }

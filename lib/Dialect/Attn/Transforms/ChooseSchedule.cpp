@@ -125,7 +125,8 @@ private:
     schedule = BackwardScheduleAttr::get(&getContext(), *wanted, kernels);
     if (failed(checkBackwardSchedule([&] { return op.emitOpError(); },
                                      target.getInfo(), op.getElementType(),
-                                     op.getHeadDim(), schedule)))
+                                     op.getHeadDim(), schedule)) ||
+        failed(checkScoreGradients(op, target.getInfo(), *wanted)))
       return failure();
     op.setScheduleAttr(schedule);
     remarkOn(op, op.getHeadDim(), schedule.getKey());

@@ -5,6 +5,7 @@
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
@@ -19,10 +20,19 @@ namespace fovea::attn {
 #include "fovea/Dialect/Attn/Transforms/Passes.h.inc"
 } // namespace fovea::attn
 
+/// Whether the scale has to come before the program. A derivative for what is
+/// captured has a degree of its own.
+static bool needsScale(AttentionOpInterface op) {
+  if (op.getScore().empty())
+    return false;
+  auto backward = dyn_cast<BackwardOp>(op.getOperation());
+  return (backward && !backward.getGradients().empty()) ||
+         !commutesWithScaling(op.getScore());
+}
+
 Score::Score(AttentionOpInterface op, ImplicitLocOpBuilder &b,
              llvm::function_ref<Value(StringRef)> argument)
-    : program(op.getScore()),
-      scaled(!program.empty() && !commutesWithScaling(program)), b(b),
+    : program(op.getScore()), scaled(needsScale(op)), b(b),
       seqlenQ(argument("seqlen_q")), seqlenK(argument("seqlen_k")) {
   for (auto [number, capture] : llvm::enumerate(capturesOf(program))) {
     const std::string name = "capture" + std::to_string(number);
@@ -37,6 +47,64 @@ Score::Score(AttentionOpInterface op, ImplicitLocOpBuilder &b,
           argument(name + "_extent" + std::to_string(dim)));
     }
   }
+  if (auto backward = dyn_cast<BackwardOp>(op.getOperation()))
+    findGradients(backward, argument);
+}
+
+void Score::findGradients(BackwardOp op,
+                          llvm::function_ref<Value(StringRef)> argument) {
+  if (op.getGradientsOf().empty())
+    return;
+  OperandRange yielded = program.front().getTerminator()->getOperands();
+  for (auto [i, number] : llvm::enumerate(op.getGradientsOf())) {
+    const unsigned derivative = 2 + unsigned(i);
+    if (yielded.size() <= derivative ||
+        matchPattern(yielded[derivative], m_AnyZeroFloat()))
+      continue;
+    BlockArgument capture =
+        program.getArgument(kScoreArguments + unsigned(number));
+    Gradient gradient = {nullptr, {}, derivative, Owner::Tile};
+    const std::string name = "dcapture" + std::to_string(number);
+    gradient.to.value = argument(name);
+    gradient.to.extents = captured[number].extents;
+    for (size_t dim = 0; dim != gradient.to.extents.size(); ++dim)
+      gradient.to.strides.push_back(
+          argument(name + "_stride" + std::to_string(dim)));
+    if (isa<MemRefType>(capture.getType())) {
+      gradient.at = readOf(capture);
+      gradient.owner = ownerOf(gradient.at);
+    }
+    gradients.push_back(gradient);
+  }
+}
+
+/// The ops of a program that a value is made of, and the arguments.
+static llvm::SmallDenseSet<Value> sourcesOf(ValueRange values) {
+  llvm::SmallDenseSet<Value> seen(values.begin(), values.end());
+  SmallVector<Value> open(values);
+  while (!open.empty())
+    if (Operation *op = open.pop_back_val().getDefiningOp())
+      for (Value operand : op->getOperands())
+        if (seen.insert(operand).second)
+          open.push_back(operand);
+  return seen;
+}
+
+Score::Owner Score::ownerOf(AtOp at) const {
+  llvm::SmallDenseSet<Value> sources = sourcesOf(at.getIndices());
+  auto knows = [&](ScoreArgument argument) {
+    return sources.contains(program.getArgument(unsigned(argument)));
+  };
+  const bool all = knows(ScoreArgument::Score);
+  const bool row = all || knows(ScoreArgument::Query);
+  const bool column = all || knows(ScoreArgument::Key);
+  return row ? (column ? Owner::Place : Owner::Row)
+             : (column ? Owner::Column : Owner::Tile);
+}
+
+size_t Score::countSums() const {
+  return llvm::count_if(
+      gradients, [](const Gradient &gradient) { return gradient.isSummed(); });
 }
 
 /// Emits a program's ops on tiles: scalars stay scalars, what is one a column
@@ -50,12 +118,20 @@ public:
   void set(ScoreArgument argument, Value value) {
     values[score.program.getArgument(unsigned(argument))] = value;
   }
+  /// All arguments but the score.
+  /// \param row  the numbers of the rows in their sequence; null: not needed
+  void setPlace(Value row);
   Value get(Value value) { return values.lookup(value); }
   /// The numbers of the columns in their sequence.
   Value columns();
   void take(Operation &op);
   /// As a whole tile.
   Value spread(Value value) { return promote(value, Kind::Whole); }
+
+  /// Adds a tile to what an element of the gradient is for.
+  /// \param hidden  what is left out where places have elements of their own;
+  ///   null: nothing
+  void add(const Gradient &gradient, Value tile, Value hidden);
 
 private:
   enum class Kind { Scalar, Columns, Whole };
@@ -101,6 +177,14 @@ private:
   /// Goes in front of all loops and branches in which `values` do not change.
   void hoist(ValueRange values);
   Value read(AtOp at);
+  /// Where an element, or a tile of elements, lies.
+  struct Address {
+    Kind kind;
+    Value offset, size; ///< i64 and i32 elements
+    Value index;        ///< behind the offset; null: 0
+    bool isDown;        ///< as in attn.gather
+  };
+  Address addressOf(AtOp at, const Captured &from, bool isUnit);
   /// Whether it is batch or head as they are, which lie within any extent.
   bool isOwn(Value index) const {
     return llvm::is_contained(
@@ -120,7 +204,7 @@ private:
   Score &score;
   ImplicitLocOpBuilder &b;
   RankedTensorType whole;
-  const ScorePlace &place;
+  const ScorePlace place;
   DenseMap<Value, Value> values;
 };
 
@@ -144,6 +228,18 @@ Value Score::Tiles::columns() {
                                tensor::SplatOp::create(b, place.column, type));
 }
 
+void Score::Tiles::setPlace(Value row) {
+  Value column = columns();
+  set(ScoreArgument::Batch, place.batch);
+  set(ScoreArgument::Head, place.head);
+  set(ScoreArgument::Query, place.hasKeyRows ? column : row);
+  set(ScoreArgument::Key, place.hasKeyRows ? row : column);
+  set(ScoreArgument::SeqlenQ, score.seqlenQ);
+  set(ScoreArgument::SeqlenK, score.seqlenK);
+  for (auto [number, passed] : llvm::enumerate(score.captured))
+    set(ScoreArgument(kScoreArguments + number), passed.value);
+}
+
 Value Score::Tiles::placeOf(Value index) {
   auto argument = dyn_cast<BlockArgument>(index);
   if (!argument)
@@ -162,13 +258,11 @@ Value Score::Tiles::localOf(Value index, Kind kind) {
       ColumnIndexOp::create(b, typeOf(Kind::Columns, b.getI32Type())), kind);
 }
 
-/// An element, or tile of elements, of a captured tensor. What queries and keys
-/// as they are add to its address is in the address of the tile, in 64 bits,
-/// but for their places in the tile; they need no check.
-Value Score::Tiles::read(AtOp at) {
-  const Captured &from =
-      score.captured[cast<BlockArgument>(at.getTensor()).getArgNumber() -
-                     kScoreArguments];
+/// What queries and keys as they are add to the address of an element is in
+/// that of the tile, in 64 bits, but for their places in the tile; they need no
+/// check. Leaves the builder where what the address is made of does not change.
+Score::Tiles::Address Score::Tiles::addressOf(AtOp at, const Captured &from,
+                                              bool isUnit) {
   Kind kind = Kind::Scalar;
   SmallVector<Value> inputs;
   bool isDown = false, dependsOnRow = false;
@@ -181,12 +275,9 @@ Value Score::Tiles::read(AtOp at) {
     if (llvm::any_of(at.getIndices(),
                      [&](Value used) { return placeOf(used) == index; }))
       inputs.push_back(index);
-  OpBuilder::InsertionGuard guard(b);
   if (kind != Kind::Whole)
     hoist(inputs);
 
-  MemRefType type = at.getTensor().getType();
-  const bool isUnit = type.getStridesAndOffset().first.back() == 1;
   Value zero = i32(0), one = arith::ConstantIntOp::create(b, 1, 64).getResult();
   Value offset = wide(zero), span = one, inside, index, isBeyond;
   auto addSpan = [&](Value extent, Value stride) {
@@ -237,12 +328,24 @@ Value Score::Tiles::read(AtOp at) {
   Value size = arith::TruncIOp::create(b, b.getI32Type(), span);
   if (inside)
     size = arith::SelectOp::create(b, inside, size, zero);
+  return {kind, offset, size, index,
+          isDown && !dependsOnRow && kind == Kind::Whole};
+}
+
+/// An element, or tile of elements, of a captured tensor.
+Value Score::Tiles::read(AtOp at) {
+  const Captured &from =
+      score.captured[cast<BlockArgument>(at.getTensor()).getArgNumber() -
+                     kScoreArguments];
+  MemRefType type = at.getTensor().getType();
+  OpBuilder::InsertionGuard guard(b);
+  const auto [kind, offset, size, index, isDown] =
+      addressOf(at, from, type.getStridesAndOffset().first.back() == 1);
   Type inMemory = type.getElementType();
   if (inMemory.isInteger(1))
     inMemory = b.getI8Type();
-  const bool down = isDown && !dependsOnRow && kind == Kind::Whole;
   Value element = GatherOp::create(b, typeOf(kind, inMemory), from.value,
-                                   offset, size, index, down);
+                                   offset, size, index, isDown);
   if (inMemory.isInteger(8))
     return arith::CmpIOp::create(
         b, arith::CmpIPredicate::ne, element,
@@ -250,6 +353,28 @@ Value Score::Tiles::read(AtOp at) {
   if (inMemory.isF16() || inMemory.isBF16())
     return arith::ExtFOp::create(b, typeOf(kind, b.getF32Type()), element);
   return element;
+}
+
+void Score::Tiles::add(const Gradient &gradient, Value tile, Value hidden) {
+  Address address = {Kind::Scalar, nullptr, nullptr, nullptr, false};
+  if (gradient.at) {
+    OpBuilder::InsertionGuard guard(b);
+    address = addressOf(gradient.at, gradient.to, /*isUnit=*/false);
+  } else {
+    address.offset = wide(i32(0));
+    address.size = i32(1);
+  }
+  // Bounds that nothing is in are cheaper than a branch in the loop.
+  Value base = gradient.to.value;
+  Value isNull = LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::eq, base,
+                                      LLVM::ZeroOp::create(b, base.getType()));
+  Value size = arith::SelectOp::create(b, isNull, i32(0), address.size);
+  Value index = address.index ? spread(address.index) : Value();
+  if (gradient.owner == Owner::Place && hidden)
+    index = arith::SelectOp::create(b, hidden, spread(i32(-1)), index);
+  ScatterAddOp::create(b, tile, base, address.offset, size, index,
+                       /*by_row=*/gradient.owner == Owner::Row,
+                       /*by_column=*/gradient.owner == Owner::Column);
 }
 
 void Score::Tiles::take(Operation &op) {
@@ -297,11 +422,12 @@ Score::Result Score::apply(Value products, Value scale,
                            const ScorePlace &place) {
   auto whole = cast<RankedTensorType>(products.getType());
   auto integers = whole.clone(b.getI32Type());
-  Tiles tiles(*this, whole, place);
+  auto shared = std::make_shared<Tiles>(*this, whole, place);
+  Tiles &tiles = *shared;
   Value row =
       arith::AddIOp::create(b, RowIndexOp::create(b, integers),
                             tensor::SplatOp::create(b, place.row, integers));
-  Value column = tiles.columns();
+  tiles.setPlace(row);
   Value score = products;
   if (isScaled()) {
     auto product = arith::MulFOp::create(
@@ -310,22 +436,64 @@ Score::Result Score::apply(Value products, Value scale,
     score = product;
   }
   tiles.set(ScoreArgument::Score, score);
-  tiles.set(ScoreArgument::Batch, place.batch);
-  tiles.set(ScoreArgument::Head, place.head);
-  tiles.set(ScoreArgument::Query, place.hasKeyRows ? column : row);
-  tiles.set(ScoreArgument::Key, place.hasKeyRows ? row : column);
-  tiles.set(ScoreArgument::SeqlenQ, seqlenQ);
-  tiles.set(ScoreArgument::SeqlenK, seqlenK);
-  for (auto [number, passed] : llvm::enumerate(captured))
-    tiles.set(ScoreArgument(kScoreArguments + number), passed.value);
   Block &block = program.front();
   for (Operation &op : block.without_terminator())
     tiles.take(op);
   OperandRange yielded = block.getTerminator()->getOperands();
-  Result result = {tiles.spread(tiles.get(yielded[0])), nullptr};
+  Result result = {tiles.spread(tiles.get(yielded[0])), nullptr, nullptr};
   if (yielded.size() > 1 && !matchPattern(yielded[1], m_OneFloat()))
     result.slope = tiles.spread(tiles.get(yielded[1]));
+  if (hasGradients())
+    result.tiles = shared;
   return result;
+}
+
+void Score::addGradients(const Result &result, Value ds, Value hidden,
+                         MutableArrayRef<Value> sums) {
+  Tiles &tiles = *result.tiles;
+  OperandRange yielded = program.front().getTerminator()->getOperands();
+  for (const Gradient &gradient : gradients) {
+    Value part = ds;
+    if (Value derivative = yielded[gradient.yielded];
+        !matchPattern(derivative, m_OneFloat()))
+      part = arith::MulFOp::create(b, ds, tiles.spread(tiles.get(derivative)));
+    if (gradient.owner == Owner::Place) {
+      tiles.add(gradient, part, hidden);
+      continue;
+    }
+    if (hidden) {
+      auto none = arith::ConstantOp::create(
+          b, b.getZeroAttr(cast<RankedTensorType>(part.getType())));
+      part = arith::SelectOp::create(b, hidden, none, part);
+    }
+    if (!gradient.isSummed()) {
+      tiles.add(gradient, part, nullptr);
+      continue;
+    }
+    Value &sum = sums.front();
+    sums = sums.drop_front();
+    sum = arith::AddFOp::create(
+        b, sum, ReduceOp::create(b, sum.getType(), ReduceKind::Sum, part));
+  }
+}
+
+void Score::addSums(ArrayRef<Value> sums, ScorePlace place) {
+  for (const Gradient &gradient : gradients) {
+    if (!gradient.isSummed())
+      continue;
+    Value sum = sums.front();
+    sums = sums.drop_front();
+    place.row = arith::ConstantIntOp::create(b, 0, 32);
+    Tiles tiles(*this, cast<RankedTensorType>(sum.getType()), place);
+    tiles.setPlace(nullptr);
+    if (AtOp at = gradient.at) {
+      llvm::SmallDenseSet<Value> sources = sourcesOf(at.getIndices());
+      for (Operation &op : program.front().without_terminator())
+        if (sources.contains(op.getResult(0)))
+          tiles.take(op);
+    }
+    tiles.add(gradient, sum, nullptr);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -338,7 +506,8 @@ struct DifferentiateScores
           DifferentiateScores> {
   void runOnOperation() override {
     getOperation().walk([&](BackwardOp op) {
-      if (!op.getScore().empty() && failed(differentiate(op.getScore())))
+      if (!op.getScore().empty() &&
+          failed(differentiate(op.getScore(), op.getGradientsOf())))
         signalPassFailure();
     });
   }

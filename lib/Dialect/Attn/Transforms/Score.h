@@ -11,6 +11,7 @@
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include <memory>
 
 namespace fovea::attn {
 
@@ -22,6 +23,8 @@ struct ScorePlace {
 };
 
 class Score {
+  class Tiles;
+
 public:
   /// \param argument  gives the kernel's argument of a name
   Score(AttentionOpInterface op, mlir::ImplicitLocOpBuilder &b,
@@ -39,25 +42,58 @@ public:
     /// The derivative for the scaled product, if the program yields it; null: 1
     /// throughout.
     mlir::Value slope;
+    /// What addGradients() goes on with; null without gradients of captures.
+    std::shared_ptr<Tiles> tiles = nullptr;
   };
   /// \param products  f32 tile of queries times keys, not scaled
   /// \param scale     f32, not negative, to multiply with where isScaled()
   Result apply(mlir::Value products, mlir::Value scale,
                const ScorePlace &place);
 
+  //===--- gradients of captures ------------------------------------------===//
+  // Of tiles whose rows are queries. What a whole tile, or a column of it, adds
+  // to one element is not added in memory but to a sum that goes with the
+  // workgroup, [groups of rows, columns].
+
+  bool hasGradients() const { return !gradients.empty(); }
+  /// How many such sums there are; they begin as zeros.
+  size_t countSums() const;
+  /// Adds what a tile gives to memory and to sums.
+  /// \param result  of the tile; its program yields all derivatives
+  /// \param ds      f32 tile: gradients of the program's scores
+  /// \param hidden  i1 tile of what adds nothing, whatever it holds; null: no
+  ///   place
+  void addGradients(const Result &result, mlir::Value ds, mlir::Value hidden,
+                    llvm::MutableArrayRef<mlir::Value> sums);
+  /// Adds the sums to memory.
+  /// \param place  of the tiles; their rows do not matter
+  void addSums(llvm::ArrayRef<mlir::Value> sums, ScorePlace place);
+
 private:
-  class Tiles;
   /// What the kernel is passed of a capture.
   struct Captured {
     mlir::Value value;                               ///< or the address
     llvm::SmallVector<mlir::Value> strides, extents; ///< i64, i32
   };
+  /// What of a tile an element of a captured tensor belongs to.
+  enum class Owner { Tile, Column, Row, Place };
+  struct Gradient {
+    AtOp at; ///< what reads the element; null: of a scalar
+    Captured to;
+    unsigned yielded; ///< number of the derivative
+    Owner owner;
+    bool isSummed() const { return owner <= Owner::Column; }
+  };
+  void findGradients(BackwardOp op,
+                     llvm::function_ref<mlir::Value(llvm::StringRef)> argument);
+  Owner ownerOf(AtOp at) const;
 
   mlir::Region &program;
   bool scaled;
   mlir::ImplicitLocOpBuilder &b;
   mlir::Value seqlenQ, seqlenK;
   llvm::SmallVector<Captured> captured;
+  llvm::SmallVector<Gradient> gradients;
 };
 
 } // namespace fovea::attn

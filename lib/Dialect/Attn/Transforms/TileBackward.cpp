@@ -149,10 +149,15 @@ protected:
                                           negatedLse)));
   }
 
-  /// dS = P (dP - delta), times slopes where there are some.
-  Value scoreGradients(Value p, Value difference, Value slopes) {
-    Value ds = this->fmul(p, difference);
+  /// dS times slopes, where there are some.
+  Value timesSlopes(Value ds, Value slopes) {
     return slopes ? this->fmul(ds, slopes) : ds;
+  }
+  /// Which weights are 0.
+  Value isZero(Value p) {
+    auto type = cast<RankedTensorType>(p.getType());
+    return arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, p,
+                                 this->splat(type, 0.0f));
   }
   /// The slopes of scores that were masked: 0 where nothing is seen, whatever
   /// the program made of what is not there.
@@ -470,8 +475,8 @@ void QueryGradient::take(GradientStep step, Value number) {
     Value dp = slot(Slot::WeightGradients);
     auto full = cast<RankedTensorType>(dp.getType());
     Value ds =
-        scoreGradients(slot(Slot::Weights), fsub(dp, broadcast(delta, full)),
-                       slot(Slot::Slopes));
+        timesSlopes(fmul(slot(Slot::Weights), fsub(dp, broadcast(delta, full))),
+                    slot(Slot::Slopes));
     slot(Slot::ScoreGradients) = roundScoreGradients(ds, power, acc);
     return;
   }
@@ -553,6 +558,9 @@ private:
   Value queryGradients(Value ds);
   Value maskedBlock(Value number);
   Value fullBlock(Value number);
+  /// Whether what keys past the last have of dS counts: in sums of dQ, and in
+  /// gradients of captures.
+  bool sumsOverKeys() const { return query || score.hasGradients(); }
   bool isCounted() const { return queries.hasTail && pipeline.buffers > 1; }
   Bounds seenByKeys();
   Rows sumsOf(Value head);
@@ -561,6 +569,8 @@ private:
 
   Value accV, accK; ///< dV^T, dK^T
   Value power;      ///< of two, that is in the latter; null: none
+  /// Of gradients of captures, over the queries of a head; none between heads.
+  SmallVector<Value> captureSums;
   Value firstKey;
   Value firstSeen;  ///< key that any query sees; null: the first of all
   Segments queries; ///< that see these keys
@@ -577,12 +587,15 @@ private:
   // Of the loop that is being emitted.
   Head head;
   bool isMasked = false;
+  Score::Result scored; ///< of the block whose scores were last made
 };
 
 SmallVector<Value *> KeyGradients::sums() {
   SmallVector<Value *> sums = {&accV, &accK};
   if (power)
     sums.push_back(&power);
+  for (Value &sum : captureSums)
+    sums.push_back(&sum);
   return sums;
 }
 
@@ -680,11 +693,11 @@ void KeyGradients::take(GradientStep step, Value number) {
     slot(Slot::Scores) = product(slot(Slot::Scored), keys);
     return;
   case Step::Mask: {
-    Score::Result result = scoresOf(slot(Slot::Scores), slot(Slot::Number));
-    slot(Slot::Scores) = maskedScores(result.score, slot(Slot::Number));
+    scored = scoresOf(slot(Slot::Scores), slot(Slot::Number));
+    slot(Slot::Scores) = maskedScores(scored.score, slot(Slot::Number));
     slot(Slot::Slopes) = isMasked
-                             ? slopesOfSeen(result.slope, slot(Slot::Scores))
-                             : result.slope;
+                             ? slopesOfSeen(scored.slope, slot(Slot::Scores))
+                             : scored.slope;
     return;
   }
   case Step::ReadLogSums:
@@ -714,10 +727,12 @@ void KeyGradients::take(GradientStep step, Value number) {
     slot(Slot::Deltas) = ofEachQuery(in(ldsDelta));
     return;
   case Step::ScoreGradients: {
-    Value ds =
-        scoreGradients(slot(Slot::Weights),
-                       fsub(slot(Slot::WeightGradients), slot(Slot::Deltas)),
-                       slot(Slot::Slopes));
+    Value p = slot(Slot::Weights);
+    Value ds = fmul(p, fsub(slot(Slot::WeightGradients), slot(Slot::Deltas)));
+    if (score.hasGradients())
+      score.addGradients(scored, ds, isMasked ? isZero(p) : Value(),
+                         captureSums);
+    ds = timesSlopes(ds, slot(Slot::Slopes));
     slot(Slot::ScoreGradients) = roundScoreGradients(ds, power, accK);
     return;
   }
@@ -797,7 +812,7 @@ Bounds KeyGradients::seenByKeys() {
     Value count = splat(row, queries.count);
     seen.end = seen.end ? min(seen.end, count) : count;
   }
-  if (!query)
+  if (!sumsOverKeys())
     return seen;
   RankedTensorType row = tile(1, tiles.blockM, b.getI32Type());
   Value count = splat(row, sub(arg("seqlen_k"), firstKey));
@@ -849,7 +864,7 @@ void KeyGradients::build() {
                      div(queries.origin, i32(tiles.blockN)));
     scale = arg("scale");
   }
-  if (query) {
+  if (sumsOverKeys()) {
     // A block of keys with some past the last is masked throughout: their
     // columns of dS are summed over, whatever exp2 made of them.
     Value isTail =
@@ -889,7 +904,12 @@ void KeyGradients::build() {
     head.delta = within(deltaRows(head.number), queries);
     if (query)
       head.sums = sumsOf(head.number);
+    captureSums.assign(score.countSums(),
+                       splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f));
     visitQueries();
+    score.addSums(captureSums, {batch, head.number, /*row=*/nullptr, firstKey,
+                                /*hasKeyRows=*/false});
+    captureSums.clear();
     scf::YieldOp::create(b, sumValues());
   }
   setSums(heads.getResults());
@@ -1050,8 +1070,14 @@ private:
     BackwardScheduleAttr schedule = *op.getSchedule();
     if (failed(checkBackwardSchedule([&] { return op.emitOpError(); }, target,
                                      op.getElementType(), op.getHeadDim(),
-                                     schedule)))
+                                     schedule)) ||
+        failed(checkScoreGradients(op, target, schedule.getAlgorithm())))
       return failure();
+    if (!op.getGradients().empty() &&
+        op.getScore().front().getTerminator()->getNumOperands() == 1)
+      return op.emitOpError("has gradients of captures and no derivatives in "
+                            "its score program; run attn-differentiate-scores "
+                            "first");
     FailureOr<KernelArguments> arguments = argumentsOf(op);
     if (failed(arguments))
       return failure();

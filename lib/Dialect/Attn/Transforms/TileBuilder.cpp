@@ -131,6 +131,14 @@ static LogicalResult checkProblemFunction(func::FuncOp func, Operation *op) {
              << written.name
              << ", which it captures too; give it a tensor of "
                 "its own";
+  if (auto backward = dyn_cast<BackwardOp>(op))
+    for (auto [number, gradient] :
+         llvm::zip_equal(backward.getGradientsOf(), backward.getGradients()))
+      if (llvm::count(op->getOperands(), gradient) > 1)
+        return op->emitOpError("adds the gradient of capture ")
+               << number
+               << " to a tensor that it takes as another operand too; give it "
+                  "a tensor of its own";
   for (BlockArgument argument : func.getArguments()) {
     auto uses = llvm::range_size(argument.getUses());
     if (uses == 0)

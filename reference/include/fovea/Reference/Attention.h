@@ -47,6 +47,20 @@ public:
   virtual Result<double> apply(double product, const Place &place) const = 0;
   /// In fp32 throughout, op by op.
   virtual Result<float> apply(float product, const Place &place) const = 0;
+
+  /// What an element of a capture is to a score.
+  struct Term {
+    double derivative = 0; ///< of the score for the element
+    /// In the order of the capture's indices, the last one innermost, without
+    /// gaps; -1: no element is read.
+    int64_t element = -1;
+  };
+  /// \param capture  its number
+  virtual Term termOf([[maybe_unused]] int capture,
+                      [[maybe_unused]] double product,
+                      [[maybe_unused]] const Place &place) const {
+    return {};
+  }
 };
 
 /// One forward problem: out = softmax(scale * q.k^T + mask) . v.

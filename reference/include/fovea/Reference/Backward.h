@@ -72,6 +72,39 @@ BackwardResult attentionBackwardF64(const BackwardProblem &problem,
 BackwardResult attentionBackwardPlain(const BackwardProblem &problem,
                                       unsigned threads = 0);
 
+/// The gradient of what a score program captures, by element, in the order of
+/// ScoreFunction::Term.
+struct CaptureGradient {
+  struct Element {
+    double exact = 0;
+    double rounding = 0;  ///< what fp32 roundings of its terms may come to
+    double magnitude = 0; ///< of all terms
+    int64_t terms = 0;
+
+    /// Both of one sum: of broadcast elements.
+    void add(const Element &other) {
+      exact += other.exact;
+      rounding += other.rounding;
+      magnitude += other.magnitude;
+      terms += other.terms;
+    }
+    /// How far a sum of the terms and `start` in fp32 may be off, in whatever
+    /// order (docs/Accuracy.md).
+    double budget(double start = 0) const;
+  };
+  std::vector<Element> elements;
+};
+
+/// In fp64 on what the kernels are given: with the output that delta is made
+/// of, [batch, heads_q, seqlen_q, dim], and the log-sum-exp, [batch, heads_q,
+/// seqlen_q], of the forward pass as they are stored.
+/// \param capture  its number
+/// \param count    of its elements
+CaptureGradient captureGradientF64(const BackwardProblem &problem,
+                                   const std::vector<double> &out,
+                                   const std::vector<float> &lse, int capture,
+                                   int64_t count);
+
 /// Compares one gradient, `found`, with the `exact` values and those of the
 /// plain algorithm, both contiguous in the order of `found`'s axes. The rules
 /// are those of the forward output (docs/Accuracy.md) with `slack`, one for

@@ -18,6 +18,7 @@ struct CapturedValues {
   std::vector<int64_t> extents, strides; ///< none: a scalar
   std::vector<double> values;            ///< as they lie in memory
 
+  bool contains(const std::vector<int64_t> &indices) const;
   /// An element; 0 outside.
   double at(const std::vector<int64_t> &indices) const;
 };

@@ -195,6 +195,26 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     derivative for x beside the score; `attn-differentiate-scores` makes those
     that don't.
 
+    `gradients` names captures by their numbers, and tensors to add their
+    gradients to, by atomic additions of f32: with ds before the last factor,
+    what reads an element of capture n, at (i, j), adds
+
+    ```
+    p_ij * (sum_d dout_id * v_jd - delta_i) * dscore/delement
+    ```
+
+    to the same element of gradient n. It is not cleared first; strides of 0 sum
+    up what is broadcast. Reads outside the capture, and places that are not
+    visible, add nothing.
+
+    ```mlir
+    captures(%bias, %slopes : memref<?x?x?x?xf16, strided<[?, ?, ?, 1]>>,
+             memref<?x?xf32, strided<[?, ?]>>)
+    gradients(0 = %dbias, 1 = %dslopes
+              : memref<?x?x?x?xf32, strided<[?, ?, ?, ?]>>,
+                memref<?x?xf32, strided<[?, ?]>>)
+    ```
+
     The op becomes several kernels, launched one after the other
     (docs/Backward.md), those of its schedule's algorithm: `<name>_delta`,
     `<name>_dkdv` and `<name>_dq`, or `<name>_prepare`, `<name>_fused` and
@@ -207,9 +227,15 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     | lse, dlse (optional) | [batch, heads_q, seqlen_q] | f32 |
     | workspace | bytes, as docs/KernelAbi.md says | i8 |
     | scale | scalar | f32 |
+    | gradients | those of the captures that they are of | f32 |
 
     The constraints are (C1) to (C13) of `attn.forward`, for gradients, dlse
-    included, as for their tensors; `attn.yield` may have a second f32.
+    included, as for their tensors; `attn.yield` may have a second f32, and then
+    one for each of `gradients`. Besides:
+    * (C15) `gradients` gives numbers of captures that rise, of f32, f16 or bf16,
+      of which `attn.at` reads a tensor in one way; each has the rank of the
+      capture, 0 for a scalar, its extents, a strided layout with offset 0, no
+      negative stride and the default memory space.
 
     Example:
     ```mlir
@@ -242,6 +268,9 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
       Arg<Optional<MemRefRankOf<[F32], [3]>>, "gradient of the log-sum-exp",
           [MemRead]>:$dlse,
       Arg<Variadic<Attn_Capture>, "of the score program", [MemRead]>:$captures,
+      Arg<Variadic<MemRefRankOf<[F32], [0, 1, 2, 3, 4]>>,
+          "gradients of captures", [MemRead, MemWrite]>:$gradients,
+      OptionalAttr<DenseI32ArrayAttr>:$gradient_numbers,
       OptionalAttr<Attn_VisibilityParts>:$visibility,
       OptionalAttr<Attn_BackwardScheduleAttr>:$schedule);
   let regions = (region AnyRegion:$score);
@@ -250,13 +279,21 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     `workspace` `(` $workspace `)` `scale` `(` $scale `)`
     (`dlse` `(` $dlse^ `:` type($dlse) `)`)?
     (`visible` $visibility^)? (`(` $bounds^ `)`)?
-    (`captures` `(` $captures^ `:` type($captures) `)`)? (`score` $score^)?
-    (`schedule` `(` $schedule^ `)`)? attr-dict
+    (`captures` `(` $captures^ `:` type($captures) `)`)?
+    (`gradients` `(` custom<Gradients>($gradients, type($gradients),
+                                       $gradient_numbers)^ `)`)?
+    (`score` $score^)? (`schedule` `(` $schedule^ `)`)? attr-dict
     `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($dout) `,`
     type($lse) `->` type($dq) `,` type($dk) `,` type($dv) `,` type($workspace)
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Numbers of the captures that `gradients` are of.
+    ::llvm::ArrayRef<int32_t> getGradientsOf() {
+      return getGradientNumbers().value_or(::llvm::ArrayRef<int32_t>());
+    }
+  }];
 }
 
 def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator,
@@ -265,7 +302,8 @@ def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator,
   let summary = "What a score program comes to";
   let description = [{
     The score, and in `attn.backward` possibly its derivative for the program's
-    first argument.
+    first argument, and then those for what `gradients` names, in its order: of
+    tensors for the element that is read.
 
     Example:
     ```mlir

@@ -109,6 +109,45 @@ def Attn_GatherOp : Attn_Op<"gather", [Pure, LayoutOpInterface]> {
   let hasVerifier = 1;
 }
 
+def Attn_ScatterAddOp : Attn_Op<"scatter_add", [LayoutOpInterface]> {
+  let summary = "Adds elements to global memory, each at a place of its own";
+  let description = [{
+    Element (r, c) is added, as `attn.atomic_add` adds f32, to what lies
+    `index(r, c)` elements behind `base` and `offset`; where the index is not in
+    [0, size) it is dropped. `size` elements are less than 2^31 bytes. Each
+    element is added once, also where the layout replicates it.
+
+    With `by_column` the index is the same for all rows of a column, with
+    `by_row` for all columns of a row, and without an index it is 0 throughout:
+    a wave then adds up what it holds of them first, and leaves out sums of 0.
+
+    Fails to lower for a chip without such an instruction.
+
+    Example:
+    ```mlir
+    func.func @scatter_add(%base: !llvm.ptr<1>, %offset: i64, %size: i32,
+                           %parts: tensor<32x32xf32>) {
+      %key = attn.column_index : tensor<32x32xi32>
+      attn.scatter_add %parts, %base[%offset] size %size at %key by_column
+        : tensor<32x32xf32>, tensor<32x32xi32>
+      attn.scatter_add %parts, %base[%offset] size %size : tensor<32x32xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+      Attn_TileOf<[F32]>:$tile,
+      Arg<LLVM_PointerInAddressSpace<1>, "", [MemRead, MemWrite]>:$base,
+      I64:$offset, I32:$size, Optional<Attn_TileOf<[I32]>>:$index,
+      UnitAttr:$by_row, UnitAttr:$by_column);
+  let assemblyFormat = [{
+    $tile `,` $base `[` $offset `]` `size` $size
+    (`at` $index^ (`by_row` $by_row^)? (`by_column` $by_column^)?)? attr-dict
+    `:` type($tile) (`,` type($index)^)?
+  }];
+  let hasVerifier = 1;
+}
+
 def Attn_StoreOp : Attn_Op<"store"> {
   let summary = "Stores a tile to global memory";
   let description = [{

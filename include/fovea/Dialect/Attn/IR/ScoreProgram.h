@@ -54,7 +54,7 @@ const ScoreOp *lookupScoreOp(mlir::Operation *op);
 
 /// Checks the region of `op`, whose verifier this is, if it has a program.
 /// \param captures  what it is to take behind the first arguments
-/// \param results   values that it may yield at most
+/// \param results   values that it yields if it has derivatives; 1: none
 llvm::LogicalResult verifyScoreProgram(mlir::Operation *op,
                                        mlir::Region &program,
                                        mlir::TypeRange captures,
@@ -67,9 +67,19 @@ std::vector<spec::CaptureSpec> capturesOf(mlir::Region &program);
 /// it yields c f(x) for c x. Masks do, biases don't.
 bool commutesWithScaling(mlir::Region &program);
 
+/// Checks the gradients of captures of an op whose program is sound (C15).
+llvm::LogicalResult verifyGradients(BackwardOp op);
+
+/// The first read of a captured tensor; null: nothing reads it. Where it has a
+/// gradient the others read the same element.
+AtOp readOf(mlir::BlockArgument tensor);
+
 /// Makes a program that yields a score alone yield its derivative for the first
-/// argument too. Fails, with an error, where an op has none.
-llvm::LogicalResult differentiate(mlir::Region &program);
+/// argument too, and those for what some captures give it. Fails, with an
+/// error, where an op has none.
+/// \param gradients  numbers of those captures
+llvm::LogicalResult differentiate(mlir::Region &program,
+                                  llvm::ArrayRef<int32_t> gradients);
 
 } // namespace fovea::attn
 

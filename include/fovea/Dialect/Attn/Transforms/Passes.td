@@ -98,11 +98,13 @@ def AttnDifferentiateScores
   let description = [{
     A program that yields a score alone yields its derivative for the scaled
     product of query and key beside it, by reverse mode: each op has its rule in
-    a table. One without (docs/ScorePrograms.md) is an error where the score
-    depends on the product through it. Where a score is not smooth, the
-    derivative is that of the side that was taken.
+    a table. Behind it come those for the captures that `gradients` names, of
+    tensors for the element that is read. One without (docs/ScorePrograms.md) is
+    an error where the score depends on any of them through it. Where a score is
+    not smooth, the derivative is that of the side that was taken.
 
-    Post-condition: score programs of `attn.backward` yield two values.
+    Post-condition: score programs of `attn.backward` yield two values, and one
+    for each of `gradients`.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];

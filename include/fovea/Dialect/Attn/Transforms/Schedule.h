@@ -93,6 +93,13 @@ checkBackwardSchedule(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                       const target::TargetInfo &target, mlir::Type elementType,
                       int64_t headDim, BackwardScheduleAttr schedule);
 
+/// Fails, with an error, if an algorithm cannot give the gradients of captures
+/// that an op asks for: additions in any order are for those alone that promise
+/// no bits.
+llvm::LogicalResult checkScoreGradients(BackwardOp op,
+                                        const target::TargetInfo &target,
+                                        BackwardAlgorithm algorithm);
+
 } // namespace fovea::attn
 
 #endif // FOVEA_DIALECT_ATTN_TRANSFORMS_SCHEDULE_H
