@@ -2,6 +2,7 @@
 
 #include "Axes.h"
 #include "Problem.h"
+#include "Scores.h"
 #include "Targets.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -191,13 +192,25 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
                                           "before it; at most " +
                                           llvm::Twine(kMost) + " are possible");
   std::map<DataType, NamedScore> scores;
+  const bool hasGradients = !axes.scoreGradients.text.empty();
+  if (hasGradients && !axes.scores)
+    return complaints.add(axes.scoreGradients.where,
+                          "gradients are of what a score program captures, and "
+                          "none is named");
+  if (hasGradients && !llvm::is_contained(ops, OpKind::Backward))
+    return complaints.add(axes.scoreGradients.where,
+                          "backward kernels give gradients, and none is asked "
+                          "for");
   if (axes.scores)
     for (DataType dtype : dtypes) {
-      llvm::Expected<NamedScore> named = nameScore(*axes.scores, dtype);
+      llvm::Expected<NamedScore> named =
+          nameScore(*axes.scores, dtype, axes.scoreGradients, complaints);
       if (!named)
         return complaints.add(axes.where, llvm::toString(named.takeError()));
       scores.emplace(dtype, std::move(*named));
     }
+  if (complaints.any())
+    return;
   for (const Selected &selected : targets)
     for (OpKind op : ops)
       for (DataType dtype : dtypes)
@@ -222,6 +235,8 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
                   job.problem.score = scores[dtype].digest;
                   job.score = scores[dtype].record;
                   job.captures = scores[dtype].captures;
+                  if (op == OpKind::Backward)
+                    job.problem.scoreGradients = scores[dtype].gradients;
                 }
                 job.symbol =
                     kernelSymbol(job.problem, overrides, job.score.name);

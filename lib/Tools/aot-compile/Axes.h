@@ -45,6 +45,8 @@ struct Axes {
   bool skipUnsupported = false; ///< for Job::skipUnsupported
   std::string tuning;           ///< for Job::tuning
   std::shared_ptr<const ScoreChoice> scores; ///< for Job::scores
+  /// Of which captures backward kernels give the gradients; empty: none.
+  Item scoreGradients;
 };
 
 /// Appends the product of the lists, targets outermost. A value that a list has

@@ -109,6 +109,12 @@ struct Options {
       cl::desc("Score programs of one's own, by their names for --score; "
                "without it the only one"),
       cl::cat(category)};
+  cl::list<std::string> scoreGradients{
+      "score-gradients", cl::CommaSeparated, cl::value_desc("capture,..."),
+      cl::desc("Gradients of what the score programs capture, by name or "
+               "number, that backward kernels give: none (default), all, or a "
+               "list"),
+      cl::cat(category)};
   cl::opt<std::string> spec{"spec", cl::value_desc("file"),
                             cl::desc("Kernels as a JSON file, in place of the "
                                      "options above; --target goes with one "
@@ -471,6 +477,11 @@ void RequestBuilder::readProblemOptions() {
     if (!axes.scores)
       return;
   }
+  if (options.scoreGradients.getNumOccurrences())
+    axes.scoreGradients = {llvm::join(options.scoreGradients, ","),
+                           "--score-gradients"};
+  if (axes.scoreGradients.text == "none")
+    axes.scoreGradients = {};
   addJobs(axes, request.jobs, complaints);
 }
 
@@ -478,8 +489,8 @@ void RequestBuilder::readSpec() {
   for (const cl::Option &option :
        std::initializer_list<std::reference_wrapper<const cl::Option>>{
            options.ops, options.dtypes, options.headDims, options.masks,
-           options.groups, options.score, options.scoreFile, options.inst,
-           options.algorithms})
+           options.groups, options.score, options.scoreFile,
+           options.scoreGradients, options.inst, options.algorithms})
     refuse(option, "contradicts --spec, which says what to compile");
   for (const auto &option : options.overrides)
     refuse(*option, "contradicts --spec, which says what to compile; "
@@ -498,7 +509,8 @@ llvm::Error RequestBuilder::readInput() {
   for (const cl::Option &option :
        std::initializer_list<std::reference_wrapper<const cl::Option>>{
            options.ops, options.dtypes, options.headDims, options.masks,
-           options.groups, options.score, options.scoreFile, options.spec})
+           options.groups, options.score, options.scoreFile,
+           options.scoreGradients, options.spec})
     refuse(option, "contradicts input file '" + options.input +
                        "', which says what to compile");
   std::vector<const target::TargetInfo *> targets;

@@ -157,7 +157,9 @@ static ModuleOp kernelModule(ModuleOp file) {
 }
 
 llvm::Expected<NamedScore> fovea::tools::nameScore(const ScoreChoice &choice,
-                                                   DataType dtype) {
+                                                   DataType dtype,
+                                                   const Item &gradients,
+                                                   Complaints &complaints) {
   MLIRContext context(compilerDialects(), MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
   DiagnosticCollector diagnostics(context, choice.name, nullptr);
@@ -177,6 +179,18 @@ llvm::Expected<NamedScore> fovea::tools::nameScore(const ScoreChoice &choice,
              {choice.name, std::move(text.text)},
              attn::capturesOf(op.getScore())};
   });
+  if (gradients.text.empty())
+    return named;
+  std::optional<uint8_t> chosen = chooseGradients(
+      gradients.text, gradients.where, choice, named.captures, complaints);
+  if (!chosen)
+    return named;
+  named.gradients = *chosen;
+  job.problem.op = fovea::OpKind::Backward;
+  job.problem.scoreGradients = *chosen;
+  module = buildProblem(context, job);
+  if (failed(verify(*module)))
+    return diagnostics.takeError();
   return named;
 }
 

@@ -8,7 +8,7 @@
 #ifndef FOVEA_LIB_TOOLS_AOTCOMPILE_PROBLEM_H
 #define FOVEA_LIB_TOOLS_AOTCOMPILE_PROBLEM_H
 
-#include "Request.h"
+#include "Axes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/Error.h"
@@ -26,9 +26,13 @@ struct NamedScore {
   uint64_t digest = 0;
   ScoreRecord record;
   std::vector<spec::CaptureSpec> captures;
+  uint8_t gradients = 0; ///< of them, as in a key
 };
 /// Of a choice, for problems of a type; fails where a verifier refuses it.
-llvm::Expected<NamedScore> nameScore(const ScoreChoice &choice, DataType dtype);
+/// \param gradients  that kernels are to give; empty: none
+llvm::Expected<NamedScore> nameScore(const ScoreChoice &choice, DataType dtype,
+                                     const Item &gradients,
+                                     Complaints &complaints);
 
 /// One job for each function of the file. Targets are those named, or, if there
 /// are none, each function's own attn.target.

@@ -167,5 +167,9 @@ std::string fovea::tools::kernelSymbol(const ProblemKey &problem,
     symbol += "_" + score.str();
     std::replace(symbol.begin(), symbol.end(), ',', '_');
   }
+  if (problem.scoreGradients) {
+    symbol += "_dcapture" + captureNumbers(problem.scoreGradients);
+    std::replace(symbol.begin(), symbol.end(), '+', '_');
+  }
   return symbol + overrides.suffix();
 }

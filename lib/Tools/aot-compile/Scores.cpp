@@ -204,6 +204,12 @@ std::shared_ptr<const ScoreChoice> fovea::tools::chooseScores(
       continue;
     }
     choice->functions.push_back({ofOwn ? own : library(), name});
+    for (unsigned i = attn::kScoreArguments; i < function.getNumArguments();
+         ++i) {
+      auto capture =
+          function.getArgAttrOfType<StringAttr>(i, attn::kCaptureNameAttrName);
+      choice->captureNames.push_back(capture ? capture.str() : "");
+    }
     if (std::optional<size_t> rank = rankOf(function)) {
       if (*rank < last.first)
         notes += "aot-compile: note: '" + choice->name + "' computes '" + name +
@@ -214,6 +220,65 @@ std::shared_ptr<const ScoreChoice> fovea::tools::chooseScores(
     }
   }
   return sound ? choice : nullptr;
+}
+
+std::optional<uint8_t> fovea::tools::chooseGradients(
+    llvm::StringRef list, llvm::StringRef where, const ScoreChoice &choice,
+    const std::vector<spec::CaptureSpec> &captures, Complaints &complaints) {
+  const size_t said = complaints.str().size();
+  auto wrong = [&](const llvm::Twine &message) {
+    complaints.add(where, message);
+  };
+  /// "capture 1, 'slopes', f32[batch:?, head:?]".
+  auto describe = [&](size_t number) {
+    std::string text = std::to_string(number);
+    if (!choice.captureNames[number].empty())
+      text += ", '" + choice.captureNames[number] + "'";
+    return text + ", " + captures[number].str();
+  };
+  uint8_t chosen = 0;
+  if (list == "none")
+    return chosen;
+  if (list == "all") {
+    for (auto [number, capture] : llvm::enumerate(captures))
+      if (capture.isFloat())
+        chosen |= uint8_t(1 << number);
+    if (chosen == 0)
+      wrong("'" + choice.name +
+            "' captures nothing of f32, fp16 or bf16, which alone has a "
+            "gradient");
+    return chosen ? std::optional<uint8_t>(chosen) : std::nullopt;
+  }
+  for (llvm::StringRef name : llvm::split(list, ',')) {
+    SmallVector<size_t> found;
+    size_t number = 0;
+    if (!name.getAsInteger(10, number) && number < captures.size())
+      found.push_back(number);
+    else if (!name.empty())
+      for (auto [i, own] : llvm::enumerate(choice.captureNames))
+        if (name == own)
+          found.push_back(i);
+    if (found.empty()) {
+      std::string known;
+      for (size_t i = 0; i != captures.size(); ++i)
+        known += (i ? "; " : "") + describe(i);
+      wrong("'" + choice.name + "' captures no '" + name +
+            "'; known: " + (known.empty() ? "none" : known + "; all; none"));
+    } else if (found.size() > 1) {
+      wrong("'" + name + "' are several that '" + choice.name +
+            "' captures; give the number of one: " + describe(found[0]) + "; " +
+            describe(found[1]));
+    } else if (!captures[found[0]].isFloat()) {
+      wrong("capture " + describe(found[0]) +
+            ", has no gradient; f32, fp16 and bf16 have one");
+    } else if (chosen >> found[0] & 1) {
+      wrong("capture " + describe(found[0]) + ", is in the list twice");
+    } else {
+      chosen |= uint8_t(1 << found[0]);
+    }
+  }
+  return said == complaints.str().size() ? std::optional<uint8_t>(chosen)
+                                         : std::nullopt;
 }
 
 LoadedScores::LoadedScores(MLIRContext &context, const ScoreChoice &choice,

@@ -24,6 +24,8 @@ struct ScoreChoice {
   };
   std::string name; ///< "softcap,alibi"
   std::vector<Function> functions;
+  /// Of what all of them capture, in their order; empty: it has none.
+  std::vector<std::string> captureNames;
 };
 
 /// Finds the programs of a list, "softcap,alibi", in the library and a file of
@@ -33,6 +35,13 @@ struct ScoreChoice {
 std::shared_ptr<const ScoreChoice>
 chooseScores(llvm::StringRef list, std::shared_ptr<const InputFile> own,
              llvm::StringRef where, Complaints &complaints, std::string &notes);
+
+/// The captures that a list asks for the gradients of, "bias,slopes", "all" or
+/// "none", by their names or numbers, as a set. None after complaints.
+/// \param where  of the list, for messages
+std::optional<uint8_t> chooseGradients(
+    llvm::StringRef list, llvm::StringRef where, const ScoreChoice &choice,
+    const std::vector<spec::CaptureSpec> &captures, Complaints &complaints);
 
 /// The library, for people.
 std::string listScores();

@@ -208,20 +208,22 @@ void SpecReader::readSchedules(const json::Value &value,
   }
 }
 
-/// "score" and "score_file"; false after complaints.
+/// "score", "score_file" and "score_gradients"; false after complaints.
 bool SpecReader::readScores(const json::Object &object,
                             const std::string &prefix, Axes &axes) {
   const json::Value *score = object.get("score");
   const json::Value *file = object.get("score_file");
-  for (auto [key, given] : {std::pair("score", score), {"score_file", file}})
+  const json::Value *gradients = object.get("score_gradients");
+  for (auto [key, given, wanted] :
+       {std::tuple("score", score, "names of score programs, joined by commas"),
+        {"score_file", file, "the name of an .mlir file"},
+        {"score_gradients", gradients,
+         "none, all, or names or numbers of what is captured, joined by "
+         "commas"}})
     if (given && given->getAsString().value_or("").empty()) {
       complaints.add(
           where(prefix + key),
-          std::string("must be ") +
-              (given == file ? "the name of an .mlir file"
-                             : "names of score programs, joined "
-                               "by commas") +
-              ", found " +
+          std::string("must be ") + wanted + ", found " +
               (given->getAsString() ? "an empty one" : kindName(*given)));
       return false;
     }
@@ -242,6 +244,9 @@ bool SpecReader::readScores(const json::Object &object,
     axes.scores = chooseScores(score ? *score->getAsString() : "", own,
                                where(prefix + (score ? "score" : "score_file")),
                                complaints, notes);
+  if (gradients && *gradients->getAsString() != "none")
+    axes.scoreGradients = {gradients->getAsString()->str(),
+                           where(prefix + "score_gradients")};
   return axes.scores || (!score && !file);
 }
 
@@ -256,8 +261,8 @@ void SpecReader::readSet(const json::Value &value, const std::string &path,
   std::string prefix = path.empty() ? "" : path + ".";
   Axes axes;
   axes.where = where(path);
-  std::string known =
-      "comment, schedules, score, score_file, skip_unsupported, tuning";
+  std::string known = "comment, schedules, score, score_file, score_gradients, "
+                      "skip_unsupported, tuning";
   for (const ListKey &list : kLists) {
     known += ", " + list.key.str();
     if (const json::Value *given = object->get(list.key))
@@ -293,7 +298,8 @@ void SpecReader::readSet(const json::Value &value, const std::string &path,
                        std::string("must be the name of a folder "
                                    "with tuning rows, found ") +
                            (text ? "an empty one" : kindName(given)));
-    } else if (key.str() == "score" || key.str() == "score_file") {
+    } else if (key.str() == "score" || key.str() == "score_file" ||
+               key.str() == "score_gradients") {
       continue; // read together
     } else if (key.str() == "comment") {
       if (!given.getAsString())
