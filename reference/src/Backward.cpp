@@ -393,6 +393,53 @@ private:
       flushedValuesT, flushedDp; ///< the last two for the slack
 };
 
+/// The gradient of each sink, and what roundings may add to it: of the output
+/// that delta is made of to its type, of logit, log-sum-exp and delta in fp32,
+/// all of them independent, and of the sum (docs/Accuracy.md).
+void sinkGradients(const BackwardProblem &problem, const ForwardResult &forward,
+                   BackwardResult &result, GradientSlack *slack) {
+  const Tensor &dout = problem.dout;
+  const ElemType type = problem.forward.q.type;
+  for (int64_t h = 0; h < dout.heads; ++h) {
+    const double sink = problem.forward.sinkOf(h);
+    double sum = 0, sizes = 0, squares = 0;
+    for (int64_t b = 0; b < dout.batch; ++b)
+      for (int64_t i = 0; i < dout.seq; ++i) {
+        const size_t row = size_t((b * dout.heads + h) * dout.seq + i);
+        const double lse = forward.lse[row];
+        if (std::isinf(lse) || std::isinf(sink))
+          continue;
+        const uint16_t *gradient = dout.row(b, h, i);
+        const double dlse = problem.dlse.empty() ? 0 : problem.dlse[row];
+        double delta = -dlse, products = 0, rounded = 0;
+        for (int64_t d = 0; d < dout.dim; ++d) {
+          const double element =
+                           forward.out[row * size_t(dout.dim) + size_t(d)],
+                       factor = decode(dout.type, gradient[d]),
+                       rounding = unitRoundoff(type) * factor *
+                                  std::max(std::fabs(element),
+                                           leastNormal(type));
+          delta += element * factor;
+          products += std::fabs(element * factor);
+          rounded += rounding * rounding;
+        }
+        const double weight = std::exp(sink - lse);
+        sum -= weight * delta;
+        sizes += weight * std::fabs(delta);
+        const double exponent = kUlp * weight * std::fabs(delta) *
+                                (std::fabs(sink) + std::fabs(lse) + 1),
+                     difference =
+                         kUlp * weight * (products + std::fabs(dlse));
+        squares += weight * weight * rounded + exponent * exponent +
+                   difference * difference;
+      }
+    result.dsinks.push_back(sum);
+    if (slack)
+      slack->dsinks.push_back(4 * std::sqrt(squares) + 4 * kUlp * sizes +
+                              kLeast);
+  }
+}
+
 template <typename Real>
 BackwardResult backward(const BackwardProblem &problem, unsigned threads,
                         GradientSlack *slack = nullptr) {
@@ -414,6 +461,8 @@ BackwardResult backward(const BackwardProblem &problem, unsigned threads,
       [&](Backward<Real> &worker, int64_t index) {
         worker.run(index / p.k.heads, index % p.k.heads);
       });
+  if (std::is_same_v<Real, double> && !p.sinks.empty())
+    sinkGradients(problem, forward, result, slack);
   return result;
 }
 
@@ -524,6 +573,33 @@ CaptureGradient fovea::reference::captureGradientF64(
   }
   for (size_t i = 0; i != squares.size(); ++i)
     result.elements[i].rounding = std::sqrt(squares[i]);
+  return result;
+}
+
+Comparison
+fovea::reference::compareSinkGradient(const std::vector<float> &found,
+                                      const std::vector<double> &exact,
+                                      const std::vector<double> &budget) {
+  Comparison result;
+  double worst = -1;
+  for (size_t h = 0; h != exact.size(); ++h) {
+    const double error = std::fabs(double(found[h]) - exact[h]),
+                 use = error / budget[h];
+    // A NaN is no use at all, and worse than any.
+    if (!(use <= worst)) {
+      worst = std::isnan(use) ? HUGE_VAL : use;
+      result.max = {error, budget[h]};
+    }
+    if (use <= 1)
+      continue;
+    result.pass = false;
+    char text[160];
+    std::snprintf(text, sizeof(text),
+                  "%sdsinks[%lld] is %.9g, expected %.9g within %.3g",
+                  result.message.empty() ? "" : "\n", (long long)h,
+                  double(found[h]), exact[h], budget[h]);
+    result.message += text;
+  }
   return result;
 }
 

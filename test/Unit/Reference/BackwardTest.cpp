@@ -12,6 +12,7 @@
 
 #include <functional>
 #include <gtest/gtest.h>
+#include <limits>
 
 using namespace fovea::reference;
 
@@ -96,6 +97,57 @@ TEST_P(Backward, GradientsAreSlopesOfTheForwardFormula) {
         }
     EXPECT_EQ(index, found[which]->size());
   }
+}
+
+// Of the loss sum(dout * out) + sum(dlse * lse), by the forward oracle.
+TEST_P(Backward, SinkGradientsAreSlopesOfTheForwardOracle) {
+  Shape shape = GetParam().shape;
+  shape.batch = 2;
+  OwnedProblem owned(shape, InputKind::Normal, 5), other(shape,
+                                                         InputKind::Normal, 6);
+  ForwardProblem &forward = owned.problem;
+  constexpr double kNone = -std::numeric_limits<double>::infinity();
+  for (int64_t h = 0; h < shape.heads; ++h)
+    forward.sinks.push_back(h == 1 ? kNone : 0.7 * double(h) - 0.4);
+  BackwardProblem problem{forward, other.problem.q};
+  Random random(7);
+  for (int64_t i = 0; i < shape.batch * shape.heads * shape.seqQ; ++i)
+    problem.dlse.push_back(random.normal());
+  const Tensor &dout = problem.dout;
+  auto lossOf = [&](const ForwardProblem &p) {
+    const ForwardResult result = attentionForwardF64(p);
+    double total = 0;
+    for (size_t row = 0; row != result.lse.size(); ++row) {
+      if (std::isfinite(result.lse[row]))
+        total += problem.dlse[row] * result.lse[row];
+      const int64_t i = int64_t(row), head = i / dout.seq;
+      const uint16_t *gradient =
+          dout.row(head / dout.heads, head % dout.heads, i % dout.seq);
+      for (int64_t d = 0; d < dout.dim; ++d)
+        total += decode(dout.type, gradient[d]) *
+                 result.out[row * size_t(dout.dim) + size_t(d)];
+    }
+    return total;
+  };
+  const BackwardResult result = attentionBackwardF64(problem);
+  ASSERT_EQ(int64_t(result.dsinks.size()), shape.heads);
+  for (size_t h = 0; h != result.dsinks.size(); ++h) {
+    constexpr double kStep = 1e-5;
+    ForwardProblem above = forward, below = forward;
+    above.sinks[h] += kStep;
+    below.sinks[h] -= kStep;
+    const double slope = (lossOf(above) - lossOf(below)) / (2 * kStep);
+    EXPECT_NEAR(result.dsinks[h], slope, 1e-6) << "head " << h;
+    EXPECT_EQ(slope == 0, forward.sinks[h] == kNone) << "head " << h;
+  }
+}
+
+TEST(BackwardCheck, SinkGradientsHaveABudget) {
+  const std::vector<double> exact = {1, -2}, budget = {1e-3, 1e-3};
+  EXPECT_TRUE(compareSinkGradient({1.0005f, -2}, exact, budget).pass);
+  for (const std::vector<float> &found :
+       {std::vector<float>{1, 2}, {1.002f, -2}, {NAN, -2}, {1, INFINITY}})
+    EXPECT_FALSE(compareSinkGradient(found, exact, budget).pass);
 }
 
 TEST_P(Backward, PlainIsNearAndPassesTheRules) {

@@ -40,8 +40,11 @@ struct BackwardProblem {
 /// less dlse:
 ///   dv = p^T . dout;  ds = p * (dout . v^T - delta)
 ///   dq = scale * ds . k;  dk = scale * ds^T . q
+/// and, of a forward problem with sinks, [heads_q]:
+///   dsinks = - sum over batches and rows of exp(sink - lse) * delta
 struct BackwardResult {
   std::vector<double> dq, dk, dv;
+  std::vector<double> dsinks; ///< of attentionBackwardF64() alone
 };
 
 /// What fp32 roundings of large intermediates may add to one row of a gradient:
@@ -58,6 +61,7 @@ struct RowSlack {
 /// One for each row of a gradient. docs/Accuracy.md says what they count.
 struct GradientSlack {
   std::vector<RowSlack> dq, dk, dv;
+  std::vector<double> dsinks; ///< the whole budget of each
 };
 
 /// fp64 throughout, on the inputs as they are stored.
@@ -104,6 +108,11 @@ CaptureGradient captureGradientF64(const BackwardProblem &problem,
                                    const std::vector<double> &out,
                                    const std::vector<float> &lse, int capture,
                                    int64_t count);
+
+/// Compares the gradient of the sinks with the exact one and its budget.
+Comparison compareSinkGradient(const std::vector<float> &found,
+                               const std::vector<double> &exact,
+                               const std::vector<double> &budget);
 
 /// Compares one gradient, `found`, with the `exact` values and those of the
 /// plain algorithm, both contiguous in the order of `found`'s axes. The rules
