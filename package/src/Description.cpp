@@ -80,7 +80,8 @@ Expected<Launches> launchesOf(const KernelRecord &record) {
                                                   "' is unknown to this "
                                                   "program");
     launch.spec = found;
-    launches.algorithm = algorithm;
+    if (algorithm)
+      launches.algorithm = algorithm;
     launches.all.push_back(std::move(launch));
     return Status();
   };
@@ -93,6 +94,11 @@ Expected<Launches> launchesOf(const KernelRecord &record) {
                                    launch.threads, nullptr});
   if (!status.ok())
     return status;
+  if (!launches.algorithm)
+    return Status(StatusCode::Incompatible,
+                  "the record of '" + record.symbol +
+                      "' has no launch of an algorithm; build the package "
+                      "again");
   return launches;
 }
 
@@ -340,9 +346,13 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
          {"kernel", launch.kernel},
          {"grid",
           {variableOf(launch.spec->heads()),
-           "ceildiv(" + variableOf(launch.spec->rows()) + ", " +
-               std::to_string(launch.blockRows) + ")",
-           launch.spec->splitsKeys ? "batch * splits" : "batch"}},
+           launch.spec->ownsHeads
+               ? "1"
+               : "ceildiv(" + variableOf(launch.spec->rows()) + ", " +
+                     std::to_string(launch.blockRows) + ")",
+           launch.spec->ownsHeads    ? "1"
+           : launch.spec->splitsKeys ? "batch * splits"
+                                     : "batch"}},
          {"block", {launch.threads, 1, 1}},
          {"arguments", arguments},
          {"work",

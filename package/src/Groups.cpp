@@ -42,10 +42,27 @@ constexpr TensorSpec kSinks[] = {
      Elements::F32, /*written=*/false, /*optional=*/true, kNoOutput,
      "f32, logits of the natural logarithm; null: -infinity"}};
 
+constexpr TensorSpec kSinkGradients[] = {
+    {"sinks", "the sinks", Shape::Heads, Extent::HeadsQ, Extent::SeqlenQ,
+     Elements::F32, /*written=*/false, /*optional=*/true, kNoOutput,
+     "f32, those of the forward pass; null: -infinity"},
+    {"dsinks", "the gradient of the sinks", Shape::Heads, Extent::HeadsQ,
+     Extent::SeqlenQ, Elements::F32, /*written=*/true, /*optional=*/true,
+     kDsinks, "f32; null: not written"}};
+
+constexpr ScalarSpec kBatches[] = {
+    {"batches", ArgKind::I32, "batches",
+     "batch, which the gradient of a sink is summed over"}};
+
+constexpr LaunchSpec kSinkSums[] = {{"dsinks", false, kDsinks, 0, 0, 0,
+                                     /*splitsKeys=*/false,
+                                     /*ownsHeads=*/true}};
+
 constexpr GroupSpec kGroups[] = {
     {"window", kWindowVersion, {}, kWindow},
     {"dlse", 1, kDlse, {}, only(OpKind::Backward)},
     {"sinks", 1, kSinks, {}, only(OpKind::Forward)},
+    {"dsinks", 1, kSinkGradients, kBatches, only(OpKind::Backward), kSinkSums},
 };
 static_assert(std::size(kGroups) <= kMaxGroups);
 

@@ -90,18 +90,18 @@ constexpr TensorSpec kBackwardTensors[] = {
 
 constexpr LaunchSpec kOnePass[] = {{"", false, kOut, 0, 2, 2}};
 constexpr LaunchSpec kDeterministic[] = {
-    {"delta", false, 0, kDq | kDk | kDv, 0, 0},
+    {"delta", false, 0, kDq | kDk | kDv | kDsinks, 0, 0},
     {"dkdv", true, kDk | kDv, 0, 4, 4},
     {"dq", false, kDq, 0, 3, 1},
 };
 constexpr LaunchSpec kAtomic[] = {
-    {"prepare", false, 0, kDq | kDk | kDv, 0, 0},
+    {"prepare", false, 0, kDq | kDk | kDv | kDsinks, 0, 0},
     {"fused", true, kDk | kDv, kDq, 5, 5},
     {"convert", false, kDq, 0, 0, 0},
 };
 
 constexpr LaunchSpec kAtomic16[] = {
-    {"prepare16", false, 0, kDq | kDk | kDv, 0, 0},
+    {"prepare16", false, 0, kDq | kDk | kDv | kDsinks, 0, 0},
     {"fused16", true, kDk | kDv, kDq, 5, 5},
     {"convert16", false, kDq, 0, 0, 0},
 };
@@ -285,6 +285,10 @@ OperationSpec::Found OperationSpec::findLaunch(std::string_view suffix) const {
     for (const LaunchSpec &launch : algorithm.launches)
       if (suffix == launch.suffix)
         return {&launch, &algorithm};
+  for (const GroupSpec &group : featureGroups())
+    for (const LaunchSpec &launch : group.launches)
+      if (group.isOf(op) && suffix == launch.suffix)
+        return {&launch, nullptr};
   return {};
 }
 
@@ -328,6 +332,17 @@ std::vector<const GroupSpec *> groupsOf(const ProblemKey &key,
   if (algorithm && algorithm->own.name)
     groups.push_back(&algorithm->own);
   return groups;
+}
+
+std::vector<const LaunchSpec *> launchesOf(const ProblemKey &key,
+                                           const AlgorithmSpec &algorithm) {
+  std::vector<const LaunchSpec *> launches;
+  for (const LaunchSpec &launch : algorithm.launches)
+    launches.push_back(&launch);
+  for (const GroupSpec *group : groupsOf(key))
+    for (const LaunchSpec &launch : group->launches)
+      launches.push_back(&launch);
+  return launches;
 }
 
 int findGroup(std::string_view name) {

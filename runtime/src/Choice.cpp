@@ -49,6 +49,8 @@ Grid gridOf(const Candidate &candidate, const Problem &problem, size_t number) {
   const Sizes sizes = kind.splitsKeys && packsHeads(candidate, problem)
                           ? packHeads(problem.sizes)
                           : problem.sizes;
+  if (kind.ownsHeads)
+    return {{sizes.of(kind.heads()), 1, 1}};
   return {{sizes.of(kind.heads()),
            divideUp(sizes.of(kind.rows()), launch.blockRows), sizes.batch}};
 }

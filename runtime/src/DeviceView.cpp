@@ -20,12 +20,16 @@ Refusal readLaunches(Candidate &candidate) {
             .findLaunch(kernel.launches[i].suffix);
     if (!kind.launch || i == spec::kMaxLaunches)
       return {Refusal::UnknownLaunch, uint8_t(i)};
-    if (candidate.algorithm && kind.algorithm != candidate.algorithm)
+    if (candidate.algorithm && kind.algorithm &&
+        kind.algorithm != candidate.algorithm)
       return {Refusal::MixedAlgorithms, uint8_t(i)};
     candidate.kinds[i] = kind.launch;
-    candidate.algorithm = kind.algorithm;
+    if (kind.algorithm)
+      candidate.algorithm = kind.algorithm;
     candidate.writes |= kind.launch->writes;
   }
+  if (!candidate.algorithm)
+    return {Refusal::NoAlgorithm};
   auto captures = spec::capturesOfProgram(kernel.record->score.text);
   if (!captures)
     return {Refusal::UnknownCaptures};

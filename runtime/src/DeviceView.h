@@ -46,6 +46,7 @@ struct Refusal {
     Target,
     UnknownLaunch,
     MixedAlgorithms,
+    NoAlgorithm,
     UnknownCaptures,
     // Of the problem too.
     OtherProblem,

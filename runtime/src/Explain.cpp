@@ -25,10 +25,15 @@ constexpr const char *kSimulated =
 /// Names of a set of outputs, "dk and dv".
 std::string namesOf(unsigned outputs) {
   std::string text;
-  for (const spec::OperationSpec &operation : spec::allOperations())
-    for (const spec::TensorSpec &tensor : operation.base.tensors)
+  auto add = [&](const spec::GroupSpec &group) {
+    for (const spec::TensorSpec &tensor : group.tensors)
       if (outputs & tensor.output)
         text += (text.empty() ? "" : " and ") + std::string(tensor.name);
+  };
+  for (const spec::OperationSpec &operation : spec::allOperations())
+    add(operation.base);
+  for (const spec::GroupSpec &group : spec::featureGroups())
+    add(group);
   return text;
 }
 
@@ -87,6 +92,8 @@ std::string textOf(const Refusal &refusal, const Candidate &candidate,
                .findLaunch(launch.suffix)
                .algorithm->name +
            "'; build the package again";
+  case Refusal::NoAlgorithm:
+    return "its record has no launch of an algorithm; build the package again";
   case Refusal::WritesUnwanted:
     return "one launch computes " + namesOf(kind->writes) + ", but " +
            namesOf(kind->writes & ~problem.wanted) +

@@ -62,6 +62,19 @@ Result readSinks(const fovea_group_t *group, Problem &,
 constexpr fovea_sinks_t kNoSinks = {
     {sizeof(fovea_sinks_t), FOVEA_GROUP_SINKS, nullptr}, nullptr, 0};
 
+Result readDsinks(const fovea_group_t *group, Problem &problem,
+                  GroupArguments &arguments) {
+  arguments.set(0, problem.sizes.batch);
+  return readTensors<fovea_dsinks_t>("dsinks.header", group, kDsinksFirstSize,
+                                     arguments);
+}
+constexpr fovea_dsinks_t kNoDsinks = {
+    {sizeof(fovea_dsinks_t), FOVEA_GROUP_DSINKS, nullptr},
+    nullptr,
+    0,
+    nullptr,
+    0};
+
 constexpr GroupReader kReaders[] = {
     {FOVEA_GROUP_WINDOW, "FOVEA_GROUP_WINDOW", "window", readWindow,
      &kNeutralWindow.header},
@@ -69,6 +82,8 @@ constexpr GroupReader kReaders[] = {
      params::kDlseTensors},
     {FOVEA_GROUP_SINKS, "FOVEA_GROUP_SINKS", "sinks", readSinks,
      &kNoSinks.header, params::kSinksTensors},
+    {FOVEA_GROUP_DSINKS, "FOVEA_GROUP_DSINKS", "dsinks", readDsinks,
+     &kNoDsinks.header, params::kDsinksTensors},
 };
 
 } // namespace

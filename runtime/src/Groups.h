@@ -65,12 +65,18 @@ public:
     bits[index] = argumentBits(specs.scalars[index].kind, value);
   }
   /// Takes all tensors from a structure of this version. Addresses and strides
-  /// are checked with those of the base group.
+  /// are checked with those of the base group. An output is wanted unless
+  /// address and strides are all zero.
   void setTensors(const void *known) {
     for (size_t i = 0; i != specs.tensors.size(); ++i) {
       const spec::TensorSpec &spec = specs.tensors[i];
-      problem.tensors[spec::numberOf(problem.key.op, spec)] =
-          readTensor(known, fields[i], spec, problem);
+      TensorParam tensor = readTensor(known, fields[i], spec, problem);
+      if (spec.output != spec::kNoOutput) {
+        tensor.unwanted = !tensor.isDescribed();
+        if (!tensor.unwanted && tensor.hasElements())
+          problem.wanted |= spec.output;
+      }
+      problem.tensors[spec::numberOf(problem.key.op, spec)] = tensor;
     }
   }
 

@@ -9,11 +9,6 @@
 namespace fovea::rt {
 namespace {
 
-/// All zero says that an output is not wanted.
-bool isDescribed(const TensorParam &t) {
-  return t.data || t.strideBatch != 0 || t.strideHead != 0 || t.strideSeq != 0;
-}
-
 /// A workspace as a tensor.
 TensorParam memoryOf(const spec::TensorSpec &spec, const Problem &problem) {
   TensorParam memory{};
@@ -30,6 +25,10 @@ Result readTensors(const void *params, Problem &problem) {
   const spec::GroupSpec &base = spec::specOf(op).base;
   const spec::Rows<params::TensorField> fields = params::tensorFieldsOf(op);
   bool any = false;
+  for (const spec::GroupSpec &group : spec::featureGroups())
+    for (const spec::TensorSpec &spec : group.tensors)
+      any |= spec.output != spec::kNoOutput &&
+             !problem.tensors[spec::numberOf(op, spec)].unwanted;
   for (size_t i = 0; i != base.tensors.size(); ++i) {
     const spec::TensorSpec &spec = base.tensors[i];
     if (spec.shape == spec::Shape::Bytes) {
@@ -39,7 +38,7 @@ Result readTensors(const void *params, Problem &problem) {
     TensorParam tensor = readTensor(params, fields[i], spec, problem);
     if (spec.output != spec::kNoOutput) {
       // A single output is always wanted.
-      const bool described = spec.output == spec::kOut || isDescribed(tensor);
+      const bool described = spec.output == spec::kOut || tensor.isDescribed();
       tensor.unwanted = !described;
       any |= described;
       if (described && tensor.hasElements())

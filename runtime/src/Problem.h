@@ -67,6 +67,10 @@ struct TensorParam {
   /// Elements from the first to one past the last, after checkStrides().
   int64_t extent = 0;
 
+  /// All zero says that an output is not wanted.
+  bool isDescribed() const {
+    return data || strideBatch != 0 || strideHead != 0 || strideSeq != 0;
+  }
   /// Number of elements is not 0.
   bool hasElements() const {
     return batch > 0 && heads > 0 && rows > 0 && rowElements > 0;

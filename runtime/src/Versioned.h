@@ -26,8 +26,8 @@ inline constexpr uint32_t kContextOptionsFirstSize = 40, kHipInfoFirstSize = 32,
                           kBackwardParamsFirstSize = 376,
                           kBackwardPlanFirstSize = 88, kCandidateFirstSize = 32,
                           kWindowFirstSize = 40, kDlseFirstSize = 40,
-                          kSinksFirstSize = 32, kScoreFirstSize = 40,
-                          kCaptureFirstSize = 128;
+                          kSinksFirstSize = 32, kDsinksFirstSize = 48,
+                          kScoreFirstSize = 40, kCaptureFirstSize = 128;
 static_assert(sizeof(fovea_context_options_t) == kContextOptionsFirstSize);
 static_assert(sizeof(fovea_hip_library_info_t) == kHipInfoFirstSize);
 static_assert(sizeof(fovea_device_info_t) == kDeviceInfoFirstSize);
@@ -39,6 +39,7 @@ static_assert(sizeof(fovea_backward_plan_t) == kBackwardPlanFirstSize);
 static_assert(sizeof(fovea_window_t) == kWindowFirstSize);
 static_assert(sizeof(fovea_dlse_t) == kDlseFirstSize);
 static_assert(sizeof(fovea_sinks_t) == kSinksFirstSize);
+static_assert(sizeof(fovea_dsinks_t) == kDsinksFirstSize);
 static_assert(sizeof(fovea_score_t) == kScoreFirstSize);
 static_assert(sizeof(fovea_capture_t) == kCaptureFirstSize);
 static_assert(sizeof(fovea_candidate_t) == kCandidateFirstSize);

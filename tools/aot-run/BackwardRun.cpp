@@ -131,7 +131,7 @@ Expectations expectGradients(const BackwardProblem &problem, unsigned threads) {
 /// Reports what was computed, compared with what was expected, if it was.
 void reportGradients(const Tensors &tensors,
                      const std::optional<Expectations> &expected,
-                     RunReport &report) {
+                     bool hasSinkGradient, RunReport &report) {
   double worst = -1;
   const spec::GroupSpec &base = spec::specOf(OpKind::Backward).base;
   for (const OracleGradient &gradient : kGradients) {
@@ -155,6 +155,18 @@ void reportGradients(const Tensors &tensors,
     }
     report.gradients.push_back(std::move(result));
   }
+  if (!hasSinkGradient)
+    return;
+  GradientReport result{"dsinks", {}, {}, tensors.vector("dsinks"), {}};
+  result.shape = {int64_t(result.values.size())};
+  if (expected) {
+    result.exact = expected->exact.dsinks;
+    result.comparison = compareSinkGradient(result.values, result.exact,
+                                            expected->slack.dsinks);
+    if (!result.comparison.pass)
+      fail(report, Outcome::Mismatch, result.comparison.message);
+  }
+  report.gradients.push_back(std::move(result));
 }
 
 BackwardProblem backwardOf(const BackwardCase &c, const Tensors &tensors,
@@ -208,11 +220,43 @@ static bool onDevice(Session::Impl &session, const ForwardCase &c,
   return true;
 }
 
-RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
+/// Whether libfovea has a kernel for a case.
+static bool isServed(const Session::Impl &session, const BackwardCase &c,
+                     const RunOptions &options) {
+  fovea_backward_params_t params = {};
+  CallGroups groups;
+  fillSizes(c.forward, params, groups);
+  params.kernel = options.kernel;
+  params.deterministic = options.deterministic;
+  params.narrow_sums = options.narrowSums;
+  Tensors(OpKind::Backward, c.forward).describe(&params, groups);
+  return fovea_backward_select(session.context, &params, session.device,
+                               nullptr) == FOVEA_STATUS_OK;
+}
+
+/// A case with sinks asks for their gradient too, where there is a kernel that
+/// has it: they are in the log-sum-exp whether there is one or not.
+static BackwardCase withSinkGradient(const Session::Impl &session,
+                                     const BackwardCase &c,
+                                     const RunOptions &options) {
+  const GroupOption *gradient = findOption("dsinks");
+  BackwardCase with = c;
+  for (const CaseGroup &group : c.forward.groups)
+    if (gradient && group.option->name == std::string_view("sinks"))
+      with.forward.groups.push_back({gradient, group.values});
+  return with.forward.groups.size() > c.forward.groups.size() &&
+                 isServed(session, with, options)
+             ? with
+             : c;
+}
+
+RunReport Session::Impl::run(const BackwardCase &given,
+                             const RunOptions &options) {
   RunReport report;
-  const ForwardCase &f = c.forward;
-  if (!isCountable(f, report))
+  if (!isCountable(given.forward, report))
     return report;
+  const BackwardCase c = withSinkGradient(*this, given, options);
+  const ForwardCase &f = c.forward;
   Course<fovea_backward_params_t> course(*this, f, options, report);
   Tensors &tensors = course.tensors;
   if (std::string bad = backwardOf(c, tensors, arch).check(); !bad.empty())
@@ -249,6 +293,7 @@ RunReport Session::Impl::run(const BackwardCase &c, const RunOptions &options) {
   if (options.check)
     expected = expectGradients(problem, options.threads);
   report.checked = options.check;
-  reportGradients(tensors, expected, report);
+  reportGradients(tensors, expected,
+                  f.groups.size() > given.forward.groups.size(), report);
   return report;
 }

@@ -11,7 +11,8 @@
 
 namespace fovea::run {
 
-/// The gradients of a forward problem for a normal dout.
+/// The gradients of a forward problem for a normal dout; those of its sinks
+/// too, where a kernel has them.
 struct BackwardCase {
   ForwardCase forward;  ///< its `lse` says nothing here
   double doutScale = 1; ///< standard deviation of dout

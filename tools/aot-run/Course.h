@@ -45,7 +45,8 @@ public:
     report.launched = plan.kernel != 0;
     tensors.allocate(session.guardBytes(options.guards), plan.workspace_bytes);
     for (const CaseGroup &group : problem.groups)
-      if (group.option->tensor && specOf(*group.option).isOf(Calls::op)) {
+      if (!group.option->tensors.empty() &&
+          specOf(*group.option).isOf(Calls::op)) {
         const std::vector<double> elements = elementsOf(problem, group);
         tensors.setVector(specOf(*group.option).tensors[0].name,
                           {elements.begin(), elements.end()});

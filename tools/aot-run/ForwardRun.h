@@ -104,7 +104,7 @@ struct Executed {
 
 /// One gradient of a backward pass.
 struct GradientReport {
-  const char *name; ///< "dq", "dk", "dv"
+  const char *name; ///< "dq", "dk", "dv", "dsinks"
   reference::Comparison comparison;
   std::vector<int64_t> shape;
   std::vector<float> values; ///< dense

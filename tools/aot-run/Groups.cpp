@@ -63,13 +63,19 @@ constexpr GroupOption kOptions[] = {
      nullptr, params::kDlseTensors, randomNumbers, nullptr,
      &reference::BackwardProblem::dlse},
     {"sinks", "LOGIT,...",
-     "A sink for each query head: these in turn, -inf for none", parseNumbers,
-     sizeof(fovea_sinks_t),
+     "A sink for each query head: these in turn, -inf for none; backward, "
+     "where a kernel has the group dsinks, with its gradient",
+     parseNumbers, sizeof(fovea_sinks_t),
      [](const std::vector<double> &, fovea_group_t *group) {
        group->group = FOVEA_GROUP_SINKS;
      },
      nullptr, params::kSinksTensors, inTurn, &reference::ForwardProblem::sinks,
      nullptr},
+    {"dsinks", nullptr, nullptr, nullptr, sizeof(fovea_dsinks_t),
+     [](const std::vector<double> &, fovea_group_t *group) {
+       group->group = FOVEA_GROUP_DSINKS;
+     },
+     nullptr, params::kDsinksTensors, inTurn, nullptr, nullptr},
 };
 
 } // namespace

@@ -16,13 +16,15 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fovea::run {
 
 struct GroupOption {
   const char *name;        ///< of the row in spec::featureGroups(); "--name"
-  const char *type, *help; ///< "KEYS"; what the option does
+  const char *type, *help; ///< "KEYS"; what the option does. Null: another
+                           ///< option implies the group
   /// Reads what the option is given; nullopt: that is none.
   std::optional<std::vector<double>> (*parse)(const std::string &text);
   size_t bytes; ///< of the structure in the C interface
@@ -33,9 +35,10 @@ struct GroupOption {
   /// group hides nothing.
   reference::KeyRange (*sees)(const std::vector<double> &values, int64_t i,
                               int64_t seqlenQ, int64_t seqlenK);
-  /// Where the structure has the group's tensor, if there is one, so many
-  /// elements of it, and where the oracle takes them.
-  const params::TensorField *tensor = nullptr;
+  /// Where the structure has the group's tensors, if there are some, so many
+  /// elements of the first, and where the oracle takes them. Others are
+  /// written.
+  spec::Rows<params::TensorField> tensors = {};
   std::vector<double> (*elements)(const std::vector<double> &values,
                                   int64_t count, uint64_t seed) = nullptr;
   std::vector<double> reference::ForwardProblem::*forward = nullptr;
@@ -47,6 +50,13 @@ inline const spec::GroupSpec &specOf(const GroupOption &option) {
 }
 /// But for windows, which are the mask of a case.
 spec::Rows<GroupOption> groupOptions();
+/// By name; null: none.
+inline const GroupOption *findOption(std::string_view name) {
+  for (const GroupOption &option : groupOptions())
+    if (name == option.name)
+      return &option;
+  return nullptr;
+}
 
 } // namespace fovea::run
 

@@ -94,10 +94,12 @@ static std::string describeLines(const Session &session,
   if (!r.kernel.empty())
     lines += "kernel    " + r.kernel + "\n";
   for (const GradientReport &gradient : r.gradients)
-    if (r.checked)
-      lines += figure(gradient.name, gradient.comparison.max) +
-               figure(gradient.name + std::string(" rms"),
-                      gradient.comparison.rms);
+    if (r.checked) {
+      lines += figure(gradient.name, gradient.comparison.max);
+      if (gradient.shape.size() > 1) // of rows
+        lines += figure(gradient.name + std::string(" rms"),
+                        gradient.comparison.rms);
+    }
   if (r.checked && r.gradients.empty()) {
     lines += figure("error", r.comparison.max);
     lines += figure("rms", r.comparison.rms);

@@ -70,9 +70,10 @@ Tensors::Tensors(OpKind op, const ForwardCase &c)
     for (const TensorSpec &spec : algorithm.own.tensors)
       add(spec, *field++, nullptr);
   for (const CaseGroup &group : c.groups)
-    if (group.option->tensor && specOf(*group.option).isOf(op))
-      add(specOf(*group.option).tensors[0], *group.option->tensor,
-          group.option);
+    for (size_t i = 0; i != group.option->tensors.size(); ++i)
+      if (specOf(*group.option).isOf(op))
+        add(specOf(*group.option).tensors[i], group.option->tensors[i],
+            group.option);
 }
 
 const Tensors::Entry &Tensors::find(std::string_view name) const {

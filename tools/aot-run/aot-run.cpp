@@ -215,7 +215,9 @@ void addOptions(CLI::App &app, CommandLine &line) {
       ->delimiter(',')
       ->expected(2)
       ->excludes("--mask");
-  for (const GroupOption &option : groupOptions())
+  for (const GroupOption &option : groupOptions()) {
+    if (!option.help)
+      continue;
     app.add_option_function<std::string>(
            std::string("--") + option.name,
            [&c, &option](const std::string &text) {
@@ -228,6 +230,7 @@ void addOptions(CLI::App &app, CommandLine &line) {
            },
            option.help)
         ->type_name(option.type);
+  }
   app.add_option("--score", line.score,
                  "Score program that the kernels have: its name in the "
                  "package, or the 16 digits of its key")
@@ -496,7 +499,8 @@ int runOne(Session &session, const CommandLine &line, const Case &problem) {
   const ForwardCase &c = line.backward.forward;
   bool saved =
       save(line.saveOut, {c.batch, c.heads, c.seqQ, c.headDim}, report.out);
-  for (size_t i = 0; i < report.gradients.size(); ++i)
+  for (size_t i = 0;
+       i < std::min(report.gradients.size(), std::size(line.saveGradient)); ++i)
     saved &= save(line.saveGradient[i], report.gradients[i].shape,
                   report.gradients[i].values);
   return saved ? exitCode(report.outcome) : kUsage;

@@ -50,8 +50,10 @@ static std::vector<std::string> conditionsOf(const Job &job,
   };
   // The first blocks to run out of a grid's y are the smallest.
   std::optional<int32_t> least[2]; // of queries, of keys
-  for (auto [launch, info] : zip_equal(job.launches, job.algorithm->launches)) {
-    std::optional<int32_t> &rows = least[info.ownsKeys];
+  for (const Launch &launch : job.launches) {
+    if (launch.kind->ownsHeads)
+      continue;
+    std::optional<int32_t> &rows = least[launch.kind->ownsKeys];
     rows = std::min(rows.value_or(launch.record.blockRows),
                     launch.record.blockRows);
   }
@@ -117,10 +119,14 @@ static void writeGrid(json::OStream &json, const spec::LaunchSpec &launch,
   json.attributeObject("grid", [&] {
     json.attribute("unit", "workgroups");
     json.attribute("x", spec::toString(launch.heads()));
-    json.attribute(
-        "y",
-        formatv("ceil({0} / {1})", spec::toString(launch.rows()), rows).str());
-    json.attribute("z", launch.splitsKeys ? "batch * splits" : "batch");
+    json.attribute("y", launch.ownsHeads
+                            ? "1"
+                            : formatv("ceil({0} / {1})",
+                                      spec::toString(launch.rows()), rows)
+                                  .str());
+    json.attribute("z", launch.ownsHeads    ? "1"
+                        : launch.splitsKeys ? "batch * splits"
+                                            : "batch");
   });
 }
 
@@ -175,12 +181,11 @@ static void writeLaunches(json::OStream &json, const Job &job,
                           const CompiledKernel &kernel) {
   json.attribute("wave_size", job.target->waveSize);
   json.attributeArray("launches", [&] {
-    for (auto [launch, figures, info] :
-         zip_equal(job.launches, kernel.launches, job.algorithm->launches))
-      json.object([&, &launch = launch, &figures = figures, &info = info] {
+    for (auto [launch, figures] : zip_equal(job.launches, kernel.launches))
+      json.object([&, &launch = launch, &figures = figures] {
         json.attribute("kernel", launch.symbol);
         json.attribute("block_rows", launch.record.blockRows);
-        writeGrid(json, info, "block_rows");
+        writeGrid(json, *launch.kind, "block_rows");
         writeSizes(json, launch, figures.resources);
       });
   });

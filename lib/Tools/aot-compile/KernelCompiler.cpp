@@ -5,6 +5,7 @@
 #include "Diagnostics.h"
 #include "Problem.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/Transforms/Schedule.h"
 #include "fovea/Package/OperationSpec.h"
 #include "fovea/Target/HSACO/BackendMessages.h"
 #include "mlir/IR/Remarks.h"
@@ -319,9 +320,11 @@ llvm::Expected<CompiledKernel> Compilation::finish() {
   return result;
 }
 
-static void addLaunch(Job &job, llvm::StringRef suffix,
+static void addLaunch(Job &job, const spec::LaunchSpec &kind,
                       attn::ScheduleAttr schedule) {
+  const llvm::StringRef suffix = kind.suffix;
   Launch &launch = job.launches.emplace_back();
+  launch.kind = &kind;
   launch.record = {suffix.str(), schedule.getBlockM(),
                    schedule.getWaves() * job.target->waveSize};
   launch.symbol = job.symbol + (suffix.empty() ? "" : "_") + suffix.str();
@@ -386,9 +389,9 @@ llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
     auto op = compilation.problem<attn::ForwardOp>();
     job.schedule = op.getScheduleKey();
     job.algorithm = &op.getAlgorithm();
-    addLaunch(job, job.algorithm->launches[0].suffix, *op.getSchedule());
+    addLaunch(job, job.algorithm->launches[0], *op.getSchedule());
     if (op.getCombine())
-      addLaunch(job, job.algorithm->launches[1].suffix, *op.getCombine());
+      addLaunch(job, job.algorithm->launches[1], *op.getCombine());
     break;
   }
   case fovea::OpKind::Backward: {
@@ -398,7 +401,10 @@ llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
     job.algorithm = &attn::specOf(schedule.getAlgorithm());
     for (auto [launch, part] :
          llvm::zip_equal(job.algorithm->launches, schedule.getKernels()))
-      addLaunch(job, launch.suffix, part);
+      addLaunch(job, launch, part);
+    for (const spec::GroupSpec *group : spec::groupsOf(job.problem))
+      for (const spec::LaunchSpec &launch : group->launches)
+        addLaunch(job, launch, attn::sinkSumSchedule(schedule));
     break;
   }
   }

@@ -98,6 +98,7 @@ struct InputFile {
 /// One kernel function of a job, and how it is launched.
 struct Launch {
   LaunchRecord record; ///< without suffix if it is the job's only one
+  const spec::LaunchSpec *kind = nullptr;
   std::string symbol;
   std::string schedule; ///< canonical text of its own part
   int32_t blockN = 0, wavesPerSimd = 0;

@@ -260,7 +260,8 @@ enum {
   FOVEA_GROUP_WINDOW = 1,
   FOVEA_GROUP_DLSE = 2,
   FOVEA_GROUP_SINKS = 3,
-  FOVEA_GROUP_SCORE = 4
+  FOVEA_GROUP_SCORE = 4,
+  FOVEA_GROUP_DSINKS = 5
 };
 
 /** From which diagonal a side of a window counts. */
@@ -325,14 +326,33 @@ typedef struct fovea_dlse {
  * softmax as a key without a value would:
  *   lse = log(exp(sink) + sum over keys of exp(scale * q.k^T)).
  * No mask hides it: a row that sees no key has zeros in out and its head's sink
- * in lse. A sink of -infinity is none, to the last bit. The backward pass needs
- * none of it: it follows from lse.
+ * in lse. A sink of -infinity is none, to the last bit. The gradients of q, k
+ * and v need none of it: it is in lse. That of the sinks is fovea_dsinks_t's.
  */
 typedef struct fovea_sinks {
   fovea_group_t header;      /**< {sizeof(fovea_sinks_t), FOVEA_GROUP_SINKS} */
   const float *sinks;        /**< (heads_q), fp32. NULL: none. */
   int64_t sinks_stride_head; /**< in elements, at least 0 */
 } fovea_sinks_t;
+
+/**
+ * Since 0.2. Of a backward pass: the gradient of the forward pass's sinks,
+ *   dsinks = - sum over batches and queries of exp(sink - lse) * delta,
+ * delta being the dot product of out and dout by row, less dlse where that is
+ * given (fovea_dlse_t). Every element is written, 0 of a sink of -infinity and
+ * where there are no rows. The bits are the same in every run, whatever the
+ * algorithm.
+ */
+typedef struct fovea_dsinks {
+  fovea_group_t header; /**< {sizeof(fovea_dsinks_t), FOVEA_GROUP_DSINKS} */
+  const float *sinks;   /**< (heads_q), fp32. NULL: all -infinity. */
+  int64_t sinks_stride_head; /**< in elements, at least 0 */
+  /** Receives the gradient, (heads_q), fp32, in memory of its own, as dq's.
+      NULL: it is not wanted; a call that chooses then takes a stride other
+      than 0 for one that is. */
+  float *dsinks;
+  int64_t dsinks_stride_head; /**< in elements; of several heads at least 1 */
+} fovea_dsinks_t;
 
 /** Types of what a score program captures. Of a boolean, one byte, true is what
     is not 0. Scalars are F32 or I32. */

@@ -108,13 +108,12 @@ gpu.module @lds_user attributes {attn.target = #attn.target<"gfx942">} {
 // -----
 
 #schedule = #attn.schedule<block_m = 32, block_n = 32, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
-gpu.module @lds_load attributes {attn.target = #attn.target<"gfx942">} {
-  gpu.func @kernel(%view: !attn.view<32 x f16>) kernel attributes {attn.schedule = #schedule} {
-    %lds = attn.alloc_lds : !attn.lds<32 x 32 x f16>
+gpu.module @numbers attributes {attn.target = #attn.target<"gfx942">} {
+  gpu.func @kernel(%view: !attn.view<32 x i32>) kernel attributes {attn.schedule = #schedule} {
     // Neither a product nor a copy gives it a layout.
     // expected-error @below {{no layout was found for this tile}}
-    %tile = attn.load_lds %lds : !attn.lds<32 x 32 x f16> -> tensor<32x32xf16>
-    attn.store %tile, %view : tensor<32x32xf16>, !attn.view<32 x f16>
+    %tile = attn.row_index : tensor<32x32xi32>
+    attn.store %tile, %view : tensor<32x32xi32>, !attn.view<32 x i32>
     gpu.return
   }
 }

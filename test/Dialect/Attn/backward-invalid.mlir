@@ -142,3 +142,28 @@ func.func @dlse(%t: !t, %l: !l, %w: !w, %s: f32, %dlse: memref<2x4x6xf32>) {
     dlse(%dlse : memref<2x4x6xf32>) : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
   return
 }
+
+// -----
+
+!t = memref<2x4x5x64xf16>
+!l = memref<2x4x5xf32>
+!w = memref<?xi8>
+func.func @sinks_alone(%t: !t, %l: !l, %w: !w, %s: f32, %sinks: memref<4xf32>) {
+  // expected-error @below {{(C14) has sinks and no dsinks to receive their gradient; give both or neither}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    sinks(%sinks : memref<4xf32>) : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+!t = memref<2x4x5x64xf16>
+!l = memref<2x4x5xf32>
+!w = memref<?xi8>
+func.func @dsinks(%t: !t, %l: !l, %w: !w, %s: f32, %sinks: memref<4xf32>, %dsinks: memref<3xf32>) {
+  // expected-error @below {{(C14) heads of dsinks is 3, but that of q is 4}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    sinks(%sinks : memref<4xf32>) dsinks(%dsinks : memref<3xf32>)
+    : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}

@@ -1,8 +1,8 @@
 //===- GroupTest.cpp - kernels with tensors of feature groups -------------===//
 //
-// Attention sinks and the gradient of the log-sum-exp, on simulated devices and
-// against the oracle. Every kernel takes any window, one of each pass a score
-// program besides.
+// Attention sinks, their gradient and that of the log-sum-exp, on simulated
+// devices and against the oracle. Every kernel takes any window, one of each
+// pass a score program besides.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +67,7 @@ protected:
                          kernel().headDim, kernel().dtype);
   }
 
-  void compile(fovea::OpKind op, const char *groupName,
+  void compile(fovea::OpKind op, ArrayRef<const char *> groupNames,
                const std::string &function) {
     CompiledKernel::Request request = {kernel().chip,     function, {},
                                        kernel().schedule, {},       {}};
@@ -77,7 +77,8 @@ protected:
     problem.dtype =
         StringRef(kernel().dtype) == "f16" ? DataType::F16 : DataType::BF16;
     problem.groups[kWindowGroup] = kWindowVersion;
-    problem.groups[size_t(spec::findGroup(groupName))] = 1;
+    for (const char *name : groupNames)
+      problem.groups[size_t(spec::findGroup(name))] = 1;
     request.record.abiVersion = fovea::abiVersionOf(op);
     request.look = [&](ModuleOp module) {
       module.walk([&](attn::AttentionOpInterface op) {
@@ -101,7 +102,7 @@ protected:
     ASSERT_TRUE(program) << error;
   }
   void compileForward() {
-    compile(fovea::OpKind::Forward, "sinks",
+    compile(fovea::OpKind::Forward, {"sinks"},
             llvm::formatv(
                 "!t = {0}\n"
                 "!rows = memref<?x?x?xf32, strided<[?, ?, 1]>>\n"
@@ -115,7 +116,7 @@ protected:
                 tensor(), kernel().score));
   }
   void compileBackward() {
-    compile(fovea::OpKind::Backward, "dlse",
+    compile(fovea::OpKind::Backward, {"dlse"},
             llvm::formatv(
                 "!t = {0}\n"
                 "!rows = memref<?x?x?xf32, strided<[?, ?, 1]>>\n"
@@ -129,6 +130,28 @@ protected:
                 "!t, !t, !t, !t, !t, !rows -> !t, !t, !t, memref<?xi8>\n"
                 "return\n}",
                 tensor(), kernel().score));
+    setAlgorithm();
+  }
+  void compileSinkGradient() {
+    compile(fovea::OpKind::Backward, {"dlse", "dsinks"},
+            llvm::formatv(
+                "!t = {0}\n"
+                "!rows = memref<?x?x?xf32, strided<[?, ?, 1]>>\n"
+                "!heads = memref<?xf32, strided<[?]>>\n"
+                "func.func @kernel(%q: !t, %k: !t, %v: !t, %out: !t, "
+                "%dout: !t, %lse: !rows, %dq: !t, %dk: !t, %dv: !t, "
+                "%w: memref<?xi8>, %scale: f32, %l: i32, %r: i32, %a: i32, "
+                "%dlse: !rows, %sinks: !heads, %dsinks: !heads) {{\n"
+                "attn.backward %q, %k, %v, %out, %dout, %lse -> %dq, %dk, %dv "
+                "workspace(%w) scale(%scale) dlse(%dlse : !rows) "
+                "sinks(%sinks : !heads) dsinks(%dsinks : !heads) "
+                "visible [#attn.window] (%l, %r, %a) {1} : "
+                "!t, !t, !t, !t, !t, !rows -> !t, !t, !t, memref<?xi8>\n"
+                "return\n}",
+                tensor(), kernel().score));
+    setAlgorithm();
+  }
+  void setAlgorithm() {
     options.deterministic = kernel().schedule.count("algorithm") == 0;
     options.narrowSums = !options.deterministic &&
                          kernel().schedule.at("algorithm") == "atomic16";
@@ -168,6 +191,7 @@ protected:
 
 class SinkTest : public GroupTest {};
 class DlseTest : public GroupTest {};
+class SinkGradientTest : public GroupTest {};
 
 const Window kCausal = reference::Mask::CausalBottomRight;
 const Window kAll = reference::Mask::None;
@@ -249,6 +273,53 @@ TEST_P(DlseTest, AgreesWithTheReference) {
         << report.gradients[i].name;
 }
 
+TEST_P(SinkGradientTest, AgreesWithTheReference) {
+  compileSinkGradient();
+  if (HasFatalFailure())
+    return;
+  struct {
+    int64_t batch, seqQ, seqK;
+    Window mask;
+    std::vector<double> sinks;
+    double dlse = 0; ///< 0: none
+  } cases[] = {
+      {3, 70, 133, kAll, {-kInf, 0.5, 3, -2}},
+      // The first 71 rows see nothing, and have their sink for a log-sum-exp.
+      {2, 141, 70, kCausal, {1, -kInf, 6, -3}, 0.5},
+      {5, 1, 40, kNarrow, {60, -30, 0, 59.5}, 2},
+      {2, 5, 0, kAll, {-2.5, -kInf, 1e30, -1e30}, 1},
+      // Nothing to sum.
+      {2, 0, 33, kAll, {1, 2, 3, 4}},
+      {0, 20, 33, kAll, {1, 2, 3, 4}},
+  };
+  for (const auto &row : cases) {
+    run::BackwardCase c;
+    c.forward = forwardCase(row.seqQ, row.seqK, row.mask);
+    c.forward.batch = row.batch;
+    c.forward.groups = {group("sinks", row.sinks)};
+    if (row.dlse)
+      c.forward.groups.push_back(group("dlse", {row.dlse}));
+    const run::RunReport report = expectPass(c);
+    ASSERT_EQ(report.gradients.size(), 4u) << c.str();
+    for (size_t h = 0; h != row.sinks.size(); ++h)
+      if (row.sinks[h] == -kInf || row.batch * row.seqQ == 0)
+        EXPECT_EQ(report.gradients[3].values[h], 0) << c.str() << " " << h;
+  }
+  // More rows than a workgroup takes at a time, and the same bits again,
+  // whatever adds up dQ.
+  const bool isLong = kernel().schedule.empty() && !*kernel().score;
+  run::BackwardCase c;
+  c.forward = forwardCase(isLong ? 4500 : 300, 3, kAll);
+  c.forward.heads = c.forward.headsK = 1;
+  c.forward.groups = {group("sinks", {0.5}), group("dlse", {1})};
+  const run::RunReport first = expectPass(c), again = expectPass(c);
+  ASSERT_EQ(first.gradients.size(), 4u);
+  EXPECT_EQ(first.gradients[3].values, again.gradients[3].values);
+  // Without sinks the kernel is one of gradients alone.
+  c.forward = forwardCase(60, 40, kCausal);
+  EXPECT_EQ(expectPass(c).gradients.size(), 3u);
+}
+
 namespace {
 
 const Kernel kForward[] = {
@@ -267,6 +338,16 @@ const Kernel kBackward[] = {
     {"gfx1100_softcap", "gfx1100", "bf16", 32, {}, kSoftcap},
     {"gfx1201", "gfx1201", "f16", 32, {}},
 };
+const Kernel kSinkGradients[] = {
+    {"gfx942", "gfx942", "bf16", 64, {}},
+    {"gfx942_atomic", "gfx942", "f16", 32, {{"algorithm", "atomic"}}},
+    {"gfx942_atomic16", "gfx942", "bf16", 32, {{"algorithm", "atomic16"}}},
+    {"gfx90a_softcap", "gfx90a", "f16", 32, {}, kSoftcap},
+    {"gfx1100", "gfx1100", "bf16", 32, {}},
+    {"gfx1201", "gfx1201", "f16", 32, {}},
+};
+INSTANTIATE_TEST_SUITE_P(All, SinkGradientTest,
+                         testing::ValuesIn(kSinkGradients), nameOf);
 INSTANTIATE_TEST_SUITE_P(All, SinkTest, testing::ValuesIn(kForward), nameOf);
 INSTANTIATE_TEST_SUITE_P(All, DlseTest, testing::ValuesIn(kBackward), nameOf);
 

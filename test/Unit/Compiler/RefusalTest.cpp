@@ -113,7 +113,8 @@ TEST_F(UnknownType, HasNoBackwardSchedule) {
   attn::BackwardOp::create(
       builder, builder.getUnknownLoc(), args[0], args[0], args[0], args[0],
       args[0], args[1], args[0], args[0], args[0], args[2], args[3],
-      /*bounds=*/ValueRange(), /*dlse=*/nullptr, /*captures=*/ValueRange(),
+      /*bounds=*/ValueRange(), /*dlse=*/nullptr, /*sinks=*/nullptr,
+      /*dsinks=*/nullptr, /*captures=*/ValueRange(),
       /*gradients=*/ValueRange(), /*gradient_numbers=*/nullptr,
       /*visibility=*/nullptr, /*schedule=*/nullptr);
   EXPECT_NE(std::string::npos,

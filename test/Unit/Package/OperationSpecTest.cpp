@@ -136,15 +136,26 @@ TEST(OperationSpec, RowsHoldTogether) {
     }
     for (const AlgorithmSpec &algorithm : operation.algorithms) {
       EXPECT_EQ(operation.findAlgorithm(algorithm.name), &algorithm);
-      EXPECT_LE(algorithm.launches.size(), kMaxLaunches);
-      EXPECT_EQ(algorithm.writes(), outputs) << algorithm.name;
-      for (const LaunchSpec &launch : algorithm.launches) {
-        EXPECT_TRUE(suffixes.insert(launch.suffix).second) << launch.suffix;
-        EXPECT_EQ(operation.findLaunch(launch.suffix).launch, &launch);
-        EXPECT_EQ(launch.writes & ~outputs, 0u);
-        EXPECT_LE(launch.credited, launch.products);
+      const std::vector<const LaunchSpec *> launches =
+          launchesOf(keyOf(operation.op, featureGroups().size()), algorithm);
+      EXPECT_LE(launches.size(), kMaxLaunches);
+      unsigned writes = 0;
+      for (const LaunchSpec *launch : launches) {
+        writes |= launch->writes;
+        const auto found = operation.findLaunch(launch->suffix);
+        EXPECT_EQ(found.launch, launch);
+        EXPECT_TRUE(!found.algorithm || found.algorithm == &algorithm);
+        EXPECT_EQ(launch->writes & ~outputs, 0u);
+        EXPECT_LE(launch->credited, launch->products);
       }
+      EXPECT_EQ(writes, outputs) << algorithm.name;
+      for (const LaunchSpec &launch : algorithm.launches)
+        EXPECT_TRUE(suffixes.insert(launch.suffix).second) << launch.suffix;
     }
+    for (const GroupSpec &group : featureGroups())
+      for (const LaunchSpec &launch : group.launches)
+        if (group.isOf(operation.op))
+          EXPECT_TRUE(suffixes.insert(launch.suffix).second) << launch.suffix;
     EXPECT_EQ(operation.findAlgorithm("none"), nullptr);
     EXPECT_EQ(operation.findLaunch("none").launch, nullptr);
   }

@@ -2,6 +2,9 @@
 
 #include "../../Support/KernelArgs.h"
 #include "RuntimeTest.h"
+#include "fovea/Package/OperationSpec.h"
+
+#include <cstring>
 
 #include <cstring>
 
@@ -134,6 +137,108 @@ TEST_F(BackwardTest, LaunchesCarryGridsStreamAndArguments) {
     EXPECT_EQ(args.groupSize, 4);
     EXPECT_EQ(args.scale, 0.125f);
   }
+}
+
+// The launch of a group, behind those of the algorithm: a workgroup a head.
+TEST_F(BackwardTest, SinkGradientsAreALaunchMore) {
+  KernelRecord record = makeRows();
+  record.problem.groups[size_t(spec::findGroup("dsinks"))] = 1;
+  record.launches.push_back({"dsinks", 1, 1024});
+  writeBackward(record);
+  ContextPtr context = makeContext();
+  fovea_dsinks_t dsinks = {{sizeof(dsinks), FOVEA_GROUP_DSINKS, nullptr},
+                           static_cast<const float *>(place(11)),
+                           3,
+                           static_cast<float *>(place(12)),
+                           2};
+  Params p = makeBackward();
+  auto launch = [&] {
+    fake.launches.clear();
+    return fovea_backward(context.get(), &p, nullptr);
+  };
+  // Without the group, or with one that wants nothing, as ever.
+  expectStatus(launch(), FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "bwd_delta bwd_dkdv bwd_dq");
+  const fovea_dsinks_t none = {
+      {sizeof(none), FOVEA_GROUP_DSINKS, nullptr}, nullptr, 0, nullptr, 0};
+  p.groups = &none.header;
+  expectStatus(launch(), FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "bwd_delta bwd_dkdv bwd_dq");
+
+  p.groups = &dsinks.header;
+  expectStatus(launch(), FOVEA_STATUS_OK);
+  ASSERT_EQ(fake.launches.size(), 4u);
+  const FakeLaunch last = fake.launches[3];
+  EXPECT_EQ(last.function, "bwd_dsinks");
+  EXPECT_EQ(last.grid[0], 8u);
+  EXPECT_EQ(last.grid[1], 1u);
+  EXPECT_EQ(last.grid[2], 1u);
+  EXPECT_EQ(last.block[0], 1024u);
+  const spec::Signature signature = spec::signatureOf(record.problem);
+  auto passed = [&](const char *name, size_t bytes) {
+    uint64_t value = 0;
+    std::memcpy(&value,
+                last.argumentSegment.data() + signature.find(name)->offset,
+                bytes);
+    return value;
+  };
+  EXPECT_EQ(passed("sinks", 8), kBetweenPlaces * 11);
+  EXPECT_EQ(passed("sinks_stride_head", 8), 3u);
+  EXPECT_EQ(passed("dsinks", 8), kBetweenPlaces * 12);
+  EXPECT_EQ(passed("dsinks_stride_head", 8), 2u);
+  EXPECT_EQ(passed("batches", 4), 2u);
+  fovea_backward_plan_t plan = {};
+  plan.struct_size = sizeof(plan);
+  expectStatus(fovea_backward_select(context.get(), &p, 0, &plan),
+               FOVEA_STATUS_OK);
+  EXPECT_EQ(plan.launch_count, 4u);
+  EXPECT_EQ(plan.launches[3].grid[0], 8u);
+
+  // Alone; and zeros where there are no rows.
+  Params whole = p;
+  p.dq = p.dk = p.dv = kUnwanted;
+  expectStatus(launch(), FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "bwd_delta bwd_dsinks");
+  p = whole;
+  p.seqlen_q = 0;
+  expectStatus(launch(), FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "bwd_dkdv bwd_dsinks");
+  p = whole;
+  p.batch = 0;
+  expectStatus(launch(), FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "bwd_dsinks");
+
+  p = whole;
+  dsinks.dsinks_stride_head = 0;
+  expectStatus(launch(), FOVEA_STATUS_INVALID_ARGUMENT,
+               {"dsinks.dsinks.stride_head is 0", "overlap"});
+  dsinks.dsinks_stride_head = 1;
+  dsinks.dsinks = static_cast<float *>(place(11, 4));
+  expectStatus(launch(), FOVEA_STATUS_INVALID_ARGUMENT,
+               {"dsinks.dsinks (from ", "dsinks.sinks (from ", "share memory"});
+  dsinks.dsinks = static_cast<float *>(place(10));
+  expectStatus(launch(), FOVEA_STATUS_INVALID_ARGUMENT,
+               {"workspace (from ", "dsinks.dsinks (from "});
+  // Sinks alone are of a forward call.
+  const fovea_sinks_t sinks = {
+      {sizeof(sinks), FOVEA_GROUP_SINKS, nullptr}, nullptr, 0};
+  p.groups = &sinks.header;
+  expectStatus(launch(), FOVEA_STATUS_INVALID_ARGUMENT,
+               {"FOVEA_GROUP_SINKS", "of forward alone", "backward call"});
+}
+
+TEST_F(BackwardTest, SinkGradientsNeedAKernel) {
+  writeBackward(makeRows());
+  ContextPtr context = makeContext();
+  const fovea_dsinks_t dsinks = {{sizeof(dsinks), FOVEA_GROUP_DSINKS, nullptr},
+                                 static_cast<const float *>(place(11)),
+                                 1,
+                                 static_cast<float *>(place(12)),
+                                 1};
+  Params p = makeBackward();
+  p.groups = &dsinks.header;
+  expectStatus(fovea_backward(context.get(), &p, nullptr),
+               FOVEA_STATUS_NOT_FOUND, {"without dsinks", "--groups"});
 }
 
 TEST_F(BackwardTest, PlanSaysWorkspaceAndLaunches) {

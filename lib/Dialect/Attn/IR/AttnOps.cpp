@@ -135,10 +135,11 @@ static LogicalResult checkLse(Operation *op, Named q, Value value,
   return checkStrides(op, lse);
 }
 
-/// (C14) of sinks.
-static LogicalResult checkSinks(Operation *op, Named q, Value value) {
+/// (C14) of sinks, or of their gradient.
+static LogicalResult checkSinks(Operation *op, Named q, Value value,
+                                StringRef name = "sinks") {
   auto type = cast<MemRefType>(value.getType());
-  if (failed(checkSameExtent(op, "C14", "heads", q, 1, {"sinks", type}, 0)))
+  if (failed(checkSameExtent(op, "C14", "heads", q, 1, {name, type}, 0)))
     return failure();
   SmallVector<int64_t> strides;
   int64_t offset;
@@ -146,8 +147,9 @@ static LogicalResult checkSinks(Operation *op, Named q, Value value) {
       type.getMemorySpace() ||
       (!ShapedType::isDynamic(strides[0]) && strides[0] < 0))
     return op->emitOpError()
-           << "(C14) sinks must have a stride that is not negative, no offset "
-              "and the default memory space, found "
+           << "(C14) " << name
+           << " must have a stride that is not negative, no offset and the "
+              "default memory space, found "
            << type;
   return success();
 }
@@ -221,6 +223,8 @@ Value BackwardOp::getTensor(StringRef name) {
       .Case("dv", getDv())
       .Case("workspace", getWorkspace())
       .Case("dlse", getDlse())
+      .Case("sinks", getSinks())
+      .Case("dsinks", getDsinks())
       .Default(nullptr);
 }
 
@@ -289,5 +293,16 @@ LogicalResult BackwardOp::verify() {
     return failure();
   if (failed(checkLse(*this, q, getLse())))
     return failure();
-  return getDlse() ? checkLse(*this, q, getDlse(), "dlse") : success();
+  if (getDlse() && failed(checkLse(*this, q, getDlse(), "dlse")))
+    return failure();
+  if (bool(getSinks()) != bool(getDsinks()))
+    return emitOpError("(C14) has ")
+           << (getSinks() ? "sinks and no dsinks to receive their gradient"
+                          : "dsinks and no sinks, whose gradient they are")
+           << "; give both or neither";
+  if (!getSinks())
+    return success();
+  if (failed(checkSinks(*this, q, getSinks())))
+    return failure();
+  return checkSinks(*this, q, getDsinks(), "dsinks");
 }

@@ -448,6 +448,23 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   });
   if (loaded.wasInterrupted())
     return failure();
+  // What is read from LDS to be reduced: each wave reads all of it.
+  auto read = func.walk([&](LoadLdsOp load) -> WalkResult {
+    if (layouts.find(load.getTile()))
+      return success();
+    auto type = load.getTile().getType();
+    layout::TileLayout ofWave = layout::chooseCopyLayout(
+        type.getDimSize(0), type.getDimSize(1), factorBytes,
+        llvm::countr_zero(uint32_t(target->waveSize)), /*waveBits=*/0, false);
+    layout::Bases same(llvm::countr_zero(uint32_t(schedule.getWaves())),
+                       layout::Coord{0, 0});
+    return layouts.assign(load.getTile(),
+                          TileLayout(layout::Bases(ofWave.registers()),
+                                     layout::Bases(ofWave.lanes()), same,
+                                     ofWave.grid()));
+  });
+  if (read.wasInterrupted())
+    return failure();
   auto walked = func.walk([&](Operation *op) -> WalkResult {
     if (auto alloc = dyn_cast<AllocLdsOp>(op))
       return assignSwizzle(alloc);

@@ -199,6 +199,16 @@ static int32_t streamedRows(int64_t headDim) {
 }
 static constexpr int32_t kStreamWaves = 4;
 
+ScheduleAttr fovea::attn::sinkSumSchedule(BackwardScheduleAttr schedule) {
+  // As many waves as a workgroup may have, and loads that wait together: heads
+  // are few, and what it takes is the way to memory.
+  return makeSchedule(schedule.getContext(),
+                      schedule.getKernels()[0].getInst().getName(),
+                      {/*blockM=*/1, /*blockN=*/4, /*waves=*/16, /*stages=*/1,
+                       /*wavesPerSimd=*/4},
+                      /*rescaleThreshold=*/0);
+}
+
 template <typename Row>
 static int64_t largestHeadDim(ArrayRef<Row> rows,
                               const target::TargetInfo &target,

@@ -62,31 +62,12 @@ Rows ShareBuilder::termsOfRow(ShareTerm term, Value row) {
 //===----------------------------------------------------------------------===//
 // Only what ends a row knows of them, so that loops over keys are as without.
 
-Value ShareBuilder::sinkOfHead() {
-  Value address = arg("sinks");
-  auto branch = scf::IfOp::create(b, b.getF32Type(), isNull(address),
-                                  /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  scf::YieldOp::create(b, f32(-std::numeric_limits<float>::infinity()));
-  b.setInsertionPointToStart(branch.elseBlock());
-  Value offset = mul(i64(headQ), arg("sinks_stride_head"));
-  Value element = LLVM::GEPOp::create(b, address.getType(), b.getF32Type(),
-                                      address, ValueRange(offset));
-  Value logit = LLVM::LoadOp::create(b, b.getF32Type(), element,
-                                     /*alignment=*/4, /*isVolatile=*/false,
-                                     /*isNonTemporal=*/false,
-                                     /*isInvariant=*/true);
-  scf::YieldOp::create(b, logit);
-  return branch.getResult(0);
-}
-
 ShareBuilder::Sink ShareBuilder::sinkBeside(Value sum, Value max,
                                             Value reference, Value isLarge,
                                             Value zeroReference) {
   auto row = cast<RankedTensorType>(max.getType());
   Sink sink;
-  sink.logit = sinkOfHead();
+  sink.logit = sinkOf(headQ);
   Value logits = splat(row, sink.logit);
   Value log2e = splat(row, 1.44269504088896340736f), zero = splat(row, 0.0f);
   auto negated = [&](Value value) -> Value {

@@ -59,7 +59,6 @@ protected:
   Value lseWithSink(Value natural, Value log2, const Sink &sink);
 
 private:
-  Value sinkOfHead();
   Value i64Constant(int64_t value) {
     return mlir::arith::ConstantIntOp::create(b, value, 64).getResult();
   }

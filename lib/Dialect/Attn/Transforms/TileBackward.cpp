@@ -1034,6 +1034,123 @@ private:
   }
 };
 
+//===----------------------------------------------------------------------===//
+// The gradient of the sinks
+//===----------------------------------------------------------------------===//
+
+/// dsink = - sum of exp(sink - lse) delta over all batches and rows of a head.
+/// Lanes take rows in turn, and their sums are added in the order of lanes: the
+/// same bits in every run, and errors that do not grow with the rows.
+class SinkGradient : public GradientBuilder<QueryBlockBuilder> {
+public:
+  using GradientBuilder::GradientBuilder;
+  void build() {
+    headQ = blockId(gpu::Dimension::x);
+    lanes = int64_t(schedule.getWaves()) * target.waveSize;
+    row = f32Tile(1, lanes);
+    Value address = arg("dsinks");
+    Value lds = ldsTile(1, lanes, b.getF32Type());
+    auto wanted = scf::IfOp::create(
+        b,
+        arith::XOrIOp::create(
+            b, isNull(address),
+            arith::ConstantIntOp::create(b, 1, 1).getResult()),
+        /*withElseRegion=*/false);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(wanted.thenBlock());
+      StoreLdsOp::create(b, sumsOfLanes(), lds);
+      barrier();
+      Value sums = LoadLdsOp::create(b, row, lds);
+      RankedTensorType one = f32Tile(1, 1);
+      Value sum = ReduceOp::create(b, one, ReduceKind::Sum, transpose(sums));
+      Value offset = mul(i64(headQ), arg("dsinks_stride_head"));
+      StoreOp::create(
+          b, fsub(splat(one, 0.0f), sum),
+          view({address, offset, i32(1), i32(1)}, i32(0), 1, b.getF32Type()));
+    }
+    gpu::ReturnOp::create(b);
+  }
+
+private:
+  /// A sum of so many terms, and what its roundings have added to it.
+  struct Sum {
+    Value sum, excess;
+  };
+
+  /// [1, lanes]
+  Value sumsOfLanes() {
+    sink = sinkOf(headQ);
+    Value isNone =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sink,
+                              f32(-std::numeric_limits<float>::infinity()));
+    Value batches = select(isNone, i32(0), arg("batches"));
+    Value zero = i32(0), nothing = splat(row, 0.0f);
+    auto all = scf::ForOp::create(b, zero, batches, i32(1),
+                                  ValueRange{nothing, nothing});
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(all.getBody());
+    batch = all.getInductionVar();
+    const Rows lse = rowValues("lse", headQ), delta = deltaRows(headQ);
+    const int64_t perLane = schedule.getBlockN(), step = lanes * perLane;
+    auto ofBatch = scf::ForOp::create(b, zero, blocksOf(arg("seqlen_q"), step),
+                                      i32(1), all.getRegionIterArgs());
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(ofBatch.getBody());
+      Value before = mul(ofBatch.getInductionVar(), i32(step));
+      SmallVector<std::pair<Value, Value>> loaded;
+      for (int64_t i = 0; i != perLane; ++i) {
+        Value first = add(before, i32(i * lanes));
+        loaded.push_back({load(lse, first), load(delta, first)});
+      }
+      Sum sum = {ofBatch.getRegionIterArgs()[0],
+                 ofBatch.getRegionIterArgs()[1]};
+      for (auto [logSum, product] : loaded)
+        sum = plus(sum, term(logSum, product));
+      scf::YieldOp::create(b, ValueRange{sum.sum, sum.excess});
+    }
+    scf::YieldOp::create(b, ofBatch.getResults());
+    return all.getResult(0);
+  }
+
+  /// [1, lanes]: of the rows from `first` on, zeros past the last.
+  Value load(const Rows &rows, Value first) {
+    Value offset = add(rows.offset, i64(first));
+    // Unsigned, since `first` may be past 2^31, and in scalar registers, which
+    // a clamp of signed numbers would not be.
+    Value behind = sub(arith::MaxUIOp::create(b, rows.count, first), first);
+    Value size = arith::MinUIOp::create(b, behind, i32(lanes));
+    Value index = ColumnIndexOp::create(b, row.clone(b.getI32Type()));
+    return GatherOp::create(b, row, rows.base, offset, size, index,
+                            /*down=*/false);
+  }
+
+  /// exp(sink - lse) delta; 0 of a row that saw nothing, not even a sink, for
+  /// which others also write the lowest number.
+  Value term(Value lse, Value delta) {
+    Value none =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OLE, lse,
+                              splat(row, std::numeric_limits<float>::lowest()));
+    Value exponent =
+        fmul(fsub(splat(row, sink), lse), splat(row, 1.44269504088896340736f));
+    // Past the last row it may be anything, and meets a delta of 0.
+    Value weight = SaturateOp::create(b, exp2(exponent));
+    return select(none, splat(row, 0.0f), fmul(weight, delta));
+  }
+
+  /// Compensated (Kahan 1965, "Further remarks on reducing truncation errors").
+  Sum plus(const Sum &sum, Value term) {
+    Value corrected = fsub(term, sum.excess);
+    Value next = fadd(sum.sum, corrected);
+    return {next, fsub(fsub(next, sum.sum), corrected)};
+  }
+
+  int64_t lanes; ///< of the workgroup
+  RankedTensorType row;
+  Value sink; ///< f32
+};
+
 struct TileBackward
     : public fovea::attn::impl::AttnTileBackwardBase<TileBackward> {
   void runOnOperation() override {
@@ -1089,6 +1206,14 @@ private:
       std::string name = (module.getName() + "_" + launch.suffix).str();
       build(op, makeKernel(module, name, *arguments, part), target, *arguments,
             part);
+    }
+    if (op.getDsinks()) {
+      ScheduleAttr part = sinkSumSchedule(schedule);
+      SinkGradient(op,
+                   makeKernel(module, (module.getName() + "_dsinks").str(),
+                              *arguments, part),
+                   target, *arguments, part)
+          .build();
     }
     return success();
   }

@@ -113,24 +113,31 @@ static LogicalResult checkProblemFunction(func::FuncOp func, Operation *op) {
       return op->emitOpError("must take its operands from the function's "
                              "arguments");
   auto problem = cast<AttentionOpInterface>(op);
-  const spec::GroupSpec &base = spec::specOf(problem.getOperationKind()).base;
-  for (const spec::TensorSpec &written : base.tensors)
-    for (const spec::TensorSpec &other : base.tensors) {
-      Value value = problem.getTensor(written.name);
-      if (written.written && value && &other != &written &&
-          problem.getTensor(other.name) == value)
+  const fovea::OpKind kind = problem.getOperationKind();
+  SmallVector<const spec::TensorSpec *> tensors;
+  auto add = [&](const spec::GroupSpec &group) {
+    for (const spec::TensorSpec &tensor : group.tensors)
+      if (group.isOf(kind) && problem.getTensor(tensor.name))
+        tensors.push_back(&tensor);
+  };
+  add(spec::specOf(kind).base);
+  llvm::for_each(spec::featureGroups(), add);
+  for (const spec::TensorSpec *written : tensors) {
+    if (!written->written)
+      continue;
+    Value value = problem.getTensor(written->name);
+    for (const spec::TensorSpec *other : tensors)
+      if (other != written && problem.getTensor(other->name) == value)
         return op->emitOpError("writes ")
-               << written.name << ", which is its operand " << other.name
+               << written->name << ", which is its operand " << other->name
                << " too; kernels read while they write: give it a tensor of "
                   "its own";
-    }
-  for (const spec::TensorSpec &written : base.tensors)
-    if (Value value = problem.getTensor(written.name);
-        written.written && llvm::is_contained(problem.getCaptures(), value))
+    if (llvm::is_contained(problem.getCaptures(), value))
       return op->emitOpError("writes ")
-             << written.name
+             << written->name
              << ", which it captures too; give it a tensor of "
                 "its own";
+  }
   if (auto backward = dyn_cast<BackwardOp>(op))
     for (auto [number, gradient] :
          llvm::zip_equal(backward.getGradientsOf(), backward.getGradients()))
@@ -223,6 +230,25 @@ Rows TileBuilder::rowValues(StringRef name, Value head) {
   Value offset = add(mul(i64(batch), arg(name + "_stride_batch")),
                      mul(i64(head), arg(name + "_stride_head")));
   return {arg(name), offset, i32(1), arg("seqlen_q")};
+}
+
+Value TileBuilder::sinkOf(Value head) {
+  Value address = arg("sinks");
+  auto branch = scf::IfOp::create(b, b.getF32Type(), isNull(address),
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, f32(-std::numeric_limits<float>::infinity()));
+  b.setInsertionPointToStart(branch.elseBlock());
+  Value offset = mul(i64(head), arg("sinks_stride_head"));
+  Value element = LLVM::GEPOp::create(b, address.getType(), b.getF32Type(),
+                                      address, ValueRange(offset));
+  Value logit = LLVM::LoadOp::create(b, b.getF32Type(), element,
+                                     /*alignment=*/4, /*isVolatile=*/false,
+                                     /*isNonTemporal=*/false,
+                                     /*isInvariant=*/true);
+  scf::YieldOp::create(b, logit);
+  return branch.getResult(0);
 }
 
 Rows TileBuilder::within(const Rows &rows, const Segments &segments) {

@@ -190,6 +190,8 @@ protected:
                  Value hidden = nullptr);
   /// The f32 of tensor `name`, one a query of this (batch, head).
   Rows rowValues(StringRef name, Value head);
+  /// f32: the head's element of tensor `sinks`, -infinity without one.
+  Value sinkOf(Value head);
 
   //===--- attention ------------------------------------------------------===//
   /// The head, of `heads`, that workgroup `x` takes.

@@ -71,7 +71,14 @@ enum class Elements : uint8_t {
 };
 
 /// Tensors that an operation may write for its caller, as bits of a set.
-enum Output : unsigned { kNoOutput = 0, kDq = 1, kDk = 2, kDv = 4, kOut = 8 };
+enum Output : unsigned {
+  kNoOutput = 0,
+  kDq = 1,
+  kDk = 2,
+  kDv = 4,
+  kOut = 8,
+  kDsinks = 16
+};
 
 struct TensorSpec {
   const char *name;  ///< of the address among the arguments, "dout"
@@ -112,6 +119,25 @@ struct ScalarSpec {
   double neutral = 0;
 };
 
+/// One of the kernels that make an operation. Its grid: x heads, y blocks of
+/// rows, z batch, times the shares of the keys where they are split.
+struct LaunchSpec {
+  /// Of the symbol, behind "<name>_"; empty: the symbol is the name.
+  const char *suffix;
+  bool ownsKeys;   ///< heads and rows are those of K and V, or else of Q
+  unsigned writes; ///< outputs that it stores
+  unsigned feeds;  ///< outputs that launches after it make of its results
+  int products;    ///< matrix products that it takes a pair of blocks
+  int credited;    ///< and those that count as work: none is done twice
+  /// Its workgroups take a share of the keys each.
+  bool splitsKeys = false;
+  /// Its workgroups take a head each, with all batches and rows: y and z are 1.
+  bool ownsHeads = false;
+
+  Extent heads() const { return ownsKeys ? Extent::HeadsK : Extent::HeadsQ; }
+  Extent rows() const { return ownsKeys ? Extent::SeqlenK : Extent::SeqlenQ; }
+};
+
 /// Arguments that a kernel has together or not at all. Those of a kernel are of
 /// the groups that its key names, so that a new group leaves kernels without it
 /// as they are.
@@ -125,6 +151,9 @@ struct GroupSpec {
   Rows<ScalarSpec> scalars;
   /// Of a feature group the operations that may have it, as bits by OpKind.
   unsigned operations = ~0u;
+  /// Of a feature group: what is launched besides, behind the launches of any
+  /// algorithm.
+  Rows<LaunchSpec> launches = {};
 
   bool isOf(OpKind op) const { return (operations >> unsigned(op) & 1) != 0; }
 };
@@ -157,23 +186,6 @@ inline constexpr size_t kMaxFeatureScalars = 32;
 //===----------------------------------------------------------------------===//
 // Algorithms
 //===----------------------------------------------------------------------===//
-
-/// One of an algorithm's kernels. Its grid: x heads, y blocks of rows, z batch,
-/// times the shares of the keys where they are split.
-struct LaunchSpec {
-  /// Of the symbol, behind "<name>_"; empty: the symbol is the name.
-  const char *suffix;
-  bool ownsKeys;   ///< heads and rows are those of K and V, or else of Q
-  unsigned writes; ///< outputs that it stores
-  unsigned feeds;  ///< outputs that launches after it make of its results
-  int products;    ///< matrix products that it takes a pair of blocks
-  int credited;    ///< and those that count as work: none is done twice
-  /// Its workgroups take a share of the keys each.
-  bool splitsKeys = false;
-
-  Extent heads() const { return ownsKeys ? Extent::HeadsK : Extent::HeadsQ; }
-  Extent rows() const { return ownsKeys ? Extent::SeqlenK : Extent::SeqlenQ; }
-};
 
 /// Workspace in f32, for each batch `columns` of them a row, head, query and,
 /// where keys are split, share of them.
@@ -213,7 +225,7 @@ struct WorkspaceSpec {
 };
 
 /// A way to compute an operation: its kernels in the order of their launch. No
-/// two algorithms of an operation have a suffix in common.
+/// two algorithms or groups of an operation have a suffix in common.
 struct AlgorithmSpec {
   const char *name;
   bool deterministic; ///< the same bits in every run
@@ -237,7 +249,7 @@ struct AlgorithmSpec {
   }
 };
 
-/// More launches than this no algorithm has.
+/// More launches than this no kernel of a package has.
 inline constexpr size_t kMaxLaunches = 4;
 
 struct OperationSpec {
@@ -248,7 +260,8 @@ struct OperationSpec {
 
   /// By name; null: none.
   const AlgorithmSpec *findAlgorithm(std::string_view name) const;
-  /// The algorithm with a launch of that suffix, and the launch; null: none.
+  /// The launch of that suffix, and its algorithm; null: there is none, or it
+  /// is a feature group's, of which every algorithm may have it.
   struct Found {
     const LaunchSpec *launch = nullptr;
     const AlgorithmSpec *algorithm = nullptr;
@@ -328,6 +341,10 @@ struct Signature {
 /// one; null: one without.
 std::vector<const GroupSpec *>
 groupsOf(const ProblemKey &key, const AlgorithmSpec *algorithm = nullptr);
+
+/// Those of the algorithm, then those of the groups that the key names.
+std::vector<const LaunchSpec *> launchesOf(const ProblemKey &key,
+                                           const AlgorithmSpec &algorithm);
 
 /// Of any kernel of a problem by that algorithm; null: one without arguments of
 /// its own.

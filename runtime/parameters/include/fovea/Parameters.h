@@ -102,6 +102,11 @@ inline constexpr TensorField kDlseTensors[] = {
 inline constexpr TensorField kSinksTensors[] = {
     {"sinks.sinks", offsetof(fovea_sinks_t, sinks),
      offsetof(fovea_sinks_t, sinks_stride_head)}};
+inline constexpr TensorField kDsinksTensors[] = {
+    {"dsinks.sinks", offsetof(fovea_dsinks_t, sinks),
+     offsetof(fovea_dsinks_t, sinks_stride_head)},
+    {"dsinks.dsinks", offsetof(fovea_dsinks_t, dsinks),
+     offsetof(fovea_dsinks_t, dsinks_stride_head)}};
 
 /// One a tensor of the operation's base group, in the order of its table, then
 /// of its algorithms, whose workspace is one and the same.

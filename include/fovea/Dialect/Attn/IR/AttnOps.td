@@ -185,12 +185,14 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     dv_j    = sum_i p_ij * dout_i          over all queries of the group's heads
     dk_j    = scale * sum_i ds_ij * q_i    likewise
     dq_i    = scale * sum_j ds_ij * k_j
+    dsink_h = - sum_i exp(sinks[h] - lse_i) * delta_i      over all of the head
     ```
 
     Sums are in f32; p and ds are rounded to the element type for the last three
     products. A row that saw no key (lse = -inf) takes no part: its dq is zero,
     whatever its dlse. `dlse` is the gradient of lse, zeros if it is left out.
-    Sinks are in lse.
+    Sinks are in lse; `dsinks` names those of the forward pass and what receives
+    their gradient, which is 0 of a sink of -inf.
     Visibility is as in `attn.forward`, and so is `score`, which may yield its
     derivative for x beside the score; `attn-differentiate-scores` makes those
     that don't.
@@ -218,19 +220,20 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     The op becomes several kernels, launched one after the other
     (docs/Backward.md), those of its schedule's algorithm: `<name>_delta`,
     `<name>_dkdv` and `<name>_dq`, or `<name>_prepare`, `<name>_fused` and
-    `<name>_convert`.
+    `<name>_convert`. With `dsinks` there is `<name>_dsinks` behind them.
 
     | operand | shape | type |
     |---|---|---|
     | q, out, dout, dq | [batch, heads_q, seqlen_q, head_dim] | f16 or bf16 |
     | k, v, dk, dv | [batch, heads_k, seqlen_k, head_dim] | the same |
     | lse, dlse (optional) | [batch, heads_q, seqlen_q] | f32 |
+    | sinks, dsinks (both or neither) | [heads_q] | f32 |
     | workspace | bytes, as docs/KernelAbi.md says | i8 |
     | scale | scalar | f32 |
     | gradients | those of the captures that they are of | f32 |
 
-    The constraints are (C1) to (C13) of `attn.forward`, for gradients, dlse
-    included, as for their tensors; `attn.yield` may have a second f32, and then
+    The constraints are (C1) to (C14) of `attn.forward`, for gradients, dlse and
+    dsinks included, as for their tensors; `attn.yield` may have a second f32, and then
     one for each of `gradients`. Besides:
     * (C15) `gradients` gives numbers of captures that rise, of f32, f16 or bf16,
       of which `attn.at` reads a tensor in one way; each has the rank of the
@@ -267,6 +270,9 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
       F32:$scale, Variadic<I32>:$bounds,
       Arg<Optional<MemRefRankOf<[F32], [3]>>, "gradient of the log-sum-exp",
           [MemRead]>:$dlse,
+      Arg<Optional<MemRefRankOf<[F32], [1]>>, "sinks", [MemRead]>:$sinks,
+      Arg<Optional<MemRefRankOf<[F32], [1]>>, "gradient of the sinks",
+          [MemWrite]>:$dsinks,
       Arg<Variadic<Attn_Capture>, "of the score program", [MemRead]>:$captures,
       Arg<Variadic<MemRefRankOf<[F32], [0, 1, 2, 3, 4]>>,
           "gradients of captures", [MemRead, MemWrite]>:$gradients,
@@ -278,6 +284,8 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     $q `,` $k `,` $v `,` $out `,` $dout `,` $lse `->` $dq `,` $dk `,` $dv
     `workspace` `(` $workspace `)` `scale` `(` $scale `)`
     (`dlse` `(` $dlse^ `:` type($dlse) `)`)?
+    (`sinks` `(` $sinks^ `:` type($sinks) `)`)?
+    (`dsinks` `(` $dsinks^ `:` type($dsinks) `)`)?
     (`visible` $visibility^)? (`(` $bounds^ `)`)?
     (`captures` `(` $captures^ `:` type($captures) `)`)?
     (`gradients` `(` custom<Gradients>($gradients, type($gradients),

@@ -82,6 +82,11 @@ BackwardScheduleAttr chooseBackwardSchedule(mlir::MLIRContext *context,
                                             mlir::Type elementType,
                                             int64_t headDim, bool takesWindow);
 
+/// The schedule of the kernel that sums the gradient of the sinks: `waves` to a
+/// head, `block_n` rows a lane in an iteration. There is nothing to choose, so
+/// it is no part of the op's.
+ScheduleAttr sinkSumSchedule(BackwardScheduleAttr schedule);
+
 /// The largest head dimension that the table has a backward schedule for.
 int64_t largestBackwardHeadDim(BackwardAlgorithm algorithm,
                                const target::TargetInfo &target,
