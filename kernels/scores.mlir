@@ -3,7 +3,9 @@
 // stands and of what it captures, which it gets when the kernel is launched.
 //
 // On a program: `attn.kind`, the place in the order cap, bias, other, mask in
-// which programs are usually composed; `attn.summary`, for --list-scores.
+// which programs are usually composed; `attn.summary`, for --list-scores;
+// `attn.variant_of`, a program whose name stands for this one too where what is
+// captured is known and fits this one alone.
 // On a captured argument: `attn.name`; `attn.element = "problem"` where its
 // elements are of the type of queries and keys and not of the one written here.
 
@@ -48,7 +50,8 @@ func.func @bias_strided(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32
                         %seqlen_q: i32, %seqlen_k: i32,
                         %bias: memref<?x?x?x?xf32, strided<[?, ?, ?, ?]>>
                           {attn.name = "bias", attn.element = "problem"}) -> f32
-    attributes {attn.kind = "bias", attn.summary = "the same with any strides, 0 for keys too"} {
+    attributes {attn.kind = "bias", attn.variant_of = "bias",
+                attn.summary = "the same with any strides, 0 for keys too"} {
   %b = attn.at %bias[%batch, %head, %query, %key] : memref<?x?x?x?xf32, strided<[?, ?, ?, ?]>>
   %s = arith.addf %x, %b : f32
   return %s : f32
@@ -57,7 +60,8 @@ func.func @bias_strided(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32
 func.func @bias_f32(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
                     %seqlen_q: i32, %seqlen_k: i32,
                     %bias: memref<?x?x?x?xf32, strided<[?, ?, ?, 1]>> {attn.name = "bias"}) -> f32
-    attributes {attn.kind = "bias", attn.summary = "the same as bias, in f32 whatever the problem's type"} {
+    attributes {attn.kind = "bias", attn.variant_of = "bias",
+                attn.summary = "the same as bias, in f32 whatever the problem's type"} {
   %b = attn.at %bias[%batch, %head, %query, %key] : memref<?x?x?x?xf32, strided<[?, ?, ?, 1]>>
   %s = arith.addf %x, %b : f32
   return %s : f32

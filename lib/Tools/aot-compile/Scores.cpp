@@ -91,7 +91,8 @@ std::string fovea::tools::listScores() {
 
 /// Why a function is no program; empty: it is one. What is captured, and ops
 /// one by one, are for the verifier of the op that gets it.
-static std::string checkProgram(func::FuncOp function) {
+/// \param at  becomes the place of an op that is at fault
+static std::string checkProgram(func::FuncOp function, Location &at) {
   if (function.isExternal() || !function.getBody().hasOneBlock())
     return "is not one block, and a program is a straight line";
   TypeRange arguments = function.getArgumentTypes();
@@ -127,16 +128,71 @@ static std::string checkProgram(func::FuncOp function) {
   if (results.size() != 1 || !results.front().isF32())
     return "must give the score, one f32";
   for (mlir::Operation &op : function.getBody().front().without_terminator())
-    if (!attn::lookupScoreOp(&op))
+    if (!attn::lookupScoreOp(&op)) {
+      at = op.getLoc();
       return "has " + op.getName().getStringRef().str() +
              ", which no program may hold; docs/ScorePrograms.md lists those "
              "that may be";
+    }
   return "";
 }
 
-std::shared_ptr<const ScoreChoice> fovea::tools::chooseScores(
-    llvm::StringRef list, std::shared_ptr<const InputFile> own,
-    llvm::StringRef where, Complaints &complaints, std::string &notes) {
+/// " (scores.mlir:3:5)", where it is known.
+static std::string placeOf(Location loc) {
+  auto place = loc->findInstanceOf<FileLineColLoc>();
+  if (!place)
+    return "";
+  return " (" + place.getFilename().str() + ":" +
+         std::to_string(place.getLine()) + ":" +
+         std::to_string(place.getColumn()) + ")";
+}
+
+/// Whether what is given is of the types of what a function captures.
+static bool fits(func::FuncOp function, llvm::ArrayRef<spec::CaptureSpec> given,
+                 DataType dtype) {
+  TypeRange types =
+      function.getArgumentTypes().drop_front(attn::kScoreArguments);
+  if (given.size() < types.size())
+    return false;
+  for (auto [number, type] : llvm::enumerate(types)) {
+    const spec::CaptureSpec &capture = given[number];
+    const llvm::StringRef name = spec::infoOf(capture.element).name;
+    auto tensor = dyn_cast<MemRefType>(type);
+    if (!tensor) {
+      if (!capture.isScalar() || debugString(type) != name)
+        return false;
+      continue;
+    }
+    const bool isProblems =
+        bool(function.getArgAttr(attn::kScoreArguments + unsigned(number),
+                                 attn::kCaptureElementAttrName));
+    const std::string wanted = isProblems
+                                   ? std::string(dataTypeInfo(dtype).ir)
+                                   : debugString(tensor.getElementType());
+    SmallVector<int64_t> strides;
+    int64_t offset = 0;
+    if (capture.isScalar() || wanted != name ||
+        int64_t(capture.dims.size()) != tensor.getRank() ||
+        failed(tensor.getStridesAndOffset(strides, offset)) ||
+        (strides.back() == 1 && !capture.dims.back().isUnit))
+      return false;
+  }
+  return true;
+}
+
+/// "bias: bf16[?, ?, ?, 1]", what a function captures.
+static std::string parametersOf(func::FuncOp function) {
+  SmallVector<std::string> parameters;
+  for (unsigned i = attn::kScoreArguments; i < function.getNumArguments(); ++i)
+    parameters.push_back(parameterOf(function, i));
+  return parameters.empty() ? "nothing" : llvm::join(parameters, ", ");
+}
+
+std::shared_ptr<const ScoreChoice>
+fovea::tools::chooseScores(llvm::StringRef list,
+                           std::shared_ptr<const InputFile> own,
+                           llvm::StringRef where, Complaints &complaints,
+                           std::string &notes, const GivenCaptures *given) {
   MLIRContext context(compilerDialects(), MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
   OwningOpRef<ModuleOp> known = parse(context, *library()), ownModule;
@@ -176,6 +232,9 @@ std::shared_ptr<const ScoreChoice> fovea::tools::chooseScores(
   auto choice = std::make_shared<ScoreChoice>();
   choice->name = llvm::join(names, ",");
   std::pair<size_t, std::string> last = {0, ""};
+  llvm::ArrayRef<spec::CaptureSpec> left; // of what is given
+  if (given)
+    left = given->captures;
   bool sound = true;
   auto wrong = [&](const llvm::Twine &message) {
     complaints.add(where, message);
@@ -199,11 +258,38 @@ std::shared_ptr<const ScoreChoice> fovea::tools::chooseScores(
             llvm::join(namesOf(*known), ", "));
       continue;
     }
-    if (std::string why = checkProgram(function); !why.empty()) {
-      wrong("score program '" + name + "' " + why);
+    Location at = function.getLoc();
+    if (std::string why = checkProgram(function, at); !why.empty()) {
+      wrong("score program '" + name + "' " + why + (ofOwn ? placeOf(at) : ""));
       continue;
     }
-    choice->functions.push_back({ofOwn ? own : library(), name});
+    if (given) {
+      // The program itself, or that of its variants that takes what is next.
+      SmallVector<func::FuncOp> variants = {function};
+      for (auto other : known->getOps<func::FuncOp>())
+        if (auto of =
+                other->getAttrOfType<StringAttr>(attn::kScoreVariantAttrName);
+            ofLibrary && of && of.getValue() == name)
+          variants.push_back(other);
+      const auto *fitting = llvm::find_if(variants, [&](func::FuncOp variant) {
+        return fits(variant, left, given->dtype);
+      });
+      if (fitting == variants.end()) {
+        std::string takes;
+        for (func::FuncOp variant : variants)
+          takes += (takes.empty() ? "" : "; ") + variant.getName().str() +
+                   " captures " + parametersOf(variant);
+        wrong("no score program '" + name + "' takes " +
+              (left.empty() ? "nothing" : spec::toString(left.vec())) +
+              " from the call on: " + takes);
+        return nullptr;
+      }
+      function = *fitting;
+      left =
+          left.drop_front(function.getNumArguments() - attn::kScoreArguments);
+    }
+    choice->functions.push_back(
+        {ofOwn ? own : library(), function.getName().str()});
     for (unsigned i = attn::kScoreArguments; i < function.getNumArguments();
          ++i) {
       auto capture =
@@ -219,6 +305,11 @@ std::shared_ptr<const ScoreChoice> fovea::tools::chooseScores(
         last = {*rank, name};
     }
   }
+  if (sound && !left.empty())
+    wrong("'" + choice->name + "' captures " +
+          llvm::Twine(given->captures.size() - left.size()) +
+          " things, and the call gives " + llvm::Twine(given->captures.size()) +
+          "; beyond its own " + spec::toString(left.vec()));
   return sound ? choice : nullptr;
 }
 

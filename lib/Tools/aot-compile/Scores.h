@@ -28,13 +28,22 @@ struct ScoreChoice {
   std::vector<std::string> captureNames;
 };
 
+/// What calls give to a program. Dimensions have no index, and the last is a
+/// unit where its stride is 1 and several elements may be read at once.
+struct GivenCaptures {
+  std::vector<spec::CaptureSpec> captures;
+  DataType dtype; ///< of the problem
+};
+
 /// Finds the programs of a list, "softcap,alibi", in the library and a file of
 /// one's own; of an empty list the file's only one. Null after complaints.
 /// \param where  of the list, for messages
 /// \param notes  takes a line where the order is not the usual one
+/// \param given  what is captured, if that is known
 std::shared_ptr<const ScoreChoice>
 chooseScores(llvm::StringRef list, std::shared_ptr<const InputFile> own,
-             llvm::StringRef where, Complaints &complaints, std::string &notes);
+             llvm::StringRef where, Complaints &complaints, std::string &notes,
+             const GivenCaptures *given = nullptr);
 
 /// The captures that a list asks for the gradients of, "bias,slopes", "all" or
 /// "none", by their names or numbers, as a set. None after complaints.

@@ -10,6 +10,8 @@
 #include "KernelCompiler.h"
 #include "Problem.h"
 #include "Report.h"
+#include "Scores.h"
+#include "fovea/Pipelines/SourceCheck.h"
 #include "fovea/Tools/BuildKernel.h"
 #include "fovea/compiler.h"
 #include "llvm/ADT/StringExtras.h"
@@ -75,8 +77,8 @@ static_assert(std::size(kStatusNames) == FOVEA_COMPILER_STATUS_INTERNAL + 1);
 
 // Sizes of the structures' first version: part of the binary interface.
 constexpr uint32_t kRequestFirstSize = 56, kInfoFirstSize = 144;
-static_assert(sizeof(fovea_compile_request_t) == kRequestFirstSize);
-static_assert(sizeof(fovea_compiled_info_t) == kInfoFirstSize);
+static_assert(sizeof(fovea_compile_request_t) == 88);
+static_assert(sizeof(fovea_compiled_info_t) == 160);
 
 template <typename T>
 Result checkSize(const char *name, const T *given, uint32_t firstSize) {
@@ -137,9 +139,54 @@ Result readSchedule(llvm::StringRef text, ScheduleOverrides &overrides) {
   return {};
 }
 
+/// Gives a job the score program of a request.
+Result readScore(const fovea_compile_request_t &given, Job &job) {
+  if (job.problem.scoreGradients)
+    return invalid("problem '" + job.problem.str() +
+                   "' asks for gradients of what its score program captures, "
+                   "which are not compiled for a program that a request names");
+  std::shared_ptr<InputFile> own;
+  if (given.score_text) {
+    own = std::make_shared<InputFile>(
+        InputFile{given.score_text_name ? given.score_text_name : "score.mlir",
+                  given.score_text});
+    if (llvm::Error error = checkSource({own->text, own->name}))
+      return invalid(llvm::toString(std::move(error)));
+  }
+  std::optional<GivenCaptures> captures;
+  if (given.captures) {
+    fovea::Expected<std::vector<spec::CaptureSpec>> read =
+        spec::parseCaptures(given.captures);
+    if (!read)
+      return invalid(read.status().message());
+    captures.emplace(GivenCaptures{std::move(*read), job.problem.dtype});
+  }
+  Complaints complaints;
+  std::string notes;
+  std::shared_ptr<const ScoreChoice> choice =
+      chooseScores(given.score, own, "score", complaints, notes,
+                   captures ? &*captures : nullptr);
+  if (!choice)
+    return invalid(llvm::StringRef(complaints.str()).rtrim().str());
+  llvm::Expected<NamedScore> named = nameScore(
+      *choice, job.problem.dtype, /*gradients=*/Item(), complaints);
+  if (!named)
+    return invalid(llvm::toString(named.takeError()));
+  if (job.problem.score && job.problem.score != named->digest)
+    return invalid("problem '" + job.problem.str() +
+                   "' has another score program than '" + choice->name +
+                   "', whose digits are " + scoreDigits(named->digest));
+  job.problem.score = named->digest;
+  job.score = std::move(named->record);
+  job.captures = std::move(named->captures);
+  job.scores = std::move(choice);
+  return {};
+}
+
 /// The job of a checked request, not planned.
-Result readJob(const fovea_compile_request_t &given, Request &request,
-               Job &job) {
+/// \param compiles  and so needs a chip
+Result readJob(const fovea_compile_request_t &given, Request &request, Job &job,
+               bool compiles) {
   const target::TargetInfo *target = nullptr;
   if (given.target) {
     target = target::lookupTarget(given.target);
@@ -152,19 +199,22 @@ Result readJob(const fovea_compile_request_t &given, Request &request,
     if (Result result = readSchedule(given.schedule, overrides); result.code)
       return result;
   if (given.problem) {
-    if (!target)
+    if (!target && compiles)
       return invalid("target is NULL; known: " + target::targetNames());
     fovea::Expected<ProblemKey> problem = ProblemKey::parse(given.problem);
     if (!problem)
       return invalid(problem.status().message());
-    if (problem->score)
+    if (problem->score && !given.score)
       return invalid("problem '" + std::string(given.problem) +
                      "' has a score program, which its text does not hold; "
-                     "give its MLIR");
+                     "name it in score, or give its MLIR");
     job.target = target;
     job.problem = *problem;
     job.overrides = overrides;
-    job.symbol = kernelSymbol(job.problem, overrides);
+    if (given.score)
+      if (Result result = readScore(given, job); result.code)
+        return result;
+    job.symbol = kernelSymbol(job.problem, overrides, job.score.name);
     return {};
   }
   request.input =
@@ -184,8 +234,7 @@ Result readJob(const fovea_compile_request_t &given, Request &request,
   return {};
 }
 
-Result compile(const fovea_compile_request_t &given,
-               std::unique_ptr<fovea_compiled> &compiled) {
+Result checkRequest(const fovea_compile_request_t &given) {
   if (!given.problem == !given.mlir)
     return invalid(given.problem ? "problem and mlir are given; a request has "
                                    "one of them"
@@ -196,12 +245,45 @@ Result compile(const fovea_compile_request_t &given,
   if (given.reserved)
     return invalid("request.reserved is " + std::to_string(given.reserved) +
                    ", not 0");
+  if (given.score && !given.problem)
+    return invalid("score is given with mlir, whose op has the program itself");
+  for (const auto &[name, value] : {std::pair("score_text", given.score_text),
+                                    {"captures", given.captures}})
+    if (value && !given.score)
+      return invalid(std::string(name) + " is given without score");
+  if (given.score_text_name && !given.score_text)
+    return invalid("score_text_name is given without score_text");
+  return {};
+}
+
+Result findScore(const fovea_compile_request_t &given,
+                 std::unique_ptr<fovea_compiled> &found) {
+  if (Result result = checkRequest(given); result.code)
+    return result;
+  if (!given.score)
+    return invalid("score is NULL; name the program to find");
+  Request request;
+  Job job;
+  if (Result result = readJob(given, request, job, /*compiles=*/false);
+      result.code)
+    return result;
+  found = std::make_unique<fovea_compiled>();
+  found->record.score = job.score;
+  found->problem = job.problem.str();
+  return {};
+}
+
+Result compile(const fovea_compile_request_t &given,
+               std::unique_ptr<fovea_compiled> &compiled) {
+  if (Result result = checkRequest(given); result.code)
+    return result;
   Request request;
   request.emit = Emit::Hsaco;
   request.takesFlags = false;
   request.cancelled = given.cancel ? &given.cancel->asked : nullptr;
   Job job;
-  if (Result result = readJob(given, request, job); result.code)
+  if (Result result = readJob(given, request, job, /*compiles=*/true);
+      result.code)
     return result;
   if (llvm::Error error = planJob(job, request))
     return failure(std::move(error));
@@ -259,8 +341,10 @@ void fovea_compiler_cancel_destroy(fovea_compiler_cancel_t *cancel) {
   delete cancel;
 }
 
-fovea_compiler_status_t fovea_compile(const fovea_compile_request_t *request,
-                                      fovea_compiled_t **compiled) {
+/// The body of a function that makes something of a request of any version.
+template <typename Make>
+static fovea_compiler_status_t make(const fovea_compile_request_t *request,
+                                    fovea_compiled_t **compiled, Make body) {
   return call([&]() -> Result {
     if (!compiled)
       return invalid("compiled is NULL");
@@ -276,11 +360,25 @@ fovea_compiler_status_t fovea_compile(const fovea_compile_request_t *request,
                        "than this library's (" +
                        std::to_string(FOVEA_COMPILER_VERSION) +
                        "); update libfovea_compiler");
+    fovea_compile_request_t known{};
+    std::memcpy(&known, request,
+                std::min<size_t>(request->struct_size, sizeof(known)));
     std::unique_ptr<fovea_compiled> made;
-    Result result = compile(*request, made);
+    Result result = body(known, made);
     *compiled = made.release();
     return result;
   });
+}
+
+fovea_compiler_status_t fovea_compile(const fovea_compile_request_t *request,
+                                      fovea_compiled_t **compiled) {
+  return make(request, compiled, compile);
+}
+
+fovea_compiler_status_t
+fovea_compile_find_score(const fovea_compile_request_t *request,
+                         fovea_compiled_t **found) {
+  return make(request, found, findScore);
 }
 
 fovea_compiler_status_t fovea_compiled_info(const fovea_compiled_t *compiled,
@@ -318,6 +416,8 @@ fovea_compiler_status_t fovea_compiled_info(const fovea_compiled_t *compiled,
     filled.matrix_instructions = resources.matrixInstructions;
     filled.code_bytes = resources.codeBytes;
     filled.compile_ms = record.compileMs;
+    filled.score_name = record.score.name.c_str();
+    filled.score_text = record.score.text.c_str();
     std::memcpy(info, &filled,
                 std::min<size_t>(info->struct_size, sizeof(filled)));
     return {};

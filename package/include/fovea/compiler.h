@@ -107,6 +107,19 @@ typedef struct fovea_compile_request {
       (docs/AotCompile.md). NULL or empty: all are chosen. */
   const char *schedule;
   fovea_compiler_cancel_t *cancel; /**< or NULL */
+  /** With `problem`: its score program, by the names of aot-compile --score,
+      "softcap,alibi", of the library or of `score_text`. The problem's text may
+      leave `score` out; where it has one, it must be this program's. NULL:
+      none. */
+  const char *score;
+  /** With `score`: MLIR with functions that are programs, as for --score-file,
+      and what stands for its file in messages. NULL: none; "score.mlir". */
+  const char *score_text, *score_text_name;
+  /** With `score`: what calls give to the program, as its canonical text names
+      captures, 1 for a last stride of 1 and without what indexes a dimension:
+      "f32, bf16[?, ?, ?, 1]". It decides among the library's variants of a
+      program, and what fits none is refused. NULL: it is not known. */
+  const char *captures;
 } fovea_compile_request_t;
 
 /** A compiled kernel, or the kernels of an operation that takes several. */
@@ -141,7 +154,19 @@ typedef struct fovea_compiled_info {
   int32_t code_bytes;
   int32_t reserved;
   double compile_ms; /**< CPU time */
+  /** Of a score program its name and its canonical text
+      (docs/ScorePrograms.md); without one, empty. */
+  const char *score_name, *score_text;
 } fovea_compiled_info_t;
+
+/**
+ * Finds the score program of a request, which needs no target, and compiles
+ * nothing, in some milliseconds: of the info, `problem` has its digits,
+ * `score_name` and `score_text` it, and the others are 0 or empty.
+ * \param found  as fovea_compile()'s `compiled`
+ */
+FOVEA_COMPILER_API fovea_compiler_status_t fovea_compile_find_score(
+    const fovea_compile_request_t *request, fovea_compiled_t **found);
 
 /**
  * Compiles one kernel; takes 0.1 to some seconds of the calling thread, and a

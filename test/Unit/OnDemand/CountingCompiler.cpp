@@ -48,6 +48,11 @@ fovea_compiler_status_t fovea_compile(const fovea_compile_request_t *request,
     (void)::kill(::getpid(), SIGKILL);
   return REAL(fovea_compile)(request, compiled);
 }
+fovea_compiler_status_t
+fovea_compile_find_score(const fovea_compile_request_t *request,
+                         fovea_compiled_t **found) {
+  return REAL(fovea_compile_find_score)(request, found);
+}
 fovea_compiler_status_t fovea_compiled_info(const fovea_compiled_t *compiled,
                                             fovea_compiled_info_t *info) {
   return REAL(fovea_compiled_info)(compiled, info);

@@ -144,6 +144,58 @@ TEST(LibraryTest, MlirIsTheProblemThatItSays) {
   EXPECT_EQ(imageOf(mine), imageOf(same));
 }
 
+TEST(LibraryTest, ScoreProgramsHaveNames) {
+  fovea_compile_request_t given =
+      request("gfx942", "forward;dtype=fp16;head_dim=16");
+  given.score = "softcap";
+  const Compiled compiled = compile(given);
+  ASSERT_TRUE(compiled);
+  const fovea_compiled_info_t info = infoOf(compiled);
+  EXPECT_STREQ(info.score_name, "softcap");
+  EXPECT_EQ(std::string(info.score_text).find("score 1 captures(f32)"), 0u);
+  TempDir dir;
+  const std::string path = dir.path() + "/k.hsaco";
+  ASSERT_EQ(std::system((AOT_COMPILE " --target=gfx942 --op=forward "
+                                     "--dtype=fp16 --head-dim=16 --mask=none "
+                                     "--score=softcap -q --emit=hsaco -o " +
+                         path)
+                            .c_str()),
+            0);
+  EXPECT_EQ(imageOf(compiled), contentOf(path));
+
+  // Found without a chip, and without compiling.
+  given.target = nullptr;
+  fovea_compiled_t *found = nullptr;
+  ASSERT_EQ(fovea_compile_find_score(&given, &found), FOVEA_COMPILER_STATUS_OK)
+      << fovea_compiler_last_message();
+  const Compiled owner(found, fovea_compiled_destroy);
+  EXPECT_STREQ(infoOf(owner).problem, info.problem);
+  EXPECT_STREQ(infoOf(owner).score_text, info.score_text);
+  EXPECT_EQ(infoOf(owner).image_bytes, 0u);
+
+  const auto invalid = FOVEA_COMPILER_STATUS_INVALID_ARGUMENT;
+  given.target = "gfx942";
+  given.problem = "forward;dtype=fp16;head_dim=16;score=0123456789abcdef";
+  compile(given, invalid);
+  expectMessage("another score program than 'softcap'");
+  given.problem = "forward;dtype=fp16;head_dim=16";
+  given.captures = "i32";
+  compile(given, invalid);
+  expectMessage("takes i32 from the call on: softcap captures cap: f32");
+  given.captures = "f32[";
+  compile(given, invalid);
+  expectMessage("no capture at");
+  given.score = nullptr;
+  compile(given, invalid);
+  expectMessage("captures is given without score");
+  // A caller of the first version.
+  fovea_compile_request_t old =
+      request("gfx942", "forward;dtype=fp16;head_dim=16");
+  old.score = "none";
+  old.struct_size = 56;
+  compile(old);
+}
+
 TEST(LibraryTest, WrongRequestsAreRefused) {
   const auto invalid = FOVEA_COMPILER_STATUS_INVALID_ARGUMENT;
   const char *problem = "forward;dtype=fp16;head_dim=16";

@@ -41,7 +41,8 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
     return success();
   if (name == kKeyAttrName && isa<StringAttr>(attribute.getValue()))
     return success();
-  if ((name == kScoreKindAttrName || name == kScoreSummaryAttrName) &&
+  if ((name == kScoreKindAttrName || name == kScoreSummaryAttrName ||
+       name == kScoreVariantAttrName) &&
       isa<StringAttr>(attribute.getValue()))
     return success();
   return op->emitError("attribute '")
@@ -50,7 +51,8 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
          << kKernelsAttrName << "' (unit), '" << kKernelAttrName
          << "' (a symbol), '" << kKeyAttrName << "' (a string), '"
          << kScheduleAttrName << "' (#attn.schedule), '" << kScoreKindAttrName
-         << "' and '" << kScoreSummaryAttrName << "' (strings) and '"
+         << "', '" << kScoreSummaryAttrName << "' and '"
+         << kScoreVariantAttrName << "' (strings) and '"
          << hsaco::kArgumentNamesAttrName << "' (an array of strings)";
 }
 

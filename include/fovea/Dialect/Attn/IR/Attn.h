@@ -82,6 +82,7 @@ inline constexpr llvm::StringLiteral kKeyAttrName = "attn.key";
 /// captured arguments: strings, which kernels/scores.mlir explains.
 inline constexpr llvm::StringLiteral kScoreKindAttrName = "attn.kind",
                                      kScoreSummaryAttrName = "attn.summary",
+                                     kScoreVariantAttrName = "attn.variant_of",
                                      kCaptureNameAttrName = "attn.name",
                                      kCaptureElementAttrName = "attn.element";
 
