@@ -70,6 +70,7 @@ Result CompilerApi::open(const std::string &given) {
   resolve("fovea_compiler_build_id", buildIdOf);
   resolve("fovea_compiler_last_message", lastMessage);
   resolve("fovea_compile", compileOne);
+  resolve("fovea_compile_find_score", findOne);
   resolve("fovea_compiled_info", infoOf);
   resolve("fovea_compiled_destroy", destroy);
   if (missing) {
@@ -90,6 +91,48 @@ Result CompilerApi::open(const std::string &given) {
   return Result();
 }
 
+/// An order's program in a request, which points into it.
+static void setScore(const ScoreOrder &score,
+                     fovea_compile_request_t &request) {
+  if (score.program.empty())
+    return;
+  request.score = score.program.c_str();
+  request.captures = score.captures ? score.captures->c_str() : nullptr;
+  if (score.text) {
+    request.score_text = score.text->c_str();
+    request.score_text_name = "score.text";
+  }
+}
+
+Result CompilerApi::findScore(const KernelOrder &order, uint64_t &digits,
+                              ScoreRecord &score, bool &refused) const {
+  const std::string problem = order.problem.str();
+  fovea_compile_request_t request{};
+  request.struct_size = sizeof(request);
+  request.problem = problem.c_str();
+  setScore(order.score, request);
+  fovea_compiled_t *made = nullptr;
+  const fovea_compiler_status_t status = findOne(&request, &made);
+  const std::unique_ptr<fovea_compiled_t, decltype(destroy)> owner(made,
+                                                                   destroy);
+  refused = status == FOVEA_COMPILER_STATUS_INVALID_ARGUMENT;
+  if (status != FOVEA_COMPILER_STATUS_OK)
+    return Result(status == FOVEA_COMPILER_STATUS_OUT_OF_MEMORY
+                      ? FOVEA_STATUS_OUT_OF_MEMORY
+                      : FOVEA_STATUS_INVALID_ARGUMENT,
+                  lastMessage());
+  fovea_compiled_info_t info{};
+  info.struct_size = sizeof(info);
+  if (infoOf(made, &info) != FOVEA_COMPILER_STATUS_OK)
+    return Result(FOVEA_STATUS_INTERNAL, lastMessage());
+  Expected<ProblemKey> found = ProblemKey::parse(info.problem);
+  if (!found)
+    return Result(found.status());
+  digits = found->score;
+  score = {info.score_name, info.score_text};
+  return Result();
+}
+
 Result CompilerApi::compile(const KernelOrder &order, OrderedKernel &kernel,
                             bool &refused) const {
   const std::string problem = order.problem.str();
@@ -100,6 +143,7 @@ Result CompilerApi::compile(const KernelOrder &order, OrderedKernel &kernel,
   request.target = order.chip.c_str();
   request.problem = problem.c_str();
   request.schedule = schedule.c_str();
+  setScore(order.score, request);
   fovea_compiled_t *made = nullptr;
   const fovea_compiler_status_t status = compileOne(&request, &made);
   const std::unique_ptr<fovea_compiled_t, decltype(destroy)> owner(made,
@@ -128,6 +172,8 @@ Result CompilerApi::compile(const KernelOrder &order, OrderedKernel &kernel,
   record.blockN = info.block_n;
   record.threads = info.threads;
   record.launches = std::move(*launches);
+  if (order.problem.score)
+    record.score = {info.score_name, info.score_text};
   KernelResources &resources = record.resources;
   resources.vgprs = info.vgprs;
   resources.agprs = info.agprs;

@@ -12,15 +12,31 @@
 #include "fovea/Package/Package.h"
 #include "fovea/compiler.h"
 
+#include <optional>
 #include <vector>
 
 namespace fovea::rt {
+
+/// A score program as a call gives it.
+struct ScoreOrder {
+  std::string program; ///< names, "softcap,alibi"; empty: none
+  std::optional<std::string> text;
+  std::optional<std::string> captures; ///< as of givenCaptures()
+
+  /// Equal texts, equal orders.
+  std::string str() const {
+    return program + '\n' + captures.value_or("any") + '\n' +
+           (text ? "text " + *text : std::string());
+  }
+};
 
 /// One kernel to compile.
 struct KernelOrder {
   std::string chip; ///< "gfx942"
   ProblemKey problem;
   std::string algorithm; ///< empty: the compiler's default
+  /// The program that the problem's digits stand for, where it has some.
+  ScoreOrder score;
 
   /// Equal texts, equal orders.
   std::string str() const {
@@ -44,6 +60,12 @@ public:
   const std::string &path() const { return file; }
   const std::string &buildId() const { return build; }
 
+  /// Finds the score program of an order, for its problem's type, whatever the
+  /// chip; the problem has no digits yet.
+  /// \param refused  becomes true when trying again is of no use
+  Result findScore(const KernelOrder &order, uint64_t &digits,
+                   ScoreRecord &score, bool &refused) const;
+
   /// \param refused  becomes true when trying again is of no use
   Result compile(const KernelOrder &order, OrderedKernel &kernel,
                  bool &refused) const;
@@ -55,6 +77,7 @@ private:
   decltype(&fovea_compiler_build_id) buildIdOf = nullptr;
   decltype(&fovea_compiler_last_message) lastMessage = nullptr;
   decltype(&fovea_compile) compileOne = nullptr;
+  decltype(&fovea_compile_find_score) findOne = nullptr;
   decltype(&fovea_compiled_info) infoOf = nullptr;
   decltype(&fovea_compiled_destroy) destroy = nullptr;
 };

@@ -2,6 +2,7 @@
 
 #include "Context.h"
 
+#include "Scores.h"
 #include "Versioned.h"
 #include "fovea/Package/Counted.h"
 
@@ -173,12 +174,77 @@ Result Context::openPackage(const std::string &path) {
   return Result();
 }
 
+Result Context::bindProgram(Device &device, Problem &problem, bool isLaunch) {
+  const fovea_score_t &score = problem.score;
+  // Digits name no program that could be compiled.
+  const bool compiles = onDemand.mode() != OnDemand::Mode::Never &&
+                        !problem.kernel &&
+                        (score.text || !parseScoreDigits(score.program));
+  if (!compiles || !score.text) {
+    bool missing = false;
+    Result result = bindScore(viewOf(device), problem, isLaunch, missing);
+    if (!missing || !compiles) {
+      if (missing && result.code == FOVEA_STATUS_NOT_FOUND &&
+          onDemand.mode() == OnDemand::Mode::Never)
+        result.message += "; FOVEA_COMPILE=auto compiles those of the library";
+      return result;
+    }
+  }
+  if (wantsGradients(score))
+    return Result(FOVEA_STATUS_NOT_FOUND,
+                  "no open package has a kernel of the score program '" +
+                      std::string(score.program) +
+                      "' that gives the gradients of these captures, and none "
+                      "is compiled on demand; aot-compile --op=backward "
+                      "--score-gradients makes one");
+  OnDemand::FoundScore found;
+  if (Result result = onDemand.findScore(problem, log, found); !result.ok()) {
+    result.message = "the score program '" + std::string(score.program) +
+                     "' could not be compiled on demand: " + result.message;
+    return result;
+  }
+  problem.key.score = found.digits;
+  return checkCaptures(problem, found.captures, isLaunch);
+}
+
+Result Context::scoreText(int32_t dtype, const char *program, const char *text,
+                          const char *&canonical) {
+  if (onDemand.mode() == OnDemand::Mode::Never)
+    return Result(FOVEA_STATUS_NOT_FOUND,
+                  "FOVEA_COMPILE is never, and so the compiler is not asked; "
+                  "set it to auto");
+  KernelOrder order;
+  order.problem.headDim = kMinHeadDim;
+  for (const DataTypeInfo &info : kDataTypes)
+    if (info.number == dtype) {
+      order.problem.dtype = info.type;
+      order.score.program = program;
+      if (text)
+        order.score.text = text;
+    }
+  if (order.score.program.empty())
+    return invalid(program && *program ? "dtype is " + std::to_string(dtype) +
+                                             ", not a FOVEA_DTYPE_ value"
+                                       : std::string("program is empty"));
+  OnDemand::FoundScore found;
+  if (Result result = onDemand.findScore(order, log, found); !result.ok())
+    return result;
+  std::lock_guard<std::mutex> lock(textMutex);
+  canonical = texts.insert(found.text).first->c_str();
+  return Result();
+}
+
 Result Context::compileFor(const Device &device, const Problem &problem) {
   if (problem.kernel)
     return Result(FOVEA_STATUS_NOT_FOUND, "");
   if (onDemand.mode() == OnDemand::Mode::Never)
     return Result(FOVEA_STATUS_NOT_FOUND,
                   "FOVEA_COMPILE=auto compiles what is missing");
+  if (problem.key.scoreGradients)
+    return Result(
+        FOVEA_STATUS_NOT_FOUND,
+        "kernels that give gradients of what a score program captures "
+        "are not compiled on demand");
   Result result =
       onDemand.get(orderFor(problem, device.traits.target.arch), log,
                    [&](OnDemand::Made made) {

@@ -105,7 +105,14 @@ public:
     return onDemand.mode() == OnDemand::Mode::Always;
   }
 
+  /// The canonical text of a score program, which stays as long as the context.
+  Result scoreText(int32_t dtype, const char *program, const char *text,
+                   const char *&canonical);
+
 private:
+  /// Finds a call's score program among the kernels of a device or, where
+  /// kernels are compiled, by the compiler, and puts it into the problem's key.
+  Result bindProgram(Device &device, Problem &problem, bool isLaunch);
   /// Compiles the kernel that a problem lacks, if that is wanted, or waits for
   /// the thread that does; the device has another view then. Not OK: it has
   /// not, for this reason, or for none to speak of.
@@ -162,6 +169,9 @@ private:
 
   std::mutex loggedMutex;
   std::set<std::string> logged; ///< choices that have been logged
+
+  std::mutex textMutex;
+  std::set<std::string> texts; ///< that callers have
 };
 
 } // namespace fovea::rt

@@ -310,7 +310,7 @@ Result Context::select(Problem &problem, int32_t number, bool loads, Plan &plan,
   if (Result result = device(number, library, found); !result.ok())
     return result;
   if (problem.score.program)
-    if (Result result = bindScore(viewOf(*found), problem, /*isLaunch=*/false);
+    if (Result result = bindProgram(*found, problem, /*isLaunch=*/false);
         !result.ok())
       return result;
   const DeviceView *seen = &viewOf(*found);
@@ -336,7 +336,7 @@ Result Context::explain(Problem &problem, int32_t number,
   if (Result result = device(number, library, found); !result.ok())
     return result;
   if (problem.score.program)
-    if (Result result = bindScore(viewOf(*found), problem, /*isLaunch=*/false);
+    if (Result result = bindProgram(*found, problem, /*isLaunch=*/false);
         !result.ok())
       return result;
   Plan plan;
@@ -376,7 +376,7 @@ Result Context::launch(Problem &problem, HipStream stream) {
   if (Result result = device(-1, library, found); !result.ok())
     return result;
   if (problem.score.program)
-    if (Result result = bindScore(viewOf(*found), problem, /*isLaunch=*/true);
+    if (Result result = bindProgram(*found, problem, /*isLaunch=*/true);
         !result.ok())
       return result;
   const DeviceView *seen = &viewOf(*found);

@@ -3,6 +3,7 @@
 #include "OnDemand.h"
 
 #include "CompileCache.h"
+#include "Scores.h"
 
 #include <cstdlib>
 
@@ -28,6 +29,12 @@ KernelOrder orderFor(const Problem &problem, const std::string &chip) {
   order.problem.groups = problem.key.groups;
   // As aot-compile's own default: one kernel for every mask and window.
   order.problem.groups[kWindowGroup] = kWindowVersion;
+  if (problem.score.program) {
+    order.score.program = problem.score.program;
+    order.score.captures = givenCaptures(problem.score);
+    if (problem.score.text)
+      order.score.text = problem.score.text;
+  }
   if (problem.splits > 1)
     order.algorithm = "split";
   if (problem.narrowSums)
@@ -120,6 +127,46 @@ Result OnDemand::openCompiler(const Log &log) {
     log.line(LogLevel::Info,
              "compiler " + compiler.path() + ": " + compiler.buildId());
   return result;
+}
+
+Result OnDemand::findScore(const Problem &problem, const Log &log,
+                           FoundScore &found) {
+  return findScore(orderFor(problem, /*chip=*/""), log, found);
+}
+
+Result OnDemand::findScore(KernelOrder order, const Log &log,
+                           FoundScore &found) {
+  order.problem.score = 0;
+  const std::string name =
+      std::string(toString(order.problem.dtype)) + "\n" + order.score.str();
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (auto at = scores.find(name); at != scores.end()) {
+      found = at->second;
+      return found.result;
+    }
+  }
+  if (Result result = openCompiler(log); !result.ok())
+    return result;
+  bool refused = false;
+  ScoreRecord score;
+  found.result = compiler.findScore(order, found.digits, score, refused);
+  if (found.result.ok()) {
+    auto captures = spec::capturesOfProgram(score.text);
+    if (!captures)
+      return Result(captures.status());
+    found.captures = std::move(*captures);
+    found.text = std::move(score.text);
+  } else if (!refused) {
+    return found.result;
+  }
+  std::lock_guard<std::mutex> lock(mutex);
+  // Those of a program that makes up its texts are not kept for ever.
+  constexpr size_t kMost = 256;
+  if (scores.size() == kMost)
+    scores.clear();
+  scores.emplace(name, found);
+  return found.result;
 }
 
 Result OnDemand::make(const KernelOrder &order, const Log &log, Made &made,

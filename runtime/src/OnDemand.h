@@ -35,6 +35,18 @@ public:
 
   Mode mode() const { return when; }
 
+  /// A score program as the compiler knows it.
+  struct FoundScore {
+    Result result; ///< whether it does
+    uint64_t digits = 0;
+    std::string text; ///< canonical
+    std::vector<spec::CaptureSpec> captures;
+  };
+  /// Finds the program that a call gives, by its text, or in the compiler's
+  /// library by its name and what it captures.
+  Result findScore(const Problem &problem, const Log &log, FoundScore &found);
+  Result findScore(KernelOrder order, const Log &log, FoundScore &found);
+
   /// A kernel that was made, and how: "compiled on demand ...".
   struct Made {
     std::shared_ptr<const PackageReader> package;
@@ -69,9 +81,10 @@ private:
   std::mutex compilerMutex;
   CompilerApi compiler;
 
-  std::mutex mutex; ///< guards `entries`
+  std::mutex mutex; ///< guards what follows
   std::condition_variable ended;
   std::map<std::string, Entry> entries;
+  std::map<std::string, FoundScore> scores; ///< by type and what calls give
 };
 
 template <typename Publish>

@@ -125,6 +125,36 @@ bool isFor(const fovea_score_t &score,
   return true;
 }
 
+/// Whether several elements of a tensor may be read at once, as far as strides
+/// and extents tell.
+bool isReadByWords(const fovea_capture_t &given) {
+  const int64_t bytes = elementOf(given).bytes;
+  for (int32_t dim = 0; dim != given.rank; ++dim) {
+    const bool isLast = dim + 1 == given.rank;
+    const int64_t extent = given.extents[dim], stride = given.strides[dim];
+    if (isLast && ((stride != 1 && extent > 1) ||
+                   extent * bytes % spec::kCaptureAlignment != 0))
+      return false;
+    if (!isLast && extent > 1 && stride * bytes % spec::kCaptureAlignment != 0)
+      return false;
+  }
+  return true;
+}
+
+/// Tensors that are read so; -1: a call's are not all laid out for it.
+int readByWords(const fovea_score_t &score,
+                const std::vector<spec::CaptureSpec> &wanted) {
+  int count = 0;
+  for (size_t i = 0; i != wanted.size(); ++i) {
+    if (wanted[i].isScalar() || !wanted[i].dims.back().isUnit)
+      continue;
+    if (!isReadByWords(captureOf(score, i)))
+      return -1;
+    ++count;
+  }
+  return count;
+}
+
 /// "f32, bf16 of rank 4".
 std::string describe(const fovea_score_t &score) {
   std::string text;
@@ -357,14 +387,16 @@ Result readScore(const fovea_group_t *group, Problem &problem) {
   return Result();
 }
 
-Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch) {
+Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch,
+                 bool &missing) {
   const char *program = problem.score.program;
   const uint8_t gradients = gradientsOf(problem.score);
   if (gradients && problem.sizes.seqlenK > 0 && !(problem.wanted & spec::kDk))
     return invalid("the gradient of capture " + captureNumbers(gradients) +
                    " comes of the launch that gives dk and dv, which are not "
                    "wanted; give dk and dv, too");
-  const Candidate *found = nullptr;
+  const Candidate *found = nullptr, *otherLayout = nullptr;
+  int words = -1; // of what is found
   std::string others, offered;
   for (const Candidate *candidate : view.withScore(program)) {
     auto withoutScore = [](ProblemKey key) {
@@ -373,7 +405,8 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch) {
       return key.base();
     };
     const ProblemKey &key = candidate->kernel->record->problem;
-    if (withoutScore(key) != withoutScore(problem.key))
+    if (withoutScore(key) != withoutScore(problem.key) ||
+        (problem.onDemand && candidate->kernel->origin.empty()))
       continue;
     if (!isFor(problem.score, candidate->captures)) {
       others = toString(candidate->captures);
@@ -392,19 +425,32 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch) {
         offered += (offered.empty() ? "" : ", ") + set;
       continue;
     }
-    if (found && key.score != problem.key.score)
+    // Of programs that differ in how they read the same tensors, the one that
+    // reads most of them several elements at once.
+    const int ofThis = readByWords(problem.score, candidate->captures);
+    if (ofThis < 0)
+      otherLayout = candidate;
+    if (ofThis < words || ofThis < 0)
+      continue;
+    if (found && key.score != problem.key.score && ofThis == words)
       return invalid(std::string("score.program '") + program +
                      "' names several programs that take these captures, " +
                      scoreDigits(problem.key.score) + " and " +
                      scoreDigits(key.score) + "; give the digits of one");
     // Gradients that nobody wants cost something, too.
-    if (found && __builtin_popcount(key.scoreGradients) >=
-                     __builtin_popcount(problem.key.scoreGradients))
+    if (found && key.score == problem.key.score &&
+        __builtin_popcount(key.scoreGradients) >=
+            __builtin_popcount(problem.key.scoreGradients))
       continue;
     problem.key.score = key.score;
     problem.key.scoreGradients = key.scoreGradients;
     found = candidate;
+    words = ofThis;
   }
+  missing = !found;
+  // Which says what is wrong with it.
+  if (!found && otherLayout)
+    return checkCaptures(problem, otherLayout->captures, isLaunch);
   if (!found && gradients && (others.empty() || !offered.empty()))
     return Result(
         FOVEA_STATUS_NOT_FOUND,
@@ -428,8 +474,14 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch) {
                       "' with the score program '" + program +
                       "' that the device can run; aot-compile --score=" +
                       program + " makes one");
-  for (size_t i = 0; i != found->captures.size(); ++i) {
-    const spec::CaptureSpec &wanted = found->captures[i];
+  return checkCaptures(problem, found->captures, isLaunch);
+}
+
+Result checkCaptures(const Problem &problem,
+                     const std::vector<spec::CaptureSpec> &captures,
+                     bool isLaunch) {
+  for (size_t i = 0; i != captures.size(); ++i) {
+    const spec::CaptureSpec &wanted = captures[i];
     const fovea_capture_t &given = captureOf(problem.score, i);
     if (given.gradient) {
       if (Result result =
@@ -443,7 +495,8 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch) {
     }
     if (wanted.isScalar())
       continue;
-    if (Result result = checkLayout(given, i, wanted, problem.sizes, program);
+    if (Result result =
+            checkLayout(given, i, wanted, problem.sizes, problem.score.program);
         !result.ok())
       return result;
     if (!isLaunch)
@@ -454,6 +507,22 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch) {
       return result;
   }
   return Result();
+}
+
+bool wantsGradients(const fovea_score_t &score) {
+  return gradientsOf(score) != 0;
+}
+
+std::string givenCaptures(const fovea_score_t &score) {
+  std::vector<spec::CaptureSpec> captures(score.capture_count);
+  for (size_t i = 0; i != captures.size(); ++i) {
+    const fovea_capture_t &given = captureOf(score, i);
+    captures[i].element = elementOf(given).element;
+    captures[i].dims.resize(size_t(given.rank));
+    if (given.rank)
+      captures[i].dims.back().isUnit = isReadByWords(given);
+  }
+  return toString(captures);
 }
 
 void fillCapture(const fovea_score_t &score, const ArgumentFill &fill,

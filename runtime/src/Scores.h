@@ -18,10 +18,24 @@ class DeviceView;
 /// program. Sizes of the problem have been checked.
 Result readScore(const fovea_group_t *group, Problem &problem);
 
-/// Finds the program among the kernels of a device, puts it into the problem's
-/// key, and checks the captures against it.
+/// Finds the program among the kernels of a device by its name, puts it into
+/// the problem's key, and checks the captures against it.
 /// \param isLaunch  addresses too
-Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch);
+/// \param missing  becomes true where none of that name takes the captures
+Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch,
+                 bool &missing);
+
+/// Whether a call asks for the gradient of anything that it captures.
+bool wantsGradients(const fovea_score_t &score);
+
+/// Checks what a call gives against what a program captures.
+Result checkCaptures(const Problem &problem,
+                     const std::vector<spec::CaptureSpec> &wanted,
+                     bool isLaunch);
+
+/// What a call gives, "f32, bf16[?, ?, ?, 1]": dimensions without what indexes
+/// them, the last one a unit where several elements may be read at once.
+std::string givenCaptures(const fovea_score_t &score);
 
 /// Writes an argument of a capture.
 void fillCapture(const fovea_score_t &score, const ArgumentFill &fill,

@@ -360,3 +360,15 @@ fovea_status_t fovea_backward(fovea_context_t *context,
                               void *stream) {
   return callOn(context, [&] { return launch(*context, params, stream); });
 }
+
+fovea_status_t fovea_score_text(fovea_context_t *context, int32_t dtype,
+                                const char *program, const char *text,
+                                const char **canonical) {
+  return callOn(context, [&]() -> Result {
+    if (!program || !canonical)
+      return invalid(std::string(program ? "canonical" : "program") +
+                     " is NULL");
+    *canonical = nullptr;
+    return context->scoreText(dtype, program, text, *canonical);
+  });
+}

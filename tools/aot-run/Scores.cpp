@@ -200,9 +200,32 @@ CaseScore::~CaseScore() {
     (void)hip.free(address);
 }
 
-std::optional<ScoreText> findScore(const std::string &package,
-                                   const std::string &program, OpKind op,
+/// By the compiler; nullopt, and `error`, where it is not asked or knows none.
+static std::optional<ScoreText> askCompiler(Session &session,
+                                            const std::string &program,
+                                            const std::string &mlir,
+                                            DataType type, std::string &error) {
+  const char *text = nullptr;
+  if (fovea_score_text(session.context(), dataTypeInfo(type).number,
+                       program.c_str(), mlir.empty() ? nullptr : mlir.c_str(),
+                       &text)) {
+    error = fovea_last_message();
+    return std::nullopt;
+  }
+  auto captures = spec::capturesOfProgram(text);
+  if (!captures) {
+    error = captures.status().message();
+    return std::nullopt;
+  }
+  return ScoreText{text, std::move(*captures)};
+}
+
+std::optional<ScoreText> findScore(Session &session, const std::string &package,
+                                   const std::string &program,
+                                   const std::string &mlir, OpKind op,
                                    const ForwardCase &c, std::string &error) {
+  if (!mlir.empty())
+    return askCompiler(session, program, mlir, c.type, error);
   std::vector<std::string> files;
   std::error_code failed;
   if (std::filesystem::is_directory(package, failed)) {
@@ -240,11 +263,15 @@ std::optional<ScoreText> findScore(const std::string &package,
       return ScoreText{kernel.score.text, std::move(*captures)};
     }
   }
+  std::string why;
+  if (auto found = askCompiler(session, program, mlir, c.type, why))
+    return found;
   error = "no kernel of '" + package + "' for " + toString(op) + ", " +
           toString(c.type) + " and head dimension " +
           std::to_string(c.headDim) + " has the score program '" + program +
           "'" + (others.empty() ? "" : "; there are " + others) +
-          "; aot-compile --score=" + program + " makes one";
+          "; aot-compile --score=" + program +
+          " makes one, and on demand: " + why;
   return std::nullopt;
 }
 

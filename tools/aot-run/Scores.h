@@ -43,6 +43,11 @@ public:
   ~CaseScore();
   CaseScore(const CaseScore &) = delete;
 
+  /// Gives the call the program's own text too, for compiling on demand.
+  void setText(const std::string &mlir) {
+    ownText = mlir;
+    score.text = ownText.c_str();
+  }
   /// For ForwardCase::given, once uploaded.
   const fovea_group_t *group() const { return &score.header; }
   const std::vector<reference::CapturedValues> &values() const { return all; }
@@ -51,7 +56,7 @@ private:
   void fill(const spec::CaptureSpec &capture, const CaptureFill &fill,
             const ForwardCase &sizes);
 
-  std::string name;
+  std::string name, ownText;
   std::vector<reference::CapturedValues> all;
   std::vector<std::vector<unsigned char>> memory; ///< of each on the host
   std::vector<fovea_capture_t> given;
@@ -62,13 +67,16 @@ private:
 };
 
 /// The program of a name, or of the digits of a key, in a package or a folder
-/// of them, of kernels for an operation, type and head dimension of a case.
+/// of them, of kernels for an operation, type and head dimension of a case; or,
+/// where kernels are compiled on demand, of the compiler, and of MLIR text that
+/// is not empty always.
 struct ScoreText {
   std::string text;
   std::vector<spec::CaptureSpec> captures;
 };
-std::optional<ScoreText> findScore(const std::string &package,
-                                   const std::string &program, OpKind op,
+std::optional<ScoreText> findScore(Session &session, const std::string &package,
+                                   const std::string &program,
+                                   const std::string &mlir, OpKind op,
                                    const ForwardCase &c, std::string &error);
 
 } // namespace fovea::run

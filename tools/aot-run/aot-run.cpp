@@ -95,7 +95,7 @@ struct CommandLine {
   std::string suite, qFile, kFile, vFile, doutFile, op = "forward";
   std::string saveOut, saveGradient[3];
   double scale = 0;
-  std::string score;
+  std::string score, scoreFile, scoreText;
   std::vector<double> captures;
   bool list = false, json = false;
 };
@@ -235,6 +235,11 @@ void addOptions(CLI::App &app, CommandLine &line) {
                  "Score program that the kernels have: its name in the "
                  "package, or the 16 digits of its key")
       ->type_name("NAME");
+  app.add_option("--score-file", line.scoreFile,
+                 "With --score and FOVEA_COMPILE=auto: a file of MLIR with "
+                 "functions that it names, which are compiled on demand")
+      ->type_name("FILE")
+      ->needs("--score");
   app.add_option(
          "--captures", line.captures,
          "With --score, a number for each thing that it captures, in "
@@ -378,6 +383,17 @@ bool checkCombination(const CLI::App &app, const CommandLine &line,
 /// Reads the .npy files that were given and checks their shapes.
 bool readInputs(CommandLine &line, std::string &error) {
   const ForwardCase &c = line.backward.forward;
+  if (!line.scoreFile.empty()) {
+    std::ifstream file(line.scoreFile);
+    std::stringstream text;
+    text << file.rdbuf();
+    line.scoreText = text.str();
+    if (!file || line.scoreText.empty()) {
+      error =
+          "--score-file: '" + line.scoreFile + "' cannot be read or is empty";
+      return false;
+    }
+  }
   const struct {
     const std::string &file;
     std::vector<double> &values;
@@ -511,8 +527,8 @@ int runScored(Session &session, CommandLine &line) {
   ForwardCase &c = line.backward.forward;
   const OpKind op = line.op == "forward" ? OpKind::Forward : OpKind::Backward;
   std::string error;
-  const std::optional<ScoreText> found =
-      findScore(line.session.package, line.score, op, c, error);
+  const std::optional<ScoreText> found = findScore(
+      session, line.session.package, line.score, line.scoreText, op, c, error);
   std::vector<CaptureFill> fills;
   for (double most : line.captures)
     fills.emplace_back().most = most;
@@ -535,6 +551,8 @@ int runScored(Session &session, CommandLine &line) {
     std::fprintf(stderr, "aot-run: %s\n", error.c_str());
     return kDevice;
   }
+  if (!line.scoreText.empty())
+    score.setText(line.scoreText);
   c.scoreName = line.score;
   c.given = {score.group()};
   return op == OpKind::Forward ? runOne(session, line, c)

@@ -402,6 +402,14 @@ typedef struct fovea_score {
   const fovea_capture_t *captures; /**< in the program's order */
   uint32_t capture_count;          /**< 0 to 8 */
   uint32_t capture_size;           /**< sizeof(fovea_capture_t) */
+  /** Where FOVEA_COMPILE is auto or always: MLIR text with functions that are
+      programs (docs/ScorePrograms.md), of which `program` names one, or several
+      and those of the library, as for aot-compile --score-file. Then the text
+      and not the name decides which kernel serves the call, by the program's
+      digest; one that is missing is compiled. NULL: `program` names programs of
+      kernels at hand, then of the compiler's library. With never it is not
+      looked at. */
+  const char *text;
 } fovea_score_t;
 
 /** What a launch is made of. */
@@ -697,6 +705,23 @@ FOVEA_API fovea_status_t fovea_backward_explain(
 FOVEA_API fovea_status_t fovea_backward(fovea_context_t *context,
                                         const fovea_backward_params_t *params,
                                         void *stream);
+
+/**
+ * Since 0.2. Tells what a score program captures and computes, where
+ * FOVEA_COMPILE is auto or always: its canonical text, whose first line names
+ * the captures in their order (docs/ScorePrograms.md).
+ * \param dtype    FOVEA_DTYPE_..., of the calls: types of captures may follow
+ * it
+ * \param program, text  as of fovea_score_t
+ * \param canonical  receives the text, which is valid until the context is
+ *   destroyed.
+ * \return INVALID_ARGUMENT: there is no such program, or the text is wrong;
+ *   NOT_FOUND: nothing is compiled, or the compiler's library is not there.
+ */
+FOVEA_API fovea_status_t fovea_score_text(fovea_context_t *context,
+                                          int32_t dtype, const char *program,
+                                          const char *text,
+                                          const char **canonical);
 
 #ifdef __cplusplus
 }

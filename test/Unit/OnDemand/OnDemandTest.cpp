@@ -314,6 +314,211 @@ TEST_F(OnDemandTest, NothingIsCompiledDuringACapture) {
   EXPECT_TRUE(compiled().empty());
 }
 
+//===----------------------------------------------------------------------===//
+// Score programs
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+constexpr const char *kMine = R"(
+func.func @mine(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
+                %seqlen_q: i32, %seqlen_k: i32, %most: f32) -> f32 {
+  %s = arith.minimumf %x, %most : f32
+  return %s : f32
+}
+)";
+// Another spelling of the same.
+constexpr const char *kYours = R"(
+func.func @yours(%score: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32,
+                 %n: i32, %most: f32) -> f32 {
+  %unused = arith.addf %most, %most : f32
+  %s = arith.minimumf %score, %most : f32
+  return %s : f32
+}
+)";
+
+fovea_capture_t scalarOf(double value) {
+  fovea_capture_t capture = {};
+  capture.type = FOVEA_CAPTURE_F32;
+  capture.value = value;
+  return capture;
+}
+
+/// A bias of the problems of forward(), rows `last` elements apart.
+fovea_capture_t biasOf(int32_t type, int64_t last = 1) {
+  fovea_capture_t capture = {};
+  capture.type = type;
+  capture.rank = 4;
+  for (int dim = 0; dim != 4; ++dim) {
+    capture.extents[dim] = dim < 2 ? 1 : 32;
+    capture.strides[dim] = dim < 2    ? 32 * 32 * last
+                           : dim == 2 ? 32 * last
+                                      : last;
+  }
+  return capture;
+}
+
+class OnDemandScoreTest : public OnDemandTest {
+protected:
+  /// Selects a kernel; what was said of it. \param kernel  receives its id
+  std::string select(fovea_context_t *context, const char *program,
+                     const std::vector<fovea_capture_t> &captures,
+                     fovea_status_t status = FOVEA_STATUS_OK,
+                     const char *text = nullptr, uint32_t *kernel = nullptr) {
+    fovea_score_t score = {};
+    score.header.struct_size = sizeof score;
+    score.header.group = FOVEA_GROUP_SCORE;
+    score.program = program;
+    score.captures = captures.data();
+    score.capture_count = uint32_t(captures.size());
+    score.capture_size = sizeof(fovea_capture_t);
+    score.text = text;
+    fovea_forward_params_t p = forward(16);
+    p.groups = &score.header;
+    fovea_forward_plan_t plan = {};
+    plan.struct_size = sizeof plan;
+    EXPECT_EQ(fovea_forward_select(context, &p, 0, &plan), status)
+        << program << ": " << fovea_last_message();
+    if (kernel)
+      *kernel = plan.kernel;
+    return fovea_last_message();
+  }
+};
+
+void expectParts(const std::string &said,
+                 std::initializer_list<const char *> parts) {
+  for (const char *part : parts)
+    EXPECT_NE(said.find(part), std::string::npos) << part << "\n" << said;
+}
+
+} // namespace
+
+TEST_F(OnDemandScoreTest, NamesAndCompositionsAreCompiledOnce) {
+  const ContextPtr c = context();
+  expectParts(select(c.get(), "softcap", {scalarOf(30)}), {"on demand in"});
+  expectParts(select(c.get(), "softcap", {scalarOf(20)}), {"on demand in"});
+  EXPECT_EQ(compiled().size(), 1u);
+  const std::vector<fovea_capture_t> both = {scalarOf(30),
+                                             biasOf(FOVEA_CAPTURE_F16)};
+  std::vector<std::thread> threads;
+  for (int i = 0; i != 8; ++i)
+    threads.emplace_back([&] { select(c.get(), "softcap,bias", both); });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(compiled().size(), 2u);
+  // Other contexts have them from the cache.
+  const ContextPtr next = context();
+  expectParts(select(next.get(), "softcap,bias", both), {"from the cache"});
+  EXPECT_EQ(compiled().size(), 2u);
+}
+
+// What is captured decides among the variants of a program.
+TEST_F(OnDemandScoreTest, VariantsAreThoseOfTheCaptures) {
+  const ContextPtr c = context();
+  uint32_t kernels[3] = {}, again = 0;
+  const fovea_capture_t given[] = {biasOf(FOVEA_CAPTURE_F16),
+                                   biasOf(FOVEA_CAPTURE_F32),
+                                   biasOf(FOVEA_CAPTURE_F16, 2)};
+  for (int i = 0; i != 3; ++i)
+    select(c.get(), "bias", {given[i]}, FOVEA_STATUS_OK, nullptr, &kernels[i]);
+  EXPECT_EQ((std::set<uint32_t>(kernels, kernels + 3).size()), 3u);
+  // Where both would do, the one that reads several elements at once.
+  for (int i = 0; i != 3; ++i) {
+    select(c.get(), "bias", {given[i]}, FOVEA_STATUS_OK, nullptr, &again);
+    EXPECT_EQ(again, kernels[i]) << i;
+  }
+  EXPECT_EQ(compiled().size(), 3u);
+  expectParts(select(c.get(), "bias", {biasOf(FOVEA_CAPTURE_I32)},
+                     FOVEA_STATUS_INVALID_ARGUMENT),
+              {"'bias'", "i32[?, ?, ?, 1]", "bias captures", "bias_f32",
+               "bias_strided"});
+}
+
+TEST_F(OnDemandScoreTest, WrongCapturesAndNamesAreRefused) {
+  const ContextPtr c = context();
+  const auto invalid = FOVEA_STATUS_INVALID_ARGUMENT;
+  expectParts(select(c.get(), "softcap", {}, invalid),
+              {"'softcap'", "takes nothing", "cap: f32"});
+  expectParts(select(c.get(), "softcap", {scalarOf(1), scalarOf(2)}, invalid),
+              {"captures 1 things", "gives 2", "f32"});
+  fovea_capture_t tensor = biasOf(FOVEA_CAPTURE_F32);
+  tensor.rank = 2;
+  expectParts(select(c.get(), "softcap", {tensor}, invalid), {"f32[?, 1]"});
+  expectParts(select(c.get(), "none", {}, invalid),
+              {"unknown score program 'none'; known: ", "softcap"});
+  fovea_capture_t small = biasOf(FOVEA_CAPTURE_F16);
+  small.extents[2] = 31;
+  expectParts(select(c.get(), "bias", {small}, invalid),
+              {"score.captures[0].extents[2] is 31", "indexes it by query"});
+  expectParts(select(c.get(), "0123456789abcdef", {}, FOVEA_STATUS_NOT_FOUND),
+              {"'0123456789abcdef'"});
+  EXPECT_TRUE(compiled().empty());
+}
+
+TEST_F(OnDemandScoreTest, OnesOwnTextIsCompiled) {
+  const ContextPtr c = context();
+  const auto invalid = FOVEA_STATUS_INVALID_ARGUMENT;
+  uint32_t mine = 0, yours = 0;
+  expectParts(
+      select(c.get(), "mine", {scalarOf(3)}, FOVEA_STATUS_OK, kMine, &mine),
+      {"on demand in"});
+  // The program decides, not its name.
+  select(c.get(), "yours", {scalarOf(3)}, FOVEA_STATUS_OK, kYours, &yours);
+  EXPECT_EQ(mine, yours);
+  EXPECT_EQ(compiled().size(), 1u);
+  select(c.get(), "mine,softcap", {scalarOf(3), scalarOf(30)}, FOVEA_STATUS_OK,
+         kMine);
+  EXPECT_EQ(compiled().size(), 2u);
+  // Once it is there its name will do.
+  select(c.get(), "mine", {scalarOf(3)}, FOVEA_STATUS_OK, nullptr, &yours);
+  EXPECT_EQ(mine, yours);
+
+  expectParts(select(c.get(), "mine", {scalarOf(3)}, invalid,
+                     "func.func @mine(%x: f32) -> f32 {\n  return %y : f32\n}"),
+              {"score.text:2:"});
+  std::string other = kMine;
+  other.replace(other.find("arith.minimumf %x, %most"), 24, "math.sin %x");
+  expectParts(select(c.get(), "mine", {scalarOf(3)}, invalid, other.c_str()),
+              {"score.text:4:", "math.sin", "no program may hold"});
+  expectParts(select(c.get(), "mine", {}, invalid, kMine), {"takes nothing"});
+  expectParts(select(c.get(), "softcap", {scalarOf(3)}, invalid, "("),
+              {"score.text:"});
+  EXPECT_EQ(compiled().size(), 2u);
+  const char *text = nullptr;
+  EXPECT_EQ(fovea_score_text(c.get(), FOVEA_DTYPE_F16, "mine", kMine, &text),
+            FOVEA_STATUS_OK)
+      << fovea_last_message();
+  EXPECT_EQ(std::string(text).substr(0, 22), "score 1 captures(f32)\n");
+}
+
+TEST_F(OnDemandScoreTest, NeverAsksNoCompiler) {
+  set("FOVEA_COMPILE", "never");
+  const ContextPtr c = context();
+  expectParts(select(c.get(), "softcap", {scalarOf(3)}, FOVEA_STATUS_NOT_FOUND),
+              {"FOVEA_COMPILE=auto"});
+  const char *text = nullptr;
+  EXPECT_EQ(
+      fovea_score_text(c.get(), FOVEA_DTYPE_F16, "softcap", nullptr, &text),
+      FOVEA_STATUS_NOT_FOUND);
+  expectParts(fovea_last_message(), {"FOVEA_COMPILE is never"});
+}
+
+TEST_F(OnDemandScoreTest, ProcessesCompileAProgramOnce) {
+  (void)package();
+  const std::string file = dir.path() + "/mine.mlir";
+  std::ofstream(file) << kMine;
+  std::vector<std::FILE *> pipes;
+  for (int i = 0; i != 2; ++i)
+    pipes.push_back(::popen(
+        command("", "--head-dim=16 --score=mine,softcap --score-file=" + file +
+                        " --captures=2,5")
+            .c_str(),
+        "r"));
+  for (std::FILE *pipe : pipes)
+    expectPass(finish(pipe), "compiled on demand");
+  EXPECT_EQ(compiled().size(), 1u);
+}
+
 TEST_F(OnDemandTest, AlwaysPassesOverPackages) {
   const ContextPtr c = context();
   set("FOVEA_COMPILE", "always");
