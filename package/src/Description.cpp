@@ -145,6 +145,9 @@ std::string valueOf(const std::string &layout, const spec::Signature &signature,
                     rows = variableOf(tensor.rows);
   if (tensor.shape == spec::Shape::Heads)
     return "1";
+  if (tensor.shape == spec::Shape::BlockCounts ||
+      tensor.shape == spec::Shape::BlockLists)
+    return "0"; // which are left out
   if (tensor.shape == spec::Shape::Vector)
     return argument.source == spec::Source::StrideBatch ? heads + "*" + rows
                                                         : rows;

@@ -58,11 +58,78 @@ constexpr LaunchSpec kSinkSums[] = {{"dsinks", false, kDsinks, 0, 0, 0,
                                      /*splitsKeys=*/false,
                                      /*ownsHeads=*/true}};
 
+constexpr TensorSpec listOf(const char *name, const char *title, Shape shape,
+                            Extent rows, const char *note) {
+  return {name,
+          title,
+          shape,
+          Extent::HeadsQ,
+          rows,
+          Elements::I32,
+          /*written=*/false,
+          /*optional=*/true,
+          kNoOutput,
+          note};
+}
+constexpr TensorSpec countsOf(const char *name, const char *title, Extent rows,
+                              const char *note) {
+  return listOf(name, title, Shape::BlockCounts, rows, note);
+}
+constexpr TensorSpec entriesOf(const char *name, const char *title, Extent rows,
+                               const char *note) {
+  return listOf(name, title, Shape::BlockLists, rows, note);
+}
+
+constexpr TensorSpec kBlocks[] = {
+    countsOf("kv_num_blocks",
+             "the numbers of blocks of keys that are seen in part",
+             Extent::SeqlenQ, "i32; null: every block is"),
+    entriesOf("kv_indices", "the blocks of keys that are seen in part",
+              Extent::SeqlenQ, "i32; null with the numbers"),
+    countsOf("full_kv_num_blocks",
+             "the numbers of blocks of keys that are seen in whole",
+             Extent::SeqlenQ, "i32; null: no block is"),
+    entriesOf("full_kv_indices", "the blocks of keys that are seen in whole",
+              Extent::SeqlenQ, "i32; null with the numbers"),
+    countsOf("q_num_blocks",
+             "the numbers of blocks of queries that see in part",
+             Extent::SeqlenK, "i32; null: every block does"),
+    entriesOf("q_indices", "the blocks of queries that see in part",
+              Extent::SeqlenK, "i32; null with the numbers"),
+    countsOf("full_q_num_blocks",
+             "the numbers of blocks of queries that see in whole",
+             Extent::SeqlenK, "i32; null: no block does"),
+    entriesOf("full_q_indices", "the blocks of queries that see in whole",
+              Extent::SeqlenK, "i32; null with the numbers"),
+};
+
+constexpr ScalarSpec kBlockSizes[] = {
+    {"q_block_log2",
+     ArgKind::I32,
+     "bits",
+     "queries of a block are 2 to this power, at least 128",
+     {},
+     7},
+    {"kv_block_log2",
+     ArgKind::I32,
+     "bits",
+     "keys of a block are 2 to this power, at least 128",
+     {},
+     7},
+    {"kv_entries", ArgKind::I32, "entries", "entries of a row of kv_indices"},
+    {"full_kv_entries", ArgKind::I32, "entries",
+     "entries of a row of full_kv_indices"},
+    {"q_entries", ArgKind::I32, "entries", "entries of a row of q_indices"},
+    {"full_q_entries", ArgKind::I32, "entries",
+     "entries of a row of full_q_indices"},
+};
+
 constexpr GroupSpec kGroups[] = {
     {"window", kWindowVersion, {}, kWindow},
     {"dlse", 1, kDlse, {}, only(OpKind::Backward)},
     {"sinks", 1, kSinks, {}, only(OpKind::Forward)},
     {"dsinks", 1, kSinkGradients, kBatches, only(OpKind::Backward), kSinkSums},
+    {"blocks", 1, kBlocks, kBlockSizes},
 };
 static_assert(std::size(kGroups) <= kMaxGroups);
 

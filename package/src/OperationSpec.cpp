@@ -205,21 +205,36 @@ void SignatureBuilder::add(const std::vector<const TensorSpec *> &tensors) {
   addStrides(Shape::Rows, from);
   addStrides(Shape::Vector, from);
   addStrides(Shape::Heads, from);
+  addStrides(Shape::BlockLists, from);
+  addStrides(Shape::BlockCounts, from);
 }
 
 /// What has no rows, or no batches, has no distance of them.
 bool hasStride(Shape shape, Source stride) {
-  return stride == Source::StrideHead || shape == Shape::Rows ||
-         (shape == Shape::Vector && stride == Source::StrideBatch);
+  switch (shape) {
+  case Shape::Rows:
+  case Shape::BlockLists:
+    return true;
+  case Shape::Vector:
+  case Shape::BlockCounts:
+    return stride != Source::StrideSeq;
+  case Shape::Heads:
+    return stride == Source::StrideHead;
+  case Shape::Bytes:
+    return false;
+  }
+  return false;
 }
 
 void SignatureBuilder::addStrides(Shape shape, size_t from) {
+  const bool isOfBlocks = shape == Shape::BlockLists;
   const struct {
     Source source;
     const char *name, *things;
   } strides[] = {{Source::StrideBatch, "batch", "batches"},
                  {Source::StrideHead, "head", "heads"},
-                 {Source::StrideSeq, "seq", "rows"}};
+                 {Source::StrideSeq, isOfBlocks ? "block" : "seq",
+                  isOfBlocks ? "blocks" : "rows"}};
   for (size_t i = from; i != signature.tensors.size(); ++i) {
     const TensorSpec &tensor = *signature.tensors[i];
     if (tensor.shape != shape)
@@ -466,8 +481,11 @@ Signature signatureOf(const ProblemKey &key,
 std::string shapeOf(const TensorSpec &tensor) {
   if (tensor.shape == Shape::Heads)
     return std::string("[") + toString(tensor.heads) + "]";
-  std::string shape = std::string("[batch, ") + toString(tensor.heads) + ", " +
-                      toString(tensor.rows);
+  std::string shape = std::string("[batch, ") + toString(tensor.heads) + ", ";
+  if (tensor.shape == Shape::BlockCounts || tensor.shape == Shape::BlockLists)
+    return shape + "blocks of " + toString(tensor.rows) +
+           (tensor.shape == Shape::BlockLists ? ", entries]" : "]");
+  shape += toString(tensor.rows);
   return shape + (tensor.shape == Shape::Rows ? ", head_dim]" : "]");
 }
 

@@ -53,6 +53,8 @@ int64_t bytesOf(const spec::TensorSpec &spec, DataType type) {
     return elementSize(type);
   case spec::Elements::F32:
     return int64_t(sizeof(float));
+  case spec::Elements::I32:
+    return int64_t(sizeof(int32_t));
   }
   return 0;
 }

@@ -75,6 +75,121 @@ constexpr fovea_dsinks_t kNoDsinks = {
     nullptr,
     0};
 
+/// The lists of a structure, in the order of its row's pairs of tensors.
+struct ListField {
+  const char *name;
+  fovea_block_lists_t fovea_blocks_t::*field;
+  int64_t fovea_blocks_t::*other; ///< size of the blocks that have a list each
+  int64_t fovea_blocks_t::*own;   ///< and of those in the lists
+  spec::Extent rows;
+  bool isBackward;
+  int needs; ///< lists that are there if these are; -1: none
+};
+constexpr ListField kLists[] = {
+    {"kv", &fovea_blocks_t::kv, &fovea_blocks_t::q_block,
+     &fovea_blocks_t::kv_block, spec::Extent::SeqlenQ, false, -1},
+    {"full_kv", &fovea_blocks_t::full_kv, &fovea_blocks_t::q_block,
+     &fovea_blocks_t::kv_block, spec::Extent::SeqlenQ, false, 0},
+    {"q", &fovea_blocks_t::q, &fovea_blocks_t::kv_block,
+     &fovea_blocks_t::q_block, spec::Extent::SeqlenK, true, 0},
+    {"full_q", &fovea_blocks_t::full_q, &fovea_blocks_t::kv_block,
+     &fovea_blocks_t::q_block, spec::Extent::SeqlenK, true, 1},
+};
+static_assert(std::size(params::kBlocksTensors) == 2 * std::size(kLists));
+/// Number of the group's first scalar that is a list's `entries`.
+constexpr size_t kFirstEntries = 2;
+
+Result checkBlockSize(const char *name, int64_t size) {
+  if (size >= spec::kLeastListBlock && size <= int64_t(1) << 30 &&
+      (size & (size - 1)) == 0)
+    return Result();
+  return invalid(std::string("blocks.") + name + " is " + std::to_string(size) +
+                 ", no power of two from " +
+                 std::to_string(spec::kLeastListBlock) +
+                 " to 1073741824; smaller blocks have to be joined");
+}
+
+/// Whether lists are there.
+bool isGiven(const fovea_block_lists_t &lists) {
+  return lists.num_blocks || lists.indices;
+}
+
+Result checkLists(const ListField &list, const fovea_blocks_t &given) {
+  const std::string name = std::string("blocks.") + list.name;
+  const fovea_block_lists_t &lists = given.*list.field;
+  if (!lists.num_blocks || !lists.indices)
+    return invalid(name + (lists.indices ? ".num_blocks" : ".indices") +
+                   " is NULL and the other is not; give both or neither");
+  if (list.needs >= 0 && !isGiven(given.*kLists[list.needs].field))
+    return invalid(name + " is given without blocks." +
+                   kLists[list.needs].name +
+                   "; give that too, with num_blocks of 0 if it lists nothing");
+  const int64_t most = std::numeric_limits<int32_t>::max() / given.*list.own;
+  if (lists.entries < 0 || lists.entries > most)
+    return invalid(name + ".entries is " + std::to_string(lists.entries) +
+                   ", not in 0 to " + std::to_string(most) +
+                   ", the blocks of " + std::to_string(given.*list.own) +
+                   " that a sequence may have");
+  return Result();
+}
+
+Result readBlocks(const fovea_group_t *group, Problem &problem,
+                  GroupArguments &arguments) {
+  fovea_blocks_t given;
+  if (Result result = readVersioned(
+          "blocks.header", reinterpret_cast<const fovea_blocks_t *>(group),
+          kBlocksFirstSize, given);
+      !result.ok())
+    return result;
+  size_t scalar = 0;
+  for (const auto &[name, size] :
+       {std::pair("q_block", given.q_block), {"kv_block", given.kv_block}}) {
+    if (Result result = checkBlockSize(name, size); !result.ok())
+      return result;
+    arguments.set(scalar++, __builtin_ctzll(uint64_t(size)));
+  }
+  arguments.setTensors(&given);
+  for (size_t i = 0; i != std::size(kLists); ++i) {
+    const ListField &list = kLists[i];
+    const fovea_block_lists_t &lists = given.*list.field;
+    TensorParam &counts = arguments.tensor(2 * i),
+                &entries = arguments.tensor(2 * i + 1);
+    const bool isWanted =
+        !list.isBackward || problem.key.op == OpKind::Backward;
+    if (isWanted && isGiven(lists))
+      if (Result result = checkLists(list, given); !result.ok())
+        return result;
+    if (!isWanted || !isGiven(lists)) {
+      counts.unwanted = entries.unwanted = true;
+      counts.data = entries.data = nullptr;
+      continue;
+    }
+    const int64_t rows = problem.sizes.of(list.rows), block = given.*list.other;
+    counts.rowElements = entries.rows = (rows + block - 1) / block;
+    entries.rowElements = lists.entries;
+    arguments.set(kFirstEntries + i, lists.entries);
+  }
+  const bool isListed = isGiven(given.kv);
+  if (problem.key.op == OpKind::Backward && isListed && !isGiven(given.q))
+    return invalid("blocks.q is not given and blocks.kv is; gradients of keys "
+                   "and values need the lists the other way round too");
+  if (problem.key.op == OpKind::Backward && isGiven(given.full_kv) &&
+      !isGiven(given.full_q))
+    return invalid("blocks.full_q is not given and blocks.full_kv is; "
+                   "gradients of keys and values need the lists the other way "
+                   "round too");
+  problem.headsDiffer |= isListed;
+  return Result();
+}
+constexpr fovea_blocks_t kNoBlocks = {
+    {sizeof(fovea_blocks_t), FOVEA_GROUP_BLOCKS, nullptr},
+    spec::kLeastListBlock,
+    spec::kLeastListBlock,
+    {},
+    {},
+    {},
+    {}};
+
 constexpr GroupReader kReaders[] = {
     {FOVEA_GROUP_WINDOW, "FOVEA_GROUP_WINDOW", "window", readWindow,
      &kNeutralWindow.header},
@@ -84,6 +199,8 @@ constexpr GroupReader kReaders[] = {
      &kNoSinks.header, params::kSinksTensors},
     {FOVEA_GROUP_DSINKS, "FOVEA_GROUP_DSINKS", "dsinks", readDsinks,
      &kNoDsinks.header, params::kDsinksTensors},
+    {FOVEA_GROUP_BLOCKS, "FOVEA_GROUP_BLOCKS", "blocks", readBlocks,
+     &kNoBlocks.header, params::kBlocksTensors},
 };
 
 } // namespace

@@ -80,6 +80,12 @@ public:
     }
   }
 
+  /// One of them, to fill in what the structure alone says of its shape.
+  TensorParam &tensor(size_t index) {
+    return problem
+        .tensors[spec::numberOf(problem.key.op, specs.tensors[index])];
+  }
+
 private:
   const spec::GroupSpec &specs;
   Problem &problem;

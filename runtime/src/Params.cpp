@@ -115,6 +115,7 @@ Result readParams(const fovea_forward_params_t *params, Problem &problem) {
   const Sizes &sizes = problem.sizes;
   const TensorParam &q = problem.tensors[0];
   problem.headsAreRows = sizes.seqlenQ == 1 && sizes.headsQ > sizes.headsK &&
+                         !problem.headsDiffer &&
                          q.strideHead <= spec::maxSeqStride(q.elementBytes);
   return Result();
 }

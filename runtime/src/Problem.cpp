@@ -78,7 +78,7 @@ Result checkStrides(TensorParam &tensor) {
        std::numeric_limits<int64_t>::max()},
       {".stride_head", tensor.strideHead, tensor.heads,
        std::numeric_limits<int64_t>::max()},
-      {".stride_seq", tensor.strideSeq, tensor.rows,
+      {tensor.rowStride, tensor.strideSeq, tensor.rows,
        spec::maxSeqStride(tensor.elementBytes)},
   }};
   for (const Dimension &dim : dims) {

@@ -62,6 +62,7 @@ struct TensorParam {
   int64_t elementBytes;
   bool written;
   bool optional; ///< a null pointer says that it is not there
+  const char *rowStride = ".stride_seq"; ///< its name
   /// Nobody asked for it: it is not looked at.
   bool unwanted = false;
   /// Elements from the first to one past the last, after checkStrides().
@@ -124,6 +125,8 @@ struct Problem {
   /// Query heads that share a key head have a row each, as far apart as rows
   /// may be: packHeads() can make rows of them.
   bool headsAreRows = false;
+  /// They may see other keys than one another, and so can't.
+  bool headsDiffer = false;
   Workspace workspace;
   /// Kernels that need more of an algorithm that splits keys are not taken.
   uint64_t mostWorkspace = std::numeric_limits<uint64_t>::max();
@@ -188,18 +191,31 @@ inline TensorParam readTensor(const void *params,
     tensor.strideHead = field.stride(params, 1);
     tensor.batch = sizes.batch;
   }
-  if (spec.shape == spec::Shape::Rows) {
+  switch (spec.shape) {
+  case spec::Shape::Rows:
     tensor.strideSeq = field.stride(params, 2);
     tensor.rows = sizes.of(spec.rows);
     tensor.rowElements = sizes.headDim;
-  } else if (spec.shape == spec::Shape::Vector) {
+    break;
+  case spec::Shape::Vector:
     // The sequence is contiguous: one row of it a head.
     tensor.rows = 1;
     tensor.rowElements = sizes.of(spec.rows);
+    break;
+  case spec::Shape::BlockLists:
+    tensor.strideSeq = field.stride(params, 2);
+    tensor.rowStride = ".stride_block";
+    break; // the group knows the rest
+  case spec::Shape::BlockCounts:
+    tensor.rows = 1;
+    break;
+  case spec::Shape::Heads:
+  case spec::Shape::Bytes:
+    break;
   }
-  tensor.elementBytes = spec.elements == spec::Elements::F32
-                            ? int64_t(sizeof(float))
-                            : elementSize(problem.key.dtype);
+  tensor.elementBytes = spec.elements == spec::Elements::Problem
+                            ? elementSize(problem.key.dtype)
+                            : 4;
   tensor.written = spec.written;
   tensor.optional = spec.optional;
   return tensor;

@@ -27,7 +27,8 @@ inline constexpr uint32_t kContextOptionsFirstSize = 40, kHipInfoFirstSize = 32,
                           kBackwardPlanFirstSize = 88, kCandidateFirstSize = 32,
                           kWindowFirstSize = 40, kDlseFirstSize = 40,
                           kSinksFirstSize = 32, kDsinksFirstSize = 48,
-                          kScoreFirstSize = 40, kCaptureFirstSize = 128;
+                          kScoreFirstSize = 40, kCaptureFirstSize = 128,
+                          kBlocksFirstSize = 288;
 static_assert(sizeof(fovea_context_options_t) == kContextOptionsFirstSize);
 static_assert(sizeof(fovea_hip_library_info_t) == kHipInfoFirstSize);
 static_assert(sizeof(fovea_device_info_t) == kDeviceInfoFirstSize);
@@ -42,6 +43,7 @@ static_assert(sizeof(fovea_sinks_t) == kSinksFirstSize);
 static_assert(sizeof(fovea_dsinks_t) == kDsinksFirstSize);
 static_assert(sizeof(fovea_score_t) == 48);
 static_assert(sizeof(fovea_capture_t) == kCaptureFirstSize);
+static_assert(sizeof(fovea_blocks_t) == kBlocksFirstSize);
 static_assert(sizeof(fovea_candidate_t) == kCandidateFirstSize);
 
 /// Checks that a caller's structure is there and of some version's size.

@@ -5,6 +5,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -41,9 +42,13 @@ static std::vector<std::string> conditionsOf(const Job &job,
   auto isVector = [](const spec::TensorSpec &tensor) {
     return tensor.shape == spec::Shape::Vector;
   };
-  auto isF32 = [](const spec::TensorSpec &tensor) {
+  auto isWord = [](const spec::TensorSpec &tensor) {
     return tensor.shape != spec::Shape::Bytes &&
-           tensor.elements == spec::Elements::F32;
+           tensor.elements != spec::Elements::Problem;
+  };
+  auto isOfBlocks = [](const spec::TensorSpec &tensor) {
+    return tensor.shape == spec::Shape::BlockCounts ||
+           tensor.shape == spec::Shape::BlockLists;
   };
   auto isWritten = [](const spec::TensorSpec &tensor) {
     return tensor.written;
@@ -89,8 +94,15 @@ static std::vector<std::string> conditionsOf(const Job &job,
       formatv("addresses of {0} are multiples of {1} bytes, of {2} of 4, of a "
               "workspace of {3}; multiples of 16 are the fast case",
               tensorNames(signature, isRows), elementSize(job.problem.dtype),
-              tensorNames(signature, isF32), spec::kWorkspaceAlignment)
+              tensorNames(signature, isWord), spec::kWorkspaceAlignment)
           .str());
+  if (std::string lists = tensorNames(signature, isOfBlocks); !lists.empty())
+    conditions.push_back(
+        formatv("the last dimension of {0} is contiguous; q_block_log2 and "
+                "kv_block_log2 are in {1} to 30, and the entries of a row "
+                "times the size of their blocks less than 2^31",
+                lists, Log2_32(spec::kLeastListBlock))
+            .str());
   conditions.push_back(
       formatv("the grid's y and z are at most {0}: {1}{2} <= {0}",
               spec::kMaxGridYZ, lengths,

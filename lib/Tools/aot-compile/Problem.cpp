@@ -63,6 +63,12 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
   auto heads = MemRefType::get({dynamic}, b.getF32Type(),
                                StridedLayoutAttr::get(&context, 0, {dynamic}));
   auto workspace = MemRefType::get({dynamic}, b.getI8Type());
+  auto listType = [&](int64_t rank) {
+    SmallVector<int64_t> shape(rank, dynamic), strides = shape;
+    strides.back() = 1;
+    return MemRefType::get(shape, b.getI32Type(),
+                           StridedLayoutAttr::get(&context, 0, strides));
+  };
   auto typeOf = [&](const spec::TensorSpec &info) -> Type {
     switch (info.shape) {
     case spec::Shape::Rows:
@@ -73,6 +79,10 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
       return heads;
     case spec::Shape::Bytes:
       return workspace;
+    case spec::Shape::BlockCounts:
+      return listType(3);
+    case spec::Shape::BlockLists:
+      return listType(4);
     }
     llvm_unreachable("all shapes are listed");
   };
@@ -88,12 +98,21 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
           b.getI32Type());
   const size_t bounds = types.size() - base.tensors.size() - 1;
   llvm::StringMap<unsigned> ofGroups; // numbers of their tensors
-  for (const spec::GroupSpec *group : spec::groupsOf(job.problem))
-    if (group != &base)
-      for (const spec::TensorSpec &info : group->tensors) {
-        ofGroups[info.name] = types.size();
-        types.push_back(typeOf(info));
-      }
+  size_t lists = 0, listsEnd = 0;
+  for (const spec::GroupSpec *group : spec::groupsOf(job.problem)) {
+    if (group == &base)
+      continue;
+    for (const spec::TensorSpec &info : group->tensors) {
+      ofGroups[info.name] = types.size();
+      types.push_back(typeOf(info));
+    }
+    // Scalars of groups that are parts of visibility are bounds.
+    if (group->name == StringRef("blocks")) {
+      lists = types.size() - group->tensors.size();
+      types.append(group->scalars.size(), b.getI32Type());
+      listsEnd = types.size();
+    }
+  }
   const size_t captured = types.size();
   std::optional<LoadedScores> scores;
   if (job.scores)
@@ -123,12 +142,13 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
     auto found = ofGroups.find(name);
     return found == ofGroups.end() ? Value() : args[found->second];
   };
+  ValueRange ofLists = args.slice(lists, listsEnd - lists);
   attn::AttentionOpInterface op;
   switch (job.problem.op) {
   case fovea::OpKind::Forward:
     op = attn::ForwardOp::create(b, args[0], args[1], args[2], args[3], args[4],
                                  args[5], boundsFrom(6), ofGroup("sinks"),
-                                 captures, visibility,
+                                 ofLists, captures, visibility,
                                  /*schedule=*/nullptr, /*combine=*/nullptr);
     break;
   case fovea::OpKind::Backward:
@@ -136,7 +156,7 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
         b, args[0], args[1], args[2], args[3], args[4], args[5], args[6],
         args[7], args[8], args[9], args[10], boundsFrom(11), ofGroup("dlse"),
         ofGroup("sinks"), ofGroup("dsinks"),
-        captures, args.drop_front(firstGradient),
+        ofLists, captures, args.drop_front(firstGradient),
         gradients.empty() ? DenseI32ArrayAttr()
                           : b.getDenseI32ArrayAttr(gradients),
         visibility, /*schedule=*/nullptr);

@@ -261,7 +261,8 @@ enum {
   FOVEA_GROUP_DLSE = 2,
   FOVEA_GROUP_SINKS = 3,
   FOVEA_GROUP_SCORE = 4,
-  FOVEA_GROUP_DSINKS = 5
+  FOVEA_GROUP_DSINKS = 5,
+  FOVEA_GROUP_BLOCKS = 6
 };
 
 /** From which diagonal a side of a window counts. */
@@ -353,6 +354,51 @@ typedef struct fovea_dsinks {
   float *dsinks;
   int64_t dsinks_stride_head; /**< in elements; of several heads at least 1 */
 } fovea_dsinks_t;
+
+/**
+ * Since 0.2. Lists of blocks, one for each batch, query head and block of the
+ * other side: of shape (batch, heads_q, blocks), and behind it a dimension of
+ * `entries`. The last dimension of each is contiguous; strides are in elements,
+ * at least 0, and 0 of what all have in common. Of a list the first num_blocks
+ * entries count, in any order, no block twice. All zero: no lists.
+ */
+typedef struct fovea_block_lists {
+  const int32_t *num_blocks; /**< lengths of the lists */
+  int64_t num_blocks_stride_batch, num_blocks_stride_head;
+  const int32_t *indices; /**< numbers of blocks, from 0 on */
+  int64_t indices_stride_batch, indices_stride_head;
+  int64_t indices_stride_block; /**< between lists; at most 2097151 */
+  int64_t entries; /**< of a list in memory, those that do not count too */
+} fovea_block_lists_t;
+
+/**
+ * Since 0.2. Which blocks of keys each block of queries sees (FlexAttention's
+ * BlockMask, docs/BlockLists.md), beside mask, window and score program. Blocks
+ * in no list are not visited, whatever lies there. A row without a block has
+ * zeros and a log-sum-exp of -infinity, and no gradient.
+ *
+ * A block is listed in `full` if every query of it sees every key, and both
+ * sequences have all of it: kernels need not mask it. A score program runs in
+ * every block that is listed. A forward pass reads kv and full_kv alone, a
+ * backward pass all four; that they agree is not checked.
+ *
+ * Numbers outside of the sequence's blocks never lead outside of a tensor; in
+ * kv and q they are blocks past the last, in the full ones results are
+ * undefined.
+ */
+typedef struct fovea_blocks {
+  fovea_group_t header; /**< {sizeof(fovea_blocks_t), FOVEA_GROUP_BLOCKS} */
+  /** Queries and keys of a block, each a power of two of 128 or more, to 2^30;
+      the last block of a sequence may be shorter. */
+  int64_t q_block, kv_block;
+  /** Of each block of queries the blocks of keys that it sees in part. None:
+      every block is seen in part. */
+  fovea_block_lists_t kv;
+  fovea_block_lists_t full_kv; /**< in whole. None: no block is. */
+  /** Of each block of keys the blocks of queries that see it in part, and in
+      whole: what kv and full_kv say, the other way round. */
+  fovea_block_lists_t q, full_q;
+} fovea_blocks_t;
 
 /** Types of what a score program captures. Of a boolean, one byte, true is what
     is not 0. Scalars are F32 or I32. */

@@ -162,7 +162,7 @@ func.func @element(%q: !t, %s: f32, %c: !c) {
 !l = memref<?x?x?xf32, strided<[?, ?, 1]>>
 !w = memref<?xi8>
 func.func @number(%t: !t, %l: !l, %w: !w, %s: f32, %c: f32, %d: memref<f32>) {
-  // expected-error @below {{(C15) has the gradient of capture 1, of 1; numbers rise from 0 on}}
+  // expected-error @below {{(C16) has the gradient of capture 1, of 1; numbers rise from 0 on}}
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
     captures(%c : f32) gradients(1 = %d : memref<f32>) score {
   ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %k: f32):
@@ -178,7 +178,7 @@ func.func @number(%t: !t, %l: !l, %w: !w, %s: f32, %c: f32, %d: memref<f32>) {
 !l = memref<?x?x?xf32, strided<[?, ?, 1]>>
 !w = memref<?xi8>
 func.func @twice(%t: !t, %l: !l, %w: !w, %s: f32, %c: f32, %d: memref<f32>) {
-  // expected-error @below {{(C15) has the gradient of capture 0, of 1; numbers rise from 0 on}}
+  // expected-error @below {{(C16) has the gradient of capture 0, of 1; numbers rise from 0 on}}
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
     captures(%c : f32) gradients(0 = %d, 0 = %d : memref<f32>, memref<f32>) score {
   ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %k: f32):
@@ -194,7 +194,7 @@ func.func @twice(%t: !t, %l: !l, %w: !w, %s: f32, %c: f32, %d: memref<f32>) {
 !l = memref<?x?x?xf32, strided<[?, ?, 1]>>
 !w = memref<?xi8>
 func.func @integer(%t: !t, %l: !l, %w: !w, %s: f32, %c: i32, %d: memref<f32>) {
-  // expected-error @below {{(C15) has the gradient of capture 0, which is 'i32'; f32, f16 and bf16 have one}}
+  // expected-error @below {{(C16) has the gradient of capture 0, which is 'i32'; f32, f16 and bf16 have one}}
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
     captures(%c : i32) gradients(0 = %d : memref<f32>) score {
   ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %k: i32):
@@ -211,7 +211,7 @@ func.func @integer(%t: !t, %l: !l, %w: !w, %s: f32, %c: i32, %d: memref<f32>) {
 !l = memref<?x?x?xf32, strided<[?, ?, 1]>>
 !w = memref<?xi8>
 func.func @boolean(%t: !t, %l: !l, %w: !w, %s: f32, %c: memref<?xi1>, %d: memref<?xf32>) {
-  // expected-error @below {{(C15) has the gradient of capture 0, which is 'memref<?xi1>'; f32, f16 and bf16 have one}}
+  // expected-error @below {{(C16) has the gradient of capture 0, which is 'memref<?xi1>'; f32, f16 and bf16 have one}}
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
     captures(%c : memref<?xi1>) gradients(0 = %d : memref<?xf32>) score {
   ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %k: memref<?xi1>):
@@ -226,7 +226,7 @@ func.func @boolean(%t: !t, %l: !l, %w: !w, %s: f32, %c: memref<?xi1>, %d: memref
 !l = memref<?x?x?xf32, strided<[?, ?, 1]>>
 !w = memref<?xi8>
 func.func @rank(%t: !t, %l: !l, %w: !w, %s: f32, %c: memref<?xf16>, %d: memref<f32>) {
-  // expected-error @below {{(C15) has, for the gradient of capture 0, 'memref<f32>'; it must have rank 1 and a strided layout}}
+  // expected-error @below {{(C16) has, for the gradient of capture 0, 'memref<f32>'; it must have rank 1 and a strided layout}}
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
     captures(%c : memref<?xf16>) gradients(0 = %d : memref<f32>) score {
   ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %k: memref<?xf16>):
@@ -243,7 +243,7 @@ func.func @rank(%t: !t, %l: !l, %w: !w, %s: f32, %c: memref<?xf16>, %d: memref<f
 !l = memref<?x?x?xf32, strided<[?, ?, 1]>>
 !w = memref<?xi8>
 func.func @extent(%t: !t, %l: !l, %w: !w, %s: f32, %c: memref<8xf16>, %d: memref<9xf32>) {
-  // expected-error @below {{(C15) has 'memref<9xf32>' for the gradient of capture 0, which is 'memref<8xf16>'; extents are the capture's}}
+  // expected-error @below {{(C16) has 'memref<9xf32>' for the gradient of capture 0, which is 'memref<8xf16>'; extents are the capture's}}
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
     captures(%c : memref<8xf16>) gradients(0 = %d : memref<9xf32>) score {
   ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %k: memref<8xf16>):
@@ -260,7 +260,7 @@ func.func @extent(%t: !t, %l: !l, %w: !w, %s: f32, %c: memref<8xf16>, %d: memref
 !l = memref<?x?x?xf32, strided<[?, ?, 1]>>
 !w = memref<?xi8>
 func.func @two_ways(%t: !t, %l: !l, %w: !w, %s: f32, %c: memref<?xf16>, %d: memref<?xf32>) {
-  // expected-error @below {{(C15) has the gradient of capture 0, which attn.at reads in several ways; capture it once for each}}
+  // expected-error @below {{(C16) has the gradient of capture 0, which attn.at reads in several ways; capture it once for each}}
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
     captures(%c : memref<?xf16>) gradients(0 = %d : memref<?xf32>) score {
   ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %k: memref<?xf16>):

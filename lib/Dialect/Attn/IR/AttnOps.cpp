@@ -154,6 +154,66 @@ static LogicalResult checkSinks(Operation *op, Named q, Value value,
   return success();
 }
 
+/// The row of the group of lists of blocks.
+static const spec::GroupSpec &blocksGroup() {
+  const int row = spec::findGroup("blocks");
+  assert(row >= 0 && "the table of feature groups has the row");
+  return spec::featureGroups()[row];
+}
+
+/// The list tensor of a name; null: there is none.
+static Value listOf(OperandRange lists, StringRef name) {
+  if (lists.empty())
+    return nullptr;
+  for (auto [info, value] : llvm::zip(blocksGroup().tensors, lists))
+    if (name == info.name)
+      return value;
+  return nullptr;
+}
+
+/// (C15) of lists of blocks, and of the schedules of kernels that visit them.
+static LogicalResult checkLists(Operation *op, Named q, OperandRange lists,
+                                ArrayRef<ScheduleAttr> schedules) {
+  if (lists.empty())
+    return success();
+  const spec::GroupSpec &group = blocksGroup();
+  const size_t tensors = group.tensors.size(),
+               all = group.scalars.size() + tensors;
+  if (lists.size() != all)
+    return op->emitOpError()
+           << "(C15) blocks are " << tensors << " tensors and "
+           << group.scalars.size() << " scalars, found " << lists.size();
+  for (auto [number, value] : llvm::enumerate(lists)) {
+    auto type = dyn_cast<MemRefType>(value.getType());
+    if (number >= tensors) {
+      if (type)
+        return op->emitOpError()
+               << "(C15) " << group.scalars[number - tensors].name
+               << " of blocks must be i32, found " << type;
+      continue;
+    }
+    const spec::TensorSpec &info = group.tensors[number];
+    const int64_t rank = info.shape == spec::Shape::BlockLists ? 4 : 3;
+    if (!type || type.getRank() != rank)
+      return op->emitOpError()
+             << "(C15) " << info.name << " of blocks must be "
+             << spec::shapeOf(info) << " of i32, found " << value.getType();
+    Named list = {info.name, type};
+    if (failed(checkStrides(op, list)) ||
+        failed(checkSameExtent(op, "C15", "batch", q, 0, list, 0)) ||
+        failed(checkSameExtent(op, "C15", "heads", q, 1, list, 1)))
+      return failure();
+  }
+  for (ScheduleAttr schedule : schedules)
+    for (auto [name, size] : {std::pair("block_m", schedule.getBlockM()),
+                              {"block_n", schedule.getBlockN()}})
+      if (spec::kLeastListBlock % size != 0)
+        return op->emitOpError()
+               << "(C15) " << name << " of a kernel that reads lists of blocks "
+               << "must divide " << spec::kLeastListBlock << ", found " << size;
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // AttentionOpInterface
 //===----------------------------------------------------------------------===//
@@ -208,7 +268,7 @@ Value ForwardOp::getTensor(StringRef name) {
       .Case("out", getOut())
       .Case("lse", getLse())
       .Case("sinks", getSinks())
-      .Default(nullptr);
+      .Default(listOf(getLists(), name));
 }
 Value BackwardOp::getTensor(StringRef name) {
   return llvm::StringSwitch<Value>(name)
@@ -225,7 +285,7 @@ Value BackwardOp::getTensor(StringRef name) {
       .Case("dlse", getDlse())
       .Case("sinks", getSinks())
       .Case("dsinks", getDsinks())
-      .Default(nullptr);
+      .Default(listOf(getLists(), name));
 }
 
 std::vector<const spec::TensorSpec *>
@@ -264,7 +324,12 @@ LogicalResult ForwardOp::verify() {
     return failure();
   if (getLse() && failed(checkLse(*this, q, getLse())))
     return failure();
-  return getSinks() ? checkSinks(*this, q, getSinks()) : success();
+  if (getSinks() && failed(checkSinks(*this, q, getSinks())))
+    return failure();
+  SmallVector<ScheduleAttr> schedules;
+  if (getSchedule())
+    schedules.push_back(*getSchedule());
+  return checkLists(*this, q, getLists(), schedules);
 }
 
 LogicalResult ForwardOp::verifyRegions() {
@@ -300,9 +365,15 @@ LogicalResult BackwardOp::verify() {
            << (getSinks() ? "sinks and no dsinks to receive their gradient"
                           : "dsinks and no sinks, whose gradient they are")
            << "; give both or neither";
-  if (!getSinks())
-    return success();
-  if (failed(checkSinks(*this, q, getSinks())))
+  if (getSinks() && (failed(checkSinks(*this, q, getSinks())) ||
+                     failed(checkSinks(*this, q, getDsinks(), "dsinks"))))
     return failure();
-  return checkSinks(*this, q, getDsinks(), "dsinks");
+  SmallVector<ScheduleAttr> schedules;
+  if (getSchedule())
+    for (auto [launch, schedule] :
+         llvm::zip_equal(specOf(getSchedule()->getAlgorithm()).launches,
+                         getSchedule()->getKernels()))
+      if (launch.products > 0)
+        schedules.push_back(schedule);
+  return checkLists(*this, q, getLists(), schedules);
 }

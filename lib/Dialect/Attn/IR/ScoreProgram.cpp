@@ -404,13 +404,13 @@ static bool isReadOnce(BlockArgument tensor) {
 LogicalResult fovea::attn::verifyGradients(BackwardOp op) {
   ArrayRef<int32_t> numbers = op.getGradientsOf();
   if (numbers.size() != op.getGradients().size())
-    return op.emitOpError("(C15) has ")
+    return op.emitOpError("(C16) has ")
            << op.getGradients().size() << " gradients of " << numbers.size()
            << " captures";
   int32_t last = -1;
   for (auto [number, gradient] : llvm::zip_equal(numbers, op.getGradients())) {
     if (number <= last || number >= int32_t(op.getCaptures().size()))
-      return op.emitOpError("(C15) has the gradient of capture ")
+      return op.emitOpError("(C16) has the gradient of capture ")
              << number << ", of " << op.getCaptures().size()
              << "; numbers rise from 0 on";
     last = number;
@@ -418,7 +418,7 @@ LogicalResult fovea::attn::verifyGradients(BackwardOp op) {
     auto tensor = dyn_cast<MemRefType>(type);
     Type element = tensor ? tensor.getElementType() : type;
     if (!isa<FloatType>(element))
-      return op.emitOpError("(C15) has the gradient of capture ")
+      return op.emitOpError("(C16) has the gradient of capture ")
              << number << ", which is " << type
              << "; f32, f16 and bf16 have one";
     auto to = cast<MemRefType>(gradient.getType());
@@ -430,20 +430,20 @@ LogicalResult fovea::attn::verifyGradients(BackwardOp op) {
         to.getMemorySpace() || llvm::any_of(strides, [](int64_t stride) {
           return !ShapedType::isDynamic(stride) && stride < 0;
         }))
-      return op.emitOpError("(C15) has, for the gradient of capture ")
+      return op.emitOpError("(C16) has, for the gradient of capture ")
              << number << ", " << to << "; it must have rank " << rank
              << " and a strided layout without an offset or negative strides, "
                 "in the default memory space";
     for (int64_t dim = 0; dim != rank; ++dim)
       if (!to.isDynamicDim(dim) && !tensor.isDynamicDim(dim) &&
           to.getDimSize(dim) != tensor.getDimSize(dim))
-        return op.emitOpError("(C15) has ")
+        return op.emitOpError("(C16) has ")
                << to << " for the gradient of capture " << number
                << ", which is " << tensor << "; extents are the capture's";
     BlockArgument argument =
         op.getScore().getArgument(kScoreArguments + unsigned(number));
     if (tensor && !isReadOnce(argument))
-      return op.emitOpError("(C15) has the gradient of capture ")
+      return op.emitOpError("(C16) has the gradient of capture ")
              << number
              << ", which attn.at reads in several ways; capture it once for "
                 "each";

@@ -51,6 +51,12 @@ static const BackwardRow kBackwardRows[] = {
      "mfma_32x32x16",
      {128, 32, 4, 4, 1},
      {256, 32, 4, 4, 1}},
+    // Of kernels that read lists of blocks.
+    {target::kMfmaDoubleK,
+     128,
+     "mfma_32x32x16",
+     {128, 32, 4, 4, 1},
+     {128, 32, 4, 4, 1}},
     {target::kMfmaBf16_1k,
      64,
      "mfma_16x16x16",
@@ -236,25 +242,22 @@ int64_t fovea::attn::largestBackwardHeadDim(BackwardAlgorithm algorithm,
 static const AtomicRow *findAtomicRow(BackwardAlgorithm algorithm,
                                       const target::TargetInfo &target,
                                       Type elementType, int64_t headDim,
-                                      bool takesWindow) {
+                                      bool takesWindow, bool readsLists) {
+  auto fits = [&](const AtomicRow &row) {
+    return (!row.windowsOnly || takesWindow) &&
+           (!readsLists || row.fused.dividesLists());
+  };
   if (algorithm == BackwardAlgorithm::Atomic16)
-    if (const auto *row =
-            findRow<AtomicRow>(kAtomic16Rows, target, elementType, headDim))
+    if (const auto *row = findRow<AtomicRow>(kAtomic16Rows, target, elementType,
+                                             headDim, fits))
       return row;
-  ArrayRef<AtomicRow> rows = kAtomicRows;
-  const AtomicRow *row = nullptr;
-  do {
-    if (row)
-      rows = rows.drop_front(row - rows.begin() + 1);
-    row = findRow<AtomicRow>(rows, target, elementType, headDim);
-  } while (row && row->windowsOnly && !takesWindow);
-  return row;
+  return findRow<AtomicRow>(kAtomicRows, target, elementType, headDim, fits);
 }
 
 BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
     MLIRContext *context, BackwardAlgorithm algorithm,
     const target::TargetInfo &target, Type elementType, int64_t headDim,
-    bool takesWindow) {
+    bool takesWindow, bool readsLists) {
   auto make = [&](const char *inst, const KernelRow &kernel) {
     return makeSchedule(context, inst, kernel, /*rescaleThreshold=*/0);
   };
@@ -265,15 +268,19 @@ BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
   SmallVector<ScheduleAttr> kernels;
   switch (algorithm) {
   case BackwardAlgorithm::Deterministic:
-    if (const auto *row =
-            findRow<BackwardRow>(kBackwardRows, target, elementType, headDim))
+    if (const auto *row = findRow<BackwardRow>(
+            kBackwardRows, target, elementType, headDim,
+            [&](const BackwardRow &row) {
+              return !readsLists ||
+                     (row.dkdv.dividesLists() && row.dq.dividesLists());
+            }))
       kernels = {stream(row->inst, row->dq), make(row->inst, row->dkdv),
                  make(row->inst, row->dq)};
     break;
   case BackwardAlgorithm::Atomic:
   case BackwardAlgorithm::Atomic16:
     if (const AtomicRow *row = findAtomicRow(algorithm, target, elementType,
-                                             headDim, takesWindow))
+                                             headDim, takesWindow, readsLists))
       kernels = {stream(row->inst, row->fused), make(row->inst, row->fused),
                  stream(row->inst, row->fused)};
     break;

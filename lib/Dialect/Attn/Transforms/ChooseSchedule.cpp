@@ -53,7 +53,8 @@ private:
     if (!target)
       return failure();
     ScheduleAttr schedule = op.getSchedule().value_or(chooseForwardSchedule(
-        &getContext(), target.getInfo(), op.getElementType(), op.getHeadDim()));
+        &getContext(), target.getInfo(), op.getElementType(), op.getHeadDim(),
+        /*readsLists=*/!op.getLists().empty()));
     if (!schedule)
       return op.emitOpError()
              << "no schedule for head dimension " << op.getHeadDim() << " in "
@@ -107,7 +108,8 @@ private:
     BackwardScheduleAttr schedule =
         op.getSchedule().value_or(chooseBackwardSchedule(
             &getContext(), *wanted, target.getInfo(), op.getElementType(),
-            op.getHeadDim(), takesWindow));
+            op.getHeadDim(), takesWindow,
+            /*readsLists=*/!op.getLists().empty()));
     StringRef name = stringifyBackwardAlgorithm(*wanted);
     if (!schedule)
       return op.emitOpError()

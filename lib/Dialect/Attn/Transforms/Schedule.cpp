@@ -174,12 +174,13 @@ ScheduleAttr fovea::attn::makeSchedule(MLIRContext *context, StringRef inst,
                            kernel.directCopy);
 }
 
-ScheduleAttr
-fovea::attn::chooseForwardSchedule(MLIRContext *context,
-                                   const target::TargetInfo &target,
-                                   Type elementType, int64_t headDim) {
-  const ForwardRow *row =
-      findRow<ForwardRow>(kForwardRows, target, elementType, headDim);
+ScheduleAttr fovea::attn::chooseForwardSchedule(
+    MLIRContext *context, const target::TargetInfo &target, Type elementType,
+    int64_t headDim, bool readsLists) {
+  const ForwardRow *row = findRow<ForwardRow>(
+      kForwardRows, target, elementType, headDim, [&](const ForwardRow &row) {
+        return !readsLists || row.kernel.dividesLists();
+      });
   if (!row)
     return {};
   bool flushes =

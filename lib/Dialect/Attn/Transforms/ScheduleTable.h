@@ -16,6 +16,12 @@ namespace fovea::attn {
 struct KernelRow {
   int32_t blockM, blockN, waves, stages, wavesPerSimd;
   int32_t valueSplit = 1, queriesInLds = 0, directCopy = 0;
+
+  /// Whether its blocks divide those of lists.
+  bool dividesLists() const {
+    return spec::kLeastListBlock % blockM == 0 &&
+           spec::kLeastListBlock % blockN == 0;
+  }
 };
 
 ScheduleAttr makeSchedule(mlir::MLIRContext *context, llvm::StringRef inst,
@@ -24,12 +30,15 @@ ScheduleAttr makeSchedule(mlir::MLIRContext *context, llvm::StringRef inst,
 /// The first row that the chip can do and that holds the head dimension; null
 /// if there is none. Rows have `features` that the chip must have beside the
 /// instruction `inst`, and a `maxHeadDim`.
+/// \param fits  what else a row must be; null: nothing
 template <typename Row>
 const Row *findRow(llvm::ArrayRef<Row> rows, const target::TargetInfo &target,
-                   mlir::Type elementType, int64_t headDim) {
+                   mlir::Type elementType, int64_t headDim,
+                   llvm::function_ref<bool(const Row &)> fits = nullptr) {
   for (const Row &row : rows)
     if (headDim <= row.maxHeadDim && target.has(row.features) &&
-        lookupMatrixInstr(target, row.inst, elementType))
+        lookupMatrixInstr(target, row.inst, elementType) &&
+        (!fits || fits(row)))
       return &row;
   return nullptr;
 }

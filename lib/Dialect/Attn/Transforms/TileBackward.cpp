@@ -565,6 +565,7 @@ private:
   Bounds seenByKeys();
   Rows sumsOf(Value head);
   Value loadOwn(const Rows &rows, int64_t columns);
+  void findListed();
   void visitQueries();
 
   Value accV, accK; ///< dV^T, dK^T
@@ -574,6 +575,8 @@ private:
   Value firstKey;
   Value firstSeen;  ///< key that any query sees; null: the first of all
   Segments queries; ///< that see these keys
+  BlockList list;   ///< of a kernel that reads lists: likewise, of the head
+  Value isTail;     ///< i1: some keys are past the last; where it matters
   Value spareBlock; ///< behind all of the head, for sums in pairs
   Value tailBlocks, maskedBlocks; ///< the latter with the head
   Resident keys, values;
@@ -771,6 +774,8 @@ void KeyGradients::take(GradientStep step, Value number) {
 /// first, then those of the head, then, as one that is fetched ahead, the first
 /// full one.
 Value KeyGradients::maskedBlock(Value number) {
+  if (lists.isThere())
+    return lists.blockOf(list, number);
   if (!queries.hasTail)
     return number;
   Value isTail =
@@ -782,6 +787,8 @@ Value KeyGradients::maskedBlock(Value number) {
 /// turns numbers follow those of maskedBlock(); elsewhere they are the blocks',
 /// which takes no register for the difference.
 Value KeyGradients::fullBlock(Value number) {
+  if (lists.isThere())
+    return lists.blockOf(list, number);
   return isCounted() ? sub(number, tailBlocks) : number;
 }
 
@@ -857,8 +864,17 @@ void KeyGradients::build() {
 
   Value last = sub(min(add(firstKey, i32(tiles.blockM)), seqlenK), i32(1));
   // Of sums in pairs a block is one of the workspace's.
-  queries = visibility.rowsOfKeys(firstKey, last, tiles.blockN,
-                                  sumsPairs() ? tiles.blockN : 1);
+  if (lists.isThere()) // of each head its own; places are counted from query 0
+    queries = {zero,
+               arg("seqlen_q"),
+               zero,
+               zero,
+               zero,
+               /*hasHead=*/false,
+               /*hasTail=*/true};
+  else
+    queries = visibility.rowsOfKeys(firstKey, last, tiles.blockN,
+                                    sumsPairs() ? tiles.blockN : 1);
   if (sumsPairs()) {
     spareBlock = sub(blocksOf(arg("seqlen_q"), tiles.blockN),
                      div(queries.origin, i32(tiles.blockN)));
@@ -867,9 +883,8 @@ void KeyGradients::build() {
   if (sumsOverKeys()) {
     // A block of keys with some past the last is masked throughout: their
     // columns of dS are summed over, whatever exp2 made of them.
-    Value isTail =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
-                              add(firstKey, i32(tiles.blockM)), seqlenK);
+    isTail = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
+                                   add(firstKey, i32(tiles.blockM)), seqlenK);
     queries.head = select(isTail, queries.end, queries.head);
     queries.full = select(isTail, queries.end, queries.full);
     queries.hasHead = true;
@@ -906,6 +921,8 @@ void KeyGradients::build() {
       head.sums = sumsOf(head.number);
     captureSums.assign(score.countSums(),
                        splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f));
+    if (lists.isThere())
+      findListed();
     visitQueries();
     score.addSums(captureSums, {batch, head.number, /*row=*/nullptr, firstKey,
                                 /*hasKeyRows=*/false});
@@ -922,6 +939,14 @@ void KeyGradients::build() {
   gpu::ReturnOp::create(b);
 }
 
+/// The blocks of queries of a head that are listed to see these keys.
+void KeyGradients::findListed() {
+  list = lists.queriesOf(batch, head.number, firstKey, tiles.blockN);
+  queries.full = maskedBlocks =
+      isTail ? select(isTail, list.end, list.first) : list.first;
+  queries.end = list.end;
+}
+
 /// All blocks of queries of a head. Tail and head are one loop: a third would
 /// take more registers than gfx908 has. It comes first, since the head leads to
 /// the full blocks.
@@ -935,6 +960,10 @@ void KeyGradients::visitQueries() {
   isMasked = false;
   Value from = isCounted() ? maskedBlocks : queries.head;
   Value end = isCounted() ? add(queries.full, tailBlocks) : queries.full;
+  if (lists.isThere()) { // whose numbers go on
+    from = maskedBlocks;
+    end = queries.end;
+  }
   loop(from, end);
   drain(end);
 }

@@ -359,10 +359,14 @@ Segments QueryBlockBuilder::shareOf(const Segments &all, int64_t group) {
     return max(zero, min(sub(block, first), size));
   };
   Segments part = all;
-  Value keysBefore = mul(first, i32(blockN));
-  part.origin = add(all.origin, keysBefore);
-  part.count = sub(min(all.count, mul(end, i32(blockN))), keysBefore);
-  part.count = max(zero, part.count);
+  if (lists.isThere()) {
+    listStart = first;
+  } else {
+    Value keysBefore = mul(first, i32(blockN));
+    part.origin = add(all.origin, keysBefore);
+    part.count = sub(min(all.count, mul(end, i32(blockN))), keysBefore);
+    part.count = max(zero, part.count);
+  }
   if (all.hasHead)
     part.head = within(all.head);
   part.full = within(all.full);
@@ -375,7 +379,14 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
   blockM = rowsOfBlock;
   blockN = keysOfBlock;
   Value last = sub(min(add(firstRow, i32(blockM)), arg("seqlen_q")), i32(1));
-  keys = visibility.keysOfRows(firstRow, last, blockN);
+  if (lists.isThere()) {
+    // Listed blocks lie anywhere: places are counted from the first key.
+    list = lists.keysOf(batch, headQ, firstRow, blockN);
+    keys = {i32(0),   arg("seqlen_k"),   i32(0),          list.first,
+            list.end, /*hasHead=*/false, /*hasTail=*/true};
+  } else {
+    keys = visibility.keysOfRows(firstRow, last, blockN);
+  }
   if (share)
     keys = shareOf(keys, group);
   full = keys.full;
@@ -416,6 +427,10 @@ Value QueryBlockBuilder::inGroups(Value blocks) {
 }
 
 Value QueryBlockBuilder::rowOf(Value number) {
+  if (lists.isThere()) {
+    Value ofAll = listStart ? add(number, listStart) : number;
+    return mul(lists.blockOf(list, ofAll), i32(blockN));
+  }
   if (!keys.hasHead)
     return mul(number, i32(blockN));
   auto isBelow = [&](Value x, Value y) -> Value {
@@ -432,7 +447,7 @@ Value QueryBlockBuilder::rowOf(Value number) {
 
 Value QueryBlockBuilder::keyOf(Value number, int64_t row) {
   Value first = rowOf(number);
-  if (isFull) {
+  if (isFull && !lists.isThere()) {
     first = mul(number, i32(blockN));
     if (keys.hasHead)
       first = add(first, mul(keys.head, i32(blockN)));
@@ -453,7 +468,8 @@ Score::Result QueryBlockBuilder::scoresOf(Value products, Value number,
 
 Value QueryBlockBuilder::viewKeys(bool values, Value number, int64_t row) {
   // In that loop only what is fetched ahead may be of another.
-  bool isOwn = isFull && (!looksOn || isa<BlockArgument>(number));
+  bool isOwn =
+      isFull && !lists.isThere() && (!looksOn || isa<BlockArgument>(number));
   Value first = isOwn ? mul(number, i32(blockN)) : rowOf(number);
   if (row != 0)
     first = add(first, i32(row));
@@ -502,16 +518,17 @@ void QueryBlockBuilder::walkKeys(
       return hasFull ? unlessWhole(scores, number, apply) : apply();
     });
   };
-  // Of the tail no key comes too early, unless there is no full block.
+  // Of the tail no key comes too early, unless there is no full block; of what
+  // is listed any may.
   Value from = full;
   auto walkTo = [&](Value to, int64_t group, bool hasBegin) {
     walkMasked(from, to, group, hasBegin);
     from = to;
   };
   auto whole = [&](Value to) { return groupsOfAll > 1 ? inGroups(to) : to; };
-  walkTo(whole(masked), groupsOfAll, /*hasBegin=*/false);
+  walkTo(whole(masked), groupsOfAll, /*hasBegin=*/lists.isThere());
   if (keys.hasHead)
     walkTo(whole(keys.end), groupsOfAll, /*hasBegin=*/true);
   if (groupsOfAll > 1)
-    walkTo(keys.end, /*group=*/1, keys.hasHead);
+    walkTo(keys.end, /*group=*/1, keys.hasHead || lists.isThere());
 }

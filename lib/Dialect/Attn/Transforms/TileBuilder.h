@@ -9,6 +9,7 @@
 #ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILEBUILDER_H
 #define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILEBUILDER_H
 
+#include "BlockLists.h"
 #include "Score.h"
 #include "Visibility.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
@@ -96,7 +97,8 @@ protected:
         elementType(op.getElementType()), headDim(op.getHeadDim()),
         visibility(op, {b, arg("seqlen_q"), arg("seqlen_k")},
                    [&](StringRef name) { return arg(name); }),
-        score(op, b, [&](StringRef name) { return arg(name); }) {}
+        score(op, b, [&](StringRef name) { return arg(name); }),
+        lists(op, b, [&](StringRef name) { return arg(name); }) {}
 
   //===--- ops ------------------------------------------------------------===//
   Value arg(const llvm::Twine &name);
@@ -238,6 +240,7 @@ protected:
   int64_t headDim;
   Visibility visibility;
   Score score;
+  BlockLists lists;
   Value batch; ///< i32; set by what places the workgroup
 };
 
@@ -310,6 +313,8 @@ private:
   Value inGroups(Value blocks);
 
   Segments keys;
+  BlockList list;  ///< of a kernel that reads lists: of the keys to visit
+  Value listStart; ///< number in it of the share's first block; null: 0
   /// Blocks: those of the loop over full ones, full ones (where there may be a
   /// head), and with the tail.
   Value full, seenWhole, masked;

@@ -63,11 +63,16 @@ enum class Shape : uint8_t {
   Vector, ///< [batch, heads, rows], the last one contiguous
   Heads,  ///< [heads]
   Bytes,  ///< as many as the algorithm's workspace has
+  /// Of the blocks that a group cuts the rows into: [batch, heads, blocks], the
+  /// last one contiguous
+  BlockCounts,
+  BlockLists, ///< [batch, heads, blocks, entries], the last one contiguous
 };
 
 enum class Elements : uint8_t {
   Problem, ///< of the key's type
   F32,
+  I32,
 };
 
 /// Tensors that an operation may write for its caller, as bits of a set.
@@ -84,7 +89,7 @@ struct TensorSpec {
   const char *name;  ///< of the address among the arguments, "dout"
   const char *title; ///< in sentences, "the gradient of the output"
   Shape shape;
-  Extent heads, rows; ///< of Shape::Rows and Shape::Vector; heads of Heads
+  Extent heads, rows; ///< as far as the shape has them
   Elements elements;
   bool written;
   /// It may be absent: a null address.
@@ -367,8 +372,8 @@ bool isStandard(const ProblemKey &key,
 std::string shapeOf(const TensorSpec &tensor);
 
 /// Largest number of tensors and bytes that any signature has.
-inline constexpr size_t kMaxTensors = 16;
-inline constexpr size_t kMaxArgumentBytes = 1280;
+inline constexpr size_t kMaxTensors = 24;
+inline constexpr size_t kMaxArgumentBytes = 2048;
 
 //===----------------------------------------------------------------------===//
 // Limits that every launcher checks
@@ -390,6 +395,10 @@ inline constexpr int64_t kMaxGridYZ = 65535;
 /// Most shares of a row block's keys: a tile of 256 rows of the workspace must
 /// span less than 2^31 bytes.
 inline constexpr int32_t kMaxSplits = 1024;
+
+/// Least size of a block of group `blocks`, which divides it: what a workgroup
+/// owns and what an iteration visits divide this.
+inline constexpr int32_t kLeastListBlock = 128;
 
 /// What a workspace is aligned to, in bytes.
 inline constexpr int64_t kWorkspaceAlignment = 16;

@@ -22,8 +22,10 @@ namespace fovea::params {
 constexpr size_t strideCount(spec::Shape shape) {
   switch (shape) {
   case spec::Shape::Rows:
+  case spec::Shape::BlockLists:
     return 3;
   case spec::Shape::Vector:
+  case spec::Shape::BlockCounts:
     return 2;
   case spec::Shape::Heads:
     return 1; // of head alone
@@ -107,6 +109,18 @@ inline constexpr TensorField kDsinksTensors[] = {
      offsetof(fovea_dsinks_t, sinks_stride_head)},
     {"dsinks.dsinks", offsetof(fovea_dsinks_t, dsinks),
      offsetof(fovea_dsinks_t, dsinks_stride_head)}};
+#define FOVEA_LIST(lists, name)                                                \
+  {"blocks." #lists "." #name,                                                 \
+   offsetof(fovea_blocks_t, lists) + offsetof(fovea_block_lists_t, name),      \
+   offsetof(fovea_blocks_t, lists) +                                           \
+       offsetof(fovea_block_lists_t, name##_stride_batch)}
+inline constexpr TensorField kBlocksTensors[] = {
+    FOVEA_LIST(kv, num_blocks),      FOVEA_LIST(kv, indices),
+    FOVEA_LIST(full_kv, num_blocks), FOVEA_LIST(full_kv, indices),
+    FOVEA_LIST(q, num_blocks),       FOVEA_LIST(q, indices),
+    FOVEA_LIST(full_q, num_blocks),  FOVEA_LIST(full_q, indices),
+};
+#undef FOVEA_LIST
 
 /// One a tensor of the operation's base group, in the order of its table, then
 /// of its algorithms, whose workspace is one and the same.

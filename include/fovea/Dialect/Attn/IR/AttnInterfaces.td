@@ -105,6 +105,8 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
       "::mlir::ArrayAttr", "getVisibilityAttr">,
     InterfaceMethod<"Operands of all parts, in their order.",
       "::mlir::OperandRange", "getBounds">,
+    InterfaceMethod<[{The lists of blocks: what the group `blocks` has, tensors
+      first; empty: none.}], "::mlir::OperandRange", "getLists">,
     InterfaceMethod<"The score program; empty: the score is what it is.",
       "::mlir::Region &", "getScore">,
     InterfaceMethod<"What it captures, in the order of its arguments.",

@@ -16,6 +16,9 @@ def Attn_CapturedTensor
     : MemRefRankOf<[F32, F16, BF16, I32, I1], [1, 2, 3, 4]>;
 def Attn_Capture : AnyTypeOf<[F32, I32, Attn_CapturedTensor]>;
 
+// Of lists of blocks: their tensors, and sizes.
+def Attn_BlockListOperand : AnyTypeOf<[I32, MemRefRankOf<[I32], [3, 4]>]>;
+
 def Attn_VisibilityParts
     : TypedArrayAttrBase<Attn_VisibilityAttrInterface, "parts of visibility">;
 
@@ -47,6 +50,11 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     | `#attn.window`, of operands left, right and alignment | i + dl - left <= j <= i + dr + right |
 
     Without parts every key is. A row that sees no key gives zeros and a log-sum-exp of -inf.
+
+    With `blocks` only keys of blocks are that are listed for the query's block
+    (docs/BlockLists.md): the tensors and then the scalars of the feature group
+    `blocks`, in the order of its table (docs/KernelAbi.md). Of blocks that are
+    listed as seen in whole `visible` need not be looked at.
 
     A sink is a logit of its head that takes probability and has no value. It is
     neither scaled nor handed to `score`. Without sinks, or of -inf, there is
@@ -108,7 +116,9 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
       strided layout with offset 0, no negative stride and the default memory
       space;
     * (C14) sinks is [heads_q], of any stride that is not negative, without
-      offset and in the default memory space.
+      offset and in the default memory space;
+    * (C15) blocks are the group's eight tensors, of i32 and as (C8) says, and
+      six scalars; block_m and block_n of a schedule then divide 128.
 
     (C2), (C3), (C4), (C6), (C7) and (C13) are checked here where extents are static,
     and by the runtime otherwise. Static extents and strides do not specialise
@@ -146,6 +156,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
       Arg<Optional<MemRefRankOf<[F32], [3]>>, "log-sum-exp", [MemWrite]>:$lse,
       F32:$scale, Variadic<I32>:$bounds,
       Arg<Optional<MemRefRankOf<[F32], [1]>>, "sinks", [MemRead]>:$sinks,
+      Arg<Variadic<Attn_BlockListOperand>, "lists of blocks", [MemRead]>:$lists,
       Arg<Variadic<Attn_Capture>, "of the score program", [MemRead]>:$captures,
       OptionalAttr<Attn_VisibilityParts>:$visibility,
       OptionalAttr<Attn_ScheduleAttr>:$schedule,
@@ -155,6 +166,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     $q `,` $k `,` $v `,` $out (`lse` `(` $lse^ `)`)? `scale` `(` $scale `)`
     (`sinks` `(` $sinks^ `:` type($sinks) `)`)?
     (`visible` $visibility^)? (`(` $bounds^ `)`)?
+    (`blocks` `(` $lists^ `:` type($lists) `)`)?
     (`captures` `(` $captures^ `:` type($captures) `)`)? (`score` $score^)?
     (`schedule` `(` $schedule^ `)`)? (`combine` `(` $combine^ `)`)? attr-dict
     `:` type($q) `,` type($k) `,` type($v) `,` type($out)
@@ -232,10 +244,10 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     | scale | scalar | f32 |
     | gradients | those of the captures that they are of | f32 |
 
-    The constraints are (C1) to (C14) of `attn.forward`, for gradients, dlse and
-    dsinks included, as for their tensors; `attn.yield` may have a second f32, and then
-    one for each of `gradients`. Besides:
-    * (C15) `gradients` gives numbers of captures that rise, of f32, f16 or bf16,
+    The constraints are (C1) to (C15) of `attn.forward`, for gradients, dlse and
+    dsinks included, as for their tensors; `attn.yield` may have a second f32,
+    and then one for each of `gradients`. Besides:
+    * (C16) `gradients` gives numbers of captures that rise, of f32, f16 or bf16,
       of which `attn.at` reads a tensor in one way; each has the rank of the
       capture, 0 for a scalar, its extents, a strided layout with offset 0, no
       negative stride and the default memory space.
@@ -273,6 +285,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
       Arg<Optional<MemRefRankOf<[F32], [1]>>, "sinks", [MemRead]>:$sinks,
       Arg<Optional<MemRefRankOf<[F32], [1]>>, "gradient of the sinks",
           [MemWrite]>:$dsinks,
+      Arg<Variadic<Attn_BlockListOperand>, "lists of blocks", [MemRead]>:$lists,
       Arg<Variadic<Attn_Capture>, "of the score program", [MemRead]>:$captures,
       Arg<Variadic<MemRefRankOf<[F32], [0, 1, 2, 3, 4]>>,
           "gradients of captures", [MemRead, MemWrite]>:$gradients,
@@ -287,6 +300,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     (`sinks` `(` $sinks^ `:` type($sinks) `)`)?
     (`dsinks` `(` $dsinks^ `:` type($dsinks) `)`)?
     (`visible` $visibility^)? (`(` $bounds^ `)`)?
+    (`blocks` `(` $lists^ `:` type($lists) `)`)?
     (`captures` `(` $captures^ `:` type($captures) `)`)?
     (`gradients` `(` custom<Gradients>($gradients, type($gradients),
                                        $gradient_numbers)^ `)`)?

@@ -33,9 +33,11 @@ ForwardTiles forwardTiles(int64_t headDim, ScheduleAttr schedule,
 
 /// The schedule from the table for a chip, type and head dimension; null if the
 /// chip has no matrix instruction of the type.
+/// \param readsLists  the kernel reads lists of blocks, which its own divide
 ScheduleAttr chooseForwardSchedule(mlir::MLIRContext *context,
                                    const target::TargetInfo &target,
-                                   mlir::Type elementType, int64_t headDim);
+                                   mlir::Type elementType, int64_t headDim,
+                                   bool readsLists);
 
 /// Fails, through `emitError`, if the chip cannot run a forward kernel of this
 /// type and head dimension with the schedule.
@@ -76,11 +78,11 @@ std::optional<QueryProduct> queryProduct(const target::TargetInfo &target,
 /// The schedule of the backward kernels from the table; null if it has none for
 /// this algorithm, chip, type and head dimension.
 /// \param takesWindow  the kernels take any window, and no mask is compiled in
-BackwardScheduleAttr chooseBackwardSchedule(mlir::MLIRContext *context,
-                                            BackwardAlgorithm algorithm,
-                                            const target::TargetInfo &target,
-                                            mlir::Type elementType,
-                                            int64_t headDim, bool takesWindow);
+/// \param readsLists   as chooseForwardSchedule()
+BackwardScheduleAttr
+chooseBackwardSchedule(mlir::MLIRContext *context, BackwardAlgorithm algorithm,
+                       const target::TargetInfo &target, mlir::Type elementType,
+                       int64_t headDim, bool takesWindow, bool readsLists);
 
 /// The schedule of the kernel that sums the gradient of the sinks: `waves` to a
 /// head, `block_n` rows a lane in an iteration. There is nothing to choose, so
