@@ -174,6 +174,10 @@ private:
     Real maximum = -inf;
     bool sawNaN = false;
     for (int64_t j = seen.begin; j < seen.end; ++j) {
+      if (!p.isListed(b, h, i, j)) {
+        s[j] = -inf;
+        continue;
+      }
       s[j] *= scale;
       if (p.score)
         s[j] = score(s[j], {b, h, i, j, p.q.seq, p.k.seq}, size_t(row));
@@ -188,15 +192,19 @@ private:
     const Real sink = Real(p.sinkOf(h));
     maximum = std::max(maximum, sink);
     Real sum = sink > -inf ? std::exp(sink - maximum) : Real(0);
-    for (int64_t j = seen.begin; j < seen.end; ++j) {
-      const Real e = std::exp(s[j] - maximum);
-      sum += e;
-      s[j] = toInput(p.q.type, e);
-    }
     std::fill(acc.begin(), acc.end(), Real(0));
-    weightedSum(acc.data(), s + seen.begin,
-                head.values.data() + seen.begin * dim, dim,
-                seen.end - seen.begin);
+    // Runs of keys: values of those that are not listed may be anything.
+    for (int64_t from = seen.begin, to; from < seen.end; from = to) {
+      for (to = from; to < seen.end && p.isListed(b, h, i, to); ++to) {
+        const Real e = std::exp(s[to] - maximum);
+        sum += e;
+        s[to] = toInput(p.q.type, e);
+      }
+      weightedSum(acc.data(), s + from, head.values.data() + from * dim, dim,
+                  to - from);
+      while (to < seen.end && !p.isListed(b, h, i, to))
+        ++to;
+    }
     for (int64_t d = 0; d < dim; ++d)
       out[d] = double(toInput(p.q.type, acc[size_t(d)] / sum));
     result.lse[size_t(row)] = double(maximum + std::log(sum));

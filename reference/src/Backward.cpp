@@ -349,7 +349,12 @@ private:
         times(flushed(gradient), flushedValuesT, seen, flushedDp);
         slackDp = &flushedDp;
       }
-      for (int64_t j = seen.begin; j < seen.end; ++j) {
+      int64_t last = seen.end - 1;
+      while (last >= seen.begin && !p.isListed(b, head, i, last))
+        --last;
+      for (int64_t j = seen.begin; j <= last; ++j) {
+        if (!p.isListed(b, head, i, j))
+          continue;
         ScoreFunction::Result<Real> scored = {s[size_t(j)] * Real(p.scale), 1};
         if (p.score)
           scored =
@@ -375,7 +380,7 @@ private:
           dvRow[d] += rounded * gradient[size_t(d)];
         }
         if (slack)
-          slack->addTo(dq, j, j + 1 == seen.end);
+          slack->addTo(dq, j, j == last);
       }
     }
     for (int64_t d = 0; d < dim; ++d)

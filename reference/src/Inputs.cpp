@@ -65,8 +65,43 @@ void plantLeader(ForwardProblem &p) {
             encode(p.k.type, std::copysign(size, logit));
 }
 
+/// What nobody may look at.
+double bad(int64_t number) {
+  const double values[] = {std::numeric_limits<double>::infinity(),
+                           -std::numeric_limits<double>::infinity(),
+                           std::numeric_limits<double>::quiet_NaN()};
+  return values[number % 3];
+}
+
+/// Overwrites keys and values in blocks that are listed for no query of their
+/// heads, and queries that have no block.
+void poisonUnlisted(ForwardProblem &p) {
+  const int64_t group = p.q.heads / std::max<int64_t>(1, p.k.heads);
+  for (int64_t b = 0; b < p.q.batch; ++b) {
+    std::vector<bool> isSeen(size_t(p.k.heads * p.k.seq), false);
+    for (int64_t h = 0; h < p.q.heads; ++h)
+      for (int64_t i = 0; i < p.q.seq; ++i) {
+        bool sees = false;
+        for (int64_t j = 0; j < p.k.seq; ++j)
+          if (p.isListed(b, h, i, j))
+            sees = isSeen[size_t(h / group * p.k.seq + j)] = true;
+        for (int64_t d = 0; d < p.q.dim && !sees; ++d)
+          p.q.row(b, h, i)[d] = encode(p.q.type, bad(i + d));
+      }
+    for (int64_t h = 0; h < p.k.heads; ++h)
+      for (int64_t j = 0; j < p.k.seq; ++j)
+        for (int64_t d = 0; d < p.k.dim && !isSeen[size_t(h * p.k.seq + j)];
+             ++d) {
+          p.k.row(b, h, j)[d] = encode(p.k.type, bad(j + d));
+          p.v.row(b, h, j)[d] = encode(p.v.type, bad(j + d + 1));
+        }
+  }
+}
+
 /// Overwrites the keys that the mask hides from every query, and their values.
 void poisonMaskedKeys(ForwardProblem &p) {
+  if (p.listed)
+    return poisonUnlisted(p);
   std::vector<bool> isSeen(size_t(p.k.seq), false);
   int64_t from = 0; // those of rows before are marked up to here
   for (int64_t i = 0; i < p.q.seq; ++i) {
@@ -75,15 +110,12 @@ void poisonMaskedKeys(ForwardProblem &p) {
       isSeen[size_t(j)] = true;
     from = std::max(from, seen.end);
   }
-  const double bad[] = {std::numeric_limits<double>::infinity(),
-                        -std::numeric_limits<double>::infinity(),
-                        std::numeric_limits<double>::quiet_NaN()};
   for (int64_t b = 0; b < p.k.batch; ++b)
     for (int64_t h = 0; h < p.k.heads; ++h)
       for (int64_t j = 0; j < p.k.seq; ++j)
         for (int64_t d = 0; d < p.k.dim && !isSeen[size_t(j)]; ++d) {
-          p.k.row(b, h, j)[d] = encode(p.k.type, bad[(j + d) % 3]);
-          p.v.row(b, h, j)[d] = encode(p.v.type, bad[(j + d + 1) % 3]);
+          p.k.row(b, h, j)[d] = encode(p.k.type, bad(j + d));
+          p.v.row(b, h, j)[d] = encode(p.v.type, bad(j + d + 1));
         }
 }
 

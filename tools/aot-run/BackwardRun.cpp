@@ -94,6 +94,19 @@ void fillDout(const Tensor &dout, double scale, uint64_t seed) {
           dout.row(b, h, s)[d] = encode(dout.type, scale * random.normal());
 }
 
+/// Nobody looks at the gradient of queries that are in no list.
+void spoilUnlisted(const ForwardProblem &p, const Tensor &dout) {
+  for (int64_t b = 0; b < dout.batch; ++b)
+    for (int64_t h = 0; h < dout.heads; ++h)
+      for (int64_t i = 0; i < dout.seq; ++i) {
+        bool sees = false;
+        for (int64_t j = 0; j < p.k.seq && !sees; ++j)
+          sees = p.isListed(b, h, i, j);
+        for (int64_t d = 0; d < dout.dim && !sees; ++d)
+          dout.row(b, h, i)[d] = encode(dout.type, NAN);
+      }
+}
+
 /// Which results of the oracle a gradient is held to.
 struct OracleGradient {
   spec::Output output;
@@ -273,6 +286,8 @@ RunReport Session::Impl::run(const BackwardCase &given,
   problem.narrowSumKeys = narrowSumKeys(schedule);
   fill(f, options.given, problem.forward);
   fillDout(problem.dout, c.doutScale, f.seed);
+  if (f.input == InputKind::Masked)
+    spoilUnlisted(problem.forward, problem.dout);
   fillGiven(problem.dout, options.given.dout);
   ForwardOutputs outputs;
   if (!options.forwardOnDevice)

@@ -47,6 +47,8 @@ std::string ForwardCase::str() const {
     text += "@" + number(offset);
   if (!scoreName.empty())
     text += " score=" + scoreName;
+  if (!listsName.empty())
+    text += " blocks=" + listsName;
   return text + " " + inputKindName(input) + (lse ? "" : " no-lse");
 }
 

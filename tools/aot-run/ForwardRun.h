@@ -45,6 +45,9 @@ struct ForwardCase {
   /// Of a kernel that was compiled with a score program: what that computes.
   std::shared_ptr<const reference::ScoreFunction> score;
   std::string scoreName; ///< for messages
+  /// Of lists of blocks: which pairs of a query and a key have them.
+  decltype(reference::ForwardProblem::listed) listed;
+  std::string listsName; ///< for messages
   /// More groups for the call, as the C interface has them.
   std::vector<const fovea_group_t *> given;
   int64_t batch = 1, heads = 1, headsK = 1, seqQ = 128, seqK = 128;

@@ -287,6 +287,7 @@ ForwardProblem fovea::run::problemOf(const ForwardCase &c,
     if (group.option->forward)
       problem.*group.option->forward = elementsOf(c, group);
   }
+  problem.listed = c.listed;
   problem.score = c.score;
   problem.scale = c.scaleOrDefault();
   problem.q = tensors["q"];

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BackwardRun.h"
+#include "Blocks.h"
 #include "CommandLine.h"
 #include "Groups.h"
 #include "Main.h"
@@ -97,6 +98,7 @@ struct CommandLine {
   double scale = 0;
   std::string score, scoreFile, scoreText;
   std::vector<double> captures;
+  std::string blocks;
   bool list = false, json = false;
 };
 
@@ -249,6 +251,20 @@ void addOptions(CLI::App &app, CommandLine &line) {
       ->default_str("")
       ->needs("--score")
       ->type_name("NUMBERS");
+  app.add_option("--blocks", line.blocks,
+                 "Lists of blocks of so many queries and keys, of all that the "
+                 "mask shows something of, or of this part of all by chance; "
+                 "'shared': the same for all batches and heads")
+      ->check(CLI::Validator(
+          [](const std::string &text) {
+            return parseBlocks(text) ? std::string()
+                                     : "'" + text +
+                                           "' is no Q_BLOCKxKV_BLOCK:mask or "
+                                           "Q_BLOCKxKV_BLOCK:random:PART, with "
+                                           ":shared behind it or not";
+          },
+          ""))
+      ->type_name("QxKV:KIND");
   app.add_option("--batch", c.batch, "Batches")->check(length);
   app.add_option("--heads", c.heads, "Query heads")->check(length);
   app.add_option("--heads-k", c.headsK, "Key heads; divides --heads")
@@ -522,6 +538,31 @@ int runOne(Session &session, const CommandLine &line, const Case &problem) {
   return saved ? exitCode(report.outcome) : kUsage;
 }
 
+int fail(const std::string &error, int code) {
+  std::fprintf(stderr, "aot-run: %s\n", error.c_str());
+  return code;
+}
+
+int runAlone(Session &session, const CommandLine &line) {
+  return line.op == "forward" ? runOne(session, line, line.backward.forward)
+                              : runOne(session, line, line.backward);
+}
+
+/// Gives a problem the lists of blocks that were asked for, of what its mask
+/// and score program show.
+int runListed(Session &session, CommandLine &line) {
+  if (line.blocks.empty())
+    return runAlone(session, line);
+  ForwardCase &c = line.backward.forward;
+  CaseBlocks blocks(*parseBlocks(line.blocks), c);
+  if (std::string error = blocks.upload(session); !error.empty())
+    return fail(error, kDevice);
+  c.listed = blocks.listed();
+  c.listsName = line.blocks;
+  c.given.push_back(blocks.group());
+  return runAlone(session, line);
+}
+
 /// Gives a problem the score program that was asked for.
 int runScored(Session &session, CommandLine &line) {
   ForwardCase &c = line.backward.forward;
@@ -537,33 +578,24 @@ int runScored(Session &session, CommandLine &line) {
         "--captures gives " + std::to_string(fills.size()) + " numbers, and '" +
         line.score + "' captures " +
         (found->captures.empty() ? "nothing" : spec::toString(found->captures));
-  if (!error.empty()) {
-    std::fprintf(stderr, "aot-run: %s\n", error.c_str());
-    return kUsage;
-  }
+  if (!error.empty())
+    return fail(error, kUsage);
   CaseScore score(line.score, found->captures, fills, c);
   c.score = reference::readScoreProgram(found->text, score.values(), error);
-  if (!c.score) {
-    std::fprintf(stderr, "aot-run: %s\n", error.c_str());
-    return kUsage;
-  }
-  if (error = score.upload(session); !error.empty()) {
-    std::fprintf(stderr, "aot-run: %s\n", error.c_str());
-    return kDevice;
-  }
+  if (!c.score)
+    return fail(error, kUsage);
+  if (error = score.upload(session); !error.empty())
+    return fail(error, kDevice);
   if (!line.scoreText.empty())
     score.setText(line.scoreText);
   c.scoreName = line.score;
   c.given = {score.group()};
-  return op == OpKind::Forward ? runOne(session, line, c)
-                               : runOne(session, line, line.backward);
+  return runListed(session, line);
 }
 
 int runProblem(Session &session, CommandLine &line) {
-  if (!line.score.empty())
-    return runScored(session, line);
-  return line.op == "forward" ? runOne(session, line, line.backward.forward)
-                              : runOne(session, line, line.backward);
+  return line.score.empty() ? runListed(session, line)
+                            : runScored(session, line);
 }
 
 } // namespace

@@ -75,6 +75,13 @@ struct ForwardProblem {
   std::vector<
       std::function<KeyRange(int64_t i, int64_t seqlenQ, int64_t seqlenK)>>
       parts;
+  /// Whether the lists of blocks of a batch and query head have key `j` for
+  /// query `i`: keys that they have not are never looked at, and nor are
+  /// queries without any. Null: there are no lists.
+  std::function<bool(int64_t b, int64_t head, int64_t i, int64_t j)> listed;
+  bool isListed(int64_t b, int64_t head, int64_t i, int64_t j) const {
+    return !listed || listed(b, head, i, j);
+  }
   std::shared_ptr<const ScoreFunction> score; ///< null: products are scores
   /// A logit of each query head that takes part in the softmax of all its rows
   /// and has no value; neither scaled nor given to `score`. Empty: none.
