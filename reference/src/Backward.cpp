@@ -421,9 +421,9 @@ void sinkGradients(const BackwardProblem &problem, const ForwardResult &forward,
           const double element =
                            forward.out[row * size_t(dout.dim) + size_t(d)],
                        factor = decode(dout.type, gradient[d]),
-                       rounding = unitRoundoff(type) * factor *
-                                  std::max(std::fabs(element),
-                                           leastNormal(type));
+                       rounding =
+                           unitRoundoff(type) * factor *
+                           std::max(std::fabs(element), leastNormal(type));
           delta += element * factor;
           products += std::fabs(element * factor);
           rounded += rounding * rounding;
@@ -433,8 +433,7 @@ void sinkGradients(const BackwardProblem &problem, const ForwardResult &forward,
         sizes += weight * std::fabs(delta);
         const double exponent = kUlp * weight * std::fabs(delta) *
                                 (std::fabs(sink) + std::fabs(lse) + 1),
-                     difference =
-                         kUlp * weight * (products + std::fabs(dlse));
+                     difference = kUlp * weight * (products + std::fabs(dlse));
         squares += weight * weight * rounded + exponent * exponent +
                    difference * difference;
       }

@@ -155,8 +155,8 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
     op = attn::BackwardOp::create(
         b, args[0], args[1], args[2], args[3], args[4], args[5], args[6],
         args[7], args[8], args[9], args[10], boundsFrom(11), ofGroup("dlse"),
-        ofGroup("sinks"), ofGroup("dsinks"),
-        ofLists, captures, args.drop_front(firstGradient),
+        ofGroup("sinks"), ofGroup("dsinks"), ofLists, captures,
+        args.drop_front(firstGradient),
         gradients.empty() ? DenseI32ArrayAttr()
                           : b.getDenseI32ArrayAttr(gradients),
         visibility, /*schedule=*/nullptr);

@@ -247,3 +247,43 @@ func.func @forward_c13_offset(%q: memref<2x4x5x64xf16>, %sinks: memref<4xf32, st
   attn.forward %q, %q, %q, %q scale(%s) sinks(%sinks : memref<4xf32, strided<[2], offset: 1>>) : memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>
   return
 }
+
+// -----
+
+func.func @forward_c15_few(%q: memref<2x4x5x64xf16>, %n: memref<?x?x?xi32, strided<[?, ?, 1]>>, %i: memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, %m: memref<?x?x?xi32, strided<[?, ?, 1]>>, %j: memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, %s: f32, %x: i32) {
+  // expected-error @below {{(C15) blocks are 8 tensors and 6 scalars, found 13}}
+  attn.forward %q, %q, %q, %q scale(%s) blocks(%n, %i, %m, %j, %m, %j, %m, %j, %x, %x, %x, %x, %x : memref<?x?x?xi32, strided<[?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, memref<?x?x?xi32, strided<[?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, memref<?x?x?xi32, strided<[?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, memref<?x?x?xi32, strided<[?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, i32, i32, i32, i32, i32) : memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c15_rank(%q: memref<2x4x5x64xf16>, %n: memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, %i: memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, %m: memref<?x?x?xi32, strided<[?, ?, 1]>>, %j: memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, %s: f32, %x: i32) {
+  // expected-error @below {{(C15) kv_num_blocks of blocks must be [batch, heads_q, blocks of seqlen_q] of i32, found 'memref<?x?x?x?xi32}}
+  attn.forward %q, %q, %q, %q scale(%s) blocks(%n, %i, %m, %j, %m, %j, %m, %j, %x, %x, %x, %x, %x, %x : memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, memref<?x?x?xi32, strided<[?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, memref<?x?x?xi32, strided<[?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, memref<?x?x?xi32, strided<[?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, i32, i32, i32, i32, i32, i32) : memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c15_heads(%q: memref<2x4x5x64xf16>, %n: memref<?x3x?xi32, strided<[?, ?, 1]>>, %i: memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, %m: memref<?x?x?xi32, strided<[?, ?, 1]>>, %j: memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, %s: f32, %x: i32) {
+  // expected-error @below {{(C15) heads of kv_num_blocks is 3, but that of q is 4}}
+  attn.forward %q, %q, %q, %q scale(%s) blocks(%n, %i, %m, %j, %m, %j, %m, %j, %x, %x, %x, %x, %x, %x : memref<?x3x?xi32, strided<[?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, memref<?x?x?xi32, strided<[?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, memref<?x?x?xi32, strided<[?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, memref<?x?x?xi32, strided<[?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, i32, i32, i32, i32, i32, i32) : memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c15_stride(%q: memref<2x4x5x64xf16>, %n: memref<?x?x?xi32, strided<[?, ?, 1]>>, %i: memref<?x?x?x?xi32, strided<[?, ?, ?, 2]>>, %m: memref<?x?x?xi32, strided<[?, ?, 1]>>, %j: memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, %s: f32, %x: i32) {
+  // expected-error @below {{(C8) the last stride of kv_indices must be 1, found 2}}
+  attn.forward %q, %q, %q, %q scale(%s) blocks(%n, %i, %m, %j, %m, %j, %m, %j, %x, %x, %x, %x, %x, %x : memref<?x?x?xi32, strided<[?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 2]>>, memref<?x?x?xi32, strided<[?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, memref<?x?x?xi32, strided<[?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, memref<?x?x?xi32, strided<[?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, i32, i32, i32, i32, i32, i32) : memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c15_schedule(%q: memref<2x4x5x64xf16>, %n: memref<?x?x?xi32, strided<[?, ?, 1]>>, %i: memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, %m: memref<?x?x?xi32, strided<[?, ?, 1]>>, %j: memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, %s: f32, %x: i32) {
+  // expected-error @below {{(C15) block_m of a kernel that reads lists of blocks must divide 128, found 256}}
+  attn.forward %q, %q, %q, %q scale(%s) blocks(%n, %i, %m, %j, %m, %j, %m, %j, %x, %x, %x, %x, %x, %x : memref<?x?x?xi32, strided<[?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, memref<?x?x?xi32, strided<[?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, memref<?x?x?xi32, strided<[?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, memref<?x?x?xi32, strided<[?, ?, 1]>>, memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>, i32, i32, i32, i32, i32, i32) schedule(<block_m = 256, block_n = 32, waves = 4, inst = #attn.inst<mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8>) : memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>, memref<2x4x5x64xf16>
+  return
+}

@@ -103,8 +103,8 @@ TEST_P(Backward, GradientsAreSlopesOfTheForwardFormula) {
 TEST_P(Backward, SinkGradientsAreSlopesOfTheForwardOracle) {
   Shape shape = GetParam().shape;
   shape.batch = 2;
-  OwnedProblem owned(shape, InputKind::Normal, 5), other(shape,
-                                                         InputKind::Normal, 6);
+  OwnedProblem owned(shape, InputKind::Normal, 5),
+      other(shape, InputKind::Normal, 6);
   ForwardProblem &forward = owned.problem;
   constexpr double kNone = -std::numeric_limits<double>::infinity();
   for (int64_t h = 0; h < shape.heads; ++h)
