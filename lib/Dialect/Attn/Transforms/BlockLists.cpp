@@ -98,7 +98,10 @@ BlockList BlockLists::listOf(const Side &listed, Value batch, Value head,
     return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, tensors.counts,
                                  none);
   };
-  auto entriesOf = [&](const Tensors &tensors) -> BlockList::Entries {
+  struct Row {
+    Value address, count;
+  };
+  auto rowOf = [&](const Tensors &tensors) -> Row {
     Value count = at(tensors.counts, add(add(mul(wide[0], tensors.countsBatch),
                                              mul(wide[1], tensors.countsHead)),
                                          wide[2]));
@@ -111,26 +114,36 @@ BlockList BlockLists::listOf(const Side &listed, Value batch, Value head,
             mul(wide[2], tensors.block));
     return {at(tensors.entries, row), select(isMissing, zero, count)};
   };
-  BlockList list;
-  auto blocksOf = [&](Value log2) -> Value {
-    Value one = i32(1);
-    Value last =
-        arith::SubIOp::create(b, arith::ShLIOp::create(b, one, log2), one);
-    return arith::ShRUIOp::create(b, add(listed.length, last), log2);
+  auto shifted = [&](Value value, Value log2) -> Value {
+    return arith::ShLIOp::create(b, value, log2);
   };
+  auto ones = [&](Value log2) -> Value {
+    Value one = i32(1);
+    return arith::SubIOp::create(b, shifted(one, log2), one);
+  };
+  auto blocksOf = [&](Value log2) -> Value {
+    return arith::ShRUIOp::create(b, add(listed.length, ones(log2)), log2);
+  };
+  BlockList list;
   const int64_t ownLog2 = llvm::Log2_64(block);
   list.log2 = arith::SubIOp::create(b, listed.log2, i32(ownLog2));
+  list.within = ones(list.log2);
   list.listedPast = blocksOf(listed.log2);
   list.past = blocksOf(i32(ownLog2));
-  list.isAll = isNull(listed.part);
-  BlockList::Entries part = entriesOf(listed.part),
-                     full = entriesOf(listed.full);
-  part.count = select(list.isAll, list.listedPast, part.count);
-  list.lists[isFullFirst ? 0 : 1] = full;
-  list.lists[isFullFirst ? 1 : 0] = part;
-  list.first = arith::ShLIOp::create(b, list.lists[0].count, list.log2);
-  list.end = arith::ShLIOp::create(
-      b, add(list.lists[0].count, list.lists[1].count), list.log2);
+  Value isAll = isNull(listed.part);
+  Row part = rowOf(listed.part), full = rowOf(listed.full);
+  part.count = select(isAll, list.listedPast, part.count);
+  full.count = select(isAll, zero, full.count);
+  const Row &front = isFullFirst ? full : part,
+            &back = isFullFirst ? part : full;
+  list.first = shifted(front.count, list.log2);
+  list.end = shifted(add(front.count, back.count), list.log2);
+  list.looked = select(isAll, zero, list.end);
+  list.beyond = select(isAll, zero, i32(-1));
+  list.addresses[0] = front.address;
+  list.addresses[1] = arith::SubIOp::create(
+      b, back.address,
+      mul(i64(front.count), arith::ConstantIntOp::create(b, 4, 64)));
   return list;
 }
 
@@ -141,30 +154,19 @@ Value BlockLists::blockOf(const BlockList &list, Value number) {
   auto isBelow = [&](Value x, Value y) -> Value {
     return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, x, y);
   };
-  const auto &[first, second] = list.lists;
   Value index = arith::ShRUIOp::create(b, number, list.log2);
-  Value isFirst = isBelow(index, first.count),
-        isListed = isBelow(number, list.end);
-  Value place =
-      select(isFirst, index, arith::SubIOp::create(b, index, first.count));
+  Value isLooked = isBelow(number, list.looked);
   Value from = arith::AddIOp::create(
-      b, select(isFirst, first.address, second.address),
-      arith::MulIOp::create(b, i64(place),
+      b,
+      select(isBelow(number, list.first), list.addresses[0], list.addresses[1]),
+      arith::MulIOp::create(b, i64(index),
                             arith::ConstantIntOp::create(b, 4, 64)));
-  Value isRead = arith::AndIOp::create(
-      b, isListed,
-      arith::XOrIOp::create(b, list.isAll,
-                            arith::ConstantIntOp::create(b, 1, 1)));
-  Value entry = load(select(isRead, from, address));
-  entry = select(list.isAll, place, entry);
+  Value entry = select(isLooked, load(select(isLooked, from, address)),
+                       arith::OrIOp::create(b, index, list.beyond));
   // Beyond the last whatever it is; negative numbers are large ones.
   entry = arith::MinUIOp::create(b, entry, list.listedPast);
-  Value one = i32(1);
-  Value within = arith::AndIOp::create(
-      b, number,
-      arith::SubIOp::create(b, arith::ShLIOp::create(b, one, list.log2), one));
-  Value block = arith::AddIOp::create(
-      b, arith::ShLIOp::create(b, entry, list.log2), within);
-  return select(isListed, arith::MinUIOp::create(b, block, list.past),
-                list.past);
+  Value block =
+      arith::AddIOp::create(b, arith::ShLIOp::create(b, entry, list.log2),
+                            arith::AndIOp::create(b, number, list.within));
+  return arith::MinUIOp::create(b, block, list.past);
 }

@@ -18,13 +18,15 @@ namespace fovea::attn {
 /// one list and [first, end) those of the other. All i32 but for addresses.
 struct BlockList {
   mlir::Value first, end;
-  struct Entries {
-    mlir::Value address; ///< i64
-    mlir::Value count;   ///< of blocks as they are listed
-  } lists[2];
-  mlir::Value isAll; ///< i1: there are no lists, and so every block is listed
-  mlir::Value log2;  ///< of a listed block in the kernel's own
-  mlir::Value past;  ///< the first block behind the sequence
+  /// i64: of the entry of number 0 in either list, were it there.
+  mlir::Value addresses[2];
+  mlir::Value looked; ///< numbers below this are looked up: `end`, or none
+  /// Bits to add to a number that is not looked up: none where every block is
+  /// listed, for there are no lists; all elsewhere, which is past the last.
+  mlir::Value beyond;
+  mlir::Value log2;       ///< of a listed block in the kernel's own
+  mlir::Value within;     ///< bits of a number that count in a listed block
+  mlir::Value past;       ///< the first block behind the sequence
   mlir::Value listedPast; ///< the same of blocks as they are listed
 };
 
