@@ -34,6 +34,13 @@ struct Grid {
   int64_t workgroups() const { return extent[0] * extent[1] * extent[2]; }
 };
 
+/// Whether it reads lists of blocks, and there are none.
+bool readsNoLists(const Candidate &candidate, const Problem &problem) {
+  static const int row = spec::findGroup("blocks");
+  return row >= 0 && candidate.kernel->record->problem.groups[size_t(row)] &&
+         !problem.key.groups[size_t(row)];
+}
+
 /// Whether its launches that split keys take the heads of a group as rows.
 bool packsHeads(const Candidate &candidate, const Problem &problem) {
   const ProblemKey &key = candidate.kernel->record->problem;
@@ -390,7 +397,7 @@ double costOf(const Candidate &candidate, const Problem &problem,
           block = std::max<int64_t>(block, device.additionCost);
         sum += double(divideUp(grid.workgroups(), units)) * double(block);
       });
-  return sum;
+  return readsNoLists(candidate, problem) ? sum * kUnlistedCost : sum;
 }
 
 Rank rankOf(const Candidate &candidate, bool costly) {

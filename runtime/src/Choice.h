@@ -90,6 +90,10 @@ int32_t additionCostOf(std::string_view chip);
 /// block wins, since it reads the keys the fewest times.
 inline constexpr double kCostTolerance = 1.125;
 
+/// What a kernel that reads lists of blocks costs without any: it masks every
+/// block.
+inline constexpr double kUnlistedCost = 1.5;
+
 // What splitting keys costs, in the time that a workgroup of kReferenceRows
 // query rows takes for kReferenceKeys keys. Fitted to predictions of aot-time
 // for head dimension 128 on gfx942 (docs/Runtime.md).

@@ -100,6 +100,22 @@ TEST_F(ListedBlocks, NeedAKernelThatReadsThem) {
   expectStatus(launch(), FOVEA_STATUS_NOT_FOUND, {"blocks=1"});
 }
 
+// Which masks every block that it visits.
+TEST_F(ListedBlocks, AKernelThatReadsThemIsNoChoiceWithout) {
+  KernelRecord plain = makeRecord(makeProblem(), /*blockM=*/160),
+               lists = record();
+  plain.symbol = "plain";
+  lists.symbol = "lists";
+  write({plain, lists});
+  context = makeContext();
+  expectStatus(launch(), FOVEA_STATUS_OK);
+  EXPECT_EQ(fake.launches.at(0).function, "lists");
+  fovea_forward_params_t p = makeParams();
+  fake.launches.clear();
+  expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(fake.launches.at(0).function, "plain");
+}
+
 TEST_F(ListedBlocks, AreChecked) {
   write({record()});
   context = makeContext();
