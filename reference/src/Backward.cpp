@@ -580,15 +580,14 @@ CaptureGradient fovea::reference::captureGradientF64(
   return result;
 }
 
-Comparison
-fovea::reference::compareSinkGradient(const std::vector<float> &found,
-                                      const std::vector<double> &exact,
-                                      const std::vector<double> &budget) {
+Comparison fovea::reference::compareElements(
+    const char *name, const std::vector<float> &found,
+    const std::vector<double> &exact, const std::vector<double> &budget) {
   Comparison result;
   double worst = -1;
   for (size_t h = 0; h != exact.size(); ++h) {
     const double error = std::fabs(double(found[h]) - exact[h]),
-                 use = error / budget[h];
+                 use = error == 0 ? 0 : error / budget[h];
     // A NaN is no use at all, and worse than any.
     if (!(use <= worst)) {
       worst = std::isnan(use) ? HUGE_VAL : use;
@@ -597,10 +596,12 @@ fovea::reference::compareSinkGradient(const std::vector<float> &found,
     if (use <= 1)
       continue;
     result.pass = false;
+    if (result.message.size() > 1000) // the first ones will do
+      continue;
     char text[160];
     std::snprintf(text, sizeof(text),
-                  "%sdsinks[%lld] is %.9g, expected %.9g within %.3g",
-                  result.message.empty() ? "" : "\n", (long long)h,
+                  "%s%s[%lld] is %.9g, expected %.9g within %.3g",
+                  result.message.empty() ? "" : "\n", name, (long long)h,
                   double(found[h]), exact[h], budget[h]);
     result.message += text;
   }

@@ -7,6 +7,7 @@
 #include "BackwardRun.h"
 
 #include "Course.h"
+#include "Scores.h"
 #include "fovea/Reference/Backward.h"
 
 #include <algorithm>
@@ -174,12 +175,47 @@ void reportGradients(const Tensors &tensors,
   result.shape = {int64_t(result.values.size())};
   if (expected) {
     result.exact = expected->exact.dsinks;
-    result.comparison = compareSinkGradient(result.values, result.exact,
-                                            expected->slack.dsinks);
+    result.comparison = compareElements("dsinks", result.values, result.exact,
+                                        expected->slack.dsinks);
     if (!result.comparison.pass)
       fail(report, Outcome::Mismatch, result.comparison.message);
   }
   report.gradients.push_back(std::move(result));
+}
+
+/// The same of what the score program captures.
+std::string reportCaptures(CaseScore &score, const BackwardProblem &problem,
+                           const Tensors &tensors,
+                           const std::vector<float> &lse, bool isChecked,
+                           RunReport &report) {
+  std::vector<CaseScore::Gradient> gradients;
+  if (std::string error = score.readGradients(gradients); !error.empty())
+    return error;
+  const std::vector<float> stored = valuesOf(tensors["out"]);
+  const std::vector<double> out(stored.begin(), stored.end());
+  for (CaseScore::Gradient &gradient : gradients) {
+    GradientReport result{"dcapture" + std::to_string(gradient.capture),
+                          {},
+                          gradient.extents,
+                          gradient.after,
+                          {}};
+    if (isChecked) {
+      const CaptureGradient exact = captureGradientF64(
+          problem, out, lse, gradient.capture, int64_t(gradient.before.size()));
+      std::vector<double> budget;
+      for (size_t i = 0; i != gradient.before.size(); ++i) {
+        const CaptureGradient::Element &element = exact.elements[i];
+        result.exact.push_back(element.exact + double(gradient.before[i]));
+        budget.push_back(element.budget(double(gradient.before[i])));
+      }
+      result.comparison = compareElements(result.name.c_str(), gradient.after,
+                                          result.exact, budget);
+      if (!result.comparison.pass)
+        fail(report, Outcome::Mismatch, result.comparison.message);
+    }
+    report.gradients.push_back(std::move(result));
+  }
+  return "";
 }
 
 BackwardProblem backwardOf(const BackwardCase &c, const Tensors &tensors,
@@ -270,6 +306,12 @@ RunReport Session::Impl::run(const BackwardCase &given,
     return report;
   const BackwardCase c = withSinkGradient(*this, given, options);
   const ForwardCase &f = c.forward;
+  // They are added to, so that one launch alone shows them.
+  if (f.scored) {
+    f.scored->askForGradients(options.repeat <= 1);
+    f.scored->askForGradients(options.repeat <= 1 &&
+                              isServed(*this, c, options));
+  }
   Course<fovea_backward_params_t> course(*this, f, options, report);
   Tensors &tensors = course.tensors;
   if (std::string bad = backwardOf(c, tensors, arch).check(); !bad.empty())
@@ -295,8 +337,15 @@ RunReport Session::Impl::run(const BackwardCase &given,
         tool::allocating(kReference, referenceBytes(problem.forward), [&] {
           return byOracle(problem.forward, options.threads);
         });
-  else if (!onDevice(*this, f, options, outputs, report))
-    return report;
+  else {
+    CaseScore *asks = f.scored && f.scored->asks() ? f.scored : nullptr;
+    if (asks)
+      asks->askForGradients(false);
+    if (!onDevice(*this, f, options, outputs, report))
+      return report;
+    if (asks)
+      asks->askForGradients(true);
+  }
   fillGiven(tensors["out"], outputs.out);
   tensors.setVector("lse", outputs.lse);
   if (!problem.dlse.empty())
@@ -310,5 +359,10 @@ RunReport Session::Impl::run(const BackwardCase &given,
   report.checked = options.check;
   reportGradients(tensors, expected,
                   f.groups.size() > given.forward.groups.size(), report);
+  if (f.scored)
+    if (std::string error = reportCaptures(*f.scored, problem, tensors,
+                                           outputs.lse, options.check, report);
+        !error.empty())
+      return fail(report, Outcome::DeviceError, error);
   return report;
 }

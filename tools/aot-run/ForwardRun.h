@@ -36,6 +36,8 @@ struct CaseGroup {
   std::vector<double> values; ///< as its option says it
 };
 
+class CaseScore; // Scores.h
+
 /// One problem with its data. Lengths may be 0.
 struct ForwardCase {
   reference::ElemType type = reference::ElemType::BF16;
@@ -57,6 +59,9 @@ struct ForwardCase {
   std::optional<float> scale; ///< default: 1 / sqrt(headDim)
   reference::InputKind input = reference::InputKind::Normal;
   uint64_t seed = 1;
+  /// Of a score program among `given` whose gradients a backward pass may ask
+  /// for; null: of none.
+  CaseScore *scored = nullptr;
   bool lse = true; ///< ask for the log-sum-exp
 
   float scaleOrDefault() const;
@@ -107,7 +112,7 @@ struct Executed {
 
 /// One gradient of a backward pass.
 struct GradientReport {
-  const char *name; ///< "dq", "dk", "dv", "dsinks"
+  std::string name; ///< "dq", "dk", "dv", "dsinks", "dcapture0"
   reference::Comparison comparison;
   std::vector<int64_t> shape;
   std::vector<float> values; ///< dense

@@ -96,7 +96,7 @@ static std::string describeLines(const Session &session,
   for (const GradientReport &gradient : r.gradients)
     if (r.checked) {
       lines += figure(gradient.name, gradient.comparison.max);
-      if (gradient.shape.size() > 1) // of rows
+      if (gradient.comparison.rms.budget > 0)
         lines += figure(gradient.name + std::string(" rms"),
                         gradient.comparison.rms);
     }

@@ -168,6 +168,49 @@ void CaseScore::fill(const spec::CaptureSpec &capture, const CaptureFill &fill,
   }
 }
 
+void CaseScore::wantGradients(uint8_t captures) {
+  for (size_t i = 0; i != given.size(); ++i) {
+    if (!(captures >> i & 1))
+      continue;
+    Gradient &gradient = wanted.emplace_back().gradient;
+    gradient.capture = int(i);
+    gradient.extents = all[i].extents;
+    int64_t size = 1;
+    for (size_t dim = gradient.extents.size(); dim-- != 0;) {
+      given[i].gradient_strides[dim] = size;
+      size *= gradient.extents[dim];
+    }
+    reference::Random chance(state++);
+    gradient.before.resize(size_t(size));
+    for (float &value : gradient.before)
+      value = float(chance.normal());
+  }
+}
+
+void CaseScore::askForGradients(bool asks) {
+  for (const Wanted &one : wanted)
+    given[size_t(one.gradient.capture)].gradient = asks ? one.address : nullptr;
+}
+
+std::string CaseScore::readGradients(std::vector<Gradient> &read) {
+  HipCalls hip;
+  std::string error;
+  if (wanted.empty() || !hip.load(session->context(), error))
+    return error;
+  for (Wanted &one : wanted) {
+    Gradient &gradient = one.gradient;
+    if (!given[size_t(gradient.capture)].gradient)
+      continue;
+    gradient.after.resize(gradient.before.size());
+    if (HipStatus status =
+            hip.memcpy(gradient.after.data(), one.address,
+                       gradient.after.size() * sizeof(float), DeviceToHost))
+      return "the gradients of captures: " + hip.explain(status);
+    read.push_back(gradient);
+  }
+  return "";
+}
+
 std::string CaseScore::upload(Session &onto) {
   session = &onto;
   HipCalls hip;
@@ -187,6 +230,19 @@ std::string CaseScore::upload(Session &onto) {
     if (status)
       return "the captures: " + hip.explain(status);
     given[i].data = address;
+  }
+  for (Wanted &one : wanted) {
+    const std::vector<float> &before = one.gradient.before;
+    if (before.empty())
+      continue;
+    HipStatus status = hip.malloc(&one.address, before.size() * sizeof(float));
+    if (!status) {
+      addresses.push_back(one.address);
+      status = hip.memcpy(one.address, before.data(),
+                          before.size() * sizeof(float), HostToDevice);
+    }
+    if (status)
+      return "the gradients of captures: " + hip.explain(status);
   }
   return "";
 }
@@ -238,6 +294,7 @@ std::optional<ScoreText> findScore(Session &session, const std::string &package,
     files.push_back(package);
   }
   std::string others;
+  std::optional<ScoreText> found;
   for (const std::string &file : files) {
     Expected<PackageReader> reader = PackageReader::open(file);
     if (!reader) {
@@ -260,9 +317,16 @@ std::optional<ScoreText> findScore(Session &session, const std::string &package,
         error = captures.status().message();
         return std::nullopt;
       }
-      return ScoreText{kernel.score.text, std::move(*captures)};
+      if (!found)
+        found = ScoreText{kernel.score.text, std::move(*captures)};
+      if (found->text == kernel.score.text &&
+          __builtin_popcount(key.scoreGradients) >
+              __builtin_popcount(found->gradients))
+        found->gradients = key.scoreGradients;
     }
   }
+  if (found)
+    return found;
   std::string why;
   if (auto found = askCompiler(session, program, mlir, c.type, why))
     return found;

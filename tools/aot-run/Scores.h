@@ -43,6 +43,25 @@ public:
   ~CaseScore();
   CaseScore(const CaseScore &) = delete;
 
+  /// Gives backward calls a place for the gradients of captures, as bits by
+  /// number, to be added to numbers by chance. Before upload().
+  void wantGradients(uint8_t captures);
+  /// Whether calls give it; a forward call must not.
+  void askForGradients(bool asks);
+  bool asks() const {
+    return !wanted.empty() &&
+           given[size_t(wanted.front().gradient.capture)].gradient;
+  }
+  /// A gradient, in the order of the capture's indices.
+  struct Gradient {
+    int capture;
+    std::vector<int64_t> extents; ///< none: of a scalar
+    std::vector<float> before, after;
+  };
+  /// What calls have added to them; none if they were not asked. Empty, or what
+  /// the device's library answered.
+  std::string readGradients(std::vector<Gradient> &read);
+
   /// Gives the call the program's own text too, for compiling on demand.
   void setText(const std::string &mlir) {
     ownText = mlir;
@@ -62,6 +81,11 @@ private:
   std::vector<fovea_capture_t> given;
   fovea_score_t score = {};
   std::vector<void *> addresses;
+  struct Wanted {
+    Gradient gradient;
+    void *address = nullptr;
+  };
+  std::vector<Wanted> wanted;
   Session *session = nullptr;
   uint64_t state;
 };
@@ -73,6 +97,7 @@ private:
 struct ScoreText {
   std::string text;
   std::vector<spec::CaptureSpec> captures;
+  uint8_t gradients = 0; ///< most that a kernel gives, as in a key
 };
 std::optional<ScoreText> findScore(Session &session, const std::string &package,
                                    const std::string &program,

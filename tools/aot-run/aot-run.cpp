@@ -584,6 +584,12 @@ int runScored(Session &session, CommandLine &line) {
   c.score = reference::readScoreProgram(found->text, score.values(), error);
   if (!c.score)
     return fail(error, kUsage);
+  uint8_t gradients = op == OpKind::Backward ? found->gradients : 0;
+  for (size_t i = 0; i != found->captures.size(); ++i)
+    if (line.run.deterministic && !found->captures[i].hasElementOfEach())
+      gradients &= uint8_t(~(1u << i));
+  score.wantGradients(gradients);
+  c.scored = &score;
   if (error = score.upload(session); !error.empty())
     return fail(error, kDevice);
   if (!line.scoreText.empty())

@@ -163,8 +163,8 @@ void expectDerivative(const BackwardCase &c) {
     }
     *inputs[which] = at;
     std::printf("%s %s: out moves by %.5g, the gradient says %.5g\n",
-                c.str().c_str(), report.gradients[which].name, difference,
-                predicted);
+                c.str().c_str(), report.gradients[which].name.c_str(),
+                difference, predicted);
     EXPECT_NEAR(difference, predicted, 0.02 * std::fabs(difference))
         << report.gradients[which].name;
   }

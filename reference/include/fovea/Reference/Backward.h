@@ -109,10 +109,12 @@ CaptureGradient captureGradientF64(const BackwardProblem &problem,
                                    const std::vector<float> &lse, int capture,
                                    int64_t count);
 
-/// Compares the gradient of the sinks with the exact one and its budget.
-Comparison compareSinkGradient(const std::vector<float> &found,
-                               const std::vector<double> &exact,
-                               const std::vector<double> &budget);
+/// Compares a gradient that is no tensor of rows, element by element, with the
+/// exact one and its budgets.
+/// \param name  for messages
+Comparison compareElements(const char *name, const std::vector<float> &found,
+                           const std::vector<double> &exact,
+                           const std::vector<double> &budget);
 
 /// Compares one gradient, `found`, with the `exact` values and those of the
 /// plain algorithm, both contiguous in the order of `found`'s axes. The rules
