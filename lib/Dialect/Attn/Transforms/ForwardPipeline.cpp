@@ -31,6 +31,7 @@ static const StepRow kSteps[] = {
     {Step::AwaitV, {}, {}, false, true},
     {Step::ReadK, {}, kKeys, true},
     {Step::ReadV, {}, kValues, true},
+    {Step::Fetch, {}, {}}, // for `Mask` of the same block and iteration
     {Step::Scores, kKeys, kScores},
     {Step::Mask, kScores, kScores},
     {Step::Refer, kScores, kRelative, false, true},
@@ -52,49 +53,50 @@ bool fovea::attn::isWhole(Step step) { return rowOf(step).whole; }
 
 // One block after the other.
 static constexpr Place kOneStage[] = {
-    {Step::Barrier}, {Step::LoadK},     {Step::LoadV}, {Step::StoreK},
-    {Step::StoreV},  {Step::Barrier},   {Step::ReadK}, {Step::Scores},
-    {Step::Mask},    {Step::ReferAll},  {Step::Weigh}, {Step::Round},
-    {Step::ReadV},   {Step::Accumulate}};
+    {Step::Barrier}, {Step::LoadK},   {Step::LoadV},     {Step::StoreK},
+    {Step::StoreV},  {Step::Barrier}, {Step::Fetch},     {Step::ReadK},
+    {Step::Scores},  {Step::Mask},    {Step::ReferAll},  {Step::Weigh},
+    {Step::Round},   {Step::ReadV},   {Step::Accumulate}};
 // Between the first and the second barrier LDS holds K and takes V, from the
 // second to the next first it holds V and takes the next K; the loads issued in
 // one half have the other half to arrive.
 static constexpr Place kTwoStages[] = {
-    {Step::Barrier},    {Step::LoadK, 1}, {Step::ReadK},    {Step::Scores},
-    {Step::Mask},       {Step::StoreV},   {Step::ReferAll}, {Step::Weigh},
-    {Step::Round},      {Step::Barrier},  {Step::LoadV, 1}, {Step::ReadV},
-    {Step::Accumulate}, {Step::StoreK, 1}};
+    {Step::Barrier}, {Step::Fetch},      {Step::LoadK, 1}, {Step::ReadK},
+    {Step::Scores},  {Step::Mask},       {Step::StoreV},   {Step::ReferAll},
+    {Step::Weigh},   {Step::Round},      {Step::Barrier},  {Step::LoadV, 1},
+    {Step::ReadV},   {Step::Accumulate}, {Step::StoreK, 1}};
 static constexpr Place kOneStageDirect[] = {
-    {Step::Barrier},   {Step::CopyK}, {Step::CopyV},  {Step::AwaitCopies},
-    {Step::Barrier},   {Step::ReadK}, {Step::Scores}, {Step::Mask},
-    {Step::ReferAll},  {Step::Weigh}, {Step::Round},  {Step::ReadV},
-    {Step::Accumulate}};
+    {Step::Barrier}, {Step::CopyK},     {Step::CopyV}, {Step::AwaitCopies},
+    {Step::Barrier}, {Step::Fetch},     {Step::ReadK}, {Step::Scores},
+    {Step::Mask},    {Step::ReferAll},  {Step::Weigh}, {Step::Round},
+    {Step::ReadV},   {Step::Accumulate}};
 // What an iteration reads has been on its way for an iteration. Behind the
 // barrier it is there, and nobody reads the other buffers any more.
 static constexpr Place kTwoStagesDirect[] = {
-    {Step::AwaitCopies}, {Step::Barrier}, {Step::CopyK, 1}, {Step::CopyV, 1},
-    {Step::ReadK},       {Step::Scores},  {Step::Mask},     {Step::ReferAll},
-    {Step::Weigh},       {Step::Round},   {Step::ReadV},    {Step::Accumulate}};
+    {Step::AwaitCopies}, {Step::Barrier}, {Step::Fetch},  {Step::CopyK, 1},
+    {Step::CopyV, 1},    {Step::ReadK},   {Step::Scores}, {Step::Mask},
+    {Step::ReferAll},    {Step::Weigh},   {Step::Round},  {Step::ReadV},
+    {Step::Accumulate}};
 // The scores of the next block do not depend on anything that follows: matrix
 // work beside the exponentials of this one, behind the branch that rescales, so
 // that it is in their basic block.
 static constexpr Place kThreeStagesDirect[] = {
-    {Step::AwaitCopies}, {Step::Barrier},  {Step::CopyK, 2}, {Step::CopyV, 1},
-    {Step::Mask},        {Step::ReferAll}, {Step::ReadK, 1}, {Step::Scores, 1},
-    {Step::Weigh},       {Step::Round},    {Step::ReadV},    {Step::Accumulate},
-    {Step::Mix}};
+    {Step::AwaitCopies}, {Step::Barrier}, {Step::Fetch},    {Step::CopyK, 2},
+    {Step::CopyV, 1},    {Step::Mask},    {Step::ReferAll}, {Step::ReadK, 1},
+    {Step::Scores, 1},   {Step::Weigh},   {Step::Round},    {Step::ReadV},
+    {Step::Accumulate},  {Step::Mix}};
 
 // Segments that compute and segments that move data, so that the one of a wave
 // runs beside the other of a wave of another workgroup: scores of a block
 // beside rounding of the one before, its output beside the exponentials of this
 // one.
 static constexpr Place kSegments[] = {
-    {Step::ReadK},   {Step::Fence},  {Step::StoreV, -1}, {Step::LoadV},
-    {Step::Barrier}, {Step::Urgent}, {Step::Scores},     {Step::Round, -1},
-    {Step::Mix},     {Step::Usual},  {Step::ReadV, -1},  {Step::StoreK, 1},
-    {Step::Fence},   {Step::Mask},   {Step::Refer},      {Step::LoadK, 2},
-    {Step::Barrier}, {Step::Urgent}, {Step::Weigh},      {Step::Accumulate, -1},
-    {Step::Mix},     {Step::Usual},  {Step::Rescale}};
+    {Step::Fetch},          {Step::ReadK},   {Step::Fence},  {Step::StoreV, -1},
+    {Step::LoadV},          {Step::Barrier}, {Step::Urgent}, {Step::Scores},
+    {Step::Round, -1},      {Step::Mix},     {Step::Usual},  {Step::ReadV, -1},
+    {Step::StoreK, 1},      {Step::Fence},   {Step::Mask},   {Step::Refer},
+    {Step::LoadK, 2},       {Step::Barrier}, {Step::Urgent}, {Step::Weigh},
+    {Step::Accumulate, -1}, {Step::Mix},     {Step::Usual},  {Step::Rescale}};
 
 // The same of blocks in two parts, each segment between barriers: half of the
 // waves go a segment behind the others, so that on each SIMD one computes
@@ -102,21 +104,35 @@ static constexpr Place kSegments[] = {
 // leave registers free that those of a whole block would hold; exponentials of
 // the second part wait for the next block's scores, beside which there is room.
 // A wait leaves what was begun since under way, for which no barrier waits.
-static constexpr Place kSegmentsDirect[] = {
-    {Step::CopyV},        {Step::ReadK},
-    {Step::Fence},        {Step::AwaitV, -1},
-    {Step::Barrier},      {Step::Scores, 0, 0},
-    {Step::Weigh, -1, 1}, {Step::Mix},
-    {Step::Fence},        {Step::Scores, 0, 1},
-    {Step::Round, -1},    {Step::Mix},
-    {Step::Pin},          {Step::Barrier},
-    {Step::CopyK, 2},     {Step::ReadV, -1},
-    {Step::Fence},        {Step::AwaitK, 1},
-    {Step::Barrier},      {Step::Accumulate, -1, 0},
-    {Step::Mask},         {Step::Refer},
-    {Step::Weigh, 0, 0},  {Step::Accumulate, -1, 1},
-    {Step::Mix},          {Step::Pin},
-    {Step::Rescale},      {Step::Barrier}};
+static constexpr Place kSegmentsDirect[] = {{Step::CopyV},
+                                            {Step::ReadK},
+                                            {Step::Fence},
+                                            {Step::AwaitV, -1},
+                                            {Step::Fetch},
+                                            {Step::Barrier},
+                                            {Step::Scores, 0, 0},
+                                            {Step::Weigh, -1, 1},
+                                            {Step::Mix},
+                                            {Step::Fence},
+                                            {Step::Scores, 0, 1},
+                                            {Step::Round, -1},
+                                            {Step::Mix},
+                                            {Step::Pin},
+                                            {Step::Barrier},
+                                            {Step::CopyK, 2},
+                                            {Step::ReadV, -1},
+                                            {Step::Fence},
+                                            {Step::AwaitK, 1},
+                                            {Step::Barrier},
+                                            {Step::Accumulate, -1, 0},
+                                            {Step::Mask},
+                                            {Step::Refer},
+                                            {Step::Weigh, 0, 0},
+                                            {Step::Accumulate, -1, 1},
+                                            {Step::Mix},
+                                            {Step::Pin},
+                                            {Step::Rescale},
+                                            {Step::Barrier}};
 
 static const ForwardPipeline kPipelines[] = {
     {1, false, 1, 1, kOneStage},         {2, false, 1, 1, kTwoStages},

@@ -33,8 +33,9 @@ enum class Step {
   AwaitV,
   ReadK, ///< from LDS to operands of a product
   ReadV,
-  Scores, ///< S^T = K Q^T
-  Mask,
+  Fetch,      ///< what a score program reads, from memory to registers
+  Scores,     ///< S^T = K Q^T
+  Mask,       ///< and what a score program makes of scores
   Refer,      ///< row maxima, and what exponents are relative to
   Rescale,    ///< sums to that reference, for which `Refer` was earlier
   ReferAll,   ///< both, in one branch

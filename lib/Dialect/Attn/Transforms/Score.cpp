@@ -119,12 +119,18 @@ public:
     values[score.program.getArgument(unsigned(argument))] = value;
   }
   /// All arguments but the score.
-  /// \param row  the numbers of the rows in their sequence; null: not needed
+  /// \param row  rows(); null: not needed
   void setPlace(Value row);
   Value get(Value value) { return values.lookup(value); }
-  /// The numbers of the columns in their sequence.
+  /// The numbers of the rows in their sequence.
+  Value rows();
+  /// The same of the columns, [1, columns].
   Value columns();
   void take(Operation &op);
+  /// An element, or tile of elements, of a captured tensor, as it is in memory.
+  Value gather(AtOp at);
+  /// What is on its way already.
+  Fetched fetched;
   /// As a whole tile.
   Value spread(Value value) { return promote(value, Kind::Whole); }
 
@@ -176,7 +182,8 @@ private:
 
   /// Goes in front of all loops and branches in which `values` do not change.
   void hoist(ValueRange values);
-  Value read(AtOp at);
+  /// What is gathered as the program has it.
+  Value elements(AtOp at, Value gathered);
   /// Where an element, or a tile of elements, lies.
   struct Address {
     Kind kind;
@@ -226,6 +233,12 @@ Value Score::Tiles::columns() {
   auto type = cast<RankedTensorType>(typeOf(Kind::Columns, b.getI32Type()));
   return arith::AddIOp::create(b, ColumnIndexOp::create(b, type),
                                tensor::SplatOp::create(b, place.column, type));
+}
+
+Value Score::Tiles::rows() {
+  auto type = whole.clone(b.getI32Type());
+  return arith::AddIOp::create(b, RowIndexOp::create(b, type),
+                               tensor::SplatOp::create(b, place.row, type));
 }
 
 void Score::Tiles::setPlace(Value row) {
@@ -332,8 +345,7 @@ Score::Tiles::Address Score::Tiles::addressOf(AtOp at, const Captured &from,
           isDown && !dependsOnRow && kind == Kind::Whole};
 }
 
-/// An element, or tile of elements, of a captured tensor.
-Value Score::Tiles::read(AtOp at) {
+Value Score::Tiles::gather(AtOp at) {
   const Captured &from =
       score.captured[cast<BlockArgument>(at.getTensor()).getArgNumber() -
                      kScoreArguments];
@@ -344,15 +356,23 @@ Value Score::Tiles::read(AtOp at) {
   Type inMemory = type.getElementType();
   if (inMemory.isInteger(1))
     inMemory = b.getI8Type();
-  Value element = GatherOp::create(b, typeOf(kind, inMemory), from.value,
-                                   offset, size, index, isDown);
+  return GatherOp::create(b, typeOf(kind, inMemory), from.value, offset, size,
+                          index, isDown);
+}
+
+Value Score::Tiles::elements(AtOp at, Value gathered) {
+  const Kind kind = kindOf(gathered);
+  Type inMemory = getElementTypeOrSelf(gathered);
+  OpBuilder::InsertionGuard guard(b);
+  if (kind != Kind::Whole)
+    b.setInsertionPointAfterValue(gathered);
   if (inMemory.isInteger(8))
     return arith::CmpIOp::create(
-        b, arith::CmpIPredicate::ne, element,
+        b, arith::CmpIPredicate::ne, gathered,
         promote(arith::ConstantIntOp::create(b, 0, 8).getResult(), kind));
   if (inMemory.isF16() || inMemory.isBF16())
-    return arith::ExtFOp::create(b, typeOf(kind, b.getF32Type()), element);
-  return element;
+    return arith::ExtFOp::create(b, typeOf(kind, b.getF32Type()), gathered);
+  return gathered;
 }
 
 void Score::Tiles::add(const Gradient &gradient, Value tile, Value hidden) {
@@ -379,7 +399,8 @@ void Score::Tiles::add(const Gradient &gradient, Value tile, Value hidden) {
 
 void Score::Tiles::take(Operation &op) {
   if (auto at = dyn_cast<AtOp>(op)) {
-    values[at.getElement()] = read(at);
+    Value gathered = fetched.lookup(at);
+    values[at.getElement()] = elements(at, gathered ? gathered : gather(at));
     return;
   }
   Value &result = values[op.getResult(0)];
@@ -418,16 +439,59 @@ void Score::Tiles::take(Operation &op) {
   result = made->getResult(0);
 }
 
-Score::Result Score::apply(Value products, Value scale,
-                           const ScorePlace &place) {
+/// The reads whose tiles are worth the registers in which they wait for scores:
+/// of 16 bits, two to a register, several at once. Their indices do not depend
+/// on the score.
+static SmallVector<AtOp> earlyReads(Region &program, ScoreArgument row) {
+  llvm::SmallDenseSet<Value> late = {
+      program.getArgument(unsigned(ScoreArgument::Score))};
+  SmallVector<AtOp> reads;
+  for (Operation &op : program.front().without_terminator()) {
+    const bool isLate = llvm::any_of(op.getOperands(), [&](Value operand) {
+      return late.contains(operand);
+    });
+    auto at = dyn_cast<AtOp>(op);
+    if (isLate || at)
+      late.insert(op.getResult(0));
+    if (isLate || !at)
+      continue;
+    MemRefType type = at.getTensor().getType();
+    if ((type.getElementType().isF16() || type.getElementType().isBF16()) &&
+        type.getStridesAndOffset().first.back() == 1 &&
+        at.getIndices().back() == program.getArgument(unsigned(row)))
+      reads.push_back(at);
+  }
+  return reads;
+}
+
+Score::Fetched Score::fetch(RankedTensorType whole, const ScorePlace &place) {
+  SmallVector<AtOp> reads = earlyReads(
+      program, place.hasKeyRows ? ScoreArgument::Key : ScoreArgument::Query);
+  if (reads.empty())
+    return Fetched();
+  SmallVector<Value> indices;
+  for (AtOp at : reads)
+    llvm::append_range(indices, at.getIndices());
+  const llvm::SmallDenseSet<Value> needed = sourcesOf(indices);
+  Tiles tiles(*this, whole, place);
+  tiles.setPlace(tiles.rows());
+  Fetched fetched;
+  for (Operation &op : program.front().without_terminator()) {
+    if (auto at = dyn_cast<AtOp>(op); at && llvm::is_contained(reads, at))
+      fetched[at] = tiles.gather(at);
+    else if (needed.contains(op.getResult(0)))
+      tiles.take(op);
+  }
+  return fetched;
+}
+
+Score::Result Score::apply(Value products, Value scale, const ScorePlace &place,
+                           const Fetched &fetched) {
   auto whole = cast<RankedTensorType>(products.getType());
-  auto integers = whole.clone(b.getI32Type());
   auto shared = std::make_shared<Tiles>(*this, whole, place);
   Tiles &tiles = *shared;
-  Value row =
-      arith::AddIOp::create(b, RowIndexOp::create(b, integers),
-                            tensor::SplatOp::create(b, place.row, integers));
-  tiles.setPlace(row);
+  tiles.fetched = fetched;
+  tiles.setPlace(tiles.rows());
   Value score = products;
   if (isScaled()) {
     auto product = arith::MulFOp::create(

@@ -45,10 +45,14 @@ public:
     /// What addGradients() goes on with; null without gradients of captures.
     std::shared_ptr<Tiles> tiles = nullptr;
   };
+  /// Tiles that a program reads, in the types of memory, by what reads them.
+  using Fetched = llvm::DenseMap<mlir::Operation *, mlir::Value>;
+  /// Begins to read what of a tile can be known ahead of its scores.
+  Fetched fetch(mlir::RankedTensorType tile, const ScorePlace &place);
   /// \param products  f32 tile of queries times keys, not scaled
   /// \param scale     f32, not negative, to multiply with where isScaled()
-  Result apply(mlir::Value products, mlir::Value scale,
-               const ScorePlace &place);
+  Result apply(mlir::Value products, mlir::Value scale, const ScorePlace &place,
+               const Fetched &fetched = Fetched());
 
   //===--- gradients of captures ------------------------------------------===//
   // Of tiles whose rows are queries. What a whole tile, or a column of it, adds

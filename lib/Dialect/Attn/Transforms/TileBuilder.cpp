@@ -457,11 +457,22 @@ Value QueryBlockBuilder::keyOf(Value number, int64_t row) {
 }
 
 Score::Result QueryBlockBuilder::scoresOf(Value products, Value number,
-                                          int64_t row) {
+                                          int64_t row,
+                                          const Score::Fetched &fetched) {
   if (!score.isProgram())
     return {products, nullptr};
   Value scale = math::AbsFOp::create(b, arg("scale"));
   return score.apply(products, scale,
+                     {batch, headQ, keyOf(number, row), firstRow,
+                      /*hasKeyRows=*/true},
+                     fetched);
+}
+
+Score::Fetched QueryBlockBuilder::fetchScore(Value number, int64_t rows,
+                                             int64_t row) {
+  if (!score.isProgram())
+    return Score::Fetched();
+  return score.fetch(f32Tile(rows, blockM),
                      {batch, headQ, keyOf(number, row), firstRow,
                       /*hasKeyRows=*/true});
 }

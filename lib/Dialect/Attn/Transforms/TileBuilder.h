@@ -291,7 +291,10 @@ protected:
   Value keyOf(Value number, int64_t row = 0);
   /// Scores from products of K and Q, [keys, block_m]; of a block's from row
   /// `row` on.
-  Score::Result scoresOf(Value products, Value number, int64_t row = 0);
+  Score::Result scoresOf(Value products, Value number, int64_t row = 0,
+                         const Score::Fetched &fetched = Score::Fetched());
+  /// What the score program of the block's part [rows, block_m] reads.
+  Score::Fetched fetchScore(Value number, int64_t rows, int64_t row = 0);
   /// \param row  of the block that is the view's first
   Value viewKeys(bool values, Value number, int64_t row = 0);
 

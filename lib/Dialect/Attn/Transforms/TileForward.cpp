@@ -168,13 +168,14 @@ private:
 
   Sums sums;
   Slots slots;
-  int current = 0;           ///< block that a step is about, as slots count
-  int part = 0;              ///< of it, unless the step is about all of it
-  Value outgrown;            ///< i32: whether the block of `Refer` rescales
+  int current = 0; ///< block that a step is about, as slots count
+  std::array<Score::Fetched, 2> fetched; ///< of each part of a block
+  int part = 0;               ///< of it, unless the step is about all of it
+  Value outgrown;             ///< i32: whether the block of `Refer` rescales
   Value oldMax, oldReference; ///< [1, block_m] before that block
   SmallVector<Value *> made;  ///< by vector instructions of this segment
-  bool isLdsTouched = false; ///< since the last barrier
-  bool isApart = false;      ///< half of the waves are a barrier behind
+  bool isLdsTouched = false;  ///< since the last barrier
+  bool isApart = false;       ///< half of the waves are a barrier behind
 };
 
 Value ForwardTiler::readK(KeyBlock block) {
@@ -513,10 +514,14 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
   case Step::Scores:
     slot(Slot::Scores) = scores(slot(Slot::Keys));
     return;
+  case Step::Fetch:
+    fetched[part] = fetchScore(block.number, partRows(), part * partRows());
+    return;
   case Step::Mask:
-    slot(Slot::Scores) = mask(
-        scoresOf(slot(Slot::Scores), block.number, part * partRows()).score,
-        block.number, part * partRows());
+    slot(Slot::Scores) = mask(scoresOf(slot(Slot::Scores), block.number,
+                                       part * partRows(), fetched[part])
+                                  .score,
+                              block.number, part * partRows());
     return;
   case Step::Refer:
     return refer(/*rescales=*/false);
