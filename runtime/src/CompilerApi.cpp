@@ -3,7 +3,6 @@
 #include "CompilerApi.h"
 
 #include <dlfcn.h>
-#include <memory>
 
 namespace fovea::rt {
 namespace {
@@ -91,63 +90,24 @@ Result CompilerApi::open(const std::string &given) {
   return Result();
 }
 
-/// An order's program in a request, which points into it.
-static void setScore(const ScoreOrder &score,
-                     fovea_compile_request_t &request) {
-  if (score.program.empty())
-    return;
-  request.score = score.program.c_str();
-  request.captures = score.captures ? score.captures->c_str() : nullptr;
-  if (score.text) {
-    request.score_text = score.text->c_str();
-    request.score_text_name = "score.text";
+Result CompilerApi::ask(decltype(&fovea_compile) function,
+                        const KernelOrder &order,
+                        fovea_compile_request_t request, Answer &answer,
+                        bool &refused) const {
+  const std::string problem = order.problem.str();
+  request.struct_size = sizeof(request);
+  request.problem = problem.c_str();
+  if (const ScoreOrder &score = order.score; !score.program.empty()) {
+    request.score = score.program.c_str();
+    request.captures = score.captures ? score.captures->c_str() : nullptr;
+    if (score.text) {
+      request.score_text = score.text->c_str();
+      request.score_text_name = "score.text";
+    }
   }
-}
-
-Result CompilerApi::findScore(const KernelOrder &order, uint64_t &digits,
-                              ScoreRecord &score, bool &refused) const {
-  const std::string problem = order.problem.str();
-  fovea_compile_request_t request{};
-  request.struct_size = sizeof(request);
-  request.problem = problem.c_str();
-  setScore(order.score, request);
   fovea_compiled_t *made = nullptr;
-  const fovea_compiler_status_t status = findOne(&request, &made);
-  const std::unique_ptr<fovea_compiled_t, decltype(destroy)> owner(made,
-                                                                   destroy);
-  refused = status == FOVEA_COMPILER_STATUS_INVALID_ARGUMENT;
-  if (status != FOVEA_COMPILER_STATUS_OK)
-    return Result(status == FOVEA_COMPILER_STATUS_OUT_OF_MEMORY
-                      ? FOVEA_STATUS_OUT_OF_MEMORY
-                      : FOVEA_STATUS_INVALID_ARGUMENT,
-                  lastMessage());
-  fovea_compiled_info_t info{};
-  info.struct_size = sizeof(info);
-  if (infoOf(made, &info) != FOVEA_COMPILER_STATUS_OK)
-    return Result(FOVEA_STATUS_INTERNAL, lastMessage());
-  Expected<ProblemKey> found = ProblemKey::parse(info.problem);
-  if (!found)
-    return Result(found.status());
-  digits = found->score;
-  score = {info.score_name, info.score_text};
-  return Result();
-}
-
-Result CompilerApi::compile(const KernelOrder &order, OrderedKernel &kernel,
-                            bool &refused) const {
-  const std::string problem = order.problem.str();
-  const std::string schedule =
-      order.algorithm.empty() ? "" : "algorithm=" + order.algorithm;
-  fovea_compile_request_t request{};
-  request.struct_size = sizeof(request);
-  request.target = order.chip.c_str();
-  request.problem = problem.c_str();
-  request.schedule = schedule.c_str();
-  setScore(order.score, request);
-  fovea_compiled_t *made = nullptr;
-  const fovea_compiler_status_t status = compileOne(&request, &made);
-  const std::unique_ptr<fovea_compiled_t, decltype(destroy)> owner(made,
-                                                                   destroy);
+  const fovea_compiler_status_t status = function(&request, &made);
+  answer.owner = {made, destroy};
   refused = status == FOVEA_COMPILER_STATUS_INVALID_ARGUMENT ||
             status == FOVEA_COMPILER_STATUS_UNSUPPORTED;
   if (status != FOVEA_COMPILER_STATUS_OK)
@@ -156,10 +116,41 @@ Result CompilerApi::compile(const KernelOrder &order, OrderedKernel &kernel,
                   : status == FOVEA_COMPILER_STATUS_IO ? FOVEA_STATUS_IO
                                                        : FOVEA_STATUS_NOT_FOUND,
                   lastMessage());
-  fovea_compiled_info_t info{};
-  info.struct_size = sizeof(info);
-  if (infoOf(made, &info) != FOVEA_COMPILER_STATUS_OK)
+  answer.info = {};
+  answer.info.struct_size = sizeof(answer.info);
+  if (infoOf(made, &answer.info) != FOVEA_COMPILER_STATUS_OK)
     return Result(FOVEA_STATUS_INTERNAL, lastMessage());
+  return Result();
+}
+
+Result CompilerApi::findScore(const KernelOrder &order, uint64_t &digits,
+                              ScoreRecord &score, bool &refused) const {
+  Answer answer{{nullptr, destroy}, {}};
+  Result result = ask(findOne, order, {}, answer, refused);
+  if (refused)
+    result.code = FOVEA_STATUS_INVALID_ARGUMENT;
+  if (!result.ok())
+    return result;
+  Expected<ProblemKey> found = ProblemKey::parse(answer.info.problem);
+  if (!found)
+    return Result(found.status());
+  digits = found->score;
+  score = {answer.info.score_name, answer.info.score_text};
+  return Result();
+}
+
+Result CompilerApi::compile(const KernelOrder &order, OrderedKernel &kernel,
+                            bool &refused) const {
+  const std::string schedule =
+      order.algorithm.empty() ? "" : "algorithm=" + order.algorithm;
+  fovea_compile_request_t request{};
+  request.target = order.chip.c_str();
+  request.schedule = schedule.c_str();
+  Answer answer{{nullptr, destroy}, {}};
+  if (Result result = ask(compileOne, order, request, answer, refused);
+      !result.ok())
+    return result;
+  const fovea_compiled_info_t &info = answer.info;
   Expected<std::vector<LaunchRecord>> launches = parseLaunches(info.launches);
   if (!launches)
     return Result(launches.status());

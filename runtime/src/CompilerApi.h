@@ -12,6 +12,7 @@
 #include "fovea/Package/Package.h"
 #include "fovea/compiler.h"
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -71,6 +72,15 @@ public:
                  bool &refused) const;
 
 private:
+  struct Answer {
+    std::unique_ptr<fovea_compiled_t, decltype(&fovea_compiled_destroy)> owner;
+    fovea_compiled_info_t info; ///< points into what is owned
+  };
+  /// Asks a function of the library, with the order's problem and program.
+  Result ask(decltype(&fovea_compile) function, const KernelOrder &order,
+             fovea_compile_request_t request, Answer &answer,
+             bool &refused) const;
+
   void *handle = nullptr; ///< never closed: LLVM keeps what it has registered
   std::string file, build;
   decltype(&fovea_compiler_version) version = nullptr;

@@ -33,6 +33,43 @@ std::string fieldOf(size_t number, const char *field, size_t dim) {
          std::to_string(dim) + "]";
 }
 
+/// Where the elements of a capture lie, or those of its gradient.
+struct Layout {
+  const char *data, *strides; ///< fields
+  const void *address;
+  const int64_t *stride; ///< elements
+  int64_t bytes;         ///< of an element
+};
+Layout layoutOf(const fovea_capture_t &capture) {
+  return {"data", "strides", capture.data, capture.strides,
+          elementOf(capture).bytes};
+}
+Layout gradientLayoutOf(const fovea_capture_t &capture) {
+  return {"gradient", "gradient_strides", capture.gradient,
+          capture.gradient_strides, sizeof(float)};
+}
+
+/// Checks that distances between elements can be computed at all.
+Result checkStrides(const fovea_capture_t &capture, size_t number,
+                    const Layout &layout) {
+  int64_t bytes = layout.bytes;
+  for (int32_t dim = 0; dim != capture.rank; ++dim) {
+    const int64_t extent = capture.extents[dim], stride = layout.stride[dim];
+    if (stride < 0)
+      return invalid(fieldOf(number, layout.strides, dim) + " is " +
+                     std::to_string(stride) + ", and must not be negative");
+    int64_t distance;
+    if (extent > 1 &&
+        (stride > int64_t(1) << 56 ||
+         __builtin_mul_overflow(extent - 1, stride * layout.bytes, &distance) ||
+         __builtin_add_overflow(bytes, distance, &bytes) ||
+         bytes > int64_t(1) << 58))
+      return invalid("score.captures[" + std::to_string(number) + "]'s " +
+                     layout.strides + " and extents span more than 2^58 bytes");
+  }
+  return Result();
+}
+
 Result checkCapture(const fovea_capture_t &capture, size_t number) {
   const std::string name = "score.captures[" + std::to_string(number) + "].";
   if (capture.type < 1 ||
@@ -52,24 +89,13 @@ Result checkCapture(const fovea_capture_t &capture, size_t number) {
         capture.value == std::floor(capture.value)))
     return invalid(name + "value is " + std::to_string(capture.value) +
                    ", no whole number of 32 bits, which FOVEA_CAPTURE_I32 is");
-  int64_t bytes = elementOf(capture).bytes;
-  for (int32_t dim = 0; dim != capture.rank; ++dim) {
-    const int64_t extent = capture.extents[dim], stride = capture.strides[dim];
-    if (extent < 0 || extent > std::numeric_limits<int32_t>::max())
+  for (int32_t dim = 0; dim != capture.rank; ++dim)
+    if (capture.extents[dim] < 0 ||
+        capture.extents[dim] > std::numeric_limits<int32_t>::max())
       return invalid(fieldOf(number, "extents", dim) + " is " +
-                     std::to_string(extent) + ", not in 0 to 2147483647");
-    if (stride < 0)
-      return invalid(fieldOf(number, "strides", dim) + " is " +
-                     std::to_string(stride) + ", and must not be negative");
-    int64_t distance;
-    if (extent > 1 &&
-        (__builtin_mul_overflow(extent - 1, stride * elementOf(capture).bytes,
-                                &distance) ||
-         __builtin_add_overflow(bytes, distance, &bytes) ||
-         stride > int64_t(1) << 56 || bytes > int64_t(1) << 58))
-      return invalid(name + "strides and extents span more than 2^58 bytes");
-  }
-  return Result();
+                     std::to_string(capture.extents[dim]) +
+                     ", not in 0 to 2147483647");
+  return checkStrides(capture, number, layoutOf(capture));
 }
 
 /// The captures whose gradients are wanted, as bits.
@@ -92,23 +118,7 @@ Result checkGradient(const fovea_capture_t &capture, size_t number, OpKind op) {
   if (!spec::CaptureSpec{elementOf(capture).element, {}}.isFloat())
     return invalid(name + " is given of " + elementOf(capture).name +
                    ", which has none; set it to NULL");
-  int64_t bytes = sizeof(float);
-  for (int32_t dim = 0; dim != capture.rank; ++dim) {
-    const int64_t extent = capture.extents[dim],
-                  stride = capture.gradient_strides[dim];
-    if (stride < 0)
-      return invalid(fieldOf(number, "gradient_strides", dim) + " is " +
-                     std::to_string(stride) + ", and must not be negative");
-    int64_t distance;
-    if (extent > 1 &&
-        (stride > int64_t(1) << 56 ||
-         __builtin_mul_overflow(extent - 1, stride * int64_t(sizeof(float)),
-                                &distance) ||
-         __builtin_add_overflow(bytes, distance, &bytes) ||
-         bytes > int64_t(1) << 58))
-      return invalid(name + "'s strides and extents span more than 2^58 bytes");
-  }
-  return Result();
+  return checkStrides(capture, number, gradientLayoutOf(capture));
 }
 
 /// Whether types and ranks are those of the program.
@@ -179,6 +189,32 @@ constexpr Indexed kIndexed[] = {
     {spec::kByQuery, "query", spec::Extent::SeqlenQ},
     {spec::kByKey, "key", spec::Extent::SeqlenK}};
 
+/// Checks that a kernel's addresses reach every element.
+Result checkReach(const fovea_capture_t &given, size_t number,
+                  const spec::CaptureSpec &wanted, const Layout &layout) {
+  int64_t span = layout.bytes; // of what is indexed otherwise
+  for (size_t dim = 0; dim != wanted.dims.size(); ++dim) {
+    const int64_t extent = given.extents[dim], stride = layout.stride[dim];
+    const uint8_t indices = wanted.dims[dim].indices;
+    if (extent <= 1)
+      continue;
+    if ((indices & (spec::kByQuery | spec::kByKey)) &&
+        stride > spec::maxCaptureStride(layout.bytes))
+      return invalid(fieldOf(number, layout.strides, dim) + " is " +
+                     std::to_string(stride) + "; it is at most " +
+                     std::to_string(spec::maxCaptureStride(layout.bytes)));
+    if (indices == 0 && (stride > spec::kMaxCaptureSpan ||
+                         (span += (extent - 1) * stride * layout.bytes) >
+                             spec::kMaxCaptureSpan))
+      return invalid("score.captures[" + std::to_string(number) + "]." +
+                     layout.data +
+                     " spans more than 2^30 bytes in dimensions that the "
+                     "program does not index by batch, head, query or key "
+                     "alone");
+  }
+  return Result();
+}
+
 /// Checks a tensor against the program's type of it.
 Result checkLayout(const fovea_capture_t &given, size_t number,
                    const spec::CaptureSpec &wanted, const Sizes &sizes,
@@ -186,7 +222,6 @@ Result checkLayout(const fovea_capture_t &given, size_t number,
   const std::string of = std::string("the score program '") + program + "'";
   const int64_t bytes = elementOf(given).bytes;
   const bool isUnit = wanted.dims.back().isUnit;
-  int64_t span = bytes; // of what is indexed otherwise
   for (size_t dim = 0; dim != wanted.dims.size(); ++dim) {
     const int64_t extent = given.extents[dim], stride = given.strides[dim];
     const uint8_t indices = wanted.dims[dim].indices;
@@ -219,51 +254,22 @@ Result checkLayout(const fovea_capture_t &given, size_t number,
                      " reads several at once: rows must begin at multiples of "
                      "4 bytes; pad them, or compile the program with a dynamic "
                      "last stride");
-    if ((indices & (spec::kByQuery | spec::kByKey)) && extent > 1 &&
-        stride > spec::maxCaptureStride(bytes))
-      return invalid(fieldOf(number, "strides", dim) + " is " +
-                     std::to_string(stride) + "; it is at most " +
-                     std::to_string(spec::maxCaptureStride(bytes)));
-    if (indices == 0 && extent > 1 &&
-        (stride > spec::kMaxCaptureSpan ||
-         (span += (extent - 1) * stride * bytes) > spec::kMaxCaptureSpan))
-      return invalid("score.captures[" + std::to_string(number) +
-                     "] spans more than 2^30 bytes in dimensions that " + of +
-                     " does not index by batch, head, query or key alone");
   }
-  return Result();
+  return checkReach(given, number, wanted, layoutOf(given));
 }
 
 /// Checks the strides of a gradient against the program's type of the capture.
 Result checkGradientLayout(const fovea_capture_t &given, size_t number,
                            const spec::CaptureSpec &wanted,
                            bool isDeterministic) {
-  constexpr int64_t bytes = sizeof(float);
-  int64_t span = bytes; // of what is indexed otherwise
-  for (size_t dim = 0; dim != wanted.dims.size(); ++dim) {
-    const int64_t extent = given.extents[dim],
-                  stride = given.gradient_strides[dim];
-    const uint8_t indices = wanted.dims[dim].indices;
-    if (extent <= 1)
-      continue;
-    if (isDeterministic && stride == 0)
+  for (size_t dim = 0; dim != wanted.dims.size(); ++dim)
+    if (isDeterministic && given.extents[dim] > 1 &&
+        given.gradient_strides[dim] == 0)
       return invalid(fieldOf(number, "gradient_strides", dim) +
                      " is 0, which sums in any order, and deterministic is 1; "
                      "give each element memory of its own and sum that, or set "
                      "deterministic to 0");
-    if ((indices & (spec::kByQuery | spec::kByKey)) &&
-        stride > spec::maxCaptureStride(bytes))
-      return invalid(fieldOf(number, "gradient_strides", dim) + " is " +
-                     std::to_string(stride) + "; it is at most " +
-                     std::to_string(spec::maxCaptureStride(bytes)));
-    if (indices == 0 &&
-        (stride > spec::kMaxCaptureSpan ||
-         (span += (extent - 1) * stride * bytes) > spec::kMaxCaptureSpan))
-      return invalid("score.captures[" + std::to_string(number) +
-                     "].gradient spans more than 2^30 bytes in dimensions that "
-                     "are not indexed by batch, head, query or key alone");
-  }
-  return Result();
+  return checkReach(given, number, wanted, gradientLayoutOf(given));
 }
 
 /// Bytes [begin, end); none of what has no elements.
@@ -274,20 +280,21 @@ struct Span {
     return begin < other.end && other.begin < end;
   }
 };
-Span spanOf(const fovea_capture_t &capture, const void *data,
-            const int64_t *strides, int64_t bytes) {
-  Span span{addressOf(data), addressOf(data) + uint64_t(bytes)};
+Span spanOf(const fovea_capture_t &capture, const Layout &layout) {
+  if (!layout.address)
+    return {};
+  const uint64_t begin = addressOf(layout.address);
+  Span span{begin, begin + uint64_t(layout.bytes)};
   for (int32_t dim = 0; dim != capture.rank; ++dim) {
     if (capture.extents[dim] == 0)
       return {};
-    span.end += uint64_t((capture.extents[dim] - 1) * strides[dim] * bytes);
+    span.end += uint64_t((capture.extents[dim] - 1) * layout.stride[dim] *
+                         layout.bytes);
   }
   return span;
 }
 Span gradientSpan(const fovea_capture_t &capture) {
-  return capture.gradient ? spanOf(capture, capture.gradient,
-                                   capture.gradient_strides, sizeof(float))
-                          : Span();
+  return spanOf(capture, gradientLayoutOf(capture));
 }
 
 /// Checks that nothing else of the call is in a gradient's memory.
@@ -312,8 +319,7 @@ Result checkGradientMemory(const fovea_score_t &score, size_t number,
   for (size_t i = 0; i != score.capture_count; ++i) {
     const fovea_capture_t &other = captureOf(score, i);
     const std::string field = "score.captures[" + std::to_string(i) + "].";
-    if (other.rank && span.meets(spanOf(other, other.data, other.strides,
-                                        elementOf(other).bytes)))
+    if (other.rank && span.meets(spanOf(other, layoutOf(other))))
       return shares(field + "data");
     if (i < number && span.meets(gradientSpan(other)))
       return shares(field + "gradient");
@@ -326,30 +332,25 @@ Result checkMemory(const fovea_capture_t &given, size_t number, bool isUnit,
                    const Problem &problem) {
   const std::string name =
       "score.captures[" + std::to_string(number) + "].data";
-  int64_t bytes = elementOf(given).bytes;
-  const int64_t alignment =
-      isUnit ? std::max(bytes, spec::kCaptureAlignment) : bytes;
-  bool isEmpty = false;
-  for (int32_t dim = 0; dim != given.rank; ++dim) {
-    isEmpty |= given.extents[dim] == 0;
-    bytes +=
-        (given.extents[dim] - 1) * given.strides[dim] * elementOf(given).bytes;
-  }
-  if (isEmpty)
-    return Result();
-  if (!given.data)
+  const int64_t bytes = elementOf(given).bytes,
+                alignment =
+                    isUnit ? std::max(bytes, spec::kCaptureAlignment) : bytes;
+  if (!given.data) {
+    for (int32_t dim = 0; dim != given.rank; ++dim)
+      if (given.extents[dim] == 0)
+        return Result();
     return invalid(name + " is NULL");
-  const uint64_t begin = addressOf(given.data);
-  if (begin % alignment != 0)
-    return invalid(name + " is " + std::to_string(begin) + ", no multiple of " +
-                   std::to_string(alignment) + " bytes");
+  }
+  const Span span = spanOf(given, layoutOf(given));
+  if (span.begin % uint64_t(alignment) != 0)
+    return invalid(name + " is " + std::to_string(span.begin) +
+                   ", no multiple of " + std::to_string(alignment) + " bytes");
   for (size_t i = 0; i != problem.tensors.size(); ++i)
     if (problem.tensors[i].written &&
-        problem.tensors.begins[i] < begin + bytes &&
-        begin < problem.tensors.ends[i])
-      return invalid(name + " (from " + std::to_string(begin) + " on, " +
-                     std::to_string(bytes) + " bytes) shares memory with " +
-                     problem.tensors[i].name +
+        span.meets({problem.tensors.begins[i], problem.tensors.ends[i]}))
+      return invalid(name + " (from " + std::to_string(span.begin) + " on, " +
+                     std::to_string(span.end - span.begin) +
+                     " bytes) shares memory with " + problem.tensors[i].name +
                      ", which the kernels write; give each memory of its own");
   return Result();
 }
@@ -395,17 +396,13 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch,
     return invalid("the gradient of capture " + captureNumbers(gradients) +
                    " comes of the launch that gives dk and dv, which are not "
                    "wanted; give dk and dv, too");
+  const ProblemKey wanted = problem.key.withoutScore();
   const Candidate *found = nullptr, *otherLayout = nullptr;
   int words = -1; // of what is found
   std::string others, offered;
   for (const Candidate *candidate : view.withScore(program)) {
-    auto withoutScore = [](ProblemKey key) {
-      key.score = 0;
-      key.scoreGradients = 0;
-      return key.base();
-    };
     const ProblemKey &key = candidate->kernel->record->problem;
-    if (withoutScore(key) != withoutScore(problem.key) ||
+    if (key.withoutScore() != wanted ||
         (problem.onDemand && candidate->kernel->origin.empty()))
       continue;
     if (!isFor(problem.score, candidate->captures)) {

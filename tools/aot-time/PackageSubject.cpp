@@ -112,9 +112,7 @@ bool timing::packageSubjects(const PackageQuery &query,
               : record.problem.score &&
                     (record.score.name == query.score ||
                      scoreDigits(record.problem.score) == query.score);
-      ProblemKey base = record.problem.base();
-      base.score = 0;
-      if (!hasScore || base != *key ||
+      if (!hasScore || record.problem.withoutScore() != *key ||
           (!record.problem.takesWindow() &&
            maskInfo(record.problem.mask).window != *window))
         continue;

@@ -84,6 +84,14 @@ struct ProblemKey {
     return key;
   }
 
+  /// The base without score program and gradients of what it captures.
+  ProblemKey withoutScore() const {
+    ProblemKey key = base();
+    key.score = 0;
+    key.scoreGradients = 0;
+    return key;
+  }
+
   /// Canonical text: the operation, then `;key=value` with the keys in
   /// alphabetical order; `mask=none` and groups that are not there are defaults
   /// and left out.
