@@ -258,7 +258,13 @@ static bool onDevice(Session::Impl &session, const ForwardCase &c,
   how.kernel = 0;
   how.check = false;
   how.repeat = 1;
+  // Which has no gradients to give.
+  const bool asks = c.scored && c.scored->asks();
+  if (asks)
+    c.scored->askForGradients(false);
   RunReport forward = session.run(first, how);
+  if (asks)
+    c.scored->askForGradients(true);
   if (forward.outcome != Outcome::Pass) {
     forward.message = "the forward pass: " + forward.message;
     report = std::move(forward);
@@ -307,10 +313,9 @@ RunReport Session::Impl::run(const BackwardCase &given,
   const BackwardCase c = withSinkGradient(*this, given, options);
   const ForwardCase &f = c.forward;
   // They are added to, so that one launch alone shows them.
-  if (f.scored) {
-    f.scored->askForGradients(options.repeat <= 1);
-    f.scored->askForGradients(options.repeat <= 1 &&
-                              isServed(*this, c, options));
+  if (f.scored && options.repeat <= 1) {
+    f.scored->askForGradients(true);
+    f.scored->askForGradients(isServed(*this, c, options));
   }
   Course<fovea_backward_params_t> course(*this, f, options, report);
   Tensors &tensors = course.tensors;
@@ -337,15 +342,8 @@ RunReport Session::Impl::run(const BackwardCase &given,
         tool::allocating(kReference, referenceBytes(problem.forward), [&] {
           return byOracle(problem.forward, options.threads);
         });
-  else {
-    CaseScore *asks = f.scored && f.scored->asks() ? f.scored : nullptr;
-    if (asks)
-      asks->askForGradients(false);
-    if (!onDevice(*this, f, options, outputs, report))
-      return report;
-    if (asks)
-      asks->askForGradients(true);
-  }
+  else if (!onDevice(*this, f, options, outputs, report))
+    return report;
   fillGiven(tensors["out"], outputs.out);
   tensors.setVector("lse", outputs.lse);
   if (!problem.dlse.empty())

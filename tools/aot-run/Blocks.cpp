@@ -2,8 +2,6 @@
 
 #include "Blocks.h"
 
-#include "HipCalls.h"
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -171,34 +169,19 @@ decltype(ForwardCase::listed) CaseBlocks::listed() const {
   };
 }
 
-std::string CaseBlocks::upload(Session &onto) {
-  session = &onto;
-  HipCalls hip;
-  std::string error;
-  if (!hip.load(session->context(), error))
+std::string CaseBlocks::upload(Session &session) {
+  if (std::string error = copies.open(session.context()); !error.empty())
     return error;
   for (Memory &tensor : memory) {
-    const size_t bytes = tensor.values.size() * sizeof(int32_t);
     void *address = nullptr;
-    HipStatus status = hip.malloc(&address, bytes);
-    if (!status) {
-      addresses.push_back(address);
-      status = hip.memcpy(address, tensor.values.data(), bytes, HostToDevice);
-    }
-    if (status)
-      return "the lists of blocks: " + hip.explain(status);
+    if (std::string error =
+            copies.put(tensor.values.data(),
+                       tensor.values.size() * sizeof(int32_t), address);
+        !error.empty())
+      return error;
     *tensor.address = static_cast<const int32_t *>(address);
   }
   return "";
-}
-
-CaseBlocks::~CaseBlocks() {
-  HipCalls hip;
-  std::string error;
-  if (addresses.empty() || !hip.load(session->context(), error))
-    return;
-  for (void *address : addresses)
-    (void)hip.free(address);
 }
 
 } // namespace fovea::run

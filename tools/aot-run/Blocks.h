@@ -8,6 +8,7 @@
 #ifndef FOVEA_TOOLS_AOTRUN_BLOCKS_H
 #define FOVEA_TOOLS_AOTRUN_BLOCKS_H
 
+#include "DeviceCopies.h"
 #include "ForwardRun.h"
 
 #include <functional>
@@ -37,8 +38,6 @@ class CaseBlocks {
 public:
   /// \param c  with its sizes, mask and program
   CaseBlocks(const BlocksFill &fill, const ForwardCase &c);
-  ~CaseBlocks();
-  CaseBlocks(const CaseBlocks &) = delete;
 
   /// Empty, or what the device's library answered: puts lists into memory of
   /// the device, each into an allocation that ends with it.
@@ -67,8 +66,7 @@ private:
   int64_t batches, heads, blocksQ, blocksK;
   std::shared_ptr<std::vector<Kind>> kinds;
   std::vector<Memory> memory;
-  std::vector<void *> addresses;
-  Session *session = nullptr;
+  DeviceCopies copies{"the lists of blocks"};
   reference::Random chance;
   int64_t count = 0, fullCount = 0;
 };

@@ -2,13 +2,13 @@
 
 #include "Scores.h"
 
-#include "HipCalls.h"
+#include "Packages.h"
+
 #include "fovea/Package/PackageReader.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 
 namespace fovea::run {
 namespace {
@@ -193,67 +193,39 @@ void CaseScore::askForGradients(bool asks) {
 }
 
 std::string CaseScore::readGradients(std::vector<Gradient> &read) {
-  HipCalls hip;
-  std::string error;
-  if (wanted.empty() || !hip.load(session->context(), error))
-    return error;
   for (Wanted &one : wanted) {
     Gradient &gradient = one.gradient;
     if (!given[size_t(gradient.capture)].gradient)
       continue;
     gradient.after.resize(gradient.before.size());
-    if (HipStatus status =
-            hip.memcpy(gradient.after.data(), one.address,
-                       gradient.after.size() * sizeof(float), DeviceToHost))
-      return "the gradients of captures: " + hip.explain(status);
+    if (std::string error = copies.read(gradient.after.data(), one.address,
+                                        gradient.after.size() * sizeof(float));
+        !error.empty())
+      return error;
     read.push_back(gradient);
   }
   return "";
 }
 
-std::string CaseScore::upload(Session &onto) {
-  session = &onto;
-  HipCalls hip;
-  std::string error;
-  if (!hip.load(session->context(), error))
+std::string CaseScore::upload(Session &session) {
+  if (std::string error = copies.open(session.context()); !error.empty())
     return error;
   for (size_t i = 0; i != given.size(); ++i) {
-    if (memory[i].empty())
-      continue;
     void *address = nullptr;
-    HipStatus status = hip.malloc(&address, memory[i].size());
-    if (!status) {
-      addresses.push_back(address);
-      status =
-          hip.memcpy(address, memory[i].data(), memory[i].size(), HostToDevice);
-    }
-    if (status)
-      return "the captures: " + hip.explain(status);
+    if (std::string error =
+            copies.put(memory[i].data(), memory[i].size(), address);
+        !error.empty())
+      return error;
     given[i].data = address;
   }
   for (Wanted &one : wanted) {
     const std::vector<float> &before = one.gradient.before;
-    if (before.empty())
-      continue;
-    HipStatus status = hip.malloc(&one.address, before.size() * sizeof(float));
-    if (!status) {
-      addresses.push_back(one.address);
-      status = hip.memcpy(one.address, before.data(),
-                          before.size() * sizeof(float), HostToDevice);
-    }
-    if (status)
-      return "the gradients of captures: " + hip.explain(status);
+    if (std::string error = copies.put(
+            before.data(), before.size() * sizeof(float), one.address);
+        !error.empty())
+      return error;
   }
   return "";
-}
-
-CaseScore::~CaseScore() {
-  HipCalls hip;
-  std::string error;
-  if (addresses.empty() || !hip.load(session->context(), error))
-    return;
-  for (void *address : addresses)
-    (void)hip.free(address);
 }
 
 /// By the compiler; nullopt, and `error`, where it is not asked or knows none.
@@ -283,16 +255,8 @@ std::optional<ScoreText> findScore(Session &session, const std::string &package,
   if (!mlir.empty())
     return askCompiler(session, program, mlir, c.type, error);
   std::vector<std::string> files;
-  std::error_code failed;
-  if (std::filesystem::is_directory(package, failed)) {
-    for (const auto &entry :
-         std::filesystem::directory_iterator(package, failed))
-      if (entry.path().extension() == kPackageExtension)
-        files.push_back(entry.path().string());
-    std::sort(files.begin(), files.end());
-  } else {
-    files.push_back(package);
-  }
+  if (!cli::packageFiles(package, files, error))
+    return std::nullopt;
   std::string others;
   std::optional<ScoreText> found;
   for (const std::string &file : files) {

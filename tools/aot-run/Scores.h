@@ -9,6 +9,7 @@
 #ifndef FOVEA_TOOLS_AOTRUN_SCORES_H
 #define FOVEA_TOOLS_AOTRUN_SCORES_H
 
+#include "DeviceCopies.h"
 #include "ForwardRun.h"
 #include "fovea/Package/OperationSpec.h"
 #include "fovea/Reference/ScoreProgram.h"
@@ -40,8 +41,6 @@ public:
   /// Empty, or what the device's library answered: puts tensors into memory of
   /// a device, each into an allocation that ends with it.
   std::string upload(Session &session);
-  ~CaseScore();
-  CaseScore(const CaseScore &) = delete;
 
   /// Gives backward calls a place for the gradients of captures, as bits by
   /// number, to be added to numbers by chance. Before upload().
@@ -80,13 +79,12 @@ private:
   std::vector<std::vector<unsigned char>> memory; ///< of each on the host
   std::vector<fovea_capture_t> given;
   fovea_score_t score = {};
-  std::vector<void *> addresses;
   struct Wanted {
     Gradient gradient;
     void *address = nullptr;
   };
   std::vector<Wanted> wanted;
-  Session *session = nullptr;
+  DeviceCopies copies{"the captures"};
   uint64_t state;
 };
 
