@@ -190,13 +190,6 @@ Result Context::bindProgram(Device &device, Problem &problem, bool isLaunch) {
       return result;
     }
   }
-  if (wantsGradients(score))
-    return Result(FOVEA_STATUS_NOT_FOUND,
-                  "no open package has a kernel of the score program '" +
-                      std::string(score.program) +
-                      "' that gives the gradients of these captures, and none "
-                      "is compiled on demand; aot-compile --op=backward "
-                      "--score-gradients makes one");
   OnDemand::FoundScore found;
   if (Result result = onDemand.findScore(problem, log, found); !result.ok()) {
     result.message = "the score program '" + std::string(score.program) +
@@ -204,6 +197,18 @@ Result Context::bindProgram(Device &device, Problem &problem, bool isLaunch) {
     return result;
   }
   problem.key.score = found.digits;
+  problem.key.scoreGradients = gradientsOf(score);
+  for (size_t i = 0; i != found.captures.size(); ++i) {
+    if (!(problem.key.scoreGradients >> i & 1) ||
+        found.captures[i].hasElementOfEach())
+      continue;
+    if (problem.deterministic)
+      return invalid("score.captures[" + std::to_string(i) +
+                     "].gradient adds up over places, in any order, and "
+                     "deterministic is 1; set it to 0, or the gradient to "
+                     "NULL");
+    problem.sumsCaptures = true;
+  }
   return checkCaptures(problem, found.captures, isLaunch);
 }
 
@@ -240,11 +245,6 @@ Result Context::compileFor(const Device &device, const Problem &problem) {
   if (onDemand.mode() == OnDemand::Mode::Never)
     return Result(FOVEA_STATUS_NOT_FOUND,
                   "FOVEA_COMPILE=auto compiles what is missing");
-  if (problem.key.scoreGradients)
-    return Result(
-        FOVEA_STATUS_NOT_FOUND,
-        "kernels that give gradients of what a score program captures "
-        "are not compiled on demand");
   Result result =
       onDemand.get(orderFor(problem, device.traits.target.arch), log,
                    [&](OnDemand::Made made) {

@@ -37,6 +37,8 @@ KernelOrder orderFor(const Problem &problem, const std::string &chip) {
   }
   if (problem.splits > 1)
     order.algorithm = "split";
+  if (problem.sumsCaptures)
+    order.algorithm = "atomic";
   if (problem.narrowSums)
     order.algorithm = "atomic16";
   return order;
@@ -137,6 +139,7 @@ Result OnDemand::findScore(const Problem &problem, const Log &log,
 Result OnDemand::findScore(KernelOrder order, const Log &log,
                            FoundScore &found) {
   order.problem.score = 0;
+  order.problem.scoreGradients = 0;
   const std::string name =
       std::string(toString(order.problem.dtype)) + "\n" + order.score.str();
   {

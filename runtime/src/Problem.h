@@ -117,6 +117,8 @@ struct Problem {
   /// Masks that show the same keys for these lengths, as bits by MaskKind.
   unsigned masks = 0;
   uint32_t kernel = 0;        ///< id that the caller gave; 0: none
+  /// Of the gradients of what the program captures, some add up over places.
+  bool sumsCaptures = false;
   unsigned wanted = 0;        ///< outputs that have elements and were asked for
   bool deterministic = false; ///< only kernels whose bits never differ
   bool narrowSums = false;    ///< only kernels that sum dq in 16 bits

@@ -98,15 +98,6 @@ Result checkCapture(const fovea_capture_t &capture, size_t number) {
   return checkStrides(capture, number, layoutOf(capture));
 }
 
-/// The captures whose gradients are wanted, as bits.
-uint8_t gradientsOf(const fovea_score_t &score) {
-  uint8_t wanted = 0;
-  for (size_t i = 0; i != score.capture_count; ++i)
-    if (captureOf(score, i).gradient)
-      wanted |= uint8_t(1u << i);
-  return wanted;
-}
-
 Result checkGradient(const fovea_capture_t &capture, size_t number, OpKind op) {
   const std::string name =
       "score.captures[" + std::to_string(number) + "].gradient";
@@ -392,10 +383,6 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch,
                  bool &missing) {
   const char *program = problem.score.program;
   const uint8_t gradients = gradientsOf(problem.score);
-  if (gradients && problem.sizes.seqlenK > 0 && !(problem.wanted & spec::kDk))
-    return invalid("the gradient of capture " + captureNumbers(gradients) +
-                   " comes of the launch that gives dk and dv, which are not "
-                   "wanted; give dk and dv, too");
   const ProblemKey wanted = problem.key.withoutScore();
   const Candidate *found = nullptr, *otherLayout = nullptr;
   int words = -1; // of what is found
@@ -477,6 +464,11 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch,
 Result checkCaptures(const Problem &problem,
                      const std::vector<spec::CaptureSpec> &captures,
                      bool isLaunch) {
+  const uint8_t gradients = gradientsOf(problem.score);
+  if (gradients && problem.sizes.seqlenK > 0 && !(problem.wanted & spec::kDk))
+    return invalid("the gradient of capture " + captureNumbers(gradients) +
+                   " comes of the launch that gives dk and dv, which are not "
+                   "wanted; give dk and dv, too");
   for (size_t i = 0; i != captures.size(); ++i) {
     const spec::CaptureSpec &wanted = captures[i];
     const fovea_capture_t &given = captureOf(problem.score, i);
@@ -506,8 +498,12 @@ Result checkCaptures(const Problem &problem,
   return Result();
 }
 
-bool wantsGradients(const fovea_score_t &score) {
-  return gradientsOf(score) != 0;
+uint8_t gradientsOf(const fovea_score_t &score) {
+  uint8_t wanted = 0;
+  for (size_t i = 0; i != score.capture_count; ++i)
+    if (captureOf(score, i).gradient)
+      wanted |= uint8_t(1u << i);
+  return wanted;
 }
 
 std::string givenCaptures(const fovea_score_t &score) {

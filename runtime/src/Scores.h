@@ -25,8 +25,8 @@ Result readScore(const fovea_group_t *group, Problem &problem);
 Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch,
                  bool &missing);
 
-/// Whether a call asks for the gradient of anything that it captures.
-bool wantsGradients(const fovea_score_t &score);
+/// The captures whose gradients a call asks for, as bits.
+uint8_t gradientsOf(const fovea_score_t &score);
 
 /// Checks what a call gives against what a program captures.
 Result checkCaptures(const Problem &problem,

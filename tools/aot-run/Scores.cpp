@@ -228,7 +228,8 @@ std::string CaseScore::upload(Session &session) {
   return "";
 }
 
-/// By the compiler; nullopt, and `error`, where it is not asked or knows none.
+/// By the compiler, which makes kernels of all gradients that there are;
+/// nullopt, and `error`, where it is not asked or knows none.
 static std::optional<ScoreText> askCompiler(Session &session,
                                             const std::string &program,
                                             const std::string &mlir,
@@ -245,7 +246,11 @@ static std::optional<ScoreText> askCompiler(Session &session,
     error = captures.status().message();
     return std::nullopt;
   }
-  return ScoreText{text, std::move(*captures)};
+  ScoreText found{text, std::move(*captures)};
+  for (size_t i = 0; i != found.captures.size(); ++i)
+    if (found.captures[i].isFloat())
+      found.gradients |= uint8_t(1u << i);
+  return found;
 }
 
 std::optional<ScoreText> findScore(Session &session, const std::string &package,

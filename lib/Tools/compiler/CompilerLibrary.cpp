@@ -141,10 +141,6 @@ Result readSchedule(llvm::StringRef text, ScheduleOverrides &overrides) {
 
 /// Gives a job the score program of a request.
 Result readScore(const fovea_compile_request_t &given, Job &job) {
-  if (job.problem.scoreGradients)
-    return invalid("problem '" + job.problem.str() +
-                   "' asks for gradients of what its score program captures, "
-                   "which are not compiled for a program that a request names");
   std::shared_ptr<InputFile> own;
   if (given.score_text) {
     own = std::make_shared<InputFile>(
@@ -168,10 +164,15 @@ Result readScore(const fovea_compile_request_t &given, Job &job) {
                    captures ? &*captures : nullptr);
   if (!choice)
     return invalid(llvm::StringRef(complaints.str()).rtrim().str());
+  // "0+2" of the key is "0,2" of --score-gradients.
+  std::string gradients = captureNumbers(job.problem.scoreGradients);
+  std::replace(gradients.begin(), gradients.end(), '+', ',');
   llvm::Expected<NamedScore> named = nameScore(
-      *choice, job.problem.dtype, /*gradients=*/Item(), complaints);
+      *choice, job.problem.dtype, Item{gradients, "problem"}, complaints);
   if (!named)
     return invalid(llvm::toString(named.takeError()));
+  if (complaints.any())
+    return invalid(llvm::StringRef(complaints.str()).rtrim().str());
   if (job.problem.score && job.problem.score != named->digest)
     return invalid("problem '" + job.problem.str() +
                    "' has another score program than '" + choice->name +

@@ -503,6 +503,68 @@ TEST_F(OnDemandScoreTest, NeverAsksNoCompiler) {
   expectParts(fovea_last_message(), {"FOVEA_COMPILE is never"});
 }
 
+// Gradients of what is captured are compiled for the captures that a call wants
+// them of, by the algorithm that can give them.
+TEST_F(OnDemandScoreTest, GradientsAreThoseThatAreWanted) {
+  const ContextPtr c = context();
+  fovea_capture_t captures[] = {scalarOf(30), biasOf(FOVEA_CAPTURE_F16)};
+  auto select = [&](bool cap, bool bias, bool deterministic,
+                    fovea_status_t status = FOVEA_STATUS_OK) {
+    // Nothing is launched.
+    void *const somewhere = reinterpret_cast<void *>(uintptr_t(4096));
+    captures[0].gradient = cap ? static_cast<float *>(somewhere) : nullptr;
+    captures[1].gradient = bias ? static_cast<float *>(somewhere) : nullptr;
+    for (int dim = 0; dim != 4; ++dim)
+      captures[1].gradient_strides[dim] = captures[1].strides[dim];
+    fovea_score_t score = {};
+    score.header.struct_size = sizeof score;
+    score.header.group = FOVEA_GROUP_SCORE;
+    score.program = "softcap,bias";
+    score.captures = captures;
+    score.capture_count = 2;
+    score.capture_size = sizeof(fovea_capture_t);
+    const fovea_forward_params_t f = forward(16);
+    fovea_backward_params_t p = {};
+    p.struct_size = sizeof p;
+    p.dtype = f.dtype;
+    p.mask = f.mask;
+    p.scale = f.scale;
+    p.batch = f.batch;
+    p.heads_q = p.heads_k = f.heads_q;
+    p.seqlen_q = p.seqlen_k = f.seqlen_q;
+    p.head_dim = f.head_dim;
+    p.q = f.q;
+    p.k = p.v = f.k;
+    p.dout = p.out = f.q;
+    p.dq = p.dk = p.dv = f.out;
+    p.lse_stride_head = p.lse_stride_batch = 32;
+    p.deterministic = deterministic;
+    p.groups = &score.header;
+    fovea_backward_plan_t plan = {};
+    plan.struct_size = sizeof plan;
+    EXPECT_EQ(fovea_backward_select(c.get(), &p, 0, &plan), status)
+        << fovea_last_message();
+    return std::string(fovea_last_message());
+  };
+  expectParts(select(false, true, true), {"on demand in"});
+  EXPECT_EQ(compiled().size(), 1u);
+  expectParts(select(true, true, true, FOVEA_STATUS_INVALID_ARGUMENT),
+              {"score.captures[0].gradient", "deterministic is 1"});
+  EXPECT_EQ(compiled().size(), 1u);
+  select(true, true, false);
+  select(true, false, false); // kernels that give more serve it
+  select(false, true, true);
+  EXPECT_EQ(compiled().size(), 2u);
+}
+
+TEST_F(OnDemandScoreTest, GradientsAreRight) {
+  for (const char *program : {"bias", "softcap,alibi --captures=30,0.1"})
+    expectPass(run(command("", std::string("--op=backward --head-dim=16 "
+                                           "--score=") +
+                                   program)),
+               "compiled on demand");
+}
+
 TEST_F(OnDemandScoreTest, ProcessesCompileAProgramOnce) {
   (void)package();
   const std::string file = dir.path() + "/mine.mlir";
