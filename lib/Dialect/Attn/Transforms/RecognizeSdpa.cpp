@@ -110,9 +110,14 @@ private:
   const Term *withoutFactor(const Term *term, double &scale);
 
   const Term *scoresOf(const Term *probability);
-  /// Whether `mask` is a tensor of the scores' shape in which dimensions may be
-  /// 1 or missing, which is then the one that is found.
-  bool isMask(const Term *element, Sdpa &found);
+  /// Whether an element is of a tensor of the scores' shape in which dimensions
+  /// may be 1 or missing.
+  bool isMask(const Term *element);
+  /// The farthest element of such a tensor that `term` is, behind copies; null:
+  /// none. Goes on to what computes it.
+  const Term *maskInMemory(const Term *&term);
+  bool takeMask(const Term *memory, Sdpa &found);
+  /// Of what is added to scores: 0 where the key is seen, or a mask in memory.
   bool addMask(const Term *added, Sdpa &found);
   bool matchMasked(const Term *score, Sdpa &found);
   /// An integer in terms of the dimensions; null: it is another.
@@ -313,20 +318,12 @@ AffineExpr Matcher::integerOf(const Term *term) {
 }
 
 bool Matcher::addCondition(const Term *condition, bool holds, Sdpa &found) {
-  auto *before = std::exchange(terms.noted, &terms.others);
-  const Term *memory = nullptr;
-  for (; condition && condition->kind == Term::Element;
-       condition = terms.expand(condition)) {
-    Sdpa trial = found;
-    if (holds && condition->type.isInteger(1) && isMask(condition, trial))
-      memory = condition; // the farthest
-  }
-  terms.noted = before;
+  const Term *memory = maskInMemory(condition);
   if (Sdpa trial = found; addComputed(condition, holds, trial)) {
     found = trial;
     return true;
   }
-  return memory && isMask(memory, found);
+  return holds && takeMask(memory, found);
 }
 
 bool Matcher::addComputed(const Term *condition, bool holds, Sdpa &found) {
@@ -384,13 +381,12 @@ bool Matcher::addComputed(const Term *condition, bool holds, Sdpa &found) {
   return false;
 }
 
-bool Matcher::isMask(const Term *element, Sdpa &found) {
+bool Matcher::isMask(const Term *element) {
   auto type = dyn_cast<RankedTensorType>(element->value.getType());
   // Batch and heads, as the output has them, then queries and keys.
   SmallVector<AffineExpr> scores(dims);
   scores.back() = key;
-  if (found.mask || !type || type.getRank() == 0 ||
-      type.getRank() > int64_t(scores.size()))
+  if (!type || type.getRank() == 0 || type.getRank() > int64_t(scores.size()))
     return false;
   Type stored = type.getElementType();
   if (!isHalf(stored) && !stored.isF32() && !stored.isInteger(1))
@@ -404,39 +400,48 @@ bool Matcher::isMask(const Term *element, Sdpa &found) {
                     : index != dim || extent != whole)
       return false;
   }
-  found.mask = element->value;
   return true;
 }
 
-/// Of what is added to scores: 0 where the key is seen, or a mask in memory.
-bool Matcher::addMask(const Term *added, Sdpa &found) {
+const Term *Matcher::maskInMemory(const Term *&term) {
   auto *before = std::exchange(terms.noted, &terms.others);
-  const Term *memory = nullptr;
-  while (added) {
-    if (added->kind == Term::Element) {
-      Sdpa trial = found;
-      if (isMask(added, trial)) // the farthest
-        memory = added;
-      added = terms.expand(added);
-    } else if (isApply<arith::ExtFOp>(added)) {
-      added = added->terms[0];
+  const Term *farthest = nullptr;
+  while (term) {
+    if (term->kind == Term::Element) {
+      if (isMask(term))
+        farthest = term;
+      term = terms.expand(term);
+    } else if (isApply<arith::ExtFOp>(term)) {
+      term = term->terms[0];
     } else {
       break;
     }
   }
   terms.noted = before;
+  return farthest;
+}
+
+bool Matcher::takeMask(const Term *memory, Sdpa &found) {
+  if (!memory || found.mask)
+    return false;
+  found.mask = memory->value;
+  return true;
+}
+
+bool Matcher::addMask(const Term *added, Sdpa &found) {
+  const Term *memory = maskInMemory(added);
   if (isApply<arith::SelectOp>(added)) {
-    const Term *isTrue = lookAside(added->terms[1]),
-               *isFalse = lookAside(added->terms[2]);
-    const bool holds = isZero(isTrue) && isMinusInfinity(isFalse);
+    const Term *then = lookAside(added->terms[1]),
+               *otherwise = lookAside(added->terms[2]);
+    const bool holds = isZero(then) && isMinusInfinity(otherwise);
     Sdpa trial = found;
-    if ((holds || (isMinusInfinity(isTrue) && isZero(isFalse))) &&
+    if ((holds || (isMinusInfinity(then) && isZero(otherwise))) &&
         addCondition(added->terms[0], holds, trial)) {
       found = trial;
       return true;
     }
   }
-  return memory && isMask(memory, found);
+  return takeMask(memory, found);
 }
 
 /// Scores, and masks around them: which side of a sum is which shows when the
