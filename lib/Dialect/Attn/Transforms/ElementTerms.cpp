@@ -2,8 +2,8 @@
 
 #include "ElementTerms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 
 using namespace mlir;
 using namespace fovea::attn;
@@ -110,6 +110,31 @@ AffineExpr Terms::simplify(AffineExpr index) const {
   return result;
 }
 
+using Bounds = ValueBoundsConstraintSet;
+
+bool Terms::areEqual(Dim a, Dim b) {
+  FailureOr<bool> known =
+      Bounds::areEqual(Bounds::Variable(a.tensor, a.number),
+                       Bounds::Variable(b.tensor, b.number));
+  return succeeded(known) && *known;
+}
+
+bool Terms::areEqual(Value size, Dim dim) {
+  auto type = cast<RankedTensorType>(dim.tensor.getType());
+  if (!type.isDynamicDim(dim.number)) {
+    APInt number;
+    return matchPattern(size, m_ConstantInt(&number)) &&
+           number == type.getDimSize(dim.number);
+  }
+  while (auto cast = size.getDefiningOp<arith::IndexCastOp>())
+    size = cast.getIn();
+  if (!size.getType().isIndex())
+    return false;
+  FailureOr<bool> known =
+      Bounds::areEqual(size, Bounds::Variable(dim.tensor, dim.number));
+  return succeeded(known) && *known;
+}
+
 //===----------------------------------------------------------------------===//
 // Bodies of linalg ops
 //===----------------------------------------------------------------------===//
@@ -133,6 +158,9 @@ public:
 
 private:
   const Term *apply(Operation *inner);
+  /// What indexes a dimension: an index, or one where the extent is not 1, in
+  /// which case it is 0. Null: another.
+  AffineExpr indexOf(const Term *term, Dim dim);
 
   Terms &terms;
   linalg::LinalgOp op;
@@ -161,6 +189,43 @@ const Term *Terms::Body::scalar(Value value) {
   return known[value] = made;
 }
 
+AffineExpr Terms::Body::indexOf(const Term *term, Dim dim) {
+  AffineExpr index = term->kind == Term::Index ? term->index : AffineExpr();
+  bool isBroadcast = false;
+  if (!index && term->kind == Term::Apply && isa<arith::SelectOp>(term->op)) {
+    const Term *isOne = term->terms[0], *first = term->terms[1],
+               *whole = term->terms[2];
+    auto compare = isOne->kind == Term::Apply
+                       ? dyn_cast<arith::CmpIOp>(isOne->op)
+                       : nullptr;
+    if (compare && compare.getPredicate() == arith::CmpIPredicate::eq &&
+        matchPattern(compare.getRhs(), m_One()) &&
+        areEqual(compare.getLhs(), dim) && first->kind == Term::Index &&
+        first->index == getAffineConstantExpr(0, terms.context) &&
+        whole->kind == Term::Index) {
+      index = whole->index;
+      isBroadcast = true;
+    }
+  }
+  if (!index ||
+      !cast<ShapedType>(dim.tensor.getType()).isDynamicDim(dim.number))
+    return index;
+  // It is a loop of the dimension's extent: then no element is left out, and
+  // where the extent is 1 the index is 0.
+  OpOperand *init = op.getDpsInitOperand(0);
+  for (auto [number, expr] :
+       llvm::enumerate(op.getMatchingIndexingMap(init).getResults())) {
+    auto loop = dyn_cast<AffineDimExpr>(expr);
+    if (!loop || loops[loop.getPosition()] != index)
+      continue;
+    const Dim whole = {init->get(), int64_t(number)};
+    if (!areEqual(dim, whole))
+      terms.taken.push_back({dim, whole});
+    return index;
+  }
+  return isBroadcast ? AffineExpr() : index;
+}
+
 const Term *Terms::Body::apply(Operation *inner) {
   if (inner->getNumResults() != 1 || inner->getNumRegions() != 0 ||
       !isMemoryEffectFree(inner))
@@ -187,9 +252,12 @@ const Term *Terms::Body::apply(Operation *inner) {
   }
   if (extract) {
     SmallVector<AffineExpr> indices;
-    for (const Term *index : term.terms)
-      indices.push_back(index->index);
-    return isIndex ? terms.at(extract.getTensor(), indices) : nullptr;
+    for (auto [number, index] : llvm::enumerate(term.terms)) {
+      indices.push_back(indexOf(index, {extract.getTensor(), int64_t(number)}));
+      if (!indices.back())
+        return nullptr;
+    }
+    return terms.at(extract.getTensor(), indices);
   }
   if (isIndex) {
     auto index = [&](unsigned number) { return term.terms[number]->index; };
@@ -277,6 +345,40 @@ const Term *Terms::expandLinalg(linalg::LinalgOp op, unsigned result,
 // Tensors
 //===----------------------------------------------------------------------===//
 
+const Term *Terms::expandReshape(tensor::ReshapeOp op,
+                                 ArrayRef<AffineExpr> indices) {
+  auto source = dyn_cast<RankedTensorType>(op.getSource().getType());
+  auto sizes = op.getShape().getDefiningOp<tensor::FromElementsOp>();
+  if (!source || !sizes || sizes.getElements().size() != indices.size())
+    return nullptr;
+  // Trailing dimensions stay as they are.
+  size_t before = indices.size(), of = size_t(source.getRank());
+  while (before && of &&
+         areEqual(sizes.getElements()[before - 1],
+                  {op.getSource(), int64_t(of) - 1}))
+    --before, --of;
+  AffineExpr rest = getAffineConstantExpr(0, context);
+  int64_t elements = 1;
+  for (size_t dim = 0; dim != before; ++dim) {
+    APInt size;
+    if (!matchPattern(sizes.getElements()[dim], m_ConstantInt(&size)))
+      return nullptr;
+    rest = rest * size.getSExtValue() + indices[dim];
+    elements *= size.getSExtValue();
+  }
+  ArrayRef<int64_t> leading = source.getShape().take_front(of);
+  if (llvm::any_of(leading, ShapedType::isDynamic) ||
+      elements != ShapedType::getNumElements(leading) || elements == 0)
+    return nullptr;
+  SmallVector<AffineExpr> places(of);
+  for (size_t dim = of; dim-- != 0;) {
+    places[dim] = dim ? rest % leading[dim] : rest;
+    rest = simplify(rest.floorDiv(leading[dim]));
+  }
+  llvm::append_range(places, indices.drop_front(before));
+  return at(op.getSource(), places);
+}
+
 const Term *Terms::expand(const Term *element) {
   auto result = dyn_cast<OpResult>(element->value);
   if (!result)
@@ -292,17 +394,23 @@ const Term *Terms::expand(const Term *element) {
     return expandLinalg(linalg, result.getResultNumber(), indices);
   if (auto cast = dyn_cast<tensor::CastOp>(op))
     return at(cast.getSource(), indices);
+  if (auto reshape = dyn_cast<tensor::ReshapeOp>(op))
+    return expandReshape(reshape, indices);
 
   SmallVector<AffineExpr> source;
   if (auto expanded = dyn_cast<tensor::ExpandShapeOp>(op)) {
     ArrayRef<int64_t> shape = expanded.getResultType().getShape();
     for (const ReassociationIndices &group :
          expanded.getReassociationIndices()) {
-      AffineExpr index = indices[group.front()];
-      for (int64_t dim : ArrayRef(group).drop_front()) {
-        if (ShapedType::isDynamic(shape[dim]))
+      AffineExpr index = getAffineConstantExpr(0, context);
+      bool isFirst = true; // of an extent other than 1
+      for (int64_t dim : group) {
+        if (shape[dim] == 1)
+          continue;
+        if (!isFirst && ShapedType::isDynamic(shape[dim]))
           return nullptr;
-        index = index * shape[dim] + indices[dim];
+        index = isFirst ? indices[dim] : index * shape[dim] + indices[dim];
+        isFirst = false;
       }
       source.push_back(index);
     }

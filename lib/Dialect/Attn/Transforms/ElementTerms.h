@@ -10,6 +10,7 @@
 #define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_ELEMENTTERMS_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/SetVector.h"
 #include <deque>
 
@@ -64,12 +65,27 @@ public:
   /// Ops that are looked into beside what matters.
   Ops others;
 
+  /// A dimension of a tensor.
+  struct Dim {
+    mlir::Value tensor;
+    int64_t number;
+  };
+  /// Whether extents, or a size and an extent, are known to be equal.
+  static bool areEqual(Dim a, Dim b);
+  static bool areEqual(mlir::Value size, Dim dim);
+  /// Extents that were taken to be equal: whoever believes the terms sees to
+  /// it.
+  llvm::SmallVector<std::pair<Dim, Dim>> taken;
+
 private:
   class Body;
   const Term *keep(Term term);
   const Term *constant(mlir::TypedAttr value);
   /// A constant that an op outside makes, or a scalar.
   const Term *outside(mlir::Value scalar);
+  /// Of a reshape that joins or parts leading static dimensions.
+  const Term *expandReshape(mlir::tensor::ReshapeOp op,
+                            llvm::ArrayRef<mlir::AffineExpr> indices);
   const Term *expandLinalg(mlir::linalg::LinalgOp op, unsigned result,
                            llvm::ArrayRef<mlir::AffineExpr> indices);
   /// The largest value that an index takes; none: not known.

@@ -8,7 +8,9 @@
 
 #include "ElementTerms.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 
 namespace fovea::attn {
 #define GEN_PASS_DEF_ATTNRECOGNIZESDPA
@@ -63,6 +65,9 @@ struct Sdpa {
   /// Of floating point what is added to scores, of i1 where keys are seen; by
   /// the last dimensions of the scores. Null: none.
   Value mask;
+  /// Tensors of equal lengths: programs of dynamic ones may read one key for
+  /// all where there is one key and several values.
+  llvm::SetVector<std::pair<Value, Value>> equalLengths;
 };
 
 class Matcher {
@@ -127,6 +132,8 @@ private:
   bool addComputed(const Term *condition, bool holds, Sdpa &found);
   bool matchScores(const Term *score, Sdpa &found);
   bool haveFittingShapes(const Sdpa &found);
+  /// Whether extents that were taken to be equal are lengths of q, k and v.
+  bool takesEqualLengths(Sdpa &found);
   bool haveNoOtherUses();
 
   OpResult output;
@@ -151,12 +158,12 @@ bool Matcher::isAccess(const Term *term, bool ofKeys, AffineExpr position,
       (dims.size() == 4 && indices.front() != dims.front()))
     return false;
   AffineExpr head = indices[dims.size() - 3];
-  if (head == heads())
-    return true;
-  // A group of query heads shares a key head.
   int64_t headsQ = cast<ShapedType>(output.getType())
                        .getDimSize(int64_t(dims.size()) - 3),
           headsK = type.getDimSize(int64_t(dims.size()) - 3);
+  if (head == heads())
+    return headsQ == headsK;
+  // A group of query heads shares a key head.
   return ofKeys && !ShapedType::isDynamic(headsQ) &&
          !ShapedType::isDynamic(headsK) && headsK > 0 && headsQ % headsK == 0 &&
          head == terms.simplify(heads().floorDiv(headsQ / headsK));
@@ -523,11 +530,30 @@ bool Matcher::haveFittingShapes(const Sdpa &found) {
          (rank == 3 || k.getDimSize(0) == out.getDimSize(0));
 }
 
+bool Matcher::takesEqualLengths(Sdpa &found) {
+  // Of q, k or v.
+  auto ownerOf = [&](Terms::Dim dim) -> Value {
+    for (Value tensor : {found.q, found.k, found.v}) {
+      const int64_t rank = cast<ShapedType>(tensor.getType()).getRank();
+      if (Terms::areEqual(dim, Terms::Dim{tensor, rank - 2}))
+        return tensor;
+    }
+    return {};
+  };
+  for (auto &[extent, other] : terms.taken) {
+    const std::pair lengths(ownerOf(extent), ownerOf(other));
+    if (!lengths.first || !lengths.second)
+      return false;
+    found.equalLengths.insert(lengths);
+  }
+  return true;
+}
+
 bool Matcher::haveNoOtherUses() {
   for (Operation *op : core)
     if (op != output.getOwner())
-      for (Operation *user : op->getUsers())
-        if (!core.contains(user))
+      for (Operation *user : op->getUsers()) // or its body reads elements
+        if (!core.contains(user) && !core.contains(user->getParentOp()))
           return false;
   return llvm::all_of(output.getOwner()->getResults(), [&](OpResult result) {
     return result == output || result.use_empty();
@@ -558,7 +584,7 @@ bool Matcher::match(Sdpa &found) {
   if (!score)
     return false;
   return matchMasked(score, found) && haveFittingShapes(found) &&
-         haveNoOtherUses();
+         takesEqualLengths(found) && haveNoOtherUses();
 }
 
 //===----------------------------------------------------------------------===//
@@ -610,6 +636,17 @@ static LogicalResult rewrite(OpResult output, const Sdpa &found) {
     shape.insert(shape.begin(), 1);
     return tensor::ExpandShapeOp::create(b, of.clone(shape), tensor, grouped);
   };
+  for (auto [tensor, other] : found.equalLengths) {
+    auto length = [&](Value of) -> Value {
+      return tensor::DimOp::create(
+          b, of, cast<ShapedType>(of.getType()).getRank() - 2);
+    };
+    Value areEqual = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                           length(tensor), length(other));
+    cf::AssertOp::create(b, areEqual,
+                         "attention: lengths of q, k and v differ that must be "
+                         "equal");
+  }
   Value mask = found.mask;
   if (mask) {
     auto of = cast<RankedTensorType>(mask.getType());
@@ -663,9 +700,12 @@ struct RecognizeSdpa : fovea::attn::impl::AttnRecognizeSdpaBase<RecognizeSdpa> {
       Operation *op = ops.pop_back_val();
       if (!isOpTriviallyDead(op))
         continue;
-      for (Value operand : op->getOperands())
-        if (Operation *maker = operand.getDefiningOp())
-          ops.insert(maker);
+      // Bodies read elements of tensors that are no operands.
+      op->walk([&](Operation *inner) {
+        for (Value operand : inner->getOperands())
+          if (Operation *maker = operand.getDefiningOp())
+            ops.insert(maker);
+      });
       op->walk([&](Operation *inner) { ops.remove(inner); });
       op->erase();
     }

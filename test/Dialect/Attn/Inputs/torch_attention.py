@@ -1,7 +1,10 @@
-"""Prints recognize-sdpa-torch.mlir: what torch-mlir makes of PyTorch's attention.
+"""Prints recognize-sdpa-torch.mlir, or recognize-sdpa-dynamic.mlir with `dynamic`: what
+torch-mlir makes of PyTorch's attention.
 
 Needs what the tests do not: pip install torch==2.13.0 torch-mlir==20261001
 """
+
+import sys
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
@@ -17,16 +20,29 @@ class Attention(torch.nn.Module):
         return scaled_dot_product_attention(q, k, v, attn_mask=mask, **self.options)
 
 
-def print_text(name, dtype, q, k, mask=None, **options):
+def print_text(name, dtype, q, k, mask=None, lengths=None, **options):
     tensors = [torch.zeros(shape, dtype=dtype) for shape in (q, k, k)]
     if mask:
         tensors.append(torch.zeros(mask, dtype=torch.bool))
-    print(fx.export_and_import(Attention(**options), *tensors, func_name=name,
+    program = Attention(**options)
+    if lengths:
+        of_q, of_k = (torch.export.Dim(name, max=4096) for name in lengths)
+        shapes = {"q": {2: of_q}, "k": {2: of_k}, "v": {2: of_k},
+                  "mask": {2: of_q, 3: of_k} if mask else None}
+        program = torch.export.export(program, tuple(tensors),
+                                      dynamic_shapes=dict(list(shapes.items())[:len(tensors)]))
+        tensors = []
+    print(fx.export_and_import(program, *tensors, func_name=name,
                                output_type="linalg-on-tensors"))
     print("// -----")
 
 
 ROWS = (2, 4, 64, 64)
+if sys.argv[1:] == ["dynamic"]:
+    print_text("self", torch.float16, ROWS, ROWS, is_causal=True, lengths=("n", "n"))
+    print_text("cross", torch.bfloat16, ROWS, (2, 2, 96, 64), mask=(2, 1, 64, 96),
+               lengths=("n", "m"), enable_gqa=True)
+    sys.exit()
 print_text("plain", torch.float16, ROWS, (2, 4, 96, 64))
 print_text("causal", torch.bfloat16, ROWS, ROWS, is_causal=True)
 print_text("groups", torch.float16, ROWS, (2, 2, 96, 64), enable_gqa=True, scale=0.3)

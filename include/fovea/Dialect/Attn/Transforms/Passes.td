@@ -21,7 +21,8 @@ def AttnRecognizeSdpa
     that is used beside it, is as it was.
   }];
   let dependentDialects = ["::fovea::attn::AttnDialect",
-    "::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
+    "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+    "::mlir::tensor::TensorDialect"];
   let statistics = [Statistic<"numRecognized", "recognized",
                               "Attentions that were recognised">];
 }
