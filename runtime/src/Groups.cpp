@@ -100,13 +100,13 @@ static_assert(std::size(params::kBlocksTensors) == 2 * std::size(kLists));
 constexpr size_t kFirstEntries = 2;
 
 Result checkBlockSize(const char *name, int64_t size) {
-  if (size >= spec::kLeastListBlock && size <= int64_t(1) << 30 &&
-      (size & (size - 1)) == 0)
+  if (size >= spec::kListBlockUnit && size <= spec::kMostListBlock &&
+      size % spec::kListBlockUnit == 0)
     return Result();
   return invalid(std::string("blocks.") + name + " is " + std::to_string(size) +
-                 ", no power of two from " +
-                 std::to_string(spec::kLeastListBlock) +
-                 " to 1073741824; smaller blocks have to be joined");
+                 ", no multiple of " + std::to_string(spec::kListBlockUnit) +
+                 " up to " + std::to_string(spec::kMostListBlock) +
+                 "; smaller blocks have to be joined");
 }
 
 /// Whether lists are there.
@@ -124,12 +124,12 @@ Result checkLists(const ListField &list, const fovea_blocks_t &given) {
     return invalid(name + " is given without blocks." +
                    kLists[list.needs].name +
                    "; give that too, with num_blocks of 0 if it lists nothing");
-  const int64_t most = std::numeric_limits<int32_t>::max() / given.*list.own;
+  const int64_t most = spec::mostListEntries(given.*list.own);
   if (lists.entries < 0 || lists.entries > most)
     return invalid(name + ".entries is " + std::to_string(lists.entries) +
-                   ", not in 0 to " + std::to_string(most) +
-                   ", the blocks of " + std::to_string(given.*list.own) +
-                   " that a sequence may have");
+                   ", not in 0 to " + std::to_string(most) + " for blocks of " +
+                   std::to_string(given.*list.own) +
+                   "; of powers of two there may be most");
   return Result();
 }
 
@@ -146,7 +146,7 @@ Result readBlocks(const fovea_group_t *group, Problem &problem,
        {std::pair("q_block", given.q_block), {"kv_block", given.kv_block}}) {
     if (Result result = checkBlockSize(name, size); !result.ok())
       return result;
-    arguments.set(scalar++, __builtin_ctzll(uint64_t(size)));
+    arguments.set(scalar++, int32_t(size));
   }
   arguments.setTensors(&given);
   for (size_t i = 0; i != std::size(kLists); ++i) {
@@ -183,8 +183,8 @@ Result readBlocks(const fovea_group_t *group, Problem &problem,
 }
 constexpr fovea_blocks_t kNoBlocks = {
     {sizeof(fovea_blocks_t), FOVEA_GROUP_BLOCKS, nullptr},
-    spec::kLeastListBlock,
-    spec::kLeastListBlock,
+    spec::kListBlockUnit,
+    spec::kListBlockUnit,
     {},
     {},
     {},

@@ -98,10 +98,11 @@ static std::vector<std::string> conditionsOf(const Job &job,
           .str());
   if (std::string lists = tensorNames(signature, isOfBlocks); !lists.empty())
     conditions.push_back(
-        formatv("the last dimension of {0} is contiguous; q_block_log2 and "
-                "kv_block_log2 are in {1} to 30, and the entries of a row "
-                "times the size of their blocks less than 2^31",
-                lists, Log2_32(spec::kLeastListBlock))
+        formatv("the last dimension of {0} is contiguous; q_block and "
+                "kv_block are multiples of {1} up to 2^30, and the entries of "
+                "a row times the size of their blocks less than 2^31, where "
+                "the size is no power of two times its square less than 2^37",
+                lists, spec::kListBlockUnit)
             .str());
   conditions.push_back(
       formatv("the grid's y and z are at most {0}: {1}{2} <= {0}",

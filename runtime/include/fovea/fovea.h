@@ -388,8 +388,8 @@ typedef struct fovea_block_lists {
  */
 typedef struct fovea_blocks {
   fovea_group_t header; /**< {sizeof(fovea_blocks_t), FOVEA_GROUP_BLOCKS} */
-  /** Queries and keys of a block, each a power of two of 128 or more, to 2^30;
-      the last block of a sequence may be shorter. */
+  /** Queries and keys of a block, each a multiple of 128, to 2^30; the last
+      block of a sequence may be shorter. */
   int64_t q_block, kv_block;
   /** Of each block of queries the blocks of keys that it sees in part. None:
       every block is seen in part. */

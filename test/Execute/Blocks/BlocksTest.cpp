@@ -220,8 +220,8 @@ constexpr size_t kScoredRows = 2; // which the oracle takes longer for
 const Row kRows[] = {
     {1, 256, 384, kAll, 128, 128, -0.5},       // blocks that are seen in whole
     {2, 200, 330, kCausal, 128, 128, -0.6},    // others, and tails
-    {1, 140, 700, kNarrow, 256, 256, 1, true}, // of the mask, for all heads
-    {1, 300, 130, kAll, 128, 512, -0.4, false, /*hasStrays=*/true},
+    {1, 140, 900, kNarrow, 256, 384, 1, true}, // of the mask, for all heads
+    {1, 500, 130, kAll, 384, 512, -0.4, false, /*hasStrays=*/true},
 };
 
 ArrayRef<Row> BlocksTest::rows() const {

@@ -75,8 +75,8 @@ TEST_F(ListedBlocks, ArePassed) {
   EXPECT_EQ(passed<int64_t>("kv_num_blocks_stride_batch"), 24);
   EXPECT_EQ(passed<int64_t>("kv_indices_stride_head"), 6);
   EXPECT_EQ(passed<int64_t>("full_kv_indices_stride_block"), 2);
-  EXPECT_EQ(passed<int32_t>("q_block_log2"), 7);
-  EXPECT_EQ(passed<int32_t>("kv_block_log2"), 8);
+  EXPECT_EQ(passed<int32_t>("q_block"), 128);
+  EXPECT_EQ(passed<int32_t>("kv_block"), 256);
   EXPECT_EQ(passed<int32_t>("kv_entries"), 2);
   EXPECT_EQ(passed<int32_t>("q_entries"), 0);
   // Lists of queries are of the backward pass: what a caller has of them is
@@ -126,9 +126,11 @@ TEST_F(ListedBlocks, AreChecked) {
     blocks = sound;
   };
   blocks.q_block = 64;
-  refused({"blocks.q_block is 64", "power of two from 128"});
-  blocks.kv_block = 384;
-  refused({"blocks.kv_block is 384"});
+  refused({"blocks.q_block is 64", "multiple of 128"});
+  blocks.kv_block = 192;
+  refused({"blocks.kv_block is 192"});
+  blocks.kv_block = 3 << 20; // sums to be divided by it grow with its square
+  refused({"blocks.kv.entries is 2, not in 0 to 0 for blocks of 3145728"});
   blocks.kv_block = int64_t(1) << 31;
   refused({"blocks.kv_block is 2147483648"});
   blocks.kv.indices = nullptr;

@@ -207,10 +207,10 @@ static LogicalResult checkLists(Operation *op, Named q, OperandRange lists,
   for (ScheduleAttr schedule : schedules)
     for (auto [name, size] : {std::pair("block_m", schedule.getBlockM()),
                               {"block_n", schedule.getBlockN()}})
-      if (spec::kLeastListBlock % size != 0)
+      if (spec::kListBlockUnit % size != 0)
         return op->emitOpError()
                << "(C15) " << name << " of a kernel that reads lists of blocks "
-               << "must divide " << spec::kLeastListBlock << ", found " << size;
+               << "must divide " << spec::kListBlockUnit << ", found " << size;
   return success();
 }
 

@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/Support/MathExtras.h"
+#include <limits>
 
 using namespace mlir;
 using namespace fovea;
@@ -28,10 +29,10 @@ BlockLists::BlockLists(AttentionOpInterface op, ImplicitLocOpBuilder &b,
         argument(entries + "_stride_batch"), argument(entries + "_stride_head"),
         argument(entries + "_stride_block"), argument(size)};
   };
-  keys = {argument("kv_block_log2"), argument("seqlen_k"),
+  keys = {argument("kv_block"), argument("seqlen_k"),
           tensors("kv_num_blocks", "kv_indices", "kv_entries"),
           tensors("full_kv_num_blocks", "full_kv_indices", "full_kv_entries")};
-  queries = {argument("q_block_log2"), argument("seqlen_q"),
+  queries = {argument("q_block"), argument("seqlen_q"),
              tensors("q_num_blocks", "q_indices", "q_entries"),
              tensors("full_q_num_blocks", "full_q_indices", "full_q_entries")};
   // The kernel's own arguments.
@@ -62,17 +63,24 @@ Value BlockLists::load(Value from) {
       /*isInvariant=*/true);
 }
 
+/// The vector unit divides, in all lanes the same.
+Value BlockLists::divide(Value number, Value by) {
+  Value quotient = arith::DivUIOp::create(b, number, by);
+  return LLVM::CallIntrinsicOp::create(
+             b, b.getI32Type(), b.getStringAttr("llvm.amdgcn.readfirstlane"),
+             ValueRange(quotient))
+      .getResult(0);
+}
+
 BlockList BlockLists::keysOf(Value batch, Value head, Value row,
                              int64_t block) {
-  return listOf(keys, batch, head, arith::ShRUIOp::create(b, row, queries.log2),
-                block,
+  return listOf(keys, batch, head, divide(row, queries.block), block,
                 /*isFullFirst=*/true);
 }
 
 BlockList BlockLists::queriesOf(Value batch, Value head, Value key,
                                 int64_t block) {
-  return listOf(queries, batch, head, arith::ShRUIOp::create(b, key, keys.log2),
-                block,
+  return listOf(queries, batch, head, divide(key, keys.block), block,
                 /*isFullFirst=*/false);
 }
 
@@ -114,30 +122,24 @@ BlockList BlockLists::listOf(const Side &listed, Value batch, Value head,
             mul(wide[2], tensors.block));
     return {at(tensors.entries, row), select(isMissing, zero, count)};
   };
-  auto shifted = [&](Value value, Value log2) -> Value {
-    return arith::ShLIOp::create(b, value, log2);
-  };
-  auto ones = [&](Value log2) -> Value {
-    Value one = i32(1);
-    return arith::SubIOp::create(b, shifted(one, log2), one);
-  };
-  auto blocksOf = [&](Value log2) -> Value {
-    return arith::ShRUIOp::create(b, add(listed.length, ones(log2)), log2);
+  auto blocksOf = [&](Value length, Value block) -> Value {
+    Value less = arith::SubIOp::create(b, block, i32(1));
+    return divide(add(length, less), block);
   };
   BlockList list;
-  const int64_t ownLog2 = llvm::Log2_64(block);
-  list.log2 = arith::SubIOp::create(b, listed.log2, i32(ownLog2));
-  list.within = ones(list.log2);
-  list.listedPast = blocksOf(listed.log2);
-  list.past = blocksOf(i32(ownLog2));
+  list.ratio =
+      arith::ShRUIOp::create(b, listed.block, i32(llvm::Log2_64(block)));
+  list.inverse = blocksOf(i32(std::numeric_limits<int32_t>::min()), list.ratio);
+  list.listedPast = blocksOf(listed.length, listed.block);
+  list.past = blocksOf(listed.length, i32(block));
   Value isAll = isNull(listed.part);
   Row part = rowOf(listed.part), full = rowOf(listed.full);
   part.count = select(isAll, list.listedPast, part.count);
   full.count = select(isAll, zero, full.count);
   const Row &front = isFullFirst ? full : part,
             &back = isFullFirst ? part : full;
-  list.first = shifted(front.count, list.log2);
-  list.end = shifted(add(front.count, back.count), list.log2);
+  list.first = mul(front.count, list.ratio);
+  list.end = mul(add(front.count, back.count), list.ratio);
   list.looked = select(isAll, zero, list.end);
   list.beyond = select(isAll, zero, i32(-1));
   list.addresses[0] = front.address;
@@ -154,7 +156,11 @@ Value BlockLists::blockOf(const BlockList &list, Value number) {
   auto isBelow = [&](Value x, Value y) -> Value {
     return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, x, y);
   };
-  Value index = arith::ShRUIOp::create(b, number, list.log2);
+  // number / ratio: of numbers that lists may have exact, and of negative ones
+  // large.
+  auto product = arith::MulUIExtendedOp::create(
+      b, arith::ShLIOp::create(b, number, i32(1)), list.inverse);
+  Value index = product.getHigh();
   Value isLooked = isBelow(number, list.looked);
   Value from = arith::AddIOp::create(
       b,
@@ -165,8 +171,10 @@ Value BlockLists::blockOf(const BlockList &list, Value number) {
                        arith::OrIOp::create(b, index, list.beyond));
   // Beyond the last whatever it is; negative numbers are large ones.
   entry = arith::MinUIOp::create(b, entry, list.listedPast);
-  Value block =
-      arith::AddIOp::create(b, arith::ShLIOp::create(b, entry, list.log2),
-                            arith::AndIOp::create(b, number, list.within));
+  auto times = [&](Value blocks) -> Value {
+    return arith::MulIOp::create(b, blocks, list.ratio);
+  };
+  Value within = arith::SubIOp::create(b, number, times(index));
+  Value block = arith::AddIOp::create(b, times(entry), within);
   return arith::MinUIOp::create(b, block, list.past);
 }

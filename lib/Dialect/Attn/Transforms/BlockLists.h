@@ -24,8 +24,8 @@ struct BlockList {
   /// Bits to add to a number that is not looked up: none where every block is
   /// listed, for there are no lists; all elsewhere, which is past the last.
   mlir::Value beyond;
-  mlir::Value log2;       ///< of a listed block in the kernel's own
-  mlir::Value within;     ///< bits of a number that count in a listed block
+  mlir::Value ratio;      ///< the kernel's own blocks in a listed one
+  mlir::Value inverse;    ///< ceil(2^31 / ratio): divides by a product
   mlir::Value past;       ///< the first block behind the sequence
   mlir::Value listedPast; ///< the same of blocks as they are listed
 };
@@ -62,12 +62,13 @@ private:
     mlir::Value size; ///< entries of a row
   };
   struct Side {
-    mlir::Value log2, length; ///< of a listed block, and of the sequence
+    mlir::Value block, length; ///< of a listed block, and of the sequence
     Tensors part, full;
   };
   mlir::Value i32(int64_t value);
   mlir::Value i64(mlir::Value value);
   mlir::Value load(mlir::Value from);
+  mlir::Value divide(mlir::Value number, mlir::Value by);
   BlockList listOf(const Side &listed, mlir::Value batch, mlir::Value head,
                    mlir::Value ownBlock, int64_t block, bool isFullFirst);
 

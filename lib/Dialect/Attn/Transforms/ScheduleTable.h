@@ -19,8 +19,8 @@ struct KernelRow {
 
   /// Whether its blocks divide those of lists.
   bool dividesLists() const {
-    return spec::kLeastListBlock % blockM == 0 &&
-           spec::kLeastListBlock % blockN == 0;
+    return spec::kListBlockUnit % blockM == 0 &&
+           spec::kListBlockUnit % blockN == 0;
   }
 };
 

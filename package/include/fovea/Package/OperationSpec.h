@@ -14,6 +14,7 @@
 #include "fovea/Package/Captures.h"
 #include "fovea/Package/Keys.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -396,9 +397,20 @@ inline constexpr int64_t kMaxGridYZ = 65535;
 /// span less than 2^31 bytes.
 inline constexpr int32_t kMaxSplits = 1024;
 
-/// Least size of a block of group `blocks`, which divides it: what a workgroup
-/// owns and what an iteration visits divide this.
-inline constexpr int32_t kLeastListBlock = 128;
+/// Divides the size of a block of group `blocks`, and is divided by what a
+/// workgroup owns and what an iteration visits.
+inline constexpr int32_t kListBlockUnit = 128;
+inline constexpr int32_t kMostListBlock = 1 << 30;
+/// Most entries of a row of lists of such blocks. Numbers of blocks of 16 rows
+/// or more are to have 31 bits; and kernels divide them by the size with a
+/// product, which for other sizes than powers of two is exact as long as number
+/// times divisor has 31 bits too, of both lists together.
+constexpr int64_t mostListEntries(int64_t block) {
+  const int64_t most = std::numeric_limits<int32_t>::max() / block;
+  return (block & (block - 1)) == 0
+             ? most
+             : std::min(most, ((int64_t(1) << 37) - 1) / block / block);
+}
 
 /// What a workspace is aligned to, in bytes.
 inline constexpr int64_t kWorkspaceAlignment = 16;
