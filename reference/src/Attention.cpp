@@ -127,7 +127,9 @@ private:
   }
 
   Real score(Real product, const ScoreFunction::Place &place, size_t row) {
-    const auto [score, slope] = p.score->apply(product, place);
+    const auto [score, slope, seen] = p.scoreOf(product, place);
+    if (!seen)
+      return -std::numeric_limits<Real>::infinity();
     auto raise = [](double &largest, double value) {
       if (std::isfinite(value))
         largest = std::max(largest, std::fabs(value));

@@ -357,12 +357,16 @@ private:
           continue;
         ScoreFunction::Result<Real> scored = {s[size_t(j)] * Real(p.scale), 1};
         if (p.score)
-          scored =
-              p.score->apply(scored.score, {b, head, i, j, p.q.seq, p.k.seq});
+          scored = p.scoreOf(scored.score, {b, head, i, j, p.q.seq, p.k.seq});
+        if (!scored.seen) { // it has no part in the sums
+          if (slack)
+            slack->addTo(dq, j, j == last);
+          continue;
+        }
         const Real probability = atMostOne(std::exp(scored.score - Real(lse)));
         if (slack) {
-          const ScoreFunction::Result<double> wide = {double(scored.score),
-                                                      double(scored.slope)};
+          const ScoreFunction::Result<double> wide = {
+              double(scored.score), double(scored.slope), scored.seen};
           slack->add(j, double(probability),
                      double((*slackDp)[size_t(j)] - delta),
                      p.score ? &wide : nullptr);
@@ -540,11 +544,14 @@ CaptureGradient fovea::reference::captureGradientF64(
                              std::fabs(dlse));
     const KeyRange seen = p.keysOf(i);
     for (int64_t j = seen.begin; j < seen.end; ++j) {
+      if (!p.isListed(b, head, i, j))
+        continue;
       const ScoreFunction::Place place = {b, head, i, j, p.q.seq, p.k.seq};
       const uint16_t *key = p.k.row(b, headK, j);
       const double product = double(p.scale) * dot(p.q, query, p.k, key);
-      const ScoreFunction::Result<double> scored =
-          p.score->apply(product, place);
+      const ScoreFunction::Result<double> scored = p.scoreOf(product, place);
+      if (!scored.seen)
+        continue;
       const double weight = std::exp(scored.score - rowLse);
       const ScoreFunction::Term term = p.score->termOf(capture, product, place);
       if (term.element < 0 || weight == 0)

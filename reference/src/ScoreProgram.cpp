@@ -260,13 +260,14 @@ private:
           *element = *element * from.extents[dim] + indices[dim];
       }
     }
-    return {all[size_t(result)].value, all[size_t(result)].slope};
+    return {all[size_t(result)].value, all[size_t(result)].slope,
+            seen < 0 || all[size_t(seen)].bits & 1};
   }
 
   const std::vector<CapturedValues> &captured;
   std::map<std::string, int> numbers;
   std::vector<Instruction> instructions;
-  int result = -1;
+  int result = -1, seen = -1; ///< numbers of values; the latter -1: all are
 };
 
 /// Words of a line; commas end one.
@@ -298,12 +299,18 @@ size_t operandsOf(const std::string &name) {
              : 2;
 }
 
-/// "%3 = arith.cmpi eq %1, x : i1", or "yield %3".
+/// "%3 = arith.cmpi eq %1, x : i1", or "yield %3", or "yield %3 seen %4".
 std::string Program::readLine(const std::string &line) {
   std::vector<std::string> words = wordsOf(line);
   if (words.size() >= 2 && words[0] == "yield") {
-    result = find(words[1]); // a derivative of its own is not what is checked
-    return result < 0 ? "no value is named " + words[1] : "";
+    // A derivative of its own is not what is checked.
+    const bool hasSeen = words.size() >= 4 && words[2] == "seen";
+    result = find(words[1]);
+    if (hasSeen)
+      seen = find(words[3]);
+    return result < 0            ? "no value is named " + words[1]
+           : hasSeen && seen < 0 ? "no value is named " + words[3]
+                                 : "";
   }
   if (words.size() < 5 || words[1] != "=" || words[words.size() - 2] != ":")
     return "it is none of a score program";

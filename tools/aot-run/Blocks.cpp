@@ -60,11 +60,12 @@ CaseBlocks::CaseBlocks(const BlocksFill &fill, const ForwardCase &c)
       const reference::KeyRange seen =
           reference::visibleKeys(c.mask, i, c.seqQ, c.seqK);
       for (int64_t j = kv * fill.kvBlock; j < endK; ++j) {
-        const bool isSeen =
-            j >= seen.begin && j < seen.end &&
-            (!c.score ||
-             c.score->apply(0.0, {b, head, i, j, c.seqQ, c.seqK}).score !=
-                 -INFINITY);
+        bool isSeen = j >= seen.begin && j < seen.end;
+        if (isSeen && c.score) {
+          const auto scored =
+              c.score->apply(0.0, {b, head, i, j, c.seqQ, c.seqK});
+          isSeen = (scored.seen || fill.isAllFull) && scored.score != -INFINITY;
+        }
         some.first |= isSeen;
         some.second &= isSeen;
       }
@@ -164,8 +165,15 @@ decltype(ForwardCase::listed) CaseBlocks::listed() const {
   return [kinds = kinds, fill = fill, heads = heads, blocksQ = blocksQ,
           blocksK = blocksK](int64_t b, int64_t head, int64_t i, int64_t j) {
     const int64_t row = fill.isShared ? 0 : b * heads + head;
-    return (*kinds)[size_t((row * blocksQ + i / fill.qBlock) * blocksK +
-                           j / fill.kvBlock)] != None;
+    switch ((*kinds)[size_t((row * blocksQ + i / fill.qBlock) * blocksK +
+                            j / fill.kvBlock)]) {
+    case Part:
+      return reference::Listed::InPart;
+    case Full:
+      return reference::Listed::InWhole;
+    default:
+      return reference::Listed::No;
+    }
   };
 }
 

@@ -25,6 +25,9 @@ struct BlocksFill {
   bool isShared = false; ///< one for all batches and heads, by strides of 0
   /// Lists of what is seen in part have a number more, which is no block's.
   bool hasStrays = false;
+  /// Pairs are listed as seen in whole where they end within both sequences,
+  /// whatever the program's predicate is there.
+  bool isAllFull = false;
   /// Which of the pairs are listed, instead of chance.
   std::function<bool(int64_t b, int64_t head, int64_t q, int64_t kv)> lists;
 };

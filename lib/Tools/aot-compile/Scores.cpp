@@ -7,6 +7,7 @@
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/IR/ScoreProgram.h"
 #include "mlir/AsmParser/AsmParser.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -125,8 +126,16 @@ static std::string checkProgram(func::FuncOp function, Location &at) {
     return "has attn.kind = " + debugString(kind) +
            "; known: " + llvm::join(llvm::ArrayRef(kKinds), ", ");
   TypeRange results = function.getResultTypes();
-  if (results.size() != 1 || !results.front().isF32())
-    return "must give the score, one f32";
+  const bool isMask = results.size() == 1 && results[0].isInteger(1),
+             hasScore = !results.empty() && results[0].isF32(),
+             hasMask = results.size() == 2 && results[1].isInteger(1);
+  if (!isMask && !(hasScore && (results.size() == 1 || hasMask)))
+    return "must give the score (f32), whether it is seen (i1), or both, found "
+           "(" +
+           llvm::join(llvm::map_range(
+                          results, [](Type type) { return debugString(type); }),
+                      ", ") +
+           ")";
   for (mlir::Operation &op : function.getBody().front().without_terminator())
     if (!attn::lookupScoreOp(&op)) {
       at = op.getLoc();
@@ -404,7 +413,7 @@ void LoadedScores::fill(Region &program) const {
     block->addArgument(b.getI32Type(), loc);
   for (Type type : types)
     block->addArgument(type, loc);
-  Value score = block->getArgument(0);
+  Value score = block->getArgument(0), seen;
   unsigned next = attn::kScoreArguments;
   for (mlir::Operation *op : functions) {
     auto function = cast<func::FuncOp>(op);
@@ -419,7 +428,17 @@ void LoadedScores::fill(Region &program) const {
     Block &body = function.getBody().front();
     for (mlir::Operation &inner : body.without_terminator())
       b.clone(inner, map);
-    score = map.lookup(body.getTerminator()->getOperand(0));
+    for (Value result : body.getTerminator()->getOperands()) {
+      Value made = map.lookup(result);
+      if (made.getType().isF32())
+        score = made;
+      else
+        seen =
+            seen ? arith::AndIOp::create(b, loc, seen, made).getResult() : made;
+    }
   }
-  attn::YieldOp::create(b, loc, score);
+  SmallVector<Value> yielded = {score};
+  if (seen)
+    yielded.push_back(seen);
+  attn::YieldOp::create(b, loc, yielded);
 }

@@ -53,6 +53,22 @@ func.func @constant(%t: !t, %l: !l, %w: !w, %s: f32) {
   } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
   return
 }
+// What is seen has no derivative, and changes none.
+// CHECK-LABEL: @seen
+// CHECK: %[[SEEN:.*]] = arith.cmpf
+// CHECK-NEXT: %[[S:.*]] = arith.mulf
+// CHECK-NOT: arith.select
+// CHECK: attn.yield %[[S]], %[[SEEN]], %{{.*}} : f32, i1, f32
+func.func @seen(%t: !t, %l: !l, %w: !w, %s: f32) {
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32):
+    %least = arith.constant -2.0 : f32
+    %large = arith.cmpf ogt, %x, %least : f32
+    %y = arith.mulf %x, %x : f32
+    attn.yield %y, %large : f32, i1
+  } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
 // CHECK-LABEL: @own
 // CHECK: attn.yield %[[X:.*]], %[[X]] : f32, f32
 func.func @own(%t: !t, %l: !l, %w: !w, %s: f32) {
@@ -72,7 +88,7 @@ func.func @bits(%t: !t, %l: !l, %w: !w, %s: f32) {
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s) score {
   ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32):
     %bits = arith.bitcast %x : f32 to i32
-    // expected-error @below {{'arith.bitcast' op has no derivative, and the score depends on it; give attn.yield of attn.backward the derivative as its second value}}
+    // expected-error @below {{'arith.bitcast' op has no derivative, and the score depends on it; give attn.yield of attn.backward the derivative behind the score}}
     %y = arith.bitcast %bits : i32 to f32
     attn.yield %y : f32
   } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w

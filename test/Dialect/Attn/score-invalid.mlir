@@ -74,7 +74,7 @@ func.func @types(%q: !t, %s: f32) {
 func.func @derivative(%q: !t, %s: f32) {
   attn.forward %q, %q, %q, %q scale(%s) score {
   ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32):
-    // expected-error @below {{(C12) gives the score, found 2 values}}
+    // expected-error @below {{(C12) gives the score (f32), then whether it is seen (i1) or not that, found ('f32', 'f32')}}
     attn.yield %x, %x : f32, f32
   } : !t, !t, !t, !t
   return
@@ -283,7 +283,7 @@ func.func @own_derivative(%t: !t, %l: !l, %w: !w, %s: f32, %c: f32, %d: memref<f
     captures(%c : f32) gradients(0 = %d : memref<f32>) score {
   ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %k: f32):
     %y = arith.addf %x, %k : f32
-    // expected-error @below {{(C12) gives the score, or the score, its derivative, and that for each capture of gradients, found 2 values}}
+    // expected-error @below {{(C12) gives the score (f32), then whether it is seen (i1) or not that, then the score's derivative and that for each capture of gradients, or neither, found ('f32', 'f32')}}
     attn.yield %y, %x : f32, f32
   } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
   return
@@ -306,6 +306,47 @@ func.func @equal(%t: !t, %l: !l, %w: !w, %s: f32, %c: memref<?xf16>, %d: memref<
     %z = arith.addf %x, %e : f32
     %y = arith.mulf %z, %f : f32
     attn.yield %y : f32
+  } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+func.func @mask_alone(%q: !t, %s: f32) {
+  attn.forward %q, %q, %q, %q scale(%s) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32):
+    %c = arith.cmpi slt, %i, %j : i32
+    // expected-error @below {{(C12) gives the score (f32), then whether it is seen (i1) or not that, found ('i1')}}
+    attn.yield %c : i1
+  } : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+func.func @two_masks(%q: !t, %s: f32) {
+  attn.forward %q, %q, %q, %q scale(%s) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32):
+    %c = arith.cmpi slt, %i, %j : i32
+    // expected-error @below {{(C12) gives the score (f32), then whether it is seen (i1) or not that, found ('f32', 'i1', 'i1')}}
+    attn.yield %x, %c, %c : f32, i1, i1
+  } : !t, !t, !t, !t
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @seen_last(%t: !t, %l: !l, %w: !w, %s: f32) {
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32):
+    %c = arith.cmpi slt, %i, %j : i32
+    // expected-error @below {{(C12) gives the score (f32), then whether it is seen (i1) or not that, then the score's derivative or not that, found ('f32', 'f32', 'i1')}}
+    attn.yield %x, %x, %c : f32, f32, i1
   } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
   return
 }

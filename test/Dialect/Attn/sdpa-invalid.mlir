@@ -103,7 +103,7 @@ func.func @sdpa_c11(%q: !t, %s: f32) {
 func.func @sdpa_c12(%q: !t, %s: f32) {
   attn.sdpa ins(%q, %q, %q : !t, !t, !t) scale(%s) score {
   ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32):
-    // expected-error @below {{(C12) gives the score, found 2 values}}
+    // expected-error @below {{(C12) gives the score (f32), then whether it is seen (i1) or not that, found ('f32', 'f32')}}
     attn.yield %x, %x : f32, f32
   } outs(%q : !t) -> !t
   return

@@ -22,6 +22,21 @@ func.func @mask(%q: !t, %k: !t, %v: !t, %out: !t, %scale: f32) {
   return
 }
 
+// CHECK-LABEL: gpu.func @predicate(
+// CHECK: scf.for
+// CHECK: %[[PRODUCTS:.*]] = attn.dot
+// CHECK-NOT: arith.mulf %[[PRODUCTS]]
+// CHECK: arith.select %{{.*}}, %[[PRODUCTS]], %{{.*}}
+func.func @predicate(%q: !t, %k: !t, %v: !t, %out: !t, %scale: f32) {
+  attn.forward %q, %k, %v, %out scale(%scale) score {
+  ^bb0(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
+       %seqlen_q: i32, %seqlen_k: i32):
+    %shown = arith.cmpi sle, %key, %query : i32
+    attn.yield %x, %shown : f32, i1
+  } : !t, !t, !t, !t
+  return
+}
+
 // CHECK-LABEL: gpu.func @linear(
 // CHECK: scf.for
 // CHECK: %[[PRODUCTS:.*]] = attn.dot
@@ -85,6 +100,21 @@ func.func @compared(%q: !t, %k: !t, %v: !t, %out: !t, %scale: f32) {
     %positive = arith.cmpf ogt, %x, %zero : f32
     %s = arith.select %positive, %x, %none : f32
     attn.yield %s : f32
+  } : !t, !t, !t, !t
+  return
+}
+
+// CHECK-LABEL: gpu.func @compared_predicate(
+// CHECK: scf.for
+// CHECK: %[[PRODUCTS:.*]] = attn.dot
+// CHECK: arith.mulf %[[PRODUCTS]]
+func.func @compared_predicate(%q: !t, %k: !t, %v: !t, %out: !t, %scale: f32) {
+  attn.forward %q, %k, %v, %out scale(%scale) score {
+  ^bb0(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
+       %seqlen_q: i32, %seqlen_k: i32):
+    %least = arith.constant -1.0 : f32
+    %large = arith.cmpf ogt, %x, %least : f32
+    attn.yield %x, %large : f32, i1
   } : !t, !t, !t, !t
   return
 }

@@ -42,6 +42,7 @@ struct Program {
   std::vector<run::CaptureFill> fills;
   /// Of one kernel, whose launches differ in how they pass the same gradients.
   std::vector<std::vector<Wanted>> launches;
+  const char *yields = "%s : f32";
 
   const std::vector<Wanted> &gradients() const { return launches.front(); }
 };
@@ -142,6 +143,27 @@ const Program kPrograms[] = {
      {"<?x?xf32, strided<[?, ?]>>", "<?xf32, strided<[?]>>"},
      {fillOf(0.1), fillOf(0.1)},
      {{{0}, {1}}}},
+    // Nor of those that the program's own predicate hides, in any block.
+    {"Unseen",
+     R"(
+      %most = arith.constant 30 : i32
+      %end = arith.addi %key, %most : i32
+      %seen = arith.cmpi slt, %query, %end : i32
+      %distance = arith.subi %end, %query : i32
+      %real = arith.sitofp %distance : i32 to f32
+      %root = math.sqrt %real : f32
+      %a = attn.at %c0[%batch, %head] : !c0
+      %b = attn.at %c1[%key] : !c1
+      %c = attn.at %c2[%query, %key] : !c2
+      %y = math.fma %a, %root, %x : f32
+      %z = arith.mulf %b, %root : f32
+      %u = math.fma %c, %root, %z : f32
+      %s = arith.addf %y, %u : f32)",
+     {"<?x?xf32, strided<[?, ?]>>", "<?xf32, strided<[?]>>",
+      "<?x?xf32, strided<[?, ?]>>"},
+     {fillOf(0.1), fillOf(0.1), fillOf(0.1)},
+     {{{0}, {1}, {2}}},
+     "%s, %seen : f32, i1"},
 };
 
 using Parameters = std::pair<Program, Kernel>;
@@ -309,7 +331,7 @@ std::string CaptureGradientTest::function() const {
       "workspace(%w) scale(%scale) {10} "
       "captures({4} : {5}) gradients({6} : {7}) score {{ ^bb0(%x: f32, "
       "%batch: i32, %head: i32, %query: i32, %key: i32, %seqlen_q: i32, "
-      "%seqlen_k: i32{8}): {9}\nattn.yield %s : f32 } : "
+      "%seqlen_k: i32{8}): {9}\nattn.yield {12} } : "
       "!t, !t, !t, !t, !t, !l -> !t, !t, !t, memref<?xi8>\nreturn\n}",
       aliases, tensor, arguments, to, names, types, toNames, toTypes, inner,
       program().text,
@@ -319,7 +341,8 @@ std::string CaptureGradientTest::function() const {
                                         : "",
       kernel().mask == Kernel::Window
           ? ", %left: i32, %right: i32, %alignment: i32"
-          : "");
+          : "",
+      program().yields);
 }
 
 void CaptureGradientTest::compile() {

@@ -21,6 +21,9 @@ public:
     // The product counts, whatever chance says.
     std::string half = constant(0.5);
     line("%s = math.fma %x, {0}, {1} : f32", half, reals.back());
+    std::string all = fresh(), seen = condition();
+    line("{0} = arith.constant {1}", all, random() % 2 ? "true" : "false");
+    line("%seen = arith.ori {0}, {1} : i1", all, seen);
     return text;
   }
 

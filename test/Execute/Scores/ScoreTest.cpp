@@ -33,7 +33,9 @@ struct Capture {
 struct Program {
   const char *name, *text;
   std::vector<Capture> captures = {};
+  const char *yields = "%s : f32";
 };
+constexpr const char *kScoreAndSeen = "%s, %seen : f32, i1";
 
 const Program kPrograms[] = {
     {"Softcap", R"(
@@ -89,10 +91,25 @@ const Program kPrograms[] = {
       %small = arith.mulf %step, %third : f32
       %sum = arith.addf %power, %negated : f32
       %s = arith.addf %sum, %small : f32)"},
+    // Nor where the program's own predicate does, in any block; of one of the
+    // problems that is everywhere.
+    {"Unseen",
+     R"(
+      %least = arith.constant 50 : i32
+      %distance = arith.subi %key, %least : i32
+      %seen = arith.cmpi sgt, %distance, %query : i32
+      %far = arith.subi %distance, %query : i32
+      %real = arith.sitofp %far : i32 to f32
+      %log = math.log %real : f32
+      %root = math.sqrt %real : f32
+      %ratio = arith.divf %x, %root : f32
+      %s = arith.subf %ratio, %log : f32)",
+     {},
+     kScoreAndSeen},
     // Softcap, then ALiBi, then what is not in the prefix or behind the query.
-    {"Three", R"(
+    {"Three",
+     R"(
       %cap = arith.constant 4.0 : f32
-      %none = arith.constant 0xFF800000 : f32
       %prefix = arith.constant 45 : i32
       %tenth = arith.constant 0.03 : f32
       %small = arith.divf %x, %cap : f32
@@ -102,11 +119,12 @@ const Program kPrograms[] = {
       %far = arith.sitofp %distance : i32 to f32
       %size = math.absf %far : f32
       %bias = arith.mulf %size, %tenth : f32
-      %biased = arith.subf %capped, %bias : f32
+      %s = arith.subf %capped, %bias : f32
       %isPrefix = arith.cmpi slt, %key, %prefix : i32
       %isBehind = arith.cmpi sle, %key, %query : i32
-      %seen = arith.ori %isPrefix, %isBehind : i1
-      %s = arith.select %seen, %biased, %none : f32)"},
+      %seen = arith.ori %isPrefix, %isBehind : i1)",
+     {},
+     kScoreAndSeen},
 };
 constexpr const char *kThree = "Three";
 
@@ -138,12 +156,11 @@ const Program kCapturing[] = {
      {{"i1", "bqk", 3, true, false}}},
     {"DocumentIds",
      R"(
-      %none = arith.constant 0xFF800000 : f32
       %mine = attn.at %c0[%batch, %query] : !c0
       %its = attn.at %c1[%batch, %key] : !c1
-      %same = arith.cmpi eq, %mine, %its : i32
-      %s = arith.select %same, %x, %none : f32)",
-     {{"i32", "bq", 2, false, false}, {"i32", "bk", 2, true, false}}},
+      %same = arith.cmpi eq, %mine, %its : i32)",
+     {{"i32", "bq", 2, false, false}, {"i32", "bk", 2, true, false}},
+     "%x, %same : f32, i1"},
     // Distances outside the table have no bias.
     {"Relative",
      R"(
@@ -303,8 +320,8 @@ protected:
     return llvm::formatv(
         "{2} score {{ ^bb0(%x: f32, %batch: i32, %head: i32, %query: i32, "
         "%key: i32, %seqlen_q: i32, %seqlen_k: i32{1}): {0}\n"
-        "attn.yield %s : f32 }",
-        text(), captureArguments("%c"), captures);
+        "attn.yield {3} }",
+        text(), captureArguments("%c"), captures, program().yields);
   }
   const Program &program() const { return GetParam().first; }
   /// What `make` gives for each capture's number and name of its type.
@@ -546,8 +563,8 @@ const Kernel kSmall[] = {{"gfx942", "gfx942", "f16", 32, {}},
                          {"gfx1201", "gfx1201", "bf16", 48, {}}};
 INSTANTIATE_TEST_SUITE_P(
     All, RandomScoreTest,
-    testing::Values(Parameters({"Random", "", {}}, kSmall[0]),
-                    Parameters({"Random", "", {}}, kSmall[1])),
+    testing::Values(Parameters({"Random", "", {}, kScoreAndSeen}, kSmall[0]),
+                    Parameters({"Random", "", {}, kScoreAndSeen}, kSmall[1])),
     nameOf);
 INSTANTIATE_TEST_SUITE_P(Softcap, WrongDerivativeTest,
                          testing::Values(Parameters(kPrograms[0],

@@ -171,6 +171,15 @@ TEST_F(ScoreTextTest, OtherProgramsAreOthers) {
          attn.yield %0 : f32)",
       R"(%0 = math.exp %x : f32
          attn.yield %0, %x : f32, f32)",
+      // A predicate, and a score that is -infinity in its place.
+      R"(%0 = arith.cmpi sle, %j, %i : i32
+         attn.yield %x, %0 : f32, i1)",
+      R"(%0 = arith.cmpi sle, %j, %i : i32
+         attn.yield %x, %0, %x : f32, i1, f32)",
+      R"(%none = arith.constant 0xFF800000 : f32
+         %0 = arith.cmpi sle, %j, %i : i32
+         %1 = arith.select %0, %x, %none : f32
+         attn.yield %1 : f32)",
   };
   llvm::StringMap<const char *> seen;
   for (const char *program : programs) {
@@ -191,6 +200,33 @@ TEST_F(ScoreTextTest, TheRulesDerivativeIsNoPartOfIt) {
                    "attn.yield %1, %x : f32, f32"),
             "score 1\n%0 = arith.bitcast x : i32\n%1 = arith.bitcast %0 : f32\n"
             "yield %1, x");
+}
+
+TEST_F(ScoreTextTest, SaysWhatIsSeen) {
+  const std::string capped = "score 1\n"
+                             "%0 = arith.constant 0x40000000 : f32\n"
+                             "%1 = arith.mulf x, %0 : f32\n"
+                             "%2 = arith.cmpi sle key, query : i1\n"
+                             "yield %1 seen %2";
+  const std::string ops = R"(
+    %two = arith.constant 2.0 : f32
+    %s = arith.mulf %x, %two : f32
+    %seen = arith.cmpi sle, %j, %i : i32
+  )";
+  EXPECT_EQ(textOf(ops + "attn.yield %s, %seen : f32, i1"), capped);
+  // The rules' derivative is no part of it, another is.
+  EXPECT_EQ(textOf(ops + "attn.yield %s, %seen, %two : f32, i1, f32"), capped);
+  EXPECT_EQ(textOf(ops + "attn.yield %s, %seen, %x : f32, i1, f32"),
+            capped + ", x");
+  attn::BackwardOp op = parse(ops + "attn.yield %s, %seen : f32, i1");
+  ASSERT_TRUE(op);
+  ASSERT_TRUE(succeeded(attn::differentiate(op.getScore(), {})));
+  EXPECT_EQ(attn::canonicalScore(op.getScore()).text, capped);
+  // What is always seen has no predicate.
+  EXPECT_EQ(textOf("%true = arith.constant true\n"
+                   "%seen = arith.ori %true, %true : i1\n"
+                   "attn.yield %x, %seen : f32, i1"),
+            textOf("attn.yield %x : f32"));
 }
 
 TEST_F(ScoreTextTest, LongProgramsNeedNoStack) {

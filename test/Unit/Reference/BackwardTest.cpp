@@ -9,6 +9,7 @@
 #include "fovea/Reference/Backward.h"
 
 #include "Problem.h"
+#include "fovea/Reference/ScoreProgram.h"
 
 #include <functional>
 #include <gtest/gtest.h>
@@ -97,6 +98,47 @@ TEST_P(Backward, GradientsAreSlopesOfTheForwardFormula) {
         }
     EXPECT_EQ(index, found[which]->size());
   }
+}
+
+/// A program's predicate hides what a mask does, a NaN of its score too, but in
+/// blocks that are listed as seen in whole.
+TEST(BackwardScores, PredicatesAreMasksOutsideOfWholeBlocks) {
+  const Shape shape{ElemType::BF16, 1, 2, 1, 7, 12, 16, Mask::CausalTopLeft};
+  OwnedProblem owned(shape, InputKind::Normal, 5),
+      other(shape, InputKind::Normal, 6);
+  const std::vector<CapturedValues> captured;
+  auto solve = [&](Window mask, bool hasProgram, const char *last,
+                   Listed listed) {
+    BackwardProblem problem{owned.problem, other.problem.q};
+    problem.forward.mask = mask;
+    std::string error;
+    if (hasProgram)
+      problem.forward.score = readScoreProgram(
+          std::string("score 1\n%0 = arith.cmpi sle key, query : i1\n"
+                      "%1 = arith.constant 0x7fc00000 : f32\n"
+                      "%2 = arith.select %0, x, %1 : f32\n") +
+              last,
+          captured, error);
+    EXPECT_EQ(error, "");
+    problem.forward.listed = [=](int64_t, int64_t, int64_t, int64_t j) {
+      return j < 8 ? listed : Listed::No;
+    };
+    const BackwardResult result = attentionBackwardF64(problem);
+    std::vector<double> all = attentionForwardF64(problem.forward).out;
+    for (const std::vector<double> *part : {&result.dq, &result.dk, &result.dv})
+      all.insert(all.end(), part->begin(), part->end());
+    return all;
+  };
+  const auto causal = solve(Mask::CausalTopLeft, false, "", Listed::InPart);
+  const auto whole = solve(Mask::None, false, "", Listed::InWhole);
+  EXPECT_NE(causal, whole);
+  EXPECT_EQ(solve(Mask::None, true, "yield %2 seen %0", Listed::InPart),
+            causal);
+  EXPECT_EQ(solve(Mask::None, true, "yield x seen %0", Listed::InPart), causal);
+  EXPECT_EQ(solve(Mask::None, true, "yield x seen %0", Listed::InWhole), whole);
+  std::string error;
+  EXPECT_FALSE(readScoreProgram("score 1\nyield x seen %0", captured, error));
+  EXPECT_NE(error.find("no value is named %0"), std::string::npos) << error;
 }
 
 // Of the loss sum(dout * out) + sum(dlse * lse), by the forward oracle.

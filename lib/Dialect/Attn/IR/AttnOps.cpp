@@ -334,12 +334,12 @@ LogicalResult ForwardOp::verify() {
 
 LogicalResult ForwardOp::verifyRegions() {
   return verifyScoreProgram(*this, getScore(), getCaptures().getTypes(),
-                            /*results=*/1);
+                            /*derivatives=*/0);
 }
 
 LogicalResult BackwardOp::verifyRegions() {
   if (failed(verifyScoreProgram(*this, getScore(), getCaptures().getTypes(),
-                                /*results=*/2 + getGradients().size())))
+                                /*derivatives=*/1 + getGradients().size())))
     return failure();
   return verifyGradients(*this);
 }

@@ -74,7 +74,8 @@ LogicalResult SdpaOp::verify() {
 }
 
 LogicalResult SdpaOp::verifyRegions() {
-  return verifyScoreProgram(*this, getScore(), /*captures=*/{}, /*results=*/1);
+  return verifyScoreProgram(*this, getScore(), /*captures=*/{},
+                            /*derivatives=*/0);
 }
 
 void SdpaOp::getEffects(

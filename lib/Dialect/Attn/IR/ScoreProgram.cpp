@@ -314,7 +314,7 @@ static LogicalResult verifyCaptures(Operation *op, TypeRange captures) {
 
 LogicalResult fovea::attn::verifyScoreProgram(Operation *op, Region &program,
                                               TypeRange captures,
-                                              unsigned results) {
+                                              unsigned derivatives) {
   if (program.empty()) {
     if (!captures.empty())
       return op->emitOpError("(C13) captures values and has no score program "
@@ -350,15 +350,30 @@ LogicalResult fovea::attn::verifyScoreProgram(Operation *op, Region &program,
       block.mightHaveTerminator() ? block.getTerminator() : nullptr);
   if (!yield)
     return op->emitOpError("(C12) its score program must end with attn.yield");
-  const size_t given = yield.getValues().size();
-  if (given != 1 && given != results)
-    return yield.emitOpError("(C12) gives the score")
-           << (results > 2   ? ", or the score, its derivative, and that for "
-                               "each capture of gradients"
-               : results > 1 ? ", or the score and its derivative"
-                             : "")
-           << ", found " << given << " values";
+  TypeRange given = yield.getValues().getTypes();
+  const bool hasScore = !given.empty() && given.front().isF32();
+  TypeRange behind;
+  if (hasScore)
+    behind = given.drop_front(yield.getSeen() ? 2 : 1);
+  if (!hasScore || (!behind.empty() && behind.size() != derivatives) ||
+      !llvm::all_of(behind, [](Type type) { return type.isF32(); }))
+    return yield.emitOpError("(C12) gives the score (f32), then whether it is "
+                             "seen (i1) or not that")
+           << (derivatives > 1 ? ", then the score's derivative and that for "
+                                 "each capture of gradients, or neither"
+               : derivatives   ? ", then the score's derivative or not that"
+                               : "")
+           << ", found (" << given << ")";
   return success();
+}
+
+YieldOp fovea::attn::yieldOf(Region &program) {
+  return cast<YieldOp>(program.front().getTerminator());
+}
+
+Value fovea::attn::seenOf(Region &program) {
+  Value seen = yieldOf(program).getSeen();
+  return seen && !matchPattern(seen, m_One()) ? seen : Value();
 }
 
 AtOp fovea::attn::readOf(BlockArgument tensor) {
@@ -523,7 +538,9 @@ bool fovea::attn::commutesWithScaling(Region &program) {
     else if (llvm::all_of(of, [](int degree) { return degree == 0; }))
       degree = 0;
   }
-  return degrees.lookup(block.getTerminator()->getOperand(0)) == 1;
+  Value seen = seenOf(program);
+  return degrees.lookup(yieldOf(program).getScore()) == 1 &&
+         (!seen || degrees.lookup(seen) == 0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -542,8 +559,8 @@ static SmallVector<Value> valuesOf(BlockArgument capture) {
 LogicalResult fovea::attn::differentiate(Region &program,
                                          ArrayRef<int32_t> gradients) {
   Block &block = program.front();
-  auto yield = cast<YieldOp>(block.getTerminator());
-  if (yield.getValues().size() > 1)
+  YieldOp yield = yieldOf(program);
+  if (!yield.getDerivatives().empty())
     return success();
   Value score = block.getArgument(unsigned(ScoreArgument::Score));
   SmallVector<SmallVector<Value>> wanted = {{score}};
@@ -561,7 +578,8 @@ LogicalResult fovea::attn::differentiate(Region &program,
   ImplicitLocOpBuilder b(yield.getLoc(), yield);
   Scalars scalars(b);
   DenseMap<Value, Value> adjoints;
-  adjoints[yield.getValues().front()] = scalars.constant(1);
+  // What is not seen has no gradient: kernels see to that.
+  adjoints[yield.getScore()] = scalars.constant(1);
   SmallVector<Operation *> ops;
   for (Operation &op : block)
     if (op.getNumResults() == 1 && depends.contains(op.getResult(0)))
@@ -574,7 +592,7 @@ LogicalResult fovea::attn::differentiate(Region &program,
     if (!row->derive)
       return op->emitOpError(
           "has no derivative, and the score depends on it; give attn.yield of "
-          "attn.backward the derivative as its second value");
+          "attn.backward the derivative behind the score");
     SmallVector<Value> terms(op->getNumOperands());
     b.setLoc(op->getLoc());
     row->derive(b, op, adjoint, terms);

@@ -44,7 +44,7 @@ static bool hasOrder(Operation *op) {
 
 /// Puts what the ops of a program come to, and is not dead, into `to`.
 static void foldInto(Block &from, Region &to) {
-  YieldOp yield = cast<YieldOp>(from.getTerminator());
+  auto yield = cast<YieldOp>(from.getTerminator());
   OpBuilder b(yield.getContext());
   to.push_back(new Block);
   b.setInsertionPointToEnd(&to.front());
@@ -74,6 +74,8 @@ static void foldInto(Block &from, Region &to) {
     copy->erase();
   }
   b.clone(*yield, map);
+  if (yield.getSeen() && !seenOf(to)) // it is always true
+    yieldOf(to)->eraseOperand(1);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(to.front())))
     if (isOpTriviallyDead(&op))
       op.erase();
@@ -119,7 +121,7 @@ namespace {
 class Writer {
 public:
   explicit Writer(Region &program);
-  void yield(ValueRange values);
+  void yield(YieldOp op);
   std::string take() { return std::move(text); }
 
 private:
@@ -204,20 +206,21 @@ void Writer::define(Value value) {
   }
 }
 
-void Writer::yield(ValueRange yielded) {
-  for (Value value : yielded)
+void Writer::yield(YieldOp op) {
+  for (Value value : op.getValues())
     define(value);
-  text += "\nyield ";
-  llvm::interleave(
-      yielded, [&](Value value) { text += nameOf(value).str(); },
-      [&] { text += ", "; });
+  text += "\nyield " + nameOf(op.getScore()).str();
+  if (Value seen = op.getSeen())
+    text += " seen " + nameOf(seen).str();
+  for (Value derivative : op.getDerivatives())
+    text += ", " + nameOf(derivative).str();
 }
 
 static std::string textOf(Block &program) {
   Region folded;
   foldInto(program, folded);
   Writer writer(folded);
-  writer.yield(folded.front().getTerminator()->getOperands());
+  writer.yield(yieldOf(folded));
   return writer.take();
 }
 
@@ -230,8 +233,10 @@ static std::string withoutKnownDerivative(Region &program, std::string text) {
   Region alone;
   IRMapping map;
   program.cloneInto(&alone, map);
-  auto yield = cast<YieldOp>(alone.front().getTerminator());
-  yield.getValuesMutable().erase(1, yield.getNumOperands() - 1);
+  YieldOp yield = yieldOf(alone);
+  const size_t derivatives = yield.getDerivatives().size();
+  yield.getValuesMutable().erase(yield.getNumOperands() - derivatives,
+                                 derivatives);
   std::string shorter = textOf(alone.front());
   // That there is none is no error here.
   ScopedDiagnosticHandler quiet(program.getContext(),
@@ -245,7 +250,7 @@ static std::string withoutKnownDerivative(Region &program, std::string text) {
 ScoreText fovea::attn::canonicalScore(Region &program) {
   ScoreText result;
   result.text = textOf(program.front());
-  if (program.front().getTerminator()->getNumOperands() > 1)
+  if (!yieldOf(program).getDerivatives().empty())
     result.text = withoutKnownDerivative(program, std::move(result.text));
   result.digest = llvm::support::endian::read64be(sha256(result.text).data());
   return result;

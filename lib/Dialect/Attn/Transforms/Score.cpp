@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include <limits>
 
 using namespace mlir;
 using namespace fovea;
@@ -55,11 +56,12 @@ void Score::findGradients(BackwardOp op,
                           llvm::function_ref<Value(StringRef)> argument) {
   if (op.getGradientsOf().empty())
     return;
-  OperandRange yielded = program.front().getTerminator()->getOperands();
-  for (auto [i, number] : llvm::enumerate(op.getGradientsOf())) {
-    const unsigned derivative = 2 + unsigned(i);
-    if (yielded.size() <= derivative ||
-        matchPattern(yielded[derivative], m_AnyZeroFloat()))
+  OperandRange derivatives = yieldOf(program).getDerivatives();
+  if (derivatives.empty())
+    return;
+  for (auto [number, derivative] :
+       llvm::zip_equal(op.getGradientsOf(), derivatives.drop_front())) {
+    if (matchPattern(derivative, m_AnyZeroFloat()))
       continue;
     BlockArgument capture =
         program.getArgument(kScoreArguments + unsigned(number));
@@ -88,6 +90,18 @@ static llvm::SmallDenseSet<Value> sourcesOf(ValueRange values) {
         if (seen.insert(operand).second)
           open.push_back(operand);
   return seen;
+}
+
+llvm::SmallDenseSet<Value> Score::neededBy(const ScorePlace &place) const {
+  YieldOp yield = yieldOf(program);
+  SmallVector<Value> values = {yield.getScore()};
+  llvm::append_range(values, yield.getDerivatives());
+  if (Value seen = seenOf(program); seen && !place.isSeen)
+    values.push_back(seen);
+  for (const Gradient &gradient : gradients)
+    if (AtOp at = gradient.at)
+      llvm::append_range(values, at.getIndices());
+  return sourcesOf(values);
 }
 
 Score::Owner Score::ownerOf(AtOp at) const {
@@ -442,7 +456,9 @@ void Score::Tiles::take(Operation &op) {
 /// The reads whose tiles are worth the registers in which they wait for scores:
 /// of 16 bits, two to a register, several at once. Their indices do not depend
 /// on the score.
-static SmallVector<AtOp> earlyReads(Region &program, ScoreArgument row) {
+/// \param needed  values that the tile needs
+static SmallVector<AtOp> earlyReads(Region &program, ScoreArgument row,
+                                    const llvm::SmallDenseSet<Value> &needed) {
   llvm::SmallDenseSet<Value> late = {
       program.getArgument(unsigned(ScoreArgument::Score))};
   SmallVector<AtOp> reads;
@@ -453,7 +469,7 @@ static SmallVector<AtOp> earlyReads(Region &program, ScoreArgument row) {
     auto at = dyn_cast<AtOp>(op);
     if (isLate || at)
       late.insert(op.getResult(0));
-    if (isLate || !at)
+    if (isLate || !at || !needed.contains(at.getElement()))
       continue;
     MemRefType type = at.getTensor().getType();
     if ((type.getElementType().isF16() || type.getElementType().isBF16()) &&
@@ -466,20 +482,21 @@ static SmallVector<AtOp> earlyReads(Region &program, ScoreArgument row) {
 
 Score::Fetched Score::fetch(RankedTensorType whole, const ScorePlace &place) {
   SmallVector<AtOp> reads = earlyReads(
-      program, place.hasKeyRows ? ScoreArgument::Key : ScoreArgument::Query);
+      program, place.hasKeyRows ? ScoreArgument::Key : ScoreArgument::Query,
+      neededBy(place));
   if (reads.empty())
     return Fetched();
   SmallVector<Value> indices;
   for (AtOp at : reads)
     llvm::append_range(indices, at.getIndices());
-  const llvm::SmallDenseSet<Value> needed = sourcesOf(indices);
+  const llvm::SmallDenseSet<Value> sources = sourcesOf(indices);
   Tiles tiles(*this, whole, place);
   tiles.setPlace(tiles.rows());
   Fetched fetched;
   for (Operation &op : program.front().without_terminator()) {
     if (auto at = dyn_cast<AtOp>(op); at && llvm::is_contained(reads, at))
       fetched[at] = tiles.gather(at);
-    else if (needed.contains(op.getResult(0)))
+    else if (sources.contains(op.getResult(0)))
       tiles.take(op);
   }
   return fetched;
@@ -500,13 +517,22 @@ Score::Result Score::apply(Value products, Value scale, const ScorePlace &place,
     score = product;
   }
   tiles.set(ScoreArgument::Score, score);
-  Block &block = program.front();
-  for (Operation &op : block.without_terminator())
-    tiles.take(op);
-  OperandRange yielded = block.getTerminator()->getOperands();
-  Result result = {tiles.spread(tiles.get(yielded[0])), nullptr, nullptr};
-  if (yielded.size() > 1 && !matchPattern(yielded[1], m_OneFloat()))
-    result.slope = tiles.spread(tiles.get(yielded[1]));
+  const llvm::SmallDenseSet<Value> needed = neededBy(place);
+  for (Operation &op : program.front().without_terminator())
+    if (needed.contains(op.getResult(0)))
+      tiles.take(op);
+  YieldOp yield = yieldOf(program);
+  Result result = {tiles.spread(tiles.get(yield.getScore()))};
+  if (Value seen = seenOf(program); seen && !place.isSeen) {
+    result.seen = tiles.spread(tiles.get(seen));
+    auto none = arith::ConstantOp::create(
+        b, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
+    result.score = arith::SelectOp::create(b, result.seen, result.score,
+                                           tiles.spread(none));
+  }
+  if (OperandRange derivatives = yield.getDerivatives();
+      !derivatives.empty() && !matchPattern(derivatives[0], m_OneFloat()))
+    result.slope = tiles.spread(tiles.get(derivatives[0]));
   if (hasGradients())
     result.tiles = shared;
   return result;
@@ -515,12 +541,11 @@ Score::Result Score::apply(Value products, Value scale, const ScorePlace &place,
 void Score::addGradients(const Result &result, Value ds, Value hidden,
                          MutableArrayRef<Value> sums) {
   Tiles &tiles = *result.tiles;
-  OperandRange yielded = program.front().getTerminator()->getOperands();
   for (const Gradient &gradient : gradients) {
     Value part = ds;
-    if (Value derivative = yielded[gradient.yielded];
-        !matchPattern(derivative, m_OneFloat()))
-      part = arith::MulFOp::create(b, ds, tiles.spread(tiles.get(derivative)));
+    if (!matchPattern(gradient.derivative, m_OneFloat()))
+      part = arith::MulFOp::create(
+          b, ds, tiles.spread(tiles.get(gradient.derivative)));
     if (gradient.owner == Owner::Place) {
       tiles.add(gradient, part, hidden);
       continue;

@@ -20,6 +20,8 @@ struct ScorePlace {
   mlir::Value batch, head;
   mlir::Value row, column; ///< of the tile's first element, in its sequence
   bool hasKeyRows;         ///< rows are keys, and columns queries; or reverse
+  /// The program's predicate is known to be true of all the tile: lists say so.
+  bool isSeen = false;
 };
 
 class Score {
@@ -38,10 +40,12 @@ public:
   bool isScaled() const { return scaled; }
 
   struct Result {
-    mlir::Value score;
+    mlir::Value score; ///< -infinity where the program's predicate is false
     /// The derivative for the scaled product, if the program yields it; null: 1
     /// throughout.
-    mlir::Value slope;
+    mlir::Value slope = nullptr;
+    /// i1 tile: the predicate. Null: it has none, or was not to be asked.
+    mlir::Value seen = nullptr;
     /// What addGradients() goes on with; null without gradients of captures.
     std::shared_ptr<Tiles> tiles = nullptr;
   };
@@ -74,6 +78,9 @@ public:
   void addSums(llvm::ArrayRef<mlir::Value> sums, ScorePlace place);
 
 private:
+  /// The values of the program that a tile needs.
+  llvm::SmallDenseSet<mlir::Value> neededBy(const ScorePlace &place) const;
+
   /// What the kernel is passed of a capture.
   struct Captured {
     mlir::Value value;                               ///< or the address
@@ -84,7 +91,7 @@ private:
   struct Gradient {
     AtOp at; ///< what reads the element; null: of a scalar
     Captured to;
-    unsigned yielded; ///< number of the derivative
+    mlir::Value derivative; ///< of the score for the element
     Owner owner;
     bool isSummed() const { return owner <= Owner::Column; }
   };

@@ -9,6 +9,7 @@
 
 #include "GradientPipeline.h"
 #include "TileBuilder.h"
+#include "fovea/Dialect/Attn/IR/ScoreProgram.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
 #include <cmath>
 #include <limits>
@@ -159,16 +160,21 @@ protected:
     return arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, p,
                                  this->splat(type, 0.0f));
   }
-  /// The slopes of scores that were masked: 0 where nothing is seen, whatever
-  /// the program made of what is not there.
-  Value slopesOfSeen(Value slopes, Value scores) {
-    if (!slopes)
-      return slopes;
-    auto type = cast<RankedTensorType>(scores.getType());
+  /// The slopes of scores: 0 where nothing is seen, whatever the program made
+  /// of what is not there.
+  /// \param masked  the scores, if visibility has masked them
+  Value slopesOfSeen(const Score::Result &result, Value masked) {
+    if (!result.slope || (!masked && !result.seen))
+      return result.slope;
+    auto type = cast<RankedTensorType>(result.slope.getType());
+    Value zeros = this->splat(type, 0.0f);
+    if (!masked)
+      return this->select(result.seen, result.slope, zeros);
+    // What the predicate hides is -infinity too.
     Value none = this->splat(type, -std::numeric_limits<float>::infinity());
     Value hidden =
-        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, scores, none);
-    return this->select(hidden, this->splat(type, 0.0f), slopes);
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, masked, none);
+    return this->select(hidden, zeros, result.slope);
   }
 
   //===--- subnormal operands ---------------------------------------------===//
@@ -452,9 +458,8 @@ void QueryGradient::take(GradientStep step, Value number) {
   case Step::Mask: {
     Score::Result result = scoresOf(slot(Slot::Scores), number);
     slot(Slot::Scores) = mask(result.score, number, /*row=*/0);
-    slot(Slot::Slopes) = isMasked
-                             ? slopesOfSeen(result.slope, slot(Slot::Scores))
-                             : result.slope;
+    slot(Slot::Slopes) =
+        slopesOfSeen(result, isMasked ? slot(Slot::Scores) : Value());
     return;
   }
   case Step::Weigh: {
@@ -647,11 +652,12 @@ void KeyGradients::load(Value block) {
 /// Of products of Q and K, [block_n, block_m].
 Score::Result KeyGradients::scoresOf(Value products, Value block) {
   if (!score.isProgram())
-    return {products, nullptr};
+    return {products};
   Value scale = math::AbsFOp::create(b, arg("scale"));
   Value row = add(queries.origin, mul(block, i32(tiles.blockN)));
   return score.apply(products, scale,
-                     {batch, head.number, row, firstKey, /*hasKeyRows=*/false});
+                     {batch, head.number, row, firstKey, /*hasKeyRows=*/false,
+                      /*isSeen=*/lists.isThere() && !isMasked});
 }
 
 Value KeyGradients::maskedScores(Value scores, Value block) {
@@ -698,9 +704,8 @@ void KeyGradients::take(GradientStep step, Value number) {
   case Step::Mask: {
     scored = scoresOf(slot(Slot::Scores), slot(Slot::Number));
     slot(Slot::Scores) = maskedScores(scored.score, slot(Slot::Number));
-    slot(Slot::Slopes) = isMasked
-                             ? slopesOfSeen(scored.slope, slot(Slot::Scores))
-                             : scored.slope;
+    slot(Slot::Slopes) =
+        slopesOfSeen(scored, isMasked ? slot(Slot::Scores) : Value());
     return;
   }
   case Step::ReadLogSums:
@@ -733,7 +738,8 @@ void KeyGradients::take(GradientStep step, Value number) {
     Value p = slot(Slot::Weights);
     Value ds = fmul(p, fsub(slot(Slot::WeightGradients), slot(Slot::Deltas)));
     if (score.hasGradients())
-      score.addGradients(scored, ds, isMasked ? isZero(p) : Value(),
+      score.addGradients(scored, ds,
+                         isMasked || scored.seen ? isZero(p) : Value(),
                          captureSums);
     ds = timesSlopes(ds, slot(Slot::Slopes));
     slot(Slot::ScoreGradients) = roundScoreGradients(ds, power, accK);
@@ -1220,7 +1226,7 @@ private:
         failed(checkScoreGradients(op, target, schedule.getAlgorithm())))
       return failure();
     if (!op.getGradients().empty() &&
-        op.getScore().front().getTerminator()->getNumOperands() == 1)
+        yieldOf(op.getScore()).getDerivatives().empty())
       return op.emitOpError("has gradients of captures and no derivatives in "
                             "its score program; run attn-differentiate-scores "
                             "first");

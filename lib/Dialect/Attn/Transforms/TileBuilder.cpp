@@ -456,25 +456,29 @@ Value QueryBlockBuilder::keyOf(Value number, int64_t row) {
   return row ? add(first, i32(row)) : first;
 }
 
+ScorePlace QueryBlockBuilder::placeOf(Value number, int64_t row) {
+  return {batch,
+          headQ,
+          keyOf(number, row),
+          firstRow,
+          /*hasKeyRows=*/true,
+          /*isSeen=*/lists.isThere() && isFull};
+}
+
 Score::Result QueryBlockBuilder::scoresOf(Value products, Value number,
                                           int64_t row,
                                           const Score::Fetched &fetched) {
   if (!score.isProgram())
-    return {products, nullptr};
+    return {products};
   Value scale = math::AbsFOp::create(b, arg("scale"));
-  return score.apply(products, scale,
-                     {batch, headQ, keyOf(number, row), firstRow,
-                      /*hasKeyRows=*/true},
-                     fetched);
+  return score.apply(products, scale, placeOf(number, row), fetched);
 }
 
 Score::Fetched QueryBlockBuilder::fetchScore(Value number, int64_t rows,
                                              int64_t row) {
   if (!score.isProgram())
     return Score::Fetched();
-  return score.fetch(f32Tile(rows, blockM),
-                     {batch, headQ, keyOf(number, row), firstRow,
-                      /*hasKeyRows=*/true});
+  return score.fetch(f32Tile(rows, blockM), placeOf(number, row));
 }
 
 Value QueryBlockBuilder::viewKeys(bool values, Value number, int64_t row) {

@@ -306,6 +306,8 @@ protected:
 private:
   /// Of what a block of rows sees, this workgroup's share.
   Segments shareOf(const Segments &all, int64_t group);
+  /// Where the scores of a block lie, or of its part from a row on.
+  ScorePlace placeOf(Value number, int64_t row);
   /// The row of a block that another than a full one may be.
   Value rowOf(Value number);
   /// What `apply` makes of the scores of a block that is not full; those of

@@ -42,6 +42,9 @@ public:
   template <typename Real>
   struct Result {
     Real score, slope; ///< the latter is the derivative for the product
+    /// The program's predicate: a pair of which it is false is hidden, whatever
+    /// else is here.
+    bool seen = true;
   };
   virtual ~ScoreFunction() = default;
   virtual Result<double> apply(double product, const Place &place) const = 0;
@@ -63,6 +66,13 @@ public:
   }
 };
 
+/// How lists of blocks have a key for a query.
+enum class Listed : uint8_t {
+  No,
+  InPart,  ///< in a block of which some is seen
+  InWhole, ///< in one of which all is: that is not asked of the score program
+};
+
 /// One forward problem: out = softmax(scale * q.k^T + mask) . v.
 /// q [batch, heads_q, seqlen_q, dim]; k, v [batch, heads_k, seqlen_k, dim];
 /// query head h reads key head h / (heads_q / heads_k).
@@ -78,11 +88,20 @@ struct ForwardProblem {
   /// Whether the lists of blocks of a batch and query head have key `j` for
   /// query `i`: keys that they have not are never looked at, and nor are
   /// queries without any. Null: there are no lists.
-  std::function<bool(int64_t b, int64_t head, int64_t i, int64_t j)> listed;
+  std::function<Listed(int64_t b, int64_t head, int64_t i, int64_t j)> listed;
   bool isListed(int64_t b, int64_t head, int64_t i, int64_t j) const {
-    return !listed || listed(b, head, i, j);
+    return !listed || listed(b, head, i, j) != Listed::No;
   }
   std::shared_ptr<const ScoreFunction> score; ///< null: products are scores
+  /// What `score` makes of the product of a pair that is listed.
+  template <typename Real>
+  ScoreFunction::Result<Real> scoreOf(Real product,
+                                      const ScoreFunction::Place &place) const {
+    ScoreFunction::Result<Real> result = score->apply(product, place);
+    result.seen |= listed && listed(place.batch, place.head, place.query,
+                                    place.key) == Listed::InWhole;
+    return result;
+  }
   /// A logit of each query head that takes part in the softmax of all its rows
   /// and has no value; neither scaled nor given to `score`. Empty: none.
   std::vector<double> sinks;

@@ -35,7 +35,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
 
     ```
     x_j      = scale * sum_d q[b, h, i, d] * k[b, h / g, j, d]
-    s_j      = score(x_j)                                          visible j
+    s_j      = score(x_j)                                     visible, seen j
     lse      = log(exp(sinks[h]) + sum_j exp(s_j))                 natural log
     out[d]   = sum_j exp(s_j - lse) * v[b, h / g, j, d]
     ```
@@ -54,7 +54,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     With `blocks` only keys of blocks are that are listed for the query's block
     (docs/BlockLists.md): the tensors and then the scalars of the feature group
     `blocks`, in the order of its table (docs/KernelAbi.md). Of blocks that are
-    listed as seen in whole `visible` need not be looked at.
+    listed as seen in whole `visible` and the predicate of `score` need not be
+    looked at.
 
     A sink is a logit of its head that takes probability and has no value. It is
     neither scaled nor handed to `score`. Without sinks, or of -inf, there is
@@ -62,7 +63,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
 
     `score` is a program, a region of scalar `arith` and `math` ops on x, in f32,
     and on where it stands, and on what the op captures; without one s is x
-    (docs/ScorePrograms.md):
+    (docs/ScorePrograms.md). It may yield a predicate besides, which hides
+    places as `visible` does:
 
     ```mlir
     captures(%bias : memref<?x?x?x?xbf16, strided<[?, ?, ?, 1]>>) score {
@@ -110,7 +112,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     * (C10) `score` is one block with the arguments above;
     * (C11) its ops are of the table in docs/ScorePrograms.md, which have no
       effects, no regions, and values of i1, i32 and f32;
-    * (C12) it ends with `attn.yield` of an f32;
+    * (C12) it ends with `attn.yield` of an f32, and possibly an i1 behind it;
     * (C13) the op captures what the program's arguments behind the first seven
       take, at most 8 values, and nothing without a program; tensors have a
       strided layout with offset 0, no negative stride and the default memory
@@ -245,8 +247,8 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     | gradients | those of the captures that they are of | f32 |
 
     The constraints are (C1) to (C15) of `attn.forward`, for gradients, dlse and
-    dsinks included, as for their tensors; `attn.yield` may have a second f32,
-    and then one for each of `gradients`. Besides:
+    dsinks included, as for their tensors; `attn.yield` may have another f32
+    behind these, and then one for each of `gradients`. Besides:
     * (C16) `gradients` gives numbers of captures that rise, of f32, f16 or bf16,
       of which `attn.at` reads a tensor in one way; each has the rank of the
       capture, 0 for a scalar, its extents, a strided layout with offset 0, no
@@ -323,9 +325,14 @@ def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator,
                                                   "SdpaOp"]>]> {
   let summary = "What a score program comes to";
   let description = [{
-    The score, and in `attn.backward` possibly its derivative for the program's
-    first argument, and then those for what `gradients` names, in its order: of
-    tensors for the element that is read.
+    The score, then possibly whether the query sees the key: the program's
+    predicate. A place of which it is false is hidden as by `visible`, whatever
+    the score is. With `blocks` it is not asked in blocks that are listed as seen
+    in whole, which promise that it is true of all their places.
+
+    In `attn.backward` the derivative of the score for the program's first
+    argument may follow, and then those for what `gradients` names, in its
+    order: of tensors for the element that is read.
 
     Example:
     ```mlir
@@ -340,14 +347,29 @@ def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator,
         %small = arith.divf %x, %cap : f32
         %bounded = math.tanh %small : f32
         %s = arith.mulf %bounded, %cap : f32
-        attn.yield %s : f32
+        %seen = arith.cmpi sle, %key, %query : i32
+        attn.yield %s, %seen : f32, i1
       } : !tensor, !tensor, !tensor, !tensor, !rows
       return
     }
     ```
   }];
-  let arguments = (ins Variadic<F32>:$values);
+  let arguments = (ins Variadic<AnyTypeOf<[F32, I1]>>:$values);
   let assemblyFormat = "$values attr-dict `:` type($values)";
+  let extraClassDeclaration = [{
+    ::mlir::Value getScore() { return getValues().front(); }
+    /// Null: all places are seen.
+    ::mlir::Value getSeen() {
+      ::mlir::ValueRange values = getValues();
+      const bool isThere =
+          values.size() > 1 && values[1].getType().isInteger(1);
+      return isThere ? values[1] : ::mlir::Value();
+    }
+    /// For the first argument, then for captures; none: there are none yet.
+    ::mlir::OperandRange getDerivatives() {
+      return getValues().drop_front(getSeen() ? 2 : 1);
+    }
+  }];
 }
 
 def Attn_AtOp : Attn_Op<"at", [Pure, InferTypeOpAdaptor]> {
@@ -375,12 +397,10 @@ def Attn_AtOp : Attn_Op<"at", [Pure, InferTypeOpAdaptor]> {
         captures(%of : !ids) score {
       ^bb0(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
            %seqlen_q: i32, %seqlen_k: i32, %ids: !ids):
-        %none = arith.constant 0xFF800000 : f32
         %mine = attn.at %ids[%batch, %query] : !ids
         %its = attn.at %ids[%batch, %key] : !ids
         %same = arith.cmpi eq, %mine, %its : i32
-        %s = arith.select %same, %x, %none : f32
-        attn.yield %s : f32
+        attn.yield %x, %same : f32, i1
       } : !tensor, !tensor, !tensor, !tensor, !rows
       return
     }

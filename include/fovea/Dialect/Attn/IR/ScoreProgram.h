@@ -54,17 +54,22 @@ const ScoreOp *lookupScoreOp(mlir::Operation *op);
 
 /// Checks the region of `op`, whose verifier this is, if it has a program.
 /// \param captures  what it is to take behind the first arguments
-/// \param results   values that it yields if it has derivatives; 1: none
+/// \param derivatives  that it yields if it has any; 0: it may have none
 llvm::LogicalResult verifyScoreProgram(mlir::Operation *op,
                                        mlir::Region &program,
                                        mlir::TypeRange captures,
-                                       unsigned results);
+                                       unsigned derivatives);
+
+/// What a program, which may not be empty, comes to.
+YieldOp yieldOf(mlir::Region &program);
+/// What its predicate is, where it has one that hides places; else null.
+mlir::Value seenOf(mlir::Region &program);
 
 /// What a program captures, and how it is indexed.
 std::vector<spec::CaptureSpec> capturesOf(mlir::Region &program);
 
 /// Whether a positive factor may as well come after the program as before it:
-/// it yields c f(x) for c x. Masks do, biases don't.
+/// it yields c f(x) for c x, and sees what it saw. Masks do, biases don't.
 bool commutesWithScaling(mlir::Region &program);
 
 /// Checks the gradients of captures of an op whose program is sound (C15).
@@ -74,7 +79,7 @@ llvm::LogicalResult verifyGradients(BackwardOp op);
 /// gradient the others read the same element.
 AtOp readOf(mlir::BlockArgument tensor);
 
-/// Makes a program that yields a score alone yield its derivative for the first
+/// Makes a program without derivatives yield that of the score for the first
 /// argument too, and those for what some captures give it. Fails, with an
 /// error, where an op has none.
 /// \param gradients  numbers of those captures

@@ -23,9 +23,9 @@ struct ScoreText {
   uint64_t digest = 0;
 };
 
-/// Of a program that its op's verifier accepts; it may not be empty. A second
-/// value that is yielded, a derivative, counts where it is not what the rules
-/// of derivatives come to.
+/// Of a program that its op's verifier accepts; it may not be empty.
+/// Derivatives that it yields count where they are not what the rules of
+/// derivatives come to.
 ScoreText canonicalScore(mlir::Region &program);
 
 } // namespace fovea::attn
