@@ -1,6 +1,7 @@
 // The library of score programs (docs/ScorePrograms.md): aot-compile --score=NAME
 // takes them from here. A program is a function of the score, of where it
-// stands and of what it captures, which it gets when the kernel is launched.
+// stands and of what it captures, which it gets when the kernel is launched. It
+// gives the score (f32), whether the place is seen (i1), or both.
 //
 // On a program: `attn.kind`, the place in the order cap, bias, other, mask in
 // which programs are usually composed; `attn.summary`, for --list-scores;
@@ -87,46 +88,39 @@ func.func @relative(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
 
 func.func @bias_bool(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
                      %seqlen_q: i32, %seqlen_k: i32,
-                     %mask: memref<?x?x?x?xi1, strided<[?, ?, ?, ?]>> {attn.name = "mask"}) -> f32
+                     %mask: memref<?x?x?x?xi1, strided<[?, ?, ?, ?]>> {attn.name = "mask"}) -> i1
     attributes {attn.kind = "mask", attn.summary = "shows keys where mask[batch, head, query, key] is true"} {
-  %none = arith.constant 0xFF800000 : f32
   %shown = attn.at %mask[%batch, %head, %query, %key] : memref<?x?x?x?xi1, strided<[?, ?, ?, ?]>>
-  %s = arith.select %shown, %x, %none : f32
-  return %s : f32
+  return %shown : i1
 }
 
 func.func @documents(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
                      %seqlen_q: i32, %seqlen_k: i32,
                      %of_queries: memref<?x?xi32, strided<[?, 1]>> {attn.name = "query_ids"},
-                     %of_keys: memref<?x?xi32, strided<[?, 1]>> {attn.name = "key_ids"}) -> f32
+                     %of_keys: memref<?x?xi32, strided<[?, 1]>> {attn.name = "key_ids"}) -> i1
     attributes {attn.kind = "mask", attn.summary = "shows keys with key_ids[batch, key] = query_ids[batch, query]"} {
-  %none = arith.constant 0xFF800000 : f32
   %mine = attn.at %of_queries[%batch, %query] : memref<?x?xi32, strided<[?, 1]>>
   %its = attn.at %of_keys[%batch, %key] : memref<?x?xi32, strided<[?, 1]>>
   %same = arith.cmpi eq, %mine, %its : i32
-  %s = arith.select %same, %x, %none : f32
-  return %s : f32
+  return %same : i1
 }
 
 func.func @prefix_lm(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
                      %seqlen_q: i32, %seqlen_k: i32,
-                     %prefix: memref<?xi32, strided<[?]>> {attn.name = "prefix"}) -> f32
+                     %prefix: memref<?xi32, strided<[?]>> {attn.name = "prefix"}) -> i1
     attributes {attn.kind = "mask", attn.summary = "shows keys below prefix[batch], and those up to the position"} {
-  %none = arith.constant 0xFF800000 : f32
   %corner = arith.subi %seqlen_k, %seqlen_q : i32
   %position = arith.addi %query, %corner : i32
   %length = attn.at %prefix[%batch] : memref<?xi32, strided<[?]>>
   %inside = arith.cmpi slt, %key, %length : i32
   %before = arith.cmpi sle, %key, %position : i32
   %shown = arith.ori %inside, %before : i1
-  %s = arith.select %shown, %x, %none : f32
-  return %s : f32
+  return %shown : i1
 }
 
 func.func @chunked(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
-                   %seqlen_q: i32, %seqlen_k: i32, %size: i32 {attn.name = "size"}) -> f32
+                   %seqlen_q: i32, %seqlen_k: i32, %size: i32 {attn.name = "size"}) -> i1
     attributes {attn.kind = "mask", attn.summary = "shows keys of the position's chunk; the size is above 0"} {
-  %none = arith.constant 0xFF800000 : f32
   %zero = arith.constant 0 : i32
   %corner = arith.subi %seqlen_k, %seqlen_q : i32
   %position = arith.addi %query, %corner : i32
@@ -136,22 +130,19 @@ func.func @chunked(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
   // Positions before the first key have no chunk.
   %real = arith.cmpi sge, %position, %zero : i32
   %shown = arith.andi %same, %real : i1
-  %s = arith.select %shown, %x, %none : f32
-  return %s : f32
+  return %shown : i1
 }
 
 func.func @sliding_window(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
                           %seqlen_q: i32, %seqlen_k: i32,
                           %left: i32 {attn.name = "left"},
-                          %leading: i32 {attn.name = "leading"}) -> f32
+                          %leading: i32 {attn.name = "leading"}) -> i1
     attributes {attn.kind = "mask", attn.summary = "shows keys from position - left on, and the first leading keys"} {
-  %none = arith.constant 0xFF800000 : f32
   %corner = arith.subi %seqlen_k, %seqlen_q : i32
   %position = arith.addi %query, %corner : i32
   %distance = arith.subi %position, %key : i32
   %near = arith.cmpi sle, %distance, %left : i32
   %first = arith.cmpi slt, %key, %leading : i32
   %shown = arith.ori %near, %first : i1
-  %s = arith.select %shown, %x, %none : f32
-  return %s : f32
+  return %shown : i1
 }

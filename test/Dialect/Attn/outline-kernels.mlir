@@ -71,11 +71,17 @@ func.func @in_place(%q: !t, %scale: f32) -> (!t, !t) {
 // CHECK:           func.func @forward_dtype_bf16_head_dim_32_score_[[BOOL]]({{.*}}memref<?x?x?x?xi1, strided<[?, ?, ?, ?]>>)
 // CHECK:           attn.forward {{.*}} captures(
 // CHECK:           %[[SEEN:.*]] = attn.at
-// CHECK:           arith.select %[[SEEN]], %{{.*}}, %{{.*}} : f32
+// CHECK:           attn.yield %{{.*}}, %[[SEEN]] : f32, i1
 // CHECK:           func.func @forward_dtype_bf16_head_dim_32_score_[[BIAS]](
 // CHECK:           %[[ADDED:.*]] = attn.at
 // CHECK:           %[[SCORE:.*]] = arith.addf %{{.*}}, %[[ADDED]] : f32
 // CHECK:           math.tanh %[[SCORE]]
+// Beside a predicate of the op's own both have to show a key.
+// CHECK:           func.func @forward_dtype_bf16_head_dim_32_score_{{[0-9a-f]+}}({{.*}}memref<?x?x?x?xi1, strided<[?, ?, ?, ?]>>)
+// CHECK:           %[[SEEN:.*]] = attn.at
+// CHECK:           %[[OWN:.*]] = arith.cmpi
+// CHECK:           %[[BOTH:.*]] = arith.andi %[[OWN]], %[[SEEN]] : i1
+// CHECK:           attn.yield %{{.*}}, %[[BOTH]] : f32, i1
 !t = tensor<2x3x?x32xbf16>
 func.func @masks(%q: !t, %keys: tensor<2x1x1x?xi1>, %bias: tensor<2x1x?x?xbf16>, %scale: f32) -> !t {
   %o = attn.sdpa ins(%q, %q, %q : !t, !t, !t) mask(%keys : tensor<2x1x1x?xi1>) scale(%scale) outs(%q : !t) -> !t
@@ -84,5 +90,10 @@ func.func @masks(%q: !t, %keys: tensor<2x1x1x?xi1>, %bias: tensor<2x1x?x?xbf16>,
     %t = math.tanh %s : f32
     attn.yield %t : f32
   } outs(%q : !t) -> !t
-  return %p : !t
+  %r = attn.sdpa ins(%p, %q, %q : !t, !t, !t) mask(%keys : tensor<2x1x1x?xi1>) scale(%scale) score {
+  ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32):
+    %c = arith.cmpi ne, %i, %j : i32
+    attn.yield %s, %c : f32, i1
+  } outs(%q : !t) -> !t
+  return %r : !t
 }

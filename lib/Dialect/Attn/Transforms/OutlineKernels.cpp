@@ -121,15 +121,17 @@ static void addMask(SdpaOp op, ForwardOp forward) {
       b, table,
       ValueRange{argument(ScoreArgument::Batch), argument(ScoreArgument::Head),
                  argument(ScoreArgument::Query), argument(ScoreArgument::Key)});
-  Operation *masked;
   if (element.getType().isInteger(1)) {
-    Value none = arith::ConstantOp::create(
-        b, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
-    masked = arith::SelectOp::create(b, element, score, none);
-  } else {
-    masked = arith::AddFOp::create(b, score, element);
+    YieldOp yield = yieldOf(program);
+    b.setInsertionPoint(yield);
+    if (Value own = yield.getSeen())
+      yield.setOperand(1, arith::AndIOp::create(b, own, element));
+    else
+      yield->insertOperands(1, element.getElement());
+    return;
   }
-  score.replaceAllUsesExcept(masked->getResult(0), masked);
+  auto biased = arith::AddFOp::create(b, score, element);
+  score.replaceAllUsesExcept(biased, biased);
 }
 
 namespace {

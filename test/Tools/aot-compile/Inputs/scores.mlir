@@ -25,3 +25,14 @@ func.func @element(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
                    %t: memref<?xf32, strided<[1]>> {attn.element = "f16"}) -> f32 {
   return %x : f32
 }
+func.func @capped(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
+                  %seqlen_q: i32, %seqlen_k: i32) -> (f32, i1) {
+  %most = arith.constant 8.0 : f32
+  %s = arith.minimumf %x, %most : f32
+  %seen = arith.cmpi ne, %query, %key : i32
+  return %s, %seen : f32, i1
+}
+func.func @whole(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
+                 %seqlen_q: i32, %seqlen_k: i32) -> i32 {
+  return %key : i32
+}
