@@ -378,9 +378,10 @@ typedef struct fovea_block_lists {
  * zeros and a log-sum-exp of -infinity, and no gradient.
  *
  * A block is listed in `full` if every query of it sees every key, and both
- * sequences have all of it: kernels need not mask it. A score program runs in
- * every block that is listed. A forward pass reads kv and full_kv alone, a
- * backward pass all four; that they agree is not checked.
+ * sequences have all of it: kernels need not mask it, nor ask a score program's
+ * predicate. Its score is computed in every block that is listed. A forward
+ * pass reads kv and full_kv alone, a backward pass all four; that they agree is
+ * not checked.
  *
  * Numbers outside of the sequence's blocks never lead outside of a tensor; in
  * kv and q they are blocks past the last, in the full ones results are
