@@ -126,6 +126,8 @@ void CaseScore::fill(const spec::CaptureSpec &capture, const CaptureFill &fill,
   for (size_t i = 0; i != values.values.size(); ++i) {
     double &value = values.values[i];
     value = (2 * chance.uniform() - 1) * fill.most;
+    if (!fill.elements.empty())
+      value = fill.elements[i % fill.elements.size()];
     if (isInteger)
       value = std::floor(std::fabs(value) * (1 + 1 / std::max(fill.most, 1.)));
     if (isBool) { // any byte but 0 is true

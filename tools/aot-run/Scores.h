@@ -21,6 +21,9 @@ struct CaptureFill {
   /// Of a scalar the value; elements of floats lie in [-most, most], of
   /// integers in [0, most], and of booleans are not 0 in most cases.
   double most = 1;
+  /// What elements of a tensor are, in the order of memory and over again;
+  /// none: by chance. Of floats.
+  std::vector<double> elements;
   /// Extent of a dimension that is indexed by nothing of the problem.
   int64_t extent = 256;
   bool isReversed = false; ///< the first dimension is the innermost in memory

@@ -16,7 +16,8 @@ namespace fovea::attn {
 
 /// What is kept of a row and share beside the sums, in the order of memory.
 enum class ShareTerm {
-  Max,       ///< that exponents are relative to; the lowest number: no key seen
+  Max,       ///< that exponents are relative to; of no key the lowest number,
+             ///< or, of a program's scores, -inf
   Reference, ///< the same times the factor, as rounded; +inf: not rounded
   Sum,       ///< of the weights
   Total,     ///< of the weights before rounding

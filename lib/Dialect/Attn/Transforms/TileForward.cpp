@@ -116,6 +116,10 @@ private:
   Value scores(Value keys);
   SmallVector<Value *> allScores();
   Value referenceOf(Value max);
+  float noMaximum() const;
+  int32_t largeThreshold() const;
+  Value bounded(Value max);
+  Value outgrows(Value growth);
   void chooseReference(Value newMax);
   Value exponentOfOldSums();
   Value isLarge();
@@ -211,6 +215,44 @@ SmallVector<Value *> ForwardTiler::allScores() {
   });
 }
 
+/// The maximum of no scores. Finite, so that differences of maxima are never
+/// NaN; but scores of a program may themselves be the lowest finite number, as
+/// masks in f32 hold it, and be all that a row has.
+float ForwardTiler::noMaximum() const {
+  return score.isScaled() ? -std::numeric_limits<float>::infinity()
+                          : std::numeric_limits<float>::lowest();
+}
+
+/// What makes any growth of a maximum rescale.
+int32_t ForwardTiler::largeThreshold() const {
+  return score.isScaled() ? llvm::bit_cast<int32_t>(-1.0f) : -1;
+}
+
+/// A maximum that others may be subtracted from.
+Value ForwardTiler::bounded(Value max) {
+  if (!score.isScaled())
+    return max;
+  return fmax(max, splat(cast<RankedTensorType>(max.getType()),
+                         std::numeric_limits<float>::lowest()));
+}
+
+/// Whether maxima have grown by more than the threshold.
+Value ForwardTiler::outgrows(Value growth) {
+  auto held = cast<RankedTensorType>(growth.getType());
+  // From no score to none it is NaN, and no growth.
+  if (score.isScaled())
+    return arith::CmpFOp::create(
+        b, arith::CmpFPredicate::OGT, growth,
+        splat(held, arith::BitcastOp::create(b, b.getF32Type(), sums.threshold)
+                        .getResult()));
+  // It is never negative, so its bits are in its order; a number that all
+  // lanes share is kept in a scalar register if it is an integer.
+  auto bits = held.clone(b.getI32Type());
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
+                               arith::BitcastOp::create(b, bits, growth),
+                               splat(bits, sums.threshold));
+}
+
 /// What exponents are relative to, in base 2: factor * max, less the power of
 /// two that P is multiplied with. Bounded, so that a row without a visible key
 /// gives exp2(-inf), not NaN.
@@ -241,9 +283,8 @@ void ForwardTiler::chooseReference(Value newMax) {
                                        math::AbsFOp::create(b, reference),
                                        splat(row, kLargestReference));
   // A row that has seen no key has no say.
-  Value seen =
-      arith::CmpFOp::create(b, arith::CmpFPredicate::ONE, newMax,
-                            splat(row, std::numeric_limits<float>::lowest()));
+  Value seen = arith::CmpFOp::create(b, arith::CmpFPredicate::ONE, newMax,
+                                     splat(row, noMaximum()));
   Value large = arith::OrIOp::create(
       b, isLarge(),
       WaveAnyOp::create(b, b.getI1Type(),
@@ -254,10 +295,10 @@ void ForwardTiler::chooseReference(Value newMax) {
   branchIf(large, scores, [&] {
     for (Value *part : allScores()) {
       auto full = cast<RankedTensorType>(part->getType());
-      *part = fsub(*part, broadcast(newMax, full));
+      *part = fsub(*part, broadcast(bounded(newMax), full));
     }
     slot(Slot::Reference) = splat(row, zeroReference);
-    sums.threshold = i32(-1);
+    sums.threshold = i32(largeThreshold());
   });
 }
 
@@ -266,8 +307,10 @@ void ForwardTiler::chooseReference(Value newMax) {
 Value ForwardTiler::exponentOfOldSums() {
   auto row = cast<RankedTensorType>(oldMax.getType());
   // What sums are relative to is rounded, and so is what they will be.
-  return select(isLarge(), fmul(fsub(oldMax, sums.rowMax), splat(row, factor)),
-                fsub(oldReference, slot(Slot::Reference)));
+  return select(
+      isLarge(),
+      fmul(fsub(bounded(oldMax), bounded(sums.rowMax)), splat(row, factor)),
+      fsub(oldReference, slot(Slot::Reference)));
 }
 
 /// i1, the same in all lanes: whether the sums are relative to the maximum
@@ -301,13 +344,7 @@ void ForwardTiler::refer(bool rescales) {
   for (Value *part : scores)
     newMax = fmax(newMax, ReduceOp::create(b, held, ReduceKind::Max, *part));
   Value growth = fmul(fsub(newMax, before), splat(held, factor));
-  // A growth is never negative, so its bits are in its order; a number that all
-  // lanes share is kept in a scalar register if it is an integer.
-  auto bits = held.clone(b.getI32Type());
-  Value outgrows = arith::CmpIOp::create(
-      b, arith::CmpIPredicate::sgt, arith::BitcastOp::create(b, bits, growth),
-      splat(bits, sums.threshold));
-  Value any = WaveAnyOp::create(b, b.getI1Type(), outgrows);
+  Value any = WaveAnyOp::create(b, b.getI1Type(), outgrows(growth));
   slot(Slot::Reference) = referenceOf(sums.rowMax);
   oldMax = sums.rowMax;
   oldReference = slot(Slot::Reference);
@@ -809,9 +846,7 @@ void ForwardTiler::build() {
     queries = transpose(signedRows);
   }
 
-  // Finite, so that differences of maxima are never NaN.
-  sums.rowMax =
-      splat(f32Tile(1, tiles.blockM), std::numeric_limits<float>::lowest());
+  sums.rowMax = splat(f32Tile(1, tiles.blockM), noMaximum());
   sums.rowSum = splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f);
   sums.threshold =
       i32(llvm::bit_cast<int32_t>(float(schedule.getRescaleThreshold())));
