@@ -88,8 +88,17 @@ func.func @relative(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
 
 func.func @bias_bool(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
                      %seqlen_q: i32, %seqlen_k: i32,
-                     %mask: memref<?x?x?x?xi1, strided<[?, ?, ?, ?]>> {attn.name = "mask"}) -> i1
-    attributes {attn.kind = "mask", attn.summary = "shows keys where mask[batch, head, query, key] is true"} {
+                     %mask: memref<?x?x?x?xi1, strided<[?, ?, ?, 1]>> {attn.name = "mask"}) -> i1
+    attributes {attn.kind = "mask", attn.summary = "shows keys where mask[batch, head, query, key] is true, rows contiguous"} {
+  %shown = attn.at %mask[%batch, %head, %query, %key] : memref<?x?x?x?xi1, strided<[?, ?, ?, 1]>>
+  return %shown : i1
+}
+
+func.func @bias_bool_strided(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
+                             %seqlen_q: i32, %seqlen_k: i32,
+                             %mask: memref<?x?x?x?xi1, strided<[?, ?, ?, ?]>> {attn.name = "mask"}) -> i1
+    attributes {attn.kind = "mask", attn.variant_of = "bias_bool",
+                attn.summary = "the same with any strides, 0 for keys too"} {
   %shown = attn.at %mask[%batch, %head, %query, %key] : memref<?x?x?x?xi1, strided<[?, ?, ?, ?]>>
   return %shown : i1
 }

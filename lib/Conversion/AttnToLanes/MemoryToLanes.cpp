@@ -265,12 +265,33 @@ struct LowerGather : public LanePattern<GatherOp> {
           b, elementOf(b, adaptor.getIndex()[fragment], reg), i32(bytes));
     };
     TileLayout layout = layoutOf(op.getResult());
-    const int run = op.getDown() ? runOf(layout, bytes) : 1;
+    // Of whole words runs may begin anywhere.
+    bool isShifted = op.getUnaligned() && bytes < kWordBytes;
+    int run = op.getDown() ? runOf(layout, bytes, isShifted) : 1;
+    if (isShifted && run * bytes % kWordBytes != 0) {
+      isShifted = false;
+      run = 1;
+    }
+    // The word behind the last has what is not in the others.
+    auto loadShifted = [&](Value offset) -> Value {
+      const int words = int(run * bytes / kWordBytes);
+      Value loaded = load(arith::AndIOp::create(b, offset, i32(-kWordBytes)),
+                          (words + 1) * kWordBytes / bytes);
+      SmallVector<Value> shifted;
+      for (int i = 0; i < words; ++i)
+        shifted.push_back(
+            callIntrinsic(b, b.getI32Type(), "llvm.amdgcn.alignbyte",
+                          {vector::ExtractOp::create(b, loaded, i + 1),
+                           vector::ExtractOp::create(b, loaded, i), offset}));
+      return vector::FromElementsOp::create(
+          b, VectorType::get({words}, b.getI32Type()), shifted);
+    };
     SmallVector<Value> fragments;
     for (int fragment = 0; fragment < layout.fragments(); ++fragment) {
       SmallVector<Value> elements;
       for (int reg = 0; reg < layout.elementsPerFragment(); reg += run) {
-        Value loaded = load(indexOf(fragment, reg), run);
+        Value offset = indexOf(fragment, reg);
+        Value loaded = isShifted ? loadShifted(offset) : load(offset, run);
         auto type = VectorType::get({run}, element);
         Value part = LLVM::BitcastOp::create(b, type, loaded);
         for (int i = 0; i < run; ++i)
@@ -284,14 +305,18 @@ struct LowerGather : public LanePattern<GatherOp> {
   }
 
 private:
+  static constexpr int64_t kWordBytes = 4;
+
   static Value elementOf(ImplicitLocOpBuilder &b, Value fragment, int reg) {
     return element(b, fragment, reg);
   }
 
-  /// Rows that follow one another in a lane's registers and fit a load.
-  static int runOf(const TileLayout &layout, int64_t bytes) {
+  /// Rows that follow one another in a lane's registers and fit a load, or, of
+  /// what is shifted, one with a word more.
+  static int runOf(const TileLayout &layout, int64_t bytes, bool isShifted) {
     const int rows = 1 << layout.transposed().contiguousColumnsLog2();
-    return int(std::min<int64_t>(rows, kWideBytes / bytes));
+    const int64_t most = isShifted ? kWideBytes / 2 : kWideBytes;
+    return int(std::min<int64_t>(rows, most / bytes));
   }
 
   /// What all lanes loaded, in a scalar register.

@@ -320,6 +320,16 @@ func.func @gather_shape(%base: !llvm.ptr<1>, %offset: i64, %size: i32) {
 
 // -----
 
+func.func @gather_unaligned(%base: !llvm.ptr<1>, %offset: i64, %size: i32) {
+  %row = attn.row_index : tensor<32x32xi32>
+  // expected-error @below {{is unaligned and does not go down}}
+  %r = "attn.gather"(%base, %offset, %size, %row) {unaligned}
+    : (!llvm.ptr<1>, i64, i32, tensor<32x32xi32>) -> tensor<32x32xf16>
+  return
+}
+
+// -----
+
 func.func @gather_all(%base: !llvm.ptr<1>, %offset: i64, %size: i32) {
   // expected-error @below {{gives a tile and has no index}}
   %r = attn.gather %base[%offset] size %size -> tensor<32x64xf32>

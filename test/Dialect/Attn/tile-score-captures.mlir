@@ -44,3 +44,26 @@ func.func @captures(%q: !t, %k: !t, %v: !t, %out: !t, %scale: f32,
   } : !t, !t, !t, !t
   return
 }
+
+!mask = memref<?x?xi1, strided<[?, 1]>>
+
+// A window's blocks begin at any key: in those that may go past the last one
+// lanes read the words around their rows.
+// CHECK-LABEL: gpu.func @window(
+// CHECK: scf.for
+// CHECK: attn.gather {{.*}} down : tensor<{{.*}}xi32> -> tensor<{{.*}}xi8>
+// CHECK: scf.for
+// CHECK: attn.gather {{.*}} down unaligned : tensor<{{.*}}xi32> -> tensor<{{.*}}xi8>
+func.func @window(%q: !t, %k: !t, %v: !t, %out: !t, %scale: f32, %l: i32,
+                  %r: i32, %a: i32, %c0: !mask) {
+  attn.forward %q, %k, %v, %out scale(%scale)
+    visible [#attn.window] (%l, %r, %a) captures(%c0 : !mask) score {
+  ^bb0(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
+       %seqlen_q: i32, %seqlen_k: i32, %mask: !mask):
+    %none = arith.constant 0xFF800000 : f32
+    %shown = attn.at %mask[%query, %key] : !mask
+    %s = arith.select %shown, %x, %none : f32
+    attn.yield %s : f32
+  } : !t, !t, !t, !t
+  return
+}

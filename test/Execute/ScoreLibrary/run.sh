@@ -16,6 +16,7 @@ bias_strided 2
 bias_f32 2
 relative 2,9
 bias_bool 1
+bias_bool_strided 1
 documents 1,1
 prefix_lm 90
 chunked 37

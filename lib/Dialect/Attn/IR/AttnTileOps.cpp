@@ -76,6 +76,8 @@ LogicalResult GatherOp::verify() {
   auto whole = dyn_cast<RankedTensorType>(getResult().getType());
   if (!getIndex())
     return whole ? emitOpError("gives a tile and has no index") : success();
+  if (getUnaligned() && !getDown())
+    return emitOpError("is unaligned and does not go down");
   if (!whole || whole.getShape() != getIndex().getType().getShape())
     return emitOpError() << "gives " << getResult().getType()
                          << " for an index of " << getIndex().getType();

@@ -97,8 +97,8 @@ static Value maskOf(ImplicitLocOpBuilder &b, SdpaOp op) {
       OpFoldResult(metadata.getOffset()), sizes, strides);
 }
 
-/// What the library's programs `bias` and `bias_bool` do, ahead of the op's own
-/// program.
+/// What the library's programs `bias_strided` and `bias_bool_strided` do, ahead
+/// of the op's own program.
 static void addMask(SdpaOp op, ForwardOp forward) {
   ImplicitLocOpBuilder b(op.getLoc(), op.getContext());
   Region &program = forward.getScore();

@@ -125,6 +125,9 @@ size_t Score::countSums() const {
 /// becomes tiles [1, columns], everything else whole tiles. What is no whole
 /// tile is made ahead of the loops that it does not depend on.
 class Score::Tiles {
+  /// Elements of a byte that are a word.
+  static constexpr int64_t kRun = 4;
+
 public:
   Tiles(Score &score, RankedTensorType whole, const ScorePlace &place)
       : score(score), b(score.b), whole(whole), place(place) {}
@@ -204,6 +207,7 @@ private:
     Value offset, size; ///< i64 and i32 elements
     Value index;        ///< behind the offset; null: 0
     bool isDown;        ///< as in attn.gather
+    bool isUnaligned;
   };
   Address addressOf(AtOp at, const Captured &from, bool isUnit);
   /// Whether it is batch or head as they are, which lie within any extent.
@@ -313,6 +317,7 @@ Score::Tiles::Address Score::Tiles::addressOf(AtOp at, const Captured &from,
     Value last = wide(arith::SubIOp::create(b, extent, i32(1)));
     span = sum(span, arith::MulIOp::create(b, last, stride));
   };
+  bool isUnaligned = false;
   for (auto [dim, used] : llvm::enumerate(at.getIndices())) {
     Value stride = from.strides[dim], extent = from.extents[dim];
     Value value = get(used);
@@ -330,12 +335,21 @@ Score::Tiles::Address Score::Tiles::addressOf(AtOp at, const Captured &from,
       continue;
     }
     if (Value first = placeOf(used)) {
+      int64_t size = whole.getDimSize(isRow(used) ? 0 : 1);
+      Value local = localOf(used, kind);
+      if (place.isUnaligned && isRow(used) && isLast && isUnit) {
+        // Words of memory begin at multiples of 4 elements.
+        Value aligned = arith::AndIOp::create(b, first, i32(-kRun));
+        local = arith::AddIOp::create(
+            b, local, promote(arith::SubIOp::create(b, first, aligned), kind));
+        first = aligned;
+        size += kRun;
+        isUnaligned = true;
+      }
       offset = sum(offset, arith::MulIOp::create(b, wide(first), stride));
       Value rest = arith::SubIOp::create(b, extent, first);
-      addSpan(arith::MinSIOp::create(
-                  b, rest, i32(whole.getDimSize(isRow(used) ? 0 : 1))),
-              stride);
-      index = sum(index, scaled(localOf(used, kind)));
+      addSpan(arith::MinSIOp::create(b, rest, i32(size)), stride);
+      index = sum(index, scaled(local));
       if (isRow(used)) {
         isDown = isLast && isUnit;
         dependsOnRow |= !isLast;
@@ -355,8 +369,8 @@ Score::Tiles::Address Score::Tiles::addressOf(AtOp at, const Captured &from,
   Value size = arith::TruncIOp::create(b, b.getI32Type(), span);
   if (inside)
     size = arith::SelectOp::create(b, inside, size, zero);
-  return {kind, offset, size, index,
-          isDown && !dependsOnRow && kind == Kind::Whole};
+  isDown = isDown && !dependsOnRow && kind == Kind::Whole;
+  return {kind, offset, size, index, isDown, isDown && isUnaligned};
 }
 
 Value Score::Tiles::gather(AtOp at) {
@@ -365,13 +379,13 @@ Value Score::Tiles::gather(AtOp at) {
                      kScoreArguments];
   MemRefType type = at.getTensor().getType();
   OpBuilder::InsertionGuard guard(b);
-  const auto [kind, offset, size, index, isDown] =
+  const auto [kind, offset, size, index, isDown, isUnaligned] =
       addressOf(at, from, type.getStridesAndOffset().first.back() == 1);
   Type inMemory = type.getElementType();
   if (inMemory.isInteger(1))
     inMemory = b.getI8Type();
   return GatherOp::create(b, typeOf(kind, inMemory), from.value, offset, size,
-                          index, isDown);
+                          index, isDown, isUnaligned);
 }
 
 Value Score::Tiles::elements(AtOp at, Value gathered) {
@@ -390,7 +404,7 @@ Value Score::Tiles::elements(AtOp at, Value gathered) {
 }
 
 void Score::Tiles::add(const Gradient &gradient, Value tile, Value hidden) {
-  Address address = {Kind::Scalar, nullptr, nullptr, nullptr, false};
+  Address address = {Kind::Scalar, nullptr, nullptr, nullptr, false, false};
   if (gradient.at) {
     OpBuilder::InsertionGuard guard(b);
     address = addressOf(gradient.at, gradient.to, /*isUnit=*/false);
@@ -454,8 +468,8 @@ void Score::Tiles::take(Operation &op) {
 }
 
 /// The reads whose tiles are worth the registers in which they wait for scores:
-/// of 16 bits, two to a register, several at once. Their indices do not depend
-/// on the score.
+/// of 16 bits, two to a register, several at once. (LLVM takes bytes apart as
+/// soon as they are there.) Their indices do not depend on the score.
 /// \param needed  values that the tile needs
 static SmallVector<AtOp> earlyReads(Region &program, ScoreArgument row,
                                     const llvm::SmallDenseSet<Value> &needed) {
@@ -480,7 +494,26 @@ static SmallVector<AtOp> earlyReads(Region &program, ScoreArgument row,
   return reads;
 }
 
+bool fovea::attn::readsTiles(Region &program) {
+  if (program.empty())
+    return false;
+  SmallVector<AtOp> early =
+      earlyReads(program, ScoreArgument::Key,
+                 sourcesOf(program.front().getTerminator()->getOperands()));
+  return llvm::any_of(program.getOps<AtOp>(), [&](AtOp at) {
+    llvm::SmallDenseSet<Value> sources = sourcesOf(at.getIndices());
+    auto knows = [&](ScoreArgument argument) {
+      return sources.contains(program.getArgument(unsigned(argument)));
+    };
+    return (knows(ScoreArgument::Score) || knows(ScoreArgument::Key)) &&
+           !llvm::is_contained(early, at);
+  });
+}
+
 Score::Fetched Score::fetch(RankedTensorType whole, const ScorePlace &place) {
+  // The words around would wait too.
+  if (place.isUnaligned)
+    return Fetched();
   SmallVector<AtOp> reads = earlyReads(
       program, place.hasKeyRows ? ScoreArgument::Key : ScoreArgument::Query,
       neededBy(place));

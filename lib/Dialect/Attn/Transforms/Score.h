@@ -22,6 +22,8 @@ struct ScorePlace {
   bool hasKeyRows;         ///< rows are keys, and columns queries; or reverse
   /// The program's predicate is known to be true of all the tile: lists say so.
   bool isSeen = false;
+  /// The first row may be any, and not all rows of the tile need be there.
+  bool isUnaligned = false;
 };
 
 class Score {
@@ -106,6 +108,10 @@ private:
   llvm::SmallVector<Captured> captured;
   llvm::SmallVector<Gradient> gradients;
 };
+
+/// Whether a forward kernel waits, where its scores are, for tiles of what the
+/// program reads: elements of each key that are not fetched ahead.
+bool readsTiles(mlir::Region &program);
 
 } // namespace fovea::attn
 

@@ -657,7 +657,8 @@ Score::Result KeyGradients::scoresOf(Value products, Value block) {
   Value row = add(queries.origin, mul(block, i32(tiles.blockN)));
   return score.apply(products, scale,
                      {batch, head.number, row, firstKey, /*hasKeyRows=*/false,
-                      /*isSeen=*/lists.isThere() && !isMasked});
+                      /*isSeen=*/lists.isThere() && !isMasked,
+                      /*isUnaligned=*/queries.hasHead && isMasked});
 }
 
 Value KeyGradients::maskedScores(Value scores, Value block) {

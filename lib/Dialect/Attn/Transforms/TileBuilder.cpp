@@ -457,12 +457,14 @@ Value QueryBlockBuilder::keyOf(Value number, int64_t row) {
 }
 
 ScorePlace QueryBlockBuilder::placeOf(Value number, int64_t row) {
+  // Of a full block nothing lies past the end.
   return {batch,
           headQ,
           keyOf(number, row),
           firstRow,
           /*hasKeyRows=*/true,
-          /*isSeen=*/lists.isThere() && isFull};
+          /*isSeen=*/lists.isThere() && isFull,
+          /*isUnaligned=*/keys.hasHead && !isFull};
 }
 
 Score::Result QueryBlockBuilder::scoresOf(Value products, Value number,

@@ -84,7 +84,9 @@ def Attn_GatherOp : Attn_Op<"gather", [Pure, LayoutOpInterface]> {
 
     With `down` the index of row r + 1 is that of row r plus one, and address,
     offset, size and what columns begin with are multiples of 4 bytes: lanes
-    read several rows at once.
+    read several rows at once. With `unaligned` columns may begin anywhere, and
+    lanes put rows together from the words around them: a word that ends past
+    the last element would be zero as a whole.
 
     Example:
     ```mlir
@@ -100,11 +102,11 @@ def Attn_GatherOp : Attn_Op<"gather", [Pure, LayoutOpInterface]> {
   }];
   let arguments = (ins LLVM_PointerInAddressSpace<1>:$base, I64:$offset,
                        I32:$size, Optional<Attn_TileOf<[I32]>>:$index,
-                       UnitAttr:$down);
+                       UnitAttr:$down, UnitAttr:$unaligned);
   let results = (outs AnyType:$result);
   let assemblyFormat = [{
     $base `[` $offset `]` `size` $size (`at` $index^ (`down` $down^)?
-    `:` type($index))? attr-dict `->` type($result)
+    (`unaligned` $unaligned^)? `:` type($index))? attr-dict `->` type($result)
   }];
   let hasVerifier = 1;
 }
