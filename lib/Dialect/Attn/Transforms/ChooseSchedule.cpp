@@ -1,5 +1,6 @@
 //===- ChooseSchedule.cpp - attn-choose-schedule --------------------------===//
 
+#include "Score.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
 #include "mlir/IR/Remarks.h"
@@ -54,7 +55,7 @@ private:
       return failure();
     ScheduleAttr schedule = op.getSchedule().value_or(chooseForwardSchedule(
         &getContext(), target.getInfo(), op.getElementType(), op.getHeadDim(),
-        /*readsLists=*/!op.getLists().empty()));
+        /*readsLists=*/!op.getLists().empty(), readsTiles(op.getScore())));
     if (!schedule)
       return op.emitOpError()
              << "no schedule for head dimension " << op.getHeadDim() << " in "

@@ -16,6 +16,8 @@ struct ForwardRow {
   int64_t maxHeadDim;
   const char *inst;
   KernelRow kernel;
+  /// For score programs that wait in the loop for tiles of elements.
+  bool readsTiles = false;
 };
 } // namespace
 
@@ -49,6 +51,13 @@ static const ForwardRow kForwardRows[] = {
     // each of K and V, one barrier an iteration, two workgroups of up to 80 KiB
     // a compute unit; or segments, and a workgroup whose halves alternate.
     {kDirectCopyFeatures, 64, "mfma_32x32x16", {128, 64, 4, 2, 2, 1, 0, 1}},
+    // Where a score program waits for what it reads, segments would wait for
+    // one another.
+    {kDirectCopyFeatures,
+     128,
+     "mfma_32x32x16",
+     {128, 64, 4, 2, 2, 1, 0, 1},
+     /*readsTiles=*/true},
     {kDirectCopyFeatures, 128, "mfma_32x32x16", {256, 64, 8, 4, 2, 1, 0, 1}},
     {kDirectCopyFeatures, 192, "mfma_32x32x16", {128, 32, 4, 2, 2, 1, 0, 1}},
     {kDirectCopyFeatures, 256, "mfma_32x32x16", {128, 32, 4, 2, 1, 1, 0, 1}},
@@ -73,6 +82,12 @@ static const ForwardRow kForwardRows[] = {
     // Where operands repeat, queries take twice the registers and go to LDS
     // earlier, which then holds one workgroup and 16 keys. Past 256 two waves
     // share the output of their queries.
+    // What a program reads of 64 keys has no registers beside eight waves.
+    {target::kWmmaRepeated | target::kLargeRegisterFile,
+     64,
+     "wmma_16x16x16",
+     {128, 32, 8, 2, 8},
+     /*readsTiles=*/true},
     {target::kWmmaRepeated | target::kLargeRegisterFile,
      64,
      "wmma_16x16x16",
@@ -176,10 +191,11 @@ ScheduleAttr fovea::attn::makeSchedule(MLIRContext *context, StringRef inst,
 
 ScheduleAttr fovea::attn::chooseForwardSchedule(
     MLIRContext *context, const target::TargetInfo &target, Type elementType,
-    int64_t headDim, bool readsLists) {
+    int64_t headDim, bool readsLists, bool readsTiles) {
   const ForwardRow *row = findRow<ForwardRow>(
       kForwardRows, target, elementType, headDim, [&](const ForwardRow &row) {
-        return !readsLists || row.kernel.dividesLists();
+        return (!readsLists || row.kernel.dividesLists()) &&
+               (readsTiles || !row.readsTiles);
       });
   if (!row)
     return {};

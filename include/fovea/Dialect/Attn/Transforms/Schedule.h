@@ -34,10 +34,11 @@ ForwardTiles forwardTiles(int64_t headDim, ScheduleAttr schedule,
 /// The schedule from the table for a chip, type and head dimension; null if the
 /// chip has no matrix instruction of the type.
 /// \param readsLists  the kernel reads lists of blocks, which its own divide
+/// \param readsTiles  its score program waits for tiles of elements
 ScheduleAttr chooseForwardSchedule(mlir::MLIRContext *context,
                                    const target::TargetInfo &target,
                                    mlir::Type elementType, int64_t headDim,
-                                   bool readsLists);
+                                   bool readsLists, bool readsTiles);
 
 /// Fails, through `emitError`, if the chip cannot run a forward kernel of this
 /// type and head dimension with the schedule.
