@@ -18,11 +18,22 @@ alike; of backward passes each algorithm is a column. A package with both algori
     aot-compile --target=gfx942,gfx950 --op=backward --dtype=bf16 \\
         --head-dim=64,128 --algorithm=deterministic,atomic --emit=package -o kernels
 
-Every kernel is first executed and checked at a small size; one whose result is
-wrong has no figures. Every figure is a prediction (docs/Timing.md), none a
-measurement.
+Every kernel with figures was executed and checked at a small size; one whose result
+is wrong has none. Every figure is a prediction (docs/Timing.md), none a measurement.
 
-A cell is TFLOPS; in parentheses the share of the pass in which the matrix cores
+With --scores a table has a row for each score program (docs/ScorePrograms.md) and
+kernel: milliseconds with the interval of the model, the speed over the first kernel
+of the program, vector instructions for a score, how many more that is than without a
+program, vector registers and bytes of scratch of a lane. Kernels of the package and
+descriptions belong to the program whose text they have:
+
+    aot-compile --target=gfx942 --op=forward --dtype=bf16 --head-dim=64,128 \\
+        --score=bias --emit=package -o kernels/bias   # and without --score
+    benchmarks/flex_attention.py --target=gfx942 -o flex
+    benchmarks/attention_table.py --scores=none,bias --batch=4 --seqlens=4096 \\
+        --check=heads=1,seqlen=4096 --package=kernels FlexAttention=flex
+
+Otherwise a cell is TFLOPS; in parentheses the share of the pass in which the matrix cores
 work; behind it the speed over that of the first column, with ~ where the model
 cannot tell which is faster: the ratio is closer to 1 than the error that aot-time
 gives for ratios. '-': no kernel, or no credible prediction; the reason is on
@@ -30,14 +41,14 @@ standard error."""
 
 import argparse
 import glob
+import hashlib
 import json
+import math
 import pathlib
 import re
 import subprocess
 import sys
 from typing import NamedTuple
-
-CHECKED_SEQLEN = 512
 
 
 class Problem(NamedTuple):
@@ -47,6 +58,7 @@ class Problem(NamedTuple):
     dtype: str
     head_dim: int
     mask: str
+    score: str = ""  # digits of a score program
 
 
 def arguments():
@@ -66,15 +78,30 @@ def arguments():
     parser.add_argument("--head-dims", default="64,128", metavar="N,N...")
     parser.add_argument("--masks", default="none,causal", metavar="MASK,MASK",
                         help="none, causal")
+    parser.add_argument("--scores", metavar="NAME,NAME...",
+                        help="score programs of the package, or none: a table of them "
+                        "without a mask")
     parser.add_argument("--seqlens", default="1024,2048,4096,8192,16384",
                         metavar="N,N...")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--heads", type=int, default=16)
+    parser.add_argument("--check", default="", metavar="NAME=N,...",
+                        help="heads and seqlen of the check (default --heads, 512); for "
+                        "descriptions of one size")
     parser.add_argument("--all", action="store_true",
                         help="a column for each kernel instead of each NAME")
     parser.add_argument("--json", metavar="FILE", help="write all runs there too")
     args = parser.parse_args()
     args.package = args.package or f"{args.build}/kernels"
+    args.checked = {"heads": args.heads, "seqlen": 512}
+    for text in filter(None, args.check.split(",")):
+        name, _, number = text.partition("=")
+        if name not in args.checked or not number.isdigit():
+            parser.error(f"--check={args.check}: '{text}' is neither heads=N nor "
+                         "seqlen=N")
+        args.checked[name] = int(number)
+    if args.scores and args.all:
+        parser.error("--all goes with tables of lengths, --scores does not")
     return args
 
 
@@ -116,7 +143,27 @@ def problem_of(path):
         return None
     mask = "none" if check.get("mask", "none") == "none" else "causal"
     dtype = "fp16" if q["type"] == "f16" else q["type"]
-    return Problem(op, text.get("target"), dtype, dims[0], mask)
+    return Problem(op, text.get("target"), dtype, dims[0], mask,
+                   digits_of(check.get("score", "")))
+
+
+def digits_of(program):
+    """What keys of packages call a program."""
+    return hashlib.sha256(program.encode()).hexdigest()[:16] if program else ""
+
+
+def digits_in_package(args, target, name):
+    """The programs of a name (docs/PackageFormat.md), "" for none."""
+    if name == "none":
+        return ""
+    path = pathlib.Path(args.package)
+    files = sorted(path.glob("*.fovea")) if path.is_dir() else [path]
+    listed = run_tool(args, "aot-package", "list", *files).stdout
+    known = dict.fromkeys(re.findall(rf"^ *score program (\w+) {name}$", listed, re.M))
+    if len(known) != 1:
+        sys.exit(f"attention_table.py: {args.package} has {len(known)} score programs "
+                 f"'{name}'; compile it with aot-compile --score={name}")
+    return next(iter(known))
 
 
 def descriptions_of(name_and_path):
@@ -140,35 +187,62 @@ def fits(described, wanted):
 
 # Correctness comes before speed.
 
-def description_passes(args, file, target):
-    done = run_tool(args, "aot-launch", file, f"--target={target}", "--hip=sim",
-                    "--set", f"batch=1,heads={args.heads},seqlen={CHECKED_SEQLEN}")
-    if done.returncode:
-        warn(f"{file} is left out:\n{done.stdout}{done.stderr}")
-    return not done.returncode
+class Checks:
+    """Says whose results are right; each kernel is executed once, when asked for."""
 
+    def __init__(self, args):
+        self.args = args
+        self.known = {}
 
-def right_schedules(args, problem):
-    """Schedules of the package's kernels that give right results."""
-    listed = run_tool(args, "aot-run", f"--package={args.package}", "--list").stdout
-    key = f"{problem.op};dtype={problem.dtype};head_dim={problem.head_dim};"
-    options = [f"--package={args.package}", f"--target={problem.target}",
-               f"--op={problem.op}", f"--dtype={problem.dtype}",
-               f"--head-dim={problem.head_dim}", f"--mask={full_mask(problem)}",
-               f"--heads={args.heads}", f"--heads-k={args.heads}",
-               f"--seqlen-q={CHECKED_SEQLEN}", f"--seqlen-k={CHECKED_SEQLEN}",
-               "--hip=sim", "--json"]
-    if problem.op == "backward":
-        options.append("--no-deterministic")
-    right = set()
-    for number in re.findall(rf"^ *(\d+) +{problem.target} +{key}", listed, re.M):
-        done = run_tool(args, "aot-run", f"--kernel={number}", *options)
+    def passes(self, run, problem):
+        if "file" in run:
+            key, check = (run["file"], problem.target), self.description_passes
+        else:
+            key, check = problem, self.right_schedules
+        if key not in self.known:
+            self.known[key] = check(*key) if "file" in run else check(key)
+        return self.known[key] if "file" in run else run["schedule"] in self.known[key]
+
+    def description_passes(self, file, target):
+        sizes = ",".join(f"{name}={n}" for name, n in self.args.checked.items())
+        done = run_tool(self.args, "aot-launch", file, f"--target={target}",
+                        "--hip=sim", "--set", f"batch=1,{sizes}")
         if done.returncode:
-            warn(f"kernel {number} of {args.package} is left out:\n"
-                 f"{done.stdout}{done.stderr}")
-            continue
-        right.add(re.search(r"\((.*?)\)", json.loads(done.stdout)["kernel"])[1])
-    return right
+            warn(f"{file} is left out:\n{done.stdout}{done.stderr}")
+        return not done.returncode
+
+    def right_schedules(self, problem):
+        """Schedules of the package's kernels that give right results."""
+        args, heads, seqlen = self.args, *self.args.checked.values()
+        listed = run_tool(args, "aot-run", f"--package={args.package}", "--list").stdout
+        key = f"{problem.op};dtype={problem.dtype};head_dim={problem.head_dim};"
+        score = f"score={problem.score};" if problem.score else "(?!.*score=)"
+        options = [f"--package={args.package}", f"--target={problem.target}",
+                   f"--op={problem.op}", f"--dtype={problem.dtype}",
+                   f"--head-dim={problem.head_dim}", f"--mask={full_mask(problem)}",
+                   f"--heads={heads}", f"--heads-k={heads}", f"--seqlen-q={seqlen}",
+                   f"--seqlen-k={seqlen}", "--hip=sim", "--json"]
+        if problem.score:
+            options.append(f"--score={problem.score}")
+        if problem.op == "backward":
+            options.append("--no-deterministic")
+        right = set()
+        for number in re.findall(rf"^ *(\d+) +{problem.target} +{key}{score}", listed,
+                                 re.M):
+            done = run_tool(args, "aot-run", f"--kernel={number}", *options)
+            if done.returncode:
+                warn(f"kernel {number} of {args.package} is left out:\n"
+                     f"{done.stdout}{done.stderr}")
+                continue
+            right.add(re.search(r"\((.*?)\)", json.loads(done.stdout)["kernel"])[1])
+        return right
+
+    def best(self, runs, problem):
+        """The fastest of what is right; None without any."""
+        for run in sorted(filter(rate, runs), key=rate, reverse=True):
+            if self.passes(run, problem):
+                return run
+        return None
 
 
 # Predictions.
@@ -177,18 +251,25 @@ def full_mask(problem):
     return "none" if problem.mask == "none" else "causal-top-left"
 
 
+def problem_options(args, problem):
+    """What of the package aot-time takes."""
+    options = [f"--package={args.package}", f"--target={problem.target}",
+               f"--op={problem.op}", f"--dtype={problem.dtype}",
+               f"--head-dim={problem.head_dim}", f"--mask={full_mask(problem)}"]
+    return options + ([f"--score={problem.score}"] if problem.score else [])
+
+
 def predict(args, problem, seqlen, files):
     """Runs of the package's kernels, then one for each file."""
-    done = run_tool(
-        args, "aot-time", f"--package={args.package}", f"--target={problem.target}",
-        f"--op={problem.op}", f"--dtype={problem.dtype}",
-        f"--head-dim={problem.head_dim}", f"--mask={full_mask(problem)}",
-        f"--batch={args.batch}", f"--heads={args.heads}", f"--seqlen={seqlen}",
-        "--report=json", *files)
+    done = run_tool(args, "aot-time", *problem_options(args, problem),
+                    f"--batch={args.batch}", f"--heads={args.heads}",
+                    f"--seqlen={seqlen}", "--report=json", *files)
     try:
         runs = json.loads(done.stdout)["runs"]
     except ValueError:
         sys.exit(f"attention_table.py: {' '.join(done.args)}\n{done.stderr}")
+    for file, run in zip(reversed(files), reversed(runs)):
+        run["file"] = str(file)
     for run in runs:
         run.update(problem._asdict())
         if doubt := doubt_of(run, operations(args, problem, seqlen)):
@@ -257,28 +338,21 @@ def cell(run, first):
 
 # Tables.
 
-def own_columns(runs, right):
+def own_columns(runs):
     """The package's runs by column, the algorithm that aot-compile takes first."""
     columns = {}
     for run in runs:
         algorithm = run["schedule"].partition(";")[0]
         name = "Fovea" if "=" in algorithm else f"Fovea {algorithm}"
-        columns.setdefault(name, [])
-        if run["schedule"] in right:
-            columns[name].append(run)
+        columns.setdefault(name, []).append(run)
     return dict(sorted(columns.items(), key=lambda column: "atomic" in column[0]))
 
 
-def best(runs):
-    return max(runs, key=rate, default=None)
-
-
 def peer_columns(args, problem, peers):
-    """Files by column: those of the problem whose check passes."""
+    """Files by column: those of the problem."""
     columns = {}
     for name, found in peers:
-        files = [file for file, described in found if fits(described, problem)
-                 and description_passes(args, file, problem.target)]
+        files = [file for file, described in found if fits(described, problem)]
         if args.all:
             columns.update({f"{name} {file.stem}": [file] for file in files})
         else:
@@ -286,26 +360,24 @@ def peer_columns(args, problem, peers):
     return columns
 
 
-def columns_at(args, problem, seqlen, theirs, right):
+def columns_at(args, problem, seqlen, theirs, checks):
     """The run of each column at a length, and all runs."""
     files = list(dict.fromkeys(file for found in theirs.values() for file in found))
     runs = predict(args, problem, seqlen, files)
-    own, rest = runs[:len(runs) - len(files)], runs[len(runs) - len(files):]
-    by_file = dict(zip(files, rest))
-    columns = {name: best(found) for name, found in own_columns(own, right).items()}
-    columns.update({name: best([by_file[file] for file in found])
+    by_file = {run["file"]: run for run in runs if "file" in run}
+    columns = own_columns(run for run in runs if "file" not in run)
+    columns.update({name: [by_file[str(file)] for file in found]
                     for name, found in theirs.items()})
-    return columns, runs
+    return {name: checks.best(found, problem) for name, found in columns.items()}, runs
 
 
-def print_table(args, problem, peers):
+def print_table(args, problem, peers, checks):
     """A table; its runs."""
     print(f"**head dimension {problem.head_dim}, mask {problem.mask}**\n")
     theirs = peer_columns(args, problem, peers)
-    right = right_schedules(args, problem)
     every = []
     for seqlen in args.seqlens.split(","):
-        columns, runs = columns_at(args, problem, seqlen, theirs, right)
+        columns, runs = columns_at(args, problem, seqlen, theirs, checks)
         if not every:
             print("| length | " + " | ".join(columns) + " |")
             print("|---:|" + "---:|" * len(columns))
@@ -317,19 +389,92 @@ def print_table(args, problem, peers):
     return every
 
 
-def print_chip(args, op, target, peers):
+def vector_a_score(args, run, problem):
+    """Vector instructions, none of them of the matrix cores, that a lane executes for
+    a score at the size of the check, before and after the loop too; what is computed
+    twice counts twice. Counted once."""
+    if "vector_a_score" not in run:
+        subject = [run["file"]] if "file" in run else [
+            *problem_options(args, problem), f"--schedule={run['schedule']}"]
+        sizes = [f"--{name}={n}" for name, n in args.checked.items()]
+        done = run_tool(args, "aot-time", "--count", "--batch=1", *sizes,
+                        "--report=json", *subject)
+        try:
+            (counted,) = json.loads(done.stdout)["runs"]
+            (launch,) = counted["launches"]
+        except ValueError:
+            sys.exit(f"attention_table.py: {' '.join(done.args)}\n{done.stderr}")
+        classes = launch["executed"]["classes"]
+        lanes = launch["workgroups"] * math.prod(launch["block"])
+        scores = args.checked["heads"] * args.checked["seqlen"] ** 2
+        run["vector_a_score"] = (classes["valu"] + classes["trans"]) * lanes / scores
+    return run["vector_a_score"]
+
+
+def score_cells(args, run, problem, first, plain):
+    """Cells of a kernel; `first` is that which it is compared with, `plain` the one
+    without a program."""
+    if run is None:
+        return ["-"] * 6
+    launch = longest(run)
+    low, high = (1e3 * run["seconds"] * factor
+                 for factor in (1 / (1 + launch["time_error"]), 1 + launch["time_error"]))
+    speed = f"{rate(run) / rate(first):.2f}x" if first and run is not first else ""
+    speed += "~" if speed and is_tie(run, first) else ""
+    vector = vector_a_score(args, run, problem)
+    more = ""
+    if problem.score and plain:
+        more = f"{vector - plain['vector_a_score']:.1f}"
+    return [f"{1e3 * run['seconds']:.2f} ({low:.2f} to {high:.2f})", speed,
+            f"{vector:.1f}", more, str(launch["registers"]["vgprs"]),
+            str(launch["scratch_bytes"])]
+
+
+def print_scores(args, op, target, dim, peers, checks):
+    """A table of score programs at a length; its runs."""
+    every = []
+    for seqlen in args.seqlens.split(","):
+        print(f"**head dimension {dim}, length {seqlen}**\n")
+        print("| program | kernel | milliseconds | speed | vector a score | more | "
+              "registers | scratch |")
+        print("|---|---|---|---|---:|---:|---:|---:|")
+        plain = {}
+        for name in args.scores.split(","):
+            problem = Problem(op, target, args.dtype, dim, "none",
+                              digits_in_package(args, target, name))
+            theirs = {column: files for column, files
+                      in peer_columns(args, problem, peers).items() if files}
+            columns, runs = columns_at(args, problem, seqlen, theirs, checks)
+            if not problem.score:
+                plain = columns
+            first = next(iter(columns.values()))
+            for column, run in columns.items():
+                cells = score_cells(args, run, problem, first, plain.get(column))
+                print(f"| `{name}` | {column} | {' | '.join(cells)} |", flush=True)
+            every += runs
+        print()
+    return every
+
+
+def print_chip(args, op, target, peers, checks):
     print(f"## {op.capitalize()}, {target}\n")
-    print(f"{args.dtype}, batch {args.batch}, {args.heads} heads: predicted TFLOPS. "
-          "Masked problems are credited half the\noperations.\n")
+    if args.scores:
+        print(f"{args.dtype}, batch {args.batch}, {args.heads} heads, predicted.\n")
+    else:
+        print(f"{args.dtype}, batch {args.batch}, {args.heads} heads: predicted TFLOPS. "
+              "Masked problems are credited half the\noperations.\n")
     # Whose kernels are all of another pass or chip has no column.
     peers = [(name, found) for name, found in peers
              if any(described.op == op and described.target in (None, target)
                     for _, described in found)]
     every = []
     for dim in map(int, args.head_dims.split(",")):
+        if args.scores:
+            every += print_scores(args, op, target, dim, peers, checks)
+            continue
         for mask in args.masks.split(","):
             problem = Problem(op, target, args.dtype, dim, mask)
-            every += print_table(args, problem, peers)
+            every += print_table(args, problem, peers, checks)
     if any(launch["error_is_estimate"] for run in every
            for launch in run.get("launches", [])):
         print(f"What is a tie on {target} is a guess: too few of its kernels are "
@@ -340,10 +485,11 @@ def print_chip(args, op, target, peers):
 def main():
     args = arguments()
     peers = [descriptions_of(peer) for peer in args.peers]
+    checks = Checks(args)
     every = []
     for op in args.passes.split(","):
         for target in args.target.split(","):
-            every += print_chip(args, op, target, peers)
+            every += print_chip(args, op, target, peers, checks)
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(every, indent=1))
 
