@@ -10,6 +10,7 @@
 #include "Groups.h"
 #include "RandomProgram.h"
 #include "Scores.h"
+#include "Slopes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cctype>
@@ -426,6 +427,8 @@ protected:
     }
   }
 
+  void expectSlopes();
+
   /// Gives a case the program.
   virtual void give(run::ForwardCase &c, const run::CaseScore &captures) {
     std::string error;
@@ -507,6 +510,27 @@ TEST_P(BackwardScoreTest, AgreesWithTheReference) {
     return;
   options.deterministic = false;
   expectPasses(gradientCases());
+  expectSlopes();
+}
+
+/// Holds derivatives and gradients to differences of scores and of the loss.
+void ScoreTest::expectSlopes() {
+  run::BackwardCase c = gradientCases().front();
+  c.forward.batch = 1;
+  c.forward.seqQ = 24;
+  c.forward.seqK = 80;
+  run::CaseScore captures(compiled.score().name, compiled.captures(),
+                          fillsOf(program().captures), c.forward);
+  expectDerivatives(compiled.score().text, captures.values(), c.forward);
+  // A loss with steps has no slope.
+  if (HasFailure() || StringRef(text()).contains("math.floor"))
+    return;
+  std::string error;
+  auto session = compiled.open(error);
+  ASSERT_TRUE(session) << error;
+  ASSERT_EQ(captures.upload(*session), "");
+  give(c.forward, captures);
+  expectSlopesOfLoss(*session, c, options);
 }
 
 void RandomScoreTest::expectAllPass(fovea::OpKind op) {
@@ -523,10 +547,12 @@ void RandomScoreTest::expectAllPass(fovea::OpKind op) {
     run::BackwardCase c = gradientCases().front();
     c.forward.seqQ = 70;
     c.forward.seqK = 150;
-    if (isForward)
+    if (isForward) {
       expectPasses(std::vector{c.forward});
-    else
+    } else {
       expectPasses(std::vector{c});
+      expectSlopes();
+    }
     if (HasFailure()) {
       ADD_FAILURE() << "program " << seed << ":\n" << text();
       return;
