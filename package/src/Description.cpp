@@ -257,9 +257,11 @@ json checkOf(const KernelRecord &record, const spec::Signature &signature,
       check[tensor->name] = tensor->name;
   if (!record.problem.takesWindow())
     check["mask"] = maskInfo(record.problem.mask).option;
-  for (const spec::Argument &argument : signature.arguments)
-    if (argument.source == spec::Source::Feature)
-      check[argument.name] = argument.name;
+  // What other groups pass leaves results as they are.
+  if (record.problem.takesWindow())
+    for (const spec::ScalarSpec &scalar :
+         spec::featureGroups()[kWindowGroup].scalars)
+      check[scalar.name] = scalar.name;
   if (!record.score.text.empty()) {
     check["score"] = record.score.text;
     check["captures"] = json::array();
