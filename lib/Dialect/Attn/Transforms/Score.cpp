@@ -92,6 +92,16 @@ static llvm::SmallDenseSet<Value> sourcesOf(ValueRange values) {
   return seen;
 }
 
+/// Whether places that differ in an argument may read different elements: the
+/// score differs in all.
+static bool variesWith(AtOp at, ScoreArgument argument) {
+  const llvm::SmallDenseSet<Value> sources = sourcesOf(at.getIndices());
+  auto knows = [&](ScoreArgument number) {
+    return sources.contains(at->getBlock()->getArgument(unsigned(number)));
+  };
+  return knows(ScoreArgument::Score) || knows(argument);
+}
+
 llvm::SmallDenseSet<Value> Score::neededBy(const ScorePlace &place) const {
   YieldOp yield = yieldOf(program);
   SmallVector<Value> values = {yield.getScore()};
@@ -105,13 +115,8 @@ llvm::SmallDenseSet<Value> Score::neededBy(const ScorePlace &place) const {
 }
 
 Score::Owner Score::ownerOf(AtOp at) const {
-  llvm::SmallDenseSet<Value> sources = sourcesOf(at.getIndices());
-  auto knows = [&](ScoreArgument argument) {
-    return sources.contains(program.getArgument(unsigned(argument)));
-  };
-  const bool all = knows(ScoreArgument::Score);
-  const bool row = all || knows(ScoreArgument::Query);
-  const bool column = all || knows(ScoreArgument::Key);
+  const bool row = variesWith(at, ScoreArgument::Query);
+  const bool column = variesWith(at, ScoreArgument::Key);
   return row ? (column ? Owner::Place : Owner::Row)
              : (column ? Owner::Column : Owner::Tile);
 }
@@ -501,12 +506,7 @@ bool fovea::attn::readsTiles(Region &program) {
       earlyReads(program, ScoreArgument::Key,
                  sourcesOf(program.front().getTerminator()->getOperands()));
   return llvm::any_of(program.getOps<AtOp>(), [&](AtOp at) {
-    llvm::SmallDenseSet<Value> sources = sourcesOf(at.getIndices());
-    auto knows = [&](ScoreArgument argument) {
-      return sources.contains(program.getArgument(unsigned(argument)));
-    };
-    return (knows(ScoreArgument::Score) || knows(ScoreArgument::Key)) &&
-           !llvm::is_contained(early, at);
+    return variesWith(at, ScoreArgument::Key) && !llvm::is_contained(early, at);
   });
 }
 
