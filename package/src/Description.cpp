@@ -183,6 +183,8 @@ json bufferOf(const KernelRecord &record, const spec::TensorSpec &tensor,
       shape.push_back(axes.at(axis));
   } else if (tensor.shape == spec::Shape::Heads) {
     shape = {variableOf(tensor.heads)};
+  } else if (tensor.shape == spec::Shape::Sequences) {
+    shape = {"batch + 1"};
   } else if (tensor.shape == spec::Shape::Bytes && workspace.pairStep) {
     shape = {"batch", "heads",
              "align(seqlen_q, " + std::to_string(workspace.rowStep) + ") + " +

@@ -124,12 +124,53 @@ constexpr ScalarSpec kBlockSizes[] = {
      "entries of a row of full_q_indices"},
 };
 
+constexpr TensorSpec ofSequences(const char *name, const char *title,
+                                 Extent rows, const char *note) {
+  return {name,
+          title,
+          Shape::Sequences,
+          Extent::HeadsQ,
+          rows,
+          Elements::I32,
+          /*written=*/false,
+          /*optional=*/true,
+          kNoOutput,
+          note};
+}
+
+constexpr TensorSpec kVarlen[] = {
+    ofSequences("seqlens_q", "the queries of each sequence", Extent::SeqlenQ,
+                "i32; null: all have seqlen_q"),
+    ofSequences("seqlens_k", "the keys of each sequence", Extent::SeqlenK,
+                "i32; null: all have seqlen_k"),
+    ofSequences("starts_q", "the row of each sequence's first query",
+                Extent::SeqlenQ, "i32, in its batch; null: 0"),
+    ofSequences("starts_k", "the row of each sequence's first key",
+                Extent::SeqlenK, "i32, in its batch; null: 0"),
+};
+
+constexpr ScalarSpec kVarlenSizes[] = {
+    {"varlen_flags", ArgKind::I32, "bits",
+     "1: seqlens_q, and 2: seqlens_k, are [batch + 1], of which a sequence has "
+     "the difference; 4: starts_q are those of lse and dlse too"},
+    {"lse_stride_seq",
+     ArgKind::I32,
+     "elements",
+     "distance of queries in lse and dlse",
+     {},
+     1},
+    {"packed_rows_q", ArgKind::I32, "rows",
+     "queries of all sequences, that lie in one batch behind starts_q; 0: each "
+     "has a batch of its own"},
+};
+
 constexpr GroupSpec kGroups[] = {
     {"window", kWindowVersion, {}, kWindow},
     {"dlse", 1, kDlse, {}, only(OpKind::Backward)},
     {"sinks", 1, kSinks, {}, only(OpKind::Forward)},
     {"dsinks", 1, kSinkGradients, kBatches, only(OpKind::Backward), kSinkSums},
     {"blocks", 1, kBlocks, kBlockSizes},
+    {"varlen", 1, kVarlen, kVarlenSizes},
 };
 static_assert(std::size(kGroups) <= kMaxGroups);
 

@@ -221,6 +221,7 @@ bool hasStride(Shape shape, Source stride) {
   case Shape::Heads:
     return stride == Source::StrideHead;
   case Shape::Bytes:
+  case Shape::Sequences:
     return false;
   }
   return false;
@@ -481,6 +482,8 @@ Signature signatureOf(const ProblemKey &key,
 std::string shapeOf(const TensorSpec &tensor) {
   if (tensor.shape == Shape::Heads)
     return std::string("[") + toString(tensor.heads) + "]";
+  if (tensor.shape == Shape::Sequences)
+    return "[batch]";
   std::string shape = std::string("[batch, ") + toString(tensor.heads) + ", ";
   if (tensor.shape == Shape::BlockCounts || tensor.shape == Shape::BlockLists)
     return shape + "blocks of " + toString(tensor.rows) +

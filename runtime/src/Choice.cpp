@@ -198,7 +198,8 @@ const Candidate *chooseAmong(const ProblemView &entry, const Problem &problem,
 struct Remembered {
   uint64_t view = 0; ///< serial number; 0: nothing is remembered
   ProblemKey key;
-  int64_t batch = 0, headsQ = 0, headsK = 0, seqlenQ = 0, seqlenK = 0;
+  int64_t batch = 0, headsQ = 0, headsK = 0, seqlenQ = 0, seqlenK = 0,
+          packedQ = -1;
   uint32_t kernel = 0;
   unsigned wanted = 0, masks = 0;
   bool deterministic = false, narrowSums = false;
@@ -212,9 +213,10 @@ struct Remembered {
     const Sizes &sizes = problem.sizes;
     return view == given.serial() && seqlenQ == sizes.seqlenQ &&
            seqlenK == sizes.seqlenK && batch == sizes.batch &&
-           headsQ == sizes.headsQ && headsK == sizes.headsK &&
-           kernel == problem.kernel && wanted == problem.wanted &&
-           masks == problem.masks && deterministic == problem.deterministic &&
+           packedQ == sizes.packedQ && headsQ == sizes.headsQ &&
+           headsK == sizes.headsK && kernel == problem.kernel &&
+           wanted == problem.wanted && masks == problem.masks &&
+           deterministic == problem.deterministic &&
            narrowSums == problem.narrowSums && splits == problem.splits &&
            window == problem.window && headsAreRows == problem.headsAreRows &&
            mostWorkspace == problem.mostWorkspace && key == problem.key;
@@ -229,6 +231,7 @@ struct Remembered {
     headsK = sizes.headsK;
     seqlenQ = sizes.seqlenQ;
     seqlenK = sizes.seqlenK;
+    packedQ = sizes.packedQ;
     kernel = problem.kernel;
     wanted = problem.wanted;
     masks = problem.masks;
@@ -353,6 +356,12 @@ uint64_t workspaceOf(const Candidate &candidate, const Problem &problem,
           splits >
       0x1p50)
     return std::numeric_limits<uint64_t>::max();
+  // Of packed sequences all rows are those of one; shares of the keys are of
+  // batches all the same.
+  if (sizes.packedQ >= 0 && !candidate.algorithm->splitsKeys())
+    return uint64_t(candidate.algorithm->workspace.bytes(
+        std::min<int64_t>(sizes.batch, 1), sizes.headsQ, sizes.packedQ,
+        sizes.headDim, splits));
   return uint64_t(candidate.algorithm->workspace.bytes(
       sizes.batch, sizes.headsQ, sizes.seqlenQ, sizes.headDim, splits));
 }

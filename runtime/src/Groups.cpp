@@ -190,6 +190,97 @@ constexpr fovea_blocks_t kNoBlocks = {
     {},
     {}};
 
+/// One side of a structure.
+Result readSequences(const std::string &name, const fovea_sequences_t &given,
+                     int64_t &packed) {
+  if (given.kind != FOVEA_LENGTHS_EACH &&
+      given.kind != FOVEA_LENGTHS_CUMULATIVE)
+    return invalid(name + ".kind is " + std::to_string(given.kind) +
+                   ", not FOVEA_LENGTHS_EACH (0) or FOVEA_LENGTHS_CUMULATIVE "
+                   "(1)");
+  if (given.layout != FOVEA_ROWS_BATCHED && given.layout != FOVEA_ROWS_PACKED)
+    return invalid(name + ".layout is " + std::to_string(given.layout) +
+                   ", not FOVEA_ROWS_BATCHED (0) or FOVEA_ROWS_PACKED (1)");
+  if (given.layout == FOVEA_ROWS_BATCHED) {
+    if (given.total != 0)
+      return invalid(name + ".total is " + std::to_string(given.total) +
+                     "; it is of packed rows, and 0 of others");
+    return Result();
+  }
+  if (given.total < 0 || given.total > spec::kMaxSeqlen)
+    return invalid(name + ".total is " + std::to_string(given.total) +
+                   ", not in 0 to " + std::to_string(spec::kMaxSeqlen));
+  if (!given.starts &&
+      (!given.lengths || given.kind != FOVEA_LENGTHS_CUMULATIVE))
+    return invalid(name +
+                   ".starts is NULL, and packed rows have no cumulative "
+                   "lengths to say where each sequence begins; give either");
+  packed = given.total;
+  return Result();
+}
+
+Result readVarlen(const fovea_group_t *group, Problem &problem,
+                  GroupArguments &arguments) {
+  fovea_varlen_t given;
+  if (Result result = readVersioned(
+          "varlen.header", reinterpret_cast<const fovea_varlen_t *>(group),
+          kVarlenFirstSize, given);
+      !result.ok())
+    return result;
+  Sizes &sizes = problem.sizes;
+  if (Result result = readSequences("varlen.q", given.q, sizes.packedQ);
+      !result.ok())
+    return result;
+  if (Result result = readSequences("varlen.k", given.k, sizes.packedK);
+      !result.ok())
+    return result;
+  if (given.lse_layout != FOVEA_LSE_AS_Q &&
+      given.lse_layout != FOVEA_LSE_BATCHED)
+    return invalid("varlen.lse_layout is " + std::to_string(given.lse_layout) +
+                   ", not FOVEA_LSE_AS_Q (0) or FOVEA_LSE_BATCHED (1)");
+  if (given.lse_stride_seq < 0 ||
+      given.lse_stride_seq > spec::maxSeqStride(sizeof(float)))
+    return invalid("varlen.lse_stride_seq is " +
+                   std::to_string(given.lse_stride_seq) + ", not in 0 to " +
+                   std::to_string(spec::maxSeqStride(sizeof(float))));
+  if (given.reserved != 0)
+    return invalid("varlen.reserved is " + std::to_string(given.reserved) +
+                   "; set the structure to zero before filling it");
+  for (fovea_sequences_t *side : {&given.q, &given.k})
+    if (side->layout == FOVEA_ROWS_PACKED && !side->starts)
+      side->starts = side->lengths;
+  arguments.setTensors(&given);
+  for (size_t i = 0; i != 2; ++i) {
+    const bool isCumulative =
+        (i == 0 ? given.q : given.k).kind == FOVEA_LENGTHS_CUMULATIVE;
+    arguments.tensor(i).rowElements += isCumulative;
+  }
+  problem.lengthsDiffer = true;
+  problem.queriesDiffer = given.q.lengths || given.q.starts;
+  problem.lseIsPacked =
+      sizes.packedQ >= 0 && given.lse_layout == FOVEA_LSE_AS_Q;
+  if (given.lse_stride_seq != 0)
+    problem.lseStrideSeq = given.lse_stride_seq;
+  const bool lseHasStarts =
+      given.lse_layout == FOVEA_LSE_AS_Q && given.q.starts;
+  auto flag = [](bool isSet, int32_t bit) { return isSet ? bit : 0; };
+  arguments.set(0, flag(given.q.kind == FOVEA_LENGTHS_CUMULATIVE,
+                        spec::kSeqlensQAreSums) |
+                       flag(given.k.kind == FOVEA_LENGTHS_CUMULATIVE,
+                            spec::kSeqlensKAreSums) |
+                       flag(lseHasStarts, spec::kLseHasStarts));
+  arguments.set(1, problem.lseStrideSeq);
+  arguments.set(2, std::max<int64_t>(sizes.packedQ, 0));
+  return Result();
+}
+constexpr fovea_varlen_t kNoVarlen = {
+    {sizeof(fovea_varlen_t), FOVEA_GROUP_VARLEN, nullptr},
+    {},
+    {},
+    0,
+    FOVEA_LSE_AS_Q,
+    0};
+
 constexpr GroupReader kReaders[] = {
     {FOVEA_GROUP_WINDOW, "FOVEA_GROUP_WINDOW", "window", readWindow,
      &kNeutralWindow.header},
@@ -201,6 +292,8 @@ constexpr GroupReader kReaders[] = {
      &kNoDsinks.header, params::kDsinksTensors},
     {FOVEA_GROUP_BLOCKS, "FOVEA_GROUP_BLOCKS", "blocks", readBlocks,
      &kNoBlocks.header, params::kBlocksTensors},
+    {FOVEA_GROUP_VARLEN, "FOVEA_GROUP_VARLEN", "varlen", readVarlen,
+     &kNoVarlen.header, params::kVarlenTensors, /*shapesTensors=*/true},
 };
 
 } // namespace

@@ -48,6 +48,8 @@ struct GroupReader {
   const fovea_group_t *neutral;
   /// The structure's fields for the group's tensors, in the order of its row.
   spec::Rows<params::TensorField> tensors = {};
+  /// It says how the tensors of others lie, and is read before them.
+  bool shapesTensors = false;
 };
 
 /// The arguments of one group of a problem: neutral scalars and no tensors

@@ -89,6 +89,19 @@ Result readCommon(const Params *given, uint32_t firstSize, Params &known,
                    {p.dtype, p.mask, p.reserved, p.groups}, problem);
 }
 
+/// Whether a single query of sequences of different lengths may see less than
+/// all of its keys, or not be there.
+bool hidesKeysByLength(const Problem &problem) {
+  if (!problem.lengthsDiffer)
+    return false;
+  const Window &window = problem.window;
+  const bool isAll =
+      window.left == Window::kInfinite &&
+      (window.right == Window::kInfinite ||
+       (window.right >= 0 && window.rightAlignment == Alignment::BottomRight));
+  return !isAll || problem.queriesDiffer;
+}
+
 Result checkReserved2(uint32_t reserved2) {
   if (reserved2 == 0)
     return Result();
@@ -115,7 +128,7 @@ Result readParams(const fovea_forward_params_t *params, Problem &problem) {
   const Sizes &sizes = problem.sizes;
   const TensorParam &q = problem.tensors[0];
   problem.headsAreRows = sizes.seqlenQ == 1 && sizes.headsQ > sizes.headsK &&
-                         !problem.headsDiffer &&
+                         !problem.headsDiffer && !hidesKeysByLength(problem) &&
                          q.strideHead <= spec::maxSeqStride(q.elementBytes);
   return Result();
 }

@@ -195,6 +195,43 @@ Result twice(const char *symbol) {
                  " twice; each group may be there once");
 }
 
+/// Reads one of the groups of a call, if it is one of those.
+Result readGroup(const fovea_group_t *group, bool shapesTensors,
+                 Problem &problem) {
+  if (group->group == FOVEA_GROUP_SCORE) { // of the key, not of the arguments
+    if (shapesTensors)
+      return Result();
+    if (problem.score.program)
+      return twice("FOVEA_GROUP_SCORE");
+    return readScore(group, problem);
+  }
+  const spec::Rows<GroupReader> readers = groupReaders();
+  const GroupReader *reader = readers.begin();
+  while (reader != readers.end() && reader->group != group->group)
+    ++reader;
+  if (reader == readers.end())
+    return Result(FOVEA_STATUS_INCOMPATIBLE,
+                  "groups has group " + std::to_string(group->group) +
+                      ", which this version of libfovea (" +
+                      std::to_string(FOVEA_VERSION) +
+                      ") does not know; update it, or leave the group out");
+  if (reader->shapesTensors != shapesTensors)
+    return Result();
+  const size_t row = size_t(spec::findGroup(reader->name));
+  int32_t &version = problem.key.groups[row];
+  if (version != 0)
+    return twice(reader->symbol);
+  const spec::GroupSpec &spec = spec::featureGroups()[row];
+  if (!spec.isOf(problem.key.op))
+    return invalid(std::string("groups has ") + reader->symbol +
+                   ", which is of " + spec::operationsOf(spec) +
+                   " alone; leave it out of a " + toString(problem.key.op) +
+                   " call");
+  version = spec.version;
+  GroupArguments arguments(row, problem, reader->tensors);
+  return reader->read(group, problem, arguments);
+}
+
 /// Reads the groups that are linked behind one another; the key receives their
 /// versions.
 Result readGroups(const fovea_group_t *group, Problem &problem) {
@@ -205,39 +242,14 @@ Result readGroups(const fovea_group_t *group, Problem &problem) {
   problem.tensors.resize(count + neutral.tensors.size());
   std::copy(neutral.tensors.begin(), neutral.tensors.end(),
             problem.tensors.begin() + count);
-  for (; group; group = group->next) {
-    if (group->group == FOVEA_GROUP_SCORE) { // of the key, not of the arguments
-      if (problem.score.program)
-        return twice("FOVEA_GROUP_SCORE");
-      if (Result result = readScore(group, problem); !result.ok())
-        return result;
-      continue;
-    }
-    const spec::Rows<GroupReader> readers = groupReaders();
-    const GroupReader *reader = readers.begin();
-    while (reader != readers.end() && reader->group != group->group)
-      ++reader;
-    if (reader == readers.end())
-      return Result(FOVEA_STATUS_INCOMPATIBLE,
-                    "groups has group " + std::to_string(group->group) +
-                        ", which this version of libfovea (" +
-                        std::to_string(FOVEA_VERSION) +
-                        ") does not know; update it, or leave the group out");
-    const size_t row = size_t(spec::findGroup(reader->name));
-    int32_t &version = problem.key.groups[row];
-    if (version != 0)
-      return twice(reader->symbol);
-    const spec::GroupSpec &spec = spec::featureGroups()[row];
-    if (!spec.isOf(problem.key.op))
-      return invalid(std::string("groups has ") + reader->symbol +
-                     ", which is of " + spec::operationsOf(spec) +
-                     " alone; leave it out of a " + toString(problem.key.op) +
-                     " call");
-    version = spec.version;
-    GroupArguments arguments(row, problem, reader->tensors);
-    if (Result result = reader->read(group, problem, arguments); !result.ok())
+  for (const fovea_group_t *first = group; first; first = first->next)
+    if (Result result = readGroup(first, /*shapesTensors=*/true, problem);
+        !result.ok())
       return result;
-  }
+  for (; group; group = group->next)
+    if (Result result = readGroup(group, /*shapesTensors=*/false, problem);
+        !result.ok())
+      return result;
   return Result();
 }
 
@@ -267,9 +279,13 @@ Result readVisibility(const CommonParams &common, Problem &problem) {
   const Sizes &sizes = problem.sizes;
   problem.key.groups[kWindowGroup] = kWindowVersion;
   for (const MaskInfo &info : kMasks) {
-    if (isSame(info.kind, problem.window, sizes.seqlenQ, sizes.seqlenK))
+    // For all lengths, where they differ.
+    const bool isSameWindow = info.window == problem.window;
+    if (isSameWindow ||
+        (!problem.lengthsDiffer &&
+         isSame(info.kind, problem.window, sizes.seqlenQ, sizes.seqlenK)))
       problem.masks |= 1u << int(info.kind);
-    if (info.window == problem.window) {
+    if (isSameWindow) {
       problem.key.mask = info.kind;
       problem.key.groups[kWindowGroup] = 0;
     }
@@ -327,8 +343,11 @@ Sizes packHeads(const Sizes &sizes) {
 Problem packHeads(const Problem &problem) {
   Problem packed = problem;
   packed.sizes = packHeads(problem.sizes);
-  const Band::Keys seen = bandOf(problem.window, 1, problem.sizes.seqlenK)
-                              .keysOf(0, problem.sizes.seqlenK);
+  // Where lengths differ the window is one that shows all keys.
+  const Band::Keys seen = problem.lengthsDiffer
+                              ? Band::Keys{0, problem.sizes.seqlenK}
+                              : bandOf(problem.window, 1, problem.sizes.seqlenK)
+                                    .keysOf(0, problem.sizes.seqlenK);
   packed.sizes.seqlenK = seen.end - seen.begin;
   packed.window = Window();
   setWindow(packed);
@@ -416,6 +435,8 @@ std::string describe(const Problem &problem) {
   std::string text = "'" + problem.key.str() + "', ";
   if (problem.key.takesWindow())
     text += toString(problem.window) + ", ";
+  if (problem.lengthsDiffer)
+    text += "lengths that differ, ";
   return text + "batch " + std::to_string(sizes.batch) + ", heads " +
          std::to_string(sizes.headsQ) + "/" + std::to_string(sizes.headsK) +
          ", lengths " + std::to_string(sizes.seqlenQ) + "x" +

@@ -13,6 +13,7 @@
 
 #include "Versioned.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -23,6 +24,13 @@ struct Sizes {
   float scale = 0;
   int64_t batch = 0, headsQ = 0, headsK = 0, seqlenQ = 0, seqlenK = 0,
           headDim = 0;
+  /// Of sequences that lie in one batch the rows of all; of others negative.
+  int64_t packedQ = -1, packedK = -1;
+  int64_t packed(spec::Extent rows) const {
+    return rows == spec::Extent::SeqlenQ   ? packedQ
+           : rows == spec::Extent::SeqlenK ? packedK
+                                           : -1;
+  }
 
   int64_t of(spec::Extent extent) const {
     return const_cast<Sizes *>(this)->of(extent);
@@ -129,6 +137,13 @@ struct Problem {
   bool headsAreRows = false;
   /// They may see other keys than one another, and so can't.
   bool headsDiffer = false;
+  /// Lengths are the most that a sequence has.
+  bool lengthsDiffer = false;
+  bool queriesDiffer = false; ///< those of queries, or where they lie
+  /// Of lse and dlse: whether packed rows of queries are theirs too, and the
+  /// distance of rows.
+  bool lseIsPacked = false;
+  int64_t lseStrideSeq = 1;
   Workspace workspace;
   /// Kernels that need more of an algorithm that splits keys are not taken.
   uint64_t mostWorkspace = std::numeric_limits<uint64_t>::max();
@@ -188,21 +203,39 @@ inline TensorParam readTensor(const void *params,
   if (spec.shape == spec::Shape::Heads) {
     tensor.strideHead = field.stride(params, 0);
     tensor.batch = tensor.rows = tensor.rowElements = 1;
+  } else if (spec.shape == spec::Shape::Sequences) {
+    tensor.batch = tensor.heads = tensor.rows = 1;
+    tensor.rowElements = sizes.batch;
   } else {
     tensor.strideBatch = field.stride(params, 0);
     tensor.strideHead = field.stride(params, 1);
     tensor.batch = sizes.batch;
   }
+  const bool isPacked =
+      sizes.packed(spec.rows) >= 0 &&
+      (spec.shape == spec::Shape::Rows ||
+       (spec.shape == spec::Shape::Vector && problem.lseIsPacked));
+  const int64_t rows = isPacked ? sizes.packed(spec.rows) : sizes.of(spec.rows);
+  if (isPacked) { // all sequences are in one
+    tensor.batch = std::min<int64_t>(tensor.batch, 1);
+    tensor.strideBatch = 0;
+  }
   switch (spec.shape) {
   case spec::Shape::Rows:
     tensor.strideSeq = field.stride(params, 2);
-    tensor.rows = sizes.of(spec.rows);
+    tensor.rows = rows;
     tensor.rowElements = sizes.headDim;
     break;
   case spec::Shape::Vector:
+    if (problem.lseStrideSeq != 1) {
+      tensor.strideSeq = problem.lseStrideSeq;
+      tensor.rows = rows;
+      tensor.rowElements = 1;
+      break;
+    }
     // The sequence is contiguous: one row of it a head.
     tensor.rows = 1;
-    tensor.rowElements = sizes.of(spec.rows);
+    tensor.rowElements = rows;
     break;
   case spec::Shape::BlockLists:
     tensor.strideSeq = field.stride(params, 2);
@@ -213,6 +246,7 @@ inline TensorParam readTensor(const void *params,
     break;
   case spec::Shape::Heads:
   case spec::Shape::Bytes:
+  case spec::Shape::Sequences:
     break;
   }
   tensor.elementBytes = spec.elements == spec::Elements::Problem

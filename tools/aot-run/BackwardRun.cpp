@@ -120,14 +120,6 @@ constexpr OracleGradient kGradients[] = {
     {spec::kDv, &BackwardResult::dv, &GradientSlack::dv},
 };
 
-double useOf(const Comparison &comparison) {
-  double use = 0;
-  for (const Figure &figure : {comparison.max, comparison.rms})
-    if (figure.error > 0)
-      use = std::max(use, figure.error / figure.budget);
-  return use;
-}
-
 /// The oracle's gradients, if it was asked.
 struct Expectations {
   BackwardResult exact, plain;
@@ -142,9 +134,29 @@ Expectations expectGradients(const BackwardProblem &problem, unsigned threads) {
   return expected;
 }
 
-/// Reports what was computed, compared with what was expected, if it was.
-void reportGradients(const Tensors &tensors,
-                     const std::optional<Expectations> &expected,
+/// Compares a gradient of a part, if something was expected; adds its values.
+void reportGradient(GradientReport &result, const OracleGradient &gradient,
+                    const Tensor &t, const Expectations *expected,
+                    RunReport &report) {
+  const std::vector<float> values = valuesOf(t);
+  result.values.insert(result.values.end(), values.begin(), values.end());
+  if (!expected)
+    return;
+  const std::vector<double> &exact = expected->exact.*gradient.result;
+  result.exact.insert(result.exact.end(), exact.begin(), exact.end());
+  const Comparison comparison = compareGradient(
+      result.name.c_str(), t, exact, expected->plain.*gradient.result,
+      expected->slack.*gradient.slack);
+  if (!comparison.pass)
+    fail(report, Outcome::Mismatch, comparison.message);
+  if (useOf(comparison) >= useOf(result.comparison))
+    result.comparison = comparison;
+}
+
+/// Reports what was computed, compared with what was expected of each part, if
+/// it was.
+void reportGradients(const Tensors &tensors, size_t parts,
+                     const std::vector<Expectations> &expected,
                      bool hasSinkGradient, RunReport &report) {
   double worst = -1;
   const spec::GroupSpec &base = spec::specOf(OpKind::Backward).base;
@@ -152,20 +164,15 @@ void reportGradients(const Tensors &tensors,
     const auto spec = std::find_if(
         base.tensors.begin(), base.tensors.end(),
         [&](const spec::TensorSpec &t) { return t.output == gradient.output; });
-    const Tensor &t = tensors[spec->name];
+    const Tensor &all = tensors[spec->name];
     GradientReport result{
-        spec->name, {}, {t.batch, t.heads, t.seq, t.dim}, valuesOf(t), {}};
-    if (expected) {
-      result.exact = expected->exact.*gradient.result;
-      result.comparison = compareGradient(spec->name, t, result.exact,
-                                          expected->plain.*gradient.result,
-                                          expected->slack.*gradient.slack);
-      if (!result.comparison.pass)
-        fail(report, Outcome::Mismatch, result.comparison.message);
-      if (const double use = useOf(result.comparison); use > worst) {
-        worst = use;
-        report.comparison = result.comparison;
-      }
+        spec->name, {}, {all.batch, all.heads, all.seq, all.dim}, {}, {}};
+    for (size_t i = 0; i != parts; ++i)
+      reportGradient(result, gradient, tensors.part(spec->name, i),
+                     expected.empty() ? nullptr : &expected[i], report);
+    if (!expected.empty() && useOf(result.comparison) > worst) {
+      worst = useOf(result.comparison);
+      report.comparison = result.comparison;
     }
     report.gradients.push_back(std::move(result));
   }
@@ -173,10 +180,16 @@ void reportGradients(const Tensors &tensors,
     return;
   GradientReport result{"dsinks", {}, {}, tensors.vector("dsinks"), {}};
   result.shape = {int64_t(result.values.size())};
-  if (expected) {
-    result.exact = expected->exact.dsinks;
-    result.comparison = compareElements("dsinks", result.values, result.exact,
-                                        expected->slack.dsinks);
+  if (!expected.empty()) {
+    std::vector<double> budget(result.values.size());
+    result.exact.assign(result.values.size(), 0);
+    for (const Expectations &part : expected)
+      for (size_t i = 0; i != budget.size(); ++i) {
+        result.exact[i] += part.exact.dsinks[i];
+        budget[i] += part.slack.dsinks[i];
+      }
+    result.comparison =
+        compareElements("dsinks", result.values, result.exact, budget);
     if (!result.comparison.pass)
       fail(report, Outcome::Mismatch, result.comparison.message);
   }
@@ -218,14 +231,15 @@ std::string reportCaptures(CaseScore &score, const BackwardProblem &problem,
   return "";
 }
 
-BackwardProblem backwardOf(const BackwardCase &c, const Tensors &tensors,
-                           const std::string &arch) {
+/// Of a part of a case.
+BackwardProblem backwardOf(const ForwardCase &part, const Tensors &tensors,
+                           size_t number, const std::string &arch) {
   BackwardProblem problem;
-  problem.forward = run::problemOf(c.forward, tensors);
-  problem.dout = tensors["dout"];
-  for (const CaseGroup &group : c.forward.groups)
+  problem.forward = run::problemOf(part, tensors, number);
+  problem.dout = tensors.part("dout", number);
+  for (const CaseGroup &group : part.groups)
     if (group.option->backward)
-      problem.*group.option->backward = elementsOf(c.forward, group);
+      problem.*group.option->backward = elementsOf(part, group);
   problem.flushSubnormals = flushesSubnormals(arch);
   return problem;
 }
@@ -243,11 +257,11 @@ std::vector<float> spoiled(const std::vector<double> &dlse,
 
 } // namespace
 
-/// What the forward pass computes on the device; false: it failed, and `report`
-/// is its.
+/// What the forward pass computes on the device, of each part; false: it
+/// failed, and `report` is its.
 static bool onDevice(Session::Impl &session, const ForwardCase &c,
-                     const RunOptions &options, ForwardOutputs &outputs,
-                     RunReport &report) {
+                     const RunOptions &options,
+                     std::vector<ForwardOutputs> &outputs, RunReport &report) {
   ForwardCase first = c;
   first.lse = true;
   first.groups.clear();
@@ -270,8 +284,16 @@ static bool onDevice(Session::Impl &session, const ForwardCase &c,
     report = std::move(forward);
     return false;
   }
-  outputs.out.assign(forward.out.begin(), forward.out.end());
-  outputs.lse = std::move(forward.lse);
+  auto out = forward.out.begin();
+  auto lse = forward.lse.begin();
+  for (size_t i = 0; i != countParts(c); ++i) {
+    const ForwardCase part = partOf(c, i);
+    const int64_t rows = part.batch * part.heads * part.seqQ;
+    const auto outEnd = out + rows * part.headDim, lseEnd = lse + rows;
+    outputs.push_back({{out, outEnd}, {lse, lseEnd}});
+    out = outEnd;
+    lse = lseEnd;
+  }
   return true;
 }
 
@@ -313,53 +335,74 @@ RunReport Session::Impl::run(const BackwardCase &given,
   const BackwardCase c = withSinkGradient(*this, given, options);
   const ForwardCase &f = c.forward;
   // They are added to, so that one launch alone shows them.
-  if (f.scored && options.repeat <= 1) {
+  if (f.scored && f.sequences)
+    f.scored->askForGradients(false); // which would be sums over the parts
+  else if (f.scored && options.repeat <= 1) {
     f.scored->askForGradients(true);
     f.scored->askForGradients(isServed(*this, c, options));
   }
+  if (f.sequences && !options.given.isEmpty())
+    return fail(report, Outcome::Refused,
+                "given inputs are of sequences of one length; leave them out "
+                "where lengths differ");
   Course<fovea_backward_params_t> course(*this, f, options, report);
   Tensors &tensors = course.tensors;
-  if (std::string bad = backwardOf(c, tensors, arch).check(); !bad.empty())
-    return fail(report, Outcome::Refused, bad);
+  const size_t count = countParts(f);
+  std::vector<ForwardCase> parts;
+  for (size_t i = 0; i != count; ++i) {
+    parts.push_back(partOf(f, i));
+    if (std::string bad = backwardOf(parts[i], tensors, i, arch).check();
+        !bad.empty())
+      return fail(report, Outcome::Refused, bad);
+  }
   course.params.deterministic = options.deterministic;
   course.params.narrow_sums = options.narrowSums;
   if (!course.choose())
     return report;
 
-  BackwardProblem problem = backwardOf(c, tensors, arch);
-  // Sums of dQ in memory leave dS as it is.
   const std::string schedule = scheduleOf(context, course.kernel());
-  problem.flushScoreGradients = problem.flushSubnormals && isAtomic(schedule);
-  problem.narrowSumKeys = narrowSumKeys(schedule);
-  fill(f, options.given, problem.forward);
-  fillDout(problem.dout, c.doutScale, f.seed);
-  if (f.input == InputKind::Masked)
-    spoilUnlisted(problem.forward, problem.dout);
-  fillGiven(problem.dout, options.given.dout);
-  ForwardOutputs outputs;
+  std::vector<BackwardProblem> problems;
+  for (size_t i = 0; i != count; ++i) {
+    BackwardProblem problem = backwardOf(parts[i], tensors, i, arch);
+    // Sums of dQ in memory leave dS as it is.
+    problem.flushScoreGradients = problem.flushSubnormals && isAtomic(schedule);
+    problem.narrowSumKeys = narrowSumKeys(schedule);
+    fill(parts[i], options.given, problem.forward);
+    fillDout(problem.dout, c.doutScale, parts[i].seed);
+    if (f.input == InputKind::Masked)
+      spoilUnlisted(problem.forward, problem.dout);
+    fillGiven(problem.dout, options.given.dout);
+    problems.push_back(std::move(problem));
+  }
+  std::vector<ForwardOutputs> outputs;
   if (!options.forwardOnDevice)
-    outputs =
-        tool::allocating(kReference, referenceBytes(problem.forward), [&] {
-          return byOracle(problem.forward, options.threads);
-        });
+    for (const BackwardProblem &problem : problems)
+      outputs.push_back(
+          tool::allocating(kReference, referenceBytes(problem.forward), [&] {
+            return byOracle(problem.forward, options.threads);
+          }));
   else if (!onDevice(*this, f, options, outputs, report))
     return report;
-  fillGiven(tensors["out"], outputs.out);
-  tensors.setVector("lse", outputs.lse);
-  if (!problem.dlse.empty())
-    tensors.setVector("dlse", spoiled(problem.dlse, outputs.lse));
+  for (size_t i = 0; i != count; ++i) {
+    fillGiven(tensors.part("out", i), outputs[i].out);
+    tensors.setVector("lse", outputs[i].lse, i);
+    if (!problems[i].dlse.empty())
+      tensors.setVector("dlse", spoiled(problems[i].dlse, outputs[i].lse), i);
+  }
 
   if (!course.run())
     return report;
-  std::optional<Expectations> expected;
-  if (options.check)
-    expected = expectGradients(problem, options.threads);
+  std::vector<Expectations> expected;
+  for (const BackwardProblem &problem : problems)
+    if (options.check)
+      expected.push_back(expectGradients(problem, options.threads));
   report.checked = options.check;
-  reportGradients(tensors, expected,
+  reportGradients(tensors, count, expected,
                   f.groups.size() > given.forward.groups.size(), report);
-  if (f.scored)
-    if (std::string error = reportCaptures(*f.scored, problem, tensors,
-                                           outputs.lse, options.check, report);
+  if (f.scored && !f.sequences)
+    if (std::string error =
+            reportCaptures(*f.scored, problems[0], tensors, outputs[0].lse,
+                           options.check, report);
         !error.empty())
       return fail(report, Outcome::DeviceError, error);
   return report;

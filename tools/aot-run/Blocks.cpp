@@ -2,6 +2,8 @@
 
 #include "Blocks.h"
 
+#include "Sequences.h"
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -52,18 +54,19 @@ CaseBlocks::CaseBlocks(const BlocksFill &fill, const ForwardCase &c)
       chance(c.seed + 0xb10c) {
   /// What mask and program show of a pair of blocks: something, and all.
   auto shown = [&](int64_t b, int64_t head, int64_t q, int64_t kv) {
-    std::pair<bool, bool> some = {false, (q + 1) * fill.qBlock <= c.seqQ &&
-                                             (kv + 1) * fill.kvBlock <= c.seqK};
-    const int64_t endQ = std::min(c.seqQ, (q + 1) * fill.qBlock),
-                  endK = std::min(c.seqK, (kv + 1) * fill.kvBlock);
+    const auto part = partOf(c, c.sequences ? size_t(b) : 0);
+    const int64_t seqQ = part.seqQ, seqK = part.seqK;
+    std::pair<bool, bool> some = {false, (q + 1) * fill.qBlock <= seqQ &&
+                                             (kv + 1) * fill.kvBlock <= seqK};
+    const int64_t endQ = std::min(seqQ, (q + 1) * fill.qBlock),
+                  endK = std::min(seqK, (kv + 1) * fill.kvBlock);
     for (int64_t i = q * fill.qBlock; i < endQ; ++i) {
       const reference::KeyRange seen =
-          reference::visibleKeys(c.mask, i, c.seqQ, c.seqK);
+          reference::visibleKeys(c.mask, i, seqQ, seqK);
       for (int64_t j = kv * fill.kvBlock; j < endK; ++j) {
         bool isSeen = j >= seen.begin && j < seen.end;
         if (isSeen && c.score) {
-          const auto scored =
-              c.score->apply(0.0, {b, head, i, j, c.seqQ, c.seqK});
+          const auto scored = c.score->apply(0.0, {b, head, i, j, seqQ, seqK});
           isSeen = (scored.seen || fill.isAllFull) && scored.score != -INFINITY;
         }
         some.first |= isSeen;

@@ -9,6 +9,7 @@
 #ifndef FOVEA_TOOLS_AOTRUN_COURSE_H
 #define FOVEA_TOOLS_AOTRUN_COURSE_H
 
+#include "Sequences.h"
 #include "SessionImpl.h"
 #include "Tensors.h"
 
@@ -46,11 +47,13 @@ public:
     tensors.allocate(session.guardBytes(options.guards), plan.workspace_bytes);
     for (const CaseGroup &group : problem.groups)
       if (!group.option->tensors.empty() &&
-          specOf(*group.option).isOf(Calls::op)) {
-        const std::vector<double> elements = elementsOf(problem, group);
-        tensors.setVector(specOf(*group.option).tensors[0].name,
-                          {elements.begin(), elements.end()});
-      }
+          specOf(*group.option).isOf(Calls::op))
+        for (size_t part = 0; part != countParts(problem); ++part) {
+          const std::vector<double> elements =
+              elementsOf(partOf(problem, part), group);
+          tensors.setVector(specOf(*group.option).tensors[0].name,
+                            {elements.begin(), elements.end()}, part);
+        }
     return true;
   }
   /// Of the kernel that was chosen; 0: there is nothing to compute.

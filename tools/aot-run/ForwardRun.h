@@ -37,6 +37,7 @@ struct CaseGroup {
 };
 
 class CaseScore; // Scores.h
+struct SequencesShape; // Sequences.h
 
 /// One problem with its data. Lengths may be 0.
 struct ForwardCase {
@@ -50,6 +51,9 @@ struct ForwardCase {
   /// Of lists of blocks: which pairs of a query and a key have them.
   decltype(reference::ForwardProblem::listed) listed;
   std::string listsName; ///< for messages
+  /// Of sequences of different lengths: those, of which the batch is the number
+  /// and seqQ and seqK are the most. Null: all have these lengths.
+  std::shared_ptr<const SequencesShape> sequences;
   /// More groups for the call, as the C interface has them.
   std::vector<const fovea_group_t *> given;
   int64_t batch = 1, heads = 1, headsK = 1, seqQ = 128, seqK = 128;
@@ -76,6 +80,9 @@ struct ForwardCase {
 struct GivenInputs {
   std::vector<double> q, k, v;
   std::vector<double> dout; ///< as the output; of a backward pass
+  bool isEmpty() const {
+    return q.empty() && k.empty() && v.empty() && dout.empty();
+  }
 };
 
 struct BackwardCase; // BackwardRun.h

@@ -40,6 +40,8 @@ std::vector<bool> GuardedTensor<Word>::elements() const {
   for (int64_t b = 0; b < rows.batch; ++b)
     for (int64_t h = 0; h < rows.heads; ++h)
       for (int64_t s = 0; s < rows.seq; ++s) {
+        if (!rows.isUsed(b, s))
+          continue;
         const int64_t first = front + b * rows.strideBatch +
                               h * rows.strideHead + s * rows.strideSeq;
         for (int64_t d = 0; d < rows.row; ++d)
@@ -64,7 +66,7 @@ std::string GuardedTensor<Word>::changes() const {
       where = std::to_string(at - rows.span()) + " elements past its end";
     else
       where = "at element " + std::to_string(at) +
-              (written ? ", between two rows" : ", an input");
+              (written ? ", which belongs to no row" : ", an input");
     return name + " was written to " + where;
   }
   return {};

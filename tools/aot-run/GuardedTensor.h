@@ -22,6 +22,12 @@ namespace fovea::run {
 struct Rows {
   int64_t batch = 0, heads = 0, seq = 0, row = 0;
   int64_t strideBatch = 0, strideHead = 0, strideSeq = 0;
+  /// Of sequences of different lengths: which rows of each batch belong to one,
+  /// [batch, seq]. Others are as what lies between rows. Empty: all do.
+  std::vector<bool> used = {};
+  bool isUsed(int64_t b, int64_t s) const {
+    return used.empty() || used[size_t(b * seq + s)];
+  }
   int64_t span() const;
 };
 

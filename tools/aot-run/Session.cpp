@@ -249,6 +249,14 @@ RunReport &fovea::run::fail(RunReport &report, Outcome outcome,
   return report;
 }
 
+double fovea::run::useOf(const Comparison &comparison) {
+  double use = 0;
+  for (const Figure &figure : {comparison.max, comparison.rms})
+    if (figure.error > 0)
+      use = std::max(use, figure.error / figure.budget);
+  return use;
+}
+
 bool fovea::run::isCountable(const ForwardCase &c, RunReport &report) {
   // Each extent counts for 1 at least: strides are products of the others.
   int64_t elements = c.headDim + c.rowPadding;
@@ -276,7 +284,7 @@ std::vector<double> fovea::run::elementsOf(const ForwardCase &c,
 }
 
 ForwardProblem fovea::run::problemOf(const ForwardCase &c,
-                                     const Tensors &tensors) {
+                                     const Tensors &tensors, size_t number) {
   ForwardProblem problem;
   problem.mask = c.mask;
   for (const CaseGroup &group : c.groups) {
@@ -290,9 +298,9 @@ ForwardProblem fovea::run::problemOf(const ForwardCase &c,
   problem.listed = c.listed;
   problem.score = c.score;
   problem.scale = c.scaleOrDefault();
-  problem.q = tensors["q"];
-  problem.k = tensors["k"];
-  problem.v = tensors["v"];
+  problem.q = tensors.part("q", number);
+  problem.k = tensors.part("k", number);
+  problem.v = tensors.part("v", number);
   return problem;
 }
 

@@ -66,13 +66,17 @@ bool isCountable(const ForwardCase &c, RunReport &report);
 /// The elements of a group's tensor, dense.
 std::vector<double> elementsOf(const ForwardCase &c, const CaseGroup &group);
 
-/// The forward problem of a case, with q, k and v of those.
-reference::ForwardProblem problemOf(const ForwardCase &c,
-                                    const Tensors &tensors);
+/// The forward problem of a part of a case (Sequences.h), with its q, k and v
+/// of those.
+reference::ForwardProblem problemOf(const ForwardCase &part,
+                                    const Tensors &tensors, size_t number = 0);
 
 /// Fills q, k and v of a problem as the case says, or with what is given.
 void fill(const ForwardCase &c, const GivenInputs &given,
           reference::ForwardProblem &problem);
+
+/// How much of its budget a comparison takes, at most.
+double useOf(const reference::Comparison &comparison);
 
 /// Encodes dense values into a tensor, if there are any.
 void fillGiven(const reference::Tensor &tensor,

@@ -2,6 +2,7 @@
 
 #include "Tensors.h"
 
+#include "Sequences.h"
 #include "SessionImpl.h"
 
 #include <algorithm>
@@ -41,7 +42,7 @@ int64_t fovea::run::extentOf(const ForwardCase &c, spec::Extent extent) {
 }
 
 Tensors::Tensors(OpKind op, const ForwardCase &c)
-    : offset(c.offset), rowPadding(c.rowPadding) {
+    : offset(c.offset), rowPadding(c.rowPadding), sequences(c.sequences) {
   // In the order of the fields of their parameters.
   const params::TensorField *field = params::tensorFieldsOf(op).begin();
   auto add = [&](const TensorSpec &spec, const params::TensorField &field,
@@ -50,18 +51,34 @@ Tensors::Tensors(OpKind op, const ForwardCase &c)
     // that are not given.
     const bool wanted = group || !spec.optional || c.lse;
     Entry entry{&spec, wanted, field, group, {}, {}, nullptr, nullptr};
+    const SequenceSide *side =
+        sequences && (spec.shape == Shape::Rows || spec.shape == Shape::Vector)
+            ? &sequences->side(spec.rows)
+            : nullptr;
+    const bool isPacked =
+        side && side->isPacked &&
+        (spec.shape == Shape::Rows || !sequences->isLseBatched);
     const int64_t heads = extentOf(c, spec.heads),
-                  rows = extentOf(c, spec.rows);
+                  rows = isPacked ? side->total : extentOf(c, spec.rows),
+                  batch = isPacked ? 1 : c.batch;
     if (spec.shape == Shape::Rows) {
       const reference::Tensor &t = entry.tensor = reference::describe(
-          c.type, c.layout, c.batch, heads, rows, c.headDim, c.rowPadding);
+          c.type, c.layout, batch, heads, rows, c.headDim, c.rowPadding);
       entry.rows = {t.batch,       t.heads,      t.seq,      t.dim,
                     t.strideBatch, t.strideHead, t.strideSeq};
     } else if (spec.shape == Shape::Vector) {
-      entry.rows = vectorOf(c.batch, heads, rows);
+      entry.rows = vectorOf(batch, heads, rows);
+      if (side) {
+        entry.rows.seq = rows;
+        entry.rows.row = entry.rows.strideSeq = 1;
+        if (sequences->isLseByRow)
+          entry.rows = {batch, heads, rows, 1, rows * heads, 1, heads};
+      }
     } else if (spec.shape == Shape::Heads) {
       entry.rows = {1, heads, 1, 1, 0, /*strideHead=*/2, 0};
     }
+    if (side)
+      placeSequences(entry);
     entries.push_back(std::move(entry));
   };
   for (const TensorSpec &spec : spec::specOf(op).base.tensors)
@@ -74,6 +91,39 @@ Tensors::Tensors(OpKind op, const ForwardCase &c)
       if (specOf(*group.option).isOf(op))
         add(specOf(*group.option).tensors[i], group.option->tensors[i],
             group.option);
+}
+
+Tensors::Place Tensors::placeOf(const Entry &entry, size_t part) const {
+  const Rows &rows = entry.rows;
+  if (!sequences || entry.spec->shape == Shape::Heads)
+    return {0, rows.batch, 0, rows.seq};
+  const SequenceSide &side = sequences->side(entry.spec->rows);
+  const bool isOfLse = entry.spec->shape == Shape::Vector,
+             isPacked = side.isPacked && !(isOfLse && sequences->isLseBatched);
+  const bool isFromStart = isOfLse && sequences->isLseBatched;
+  return {isPacked ? 0 : int64_t(part), 1, isFromStart ? 0 : side.starts[part],
+          side.lengths[part]};
+}
+
+void Tensors::placeSequences(Entry &entry) const {
+  Rows &rows = entry.rows;
+  rows.used.assign(size_t(rows.batch * rows.seq), false);
+  for (size_t part = 0; part != sequences->q.lengths.size(); ++part) {
+    const Place place = placeOf(entry, part);
+    for (int64_t s = 0; s != place.rows; ++s)
+      rows.used[size_t(place.batch * rows.seq + place.start + s)] = true;
+  }
+}
+
+reference::Tensor Tensors::part(const char *name, size_t number) const {
+  const Entry &entry = find(name);
+  const Place place = placeOf(entry, number);
+  reference::Tensor part = entry.tensor;
+  part.batch = place.batches;
+  part.seq = place.rows;
+  if (part.data)
+    part.data = entry.tensor.row(place.batch, 0, place.start);
+  return part;
 }
 
 const Tensors::Entry &Tensors::find(std::string_view name) const {
@@ -168,27 +218,34 @@ std::vector<std::string> Tensors::changes() const {
 }
 
 template <typename Function>
-void Tensors::forEachVector(const char *name, Function function) const {
+void Tensors::forEachVector(const char *name, size_t part,
+                            Function function) const {
   const Entry &entry = find(name);
   const Rows &rows = entry.rows;
-  for (int64_t b = 0; b < rows.batch; ++b)
+  const Place place = placeOf(entry, part);
+  size_t at = 0;
+  for (int64_t b = 0; b < place.batches; ++b)
     for (int64_t h = 0; h < rows.heads; ++h)
-      function(entry.words->host() + b * rows.strideBatch + h * rows.strideHead,
-               (b * rows.heads + h) * rows.row,
-               size_t(rows.row) * sizeof(float));
+      for (int64_t s = 0; s < place.rows; ++s)
+        for (int64_t i = 0; i < rows.row; ++i)
+          function(entry.words->host()[(place.batch + b) * rows.strideBatch +
+                                       h * rows.strideHead +
+                                       (place.start + s) * rows.strideSeq + i],
+                   at++);
 }
 
-std::vector<float> Tensors::vector(const char *name) const {
-  const Rows &rows = find(name).rows;
-  std::vector<float> values(size_t(rows.batch * rows.heads * rows.row));
-  forEachVector(name, [&](const uint32_t *row, int64_t at, size_t bytes) {
-    std::memcpy(values.data() + at, row, bytes);
+std::vector<float> Tensors::vector(const char *name, size_t part) const {
+  std::vector<float> values;
+  forEachVector(name, part, [&](uint32_t word, size_t) {
+    values.emplace_back();
+    std::memcpy(&values.back(), &word, sizeof(word));
   });
   return values;
 }
 
-void Tensors::setVector(const char *name, const std::vector<float> &values) {
-  forEachVector(name, [&](uint32_t *row, int64_t at, size_t bytes) {
-    std::memcpy(row, values.data() + at, bytes);
+void Tensors::setVector(const char *name, const std::vector<float> &values,
+                        size_t part) {
+  forEachVector(name, part, [&](uint32_t &word, size_t at) {
+    std::memcpy(&word, &values[at], sizeof(word));
   });
 }

@@ -48,10 +48,13 @@ public:
   /// What was written and may not be, a line each.
   std::vector<std::string> changes() const;
 
-  /// The values of one without rows, dense: [batch, heads, sequence] or
-  /// [heads].
-  std::vector<float> vector(const char *name) const;
-  void setVector(const char *name, const std::vector<float> &values);
+  /// Of one with rows those that a part of the case has (Sequences.h).
+  reference::Tensor part(const char *name, size_t number) const;
+  /// The values of one without rows that a part has, dense: [batch, heads,
+  /// sequence] or [heads].
+  std::vector<float> vector(const char *name, size_t part = 0) const;
+  void setVector(const char *name, const std::vector<float> &values,
+                 size_t part = 0);
 
 private:
   struct Entry {
@@ -69,9 +72,17 @@ private:
   static void *addressOf(const Entry &entry);
   /// Calls it with the words on the host and their place, once a row.
   template <typename Function>
-  void forEachVector(const char *name, Function function) const;
+  void forEachVector(const char *name, size_t part, Function function) const;
+  /// Makes the rows of an entry those of sequences that differ.
+  void placeSequences(Entry &entry) const;
+  /// Of a part of an entry: its batch, first row and number of rows.
+  struct Place {
+    int64_t batch, batches, start, rows;
+  };
+  Place placeOf(const Entry &entry, size_t part) const;
 
   int64_t offset, rowPadding;
+  std::shared_ptr<const SequencesShape> sequences;
   std::vector<Entry> entries;
 };
 

@@ -14,6 +14,7 @@
 #include "Packages.h"
 #include "Report.h"
 #include "Scores.h"
+#include "Sequences.h"
 #include "Suites.h"
 #include "Version.h"
 #include "fovea/Package/OperationSpec.h"
@@ -99,6 +100,7 @@ struct CommandLine {
   std::string score, scoreFile, scoreText;
   std::vector<double> captures;
   std::string blocks;
+  std::string varlen;
   bool list = false, json = false;
 };
 
@@ -265,6 +267,24 @@ void addOptions(CLI::App &app, CommandLine &line) {
           },
           ""))
       ->type_name("QxKV:KIND");
+  app.add_option(
+         "--varlen", line.varlen,
+         "Sequences of these lengths in place of --batch, --seqlen and "
+         "--seqlen-k: packed, padded, strided (packed with gaps), used (keys "
+         "at rows of their own), cached (keys in batches) or shifted (in "
+         "batches, from rows of their own on); behind them ':th' where the "
+         "heads of a row of lse lie beside one another, ':batched' where it "
+         "has batches")
+      ->check(CLI::Validator(
+          [](const std::string &text) {
+            return parseSequences(text)
+                       ? std::string()
+                       : "'" + text +
+                             "' is no LAYOUT:Q,QxK,..., as packed:100,0,37x80, "
+                             "with :th or :batched behind it or not";
+          },
+          ""))
+      ->type_name("LAYOUT:LENGTHS");
   app.add_option("--batch", c.batch, "Batches")->check(length);
   app.add_option("--heads", c.heads, "Query heads")->check(length);
   app.add_option("--heads-k", c.headsK, "Key heads; divides --heads")
@@ -595,11 +615,19 @@ int runScored(Session &session, CommandLine &line) {
   if (!line.scoreText.empty())
     score.setText(line.scoreText);
   c.scoreName = line.score;
-  c.given = {score.group()};
+  c.given.push_back(score.group());
   return runListed(session, line);
 }
 
 int runProblem(Session &session, CommandLine &line) {
+  std::optional<CaseSequences> sequences;
+  if (!line.varlen.empty()) {
+    ForwardCase &c = line.backward.forward;
+    sequences.emplace(*parseSequences(line.varlen), c);
+    if (std::string error = sequences->upload(session); !error.empty())
+      return fail(error, kDevice);
+    c.given.push_back(sequences->group());
+  }
   return line.score.empty() ? runListed(session, line)
                             : runScored(session, line);
 }

@@ -83,6 +83,8 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
       return listType(3);
     case spec::Shape::BlockLists:
       return listType(4);
+    case spec::Shape::Sequences:
+      return listType(1);
     }
     llvm_unreachable("all shapes are listed");
   };
@@ -98,7 +100,8 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
           b.getI32Type());
   const size_t bounds = types.size() - base.tensors.size() - 1;
   llvm::StringMap<unsigned> ofGroups; // numbers of their tensors
-  size_t lists = 0, listsEnd = 0;
+  // Of groups whose operands are together: where they are.
+  llvm::StringMap<std::pair<size_t, size_t>> together;
   for (const spec::GroupSpec *group : spec::groupsOf(job.problem)) {
     if (group == &base)
       continue;
@@ -107,10 +110,10 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
       types.push_back(typeOf(info));
     }
     // Scalars of groups that are parts of visibility are bounds.
-    if (group->name == StringRef("blocks")) {
-      lists = types.size() - group->tensors.size();
+    if (StringRef name = group->name; name == "blocks" || name == "varlen") {
+      together[name] = {types.size() - group->tensors.size(),
+                        group->tensors.size() + group->scalars.size()};
       types.append(group->scalars.size(), b.getI32Type());
-      listsEnd = types.size();
     }
   }
   const size_t captured = types.size();
@@ -142,21 +145,25 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
     auto found = ofGroups.find(name);
     return found == ofGroups.end() ? Value() : args[found->second];
   };
-  ValueRange ofLists = args.slice(lists, listsEnd - lists);
+  auto operandsOf = [&](StringRef name) {
+    auto [first, count] = together.lookup(name);
+    return args.slice(first, count);
+  };
   attn::AttentionOpInterface op;
   switch (job.problem.op) {
   case fovea::OpKind::Forward:
     op = attn::ForwardOp::create(b, args[0], args[1], args[2], args[3], args[4],
                                  args[5], boundsFrom(6), ofGroup("sinks"),
-                                 ofLists, captures, visibility,
+                                 operandsOf("blocks"), operandsOf("varlen"),
+                                 captures, visibility,
                                  /*schedule=*/nullptr, /*combine=*/nullptr);
     break;
   case fovea::OpKind::Backward:
     op = attn::BackwardOp::create(
         b, args[0], args[1], args[2], args[3], args[4], args[5], args[6],
         args[7], args[8], args[9], args[10], boundsFrom(11), ofGroup("dlse"),
-        ofGroup("sinks"), ofGroup("dsinks"), ofLists, captures,
-        args.drop_front(firstGradient),
+        ofGroup("sinks"), ofGroup("dsinks"), operandsOf("blocks"),
+        operandsOf("varlen"), captures, args.drop_front(firstGradient),
         gradients.empty() ? DenseI32ArrayAttr()
                           : b.getDenseI32ArrayAttr(gradients),
         visibility, /*schedule=*/nullptr);

@@ -262,7 +262,8 @@ enum {
   FOVEA_GROUP_SINKS = 3,
   FOVEA_GROUP_SCORE = 4,
   FOVEA_GROUP_DSINKS = 5,
-  FOVEA_GROUP_BLOCKS = 6
+  FOVEA_GROUP_BLOCKS = 6,
+  FOVEA_GROUP_VARLEN = 7
 };
 
 /** From which diagonal a side of a window counts. */
@@ -400,6 +401,60 @@ typedef struct fovea_blocks {
       whole: what kv and full_kv say, the other way round. */
   fovea_block_lists_t q, full_q;
 } fovea_blocks_t;
+
+/** What `lengths` of fovea_sequences_t are. */
+enum {
+  FOVEA_LENGTHS_EACH = 0, /**< (batch): the length of each sequence */
+  /** (batch + 1), never falling: sequence z has lengths[z + 1] - lengths[z] */
+  FOVEA_LENGTHS_CUMULATIVE = 1
+};
+/** Where sequences lie in q and what has its rows, or in k and what has its. */
+enum {
+  FOVEA_ROWS_BATCHED = 0, /**< (batch, heads, seqlen, head_dim): each in its own
+                             batch */
+  FOVEA_ROWS_PACKED = 1   /**< (1, heads, total, head_dim): all in one batch,
+                             whose   stride_batch is not looked at */
+};
+/** Where the rows of lse and dlse lie. */
+enum {
+  FOVEA_LSE_AS_Q =
+      0, /**< as those of q: (heads_q, total) where they are packed */
+  FOVEA_LSE_BATCHED = 1 /**< (batch, heads_q, seqlen_q), from 0 on, always */
+};
+
+/** Since 0.2. The lengths and places of the sequences of one side. */
+typedef struct fovea_sequences {
+  /** On the device, read by the kernels; see `kind`. Less than 0 counts as 0,
+      more than the call's seqlen as that. NULL: all have it. */
+  const int32_t *lengths;
+  /** On the device, (batch): the row, of the batch's, with which each sequence
+      begins. NULL: row 0; packed, the cumulative lengths are meant. */
+  const int32_t *starts;
+  int32_t kind;   /**< FOVEA_LENGTHS_... */
+  int32_t layout; /**< FOVEA_ROWS_... */
+  int64_t total;  /**< rows of packed tensors; else 0 */
+} fovea_sequences_t;
+
+/**
+ * Since 0.2. Sequences of different lengths (docs/VariableLengths.md). The
+ * call's batch is their number, and its seqlen_q and seqlen_k are the most that
+ * any has, by which the grid is made: a sequence that has more loses the rest.
+ * Masks and windows count from each sequence's own corners. Rows of no sequence
+ * are neither read nor written.
+ *
+ * Each sequence has the bits that it would have alone. All zero: as without the
+ * group.
+ */
+typedef struct fovea_varlen {
+  fovea_group_t header; /**< {sizeof(fovea_varlen_t), FOVEA_GROUP_VARLEN} */
+  fovea_sequences_t q, k;
+  /** Distance of queries in lse and dlse, in elements; 0: 1. With
+      FOVEA_LSE_AS_Q and heads_q here, and stride_head 1, lse is
+      (total, heads_q). */
+  int64_t lse_stride_seq;
+  int32_t lse_layout; /**< FOVEA_LSE_... */
+  uint32_t reserved;  /**< 0 */
+} fovea_varlen_t;
 
 /** Types of what a score program captures. Of a boolean, one byte, true is what
     is not 0. Scalars are F32 or I32. */

@@ -87,7 +87,7 @@ TEST_F(UnknownType, HasNoForwardSchedule) {
   attn::ForwardOp::create(builder, builder.getUnknownLoc(), args[0], args[0],
                           args[0], args[0], args[1], args[3],
                           /*bounds=*/ValueRange(), /*sinks=*/nullptr,
-                          /*lists=*/ValueRange(),
+                          /*lists=*/ValueRange(), /*sequences=*/ValueRange(),
                           /*captures=*/ValueRange(),
                           /*visibility=*/nullptr,
                           /*schedule=*/nullptr, /*combine=*/nullptr);
@@ -102,7 +102,7 @@ TEST_F(UnknownType, IsRefusedWithAForwardSchedule) {
   attn::ForwardOp::create(builder, builder.getUnknownLoc(), args[0], args[0],
                           args[0], args[0], args[1], args[3],
                           /*bounds=*/ValueRange(), /*sinks=*/nullptr,
-                          /*lists=*/ValueRange(),
+                          /*lists=*/ValueRange(), /*sequences=*/ValueRange(),
                           /*captures=*/ValueRange(),
                           /*visibility=*/nullptr, schedule,
                           /*combine=*/nullptr);
@@ -116,7 +116,8 @@ TEST_F(UnknownType, HasNoBackwardSchedule) {
       builder, builder.getUnknownLoc(), args[0], args[0], args[0], args[0],
       args[0], args[1], args[0], args[0], args[0], args[2], args[3],
       /*bounds=*/ValueRange(), /*dlse=*/nullptr, /*sinks=*/nullptr,
-      /*dsinks=*/nullptr, /*lists=*/ValueRange(), /*captures=*/ValueRange(),
+      /*dsinks=*/nullptr, /*lists=*/ValueRange(), /*sequences=*/ValueRange(),
+      /*captures=*/ValueRange(),
       /*gradients=*/ValueRange(), /*gradient_numbers=*/nullptr,
       /*visibility=*/nullptr, /*schedule=*/nullptr);
   EXPECT_NE(std::string::npos,

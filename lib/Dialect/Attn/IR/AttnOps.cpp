@@ -154,21 +154,63 @@ static LogicalResult checkSinks(Operation *op, Named q, Value value,
   return success();
 }
 
-/// The row of the group of lists of blocks.
-static const spec::GroupSpec &blocksGroup() {
-  const int row = spec::findGroup("blocks");
+/// The row of a group whose tensors and scalars are operands together.
+static const spec::GroupSpec &groupOf(StringRef name) {
+  const int row = spec::findGroup(name);
   assert(row >= 0 && "the table of feature groups has the row");
   return spec::featureGroups()[row];
 }
+constexpr llvm::StringLiteral kBlocks = "blocks", kVarlen = "varlen";
 
-/// The list tensor of a name; null: there is none.
-static Value listOf(OperandRange lists, StringRef name) {
-  if (lists.empty())
-    return nullptr;
-  for (auto [info, value] : llvm::zip(blocksGroup().tensors, lists))
-    if (name == info.name)
-      return value;
+/// The tensor of a name among those of such groups; null: there is none.
+static Value groupTensor(AttentionOpInterface op, StringRef name) {
+  for (auto [group, operands] :
+       {std::pair(kBlocks, op.getLists()), {kVarlen, op.getSequences()}})
+    if (!operands.empty())
+      for (auto [info, value] : llvm::zip(groupOf(group).tensors, operands))
+        if (name == info.name)
+          return value;
   return nullptr;
+}
+
+/// That the operands of such a group are its tensors, each as `check` wants it
+/// given its row, and its scalars.
+static LogicalResult checkGroup(
+    Operation *op, StringRef constraint, StringRef what,
+    const spec::GroupSpec &group, OperandRange operands,
+    llvm::function_ref<LogicalResult(const spec::TensorSpec &, MemRefType)>
+        check) {
+  const size_t tensors = group.tensors.size(),
+               all = group.scalars.size() + tensors;
+  if (operands.size() != all)
+    return op->emitOpError()
+           << "(" << constraint << ") " << what << " are " << tensors
+           << " tensors and " << group.scalars.size() << " scalars, found "
+           << operands.size();
+  for (auto [number, value] : llvm::enumerate(operands)) {
+    auto type = dyn_cast<MemRefType>(value.getType());
+    if (number >= tensors) {
+      if (type)
+        return op->emitOpError()
+               << "(" << constraint << ") "
+               << group.scalars[number - tensors].name << " of " << what
+               << " must be i32, found " << type;
+      continue;
+    }
+    const spec::TensorSpec &info = group.tensors[number];
+    const int64_t rank = info.shape == spec::Shape::BlockLists    ? 4
+                         : info.shape == spec::Shape::BlockCounts ? 3
+                                                                  : 1;
+    if (!type || type.getRank() != rank)
+      return op->emitOpError()
+             << "(" << constraint << ") " << info.name << " of " << what
+             << " must be " << spec::shapeOf(info) << " of i32, found "
+             << value.getType();
+    if (failed(checkStrides(op, {info.name, type})) ||
+        failed(check(info, type)))
+      return failure();
+  }
+  return success();
 }
 
 /// (C15) of lists of blocks, and of the schedules of kernels that visit them.
@@ -176,34 +218,14 @@ static LogicalResult checkLists(Operation *op, Named q, OperandRange lists,
                                 ArrayRef<ScheduleAttr> schedules) {
   if (lists.empty())
     return success();
-  const spec::GroupSpec &group = blocksGroup();
-  const size_t tensors = group.tensors.size(),
-               all = group.scalars.size() + tensors;
-  if (lists.size() != all)
-    return op->emitOpError()
-           << "(C15) blocks are " << tensors << " tensors and "
-           << group.scalars.size() << " scalars, found " << lists.size();
-  for (auto [number, value] : llvm::enumerate(lists)) {
-    auto type = dyn_cast<MemRefType>(value.getType());
-    if (number >= tensors) {
-      if (type)
-        return op->emitOpError()
-               << "(C15) " << group.scalars[number - tensors].name
-               << " of blocks must be i32, found " << type;
-      continue;
-    }
-    const spec::TensorSpec &info = group.tensors[number];
-    const int64_t rank = info.shape == spec::Shape::BlockLists ? 4 : 3;
-    if (!type || type.getRank() != rank)
-      return op->emitOpError()
-             << "(C15) " << info.name << " of blocks must be "
-             << spec::shapeOf(info) << " of i32, found " << value.getType();
+  auto check = [&](const spec::TensorSpec &info, MemRefType type) {
     Named list = {info.name, type};
-    if (failed(checkStrides(op, list)) ||
-        failed(checkSameExtent(op, "C15", "batch", q, 0, list, 0)) ||
-        failed(checkSameExtent(op, "C15", "heads", q, 1, list, 1)))
-      return failure();
-  }
+    return success(
+        succeeded(checkSameExtent(op, "C15", "batch", q, 0, list, 0)) &&
+        succeeded(checkSameExtent(op, "C15", "heads", q, 1, list, 1)));
+  };
+  if (failed(checkGroup(op, "C15", kBlocks, groupOf(kBlocks), lists, check)))
+    return failure();
   for (ScheduleAttr schedule : schedules)
     for (auto [name, size] : {std::pair("block_m", schedule.getBlockM()),
                               {"block_n", schedule.getBlockN()}})
@@ -212,6 +234,15 @@ static LogicalResult checkLists(Operation *op, Named q, OperandRange lists,
                << "(C15) " << name << " of a kernel that reads lists of blocks "
                << "must divide " << spec::kListBlockUnit << ", found " << size;
   return success();
+}
+
+/// (C17) of lengths and places of sequences.
+static LogicalResult checkSequences(AttentionOpInterface op) {
+  if (op.getSequences().empty())
+    return success();
+  return checkGroup(
+      op, "C17", "sequences", groupOf(kVarlen), op.getSequences(),
+      [](const spec::TensorSpec &, MemRefType) { return success(); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -231,7 +262,9 @@ LogicalResult fovea::attn::checkBounds(Operation *op, ArrayAttr visibility,
 }
 
 static LogicalResult checkCommon(AttentionOpInterface op) {
-  return checkBounds(op, op.getVisibilityAttr(), op.getBounds());
+  return success(
+      succeeded(checkBounds(op, op.getVisibilityAttr(), op.getBounds())) &&
+      succeeded(checkSequences(op)));
 }
 
 fovea::OpKind ForwardOp::getOperationKind() { return fovea::OpKind::Forward; }
@@ -268,7 +301,7 @@ Value ForwardOp::getTensor(StringRef name) {
       .Case("out", getOut())
       .Case("lse", getLse())
       .Case("sinks", getSinks())
-      .Default(listOf(getLists(), name));
+      .Default(groupTensor(*this, name));
 }
 Value BackwardOp::getTensor(StringRef name) {
   return llvm::StringSwitch<Value>(name)
@@ -285,7 +318,7 @@ Value BackwardOp::getTensor(StringRef name) {
       .Case("dlse", getDlse())
       .Case("sinks", getSinks())
       .Case("dsinks", getDsinks())
-      .Default(listOf(getLists(), name));
+      .Default(groupTensor(*this, name));
 }
 
 std::vector<const spec::TensorSpec *>
@@ -360,6 +393,10 @@ LogicalResult BackwardOp::verify() {
     return failure();
   if (getDlse() && failed(checkLse(*this, q, getDlse(), "dlse")))
     return failure();
+  if (!getSequences().empty() && getSchedule() &&
+      specOf(getSchedule()->getAlgorithm()).sumsNarrowly())
+    return emitOpError("(C18) has sequences, and sums of dq in 16 bits, which "
+                       "are of pairs of rows; take another algorithm");
   if (bool(getSinks()) != bool(getDsinks()))
     return emitOpError("(C14) has ")
            << (getSinks() ? "sinks and no dsinks to receive their gradient"

@@ -1,6 +1,7 @@
 //===- BlockLists.cpp - which blocks lists name ---------------------------===//
 
 #include "BlockLists.h"
+#include "ConstantMemory.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/Support/MathExtras.h"
@@ -10,39 +11,31 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// Memory that nothing writes while the kernel runs: loads are scalar.
-static constexpr unsigned kConstantAddressSpace = 4;
-
 BlockLists::BlockLists(AttentionOpInterface op, ImplicitLocOpBuilder &b,
                        llvm::function_ref<Value(StringRef)> argument)
     : b(b) {
   if (op.getLists().empty())
     return;
-  auto addressOf = [&](Value pointer) -> Value {
-    return LLVM::PtrToIntOp::create(b, b.getI64Type(), pointer);
-  };
   auto tensors = [&](const std::string &counts, const std::string &entries,
                      StringRef size) -> Tensors {
     return {
-        addressOf(argument(counts)),         addressOf(argument(entries)),
+        addressOf(b, argument(counts)),      addressOf(b, argument(entries)),
         argument(counts + "_stride_batch"),  argument(counts + "_stride_head"),
         argument(entries + "_stride_batch"), argument(entries + "_stride_head"),
         argument(entries + "_stride_block"), argument(size)};
   };
-  keys = {argument("kv_block"), argument("seqlen_k"),
+  keys = {argument("kv_block"), nullptr,
           tensors("kv_num_blocks", "kv_indices", "kv_entries"),
           tensors("full_kv_num_blocks", "full_kv_indices", "full_kv_entries")};
-  queries = {argument("q_block"), argument("seqlen_q"),
+  queries = {argument("q_block"), nullptr,
              tensors("q_num_blocks", "q_indices", "q_entries"),
              tensors("full_q_num_blocks", "full_q_indices", "full_q_entries")};
-  // The kernel's own arguments.
-  auto pointer =
-      LLVM::LLVMPointerType::get(b.getContext(), kConstantAddressSpace);
-  address = addressOf(LLVM::CallIntrinsicOp::create(
-                          b, pointer,
-                          b.getStringAttr("llvm.amdgcn.kernarg.segment.ptr"),
-                          ValueRange())
-                          .getResult(0));
+  address = readableAddress(b);
+}
+
+void BlockLists::setLengths(Value seqlenQ, Value seqlenK) {
+  queries.length = seqlenQ;
+  keys.length = seqlenK;
 }
 
 Value BlockLists::i32(int64_t value) {
@@ -52,15 +45,6 @@ Value BlockLists::i32(int64_t value) {
 /// Of a number that is not negative.
 Value BlockLists::i64(Value value) {
   return arith::ExtUIOp::create(b, b.getI64Type(), value);
-}
-
-Value BlockLists::load(Value from) {
-  auto pointer =
-      LLVM::LLVMPointerType::get(b.getContext(), kConstantAddressSpace);
-  return LLVM::LoadOp::create(
-      b, b.getI32Type(), LLVM::IntToPtrOp::create(b, pointer, from),
-      /*alignment=*/4, /*isVolatile=*/false, /*isNonTemporal=*/false,
-      /*isInvariant=*/true);
 }
 
 /// The vector unit divides, in all lanes the same.
@@ -114,7 +98,7 @@ BlockList BlockLists::listOf(const Side &listed, Value batch, Value head,
                                              mul(wide[1], tensors.countsHead)),
                                          wide[2]));
     Value isMissing = isNull(tensors);
-    count = load(select(isMissing, address, count));
+    count = loadConstant(b, select(isMissing, address, count));
     count = arith::MinSIOp::create(b, arith::MaxSIOp::create(b, count, zero),
                                    tensors.size);
     Value row =
@@ -167,8 +151,9 @@ Value BlockLists::blockOf(const BlockList &list, Value number) {
       select(isBelow(number, list.first), list.addresses[0], list.addresses[1]),
       arith::MulIOp::create(b, i64(index),
                             arith::ConstantIntOp::create(b, 4, 64)));
-  Value entry = select(isLooked, load(select(isLooked, from, address)),
-                       arith::OrIOp::create(b, index, list.beyond));
+  Value entry =
+      select(isLooked, loadConstant(b, select(isLooked, from, address)),
+             arith::OrIOp::create(b, index, list.beyond));
   // Beyond the last whatever it is; negative numbers are large ones.
   entry = arith::MinUIOp::create(b, entry, list.listedPast);
   auto times = [&](Value blocks) -> Value {

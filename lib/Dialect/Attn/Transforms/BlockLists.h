@@ -36,6 +36,9 @@ public:
   BlockLists(AttentionOpInterface op, mlir::ImplicitLocOpBuilder &b,
              llvm::function_ref<mlir::Value(llvm::StringRef)> argument);
 
+  /// Of the sequence: i32, before anything else.
+  void setLengths(mlir::Value seqlenQ, mlir::Value seqlenK);
+
   /// Whether the kernel reads lists.
   bool isThere() const { return bool(address); }
 
@@ -67,7 +70,6 @@ private:
   };
   mlir::Value i32(int64_t value);
   mlir::Value i64(mlir::Value value);
-  mlir::Value load(mlir::Value from);
   mlir::Value divide(mlir::Value number, mlir::Value by);
   BlockList listOf(const Side &listed, mlir::Value batch, mlir::Value head,
                    mlir::Value ownBlock, int64_t block, bool isFullFirst);

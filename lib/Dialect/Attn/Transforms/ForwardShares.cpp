@@ -37,12 +37,12 @@ Rows ShareBuilder::sumsOfShare(Value share) {
   Value rows = mul(i64(headQ), i64(arg("seqlen_q")));
   Value before = mul(add(cells(rows), i64(share)), i64Constant(headDim));
   return {arg("workspace"), add(batchOffset(), before),
-          mul(arg("splits"), i32(headDim)), arg("seqlen_q")};
+          mul(arg("splits"), i32(headDim)), seqlenQ()};
 }
 
 Rows ShareBuilder::termsOfShare(ShareTerm term, Value share) {
   return {arg("workspace"), add(termOffset(term), i64(share)), arg("splits"),
-          arg("seqlen_q")};
+          seqlenQ()};
 }
 
 Rows ShareBuilder::sumsOfRow(Value row) {
@@ -206,6 +206,7 @@ void Combine::storeLse(Value total, const std::optional<Sink> &sink) {
 
 void Combine::build() {
   placeWorkgroup(/*blockM=*/1, /*fromTheEnd=*/false);
+  enterSequence(firstRow, /*ownsKeys=*/false);
   factor = softmaxFactor();
   RankedTensorType one = f32Tile(1, 1), row = f32Tile(1, columns),
                    all = f32Tile(shares, columns);
@@ -262,8 +263,7 @@ void Combine::build() {
       select(positive, arith::DivFOp::create(b, factorOfSums, sum), zero);
   Value result = fmul(sums[0], spread(inverse, columns));
   Value narrow = arith::TruncFOp::create(b, row.clone(elementType), result);
-  StoreOp::create(b, narrow,
-                  view(rowsOf("out", headQ, "seqlen_q"), firstRow, headDim));
+  StoreOp::create(b, narrow, view(rowsOf("out", headQ), firstRow, headDim));
 
   Value lse = arg("lse");
   Value null = LLVM::ZeroOp::create(b, lse.getType());
@@ -275,7 +275,7 @@ void Combine::build() {
     Value total = reduce(ReduceKind::Sum, sums[2]);
     storeLse(sink ? withSink(total, *sink) : total, sink);
   }
-  gpu::ReturnOp::create(b);
+  finish();
 }
 
 void fovea::attn::buildCombine(ForwardOp op, gpu::GPUFuncOp kernel,

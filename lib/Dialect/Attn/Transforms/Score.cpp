@@ -33,8 +33,7 @@ static bool needsScale(AttentionOpInterface op) {
 
 Score::Score(AttentionOpInterface op, ImplicitLocOpBuilder &b,
              llvm::function_ref<Value(StringRef)> argument)
-    : program(op.getScore()), scaled(needsScale(op)), b(b),
-      seqlenQ(argument("seqlen_q")), seqlenK(argument("seqlen_k")) {
+    : program(op.getScore()), scaled(needsScale(op)), b(b) {
   for (auto [number, capture] : llvm::enumerate(capturesOf(program))) {
     const std::string name = "capture" + std::to_string(number);
     Captured &passed = captured.emplace_back();

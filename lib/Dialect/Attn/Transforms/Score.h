@@ -34,6 +34,12 @@ public:
   Score(AttentionOpInterface op, mlir::ImplicitLocOpBuilder &b,
         llvm::function_ref<mlir::Value(llvm::StringRef)> argument);
 
+  /// Of the sequence: i32, before anything else.
+  void setLengths(mlir::Value q, mlir::Value k) {
+    seqlenQ = q;
+    seqlenK = k;
+  }
+
   /// Whether scores are anything but products times the scale.
   bool isProgram() const { return !program.empty(); }
   /// Whether scores have the scale in them, and are logits of the natural

@@ -265,19 +265,28 @@ protected:
   /// `offset` elements, dense, with `columns` f32 each.
   Rows workspaceRows(Value offset, int64_t columns, Value head) {
     Value before = this->mul(this->i64(head), workspaceRowsOfHead());
+    if (Value start = this->sequences.workspaceStart)
+      before = this->add(before, start);
     return {this->arg("workspace"),
             this->add(offset, this->mul(before, i64Constant(columns))),
-            this->i32(columns), this->arg("seqlen_q")};
+            this->i32(columns), this->seqlenQ()};
   }
   /// i64 rows of a head, and of a batch, in the workspace; the algorithm's
   /// table describes it.
   Value workspaceRowsOfHead() {
+    if (Value rows = this->sequences.workspaceRows)
+      return rows;
     Value seqlen = this->i64(this->arg("seqlen_q"));
     const spec::WorkspaceSpec &workspace = algorithm().workspace;
     if (!workspace.pairStep)
       return seqlen;
     return this->add(padded(seqlen, workspace.rowStep),
                      i64Constant(workspace.spareRows));
+  }
+  /// i64: by how many batches of the workspace this one is behind the first.
+  Value workspaceBatch() {
+    Value batch = this->sequences.workspaceBatch;
+    return batch ? batch : this->i64(this->batch);
   }
   Value workspaceRowsOfBatch() {
     const spec::WorkspaceSpec &workspace = algorithm().workspace;
@@ -297,7 +306,7 @@ protected:
   }
   /// Rows of one f32: delta.
   Rows deltaRows(Value head) {
-    Value before = this->i64(this->batch);
+    Value before = workspaceBatch();
     if (isAtomic()) // behind the batch's sums
       before = this->add(this->mul(before, i64Constant(sumColumns() + 1)),
                          i64Constant(sumColumns()));
@@ -306,8 +315,7 @@ protected:
   /// Sums of dQ: rows of f32, or of i32 with two rows each, all that there is
   /// memory for.
   Rows sumsRows(Value head) {
-    Value before =
-        this->mul(this->i64(this->batch), i64Constant(sumColumns() + 1));
+    Value before = this->mul(workspaceBatch(), i64Constant(sumColumns() + 1));
     Rows rows = workspaceRows(this->mul(before, workspaceRowsOfBatch()),
                               sumColumns(), head);
     if (!sumsPairs())
@@ -499,9 +507,9 @@ void QueryGradient::take(GradientStep step, Value number) {
 void QueryGradient::build() {
   allocVisited({&ldsK.rows, &ldsV}, {&ldsK.turned}, pipeline.buffers);
   placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven());
-  Rows q = rowsOf("q", headQ, "seqlen_q"),
-       dout = rowsOf("dout", headQ, "seqlen_q"),
-       dq = rowsOf("dq", headQ, "seqlen_q");
+  enterSequence(firstRow, /*ownsKeys=*/false);
+  Rows q = rowsOf("q", headQ), dout = rowsOf("dout", headQ),
+       dq = rowsOf("dq", headQ);
   visitKeys(tiles.blockM, tiles.blockN, pipeline.ahead());
   factor = softmaxFactor();
   queries = makeResident(
@@ -523,7 +531,7 @@ void QueryGradient::build() {
   });
   drain(end);
   storeGradient(acc, loweredScoreGradients(arg("scale"), power), dq, firstRow);
-  gpu::ReturnOp::create(b);
+  finish();
 }
 
 //===----------------------------------------------------------------------===//
@@ -829,7 +837,7 @@ Bounds KeyGradients::seenByKeys() {
   if (!sumsOverKeys())
     return seen;
   RankedTensorType row = tile(1, tiles.blockM, b.getI32Type());
-  Value count = splat(row, sub(arg("seqlen_k"), firstKey));
+  Value count = splat(row, sub(seqlenK(), firstKey));
   Value isKey = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
                                       ColumnIndexOp::create(b, row), count);
   auto none = arith::ConstantOp::create(
@@ -854,9 +862,10 @@ void KeyGradients::build() {
   Value headK = headOf(blockId(gpu::Dimension::x), div(headsQ, group));
   Value zero = i32(0);
   firstKey = mul(blockId(gpu::Dimension::y), i32(tiles.blockM));
-  Value seqlenK = arg("seqlen_k");
+  enterSequence(firstKey, /*ownsKeys=*/true);
+  Value seqlenK = this->seqlenK();
   factor = softmaxFactor();
-  Rows k = rowsOf("k", headK, "seqlen_k"), v = rowsOf("v", headK, "seqlen_k");
+  Rows k = rowsOf("k", headK), v = rowsOf("v", headK);
   // Keys that no query sees are zeros, so that nothing that they hold can meet
   // a weight of 0: those past the last one that is seen are out of bounds.
   Bounds seen = visibility.seenKeys();
@@ -873,7 +882,7 @@ void KeyGradients::build() {
   // Of sums in pairs a block is one of the workspace's.
   if (lists.isThere()) // of each head its own; places are counted from query 0
     queries = {zero,
-               arg("seqlen_q"),
+               seqlenQ(),
                zero,
                zero,
                zero,
@@ -883,7 +892,7 @@ void KeyGradients::build() {
     queries = visibility.rowsOfKeys(firstKey, last, tiles.blockN,
                                     sumsPairs() ? tiles.blockN : 1);
   if (sumsPairs()) {
-    spareBlock = sub(blocksOf(arg("seqlen_q"), tiles.blockN),
+    spareBlock = sub(blocksOf(seqlenQ(), tiles.blockN),
                      div(queries.origin, i32(tiles.blockN)));
     scale = arg("scale");
   }
@@ -920,8 +929,8 @@ void KeyGradients::build() {
     b.setInsertionPointToStart(heads.getBody());
     setSums(heads.getRegionIterArgs());
     head.number = add(mul(headK, group), heads.getInductionVar());
-    head.q = within(rowsOf("q", head.number, "seqlen_q"), queries);
-    head.dout = within(rowsOf("dout", head.number, "seqlen_q"), queries);
+    head.q = within(rowsOf("q", head.number), queries);
+    head.dout = within(rowsOf("dout", head.number), queries);
     head.lse = within(rowValues("lse", head.number), queries);
     head.delta = within(deltaRows(head.number), queries);
     if (query)
@@ -943,7 +952,7 @@ void KeyGradients::build() {
                 firstKey);
   storeGradient(accK, loweredScoreGradients(arg("scale"), power),
                 rowsOf("dk", headK, count), firstKey);
-  gpu::ReturnOp::create(b);
+  finish();
 }
 
 /// The blocks of queries of a head that are listed to see these keys.
@@ -986,9 +995,10 @@ public:
   using GradientBuilder::GradientBuilder;
   void build() {
     placeWorkgroup(tiles.blockM, /*fromTheEnd=*/false);
+    enterSequence(firstRow, /*ownsKeys=*/false);
     auto load = [&](StringRef name) -> Value {
-      Value rows = loadTile(rowsOf(name, headQ, "seqlen_q"), firstRow,
-                            tiles.blockM, tiles.ldsDim);
+      Value rows =
+          loadTile(rowsOf(name, headQ), firstRow, tiles.blockM, tiles.ldsDim);
       return arith::ExtFOp::create(b, f32Tile(tiles.blockM, tiles.ldsDim),
                                    rows);
     };
@@ -1001,7 +1011,7 @@ public:
                     view(deltaRows(headQ), firstRow, 1, b.getF32Type()));
     if (isAtomic())
       StoreOp::create(b, noSums(), sumsView(sumsRows(headQ), firstRow));
-    gpu::ReturnOp::create(b);
+    finish();
   }
 
 private:
@@ -1039,7 +1049,8 @@ public:
   using GradientBuilder::GradientBuilder;
   void build() {
     placeWorkgroup(tiles.blockM, /*fromTheEnd=*/false);
-    Rows dq = rowsOf("dq", headQ, "seqlen_q");
+    enterSequence(firstRow, /*ownsKeys=*/false);
+    Rows dq = rowsOf("dq", headQ);
     Value from = sumsView(sumsRows(headQ), firstRow);
     if (sumsPairs()) {
       takeApart(from, dq);
@@ -1047,7 +1058,7 @@ public:
       Value sums = LoadOp::create(b, f32Tile(tiles.blockM, tiles.ldsDim), from);
       storeRows(scaledAndNarrow(sums, arg("scale")), dq, firstRow);
     }
-    gpu::ReturnOp::create(b);
+    finish();
   }
 
 private:
@@ -1105,7 +1116,7 @@ public:
           b, fsub(splat(one, 0.0f), sum),
           view({address, offset, i32(1), i32(1)}, i32(0), 1, b.getF32Type()));
     }
-    gpu::ReturnOp::create(b);
+    finish();
   }
 
 private:
@@ -1127,9 +1138,10 @@ private:
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(all.getBody());
     batch = all.getInductionVar();
+    sequences.enter(batch);
     const Rows lse = rowValues("lse", headQ), delta = deltaRows(headQ);
     const int64_t perLane = schedule.getBlockN(), step = lanes * perLane;
-    auto ofBatch = scf::ForOp::create(b, zero, blocksOf(arg("seqlen_q"), step),
+    auto ofBatch = scf::ForOp::create(b, zero, blocksOf(seqlenQ(), step),
                                       i32(1), all.getRegionIterArgs());
     {
       OpBuilder::InsertionGuard guard(b);
@@ -1152,12 +1164,20 @@ private:
 
   /// [1, lanes]: of the rows from `first` on, zeros past the last.
   Value load(const Rows &rows, Value first) {
-    Value offset = add(rows.offset, i64(first));
+    const bool isDense = !sequences.differ();
+    auto elements = [&](Value rowCount) {
+      return isDense ? rowCount : mul(rowCount, rows.stride);
+    };
+    Value offset = isDense
+                       ? add(rows.offset, i64(first))
+                       : add(rows.offset, mul(i64(first), i64(rows.stride)));
     // Unsigned, since `first` may be past 2^31, and in scalar registers, which
     // a clamp of signed numbers would not be.
     Value behind = sub(arith::MaxUIOp::create(b, rows.count, first), first);
-    Value size = arith::MinUIOp::create(b, behind, i32(lanes));
+    Value size = elements(arith::MinUIOp::create(b, behind, i32(lanes)));
     Value index = ColumnIndexOp::create(b, row.clone(b.getI32Type()));
+    if (!isDense)
+      index = mul(index, splat(row.clone(b.getI32Type()), rows.stride));
     return GatherOp::create(b, row, rows.base, offset, size, index,
                             /*down=*/false);
   }

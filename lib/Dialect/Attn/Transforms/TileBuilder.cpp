@@ -196,11 +196,38 @@ Value TileBuilder::arg(const Twine &name) {
   return kernel.getArgument(*number);
 }
 
+void TileBuilder::enterSequence(Value first, bool ownsKeys) {
+  if (!sequences.differ())
+    return;
+  sequences.enter(batch);
+  setLengths();
+  Value isThere = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, first,
+                                        ownsKeys ? seqlenK() : seqlenQ());
+  entered = scf::IfOp::create(b, isThere, /*withElseRegion=*/false);
+  b.setInsertionPointToStart(entered.thenBlock());
+}
+
+void TileBuilder::finish() {
+  if (entered)
+    b.setInsertionPointAfter(entered);
+  gpu::ReturnOp::create(b);
+}
+
 Rows TileBuilder::rowsOf(StringRef name, Value head, Value count) {
   name = arguments.passedAs(name);
+  const spec::Signature &signature = arguments.signature;
+  const int number = signature.tensor(name.str());
+  const Sequences::Side &side =
+      signature.tensors[size_t(number)]->rows == spec::Extent::SeqlenK
+          ? sequences.k
+          : sequences.q;
+  if (!count)
+    count = side.length;
   auto stride = [&](StringRef dim) { return arg(name + "_stride_" + dim); };
   Value offset =
       add(mul(i64(batch), stride("batch")), mul(i64(head), stride("head")));
+  if (side.start)
+    offset = add(offset, mul(side.start, stride("seq")));
   // A single row has no distance to the next; a tensor with one row may carry
   // any stride there, 0 included, and that must not bring further rows within
   // bounds.
@@ -229,7 +256,10 @@ Value TileBuilder::loadTile(const Rows &rows, Value first, int64_t count,
 Rows TileBuilder::rowValues(StringRef name, Value head) {
   Value offset = add(mul(i64(batch), arg(name + "_stride_batch")),
                      mul(i64(head), arg(name + "_stride_head")));
-  return {arg(name), offset, i32(1), arg("seqlen_q")};
+  if (!sequences.differ())
+    return {arg(name), offset, i32(1), seqlenQ()};
+  Value before = mul(sequences.lseStart, i64(sequences.lseStride));
+  return {arg(name), add(offset, before), sequences.lseStride, seqlenQ()};
 }
 
 Value TileBuilder::sinkOf(Value head) {
@@ -378,11 +408,11 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
                                   int64_t ahead, int64_t group, bool all) {
   blockM = rowsOfBlock;
   blockN = keysOfBlock;
-  Value last = sub(min(add(firstRow, i32(blockM)), arg("seqlen_q")), i32(1));
+  Value last = sub(min(add(firstRow, i32(blockM)), seqlenQ()), i32(1));
   if (lists.isThere()) {
     // Listed blocks lie anywhere: places are counted from the first key.
     list = lists.keysOf(batch, headQ, firstRow, blockN);
-    keys = {i32(0),   arg("seqlen_k"),   i32(0),          list.first,
+    keys = {i32(0),   seqlenK(),         i32(0),          list.first,
             list.end, /*hasHead=*/false, /*hasTail=*/true};
   } else {
     keys = visibility.keysOfRows(firstRow, last, blockN);
@@ -413,7 +443,7 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
     full = inGroups(full);
   for (auto [name, from, fromFull] :
        llvm::zip_equal(ArrayRef<StringRef>{"k", "v"}, rows, fullRows)) {
-    from = fromFull = within(rowsOf(name, headK, "seqlen_k"), keys);
+    from = fromFull = within(rowsOf(name, headK), keys);
     if (!keys.hasHead)
       continue;
     Value before = mul(keys.head, i32(blockN));

@@ -11,6 +11,7 @@
 
 #include "BlockLists.h"
 #include "Score.h"
+#include "Sequences.h"
 #include "Visibility.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Package/OperationSpec.h"
@@ -95,10 +96,12 @@ protected:
                                                    &kernel.getBody().front())),
         kernel(kernel), target(target), arguments(arguments),
         elementType(op.getElementType()), headDim(op.getHeadDim()),
-        visibility(op, {b, arg("seqlen_q"), arg("seqlen_k")},
-                   [&](StringRef name) { return arg(name); }),
+        visibility(op, b, [&](StringRef name) { return arg(name); }),
         score(op, b, [&](StringRef name) { return arg(name); }),
-        lists(op, b, [&](StringRef name) { return arg(name); }) {}
+        lists(op, b, [&](StringRef name) { return arg(name); }),
+        sequences(op, b, [&](StringRef name) { return arg(name); }) {
+    setLengths();
+  }
 
   //===--- ops ------------------------------------------------------------===//
   Value arg(const llvm::Twine &name);
@@ -174,13 +177,21 @@ protected:
   Value opaque(Value scalar) { return makeOpaque(b, b.getLoc(), scalar); }
   void barrier() { mlir::amdgpu::LDSBarrierOp::create(b); }
 
+  //===--- sequences ------------------------------------------------------===//
+  /// The lengths of the sequence that this workgroup is about.
+  Value seqlenQ() const { return sequences.q.length; }
+  Value seqlenK() const { return sequences.k.length; }
+  /// Makes that the one of `batch`, before anything of it is asked for. Where
+  /// lengths differ, what is emitted from here on, up to finish(), is done only
+  /// by workgroups whose first query, or key, there is.
+  void enterSequence(Value first, bool ownsKeys);
+  /// Ends the kernel.
+  void finish();
+
   //===--- tensors --------------------------------------------------------===//
-  /// The rows of tensor `name` that belong to `batch` and `head`; `seqlen`
-  /// names the argument with their number.
-  Rows rowsOf(StringRef name, Value head, StringRef seqlen) {
-    return rowsOf(name, head, arg(seqlen));
-  }
-  Rows rowsOf(StringRef name, Value head, Value count);
+  /// The rows of tensor `name` that belong to `batch` and `head`.
+  /// \param count  of them; null: as long as the sequence is
+  Rows rowsOf(StringRef name, Value head, Value count = nullptr);
   /// The rows of a segment's blocks: its origin becomes row 0.
   Rows within(const Rows &rows, const Segments &segments);
   /// Rows from `first` on; of the element type unless another is given.
@@ -241,7 +252,16 @@ protected:
   Visibility visibility;
   Score score;
   BlockLists lists;
+  Sequences sequences;
   Value batch; ///< i32; set by what places the workgroup
+
+private:
+  void setLengths() {
+    visibility.setLengths(seqlenQ(), seqlenK());
+    score.setLengths(seqlenQ(), seqlenK());
+    lists.setLengths(seqlenQ(), seqlenK());
+  }
+  mlir::scf::IfOp entered; ///< null: every workgroup does all
 };
 
 /// A kernel whose workgroups own `blockM` queries of one head each and visit

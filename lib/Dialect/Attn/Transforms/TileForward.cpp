@@ -827,8 +827,9 @@ void ForwardTiler::build() {
                      !op.getCombine());
   if (op.getCombine())
     placeShare();
-  q = rowsOf("q", headQ, "seqlen_q");
-  out = rowsOf("out", headQ, "seqlen_q");
+  enterSequence(firstRow, /*ownsKeys=*/false);
+  q = rowsOf("q", headQ);
+  out = rowsOf("out", headQ);
   visitKeys(tiles.blockM, tiles.blockN, pipeline.ahead(),
             /*group=*/pipeline.unroll, /*all=*/pipeline.countsCopies());
   factor = softmaxFactor();
@@ -867,7 +868,7 @@ void ForwardTiler::build() {
     storeShare();
   else
     epilogue();
-  gpu::ReturnOp::create(b);
+  finish();
 }
 
 struct TileForward

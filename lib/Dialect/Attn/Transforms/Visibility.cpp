@@ -8,9 +8,9 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-Visibility::Visibility(AttentionOpInterface op, VisibilityContext context,
+Visibility::Visibility(AttentionOpInterface op, ImplicitLocOpBuilder &b,
                        llvm::function_ref<Value(StringRef)> argument)
-    : context(context), b(context.b) {
+    : context{b, nullptr, nullptr}, b(b) {
   ArrayAttr attrs = op.getVisibilityAttr();
   if (!attrs)
     return;

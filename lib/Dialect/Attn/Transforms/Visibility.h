@@ -28,8 +28,13 @@ struct Segments {
 class Visibility {
 public:
   /// \param argument  gives the kernel's argument of a name
-  Visibility(AttentionOpInterface op, VisibilityContext context,
+  Visibility(AttentionOpInterface op, mlir::ImplicitLocOpBuilder &b,
              llvm::function_ref<mlir::Value(llvm::StringRef)> argument);
+  /// Of the sequence: i32, before anything else.
+  void setLengths(mlir::Value seqlenQ, mlir::Value seqlenK) {
+    context.seqlenQ = seqlenQ;
+    context.seqlenK = seqlenK;
+  }
 
   /// Whether queries may see less than all keys.
   bool isPartial() const { return !parts.empty(); }

@@ -68,6 +68,7 @@ enum class Shape : uint8_t {
   /// last one contiguous
   BlockCounts,
   BlockLists, ///< [batch, heads, blocks, entries], the last one contiguous
+  Sequences,  ///< one a batch, and possibly one behind the last
 };
 
 enum class Elements : uint8_t {
@@ -373,7 +374,7 @@ bool isStandard(const ProblemKey &key,
 std::string shapeOf(const TensorSpec &tensor);
 
 /// Largest number of tensors and bytes that any signature has.
-inline constexpr size_t kMaxTensors = 24;
+inline constexpr size_t kMaxTensors = 40;
 inline constexpr size_t kMaxArgumentBytes = 2048;
 
 //===----------------------------------------------------------------------===//
@@ -396,6 +397,10 @@ inline constexpr int64_t kMaxGridYZ = 65535;
 /// Most shares of a row block's keys: a tile of 256 rows of the workspace must
 /// span less than 2^31 bytes.
 inline constexpr int32_t kMaxSplits = 1024;
+
+/// Bits of the scalar `varlen_flags` of group `varlen`.
+inline constexpr int32_t kSeqlensQAreSums = 1, kSeqlensKAreSums = 2,
+                         kLseHasStarts = 4;
 
 /// Divides the size of a block of group `blocks`, and is divided by what a
 /// workgroup owns and what an iteration visits.

@@ -30,6 +30,7 @@ constexpr size_t strideCount(spec::Shape shape) {
   case spec::Shape::Heads:
     return 1; // of head alone
   case spec::Shape::Bytes:
+  case spec::Shape::Sequences:
     return 0;
   }
   return 0;
@@ -121,6 +122,17 @@ inline constexpr TensorField kBlocksTensors[] = {
     FOVEA_LIST(full_q, num_blocks),  FOVEA_LIST(full_q, indices),
 };
 #undef FOVEA_LIST
+
+inline constexpr TensorField kVarlenTensors[] = {
+    {"varlen.q.lengths",
+     offsetof(fovea_varlen_t, q) + offsetof(fovea_sequences_t, lengths), 0},
+    {"varlen.k.lengths",
+     offsetof(fovea_varlen_t, k) + offsetof(fovea_sequences_t, lengths), 0},
+    {"varlen.q.starts",
+     offsetof(fovea_varlen_t, q) + offsetof(fovea_sequences_t, starts), 0},
+    {"varlen.k.starts",
+     offsetof(fovea_varlen_t, k) + offsetof(fovea_sequences_t, starts), 0},
+};
 
 /// One a tensor of the operation's base group, in the order of its table, then
 /// of its algorithms, whose workspace is one and the same.

@@ -107,6 +107,9 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
       "::mlir::OperandRange", "getBounds">,
     InterfaceMethod<[{The lists of blocks: what the group `blocks` has, tensors
       first; empty: none.}], "::mlir::OperandRange", "getLists">,
+    InterfaceMethod<[{Lengths and places of sequences: what the group `varlen`
+      has, tensors first; empty: all have the same.}], "::mlir::OperandRange",
+      "getSequences">,
     InterfaceMethod<"The score program; empty: the score is what it is.",
       "::mlir::Region &", "getScore">,
     InterfaceMethod<"What it captures, in the order of its arguments.",

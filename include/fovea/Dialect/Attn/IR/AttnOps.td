@@ -19,6 +19,9 @@ def Attn_Capture : AnyTypeOf<[F32, I32, Attn_CapturedTensor]>;
 // Of lists of blocks: their tensors, and sizes.
 def Attn_BlockListOperand : AnyTypeOf<[I32, MemRefRankOf<[I32], [3, 4]>]>;
 
+// Of sequences of different lengths: their tensors, and sizes.
+def Attn_SequencesOperand : AnyTypeOf<[I32, MemRefRankOf<[I32], [1]>]>;
+
 def Attn_VisibilityParts
     : TypedArrayAttrBase<Attn_VisibilityAttrInterface, "parts of visibility">;
 
@@ -56,6 +59,11 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     `blocks`, in the order of its table (docs/KernelAbi.md). Of blocks that are
     listed as seen in whole `visible` and the predicate of `score` need not be
     looked at.
+
+    With `sequences` each batch has lengths and places of its own
+    (docs/VariableLengths.md): the tensors and then the scalars of the feature
+    group `varlen`. seqlen_q and seqlen_k above, and in `visible` and `score`,
+    are those of the batch, and the extents of tensors the most that any has.
 
     A sink is a logit of its head that takes probability and has no value. It is
     neither scaled nor handed to `score`. Without sinks, or of -inf, there is
@@ -120,7 +128,9 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     * (C14) sinks is [heads_q], of any stride that is not negative, without
       offset and in the default memory space;
     * (C15) blocks are the group's eight tensors, of i32 and as (C8) says, and
-      six scalars; block_m and block_n of a schedule then divide 128.
+      six scalars; block_m and block_n of a schedule then divide 128;
+    * (C17) sequences are the group's four tensors, of i32 and as (C8) says, and
+      three scalars.
 
     (C2), (C3), (C4), (C6), (C7) and (C13) are checked here where extents are static,
     and by the runtime otherwise. Static extents and strides do not specialise
@@ -159,6 +169,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
       F32:$scale, Variadic<I32>:$bounds,
       Arg<Optional<MemRefRankOf<[F32], [1]>>, "sinks", [MemRead]>:$sinks,
       Arg<Variadic<Attn_BlockListOperand>, "lists of blocks", [MemRead]>:$lists,
+      Arg<Variadic<Attn_SequencesOperand>, "lengths of sequences",
+          [MemRead]>:$sequences,
       Arg<Variadic<Attn_Capture>, "of the score program", [MemRead]>:$captures,
       OptionalAttr<Attn_VisibilityParts>:$visibility,
       OptionalAttr<Attn_ScheduleAttr>:$schedule,
@@ -169,6 +181,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     (`sinks` `(` $sinks^ `:` type($sinks) `)`)?
     (`visible` $visibility^)? (`(` $bounds^ `)`)?
     (`blocks` `(` $lists^ `:` type($lists) `)`)?
+    (`sequences` `(` $sequences^ `:` type($sequences) `)`)?
     (`captures` `(` $captures^ `:` type($captures) `)`)? (`score` $score^)?
     (`schedule` `(` $schedule^ `)`)? (`combine` `(` $combine^ `)`)? attr-dict
     `:` type($q) `,` type($k) `,` type($v) `,` type($out)
@@ -246,13 +259,14 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     | scale | scalar | f32 |
     | gradients | those of the captures that they are of | f32 |
 
-    The constraints are (C1) to (C15) of `attn.forward`, for gradients, dlse and
+    The constraints are (C1) to (C15) and (C17) of `attn.forward`, for gradients, dlse and
     dsinks included, as for their tensors; `attn.yield` may have another f32
     behind these, and then one for each of `gradients`. Besides:
     * (C16) `gradients` gives numbers of captures that rise, of f32, f16 or bf16,
       of which `attn.at` reads a tensor in one way; each has the rank of the
       capture, 0 for a scalar, its extents, a strided layout with offset 0, no
-      negative stride and the default memory space.
+      negative stride and the default memory space;
+    * (C18) `sequences` have no sums of dq in 16 bits (`atomic16`).
 
     Example:
     ```mlir
@@ -288,6 +302,8 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
       Arg<Optional<MemRefRankOf<[F32], [1]>>, "gradient of the sinks",
           [MemWrite]>:$dsinks,
       Arg<Variadic<Attn_BlockListOperand>, "lists of blocks", [MemRead]>:$lists,
+      Arg<Variadic<Attn_SequencesOperand>, "lengths of sequences",
+          [MemRead]>:$sequences,
       Arg<Variadic<Attn_Capture>, "of the score program", [MemRead]>:$captures,
       Arg<Variadic<MemRefRankOf<[F32], [0, 1, 2, 3, 4]>>,
           "gradients of captures", [MemRead, MemWrite]>:$gradients,
@@ -303,6 +319,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     (`dsinks` `(` $dsinks^ `:` type($dsinks) `)`)?
     (`visible` $visibility^)? (`(` $bounds^ `)`)?
     (`blocks` `(` $lists^ `:` type($lists) `)`)?
+    (`sequences` `(` $sequences^ `:` type($sequences) `)`)?
     (`captures` `(` $captures^ `:` type($captures) `)`)?
     (`gradients` `(` custom<Gradients>($gradients, type($gradients),
                                        $gradient_numbers)^ `)`)?

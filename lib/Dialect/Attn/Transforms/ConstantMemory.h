@@ -1,0 +1,49 @@
+//===- ConstantMemory.h - scalar loads --------------------------*- C++ -*-===//
+//
+// Reads memory that nothing writes while a kernel runs, at addresses that are
+// the same in all lanes: with scalar loads.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_CONSTANTMEMORY_H
+#define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_CONSTANTMEMORY_H
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace fovea::attn {
+
+inline mlir::Type constantPointer(mlir::ImplicitLocOpBuilder &b) {
+  constexpr unsigned constantAddressSpace = 4;
+  return mlir::LLVM::LLVMPointerType::get(b.getContext(), constantAddressSpace);
+}
+
+/// i64
+inline mlir::Value addressOf(mlir::ImplicitLocOpBuilder &b,
+                             mlir::Value pointer) {
+  return mlir::LLVM::PtrToIntOp::create(b, b.getI64Type(), pointer);
+}
+
+/// i64, of 4 bytes that may be read whatever a caller passes: the kernel's own
+/// arguments.
+inline mlir::Value readableAddress(mlir::ImplicitLocOpBuilder &b) {
+  return addressOf(b, mlir::LLVM::CallIntrinsicOp::create(
+                          b, constantPointer(b),
+                          b.getStringAttr("llvm.amdgcn.kernarg.segment.ptr"),
+                          mlir::ValueRange())
+                          .getResult(0));
+}
+
+/// The i32 at an address.
+inline mlir::Value loadConstant(mlir::ImplicitLocOpBuilder &b,
+                                mlir::Value address) {
+  return mlir::LLVM::LoadOp::create(
+      b, b.getI32Type(),
+      mlir::LLVM::IntToPtrOp::create(b, constantPointer(b), address),
+      /*alignment=*/4, /*isVolatile=*/false, /*isNonTemporal=*/false,
+      /*isInvariant=*/true);
+}
+
+} // namespace fovea::attn
+
+#endif // FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_CONSTANTMEMORY_H
