@@ -152,7 +152,9 @@ constexpr TensorSpec kVarlen[] = {
 constexpr ScalarSpec kVarlenSizes[] = {
     {"varlen_flags", ArgKind::I32, "bits",
      "1: seqlens_q, and 2: seqlens_k, are [batch + 1], of which a sequence has "
-     "the difference; 4: starts_q are those of lse and dlse too"},
+     "the difference; 4: starts_q are those of lse and dlse too; 8: y of grids "
+     "by queries, and 16: of those by keys, counts the blocks of all "
+     "sequences"},
     {"lse_stride_seq",
      ArgKind::I32,
      "elements",
@@ -162,6 +164,7 @@ constexpr ScalarSpec kVarlenSizes[] = {
     {"packed_rows_q", ArgKind::I32, "rows",
      "queries of all sequences, that lie in one batch behind starts_q; 0: each "
      "has a batch of its own"},
+    {"sequences", ArgKind::I32, "sequences", "batch"},
 };
 
 constexpr GroupSpec kGroups[] = {

@@ -58,6 +58,10 @@ Grid gridOf(const Candidate &candidate, const Problem &problem, size_t number) {
                           : problem.sizes;
   if (kind.ownsHeads)
     return {{sizes.of(kind.heads()), 1, 1}};
+  // As Sequences::find() of the compiler counts them.
+  if (problem.packsGrid(kind.rows()) && !candidate.algorithm->splitsKeys())
+    return {{sizes.of(kind.heads()),
+             sizes.packed(kind.rows()) / launch.blockRows + sizes.batch, 1}};
   return {{sizes.of(kind.heads()),
            divideUp(sizes.of(kind.rows()), launch.blockRows), sizes.batch}};
 }
@@ -199,7 +203,8 @@ struct Remembered {
   uint64_t view = 0; ///< serial number; 0: nothing is remembered
   ProblemKey key;
   int64_t batch = 0, headsQ = 0, headsK = 0, seqlenQ = 0, seqlenK = 0,
-          packedQ = -1;
+          packedQ = -1, packedK = -1;
+  bool packsGridQ = false, packsGridK = false;
   uint32_t kernel = 0;
   unsigned wanted = 0, masks = 0;
   bool deterministic = false, narrowSums = false;
@@ -213,7 +218,9 @@ struct Remembered {
     const Sizes &sizes = problem.sizes;
     return view == given.serial() && seqlenQ == sizes.seqlenQ &&
            seqlenK == sizes.seqlenK && batch == sizes.batch &&
-           packedQ == sizes.packedQ && headsQ == sizes.headsQ &&
+           packedQ == sizes.packedQ && packedK == sizes.packedK &&
+           packsGridQ == problem.packsGridQ &&
+           packsGridK == problem.packsGridK && headsQ == sizes.headsQ &&
            headsK == sizes.headsK && kernel == problem.kernel &&
            wanted == problem.wanted && masks == problem.masks &&
            deterministic == problem.deterministic &&
@@ -232,6 +239,9 @@ struct Remembered {
     seqlenQ = sizes.seqlenQ;
     seqlenK = sizes.seqlenK;
     packedQ = sizes.packedQ;
+    packedK = sizes.packedK;
+    packsGridQ = problem.packsGridQ;
+    packsGridK = problem.packsGridK;
     kernel = problem.kernel;
     wanted = problem.wanted;
     masks = problem.masks;

@@ -219,6 +219,19 @@ Result readSequences(const std::string &name, const fovea_sequences_t &given,
   return Result();
 }
 
+/// Whether a grid of one side is better one of blocks of all sequences: if most
+/// workgroups would find that theirs has ended. Only where the sums say where
+/// sequences begin, which are in order then.
+bool packsGrid(const fovea_sequences_t &side, int64_t batch, int64_t most) {
+  if (side.layout != FOVEA_ROWS_PACKED ||
+      side.kind != FOVEA_LENGTHS_CUMULATIVE || side.starts != side.lengths)
+    return false;
+  constexpr int64_t rows = 128, leastRows = 16; // of a workgroup, about
+  const int64_t packed = side.total / rows + batch,
+                all = batch * ((most + rows - 1) / rows);
+  return all > 2 * packed && side.total / leastRows + batch <= spec::kMaxGridYZ;
+}
+
 Result readVarlen(const fovea_group_t *group, Problem &problem,
                   GroupArguments &arguments) {
   fovea_varlen_t given;
@@ -264,13 +277,18 @@ Result readVarlen(const fovea_group_t *group, Problem &problem,
   const bool lseHasStarts =
       given.lse_layout == FOVEA_LSE_AS_Q && given.q.starts;
   auto flag = [](bool isSet, int32_t bit) { return isSet ? bit : 0; };
-  arguments.set(0, flag(given.q.kind == FOVEA_LENGTHS_CUMULATIVE,
-                        spec::kSeqlensQAreSums) |
+  problem.packsGridQ = packsGrid(given.q, sizes.batch, sizes.seqlenQ);
+  problem.packsGridK = packsGrid(given.k, sizes.batch, sizes.seqlenK);
+  arguments.set(0, flag(problem.packsGridQ, spec::kGridIsPackedQ) |
+                       flag(problem.packsGridK, spec::kGridIsPackedK) |
+                       flag(given.q.kind == FOVEA_LENGTHS_CUMULATIVE,
+                            spec::kSeqlensQAreSums) |
                        flag(given.k.kind == FOVEA_LENGTHS_CUMULATIVE,
                             spec::kSeqlensKAreSums) |
                        flag(lseHasStarts, spec::kLseHasStarts));
   arguments.set(1, problem.lseStrideSeq);
   arguments.set(2, std::max<int64_t>(sizes.packedQ, 0));
+  arguments.set(3, sizes.batch);
   return Result();
 }
 constexpr fovea_varlen_t kNoVarlen = {

@@ -140,6 +140,12 @@ struct Problem {
   /// Lengths are the most that a sequence has.
   bool lengthsDiffer = false;
   bool queriesDiffer = false; ///< those of queries, or where they lie
+  /// Grids by queries, or by keys, count the blocks of all sequences, which
+  /// are much fewer than the longest one's times their number.
+  bool packsGridQ = false, packsGridK = false;
+  bool packsGrid(spec::Extent rows) const {
+    return rows == spec::Extent::SeqlenK ? packsGridK : packsGridQ;
+  }
   /// Of lse and dlse: whether packed rows of queries are theirs too, and the
   /// distance of rows.
   bool lseIsPacked = false;

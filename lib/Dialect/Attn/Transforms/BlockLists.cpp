@@ -49,11 +49,7 @@ Value BlockLists::i64(Value value) {
 
 /// The vector unit divides, in all lanes the same.
 Value BlockLists::divide(Value number, Value by) {
-  Value quotient = arith::DivUIOp::create(b, number, by);
-  return LLVM::CallIntrinsicOp::create(
-             b, b.getI32Type(), b.getStringAttr("llvm.amdgcn.readfirstlane"),
-             ValueRange(quotient))
-      .getResult(0);
+  return firstLane(b, arith::DivUIOp::create(b, number, by));
 }
 
 BlockList BlockLists::keysOf(Value batch, Value head, Value row,

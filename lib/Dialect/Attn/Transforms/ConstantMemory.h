@@ -34,6 +34,15 @@ inline mlir::Value readableAddress(mlir::ImplicitLocOpBuilder &b) {
                           .getResult(0));
 }
 
+/// A number that is the same in all lanes, where its division has left it in
+/// vector registers.
+inline mlir::Value firstLane(mlir::ImplicitLocOpBuilder &b, mlir::Value value) {
+  return mlir::LLVM::CallIntrinsicOp::create(
+             b, value.getType(), b.getStringAttr("llvm.amdgcn.readfirstlane"),
+             mlir::ValueRange(value))
+      .getResult(0);
+}
+
 /// The i32 at an address.
 inline mlir::Value loadConstant(mlir::ImplicitLocOpBuilder &b,
                                 mlir::Value address) {

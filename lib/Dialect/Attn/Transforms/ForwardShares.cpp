@@ -205,7 +205,8 @@ void Combine::storeLse(Value total, const std::optional<Sink> &sink) {
 }
 
 void Combine::build() {
-  placeWorkgroup(/*blockM=*/1, /*fromTheEnd=*/false);
+  placeWorkgroup(/*blockM=*/1, /*fromTheEnd=*/false, /*acrossBatches=*/false,
+                 /*sharesKeys=*/true);
   enterSequence(firstRow, /*ownsKeys=*/false);
   factor = softmaxFactor();
   RankedTensorType one = f32Tile(1, 1), row = f32Tile(1, columns),

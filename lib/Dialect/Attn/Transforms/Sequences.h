@@ -36,8 +36,22 @@ public:
   /// behind the first; and i64, the row of the first, null: 0.
   mlir::Value workspaceRows, workspaceBatch, workspaceStart;
 
-  /// Reads those of sequence `number`, i32, the same in all lanes.
+  /// Reads those of sequence `number`, i32 and the same in all lanes.
   void enter(mlir::Value number);
+
+  /// A sequence, and a block of rows of it; i32.
+  struct Block {
+    mlir::Value sequence, block;
+  };
+  /// The one of a workgroup: what the grid's y and z say by themselves, or,
+  /// where y counts the blocks of all sequences, the one of that number. A
+  /// sequence then has as many numbers as multiples of `rows` lie between its
+  /// start and the next one's, and one more: so many suffice, and no sums of
+  /// numbers of blocks are needed to find it.
+  /// \param ofGrid      as the grid's place says
+  /// \param fromTheEnd  the sequence's last block comes first
+  Block find(mlir::Value y, Block ofGrid, int64_t rows, bool ofKeys,
+             bool fromTheEnd);
 
 private:
   struct Source {
@@ -54,7 +68,7 @@ private:
 
   mlir::ImplicitLocOpBuilder &b;
   mlir::Value memory; ///< i64, of 4 bytes that may be read; null: all are alike
-  mlir::Value flags, packedRows;
+  mlir::Value flags, packedRows, count;
   Source queries, keys;
 };
 

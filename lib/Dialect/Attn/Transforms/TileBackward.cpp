@@ -861,7 +861,11 @@ void KeyGradients::build() {
   Value group = arg("group_size"), headsQ = arg("heads_q");
   Value headK = headOf(blockId(gpu::Dimension::x), div(headsQ, group));
   Value zero = i32(0);
-  firstKey = mul(blockId(gpu::Dimension::y), i32(tiles.blockM));
+  Value block = blockId(gpu::Dimension::y);
+  if (sequences.differ())
+    std::tie(batch, block) = blockOf({batch, block}, tiles.blockM,
+                                     /*ofKeys=*/true, /*fromTheEnd=*/false);
+  firstKey = mul(block, i32(tiles.blockM));
   enterSequence(firstKey, /*ownsKeys=*/true);
   Value seqlenK = this->seqlenK();
   factor = softmaxFactor();

@@ -196,12 +196,20 @@ Value TileBuilder::arg(const Twine &name) {
   return kernel.getArgument(*number);
 }
 
+std::pair<Value, Value> TileBuilder::blockOf(Sequences::Block ofGrid,
+                                             int64_t rows, bool ofKeys,
+                                             bool fromTheEnd) {
+  auto [sequence, block] = sequences.find(blockId(gpu::Dimension::y), ofGrid,
+                                          rows, ofKeys, fromTheEnd);
+  return {sequence, block};
+}
+
 void TileBuilder::enterSequence(Value first, bool ownsKeys) {
   if (!sequences.differ())
     return;
   sequences.enter(batch);
   setLengths();
-  Value isThere = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, first,
+  Value isThere = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, first,
                                         ownsKeys ? seqlenK() : seqlenQ());
   entered = scf::IfOp::create(b, isThere, /*withElseRegion=*/false);
   b.setInsertionPointToStart(entered.thenBlock());
@@ -348,7 +356,7 @@ Value TileBuilder::round(Value values) {
 //===----------------------------------------------------------------------===//
 
 void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd,
-                                       bool acrossBatches) {
+                                       bool acrossBatches, bool sharesKeys) {
   batch = blockId(gpu::Dimension::z);
   headQ = headOf(blockId(gpu::Dimension::x), arg("heads_q"));
   headK = div(headQ, arg("group_size"));
@@ -365,6 +373,9 @@ void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd,
   }
   if (fromTheEnd)
     block = sub(sub(blocksOf(arg("seqlen_q"), blockM), i32(1)), block);
+  if (sequences.differ() && !sharesKeys)
+    std::tie(batch, block) =
+        blockOf({batch, block}, blockM, /*ofKeys=*/false, fromTheEnd);
   firstRow = mul(block, i32(blockM));
 }
 

@@ -185,6 +185,9 @@ protected:
   /// lengths differ, what is emitted from here on, up to finish(), is done only
   /// by workgroups whose first query, or key, there is.
   void enterSequence(Value first, bool ownsKeys);
+  /// The batch and block of this workgroup, as Sequences::find() says.
+  std::pair<Value, Value> blockOf(Sequences::Block ofGrid, int64_t rows,
+                                  bool ofKeys, bool fromTheEnd);
   /// Ends the kernel.
   void finish();
 
@@ -275,8 +278,10 @@ protected:
   ///   may see more keys, and the longest start first
   /// \param acrossBatches  where a batch alone leaves compute units idle, no
   ///   block starts before longer ones of any batch
+  /// \param sharesKeys  of the algorithm whose workgroups do: the grid is by
+  ///   batches
   void placeWorkgroup(int64_t blockM, bool fromTheEnd,
-                      bool acrossBatches = false);
+                      bool acrossBatches = false, bool sharesKeys = false);
 
   /// Makes this workgroup, of those that z counts for a batch, one that takes a
   /// share of the keys; before visitKeys().

@@ -824,7 +824,8 @@ void ForwardTiler::build() {
              : ldsTile(tiles.ldsDim, partRows(), elementType, buffers);
   placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven(),
                  /*acrossBatches=*/isUneven() && isStaggered() &&
-                     !op.getCombine());
+                     !op.getCombine(),
+                 /*sharesKeys=*/op.getCombine().has_value());
   if (op.getCombine())
     placeShare();
   enterSequence(firstRow, /*ownsKeys=*/false);

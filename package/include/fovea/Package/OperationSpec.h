@@ -400,7 +400,8 @@ inline constexpr int32_t kMaxSplits = 1024;
 
 /// Bits of the scalar `varlen_flags` of group `varlen`.
 inline constexpr int32_t kSeqlensQAreSums = 1, kSeqlensKAreSums = 2,
-                         kLseHasStarts = 4;
+                         kLseHasStarts = 4, kGridIsPackedQ = 8,
+                         kGridIsPackedK = 16;
 
 /// Divides the size of a block of group `blocks`, and is divided by what a
 /// workgroup owns and what an iteration visits.

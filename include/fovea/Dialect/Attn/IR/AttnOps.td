@@ -130,7 +130,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     * (C15) blocks are the group's eight tensors, of i32 and as (C8) says, and
       six scalars; block_m and block_n of a schedule then divide 128;
     * (C17) sequences are the group's four tensors, of i32 and as (C8) says, and
-      three scalars.
+      four scalars.
 
     (C2), (C3), (C4), (C6), (C7) and (C13) are checked here where extents are static,
     and by the runtime otherwise. Static extents and strides do not specialise
