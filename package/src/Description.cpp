@@ -185,6 +185,8 @@ json bufferOf(const KernelRecord &record, const spec::TensorSpec &tensor,
     shape = {variableOf(tensor.heads)};
   } else if (tensor.shape == spec::Shape::Sequences) {
     shape = {"batch + 1"};
+  } else if (tensor.shape == spec::Shape::Number) {
+    shape = {"1"};
   } else if (tensor.shape == spec::Shape::Bytes && workspace.pairStep) {
     shape = {"batch", "heads",
              "align(seqlen_q, " + std::to_string(workspace.rowStep) + ") + " +

@@ -7,6 +7,8 @@
 
 #include "fovea/Package/OperationSpec.h"
 
+#include <limits>
+
 namespace fovea::spec {
 namespace {
 
@@ -167,6 +169,45 @@ constexpr ScalarSpec kVarlenSizes[] = {
     {"sequences", ArgKind::I32, "sequences", "batch"},
 };
 
+constexpr TensorSpec numberOf(const char *name, const char *title, bool written,
+                              const char *note) {
+  return {name,
+          title,
+          Shape::Number,
+          Extent::HeadsQ,
+          Extent::SeqlenQ,
+          Elements::I64,
+          written,
+          /*optional=*/true,
+          kNoOutput,
+          note};
+}
+
+constexpr TensorSpec kDropout[] = {
+    numberOf("philox_seed", "the generator's seed", /*written=*/false,
+             "i64, added to dropout_seed; null: 0"),
+    numberOf("philox_offset", "the generator's offset", /*written=*/false,
+             "i64, added to dropout_offset; null: 0"),
+    numberOf("philox_seed_out", "the seed that was used", /*written=*/true,
+             "i64; null: not written, as never by backward kernels"),
+    numberOf("philox_offset_out", "the offset that was used", /*written=*/true,
+             "i64; null: not written, as never by backward kernels"),
+};
+
+constexpr ScalarSpec kDropoutScalars[] = {
+    {"dropout_threshold",
+     ArgKind::I32,
+     "",
+     "a weight is kept if its random word, with sign, is at least this",
+     {},
+     double(std::numeric_limits<int32_t>::min())},
+    {"dropout_scale", ArgKind::F32, "factor", "1 / (1 - p)", {}, 1},
+    {"dropout_flags", ArgKind::I32, "bits",
+     "1: the words of four keys are in the order 0, 2, 1, 3"},
+    {"dropout_seed", ArgKind::I64, "", "the generator's key"},
+    {"dropout_offset", ArgKind::I64, "", "the generator's first counter"},
+};
+
 constexpr GroupSpec kGroups[] = {
     {"window", kWindowVersion, {}, kWindow},
     {"dlse", 1, kDlse, {}, only(OpKind::Backward)},
@@ -174,6 +215,7 @@ constexpr GroupSpec kGroups[] = {
     {"dsinks", 1, kSinkGradients, kBatches, only(OpKind::Backward), kSinkSums},
     {"blocks", 1, kBlocks, kBlockSizes},
     {"varlen", 1, kVarlen, kVarlenSizes},
+    {"dropout", 1, kDropout, kDropoutScalars},
 };
 static_assert(std::size(kGroups) <= kMaxGroups);
 

@@ -222,6 +222,7 @@ bool hasStride(Shape shape, Source stride) {
     return stride == Source::StrideHead;
   case Shape::Bytes:
   case Shape::Sequences:
+  case Shape::Number:
     return false;
   }
   return false;
@@ -484,6 +485,8 @@ std::string shapeOf(const TensorSpec &tensor) {
     return std::string("[") + toString(tensor.heads) + "]";
   if (tensor.shape == Shape::Sequences)
     return "[batch]";
+  if (tensor.shape == Shape::Number)
+    return "[1]";
   std::string shape = std::string("[batch, ") + toString(tensor.heads) + ", ";
   if (tensor.shape == Shape::BlockCounts || tensor.shape == Shape::BlockLists)
     return shape + "blocks of " + toString(tensor.rows) +

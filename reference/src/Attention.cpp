@@ -200,7 +200,7 @@ private:
       for (to = from; to < seen.end && p.isListed(b, h, i, to); ++to) {
         const Real e = std::exp(s[to] - maximum);
         sum += e;
-        s[to] = toInput(p.q.type, e);
+        s[to] = p.keeps(b, h, i, to) ? toInput(p.q.type, e) : Real(0);
       }
       weightedSum(acc.data(), s + from, head.values.data() + from * dim, dim,
                   to - from);
@@ -208,7 +208,8 @@ private:
         ++to;
     }
     for (int64_t d = 0; d < dim; ++d)
-      out[d] = double(toInput(p.q.type, acc[size_t(d)] / sum));
+      out[d] = double(
+          toInput(p.q.type, acc[size_t(d)] / sum * Real(p.keptFactor())));
     result.lse[size_t(row)] = double(maximum + std::log(sum));
   }
 

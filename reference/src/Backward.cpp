@@ -148,8 +148,9 @@ public:
   }
 
   /// \param difference  dP - delta
+  /// \param factor      what the weight counts for if it is kept, else 0
   /// \param scored      what a score program made of the pair
-  void add(int64_t j, double probability, double difference,
+  void add(int64_t j, double probability, double difference, double factor,
            const ScoreFunction::Result<double> *scored) {
     const size_t row = firstKey + size_t(j);
     RowSlack *const rows[] = {&sums.slack.dq[rowQ], &sums.slack.dk[row],
@@ -169,7 +170,9 @@ public:
     const double relative = kUlp / 2 *
                             (std::max(1.0, slope) * scale * q.norm * key.norm +
                              score + lse),
-                 rounding = kUlp * (gradient.norm * sums.normV + dlse),
+                 rounding =
+                     kUlp * (factor * gradient.norm * sums.normV +
+                             (factor == 1 ? 0 : std::fabs(difference)) + dlse),
                  weight = probability * relative + kLeast;
     double ds = scale * slope *
                 (probability * rounding + weight * std::fabs(difference));
@@ -180,7 +183,7 @@ public:
     rows[0]->largest += ds * key.largest;
     rows[0]->rms += ds * key.norm / root;
     addSquare(*rows[1], ds, q);
-    addSquare(*rows[2], weight, gradient);
+    addSquare(*rows[2], weight * factor, gradient);
   }
 
   /// Key `j` has been added to the row's `dq`, but for the scale.
@@ -250,7 +253,8 @@ public:
     for (int64_t i = 0; i < count * dim; ++i) {
       result.dk[size_t(first + i)] =
           double(toInput(dk[size_t(i)] * Real(p.scale)));
-      result.dv[size_t(first + i)] = double(toInput(dv[size_t(i)]));
+      result.dv[size_t(first + i)] =
+          double(toInput(dv[size_t(i)] * Real(p.keptFactor())));
     }
   }
 
@@ -364,18 +368,23 @@ private:
           continue;
         }
         const Real probability = atMostOne(std::exp(scored.score - Real(lse)));
+        const bool isKept = p.keeps(b, head, i, j);
+        const Real factor = isKept ? Real(p.keptFactor()) : Real(0);
+        /// dP is 0 of what is dropped, whatever the values are.
+        auto difference = [&](const std::vector<Real> &products) -> Real {
+          return (isKept ? products[size_t(j)] * factor : Real(0)) - delta;
+        };
         if (slack) {
           const ScoreFunction::Result<double> wide = {
               double(scored.score), double(scored.slope), scored.seen};
-          slack->add(j, double(probability),
-                     double((*slackDp)[size_t(j)] - delta),
-                     p.score ? &wide : nullptr);
+          slack->add(j, double(probability), double(difference(*slackDp)),
+                     double(factor), p.score ? &wide : nullptr);
         }
         const Real exactDs =
-            toInput(probability * (dp[size_t(j)] - delta) * scored.slope);
+            toInput(probability * difference(dp) * scored.slope);
         const Real ds =
             problem.flushScoreGradients ? operand(exactDs) : exactDs;
-        const Real rounded = toInput(probability);
+        const Real rounded = isKept ? toInput(probability) : Real(0);
         const Real *key = keys.data() + j * dim;
         Real *dkRow = dk.data() + j * dim, *dvRow = dv.data() + j * dim;
         for (int64_t d = 0; d < dim; ++d) {
@@ -556,8 +565,12 @@ CaptureGradient fovea::reference::captureGradientF64(
       const ScoreFunction::Term term = p.score->termOf(capture, product, place);
       if (term.element < 0 || weight == 0)
         continue;
+      const double factor = p.keeps(b, head, i, j) ? p.keptFactor() : 0;
       const double difference =
-          dot(problem.dout, gradient, p.v, p.v.row(b, headK, j)) - delta;
+          (factor == 0 ? 0
+                       : factor * dot(problem.dout, gradient, p.v,
+                                      p.v.row(b, headK, j))) -
+          delta;
       const double ds = weight * difference, size = std::fabs(term.derivative);
       CaptureGradient::Element &element = result.elements[size_t(term.element)];
       element.exact += ds * term.derivative;

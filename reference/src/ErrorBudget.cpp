@@ -89,7 +89,8 @@ public:
     logitBound = std::max(logitBound, largestSink());
     // What one fp32 rounding of the largest logit changes in a probability,
     // carried to the output: 2 max|v| is the widest range it can average over.
-    logitNoise = kLogitUlp * logitBound * largestElement(e.problem.v);
+    logitNoise = kLogitUlp * logitBound * largestElement(e.problem.v) *
+                 e.problem.keptFactor();
   }
 
   Comparison run() {

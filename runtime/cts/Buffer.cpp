@@ -48,15 +48,7 @@ float fromBf16(uint16_t value) {
 } // namespace
 
 int64_t bytesOf(const spec::TensorSpec &spec, DataType type) {
-  switch (spec.elements) {
-  case spec::Elements::Problem:
-    return elementSize(type);
-  case spec::Elements::F32:
-    return int64_t(sizeof(float));
-  case spec::Elements::I32:
-    return int64_t(sizeof(int32_t));
-  }
-  return 0;
+  return spec::bytesOf(spec.elements, type);
 }
 
 Guarded::Guarded(size_t bytes) : bytes(bytes) {

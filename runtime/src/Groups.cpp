@@ -299,6 +299,59 @@ constexpr fovea_varlen_t kNoVarlen = {
     FOVEA_LSE_AS_Q,
     0};
 
+/// The least word, with sign, of a weight that is kept. In fp32 as AOTriton's
+/// kernels have it (modules/flash/kernel/dropout.py).
+int32_t thresholdOf(float p) {
+  const float bound = (p - 0.5f) * 4294967296.0f;
+  constexpr int32_t most = std::numeric_limits<int32_t>::max();
+  return bound >= float(most) ? most : int32_t(bound) + 1;
+}
+
+Result readDropout(const fovea_group_t *group, Problem &problem,
+                   GroupArguments &arguments) {
+  fovea_dropout_t given;
+  if (Result result = readVersioned(
+          "dropout.header", reinterpret_cast<const fovea_dropout_t *>(group),
+          kDropoutFirstSize, given);
+      !result.ok())
+    return result;
+  if (!(given.p >= 0 && given.p <= 1))
+    return invalid("dropout.p is " + std::to_string(given.p) +
+                   ", not in 0 to 1");
+  if (given.word_order != FOVEA_PHILOX_0123 &&
+      given.word_order != FOVEA_PHILOX_0213)
+    return invalid("dropout.word_order is " + std::to_string(given.word_order) +
+                   ", not FOVEA_PHILOX_0123 (0) or FOVEA_PHILOX_0213 (1)");
+  if (problem.key.op == OpKind::Backward &&
+      (given.seed_out || given.offset_out))
+    return invalid(std::string("dropout.") +
+                   (given.seed_out ? "seed_out" : "offset_out") +
+                   " is not NULL in a backward call; only forward calls write "
+                   "it");
+  if (given.p == 0) { // kernels without it serve the call
+    problem.key.groups[size_t(spec::findGroup("dropout"))] = 0;
+    return Result();
+  }
+  arguments.setTensors(&given);
+  arguments.set(0, thresholdOf(given.p));
+  arguments.set(1, given.p == 1 ? 0.0f : 1 / (1 - given.p));
+  arguments.set(2, given.word_order);
+  arguments.set(3, given.seed_value);
+  arguments.set(4, given.offset_value);
+  problem.headsDiffer = true;
+  return Result();
+}
+constexpr fovea_dropout_t kNoDropout = {
+    {sizeof(fovea_dropout_t), FOVEA_GROUP_DROPOUT, nullptr},
+    0,
+    FOVEA_PHILOX_0123,
+    0,
+    0,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr};
+
 constexpr GroupReader kReaders[] = {
     {FOVEA_GROUP_WINDOW, "FOVEA_GROUP_WINDOW", "window", readWindow,
      &kNeutralWindow.header},
@@ -312,6 +365,8 @@ constexpr GroupReader kReaders[] = {
      &kNoBlocks.header, params::kBlocksTensors},
     {FOVEA_GROUP_VARLEN, "FOVEA_GROUP_VARLEN", "varlen", readVarlen,
      &kNoVarlen.header, params::kVarlenTensors, /*shapesTensors=*/true},
+    {FOVEA_GROUP_DROPOUT, "FOVEA_GROUP_DROPOUT", "dropout", readDropout,
+     &kNoDropout.header, params::kDropoutTensors},
 };
 
 } // namespace

@@ -209,9 +209,10 @@ inline TensorParam readTensor(const void *params,
   if (spec.shape == spec::Shape::Heads) {
     tensor.strideHead = field.stride(params, 0);
     tensor.batch = tensor.rows = tensor.rowElements = 1;
-  } else if (spec.shape == spec::Shape::Sequences) {
+  } else if (spec.shape == spec::Shape::Sequences ||
+             spec.shape == spec::Shape::Number) {
     tensor.batch = tensor.heads = tensor.rows = 1;
-    tensor.rowElements = sizes.batch;
+    tensor.rowElements = spec.shape == spec::Shape::Number ? 1 : sizes.batch;
   } else {
     tensor.strideBatch = field.stride(params, 0);
     tensor.strideHead = field.stride(params, 1);
@@ -253,11 +254,10 @@ inline TensorParam readTensor(const void *params,
   case spec::Shape::Heads:
   case spec::Shape::Bytes:
   case spec::Shape::Sequences:
+  case spec::Shape::Number:
     break;
   }
-  tensor.elementBytes = spec.elements == spec::Elements::Problem
-                            ? elementSize(problem.key.dtype)
-                            : 4;
+  tensor.elementBytes = spec::bytesOf(spec.elements, problem.key.dtype);
   tensor.written = spec.written;
   tensor.optional = spec.optional;
   return tensor;

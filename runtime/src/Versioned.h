@@ -28,7 +28,8 @@ inline constexpr uint32_t kContextOptionsFirstSize = 40, kHipInfoFirstSize = 32,
                           kWindowFirstSize = 40, kDlseFirstSize = 40,
                           kSinksFirstSize = 32, kDsinksFirstSize = 48,
                           kScoreFirstSize = 40, kCaptureFirstSize = 128,
-                          kBlocksFirstSize = 288, kVarlenFirstSize = 96;
+                          kBlocksFirstSize = 288, kVarlenFirstSize = 96,
+                          kDropoutFirstSize = 72;
 static_assert(sizeof(fovea_context_options_t) == kContextOptionsFirstSize);
 static_assert(sizeof(fovea_hip_library_info_t) == kHipInfoFirstSize);
 static_assert(sizeof(fovea_device_info_t) == kDeviceInfoFirstSize);
@@ -45,6 +46,7 @@ static_assert(sizeof(fovea_score_t) == 48);
 static_assert(sizeof(fovea_capture_t) == kCaptureFirstSize);
 static_assert(sizeof(fovea_blocks_t) == kBlocksFirstSize);
 static_assert(sizeof(fovea_varlen_t) == kVarlenFirstSize);
+static_assert(sizeof(fovea_dropout_t) == kDropoutFirstSize);
 static_assert(sizeof(fovea_candidate_t) == kCandidateFirstSize);
 
 /// Checks that a caller's structure is there and of some version's size.

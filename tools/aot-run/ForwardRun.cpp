@@ -49,6 +49,11 @@ std::string ForwardCase::str() const {
     text += " score=" + scoreName;
   if (!listsName.empty())
     text += " blocks=" + listsName;
+  if (dropout) {
+    char number[32];
+    std::snprintf(number, sizeof(number), " dropout=%g", double(dropout->p));
+    text += number;
+  }
   if (sequences)
     text += " varlen=" + sequences->text;
   return text + " " + inputKindName(input) + (lse ? "" : " no-lse");

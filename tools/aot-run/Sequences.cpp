@@ -195,6 +195,8 @@ ForwardCase partOf(const ForwardCase &c, size_t number) {
   part.seqK = c.sequences->k.lengths[number];
   part.seed = c.seed + number;
   const int64_t batch = int64_t(number);
+  if (part.dropout)
+    part.dropout->firstBatch = batch;
   if (c.score)
     part.score = std::make_shared<ScoreOfBatch>(c.score, batch);
   if (c.listed)

@@ -297,6 +297,7 @@ ForwardProblem fovea::run::problemOf(const ForwardCase &c,
   }
   problem.listed = c.listed;
   problem.score = c.score;
+  problem.dropout = c.dropout;
   problem.scale = c.scaleOrDefault();
   problem.q = tensors.part("q", number);
   problem.k = tensors.part("k", number);

@@ -96,6 +96,18 @@ inline fovea_window_t groupOf(const Window &window) {
   return group;
 }
 
+/// The group of dropout, with seed and offset as values.
+inline fovea_dropout_t groupOf(const reference::Dropout &dropout) {
+  fovea_dropout_t group = {};
+  group.header.struct_size = sizeof(group);
+  group.header.group = FOVEA_GROUP_DROPOUT;
+  group.p = dropout.p;
+  group.word_order = dropout.swapsWords ? FOVEA_PHILOX_0213 : FOVEA_PHILOX_0123;
+  group.seed_value = dropout.seed;
+  group.offset_value = dropout.offset;
+  return group;
+}
+
 /// The groups of a call, which its parameters point to.
 class CallGroups {
 public:
@@ -130,6 +142,7 @@ public:
   }
 
   fovea_window_t window = {};
+  fovea_dropout_t dropout = {};
 
 private:
   fovea_group_t *make(size_t bytes) {
@@ -159,6 +172,10 @@ void fillSizes(const ForwardCase &c, Params &params, CallGroups &groups) {
       groups.add(group);
   for (const fovea_group_t *group : c.given)
     groups.addCopy(*group);
+  if (c.dropout) {
+    groups.dropout = groupOf(*c.dropout);
+    groups.add(groups.dropout.header);
+  }
   params.groups = groups.first();
   params.scale = c.scaleOrDefault();
   for (const spec::Extent extent : spec::kExtents)

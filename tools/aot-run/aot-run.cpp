@@ -101,6 +101,9 @@ struct CommandLine {
   std::vector<double> captures;
   std::string blocks;
   std::string varlen;
+  float dropout = 0;
+  uint64_t philoxSeed = 1, philoxOffset = 0;
+  bool swapsWords = false;
   bool list = false, json = false;
 };
 
@@ -267,6 +270,20 @@ void addOptions(CLI::App &app, CommandLine &line) {
           },
           ""))
       ->type_name("QxKV:KIND");
+  CLI::Option *dropout =
+      app.add_option("--dropout", line.dropout,
+                     "Drop weights with this probability (docs/Dropout.md)")
+          ->check(CLI::Range(0.0f, 1.0f))
+          ->type_name("P");
+  app.add_option("--philox-seed", line.philoxSeed,
+                 "Seed of the generator for --dropout")
+      ->needs(dropout);
+  app.add_option("--philox-offset", line.philoxOffset,
+                 "Its first counter, for --dropout")
+      ->needs(dropout);
+  app.add_flag("--philox-0213", line.swapsWords,
+               "Of four keys the words 0, 2, 1, 3, as in AOTriton 0.10 to 0.13")
+      ->needs(dropout);
   app.add_option(
          "--varlen", line.varlen,
          "Sequences of these lengths in place of --batch, --seqlen and "
@@ -627,6 +644,12 @@ int runProblem(Session &session, CommandLine &line) {
     if (std::string error = sequences->upload(session); !error.empty())
       return fail(error, kDevice);
     c.given.push_back(sequences->group());
+  }
+  if (line.dropout > 0) {
+    ForwardCase &c = line.backward.forward;
+    c.dropout = {line.dropout,    line.philoxSeed, line.philoxOffset,
+                 line.swapsWords, c.heads,         c.seqQ,
+                 c.seqK,          /*firstBatch=*/0};
   }
   return line.score.empty() ? runListed(session, line)
                             : runScored(session, line);

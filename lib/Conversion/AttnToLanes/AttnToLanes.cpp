@@ -140,6 +140,7 @@ private:
     RewritePatternSet patterns(context);
     populateMemoryToLanesPatterns(converter, patterns, lanes);
     populateComputeToLanesPatterns(converter, patterns, lanes);
+    populateDropoutToLanesPatterns(converter, patterns, lanes);
     populateMovesToLanesPatterns(converter, patterns, lanes);
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          legality);

@@ -86,7 +86,8 @@ Value LaneContext::bitsOf(ImplicitLocOpBuilder &b, ArrayRef<Coord> bases,
 }
 
 ImplicitLocOpBuilder LaneContext::builderBefore(Operation *op) {
-  while (op->getParentOp() != kernel.getOperation())
+  while (op->getParentOp() != kernel.getOperation() &&
+         !op->getParentOp()->hasAttr(attn::kTextAttrName))
     op = op->getParentOp();
   return ImplicitLocOpBuilder(op->getLoc(), op);
 }
@@ -230,6 +231,7 @@ Value LaneContext::hasParity(Operation *op, layout::Conversion::Parity parity) {
 Value LaneContext::exchange(OpBuilder &b, Operation *op, Value value,
                             int mask) {
   constexpr int kRowLanes = 16; // lanes that DPP and v_permlane call a row
+  constexpr int kQuadLanes = 4;
   Location loc = op->getLoc();
   Type type = value.getType(), word = b.getI32Type();
   Value bits = value;
@@ -242,6 +244,14 @@ Value LaneContext::exchange(OpBuilder &b, Operation *op, Value value,
     moved =
         ROCDL::DPPUpdateOp::create(b, loc, word, old, bits, kRowXmask | mask,
                                    kAll, kAll, /*boundCtrl=*/true);
+  } else if (mask < kQuadLanes) {
+    uint32_t selectors = 0; // two bits a lane
+    for (int laneOfQuad = 0; laneOfQuad < kQuadLanes; ++laneOfQuad)
+      selectors |= uint32_t(laneOfQuad ^ mask) << 2 * laneOfQuad;
+    constexpr uint32_t kAll = 0xf;
+    Value old = LLVM::PoisonOp::create(b, loc, word);
+    moved = ROCDL::DPPUpdateOp::create(b, loc, word, old, bits, selectors, kAll,
+                                       kAll, /*boundCtrl=*/true);
   } else if (mask < 2 * kRowLanes && mask >= kRowLanes &&
              target.has(target::kPermlaneX16)) {
     // For each lane of a row, four bits: which lane of the other row it takes.

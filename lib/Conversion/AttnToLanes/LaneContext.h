@@ -28,7 +28,8 @@ public:
   mlir::Value getLane() const { return lane; }
 
   /// Where what `op` needs of its lane is computed: before `op` or, if that is
-  /// in a loop or branch, before the outermost of them.
+  /// in a loop or branch, before the outermost of them that is no kernel's
+  /// text.
   mlir::ImplicitLocOpBuilder builderBefore(mlir::Operation *op);
 
   /// i32 coordinate `dim` of register 0 of this lane, inside a unit.
@@ -106,6 +107,9 @@ void populateMemoryToLanesPatterns(mlir::TypeConverter &converter,
                                    mlir::RewritePatternSet &patterns,
                                    LaneContext &context);
 void populateComputeToLanesPatterns(mlir::TypeConverter &converter,
+                                    mlir::RewritePatternSet &patterns,
+                                    LaneContext &context);
+void populateDropoutToLanesPatterns(mlir::TypeConverter &converter,
                                     mlir::RewritePatternSet &patterns,
                                     LaneContext &context);
 void populateMovesToLanesPatterns(mlir::TypeConverter &converter,

@@ -85,6 +85,8 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
       return listType(4);
     case spec::Shape::Sequences:
       return listType(1);
+    case spec::Shape::Number:
+      return MemRefType::get({1}, b.getI64Type());
     }
     llvm_unreachable("all shapes are listed");
   };
@@ -110,10 +112,12 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
       types.push_back(typeOf(info));
     }
     // Scalars of groups that are parts of visibility are bounds.
-    if (StringRef name = group->name; name == "blocks" || name == "varlen") {
+    if (StringRef name = group->name;
+        name == "blocks" || name == "varlen" || name == "dropout") {
       together[name] = {types.size() - group->tensors.size(),
                         group->tensors.size() + group->scalars.size()};
-      types.append(group->scalars.size(), b.getI32Type());
+      for (const spec::ScalarSpec &scalar : group->scalars)
+        types.push_back(attn::scalarType(&context, scalar.kind));
     }
   }
   const size_t captured = types.size();
@@ -155,7 +159,7 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
     op = attn::ForwardOp::create(b, args[0], args[1], args[2], args[3], args[4],
                                  args[5], boundsFrom(6), ofGroup("sinks"),
                                  operandsOf("blocks"), operandsOf("varlen"),
-                                 captures, visibility,
+                                 operandsOf("dropout"), captures, visibility,
                                  /*schedule=*/nullptr, /*combine=*/nullptr);
     break;
   case fovea::OpKind::Backward:
@@ -163,7 +167,8 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
         b, args[0], args[1], args[2], args[3], args[4], args[5], args[6],
         args[7], args[8], args[9], args[10], boundsFrom(11), ofGroup("dlse"),
         ofGroup("sinks"), ofGroup("dsinks"), operandsOf("blocks"),
-        operandsOf("varlen"), captures, args.drop_front(firstGradient),
+        operandsOf("varlen"), operandsOf("dropout"), captures,
+        args.drop_front(firstGradient),
         gradients.empty() ? DenseI32ArrayAttr()
                           : b.getDenseI32ArrayAttr(gradients),
         visibility, /*schedule=*/nullptr);

@@ -263,7 +263,8 @@ enum {
   FOVEA_GROUP_SCORE = 4,
   FOVEA_GROUP_DSINKS = 5,
   FOVEA_GROUP_BLOCKS = 6,
-  FOVEA_GROUP_VARLEN = 7
+  FOVEA_GROUP_VARLEN = 7,
+  FOVEA_GROUP_DROPOUT = 8
 };
 
 /** From which diagonal a side of a window counts. */
@@ -455,6 +456,40 @@ typedef struct fovea_varlen {
   int32_t lse_layout; /**< FOVEA_LSE_... */
   uint32_t reserved;  /**< 0 */
 } fovea_varlen_t;
+
+/** Which of the four words of a call of the generator is whose key's. */
+enum {
+  FOVEA_PHILOX_0123 = 0, /**< in order, as AOTriton has it from 0.14 on */
+  FOVEA_PHILOX_0213 = 1  /**< of keys 0 to 3 the words 0, 2, 1, 3, as AOTriton
+                            0.10 to 0.13 have it */
+};
+
+/**
+ * Since 0.2. Weights are dropped by chance (docs/Dropout.md): with probability
+ * p a weight is 0 in the product with V, else 1/(1-p) times what it is. The sum
+ * that weights are divided by, and lse, are of all weights. A backward call
+ * with the seed and offset of the forward one drops the same.
+ *
+ * The random word of query i and key j of batch (or sequence) z and query head
+ * h is word j mod 4 of Philox4x32-10 with the key `seed` and the counter offset
+ * + ((z heads_q + h) seqlen_q + i) ceil(seqlen_k / 4) + j / 4, seqlen being the
+ * call's, in 64 bits. A weight is kept if the word, with sign, is more than (p
+ * - 0.5f) * 2^32, computed in fp32 and truncated, as AOTriton's kernels do.
+ * With p 0 nothing of this is read or written; with p 1 out and all gradients
+ * are 0.
+ */
+typedef struct fovea_dropout {
+  fovea_group_t header;
+  float p;            /**< 0 to 1 */
+  int32_t word_order; /**< FOVEA_PHILOX_... */
+  uint64_t seed_value,
+      offset_value; /**< added, modulo 2^64, to the numbers at */
+  const uint64_t *seed,
+      *offset; /**< on the device, read by the kernels; NULL: 0 */
+  /** Of a forward call: on the device, receive the sums, for the backward call.
+      NULL: they are not written. */
+  uint64_t *seed_out, *offset_out;
+} fovea_dropout_t;
 
 /** Types of what a score program captures. Of a boolean, one byte, true is what
     is not 0. Scalars are F32 or I32. */

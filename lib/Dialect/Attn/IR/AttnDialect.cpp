@@ -35,7 +35,8 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
       name == hsaco::kArgumentNamesAttrName && names &&
       llvm::all_of(names, llvm::IsaPred<StringAttr>))
     return success();
-  if (name == kKernelsAttrName && isa<UnitAttr>(attribute.getValue()))
+  if ((name == kKernelsAttrName || name == kTextAttrName) &&
+      isa<UnitAttr>(attribute.getValue()))
     return success();
   if (name == kKernelAttrName && isa<SymbolRefAttr>(attribute.getValue()))
     return success();
@@ -48,10 +49,10 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
   return op->emitError("attribute '")
          << name << "' has no meaning with the value " << attribute.getValue()
          << "; known are '" << kTargetAttrName << "' (#attn.target), '"
-         << kKernelsAttrName << "' (unit), '" << kKernelAttrName
-         << "' (a symbol), '" << kKeyAttrName << "' (a string), '"
-         << kScheduleAttrName << "' (#attn.schedule), '" << kScoreKindAttrName
-         << "', '" << kScoreSummaryAttrName << "' and '"
+         << kKernelsAttrName << "' and '" << kTextAttrName << "' (unit), '"
+         << kKernelAttrName << "' (a symbol), '" << kKeyAttrName
+         << "' (a string), '" << kScheduleAttrName << "' (#attn.schedule), '"
+         << kScoreKindAttrName << "', '" << kScoreSummaryAttrName << "' and '"
          << kScoreVariantAttrName << "' (strings) and '"
          << hsaco::kArgumentNamesAttrName << "' (an array of strings)";
 }

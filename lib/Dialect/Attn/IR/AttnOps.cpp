@@ -160,17 +160,33 @@ static const spec::GroupSpec &groupOf(StringRef name) {
   assert(row >= 0 && "the table of feature groups has the row");
   return spec::featureGroups()[row];
 }
-constexpr llvm::StringLiteral kBlocks = "blocks", kVarlen = "varlen";
+constexpr llvm::StringLiteral kBlocks = "blocks", kVarlen = "varlen",
+                              kDropout = "dropout";
 
 /// The tensor of a name among those of such groups; null: there is none.
 static Value groupTensor(AttentionOpInterface op, StringRef name) {
-  for (auto [group, operands] :
-       {std::pair(kBlocks, op.getLists()), {kVarlen, op.getSequences()}})
+  for (auto [group, operands] : {std::pair(kBlocks, op.getLists()),
+                                 {kVarlen, op.getSequences()},
+                                 {kDropout, op.getDropout()}})
     if (!operands.empty())
       for (auto [info, value] : llvm::zip(groupOf(group).tensors, operands))
         if (name == info.name)
           return value;
   return nullptr;
+}
+
+Type fovea::attn::scalarType(MLIRContext *context, spec::ArgKind kind) {
+  switch (kind) {
+  case spec::ArgKind::I32:
+    return IntegerType::get(context, 32);
+  case spec::ArgKind::I64:
+    return IntegerType::get(context, 64);
+  case spec::ArgKind::F32:
+    return Float32Type::get(context);
+  case spec::ArgKind::Pointer:
+    return LLVM::LLVMPointerType::get(context, 1);
+  }
+  llvm_unreachable("all kinds are listed");
 }
 
 /// That the operands of such a group are its tensors, each as `check` wants it
@@ -190,22 +206,26 @@ static LogicalResult checkGroup(
   for (auto [number, value] : llvm::enumerate(operands)) {
     auto type = dyn_cast<MemRefType>(value.getType());
     if (number >= tensors) {
-      if (type)
+      const spec::ScalarSpec &scalar = group.scalars[number - tensors];
+      if (Type wanted = scalarType(op->getContext(), scalar.kind);
+          value.getType() != wanted)
         return op->emitOpError()
-               << "(" << constraint << ") "
-               << group.scalars[number - tensors].name << " of " << what
-               << " must be i32, found " << type;
+               << "(" << constraint << ") " << scalar.name << " of " << what
+               << " must be " << wanted << ", found " << value.getType();
       continue;
     }
     const spec::TensorSpec &info = group.tensors[number];
     const int64_t rank = info.shape == spec::Shape::BlockLists    ? 4
                          : info.shape == spec::Shape::BlockCounts ? 3
                                                                   : 1;
-    if (!type || type.getRank() != rank)
+    const unsigned width = info.elements == spec::Elements::I64 ? 64 : 32;
+    if (!type || type.getRank() != rank ||
+        !type.getElementType().isInteger(width))
       return op->emitOpError()
              << "(" << constraint << ") " << info.name << " of " << what
-             << " must be " << spec::shapeOf(info) << " of i32, found "
-             << value.getType();
+             << " must be " << spec::shapeOf(info) << " of "
+             << (info.elements == spec::Elements::I64 ? "i64" : "i32")
+             << ", found " << value.getType();
     if (failed(checkStrides(op, {info.name, type})) ||
         failed(check(info, type)))
       return failure();
@@ -236,13 +256,17 @@ static LogicalResult checkLists(Operation *op, Named q, OperandRange lists,
   return success();
 }
 
-/// (C17) of lengths and places of sequences.
-static LogicalResult checkSequences(AttentionOpInterface op) {
-  if (op.getSequences().empty())
+/// (C17) of lengths and places of sequences, and (C19) of dropout.
+static LogicalResult checkSequencesAndDropout(AttentionOpInterface op) {
+  auto isAny = [](const spec::TensorSpec &, MemRefType) { return success(); };
+  if (!op.getSequences().empty() &&
+      failed(checkGroup(op, "C17", "sequences", groupOf(kVarlen),
+                        op.getSequences(), isAny)))
+    return failure();
+  if (op.getDropout().empty())
     return success();
-  return checkGroup(
-      op, "C17", "sequences", groupOf(kVarlen), op.getSequences(),
-      [](const spec::TensorSpec &, MemRefType) { return success(); });
+  return checkGroup(op, "C19", "dropout", groupOf(kDropout), op.getDropout(),
+                    isAny);
 }
 
 //===----------------------------------------------------------------------===//
@@ -264,7 +288,7 @@ LogicalResult fovea::attn::checkBounds(Operation *op, ArrayAttr visibility,
 static LogicalResult checkCommon(AttentionOpInterface op) {
   return success(
       succeeded(checkBounds(op, op.getVisibilityAttr(), op.getBounds())) &&
-      succeeded(checkSequences(op)));
+      succeeded(checkSequencesAndDropout(op)));
 }
 
 fovea::OpKind ForwardOp::getOperationKind() { return fovea::OpKind::Forward; }

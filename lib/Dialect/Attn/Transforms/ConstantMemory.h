@@ -43,11 +43,12 @@ inline mlir::Value firstLane(mlir::ImplicitLocOpBuilder &b, mlir::Value value) {
       .getResult(0);
 }
 
-/// The i32 at an address.
+/// The number at an address; i32 unless another type is given.
 inline mlir::Value loadConstant(mlir::ImplicitLocOpBuilder &b,
-                                mlir::Value address) {
+                                mlir::Value address,
+                                mlir::Type type = nullptr) {
   return mlir::LLVM::LoadOp::create(
-      b, b.getI32Type(),
+      b, type ? type : b.getI32Type(),
       mlir::LLVM::IntToPtrOp::create(b, constantPointer(b), address),
       /*alignment=*/4, /*isVolatile=*/false, /*isNonTemporal=*/false,
       /*isInvariant=*/true);

@@ -258,6 +258,8 @@ void Combine::build() {
     sum = withSink(sum, *sink);
     factorOfSums = sink->factor;
   }
+  if (dropout.isThere())
+    factorOfSums = fmul(factorOfSums, splat(one, dropout.scale));
   Value positive =
       arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sum, zero);
   Value inverse =

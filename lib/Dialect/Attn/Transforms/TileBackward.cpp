@@ -150,6 +150,35 @@ protected:
                                           negatedLse)));
   }
 
+  //===--- dropout --------------------------------------------------------===//
+  // Weights that are dropped have a sign in the kernels, since dS is of all of
+  // them and dV of those that are kept.
+
+  /// i1 tile.
+  Value isDropped(Value p) {
+    auto type = cast<RankedTensorType>(p.getType());
+    return arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, p,
+                                 this->splat(type, 0.0f));
+  }
+  /// Those that count for dV.
+  Value keptProbabilities(Value p) {
+    if (!this->dropout.isThere())
+      return p;
+    auto type = cast<RankedTensorType>(p.getType());
+    return this->select(isDropped(p), this->splat(type, 0.0f), p);
+  }
+  /// p * (dp - delta), of dp's part that is kept.
+  Value scoreGradients(Value p, Value dp, Value delta) {
+    if (!this->dropout.isThere())
+      return this->fmul(p, this->fsub(dp, delta));
+    auto type = cast<RankedTensorType>(p.getType());
+    Value negated = arith::NegFOp::create(b, delta);
+    Value kept = math::FmaOp::create(
+        b, dp, this->splat(type, this->dropout.scale), negated);
+    return this->fmul(math::AbsFOp::create(b, p),
+                      this->select(isDropped(p), negated, kept));
+  }
+
   /// dS times slopes, where there are some.
   Value timesSlopes(Value ds, Value slopes) {
     return slopes ? this->fmul(ds, slopes) : ds;
@@ -183,6 +212,7 @@ protected:
 
   /// P is at most 1, so that its power is a constant.
   Value roundProbabilities(Value p) {
+    p = keptProbabilities(p);
     if (this->raisesProbabilities()) {
       Value power = this->splat(this->f32Tile(1, tiles.blockM),
                                 powerOfTwo(Base::kLargestExponent));
@@ -193,11 +223,14 @@ protected:
     }
     return this->round(p);
   }
-  /// What undoes this in sums over P; null: nothing.
+  /// What undoes this in sums over P, and makes up for what is dropped; null:
+  /// nothing.
   Value loweredProbabilities() {
-    return this->raisesProbabilities()
-               ? this->f32(powerOfTwo(-Base::kLargestExponent))
-               : Value();
+    Value factor = this->dropout.scale;
+    if (!this->raisesProbabilities())
+      return factor;
+    Value power = this->f32(powerOfTwo(-Base::kLargestExponent));
+    return factor ? this->fmul(power, factor) : power;
   }
 
   /// dS has no range of its own. Each column has the power that brings the
@@ -475,6 +508,12 @@ void QueryGradient::take(GradientStep step, Value number) {
     slot(Slot::Weights) = probabilities(
         scores,
         broadcast(negatedLse, cast<RankedTensorType>(scores.getType())));
+    if (dropout.isThere())
+      slot(Slot::Weights) =
+          dropout.apply(slot(Slot::Weights),
+                        {batch, headQ, firstRow, keyOf(number),
+                         /*queriesAreRows=*/false},
+                        /*negates=*/true);
     return;
   }
   case Step::ReadOther:
@@ -487,9 +526,9 @@ void QueryGradient::take(GradientStep step, Value number) {
   case Step::ScoreGradients: {
     Value dp = slot(Slot::WeightGradients);
     auto full = cast<RankedTensorType>(dp.getType());
-    Value ds =
-        timesSlopes(fmul(slot(Slot::Weights), fsub(dp, broadcast(delta, full))),
-                    slot(Slot::Slopes));
+    Value ds = timesSlopes(
+        scoreGradients(slot(Slot::Weights), dp, broadcast(delta, full)),
+        slot(Slot::Slopes));
     slot(Slot::ScoreGradients) = roundScoreGradients(ds, power, acc);
     return;
   }
@@ -507,6 +546,7 @@ void QueryGradient::take(GradientStep step, Value number) {
 void QueryGradient::build() {
   allocVisited({&ldsK.rows, &ldsV}, {&ldsK.turned}, pipeline.buffers);
   placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven());
+  dropout.prepare();
   enterSequence(firstRow, /*ownsKeys=*/false);
   Rows q = rowsOf("q", headQ), dout = rowsOf("dout", headQ),
        dq = rowsOf("dq", headQ);
@@ -723,6 +763,14 @@ void KeyGradients::take(GradientStep step, Value number) {
   case Step::Weigh:
     slot(Slot::Weights) =
         probabilities(slot(Slot::Scores), slot(Slot::LogSums));
+    if (dropout.isThere()) {
+      Value row =
+          add(queries.origin, mul(slot(Slot::Number), i32(tiles.blockN)));
+      slot(Slot::Weights) = dropout.apply(
+          slot(Slot::Weights),
+          {batch, head.number, row, firstKey, /*queriesAreRows=*/true},
+          /*negates=*/true);
+    }
     return;
   case Step::Round:
     slot(Slot::Rounded) = roundProbabilities(slot(Slot::Weights));
@@ -745,7 +793,8 @@ void KeyGradients::take(GradientStep step, Value number) {
     return;
   case Step::ScoreGradients: {
     Value p = slot(Slot::Weights);
-    Value ds = fmul(p, fsub(slot(Slot::WeightGradients), slot(Slot::Deltas)));
+    Value ds =
+        scoreGradients(p, slot(Slot::WeightGradients), slot(Slot::Deltas));
     if (score.hasGradients())
       score.addGradients(scored, ds,
                          isMasked || scored.seen ? isZero(p) : Value(),
@@ -866,6 +915,7 @@ void KeyGradients::build() {
     std::tie(batch, block) = blockOf({batch, block}, tiles.blockM,
                                      /*ofKeys=*/true, /*fromTheEnd=*/false);
   firstKey = mul(block, i32(tiles.blockM));
+  dropout.prepare();
   enterSequence(firstKey, /*ownsKeys=*/true);
   Value seqlenK = this->seqlenK();
   factor = softmaxFactor();

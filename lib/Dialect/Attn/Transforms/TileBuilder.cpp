@@ -13,20 +13,6 @@ using namespace fovea::attn;
 // Kernels
 //===----------------------------------------------------------------------===//
 
-static Type argumentType(Builder &b, spec::ArgKind kind) {
-  switch (kind) {
-  case spec::ArgKind::Pointer:
-    return LLVM::LLVMPointerType::get(b.getContext(), 1);
-  case spec::ArgKind::I64:
-    return b.getI64Type();
-  case spec::ArgKind::I32:
-    return b.getI32Type();
-  case spec::ArgKind::F32:
-    return b.getF32Type();
-  }
-  llvm_unreachable("all kinds are listed");
-}
-
 StringRef KernelArguments::passedAs(StringRef tensor) const {
   auto same = sameAs.find(tensor);
   return same == sameAs.end() ? tensor : StringRef(same->second);
@@ -78,7 +64,7 @@ gpu::GPUFuncOp fovea::attn::makeKernel(gpu::GPUModuleOp module, StringRef name,
   SmallVector<Type> types;
   SmallVector<Attribute> names;
   for (const spec::Argument &info : arguments.signature.arguments) {
-    types.push_back(argumentType(builder, info.kind));
+    types.push_back(scalarType(builder.getContext(), info.kind));
     names.push_back(builder.getStringAttr(info.name));
   }
   auto kernel =
@@ -212,6 +198,7 @@ void TileBuilder::enterSequence(Value first, bool ownsKeys) {
   Value isThere = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, first,
                                         ownsKeys ? seqlenK() : seqlenQ());
   entered = scf::IfOp::create(b, isThere, /*withElseRegion=*/false);
+  entered->setAttr(kTextAttrName, b.getUnitAttr());
   b.setInsertionPointToStart(entered.thenBlock());
 }
 
@@ -426,7 +413,8 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
     keys = {i32(0),   seqlenK(),         i32(0),          list.first,
             list.end, /*hasHead=*/false, /*hasTail=*/true};
   } else {
-    keys = visibility.keysOfRows(firstRow, last, blockN);
+    keys = visibility.keysOfRows(firstRow, last, blockN,
+                                 dropout.isThere() ? Dropout::kKeyStep : 1);
   }
   if (share)
     keys = shareOf(keys, group);

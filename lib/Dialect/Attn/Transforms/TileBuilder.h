@@ -10,6 +10,7 @@
 #define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILEBUILDER_H
 
 #include "BlockLists.h"
+#include "Dropout.h"
 #include "Score.h"
 #include "Sequences.h"
 #include "Visibility.h"
@@ -99,7 +100,8 @@ protected:
         visibility(op, b, [&](StringRef name) { return arg(name); }),
         score(op, b, [&](StringRef name) { return arg(name); }),
         lists(op, b, [&](StringRef name) { return arg(name); }),
-        sequences(op, b, [&](StringRef name) { return arg(name); }) {
+        sequences(op, b, [&](StringRef name) { return arg(name); }),
+        dropout(op, b, [&](StringRef name) { return arg(name); }) {
     setLengths();
   }
 
@@ -256,6 +258,7 @@ protected:
   Score score;
   BlockLists lists;
   Sequences sequences;
+  Dropout dropout;
   Value batch; ///< i32; set by what places the workgroup
 
 private:

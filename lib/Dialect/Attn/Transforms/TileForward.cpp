@@ -129,7 +129,7 @@ private:
   void scaleSums();
   void rescale();
   Value weigh(Value scores, Value reference);
-  Value sumAndRound(Value weights);
+  Value sumAndRound(Value weights, KeyBlock block);
 
   //===--- the pipeline ---------------------------------------------------===//
   using Mask = QueryBlockBuilder::Mask;
@@ -429,7 +429,7 @@ Value ForwardTiler::weigh(Value scores, Value reference) {
 }
 
 /// Adds to the row sums; returns P^T in the input type.
-Value ForwardTiler::sumAndRound(Value weights) {
+Value ForwardTiler::sumAndRound(Value weights, KeyBlock block) {
   Value rounded = round(weights);
   auto addSum = [&](Value &sum, Value values) {
     Value partial = ReduceOp::create(b, sum.getType(), ReduceKind::Sum, values);
@@ -441,6 +441,13 @@ Value ForwardTiler::sumAndRound(Value weights) {
   addSum(sums.rowSum, elementType.isF16() ? rounded : weights);
   if (sums.rowTotal)
     addSum(sums.rowTotal, weights);
+  // Sums are of all weights.
+  if (dropout.isThere())
+    rounded = round(dropout.apply(weights,
+                                  {batch, headQ, firstRow,
+                                   keyOf(block.number, part * partRows()),
+                                   /*queriesAreRows=*/false},
+                                  /*negates=*/false));
   return rounded;
 }
 
@@ -575,7 +582,7 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
       made.push_back(&slot(Slot::Reference));
     return;
   case Step::Round:
-    slot(Slot::Rounded) = sumAndRound(slot(Slot::Weights));
+    slot(Slot::Rounded) = sumAndRound(slot(Slot::Weights), block);
     made.append({&slot(Slot::Rounded), &sums.rowSum});
     if (sums.rowTotal)
       made.push_back(&sums.rowTotal);
@@ -777,6 +784,8 @@ void ForwardTiler::epilogue() {
     sum = withSink(sum, *sink);
     factorOfSums = sink->factor;
   }
+  if (dropout.isThere())
+    factorOfSums = fmul(factorOfSums, splat(row, dropout.scale));
   Value positive =
       arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sum, zero);
   Value inverse = arith::SelectOp::create(
@@ -828,6 +837,8 @@ void ForwardTiler::build() {
                  /*sharesKeys=*/op.getCombine().has_value());
   if (op.getCombine())
     placeShare();
+  dropout.prepare();
+  dropout.store();
   enterSequence(firstRow, /*ownsKeys=*/false);
   q = rowsOf("q", headQ);
   out = rowsOf("out", headQ);

@@ -94,12 +94,13 @@ Segments Visibility::segments(llvm::function_ref<SeenBounds(const Part &)> of,
   return result;
 }
 
-Segments Visibility::keysOfRows(Value first, Value last, int64_t block) {
+Segments Visibility::keysOfRows(Value first, Value last, int64_t block,
+                                int64_t originStep) {
   return segments(
       [&](const Part &part) {
         return part.attr.keysOfRows(context, part.bounds, first, last);
       },
-      context.seqlenK, block);
+      context.seqlenK, block, originStep);
 }
 
 Segments Visibility::rowsOfKeys(Value first, Value last, int64_t block,

@@ -40,9 +40,10 @@ public:
   bool isPartial() const { return !parts.empty(); }
 
   /// Of queries [first, last]: the keys to visit.
-  Segments keysOfRows(mlir::Value first, mlir::Value last, int64_t block);
-  /// Of keys [first, last]: the queries to visit.
   /// \param originStep  the origin is a multiple of it
+  Segments keysOfRows(mlir::Value first, mlir::Value last, int64_t block,
+                      int64_t originStep = 1);
+  /// Of keys [first, last]: the queries to visit, likewise.
   Segments rowsOfKeys(mlir::Value first, mlir::Value last, int64_t block,
                       int64_t originStep = 1);
 

@@ -69,13 +69,20 @@ enum class Shape : uint8_t {
   BlockCounts,
   BlockLists, ///< [batch, heads, blocks, entries], the last one contiguous
   Sequences,  ///< one a batch, and possibly one behind the last
+  Number,     ///< one
 };
 
 enum class Elements : uint8_t {
   Problem, ///< of the key's type
   F32,
   I32,
+  I64,
 };
+constexpr int64_t bytesOf(Elements elements, DataType problem) {
+  return elements == Elements::Problem ? elementSize(problem)
+         : elements == Elements::I64   ? 8
+                                       : 4;
+}
 
 /// Tensors that an operation may write for its caller, as bits of a set.
 enum Output : unsigned {

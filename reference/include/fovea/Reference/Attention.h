@@ -10,11 +10,13 @@
 #define FOVEA_REFERENCE_ATTENTION_H
 
 #include "fovea/Package/Visibility.h"
+#include "fovea/Reference/Dropout.h"
 #include "fovea/Reference/Types.h"
 
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -109,6 +111,11 @@ struct ForwardProblem {
     return sinks.empty() ? -std::numeric_limits<double>::infinity()
                          : sinks[size_t(head)];
   }
+  std::optional<Dropout> dropout; ///< of weights; none: all are kept
+  bool keeps(int64_t b, int64_t head, int64_t i, int64_t j) const {
+    return !dropout || dropout->keeps(b, head, i, j);
+  }
+  double keptFactor() const { return dropout ? dropout->factor() : 1; }
   /// What query i sees of the keys.
   KeyRange keysOf(int64_t i) const;
   /// Empty when shapes and types agree; otherwise what disagrees.

@@ -31,6 +31,7 @@ constexpr size_t strideCount(spec::Shape shape) {
     return 1; // of head alone
   case spec::Shape::Bytes:
   case spec::Shape::Sequences:
+  case spec::Shape::Number:
     return 0;
   }
   return 0;
@@ -133,6 +134,13 @@ inline constexpr TensorField kVarlenTensors[] = {
     {"varlen.k.starts",
      offsetof(fovea_varlen_t, k) + offsetof(fovea_sequences_t, starts), 0},
 };
+
+#define FOVEA_NUMBER(name)                                                     \
+  {"dropout." #name, offsetof(fovea_dropout_t, name), 0}
+inline constexpr TensorField kDropoutTensors[] = {
+    FOVEA_NUMBER(seed), FOVEA_NUMBER(offset), FOVEA_NUMBER(seed_out),
+    FOVEA_NUMBER(offset_out)};
+#undef FOVEA_NUMBER
 
 /// One a tensor of the operation's base group, in the order of its table, then
 /// of its algorithms, whose workspace is one and the same.

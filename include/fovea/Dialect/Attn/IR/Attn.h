@@ -66,6 +66,9 @@ inline constexpr llvm::StringLiteral kTargetAttrName = "attn.target";
 
 /// Name of the attribute of a kernel that holds the ScheduleAttr it was tiled
 /// by.
+/// On the branch that holds the text of a kernel whose workgroups may have
+/// nothing to do.
+inline constexpr llvm::StringLiteral kTextAttrName = "attn.text";
 inline constexpr llvm::StringLiteral kScheduleAttrName = "attn.schedule";
 
 /// Name of the attribute of a module that marks it as one of kernels, of which

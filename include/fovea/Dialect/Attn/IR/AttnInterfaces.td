@@ -110,6 +110,8 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
     InterfaceMethod<[{Lengths and places of sequences: what the group `varlen`
       has, tensors first; empty: all have the same.}], "::mlir::OperandRange",
       "getSequences">,
+    InterfaceMethod<[{What the group `dropout` has, tensors first; empty: no
+      weight is dropped.}], "::mlir::OperandRange", "getDropout">,
     InterfaceMethod<"The score program; empty: the score is what it is.",
       "::mlir::Region &", "getScore">,
     InterfaceMethod<"What it captures, in the order of its arguments.",

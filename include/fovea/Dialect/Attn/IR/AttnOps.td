@@ -22,6 +22,10 @@ def Attn_BlockListOperand : AnyTypeOf<[I32, MemRefRankOf<[I32], [3, 4]>]>;
 // Of sequences of different lengths: their tensors, and sizes.
 def Attn_SequencesOperand : AnyTypeOf<[I32, MemRefRankOf<[I32], [1]>]>;
 
+// Of dropout: where seeds are, and numbers.
+def Attn_DropoutOperand
+    : AnyTypeOf<[I32, I64, F32, MemRefRankOf<[I64], [1]>]>;
+
 def Attn_VisibilityParts
     : TypedArrayAttrBase<Attn_VisibilityAttrInterface, "parts of visibility">;
 
@@ -64,6 +68,9 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     (docs/VariableLengths.md): the tensors and then the scalars of the feature
     group `varlen`. seqlen_q and seqlen_k above, and in `visible` and `score`,
     are those of the batch, and the extents of tensors the most that any has.
+
+    With `dropout` weights are dropped by chance (docs/Dropout.md): the tensors
+    and then the scalars of the feature group `dropout`. lse is that of all.
 
     A sink is a logit of its head that takes probability and has no value. It is
     neither scaled nor handed to `score`. Without sinks, or of -inf, there is
@@ -130,7 +137,9 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     * (C15) blocks are the group's eight tensors, of i32 and as (C8) says, and
       six scalars; block_m and block_n of a schedule then divide 128;
     * (C17) sequences are the group's four tensors, of i32 and as (C8) says, and
-      four scalars.
+      four scalars;
+    * (C19) dropout is the group's four tensors, of i64 and as (C8) says, and
+      five scalars.
 
     (C2), (C3), (C4), (C6), (C7) and (C13) are checked here where extents are static,
     and by the runtime otherwise. Static extents and strides do not specialise
@@ -171,6 +180,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
       Arg<Variadic<Attn_BlockListOperand>, "lists of blocks", [MemRead]>:$lists,
       Arg<Variadic<Attn_SequencesOperand>, "lengths of sequences",
           [MemRead]>:$sequences,
+      Arg<Variadic<Attn_DropoutOperand>, "of dropout",
+          [MemRead, MemWrite]>:$dropout,
       Arg<Variadic<Attn_Capture>, "of the score program", [MemRead]>:$captures,
       OptionalAttr<Attn_VisibilityParts>:$visibility,
       OptionalAttr<Attn_ScheduleAttr>:$schedule,
@@ -182,6 +193,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     (`visible` $visibility^)? (`(` $bounds^ `)`)?
     (`blocks` `(` $lists^ `:` type($lists) `)`)?
     (`sequences` `(` $sequences^ `:` type($sequences) `)`)?
+    (`dropout` `(` $dropout^ `:` type($dropout) `)`)?
     (`captures` `(` $captures^ `:` type($captures) `)`)? (`score` $score^)?
     (`schedule` `(` $schedule^ `)`)? (`combine` `(` $combine^ `)`)? attr-dict
     `:` type($q) `,` type($k) `,` type($v) `,` type($out)
@@ -259,7 +271,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     | scale | scalar | f32 |
     | gradients | those of the captures that they are of | f32 |
 
-    The constraints are (C1) to (C15) and (C17) of `attn.forward`, for gradients, dlse and
+    The constraints are (C1) to (C15), (C17) and (C19) of `attn.forward`, for gradients, dlse and
     dsinks included, as for their tensors; `attn.yield` may have another f32
     behind these, and then one for each of `gradients`. Besides:
     * (C16) `gradients` gives numbers of captures that rise, of f32, f16 or bf16,
@@ -304,6 +316,8 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
       Arg<Variadic<Attn_BlockListOperand>, "lists of blocks", [MemRead]>:$lists,
       Arg<Variadic<Attn_SequencesOperand>, "lengths of sequences",
           [MemRead]>:$sequences,
+      Arg<Variadic<Attn_DropoutOperand>, "of dropout",
+          [MemRead, MemWrite]>:$dropout,
       Arg<Variadic<Attn_Capture>, "of the score program", [MemRead]>:$captures,
       Arg<Variadic<MemRefRankOf<[F32], [0, 1, 2, 3, 4]>>,
           "gradients of captures", [MemRead, MemWrite]>:$gradients,
@@ -320,6 +334,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     (`visible` $visibility^)? (`(` $bounds^ `)`)?
     (`blocks` `(` $lists^ `:` type($lists) `)`)?
     (`sequences` `(` $sequences^ `:` type($sequences) `)`)?
+    (`dropout` `(` $dropout^ `:` type($dropout) `)`)?
     (`captures` `(` $captures^ `:` type($captures) `)`)?
     (`gradients` `(` custom<Gradients>($gradients, type($gradients),
                                        $gradient_numbers)^ `)`)?

@@ -542,6 +542,45 @@ def Attn_MaskOp : Attn_Op<"mask", [Pure, AllTypesMatch<["tile", "result"]>,
   let hasVerifier = 1;
 }
 
+def Attn_DropoutOp : Attn_Op<"dropout", [Pure, AllTypesMatch<["tile", "result"]>,
+                                         Attn_RelatesLayouts]> {
+  let summary = "Drops weights by chance";
+  let description = [{
+    `result[r, c]` is `tile[r, c]` if the random word of its query and key is, as
+    a number with sign, at least `threshold`, and else 0, or with `negates`
+    `-tile[r, c]`.
+
+    Four keys of a query share a call of Philox4x32-10 (Salmon et al. 2011,
+    "Parallel random numbers: as easy as 1, 2, 3"), whose key is `seed` and whose
+    counter is `counter` for the tile's first query and keys 0 to 3, one more for
+    each further four keys, and `groups` more for each further query. Its words
+    are theirs in order, or, if `swaps`, in the order 0, 2, 1, 3. The tile's
+    first key is `key`, a multiple of 4. With `queries_are_rows` columns are
+    keys, else rows are.
+
+    Example:
+    ```mlir
+    func.func @dropout(%weights: tensor<32x32xf32>, %seed: i64, %counter: i64,
+                       %groups: i32, %key: i32, %threshold: i32, %swaps: i1)
+        -> tensor<32x32xf32> {
+      %kept = attn.dropout %weights seed %seed counter %counter groups %groups
+        key %key threshold %threshold swaps %swaps : tensor<32x32xf32>
+      return %kept : tensor<32x32xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Attn_F32Tile:$tile, I64:$seed, I64:$counter, I32:$groups,
+                       I32:$key, I32:$threshold, I1:$swaps,
+                       UnitAttr:$queries_are_rows, UnitAttr:$negates);
+  let results = (outs Attn_F32Tile:$result);
+  let assemblyFormat = [{
+    $tile `seed` $seed `counter` $counter `groups` $groups `key` $key
+    `threshold` $threshold `swaps` $swaps
+    (`queries_are_rows` $queries_are_rows^)? (`negates` $negates^)?
+    attr-dict `:` type($tile)
+  }];
+}
+
 def Attn_ColumnIndexOp : Attn_Op<"column_index", [Pure]> {
   let summary = "The number of each column, as a tile of one row";
   let description = [{

@@ -32,6 +32,9 @@ struct SeenBounds {
 /// group is empty.
 spec::Rows<spec::ScalarSpec> boundsOf(llvm::StringRef group);
 
+/// The type in which kernels take an argument.
+mlir::Type scalarType(mlir::MLIRContext *context, spec::ArgKind kind);
+
 /// Adds a group to a key; false: there is no such group, or the key has it, or
 /// has a mask where this is the group of windows.
 bool describeGroup(llvm::StringRef group, ProblemKey &key);
