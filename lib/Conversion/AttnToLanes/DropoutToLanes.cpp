@@ -9,6 +9,7 @@
 
 #include "Fragments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -91,10 +92,13 @@ struct LowerDropout : public LanePattern<DropoutOp> {
                             "lanes and as many registers, of its layout ")
              << layout.str();
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    // Here, or its key would be a pair of scalar registers for each round
+    // throughout a loop.
+    Philox philox(b, makeOpaque(b, op.getLoc(), op.getSeed()));
     SmallVector<Value> fragments;
     for (auto [number, fragment] : llvm::enumerate(adaptor.getTile()))
       fragments.push_back(
-          lowerFragment(b, op, layout, *bits, int(number), fragment));
+          lowerFragment(b, philox, op, layout, *bits, int(number), fragment));
     rewriter.replaceOpWithMultiple(op, {fragments});
     return success();
   }
@@ -130,7 +134,7 @@ private:
   }
 
   /// The fragment's elements, each kept or not.
-  Value lowerFragment(ImplicitLocOpBuilder &b, DropoutOp op,
+  Value lowerFragment(ImplicitLocOpBuilder &b, Philox &philox, DropoutOp op,
                       const TileLayout &layout,
                       const std::array<KeyBit, 2> &bits, int number,
                       Value fragment) const {
@@ -140,19 +144,33 @@ private:
       shared |= 1u << (bit.reg >= 0 ? bit.reg : bit.partner);
     for (uint32_t reg = 0; reg != words.size(); ++reg)
       if (!(reg & shared))
-        makeWords(b, op, layout, bits, number, reg, words);
+        makeWords(b, philox, op, layout, bits, number, reg, words);
     SmallVector<Value> kept;
     Value zero = arith::ConstantOp::create(b, b.getF32FloatAttr(0));
     for (auto [reg, word] : llvm::enumerate(words)) {
-      Value isKept = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, word,
-                                           op.getThreshold());
       Value value = element(b, fragment, int64_t(reg));
-      Value dropped =
-          op.getNegates() ? arith::NegFOp::create(b, value).getResult() : zero;
-      kept.push_back(arith::SelectOp::create(b, isKept, value, dropped));
+      kept.push_back(op.getNegates() ? signedBy(b, op, value, word)
+                                     : arith::SelectOp::create(
+                                           b,
+                                           arith::CmpIOp::create(
+                                               b, arith::CmpIPredicate::sge,
+                                               word, op.getThreshold()),
+                                           value, zero)
+                                           .getResult());
     }
     return vector::FromElementsOp::create(
         b, cast<VectorType>(fragment.getType()), kept);
+  }
+
+  /// The value, negative if its word is below the threshold: by the sign of
+  /// their difference, since comparisons of many would hold a pair of scalar
+  /// registers each.
+  static Value signedBy(ImplicitLocOpBuilder &b, DropoutOp op, Value value,
+                        Value word) {
+    Value above = callIntrinsic(b, b.getI32Type(), "llvm.ssub.sat",
+                                {word, op.getThreshold()});
+    return math::CopySignOp::create(
+        b, value, arith::BitcastOp::create(b, b.getF32Type(), above));
   }
 
   /// i1: whether a bit of the lane's number is set.
@@ -161,12 +179,11 @@ private:
   }
 
   /// The words of the registers that share a call with `reg`.
-  void makeWords(ImplicitLocOpBuilder &b, DropoutOp op,
+  void makeWords(ImplicitLocOpBuilder &b, Philox &philox, DropoutOp op,
                  const TileLayout &layout, const std::array<KeyBit, 2> &bits,
                  int number, uint32_t reg, MutableArrayRef<Value> words) const {
 
-    Words made =
-        Philox(b, op.getSeed())(counterOf(b, op, layout, bits, number, reg));
+    Words made = philox(counterOf(b, op, layout, bits, number, reg));
     Value second = arith::SelectOp::create(b, op.getSwaps(), made[2], made[1]);
     made[2] = arith::SelectOp::create(b, op.getSwaps(), made[1], made[2]);
     made[1] = second;

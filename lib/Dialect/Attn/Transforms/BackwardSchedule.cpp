@@ -20,6 +20,7 @@ struct BackwardRow {
   int64_t maxHeadDim;
   const char *inst;
   KernelRow dkdv, dq;
+  KernelNeeds onlyFor = 0; ///< kernels with one of these; 0: for all
 };
 
 /// The same of the kernel of all three gradients.
@@ -28,7 +29,7 @@ struct AtomicRow {
   int64_t maxHeadDim;
   const char *inst;
   KernelRow fused;
-  bool windowsOnly = false; ///< for kernels without a compiled mask
+  KernelNeeds onlyFor = 0;
 };
 } // namespace
 
@@ -62,6 +63,26 @@ static const BackwardRow kBackwardRows[] = {
      "mfma_16x16x16",
      {128, 32, 4, 2, 2},
      {128, 32, 4, 2, 2}},
+    // Of kernels that drop weights: no segments, whose registers the random
+    // numbers take.
+    {target::kMfmaBf16_1k | target::kMfmaFlushesSubnormals,
+     128,
+     "mfma_16x16x16",
+     {128, 16, 4, 1, 1},
+     {128, 32, 4, 1, 2},
+     kDropsWeights},
+    {target::kMfmaBf16_1k,
+     128,
+     "mfma_16x16x16",
+     {192, 16, 4, 2, 1},
+     {128, 16, 4, 2, 2},
+     kDropsWeights},
+    {target::kMfmaDoubleK,
+     256,
+     "mfma_16x16x16",
+     {64, 16, 4, 2, 1},
+     {64, 32, 4, 2, 1},
+     kDropsWeights},
     // gfx90a: in f16 dS has powers of two beside it, for which segments leave
     // no registers.
     {target::kMfmaBf16_1k | target::kMfmaFlushesSubnormals,
@@ -85,6 +106,12 @@ static const BackwardRow kBackwardRows[] = {
      {192, 16, 4, 4, 1},
      {128, 16, 4, 4, 2}},
     {0, 64, "mfma_32x32x8", {128, 32, 4, 2, 2}, {128, 32, 4, 2, 2}},
+    {0,
+     128,
+     "mfma_32x32x8",
+     {128, 32, 4, 2, 1},
+     {128, 32, 4, 1, 2},
+     kDropsWeights},
     {0, 128, "mfma_32x32x8", {128, 32, 4, 2, 1}, {128, 32, 4, 2, 2}},
     // A second block on its way to LDS takes the registers of a second wave a
     // SIMD: on gfx950 past 128, elsewhere in the kernel of dK and dV past 208.
@@ -112,6 +139,12 @@ static const BackwardRow kBackwardRows[] = {
      "mfma_16x16x16",
      {32, 16, 4, 1, 1, 2},
      {64, 16, 4, 1, 1}},
+    {0,
+     32,
+     "mfma_32x32x4",
+     {128, 32, 4, 2, 2},
+     {128, 32, 4, 2, 2},
+     kDropsWeights},
     {0, 32, "mfma_32x32x4", {128, 32, 4, 2, 3}, {128, 32, 4, 2, 4}},
     {0, 64, "mfma_32x32x4", {128, 32, 4, 2, 2}, {128, 32, 4, 2, 2}},
     {0, 128, "mfma_32x32x4", {128, 32, 4, 2, 1}, {128, 32, 4, 2, 1}},
@@ -141,6 +174,12 @@ static const AtomicRow kAtomicRows[] = {
     // only so many.
     {target::kMfmaDoubleK, 32, "mfma_32x32x16", {128, 32, 4, 2, 2}},
     {target::kMfmaDoubleK, 64, "mfma_32x32x16", {256, 32, 8, 4, 2}},
+    // Random numbers leave no registers for segments, as above.
+    {target::kMfmaDoubleK,
+     96,
+     "mfma_16x16x32",
+     {128, 32, 8, 2, 2},
+     kDropsWeights},
     {target::kMfmaDoubleK, 96, "mfma_16x16x32", {192, 32, 4, 4, 1}},
     {target::kMfmaDoubleK, 128, "mfma_16x16x32", {128, 32, 4, 4, 1}},
     {target::kMfmaBf16_1k | target::kMfmaFlushesSubnormals,
@@ -150,8 +189,18 @@ static const AtomicRow kAtomicRows[] = {
     {target::kMfmaBf16, 32, "mfma_16x16x16", {256, 32, 4, 4, 1}},
     // On gfx908 columns past the last take the last scalar registers.
     {target::kMfmaBf16, 48, "mfma_32x32x8", {128, 32, 4, 2, 2}},
+    {target::kMfmaBf16_1k,
+     32,
+     "mfma_16x16x16",
+     {256, 16, 4, 2, 1},
+     kDropsWeights},
     {0, 64, "mfma_16x16x16", {256, 16, 4, 4, 1}},
     {0, 112, "mfma_16x16x16", {192, 16, 4, 4, 1}},
+    {target::kMfmaBf16_1k,
+     128,
+     "mfma_16x16x16",
+     {128, 32, 8, 2, 2},
+     kDropsWeights},
     // Its last columns are no whole instruction, which takes two registers.
     {target::kMfmaBf16_1k, 120, "mfma_16x16x16", {128, 32, 8, 2, 2}},
     // On gfx90a masks that are compiled in leave no registers.
@@ -159,7 +208,7 @@ static const AtomicRow kAtomicRows[] = {
      128,
      "mfma_16x16x16",
      {192, 16, 4, 4, 1},
-     /*windowsOnly=*/true},
+     kTakesWindow},
     {target::kMfmaBf16_1k | target::kMfmaFlushesSubnormals,
      128,
      "mfma_16x16x16",
@@ -242,10 +291,10 @@ int64_t fovea::attn::largestBackwardHeadDim(BackwardAlgorithm algorithm,
 static const AtomicRow *findAtomicRow(BackwardAlgorithm algorithm,
                                       const target::TargetInfo &target,
                                       Type elementType, int64_t headDim,
-                                      bool takesWindow, bool readsLists) {
+                                      KernelNeeds needs) {
   auto fits = [&](const AtomicRow &row) {
-    return (!row.windowsOnly || takesWindow) &&
-           (!readsLists || row.fused.dividesLists());
+    return (!row.onlyFor || (needs & row.onlyFor)) &&
+           (!(needs & kReadsLists) || row.fused.dividesLists());
   };
   if (algorithm == BackwardAlgorithm::Atomic16)
     if (const auto *row = findRow<AtomicRow>(kAtomic16Rows, target, elementType,
@@ -257,7 +306,7 @@ static const AtomicRow *findAtomicRow(BackwardAlgorithm algorithm,
 BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
     MLIRContext *context, BackwardAlgorithm algorithm,
     const target::TargetInfo &target, Type elementType, int64_t headDim,
-    bool takesWindow, bool readsLists) {
+    KernelNeeds needs) {
   auto make = [&](const char *inst, const KernelRow &kernel) {
     return makeSchedule(context, inst, kernel, /*rescaleThreshold=*/0);
   };
@@ -271,16 +320,17 @@ BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
     if (const auto *row = findRow<BackwardRow>(
             kBackwardRows, target, elementType, headDim,
             [&](const BackwardRow &row) {
-              return !readsLists ||
-                     (row.dkdv.dividesLists() && row.dq.dividesLists());
+              return (!row.onlyFor || (needs & row.onlyFor)) &&
+                     (!(needs & kReadsLists) ||
+                      (row.dkdv.dividesLists() && row.dq.dividesLists()));
             }))
       kernels = {stream(row->inst, row->dq), make(row->inst, row->dkdv),
                  make(row->inst, row->dq)};
     break;
   case BackwardAlgorithm::Atomic:
   case BackwardAlgorithm::Atomic16:
-    if (const AtomicRow *row = findAtomicRow(algorithm, target, elementType,
-                                             headDim, takesWindow, readsLists))
+    if (const AtomicRow *row =
+            findAtomicRow(algorithm, target, elementType, headDim, needs))
       kernels = {stream(row->inst, row->fused), make(row->inst, row->fused),
                  stream(row->inst, row->fused)};
     break;

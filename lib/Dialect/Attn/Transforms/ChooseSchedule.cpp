@@ -55,7 +55,7 @@ private:
       return failure();
     ScheduleAttr schedule = op.getSchedule().value_or(chooseForwardSchedule(
         &getContext(), target.getInfo(), op.getElementType(), op.getHeadDim(),
-        /*readsLists=*/!op.getLists().empty(), readsTiles(op.getScore())));
+        needsOf(op)));
     if (!schedule)
       return op.emitOpError()
              << "no schedule for head dimension " << op.getHeadDim() << " in "
@@ -103,14 +103,10 @@ private:
     FailureOr<BackwardAlgorithm> wanted = algorithmOf(op);
     if (failed(wanted))
       return failure();
-    ArrayAttr visible = op.getVisibilityAttr();
-    bool takesWindow =
-        visible && llvm::any_of(visible, llvm::IsaPred<WindowAttr>);
     BackwardScheduleAttr schedule =
         op.getSchedule().value_or(chooseBackwardSchedule(
             &getContext(), *wanted, target.getInfo(), op.getElementType(),
-            op.getHeadDim(), takesWindow,
-            /*readsLists=*/!op.getLists().empty()));
+            op.getHeadDim(), needsOf(op)));
     StringRef name = stringifyBackwardAlgorithm(*wanted);
     if (!schedule)
       return op.emitOpError()
@@ -185,3 +181,17 @@ private:
   }
 };
 } // namespace
+
+fovea::attn::KernelNeeds fovea::attn::needsOf(AttentionOpInterface op) {
+  KernelNeeds needs = 0;
+  if (ArrayAttr visible = op.getVisibilityAttr())
+    if (llvm::any_of(visible, llvm::IsaPred<WindowAttr>))
+      needs |= kTakesWindow;
+  if (!op.getLists().empty())
+    needs |= kReadsLists;
+  if (readsTiles(op.getScore()))
+    needs |= kReadsTiles;
+  if (!op.getDropout().empty())
+    needs |= kDropsWeights;
+  return needs;
+}

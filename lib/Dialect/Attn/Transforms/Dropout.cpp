@@ -55,7 +55,6 @@ void Dropout::prepare() {
     return;
   seed = addIfThere(seedPointer, seed);
   offset = addIfThere(offsetPointer, offset);
-  swaps = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, flags, i32(0));
   groups = arith::DivUIOp::create(
       b, arith::AddIOp::create(b, seqlenK, i32(kKeyStep - 1)), i32(kKeyStep));
 }
@@ -96,6 +95,9 @@ Value Dropout::apply(Value weights, const Place &place, bool negates) {
   Value head = add(mul(i64(place.batch), i64(headsQ)), i64(place.head));
   Value query = add(mul(head, i64(seqlenQ)), i64(place.query));
   Value counter = add(offset, mul(query, i64(groups)));
+  // Here, or it would be a bit of each lane throughout a loop.
+  Value swaps = arith::CmpIOp::create(b, arith::CmpIPredicate::ne,
+                                      makeOpaque(b, b.getLoc(), flags), i32(0));
   return DropoutOp::create(b, weights, seed, counter, groups, place.key,
                            threshold, swaps, place.queriesAreRows, negates);
 }

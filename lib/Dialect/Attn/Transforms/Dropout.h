@@ -47,7 +47,6 @@ private:
   mlir::Value seedPointer, offsetPointer, seedOut, offsetOut;
   mlir::Value threshold, flags, seed, offset; ///< i32 and i64
   mlir::Value headsQ, seqlenQ, seqlenK;       ///< i32, of the call
-  mlir::Value swaps;                          ///< i1
   mlir::Value groups;                         ///< i32: calls for a query
 };
 

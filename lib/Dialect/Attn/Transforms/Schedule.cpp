@@ -16,8 +16,7 @@ struct ForwardRow {
   int64_t maxHeadDim;
   const char *inst;
   KernelRow kernel;
-  /// For score programs that wait in the loop for tiles of elements.
-  bool readsTiles = false;
+  KernelNeeds onlyFor = 0; ///< kernels with one of these; 0: for all
 };
 } // namespace
 
@@ -34,6 +33,11 @@ static constexpr uint32_t kDirectCopyFeatures =
 
 // docs/Rationale.md, "Schedules", says why for each group of rows.
 static const ForwardRow kForwardRows[] = {
+    // Of kernels that drop weights, for the same reason.
+    {target::kMfmaBf16, 32, "mfma_32x32x8", {128, 32, 4, 2, 4}, kDropsWeights},
+    {target::kMfmaBf16, 96, "mfma_32x32x8", {128, 32, 4, 2, 2}, kDropsWeights},
+    {target::kMfmaBf16, 32, "mfma_32x32x4", {128, 32, 4, 2, 4}, kDropsWeights},
+    {target::kMfmaBf16, 96, "mfma_32x32x4", {128, 32, 4, 2, 2}, kDropsWeights},
     // CDNA 1: half of the registers hold sums and nothing else, so 128 are left
     // for the rest at two waves a SIMD. Fewer keys an iteration first, then
     // instructions of 16 x 16, which need few registers at a time; matrix
@@ -52,12 +56,14 @@ static const ForwardRow kForwardRows[] = {
     // a compute unit; or segments, and a workgroup whose halves alternate.
     {kDirectCopyFeatures, 64, "mfma_32x32x16", {128, 64, 4, 2, 2, 1, 0, 1}},
     // Where a score program waits for what it reads, segments would wait for
-    // one another.
+    // one another; and random numbers take longer than all that they would
+    // hide,
+    // and their registers.
     {kDirectCopyFeatures,
      128,
      "mfma_32x32x16",
      {128, 64, 4, 2, 2, 1, 0, 1},
-     /*readsTiles=*/true},
+     kReadsTiles | kDropsWeights},
     {kDirectCopyFeatures, 128, "mfma_32x32x16", {256, 64, 8, 4, 2, 1, 0, 1}},
     {kDirectCopyFeatures, 192, "mfma_32x32x16", {128, 32, 4, 2, 2, 1, 0, 1}},
     {kDirectCopyFeatures, 256, "mfma_32x32x16", {128, 32, 4, 2, 1, 1, 0, 1}},
@@ -69,8 +75,14 @@ static const ForwardRow kForwardRows[] = {
     // 192 the accumulator alone takes 128 and one wave a SIMD has to do; at
     // more
     // than 256, 16 queries a wave.
+    {0, 128, "mfma_32x32x8", {128, 32, 4, 2, 2}, kDropsWeights},
     {0, 80, "mfma_32x32x8", {128, 64, 4, 4, 2}},
     {0, 128, "mfma_32x32x8", {128, 32, 4, 4, 2}},
+    {target::kMfmaEightPass,
+     192,
+     "mfma_32x32x8",
+     {128, 32, 4, 1, 2},
+     kDropsWeights},
     {target::kMfmaEightPass, 192, "mfma_32x32x8", {128, 32, 4, 2, 2}},
     // Longer matrix instructions keep more registers busy: 3 too many past 160,
     // unless eight waves load a key block, half as much each.
@@ -87,7 +99,7 @@ static const ForwardRow kForwardRows[] = {
      64,
      "wmma_16x16x16",
      {128, 32, 8, 2, 8},
-     /*readsTiles=*/true},
+     kReadsTiles},
     {target::kWmmaRepeated | target::kLargeRegisterFile,
      64,
      "wmma_16x16x16",
@@ -110,6 +122,11 @@ static const ForwardRow kForwardRows[] = {
     {target::kWmmaRepeated, 192, "wmma_16x16x16", {128, 16, 8, 2, 4, 1, 1}},
     {target::kWmmaRepeated, 224, "wmma_16x16x16", {64, 16, 4, 2, 2, 1, 1}},
     {target::kWmmaRepeated, 240, "wmma_16x16x16", {64, 16, 4, 1, 2, 1, 1}},
+    {target::kWmmaRepeated,
+     256,
+     "wmma_16x16x16",
+     {64, 16, 8, 2, 2, 2, 1},
+     kDropsWeights},
     {target::kWmmaRepeated | target::kLargeRegisterFile,
      256,
      "wmma_16x16x16",
@@ -191,11 +208,11 @@ ScheduleAttr fovea::attn::makeSchedule(MLIRContext *context, StringRef inst,
 
 ScheduleAttr fovea::attn::chooseForwardSchedule(
     MLIRContext *context, const target::TargetInfo &target, Type elementType,
-    int64_t headDim, bool readsLists, bool readsTiles) {
+    int64_t headDim, KernelNeeds needs) {
   const ForwardRow *row = findRow<ForwardRow>(
       kForwardRows, target, elementType, headDim, [&](const ForwardRow &row) {
-        return (!readsLists || row.kernel.dividesLists()) &&
-               (readsTiles || !row.readsTiles);
+        return (!(needs & kReadsLists) || row.kernel.dividesLists()) &&
+               (!row.onlyFor || (needs & row.onlyFor));
       });
   if (!row)
     return {};

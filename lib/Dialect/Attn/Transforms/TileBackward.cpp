@@ -154,29 +154,36 @@ protected:
   // Weights that are dropped have a sign in the kernels, since dS is of all of
   // them and dV of those that are kept.
 
-  /// i1 tile.
-  Value isDropped(Value p) {
+  /// A tile where weights are kept, and zeros. By their signs: comparisons
+  /// would hold a pair of scalar registers each.
+  Value whereKept(Value p, Value values) {
     auto type = cast<RankedTensorType>(p.getType());
-    return arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, p,
-                                 this->splat(type, 0.0f));
+    auto bits = type.clone(b.getI32Type());
+    auto constant = [&](int32_t value) {
+      return arith::ConstantOp::create(
+          b, DenseElementsAttr::get(bits, b.getI32IntegerAttr(value)));
+    };
+    auto bitsOf = [&](Value values) {
+      return arith::BitcastOp::create(b, bits, values);
+    };
+    Value dropped = arith::ShRSIOp::create(b, bitsOf(p), constant(31));
+    Value kept = arith::XOrIOp::create(b, dropped, constant(-1));
+    return arith::BitcastOp::create(
+        b, type, arith::AndIOp::create(b, bitsOf(values), kept));
   }
   /// Those that count for dV.
   Value keptProbabilities(Value p) {
-    if (!this->dropout.isThere())
-      return p;
-    auto type = cast<RankedTensorType>(p.getType());
-    return this->select(isDropped(p), this->splat(type, 0.0f), p);
+    return this->dropout.isThere() ? whereKept(p, p) : p;
   }
   /// p * (dp - delta), of dp's part that is kept.
   Value scoreGradients(Value p, Value dp, Value delta) {
     if (!this->dropout.isThere())
       return this->fmul(p, this->fsub(dp, delta));
     auto type = cast<RankedTensorType>(p.getType());
-    Value negated = arith::NegFOp::create(b, delta);
-    Value kept = math::FmaOp::create(
-        b, dp, this->splat(type, this->dropout.scale), negated);
-    return this->fmul(math::AbsFOp::create(b, p),
-                      this->select(isDropped(p), negated, kept));
+    Value difference = math::FmaOp::create(
+        b, whereKept(p, dp), this->splat(type, this->dropout.scale),
+        arith::NegFOp::create(b, delta));
+    return this->fmul(math::AbsFOp::create(b, p), difference);
   }
 
   /// dS times slopes, where there are some.

@@ -31,14 +31,23 @@ inline constexpr int64_t kRegisterBytes = 4;
 ForwardTiles forwardTiles(int64_t headDim, ScheduleAttr schedule,
                           const target::MatrixInstr &inst);
 
+/// What a kernel does besides, as far as schedules depend on it: bits.
+using KernelNeeds = unsigned;
+/// It takes any window, and no mask is compiled in.
+inline constexpr KernelNeeds kTakesWindow = 1;
+/// It reads lists of blocks, which its own divide.
+inline constexpr KernelNeeds kReadsLists = 2;
+/// Its score program waits for tiles of elements.
+inline constexpr KernelNeeds kReadsTiles = 4;
+inline constexpr KernelNeeds kDropsWeights = 8;
+KernelNeeds needsOf(AttentionOpInterface op);
+
 /// The schedule from the table for a chip, type and head dimension; null if the
 /// chip has no matrix instruction of the type.
-/// \param readsLists  the kernel reads lists of blocks, which its own divide
-/// \param readsTiles  its score program waits for tiles of elements
 ScheduleAttr chooseForwardSchedule(mlir::MLIRContext *context,
                                    const target::TargetInfo &target,
                                    mlir::Type elementType, int64_t headDim,
-                                   bool readsLists, bool readsTiles);
+                                   KernelNeeds needs);
 
 /// Fails, through `emitError`, if the chip cannot run a forward kernel of this
 /// type and head dimension with the schedule.
@@ -78,12 +87,11 @@ std::optional<QueryProduct> queryProduct(const target::TargetInfo &target,
 
 /// The schedule of the backward kernels from the table; null if it has none for
 /// this algorithm, chip, type and head dimension.
-/// \param takesWindow  the kernels take any window, and no mask is compiled in
-/// \param readsLists   as chooseForwardSchedule()
-BackwardScheduleAttr
-chooseBackwardSchedule(mlir::MLIRContext *context, BackwardAlgorithm algorithm,
-                       const target::TargetInfo &target, mlir::Type elementType,
-                       int64_t headDim, bool takesWindow, bool readsLists);
+BackwardScheduleAttr chooseBackwardSchedule(mlir::MLIRContext *context,
+                                            BackwardAlgorithm algorithm,
+                                            const target::TargetInfo &target,
+                                            mlir::Type elementType,
+                                            int64_t headDim, KernelNeeds needs);
 
 /// The schedule of the kernel that sums the gradient of the sinks: `waves` to a
 /// head, `block_n` rows a lane in an iteration. There is nothing to choose, so
