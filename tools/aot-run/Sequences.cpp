@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <tuple>
 
 namespace fovea::run {
 namespace {
@@ -35,17 +36,67 @@ std::vector<std::string> splitAt(const std::string &text, char separator) {
   return words;
 }
 
-/// Places sequences one behind the other, so many rows apart, and some behind
-/// the last.
-void pack(SequenceSide &side, int64_t gap) {
-  side.isPacked = true;
-  side.starts.clear();
+/// How queries or keys lie, and what is passed of that.
+struct SideLayout {
+  bool isPacked, isCumulative, hasStarts;
+  int64_t gap = 0;       ///< packed: rows ahead of each sequence
+  int64_t before = 0;    ///< packed: rows ahead of the first one besides
+  bool isAtEnd = false;  ///< in batches: each ends with its batch
+  bool areAlike = false; ///< no lengths are passed
+};
+
+struct Layout {
+  const char *name, *help;
+  SideLayout q, k;
+};
+constexpr SideLayout kPacked = {true, true, false},
+                     kBatches = {false, true, false},
+                     kLengths = {false, false, false},
+                     kAlike = {false, false, false, 0, 0, false, true};
+constexpr Layout kLayouts[] = {
+    {"packed", "one behind the other", kPacked, kPacked},
+    {"sliced",
+     "packed, behind others: cumulative lengths that do not begin at 0",
+     {true, true, false, 0, 9},
+     {true, true, false, 0, 4}},
+    {"padded", "each in a batch", kBatches, kBatches},
+    {"strided",
+     "packed with gaps, at rows of their own",
+     {true, true, true, 3},
+     {true, true, true, 7}},
+    {"used",
+     "queries packed, keys at rows of their own, with lengths",
+     kPacked,
+     {true, false, true, 2}},
+    {"cached", "queries packed, keys in batches, with lengths", kPacked,
+     kLengths},
+    {"shifted",
+     "each in a batch, from a row of its own on, with lengths",
+     {false, false, true, 0, 0, /*isAtEnd=*/true},
+     {false, false, true, 0, 0, /*isAtEnd=*/true}},
+    {"keys", "in batches, of keys alone the lengths", kAlike, kLengths},
+    {"queries", "queries packed, keys in batches and all as many", kPacked,
+     kAlike},
+};
+
+/// Places the sequences of a side.
+void place(const SideLayout &layout, SequenceSide &side) {
+  side.isPacked = layout.isPacked;
+  side.isCumulative = layout.isCumulative;
+  side.hasStarts = layout.hasStarts;
+  side.hasLengths = !layout.areAlike;
+  const int64_t most =
+      *std::max_element(side.lengths.begin(), side.lengths.end());
+  int64_t total = layout.before;
   for (int64_t length : side.lengths) {
-    side.total += gap;
-    side.starts.push_back(side.total);
-    side.total += length;
+    total += layout.gap;
+    side.starts.push_back(layout.isPacked  ? total
+                          : layout.isAtEnd ? most - length
+                                           : 0);
+    total += length;
   }
-  side.total += 5; // that no sequence has
+  if (side.isPacked)
+    side.total = total + 5; // that no sequence has
 }
 
 /// Another batch's program and lists, for a part that is batch 0.
@@ -74,17 +125,27 @@ private:
 
 } // namespace
 
-std::optional<SequencesShape> parseSequences(const std::string &text) {
+std::string layoutsOfSequences() {
+  std::string text;
+  for (const Layout &layout : kLayouts)
+    text += std::string(text.empty() ? "" : ", ") + layout.name + " (" +
+            layout.help + ")";
+  return text;
+}
+
+std::optional<SequencesShape> parseSequences(const std::string &text,
+                                             std::string &error) {
+  const std::string given = "'" + text + "'";
+  error = given + " is no LAYOUT:Q,QxK,..., as packed:100,0,37x80, with :th or "
+                  ":batched behind it or not";
   std::vector<std::string> words = splitAt(text, ':');
   SequencesShape shape;
   shape.text = text;
   for (; words.size() > 2; words.pop_back()) {
-    if (words.back() == "th")
-      shape.isLseByRow = true;
-    else if (words.back() == "batched")
-      shape.isLseBatched = true;
-    else
+    bool &flag = words.back() == "th" ? shape.isLseByRow : shape.isLseBatched;
+    if ((words.back() != "th" && words.back() != "batched") || flag)
       return std::nullopt;
+    flag = true;
   }
   if (words.size() != 2)
     return std::nullopt;
@@ -95,38 +156,33 @@ std::optional<SequencesShape> parseSequences(const std::string &text) {
     shape.q.lengths.push_back(lengths->first);
     shape.k.lengths.push_back(lengths->second);
   }
-  const std::string &layout = words[0];
-  SequenceSide &q = shape.q, &k = shape.k;
-  const size_t count = q.lengths.size();
-  q.starts.assign(count, 0);
-  k.starts.assign(count, 0);
-  q.isCumulative = true;
-  k.isCumulative = layout != "used" && layout != "cached";
-  if (layout == "packed") {
-    pack(q, 0);
-    pack(k, 0);
-  } else if (layout == "strided") {
-    pack(q, 3);
-    pack(k, 7);
-    q.hasStarts = k.hasStarts = true;
-  } else if (layout == "used") {
-    pack(q, 0);
-    pack(k, 2);
-    k.hasStarts = true;
-  } else if (layout == "cached") {
-    pack(q, 0);
-  } else if (layout == "shifted") {
-    q.isCumulative = k.isCumulative = false;
-    for (SequenceSide *side : {&q, &k}) {
-      side->hasStarts = true;
-      const int64_t most =
-          *std::max_element(side->lengths.begin(), side->lengths.end());
-      for (size_t i = 0; i != count; ++i)
-        side->starts[i] = most - side->lengths[i];
-    }
-  } else if (layout != "padded") {
+  const Layout *layout =
+      std::find_if(std::begin(kLayouts), std::end(kLayouts),
+                   [&](const Layout &row) { return row.name == words[0]; });
+  if (layout == std::end(kLayouts)) {
+    error = given + " has no layout that there is; take one of:";
+    for (const Layout &row : kLayouts)
+      error += std::string(" ") + row.name;
     return std::nullopt;
   }
+  for (auto [name, side, how] : {std::tuple("queries", &shape.q, &layout->q),
+                                 std::tuple("keys", &shape.k, &layout->k)}) {
+    int64_t sum = 0;
+    for (int64_t length : side->lengths)
+      if (__builtin_add_overflow(sum, length, &sum) || sum > spec::kMaxSeqlen) {
+        error = given + " has more than " + std::to_string(spec::kMaxSeqlen) +
+                " " + name + " in all sequences together";
+        return std::nullopt;
+      }
+    if (how->areAlike &&
+        sum != side->lengths[0] * int64_t(side->lengths.size())) {
+      error = given + " has different numbers of " + name + "; in layout " +
+              layout->name + " all sequences have as many";
+      return std::nullopt;
+    }
+    place(*how, *side);
+  }
+  error.clear();
   return shape;
 }
 
@@ -153,7 +209,9 @@ void CaseSequences::describe(const SequenceSide &side,
   given.total = side.total;
   if (side.hasLengths) {
     Memory lengths = {&given.lengths, {}};
-    int32_t sum = 0;
+    // Of packed ones the first need not be 0.
+    int32_t sum =
+        side.isPacked && !side.hasStarts ? int32_t(side.starts[0]) : 0;
     for (int64_t length : side.lengths) {
       lengths.values.push_back(side.isCumulative ? sum : int32_t(length));
       sum += int32_t(length);

@@ -40,15 +40,12 @@ struct SequencesShape {
 };
 
 /// "packed:100,0,37x80": queries, and keys if these are not as many, of each
-/// sequence behind a layout, and ":th" or ":batched" for log-sum-exps. Layouts:
-///   packed   one behind the other; cumulative lengths
-///   padded   each in a batch of its own; cumulative lengths
-///   strided  packed with gaps, at rows of their own; cumulative lengths
-///   used     queries packed, keys packed at rows of their own; lengths of keys
-///   cached   queries packed, keys in batches of their own; lengths of keys
-///   shifted  in batches, beginning at rows of their own; lengths
-/// nullopt: something else.
-std::optional<SequencesShape> parseSequences(const std::string &text);
+/// sequence behind a layout, and ":th" or ":batched" for log-sum-exps. nullopt:
+/// something else, and `error` says what.
+std::optional<SequencesShape> parseSequences(const std::string &text,
+                                             std::string &error);
+/// "packed (one behind the other), padded (each in a batch), ..."
+std::string layoutsOfSequences();
 
 /// The sequences of a case, on a device.
 class CaseSequences {

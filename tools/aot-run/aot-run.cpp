@@ -284,30 +284,32 @@ void addOptions(CLI::App &app, CommandLine &line) {
   app.add_flag("--philox-0213", line.swapsWords,
                "Of four keys the words 0, 2, 1, 3, as in AOTriton 0.10 to 0.13")
       ->needs(dropout);
-  app.add_option(
-         "--varlen", line.varlen,
-         "Sequences of these lengths in place of --batch, --seqlen and "
-         "--seqlen-k: packed, padded, strided (packed with gaps), used (keys "
-         "at rows of their own), cached (keys in batches) or shifted (in "
-         "batches, from rows of their own on); behind them ':th' where the "
-         "heads of a row of lse lie beside one another, ':batched' where it "
-         "has batches")
-      ->check(CLI::Validator(
-          [](const std::string &text) {
-            return parseSequences(text)
-                       ? std::string()
-                       : "'" + text +
-                             "' is no LAYOUT:Q,QxK,..., as packed:100,0,37x80, "
-                             "with :th or :batched behind it or not";
-          },
-          ""))
-      ->type_name("LAYOUT:LENGTHS");
-  app.add_option("--batch", c.batch, "Batches")->check(length);
+  CLI::Option *varlen =
+      app.add_option("--varlen", line.varlen,
+                     "Sequences of so many queries, and keys if these are not "
+                     "as many. Layouts: " +
+                         layoutsOfSequences() +
+                         ". Behind them ':th' where the heads of a row of lse "
+                         "lie beside one another, ':batched' where lse has "
+                         "batches")
+          ->check(CLI::Validator(
+              [](const std::string &text) {
+                std::string error;
+                parseSequences(text, error);
+                return error;
+              },
+              ""))
+          ->type_name("LAYOUT:LENGTHS");
+  app.add_option("--batch", c.batch, "Batches")
+      ->check(length)
+      ->excludes(varlen);
   app.add_option("--heads", c.heads, "Query heads")->check(length);
   app.add_option("--heads-k", c.headsK, "Key heads; divides --heads")
       ->check(length);
-  app.add_option("--seqlen-q", c.seqQ, "Query rows")->check(length);
-  app.add_option("--seqlen-k", c.seqK, "Keys")->check(length);
+  app.add_option("--seqlen-q", c.seqQ, "Query rows")
+      ->check(length)
+      ->excludes(varlen);
+  app.add_option("--seqlen-k", c.seqK, "Keys")->check(length)->excludes(varlen);
   addChoice(app, "--layout", c.layout, kLayouts,
             "Order of batch, head, sequence and head dimension in memory");
   app.add_option("--row-padding", c.rowPadding,
@@ -640,8 +642,9 @@ int runProblem(Session &session, CommandLine &line) {
   std::optional<CaseSequences> sequences;
   if (!line.varlen.empty()) {
     ForwardCase &c = line.backward.forward;
-    sequences.emplace(*parseSequences(line.varlen), c);
-    if (std::string error = sequences->upload(session); !error.empty())
+    std::string error;
+    sequences.emplace(*parseSequences(line.varlen, error), c);
+    if (error = sequences->upload(session); !error.empty())
       return fail(error, kDevice);
     c.given.push_back(sequences->group());
   }

@@ -1,0 +1,490 @@
+//===- SequencesTest.cpp - sequences of different lengths -----------------===//
+//
+// Kernels of the group `varlen` on simulated devices, against the oracle and
+// against the same kernel given each sequence alone. Every kernel takes any
+// window, some other groups and a score program besides.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Sequences.h"
+#include "Blocks.h"
+#include "CompiledKernel.h"
+#include "Groups.h"
+#include "Scores.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::test;
+
+namespace {
+
+/// Reads the batch and both lengths, and hides keys by them.
+constexpr const char *kProgram = R"(score {
+  ^bb0(%x: f32, %batch: i32, %head: i32, %query: i32, %key: i32,
+       %seqlen_q: i32, %seqlen_k: i32):
+    %some = arith.constant 0.03125 : f32
+    %least = arith.constant 5 : i32
+    %two = arith.constant 2 : i32
+    %all = arith.addi %seqlen_q, %seqlen_k : i32
+    %mine = arith.addi %all, %batch : i32
+    %size = arith.sitofp %mine : i32 to f32
+    %more = arith.mulf %size, %some : f32
+    %left = arith.subi %seqlen_k, %key : i32
+    %near = arith.cmpi sgt, %left, %least : i32
+    %bias = arith.select %near, %more, %some : f32
+    %y = arith.addf %x, %bias : f32
+    %half = arith.divsi %seqlen_k, %two : i32
+    %is_late = arith.cmpi sge, %key, %half : i32
+    %is_odd = arith.cmpi slt, %query, %seqlen_k : i32
+    %is_seen = arith.ori %is_late, %is_odd : i1
+    attn.yield %y, %is_seen : f32, i1
+  })";
+
+/// A chip, a type, a head dimension and what is asked of the schedule.
+struct Kernel {
+  const char *name, *chip, *dtype;
+  int headDim;
+  std::map<std::string, std::string> schedule;
+  std::vector<const char *> groups = {}; ///< besides window and varlen
+  const char *score = "";
+
+  bool has(StringRef group) const { return llvm::is_contained(groups, group); }
+  StringRef algorithm() const {
+    const auto found = schedule.find("algorithm");
+    return found == schedule.end() ? StringRef() : StringRef(found->second);
+  }
+};
+
+void PrintTo(const Kernel &kernel, std::ostream *os) { *os << kernel.name; }
+std::string nameOf(const testing::TestParamInfo<Kernel> &info) {
+  return info.param.name;
+}
+
+const Window kAll = reference::Mask::None;
+const Window kTopLeft = reference::Mask::CausalTopLeft;
+const Window kCausal = reference::Mask::CausalBottomRight;
+const Window kNarrow = {40, 10, Alignment::BottomRight, Alignment::TopLeft};
+
+/// Sequences and what their queries see.
+struct Row {
+  const char *sequences;
+  Window mask;
+};
+// Blocks have 16 to 128 rows, the list kernels' 128.
+const Row kRows[] = {
+    // None first, in the middle and last; a row; a row more and less than a
+    // block, both ways, so that rows see nothing.
+    {"packed:0,1,65x130,0,129x64,128x127,0", kCausal},
+    // Keys without queries and the other way round.
+    {"packed:0x40,30x0,33x70,5x3", kAll},
+    {"packed:130x75", kNarrow},
+    {"sliced:70x40,20x150,127", kNarrow},
+    {"padded:100x30,0x50,64", kTopLeft},
+    {"strided:40x64,33x100:th", kNarrow},
+    {"used:64x33,20x90,1:batched", kCausal},
+    {"cached:50x130,1x64,0x7", kCausal},
+    {"shifted:31x65,66x20", kAll},
+    {"shifted:17x65,66x20:th:batched", kCausal},
+    {"keys:3x70,3x0,3x129", kCausal},
+    {"queries:30x70,0x70,90x70", kTopLeft},
+};
+
+std::string typeOf(const spec::TensorSpec &tensor) {
+  switch (tensor.shape) {
+  case spec::Shape::Rows:
+    return "!t";
+  case spec::Shape::Vector:
+    return "!rows";
+  case spec::Shape::Heads:
+    return "memref<?xf32, strided<[?]>>";
+  case spec::Shape::BlockCounts:
+    return "memref<?x?x?xi32, strided<[?, ?, 1]>>";
+  case spec::Shape::BlockLists:
+    return "memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>";
+  case spec::Shape::Sequences:
+    return "memref<?xi32>";
+  case spec::Shape::Bytes:
+    return "memref<?xi8>";
+  }
+  llvm_unreachable("all shapes are listed");
+}
+
+class SequencesTest : public testing::TestWithParam<Kernel> {
+protected:
+  const Kernel &kernel() const { return GetParam(); }
+  reference::ElemType type() const {
+    return StringRef(kernel().dtype) == "f16" ? reference::ElemType::F16
+                                              : reference::ElemType::BF16;
+  }
+
+  void compile(fovea::OpKind op) {
+    std::string arguments, dlse, sinks, lists, sequences;
+    for (const spec::GroupSpec &group : spec::featureGroups()) {
+      const bool isVarlen = group.name == StringRef("varlen"),
+                 isBlocks = group.name == StringRef("blocks");
+      if (!isVarlen && !kernel().has(group.name))
+        continue;
+      std::string names, types;
+      auto add = [&](const std::string &name, const std::string &type) {
+        arguments += ", %" + name + ": " + type;
+        names += (names.empty() ? "%" : ", %") + name;
+        types += (types.empty() ? "" : ", ") + type;
+      };
+      for (const spec::TensorSpec &tensor : group.tensors) {
+        add(tensor.name, typeOf(tensor));
+        const std::string operand =
+            llvm::formatv("{0}(%{0} : {1}) ", tensor.name, typeOf(tensor));
+        if (tensor.shape == spec::Shape::Vector)
+          dlse = operand;
+        else if (tensor.shape == spec::Shape::Heads)
+          sinks += operand;
+      }
+      if (!isVarlen && !isBlocks)
+        continue;
+      for (const spec::ScalarSpec &scalar : group.scalars)
+        add(scalar.name, "i32");
+      (isVarlen ? sequences : lists) = llvm::formatv(
+          "{0}({1} : {2}) ", isVarlen ? "sequences" : "blocks", names, types);
+    }
+    const std::string head =
+        llvm::formatv("!t = memref<?x?x?x{0}x{1}, strided<[?, ?, ?, 1]>>\n"
+                      "!rows = memref<?x?x?xf32, strided<[?, ?, 1]>>\n"
+                      "func.func @kernel(%q: !t, %k: !t, %v: !t, %out: !t, ",
+                      kernel().headDim, kernel().dtype);
+    const std::string scalars =
+        "%scale: f32, %l: i32, %r: i32, %a: i32" + arguments + ") {\n";
+    const std::string operands = "scale(%scale) " + dlse + sinks +
+                                 "visible [#attn.window] (%l, %r, %a) " +
+                                 lists + sequences + kernel().score;
+    CompiledKernel::Request request = {kernel().chip,     {}, {},
+                                       kernel().schedule, {}, {}};
+    request.function =
+        op == fovea::OpKind::Forward
+            ? head + "%lse: !rows, " + scalars +
+                  "attn.forward %q, %k, %v, %out lse(%lse) " + operands +
+                  ": !t, !t, !t, !t, !rows\nreturn\n}"
+            : head +
+                  "%dout: !t, %lse: !rows, %dq: !t, %dk: !t, %dv: !t, "
+                  "%w: memref<?xi8>, " +
+                  scalars +
+                  "attn.backward %q, %k, %v, %out, %dout, %lse -> %dq, %dk, "
+                  "%dv workspace(%w) " +
+                  operands +
+                  ": !t, !t, !t, !t, !t, !rows -> !t, !t, !t, memref<?xi8>\n"
+                  "return\n}";
+    ProblemKey &problem = request.record.problem;
+    problem.op = op;
+    problem.headDim = kernel().headDim;
+    problem.dtype =
+        StringRef(kernel().dtype) == "f16" ? DataType::F16 : DataType::BF16;
+    problem.groups[kWindowGroup] = kWindowVersion;
+    problem.groups[size_t(spec::findGroup("varlen"))] = 1;
+    for (const char *name : kernel().groups)
+      problem.groups[size_t(spec::findGroup(name))] = 1;
+    request.record.abiVersion = fovea::abiVersionOf(op);
+    request.look = [&](ModuleOp module) {
+      module.walk([&](attn::AttentionOpInterface op) {
+        FailureOr<ProblemKey> key = attn::keyOf(op);
+        ASSERT_TRUE(succeeded(key));
+        key->score = 0; // CompiledKernel has it
+        EXPECT_EQ(key->str(), problem.str());
+      });
+    };
+    ASSERT_EQ(compiled.compile(request), "");
+    std::string error;
+    session = compiled.open(error);
+    ASSERT_TRUE(session) << error;
+    if (kernel().algorithm() == "split")
+      options.splits = 3;
+    options.deterministic =
+        op == fovea::OpKind::Forward || kernel().algorithm().empty();
+  }
+
+  run::ForwardCase caseOf(const Window &mask, bool isBackward = false) {
+    run::ForwardCase c;
+    c.type = type();
+    c.headDim = kernel().headDim;
+    c.mask = mask;
+    c.heads = 4;
+    c.headsK = 2;
+    if (kernel().has("sinks") || kernel().has("dsinks"))
+      c.groups.push_back({run::findOption("sinks"), {0.5, -1.0}});
+    if (isBackward && kernel().has("dlse"))
+      c.groups.push_back({run::findOption("dlse"), {0.5}});
+    return c;
+  }
+
+  /// Gives a case its sequences, and then what depends on them.
+  void place(const std::string &text, run::ForwardCase &c) {
+    std::string error;
+    const auto shape = run::parseSequences(text, error);
+    ASSERT_TRUE(shape) << error;
+    sequences = std::make_unique<run::CaseSequences>(*shape, c);
+    ASSERT_EQ(sequences->upload(*session), "");
+    c.given.push_back(sequences->group());
+    if (*kernel().score) {
+      score = std::make_unique<run::CaseScore>(
+          compiled.score().name, compiled.captures(),
+          std::vector<run::CaptureFill>(), c);
+      c.score = reference::readScoreProgram(compiled.score().text,
+                                            score->values(), error);
+      ASSERT_TRUE(c.score) << error;
+      c.given.push_back(score->group());
+    }
+    if (kernel().has("blocks")) {
+      run::BlocksFill fill;
+      fill.part = 0.6;
+      blocks = std::make_unique<run::CaseBlocks>(fill, c);
+      ASSERT_EQ(blocks->upload(*session), "");
+      c.listed = blocks->listed();
+      c.given.push_back(blocks->group());
+    }
+  }
+
+  template <typename Case>
+  run::RunReport expectPass(const Case &problem, bool isLaunched = true) {
+    run::RunReport report = session->run(problem, options);
+    EXPECT_EQ(report.outcome, run::Outcome::Pass)
+        << problem.str() << ": " << report.message;
+    EXPECT_EQ(report.launched, isLaunched) << problem.str();
+    return report;
+  }
+
+  /// One sequence of a case for the same kernel, without the group.
+  static run::ForwardCase alone(const run::ForwardCase &c, size_t number) {
+    run::ForwardCase part = run::partOf(c, number);
+    part.given.clear();
+    return part;
+  }
+
+  CompiledKernel compiled;
+  std::unique_ptr<run::Session> session;
+  run::RunOptions options;
+  std::unique_ptr<run::CaseScore> score;
+  std::unique_ptr<run::CaseBlocks> blocks;
+  std::unique_ptr<run::CaseSequences> sequences;
+};
+
+class ForwardSequences : public SequencesTest {};
+class BackwardSequences : public SequencesTest {};
+class ForwardAlone : public SequencesTest {};
+class BackwardAlone : public SequencesTest {};
+class StrangeSequences : public SequencesTest {};
+class LooseSequences : public SequencesTest {};
+
+/// The bits of values, so that -inf and zeros of either sign count.
+std::vector<uint32_t> bitsOf(ArrayRef<float> values) {
+  std::vector<uint32_t> bits;
+  for (float value : values)
+    bits.push_back(llvm::bit_cast<uint32_t>(value));
+  return bits;
+}
+
+/// Takes what a part has from the values of all.
+std::vector<uint32_t> take(ArrayRef<float> &values, size_t count) {
+  const std::vector<uint32_t> bits = bitsOf(values.take_front(count));
+  values = values.drop_front(count);
+  return bits;
+}
+
+} // namespace
+
+TEST_P(ForwardSequences, AgreeWithTheReference) {
+  compile(fovea::OpKind::Forward);
+  if (HasFatalFailure())
+    return;
+  for (const Row &row : kRows) {
+    run::ForwardCase c = caseOf(row.mask);
+    place(row.sequences, c);
+    expectPass(c);
+  }
+  run::ForwardCase none = caseOf(kCausal);
+  place("packed:0,0,0", none);
+  const run::RunReport report = expectPass(none);
+  ASSERT_TRUE(report.executed);
+  EXPECT_EQ(report.executed->waves, 0u);
+}
+
+TEST_P(BackwardSequences, AgreeWithTheReference) {
+  compile(fovea::OpKind::Backward);
+  if (HasFatalFailure())
+    return;
+  for (const Row &row : kRows) {
+    run::BackwardCase c;
+    c.forward = caseOf(row.mask, /*isBackward=*/true);
+    place(row.sequences, c.forward);
+    expectPass(c);
+  }
+  if (kernel().has("blocks")) // of no queries there are none to list
+    return;
+  run::BackwardCase keys;
+  keys.forward = caseOf(kCausal, /*isBackward=*/true);
+  place("packed:0x40,0x1", keys.forward);
+  const run::RunReport report = expectPass(keys);
+  for (const run::GradientReport &gradient : report.gradients)
+    if (gradient.name == "dk" || gradient.name == "dv")
+      EXPECT_EQ(bitsOf(gradient.values),
+                std::vector<uint32_t>(gradient.values.size(), 0));
+}
+
+TEST_P(ForwardAlone, HaveTheSameBits) {
+  compile(fovea::OpKind::Forward);
+  if (HasFatalFailure())
+    return;
+  for (const Row &row : kRows) {
+    run::ForwardCase c = caseOf(row.mask);
+    place(row.sequences, c);
+    options.check = false;
+    const run::RunReport all = expectPass(c);
+    ArrayRef<float> out = all.out, lse = all.lse;
+    for (size_t i = 0; i != run::countParts(c); ++i) {
+      const run::ForwardCase part = alone(c, i);
+      const run::RunReport report =
+          expectPass(part, /*isLaunched=*/part.seqQ != 0);
+      EXPECT_EQ(take(out, report.out.size()), bitsOf(report.out))
+          << row.sequences << ", sequence " << i;
+      EXPECT_EQ(take(lse, report.lse.size()), bitsOf(report.lse))
+          << row.sequences << ", sequence " << i;
+    }
+    EXPECT_TRUE(out.empty() && lse.empty());
+  }
+}
+
+TEST_P(BackwardAlone, HaveTheSameBits) {
+  compile(fovea::OpKind::Backward);
+  if (HasFatalFailure())
+    return;
+  for (const Row &row : kRows) {
+    run::BackwardCase c;
+    c.forward = caseOf(row.mask, /*isBackward=*/true);
+    place(row.sequences, c.forward);
+    options.check = false;
+    const run::RunReport all = expectPass(c);
+    std::vector<ArrayRef<float>> rest;
+    for (const run::GradientReport &gradient : all.gradients)
+      rest.push_back(gradient.values);
+    for (size_t i = 0; i != run::countParts(c.forward); ++i) {
+      run::BackwardCase part = c;
+      part.forward = alone(c.forward, i);
+      const run::RunReport report = expectPass(
+          part,
+          /*isLaunched=*/part.forward.seqQ != 0 || part.forward.seqK != 0);
+      ASSERT_EQ(report.gradients.size(), rest.size());
+      for (size_t n = 0; n != rest.size(); ++n)
+        EXPECT_EQ(take(rest[n], report.gradients[n].values.size()),
+                  bitsOf(report.gradients[n].values))
+            << row.sequences << ", sequence " << i << ", "
+            << report.gradients[n].name;
+    }
+    for (ArrayRef<float> values : rest)
+      EXPECT_TRUE(values.empty());
+  }
+}
+
+/// Lengths that are none are cut to what the call says, whatever comes of it.
+TEST_P(StrangeSequences, AreCutToTheCall) {
+  compile(fovea::OpKind::Forward);
+  if (HasFatalFailure())
+    return;
+  run::DeviceCopies copies("lengths");
+  ASSERT_EQ(copies.open(session->context()), "");
+  const int32_t least = std::numeric_limits<int32_t>::min(),
+                most = std::numeric_limits<int32_t>::max();
+  const struct {
+    const char *sequences;
+    std::vector<int32_t> lengths; ///< of the keys, in their place
+  } rows[] = {
+      {"keys:30x40,30x0,30x33,30x0,30x40", {41, -1, 33, least, most}},
+      // Sums that begin anywhere, and fall.
+      {"padded:30x40,20x0,10x33,7x40", {100, 141, 140, 173, 1000}},
+  };
+  for (const auto &row : rows) {
+    run::ForwardCase c = caseOf(kCausal);
+    place(row.sequences, c);
+    void *address = nullptr;
+    ASSERT_EQ(copies.put(row.lengths.data(),
+                         row.lengths.size() * sizeof(int32_t), address),
+              "");
+    sequences->varlen.k.lengths = static_cast<const int32_t *>(address);
+    expectPass(c);
+  }
+}
+
+/// What the most is that a sequence may have costs workgroups that leave, and
+/// changes no bit.
+TEST_P(LooseSequences, LeaveAtTheirEnd) {
+  compile(fovea::OpKind::Forward);
+  if (HasFatalFailure())
+    return;
+  auto runWith = [&](int64_t most) {
+    run::ForwardCase c = caseOf(kCausal);
+    place("packed:16x20,5x70,0,33", c);
+    if (most != 0)
+      c.seqQ = c.seqK = most;
+    return expectPass(c);
+  };
+  const run::RunReport tight = runWith(0), loose = runWith(4096);
+  EXPECT_EQ(bitsOf(tight.out), bitsOf(loose.out));
+  EXPECT_EQ(bitsOf(tight.lse), bitsOf(loose.lse));
+  ASSERT_TRUE(tight.executed && loose.executed);
+  EXPECT_EQ(tight.executed->mfma, loose.executed->mfma);
+  EXPECT_EQ(tight.executed->vmem, loose.executed->vmem);
+  const uint64_t more = loose.executed->waves - tight.executed->waves;
+  EXPECT_GT(more, 0u);
+  EXPECT_LT(loose.executed->instructions - tight.executed->instructions,
+            100 * more);
+}
+
+namespace {
+
+const Kernel kForward[] = {
+    {"gfx942", "gfx942", "bf16", 64, {}},
+    {"gfx942_all", "gfx942", "bf16", 32, {}, {"sinks", "blocks"}, kProgram},
+    {"gfx950", "gfx950", "bf16", 64, {}},
+    {"gfx908", "gfx908", "f16", 32, {}},
+    {"gfx90a_split", "gfx90a", "f16", 32, {{"algorithm", "split"}}},
+    {"gfx942_split", "gfx942", "bf16", 64, {{"algorithm", "split"}}, {"sinks"}},
+    {"gfx1100", "gfx1100", "bf16", 32, {}},
+    {"gfx1201", "gfx1201", "f16", 32, {}},
+};
+const Kernel kBackward[] = {
+    {"gfx942", "gfx942", "bf16", 64, {}, {"dlse", "dsinks"}},
+    {"gfx942_lists", "gfx942", "bf16", 32, {}, {"dlse", "blocks"}},
+    {"gfx942_atomic",
+     "gfx942",
+     "bf16",
+     32,
+     {{"algorithm", "atomic"}},
+     {"dsinks"}},
+    {"gfx950", "gfx950", "bf16", 64, {}},
+    {"gfx90a", "gfx90a", "f16", 32, {}},
+    {"gfx908_atomic", "gfx908", "f16", 32, {{"algorithm", "atomic"}}},
+    {"gfx1100", "gfx1100", "bf16", 32, {}, {"dsinks"}},
+    {"gfx1201_program", "gfx1201", "f16", 32, {}, {}, kProgram},
+};
+const Kernel kForwardAlone[] = {
+    {"gfx942_sinks", "gfx942", "bf16", 64, {}, {"sinks"}},
+    {"gfx1100", "gfx1100", "f16", 32, {}},
+};
+const Kernel kBackwardAlone[] = {
+    {"gfx942_dlse", "gfx942", "bf16", 32, {}, {"dlse"}},
+    {"gfx1201", "gfx1201", "bf16", 32, {}},
+};
+INSTANTIATE_TEST_SUITE_P(All, ForwardSequences, testing::ValuesIn(kForward),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(All, BackwardSequences, testing::ValuesIn(kBackward),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(All, ForwardAlone, testing::ValuesIn(kForwardAlone),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(All, BackwardAlone, testing::ValuesIn(kBackwardAlone),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(All, StrangeSequences, testing::Values(kForward[0]),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(All, LooseSequences, testing::Values(kForwardAlone[1]),
+                         nameOf);
+
+} // namespace
