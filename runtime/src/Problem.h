@@ -236,6 +236,7 @@ inline TensorParam readTensor(const void *params,
   case spec::Shape::Vector:
     if (problem.lseStrideSeq != 1) {
       tensor.strideSeq = problem.lseStrideSeq;
+      tensor.rowStride = "'s rows by varlen.lse_stride_seq";
       tensor.rows = rows;
       tensor.rowElements = 1;
       break;

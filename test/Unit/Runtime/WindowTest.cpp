@@ -179,9 +179,9 @@ TEST_F(WindowTest, GroupsThatAreNoneAreRefused) {
   again.header.next = &window.header;
   refused(&again.header, FOVEA_STATUS_INVALID_ARGUMENT,
           {"FOVEA_GROUP_WINDOW twice"});
-  window.header.group = 7;
+  window.header.group = 1000;
   refused(&window.header, FOVEA_STATUS_INCOMPATIBLE,
-          {"group 7", "update it, or leave the group out"});
+          {"group 1000", "update it, or leave the group out"});
   window = windowOf(1, 1, 2);
   refused(&window.header, FOVEA_STATUS_INVALID_ARGUMENT,
           {"window.left_alignment is 2"});
