@@ -7,6 +7,8 @@
 
 #include "Report.h"
 
+#include "Sequences.h"
+
 #include <cstdarg>
 #include <cstdio>
 
@@ -199,6 +201,8 @@ nlohmann::json fovea::run::toJson(const Session &session, const ForwardCase &c,
                          {"kernel", r.kernel},
                          {"launched", r.launched},
                          {"message", r.message}};
+  if (c.sequences) // of which batch is the number, and lengths the most
+    json["problem"]["varlen"] = c.sequences->text;
   if (r.launched) {
     json["seconds"] = r.seconds;
     json["seconds_are"] = timeLabel(session);

@@ -333,6 +333,7 @@ void addOptions(CLI::App &app, CommandLine &line) {
     app.add_option(name, *file,
                    "Take this tensor from a .npy file [batch, heads, seq, dim]")
         ->check(CLI::ExistingFile.description(""))
+        ->excludes(varlen)
         ->type_name("FILE");
 
   app.add_option("--suite", line.suite,
@@ -374,9 +375,11 @@ void addOptions(CLI::App &app, CommandLine &line) {
     app.add_option(std::string("--save-") + kGradients[i], line.saveGradient[i],
                    "Write this gradient as .npy, float32")
         ->type_name("FILE")
+        ->excludes(varlen)
         ->group("How");
   app.add_option("--save-out", line.saveOut,
                  "Write the output [batch, heads, seq, dim] as .npy, float32")
+      ->excludes(varlen)
       ->group("How");
   app.add_flag("--json", line.json, "Print JSON")->group("How");
 }

@@ -414,7 +414,7 @@ enum {
   FOVEA_ROWS_BATCHED = 0, /**< (batch, heads, seqlen, head_dim): each in its own
                              batch */
   FOVEA_ROWS_PACKED = 1   /**< (1, heads, total, head_dim): all in one batch,
-                             whose   stride_batch is not looked at */
+                             whose stride_batch is not looked at */
 };
 /** Where the rows of lse and dlse lie. */
 enum {

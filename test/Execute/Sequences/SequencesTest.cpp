@@ -444,7 +444,7 @@ namespace {
 const Kernel kForward[] = {
     {"gfx942", "gfx942", "bf16", 64, {}},
     {"gfx942_all", "gfx942", "bf16", 32, {}, {"sinks", "blocks"}, kProgram},
-    {"gfx950", "gfx950", "bf16", 64, {}},
+    {"gfx950", "gfx950", "bf16", 128, {}},
     {"gfx908", "gfx908", "f16", 32, {}},
     {"gfx90a_split", "gfx90a", "f16", 32, {{"algorithm", "split"}}},
     {"gfx942_split", "gfx942", "bf16", 64, {{"algorithm", "split"}}, {"sinks"}},
@@ -460,7 +460,7 @@ const Kernel kBackward[] = {
      32,
      {{"algorithm", "atomic"}},
      {"dsinks"}},
-    {"gfx950", "gfx950", "bf16", 64, {}},
+    {"gfx950", "gfx950", "bf16", 128, {}},
     {"gfx90a", "gfx90a", "f16", 32, {}},
     {"gfx908_atomic", "gfx908", "f16", 32, {{"algorithm", "atomic"}}},
     {"gfx1100", "gfx1100", "bf16", 32, {}, {"dsinks"}},
