@@ -52,10 +52,14 @@ CaseBlocks::CaseBlocks(const BlocksFill &fill, const ForwardCase &c)
       kinds(std::make_shared<std::vector<Kind>>(
           size_t(batches * heads * blocksQ * blocksK), None)),
       chance(c.seed + 0xb10c) {
+  auto lengthsOf = [&](int64_t b) {
+    return c.sequences ? std::pair(c.sequences->q.lengths[size_t(b)],
+                                   c.sequences->k.lengths[size_t(b)])
+                       : std::pair(c.seqQ, c.seqK);
+  };
   /// What mask and program show of a pair of blocks: something, and all.
   auto shown = [&](int64_t b, int64_t head, int64_t q, int64_t kv) {
-    const auto part = partOf(c, c.sequences ? size_t(b) : 0);
-    const int64_t seqQ = part.seqQ, seqK = part.seqK;
+    const auto [seqQ, seqK] = lengthsOf(b);
     std::pair<bool, bool> some = {false, (q + 1) * fill.qBlock <= seqQ &&
                                              (kv + 1) * fill.kvBlock <= seqK};
     const int64_t endQ = std::min(seqQ, (q + 1) * fill.qBlock),
@@ -75,23 +79,30 @@ CaseBlocks::CaseBlocks(const BlocksFill &fill, const ForwardCase &c)
     }
     return some;
   };
+  /// Whether a sequence has a pair of blocks.
+  auto has = [&](int64_t b, int64_t q, int64_t kv) {
+    const auto [seqQ, seqK] = lengthsOf(b);
+    return q * fill.qBlock < seqQ && kv * fill.kvBlock < seqK;
+  };
   for (int64_t b = 0; b != batches; ++b)
     for (int64_t head = 0; head != heads; ++head)
       for (int64_t q = 0; q != blocksQ; ++q)
         for (int64_t kv = 0; kv != blocksK; ++kv) {
-          // A program that differs by batch or head has no block that is shown
-          // in whole by all.
+          // A program that differs by batch or head, or lengths that do, show
+          // no block in whole that is not so for all.
           auto [some, all] = shown(b, head, q, kv);
           for (int64_t at = 1; fill.isShared && at < c.batch * c.heads; ++at) {
             const auto [more, whole] =
-                c.score ? shown(at / c.heads, at % c.heads, q, kv)
-                        : std::pair(some, all);
+                c.score || c.sequences
+                    ? shown(at / c.heads, at % c.heads, q, kv)
+                    : std::pair(some, all);
             some |= more;
             all &= whole;
           }
           const bool isListed =
               fill.lists ? fill.lists(b, head, q, kv)
                          : (fill.part < 0 || some) &&
+                               (fill.isShared || has(b, q, kv)) &&
                                chance.uniform() < std::fabs(fill.part);
           kindOf(b, head, q, kv) = !isListed ? None : all ? Full : Part;
           count += isListed;

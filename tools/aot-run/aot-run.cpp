@@ -596,7 +596,14 @@ int runListed(Session &session, CommandLine &line) {
   if (line.blocks.empty())
     return runAlone(session, line);
   ForwardCase &c = line.backward.forward;
-  CaseBlocks blocks(*parseBlocks(line.blocks), c);
+  const BlocksFill fill = *parseBlocks(line.blocks);
+  if (fill.isShared && c.sequences && c.input == reference::InputKind::Masked)
+    return fail(
+        "--input=masked: lists that are shared name blocks that shorter "
+        "sequences do not have, and there kernels meet what is masked; "
+        "leave ':shared' out of --blocks",
+        kUsage);
+  CaseBlocks blocks(fill, c);
   if (std::string error = blocks.upload(session); !error.empty())
     return fail(error, kDevice);
   c.listed = blocks.listed();
