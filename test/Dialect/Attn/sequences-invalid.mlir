@@ -3,8 +3,8 @@
 !t = memref<2x4x5x64xf16>
 !n = memref<?xi32>
 func.func @forward_c17_few(%q: !t, %s: f32, %n: !n, %x: i32) {
-  // expected-error @below {{(C17) sequences are 4 tensors and 3 scalars, found 6}}
-  attn.forward %q, %q, %q, %q scale(%s) sequences(%n, %n, %n, %n, %x, %x : !n, !n, !n, !n, i32, i32) : !t, !t, !t, !t
+  // expected-error @below {{(C17) sequences are 4 tensors and 4 scalars, found 7}}
+  attn.forward %q, %q, %q, %q scale(%s) sequences(%n, %n, %n, %n, %x, %x, %x : !n, !n, !n, !n, i32, i32, i32) : !t, !t, !t, !t
   return
 }
 
@@ -14,7 +14,7 @@ func.func @forward_c17_few(%q: !t, %s: f32, %n: !n, %x: i32) {
 !n = memref<?xi32>
 func.func @forward_c17_scalar(%q: !t, %s: f32, %n: !n, %x: i32) {
   // expected-error @below {{(C17) seqlens_k of sequences must be [batch] of i32, found 'i32'}}
-  attn.forward %q, %q, %q, %q scale(%s) sequences(%n, %x, %n, %n, %x, %x, %x : !n, i32, !n, !n, i32, i32, i32) : !t, !t, !t, !t
+  attn.forward %q, %q, %q, %q scale(%s) sequences(%n, %x, %n, %n, %x, %x, %x, %x : !n, i32, !n, !n, i32, i32, i32, i32) : !t, !t, !t, !t
   return
 }
 
@@ -23,8 +23,8 @@ func.func @forward_c17_scalar(%q: !t, %s: f32, %n: !n, %x: i32) {
 !t = memref<2x4x5x64xf16>
 !n = memref<?xi32>
 func.func @forward_c17_tensor(%q: !t, %s: f32, %n: !n, %x: i32) {
-  // expected-error @below {{(C17) lse_stride_seq of sequences must be i32, found 'memref<?xi32>'}}
-  attn.forward %q, %q, %q, %q scale(%s) sequences(%n, %n, %n, %n, %x, %n, %x : !n, !n, !n, !n, i32, !n, i32) : !t, !t, !t, !t
+  // expected-error @below {{(C17) lse_stride_seq of sequences must be 'i32', found 'memref<?xi32>'}}
+  attn.forward %q, %q, %q, %q scale(%s) sequences(%n, %n, %n, %n, %x, %n, %x, %x : !n, !n, !n, !n, i32, !n, i32, i32) : !t, !t, !t, !t
   return
 }
 
@@ -35,7 +35,7 @@ func.func @forward_c17_tensor(%q: !t, %s: f32, %n: !n, %x: i32) {
 !m = memref<?x?xi32>
 func.func @forward_c17_rank(%q: !t, %s: f32, %n: !n, %m: !m, %x: i32) {
   // expected-error @below {{operand #8 must be variadic of 32-bit signless integer or 1D memref of 32-bit signless integer values, but got 'memref<?x?xi32>'}}
-  attn.forward %q, %q, %q, %q scale(%s) sequences(%n, %n, %n, %m, %x, %x, %x : !n, !n, !n, !m, i32, i32, i32) : !t, !t, !t, !t
+  attn.forward %q, %q, %q, %q scale(%s) sequences(%n, %n, %n, %m, %x, %x, %x, %x : !n, !n, !n, !m, i32, i32, i32, i32) : !t, !t, !t, !t
   return
 }
 
@@ -45,7 +45,7 @@ func.func @forward_c17_rank(%q: !t, %s: f32, %n: !n, %m: !m, %x: i32) {
 !n = memref<?xi64>
 func.func @forward_c17_type(%q: !t, %s: f32, %n: !n, %x: i32) {
   // expected-error @below {{operand #5 must be variadic of 32-bit signless integer or 1D memref of 32-bit signless integer values, but got 'memref<?xi64>'}}
-  attn.forward %q, %q, %q, %q scale(%s) sequences(%n, %n, %n, %n, %x, %x, %x : !n, !n, !n, !n, i32, i32, i32) : !t, !t, !t, !t
+  attn.forward %q, %q, %q, %q scale(%s) sequences(%n, %n, %n, %n, %x, %x, %x, %x : !n, !n, !n, !n, i32, i32, i32, i32) : !t, !t, !t, !t
   return
 }
 
@@ -56,7 +56,7 @@ func.func @forward_c17_type(%q: !t, %s: f32, %n: !n, %x: i32) {
 !m = memref<?xi32, strided<[2]>>
 func.func @forward_c8_stride(%q: !t, %s: f32, %n: !n, %m: !m, %x: i32) {
   // expected-error @below {{(C8) the last stride of starts_q must be 1, found 2}}
-  attn.forward %q, %q, %q, %q scale(%s) sequences(%n, %n, %m, %n, %x, %x, %x : !n, !n, !m, !n, i32, i32, i32) : !t, !t, !t, !t
+  attn.forward %q, %q, %q, %q scale(%s) sequences(%n, %n, %m, %n, %x, %x, %x, %x : !n, !n, !m, !n, i32, i32, i32, i32) : !t, !t, !t, !t
   return
 }
 
@@ -66,7 +66,7 @@ func.func @forward_c8_stride(%q: !t, %s: f32, %n: !n, %m: !m, %x: i32) {
 !l = memref<?x?x?xf32, strided<[?, ?, 1]>>
 !n = memref<?xi32>
 func.func @backward_c17_few(%t: !t, %l: !l, %w: memref<?xi8>, %s: f32, %n: !n) {
-  // expected-error @below {{(C17) sequences are 4 tensors and 3 scalars, found 4}}
+  // expected-error @below {{(C17) sequences are 4 tensors and 4 scalars, found 4}}
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
     sequences(%n, %n, %n, %n : !n, !n, !n, !n)
     : !t, !t, !t, !t, !t, !l -> !t, !t, !t, memref<?xi8>
@@ -81,7 +81,7 @@ func.func @backward_c17_few(%t: !t, %l: !l, %w: memref<?xi8>, %s: f32, %n: !n) {
 func.func @backward_c18(%t: !t, %l: !l, %w: memref<?xi8>, %s: f32, %n: !n, %x: i32) {
   // expected-error @below {{(C18) has sequences, and sums of dq in 16 bits, which are of pairs of rows; take another algorithm}}
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
-    sequences(%n, %n, %n, %n, %x, %x, %x : !n, !n, !n, !n, i32, i32, i32)
+    sequences(%n, %n, %n, %n, %x, %x, %x, %x : !n, !n, !n, !n, i32, i32, i32, i32)
     schedule(<atomic16,
       prepare16 = <block_m = 32, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
       fused16 = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 1, rescale_threshold = 0>,

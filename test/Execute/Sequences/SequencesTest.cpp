@@ -73,6 +73,7 @@ const Window kNarrow = {40, 10, Alignment::BottomRight, Alignment::TopLeft};
 struct Row {
   const char *sequences;
   Window mask;
+  bool isUneven = false; ///< the grid counts the blocks of all sequences
 };
 // Blocks have 16 to 128 rows, the list kernels' 128.
 const Row kRows[] = {
@@ -83,6 +84,9 @@ const Row kRows[] = {
     {"packed:0x40,30x0,33x70,5x3", kAll},
     {"packed:130x75", kNarrow},
     {"sliced:70x40,20x150,127", kNarrow},
+    // Two that are much longer than the others.
+    {"packed:0,3,130x300,0,2x5,300x40,7,0,1,1,0", kCausal, /*isUneven=*/true},
+    {"sliced:2,0,0,70x300,1,2x5,300x40,0,0,1,5,1", kNarrow, /*isUneven=*/true},
     {"padded:100x30,0x50,64", kTopLeft},
     {"strided:40x64,33x100:th", kNarrow},
     {"used:64x33,20x90,1:batched", kCausal},
@@ -301,7 +305,10 @@ TEST_P(ForwardSequences, AgreeWithTheReference) {
   for (const Row &row : kRows) {
     run::ForwardCase c = caseOf(row.mask);
     place(row.sequences, c);
-    expectPass(c);
+    const run::RunReport report = expectPass(c);
+    EXPECT_EQ(StringRef(report.kernel).contains("x1 of "),
+              c.batch == 1 || (row.isUneven && kernel().algorithm() != "split"))
+        << row.sequences << ": " << report.kernel;
   }
   run::ForwardCase none = caseOf(kCausal);
   place("packed:0,0,0", none);
@@ -424,29 +431,39 @@ TEST_P(StrangeSequences, AreCutToTheCall) {
   }
 }
 
-/// What the most is that a sequence may have costs workgroups that leave, and
+/// What the most is that a sequence may have costs workgroups that leave, or,
+/// where the grid counts the blocks that there are, finding one's sequence; and
 /// changes no bit.
 TEST_P(LooseSequences, LeaveAtTheirEnd) {
   compile(fovea::OpKind::Forward);
   if (HasFatalFailure())
     return;
-  auto runWith = [&](int64_t most) {
+  auto runWith = [&](const char *text, int64_t most) {
     run::ForwardCase c = caseOf(kCausal);
-    place("packed:16x20,5x70,0,33", c);
+    place(text, c);
     if (most != 0)
       c.seqQ = c.seqK = most;
     return expectPass(c);
   };
-  const run::RunReport tight = runWith(0), loose = runWith(4096);
-  EXPECT_EQ(bitsOf(tight.out), bitsOf(loose.out));
-  EXPECT_EQ(bitsOf(tight.lse), bitsOf(loose.lse));
-  ASSERT_TRUE(tight.executed && loose.executed);
-  EXPECT_EQ(tight.executed->mfma, loose.executed->mfma);
-  EXPECT_EQ(tight.executed->vmem, loose.executed->vmem);
-  const uint64_t more = loose.executed->waves - tight.executed->waves;
-  EXPECT_GT(more, 0u);
-  EXPECT_LT(loose.executed->instructions - tight.executed->instructions,
-            100 * more);
+  for (const char *text :
+       {"packed:16x20,5x70,0,33", "padded:16x20,5x70,0,33"}) {
+    const run::RunReport tight = runWith(text, 0), loose = runWith(text, 4096);
+    EXPECT_EQ(bitsOf(tight.out), bitsOf(loose.out)) << text;
+    EXPECT_EQ(bitsOf(tight.lse), bitsOf(loose.lse)) << text;
+    ASSERT_TRUE(tight.executed && loose.executed);
+    const run::Executed &few = *tight.executed, &many = *loose.executed;
+    EXPECT_EQ(few.mfma, many.mfma) << text;
+    EXPECT_EQ(few.vmem, many.vmem) << text;
+    const bool isPacked = StringRef(text).starts_with("packed");
+    if (isPacked)
+      EXPECT_EQ(few.waves, many.waves);
+    else
+      EXPECT_GT(many.waves, 10 * few.waves);
+    EXPECT_LT(many.instructions,
+              few.instructions +
+                  (isPacked ? 300 * few.waves : 150 * (many.waves - few.waves)))
+        << text;
+  }
 }
 
 namespace {

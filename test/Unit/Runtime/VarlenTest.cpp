@@ -342,6 +342,38 @@ TEST_F(VarlenTest, SumsInMemoryHaveThePackedRows) {
   workspaceOf(FOVEA_STATUS_NOT_FOUND, {"varlen=1"});
 }
 
+// Where most workgroups of a batch's grid would find nothing to do.
+TEST_F(VarlenTest, GridsCountTheBlocksThatThereAre) {
+  write({record()});
+  context = makeContext();
+  forward.batch = 40;
+  const fovea_varlen_t sound = varlen;
+  auto gridIs = [&](unsigned y, unsigned z, int32_t flags) {
+    expectStatus(launch(), FOVEA_STATUS_OK);
+    ASSERT_EQ(fake.launches.size(), 1u);
+    EXPECT_EQ(fake.launches[0].grid[1], y);
+    EXPECT_EQ(fake.launches[0].grid[2], z);
+    EXPECT_EQ(passed<int32_t>("varlen_flags") &
+                  (spec::kGridIsPackedQ | spec::kGridIsPackedK),
+              flags);
+    EXPECT_EQ(passed<int32_t>("sequences"), 40);
+    varlen = sound;
+  };
+  // 40 x 3 blocks are more than twice 700 / 128 + 40.
+  gridIs(45, 1, spec::kGridIsPackedQ | spec::kGridIsPackedK);
+  varlen.q.total = 128 * 20; // and no more than twice 60
+  forward.q.stride_head = forward.out.stride_head = 128 * 20 * 128;
+  forward.lse_stride_head = 128 * 20;
+  gridIs(3, 40, spec::kGridIsPackedK);
+  varlen.k.total = 128 * 40;
+  gridIs(45, 1, spec::kGridIsPackedQ);
+  // Sequences that say where they begin may be in any order.
+  varlen.q.starts = words(22);
+  gridIs(3, 40, spec::kGridIsPackedK);
+  varlen.q.starts = varlen.q.lengths;
+  gridIs(45, 1, spec::kGridIsPackedQ | spec::kGridIsPackedK);
+}
+
 // What is the same of 300 queries and 300 keys is not of each sequence.
 TEST_F(VarlenTest, MasksAreThoseOfEachSequence) {
   write({record(MaskKind::CausalTopLeft)});
