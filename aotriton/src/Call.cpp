@@ -62,9 +62,11 @@ Status typeOf(const ForwardCall &call, int32_t &dtype) {
 }
 
 /// Checks a tensor against Q's type and a shape, and describes it.
+/// \param apart  rows from one sequence to the next; 0: that is up to batches
 template <typename Tensor>
 Status describe(const char *name, const TensorView<4> &view, DType type,
-                const std::array<uint64_t, 4> &shape, Tensor &tensor) {
+                const std::array<uint64_t, 4> &shape, uint64_t apart,
+                Tensor &tensor) {
   if (view.sizes() != shape)
     return invalid(std::string(name) + " has shape " + str(view.sizes()) +
                    " (batch, heads, sequence, head_dim); the other tensors "
@@ -85,7 +87,7 @@ Status describe(const char *name, const TensorView<4> &view, DType type,
                        "; kernels need 1 in the head dimension: make it "
                        "contiguous");
   tensor.data = view.data_ptr();
-  tensor.stride_batch = int64_t(strides[0]);
+  tensor.stride_batch = int64_t(apart ? apart * strides[2] : strides[0]);
   tensor.stride_head = int64_t(strides[1]);
   tensor.stride_seq = int64_t(strides[2]);
   return {};
@@ -123,27 +125,69 @@ Status checkFeatures(const ForwardCall &call) {
     return unsupported(std::string(call.present.name) +
                        " has data, and there are no kernels with " +
                        call.present.feature);
-  if (call.varlen)
-    return unsupported(
-        "the call is for sequences of different lengths (layout " +
-        std::to_string(call.varlen) + "); there are kernels for equal ones");
   if (call.dropout != 0) // also NaN
     return unsupported("dropout_p is " + std::to_string(call.dropout) +
                        "; there are no kernels with dropout: call with 0");
   return {};
 }
 
-/// The fields that both passes have, and their tensors' descriptions.
-/// \param window  keeps what the parameters point to
+/// What the parameters of a call point to.
+struct Groups {
+  fovea_window_t window = {};
+  /// All zero where sequences are of one length.
+  fovea_varlen_t varlen = {};
+  bool hasVarlen() const { return varlen.header.struct_size != 0; }
+};
+
+/// Checks the log-sum-exp and describes it.
 template <typename Params>
-Status fillCommon(const ForwardCall &call, Params &params,
-                  fovea_window_t &window) {
+Status describeLse(const ForwardCall &call, const Layout &layout,
+                   Params &params, fovea_varlen_t &varlen) {
+  const TensorView<2> &lse = call.lse;
+  const bool isByRow = call.sequences.lseByRow;
+  if (lse.dtype() != kFloat32)
+    return invalid("L has type number " + std::to_string(int(lse.dtype())) +
+                   "; it must be kFloat32 (1)");
+  if (lse.sizes() != layout.lseShape) {
+    const char *rows = layout.lseIsStacked ? "rows of Q" : "sequence",
+               *heads = layout.lseIsStacked ? "heads" : "batch * heads";
+    if (isByRow) {
+      rows = layout.lseIsStacked ? "rows of Q" : "batch * sequence";
+      heads = "heads";
+      std::swap(rows, heads);
+    }
+    return invalid("L has shape " + str(lse.sizes()) + "; it must be (" +
+                   heads + ", " + rows + "), " + str(layout.lseShape));
+  }
+  if (lse.stride(1) != 1 || lse.stride(0) >= kLargest)
+    return unsupported("L has strides " + str(lse.strides()) +
+                       "; kernels need 1 along " +
+                       (isByRow ? "the heads" : "the sequence"));
+  params.lse = static_cast<decltype(params.lse)>(lse.data_ptr());
+  const int64_t stride = int64_t(lse.stride(0));
+  params.lse_stride_head = isByRow ? 1 : stride;
+  if (isByRow)
+    varlen.lse_stride_seq = stride;
+  if (layout.lseIsStacked || isByRow)
+    params.lse_stride_batch =
+        int64_t(layout.lseApart * (isByRow ? uint64_t(stride) : 1));
+  else
+    params.lse_stride_batch = stride * params.heads_q;
+  return {};
+}
+
+/// The fields that both passes have, and their tensors' descriptions.
+/// \param groups  keeps what the parameters point to
+template <typename Params>
+Status fillCommon(const ForwardCall &call, Params &params, Layout &layout,
+                  Groups &groups) {
   params = {};
   params.struct_size = sizeof(params);
-  params.groups = &window.header;
+  params.groups = &groups.window.header;
   params.scale = call.scale;
   const std::array<uint64_t, 4> q = call.q.sizes(), k = call.k.sizes();
-  const std::array<uint64_t, 4> keys = {q[0], k[1], k[2], q[3]};
+  if (Status bad = checkFeatures(call))
+    return bad;
   if (q[3] % kDimStep || q[3] < kLeastDim || q[3] > kMostDim)
     return unsupported("the head dimension is " + std::to_string(q[3]) +
                        "; there are kernels for multiples of 8 from 16 to 512: "
@@ -152,38 +196,32 @@ Status fillCommon(const ForwardCall &call, Params &params,
     return unsupported(
         "V has head dimension " + std::to_string(call.v.size(3)) + ", and Q " +
         std::to_string(q[3]) + "; there are kernels for equal ones");
-  const DType type = call.q.dtype();
-  if (Status bad = firstOf({checkFeatures(call), typeOf(call, params.dtype),
-                            describe("Q", call.q, type, q, params.q),
-                            describe("K", call.k, type, keys, params.k),
-                            describe("V", call.v, type, keys, params.v),
-                            describe("Out", call.out, type, q, params.out)}))
+  if (Status bad = layOut(call.sequences, q, k, layout, groups.varlen))
     return bad;
-  params.batch = int64_t(q[0]);
+  const DType type = call.q.dtype();
+  const uint64_t apartQ = layout.q.apart, apartK = layout.k.apart;
+  const std::array<uint64_t, 4> queries = {layout.q.batch, q[1], q[2], q[3]},
+                                keys = {layout.k.batch, k[1], k[2], q[3]};
+  if (Status bad = firstOf(
+          {typeOf(call, params.dtype),
+           describe("Q", call.q, type, queries, apartQ, params.q),
+           describe("K", call.k, type, keys, apartK, params.k),
+           describe("V", call.v, type, keys, apartK, params.v),
+           describe("Out", call.out, type, queries, apartQ, params.out)}))
+    return bad;
+  params.batch = int64_t(layout.count);
   params.heads_q = int64_t(q[1]);
   params.heads_k = int64_t(k[1]);
-  params.seqlen_q = int64_t(q[2]);
-  params.seqlen_k = int64_t(k[2]);
+  params.seqlen_q = layout.q.seqlen;
+  params.seqlen_k = layout.k.seqlen;
   params.head_dim = int64_t(q[3]);
-  if (Status bad = windowOf(call.window, window))
+  if (Status bad = windowOf(call.window, groups.window))
     return bad;
-
-  const TensorView<2> &lse = call.lse;
-  if (!lse)
-    return {};
-  const std::array<uint64_t, 2> shape = {q[0] * q[1], q[2]};
-  if (lse.dtype() != kFloat32)
-    return invalid("L has type number " + std::to_string(int(lse.dtype())) +
-                   "; it must be kFloat32 (1)");
-  if (lse.sizes() != shape)
-    return invalid("L has shape " + str(lse.sizes()) +
-                   "; it must be (batch * heads, sequence), " + str(shape));
-  if (lse.stride(1) != 1 || lse.stride(0) >= kLargest)
-    return unsupported("L has strides " + str(lse.strides()) +
-                       "; kernels need 1 along the sequence");
-  params.lse = static_cast<decltype(params.lse)>(lse.data_ptr());
-  params.lse_stride_head = int64_t(lse.stride(0));
-  params.lse_stride_batch = params.lse_stride_head * params.heads_q;
+  if (call.lse)
+    if (Status bad = describeLse(call, layout, params, groups.varlen))
+      return bad;
+  if (groups.hasVarlen())
+    groups.window.header.next = &groups.varlen.header;
   return {};
 }
 
@@ -198,10 +236,15 @@ Status failureOf(fovea_context_t *context, int32_t device,
   return result;
 }
 
-/// Whether a row sees no key. Its log-sum-exp is -infinity here and +infinity
-/// in AOTriton, where -infinity makes NaN of its gradients.
+/// Whether a row sees no key, as far as the host knows. Its log-sum-exp is
+/// -infinity here and +infinity in AOTriton, where -infinity makes NaN of its
+/// gradients.
 bool hasRowWithoutKeys(const fovea_forward_params_t &params,
-                       const fovea_window_t &window) {
+                       const Groups &groups) {
+  // Lengths that the device alone knows may be 0.
+  if (groups.varlen.q.lengths || groups.varlen.k.lengths)
+    return true;
+  const fovea_window_t &window = groups.window;
   const fovea::Band band = bandOf({window.left, window.right,
                                    fovea::Alignment(window.left_alignment),
                                    fovea::Alignment(window.right_alignment)},
@@ -219,9 +262,9 @@ bool hasRowWithoutKeys(const fovea_forward_params_t &params,
 /// with: a log-sum-exp for a backward pass that would be handed on to it.
 Status checkLseForFallback(fovea_context_t *context, int32_t device,
                            const fovea_forward_params_t &params,
-                           const fovea_window_t &window) {
+                           const Groups &groups) {
   if (!params.lse || fallbackPath().empty() ||
-      !hasRowWithoutKeys(params, window))
+      !hasRowWithoutKeys(params, groups))
     return {};
   fovea_backward_params_t backward = {};
   backward.struct_size = sizeof(backward);
@@ -242,7 +285,8 @@ Status checkLseForFallback(fovea_context_t *context, int32_t device,
   backward.lse_stride_head = params.lse_stride_head;
   // Gradients as the layout of out has them: what counts is that they are.
   backward.dq = params.out;
-  const int64_t head = params.seqlen_k * params.head_dim;
+  const int64_t head =
+      std::max(params.seqlen_k, groups.varlen.k.total) * params.head_dim;
   backward.dk = {nullptr, params.heads_k * head, head, params.head_dim};
   backward.dv = backward.dk;
   backward.deterministic = 1;
@@ -259,13 +303,13 @@ Status checkLseForFallback(fovea_context_t *context, int32_t device,
 /// asked for: their workspace is what clients bring as D, that of the others is
 /// larger than what they bring as DQ_ACC.
 fovea_status_t choose(fovea_context_t *context, fovea_backward_params_t &params,
-                      int32_t device, bool deterministic,
+                      const Groups &groups, int32_t device, bool deterministic,
                       fovea_backward_plan_t &plan) {
   // Layers repeat: the thread's latest choice spares asking again, which makes
   // up a text. Packages do not change once they are open.
   struct Choice {
     fovea_backward_params_t params = {}; ///< without addresses
-    fovea_window_t window = {};
+    Groups groups;                       ///< likewise
     int32_t device = -1;
     bool asked = false;  ///< for a deterministic one
     uint32_t chosen = 0; ///< what params.deterministic became
@@ -282,13 +326,21 @@ fovea_status_t choose(fovea_context_t *context, fovea_backward_params_t &params,
        {&choice.params.dq, &choice.params.dk, &choice.params.dv})
     gradient->data = nullptr;
   choice.params.lse = nullptr;
-  choice.params.groups = nullptr; // of which there is one
-  std::memcpy(&choice.window, params.groups, sizeof(choice.window));
+  choice.params.groups = nullptr;
+  std::memcpy(&choice.groups, &groups, sizeof(groups));
+  choice.groups.window.header.next = nullptr; // struct_size tells of varlen
+  // Which tensors there are is part of the choice, where they are is not.
+  static constexpr int32_t kSome = 0;
+  for (fovea_sequences_t *side :
+       {&choice.groups.varlen.q, &choice.groups.varlen.k})
+    for (const int32_t **address : {&side->lengths, &side->starts})
+      if (*address)
+        *address = &kSome;
   choice.device = device;
   choice.asked = deterministic;
   if (latest.device == device && latest.asked == deterministic &&
       !std::memcmp(&latest.params, &choice.params, sizeof(params)) &&
-      !std::memcmp(&latest.window, &choice.window, sizeof(choice.window))) {
+      !std::memcmp(&latest.groups, &choice.groups, sizeof(choice.groups))) {
     params.deterministic = latest.chosen;
     plan = latest.plan;
     return FOVEA_STATUS_OK;
@@ -352,8 +404,9 @@ Status provide(const BackwardCall &call, uint64_t bytes,
 Status forward(const ForwardCall &call, Stream stream) {
   fovea_context_t *context = nullptr;
   fovea_forward_params_t params;
-  fovea_window_t window;
-  if (Status bad = fillCommon(call, params, window))
+  Layout layout;
+  Groups groups;
+  if (Status bad = fillCommon(call, params, layout, groups))
     return bad;
   if (call.backend > 0)
     return unsupported("force_backend_index is " +
@@ -364,7 +417,7 @@ Status forward(const ForwardCall &call, Stream stream) {
   if (Status bad = device.enter(context, stream.native()))
     return bad;
   if (Status bad =
-          checkLseForFallback(context, device.device(), params, window))
+          checkLseForFallback(context, device.device(), params, groups))
     return bad;
   const fovea_status_t status =
       fovea_forward(context, &params, stream.native());
@@ -377,15 +430,18 @@ Status backward(const BackwardCall &call, Stream stream) {
   const ForwardCall &base = call.forward;
   fovea_context_t *context = nullptr;
   fovea_backward_params_t params;
-  fovea_window_t window;
-  if (Status bad = fillCommon(base, params, window))
+  Layout layout;
+  Groups groups;
+  if (Status bad = fillCommon(base, params, layout, groups))
     return bad;
   const DType type = base.q.dtype();
   const std::array<uint64_t, 4> q = base.q.sizes(), k = base.k.sizes();
-  if (Status bad = firstOf({describe("DO", call.dout, type, q, params.dout),
-                            describe("DQ", call.dq, type, q, params.dq),
-                            describe("DK", call.dk, type, k, params.dk),
-                            describe("DV", call.dv, type, k, params.dv)}))
+  const uint64_t apartQ = layout.q.apart, apartK = layout.k.apart;
+  if (Status bad =
+          firstOf({describe("DO", call.dout, type, q, apartQ, params.dout),
+                   describe("DQ", call.dq, type, q, apartQ, params.dq),
+                   describe("DK", call.dk, type, k, apartK, params.dk),
+                   describe("DV", call.dv, type, k, apartK, params.dv)}))
     return bad;
   if (base.backend > 0)
     return unsupported("force_backend_index is " +
@@ -398,7 +454,7 @@ Status backward(const BackwardCall &call, Stream stream) {
     return bad;
 
   fovea_backward_plan_t plan = {};
-  fovea_status_t status = choose(context, params, device.device(),
+  fovea_status_t status = choose(context, params, groups, device.device(),
                                  call.deterministic || base.backend == 0, plan);
   if (status != FOVEA_STATUS_OK)
     return failureOf(context, device.device(), status);

@@ -9,6 +9,7 @@
 #ifndef FOVEA_AOTRITON_CALL_H
 #define FOVEA_AOTRITON_CALL_H
 
+#include "Sequences.h"
 #include "Session.h"
 
 #include <aotriton/flash.h>
@@ -18,7 +19,6 @@ namespace fovea::shim {
 
 using aotriton::DType;
 using aotriton::Stream;
-using aotriton::TensorView;
 
 /// A tensor that must have no data, and what it would mean if it had.
 struct Absent {
@@ -38,8 +38,7 @@ struct ForwardCall {
   TensorView<2> lse;
   float scale = 0, dropout = 0;
   Window window;
-  /// Nonzero: sequences of different lengths.
-  uint32_t varlen = 0;
+  Sequences sequences;
   /// The index of AOTriton's implementation; -1 is any.
   int backend = -1;
   /// Of the tensors that must be absent the first one that is not.

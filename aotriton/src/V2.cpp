@@ -54,9 +54,32 @@ ForwardCall common(const T4 &q, const T4 &k, const T4 &v, const T4 &b,
   return call;
 }
 
-Status varlen() {
-  return refuse(hipErrorNotSupported,
-                "there are no kernels for sequences of different lengths");
+/// Compact sequences, whatever the tensors of lengths are.
+Sequences compact(const T1 &cuSeqlensQ, const T1 &cuSeqlensK, int32_t mostQ,
+                  int32_t mostK) {
+  Sequences sequences;
+  sequences.q.lengthsName = "cu_seqlens_q";
+  sequences.k.lengthsName = "cu_seqlens_k";
+  sequences.q.mostName = "max_seqlen_q";
+  sequences.k.mostName = "max_seqlen_k";
+  sequences.q.lengths = cuSeqlensQ;
+  sequences.k.lengths = cuSeqlensK;
+  sequences.q.most = mostQ;
+  sequences.k.most = mostK;
+  for (SequenceSide *side : {&sequences.q, &sequences.k}) {
+    side->stacked = true;
+    side->length = SequenceSide::Cumulative;
+    side->place = SequenceSide::Reused;
+  }
+  return sequences;
+}
+
+/// A tensor of rank 2, `client`, as memory of rank 4.
+T4 acquireT2(void *client) {
+  const T2 &view = *static_cast<const T2 *>(client);
+  return T4(reinterpret_cast<intptr_t>(view.data_ptr()),
+            {1, 1, view.size(0), view.size(1)},
+            {0, 0, view.stride(0), view.stride(1)}, view.dtype());
 }
 
 } // namespace
@@ -89,20 +112,31 @@ hipError_t attn_fwd_compact_varlen(
     T4 encoded_softmax, bool is_causal, T0 atomic_for_causal, Stream stream,
     FwdExtraArguments *extargs) {
   return work<&attn_fwd_compact_varlen>(
-      "attn_fwd_compact_varlen", varlen, q, k, v, b, cu_seqlens_q, cu_seqlens_k,
-      max_seqlen_q, max_seqlen_k, sm_scale, softmax_lse, Out, dropout_p,
-      philox_seed, philox_offset1, philox_offset2, philox_seed_output,
-      philox_offset_output, encoded_softmax, is_causal, atomic_for_causal,
-      stream, extargs);
+      "attn_fwd_compact_varlen",
+      [&] {
+        ForwardCall call = common(q, k, v, b, Out, softmax_lse, sm_scale,
+                                  dropout_p, is_causal);
+        call.mustBeAbsent("encoded_softmax", encoded_softmax,
+                          "probabilities as an output");
+        call.sequences =
+            compact(cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k);
+        return forward(call, stream);
+      },
+      q, k, v, b, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
+      sm_scale, softmax_lse, Out, dropout_p, philox_seed, philox_offset1,
+      philox_offset2, philox_seed_output, philox_offset_output, encoded_softmax,
+      is_causal, atomic_for_causal, stream, extargs);
 }
 
 static Status backwardV2(const T4 &q, const T4 &k, const T4 &v, const T4 &b,
                          float scale, const T4 &out, const T4 &dout,
                          const T4 &dq, const T4 &dk, const T4 &dv, const T4 &db,
                          const T2 &lse, float dropout, bool causal,
-                         Workspace workspace, Stream stream) {
+                         const Sequences &sequences, Workspace workspace,
+                         Stream stream) {
   BackwardCall call;
   call.forward = common(q, k, v, b, out, lse, scale, dropout, causal);
+  call.forward.sequences = sequences;
   call.forward.mustBeAbsent("db", db, "a bias");
   call.dout = dout;
   call.dq = dq;
@@ -120,15 +154,9 @@ hipError_t attn_bwd(T4 q, T4 k, T4 v, T4 b, float sm_scale, T4 out, T4 dout,
   return work<&attn_bwd>(
       "attn_bwd",
       [&] {
-        auto acquire = [](void *client) {
-          const T2 &view = *static_cast<const T2 *>(client);
-          return T4(reinterpret_cast<intptr_t>(view.data_ptr()),
-                    {1, 1, view.size(0), view.size(1)},
-                    {0, 0, view.stride(0), view.stride(1)}, view.dtype());
-        };
         return backwardV2(q, k, v, b, sm_scale, out, dout, dq, dk, dv, db,
-                          softmax_lse, dropout_p, is_causal,
-                          {"delta", &delta, acquire}, stream);
+                          softmax_lse, dropout_p, is_causal, {},
+                          {"delta", &delta, acquireT2}, stream);
       },
       q, k, v, b, sm_scale, out, dout, dq, dk, dv, db, softmax_lse, delta,
       dropout_p, philox_seed, philox_offset1, philox_offset2, is_causal, stream,
@@ -144,7 +172,7 @@ hipError_t attn_bwd_fused(T4 q, T4 k, T4 v, T4 b, float sm_scale, T4 out,
       "attn_bwd_fused",
       [&] {
         return backwardV2(q, k, v, b, sm_scale, out, dout, dq, dk, dv, db,
-                          softmax_lse, dropout_p, is_causal, {}, stream);
+                          softmax_lse, dropout_p, is_causal, {}, {}, stream);
       },
       q, k, v, b, sm_scale, out, dout, dq, dk, dv, db, softmax_lse, dropout_p,
       philox_seed, philox_offset1, philox_offset2, is_causal, stream, extargs);
@@ -159,10 +187,17 @@ hipError_t attn_bwd_compact_varlen(T4 q, T4 k, T4 v, T1 cu_seqlens_q,
                                    int64_t philox_offset2, bool is_causal,
                                    Stream stream, BwdExtraArguments *extargs) {
   return work<&attn_bwd_compact_varlen>(
-      "attn_bwd_compact_varlen", varlen, q, k, v, cu_seqlens_q, cu_seqlens_k,
-      max_seqlen_q, max_seqlen_k, b, sm_scale, out, dout, dq, dk, dv, db,
-      softmax_lse, delta, dropout_p, philox_seed, philox_offset1,
-      philox_offset2, is_causal, stream, extargs);
+      "attn_bwd_compact_varlen",
+      [&] {
+        return backwardV2(
+            q, k, v, b, sm_scale, out, dout, dq, dk, dv, db, softmax_lse,
+            dropout_p, is_causal,
+            compact(cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k),
+            {"delta", &delta, acquireT2}, stream);
+      },
+      q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, b,
+      sm_scale, out, dout, dq, dk, dv, db, softmax_lse, delta, dropout_p,
+      philox_seed, philox_offset1, philox_offset2, is_causal, stream, extargs);
 }
 
 #endif

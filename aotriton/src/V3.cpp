@@ -43,8 +43,7 @@ constexpr int32_t kOlder<attn_bwd_params> = 6;
 
 /// What the structures of both passes have under the same names.
 template <typename Params>
-ForwardCall common(const Params &in, int32_t version,
-                   const attn_options *options) {
+ForwardCall common(const Params &in, const attn_options *options) {
   ForwardCall call;
   call.q = in.Q;
   call.k = in.K;
@@ -56,31 +55,46 @@ ForwardCall common(const Params &in, int32_t version,
   call.window = {in.causal_type, in.window_left, in.window_right};
   call.backend = options ? options->force_backend_index : -1;
   call.mustBeAbsent("B", in.B, "a bias");
-  auto lengths = [&](const char *name, const T1 &tensor) {
-    call.mustBeAbsent(name, tensor, "sequences of different lengths");
-  };
+  return call;
+}
+
+/// The sequences of a call.
+template <typename Params>
+Status readSequences(const Params &in, int32_t version, Sequences &sequences) {
+  SequenceSide &q = sequences.q, &k = sequences.k;
+  q.mostName = "Max_seqlen_q";
+  k.mostName = "Max_seqlen_k";
+  q.most = in.Max_seqlen_q;
+  k.most = in.Max_seqlen_k;
+  q.lengthsName = "cu_seqlens_q";
+  k.lengthsName = "cu_seqlens_k";
+  q.placesName = "seq_strides_q";
+  k.placesName = "seq_strides_k";
 #if AOTRITON_VERSION_MINOR >= 14
-  const bool older = version == kOlder<Params>;
-  lengths(older ? "cu_seqlens_q" : "seqinfo_q0", in.seqinfo_q0);
-  lengths(older ? "cu_seqlens_k" : "seqinfo_k0", in.seqinfo_k0);
-  lengths(older ? "seq_strides_q" : "seqinfo_q1", in.seqinfo_q1);
-  lengths(older ? "seq_strides_k" : "seqinfo_k1", in.seqinfo_k1);
-  static_assert(sizeof(in.varlen_bits) == sizeof(call.varlen));
-  if (older)
-    call.varlen = behindCausalType(in);
-  else
-    __builtin_memcpy(&call.varlen, &in.varlen_bits, sizeof(call.varlen));
+  q.lengths = in.seqinfo_q0;
+  k.lengths = in.seqinfo_k0;
+  q.places = in.seqinfo_q1;
+  k.places = in.seqinfo_k1;
+  if (version == kOlder<Params>)
+    return readVarlenType(int8_t(behindCausalType(in)), sequences);
+  q.lengthsName = "seqinfo_q0";
+  k.lengthsName = "seqinfo_k0";
+  q.placesName = "seqinfo_q1";
+  k.placesName = "seqinfo_k1";
+  uint32_t bits;
+  static_assert(sizeof(in.varlen_bits) == sizeof(bits));
+  __builtin_memcpy(&bits, &in.varlen_bits, sizeof(bits));
+  return readVarlenBits(bits, sequences);
 #else
   (void)version;
-  lengths("cu_seqlens_q", in.cu_seqlens_q);
-  lengths("cu_seqlens_k", in.cu_seqlens_k);
-  call.varlen = uint8_t(in.varlen_type);
+  q.lengths = in.cu_seqlens_q;
+  k.lengths = in.cu_seqlens_k;
+#if AOTRITON_VERSION_MINOR >= 12
+  q.places = in.seq_strides_q;
+  k.places = in.seq_strides_k;
 #endif
-#if AOTRITON_VERSION_MINOR == 12 || AOTRITON_VERSION_MINOR == 13
-  lengths("seq_strides_q", in.seq_strides_q);
-  lengths("seq_strides_k", in.seq_strides_k);
+  return readVarlenType(in.varlen_type, sequences);
 #endif
-  return call;
 }
 
 /// Refuses a structure of another layout.
@@ -133,7 +147,9 @@ hipError_t attn_fwd(const attn_fwd_params &in, int32_t params_version,
       [&]() -> Status {
         if (Status bad = checkVersion<attn_fwd_params>(params_version))
           return bad;
-        ForwardCall call = common(in, params_version, options);
+        ForwardCall call = common(in, options);
+        if (Status bad = readSequences(in, params_version, call.sequences))
+          return bad;
         call.mustBeAbsent("A", in.A, "ALiBi");
         call.mustBeAbsent("encoded_softmax", in.encoded_softmax,
                           "probabilities as an output");
@@ -150,7 +166,7 @@ hipError_t attn_bwd(const attn_bwd_params &in, int32_t params_version,
         if (Status bad = checkVersion<attn_bwd_params>(params_version))
           return bad;
         BackwardCall call;
-        call.forward = common(in, params_version, options);
+        call.forward = common(in, options);
         call.forward.mustBeAbsent("DB", in.DB, "a bias");
         call.dout = in.DO;
         call.dq = in.DQ;
@@ -161,7 +177,10 @@ hipError_t attn_bwd(const attn_bwd_params &in, int32_t params_version,
 #endif
         call.workspaces = {{{"D", &in.D, acquireLazy<2>},
                             {"DQ_ACC", &in.DQ_ACC, acquireLazy<4>}}};
-        Status status = backward(call, stream);
+        Status status =
+            readSequences(in, params_version, call.forward.sequences);
+        if (!status)
+          status = backward(call, stream);
         // Who takes the call frees them.
         if (!goesToFallback<&attn_bwd>(status)) {
           in.D.free();

@@ -223,4 +223,32 @@ TEST(ForwardOnly, RowsWithoutKeysAreTheirs) {
   }
 }
 
+/// Nor does anyone know here whether sequences have keys.
+TEST(ForwardOnly, SequencesAreTheirs) {
+  Problem problem({}); // its batch is one sequence
+  const int32_t sums[] = {0, int32_t(problem.shape.seqlenQ)};
+  Memory memory(sizeof(sums));
+  memory.write(sums);
+  const aotriton::TensorView<1> lengths(
+      reinterpret_cast<intptr_t>(memory.data()), {2}, {1}, aotriton::kInt32);
+  v3::attn_fwd_params forward = forwardParams(problem);
+  forward.Max_seqlen_q = forward.Max_seqlen_k = sums[1];
+#if AOTRITON_VERSION_MINOR >= 14
+  forward.seqinfo_q0 = forward.seqinfo_k0 = lengths;
+  for (v3::VarlenMode *mode :
+       {&forward.varlen_bits.qmode, &forward.varlen_bits.kmode}) {
+    mode->stacked = 1;
+    mode->length = v3::VarlenLength::CUMULATIVE;
+    mode->position = v3::VarlenPosition::REUSE;
+  }
+#else
+  forward.cu_seqlens_q = forward.cu_seqlens_k = lengths;
+#endif
+  expectHandedOn(attnFwd(forward), hipSuccess, "rows that see no key");
+  forward.L = {};
+  ASSERT_EQ(attnFwd(forward), hipSuccess);
+  EXPECT_EQ(lastMessage(), "");
+  EXPECT_EQ(problem.judgeForward(false), "");
+}
+
 } // namespace

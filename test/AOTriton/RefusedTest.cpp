@@ -156,30 +156,27 @@ const Row<P> kCommonRows[] = {
     {"Scale", hipErrorInvalidValue, "scale",
      [](P &p) { p.Sm_scale = INFINITY; }},
 #if AOTRITON_VERSION_MINOR >= 14
-    {"LengthsOfQueries", hipErrorNotSupported, "seqinfo_q0 has data",
+    {"LengthsOfQueries", hipErrorInvalidValue, "seqinfo_q0 has data",
      [](P &p) { p.seqinfo_q0 = lengths(p.Q); }},
-    {"LengthsOfKeys", hipErrorNotSupported, "seqinfo_k0 has data",
+    {"LengthsOfKeys", hipErrorInvalidValue, "seqinfo_k0 has data",
      [](P &p) { p.seqinfo_k0 = lengths(p.Q); }},
-    {"PlacesOfQueries", hipErrorNotSupported, "seqinfo_q1 has data",
-     [](P &p) { p.seqinfo_q1 = lengths(p.Q); }},
-    {"PlacesOfKeys", hipErrorNotSupported, "seqinfo_k1 has data",
-     [](P &p) { p.seqinfo_k1 = lengths(p.Q); }},
-    {"VarlenBits", hipErrorNotSupported, "sequences of different lengths",
+    {"VarlenBits", hipErrorInvalidValue, "seqinfo_k0 has no data",
      [](P &p) {
        p.varlen_bits.kmode.length = flash::VarlenLength::CUMULATIVE;
      }},
 #else
-    {"LengthsOfQueries", hipErrorNotSupported, "cu_seqlens_q has data",
+    {"LengthsOfQueries", hipErrorInvalidValue, "cu_seqlens_k has no data",
      [](P &p) { p.cu_seqlens_q = lengths(p.Q); }},
-    {"LengthsOfKeys", hipErrorNotSupported, "cu_seqlens_k has data",
+    {"LengthsOfKeys", hipErrorInvalidValue,
+     "cu_seqlens_k has data, and cu_seqlens_q none",
      [](P &p) { p.cu_seqlens_k = lengths(p.Q); }},
-    {"VarlenType", hipErrorNotSupported, "sequences of different lengths",
-     [](P &p) { p.varlen_type = flash::VarlenType::PaddedVarlen; }},
+    {"VarlenType", hipErrorInvalidValue, "varlen_type is -1",
+     [](P &p) { p.varlen_type = -1; }},
 #endif
 #if AOTRITON_VERSION_MINOR == 12 || AOTRITON_VERSION_MINOR == 13
-    {"PlacesOfQueries", hipErrorNotSupported, "seq_strides_q has data",
+    {"PlacesOfQueries", hipErrorInvalidValue, "seq_strides_q has data",
      [](P &p) { p.seq_strides_q = lengths(p.Q); }},
-    {"PlacesOfKeys", hipErrorNotSupported, "seq_strides_k has data",
+    {"PlacesOfKeys", hipErrorInvalidValue, "seq_strides_k has data",
      [](P &p) { p.seq_strides_k = lengths(p.Q); }},
 #endif
 };
@@ -325,19 +322,6 @@ TEST(Refused, FunctionsThatAreOnlyThere) {
                 flash::aiter_bwd(backwardParams(problem, delta),
                                  flash::attn_bwd_params::kVersion, nullptr),
                 hipErrorNotSupported, "attn_bwd");
-#endif
-#if AOTRITON_VERSION_MINOR < 13
-  using namespace v2::flash;
-  expectRefusal("attn_fwd_compact_varlen",
-                attn_fwd_compact_varlen({}, {}, {}, {}, {}, {}, 1, 1, 1, {}, {},
-                                        0, {}, {}, 0, {}, {}, {}, false, {},
-                                        nullptr),
-                hipErrorNotSupported, "lengths");
-  expectRefusal("attn_bwd_compact_varlen",
-                attn_bwd_compact_varlen({}, {}, {}, {}, {}, 1, 1, {}, 1, {}, {},
-                                        {}, {}, {}, {}, {}, {}, 0, {}, {}, 0,
-                                        false, nullptr),
-                hipErrorNotSupported, "lengths");
 #endif
 }
 

@@ -71,22 +71,25 @@ struct AOTRITON_API VarlenType {
 #endif
 };
 #else
-/// How sequences of different lengths lie in memory. All zero is dense, which
-/// is what is served.
+/// How sequences of different lengths lie in memory, for each side. All zero is
+/// dense.
 struct AOTRITON_API VarlenStacked {
-  static constexpr uint32_t BHSD = 0;
-  static constexpr uint32_t THD = 1;
+  static constexpr uint32_t BHSD = 0; ///< a sequence in each batch
+  static constexpr uint32_t THD = 1;  ///< all in the rows of one batch
 };
+/// Of the sequences, N of them, which the queries tell.
 struct AOTRITON_API VarlenLength {
-  static constexpr uint32_t MAX = 0;
-  static constexpr uint32_t CUMULATIVE = 1;
-  static constexpr uint32_t INDIVIDUAL = 2;
+  static constexpr uint32_t MAX = 0;        ///< all Max_seqlen, or the tensor's
+  static constexpr uint32_t CUMULATIVE = 1; ///< differences of N + 1 numbers
+  static constexpr uint32_t INDIVIDUAL = 2; ///< N numbers
 };
 struct AOTRITON_API VarlenPosition {
+  /// Row 0, or of THD as many rows apart as Max_seqlen says.
   static constexpr uint32_t IMPLIED = 0;
-  static constexpr uint32_t REUSE = 1;
-  static constexpr uint32_t ARRAY = 2;
+  static constexpr uint32_t REUSE = 1; ///< the numbers that give the lengths
+  static constexpr uint32_t ARRAY = 2; ///< N numbers, of THD queries N + 1
 };
+/// Of L: heads first, or rows.
 struct AOTRITON_API VarlenLseLayout {
   static constexpr uint32_t HT = 0;
   static constexpr uint32_t TH = 1;
@@ -106,7 +109,8 @@ struct alignas(uint32_t) VarlenBits {
 #endif
 
 /// Shapes: Q, Out (batch, heads_q, seqlen_q, head_dim); K, V (batch, heads_k,
-/// seqlen_k, head_dim). The order of the members is part of the binary
+/// seqlen_k, head_dim); of sequences that are stacked in one batch (1, heads,
+/// rows of all, head_dim). The order of the members is part of the binary
 /// interface.
 struct AOTRITON_API attn_fwd_params {
   T4 Q, K, V;
@@ -114,18 +118,21 @@ struct AOTRITON_API attn_fwd_params {
   T2 A;               ///< ALiBi's slopes: refused with data
   float Sm_scale = 0; ///< multiplies q.k^T
   T2 L; ///< without data, or receives the log-sum-exp: natural logarithm, fp32,
-        ///< (batch * heads_q, seqlen_q)
+        ///< (batch * heads_q, seqlen_q); stacked: docs/AOTriton.md
   T4 Out;
 #if AOTRITON_VERSION_MINOR >= 14
-  T1 seqinfo_q0, seqinfo_k0; ///< refused with data
+  T1 seqinfo_q0, seqinfo_k0; ///< lengths, int32 on the device
 #else
-  T1 cu_seqlens_q, cu_seqlens_k; ///< refused with data
+  /// Ends of the sequences, one behind the other: int32 on the device, one
+  /// number more than there are sequences, the first one 0.
+  T1 cu_seqlens_q, cu_seqlens_k;
 #endif
-  int32_t Max_seqlen_q = 0, Max_seqlen_k = 0; ///< for the above; not looked at
+  /// The longest sequence. Not looked at where the tensors say it.
+  int32_t Max_seqlen_q = 0, Max_seqlen_k = 0;
 #if AOTRITON_VERSION_MINOR >= 14
-  T1 seqinfo_q1, seqinfo_k1; ///< refused with data
+  T1 seqinfo_q1, seqinfo_k1; ///< positions, likewise
 #elif AOTRITON_VERSION_MINOR >= 12
-  T1 seq_strides_q, seq_strides_k; ///< refused with data
+  T1 seq_strides_q, seq_strides_k; ///< where each begins, in rows; or no data
 #endif
   float dropout_p = 0; ///< refused unless 0; the next five then do not matter
   T0 philox_seed_ptr, philox_offset1;
@@ -135,11 +142,11 @@ struct AOTRITON_API attn_fwd_params {
   T0 persistent_atomic_counter; ///< not needed
   int8_t causal_type = 0;       ///< CausalType
 #if AOTRITON_VERSION_MINOR < 14
-  int8_t varlen_type = 0; ///< refused unless 0
+  int8_t varlen_type = 0; ///< VarlenType
 #endif
   int32_t window_left = 0, window_right = 0; ///< not looked at without a mask
 #if AOTRITON_VERSION_MINOR >= 14
-  VarlenBits varlen_bits = {}; ///< refused unless 0
+  VarlenBits varlen_bits = {};
   static constexpr int32_t kVersion = 4;
 #elif AOTRITON_VERSION_MINOR >= 12
   static constexpr int32_t kVersion = 3;

@@ -37,7 +37,8 @@ hipError_t AOTRITON_API attn_fwd(T4 q, T4 k, T4 v, T4 b, float sm_scale,
                                  Stream stream,
                                  FwdExtraArguments *extargs = nullptr);
 
-/// Refused: sequences of different lengths.
+/// Of sequences one behind the other, (1, heads, rows of all, head_dim):
+/// VarlenType::CompactVarlen of v3::flash::attn_fwd.
 hipError_t AOTRITON_API attn_fwd_compact_varlen(
     T4 q, T4 k, T4 v, T4 b, T1 cu_seqlens_q, T1 cu_seqlens_k,
     int32_t max_seqlen_q, int32_t max_seqlen_k, float sm_scale, T2 softmax_lse,
@@ -63,7 +64,7 @@ hipError_t AOTRITON_API attn_bwd_fused(
     T0 philox_offset1, int64_t philox_offset2, bool is_causal, Stream stream,
     FusedBwdExtraArguments *extargs = nullptr);
 
-/// Refused: sequences of different lengths.
+/// As attn_bwd, of such sequences.
 hipError_t AOTRITON_API attn_bwd_compact_varlen(
     T4 q, T4 k, T4 v, T1 cu_seqlens_q, T1 cu_seqlens_k, int32_t max_seqlen_q,
     int32_t max_seqlen_k, T4 b, float sm_scale, T4 out, T4 dout, T4 dq, T4 dk,
