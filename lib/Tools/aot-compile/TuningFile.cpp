@@ -110,6 +110,14 @@ static std::string keyOf(const Job &job, const ScheduleOverrides &overrides) {
   return kernelSymbol(job.problem, overrides, job.score.name);
 }
 
+/// The problem of the kernel that has no data of feature groups.
+static ProblemKey withoutGroups(ProblemKey key) {
+  const int32_t window = key.groups[kWindowGroup];
+  key.groups = {};
+  key.groups[kWindowGroup] = window;
+  return key;
+}
+
 void fovea::tools::addTuningRows(std::vector<Job> &jobs,
                                  Complaints &complaints) {
   // By file; the jobs of a chip.
@@ -128,29 +136,40 @@ void fovea::tools::addTuningRows(std::vector<Job> &jobs,
     files[std::string(path)].push_back(index);
   }
   for (const auto &[path, indices] : files) {
-    std::vector<FileRow> rows = readRows(path, complaints);
-    llvm::StringMap<size_t> bySymbol, byProblem;
+    const std::vector<FileRow> rows = readRows(path, complaints);
+    llvm::StringMap<char> tuned; // problems that have rows of their own
+    for (const FileRow &row : rows)
+      tuned.try_emplace(row.row.problem.str());
+    llvm::StringMap<size_t> bySymbol;
+    // The first job of each problem, by the problem whose rows it takes.
+    llvm::StringMap<llvm::MapVector<llvm::StringRef, size_t>> byProblem;
+    llvm::StringMap<char> problems;
     for (size_t index : indices) {
+      const ProblemKey &problem = jobs[index].problem;
       bySymbol.try_emplace(keyOf(jobs[index], jobs[index].overrides), index);
-      byProblem.try_emplace(jobs[index].problem.str(), index);
+      const llvm::StringRef name =
+          problems.try_emplace(problem.str()).first->first();
+      byProblem[tuned.contains(name) ? name.str()
+                                     : withoutGroups(problem).str()]
+          .try_emplace(name, index);
     }
-    for (FileRow &row : rows) {
-      auto problem = byProblem.find(row.row.problem.str());
-      if (problem == byProblem.end())
-        continue;
-      const Job &like = jobs[problem->second];
-      auto [at, isNew] =
-          bySymbol.try_emplace(keyOf(like, row.parameters), jobs.size());
-      if (isNew) {
-        Job job = like;
-        job.rows.clear();
-        job.overrides = row.parameters;
-        job.symbol = at->first().str();
-        job.where = row.where;
-        job.isForRows = true;
-        jobs.push_back(std::move(job));
+    for (const FileRow &row : rows)
+      for (const auto &[name, index] : byProblem[row.row.problem.str()]) {
+        const Job &like = jobs[index];
+        TuningRow own = row.row;
+        own.problem = like.problem;
+        auto [at, isNew] =
+            bySymbol.try_emplace(keyOf(like, row.parameters), jobs.size());
+        if (isNew) {
+          Job job = like;
+          job.rows.clear();
+          job.overrides = row.parameters;
+          job.symbol = at->first().str();
+          job.where = row.where;
+          job.isForRows = true;
+          jobs.push_back(std::move(job));
+        }
+        jobs[at->second].rows.push_back(std::move(own));
       }
-      jobs[at->second].rows.push_back(std::move(row.row));
-    }
   }
 }

@@ -15,7 +15,8 @@ namespace fovea::tools {
 
 /// Reads `<folder>/<chip>.json` for the jobs that name a folder, gives each the
 /// rows that take it, and appends the kernels that rows take and nothing asks
-/// for. Rows of problems that nothing asks for are left alone, as are chips
+/// for. Kernels with feature groups take the rows of the problem without, if
+/// there are none of their own. Rows of problems that nothing asks for are left alone, as are chips
 /// that the folder has no file for.
 void addTuningRows(std::vector<Job> &jobs, Complaints &complaints);
 
