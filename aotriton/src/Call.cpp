@@ -134,10 +134,85 @@ Status checkFeatures(const ForwardCall &call) {
 /// What the parameters of a call point to.
 struct Groups {
   fovea_window_t window = {};
-  /// All zero where sequences are of one length.
+  // All zero where there is none.
   fovea_varlen_t varlen = {};
-  bool hasVarlen() const { return varlen.header.struct_size != 0; }
+  fovea_score_t score = {};
+  fovea_capture_t bias = {};
+
+  /// Puts one of them into the list.
+  void link(fovea_group_t &header) {
+    header.next = window.header.next;
+    window.header.next = &header;
+  }
 };
+
+/// Score programs of the compiler's library (kernels/scores.mlir): of rows that
+/// are read several elements at once, and of any strides.
+constexpr const char *kBiasProgram = "bias",
+                     *kStridedBiasProgram = "bias_strided";
+/// What the first of them wants addresses, strides and rows to be multiples of.
+constexpr int64_t kBiasElements = 2;
+
+/// Checks the bias and describes it as what a score program reads.
+template <typename Params>
+Status describeBias(const ForwardCall &call, const Params &params,
+                    Groups &groups) {
+  const TensorView<4> &view = call.bias;
+  if (view.dtype() != call.q.dtype())
+    return invalid("B has type number " + std::to_string(int(view.dtype())) +
+                   ", and Q " + std::to_string(int(call.q.dtype())));
+  // One batch serves all sequences that are stacked in one.
+  const bool isShared = call.sequences.q.stacked;
+  const std::array<uint64_t, 4> least = {
+      isShared ? 1 : uint64_t(params.batch), uint64_t(params.heads_q),
+      uint64_t(params.seqlen_q), uint64_t(params.seqlen_k)};
+  fovea_capture_t &bias = groups.bias;
+  bias.type =
+      params.dtype == FOVEA_DTYPE_F16 ? FOVEA_CAPTURE_F16 : FOVEA_CAPTURE_BF16;
+  bias.rank = 4;
+  bias.data = view.data_ptr();
+  bias.extents[0] = params.batch;
+  // Whether rows have room behind them, which no kernel looks at.
+  bool isPadded = view.size(3) > least[3];
+  for (size_t i = 0; i != 4; ++i) {
+    const uint64_t size = view.size(int(i)), stride = view.stride(int(i));
+    if ((size < least[i] && size != 1) || size >= kLargest)
+      return invalid("B has shape " + str(view.sizes()) +
+                     "; the other tensors demand " + str(least) +
+                     ", or 1 in the place of any");
+    if (stride >= kLargest)
+      return invalid("B has strides " + str(view.strides()) +
+                     "; none of them may be negative");
+    const bool isOne = size == 1 || (i == 0 && isShared);
+    bias.strides[i] = isOne ? 0 : int64_t(stride);
+    if (i != 0)
+      bias.extents[i] = int64_t(least[i]);
+  }
+  int64_t rowStride = 0; // the least
+  bool isByWords =
+      bias.strides[3] == 1 && reinterpret_cast<uintptr_t>(bias.data) %
+                                      (kBiasElements * sizeof(uint16_t)) ==
+                                  0;
+  for (size_t i = 0; i != 3; ++i) {
+    isByWords &= bias.strides[i] % kBiasElements == 0;
+    if (bias.strides[i] && (!rowStride || bias.strides[i] < rowStride))
+      rowStride = bias.strides[i];
+  }
+  isPadded |= rowStride > bias.extents[3];
+  const int64_t rest = bias.extents[3] % kBiasElements;
+  isByWords &= rest == 0 || isPadded;
+  if (isByWords)
+    bias.extents[3] += rest;
+  fovea_score_t &score = groups.score;
+  score.header.struct_size = sizeof(score);
+  score.header.group = FOVEA_GROUP_SCORE;
+  score.program = isByWords ? kBiasProgram : kStridedBiasProgram;
+  score.captures = &bias;
+  score.capture_count = 1;
+  score.capture_size = sizeof(bias);
+  groups.link(score.header);
+  return {};
+}
 
 /// Checks the log-sum-exp and describes it.
 template <typename Params>
@@ -220,9 +295,9 @@ Status fillCommon(const ForwardCall &call, Params &params, Layout &layout,
   if (call.lse)
     if (Status bad = describeLse(call, layout, params, groups.varlen))
       return bad;
-  if (groups.hasVarlen())
-    groups.window.header.next = &groups.varlen.header;
-  return {};
+  if (groups.varlen.header.struct_size)
+    groups.link(groups.varlen.header);
+  return call.bias ? describeBias(call, params, groups) : Status();
 }
 
 /// libfovea found no kernel: for this problem, or for the device at all?
@@ -241,8 +316,8 @@ Status failureOf(fovea_context_t *context, int32_t device,
 /// gradients.
 bool hasRowWithoutKeys(const fovea_forward_params_t &params,
                        const Groups &groups) {
-  // Lengths that the device alone knows may be 0.
-  if (groups.varlen.q.lengths || groups.varlen.k.lengths)
+  // Lengths that the device alone knows may be 0, and biases -infinity.
+  if (groups.varlen.q.lengths || groups.varlen.k.lengths || groups.bias.data)
     return true;
   const fovea_window_t &window = groups.window;
   const fovea::Band band = bandOf({window.left, window.right,
@@ -328,7 +403,13 @@ fovea_status_t choose(fovea_context_t *context, fovea_backward_params_t &params,
   choice.params.lse = nullptr;
   choice.params.groups = nullptr;
   std::memcpy(&choice.groups, &groups, sizeof(groups));
-  choice.groups.window.header.next = nullptr; // struct_size tells of varlen
+  // Which groups there are their sizes tell.
+  for (fovea_group_t *header :
+       {&choice.groups.window.header, &choice.groups.varlen.header,
+        &choice.groups.score.header})
+    header->next = nullptr;
+  choice.groups.score.captures = nullptr;
+  choice.groups.bias.data = nullptr;
   // Which tensors there are is part of the choice, where they are is not.
   static constexpr int32_t kSome = 0;
   for (fovea_sequences_t *side :

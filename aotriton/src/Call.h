@@ -35,6 +35,7 @@ struct Window {
 
 struct ForwardCall {
   TensorView<4> q, k, v, out;
+  TensorView<4> bias; ///< added to the scores; without data: none
   TensorView<2> lse;
   float scale = 0, dropout = 0;
   Window window;

@@ -50,7 +50,7 @@ ForwardCall common(const T4 &q, const T4 &k, const T4 &v, const T4 &b,
   if (causal)
     call.window = {CausalType::WindowedAttention, WindowValue::TopLeftAligned,
                    WindowValue::TopLeftAligned};
-  call.mustBeAbsent("b", b, "a bias");
+  call.bias = b;
   return call;
 }
 
@@ -137,7 +137,7 @@ static Status backwardV2(const T4 &q, const T4 &k, const T4 &v, const T4 &b,
   BackwardCall call;
   call.forward = common(q, k, v, b, out, lse, scale, dropout, causal);
   call.forward.sequences = sequences;
-  call.forward.mustBeAbsent("db", db, "a bias");
+  call.forward.mustBeAbsent("db", db, "gradients of a bias");
   call.dout = dout;
   call.dq = dq;
   call.dk = dk;

@@ -54,7 +54,7 @@ ForwardCall common(const Params &in, const attn_options *options) {
   call.dropout = in.dropout_p;
   call.window = {in.causal_type, in.window_left, in.window_right};
   call.backend = options ? options->force_backend_index : -1;
-  call.mustBeAbsent("B", in.B, "a bias");
+  call.bias = in.B;
   return call;
 }
 
@@ -167,7 +167,7 @@ hipError_t attn_bwd(const attn_bwd_params &in, int32_t params_version,
           return bad;
         BackwardCall call;
         call.forward = common(in, options);
-        call.forward.mustBeAbsent("DB", in.DB, "a bias");
+        call.forward.mustBeAbsent("DB", in.DB, "gradients of a bias");
         call.dout = in.DO;
         call.dq = in.DQ;
         call.dk = in.DK;

@@ -2,9 +2,11 @@
 
 #include "Client.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 
 using namespace aotriton;
 
@@ -108,6 +110,7 @@ ref::ForwardProblem Problem::problem() const {
   problem.v = v.host;
   problem.mask = shape.mask;
   problem.scale = scale;
+  problem.score = score;
   return problem;
 }
 
@@ -149,6 +152,49 @@ std::string Problem::judgeBackward() {
   message +=
       ref::compareGradient("dv", dv.host, exact.dv, plain.dv, slack.dv).message;
   return message;
+}
+
+Bias::Bias(ref::ElemType type, Four sizes, Four strides, bool hides)
+    : type(type), sizes(sizes), strides(strides),
+      values(valuesFor(type, sizes, strides, hides)),
+      memory(values.size() * sizeof(uint16_t)) {
+  memory.write(values.data());
+}
+
+TensorView<4> Bias::view() const {
+  return {reinterpret_cast<intptr_t>(memory.data()), sizes, strides,
+          typeOf(type)};
+}
+
+std::vector<uint16_t> Bias::valuesFor(ref::ElemType type, Four sizes,
+                                      Four strides, bool hides) {
+  uint64_t last = 0;
+  for (size_t i = 0; i != 4; ++i)
+    last += (sizes[i] - 1) * strides[i];
+  // A last row has a pad if the others have.
+  const bool isPadded =
+      strides[3] == 1 && std::any_of(&strides[0], &strides[3],
+                                     [&](uint64_t s) { return s > sizes[3]; });
+  std::vector<uint16_t> values(last + 1 + isPadded, 0xffff);
+  for (uint64_t b = 0; b != sizes[0]; ++b)
+    for (uint64_t h = 0; h != sizes[1]; ++h)
+      for (uint64_t i = 0; i != sizes[2]; ++i)
+        for (uint64_t j = 0; j != sizes[3]; ++j) {
+          const uint64_t place =
+              b * strides[0] + h * strides[1] + i * strides[2] + j * strides[3];
+          const bool hidden = hides && place % 7 < 3;
+          values[place] = ref::encode(
+              type, hidden ? -std::numeric_limits<double>::infinity()
+                           : double(place * 37 % 101) / 25 - 2);
+        }
+  return values;
+}
+
+double Bias::at(const Place &place) const {
+  const int64_t offset =
+      place.batch * int64_t(strides[0]) + place.head * int64_t(strides[1]) +
+      place.query * int64_t(strides[2]) + place.key * int64_t(strides[3]);
+  return ref::decode(type, values[size_t(offset)]);
 }
 
 namespace {

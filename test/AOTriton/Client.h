@@ -14,6 +14,7 @@
 #include "fovea/Reference/Inputs.h"
 
 #include <aotriton/flash.h>
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -103,6 +104,8 @@ public:
   Buffer q, k, v, out, dout, dq, dk, dv;
   Floats lse;
   float scale;
+  /// Of the oracle alone; null: none.
+  std::shared_ptr<const ref::ScoreFunction> score;
 
   /// The oracle's output and log-sum-exp, in `out` and `lse`.
   void fillForwardResults();
@@ -113,6 +116,33 @@ public:
 
 private:
   ref::ForwardProblem problem() const;
+};
+
+/// A tensor that is added to the scores, on the device and for the oracle; what
+/// is between its elements is NaN.
+class Bias : public ref::ScoreFunction {
+public:
+  using Four = std::array<uint64_t, 4>;
+  /// \param strides  0 of what is broadcast
+  /// \param hides    some elements are -infinity
+  Bias(ref::ElemType type, Four sizes, Four strides, bool hides = false);
+  aotriton::TensorView<4> view() const;
+  Result<double> apply(double product, const Place &place) const override {
+    return {product + at(place), 1};
+  }
+  Result<float> apply(float product, const Place &place) const override {
+    return {product + float(at(place)), 1};
+  }
+
+private:
+  static std::vector<uint16_t> valuesFor(ref::ElemType type, Four sizes,
+                                         Four strides, bool hides);
+  double at(const Place &place) const;
+
+  ref::ElemType type;
+  Four sizes, strides;
+  std::vector<uint16_t> values;
+  Memory memory;
 };
 
 /// Gives fp32 memory for LazyTensors, and counts.

@@ -90,6 +90,20 @@ TEST(V2, PackedQueriesKeysAndValues) {
   }
 }
 
+TEST(V2, ABias) {
+  Problem problem({});
+  const auto bias = std::make_shared<Bias>(
+      problem.shape.type, Bias::Four{1, 2, 70, 70}, Bias::Four{0, 0, 72, 1});
+  problem.score = bias;
+  ASSERT_EQ(v2::attn_fwd(problem.q.view(), problem.k.view(), problem.v.view(),
+                         bias->view(), problem.scale, problem.lse.view(),
+                         problem.out.view(), 0, kScalar, kScalar, 0, kScalar,
+                         kScalar, kNone, false, kScalar, nullptr),
+            hipSuccess)
+      << fovea_aotriton_last_message();
+  EXPECT_EQ(problem.judgeForward(), "");
+}
+
 TEST(V2, Refusals) {
   Problem p({});
   auto forward = [&](v2::T4 bias, float dropout, v2::T4 probabilities) {
@@ -98,7 +112,7 @@ TEST(V2, Refusals) {
                         0, kScalar, kScalar, probabilities, false, kScalar,
                         nullptr);
   };
-  EXPECT_EQ(forward(p.q.view(), 0, kNone), hipErrorNotSupported);
+  EXPECT_EQ(forward(p.q.view(), 0, kNone), hipErrorInvalidValue);
   EXPECT_EQ(forward(kNone, 0.1f, kNone), hipErrorNotSupported);
   EXPECT_EQ(forward(kNone, 0, p.q.view()), hipErrorNotSupported);
   EXPECT_EQ(forward(kNone, 0, kNone), hipSuccess);

@@ -575,6 +575,33 @@ TEST(VarlenV2, ForwardAndBackward) {
 }
 #endif
 
+/// One batch of a bias serves all sequences, each from its own corner.
+TEST(VarlenForward, TakesABias) {
+  for (const Axes &axes : {kCompact, kPadded}) {
+    SCOPED_TRACE(axes.stacked);
+    Case c = kPlain;
+    c.q = c.k = axes;
+    c.mask = kCausal;
+    Pack pack(c);
+    // Other batches of it are not looked at.
+    const auto bias = std::make_shared<Bias>(
+        c.type, Bias::Four{2, Pack::kHeadsQ, 40, 33},
+        Bias::Four{axes.stacked ? 40 * 40 * 34u : 0, 40 * 34, 34, 1});
+    for (std::unique_ptr<Problem> &problem : pack.problems)
+      problem->score = bias;
+    v3::attn_fwd_params forward = pack.forwardParams();
+    forward.B = bias->view();
+    ASSERT_EQ(attnFwd(forward), hipSuccess) << why();
+    EXPECT_EQ(pack.judgeForward(), "");
+    pack.fillForwardResults();
+    Lazy delta;
+    v3::attn_bwd_params backward = pack.backwardParams(delta);
+    backward.B = bias->view();
+    ASSERT_EQ(attnBwd(backward), hipSuccess) << why();
+    EXPECT_EQ(pack.judgeBackward(), "");
+  }
+}
+
 /// One way to break a call, which is refused and writes nothing.
 struct Broken {
   const char *name;

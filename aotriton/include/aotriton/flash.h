@@ -114,7 +114,8 @@ struct alignas(uint32_t) VarlenBits {
 /// interface.
 struct AOTRITON_API attn_fwd_params {
   T4 Q, K, V;
-  T4 B;               ///< bias: refused with data
+  T4 B; ///< without data, or added to the scores: (batch, heads_q,
+        ///< seqlen_q, seqlen_k), in the type of Q
   T2 A;               ///< ALiBi's slopes: refused with data
   float Sm_scale = 0; ///< multiplies q.k^T
   T2 L; ///< without data, or receives the log-sum-exp: natural logarithm, fp32,
@@ -171,7 +172,7 @@ hipError_t AOTRITON_API attn_fwd(const attn_fwd_params &params,
 /// DO, DQ have the shape of Q; DK, DV that of K.
 struct AOTRITON_API attn_bwd_params {
   T4 Q, K, V;
-  T4 B; ///< refused with data
+  T4 B;
   float Sm_scale = 0;
   T4 Out, DO;
   T4 DK, DV, DQ;

@@ -1,0 +1,158 @@
+//===- BiasTest.cpp - biases of any strides -------------------------------===//
+//
+// Both passes with a bias that is added to the scores, as clients make them of
+// masks: padded rows, broadcast dimensions, one batch for stacked sequences.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Client.h"
+
+#include <fovea/aotriton.h>
+#include <gtest/gtest.h>
+
+using namespace client;
+using aotriton::TensorView;
+
+namespace {
+
+const char *why() { return fovea_aotriton_last_message(); }
+
+struct Case {
+  const char *name;
+  int64_t seqlenQ, seqlenK;
+  std::array<uint64_t, 4> strides;
+  fovea::Window mask = {};
+  bool hides = false;
+};
+constexpr uint64_t kBatch = 2, kHeadsQ = 4;
+
+const Case kCases[] = {
+    {"Dense", 70, 64, {4 * 70 * 64, 70 * 64, 64, 1}},
+    // PyTorch pads rows to multiples of 8.
+    {"PaddedRows", 40, 61, {4 * 40 * 64, 40 * 64, 64, 1}},
+    {"OfKeys", 40, 61, {64, 0, 0, 1}, {}, true},
+    {"OneForAll", 40, 61, {0, 0, 64, 1}, ref::Mask::CausalTopLeft},
+    {"OfHeadsAndKeys",
+     33,
+     100,
+     {0, 104, 0, 1},
+     ref::Mask::CausalBottomRight,
+     true},
+    // Nothing tells that there is a pad.
+    {"OddKeys", 33, 61, {0, 0, 0, 1}},
+    {"OddRows", 33, 61, {0, 0, 61, 1}},
+    {"Transposed", 40, 50, {0, 0, 1, 40}},
+    {"OfQueries", 40, 50, {0, 40, 1, 0}, {}, true},
+};
+
+class Biases : public testing::TestWithParam<Case> {
+protected:
+  Biases() {
+    const Case &c = GetParam();
+    Shape shape;
+    shape.batch = kBatch;
+    shape.headsQ = kHeadsQ;
+    shape.seqlenQ = c.seqlenQ;
+    shape.seqlenK = c.seqlenK;
+    shape.mask = c.mask;
+    problem = std::make_unique<Problem>(shape);
+    bias = std::make_shared<Bias>(shape.type,
+                                  std::array<uint64_t, 4>{kBatch, kHeadsQ,
+                                                          uint64_t(c.seqlenQ),
+                                                          uint64_t(c.seqlenK)},
+                                  c.strides, c.hides);
+    problem->score = bias;
+  }
+  std::unique_ptr<Problem> problem;
+  std::shared_ptr<Bias> bias;
+};
+
+TEST_P(Biases, Forward) {
+  v3::attn_fwd_params params = forwardParams(*problem);
+  params.B = bias->view();
+  ASSERT_EQ(attnFwd(params), hipSuccess) << why();
+  EXPECT_EQ(problem->judgeForward(), "");
+}
+
+TEST_P(Biases, Backward) {
+  problem->fillForwardResults();
+  Lazy delta;
+  v3::attn_bwd_params params = backwardParams(*problem, delta);
+  params.B = bias->view();
+  ASSERT_EQ(attnBwd(params), hipSuccess) << why();
+  EXPECT_EQ(problem->judgeBackward(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Biases, testing::ValuesIn(kCases),
+                         [](const testing::TestParamInfo<Case> &info) {
+                           return info.param.name;
+                         });
+
+/// Sizes of 1 are broadcast, whatever their strides.
+TEST(BiasForward, TakesSizesOfOne) {
+  Shape shape;
+  shape.batch = 2;
+  Problem problem(shape);
+  auto bias =
+      std::make_shared<Bias>(shape.type, std::array<uint64_t, 4>{2, 2, 70, 70},
+                             std::array<uint64_t, 4>{70, 0, 0, 1}, false);
+  problem.score = bias;
+  v3::attn_fwd_params params = forwardParams(problem);
+  const TensorView<4> view = bias->view();
+  params.B = {reinterpret_cast<intptr_t>(view.data_ptr()),
+              {2, 1, 1, 70},
+              {70, 70, 70, 1},
+              view.dtype()};
+  ASSERT_EQ(attnFwd(params), hipSuccess) << why();
+  EXPECT_EQ(problem.judgeForward(), "");
+}
+
+struct Broken {
+  const char *name;
+  hipError_t status;
+  const char *reason;
+  TensorView<4> (*breakIt)(const TensorView<4> &);
+};
+TensorView<4> changed(const TensorView<4> &view, std::array<uint64_t, 4> sizes,
+                      std::array<uint64_t, 4> strides, aotriton::DType type) {
+  return {reinterpret_cast<intptr_t>(view.data_ptr()), sizes, strides, type};
+}
+const Broken kBroken[] = {
+    {"Type", hipErrorInvalidValue, "B has type number 1, and Q 3",
+     [](const TensorView<4> &b) {
+       return changed(b, b.sizes(), b.strides(), aotriton::kFloat32);
+     }},
+    {"Shape", hipErrorInvalidValue,
+     "B has shape (1, 2, 70, 69); the other tensors demand (1, 2, 70, 70)",
+     [](const TensorView<4> &b) {
+       return changed(b, {1, 2, 70, 69}, b.strides(), b.dtype());
+     }},
+    {"Stride", hipErrorInvalidValue, "none of them may be negative",
+     [](const TensorView<4> &b) {
+       return changed(b, b.sizes(), {0, 0, uint64_t(-70), 1}, b.dtype());
+     }},
+};
+
+TEST(BiasRefused, BrokenCalls) {
+  Problem problem({});
+  const Bias bias(ref::ElemType::BF16, {1, 2, 70, 70}, {0, 0, 70, 1}, false);
+  for (const Broken &row : kBroken) {
+    SCOPED_TRACE(row.name);
+    v3::attn_fwd_params params = forwardParams(problem);
+    params.B = row.breakIt(bias.view());
+    EXPECT_EQ(attnFwd(params), row.status);
+    EXPECT_NE(std::string(why()).find(row.reason), std::string::npos) << why();
+  }
+  // There are no kernels with it of this type here.
+  Shape shape;
+  shape.type = ref::ElemType::F16;
+  Problem other(shape);
+  const Bias half(shape.type, {1, 2, 70, 70}, {0, 0, 70, 1}, false);
+  v3::attn_fwd_params params = forwardParams(other);
+  params.B = half.view();
+  EXPECT_EQ(attnFwd(params), hipErrorNotSupported);
+  EXPECT_NE(std::string(why()).find("score program 'bias'"), std::string::npos)
+      << why();
+}
+
+} // namespace
