@@ -125,9 +125,6 @@ Status checkFeatures(const ForwardCall &call) {
     return unsupported(std::string(call.present.name) +
                        " has data, and there are no kernels with " +
                        call.present.feature);
-  if (call.dropout != 0) // also NaN
-    return unsupported("dropout_p is " + std::to_string(call.dropout) +
-                       "; there are no kernels with dropout: call with 0");
   return {};
 }
 
@@ -138,6 +135,7 @@ struct Groups {
   fovea_varlen_t varlen = {};
   fovea_score_t score = {};
   fovea_capture_t bias = {};
+  fovea_dropout_t dropout = {};
 
   /// Puts one of them into the list.
   void link(fovea_group_t &header) {
@@ -211,6 +209,51 @@ Status describeBias(const ForwardCall &call, const Params &params,
   score.capture_count = 1;
   score.capture_size = sizeof(bias);
   groups.link(score.header);
+  return {};
+}
+
+/// Of four words of the generator, whose is whose.
+constexpr int32_t kWordOrder =
+    AOTRITON_VERSION_MINOR >= 14 ? FOVEA_PHILOX_0123 : FOVEA_PHILOX_0213;
+
+Status philoxOf(const char *name, const TensorView<0> &number,
+                const uint64_t *&address) {
+  if (number && number.dtype() != kInt64 && number.dtype() != kUInt64)
+    return invalid(std::string(name) + " has type number " +
+                   std::to_string(int(number.dtype())) +
+                   "; it must be kInt64 (13) or kUInt64 (23)");
+  address = static_cast<const uint64_t *>(number.data_ptr());
+  return {};
+}
+
+/// Checks what says which weights are dropped, and describes it.
+Status describeDropout(const ForwardCall &call, Groups &groups) {
+  const Dropout &given = call.dropout;
+  if (!(given.p >= 0 && given.p <= 1))
+    return invalid("dropout_p is " + std::to_string(given.p) +
+                   ", not in 0 to 1");
+  // The numbers of weights count all keys, in both passes the same.
+  const SequenceSide &keys = call.sequences.k;
+  if (keys.length != SequenceSide::Most && keys.most == 0)
+    return unsupported("dropout_p is " + std::to_string(given.p) + ", and " +
+                       keys.mostName +
+                       " is 0, on which it depends which weights are dropped");
+  fovea_dropout_t &dropout = groups.dropout;
+  const uint64_t *seedOut = nullptr, *offsetOut = nullptr;
+  if (Status bad = firstOf(
+          {philoxOf("philox_seed", given.seed, dropout.seed),
+           philoxOf("philox_offset1", given.offset, dropout.offset),
+           philoxOf("philox_seed_output", given.seedOut, seedOut),
+           philoxOf("philox_offset_output", given.offsetOut, offsetOut)}))
+    return bad;
+  dropout.header.struct_size = sizeof(dropout);
+  dropout.header.group = FOVEA_GROUP_DROPOUT;
+  dropout.p = given.p;
+  dropout.word_order = kWordOrder;
+  dropout.offset_value = given.offsetValue;
+  dropout.seed_out = const_cast<uint64_t *>(seedOut);
+  dropout.offset_out = const_cast<uint64_t *>(offsetOut);
+  groups.link(dropout.header);
   return {};
 }
 
@@ -297,17 +340,24 @@ Status fillCommon(const ForwardCall &call, Params &params, Layout &layout,
       return bad;
   if (groups.varlen.header.struct_size)
     groups.link(groups.varlen.header);
+  if (call.dropout.p != 0) // also NaN
+    if (Status bad = describeDropout(call, groups))
+      return bad;
   return call.bias ? describeBias(call, params, groups) : Status();
 }
 
 /// libfovea found no kernel: for this problem, or for the device at all?
-Status failureOf(fovea_context_t *context, int32_t device,
-                 fovea_status_t status) {
+Status failureOf(const ForwardCall &call, fovea_context_t *context,
+                 int32_t device, fovea_status_t status) {
   Status result = failure(context, status);
-  if (status == FOVEA_STATUS_NOT_FOUND)
-    if (Status none = deviceHasKernels(context, device);
-        none.code == hipErrorNoBinaryForGpu)
-      return none;
+  if (status != FOVEA_STATUS_NOT_FOUND)
+    return result;
+  if (Status none = deviceHasKernels(context, device);
+      none.code == hipErrorNoBinaryForGpu)
+    return none;
+  if (call.dropout.p != 0)
+    result.message = "dropout_p is " + std::to_string(call.dropout.p) + "; " +
+                     result.message;
   return result;
 }
 
@@ -406,10 +456,13 @@ fovea_status_t choose(fovea_context_t *context, fovea_backward_params_t &params,
   // Which groups there are their sizes tell.
   for (fovea_group_t *header :
        {&choice.groups.window.header, &choice.groups.varlen.header,
-        &choice.groups.score.header})
+        &choice.groups.score.header, &choice.groups.dropout.header})
     header->next = nullptr;
   choice.groups.score.captures = nullptr;
   choice.groups.bias.data = nullptr;
+  fovea_dropout_t &dropout = choice.groups.dropout;
+  dropout.seed = dropout.offset = nullptr;
+  dropout.offset_value = 0;
   // Which tensors there are is part of the choice, where they are is not.
   static constexpr int32_t kSome = 0;
   for (fovea_sequences_t *side :
@@ -504,7 +557,7 @@ Status forward(const ForwardCall &call, Stream stream) {
       fovea_forward(context, &params, stream.native());
   return status == FOVEA_STATUS_OK
              ? Status()
-             : failureOf(context, device.device(), status);
+             : failureOf(call, context, device.device(), status);
 }
 
 Status backward(const BackwardCall &call, Stream stream) {
@@ -538,14 +591,14 @@ Status backward(const BackwardCall &call, Stream stream) {
   fovea_status_t status = choose(context, params, groups, device.device(),
                                  call.deterministic || base.backend == 0, plan);
   if (status != FOVEA_STATUS_OK)
-    return failureOf(context, device.device(), status);
+    return failureOf(base, context, device.device(), status);
   params.kernel = plan.kernel;
   if (Status bad = provide(call, plan.workspace_bytes, params))
     return bad;
   status = fovea_backward(context, &params, stream.native());
   return status == FOVEA_STATUS_OK
              ? Status()
-             : failureOf(context, device.device(), status);
+             : failureOf(base, context, device.device(), status);
 }
 
 } // namespace fovea::shim

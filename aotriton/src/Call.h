@@ -33,11 +33,20 @@ struct Window {
   int32_t left = 0, right = 0;
 };
 
+/// Which weights are dropped. The tensors are numbers of 64 bits on the device.
+struct Dropout {
+  float p = 0; ///< 0: none are, and nothing else is looked at
+  TensorView<0> seed, offset;
+  uint64_t offsetValue = 0;                   ///< added to the offset
+  TensorView<0> seedOut = {}, offsetOut = {}; ///< of a forward call
+};
+
 struct ForwardCall {
   TensorView<4> q, k, v, out;
   TensorView<4> bias; ///< added to the scores; without data: none
   TensorView<2> lse;
-  float scale = 0, dropout = 0;
+  float scale = 0;
+  Dropout dropout;
   Window window;
   Sequences sequences;
   /// The index of AOTriton's implementation; -1 is any.

@@ -21,9 +21,8 @@ hipError_t debug_simulate_encoded_softmax(TensorView<4> r, float dropout_p,
   return work<&debug_simulate_encoded_softmax>(
       "debug_simulate_encoded_softmax",
       [] {
-        return refuse(
-            hipErrorNotSupported,
-            "there are no kernels with dropout whose mask could be shown");
+        return refuse(hipErrorNotSupported,
+                      "there are no kernels that show the mask of dropout");
       },
       r, dropout_p, philox_seed, philox_offset1, philox_offset2, stream);
 }
@@ -35,8 +34,8 @@ hipError_t debug_simulate_encoded_softmax(TensorView<4> r, float dropout_p,
 namespace {
 
 ForwardCall common(const T4 &q, const T4 &k, const T4 &v, const T4 &b,
-                   const T4 &out, const T2 &lse, float scale, float dropout,
-                   bool causal) {
+                   const T4 &out, const T2 &lse, float scale,
+                   const Dropout &dropout, bool causal) {
   using v3::flash::CausalType;
   using v3::flash::WindowValue;
   ForwardCall call;
@@ -94,7 +93,10 @@ hipError_t attn_fwd(T4 q, T4 k, T4 v, T4 b, float sm_scale, T2 softmax_lse,
       "attn_fwd",
       [&] {
         ForwardCall call = common(q, k, v, b, Out, softmax_lse, sm_scale,
-                                  dropout_p, is_causal);
+                                  {dropout_p, philox_seed, philox_offset1,
+                                   uint64_t(philox_offset2), philox_seed_output,
+                                   philox_offset_output},
+                                  is_causal);
         call.mustBeAbsent("encoded_softmax", encoded_softmax,
                           "probabilities as an output");
         return forward(call, stream);
@@ -115,7 +117,10 @@ hipError_t attn_fwd_compact_varlen(
       "attn_fwd_compact_varlen",
       [&] {
         ForwardCall call = common(q, k, v, b, Out, softmax_lse, sm_scale,
-                                  dropout_p, is_causal);
+                                  {dropout_p, philox_seed, philox_offset1,
+                                   uint64_t(philox_offset2), philox_seed_output,
+                                   philox_offset_output},
+                                  is_causal);
         call.mustBeAbsent("encoded_softmax", encoded_softmax,
                           "probabilities as an output");
         call.sequences =
@@ -131,7 +136,7 @@ hipError_t attn_fwd_compact_varlen(
 static Status backwardV2(const T4 &q, const T4 &k, const T4 &v, const T4 &b,
                          float scale, const T4 &out, const T4 &dout,
                          const T4 &dq, const T4 &dk, const T4 &dv, const T4 &db,
-                         const T2 &lse, float dropout, bool causal,
+                         const T2 &lse, const Dropout &dropout, bool causal,
                          const Sequences &sequences, Workspace workspace,
                          Stream stream) {
   BackwardCall call;
@@ -154,9 +159,10 @@ hipError_t attn_bwd(T4 q, T4 k, T4 v, T4 b, float sm_scale, T4 out, T4 dout,
   return work<&attn_bwd>(
       "attn_bwd",
       [&] {
-        return backwardV2(q, k, v, b, sm_scale, out, dout, dq, dk, dv, db,
-                          softmax_lse, dropout_p, is_causal, {},
-                          {"delta", &delta, acquireT2}, stream);
+        return backwardV2(
+            q, k, v, b, sm_scale, out, dout, dq, dk, dv, db, softmax_lse,
+            {dropout_p, philox_seed, philox_offset1, uint64_t(philox_offset2)},
+            is_causal, {}, {"delta", &delta, acquireT2}, stream);
       },
       q, k, v, b, sm_scale, out, dout, dq, dk, dv, db, softmax_lse, delta,
       dropout_p, philox_seed, philox_offset1, philox_offset2, is_causal, stream,
@@ -171,8 +177,10 @@ hipError_t attn_bwd_fused(T4 q, T4 k, T4 v, T4 b, float sm_scale, T4 out,
   return work<&attn_bwd_fused>(
       "attn_bwd_fused",
       [&] {
-        return backwardV2(q, k, v, b, sm_scale, out, dout, dq, dk, dv, db,
-                          softmax_lse, dropout_p, is_causal, {}, {}, stream);
+        return backwardV2(
+            q, k, v, b, sm_scale, out, dout, dq, dk, dv, db, softmax_lse,
+            {dropout_p, philox_seed, philox_offset1, uint64_t(philox_offset2)},
+            is_causal, {}, {}, stream);
       },
       q, k, v, b, sm_scale, out, dout, dq, dk, dv, db, softmax_lse, dropout_p,
       philox_seed, philox_offset1, philox_offset2, is_causal, stream, extargs);
@@ -191,7 +199,8 @@ hipError_t attn_bwd_compact_varlen(T4 q, T4 k, T4 v, T1 cu_seqlens_q,
       [&] {
         return backwardV2(
             q, k, v, b, sm_scale, out, dout, dq, dk, dv, db, softmax_lse,
-            dropout_p, is_causal,
+            {dropout_p, philox_seed, philox_offset1, uint64_t(philox_offset2)},
+            is_causal,
             compact(cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k),
             {"delta", &delta, acquireT2}, stream);
       },

@@ -51,7 +51,8 @@ ForwardCall common(const Params &in, const attn_options *options) {
   call.out = in.Out;
   call.lse = in.L;
   call.scale = in.Sm_scale;
-  call.dropout = in.dropout_p;
+  call.dropout = {in.dropout_p, in.philox_seed_ptr, in.philox_offset1,
+                  in.philox_offset2};
   call.window = {in.causal_type, in.window_left, in.window_right};
   call.backend = options ? options->force_backend_index : -1;
   call.bias = in.B;
@@ -150,6 +151,8 @@ hipError_t attn_fwd(const attn_fwd_params &in, int32_t params_version,
         ForwardCall call = common(in, options);
         if (Status bad = readSequences(in, params_version, call.sequences))
           return bad;
+        call.dropout.seedOut = in.philox_seed_output;
+        call.dropout.offsetOut = in.philox_offset_output;
         call.mustBeAbsent("A", in.A, "ALiBi");
         call.mustBeAbsent("encoded_softmax", in.encoded_softmax,
                           "probabilities as an output");

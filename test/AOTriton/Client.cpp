@@ -111,6 +111,7 @@ ref::ForwardProblem Problem::problem() const {
   problem.mask = shape.mask;
   problem.scale = scale;
   problem.score = score;
+  problem.dropout = dropout;
   return problem;
 }
 
@@ -152,6 +153,21 @@ std::string Problem::judgeBackward() {
   message +=
       ref::compareGradient("dv", dv.host, exact.dv, plain.dv, slack.dv).message;
   return message;
+}
+
+Words::Words(const std::vector<uint64_t> &values)
+    : count(values.size()), memory(values.size() * sizeof(uint64_t)) {
+  memory.write(values.data());
+}
+TensorView<0> Words::at(size_t i, DType type) const {
+  return {
+      reinterpret_cast<intptr_t>(static_cast<uint64_t *>(memory.data()) + i),
+      type};
+}
+std::vector<uint64_t> Words::download() const {
+  std::vector<uint64_t> values(count);
+  memory.read(values.data());
+  return values;
 }
 
 Bias::Bias(ref::ElemType type, Four sizes, Four strides, bool hides)

@@ -11,11 +11,13 @@
 #define FOVEA_TEST_AOTRITON_CLIENT_H
 
 #include "fovea/Reference/Backward.h"
+#include "fovea/Reference/Dropout.h"
 #include "fovea/Reference/Inputs.h"
 
 #include <aotriton/flash.h>
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -106,6 +108,7 @@ public:
   float scale;
   /// Of the oracle alone; null: none.
   std::shared_ptr<const ref::ScoreFunction> score;
+  std::optional<ref::Dropout> dropout; ///< likewise
 
   /// The oracle's output and log-sum-exp, in `out` and `lse`.
   void fillForwardResults();
@@ -116,6 +119,19 @@ public:
 
 private:
   ref::ForwardProblem problem() const;
+};
+
+/// Numbers of 64 bits on the device.
+class Words {
+public:
+  explicit Words(const std::vector<uint64_t> &values);
+  aotriton::TensorView<0> at(size_t i,
+                             aotriton::DType type = aotriton::kUInt64) const;
+  std::vector<uint64_t> download() const;
+
+private:
+  size_t count;
+  Memory memory;
 };
 
 /// A tensor that is added to the scores, on the device and for the oracle; what

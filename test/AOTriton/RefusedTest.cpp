@@ -99,8 +99,15 @@ template <typename P>
 const Row<P> kCommonRows[] = {
     {"Dropout", hipErrorNotSupported, "dropout_p is 0.1",
      [](P &p) { p.dropout_p = 0.1f; }},
-    {"DropoutIsNaN", hipErrorNotSupported, "dropout_p is",
+    {"DropoutIsNaN", hipErrorInvalidValue, "dropout_p is",
      [](P &p) { p.dropout_p = NAN; }},
+    {"DropoutOfMore", hipErrorInvalidValue, "dropout_p is 1.5",
+     [](P &p) { p.dropout_p = 1.5f; }},
+    {"SeedOf32Bits", hipErrorInvalidValue, "philox_seed has type number 12",
+     [](P &p) {
+       p.dropout_p = 0.1f;
+       p.philox_seed_ptr = {reinterpret_cast<intptr_t>(p.Q.data_ptr()), kInt32};
+     }},
     {"Bias", hipErrorInvalidValue, "B has shape (1, 2, 70, 64)",
      [](P &p) { p.B = p.Q; }},
     {"Fp32", hipErrorNotSupported, "Q has type number 1",

@@ -602,6 +602,48 @@ TEST(VarlenForward, TakesABias) {
   }
 }
 
+/// Numbers of weights count by the longest sequences of the call.
+TEST(DropoutVarlen, ForwardAndBackward) {
+  constexpr uint64_t kSeed = 11, kOffset = 1;
+  for (const Axes &axes : {kCompact, kPadded}) {
+    SCOPED_TRACE(axes.stacked);
+    Pack pack({"", axes, axes, kFew, kMore, kCausalAtTheEnd});
+    for (size_t z = 0; z < pack.problems.size(); ++z) {
+      ref::Dropout dropout;
+      dropout.p = 0.25f;
+      dropout.seed = kSeed;
+      dropout.offset = kOffset;
+      dropout.swapsWords = AOTRITON_VERSION_MINOR < 14;
+      dropout.heads = Pack::kHeadsQ;
+      dropout.seqQ = pack.sideQ.most;
+      dropout.seqK = pack.sideK.most;
+      dropout.firstBatch = int64_t(z);
+      pack.problems[z]->dropout = dropout;
+    }
+    const Words words({kSeed, kOffset});
+    v3::attn_fwd_params forward = pack.forwardParams();
+    forward.dropout_p = 0.25f;
+    forward.philox_seed_ptr = words.at(0);
+    forward.philox_offset1 = words.at(1);
+    ASSERT_EQ(attnFwd(forward), hipSuccess) << why();
+    EXPECT_EQ(pack.judgeForward(), "");
+
+    pack.fillForwardResults();
+    Lazy delta;
+    v3::attn_bwd_params backward = pack.backwardParams(delta);
+    backward.dropout_p = 0.25f;
+    backward.philox_seed_ptr = words.at(0);
+    backward.philox_offset1 = words.at(1);
+    ASSERT_EQ(attnBwd(backward), hipSuccess) << why();
+    EXPECT_EQ(pack.judgeBackward(), "");
+
+    forward.Max_seqlen_k = 0;
+    EXPECT_EQ(attnFwd(forward), hipErrorNotSupported);
+    EXPECT_NE(std::string(why()).find("Max_seqlen_k is 0"), std::string::npos)
+        << why();
+  }
+}
+
 /// One way to break a call, which is refused and writes nothing.
 struct Broken {
   const char *name;

@@ -23,7 +23,7 @@ namespace AOTRITON_NS::v2::flash {
 ///   others: docs/AOTriton.md.
 hipError_t AOTRITON_API check_gpu(Stream stream);
 
-/// Refused: there is no dropout whose mask could be shown.
+/// Refused: there are no kernels that show the mask of dropout.
 hipError_t AOTRITON_API debug_simulate_encoded_softmax(
     TensorView<4> r, float dropout_p, TensorView<0> philox_seed,
     TensorView<0> philox_offset1, uint64_t philox_offset2, Stream stream);
@@ -135,7 +135,7 @@ struct AOTRITON_API attn_fwd_params {
 #elif AOTRITON_VERSION_MINOR >= 12
   T1 seq_strides_q, seq_strides_k; ///< where each begins, in rows; or no data
 #endif
-  float dropout_p = 0; ///< refused unless 0; the next five then do not matter
+  float dropout_p = 0; ///< 0: the next five do not matter
   T0 philox_seed_ptr, philox_offset1;
   uint64_t philox_offset2 = 0;
   T0 philox_seed_output, philox_offset_output;
@@ -158,7 +158,7 @@ struct AOTRITON_API attn_fwd_params {
 };
 
 /// Enqueues a forward pass on the stream and returns before it has run.
-/// Philox outputs are not written, as there is no dropout.
+/// Philox outputs are written if there is dropout.
 /// \return hipErrorInvalidSymbol: `params_version` is another layout's;
 ///   hipErrorInvalidValue: shapes, types or addresses contradict each other;
 ///   hipErrorNotSupported: a feature, or a problem without a kernel;
