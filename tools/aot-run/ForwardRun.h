@@ -55,6 +55,8 @@ struct ForwardCase {
   /// and seqQ and seqK are the most. Null: all have these lengths.
   std::shared_ptr<const SequencesShape> sequences;
   std::optional<reference::Dropout> dropout; ///< of weights
+  /// How the call says it; none: with numbers.
+  std::optional<fovea_dropout_t> dropoutGroup;
   /// More groups for the call, as the C interface has them.
   std::vector<const fovea_group_t *> given;
   int64_t batch = 1, heads = 1, headsK = 1, seqQ = 128, seqK = 128;

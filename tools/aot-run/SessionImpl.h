@@ -173,7 +173,7 @@ void fillSizes(const ForwardCase &c, Params &params, CallGroups &groups) {
   for (const fovea_group_t *group : c.given)
     groups.addCopy(*group);
   if (c.dropout) {
-    groups.dropout = groupOf(*c.dropout);
+    groups.dropout = c.dropoutGroup.value_or(groupOf(*c.dropout));
     groups.add(groups.dropout.header);
   }
   params.groups = groups.first();

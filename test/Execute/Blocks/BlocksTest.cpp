@@ -6,10 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Blocks.h"
-#include "CompiledKernel.h"
+#include "GroupKernel.h"
 #include "Scores.h"
-#include "fovea/Dialect/Attn/IR/Attn.h"
-#include "llvm/Support/FormatVariadic.h"
 #include <gtest/gtest.h>
 #include <limits>
 
@@ -32,19 +30,6 @@ constexpr const char *kDocuments = R"(score {
     attn.yield %y, %same : f32, i1
   })";
 
-/// A chip, a type, a head dimension and what is asked of the schedule.
-struct Kernel {
-  const char *name, *chip, *dtype;
-  int headDim;
-  std::map<std::string, std::string> schedule;
-  const char *score = "";
-};
-
-void PrintTo(const Kernel &kernel, std::ostream *os) { *os << kernel.name; }
-std::string nameOf(const testing::TestParamInfo<Kernel> &info) {
-  return info.param.name;
-}
-
 const Window kAll = reference::Mask::None;
 const Window kCausal = reference::Mask::CausalBottomRight;
 const Window kNarrow = {200, 30, Alignment::BottomRight,
@@ -59,90 +44,8 @@ struct Row {
   bool isShared = false, hasStrays = false, isAllFull = false;
 };
 
-class BlocksTest : public testing::TestWithParam<Kernel> {
+class BlocksTest : public GroupKernelTest {
 protected:
-  const Kernel &kernel() const { return GetParam(); }
-  reference::ElemType type() const {
-    return StringRef(kernel().dtype) == "f16" ? reference::ElemType::F16
-                                              : reference::ElemType::BF16;
-  }
-
-  void compile(fovea::OpKind op) {
-    const int row = spec::findGroup("blocks");
-    const spec::GroupSpec &group = spec::featureGroups()[row];
-    std::string arguments, operands, types;
-    auto add = [&](StringRef name, StringRef type) {
-      arguments += llvm::formatv(", %{0}: {1}", name, type);
-      operands += llvm::formatv("{0}%{1}", operands.empty() ? "" : ", ", name);
-      types += llvm::formatv("{0}{1}", types.empty() ? "" : ", ", type);
-    };
-    for (const spec::TensorSpec &tensor : group.tensors)
-      add(tensor.name,
-          tensor.shape == spec::Shape::BlockLists ? "!list" : "!count");
-    for (const spec::ScalarSpec &scalar : group.scalars)
-      add(scalar.name, "i32");
-    const std::string blocks =
-        llvm::formatv("visible [#attn.window] (%l, %r, %a) blocks({0} : {1}) "
-                      "{2}",
-                      operands, types, kernel().score);
-    const std::string head =
-        llvm::formatv("!t = memref<?x?x?x{0}x{1}, strided<[?, ?, ?, 1]>>\n"
-                      "!rows = memref<?x?x?xf32, strided<[?, ?, 1]>>\n"
-                      "!count = memref<?x?x?xi32, strided<[?, ?, 1]>>\n"
-                      "!list = memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>\n",
-                      kernel().headDim, kernel().dtype);
-    CompiledKernel::Request request = {kernel().chip,     {}, {},
-                                       kernel().schedule, {}, {}};
-    request.function =
-        op == fovea::OpKind::Forward
-            ? head +
-                  "func.func @kernel(%q: !t, %k: !t, %v: !t, %out: !t, %lse: "
-                  "!rows, %scale: f32, %l: i32, %r: i32, %a: i32" +
-                  arguments +
-                  ") {\nattn.forward %q, %k, %v, %out lse(%lse) "
-                  "scale(%scale) " +
-                  blocks + ": !t, !t, !t, !t, !rows\nreturn\n}"
-            : head +
-                  "func.func @kernel(%q: !t, %k: !t, %v: !t, %out: !t, %dout: "
-                  "!t, %lse: !rows, %dq: !t, %dk: !t, %dv: !t, %w: "
-                  "memref<?xi8>, %scale: f32, %l: i32, %r: i32, %a: i32" +
-                  arguments +
-                  ") {\nattn.backward %q, %k, %v, %out, %dout, %lse -> %dq, "
-                  "%dk, %dv workspace(%w) scale(%scale) " +
-                  blocks +
-                  ": !t, !t, !t, !t, !t, !rows -> !t, !t, !t, memref<?xi8>\n"
-                  "return\n}";
-    ProblemKey &problem = request.record.problem;
-    problem.op = op;
-    problem.headDim = kernel().headDim;
-    problem.dtype =
-        StringRef(kernel().dtype) == "f16" ? DataType::F16 : DataType::BF16;
-    problem.groups[kWindowGroup] = kWindowVersion;
-    problem.groups[size_t(row)] = group.version;
-    request.record.abiVersion = fovea::abiVersionOf(op);
-    request.look = [&](ModuleOp module) {
-      module.walk([&](attn::AttentionOpInterface op) {
-        FailureOr<ProblemKey> key = attn::keyOf(op);
-        ASSERT_TRUE(succeeded(key));
-        key->score = 0; // CompiledKernel has it
-        EXPECT_EQ(key->str(), problem.str());
-      });
-    };
-    ASSERT_EQ(compiled.compile(request), "");
-    std::string error;
-    session = compiled.open(error);
-    ASSERT_TRUE(session) << error;
-    if (kernel().schedule.count("algorithm") &&
-        kernel().schedule.at("algorithm") == "split")
-      options.splits = 3;
-    if (op == fovea::OpKind::Backward) {
-      const auto algorithm = kernel().schedule.find("algorithm");
-      options.deterministic = algorithm == kernel().schedule.end();
-      options.narrowSums =
-          !options.deterministic && algorithm->second == "atomic16";
-    }
-  }
-
   /// The problems that the kernel is run on.
   ArrayRef<Row> rows() const;
 
@@ -177,18 +80,6 @@ protected:
     c.given.push_back(blocks->group());
   }
 
-  template <typename Case>
-  run::RunReport expectPass(const Case &problem) {
-    run::RunReport report = session->run(problem, options);
-    EXPECT_EQ(report.outcome, run::Outcome::Pass)
-        << problem.str() << ": " << report.message;
-    EXPECT_TRUE(report.launched) << problem.str();
-    return report;
-  }
-
-  CompiledKernel compiled;
-  std::unique_ptr<run::Session> session;
-  run::RunOptions options;
   std::unique_ptr<run::CaseScore> score;
   std::unique_ptr<run::CaseBlocks> blocks;
 };
@@ -306,39 +197,43 @@ TEST_P(VisitedBlocks, AreTheListed) {
 
 namespace {
 
-const Kernel kForward[] = {
+const GroupKernel kForward[] = {
     {"gfx942", "gfx942", "bf16", 64, {}},
-    {"gfx942_documents", "gfx942", "bf16", 32, {}, kDocuments},
+    {"gfx942_documents", "gfx942", "bf16", 32, {}, {}, kDocuments},
     {"gfx950", "gfx950", "bf16", 128, {}},
-    {"gfx950_documents", "gfx950", "bf16", 64, {}, kDocuments},
+    {"gfx950_documents", "gfx950", "bf16", 64, {}, {}, kDocuments},
     {"gfx908", "gfx908", "f16", 32, {}},
     {"gfx90a_split", "gfx90a", "f16", 32, {{"algorithm", "split"}}},
     {"gfx1100", "gfx1100", "bf16", 32, {}},
     {"gfx1201", "gfx1201", "f16", 32, {}},
-    {"gfx1201_documents", "gfx1201", "f16", 32, {}, kDocuments},
+    {"gfx1201_documents", "gfx1201", "f16", 32, {}, {}, kDocuments},
 };
-const Kernel kBackward[] = {
+const GroupKernel kBackward[] = {
     {"gfx942", "gfx942", "bf16", 64, {}},
-    {"gfx942_documents", "gfx942", "bf16", 32, {}, kDocuments},
+    {"gfx942_documents", "gfx942", "bf16", 32, {}, {}, kDocuments},
     {"gfx942_atomic", "gfx942", "f16", 64, {{"algorithm", "atomic"}}},
     {"gfx942_atomic_documents",
      "gfx942",
      "bf16",
      32,
      {{"algorithm", "atomic"}},
+     {},
      kDocuments},
     {"gfx942_atomic16", "gfx942", "bf16", 32, {{"algorithm", "atomic16"}}},
     {"gfx950", "gfx950", "bf16", 128, {}},
     {"gfx90a", "gfx90a", "f16", 32, {}},
     {"gfx1100", "gfx1100", "bf16", 32, {}},
     {"gfx1201", "gfx1201", "f16", 32, {}},
-    {"gfx1201_documents", "gfx1201", "f16", 32, {}, kDocuments},
+    {"gfx1201_documents", "gfx1201", "f16", 32, {}, {}, kDocuments},
 };
-INSTANTIATE_TEST_SUITE_P(All, ForwardBlocks, testing::ValuesIn(kForward),
+INSTANTIATE_TEST_SUITE_P(All, ForwardBlocks,
+                         testing::ValuesIn(withGroup("blocks", kForward)),
                          nameOf);
-INSTANTIATE_TEST_SUITE_P(All, VisitedBlocks, testing::Values(kForward[0]),
+INSTANTIATE_TEST_SUITE_P(All, VisitedBlocks,
+                         testing::ValuesIn(withGroup("blocks", kForward[0])),
                          nameOf);
-INSTANTIATE_TEST_SUITE_P(All, BackwardBlocks, testing::ValuesIn(kBackward),
+INSTANTIATE_TEST_SUITE_P(All, BackwardBlocks,
+                         testing::ValuesIn(withGroup("blocks", kBackward)),
                          nameOf);
 
 } // namespace

@@ -8,12 +8,10 @@
 
 #include "Sequences.h"
 #include "Blocks.h"
-#include "CompiledKernel.h"
+#include "GroupKernel.h"
 #include "Groups.h"
 #include "Scores.h"
-#include "fovea/Dialect/Attn/IR/Attn.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FormatVariadic.h"
 #include <gtest/gtest.h>
 
 using namespace mlir;
@@ -43,26 +41,6 @@ constexpr const char *kProgram = R"(score {
     %is_seen = arith.ori %is_late, %is_odd : i1
     attn.yield %y, %is_seen : f32, i1
   })";
-
-/// A chip, a type, a head dimension and what is asked of the schedule.
-struct Kernel {
-  const char *name, *chip, *dtype;
-  int headDim;
-  std::map<std::string, std::string> schedule;
-  std::vector<const char *> groups = {}; ///< besides window and varlen
-  const char *score = "";
-
-  bool has(StringRef group) const { return llvm::is_contained(groups, group); }
-  StringRef algorithm() const {
-    const auto found = schedule.find("algorithm");
-    return found == schedule.end() ? StringRef() : StringRef(found->second);
-  }
-};
-
-void PrintTo(const Kernel &kernel, std::ostream *os) { *os << kernel.name; }
-std::string nameOf(const testing::TestParamInfo<Kernel> &info) {
-  return info.param.name;
-}
 
 const Window kAll = reference::Mask::None;
 const Window kTopLeft = reference::Mask::CausalTopLeft;
@@ -97,117 +75,8 @@ const Row kRows[] = {
     {"queries:30x70,0x70,90x70", kTopLeft},
 };
 
-std::string typeOf(const spec::TensorSpec &tensor) {
-  switch (tensor.shape) {
-  case spec::Shape::Rows:
-    return "!t";
-  case spec::Shape::Vector:
-    return "!rows";
-  case spec::Shape::Heads:
-    return "memref<?xf32, strided<[?]>>";
-  case spec::Shape::BlockCounts:
-    return "memref<?x?x?xi32, strided<[?, ?, 1]>>";
-  case spec::Shape::BlockLists:
-    return "memref<?x?x?x?xi32, strided<[?, ?, ?, 1]>>";
-  case spec::Shape::Sequences:
-    return "memref<?xi32>";
-  case spec::Shape::Bytes:
-    return "memref<?xi8>";
-  }
-  llvm_unreachable("all shapes are listed");
-}
-
-class SequencesTest : public testing::TestWithParam<Kernel> {
+class SequencesTest : public GroupKernelTest {
 protected:
-  const Kernel &kernel() const { return GetParam(); }
-  reference::ElemType type() const {
-    return StringRef(kernel().dtype) == "f16" ? reference::ElemType::F16
-                                              : reference::ElemType::BF16;
-  }
-
-  void compile(fovea::OpKind op) {
-    std::string arguments, dlse, sinks, lists, sequences;
-    for (const spec::GroupSpec &group : spec::featureGroups()) {
-      const bool isVarlen = group.name == StringRef("varlen"),
-                 isBlocks = group.name == StringRef("blocks");
-      if (!isVarlen && !kernel().has(group.name))
-        continue;
-      std::string names, types;
-      auto add = [&](const std::string &name, const std::string &type) {
-        arguments += ", %" + name + ": " + type;
-        names += (names.empty() ? "%" : ", %") + name;
-        types += (types.empty() ? "" : ", ") + type;
-      };
-      for (const spec::TensorSpec &tensor : group.tensors) {
-        add(tensor.name, typeOf(tensor));
-        const std::string operand =
-            llvm::formatv("{0}(%{0} : {1}) ", tensor.name, typeOf(tensor));
-        if (tensor.shape == spec::Shape::Vector)
-          dlse = operand;
-        else if (tensor.shape == spec::Shape::Heads)
-          sinks += operand;
-      }
-      if (!isVarlen && !isBlocks)
-        continue;
-      for (const spec::ScalarSpec &scalar : group.scalars)
-        add(scalar.name, "i32");
-      (isVarlen ? sequences : lists) = llvm::formatv(
-          "{0}({1} : {2}) ", isVarlen ? "sequences" : "blocks", names, types);
-    }
-    const std::string head =
-        llvm::formatv("!t = memref<?x?x?x{0}x{1}, strided<[?, ?, ?, 1]>>\n"
-                      "!rows = memref<?x?x?xf32, strided<[?, ?, 1]>>\n"
-                      "func.func @kernel(%q: !t, %k: !t, %v: !t, %out: !t, ",
-                      kernel().headDim, kernel().dtype);
-    const std::string scalars =
-        "%scale: f32, %l: i32, %r: i32, %a: i32" + arguments + ") {\n";
-    const std::string operands = "scale(%scale) " + dlse + sinks +
-                                 "visible [#attn.window] (%l, %r, %a) " +
-                                 lists + sequences + kernel().score;
-    CompiledKernel::Request request = {kernel().chip,     {}, {},
-                                       kernel().schedule, {}, {}};
-    request.function =
-        op == fovea::OpKind::Forward
-            ? head + "%lse: !rows, " + scalars +
-                  "attn.forward %q, %k, %v, %out lse(%lse) " + operands +
-                  ": !t, !t, !t, !t, !rows\nreturn\n}"
-            : head +
-                  "%dout: !t, %lse: !rows, %dq: !t, %dk: !t, %dv: !t, "
-                  "%w: memref<?xi8>, " +
-                  scalars +
-                  "attn.backward %q, %k, %v, %out, %dout, %lse -> %dq, %dk, "
-                  "%dv workspace(%w) " +
-                  operands +
-                  ": !t, !t, !t, !t, !t, !rows -> !t, !t, !t, memref<?xi8>\n"
-                  "return\n}";
-    ProblemKey &problem = request.record.problem;
-    problem.op = op;
-    problem.headDim = kernel().headDim;
-    problem.dtype =
-        StringRef(kernel().dtype) == "f16" ? DataType::F16 : DataType::BF16;
-    problem.groups[kWindowGroup] = kWindowVersion;
-    problem.groups[size_t(spec::findGroup("varlen"))] = 1;
-    for (const char *name : kernel().groups)
-      problem.groups[size_t(spec::findGroup(name))] = 1;
-    request.record.abiVersion = fovea::abiVersionOf(op);
-    request.look = [&](ModuleOp module) {
-      module.walk([&](attn::AttentionOpInterface op) {
-        FailureOr<ProblemKey> key = attn::keyOf(op);
-        ASSERT_TRUE(succeeded(key));
-        key->score = 0; // CompiledKernel has it
-        EXPECT_EQ(key->str(), problem.str());
-      });
-    };
-    ASSERT_EQ(compiled.compile(request), "");
-    std::string error;
-    session = compiled.open(error);
-    ASSERT_TRUE(session) << error;
-    if (kernel().algorithm() == "split")
-      options.splits = 3;
-    options.deterministic =
-        op == fovea::OpKind::Forward || kernel().algorithm().empty();
-  }
-
   run::ForwardCase caseOf(const Window &mask, bool isBackward = false) {
     run::ForwardCase c;
     c.type = type();
@@ -250,15 +119,6 @@ protected:
     }
   }
 
-  template <typename Case>
-  run::RunReport expectPass(const Case &problem, bool isLaunched = true) {
-    run::RunReport report = session->run(problem, options);
-    EXPECT_EQ(report.outcome, run::Outcome::Pass)
-        << problem.str() << ": " << report.message;
-    EXPECT_EQ(report.launched, isLaunched) << problem.str();
-    return report;
-  }
-
   /// One sequence of a case for the same kernel, without the group.
   static run::ForwardCase alone(const run::ForwardCase &c, size_t number) {
     run::ForwardCase part = run::partOf(c, number);
@@ -266,9 +126,6 @@ protected:
     return part;
   }
 
-  CompiledKernel compiled;
-  std::unique_ptr<run::Session> session;
-  run::RunOptions options;
   std::unique_ptr<run::CaseScore> score;
   std::unique_ptr<run::CaseBlocks> blocks;
   std::unique_ptr<run::CaseSequences> sequences;
@@ -468,7 +325,7 @@ TEST_P(LooseSequences, LeaveAtTheirEnd) {
 
 namespace {
 
-const Kernel kForward[] = {
+const GroupKernel kForward[] = {
     {"gfx942", "gfx942", "bf16", 64, {}},
     {"gfx942_all", "gfx942", "bf16", 32, {}, {"sinks", "blocks"}, kProgram},
     {"gfx950", "gfx950", "bf16", 128, {}},
@@ -478,7 +335,7 @@ const Kernel kForward[] = {
     {"gfx1100", "gfx1100", "bf16", 32, {}},
     {"gfx1201", "gfx1201", "f16", 32, {}},
 };
-const Kernel kBackward[] = {
+const GroupKernel kBackward[] = {
     {"gfx942", "gfx942", "bf16", 64, {}, {"dlse", "dsinks"}},
     {"gfx942_lists", "gfx942", "bf16", 32, {}, {"dlse", "blocks"}},
     {"gfx942_atomic",
@@ -493,25 +350,33 @@ const Kernel kBackward[] = {
     {"gfx1100", "gfx1100", "bf16", 32, {}, {"dsinks"}},
     {"gfx1201_program", "gfx1201", "f16", 32, {}, {}, kProgram},
 };
-const Kernel kForwardAlone[] = {
+const GroupKernel kForwardAlone[] = {
     {"gfx942_sinks", "gfx942", "bf16", 64, {}, {"sinks"}},
     {"gfx1100", "gfx1100", "f16", 32, {}},
 };
-const Kernel kBackwardAlone[] = {
+const GroupKernel kBackwardAlone[] = {
     {"gfx942_dlse", "gfx942", "bf16", 32, {}, {"dlse"}},
     {"gfx1201", "gfx1201", "bf16", 32, {}},
 };
-INSTANTIATE_TEST_SUITE_P(All, ForwardSequences, testing::ValuesIn(kForward),
+INSTANTIATE_TEST_SUITE_P(All, ForwardSequences,
+                         testing::ValuesIn(withGroup("varlen", kForward)),
                          nameOf);
-INSTANTIATE_TEST_SUITE_P(All, BackwardSequences, testing::ValuesIn(kBackward),
+INSTANTIATE_TEST_SUITE_P(All, BackwardSequences,
+                         testing::ValuesIn(withGroup("varlen", kBackward)),
                          nameOf);
-INSTANTIATE_TEST_SUITE_P(All, ForwardAlone, testing::ValuesIn(kForwardAlone),
+INSTANTIATE_TEST_SUITE_P(All, ForwardAlone,
+                         testing::ValuesIn(withGroup("varlen", kForwardAlone)),
                          nameOf);
-INSTANTIATE_TEST_SUITE_P(All, BackwardAlone, testing::ValuesIn(kBackwardAlone),
+INSTANTIATE_TEST_SUITE_P(All, BackwardAlone,
+                         testing::ValuesIn(withGroup("varlen", kBackwardAlone)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(All, StrangeSequences,
-                         testing::Values(kBackwardAlone[0]), nameOf);
-INSTANTIATE_TEST_SUITE_P(All, LooseSequences, testing::Values(kForwardAlone[1]),
+                         testing::ValuesIn(withGroup("varlen",
+                                                     kBackwardAlone[0])),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(All, LooseSequences,
+                         testing::ValuesIn(withGroup("varlen",
+                                                     kForwardAlone[1])),
                          nameOf);
 
 } // namespace
