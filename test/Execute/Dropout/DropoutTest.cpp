@@ -198,7 +198,6 @@ const GroupKernel kForward[] = {
     {"gfx90a", "gfx90a", "f16", 32, {}},
     {"gfx1100", "gfx1100", "bf16", 32, {}, {"varlen"}},
     {"gfx1201", "gfx1201", "f16", 32, {}},
-    {"gfx1250", "gfx1250", "bf16", 64, {}},
 };
 const GroupKernel kBackward[] = {
     {"gfx942", "gfx942", "bf16", 64, {}, {"varlen", "dlse", "dsinks"}},
@@ -210,7 +209,6 @@ const GroupKernel kBackward[] = {
     {"gfx908_atomic", "gfx908", "f16", 32, {{"algorithm", "atomic"}}},
     {"gfx1100", "gfx1100", "bf16", 32, {}, {"varlen"}},
     {"gfx1201", "gfx1201", "f16", 32, {}},
-    {"gfx1250", "gfx1250", "bf16", 64, {}},
 };
 INSTANTIATE_TEST_SUITE_P(All, ForwardDropout,
                          testing::ValuesIn(withGroup("dropout", kForward)),
