@@ -197,15 +197,19 @@ void reportGradients(const Tensors &tensors, size_t parts,
 }
 
 /// The same of what the score program captures.
-std::string reportCaptures(CaseScore &score, const BackwardProblem &problem,
+std::string reportCaptures(CaseScore &score,
+                           const std::vector<BackwardProblem> &parts,
                            const Tensors &tensors,
-                           const std::vector<float> &lse, bool isChecked,
-                           RunReport &report) {
+                           const std::vector<ForwardOutputs> &outputs,
+                           bool isChecked, RunReport &report) {
   std::vector<CaseScore::Gradient> gradients;
   if (std::string error = score.readGradients(gradients); !error.empty())
     return error;
-  const std::vector<float> stored = valuesOf(tensors["out"]);
-  const std::vector<double> out(stored.begin(), stored.end());
+  std::vector<std::vector<double>> outs;
+  for (size_t part = 0; part != parts.size(); ++part) {
+    const std::vector<float> stored = valuesOf(tensors.part("out", part));
+    outs.emplace_back(stored.begin(), stored.end());
+  }
   for (CaseScore::Gradient &gradient : gradients) {
     GradientReport result{"dcapture" + std::to_string(gradient.capture),
                           {},
@@ -213,13 +217,19 @@ std::string reportCaptures(CaseScore &score, const BackwardProblem &problem,
                           gradient.after,
                           {}};
     if (isChecked) {
-      const CaptureGradient exact = captureGradientF64(
-          problem, out, lse, gradient.capture, int64_t(gradient.before.size()));
+      const size_t count = gradient.before.size();
+      std::vector<CaptureGradient::Element> sums(count);
+      for (size_t part = 0; part != parts.size(); ++part) {
+        const CaptureGradient exact =
+            captureGradientF64(parts[part], outs[part], outputs[part].lse,
+                               gradient.capture, int64_t(count));
+        for (size_t i = 0; i != count; ++i)
+          sums[i].add(exact.elements[i]);
+      }
       std::vector<double> budget;
-      for (size_t i = 0; i != gradient.before.size(); ++i) {
-        const CaptureGradient::Element &element = exact.elements[i];
-        result.exact.push_back(element.exact + double(gradient.before[i]));
-        budget.push_back(element.budget(double(gradient.before[i])));
+      for (size_t i = 0; i != count; ++i) {
+        result.exact.push_back(sums[i].exact + double(gradient.before[i]));
+        budget.push_back(sums[i].budget(double(gradient.before[i])));
       }
       result.comparison = compareElements(result.name.c_str(), gradient.after,
                                           result.exact, budget);
@@ -335,9 +345,7 @@ RunReport Session::Impl::run(const BackwardCase &given,
   const BackwardCase c = withSinkGradient(*this, given, options);
   const ForwardCase &f = c.forward;
   // They are added to, so that one launch alone shows them.
-  if (f.scored && f.sequences)
-    f.scored->askForGradients(false); // which would be sums over the parts
-  else if (f.scored && options.repeat <= 1) {
+  if (f.scored && options.repeat <= 1) {
     f.scored->askForGradients(true);
     f.scored->askForGradients(isServed(*this, c, options));
   }
@@ -399,10 +407,9 @@ RunReport Session::Impl::run(const BackwardCase &given,
   report.checked = options.check;
   reportGradients(tensors, count, expected,
                   f.groups.size() > given.forward.groups.size(), report);
-  if (f.scored && !f.sequences)
-    if (std::string error =
-            reportCaptures(*f.scored, problems[0], tensors, outputs[0].lse,
-                           options.check, report);
+  if (f.scored)
+    if (std::string error = reportCaptures(*f.scored, problems, tensors,
+                                           outputs, options.check, report);
         !error.empty())
       return fail(report, Outcome::DeviceError, error);
   return report;
