@@ -196,8 +196,9 @@ Result twice(const char *symbol) {
 }
 
 /// Reads one of the groups of a call, if it is one of those.
+/// \param given  a bit for each row that the call has had
 Result readGroup(const fovea_group_t *group, bool shapesTensors,
-                 Problem &problem) {
+                 uint64_t &given, Problem &problem) {
   if (group->group == FOVEA_GROUP_SCORE) { // of the key, not of the arguments
     if (shapesTensors)
       return Result();
@@ -218,16 +219,17 @@ Result readGroup(const fovea_group_t *group, bool shapesTensors,
   if (reader->shapesTensors != shapesTensors)
     return Result();
   const size_t row = size_t(spec::findGroup(reader->name));
-  int32_t &version = problem.key.groups[row];
-  if (version != 0)
+  // The key's version may be 0 all the same: what changes nothing.
+  if (given >> row & 1)
     return twice(reader->symbol);
+  given |= uint64_t(1) << row;
   const spec::GroupSpec &spec = spec::featureGroups()[row];
   if (!spec.isOf(problem.key.op))
     return invalid(std::string("groups has ") + reader->symbol +
                    ", which is of " + spec::operationsOf(spec) +
                    " alone; leave it out of a " + toString(problem.key.op) +
                    " call");
-  version = spec.version;
+  problem.key.groups[row] = spec.version;
   GroupArguments arguments(row, problem, reader->tensors);
   return reader->read(group, problem, arguments);
 }
@@ -242,12 +244,16 @@ Result readGroups(const fovea_group_t *group, Problem &problem) {
   problem.tensors.resize(count + neutral.tensors.size());
   std::copy(neutral.tensors.begin(), neutral.tensors.end(),
             problem.tensors.begin() + count);
+  uint64_t given = 0;
+  static_assert(kMaxGroups <= 64);
   for (const fovea_group_t *first = group; first; first = first->next)
-    if (Result result = readGroup(first, /*shapesTensors=*/true, problem);
+    if (Result result =
+            readGroup(first, /*shapesTensors=*/true, given, problem);
         !result.ok())
       return result;
   for (; group; group = group->next)
-    if (Result result = readGroup(group, /*shapesTensors=*/false, problem);
+    if (Result result =
+            readGroup(group, /*shapesTensors=*/false, given, problem);
         !result.ok())
       return result;
   return Result();

@@ -179,6 +179,13 @@ TEST_F(WindowTest, GroupsThatAreNoneAreRefused) {
   again.header.next = &window.header;
   refused(&again.header, FOVEA_STATUS_INVALID_ARGUMENT,
           {"FOVEA_GROUP_WINDOW twice"});
+  // Also one that changes nothing.
+  fovea_dropout_t none = {}, some = {};
+  none.header = {sizeof(none), FOVEA_GROUP_DROPOUT, &some.header};
+  some.header = {sizeof(some), FOVEA_GROUP_DROPOUT, nullptr};
+  some.p = 0.5f;
+  refused(&none.header, FOVEA_STATUS_INVALID_ARGUMENT,
+          {"FOVEA_GROUP_DROPOUT twice"});
   window.header.group = 1000;
   refused(&window.header, FOVEA_STATUS_INCOMPATIBLE,
           {"group 1000", "update it, or leave the group out"});
