@@ -21,7 +21,7 @@ namespace {
 constexpr uint64_t kLargest = uint64_t(1) << 62;
 
 /// What libfovea's kernels come in.
-constexpr uint64_t kDimStep = 8, kLeastDim = 16, kMostDim = 512;
+constexpr uint64_t kMostDim = 512;
 
 Status invalid(std::string message) {
   return refuse(hipErrorInvalidValue, std::move(message));
@@ -136,6 +136,7 @@ struct Groups {
   fovea_score_t score = {};
   fovea_capture_t bias = {};
   fovea_dropout_t dropout = {};
+  fovea_head_dims_t dims = {};
 
   /// Puts one of them into the list.
   void link(fovea_group_t &header) {
@@ -306,26 +307,26 @@ Status fillCommon(const ForwardCall &call, Params &params, Layout &layout,
   const std::array<uint64_t, 4> q = call.q.sizes(), k = call.k.sizes();
   if (Status bad = checkFeatures(call))
     return bad;
-  if (q[3] % kDimStep || q[3] < kLeastDim || q[3] > kMostDim)
-    return unsupported("the head dimension is " + std::to_string(q[3]) +
-                       "; there are kernels for multiples of 8 from 16 to 512: "
-                       "pad with zeros");
-  if (call.v.size(3) != q[3])
-    return unsupported(
-        "V has head dimension " + std::to_string(call.v.size(3)) + ", and Q " +
-        std::to_string(q[3]) + "; there are kernels for equal ones");
+  const uint64_t dimV = call.v.size(3);
+  for (auto [name, dim] : {std::pair("Q", q[3]), {"V", dimV}})
+    if (dim < 1 || dim > kMostDim)
+      return unsupported(std::string(name) + " has head dimension " +
+                         std::to_string(dim) +
+                         "; there are kernels for 1 to 512");
   if (Status bad = layOut(call.sequences, q, k, layout, groups.varlen))
     return bad;
   const DType type = call.q.dtype();
   const uint64_t apartQ = layout.q.apart, apartK = layout.k.apart;
   const std::array<uint64_t, 4> queries = {layout.q.batch, q[1], q[2], q[3]},
-                                keys = {layout.k.batch, k[1], k[2], q[3]};
-  if (Status bad = firstOf(
-          {typeOf(call, params.dtype),
-           describe("Q", call.q, type, queries, apartQ, params.q),
-           describe("K", call.k, type, keys, apartK, params.k),
-           describe("V", call.v, type, keys, apartK, params.v),
-           describe("Out", call.out, type, queries, apartQ, params.out)}))
+                                outs = {layout.q.batch, q[1], q[2], dimV},
+                                keys = {layout.k.batch, k[1], k[2], q[3]},
+                                values = {layout.k.batch, k[1], k[2], dimV};
+  if (Status bad =
+          firstOf({typeOf(call, params.dtype),
+                   describe("Q", call.q, type, queries, apartQ, params.q),
+                   describe("K", call.k, type, keys, apartK, params.k),
+                   describe("V", call.v, type, values, apartK, params.v),
+                   describe("Out", call.out, type, outs, apartQ, params.out)}))
     return bad;
   params.batch = int64_t(layout.count);
   params.heads_q = int64_t(q[1]);
@@ -333,6 +334,11 @@ Status fillCommon(const ForwardCall &call, Params &params, Layout &layout,
   params.seqlen_q = layout.q.seqlen;
   params.seqlen_k = layout.k.seqlen;
   params.head_dim = int64_t(q[3]);
+  if (dimV != q[3]) {
+    groups.dims = {{sizeof(groups.dims), FOVEA_GROUP_HEAD_DIMS, nullptr},
+                   int64_t(dimV)};
+    groups.link(groups.dims.header);
+  }
   if (Status bad = windowOf(call.window, groups.window))
     return bad;
   if (call.lse)
@@ -405,15 +411,23 @@ Status checkLseForFallback(fovea_context_t *context, int32_t device,
   backward.q = params.q;
   backward.k = params.k;
   backward.v = params.v;
-  backward.out = backward.dout = params.q;
+  backward.out =
+      backward.dout = {nullptr, params.out.stride_batch, params.out.stride_head,
+                       params.out.stride_seq};
   backward.lse_stride_batch = params.lse_stride_batch;
   backward.lse_stride_head = params.lse_stride_head;
-  // Gradients as the layout of out has them: what counts is that they are.
-  backward.dq = params.out;
-  const int64_t head =
-      std::max(params.seqlen_k, groups.varlen.k.total) * params.head_dim;
-  backward.dk = {nullptr, params.heads_k * head, head, params.head_dim};
-  backward.dv = backward.dk;
+  // Dense gradients: what counts is that they are.
+  auto dense = [](int64_t heads, int64_t rows, int64_t dim) {
+    dim += dim % 2;
+    return fovea_mutable_tensor_t{nullptr, heads * rows * dim, rows * dim, dim};
+  };
+  const int64_t queries = std::max(params.seqlen_q, groups.varlen.q.total),
+                keys = std::max(params.seqlen_k, groups.varlen.k.total),
+                dimV = groups.dims.head_dim_v ? groups.dims.head_dim_v
+                                              : params.head_dim;
+  backward.dq = dense(params.heads_q, queries, params.head_dim);
+  backward.dk = dense(params.heads_k, keys, params.head_dim);
+  backward.dv = dense(params.heads_k, keys, dimV);
   backward.deterministic = 1;
   if (fovea_backward_select(context, &backward, device, nullptr) !=
       FOVEA_STATUS_NOT_FOUND)
@@ -569,13 +583,15 @@ Status backward(const BackwardCall &call, Stream stream) {
   if (Status bad = fillCommon(base, params, layout, groups))
     return bad;
   const DType type = base.q.dtype();
-  const std::array<uint64_t, 4> q = base.q.sizes(), k = base.k.sizes();
+  const std::array<uint64_t, 4> q = base.q.sizes(), k = base.k.sizes(),
+                                v = base.v.sizes(),
+                                out = {q[0], q[1], q[2], v[3]};
   const uint64_t apartQ = layout.q.apart, apartK = layout.k.apart;
   if (Status bad =
-          firstOf({describe("DO", call.dout, type, q, apartQ, params.dout),
+          firstOf({describe("DO", call.dout, type, out, apartQ, params.dout),
                    describe("DQ", call.dq, type, q, apartQ, params.dq),
                    describe("DK", call.dk, type, k, apartK, params.dk),
-                   describe("DV", call.dv, type, k, apartK, params.dv)}))
+                   describe("DV", call.dv, type, v, apartK, params.dv)}))
     return bad;
   if (base.backend > 0)
     return unsupported("force_backend_index is " +

@@ -108,6 +108,7 @@ std::string variableOf(spec::Extent extent) {
   case spec::Extent::HeadsQ:
     return "heads";
   case spec::Extent::HeadDim:
+  case spec::Extent::HeadDimV:
     return "dim";
   default:
     return spec::toString(extent);

@@ -208,6 +208,23 @@ constexpr ScalarSpec kDropoutScalars[] = {
     {"dropout_offset", ArgKind::I64, "", "the generator's first counter"},
 };
 
+constexpr double kAllColumns = std::numeric_limits<int32_t>::max();
+
+constexpr ScalarSpec kHeadDims[] = {
+    {"head_dim_qk",
+     ArgKind::I32,
+     "elements",
+     "those of a row of q and k that there are; at least head_dim: all",
+     {},
+     kAllColumns},
+    {"head_dim_v",
+     ArgKind::I32,
+     "elements",
+     "those of a row of v and out that there are; at least head_dim: all",
+     {},
+     kAllColumns},
+};
+
 constexpr GroupSpec kGroups[] = {
     {"window", kWindowVersion, {}, kWindow},
     {"dlse", 1, kDlse, {}, only(OpKind::Backward)},
@@ -216,6 +233,7 @@ constexpr GroupSpec kGroups[] = {
     {"blocks", 1, kBlocks, kBlockSizes},
     {"varlen", 1, kVarlen, kVarlenSizes},
     {"dropout", 1, kDropout, kDropoutScalars},
+    {"head_dims", kHeadDimsVersion, {}, kHeadDims},
 };
 static_assert(std::size(kGroups) <= kMaxGroups);
 

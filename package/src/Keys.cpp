@@ -69,7 +69,7 @@ std::vector<Feature> makeFeatures() {
          key.dtype = info->type;
          return true;
        }},
-      {"head_dim", true, "16 to 512 in steps of 8",
+      {"head_dim", true, "8 to 512 in steps of 8",
        [](const ProblemKey &key) { return std::to_string(key.headDim); },
        readHeadDim},
       {"mask", false, "none, causal_top_left or causal_bottom_right",

@@ -9,30 +9,26 @@
 namespace fovea::spec {
 namespace {
 
-constexpr TensorSpec ofQueries(const char *name, const char *title,
-                               bool written = false,
-                               Output output = kNoOutput) {
-  return {name,
-          title,
-          Shape::Rows,
-          Extent::HeadsQ,
-          Extent::SeqlenQ,
-          Elements::Problem,
-          written,
-          /*optional=*/false,
-          output};
+constexpr TensorSpec ofRows(const char *name, const char *title, Extent heads,
+                            Extent rows, Extent columns, bool written,
+                            Output output) {
+  return {name,        title,
+          Shape::Rows, heads,
+          rows,        Elements::Problem,
+          written,     /*optional=*/false,
+          output,      "",
+          columns};
 }
-constexpr TensorSpec ofKeys(const char *name, const char *title,
+constexpr TensorSpec ofQueries(const char *name, const char *title,
+                               Extent columns, bool written = false,
+                               Output output = kNoOutput) {
+  return ofRows(name, title, Extent::HeadsQ, Extent::SeqlenQ, columns, written,
+                output);
+}
+constexpr TensorSpec ofKeys(const char *name, const char *title, Extent columns,
                             bool written = false, Output output = kNoOutput) {
-  return {name,
-          title,
-          Shape::Rows,
-          Extent::HeadsK,
-          Extent::SeqlenK,
-          Elements::Problem,
-          written,
-          /*optional=*/false,
-          output};
+  return ofRows(name, title, Extent::HeadsK, Extent::SeqlenK, columns, written,
+                output);
 }
 constexpr TensorSpec logSumExp(bool written, bool optional, const char *note) {
   return {"lse",           "lse",         Shape::Vector, Extent::HeadsQ,
@@ -55,10 +51,10 @@ constexpr ScalarSpec kSizes[] = {
 };
 
 constexpr TensorSpec kForwardTensors[] = {
-    ofQueries("q", "Q"),
-    ofKeys("k", "K"),
-    ofKeys("v", "V"),
-    ofQueries("out", "the output", /*written=*/true, kOut),
+    ofQueries("q", "Q", Extent::HeadDim),
+    ofKeys("k", "K", Extent::HeadDim),
+    ofKeys("v", "V", Extent::HeadDimV),
+    ofQueries("out", "the output", Extent::HeadDimV, /*written=*/true, kOut),
     logSumExp(/*written=*/true, /*optional=*/true,
               "f32, the natural logarithm; null: not written"),
 };
@@ -71,16 +67,17 @@ constexpr TensorSpec kWorkspace = {
     kNoOutput,        "aligned to 16; holds nothing before or after"};
 
 constexpr TensorSpec kBackwardTensors[] = {
-    ofQueries("q", "Q"),
-    ofKeys("k", "K"),
-    ofKeys("v", "V"),
-    ofQueries("out", "the output of the forward pass"),
-    ofQueries("dout", "the gradient of the output"),
+    ofQueries("q", "Q", Extent::HeadDim),
+    ofKeys("k", "K", Extent::HeadDim),
+    ofKeys("v", "V", Extent::HeadDimV),
+    ofQueries("out", "the output of the forward pass", Extent::HeadDimV),
+    ofQueries("dout", "the gradient of the output", Extent::HeadDimV),
     logSumExp(/*written=*/false, /*optional=*/false,
               "f32 of the forward pass, the natural logarithm"),
-    ofQueries("dq", "the gradient of Q", /*written=*/true, kDq),
-    ofKeys("dk", "the gradient of K", /*written=*/true, kDk),
-    ofKeys("dv", "the gradient of V", /*written=*/true, kDv),
+    ofQueries("dq", "the gradient of Q", Extent::HeadDim, /*written=*/true,
+              kDq),
+    ofKeys("dk", "the gradient of K", Extent::HeadDim, /*written=*/true, kDk),
+    ofKeys("dv", "the gradient of V", Extent::HeadDimV, /*written=*/true, kDv),
     kWorkspace,
 };
 
@@ -285,8 +282,9 @@ void SignatureBuilder::addGradient(const CaptureSpec &capture, size_t number) {
 } // namespace
 
 const char *toString(Extent extent) {
-  constexpr const char *names[] = {"batch",    "heads_q",  "heads_k",
-                                   "seqlen_q", "seqlen_k", "head_dim"};
+  constexpr const char *names[] = {"batch",     "heads_q",  "heads_k",
+                                   "seqlen_q",  "seqlen_k", "head_dim",
+                                   "head_dim_v"};
   return names[size_t(extent)];
 }
 

@@ -84,7 +84,7 @@ template <typename Real>
 struct Head {
   int64_t batch = -1, head = -1;
   std::vector<Real> keys;   // [dim][seqlen_k]
-  std::vector<Real> values; // [seqlen_k][dim]
+  std::vector<Real> values; // [seqlen_k][dim of v]
 
   void load(const ForwardProblem &p, int64_t b, int64_t h) {
     if (batch == b && head == h)
@@ -93,13 +93,13 @@ struct Head {
     head = h;
     const int64_t dim = p.k.dim, count = p.k.seq;
     keys.resize(size_t(dim * count));
-    values.resize(size_t(dim * count));
+    values.resize(size_t(p.v.dim * count));
     for (int64_t j = 0; j < count; ++j) {
       const uint16_t *k = p.k.row(b, h, j), *v = p.v.row(b, h, j);
-      for (int64_t d = 0; d < dim; ++d) {
+      for (int64_t d = 0; d < dim; ++d)
         keys[size_t(d * count + j)] = Real(decode(p.k.type, k[d]));
-        values[size_t(j * dim + d)] = Real(decode(p.v.type, v[d]));
-      }
+      for (int64_t d = 0; d < p.v.dim; ++d)
+        values[size_t(j * p.v.dim + d)] = Real(decode(p.v.type, v[d]));
     }
   }
 };
@@ -109,7 +109,7 @@ class Forward {
 public:
   Forward(const ForwardProblem &p, ForwardResult &result)
       : p(p), result(result), weights(size_t(kRows * p.k.seq)),
-        query(size_t(kRows * p.q.dim)), acc(size_t(p.q.dim)) {}
+        query(size_t(kRows * p.q.dim)), acc(size_t(p.v.dim)) {}
 
   /// Rows [begin, end) of one query head.
   void run(int64_t b, int64_t h, int64_t begin, int64_t end) {
@@ -167,7 +167,7 @@ private:
   }
 
   void finishRow(int64_t b, int64_t h, int64_t i, Real *s) {
-    const int64_t dim = p.q.dim;
+    const int64_t dim = p.v.dim;
     const KeyRange seen = p.keysOf(i);
     const int64_t row = (b * p.q.heads + h) * p.q.seq + i;
     double *out = result.out.data() + row * dim;
@@ -223,7 +223,7 @@ template <typename Real>
 ForwardResult forward(const ForwardProblem &p, unsigned threads) {
   ForwardResult result;
   const int64_t rows = p.q.batch * p.q.heads * p.q.seq;
-  result.out.assign(size_t(rows * p.q.dim), 0.0);
+  result.out.assign(size_t(rows * p.v.dim), 0.0);
   result.lse.assign(size_t(rows), 0.0);
   if (p.score)
     result.largestScore = result.largestSlope = result.lse;
@@ -283,10 +283,10 @@ std::string ForwardProblem::check() const {
   if (q.heads != 0 && (k.heads == 0 || q.heads % k.heads != 0))
     return "query heads (" + number(q.heads) +
            ") must be a multiple of key heads (" + number(k.heads) + ")";
-  if (q.dim != k.dim || q.dim != v.dim || q.dim <= 0)
+  if (q.dim != k.dim || q.dim <= 0 || v.dim <= 0)
     return "head dimensions of q, k and v (" + number(q.dim) + ", " +
            number(k.dim) + ", " + number(v.dim) +
-           ") must be one number above 0";
+           ") must be above 0, and q's that of k";
   if (q.type != k.type || q.type != v.type)
     return "q, k and v must have one element type";
   return {};

@@ -128,6 +128,7 @@ public:
             int64_t h)
       : p(problem.forward), dout(problem.dout), sums(sums),
         scale(std::fabs(double(p.scale))), root(std::sqrt(double(p.q.dim))),
+        rootV(std::sqrt(double(p.v.dim))),
         firstKey(size_t((b * p.k.heads + h) * p.k.seq)) {
     for (int64_t j = 0; j < p.k.seq; ++j)
       keys.push_back(sizeOf(p.k, p.k.row(b, h, j)));
@@ -182,8 +183,8 @@ public:
             std::max(1.0, slope);
     rows[0]->largest += ds * key.largest;
     rows[0]->rms += ds * key.norm / root;
-    addSquare(*rows[1], ds, q);
-    addSquare(*rows[2], weight * factor, gradient);
+    addSquare(*rows[1], ds, q, root);
+    addSquare(*rows[2], weight * factor, gradient, rootV);
   }
 
   /// Key `j` has been added to the row's `dq`, but for the scale.
@@ -207,7 +208,8 @@ public:
   }
 
 private:
-  void addSquare(RowSlack &row, double factor, const Size &size) const {
+  static void addSquare(RowSlack &row, double factor, const Size &size,
+                        double root) {
     const double largest = factor * size.largest,
                  rms = factor * size.norm / root;
     row.largest += largest * largest;
@@ -217,7 +219,7 @@ private:
   const ForwardProblem &p;
   const Tensor &dout;
   const SlackSums &sums;
-  const double scale, root;
+  const double scale, root, rootV; ///< square roots of head dimensions
   const size_t firstKey; ///< the head's first row of dk and dv
   std::vector<Size> keys;
   Size q, gradient;
@@ -236,26 +238,26 @@ public:
 
   /// All of one key head.
   void run(int64_t b, int64_t h) {
-    const int64_t dim = p.q.dim, count = p.k.seq;
+    const int64_t dim = p.q.dim, dimV = p.v.dim, count = p.k.seq;
     load(b, h);
     std::optional<HeadSlack> slack;
     if (sums)
       slack.emplace(problem, *sums, b, h);
     dk.assign(size_t(count * dim), Real(0));
-    dv.assign(size_t(count * dim), Real(0));
+    dv.assign(size_t(count * dimV), Real(0));
     const int64_t group = p.q.heads / p.k.heads;
     for (int64_t head = h * group; head < (h + 1) * group; ++head)
       for (int64_t i = 0; i < p.q.seq; ++i)
         runRow(b, head, i, slack ? &*slack : nullptr);
     if (slack)
       slack->finish();
-    const int64_t first = (b * p.k.heads + h) * count * dim;
-    for (int64_t i = 0; i < count * dim; ++i) {
-      result.dk[size_t(first + i)] =
+    const int64_t first = (b * p.k.heads + h) * count;
+    for (int64_t i = 0; i < count * dim; ++i)
+      result.dk[size_t(first * dim + i)] =
           double(toInput(dk[size_t(i)] * Real(p.scale)));
-      result.dv[size_t(first + i)] =
+    for (int64_t i = 0; i < count * dimV; ++i)
+      result.dv[size_t(first * dimV + i)] =
           double(toInput(dv[size_t(i)] * Real(p.keptFactor())));
-    }
   }
 
 private:
@@ -297,15 +299,18 @@ private:
 
   void load(int64_t b, int64_t h) {
     const int64_t dim = p.q.dim, count = p.k.seq;
-    for (std::vector<Real> *all : {&keys, &keysT, &valuesT})
+    for (std::vector<Real> *all : {&keys, &keysT})
       all->resize(size_t(count * dim));
-    for (int64_t j = 0; j < count; ++j)
+    valuesT.resize(size_t(count * p.v.dim));
+    for (int64_t j = 0; j < count; ++j) {
       for (int64_t d = 0; d < dim; ++d) {
         const Real k = operand(p.k, p.k.row(b, h, j)[d]);
         keys[size_t(j * dim + d)] = k;
         keysT[size_t(d * count + j)] = k;
-        valuesT[size_t(d * count + j)] = operand(p.v, p.v.row(b, h, j)[d]);
       }
+      for (int64_t d = 0; d < p.v.dim; ++d)
+        valuesT[size_t(d * count + j)] = operand(p.v, p.v.row(b, h, j)[d]);
+    }
     if (sums && problem.flushSubnormals)
       flushedValuesT = flushed(valuesT);
   }
@@ -315,9 +320,9 @@ private:
              KeyRange seen, std::vector<Real> &to) const {
     const int64_t count = p.k.seq;
     to.assign(size_t(seen.end), Real(0));
-    for (int64_t d = 0; d < p.q.dim; ++d) {
-      const Real factor = row[size_t(d)];
-      const Real *from = matrix.data() + d * count;
+    for (size_t d = 0; d != row.size(); ++d) {
+      const Real factor = row[d];
+      const Real *from = matrix.data() + int64_t(d) * count;
       Real *sums = to.data();
       for (int64_t j = seen.begin; j < seen.end; ++j)
         sums[j] += factor * from[j];
@@ -325,20 +330,21 @@ private:
   }
 
   void runRow(int64_t b, int64_t head, int64_t i, HeadSlack *slack) {
-    const int64_t dim = p.q.dim;
+    const int64_t dim = p.q.dim, dimV = p.v.dim;
     const int64_t row = (b * p.q.heads + head) * p.q.seq + i;
     const double lse = forward.lse[size_t(row)];
     const KeyRange seen = p.keysOf(i);
     std::vector<Real> dq(size_t(dim), Real(0));
     if (seen.begin < seen.end && !std::isinf(lse)) {
       query.resize(size_t(dim));
-      gradient.resize(size_t(dim));
+      gradient.resize(size_t(dimV));
       Real delta = 0;
-      for (int64_t d = 0; d < dim; ++d) {
+      for (int64_t d = 0; d < dim; ++d)
         query[size_t(d)] = operand(p.q, p.q.row(b, head, i)[d]);
+      for (int64_t d = 0; d < dimV; ++d) {
         const Real element = Real(decode(dout.type, dout.row(b, head, i)[d]));
         gradient[size_t(d)] = operand(element);
-        delta += toInput(Real(forward.out[size_t(row * dim + d)])) * element;
+        delta += toInput(Real(forward.out[size_t(row * dimV + d)])) * element;
       }
       const double dlse = problem.dlse.empty() ? 0 : problem.dlse[size_t(row)];
       delta -= Real(dlse);
@@ -386,12 +392,13 @@ private:
             problem.flushScoreGradients ? operand(exactDs) : exactDs;
         const Real rounded = isKept ? toInput(probability) : Real(0);
         const Real *key = keys.data() + j * dim;
-        Real *dkRow = dk.data() + j * dim, *dvRow = dv.data() + j * dim;
+        Real *dkRow = dk.data() + j * dim, *dvRow = dv.data() + j * dimV;
         for (int64_t d = 0; d < dim; ++d) {
           dq[size_t(d)] += ds * key[d];
           dkRow[d] += ds * query[size_t(d)];
-          dvRow[d] += rounded * gradient[size_t(d)];
         }
+        for (int64_t d = 0; d < dimV; ++d)
+          dvRow[d] += rounded * gradient[size_t(d)];
         if (slack)
           slack->addTo(dq, j, j == last);
       }
@@ -465,7 +472,7 @@ BackwardResult backward(const BackwardProblem &problem, unsigned threads,
   BackwardResult result;
   result.dq.assign(size_t(p.q.batch * p.q.heads * p.q.seq * p.q.dim), 0.0);
   result.dk.assign(size_t(p.k.batch * p.k.heads * p.k.seq * p.k.dim), 0.0);
-  result.dv = result.dk;
+  result.dv.assign(size_t(p.v.batch * p.v.heads * p.v.seq * p.v.dim), 0.0);
   std::optional<SlackSums> sums;
   if (slack)
     sums.emplace(problem, *slack);
@@ -491,8 +498,8 @@ std::string BackwardProblem::check() const {
     return wrong;
   const Tensor &q = forward.q;
   if (dout.batch != q.batch || dout.heads != q.heads || dout.seq != q.seq ||
-      dout.dim != q.dim || dout.type != q.type)
-    return "dout must have the shape and type of q";
+      dout.dim != forward.v.dim || dout.type != q.type)
+    return "dout must have the shape and type of q, and v's head dimension";
   return {};
 }
 
@@ -526,7 +533,7 @@ CaptureGradient fovea::reference::captureGradientF64(
   auto dot = [&](const Tensor &a, const uint16_t *x, const Tensor &b,
                  const uint16_t *y) {
     double sum = 0;
-    for (int64_t d = 0; d < p.q.dim; ++d)
+    for (int64_t d = 0; d < a.dim; ++d)
       sum += decode(a.type, x[d]) * decode(b.type, y[d]);
     return sum;
   };
@@ -544,8 +551,8 @@ CaptureGradient fovea::reference::captureGradientF64(
                    *gradient = problem.dout.row(b, head, i);
     const double dlse = problem.dlse.empty() ? 0 : problem.dlse[size_t(row)];
     double delta = -dlse;
-    for (int64_t d = 0; d < p.q.dim; ++d)
-      delta += out[size_t(row * p.q.dim + d)] *
+    for (int64_t d = 0; d < p.v.dim; ++d)
+      delta += out[size_t(row * p.v.dim + d)] *
                decode(problem.dout.type, gradient[d]);
     const double normQ = sizeOf(p.q, query).norm,
                  rounding =

@@ -78,7 +78,8 @@ double largestOf(const std::vector<double> &values) {
 class Comparer {
 public:
   Comparer(const Expectation &e, const Tensor &out, const float *lse)
-      : e(e), q(e.problem.q), out(out), lse(lse), unit(unitRoundoff(q.type)) {
+      : e(e), q(e.problem.q), out(out), lse(lse), dim(e.problem.v.dim),
+        unit(unitRoundoff(q.type)) {
     logitBound = std::fabs(double(e.problem.scale)) * largestNorm(q) *
                  largestNorm(e.problem.k);
     // Of a program's scores, what it makes of a rounding before it and what it
@@ -101,8 +102,8 @@ public:
     result.max.budget = kFactor * result.max.plain +
                         kMaxRoundings * unit * magnitude + logitNoise;
     if (!result.max.ok())
-      fail("out" + rowIndex(q, worst / q.dim) + ", " +
-           std::to_string(worst % q.dim) + "] " +
+      fail("out" + rowIndex(q, worst / dim) + ", " +
+           std::to_string(worst % dim) + "] " +
            format("is %.9g, expected %.9g: error above the budget %.3g",
                   worstValue, e.exact.out[size_t(worst)], result.max.budget));
     if (!result.rms.ok())
@@ -149,8 +150,8 @@ private:
       const int64_t row = (b * q.heads + h) * q.seq + s;
       const bool empty =
           std::isinf(e.exact.lse[size_t(row)]) && e.exact.lse[size_t(row)] < 0;
-      for (int64_t d = 0; d < q.dim; ++d) {
-        const int64_t index = row * q.dim + d;
+      for (int64_t d = 0; d < dim; ++d) {
+        const int64_t index = row * dim + d;
         const double found = decode(out.type, out.row(b, h, s)[d]);
         const double exact = e.exact.out[size_t(index)];
         const double plain = e.plain.out[size_t(index)];
@@ -236,6 +237,7 @@ private:
   const Tensor &q;
   const Tensor &out;
   const float *lse;
+  const int64_t dim; ///< of the output
   const double unit;
   double logitBound = 0, logitNoise = 0, magnitude = 0;
   int64_t worst = -1, worstBlock = 0;

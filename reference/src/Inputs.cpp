@@ -73,6 +73,14 @@ double bad(int64_t number) {
   return values[number % 3];
 }
 
+/// Overwrites a key and its value.
+void poisonKey(ForwardProblem &p, int64_t b, int64_t h, int64_t j) {
+  for (int64_t d = 0; d < p.k.dim; ++d)
+    p.k.row(b, h, j)[d] = encode(p.k.type, bad(j + d));
+  for (int64_t d = 0; d < p.v.dim; ++d)
+    p.v.row(b, h, j)[d] = encode(p.v.type, bad(j + d + 1));
+}
+
 /// Overwrites keys and values in blocks that are listed for no query of their
 /// heads, and queries that have no block.
 void poisonUnlisted(ForwardProblem &p) {
@@ -90,11 +98,8 @@ void poisonUnlisted(ForwardProblem &p) {
       }
     for (int64_t h = 0; h < p.k.heads; ++h)
       for (int64_t j = 0; j < p.k.seq; ++j)
-        for (int64_t d = 0; d < p.k.dim && !isSeen[size_t(h * p.k.seq + j)];
-             ++d) {
-          p.k.row(b, h, j)[d] = encode(p.k.type, bad(j + d));
-          p.v.row(b, h, j)[d] = encode(p.v.type, bad(j + d + 1));
-        }
+        if (!isSeen[size_t(h * p.k.seq + j)])
+          poisonKey(p, b, h, j);
   }
 }
 
@@ -113,10 +118,8 @@ void poisonMaskedKeys(ForwardProblem &p) {
   for (int64_t b = 0; b < p.k.batch; ++b)
     for (int64_t h = 0; h < p.k.heads; ++h)
       for (int64_t j = 0; j < p.k.seq; ++j)
-        for (int64_t d = 0; d < p.k.dim && !isSeen[size_t(j)]; ++d) {
-          p.k.row(b, h, j)[d] = encode(p.k.type, bad(j + d));
-          p.v.row(b, h, j)[d] = encode(p.v.type, bad(j + d + 1));
-        }
+        if (!isSeen[size_t(j)])
+          poisonKey(p, b, h, j);
 }
 
 } // namespace

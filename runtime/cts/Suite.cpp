@@ -202,6 +202,7 @@ int64_t Problem::sizeOf(spec::Extent extent) const {
   case spec::Extent::SeqlenK:
     return seqlenK;
   case spec::Extent::HeadDim:
+  case spec::Extent::HeadDimV:
     return kernel.key.headDim;
   }
   return 0;

@@ -274,6 +274,8 @@ Refusal refusalFor(const Candidate &candidate, const Problem &problem,
   const ProblemKey &key = candidate.kernel->record->problem;
   if (problem.onDemand && candidate.kernel->origin.empty())
     return {Refusal::NotOnDemand};
+  if (!holdsRows(key, problem))
+    return {Refusal::OtherProblem};
   if (!shows(key, problem))
     return {Refusal::OtherKeys};
   if (!hasGroups(key, problem))
@@ -319,6 +321,8 @@ Refusal refusalOf(const Candidate &candidate, const Problem &problem,
   ProblemKey key = candidate.kernel->record->problem.base();
   const bool otherScore = key.score != problem.key.score;
   key.score = problem.key.score;
+  if (holdsRows(candidate.kernel->record->problem, problem))
+    key.headDim = problem.key.headDim;
   if (key != problem.key.base())
     return {Refusal::OtherProblem};
   if (otherScore)
@@ -361,6 +365,7 @@ int32_t splitsOf(const Candidate &candidate, const Problem &problem,
 uint64_t workspaceOf(const Candidate &candidate, const Problem &problem,
                      int32_t splits) {
   const Sizes &sizes = problem.sizes;
+  const int64_t dim = candidate.kernel->record->problem.headDim;
   // More rows than this no workspace holds, and their bytes no integer.
   if (double(sizes.batch) * double(sizes.headsQ) * double(sizes.seqlenQ) *
           splits >
@@ -370,10 +375,10 @@ uint64_t workspaceOf(const Candidate &candidate, const Problem &problem,
   // batches all the same.
   if (sizes.packedQ >= 0 && !candidate.algorithm->splitsKeys())
     return uint64_t(candidate.algorithm->workspace.bytes(
-        std::min<int64_t>(sizes.batch, 1), sizes.headsQ, sizes.packedQ,
-        sizes.headDim, splits));
+        std::min<int64_t>(sizes.batch, 1), sizes.headsQ, sizes.packedQ, dim,
+        splits));
   return uint64_t(candidate.algorithm->workspace.bytes(
-      sizes.batch, sizes.headsQ, sizes.seqlenQ, sizes.headDim, splits));
+      sizes.batch, sizes.headsQ, sizes.seqlenQ, dim, splits));
 }
 
 int32_t additionCostOf(std::string_view chip) {
@@ -453,10 +458,12 @@ bool choose(const DeviceView &view, const Problem &problem, Plan &plan) {
     if (!plan.candidate || refusalOf(*plan.candidate, problem, view.device()))
       return false;
   } else {
-    const ProblemView *entry = view.find(problem.key);
-    plan.candidate =
-        entry ? chooseAmong(*entry, problem, view.device(), plan.chosenBy)
-              : nullptr;
+    plan.candidate = nullptr;
+    forEachView(view, problem, [&](const ProblemView &entry) {
+      plan.candidate =
+          chooseAmong(entry, problem, view.device(), plan.chosenBy);
+      return plan.candidate != nullptr;
+    });
     if (!plan.candidate)
       return false;
   }

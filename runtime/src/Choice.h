@@ -48,6 +48,25 @@ bool choose(const DeviceView &view, const Problem &problem, Plan &plan);
 /// Null: there is no kernel to take. Else valid until the thread calls it again.
 const Plan *chooseAgain(const DeviceView &view, const Problem &problem);
 
+/// Calls `visit` with what is known about kernels of the problem's head
+/// dimension, then of larger ones that serve it too, from the least on, until
+/// it returns true.
+template <typename Visit>
+void forEachView(const DeviceView &view, const Problem &problem, Visit visit) {
+  if (const ProblemView *entry = view.find(problem.key))
+    if (visit(*entry))
+      return;
+  ProblemKey key = problem.key;
+  for (const int32_t dim : view.cutDims()) {
+    if (dim <= problem.key.headDim)
+      continue;
+    key.headDim = dim;
+    if (const ProblemView *entry = view.find(key))
+      if (visit(*entry))
+        return;
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // The steps of a choice
 //===----------------------------------------------------------------------===//

@@ -92,7 +92,11 @@ DeviceView::DeviceView(std::shared_ptr<const Catalog> catalog,
       programs[scoreDigits(record.problem.score)].push_back(&candidate);
     }
     bySchedule[{package, record.schedule}].push_back(&candidate);
+    if (record.problem.cutsColumns() && !candidate.refusal)
+      dims.push_back(record.problem.headDim);
   }
+  std::sort(dims.begin(), dims.end());
+  dims.erase(std::unique(dims.begin(), dims.end()), dims.end());
   for (const std::shared_ptr<const PackageReader> &package :
        kernels->openPackages())
     for (const TuningRow &row : package->tuning()) {

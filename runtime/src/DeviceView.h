@@ -128,6 +128,9 @@ public:
     return found == problems.end() ? nullptr : &found->second;
   }
 
+  /// Head dimensions of kernels that serve smaller ones too, in order.
+  const std::vector<int32_t> &cutDims() const { return dims; }
+
   /// The kernels, not refused, with a score program of that name or with those
   /// digits in their key.
   const std::vector<const Candidate *> &withScore(const char *program) const {
@@ -143,6 +146,7 @@ private:
   std::vector<Candidate> candidates; ///< by id
   std::unordered_map<ProblemKey, ProblemView, ProblemHash> problems;
   std::unordered_map<std::string, std::vector<const Candidate *>> programs;
+  std::vector<int32_t> dims;
 };
 
 } // namespace fovea::rt

@@ -318,6 +318,46 @@ private:
   }
 };
 
+/// What became of candidates.
+struct Steps {
+  const DeviceView &view;
+  const Problem &problem;
+  std::vector<Step> all;
+
+  void add(const Candidate &candidate, int32_t state, std::string reason) {
+    all.push_back({candidate.kernel->id, state, candidate.kernel->name(),
+                   std::move(reason)});
+  }
+  void refuse(const Candidate &candidate, const Refusal &refusal) {
+    add(candidate, FOVEA_CANDIDATE_REFUSED,
+        textOf(refusal, candidate, problem, view.device()));
+  }
+  /// Those of one head dimension.
+  void explain(const ProblemView &entry) {
+    const Sorted sorted(view, entry, problem);
+    if (!sorted.accepted.empty())
+      for (const TuningEntry *tuning : sorted.missed)
+        all.push_back({0, FOVEA_CANDIDATE_TUNING_MISSED, nameOf(*tuning),
+                       sorted.whyMissed(*tuning)});
+    for (const Candidate *candidate : sorted.accepted)
+      if (candidate == sorted.accepted.front())
+        add(*candidate, FOVEA_CANDIDATE_CHOSEN, sorted.whyChosen());
+      else
+        add(*candidate, FOVEA_CANDIDATE_ACCEPTED, sorted.whyAfter(*candidate));
+    std::vector<const Candidate *> refused = entry.refused;
+    for (const Candidate *candidate : entry.usable)
+      if (refusalFor(*candidate, problem, view.device()))
+        refused.push_back(candidate);
+    std::sort(refused.begin(), refused.end(),
+              [](const Candidate *a, const Candidate *b) {
+                return a->kernel->id < b->kernel->id;
+              });
+    for (const Candidate *candidate : refused)
+      if (holdsRows(candidate->kernel->record->problem, problem))
+        refuse(*candidate, refusalOf(*candidate, problem, view.device()));
+  }
+};
+
 } // namespace
 
 Result whyNone(const DeviceView &view, const Problem &problem) {
@@ -343,50 +383,30 @@ Result whyNone(const DeviceView &view, const Problem &problem) {
 }
 
 std::vector<Step> explain(const DeviceView &view, const Problem &problem) {
-  std::vector<Step> steps;
-  auto add = [&](const Candidate &candidate, int32_t state,
-                 std::string reason) {
-    steps.push_back({candidate.kernel->id, state, candidate.kernel->name(),
-                     std::move(reason)});
-  };
-  auto refuse = [&](const Candidate &candidate, const Refusal &refusal) {
-    add(candidate, FOVEA_CANDIDATE_REFUSED,
-        textOf(refusal, candidate, problem, view.device()));
-  };
+  Steps steps{view, problem, {}};
   if (problem.kernel) {
     if (const Candidate *candidate = view.find(problem.kernel)) {
       if (const Refusal refusal = refusalOf(*candidate, problem, view.device()))
-        refuse(*candidate, refusal);
+        steps.refuse(*candidate, refusal);
       else
-        add(*candidate, FOVEA_CANDIDATE_CHOSEN,
-            "named by the caller" + originOf(*candidate->kernel));
+        steps.add(*candidate, FOVEA_CANDIDATE_CHOSEN,
+                  "named by the caller" + originOf(*candidate->kernel));
     }
-    return steps;
+    return steps.all;
   }
-  const ProblemView *entry = view.find(problem.key);
-  if (!entry)
-    return steps;
-  const Sorted sorted(view, *entry, problem);
-  if (!sorted.accepted.empty())
-    for (const TuningEntry *tuning : sorted.missed)
-      steps.push_back({0, FOVEA_CANDIDATE_TUNING_MISSED, nameOf(*tuning),
-                       sorted.whyMissed(*tuning)});
-  for (const Candidate *candidate : sorted.accepted)
-    if (candidate == sorted.accepted.front())
-      add(*candidate, FOVEA_CANDIDATE_CHOSEN, sorted.whyChosen());
-    else
-      add(*candidate, FOVEA_CANDIDATE_ACCEPTED, sorted.whyAfter(*candidate));
-  std::vector<const Candidate *> refused = entry->refused;
-  for (const Candidate *candidate : entry->usable)
-    if (refusalFor(*candidate, problem, view.device()))
-      refused.push_back(candidate);
-  std::sort(refused.begin(), refused.end(),
-            [](const Candidate *a, const Candidate *b) {
-              return a->kernel->id < b->kernel->id;
-            });
-  for (const Candidate *candidate : refused)
-    refuse(*candidate, refusalOf(*candidate, problem, view.device()));
-  return steps;
+  // The head dimension that has a kernel for it; if none has, all.
+  forEachView(view, problem, [&](const ProblemView &entry) {
+    const bool isFound =
+        std::any_of(entry.usable.begin(), entry.usable.end(),
+                    [&](const Candidate *candidate) {
+                      return !refusalFor(*candidate, problem, view.device());
+                    });
+    if (isFound)
+      steps.all.clear();
+    steps.explain(entry);
+    return isFound;
+  });
+  return steps.all;
 }
 
 std::string describe(const DeviceView &view, const Problem &problem,

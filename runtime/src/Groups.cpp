@@ -352,6 +352,26 @@ constexpr fovea_dropout_t kNoDropout = {
     nullptr,
     nullptr};
 
+Result readHeadDims(const fovea_group_t *group, Problem &problem,
+                    GroupArguments &) {
+  fovea_head_dims_t given;
+  if (Result result =
+          readVersioned("head_dims.header",
+                        reinterpret_cast<const fovea_head_dims_t *>(group),
+                        kHeadDimsFirstSize, given);
+      !result.ok())
+    return result;
+  if (given.head_dim_v < 0 || given.head_dim_v > kMaxHeadDim)
+    return invalid("head_dims.head_dim_v is " +
+                   std::to_string(given.head_dim_v) + ", not in 0 to " +
+                   std::to_string(kMaxHeadDim));
+  if (given.head_dim_v > 0)
+    problem.sizes.headDimV = given.head_dim_v;
+  return Result();
+}
+constexpr fovea_head_dims_t kSameHeadDims = {
+    {sizeof(fovea_head_dims_t), FOVEA_GROUP_HEAD_DIMS, nullptr}, 0};
+
 constexpr GroupReader kReaders[] = {
     {FOVEA_GROUP_WINDOW, "FOVEA_GROUP_WINDOW", "window", readWindow,
      &kNeutralWindow.header},
@@ -367,6 +387,13 @@ constexpr GroupReader kReaders[] = {
      &kNoVarlen.header, params::kVarlenTensors, /*shapesTensors=*/true},
     {FOVEA_GROUP_DROPOUT, "FOVEA_GROUP_DROPOUT", "dropout", readDropout,
      &kNoDropout.header, params::kDropoutTensors},
+    {FOVEA_GROUP_HEAD_DIMS,
+     "FOVEA_GROUP_HEAD_DIMS",
+     "head_dims",
+     readHeadDims,
+     &kSameHeadDims.header,
+     {},
+     /*shapesTensors=*/true},
 };
 
 } // namespace

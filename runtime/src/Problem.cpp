@@ -86,6 +86,16 @@ Result checkStrides(TensorParam &tensor) {
       return outOfRange(std::string(tensor.name) + dim.name, dim.stride, 0,
                         dim.most);
   }
+  // Rows are read in whole words, up to a bound that all of them have.
+  constexpr int64_t kChunk = 16, kWord = 4;
+  if (tensor.rows > 1 && tensor.rowElements * tensor.elementBytes % kChunk &&
+      tensor.strideSeq * tensor.elementBytes % kWord)
+    return invalid(std::string(tensor.name) + tensor.rowStride + " is " +
+                   std::to_string(tensor.strideSeq) +
+                   ", which is odd, for rows of " +
+                   std::to_string(tensor.rowElements) +
+                   " elements; where those are no multiple of 8 it must be "
+                   "even");
   if (!measure(tensor) || tensor.extent > (int64_t(1) << 56))
     return invalid(std::string(tensor.name) +
                    " spans more than 2^56 elements by its strides and shape");
@@ -150,11 +160,8 @@ Result readKey(const Sizes &p, int32_t dtype, ProblemKey &key) {
     return invalid("dtype is " + std::to_string(dtype) + ", not " + known);
   }
   key.dtype = info->type;
-  if (p.headDim < kMinHeadDim || p.headDim > kMaxHeadDim ||
-      p.headDim % kHeadDimStep != 0)
-    return invalid("head_dim is " + std::to_string(p.headDim) +
-                   ", not 16 to 512 in steps of 8");
-  key.headDim = int32_t(p.headDim);
+  if (p.headDim < 1 || p.headDim > kMaxHeadDim)
+    return outOfRange("head_dim", p.headDim, 1, kMaxHeadDim);
   return Result();
 }
 
@@ -267,6 +274,22 @@ void setWindow(Problem &problem) {
   window.set(2, windowAlignment(problem.window));
 }
 
+/// How long rows are, of which a group may have said something.
+void setHeadDims(Problem &problem) {
+  static_assert(kMinHeadDim == kHeadDimStep);
+  const Sizes &sizes = problem.sizes;
+  const int64_t most = std::max(sizes.headDim, sizes.headDimV);
+  problem.key.headDim =
+      int32_t((most + kHeadDimStep - 1) / kHeadDimStep * kHeadDimStep);
+  problem.key.groups[kHeadDimsGroup] =
+      sizes.headDim == sizes.headDimV && most == problem.key.headDim
+          ? 0
+          : kHeadDimsVersion;
+  GroupArguments dims(kHeadDimsGroup, problem);
+  dims.set(0, int32_t(sizes.headDim));
+  dims.set(1, int32_t(sizes.headDimV));
+}
+
 /// What the queries see, by a mask or by the window of a group.
 Result readVisibility(const CommonParams &common, Problem &problem) {
   if (common.mask < 0 || common.mask >= int32_t(std::size(kMasks)))
@@ -274,6 +297,7 @@ Result readVisibility(const CommonParams &common, Problem &problem) {
                    ", not a FOVEA_MASK_ value (0 to 2)");
   if (Result result = readGroups(common.groups, problem); !result.ok())
     return result;
+  setHeadDims(problem);
   const MaskKind mask = MaskKind(common.mask);
   if (!problem.key.takesWindow())
     problem.window = maskInfo(mask).window;
@@ -332,6 +356,7 @@ Result readSizes(OpKind op, const Sizes &sizes, const CommonParams &common,
                  Problem &problem) {
   problem.key.op = op;
   problem.sizes = sizes;
+  problem.sizes.headDimV = sizes.headDim;
   if (Result result = readKey(sizes, common.dtype, problem.key); !result.ok())
     return result;
   if (Result result = checkShape(sizes, common.reserved); !result.ok())
@@ -443,6 +468,9 @@ std::string describe(const Problem &problem) {
     text += toString(problem.window) + ", ";
   if (problem.lengthsDiffer)
     text += "lengths that differ, ";
+  if (problem.key.cutsColumns())
+    text += "rows of " + std::to_string(sizes.headDim) + " and, of V, " +
+            std::to_string(sizes.headDimV) + " elements, ";
   return text + "batch " + std::to_string(sizes.batch) + ", heads " +
          std::to_string(sizes.headsQ) + "/" + std::to_string(sizes.headsK) +
          ", lengths " + std::to_string(sizes.seqlenQ) + "x" +

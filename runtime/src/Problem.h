@@ -23,7 +23,7 @@ namespace fovea::rt {
 struct Sizes {
   float scale = 0;
   int64_t batch = 0, headsQ = 0, headsK = 0, seqlenQ = 0, seqlenK = 0,
-          headDim = 0;
+          headDim = 0, headDimV = 0;
   /// Of sequences that lie in one batch the rows of all; of others negative.
   int64_t packedQ = -1, packedK = -1;
   int64_t packed(spec::Extent rows) const {
@@ -48,9 +48,11 @@ struct Sizes {
     case spec::Extent::SeqlenK:
       return seqlenK;
     case spec::Extent::HeadDim:
+      return headDim;
+    case spec::Extent::HeadDimV:
       break;
     }
-    return headDim;
+    return headDimV;
   }
 };
 
@@ -112,7 +114,9 @@ private:
 /// Parameters after the checks of docs/KernelAbi.md.
 struct Problem {
   /// With a mask if there is one that shows the same keys as what was asked
-  /// for and was asked for, else with a window.
+  /// for and was asked for, else with a window. Its head dimension is the least
+  /// that kernels have which hold all rows; with the group that cuts columns if
+  /// some are shorter.
   ProblemKey key;
   Sizes sizes;
   Window window;
@@ -162,6 +166,12 @@ struct Problem {
 /// Whether kernels of a key show the problem's keys by their mask or window.
 inline bool shows(const ProblemKey &key, const Problem &problem) {
   return key.takesWindow() || (problem.masks >> int(key.mask) & 1) != 0;
+}
+/// Whether they hold its rows: of their head dimension, or of less, which they
+/// then cut.
+inline bool holdsRows(const ProblemKey &key, const Problem &problem) {
+  return key.headDim == problem.key.headDim ||
+         (key.cutsColumns() && key.headDim > problem.key.headDim);
 }
 /// Whether they have the other feature groups that the problem has. Of what
 /// they have besides, the neutral values are passed.
@@ -231,7 +241,7 @@ inline TensorParam readTensor(const void *params,
   case spec::Shape::Rows:
     tensor.strideSeq = field.stride(params, 2);
     tensor.rows = rows;
-    tensor.rowElements = sizes.headDim;
+    tensor.rowElements = sizes.of(spec.columns);
     break;
   case spec::Shape::Vector:
     if (problem.lseStrideSeq != 1) {

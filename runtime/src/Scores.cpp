@@ -389,7 +389,10 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch,
   std::string others, offered;
   for (const Candidate *candidate : view.withScore(program)) {
     const ProblemKey &key = candidate->kernel->record->problem;
-    if (key.withoutScore() != wanted ||
+    ProblemKey bare = key.withoutScore();
+    if (holdsRows(key, problem))
+      bare.headDim = wanted.headDim;
+    if (bare != wanted ||
         (problem.onDemand && candidate->kernel->origin.empty()))
       continue;
     if (!isFor(problem.score, candidate->captures)) {

@@ -47,8 +47,12 @@ void Memory::read(void *to) const {
 
 Buffer::Buffer(ref::ElemType type, ref::Layout layout, int64_t batch,
                int64_t heads, int64_t seq, int64_t dim)
-    : host(ref::describe(type, layout, batch, heads, seq, dim)),
-      values(size_t(host.span()), 0xffff), memory(values.size() * 2) {
+    // As AOTriton wants it: 8 divides the distance of rows, and the last one
+    // has all of its.
+    : host(ref::describe(type, layout, batch, heads, seq, dim,
+                         /*rowPadding=*/(8 - dim % 8) % 8)),
+      values(size_t(host.span() + (8 - dim % 8) % 8), 0xffff),
+      memory(values.size() * 2) {
   host.data = values.data();
 }
 
@@ -82,20 +86,20 @@ void Floats::upload(const std::vector<double> &values) {
 Problem::Problem(const Shape &s, uint64_t seed)
     : shape(s), q(s.type, s.layout, s.batch, s.headsQ, s.seqlenQ, s.dim),
       k(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dim),
-      v(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dim),
-      out(s.type, s.layout, s.batch, s.headsQ, s.seqlenQ, s.dim),
-      dout(s.type, s.layout, s.batch, s.headsQ, s.seqlenQ, s.dim),
+      v(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dimOfV()),
+      out(s.type, s.layout, s.batch, s.headsQ, s.seqlenQ, s.dimOfV()),
+      dout(s.type, s.layout, s.batch, s.headsQ, s.seqlenQ, s.dimOfV()),
       dq(s.type, s.layout, s.batch, s.headsQ, s.seqlenQ, s.dim),
       dk(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dim),
-      dv(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dim),
+      dv(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dimOfV()),
       lse(s.batch * s.headsQ, s.seqlenQ),
       scale(float(1 / std::sqrt(double(s.dim)))) {
   ref::ForwardProblem inputs = problem();
   ref::fillInputs(inputs, ref::InputKind::Normal, seed);
   ref::ForwardProblem gradient = inputs; // its q stands for dout
   gradient.q = dout.host;
-  Buffer scratchK(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dim);
-  Buffer scratchV(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dim);
+  Buffer scratchK(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dimOfV());
+  Buffer scratchV(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dimOfV());
   gradient.k = scratchK.host;
   gradient.v = scratchV.host;
   ref::fillInputs(gradient, ref::InputKind::Normal, ~seed);
@@ -121,7 +125,7 @@ void Problem::fillForwardResults() {
   for (int64_t b = 0; b < shape.batch; ++b)
     for (int64_t h = 0; h < shape.headsQ; ++h)
       for (int64_t s = 0; s < shape.seqlenQ; ++s)
-        for (int64_t d = 0; d < shape.dim; ++d)
+        for (int64_t d = 0; d < shape.dimOfV(); ++d)
           out.host.row(b, h, s)[d] = ref::encode(shape.type, exact.out[at++]);
   out.upload();
   lse.upload(exact.lse);

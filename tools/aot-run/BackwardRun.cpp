@@ -299,7 +299,7 @@ static bool onDevice(Session::Impl &session, const ForwardCase &c,
   for (size_t i = 0; i != countParts(c); ++i) {
     const ForwardCase part = partOf(c, i);
     const int64_t rows = part.batch * part.heads * part.seqQ;
-    const auto outEnd = out + rows * part.headDim, lseEnd = lse + rows;
+    const auto outEnd = out + rows * part.dimOfV(), lseEnd = lse + rows;
     outputs.push_back({{out, outEnd}, {lse, lseEnd}});
     out = outEnd;
     lse = lseEnd;

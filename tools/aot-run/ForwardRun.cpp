@@ -36,11 +36,11 @@ std::string ForwardCase::seen() const {
 
 std::string ForwardCase::str() const {
   auto number = [](int64_t n) { return std::to_string(n); };
-  std::string text = std::string("forward ") + elemTypeName(type) + " d" +
-                     number(headDim) + " " + seen() + " b" + number(batch) +
-                     " h" + number(heads) + "/" + number(headsK) + " q" +
-                     number(seqQ) + " k" + number(seqK) + " " +
-                     layoutName(layout);
+  std::string text =
+      std::string("forward ") + elemTypeName(type) + " d" + number(headDim) +
+      (headDimV ? "/" + number(headDimV) : "") + " " + seen() + " b" +
+      number(batch) + " h" + number(heads) + "/" + number(headsK) + " q" +
+      number(seqQ) + " k" + number(seqK) + " " + layoutName(layout);
   if (rowPadding)
     text += "+" + number(rowPadding);
   if (offset)
@@ -93,7 +93,7 @@ void judge(const ForwardCase &c, const RunOptions &options,
       "the fp64 reference",
       2 * sizeof(double) *
           (uint64_t(out.batch * out.heads * out.seq * out.dim) +
-           uint64_t(c.seqK) * uint64_t(c.headDim)),
+           uint64_t(c.seqK) * uint64_t(c.headDim + c.dimOfV())),
       [&] { return expectForward(problem, options.threads); });
   const Comparison comparison =
       compareForward(expected, out, c.lse ? lse.data() : nullptr);

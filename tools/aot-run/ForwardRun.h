@@ -43,6 +43,7 @@ struct SequencesShape; // Sequences.h
 struct ForwardCase {
   reference::ElemType type = reference::ElemType::BF16;
   int64_t headDim = 128;
+  int64_t headDimV = 0; ///< of v and out; 0: headDim
   Window mask; ///< what each query sees
   std::vector<CaseGroup> groups;
   /// Of a kernel that was compiled with a score program: what that computes.
@@ -72,6 +73,7 @@ struct ForwardCase {
   bool lse = true; ///< ask for the log-sum-exp
 
   float scaleOrDefault() const;
+  int64_t dimOfV() const { return headDimV ? headDimV : headDim; }
   /// "causal-bottom-right", "128:0,bottom-right horizon=96"
   std::string seen() const;
   /// "forward bf16 d128 causal-bottom-right b1 h8/2 q1000 k1000 bhsd normal"

@@ -6,6 +6,8 @@
 
 #include "GuardedTensor.h"
 
+#include <algorithm>
+
 using namespace fovea;
 using namespace fovea::run;
 
@@ -16,6 +18,13 @@ int64_t Rows::span() const {
          (seq - 1) * strideSeq + row;
 }
 
+/// Of an odd number of 16-bit elements the last word is half a row's, and read
+/// as a whole (docs/HeadDimensions.md).
+template <typename Word>
+int64_t GuardedTensor<Word>::spareOf(const Rows &rows) {
+  return sizeof(Word) == 2 ? rows.row % 2 : 0;
+}
+
 template <typename Word>
 GuardedTensor<Word>::GuardedTensor(const char *name, Role role,
                                    const Rows &rows, int64_t guard,
@@ -23,7 +32,9 @@ GuardedTensor<Word>::GuardedTensor(const char *name, Role role,
     : name(name), role(role), rows(rows), front(guard + offset),
       words(tool::allocating(
           name, uint64_t(front + rows.span() + guard) * sizeof(Word), [&] {
-            return std::vector<Word>(size_t(front + rows.span() + guard), kNaN);
+            return std::vector<Word>(
+                size_t(front + rows.span() + std::max(guard, spareOf(rows))),
+                kNaN);
           })) {
   if (role == Role::Input)
     return;

@@ -80,6 +80,7 @@ public:
 private:
   size_t bytes() const { return words.size() * sizeof(Word); }
   std::vector<bool> elements() const;
+  static int64_t spareOf(const Rows &rows);
 
   std::string name;
   Role role;

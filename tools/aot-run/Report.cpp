@@ -44,7 +44,8 @@ std::string arch(const Session &session) {
 std::string shape(const ForwardCase &c) {
   return text("b%lld h%lld/%lld q%lld k%lld d%lld", (long long)c.batch,
               (long long)c.heads, (long long)c.headsK, (long long)c.seqQ,
-              (long long)c.seqK, (long long)c.headDim);
+              (long long)c.seqK, (long long)c.headDim) +
+         (c.headDimV ? text("/%lld", (long long)c.headDimV) : "");
 }
 
 std::string figure(const std::string &name, const ref::Figure &f) {
@@ -188,6 +189,7 @@ nlohmann::json fovea::run::toJson(const Session &session, const ForwardCase &c,
                           {{"op", "forward"},
                            {"dtype", ref::elemTypeName(c.type)},
                            {"head_dim", c.headDim},
+                           {"head_dim_v", c.dimOfV()},
                            {"mask", c.seen()},
                            {"batch", c.batch},
                            {"heads", c.heads},

@@ -281,7 +281,10 @@ std::optional<ScoreText> findScore(Session &session, const std::string &package,
           others += (others.empty() ? "" : ", ") + kernel.score.name;
         continue;
       }
-      if (key.op != op || key.dtype != c.type || key.headDim != c.headDim)
+      const bool holdsRows =
+          key.cutsColumns() ? key.headDim >= std::max(c.headDim, c.dimOfV())
+                            : key.headDim == c.headDim;
+      if (key.op != op || key.dtype != c.type || !holdsRows)
         continue;
       auto captures = spec::capturesOfProgram(kernel.score.text);
       if (!captures) {

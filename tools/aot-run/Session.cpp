@@ -259,7 +259,7 @@ double fovea::run::useOf(const Comparison &comparison) {
 
 bool fovea::run::isCountable(const ForwardCase &c, RunReport &report) {
   // Each extent counts for 1 at least: strides are products of the others.
-  int64_t elements = c.headDim + c.rowPadding;
+  int64_t elements = std::max(c.headDim, c.dimOfV()) + c.rowPadding;
   bool overflow = false;
   for (int64_t extent :
        {c.batch, std::max(c.heads, c.headsK), std::max(c.seqQ, c.seqK)})

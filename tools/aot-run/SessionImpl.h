@@ -143,6 +143,7 @@ public:
 
   fovea_window_t window = {};
   fovea_dropout_t dropout = {};
+  fovea_head_dims_t dims = {};
 
 private:
   fovea_group_t *make(size_t bytes) {
@@ -175,6 +176,11 @@ void fillSizes(const ForwardCase &c, Params &params, CallGroups &groups) {
   if (c.dropout) {
     groups.dropout = c.dropoutGroup.value_or(groupOf(*c.dropout));
     groups.add(groups.dropout.header);
+  }
+  if (c.headDimV) {
+    groups.dims = {{sizeof(groups.dims), FOVEA_GROUP_HEAD_DIMS, nullptr},
+                   c.headDimV};
+    groups.add(groups.dims.header);
   }
   params.groups = groups.first();
   params.scale = c.scaleOrDefault();

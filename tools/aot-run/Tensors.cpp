@@ -37,6 +37,8 @@ int64_t fovea::run::extentOf(const ForwardCase &c, spec::Extent extent) {
     return c.seqK;
   case spec::Extent::HeadDim:
     return c.headDim;
+  case spec::Extent::HeadDimV:
+    return c.dimOfV();
   }
   return 0;
 }
@@ -62,8 +64,11 @@ Tensors::Tensors(OpKind op, const ForwardCase &c)
                   rows = isPacked ? side->total : extentOf(c, spec.rows),
                   batch = isPacked ? 1 : c.batch;
     if (spec.shape == Shape::Rows) {
-      const reference::Tensor &t = entry.tensor = reference::describe(
-          c.type, c.layout, batch, heads, rows, c.headDim, c.rowPadding);
+      // Rows lie an even number of elements apart.
+      const int64_t columns = extentOf(c, spec.columns);
+      const reference::Tensor &t = entry.tensor =
+          reference::describe(c.type, c.layout, batch, heads, rows, columns,
+                              c.rowPadding + (columns + c.rowPadding) % 2);
       entry.rows = {t.batch,       t.heads,      t.seq,      t.dim,
                     t.strideBatch, t.strideHead, t.strideSeq};
     } else if (spec.shape == Shape::Vector) {

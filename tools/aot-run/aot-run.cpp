@@ -193,6 +193,10 @@ void addOptions(CLI::App &app, CommandLine &line) {
   addChoice(app, "--dtype", c.type, kTypes, "Element type");
   app.add_option("--head-dim", c.headDim, "Head dimension")
       ->check(CLI::Range(1, 1024).description(""));
+  app.add_option("--head-dim-v", c.headDimV,
+                 "That of v and out, if it is another "
+                 "(docs/HeadDimensions.md)")
+      ->check(CLI::Range(1, 1024).description(""));
   app.add_option_function<std::string>(
          "--mask",
          [&c](const std::string &text) {
@@ -459,10 +463,10 @@ bool readInputs(CommandLine &line, std::string &error) {
   } tensors[] = {
       {line.qFile, line.run.given.q, {c.batch, c.heads, c.seqQ, c.headDim}},
       {line.kFile, line.run.given.k, {c.batch, c.headsK, c.seqK, c.headDim}},
-      {line.vFile, line.run.given.v, {c.batch, c.headsK, c.seqK, c.headDim}},
+      {line.vFile, line.run.given.v, {c.batch, c.headsK, c.seqK, c.dimOfV()}},
       {line.doutFile,
        line.run.given.dout,
-       {c.batch, c.heads, c.seqQ, c.headDim}},
+       {c.batch, c.heads, c.seqQ, c.dimOfV()}},
   };
   auto text = [](const std::vector<int64_t> &shape) {
     std::string all;
@@ -572,7 +576,7 @@ int runOne(Session &session, const CommandLine &line, const Case &problem) {
                 tableRow(session, problem, report).c_str());
   const ForwardCase &c = line.backward.forward;
   bool saved =
-      save(line.saveOut, {c.batch, c.heads, c.seqQ, c.headDim}, report.out);
+      save(line.saveOut, {c.batch, c.heads, c.seqQ, c.dimOfV()}, report.out);
   for (size_t i = 0;
        i < std::min(report.gradients.size(), std::size(line.saveGradient)); ++i)
     saved &= save(line.saveGradient[i], report.gradients[i].shape,

@@ -585,6 +585,64 @@ struct LowerNegateIf : public FragmentPattern<NegateIfOp> {
   }
 };
 
+/// attn.cut: bits of what stays, in words where lanes hold pairs.
+struct LowerCut : public LanePattern<CutOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(CutOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    TileLayout layout = layoutOf(op.getTile());
+    auto element = op.getTile().getType().getElementType();
+    const int64_t bits = element.getIntOrFloatBitWidth(),
+                  ofWord = std::max<int64_t>(32 / bits, 1),
+                  count = layout.elementsPerFragment();
+    if (bits != 16 && bits != 32)
+      return op.emitOpError()
+             << "cuts elements of 16 or 32 bits, not " << element;
+    if (count % ofWord != 0)
+      return op.emitOpError("cuts words that a lane holds; a unit of this "
+                            "layout gives it less");
+    auto i32 = [&](int64_t value) { return lanes.i32(b, value); };
+    // Those that are there from the lane's first on.
+    Value there = arith::SubIOp::create(b, op.getColumns(),
+                                        lanes.coordinate(op, layout, 1));
+    llvm::DenseMap<std::pair<int64_t, int64_t>, Value> masks;
+    auto maskOf = [&](int64_t column, int64_t half) {
+      Value &mask = masks[{column, half}];
+      if (!mask) {
+        const int64_t all = bits == 32 ? -1 : int32_t(0xffffu << 16 * half);
+        Value isThere = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
+                                              there, i32(column));
+        mask = arith::SelectOp::create(b, isThere, i32(all), i32(0));
+      }
+      return mask;
+    };
+    auto words = VectorType::get({count / ofWord}, b.getI32Type());
+    SmallVector<Value> results;
+    for (auto [fragment, value] : llvm::enumerate(adaptor.getTile())) {
+      SmallVector<Value> kept;
+      for (int64_t word = 0; word != count / ofWord; ++word) {
+        Value mask;
+        for (int64_t half = 0; half != ofWord; ++half) {
+          const int reg = int(word * ofWord + half);
+          const int64_t column = layout.fragmentOrigin(int(fragment))[1] +
+                                 layout.map(reg, 0, 0)[1];
+          Value part = maskOf(column, half);
+          mask = mask ? arith::OrIOp::create(b, mask, part).getResult() : part;
+        }
+        kept.push_back(mask);
+      }
+      Value cut =
+          arith::AndIOp::create(b, vector::BitCastOp::create(b, words, value),
+                                vector::FromElementsOp::create(b, words, kept));
+      results.push_back(vector::BitCastOp::create(b, value.getType(), cut));
+    }
+    rewriter.replaceOpWithMultiple(op, {results});
+    return success();
+  }
+};
+
 struct LowerWaveAny : public LanePattern<WaveAnyOp> {
   using LanePattern::LanePattern;
   LogicalResult
@@ -640,6 +698,6 @@ void fovea::populateComputeToLanesPatterns(TypeConverter &converter,
                LowerToAccumulators, LowerToVectors, LowerPin, LowerReduce,
                LowerBroadcast, LowerMask, LowerIndex<RowIndexOp, 0>,
                LowerIndex<ColumnIndexOp, 1>, LowerRound, LowerSaturate,
-               LowerNegateIf, LowerWaveAny, LowerIsLateWave>(converter,
-                                                             context);
+               LowerNegateIf, LowerCut, LowerWaveAny, LowerIsLateWave>(
+      converter, context);
 }

@@ -4,6 +4,7 @@
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Layout/LdsAccess.h"
 #include "fovea/Target/MatrixInstr.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
@@ -79,6 +80,21 @@ static TileAccesses::Registers swapHalves(TileAccesses::Registers regs) {
   return regs;
 }
 
+/// Elements of the 4 bytes that buffer instructions look at at once.
+static int64_t elementsOfWord(int64_t bytes) {
+  return std::max<int64_t>(4 / bytes, 1);
+}
+
+/// i32 columns of the view that an op is about, if they are known at run time
+/// and it has to look at them; else null.
+static Value columnsOf(ConversionPatternRewriter &rewriter,
+                       TypedValue<ViewType> view) {
+  auto made = view.getDefiningOp<ViewOp>();
+  return made && made.getColumns() && !made.getLoose()
+             ? rewriter.getRemappedValue(made.getColumns())
+             : Value();
+}
+
 namespace {
 
 /// attn.view: a raw buffer resource over the rows, and their distance in bytes.
@@ -95,9 +111,17 @@ struct LowerView : public LanePattern<ViewOp> {
     // The size is 32 bits: rows beyond a tile's are not addressed anyway.
     Value rows = arith::MinSIOp::create(b, op.getRows(), i32(256));
     Value last = arith::SubIOp::create(b, rows, i32(1));
+    Value columns = i32(type.getColumns());
+    // What is in bounds in part may be out of bounds as a whole.
+    if (op.getColumns())
+      columns = arith::AndIOp::create(
+          b,
+          arith::AddIOp::create(b, op.getColumns(),
+                                i32(elementsOfWord(bytes) - 1)),
+          i32(-elementsOfWord(bytes)));
     Value size =
         arith::AddIOp::create(b, arith::MulIOp::create(b, last, stride),
-                              i32(type.getColumns() * bytes));
+                              arith::MulIOp::create(b, columns, i32(bytes)));
     Value some = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
                                        op.getRows(), i32(0));
     size = arith::SelectOp::create(b, some, size, i32(0));
@@ -124,12 +148,13 @@ struct LowerView : public LanePattern<ViewOp> {
 /// Offsets of the accesses of a tile in a view.
 class BufferAddress {
 public:
+  /// \param columns  of the view that are there; null: as many as its type has
   /// \param from  the first row of the view that is not out of bounds; null: 0
   BufferAddress(ImplicitLocOpBuilder &b, Operation *op, LaneContext &lanes,
                 const TileLayout &layout, ViewType view, Value stride,
-                Value from = nullptr)
-      : b(b), lanes(lanes), view(view), stride(stride), from(from),
-        bytes(bytesOf(view.getElementType())),
+                Value columns, Value from = nullptr)
+      : b(b), lanes(lanes), view(view), stride(stride), columns(columns),
+        from(from), bytes(bytesOf(view.getElementType())),
         row(lanes.coordinate(op, layout, 0)),
         column(lanes.coordinate(op, layout, 1)) {
     base = arith::AddIOp::create(b, arith::MulIOp::create(b, row, stride),
@@ -151,7 +176,7 @@ public:
   /// i32 byte offset of register coordinates `at`; out of bounds in lanes whose
   /// column is, or for which `guard` (if any) is false.
   Value offset(Coord at, Value guard) {
-    Value result = base;
+    Value result = columns ? cutBase(at[1]) : base;
     if (at[0] != 0)
       result = arith::AddIOp::create(
           b, result, arith::MulIOp::create(b, stride, i32(at[0])));
@@ -165,9 +190,9 @@ public:
       result = arith::OrIOp::create(
           b, result, arith::AndIOp::create(b, beyond, i32(kOutOfBounds)));
     }
-    if (at[1] != 0)
+    if (at[1] != 0 && !columns)
       result = arith::AddIOp::create(b, result, i32(at[1] * bytes));
-    if (at[1] + maxColumn >= view.getColumns()) {
+    if (!columns && at[1] + maxColumn >= view.getColumns()) {
       Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, column,
                                            i32(view.getColumns() - at[1]));
       guard = guard ? Value(arith::AndIOp::create(b, guard, inside)) : inside;
@@ -180,10 +205,24 @@ public:
 private:
   Value i32(int64_t value) { return lanes.i32(b, value); }
 
+  /// The base with so many columns more; where they are not there, one that is
+  /// out of bounds whatever rows are added: in the place of the columns, which
+  /// loops find in a register, so that they have nothing more to do.
+  Value cutBase(int64_t more) {
+    Value inside =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, column,
+                              arith::SubIOp::create(b, columns, i32(more)));
+    Value place = arith::MulIOp::create(
+        b, arith::AddIOp::create(b, column, i32(more)), i32(bytes));
+    return arith::AddIOp::create(
+        b, arith::MulIOp::create(b, row, stride),
+        arith::SelectOp::create(b, inside, place, i32(kOutOfBounds)));
+  }
+
   ImplicitLocOpBuilder &b;
   LaneContext &lanes;
   ViewType view;
-  Value stride, from;
+  Value stride, columns, from;
   int64_t bytes;
   Value row, column, base;
   int64_t maxColumn = 0;
@@ -200,7 +239,8 @@ struct LowerLoad : public LanePattern<LoadOp> {
     Value resource = adaptor.getView()[0];
     Value from = op.getFrom() ? adaptor.getFrom().front() : Value();
     BufferAddress address(b, op, lanes, layout, op.getView().getType(),
-                          adaptor.getView()[1], from);
+                          adaptor.getView()[1],
+                          columnsOf(rewriter, op.getView()), from);
     Value zero = lanes.i32(b, 0);
     auto read = [&](Coord at) -> Value {
       if (address.isOutside(at))
@@ -339,22 +379,41 @@ struct LowerStore : public LanePattern<StoreOp> {
                   ConversionPatternRewriter &rewriter) const override {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     TileLayout layout = layoutOf(op.getTile());
-    TileAccesses accesses(layout, op.getTile().getType().getElementType());
+    Type element = op.getTile().getType().getElementType();
+    Value columns = columnsOf(rewriter, op.getView());
     BufferAddress address(b, op, lanes, layout, op.getView().getType(),
-                          adaptor.getView()[1]);
+                          adaptor.getView()[1], columns);
     Value resource = adaptor.getView()[0];
     Value first = lanes.isFirstHolder(op, layout);
     Value zero = lanes.i32(b, 0);
-    Type moved = transferType(b, accesses.bytes());
-    accesses.forEach([&](int fragment, const auto &regs, Coord at) {
-      if (address.isOutside(at))
-        return;
-      Value part = gather(b, adaptor.getTile()[fragment], regs);
-      ROCDL::RawPtrBufferStoreOp::create(
-          b, TypeRange{},
-          ValueRange{LLVM::BitcastOp::create(b, moved, part), resource,
-                     address.offset(at, first), zero, zero});
-    });
+    auto store = [&](const TileAccesses &accesses) {
+      Type moved = transferType(b, accesses.bytes());
+      accesses.forEach([&](int fragment, const auto &regs, Coord at) {
+        if (address.isOutside(at))
+          return;
+        Value part = gather(b, adaptor.getTile()[fragment], regs);
+        ROCDL::RawPtrBufferStoreOp::create(
+            b, TypeRange{},
+            ValueRange{LLVM::BitcastOp::create(b, moved, part), resource,
+                       address.offset(at, first), zero, zero});
+      });
+    };
+    TileAccesses accesses(layout, element);
+    if (!columns || accesses.width() == 1) {
+      store(accesses);
+      rewriter.eraseOp(op);
+      return success();
+    }
+    // An access that is in bounds in part must leave what is behind a row.
+    Value isWhole = arith::CmpIOp::create(
+        b, arith::CmpIPredicate::eq,
+        arith::AndIOp::create(b, columns, lanes.i32(b, accesses.width() - 1)),
+        zero);
+    auto branch = scf::IfOp::create(b, isWhole, /*withElseRegion=*/true);
+    b.setInsertionPointToStart(branch.thenBlock());
+    store(accesses);
+    b.setInsertionPointToStart(branch.elseBlock());
+    store(TileAccesses(layout, element, wideAccesses(layout, 1)));
     rewriter.eraseOp(op);
     return success();
   }
@@ -461,7 +520,8 @@ struct LowerAtomicAdd : public LanePattern<AtomicAddOp> {
              << lanes.getTarget().name << " cannot add f32 in memory";
     TileLayout layout = layoutOf(op.getTile());
     BufferAddress address(b, op, lanes, layout, op.getView().getType(),
-                          adaptor.getView()[1]);
+                          adaptor.getView()[1],
+                          columnsOf(rewriter, op.getView()));
     if (lanes.getTarget().waveSize == 64) // others have no register to spare
       address.keepTogether();
     Value first = lanes.isFirstHolder(op, layout);
@@ -520,8 +580,11 @@ private:
       return op.emitOpError("adds pairs to rows at a constant distance");
     const bool byAddress =
         type.isBF16() && !target.has(target::kBufferAtomicPkAddBf16);
+    if (columnsOf(rewriter, op.getView()))
+      return op.emitOpError("adds pairs to as many columns as the view's type "
+                            "has");
     BufferAddress address(b, op, lanes, *layout, op.getView().getType(),
-                          adaptor.getView()[1]);
+                          adaptor.getView()[1], /*columns=*/nullptr);
     if (target.waveSize == 64)
       address.keepTogether();
     Value zero = lanes.i32(b, 0), policy = devicePolicy(b, lanes), base;
@@ -671,6 +734,9 @@ struct LowerCopyLds : public LanePattern<CopyLdsOp> {
                   ConversionPatternRewriter &rewriter) const override {
     if (!op.getLayout())
       return op.emitOpError("has no layout; run attn-assign-layouts first");
+    if (columnsOf(rewriter, op.getView()))
+      return op.emitOpError("can't cut columns that are known at run time; "
+                            "schedules of such kernels have direct_copy = 0");
     if (!lanes.getTarget().has(target::kLoadToLds128))
       return op.emitOpError() << lanes.getTarget().name
                               << " has no loads of 16 bytes a lane to LDS";

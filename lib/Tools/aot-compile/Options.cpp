@@ -48,7 +48,7 @@ static constexpr llvm::StringLiteral kOverview =
     "    aot-compile k.mlir --emit=none --report=text\n";
 
 static constexpr llvm::StringLiteral kMoreHelp =
-    "\nHead dimensions are the multiples of 8 from 16 to 512, of backward to "
+    "\nHead dimensions are the multiples of 8 from 8 to 512, of backward to "
     "256 or\nmore, as the chip's registers allow. With "
     "several kernels -o names a folder. MLIR's flags "
     "(--mlir-print-ir-after-all,\n"

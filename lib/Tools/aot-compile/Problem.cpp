@@ -112,8 +112,9 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
       types.push_back(typeOf(info));
     }
     // Scalars of groups that are parts of visibility are bounds.
-    if (StringRef name = group->name;
-        name == "blocks" || name == "varlen" || name == "dropout") {
+    if (StringRef name = group->name; name == "blocks" || name == "varlen" ||
+                                      name == "dropout" ||
+                                      name == "head_dims") {
       together[name] = {types.size() - group->tensors.size(),
                         group->tensors.size() + group->scalars.size()};
       for (const spec::ScalarSpec &scalar : group->scalars)
@@ -156,19 +157,19 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
   attn::AttentionOpInterface op;
   switch (job.problem.op) {
   case fovea::OpKind::Forward:
-    op = attn::ForwardOp::create(b, args[0], args[1], args[2], args[3], args[4],
-                                 args[5], boundsFrom(6), ofGroup("sinks"),
-                                 operandsOf("blocks"), operandsOf("varlen"),
-                                 operandsOf("dropout"), captures, visibility,
-                                 /*schedule=*/nullptr, /*combine=*/nullptr);
+    op = attn::ForwardOp::create(
+        b, args[0], args[1], args[2], args[3], args[4], args[5], boundsFrom(6),
+        ofGroup("sinks"), operandsOf("blocks"), operandsOf("varlen"),
+        operandsOf("dropout"), operandsOf("head_dims"), captures, visibility,
+        /*schedule=*/nullptr, /*combine=*/nullptr);
     break;
   case fovea::OpKind::Backward:
     op = attn::BackwardOp::create(
         b, args[0], args[1], args[2], args[3], args[4], args[5], args[6],
         args[7], args[8], args[9], args[10], boundsFrom(11), ofGroup("dlse"),
         ofGroup("sinks"), ofGroup("dsinks"), operandsOf("blocks"),
-        operandsOf("varlen"), operandsOf("dropout"), captures,
-        args.drop_front(firstGradient),
+        operandsOf("varlen"), operandsOf("dropout"), operandsOf("head_dims"),
+        captures, args.drop_front(firstGradient),
         gradients.empty() ? DenseI32ArrayAttr()
                           : b.getDenseI32ArrayAttr(gradients),
         visibility, /*schedule=*/nullptr);

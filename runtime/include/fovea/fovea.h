@@ -264,7 +264,8 @@ enum {
   FOVEA_GROUP_DSINKS = 5,
   FOVEA_GROUP_BLOCKS = 6,
   FOVEA_GROUP_VARLEN = 7,
-  FOVEA_GROUP_DROPOUT = 8
+  FOVEA_GROUP_DROPOUT = 8,
+  FOVEA_GROUP_HEAD_DIMS = 9
 };
 
 /** From which diagonal a side of a window counts. */
@@ -491,6 +492,16 @@ typedef struct fovea_dropout {
   uint64_t *seed_out, *offset_out;
 } fovea_dropout_t;
 
+/**
+ * Since 0.2. Rows of v, out, dout and dv have another length than those of q,
+ * k, dq and dk, which have the call's head_dim (docs/HeadDimensions.md).
+ */
+typedef struct fovea_head_dims {
+  fovea_group_t
+      header;         /**< {sizeof(fovea_head_dims_t), FOVEA_GROUP_HEAD_DIMS} */
+  int64_t head_dim_v; /**< 1 to 512; 0: head_dim */
+} fovea_head_dims_t;
+
 /** Types of what a score program captures. Of a boolean, one byte, true is what
     is not 0. Scalars are F32 or I32. */
 enum {
@@ -591,7 +602,7 @@ typedef struct fovea_forward_params {
   int64_t heads_k; /**< divides heads_q; query head h uses key head
                         h / (heads_q / heads_k) */
   int64_t seqlen_q, seqlen_k;
-  int64_t head_dim;           /**< 16 to 512 in steps of 8 */
+  int64_t head_dim;           /**< of q and k, 1 to 512 */
   fovea_tensor_t q;           /**< (batch, heads_q, seqlen_q, head_dim) */
   fovea_tensor_t k;           /**< (batch, heads_k, seqlen_k, head_dim) */
   fovea_tensor_t v;           /**< (batch, heads_k, seqlen_k, head_dim) */

@@ -66,16 +66,16 @@ func.func @forward_c5_static(%q: memref<1x1x1x?xf16>, %s: f32) {
 
 // -----
 
-func.func @forward_c5_small(%q: memref<1x1x1x8xf16>, %s: f32) {
-  // expected-error @below {{(C5) head_dim must be a multiple of 8 in [16, 512], found 8}}
-  attn.forward %q, %q, %q, %q scale(%s) : memref<1x1x1x8xf16>, memref<1x1x1x8xf16>, memref<1x1x1x8xf16>, memref<1x1x1x8xf16>
+func.func @forward_c5_small(%q: memref<1x1x1x4xf16>, %s: f32) {
+  // expected-error @below {{(C5) head_dim must be a multiple of 8 in [8, 512], found 4}}
+  attn.forward %q, %q, %q, %q scale(%s) : memref<1x1x1x4xf16>, memref<1x1x1x4xf16>, memref<1x1x1x4xf16>, memref<1x1x1x4xf16>
   return
 }
 
 // -----
 
 func.func @forward_c5_large(%q: memref<1x1x1x520xf16>, %s: f32) {
-  // expected-error @below {{(C5) head_dim must be a multiple of 8 in [16, 512], found 520}}
+  // expected-error @below {{(C5) head_dim must be a multiple of 8 in [8, 512], found 520}}
   attn.forward %q, %q, %q, %q scale(%s) : memref<1x1x1x520xf16>, memref<1x1x1x520xf16>, memref<1x1x1x520xf16>, memref<1x1x1x520xf16>
   return
 }
@@ -83,7 +83,7 @@ func.func @forward_c5_large(%q: memref<1x1x1x520xf16>, %s: f32) {
 // -----
 
 func.func @forward_c5_step(%q: memref<1x1x1x100xf16>, %s: f32) {
-  // expected-error @below {{(C5) head_dim must be a multiple of 8 in [16, 512], found 100}}
+  // expected-error @below {{(C5) head_dim must be a multiple of 8 in [8, 512], found 100}}
   attn.forward %q, %q, %q, %q scale(%s) : memref<1x1x1x100xf16>, memref<1x1x1x100xf16>, memref<1x1x1x100xf16>, memref<1x1x1x100xf16>
   return
 }

@@ -75,7 +75,7 @@ TEST(ProblemKeyTest, RefusesAndNamesWhatItCannotRead) {
       {"forward;head_dim=64", "'dtype' is missing"},
       {"forward;dtype=fp16", "'head_dim' is missing"},
       {"forward;dtype=fp8;head_dim=64", "dtype 'fp8' is not fp16 or bf16"},
-      {"forward;dtype=fp16;head_dim=12", "head_dim '12' is not 16 to 512"},
+      {"forward;dtype=fp16;head_dim=12", "head_dim '12' is not 8 to 512"},
       {"forward;dtype=fp16;head_dim=520", "head_dim '520'"},
       {"forward;dtype=fp16;head_dim=64x", "head_dim '64x'"},
       {"forward;dtype=fp16;head_dim=64;head_dim=64", "given twice"},

@@ -91,12 +91,12 @@ TEST_F(CppHeaderTest, SelectsPreparesExplainsAndLaunches) {
   expectPart(none.message, "no kernel for");
   expectPart(errorOf(FOVEA_STATUS_NOT_FOUND, [&] { context.launch(p); }),
              "no kernel for");
-  p.head_dim = 100;
+  p.head_dim = 600;
   expectPart(errorOf(FOVEA_STATUS_INVALID_ARGUMENT, [&] { context.find(p); }),
-             "head_dim is 100");
+             "head_dim is 600");
   expectPart(
       errorOf(FOVEA_STATUS_INVALID_ARGUMENT, [&] { context.explain(p); }),
-      "head_dim is 100");
+      "head_dim is 600");
 }
 
 TEST_F(CppHeaderTest, BackwardIsTheSame) {

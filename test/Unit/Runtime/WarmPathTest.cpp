@@ -199,7 +199,7 @@ TEST_F(WarmPathTest, EveryThreadAndDevice) {
 // A failure may do what it likes, but leaves the next launch as it was.
 TEST_F(WarmPathTest, AfterAFailure) {
   fovea_forward_params_t p = makeForwardLoad(), bad = p;
-  bad.head_dim = 100;
+  bad.head_dim = 600;
   ASSERT_EQ(fovea_forward(context, &p, nullptr), FOVEA_STATUS_OK);
   ASSERT_EQ(fovea_forward(context, &bad, nullptr),
             FOVEA_STATUS_INVALID_ARGUMENT);

@@ -161,7 +161,7 @@ static const spec::GroupSpec &groupOf(StringRef name) {
   return spec::featureGroups()[row];
 }
 constexpr llvm::StringLiteral kBlocks = "blocks", kVarlen = "varlen",
-                              kDropout = "dropout";
+                              kDropout = "dropout", kHeadDims = "head_dims";
 
 /// The tensor of a name among those of such groups; null: there is none.
 static Value groupTensor(AttentionOpInterface op, StringRef name) {
@@ -256,16 +256,21 @@ static LogicalResult checkLists(Operation *op, Named q, OperandRange lists,
   return success();
 }
 
-/// (C17) of lengths and places of sequences, and (C19) of dropout.
-static LogicalResult checkSequencesAndDropout(AttentionOpInterface op) {
+/// (C17) of lengths and places of sequences, (C19) of dropout, and (C20) of how
+/// long rows are.
+static LogicalResult checkGroups(AttentionOpInterface op) {
   auto isAny = [](const spec::TensorSpec &, MemRefType) { return success(); };
   if (!op.getSequences().empty() &&
       failed(checkGroup(op, "C17", "sequences", groupOf(kVarlen),
                         op.getSequences(), isAny)))
     return failure();
-  if (op.getDropout().empty())
+  if (!op.getDropout().empty() &&
+      failed(checkGroup(op, "C19", "dropout", groupOf(kDropout),
+                        op.getDropout(), isAny)))
+    return failure();
+  if (op.getHeadDims().empty())
     return success();
-  return checkGroup(op, "C19", "dropout", groupOf(kDropout), op.getDropout(),
+  return checkGroup(op, "C20", kHeadDims, groupOf(kHeadDims), op.getHeadDims(),
                     isAny);
 }
 
@@ -288,7 +293,7 @@ LogicalResult fovea::attn::checkBounds(Operation *op, ArrayAttr visibility,
 static LogicalResult checkCommon(AttentionOpInterface op) {
   return success(
       succeeded(checkBounds(op, op.getVisibilityAttr(), op.getBounds())) &&
-      succeeded(checkSequencesAndDropout(op)));
+      succeeded(checkGroups(op)));
 }
 
 fovea::OpKind ForwardOp::getOperationKind() { return fovea::OpKind::Forward; }

@@ -228,6 +228,8 @@ FailureOr<ProblemKey> fovea::attn::keyOf(AttentionOpInterface op) {
     return op->emitOpError() << "is on " << element << ", which no kernel is";
   key.dtype = info->type;
   key.headDim = int32_t(op.getHeadDim());
+  if (!op.getHeadDims().empty())
+    key.groups[kHeadDimsGroup] = kHeadDimsVersion;
   if (ArrayAttr parts = op.getVisibilityAttr())
     for (Attribute part : parts)
       if (!cast<VisibilityAttrInterface>(part).describe(key))

@@ -193,5 +193,7 @@ fovea::attn::KernelNeeds fovea::attn::needsOf(AttentionOpInterface op) {
     needs |= kReadsTiles;
   if (!op.getDropout().empty())
     needs |= kDropsWeights;
+  if (!op.getHeadDims().empty())
+    needs |= kCutsColumns;
   return needs;
 }

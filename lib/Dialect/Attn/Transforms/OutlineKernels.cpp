@@ -191,7 +191,7 @@ func::FuncOp Outliner::kernelOf(SdpaOp op) {
       b, args[0], args[1], args[2], args[3], args[4], args[5],
       args.slice(6, op.getBounds().size()), /*sinks=*/nullptr,
       /*lists=*/ValueRange(), /*sequences=*/ValueRange(),
-      /*dropout=*/ValueRange(),
+      /*dropout=*/ValueRange(), /*head_dims=*/ValueRange(),
       /*captures=*/args.drop_front(6 + op.getBounds().size()),
       op.getVisibilityAttr(), /*schedule=*/nullptr, /*combine=*/nullptr);
   IRMapping mapping;

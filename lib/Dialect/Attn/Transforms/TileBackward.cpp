@@ -494,8 +494,9 @@ void QueryGradient::take(GradientStep step, Value number) {
     slot(Slot::OtherRows) = loadKeys(/*values=*/true, number, tiles.ldsDim);
     return;
   case Step::Store:
-    storeVisited(slot(Slot::ScoredRows), ldsK, in);
-    StoreLdsOp::create(b, slot(Slot::OtherRows), in(ldsV));
+    storeVisited(cutKeys(/*values=*/false, slot(Slot::ScoredRows)), ldsK, in);
+    StoreLdsOp::create(b, cutKeys(/*values=*/true, slot(Slot::OtherRows)),
+                       in(ldsV));
     return;
   case Step::ReadScored:
     slot(Slot::Scored) = readRows(in(ldsK.rows));
@@ -697,9 +698,12 @@ void KeyGradients::load(Value block) {
   using Slot = GradientSlot;
   // LLVM would carry the address of each tensor through both loops.
   Value first = mul(opaque(block), i32(tiles.blockN));
-  slot(Slot::ScoredRows) = loadTile(head.q, first, tiles.blockN, tiles.ldsDim);
-  slot(Slot::OtherRows) =
-      loadTile(head.dout, first, tiles.blockN, tiles.ldsDim);
+  auto load = [&](const Rows &rows) -> Value {
+    return LoadOp::create(b, tile(tiles.blockN, tiles.ldsDim, elementType),
+                          view(rows, first, headDim), /*from=*/nullptr);
+  };
+  slot(Slot::ScoredRows) = load(head.q);
+  slot(Slot::OtherRows) = load(head.dout);
   slot(Slot::LogSumRows) = loadValues(head.lse, first, tiles.blockN);
   slot(Slot::DeltaRows) = loadValues(head.delta, first, tiles.blockN);
 }
@@ -744,8 +748,8 @@ void KeyGradients::take(GradientStep step, Value number) {
     return load(block());
   case Step::Store: {
     Value logSums = negated(slot(Slot::LogSumRows));
-    storeVisited(slot(Slot::ScoredRows), ldsQ, in);
-    storeVisited(slot(Slot::OtherRows), ldsDout, in);
+    storeVisited(cut(head.q, slot(Slot::ScoredRows)), ldsQ, in);
+    storeVisited(cut(head.dout, slot(Slot::OtherRows)), ldsDout, in);
     StoreLdsOp::create(b, logSums, in(ldsLse));
     StoreLdsOp::create(b, slot(Slot::DeltaRows), in(ldsDelta));
     return;

@@ -212,10 +212,9 @@ Rows TileBuilder::rowsOf(StringRef name, Value head, Value count) {
   name = arguments.passedAs(name);
   const spec::Signature &signature = arguments.signature;
   const int number = signature.tensor(name.str());
+  const spec::TensorSpec &tensor = *signature.tensors[size_t(number)];
   const Sequences::Side &side =
-      signature.tensors[size_t(number)]->rows == spec::Extent::SeqlenK
-          ? sequences.k
-          : sequences.q;
+      tensor.rows == spec::Extent::SeqlenK ? sequences.k : sequences.q;
   if (!count)
     count = side.length;
   auto stride = [&](StringRef dim) { return arg(name + "_stride_" + dim); };
@@ -231,7 +230,19 @@ Rows TileBuilder::rowsOf(StringRef name, Value head, Value count) {
   Value rowStride = select(
       single, i32(headDim),
       arith::TruncIOp::create(b, b.getI32Type(), stride("seq")).getResult());
-  return {arg(name), offset, rowStride, count};
+  Value columns = tensor.columns == spec::Extent::HeadDimV ? dimV : dimQk;
+  // Where loops and the stores behind them share the number, LLVM's allocator
+  // spills dozens of registers that it has without.
+  if (columns && tensor.written)
+    columns = opaque(columns);
+  return {arg(name), offset, rowStride, count, columns};
+}
+
+void TileBuilder::setHeadDims(AttentionOpInterface op) {
+  if (op.getHeadDims().empty())
+    return;
+  dimQk = min(arg("head_dim_qk"), i32(headDim));
+  dimV = min(arg("head_dim_v"), i32(headDim));
 }
 
 Value TileBuilder::view(const Rows &rows, Value first, int64_t columns,
@@ -239,13 +250,18 @@ Value TileBuilder::view(const Rows &rows, Value first, int64_t columns,
   Value offset = add(rows.offset, mul(i64(first), i64(rows.stride)));
   return ViewOp::create(
       b, ViewType::get(b.getContext(), columns, type ? type : elementType),
-      rows.base, offset, sub(rows.count, first), rows.stride);
+      rows.base, offset, sub(rows.count, first), rows.stride, rows.columns,
+      rows.columns && rows.isLoose);
 }
 
 Value TileBuilder::loadTile(const Rows &rows, Value first, int64_t count,
                             int64_t columns, Value hidden) {
-  return LoadOp::create(b, tile(count, columns, elementType),
-                        view(rows, first, headDim), hidden);
+  return cut(rows, LoadOp::create(b, tile(count, columns, elementType),
+                                  view(rows, first, headDim), hidden));
+}
+
+Value TileBuilder::cut(const Rows &rows, Value tile) {
+  return rows.columns ? CutOp::create(b, tile, rows.columns) : tile;
 }
 
 Rows TileBuilder::rowValues(StringRef name, Value head) {
@@ -278,7 +294,10 @@ Value TileBuilder::sinkOf(Value head) {
 
 Rows TileBuilder::within(const Rows &rows, const Segments &segments) {
   Value before = mul(i64(segments.origin), i64(rows.stride));
-  return {rows.base, add(rows.offset, before), rows.stride, segments.count};
+  Rows part = rows;
+  part.offset = add(rows.offset, before);
+  part.count = segments.count;
+  return part;
 }
 
 Value TileBuilder::headOf(Value x, Value heads) {
@@ -442,7 +461,9 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
     full = inGroups(full);
   for (auto [name, from, fromFull] :
        llvm::zip_equal(ArrayRef<StringRef>{"k", "v"}, rows, fullRows)) {
-    from = fromFull = within(rowsOf(name, headK), keys);
+    from = within(rowsOf(name, headK), keys);
+    from.isLoose = name == "v" && !sumsColumnsOfV;
+    fromFull = from;
     if (!keys.hasHead)
       continue;
     Value before = mul(keys.head, i32(blockN));

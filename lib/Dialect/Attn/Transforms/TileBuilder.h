@@ -82,6 +82,11 @@ struct Rows {
   mlir::Value offset; ///< i64 elements to row 0
   mlir::Value stride; ///< i64 elements between rows
   mlir::Value count;  ///< i32 rows
+  /// i32 elements of a row that there are; null: as many as its type has.
+  mlir::Value columns = nullptr;
+  /// What is loaded may hold anything in the place of columns that are not
+  /// there.
+  bool isLoose = false;
 };
 
 /// Writes into one kernel. Names of arguments are those of its ABI.
@@ -103,6 +108,7 @@ protected:
         sequences(op, b, [&](StringRef name) { return arg(name); }),
         dropout(op, b, [&](StringRef name) { return arg(name); }) {
     setLengths();
+    setHeadDims(op);
   }
 
   //===--- ops ------------------------------------------------------------===//
@@ -202,6 +208,9 @@ protected:
   /// Rows from `first` on; of the element type unless another is given.
   Value view(const Rows &rows, Value first, int64_t columns,
              mlir::Type type = nullptr);
+  /// A tile of such rows, whose columns have been loaded as they are, with
+  /// zeros in the place of those that are not there.
+  Value cut(const Rows &rows, Value tile);
   /// Rows [first, first + count); columns past the head dimension are zeros,
   /// and so are the first `hidden` rows, if it is given.
   Value loadTile(const Rows &rows, Value first, int64_t count, int64_t columns,
@@ -267,7 +276,10 @@ private:
     score.setLengths(seqlenQ(), seqlenK());
     lists.setLengths(seqlenQ(), seqlenK());
   }
+  void setHeadDims(AttentionOpInterface op);
   mlir::scf::IfOp entered; ///< null: every workgroup does all
+  /// i32 elements of a row of q and k, and of v and out; null: head_dim.
+  mlir::Value dimQk, dimV;
 };
 
 /// A kernel whose workgroups own `blockM` queries of one head each and visit
@@ -313,8 +325,10 @@ protected:
       llvm::function_ref<void(Value from, Value to, int64_t group, Mask mask)>
           loop);
   /// Rows of K or V in a block by its number: in the loop over full blocks, of
-  /// these and what is fetched ahead of them.
+  /// these and what is fetched ahead of them. To be cut where they are used,
+  /// which waits for them.
   Value loadKeys(bool values, Value number, int64_t columns);
+  Value cutKeys(bool values, Value tile) { return cut(rows[values], tile); }
   /// Number of the key that is row `row` of a block.
   Value keyOf(Value number, int64_t row = 0);
   /// Scores from products of K and Q, [keys, block_m]; of a block's from row
@@ -326,6 +340,9 @@ protected:
   /// \param row  of the block that is the view's first
   Value viewKeys(bool values, Value number, int64_t row = 0);
 
+  /// Products go over the columns of V. Else each is a column of the output,
+  /// and those that are not there are not stored.
+  bool sumsColumnsOfV = true;
   bool isFull = false; ///< of the loop over blocks that is being emitted
   Value headQ, headK, firstRow;
   Value share; ///< i32 number of it; null: all keys

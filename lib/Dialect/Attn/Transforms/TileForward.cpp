@@ -541,7 +541,8 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
     return;
   }
   case Step::StoreK:
-    StoreLdsOp::create(b, slot(Slot::KRows), bufferOf(ldsK, block));
+    StoreLdsOp::create(b, cutKeys(/*values=*/false, slot(Slot::KRows)),
+                       bufferOf(ldsK, block));
     return;
   case Step::StoreV:
     StoreLdsOp::create(b, transpose(slot(Slot::VRows)), bufferOf(ldsV, block));
@@ -842,6 +843,7 @@ void ForwardTiler::build() {
   enterSequence(firstRow, /*ownsKeys=*/false);
   q = rowsOf("q", headQ);
   out = rowsOf("out", headQ);
+  sumsColumnsOfV = false;
   visitKeys(tiles.blockM, tiles.blockN, pipeline.ahead(),
             /*group=*/pipeline.unroll, /*all=*/pipeline.countsCopies());
   factor = softmaxFactor();

@@ -27,7 +27,7 @@ namespace fovea {
 
 enum class OpKind { Forward, Backward };
 /// Smallest, largest and step of the head dimensions that a key may have.
-inline constexpr int32_t kMinHeadDim = 16, kMaxHeadDim = 512, kHeadDimStep = 8;
+inline constexpr int32_t kMinHeadDim = 8, kMaxHeadDim = 512, kHeadDimStep = 8;
 
 /// Canonical spellings: "forward", "backward"; "fp16", "bf16"; "none",
 /// "causal_top_left", "causal_bottom_right".
@@ -36,13 +36,16 @@ inline const char *toString(DataType type) { return dataTypeInfo(type).name; }
 inline const char *toString(MaskKind mask) { return maskInfo(mask).name; }
 
 /// More feature groups than this there are not.
-inline constexpr size_t kMaxGroups = 8;
+inline constexpr size_t kMaxGroups = 16;
 /// A number for each of them, by their rows in spec::featureGroups().
 using GroupVersions = std::array<int32_t, kMaxGroups>;
 /// The row of spec::featureGroups() that holds a window's numbers.
 inline constexpr size_t kWindowGroup = 0;
 /// And its version.
 inline constexpr int32_t kWindowVersion = 1;
+/// The row that says how many elements rows have, and its version.
+inline constexpr size_t kHeadDimsGroup = 7;
+inline constexpr int32_t kHeadDimsVersion = 1;
 
 /// A score program's digest as 16 hexadecimal digits, and back: only what is
 /// printed so, and not that of 0, which stands for no program.
@@ -59,7 +62,7 @@ std::optional<uint8_t> parseCaptureNumbers(std::string_view text);
 struct ProblemKey {
   OpKind op = OpKind::Forward;
   DataType dtype = DataType::F16;
-  int32_t headDim = 0; ///< elements; 16 to 512 in steps of 8
+  int32_t headDim = 0; ///< columns; 8 to 512 in steps of 8
   /// Compiled in: the kernel knows no other.
   MaskKind mask = MaskKind::None;
   /// Of the feature groups whose arguments its kernels have; 0: not those.
@@ -73,6 +76,8 @@ struct ProblemKey {
 
   /// Its kernels take any window at run time, and have no mask compiled in.
   bool takesWindow() const { return groups[kWindowGroup] != 0; }
+  /// They take rows of fewer elements than headDim.
+  bool cutsColumns() const { return groups[kHeadDimsGroup] != 0; }
 
   /// The same without mask and feature groups: kernels that may serve a problem
   /// differ from it in these alone. So they have its score program, or none if

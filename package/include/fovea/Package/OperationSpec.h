@@ -51,8 +51,10 @@ enum class Extent : uint8_t {
   HeadsK,
   SeqlenQ,
   SeqlenK,
-  HeadDim
+  HeadDim, ///< of q and k
+  HeadDimV ///< of v and out
 };
+/// Those that every operation's parameters have.
 inline constexpr Extent kExtents[] = {Extent::Batch,   Extent::HeadsQ,
                                       Extent::HeadsK,  Extent::SeqlenQ,
                                       Extent::SeqlenK, Extent::HeadDim};
@@ -105,6 +107,7 @@ struct TensorSpec {
   bool optional;
   Output output = kNoOutput; ///< which one it is, of those for the caller
   const char *note = "";     ///< behind title and shape
+  Extent columns = Extent::HeadDim; ///< as far as the shape has them
 };
 
 /// What a scalar of a base group is filled with.

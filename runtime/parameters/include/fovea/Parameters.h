@@ -169,6 +169,7 @@ constexpr int64_t Params::*sizeField(spec::Extent extent) {
   case spec::Extent::SeqlenK:
     return &Params::seqlen_k;
   case spec::Extent::HeadDim:
+  case spec::Extent::HeadDimV: // unless a group says otherwise
     return &Params::head_dim;
   }
   return nullptr;

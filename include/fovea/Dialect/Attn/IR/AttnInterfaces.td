@@ -112,6 +112,9 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
       "getSequences">,
     InterfaceMethod<[{What the group `dropout` has, tensors first; empty: no
       weight is dropped.}], "::mlir::OperandRange", "getDropout">,
+    InterfaceMethod<[{How many elements rows have, as the group `head_dims` has
+      it; empty: as many as their types.}], "::mlir::OperandRange",
+      "getHeadDims">,
     InterfaceMethod<"The score program; empty: the score is what it is.",
       "::mlir::Region &", "getScore">,
     InterfaceMethod<"What it captures, in the order of its arguments.",

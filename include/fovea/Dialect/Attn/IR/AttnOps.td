@@ -72,6 +72,10 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     With `dropout` weights are dropped by chance (docs/Dropout.md): the tensors
     and then the scalars of the feature group `dropout`. lse is that of all.
 
+    With `head_dims` rows of q and k, and rows of v and out, have fewer elements
+    than the tensors' types say (docs/HeadDimensions.md): the scalars of the
+    feature group `head_dims`. What is behind them is neither used nor written.
+
     A sink is a logit of its head that takes probability and has no value. It is
     neither scaled nor handed to `score`. Without sinks, or of -inf, there is
     none; with one, a row that sees no key has it for a log-sum-exp.
@@ -118,7 +122,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     * (C3) heads_k divides heads_q;
     * (C4) k and v agree in heads and sequence length;
     * (C5) head_dim is static, the same everywhere, a multiple of 8, and in
-      [16, 512];
+      [8, 512];
     * (C6) out has the shape of q;
     * (C7) lse is [batch, heads_q, seqlen_q];
     * (C8) the last stride is 1, no stride negative, the offset 0, and the
@@ -139,7 +143,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     * (C17) sequences are the group's four tensors, of i32 and as (C8) says, and
       four scalars;
     * (C19) dropout is the group's four tensors, of i64 and as (C8) says, and
-      five scalars.
+      five scalars;
+    * (C20) head_dims are the group's two scalars.
 
     (C2), (C3), (C4), (C6), (C7) and (C13) are checked here where extents are static,
     and by the runtime otherwise. Static extents and strides do not specialise
@@ -182,6 +187,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
           [MemRead]>:$sequences,
       Arg<Variadic<Attn_DropoutOperand>, "of dropout",
           [MemRead, MemWrite]>:$dropout,
+      Variadic<I32>:$head_dims,
       Arg<Variadic<Attn_Capture>, "of the score program", [MemRead]>:$captures,
       OptionalAttr<Attn_VisibilityParts>:$visibility,
       OptionalAttr<Attn_ScheduleAttr>:$schedule,
@@ -194,6 +200,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     (`blocks` `(` $lists^ `:` type($lists) `)`)?
     (`sequences` `(` $sequences^ `:` type($sequences) `)`)?
     (`dropout` `(` $dropout^ `:` type($dropout) `)`)?
+    (`head_dims` `(` $head_dims^ `)`)?
     (`captures` `(` $captures^ `:` type($captures) `)`)? (`score` $score^)?
     (`schedule` `(` $schedule^ `)`)? (`combine` `(` $combine^ `)`)? attr-dict
     `:` type($q) `,` type($k) `,` type($v) `,` type($out)
@@ -318,6 +325,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
           [MemRead]>:$sequences,
       Arg<Variadic<Attn_DropoutOperand>, "of dropout",
           [MemRead, MemWrite]>:$dropout,
+      Variadic<I32>:$head_dims,
       Arg<Variadic<Attn_Capture>, "of the score program", [MemRead]>:$captures,
       Arg<Variadic<MemRefRankOf<[F32], [0, 1, 2, 3, 4]>>,
           "gradients of captures", [MemRead, MemWrite]>:$gradients,
@@ -335,6 +343,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     (`blocks` `(` $lists^ `:` type($lists) `)`)?
     (`sequences` `(` $sequences^ `:` type($sequences) `)`)?
     (`dropout` `(` $dropout^ `:` type($dropout) `)`)?
+    (`head_dims` `(` $head_dims^ `)`)?
     (`captures` `(` $captures^ `:` type($captures) `)`)?
     (`gradients` `(` custom<Gradients>($gradients, type($gradients),
                                        $gradient_numbers)^ `)`)?

@@ -19,7 +19,12 @@ def Attn_ViewOp : Attn_Op<"view", [Pure]> {
   let description = [{
     The view starts `offset` elements (64 bits) after `base` and has `rows` rows
     at a distance of `stride` elements; rows <= 0 makes it empty. A row may be
-    shorter than the stride: columns past the view's are out of bounds.
+    shorter than the stride: columns past the view's are out of bounds. With
+    `columns` those past so many are too, at most the type's; rows then may be
+    read up to a multiple of 16 bytes, and what is out of bounds of those gives
+    anything: `attn.cut` makes zeros of it. Of a `loose` view columns up to the
+    type's may give anything, what other rows hold among them, and loads need
+    not look whether they are there; it is only loaded from.
 
     `rows` at most 256 are addressable, and `stride` times 256 rows must span
     less than 2^31 bytes (docs/KernelAbi.md).
@@ -36,10 +41,12 @@ def Attn_ViewOp : Attn_Op<"view", [Pure]> {
     ```
   }];
   let arguments = (ins LLVM_PointerInAddressSpace<1>:$base, I64:$offset,
-                       I32:$rows, I32:$stride);
+                       I32:$rows, I32:$stride, Optional<I32>:$columns,
+                       UnitAttr:$loose);
   let results = (outs Attn_ViewType:$view);
   let assemblyFormat = [{
-    $base `[` $offset `]` `rows` $rows `stride` $stride attr-dict
+    $base `[` $offset `]` `rows` $rows `stride` $stride
+    (`columns` $columns^ (`loose` $loose^)?)? attr-dict
     `:` type($view)
   }];
 }
@@ -674,6 +681,27 @@ def Attn_NegateIfOp : Attn_Op<"negate_if",
   let arguments = (ins Attn_FactorTile:$tile, I1:$flag);
   let results = (outs Attn_FactorTile:$result);
   let assemblyFormat = "$tile `,` $flag attr-dict `:` type($tile)";
+}
+
+def Attn_CutOp : Attn_Op<"cut",
+    [Pure, AllTypesMatch<["tile", "result"]>, LayoutOpInterface]> {
+  let summary = "Zeros in the place of a tile's last columns";
+  let description = [{
+    Columns from number `columns` on are zeros, whatever the tile holds there.
+    `columns` is uniform over the workgroup.
+
+    Example:
+    ```mlir
+    func.func @cut(%keys: tensor<32x64xf16>, %columns: i32)
+        -> tensor<32x64xf16> {
+      %there = attn.cut %keys columns %columns : tensor<32x64xf16>
+      return %there : tensor<32x64xf16>
+    }
+    ```
+  }];
+  let arguments = (ins Attn_Tile:$tile, I32:$columns);
+  let results = (outs Attn_Tile:$result);
+  let assemblyFormat = "$tile `columns` $columns attr-dict `:` type($tile)";
 }
 
 def Attn_WaveAnyOp : Attn_Op<"wave_any", [Pure]> {

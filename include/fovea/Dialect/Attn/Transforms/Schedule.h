@@ -40,6 +40,9 @@ inline constexpr KernelNeeds kReadsLists = 2;
 /// Its score program waits for tiles of elements.
 inline constexpr KernelNeeds kReadsTiles = 4;
 inline constexpr KernelNeeds kDropsWeights = 8;
+/// It knows at run time how many columns there are, which copies past
+/// registers can't cut.
+inline constexpr KernelNeeds kCutsColumns = 16;
 KernelNeeds needsOf(AttentionOpInterface op);
 
 /// The schedule from the table for a chip, type and head dimension; null if the

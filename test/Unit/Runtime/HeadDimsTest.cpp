@@ -1,0 +1,123 @@
+//===- HeadDimsTest.cpp - head dimensions in the C interface --------------===//
+
+#include "RuntimeTest.h"
+
+#include <cstring>
+
+using namespace fovea;
+using namespace fovea::test;
+
+namespace {
+
+class HeadDimsCall : public RuntimeTest {
+protected:
+  HeadDimsCall() {
+    dims.header = {sizeof(dims), FOVEA_GROUP_HEAD_DIMS, nullptr};
+  }
+
+  static KernelRecord record(int32_t dim, bool cuts) {
+    ProblemKey key = makeProblem();
+    key.headDim = dim;
+    key.groups[kHeadDimsGroup] = cuts ? kHeadDimsVersion : 0;
+    KernelRecord record = makeRecord(key);
+    record.symbol = (cuts ? "cuts" : "exact") + std::to_string(dim);
+    return record;
+  }
+
+  /// Of tensors with rows `apart` from one another.
+  fovea_status_t launch(int64_t dim, int64_t apart = 1024) {
+    fovea_forward_params_t p = makeParams();
+    p.head_dim = dim;
+    p.groups = dims.head_dim_v ? &dims.header : nullptr;
+    for (fovea_tensor_t *tensor : {&p.q, &p.k, &p.v}) {
+      tensor->stride_seq = apart;
+      tensor->stride_head = apart * 4;
+      tensor->stride_batch = apart * 32;
+    }
+    p.out.stride_seq = apart;
+    p.out.stride_head = apart * 4;
+    p.out.stride_batch = apart * 32;
+    p.seqlen_q = p.seqlen_k = 4;
+    fake.launches.clear();
+    return fovea_forward(context.get(), &p, nullptr);
+  }
+  std::string launched() const {
+    return fake.launches.empty() ? "" : fake.launches[0].function;
+  }
+  int32_t passed(const char *name) {
+    const spec::Signature signature =
+        spec::signatureOf(record(64, true).problem);
+    const spec::Argument *argument = signature.find(name);
+    EXPECT_TRUE(argument) << name;
+    int32_t value;
+    std::memcpy(&value,
+                fake.launches.at(0).argumentSegment.data() + argument->offset,
+                sizeof(value));
+    return value;
+  }
+
+  fovea_head_dims_t dims = {};
+  ContextPtr context;
+};
+
+} // namespace
+
+TEST_F(HeadDimsCall, TakesTheFewestColumnsThatHoldBoth) {
+  write({record(128, true), record(64, false), record(64, true),
+         record(96, false)});
+  context = makeContext();
+  const struct {
+    int64_t dim, dimV;
+    const char *kernel;
+  } rows[] = {{64, 0, "exact64"},  {64, 64, "exact64"}, {64, 63, "cuts64"},
+              {7, 0, "cuts64"},    {1, 64, "cuts64"},   {96, 0, "exact96"},
+              {96, 72, "cuts128"}, {65, 0, "cuts128"},  {72, 128, "cuts128"}};
+  for (const auto &row : rows) {
+    dims.head_dim_v = row.dimV;
+    expectStatus(launch(row.dim), FOVEA_STATUS_OK);
+    EXPECT_EQ(launched(), row.kernel) << row.dim << "/" << row.dimV;
+    if (launched().substr(0, 4) == "cuts") {
+      EXPECT_EQ(passed("head_dim_qk"), row.dim);
+      EXPECT_EQ(passed("head_dim_v"), row.dimV ? row.dimV : row.dim);
+    }
+  }
+}
+
+/// Where there is no exact one, one that could cut does as well.
+TEST_F(HeadDimsCall, MayHaveNothingToCut) {
+  write({record(64, true)});
+  context = makeContext();
+  expectStatus(launch(64), FOVEA_STATUS_OK);
+  EXPECT_EQ(passed("head_dim_qk"), 64);
+}
+
+TEST_F(HeadDimsCall, SaysWhatThereIsNot) {
+  write({record(64, true), record(96, false)});
+  context = makeContext();
+  dims.head_dim_v = 65;
+  expectStatus(launch(8), FOVEA_STATUS_NOT_FOUND, "rows of 8 and, of V, 65");
+  dims.head_dim_v = 96;
+  expectStatus(launch(80), FOVEA_STATUS_NOT_FOUND, "without head_dims");
+}
+
+TEST_F(HeadDimsCall, RefusesWhatIsNone) {
+  write({record(64, true)});
+  context = makeContext();
+  for (int64_t dim : {-1, 513}) {
+    dims.head_dim_v = dim;
+    expectStatus(launch(64), FOVEA_STATUS_INVALID_ARGUMENT,
+                 "head_dims.head_dim_v is");
+  }
+  dims.head_dim_v = 0;
+  expectStatus(launch(0), FOVEA_STATUS_INVALID_ARGUMENT, "head_dim is 0");
+}
+
+/// Rows are read in words.
+TEST_F(HeadDimsCall, RefusesRowsAnOddNumberOfElementsApart) {
+  write({record(64, true), record(64, false)});
+  context = makeContext();
+  expectStatus(launch(37, 37), FOVEA_STATUS_INVALID_ARGUMENT,
+               "q.stride_seq is 37, which is odd, for rows of 37 elements");
+  expectStatus(launch(37, 38), FOVEA_STATUS_OK);
+  expectStatus(launch(64, 65), FOVEA_STATUS_OK);
+}
