@@ -90,6 +90,7 @@ void fovea::populateStage(OpPassManager &manager, Stage stage,
     manager.addNestedPass<func::FuncOp>(attn::createAttnDifferentiateScores());
     manager.addPass(attn::createAttnTileForward());
     manager.addPass(attn::createAttnTileBackward());
+    manager.addPass(attn::createAttnTileDropoutMask());
     manager.addPass(createCanonicalizerPass());
     manager.addPass(createCSEPass());
     return addVerify(manager, "tiles");

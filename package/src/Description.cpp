@@ -152,6 +152,11 @@ std::string valueOf(const std::string &layout, const spec::Signature &signature,
   if (tensor.shape == spec::Shape::Vector)
     return argument.source == spec::Source::StrideBatch ? heads + "*" + rows
                                                         : rows;
+  if (tensor.shape == spec::Shape::Places)
+    return argument.source == spec::Source::StrideBatch
+               ? heads + "*" + rows + "*seqlen_k"
+           : argument.source == spec::Source::StrideHead ? rows + "*seqlen_k"
+                                                         : "seqlen_k";
   const Strides strides = stridesOf(layout, heads, rows);
   return argument.source == spec::Source::StrideBatch  ? strides.batch
          : argument.source == spec::Source::StrideHead ? strides.head
@@ -182,6 +187,8 @@ json bufferOf(const KernelRecord &record, const spec::TensorSpec &tensor,
     shape = json::array();
     for (char axis : layout)
       shape.push_back(axes.at(axis));
+  } else if (tensor.shape == spec::Shape::Places) {
+    shape.push_back("seqlen_k");
   } else if (tensor.shape == spec::Shape::Heads) {
     shape = {variableOf(tensor.heads)};
   } else if (tensor.shape == spec::Shape::Sequences) {
@@ -406,7 +413,7 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
                             "dim == " + dim};
   description["buffers"] = buffers;
   description["launches"] = described;
-  if (options.isChecked)
+  if (options.isChecked && spec::specOf(record.problem.op).isAttention)
     description["check"] =
         checkOf(record, signature, *captures, options.layout);
   try {

@@ -232,7 +232,8 @@ constexpr GroupSpec kGroups[] = {
     {"dsinks", 1, kSinkGradients, kBatches, only(OpKind::Backward), kSinkSums},
     {"blocks", 1, kBlocks, kBlockSizes},
     {"varlen", 1, kVarlen, kVarlenSizes},
-    {"dropout", 1, kDropout, kDropoutScalars},
+    {"dropout", 1, kDropout, kDropoutScalars,
+     kOfAttention | only(OpKind::DropoutMask)},
     {"head_dims", kHeadDimsVersion, {}, kHeadDims},
 };
 static_assert(std::size(kGroups) <= kMaxGroups);

@@ -39,12 +39,14 @@ struct Feature {
   /// Empty: the default, left out.
   std::function<std::string(const ProblemKey &)> print;
   std::function<bool(ProblemKey &, std::string_view)> read;
+  bool isOfAttention = true; ///< alone
 };
 
 /// The version of a feature group.
 Feature featureOf(const spec::GroupSpec &group, size_t row) {
   const int32_t latest = group.version;
-  return {group.name, false,
+  return {group.name,
+          false,
           "a version that this build knows, 0 (none) or " +
               std::to_string(latest),
           [row](const ProblemKey &key) {
@@ -54,7 +56,8 @@ Feature featureOf(const spec::GroupSpec &group, size_t row) {
           [row, latest](ProblemKey &key, std::string_view text) {
             key.groups[row] = readNumber(text);
             return key.groups[row] == 0 || key.groups[row] == latest;
-          }};
+          },
+          /*isOfAttention=*/false};
 }
 
 /// All of them, in alphabetical order.
@@ -68,9 +71,12 @@ std::vector<Feature> makeFeatures() {
            return false;
          key.dtype = info->type;
          return true;
-       }},
+       },
+       /*isOfAttention=*/false},
       {"head_dim", true, "8 to 512 in steps of 8",
-       [](const ProblemKey &key) { return std::to_string(key.headDim); },
+       [](const ProblemKey &key) {
+         return key.headDim ? std::to_string(key.headDim) : std::string();
+       },
        readHeadDim},
       {"mask", false, "none, causal_top_left or causal_bottom_right",
        [](const ProblemKey &key) {
@@ -272,12 +278,19 @@ Expected<ProblemKey> ProblemKey::parse(std::string_view text) {
       return fail(name + " '" + std::string(value) + "' is not " +
                   features()[index].accepted);
   }
-  for (size_t index = 0; index != features().size(); ++index)
-    if (features()[index].required && !seen[index])
-      return fail("key '" + features()[index].name + "' is missing");
+  for (size_t index = 0; index != features().size(); ++index) {
+    const Feature &feature = features()[index];
+    const bool isLeftOut = !known->isAttention && feature.isOfAttention;
+    if (feature.required && !isLeftOut && !seen[index])
+      return fail("key '" + feature.name + "' is missing");
+    if (isLeftOut && seen[index] && !feature.print(key).empty())
+      return fail(feature.name + " is not of " + known->name);
+  }
   if (const spec::GroupSpec *group = spec::foreignGroup(key.op, key.groups))
     return fail(std::string(group->name) + " is a feature group of " +
                 spec::operationsOf(*group) + " alone");
+  if (known->needs && !key.groups[size_t(spec::findGroup(known->needs))])
+    return fail(std::string("key '") + known->needs + "' is missing");
   if (key.scoreGradients && key.op != OpKind::Backward)
     return fail("score_gradients are of backward alone");
   if (key.scoreGradients && !key.score)

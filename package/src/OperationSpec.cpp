@@ -138,6 +138,17 @@ constexpr AlgorithmSpec kBackwardAlgorithms[] = {
      {1, true, 32, /*splits=*/false, /*pairStep=*/64, /*spareRows=*/32}},
 };
 
+constexpr TensorSpec kMaskTensors[] = {
+    {"mask", "the mask", Shape::Places, Extent::HeadsQ, Extent::SeqlenQ,
+     Elements::Problem, /*written=*/true, /*optional=*/false, kMask,
+     "0.5 where a weight is kept, -0.5 where it is dropped"}};
+
+constexpr ScalarSpec kMaskSizes[] = {kSizes[0], kSizes[1], kSizes[2]};
+
+constexpr LaunchSpec kMaskPass[] = {{"", false, kMask, 0, 0, 0}};
+
+constexpr AlgorithmSpec kMaskAlgorithms[] = {{"philox", true, kMaskPass, {}}};
+
 constexpr OperationSpec kOperations[] = {
     {OpKind::Forward,
      "forward",
@@ -147,6 +158,12 @@ constexpr OperationSpec kOperations[] = {
      "backward",
      {"base", 1, kBackwardTensors, kSizes},
      kBackwardAlgorithms},
+    {OpKind::DropoutMask,
+     "dropout_mask",
+     {"base", 1, kMaskTensors, kMaskSizes},
+     kMaskAlgorithms,
+     /*isAttention=*/false,
+     /*needs=*/"dropout"},
 };
 
 //===----------------------------------------------------------------------===//
@@ -200,6 +217,7 @@ void SignatureBuilder::add(const std::vector<const TensorSpec *> &tensors) {
     signature.tensors.push_back(tensor);
   }
   addStrides(Shape::Rows, from);
+  addStrides(Shape::Places, from);
   addStrides(Shape::Vector, from);
   addStrides(Shape::Heads, from);
   addStrides(Shape::BlockLists, from);
@@ -210,6 +228,7 @@ void SignatureBuilder::add(const std::vector<const TensorSpec *> &tensors) {
 bool hasStride(Shape shape, Source stride) {
   switch (shape) {
   case Shape::Rows:
+  case Shape::Places:
   case Shape::BlockLists:
     return true;
   case Shape::Vector:
@@ -310,10 +329,11 @@ OperationSpec::Found OperationSpec::findLaunch(std::string_view suffix) const {
 Rows<OperationSpec> allOperations() { return kOperations; }
 const OperationSpec &specOf(OpKind op) { return kOperations[size_t(op)]; }
 
-std::vector<std::string> operationNames() {
+std::vector<std::string> operationNames(bool attention) {
   std::vector<std::string> names;
   for (const OperationSpec &operation : kOperations)
-    names.push_back(operation.name);
+    if (operation.isAttention || !attention)
+      names.push_back(operation.name);
   return names;
 }
 
@@ -365,6 +385,15 @@ int findGroup(std::string_view name) {
     if (name == group.name)
       return int(&group - featureGroups().begin());
   return -1;
+}
+
+GroupVersions neededGroups(OpKind op) {
+  GroupVersions versions{};
+  if (const char *needs = specOf(op).needs) {
+    const size_t row = size_t(findGroup(needs));
+    versions[row] = featureGroups()[row].version;
+  }
+  return versions;
 }
 
 const GroupSpec *foreignGroup(OpKind op, const GroupVersions &versions) {
@@ -490,7 +519,9 @@ std::string shapeOf(const TensorSpec &tensor) {
     return shape + "blocks of " + toString(tensor.rows) +
            (tensor.shape == Shape::BlockLists ? ", entries]" : "]");
   shape += toString(tensor.rows);
-  return shape + (tensor.shape == Shape::Rows ? ", head_dim]" : "]");
+  return shape + (tensor.shape == Shape::Rows     ? ", head_dim]"
+                  : tensor.shape == Shape::Places ? ", seqlen_k]"
+                                                  : "]");
 }
 
 } // namespace fovea::spec

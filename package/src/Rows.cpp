@@ -475,7 +475,7 @@ Status checkKernelRecord(const KernelRecord &record) {
   if (*read != record.launches)
     return fail("a suffix of the launches '" + launches +
                 "' is not of small letters, digits and '_'");
-  const bool mayBeOne = record.problem.op == OpKind::Forward;
+  const bool mayBeOne = record.problem.op != OpKind::Backward;
   if (!mayBeOne && record.launches.empty())
     return fail("the list of its launches is empty");
   if (mayBeOne && record.launches.size() == 1)

@@ -1,8 +1,8 @@
 //===- TableCases.cpp - what every row of the tables promises -------------===//
 //
-// Run for every kernel of the packages. No operation, tensor or feature group
-// is named here: a new row of a table is a new case, or fails for want of what
-// the suite has to know of it.
+// Run for every kernel of attention of the packages. No operation, tensor or
+// feature group is named here: a new row of a table is a new case, or fails for
+// want of what the suite has to know of it.
 //
 //===----------------------------------------------------------------------===//
 

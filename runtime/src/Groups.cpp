@@ -322,12 +322,11 @@ Result readDropout(const fovea_group_t *group, Problem &problem,
       given.word_order != FOVEA_PHILOX_0213)
     return invalid("dropout.word_order is " + std::to_string(given.word_order) +
                    ", not FOVEA_PHILOX_0123 (0) or FOVEA_PHILOX_0213 (1)");
-  if (problem.key.op == OpKind::Backward &&
-      (given.seed_out || given.offset_out))
+  if (problem.key.op != OpKind::Forward && (given.seed_out || given.offset_out))
     return invalid(std::string("dropout.") +
                    (given.seed_out ? "seed_out" : "offset_out") +
-                   " is not NULL in a backward call; only forward calls write "
-                   "it");
+                   " is not NULL in a " + toString(problem.key.op) +
+                   " call; only forward calls write it");
   if (given.p == 0) { // kernels without it serve the call
     problem.key.groups[size_t(spec::findGroup("dropout"))] = 0;
     return Result();

@@ -28,7 +28,8 @@ KernelOrder orderFor(const Problem &problem, const std::string &chip) {
   order.problem = problem.key.base();
   order.problem.groups = problem.key.groups;
   // As aot-compile's own default: one kernel for every mask and window.
-  order.problem.groups[kWindowGroup] = kWindowVersion;
+  if (spec::specOf(order.problem.op).isAttention)
+    order.problem.groups[kWindowGroup] = kWindowVersion;
   if (problem.score.program) {
     order.score.program = problem.score.program;
     order.score.captures = givenCaptures(problem.score);

@@ -38,7 +38,8 @@ Result readTensors(const void *params, Problem &problem) {
     TensorParam tensor = readTensor(params, fields[i], spec, problem);
     if (spec.output != spec::kNoOutput) {
       // A single output is always wanted.
-      const bool described = spec.output == spec::kOut || tensor.isDescribed();
+      const bool described = spec.output == spec::kOut ||
+                             spec.output == spec::kMask || tensor.isDescribed();
       tensor.unwanted = !described;
       any |= described;
       if (described && tensor.hasElements())
@@ -131,6 +132,31 @@ Result readParams(const fovea_forward_params_t *params, Problem &problem) {
                          !problem.headsDiffer && !hidesKeysByLength(problem) &&
                          q.strideHead <= spec::maxSeqStride(q.elementBytes);
   return Result();
+}
+
+Result readParams(const fovea_dropout_mask_params_t *params, Problem &problem) {
+  fovea_dropout_mask_params_t known;
+  if (Result result =
+          readVersioned("params", params, kDropoutMaskParamsFirstSize, known);
+      !result.ok())
+    return result;
+  problem.kernel = known.kernel;
+  Sizes sizes;
+  sizes.batch = known.batch;
+  sizes.headsQ = sizes.headsK = known.heads_q;
+  sizes.seqlenQ = known.seqlen_q;
+  sizes.seqlenK = known.seqlen_k;
+  if (Result result = readSizes(
+          OpKind::DropoutMask, sizes,
+          {known.dtype, FOVEA_MASK_NONE, known.reserved, known.groups},
+          problem);
+      !result.ok())
+    return result;
+  // Its kernels always have it, neutral where nothing is dropped.
+  problem.key.groups = spec::neededGroups(problem.key.op);
+  if (Result result = readTensors(&known, problem); !result.ok())
+    return result;
+  return checkRows(sizes);
 }
 
 Result readParams(const fovea_backward_params_t *params, Problem &problem) {

@@ -16,6 +16,7 @@ namespace fovea::rt {
 /// Reads `params` of whatever version and checks everything but addresses.
 Result readParams(const fovea_forward_params_t *params, Problem &problem);
 Result readParams(const fovea_backward_params_t *params, Problem &problem);
+Result readParams(const fovea_dropout_mask_params_t *params, Problem &problem);
 
 /// Checks the addresses, also of the workspace; for a launch.
 Result checkLaunchAddresses(Problem &problem);

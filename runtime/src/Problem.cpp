@@ -148,6 +148,7 @@ Result checkApart(const TensorParam &written, uint64_t begin, uint64_t end,
   return Result();
 }
 
+/// Type and head dimension, of an operation that is known.
 Result readKey(const Sizes &p, int32_t dtype, ProblemKey &key) {
   const DataTypeInfo *info = std::find_if(
       std::begin(kDataTypes), std::end(kDataTypes),
@@ -160,6 +161,8 @@ Result readKey(const Sizes &p, int32_t dtype, ProblemKey &key) {
     return invalid("dtype is " + std::to_string(dtype) + ", not " + known);
   }
   key.dtype = info->type;
+  if (!spec::specOf(key.op).isAttention)
+    return Result();
   if (p.headDim < 1 || p.headDim > kMaxHeadDim)
     return outOfRange("head_dim", p.headDim, 1, kMaxHeadDim);
   return Result();
@@ -207,6 +210,10 @@ Result twice(const char *symbol) {
 Result readGroup(const fovea_group_t *group, bool shapesTensors,
                  uint64_t &given, Problem &problem) {
   if (group->group == FOVEA_GROUP_SCORE) { // of the key, not of the arguments
+    if (!spec::specOf(problem.key.op).isAttention)
+      return invalid(std::string("groups has FOVEA_GROUP_SCORE, which is of "
+                                 "attention alone; leave it out of a ") +
+                     toString(problem.key.op) + " call");
     if (shapesTensors)
       return Result();
     if (problem.score.program)

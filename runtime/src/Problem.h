@@ -213,7 +213,9 @@ inline TensorParam readTensor(const void *params,
   const Sizes &sizes = problem.sizes;
   TensorParam tensor{};
   tensor.name = field.name;
-  tensor.suffix = spec.shape == spec::Shape::Rows ? ".data" : "";
+  const bool isStructure =
+      spec.shape == spec::Shape::Rows || spec.shape == spec::Shape::Places;
+  tensor.suffix = isStructure ? ".data" : "";
   tensor.data = field.address(params);
   tensor.heads = sizes.of(spec.heads);
   if (spec.shape == spec::Shape::Heads) {
@@ -242,6 +244,11 @@ inline TensorParam readTensor(const void *params,
     tensor.strideSeq = field.stride(params, 2);
     tensor.rows = rows;
     tensor.rowElements = sizes.of(spec.columns);
+    break;
+  case spec::Shape::Places:
+    tensor.strideSeq = field.stride(params, 2);
+    tensor.rows = rows;
+    tensor.rowElements = sizes.seqlenK;
     break;
   case spec::Shape::Vector:
     if (problem.lseStrideSeq != 1) {

@@ -29,7 +29,8 @@ inline constexpr uint32_t kContextOptionsFirstSize = 40, kHipInfoFirstSize = 32,
                           kSinksFirstSize = 32, kDsinksFirstSize = 48,
                           kScoreFirstSize = 40, kCaptureFirstSize = 128,
                           kBlocksFirstSize = 288, kVarlenFirstSize = 96,
-                          kDropoutFirstSize = 72, kHeadDimsFirstSize = 24;
+                          kDropoutFirstSize = 72, kHeadDimsFirstSize = 24,
+                          kDropoutMaskParamsFirstSize = 88;
 static_assert(sizeof(fovea_context_options_t) == kContextOptionsFirstSize);
 static_assert(sizeof(fovea_hip_library_info_t) == kHipInfoFirstSize);
 static_assert(sizeof(fovea_device_info_t) == kDeviceInfoFirstSize);
@@ -48,6 +49,8 @@ static_assert(sizeof(fovea_blocks_t) == kBlocksFirstSize);
 static_assert(sizeof(fovea_varlen_t) == kVarlenFirstSize);
 static_assert(sizeof(fovea_dropout_t) == kDropoutFirstSize);
 static_assert(sizeof(fovea_head_dims_t) == kHeadDimsFirstSize);
+static_assert(sizeof(fovea_dropout_mask_params_t) ==
+              kDropoutMaskParamsFirstSize);
 static_assert(sizeof(fovea_candidate_t) == kCandidateFirstSize);
 
 /// Checks that a caller's structure is there and of some version's size.

@@ -361,6 +361,40 @@ fovea_status_t fovea_backward(fovea_context_t *context,
   return callOn(context, [&] { return launch(*context, params, stream); });
 }
 
+fovea_status_t
+fovea_dropout_mask_select(fovea_context_t *context,
+                          const fovea_dropout_mask_params_t *params,
+                          int32_t device, fovea_forward_plan_t *plan) {
+  return callOn(context, [&] {
+    return select(*context, params, device, /*load=*/false, plan,
+                  kForwardPlanFirstSize);
+  });
+}
+
+fovea_status_t
+fovea_dropout_mask_prepare(fovea_context_t *context,
+                           const fovea_dropout_mask_params_t *params,
+                           int32_t device, fovea_forward_plan_t *plan) {
+  return callOn(context, [&] {
+    return select(*context, params, device, /*load=*/true, plan,
+                  kForwardPlanFirstSize);
+  });
+}
+
+fovea_status_t fovea_dropout_mask_explain(
+    fovea_context_t *context, const fovea_dropout_mask_params_t *params,
+    int32_t device, fovea_explain_fn explain, void *user) {
+  return callOn(context, [&] {
+    return ::explain(*context, params, device, explain, user);
+  });
+}
+
+fovea_status_t fovea_dropout_mask(fovea_context_t *context,
+                                  const fovea_dropout_mask_params_t *params,
+                                  void *stream) {
+  return callOn(context, [&] { return launch(*context, params, stream); });
+}
+
 fovea_status_t fovea_score_text(fovea_context_t *context, int32_t dtype,
                                 const char *program, const char *text,
                                 const char **canonical) {

@@ -79,6 +79,14 @@ Params smallestProblem(const ProblemKey &key, uint32_t id,
 
 fovea_status_t prepare(fovea_context_t *context, const ProblemKey &key,
                        uint32_t id, int32_t device, const ScoreGroup &score) {
+  if (key.op == OpKind::DropoutMask) {
+    fovea_dropout_mask_params_t params{};
+    params.struct_size = sizeof(params);
+    params.dtype = dataTypeNumber(key.dtype);
+    params.batch = params.heads_q = params.seqlen_q = params.seqlen_k = 1;
+    params.kernel = id;
+    return fovea_dropout_mask_prepare(context, &params, device, nullptr);
+  }
   if (key.op == OpKind::Forward) {
     auto params = smallestProblem<fovea_forward_params_t>(key, id, score);
     params.out.stride_seq = key.headDim;

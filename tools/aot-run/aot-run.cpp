@@ -188,8 +188,9 @@ void addOptions(CLI::App &app, CommandLine &line) {
 
   const auto length = CLI::Range(int64_t(0), int64_t(1) << 31).description("");
   app.add_option("--op", line.op,
-                 "Operation: " + spec::namesOf(spec::allOperations()))
-      ->check(CLI::IsMember(spec::operationNames()).description(""));
+                 "Operation: " +
+                     CLI::detail::join(spec::operationNames(true), ", "))
+      ->check(CLI::IsMember(spec::operationNames(true)).description(""));
   addChoice(app, "--dtype", c.type, kTypes, "Element type");
   app.add_option("--head-dim", c.headDim, "Head dimension")
       ->check(CLI::Range(1, 1024).description(""));

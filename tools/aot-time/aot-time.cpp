@@ -132,8 +132,8 @@ void addOptions(CLI::App &app, CommandLine &line) {
       ->group(package);
   app.add_option("--op", line.package.op,
                  "Operation, all its kernels: " +
-                     fovea::spec::namesOf(fovea::spec::allOperations()))
-      ->check(CLI::IsMember(fovea::spec::operationNames()).description(""))
+                     CLI::detail::join(fovea::spec::operationNames(true), ", "))
+      ->check(CLI::IsMember(fovea::spec::operationNames(true)).description(""))
       ->group(package);
   app.add_option("--dtype", line.package.dtype,
                  "Element type: " +

@@ -419,6 +419,38 @@ struct LowerStore : public LanePattern<StoreOp> {
   }
 };
 
+/// attn.scatter: a store an element.
+struct LowerScatter : public LanePattern<ScatterOp> {
+  using LanePattern::LanePattern;
+  LogicalResult
+  matchAndRewrite(ScatterOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    TileLayout layout = layoutOf(op.getTile());
+    Type type = cast<RankedTensorType>(op.getTile().getType()).getElementType();
+    const int64_t bytes = bytesOf(type);
+    Value resource =
+        resourceOf(b, lanes, op.getBase(), op.getOffset(), op.getSize(), type);
+    Value first = lanes.isFirstHolder(op, layout), zero = lanes.i32(b, 0);
+    Type moved = transferType(b, bytes);
+    TileAccesses single(layout, type, wideAccesses(layout, 1));
+    single.forEach([&](int fragment, const auto &regs, Coord) {
+      Value index = element(b, adaptor.getIndex()[fragment], regs[0]);
+      Value offset = arith::MulIOp::create(b, index, lanes.i32(b, bytes));
+      if (first)
+        offset = arith::SelectOp::create(b, first, offset,
+                                         lanes.i32(b, kOutOfBounds));
+      Value value = element(b, adaptor.getTile()[fragment], regs[0]);
+      ROCDL::RawPtrBufferStoreOp::create(
+          b, TypeRange{},
+          ValueRange{LLVM::BitcastOp::create(b, moved, value), resource, offset,
+                     zero, zero});
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 /// attn.scatter_add: an addition a register, or one of what lanes have added
 /// up.
 struct LowerScatterAdd : public LanePattern<ScatterAddOp> {
@@ -878,7 +910,7 @@ struct LowerLoadLds : public LanePattern<LoadLdsOp> {
 void fovea::populateMemoryToLanesPatterns(TypeConverter &converter,
                                           RewritePatternSet &patterns,
                                           LaneContext &context) {
-  patterns.add<LowerView, LowerLoad, LowerGather, LowerScatterAdd, LowerStore,
-               LowerAtomicAdd, LowerAllocLds, LowerLdsBuffer, LowerCopyLds,
-               LowerStoreLds, LowerLoadLds>(converter, context);
+  patterns.add<LowerView, LowerLoad, LowerGather, LowerScatter, LowerScatterAdd,
+               LowerStore, LowerAtomicAdd, LowerAllocLds, LowerLdsBuffer,
+               LowerCopyLds, LowerStoreLds, LowerLoadLds>(converter, context);
 }

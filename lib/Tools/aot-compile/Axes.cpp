@@ -177,14 +177,30 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
   auto visible = parseAll<Visible>(axes.masks, masks(), "mask", complaints);
   std::vector<GroupVersions> groups = parseGroups(axes.groups, ops, complaints);
   std::vector<int32_t> headDims = parseHeadDims(axes.headDims, complaints);
+  const bool isOfAttention = ops.empty() || llvm::any_of(ops, [](OpKind op) {
+                               return spec::specOf(op).isAttention;
+                             });
+  if (axes.headDims.empty() && isOfAttention)
+    complaints.add(axes.noHeadDims.where, axes.noHeadDims.text);
+  if (!isOfAttention) {
+    for (const auto *items : {&axes.headDims, &axes.masks, &axes.groups})
+      for (const Item &item : *items)
+        if (item.text != kAnyMask && item.text != kNoGroups)
+          complaints.add(item.where, "'" + item.text + "' is not of " +
+                                         toString(ops.front()) +
+                                         "; leave it out");
+    if (axes.scores)
+      complaints.add(axes.where, std::string("a score program is not of ") +
+                                     toString(ops.front()) + "; leave it out");
+  }
   std::vector<ScheduleOverrides> schedules = axes.schedules;
   if (schedules.empty())
     schedules.emplace_back();
   // A slip of a spec with many schedules should cost a message, not memory.
   constexpr size_t kMost = 100000;
   const size_t count = targets.size() * ops.size() * dtypes.size() *
-                       headDims.size() * visible.size() * groups.size() *
-                       schedules.size();
+                       std::max<size_t>(headDims.size(), 1) * visible.size() *
+                       groups.size() * schedules.size();
   if (jobs.size() + count > kMost)
     return complaints.add(axes.where, "asks for " +
                                           llvm::Twine(jobs.size() + count) +
@@ -211,9 +227,25 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
     }
   if (complaints.any())
     return;
+  auto jobFor = [&](const Selected &selected) -> Job & {
+    Job &job = jobs.emplace_back();
+    job.target = selected.target;
+    job.where = axes.where;
+    job.skipUnsupported = axes.skipUnsupported;
+    job.tuning = axes.tuning;
+    return job;
+  };
   for (const Selected &selected : targets)
     for (OpKind op : ops)
-      for (DataType dtype : dtypes)
+      for (DataType dtype : dtypes) {
+        if (!spec::specOf(op).isAttention) {
+          Job &job = jobFor(selected);
+          job.problem = {op, dtype};
+          job.problem.groups = spec::neededGroups(op);
+          job.overrides = schedules.front();
+          job.symbol = kernelSymbol(job.problem, job.overrides);
+          continue;
+        }
         for (int32_t headDim : headDims)
           for (const Visible &seen : visible)
             for (const GroupVersions &versions : groups)
@@ -221,11 +253,7 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
                 // Among several operations each has those that are its own.
                 if (spec::foreignGroup(op, versions))
                   continue;
-                Job &job = jobs.emplace_back();
-                job.target = selected.target;
-                job.where = axes.where;
-                job.skipUnsupported = axes.skipUnsupported;
-                job.tuning = axes.tuning;
+                Job &job = jobFor(selected);
                 job.problem = {op, dtype, headDim, seen.mask, versions};
                 if (seen.window)
                   job.problem.groups[kWindowGroup] = kWindowVersion;
@@ -241,6 +269,7 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
                 job.symbol =
                     kernelSymbol(job.problem, overrides, job.score.name);
               }
+      }
 }
 
 size_t fovea::tools::dropRepeats(std::vector<Job> &jobs) {

@@ -37,9 +37,11 @@ private:
   std::string text;
 };
 
-/// The lists. Each needs a value, but schedules: none is "as chosen".
+/// The lists. Each needs a value, but schedules: none is "as chosen", and head
+/// dimensions where no operation is of attention.
 struct Axes {
   std::vector<Item> targets, ops, dtypes, headDims, masks, groups;
+  Item noHeadDims; ///< the complaint where there have to be some and are none
   std::vector<ScheduleOverrides> schedules;
   std::string where;            ///< for Job::where
   bool skipUnsupported = false; ///< for Job::skipUnsupported

@@ -37,7 +37,8 @@ static std::string tensorNames(const spec::Signature &signature,
 static std::vector<std::string> conditionsOf(const Job &job,
                                              const spec::Signature &signature) {
   auto isRows = [](const spec::TensorSpec &tensor) {
-    return tensor.shape == spec::Shape::Rows;
+    return tensor.shape == spec::Shape::Rows ||
+           tensor.shape == spec::Shape::Places;
   };
   auto isVector = [](const spec::TensorSpec &tensor) {
     return tensor.shape == spec::Shape::Vector;
@@ -79,13 +80,18 @@ static std::vector<std::string> conditionsOf(const Job &job,
           : "batch, heads_q and heads_k are at least 1; with one of them 0 "
             "there is nothing to launch; a launch whose grid has an extent of "
             "0 is left out");
-  conditions.push_back(
-      "heads_q is a multiple of heads_k, and group_size is heads_q / heads_k");
-  conditions.push_back(
-      "the head dimension of " + tensorNames(signature, isRows) +
-      ", and the sequence dimension of " + tensorNames(signature, isVector) +
-      ", are contiguous "
-      "(stride 1, not passed)");
+  if (spec::specOf(job.problem.op).isAttention) {
+    conditions.push_back("heads_q is a multiple of heads_k, and group_size is "
+                         "heads_q / heads_k");
+    conditions.push_back(
+        "the head dimension of " + tensorNames(signature, isRows) +
+        ", and the sequence dimension of " + tensorNames(signature, isVector) +
+        ", are contiguous "
+        "(stride 1, not passed)");
+  } else {
+    conditions.push_back("the keys of " + tensorNames(signature, isWritten) +
+                         " are contiguous (stride 1, not passed)");
+  }
   conditions.push_back(
       "all strides are >= 0, in elements; those of the "
       "sequence at most " +
@@ -115,11 +121,11 @@ static std::vector<std::string> conditionsOf(const Job &job,
             .str());
   conditions.push_back(
       formatv("seqlen_q and seqlen_k are at most {0}", spec::kMaxSeqlen).str());
-  conditions.push_back(
-      job.problem.op == OpKind::Forward
-          ? "scale is finite"
-          : "scale is finite, and it is that of the forward pass; out and lse "
-            "are its results");
+  if (job.problem.op == OpKind::Forward)
+    conditions.push_back("scale is finite");
+  if (job.problem.op == OpKind::Backward)
+    conditions.push_back("scale is finite, and it is that of the forward pass; "
+                         "out and lse are its results");
   conditions.push_back(tensorNames(signature, isWritten) +
                        " overlap no input and not one another");
   conditions.push_back("the launch passes 0 bytes of dynamic LDS");
@@ -231,10 +237,12 @@ std::string fovea::tools::contractJson(const Job &job,
     json.attribute("target", job.target->name);
     json.attribute("op", toString(job.problem.op));
     json.attribute("dtype", toString(job.problem.dtype));
-    json.attribute("head_dim", job.problem.headDim);
-    json.attribute("mask", job.problem.takesWindow()
-                               ? "any, by window arguments"
-                               : toString(job.problem.mask));
+    if (spec::specOf(job.problem.op).isAttention) {
+      json.attribute("head_dim", job.problem.headDim);
+      json.attribute("mask", job.problem.takesWindow()
+                                 ? "any, by window arguments"
+                                 : toString(job.problem.mask));
+    }
     json.attribute("problem", job.problem.str());
     json.attribute("schedule", job.schedule);
     const spec::Signature signature = job.signature();

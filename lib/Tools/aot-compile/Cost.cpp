@@ -28,6 +28,7 @@ static constexpr CostRow kCosts[] = {
     {OpKind::Forward, "split", {250, 1.8}, {3300, 3.1}, {20800, 17}},
     {OpKind::Backward, "deterministic", {480, 1.9}, {5600, 5.7}, {30500, 39}},
     {OpKind::Backward, "atomic", {270, 1.7}, {5200, 5.2}, {26200, 30}},
+    {OpKind::DropoutMask, "philox", {100, 0}, {1800, 0}, {7000, 0}},
     {OpKind::Backward, "atomic16", {270, 1.7}, {5200, 5.2}, {26200, 30}},
 };
 

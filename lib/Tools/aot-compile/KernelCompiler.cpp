@@ -347,6 +347,11 @@ static llvm::Error checkOverrides(const Job &job) {
         misplaced, job.str() + ": " + operation.name +
                        " kernels have no algorithm '" + algorithm +
                        "'; known: " + spec::namesOf(operation.algorithms));
+  if (!operation.isAttention && !job.overrides.suffix().empty())
+    return llvm::createStringError(
+        misplaced, job.str() + ": " + operation.name +
+                       " kernels have one schedule; leave '" +
+                       job.overrides.suffix().substr(1) + "' out");
   if (job.problem.op != fovea::OpKind::Backward)
     return llvm::Error::success();
   for (const OverrideInfo &info : allOverrides())
@@ -405,6 +410,14 @@ llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
     for (const spec::GroupSpec *group : spec::groupsOf(job.problem))
       for (const spec::LaunchSpec &launch : group->launches)
         addLaunch(job, launch, attn::sinkSumSchedule(schedule));
+    break;
+  }
+  case fovea::OpKind::DropoutMask: {
+    attn::ScheduleAttr schedule =
+        *compilation.problem<attn::DropoutMaskOp>().getSchedule();
+    job.schedule = schedule.getKey();
+    job.algorithm = spec::specOf(job.problem.op).algorithms.begin();
+    addLaunch(job, job.algorithm->launches[0], schedule);
     break;
   }
   }

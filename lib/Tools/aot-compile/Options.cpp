@@ -460,11 +460,11 @@ void RequestBuilder::readProblemOptions() {
   if (axes.dtypes.empty())
     complaints.add("--dtype",
                    "is missing; known: " + spec::namesOf(kDataTypes));
-  if (axes.headDims.empty())
-    complaints.add("--head-dim", "is missing; possible: multiples of " +
-                                     llvm::Twine(kHeadDimStep) + " from " +
-                                     llvm::Twine(kMinHeadDim) + " to " +
-                                     llvm::Twine(kMaxHeadDim));
+  axes.noHeadDims = {"is missing; possible: multiples of " +
+                         std::to_string(kHeadDimStep) + " from " +
+                         std::to_string(kMinHeadDim) + " to " +
+                         std::to_string(kMaxHeadDim),
+                     "--head-dim"};
   if (axes.masks.empty())
     axes.masks.push_back({kAnyMask.str(), "--mask"});
   if (axes.groups.empty())

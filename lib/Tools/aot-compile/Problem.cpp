@@ -87,12 +87,18 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
       return listType(1);
     case spec::Shape::Number:
       return MemRefType::get({1}, b.getI64Type());
+    case spec::Shape::Places:
+      return MemRefType::get(
+          {dynamic, dynamic, dynamic, dynamic}, tensor.getElementType(),
+          StridedLayoutAttr::get(&context, 0, {dynamic, dynamic, dynamic, 1}));
     }
     llvm_unreachable("all shapes are listed");
   };
   const spec::GroupSpec &base = spec::specOf(job.problem.op).base;
   SmallVector<Type> types = llvm::map_to_vector(base.tensors, typeOf);
-  types.push_back(b.getF32Type());
+  if (spec::specOf(job.problem.op).isAttention)
+    types.push_back(b.getF32Type()); // the scale
+  const size_t firstBound = types.size();
   ArrayAttr visibility = visibilityOf(context, job.problem);
   if (visibility)
     for (Attribute part : visibility)
@@ -100,7 +106,7 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
           attn::boundsOf(cast<attn::VisibilityAttrInterface>(part).getGroup())
               .size(),
           b.getI32Type());
-  const size_t bounds = types.size() - base.tensors.size() - 1;
+  const size_t bounds = types.size() - firstBound;
   llvm::StringMap<unsigned> ofGroups; // numbers of their tensors
   // Of groups whose operands are together: where they are.
   llvm::StringMap<std::pair<size_t, size_t>> together;
@@ -173,6 +179,10 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
         gradients.empty() ? DenseI32ArrayAttr()
                           : b.getDenseI32ArrayAttr(gradients),
         visibility, /*schedule=*/nullptr);
+    break;
+  case fovea::OpKind::DropoutMask:
+    op = attn::DropoutMaskOp::create(b, args[0], operandsOf("dropout"),
+                                     /*schedule=*/nullptr);
     break;
   }
   if (scores)
@@ -258,7 +268,8 @@ static FailureOr<attn::AttentionOpInterface> problemOf(func::FuncOp func) {
   if (ops.size() != 1)
     return func.emitError()
            << "function '" << func.getName() << "' holds " << ops.size()
-           << " attn.forward and attn.backward ops; each function is a kernel "
+           << " attn.forward, attn.backward and attn.dropout_mask ops; each "
+              "function is a kernel "
               "and holds one";
   // The name becomes a symbol, a key and the name of a file.
   if (func.getName().find_if_not([](char c) {
@@ -313,8 +324,9 @@ fovea::tools::readProblems(const InputFile &input,
     auto func = dyn_cast<func::FuncOp>(op);
     if (!func) {
       op.emitError()
-          << "aot-compile takes functions with attn.forward or "
-             "attn.backward and nothing else; aot-opt starts from any stage";
+          << "aot-compile takes functions with attn.forward, attn.backward "
+             "or attn.dropout_mask and nothing else; aot-opt starts from any "
+             "stage";
       return diagnostics.takeError();
     }
     FailureOr<attn::AttentionOpInterface> problem = problemOf(func);
@@ -342,7 +354,7 @@ fovea::tools::readProblems(const InputFile &input,
   }
   if (jobs.empty())
     return llvm::createStringError(input.name +
-                                   ": no function with attn.forward or "
-                                   "attn.backward");
+                                   ": no function with attn.forward, "
+                                   "attn.backward or attn.dropout_mask");
   return jobs;
 }

@@ -148,7 +148,8 @@ std::string fovea::tools::reportJson(ArrayRef<Job> jobs,
     json.attribute("target", job.target->name);
     json.attribute("op", toString(job.problem.op));
     json.attribute("dtype", toString(job.problem.dtype));
-    json.attribute("head_dim", job.problem.headDim);
+    if (job.problem.headDim)
+      json.attribute("head_dim", job.problem.headDim);
     json.attribute("mask", job.problem.takesWindow()
                                ? llvm::StringRef("any")
                                : toString(job.problem.mask));

@@ -153,6 +153,9 @@ std::string fovea::tools::kernelSymbol(const ProblemKey &problem,
   case OpKind::Backward:
     symbol += "bwd";
     break;
+  case OpKind::DropoutMask:
+    return symbol + "dropout_mask_" + toString(problem.dtype) +
+           overrides.suffix();
   }
   symbol += std::string("_") + toString(problem.dtype) + "_d" +
             std::to_string(problem.headDim);

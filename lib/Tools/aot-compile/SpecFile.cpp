@@ -269,6 +269,9 @@ void SpecReader::readSet(const json::Value &value, const std::string &path,
       readList(*given, prefix + list.key.str(), list.numbers, axes.*list.list);
     else if (!list.fallback.empty())
       (axes.*list.list).push_back({list.fallback.str(), where(path)});
+    else if (list.list == &Axes::headDims)
+      axes.noHeadDims = {("key \"" + list.key + "\" is missing").str(),
+                         where(path)};
     else if (list.list != &Axes::targets)
       complaints.add(where(path), "key \"" + list.key + "\" is missing");
     else if (targets.empty())

@@ -854,6 +854,53 @@ FOVEA_API fovea_status_t fovea_backward(fovea_context_t *context,
                                         const fovea_backward_params_t *params,
                                         void *stream);
 
+/*===----------------------------------------------------------------------===*\
+|* The mask of dropout
+\*===----------------------------------------------------------------------===*/
+
+/** Since 0.2. Which weights dropout keeps, without queries and keys. */
+typedef struct fovea_dropout_mask_params {
+  uint32_t struct_size; /**< sizeof(fovea_dropout_mask_params_t) */
+  int32_t dtype;        /**< FOVEA_DTYPE_..., of the mask */
+  int64_t batch;
+  int64_t heads_q;
+  int64_t seqlen_q, seqlen_k; /**< those of the attention's call */
+  /** Receives (batch, heads_q, seqlen_q, seqlen_k), the keys contiguous: 0.5
+      where a weight is kept, -0.5 where it is dropped. stride_seq, between
+      queries, is any, odd too. */
+  fovea_mutable_tensor_t mask;
+  uint32_t kernel;   /**< id of the kernel to use; 0: the library picks */
+  uint32_t reserved; /**< 0 */
+  /** A fovea_dropout_t without seed_out and offset_out; without one, or with p
+      0, all are kept. No other group. */
+  const fovea_group_t *groups;
+} fovea_dropout_mask_params_t;
+
+/** Since 0.2. As fovea_forward_select(), _prepare() and _explain(); the plan
+   has one launch and no workspace. */
+FOVEA_API fovea_status_t fovea_dropout_mask_select(
+    fovea_context_t *context, const fovea_dropout_mask_params_t *params,
+    int32_t device, fovea_forward_plan_t *plan);
+FOVEA_API fovea_status_t fovea_dropout_mask_prepare(
+    fovea_context_t *context, const fovea_dropout_mask_params_t *params,
+    int32_t device, fovea_forward_plan_t *plan);
+FOVEA_API fovea_status_t fovea_dropout_mask_explain(
+    fovea_context_t *context, const fovea_dropout_mask_params_t *params,
+    int32_t device, fovea_explain_fn explain, void *user);
+
+/**
+ * Since 0.2. Enqueues the kernel that writes the mask of a call of attention
+ * with the same dropout, batch, heads and lengths (docs/Dropout.md), whatever
+ * the attention's mask shows, and returns before it has run. Seed and offset
+ * are read on the device when it runs. Without elements nothing is launched.
+ * \param params  not kept after the return.
+ * \param stream  hipStream_t of the current device; NULL: the default stream.
+ * \return as fovea_forward().
+ */
+FOVEA_API fovea_status_t
+fovea_dropout_mask(fovea_context_t *context,
+                   const fovea_dropout_mask_params_t *params, void *stream);
+
 /**
  * Since 0.2. Tells what a score program captures and computes, where
  * FOVEA_COMPILE is auto or always: its canonical text, whose first line names

@@ -85,6 +85,14 @@ struct CallsOf<fovea_backward_params_t> {
   static constexpr auto explain = fovea_backward_explain;
   static constexpr auto launch = fovea_backward;
 };
+template <>
+struct CallsOf<fovea_dropout_mask_params_t> {
+  using Plan = fovea_forward_plan_t;
+  static constexpr auto select = fovea_dropout_mask_select;
+  static constexpr auto prepare = fovea_dropout_mask_prepare;
+  static constexpr auto explain = fovea_dropout_mask_explain;
+  static constexpr auto launch = fovea_dropout_mask;
+};
 template <typename Params>
 using PlanOf = typename CallsOf<Params>::Plan;
 
@@ -168,7 +176,8 @@ public:
   }
 
   //===--------------------------------------------------------------------===//
-  // Attention: Params is fovea_forward_params_t or fovea_backward_params_t
+  // Attention: Params is fovea_forward_params_t or fovea_backward_params_t;
+  // the mask of dropout: fovea_dropout_mask_params_t
   //===--------------------------------------------------------------------===//
 
   /// The kernel for a problem. \param device  -1: the thread's current device

@@ -42,6 +42,8 @@ static std::string typeOf(const spec::TensorSpec &tensor) {
     return "memref<1xi64>";
   case spec::Shape::Bytes:
     return "memref<?xi8>";
+  case spec::Shape::Places: // of none of these operations
+    break;
   }
   llvm_unreachable("all shapes are listed");
 }

@@ -45,6 +45,17 @@ TEST(ProblemKeyTest, GradientsOfCapturesAreOtherKernels) {
   }
 }
 
+TEST(ProblemKeyTest, OfAttentionAloneAreHeadDimensionsAndMasks) {
+  ProblemKey key;
+  key.op = OpKind::DropoutMask;
+  key.dtype = DataType::BF16;
+  key.groups = spec::neededGroups(key.op);
+  EXPECT_EQ(key.str(), "dropout_mask;dropout=1;dtype=bf16");
+  Expected<ProblemKey> parsed = ProblemKey::parse(key.str());
+  ASSERT_TRUE(parsed) << parsed.status().message();
+  EXPECT_EQ(*parsed, key);
+}
+
 TEST(ProblemKeyTest, EveryKeySurvivesPrintingAndParsing) {
   for (OpKind op : {OpKind::Forward, OpKind::Backward})
     for (DataType dtype : {DataType::F16, DataType::BF16})
@@ -71,7 +82,7 @@ TEST(ProblemKeyTest, RefusesAndNamesWhatItCannotRead) {
   const std::pair<const char *, const char *> cases[] = {
       {"", "unknown operation ''"},
       {"sideways;dtype=fp16;head_dim=64",
-       "unknown operation 'sideways'; known: forward, backward"},
+       "unknown operation 'sideways'; known: forward, backward, dropout_mask"},
       {"forward;head_dim=64", "'dtype' is missing"},
       {"forward;dtype=fp16", "'head_dim' is missing"},
       {"forward;dtype=fp8;head_dim=64", "dtype 'fp8' is not fp16 or bf16"},
@@ -105,6 +116,13 @@ TEST(ProblemKeyTest, RefusesAndNamesWhatItCannotRead) {
       {"backward;dtype=fp16;head_dim=64;score=0123456789abcdef;"
        "score_gradients=bias",
        "score_gradients 'bias'"},
+      {"dropout_mask;dtype=fp16", "key 'dropout' is missing"},
+      {"dropout_mask;dropout=1;dtype=fp16;head_dim=64",
+       "head_dim is not of dropout_mask"},
+      {"dropout_mask;dropout=1;dtype=fp16;mask=causal_top_left",
+       "mask is not of dropout_mask"},
+      {"dropout_mask;dropout=1;dtype=fp16;window=1",
+       "window is a feature group of forward, backward alone"},
   };
   for (const auto &[text, part] : cases)
     expectFailure(ProblemKey::parse(text).status(), StatusCode::InvalidArgument,

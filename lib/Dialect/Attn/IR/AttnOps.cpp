@@ -298,6 +298,27 @@ static LogicalResult checkCommon(AttentionOpInterface op) {
 
 fovea::OpKind ForwardOp::getOperationKind() { return fovea::OpKind::Forward; }
 fovea::OpKind BackwardOp::getOperationKind() { return fovea::OpKind::Backward; }
+fovea::OpKind DropoutMaskOp::getOperationKind() {
+  return fovea::OpKind::DropoutMask;
+}
+int64_t DropoutMaskOp::getHeadDim() { return 0; }
+Type DropoutMaskOp::getElementType() {
+  return getMask().getType().getElementType();
+}
+// It is no attention, and has nothing of what that may have.
+static OperandRange noOperands(DropoutMaskOp op) {
+  return op->getOperands().take_front(0);
+}
+ArrayAttr DropoutMaskOp::getVisibilityAttr() { return {}; }
+OperandRange DropoutMaskOp::getBounds() { return noOperands(*this); }
+OperandRange DropoutMaskOp::getLists() { return noOperands(*this); }
+OperandRange DropoutMaskOp::getSequences() { return noOperands(*this); }
+OperandRange DropoutMaskOp::getHeadDims() { return noOperands(*this); }
+OperandRange DropoutMaskOp::getCaptures() { return noOperands(*this); }
+Region &DropoutMaskOp::getScore() {
+  static Region none; // never filled
+  return none;
+}
 int64_t ForwardOp::getHeadDim() { return getQ().getType().getDimSize(3); }
 int64_t BackwardOp::getHeadDim() { return getQ().getType().getDimSize(3); }
 Type ForwardOp::getElementType() { return getQ().getType().getElementType(); }
@@ -350,6 +371,10 @@ Value BackwardOp::getTensor(StringRef name) {
       .Default(groupTensor(*this, name));
 }
 
+Value DropoutMaskOp::getTensor(StringRef name) {
+  return name == "mask" ? getMask() : groupTensor(*this, name);
+}
+
 std::vector<const spec::TensorSpec *>
 fovea::attn::tensorsOf(AttentionOpInterface op) {
   SmallVector<std::pair<unsigned, const spec::TensorSpec *>> tensors;
@@ -392,6 +417,14 @@ LogicalResult ForwardOp::verify() {
   if (getSchedule())
     schedules.push_back(*getSchedule());
   return checkLists(*this, q, getLists(), schedules);
+}
+
+LogicalResult DropoutMaskOp::verify() {
+  if (getDropout().empty())
+    return emitOpError("(C19) has no dropout, whose mask it is");
+  if (failed(checkGroups(*this)))
+    return failure();
+  return checkStrides(*this, {"mask", getMask().getType()});
 }
 
 LogicalResult ForwardOp::verifyRegions() {

@@ -95,6 +95,14 @@ LogicalResult ScatterAddOp::verify() {
   return success();
 }
 
+LogicalResult ScatterOp::verify() {
+  RankedTensorType stored = tile(getTile());
+  if (getIndex().getType().getShape() != stored.getShape())
+    return emitOpError() << "stores " << stored << " at an index of "
+                         << getIndex().getType();
+  return success();
+}
+
 LogicalResult StoreOp::verify() {
   return checkElements(*this, tile(getTile()).getElementType(),
                        getView().getType().getElementType());

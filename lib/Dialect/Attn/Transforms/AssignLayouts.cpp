@@ -427,6 +427,21 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   for (StoreLdsOp store : stores)
     if (failed(assignCopy(store)))
       return failure();
+  // What nothing else has laid out goes to places of its own as copies do.
+  auto scattered = func.walk([&](ScatterOp scatter) -> WalkResult {
+    if (layouts.find(scatter.getTile()))
+      return success();
+    auto type = cast<RankedTensorType>(scatter.getTile().getType());
+    return layouts.assign(scatter.getTile(),
+                          layout::chooseCopyLayout(
+                              type.getDimSize(0), type.getDimSize(1),
+                              int(bytesOf(type.getElementType())),
+                              llvm::countr_zero(uint32_t(target->waveSize)),
+                              llvm::countr_zero(uint32_t(schedule.getWaves())),
+                              false));
+  });
+  if (scattered.wasInterrupted())
+    return failure();
   // What is only reduced, or stored as one value throughout: rows to the lanes
   // of one wave each.
   auto loaded = func.walk([&](Operation *op) -> WalkResult {

@@ -27,6 +27,8 @@ struct ChooseSchedule
         return choose(forward);
       if (auto backward = dyn_cast<BackwardOp>(op))
         return choose(backward);
+      if (auto mask = dyn_cast<DropoutMaskOp>(op))
+        return choose(mask);
       return success();
     });
     if (walked.wasInterrupted())
@@ -129,6 +131,19 @@ private:
       return failure();
     op.setScheduleAttr(schedule);
     remarkOn(op, op.getHeadDim(), schedule.getKey());
+    return success();
+  }
+
+  LogicalResult choose(DropoutMaskOp op) {
+    TargetAttr target = setTarget(op);
+    if (!target)
+      return failure();
+    if (!op.getSchedule())
+      op.setScheduleAttr(chooseMaskSchedule(&getContext(), target.getInfo(),
+                                            op.getElementType()));
+    if (!op.getSchedule())
+      return op.emitOpError() << "no schedule for " << op.getElementType()
+                              << " on " << target.getChip();
     return success();
   }
 

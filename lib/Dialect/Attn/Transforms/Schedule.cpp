@@ -385,6 +385,19 @@ fovea::attn::chooseCombineSchedule(MLIRContext *context,
                       /*rescaleThreshold=*/0);
 }
 
+ScheduleAttr fovea::attn::chooseMaskSchedule(MLIRContext *context,
+                                             const target::TargetInfo &target,
+                                             Type elementType) {
+  ScheduleAttr forward =
+      chooseForwardSchedule(context, target, elementType, kMinHeadDim, 0);
+  if (!forward)
+    return {};
+  return makeSchedule(context, forward.getInst().getName(),
+                      {/*blockM=*/16, /*blockN=*/256, /*waves=*/4,
+                       /*stages=*/1, /*wavesPerSimd=*/4},
+                      /*rescaleThreshold=*/0);
+}
+
 LogicalResult fovea::attn::checkCombineSchedule(
     llvm::function_ref<InFlightDiagnostic()> emitError,
     const target::TargetInfo &target, Type elementType, int64_t headDim,

@@ -17,7 +17,7 @@ using namespace fovea::attn;
 using Check = const char *(*)(Operation * op);
 
 static const char *checkScheduled(Operation *op) {
-  if (!isa<ForwardOp, BackwardOp>(op))
+  if (!isa<AttentionOpInterface>(op))
     return nullptr;
   if (!op->hasAttr("schedule"))
     return "has no schedule";
@@ -30,7 +30,7 @@ static const char *checkScheduled(Operation *op) {
 }
 
 static const char *checkTiles(Operation *op) {
-  if (isa<ForwardOp, BackwardOp>(op))
+  if (isa<AttentionOpInterface>(op))
     return "is not tiled";
   if (isa<gpu::GPUModuleOp>(op) && !op->hasAttr(kTargetAttrName))
     return "has no target";

@@ -25,12 +25,12 @@
 
 namespace fovea {
 
-enum class OpKind { Forward, Backward };
+enum class OpKind { Forward, Backward, DropoutMask };
 /// Smallest, largest and step of the head dimensions that a key may have.
 inline constexpr int32_t kMinHeadDim = 8, kMaxHeadDim = 512, kHeadDimStep = 8;
 
-/// Canonical spellings: "forward", "backward"; "fp16", "bf16"; "none",
-/// "causal_top_left", "causal_bottom_right".
+/// Canonical spellings: "forward", "backward", "dropout_mask"; "fp16", "bf16";
+/// "none", "causal_top_left", "causal_bottom_right".
 const char *toString(OpKind op);
 inline const char *toString(DataType type) { return dataTypeInfo(type).name; }
 inline const char *toString(MaskKind mask) { return maskInfo(mask).name; }
@@ -62,7 +62,7 @@ std::optional<uint8_t> parseCaptureNumbers(std::string_view text);
 struct ProblemKey {
   OpKind op = OpKind::Forward;
   DataType dtype = DataType::F16;
-  int32_t headDim = 0; ///< columns; 8 to 512 in steps of 8
+  int32_t headDim = 0; ///< columns; 8 to 512 in steps of 8. Of attention
   /// Compiled in: the kernel knows no other.
   MaskKind mask = MaskKind::None;
   /// Of the feature groups whose arguments its kernels have; 0: not those.
@@ -104,8 +104,9 @@ struct ProblemKey {
 
   /// Reads canonical or uncanonical text (keys in any order, defaults spelled
   /// out). InvalidArgument on an unknown operation, key or value, a key given
-  /// twice, a missing dtype or head_dim, a window beside a mask, or gradients
-  /// of captures without a score program or of Forward.
+  /// twice, a missing dtype or head_dim, a window beside a mask, gradients of
+  /// captures without a score program or of Forward, or what its operation does
+  /// not have.
   static Expected<ProblemKey> parse(std::string_view text);
 
   friend bool operator==(const ProblemKey &a, const ProblemKey &b) {

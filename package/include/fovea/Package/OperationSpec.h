@@ -62,7 +62,9 @@ const char *toString(Extent extent); ///< "heads_q"
 
 /// The shape of a tensor.
 enum class Shape : uint8_t {
-  Rows,   ///< [batch, heads, rows, head_dim], the last one contiguous
+  Rows, ///< [batch, heads, rows, head_dim], the last one contiguous
+  /// A number for each query and key: [batch, heads, rows, seqlen_k], likewise
+  Places,
   Vector, ///< [batch, heads, rows], the last one contiguous
   Heads,  ///< [heads]
   Bytes,  ///< as many as the algorithm's workspace has
@@ -93,7 +95,8 @@ enum Output : unsigned {
   kDk = 2,
   kDv = 4,
   kOut = 8,
-  kDsinks = 16
+  kDsinks = 16,
+  kMask = 32
 };
 
 struct TensorSpec {
@@ -155,6 +158,11 @@ struct LaunchSpec {
   Extent rows() const { return ownsKeys ? Extent::SeqlenK : Extent::SeqlenQ; }
 };
 
+/// Operations as bits by OpKind: that one alone, and those of attention.
+constexpr unsigned only(OpKind op) { return 1u << unsigned(op); }
+inline constexpr unsigned kOfAttention =
+    only(OpKind::Forward) | only(OpKind::Backward);
+
 /// Arguments that a kernel has together or not at all. Those of a kernel are of
 /// the groups that its key names, so that a new group leaves kernels without it
 /// as they are.
@@ -166,16 +174,14 @@ struct GroupSpec {
   int32_t version = 0;
   Rows<TensorSpec> tensors;
   Rows<ScalarSpec> scalars;
-  /// Of a feature group the operations that may have it, as bits by OpKind.
-  unsigned operations = ~0u;
+  /// Of a feature group the operations that may have it, as such bits.
+  unsigned operations = kOfAttention;
   /// Of a feature group: what is launched besides, behind the launches of any
   /// algorithm.
   Rows<LaunchSpec> launches = {};
 
   bool isOf(OpKind op) const { return (operations >> unsigned(op) & 1) != 0; }
 };
-/// The operation alone, as such bits.
-constexpr unsigned only(OpKind op) { return 1u << unsigned(op); }
 
 /// The groups besides the bases, in the order of their arguments; at most
 /// kMaxGroups. No two of an operation have a tensor or a scalar of one name.
@@ -183,6 +189,8 @@ constexpr unsigned only(OpKind op) { return 1u << unsigned(op); }
 Rows<GroupSpec> featureGroups();
 /// The row of that name; -1: there is none.
 int findGroup(std::string_view name);
+/// The versions of the group that the operation needs; all 0: none.
+GroupVersions neededGroups(OpKind op);
 /// The first group of these versions that kernels of the operation can't have;
 /// null: none.
 const GroupSpec *foreignGroup(OpKind op, const GroupVersions &versions);
@@ -274,6 +282,11 @@ struct OperationSpec {
   const char *name;
   GroupSpec base; ///< what every kernel has
   Rows<AlgorithmSpec> algorithms;
+  /// Of queries and keys; or else its keys have neither head dimension nor mask
+  /// nor score program.
+  bool isAttention = true;
+  /// The feature group without which it has no meaning; null: none.
+  const char *needs = nullptr;
 
   /// By name; null: none.
   const AlgorithmSpec *findAlgorithm(std::string_view name) const;
@@ -291,7 +304,8 @@ Rows<OperationSpec> allOperations();
 const OperationSpec &specOf(OpKind op);
 
 /// For command lines: {"forward", "backward"}, {"fp16", "bf16"}.
-std::vector<std::string> operationNames();
+/// \param attention  those alone that are
+std::vector<std::string> operationNames(bool attention = false);
 std::vector<std::string> dataTypeNames();
 
 /// For messages: "a, b" of rows with those names.

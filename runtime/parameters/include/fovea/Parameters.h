@@ -22,6 +22,7 @@ namespace fovea::params {
 constexpr size_t strideCount(spec::Shape shape) {
   switch (shape) {
   case spec::Shape::Rows:
+  case spec::Shape::Places:
   case spec::Shape::BlockLists:
     return 3;
   case spec::Shape::Vector:
@@ -99,6 +100,9 @@ inline constexpr TensorField kBackwardTensors[] = {
     {"workspace", offsetof(fovea_backward_params_t, workspace), 0},
 };
 
+inline constexpr TensorField kMaskTensors[] = {
+    FOVEA_TENSOR(fovea_dropout_mask_params_t, mask)};
+
 /// Of feature groups, in the order of their rows, within their structures.
 inline constexpr TensorField kDlseTensors[] = {
     {"dlse.dlse", offsetof(fovea_dlse_t, dlse),
@@ -150,11 +154,13 @@ constexpr spec::Rows<TensorField> tensorFieldsOf(OpKind op) {
     return kForwardTensors;
   case OpKind::Backward:
     return kBackwardTensors;
+  case OpKind::DropoutMask:
+    return kMaskTensors;
   }
   return {};
 }
 
-/// Where the structures of all operations have a size.
+/// Where the structures of the operations of attention have a size.
 template <typename Params>
 constexpr int64_t Params::*sizeField(spec::Extent extent) {
   switch (extent) {
@@ -175,7 +181,7 @@ constexpr int64_t Params::*sizeField(spec::Extent extent) {
   return nullptr;
 }
 
-/// The C interface of an operation, by its parameters.
+/// The C interface of an operation of attention, by its parameters.
 template <typename Params>
 struct Interface;
 template <>

@@ -361,6 +361,46 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
   }];
 }
 
+def Attn_DropoutMaskOp : Attn_AttentionOp<"dropout_mask", [IsolatedFromAbove]> {
+  let summary = "Which weights dropout keeps";
+  let description = [{
+    0.5 where the weight of a query and key is kept, -0.5 where it is dropped, by
+    an `attn.forward` with the same `dropout` on sequences of these lengths
+    (docs/Dropout.md). What its `visible` shows has no part in it.
+
+    | operand | shape | type |
+    |---|---|---|
+    | mask | [batch, heads_q, seqlen_q, seqlen_k] | f16 or bf16 |
+
+    `mask` is as (C8) of `attn.forward` says, `dropout` as (C19).
+
+    Example:
+    ```mlir
+    !mask = memref<?x?x?x?xbf16, strided<[?, ?, ?, 1]>>
+    !number = memref<1xi64>
+    func.func @dropout_mask(%mask: !mask, %seed: !number, %offset: !number,
+                            %seed_out: !number, %offset_out: !number,
+                            %threshold: i32, %scale: f32, %flags: i32,
+                            %seed_value: i64, %offset_value: i64) {
+      attn.dropout_mask %mask dropout(%seed, %offset, %seed_out, %offset_out,
+          %threshold, %scale, %flags, %seed_value, %offset_value
+          : !number, !number, !number, !number, i32, f32, i32, i64, i64) : !mask
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+      Arg<Attn_Tensor, "the mask", [MemWrite]>:$mask,
+      Arg<Variadic<Attn_DropoutOperand>, "of dropout",
+          [MemRead, MemWrite]>:$dropout,
+      OptionalAttr<Attn_ScheduleAttr>:$schedule);
+  let assemblyFormat = [{
+    $mask `dropout` `(` $dropout `:` type($dropout) `)`
+    (`schedule` `(` $schedule^ `)`)? attr-dict `:` type($mask)
+  }];
+  let hasVerifier = 1;
+}
+
 def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator,
                                      ParentOneOf<["ForwardOp", "BackwardOp",
                                                   "SdpaOp"]>]> {

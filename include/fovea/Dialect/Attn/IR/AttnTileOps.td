@@ -157,6 +157,34 @@ def Attn_ScatterAddOp : Attn_Op<"scatter_add", [LayoutOpInterface]> {
   let hasVerifier = 1;
 }
 
+def Attn_ScatterOp : Attn_Op<"scatter", [LayoutOpInterface]> {
+  let summary = "Stores elements to global memory, each to a place of its own";
+  let description = [{
+    Element (r, c) goes `index(r, c)` elements behind `base` and `offset`; where
+    the index is not in [0, size) it is dropped. `size` elements are less than
+    2^31 bytes. Each element is written once, also where the layout replicates
+    it.
+
+    Example:
+    ```mlir
+    func.func @scatter(%base: !llvm.ptr<1>, %offset: i64, %size: i32,
+                       %tile: tensor<32x64xf16>, %index: tensor<32x64xi32>) {
+      attn.scatter %tile, %base[%offset] size %size at %index
+        : tensor<32x64xf16>, tensor<32x64xi32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+      Attn_Tile:$tile, Arg<LLVM_PointerInAddressSpace<1>, "", [MemWrite]>:$base,
+      I64:$offset, I32:$size, Attn_TileOf<[I32]>:$index);
+  let assemblyFormat = [{
+    $tile `,` $base `[` $offset `]` `size` $size `at` $index attr-dict
+    `:` type($tile) `,` type($index)
+  }];
+  let hasVerifier = 1;
+}
+
 def Attn_StoreOp : Attn_Op<"store"> {
   let summary = "Stores a tile to global memory";
   let description = [{

@@ -131,6 +131,23 @@ def AttnTileForward : Pass<"attn-tile-forward", "::mlir::ModuleOp"> {
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def AttnTileDropoutMask : Pass<"attn-tile-dropout-mask", "::mlir::ModuleOp"> {
+  let summary = "Rewrite attn.dropout_mask as the tile program of its kernel";
+  let description = [{
+    A function with one `attn.dropout_mask` on its arguments becomes a
+    `gpu.module` with one kernel, whose workgroups own a block of queries of a
+    head each and walk through all keys.
+
+    Pre-condition: schedules are chosen.
+    Post-condition: no `attn.dropout_mask` is left; tiles have no layouts yet.
+  }];
+  let dependentDialects = ["::mlir::amdgpu::AMDGPUDialect",
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
+    "::mlir::ROCDL::ROCDLDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def AttnTileBackward : Pass<"attn-tile-backward", "::mlir::ModuleOp"> {
   let summary = "Rewrite attn.backward as the tile programs of its kernels";
   let description = [{

@@ -71,6 +71,13 @@ checkCombineSchedule(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                      const target::TargetInfo &target, mlir::Type elementType,
                      int64_t headDim, ScheduleAttr schedule);
 
+/// The schedule of the kernel that writes the mask of dropout: `block_m`
+/// queries of a workgroup, `block_n` keys of an iteration; the same on all
+/// chips. Null if the chip has no kernels of the type.
+ScheduleAttr chooseMaskSchedule(mlir::MLIRContext *context,
+                                const target::TargetInfo &target,
+                                mlir::Type elementType);
+
 /// How dQ of one block pair is computed by the kernel that adds it up in
 /// memory: [block_n, columns] = dS [block_n, block_m] * K [block_m, columns].
 struct QueryProduct {
