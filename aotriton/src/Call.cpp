@@ -46,8 +46,8 @@ Status firstOf(std::initializer_list<Status> results) {
   return {};
 }
 
-Status typeOf(const ForwardCall &call, int32_t &dtype) {
-  switch (call.q.dtype()) {
+Status typeOf(const char *name, DType type, int32_t &dtype) {
+  switch (type) {
   case kFloat16:
     dtype = FOVEA_DTYPE_F16;
     return {};
@@ -56,7 +56,7 @@ Status typeOf(const ForwardCall &call, int32_t &dtype) {
     return {};
   default:
     return unsupported(
-        "Q has type number " + std::to_string(int(call.q.dtype())) +
+        std::string(name) + " has type number " + std::to_string(int(type)) +
         "; there are kernels for kFloat16 (2) and kBFloat16 (3)");
   }
 }
@@ -84,7 +84,7 @@ Status describe(const char *name, const TensorView<4> &view, DType type,
                    "; none of them may be negative");
   if (strides[3] != 1)
     return unsupported(std::string(name) + " has strides " + str(strides) +
-                       "; kernels need 1 in the head dimension: make it "
+                       "; kernels need 1 in the last dimension: make it "
                        "contiguous");
   tensor.data = view.data_ptr();
   tensor.stride_batch = int64_t(apart ? apart * strides[2] : strides[0]);
@@ -227,31 +227,41 @@ Status philoxOf(const char *name, const TensorView<0> &number,
   return {};
 }
 
-/// Checks what says which weights are dropped, and describes it.
-Status describeDropout(const ForwardCall &call, Groups &groups) {
-  const Dropout &given = call.dropout;
+/// Checks what says which weights are dropped, and describes it, but for where
+/// seeds go.
+Status describeDropout(const Dropout &given, fovea_dropout_t &dropout) {
   if (!(given.p >= 0 && given.p <= 1))
     return invalid("dropout_p is " + std::to_string(given.p) +
                    ", not in 0 to 1");
-  // The numbers of weights count all keys, in both passes the same.
-  const SequenceSide &keys = call.sequences.k;
-  if (keys.length != SequenceSide::Most && keys.most == 0)
-    return unsupported("dropout_p is " + std::to_string(given.p) + ", and " +
-                       keys.mostName +
-                       " is 0, on which it depends which weights are dropped");
-  fovea_dropout_t &dropout = groups.dropout;
-  const uint64_t *seedOut = nullptr, *offsetOut = nullptr;
-  if (Status bad = firstOf(
-          {philoxOf("philox_seed", given.seed, dropout.seed),
-           philoxOf("philox_offset1", given.offset, dropout.offset),
-           philoxOf("philox_seed_output", given.seedOut, seedOut),
-           philoxOf("philox_offset_output", given.offsetOut, offsetOut)}))
+  if (Status bad =
+          firstOf({philoxOf("philox_seed", given.seed, dropout.seed),
+                   philoxOf("philox_offset1", given.offset, dropout.offset)}))
     return bad;
   dropout.header.struct_size = sizeof(dropout);
   dropout.header.group = FOVEA_GROUP_DROPOUT;
   dropout.p = given.p;
   dropout.word_order = kWordOrder;
   dropout.offset_value = given.offsetValue;
+  return {};
+}
+
+/// The same of a call of attention.
+Status describeDropout(const ForwardCall &call, Groups &groups) {
+  const Dropout &given = call.dropout;
+  fovea_dropout_t &dropout = groups.dropout;
+  if (Status bad = describeDropout(given, dropout))
+    return bad;
+  // The numbers of weights count all keys, in both passes the same.
+  const SequenceSide &keys = call.sequences.k;
+  if (keys.length != SequenceSide::Most && keys.most == 0)
+    return unsupported("dropout_p is " + std::to_string(given.p) + ", and " +
+                       keys.mostName +
+                       " is 0, on which it depends which weights are dropped");
+  const uint64_t *seedOut = nullptr, *offsetOut = nullptr;
+  if (Status bad = firstOf(
+          {philoxOf("philox_seed_output", given.seedOut, seedOut),
+           philoxOf("philox_offset_output", given.offsetOut, offsetOut)}))
+    return bad;
   dropout.seed_out = const_cast<uint64_t *>(seedOut);
   dropout.offset_out = const_cast<uint64_t *>(offsetOut);
   groups.link(dropout.header);
@@ -322,7 +332,7 @@ Status fillCommon(const ForwardCall &call, Params &params, Layout &layout,
                                 keys = {layout.k.batch, k[1], k[2], q[3]},
                                 values = {layout.k.batch, k[1], k[2], dimV};
   if (Status bad =
-          firstOf({typeOf(call, params.dtype),
+          firstOf({typeOf("Q", type, params.dtype),
                    describe("Q", call.q, type, queries, apartQ, params.q),
                    describe("K", call.k, type, keys, apartK, params.k),
                    describe("V", call.v, type, values, apartK, params.v),
@@ -350,6 +360,30 @@ Status fillCommon(const ForwardCall &call, Params &params, Layout &layout,
     if (Status bad = describeDropout(call, groups))
       return bad;
   return call.bias ? describeBias(call, params, groups) : Status();
+}
+
+/// A call that writes which weights are kept.
+struct MaskCall {
+  fovea_dropout_mask_params_t params = {};
+  fovea_dropout_t dropout = {};
+};
+
+/// Checks a mask of that type and shape and describes it.
+Status describeMask(const char *name, const TensorView<4> &mask, DType type,
+                    const std::array<uint64_t, 4> &shape,
+                    const Dropout &dropout, MaskCall &call) {
+  fovea_dropout_mask_params_t &params = call.params;
+  params.struct_size = sizeof(params);
+  params.groups = &call.dropout.header;
+  params.batch = int64_t(shape[0]);
+  params.heads_q = int64_t(shape[1]);
+  params.seqlen_q = int64_t(shape[2]);
+  params.seqlen_k = int64_t(shape[3]);
+  if (Status bad = typeOf(name, type, params.dtype))
+    return bad;
+  if (Status bad = describe(name, mask, type, shape, 0, params.mask))
+    return bad;
+  return describeDropout(dropout, call.dropout);
 }
 
 /// libfovea found no kernel: for this problem, or for the device at all?
@@ -567,11 +601,53 @@ Status forward(const ForwardCall &call, Stream stream) {
   if (Status bad =
           checkLseForFallback(context, device.device(), params, groups))
     return bad;
+  // Nothing is launched of what cannot be done in whole.
+  MaskCall mask;
+  if (call.mask) {
+    if (Status bad =
+            describeMask("encoded_softmax", call.mask, call.q.dtype(),
+                         {uint64_t(params.batch), uint64_t(params.heads_q),
+                          uint64_t(params.seqlen_q), uint64_t(params.seqlen_k)},
+                         call.dropout, mask))
+      return bad;
+    if (const fovea_status_t status = fovea_dropout_mask_select(
+            context, &mask.params, device.device(), nullptr);
+        status != FOVEA_STATUS_OK)
+      return failure(context, status);
+  }
+  fovea_status_t status = fovea_forward(context, &params, stream.native());
+  if (status != FOVEA_STATUS_OK)
+    return failureOf(call, context, device.device(), status);
+  if (!call.mask)
+    return {};
+  status = fovea_dropout_mask(context, &mask.params, stream.native());
+  return status == FOVEA_STATUS_OK ? Status() : failure(context, status);
+}
+
+Status dropoutMask(const TensorView<4> &view, const Dropout &dropout,
+                   Stream stream) {
+  if (!view)
+    return invalid("r has no data");
+  MaskCall mask;
+  if (Status bad =
+          describeMask("r", view, view.dtype(), view.sizes(), dropout, mask))
+    return bad;
+  fovea_context_t *context = nullptr;
+  if (Status bad = session(context))
+    return bad;
+  StreamDevice device;
+  if (Status bad = device.enter(context, stream.native()))
+    return bad;
   const fovea_status_t status =
-      fovea_forward(context, &params, stream.native());
-  return status == FOVEA_STATUS_OK
-             ? Status()
-             : failureOf(call, context, device.device(), status);
+      fovea_dropout_mask(context, &mask.params, stream.native());
+  if (status == FOVEA_STATUS_OK)
+    return {};
+  const Status result = failure(context, status);
+  if (status == FOVEA_STATUS_NOT_FOUND)
+    if (Status none = deviceHasKernels(context, device.device());
+        none.code == hipErrorNoBinaryForGpu)
+      return none;
+  return result;
 }
 
 Status backward(const BackwardCall &call, Stream stream) {

@@ -45,6 +45,7 @@ struct ForwardCall {
   TensorView<4> q, k, v, out;
   TensorView<4> bias; ///< added to the scores; without data: none
   TensorView<2> lse;
+  TensorView<4> mask; ///< receives which weights are kept; without data: none
   float scale = 0;
   Dropout dropout;
   Window window;
@@ -78,6 +79,9 @@ struct BackwardCall {
 
 Status forward(const ForwardCall &call, Stream stream);
 Status backward(const BackwardCall &call, Stream stream);
+/// Writes 0.5 where a weight is kept and -0.5 where it is dropped.
+Status dropoutMask(const TensorView<4> &mask, const Dropout &dropout,
+                   Stream stream);
 
 } // namespace fovea::shim
 

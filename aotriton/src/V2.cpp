@@ -20,9 +20,10 @@ hipError_t debug_simulate_encoded_softmax(TensorView<4> r, float dropout_p,
                                           Stream stream) {
   return work<&debug_simulate_encoded_softmax>(
       "debug_simulate_encoded_softmax",
-      [] {
-        return refuse(hipErrorNotSupported,
-                      "there are no kernels that show the mask of dropout");
+      [&] {
+        return dropoutMask(
+            r, {dropout_p, philox_seed, philox_offset1, philox_offset2},
+            stream);
       },
       r, dropout_p, philox_seed, philox_offset1, philox_offset2, stream);
 }
@@ -97,8 +98,7 @@ hipError_t attn_fwd(T4 q, T4 k, T4 v, T4 b, float sm_scale, T2 softmax_lse,
                                    uint64_t(philox_offset2), philox_seed_output,
                                    philox_offset_output},
                                   is_causal);
-        call.mustBeAbsent("encoded_softmax", encoded_softmax,
-                          "probabilities as an output");
+        call.mask = encoded_softmax;
         return forward(call, stream);
       },
       q, k, v, b, sm_scale, softmax_lse, Out, dropout_p, philox_seed,
@@ -121,8 +121,7 @@ hipError_t attn_fwd_compact_varlen(
                                    uint64_t(philox_offset2), philox_seed_output,
                                    philox_offset_output},
                                   is_causal);
-        call.mustBeAbsent("encoded_softmax", encoded_softmax,
-                          "probabilities as an output");
+        call.mask = encoded_softmax;
         call.sequences =
             compact(cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k);
         return forward(call, stream);

@@ -154,8 +154,7 @@ hipError_t attn_fwd(const attn_fwd_params &in, int32_t params_version,
         call.dropout.seedOut = in.philox_seed_output;
         call.dropout.offsetOut = in.philox_offset_output;
         call.mustBeAbsent("A", in.A, "ALiBi");
-        call.mustBeAbsent("encoded_softmax", in.encoded_softmax,
-                          "probabilities as an output");
+        call.mask = in.encoded_softmax;
         return forward(call, stream);
       },
       in, params_version, stream, options);

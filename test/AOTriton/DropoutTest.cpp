@@ -79,6 +79,97 @@ TEST(Dropout, Backward) {
   }
 }
 
+/// What the mask holds, as its readers take it: kept is what is not negative.
+void expectMask(const Buffer &mask, const ref::Dropout &dropout, bool all) {
+  int64_t wrong = 0, other = 0;
+  for (int64_t b = 0; b != mask.host.batch; ++b)
+    for (int64_t h = 0; h != mask.host.heads; ++h)
+      for (int64_t i = 0; i != dropout.seqQ; ++i)
+        for (int64_t j = 0; j != dropout.seqK; ++j) {
+          const double value =
+              ref::decode(mask.host.type, mask.host.row(b, h, i)[j]);
+          wrong += (value >= 0) != (all || dropout.keeps(b, h, i, j));
+          other += value != 0.5 && value != -0.5;
+        }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(other, 0);
+}
+
+TEST(Dropout, MaskBesideForward) {
+  for (float p : {0.4f, 0.0f}) {
+    SCOPED_TRACE(p);
+    Problem problem(shapeOf(true));
+    drop(problem, p);
+    const ref::Dropout dropout = *problem.dropout;
+    if (p == 0)
+      problem.dropout.reset();
+    const Shape &shape = problem.shape;
+    Buffer mask(shape.type, ref::Layout::BHSD, shape.batch, shape.headsQ,
+                shape.seqlenQ, shape.seqlenK);
+    const Words words({kSeed, kOffset});
+    v3::attn_fwd_params params = forwardParams(problem);
+    params.dropout_p = p;
+    params.philox_seed_ptr = words.at(0);
+    params.philox_offset1 = words.at(1);
+    params.philox_offset2 = kMore;
+    params.encoded_softmax = mask.view();
+    ASSERT_EQ(attnFwd(params), hipSuccess) << why();
+    EXPECT_EQ(problem.judgeForward(), "");
+    mask.download();
+    expectMask(mask, dropout, p == 0);
+  }
+}
+
+TEST(Dropout, MaskAlone) {
+  ref::Dropout dropout;
+  dropout.p = 0.3f;
+  dropout.swapsWords = AOTRITON_VERSION_MINOR < 14;
+  dropout.heads = 3;
+  dropout.seqQ = 21;
+  dropout.seqK = 77;
+  for (ref::ElemType type : {ref::ElemType::BF16, ref::ElemType::F16})
+    for (bool hasSeeds : {true, false}) {
+      dropout.seed = hasSeeds ? kSeed : 0; // null is 0
+      dropout.offset = kMore + (hasSeeds ? kOffset : 0);
+      Buffer mask(type, ref::Layout::BSHD, 2, dropout.heads, dropout.seqQ,
+                  dropout.seqK);
+      const Words words({kSeed, kOffset});
+      const aotriton::TensorView<0> none;
+      ASSERT_EQ(aotriton::v2::flash::debug_simulate_encoded_softmax(
+                    mask.view(), dropout.p, hasSeeds ? words.at(0) : none,
+                    hasSeeds ? words.at(1) : none, kMore, nullptr),
+                hipSuccess)
+          << why();
+      mask.download();
+      expectMask(mask, dropout, false);
+    }
+}
+
+TEST(Dropout, MaskRefused) {
+  Problem problem(shapeOf(false));
+  const Shape &shape = problem.shape;
+  Buffer mask(shape.type, ref::Layout::BHSD, shape.batch, shape.headsQ,
+              shape.seqlenQ, shape.seqlenK + 1);
+  v3::attn_fwd_params params = forwardParams(problem);
+  params.dropout_p = 0.5f;
+  params.encoded_softmax = mask.view();
+  EXPECT_EQ(attnFwd(params), hipErrorInvalidValue);
+  EXPECT_NE(std::string(why()).find("encoded_softmax has shape (2, 4, 50, 62)"),
+            std::string::npos)
+      << why();
+  auto simulate = [&](const aotriton::TensorView<4> &view, float p) {
+    return aotriton::v2::flash::debug_simulate_encoded_softmax(view, p, {}, {},
+                                                               0, nullptr);
+  };
+  EXPECT_EQ(simulate({}, 0.5f), hipErrorInvalidValue);
+  EXPECT_EQ(simulate(mask.view(), 1.5f), hipErrorInvalidValue);
+  EXPECT_NE(std::string(why()).find("dropout_p is 1.5"), std::string::npos)
+      << why();
+  mask.download();
+  for (uint16_t value : mask.values)
+    ASSERT_EQ(value, 0xffff); // nothing was written
+}
+
 /// Where the offset comes from is not part of what a thread remembers.
 TEST(Dropout, OfAnotherOffset) {
   Problem problem(shapeOf(false));

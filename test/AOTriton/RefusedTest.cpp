@@ -189,8 +189,16 @@ const Row<flash::attn_fwd_params> kForwardRows[] = {
     {"Alibi", hipErrorNotSupported,
      "A has data, and there are no kernels with ALiBi",
      [](flash::attn_fwd_params &p) { p.A = p.L; }},
-    {"EncodedSoftmax", hipErrorNotSupported, "encoded_softmax has data",
+    {"EncodedSoftmaxShape", hipErrorInvalidValue, "encoded_softmax has shape",
      [](flash::attn_fwd_params &p) { p.encoded_softmax = p.Q; }},
+    {"EncodedSoftmax", hipErrorNotSupported, "'dropout_mask;",
+     [](flash::attn_fwd_params &p) {
+       const uint64_t q = p.Q.size(2), k = p.K.size(2);
+       p.encoded_softmax = {reinterpret_cast<intptr_t>(p.Out.data_ptr()),
+                            {p.Q.size(0), p.Q.size(1), q, k},
+                            {p.Q.size(1) * q * k, q * k, k, 1},
+                            p.Q.dtype()};
+     }},
     {"OutputOverlaps", hipErrorInvalidValue, "out",
      [](flash::attn_fwd_params &p) { p.Out = withStride(p.Out, 2, 0); }},
 };
@@ -315,11 +323,11 @@ TEST(Refused, Backends) {
   EXPECT_EQ(attnFwd(forwardParams(problem), {}, &options), hipSuccess);
 }
 
-TEST(Refused, FunctionsThatAreOnlyThere) {
+TEST(Refused, OtherFunctions) {
   expectRefusal(
       "debug_simulate_encoded_softmax",
       v2::flash::debug_simulate_encoded_softmax({}, 0.5f, {}, {}, 0, nullptr),
-      hipErrorNotSupported, "dropout");
+      hipErrorInvalidValue, "r has no data");
 #if AOTRITON_VERSION_MINOR < 12
   Problem problem({});
   Lazy delta;

@@ -104,6 +104,24 @@ TEST(V2, ABias) {
   EXPECT_EQ(problem.judgeForward(), "");
 }
 
+/// Where nothing is dropped all are kept.
+TEST(DropoutV2, Mask) {
+  Problem p({});
+  const Shape &shape = p.shape;
+  Buffer mask(shape.type, ref::Layout::BHSD, shape.batch, shape.headsQ,
+              shape.seqlenQ, shape.seqlenK);
+  ASSERT_EQ(v2::attn_fwd(p.q.view(), p.k.view(), p.v.view(), kNone, p.scale,
+                         p.lse.view(), p.out.view(), 0, kScalar, kScalar, 0,
+                         kScalar, kScalar, mask.view(), false, kScalar,
+                         nullptr),
+            hipSuccess)
+      << fovea_aotriton_last_message();
+  EXPECT_EQ(p.judgeForward(), "");
+  mask.download();
+  for (uint16_t value : mask.values)
+    ASSERT_EQ(ref::decode(shape.type, value), 0.5);
+}
+
 TEST(V2, Refusals) {
   Problem p({});
   auto forward = [&](v2::T4 bias, float dropout, v2::T4 probabilities) {
@@ -114,7 +132,7 @@ TEST(V2, Refusals) {
   };
   EXPECT_EQ(forward(p.q.view(), 0, kNone), hipErrorInvalidValue);
   EXPECT_EQ(forward(kNone, 0.1f, kNone), hipErrorNotSupported);
-  EXPECT_EQ(forward(kNone, 0, p.q.view()), hipErrorNotSupported);
+  EXPECT_EQ(forward(kNone, 0, p.q.view()), hipErrorInvalidValue); // its shape
   EXPECT_EQ(forward(kNone, 0, kNone), hipSuccess);
 
   // It brings no workspace, and AOTriton's kernel for it needs none.
