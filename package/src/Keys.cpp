@@ -105,6 +105,15 @@ std::vector<Feature> makeFeatures() {
          key.scoreGradients = parseCaptureNumbers(text).value_or(0);
          return key.scoreGradients != 0;
        }},
+      {"stored_gradients", false,
+       "numbers of captures, 0 to 7, that rise and are joined by '+'",
+       [](const ProblemKey &key) {
+         return captureNumbers(key.storedGradients);
+       },
+       [](ProblemKey &key, std::string_view text) {
+         key.storedGradients = parseCaptureNumbers(text).value_or(0);
+         return key.storedGradients != 0;
+       }},
   };
   for (size_t row = 0; row != spec::featureGroups().size(); ++row)
     all.push_back(featureOf(spec::featureGroups()[row], row));
@@ -296,6 +305,9 @@ Expected<ProblemKey> ProblemKey::parse(std::string_view text) {
   if (key.scoreGradients && !key.score)
     return fail("score_gradients are of what a score program captures, and "
                 "key 'score' is missing");
+  if (key.storedGradients & ~key.scoreGradients)
+    return fail("stored_gradients " + captureNumbers(key.storedGradients) +
+                " are not all among score_gradients");
   if (key.takesWindow() && key.mask != MaskKind::None)
     return fail("a kernel takes its window at run time or has a mask compiled "
                 "in, not both");

@@ -178,7 +178,7 @@ public:
     add(scalar.name, scalar.kind, scalar.unit, scalar.meaning, source, index);
   }
   void add(const CaptureSpec &capture, size_t number);
-  void addGradient(const CaptureSpec &capture, size_t number);
+  void addGradient(const CaptureSpec &capture, size_t number, bool isStored);
   Signature take() {
     signature.bytes = aligned(8);
     return std::move(signature);
@@ -286,11 +286,14 @@ void SignatureBuilder::add(const CaptureSpec &capture, size_t number) {
         number, dim);
 }
 
-void SignatureBuilder::addGradient(const CaptureSpec &capture, size_t number) {
+void SignatureBuilder::addGradient(const CaptureSpec &capture, size_t number,
+                                   bool isStored) {
   const std::string name = "dcapture" + std::to_string(number);
   add(name, ArgKind::Pointer, "address",
       "what the gradient of capture " + std::to_string(number) +
-          " is added to, f32 of the capture's extents; null: it is not wanted",
+          (isStored ? " is stored to, of the capture's type and extents"
+                    : " is added to, f32 of the capture's extents") +
+          "; null: it is not wanted",
       Source::CaptureGradient, number);
   for (size_t dim = 0; dim != capture.dims.size(); ++dim)
     add(name + "_stride" + std::to_string(dim), ArgKind::I64, "elements",
@@ -495,7 +498,8 @@ Signature signatureOf(const ProblemKey &key,
     builder.add(captures[number], number);
   for (size_t number = 0; number != captures.size(); ++number)
     if (key.scoreGradients >> number & 1)
-      builder.addGradient(captures[number], number);
+      builder.addGradient(captures[number], number,
+                          key.storedGradients >> number & 1);
   if (algorithm) {
     builder.add(tensorsOf(algorithm->own));
     for (const ScalarSpec &scalar : algorithm->own.scalars)

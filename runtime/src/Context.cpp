@@ -198,6 +198,7 @@ Result Context::bindProgram(Device &device, Problem &problem, bool isLaunch) {
   }
   problem.key.score = found.digits;
   problem.key.scoreGradients = gradientsOf(score);
+  problem.key.storedGradients = storedGradientsOf(score);
   for (size_t i = 0; i != found.captures.size(); ++i) {
     if (!(problem.key.scoreGradients >> i & 1) ||
         found.captures[i].hasElementOfEach())

@@ -140,7 +140,7 @@ Result OnDemand::findScore(const Problem &problem, const Log &log,
 Result OnDemand::findScore(KernelOrder order, const Log &log,
                            FoundScore &found) {
   order.problem.score = 0;
-  order.problem.scoreGradients = 0;
+  order.problem.scoreGradients = order.problem.storedGradients = 0;
   const std::string name =
       std::string(toString(order.problem.dtype)) + "\n" + order.score.str();
   {

@@ -44,9 +44,15 @@ Layout layoutOf(const fovea_capture_t &capture) {
   return {"data", "strides", capture.data, capture.strides,
           elementOf(capture).bytes};
 }
-Layout gradientLayoutOf(const fovea_capture_t &capture) {
+bool isStored(const fovea_score_t &score, size_t number) {
+  return score.stored_gradients >> number & 1;
+}
+Layout gradientLayoutOf(const fovea_score_t &score, size_t number) {
+  const fovea_capture_t &capture = captureOf(score, number);
   return {"gradient", "gradient_strides", capture.gradient,
-          capture.gradient_strides, sizeof(float)};
+          capture.gradient_strides,
+          isStored(score, number) ? elementOf(capture).bytes
+                                  : int64_t(sizeof(float))};
 }
 
 /// Checks that distances between elements can be computed at all.
@@ -98,7 +104,8 @@ Result checkCapture(const fovea_capture_t &capture, size_t number) {
   return checkStrides(capture, number, layoutOf(capture));
 }
 
-Result checkGradient(const fovea_capture_t &capture, size_t number, OpKind op) {
+Result checkGradient(const fovea_score_t &score, size_t number, OpKind op) {
+  const fovea_capture_t &capture = captureOf(score, number);
   const std::string name =
       "score.captures[" + std::to_string(number) + "].gradient";
   if (!capture.gradient)
@@ -109,7 +116,11 @@ Result checkGradient(const fovea_capture_t &capture, size_t number, OpKind op) {
   if (!spec::CaptureSpec{elementOf(capture).element, {}}.isFloat())
     return invalid(name + " is given of " + elementOf(capture).name +
                    ", which has none; set it to NULL");
-  return checkStrides(capture, number, gradientLayoutOf(capture));
+  if (isStored(score, number) && elementOf(capture).bytes != 2)
+    return invalid(name + " is stored, as score.stored_gradients says, of " +
+                   elementOf(capture).name +
+                   "; those of f16 and bf16 can be, others are added to f32");
+  return checkStrides(capture, number, gradientLayoutOf(score, number));
 }
 
 /// Whether types and ranks are those of the program.
@@ -249,10 +260,46 @@ Result checkLayout(const fovea_capture_t &given, size_t number,
   return checkReach(given, number, wanted, layoutOf(given));
 }
 
+/// Checks that no two places of a gradient that is stored are one.
+Result checkStoredPlaces(const fovea_capture_t &given, size_t number,
+                         const spec::CaptureSpec &wanted, const Sizes &sizes) {
+  struct Dim {
+    size_t number;
+    int64_t stride, size;
+  };
+  std::vector<Dim> dims;
+  for (size_t dim = 0; dim != wanted.dims.size(); ++dim)
+    for (const Indexed &row : kIndexed)
+      if (wanted.dims[dim].indices & row.index)
+        dims.push_back(
+            {dim, given.gradient_strides[dim], sizes.of(row.extent)});
+  std::sort(dims.begin(), dims.end(),
+            [](const Dim &a, const Dim &b) { return a.stride < b.stride; });
+  int64_t reach = 1;
+  for (const Dim &dim : dims) {
+    if (dim.size <= 1)
+      continue;
+    if (dim.stride < reach)
+      return invalid(fieldOf(number, "gradient_strides", dim.number) + " is " +
+                     std::to_string(dim.stride) +
+                     ": places of a gradient that is stored would overlap; it "
+                     "must be at least " +
+                     std::to_string(reach) +
+                     ", what the dimensions of smaller stride span");
+    reach += (dim.size - 1) * dim.stride;
+  }
+  return Result();
+}
+
 /// Checks the strides of a gradient against the program's type of the capture.
-Result checkGradientLayout(const fovea_capture_t &given, size_t number,
-                           const spec::CaptureSpec &wanted,
+Result checkGradientLayout(const fovea_score_t &score, size_t number,
+                           const spec::CaptureSpec &wanted, const Sizes &sizes,
                            bool isDeterministic) {
+  const fovea_capture_t &given = captureOf(score, number);
+  if (isStored(score, number))
+    if (Result result = checkStoredPlaces(given, number, wanted, sizes);
+        !result.ok())
+      return result;
   for (size_t dim = 0; dim != wanted.dims.size(); ++dim)
     if (isDeterministic && given.extents[dim] > 1 &&
         given.gradient_strides[dim] == 0)
@@ -260,7 +307,7 @@ Result checkGradientLayout(const fovea_capture_t &given, size_t number,
                      " is 0, which sums in any order, and deterministic is 1; "
                      "give each element memory of its own and sum that, or set "
                      "deterministic to 0");
-  return checkReach(given, number, wanted, gradientLayoutOf(given));
+  return checkReach(given, number, wanted, gradientLayoutOf(score, number));
 }
 
 /// Bytes [begin, end); none of what has no elements.
@@ -284,20 +331,20 @@ Span spanOf(const fovea_capture_t &capture, const Layout &layout) {
   }
   return span;
 }
-Span gradientSpan(const fovea_capture_t &capture) {
-  return spanOf(capture, gradientLayoutOf(capture));
+Span gradientSpan(const fovea_score_t &score, size_t number) {
+  return spanOf(captureOf(score, number), gradientLayoutOf(score, number));
 }
 
 /// Checks that nothing else of the call is in a gradient's memory.
 Result checkGradientMemory(const fovea_score_t &score, size_t number,
                            const Problem &problem) {
-  const fovea_capture_t &given = captureOf(score, number);
   const std::string name =
       "score.captures[" + std::to_string(number) + "].gradient";
-  const Span span = gradientSpan(given);
-  if (span.begin % sizeof(float) != 0)
+  const Span span = gradientSpan(score, number);
+  const int64_t bytes = gradientLayoutOf(score, number).bytes;
+  if (span.begin % uint64_t(bytes) != 0)
     return invalid(name + " is " + std::to_string(span.begin) +
-                   ", no multiple of 4 bytes");
+                   ", no multiple of " + std::to_string(bytes) + " bytes");
   auto shares = [&](const std::string &other) {
     return invalid(name + " (from " + std::to_string(span.begin) + " on, " +
                    std::to_string(span.end - span.begin) +
@@ -312,7 +359,7 @@ Result checkGradientMemory(const fovea_score_t &score, size_t number,
     const std::string field = "score.captures[" + std::to_string(i) + "].";
     if (other.rank && span.meets(spanOf(other, layoutOf(other))))
       return shares(field + "data");
-    if (i < number && span.meets(gradientSpan(other)))
+    if (i < number && span.meets(gradientSpan(score, i)))
       return shares(field + "gradient");
   }
   return Result();
@@ -369,12 +416,20 @@ Result readScore(const fovea_group_t *group, Problem &problem) {
                    std::to_string(given.capture_size) +
                    "; set it to sizeof(fovea_capture_t) (" +
                    std::to_string(kCaptureFirstSize) + " in this version)");
-  for (size_t i = 0; i != given.capture_count; ++i)
-    for (Result result :
-         {checkCapture(captureOf(given, i), i),
-          checkGradient(captureOf(given, i), i, problem.key.op)})
-      if (!result.ok())
-        return result;
+  if (given.reserved != 0)
+    return invalid("score.reserved is " + std::to_string(given.reserved) +
+                   "; set the structure to zero before filling it");
+  if (given.stored_gradients >> given.capture_count)
+    return invalid("score.stored_gradients is " +
+                   std::to_string(given.stored_gradients) +
+                   ", with bits of more captures than score.capture_count, " +
+                   std::to_string(given.capture_count));
+  for (size_t i = 0; i != given.capture_count; ++i) {
+    if (Result result = checkCapture(captureOf(given, i), i); !result.ok())
+      return result;
+    if (Result result = checkGradient(given, i, problem.key.op); !result.ok())
+      return result;
+  }
   problem.score = given;
   return Result();
 }
@@ -382,7 +437,8 @@ Result readScore(const fovea_group_t *group, Problem &problem) {
 Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch,
                  bool &missing) {
   const char *program = problem.score.program;
-  const uint8_t gradients = gradientsOf(problem.score);
+  const uint8_t gradients = gradientsOf(problem.score),
+                stored = storedGradientsOf(problem.score);
   const ProblemKey wanted = problem.key.withoutScore();
   const Candidate *found = nullptr, *otherLayout = nullptr;
   int words = -1; // of what is found
@@ -401,13 +457,18 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch,
         others = "nothing";
       continue;
     }
-    if ((gradients & ~key.scoreGradients) ||
+    const uint8_t added = key.scoreGradients & uint8_t(~key.storedGradients);
+    if ((stored & ~key.storedGradients) || (gradients & ~stored & ~added) ||
         (gradients && problem.deterministic &&
          !candidate->algorithm->deterministic)) {
       if (!key.scoreGradients)
         continue;
-      const std::string set = captureNumbers(key.scoreGradients) + " by " +
-                              candidate->algorithm->name;
+      const std::string set =
+          captureNumbers(key.scoreGradients) +
+          (key.storedGradients
+               ? " (stored " + captureNumbers(key.storedGradients) + ")"
+               : "") +
+          " by " + candidate->algorithm->name;
       if (offered.find(set) == std::string::npos)
         offered += (offered.empty() ? "" : ", ") + set;
       continue;
@@ -431,6 +492,7 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch,
       continue;
     problem.key.score = key.score;
     problem.key.scoreGradients = key.scoreGradients;
+    problem.key.storedGradients = key.storedGradients;
     found = candidate;
     words = ofThis;
   }
@@ -445,12 +507,16 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch,
             program + "' for '" + problem.key.str() +
             "' that gives the gradients of captures " +
             captureNumbers(gradients) +
+            (stored ? ", stored in their own type those of " +
+                          captureNumbers(stored)
+                    : "") +
             (problem.deterministic ? " in an order of its own, as "
                                      "deterministic is 1"
                                    : "") +
             (offered.empty() ? "" : "; there are those of " + offered) +
             "; aot-compile --op=backward --score=" + program +
-            " --score-gradients makes one");
+            (stored ? " --stored-gradients makes one"
+                    : " --score-gradients makes one"));
   if (!found && !others.empty())
     return invalid(std::string("the score program '") + program +
                    "' captures " + others + "; the call gives " +
@@ -476,8 +542,8 @@ Result checkCaptures(const Problem &problem,
     const spec::CaptureSpec &wanted = captures[i];
     const fovea_capture_t &given = captureOf(problem.score, i);
     if (given.gradient) {
-      if (Result result =
-              checkGradientLayout(given, i, wanted, problem.deterministic);
+      if (Result result = checkGradientLayout(
+              problem.score, i, wanted, problem.sizes, problem.deterministic);
           !result.ok())
         return result;
       if (isLaunch)
@@ -507,6 +573,10 @@ uint8_t gradientsOf(const fovea_score_t &score) {
     if (captureOf(score, i).gradient)
       wanted |= uint8_t(1u << i);
   return wanted;
+}
+
+uint8_t storedGradientsOf(const fovea_score_t &score) {
+  return uint8_t(gradientsOf(score) & score.stored_gradients);
 }
 
 std::string givenCaptures(const fovea_score_t &score) {

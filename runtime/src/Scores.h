@@ -27,6 +27,8 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch,
 
 /// The captures whose gradients a call asks for, as bits.
 uint8_t gradientsOf(const fovea_score_t &score);
+/// Of these the ones that are stored in the capture's type.
+uint8_t storedGradientsOf(const fovea_score_t &score);
 
 /// Checks what a call gives against what a program captures.
 Result checkCaptures(const Problem &problem,

@@ -43,7 +43,7 @@ static_assert(sizeof(fovea_window_t) == kWindowFirstSize);
 static_assert(sizeof(fovea_dlse_t) == kDlseFirstSize);
 static_assert(sizeof(fovea_sinks_t) == kSinksFirstSize);
 static_assert(sizeof(fovea_dsinks_t) == kDsinksFirstSize);
-static_assert(sizeof(fovea_score_t) == 48);
+static_assert(sizeof(fovea_score_t) == 56);
 static_assert(sizeof(fovea_capture_t) == kCaptureFirstSize);
 static_assert(sizeof(fovea_blocks_t) == kBlocksFirstSize);
 static_assert(sizeof(fovea_varlen_t) == kVarlenFirstSize);

@@ -196,6 +196,28 @@ void reportGradients(const Tensors &tensors, size_t parts,
   report.gradients.push_back(std::move(result));
 }
 
+/// Whether an element of a gradient that is stored belongs to a query and key
+/// that there are, of a problem in one part or with one a batch.
+bool isPlace(const CaseScore::Gradient &gradient, size_t element,
+             const std::vector<BackwardProblem> &parts) {
+  size_t batch = 0;
+  int64_t query = 0, key = 0;
+  for (size_t dim = gradient.extents.size(); dim-- != 0;) {
+    const size_t extent = size_t(gradient.extents[dim]),
+                 index = element % extent;
+    element /= extent;
+    const uint8_t indices = gradient.dims[dim].indices;
+    if (indices == spec::kByBatch)
+      batch = index;
+    else if (indices == spec::kByQuery)
+      query = int64_t(index);
+    else if (indices == spec::kByKey)
+      key = int64_t(index);
+  }
+  const ForwardProblem &part = parts[parts.size() == 1 ? 0 : batch].forward;
+  return query < part.q.seq && key < part.k.seq;
+}
+
 /// The same of what the score program captures.
 std::string reportCaptures(CaseScore &score,
                            const std::vector<BackwardProblem> &parts,
@@ -228,8 +250,18 @@ std::string reportCaptures(CaseScore &score,
       }
       std::vector<double> budget;
       for (size_t i = 0; i != count; ++i) {
+        if (gradient.type && isPlace(gradient, i, parts)) {
+          // It is rounded once more, subnormals to as many digits as are left.
+          const double slack = sums[i].budget();
+          result.exact.push_back(sums[i].exact);
+          budget.push_back(slack + unitRoundoff(*gradient.type) *
+                                       (std::fabs(sums[i].exact) + slack +
+                                        leastNormal(*gradient.type)));
+          continue;
+        }
         result.exact.push_back(sums[i].exact + double(gradient.before[i]));
-        budget.push_back(sums[i].budget(double(gradient.before[i])));
+        budget.push_back(
+            gradient.type ? 0 : sums[i].budget(double(gradient.before[i])));
       }
       result.comparison = compareElements(result.name.c_str(), gradient.after,
                                           result.exact, budget);

@@ -66,7 +66,7 @@ CaseScore::CaseScore(const std::string &program,
                      const std::vector<spec::CaptureSpec> &captures,
                      const std::vector<CaptureFill> &fills,
                      const ForwardCase &sizes)
-    : name(program), state(sizes.seed + 0x5c02e) {
+    : name(program), specs(captures), state(sizes.seed + 0x5c02e) {
   for (size_t i = 0; i != captures.size(); ++i)
     fill(captures[i], i < fills.size() ? fills[i] : CaptureFill(), sizes);
   score.header = {sizeof(score), FOVEA_GROUP_SCORE, nullptr};
@@ -170,7 +170,8 @@ void CaseScore::fill(const spec::CaptureSpec &capture, const CaptureFill &fill,
   }
 }
 
-void CaseScore::wantGradients(uint8_t captures) {
+void CaseScore::wantGradients(uint8_t captures, uint8_t stored) {
+  score.stored_gradients = stored;
   for (size_t i = 0; i != given.size(); ++i) {
     if (!(captures >> i & 1))
       continue;
@@ -186,6 +187,14 @@ void CaseScore::wantGradients(uint8_t captures) {
     gradient.before.resize(size_t(size));
     for (float &value : gradient.before)
       value = float(chance.normal());
+    if (!(stored >> i & 1))
+      continue;
+    gradient.type = given[i].type == FOVEA_CAPTURE_F16
+                        ? reference::ElemType::F16
+                        : reference::ElemType::BF16;
+    gradient.dims = specs[i].dims;
+    for (float &value : gradient.before)
+      value = float(reference::roundTo(*gradient.type, value));
   }
 }
 
@@ -200,10 +209,16 @@ std::string CaseScore::readGradients(std::vector<Gradient> &read) {
     if (!given[size_t(gradient.capture)].gradient)
       continue;
     gradient.after.resize(gradient.before.size());
-    if (std::string error = copies.read(gradient.after.data(), one.address,
-                                        gradient.after.size() * sizeof(float));
+    std::vector<uint16_t> narrow(gradient.type ? gradient.after.size() : 0);
+    if (std::string error =
+            gradient.type
+                ? copies.read(narrow.data(), one.address, narrow.size() * 2)
+                : copies.read(gradient.after.data(), one.address,
+                              gradient.after.size() * sizeof(float));
         !error.empty())
       return error;
+    for (size_t i = 0; i != narrow.size(); ++i)
+      gradient.after[i] = float(reference::decode(*gradient.type, narrow[i]));
     read.push_back(gradient);
   }
   return "";
@@ -222,8 +237,15 @@ std::string CaseScore::upload(Session &session) {
   }
   for (Wanted &one : wanted) {
     const std::vector<float> &before = one.gradient.before;
-    if (std::string error = copies.put(
-            before.data(), before.size() * sizeof(float), one.address);
+    std::vector<uint16_t> narrow;
+    if (one.gradient.type)
+      for (float value : before)
+        narrow.push_back(reference::encode(*one.gradient.type, value));
+    if (std::string error =
+            one.gradient.type
+                ? copies.put(narrow.data(), narrow.size() * 2, one.address)
+                : copies.put(before.data(), before.size() * sizeof(float),
+                             one.address);
         !error.empty())
       return error;
   }
@@ -295,8 +317,10 @@ std::optional<ScoreText> findScore(Session &session, const std::string &package,
         found = ScoreText{kernel.score.text, std::move(*captures)};
       if (found->text == kernel.score.text &&
           __builtin_popcount(key.scoreGradients) >
-              __builtin_popcount(found->gradients))
+              __builtin_popcount(found->gradients)) {
         found->gradients = key.scoreGradients;
+        found->stored = key.storedGradients;
+      }
     }
   }
   if (found)

@@ -46,8 +46,9 @@ public:
   std::string upload(Session &session);
 
   /// Gives backward calls a place for the gradients of captures, as bits by
-  /// number, to be added to numbers by chance. Before upload().
-  void wantGradients(uint8_t captures);
+  /// number, to be added to numbers by chance or, of those in `stored`, to be
+  /// stored over them. Before upload().
+  void wantGradients(uint8_t captures, uint8_t stored = 0);
   /// Whether calls give it; a forward call must not.
   void askForGradients(bool asks);
   bool asks() const {
@@ -59,6 +60,10 @@ public:
     int capture;
     std::vector<int64_t> extents; ///< none: of a scalar
     std::vector<float> before, after;
+    /// Of one that is stored: its type, and what indexes the dimensions, whose
+    /// extents may have padding.
+    std::optional<reference::ElemType> type;
+    std::vector<spec::CaptureDim> dims;
   };
   /// What calls have added to them; none if they were not asked. Empty, or what
   /// the device's library answered.
@@ -81,6 +86,7 @@ private:
   std::vector<reference::CapturedValues> all;
   std::vector<std::vector<unsigned char>> memory; ///< of each on the host
   std::vector<fovea_capture_t> given;
+  std::vector<spec::CaptureSpec> specs;
   fovea_score_t score = {};
   struct Wanted {
     Gradient gradient;
@@ -99,6 +105,7 @@ struct ScoreText {
   std::string text;
   std::vector<spec::CaptureSpec> captures;
   uint8_t gradients = 0; ///< most that a kernel gives, as in a key
+  uint8_t stored = 0;    ///< of these, likewise
 };
 std::optional<ScoreText> findScore(Session &session, const std::string &package,
                                    const std::string &program,

@@ -642,7 +642,7 @@ int runScored(Session &session, CommandLine &line) {
   for (size_t i = 0; i != found->captures.size(); ++i)
     if (line.run.deterministic && !found->captures[i].hasElementOfEach())
       gradients &= uint8_t(~(1u << i));
-  score.wantGradients(gradients);
+  score.wantGradients(gradients, gradients & found->stored);
   c.scored = &score;
   if (error = score.upload(session); !error.empty())
     return fail(error, kDevice);

@@ -208,19 +208,23 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
                                           "before it; at most " +
                                           llvm::Twine(kMost) + " are possible");
   std::map<DataType, NamedScore> scores;
-  const bool hasGradients = !axes.scoreGradients.text.empty();
-  if (hasGradients && !axes.scores)
-    return complaints.add(axes.scoreGradients.where,
-                          "gradients are of what a score program captures, and "
-                          "none is named");
-  if (hasGradients && !llvm::is_contained(ops, OpKind::Backward))
-    return complaints.add(axes.scoreGradients.where,
-                          "backward kernels give gradients, and none is asked "
-                          "for");
+  for (const Item &gradients : {axes.scoreGradients, axes.storedGradients}) {
+    if (gradients.text.empty())
+      continue;
+    if (!axes.scores)
+      return complaints.add(gradients.where,
+                            "gradients are of what a score program captures, "
+                            "and none is named");
+    if (!llvm::is_contained(ops, OpKind::Backward))
+      return complaints.add(gradients.where,
+                            "backward kernels give gradients, and none is "
+                            "asked for");
+  }
   if (axes.scores)
     for (DataType dtype : dtypes) {
       llvm::Expected<NamedScore> named =
-          nameScore(*axes.scores, dtype, axes.scoreGradients, complaints);
+          nameScore(*axes.scores, dtype, axes.scoreGradients,
+                    axes.storedGradients, complaints);
       if (!named)
         return complaints.add(axes.where, llvm::toString(named.takeError()));
       scores.emplace(dtype, std::move(*named));
@@ -263,8 +267,10 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
                   job.problem.score = scores[dtype].digest;
                   job.score = scores[dtype].record;
                   job.captures = scores[dtype].captures;
-                  if (op == OpKind::Backward)
+                  if (op == OpKind::Backward) {
                     job.problem.scoreGradients = scores[dtype].gradients;
+                    job.problem.storedGradients = scores[dtype].stored;
+                  }
                 }
                 job.symbol =
                     kernelSymbol(job.problem, overrides, job.score.name);

@@ -49,6 +49,7 @@ struct Axes {
   std::shared_ptr<const ScoreChoice> scores; ///< for Job::scores
   /// Of which captures backward kernels give the gradients; empty: none.
   Item scoreGradients;
+  Item storedGradients; ///< likewise, stored and not added up
 };
 
 /// Appends the product of the lists, targets outermost. A value that a list has

@@ -115,6 +115,12 @@ struct Options {
                "number, that backward kernels give: none (default), all, or a "
                "list"),
       cl::cat(category)};
+  cl::list<std::string> storedGradients{
+      "stored-gradients", cl::CommaSeparated, cl::value_desc("capture,..."),
+      cl::desc("Of captures of 16 bits with an element for each query and key: "
+               "gradients that are stored in that type, and not added to "
+               "memory in f32"),
+      cl::cat(category)};
   cl::opt<std::string> spec{"spec", cl::value_desc("file"),
                             cl::desc("Kernels as a JSON file, in place of the "
                                      "options above; --target goes with one "
@@ -480,8 +486,12 @@ void RequestBuilder::readProblemOptions() {
   if (options.scoreGradients.getNumOccurrences())
     axes.scoreGradients = {llvm::join(options.scoreGradients, ","),
                            "--score-gradients"};
-  if (axes.scoreGradients.text == "none")
-    axes.scoreGradients = {};
+  if (options.storedGradients.getNumOccurrences())
+    axes.storedGradients = {llvm::join(options.storedGradients, ","),
+                            "--stored-gradients"};
+  for (Item *gradients : {&axes.scoreGradients, &axes.storedGradients})
+    if (gradients->text == "none")
+      *gradients = {};
   addJobs(axes, request.jobs, complaints);
 }
 
@@ -490,7 +500,8 @@ void RequestBuilder::readSpec() {
        std::initializer_list<std::reference_wrapper<const cl::Option>>{
            options.ops, options.dtypes, options.headDims, options.masks,
            options.groups, options.score, options.scoreFile,
-           options.scoreGradients, options.inst, options.algorithms})
+           options.scoreGradients, options.storedGradients, options.inst,
+           options.algorithms})
     refuse(option, "contradicts --spec, which says what to compile");
   for (const auto &option : options.overrides)
     refuse(*option, "contradicts --spec, which says what to compile; "
@@ -510,7 +521,7 @@ llvm::Error RequestBuilder::readInput() {
        std::initializer_list<std::reference_wrapper<const cl::Option>>{
            options.ops, options.dtypes, options.headDims, options.masks,
            options.groups, options.score, options.scoreFile,
-           options.scoreGradients, options.spec})
+           options.scoreGradients, options.storedGradients, options.spec})
     refuse(option, "contradicts input file '" + options.input +
                        "', which says what to compile");
   std::vector<const target::TargetInfo *> targets;

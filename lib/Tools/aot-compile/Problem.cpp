@@ -141,9 +141,11 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
     gradients.push_back(number);
     auto capture = dyn_cast<MemRefType>(types[captured + number]);
     SmallVector<int64_t> any(capture ? capture.getRank() : 0, dynamic);
+    const bool isStored = job.problem.storedGradients >> number & 1;
     types.push_back(
-        capture ? MemRefType::get(any, b.getF32Type(),
-                                  StridedLayoutAttr::get(&context, 0, any))
+        capture ? MemRefType::get(
+                      any, isStored ? capture.getElementType() : b.getF32Type(),
+                      StridedLayoutAttr::get(&context, 0, any))
                 : MemRefType::get({}, b.getF32Type()));
   }
   auto func = func::FuncOp::create(b, job.symbol, b.getFunctionType(types, {}));
@@ -203,6 +205,7 @@ static ModuleOp kernelModule(ModuleOp file) {
 llvm::Expected<NamedScore> fovea::tools::nameScore(const ScoreChoice &choice,
                                                    DataType dtype,
                                                    const Item &gradients,
+                                                   const Item &stored,
                                                    Complaints &complaints) {
   MLIRContext context(compilerDialects(), MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
@@ -223,15 +226,34 @@ llvm::Expected<NamedScore> fovea::tools::nameScore(const ScoreChoice &choice,
              {choice.name, std::move(text.text)},
              attn::capturesOf(op.getScore())};
   });
-  if (gradients.text.empty())
+  for (auto [list, set] :
+       {std::pair(&gradients, &named.gradients), {&stored, &named.stored}}) {
+    if (list->text.empty())
+      continue;
+    std::optional<uint8_t> chosen = chooseGradients(
+        list->text, list->where, choice, named.captures, complaints);
+    if (!chosen)
+      return named;
+    *set = *chosen;
+  }
+  named.gradients |= named.stored;
+  if (!named.gradients)
     return named;
-  std::optional<uint8_t> chosen = chooseGradients(
-      gradients.text, gradients.where, choice, named.captures, complaints);
-  if (!chosen)
-    return named;
-  named.gradients = *chosen;
+  for (auto [number, capture] : llvm::enumerate(named.captures))
+    if ((named.stored >> number & 1) &&
+        (spec::infoOf(capture.element).bytes != 2 ||
+         !capture.hasElementOfEach())) {
+      complaints.add(stored.where,
+                     "the gradient of capture " + llvm::Twine(number) + ", " +
+                         capture.str() +
+                         ", is none to be stored: it is of 16 bits, and batch, "
+                         "head, query and key index it as they are; "
+                         "--score-gradients adds it up in f32");
+      return named;
+    }
   job.problem.op = fovea::OpKind::Backward;
-  job.problem.scoreGradients = *chosen;
+  job.problem.scoreGradients = named.gradients;
+  job.problem.storedGradients = named.stored;
   module = buildProblem(context, job);
   if (failed(verify(*module)))
     return diagnostics.takeError();

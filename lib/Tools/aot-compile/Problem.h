@@ -27,11 +27,13 @@ struct NamedScore {
   ScoreRecord record;
   std::vector<spec::CaptureSpec> captures;
   uint8_t gradients = 0; ///< of them, as in a key
+  uint8_t stored = 0;    ///< of these, likewise
 };
 /// Of a choice, for problems of a type; fails where a verifier refuses it.
 /// \param gradients  that kernels are to give; empty: none
+/// \param stored     of captures whose gradients they store, likewise
 llvm::Expected<NamedScore> nameScore(const ScoreChoice &choice, DataType dtype,
-                                     const Item &gradients,
+                                     const Item &gradients, const Item &stored,
                                      Complaints &complaints);
 
 /// One job for each function of the file. Targets are those named, or, if there

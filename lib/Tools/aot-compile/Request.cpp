@@ -174,5 +174,9 @@ std::string fovea::tools::kernelSymbol(const ProblemKey &problem,
     symbol += "_dcapture" + captureNumbers(problem.scoreGradients);
     std::replace(symbol.begin(), symbol.end(), '+', '_');
   }
+  if (problem.storedGradients) {
+    symbol += "_stored" + captureNumbers(problem.storedGradients);
+    std::replace(symbol.begin(), symbol.end(), '+', '_');
+  }
   return symbol + overrides.suffix();
 }

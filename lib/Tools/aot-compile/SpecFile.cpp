@@ -208,18 +208,20 @@ void SpecReader::readSchedules(const json::Value &value,
   }
 }
 
-/// "score", "score_file" and "score_gradients"; false after complaints.
+/// "score", "score_file" and the gradients; false after complaints.
 bool SpecReader::readScores(const json::Object &object,
                             const std::string &prefix, Axes &axes) {
   const json::Value *score = object.get("score");
   const json::Value *file = object.get("score_file");
   const json::Value *gradients = object.get("score_gradients");
+  const json::Value *stored = object.get("stored_gradients");
+  constexpr llvm::StringLiteral ofCaptures =
+      "none, all, or names or numbers of what is captured, joined by commas";
   for (auto [key, given, wanted] :
        {std::tuple("score", score, "names of score programs, joined by commas"),
         {"score_file", file, "the name of an .mlir file"},
-        {"score_gradients", gradients,
-         "none, all, or names or numbers of what is captured, joined by "
-         "commas"}})
+        {"score_gradients", gradients, ofCaptures.data()},
+        {"stored_gradients", stored, ofCaptures.data()}})
     if (given && given->getAsString().value_or("").empty()) {
       complaints.add(
           where(prefix + key),
@@ -247,6 +249,9 @@ bool SpecReader::readScores(const json::Object &object,
   if (gradients && *gradients->getAsString() != "none")
     axes.scoreGradients = {gradients->getAsString()->str(),
                            where(prefix + "score_gradients")};
+  if (stored && *stored->getAsString() != "none")
+    axes.storedGradients = {stored->getAsString()->str(),
+                            where(prefix + "stored_gradients")};
   return axes.scores || (!score && !file);
 }
 
@@ -262,7 +267,7 @@ void SpecReader::readSet(const json::Value &value, const std::string &path,
   Axes axes;
   axes.where = where(path);
   std::string known = "comment, schedules, score, score_file, score_gradients, "
-                      "skip_unsupported, tuning";
+                      "stored_gradients, skip_unsupported, tuning";
   for (const ListKey &list : kLists) {
     known += ", " + list.key.str();
     if (const json::Value *given = object->get(list.key))
@@ -302,7 +307,8 @@ void SpecReader::readSet(const json::Value &value, const std::string &path,
                                    "with tuning rows, found ") +
                            (text ? "an empty one" : kindName(given)));
     } else if (key.str() == "score" || key.str() == "score_file" ||
-               key.str() == "score_gradients") {
+               key.str() == "score_gradients" ||
+               key.str() == "stored_gradients") {
       continue; // read together
     } else if (key.str() == "comment") {
       if (!given.getAsString())

@@ -165,10 +165,14 @@ Result readScore(const fovea_compile_request_t &given, Job &job) {
   if (!choice)
     return invalid(llvm::StringRef(complaints.str()).rtrim().str());
   // "0+2" of the key is "0,2" of --score-gradients.
-  std::string gradients = captureNumbers(job.problem.scoreGradients);
-  std::replace(gradients.begin(), gradients.end(), '+', ',');
-  llvm::Expected<NamedScore> named = nameScore(
-      *choice, job.problem.dtype, Item{gradients, "problem"}, complaints);
+  auto listOf = [](uint8_t captures) {
+    std::string numbers = captureNumbers(captures);
+    std::replace(numbers.begin(), numbers.end(), '+', ',');
+    return Item{numbers, "problem"};
+  };
+  llvm::Expected<NamedScore> named =
+      nameScore(*choice, job.problem.dtype, listOf(job.problem.scoreGradients),
+                listOf(job.problem.storedGradients), complaints);
   if (!named)
     return invalid(llvm::toString(named.takeError()));
   if (complaints.any())

@@ -558,6 +558,14 @@ typedef struct fovea_score {
       kernels at hand, then of the compiler's library. With never it is not
       looked at. */
   const char *text;
+  /** Of a backward call, captures as bits by number: their gradients, where
+      they are wanted, are stored in the capture's type, F16 or BF16, and not
+      added to F32. The program indexes these captures by batch, query head,
+      query and key, and the gradient has memory of its own for each. Every
+      place of queries and keys that there are is written, 0 where it is not
+      visible; the capture's padding is not. */
+  uint32_t stored_gradients;
+  uint32_t reserved; /**< 0 */
 } fovea_score_t;
 
 /** What a launch is made of. */

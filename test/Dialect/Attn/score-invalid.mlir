@@ -350,3 +350,20 @@ func.func @seen_last(%t: !t, %l: !l, %w: !w, %s: f32) {
   } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
   return
 }
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @stored(%t: !t, %l: !l, %w: !w, %s: f32, %c: memref<?xf16>, %d: memref<?xf16>) {
+  // expected-error @below {{(C16) has 'memref<?xf16>' for the gradient of capture 0, 'memref<?xf16>'; a gradient of 16 bits is stored in the capture's type, of what batch, head, query and key index as they are; f32 is added to}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    captures(%c : memref<?xf16>) gradients(0 = %d : memref<?xf16>) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %k: memref<?xf16>):
+    %e = attn.at %k[%j] : memref<?xf16>
+    %y = arith.addf %x, %e : f32
+    attn.yield %y : f32
+  } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}

@@ -45,6 +45,21 @@ TEST(ProblemKeyTest, GradientsOfCapturesAreOtherKernels) {
   }
 }
 
+TEST(ProblemKeyTest, GradientsThatAreStoredAreOtherKernels) {
+  ProblemKey key = makeProblem(64);
+  key.op = OpKind::Backward;
+  key.score = 0x0123456789abcdef;
+  key.scoreGradients = 1 | 4;
+  const ProblemKey added = key;
+  key.storedGradients = 4;
+  EXPECT_EQ(key.str(), "backward;dtype=bf16;head_dim=64;score=0123456789abcdef;"
+                       "score_gradients=0+2;stored_gradients=2");
+  EXPECT_NE(key.base(), added.base());
+  Expected<ProblemKey> parsed = ProblemKey::parse(key.str());
+  ASSERT_TRUE(parsed) << parsed.status().message();
+  EXPECT_EQ(*parsed, key);
+}
+
 TEST(ProblemKeyTest, OfAttentionAloneAreHeadDimensionsAndMasks) {
   ProblemKey key;
   key.op = OpKind::DropoutMask;
@@ -116,6 +131,9 @@ TEST(ProblemKeyTest, RefusesAndNamesWhatItCannotRead) {
       {"backward;dtype=fp16;head_dim=64;score=0123456789abcdef;"
        "score_gradients=bias",
        "score_gradients 'bias'"},
+      {"backward;dtype=fp16;head_dim=64;score=0123456789abcdef;"
+       "score_gradients=1;stored_gradients=0+1",
+       "stored_gradients 0+1 are not all among score_gradients"},
       {"dropout_mask;dtype=fp16", "key 'dropout' is missing"},
       {"dropout_mask;dropout=1;dtype=fp16;head_dim=64",
        "head_dim is not of dropout_mask"},

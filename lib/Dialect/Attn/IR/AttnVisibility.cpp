@@ -245,7 +245,11 @@ FailureOr<ProblemKey> fovea::attn::keyOf(AttentionOpInterface op) {
   if (!op.getScore().empty())
     key.score = canonicalScore(op.getScore()).digest;
   if (auto backward = dyn_cast<BackwardOp>(op.getOperation()))
-    for (int32_t number : backward.getGradientsOf())
+    for (auto [number, gradient] :
+         llvm::zip_equal(backward.getGradientsOf(), backward.getGradients())) {
       key.scoreGradients |= uint8_t(1 << number);
+      if (isStoredGradient(gradient))
+        key.storedGradients |= uint8_t(1 << number);
+    }
   return key;
 }

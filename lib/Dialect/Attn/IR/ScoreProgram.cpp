@@ -455,6 +455,14 @@ LogicalResult fovea::attn::verifyGradients(BackwardOp op) {
         return op.emitOpError("(C16) has ")
                << to << " for the gradient of capture " << number
                << ", which is " << tensor << "; extents are the capture's";
+    if (isStoredGradient(gradient) &&
+        (to.getElementType() != element ||
+         !capturesOf(op.getScore())[number].hasElementOfEach()))
+      return op.emitOpError("(C16) has ")
+             << to << " for the gradient of capture " << number << ", " << type
+             << "; a gradient of 16 bits is stored in the capture's type, of "
+                "what batch, head, query and key index as they are; f32 is "
+                "added to";
     BlockArgument argument =
         op.getScore().getArgument(kScoreArguments + unsigned(number));
     if (tensor && !isReadOnce(argument))
@@ -464,6 +472,10 @@ LogicalResult fovea::attn::verifyGradients(BackwardOp op) {
                 "each";
   }
   return success();
+}
+
+bool fovea::attn::isStoredGradient(Value gradient) {
+  return !cast<MemRefType>(gradient.getType()).getElementType().isF32();
 }
 
 static spec::CaptureElement elementOf(Type type) {

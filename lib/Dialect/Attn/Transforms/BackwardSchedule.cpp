@@ -498,7 +498,7 @@ LogicalResult fovea::attn::checkBackwardSchedule(
 LogicalResult fovea::attn::checkScoreGradients(BackwardOp op,
                                                const target::TargetInfo &target,
                                                BackwardAlgorithm algorithm) {
-  if (op.getGradients().empty())
+  if (llvm::all_of(op.getGradients(), isStoredGradient))
     return success();
   if (!target.has(target::kBufferAtomicAddF32))
     return op.emitOpError("adds gradients of captures in memory, for which ")
@@ -507,7 +507,7 @@ LogicalResult fovea::attn::checkScoreGradients(BackwardOp op,
     return success();
   const std::vector<spec::CaptureSpec> captures = capturesOf(op.getScore());
   for (int32_t number : op.getGradientsOf())
-    if (!captures[number].hasElementOfEach())
+    if (!captures[number].hasElementOfEach()) // nor is it stored
       return op.emitOpError("adds up the gradient of capture ")
              << number << ", " << captures[number].str()
              << ", in any order, and algorithm '" << specOf(algorithm).name

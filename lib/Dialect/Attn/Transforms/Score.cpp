@@ -58,13 +58,16 @@ void Score::findGradients(BackwardOp op,
   OperandRange derivatives = yieldOf(program).getDerivatives();
   if (derivatives.empty())
     return;
-  for (auto [number, derivative] :
-       llvm::zip_equal(op.getGradientsOf(), derivatives.drop_front())) {
-    if (matchPattern(derivative, m_AnyZeroFloat()))
+  for (auto [number, derivative, to] : llvm::zip_equal(
+           op.getGradientsOf(), derivatives.drop_front(), op.getGradients())) {
+    const bool isStored = isStoredGradient(to);
+    if (!isStored && matchPattern(derivative, m_AnyZeroFloat()))
       continue;
     BlockArgument capture =
         program.getArgument(kScoreArguments + unsigned(number));
-    Gradient gradient = {nullptr, {}, derivative, Owner::Tile};
+    Gradient gradient = {nullptr, {}, derivative, Owner::Tile, nullptr};
+    if (isStored)
+      gradient.stored = cast<MemRefType>(to.getType()).getElementType();
     const std::string name = "dcapture" + std::to_string(number);
     gradient.to.value = argument(name);
     gradient.to.extents = captured[number].extents;
@@ -120,6 +123,11 @@ Score::Owner Score::ownerOf(AtOp at) const {
              : (column ? Owner::Column : Owner::Tile);
 }
 
+bool Score::storesGradients() const {
+  return llvm::any_of(gradients,
+                      [](const Gradient &gradient) { return gradient.stored; });
+}
+
 size_t Score::countSums() const {
   return llvm::count_if(
       gradients, [](const Gradient &gradient) { return gradient.isSummed(); });
@@ -159,6 +167,13 @@ public:
   /// \param hidden  what is left out where places have elements of their own;
   ///   null: nothing
   void add(const Gradient &gradient, Value tile, Value hidden);
+  /// Stores a tile to places that there are.
+  /// \param outside  i32 tile, -1 of others and 0 of these; null: there are
+  /// none
+  void store(const Gradient &gradient, Value tile, Value outside);
+  /// i32 tile, -1 of places behind the last query, or from key `end` on, and
+  /// else 0: comparisons would hold a pair of scalar registers each.
+  Value isOutside(Value end);
 
 private:
   enum class Kind { Scalar, Columns, Whole };
@@ -407,6 +422,15 @@ Value Score::Tiles::elements(AtOp at, Value gathered) {
   return gathered;
 }
 
+/// Bounds that nothing is in, if the gradient is not wanted: cheaper than a
+/// branch in the loop.
+static Value sizeIfWanted(ImplicitLocOpBuilder &b, Value base, Value size) {
+  Value isNull = LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::eq, base,
+                                      LLVM::ZeroOp::create(b, base.getType()));
+  Value none = arith::ConstantIntOp::create(b, 0, 32).getResult();
+  return arith::SelectOp::create(b, isNull, none, size);
+}
+
 void Score::Tiles::add(const Gradient &gradient, Value tile, Value hidden) {
   Address address = {Kind::Scalar, nullptr, nullptr, nullptr, false, false};
   if (gradient.at) {
@@ -416,17 +440,42 @@ void Score::Tiles::add(const Gradient &gradient, Value tile, Value hidden) {
     address.offset = wide(i32(0));
     address.size = i32(1);
   }
-  // Bounds that nothing is in are cheaper than a branch in the loop.
   Value base = gradient.to.value;
-  Value isNull = LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::eq, base,
-                                      LLVM::ZeroOp::create(b, base.getType()));
-  Value size = arith::SelectOp::create(b, isNull, i32(0), address.size);
+  Value size = sizeIfWanted(b, base, address.size);
   Value index = address.index ? spread(address.index) : Value();
   if (gradient.owner == Owner::Place && hidden)
     index = arith::SelectOp::create(b, hidden, spread(i32(-1)), index);
   ScatterAddOp::create(b, tile, base, address.offset, size, index,
                        /*by_row=*/gradient.owner == Owner::Row,
                        /*by_column=*/gradient.owner == Owner::Column);
+}
+
+Value Score::Tiles::isOutside(Value end) {
+  auto isBehind = [&](ScoreArgument number, Value end) -> Value {
+    Value place = get(score.program.getArgument(unsigned(number)));
+    const Kind kind = kindOf(place);
+    Value last = arith::SubIOp::create(b, end, i32(1));
+    Value rest = arith::SubIOp::create(b, promote(last, kind), place);
+    return spread(arith::ShRSIOp::create(b, rest, promote(i32(31), kind)));
+  };
+  return arith::OrIOp::create(b, isBehind(ScoreArgument::Query, score.seqlenQ),
+                              isBehind(ScoreArgument::Key, end));
+}
+
+void Score::Tiles::store(const Gradient &gradient, Value tile, Value outside) {
+  Address address = {Kind::Scalar, nullptr, nullptr, nullptr, false, false};
+  {
+    OpBuilder::InsertionGuard guard(b);
+    address = addressOf(gradient.at, gradient.to, /*isUnit=*/false);
+  }
+  Value index = spread(address.index);
+  if (outside)
+    index = arith::OrIOp::create(b, index, outside);
+  if (getElementTypeOrSelf(tile) != gradient.stored)
+    tile = arith::TruncFOp::create(b, whole.clone(gradient.stored), tile);
+  Value base = gradient.to.value;
+  ScatterOp::create(b, tile, base, address.offset,
+                    sizeIfWanted(b, base, address.size), index);
 }
 
 void Score::Tiles::take(Operation &op) {
@@ -578,7 +627,7 @@ void Score::addGradients(const Result &result, Value ds, Value hidden,
     if (!matchPattern(gradient.derivative, m_OneFloat()))
       part = arith::MulFOp::create(
           b, ds, tiles.spread(tiles.get(gradient.derivative)));
-    if (gradient.owner == Owner::Place) {
+    if (gradient.owner == Owner::Place && !gradient.stored) {
       tiles.add(gradient, part, hidden);
       continue;
     }
@@ -586,6 +635,10 @@ void Score::addGradients(const Result &result, Value ds, Value hidden,
       auto none = arith::ConstantOp::create(
           b, b.getZeroAttr(cast<RankedTensorType>(part.getType())));
       part = arith::SelectOp::create(b, hidden, none, part);
+    }
+    if (gradient.stored) {
+      tiles.store(gradient, part, hidden ? tiles.isOutside(seqlenK) : Value());
+      continue;
     }
     if (!gradient.isSummed()) {
       tiles.add(gradient, part, nullptr);
@@ -614,6 +667,19 @@ void Score::addSums(ArrayRef<Value> sums, ScorePlace place) {
           tiles.take(op);
     }
     tiles.add(gradient, sum, nullptr);
+  }
+}
+
+void Score::storeZeros(RankedTensorType tile, const ScorePlace &place,
+                       Value end) {
+  for (const Gradient &gradient : gradients) {
+    if (!gradient.stored)
+      continue;
+    Tiles tiles(*this, tile, place);
+    tiles.setPlace(tiles.rows());
+    Value zeros = arith::ConstantOp::create(
+        b, cast<TypedAttr>(b.getZeroAttr(tile.clone(gradient.stored))));
+    tiles.store(gradient, zeros, tiles.isOutside(end));
   }
 }
 

@@ -81,6 +81,13 @@ public:
   ///   place
   void addGradients(const Result &result, mlir::Value ds, mlir::Value hidden,
                     llvm::MutableArrayRef<mlir::Value> sums);
+  /// Whether some are stored: a place of queries and keys each, by tiles that
+  /// are given to addGradients(), or else as 0.
+  bool storesGradients() const;
+  /// Stores zeros to the places of a tile that there are.
+  /// \param end  i32: keys from here on are left out
+  void storeZeros(mlir::RankedTensorType tile, const ScorePlace &place,
+                  mlir::Value end);
   /// Adds the sums to memory.
   /// \param place  of the tiles; their rows do not matter
   void addSums(llvm::ArrayRef<mlir::Value> sums, ScorePlace place);
@@ -101,6 +108,7 @@ private:
     Captured to;
     mlir::Value derivative; ///< of the score for the element
     Owner owner;
+    mlir::Type stored; ///< what it is stored in; null: it is added, in f32
     bool isSummed() const { return owner <= Owner::Column; }
   };
   void findGradients(BackwardOp op,

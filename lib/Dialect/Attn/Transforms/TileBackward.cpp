@@ -1076,10 +1076,37 @@ public:
                     view(deltaRows(headQ), firstRow, 1, b.getF32Type()));
     if (isAtomic())
       StoreOp::create(b, noSums(), sumsView(sumsRows(headQ), firstRow));
+    if (score.storesGradients() && (visibility.isPartial() || lists.isThere()))
+      storeHiddenGradients();
     finish();
   }
 
 private:
+  /// Zeros where the kernel of dK and dV may not come by: what not all of these
+  /// queries see.
+  void storeHiddenGradients() {
+    Value last = sub(min(add(firstRow, i32(tiles.blockM)), seqlenQ()), i32(1));
+    Value zero = i32(0), count = seqlenK(), begin = zero, end = count;
+    if (lists.isThere()) { // and it comes by what is listed alone
+      end = zero;
+    } else {
+      const Bounds all = visibility.keysOfAll(firstRow, last);
+      if (all.begin)
+        begin = min(max(all.begin, zero), count);
+      if (all.end)
+        end = max(min(all.end, count), begin);
+    }
+    constexpr int64_t columns = 64;
+    for (auto [from, to] : {std::pair(zero, begin), {end, count}}) {
+      auto keys = scf::ForOp::create(b, from, to, i32(columns));
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(keys.getBody());
+      score.storeZeros(f32Tile(tiles.blockM, columns),
+                       {batch, headQ, firstRow, keys.getInductionVar(),
+                        /*hasKeyRows=*/false},
+                       to);
+    }
+  }
   /// dlse, [1, block_m]: zeros where there is none, and of rows that saw no
   /// key, whose weights of 0 must not meet whatever is there.
   Value gradientOfLse() {

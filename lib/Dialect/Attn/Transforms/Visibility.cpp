@@ -40,6 +40,17 @@ static Value earlier(ImplicitLocOpBuilder &b, Value x, Value y) {
   return arith::MinSIOp::create(b, x, y);
 }
 
+Bounds Visibility::keysOfAll(Value first, Value last) {
+  Bounds all;
+  for (const Part &part : parts) {
+    const Bounds more =
+        part.attr.keysOfRows(context, part.bounds, first, last).all;
+    all.begin = later(b, all.begin, more.begin);
+    all.end = earlier(b, all.end, more.end);
+  }
+  return all;
+}
+
 Segments Visibility::segments(llvm::function_ref<SeenBounds(const Part &)> of,
                               Value length, int64_t block, int64_t originStep) {
   SeenBounds seen;

@@ -60,6 +60,10 @@ public:
   /// origin, masked by the bounds that there are.
   mlir::Value apply(mlir::Value scores, Bounds bounds, mlir::Value start);
 
+  /// The keys that every one of queries [first, last] sees, i32; a bound that
+  /// is null is none, and others may lie outside the sequence.
+  Bounds keysOfAll(mlir::Value first, mlir::Value last);
+
   /// The keys that any query of the sequence sees; i32. Begin null: from the
   /// first on. End not below 0.
   Bounds seenKeys();

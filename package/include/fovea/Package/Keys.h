@@ -73,6 +73,9 @@ struct ProblemKey {
   /// What the program captures that its kernels give the gradients of, by
   /// number as bits; of Backward alone.
   uint8_t scoreGradients = 0;
+  /// Of these the ones that are stored, in the capture's type, and not added to
+  /// memory in f32.
+  uint8_t storedGradients = 0;
 
   /// Its kernels take any window at run time, and have no mask compiled in.
   bool takesWindow() const { return groups[kWindowGroup] != 0; }
@@ -93,7 +96,7 @@ struct ProblemKey {
   ProblemKey withoutScore() const {
     ProblemKey key = base();
     key.score = 0;
-    key.scoreGradients = 0;
+    key.scoreGradients = key.storedGradients = 0;
     return key;
   }
 
@@ -112,7 +115,8 @@ struct ProblemKey {
   friend bool operator==(const ProblemKey &a, const ProblemKey &b) {
     return a.op == b.op && a.dtype == b.dtype && a.headDim == b.headDim &&
            a.mask == b.mask && a.groups == b.groups && a.score == b.score &&
-           a.scoreGradients == b.scoreGradients;
+           a.scoreGradients == b.scoreGradients &&
+           a.storedGradients == b.storedGradients;
   }
   friend bool operator!=(const ProblemKey &a, const ProblemKey &b) {
     return !(a == b);

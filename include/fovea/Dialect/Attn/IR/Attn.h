@@ -96,6 +96,10 @@ const spec::AlgorithmSpec &specOf(BackwardAlgorithm algorithm);
 /// it has none.
 llvm::FailureOr<ProblemKey> keyOf(AttentionOpInterface op);
 
+/// Whether a gradient of a capture is stored and not added up in memory: its
+/// type says so.
+bool isStoredGradient(mlir::Value gradient);
+
 /// The tensors that an op's kernels are passed, each once: in the order of the
 /// function's arguments that they are, what is left out behind the others.
 std::vector<const spec::TensorSpec *> tensorsOf(AttentionOpInterface op);

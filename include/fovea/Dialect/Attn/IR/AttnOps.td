@@ -255,6 +255,10 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     up what is broadcast. Reads outside the capture, and places that are not
     visible, add nothing.
 
+    A gradient in a capture's type of 16 bits is stored and not added: each place
+    of queries and keys that there are, 0 where it is not visible. Batch, head,
+    query and key then index the capture as they are.
+
     ```mlir
     captures(%bias, %slopes : memref<?x?x?x?xf16, strided<[?, ?, ?, 1]>>,
              memref<?x?xf32, strided<[?, ?]>>)
@@ -276,7 +280,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     | sinks, dsinks (both or neither) | [heads_q] | f32 |
     | workspace | bytes, as docs/KernelAbi.md says | i8 |
     | scale | scalar | f32 |
-    | gradients | those of the captures that they are of | f32 |
+    | gradients | those of the captures that they are of | f32, or the capture's of 16 bits |
 
     The constraints are (C1) to (C15), (C17) and (C19) of `attn.forward`, for gradients, dlse and
     dsinks included, as for their tensors; `attn.yield` may have another f32
@@ -327,7 +331,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
           [MemRead, MemWrite]>:$dropout,
       Variadic<I32>:$head_dims,
       Arg<Variadic<Attn_Capture>, "of the score program", [MemRead]>:$captures,
-      Arg<Variadic<MemRefRankOf<[F32], [0, 1, 2, 3, 4]>>,
+      Arg<Variadic<MemRefRankOf<[F32, F16, BF16], [0, 1, 2, 3, 4]>>,
           "gradients of captures", [MemRead, MemWrite]>:$gradients,
       OptionalAttr<DenseI32ArrayAttr>:$gradient_numbers,
       OptionalAttr<Attn_VisibilityParts>:$visibility,
