@@ -135,6 +135,7 @@ struct Groups {
   fovea_varlen_t varlen = {};
   fovea_score_t score = {};
   fovea_capture_t bias = {};
+  uint64_t keys = 0; ///< of the bias, without what pads its rows
   fovea_dropout_t dropout = {};
   fovea_head_dims_t dims = {};
 
@@ -187,6 +188,7 @@ Status describeBias(const ForwardCall &call, const Params &params,
     if (i != 0)
       bias.extents[i] = int64_t(least[i]);
   }
+  groups.keys = least[3];
   int64_t rowStride = 0; // the least
   bool isByWords =
       bias.strides[3] == 1 && reinterpret_cast<uintptr_t>(bias.data) %
@@ -210,6 +212,45 @@ Status describeBias(const ForwardCall &call, const Params &params,
   score.capture_count = 1;
   score.capture_size = sizeof(bias);
   groups.link(score.header);
+  return {};
+}
+
+/// Checks where the gradient of the bias goes, which is stored in the type of
+/// Q, and describes it. As in AOTriton one without strides is not wanted.
+Status describeBiasGradient(const ForwardCall &call, const TensorView<4> &view,
+                            Groups &groups) {
+  if (view.stride(0) == 0 && view.stride(1) == 0 && view.stride(2) == 0)
+    return {};
+  if (!call.bias)
+    return invalid("DB has data, and B, whose gradient it is, none");
+  if (call.sequences.q.stacked)
+    return unsupported("DB has data, and Q stacked sequences, which have one "
+                       "batch of B and a gradient each: leave DB without data");
+  if (view.dtype() != call.q.dtype())
+    return invalid("DB has type number " + std::to_string(int(view.dtype())) +
+                   ", and Q " + std::to_string(int(call.q.dtype())));
+  fovea_capture_t &bias = groups.bias;
+  const std::array<uint64_t, 4> least = {
+      uint64_t(bias.extents[0]), uint64_t(bias.extents[1]),
+      uint64_t(bias.extents[2]), groups.keys};
+  for (size_t i = 0; i != 4; ++i) {
+    const uint64_t size = view.size(int(i)), stride = view.stride(int(i));
+    if (size < least[i] || size >= kLargest)
+      return invalid("DB has shape " + str(view.sizes()) +
+                     "; the other tensors demand " + str(least));
+    if (stride >= kLargest)
+      return invalid("DB has strides " + str(view.strides()) +
+                     "; none of them may be negative");
+    if (stride == 0 && least[i] > 1)
+      return unsupported(
+          "DB has strides " + str(view.strides()) +
+          ": nothing is summed over what is broadcast; give it memory for all "
+          "of " +
+          str(least) + " and sum that, or none");
+    bias.gradient_strides[i] = int64_t(stride);
+  }
+  bias.gradient = view.data_ptr();
+  groups.score.stored_gradients = 1;
   return {};
 }
 
@@ -508,11 +549,13 @@ fovea_status_t choose(fovea_context_t *context, fovea_backward_params_t &params,
     header->next = nullptr;
   choice.groups.score.captures = nullptr;
   choice.groups.bias.data = nullptr;
+  static int32_t kSome = 0;
+  if (choice.groups.bias.gradient)
+    choice.groups.bias.gradient = &kSome;
   fovea_dropout_t &dropout = choice.groups.dropout;
   dropout.seed = dropout.offset = nullptr;
   dropout.offset_value = 0;
   // Which tensors there are is part of the choice, where they are is not.
-  static constexpr int32_t kSome = 0;
   for (fovea_sequences_t *side :
        {&choice.groups.varlen.q, &choice.groups.varlen.k})
     for (const int32_t **address : {&side->lengths, &side->starts})
@@ -669,6 +712,9 @@ Status backward(const BackwardCall &call, Stream stream) {
                    describe("DK", call.dk, type, k, apartK, params.dk),
                    describe("DV", call.dv, type, v, apartK, params.dv)}))
     return bad;
+  if (call.dbias)
+    if (Status bad = describeBiasGradient(base, call.dbias, groups))
+      return bad;
   if (base.backend > 0)
     return unsupported("force_backend_index is " +
                        std::to_string(base.backend) +

@@ -73,6 +73,7 @@ struct Workspace {
 struct BackwardCall {
   ForwardCall forward;
   TensorView<4> dout, dq, dk, dv;
+  TensorView<4> dbias; ///< of the bias; without data: not wanted
   bool deterministic = false;
   std::array<Workspace, 2> workspaces; ///< tried in this order
 };

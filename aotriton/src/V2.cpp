@@ -141,7 +141,7 @@ static Status backwardV2(const T4 &q, const T4 &k, const T4 &v, const T4 &b,
   BackwardCall call;
   call.forward = common(q, k, v, b, out, lse, scale, dropout, causal);
   call.forward.sequences = sequences;
-  call.forward.mustBeAbsent("db", db, "gradients of a bias");
+  call.dbias = db;
   call.dout = dout;
   call.dq = dq;
   call.dk = dk;

@@ -169,7 +169,7 @@ hipError_t attn_bwd(const attn_bwd_params &in, int32_t params_version,
           return bad;
         BackwardCall call;
         call.forward = common(in, options);
-        call.forward.mustBeAbsent("DB", in.DB, "gradients of a bias");
+        call.dbias = in.DB;
         call.dout = in.DO;
         call.dq = in.DQ;
         call.dk = in.DK;

@@ -83,6 +83,22 @@ TEST_P(Biases, Backward) {
   EXPECT_EQ(problem->judgeBackward(), "");
 }
 
+/// Of its own for each place, however the bias is laid out.
+TEST_P(Biases, Gradient) {
+  const Case &c = GetParam();
+  problem->fillForwardResults();
+  Buffer dbias(problem->shape.type, ref::Layout::BSHD, int64_t(kBatch),
+               int64_t(kHeadsQ), c.seqlenQ, c.seqlenK);
+  Lazy delta;
+  v3::attn_bwd_params params = backwardParams(*problem, delta);
+  params.B = bias->view();
+  params.DB = dbias.view();
+  ASSERT_EQ(attnBwd(params), hipSuccess) << why();
+  EXPECT_EQ(problem->judgeBackward(), "");
+  dbias.download();
+  EXPECT_EQ(problem->judgeBias(dbias), "");
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Biases, testing::ValuesIn(kCases),
                          [](const testing::TestParamInfo<Case> &info) {
                            return info.param.name;
@@ -105,6 +121,48 @@ TEST(BiasForward, TakesSizesOfOne) {
               view.dtype()};
   ASSERT_EQ(attnFwd(params), hipSuccess) << why();
   EXPECT_EQ(problem.judgeForward(), "");
+}
+
+/// As AOTriton takes it: without strides it is not wanted.
+TEST(BiasGradient, IsNotWrittenWithoutStrides) {
+  Problem problem({});
+  auto bias = std::make_shared<Bias>(
+      problem.shape.type, std::array<uint64_t, 4>{1, 2, 70, 70},
+      std::array<uint64_t, 4>{0, 0, 70, 1}, false);
+  problem.score = bias;
+  problem.fillForwardResults();
+  Buffer dbias(problem.shape.type, ref::Layout::BHSD, 1, 2, 70, 70);
+  Lazy delta;
+  v3::attn_bwd_params params = backwardParams(problem, delta);
+  params.B = bias->view();
+  const TensorView<4> view = dbias.view();
+  auto with = [&](std::array<uint64_t, 4> sizes,
+                  std::array<uint64_t, 4> strides, aotriton::DType type) {
+    return TensorView<4>(reinterpret_cast<intptr_t>(view.data_ptr()), sizes,
+                         strides, type);
+  };
+  params.DB = with(view.sizes(), {0, 0, 0, 1}, view.dtype());
+  ASSERT_EQ(attnBwd(params), hipSuccess) << why();
+  EXPECT_EQ(problem.judgeBackward(), "");
+  auto expectRefused = [&](hipError_t status, const char *reason,
+                           const TensorView<4> &db) {
+    params.DB = db;
+    EXPECT_EQ(attnBwd(params), status);
+    EXPECT_NE(std::string(why()).find(reason), std::string::npos) << why();
+  };
+  expectRefused(hipErrorNotSupported, "DB has strides (4900, 0, 70, 1)",
+                with(view.sizes(), {4900, 0, 70, 1}, view.dtype()));
+  expectRefused(hipErrorInvalidValue, "DB has shape (1, 2, 70, 69)",
+                with({1, 2, 70, 69}, view.strides(), view.dtype()));
+  expectRefused(hipErrorInvalidValue, "DB has type number 1",
+                with(view.sizes(), view.strides(), aotriton::kFloat32));
+  expectRefused(hipErrorInvalidValue, "gradient_strides[2] is 69",
+                with(view.sizes(), {9800, 4900, 69, 1}, view.dtype()));
+  params.B = {};
+  expectRefused(hipErrorInvalidValue, "DB has data, and B", view);
+  dbias.download();
+  for (uint16_t value : dbias.values)
+    ASSERT_EQ(value, 0xffff); // nothing was written
 }
 
 struct Broken {

@@ -159,6 +159,40 @@ std::string Problem::judgeBackward() {
   return message;
 }
 
+std::string Problem::judgeBias(const Buffer &dbias) {
+  ref::BackwardProblem backward;
+  backward.forward = problem();
+  backward.dout = dout.host;
+  const ref::Tensor &o = out.host;
+  std::vector<double> stored;
+  for (int64_t b = 0; b != o.batch; ++b)
+    for (int64_t h = 0; h != o.heads; ++h)
+      for (int64_t i = 0; i != o.seq; ++i)
+        for (int64_t d = 0; d != o.dim; ++d)
+          stored.push_back(ref::decode(o.type, o.row(b, h, i)[d]));
+  const ref::Tensor &found = dbias.host;
+  const ref::CaptureGradient exact = ref::captureGradientF64(
+      backward, stored, lse.download(), /*capture=*/0,
+      found.batch * found.heads * found.seq * found.dim);
+  std::vector<float> values;
+  std::vector<double> expected, budget;
+  for (int64_t b = 0; b != found.batch; ++b)
+    for (int64_t h = 0; h != found.heads; ++h)
+      for (int64_t i = 0; i != found.seq; ++i)
+        for (int64_t j = 0; j != found.dim; ++j) {
+          const auto &element = exact.elements[values.size()];
+          values.push_back(
+              float(ref::decode(found.type, found.row(b, h, i)[j])));
+          expected.push_back(element.exact);
+          // It is rounded once more than a sum in fp32.
+          const double slack = element.budget();
+          budget.push_back(slack + ref::unitRoundoff(found.type) *
+                                       (std::fabs(element.exact) + slack +
+                                        ref::leastNormal(found.type)));
+        }
+  return ref::compareElements("DB", values, expected, budget).message;
+}
+
 Words::Words(const std::vector<uint64_t> &values)
     : count(values.size()), memory(values.size() * sizeof(uint64_t)) {
   memory.write(values.data());

@@ -117,6 +117,9 @@ public:
   /// `lse`; with `dq`, `dk` and `dv`.
   std::string judgeForward(bool withLse = true);
   std::string judgeBackward();
+  /// The same of the gradient of what `score` adds, its capture 0: as a tensor
+  /// whose rows are queries and whose columns are keys.
+  std::string judgeBias(const Buffer &dbias);
 
 private:
   ref::ForwardProblem problem() const;
@@ -149,6 +152,13 @@ public:
   }
   Result<float> apply(float product, const Place &place) const override {
     return {product + float(at(place)), 1};
+  }
+  /// One for each batch, head, query and key.
+  Term termOf(int, double, const Place &place) const override {
+    return {1, ((place.batch * int64_t(sizes[1]) + place.head) * place.seqlenQ +
+                place.query) *
+                       place.seqlenK +
+                   place.key};
   }
 
 private:
