@@ -93,9 +93,10 @@ struct Shape {
   ref::ElemType type = ref::ElemType::BF16;
   ref::Layout layout = ref::Layout::BHSD;
   int64_t batch = 1, headsQ = 2, headsK = 2, seqlenQ = 70, seqlenK = 70;
-  int64_t dim = 64, dimV = 0; ///< of v and out; 0: dim
-  int64_t dimOfV() const { return dimV ? dimV : dim; }
+  int64_t dim = 64;
   fovea::Window mask; ///< what each query sees
+  int64_t dimV = 0;   ///< of v and out; 0: dim
+  int64_t dimOfV() const { return dimV ? dimV : dim; }
 };
 
 /// One attention with normal inputs.

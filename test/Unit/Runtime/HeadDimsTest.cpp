@@ -95,9 +95,9 @@ TEST_F(HeadDimsCall, SaysWhatThereIsNot) {
   write({record(64, true), record(96, false)});
   context = makeContext();
   dims.head_dim_v = 65;
-  expectStatus(launch(8), FOVEA_STATUS_NOT_FOUND, "rows of 8 and, of V, 65");
+  expectStatus(launch(8), FOVEA_STATUS_NOT_FOUND, {"rows of 8 and, of V, 65"});
   dims.head_dim_v = 96;
-  expectStatus(launch(80), FOVEA_STATUS_NOT_FOUND, "without head_dims");
+  expectStatus(launch(80), FOVEA_STATUS_NOT_FOUND, {"without head_dims"});
 }
 
 TEST_F(HeadDimsCall, RefusesWhatIsNone) {
@@ -106,10 +106,10 @@ TEST_F(HeadDimsCall, RefusesWhatIsNone) {
   for (int64_t dim : {-1, 513}) {
     dims.head_dim_v = dim;
     expectStatus(launch(64), FOVEA_STATUS_INVALID_ARGUMENT,
-                 "head_dims.head_dim_v is");
+                 {"head_dims.head_dim_v is"});
   }
   dims.head_dim_v = 0;
-  expectStatus(launch(0), FOVEA_STATUS_INVALID_ARGUMENT, "head_dim is 0");
+  expectStatus(launch(0), FOVEA_STATUS_INVALID_ARGUMENT, {"head_dim is 0"});
 }
 
 /// Rows are read in words.
@@ -117,7 +117,7 @@ TEST_F(HeadDimsCall, RefusesRowsAnOddNumberOfElementsApart) {
   write({record(64, true), record(64, false)});
   context = makeContext();
   expectStatus(launch(37, 37), FOVEA_STATUS_INVALID_ARGUMENT,
-               "q.stride_seq is 37, which is odd, for rows of 37 elements");
+               {"q.stride_seq is 37, which is odd, for rows of 37 elements"});
   expectStatus(launch(37, 38), FOVEA_STATUS_OK);
   expectStatus(launch(64, 65), FOVEA_STATUS_OK);
 }
