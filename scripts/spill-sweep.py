@@ -15,11 +15,8 @@ import sys
 
 import kernel_figures as figures
 
-LARGEST = {"forward": 512, "backward": 256}
-# Chips that have gradients of larger head dimensions (docs/AotCompile.md).
-LARGEST_BACKWARD = {"gfx90a": 480, "gfx942": 480, "gfx9-4-generic": 480,
-                    "gfx950": 512}
-SMALLEST, STEP = 16, 8
+OPS = ("forward", "backward")
+SMALLEST, LARGEST, STEP = 16, 512, 8
 
 
 def faults(kernel):
@@ -53,7 +50,7 @@ def main():
     parser.add_argument("--build", default=figures.ROOT / "build",
                         help="build folder")
     parser.add_argument("--targets", help="default: all with code of their own")
-    parser.add_argument("--ops", default=",".join(LARGEST))
+    parser.add_argument("--ops", default=",".join(OPS))
     parser.add_argument("--dtypes", default="fp16,bf16")
     parser.add_argument("--masks", default="any")
     parser.add_argument("--head-dims", help="default: all multiples of 8")
@@ -64,11 +61,8 @@ def main():
     at_fault = 0
     for op in options.ops.split(","):
         for target in targets:
-            largest = LARGEST[op]
-            if op == "backward":
-                largest = LARGEST_BACKWARD.get(target, largest)
             head_dims = options.head_dims.split(",") if options.head_dims \
-                else range(SMALLEST, largest + 1, STEP)
+                else range(SMALLEST, LARGEST + 1, STEP)
             kernels, wrong = 0, 0
             for head_dim in head_dims:
                 for kernel in compile_all(options.build, target, op, options.dtypes,

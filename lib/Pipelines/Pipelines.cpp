@@ -82,6 +82,7 @@ void fovea::populateStage(OpPassManager &manager, Stage stage,
     choose.valueSplit = options.valueSplit;
     choose.queriesInLds = options.queriesInLds;
     choose.directCopy = options.directCopy;
+    choose.columnChunk = options.columnChunk;
     choose.algorithm = options.algorithm;
     manager.addNestedPass<func::FuncOp>(attn::createAttnChooseSchedule(choose));
     return addVerify(manager, "scheduled");

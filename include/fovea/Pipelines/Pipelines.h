@@ -57,6 +57,10 @@ struct ScheduleOptions : public mlir::PassPipelineOptions<ScheduleOptions> {
       *this, "direct-copy",
       llvm::cl::desc("Load keys and values to LDS without registers"),
       llvm::cl::init(-1)};
+  Option<int32_t> columnChunk{
+      *this, "column-chunk",
+      llvm::cl::desc("Columns that come through LDS at a time, of gradients"),
+      llvm::cl::init(-1)};
   Option<std::string> algorithm{
       *this, "algorithm",
       llvm::cl::desc("Of attn.forward flash or split, of attn.backward "

@@ -243,6 +243,7 @@ struct LowerLoad : public LanePattern<LoadOp> {
                           columnsOf(rewriter, op.getView()), from);
     Value zero = lanes.i32(b, 0);
     auto read = [&](Coord at) -> Value {
+      at[1] += int32_t(op.getColumn());
       if (address.isOutside(at))
         return arith::ConstantOp::create(b, b.getZeroAttr(accesses.type()));
       Value loaded = ROCDL::RawPtrBufferLoadOp::create(

@@ -140,6 +140,7 @@ llvm::Error Compilation::lower(Stage stage) {
   options.valueSplit = job.overrides.valueSplit;
   options.queriesInLds = job.overrides.queriesInLds;
   options.directCopy = job.overrides.directCopy;
+  options.columnChunk = job.overrides.columnChunk;
   options.algorithm = job.overrides.algorithm;
   PassManager manager(&context);
   if (observed && mlir::failed(applyPassManagerCLOptions(manager)))

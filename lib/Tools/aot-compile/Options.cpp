@@ -48,8 +48,9 @@ static constexpr llvm::StringLiteral kOverview =
     "    aot-compile k.mlir --emit=none --report=text\n";
 
 static constexpr llvm::StringLiteral kMoreHelp =
-    "\nHead dimensions are the multiples of 8 from 8 to 512, of backward to "
-    "256 or\nmore, as the chip's registers allow. With "
+    "\nHead dimensions are the multiples of 8 from 8 to 512; of the "
+    "algorithm\n"
+    "atomic to 384 on gfx11. With "
     "several kernels -o names a folder. MLIR's flags "
     "(--mlir-print-ir-after-all,\n"
     "--mlir-timing, ...) and LLVM's work too: --help-hidden. "

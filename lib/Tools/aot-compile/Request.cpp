@@ -53,6 +53,9 @@ static constexpr OverrideInfo kOverrides[] = {
      "0: queries stay in registers, 1: in LDS"},
     {"direct-copy", "dc", &ScheduleOverrides::directCopy, 0, false,
      "0: keys and values reach LDS through registers, 1: without"},
+    {"column-chunk", "cc", &ScheduleOverrides::columnChunk, 0, true,
+     "columns of the head dimension that come through LDS at a time, of "
+     "gradients (0: all)"},
 };
 
 llvm::ArrayRef<OverrideInfo> fovea::tools::allOverrides() { return kOverrides; }

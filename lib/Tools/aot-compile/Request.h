@@ -57,7 +57,7 @@ enum class ReportFormat { None, Text, Json };
 struct ScheduleOverrides {
   int32_t blockM = 0, blockN = 0, waves = 0, stages = 0, wavesPerSimd = 0;
   int32_t rescaleThreshold = -1;
-  int32_t valueSplit = 0, queriesInLds = -1, directCopy = -1;
+  int32_t valueSplit = 0, queriesInLds = -1, directCopy = -1, columnChunk = -1;
   std::string inst;
   std::string algorithm;
 

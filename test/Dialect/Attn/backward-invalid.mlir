@@ -27,23 +27,11 @@ func.func @heads(%t: !t, %k: !k4, %d: !k8, %l: !l, %w: !w, %s: f32) {
 
 // -----
 
-!t = memref<?x?x?x488xf16, strided<[?, ?, ?, 1]>>
-!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
-!w = memref<?xi8>
-func.func @large(%t: !t, %l: !l, %w: !w, %s: f32) {
-  // expected-error @below {{no deterministic schedule for gradients of head dimension 488 in 'f16' on gfx942; the largest is 480}}
-  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
-    : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
-  return
-}
-
-// -----
-
 !t = memref<?x?x?x256xf16, strided<[?, ?, ?, 1]>>
 !l = memref<?x?x?xf32, strided<[?, ?, 1]>>
 !w = memref<?xi8>
 func.func @lds(%t: !t, %l: !l, %w: !w, %s: f32) {
-  // expected-error @below {{the tiles of the dkdv kernel take 65792 bytes of LDS, but gfx942 has 65536; a smaller block_n or block_m fits}}
+  // expected-error @below {{the tiles of the dkdv kernel take 65792 bytes of LDS, but gfx942 has 65536; a smaller block_n, block_m or column_chunk fits}}
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
     schedule(<deterministic,
       delta = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
@@ -75,12 +63,61 @@ func.func @direct_copy(%t: !t, %l: !l, %w: !w, %s: f32) {
 !l = memref<?x?x?xf32, strided<[?, ?, 1]>>
 !w = memref<?xi8>
 func.func @segments(%t: !t, %l: !l, %w: !w, %s: f32) {
-  // expected-error @below {{the tiles of the dq kernel take 98304 bytes of LDS, but gfx942 has 65536; a smaller block_n or block_m fits}}
+  // expected-error @below {{the tiles of the dq kernel take 98304 bytes of LDS, but gfx942 has 65536; a smaller block_n, block_m or column_chunk fits}}
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
     schedule(<deterministic,
       delta = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
       dkdv = <block_m = 128, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 1, rescale_threshold = 0>,
       dq = <block_m = 128, block_n = 128, waves = 4, inst = <mfma_32x32x8>, stages = 4, waves_per_simd = 1, rescale_threshold = 0>>)
+    : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x128xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @chunk(%t: !t, %l: !l, %w: !w, %s: f32) {
+  // expected-error @below {{column_chunk must be a multiple of 32 (the contraction of mfma_16x16x16), of 64 (its rows times value_split) and of 64 bytes, found 32}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    schedule(<deterministic,
+      delta = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
+      dkdv = <block_m = 16, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 1, rescale_threshold = 0, value_split = 4, column_chunk = 32>,
+      dq = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 1, rescale_threshold = 0>>)
+    : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x128xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @chunk_segments(%t: !t, %l: !l, %w: !w, %s: f32) {
+  // expected-error @below {{columns come in 2 chunks with 1 or 2 stages, found stages = 4; column_chunk = 0 has all}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    schedule(<deterministic,
+      delta = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
+      dkdv = <block_m = 64, block_n = 16, waves = 4, inst = <mfma_16x16x16>, stages = 4, waves_per_simd = 1, rescale_threshold = 0, column_chunk = 64>,
+      dq = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 1, rescale_threshold = 0>>)
+    : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+// Residents in LDS are there in all their columns.
+!t = memref<?x?x?x512xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @chunk_lds(%t: !t, %l: !l, %w: !w, %s: f32) {
+  // expected-error @below {{the tiles of the dkdv kernel take 73856 bytes of LDS, but gfx942 has 65536; a smaller block_n, block_m or column_chunk fits}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    schedule(<deterministic,
+      delta = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
+      dkdv = <block_m = 32, block_n = 16, waves = 4, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 1, rescale_threshold = 0, value_split = 2, queries_in_lds = 1, column_chunk = 64>,
+      dq = <block_m = 64, block_n = 16, waves = 4, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 1, rescale_threshold = 0>>)
     : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
   return
 }

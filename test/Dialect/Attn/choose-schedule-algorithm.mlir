@@ -17,15 +17,3 @@ func.func @contradicts(%t: !t, %l: !l, %w: !w, %s: f32) {
     : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
   return
 }
-
-// -----
-
-!t = memref<?x?x?x512xf16, strided<[?, ?, ?, 1]>>
-!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
-!w = memref<?xi8>
-func.func @large(%t: !t, %l: !l, %w: !w, %s: f32) {
-  // expected-error @below {{no atomic schedule for gradients of head dimension 512 in 'f16' on gfx942; the largest is }}
-  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
-    : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
-  return
-}

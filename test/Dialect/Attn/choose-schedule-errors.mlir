@@ -49,6 +49,17 @@ func.func @block_n(%t: !t64, %s: f32) {
 // -----
 
 !t256 = memref<?x?x?x256xbf16, strided<[?, ?, ?, 1]>>
+func.func @column_chunk(%t: !t256, %s: f32) {
+  // expected-error @below {{forward kernels take all columns at once: column_chunk must be 0, found 64}}
+  attn.forward %t, %t, %t, %t scale(%s)
+    schedule(<block_m = 128, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 1, rescale_threshold = 8, column_chunk = 64>)
+    : !t256, !t256, !t256, !t256
+  return
+}
+
+// -----
+
+!t256 = memref<?x?x?x256xbf16, strided<[?, ?, ?, 1]>>
 func.func @lds(%t: !t256, %s: f32) {
   // expected-error @below {{K and V tiles of 128 keys by 256 take 131072 bytes of LDS, but gfx942 has 65536; a smaller block_n fits}}
   attn.forward %t, %t, %t, %t scale(%s)

@@ -99,12 +99,11 @@ const target::MatrixShape &InstAttr::getInfo() const {
   return *target::lookupMatrixShape(getName());
 }
 
-LogicalResult
-ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
-                     int32_t blockM, int32_t blockN, int32_t waves,
-                     InstAttr inst, int32_t stages, int32_t wavesPerSimd,
-                     int32_t rescaleThreshold, int32_t valueSplit,
-                     int32_t queriesInLds, int32_t directCopy) {
+LogicalResult ScheduleAttr::verify(
+    llvm::function_ref<InFlightDiagnostic()> emitError, int32_t blockM,
+    int32_t blockN, int32_t waves, InstAttr inst, int32_t stages,
+    int32_t wavesPerSimd, int32_t rescaleThreshold, int32_t valueSplit,
+    int32_t queriesInLds, int32_t directCopy, int32_t columnChunk) {
   // What depends on the chip or the instruction is checked where both are
   // known, in attn-choose-schedule.
   if (blockM <= 0 || blockM > 256)
@@ -131,6 +130,10 @@ ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                              std::pair("direct_copy", directCopy)})
     if (value != 0 && value != 1)
       return emitError() << name << " must be 0 or 1, found " << value;
+  if (columnChunk < 0 || columnChunk > 512 || columnChunk % 32 != 0)
+    return emitError() << "column_chunk must be 0 or a multiple of 32 up to "
+                          "512, found "
+                       << columnChunk;
   if (stages == 3 && !directCopy)
     return emitError() << "stages = 3 needs direct_copy = 1; use stages = 2";
   return success();
@@ -149,6 +152,8 @@ std::string ScheduleAttr::getKey() const {
     key += ",queries_in_lds=1";
   if (getDirectCopy())
     key += ",direct_copy=1";
+  if (getColumnChunk())
+    key += llvm::formatv(",column_chunk={0}", getColumnChunk());
   return key;
 }
 

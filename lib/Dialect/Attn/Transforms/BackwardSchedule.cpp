@@ -139,6 +139,17 @@ static const BackwardRow kBackwardRows[] = {
      "mfma_16x16x16",
      {32, 16, 4, 1, 1, 2},
      {64, 16, 4, 1, 1}},
+    // More come through LDS in chunks of columns.
+    {target::kMfmaBf16_1k,
+     512,
+     "mfma_16x16x16",
+     {32, 16, 4, 2, 1, 2, 0, 0, 256},
+     {64, 16, 4, 1, 1}},
+    {0,
+     512,
+     "mfma_16x16x16",
+     {32, 16, 4, 2, 1, 2, 0, 0, 256},
+     {64, 16, 4, 1, 1, 1, 0, 0, 256}},
     {0,
      32,
      "mfma_32x32x4",
@@ -150,6 +161,11 @@ static const BackwardRow kBackwardRows[] = {
     {0, 128, "mfma_32x32x4", {128, 32, 4, 2, 1}, {128, 32, 4, 2, 1}},
     {0, 208, "mfma_16x16x8", {64, 16, 4, 2, 1}, {64, 32, 4, 2, 1}},
     {0, 256, "mfma_16x16x8", {64, 16, 4, 1, 1}, {64, 32, 4, 2, 1}},
+    {0,
+     512,
+     "mfma_16x16x8",
+     {32, 16, 4, 2, 1, 2, 0, 0, 256},
+     {64, 16, 4, 1, 1, 1, 0, 0, 256}},
     // RDNA: 256 registers a lane.
     {target::kWmmaRepeated,
      64,
@@ -163,8 +179,35 @@ static const BackwardRow kBackwardRows[] = {
     {0, 112, "wmma_16x16x16", {64, 32, 4, 1, 2, 1, 1}, {64, 16, 4, 1, 2, 1, 1}},
     {0, 128, "wmma_16x16x16", {64, 16, 4, 1, 2, 1, 1}, {64, 16, 4, 1, 2, 1, 1}},
     {0, 256, "wmma_16x16x16", {16, 16, 4, 1, 2, 4, 1}, {32, 16, 8, 1, 4, 4, 1}},
+    {0,
+     384,
+     "wmma_16x16x16",
+     {32, 16, 8, 2, 4, 4, 1, 0, 64},
+     {32, 16, 8, 2, 4, 4, 1, 0, 64}},
+    // Operands that repeat leave no registers for sums that four waves share.
+    {target::kWmmaRepeated,
+     448,
+     "wmma_16x16x16",
+     {16, 16, 8, 2, 4, 8, 1, 0, 128},
+     {32, 16, 8, 2, 4, 4, 1, 0, 64}},
+    {target::kWmmaRepeated,
+     512,
+     "wmma_16x16x16",
+     {16, 16, 8, 2, 4, 8, 1, 0, 128},
+     {16, 16, 4, 2, 2, 4, 1, 0, 128}},
+    {0,
+     448,
+     "wmma_16x16x16",
+     {16, 16, 4, 2, 2, 4, 1, 0, 64},
+     {32, 16, 8, 2, 4, 4, 1, 0, 64}},
+    {0,
+     512,
+     "wmma_16x16x16",
+     {16, 16, 4, 2, 2, 4, 1, 0, 64},
+     {16, 16, 4, 2, 2, 4, 1, 0, 128}},
     {0, 128, "wmma_16x16x32", {64, 32, 4, 2, 2}, {64, 32, 4, 2, 2}},
-    {0, 256, "wmma_16x16x32", {64, 32, 4, 1, 1}, {64, 32, 4, 1, 1}},
+    {0, 384, "wmma_16x16x32", {64, 32, 4, 1, 1}, {64, 32, 4, 1, 1}},
+    {0, 512, "wmma_16x16x32", {32, 32, 4, 1, 1, 2}, {64, 32, 4, 1, 1}},
 };
 
 static const AtomicRow kAtomicRows[] = {
@@ -216,22 +259,48 @@ static const AtomicRow kAtomicRows[] = {
     {0, 128, "mfma_16x16x16", {192, 16, 4, 4, 1}},
     {0, 192, "mfma_16x16x16", {64, 32, 4, 2, 1}},
     {0, 256, "mfma_16x16x16", {64, 16, 4, 2, 1}},
+    {0, 512, "mfma_16x16x16", {32, 16, 4, 2, 1, 2, 0, 0, 256}},
+    // Of sums in pairs, where those chunks would end behind their memory.
+    {0, 512, "mfma_16x16x16", {32, 16, 4, 2, 1, 2, 0, 0, 64}},
     {0, 32, "mfma_16x16x8", {256, 32, 4, 4, 1}},
     {0, 48, "mfma_32x32x4", {128, 32, 4, 2, 2}},
     {0, 64, "mfma_16x16x8", {256, 16, 4, 4, 1}},
     {0, 128, "mfma_16x16x8", {192, 16, 4, 4, 1}},
     {0, 192, "mfma_16x16x8", {64, 32, 4, 2, 1}},
     {0, 256, "mfma_16x16x8", {64, 16, 4, 2, 1}},
+    {0, 512, "mfma_16x16x8", {32, 16, 4, 2, 1, 2, 0, 0, 256}},
     // RDNA: waves that share columns of dQ split its queries, of which there
-    // must then be more, or the waves fewer. Past these head dimensions there
-    // is no schedule without scratch.
+    // must then be more, or the waves fewer. Where operands repeat there is no
+    // schedule without scratch past 384.
     {target::kWmmaRepeated, 32, "wmma_16x16x16", {64, 32, 4, 1, 2, 1, 1}},
     {target::kWmmaRepeated, 64, "wmma_16x16x16", {64, 16, 4, 1, 2, 1, 1}},
     {target::kWmma, 32, "wmma_16x16x16", {64, 32, 4, 2, 7}},
     {target::kWmma, 48, "wmma_16x16x16", {64, 32, 4, 1, 4}},
     {target::kWmma, 64, "wmma_16x16x16", {64, 32, 4, 2, 4}},
     {target::kWmma, 96, "wmma_16x16x16", {32, 16, 2, 1, 1, 1, 1}},
+    // Chunks of 64 columns divide over the waves whatever the head dimension.
+    {target::kWmmaRepeated,
+     80,
+     "wmma_16x16x16",
+     {64, 16, 4, 2, 2, 1, 1, 0, 64}},
+    {target::kWmmaRepeated,
+     160,
+     "wmma_16x16x16",
+     {32, 16, 4, 2, 2, 2, 1, 0, 64}},
+    {target::kWmmaRepeated,
+     320,
+     "wmma_16x16x16",
+     {16, 16, 4, 2, 2, 4, 1, 0, 64}},
+    {target::kWmmaRepeated,
+     384,
+     "wmma_16x16x16",
+     {16, 16, 4, 1, 2, 4, 1, 0, 64}},
+    {target::kWmma, 128, "wmma_16x16x16", {64, 16, 4, 2, 2, 1, 1, 0, 64}},
+    {target::kWmma, 256, "wmma_16x16x16", {32, 16, 4, 2, 2, 2, 1, 0, 64}},
+    {target::kWmma, 512, "wmma_16x16x16", {16, 16, 4, 2, 2, 4, 1, 0, 64}},
     {0, 128, "wmma_16x16x32", {64, 32, 4, 2, 2}},
+    {0, 384, "wmma_16x16x32", {64, 32, 4, 1, 1}},
+    {0, 512, "wmma_16x16x32", {32, 32, 4, 1, 1, 2}},
 };
 
 // Where additions of pairs take half the time of L2, and with it the reason for
@@ -292,9 +361,17 @@ static const AtomicRow *findAtomicRow(BackwardAlgorithm algorithm,
                                       const target::TargetInfo &target,
                                       Type elementType, int64_t headDim,
                                       KernelNeeds needs) {
+  const spec::WorkspaceSpec &workspace = specOf(algorithm).workspace;
+  // Sums in pairs have no bounds: chunks may end only where their memory does.
+  auto hasRoom = [&](int64_t chunk) {
+    return !workspace.pairStep || !chunk ||
+           int64_t(llvm::alignTo(headDim, chunk)) <=
+               workspace.pairColumns(headDim);
+  };
   auto fits = [&](const AtomicRow &row) {
     return (!row.onlyFor || (needs & row.onlyFor)) &&
-           (!(needs & kReadsLists) || row.fused.dividesLists());
+           (!(needs & kReadsLists) || row.fused.dividesLists()) &&
+           hasRoom(row.fused.columnChunk);
   };
   if (algorithm == BackwardAlgorithm::Atomic16)
     if (const auto *row = findRow<AtomicRow>(kAtomic16Rows, target, elementType,
@@ -356,6 +433,8 @@ fovea::attn::queryProduct(const target::TargetInfo &target, Type elementType,
   for (const target::MatrixInstr &row : target::allMatrixInstrs())
     if (lookupMatrixInstr(target, row.name, elementType) == &row)
       instructions.push_back(&row);
+  if (int64_t chunk = schedule.getColumnChunk())
+    headDim = std::min(headDim, chunk);
   // A tile in LDS has no columns past its own.
   int64_t most = std::numeric_limits<int64_t>::max();
   if (schedule.getQueriesInLds())
@@ -400,24 +479,25 @@ checkHolds(llvm::function_ref<InFlightDiagnostic()> emitError,
   ForwardTiles tiles = forwardTiles(headDim, schedule, inst);
   constexpr int residents = 2;
   const int64_t bytes = tiles.elementBytes;
-  const int64_t buffers = gradientPipeline(holds.role, schedule).buffers;
+  const int64_t buffers =
+      gradientPipeline(holds.role, schedule, tiles.chunks).buffers;
   int64_t lds = buffers * tiles.blockN *
                 (bytes * tiles.ldsDim * holds.moving + 4 * holds.rowTerms);
   if (schedule.getQueriesInLds())
-    lds += residents * bytes * tiles.blockM * tiles.scoreDim;
+    lds += residents * bytes * tiles.blockM * tiles.chunks * tiles.scoreDim;
   if (holds.query) {
     lds += buffers * bytes * tiles.blockN * tiles.blockM;
     if (schedule.getQueriesInLds())
-      lds += bytes * tiles.blockM * tiles.ldsDim;
+      lds += bytes * tiles.blockM * tiles.chunks * tiles.ldsDim;
   }
   if (lds > target.ldsBytes)
     return emitError() << "the tiles of the " << holds.kernel << " kernel take "
                        << lds << " bytes of LDS, but " << target.name << " has "
-                       << target.ldsBytes << "; a smaller block_n or block_m "
-                       << "fits";
+                       << target.ldsBytes
+                       << "; a smaller block_n, block_m or column_chunk fits";
   int64_t other = 0;
   if (holds.query && !schedule.getQueriesInLds())
-    other = tiles.blockM * holds.query->columns *
+    other = tiles.blockM * tiles.chunks * holds.query->columns *
             (int64_t(schedule.getWaves() / holds.query->columnWaves)
              << llvm::popcount(
                     holds.query->inst->b.replicatedBits(layout::Space::Lane))) *
@@ -448,9 +528,16 @@ LogicalResult fovea::attn::checkBackwardSchedule(
        llvm::zip_equal(algorithm.launches, schedule.getKernels())) {
     if (launch.products == 0)
       continue;
-    if (failed(checkForwardSchedule(emitError, target, elementType, headDim,
-                                    kernel)))
+    if (failed(checkProducts(emitError, target, elementType, headDim, kernel)))
       return failure();
+    const target::MatrixInstr &inst =
+        *lookupMatrixInstr(target, kernel.getInst(), elementType);
+    const ForwardTiles tiles = forwardTiles(headDim, kernel, inst);
+    const int64_t chunks = tiles.chunks;
+    if (chunks > 1 && kernel.getStages() > 2)
+      return emitError() << "columns come in " << chunks
+                         << " chunks with 1 or 2 stages, found stages = "
+                         << kernel.getStages() << "; column_chunk = 0 has all";
     // Of what moves: Q and dO as they are and turned, or K, V and K turned.
     GradientKernel role = launch.feeds      ? GradientKernel::All
                           : launch.ownsKeys ? GradientKernel::Keys
@@ -480,13 +567,18 @@ LogicalResult fovea::attn::checkBackwardSchedule(
                            << headDim << " columns does not divide over "
                            << kernel.getWaves()
                            << " waves; a larger block_n or fewer waves fit";
-      if (workspace.pairStep &&
-          holds.query->columns > workspace.pairColumns(headDim))
+      if (chunks > 1 && holds.query->columns != tiles.columns)
+        return emitError() << "waves share out " << holds.query->columns
+                           << " columns of dQ, but a chunk has "
+                           << tiles.columns
+                           << "; a larger column_chunk or fewer waves fit";
+      const int64_t columns = chunks * holds.query->columns;
+      if (workspace.pairStep && columns > workspace.pairColumns(headDim))
         return emitError() << "algorithm '" << algorithm.name
                            << "' has room for "
                            << workspace.pairColumns(headDim)
-                           << " columns of dQ, but waves share out "
-                           << holds.query->columns << "; fewer waves fit";
+                           << " columns of dQ, but waves share out " << columns
+                           << "; fewer waves fit";
     }
     if (failed(
             checkHolds(emitError, target, elementType, headDim, kernel, holds)))

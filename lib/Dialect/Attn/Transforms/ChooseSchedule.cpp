@@ -192,7 +192,8 @@ private:
         pickFlag(rescaleThreshold, schedule.getRescaleThreshold()),
         pick(valueSplit, schedule.getValueSplit()),
         pickFlag(queriesInLds, schedule.getQueriesInLds()),
-        pickFlag(directCopy, schedule.getDirectCopy()));
+        pickFlag(directCopy, schedule.getDirectCopy()),
+        pickFlag(columnChunk, schedule.getColumnChunk()));
   }
 };
 } // namespace

@@ -8,7 +8,8 @@ using Slot = GradientSlot;
 using Place = GradientPipeline::Place;
 using StepRow = GradientPipeline::StepRow;
 
-static constexpr Slot kPair[] = {Slot::ScoredRows, Slot::OtherRows},
+static constexpr Slot kScoredRows[] = {Slot::ScoredRows},
+                      kPair[] = {Slot::ScoredRows, Slot::OtherRows},
                       kQueryRows[] = {Slot::ScoredRows, Slot::OtherRows,
                                       Slot::LogSumRows, Slot::DeltaRows},
                       kScored[] = {Slot::Scored}, kScores[] = {Slot::Scores},
@@ -49,6 +50,8 @@ static const StepRow kQuerySteps[] = {
      kScoreGradients},
     {Step::ReadTurned, GradientPipeline::Lds, {}, kTurned},
     {Step::Accumulate, GradientPipeline::Products, kProduct, {}},
+    {Step::LoadAgain, GradientPipeline::Memory, {}, kScoredRows},
+    {Step::StoreTurned, GradientPipeline::Lds, kScoredRows, {}},
 };
 
 static const StepRow kKeySteps[] = {
@@ -75,6 +78,8 @@ static const StepRow kKeySteps[] = {
     {Step::QueryGradients, GradientPipeline::Products, kScoreGradientRows,
      kQueryGradients},
     {Step::AddQueryGradients, GradientPipeline::Memory, kSums, {}},
+    {Step::LoadAgain, GradientPipeline::Memory, {}, kPair},
+    {Step::StoreTurned, GradientPipeline::Lds, kPair, {}},
 };
 
 // One block after the other.
@@ -260,10 +265,91 @@ static const PipelineRow kPipelines[] = {
     {GradientKernel::All, 4, kKeySteps, kAllSegments, 2},
 };
 
+// Where columns come through LDS in chunks. Scores are sums over all of them,
+// so what is summed up of P and dS takes them once more.
+static constexpr Place kChunkOfScores[] = {
+    Step::ReadScored, Step::Scores, Step::ReadOther, Step::WeightGradients};
+static constexpr Place kQueriesWhole[] = {Step::Mask, Step::Weigh,
+                                          Step::ScoreGradients};
+static constexpr Place kQueriesChunk[] = {Step::ReadTurned, Step::Accumulate};
+static constexpr Place kKeysWhole[] = {Step::Mask,       Step::ReadLogSums,
+                                       Step::Weigh,      Step::Round,
+                                       Step::ReadDeltas, Step::ScoreGradients};
+static constexpr Place kKeysChunk[] = {Step::ReadTurnedOther,
+                                       Step::AccumulateValues, Step::ReadTurned,
+                                       Step::Accumulate};
+static constexpr Place kAllWhole[] = {Step::Mask,
+                                      Step::ReadLogSums,
+                                      Step::Weigh,
+                                      Step::Round,
+                                      Step::ReadDeltas,
+                                      Step::ScoreGradients,
+                                      Step::StoreScoreGradients};
+static constexpr Place kAllChunk[] = {
+    Step::ReadTurnedOther,  Step::AccumulateValues,   Step::ReadTurned,
+    Step::Accumulate,       Step::ReadScoreGradients, Step::QueryGradients,
+    Step::AddQueryGradients};
+
+namespace {
+/// A pipeline of blocks that come in chunks: of each in turn kChunkOfScores,
+/// then `whole`, then of each `chunk`.
+struct ChunkedRow {
+  GradientKernel kernel;
+  llvm::ArrayRef<StepRow> steps;
+  llvm::ArrayRef<Place> whole, chunk;
+};
+} // namespace
+
+static const ChunkedRow kChunked[] = {
+    {GradientKernel::Queries, kQuerySteps, kQueriesWhole, kQueriesChunk},
+    {GradientKernel::Keys, kKeySteps, kKeysWhole, kKeysChunk},
+    {GradientKernel::All, kKeySteps, kAllWhole, kAllChunk},
+};
+
+/// With two stages what LDS takes next is on its way to registers meanwhile,
+/// last of all the first chunk of the next block.
+static llvm::SmallVector<Place> inChunks(const ChunkedRow &row, int stages,
+                                         int chunks) {
+  llvm::SmallVector<Place> places;
+  auto append = [&](llvm::ArrayRef<Place> steps, int chunk) {
+    for (Place place : steps)
+      places.push_back({*place.step, place.ahead, chunk});
+  };
+  // What is loaded in turn: all chunks, and all once more.
+  auto load = [&](int number) -> Place {
+    if (number == 2 * chunks)
+      return {Step::Load, /*ahead=*/1, /*chunk=*/0};
+    return {number < chunks ? Step::Load : Step::LoadAgain, /*ahead=*/0,
+            number % chunks};
+  };
+  for (int number = 0; number < 2 * chunks; ++number) {
+    const bool isAgain = number >= chunks;
+    places.push_back(Order::Barrier);
+    if (stages == 1)
+      places.push_back(load(number));
+    places.push_back({isAgain ? Step::StoreTurned : Step::Store, /*ahead=*/0,
+                      number % chunks});
+    places.push_back(Order::Barrier);
+    if (stages == 2)
+      places.push_back(load(number + 1));
+    append(isAgain ? row.chunk : llvm::ArrayRef<Place>(kChunkOfScores),
+           number % chunks);
+    if (number + 1 == chunks)
+      append(row.whole, /*chunk=*/0);
+  }
+  return places;
+}
+
 GradientPipeline fovea::attn::gradientPipeline(GradientKernel kernel,
-                                               ScheduleAttr schedule) {
+                                               ScheduleAttr schedule,
+                                               int64_t chunks) {
+  if (chunks > 1) {
+    const ChunkedRow &row = *llvm::find_if(
+        kChunked, [&](const ChunkedRow &row) { return row.kernel == kernel; });
+    return {row.steps, inChunks(row, schedule.getStages(), int(chunks))};
+  }
   for (const PipelineRow &row : kPipelines)
     if (row.kernel == kernel && row.stages == schedule.getStages())
-      return {row.steps, row.places, row.buffers};
+      return {row.steps, llvm::to_vector(row.places), row.buffers};
   llvm_unreachable("a checked schedule has a pipeline");
 }

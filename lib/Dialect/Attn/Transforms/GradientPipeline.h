@@ -37,6 +37,9 @@ enum class GradientStep {
   ReadScoreGradients,  ///< from there as a left operand
   QueryGradients,      ///< dS K
   AddQueryGradients,   ///< to what lies in memory
+  // Where columns come in chunks, of which the first steps keep none.
+  LoadAgain,   ///< what is needed turned, from memory to registers
+  StoreTurned, ///< from there to LDS
 };
 
 /// What steps leave to later ones of the same block.
@@ -72,7 +75,9 @@ bool turnsReads(const target::TargetInfo &target, mlir::Type elementType);
 
 /// The pipeline of a kernel under a schedule that checkBackwardSchedule()
 /// accepts.
-GradientPipeline gradientPipeline(GradientKernel kernel, ScheduleAttr schedule);
+/// \param chunks  that columns come in, as forwardTiles() says
+GradientPipeline gradientPipeline(GradientKernel kernel, ScheduleAttr schedule,
+                                  int64_t chunks);
 
 } // namespace fovea::attn
 

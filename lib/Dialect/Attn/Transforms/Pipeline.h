@@ -40,10 +40,12 @@ struct PipelineOf {
   };
 
   struct Place {
-    constexpr Place(Step step, int ahead = 0) : step(step), ahead(ahead) {}
+    constexpr Place(Step step, int ahead = 0, int chunk = 0)
+        : step(step), ahead(ahead), chunk(chunk) {}
     constexpr Place(Order order) : order(order) {}
     std::optional<Step> step;
     int ahead = 0; ///< of which block: so many behind the iteration's own
+    int chunk = 0; ///< of the block's columns, where they come in several
     Order order = Order::Barrier; ///< where it is no step
   };
 
@@ -51,7 +53,7 @@ struct PipelineOf {
   using Key = std::pair<Slot, int>;
 
   llvm::ArrayRef<StepRow> steps;
-  llvm::ArrayRef<Place> places;
+  llvm::SmallVector<Place> places;
   int buffers = 1; ///< in LDS for what is visited: blocks take turns
 
   const StepRow &rowOf(Step step) const {
@@ -162,6 +164,7 @@ protected:
 
   mlir::ImplicitLocOpBuilder &builder;
   const Pipeline pipeline;
+  int chunk = 0; ///< that a step is about
 
 private:
   Value constant(int value) {
@@ -214,6 +217,7 @@ private:
       const auto &row = pipeline.rowOf(*place.step);
       isLdsTouched |= row.means == Pipeline::Lds;
       current = iteration + place.ahead;
+      chunk = place.chunk;
       take(*place.step, after(first, place.ahead));
       if (row.means == Pipeline::Vectors)
         for (Slot written : row.writes)

@@ -221,10 +221,15 @@ ForwardTiles fovea::attn::forwardTiles(int64_t headDim, ScheduleAttr schedule,
                                        const target::MatrixInstr &inst) {
   ForwardTiles tiles;
   tiles.headDim = headDim;
+  tiles.columns = headDim;
+  if (int64_t chunk = schedule.getColumnChunk())
+    tiles.columns = std::min(chunk, headDim);
+  tiles.chunks = llvm::divideCeil(headDim, tiles.columns);
   tiles.elementBytes = target::elementTypeInfo(inst.type).bytes();
   tiles.scoreDim =
-      llvm::alignTo(headDim, layout::contractionUnit(inst.layouts()));
-  tiles.valueDim = llvm::alignTo(headDim, inst.m * schedule.getValueSplit());
+      llvm::alignTo(tiles.columns, layout::contractionUnit(inst.layouts()));
+  tiles.valueDim =
+      llvm::alignTo(tiles.columns, inst.m * schedule.getValueSplit());
   // Copies past the registers fill LDS in the order of lanes, which divides
   // into whole rows of powers of two.
   tiles.ldsDim = llvm::alignTo(std::max(tiles.scoreDim, tiles.valueDim),
@@ -240,7 +245,8 @@ ForwardTiles fovea::attn::forwardTiles(int64_t headDim, ScheduleAttr schedule,
   tiles.ldsBytes =
       2 * tiles.elementBytes * tiles.ldsBuffers * tiles.blockN * tiles.ldsDim;
   if (schedule.getQueriesInLds())
-    tiles.ldsBytes += tiles.elementBytes * tiles.blockM * tiles.scoreDim;
+    tiles.ldsBytes +=
+        tiles.elementBytes * tiles.blockM * tiles.chunks * tiles.scoreDim;
   return tiles;
 }
 
@@ -251,7 +257,7 @@ ScheduleAttr fovea::attn::makeSchedule(MLIRContext *context, StringRef inst,
                            InstAttr::get(context, inst), kernel.stages,
                            kernel.wavesPerSimd, rescaleThreshold,
                            kernel.valueSplit, kernel.queriesInLds,
-                           kernel.directCopy);
+                           kernel.directCopy, kernel.columnChunk);
 }
 
 ScheduleAttr fovea::attn::chooseForwardSchedule(
@@ -278,16 +284,16 @@ fovea::attn::checkResidents(llvm::function_ref<InFlightDiagnostic()> emitError,
                             const ForwardTiles &tiles, ScheduleAttr schedule,
                             const Residents &residents) {
   int64_t lanes = int64_t(schedule.getWaves()) * inst.waveSize;
-  int64_t takes = residents.other + residents.accumulators * tiles.valueDim *
-                                        tiles.blockM / lanes;
+  int64_t takes = residents.other + residents.accumulators * tiles.chunks *
+                                        tiles.valueDim * tiles.blockM / lanes;
   // Waves that share queries hold them all, as do lanes over which the
   // instruction repeats its operand.
   int64_t repeated =
       int64_t(schedule.getValueSplit())
       << llvm::popcount(inst.b.replicatedBits(layout::Space::Lane));
   if (!schedule.getQueriesInLds())
-    takes += residents.factors * tiles.scoreDim * tiles.blockM * repeated *
-             tiles.elementBytes / lanes / kRegisterBytes;
+    takes += residents.factors * tiles.chunks * tiles.scoreDim * tiles.blockM *
+             repeated * tiles.elementBytes / lanes / kRegisterBytes;
   // A workgroup's waves share the SIMDs whatever occupancy is asked for.
   int64_t waves = std::max<int64_t>(
       schedule.getWavesPerSimd(),
@@ -306,6 +312,17 @@ LogicalResult fovea::attn::checkForwardSchedule(
     llvm::function_ref<InFlightDiagnostic()> emitError,
     const target::TargetInfo &target, Type elementType, int64_t headDim,
     ScheduleAttr schedule) {
+  if (schedule.getColumnChunk())
+    return emitError() << "forward kernels take all columns at once: "
+                          "column_chunk must be 0, found "
+                       << schedule.getColumnChunk();
+  return checkProducts(emitError, target, elementType, headDim, schedule);
+}
+
+LogicalResult
+fovea::attn::checkProducts(llvm::function_ref<InFlightDiagnostic()> emitError,
+                           const target::TargetInfo &target, Type elementType,
+                           int64_t headDim, ScheduleAttr schedule) {
   const target::MatrixInstr *inst =
       lookupMatrixInstr(target, schedule.getInst(), elementType);
   if (!inst)
@@ -329,6 +346,15 @@ LogicalResult fovea::attn::checkForwardSchedule(
                           "and transposing reads from there, which "
                        << target.name << " does not have; use 0";
   ForwardTiles tiles = forwardTiles(headDim, schedule, *inst);
+  if (tiles.chunks > 1 &&
+      (tiles.scoreDim != tiles.columns || tiles.valueDim != tiles.columns ||
+       tiles.ldsDim != tiles.columns))
+    return emitError() << "column_chunk must be a multiple of "
+                       << layout::contractionUnit(inst->layouts())
+                       << " (the contraction of " << inst->name << "), of "
+                       << inst->m * schedule.getValueSplit()
+                       << " (its rows times value_split) and of "
+                       << kLdsRowBytes << " bytes, found " << tiles.columns;
   if (tiles.ldsBytes > target.ldsBytes)
     return emitError() << "K and V tiles of " << tiles.blockN << " keys by "
                        << tiles.ldsDim

@@ -15,7 +15,7 @@ namespace fovea::attn {
 /// A kernel's part of a row: #attn.schedule without the instruction.
 struct KernelRow {
   int32_t blockM, blockN, waves, stages, wavesPerSimd;
-  int32_t valueSplit = 1, queriesInLds = 0, directCopy = 0;
+  int32_t valueSplit = 1, queriesInLds = 0, directCopy = 0, columnChunk = 0;
 
   /// Whether its blocks divide those of lists.
   bool dividesLists() const {
@@ -50,6 +50,13 @@ struct Residents {
   int factors; ///< tiles of score_dim by block_m, unless queries are in LDS
   int64_t other = 0; ///< registers a lane of what else stays
 };
+
+/// What a schedule must be for the two products of a forward kernel, or the
+/// first and the last of one of gradients.
+llvm::LogicalResult
+checkProducts(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+              const target::TargetInfo &target, mlir::Type elementType,
+              int64_t headDim, ScheduleAttr schedule);
 
 /// Fails, through `emitError`, if residents take more registers than the waves
 /// that share a SIMD leave each.

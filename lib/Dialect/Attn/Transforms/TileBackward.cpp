@@ -25,6 +25,32 @@ namespace fovea::attn {
 namespace {
 using namespace fovea::attn;
 
+/// Views of the two tensors of which a block is visited: one each for all its
+/// chunks of columns, so that these have one address.
+class BlockViews {
+public:
+  /// Loads a chunk of the block that is visited as `number`: [block_n,
+  /// lds_dim].
+  Value load(ImplicitLocOpBuilder &b, Value number, bool ofOther,
+             const ForwardTiles &tiles, int64_t chunk,
+             llvm::function_ref<Value(bool ofOther)> makeView) {
+    Known &known = ofBoth[ofOther];
+    if (known.number != number)
+      known = {number, makeView(ofOther)};
+    auto view = cast<TypedValue<ViewType>>(known.view);
+    auto type = RankedTensorType::get({tiles.blockN, tiles.ldsDim},
+                                      view.getType().getElementType());
+    return LoadOp::create(b, type, view, /*from=*/nullptr,
+                          chunk * tiles.columns);
+  }
+
+private:
+  struct Known {
+    Value number, view;
+  };
+  Known ofBoth[2];
+};
+
 /// What all kernels of a pass share.
 template <typename Base>
 class GradientBuilder : public Base {
@@ -45,17 +71,34 @@ protected:
                              lds);
   }
 
-  /// A right operand that lasts through the loop: [score_dim, block_m], the
-  /// rows of `rows` as columns. In LDS if the schedule says so.
+  /// The columns of the head dimension that a chunk has.
+  Columns columnsOf(int64_t chunk) const {
+    int64_t first = chunk * tiles.columns;
+    return {first, std::min(tiles.columns, this->headDim - first)};
+  }
+
+  /// A right operand that lasts through the loop: [score_dim, block_m], rows of
+  /// a tensor as columns. In LDS if the schedule says so.
   struct Resident {
     Value tile, lds;
   };
-  Resident makeResident(Value rows) {
-    if (!schedule.getQueriesInLds())
-      return {this->transpose(rows), nullptr};
-    Value lds = this->ldsTile(tiles.blockM, tiles.scoreDim, this->elementType);
-    StoreLdsOp::create(b, rows, lds);
-    return {nullptr, lds};
+  /// One for each chunk of columns.
+  using Residents = SmallVector<Resident>;
+  /// \param load  the rows in a chunk, [block_m, score_dim]
+  Residents makeResidents(llvm::function_ref<Value(Columns)> load) {
+    Residents residents;
+    for (int64_t chunk = 0; chunk != tiles.chunks; ++chunk) {
+      Value rows = load(columnsOf(chunk));
+      if (!schedule.getQueriesInLds()) {
+        residents.push_back({this->transpose(rows), nullptr});
+        continue;
+      }
+      Value lds =
+          this->ldsTile(tiles.blockM, tiles.scoreDim, this->elementType);
+      StoreLdsOp::create(b, rows, lds);
+      residents.push_back({nullptr, lds});
+    }
+    return residents;
   }
   Value get(const Resident &resident) {
     if (!resident.lds)
@@ -83,9 +126,17 @@ protected:
   }
   template <typename In>
   void storeVisited(Value rows, const Visited &tile, In in) {
-    if (tile.turned)
+    // Chunks come once more, to be turned.
+    if (tile.turned && tiles.chunks == 1)
       StoreLdsOp::create(b, this->transpose(rows), in(tile.turned));
     StoreLdsOp::create(b, rows, in(tile.rows));
+  }
+  template <typename In>
+  void storeTurned(Value rows, const Visited &tile, In in) {
+    if (tile.turned)
+      StoreLdsOp::create(b, this->transpose(rows), in(tile.turned));
+    else
+      StoreLdsOp::create(b, rows, in(tile.rows));
   }
   Value readRows(Value lds) {
     return factorTile(lds, tiles.blockN, tiles.scoreDim);
@@ -121,9 +172,11 @@ protected:
   }
 
   /// [block_n, block_m]: rows that are visited times a resident operand.
-  Value product(Value rows, const Resident &right) {
+  /// \param acc  the product of the chunks before; null: none
+  Value product(Value rows, const Resident &right, Value acc) {
     RankedTensorType type = this->f32Tile(tiles.blockN, tiles.blockM);
-    return DotOp::create(b, rows, get(right), this->splat(type, 0.0f),
+    return DotOp::create(b, rows, get(right),
+                         acc ? acc : this->splat(type, 0.0f),
                          schedule.getInst(), /*split_rows=*/false);
   }
 
@@ -133,6 +186,11 @@ protected:
     if (!schedule.getQueriesInLds())
       return;
     amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
+  }
+  /// The same of chunks, whose products are short.
+  void separateChunks() {
+    if (tiles.chunks > 1)
+      separateLdsReads();
   }
 
   /// acc + left, [value_dim, block_n], times P or dS.
@@ -252,7 +310,8 @@ protected:
   }
   /// Rounds dS. The power shrinks, and with it the sums over dS so far, when a
   /// larger element comes.
-  Value roundScoreGradients(Value ds, Value &power, Value &acc) {
+  Value roundScoreGradients(Value ds, Value &power,
+                            MutableArrayRef<Value> sums) {
     if (!power)
       return this->round(ds);
     auto full = cast<RankedTensorType>(ds.getType());
@@ -264,23 +323,26 @@ protected:
         this->fmul(largest, this->broadcast(power, partial)),
         this->splat(partial, powerOfTwo(Base::kLargestExponent)));
     Value any = WaveAnyOp::create(b, b.getI1Type(), outgrown);
-    auto change =
-        scf::IfOp::create(b, TypeRange{power.getType(), acc.getType()}, any,
-                          /*withElseRegion=*/true);
+    SmallVector<Value> same = {power};
+    llvm::append_range(same, sums);
+    auto change = scf::IfOp::create(b, TypeRange(ValueRange(same)), any,
+                                    /*withElseRegion=*/true);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(change.thenBlock());
       Value smaller = powerFor(largest, power);
       Value alpha = arith::DivFOp::create(b, smaller, power);
-      auto sums = cast<RankedTensorType>(acc.getType());
-      scf::YieldOp::create(
-          b,
-          ValueRange{smaller, this->fmul(acc, this->broadcast(alpha, sums))});
+      SmallVector<Value> changed = {smaller};
+      for (Value sum : sums)
+        changed.push_back(this->fmul(
+            sum,
+            this->broadcast(alpha, cast<RankedTensorType>(sum.getType()))));
+      scf::YieldOp::create(b, changed);
       b.setInsertionPointToStart(change.elseBlock());
-      scf::YieldOp::create(b, ValueRange{power, acc});
+      scf::YieldOp::create(b, same);
     }
     power = change.getResult(0);
-    acc = change.getResult(1);
+    llvm::copy(change.getResults().drop_front(), sums.begin());
     return this->round(this->fmul(ds, this->broadcast(power, full)));
   }
   /// `factor` over the power, if there is one, for sums over dS.
@@ -366,10 +428,13 @@ protected:
             this->div(all, this->i32(2))};
   }
   /// \param first  row of the head, of pairs an even one
-  Value sumsView(const Rows &sums, Value first) {
+  Value sumsView(const Rows &sums, Value first, Columns columns) {
     if (!sumsPairs())
-      return this->view(sums, first, this->headDim, b.getF32Type());
-    return this->view(sums, this->div(first, this->i32(2)), 2 * sumColumns(),
+      return this->view(sums, first, columns, b.getF32Type());
+    // To the end there is memory past the head dimension.
+    if (columns.first + columns.count == this->headDim)
+      columns.count = 2 * sumColumns() - columns.first;
+    return this->view(sums, this->div(first, this->i32(2)), columns,
                       b.getI32Type());
   }
 
@@ -391,10 +456,19 @@ protected:
     return this->select(none, this->splat(type, -infinity), negated);
   }
 
-  /// Stores an accumulator [value_dim, block_m] times `scale` (if any; a scalar
-  /// or one for each column) as rows.
-  void storeGradient(Value acc, Value scale, const Rows &rows, Value first) {
-    storeRows(this->transpose(scaledAndNarrow(acc, scale)), rows, first);
+  /// An accumulator [value_dim, block_m] for each chunk of columns.
+  SmallVector<Value> noSumsOfChunks() {
+    return SmallVector<Value>(
+        tiles.chunks,
+        this->splat(this->f32Tile(tiles.valueDim, tiles.blockM), 0.0f));
+  }
+  /// Stores accumulators times `scale` (if any; a scalar or one for each
+  /// column) as rows.
+  void storeGradient(ArrayRef<Value> sums, Value scale, const Rows &rows,
+                     Value first) {
+    for (auto [chunk, acc] : llvm::enumerate(sums))
+      StoreOp::create(b, this->transpose(scaledAndNarrow(acc, scale)),
+                      this->view(rows, first, columnsOf(chunk)));
   }
   Value scaledAndNarrow(Value sums, Value scale) {
     auto type = cast<RankedTensorType>(sums.getType());
@@ -455,8 +529,8 @@ public:
                 const target::TargetInfo &target,
                 const KernelArguments &arguments, ScheduleAttr schedule)
       : GradientBuilder(op, kernel, target, arguments, schedule),
-        PipelineRunner(b, gradientPipeline(GradientKernel::Queries, schedule)) {
-  }
+        PipelineRunner(b, gradientPipeline(GradientKernel::Queries, schedule,
+                                           tiles.chunks)) {}
   void build();
 
 private:
@@ -464,24 +538,38 @@ private:
   SmallVector<Value *> sums() override;
   Value nothing(GradientSlot slot) override { return noBlock(slot); }
 
-  Resident queries, douts;
+  Value loadChunk(bool values, Value number);
+  /// What was loaded so, without columns that are not there.
+  Value cutChunk(bool values, Value tile) {
+    return cutKeys(values, tile, chunk * tiles.columns);
+  }
+
+  Residents queries, douts;
+  BlockViews views;
   /// Of the rows, as [1, block_m]: -lse * log2(e), -inf where no key is seen;
   /// and delta.
   Value negatedLse, delta;
   Visited ldsK;
   Value ldsV;
-  Value acc;   ///< dQ^T
-  Value power; ///< of two, that is in it; null: none
+  SmallVector<Value> acc; ///< dQ^T
+  Value power;            ///< of two, that is in it; null: none
   // Of the loop that is being emitted.
   Mask mask;
   bool isMasked = false;
 };
 
 SmallVector<Value *> QueryGradient::sums() {
-  SmallVector<Value *> sums = {&acc};
+  SmallVector<Value *> sums;
+  for (Value &ofChunk : acc)
+    sums.push_back(&ofChunk);
   if (power)
     sums.push_back(&power);
   return sums;
+}
+
+Value QueryGradient::loadChunk(bool values, Value number) {
+  return views.load(b, number, values, tiles, chunk,
+                    [&](bool values) { return viewKeys(values, number); });
 }
 
 void QueryGradient::take(GradientStep step, Value number) {
@@ -490,21 +578,30 @@ void QueryGradient::take(GradientStep step, Value number) {
   auto in = [&](Value lds) { return bufferOf(lds, number, pipeline.buffers); };
   switch (step) {
   case Step::Load:
-    slot(Slot::ScoredRows) = loadKeys(/*values=*/false, number, tiles.ldsDim);
-    slot(Slot::OtherRows) = loadKeys(/*values=*/true, number, tiles.ldsDim);
+    slot(Slot::ScoredRows) = loadChunk(/*values=*/false, number);
+    slot(Slot::OtherRows) = loadChunk(/*values=*/true, number);
     return;
   case Step::Store:
-    storeVisited(cutKeys(/*values=*/false, slot(Slot::ScoredRows)), ldsK, in);
-    StoreLdsOp::create(b, cutKeys(/*values=*/true, slot(Slot::OtherRows)),
+    storeVisited(cutChunk(/*values=*/false, slot(Slot::ScoredRows)), ldsK, in);
+    StoreLdsOp::create(b, cutChunk(/*values=*/true, slot(Slot::OtherRows)),
                        in(ldsV));
     return;
+  case Step::LoadAgain:
+    slot(Slot::ScoredRows) = loadChunk(/*values=*/false, number);
+    return;
+  case Step::StoreTurned:
+    storeTurned(cutChunk(/*values=*/false, slot(Slot::ScoredRows)), ldsK, in);
+    return;
   case Step::ReadScored:
+    separateChunks();
     slot(Slot::Scored) = readRows(in(ldsK.rows));
     return;
   case Step::Scores:
-    slot(Slot::Scores) = product(slot(Slot::Scored), queries);
+    slot(Slot::Scores) = product(slot(Slot::Scored), queries[chunk],
+                                 chunk ? slot(Slot::Scores) : Value());
     return;
   case Step::Mask: {
+    separateChunks();
     Score::Result result = scoresOf(slot(Slot::Scores), number);
     slot(Slot::Scores) = mask(result.score, number, /*row=*/0);
     slot(Slot::Slopes) =
@@ -529,7 +626,9 @@ void QueryGradient::take(GradientStep step, Value number) {
     slot(Slot::Other) = readRows(in(ldsV));
     return;
   case Step::WeightGradients:
-    slot(Slot::WeightGradients) = product(slot(Slot::Other), douts);
+    slot(Slot::WeightGradients) =
+        product(slot(Slot::Other), douts[chunk],
+                chunk ? slot(Slot::WeightGradients) : Value());
     return;
   case Step::ScoreGradients: {
     Value dp = slot(Slot::WeightGradients);
@@ -541,10 +640,12 @@ void QueryGradient::take(GradientStep step, Value number) {
     return;
   }
   case Step::ReadTurned:
+    separateChunks();
     slot(Slot::Turned) = readTurned(ldsK, in);
     return;
   case Step::Accumulate:
-    acc = accumulate(slot(Slot::Turned), slot(Slot::ScoreGradients), acc);
+    acc[chunk] =
+        accumulate(slot(Slot::Turned), slot(Slot::ScoreGradients), acc[chunk]);
     return;
   default:
     llvm_unreachable("of the kernels of dK and dV");
@@ -560,14 +661,21 @@ void QueryGradient::build() {
        dq = rowsOf("dq", headQ);
   visitKeys(tiles.blockM, tiles.blockN, pipeline.ahead());
   factor = softmaxFactor();
-  queries = makeResident(
-      NegateIfOp::create(b, loadTile(q, firstRow, tiles.blockM, tiles.scoreDim),
-                         scaleIsNegative()));
-  douts = makeResident(loadTile(dout, firstRow, tiles.blockM, tiles.scoreDim));
+  queries = makeResidents([&](Columns columns) {
+    return NegateIfOp::create(b,
+                              loadTile(q, firstRow, tiles.blockM,
+                                       tiles.scoreDim, /*hidden=*/nullptr,
+                                       columns.first),
+                              scaleIsNegative());
+  });
+  douts = makeResidents([&](Columns columns) {
+    return loadTile(dout, firstRow, tiles.blockM, tiles.scoreDim,
+                    /*hidden=*/nullptr, columns.first);
+  });
   negatedLse =
       negated(loadValues(rowValues("lse", headQ), firstRow, tiles.blockM));
   delta = loadValues(deltaRows(headQ), firstRow, tiles.blockM);
-  acc = splat(f32Tile(tiles.valueDim, tiles.blockM), 0.0f);
+  acc = noSumsOfChunks();
   power = initialDsPower();
   prologue();
   Value end;
@@ -599,7 +707,7 @@ public:
       : GradientBuilder(op, kernel, target, arguments, schedule),
         PipelineRunner(b, gradientPipeline(isAtomic() ? GradientKernel::All
                                                       : GradientKernel::Keys,
-                                           schedule)) {}
+                                           schedule, tiles.chunks)) {}
   void build();
 
 private:
@@ -611,12 +719,16 @@ private:
   void take(GradientStep step, Value number) override;
   SmallVector<Value *> sums() override;
   Value nothing(GradientSlot slot) override;
-  void load(Value block);
+  void load(Value number, Value block, bool isAgain);
+  /// What was loaded so, without columns that are not there.
+  Value cutChunk(const Rows &rows, Value tile) {
+    return cut(rows, tile, chunk * tiles.columns);
+  }
   Score::Result scoresOf(Value products, Value block);
   Value maskedScores(Value scores, Value block);
   Value ofEachQuery(Value lds);
   void prepareQuerySums(const Rows &k);
-  Value queryGradients(Value ds);
+  Value queryGradients(Value ds, const Resident &own);
   Value maskedBlock(Value number);
   Value fullBlock(Value number);
   /// Whether what keys past the last have of dS counts: in sums of dQ, and in
@@ -625,12 +737,12 @@ private:
   bool isCounted() const { return queries.hasTail && pipeline.buffers > 1; }
   Bounds seenByKeys();
   Rows sumsOf(Value head);
-  Value loadOwn(const Rows &rows, int64_t columns);
+  Value loadOwn(const Rows &rows, int64_t columns, int64_t column);
   void findListed();
   void visitQueries();
 
-  Value accV, accK; ///< dV^T, dK^T
-  Value power;      ///< of two, that is in the latter; null: none
+  SmallVector<Value> accV, accK; ///< dV^T, dK^T
+  Value power;                   ///< of two, that is in the latter; null: none
   /// Of gradients of captures, over the queries of a head; none between heads.
   SmallVector<Value> captureSums;
   Value firstKey;
@@ -640,12 +752,13 @@ private:
   Value isTail;     ///< i1: some keys are past the last; where it matters
   Value spareBlock; ///< behind all of the head, for sums in pairs
   Value tailBlocks, maskedBlocks; ///< the latter with the head
-  Resident keys, values;
+  Residents keys, values;
+  BlockViews views;
   Visited ldsQ, ldsDout;
   Value ldsLse, ldsDelta;
   // Of the sums of dQ; nothing where they are not taken.
   std::optional<QueryProduct> query;
-  Resident queryKeys; ///< [block_m, columns]
+  Residents queryKeys; ///< [block_m, columns]
   Value ldsDs;
   Value scale; ///< of sums in pairs
   // Of the loop that is being emitted.
@@ -655,7 +768,10 @@ private:
 };
 
 SmallVector<Value *> KeyGradients::sums() {
-  SmallVector<Value *> sums = {&accV, &accK};
+  SmallVector<Value *> sums;
+  for (SmallVector<Value> *ofChunks : {&accV, &accK})
+    for (Value &ofChunk : *ofChunks)
+      sums.push_back(&ofChunk);
   if (power)
     sums.push_back(&power);
   for (Value &sum : captureSums)
@@ -674,36 +790,45 @@ Value KeyGradients::nothing(GradientSlot slot) {
 void KeyGradients::prepareQuerySums(const Rows &k) {
   query = queryProduct(target, elementType, headDim, schedule);
   ldsDs = ldsTile(tiles.blockN, tiles.blockM, elementType, pipeline.buffers);
-  if (!schedule.getQueriesInLds()) {
-    queryKeys.tile = loadOwn(k, query->columns);
-    return;
+  for (int64_t number = 0; number != tiles.chunks; ++number) {
+    const int64_t column = columnsOf(number).first;
+    if (!schedule.getQueriesInLds()) {
+      queryKeys.push_back({loadOwn(k, query->columns, column), nullptr});
+      continue;
+    }
+    Value lds = ldsTile(tiles.ldsDim, tiles.blockM, elementType);
+    StoreLdsOp::create(b, transpose(loadOwn(k, tiles.ldsDim, column)), lds);
+    queryKeys.push_back({nullptr, lds});
   }
-  queryKeys.lds = ldsTile(tiles.ldsDim, tiles.blockM, elementType);
-  StoreLdsOp::create(b, transpose(loadOwn(k, tiles.ldsDim)), queryKeys.lds);
 }
 
 /// dS [block_n, block_m] times the keys: [block_n, columns].
-Value KeyGradients::queryGradients(Value ds) {
+Value KeyGradients::queryGradients(Value ds, const Resident &own) {
   Value right =
-      queryKeys.lds
-          ? transpose(factorTile(queryKeys.lds, query->columns, tiles.blockM))
-          : queryKeys.tile;
+      own.lds ? transpose(factorTile(own.lds, query->columns, tiles.blockM))
+              : own.tile;
   Value zero = splat(f32Tile(tiles.blockN, query->columns), 0.0f);
   auto inst = InstAttr::get(b.getContext(), query->inst->name);
   return DotOp::create(b, ds, right, zero, inst, /*split_rows=*/false,
                        b.getI32IntegerAttr(query->columnWaves));
 }
 
-void KeyGradients::load(Value block) {
+void KeyGradients::load(Value number, Value block, bool isAgain) {
   using Slot = GradientSlot;
-  // LLVM would carry the address of each tensor through both loops.
-  Value first = mul(opaque(block), i32(tiles.blockN));
-  auto load = [&](const Rows &rows) -> Value {
-    return LoadOp::create(b, tile(tiles.blockN, tiles.ldsDim, elementType),
-                          view(rows, first, headDim), /*from=*/nullptr);
+  Value first;
+  auto firstRow = [&] {
+    // LLVM would carry the address of each tensor through both loops.
+    if (!first)
+      first = mul(opaque(block), i32(tiles.blockN));
+    return first;
   };
-  slot(Slot::ScoredRows) = load(head.q);
-  slot(Slot::OtherRows) = load(head.dout);
+  auto view = [&](bool ofDout) {
+    return TileBuilder::view(ofDout ? head.dout : head.q, firstRow(), headDim);
+  };
+  slot(Slot::ScoredRows) = views.load(b, number, false, tiles, chunk, view);
+  slot(Slot::OtherRows) = views.load(b, number, true, tiles, chunk, view);
+  if (isAgain || chunk != 0)
+    return;
   slot(Slot::LogSumRows) = loadValues(head.lse, first, tiles.blockN);
   slot(Slot::DeltaRows) = loadValues(head.delta, first, tiles.blockN);
 }
@@ -745,23 +870,35 @@ void KeyGradients::take(GradientStep step, Value number) {
   auto in = [&](Value lds) { return bufferOf(lds, number, pipeline.buffers); };
   switch (step) {
   case Step::Load:
-    return load(block());
+    return load(number, block(), /*isAgain=*/false);
+  case Step::LoadAgain:
+    return load(number, block(), /*isAgain=*/true);
+  case Step::StoreTurned:
+    storeTurned(cutChunk(head.q, slot(Slot::ScoredRows)), ldsQ, in);
+    storeTurned(cutChunk(head.dout, slot(Slot::OtherRows)), ldsDout, in);
+    return;
   case Step::Store: {
-    Value logSums = negated(slot(Slot::LogSumRows));
-    storeVisited(cut(head.q, slot(Slot::ScoredRows)), ldsQ, in);
-    storeVisited(cut(head.dout, slot(Slot::OtherRows)), ldsDout, in);
+    Value logSums = chunk ? Value() : negated(slot(Slot::LogSumRows));
+    storeVisited(cutChunk(head.q, slot(Slot::ScoredRows)), ldsQ, in);
+    storeVisited(cutChunk(head.dout, slot(Slot::OtherRows)), ldsDout, in);
+    if (!logSums)
+      return;
     StoreLdsOp::create(b, logSums, in(ldsLse));
     StoreLdsOp::create(b, slot(Slot::DeltaRows), in(ldsDelta));
     return;
   }
   case Step::ReadScored:
+    separateChunks();
     slot(Slot::Scored) = readRows(in(ldsQ.rows));
     return;
   case Step::Scores:
-    slot(Slot::Number) = block();
-    slot(Slot::Scores) = product(slot(Slot::Scored), keys);
+    if (chunk == 0)
+      slot(Slot::Number) = block();
+    slot(Slot::Scores) = product(slot(Slot::Scored), keys[chunk],
+                                 chunk ? slot(Slot::Scores) : Value());
     return;
   case Step::Mask: {
+    separateChunks();
     scored = scoresOf(slot(Slot::Scores), slot(Slot::Number));
     slot(Slot::Scores) = maskedScores(scored.score, slot(Slot::Number));
     slot(Slot::Slopes) =
@@ -787,17 +924,21 @@ void KeyGradients::take(GradientStep step, Value number) {
     slot(Slot::Rounded) = roundProbabilities(slot(Slot::Weights));
     return;
   case Step::ReadTurnedOther:
+    separateChunks();
     slot(Slot::TurnedOther) = readTurned(ldsDout, in);
     return;
   case Step::AccumulateValues:
-    accV = accumulate(slot(Slot::TurnedOther), slot(Slot::Rounded), accV);
+    accV[chunk] =
+        accumulate(slot(Slot::TurnedOther), slot(Slot::Rounded), accV[chunk]);
     return;
   case Step::ReadOther:
     separateLdsReads();
     slot(Slot::Other) = readRows(in(ldsDout.rows));
     return;
   case Step::WeightGradients:
-    slot(Slot::WeightGradients) = product(slot(Slot::Other), values);
+    slot(Slot::WeightGradients) =
+        product(slot(Slot::Other), values[chunk],
+                chunk ? slot(Slot::WeightGradients) : Value());
     return;
   case Step::ReadDeltas:
     slot(Slot::Deltas) = ofEachQuery(in(ldsDelta));
@@ -815,10 +956,12 @@ void KeyGradients::take(GradientStep step, Value number) {
     return;
   }
   case Step::ReadTurned:
+    separateChunks();
     slot(Slot::Turned) = readTurned(ldsQ, in);
     return;
   case Step::Accumulate:
-    accK = accumulate(slot(Slot::Turned), slot(Slot::ScoreGradients), accK);
+    accK[chunk] =
+        accumulate(slot(Slot::Turned), slot(Slot::ScoreGradients), accK[chunk]);
     return;
   case Step::StoreScoreGradients:
     StoreLdsOp::create(b, slot(Slot::ScoreGradients), in(ldsDs));
@@ -828,7 +971,8 @@ void KeyGradients::take(GradientStep step, Value number) {
         factorTile(in(ldsDs), tiles.blockN, tiles.blockM);
     return;
   case Step::QueryGradients:
-    slot(Slot::QueryGradients) = queryGradients(slot(Slot::ScoreGradientRows));
+    slot(Slot::QueryGradients) =
+        queryGradients(slot(Slot::ScoreGradientRows), queryKeys[chunk]);
     return;
   case Step::AddQueryGradients: {
     Value parts = slot(Slot::QueryGradients);
@@ -836,9 +980,10 @@ void KeyGradients::take(GradientStep step, Value number) {
     if (sumsPairs())
       parts = round(
           fmul(parts, splat(cast<RankedTensorType>(parts.getType()), scale)));
-    AtomicAddOp::create(b, parts,
-                        sumsView(head.sums, mul(opaque(slot(Slot::Number)),
-                                                i32(tiles.blockN))));
+    AtomicAddOp::create(
+        b, parts,
+        sumsView(head.sums, mul(opaque(slot(Slot::Number)), i32(tiles.blockN)),
+                 columnsOf(chunk)));
     return;
   }
   }
@@ -879,9 +1024,9 @@ Rows KeyGradients::sumsOf(Value head) {
 }
 
 /// The rows of this workgroup's keys, zeros where no query sees them.
-Value KeyGradients::loadOwn(const Rows &rows, int64_t columns) {
+Value KeyGradients::loadOwn(const Rows &rows, int64_t columns, int64_t column) {
   return loadTile(rows, firstKey, tiles.blockM, columns,
-                  firstSeen ? sub(firstSeen, firstKey) : Value());
+                  firstSeen ? sub(firstSeen, firstKey) : Value(), column);
 }
 
 /// The queries that see each key: none one past the last, where that matters.
@@ -936,9 +1081,13 @@ void KeyGradients::build() {
   Bounds seen = visibility.seenKeys();
   k.count = v.count = seen.end;
   firstSeen = seen.begin;
-  keys = makeResident(
-      NegateIfOp::create(b, loadOwn(k, tiles.scoreDim), scaleIsNegative()));
-  values = makeResident(loadOwn(v, tiles.scoreDim));
+  keys = makeResidents([&](Columns columns) {
+    return NegateIfOp::create(b, loadOwn(k, tiles.scoreDim, columns.first),
+                              scaleIsNegative());
+  });
+  values = makeResidents([&](Columns columns) {
+    return loadOwn(v, tiles.scoreDim, columns.first);
+  });
 
   if (isAtomic())
     prepareQuerySums(k);
@@ -984,9 +1133,8 @@ void KeyGradients::build() {
         b, splat(tile(tiles.blockN, tiles.blockM, elementType), 0.0f),
         bufferOf(ldsDs, i32(-1), pipeline.buffers));
 
-  RankedTensorType acc = f32Tile(tiles.valueDim, tiles.blockM);
-  accV = splat(acc, 0.0f);
-  accK = splat(acc, 0.0f);
+  accV = noSumsOfChunks();
+  accK = noSumsOfChunks();
   power = initialDsPower();
   auto heads = scf::ForOp::create(b, zero, group, i32(1), sumValues());
   {
@@ -1075,7 +1223,8 @@ public:
     StoreOp::create(b, transpose(sums),
                     view(deltaRows(headQ), firstRow, 1, b.getF32Type()));
     if (isAtomic())
-      StoreOp::create(b, noSums(), sumsView(sumsRows(headQ), firstRow));
+      StoreOp::create(b, noSums(),
+                      sumsView(sumsRows(headQ), firstRow, allColumns()));
     if (score.storesGradients() && (visibility.isPartial() || lists.isThere()))
       storeHiddenGradients();
     finish();
@@ -1143,7 +1292,7 @@ public:
     placeWorkgroup(tiles.blockM, /*fromTheEnd=*/false);
     enterSequence(firstRow, /*ownsKeys=*/false);
     Rows dq = rowsOf("dq", headQ);
-    Value from = sumsView(sumsRows(headQ), firstRow);
+    Value from = sumsView(sumsRows(headQ), firstRow, allColumns());
     if (sumsPairs()) {
       takeApart(from, dq);
     } else {

@@ -254,14 +254,34 @@ Value TileBuilder::view(const Rows &rows, Value first, int64_t columns,
       rows.columns && rows.isLoose);
 }
 
-Value TileBuilder::loadTile(const Rows &rows, Value first, int64_t count,
-                            int64_t columns, Value hidden) {
-  return cut(rows, LoadOp::create(b, tile(count, columns, elementType),
-                                  view(rows, first, headDim), hidden));
+Value TileBuilder::view(const Rows &rows, Value first, Columns columns,
+                        Type type) {
+  Rows moved = rows;
+  moved.columns = columnsFrom(rows, columns.first);
+  if (columns.first != 0)
+    moved.offset =
+        add(rows.offset,
+            arith::ConstantIntOp::create(b, columns.first, 64).getResult());
+  return view(moved, first, columns.count, type);
 }
 
-Value TileBuilder::cut(const Rows &rows, Value tile) {
-  return rows.columns ? CutOp::create(b, tile, rows.columns) : tile;
+Value TileBuilder::loadTile(const Rows &rows, Value first, int64_t count,
+                            int64_t columns, Value hidden, int64_t column) {
+  Value loaded = LoadOp::create(b, tile(count, columns, elementType),
+                                view(rows, first, headDim), hidden, column);
+  return cut(rows, loaded, column);
+}
+
+Value TileBuilder::columnsFrom(const Rows &rows, int64_t column) {
+  if (!rows.columns || column == 0)
+    return rows.columns;
+  return max(sub(rows.columns, i32(column)), i32(0));
+}
+
+Value TileBuilder::cut(const Rows &rows, Value tile, int64_t column) {
+  if (!rows.columns)
+    return tile;
+  return CutOp::create(b, tile, columnsFrom(rows, column));
 }
 
 Rows TileBuilder::rowValues(StringRef name, Value head) {

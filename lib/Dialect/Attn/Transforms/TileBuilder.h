@@ -89,6 +89,11 @@ struct Rows {
   bool isLoose = false;
 };
 
+/// A run of the columns of rows.
+struct Columns {
+  int64_t first, count;
+};
+
 /// Writes into one kernel. Names of arguments are those of its ABI.
 class TileBuilder {
 protected:
@@ -208,13 +213,18 @@ protected:
   /// Rows from `first` on; of the element type unless another is given.
   Value view(const Rows &rows, Value first, int64_t columns,
              mlir::Type type = nullptr);
-  /// A tile of such rows, whose columns have been loaded as they are, with
-  /// zeros in the place of those that are not there.
-  Value cut(const Rows &rows, Value tile);
-  /// Rows [first, first + count); columns past the head dimension are zeros,
-  /// and so are the first `hidden` rows, if it is given.
+  /// The same of a run of their columns, which then begin at 0.
+  Value view(const Rows &rows, Value first, Columns columns,
+             mlir::Type type = nullptr);
+  Columns allColumns() const { return {0, headDim}; }
+  /// A tile of such rows, whose columns from `column` on have been loaded as
+  /// they are, with zeros in the place of those that are not there.
+  Value cut(const Rows &rows, Value tile, int64_t column = 0);
+  /// Rows [first, first + count), and columns from `column` on; those past the
+  /// head dimension are zeros, and so are the first `hidden` rows, if it is
+  /// given.
   Value loadTile(const Rows &rows, Value first, int64_t count, int64_t columns,
-                 Value hidden = nullptr);
+                 Value hidden = nullptr, int64_t column = 0);
   /// The f32 of tensor `name`, one a query of this (batch, head).
   Rows rowValues(StringRef name, Value head);
   /// f32: the head's element of tensor `sinks`, -infinity without one.
@@ -271,6 +281,9 @@ protected:
   Value batch; ///< i32; set by what places the workgroup
 
 private:
+  /// i32 columns of rows that there are from a column on; null: as many as
+  /// their type has.
+  Value columnsFrom(const Rows &rows, int64_t column);
   void setLengths() {
     visibility.setLengths(seqlenQ(), seqlenK());
     score.setLengths(seqlenQ(), seqlenK());
@@ -328,7 +341,9 @@ protected:
   /// these and what is fetched ahead of them. To be cut where they are used,
   /// which waits for them.
   Value loadKeys(bool values, Value number, int64_t columns);
-  Value cutKeys(bool values, Value tile) { return cut(rows[values], tile); }
+  Value cutKeys(bool values, Value tile, int64_t column = 0) {
+    return cut(rows[values], tile, column);
+  }
   /// Number of the key that is row `row` of a block.
   Value keyOf(Value number, int64_t row = 0);
   /// Scores from products of K and Q, [keys, block_m]; of a block's from row

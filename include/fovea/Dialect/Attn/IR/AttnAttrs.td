@@ -132,6 +132,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     | `value_split` | waves that share their queries and split the columns of the output, so that the accumulator fits; each computes all their scores. Left out: 1 |
     | `queries_in_lds` | 1: queries are read from LDS in each iteration instead of staying in registers. Left out: 0 |
     | `direct_copy` | 1: keys and values are loaded to LDS without passing registers, and V is transposed by the reads from there. Left out: 0 |
+    | `column_chunk` | of gradients: so many columns of the head dimension come through LDS at a time; scores are summed over them, and come first. A multiple of 32. Left out: 0, all at once |
 
     `attn-choose-schedule` fills it in; a hand-written one is kept.
   }];
@@ -139,13 +140,14 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       "::fovea::attn::InstAttr":$inst, "int32_t":$stages, "int32_t":$wavesPerSimd,
       "int32_t":$rescaleThreshold, DefaultValuedParameter<"int32_t", "1">:$value_split,
       DefaultValuedParameter<"int32_t", "0">:$queries_in_lds,
-      DefaultValuedParameter<"int32_t", "0">:$direct_copy);
+      DefaultValuedParameter<"int32_t", "0">:$direct_copy,
+      DefaultValuedParameter<"int32_t", "0">:$column_chunk);
   let assemblyFormat = [{
     `<` `block_m` `=` $blockM `,` `block_n` `=` $blockN `,` `waves` `=` $waves
     `,` `inst` `=` $inst `,` `stages` `=` $stages
     `,` `waves_per_simd` `=` $wavesPerSimd
     `,` `rescale_threshold` `=` $rescaleThreshold
-    (`,` struct($value_split, $queries_in_lds, $direct_copy)^)? `>`
+    (`,` struct($value_split, $queries_in_lds, $direct_copy, $column_chunk)^)? `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -55,8 +55,9 @@ def Attn_LoadOp : Attn_Op<"load"> {
   let summary = "Loads a tile from global memory into registers";
   let description = [{
     Element (r, c) of the tile is row r, column c of the view, or zero outside
-    the view. The tile may be larger than the view in both dimensions. Rows
-    before `from`, where it is given, are zeros too, and are not read.
+    the view; with `column`, of column c + `column`. The tile may be larger than
+    the view in both dimensions. Rows before `from`, where it is given, are
+    zeros too, and are not read.
 
     Example:
     ```mlir
@@ -69,15 +70,19 @@ def Attn_LoadOp : Attn_Op<"load"> {
     ```
   }];
   let arguments = (ins Arg<Attn_ViewType, "", [MemRead]>:$view,
-                       Optional<I32>:$from);
+                       Optional<I32>:$from,
+                       DefaultValuedAttr<ConfinedAttr<I32Attr, [IntNonNegative]>,
+                                         "0">:$column);
   let results = (outs Attn_Tile:$tile);
   let builders = [
     OpBuilder<(ins "::mlir::Type":$tile, "::mlir::Value":$view), [{
       build($_builder, $_state, tile, view, /*from=*/nullptr);
     }]>
   ];
-  let assemblyFormat =
-    "$view (`from` $from^)? attr-dict `:` type($view) `->` type($tile)";
+  let assemblyFormat = [{
+    $view (`column` $column^)? (`from` $from^)? attr-dict `:` type($view) `->`
+    type($tile)
+  }];
   let hasVerifier = 1;
 }
 

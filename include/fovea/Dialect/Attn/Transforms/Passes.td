@@ -87,6 +87,8 @@ def AttnChooseSchedule : Pass<"attn-choose-schedule", "::mlir::func::FuncOp"> {
            "Keep the queries in LDS (-1: choose)">,
     Option<"directCopy", "direct-copy", "int32_t", "-1",
            "Load keys and values to LDS without registers (-1: choose)">,
+    Option<"columnChunk", "column-chunk", "int32_t", "-1",
+           "Columns that come through LDS at a time, of gradients (0: all, -1: choose)">,
     Option<"algorithm", "algorithm", "std::string", "\"\"",
            "Of attn.forward flash or split, of attn.backward deterministic or "
            "atomic or atomic16 (empty: the former)">,

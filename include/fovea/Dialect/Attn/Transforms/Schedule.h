@@ -8,12 +8,14 @@
 
 namespace fovea::attn {
 
-/// Extents of the tiles of one forward kernel, all in elements.
+/// Extents of the tiles of one kernel, all in elements.
 struct ForwardTiles {
   int64_t headDim;    ///< of the tensors
-  int64_t scoreDim;   ///< head_dim padded for the first product's contraction
-  int64_t valueDim;   ///< head_dim padded for the second product's rows
-  int64_t ldsDim;     ///< head_dim padded for the tiles in LDS
+  int64_t chunks;     ///< that the columns come through LDS in
+  int64_t columns;    ///< of the head dimension in a chunk: all if it is one
+  int64_t scoreDim;   ///< columns padded for the first product's contraction
+  int64_t valueDim;   ///< columns padded for the second product's rows
+  int64_t ldsDim;     ///< columns padded for the tiles in LDS
   int64_t ldsBuffers; ///< of K, and of V
   int64_t blockM;     ///< queries of a workgroup
   int64_t blockN;     ///< keys of an iteration
