@@ -99,7 +99,7 @@ TEST_F(UnknownType, HasNoForwardSchedule) {
 TEST_F(UnknownType, IsRefusedWithAForwardSchedule) {
   auto schedule = attn::ScheduleAttr::get(
       &context, 128, 64, 4, attn::InstAttr::get(&context, "mfma_32x32x8"), 2, 2,
-      8, 1, 0, 0);
+      8, 1, 0, 0, 0);
   attn::ForwardOp::create(builder, builder.getUnknownLoc(), args[0], args[0],
                           args[0], args[0], args[1], args[3],
                           /*bounds=*/ValueRange(), /*sinks=*/nullptr,

@@ -84,11 +84,11 @@ protected:
   };
   /// One for each chunk of columns.
   using Residents = SmallVector<Resident>;
-  /// \param load  the rows in a chunk, [block_m, score_dim]
-  Residents makeResidents(llvm::function_ref<Value(Columns)> load) {
+  /// \param load  the rows from a column on, [block_m, score_dim]
+  Residents makeResidents(llvm::function_ref<Value(int64_t column)> load) {
     Residents residents;
     for (int64_t chunk = 0; chunk != tiles.chunks; ++chunk) {
-      Value rows = load(columnsOf(chunk));
+      Value rows = load(columnsOf(chunk).first);
       if (!schedule.getQueriesInLds()) {
         residents.push_back({this->transpose(rows), nullptr});
         continue;
@@ -661,16 +661,16 @@ void QueryGradient::build() {
        dq = rowsOf("dq", headQ);
   visitKeys(tiles.blockM, tiles.blockN, pipeline.ahead());
   factor = softmaxFactor();
-  queries = makeResidents([&](Columns columns) {
+  queries = makeResidents([&](int64_t column) {
     return NegateIfOp::create(b,
                               loadTile(q, firstRow, tiles.blockM,
                                        tiles.scoreDim, /*hidden=*/nullptr,
-                                       columns.first),
+                                       column),
                               scaleIsNegative());
   });
-  douts = makeResidents([&](Columns columns) {
+  douts = makeResidents([&](int64_t column) {
     return loadTile(dout, firstRow, tiles.blockM, tiles.scoreDim,
-                    /*hidden=*/nullptr, columns.first);
+                    /*hidden=*/nullptr, column);
   });
   negatedLse =
       negated(loadValues(rowValues("lse", headQ), firstRow, tiles.blockM));
@@ -1081,13 +1081,12 @@ void KeyGradients::build() {
   Bounds seen = visibility.seenKeys();
   k.count = v.count = seen.end;
   firstSeen = seen.begin;
-  keys = makeResidents([&](Columns columns) {
-    return NegateIfOp::create(b, loadOwn(k, tiles.scoreDim, columns.first),
+  keys = makeResidents([&](int64_t column) {
+    return NegateIfOp::create(b, loadOwn(k, tiles.scoreDim, column),
                               scaleIsNegative());
   });
-  values = makeResidents([&](Columns columns) {
-    return loadOwn(v, tiles.scoreDim, columns.first);
-  });
+  values = makeResidents(
+      [&](int64_t column) { return loadOwn(v, tiles.scoreDim, column); });
 
   if (isAtomic())
     prepareQuerySums(k);
