@@ -112,15 +112,15 @@ TEST_P(ForwardHeadDims, AreRefused) {
 
 static const GroupKernel kForward[] = {
     {"gfx942", "gfx942", "bf16", 64, {}, {"head_dims"}},
-    {"gfx908Fp16", "gfx908", "fp16", 40, {}, {"head_dims", "varlen"}},
-    {"gfx950", "gfx950", "fp16", 128, {}, {"head_dims", "varlen", "dropout"}},
+    {"gfx908Fp16", "gfx908", "f16", 40, {}, {"head_dims", "varlen"}},
+    {"gfx950", "gfx950", "f16", 128, {}, {"head_dims", "varlen", "dropout"}},
     {"gfx90aSplit",
      "gfx90a",
      "bf16",
      64,
      {{"algorithm", "split"}},
      {"head_dims"}},
-    {"gfx1100", "gfx1100", "fp16", 64, {}, {"head_dims", "varlen"}},
+    {"gfx1100", "gfx1100", "f16", 64, {}, {"head_dims", "varlen"}},
     {"gfx1201", "gfx1201", "bf16", 8, {}, {"head_dims"}},
     {"gfx1201Wide", "gfx1201", "bf16", 192, {}, {"head_dims", "sinks"}},
 };
@@ -128,7 +128,7 @@ static const GroupKernel kBackward[] = {
     {"gfx942", "gfx942", "bf16", 64, {}, {"head_dims", "varlen", "dropout"}},
     {"gfx942Atomic",
      "gfx942",
-     "fp16",
+     "f16",
      128,
      {{"algorithm", "atomic"}},
      {"head_dims"}},
@@ -140,7 +140,7 @@ static const GroupKernel kBackward[] = {
      {"head_dims"}},
     {"gfx908", "gfx908", "bf16", 96, {}, {"head_dims"}},
     {"gfx1100", "gfx1100", "bf16", 40, {}, {"head_dims"}},
-    {"gfx1201", "gfx1201", "fp16", 64, {}, {"head_dims", "dlse"}},
+    {"gfx1201", "gfx1201", "f16", 64, {}, {"head_dims", "dlse"}},
 };
 
 INSTANTIATE_TEST_SUITE_P(Kernels, ForwardHeadDims, testing::ValuesIn(kForward),

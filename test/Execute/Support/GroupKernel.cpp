@@ -67,7 +67,7 @@ static const char *typeOf(spec::ArgKind kind) {
 static StringRef clauseOf(StringRef group) {
   return llvm::StringSwitch<StringRef>(group)
       .Case("varlen", "sequences")
-      .Cases({"blocks", "dropout"}, group)
+      .Cases({"blocks", "dropout", "head_dims"}, group)
       .Default("");
 }
 
@@ -94,7 +94,10 @@ static std::string functionOf(const GroupKernel &kernel, fovea::OpKind op) {
       continue;
     for (const spec::ScalarSpec &scalar : group.scalars)
       add(scalar.name, typeOf(scalar.kind));
-    ofGroups += llvm::formatv("{0}({1} : {2}) ", clause, names, types);
+    if (group.tensors.empty()) // of one type
+      ofGroups += llvm::formatv("{0}({1}) ", clause, names);
+    else
+      ofGroups += llvm::formatv("{0}({1} : {2}) ", clause, names, types);
   }
   const std::string head =
       llvm::formatv("!t = memref<?x?x?x{0}x{1}, strided<[?, ?, ?, 1]>>\n"

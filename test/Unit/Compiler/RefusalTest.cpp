@@ -88,7 +88,7 @@ TEST_F(UnknownType, HasNoForwardSchedule) {
                           args[0], args[0], args[1], args[3],
                           /*bounds=*/ValueRange(), /*sinks=*/nullptr,
                           /*lists=*/ValueRange(), /*sequences=*/ValueRange(),
-                          /*dropout=*/ValueRange(),
+                          /*dropout=*/ValueRange(), /*head_dims=*/ValueRange(),
                           /*captures=*/ValueRange(),
                           /*visibility=*/nullptr,
                           /*schedule=*/nullptr, /*combine=*/nullptr);
@@ -104,7 +104,7 @@ TEST_F(UnknownType, IsRefusedWithAForwardSchedule) {
                           args[0], args[0], args[1], args[3],
                           /*bounds=*/ValueRange(), /*sinks=*/nullptr,
                           /*lists=*/ValueRange(), /*sequences=*/ValueRange(),
-                          /*dropout=*/ValueRange(),
+                          /*dropout=*/ValueRange(), /*head_dims=*/ValueRange(),
                           /*captures=*/ValueRange(),
                           /*visibility=*/nullptr, schedule,
                           /*combine=*/nullptr);
@@ -119,7 +119,7 @@ TEST_F(UnknownType, HasNoBackwardSchedule) {
       args[0], args[1], args[0], args[0], args[0], args[2], args[3],
       /*bounds=*/ValueRange(), /*dlse=*/nullptr, /*sinks=*/nullptr,
       /*dsinks=*/nullptr, /*lists=*/ValueRange(), /*sequences=*/ValueRange(),
-      /*dropout=*/ValueRange(),
+      /*dropout=*/ValueRange(), /*head_dims=*/ValueRange(),
       /*captures=*/ValueRange(),
       /*gradients=*/ValueRange(), /*gradient_numbers=*/nullptr,
       /*visibility=*/nullptr, /*schedule=*/nullptr);

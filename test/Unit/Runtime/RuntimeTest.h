@@ -63,7 +63,7 @@ std::vector<Rule<Params>> commonRules() {
       {[](Params &p) { p.mask = 3; }, "mask is 3"},
       {[](Params &p) { p.mask = -1; }, "mask is -1"},
       {[](Params &p) { p.head_dim = 513; }, "head_dim is 513, not in 1 to 512"},
-      {[](Params &p) { p.head_dim = 8; }, "head_dim is 8"},
+      {[](Params &p) { p.head_dim = 0; }, "head_dim is 0"},
       {[](Params &p) { p.head_dim = 520; }, "head_dim is 520"},
       {[](Params &p) { p.batch = -1; }, "batch is -1, not in 0 to 65535"},
       {[](Params &p) { p.batch = 65536; }, "batch is 65536"},

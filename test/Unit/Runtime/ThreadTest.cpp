@@ -27,7 +27,7 @@ TEST_F(ThreadTest, OneContextSharedByAll) {
         fovea_forward_params_t p = makeParams();
         p.head_dim = std::array{64, 96, 128}[size_t(round + thread) % 3];
         expectStatus(fovea_forward(context, &p, nullptr), FOVEA_STATUS_OK);
-        p.head_dim = 32 + 8 * thread + 1;
+        p.head_dim = 513 + 8 * thread;
         expectStatus(fovea_forward(context, &p, nullptr),
                      FOVEA_STATUS_INVALID_ARGUMENT,
                      {("head_dim is " + std::to_string(p.head_dim)).c_str()});

@@ -47,6 +47,20 @@ static LogicalResult relateGiven(Operation *terminator, Value known,
   return relateLayouts(around, known, layout, set);
 }
 
+/// What comes straight from memory, and is at most cut, once more; null: it
+/// does not.
+static Value loadAgain(Value tile) {
+  if (auto load = tile.getDefiningOp<LoadOp>())
+    return cast<LoadOp>(OpBuilder(load).clone(*load)).getTile();
+  auto cut = tile.getDefiningOp<CutOp>();
+  Value again = cut ? loadAgain(cut.getTile()) : Value();
+  if (!again)
+    return nullptr;
+  auto other = cast<CutOp>(OpBuilder(cut).clone(*cut));
+  other.getTileMutable().assign(again);
+  return other.getResult();
+}
+
 /// Layouts of values, spread along the ops that relate them.
 class Layouts {
 public:
@@ -174,10 +188,8 @@ LogicalResult AssignLayouts::assignDot(DotOp dot) {
       chosen = layout::chooseDotLayouts(instr, m, k, n, waves, &*taller);
     if (!chosen)
       chosen = layout::chooseDotLayouts(instr, m, k, n, waves, nullptr);
-    if (auto load = dot.getB().getDefiningOp<LoadOp>(); load && chosen) {
-      // What comes straight from memory comes once more.
-      OpBuilder builder(load);
-      dot.getBMutable().assign(cast<LoadOp>(builder.clone(*load)).getTile());
+    if (Value again = chosen ? loadAgain(dot.getB()) : Value()) {
+      dot.getBMutable().assign(again);
     } else if (chosen) {
       OpBuilder builder(dot);
       dot.getBMutable().assign(ConvertLayoutOp::create(

@@ -1310,7 +1310,8 @@ private:
       Value bits =
           arith::TruncIOp::create(b, type.clone(b.getI16Type()), words);
       storeRows(arith::BitcastOp::create(b, type.clone(elementType), bits),
-                {dq.base, offset, mul(dq.stride, i32(2)), count}, pair);
+                {dq.base, offset, mul(dq.stride, i32(2)), count, dq.columns},
+                pair);
     };
     Value one = i32(1), two = i32(2);
     store(pairs, dq.offset, div(add(dq.count, one), two));
