@@ -385,13 +385,13 @@ Status fillCommon(const ForwardCall &call, Params &params, Layout &layout,
   params.seqlen_q = layout.q.seqlen;
   params.seqlen_k = layout.k.seqlen;
   params.head_dim = int64_t(q[3]);
+  if (Status bad = windowOf(call.window, groups.window))
+    return bad;
   if (dimV != q[3]) {
     groups.dims = {{sizeof(groups.dims), FOVEA_GROUP_HEAD_DIMS, nullptr},
                    int64_t(dimV)};
     groups.link(groups.dims.header);
   }
-  if (Status bad = windowOf(call.window, groups.window))
-    return bad;
   if (call.lse)
     if (Status bad = describeLse(call, layout, params, groups.varlen))
       return bad;

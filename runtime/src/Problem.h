@@ -75,6 +75,8 @@ struct TensorParam {
   const char *rowStride = ".stride_seq"; ///< its name
   /// Nobody asked for it: it is not looked at.
   bool unwanted = false;
+  /// Rows of elements, which kernels read in words up to a bound that all have.
+  bool hasWords = false;
   /// Elements from the first to one past the last, after checkStrides().
   int64_t extent = 0;
 
@@ -244,6 +246,7 @@ inline TensorParam readTensor(const void *params,
     tensor.strideSeq = field.stride(params, 2);
     tensor.rows = rows;
     tensor.rowElements = sizes.of(spec.columns);
+    tensor.hasWords = true;
     break;
   case spec::Shape::Places:
     tensor.strideSeq = field.stride(params, 2);

@@ -46,12 +46,9 @@ void Memory::read(void *to) const {
 }
 
 Buffer::Buffer(ref::ElemType type, ref::Layout layout, int64_t batch,
-               int64_t heads, int64_t seq, int64_t dim)
-    // As AOTriton wants it: 8 divides the distance of rows, and the last one
-    // has all of its.
-    : host(ref::describe(type, layout, batch, heads, seq, dim,
-                         /*rowPadding=*/(8 - dim % 8) % 8)),
-      values(size_t(host.span() + (8 - dim % 8) % 8), 0xffff),
+               int64_t heads, int64_t seq, int64_t dim, int64_t rowPadding)
+    : host(ref::describe(type, layout, batch, heads, seq, dim, rowPadding)),
+      values(size_t(host.span() + rowPadding), 0xffff),
       memory(values.size() * 2) {
   host.data = values.data();
 }
@@ -83,15 +80,27 @@ void Floats::upload(const std::vector<double> &values) {
   memory.write(floats.data());
 }
 
+/// As AOTriton wants it: 8 divides the distance of rows, and the last one has
+/// all of its.
+static int64_t paddingOf(int64_t dim) { return (8 - dim % 8) % 8; }
+
 Problem::Problem(const Shape &s, uint64_t seed)
-    : shape(s), q(s.type, s.layout, s.batch, s.headsQ, s.seqlenQ, s.dim),
-      k(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dim),
-      v(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dimOfV()),
-      out(s.type, s.layout, s.batch, s.headsQ, s.seqlenQ, s.dimOfV()),
-      dout(s.type, s.layout, s.batch, s.headsQ, s.seqlenQ, s.dimOfV()),
-      dq(s.type, s.layout, s.batch, s.headsQ, s.seqlenQ, s.dim),
-      dk(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dim),
-      dv(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dimOfV()),
+    : shape(s), q(s.type, s.layout, s.batch, s.headsQ, s.seqlenQ, s.dim,
+                  paddingOf(s.dim)),
+      k(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dim,
+        paddingOf(s.dim)),
+      v(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dimOfV(),
+        paddingOf(s.dimOfV())),
+      out(s.type, s.layout, s.batch, s.headsQ, s.seqlenQ, s.dimOfV(),
+          paddingOf(s.dimOfV())),
+      dout(s.type, s.layout, s.batch, s.headsQ, s.seqlenQ, s.dimOfV(),
+           paddingOf(s.dimOfV())),
+      dq(s.type, s.layout, s.batch, s.headsQ, s.seqlenQ, s.dim,
+         paddingOf(s.dim)),
+      dk(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dim,
+         paddingOf(s.dim)),
+      dv(s.type, s.layout, s.batch, s.headsK, s.seqlenK, s.dimOfV(),
+         paddingOf(s.dimOfV())),
       lse(s.batch * s.headsQ, s.seqlenQ),
       scale(float(1 / std::sqrt(double(s.dim)))) {
   ref::ForwardProblem inputs = problem();

@@ -68,7 +68,7 @@ private:
 class Buffer {
 public:
   Buffer(ref::ElemType type, ref::Layout layout, int64_t batch, int64_t heads,
-         int64_t seq, int64_t dim);
+         int64_t seq, int64_t dim, int64_t rowPadding = 0);
   ref::Tensor host; ///< its data are `values`
   std::vector<uint16_t> values;
   Memory memory;

@@ -66,9 +66,9 @@ Tensors::Tensors(OpKind op, const ForwardCase &c)
     if (spec.shape == Shape::Rows) {
       // Rows lie an even number of elements apart.
       const int64_t columns = extentOf(c, spec.columns);
-      const reference::Tensor &t = entry.tensor =
-          reference::describe(c.type, c.layout, batch, heads, rows, columns,
-                              c.rowPadding + (columns + c.rowPadding) % 2);
+      const reference::Tensor &t = entry.tensor = reference::describe(
+          c.type, c.layout, batch, heads, rows, columns,
+          c.rowPadding + (columns % 8 ? (columns + c.rowPadding) % 2 : 0));
       entry.rows = {t.batch,       t.heads,      t.seq,      t.dim,
                     t.strideBatch, t.strideHead, t.strideSeq};
     } else if (spec.shape == Shape::Vector) {

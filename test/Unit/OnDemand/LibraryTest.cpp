@@ -224,9 +224,10 @@ TEST(LibraryTest, WrongRequestsAreRefused) {
   compile(grown[0], invalid);
   expectMessage("struct_size is 8");
   EXPECT_EQ(fovea_compile(nullptr, nullptr), invalid);
-  compile(request("gfx1100", "backward;dtype=fp16;head_dim=512"),
+  compile(request("gfx1100", "backward;dtype=fp16;head_dim=512",
+                  "algorithm=atomic"),
           FOVEA_COMPILER_STATUS_UNSUPPORTED);
-  expectMessage("the largest is 256");
+  expectMessage("the largest is 384");
 }
 
 TEST(LibraryTest, Cancellation) {
