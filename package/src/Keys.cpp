@@ -63,7 +63,7 @@ Feature featureOf(const spec::GroupSpec &group, size_t row) {
 /// All of them, in alphabetical order.
 std::vector<Feature> makeFeatures() {
   std::vector<Feature> all = {
-      {"dtype", true, "fp16 or bf16",
+      {"dtype", true, "fp16, bf16 or fp32",
        [](const ProblemKey &key) { return std::string(toString(key.dtype)); },
        [](ProblemKey &key, std::string_view text) {
          const DataTypeInfo *info = findDataType(text);

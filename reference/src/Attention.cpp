@@ -79,12 +79,90 @@ FOVEA_KERNELS(double)
 FOVEA_KERNELS(float)
 #undef FOVEA_KERNELS
 
+/// Whether roundings of fp32 are counted.
+template <typename Real>
+bool hasNoise(const ForwardProblem &p) {
+  return std::is_same_v<Real, double> && p.q.type == ElemType::F32;
+}
+
+/// Largest magnitude and Euclidean norm of a row.
+struct Size {
+  double largest = 0, norm = 0;
+};
+template <typename Element>
+Size sizeOf(const Element *row, int64_t dim) {
+  Size size;
+  double squares = 0;
+  for (int64_t d = 0; d < dim; ++d) {
+    const double x = std::fabs(double(row[d]));
+    size.largest = std::max(size.largest, x);
+    squares += x * x;
+  }
+  size.norm = std::sqrt(squares);
+  return size;
+}
+
+/// Sums up what roundings may change in a row of fp32 (docs/Accuracy.md).
+class Noise {
+public:
+  Noise(const ForwardProblem &p, Size query, double maximum, double sum)
+      : scale(std::fabs(double(p.scale))), query(query.norm), maximum(maximum),
+        sum(sum), root(std::sqrt(double(p.v.dim))) {}
+
+  /// A key, or a sink, which has no value.
+  /// \param logit   that its score is made of, or its score, whichever is more
+  /// \param kept    what its weight counts for in the sum of values
+  void add(double score, double logit, double slope, double keyNorm,
+           const Size &value, double kept) {
+    if (!std::isfinite(score))
+      return;
+    const double weight = std::exp(score - maximum) / sum,
+                 relative = kUlp / 2 *
+                            (std::max(1.0, slope) * scale * query * keyNorm +
+                             std::fabs(logit) + std::fabs(score - maximum) + 2);
+    worst = std::max(worst, relative);
+    largestValue = std::max(largestValue, value.largest);
+    terms.push_back(
+        {weight, relative, kept * value.largest, kept * value.norm / root});
+  }
+
+  /// \param out      the row of the output
+  /// \param byScale  its derivative by the logarithm of the scale
+  RowNoise finish(const Size &out, const Size &byScale) const {
+    // Beyond this a weight may be any.
+    constexpr double kLinear = 1.0 / 16;
+    if (!(worst < kLinear))
+      return {2 * worst * largestValue, 2 * worst * largestValue};
+    double largest = 0, rms = 0, squares = 0, rmsSquares = 0;
+    for (const Term &term : terms) {
+      const double change = term.weight * (term.largest + out.largest),
+                   rmsChange = term.weight * (term.rms + out.norm / root);
+      largest += change;
+      rms += rmsChange;
+      squares += change * change * term.relative * term.relative;
+      rmsSquares += rmsChange * rmsChange * term.relative * term.relative;
+    }
+    return {kUlp * (byScale.largest + largest) + std::sqrt(squares),
+            kUlp * (byScale.norm / root + rms) + std::sqrt(rmsSquares)};
+  }
+
+private:
+  static constexpr double kUlp = 0x1p-23; // one fp32 unit in the last place
+  struct Term {
+    double weight, relative, largest, rms;
+  };
+  const double scale, query, maximum, sum, root;
+  double worst = 0, largestValue = 0;
+  std::vector<Term> terms;
+};
+
 /// One thread's converted keys and values, kept while the head stays the same.
 template <typename Real>
 struct Head {
   int64_t batch = -1, head = -1;
   std::vector<Real> keys;   // [dim][seqlen_k]
   std::vector<Real> values; // [seqlen_k][dim of v]
+  std::vector<Size> keySizes, valueSizes;
 
   void load(const ForwardProblem &p, int64_t b, int64_t h) {
     if (batch == b && head == h)
@@ -95,11 +173,21 @@ struct Head {
     keys.resize(size_t(dim * count));
     values.resize(size_t(p.v.dim * count));
     for (int64_t j = 0; j < count; ++j) {
-      const uint16_t *k = p.k.row(b, h, j), *v = p.v.row(b, h, j);
+      const Row k = p.k.row(b, h, j), v = p.v.row(b, h, j);
       for (int64_t d = 0; d < dim; ++d)
-        keys[size_t(d * count + j)] = Real(decode(p.k.type, k[d]));
+        keys[size_t(d * count + j)] = Real(k[d]);
       for (int64_t d = 0; d < p.v.dim; ++d)
-        values[size_t(j * p.v.dim + d)] = Real(decode(p.v.type, v[d]));
+        values[size_t(j * p.v.dim + d)] = Real(v[d]);
+    }
+    keySizes.clear();
+    valueSizes.clear();
+    for (int64_t j = 0; hasNoise<Real>(p) && j < count; ++j) {
+      std::vector<double> key;
+      for (int64_t d = 0; d < dim; ++d)
+        key.push_back(double(keys[size_t(d * count + j)]));
+      keySizes.push_back(sizeOf(key.data(), dim));
+      valueSizes.push_back(
+          sizeOf(values.data() + j * p.v.dim, p.v.dim));
     }
   }
 };
@@ -149,7 +237,7 @@ private:
       const int64_t i = first + std::min(r, rows - 1);
       Real *row = query.data() + r * dim;
       for (int64_t d = 0; d < dim; ++d)
-        row[d] = Real(decode(p.q.type, p.q.row(b, h, i)[d]));
+        row[d] = Real(p.q.row(b, h, i)[d]);
       q[r] = row;
       s[r] = weights.data() + r * seqK;
       const KeyRange seen = p.keysOf(i);
@@ -195,6 +283,10 @@ private:
     maximum = std::max(maximum, sink);
     Real sum = sink > -inf ? std::exp(sink - maximum) : Real(0);
     std::fill(acc.begin(), acc.end(), Real(0));
+    if (hasNoise<Real>(p)) {
+      scores.assign(s, s + p.k.seq);
+      byScale.assign(size_t(dim), Real(0));
+    }
     // Runs of keys: values of those that are not listed may be anything.
     for (int64_t from = seen.begin, to; from < seen.end; from = to) {
       for (to = from; to < seen.end && p.isListed(b, h, i, to); ++to) {
@@ -204,6 +296,12 @@ private:
       }
       weightedSum(acc.data(), s + from, head.values.data() + from * dim, dim,
                   to - from);
+      if (hasNoise<Real>(p)) {
+        for (int64_t j = from; j < to; ++j)
+          s[j] = s[j] == 0 ? Real(0) : s[j] * scores[size_t(j)];
+        weightedSum(byScale.data(), s + from, head.values.data() + from * dim,
+                    dim, to - from);
+      }
       while (to < seen.end && !p.isListed(b, h, i, to))
         ++to;
     }
@@ -211,12 +309,53 @@ private:
       out[d] = double(
           toInput(p.q.type, acc[size_t(d)] / sum * Real(p.keptFactor())));
     result.lse[size_t(row)] = double(maximum + std::log(sum));
+    if (hasNoise<Real>(p))
+      result.noise[size_t(row)] =
+          noiseOf(b, h, i, double(maximum), double(sum), out);
+  }
+
+  /// With the row's scores, and their sum by weights and values.
+  RowNoise noiseOf(int64_t b, int64_t h, int64_t i, double maximum, double sum,
+                   const double *out) {
+    const int64_t dim = p.v.dim;
+    const KeyRange seen = p.keysOf(i);
+    std::vector<double> row;
+    for (int64_t d = 0; d < p.q.dim; ++d)
+      row.push_back(p.q.row(b, h, i)[d]);
+    Noise noise(p, sizeOf(row.data(), p.q.dim), maximum, sum);
+    row.resize(size_t(dim));
+    const double sink = p.sinkOf(h);
+    double meanScore = 0;
+    auto count = [&](double score) {
+      const double weight = std::exp(score - maximum) / sum;
+      meanScore += weight == 0 ? 0 : weight * score;
+    };
+    for (int64_t j = seen.begin; j < seen.end; ++j) {
+      if (!p.isListed(b, h, i, j))
+        continue;
+      const double score = double(scores[size_t(j)]);
+      const size_t at = size_t((b * p.q.heads + h) * p.q.seq + i);
+      count(score);
+      noise.add(score, p.score ? result.largestScore[at] : score,
+                p.score ? result.largestSlope[at] : 1,
+                head.keySizes[size_t(j)].norm, head.valueSizes[size_t(j)],
+                p.keeps(b, h, i, j) ? p.keptFactor() : 0);
+    }
+    if (std::isfinite(sink)) {
+      count(sink);
+      noise.add(sink, sink, 1, 0, Size(), 0);
+    }
+    for (int64_t d = 0; d < dim; ++d)
+      row[size_t(d)] = double(byScale[size_t(d)]) / sum * p.keptFactor() -
+                       meanScore * out[d];
+    return noise.finish(sizeOf(out, dim), sizeOf(row.data(), dim));
   }
 
   const ForwardProblem &p;
   ForwardResult &result;
   Head<Real> head;
   std::vector<Real> weights, query, acc;
+  std::vector<Real> scores, byScale; ///< of a row, where noise is counted
 };
 
 template <typename Real>
@@ -227,6 +366,8 @@ ForwardResult forward(const ForwardProblem &p, unsigned threads) {
   result.lse.assign(size_t(rows), 0.0);
   if (p.score)
     result.largestScore = result.largestSlope = result.lse;
+  if (hasNoise<Real>(p))
+    result.noise.assign(size_t(rows), {});
   if (rows == 0)
     return result;
   const int64_t blocks = (p.q.seq + kBlock - 1) / kBlock;

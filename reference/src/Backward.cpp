@@ -29,10 +29,10 @@ struct Size {
   double largest = 0, norm = 0;
 };
 
-Size sizeOf(const Tensor &t, const uint16_t *row) {
+Size sizeOf(const Tensor &t, const Row &row) {
   double largest = 0, squares = 0;
   for (int64_t d = 0; d < t.dim; ++d) {
-    const double x = std::fabs(decode(t.type, row[d]));
+    const double x = std::fabs(row[d]);
     squares += x * x;
     largest = std::max(largest, x);
   }
@@ -130,20 +130,26 @@ public:
         scale(std::fabs(double(p.scale))), root(std::sqrt(double(p.q.dim))),
         rootV(std::sqrt(double(p.v.dim))),
         firstKey(size_t((b * p.k.heads + h) * p.k.seq)) {
-    for (int64_t j = 0; j < p.k.seq; ++j)
+    for (int64_t j = 0; j < p.k.seq; ++j) {
       keys.push_back(sizeOf(p.k, p.k.row(b, h, j)));
+      values.push_back(isSingle() ? sizeOf(p.v, p.v.row(b, h, j)).norm
+                                  : sums.normV);
+    }
     if (problem.narrowSumKeys > 0)
       narrow.emplace(problem);
   }
 
   /// The pairs that follow are of query `i` of a query head.
+  /// \param out  the norm of its output
   void startRow(int64_t b, int64_t head, int64_t i, double rowLse,
-                double rowDlse) {
+                double rowDlse, double out) {
     q = sizeOf(p.q, p.q.row(b, head, i));
     gradient = sizeOf(dout, dout.row(b, head, i));
     rowQ = size_t((b * p.q.heads + head) * p.q.seq + i);
     lse = std::fabs(rowLse);
     dlse = std::fabs(rowDlse);
+    ofDelta = kUlp * (out * gradient.norm + dlse);
+    squares = RowSlack();
     if (narrow)
       narrow->startRow();
   }
@@ -168,9 +174,16 @@ public:
     // A score of -inf has no probability that a rounding could change.
     if (!std::isfinite(slope + score))
       return;
-    const double relative = kUlp / 2 *
-                            (std::max(1.0, slope) * scale * q.norm * key.norm +
-                             score + lse),
+    const double ofLogit =
+                     kUlp / 2 *
+                     (std::max(1.0, slope) * scale * q.norm * key.norm + score),
+                 ofLse = kUlp / 2 * lse;
+    if (isSingle()) {
+      addSingle(j, probability, difference, factor, slope,
+                ofLogit + kUlp * (1 + (scored ? kSlopeUlps : 0)), ofLse);
+      return;
+    }
+    const double relative = ofLogit + ofLse,
                  rounding =
                      kUlp * (factor * gradient.norm * sums.normV +
                              (factor == 1 ? 0 : std::fabs(difference)) + dlse),
@@ -197,6 +210,20 @@ public:
       narrow->finishRow(sums.slack.dq[rowQ]);
   }
 
+  /// All pairs of the row have been added.
+  void finishRow(const std::vector<double> &dq) {
+    if (!isSingle())
+      return;
+    RowSlack &row = sums.slack.dq[rowQ];
+    double largest = 0, all = 0;
+    for (double x : dq) {
+      largest = std::max(largest, scale * std::fabs(x));
+      all += scale * scale * x * x;
+    }
+    row.largest += std::sqrt(squares.largest) + kUlp / 2 * lse * largest;
+    row.rms += std::sqrt(squares.rms) + kUlp / 2 * lse * std::sqrt(all) / root;
+  }
+
   /// All pairs have been added.
   void finish() {
     for (std::vector<RowSlack> *rows : {&sums.slack.dk, &sums.slack.dv})
@@ -208,6 +235,33 @@ public:
   }
 
 private:
+  /// Whether roundings of fp32 are all that there are.
+  bool isSingle() const { return p.q.type == fovea::DataType::F32; }
+
+  /// The same, no larger than it must be: what each key errs by on its own, and
+  /// what all keys of a query have in common.
+  /// \param ofWeight  the relative errors of a weight, but for that of the
+  ///                  log-sum-exp
+  void addSingle(int64_t j, double probability, double difference,
+                 double factor, double slope, double ofWeight, double ofLse) {
+    const size_t row = firstKey + size_t(j);
+    const Size &key = keys[size_t(j)];
+    const double size = std::fabs(difference),
+                 rounding =
+                     kUlp * (factor * gradient.norm * values[size_t(j)] + size),
+                 weight = probability * ofWeight + kLeast,
+                 own = scale * slope * (probability * rounding + weight * size),
+                 common = scale * slope * probability * ofDelta;
+    addSquare(squares, own, key, root);
+    sums.slack.dq[rowQ].largest += common * key.largest;
+    sums.slack.dq[rowQ].rms += common * key.norm / root;
+    addSquare(sums.slack.dk[row],
+              own + common + scale * slope * probability * size * ofLse, q,
+              root);
+    addSquare(sums.slack.dv[row], (weight + probability * ofLse) * factor,
+              gradient, rootV);
+  }
+
   static void addSquare(RowSlack &row, double factor, const Size &size,
                         double root) {
     const double largest = factor * size.largest,
@@ -222,7 +276,10 @@ private:
   const double scale, root, rootV; ///< square roots of head dimensions
   const size_t firstKey; ///< the head's first row of dk and dv
   std::vector<Size> keys;
+  std::vector<double> values; ///< norms
   Size q, gradient;
+  RowSlack squares;   ///< of dq's row, what keys err by on their own
+  double ofDelta = 0; ///< error of the row's delta
   size_t rowQ = 0;
   double lse = 0, dlse = 0;
   std::optional<NarrowSums> narrow;
@@ -293,9 +350,6 @@ private:
         return flushed(x);
     return x;
   }
-  Real operand(const Tensor &t, uint16_t bits) const {
-    return operand(Real(decode(t.type, bits)));
-  }
 
   void load(int64_t b, int64_t h) {
     const int64_t dim = p.q.dim, count = p.k.seq;
@@ -304,12 +358,12 @@ private:
     valuesT.resize(size_t(count * p.v.dim));
     for (int64_t j = 0; j < count; ++j) {
       for (int64_t d = 0; d < dim; ++d) {
-        const Real k = operand(p.k, p.k.row(b, h, j)[d]);
+        const Real k = operand(Real(p.k.row(b, h, j)[d]));
         keys[size_t(j * dim + d)] = k;
         keysT[size_t(d * count + j)] = k;
       }
       for (int64_t d = 0; d < p.v.dim; ++d)
-        valuesT[size_t(d * count + j)] = operand(p.v, p.v.row(b, h, j)[d]);
+        valuesT[size_t(d * count + j)] = operand(Real(p.v.row(b, h, j)[d]));
     }
     if (sums && problem.flushSubnormals)
       flushedValuesT = flushed(valuesT);
@@ -340,16 +394,21 @@ private:
       gradient.resize(size_t(dimV));
       Real delta = 0;
       for (int64_t d = 0; d < dim; ++d)
-        query[size_t(d)] = operand(p.q, p.q.row(b, head, i)[d]);
+        query[size_t(d)] = operand(Real(p.q.row(b, head, i)[d]));
       for (int64_t d = 0; d < dimV; ++d) {
-        const Real element = Real(decode(dout.type, dout.row(b, head, i)[d]));
+        const Real element = Real(dout.row(b, head, i)[d]);
         gradient[size_t(d)] = operand(element);
         delta += toInput(Real(forward.out[size_t(row * dimV + d)])) * element;
       }
       const double dlse = problem.dlse.empty() ? 0 : problem.dlse[size_t(row)];
       delta -= Real(dlse);
-      if (slack)
-        slack->startRow(b, head, i, lse, dlse);
+      if (slack) {
+        double squares = 0;
+        for (int64_t d = 0; d < dimV; ++d)
+          squares += forward.out[size_t(row * dimV + d)] *
+                     forward.out[size_t(row * dimV + d)];
+        slack->startRow(b, head, i, lse, dlse, std::sqrt(squares));
+      }
       times(query, keysT, seen, s);
       times(gradient, valuesT, seen, dp);
       // What the device loses of these operands is in dS, whose weight may lack
@@ -402,6 +461,8 @@ private:
         if (slack)
           slack->addTo(dq, j, j == last);
       }
+      if (slack)
+        slack->finishRow({dq.begin(), dq.end()});
     }
     for (int64_t d = 0; d < dim; ++d)
       result.dq[size_t(row * dim + d)] =
@@ -434,13 +495,13 @@ void sinkGradients(const BackwardProblem &problem, const ForwardResult &forward,
         const double lse = forward.lse[row];
         if (std::isinf(lse) || std::isinf(sink))
           continue;
-        const uint16_t *gradient = dout.row(b, h, i);
+        const Row gradient = dout.row(b, h, i);
         const double dlse = problem.dlse.empty() ? 0 : problem.dlse[row];
         double delta = -dlse, products = 0, rounded = 0;
         for (int64_t d = 0; d < dout.dim; ++d) {
           const double element =
                            forward.out[row * size_t(dout.dim) + size_t(d)],
-                       factor = decode(dout.type, gradient[d]),
+                       factor = gradient[d],
                        rounding =
                            unitRoundoff(type) * factor *
                            std::max(std::fabs(element), leastNormal(type));
@@ -530,11 +591,10 @@ CaptureGradient fovea::reference::captureGradientF64(
   CaptureGradient result;
   result.elements.resize(size_t(count));
   const double normV = largestNorm(p.v);
-  auto dot = [&](const Tensor &a, const uint16_t *x, const Tensor &b,
-                 const uint16_t *y) {
+  auto dot = [](int64_t dim, const Row &x, const Row &y) {
     double sum = 0;
-    for (int64_t d = 0; d < a.dim; ++d)
-      sum += decode(a.type, x[d]) * decode(b.type, y[d]);
+    for (int64_t d = 0; d < dim; ++d)
+      sum += x[d] * y[d];
     return sum;
   };
   // What the pairs of a row may err by, which they do alike.
@@ -547,13 +607,12 @@ CaptureGradient fovea::reference::captureGradientF64(
     const double rowLse = lse[size_t(row)];
     if (std::isinf(rowLse))
       continue;
-    const uint16_t *query = p.q.row(b, head, i),
-                   *gradient = problem.dout.row(b, head, i);
+    const Row query = p.q.row(b, head, i),
+              gradient = problem.dout.row(b, head, i);
     const double dlse = problem.dlse.empty() ? 0 : problem.dlse[size_t(row)];
     double delta = -dlse;
     for (int64_t d = 0; d < p.v.dim; ++d)
-      delta += out[size_t(row * p.v.dim + d)] *
-               decode(problem.dout.type, gradient[d]);
+      delta += out[size_t(row * p.v.dim + d)] * gradient[d];
     const double normQ = sizeOf(p.q, query).norm,
                  rounding =
                      kUlp * (sizeOf(problem.dout, gradient).norm * normV +
@@ -563,8 +622,8 @@ CaptureGradient fovea::reference::captureGradientF64(
       if (!p.isListed(b, head, i, j))
         continue;
       const ScoreFunction::Place place = {b, head, i, j, p.q.seq, p.k.seq};
-      const uint16_t *key = p.k.row(b, headK, j);
-      const double product = double(p.scale) * dot(p.q, query, p.k, key);
+      const Row key = p.k.row(b, headK, j);
+      const double product = double(p.scale) * dot(p.q.dim, query, key);
       const ScoreFunction::Result<double> scored = p.scoreOf(product, place);
       if (!scored.seen)
         continue;
@@ -574,9 +633,7 @@ CaptureGradient fovea::reference::captureGradientF64(
         continue;
       const double factor = p.keeps(b, head, i, j) ? p.keptFactor() : 0;
       const double difference =
-          (factor == 0 ? 0
-                       : factor * dot(problem.dout, gradient, p.v,
-                                      p.v.row(b, headK, j))) -
+          (factor == 0 ? 0 : factor * dot(p.v.dim, gradient, p.v.row(b, headK, j))) -
           delta;
       const double ds = weight * difference, size = std::fabs(term.derivative);
       CaptureGradient::Element &element = result.elements[size_t(term.element)];
@@ -666,12 +723,12 @@ Comparison fovea::reference::compareGradient(const std::string &name,
       const RowSlack &rowSlack = slack[size_t(row)];
       largestSlack = std::max(largestSlack, rowSlack.largest);
       slack2 += rowSlack.rms * rowSlack.rms;
-      const uint16_t *stored =
+      const Row stored =
           found.row(row / found.seq / found.heads,
                     row / found.seq % found.heads, row % found.seq);
       for (int64_t d = 0; d < found.dim; ++d) {
         const size_t index = size_t(row * found.dim + d);
-        const double value = decode(found.type, stored[d]);
+        const double value = stored[d];
         // The class is that of the exact value as the type can hold it.
         const double rounded = roundTo(found.type, exact[index]);
         if (!rowSlack.reached || !std::isfinite(value) ||

@@ -22,6 +22,9 @@ constexpr double kMaxRoundings = 1.0; // of the output type, at its maximum
 constexpr double kRmsRoundings = 0.5; // of the output type, at the block's RMS
 constexpr double kLogitUlp = 0x1p-23; // one fp32 unit in the last place
 constexpr double kLseUlps = 4.0;
+/// Of fp32 no rounding at the end hides those of the sum of weights, of its
+/// inverse and of their product: as many of them.
+constexpr double kF32Roundings = 3.0;
 
 std::string format(const char *text, double a, double b, double c) {
   char buffer[256];
@@ -43,9 +46,9 @@ double largestNorm(const Tensor &t) {
     for (int64_t h = 0; h < t.heads; ++h)
       for (int64_t s = 0; s < t.seq; ++s) {
         double squares = 0;
-        const uint16_t *row = t.row(b, h, s);
+        const Row row = t.row(b, h, s);
         for (int64_t d = 0; d < t.dim; ++d) {
-          const double x = decode(t.type, row[d]);
+          const double x = row[d];
           squares += x * x;
         }
         if (std::isfinite(squares))
@@ -61,7 +64,7 @@ double largestElement(const Tensor &t) {
     for (int64_t h = 0; h < t.heads; ++h)
       for (int64_t s = 0; s < t.seq; ++s)
         for (int64_t d = 0; d < t.dim; ++d) {
-          const double x = std::fabs(decode(t.type, t.row(b, h, s)[d]));
+          const double x = std::fabs(t.row(b, h, s)[d]);
           if (std::isfinite(x))
             largest = std::max(largest, x);
         }
@@ -100,7 +103,8 @@ public:
         for (int64_t s = 0; s < q.seq; s += kRmsRows)
           block(b, h, s, std::min(s + kRmsRows, q.seq));
     result.max.budget = kFactor * result.max.plain +
-                        kMaxRoundings * unit * magnitude + logitNoise;
+                        kMaxRoundings * roundings() * unit * magnitude +
+                        largestNoise();
     if (!result.max.ok())
       fail("out" + rowIndex(q, worst / dim) + ", " +
            std::to_string(worst % dim) + "] " +
@@ -118,6 +122,16 @@ public:
   }
 
 private:
+  double roundings() const {
+    return q.type == ElemType::F32 ? kF32Roundings : 1;
+  }
+  double largestNoise() const {
+    double largest = e.exact.noise.empty() ? logitNoise : 0;
+    for (const RowNoise &noise : e.exact.noise)
+      largest = std::max(largest, noise.largest);
+    return largest;
+  }
+
   /// Of the sinks that weigh anything: one counts as a logit.
   double largestSink() const {
     constexpr double kNothing = 40; // natural logarithm below the sum
@@ -144,15 +158,18 @@ private:
   }
 
   void block(int64_t b, int64_t h, int64_t begin, int64_t end) {
-    double error2 = 0, plain2 = 0, exact2 = 0;
+    double error2 = 0, plain2 = 0, exact2 = 0, noise2 = 0;
     int64_t counted = 0;
     for (int64_t s = begin; s < end; ++s) {
       const int64_t row = (b * q.heads + h) * q.seq + s;
+      const double noise =
+          e.exact.noise.empty() ? logitNoise : e.exact.noise[size_t(row)].rms;
+      noise2 += noise * noise;
       const bool empty =
           std::isinf(e.exact.lse[size_t(row)]) && e.exact.lse[size_t(row)] < 0;
       for (int64_t d = 0; d < dim; ++d) {
         const int64_t index = row * dim + d;
-        const double found = decode(out.type, out.row(b, h, s)[d]);
+        const double found = out.row(b, h, s)[d];
         const double exact = e.exact.out[size_t(index)];
         const double plain = e.plain.out[size_t(index)];
         // What the oracle says after rounding to the output's type decides the
@@ -189,8 +206,9 @@ private:
     rms.error = std::sqrt(error2 / double(counted));
     rms.plain = std::sqrt(plain2 / double(counted));
     rms.budget = kFactor * rms.plain +
-                 kRmsRoundings * unit * std::sqrt(exact2 / double(counted)) +
-                 logitNoise;
+                 kRmsRoundings * roundings() * unit *
+                     std::sqrt(exact2 / double(counted)) +
+                 std::sqrt(noise2 / double(end - begin));
     // The block that used the largest part of its budget; a budget of 0 (all
     // zeros expected) is exceeded by any error.
     const double used = rms.budget > 0 ? rms.error / rms.budget

@@ -30,9 +30,9 @@ void fill(const Tensor &t, Value value) {
   for (int64_t b = 0; b < t.batch; ++b)
     for (int64_t h = 0; h < t.heads; ++h)
       for (int64_t s = 0; s < t.seq; ++s) {
-        uint16_t *row = t.row(b, h, s);
+        const Row row = t.row(b, h, s);
         for (int64_t d = 0; d < t.dim; ++d)
-          row[d] = encode(t.type, value());
+          row.set(d, value());
       }
 }
 
@@ -44,10 +44,9 @@ void plantSpikes(ForwardProblem &p) {
   for (int64_t b = 0; b < p.q.batch; ++b)
     for (int64_t h = 0; h < p.k.heads; ++h) {
       const int64_t j = (b * 31 + h * 17 + p.k.seq / 2) % p.k.seq;
-      const uint16_t *q = p.q.row(b, h * group, p.q.seq - 1);
-      uint16_t *k = p.k.row(b, h, j);
+      const Row q = p.q.row(b, h * group, p.q.seq - 1), k = p.k.row(b, h, j);
       for (int64_t d = 0; d < p.k.dim; ++d)
-        k[d] = encode(p.k.type, 8 * decode(p.q.type, q[d]));
+        k.set(d, 8 * q[d]);
     }
 }
 
@@ -61,8 +60,7 @@ void plantLeader(ForwardProblem &p) {
   for (int64_t b = 0; b < p.k.batch; ++b)
     for (int64_t h = 0; h < p.k.heads && p.k.seq > 0; ++h)
       for (int64_t d = 0; d < p.k.dim; ++d)
-        p.k.row(b, h, p.k.seq / 2)[d] =
-            encode(p.k.type, std::copysign(size, logit));
+        p.k.row(b, h, p.k.seq / 2).set(d, std::copysign(size, logit));
 }
 
 /// What nobody may look at.
@@ -76,9 +74,9 @@ double bad(int64_t number) {
 /// Overwrites a key and its value.
 void poisonKey(ForwardProblem &p, int64_t b, int64_t h, int64_t j) {
   for (int64_t d = 0; d < p.k.dim; ++d)
-    p.k.row(b, h, j)[d] = encode(p.k.type, bad(j + d));
+    p.k.row(b, h, j).set(d, bad(j + d));
   for (int64_t d = 0; d < p.v.dim; ++d)
-    p.v.row(b, h, j)[d] = encode(p.v.type, bad(j + d + 1));
+    p.v.row(b, h, j).set(d, bad(j + d + 1));
 }
 
 /// Overwrites keys and values in blocks that are listed for no query of their
@@ -94,7 +92,7 @@ void poisonUnlisted(ForwardProblem &p) {
           if (p.isListed(b, h, i, j))
             sees = isSeen[size_t(h / group * p.k.seq + j)] = true;
         for (int64_t d = 0; d < p.q.dim && !sees; ++d)
-          p.q.row(b, h, i)[d] = encode(p.q.type, bad(i + d));
+          p.q.row(b, h, i).set(d, bad(i + d));
       }
     for (int64_t h = 0; h < p.k.heads; ++h)
       for (int64_t j = 0; j < p.k.seq; ++j)

@@ -1,7 +1,8 @@
 //===- Types.cpp - element types and strided tensors ----------------------===//
 //
 // Exact conversions between binary64 and the two 16-bit formats, by one routine
-// parametrised with the format's exponent and significand widths.
+// parametrised with the format's exponent and significand widths; those of fp32
+// are the host's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,8 @@ using namespace fovea::reference;
 
 namespace {
 
-/// A 16-bit format: sign, `expBits` of exponent, `sigBits` of fraction.
+/// A format of up to 32 bits: sign, `expBits` of exponent, `sigBits` of
+/// fraction.
 struct Format {
   int expBits, sigBits;
   constexpr int bias() const { return (1 << (expBits - 1)) - 1; }
@@ -103,9 +105,27 @@ uint16_t fovea::reference::toBF16(double value) {
 double fovea::reference::fromF16(uint16_t bits) { return widen<kF16>(bits); }
 double fovea::reference::fromBF16(uint16_t bits) { return widen<kBF16>(bits); }
 
-const Conversions fovea::reference::kConversions[] = {{toF16, fromF16},
-                                                      {toBF16, fromBF16}};
-static_assert(std::size(kDataTypes) == 2, "each type needs its conversions");
+namespace {
+uint32_t toF32(double value) {
+  const float rounded = float(value);
+  uint32_t bits;
+  std::memcpy(&bits, &rounded, sizeof(bits));
+  return bits;
+}
+double fromF32(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+} // namespace
+
+const Conversions fovea::reference::kConversions[] = {
+    {[](double value) { return uint32_t(toF16(value)); },
+     [](uint32_t bits) { return fromF16(uint16_t(bits)); }},
+    {[](double value) { return uint32_t(toBF16(value)); },
+     [](uint32_t bits) { return fromBF16(uint16_t(bits)); }},
+    {toF32, fromF32}};
+static_assert(std::size(kDataTypes) == 3, "each type needs its conversions");
 
 double fovea::reference::leastNormal(ElemType type) {
   return std::ldexp(1, 1 - formatOf(type).bias());

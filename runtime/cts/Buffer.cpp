@@ -114,9 +114,14 @@ void Buffer::forEachElement(Function function) const {
                    b, h, r, d);
 }
 
+bool Buffer::isF32() const {
+  return spec.elements == spec::Elements::F32 ||
+         (spec.elements == spec::Elements::Problem && type == DataType::F32);
+}
+
 void Buffer::encode(size_t at, float value) {
   uint8_t *to = host.data() + at * size_t(elementBytes);
-  if (spec.elements == spec::Elements::F32) {
+  if (isF32()) {
     std::memcpy(to, &value, sizeof(value));
   } else {
     const uint16_t half = type == DataType::BF16 ? toBf16(value) : toF16(value);
@@ -127,7 +132,7 @@ void Buffer::encode(size_t at, float value) {
 float Buffer::decode(size_t at) const {
   const uint8_t *from = host.data() + at * size_t(elementBytes);
   float value;
-  if (spec.elements == spec::Elements::F32) {
+  if (isF32()) {
     std::memcpy(&value, from, sizeof(value));
     return value;
   }

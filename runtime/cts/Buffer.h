@@ -56,6 +56,7 @@ public:
 private:
   template <typename Function>
   void forEachElement(Function function) const;
+  bool isF32() const;
   void encode(size_t at, float value);
   float decode(size_t at) const;
 

@@ -170,7 +170,8 @@ Result readKey(const Sizes &p, int32_t dtype, ProblemKey &key) {
 
 // The numbers of the C interface are those of the tables.
 static_assert(FOVEA_DTYPE_F16 == dataTypeInfo(DataType::F16).number &&
-              FOVEA_DTYPE_BF16 == dataTypeInfo(DataType::BF16).number);
+              FOVEA_DTYPE_BF16 == dataTypeInfo(DataType::BF16).number &&
+              FOVEA_DTYPE_F32 == dataTypeInfo(DataType::F32).number);
 static_assert(FOVEA_MASK_NONE == int(MaskKind::None) &&
               FOVEA_MASK_CAUSAL_TOP_LEFT == int(MaskKind::CausalTopLeft) &&
               FOVEA_MASK_CAUSAL_BOTTOM_RIGHT ==

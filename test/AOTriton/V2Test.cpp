@@ -67,7 +67,9 @@ TEST(V2, PackedQueriesKeysAndValues) {
         for (uint64_t h = 0; h < kHeads; ++h)
           for (uint64_t s = 0; s < kSeq; ++s)
             std::copy_n(
-                part->host.row(int64_t(b), int64_t(h), int64_t(s)), kDim,
+                part->host.row(int64_t(b), int64_t(h), int64_t(s))
+                    .as<uint16_t>(),
+                kDim,
                 &packed[which * apart[layout] + b * strides[layout][0] +
                         h * strides[layout][1] + s * strides[layout][2]]);
       ++which;

@@ -162,8 +162,9 @@ private:
     const ref::Tensor &host = buffer.host;
     for (int64_t h = 0; h < host.heads; ++h)
       for (int64_t s = 0; s < side.lengths[z]; ++s) {
-        uint16_t *here = host.row(side.batchOf(z), h, side.starts[z] + s);
-        uint16_t *there = other.host.row(0, h, s);
+        auto *here =
+            host.row(side.batchOf(z), h, side.starts[z] + s).as<uint16_t>();
+        auto *there = other.host.row(0, h, s).as<uint16_t>();
         if (takes) {
           std::copy_n(here, host.dim, there);
           std::fill_n(here, host.dim, kUntouched);

@@ -33,7 +33,7 @@ struct Rows {
 
 enum class Role { Input, Output };
 
-/// `Word` is a 16-bit element, or 32 bits for log-sum-exps.
+/// `Word` has the bits of an element: 16, or 32 as log-sum-exps have.
 template <typename Word>
 class GuardedTensor {
 public:

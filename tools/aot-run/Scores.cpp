@@ -145,7 +145,7 @@ void CaseScore::fill(const spec::CaptureSpec &capture, const CaptureFill &fill,
       std::memcpy(bytes.data() + i * width, &stored, width);
     };
     auto storeHalf = [&](reference::ElemType type) {
-      const uint16_t bits = reference::encode(type, value);
+      const uint16_t bits = uint16_t(reference::encode(type, value));
       value = reference::decode(type, bits);
       store(bits);
     };

@@ -321,7 +321,7 @@ void fovea::run::fillGiven(const Tensor &t, const std::vector<double> &values) {
     for (int64_t h = 0; h < t.heads; ++h)
       for (int64_t s = 0; s < t.seq; ++s)
         for (int64_t d = 0; d < t.dim; ++d)
-          t.row(b, h, s)[d] = encode(t.type, values[i++]);
+          t.row(b, h, s).set(d, values[i++]);
 }
 
 std::vector<float> fovea::run::valuesOf(const Tensor &t) {
@@ -331,6 +331,6 @@ std::vector<float> fovea::run::valuesOf(const Tensor &t) {
     for (int64_t h = 0; h < t.heads; ++h)
       for (int64_t s = 0; s < t.seq; ++s)
         for (int64_t d = 0; d < t.dim; ++d)
-          values.push_back(float(decode(t.type, t.row(b, h, s)[d])));
+          values.push_back(float(t.row(b, h, s)[d]));
   return values;
 }

@@ -44,7 +44,8 @@ int64_t fovea::run::extentOf(const ForwardCase &c, spec::Extent extent) {
 }
 
 Tensors::Tensors(OpKind op, const ForwardCase &c)
-    : offset(c.offset), rowPadding(c.rowPadding), sequences(c.sequences) {
+    : type(c.type), offset(c.offset), rowPadding(c.rowPadding),
+      sequences(c.sequences) {
   // In the order of the fields of their parameters.
   const params::TensorField *field = params::tensorFieldsOf(op).begin();
   auto add = [&](const TensorSpec &spec, const params::TensorField &field,
@@ -127,7 +128,7 @@ reference::Tensor Tensors::part(const char *name, size_t number) const {
   part.batch = place.batches;
   part.seq = place.rows;
   if (part.data)
-    part.data = entry.tensor.row(place.batch, 0, place.start);
+    part.data = entry.tensor.row(place.batch, 0, place.start).data;
   return part;
 }
 
@@ -143,7 +144,7 @@ uint64_t Tensors::bytes() const {
     if (const Rows &rows = entry.rows; entry.spec->shape == Shape::Rows)
       bytes += uint64_t(rows.batch * rows.heads * rows.seq *
                         (rows.row + rowPadding)) *
-               sizeof(uint16_t);
+               uint64_t(elementSize(type));
   return bytes;
 }
 
@@ -183,7 +184,8 @@ void Tensors::allocate(int64_t guardBytes, uint64_t workspaceBytes) {
     if (spec.shape == Shape::Bytes)
       entry.rows = {1, 1, 1, int64_t(workspaceBytes / sizeof(uint32_t)),
                     0, 0, 0};
-    if (spec.elements == spec::Elements::Problem) {
+    const bool isOfProblem = spec.elements == spec::Elements::Problem;
+    if (isOfProblem && elementSize(type) == sizeof(uint16_t)) {
       entry.halves = std::make_unique<Halves>(
           spec.name, role, entry.rows, guardBytes / int64_t(sizeof(uint16_t)),
           offset);
@@ -191,7 +193,9 @@ void Tensors::allocate(int64_t guardBytes, uint64_t workspaceBytes) {
     } else {
       entry.words = std::make_unique<Words>(
           spec.name, role, entry.rows, guardBytes / int64_t(sizeof(uint32_t)),
-          /*offset=*/0);
+          isOfProblem ? offset : 0);
+      if (isOfProblem)
+        entry.tensor.data = entry.words->host();
     }
   }
 }

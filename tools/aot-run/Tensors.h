@@ -81,6 +81,7 @@ private:
   };
   Place placeOf(const Entry &entry, size_t part) const;
 
+  DataType type;
   int64_t offset, rowPadding;
   std::shared_ptr<const SequencesShape> sequences;
   std::vector<Entry> entries;

@@ -23,9 +23,11 @@ void Builder::readCheckBuffer(const Node &node, const char *role, bool needed) {
   const bool rows = std::string(role) == "lse";
   const size_t rank = check.axes.size() - (rows ? 1 : 0);
   if (rows ? buffer.type != Type::F32
-           : buffer.type != Type::F16 && buffer.type != Type::BF16)
+           : buffer.type != Type::F16 && buffer.type != Type::BF16 &&
+                 buffer.type != Type::F32)
     return field.fail(std::string("has type ") + typeName(buffer.type) +
-                      "; the check compares " + (rows ? "f32" : "f16 or bf16"));
+                      "; the check compares " +
+                      (rows ? "f32" : "f16, bf16 or f32"));
   if (buffer.shape.size() != rank)
     return field.fail("has " + std::to_string(buffer.shape.size()) +
                       " axes; 'axes' says " + std::to_string(rank));

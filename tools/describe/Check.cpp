@@ -23,26 +23,27 @@ namespace {
 
 /// A tensor in memory of its own.
 struct Copy {
-  std::vector<uint16_t> words;
+  std::vector<uint8_t> bytes;
   ref::Tensor tensor;
 };
 
 /// `from` with rows of `dim` elements, those behind its own zeros.
 Copy padded(const ref::Tensor &from, int64_t dim) {
   Copy copy;
-  int64_t elements = dim;
-  for (int64_t extent : {from.batch, from.heads, from.seq})
-    if (__builtin_mul_overflow(elements, extent, &elements))
+  int64_t bytes = fovea::elementSize(from.type);
+  for (int64_t extent : {dim, from.batch, from.heads, from.seq})
+    if (__builtin_mul_overflow(bytes, extent, &bytes))
       throw std::bad_alloc(); // fewer would be too many
-  copy.words.assign(size_t(elements), 0);
+  copy.bytes.assign(size_t(bytes), 0);
   copy.tensor = ref::describe(from.type, ref::Layout::BHSD, from.batch,
                               from.heads, from.seq, dim);
-  copy.tensor.data = copy.words.data();
+  copy.tensor.data = copy.bytes.data();
   for (int64_t b = 0; b < from.batch; ++b)
     for (int64_t h = 0; h < from.heads; ++h)
       for (int64_t s = 0; s < from.seq; ++s)
-        std::copy_n(from.row(b, h, s), std::min(dim, from.dim),
-                    copy.tensor.row(b, h, s));
+        std::memcpy(
+            copy.tensor.row(b, h, s).data, from.row(b, h, s).data,
+            size_t(std::min(dim, from.dim) * fovea::elementSize(from.type)));
   return copy;
 }
 
@@ -107,7 +108,9 @@ struct Checker::Impl {
   ref::Tensor view(const char *role, const Contents &contents, size_t n) const {
     const Buffer &from = buffer(role);
     ref::Tensor t;
-    t.type = from.type == Type::BF16 ? ref::ElemType::BF16 : ref::ElemType::F16;
+    t.type = from.type == Type::BF16  ? ref::ElemType::BF16
+             : from.type == Type::F16 ? ref::ElemType::F16
+                                      : ref::ElemType::F32;
     t.batch = 1;
     t.dim = 1;
     for (size_t i = 0; i < from.shape.size(); ++i)
@@ -131,11 +134,9 @@ struct Checker::Impl {
     const bool keys =
         name == "k" || name == "v" || name == "dk" || name == "dv";
     const std::vector<int64_t> &starts = keys ? check.startsK : check.startsQ;
-    // Words for 16-bit elements; the caller of "lse" reads floats at offsets.
-    t.data = const_cast<uint16_t *>(reinterpret_cast<const uint16_t *>(
-        contents[check.buffers.at(role)].data()));
+    t.data = const_cast<uint8_t *>(contents[check.buffers.at(role)].data());
     if (!starts.empty()) {
-      t.data += starts[n] * t.strideSeq * int64_t(typeSize(from.type) / 2);
+      t.data = t.row(0, 0, starts[n]).data;
       t.seq = starts[n + 1] - starts[n];
     }
     return t;
@@ -276,14 +277,11 @@ struct Checker::Impl {
         for (int64_t s = 0; s < t.seq; ++s) {
           const int64_t row = (b * t.heads + h) * t.seq + s;
           if (isLse) {
-            const float value = float(exact.lse[size_t(row)]);
-            std::memcpy(reinterpret_cast<float *>(t.data) + t.offset(b, h, s),
-                        &value, sizeof(value));
+            t.row(b, h, s).set(0, exact.lse[size_t(row)]);
             continue;
           }
           for (int64_t d = 0; d < t.dim; ++d)
-            t.row(b, h, s)[d] =
-                ref::encode(t.type, exact.out[size_t(row * dim + d)]);
+            t.row(b, h, s).set(d, exact.out[size_t(row * dim + d)]);
         }
   }
 
@@ -316,14 +314,8 @@ struct Checker::Impl {
       const ref::Tensor t = view("lse", contents, n);
       for (int64_t b = 0; b < t.batch; ++b)
         for (int64_t h = 0; h < t.heads; ++h)
-          for (int64_t s = 0; s < t.seq; ++s) {
-            float value;
-            std::memcpy(&value,
-                        reinterpret_cast<const float *>(t.data) +
-                            t.offset(b, h, s),
-                        sizeof(value));
-            lse.push_back(value);
-          }
+          for (int64_t s = 0; s < t.seq; ++s)
+            lse.push_back(float(t.row(b, h, s)[0]));
     }
     ref::Comparison found = ref::compareForward(
         sequence.forward, out.tensor, lse.empty() ? nullptr : lse.data());

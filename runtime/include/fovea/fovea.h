@@ -231,7 +231,7 @@ FOVEA_API fovea_status_t fovea_kernel_info(fovea_context_t *context,
 \*===----------------------------------------------------------------------===*/
 
 /** Type of q, k, v, out and gradients. */
-enum { FOVEA_DTYPE_F16 = 1, FOVEA_DTYPE_BF16 = 2 };
+enum { FOVEA_DTYPE_F16 = 1, FOVEA_DTYPE_BF16 = 2, FOVEA_DTYPE_F32 = 3 };
 
 /**
  * Which keys a query row sees. Causal top left: row i sees keys 0 to i. Bottom
@@ -577,7 +577,7 @@ typedef struct fovea_launch {
 /**
  * A tensor of shape (batch, heads, sequence, head_dim) in device memory, the
  * head dimension contiguous, the others in any order. Strides in elements, at
- * least 0; stride_seq at most 4194303.
+ * least 0; stride_seq at most 4194303, of f32 2097151.
  */
 typedef struct fovea_tensor {
   const void *data; /**< a multiple of the element size */

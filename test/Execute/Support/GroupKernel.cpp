@@ -125,8 +125,7 @@ static std::string functionOf(const GroupKernel &kernel, fovea::OpKind op) {
 }
 
 reference::ElemType GroupKernelTest::type() const {
-  return StringRef(kernel().dtype) == "f16" ? reference::ElemType::F16
-                                            : reference::ElemType::BF16;
+  return findDataType(kernel().dtype)->type;
 }
 
 void GroupKernelTest::compile(fovea::OpKind op) {
@@ -136,8 +135,7 @@ void GroupKernelTest::compile(fovea::OpKind op) {
   ProblemKey &problem = request.record.problem;
   problem.op = op;
   problem.headDim = kernel().headDim;
-  problem.dtype =
-      StringRef(kernel().dtype) == "f16" ? DataType::F16 : DataType::BF16;
+  problem.dtype = type();
   problem.groups[kWindowGroup] = kWindowVersion;
   for (const char *name : kernel().groups) {
     const auto row = size_t(spec::findGroup(name));

@@ -163,7 +163,7 @@ void writeGradients(const Problem &p, Contents &contents, int64_t scaleDk) {
         for (int64_t h = 0; h < t.heads; ++h)
           for (int64_t s = 0; s < t.seq; ++s)
             for (int64_t d = 0; d < t.dim; ++d)
-              t.row(b, h, s)[d] = ref::toBF16(factor * values[i++]);
+              t.row(b, h, s).set(d, factor * values[i++]);
     };
     write("dq", false, plain.dq, 1);
     write("dk", true, plain.dk, double(scaleDk));

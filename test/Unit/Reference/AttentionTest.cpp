@@ -33,12 +33,11 @@ void naive(const ForwardProblem &p, std::vector<double> &out,
             continue;
           long double s = 0;
           for (int64_t d = 0; d < p.q.dim; ++d)
-            s += (long double)decode(p.q.type, p.q.row(b, h, i)[d]) *
-                 decode(p.k.type, p.k.row(b, hk, j)[d]);
+            s += (long double)p.q.row(b, h, i)[d] * p.k.row(b, hk, j)[d];
           const long double e = std::exp(s * p.scale);
           sum += e;
           for (int64_t d = 0; d < p.q.dim; ++d)
-            o[size_t(d)] += e * decode(p.v.type, p.v.row(b, hk, j)[d]);
+            o[size_t(d)] += e * p.v.row(b, hk, j)[d];
         }
         for (long double x : o)
           out.push_back(double(sum == 0 ? 0 : x / sum));
@@ -114,8 +113,7 @@ TEST(Attention, HiddenKeysMayHoldAnything) {
   const Shape shape{ElemType::F16, 1, 1, 1, 3, 9, 16, Mask::CausalTopLeft};
   OwnedProblem clean(shape, InputKind::Normal, 11);
   OwnedProblem masked(shape, InputKind::Masked, 11);
-  EXPECT_FALSE(
-      std::isfinite(decode(ElemType::F16, masked.problem.k.row(0, 0, 8)[0])));
+  EXPECT_FALSE(std::isfinite(masked.problem.k.row(0, 0, 8)[0]));
   EXPECT_EQ(attentionForwardF64(clean.problem).out,
             attentionForwardF64(masked.problem).out);
   EXPECT_EQ(attentionForwardPlain(clean.problem).lse,
@@ -124,7 +122,7 @@ TEST(Attention, HiddenKeysMayHoldAnything) {
 
 TEST(Attention, VisibleNaNReachesTheRow) {
   OwnedProblem owned({ElemType::F16, 1, 1, 1, 3, 4, 16}, InputKind::Normal, 5);
-  owned.problem.q.row(0, 0, 1)[2] = toF16(NAN);
+  owned.problem.q.row(0, 0, 1).set(2, NAN);
   const ForwardResult got = attentionForwardF64(owned.problem);
   EXPECT_TRUE(std::isnan(got.out[16]));
   EXPECT_TRUE(std::isnan(got.lse[1]));

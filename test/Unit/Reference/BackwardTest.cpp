@@ -29,7 +29,7 @@ Array toArray(const Tensor &t) {
   for (int64_t h = 0; h < t.heads; ++h)
     for (int64_t s = 0; s < t.seq; ++s)
       for (int64_t d = 0; d < t.dim; ++d)
-        a[size_t(h)][size_t(s)][size_t(d)] = decode(t.type, t.row(0, h, s)[d]);
+        a[size_t(h)][size_t(s)][size_t(d)] = t.row(0, h, s)[d];
   return a;
 }
 
@@ -163,11 +163,10 @@ TEST_P(Backward, SinkGradientsAreSlopesOfTheForwardOracle) {
       if (std::isfinite(result.lse[row]))
         total += problem.dlse[row] * result.lse[row];
       const int64_t i = int64_t(row), head = i / dout.seq;
-      const uint16_t *gradient =
+      const Row gradient =
           dout.row(head / dout.heads, head % dout.heads, i % dout.seq);
       for (int64_t d = 0; d < dout.dim; ++d)
-        total += decode(dout.type, gradient[d]) *
-                 result.out[row * size_t(dout.dim) + size_t(d)];
+        total += gradient[d] * result.out[row * size_t(dout.dim) + size_t(d)];
     }
     return total;
   };
@@ -202,11 +201,12 @@ TEST_P(Backward, PlainIsNearAndPassesTheRules) {
   const BackwardResult plain = attentionBackwardPlain(problem);
   Tensor found = describe(shape.type, Layout::BHSD, shape.batch, shape.headsK,
                           shape.seqK, shape.dim);
-  std::vector<uint16_t> words(size_t(found.span()));
-  found.data = words.data();
+  std::vector<uint8_t> bytes(size_t(found.span() * elementSize(shape.type)));
+  found.data = bytes.data();
+  const Row elements = found.row(0, 0, 0);
   auto fill = [&](double factor) {
-    for (size_t i = 0; i < words.size(); ++i)
-      words[i] = encode(shape.type, factor * plain.dk[i]);
+    for (size_t i = 0; i < plain.dk.size(); ++i)
+      elements.set(int64_t(i), factor * plain.dk[i]);
   };
   fill(1);
   Comparison good = compareGradient("dk", found, exact.dk, plain.dk, slack.dk);
@@ -220,7 +220,7 @@ TEST_P(Backward, PlainIsNearAndPassesTheRules) {
   EXPECT_TRUE(
       compareGradient("dk", found, exact.dk, plain.dk, slack.dk, 1000).pass);
   fill(1);
-  words[0] = encode(shape.type, NAN);
+  elements.set(0, NAN);
   Comparison nan = compareGradient("dk", found, exact.dk, plain.dk, slack.dk);
   EXPECT_EQ(nan.wrongClass, 1);
   EXPECT_FALSE(nan.pass);
@@ -265,8 +265,9 @@ TEST(BackwardPlain, TakesSubnormalInputsForZerosWhereTheDeviceDoes) {
     shape.seqK = 1;
     OwnedProblem other(shape, InputKind::Normal, 2);
     BackwardProblem problem{owned.problem, other.problem.q};
-    const double first = decode(type, problem.dout.data[0]);
-    problem.dout.data[1] = encode(type, 0x1p-16);
+    const Row elements = problem.dout.row(0, 0, 0);
+    const double first = elements[0];
+    elements.set(1, 0x1p-16);
     for (bool flush : {false, true}) {
       problem.flushSubnormals = flush;
       const BackwardResult plain = attentionBackwardPlain(problem);
@@ -282,13 +283,12 @@ TEST(BackwardPlain, TakesSubnormalScoreGradientsForZerosIfAsked) {
   Shape shape = shapeOf(ElemType::F16, 1, 1, 1, 1 << 15, Mask::None);
   OwnedProblem owned(shape, InputKind::Normal, 1);
   for (int64_t d = 0; d < owned.problem.q.dim; ++d)
-    owned.problem.q.data[d] = encode(ElemType::F16, 0);
+    owned.problem.q.row(0, 0, 0).set(d, 0);
   shape.seqK = 1;
   OwnedProblem other(shape, InputKind::Normal, 2);
   BackwardProblem problem{owned.problem, other.problem.q};
   for (int64_t d = 0; d < problem.dout.dim; ++d)
-    problem.dout.data[d] =
-        encode(ElemType::F16, decode(ElemType::F16, problem.dout.data[d]) / 16);
+    problem.dout.row(0, 0, 0).set(d, problem.dout.row(0, 0, 0)[d] / 16);
   problem.flushSubnormals = true;
   EXPECT_NE(attentionBackwardPlain(problem).dq[0], 0);
   problem.flushScoreGradients = true;
@@ -304,9 +304,9 @@ TEST(BackwardPlain, HasNoProbabilityAboveOne) {
   BackwardProblem problem{owned.problem, other.problem.q};
   const BackwardResult plain = attentionBackwardPlain(problem);
   for (size_t i = 0; i < plain.dv.size(); ++i)
-    EXPECT_LE(std::fabs(plain.dv[i]),
-              std::fabs(decode(ElemType::BF16,
-                               problem.dout.data[i % problem.dout.dim])));
+    EXPECT_LE(
+        std::fabs(plain.dv[i]),
+        std::fabs(problem.dout.row(0, 0, 0)[int64_t(i) % problem.dout.dim]));
 }
 
 TEST(BackwardCheck, NamesWhatDisagrees) {

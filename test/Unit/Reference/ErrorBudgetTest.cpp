@@ -25,14 +25,19 @@ struct Fault {
   int64_t maskShift = 0;        // columns that the mask is off by
   bool staleRescale = false;    // accumulator not rescaled at a new maximum
   bool dropLast = false;        // last key of every row left out
-  bool lowPrecisionAcc = false; // accumulator kept in the 16-bit type
+  bool lowPrecisionAcc = false; // accumulator kept in 16 bits, or those of xf32
+  bool cutKeys = false;         // keys with the digits of xf32
+  bool cutWeights = false;      // likewise the weights of values
+  bool cutValues = false;
 };
 
 struct Output {
-  std::vector<uint16_t> data;
+  std::vector<uint8_t> data;
   std::vector<float> lse;
   Tensor tensor;
 };
+
+float cutIf(bool is, float x) { return is ? cut(x) : x; }
 
 Output tiledKernel(const ForwardProblem &p, const Fault &fault = {}) {
   constexpr int64_t kTile = 64;
@@ -40,7 +45,7 @@ Output tiledKernel(const ForwardProblem &p, const Fault &fault = {}) {
   Output r;
   r.tensor =
       describe(p.q.type, Layout::BSHD, p.q.batch, p.q.heads, p.q.seq, p.q.dim);
-  r.data.assign(size_t(r.tensor.span()) + 1, encode(p.q.type, NAN));
+  r.data.assign(size_t((r.tensor.span() + 1) * elementSize(p.q.type)), 0xff);
   r.tensor.data = r.data.data();
   const float scale = float(p.scale * fault.scale) * kLog2e;
   for (int64_t b = 0; b < p.q.batch; ++b)
@@ -62,8 +67,8 @@ Output tiledKernel(const ForwardProblem &p, const Fault &fault = {}) {
           for (int64_t j = tile; j < end; ++j) {
             float dot = 0;
             for (int64_t d = 0; d < p.q.dim; ++d)
-              dot += float(decode(p.q.type, p.q.row(b, h, i)[d])) *
-                     float(decode(p.k.type, p.k.row(b, hk, j)[d]));
+              dot += float(p.q.row(b, h, i)[d]) *
+                     cutIf(fault.cutKeys, float(p.k.row(b, hk, j)[d]));
             s[size_t(j - tile)] = dot * scale;
             top = std::max(top, dot * scale);
           }
@@ -76,18 +81,18 @@ Output tiledKernel(const ForwardProblem &p, const Fault &fault = {}) {
           for (int64_t j = tile; j < end; ++j) {
             const float e = std::exp2(s[size_t(j - tile)] - m);
             l += e;
-            const float pr = float(roundTo(p.q.type, e));
+            const float pr =
+                cutIf(fault.cutWeights, float(roundTo(p.q.type, e)));
             for (int64_t d = 0; d < p.q.dim; ++d) {
               float &x = acc[size_t(d)];
-              x += pr * float(decode(p.v.type, p.v.row(b, hk, j)[d]));
+              x += pr * cutIf(fault.cutValues, float(p.v.row(b, hk, j)[d]));
               if (fault.lowPrecisionAcc)
-                x = float(roundTo(p.q.type, x));
+                x = coarse(p.q.type, x);
             }
           }
         }
         for (int64_t d = 0; d < p.q.dim; ++d)
-          r.tensor.row(b, h, i)[d] =
-              encode(p.q.type, l == 0 ? 0 : acc[size_t(d)] / l);
+          r.tensor.row(b, h, i).set(d, l == 0 ? 0 : acc[size_t(d)] / l);
         r.lse.push_back(l == 0 ? -INFINITY : m * kLn2 + std::log(l));
       }
   return r;
@@ -101,7 +106,11 @@ const Shape kShapes[] = {
     {ElemType::BF16, 1, 1, 1, 70, 33, 16, Mask::CausalBottomRight},
     {ElemType::F16, 1, 4, 1, 1, 1, 16, Mask::None},
     {ElemType::BF16, 1, 1, 1, 7, 0, 16, Mask::None},
+    {ElemType::F32, 1, 2, 1, 130, 257, 64, Mask::None},
+    {ElemType::F32, 1, 1, 1, 65, 300, 128, Mask::CausalBottomRight},
+    {ElemType::F32, 1, 4, 1, 1, 1, 16, Mask::None},
 };
+constexpr ElemType kTypes[] = {ElemType::F16, ElemType::BF16, ElemType::F32};
 
 TEST(ErrorBudget, PassesATiledKernelOnEveryInput) {
   for (const Shape &shape : kShapes)
@@ -138,13 +147,13 @@ void expectCaught(const Shape &shape, const Fault &fault, const char *name) {
 TEST(ErrorBudget, CatchesASkippedTile) {
   Fault fault;
   fault.skipTile = 2;
-  for (ElemType type : {ElemType::F16, ElemType::BF16})
+  for (ElemType type : kTypes)
     for (Mask mask : {Mask::None, Mask::CausalTopLeft})
       expectCaught({type, 1, 1, 1, 200, 1000, 128, mask}, fault, "tile");
 }
 
 TEST(ErrorBudget, CatchesAMaskOffByOne) {
-  for (ElemType type : {ElemType::F16, ElemType::BF16})
+  for (ElemType type : kTypes)
     for (Mask mask : {Mask::CausalTopLeft, Mask::CausalBottomRight})
       for (int64_t shift : {-1, 1}) {
         Fault fault;
@@ -156,27 +165,27 @@ TEST(ErrorBudget, CatchesAMaskOffByOne) {
 TEST(ErrorBudget, CatchesAStaleRescale) {
   Fault fault;
   fault.staleRescale = true;
-  for (ElemType type : {ElemType::F16, ElemType::BF16})
+  for (ElemType type : kTypes)
     expectCaught({type, 1, 1, 1, 64, 257, 128, Mask::None}, fault, "rescale");
 }
 
 TEST(ErrorBudget, CatchesADroppedKey) {
   Fault fault;
   fault.dropLast = true;
-  for (ElemType type : {ElemType::F16, ElemType::BF16})
+  for (ElemType type : kTypes)
     expectCaught({type, 1, 1, 1, 64, 257, 64, Mask::None}, fault, "last key");
 }
 
 TEST(ErrorBudget, CatchesALowPrecisionAccumulator) {
   Fault fault;
   fault.lowPrecisionAcc = true;
-  for (ElemType type : {ElemType::F16, ElemType::BF16})
+  for (ElemType type : kTypes)
     expectCaught({type, 1, 1, 1, 64, 257, 64, Mask::None}, fault,
                  "accumulator");
 }
 
 TEST(ErrorBudget, CatchesAScaleErrorOfOnePercent) {
-  for (ElemType type : {ElemType::F16, ElemType::BF16})
+  for (ElemType type : kTypes)
     for (double factor : {0.99, 1.01}) {
       Fault fault;
       fault.scale = factor;
@@ -208,6 +217,33 @@ TEST(ErrorBudget, CatchesOneMissingKeyInAThousandByTheLse) {
       1e-4);
 }
 
+/// What fp32 is for: products of fewer digits show, of any operand, and what
+/// the budget is beside the output.
+TEST(ErrorBudget, OfFp32CatchesOperandsOfFewerDigits) {
+  for (bool Fault::*operand :
+       {&Fault::cutKeys, &Fault::cutWeights, &Fault::cutValues})
+    for (Mask mask : {Mask::None, Mask::CausalTopLeft}) {
+      Fault fault;
+      fault.*operand = true;
+      expectCaught({ElemType::F32, 1, 1, 1, 64, 257, 64, mask}, fault,
+                   "operand");
+    }
+}
+
+TEST(ErrorBudget, OfFp32IsAFewUnitsInTheLastPlace) {
+  const Shape shape = {ElemType::F32, 1, 1, 1, 64, 512, 64, Mask::None};
+  OwnedProblem owned(shape, InputKind::Normal, 23);
+  const Expectation e = expectForward(owned.problem);
+  const Comparison c =
+      compareForward(e, tiledKernel(owned.problem).tensor, nullptr);
+  double squares = 0;
+  for (double x : e.exact.out)
+    squares += x * x;
+  const double size = std::sqrt(squares / double(e.exact.out.size()));
+  EXPECT_LT(c.rms.budget, 1e-5 * size);
+  EXPECT_GT(c.rms.error, 0.02 * c.rms.budget);
+}
+
 class Classes : public testing::Test {
 protected:
   Classes()
@@ -226,7 +262,7 @@ protected:
 TEST_F(Classes, AsComputedPasses) { EXPECT_TRUE(compare().pass); }
 
 TEST_F(Classes, ANaNIsNamedWithItsIndex) {
-  out.tensor.row(0, 1, 4)[3] = toBF16(NAN);
+  out.tensor.row(0, 1, 4).set(3, NAN);
   const Comparison c = compare();
   EXPECT_FALSE(c.pass);
   EXPECT_EQ(c.wrongClass, 1);
@@ -235,7 +271,7 @@ TEST_F(Classes, ANaNIsNamedWithItsIndex) {
 }
 
 TEST_F(Classes, AnEmptyRowMustBeExactlyZero) {
-  out.tensor.row(0, 0, 1)[0] = 1; // least subnormal
+  out.tensor.row(0, 0, 1).as<uint16_t>()[0] = 1; // least subnormal
   EXPECT_FALSE(compare().pass);
 }
 
@@ -255,7 +291,7 @@ TEST(ErrorBudget, AnOutputThatOverflowsItsTypeMustBeInfinite) {
   e.exact.out[0] = e.plain.out[0] = 70000;
   Output out = tiledKernel(owned.problem);
   EXPECT_FALSE(compareForward(e, out.tensor, nullptr).pass);
-  out.tensor.data[0] = 0x7c00;
+  out.tensor.row(0, 0, 0).set(0, INFINITY);
   EXPECT_TRUE(compareForward(e, out.tensor, nullptr).pass);
 }
 

@@ -29,7 +29,8 @@ struct Fault {
   bool dropHead = false;        ///< the last query head adds nothing to dk, dv
   double scale = 1;             ///< factor on the gradients' scale
   double logits = 1;            ///< factor on the scale of the scores
-  bool lowPrecisionAcc = false; ///< sums in the 16-bit type
+  bool lowPrecisionAcc = false; ///< sums in 16 bits, or those of xf32
+  bool cutSlopes = false;       ///< dS with the digits of xf32
   /// Not a fault where the problem has narrow sums: order of the blocks of keys
   /// whose parts of dq are added in the 16-bit type; 0: sums are fp32.
   int64_t narrowOrder = 0;
@@ -37,11 +38,10 @@ struct Fault {
 };
 
 /// Four running sums, as wide instructions have.
-float dot(const Tensor &a, const uint16_t *x, const Tensor &b,
-          const uint16_t *y) {
+float dot(int64_t dim, const Row &x, const Row &y) {
   float sums[4] = {};
-  for (int64_t d = 0; d < a.dim; ++d)
-    sums[d % 4] += float(decode(a.type, x[d])) * float(decode(b.type, y[d]));
+  for (int64_t d = 0; d < dim; ++d)
+    sums[d % 4] += float(x[d]) * float(y[d]);
   return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
@@ -70,7 +70,7 @@ private:
   void add(float &sum, float x) const {
     sum += x;
     if (fault.lowPrecisionAcc)
-      sum = round(sum);
+      sum = coarse(p.q.type, sum);
   }
 
   void runHead(int64_t b, int64_t h) {
@@ -89,18 +89,20 @@ private:
       float delta = 0;
       for (int64_t d = dim; d-- > 0;)
         delta += round(float(forward.out[size_t(row * dim + d)])) *
-                 float(decode(dout.type, dout.row(b, h, i)[d]));
+                 float(dout.row(b, h, i)[d]);
       if (fault.withoutDelta)
         delta = 0;
       for (int64_t j = 0; j < seen; ++j) {
         if (j / kBlock == fault.skipKeys)
           continue;
-        const float s = dot(p.q, p.q.row(b, h, i), p.k, p.k.row(b, hk, j)),
+        const float s = dot(dim, p.q.row(b, h, i), p.k.row(b, hk, j)),
                     probability =
                         std::exp2(std::fma(s, factor, -lse * 1.44269504f)),
-                    dp = dot(dout, dout.row(b, h, i), p.v, p.v.row(b, hk, j));
+                    dp = dot(dim, dout.row(b, h, i), p.v.row(b, hk, j));
         ps[size_t(i * count + j)] = round(probability);
         ds[size_t(i * count + j)] = round(probability * (dp - delta));
+        if (fault.cutSlopes)
+          ds[size_t(i * count + j)] = cut(ds[size_t(i * count + j)]);
       }
     }
     if (fault.narrowOrder != 0)
@@ -125,13 +127,11 @@ private:
                        query =
                            size_t(((b * p.q.heads + h) * rows + i) * dim + d);
           if (fault.narrowOrder == 0)
-            add(dq[query],
-                slope * float(decode(p.k.type, p.k.row(b, hk, j)[d])));
+            add(dq[query], slope * float(p.k.row(b, hk, j)[d]));
           if (fault.dropHead && h % group == group - 1)
             continue;
-          add(dk[key], slope * float(decode(p.q.type, p.q.row(b, h, i)[d])));
-          add(dv[key],
-              probability * float(decode(dout.type, dout.row(b, h, i)[d])));
+          add(dk[key], slope * float(p.q.row(b, h, i)[d]));
+          add(dv[key], probability * float(dout.row(b, h, i)[d]));
         }
       }
   }
@@ -150,8 +150,7 @@ private:
       std::fill(part.begin(), part.end(), 0.0f);
       for (int64_t j = at * size; j < std::min(count, (at + 1) * size); ++j)
         for (int64_t d = 0; slopes[j] != 0 && d < p.q.dim; ++d)
-          part[size_t(d)] +=
-              slopes[j] * float(decode(p.k.type, p.k.row(b, hk, j)[d]));
+          part[size_t(d)] += slopes[j] * float(p.k.row(b, hk, j)[d]);
       for (int64_t d = 0; d < p.q.dim; ++d)
         row[d] = round(row[d] + round(scale * part[size_t(d)]));
     }
@@ -175,7 +174,7 @@ struct Subject {
       for (int64_t h = 0; h < t.heads; ++h)
         for (int64_t s = 0; s < t.seq; ++s)
           for (int64_t d = 0; d < t.dim; ++d)
-            t.row(b, h, s)[d] = encode(t.type, doutScale * random.normal());
+            t.row(b, h, s).set(d, doutScale * random.normal());
     problem.narrowSumKeys = narrowSumKeys;
     exact = attentionBackwardF64(problem, 0, &slack);
     plain = attentionBackwardPlain(problem);
@@ -186,10 +185,10 @@ struct Subject {
                      std::vector<RowSlack> GradientSlack::*rows) const {
     Tensor found = describe(like.type, Layout::BHSD, like.batch, like.heads,
                             like.seq, like.dim);
-    std::vector<uint16_t> words(x.size() + 1);
+    std::vector<uint8_t> bytes((x.size() + 1) * size_t(elementSize(like.type)));
+    found.data = bytes.data();
     for (size_t i = 0; i < x.size(); ++i)
-      words[i] = encode(like.type, x[i]);
-    found.data = words.data();
+      found.row(0, 0, 0).set(int64_t(i), x[i]);
     return compareGradient(name, found, exact.*result, plain.*result,
                            slack.*rows);
   }
@@ -218,6 +217,10 @@ const Shape kShapes[] = {
     {ElemType::BF16, 1, 4, 1, 300, 1, 64, Mask::CausalTopLeft},
     {ElemType::F16, 1, 1, 1, 1, 300, 64, Mask::None},
     {ElemType::BF16, 1, 1, 1, 7, 0, 16, Mask::None},
+    {ElemType::F32, 1, 2, 1, 65, 130, 64, Mask::None},
+    {ElemType::F32, 1, 4, 2, 100, 70, 32, Mask::CausalBottomRight},
+    {ElemType::F32, 1, 6, 3, 257, 1, 96, Mask::None},
+    {ElemType::F32, 1, 1, 1, 1, 300, 64, Mask::None},
 };
 const InputKind kInputs[] = {
     InputKind::Uniform, InputKind::Normal, InputKind::Large, InputKind::OnesV,
@@ -275,6 +278,8 @@ TEST(GradientBudget, PassesNarrowSumsInAnyOrder) {
   for (const Shape &shape : kShapes)
     for (InputKind kind : kInputs)
       for (double doutScale : {1.0, 64.0}) {
+        if (shape.type == ElemType::F32) // has none
+          continue;
         const Subject subject(shape, kind, doutScale, kBlock);
         for (int64_t order : {1, 3, -1, -4}) {
           Fault narrow;
@@ -352,6 +357,7 @@ std::vector<Fault> faults() {
   add("ScaleOnePerCentMore", [](Fault &f) { f.scale = 1.01; });
   add("LogitsOnePerCentLess", [](Fault &f) { f.logits = 0.99; });
   add("LowPrecisionSums", [](Fault &f) { f.lowPrecisionAcc = true; });
+  add("LowPrecisionSlopes", [](Fault &f) { f.cutSlopes = true; });
   return all;
 }
 
@@ -361,7 +367,12 @@ TEST_P(GradientFault, IsCaught) {
   const Fault fault = GetParam();
   for (const auto &[type, mask, doutScale] :
        {std::tuple{ElemType::F16, Mask::CausalTopLeft, 64.0},
-        {ElemType::BF16, Mask::CausalBottomRight, 1.0}}) {
+        {ElemType::BF16, Mask::CausalBottomRight, 1.0},
+        {ElemType::F32, Mask::None, 1.0}}) {
+    if (fault.maskShift != 0 && mask == Mask::None)
+      continue;
+    if (fault.cutSlopes && type != ElemType::F32)
+      continue;
     const Subject subject({type, 1, 2, 1, 100, 130, 64, mask},
                           InputKind::Normal, doutScale);
     bool found = false;

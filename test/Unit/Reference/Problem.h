@@ -7,6 +7,7 @@
 #include "fovea/Reference/Inputs.h"
 
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 namespace fovea::reference {
@@ -19,6 +20,19 @@ struct Shape {
   Layout layout = Layout::BHSD;
   int64_t padding = 0;
 };
+
+/// With the ten bits of mantissa of xf32, and of tf32.
+inline float cut(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof(bits));
+  bits &= 0xffffe000;
+  std::memcpy(&x, &bits, sizeof(bits));
+  return x;
+}
+/// Rounded to 16 bits, or cut where the type has more.
+inline float coarse(ElemType type, float x) {
+  return type == ElemType::F32 ? cut(x) : float(roundTo(type, x));
+}
 
 /// Owns q, k and v of a problem.
 class OwnedProblem {
@@ -42,12 +56,12 @@ public:
 private:
   Tensor add(Tensor t) {
     // Gaps hold NaN: reading one shows.
-    storage.push_back(
-        std::vector<uint16_t>(size_t(t.span()) + 1, encode(t.type, NAN)));
+    storage.push_back(std::vector<uint8_t>(
+        size_t((t.span() + 1) * elementSize(t.type)), 0xff));
     t.data = storage.back().data();
     return t;
   }
-  std::vector<std::vector<uint16_t>> storage;
+  std::vector<std::vector<uint8_t>> storage;
 };
 
 } // namespace fovea::reference

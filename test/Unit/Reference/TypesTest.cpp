@@ -1,4 +1,4 @@
-//===- TypesTest.cpp - fp16 and bf16 conversions, exhaustively ------------===//
+//===- TypesTest.cpp - conversions, of 16 bits exhaustively ---------------===//
 
 #include "fovea/Reference/Types.h"
 
@@ -66,6 +66,24 @@ TEST(KnownValues, AreThoseOfTheFormats) {
   EXPECT_EQ(fromBF16(0x0001), 0x1p-133);
   EXPECT_EQ(toBF16(3.14159265), 0x4049);
   EXPECT_EQ(toF16(3.14159265), 0x4248);
+}
+
+TEST(KnownValues, OfFp32AreTheHosts) {
+  const ElemType f32 = ElemType::F32;
+  EXPECT_EQ(encode(f32, 1), 0x3f800000u);
+  EXPECT_EQ(encode(f32, 1 + 0x1p-24), 0x3f800000u) << "a tie, to even";
+  EXPECT_EQ(encode(f32, 1 + 0x1.8p-23), 0x3f800002u) << "a tie, to even";
+  EXPECT_EQ(encode(f32, -0x1p-149), 0x80000001u);
+  EXPECT_EQ(encode(f32, 1e300), 0x7f800000u);
+  EXPECT_EQ(decode(f32, 0x00000001u), 0x1p-149);
+  EXPECT_EQ(unitRoundoff(f32), 0x1p-24);
+  EXPECT_EQ(leastNormal(f32), 0x1p-126);
+  uint32_t words[] = {0, 0, 0};
+  const Row row{f32, words};
+  row.set(1, -2.5);
+  EXPECT_EQ(row[1], -2.5);
+  EXPECT_EQ(words[1], 0xc0200000u);
+  EXPECT_EQ(words[0] | words[2], 0u);
 }
 
 TEST(Layouts, PutEachElementInItsOwnPlace) {

@@ -13,7 +13,7 @@
 
 namespace fovea {
 
-enum class DataType { F16, BF16 };
+enum class DataType { F16, BF16, F32 };
 
 /// A type of elements: a sign, an exponent and a fraction, as IEEE 754 has
 /// them.
@@ -30,6 +30,7 @@ struct DataTypeInfo {
 inline constexpr DataTypeInfo kDataTypes[] = {
     {DataType::F16, "fp16", "f16", "f16", 16, 5, 10, 1, "FOVEA_DTYPE_F16"},
     {DataType::BF16, "bf16", nullptr, "bf16", 16, 8, 7, 2, "FOVEA_DTYPE_BF16"},
+    {DataType::F32, "fp32", "f32", "f32", 32, 8, 23, 3, "FOVEA_DTYPE_F32"},
 };
 inline constexpr const DataTypeInfo &dataTypeInfo(DataType type) {
   return kDataTypes[static_cast<int>(type)];

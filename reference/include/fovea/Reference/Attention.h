@@ -128,12 +128,21 @@ struct ForwardProblem {
 /// every logit it sees is -inf, has zeros in out and -inf in lse, or its sink,
 /// which all sums have. Keys that a
 /// row does not see take no part: an infinity or NaN there changes nothing.
+/// What fp32 roundings that the plain algorithm makes elsewhere may change in a
+/// row: its largest element, and in the root mean square over the row.
+struct RowNoise {
+  double largest = 0, rms = 0;
+};
+
 struct ForwardResult {
   std::vector<double> out;
   std::vector<double> lse;
   /// Of each row the largest finite magnitudes, at keys that it sees; empty
   /// without a score program.
   std::vector<double> largestScore, largestSlope;
+  /// Of fp64 on fp32 inputs, one for each row; docs/Accuracy.md. Empty
+  /// otherwise, where one rounding of an input hides them.
+  std::vector<RowNoise> noise;
 };
 
 /// fp64 throughout, on the inputs as they are stored (rounded to their type).
