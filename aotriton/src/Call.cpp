@@ -54,10 +54,13 @@ Status typeOf(const char *name, DType type, int32_t &dtype) {
   case kBFloat16:
     dtype = FOVEA_DTYPE_BF16;
     return {};
+  case kFloat32:
+    dtype = FOVEA_DTYPE_F32;
+    return {};
   default:
     return unsupported(
         std::string(name) + " has type number " + std::to_string(int(type)) +
-        "; there are kernels for kFloat16 (2) and kBFloat16 (3)");
+        "; there are kernels for kFloat32 (1), kFloat16 (2) and kBFloat16 (3)");
   }
 }
 
@@ -151,7 +154,18 @@ struct Groups {
 constexpr const char *kBiasProgram = "bias",
                      *kStridedBiasProgram = "bias_strided";
 /// What the first of them wants addresses, strides and rows to be multiples of.
-constexpr int64_t kBiasElements = 2;
+constexpr int64_t kBiasBytes = 4;
+
+int32_t captureTypeOf(int32_t dtype) {
+  switch (dtype) {
+  case FOVEA_DTYPE_F16:
+    return FOVEA_CAPTURE_F16;
+  case FOVEA_DTYPE_BF16:
+    return FOVEA_CAPTURE_BF16;
+  default:
+    return FOVEA_CAPTURE_F32;
+  }
+}
 
 /// Checks the bias and describes it as what a score program reads.
 template <typename Params>
@@ -167,8 +181,9 @@ Status describeBias(const ForwardCall &call, const Params &params,
       isShared ? 1 : uint64_t(params.batch), uint64_t(params.heads_q),
       uint64_t(params.seqlen_q), uint64_t(params.seqlen_k)};
   fovea_capture_t &bias = groups.bias;
-  bias.type =
-      params.dtype == FOVEA_DTYPE_F16 ? FOVEA_CAPTURE_F16 : FOVEA_CAPTURE_BF16;
+  bias.type = captureTypeOf(params.dtype);
+  const int64_t word =
+      params.dtype == FOVEA_DTYPE_F32 ? 1 : kBiasBytes / sizeof(uint16_t);
   bias.rank = 4;
   bias.data = view.data_ptr();
   bias.extents[0] = params.batch;
@@ -190,17 +205,15 @@ Status describeBias(const ForwardCall &call, const Params &params,
   }
   groups.keys = least[3];
   int64_t rowStride = 0; // the least
-  bool isByWords =
-      bias.strides[3] == 1 && reinterpret_cast<uintptr_t>(bias.data) %
-                                      (kBiasElements * sizeof(uint16_t)) ==
-                                  0;
+  bool isByWords = bias.strides[3] == 1 &&
+                   reinterpret_cast<uintptr_t>(bias.data) % kBiasBytes == 0;
   for (size_t i = 0; i != 3; ++i) {
-    isByWords &= bias.strides[i] % kBiasElements == 0;
+    isByWords &= bias.strides[i] % word == 0;
     if (bias.strides[i] && (!rowStride || bias.strides[i] < rowStride))
       rowStride = bias.strides[i];
   }
   isPadded |= rowStride > bias.extents[3];
-  const int64_t rest = bias.extents[3] % kBiasElements;
+  const int64_t rest = bias.extents[3] % word;
   isByWords &= rest == 0 || isPadded;
   if (isByWords)
     bias.extents[3] += rest;

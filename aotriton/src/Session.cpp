@@ -293,7 +293,7 @@ struct Found {
 Found findKernels(fovea_context_t *context, int32_t device) {
   Found found;
   for (int64_t dim = 16; dim <= 512; dim += 8)
-    for (int32_t dtype : {FOVEA_DTYPE_F16, FOVEA_DTYPE_BF16})
+    for (int32_t dtype : {FOVEA_DTYPE_F16, FOVEA_DTYPE_BF16, FOVEA_DTYPE_F32})
       // Of one query and one key: kernels of all masks serve it.
       if (!found.look(context, device, dtype, dim))
         return found;

@@ -58,6 +58,19 @@ static TileLayout wmmaDoubleA() {
                     {{1, 0}, {2, 0}, {4, 0}, {8, 0}, {0, 8}}, {});
 }
 
+// Columns of lanes: A is in all of them, which LDS gives in one broadcast; of B
+// and the result a lane holds a column, so that nothing moves between lanes.
+static TileLayout lanesA() {
+  return TileLayout({{0, 1}, {0, 2}, {1, 0}, {2, 0}, {4, 0}},
+                    {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, {});
+}
+static TileLayout lanesColumns(int rows) {
+  layout::Bases registers;
+  for (int bit = 1; bit < rows; bit <<= 1)
+    registers.push_back({bit, 0});
+  return TileLayout(registers, {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {0, 16}}, {});
+}
+
 llvm::ArrayRef<MatrixInstr> allMatrixInstrs() {
   using Type = ElementType;
   auto row = [](llvm::StringRef name, MatrixFamily family, Type type, int m,
@@ -89,6 +102,8 @@ llvm::ArrayRef<MatrixInstr> allMatrixInstrs() {
       mfma16("mfma_16x16x16", Type::BF16, 16, kMfmaBf16_1k),
       mfma32("mfma_32x32x4", Type::BF16, 4, kMfmaBf16),
       mfma16("mfma_16x16x8", Type::BF16, 8, kMfmaBf16),
+      mfma32("mfma_32x32x2", Type::F32, 2, kMfmaF32),
+      mfma16("mfma_16x16x4", Type::F32, 4, kMfmaF32),
       mfma32("mfma_32x32x16", Type::F8E4M3FNUZ, 16, kFp8Fnuz),
       mfma16("mfma_16x16x32", Type::F8E4M3FNUZ, 32, kFp8Fnuz),
       mfma32("mfma_32x32x16", Type::F8E4M3FN, 16, kFp8),
@@ -109,6 +124,13 @@ llvm::ArrayRef<MatrixInstr> allMatrixInstrs() {
            wmmaD()),
       wmma("wmma_16x16x32", Type::BF16, 32, kWmmaDoubleK, wmmaDoubleA(),
            wmmaD()),
+      {{"lanes_8x32x4", MatrixFamily::Lanes, 8, 32, 4},
+       Type::F32,
+       32,
+       kLaneProducts,
+       lanesA(),
+       lanesColumns(4),
+       lanesColumns(8)},
   };
   return rows;
 }

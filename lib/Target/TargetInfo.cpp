@@ -39,7 +39,7 @@ static const TargetInfo kCdna1 = {
     /*computeUnits=*/0,
     /*xcds=*/1,
     kBufferGfx9,
-    kMfmaF16 | kMfmaBf16 | kDot2F32F16 | kBufferAtomicAddF32 |
+    kMfmaF32 | kMfmaF16 | kMfmaBf16 | kDot2F32F16 | kBufferAtomicAddF32 |
         kBufferAtomicPkAddF16 | kClampsKeepNaN};
 
 static const TargetInfo kCdna2 = {
@@ -60,7 +60,7 @@ static const TargetInfo kCdna2 = {
     /*computeUnits=*/0,
     /*xcds=*/1,
     kBufferGfx9,
-    kMfmaF16 | kMfmaBf16_1k | kMfmaFlushesSubnormals | kDot2F32F16 |
+    kMfmaF32 | kMfmaF16 | kMfmaBf16_1k | kMfmaFlushesSubnormals | kDot2F32F16 |
         kBufferAtomicAddF32 | kBufferAtomicPkAddF16 | kClampsKeepNaN};
 
 static const TargetInfo kCdna3 = {
@@ -81,7 +81,7 @@ static const TargetInfo kCdna3 = {
     /*computeUnits=*/0,
     /*xcds=*/8,
     kBufferGfx9,
-    kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kDot2F32F16 |
+    kMfmaF32 | kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kDot2F32F16 |
         kBufferAtomicAddF32 | kBufferAtomicPkAddF16 | kGlobalAtomicPkAddBf16 |
         kClampsKeepNaN};
 
@@ -103,10 +103,11 @@ static const TargetInfo kCdna4 = {
     /*computeUnits=*/0,
     /*xcds=*/8,
     kBufferGfx9,
-    kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kMfmaDoubleK | kDot2F32F16 |
-        kCvtPkBf16 | kPermlaneSwap | kLdsTransposedRead | kLoadToLds128 |
-        kBufferAtomicAddF32 | kBufferAtomicPkAddF16 | kBufferAtomicPkAddBf16 |
-        kGlobalAtomicPkAddBf16 | kClampsKeepNaN | kFp8};
+    kMfmaF32 | kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kMfmaDoubleK |
+        kDot2F32F16 | kCvtPkBf16 | kPermlaneSwap | kLdsTransposedRead |
+        kLoadToLds128 | kBufferAtomicAddF32 | kBufferAtomicPkAddF16 |
+        kBufferAtomicPkAddBf16 | kGlobalAtomicPkAddBf16 | kClampsKeepNaN |
+        kFp8};
 
 // Workgroups run in CU mode: their waves share one compute unit's SIMDs, its
 // vector cache and its half of the LDS (docs/Rationale.md, "RDNA").
@@ -128,8 +129,8 @@ static const TargetInfo kRdna3 = {
     /*computeUnits=*/0,
     /*xcds=*/1,
     kBufferGfx10,
-    kWmmaRepeated | kDot2F32F16 | kPermlaneX16 | kDppRowXmask | kDualIssue |
-        kBufferAtomicAddF32 | kClampsKeepNaN};
+    kWmmaRepeated | kLaneProducts | kDot2F32F16 | kPermlaneX16 | kDppRowXmask |
+        kDualIssue | kBufferAtomicAddF32 | kClampsKeepNaN};
 
 static const TargetInfo kRdna4 = {
     /*name=*/"",
@@ -149,9 +150,10 @@ static const TargetInfo kRdna4 = {
     /*computeUnits=*/0,
     /*xcds=*/1,
     kBufferGfx10,
-    kWmma | kLargeRegisterFile | kDot2F32F16 | kPermlaneX16 | kDppRowXmask |
-        kDualIssue | kBufferAtomicAddF32 | kBufferAtomicPkAddF16 |
-        kBufferAtomicPkAddBf16 | kMemoryScopes | kScalarFloat | kFp8};
+    kWmma | kLaneProducts | kLargeRegisterFile | kDot2F32F16 | kPermlaneX16 |
+        kDppRowXmask | kDualIssue | kBufferAtomicAddF32 |
+        kBufferAtomicPkAddF16 | kBufferAtomicPkAddBf16 | kMemoryScopes |
+        kScalarFloat | kFp8};
 
 static const TargetInfo kGfx1250 = {
     /*name=*/"",

@@ -1,7 +1,7 @@
 //===- dtypes.h - element types of tensors ----------------------*- C++ -*-===//
 //
 // The numbers by which clients name element types. All are declared; attention
-// is served for kFloat16 and kBFloat16.
+// is served for kFloat32, kFloat16 and kBFloat16.
 //
 //===----------------------------------------------------------------------===//
 

@@ -23,13 +23,14 @@ def ConvertAttnToLanes : Pass<"convert-attn-to-lanes", "::mlir::gpu::GPUModuleOp
 }
 
 def ConvertAttnToMatrixCore : Pass<"convert-attn-to-matrix-core", "::mlir::gpu::GPUModuleOp"> {
-  let summary = "Rewrite attn.mma as MFMA or WMMA instructions";
+  let summary = "Rewrite attn.mma as MFMA or WMMA instructions, or by lanes";
   let description = [{
     Pre-condition: lanes (`convert-attn-to-lanes`).
     Post-condition: no `attn.mma`.
   }];
   let dependentDialects = ["::mlir::amdgpu::AMDGPUDialect",
-    "::mlir::ROCDL::ROCDLDialect"];
+    "::mlir::math::MathDialect", "::mlir::ROCDL::ROCDLDialect",
+    "::mlir::vector::VectorDialect"];
 }
 
 def LowerAttnKernelToROCDL : Pass<"attn-lower-to-rocdl", "::mlir::gpu::GPUModuleOp"> {

@@ -2,7 +2,7 @@
 //
 // One row a type that tiles may have: what layouts, LDS tiles, memory accesses
 // and schedules ask of it. Which matrix instructions multiply it says the table
-// of those (MatrixInstr.h); code is generated for fp16 and bf16 factors.
+// of those (MatrixInstr.h); code is generated for fp16, bf16 and fp32 factors.
 //
 //===----------------------------------------------------------------------===//
 

@@ -15,7 +15,9 @@
 
 namespace fovea::target {
 
-enum class MatrixFamily { Mfma, Wmma };
+/// `Lanes` is no instruction of the chip: each lane computes columns of its own
+/// with vector instructions, from rows that all lanes hold.
+enum class MatrixFamily { Mfma, Wmma, Lanes };
 
 /// What a name stands for; chips that share it may lay operands out each in
 /// their own way.

@@ -47,6 +47,8 @@ enum Feature : uint32_t {
   kBufferAtomicPkAddF16 = 1u << 24,
   kBufferAtomicPkAddBf16 = 1u << 25,
   kGlobalAtomicPkAddBf16 = 1u << 26, ///< by address, without bounds
+  kMfmaF32 = 1u << 27,      ///< v_mfma_f32_*_f32, K = 2 and 4: fp32 products
+  kLaneProducts = 1u << 28, ///< of fp32 by v_fma_f32: no matrix instruction's
 };
 
 /// How the registers of a SIMD are divided.

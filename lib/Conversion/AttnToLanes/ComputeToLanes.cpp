@@ -204,12 +204,15 @@ struct LowerDot : public LanePattern<DotOp> {
                                lanes.getTarget(), op.getInst(), factor);
     if (a.grid()[0] != acc.grid()[0] || bb.grid()[1] != acc.grid()[1] ||
         a.grid()[1] != bb.grid()[0] ||
-        a.elementsPerFragment() != bb.elementsPerFragment() ||
         a.elementsPerFragment() % inst->a.elementsPerFragment() != 0 ||
+        bb.elementsPerFragment() % inst->b.elementsPerFragment() != 0 ||
+        a.elementsPerFragment() / inst->a.elementsPerFragment() !=
+            bb.elementsPerFragment() / inst->b.elementsPerFragment() ||
         acc.elementsPerFragment() != inst->d.elementsPerFragment())
       return op.emitOpError("has operand layouts that do not belong together");
-    int64_t width = inst->a.elementsPerFragment();
-    auto slice = [&](Value fragment, int64_t step) -> Value {
+    const int64_t widthA = inst->a.elementsPerFragment(),
+                  widthB = inst->b.elementsPerFragment();
+    auto slice = [&](Value fragment, int64_t width, int64_t step) -> Value {
       if (cast<VectorType>(fragment.getType()).getNumElements() == width)
         return fragment;
       return vector::ShuffleOp::create(b, fragment, fragment,
@@ -220,13 +223,13 @@ struct LowerDot : public LanePattern<DotOp> {
     // The contraction is outermost: consecutive instructions then write
     // different accumulators and do not wait for one another.
     for (int k = 0; k < a.grid()[1]; ++k)
-      for (int64_t step = 0; step < a.elementsPerFragment() / width; ++step)
+      for (int64_t step = 0; step < a.elementsPerFragment() / widthA; ++step)
         for (int m = 0; m < acc.grid()[0]; ++m)
           for (int n = 0; n < acc.grid()[1]; ++n) {
             Value &sum = sums[m * acc.grid()[1] + n];
             sum = MmaOp::create(
-                b, slice(adaptor.getA()[m * a.grid()[1] + k], step),
-                slice(adaptor.getB()[k * bb.grid()[1] + n], step), sum,
+                b, slice(adaptor.getA()[m * a.grid()[1] + k], widthA, step),
+                slice(adaptor.getB()[k * bb.grid()[1] + n], widthB, step), sum,
                 op.getInstAttr());
           }
     rewriter.replaceOpWithMultiple(op, {sums});
@@ -567,21 +570,28 @@ struct LowerNegateIf : public FragmentPattern<NegateIfOp> {
 
   LogicalResult check(NegateIfOp op,
                       ConversionPatternRewriter &) const override {
-    if (layoutOf(op.getTile()).elementsPerFragment() % 2 != 0)
+    if (layoutOf(op.getTile()).elementsPerFragment() % perWord(op) != 0)
       return op.emitOpError("changes the signs of pairs that a lane holds; a "
                             "unit of this layout gives it one element");
     return success();
   }
   Value lowerFragment(ImplicitLocOpBuilder &b, NegateIfOp op,
                       Value fragment) const override {
-    Value signs = lanes.i32(b, 0x80008000), none = lanes.i32(b, 0);
+    Value signs = lanes.i32(b, perWord(op) == 2 ? 0x80008000 : 0x80000000),
+          none = lanes.i32(b, 0);
     Value flip = arith::SelectOp::create(b, op.getFlag(), signs, none);
     auto type = cast<VectorType>(fragment.getType());
-    auto words = VectorType::get({type.getNumElements() / 2}, b.getI32Type());
+    auto words =
+        VectorType::get({type.getNumElements() / perWord(op)}, b.getI32Type());
     Value bits = vector::BitCastOp::create(b, words, fragment);
     bits = arith::XOrIOp::create(b, bits,
                                  vector::BroadcastOp::create(b, words, flip));
     return vector::BitCastOp::create(b, type, bits);
+  }
+
+private:
+  static int64_t perWord(NegateIfOp op) {
+    return 32 / op.getType().getElementTypeBitWidth();
   }
 };
 

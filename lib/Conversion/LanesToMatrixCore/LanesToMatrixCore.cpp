@@ -4,6 +4,7 @@
 #include "fovea/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 #include "llvm/Support/MathExtras.h"
@@ -131,6 +132,7 @@ struct ConvertAttnToMatrixCore
     RewritePatternSet patterns(&getContext());
     populateMfmaPatterns(patterns, target.getInfo());
     populateWmmaPatterns(patterns, target.getInfo());
+    populateLaneProductPatterns(patterns, target.getInfo());
     walkAndApplyPatterns(getOperation(), std::move(patterns));
     getOperation().walk(interleave);
     getOperation().walk([&](attn::MmaOp op) {

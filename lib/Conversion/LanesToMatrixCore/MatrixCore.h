@@ -48,6 +48,8 @@ void populateMfmaPatterns(mlir::RewritePatternSet &patterns,
                           const target::TargetInfo &target);
 void populateWmmaPatterns(mlir::RewritePatternSet &patterns,
                           const target::TargetInfo &target);
+void populateLaneProductPatterns(mlir::RewritePatternSet &patterns,
+                                 const target::TargetInfo &target);
 
 } // namespace fovea
 

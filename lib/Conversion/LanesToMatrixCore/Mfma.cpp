@@ -1,6 +1,7 @@
 //===- Mfma.cpp - attn.mma as MFMA ----------------------------------------===//
 
 #include "MatrixCore.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -14,8 +15,16 @@ struct MmaToMfma : public MmaPattern {
             PatternRewriter &rewriter) const override {
     rewriter.replaceOpWithNewOp<amdgpu::MFMAOp>(
         op, op.getResult().getType(), inst.m, inst.n, inst.k, /*blocks=*/1,
-        op.getA(), op.getB(), op.getC(), /*cbsz=*/0, /*abid=*/0,
-        amdgpu::MFMAPermB::none);
+        factor(rewriter, op.getA()), factor(rewriter, op.getB()), op.getC(),
+        /*cbsz=*/0, /*abid=*/0, amdgpu::MFMAPermB::none);
+  }
+
+private:
+  /// One element of 32 bits is no vector.
+  static Value factor(PatternRewriter &rewriter, Value vector) {
+    if (cast<VectorType>(vector.getType()).getNumElements() > 1)
+      return vector;
+    return vector::ExtractOp::create(rewriter, vector.getLoc(), vector, 0);
   }
 };
 } // namespace

@@ -69,7 +69,8 @@ fovea::tools::selectTargets(const std::vector<Item> &items,
 /// "mfma", "wmma": the family of the matrix instructions that a chip has.
 static llvm::StringRef matrixFamily(const TargetInfo &target) {
   for (const target::MatrixInstr &instr : target::allMatrixInstrs())
-    if (target.has(instr.feature) && instr.waveSize == target.waveSize)
+    if (target.has(instr.feature) && instr.waveSize == target.waveSize &&
+        instr.family != target::MatrixFamily::Lanes)
       return instr.family == target::MatrixFamily::Mfma ? "mfma" : "wmma";
   return "none";
 }

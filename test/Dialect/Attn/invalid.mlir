@@ -194,9 +194,9 @@ func.func @forward_c8_lse(%q: memref<1x1x2x64xf16>, %lse: memref<1x1x2xf32, stri
 
 // -----
 
-func.func @forward_type(%q: memref<1x1x1x64xf32>, %s: f32) {
-  // expected-error @below {{operand #0 must be 4D memref of 16-bit float or bfloat16 type values, but got 'memref<1x1x1x64xf32>'}}
-  attn.forward %q, %q, %q, %q scale(%s) : memref<1x1x1x64xf32>, memref<1x1x1x64xf32>, memref<1x1x1x64xf32>, memref<1x1x1x64xf32>
+func.func @forward_type(%q: memref<1x1x1x64xf64>, %s: f32) {
+  // expected-error @below {{operand #0 must be 4D memref of 16-bit float or bfloat16 type or 32-bit float values, but got 'memref<1x1x1x64xf64>'}}
+  attn.forward %q, %q, %q, %q scale(%s) : memref<1x1x1x64xf64>, memref<1x1x1x64xf64>, memref<1x1x1x64xf64>, memref<1x1x1x64xf64>
   return
 }
 

@@ -114,9 +114,9 @@ func.func @dot_accumulator(%a: tensor<64x16xf16>, %b: tensor<16x32xf16>, %c: ten
 
 // -----
 
-func.func @dot_f32_factors(%a: tensor<32x16xf32>, %b: tensor<16x32xf32>, %c: tensor<32x32xf32>) {
-  // expected-error @below {{operand #0 must be 2D tensor of extents in [1, 65536] of 16-bit float or bfloat16 type values}}
-  %d = attn.dot %a, %b, %c inst<mfma_32x32x8> : tensor<32x16xf32>, tensor<16x32xf32>, tensor<32x32xf32>
+func.func @dot_f64_factors(%a: tensor<32x16xf64>, %b: tensor<16x32xf64>, %c: tensor<32x32xf32>) {
+  // expected-error @below {{operand #0 must be 2D tensor of extents in [1, 65536] of 16-bit float or bfloat16 type or 32-bit float values}}
+  %d = attn.dot %a, %b, %c inst<mfma_32x32x8> : tensor<32x16xf64>, tensor<16x32xf64>, tensor<32x32xf32>
   return
 }
 

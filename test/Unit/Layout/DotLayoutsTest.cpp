@@ -28,7 +28,11 @@ struct Hardware {
   int lanes() const { return row.waveSize; }
   int groups() const { return lanes() / row.n; }
   bool repeats() const { return row.feature == target::kWmmaRepeated; }
-  int factors() const { return row.m * row.k / (repeats() ? 16 : lanes()); }
+  bool isByLanes() const { return row.family == MatrixFamily::Lanes; }
+  int factorsA() const {
+    return row.m * row.k / (isByLanes() ? 1 : repeats() ? 16 : lanes());
+  }
+  int factorsB() const { return row.k * row.n / (repeats() ? 16 : lanes()); }
   int sums() const { return row.m * row.n / lanes(); }
 
   /// Place along the contraction of an element of a lane's A or B.
@@ -37,14 +41,16 @@ struct Hardware {
     if (repeats())
       return element;
     if (row.family == MatrixFamily::Mfma)
-      return group * factors() + element;
+      return group * factorsA() + element;
     return 16 * (element / 8) + 8 * group + element % 8;
   }
   Coord a(int lane, int element) const {
+    if (isByLanes())
+      return {element / row.k, element % row.k};
     return {lane % row.m, k(lane, element)};
   }
   Coord b(int lane, int element) const {
-    return {k(lane, element), lane % row.n};
+    return {isByLanes() ? element : k(lane, element), lane % row.n};
   }
   Coord d(int lane, int reg) const {
     int group = lane / row.n;
@@ -71,13 +77,16 @@ void execute(const Hardware &hardware, const WaveRegisters &a, int firstA,
         << "lanes differ in what they should repeat";
     element = value;
   };
-  for (int lane = 0; lane < hardware.lanes(); ++lane)
-    for (int element = 0; element < hardware.factors(); ++element) {
+  for (int lane = 0; lane < hardware.lanes(); ++lane) {
+    for (int element = 0; element < hardware.factorsA(); ++element) {
       Coord at = hardware.a(lane, element);
       give(left[at[0] * row.k + at[1]], a[lane][firstA + element]);
-      at = hardware.b(lane, element);
+    }
+    for (int element = 0; element < hardware.factorsB(); ++element) {
+      Coord at = hardware.b(lane, element);
       give(right[at[0] * row.n + at[1]], b[lane][firstB + element]);
     }
+  }
   for (int lane = 0; lane < hardware.lanes(); ++lane)
     for (int reg = 0; reg < hardware.sums(); ++reg) {
       Coord at = hardware.d(lane, reg);
@@ -132,22 +141,23 @@ WaveRegisters lowerDot(const MatrixInstr &row, const DotLayouts &layouts,
                        const WaveRegisters &a, const WaveRegisters &b) {
   Hardware hardware = {row};
   WaveRegisters sums(row.waveSize, Registers(registersOf(layouts.acc)));
-  int width = row.a.elementsPerFragment();
+  int widthA = row.a.elementsPerFragment(),
+      widthB = row.b.elementsPerFragment();
   int perA = layouts.a.elementsPerFragment(),
       perB = layouts.b.elementsPerFragment(),
       perD = layouts.acc.elementsPerFragment();
-  EXPECT_EQ(perA, perB);
+  EXPECT_EQ(perA / widthA, perB / widthB);
   EXPECT_EQ(perD, row.d.elementsPerFragment());
   EXPECT_EQ(layouts.a.grid()[1], layouts.b.grid()[0]);
   EXPECT_EQ(layouts.a.grid()[0], layouts.acc.grid()[0]);
   EXPECT_EQ(layouts.b.grid()[1], layouts.acc.grid()[1]);
   for (int k = 0; k < layouts.a.grid()[1]; ++k)
-    for (int step = 0; step < perA / width; ++step)
+    for (int step = 0; step < perA / widthA; ++step)
       for (int m = 0; m < layouts.acc.grid()[0]; ++m)
         for (int n = 0; n < layouts.acc.grid()[1]; ++n)
           execute(hardware, a,
-                  (m * layouts.a.grid()[1] + k) * perA + step * width, b,
-                  (k * layouts.b.grid()[1] + n) * perB + step * width, sums,
+                  (m * layouts.a.grid()[1] + k) * perA + step * widthA, b,
+                  (k * layouts.b.grid()[1] + n) * perB + step * widthB, sums,
                   (m * layouts.acc.grid()[1] + n) * perD);
   return sums;
 }
@@ -212,14 +222,14 @@ WaveRegisters convert(const Conversion &conversion, const WaveRegisters &have,
 
 TEST_P(InstrTest, TableHasTheHardwaresLayouts) {
   Hardware hardware = {row};
-  ASSERT_EQ(row.a.elementsPerFragment(), hardware.factors());
-  ASSERT_EQ(row.b.elementsPerFragment(), hardware.factors());
+  ASSERT_EQ(row.a.elementsPerFragment(), hardware.factorsA());
+  ASSERT_EQ(row.b.elementsPerFragment(), hardware.factorsB());
   ASSERT_EQ(row.d.elementsPerFragment(), hardware.sums());
   for (int lane = 0; lane < hardware.lanes(); ++lane) {
-    for (int element = 0; element < hardware.factors(); ++element) {
+    for (int element = 0; element < hardware.factorsA(); ++element)
       EXPECT_EQ(row.a.map(element, lane, 0), hardware.a(lane, element));
+    for (int element = 0; element < hardware.factorsB(); ++element)
       EXPECT_EQ(row.b.map(element, lane, 0), hardware.b(lane, element));
-    }
     for (int reg = 0; reg < hardware.sums(); ++reg)
       EXPECT_EQ(row.d.map(reg, lane, 0), hardware.d(lane, reg));
   }
@@ -276,7 +286,8 @@ TEST_P(InstrTest, SecondProductTakesTheFirstsAccumulatorAsItIs) {
           EXPECT_LE(conversion.kind, Conversion::Kind::Register);
         // The contraction comes in one order on both sides.
         const TileLayout &a = dots->values.a, &b = dots->values.b;
-        for (int reg = 0; reg < a.elementsPerFragment(); ++reg)
+        const bool hasRows = row.family == MatrixFamily::Lanes; // A, in a lane
+        for (int reg = 0; !hasRows && reg < a.elementsPerFragment(); ++reg)
           EXPECT_EQ(a.map(reg, 0, 0)[1], b.map(reg, 0, 0)[0]);
         // One chain on numbers is enough a shape; wave by wave is the same.
         if (headDim > 96 || blockN > 64)
@@ -307,11 +318,12 @@ TEST_P(InstrTest, LanesReadFactorsWide) {
   auto dots = forwardDots(row, 128, row.n * 4, 64, 4);
   ASSERT_TRUE(dots);
   // 16 bytes of K and of Q (whose rows are the contraction) at once.
-  EXPECT_EQ(wideAccesses(dots->scores.a, 8).width, 8);
-  EXPECT_EQ(wideAccesses(dots->scores.b.transposed(), 8).width, 8);
+  const int wide = std::min(8, kWideBytes / row.layouts().elementBytes);
+  EXPECT_EQ(wideAccesses(dots->scores.a, wide).width, wide);
+  EXPECT_EQ(wideAccesses(dots->scores.b.transposed(), wide).width, wide);
   // V follows the accumulator's order of keys: as many as D has in a run.
-  EXPECT_EQ(wideAccesses(dots->values.a, 8).width,
-            std::min(8, row.d.elementsPerFragment()));
+  EXPECT_EQ(wideAccesses(dots->values.a, wide).width,
+            std::min(wide, row.d.elementsPerFragment()));
 }
 
 TEST_P(InstrTest, RefusesWhatDoesNotDivide) {

@@ -57,5 +57,9 @@ TEST(ElementType, IsMultipliedByTheChipsThatHaveTheInstruction) {
     EXPECT_EQ(names("gfx9-4-generic", type), "");
   }
   for (const TargetInfo &target : allTargets())
-    EXPECT_EQ(matrixInstrNames(target, ElementType::F32), "");
+    EXPECT_EQ(matrixInstrNames(target, ElementType::F32),
+              target.waveSize == 64      ? "mfma_32x32x2, mfma_16x16x4"
+              : target.name == "gfx1250" ? ""
+                                         : "lanes_8x32x4")
+        << target.name.str();
 }

@@ -117,14 +117,18 @@ TEST(MatrixInstr, RowsHoldTogether) {
     SCOPED_TRACE(row.name.str());
     EXPECT_TRUE(rows.insert({row.name, row.type, row.feature}).second);
     EXPECT_EQ(1 << row.a.lanes().size(), row.waveSize);
-    int lanes =
-        row.waveSize >>
-        llvm::popcount(row.a.replicatedBits(fovea::layout::Space::Lane));
-    EXPECT_EQ(row.m * row.k, row.a.elementsPerFragment() * lanes);
+    auto lanes = [&](const fovea::layout::TileLayout &layout) {
+      return row.waveSize >>
+             llvm::popcount(layout.replicatedBits(fovea::layout::Space::Lane));
+    };
+    EXPECT_EQ(row.m * row.k, row.a.elementsPerFragment() * lanes(row.a));
+    EXPECT_EQ(row.k * row.n, row.b.elementsPerFragment() * lanes(row.b));
     EXPECT_EQ(row.m * row.n, row.d.elementsPerFragment() * row.waveSize);
     for (const fovea::layout::TileLayout *layout : {&row.a, &row.b, &row.d})
       EXPECT_TRUE(layout->isExact());
-    llvm::StringRef family = row.family == MatrixFamily::Mfma ? "mfma" : "wmma";
+    llvm::StringRef family = row.family == MatrixFamily::Mfma   ? "mfma"
+                             : row.family == MatrixFamily::Wmma ? "wmma"
+                                                                : "lanes";
     EXPECT_EQ(row.name.str(), family.str() + "_" + std::to_string(row.m) + "x" +
                                   std::to_string(row.n) + "x" +
                                   std::to_string(row.k));
@@ -144,7 +148,8 @@ TEST(MatrixInstr, NamesStandForFamilyAndShape) {
   EXPECT_FALSE(lookupMatrixShape(""));
   EXPECT_EQ(matrixInstrNames(),
             "mfma_32x32x16, mfma_16x16x32, mfma_32x32x8, mfma_16x16x16, "
-            "mfma_32x32x4, mfma_16x16x8, wmma_16x16x16, wmma_16x16x32");
+            "mfma_32x32x4, mfma_16x16x8, mfma_32x32x2, mfma_16x16x4, "
+            "wmma_16x16x16, wmma_16x16x32, lanes_8x32x4");
 }
 
 TEST(MatrixInstr, EveryChipMultipliesBothTypes) {

@@ -333,7 +333,9 @@ LogicalResult MmaOp::verify() {
   for (const target::MatrixInstr &row : target::allMatrixInstrs()) {
     if (row.name != getInst().getName() || !type || row.type != type->type)
       continue;
-    if (a.getNumElements() == row.a.elementsPerFragment() && a == b &&
+    if (a.getNumElements() == row.a.elementsPerFragment() &&
+        b.getNumElements() == row.b.elementsPerFragment() &&
+        b.getElementType() == a.getElementType() &&
         c.getNumElements() == row.d.elementsPerFragment())
       return success();
     sizes +=

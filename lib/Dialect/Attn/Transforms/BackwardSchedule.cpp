@@ -176,6 +176,20 @@ static const BackwardRow kBackwardRows[] = {
      "mfma_16x16x8",
      {32, 16, 4, 2, 1, 2, 0, 0, 256},
      {64, 16, 4, 1, 1, 1, 0, 0, 256}},
+    // fp32: tiles take twice the registers and the LDS, and products so long
+    // that nothing beside them counts.
+    {target::kMfmaBf16,
+     64,
+     "mfma_32x32x2",
+     {128, 32, 4, 2, 1},
+     {128, 32, 4, 2, 1}},
+    {0, 64, "mfma_32x32x2", {128, 32, 4, 2, 2}, {128, 32, 4, 2, 2}},
+    {0, 128, "mfma_16x16x4", {64, 16, 4, 2, 2}, {64, 16, 4, 2, 2}},
+    {0, 256, "mfma_16x16x4", {64, 16, 4, 1, 1}, {64, 16, 4, 1, 1}},
+    // fp32 by lanes: of keys, or queries, each has one.
+    {0, 64, "lanes_8x32x4", {64, 16, 2, 1, 2, 1, 1}, {64, 16, 2, 1, 2, 1, 1}},
+    {0, 128, "lanes_8x32x4", {32, 8, 2, 1, 2, 2, 1}, {32, 8, 2, 1, 2, 2, 1}},
+    {0, 192, "lanes_8x32x4", {32, 8, 4, 1, 2, 4, 1}, {32, 8, 4, 1, 2, 4, 1}},
     // RDNA: 256 registers a lane.
     {target::kWmmaRepeated,
      64,
@@ -287,6 +301,12 @@ static const AtomicRow kAtomicRows[] = {
     {0, 256, "mfma_16x16x8", {64, 16, 4, 2, 1}},
     {0, 384, "mfma_16x16x8", {64, 16, 4, 2, 1, 1, 0, 0, 128}},
     {0, 512, "mfma_16x16x8", {32, 16, 4, 2, 1, 2, 0, 0, 256}},
+    // fp32.
+    {0, 64, "mfma_32x32x2", {128, 32, 4, 2, 1}},
+    {0, 128, "mfma_16x16x4", {64, 16, 4, 2, 1}},
+    {0, 256, "mfma_16x16x4", {64, 16, 4, 1, 1}},
+    {0, 64, "lanes_8x32x4", {64, 16, 2, 1, 2, 1, 1}},
+    {0, 128, "lanes_8x32x4", {32, 8, 2, 1, 2, 2, 1}},
     // RDNA: waves that share columns of dQ split its queries, of which there
     // must then be more, or the waves fewer. Where operands repeat there is no
     // schedule without scratch past 384.
@@ -435,11 +455,6 @@ BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
   return BackwardScheduleAttr::get(context, algorithm, kernels);
 }
 
-bool fovea::attn::turnsReads(const target::TargetInfo &target,
-                             Type elementType) {
-  return target::ldsTransposedRead(target, bytesOf(elementType)) != nullptr;
-}
-
 std::optional<QueryProduct>
 fovea::attn::queryProduct(const target::TargetInfo &target, Type elementType,
                           int64_t headDim, ScheduleAttr schedule) {
@@ -565,6 +580,10 @@ LogicalResult fovea::attn::checkBackwardSchedule(
                    launch.ownsKeys ? 2 : 0};
     if (launch.feeds) {
       const spec::WorkspaceSpec &workspace = algorithm.workspace;
+      if (workspace.pairStep && elementType.isF32())
+        return emitError() << "algorithm '" << algorithm.name
+                           << "' adds up dQ in types of 16 bits, found "
+                           << elementType << "; use 'atomic'";
       if (workspace.pairStep && !target.addsPairs(elementType.isBF16()))
         return emitError() << "algorithm '" << algorithm.name
                            << "' adds pairs of " << elementType

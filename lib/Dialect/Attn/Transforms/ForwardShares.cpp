@@ -265,8 +265,8 @@ void Combine::build() {
   Value inverse =
       select(positive, arith::DivFOp::create(b, factorOfSums, sum), zero);
   Value result = fmul(sums[0], spread(inverse, columns));
-  Value narrow = arith::TruncFOp::create(b, row.clone(elementType), result);
-  StoreOp::create(b, narrow, view(rowsOf("out", headQ), firstRow, headDim));
+  StoreOp::create(b, narrow(result),
+                  view(rowsOf("out", headQ), firstRow, headDim));
 
   Value lse = arg("lse");
   Value null = LLVM::ZeroOp::create(b, lse.getType());

@@ -70,9 +70,6 @@ using GradientPipeline = PipelineOf<GradientStep, GradientSlot>;
 /// Which of the kernels.
 enum class GradientKernel { Queries, Keys, All };
 
-/// Whether reads from LDS turn tiles: what is visited then lies there once.
-bool turnsReads(const target::TargetInfo &target, mlir::Type elementType);
-
 /// The pipeline of a kernel under a schedule that checkBackwardSchedule()
 /// accepts.
 /// \param chunks  that columns come in, as forwardTiles() says

@@ -476,7 +476,7 @@ protected:
       sums = this->fmul(sums, isa<RankedTensorType>(scale.getType())
                                   ? this->broadcast(scale, type)
                                   : this->splat(type, scale));
-    return arith::TruncFOp::create(b, type.clone(this->elementType), sums);
+    return this->narrow(sums);
   }
   void storeRows(Value tile, const Rows &rows, Value first) {
     StoreOp::create(b, tile, this->view(rows, first, this->headDim));
@@ -1211,6 +1211,8 @@ public:
     auto load = [&](StringRef name) -> Value {
       Value rows =
           loadTile(rowsOf(name, headQ), firstRow, tiles.blockM, tiles.ldsDim);
+      if (elementType.isF32())
+        return rows;
       return arith::ExtFOp::create(b, f32Tile(tiles.blockM, tiles.ldsDim),
                                    rows);
     };

@@ -369,12 +369,21 @@ Value TileBuilder::scaleIsNegative() {
 }
 
 Value TileBuilder::round(Value values) {
+  if (elementType.isF32())
+    return values;
   Rounding rounding =
       hasConversion(target, lookupElementType(elementType)->type)
           ? Rounding::NearestEven
           : Rounding::NearestAway;
   auto type = cast<RankedTensorType>(values.getType());
   return RoundOp::create(b, type.clone(elementType), values, rounding);
+}
+
+Value TileBuilder::narrow(Value values) {
+  if (elementType.isF32())
+    return values;
+  auto type = cast<RankedTensorType>(values.getType());
+  return arith::TruncFOp::create(b, type.clone(elementType), values);
 }
 
 //===----------------------------------------------------------------------===//

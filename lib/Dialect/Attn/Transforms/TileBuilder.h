@@ -255,8 +255,10 @@ protected:
 
   /// P or dS in the type of the inputs, for a product. Ties go to even where
   /// the chip converts, away from zero where that is cheaper; neither is
-  /// infinite or NaN unless the result is.
+  /// infinite or NaN unless the result is. As they are where that is f32.
   Value round(Value values);
+  /// Results in the type of the inputs.
+  Value narrow(Value values);
   /// The largest power of two that f16 holds, with room for a factor of almost
   /// two.
   static constexpr int kLargestExponent = 15;

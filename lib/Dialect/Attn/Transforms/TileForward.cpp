@@ -113,6 +113,11 @@ private:
   void barrierOf(bool late);
   Value readK(KeyBlock block);
   Value readV(KeyBlock block);
+  /// V lies in LDS as it does in memory: without registers on its way nothing
+  /// turns it.
+  bool turnsValues() const {
+    return schedule.getDirectCopy() || elementType.isF32();
+  }
   Value scores(Value keys);
   SmallVector<Value *> allScores();
   Value referenceOf(Value max);
@@ -188,14 +193,12 @@ Value ForwardTiler::readK(KeyBlock block) {
 }
 
 Value ForwardTiler::readV(KeyBlock block) {
-  // Without registers on its way V lies in LDS as it does in memory.
-  bool asInMemory = schedule.getDirectCopy();
   int64_t rows = tiles.valueDim, columns = partRows();
-  if (asInMemory)
+  if (turnsValues())
     std::swap(rows, columns);
   Value values = LoadLdsOp::create(b, tile(rows, columns, elementType),
                                    bufferOf(ldsV, block));
-  return asInMemory ? transpose(values) : values;
+  return turnsValues() ? transpose(values) : values;
 }
 
 /// S^T = K Q^T, unscaled: [block_n, block_m].
@@ -545,7 +548,9 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
                        bufferOf(ldsK, block));
     return;
   case Step::StoreV:
-    StoreLdsOp::create(b, transpose(slot(Slot::VRows)), bufferOf(ldsV, block));
+    StoreLdsOp::create(
+        b, turnsValues() ? slot(Slot::VRows) : transpose(slot(Slot::VRows)),
+        bufferOf(ldsV, block));
     return;
   case Step::CopyK:
   case Step::CopyV:
@@ -794,9 +799,8 @@ void ForwardTiler::epilogue() {
 
   auto full = cast<RankedTensorType>(sums.acc.getType());
   Value result = fmul(sums.acc, broadcast(inverse, full));
-  Value narrow = arith::TruncFOp::create(
-      b, tile(tiles.valueDim, tiles.blockM, elementType), result);
-  StoreOp::create(b, transpose(narrow), view(out, firstRow, tiles.headDim));
+  StoreOp::create(b, transpose(narrow(result)),
+                  view(out, firstRow, tiles.headDim));
 
   Value lse = arg("lse");
   Value null = LLVM::ZeroOp::create(b, lse.getType());
@@ -829,7 +833,7 @@ void ForwardTiler::epilogue() {
 void ForwardTiler::build() {
   int32_t buffers = tiles.ldsBuffers * pipeline.parts;
   ldsK = ldsTile(partRows(), tiles.ldsDim, elementType, buffers);
-  ldsV = schedule.getDirectCopy()
+  ldsV = turnsValues()
              ? ldsTile(partRows(), tiles.ldsDim, elementType, buffers)
              : ldsTile(tiles.ldsDim, partRows(), elementType, buffers);
   placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven(),

@@ -9,7 +9,7 @@ include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 // Rank 4: (batch, heads, sequence, head_dim), in 16-bit floating point.
-def Attn_Tensor : MemRefRankOf<[F16, BF16], [4]>;
+def Attn_Tensor : MemRefRankOf<[F16, BF16, F32], [4]>;
 
 // What a score program captures: a scalar, or a tensor with any strides.
 def Attn_CapturedTensor
@@ -105,7 +105,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
 
     | operand | shape | type |
     |---|---|---|
-    | q, out | [batch, heads_q, seqlen_q, head_dim] | f16 or bf16 |
+    | q, out | [batch, heads_q, seqlen_q, head_dim] | f16, bf16 or f32 |
     | k, v | [batch, heads_k, seqlen_k, head_dim] | the same |
     | lse (optional) | [batch, heads_q, seqlen_q] | f32 |
     | sinks (optional) | [heads_q] | f32 |
@@ -274,7 +274,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
 
     | operand | shape | type |
     |---|---|---|
-    | q, out, dout, dq | [batch, heads_q, seqlen_q, head_dim] | f16 or bf16 |
+    | q, out, dout, dq | [batch, heads_q, seqlen_q, head_dim] | f16, bf16 or f32 |
     | k, v, dk, dv | [batch, heads_k, seqlen_k, head_dim] | the same |
     | lse, dlse (optional) | [batch, heads_q, seqlen_q] | f32 |
     | sinks, dsinks (both or neither) | [heads_q] | f32 |

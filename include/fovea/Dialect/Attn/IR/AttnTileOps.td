@@ -437,7 +437,7 @@ def Attn_ToAccumulatorsOp : Attn_Op<"to_accumulators",
     ```
   }];
   let arguments = (ins Attn_F32Tile:$tile, Attn_InstAttr:$inst,
-                       TypeAttrOf<AnyTypeOf<[F16, BF16]>>:$factor);
+                       TypeAttrOf<AnyTypeOf<[F16, BF16, F32]>>:$factor);
   let results = (outs Attn_F32Tile:$result);
   let assemblyFormat = [{
     $tile `inst` `` $inst `factor` $factor attr-dict `:` type($tile)
@@ -671,7 +671,7 @@ def Attn_RoundOp : Attn_Op<"round", [Pure, LayoutOpInterface]> {
     ```
   }];
   let arguments = (ins Attn_F32Tile:$tile, Attn_RoundingAttr:$mode);
-  let results = (outs Attn_FactorTile:$result);
+  let results = (outs Attn_TileOf<[F16, BF16]>:$result);
   let assemblyFormat = "$tile $mode attr-dict `:` type($tile) `->` type($result)";
   let hasVerifier = 1;
 }
@@ -852,8 +852,8 @@ def Attn_MmaOp : Attn_Op<"mma", [Pure, AllTypesMatch<["c", "result"]>]> {
     }
     ```
   }];
-  let arguments = (ins VectorOfRankAndType<[1], [F16, BF16]>:$a,
-                       VectorOfRankAndType<[1], [F16, BF16]>:$b,
+  let arguments = (ins VectorOfRankAndType<[1], [F16, BF16, F32]>:$a,
+                       VectorOfRankAndType<[1], [F16, BF16, F32]>:$b,
                        VectorOfRankAndType<[1], [F32]>:$c, Attn_InstAttr:$inst);
   let results = (outs VectorOfRankAndType<[1], [F32]>:$result);
   let assemblyFormat = [{

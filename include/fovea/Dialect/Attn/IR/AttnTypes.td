@@ -48,6 +48,6 @@ class Attn_TileOf<list<Type> allowedTypes>
       "2D tensor of extents in [1, 65536]">;
 def Attn_Tile : Attn_TileOf<[AnyFloat, AnySignlessInteger]>;
 def Attn_F32Tile : Attn_TileOf<[F32]>;
-def Attn_FactorTile : Attn_TileOf<[F16, BF16]>;
+def Attn_FactorTile : Attn_TileOf<[F16, BF16, F32]>;
 
 #endif // FOVEA_DIALECT_ATTN_IR_ATTNTYPES_TD

@@ -30,6 +30,11 @@ inline constexpr int64_t kLdsRowBytes = 64;
 /// Bytes of a register of a lane.
 inline constexpr int64_t kRegisterBytes = 4;
 
+/// Whether reads from LDS turn tiles at no cost, which then lie there once, as
+/// they do in memory: by an instruction that transposes, or since an element
+/// fills a register and the banks give as many in narrow reads as in wide ones.
+bool turnsReads(const target::TargetInfo &target, mlir::Type elementType);
+
 ForwardTiles forwardTiles(int64_t headDim, ScheduleAttr schedule,
                           const target::MatrixInstr &inst);
 

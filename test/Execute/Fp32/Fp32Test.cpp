@@ -1,0 +1,130 @@
+//===- Fp32Test.cpp - kernels of fp32 -------------------------------------===//
+//
+// Kernels on fp32 tensors on simulated devices, against the oracle and the
+// budget of fp32 (docs/Accuracy.md): on matrix instructions and by lanes, and
+// with what else kernels can have.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GroupKernel.h"
+#include "Groups.h"
+#include "Sequences.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::test;
+using reference::InputKind;
+
+namespace {
+
+const Window kAll = reference::Mask::None;
+const Window kCausal = reference::Mask::CausalBottomRight;
+const Window kNarrow = {61, 18, Alignment::BottomRight, Alignment::TopLeft};
+
+struct Row {
+  int64_t batch, seqQ, seqK;
+  Window mask;
+  InputKind input = InputKind::Normal;
+  int64_t rowPadding = 0, offset = 0;
+  const char *sequences = nullptr; ///< in place of batch and lengths
+};
+const Row kRows[] = {
+    {1, 130, 150, kCausal},
+    {1, 45, 203, kNarrow, InputKind::Masked, /*rowPadding=*/3, /*offset=*/1},
+    {1, 20, 70, kAll, InputKind::Large},
+    {1, 3, 33, kAll, InputKind::Spike},
+    {1, 1, 1, kAll},
+    {1, 5, 2, kCausal},
+    {0, 0, 0, kCausal, InputKind::Normal, 0, 0, "packed:30x41,0,65x20,3x3"},
+};
+
+class Fp32Test : public GroupKernelTest {
+protected:
+  run::ForwardCase caseOf(const Row &row) {
+    run::ForwardCase c;
+    c.type = type();
+    c.headDim = kernel().headDim;
+    c.mask = row.mask;
+    c.batch = row.batch;
+    c.heads = 4;
+    c.headsK = 2;
+    c.seqQ = row.seqQ;
+    c.seqK = row.seqK;
+    c.input = row.input;
+    c.rowPadding = row.rowPadding;
+    c.offset = row.offset;
+    if (kernel().has("sinks") || kernel().has("dsinks"))
+      c.groups.push_back({run::findOption("sinks"), {0.5, -1.0}});
+    std::string error;
+    if (row.sequences) {
+      const auto shape = run::parseSequences(row.sequences, error);
+      EXPECT_TRUE(shape) << error;
+      sequences = std::make_unique<run::CaseSequences>(*shape, c);
+      EXPECT_EQ(sequences->upload(*session), "");
+      c.given.push_back(sequences->group());
+    }
+    if (kernel().has("dropout"))
+      c.dropout = {0.3f,    0x1bf52, 42,     /*swapsWords=*/false,
+                   c.heads, c.seqQ,  c.seqK, /*firstBatch=*/0};
+    return c;
+  }
+
+  /// Runs all rows that the kernel has the groups for.
+  template <typename Case>
+  void expectAll(llvm::function_ref<Case(const Row &)> make) {
+    for (const Row &row : kRows)
+      if (!row.sequences || kernel().has("varlen"))
+        expectPass(make(row));
+  }
+
+  std::unique_ptr<run::CaseSequences> sequences;
+};
+
+class ForwardFp32 : public Fp32Test {};
+class BackwardFp32 : public Fp32Test {};
+
+} // namespace
+
+TEST_P(ForwardFp32, AgreesWithTheReference) {
+  compile(fovea::OpKind::Forward);
+  if (!HasFatalFailure())
+    expectAll<run::ForwardCase>([&](const Row &row) { return caseOf(row); });
+}
+
+TEST_P(BackwardFp32, AgreesWithTheReference) {
+  compile(fovea::OpKind::Backward);
+  if (!HasFatalFailure())
+    expectAll<run::BackwardCase>([&](const Row &row) {
+      run::BackwardCase c;
+      c.forward = caseOf(row);
+      return c;
+    });
+}
+
+namespace {
+
+const GroupKernel kForward[] = {
+    {"gfx942", "gfx942", "f32", 64, {}, {"varlen"}},
+    {"gfx942_wide", "gfx942", "f32", 264, {}},
+    {"gfx942_split", "gfx942", "f32", 40, {{"algorithm", "split"}}, {"sinks"}},
+    {"gfx908", "gfx908", "f32", 128, {}},
+    {"gfx90a_dropout", "gfx90a", "f32", 16, {}, {"dropout"}},
+    {"gfx950", "gfx950", "f32", 96, {}, {"varlen"}},
+    {"gfx1100", "gfx1100", "f32", 40, {}},
+    {"gfx1201", "gfx1201", "f32", 32, {}, {"varlen"}},
+};
+const GroupKernel kBackward[] = {
+    {"gfx942", "gfx942", "f32", 64, {}, {"varlen", "dlse", "dsinks"}},
+    {"gfx942_atomic", "gfx942", "f32", 128, {{"algorithm", "atomic"}}},
+    {"gfx908", "gfx908", "f32", 40, {}},
+    {"gfx908_atomic", "gfx908", "f32", 64, {{"algorithm", "atomic"}}},
+    {"gfx90a_dropout", "gfx90a", "f32", 96, {}, {"dropout"}},
+    {"gfx950", "gfx950", "f32", 256, {}},
+    {"gfx1100", "gfx1100", "f32", 24, {}},
+    {"gfx1201_atomic", "gfx1201", "f32", 16, {{"algorithm", "atomic"}}},
+};
+INSTANTIATE_TEST_SUITE_P(All, ForwardFp32, testing::ValuesIn(kForward), nameOf);
+INSTANTIATE_TEST_SUITE_P(All, BackwardFp32, testing::ValuesIn(kBackward),
+                         nameOf);
+
+} // namespace
