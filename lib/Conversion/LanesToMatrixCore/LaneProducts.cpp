@@ -1,6 +1,8 @@
 //===- LaneProducts.cpp - attn.mma as fused multiply-adds -----------------===//
 
 #include "MatrixCore.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -37,6 +39,49 @@ struct MmaToLaneProducts : public MmaPattern {
   }
 };
 } // namespace
+
+/// Reads of LDS come ahead of all products of a tile, and hold what they read
+/// in every lane: they go to where the first product takes it.
+void fovea::sinkReadsOfLaneProducts(Operation *root) {
+  constexpr unsigned kLdsAddressSpace = 3;
+  auto readsLds = [](Operation &op) {
+    auto load = dyn_cast<LLVM::LoadOp>(op);
+    return load && cast<LLVM::LLVMPointerType>(load.getAddr().getType())
+                           .getAddressSpace() == kLdsAddressSpace;
+  };
+  auto isPart = [](Operation &op) {
+    return isa<vector::ExtractOp, vector::FromElementsOp, vector::ShuffleOp,
+               vector::BitCastOp, LLVM::GEPOp>(op);
+  };
+  auto sink = [&](Block &block) {
+    Operation *boundary = nullptr; // the nearest that reads may not pass
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+      if (!readsLds(op) && !isPart(op)) {
+        if (!isMemoryEffectFree(&op) || op.getNumRegions() != 0)
+          boundary = &op;
+        continue;
+      }
+      Operation *first = readsLds(op) ? boundary : nullptr;
+      bool isLocal = true;
+      for (Operation *user : op.getUsers()) {
+        Operation *at = block.findAncestorOpInBlock(*user);
+        isLocal &= at != nullptr;
+        if (at && (!first || at->isBeforeInBlock(first)))
+          first = at;
+      }
+      if (isLocal && first && first != op.getNextNode())
+        op.moveBefore(first);
+    }
+  };
+  root->walk([&](attn::MmaOp op) {
+    if (op.getInst().getInfo().family != target::MatrixFamily::Lanes)
+      return WalkResult::advance();
+    // All blocks of the kernel, once.
+    op->getParentOfType<gpu::GPUFuncOp>()->walk(
+        [&](Block *block) { sink(*block); });
+    return WalkResult::interrupt();
+  });
+}
 
 void fovea::populateLaneProductPatterns(RewritePatternSet &patterns,
                                         const target::TargetInfo &target) {

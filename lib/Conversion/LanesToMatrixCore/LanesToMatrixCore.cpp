@@ -129,6 +129,8 @@ struct ConvertAttnToMatrixCore
         getOperation()->getAttrOfType<attn::TargetAttr>(attn::kTargetAttrName);
     if (!target)
       return; // nothing of ours
+    getOperation().walk(
+        [](gpu::GPUFuncOp kernel) { sinkReadsOfLaneProducts(kernel); });
     RewritePatternSet patterns(&getContext());
     populateMfmaPatterns(patterns, target.getInfo());
     populateWmmaPatterns(patterns, target.getInfo());

@@ -48,6 +48,7 @@ void populateMfmaPatterns(mlir::RewritePatternSet &patterns,
                           const target::TargetInfo &target);
 void populateWmmaPatterns(mlir::RewritePatternSet &patterns,
                           const target::TargetInfo &target);
+void sinkReadsOfLaneProducts(mlir::Operation *root);
 void populateLaneProductPatterns(mlir::RewritePatternSet &patterns,
                                  const target::TargetInfo &target);
 

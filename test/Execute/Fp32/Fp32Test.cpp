@@ -121,7 +121,7 @@ const GroupKernel kBackward[] = {
     {"gfx90a_dropout", "gfx90a", "f32", 96, {}, {"dropout"}},
     {"gfx950", "gfx950", "f32", 256, {}},
     {"gfx1100", "gfx1100", "f32", 24, {}},
-    {"gfx1201_atomic", "gfx1201", "f32", 16, {{"algorithm", "atomic"}}},
+    {"gfx1201", "gfx1201", "f32", 56, {}},
 };
 INSTANTIATE_TEST_SUITE_P(All, ForwardFp32, testing::ValuesIn(kForward), nameOf);
 INSTANTIATE_TEST_SUITE_P(All, BackwardFp32, testing::ValuesIn(kBackward),

@@ -20,14 +20,14 @@ using namespace fovea;
 
 namespace {
 
-/// A function with an attention op on f32, which no verifier has seen.
+/// A function with an attention op on f64, which no verifier has seen.
 class UnknownType : public ::testing::Test {
 protected:
   UnknownType() : builder(&context) {
     context.loadDialect<attn::AttnDialect, func::FuncDialect>();
     constexpr int64_t dynamic = ShapedType::kDynamic;
     auto tensor =
-        MemRefType::get({dynamic, dynamic, dynamic, 64}, builder.getF32Type());
+        MemRefType::get({dynamic, dynamic, dynamic, 64}, builder.getF64Type());
     auto lse =
         MemRefType::get({dynamic, dynamic, dynamic}, builder.getF32Type());
     auto workspace = MemRefType::get({dynamic}, builder.getI8Type());
@@ -93,7 +93,7 @@ TEST_F(UnknownType, HasNoForwardSchedule) {
                           /*visibility=*/nullptr,
                           /*schedule=*/nullptr, /*combine=*/nullptr);
   EXPECT_NE(std::string::npos, choose().find("no schedule for head dimension "
-                                             "64 in 'f32' on gfx942"));
+                                             "64 in 'f64' on gfx942"));
 }
 
 TEST_F(UnknownType, IsRefusedWithAForwardSchedule) {
@@ -110,7 +110,7 @@ TEST_F(UnknownType, IsRefusedWithAForwardSchedule) {
                           /*combine=*/nullptr);
   EXPECT_NE(std::string::npos,
             choose().find("gfx942 has no matrix instruction 'mfma_32x32x8' for "
-                          "'f32'; it has none for this type"));
+                          "'f64'; it has none for this type"));
 }
 
 TEST_F(UnknownType, HasNoBackwardSchedule) {
@@ -125,7 +125,7 @@ TEST_F(UnknownType, HasNoBackwardSchedule) {
       /*visibility=*/nullptr, /*schedule=*/nullptr);
   EXPECT_NE(std::string::npos,
             choose().find("no deterministic schedule for gradients of head "
-                          "dimension 64 in 'f32' on gfx942"));
+                          "dimension 64 in 'f64' on gfx942"));
 }
 
 TEST(EstimateCost, KnowsEveryAlgorithm) {

@@ -203,6 +203,7 @@ TEST(Description, ChecksAreChecked) {
   for (const char *name : {"q", "k", "v", "o"})
     text["buffers"][name] = tensor;
   text["buffers"]["l"] = {{"type", "f32"}, {"shape", {1, 2, 8}}};
+  text["buffers"]["n"] = {{"type", "i32"}, {"shape", {1, 2, 8}}};
   text["check"] = {{"kind", "attention-forward"},
                    {"q", "q"},
                    {"k", "k"},
@@ -226,7 +227,7 @@ TEST(Description, ChecksAreChecked) {
       {"/check/axes", "bhd", "'bhd' is no order"},
       {"/check/starts_q", json::array({0, 8}), "'starts_k' is missing"},
       {"/check/out", "in", "has 2 axes; 'axes' says 4"},
-      {"/check/out", "l", "the check compares f16 or bf16"},
+      {"/check/out", "n", "the check compares f16, bf16 or f32"},
       {"/check/lse", "o", "the check compares f32"},
       {"/check/q", "x", "no buffer 'x'"},
       {"/check/dq", "q", "unknown field 'dq'"},

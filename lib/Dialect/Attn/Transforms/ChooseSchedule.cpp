@@ -110,13 +110,18 @@ private:
             &getContext(), *wanted, target.getInfo(), op.getElementType(),
             op.getHeadDim(), needsOf(op)));
     StringRef name = stringifyBackwardAlgorithm(*wanted);
-    if (!schedule)
-      return op.emitOpError()
-             << "no " << name << " schedule for gradients of head dimension "
-             << op.getHeadDim() << " in " << op.getElementType() << " on "
-             << target.getChip() << "; the largest is "
-             << largestBackwardHeadDim(*wanted, target.getInfo(),
-                                       op.getElementType());
+    if (!schedule) {
+      int64_t largest = largestBackwardHeadDim(*wanted, target.getInfo(),
+                                               op.getElementType());
+      InFlightDiagnostic diagnostic =
+          op.emitOpError() << "no " << name
+                           << " schedule for gradients of head dimension "
+                           << op.getHeadDim() << " in " << op.getElementType()
+                           << " on " << target.getChip();
+      if (largest == 0)
+        return diagnostic << ", nor for any other";
+      return diagnostic << "; the largest is " << largest;
+    }
     // Options are about the kernels with matrix products.
     SmallVector<ScheduleAttr> kernels(schedule.getKernels());
     for (auto [launch, kernel] :
