@@ -249,6 +249,10 @@ double roundoff(DataType type) {
   return std::ldexp(1.0, -1 - dataTypeInfo(type).fractionBits);
 }
 
+double errorOfOnes(DataType type, int64_t keys) {
+  return type == DataType::F32 ? 2 * double(keys + 2) * roundoff(type) : 0;
+}
+
 } // namespace fovea::cts
 
 namespace {

@@ -160,6 +160,9 @@ void forEachRow(const Problem &problem, const Results &results,
 
 /// Relative rounding error of the type, half a unit in the last place.
 double roundoff(DataType type);
+/// By how much a mean of ones over so many keys may differ from 1: not at all
+/// where the type rounds it; in fp32 by the roundings of both sums.
+double errorOfOnes(DataType type, int64_t keys);
 
 } // namespace fovea::cts
 

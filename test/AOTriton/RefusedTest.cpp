@@ -110,8 +110,6 @@ const Row<P> kCommonRows[] = {
      }},
     {"Bias", hipErrorInvalidValue, "B has shape (1, 2, 70, 64)",
      [](P &p) { p.B = p.Q; }},
-    {"Fp32", hipErrorNotSupported, "Q has type number 1",
-     [](P &p) { setTypes(p, kFloat32); }},
     {"Bytes", hipErrorNotSupported, "Q has type number 20",
      [](P &p) { setTypes(p, kUInt8); }},
     {"TypesDiffer", hipErrorInvalidValue, "V has type number 2, and Q 3",

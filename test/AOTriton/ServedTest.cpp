@@ -24,6 +24,7 @@ const Shape kShapes[] = {
     // Rows that see no key.
     {ElemType::BF16, Layout::BHSD, 1, 2, 2, 90, 40, 64,
      Mask::CausalBottomRight},
+    {ElemType::F32, Layout::BSHD, 1, 4, 2, 40, 70, 64, Mask::CausalTopLeft},
 };
 
 class Served : public testing::TestWithParam<Shape> {};
