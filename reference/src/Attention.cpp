@@ -186,8 +186,7 @@ struct Head {
       for (int64_t d = 0; d < dim; ++d)
         key.push_back(double(keys[size_t(d * count + j)]));
       keySizes.push_back(sizeOf(key.data(), dim));
-      valueSizes.push_back(
-          sizeOf(values.data() + j * p.v.dim, p.v.dim));
+      valueSizes.push_back(sizeOf(values.data() + j * p.v.dim, p.v.dim));
     }
   }
 };

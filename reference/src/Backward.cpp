@@ -633,7 +633,9 @@ CaptureGradient fovea::reference::captureGradientF64(
         continue;
       const double factor = p.keeps(b, head, i, j) ? p.keptFactor() : 0;
       const double difference =
-          (factor == 0 ? 0 : factor * dot(p.v.dim, gradient, p.v.row(b, headK, j))) -
+          (factor == 0
+               ? 0
+               : factor * dot(p.v.dim, gradient, p.v.row(b, headK, j))) -
           delta;
       const double ds = weight * difference, size = std::fabs(term.derivative);
       CaptureGradient::Element &element = result.elements[size_t(term.element)];

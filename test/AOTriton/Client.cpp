@@ -193,8 +193,7 @@ std::string Problem::judgeBias(const Buffer &dbias) {
       for (int64_t i = 0; i != found.seq; ++i)
         for (int64_t j = 0; j != found.dim; ++j) {
           const auto &element = exact.elements[values.size()];
-          values.push_back(
-              float(found.row(b, h, i)[j]));
+          values.push_back(float(found.row(b, h, i)[j]));
           expected.push_back(element.exact);
           // It is rounded once more than a sum in fp32.
           const double slack = element.budget();

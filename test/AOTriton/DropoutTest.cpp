@@ -86,8 +86,7 @@ void expectMask(const Buffer &mask, const ref::Dropout &dropout, bool all) {
     for (int64_t h = 0; h != mask.host.heads; ++h)
       for (int64_t i = 0; i != dropout.seqQ; ++i)
         for (int64_t j = 0; j != dropout.seqK; ++j) {
-          const double value =
-              mask.host.row(b, h, i)[j];
+          const double value = mask.host.row(b, h, i)[j];
           wrong += (value >= 0) != (all || dropout.keeps(b, h, i, j));
           other += value != 0.5 && value != -0.5;
         }
