@@ -15,7 +15,7 @@ import sys
 
 # Values that bash must offer, by command: what is typed and what comes.
 OFFERED = {
-    "aot-compile": [(["--dtype", "=", ""], ["fp16", "bf16"]),
+    "aot-compile": [(["--dtype", "=", ""], ["fp16", "bf16", "fp32"]),
                     (["--dtype", "=", "fp16,b"], ["fp16,bf16"]),
                     (["--emit", "=", "h"], ["hsaco"]),
                     (["--report", "=", "t"], ["text"]),
