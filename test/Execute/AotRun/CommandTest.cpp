@@ -144,7 +144,7 @@ TEST(AotRun, AFaultOfTheKernelIsExitCode3) {
 TEST(AotRun, UsageIsExitCode2AndSaysWhatIsPossible) {
   const std::pair<std::string, std::string> cases[] = {
       {"", "--package"},
-      {kSound + "--dtype=fp32", "bf16"},
+      {kSound + "--dtype=fp8", "bf16"},
       {kSound + "--mask=sliding", "causal-top-left"},
       {kSound + "--head-dim=24", "head_dim"},
       {kSound + "--heads=3 --heads-k=2", "multiple"},
