@@ -118,11 +118,9 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
       types.push_back(typeOf(info));
     }
     // Scalars of groups that are parts of visibility are bounds.
-    if (StringRef name = group->name; name == "blocks" || name == "varlen" ||
-                                      name == "dropout" ||
-                                      name == "head_dims") {
-      together[name] = {types.size() - group->tensors.size(),
-                        group->tensors.size() + group->scalars.size()};
+    if (attn::findOperandGroup(group->name)) {
+      together[group->name] = {types.size() - group->tensors.size(),
+                               group->tensors.size() + group->scalars.size()};
       for (const spec::ScalarSpec &scalar : group->scalars)
         types.push_back(attn::scalarType(&context, scalar.kind));
     }

@@ -65,10 +65,8 @@ static const char *typeOf(spec::ArgKind kind) {
 /// Under what name an op takes all that a group has; empty: each tensor under
 /// its own, and no scalars.
 static StringRef clauseOf(StringRef group) {
-  return llvm::StringSwitch<StringRef>(group)
-      .Case("varlen", "sequences")
-      .Cases({"blocks", "dropout", "head_dims"}, group)
-      .Default("");
+  const attn::OperandGroup *together = attn::findOperandGroup(group);
+  return together ? together->clause : "";
 }
 
 /// A function that is the kernel's op.

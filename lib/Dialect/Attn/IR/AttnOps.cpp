@@ -154,21 +154,35 @@ static LogicalResult checkSinks(Operation *op, Named q, Value value,
   return success();
 }
 
-/// The row of a group whose tensors and scalars are operands together.
-static const spec::GroupSpec &groupOf(StringRef name) {
-  const int row = spec::findGroup(name);
+static constexpr OperandGroup kOperandGroups[] = {
+    {"blocks", "blocks", "C15",
+     [](AttentionOpInterface op) { return op.getLists(); }},
+    {"varlen", "sequences", "C17",
+     [](AttentionOpInterface op) { return op.getSequences(); }},
+    {"dropout", "dropout", "C19",
+     [](AttentionOpInterface op) { return op.getDropout(); }},
+    {"head_dims", "head_dims", "C20",
+     [](AttentionOpInterface op) { return op.getHeadDims(); }},
+};
+
+const OperandGroup *fovea::attn::findOperandGroup(StringRef name) {
+  const auto *row = llvm::find_if(kOperandGroups, [&](const OperandGroup &row) {
+    return row.name == name;
+  });
+  return row == std::end(kOperandGroups) ? nullptr : row;
+}
+
+/// What the package's table says of such a group.
+static const spec::GroupSpec &groupOf(const OperandGroup &group) {
+  const int row = spec::findGroup(group.name);
   assert(row >= 0 && "the table of feature groups has the row");
   return spec::featureGroups()[row];
 }
-constexpr llvm::StringLiteral kBlocks = "blocks", kVarlen = "varlen",
-                              kDropout = "dropout", kHeadDims = "head_dims";
 
 /// The tensor of a name among those of such groups; null: there is none.
 static Value groupTensor(AttentionOpInterface op, StringRef name) {
-  for (auto [group, operands] : {std::pair(kBlocks, op.getLists()),
-                                 {kVarlen, op.getSequences()},
-                                 {kDropout, op.getDropout()}})
-    if (!operands.empty())
+  for (const OperandGroup &group : kOperandGroups)
+    if (OperandRange operands = group.operandsOf(op); !operands.empty())
       for (auto [info, value] : llvm::zip(groupOf(group).tensors, operands))
         if (name == info.name)
           return value;
@@ -189,32 +203,33 @@ Type fovea::attn::scalarType(MLIRContext *context, spec::ArgKind kind) {
   llvm_unreachable("all kinds are listed");
 }
 
-/// That the operands of such a group are its tensors, each as `check` wants it
-/// given its row, and its scalars.
-static LogicalResult checkGroup(
-    Operation *op, StringRef constraint, StringRef what,
-    const spec::GroupSpec &group, OperandRange operands,
-    llvm::function_ref<LogicalResult(const spec::TensorSpec &, MemRefType)>
-        check) {
-  const size_t tensors = group.tensors.size(),
-               all = group.scalars.size() + tensors;
+/// That the operands of such a group, if there are any, are its tensors and its
+/// scalars.
+static LogicalResult checkGroup(AttentionOpInterface op,
+                                const OperandGroup &group) {
+  OperandRange operands = group.operandsOf(op);
+  if (operands.empty())
+    return success();
+  const spec::GroupSpec &row = groupOf(group);
+  const size_t tensors = row.tensors.size(), all = row.scalars.size() + tensors;
   if (operands.size() != all)
     return op->emitOpError()
-           << "(" << constraint << ") " << what << " are " << tensors
-           << " tensors and " << group.scalars.size() << " scalars, found "
-           << operands.size();
+           << "(" << group.constraint << ") " << group.clause << " are "
+           << tensors << " tensors and " << row.scalars.size()
+           << " scalars, found " << operands.size();
   for (auto [number, value] : llvm::enumerate(operands)) {
     auto type = dyn_cast<MemRefType>(value.getType());
     if (number >= tensors) {
-      const spec::ScalarSpec &scalar = group.scalars[number - tensors];
+      const spec::ScalarSpec &scalar = row.scalars[number - tensors];
       if (Type wanted = scalarType(op->getContext(), scalar.kind);
           value.getType() != wanted)
         return op->emitOpError()
-               << "(" << constraint << ") " << scalar.name << " of " << what
-               << " must be " << wanted << ", found " << value.getType();
+               << "(" << group.constraint << ") " << scalar.name << " of "
+               << group.clause << " must be " << wanted << ", found "
+               << value.getType();
       continue;
     }
-    const spec::TensorSpec &info = group.tensors[number];
+    const spec::TensorSpec &info = row.tensors[number];
     const int64_t rank = info.shape == spec::Shape::BlockLists    ? 4
                          : info.shape == spec::Shape::BlockCounts ? 3
                                                                   : 1;
@@ -222,30 +237,35 @@ static LogicalResult checkGroup(
     if (!type || type.getRank() != rank ||
         !type.getElementType().isInteger(width))
       return op->emitOpError()
-             << "(" << constraint << ") " << info.name << " of " << what
-             << " must be " << spec::shapeOf(info) << " of "
+             << "(" << group.constraint << ") " << info.name << " of "
+             << group.clause << " must be " << spec::shapeOf(info) << " of "
              << (info.elements == spec::Elements::I64 ? "i64" : "i32")
              << ", found " << value.getType();
-    if (failed(checkStrides(op, {info.name, type})) ||
-        failed(check(info, type)))
+    if (failed(checkStrides(op, {info.name, type})))
       return failure();
   }
   return success();
 }
 
-/// (C15) of lists of blocks, and of the schedules of kernels that visit them.
+static LogicalResult checkGroups(AttentionOpInterface op) {
+  return success(llvm::all_of(kOperandGroups, [&](const OperandGroup &group) {
+    return succeeded(checkGroup(op, group));
+  }));
+}
+
+/// (C15) of the extents of lists of blocks, which checkGroups() has seen, and
+/// of the schedules of kernels that visit them.
 static LogicalResult checkLists(Operation *op, Named q, OperandRange lists,
                                 ArrayRef<ScheduleAttr> schedules) {
   if (lists.empty())
     return success();
-  auto check = [&](const spec::TensorSpec &info, MemRefType type) {
-    Named list = {info.name, type};
-    return success(
-        succeeded(checkSameExtent(op, "C15", "batch", q, 0, list, 0)) &&
-        succeeded(checkSameExtent(op, "C15", "heads", q, 1, list, 1)));
-  };
-  if (failed(checkGroup(op, "C15", kBlocks, groupOf(kBlocks), lists, check)))
-    return failure();
+  const OperandGroup &group = *findOperandGroup("blocks");
+  for (auto [info, value] : llvm::zip(groupOf(group).tensors, lists)) {
+    Named list = {info.name, cast<MemRefType>(value.getType())};
+    if (failed(checkSameExtent(op, "C15", "batch", q, 0, list, 0)) ||
+        failed(checkSameExtent(op, "C15", "heads", q, 1, list, 1)))
+      return failure();
+  }
   for (ScheduleAttr schedule : schedules)
     for (auto [name, size] : {std::pair("block_m", schedule.getBlockM()),
                               {"block_n", schedule.getBlockN()}})
@@ -254,24 +274,6 @@ static LogicalResult checkLists(Operation *op, Named q, OperandRange lists,
                << "(C15) " << name << " of a kernel that reads lists of blocks "
                << "must divide " << spec::kListBlockUnit << ", found " << size;
   return success();
-}
-
-/// (C17) of lengths and places of sequences, (C19) of dropout, and (C20) of how
-/// long rows are.
-static LogicalResult checkGroups(AttentionOpInterface op) {
-  auto isAny = [](const spec::TensorSpec &, MemRefType) { return success(); };
-  if (!op.getSequences().empty() &&
-      failed(checkGroup(op, "C17", "sequences", groupOf(kVarlen),
-                        op.getSequences(), isAny)))
-    return failure();
-  if (!op.getDropout().empty() &&
-      failed(checkGroup(op, "C19", "dropout", groupOf(kDropout),
-                        op.getDropout(), isAny)))
-    return failure();
-  if (op.getHeadDims().empty())
-    return success();
-  return checkGroup(op, "C20", kHeadDims, groupOf(kHeadDims), op.getHeadDims(),
-                    isAny);
 }
 
 //===----------------------------------------------------------------------===//
@@ -304,20 +306,6 @@ fovea::OpKind DropoutMaskOp::getOperationKind() {
 int64_t DropoutMaskOp::getHeadDim() { return 0; }
 Type DropoutMaskOp::getElementType() {
   return getMask().getType().getElementType();
-}
-// It is no attention, and has nothing of what that may have.
-static OperandRange noOperands(DropoutMaskOp op) {
-  return op->getOperands().take_front(0);
-}
-ArrayAttr DropoutMaskOp::getVisibilityAttr() { return {}; }
-OperandRange DropoutMaskOp::getBounds() { return noOperands(*this); }
-OperandRange DropoutMaskOp::getLists() { return noOperands(*this); }
-OperandRange DropoutMaskOp::getSequences() { return noOperands(*this); }
-OperandRange DropoutMaskOp::getHeadDims() { return noOperands(*this); }
-OperandRange DropoutMaskOp::getCaptures() { return noOperands(*this); }
-Region &DropoutMaskOp::getScore() {
-  static Region none; // never filled
-  return none;
 }
 int64_t ForwardOp::getHeadDim() { return getQ().getType().getDimSize(3); }
 int64_t BackwardOp::getHeadDim() { return getQ().getType().getDimSize(3); }

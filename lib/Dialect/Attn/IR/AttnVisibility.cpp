@@ -217,6 +217,14 @@ bool fovea::attn::describeGroup(StringRef group, ProblemKey &key) {
   return true;
 }
 
+/// Whether an op has the operands of a group, of which the first tensor stands
+/// for the others. Those of visibility say so themselves.
+static bool hasGroup(AttentionOpInterface op, const spec::GroupSpec &group) {
+  if (const OperandGroup *together = findOperandGroup(group.name))
+    return !together->operandsOf(op).empty();
+  return !group.tensors.empty() && op.getTensor(group.tensors[0].name);
+}
+
 FailureOr<ProblemKey> fovea::attn::keyOf(AttentionOpInterface op) {
   ProblemKey key;
   key.op = op.getOperationKind();
@@ -228,8 +236,6 @@ FailureOr<ProblemKey> fovea::attn::keyOf(AttentionOpInterface op) {
     return op->emitOpError() << "is on " << element << ", which no kernel is";
   key.dtype = info->type;
   key.headDim = int32_t(op.getHeadDim());
-  if (!op.getHeadDims().empty())
-    key.groups[kHeadDimsGroup] = kHeadDimsVersion;
   if (ArrayAttr parts = op.getVisibilityAttr())
     for (Attribute part : parts)
       if (!cast<VisibilityAttrInterface>(part).describe(key))
@@ -237,10 +243,8 @@ FailureOr<ProblemKey> fovea::attn::keyOf(AttentionOpInterface op) {
                << "no key of a package says that its kernels have " << part
                << " beside what stands before it in " << parts
                << "; leave one of them out";
-  // A group is there with the first of its tensors.
   for (auto [row, group] : llvm::enumerate(spec::featureGroups()))
-    if (group.isOf(key.op) && !group.tensors.empty() &&
-        op.getTensor(group.tensors[0].name))
+    if (group.isOf(key.op) && hasGroup(op, group))
       key.groups[row] = group.version;
   if (!op.getScore().empty())
     key.score = canonicalScore(op.getScore()).digest;

@@ -89,6 +89,19 @@ inline constexpr llvm::StringLiteral kScoreKindAttrName = "attn.kind",
                                      kCaptureNameAttrName = "attn.name",
                                      kCaptureElementAttrName = "attn.element";
 
+/// A feature group that an op takes as operands together: its tensors and then
+/// its scalars, in the order of the group's table. Of other groups tensors are
+/// operands each, and scalars bounds of a part of visibility.
+struct OperandGroup {
+  llvm::StringLiteral name;       ///< of the group
+  llvm::StringLiteral clause;     ///< under which ops have it in their text
+  llvm::StringLiteral constraint; ///< the verifier's, of the ops' descriptions
+  /// Empty: the op's kernels do not have the group.
+  mlir::OperandRange (*operandsOf)(AttentionOpInterface op);
+};
+/// The row of a feature group; null if its operands are not together.
+const OperandGroup *findOperandGroup(llvm::StringRef name);
+
 /// The operation's row of an algorithm.
 const spec::AlgorithmSpec &specOf(BackwardAlgorithm algorithm);
 

@@ -86,6 +86,11 @@ def Attn_VisibilityAttrInterface : AttrInterface<"VisibilityAttrInterface"> {
   ];
 }
 
+// Operands that an op may have; without a word about it it has none.
+class Attn_OperandsMethod<string description, string name>
+    : InterfaceMethod<description, "::mlir::OperandRange", name, (ins), [{}],
+                      [{ return $_op->getOperands().take_front(0); }]>;
+
 def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
   let cppNamespace = "::fovea::attn";
   let description = [{
@@ -102,23 +107,24 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
     InterfaceMethod<"Type of the tensors' elements.", "::mlir::Type",
       "getElementType">,
     InterfaceMethod<"Parts of what queries see, in order; may be null.",
-      "::mlir::ArrayAttr", "getVisibilityAttr">,
-    InterfaceMethod<"Operands of all parts, in their order.",
-      "::mlir::OperandRange", "getBounds">,
-    InterfaceMethod<[{The lists of blocks: what the group `blocks` has, tensors
-      first; empty: none.}], "::mlir::OperandRange", "getLists">,
-    InterfaceMethod<[{Lengths and places of sequences: what the group `varlen`
-      has, tensors first; empty: all have the same.}], "::mlir::OperandRange",
-      "getSequences">,
-    InterfaceMethod<[{What the group `dropout` has, tensors first; empty: no
-      weight is dropped.}], "::mlir::OperandRange", "getDropout">,
-    InterfaceMethod<[{How many elements rows have, as the group `head_dims` has
-      it; empty: as many as their types.}], "::mlir::OperandRange",
-      "getHeadDims">,
+      "::mlir::ArrayAttr", "getVisibilityAttr", (ins), [{}],
+      [{ return ::mlir::ArrayAttr(); }]>,
+    Attn_OperandsMethod<"Operands of all parts, in their order.", "getBounds">,
+    Attn_OperandsMethod<[{The lists of blocks: what the group `blocks` has,
+      tensors first; empty: none.}], "getLists">,
+    Attn_OperandsMethod<[{Lengths and places of sequences: what the group
+      `varlen` has, tensors first; empty: all have the same.}], "getSequences">,
+    Attn_OperandsMethod<[{What the group `dropout` has, tensors first; empty: no
+      weight is dropped.}], "getDropout">,
+    Attn_OperandsMethod<[{How many elements rows have, as the group `head_dims`
+      has it; empty: as many as their types.}], "getHeadDims">,
     InterfaceMethod<"The score program; empty: the score is what it is.",
-      "::mlir::Region &", "getScore">,
-    InterfaceMethod<"What it captures, in the order of its arguments.",
-      "::mlir::OperandRange", "getCaptures">,
+      "::mlir::Region &", "getScore", (ins), [{}], [{
+        static ::mlir::Region none; // never filled
+        return none;
+      }]>,
+    Attn_OperandsMethod<"What it captures, in the order of its arguments.",
+      "getCaptures">,
   ];
 }
 
