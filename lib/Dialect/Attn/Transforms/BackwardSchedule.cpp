@@ -21,15 +21,10 @@ struct BackwardRow {
   const char *inst;
   KernelRow dkdv, dq;
   KernelNeeds onlyFor = 0; ///< kernels with one of these; 0: for all
-};
 
-/// The same of the kernel of all three gradients.
-struct AtomicRow {
-  uint32_t features;
-  int64_t maxHeadDim;
-  const char *inst;
-  KernelRow fused;
-  KernelNeeds onlyFor = 0;
+  bool serves(KernelNeeds needs) const {
+    return dkdv.serves(needs) && dq.serves(needs);
+  }
 };
 } // namespace
 
@@ -246,7 +241,8 @@ static const BackwardRow kBackwardRows[] = {
     {0, 512, "wmma_16x16x32", {32, 32, 4, 1, 1, 2}, {64, 32, 4, 1, 1}},
 };
 
-static const AtomicRow kAtomicRows[] = {
+/// Of the kernel of all three gradients.
+static const ScheduleRow kAtomicRows[] = {
     // CDNA: as the kernel of dK and dV, with a third resident operand. From
     // CDNA 2 on as many keys as the registers of a wave that has its SIMD to
     // itself hold: each visit adds a dQ of its own in memory, and L2 adds up
@@ -347,7 +343,7 @@ static const AtomicRow kAtomicRows[] = {
 
 // Where additions of pairs take half the time of L2, and with it the reason for
 // more keys; others are as above.
-static const AtomicRow kAtomic16Rows[] = {
+static const ScheduleRow kAtomic16Rows[] = {
     {target::kMfmaDoubleK, 32, "mfma_32x32x16", {128, 32, 4, 2, 2}},
     // Between 32 and 64 a wave has columns past the last, and segments with a
     // window then take more scalar registers than there are.
@@ -381,7 +377,7 @@ static int64_t largestHeadDim(ArrayRef<Row> rows,
                               Type elementType) {
   int64_t largest = 0;
   for (const Row &row : rows)
-    if (findRow<Row>(row, target, elementType, /*headDim=*/0))
+    if (canDo(target, row, elementType))
       largest = std::max(largest, row.maxHeadDim);
   return largest;
 }
@@ -394,32 +390,29 @@ int64_t fovea::attn::largestBackwardHeadDim(BackwardAlgorithm algorithm,
     return largestHeadDim<BackwardRow>(kBackwardRows, target, elementType);
   case BackwardAlgorithm::Atomic:
   case BackwardAlgorithm::Atomic16:
-    return largestHeadDim<AtomicRow>(kAtomicRows, target, elementType);
+    return largestHeadDim<ScheduleRow>(kAtomicRows, target, elementType);
   }
   llvm_unreachable("all algorithms are listed");
 }
 
-static const AtomicRow *findAtomicRow(BackwardAlgorithm algorithm,
-                                      const target::TargetInfo &target,
-                                      Type elementType, int64_t headDim,
-                                      KernelNeeds needs) {
+static const ScheduleRow *findAtomicRow(BackwardAlgorithm algorithm,
+                                        const target::TargetInfo &target,
+                                        Type elementType, int64_t headDim,
+                                        KernelNeeds needs) {
   const spec::WorkspaceSpec &workspace = specOf(algorithm).workspace;
   // Sums in pairs have no bounds: chunks may end only where their memory does.
-  auto hasRoom = [&](int64_t chunk) {
+  auto hasRoom = [&](const ScheduleRow &row) {
+    const int64_t chunk = row.kernel.columnChunk;
     return !workspace.pairStep || !chunk ||
            int64_t(llvm::alignTo(headDim, chunk)) <=
                workspace.pairColumns(headDim);
   };
-  auto fits = [&](const AtomicRow &row) {
-    return (!row.onlyFor || (needs & row.onlyFor)) &&
-           (!(needs & kReadsLists) || row.fused.dividesLists()) &&
-           hasRoom(row.fused.columnChunk);
-  };
   if (algorithm == BackwardAlgorithm::Atomic16)
-    if (const auto *row = findRow<AtomicRow>(kAtomic16Rows, target, elementType,
-                                             headDim, fits))
+    if (const auto *row = findRow<ScheduleRow>(
+            kAtomic16Rows, target, elementType, headDim, needs, hasRoom))
       return row;
-  return findRow<AtomicRow>(kAtomicRows, target, elementType, headDim, fits);
+  return findRow<ScheduleRow>(kAtomicRows, target, elementType, headDim, needs,
+                              hasRoom);
 }
 
 BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
@@ -436,22 +429,17 @@ BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
   SmallVector<ScheduleAttr> kernels;
   switch (algorithm) {
   case BackwardAlgorithm::Deterministic:
-    if (const auto *row = findRow<BackwardRow>(
-            kBackwardRows, target, elementType, headDim,
-            [&](const BackwardRow &row) {
-              return (!row.onlyFor || (needs & row.onlyFor)) &&
-                     (!(needs & kReadsLists) ||
-                      (row.dkdv.dividesLists() && row.dq.dividesLists()));
-            }))
+    if (const auto *row = findRow<BackwardRow>(kBackwardRows, target,
+                                               elementType, headDim, needs))
       kernels = {stream(row->inst, row->dq), make(row->inst, row->dkdv),
                  make(row->inst, row->dq)};
     break;
   case BackwardAlgorithm::Atomic:
   case BackwardAlgorithm::Atomic16:
-    if (const AtomicRow *row =
+    if (const ScheduleRow *row =
             findAtomicRow(algorithm, target, elementType, headDim, needs))
-      kernels = {stream(row->inst, row->fused), make(row->inst, row->fused),
-                 stream(row->inst, row->fused)};
+      kernels = {stream(row->inst, row->kernel), make(row->inst, row->kernel),
+                 stream(row->inst, row->kernel)};
     break;
   }
   if (kernels.empty())

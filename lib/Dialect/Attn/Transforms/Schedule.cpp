@@ -10,16 +10,6 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-namespace {
-struct ForwardRow {
-  uint32_t features; ///< that the chip must have, beside the instruction
-  int64_t maxHeadDim;
-  const char *inst;
-  KernelRow kernel;
-  KernelNeeds onlyFor = 0; ///< kernels with one of these; 0: for all
-};
-} // namespace
-
 /// By how much, in powers of two, a maximum may outgrow the reference before
 /// the output is rescaled.
 static constexpr int32_t kRescaleThreshold = 8;
@@ -32,7 +22,7 @@ static constexpr uint32_t kDirectCopyFeatures =
     target::kLoadToLds128 | target::kLdsTransposedRead;
 
 // docs/Rationale.md, "Schedules", says why for each group of rows.
-static const ForwardRow kForwardRows[] = {
+static const ScheduleRow kForwardRows[] = {
     // Of kernels that drop weights, for the same reason.
     {target::kMfmaBf16, 32, "mfma_32x32x8", {128, 32, 4, 2, 4}, kDropsWeights},
     {target::kMfmaBf16, 96, "mfma_32x32x8", {128, 32, 4, 2, 2}, kDropsWeights},
@@ -283,12 +273,8 @@ ScheduleAttr fovea::attn::makeSchedule(MLIRContext *context, StringRef inst,
 ScheduleAttr fovea::attn::chooseForwardSchedule(
     MLIRContext *context, const target::TargetInfo &target, Type elementType,
     int64_t headDim, KernelNeeds needs) {
-  const ForwardRow *row = findRow<ForwardRow>(
-      kForwardRows, target, elementType, headDim, [&](const ForwardRow &row) {
-        return (!(needs & kReadsLists) || row.kernel.dividesLists()) &&
-               (!(needs & kCutsColumns) || !row.kernel.directCopy) &&
-               (!row.onlyFor || (needs & row.onlyFor));
-      });
+  const auto *row =
+      findRow<ScheduleRow>(kForwardRows, target, elementType, headDim, needs);
   if (!row)
     return {};
   bool flushes =

@@ -17,27 +17,48 @@ struct KernelRow {
   int32_t blockM, blockN, waves, stages, wavesPerSimd;
   int32_t valueSplit = 1, queriesInLds = 0, directCopy = 0, columnChunk = 0;
 
-  /// Whether its blocks divide those of lists.
-  bool dividesLists() const {
-    return spec::kListBlockUnit % blockM == 0 &&
-           spec::kListBlockUnit % blockN == 0;
+  /// Whether it can be of a kernel that has `needs`: its blocks divide those of
+  /// lists, and columns that are cut pass the registers.
+  bool serves(KernelNeeds needs) const {
+    return (!(needs & kReadsLists) || (spec::kListBlockUnit % blockM == 0 &&
+                                       spec::kListBlockUnit % blockN == 0)) &&
+           (!(needs & kCutsColumns) || !directCopy);
   }
+};
+
+/// The schedule of one kernel.
+struct ScheduleRow {
+  uint32_t features; ///< that the chip must have, beside the instruction
+  int64_t maxHeadDim;
+  const char *inst;
+  KernelRow kernel;
+  KernelNeeds onlyFor = 0; ///< kernels with one of these; 0: for all
+
+  bool serves(KernelNeeds needs) const { return kernel.serves(needs); }
 };
 
 ScheduleAttr makeSchedule(mlir::MLIRContext *context, llvm::StringRef inst,
                           const KernelRow &kernel, int32_t rescaleThreshold);
 
-/// The first row that the chip can do and that holds the head dimension; null
-/// if there is none. Rows have `features` that the chip must have beside the
-/// instruction `inst`, and a `maxHeadDim`.
+/// Whether the chip has what a row is for.
+template <typename Row>
+bool canDo(const target::TargetInfo &target, const Row &row,
+           mlir::Type elementType) {
+  return target.has(row.features) &&
+         lookupMatrixInstr(target, row.inst, elementType);
+}
+
+/// The first row that the chip can do, that holds the head dimension, and that
+/// is for kernels with these needs; null if there is none. Rows are as
+/// ScheduleRow, of one kernel or several.
 /// \param fits  what else a row must be; null: nothing
 template <typename Row>
 const Row *findRow(llvm::ArrayRef<Row> rows, const target::TargetInfo &target,
-                   mlir::Type elementType, int64_t headDim,
+                   mlir::Type elementType, int64_t headDim, KernelNeeds needs,
                    llvm::function_ref<bool(const Row &)> fits = nullptr) {
   for (const Row &row : rows)
-    if (headDim <= row.maxHeadDim && target.has(row.features) &&
-        lookupMatrixInstr(target, row.inst, elementType) &&
+    if (headDim <= row.maxHeadDim && canDo(target, row, elementType) &&
+        (!row.onlyFor || (needs & row.onlyFor)) && row.serves(needs) &&
         (!fits || fits(row)))
       return &row;
   return nullptr;
