@@ -286,12 +286,6 @@ LogicalResult MaskOp::verify() {
   return success();
 }
 
-LogicalResult DropoutOp::relateLayouts(Value, const layout::TileLayout &layout,
-                                       SetLayout set) {
-  return success(succeeded(set(getTile(), layout)) &&
-                 succeeded(set(getResult(), layout)));
-}
-
 LogicalResult MaskOp::relateLayouts(Value known,
                                     const layout::TileLayout &layout,
                                     SetLayout set) {

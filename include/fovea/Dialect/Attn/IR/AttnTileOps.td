@@ -582,8 +582,8 @@ def Attn_MaskOp : Attn_Op<"mask", [Pure, AllTypesMatch<["tile", "result"]>,
   let hasVerifier = 1;
 }
 
-def Attn_DropoutOp : Attn_Op<"dropout", [Pure, AllTypesMatch<["tile", "result"]>,
-                                         Attn_RelatesLayouts]> {
+def Attn_DropoutOp : Attn_Op<"dropout",
+    [Pure, AllTypesMatch<["tile", "result"]>, LayoutOpInterface]> {
   let summary = "Drops weights by chance";
   let description = [{
     `result[r, c]` is `tile[r, c]` if the random word of its query and key is, as
