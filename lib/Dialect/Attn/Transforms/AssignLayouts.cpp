@@ -146,6 +146,8 @@ private:
 
   const target::TargetInfo *target = nullptr;
   ScheduleAttr schedule;
+  int laneBits = 0; ///< of a wave
+  int waveBits = 0; ///< of a workgroup
   /// Bytes of the kernel's narrowest elements in memory. Copies give lanes runs
   /// of 16 bytes of these: what is wider is rounded to them on the way, or
   /// small.
@@ -264,8 +266,7 @@ LogicalResult AssignLayouts::assignDirectCopy(CopyLdsOp copy) {
                               << type;
   TileLayout layout = layout::chooseDirectCopyLayout(
       type.getRows(), type.getColumns(), bytesOf(type.getElementType()),
-      llvm::countr_zero(uint32_t(target->waveSize)),
-      llvm::countr_zero(uint32_t(schedule.getWaves())));
+      laneBits, waveBits);
   auto checked = LayoutAttr::getChecked([&] { return copy.emitOpError(); },
                                         &getContext(), layout);
   if (!checked)
@@ -285,8 +286,6 @@ LogicalResult AssignLayouts::assignCopy(StoreLdsOp store) {
   if (layouts.find(store.getTile()))
     return success();
   auto type = cast<RankedTensorType>(store.getTile().getType());
-  int laneBits = llvm::countr_zero(uint32_t(target->waveSize));
-  int waveBits = llvm::countr_zero(uint32_t(schedule.getWaves()));
   if (!isTransposed(store))
     return layouts.assign(
         store.getTile(),
@@ -386,6 +385,8 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
     return func.emitOpError()
            << "stands in a gpu.module without '" << kTargetAttrName << "'";
   target = &targetAttr.getInfo();
+  laneBits = llvm::countr_zero(uint32_t(target->waveSize));
+  waveBits = llvm::countr_zero(uint32_t(schedule.getWaves()));
   factorBytes = narrowestBytes(func);
   layouts = {};
 
@@ -444,13 +445,11 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
     if (layouts.find(scatter.getTile()))
       return success();
     auto type = cast<RankedTensorType>(scatter.getTile().getType());
-    return layouts.assign(scatter.getTile(),
-                          layout::chooseCopyLayout(
-                              type.getDimSize(0), type.getDimSize(1),
-                              int(bytesOf(type.getElementType())),
-                              llvm::countr_zero(uint32_t(target->waveSize)),
-                              llvm::countr_zero(uint32_t(schedule.getWaves())),
-                              false));
+    return layouts.assign(
+        scatter.getTile(),
+        layout::chooseCopyLayout(type.getDimSize(0), type.getDimSize(1),
+                                 int(bytesOf(type.getElementType())), laneBits,
+                                 waveBits, false));
   });
   if (scattered.wasInterrupted())
     return failure();
@@ -466,12 +465,11 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
     if (!tile || layouts.find(tile))
       return success();
     auto type = cast<RankedTensorType>(tile.getType());
-    int laneBits = llvm::countr_zero(uint32_t(target->waveSize));
     return layouts.assign(
-        tile, layout::chooseCopyLayout(
-                  type.getDimSize(0), type.getDimSize(1), factorBytes, laneBits,
-                  llvm::countr_zero(uint32_t(schedule.getWaves())), false,
-                  /*rowBits=*/0, /*maxColumnBits=*/laneBits + 3));
+        tile, layout::chooseCopyLayout(type.getDimSize(0), type.getDimSize(1),
+                                       factorBytes, laneBits, waveBits, false,
+                                       /*rowBits=*/0,
+                                       /*maxColumnBits=*/laneBits + 3));
   });
   if (loaded.wasInterrupted())
     return failure();
@@ -481,10 +479,9 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
       return success();
     auto type = load.getTile().getType();
     layout::TileLayout ofWave = layout::chooseCopyLayout(
-        type.getDimSize(0), type.getDimSize(1), factorBytes,
-        llvm::countr_zero(uint32_t(target->waveSize)), /*waveBits=*/0, false);
-    layout::Bases same(llvm::countr_zero(uint32_t(schedule.getWaves())),
-                       layout::Coord{0, 0});
+        type.getDimSize(0), type.getDimSize(1), factorBytes, laneBits,
+        /*waveBits=*/0, false);
+    layout::Bases same(waveBits, layout::Coord{0, 0});
     return layouts.assign(load.getTile(),
                           TileLayout(layout::Bases(ofWave.registers()),
                                      layout::Bases(ofWave.lanes()), same,
