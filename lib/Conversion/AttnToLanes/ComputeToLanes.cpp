@@ -591,7 +591,7 @@ struct LowerNegateIf : public FragmentPattern<NegateIfOp> {
 
 private:
   static int64_t perWord(NegateIfOp op) {
-    return 32 / op.getType().getElementTypeBitWidth();
+    return elementsOfWord(op.getType().getElementType());
   }
 };
 
@@ -605,7 +605,7 @@ struct LowerCut : public LanePattern<CutOp> {
     TileLayout layout = layoutOf(op.getTile());
     auto element = op.getTile().getType().getElementType();
     const int64_t bits = element.getIntOrFloatBitWidth(),
-                  ofWord = std::max<int64_t>(32 / bits, 1),
+                  ofWord = elementsOfWord(element),
                   count = layout.elementsPerFragment();
     if (bits != 16 && bits != 32)
       return op.emitOpError()

@@ -23,6 +23,11 @@ inline const layout::TileLayout layoutOf(mlir::Value tile) {
 /// The vector of one fragment.
 mlir::VectorType fragmentType(mlir::Type tile);
 
+/// Elements of a register, and of what buffer instructions look at at once.
+inline int64_t elementsOfWord(mlir::Type element) {
+  return std::max<int64_t>(4 / attn::bytesOf(element), 1);
+}
+
 /// An element of a vector.
 mlir::Value element(mlir::ImplicitLocOpBuilder &b, mlir::Value vector,
                     int64_t index);

@@ -80,9 +80,12 @@ static TileAccesses::Registers swapHalves(TileAccesses::Registers regs) {
   return regs;
 }
 
-/// Elements of the 4 bytes that buffer instructions look at at once.
-static int64_t elementsOfWord(int64_t bytes) {
-  return std::max<int64_t>(4 / bytes, 1);
+/// A byte offset; where `guard` (if any) is false, one that is out of bounds.
+static Value offsetIf(ImplicitLocOpBuilder &b, LaneContext &lanes, Value guard,
+                      Value offset) {
+  if (!guard)
+    return offset;
+  return arith::SelectOp::create(b, guard, offset, lanes.i32(b, kOutOfBounds));
 }
 
 /// i32 columns of the view that an op is about, if they are known at run time
@@ -112,13 +115,13 @@ struct LowerView : public LanePattern<ViewOp> {
     Value rows = arith::MinSIOp::create(b, op.getRows(), i32(256));
     Value last = arith::SubIOp::create(b, rows, i32(1));
     Value columns = i32(type.getColumns());
-    // What is in bounds in part may be out of bounds as a whole.
+    // Instructions look at words: one that is in bounds in part may be out of
+    // bounds as a whole.
+    const int64_t ofWord = elementsOfWord(type.getElementType());
     if (op.getColumns())
       columns = arith::AndIOp::create(
-          b,
-          arith::AddIOp::create(b, op.getColumns(),
-                                i32(elementsOfWord(bytes) - 1)),
-          i32(-elementsOfWord(bytes)));
+          b, arith::AddIOp::create(b, op.getColumns(), i32(ofWord - 1)),
+          i32(-ofWord));
     Value size =
         arith::AddIOp::create(b, arith::MulIOp::create(b, last, stride),
                               arith::MulIOp::create(b, columns, i32(bytes)));
@@ -190,16 +193,17 @@ public:
       result = arith::OrIOp::create(
           b, result, arith::AndIOp::create(b, beyond, i32(kOutOfBounds)));
     }
-    if (at[1] != 0 && !columns)
-      result = arith::AddIOp::create(b, result, i32(at[1] * bytes));
-    if (!columns && at[1] + maxColumn >= view.getColumns()) {
-      Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, column,
-                                           i32(view.getColumns() - at[1]));
-      guard = guard ? Value(arith::AndIOp::create(b, guard, inside)) : inside;
+    if (!columns) {
+      if (at[1] != 0)
+        result = arith::AddIOp::create(b, result, i32(at[1] * bytes));
+      if (at[1] + maxColumn >= view.getColumns()) {
+        Value inside =
+            arith::CmpIOp::create(b, arith::CmpIPredicate::slt, column,
+                                  i32(view.getColumns() - at[1]));
+        guard = guard ? Value(arith::AndIOp::create(b, guard, inside)) : inside;
+      }
     }
-    if (guard)
-      result = arith::SelectOp::create(b, guard, result, i32(kOutOfBounds));
-    return result;
+    return offsetIf(b, lanes, guard, result);
   }
 
 private:
@@ -214,9 +218,8 @@ private:
                               arith::SubIOp::create(b, columns, i32(more)));
     Value place = arith::MulIOp::create(
         b, arith::AddIOp::create(b, column, i32(more)), i32(bytes));
-    return arith::AddIOp::create(
-        b, arith::MulIOp::create(b, row, stride),
-        arith::SelectOp::create(b, inside, place, i32(kOutOfBounds)));
+    return arith::AddIOp::create(b, arith::MulIOp::create(b, row, stride),
+                                 offsetIf(b, lanes, inside, place));
   }
 
   ImplicitLocOpBuilder &b;
@@ -437,10 +440,9 @@ struct LowerScatter : public LanePattern<ScatterOp> {
     TileAccesses single(layout, type, wideAccesses(layout, 1));
     single.forEach([&](int fragment, const auto &regs, Coord) {
       Value index = element(b, adaptor.getIndex()[fragment], regs[0]);
-      Value offset = arith::MulIOp::create(b, index, lanes.i32(b, bytes));
-      if (first)
-        offset = arith::SelectOp::create(b, first, offset,
-                                         lanes.i32(b, kOutOfBounds));
+      Value offset =
+          offsetIf(b, lanes, first,
+                   arith::MulIOp::create(b, index, lanes.i32(b, bytes)));
       Value value = element(b, adaptor.getTile()[fragment], regs[0]);
       ROCDL::RawPtrBufferStoreOp::create(
           b, TypeRange{},
@@ -468,10 +470,8 @@ struct LowerScatterAdd : public LanePattern<ScatterAddOp> {
                                 op.getSize(), b.getF32Type());
     Value zero = lanes.i32(b, 0), policy = devicePolicy(b, lanes);
     auto add = [&](Value value, Value index, Value guard) {
-      Value offset = arith::MulIOp::create(b, index, lanes.i32(b, 4));
-      if (guard)
-        offset = arith::SelectOp::create(b, guard, offset,
-                                         lanes.i32(b, kOutOfBounds));
+      Value offset = offsetIf(b, lanes, guard,
+                              arith::MulIOp::create(b, index, lanes.i32(b, 4)));
       ROCDL::RawPtrBufferAtomicFaddOp::create(
           b, TypeRange{}, ValueRange{value, resource, offset, zero, policy});
     };
@@ -812,7 +812,7 @@ struct LowerCopyLds : public LanePattern<CopyLdsOp> {
       if (viewBytes < rowBytes) {
         Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
                                              column, i32(viewBytes));
-        offset = arith::SelectOp::create(b, inside, offset, i32(kOutOfBounds));
+        offset = offsetIf(b, lanes, inside, offset);
       }
       if (at[0] != 0)
         offset = arith::AddIOp::create(
