@@ -1,7 +1,7 @@
-//===- ConstantMemory.h - scalar loads --------------------------*- C++ -*-===//
+//===- ConstantMemory.h - pointers and scalar loads -------------*- C++ -*-===//
 //
 // Reads memory that nothing writes while a kernel runs, at addresses that are
-// the same in all lanes: with scalar loads.
+// the same in all lanes: with scalar loads. And asks which tensors there are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +16,21 @@ namespace fovea::attn {
 inline mlir::Type constantPointer(mlir::ImplicitLocOpBuilder &b) {
   constexpr unsigned constantAddressSpace = 4;
   return mlir::LLVM::LLVMPointerType::get(b.getContext(), constantAddressSpace);
+}
+
+/// i1
+inline mlir::Value compareWithNull(mlir::ImplicitLocOpBuilder &b,
+                                   mlir::LLVM::ICmpPredicate predicate,
+                                   mlir::Value pointer) {
+  mlir::Value null = mlir::LLVM::ZeroOp::create(b, pointer.getType());
+  return mlir::LLVM::ICmpOp::create(b, predicate, pointer, null);
+}
+/// i1: whether a tensor was left out, and whether it was not.
+inline mlir::Value isNull(mlir::ImplicitLocOpBuilder &b, mlir::Value pointer) {
+  return compareWithNull(b, mlir::LLVM::ICmpPredicate::eq, pointer);
+}
+inline mlir::Value isGiven(mlir::ImplicitLocOpBuilder &b, mlir::Value pointer) {
+  return compareWithNull(b, mlir::LLVM::ICmpPredicate::ne, pointer);
 }
 
 /// i64

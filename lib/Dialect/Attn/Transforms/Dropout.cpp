@@ -73,9 +73,7 @@ void Dropout::store() {
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, sum, i32(0));
   for (auto [pointer, value] :
        {std::pair(seedOut, seed), {offsetOut, offset}}) {
-    Value isWanted =
-        LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::ne, pointer,
-                             LLVM::ZeroOp::create(b, pointer.getType()));
+    Value isWanted = isGiven(b, pointer);
     auto branch =
         scf::IfOp::create(b, arith::AndIOp::create(b, isFirst, isWanted),
                           /*withElseRegion=*/false);

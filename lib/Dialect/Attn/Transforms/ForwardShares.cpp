@@ -269,9 +269,7 @@ void Combine::build() {
                   view(rowsOf("out", headQ), firstRow, headDim));
 
   Value lse = arg("lse");
-  Value null = LLVM::ZeroOp::create(b, lse.getType());
-  Value wanted = LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::ne, lse, null);
-  auto store = scf::IfOp::create(b, wanted, /*withElseRegion=*/false);
+  auto store = scf::IfOp::create(b, isGiven(b, lse), /*withElseRegion=*/false);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(store.thenBlock());

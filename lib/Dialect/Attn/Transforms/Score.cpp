@@ -1,6 +1,7 @@
 //===- Score.cpp - score programs on tiles --------------------------------===//
 
 #include "Score.h"
+#include "ConstantMemory.h"
 #include "fovea/Dialect/Attn/IR/ScoreProgram.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -425,10 +426,9 @@ Value Score::Tiles::elements(AtOp at, Value gathered) {
 /// Bounds that nothing is in, if the gradient is not wanted: cheaper than a
 /// branch in the loop.
 static Value sizeIfWanted(ImplicitLocOpBuilder &b, Value base, Value size) {
-  Value isNull = LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::eq, base,
-                                      LLVM::ZeroOp::create(b, base.getType()));
+  Value isLeftOut = isNull(b, base);
   Value none = arith::ConstantIntOp::create(b, 0, 32).getResult();
-  return arith::SelectOp::create(b, isNull, none, size);
+  return arith::SelectOp::create(b, isLeftOut, none, size);
 }
 
 void Score::Tiles::add(const Gradient &gradient, Value tile, Value hidden) {

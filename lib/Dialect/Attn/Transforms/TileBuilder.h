@@ -10,6 +10,7 @@
 #define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILEBUILDER_H
 
 #include "BlockLists.h"
+#include "ConstantMemory.h"
 #include "Dropout.h"
 #include "Score.h"
 #include "Sequences.h"
@@ -182,11 +183,7 @@ protected:
         b, LdsType::get(b.getContext(), rows, columns, type, nullptr), buffers);
   }
   /// i1: whether a tensor was left out.
-  Value isNull(Value address) {
-    Value null = mlir::LLVM::ZeroOp::create(b, address.getType());
-    return mlir::LLVM::ICmpOp::create(b, mlir::LLVM::ICmpPredicate::eq, address,
-                                      null);
-  }
+  Value isNull(Value address) { return attn::isNull(b, address); }
   Value opaque(Value scalar) { return makeOpaque(b, b.getLoc(), scalar); }
   void barrier() { mlir::amdgpu::LDSBarrierOp::create(b); }
 
