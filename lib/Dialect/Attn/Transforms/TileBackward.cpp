@@ -217,15 +217,11 @@ protected:
   Value whereKept(Value p, Value values) {
     auto type = cast<RankedTensorType>(p.getType());
     auto bits = type.clone(b.getI32Type());
-    auto constant = [&](int32_t value) {
-      return arith::ConstantOp::create(
-          b, DenseElementsAttr::get(bits, b.getI32IntegerAttr(value)));
-    };
     auto bitsOf = [&](Value values) {
       return arith::BitcastOp::create(b, bits, values);
     };
-    Value dropped = arith::ShRSIOp::create(b, bitsOf(p), constant(31));
-    Value kept = arith::XOrIOp::create(b, dropped, constant(-1));
+    Value dropped = arith::ShRSIOp::create(b, bitsOf(p), this->splat(bits, 31));
+    Value kept = arith::XOrIOp::create(b, dropped, this->splat(bits, -1));
     return arith::BitcastOp::create(
         b, type, arith::AndIOp::create(b, bitsOf(values), kept));
   }
@@ -499,20 +495,18 @@ private:
   Value powerFor(Value partial, Value power) {
     auto row = cast<RankedTensorType>(power.getType());
     auto bits = row.clone(b.getI32Type());
-    auto constant = [&](int64_t value) {
-      return arith::ConstantOp::create(
-          b, DenseElementsAttr::get(bits, b.getI32IntegerAttr(value)));
-    };
     // The exponent is taken as it lies in the number. What is smaller than this
     // bound has a power beyond any that is in use.
     Value largest =
         this->fmax(ReduceOp::create(b, row, ReduceKind::Max, partial),
                    this->splat(row, powerOfTwo(-100)));
-    Value exponent = arith::AndIOp::create(
-        b, arith::BitcastOp::create(b, bits, largest), constant(0x7f800000));
+    Value exponent =
+        arith::AndIOp::create(b, arith::BitcastOp::create(b, bits, largest),
+                              this->splat(bits, 0x7f800000));
     constexpr int bias = 127;
+    constexpr auto both = int32_t(uint32_t(2 * bias + 13) << 23);
     Value wanted = arith::BitcastOp::create(
-        b, row, this->sub(constant(int64_t(2 * bias + 13) << 23), exponent));
+        b, row, this->sub(this->splat(bits, both), exponent));
     return arith::MinNumFOp::create(b, wanted, power);
   }
 };
@@ -1045,8 +1039,7 @@ Bounds KeyGradients::seenByKeys() {
   Value count = splat(row, sub(seqlenK(), firstKey));
   Value isKey = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
                                       ColumnIndexOp::create(b, row), count);
-  auto none = arith::ConstantOp::create(
-      b, DenseElementsAttr::get(row, b.getI32IntegerAttr(0)));
+  Value none = splat(row, 0);
   // By the end, or by a beginning behind the last query: whichever there is.
   if (seen.end || !seen.begin)
     seen.end =
@@ -1276,8 +1269,7 @@ private:
       return splat(f32Tile(tiles.blockM, tiles.ldsDim), 0.0f);
     RankedTensorType pairs =
         tile(tiles.blockM / 2, tiles.ldsDim, b.getI32Type());
-    return arith::ConstantOp::create(
-        b, DenseElementsAttr::get(pairs, b.getI32IntegerAttr(0)));
+    return splat(pairs, 0);
   }
 };
 
@@ -1311,15 +1303,16 @@ private:
     auto store = [&](Value words, Value offset, Value count) {
       Value bits =
           arith::TruncIOp::create(b, type.clone(b.getI16Type()), words);
-      storeRows(arith::BitcastOp::create(b, type.clone(elementType), bits),
-                {dq.base, offset, mul(dq.stride, i32(2)), count, dq.columns},
-                pair);
+      Value halves = arith::BitcastOp::create(b, type.clone(elementType), bits);
+      Rows rows = dq;
+      rows.offset = offset;
+      rows.stride = mul(dq.stride, i32(2));
+      rows.count = count;
+      storeRows(halves, rows, pair);
     };
     Value one = i32(1), two = i32(2);
     store(pairs, dq.offset, div(add(dq.count, one), two));
-    Value half = arith::ConstantOp::create(
-        b, DenseElementsAttr::get(type, b.getI32IntegerAttr(16)));
-    store(arith::ShRUIOp::create(b, pairs, half),
+    store(arith::ShRUIOp::create(b, pairs, splat(type, 16)),
           add(dq.offset, i64(dq.stride)), div(dq.count, two));
   }
 };

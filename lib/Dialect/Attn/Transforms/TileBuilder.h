@@ -172,6 +172,11 @@ protected:
         b, mlir::DenseElementsAttr::get(type,
                                         b.getF32FloatAttr(value).getValue()));
   }
+  /// Of i32.
+  Value splat(mlir::RankedTensorType type, int32_t value) {
+    return mlir::arith::ConstantOp::create(
+        b, mlir::DenseElementsAttr::get(type, b.getI32IntegerAttr(value)));
+  }
   Value broadcast(Value row, mlir::RankedTensorType type) {
     return BroadcastOp::create(b, type, row);
   }
