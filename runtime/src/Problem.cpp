@@ -49,29 +49,6 @@ struct Dimension {
   int64_t stride, size, most;
 };
 
-/// Reading a row twice is a broadcast; writing one twice is a race. Dimensions
-/// may nest in any order: each must step over all that the finer ones reach.
-Result checkNoOverlap(const TensorParam &tensor,
-                      std::array<Dimension, 3> dims) {
-  std::sort(dims.begin(), dims.end(),
-            [](const Dimension &a, const Dimension &b) {
-              return a.stride < b.stride;
-            });
-  int64_t reach = tensor.rowElements;
-  for (const Dimension &dim : dims) {
-    if (dim.size <= 1)
-      continue;
-    if (dim.stride < reach)
-      return invalid(std::string(tensor.name) + dim.name + " is " +
-                     std::to_string(dim.stride) +
-                     ": rows would overlap; it must be at least " +
-                     std::to_string(reach) +
-                     ", what the dimensions of smaller stride span");
-    reach += (dim.size - 1) * dim.stride;
-  }
-  return Result();
-}
-
 Result checkStrides(TensorParam &tensor) {
   const std::array<Dimension, 3> dims = {{
       {".stride_batch", tensor.strideBatch, tensor.batch,
@@ -99,8 +76,12 @@ Result checkStrides(TensorParam &tensor) {
   if (!measure(tensor) || tensor.extent > (int64_t(1) << 56))
     return invalid(std::string(tensor.name) +
                    " spans more than 2^56 elements by its strides and shape");
-  return tensor.written && tensor.hasElements() ? checkNoOverlap(tensor, dims)
-                                                : Result();
+  if (!tensor.written || !tensor.hasElements())
+    return Result();
+  return checkNoOverlap(dims, tensor.rowElements, "rows",
+                        [&](const Dimension &dim) {
+                          return std::string(tensor.name) + dim.name;
+                        });
 }
 
 uint64_t endOf(const TensorParam &tensor) {

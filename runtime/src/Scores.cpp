@@ -3,6 +3,7 @@
 #include "Scores.h"
 
 #include "DeviceView.h"
+#include "Overlap.h"
 
 #include <cmath>
 #include <cstring>
@@ -273,22 +274,11 @@ Result checkStoredPlaces(const fovea_capture_t &given, size_t number,
       if (wanted.dims[dim].indices & row.index)
         dims.push_back(
             {dim, given.gradient_strides[dim], sizes.of(row.extent)});
-  std::sort(dims.begin(), dims.end(),
-            [](const Dim &a, const Dim &b) { return a.stride < b.stride; });
-  int64_t reach = 1;
-  for (const Dim &dim : dims) {
-    if (dim.size <= 1)
-      continue;
-    if (dim.stride < reach)
-      return invalid(fieldOf(number, "gradient_strides", dim.number) + " is " +
-                     std::to_string(dim.stride) +
-                     ": places of a gradient that is stored would overlap; it "
-                     "must be at least " +
-                     std::to_string(reach) +
-                     ", what the dimensions of smaller stride span");
-    reach += (dim.size - 1) * dim.stride;
-  }
-  return Result();
+  return checkNoOverlap(
+      std::move(dims), /*reach=*/1, "places of a gradient that is stored",
+      [&](const Dim &dim) {
+        return fieldOf(number, "gradient_strides", dim.number);
+      });
 }
 
 /// Checks the strides of a gradient against the program's type of the capture.
