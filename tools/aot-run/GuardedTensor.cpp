@@ -29,13 +29,12 @@ template <typename Word>
 GuardedTensor<Word>::GuardedTensor(const char *name, Role role,
                                    const Rows &rows, int64_t guard,
                                    int64_t offset)
-    : name(name), role(role), rows(rows), front(guard + offset),
-      words(tool::allocating(
-          name, uint64_t(front + rows.span() + guard) * sizeof(Word), [&] {
-            return std::vector<Word>(
-                size_t(front + rows.span() + std::max(guard, spareOf(rows))),
-                kNaN);
-          })) {
+    : name(name), role(role), rows(rows), front(guard + offset) {
+  const auto count =
+      uint64_t(front + rows.span() + std::max(guard, spareOf(rows)));
+  words = tool::allocating(name, count * sizeof(Word), [&] {
+    return std::vector<Word>(size_t(count), kNaN);
+  });
   if (role == Role::Input)
     return;
   const std::vector<bool> element = elements();
