@@ -1,0 +1,521 @@
+//===- KeyGradients.cpp - the kernel of dK and dV -------------------------===//
+
+#include "GradientBuilder.h"
+#include "GradientKernels.h"
+#include <limits>
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+namespace {
+
+/// One block of keys; S = Q K^T, dP = dO V^T, dV^T += dO^T P, dK^T += Q^T dS,
+/// over the queries of all heads of the group. With the algorithm that adds dQ
+/// up in memory also dQ += dS K: there dS sums over keys, which are spread over
+/// lanes and waves, so it goes through LDS to be a left operand.
+class KeyGradients : public GradientBuilder<TileBuilder>,
+                     PipelineRunner<GradientStep, GradientSlot> {
+public:
+  KeyGradients(BackwardOp op, gpu::GPUFuncOp kernel,
+               const target::TargetInfo &target,
+               const KernelArguments &arguments, ScheduleAttr schedule)
+      : GradientBuilder(op, kernel, target, arguments, schedule),
+        PipelineRunner(b, gradientPipeline(isAtomic() ? GradientKernel::All
+                                                      : GradientKernel::Keys,
+                                           schedule, tiles.chunks)) {}
+  void build();
+
+private:
+  struct Head {
+    Value number;
+    Rows q, dout, lse, delta;
+    Rows sums; ///< of dQ, where they are taken
+  };
+  void take(GradientStep step, Value number) override;
+  SmallVector<Value *> sums() override;
+  Value nothing(GradientSlot slot) override;
+  void load(Value number, Value block, bool isAgain);
+  /// What was loaded so, without columns that are not there.
+  Value cutChunk(const Rows &rows, Value tile) {
+    return cut(rows, tile, chunk * tiles.columns);
+  }
+  Score::Result scoresOf(Value products, Value block);
+  Value maskedScores(Value scores, Value block);
+  Value ofEachQuery(Value lds);
+  void prepareQuerySums(const Rows &k);
+  Value queryGradients(Value ds, const Resident &own);
+  Value maskedBlock(Value number);
+  Value fullBlock(Value number);
+  /// Whether what keys past the last have of dS counts: in sums of dQ, and in
+  /// gradients of captures.
+  bool sumsOverKeys() const { return query || score.hasGradients(); }
+  bool isCounted() const { return queries.hasTail && pipeline.buffers > 1; }
+  Bounds seenByKeys();
+  Rows sumsOf(Value head);
+  Value loadOwn(const Rows &rows, int64_t columns, int64_t column);
+  void findListed();
+  void visitQueries();
+
+  SmallVector<Value> accV, accK; ///< dV^T, dK^T
+  Value power;                   ///< of two, that is in the latter; null: none
+  /// Of gradients of captures, over the queries of a head; none between heads.
+  SmallVector<Value> captureSums;
+  Value firstKey;
+  Value firstSeen;  ///< key that any query sees; null: the first of all
+  Segments queries; ///< that see these keys
+  BlockList list;   ///< of a kernel that reads lists: likewise, of the head
+  Value isTail;     ///< i1: some keys are past the last; where it matters
+  Value spareBlock; ///< behind all of the head, for sums in pairs
+  Value tailBlocks, maskedBlocks; ///< the latter with the head
+  Residents keys, values;
+  BlockViews views;
+  Visited ldsQ, ldsDout;
+  Value ldsLse, ldsDelta;
+  // Of the sums of dQ; nothing where they are not taken.
+  std::optional<QueryProduct> query;
+  Residents queryKeys; ///< [block_m, columns]
+  Value ldsDs;
+  Value scale; ///< of sums in pairs
+  // Of the loop that is being emitted.
+  Head head;
+  bool isMasked = false;
+  Score::Result scored; ///< of the block whose scores were last made
+};
+
+SmallVector<Value *> KeyGradients::sums() {
+  SmallVector<Value *> sums;
+  for (SmallVector<Value> *ofChunks : {&accV, &accK})
+    for (Value &ofChunk : *ofChunks)
+      sums.push_back(&ofChunk);
+  if (power)
+    sums.push_back(&power);
+  for (Value &sum : captureSums)
+    sums.push_back(&sum);
+  return sums;
+}
+
+Value KeyGradients::nothing(GradientSlot slot) {
+  if (slot == GradientSlot::Number) // past the last, where nothing is added
+    return spareBlock ? spareBlock
+                      : i32(std::numeric_limits<int32_t>::max() / tiles.blockN);
+  return noBlock(slot);
+}
+
+/// The keys once more, as the right operand of a sum over keys.
+void KeyGradients::prepareQuerySums(const Rows &k) {
+  query = queryProduct(target, elementType, headDim, schedule);
+  ldsDs = ldsTile(tiles.blockN, tiles.blockM, elementType, pipeline.buffers);
+  for (int64_t number = 0; number != tiles.chunks; ++number) {
+    const int64_t column = columnsOf(number).first;
+    if (!schedule.getQueriesInLds()) {
+      queryKeys.push_back({loadOwn(k, query->columns, column), nullptr});
+      continue;
+    }
+    Value lds = ldsTile(tiles.ldsDim, tiles.blockM, elementType);
+    StoreLdsOp::create(b, transpose(loadOwn(k, tiles.ldsDim, column)), lds);
+    queryKeys.push_back({nullptr, lds});
+  }
+}
+
+/// dS [block_n, block_m] times the keys: [block_n, columns].
+Value KeyGradients::queryGradients(Value ds, const Resident &own) {
+  Value right =
+      own.lds ? transpose(factorTile(own.lds, query->columns, tiles.blockM))
+              : own.tile;
+  Value zero = splat(f32Tile(tiles.blockN, query->columns), 0.0f);
+  auto inst = InstAttr::get(b.getContext(), query->inst->name);
+  return DotOp::create(b, ds, right, zero, inst, /*split_rows=*/false,
+                       b.getI32IntegerAttr(query->columnWaves));
+}
+
+void KeyGradients::load(Value number, Value block, bool isAgain) {
+  using Slot = GradientSlot;
+  Value first;
+  auto firstRow = [&] {
+    // LLVM would carry the address of each tensor through both loops.
+    if (!first)
+      first = mul(opaque(block), i32(tiles.blockN));
+    return first;
+  };
+  auto view = [&](bool ofDout) {
+    return TileBuilder::view(ofDout ? head.dout : head.q, firstRow(), headDim);
+  };
+  slot(Slot::ScoredRows) = views.load(b, number, false, tiles, chunk, view);
+  slot(Slot::OtherRows) = views.load(b, number, true, tiles, chunk, view);
+  if (isAgain || chunk != 0)
+    return;
+  slot(Slot::LogSumRows) = loadValues(head.lse, first, tiles.blockN);
+  slot(Slot::DeltaRows) = loadValues(head.delta, first, tiles.blockN);
+}
+
+/// Of products of Q and K, [block_n, block_m].
+Score::Result KeyGradients::scoresOf(Value products, Value block) {
+  if (!score.isProgram())
+    return {products};
+  Value scale = math::AbsFOp::create(b, arg("scale"));
+  Value row = add(queries.origin, mul(block, i32(tiles.blockN)));
+  return score.apply(products, scale,
+                     {batch, head.number, row, firstKey, /*hasKeyRows=*/false,
+                      /*isSeen=*/lists.isThere() && !isMasked,
+                      /*isUnaligned=*/queries.hasHead && isMasked});
+}
+
+Value KeyGradients::maskedScores(Value scores, Value block) {
+  if (!isMasked)
+    return scores;
+  // Comparisons ahead of the scores would hold a pair of SGPRs each.
+  if (target.waveSize == 64)
+    amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
+  // Here, so that bounds take no registers while they are not needed.
+  return visibility.apply(scores, seenByKeys(), mul(block, i32(tiles.blockN)));
+}
+
+/// [block_n, block_m]: a value of each query that is visited.
+Value KeyGradients::ofEachQuery(Value lds) {
+  Value row = LoadLdsOp::create(b, f32Tile(1, tiles.blockN), lds);
+  return transpose(broadcast(row, f32Tile(tiles.blockM, tiles.blockN)));
+}
+
+void KeyGradients::take(GradientStep step, Value number) {
+  using Step = GradientStep;
+  using Slot = GradientSlot;
+  auto block = [&] {
+    return isMasked ? maskedBlock(number) : fullBlock(number);
+  };
+  auto in = [&](Value lds) { return bufferOf(lds, number, pipeline.buffers); };
+  switch (step) {
+  case Step::Load:
+    return load(number, block(), /*isAgain=*/false);
+  case Step::LoadAgain:
+    return load(number, block(), /*isAgain=*/true);
+  case Step::StoreTurned:
+    storeTurned(cutChunk(head.q, slot(Slot::ScoredRows)), ldsQ, in);
+    storeTurned(cutChunk(head.dout, slot(Slot::OtherRows)), ldsDout, in);
+    return;
+  case Step::Store: {
+    Value logSums = chunk ? Value() : negated(slot(Slot::LogSumRows));
+    storeVisited(cutChunk(head.q, slot(Slot::ScoredRows)), ldsQ, in);
+    storeVisited(cutChunk(head.dout, slot(Slot::OtherRows)), ldsDout, in);
+    if (!logSums)
+      return;
+    StoreLdsOp::create(b, logSums, in(ldsLse));
+    StoreLdsOp::create(b, slot(Slot::DeltaRows), in(ldsDelta));
+    return;
+  }
+  case Step::ReadScored:
+    separateChunks();
+    slot(Slot::Scored) = readRows(in(ldsQ.rows));
+    return;
+  case Step::Scores:
+    if (chunk == 0)
+      slot(Slot::Number) = block();
+    slot(Slot::Scores) = product(slot(Slot::Scored), keys[chunk],
+                                 chunk ? slot(Slot::Scores) : Value());
+    return;
+  case Step::Mask: {
+    separateChunks();
+    scored = scoresOf(slot(Slot::Scores), slot(Slot::Number));
+    slot(Slot::Scores) = maskedScores(scored.score, slot(Slot::Number));
+    slot(Slot::Slopes) =
+        slopesOfSeen(scored, isMasked ? slot(Slot::Scores) : Value());
+    return;
+  }
+  case Step::ReadLogSums:
+    slot(Slot::LogSums) = ofEachQuery(in(ldsLse));
+    return;
+  case Step::Weigh:
+    slot(Slot::Weights) =
+        probabilities(slot(Slot::Scores), slot(Slot::LogSums));
+    if (dropout.isThere()) {
+      Value row =
+          add(queries.origin, mul(slot(Slot::Number), i32(tiles.blockN)));
+      slot(Slot::Weights) = dropout.apply(
+          slot(Slot::Weights),
+          {batch, head.number, row, firstKey, /*queriesAreRows=*/true},
+          /*negates=*/true);
+    }
+    return;
+  case Step::Round:
+    slot(Slot::Rounded) = roundProbabilities(slot(Slot::Weights));
+    return;
+  case Step::ReadTurnedOther:
+    separateChunks();
+    slot(Slot::TurnedOther) = readTurned(ldsDout, in);
+    return;
+  case Step::AccumulateValues:
+    accV[chunk] =
+        accumulate(slot(Slot::TurnedOther), slot(Slot::Rounded), accV[chunk]);
+    return;
+  case Step::ReadOther:
+    separateLdsReads();
+    slot(Slot::Other) = readRows(in(ldsDout.rows));
+    return;
+  case Step::WeightGradients:
+    slot(Slot::WeightGradients) =
+        product(slot(Slot::Other), values[chunk],
+                chunk ? slot(Slot::WeightGradients) : Value());
+    return;
+  case Step::ReadDeltas:
+    slot(Slot::Deltas) = ofEachQuery(in(ldsDelta));
+    return;
+  case Step::ScoreGradients: {
+    Value p = slot(Slot::Weights);
+    Value ds =
+        scoreGradients(p, slot(Slot::WeightGradients), slot(Slot::Deltas));
+    if (score.hasGradients())
+      score.addGradients(scored, ds,
+                         isMasked || scored.seen ? isZero(p) : Value(),
+                         captureSums);
+    ds = timesSlopes(ds, slot(Slot::Slopes));
+    slot(Slot::ScoreGradients) = roundScoreGradients(ds, power, accK);
+    return;
+  }
+  case Step::ReadTurned:
+    separateChunks();
+    slot(Slot::Turned) = readTurned(ldsQ, in);
+    return;
+  case Step::Accumulate:
+    accK[chunk] =
+        accumulate(slot(Slot::Turned), slot(Slot::ScoreGradients), accK[chunk]);
+    return;
+  case Step::StoreScoreGradients:
+    StoreLdsOp::create(b, slot(Slot::ScoreGradients), in(ldsDs));
+    return;
+  case Step::ReadScoreGradients:
+    slot(Slot::ScoreGradientRows) =
+        factorTile(in(ldsDs), tiles.blockN, tiles.blockM);
+    return;
+  case Step::QueryGradients:
+    slot(Slot::QueryGradients) =
+        queryGradients(slot(Slot::ScoreGradientRows), queryKeys[chunk]);
+    return;
+  case Step::AddQueryGradients: {
+    Value parts = slot(Slot::QueryGradients);
+    // Its range is that of dQ only when it is scaled.
+    if (sumsPairs())
+      parts = round(
+          fmul(parts, splat(cast<RankedTensorType>(parts.getType()), scale)));
+    AtomicAddOp::create(
+        b, parts,
+        sumsView(head.sums, mul(opaque(slot(Slot::Number)), i32(tiles.blockN)),
+                 columnsOf(chunk)));
+    return;
+  }
+  }
+  llvm_unreachable("all steps are listed");
+}
+
+/// The block that is masked as the one of a number: those of the tail come
+/// first, then those of the head, then, as one that is fetched ahead, the first
+/// full one.
+Value KeyGradients::maskedBlock(Value number) {
+  if (lists.isThere())
+    return lists.blockOf(list, number);
+  if (!queries.hasTail)
+    return number;
+  Value isTail =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, number, tailBlocks);
+  return select(isTail, add(number, queries.full), sub(number, tailBlocks));
+}
+
+/// The block that is not masked as the one of a number. Where buffers take
+/// turns numbers follow those of maskedBlock(); elsewhere they are the blocks',
+/// which takes no register for the difference.
+Value KeyGradients::fullBlock(Value number) {
+  if (lists.isThere())
+    return lists.blockOf(list, number);
+  return isCounted() ? sub(number, tailBlocks) : number;
+}
+
+/// The sums of dQ of a query head from the segment's origin on.
+Rows KeyGradients::sumsOf(Value head) {
+  Rows rows = sumsRows(head);
+  if (!sumsPairs())
+    return within(rows, queries);
+  Segments pairs = queries;
+  pairs.origin = div(queries.origin, i32(2));
+  pairs.count = sub(rows.count, pairs.origin);
+  return within(rows, pairs);
+}
+
+/// The rows of this workgroup's keys, zeros where no query sees them.
+Value KeyGradients::loadOwn(const Rows &rows, int64_t columns, int64_t column) {
+  return loadTile(rows, firstKey, tiles.blockM, columns,
+                  firstSeen ? sub(firstSeen, firstKey) : Value(), column);
+}
+
+/// The queries that see each key: none one past the last, where that matters.
+Bounds KeyGradients::seenByKeys() {
+  // Or LLVM would make them ahead of the loops.
+  Bounds seen =
+      visibility.rowsOfEachKey(queries, opaque(firstKey), tiles.blockM);
+  if (score.isProgram()) {
+    RankedTensorType row = tile(1, tiles.blockM, b.getI32Type());
+    Value count = splat(row, queries.count);
+    seen.end = seen.end ? min(seen.end, count) : count;
+  }
+  if (!sumsOverKeys())
+    return seen;
+  RankedTensorType row = tile(1, tiles.blockM, b.getI32Type());
+  Value count = splat(row, sub(seqlenK(), firstKey));
+  Value isKey = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                      ColumnIndexOp::create(b, row), count);
+  Value none = splat(row, 0);
+  // By the end, or by a beginning behind the last query: whichever there is.
+  if (seen.end || !seen.begin)
+    seen.end =
+        select(isKey, seen.end ? seen.end : splat(row, queries.count), none);
+  else
+    seen.begin = select(isKey, seen.begin, splat(row, queries.count));
+  return seen;
+}
+
+void KeyGradients::build() {
+  allocVisited({&ldsQ.rows, &ldsDout.rows}, {&ldsQ.turned, &ldsDout.turned},
+               pipeline.buffers);
+  ldsLse = ldsTile(1, tiles.blockN, b.getF32Type(), pipeline.buffers);
+  ldsDelta = ldsTile(1, tiles.blockN, b.getF32Type(), pipeline.buffers);
+
+  batch = blockId(gpu::Dimension::z);
+  Value group = arg("group_size"), headsQ = arg("heads_q");
+  Value headK = headOf(blockId(gpu::Dimension::x), div(headsQ, group));
+  Value zero = i32(0);
+  Value block = blockId(gpu::Dimension::y);
+  if (sequences.differ())
+    std::tie(batch, block) = blockOf({batch, block}, tiles.blockM,
+                                     /*ofKeys=*/true, /*fromTheEnd=*/false);
+  firstKey = mul(block, i32(tiles.blockM));
+  dropout.prepare();
+  enterSequence(firstKey, /*ownsKeys=*/true);
+  Value seqlenK = this->seqlenK();
+  factor = softmaxFactor();
+  Rows k = rowsOf("k", headK), v = rowsOf("v", headK);
+  // Keys that no query sees are zeros, so that nothing that they hold can meet
+  // a weight of 0: those past the last one that is seen are out of bounds.
+  Bounds seen = visibility.seenKeys();
+  k.count = v.count = seen.end;
+  firstSeen = seen.begin;
+  keys = makeResidents([&](int64_t column) {
+    return NegateIfOp::create(b, loadOwn(k, tiles.scoreDim, column),
+                              scaleIsNegative());
+  });
+  values = makeResidents(
+      [&](int64_t column) { return loadOwn(v, tiles.scoreDim, column); });
+
+  if (isAtomic())
+    prepareQuerySums(k);
+
+  Value last = sub(min(add(firstKey, i32(tiles.blockM)), seqlenK), i32(1));
+  // Of sums in pairs a block is one of the workspace's.
+  if (lists.isThere()) // of each head its own; places are counted from query 0
+    queries = {zero,
+               seqlenQ(),
+               zero,
+               zero,
+               zero,
+               /*hasHead=*/false,
+               /*hasTail=*/true};
+  else
+    queries = visibility.rowsOfKeys(firstKey, last, tiles.blockN,
+                                    sumsPairs() ? tiles.blockN : 1);
+  if (sumsPairs()) {
+    spareBlock = sub(blocksOf(seqlenQ(), tiles.blockN),
+                     div(queries.origin, i32(tiles.blockN)));
+    scale = arg("scale");
+  }
+  if (sumsOverKeys()) {
+    // A block of keys with some past the last is masked throughout: their
+    // columns of dS are summed over, whatever exp2 made of them.
+    isTail = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
+                                   add(firstKey, i32(tiles.blockM)), seqlenK);
+    queries.head = select(isTail, queries.end, queries.head);
+    queries.full = select(isTail, queries.end, queries.full);
+    queries.hasHead = true;
+  }
+
+  // Queries past the last one are zeros, which add nothing: where no key is
+  // seen too early, the block that ends with them is as good as full. Unless a
+  // program makes something of zeros.
+  queries.hasTail |= score.isProgram();
+  if (!queries.hasTail)
+    queries.full = queries.end;
+  tailBlocks = sub(queries.end, queries.full);
+  maskedBlocks = add(tailBlocks, queries.head);
+  if (query && pipeline.behind() > 0) // nothing lies there yet
+    StoreLdsOp::create(
+        b, splat(tile(tiles.blockN, tiles.blockM, elementType), 0.0f),
+        bufferOf(ldsDs, i32(-1), pipeline.buffers));
+
+  accV = noSumsOfChunks();
+  accK = noSumsOfChunks();
+  power = initialDsPower();
+  auto heads = scf::ForOp::create(b, zero, group, i32(1), sumValues());
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(heads.getBody());
+    setSums(heads.getRegionIterArgs());
+    head.number = add(mul(headK, group), heads.getInductionVar());
+    head.q = within(rowsOf("q", head.number), queries);
+    head.dout = within(rowsOf("dout", head.number), queries);
+    head.lse = within(rowValues("lse", head.number), queries);
+    head.delta = within(deltaRows(head.number), queries);
+    if (query)
+      head.sums = sumsOf(head.number);
+    captureSums.assign(score.countSums(),
+                       splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f));
+    if (lists.isThere())
+      findListed();
+    visitQueries();
+    score.addSums(captureSums, {batch, head.number, /*row=*/nullptr, firstKey,
+                                /*hasKeyRows=*/false});
+    captureSums.clear();
+    scf::YieldOp::create(b, sumValues());
+  }
+  setSums(heads.getResults());
+  // What is compared with the length here is not to live through the loops.
+  Value count = opaque(seqlenK);
+  storeGradient(accV, loweredProbabilities(), rowsOf("dv", headK, count),
+                firstKey);
+  storeGradient(accK, loweredScoreGradients(arg("scale"), power),
+                rowsOf("dk", headK, count), firstKey);
+  finish();
+}
+
+/// The blocks of queries of a head that are listed to see these keys.
+void KeyGradients::findListed() {
+  list = lists.queriesOf(batch, head.number, firstKey, tiles.blockN);
+  queries.full = maskedBlocks =
+      isTail ? select(isTail, list.end, list.first) : list.first;
+  queries.end = list.end;
+}
+
+/// All blocks of queries of a head. Tail and head are one loop: a third would
+/// take more registers than gfx908 has. It comes first, since the head leads to
+/// the full blocks.
+void KeyGradients::visitQueries() {
+  isMasked = queries.hasHead || queries.hasTail;
+  if (pipeline.buffers > 1) // others may still read what the prologue fills
+    barrier();
+  prologue();
+  if (isMasked)
+    loop(i32(0), maskedBlocks);
+  isMasked = false;
+  Value from = isCounted() ? maskedBlocks : queries.head;
+  Value end = isCounted() ? add(queries.full, tailBlocks) : queries.full;
+  if (lists.isThere()) { // whose numbers go on
+    from = maskedBlocks;
+    end = queries.end;
+  }
+  loop(from, end);
+  drain(end);
+}
+
+} // namespace
+
+void fovea::attn::buildKeyGradients(BackwardOp op, gpu::GPUFuncOp kernel,
+                                    const target::TargetInfo &target,
+                                    const KernelArguments &arguments,
+                                    ScheduleAttr schedule) {
+  KeyGradients(op, kernel, target, arguments, schedule).build();
+}
