@@ -139,6 +139,7 @@ private:
     LaneContext lanes(kernel, info);
     RewritePatternSet patterns(context);
     populateMemoryToLanesPatterns(converter, patterns, lanes);
+    populateLdsToLanesPatterns(converter, patterns, lanes);
     populateComputeToLanesPatterns(converter, patterns, lanes);
     populateDropoutToLanesPatterns(converter, patterns, lanes);
     populateMovesToLanesPatterns(converter, patterns, lanes);

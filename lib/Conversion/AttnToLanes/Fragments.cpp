@@ -69,6 +69,43 @@ Value fovea::permuteBytes(ImplicitLocOpBuilder &b, Value high, Value low,
                        {high, low, select});
 }
 
+Value fovea::gather(ImplicitLocOpBuilder &b, Value fragment,
+                    ArrayRef<int64_t> elements) {
+  auto type = cast<VectorType>(fragment.getType());
+  int64_t count = elements.size();
+  auto isPair = [&](int64_t first) {
+    return elements[first] % 2 == 0 &&
+           elements[first + 1] == elements[first] + 1;
+  };
+  bool pairs = true;
+  for (int64_t first = 0; first + 1 < count; first += 2)
+    pairs &= isPair(first);
+  if (type.getElementTypeBitWidth() != 16 || count % 2 != 0 ||
+      type.getNumElements() % 2 != 0 || pairs)
+    return vector::ShuffleOp::create(b, fragment, fragment, elements);
+  // Halves of words: one permute a word, which the backend does not always find
+  // in a shuffle where it can also move halves of registers.
+  auto words = VectorType::get({type.getNumElements() / 2}, b.getI32Type());
+  Value bits = vector::BitCastOp::create(b, words, fragment);
+  SmallVector<Value> result;
+  for (int64_t first = 0; first < count; first += 2) {
+    int64_t low = elements[first], high = elements[first + 1];
+    Value lowWord = vector::ExtractOp::create(b, bits, low / 2);
+    if (isPair(first)) {
+      result.push_back(lowWord);
+      continue;
+    }
+    Value highWord = vector::ExtractOp::create(b, bits, high / 2);
+    int64_t selector =
+        (low % 2 ? 0x0302 : 0x0100) | (high % 2 ? 0x0706 : 0x0504) << 16;
+    result.push_back(permuteBytes(b, highWord, lowWord, selector));
+  }
+  Value packed = vector::FromElementsOp::create(
+      b, VectorType::get({count / 2}, b.getI32Type()), result);
+  return vector::BitCastOp::create(
+      b, VectorType::get({count}, type.getElementType()), packed);
+}
+
 Value fovea::addBytes(ImplicitLocOpBuilder &b, Value address,
                       LLVM::GEPArg bytes) {
   return LLVM::GEPOp::create(b, address.getType(), b.getI8Type(), address,

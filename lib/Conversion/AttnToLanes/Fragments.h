@@ -59,6 +59,10 @@ mlir::Value permuteBytes(mlir::ImplicitLocOpBuilder &b, mlir::Value high,
 mlir::Value addBytes(mlir::ImplicitLocOpBuilder &b, mlir::Value address,
                      mlir::LLVM::GEPArg bytes);
 
+/// `elements` of a fragment, as one vector.
+mlir::Value gather(mlir::ImplicitLocOpBuilder &b, mlir::Value fragment,
+                   llvm::ArrayRef<int64_t> elements);
+
 /// The wide accesses of a tile in memory, in the order of fragments.
 class TileAccesses {
 public:

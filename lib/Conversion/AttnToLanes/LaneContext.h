@@ -106,6 +106,9 @@ layout::Swizzle getSwizzle(attn::LdsType type);
 void populateMemoryToLanesPatterns(mlir::TypeConverter &converter,
                                    mlir::RewritePatternSet &patterns,
                                    LaneContext &context);
+void populateLdsToLanesPatterns(mlir::TypeConverter &converter,
+                                mlir::RewritePatternSet &patterns,
+                                LaneContext &context);
 void populateComputeToLanesPatterns(mlir::TypeConverter &converter,
                                     mlir::RewritePatternSet &patterns,
                                     LaneContext &context);

@@ -1,14 +1,12 @@
-//===- MemoryToLanes.cpp - global memory and LDS for lanes ----------------===//
+//===- MemoryToLanes.cpp - global memory for lanes ------------------------===//
 
-#include "Fragments.h"
+#include "BufferAccess.h"
 #include "fovea/Conversion/Passes.h"
-#include "fovea/Layout/LdsAccess.h"
 #include "fovea/Target/MatrixInstr.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -16,12 +14,6 @@ using namespace fovea::attn;
 using layout::Coord;
 using layout::kWideBytes;
 using layout::TileLayout;
-using layout::WideAccesses;
-
-static constexpr unsigned kLdsAddressSpace = 3;
-
-/// A byte offset that no buffer resource contains: sizes are less.
-static constexpr int64_t kOutOfBounds = int64_t(1) << 31;
 
 /// Cache policy of an access that the whole device sees, on chips whose memory
 /// instructions name a scope: SCOPE_DEV in bits 3 and 4.
@@ -34,68 +26,6 @@ static Type transferType(OpBuilder &b, int64_t bytes) {
   if (bytes == 4)
     return b.getI32Type();
   return VectorType::get({bytes / 4}, b.getI32Type());
-}
-
-/// `elements` of a fragment, as one vector.
-static Value gather(ImplicitLocOpBuilder &b, Value fragment,
-                    ArrayRef<int64_t> elements) {
-  auto type = cast<VectorType>(fragment.getType());
-  int64_t count = elements.size();
-  auto isPair = [&](int64_t first) {
-    return elements[first] % 2 == 0 &&
-           elements[first + 1] == elements[first] + 1;
-  };
-  bool pairs = true;
-  for (int64_t first = 0; first + 1 < count; first += 2)
-    pairs &= isPair(first);
-  if (type.getElementTypeBitWidth() != 16 || count % 2 != 0 ||
-      type.getNumElements() % 2 != 0 || pairs)
-    return vector::ShuffleOp::create(b, fragment, fragment, elements);
-  // Halves of words: one permute a word, which the backend does not always find
-  // in a shuffle where it can also move halves of registers.
-  auto words = VectorType::get({type.getNumElements() / 2}, b.getI32Type());
-  Value bits = vector::BitCastOp::create(b, words, fragment);
-  SmallVector<Value> result;
-  for (int64_t first = 0; first < count; first += 2) {
-    int64_t low = elements[first], high = elements[first + 1];
-    Value lowWord = vector::ExtractOp::create(b, bits, low / 2);
-    if (isPair(first)) {
-      result.push_back(lowWord);
-      continue;
-    }
-    Value highWord = vector::ExtractOp::create(b, bits, high / 2);
-    int64_t selector =
-        (low % 2 ? 0x0302 : 0x0100) | (high % 2 ? 0x0706 : 0x0504) << 16;
-    result.push_back(permuteBytes(b, highWord, lowWord, selector));
-  }
-  Value packed = vector::FromElementsOp::create(
-      b, VectorType::get({count / 2}, b.getI32Type()), result);
-  return vector::BitCastOp::create(
-      b, VectorType::get({count}, type.getElementType()), packed);
-}
-
-/// Registers of a wide access with its halves exchanged.
-static TileAccesses::Registers swapHalves(TileAccesses::Registers regs) {
-  std::rotate(regs.begin(), regs.begin() + regs.size() / 2, regs.end());
-  return regs;
-}
-
-/// A byte offset; where `guard` (if any) is false, one that is out of bounds.
-static Value offsetIf(ImplicitLocOpBuilder &b, LaneContext &lanes, Value guard,
-                      Value offset) {
-  if (!guard)
-    return offset;
-  return arith::SelectOp::create(b, guard, offset, lanes.i32(b, kOutOfBounds));
-}
-
-/// i32 columns of the view that an op is about, if they are known at run time
-/// and it has to look at them; else null.
-static Value columnsOf(ConversionPatternRewriter &rewriter,
-                       TypedValue<ViewType> view) {
-  auto made = view.getDefiningOp<ViewOp>();
-  return made && made.getColumns() && !made.getLoose()
-             ? rewriter.getRemappedValue(made.getColumns())
-             : Value();
 }
 
 namespace {
@@ -666,252 +596,11 @@ private:
   }
 };
 
-/// Accesses of a tile in LDS: a base a lane, and constant offsets.
-class LdsAddress {
-public:
-  LdsAddress(Operation *op, LaneContext &lanes, const TileLayout &layout,
-             LdsType type)
-      : op(op), lanes(lanes), layout(layout), type(type),
-        swizzle(getSwizzle(type)), bytes(bytesOf(type.getElementType())),
-        rowBytes(type.getColumns() * bytes) {
-    // Bits of the byte column that differ between lanes; what falls outside
-    // them can be added instead of XORed, and so become an immediate offset.
-    if (!swizzle.shifts.empty())
-      laneBits = (swizzle.chunks - 1) * 16;
-    if (swizzle.halfBit >= 0)
-      laneBits |= layout::kHalfChunk;
-    for (auto space : {layout::Space::Lane, layout::Space::Wave})
-      for (const Coord &basis : layout.get(space))
-        laneBits |= layout::lineOf(rowBytes, bytes, swizzle, basis)[1] * bytes;
-  }
-
-  /// Whether an access of `width` elements at register coordinates `at` meets
-  /// the halves of its chunk in reverse order.
-  bool isSwapped(Coord at, int width) const {
-    return width * bytes > layout::kHalfChunk && swizzle.swapsHalves(at[0]);
-  }
-
-  /// Address of such an access in the tile at `buffer`. The constant is the
-  /// last step, so that it ends up in the instruction.
-  Value pointer(ImplicitLocOpBuilder &b, Value buffer, Coord at, int width) {
-    Coord line = layout::lineOf(rowBytes, bytes, swizzle, at);
-    int64_t flip = line[1] * bytes ^ swizzle.rowXor(line[0]) * 16;
-    if (swizzle.swapsHalves(at[0]) && !isSwapped(at, width))
-      flip ^= layout::kHalfChunk;
-    Value base = lanes.ldsBase(op, layout, type, flip & laneBits);
-    int64_t lineBytes = rowBytes << swizzle.lineRowBits(rowBytes);
-    int64_t constant = line[0] * lineBytes + (flip & ~laneBits);
-    return addBytes(b, addBytes(b, buffer, base), int32_t(constant));
-  }
-
-private:
-  Operation *op;
-  LaneContext &lanes;
-  const TileLayout &layout;
-  LdsType type;
-  layout::Swizzle swizzle;
-  int64_t bytes, rowBytes;
-  int64_t laneBits = 0;
-};
-
-/// attn.alloc_lds: a global of the module in LDS.
-struct LowerAllocLds : public LanePattern<AllocLdsOp> {
-  using LanePattern::LanePattern;
-  LogicalResult
-  matchAndRewrite(AllocLdsOp op, Adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    gpu::GPUFuncOp kernel = lanes.getKernel();
-    auto module = kernel->getParentOfType<gpu::GPUModuleOp>();
-    auto type = LLVM::LLVMArrayType::get(rewriter.getI8Type(),
-                                         op.getLds().getType().getBytes() *
-                                             op.getBuffers());
-    std::string name;
-    int number = 0;
-    do
-      name = llvm::formatv("{0}_lds{1}", kernel.getName(), number++);
-    while (module.lookupSymbol(name));
-    LLVM::GlobalOp global;
-    {
-      OpBuilder::InsertionGuard guard(rewriter);
-      rewriter.setInsertionPoint(kernel);
-      global = LLVM::GlobalOp::create(
-          rewriter, op.getLoc(), type, /*isConstant=*/false,
-          LLVM::Linkage::Internal, name, /*value=*/Attribute(),
-          /*alignment=*/kWideBytes, kLdsAddressSpace);
-    }
-    rewriter.replaceOpWithNewOp<LLVM::AddressOfOp>(op, global);
-    return success();
-  }
-};
-
-/// attn.lds_buffer: buffers follow one another.
-struct LowerLdsBuffer : public LanePattern<LdsBufferOp> {
-  using LanePattern::LanePattern;
-  LogicalResult
-  matchAndRewrite(LdsBufferOp op, Adaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-    Value bytes = lanes.i32(b, op.getLds().getType().getBytes());
-    Value offset = arith::MulIOp::create(b, op.getNumber(), bytes);
-    rewriter.replaceOp(op, addBytes(b, adaptor.getLds()[0], offset));
-    return success();
-  }
-};
-
-/// attn.copy_lds: loads to LDS. An access of a wave fills consecutive places of
-/// LDS, lane by lane, so the swizzle is in the choice of what each fetches.
-struct LowerCopyLds : public LanePattern<CopyLdsOp> {
-  using LanePattern::LanePattern;
-  LogicalResult
-  matchAndRewrite(CopyLdsOp op, Adaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    if (!op.getLayout())
-      return op.emitOpError("has no layout; run attn-assign-layouts first");
-    if (columnsOf(rewriter, op.getView()))
-      return op.emitOpError("can't cut columns that are known at run time; "
-                            "schedules of such kernels have direct_copy = 0");
-    if (!lanes.getTarget().has(target::kLoadToLds128))
-      return op.emitOpError() << lanes.getTarget().name
-                              << " has no loads of 16 bytes a lane to LDS";
-    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-    TileLayout layout = op.getLayout()->getLayout();
-    LdsType type = op.getLds().getType();
-    layout::Swizzle swizzle = getSwizzle(type);
-    int64_t bytes = bytesOf(type.getElementType());
-    int64_t rowBytes = type.getBytes() / type.getRows();
-    if (swizzle.halfBit >= 0 || swizzle.lineRowBits(rowBytes) > 0)
-      return op.emitOpError() << "fills whole chunks of 16 bytes in the rows "
-                                 "that they are of, which "
-                              << type.getSwizzle() << " does not leave them in";
-    WideAccesses accesses = wideAccesses(layout, kWideBytes / bytes);
-    if (accesses.width * bytes != kWideBytes || layout.fragments() != 1)
-      return op.emitOpError()
-             << "layout <" << layout.str()
-             << "> does not give each lane runs of " << kWideBytes << " bytes";
-    auto i32 = [&](int64_t value) { return lanes.i32(b, value); };
-    Value resource = adaptor.getView()[0], stride = adaptor.getView()[1];
-    Value zero = i32(0);
-    // Where the wave's accesses go.
-    Value start = arith::AddIOp::create(
-        b,
-        arith::MulIOp::create(b, lanes.waveCoordinate(op, layout, 0),
-                              i32(rowBytes)),
-        arith::MulIOp::create(b, lanes.waveCoordinate(op, layout, 1),
-                              i32(bytes)));
-    Value places = addBytes(b, adaptor.getLds()[0], start);
-    // What this lane fetches. A column outside the view puts it out of bounds,
-    // whatever rows are added.
-    Value row =
-        arith::MulIOp::create(b, lanes.coordinate(op, layout, 0), stride);
-    int64_t viewBytes = op.getView().getType().getColumns() * bytes;
-    for (const auto &regs : accesses.regs) {
-      Coord at = layout.map(regs[0], 0, 0);
-      int64_t flip = at[1] * bytes ^ swizzle.rowXor(at[0]) * kWideBytes;
-      Value column = lanes.swizzledColumn(op, layout, type, flip);
-      Value offset = arith::AddIOp::create(b, row, column);
-      if (viewBytes < rowBytes) {
-        Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
-                                             column, i32(viewBytes));
-        offset = offsetIf(b, lanes, inside, offset);
-      }
-      if (at[0] != 0)
-        offset = arith::AddIOp::create(
-            b, offset, arith::MulIOp::create(b, stride, i32(at[0])));
-      auto load = ROCDL::RawPtrBufferLoadLdsOp::create(
-          b, TypeRange{},
-          ValueRange{
-              resource,
-              addBytes(b, places, int32_t(at[0] * rowBytes + at[1] * bytes)),
-              i32(kWideBytes), offset, zero, zero, zero});
-      load.setAliasScopesAttr(lanes.getCopyScope());
-    }
-    rewriter.eraseOp(op);
-    return success();
-  }
-};
-
-/// Fails unless the accesses of a tile in this layout know in advance which
-/// chunks of the LDS tile have their halves swapped.
-static LogicalResult checkHalves(Operation *op, const TileLayout &layout,
-                                 LdsType type) {
-  if (layout::canSwapHalves(layout, bytesOf(type.getElementType()),
-                            getSwizzle(type)))
-    return success();
-  return op->emitOpError()
-         << "layout <" << layout.str() << "> has lanes that differ in whether "
-         << type.getSwizzle()
-         << " swaps the halves of what they access at once; a register bit "
-            "has to decide";
-}
-
-struct LowerStoreLds : public LanePattern<StoreLdsOp> {
-  using LanePattern::LanePattern;
-  LogicalResult
-  matchAndRewrite(StoreLdsOp op, Adaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-    TileLayout layout = layoutOf(op.getTile());
-    LdsType type = op.getLds().getType();
-    if (failed(checkHalves(op, layout, type)))
-      return failure();
-    TileAccesses accesses(layout, type.getElementType());
-    LdsAddress address(op, lanes, layout, type);
-    accesses.forEach([&](int fragment, const auto &regs, Coord at) {
-      bool swapped = address.isSwapped(at, accesses.width());
-      Value part = gather(b, adaptor.getTile()[fragment],
-                          swapped ? swapHalves(regs) : regs);
-      LLVM::StoreOp::create(
-          b, part,
-          address.pointer(b, adaptor.getLds()[0], at, accesses.width()),
-          accesses.bytes());
-    });
-    rewriter.eraseOp(op);
-    return success();
-  }
-};
-
-struct LowerLoadLds : public LanePattern<LoadLdsOp> {
-  using LanePattern::LanePattern;
-  LogicalResult
-  matchAndRewrite(LoadLdsOp op, Adaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-    LdsType type = op.getLds().getType();
-    int64_t bytes = bytesOf(type.getElementType());
-    layout::LdsRead way = layout::chooseLdsRead(
-        layoutOf(op.getTile()), bytes,
-        target::ldsTransposedRead(lanes.getTarget(), bytes));
-    if (failed(checkHalves(op, way.addresses, type)))
-      return failure();
-    TileAccesses accesses(way.addresses, type.getElementType(), way.accesses);
-    LdsAddress address(op, lanes, way.addresses, type);
-    auto read = [&](Coord at) -> Value {
-      Value place =
-          address.pointer(b, adaptor.getLds()[0], at, accesses.width());
-      if (way.transposed) {
-        auto load = ROCDL::ds_read_tr16_b64::create(b, accesses.type(), place);
-        load.setNoaliasScopesAttr(lanes.getCopyScope());
-        return load;
-      }
-      auto load =
-          LLVM::LoadOp::create(b, accesses.type(), place, accesses.bytes());
-      load.setNoaliasScopesAttr(lanes.getCopyScope());
-      if (!address.isSwapped(at, accesses.width()))
-        return load;
-      auto order = llvm::to_vector<8>(llvm::seq<int64_t>(accesses.width()));
-      return vector::ShuffleOp::create(b, load, load, swapHalves(order));
-    };
-    rewriter.replaceOpWithMultiple(op, {accesses.read(b, read)});
-    return success();
-  }
-};
-
 } // namespace
 
 void fovea::populateMemoryToLanesPatterns(TypeConverter &converter,
                                           RewritePatternSet &patterns,
                                           LaneContext &context) {
   patterns.add<LowerView, LowerLoad, LowerGather, LowerScatter, LowerScatterAdd,
-               LowerStore, LowerAtomicAdd, LowerAllocLds, LowerLdsBuffer,
-               LowerCopyLds, LowerStoreLds, LowerLoadLds>(converter, context);
+               LowerStore, LowerAtomicAdd>(converter, context);
 }

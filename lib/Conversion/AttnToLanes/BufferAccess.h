@@ -1,0 +1,40 @@
+//===- BufferAccess.h - offsets in buffer resources -------------*- C++ -*-===//
+//
+// What accesses of global memory have in common with copies from there to LDS:
+// lanes that access nothing have an offset that is out of bounds.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_CONVERSION_ATTNTOLANES_BUFFERACCESS_H
+#define FOVEA_CONVERSION_ATTNTOLANES_BUFFERACCESS_H
+
+#include "Fragments.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace fovea {
+
+/// A byte offset that no buffer resource contains: sizes are less.
+inline constexpr int64_t kOutOfBounds = int64_t(1) << 31;
+
+/// A byte offset; where `guard` (if any) is false, one that is out of bounds.
+inline mlir::Value offsetIf(mlir::ImplicitLocOpBuilder &b, LaneContext &lanes,
+                            mlir::Value guard, mlir::Value offset) {
+  if (!guard)
+    return offset;
+  return mlir::arith::SelectOp::create(b, guard, offset,
+                                       lanes.i32(b, kOutOfBounds));
+}
+
+/// i32 columns of the view that an op is about, if they are known at run time
+/// and it has to look at them; else null.
+inline mlir::Value columnsOf(mlir::ConversionPatternRewriter &rewriter,
+                             mlir::TypedValue<attn::ViewType> view) {
+  auto made = view.getDefiningOp<attn::ViewOp>();
+  return made && made.getColumns() && !made.getLoose()
+             ? rewriter.getRemappedValue(made.getColumns())
+             : mlir::Value();
+}
+
+} // namespace fovea
+
+#endif // FOVEA_CONVERSION_ATTNTOLANES_BUFFERACCESS_H
