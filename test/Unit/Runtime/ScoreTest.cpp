@@ -8,7 +8,9 @@
 #include "RuntimeTest.h"
 
 #include "Problem.h"
+#include "Scores.h"
 
+#include <array>
 #include <cstring>
 #include <functional>
 #include <tuple>
@@ -161,4 +163,46 @@ TEST_F(ScoreGroupTest, NamesStandForOneProgram) {
   count = 4;
   EXPECT_EQ(launch("other"), FOVEA_STATUS_NOT_FOUND);
   EXPECT_EQ(launch(""), FOVEA_STATUS_INVALID_ARGUMENT);
+}
+
+TEST(StoredGradientTest, PlacesHaveMemoryOfTheirOwn) {
+  const auto wanted = *spec::capturesOfProgram(
+      "score 1 captures(bf16[batch:?, head:?, query:?, key:1])\nyield x");
+  fovea_capture_t bias = {};
+  bias.type = FOVEA_CAPTURE_BF16;
+  bias.rank = 4;
+  bias.data = reinterpret_cast<const void *>(0x7000000);
+  bias.gradient = reinterpret_cast<void *>(0x8000000);
+  rt::Problem problem{};
+  problem.sizes.batch = 2;
+  problem.sizes.headsQ = 3;
+  problem.sizes.seqlenQ = 5;
+  problem.sizes.seqlenK = 8;
+  problem.wanted = spec::kDk;
+  problem.score.program = "mine";
+  problem.score.captures = &bias;
+  problem.score.capture_count = 1;
+  problem.score.capture_size = sizeof(bias);
+  problem.score.stored_gradients = 1;
+  std::copy_n(std::array{2, 3, 5, 8}.begin(), 4, bias.extents);
+  std::copy_n(std::array{120, 40, 8, 1}.begin(), 4, bias.strides);
+
+  auto message = [&](const std::array<int64_t, 4> &strides) {
+    std::copy(strides.begin(), strides.end(), bias.gradient_strides);
+    return rt::checkCaptures(problem, wanted, /*isLaunch=*/false).message;
+  };
+  auto overlap = [](const char *dim, const char *stride, const char *least) {
+    return std::string("score.captures[0].gradient_strides[") + dim + "] is " +
+           stride +
+           ": places of a gradient that is stored would overlap; it must be at "
+           "least " +
+           least + ", what the dimensions of smaller stride span";
+  };
+  EXPECT_EQ(message({120, 40, 8, 1}), "");
+  EXPECT_EQ(message({8, 16, 48, 1}), ""); // dimensions in another order
+  EXPECT_EQ(message({120, 40, 7, 1}), overlap("2", "7", "8"));
+  EXPECT_EQ(message({119, 40, 8, 1}), overlap("0", "119", "120"));
+  EXPECT_EQ(message({120, 40, 8, 0}), overlap("3", "0", "1"));
+  problem.sizes.batch = 1;
+  EXPECT_EQ(message({0, 40, 8, 1}), "");
 }
