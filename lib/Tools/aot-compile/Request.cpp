@@ -50,12 +50,13 @@ static constexpr OverrideInfo kOverrides[] = {
     {"value-split", "v", &ScheduleOverrides::valueSplit, 1, true,
      "waves that share queries, each with its part of the output's columns"},
     {"queries-in-lds", "q", &ScheduleOverrides::queriesInLds, 0, true,
-     "0: queries stay in registers, 1: in LDS"},
+     "0: queries stay in registers, 1: in LDS, 2: in memory (with "
+     "--column-chunk)"},
     {"direct-copy", "dc", &ScheduleOverrides::directCopy, 0, false,
      "0: keys and values reach LDS through registers, 1: without"},
     {"column-chunk", "cc", &ScheduleOverrides::columnChunk, 0, true,
-     "columns of the head dimension that come through LDS at a time, of "
-     "gradients (0: all)"},
+     "columns of the head dimension that are taken at a time, of gradients and "
+     "with --queries-in-lds=2 (0: all)"},
 };
 
 llvm::ArrayRef<OverrideInfo> fovea::tools::allOverrides() { return kOverrides; }

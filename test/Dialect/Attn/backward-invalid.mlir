@@ -124,6 +124,22 @@ func.func @chunk_lds(%t: !t, %l: !l, %w: !w, %s: f32) {
 
 // -----
 
+!t = memref<?x?x?x128xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @anew_without_chunks(%t: !t, %l: !l, %w: !w, %s: f32) {
+  // expected-error @below {{queries_in_lds = 2 reads operands of the dkdv kernel in chunks: column_chunk must be less than the head dimension, found 0}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    schedule(<deterministic,
+      delta = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
+      dkdv = <block_m = 64, block_n = 16, waves = 4, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 1, rescale_threshold = 0, queries_in_lds = 2>,
+      dq = <block_m = 64, block_n = 16, waves = 4, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 1, rescale_threshold = 0>>)
+    : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
 !t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 !l = memref<?x?x?xf32, strided<[?, ?, 1]>>
 !w = memref<?xi8>

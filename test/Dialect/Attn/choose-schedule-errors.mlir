@@ -11,7 +11,7 @@
 // CHIP: error: 'attn.forward' op unknown chip 'gfx803'; known: gfx908, gfx90a, gfx942
 // WAVES: error: 'attn.forward' op waves must be 1, 2, 4, 8 or 16, found 5
 // RESCALE: error: 'attn.forward' op rescale_threshold must be in [0, 8], found -2
-// QUERIES: error: 'attn.forward' op queries_in_lds must be 0 or 1, found -2
+// QUERIES: error: 'attn.forward' op queries_in_lds must be 0, 1 or 2, found -2
 // INST: error: 'attn.forward' op gfx942 has no matrix instruction 'wmma_16x16x16' for 'f16'; it has mfma_32x32x8, mfma_16x16x16
 // UNKNOWN: error: 'attn.forward' op unknown matrix instruction 'mfma_4x4x4'; use one of mfma_32x32x16, mfma_16x16x32, mfma_32x32x8,
 
@@ -50,7 +50,7 @@ func.func @block_n(%t: !t64, %s: f32) {
 
 !t256 = memref<?x?x?x256xbf16, strided<[?, ?, ?, 1]>>
 func.func @column_chunk(%t: !t256, %s: f32) {
-  // expected-error @below {{forward kernels take all columns at once: column_chunk must be 0, found 64}}
+  // expected-error @below {{of forward kernels queries_in_lds = 2 and column_chunk go together, found 0 and 64}}
   attn.forward %t, %t, %t, %t scale(%s)
     schedule(<block_m = 128, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 1, rescale_threshold = 8, column_chunk = 64>)
     : !t256, !t256, !t256, !t256

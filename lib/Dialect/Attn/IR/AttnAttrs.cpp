@@ -126,10 +126,11 @@ LogicalResult ScheduleAttr::verify(
   if (valueSplit < 1 || valueSplit > waves || !llvm::isPowerOf2_32(valueSplit))
     return emitError() << "value_split must be a power of two up to waves ("
                        << waves << "), found " << valueSplit;
-  for (auto [name, value] : {std::pair("queries_in_lds", queriesInLds),
-                             std::pair("direct_copy", directCopy)})
-    if (value != 0 && value != 1)
-      return emitError() << name << " must be 0 or 1, found " << value;
+  if (queriesInLds < 0 || queriesInLds > 2)
+    return emitError() << "queries_in_lds must be 0, 1 or 2, found "
+                       << queriesInLds;
+  if (directCopy != 0 && directCopy != 1)
+    return emitError() << "direct_copy must be 0 or 1, found " << directCopy;
   if (columnChunk < 0 || columnChunk > 512 || columnChunk % 32 != 0)
     return emitError() << "column_chunk must be 0 or a multiple of 32 up to "
                           "512, found "
@@ -149,7 +150,7 @@ std::string ScheduleAttr::getKey() const {
   if (getValueSplit() != 1)
     key += llvm::formatv(",value_split={0}", getValueSplit());
   if (getQueriesInLds())
-    key += ",queries_in_lds=1";
+    key += llvm::formatv(",queries_in_lds={0}", getQueriesInLds());
   if (getDirectCopy())
     key += ",direct_copy=1";
   if (getColumnChunk())

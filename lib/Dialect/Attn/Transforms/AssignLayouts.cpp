@@ -1,5 +1,6 @@
 //===- AssignLayouts.cpp - attn-assign-layouts ----------------------------===//
 
+#include "ForwardPipeline.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
 #include "fovea/Layout/LdsAccess.h"
@@ -465,11 +466,12 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
     if (!tile || layouts.find(tile))
       return success();
     auto type = cast<RankedTensorType>(tile.getType());
+    int pieceBits = llvm::countr_zero(uint32_t(kCopyBytes / factorBytes));
     return layouts.assign(
-        tile, layout::chooseCopyLayout(type.getDimSize(0), type.getDimSize(1),
-                                       factorBytes, laneBits, waveBits, false,
-                                       /*rowBits=*/0,
-                                       /*maxColumnBits=*/laneBits + 3));
+        tile, layout::chooseCopyLayout(
+                  type.getDimSize(0), type.getDimSize(1), factorBytes, laneBits,
+                  waveBits, false, /*rowBits=*/0,
+                  /*maxColumnBits=*/laneBits + pieceBits));
   });
   if (loaded.wasInterrupted())
     return failure();

@@ -187,10 +187,20 @@ static const BackwardRow kBackwardRows[] = {
     {0, 64, "mfma_32x32x2", {128, 32, 4, 2, 2}, {128, 32, 4, 2, 2}},
     {0, 128, "mfma_16x16x4", {64, 16, 4, 2, 2}, {64, 16, 4, 2, 2}},
     {0, 256, "mfma_16x16x4", {64, 16, 4, 1, 1}, {64, 16, 4, 1, 1}},
+    {0,
+     512,
+     "mfma_16x16x4",
+     {64, 16, 4, 2, 1, 1, 2, 0, 64},
+     {64, 16, 4, 2, 1, 1, 2, 0, 64}},
     // fp32 by lanes: of keys, or queries, each has one.
     {0, 48, "lanes_8x32x4", {64, 16, 2, 1, 2, 1, 1}, {64, 16, 2, 1, 2, 1, 1}},
     {0, 96, "lanes_8x32x4", {32, 8, 2, 1, 1, 2, 1}, {32, 8, 2, 1, 1, 2, 1}},
     {0, 192, "lanes_8x32x4", {32, 8, 4, 1, 2, 4, 1}, {32, 8, 4, 1, 2, 4, 1}},
+    {0,
+     512,
+     "lanes_8x32x4",
+     {32, 8, 8, 1, 2, 8, 2, 0, 64},
+     {32, 8, 8, 1, 2, 8, 2, 0, 64}},
     // RDNA: 256 registers a lane.
     {target::kWmmaRepeated,
      64,
@@ -307,6 +317,7 @@ static const ScheduleRow kAtomicRows[] = {
     {0, 64, "mfma_32x32x2", {128, 32, 4, 2, 1}},
     {0, 128, "mfma_16x16x4", {64, 16, 4, 2, 1}},
     {0, 256, "mfma_16x16x4", {64, 16, 4, 1, 1}},
+    {0, 512, "mfma_16x16x4", {64, 16, 4, 2, 1, 1, 2, 0, 64}},
     // RDNA: waves that share columns of dQ split its queries, of which there
     // must then be more, or the waves fewer. Where operands repeat there is no
     // schedule without scratch past 384.
@@ -462,7 +473,7 @@ fovea::attn::queryProduct(const target::TargetInfo &target, Type elementType,
     headDim = std::min(headDim, chunk);
   // A tile in LDS has no columns past its own.
   int64_t most = std::numeric_limits<int64_t>::max();
-  if (schedule.getQueriesInLds())
+  if (schedule.keepsQueriesInLds())
     most = llvm::alignTo(headDim, kLdsRowBytes / bytesOf(elementType));
   std::optional<QueryProduct> best;
   for (const target::MatrixInstr *inst : instructions)
@@ -506,13 +517,19 @@ checkHolds(llvm::function_ref<InFlightDiagnostic()> emitError,
   const int64_t bytes = tiles.elementBytes;
   const int64_t buffers =
       gradientPipeline(holds.role, schedule, tiles.chunks).buffers;
+  if (schedule.getQueriesInLds() == 2 && tiles.chunks == 1)
+    return emitError() << "queries_in_lds = 2 reads operands of the "
+                       << holds.kernel
+                       << " kernel in chunks: column_chunk must be less than "
+                          "the head dimension, found "
+                       << schedule.getColumnChunk();
   int64_t lds = buffers * tiles.blockN *
                 (bytes * tiles.ldsDim * holds.moving + 4 * holds.rowTerms);
-  if (schedule.getQueriesInLds())
+  if (schedule.keepsQueriesInLds())
     lds += residents * bytes * tiles.blockM * tiles.chunks * tiles.scoreDim;
   if (holds.query) {
     lds += buffers * bytes * tiles.blockN * tiles.blockM;
-    if (schedule.getQueriesInLds())
+    if (schedule.keepsQueriesInLds())
       lds += bytes * tiles.blockM * tiles.chunks * tiles.ldsDim;
   }
   if (lds > target.ldsBytes)
@@ -521,7 +538,7 @@ checkHolds(llvm::function_ref<InFlightDiagnostic()> emitError,
                        << target.ldsBytes
                        << "; a smaller block_n, block_m or column_chunk fits";
   int64_t other = 0;
-  if (holds.query && !schedule.getQueriesInLds())
+  if (holds.query && schedule.keepsQueriesInRegisters())
     other = tiles.blockM * tiles.chunks * holds.query->columns *
             (int64_t(schedule.getWaves() / holds.query->columnWaves)
              << llvm::popcount(

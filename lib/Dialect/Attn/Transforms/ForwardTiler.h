@@ -75,7 +75,7 @@ public:
         schedule(*op.getSchedule()),
         inst(*lookupMatrixInstr(target, schedule.getInst(),
                                 op.getElementType())),
-        tiles(forwardTiles(op.getHeadDim(), schedule, inst)),
+        tiles(forwardTiles(op.getHeadDim(), withAllColumns(schedule), inst)),
         pipeline(ForwardPipeline::of(schedule)),
         raised(raisesProbabilities()
                    ? kLargestExponent - schedule.getRescaleThreshold()
@@ -104,6 +104,11 @@ private:
   bool isStaggered() const;
   void barrierOf(bool late);
   Value readK(KeyBlock block);
+  void storeChunksOfK(KeyBlock block);
+  Value scoresOfChunks();
+  int64_t chunksOfScores() const {
+    return llvm::divideCeil(tiles.headDim, schedule.getColumnChunk());
+  }
   Value readV(KeyBlock block);
   /// V lies in LDS as it does in memory: without registers on its way nothing
   /// turns it.

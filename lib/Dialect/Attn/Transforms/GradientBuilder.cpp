@@ -39,23 +39,42 @@ Columns GradientBuilder<Base>::columnsOf(int64_t chunk) const {
 
 template <typename Base>
 auto GradientBuilder<Base>::makeResidents(
-    llvm::function_ref<Value(int64_t column)> load) -> Residents {
+    const Rows &rows, Value first,
+    std::function<Value(const Rows &rows, Value first, int64_t column)> load)
+    -> Residents {
   Residents residents;
   for (int64_t chunk = 0; chunk != tiles.chunks; ++chunk) {
-    Value rows = load(columnsOf(chunk).first);
-    if (!schedule.getQueriesInLds()) {
-      residents.push_back({this->transpose(rows), nullptr});
+    const int64_t column = columnsOf(chunk).first;
+    if (readsAnew()) {
+      residents.push_back(
+          {nullptr, nullptr, [=, this] {
+             return load(anew(rows), this->opaque(first), column);
+           }});
+      continue;
+    }
+    Value tile = load(rows, first, column);
+    if (schedule.keepsQueriesInRegisters()) {
+      residents.push_back({this->transpose(tile), nullptr, nullptr});
       continue;
     }
     Value lds = this->ldsTile(tiles.blockM, tiles.scoreDim, this->elementType);
-    StoreLdsOp::create(b, rows, lds);
-    residents.push_back({nullptr, lds});
+    StoreLdsOp::create(b, tile, lds);
+    residents.push_back({nullptr, lds, nullptr});
   }
   return residents;
 }
 
 template <typename Base>
+Rows GradientBuilder<Base>::anew(Rows rows) {
+  if (rows.columns)
+    rows.columns = this->opaque(rows.columns);
+  return rows;
+}
+
+template <typename Base>
 Value GradientBuilder<Base>::get(const Resident &resident) {
+  if (resident.load)
+    return fetched;
   if (!resident.lds)
     return resident.tile;
   return this->transpose(
@@ -99,7 +118,11 @@ void GradientBuilder<Base>::storeTurned(Value rows, const Visited &tile,
 }
 
 template <typename Base>
-Value GradientBuilder<Base>::readRows(Value lds) {
+Value GradientBuilder<Base>::readRows(Value lds, const Resident &right) {
+  if (right.load) {
+    fetched = this->transpose(right.load());
+    separateLdsReads();
+  }
   return factorTile(lds, tiles.blockN, tiles.scoreDim);
 }
 
@@ -153,7 +176,7 @@ Value GradientBuilder<Base>::accumulate(Value left, Value right, Value acc) {
 
 template <typename Base>
 void GradientBuilder<Base>::separateLdsReads() {
-  if (!schedule.getQueriesInLds())
+  if (schedule.keepsQueriesInRegisters())
     return;
   amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
 }

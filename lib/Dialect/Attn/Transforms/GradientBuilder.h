@@ -12,6 +12,7 @@
 #include "GradientPipeline.h"
 #include "TileBuilder.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
+#include <functional>
 
 namespace fovea::attn {
 
@@ -57,15 +58,26 @@ protected:
 
   //===--- what stays -----------------------------------------------------===//
   /// A right operand that lasts through the loop: [score_dim, block_m], rows of
-  /// a tensor as columns. In LDS if the schedule says so.
+  /// a tensor as columns. Where the schedule says: in LDS, or read from memory
+  /// each time.
   struct Resident {
     Value tile, lds;
+    std::function<Value()> load; ///< rows
   };
   /// One for each chunk of columns.
   using Residents = llvm::SmallVector<Resident>;
-  /// \param load  the rows from a column on, [block_m, score_dim]
-  Residents makeResidents(llvm::function_ref<Value(int64_t column)> load);
+  /// \param first  of the rows
+  /// \param load  [block_m, score_dim] from a row and a column on
+  Residents makeResidents(
+      const Rows &rows, Value first,
+      std::function<Value(const Rows &rows, Value first, int64_t column)> load);
   Value get(const Resident &resident);
+  bool readsAnew() const {
+    return !schedule.keepsQueriesInRegisters() && !schedule.keepsQueriesInLds();
+  }
+  /// Rows to load from in a loop: LLVM would make all addresses, and what is
+  /// cut of each column, ahead of it.
+  Rows anew(Rows rows);
 
   //===--- what is visited ------------------------------------------------===//
   /// A block in LDS. Read as it is and turned: it lies there both ways, or only
@@ -80,7 +92,9 @@ protected:
                     llvm::ArrayRef<Value *> turned, int buffers);
   void storeVisited(Value rows, const Visited &tile, In in);
   void storeTurned(Value rows, const Visited &tile, In in);
-  Value readRows(Value lds);
+  /// Rows that a product with the resident operand takes. What is read from
+  /// memory for it is in registers before.
+  Value readRows(Value lds, const Resident &right);
   Value readTurned(const Visited &tile, In in);
   /// What holds a block in LDS: with two buffers, blocks take turns.
   Value bufferOf(Value lds, Value number, int buffers);
@@ -93,8 +107,8 @@ protected:
   Value product(Value rows, const Resident &right, Value acc);
   /// acc + left, [value_dim, block_n], times P or dS.
   Value accumulate(Value left, Value right, Value acc);
-  /// Where residents are read from LDS again and again, LLVM would read those
-  /// of all products at once: what is below reads LDS after what is above.
+  /// Where residents are read again and again, LLVM would read those of all
+  /// products at once: what is below reads after what is above.
   void separateLdsReads();
   /// The same of chunks, whose products are short.
   void separateChunks();
@@ -178,6 +192,8 @@ protected:
   Value factor; ///< |scale| * log2(e), at least the least normal number
 
 private:
+  Value fetched; ///< of the resident operand that was last read from memory
+
   Value i64Constant(int64_t value) {
     return mlir::arith::ConstantIntOp::create(b, value, 64).getResult();
   }

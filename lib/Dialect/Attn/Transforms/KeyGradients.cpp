@@ -38,7 +38,7 @@ private:
   void load(Value number, Value block, bool isAgain);
   /// What was loaded so, without columns that are not there.
   Value cutChunk(const Rows &rows, Value tile) {
-    return cut(rows, tile, chunk * tiles.columns);
+    return cut(readsAnew() ? anew(rows) : rows, tile, chunk * tiles.columns);
   }
   Score::Result scoresOf(Value products, Value block);
   Value maskedScores(Value scores, Value block);
@@ -53,7 +53,7 @@ private:
   bool isCounted() const { return queries.hasTail && pipeline.buffers > 1; }
   Bounds seenByKeys();
   Rows sumsOf(Value head);
-  Value loadOwn(const Rows &rows, int64_t columns, int64_t column);
+  Value loadOwn(const Rows &rows, Value first, int64_t columns, int64_t column);
   void findListed();
   void visitQueries();
 
@@ -108,21 +108,31 @@ void KeyGradients::prepareQuerySums(const Rows &k) {
   ldsDs = ldsTile(tiles.blockN, tiles.blockM, elementType, pipeline.buffers);
   for (int64_t number = 0; number != tiles.chunks; ++number) {
     const int64_t column = columnsOf(number).first;
-    if (!schedule.getQueriesInLds()) {
-      queryKeys.push_back({loadOwn(k, query->columns, column), nullptr});
+    if (readsAnew()) {
+      queryKeys.push_back({nullptr, nullptr, [=, this] {
+                             return loadOwn(anew(k), opaque(firstKey),
+                                            query->columns, column);
+                           }});
+      continue;
+    }
+    if (schedule.keepsQueriesInRegisters()) {
+      queryKeys.push_back(
+          {loadOwn(k, firstKey, query->columns, column), nullptr, nullptr});
       continue;
     }
     Value lds = ldsTile(tiles.ldsDim, tiles.blockM, elementType);
-    StoreLdsOp::create(b, transpose(loadOwn(k, tiles.ldsDim, column)), lds);
-    queryKeys.push_back({nullptr, lds});
+    StoreLdsOp::create(b, transpose(loadOwn(k, firstKey, tiles.ldsDim, column)),
+                       lds);
+    queryKeys.push_back({nullptr, lds, nullptr});
   }
 }
 
 /// dS [block_n, block_m] times the keys: [block_n, columns].
 Value KeyGradients::queryGradients(Value ds, const Resident &own) {
   Value right =
-      own.lds ? transpose(factorTile(own.lds, query->columns, tiles.blockM))
-              : own.tile;
+      own.load  ? own.load()
+      : own.lds ? transpose(factorTile(own.lds, query->columns, tiles.blockM))
+                : own.tile;
   Value zero = splat(f32Tile(tiles.blockN, query->columns), 0.0f);
   auto inst = InstAttr::get(b.getContext(), query->inst->name);
   return DotOp::create(b, ds, right, zero, inst, /*split_rows=*/false,
@@ -205,7 +215,7 @@ void KeyGradients::take(GradientStep step, Value number) {
   }
   case Step::ReadScored:
     separateChunks();
-    slot(Slot::Scored) = readRows(in(ldsQ.rows));
+    slot(Slot::Scored) = readRows(in(ldsQ.rows), keys[chunk]);
     return;
   case Step::Scores:
     if (chunk == 0)
@@ -249,7 +259,7 @@ void KeyGradients::take(GradientStep step, Value number) {
     return;
   case Step::ReadOther:
     separateLdsReads();
-    slot(Slot::Other) = readRows(in(ldsDout.rows));
+    slot(Slot::Other) = readRows(in(ldsDout.rows), values[chunk]);
     return;
   case Step::WeightGradients:
     slot(Slot::WeightGradients) =
@@ -340,9 +350,10 @@ Rows KeyGradients::sumsOf(Value head) {
 }
 
 /// The rows of this workgroup's keys, zeros where no query sees them.
-Value KeyGradients::loadOwn(const Rows &rows, int64_t columns, int64_t column) {
-  return loadTile(rows, firstKey, tiles.blockM, columns,
-                  firstSeen ? sub(firstSeen, firstKey) : Value(), column);
+Value KeyGradients::loadOwn(const Rows &rows, Value first, int64_t columns,
+                            int64_t column) {
+  return loadTile(rows, first, tiles.blockM, columns,
+                  firstSeen ? sub(firstSeen, first) : Value(), column);
 }
 
 /// The queries that see each key: none one past the last, where that matters.
@@ -396,12 +407,16 @@ void KeyGradients::build() {
   Bounds seen = visibility.seenKeys();
   k.count = v.count = seen.end;
   firstSeen = seen.begin;
-  keys = makeResidents([&](int64_t column) {
-    return NegateIfOp::create(b, loadOwn(k, tiles.scoreDim, column),
-                              scaleIsNegative());
-  });
+  keys = makeResidents(
+      k, firstKey,
+      [=, this](const Rows &rows, Value first, int64_t column) -> Value {
+        return NegateIfOp::create(
+            b, loadOwn(rows, first, tiles.scoreDim, column), scaleIsNegative());
+      });
   values = makeResidents(
-      [&](int64_t column) { return loadOwn(v, tiles.scoreDim, column); });
+      v, firstKey, [=, this](const Rows &rows, Value first, int64_t column) {
+        return loadOwn(rows, first, tiles.scoreDim, column);
+      });
 
   if (isAtomic())
     prepareQuerySums(k);

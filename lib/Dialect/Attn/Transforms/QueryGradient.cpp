@@ -82,7 +82,7 @@ void QueryGradient::take(GradientStep step, Value number) {
     return;
   case Step::ReadScored:
     separateChunks();
-    slot(Slot::Scored) = readRows(in(ldsK.rows));
+    slot(Slot::Scored) = readRows(in(ldsK.rows), queries[chunk]);
     return;
   case Step::Scores:
     slot(Slot::Scores) = product(slot(Slot::Scored), queries[chunk],
@@ -111,7 +111,7 @@ void QueryGradient::take(GradientStep step, Value number) {
   }
   case Step::ReadOther:
     separateLdsReads();
-    slot(Slot::Other) = readRows(in(ldsV));
+    slot(Slot::Other) = readRows(in(ldsV), douts[chunk]);
     return;
   case Step::WeightGradients:
     slot(Slot::WeightGradients) =
@@ -149,17 +149,20 @@ void QueryGradient::build() {
        dq = rowsOf("dq", headQ);
   visitKeys(tiles.blockM, tiles.blockN, pipeline.ahead());
   factor = softmaxFactor();
-  queries = makeResidents([&](int64_t column) {
-    return NegateIfOp::create(b,
-                              loadTile(q, firstRow, tiles.blockM,
-                                       tiles.scoreDim, /*hidden=*/nullptr,
-                                       column),
-                              scaleIsNegative());
-  });
-  douts = makeResidents([&](int64_t column) {
-    return loadTile(dout, firstRow, tiles.blockM, tiles.scoreDim,
-                    /*hidden=*/nullptr, column);
-  });
+  queries = makeResidents(
+      q, firstRow,
+      [=, this](const Rows &rows, Value first, int64_t column) -> Value {
+        return NegateIfOp::create(b,
+                                  loadTile(rows, first, tiles.blockM,
+                                           tiles.scoreDim, /*hidden=*/nullptr,
+                                           column),
+                                  scaleIsNegative());
+      });
+  douts = makeResidents(
+      dout, firstRow, [=, this](const Rows &rows, Value first, int64_t column) {
+        return loadTile(rows, first, tiles.blockM, tiles.scoreDim,
+                        /*hidden=*/nullptr, column);
+      });
   negatedLse =
       negated(loadValues(rowValues("lse", headQ), firstRow, tiles.blockM));
   delta = loadValues(deltaRows(headQ), firstRow, tiles.blockM);

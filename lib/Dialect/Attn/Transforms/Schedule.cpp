@@ -194,9 +194,14 @@ static const ScheduleRow kForwardRows[] = {
     {target::kWmmaRepeated, 480, "wmma_16x16x16", {32, 16, 8, 1, 4, 4, 1}},
     // fp32 by lanes: a lane has a query, or two, whose sums it holds; what all
     // lanes read of keys and values LDS gives once for both.
+    {0, 16, "lanes_8x32x4", {128, 8, 4, 1, 2, 1, 1}, kReadsTiles},
     {0, 64, "lanes_8x32x4", {128, 16, 4, 1, 2, 1, 1}},
+    {0, 128, "lanes_8x32x4", {64, 8, 2, 1, 1, 1, 1}, kReadsTiles},
     {0, 128, "lanes_8x32x4", {64, 16, 2, 1, 1, 1, 1}},
+    {0, 256, "lanes_8x32x4", {32, 8, 4, 1, 2, 4, 1}, kReadsTiles},
     {0, 256, "lanes_8x32x4", {32, 8, 2, 1, 1, 2, 1}},
+    {0, 512, "lanes_8x32x4", {32, 8, 8, 1, 2, 8, 2, 0, 32}, kCutsColumns},
+    {0, 512, "lanes_8x32x4", {32, 8, 8, 1, 2, 8, 2, 0, 64}},
     {target::kWmma, 64, "wmma_16x16x16", {128, 64, 8, 2, 8}},
     {target::kWmma, 112, "wmma_16x16x16", {128, 32, 8, 2, 8}},
     {target::kWmma, 128, "wmma_16x16x16", {64, 32, 4, 2, 8}},
@@ -254,10 +259,19 @@ ForwardTiles fovea::attn::forwardTiles(int64_t headDim, ScheduleAttr schedule,
   tiles.rowGroups = inst.waveSize / inst.n;
   tiles.ldsBytes =
       2 * tiles.elementBytes * tiles.ldsBuffers * tiles.blockN * tiles.ldsDim;
-  if (schedule.getQueriesInLds())
+  if (schedule.keepsQueriesInLds())
     tiles.ldsBytes +=
         tiles.elementBytes * tiles.blockM * tiles.chunks * tiles.scoreDim;
   return tiles;
+}
+
+ScheduleAttr fovea::attn::withAllColumns(ScheduleAttr schedule) {
+  return ScheduleAttr::get(
+      schedule.getContext(), schedule.getBlockM(), schedule.getBlockN(),
+      schedule.getWaves(), schedule.getInst(), schedule.getStages(),
+      schedule.getWavesPerSimd(), schedule.getRescaleThreshold(),
+      schedule.getValueSplit(), schedule.getQueriesInLds(),
+      schedule.getDirectCopy(), /*columnChunk=*/0);
 }
 
 ScheduleAttr fovea::attn::makeSchedule(MLIRContext *context, StringRef inst,
@@ -297,7 +311,7 @@ fovea::attn::checkResidents(llvm::function_ref<InFlightDiagnostic()> emitError,
   int64_t repeated =
       int64_t(schedule.getValueSplit())
       << llvm::popcount(inst.b.replicatedBits(layout::Space::Lane));
-  if (!schedule.getQueriesInLds())
+  if (schedule.keepsQueriesInRegisters())
     takes += residents.factors * tiles.chunks * tiles.scoreDim * tiles.blockM *
              repeated * tiles.elementBytes / lanes / kRegisterBytes;
   // A workgroup's waves share the SIMDs whatever occupancy is asked for.
@@ -318,11 +332,19 @@ LogicalResult fovea::attn::checkForwardSchedule(
     llvm::function_ref<InFlightDiagnostic()> emitError,
     const target::TargetInfo &target, Type elementType, int64_t headDim,
     ScheduleAttr schedule) {
-  if (schedule.getColumnChunk())
-    return emitError() << "forward kernels take all columns at once: "
-                          "column_chunk must be 0, found "
-                       << schedule.getColumnChunk();
-  return checkProducts(emitError, target, elementType, headDim, schedule);
+  const int64_t chunk = schedule.getColumnChunk();
+  const bool readsQueriesAnew = schedule.getQueriesInLds() == 2;
+  if ((chunk != 0) != readsQueriesAnew)
+    return emitError() << "of forward kernels queries_in_lds = 2 and "
+                          "column_chunk go together, found "
+                       << schedule.getQueriesInLds() << " and " << chunk;
+  if (chunk && (schedule.getStages() != 1 || schedule.getDirectCopy()))
+    return emitError() << "column_chunk takes stages = 1 and direct_copy = 0 "
+                          "in forward kernels, found "
+                       << schedule.getStages() << " and "
+                       << schedule.getDirectCopy();
+  return checkProducts(emitError, target, elementType, headDim,
+                       withAllColumns(schedule));
 }
 
 LogicalResult
@@ -364,8 +386,8 @@ fovea::attn::checkProducts(llvm::function_ref<InFlightDiagnostic()> emitError,
   if (tiles.ldsBytes > target.ldsBytes)
     return emitError() << "K and V tiles of " << tiles.blockN << " keys by "
                        << tiles.ldsDim
-                       << (schedule.getQueriesInLds() ? ", and the queries,"
-                                                      : "")
+                       << (schedule.keepsQueriesInLds() ? ", and the queries,"
+                                                        : "")
                        << " take " << tiles.ldsBytes << " bytes of LDS, but "
                        << target.name << " has " << target.ldsBytes
                        << "; a smaller block_n fits";

@@ -43,6 +43,46 @@ Value ForwardTiler::scores(Value keys) {
   return DotOp::create(b, keys, q, splat(type, 0.0f), schedule.getInst());
 }
 
+/// Keys that are not read at once lie in chunks of columns, each a buffer.
+void ForwardTiler::storeChunksOfK(KeyBlock block) {
+  const int64_t columns = schedule.getColumnChunk();
+  auto type = tile(partRows(), columns, elementType);
+  for (int64_t chunk : llvm::seq(chunksOfScores())) {
+    Value rows =
+        LoadOp::create(b, type, viewKeys(/*values=*/false, block.number),
+                       /*hidden=*/nullptr, chunk * columns);
+    StoreLdsOp::create(b, cutKeys(/*values=*/false, rows, chunk * columns),
+                       LdsBufferOp::create(b, ldsK, i32(chunk)));
+  }
+}
+
+/// The same scores, with the queries of each chunk read from memory before it.
+/// Barriers keep LLVM from reading all at once, and what is opaque from making
+/// addresses, and what is cut of each column, ahead of the loops.
+Value ForwardTiler::scoresOfChunks() {
+  const int64_t columns = schedule.getColumnChunk();
+  auto fence = [&] {
+    amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
+  };
+  Value sum = splat(f32Tile(partRows(), tiles.blockM), 0.0f);
+  for (int64_t chunk : llvm::seq(chunksOfScores())) {
+    Rows rows = q;
+    if (rows.columns)
+      rows.columns = opaque(rows.columns);
+    fence();
+    Value queries = transpose(NegateIfOp::create(
+        b,
+        loadTile(rows, opaque(firstRow), tiles.blockM, columns,
+                 /*hidden=*/nullptr, chunk * columns),
+        scaleIsNegative()));
+    fence();
+    Value keys = LoadLdsOp::create(b, tile(partRows(), columns, elementType),
+                                   LdsBufferOp::create(b, ldsK, i32(chunk)));
+    sum = DotOp::create(b, keys, queries, sum, schedule.getInst());
+  }
+  return sum;
+}
+
 /// Those of all parts of the block.
 SmallVector<Value *> ForwardTiler::allScores() {
   return llvm::map_to_vector(llvm::seq(0, pipeline.parts), [&](int part) {
@@ -135,11 +175,15 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
   case Step::LoadK:
   case Step::LoadV: {
     bool values = step == Step::LoadV;
+    if (!values && schedule.getColumnChunk())
+      return; // goes to LDS at once, chunk by chunk
     slot(values ? Slot::VRows : Slot::KRows) =
         loadKeys(values, block.number, tiles.ldsDim);
     return;
   }
   case Step::StoreK:
+    if (schedule.getColumnChunk())
+      return storeChunksOfK(block);
     StoreLdsOp::create(b, cutKeys(/*values=*/false, slot(Slot::KRows)),
                        bufferOf(ldsK, block));
     return;
@@ -152,13 +196,16 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
   case Step::CopyV:
     return copy(step == Step::CopyV, block);
   case Step::ReadK:
+    if (schedule.getColumnChunk())
+      return;
     slot(Slot::Keys) = readK(block);
     return;
   case Step::ReadV:
     slot(Slot::Values) = readV(block);
     return;
   case Step::Scores:
-    slot(Slot::Scores) = scores(slot(Slot::Keys));
+    slot(Slot::Scores) =
+        schedule.getColumnChunk() ? scoresOfChunks() : scores(slot(Slot::Keys));
     return;
   case Step::Fetch:
     fetched[part] = fetchScore(block.number, partRows(), part * partRows());
@@ -426,7 +473,10 @@ void ForwardTiler::epilogue() {
 
 void ForwardTiler::build() {
   int32_t buffers = tiles.ldsBuffers * pipeline.parts;
-  ldsK = ldsTile(partRows(), tiles.ldsDim, elementType, buffers);
+  const int64_t chunk = schedule.getColumnChunk();
+  ldsK =
+      chunk ? ldsTile(partRows(), chunk, elementType, int32_t(chunksOfScores()))
+            : ldsTile(partRows(), tiles.ldsDim, elementType, buffers);
   ldsV = turnsValues()
              ? ldsTile(partRows(), tiles.ldsDim, elementType, buffers)
              : ldsTile(tiles.ldsDim, partRows(), elementType, buffers);
@@ -449,14 +499,16 @@ void ForwardTiler::build() {
   if (raised != 0) // a constant would take a vector register
     zeroReference = opaque(zeroReference);
 
-  Value rows = loadTile(q, firstRow, tiles.blockM, tiles.scoreDim);
-  Value signedRows = NegateIfOp::create(b, rows, scaleIsNegative());
-  if (schedule.getQueriesInLds()) {
-    // The loop's first barrier comes before the first read.
-    ldsQ = ldsTile(tiles.blockM, tiles.scoreDim, elementType);
-    StoreLdsOp::create(b, signedRows, ldsQ);
-  } else {
-    queries = transpose(signedRows);
+  if (!chunk) {
+    Value rows = loadTile(q, firstRow, tiles.blockM, tiles.scoreDim);
+    Value signedRows = NegateIfOp::create(b, rows, scaleIsNegative());
+    if (schedule.keepsQueriesInLds()) {
+      // The loop's first barrier comes before the first read.
+      ldsQ = ldsTile(tiles.blockM, tiles.scoreDim, elementType);
+      StoreLdsOp::create(b, signedRows, ldsQ);
+    } else {
+      queries = transpose(signedRows);
+    }
   }
 
   sums.rowMax = splat(f32Tile(1, tiles.blockM), noMaximum());

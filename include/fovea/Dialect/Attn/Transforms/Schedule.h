@@ -35,6 +35,10 @@ inline constexpr int64_t kRegisterBytes = 4;
 /// fills a register and the banks give as many in narrow reads as in wide ones.
 bool turnsReads(const target::TargetInfo &target, mlir::Type elementType);
 
+/// The schedule but for column_chunk: what forward kernels hold, of which only
+/// the scores take columns in chunks.
+ScheduleAttr withAllColumns(ScheduleAttr schedule);
+
 ForwardTiles forwardTiles(int64_t headDim, ScheduleAttr schedule,
                           const target::MatrixInstr &inst);
 
