@@ -112,6 +112,7 @@ const GroupKernel kForward[] = {
     {"gfx950", "gfx950", "f32", 96, {}, {"varlen"}},
     {"gfx1100", "gfx1100", "f32", 40, {}},
     {"gfx1201", "gfx1201", "f32", 32, {}, {"varlen"}},
+    {"gfx1201_anew", "gfx1201", "f32", 264, {}, {"varlen"}},
 };
 const GroupKernel kBackward[] = {
     {"gfx942", "gfx942", "f32", 64, {}, {"varlen", "dlse", "dsinks"}},
@@ -122,6 +123,9 @@ const GroupKernel kBackward[] = {
     {"gfx950", "gfx950", "f32", 256, {}},
     {"gfx1100", "gfx1100", "f32", 24, {}},
     {"gfx1201", "gfx1201", "f32", 56, {}},
+    {"gfx942_anew", "gfx942", "f32", 264, {}, {"varlen"}},
+    {"gfx942_atomic_anew", "gfx942", "f32", 264, {{"algorithm", "atomic"}}},
+    {"gfx1100_anew", "gfx1100", "f32", 200, {}},
 };
 INSTANTIATE_TEST_SUITE_P(All, ForwardFp32, testing::ValuesIn(kForward), nameOf);
 INSTANTIATE_TEST_SUITE_P(All, BackwardFp32, testing::ValuesIn(kBackward),

@@ -123,6 +123,7 @@ static const GroupKernel kForward[] = {
     {"gfx1100", "gfx1100", "f16", 64, {}, {"head_dims", "varlen"}},
     {"gfx1201", "gfx1201", "bf16", 8, {}, {"head_dims"}},
     {"gfx1201Wide", "gfx1201", "bf16", 192, {}, {"head_dims", "sinks"}},
+    {"gfx1201Fp32", "gfx1201", "f32", 264, {}, {"head_dims"}},
 };
 static const GroupKernel kBackward[] = {
     {"gfx942", "gfx942", "bf16", 64, {}, {"head_dims", "varlen", "dropout"}},
@@ -138,6 +139,7 @@ static const GroupKernel kBackward[] = {
      64,
      {{"algorithm", "atomic16"}},
      {"head_dims"}},
+    {"gfx942Fp32", "gfx942", "f32", 264, {}, {"head_dims", "varlen"}},
     {"gfx908", "gfx908", "bf16", 96, {}, {"head_dims"}},
     {"gfx1100", "gfx1100", "bf16", 40, {}, {"head_dims"}},
     {"gfx1201", "gfx1201", "f16", 64, {}, {"head_dims", "dlse"}},
