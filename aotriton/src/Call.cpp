@@ -64,6 +64,15 @@ Status typeOf(const char *name, DType type, int32_t &dtype) {
   }
 }
 
+/// Of a tensor that has the type of Q.
+Status checkType(const char *name, DType type, DType ofQ) {
+  if (type == ofQ)
+    return {};
+  return invalid(std::string(name) + " has type number " +
+                 std::to_string(int(type)) + ", and Q " +
+                 std::to_string(int(ofQ)));
+}
+
 /// Checks a tensor against Q's type and a shape, and describes it.
 /// \param apart  rows from one sequence to the next; 0: that is up to batches
 template <typename Tensor>
@@ -75,10 +84,8 @@ Status describe(const char *name, const TensorView<4> &view, DType type,
                    " (batch, heads, sequence, head_dim); the other tensors "
                    "demand " +
                    str(shape));
-  if (view.dtype() != type)
-    return invalid(std::string(name) + " has type number " +
-                   std::to_string(int(view.dtype())) + ", and Q " +
-                   std::to_string(int(type)));
+  if (Status bad = checkType(name, view.dtype(), type))
+    return bad;
   const std::array<uint64_t, 4> strides = view.strides();
   if (*std::max_element(shape.begin(), shape.end()) >= kLargest ||
       *std::max_element(strides.begin(), strides.end()) >= kLargest)
@@ -142,6 +149,11 @@ struct Groups {
   fovea_dropout_t dropout = {};
   fovea_head_dims_t dims = {};
 
+  /// All of them.
+  std::array<fovea_group_t *, 5> headers() {
+    return {&window.header, &varlen.header, &score.header, &dropout.header,
+            &dims.header};
+  }
   /// Puts one of them into the list.
   void link(fovea_group_t &header) {
     header.next = window.header.next;
@@ -172,9 +184,8 @@ template <typename Params>
 Status describeBias(const ForwardCall &call, const Params &params,
                     Groups &groups) {
   const TensorView<4> &view = call.bias;
-  if (view.dtype() != call.q.dtype())
-    return invalid("B has type number " + std::to_string(int(view.dtype())) +
-                   ", and Q " + std::to_string(int(call.q.dtype())));
+  if (Status bad = checkType("B", view.dtype(), call.q.dtype()))
+    return bad;
   // One batch serves all sequences that are stacked in one.
   const bool isShared = call.sequences.q.stacked;
   const std::array<uint64_t, 4> least = {
@@ -239,9 +250,8 @@ Status describeBiasGradient(const ForwardCall &call, const TensorView<4> &view,
   if (call.sequences.q.stacked)
     return unsupported("DB has data, and Q stacked sequences, which have one "
                        "batch of B and a gradient each: leave DB without data");
-  if (view.dtype() != call.q.dtype())
-    return invalid("DB has type number " + std::to_string(int(view.dtype())) +
-                   ", and Q " + std::to_string(int(call.q.dtype())));
+  if (Status bad = checkType("DB", view.dtype(), call.q.dtype()))
+    return bad;
   fovea_capture_t &bias = groups.bias;
   const std::array<uint64_t, 4> least = {
       uint64_t(bias.extents[0]), uint64_t(bias.extents[1]),
@@ -440,16 +450,23 @@ Status describeMask(const char *name, const TensorView<4> &mask, DType type,
   return describeDropout(dropout, call.dropout);
 }
 
-/// libfovea found no kernel: for this problem, or for the device at all?
+/// A failure of libfovea's. Where it found no kernel: for this problem, or for
+/// the device at all?
+Status failureOf(fovea_context_t *context, int32_t device,
+                 fovea_status_t status) {
+  Status result = failure(context, status);
+  if (status == FOVEA_STATUS_NOT_FOUND)
+    if (Status none = deviceHasKernels(context, device);
+        none.code == hipErrorNoBinaryForGpu)
+      return none;
+  return result;
+}
+/// The same of a call of attention.
 Status failureOf(const ForwardCall &call, fovea_context_t *context,
                  int32_t device, fovea_status_t status) {
-  Status result = failure(context, status);
-  if (status != FOVEA_STATUS_NOT_FOUND)
-    return result;
-  if (Status none = deviceHasKernels(context, device);
-      none.code == hipErrorNoBinaryForGpu)
-    return none;
-  if (call.dropout.p != 0)
+  Status result = failureOf(context, device, status);
+  if (status == FOVEA_STATUS_NOT_FOUND &&
+      result.code != hipErrorNoBinaryForGpu && call.dropout.p != 0)
     result.message = "dropout_p is " + std::to_string(call.dropout.p) + "; " +
                      result.message;
   return result;
@@ -556,9 +573,7 @@ fovea_status_t choose(fovea_context_t *context, fovea_backward_params_t &params,
   choice.params.groups = nullptr;
   std::memcpy(&choice.groups, &groups, sizeof(groups));
   // Which groups there are their sizes tell.
-  for (fovea_group_t *header :
-       {&choice.groups.window.header, &choice.groups.varlen.header,
-        &choice.groups.score.header, &choice.groups.dropout.header})
+  for (fovea_group_t *header : choice.groups.headers())
     header->next = nullptr;
   choice.groups.score.captures = nullptr;
   choice.groups.bias.data = nullptr;
@@ -669,7 +684,7 @@ Status forward(const ForwardCall &call, Stream stream) {
     if (const fovea_status_t status = fovea_dropout_mask_select(
             context, &mask.params, device.device(), nullptr);
         status != FOVEA_STATUS_OK)
-      return failure(context, status);
+      return failureOf(context, device.device(), status);
   }
   fovea_status_t status = fovea_forward(context, &params, stream.native());
   if (status != FOVEA_STATUS_OK)
@@ -696,14 +711,9 @@ Status dropoutMask(const TensorView<4> &view, const Dropout &dropout,
     return bad;
   const fovea_status_t status =
       fovea_dropout_mask(context, &mask.params, stream.native());
-  if (status == FOVEA_STATUS_OK)
-    return {};
-  const Status result = failure(context, status);
-  if (status == FOVEA_STATUS_NOT_FOUND)
-    if (Status none = deviceHasKernels(context, device.device());
-        none.code == hipErrorNoBinaryForGpu)
-      return none;
-  return result;
+  return status == FOVEA_STATUS_OK
+             ? Status()
+             : failureOf(context, device.device(), status);
 }
 
 Status backward(const BackwardCall &call, Stream stream) {

@@ -82,6 +82,16 @@ T4 acquireT2(void *client) {
             {0, 0, view.stride(0), view.stride(1)}, view.dtype());
 }
 
+Status forwardV2(const T4 &q, const T4 &k, const T4 &v, const T4 &b,
+                 float scale, const T2 &lse, const T4 &out,
+                 const Dropout &dropout, const T4 &mask, bool causal,
+                 const Sequences &sequences, Stream stream) {
+  ForwardCall call = common(q, k, v, b, out, lse, scale, dropout, causal);
+  call.mask = mask;
+  call.sequences = sequences;
+  return forward(call, stream);
+}
+
 } // namespace
 
 hipError_t attn_fwd(T4 q, T4 k, T4 v, T4 b, float sm_scale, T2 softmax_lse,
@@ -93,13 +103,11 @@ hipError_t attn_fwd(T4 q, T4 k, T4 v, T4 b, float sm_scale, T2 softmax_lse,
   return work<&attn_fwd>(
       "attn_fwd",
       [&] {
-        ForwardCall call = common(q, k, v, b, Out, softmax_lse, sm_scale,
-                                  {dropout_p, philox_seed, philox_offset1,
-                                   uint64_t(philox_offset2), philox_seed_output,
-                                   philox_offset_output},
-                                  is_causal);
-        call.mask = encoded_softmax;
-        return forward(call, stream);
+        return forwardV2(q, k, v, b, sm_scale, softmax_lse, Out,
+                         {dropout_p, philox_seed, philox_offset1,
+                          uint64_t(philox_offset2), philox_seed_output,
+                          philox_offset_output},
+                         encoded_softmax, is_causal, {}, stream);
       },
       q, k, v, b, sm_scale, softmax_lse, Out, dropout_p, philox_seed,
       philox_offset1, philox_offset2, philox_seed_output, philox_offset_output,
@@ -116,15 +124,13 @@ hipError_t attn_fwd_compact_varlen(
   return work<&attn_fwd_compact_varlen>(
       "attn_fwd_compact_varlen",
       [&] {
-        ForwardCall call = common(q, k, v, b, Out, softmax_lse, sm_scale,
-                                  {dropout_p, philox_seed, philox_offset1,
-                                   uint64_t(philox_offset2), philox_seed_output,
-                                   philox_offset_output},
-                                  is_causal);
-        call.mask = encoded_softmax;
-        call.sequences =
-            compact(cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k);
-        return forward(call, stream);
+        return forwardV2(
+            q, k, v, b, sm_scale, softmax_lse, Out,
+            {dropout_p, philox_seed, philox_offset1, uint64_t(philox_offset2),
+             philox_seed_output, philox_offset_output},
+            encoded_softmax, is_causal,
+            compact(cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k),
+            stream);
       },
       q, k, v, b, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
       sm_scale, softmax_lse, Out, dropout_p, philox_seed, philox_offset1,

@@ -4,8 +4,9 @@
 // result is right, for tests of what the process's environment changes. WHAT is
 // check, forward, dropout, fault (a forward pass after one that left its
 // memory), backward, deterministic, accumulate (a backward pass that brings a
-// DQ_ACC twice as large as a client's) or allocations (how often calls that
-// have been made before ask for memory; on a HIP library that asks for none).
+// DQ_ACC twice as large as a client's), or allocations and allocations-dims
+// (how often calls that have been made before ask for memory; on a HIP library
+// that asks for none; the latter with a head dimension of V's own).
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,8 +52,10 @@ void report(const char *call, hipError_t status, const std::string &judged) {
                                    : judged.c_str());
 }
 
-void countAllocations() {
-  Problem problem({});
+void countAllocations(int64_t dimV) {
+  Shape shape;
+  shape.dimV = dimV;
+  Problem problem(shape);
   Lazy unused;
   Floats delta(2, 70);
   const v3::attn_fwd_params forward = forwardParams(problem);
@@ -73,7 +76,9 @@ void countAllocations() {
 
 void probe(const std::string &what) {
   if (what == "allocations")
-    return countAllocations();
+    return countAllocations(0);
+  if (what == "allocations-dims")
+    return countAllocations(32);
   if (what == "check") {
     report("check", aotriton::v2::flash::check_gpu(nullptr), "");
     return;
