@@ -239,8 +239,8 @@ Status describeBias(const ForwardCall &call, const Params &params,
   return {};
 }
 
-/// Checks where the gradient of the bias goes, which is stored in the type of
-/// Q, and describes it. As in AOTriton one without strides is not wanted.
+/// Checks where the gradient of the bias goes, and describes it. As in AOTriton
+/// one without strides is not wanted.
 Status describeBiasGradient(const ForwardCall &call, const TensorView<4> &view,
                             Groups &groups) {
   if (view.stride(0) == 0 && view.stride(1) == 0 && view.stride(2) == 0)
@@ -273,7 +273,41 @@ Status describeBiasGradient(const ForwardCall &call, const TensorView<4> &view,
     bias.gradient_strides[i] = int64_t(stride);
   }
   bias.gradient = view.data_ptr();
-  groups.score.stored_gradients = 1;
+  // Of fp32 it is added to what is there.
+  groups.score.stored_gradients = bias.type != FOVEA_CAPTURE_F32;
+  if (!groups.score.stored_gradients && view.stride(3) != 1 && least[3] > 1)
+    return invalid("DB has strides " + str(view.strides()) +
+                   "; of kFloat32 the last one must be 1");
+  return {};
+}
+
+/// Makes the gradient of the bias zeros where kernels add to it.
+Status clearBiasGradient(fovea_context_t *context, Stream stream,
+                         const Groups &groups) {
+  const fovea_capture_t &bias = groups.bias;
+  if (!bias.gradient || groups.score.stored_gradients)
+    return {};
+  // Dimensions that lie without gaps in others are cleared with them.
+  std::array<uint64_t, 3> counts, apart;
+  for (size_t i = 0; i != 3; ++i) {
+    counts[i] = uint64_t(bias.extents[i]);
+    apart[i] = uint64_t(bias.gradient_strides[i]) * sizeof(float);
+  }
+  const uint64_t bytes = groups.keys * sizeof(float);
+  for (size_t i = 2; i != 0; --i)
+    if (counts[2] <= 1 || apart[i - 1] == counts[2] * apart[2]) {
+      apart[2] = counts[2] <= 1 ? apart[i - 1] : apart[2];
+      counts[2] *= counts[i - 1];
+      counts[i - 1] = 1;
+    }
+  auto *first = static_cast<char *>(bias.gradient);
+  for (uint64_t b = 0; b != counts[0]; ++b)
+    for (uint64_t h = 0; h != counts[1]; ++h)
+      if (counts[2] != 0 && bytes != 0)
+        if (Status bad = clearRows(context, stream.native(),
+                                   first + b * apart[0] + h * apart[1],
+                                   std::max(apart[2], bytes), bytes, counts[2]))
+          return bad;
   return {};
 }
 
@@ -755,6 +789,8 @@ Status backward(const BackwardCall &call, Stream stream) {
     return failureOf(base, context, device.device(), status);
   params.kernel = plan.kernel;
   if (Status bad = provide(call, plan.workspace_bytes, params))
+    return bad;
+  if (Status bad = clearBiasGradient(context, stream, groups))
     return bad;
   status = fovea_backward(context, &params, stream.native());
   return status == FOVEA_STATUS_OK

@@ -23,6 +23,8 @@ struct HipFunctions {
   // Null where the library lacks them.
   hipError_t (*peekAtLastError)() = nullptr;
   hipError_t (*streamGetDevice)(hipStream_t, int *) = nullptr;
+  hipError_t (*memset2DAsync)(void *, size_t, int, size_t, size_t,
+                              hipStream_t) = nullptr;
 };
 
 namespace {
@@ -181,6 +183,7 @@ Status hipFunctions(fovea_context_t *context, const HipFunctions *&result) {
     return bad;
   (void)resolve(context, "hipPeekAtLastError", found.peekAtLastError);
   (void)resolve(context, "hipStreamGetDevice", found.streamGetDevice);
+  (void)resolve(context, "hipMemset2DAsync", found.memset2DAsync);
   functions = found;
   ready.store(true, std::memory_order_release);
   return {};
@@ -419,6 +422,21 @@ Status StreamDevice::enter(fovea_context_t *context, hipStream_t stream) {
 StreamDevice::~StreamDevice() {
   if (hip)
     (void)hip->setDevice(before);
+}
+
+Status clearRows(fovea_context_t *context, hipStream_t stream, void *rows,
+                 uint64_t pitch, uint64_t bytes, uint64_t count) {
+  const HipFunctions *found = nullptr;
+  if (Status bad = hipFunctions(context, found))
+    return bad;
+  if (!found->memset2DAsync)
+    return refuse(hipErrorNotSupported,
+                  "this HIP library has no hipMemset2DAsync");
+  if (const hipError_t error =
+          found->memset2DAsync(rows, pitch, 0, bytes, count, stream))
+    return fail(error, "hipMemset2DAsync failed with status " +
+                           std::to_string(int(error)));
+  return {};
 }
 
 Status deviceHasKernels(fovea_context_t *context, int32_t device) {

@@ -41,6 +41,10 @@ private:
   const struct HipFunctions *hip = nullptr; ///< if it has to be gone back
 };
 
+/// Enqueues zeros for `count` rows of `bytes`, `pitch` bytes apart.
+Status clearRows(fovea_context_t *context, hipStream_t stream, void *rows,
+                 uint64_t pitch, uint64_t bytes, uint64_t count);
+
 /// Success when some kernel of the open packages runs on the device, else
 /// hipErrorNoBinaryForGpu.
 Status deviceHasKernels(fovea_context_t *context, int32_t device);

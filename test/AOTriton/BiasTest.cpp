@@ -7,6 +7,7 @@
 
 #include "Client.h"
 
+#include <cmath>
 #include <fovea/aotriton.h>
 #include <gtest/gtest.h>
 
@@ -23,6 +24,8 @@ struct Case {
   std::array<uint64_t, 4> strides;
   fovea::Window mask = {};
   bool hides = false;
+  ref::ElemType type = ref::ElemType::BF16;
+  ref::Layout gradient = ref::Layout::BSHD;
 };
 constexpr uint64_t kBatch = 2, kHeadsQ = 4;
 
@@ -43,6 +46,21 @@ const Case kCases[] = {
     {"OddRows", 33, 61, {0, 0, 61, 1}},
     {"Transposed", 40, 50, {0, 0, 1, 40}},
     {"OfQueries", 40, 50, {0, 40, 1, 0}, {}, true},
+    {"Fp32",
+     40,
+     61,
+     {64, 0, 0, 1},
+     ref::Mask::CausalTopLeft,
+     true,
+     ref::ElemType::F32},
+    {"Fp32OddRows",
+     33,
+     61,
+     {4 * 33 * 61, 33 * 61, 61, 1},
+     {},
+     false,
+     ref::ElemType::F32,
+     ref::Layout::BHSD},
 };
 
 class Biases : public testing::TestWithParam<Case> {
@@ -50,6 +68,7 @@ protected:
   Biases() {
     const Case &c = GetParam();
     Shape shape;
+    shape.type = c.type;
     shape.batch = kBatch;
     shape.headsQ = kHeadsQ;
     shape.seqlenQ = c.seqlenQ;
@@ -83,12 +102,14 @@ TEST_P(Biases, Backward) {
   EXPECT_EQ(problem->judgeBackward(), "");
 }
 
-/// Of its own for each place, however the bias is laid out.
+/// Of its own for each place, however the bias is laid out, in rows that
+/// PyTorch pads to multiples of 16.
 TEST_P(Biases, Gradient) {
   const Case &c = GetParam();
   problem->fillForwardResults();
-  Buffer dbias(problem->shape.type, ref::Layout::BSHD, int64_t(kBatch),
-               int64_t(kHeadsQ), c.seqlenQ, c.seqlenK);
+  const int64_t padding = (16 - c.seqlenK % 16) % 16;
+  Buffer dbias(c.type, c.gradient, int64_t(kBatch), int64_t(kHeadsQ), c.seqlenQ,
+               c.seqlenK, padding);
   Lazy delta;
   v3::attn_bwd_params params = backwardParams(*problem, delta);
   params.B = bias->view();
@@ -97,6 +118,13 @@ TEST_P(Biases, Gradient) {
   EXPECT_EQ(problem->judgeBackward(), "");
   dbias.download();
   EXPECT_EQ(problem->judgeBias(dbias), "");
+  for (uint64_t b = 0; b != kBatch; ++b)
+    for (uint64_t h = 0; h != kHeadsQ; ++h)
+      for (int64_t i = 0; i != c.seqlenQ; ++i) {
+        const ref::Row row = dbias.host.row(int64_t(b), int64_t(h), i);
+        for (int64_t j = c.seqlenK; j != c.seqlenK + padding; ++j)
+          ASSERT_TRUE(std::isnan(row[j])) << "padding was written";
+      }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Biases, testing::ValuesIn(kCases),

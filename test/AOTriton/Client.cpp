@@ -221,8 +221,7 @@ std::vector<uint64_t> Words::download() const {
 
 Bias::Bias(ref::ElemType type, Four sizes, Four strides, bool hides)
     : type(type), sizes(sizes), strides(strides),
-      values(valuesFor(type, sizes, strides, hides)),
-      memory(values.size() * sizeof(uint16_t)) {
+      values(valuesFor(type, sizes, strides, hides)), memory(values.size()) {
   memory.write(values.data());
 }
 
@@ -231,8 +230,8 @@ TensorView<4> Bias::view() const {
           typeOf(type)};
 }
 
-std::vector<uint16_t> Bias::valuesFor(ref::ElemType type, Four sizes,
-                                      Four strides, bool hides) {
+std::vector<char> Bias::valuesFor(ref::ElemType type, Four sizes, Four strides,
+                                  bool hides) {
   uint64_t last = 0;
   for (size_t i = 0; i != 4; ++i)
     last += (sizes[i] - 1) * strides[i];
@@ -240,7 +239,9 @@ std::vector<uint16_t> Bias::valuesFor(ref::ElemType type, Four sizes,
   const bool isPadded =
       strides[3] == 1 && std::any_of(&strides[0], &strides[3],
                                      [&](uint64_t s) { return s > sizes[3]; });
-  std::vector<uint16_t> values(last + 1 + isPadded, 0xffff);
+  std::vector<char> values(
+      (last + 1 + isPadded) * uint64_t(fovea::elementSize(type)), char(0xff));
+  const ref::Row elements = {type, values.data()};
   for (uint64_t b = 0; b != sizes[0]; ++b)
     for (uint64_t h = 0; h != sizes[1]; ++h)
       for (uint64_t i = 0; i != sizes[2]; ++i)
@@ -248,9 +249,9 @@ std::vector<uint16_t> Bias::valuesFor(ref::ElemType type, Four sizes,
           const uint64_t place =
               b * strides[0] + h * strides[1] + i * strides[2] + j * strides[3];
           const bool hidden = hides && place % 7 < 3;
-          values[place] = ref::encode(
-              type, hidden ? -std::numeric_limits<double>::infinity()
-                           : double(place * 37 % 101) / 25 - 2);
+          elements.set(int64_t(place),
+                       hidden ? -std::numeric_limits<double>::infinity()
+                              : double(place * 37 % 101) / 25 - 2);
         }
   return values;
 }
@@ -259,7 +260,7 @@ double Bias::at(const Place &place) const {
   const int64_t offset =
       place.batch * int64_t(strides[0]) + place.head * int64_t(strides[1]) +
       place.query * int64_t(strides[2]) + place.key * int64_t(strides[3]);
-  return ref::decode(type, values[size_t(offset)]);
+  return ref::Row{type, const_cast<char *>(values.data())}[offset];
 }
 
 namespace {

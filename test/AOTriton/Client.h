@@ -94,7 +94,7 @@ struct Shape {
   ref::Layout layout = ref::Layout::BHSD;
   int64_t batch = 1, headsQ = 2, headsK = 2, seqlenQ = 70, seqlenK = 70;
   int64_t dim = 64;
-  fovea::Window mask; ///< what each query sees
+  fovea::Window mask = {}; ///< what each query sees
   int64_t dimV = 0;   ///< of v and out; 0: dim
   int64_t dimOfV() const { return dimV ? dimV : dim; }
 };
@@ -163,13 +163,13 @@ public:
   }
 
 private:
-  static std::vector<uint16_t> valuesFor(ref::ElemType type, Four sizes,
-                                         Four strides, bool hides);
+  static std::vector<char> valuesFor(ref::ElemType type, Four sizes,
+                                     Four strides, bool hides);
   double at(const Place &place) const;
 
   ref::ElemType type;
   Four sizes, strides;
-  std::vector<uint16_t> values;
+  std::vector<char> values; ///< bytes
   Memory memory;
 };
 

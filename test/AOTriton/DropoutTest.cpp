@@ -31,8 +31,9 @@ void drop(Problem &problem, float p) {
   problem.dropout = dropout;
 }
 
-Shape shapeOf(bool causal) {
+Shape shapeOf(bool causal, ref::ElemType type = ref::ElemType::BF16) {
   Shape shape;
+  shape.type = type;
   shape.batch = 2;
   shape.headsQ = 4;
   shape.seqlenQ = 50;
@@ -42,10 +43,15 @@ Shape shapeOf(bool causal) {
   return shape;
 }
 
-TEST(Dropout, Forward) {
+constexpr ref::ElemType kTypes[] = {ref::ElemType::BF16, ref::ElemType::F32};
+
+class DropoutPasses : public testing::TestWithParam<ref::ElemType> {};
+INSTANTIATE_TEST_SUITE_P(Types, DropoutPasses, testing::ValuesIn(kTypes));
+
+TEST_P(DropoutPasses, Forward) {
   for (float p : {0.1f, 0.5f, 1.0f}) {
     SCOPED_TRACE(p);
-    Problem problem(shapeOf(p == 0.5f));
+    Problem problem(shapeOf(p == 0.5f, GetParam()));
     drop(problem, p);
     const Words words({kSeed, kOffset, 0, 0});
     v3::attn_fwd_params params = forwardParams(problem);
@@ -62,10 +68,10 @@ TEST(Dropout, Forward) {
   }
 }
 
-TEST(Dropout, Backward) {
+TEST_P(DropoutPasses, Backward) {
   for (float p : {0.1f, 0.5f}) {
     SCOPED_TRACE(p);
-    Problem problem(shapeOf(p == 0.5f));
+    Problem problem(shapeOf(p == 0.5f, GetParam()));
     drop(problem, p);
     problem.fillForwardResults();
     const Words words({kSeed, kOffset + kMore});
@@ -94,10 +100,10 @@ void expectMask(const Buffer &mask, const ref::Dropout &dropout, bool all) {
   EXPECT_EQ(other, 0);
 }
 
-TEST(Dropout, MaskBesideForward) {
+TEST_P(DropoutPasses, MaskBesideForward) {
   for (float p : {0.4f, 0.0f}) {
     SCOPED_TRACE(p);
-    Problem problem(shapeOf(true));
+    Problem problem(shapeOf(true, GetParam()));
     drop(problem, p);
     const ref::Dropout dropout = *problem.dropout;
     if (p == 0)
@@ -119,6 +125,7 @@ TEST(Dropout, MaskBesideForward) {
   }
 }
 
+/// What PyTorch's _fill_mem_eff_dropout_mask_ is, whose tests give fp32.
 TEST(Dropout, MaskAlone) {
   ref::Dropout dropout;
   dropout.p = 0.3f;
@@ -126,7 +133,8 @@ TEST(Dropout, MaskAlone) {
   dropout.heads = 3;
   dropout.seqQ = 21;
   dropout.seqK = 77;
-  for (ref::ElemType type : {ref::ElemType::BF16, ref::ElemType::F16})
+  for (ref::ElemType type :
+       {ref::ElemType::BF16, ref::ElemType::F16, ref::ElemType::F32})
     for (bool hasSeeds : {true, false}) {
       dropout.seed = hasSeeds ? kSeed : 0; // null is 0
       dropout.offset = kMore + (hasSeeds ? kOffset : 0);

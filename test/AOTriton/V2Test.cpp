@@ -16,9 +16,15 @@ namespace {
 const v2::T4 kNone;
 const v2::T0 kScalar;
 
-TEST(V2, ForwardAndBackward) {
+class V2Passes : public testing::TestWithParam<ref::ElemType> {};
+INSTANTIATE_TEST_SUITE_P(Types, V2Passes,
+                         testing::Values(ref::ElemType::BF16,
+                                         ref::ElemType::F32));
+
+TEST_P(V2Passes, ForwardAndBackward) {
   for (bool causal : {false, true}) {
     Shape shape;
+    shape.type = GetParam();
     shape.layout = ref::Layout::BSHD;
     shape.headsQ = 4;
     shape.seqlenQ = 50;

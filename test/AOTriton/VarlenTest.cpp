@@ -160,16 +160,17 @@ private:
   /// Taking leaves what is not written behind.
   void each(size_t z, const Buffer &other, bool takes) {
     const ref::Tensor &host = buffer.host;
+    const int64_t words = host.dim * fovea::elementSize(host.type) / 2;
     for (int64_t h = 0; h < host.heads; ++h)
       for (int64_t s = 0; s < side.lengths[z]; ++s) {
         auto *here =
             host.row(side.batchOf(z), h, side.starts[z] + s).as<uint16_t>();
         auto *there = other.host.row(0, h, s).as<uint16_t>();
         if (takes) {
-          std::copy_n(here, host.dim, there);
-          std::fill_n(here, host.dim, kUntouched);
+          std::copy_n(here, words, there);
+          std::fill_n(here, words, kUntouched);
         } else {
-          std::copy_n(there, host.dim, here);
+          std::copy_n(there, words, here);
         }
       }
   }
@@ -395,7 +396,10 @@ const Case kCases[] = {
     // What PyTorch's mem-efficient path says of keys.
     {"CompactHidesMost", kCompact, kCompact, kFew, kMore, kNone, ElemType::BF16,
      false, true},
+    {"CompactFp32", kCompact, kCompact, kFew, kMore, kCausalAtTheEnd,
+     ElemType::F32},
     {"Padded", kPadded, kPadded, kFew, kMore},
+    {"PaddedFp32", kPadded, kPadded, kMore, kFew, kNone, ElemType::F32},
     {"PaddedCausalAtTheEnd", kPadded, kPadded, kMore, kFew, kCausalAtTheEnd,
      ElemType::F16},
 #if AOTRITON_VERSION_MINOR >= 12
