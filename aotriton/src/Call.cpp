@@ -366,16 +366,60 @@ Status describeDropout(const ForwardCall &call, Groups &groups) {
   return {};
 }
 
+/// Bytes of a tensor without gaps, whose memory is all its own, whatever the
+/// order of its dimensions; 0 of another.
+template <int Rank>
+uint64_t denseBytes(const TensorView<Rank> &view) {
+  if (!view || view.dtype() != kFloat32)
+    return 0;
+  std::array<std::pair<uint64_t, uint64_t>, size_t(Rank)>
+      dims; // stride and size
+  for (int i = 0; i != Rank; ++i)
+    dims[size_t(i)] = {view.stride(i), view.size(i)};
+  std::sort(dims.begin(), dims.end());
+  uint64_t elements = 1;
+  for (const auto &[stride, size] : dims) {
+    if (size != 1 && stride != elements)
+      return 0;
+    elements *= size;
+  }
+  return elements * sizeof(float);
+}
+
+/// Whether L, of another shape than the layout's, is one of stacked sequences
+/// as if each had a batch, or all had one: PyTorch's mem-efficient path makes
+/// it so. AOTriton looks at its address alone, and writes beyond what is short.
+bool isLseOfBatches(const ForwardCall &call, Layout &layout, uint64_t heads) {
+  const TensorView<2> &lse = call.lse;
+  const SequenceSide &q = call.sequences.q;
+  const uint64_t elements = lse.size(0) * lse.size(1);
+  if (!q.stacked || call.sequences.lseByRow ||
+      lse.size(1) != uint64_t(q.most) ||
+      (lse.size(0) != heads && lse.size(0) != heads * layout.count) ||
+      denseBytes(lse) != elements * sizeof(float))
+    return false;
+  layout.lseIsShort = elements < layout.lseShape[0] * layout.lseShape[1];
+  return true;
+}
+
 /// Checks the log-sum-exp and describes it.
 template <typename Params>
-Status describeLse(const ForwardCall &call, const Layout &layout,
-                   Params &params, fovea_varlen_t &varlen) {
+Status describeLse(const ForwardCall &call, Layout &layout, Params &params,
+                   fovea_varlen_t &varlen) {
   const TensorView<2> &lse = call.lse;
   const bool isByRow = call.sequences.lseByRow;
   if (lse.dtype() != kFloat32)
     return invalid("L has type number " + std::to_string(int(lse.dtype())) +
                    "; it must be kFloat32 (1)");
-  if (lse.sizes() != layout.lseShape) {
+  int64_t stride = int64_t(lse.stride(0));
+  if (lse.sizes() == layout.lseShape) {
+    if ((lse.stride(1) != 1 && lse.size(1) > 1) || lse.stride(0) >= kLargest)
+      return invalid("L has strides " + str(lse.strides()) +
+                     "; kernels need 1 along " +
+                     (isByRow ? "the heads" : "the sequence"));
+  } else if (isLseOfBatches(call, layout, uint64_t(params.heads_q))) {
+    stride = int64_t(layout.lseShape[1]);
+  } else {
     const char *rows = layout.lseIsStacked ? "rows of Q" : "sequence",
                *heads = layout.lseIsStacked ? "heads" : "batch * heads";
     if (isByRow) {
@@ -386,12 +430,15 @@ Status describeLse(const ForwardCall &call, const Layout &layout,
     return invalid("L has shape " + str(lse.sizes()) + "; it must be (" +
                    heads + ", " + rows + "), " + str(layout.lseShape));
   }
-  if (lse.stride(1) != 1 || lse.stride(0) >= kLargest)
-    return unsupported("L has strides " + str(lse.strides()) +
-                       "; kernels need 1 along " +
-                       (isByRow ? "the heads" : "the sequence"));
-  params.lse = static_cast<decltype(params.lse)>(lse.data_ptr());
-  const int64_t stride = int64_t(lse.stride(0));
+  if (layout.lseIsShort && !mayAllocate())
+    return invalid(
+        "L has shape " + str(lse.sizes()) + ", and what " +
+        std::to_string(layout.count) + " sequences leave in it " +
+        str(layout.lseShape) + ", which AOTriton writes beyond its end; " +
+        settingToAllocate() +
+        " leaves it alone and computes it anew in the backward pass");
+  if (!layout.lseIsShort)
+    params.lse = static_cast<decltype(params.lse)>(lse.data_ptr());
   params.lse_stride_head = isByRow ? 1 : stride;
   if (isByRow)
     varlen.lse_stride_seq = stride;
@@ -648,21 +695,10 @@ fovea_status_t choose(fovea_context_t *context, fovea_backward_params_t &params,
   return FOVEA_STATUS_OK;
 }
 
-/// Bytes of a tensor without gaps, whose memory is all its own; 0 of another.
-uint64_t denseBytes(const TensorView<4> &view) {
-  if (!view || view.dtype() != kFloat32)
-    return 0;
-  uint64_t elements = 1;
-  for (int i = 3; i >= 0; --i) {
-    if (view.size(i) != 1 && view.stride(i) != elements)
-      return 0;
-    elements *= view.size(i);
-  }
-  return elements * sizeof(float);
-}
-
-/// Finds memory for the workspace among what the client offers.
+/// Finds memory for the workspace: among what the client offers, else of our
+/// own, if we may.
 Status provide(const BackwardCall &call, uint64_t bytes,
+               fovea_context_t *context, Stream stream, StreamMemory &own,
                fovea_backward_params_t &params) {
   if (bytes == 0)
     return {};
@@ -680,10 +716,54 @@ Status provide(const BackwardCall &call, uint64_t bytes,
     offers += (offers.empty() ? "" : ", ") + std::string(workspace.name) + " " +
               std::to_string(offered);
   }
-  return unsupported("the kernels need a workspace of " +
-                     std::to_string(bytes) +
-                     " bytes; the call offers, in fp32 without gaps: " +
-                     (offers.empty() ? "nothing" : offers));
+  if (Status bad =
+          own.take(context, stream.native(), bytes,
+                   "the kernels need a workspace of " + std::to_string(bytes) +
+                       " bytes; the call offers, in fp32 without gaps: " +
+                       (offers.empty() ? "nothing" : offers)))
+    return bad;
+  params.workspace = own.data();
+  params.workspace_bytes = bytes;
+  return {};
+}
+
+/// Computes what L has no room for into memory of our own: a forward pass
+/// whose output nobody looks at.
+Status computeLse(const ForwardCall &base, const Layout &layout,
+                  fovea_context_t *context, int32_t device, Stream stream,
+                  StreamMemory &memory, const float *&lse) {
+  constexpr uint64_t kApart =
+      256; // bytes; and elements of rows, which 8 divides
+  const std::array<uint64_t, 4> out = base.out.sizes();
+  const uint64_t row = (out[3] + 7) / 8 * 8,
+                 lseBytes =
+                     (layout.lseShape[0] * layout.lseShape[1] * sizeof(float) +
+                      kApart - 1) /
+                     kApart * kApart,
+                 outBytes = out[0] * out[1] * out[2] * row *
+                            (base.out.dtype() == kFloat32 ? 4 : 2);
+  if (Status bad = memory.take(context, stream.native(), lseBytes + outBytes,
+                               "L is to be computed anew"))
+    return bad;
+  const auto address = reinterpret_cast<intptr_t>(memory.data());
+  ForwardCall again = base;
+  again.dropout = {};
+  again.mask = {};
+  again.lse = {address, layout.lseShape, {layout.lseShape[1], 1}, kFloat32};
+  again.out = {address + intptr_t(lseBytes),
+               out,
+               {out[1] * out[2] * row, out[2] * row, row, 1},
+               base.out.dtype()};
+  fovea_forward_params_t params;
+  Layout same;
+  Groups groups;
+  if (Status bad = fillCommon(again, params, same, groups))
+    return bad;
+  lse = params.lse;
+  const fovea_status_t status =
+      fovea_forward(context, &params, stream.native());
+  return status == FOVEA_STATUS_OK ? Status()
+                                   : failureOf(again, context, device, status);
 }
 
 } // namespace
@@ -788,8 +868,15 @@ Status backward(const BackwardCall &call, Stream stream) {
   if (status != FOVEA_STATUS_OK)
     return failureOf(base, context, device.device(), status);
   params.kernel = plan.kernel;
-  if (Status bad = provide(call, plan.workspace_bytes, params))
+  StreamMemory own;
+  if (Status bad =
+          provide(call, plan.workspace_bytes, context, stream, own, params))
     return bad;
+  StreamMemory lse;
+  if (layout.lseIsShort)
+    if (Status bad = computeLse(base, layout, context, device.device(), stream,
+                                lse, params.lse))
+      return bad;
   if (Status bad = clearBiasGradient(context, stream, groups))
     return bad;
   status = fovea_backward(context, &params, stream.native());

@@ -66,6 +66,7 @@ struct Layout {
   std::array<uint64_t, 2> lseShape = {};
   bool lseIsStacked = false; ///< the rows of L are those of stacked queries
   uint64_t lseApart = 0;     ///< rows of L from one sequence to the next
+  bool lseIsShort = false;   ///< L has no room for that
 };
 
 /// Checks the sequences against the tensors' shapes and describes them.

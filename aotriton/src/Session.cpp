@@ -23,6 +23,9 @@ struct HipFunctions {
   // Null where the library lacks them.
   hipError_t (*peekAtLastError)() = nullptr;
   hipError_t (*streamGetDevice)(hipStream_t, int *) = nullptr;
+  hipError_t (*streamIsCapturing)(hipStream_t, int *) = nullptr;
+  hipError_t (*mallocAsync)(void **, size_t, hipStream_t) = nullptr;
+  hipError_t (*freeAsync)(void *, hipStream_t) = nullptr;
   hipError_t (*memset2DAsync)(void *, size_t, int, size_t, size_t,
                               hipStream_t) = nullptr;
 };
@@ -98,16 +101,25 @@ std::string fileOf(const void *address) {
                                                   : "(unknown)";
 }
 
-/// Whether a process trains: the variable FOVEA_AOTRITON_PASSES.
-Status readPasses(bool &forwardOnly) {
-  const char *text = std::getenv("FOVEA_AOTRITON_PASSES");
-  const std::string_view passes = text ? text : "";
-  forwardOnly = passes == "forward";
-  if (passes.empty() || passes == "both" || forwardOnly)
+/// A variable that has one of two values, of which the first is the default.
+struct Switch {
+  const char *variable, *off, *on;
+};
+/// Whether a process trains.
+constexpr Switch kPasses = {"FOVEA_AOTRITON_PASSES", "both", "forward"};
+/// Whose memory kernels work in.
+constexpr Switch kWorkspace = {"FOVEA_AOTRITON_WORKSPACE", "client",
+                               "allocate"};
+
+Status readSwitch(const Switch &known, bool &isOn) {
+  const char *text = std::getenv(known.variable);
+  const std::string_view value = text ? text : "";
+  isOn = value == known.on;
+  if (value.empty() || value == known.off || isOn)
     return {};
-  return fail(hipErrorInvalidValue, "FOVEA_AOTRITON_PASSES is '" +
-                                        std::string(passes) +
-                                        "', which is none of both, forward");
+  return fail(hipErrorInvalidValue,
+              std::string(known.variable) + " is '" + std::string(value) +
+                  "', which is none of " + known.off + ", " + known.on);
 }
 
 /// HIP's statuses that say most nearly what libfovea's say.
@@ -136,6 +148,7 @@ struct Opened {
   fovea_context_t *context = nullptr;
   Status status;
   bool forwardOnly = false;
+  bool mayAllocate = false;
 };
 
 const Opened &opened();
@@ -183,6 +196,9 @@ Status hipFunctions(fovea_context_t *context, const HipFunctions *&result) {
     return bad;
   (void)resolve(context, "hipPeekAtLastError", found.peekAtLastError);
   (void)resolve(context, "hipStreamGetDevice", found.streamGetDevice);
+  (void)resolve(context, "hipStreamIsCapturing", found.streamIsCapturing);
+  (void)resolve(context, "hipMallocAsync", found.mallocAsync);
+  (void)resolve(context, "hipFreeAsync", found.freeAsync);
   (void)resolve(context, "hipMemset2DAsync", found.memset2DAsync);
   functions = found;
   ready.store(true, std::memory_order_release);
@@ -221,7 +237,9 @@ Opened open() {
   opened.status = status == FOVEA_STATUS_OK ? openPackages(opened.context)
                                             : failure(nullptr, status);
   opened.status.broken = true;
-  for (Status next : {readPasses(opened.forwardOnly), openFallback()})
+  for (Status next :
+       {readSwitch(kPasses, opened.forwardOnly),
+        readSwitch(kWorkspace, opened.mayAllocate), openFallback()})
     if (!opened.status)
       opened.status = next;
   return opened;
@@ -265,8 +283,8 @@ fovea_status_t selectBackward(fovea_context_t *context, int32_t device,
 struct Found {
   bool forward = false;  ///< for some problem
   bool backward = false; ///< the same, of any algorithm
-  /// Of one problem, the backward pass by the deterministic algorithm: clients
-  /// bring no workspace for the other.
+  /// Of one problem, the backward pass by the deterministic algorithm, where
+  /// there is only what clients bring as a workspace, which the other lacks.
   bool both = false;
   fovea_status_t status = FOVEA_STATUS_OK; ///< a failure to find that out
 
@@ -279,7 +297,7 @@ struct Found {
         break;
       status = i == 0 ? selectForward(context, device, dtype, dim)
                       : selectBackward(context, device, dtype, dim,
-                                       /*deterministic=*/i == 2);
+                                       i == 2 && !mayAllocate());
       has[i] = status == FOVEA_STATUS_OK;
       if (status == FOVEA_STATUS_NOT_FOUND)
         status = FOVEA_STATUS_OK;
@@ -422,6 +440,49 @@ Status StreamDevice::enter(fovea_context_t *context, hipStream_t stream) {
 StreamDevice::~StreamDevice() {
   if (hip)
     (void)hip->setDevice(before);
+}
+
+bool mayAllocate() { return opened().mayAllocate; }
+
+std::string settingToAllocate() {
+  return std::string(kWorkspace.variable) + "=" + kWorkspace.on;
+}
+
+Status StreamMemory::take(fovea_context_t *context, hipStream_t of,
+                          uint64_t bytes, const std::string &why) {
+  const std::string setting = why + "; " + settingToAllocate();
+  if (!mayAllocate())
+    return refuse(hipErrorNotSupported, setting + " lets HIP give it");
+  const HipFunctions *found = nullptr;
+  if (Status bad = hipFunctions(context, found))
+    return bad;
+  if (!found->mallocAsync || !found->freeAsync)
+    return refuse(hipErrorNotSupported,
+                  setting + " takes it by hipMallocAsync, which this HIP "
+                            "library lacks");
+  // A graph would have to take and give it back at each of its launches.
+  int capturing = 0;
+  if (found->streamIsCapturing)
+    if (const hipError_t error = found->streamIsCapturing(of, &capturing))
+      return fail(error, "hipStreamIsCapturing failed with status " +
+                             std::to_string(int(error)));
+  if (capturing)
+    return refuse(hipErrorNotSupported,
+                  setting + " takes none while the stream is being captured");
+  if (const hipError_t error = found->mallocAsync(&memory, bytes, of)) {
+    memory = nullptr;
+    return fail(error, why + "; hipMallocAsync of " + std::to_string(bytes) +
+                           " bytes failed with status " +
+                           std::to_string(int(error)));
+  }
+  stream = of;
+  hip = found;
+  return {};
+}
+
+StreamMemory::~StreamMemory() {
+  if (memory)
+    (void)hip->freeAsync(memory, stream);
 }
 
 Status clearRows(fovea_context_t *context, hipStream_t stream, void *rows,

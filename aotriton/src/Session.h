@@ -41,6 +41,33 @@ private:
   const struct HipFunctions *hip = nullptr; ///< if it has to be gone back
 };
 
+/// Whether FOVEA_AOTRITON_WORKSPACE lets this library take memory of the
+/// device.
+bool mayAllocate();
+/// What makes it so, for messages.
+std::string settingToAllocate();
+
+/// Memory of a stream's device for one call, where the client lets this library
+/// take it: from HIP's allocator in the order of the stream, and given back
+/// behind what the stream was given until the end of its life.
+class StreamMemory {
+public:
+  StreamMemory() = default;
+  ~StreamMemory();
+  StreamMemory(const StreamMemory &) = delete;
+  StreamMemory &operator=(const StreamMemory &) = delete;
+  /// Once; the stream's device is the thread's current one.
+  /// \param why  messages begin with it
+  Status take(fovea_context_t *context, hipStream_t stream, uint64_t bytes,
+              const std::string &why);
+  void *data() const { return memory; }
+
+private:
+  void *memory = nullptr;
+  hipStream_t stream = nullptr;
+  const struct HipFunctions *hip = nullptr;
+};
+
 /// Enqueues zeros for `count` rows of `bytes`, `pitch` bytes apart.
 Status clearRows(fovea_context_t *context, hipStream_t stream, void *rows,
                  uint64_t pitch, uint64_t bytes, uint64_t count);

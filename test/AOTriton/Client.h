@@ -27,6 +27,7 @@ hipError_t hipMalloc(void **memory, size_t bytes);
 hipError_t hipFree(void *memory);
 hipError_t hipMemcpy(void *to, const void *from, size_t bytes, int kind);
 hipError_t hipMemset(void *memory, int value, size_t bytes);
+hipError_t hipMemGetInfo(size_t *available, size_t *total);
 hipError_t hipGetDevice(int *device);
 hipError_t hipSetDevice(int device);
 hipError_t hipGetDeviceCount(int *count);

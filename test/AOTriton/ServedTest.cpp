@@ -3,6 +3,7 @@
 #include "Client.h"
 
 #include <fovea/aotriton.h>
+#include <functional>
 #include <gtest/gtest.h>
 #include <thread>
 
@@ -115,29 +116,64 @@ INSTANTIATE_TEST_SUITE_P(
                             Mask::CausalTopLeft}));
 
 /// As frameworks record graphs: once outside, then into the capture.
-TEST(Forward, CanBeCapturedWhenItHasRun) {
-  Problem problem({});
+/// \param call    made on a stream
+/// \param result  which it writes, and not while it is recorded
+void capture(const std::function<hipError_t(hipStream_t)> &call,
+             Buffer &result) {
   hipStream_t stream = nullptr;
   ASSERT_EQ(hipStreamCreate(&stream), hipSuccess);
-  ASSERT_EQ(attnFwd(forwardParams(problem), stream), hipSuccess) << why();
+  ASSERT_EQ(call(stream), hipSuccess) << why();
   ASSERT_EQ(hipStreamSynchronize(stream), hipSuccess);
-  ASSERT_EQ(
-      hipMemset(problem.out.memory.data(), 0xff, problem.out.memory.size()),
-      hipSuccess);
+  ASSERT_EQ(hipMemset(result.memory.data(), 0xff, result.memory.size()),
+            hipSuccess);
   void *graph = nullptr, *exec = nullptr;
   ASSERT_EQ(hipStreamBeginCapture(stream, 0), hipSuccess);
-  EXPECT_EQ(attnFwd(forwardParams(problem), stream), hipSuccess) << why();
+  EXPECT_EQ(call(stream), hipSuccess) << why();
   ASSERT_EQ(hipStreamEndCapture(stream, &graph), hipSuccess);
   ASSERT_EQ(hipGraphInstantiate(&exec, graph, nullptr, nullptr, 0), hipSuccess);
-  problem.out.download();
-  EXPECT_EQ(problem.out.values[0], 0xffff) << "it ran while it was recorded";
+  result.download();
+  EXPECT_EQ(result.values[0], 0xffff) << "it ran while it was recorded";
   ASSERT_EQ(hipGraphLaunch(exec, stream), hipSuccess);
   ASSERT_EQ(hipStreamSynchronize(stream), hipSuccess);
-  EXPECT_EQ(problem.judgeForward(), "");
   EXPECT_EQ(hipGraphExecDestroy(exec), hipSuccess);
   EXPECT_EQ(hipGraphDestroy(graph), hipSuccess);
   EXPECT_EQ(hipStreamDestroy(stream), hipSuccess);
 }
+
+TEST(Forward, CanBeCapturedWhenItHasRun) {
+  Problem problem({});
+  capture(
+      [&](hipStream_t stream) {
+        return attnFwd(forwardParams(problem), stream);
+      },
+      problem.out);
+  EXPECT_EQ(problem.judgeForward(), "");
+}
+
+#if AOTRITON_VERSION_MINOR >= 12
+/// With the gradient of a bias of fp32, which the library makes zeros first.
+TEST(Backward, CanBeCapturedWhenItHasRun) {
+  Shape shape;
+  shape.type = ElemType::F32;
+  Problem problem(shape);
+  const auto bias = std::make_shared<Bias>(shape.type, Bias::Four{1, 2, 70, 70},
+                                           Bias::Four{0, 0, 70, 1});
+  problem.score = bias;
+  problem.fillForwardResults();
+  Buffer dbias(shape.type, Layout::BHSD, 1, 2, 70, 70);
+  Lazy unused;
+  v3::attn_bwd_params params = backwardParams(problem, unused);
+  Floats delta(unused.rows, unused.columns);
+  params.D = {};
+  params.D.eager = delta.view();
+  params.B = bias->view();
+  params.DB = dbias.view();
+  capture([&](hipStream_t stream) { return attnBwd(params, stream); }, dbias);
+  EXPECT_EQ(problem.judgeBackward(), "");
+  dbias.download();
+  EXPECT_EQ(problem.judgeBias(dbias), "");
+}
+#endif
 
 TEST(Forward, TakesNothingToDo) {
   Shape shape;
@@ -215,8 +251,69 @@ TEST(Backward, TakesAnEagerWorkspace) {
   params.D.eager = memory.view();
   ASSERT_EQ(attnBwd(params), hipSuccess) << why();
   EXPECT_EQ(problem.judgeBackward(), "");
+
+  // DQ_ACC, too, in whatever order its dimensions lie.
+  const uint64_t rows = uint64_t(delta.columns), heads = uint64_t(delta.rows),
+                 dim = uint64_t(problem.shape.dim);
+  Floats accumulator(delta.rows * delta.columns, problem.shape.dim);
+  params.D.eager = {};
+  params.DQ_ACC.eager = {reinterpret_cast<intptr_t>(accumulator.memory.data()),
+                         {1, heads, rows, dim},
+                         {heads * rows * dim, dim, heads * dim, 1},
+                         aotriton::kFloat32};
+  ASSERT_EQ(attnBwd(params), hipSuccess) << why();
+  EXPECT_EQ(problem.judgeBackward(), "");
 }
 #endif
+
+/// Run with memory of the library's own.
+class OwnWorkspace : public testing::Test {
+protected:
+  OwnWorkspace() {
+    problem.fillForwardResults();
+    params = backwardParams(problem, delta);
+    params.D = {};
+    EXPECT_EQ(hipStreamCreate(&stream), hipSuccess);
+  }
+  ~OwnWorkspace() override { (void)hipStreamDestroy(stream); }
+  Problem problem{{}};
+  Lazy delta;
+  v3::attn_bwd_params params;
+  hipStream_t stream = nullptr;
+};
+
+TEST_F(OwnWorkspace, IsTakenAndGivenBack) {
+  size_t before = 0, after = 0, total = 0;
+  for (size_t *available : {&before, &after}) {
+    ASSERT_EQ(attnBwd(params, stream), hipSuccess) << why();
+    ASSERT_EQ(hipStreamSynchronize(stream), hipSuccess);
+    EXPECT_EQ(problem.judgeBackward(), "");
+    ASSERT_EQ(hipMemGetInfo(available, &total), hipSuccess);
+  }
+  EXPECT_EQ(before, after);
+}
+
+TEST_F(OwnWorkspace, IsNotTakenWhereTheClientsFits) {
+  delta.acquired = 0;
+  params.D = delta.tensor<2>();
+  ASSERT_EQ(attnBwd(params, stream), hipSuccess) << why();
+  ASSERT_EQ(hipStreamSynchronize(stream), hipSuccess);
+  EXPECT_EQ(delta.acquired, 1);
+  EXPECT_EQ(problem.judgeBackward(), "");
+}
+
+TEST_F(OwnWorkspace, IsNotTakenIntoAGraph) {
+  ASSERT_EQ(attnBwd(params, stream), hipSuccess) << why();
+  ASSERT_EQ(hipStreamSynchronize(stream), hipSuccess);
+  void *graph = nullptr;
+  ASSERT_EQ(hipStreamBeginCapture(stream, 0), hipSuccess);
+  EXPECT_EQ(attnBwd(params, stream), hipErrorNotSupported);
+  EXPECT_NE(std::string(why()).find("while the stream is being captured"),
+            std::string::npos)
+      << why();
+  ASSERT_EQ(hipStreamEndCapture(stream, &graph), hipSuccess);
+  EXPECT_EQ(hipGraphDestroy(graph), hipSuccess);
+}
 
 TEST(Device, IsDescribed) {
   EXPECT_EQ(aotriton::v2::flash::check_gpu(nullptr), hipSuccess) << why();

@@ -143,7 +143,7 @@ TEST(V2, Refusals) {
   EXPECT_EQ(forward(kNone, 0, p.q.view()), hipErrorInvalidValue); // its shape
   EXPECT_EQ(forward(kNone, 0, kNone), hipSuccess);
 
-  // It brings no workspace, and AOTriton's kernel for it needs none.
+  // It brings no workspace, and AOTriton's kernel for it needs none (OwnV2).
   EXPECT_EQ(v2::attn_bwd_fused(p.q.view(), p.k.view(), p.v.view(), kNone,
                                p.scale, p.out.view(), p.dout.view(),
                                p.dq.view(), p.dk.view(), p.dv.view(), kNone,
@@ -152,7 +152,35 @@ TEST(V2, Refusals) {
             hipErrorNotSupported);
   EXPECT_STREQ(fovea_aotriton_last_message(),
                "attn_bwd_fused: the kernels need a workspace of 560 bytes; the "
-               "call offers, in fp32 without gaps: nothing");
+               "call offers, in fp32 without gaps: nothing; "
+               "FOVEA_AOTRITON_WORKSPACE=allocate lets HIP give it");
+}
+
+/// Run with memory of the library's own.
+TEST(OwnV2, FusedBackward) {
+  for (bool causal : {false, true})
+    for (ref::ElemType type : {ref::ElemType::BF16, ref::ElemType::F32}) {
+      Shape shape;
+      shape.type = type;
+      shape.headsQ = 4;
+      shape.mask = causal ? ref::Mask::CausalTopLeft : ref::Mask::None;
+      Problem p(shape);
+      const auto bias = std::make_shared<Bias>(type, Bias::Four{1, 4, 70, 70},
+                                               Bias::Four{0, 0, 72, 1});
+      p.score = bias;
+      p.fillForwardResults();
+      Buffer dbias(type, ref::Layout::BHSD, 1, 4, 70, 70, 10);
+      ASSERT_EQ(v2::attn_bwd_fused(p.q.view(), p.k.view(), p.v.view(),
+                                   bias->view(), p.scale, p.out.view(),
+                                   p.dout.view(), p.dq.view(), p.dk.view(),
+                                   p.dv.view(), dbias.view(), p.lse.view(), 0,
+                                   kScalar, kScalar, 0, causal, nullptr),
+                hipSuccess)
+          << fovea_aotriton_last_message();
+      EXPECT_EQ(p.judgeBackward(), "");
+      dbias.download();
+      EXPECT_EQ(p.judgeBias(dbias), "");
+    }
 }
 
 } // namespace

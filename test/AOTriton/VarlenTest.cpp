@@ -224,7 +224,7 @@ public:
     lse.upload(values);
   }
 
-  std::string judgeForward() {
+  std::string judgeForward(bool withLse = true) {
     std::string message;
     out->buffer.download();
     std::vector<float> sums = lse.download();
@@ -239,7 +239,7 @@ public:
           value = __builtin_nanf("");
         }
       problem.lse.upload(own);
-      if (const std::string text = problem.judgeForward(); !text.empty())
+      if (const std::string text = problem.judgeForward(withLse); !text.empty())
         message += "sequence " + std::to_string(z) + ": " + text;
     }
     if (!out->isUntouchedElsewhere())
@@ -283,6 +283,8 @@ public:
     params.DQ = dq->buffer.view();
     params.DK = dk->buffer.view();
     params.DV = dv->buffer.view();
+    if (c.hidesMost)
+      params.Max_seqlen_k = 0;
     delta.rows = lse.rows;
     delta.columns = lse.columns;
     params.D = delta.tensor<2>();
@@ -607,6 +609,92 @@ TEST(VarlenForward, TakesABias) {
   }
 }
 
+/// L, and D like it, of sequences that each have a batch, as PyTorch's
+/// mem-efficient path makes them: AOTriton takes the memory, whatever its
+/// shape.
+TEST(VarlenForward, AndBackwardTakeAnLseOfBatches) {
+  Pack pack(kPlain);
+  Floats lse(int64_t(kPlain.lengthsQ.size()) * Pack::kHeadsQ, pack.sideQ.most);
+  v3::attn_fwd_params params = pack.forwardParams();
+  params.L = lse.view();
+  ASSERT_EQ(attnFwd(params), hipSuccess) << why();
+  std::vector<float> values = lse.download();
+  ASSERT_GE(values.size(), size_t(pack.lse.rows * pack.lse.columns));
+  values.resize(size_t(pack.lse.rows * pack.lse.columns));
+  pack.lse.memory.write(values.data());
+  EXPECT_EQ(pack.judgeForward(), "");
+
+  pack.fillForwardResults();
+  values = pack.lse.download();
+  values.resize(size_t(lse.rows * lse.columns), __builtin_nanf(""));
+  lse.memory.write(values.data());
+  Lazy delta;
+  v3::attn_bwd_params backward = pack.backwardParams(delta);
+  backward.L = lse.view();
+  delta.rows = lse.rows;
+  delta.columns = lse.columns;
+  ASSERT_EQ(attnBwd(backward), hipSuccess) << why();
+  EXPECT_EQ(pack.judgeBackward(), "");
+}
+
+/// As PyTorch's mem-efficient path makes it up to now, with room for one
+/// sequence: AOTriton writes beyond it. Run with memory of the library's own.
+TEST(OwnLse, ForwardAndBackward) {
+  for (const Mask &mask : {kNone, kCausalAtTheEnd}) {
+    Case c = {"", kCompact, kCompact, {40, 10, 31}, {33, 5, 40}, mask};
+    c.hidesMost = true;
+    Pack pack(c, /*slack=*/0);
+    Floats lse(Pack::kHeadsQ, pack.sideQ.most);
+    v3::attn_fwd_params forward = pack.forwardParams();
+    forward.L = lse.view();
+    ASSERT_EQ(attnFwd(forward), hipSuccess) << why();
+    EXPECT_EQ(pack.judgeForward(/*withLse=*/false), "");
+
+    pack.fillForwardResults();
+    Lazy delta, accumulator;
+    v3::attn_bwd_params backward = pack.backwardParams(delta);
+    backward.Max_seqlen_k = int32_t(pack.sideK.most); // which it knows here
+    backward.L = lse.view();
+    delta.rows = lse.rows;
+    delta.columns = lse.columns;
+    accumulator.rows = Pack::kHeadsQ * pack.sideQ.rows;
+    accumulator.columns = Pack::kDim;
+    backward.DQ_ACC = accumulator.tensor<4>();
+    ASSERT_EQ(attnBwd(backward), hipSuccess) << why();
+    EXPECT_EQ(pack.judgeBackward(), "");
+    for (float untouched : lse.download())
+      EXPECT_TRUE(untouched != untouched);
+  }
+}
+
+/// The mask of all sequences, by the longest.
+TEST(DropoutVarlen, Mask) {
+  Pack pack({"", kCompact, kCompact, {40, 10}, {33, 61}});
+  ref::Dropout dropout;
+  dropout.p = 0.25f;
+  dropout.seed = 11;
+  dropout.offset = 1;
+  dropout.swapsWords = AOTRITON_VERSION_MINOR < 14;
+  dropout.heads = Pack::kHeadsQ;
+  dropout.seqQ = pack.sideQ.most;
+  dropout.seqK = pack.sideK.most;
+  const Words words({dropout.seed, dropout.offset});
+  Buffer mask(pack.c.type, Layout::BHSD, 2, Pack::kHeadsQ, dropout.seqQ,
+              dropout.seqK);
+  v3::attn_fwd_params forward = pack.forwardParams();
+  forward.dropout_p = dropout.p;
+  forward.philox_seed_ptr = words.at(0);
+  forward.philox_offset1 = words.at(1);
+  forward.encoded_softmax = mask.view();
+  ASSERT_EQ(attnFwd(forward), hipSuccess) << why();
+  mask.download();
+  for (int64_t z = 0; z < 2; ++z)
+    for (int64_t h = 0; h < Pack::kHeadsQ; ++h)
+      for (int64_t i = 0; i < dropout.seqQ; ++i)
+        for (int64_t j = 0; j < dropout.seqK; ++j)
+          ASSERT_EQ(mask.host.row(z, h, i)[j] >= 0, dropout.keeps(z, h, i, j));
+}
+
 /// Numbers of weights count by the longest sequences of the call.
 TEST(DropoutVarlen, ForwardAndBackward) {
   constexpr uint64_t kSeed = 11, kOffset = 1;
@@ -673,6 +761,12 @@ const Broken kBroken[] = {
      [](Fwd &p) { p.Max_seqlen_q = -1; }},
     {"LseOfBatches", hipErrorInvalidValue, "L has shape",
      [](Fwd &p) { p.L = {0x1000, {7, 7}, {7, 1}, aotriton::kFloat32}; }},
+    {"LseOfOneSequence", hipErrorInvalidValue,
+     "which AOTriton writes beyond its end; FOVEA_AOTRITON_WORKSPACE=allocate",
+     [](Fwd &p) {
+       p.L = {
+           0x1000, {uint64_t(Pack::kHeadsQ), 40}, {40, 1}, aotriton::kFloat32};
+     }},
     {"Batches", hipErrorInvalidValue, "Q has shape (2, ",
      [](Fwd &p) { p.Q = with<4>(p.Q, 2, p.Q.dtype()); }},
     {"Dropout", hipErrorNotSupported, "dropout_p",

@@ -23,7 +23,7 @@ namespace AOTRITON_NS::v2::flash {
 ///   others: docs/AOTriton.md.
 hipError_t AOTRITON_API check_gpu(Stream stream);
 
-/// Refused: there are no kernels that show the mask of dropout.
+/// Writes which weights dropout keeps, 0.5 and -0.5, of every place of `r`.
 hipError_t AOTRITON_API debug_simulate_encoded_softmax(
     TensorView<4> r, float dropout_p, TensorView<0> philox_seed,
     TensorView<0> philox_offset1, uint64_t philox_offset2, Stream stream);
@@ -139,7 +139,7 @@ struct AOTRITON_API attn_fwd_params {
   T0 philox_seed_ptr, philox_offset1;
   uint64_t philox_offset2 = 0;
   T0 philox_seed_output, philox_offset_output;
-  T4 encoded_softmax;           ///< refused with data
+  T4 encoded_softmax; ///< without data, or receives which weights are kept
   T0 persistent_atomic_counter; ///< not needed
   int8_t causal_type = 0;       ///< CausalType
 #if AOTRITON_VERSION_MINOR < 14
@@ -215,7 +215,8 @@ struct AOTRITON_API attn_bwd_params {
 /// and DQ_ACC only what is needed is acquired; both are freed at the end, as
 /// AOTriton does.
 /// \return as attn_fwd(); hipErrorNotSupported also when neither D nor DQ_ACC
-///   is large enough for the kernels.
+///   is large enough for the kernels and FOVEA_AOTRITON_WORKSPACE is not
+///   allocate.
 hipError_t AOTRITON_API attn_bwd(const attn_bwd_params &params,
                                  int32_t params_version, Stream stream,
                                  const attn_options *options = nullptr);

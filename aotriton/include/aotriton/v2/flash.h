@@ -56,8 +56,9 @@ hipError_t AOTRITON_API attn_bwd(T4 q, T4 k, T4 v, T4 b, float sm_scale, T4 out,
                                  Stream stream,
                                  BwdExtraArguments *extargs = nullptr);
 
-/// Refused where the kernels need a workspace, which it does not bring: all of
-/// Fovea's do.
+/// As attn_bwd. It brings no workspace, which Fovea's kernels need:
+/// FOVEA_AOTRITON_WORKSPACE=allocate lets the library take one, and without
+/// that the call is refused.
 hipError_t AOTRITON_API attn_bwd_fused(
     T4 q, T4 k, T4 v, T4 b, float sm_scale, T4 out, T4 dout, T4 dq, T4 dk,
     T4 dv, T4 db, T2 softmax_lse, float dropout_p, T0 philox_seed,
