@@ -92,10 +92,11 @@ Status describe(const char *name, const TensorView<4> &view, DType type,
     return invalid(std::string(name) + " has sizes " + str(shape) +
                    " and strides " + str(strides) +
                    "; none of them may be negative");
-  if (strides[3] != 1)
-    return unsupported(std::string(name) + " has strides " + str(strides) +
-                       "; kernels need 1 in the last dimension: make it "
-                       "contiguous");
+  // As AOTriton's kernels take it to be, unseen.
+  if (strides[3] != 1 && shape[3] != 1)
+    return invalid(std::string(name) + " has strides " + str(strides) +
+                   "; kernels need 1 in the last dimension: make it "
+                   "contiguous");
   tensor.data = view.data_ptr();
   tensor.stride_batch = int64_t(apart ? apart * strides[2] : strides[0]);
   tensor.stride_head = int64_t(strides[1]);
@@ -240,19 +241,22 @@ Status describeBias(const ForwardCall &call, const Params &params,
 }
 
 /// Checks where the gradient of the bias goes, and describes it. As in AOTriton
-/// one without strides is not wanted.
+/// one without strides is not wanted, and those that write over one another,
+/// where its kernels do, are refused.
 Status describeBiasGradient(const ForwardCall &call, const TensorView<4> &view,
                             Groups &groups) {
   if (view.stride(0) == 0 && view.stride(1) == 0 && view.stride(2) == 0)
     return {};
   if (!call.bias)
     return invalid("DB has data, and B, whose gradient it is, none");
-  if (call.sequences.q.stacked)
-    return unsupported("DB has data, and Q stacked sequences, which have one "
-                       "batch of B and a gradient each: leave DB without data");
+  fovea_capture_t &bias = groups.bias;
+  if (call.sequences.q.stacked && bias.extents[0] > 1)
+    return invalid("DB has data, and Q " + std::to_string(bias.extents[0]) +
+                   " stacked sequences, which would write over one another's "
+                   "gradients of the one batch of B: leave DB without data, or "
+                   "give each sequence a batch (padded)");
   if (Status bad = checkType("DB", view.dtype(), call.q.dtype()))
     return bad;
-  fovea_capture_t &bias = groups.bias;
   const std::array<uint64_t, 4> least = {
       uint64_t(bias.extents[0]), uint64_t(bias.extents[1]),
       uint64_t(bias.extents[2]), groups.keys};
@@ -265,10 +269,10 @@ Status describeBiasGradient(const ForwardCall &call, const TensorView<4> &view,
       return invalid("DB has strides " + str(view.strides()) +
                      "; none of them may be negative");
     if (stride == 0 && least[i] > 1)
-      return unsupported(
+      return invalid(
           "DB has strides " + str(view.strides()) +
-          ": nothing is summed over what is broadcast; give it memory for all "
-          "of " +
+          ", by which gradients would be written over one another: nothing is "
+          "summed over what is broadcast; give it memory for all of " +
           str(least) + " and sum that, or none");
     bias.gradient_strides[i] = int64_t(stride);
   }
@@ -349,12 +353,13 @@ Status describeDropout(const ForwardCall &call, Groups &groups) {
   fovea_dropout_t &dropout = groups.dropout;
   if (Status bad = describeDropout(given, dropout))
     return bad;
-  // The numbers of weights count all keys, in both passes the same.
+  // The numbers of weights count all keys, in both passes the same. By 0
+  // AOTriton drops the same keys for all queries.
   const SequenceSide &keys = call.sequences.k;
   if (keys.length != SequenceSide::Most && keys.most == 0)
-    return unsupported("dropout_p is " + std::to_string(given.p) + ", and " +
-                       keys.mostName +
-                       " is 0, on which it depends which weights are dropped");
+    return invalid("dropout_p is " + std::to_string(given.p) + ", and " +
+                   keys.mostName +
+                   " is 0, on which it depends which weights are dropped");
   const uint64_t *seedOut = nullptr, *offsetOut = nullptr;
   if (Status bad = firstOf(
           {philoxOf("philox_seed_output", given.seedOut, seedOut),
@@ -727,6 +732,21 @@ Status provide(const BackwardCall &call, uint64_t bytes,
   return {};
 }
 
+/// How many of AOTriton's backends a client may ask for by number. They are
+/// Triton's kernels, and of the backward pass the split and the fused ones, all
+/// of which give the same bits in every run. Those behind them are other
+/// libraries', of which AOTriton itself refuses calls with this status.
+constexpr int kForwardBackends = 1, kBackwardBackends = 2;
+
+Status checkBackend(int backend, int count) {
+  if (backend < count)
+    return {};
+  return refuse(hipErrorPeerAccessUnsupported,
+                "force_backend_index is " + std::to_string(backend) +
+                    ", a backend that there is none of here; -1 to " +
+                    std::to_string(count - 1) + " are served");
+}
+
 /// Computes what L has no room for into memory of our own: a forward pass
 /// whose output nobody looks at.
 Status computeLse(const ForwardCall &base, const Layout &layout,
@@ -775,9 +795,8 @@ Status forward(const ForwardCall &call, Stream stream) {
   Groups groups;
   if (Status bad = fillCommon(call, params, layout, groups))
     return bad;
-  if (call.backend > 0)
-    return unsupported("force_backend_index is " +
-                       std::to_string(call.backend) + "; -1 and 0 are served");
+  if (Status bad = checkBackend(call.backend, kForwardBackends))
+    return bad;
   if (Status bad = session(context))
     return bad;
   StreamDevice device;
@@ -852,10 +871,8 @@ Status backward(const BackwardCall &call, Stream stream) {
   if (call.dbias)
     if (Status bad = describeBiasGradient(base, call.dbias, groups))
       return bad;
-  if (base.backend > 0)
-    return unsupported("force_backend_index is " +
-                       std::to_string(base.backend) +
-                       "; -1 and 0 (deterministic) are served");
+  if (Status bad = checkBackend(base.backend, kBackwardBackends))
+    return bad;
   if (Status bad = session(context))
     return bad;
   StreamDevice device;
@@ -864,7 +881,7 @@ Status backward(const BackwardCall &call, Stream stream) {
 
   fovea_backward_plan_t plan = {};
   fovea_status_t status = choose(context, params, groups, device.device(),
-                                 call.deterministic || base.backend == 0, plan);
+                                 call.deterministic || base.backend >= 0, plan);
   if (status != FOVEA_STATUS_OK)
     return failureOf(base, context, device.device(), status);
   params.kernel = plan.kernel;

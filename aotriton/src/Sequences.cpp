@@ -61,10 +61,9 @@ Status checkArray(const char *name, const TensorView<1> &array,
                    std::to_string(int64_t(array.size(0))) + " entries; " +
                    std::to_string(entries) + " are needed");
   if (array.stride(0) != 1 && array.size(0) > 1)
-    return refuse(hipErrorNotSupported,
-                  std::string(name) + " has stride " +
-                      std::to_string(int64_t(array.stride(0))) +
-                      "; kernels need 1: make it contiguous");
+    return invalid(std::string(name) + " has stride " +
+                   std::to_string(int64_t(array.stride(0))) +
+                   "; kernels need 1: make it contiguous");
   return {};
 }
 

@@ -160,10 +160,13 @@ hipError_t attn_fwd(const attn_fwd_params &in, int32_t params_version,
       in, params_version, stream, options);
 }
 
-hipError_t attn_bwd(const attn_bwd_params &in, int32_t params_version,
-                    Stream stream, const attn_options *options) {
-  return work<&attn_bwd>(
-      "attn_bwd",
+/// A backward pass by the exported function `Own`.
+template <auto Own>
+static hipError_t attnBwd(const char *function, const attn_bwd_params &in,
+                          int32_t params_version, Stream stream,
+                          const attn_options *options) {
+  return work<Own>(
+      function,
       [&]() -> Status {
         if (Status bad = checkVersion<attn_bwd_params>(params_version))
           return bad;
@@ -184,7 +187,7 @@ hipError_t attn_bwd(const attn_bwd_params &in, int32_t params_version,
         if (!status)
           status = backward(call, stream);
         // Who takes the call frees them.
-        if (!goesToFallback<&attn_bwd>(status)) {
+        if (!goesToFallback<Own>(status)) {
           in.D.free();
           in.DQ_ACC.free();
         }
@@ -193,16 +196,16 @@ hipError_t attn_bwd(const attn_bwd_params &in, int32_t params_version,
       in, params_version, stream, options);
 }
 
+hipError_t attn_bwd(const attn_bwd_params &in, int32_t params_version,
+                    Stream stream, const attn_options *options) {
+  return attnBwd<&attn_bwd>("attn_bwd", in, params_version, stream, options);
+}
+
 #if AOTRITON_VERSION_MINOR < 12
+/// By the same kernels: AITER's are a choice of AOTriton's.
 hipError_t aiter_bwd(const attn_bwd_params &in, int32_t params_version,
                      Stream stream, const attn_options *options) {
-  return work<&aiter_bwd>(
-      "aiter_bwd",
-      [] {
-        return refuse(hipErrorNotSupported,
-                      "there are no kernels of AITER's; call attn_bwd");
-      },
-      in, params_version, stream, options);
+  return attnBwd<&aiter_bwd>("aiter_bwd", in, params_version, stream, options);
 }
 #endif
 

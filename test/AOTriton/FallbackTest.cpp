@@ -148,9 +148,11 @@ TEST(Fallback, TakesWhatIsAlwaysRefused) {
 #if AOTRITON_VERSION_MINOR < 12
   Problem problem({});
   Lazy delta;
-  expectHandedOn(v3::aiter_bwd(backwardParams(problem, delta),
-                               v3::attn_bwd_params::kVersion, nullptr),
-                 hipSuccess, "aiter_bwd: ");
+  v3::attn_bwd_params backward = backwardParams(problem, delta);
+  delta.columns = 1;
+  expectHandedOn(
+      v3::aiter_bwd(backward, v3::attn_bwd_params::kVersion, nullptr),
+      hipSuccess, "aiter_bwd: ");
   EXPECT_EQ(delta.disposed, 1);
 #endif
 #if AOTRITON_VERSION_MINOR < 13

@@ -205,6 +205,40 @@ TEST(Backward, IsTheSameInEveryRun) {
   EXPECT_EQ(first.dv.values, second.dv.values);
 }
 
+/// AOTriton's own backends, of which both passes' are Triton's kernels.
+TEST(Backward, TakesBackends) {
+  for (int backend : {0, 1}) {
+    SCOPED_TRACE(backend);
+    Problem problem({});
+    v3::attn_options options;
+    options.force_backend_index = backend;
+    if (backend == 0) {
+      ASSERT_EQ(attnFwd(forwardParams(problem), {}, &options), hipSuccess)
+          << why();
+      EXPECT_EQ(problem.judgeForward(), "");
+    }
+    problem.fillForwardResults();
+    Lazy delta;
+    ASSERT_EQ(attnBwd(backwardParams(problem, delta), {}, &options), hipSuccess)
+        << why();
+    EXPECT_EQ(problem.judgeBackward(), "");
+  }
+}
+
+#if AOTRITON_VERSION_MINOR < 12
+TEST(Backward, IsAITERs) {
+  Problem problem({});
+  problem.fillForwardResults();
+  Lazy delta;
+  ASSERT_EQ(v3::aiter_bwd(backwardParams(problem, delta),
+                          v3::attn_bwd_params::kVersion, nullptr),
+            hipSuccess)
+      << why();
+  EXPECT_EQ(problem.judgeBackward(), "");
+  EXPECT_EQ(delta.disposed, 1);
+}
+#endif
+
 /// Also on 0.14's library by a client of 0.13, whose structure is 4 bytes
 /// shorter than what the library's constructor sets.
 TEST(Backward, WithRoomBehindTheParameters) {
@@ -265,6 +299,20 @@ TEST(Backward, TakesAnEagerWorkspace) {
   EXPECT_EQ(problem.judgeBackward(), "");
 }
 #endif
+
+/// As the interface says nothing of the distance of elements that are alone.
+TEST(Forward, TakesOneElementAtAnyDistance) {
+  Shape shape;
+  shape.seqlenQ = 1;
+  Problem problem(shape);
+  v3::attn_fwd_params params = forwardParams(problem);
+  params.L = {reinterpret_cast<intptr_t>(params.L.data_ptr()),
+              params.L.sizes(),
+              {1, 7},
+              aotriton::kFloat32};
+  ASSERT_EQ(attnFwd(params), hipSuccess) << why();
+  EXPECT_EQ(problem.judgeForward(), "");
+}
 
 /// Run with memory of the library's own.
 class OwnWorkspace : public testing::Test {

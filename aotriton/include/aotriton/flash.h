@@ -40,8 +40,9 @@ using LT2 = LazyTensor<2>;
 using LT4 = LazyTensor<4>;
 
 struct AOTRITON_API attn_options {
-  /// -1: the library chooses. 0, where AOTriton has its deterministic kernels:
-  /// the same as `deterministic`. Others are refused.
+  /// -1: the library chooses. AOTriton's backends on Triton, 0 and in backward
+  /// passes 1: the same as `deterministic`. Others are refused, as by AOTriton
+  /// where they cannot take a call: hipErrorPeerAccessUnsupported.
   int force_backend_index = -1;
 #if AOTRITON_VERSION_MINOR >= 12
   /// Gradients are the same to the last bit in every run, or it is an error.
@@ -176,7 +177,7 @@ struct AOTRITON_API attn_bwd_params {
   float Sm_scale = 0;
   T4 Out, DO;
   T4 DK, DV, DQ;
-  T4 DB; ///< refused with data
+  T4 DB; ///< without data or strides, or receives the gradient of B
   T2 L;  ///< what the forward pass gave
   /// The kernels' workspace: D if it is large enough, else DQ_ACC.
   mutable LT2 D;
@@ -222,7 +223,7 @@ hipError_t AOTRITON_API attn_bwd(const attn_bwd_params &params,
                                  const attn_options *options = nullptr);
 
 #if AOTRITON_VERSION_MINOR < 12
-/// Refused: there are no kernels of AITER's.
+/// As attn_bwd, by the same kernels.
 hipError_t AOTRITON_API aiter_bwd(const attn_bwd_params &params,
                                   int32_t params_version, Stream stream,
                                   const attn_options *options = nullptr);

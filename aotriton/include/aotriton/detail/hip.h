@@ -33,6 +33,7 @@ typedef enum hipError_t {
   hipErrorInvalidDevice = 101,
   hipErrorInvalidImage = 200,
   hipErrorNoBinaryForGpu = 209,
+  hipErrorPeerAccessUnsupported = 217,
   hipErrorFileNotFound = 301,
   hipErrorIllegalAddress = 700,
   hipErrorLaunchFailure = 719,
