@@ -11,6 +11,7 @@ packages=(
   libsqlite3-dev sqlite3 libzstd-dev libxxhash-dev
   libgtest-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev
   python3 pkgconf
+  python3-dev pybind11-dev # pyaotriton, the Python module of AOTriton's interface
   groff-base # holds the manual pages to their format
   libamdhip64-5 # ROCm's own library, for a test of libfovea with it
 )

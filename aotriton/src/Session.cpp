@@ -4,6 +4,8 @@
 
 #include "Fallback.h"
 
+#include <fovea/aotriton.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -504,6 +506,19 @@ Status deviceHasKernels(fovea_context_t *context, int32_t device) {
   return answersOf(context, device).any;
 }
 
+Status hipSymbol(const char *name, void *&address) {
+  fovea_context_t *context = nullptr;
+  // HIP is there without packages, too.
+  if (Status bad = session(context); bad && !context)
+    return bad;
+  const HipFunctions *hip = nullptr;
+  if (Status bad = hipFunctions(context, hip))
+    return bad;
+  if (!resolve(context, name, address))
+    return fail(hipErrorNoDevice, fovea_last_message());
+  return {};
+}
+
 Status streamIsServed(hipStream_t stream) {
   fovea_context_t *context = nullptr;
   if (Status bad = session(context))
@@ -515,3 +530,12 @@ Status streamIsServed(hipStream_t stream) {
 }
 
 } // namespace fovea::shim
+
+void *fovea_aotriton_hip_symbol(const char *name) {
+  using namespace fovea::shim;
+  void *address = nullptr;
+  const Status status =
+      attempt([&] { return hipSymbol(name ? name : "", address); });
+  (void)finish("fovea_aotriton_hip_symbol", status, CallKind::Asks);
+  return address;
+}

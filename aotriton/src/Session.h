@@ -76,6 +76,9 @@ Status clearRows(fovea_context_t *context, hipStream_t stream, void *rows,
 /// hipErrorNoBinaryForGpu.
 Status deviceHasKernels(fovea_context_t *context, int32_t device);
 
+/// The address of a function of the HIP library that calls use, or why not.
+Status hipSymbol(const char *name, void *&address);
+
 /// Success when the packages have kernels of both passes for some problem on
 /// the stream's device (of the forward pass, if FOVEA_AOTRITON_PASSES says so).
 Status streamIsServed(hipStream_t stream);

@@ -64,6 +64,11 @@ std::string &lastMessage() {
   return message;
 }
 
+hipError_t &lastStatus() {
+  thread_local hipError_t status = hipSuccess;
+  return status;
+}
+
 OnError onError() {
   static const OnError value = readOnError();
   return value;
@@ -72,6 +77,7 @@ OnError onError() {
 /// Ends a call that has something to say.
 hipError_t end(hipError_t code, std::string text, CallKind kind) {
   lastMessage() = text;
+  lastStatus() = code;
   const bool works = kind == CallKind::Works;
   if (onError() == OnError::Throw && works && code != hipSuccess)
     throw std::runtime_error("fovea-aotriton: " + text);
@@ -89,7 +95,7 @@ hipError_t finish(const char *function, Status status, CallKind kind) {
     return end(status.code, std::string(function) + ": " + status.message,
                kind);
   lastMessage().clear();
-  return hipSuccess;
+  return lastStatus() = hipSuccess;
 }
 
 hipError_t finishHandedOn(const char *function, Status status, hipError_t code,
@@ -106,3 +112,5 @@ hipError_t finishHandedOn(const char *function, Status status, hipError_t code,
 const char *fovea_aotriton_last_message(void) {
   return fovea::shim::lastMessage().c_str();
 }
+
+int fovea_aotriton_last_status(void) { return int(fovea::shim::lastStatus()); }

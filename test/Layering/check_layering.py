@@ -59,6 +59,8 @@ RULES = (
     Rule("aotriton/src", ("aotriton/", "fovea/fovea.h", "fovea/aotriton.h") + VISIBILITY,
          COMPILER_LIBRARIES + COMPILER +
          ("fovea/Package/", "fovea/Simulator/", "fovea/Reference/")),
+    Rule("aotriton/python", ("aotriton/", "fovea/aotriton.h", "pybind11/"),
+         COMPILER_LIBRARIES + COMPILER + RUNTIME_SIDE + ("fovea/Package/",)),
     Rule("simulator/include", ("fovea/Simulator/",),
          NO_COMPILER + ("fovea/Package/", "fovea/fovea.h")),
     Rule("simulator/isa", ("fovea/Simulator/",),

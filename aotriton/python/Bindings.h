@@ -1,0 +1,117 @@
+//===- Bindings.h - what the parts of pyaotriton share ----------*- C++ -*-===//
+//
+// pyaotriton, the Python module of AOTriton's interface: its names over the
+// functions of aotriton/include, one part a file. docs/Pyaotriton.md lists
+// them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_AOTRITON_PYTHON_BINDINGS_H
+#define FOVEA_AOTRITON_PYTHON_BINDINGS_H
+
+#include <aotriton/flash.h>
+#include <fovea/aotriton.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+namespace pyaotriton {
+
+namespace py = pybind11;
+
+/// HIP's functions, statuses and memory.
+void defineHip(py::module_ &module);
+/// Element types, streams and tensors.
+void defineTensors(py::module_ &module);
+/// The submodules.
+void defineLazyTensor(py::module_ &module);
+void defineV2(py::module_ &module);
+void defineV3(py::module_ &module);
+
+/// Calls a function of HIP by its name: hipErrorNoDevice where there is none.
+template <typename... Parameters, typename... Arguments>
+hipError_t callHip(const char *name, hipError_t (*)(Parameters...),
+                   Arguments... arguments) {
+  auto *function = reinterpret_cast<hipError_t (*)(Parameters...)>(
+      fovea_aotriton_hip_symbol(name));
+  return function ? function(arguments...) : hipErrorNoDevice;
+}
+
+/// A null pointer of the function's type, for callHip().
+template <typename... Parameters>
+constexpr hipError_t (*hipSignature())(Parameters...) {
+  return nullptr;
+}
+
+/// Whether FOVEA_AOTRITON_ERRORS leaves it to this module how a refusal shows.
+bool errorsAreOurs();
+
+/// Runs `call()`, which calls the library, without the interpreter's lock. As
+/// AOTriton's module a failure is a status; its reason is a RuntimeWarning,
+/// where FOVEA_AOTRITON_ERRORS does not say otherwise.
+template <typename Call>
+hipError_t statusOf(Call call) {
+  hipError_t status = hipSuccess;
+  {
+    py::gil_scoped_release released;
+    try {
+      return call();
+    } catch (const std::runtime_error &) {
+      if (!errorsAreOurs())
+        throw; // FOVEA_AOTRITON_ERRORS=throw
+      status = hipError_t(fovea_aotriton_last_status());
+    }
+  }
+  if (PyErr_WarnEx(PyExc_RuntimeWarning, fovea_aotriton_last_message(), 1) < 0)
+    throw py::error_already_set();
+  return status;
+}
+
+/// The stream of an argument that may be None.
+inline aotriton::Stream streamOf(const aotriton::Stream *stream) {
+  return stream ? *stream : aotriton::Stream();
+}
+
+/// A tensor that is allocated when the library asks for it, and freed when it
+/// is done with it or with the object.
+template <int Rank>
+class Lazy {
+public:
+  enum class Fill { None, Zeros };
+  /// fp32 of the sizes of `like`, on `device`; without one on the current one.
+  Lazy(const aotriton::TensorView<Rank> &like, std::optional<int> device,
+       Fill fill)
+      : sizes(like.sizes()), device(device), fill(fill) {}
+#if AOTRITON_VERSION_MINOR >= 12
+  /// A tensor that is there already.
+  explicit Lazy(const aotriton::TensorView<Rank> &tensor) : eager(tensor) {}
+#endif
+  Lazy(const Lazy &) = delete;
+  ~Lazy() { release(); }
+
+  /// What the library is given; it points at this object.
+  aotriton::LazyTensor<Rank> tensor();
+
+private:
+  using Self = typename aotriton::LazyTensor<Rank>::Self;
+  static Lazy *of(Self self);
+  static aotriton::TensorView<Rank> acquire(Self self);
+  static void dispose(Self self);
+  void allocate();
+  void release();
+
+  std::array<uint64_t, Rank> sizes = {};
+  std::optional<int> device;
+  Fill fill = Fill::None;
+  void *memory = nullptr;
+  aotriton::TensorView<Rank> eager;
+};
+
+} // namespace pyaotriton
+
+#endif // FOVEA_AOTRITON_PYTHON_BINDINGS_H
