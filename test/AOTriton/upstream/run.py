@@ -1,0 +1,456 @@
+#!/usr/bin/env python3
+"""Runs AOTriton's own tests through pyaotriton on the simulated device.
+
+Takes the folder of a checkout of AOTriton that the user has. Its tests are
+written for a GPU and PyTorch on it; here "cuda" is the host, PyTorch's tensors
+are shown to the simulated device while a call works, and of their many cases
+some are drawn by chance until the time is up. docs/Pyaotriton.md says how.
+
+Exit status: 0 when cases ran and none failed, 1 when some failed, 2 for wrong
+arguments, 77 when nothing was run, with the reason.
+"""
+import argparse
+import collections
+import contextlib
+import ctypes
+import functools
+import importlib
+import inspect
+import io
+import itertools
+import math
+import os
+import pathlib
+import random
+import re
+import sys
+import time
+import traceback
+import warnings
+
+NOT_RUN = 77
+# Where a checkout has its tests: up to 0.13, and later.
+TEST_FOLDERS = ("test", "modules/flash/tests")
+TEST_FILES = ("test_forward", "test_backward", "test_varlen")
+# Arguments of tests that are pytest's fixtures: one device, nobody else.
+FIXTURES = ("request", "torch_gpu", "gpufilelock", "gpu_id")
+# Draws for one case that is small enough.
+MOST_DRAWS = 1000
+
+
+class NotRun(Exception):
+    """Why nothing can be run."""
+
+
+# ---- The device ------------------------------------------------------------
+
+
+class Device:
+    """The simulated device, and which memory of the host it sees."""
+
+    def __init__(self, module):
+        self.module = module
+        library = ctypes.CDLL(module.__file__)
+        self.symbol = library.fovea_aotriton_hip_symbol
+        self.symbol.restype = ctypes.c_void_p
+        if not self.symbol(b"hipDeviceSynchronize"):
+            raise NotRun("there is no HIP library: " +
+                         module.fovea_last_message())
+        if not self.symbol(b"fovea_sim_describe"):
+            raise NotRun("HIP is not the simulated one, whose kernels see the "
+                         "host's memory; on a GPU AOTriton's tests need no "
+                         "help of this program (FOVEA_HIP_LIBRARY=sim)")
+        self.register = self.function("hipHostRegister", ctypes.c_void_p,
+                                      ctypes.c_size_t, ctypes.c_uint)
+        self.unregister = self.function("hipHostUnregister", ctypes.c_void_p)
+        self.reset = self.function("hipDeviceReset")
+        self.report = ctypes.CFUNCTYPE(ctypes.c_char_p)(
+            self.symbol(b"fovea_sim_last_report"))
+        self.shown = {}
+        self.was_reset = False
+
+    def function(self, name, *types):
+        return ctypes.CFUNCTYPE(ctypes.c_int, *types)(
+            self.symbol(name.encode()))
+
+    def show(self, tensor):
+        """Makes a tensor's whole storage visible until the next hide()."""
+        storage = tensor.untyped_storage()
+        address, size = storage.data_ptr(), storage.nbytes()
+        if not size or address in self.shown:
+            return
+        status = self.register(address, size, 0)
+        if status:
+            raise RuntimeError(f"hipHostRegister({address:#x}, {size}) gave "
+                               f"status {status}: {self.report().decode()}")
+        self.shown[address] = storage
+
+    def begin(self):
+        """Nothing is shown, and no error is left of a case before."""
+        with contextlib.suppress(RuntimeError):
+            self.hide()
+        self.module.hipGetLastError()
+
+    def hide(self):
+        """Waits for the device; RuntimeError with its report after a fault."""
+        status = self.module.hipDeviceSynchronize()
+        faulted = status != self.module.hipError_t.hipSuccess
+        if faulted:
+            report = self.report().decode(errors="replace")
+            self.reset()  # which leaves registered memory as it is
+            self.was_reset = True
+        for address in self.shown:
+            self.unregister(address)
+        self.shown.clear()
+        if faulted:
+            raise RuntimeError(f"the device failed: {status}\n{report}")
+
+
+# ---- PyTorch without a GPU -------------------------------------------------
+
+
+def is_cuda(device):
+    return str(device).split(":")[0] == "cuda" if device is not None else False
+
+
+def rehome_torch(torch, chip):
+    """Has PyTorch take the host's memory for that of "cuda"."""
+    from torch.overrides import TorchFunctionMode
+
+    class OnHost(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            kwargs = dict(kwargs or {})
+            if is_cuda(kwargs.get("device")):
+                kwargs["device"] = "cpu"
+            if function is torch.Tensor.to:
+                args = tuple("cpu" if isinstance(x, (str, torch.device)) and
+                             is_cuda(x) else x for x in args)
+            return function(*args, **kwargs)
+
+    # Tests of 0.11 compare versions as texts, in which 2.13 comes before 2.5.
+    if str(torch.__version__) < "2.5":
+        torch.__version__ = "2.9.0"
+    generator = torch.Generator
+    torch.Generator = lambda device="cpu": generator(
+        "cpu" if is_cuda(device) else device)
+    properties = collections.namedtuple("Properties", "gcnArchName name")
+    torch.cuda.get_device_properties = lambda *_: properties(chip, chip)
+    torch.cuda.synchronize = lambda *_: None  # every call has been waited for
+    torch.cuda.empty_cache = lambda: None
+    torch.cuda.device = lambda *_: contextlib.nullcontext()
+    return OnHost()
+
+
+class Calls:
+    """What the calls of one case returned."""
+
+    def __init__(self, module, device):
+        self.module, self.device = module, device
+        self.refusals = (module.hipError_t.hipErrorNotSupported,
+                         module.hipError_t.hipErrorInvalidValue)
+        self.start()
+
+    def start(self):
+        self.device.begin()
+        self.count, self.failures = 0, []
+
+    def refused(self):
+        """Whether calls failed and the library refused all that did."""
+        return bool(self.failures) and all(
+            status in self.refusals for _, status, _ in self.failures)
+
+    def note(self, name, status):
+        self.count += 1
+        if status != self.module.hipError_t.hipSuccess:
+            self.failures.append((name, status,
+                                  self.module.fovea_last_message()))
+
+
+def rehome_tests(flash, device, calls):
+    """Shows tensors to the device where AOTriton's tests make views of them,
+    and hides them when a call is done."""
+    make = flash.mk_aotensor
+
+    def mk_aotensor(tensor, *args, **kwargs):
+        if tensor is not None:
+            device.show(tensor)
+        return make(tensor, *args, **kwargs)
+    flash.mk_aotensor = mk_aotensor
+
+    def wrap(name, call):
+        @functools.wraps(call)
+        def wrapped(*args, **kwargs):
+            status = call(*args, **kwargs)
+            calls.note(name, status)
+            if device.was_reset:
+                # libfovea loads its kernels anew where a handle is none any
+                # more, and leaves HIP's error of that, which a test looks at.
+                device.module.hipGetLastError()
+            device.hide()
+            return status
+        return wrapped
+    for name, value in list(vars(flash).items()):
+        if name.startswith("fa_") and not inspect.isclass(value):
+            setattr(flash, name, wrap(name, value))
+
+
+# ---- Cases -----------------------------------------------------------------
+
+
+class Test:
+    """A test function and the grid of its parameters."""
+
+    def __init__(self, file, function):
+        self.name = f"{file}.py::{function.__name__}"
+        self.function = function
+        self.axes = []  # (names, values)
+        for mark in getattr(function, "pytestmark", []):
+            if mark.name == "parametrize":
+                names = mark.args[0]
+                if isinstance(names, str):
+                    names = [name.strip() for name in names.split(",")]
+                self.axes.append((names, list(mark.args[1])))
+        self.total = math.prod(len(values) for _, values in self.axes)
+
+    def arguments(self, number):
+        result = {}
+        for names, values in self.axes:
+            number, at = divmod(number, len(values))
+            value = values[at]
+            result.update(zip(names, [value] if len(names) == 1 else value))
+        order = list(inspect.signature(self.function).parameters)
+        return dict(sorted(result.items(), key=lambda x: order.index(x[0])))
+
+    def unknown(self):
+        """Arguments that nothing gives."""
+        names = {name for axis, _ in self.axes for name in axis}
+        return [name for name in inspect.signature(self.function).parameters
+                if name not in names and name not in FIXTURES]
+
+    def fixtures(self):
+        given = dict.fromkeys(FIXTURES, 0) | {"request": Request()}
+        return {name: given[name]
+                for name in inspect.signature(self.function).parameters
+                if name in given}
+
+
+class Request:
+    """As much of pytest's request as the tests take."""
+
+    def __init__(self):
+        self.node = self
+
+    def add_marker(self, mark):
+        pass
+
+
+def first(value):
+    return value[0] if isinstance(value, (tuple, list)) else value
+
+
+def work(arguments):
+    """Multiplications of one product of queries and keys, in as far as the
+    arguments tell; the simulator's time is some proportion of it."""
+    heads = first(arguments.get("N_HEADS", 1))
+    dims = arguments.get("D_HEAD", 64)
+    return (arguments.get("BATCH", 1) * heads * arguments.get("seqlen_q", 64) *
+            arguments.get("seqlen_k", 64) *
+            (max(dims) if isinstance(dims, (tuple, list)) else dims))
+
+
+def case_name(test, arguments):
+    text = ", ".join(f"{name}={value}" for name, value in arguments.items())
+    return f"{test.name}[{text}]"
+
+
+Outcome = collections.namedtuple("Outcome", "kind reason")
+
+
+def run_case(test, arguments, calls, mode, pytest):
+    """One case: passed, failed, refused, skipped (by the test itself)."""
+    calls.start()
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed), \
+                warnings.catch_warnings(), mode:
+            warnings.simplefilter("ignore")
+            test.function(**arguments, **test.fixtures())
+    except (pytest.skip.Exception, pytest.xfail.Exception) as reason:
+        return Outcome("skipped", str(reason))
+    except Exception as error:
+        if calls.refused():
+            return Outcome("refused", calls.failures[0][2])
+        text = f"{type(error).__name__}: {error}"
+        for name, status, message in calls.failures:
+            text += f"\n  {name} returned {status}: {message}"
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        text += f"\n  at {where.filename}:{where.lineno}"
+        return Outcome("failed", text)
+    # A call whose status the test did not look at is no pass.
+    if calls.failures:
+        name, status, message = calls.failures[0]
+        return Outcome("refused" if calls.refused() else "failed",
+                       f"{name} returned {status}: {message}")
+    if not calls.count:
+        return Outcome("skipped", "it made no call")
+    return Outcome("passed", "")
+
+
+# ---- The program -----------------------------------------------------------
+
+
+def parse():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("checkout", type=pathlib.Path,
+                        help="folder of a checkout of AOTriton")
+    parser.add_argument("--budget", type=float, default=300,
+                        help="seconds after which no case is begun (%(default)s)")
+    parser.add_argument("--seed", type=int, default=1,
+                        help="of the draw of cases (%(default)s)")
+    parser.add_argument("--select", default="", metavar="REGEX",
+                        help="cases whose names have it, as in the output")
+    parser.add_argument("--work", type=float, default=2.0**28,
+                        help="leaves out cases with more multiplications in a\n"
+                             "product of queries and keys (%(default)g)")
+    parser.add_argument("-v", "--verbose", action="store_true",
+                        help="shows every case")
+    options = parser.parse_args()
+    for folder in TEST_FOLDERS:
+        if (options.checkout / folder / "aotriton_flash.py").is_file():
+            options.tests = options.checkout / folder
+            return options
+    parser.error(f"{options.checkout} is no checkout of AOTriton: it has no "
+                 "aotriton_flash.py in " + " or ".join(TEST_FOLDERS))
+
+
+def load(options):
+    """The modules that everything needs, and the tests."""
+    found = {}
+    for name, what in (("torch", "PyTorch"), ("numpy", "NumPy"),
+                       ("pytest", "pytest"),
+                       ("pyaotriton", "pyaotriton (its folder in PYTHONPATH)")):
+        try:
+            found[name] = importlib.import_module(name)
+        except ImportError as error:
+            raise NotRun(f"{what} cannot be imported: {error}") from None
+    module = found["pyaotriton"]
+    # The tests want a namespace of its own, lest PyTorch's copy of AOTriton be
+    # called; there is none here.
+    module.get_name_suffix = lambda: "fovea"
+    # All of their functions, not only those of every day.
+    os.environ.setdefault("FOR_RELEASE", "3")
+    sys.path.insert(0, str(options.tests))
+    chip = os.environ.get("FOVEA_SIM_TARGET", "gfx942").split(",")[0]
+    device = Device(module)
+    calls = Calls(module, device)
+    version = found["torch"].__version__
+    mode = rehome_torch(found["torch"], chip)
+    rehome_tests(importlib.import_module("aotriton_flash"), device, calls)
+    tests = []
+    for file in TEST_FILES:
+        loaded = importlib.import_module(file)
+        for name, value in vars(loaded).items():
+            if name.startswith("test_") and inspect.isfunction(value):
+                tests.append(Test(file, value))
+    for loaded in list(sys.modules.values()):
+        if "exit_pytest" in getattr(loaded, "__dict__", {}):
+            loaded.exit_pytest = stop
+    flash = sys.modules["aotriton_flash"]
+    print(f"tests of {options.tests}, by {module.__file__} (forward "
+          f"{flash.fa_forward_op_params.kVersion}, backward "
+          f"{flash.fa_backward_op_params.kVersion}), simulated {chip}, "
+          f"PyTorch {version}", flush=True)
+    return found["pytest"], tests, calls, mode
+
+
+def stop():
+    raise RuntimeError("the test gave up: an illegal address")
+
+
+def draw(test, options, source):
+    """The test's cases in an order by chance; None for one that is too large."""
+    drawn = (range(test.total) if test.total <= MOST_DRAWS else
+             source.sample(range(test.total), MOST_DRAWS))
+    drawn = source.sample(drawn, len(drawn))
+    for number in drawn:
+        arguments = test.arguments(number)
+        if not re.search(options.select, case_name(test, arguments)):
+            continue
+        yield arguments if work(arguments) <= options.work else None
+
+
+def numberless(text):
+    return re.sub(r"\d+(\.\d+)?", "#", text.splitlines()[0])
+
+
+def run(options, pytest, tests, calls, mode):
+    end = time.monotonic() + options.budget
+    source = random.Random(options.seed)
+    counts = {test.name: collections.Counter() for test in tests}
+    reasons = collections.defaultdict(list)
+    waiting = []
+    for test in tests:
+        if test.unknown():
+            print(f"not run: {test.name}: nothing gives its arguments "
+                  f"{', '.join(test.unknown())}")
+        else:
+            waiting.append((test, draw(test, options, source)))
+    # A case of each in turn.
+    while waiting and time.monotonic() < end:
+        test, cases = waiting.pop(0)
+        arguments = None
+        for arguments in cases:
+            if arguments is not None:
+                break
+            counts[test.name]["too large"] += 1
+        if arguments is None:
+            continue  # no more of them
+        begun = time.monotonic()
+        outcome = run_case(test, arguments, calls, mode, pytest)
+        counts[test.name][outcome.kind] += 1
+        name = case_name(test, arguments)
+        if options.verbose:
+            print(f"{outcome.kind}: {name} "
+                  f"({time.monotonic() - begun:.1f} s)", flush=True)
+        if outcome.kind == "failed":
+            print(f"failed: {name}\n  {outcome.reason}", flush=True)
+        elif outcome.reason:
+            reasons[outcome.kind, numberless(outcome.reason)].append(
+                (name, outcome.reason))
+        waiting.append((test, cases))
+    return counts, reasons
+
+
+def main():
+    options = parse()
+    try:
+        pytest, tests, calls, mode = load(options)
+    except NotRun as reason:
+        print(f"not run: {reason}")
+        return NOT_RUN
+    counts, reasons = run(options, pytest, tests, calls, mode)
+    kinds = ("passed", "failed", "refused", "skipped", "too large")
+    print(f"{'test':42}" + "".join(f"{kind:>10}" for kind in kinds) +
+          f"{'of':>10}")
+    for test in tests:
+        print(f"{test.name:42}" +
+              "".join(f"{counts[test.name][kind]:>10}" for kind in kinds) +
+              f"{test.total:>10}")
+    total = sum(counts.values(), collections.Counter())
+    for (kind, _), found in sorted(reasons.items()):
+        print(f"{kind}, {len(found)} times: {found[0][1].splitlines()[0]}\n"
+              f"  first by {found[0][0]}")
+    ran = sum(total[kind] for kind in ("passed", "failed", "refused"))
+    print(f"{ran} cases run: {total['passed']} passed, {total['failed']} "
+          f"failed, {total['refused']} refused; {total['skipped']} skipped by "
+          f"themselves; seed {options.seed}; of "
+          f"{sum(test.total for test in tests)} the others were not drawn")
+    if not ran:
+        print("not run: no case that is selected and small enough ran in time")
+        return NOT_RUN
+    return 1 if total["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
