@@ -4,6 +4,7 @@
 #include "DeferArguments.h"
 #include "DeviceLibraries.h"
 #include "ScalarPhis.h"
+#include "UnusedFrame.h"
 #include "fovea/Target/HSACO/KernelAttributes.h"
 #include "fovea/Target/TargetInfo.h"
 #include "lld/Common/Driver.h"
@@ -148,6 +149,7 @@ static Expected<std::string> emit(Module &module, TargetMachine &machine,
   SmallString<0> text;
   raw_svector_ostream os(text);
   legacy::PassManager passes;
+  const DropUnusedFrames frames;
   if (machine.addPassesToEmitFile(passes, os, nullptr, type))
     return createStringError("the backend cannot emit this kind of file");
   passes.run(module);

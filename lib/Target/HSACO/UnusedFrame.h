@@ -1,0 +1,26 @@
+//===- UnusedFrame.h - frames that nothing touches --------------*- C++ -*-===//
+//
+// LLVM moves scalar registers that it spills to lanes of vector registers, but
+// where it took several apart, their places in the frame stay, and the launch
+// would allocate scratch memory that no instruction reads or writes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_TARGET_HSACO_UNUSEDFRAME_H
+#define FOVEA_LIB_TARGET_HSACO_UNUSEDFRAME_H
+
+namespace fovea::hsaco {
+
+/// While it lives, code that this thread sets up to be generated has no frame
+/// where no instruction touches it.
+class DropUnusedFrames {
+public:
+  DropUnusedFrames();
+  ~DropUnusedFrames();
+  DropUnusedFrames(const DropUnusedFrames &) = delete;
+  DropUnusedFrames &operator=(const DropUnusedFrames &) = delete;
+};
+
+} // namespace fovea::hsaco
+
+#endif // FOVEA_LIB_TARGET_HSACO_UNUSEDFRAME_H
