@@ -168,25 +168,17 @@ TEST_F(BackwardTest, SinkGradientsAreALaunchMore) {
   p.groups = &dsinks.header;
   expectStatus(launch(), FOVEA_STATUS_OK);
   ASSERT_EQ(fake.launches.size(), 4u);
-  const FakeLaunch last = fake.launches[3];
+  const FakeLaunch &last = fake.launches[3];
   EXPECT_EQ(last.function, "bwd_dsinks");
   EXPECT_EQ(last.grid[0], 8u);
   EXPECT_EQ(last.grid[1], 1u);
   EXPECT_EQ(last.grid[2], 1u);
   EXPECT_EQ(last.block[0], 1024u);
-  const spec::Signature signature = spec::signatureOf(record.problem);
-  auto passed = [&](const char *name, size_t bytes) {
-    uint64_t value = 0;
-    std::memcpy(&value,
-                last.argumentSegment.data() + signature.find(name)->offset,
-                bytes);
-    return value;
-  };
-  EXPECT_EQ(passed("sinks", 8), kBetweenPlaces * 11);
-  EXPECT_EQ(passed("sinks_stride_head", 8), 3u);
-  EXPECT_EQ(passed("dsinks", 8), kBetweenPlaces * 12);
-  EXPECT_EQ(passed("dsinks_stride_head", 8), 2u);
-  EXPECT_EQ(passed("batches", 4), 2u);
+  EXPECT_EQ(passed<uint64_t>(record, "sinks", 3), kBetweenPlaces * 11);
+  EXPECT_EQ(passed<uint64_t>(record, "sinks_stride_head", 3), 3u);
+  EXPECT_EQ(passed<uint64_t>(record, "dsinks", 3), kBetweenPlaces * 12);
+  EXPECT_EQ(passed<uint64_t>(record, "dsinks_stride_head", 3), 2u);
+  EXPECT_EQ(passed<uint32_t>(record, "batches", 3), 2u);
   fovea_backward_plan_t plan = {};
   plan.struct_size = sizeof(plan);
   expectStatus(fovea_backward_select(context.get(), &p, 0, &plan),
@@ -529,17 +521,9 @@ TEST_F(BackwardTest, GradientsOfCaptures) {
       made.problem, spec::specOf(OpKind::Backward).algorithms.begin(),
       *spec::capturesOfProgram(kText));
   const FakeLaunch &launch = fake.launches[1];
-  ASSERT_EQ(launch.argumentBytes, signature.bytes);
   EXPECT_EQ(signature.find("dcapture0"), nullptr);
-  uint64_t passed[2];
-  for (int i = 0; i != 2; ++i)
-    std::memcpy(
-        &passed[i],
-        launch.argumentSegment.data() +
-            signature.find(i ? "dcapture1_stride1" : "dcapture1")->offset,
-        sizeof(uint64_t));
-  EXPECT_EQ(passed[0], reinterpret_cast<uint64_t>(place(21)));
-  EXPECT_EQ(passed[1], 7u);
+  EXPECT_EQ(passedIn<void *>(launch, signature, "dcapture1"), place(21));
+  EXPECT_EQ(passedIn<int64_t>(launch, signature, "dcapture1_stride1"), 7);
   EXPECT_EQ(launched(), "bwd2_delta bwd2_dkdv bwd2_dq");
   cap.gradient = place(22);
   call(FOVEA_STATUS_OK);

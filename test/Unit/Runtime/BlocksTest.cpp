@@ -2,8 +2,6 @@
 
 #include "RuntimeTest.h"
 
-#include <cstring>
-
 using namespace fovea;
 using namespace fovea::test;
 
@@ -47,18 +45,6 @@ protected:
     return fovea_forward(context.get(), &p, nullptr);
   }
 
-  template <typename T>
-  T passed(const char *name) {
-    const spec::Signature signature = spec::signatureOf(record().problem);
-    const spec::Argument *argument = signature.find(name);
-    EXPECT_TRUE(argument) << name;
-    T value;
-    std::memcpy(&value,
-                fake.launches.at(0).argumentSegment.data() + argument->offset,
-                sizeof(value));
-    return value;
-  }
-
   fovea_blocks_t blocks = {};
   ContextPtr context;
 };
@@ -69,29 +55,29 @@ TEST_F(ListedBlocks, ArePassed) {
   write({record()});
   context = makeContext();
   expectStatus(launch(), FOVEA_STATUS_OK);
-  EXPECT_EQ(passed<const void *>("kv_num_blocks"), place(6));
-  EXPECT_EQ(passed<const void *>("kv_indices"), place(7));
-  EXPECT_EQ(passed<const void *>("full_kv_indices"), place(9));
-  EXPECT_EQ(passed<int64_t>("kv_num_blocks_stride_batch"), 24);
-  EXPECT_EQ(passed<int64_t>("kv_indices_stride_head"), 6);
-  EXPECT_EQ(passed<int64_t>("full_kv_indices_stride_block"), 2);
-  EXPECT_EQ(passed<int32_t>("q_block"), 128);
-  EXPECT_EQ(passed<int32_t>("kv_block"), 256);
-  EXPECT_EQ(passed<int32_t>("kv_entries"), 2);
-  EXPECT_EQ(passed<int32_t>("q_entries"), 0);
+  EXPECT_EQ(passed<const void *>(record(), "kv_num_blocks"), place(6));
+  EXPECT_EQ(passed<const void *>(record(), "kv_indices"), place(7));
+  EXPECT_EQ(passed<const void *>(record(), "full_kv_indices"), place(9));
+  EXPECT_EQ(passed<int64_t>(record(), "kv_num_blocks_stride_batch"), 24);
+  EXPECT_EQ(passed<int64_t>(record(), "kv_indices_stride_head"), 6);
+  EXPECT_EQ(passed<int64_t>(record(), "full_kv_indices_stride_block"), 2);
+  EXPECT_EQ(passed<int32_t>(record(), "q_block"), 128);
+  EXPECT_EQ(passed<int32_t>(record(), "kv_block"), 256);
+  EXPECT_EQ(passed<int32_t>(record(), "kv_entries"), 2);
+  EXPECT_EQ(passed<int32_t>(record(), "q_entries"), 0);
   // Lists of queries are of the backward pass: what a caller has of them is
   // neither looked at nor passed on.
   blocks.q = listsAt(10, 2, 3);
   blocks.q.indices_stride_block = -1;
   expectStatus(launch(), FOVEA_STATUS_OK);
-  EXPECT_EQ(passed<const void *>("q_num_blocks"), nullptr);
+  EXPECT_EQ(passed<const void *>(record(), "q_num_blocks"), nullptr);
   // Broadcast ones.
   blocks.kv.num_blocks_stride_batch = blocks.kv.indices_stride_head = 0;
   expectStatus(launch(), FOVEA_STATUS_OK);
   // None are all blocks.
   blocks.kv = blocks.full_kv = {};
   expectStatus(launch(), FOVEA_STATUS_OK);
-  EXPECT_EQ(passed<const void *>("kv_num_blocks"), nullptr);
+  EXPECT_EQ(passed<const void *>(record(), "kv_num_blocks"), nullptr);
 }
 
 TEST_F(ListedBlocks, NeedAKernelThatReadsThem) {

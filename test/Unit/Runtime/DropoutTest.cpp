@@ -3,7 +3,6 @@
 #include "RuntimeTest.h"
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 using namespace fovea;
@@ -31,18 +30,6 @@ protected:
     return fovea_forward(context.get(), &p, nullptr);
   }
 
-  template <typename T>
-  T passed(const char *name) {
-    const spec::Signature signature = spec::signatureOf(record().problem);
-    const spec::Argument *argument = signature.find(name);
-    EXPECT_TRUE(argument) << name;
-    T value;
-    std::memcpy(&value,
-                fake.launches.at(0).argumentSegment.data() + argument->offset,
-                sizeof(value));
-    return value;
-  }
-
   fovea_dropout_t dropout = {};
   ContextPtr context;
 };
@@ -58,14 +45,14 @@ TEST_F(DropoutCall, IsPassed) {
   dropout.seed = static_cast<const uint64_t *>(place(6));
   dropout.offset_out = static_cast<uint64_t *>(place(7));
   expectStatus(launch(), FOVEA_STATUS_OK);
-  EXPECT_EQ(passed<const void *>("philox_seed"), place(6));
-  EXPECT_EQ(passed<const void *>("philox_offset"), nullptr);
-  EXPECT_EQ(passed<const void *>("philox_seed_out"), nullptr);
-  EXPECT_EQ(passed<const void *>("philox_offset_out"), place(7));
-  EXPECT_EQ(passed<uint64_t>("dropout_seed"), 0xfedcba9876543210);
-  EXPECT_EQ(passed<uint64_t>("dropout_offset"), 7u);
-  EXPECT_EQ(passed<int32_t>("dropout_flags"), 1);
-  EXPECT_EQ(passed<float>("dropout_scale"), 2);
+  EXPECT_EQ(passed<const void *>(record(), "philox_seed"), place(6));
+  EXPECT_EQ(passed<const void *>(record(), "philox_offset"), nullptr);
+  EXPECT_EQ(passed<const void *>(record(), "philox_seed_out"), nullptr);
+  EXPECT_EQ(passed<const void *>(record(), "philox_offset_out"), place(7));
+  EXPECT_EQ(passed<uint64_t>(record(), "dropout_seed"), 0xfedcba9876543210);
+  EXPECT_EQ(passed<uint64_t>(record(), "dropout_offset"), 7u);
+  EXPECT_EQ(passed<int32_t>(record(), "dropout_flags"), 1);
+  EXPECT_EQ(passed<float>(record(), "dropout_scale"), 2);
 }
 
 /// Kept is what is more than AOTriton's bound: one more is the least.
@@ -80,14 +67,14 @@ TEST_F(DropoutCall, HasTritonsThreshold) {
                           {0.9f, 1717986816}}) {
     dropout.p = p;
     expectStatus(launch(), FOVEA_STATUS_OK);
-    EXPECT_EQ(passed<int32_t>("dropout_threshold"), bound + 1) << p;
+    EXPECT_EQ(passed<int32_t>(record(), "dropout_threshold"), bound + 1) << p;
   }
   dropout.p = 1 - 0x1p-24f;
   expectStatus(launch(), FOVEA_STATUS_OK);
-  EXPECT_EQ(passed<float>("dropout_scale"), 0x1p24f);
+  EXPECT_EQ(passed<float>(record(), "dropout_scale"), 0x1p24f);
   dropout.p = 1; // all gradients are 0
   expectStatus(launch(), FOVEA_STATUS_OK);
-  EXPECT_EQ(passed<float>("dropout_scale"), 0);
+  EXPECT_EQ(passed<float>(record(), "dropout_scale"), 0);
 }
 
 TEST_F(DropoutCall, OfNothingIsNone) {
@@ -105,10 +92,10 @@ TEST_F(DropoutCall, OfNothingKeepsAll) {
   dropout.p = 0;
   dropout.seed = static_cast<const uint64_t *>(place(6));
   expectStatus(launch(), FOVEA_STATUS_OK);
-  EXPECT_EQ(passed<int32_t>("dropout_threshold"),
+  EXPECT_EQ(passed<int32_t>(record(), "dropout_threshold"),
             std::numeric_limits<int32_t>::min());
-  EXPECT_EQ(passed<float>("dropout_scale"), 1);
-  EXPECT_EQ(passed<const void *>("philox_seed"), nullptr);
+  EXPECT_EQ(passed<float>(record(), "dropout_scale"), 1);
+  EXPECT_EQ(passed<const void *>(record(), "philox_seed"), nullptr);
 }
 
 TEST_F(DropoutCall, IsChecked) {

@@ -131,20 +131,6 @@ protected:
     return fovea_forward(context.get(), &p, nullptr);
   }
 
-  /// What the kernel of that problem was passed.
-  template <typename T>
-  T passed(const KernelRecord &record, const char *name) {
-    const spec::Signature signature = spec::signatureOf(record.problem);
-    const spec::Argument *argument = signature.find(name);
-    EXPECT_TRUE(argument) << name;
-    EXPECT_EQ(fake.launches.at(0).argumentBytes, signature.bytes);
-    T value;
-    std::memcpy(&value,
-                fake.launches.at(0).argumentSegment.data() + argument->offset,
-                sizeof(value));
-    return value;
-  }
-
   Tide tide;
   Bias bias;
   ContextPtr context;

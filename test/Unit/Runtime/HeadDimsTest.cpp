@@ -2,8 +2,6 @@
 
 #include "RuntimeTest.h"
 
-#include <cstring>
-
 using namespace fovea;
 using namespace fovea::test;
 
@@ -44,17 +42,6 @@ protected:
   std::string launched() const {
     return fake.launches.empty() ? "" : fake.launches[0].function;
   }
-  int32_t passed(const char *name) {
-    const spec::Signature signature =
-        spec::signatureOf(record(64, true).problem);
-    const spec::Argument *argument = signature.find(name);
-    EXPECT_TRUE(argument) << name;
-    int32_t value;
-    std::memcpy(&value,
-                fake.launches.at(0).argumentSegment.data() + argument->offset,
-                sizeof(value));
-    return value;
-  }
 
   fovea_head_dims_t dims = {};
   ContextPtr context;
@@ -77,8 +64,9 @@ TEST_F(HeadDimsCall, TakesTheFewestColumnsThatHoldBoth) {
     expectStatus(launch(row.dim), FOVEA_STATUS_OK);
     EXPECT_EQ(launched(), row.kernel) << row.dim << "/" << row.dimV;
     if (launched().substr(0, 4) == "cuts") {
-      EXPECT_EQ(passed("head_dim_qk"), row.dim);
-      EXPECT_EQ(passed("head_dim_v"), row.dimV ? row.dimV : row.dim);
+      EXPECT_EQ(passed<int32_t>(record(64, true), "head_dim_qk"), row.dim);
+      EXPECT_EQ(passed<int32_t>(record(64, true), "head_dim_v"),
+                row.dimV ? row.dimV : row.dim);
     }
   }
 }
@@ -88,7 +76,7 @@ TEST_F(HeadDimsCall, MayHaveNothingToCut) {
   write({record(64, true)});
   context = makeContext();
   expectStatus(launch(64), FOVEA_STATUS_OK);
-  EXPECT_EQ(passed("head_dim_qk"), 64);
+  EXPECT_EQ(passed<int32_t>(record(64, true), "head_dim_qk"), 64);
 }
 
 TEST_F(HeadDimsCall, SaysWhatThereIsNot) {

@@ -14,6 +14,7 @@
 #include "fovea/fovea.h"
 
 #include <cmath>
+#include <cstring>
 #include <dlfcn.h>
 #include <functional>
 #include <gtest/gtest.h>
@@ -135,6 +136,22 @@ inline FakeHipState &fakeState(const std::string &path) {
   return state;
 }
 
+/// What a launch passed in an argument of its kernel's signature.
+template <typename T>
+T passedIn(const FakeLaunch &launch, const spec::Signature &signature,
+           const char *name) {
+  T value{};
+  const spec::Argument *argument = signature.find(name);
+  EXPECT_TRUE(argument) << name;
+  EXPECT_EQ(launch.argumentBytes, signature.bytes) << name;
+  if (!argument || launch.argumentSegment.size() < signature.bytes)
+    return value;
+  EXPECT_EQ(sizeof(value), size_t(spec::sizeOf(argument->kind))) << name;
+  std::memcpy(&value, launch.argumentSegment.data() + argument->offset,
+              sizeof(value));
+  return value;
+}
+
 class RuntimeTest : public ::testing::Test {
 protected:
   TempDir dir;
@@ -213,6 +230,17 @@ protected:
   }
   static fovea_forward_params_t makeParams() {
     return makeProblemParams<fovea_forward_params_t>();
+  }
+
+  /// What a launch passed to a kernel of that record in an argument.
+  template <typename T>
+  T passed(const KernelRecord &record, const char *name,
+           size_t launch = 0) const {
+    EXPECT_LT(launch, fake.launches.size());
+    return launch < fake.launches.size()
+               ? passedIn<T>(fake.launches[launch],
+                             spec::signatureOf(record.problem), name)
+               : T();
   }
 
   void fail(const char *function, int nth, int error) {

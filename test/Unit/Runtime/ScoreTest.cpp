@@ -97,13 +97,9 @@ TEST_F(ScoreGroupTest, KernelsArePassedWhatTheProgramCaptures) {
     const FakeLaunch &made = fake.launches[0];
     const spec::Signature signature = spec::signatureOf(
         makeProblem(), nullptr, *spec::capturesOfProgram(kText));
-    ASSERT_EQ(made.argumentBytes, signature.bytes);
     auto passed = [&](const char *name, auto wanted) {
-      auto found = wanted;
-      std::memcpy(&found,
-                  made.argumentSegment.data() + signature.find(name)->offset,
-                  sizeof(found));
-      EXPECT_EQ(found, wanted) << name;
+      EXPECT_EQ(passedIn<decltype(wanted)>(made, signature, name), wanted)
+          << name;
     };
     passed("capture0", 2.5f);
     passed("capture1", int32_t(-7));

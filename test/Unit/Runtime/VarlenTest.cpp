@@ -84,21 +84,6 @@ protected:
     return plan.workspace_bytes;
   }
 
-  template <typename T>
-  T passed(const char *name, size_t number = 0) {
-    const spec::Signature signature = spec::signatureOf(record().problem);
-    const spec::Argument *argument = signature.find(name);
-    EXPECT_TRUE(argument) << name;
-    T value{};
-    EXPECT_LT(number, fake.launches.size());
-    if (number < fake.launches.size())
-      std::memcpy(&value,
-                  fake.launches[number].argumentSegment.data() +
-                      argument->offset,
-                  sizeof(value));
-    return value;
-  }
-
   fovea_varlen_t varlen = {};
   fovea_forward_params_t forward;
   fovea_backward_params_t backward;
@@ -111,53 +96,53 @@ TEST_F(VarlenTest, IsPassed) {
   write({record()});
   context = makeContext();
   expectStatus(launch(), FOVEA_STATUS_OK);
-  EXPECT_EQ(passed<const void *>("seqlens_q"), place(20));
-  EXPECT_EQ(passed<const void *>("seqlens_k"), place(21));
+  EXPECT_EQ(passed<const void *>(record(), "seqlens_q"), place(20));
+  EXPECT_EQ(passed<const void *>(record(), "seqlens_k"), place(21));
   // Where packed ones begin their sums say.
-  EXPECT_EQ(passed<const void *>("starts_q"), place(20));
-  EXPECT_EQ(passed<const void *>("starts_k"), place(21));
-  EXPECT_EQ(passed<int32_t>("varlen_flags"), spec::kSeqlensQAreSums |
-                                                 spec::kSeqlensKAreSums |
-                                                 spec::kLseHasStarts);
-  EXPECT_EQ(passed<int32_t>("lse_stride_seq"), 1);
-  EXPECT_EQ(passed<int32_t>("packed_rows_q"), 700);
-  EXPECT_EQ(passed<int32_t>("seqlen_q"), 300);
+  EXPECT_EQ(passed<const void *>(record(), "starts_q"), place(20));
+  EXPECT_EQ(passed<const void *>(record(), "starts_k"), place(21));
+  EXPECT_EQ(passed<int32_t>(record(), "varlen_flags"),
+            spec::kSeqlensQAreSums | spec::kSeqlensKAreSums |
+                spec::kLseHasStarts);
+  EXPECT_EQ(passed<int32_t>(record(), "lse_stride_seq"), 1);
+  EXPECT_EQ(passed<int32_t>(record(), "packed_rows_q"), 700);
+  EXPECT_EQ(passed<int32_t>(record(), "seqlen_q"), 300);
   EXPECT_EQ(fake.launches[0].grid[1], 3u);
   EXPECT_EQ(fake.launches[0].grid[2], 2u);
   // All are in one batch, whatever the distance of batches is said to be.
   forward.q.stride_batch = forward.out.stride_batch = 1;
   forward.lse_stride_batch = 2;
   expectStatus(launch(), FOVEA_STATUS_OK);
-  EXPECT_EQ(passed<int64_t>("q_stride_batch"), 0);
-  EXPECT_EQ(passed<int64_t>("lse_stride_batch"), 0);
-  EXPECT_EQ(passed<int64_t>("k_stride_head"), 900 * 128);
+  EXPECT_EQ(passed<int64_t>(record(), "q_stride_batch"), 0);
+  EXPECT_EQ(passed<int64_t>(record(), "lse_stride_batch"), 0);
+  EXPECT_EQ(passed<int64_t>(record(), "k_stride_head"), 900 * 128);
   // Log-sum-exps with the heads of a row beside one another.
   varlen.lse_stride_seq = 8;
   forward.lse_stride_head = 1;
   expectStatus(launch(), FOVEA_STATUS_OK);
-  EXPECT_EQ(passed<int32_t>("lse_stride_seq"), 8);
-  EXPECT_EQ(passed<int64_t>("lse_stride_head"), 1);
+  EXPECT_EQ(passed<int32_t>(record(), "lse_stride_seq"), 8);
+  EXPECT_EQ(passed<int64_t>(record(), "lse_stride_head"), 1);
   // With batches of their own they begin at 0.
   varlen.lse_stride_seq = 0;
   varlen.lse_layout = FOVEA_LSE_BATCHED;
   forward.lse_stride_batch = 8 * 304;
   forward.lse_stride_head = 304;
   expectStatus(launch(), FOVEA_STATUS_OK);
-  EXPECT_EQ(passed<int32_t>("varlen_flags"),
+  EXPECT_EQ(passed<int32_t>(record(), "varlen_flags"),
             spec::kSeqlensQAreSums | spec::kSeqlensKAreSums);
-  EXPECT_EQ(passed<int64_t>("lse_stride_batch"), 8 * 304);
+  EXPECT_EQ(passed<int64_t>(record(), "lse_stride_batch"), 8 * 304);
   // Lengths of keys alone, at rows of their own.
   varlen.q = {};
   varlen.k = {words(21), words(22), FOVEA_LENGTHS_EACH, FOVEA_ROWS_PACKED, 900};
   forward.q = {place(1), 8 * 300 * 128, 300 * 128, 128};
   forward.out = {place(4), 8 * 300 * 128, 300 * 128, 128};
   expectStatus(launch(), FOVEA_STATUS_OK);
-  EXPECT_EQ(passed<const void *>("seqlens_q"), nullptr);
-  EXPECT_EQ(passed<const void *>("starts_q"), nullptr);
-  EXPECT_EQ(passed<const void *>("starts_k"), place(22));
-  EXPECT_EQ(passed<int32_t>("varlen_flags"), 0);
-  EXPECT_EQ(passed<int32_t>("packed_rows_q"), 0);
-  EXPECT_EQ(passed<int64_t>("q_stride_batch"), 8 * 300 * 128);
+  EXPECT_EQ(passed<const void *>(record(), "seqlens_q"), nullptr);
+  EXPECT_EQ(passed<const void *>(record(), "starts_q"), nullptr);
+  EXPECT_EQ(passed<const void *>(record(), "starts_k"), place(22));
+  EXPECT_EQ(passed<int32_t>(record(), "varlen_flags"), 0);
+  EXPECT_EQ(passed<int32_t>(record(), "packed_rows_q"), 0);
+  EXPECT_EQ(passed<int64_t>(record(), "q_stride_batch"), 8 * 300 * 128);
 }
 
 TEST_F(VarlenTest, KernelsServeCallsWithout) {
@@ -166,10 +151,10 @@ TEST_F(VarlenTest, KernelsServeCallsWithout) {
   forward = makeParams();
   expectStatus(launch(), FOVEA_STATUS_OK);
   for (const char *name : {"seqlens_q", "seqlens_k", "starts_q", "starts_k"})
-    EXPECT_EQ(passed<const void *>(name), nullptr) << name;
-  EXPECT_EQ(passed<int32_t>("varlen_flags"), 0);
-  EXPECT_EQ(passed<int32_t>("lse_stride_seq"), 1);
-  EXPECT_EQ(passed<int32_t>("packed_rows_q"), 0);
+    EXPECT_EQ(passed<const void *>(record(), name), nullptr) << name;
+  EXPECT_EQ(passed<int32_t>(record(), "varlen_flags"), 0);
+  EXPECT_EQ(passed<int32_t>(record(), "lse_stride_seq"), 1);
+  EXPECT_EQ(passed<int32_t>(record(), "packed_rows_q"), 0);
 }
 
 TEST_F(VarlenTest, NeedsAKernelThatReadsLengths) {
@@ -353,10 +338,10 @@ TEST_F(VarlenTest, GridsCountTheBlocksThatThereAre) {
     ASSERT_EQ(fake.launches.size(), 1u);
     EXPECT_EQ(fake.launches[0].grid[1], y);
     EXPECT_EQ(fake.launches[0].grid[2], z);
-    EXPECT_EQ(passed<int32_t>("varlen_flags") &
+    EXPECT_EQ(passed<int32_t>(record(), "varlen_flags") &
                   (spec::kGridIsPackedQ | spec::kGridIsPackedK),
               flags);
-    EXPECT_EQ(passed<int32_t>("sequences"), 40);
+    EXPECT_EQ(passed<int32_t>(record(), "sequences"), 40);
     varlen = sound;
   };
   // 40 x 3 blocks are more than twice 700 / 128 + 40.

@@ -210,7 +210,6 @@ TEST_F(WindowTest, SinksArePassedAndChecked) {
   const KernelRecord record = makeRecord(key);
   write({record});
   context = makeContext();
-  const spec::Signature signature = spec::signatureOf(key);
   fovea_sinks_t sinks = {{sizeof(sinks), FOVEA_GROUP_SINKS, nullptr},
                          static_cast<const float *>(place(6)),
                          3};
@@ -220,20 +219,13 @@ TEST_F(WindowTest, SinksArePassedAndChecked) {
     fake.launches.clear();
     return fovea_forward(context.get(), &p, nullptr);
   };
-  auto passed = [&](const char *name) {
-    uint64_t value;
-    std::memcpy(&value,
-                fake.launches.at(0).argumentSegment.data() +
-                    signature.find(name)->offset,
-                sizeof(value));
-    return value;
-  };
   expectStatus(launch(&sinks.header), FOVEA_STATUS_OK);
-  EXPECT_EQ(passed("sinks"), uint64_t(reinterpret_cast<uintptr_t>(place(6))));
-  EXPECT_EQ(passed("sinks_stride_head"), 3u);
+  EXPECT_EQ(passed<uint64_t>(record, "sinks"),
+            uint64_t(reinterpret_cast<uintptr_t>(place(6))));
+  EXPECT_EQ(passed<uint64_t>(record, "sinks_stride_head"), 3u);
   // The kernel serves calls without them.
   expectStatus(launch(nullptr), FOVEA_STATUS_OK);
-  EXPECT_EQ(passed("sinks"), 0u);
+  EXPECT_EQ(passed<uint64_t>(record, "sinks"), 0u);
   sinks.sinks_stride_head = -1;
   expectStatus(launch(&sinks.header), FOVEA_STATUS_INVALID_ARGUMENT,
                {"sinks.sinks.stride_head is -1"});
