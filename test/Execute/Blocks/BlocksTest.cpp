@@ -5,9 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Blocks.h"
 #include "GroupKernel.h"
-#include "Scores.h"
 #include <gtest/gtest.h>
 #include <limits>
 
@@ -51,37 +49,16 @@ protected:
 
   run::ForwardCase caseOf(int64_t batch, int64_t seqQ, int64_t seqK,
                           Window mask) {
-    run::ForwardCase c;
-    c.type = type();
-    c.headDim = kernel().headDim;
-    c.mask = mask;
-    c.batch = batch;
+    run::ForwardCase c = makeCase(batch, seqQ, seqK, mask);
     c.heads = 2;
     c.headsK = 1;
-    c.seqQ = seqQ;
-    c.seqK = seqK;
-    if (!*kernel().score)
-      return c;
-    score = std::make_unique<run::CaseScore>(
-        compiled.score().name, compiled.captures(),
-        std::vector<run::CaptureFill>(), c);
-    std::string error;
-    c.score = reference::readScoreProgram(compiled.score().text,
-                                          score->values(), error);
-    EXPECT_TRUE(c.score) << error;
-    c.given = {score->group()};
+    fillScore(c);
     return c;
   }
 
   void list(run::ForwardCase &c, const run::BlocksFill &fill) {
-    blocks = std::make_unique<run::CaseBlocks>(fill, c);
-    ASSERT_EQ(blocks->upload(*session), "");
-    c.listed = blocks->listed();
-    c.given.push_back(blocks->group());
+    memory.addBlocks(*session, fill, c);
   }
-
-  std::unique_ptr<run::CaseScore> score;
-  std::unique_ptr<run::CaseBlocks> blocks;
 };
 
 class ForwardBlocks : public BlocksTest {};
@@ -133,8 +110,8 @@ TEST_P(ForwardBlocks, AgreesWithTheReference) {
     poison(c, row);
     list(c, fillOf(row));
     expectPass(c);
-    pairs += blocks->pairs();
-    full += blocks->fullPairs();
+    pairs += memory.blocks->pairs();
+    full += memory.blocks->fullPairs();
   }
   EXPECT_GT(full, 0);
   EXPECT_GT(pairs, full);
@@ -173,9 +150,9 @@ TEST_P(VisitedBlocks, AreTheListed) {
     list(c, fill);
     if (isCut) // a count of more entries than there are
       for (fovea_block_lists_t *cut :
-           {&blocks->blocks.kv, &blocks->blocks.full_kv})
+           {&memory.blocks->blocks.kv, &memory.blocks->blocks.full_kv})
         cut->entries = 0;
-    c.given.back() = blocks->group();
+    c.given.back() = memory.blocks->group();
     const run::RunReport report = expectPass(c);
     return report.executed ? int64_t(report.executed->mfma) : -1;
   };
@@ -190,7 +167,7 @@ TEST_P(VisitedBlocks, AreTheListed) {
   for (Window mask : {kAll, kCausal}) {
     const int64_t each = matrixOf(mask, one) - least;
     EXPECT_GT(each, 0);
-    EXPECT_EQ(matrixOf(mask, some) - least, blocks->pairs() * each);
+    EXPECT_EQ(matrixOf(mask, some) - least, memory.blocks->pairs() * each);
   }
   EXPECT_EQ(matrixOf(kAll, some, /*isCut=*/true), least);
 }

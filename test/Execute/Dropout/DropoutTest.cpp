@@ -6,12 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Blocks.h"
 #include "DeviceCopies.h"
 #include "GroupKernel.h"
-#include "Groups.h"
-#include "Scores.h"
-#include "Sequences.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -58,52 +54,11 @@ const Row kRows[] = {
 class DropoutTest : public GroupKernelTest {
 protected:
   run::ForwardCase caseOf(const Row &row, bool isBackward = false) {
-    run::ForwardCase c;
-    c.type = type();
-    c.headDim = kernel().headDim;
-    c.mask = row.mask;
-    c.batch = row.batch;
-    c.heads = 4;
-    c.headsK = 2;
-    c.seqQ = row.seqQ;
-    c.seqK = row.seqK;
-    if (kernel().has("sinks") || kernel().has("dsinks"))
-      c.groups.push_back({run::findOption("sinks"), {0.5, -1.0}});
-    if (isBackward && kernel().has("dlse"))
-      c.groups.push_back({run::findOption("dlse"), {0.5}});
-    std::string error;
-    if (row.sequences) {
-      const auto shape = run::parseSequences(row.sequences, error);
-      EXPECT_TRUE(shape) << error;
-      sequences = std::make_unique<run::CaseSequences>(*shape, c);
-      EXPECT_EQ(sequences->upload(*session), "");
-      c.given.push_back(sequences->group());
-    }
-    if (*kernel().score) {
-      score = std::make_unique<run::CaseScore>(
-          compiled.score().name, compiled.captures(),
-          std::vector<run::CaptureFill>(), c);
-      c.score = reference::readScoreProgram(compiled.score().text,
-                                            score->values(), error);
-      EXPECT_TRUE(c.score) << error;
-      c.given.push_back(score->group());
-    }
-    if (kernel().has("blocks")) {
-      run::BlocksFill fill;
-      fill.part = 0.7;
-      blocks = std::make_unique<run::CaseBlocks>(fill, c);
-      EXPECT_EQ(blocks->upload(*session), "");
-      c.listed = blocks->listed();
-      c.given.push_back(blocks->group());
-    }
-    c.dropout = {row.p,   row.seed, row.offset, row.swapsWords,
-                 c.heads, c.seqQ,   c.seqK,     /*firstBatch=*/0};
+    run::ForwardCase c = makeCase(row.batch, row.seqQ, row.seqK, row.mask);
+    fill(c, row.sequences, isBackward);
+    c.dropout = dropoutOf(c, row.p, row.seed, row.offset, row.swapsWords);
     return c;
   }
-
-  std::unique_ptr<run::CaseScore> score;
-  std::unique_ptr<run::CaseBlocks> blocks;
-  std::unique_ptr<run::CaseSequences> sequences;
 };
 
 class ForwardDropout : public DropoutTest {};

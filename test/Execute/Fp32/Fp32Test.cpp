@@ -7,8 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "GroupKernel.h"
-#include "Groups.h"
-#include "Sequences.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -40,32 +38,14 @@ const Row kRows[] = {
 
 class Fp32Test : public GroupKernelTest {
 protected:
-  run::ForwardCase caseOf(const Row &row) {
-    run::ForwardCase c;
-    c.type = type();
-    c.headDim = kernel().headDim;
-    c.mask = row.mask;
-    c.batch = row.batch;
-    c.heads = 4;
-    c.headsK = 2;
-    c.seqQ = row.seqQ;
-    c.seqK = row.seqK;
+  run::ForwardCase caseOf(const Row &row, bool isBackward = false) {
+    run::ForwardCase c = makeCase(row.batch, row.seqQ, row.seqK, row.mask);
     c.input = row.input;
     c.rowPadding = row.rowPadding;
     c.offset = row.offset;
-    if (kernel().has("sinks") || kernel().has("dsinks"))
-      c.groups.push_back({run::findOption("sinks"), {0.5, -1.0}});
-    std::string error;
-    if (row.sequences) {
-      const auto shape = run::parseSequences(row.sequences, error);
-      EXPECT_TRUE(shape) << error;
-      sequences = std::make_unique<run::CaseSequences>(*shape, c);
-      EXPECT_EQ(sequences->upload(*session), "");
-      c.given.push_back(sequences->group());
-    }
+    fill(c, row.sequences, isBackward);
     if (kernel().has("dropout"))
-      c.dropout = {0.3f,    0x1bf52, 42,     /*swapsWords=*/false,
-                   c.heads, c.seqQ,  c.seqK, /*firstBatch=*/0};
+      c.dropout = dropoutOf(c, 0.3f, 0x1bf52, 42);
     return c;
   }
 
@@ -76,8 +56,6 @@ protected:
       if (!row.sequences || kernel().has("varlen"))
         expectPass(make(row));
   }
-
-  std::unique_ptr<run::CaseSequences> sequences;
 };
 
 class ForwardFp32 : public Fp32Test {};
@@ -96,7 +74,7 @@ TEST_P(BackwardFp32, AgreesWithTheReference) {
   if (!HasFatalFailure())
     expectAll<run::BackwardCase>([&](const Row &row) {
       run::BackwardCase c;
-      c.forward = caseOf(row);
+      c.forward = caseOf(row, /*isBackward=*/true);
       return c;
     });
 }

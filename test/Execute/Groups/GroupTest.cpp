@@ -6,11 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CompiledKernel.h"
+#include "GroupKernel.h"
 #include "Groups.h"
-#include "Scores.h"
-#include "fovea/Dialect/Attn/IR/Attn.h"
-#include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 #include <gtest/gtest.h>
 #include <limits>
@@ -31,162 +28,21 @@ constexpr const char *kSoftcap = R"(score {
     attn.yield %s : f32
   })";
 
-/// A chip, a type, a head dimension and what is asked of the schedule.
-struct Kernel {
-  const char *name, *chip, *dtype;
-  int headDim;
-  std::map<std::string, std::string> schedule;
-  const char *score = "";
-};
-
-std::string nameOf(const testing::TestParamInfo<Kernel> &info) {
-  return info.param.name;
-}
-
 constexpr reference::InputKind kNormal = reference::InputKind::Normal;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 /// A group as a command line would give it.
 run::CaseGroup group(const char *name, std::vector<double> values) {
-  for (const run::GroupOption &option : run::groupOptions())
-    if (StringRef(option.name) == name)
-      return {&option, std::move(values)};
-  ADD_FAILURE() << "no group " << name;
-  return {};
+  return {run::findOption(name), std::move(values)};
 }
 
-class GroupTest : public testing::TestWithParam<Kernel> {
+class GroupTest : public GroupKernelTest {
 protected:
-  const Kernel &kernel() const { return GetParam(); }
-  reference::ElemType type() const {
-    return StringRef(kernel().dtype) == "f16" ? reference::ElemType::F16
-                                              : reference::ElemType::BF16;
-  }
-  std::string tensor() const {
-    return llvm::formatv("memref<?x?x?x{0}x{1}, strided<[?, ?, ?, 1]>>",
-                         kernel().headDim, kernel().dtype);
-  }
-
-  void compile(fovea::OpKind op, ArrayRef<const char *> groupNames,
-               const std::string &function) {
-    CompiledKernel::Request request = {kernel().chip,     function, {},
-                                       kernel().schedule, {},       {}};
-    ProblemKey &problem = request.record.problem;
-    problem.op = op;
-    problem.headDim = kernel().headDim;
-    problem.dtype =
-        StringRef(kernel().dtype) == "f16" ? DataType::F16 : DataType::BF16;
-    problem.groups[kWindowGroup] = kWindowVersion;
-    for (const char *name : groupNames)
-      problem.groups[size_t(spec::findGroup(name))] = 1;
-    request.record.abiVersion = fovea::abiVersionOf(op);
-    request.look = [&](ModuleOp module) {
-      module.walk([&](attn::AttentionOpInterface op) {
-        FailureOr<ProblemKey> key = attn::keyOf(op);
-        ASSERT_TRUE(succeeded(key));
-        key->score = 0; // CompiledKernel has it
-        EXPECT_EQ(key->str(), problem.str());
-      });
-    };
-    ASSERT_EQ(compiled.compile(request), "");
-    std::string error;
-    session = compiled.open(error);
-    ASSERT_TRUE(session) << error;
-    if (!*kernel().score)
-      return;
-    score = std::make_unique<run::CaseScore>(
-        compiled.score().name, compiled.captures(),
-        std::vector<run::CaptureFill>(), run::ForwardCase());
-    program = reference::readScoreProgram(compiled.score().text,
-                                          score->values(), error);
-    ASSERT_TRUE(program) << error;
-  }
-  void compileForward() {
-    compile(fovea::OpKind::Forward, {"sinks"},
-            llvm::formatv(
-                "!t = {0}\n"
-                "!rows = memref<?x?x?xf32, strided<[?, ?, 1]>>\n"
-                "!heads = memref<?xf32, strided<[?]>>\n"
-                "func.func @kernel(%q: !t, %k: !t, %v: !t, %out: !t, "
-                "%lse: !rows, %scale: f32, %l: i32, %r: i32, %a: i32, "
-                "%sinks: !heads) {{\n"
-                "attn.forward %q, %k, %v, %out lse(%lse) scale(%scale) "
-                "sinks(%sinks : !heads) visible [#attn.window] (%l, %r, %a) "
-                "{1} : !t, !t, !t, !t, !rows\nreturn\n}",
-                tensor(), kernel().score));
-  }
-  void compileBackward() {
-    compile(fovea::OpKind::Backward, {"dlse"},
-            llvm::formatv(
-                "!t = {0}\n"
-                "!rows = memref<?x?x?xf32, strided<[?, ?, 1]>>\n"
-                "func.func @kernel(%q: !t, %k: !t, %v: !t, %out: !t, "
-                "%dout: !t, %lse: !rows, %dq: !t, %dk: !t, %dv: !t, "
-                "%w: memref<?xi8>, %scale: f32, %l: i32, %r: i32, %a: i32, "
-                "%dlse: !rows) {{\n"
-                "attn.backward %q, %k, %v, %out, %dout, %lse -> %dq, %dk, %dv "
-                "workspace(%w) scale(%scale) dlse(%dlse : !rows) "
-                "visible [#attn.window] (%l, %r, %a) {1} : "
-                "!t, !t, !t, !t, !t, !rows -> !t, !t, !t, memref<?xi8>\n"
-                "return\n}",
-                tensor(), kernel().score));
-    setAlgorithm();
-  }
-  void compileSinkGradient() {
-    compile(fovea::OpKind::Backward, {"dlse", "dsinks"},
-            llvm::formatv(
-                "!t = {0}\n"
-                "!rows = memref<?x?x?xf32, strided<[?, ?, 1]>>\n"
-                "!heads = memref<?xf32, strided<[?]>>\n"
-                "func.func @kernel(%q: !t, %k: !t, %v: !t, %out: !t, "
-                "%dout: !t, %lse: !rows, %dq: !t, %dk: !t, %dv: !t, "
-                "%w: memref<?xi8>, %scale: f32, %l: i32, %r: i32, %a: i32, "
-                "%dlse: !rows, %sinks: !heads, %dsinks: !heads) {{\n"
-                "attn.backward %q, %k, %v, %out, %dout, %lse -> %dq, %dk, %dv "
-                "workspace(%w) scale(%scale) dlse(%dlse : !rows) "
-                "sinks(%sinks : !heads) dsinks(%dsinks : !heads) "
-                "visible [#attn.window] (%l, %r, %a) {1} : "
-                "!t, !t, !t, !t, !t, !rows -> !t, !t, !t, memref<?xi8>\n"
-                "return\n}",
-                tensor(), kernel().score));
-    setAlgorithm();
-  }
-  void setAlgorithm() {
-    options.deterministic = kernel().schedule.count("algorithm") == 0;
-    options.narrowSums = !options.deterministic &&
-                         kernel().schedule.at("algorithm") == "atomic16";
-  }
-
-  run::ForwardCase forwardCase(int64_t seqQ, int64_t seqK, Window mask) const {
-    run::ForwardCase c;
-    c.type = type();
-    c.headDim = kernel().headDim;
-    c.mask = mask;
-    c.batch = 2;
-    c.heads = 4;
-    c.headsK = 2;
-    c.seqQ = seqQ;
-    c.seqK = seqK;
-    c.score = program;
-    if (score)
-      c.given = {score->group()};
+  run::ForwardCase forwardCase(int64_t seqQ, int64_t seqK, Window mask) {
+    run::ForwardCase c = makeCase(2, seqQ, seqK, mask);
+    fillScore(c);
     return c;
   }
-
-  template <typename Case>
-  run::RunReport expectPass(const Case &problem) {
-    run::RunReport report = session->run(problem, options);
-    EXPECT_EQ(report.outcome, run::Outcome::Pass)
-        << problem.str() << ": " << report.message;
-    EXPECT_TRUE(report.launched) << problem.str();
-    return report;
-  }
-
-  CompiledKernel compiled;
-  std::unique_ptr<run::Session> session;
-  run::RunOptions options;
-  std::unique_ptr<run::CaseScore> score;
-  std::shared_ptr<const reference::ScoreFunction> program;
 };
 
 class SinkTest : public GroupTest {};
@@ -200,7 +56,7 @@ const Window kNarrow = {20, 3, Alignment::BottomRight, Alignment::BottomRight};
 } // namespace
 
 TEST_P(SinkTest, AgreesWithTheReference) {
-  compileForward();
+  compile(fovea::OpKind::Forward);
   if (HasFatalFailure())
     return;
   struct {
@@ -246,7 +102,7 @@ TEST_P(SinkTest, AgreesWithTheReference) {
 }
 
 TEST_P(DlseTest, AgreesWithTheReference) {
-  compileBackward();
+  compile(fovea::OpKind::Backward);
   if (HasFatalFailure())
     return;
   for (auto [seqQ, seqK, mask, size, hasSinks] :
@@ -274,7 +130,7 @@ TEST_P(DlseTest, AgreesWithTheReference) {
 }
 
 TEST_P(SinkGradientTest, AgreesWithTheReference) {
-  compileSinkGradient();
+  compile(fovea::OpKind::Backward);
   if (HasFatalFailure())
     return;
   struct {
@@ -322,33 +178,39 @@ TEST_P(SinkGradientTest, AgreesWithTheReference) {
 
 namespace {
 
-const Kernel kForward[] = {
+const GroupKernel kForward[] = {
     {"gfx942", "gfx942", "bf16", 64, {}},
-    {"gfx942_softcap", "gfx942", "bf16", 32, {}, kSoftcap},
+    {"gfx942_softcap", "gfx942", "bf16", 32, {}, {}, kSoftcap},
     {"gfx90a_split", "gfx90a", "f16", 32, {{"algorithm", "split"}}},
     {"gfx90a", "gfx90a", "f16", 64, {}},
     {"gfx1100", "gfx1100", "bf16", 32, {}},
     {"gfx1201", "gfx1201", "f16", 32, {}},
 };
-const Kernel kBackward[] = {
+const GroupKernel kBackward[] = {
     {"gfx942", "gfx942", "bf16", 64, {}},
     {"gfx942_atomic", "gfx942", "f16", 32, {{"algorithm", "atomic"}}},
     {"gfx942_atomic16", "gfx942", "bf16", 32, {{"algorithm", "atomic16"}}},
     {"gfx90a", "gfx90a", "f16", 32, {}},
-    {"gfx1100_softcap", "gfx1100", "bf16", 32, {}, kSoftcap},
+    {"gfx1100_softcap", "gfx1100", "bf16", 32, {}, {}, kSoftcap},
     {"gfx1201", "gfx1201", "f16", 32, {}},
 };
-const Kernel kSinkGradients[] = {
+const GroupKernel kSinkGradients[] = {
     {"gfx942", "gfx942", "bf16", 64, {}},
     {"gfx942_atomic", "gfx942", "f16", 32, {{"algorithm", "atomic"}}},
     {"gfx942_atomic16", "gfx942", "bf16", 32, {{"algorithm", "atomic16"}}},
-    {"gfx90a_softcap", "gfx90a", "f16", 32, {}, kSoftcap},
+    {"gfx90a_softcap", "gfx90a", "f16", 32, {}, {}, kSoftcap},
     {"gfx1100", "gfx1100", "bf16", 32, {}},
     {"gfx1201", "gfx1201", "f16", 32, {}},
 };
-INSTANTIATE_TEST_SUITE_P(All, SinkGradientTest,
-                         testing::ValuesIn(kSinkGradients), nameOf);
-INSTANTIATE_TEST_SUITE_P(All, SinkTest, testing::ValuesIn(kForward), nameOf);
-INSTANTIATE_TEST_SUITE_P(All, DlseTest, testing::ValuesIn(kBackward), nameOf);
+INSTANTIATE_TEST_SUITE_P(All, SinkTest,
+                         testing::ValuesIn(withGroup("sinks", kForward)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(All, DlseTest,
+                         testing::ValuesIn(withGroup("dlse", kBackward)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(
+    All, SinkGradientTest,
+    testing::ValuesIn(withGroup("dsinks", withGroup("dlse", kSinkGradients))),
+    nameOf);
 
 } // namespace

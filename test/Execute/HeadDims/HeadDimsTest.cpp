@@ -8,8 +8,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "GroupKernel.h"
-#include "Groups.h"
-#include "Sequences.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -35,38 +33,22 @@ const Row kRows[] = {
 
 class HeadDimsTest : public GroupKernelTest {
 protected:
-  run::ForwardCase caseOf(const Row &row) {
-    run::ForwardCase c;
-    c.type = type();
+  run::ForwardCase caseOf(const Row &row, bool isBackward = false) {
+    run::ForwardCase c =
+        makeCase(2, 70, 133, reference::Mask::CausalBottomRight);
     const int64_t dim = kernel().headDim;
     c.headDim = row.dim ? std::min(row.dim, dim) : dim;
     c.headDimV = row.dimV ? std::min(row.dimV, dim) : dim;
-    c.mask = reference::Mask::CausalBottomRight;
-    c.batch = 2;
-    c.heads = 4;
-    c.headsK = 2;
-    c.seqQ = 70;
-    c.seqK = 133;
     c.layout = row.layout;
     c.rowPadding = row.padding;
-    if (row.sequences) {
-      std::string error;
-      const auto shape = run::parseSequences(row.sequences, error);
-      EXPECT_TRUE(shape) << error;
-      sequences = std::make_unique<run::CaseSequences>(*shape, c);
-      EXPECT_EQ(sequences->upload(*session), "");
-      c.given.push_back(sequences->group());
-    }
+    fill(c, row.sequences, isBackward);
     if (kernel().has("dropout"))
-      c.dropout = {0.3f,    3,      1000,   /*swapsWords=*/false,
-                   c.heads, c.seqQ, c.seqK, /*firstBatch=*/0};
+      c.dropout = dropoutOf(c, 0.3f, 3, 1000);
     return c;
   }
   bool takes(const Row &row) const {
     return !row.sequences || kernel().has("varlen");
   }
-
-  std::unique_ptr<run::CaseSequences> sequences;
 };
 
 class ForwardHeadDims : public HeadDimsTest {};
@@ -90,7 +72,7 @@ TEST_P(BackwardHeadDims, AgreeWithTheReference) {
   for (const Row &row : kRows)
     if (takes(row)) {
       run::BackwardCase c;
-      c.forward = caseOf(row);
+      c.forward = caseOf(row, /*isBackward=*/true);
       expectPass(c);
     }
 }

@@ -6,11 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Sequences.h"
-#include "Blocks.h"
 #include "GroupKernel.h"
-#include "Groups.h"
-#include "Scores.h"
 #include "llvm/ADT/StringExtras.h"
 #include <gtest/gtest.h>
 
@@ -77,46 +73,14 @@ const Row kRows[] = {
 
 class SequencesTest : public GroupKernelTest {
 protected:
-  run::ForwardCase caseOf(const Window &mask, bool isBackward = false) {
-    run::ForwardCase c;
-    c.type = type();
-    c.headDim = kernel().headDim;
-    c.mask = mask;
-    c.heads = 4;
-    c.headsK = 2;
-    if (kernel().has("sinks") || kernel().has("dsinks"))
-      c.groups.push_back({run::findOption("sinks"), {0.5, -1.0}});
-    if (isBackward && kernel().has("dlse"))
-      c.groups.push_back({run::findOption("dlse"), {0.5}});
-    return c;
-  }
-
-  /// Gives a case its sequences, and then what depends on them.
-  void place(const std::string &text, run::ForwardCase &c) {
-    std::string error;
-    const auto shape = run::parseSequences(text, error);
-    ASSERT_TRUE(shape) << error;
-    sequences = std::make_unique<run::CaseSequences>(*shape, c);
-    ASSERT_EQ(sequences->upload(*session), "");
-    c.given.push_back(sequences->group());
-    if (*kernel().score) {
-      score = std::make_unique<run::CaseScore>(
-          compiled.score().name, compiled.captures(),
-          std::vector<run::CaptureFill>(), c);
-      c.score = reference::readScoreProgram(compiled.score().text,
-                                            score->values(), error);
-      ASSERT_TRUE(c.score) << error;
-      c.given.push_back(score->group());
-    }
-    if (kernel().has("blocks")) {
-      run::BlocksFill fill;
-      fill.part = 0.6;
-      blocks = std::make_unique<run::CaseBlocks>(fill, c);
-      ASSERT_EQ(blocks->upload(*session), "");
-      c.listed = blocks->listed();
-      c.given.push_back(blocks->group());
+  /// With sequences.
+  run::ForwardCase caseOf(const char *text, const Window &mask,
+                          bool isBackward = false) {
+    run::ForwardCase c = makeCase(0, 0, 0, mask);
+    fill(c, text, isBackward, /*part=*/0.6);
+    if (kernel().has("blocks"))
       c.input = reference::InputKind::Masked; // what no list has is NaN
-    }
+    return c;
   }
 
   /// One sequence of a case for the same kernel, without the group.
@@ -125,10 +89,6 @@ protected:
     part.given.clear();
     return part;
   }
-
-  std::unique_ptr<run::CaseScore> score;
-  std::unique_ptr<run::CaseBlocks> blocks;
-  std::unique_ptr<run::CaseSequences> sequences;
 };
 
 class ForwardSequences : public SequencesTest {};
@@ -160,15 +120,13 @@ TEST_P(ForwardSequences, AgreeWithTheReference) {
   if (HasFatalFailure())
     return;
   for (const Row &row : kRows) {
-    run::ForwardCase c = caseOf(row.mask);
-    place(row.sequences, c);
+    run::ForwardCase c = caseOf(row.sequences, row.mask);
     const run::RunReport report = expectPass(c);
     EXPECT_EQ(StringRef(report.kernel).contains("x1 of "),
               c.batch == 1 || (row.isUneven && kernel().algorithm() != "split"))
         << row.sequences << ": " << report.kernel;
   }
-  run::ForwardCase none = caseOf(kCausal);
-  place("packed:0,0,0", none);
+  run::ForwardCase none = caseOf("packed:0,0,0", kCausal);
   const run::RunReport report = expectPass(none);
   ASSERT_TRUE(report.executed);
   EXPECT_EQ(report.executed->waves, 0u);
@@ -180,15 +138,13 @@ TEST_P(BackwardSequences, AgreeWithTheReference) {
     return;
   for (const Row &row : kRows) {
     run::BackwardCase c;
-    c.forward = caseOf(row.mask, /*isBackward=*/true);
-    place(row.sequences, c.forward);
+    c.forward = caseOf(row.sequences, row.mask, /*isBackward=*/true);
     expectPass(c);
   }
   if (kernel().has("blocks")) // of no queries there are none to list
     return;
   run::BackwardCase keys;
-  keys.forward = caseOf(kCausal, /*isBackward=*/true);
-  place("packed:0x40,0x1", keys.forward);
+  keys.forward = caseOf("packed:0x40,0x1", kCausal, /*isBackward=*/true);
   const run::RunReport report = expectPass(keys);
   for (const run::GradientReport &gradient : report.gradients)
     if (gradient.name == "dk" || gradient.name == "dv")
@@ -201,8 +157,7 @@ TEST_P(ForwardAlone, HaveTheSameBits) {
   if (HasFatalFailure())
     return;
   for (const Row &row : kRows) {
-    run::ForwardCase c = caseOf(row.mask);
-    place(row.sequences, c);
+    run::ForwardCase c = caseOf(row.sequences, row.mask);
     options.check = false;
     const run::RunReport all = expectPass(c);
     ArrayRef<float> out = all.out, lse = all.lse;
@@ -225,8 +180,7 @@ TEST_P(BackwardAlone, HaveTheSameBits) {
     return;
   for (const Row &row : kRows) {
     run::BackwardCase c;
-    c.forward = caseOf(row.mask, /*isBackward=*/true);
-    place(row.sequences, c.forward);
+    c.forward = caseOf(row.sequences, row.mask, /*isBackward=*/true);
     options.check = false;
     const run::RunReport all = expectPass(c);
     std::vector<ArrayRef<float>> rest;
@@ -270,8 +224,7 @@ TEST_P(StrangeSequences, AreCutToTheCall) {
   };
   for (const auto &row : rows) {
     run::BackwardCase c;
-    c.forward = caseOf(kCausal);
-    place(row.sequences, c.forward);
+    c.forward = caseOf(row.sequences, kCausal);
     auto replace = [&](const std::vector<int32_t> &lengths,
                        const int32_t *&given) {
       void *address = nullptr;
@@ -282,8 +235,8 @@ TEST_P(StrangeSequences, AreCutToTheCall) {
           "");
       given = static_cast<const int32_t *>(address);
     };
-    replace(row.queries, sequences->varlen.q.lengths);
-    replace(row.keys, sequences->varlen.k.lengths);
+    replace(row.queries, memory.sequences->varlen.q.lengths);
+    replace(row.keys, memory.sequences->varlen.k.lengths);
     expectPass(c);
   }
 }
@@ -296,8 +249,7 @@ TEST_P(LooseSequences, LeaveAtTheirEnd) {
   if (HasFatalFailure())
     return;
   auto runWith = [&](const char *text, int64_t most) {
-    run::ForwardCase c = caseOf(kCausal);
-    place(text, c);
+    run::ForwardCase c = caseOf(text, kCausal);
     if (most != 0)
       c.seqQ = c.seqK = most;
     return expectPass(c);

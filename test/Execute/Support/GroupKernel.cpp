@@ -1,6 +1,7 @@
 //===- GroupKernel.cpp - kernels with feature groups ----------------------===//
 
 #include "GroupKernel.h"
+#include "Groups.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -124,6 +125,41 @@ static std::string functionOf(const GroupKernel &kernel, fovea::OpKind op) {
 
 reference::ElemType GroupKernelTest::type() const {
   return findDataType(kernel().dtype)->type;
+}
+
+run::ForwardCase GroupKernelTest::makeCase(int64_t batch, int64_t seqQ,
+                                           int64_t seqK, Window mask) const {
+  run::ForwardCase c;
+  c.type = type();
+  c.headDim = kernel().headDim;
+  c.mask = mask;
+  c.batch = batch;
+  c.heads = 4;
+  c.headsK = 2;
+  c.seqQ = seqQ;
+  c.seqK = seqK;
+  return c;
+}
+
+void GroupKernelTest::fill(run::ForwardCase &c, const char *sequences,
+                           bool isBackward, double part) {
+  if (kernel().has("sinks") || kernel().has("dsinks"))
+    c.groups.push_back({run::findOption("sinks"), {0.5, -1.0}});
+  if (isBackward && kernel().has("dlse"))
+    c.groups.push_back({run::findOption("dlse"), {0.5}});
+  if (sequences)
+    memory.addSequences(*session, sequences, c);
+  fillScore(c);
+  if (kernel().has("blocks")) {
+    run::BlocksFill fill;
+    fill.part = part;
+    memory.addBlocks(*session, fill, c);
+  }
+}
+
+void GroupKernelTest::fillScore(run::ForwardCase &c) {
+  if (*kernel().score)
+    memory.addScore(*session, compiled.score(), {}, c);
 }
 
 void GroupKernelTest::compile(fovea::OpKind op) {

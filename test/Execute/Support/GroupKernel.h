@@ -8,6 +8,7 @@
 #ifndef FOVEA_TEST_EXECUTE_SUPPORT_GROUPKERNEL_H
 #define FOVEA_TEST_EXECUTE_SUPPORT_GROUPKERNEL_H
 
+#include "CaseMemory.h"
 #include "CompiledKernel.h"
 #include <gtest/gtest.h>
 
@@ -45,6 +46,17 @@ protected:
   /// the options are those that take it.
   void compile(fovea::OpKind op);
 
+  /// Of the kernel's type and head dimension, with 4 heads over 2.
+  run::ForwardCase makeCase(int64_t batch, int64_t seqQ, int64_t seqK,
+                            Window mask) const;
+  /// Gives a case what the kernel has: sinks, of a backward pass dlse, the
+  /// sequences if they are not null, its score program, and lists of so large a
+  /// part of the blocks.
+  void fill(run::ForwardCase &c, const char *sequences = nullptr,
+            bool isBackward = false, double part = 0.7);
+  /// The score program alone, if there is one.
+  void fillScore(run::ForwardCase &c);
+
   template <typename Case>
   run::RunReport expectPass(const Case &problem, bool isLaunched = true) {
     run::RunReport report = session->run(problem, options);
@@ -56,6 +68,7 @@ protected:
 
   CompiledKernel compiled;
   std::unique_ptr<run::Session> session;
+  CaseMemory memory; ///< of the case that was filled last
   run::RunOptions options;
 };
 
