@@ -410,7 +410,9 @@ RunReport Session::Impl::run(const BackwardCase &given,
     problem.narrowSumKeys = narrowSumKeys(schedule);
     fill(parts[i], options.given, problem.forward);
     fillDout(problem.dout, c.doutScale, parts[i].seed);
-    if (f.input == InputKind::Masked)
+    // Sinks take part in rows that see nothing else, and 0 * NaN is NaN.
+    const bool hasSinkGradient = f.groups.size() > given.forward.groups.size();
+    if (f.input == InputKind::Masked && !hasSinkGradient)
       spoilUnlisted(problem.forward, problem.dout);
     fillGiven(problem.dout, options.given.dout);
     problems.push_back(std::move(problem));
