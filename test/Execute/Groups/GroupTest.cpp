@@ -123,6 +123,8 @@ TEST_P(DlseTest, AgreesWithTheReference) {
   const run::RunReport without = expectPass(c);
   c.forward.groups = {group("dlse", {0})};
   const run::RunReport report = expectPass(c);
+  ASSERT_EQ(without.gradients.size(), 3u);
+  ASSERT_EQ(report.gradients.size(), 3u);
   // Sums of dQ in memory have other bits in each run.
   for (size_t i = options.deterministic ? 0 : 1; i != 3; ++i)
     EXPECT_EQ(report.gradients[i].values, without.gradients[i].values)
