@@ -38,7 +38,8 @@ private:
   void load(Value number, Value block, bool isAgain);
   /// What was loaded so, without columns that are not there.
   Value cutChunk(const Rows &rows, Value tile) {
-    return cut(readsAnew() ? anew(rows) : rows, tile, chunk * tiles.columns);
+    return cut(tiles.chunks > 1 ? anew(rows) : rows, tile,
+               chunk * tiles.columns);
   }
   Score::Result scoresOf(Value products, Value block);
   Value maskedScores(Value scores, Value block);

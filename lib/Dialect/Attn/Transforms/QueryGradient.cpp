@@ -29,7 +29,9 @@ private:
   Value loadChunk(bool values, Value number);
   /// What was loaded so, without columns that are not there.
   Value cutChunk(bool values, Value tile) {
-    return cutKeys(values, tile, chunk * tiles.columns);
+    const Rows &ofKeys = rowsOfKeys(values);
+    return cut(tiles.chunks > 1 ? anew(ofKeys) : ofKeys, tile,
+               chunk * tiles.columns);
   }
 
   Residents queries, douts;

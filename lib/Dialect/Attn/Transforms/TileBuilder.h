@@ -345,9 +345,10 @@ protected:
   /// these and what is fetched ahead of them. To be cut where they are used,
   /// which waits for them.
   Value loadKeys(bool values, Value number, int64_t columns);
-  Value cutKeys(bool values, Value tile, int64_t column = 0) {
-    return cut(rows[values], tile, column);
+  Value cutKeys(bool values, Value tile) {
+    return cut(rowsOfKeys(values), tile);
   }
+  const Rows &rowsOfKeys(bool values) const { return rows[values]; }
   /// Number of the key that is row `row` of a block.
   Value keyOf(Value number, int64_t row = 0);
   /// Scores from products of K and Q, [keys, block_m]; of a block's from row

@@ -51,7 +51,8 @@ void ForwardTiler::storeChunksOfK(KeyBlock block) {
     Value rows =
         LoadOp::create(b, type, viewKeys(/*values=*/false, block.number),
                        /*hidden=*/nullptr, chunk * columns);
-    StoreLdsOp::create(b, cutKeys(/*values=*/false, rows, chunk * columns),
+    StoreLdsOp::create(b,
+                       cut(rowsOfKeys(/*values=*/false), rows, chunk * columns),
                        LdsBufferOp::create(b, ldsK, i32(chunk)));
   }
 }
