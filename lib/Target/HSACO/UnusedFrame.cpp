@@ -16,11 +16,14 @@ using namespace llvm;
 
 /// AMDGPU's address space of what each lane has to itself.
 static constexpr unsigned kPrivateAddressSpace = 5;
+/// And of pointers that may point to any.
+static constexpr unsigned kFlatAddressSpace = 0;
 
 static bool mayTouchFrame(const MachineInstr &instruction) {
   if (instruction.isCall())
     return true;
-  if (!instruction.mayLoadOrStore())
+  // What is written by hand names no memory of a lane's own.
+  if (!instruction.mayLoadOrStore() || instruction.isInlineAsm())
     return false;
   // What says nothing of its memory may be anything, but for barriers and
   // their like, which LLVM models as touching all of it.
@@ -29,6 +32,7 @@ static bool mayTouchFrame(const MachineInstr &instruction) {
   return any_of(instruction.memoperands(), [](const MachineMemOperand *memory) {
     const PseudoSourceValue *place = memory->getPseudoValue();
     return memory->getAddrSpace() == kPrivateAddressSpace ||
+           memory->getAddrSpace() == kFlatAddressSpace ||
            (place && (place->isStack() ||
                       place->kind() == PseudoSourceValue::FixedStack));
   });
@@ -51,7 +55,7 @@ public:
         function.getFunction().getCallingConv() != CallingConv::AMDGPU_KERNEL)
       return false;
     for (const MachineBasicBlock &block : function)
-      if (any_of(block, mayTouchFrame))
+      if (any_of(block.instrs(), mayTouchFrame))
         return false;
     frame.setStackSize(0);
     return true;
@@ -71,7 +75,7 @@ DropUnusedFrames::DropUnusedFrames() {
   static const RegisterTargetPassConfigCallback registered(
       [](TargetMachine &, legacy::PassManagerBase &, TargetPassConfig *config) {
         if (isOurs)
-          config->insertPass(&PrologEpilogCodeInserterID, new UnusedFrame());
+          config->insertPass(&BranchRelaxationPassID, new UnusedFrame());
       });
   isOurs = true;
 }
