@@ -240,6 +240,23 @@ Status describeBias(const ForwardCall &call, const Params &params,
   return {};
 }
 
+/// Whether rows, whose elements lie side by side, do not overlap.
+bool liesApart(const int64_t (&strides)[4],
+               const std::array<uint64_t, 4> &sizes) {
+  std::array<size_t, 3> order = {0, 1, 2};
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return strides[a] < strides[b]; });
+  uint64_t reach = sizes[3];
+  for (size_t dim : order) {
+    if (sizes[dim] <= 1)
+      continue;
+    if (uint64_t(strides[dim]) < reach)
+      return false;
+    reach += (sizes[dim] - 1) * uint64_t(strides[dim]);
+  }
+  return true;
+}
+
 /// Checks where the gradient of the bias goes, and describes it. As in AOTriton
 /// one without strides is not wanted, and those that write over one another,
 /// where its kernels do, are refused.
@@ -279,9 +296,15 @@ Status describeBiasGradient(const ForwardCall &call, const TensorView<4> &view,
   bias.gradient = view.data_ptr();
   // Of fp32 it is added to what is there.
   groups.score.stored_gradients = bias.type != FOVEA_CAPTURE_F32;
-  if (!groups.score.stored_gradients && view.stride(3) != 1 && least[3] > 1)
+  if (groups.score.stored_gradients)
+    return {};
+  if (view.stride(3) != 1 && least[3] > 1)
     return invalid("DB has strides " + str(view.strides()) +
                    "; of kFloat32 the last one must be 1");
+  if (!liesApart(bias.gradient_strides, least))
+    return invalid("DB has strides " + str(view.strides()) +
+                   ", by which its rows overlap; give it memory for all of " +
+                   str(least));
   return {};
 }
 
@@ -308,9 +331,9 @@ Status clearBiasGradient(fovea_context_t *context, Stream stream,
   for (uint64_t b = 0; b != counts[0]; ++b)
     for (uint64_t h = 0; h != counts[1]; ++h)
       if (counts[2] != 0 && bytes != 0)
-        if (Status bad = clearRows(context, stream.native(),
-                                   first + b * apart[0] + h * apart[1],
-                                   std::max(apart[2], bytes), bytes, counts[2]))
+        if (Status bad = clearRows(
+                context, stream.native(), first + b * apart[0] + h * apart[1],
+                counts[2] > 1 ? apart[2] : bytes, bytes, counts[2]))
           return bad;
   return {};
 }
@@ -849,11 +872,13 @@ Status dropoutMask(const TensorView<4> &view, const Dropout &dropout,
              : failureOf(context, device.device(), status);
 }
 
-Status backward(const BackwardCall &call, Stream stream) {
+/// \param layout  of the call, as far as it is known
+/// \param clears  whether memory of the caller's was cleared
+static Status backward(const BackwardCall &call, Stream stream, Layout &layout,
+                       bool &clears) {
   const ForwardCall &base = call.forward;
   fovea_context_t *context = nullptr;
   fovea_backward_params_t params;
-  Layout layout;
   Groups groups;
   if (Status bad = fillCommon(base, params, layout, groups))
     return bad;
@@ -894,12 +919,23 @@ Status backward(const BackwardCall &call, Stream stream) {
     if (Status bad = computeLse(base, layout, context, device.device(), stream,
                                 lse, params.lse))
       return bad;
+  clears = groups.bias.gradient && !groups.score.stored_gradients;
   if (Status bad = clearBiasGradient(context, stream, groups))
     return bad;
   status = fovea_backward(context, &params, stream.native());
   return status == FOVEA_STATUS_OK
              ? Status()
              : failureOf(base, context, device.device(), status);
+}
+
+Status backward(const BackwardCall &call, Stream stream) {
+  Layout layout;
+  bool clears = false;
+  Status status = backward(call, stream, layout, clears);
+  // Another library could not go on with a log-sum-exp that the forward pass
+  // left out, nor with what was cleared if that is something else's, too.
+  status.broken |= bool(status) && (layout.lseIsShort || clears);
+  return status;
 }
 
 } // namespace fovea::shim

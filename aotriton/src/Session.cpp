@@ -536,6 +536,8 @@ void *fovea_aotriton_hip_symbol(const char *name) {
   void *address = nullptr;
   const Status status =
       attempt([&] { return hipSymbol(name ? name : "", address); });
-  (void)finish("fovea_aotriton_hip_symbol", status, CallKind::Asks);
+  // What is asked between calls leaves the last one's reason.
+  if (status)
+    (void)finish("fovea_aotriton_hip_symbol", status, CallKind::Asks);
   return address;
 }

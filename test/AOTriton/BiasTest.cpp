@@ -193,6 +193,36 @@ TEST(BiasGradient, IsNotWrittenWithoutStrides) {
     ASSERT_EQ(value, 0xffff); // nothing was written
 }
 
+/// Of fp32 it is cleared before kernels add to it: nothing is where rows would
+/// lie in one another.
+TEST(BiasGradient, OfFp32HasRowsOfItsOwn) {
+  Shape shape;
+  shape.type = ref::ElemType::F32;
+  Problem problem(shape);
+  auto bias =
+      std::make_shared<Bias>(shape.type, std::array<uint64_t, 4>{1, 2, 70, 70},
+                             std::array<uint64_t, 4>{0, 0, 70, 1}, false);
+  problem.score = bias;
+  problem.fillForwardResults();
+  Buffer dbias(shape.type, ref::Layout::BHSD, 1, 2, 70, 70);
+  Lazy delta;
+  v3::attn_bwd_params params = backwardParams(problem, delta);
+  params.B = bias->view();
+  const TensorView<4> view = dbias.view();
+  for (const std::array<uint64_t, 4> &strides :
+       {std::array<uint64_t, 4>{9800, 4900, 69, 1}, {9800, 70, 70, 1}}) {
+    params.DB = {reinterpret_cast<intptr_t>(view.data_ptr()), view.sizes(),
+                 strides, view.dtype()};
+    EXPECT_EQ(attnBwd(params), hipErrorInvalidValue);
+    EXPECT_NE(std::string(why()).find("by which its rows overlap"),
+              std::string::npos)
+        << why();
+  }
+  dbias.download();
+  for (uint16_t value : dbias.values)
+    ASSERT_EQ(value, 0xffff); // nothing was cleared
+}
+
 struct Broken {
   const char *name;
   hipError_t status;
