@@ -60,14 +60,17 @@ hipError_t statusOf(Call call) {
   {
     py::gil_scoped_release released;
     try {
-      return call();
+      status = call();
     } catch (const std::runtime_error &) {
       if (!errorsAreOurs())
         throw; // FOVEA_AOTRITON_ERRORS=throw
       status = hipError_t(fovea_aotriton_last_status());
+      if (status == hipSuccess)
+        throw; // somebody else's
     }
   }
-  if (PyErr_WarnEx(PyExc_RuntimeWarning, fovea_aotriton_last_message(), 1) < 0)
+  if (status != hipSuccess && errorsAreOurs() &&
+      PyErr_WarnEx(PyExc_RuntimeWarning, fovea_aotriton_last_message(), 1) < 0)
     throw py::error_already_set();
   return status;
 }

@@ -71,8 +71,11 @@ void Lazy<Rank>::allocate() {
       hipSuccess)
     memory = nullptr;
   else if (fill == Fill::Zeros &&
-           callHip("hipMemset", hipSignature<void *, int, size_t>(), memory, 0,
-                   bytes) != hipSuccess)
+           // Streams that do not wait for the default one find zeros.
+           (callHip("hipMemset", hipSignature<void *, int, size_t>(), memory, 0,
+                    bytes) != hipSuccess ||
+            callHip("hipStreamSynchronize", hipSignature<void *>(), nullptr) !=
+                hipSuccess))
     release();
   if (elsewhere)
     (void)callHip("hipSetDevice", hipSignature<int>(), before);

@@ -186,12 +186,14 @@ void defineCall(py::module_ &module, const char *name, const char *doc,
                                        const attn_options *)) {
   module.def(
       name,
-      [function](Params &params, int32_t version, const Stream *stream,
+      [function](const Params &params, int32_t version, const Stream *stream,
                  const attn_options *options) {
+        // Other threads may change them meanwhile.
+        Params given = params;
         if constexpr (std::is_same_v<Params, BwdParams>)
-          params.fill();
+          given.fill();
         return statusOf([&] {
-          return function(params, version, streamOf(stream), options);
+          return function(given, version, streamOf(stream), options);
         });
       },
       doc, py::arg("params"), py::arg("params_version"),
@@ -248,7 +250,7 @@ void defineV3(py::module_ &module) {
                         &flash::attn_bwd);
 #if AOTRITON_VERSION_MINOR < 12
   defineCall<BwdParams>(calls, "aiter_bwd",
-                        "Refused: there are no kernels of AITER's.",
+                        "As attn_bwd: there are no kernels of AITER's.",
                         &flash::aiter_bwd);
 #endif
 }
