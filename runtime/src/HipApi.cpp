@@ -186,7 +186,7 @@ public:
       candidate.deviceCount = 0;
       if (error != 0 && error != kHipErrorNoDevice) {
         note(candidate.whyNoDevice);
-        uncounted = true;
+        uncounted = error;
         return false;
       }
     }
@@ -203,7 +203,7 @@ public:
       for (const char *name : kRocmNames) {
         if (open(std::string(folder) + name, flags))
           return true;
-        if (uncounted) // it is the one, and in trouble
+        if (uncounted != 0) // it is the one, and in trouble
           return false;
       }
     return false;
@@ -223,17 +223,18 @@ public:
   std::string tried() const {
     return notes.empty() ? std::string("none") : notes;
   }
-  fovea_status_t failureCode() const {
-    return uncounted ? FOVEA_STATUS_HIP_ERROR
-           : lacking ? FOVEA_STATUS_INCOMPATIBLE
-                     : FOVEA_STATUS_NO_DEVICE;
+  Result failure(const std::string &what) const {
+    return Result(uncounted ? FOVEA_STATUS_HIP_ERROR
+                  : lacking ? FOVEA_STATUS_INCOMPATIBLE
+                            : FOVEA_STATUS_NO_DEVICE,
+                  what + tried(), uncounted);
   }
 
 private:
   HipApi &api;
   std::string notes;
   bool lacking = false;   ///< a library opened but lacks functions, or is old
-  bool uncounted = false; ///< a library could not tell its devices
+  HipError uncounted = 0; ///< why a library could not tell its devices
 };
 
 /// Says of the opened library why it is this one, and what its version means.
@@ -280,7 +281,7 @@ Result HipApi::failure(const std::string &what, const char *call,
   const char *remedy = error == kHipErrorNoDevice && fovea_sim_describe
                            ? fovea_sim_describe()
                            : remedyFor(error);
-  return Result(FOVEA_STATUS_HIP_ERROR, message + "; " + remedy);
+  return Result(FOVEA_STATUS_HIP_ERROR, message + "; " + remedy, error);
 }
 
 Result HipApi::nonsense(const std::string &what, const char *call,
@@ -345,29 +346,23 @@ Result openHip(const std::string &choice, HipApi &api) {
   Search search(api);
   if (choice == "rocm") {
     if (!search.openRocm())
-      return Result(search.failureCode(),
-                    "ROCm's HIP library was asked for and could not be opened; "
-                    "install ROCm or set FOVEA_HIP_LIBRARY to its path. "
-                    "Tried: " +
-                        search.tried());
+      return search.failure(
+          "ROCm's HIP library was asked for and could not be opened; install "
+          "ROCm or set FOVEA_HIP_LIBRARY to its path. Tried: ");
     return chosen(api, FOVEA_HIP_ROCM, "ROCm's library was asked for");
   }
   if (choice == "sim") {
     if (!search.openSim())
-      return Result(search.failureCode(),
-                    "the simulated HIP library was asked for and could not be "
-                    "opened; build it (FOVEA_BUILD_SIMULATOR) beside "
-                    "libfovea.so or set FOVEA_HIP_LIBRARY to its path. "
-                    "Tried: " +
-                        search.tried());
+      return search.failure(
+          "the simulated HIP library was asked for and could not be opened; "
+          "build it (FOVEA_BUILD_SIMULATOR) beside libfovea.so or set "
+          "FOVEA_HIP_LIBRARY to its path. Tried: ");
     return chosen(api, FOVEA_HIP_SIM, "the simulated library was asked for");
   }
   if (choice != "auto") {
     if (!search.open(choice, 0))
-      return Result(
-          search.failureCode(),
-          "the HIP library '" + choice +
-              "' was asked for and could not be opened: " + search.tried());
+      return search.failure("the HIP library '" + choice +
+                            "' was asked for and could not be opened: ");
     return chosen(api, FOVEA_HIP_PATH, "its path was given");
   }
 
@@ -382,12 +377,10 @@ Result openHip(const std::string &choice, HipApi &api) {
     return chosen(api, FOVEA_HIP_SIM,
                   "no ROCm library with a device (tried: " + search.tried() +
                       "), so the simulated one");
-  return Result(
-      search.failureCode(),
+  return search.failure(
       "no HIP library with a device was found; install ROCm, build the "
       "simulated device (FOVEA_BUILD_SIMULATOR), or set FOVEA_HIP_LIBRARY. "
-      "Tried: " +
-          search.tried());
+      "Tried: ");
 }
 
 } // namespace fovea::rt

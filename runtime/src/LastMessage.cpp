@@ -1,4 +1,4 @@
-//===- LastMessage.cpp - the calling thread's message ---------------------===//
+//===- LastMessage.cpp - what the calling thread's call said --------------===//
 //
 // A thread-local std::string would have its destructor registered at the
 // thread's first call, and glibc ends the process when there is no memory for

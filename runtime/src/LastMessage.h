@@ -1,4 +1,4 @@
-//===- LastMessage.h - the calling thread's message -------------*- C++ -*-===//
+//===- LastMessage.h - what the calling thread's call said ------*- C++ -*-===//
 
 #ifndef FOVEA_RUNTIME_SRC_LASTMESSAGE_H
 #define FOVEA_RUNTIME_SRC_LASTMESSAGE_H
@@ -15,6 +15,9 @@ void keepMessage(const char *text) noexcept;
 
 /// Never null.
 const char *lastMessage() noexcept;
+
+/// What HIP returned to the thread's latest call, where that was its failure.
+inline thread_local int lastHipError = 0;
 
 } // namespace fovea::rt
 

@@ -18,10 +18,11 @@ namespace fovea::rt {
 struct [[nodiscard]] Result {
   fovea_status_t code = FOVEA_STATUS_OK;
   std::string message;
+  int hipError = 0; ///< what HIP returned, where that is the failure
 
   Result() = default;
-  Result(fovea_status_t code, std::string message)
-      : code(code), message(std::move(message)) {}
+  Result(fovea_status_t code, std::string message, int hipError = 0)
+      : code(code), message(std::move(message)), hipError(hipError) {}
   /// From the package library.
   Result(const Status &status)
       : code(translate(status.code())), message(status.message()) {}

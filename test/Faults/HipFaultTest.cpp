@@ -20,7 +20,7 @@ using namespace fovea::test;
 namespace {
 
 constexpr int kOutOfMemory = 2, kNoDevice = 100, kInvalidImage = 200,
-              kInvalidHandle = 400, kLaunchFailure = 719;
+              kInvalidHandle = 400, kLaunchFailure = 719, kUnknown = 999;
 
 /// What one run of the scenario came to.
 struct Outcome {
@@ -53,8 +53,8 @@ private:
   void makeMemory();
   void freeMemory();
   void take(const Step &step);
-  void expectTold(fovea_status_t status, const std::string &message,
-                  size_t failedBefore);
+  void expectTold(fovea_status_t status, int32_t hipError,
+                  const std::string &message, size_t failedBefore);
 
   std::vector<HipFault> faults;
   Outcome outcome;
@@ -211,9 +211,14 @@ std::vector<Scenario::Step> Scenario::steps() {
 }
 
 /// A status of a fault: which it is, the call, the error, and what to do.
-void Scenario::expectTold(fovea_status_t status, const std::string &message,
-                          size_t failedBefore) {
+void Scenario::expectTold(fovea_status_t status, int32_t hipError,
+                          const std::string &message, size_t failedBefore) {
   const HipFault &fault = faults.front();
+  if (status != FOVEA_STATUS_HIP_ERROR || fault.error != 0) {
+    EXPECT_EQ(hipError, status == FOVEA_STATUS_HIP_ERROR ? fault.error : 0);
+  } else { // nonsense
+    EXPECT_TRUE(hipError == 0 || hipError == kUnknown) << hipError;
+  }
   if (fault.error == kNoDevice && state.failed.back() == "hipGetDeviceCount") {
     EXPECT_EQ(status, FOVEA_STATUS_NO_DEVICE);
   } else if (fault.error != 0) {
@@ -241,6 +246,7 @@ void Scenario::take(const Step &step) {
   SCOPED_TRACE(step.name);
   const size_t failedBefore = state.failed.size();
   fovea_status_t status = step.call();
+  const int32_t hipError = fovea_last_hip_error();
   const std::string message = fovea_last_message();
   if (state.failed.size() > failedBefore && outcome.failed.empty()) {
     outcome.failed = state.failed[failedBefore];
@@ -251,7 +257,7 @@ void Scenario::take(const Step &step) {
     if (state.failed.empty())
       ADD_FAILURE() << "without a fault: " << message;
     else
-      expectTold(status, message, failedBefore);
+      expectTold(status, hipError, message, failedBefore);
     if (step.right) {
       EXPECT_EQ(sim.hipDeviceSynchronize(), 0); // what was launched before
     }
@@ -265,6 +271,7 @@ void Scenario::take(const Step &step) {
     status = step.call();
     EXPECT_EQ(status, FOVEA_STATUS_OK)
         << "the fault is over, but: " << fovea_last_message();
+    EXPECT_EQ(fovea_last_hip_error(), 0);
   }
   if (status == FOVEA_STATUS_OK && step.right) {
     EXPECT_TRUE(step.right()) << "wrong results";

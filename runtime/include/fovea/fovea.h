@@ -73,6 +73,13 @@ FOVEA_API const char *fovea_status_name(fovea_status_t status);
  */
 FOVEA_API const char *fovea_last_message(void);
 
+/**
+ * What the HIP library returned to that call, a hipError_t, where that is why
+ * it gave FOVEA_STATUS_HIP_ERROR; else 0. Where HIP succeeded and gave nonsense
+ * it is 0 or hipErrorUnknown.
+ */
+FOVEA_API int32_t fovea_last_hip_error(void);
+
 /*===----------------------------------------------------------------------===*\
 |* Context
 \*===----------------------------------------------------------------------===*/
