@@ -6,8 +6,8 @@ written for a GPU and PyTorch on it; here "cuda" is the host, PyTorch's tensors
 are shown to the simulated device while a call works, and of their many cases
 some are drawn by chance until the time is up. docs/Pyaotriton.md says how.
 
-Exit status: 0 when cases ran and none failed, 1 when some failed, 2 for wrong
-arguments, 77 when nothing was run, with the reason.
+Exit status: 0 when cases passed and none failed, 1 when some failed or all that
+ran were refused, 2 for wrong arguments, 77 when nothing was run, with the reason.
 """
 import argparse
 import collections
@@ -146,21 +146,21 @@ class Calls:
 
     def __init__(self, module, device):
         self.module, self.device = module, device
-        self.refusals = (module.hipError_t.hipErrorNotSupported,
-                         module.hipError_t.hipErrorInvalidValue)
+        self.refusal = module.hipError_t.hipErrorNotSupported
         self.start()
 
     def start(self):
         self.device.begin()
-        self.count, self.failures = 0, []
+        self.count, self.failures, self.latest = 0, [], None
 
     def refused(self):
         """Whether calls failed and the library refused all that did."""
         return bool(self.failures) and all(
-            status in self.refusals for _, status, _ in self.failures)
+            status == self.refusal for _, status, _ in self.failures)
 
     def note(self, name, status):
         self.count += 1
+        self.latest = status
         if status != self.module.hipError_t.hipSuccess:
             self.failures.append((name, status,
                                   self.module.fovea_last_message()))
@@ -266,8 +266,15 @@ def case_name(test, arguments):
 Outcome = collections.namedtuple("Outcome", "kind reason")
 
 
+# What a case comes to. Those that are not run are told apart by why.
+RAN = ("passed", "failed", "refused")
+NOT_RUN_KINDS = ("skipped", "too large")
+
+
 def run_case(test, arguments, calls, mode, pytest):
-    """One case: passed, failed, refused, skipped (by the test itself)."""
+    """One case: passed, failed, refused, skipped (by the test itself). What
+    raised anything but a skip has not passed, and is refused only where the
+    library's refusal was the last that it heard."""
     calls.start()
     printed = io.StringIO()
     try:
@@ -277,8 +284,10 @@ def run_case(test, arguments, calls, mode, pytest):
             test.function(**arguments, **test.fixtures())
     except (pytest.skip.Exception, pytest.xfail.Exception) as reason:
         return Outcome("skipped", str(reason))
-    except Exception as error:
-        if calls.refused():
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # pytest.fail and sys.exit are no Exception
+        if calls.refused() and calls.latest == calls.refusal:
             return Outcome("refused", calls.failures[0][2])
         text = f"{type(error).__name__}: {error}"
         for name, status, message in calls.failures:
@@ -430,26 +439,28 @@ def main():
         print(f"not run: {reason}")
         return NOT_RUN
     counts, reasons = run(options, pytest, tests, calls, mode)
-    kinds = ("passed", "failed", "refused", "skipped", "too large")
-    print(f"{'test':42}" + "".join(f"{kind:>10}" for kind in kinds) +
-          f"{'of':>10}")
+    print(f"{'test':42}" +
+          "".join(f"{kind:>10}" for kind in (*RAN, "not run", "of")))
     for test in tests:
-        print(f"{test.name:42}" +
-              "".join(f"{counts[test.name][kind]:>10}" for kind in kinds) +
-              f"{test.total:>10}")
+        found = [counts[test.name][kind] for kind in RAN]
+        print(f"{test.name:42}" + "".join(
+            f"{number:>10}"
+            for number in (*found, test.total - sum(found), test.total)))
     total = sum(counts.values(), collections.Counter())
     for (kind, _), found in sorted(reasons.items()):
         print(f"{kind}, {len(found)} times: {found[0][1].splitlines()[0]}\n"
               f"  first by {found[0][0]}")
-    ran = sum(total[kind] for kind in ("passed", "failed", "refused"))
+    ran = sum(total[kind] for kind in RAN)
+    rest = sum(test.total for test in tests) - ran
+    drawn = sum(total[kind] for kind in NOT_RUN_KINDS)
     print(f"{ran} cases run: {total['passed']} passed, {total['failed']} "
-          f"failed, {total['refused']} refused; {total['skipped']} skipped by "
-          f"themselves; seed {options.seed}; of "
-          f"{sum(test.total for test in tests)} the others were not drawn")
+          f"failed, {total['refused']} refused; {rest} not run: "
+          f"{total['skipped']} skipped by themselves, {total['too large']} too "
+          f"large, {rest - drawn} not drawn; seed {options.seed}")
     if not ran:
         print("not run: no case that is selected and small enough ran in time")
         return NOT_RUN
-    return 1 if total["failed"] else 0
+    return 0 if total["passed"] and not total["failed"] else 1
 
 
 if __name__ == "__main__":

@@ -62,10 +62,10 @@ class Outcomes(unittest.TestCase):
         kind, reason = self.outcome(lambda calls: calls.note("f", 700))
         self.assertEqual(kind, "failed")
         self.assertIn("f returned 700: attn_fwd: no kernel", reason)
-        for status in (1, 801):
+        for status, wanted in ((1, "failed"), (2, "failed"), (801, "refused")):
             self.assertEqual(
                 self.outcome(lambda calls: calls.note("f", status)).kind,
-                "refused")
+                wanted)
 
     def test_assertions(self):
         def wrong(calls):
@@ -83,10 +83,31 @@ class Outcomes(unittest.TestCase):
 
         def skips(calls):
             raise Skip("too much memory")
+
+        def goes_on(calls):
+            calls.note("f", 801)
+            calls.note("f", 0)
+            raise AssertionError("far off")
         self.assertRegex(self.outcome(wrong).reason, "AssertionError: far off")
         self.assertEqual([self.outcome(body).kind
-                          for body in (wrong, refused, both, skips)],
-                         ["failed", "refused", "failed", "skipped"])
+                          for body in (wrong, refused, both, skips, goes_on)],
+                         ["failed", "refused", "failed", "skipped", "failed"])
+
+    def test_whatever_is_raised(self):
+        """What raises has not passed, whatever its calls came to."""
+        class Failed(BaseException):  # as what pytest.fail raises
+            pass
+        for thrown in (Failed, SystemExit(0), SystemExit, GeneratorExit,
+                       RuntimeError, Warning):
+            def body(calls):
+                calls.note("f", 0)
+                raise thrown
+            self.assertEqual(self.outcome(body).kind, "failed", thrown)
+
+        def stopped(calls):
+            raise KeyboardInterrupt
+        with self.assertRaises(KeyboardInterrupt):
+            self.outcome(stopped)
 
 
 class Cases(unittest.TestCase):
@@ -137,6 +158,41 @@ class Cases(unittest.TestCase):
                 PYTEST, [test], calls, contextlib.nullcontext())
         self.assertEqual(counts[test.name], {"passed": 3, "refused": 2})
         self.assertEqual([len(found) for found in reasons.values()], [2])
+
+
+class Report(unittest.TestCase):
+    """What main() prints of counts, and its exit status."""
+
+    def report(self, **counts):
+        def test_it(BATCH):
+            pass
+        test = parametrized(test_it, ("BATCH", range(20)))
+        printed = io.StringIO()
+        with mock.patch.object(run, "parse",
+                               lambda: types.SimpleNamespace(seed=1)), \
+                mock.patch.object(run, "load",
+                                  lambda options: (PYTEST, [test], None, None)), \
+                mock.patch.object(run, "run", lambda *_: (
+                    {test.name: collections.Counter(counts)}, {})), \
+                contextlib.redirect_stdout(printed):
+            status = run.main()
+        return status, printed.getvalue()
+
+    def test_columns(self):
+        status, text = self.report(passed=3, failed=1, refused=2, skipped=4,
+                                   **{"too large": 5})
+        self.assertEqual(status, 1)
+        self.assertRegex(text, r"test +passed +failed +refused +not run +of\n"
+                               r"test_forward.py::test_it +3 +1 +2 +14 +20\n")
+        self.assertIn("6 cases run: 3 passed, 1 failed, 2 refused; 14 not run: "
+                      "4 skipped by themselves, 5 too large, 5 not drawn", text)
+
+    def test_statuses(self):
+        self.assertEqual(self.report(passed=1, refused=2)[0], 0)
+        self.assertEqual(self.report(refused=2)[0], 1)
+        status, text = self.report(skipped=2)
+        self.assertEqual(status, 77)
+        self.assertIn("not run: no case", text)
 
 
 class NotRun(unittest.TestCase):
