@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <tuple>
 
 using namespace aotriton;
 using v3::flash::CausalType;
@@ -563,7 +564,7 @@ Status describeMask(const char *name, const TensorView<4> &mask, DType type,
 /// the device at all?
 Status failureOf(fovea_context_t *context, int32_t device,
                  fovea_status_t status) {
-  Status result = failure(context, status);
+  Status result = failure(status);
   if (status == FOVEA_STATUS_NOT_FOUND)
     if (Status none = deviceHasKernels(context, device);
         none.code == hipErrorNoBinaryForGpu)
@@ -731,29 +732,36 @@ Status provide(const BackwardCall &call, uint64_t bytes,
                fovea_backward_params_t &params) {
   if (bytes == 0)
     return {};
-  std::string offers;
-  for (const Workspace &workspace : call.workspaces) {
+  std::array<uint64_t, std::tuple_size_v<decltype(call.workspaces)>> offered =
+      {};
+  for (size_t i = 0; i != offered.size(); ++i) {
+    const Workspace &workspace = call.workspaces[i];
     if (!workspace.name)
       continue;
     const TensorView<4> view = workspace.acquire(workspace.client);
-    const uint64_t offered = denseBytes(view);
-    if (offered >= bytes) {
+    offered[i] = denseBytes(view);
+    if (offered[i] >= bytes) {
       params.workspace = view.data_ptr();
-      params.workspace_bytes = offered;
+      params.workspace_bytes = offered[i];
       return {};
     }
-    offers += (offers.empty() ? "" : ", ") + std::string(workspace.name) + " " +
-              std::to_string(offered);
   }
-  if (Status bad =
-          own.take(context, stream.native(), bytes,
-                   "the kernels need a workspace of " + std::to_string(bytes) +
-                       " bytes; the call offers, in fp32 without gaps: " +
-                       (offers.empty() ? "nothing" : offers)))
-    return bad;
-  params.workspace = own.data();
-  params.workspace_bytes = bytes;
-  return {};
+  Status taken = own.take(context, stream.native(), bytes);
+  if (!taken) {
+    params.workspace = own.data();
+    params.workspace_bytes = bytes;
+    return taken;
+  }
+  // Only now: calls that repeat ask the host for no memory.
+  std::string offers;
+  for (size_t i = 0; i != offered.size(); ++i)
+    if (const char *name = call.workspaces[i].name)
+      offers += (offers.empty() ? "" : ", ") + std::string(name) + " " +
+                std::to_string(offered[i]);
+  taken.message = "the kernels need a workspace of " + std::to_string(bytes) +
+                  " bytes; the call offers, in fp32 without gaps: " +
+                  (offers.empty() ? "nothing" : offers) + "; " + taken.message;
+  return taken;
 }
 
 /// How many of AOTriton's backends a client may ask for by number. They are
@@ -786,9 +794,11 @@ Status computeLse(const ForwardCall &base, const Layout &layout,
                      kApart * kApart,
                  outBytes = out[0] * out[1] * out[2] * row *
                             (base.out.dtype() == kFloat32 ? 4 : 2);
-  if (Status bad = memory.take(context, stream.native(), lseBytes + outBytes,
-                               "L is to be computed anew"))
-    return bad;
+  Status taken = memory.take(context, stream.native(), lseBytes + outBytes);
+  if (taken) {
+    taken.message = "L is to be computed anew; " + taken.message;
+    return taken;
+  }
   const auto address = reinterpret_cast<intptr_t>(memory.data());
   ForwardCall again = base;
   again.dropout = {};
@@ -812,6 +822,36 @@ Status computeLse(const ForwardCall &base, const Layout &layout,
 
 } // namespace
 
+/// A forward pass that has been described, on the stream's device.
+static Status forwardOn(int32_t device, fovea_context_t *context,
+                        const ForwardCall &call, Stream stream,
+                        const fovea_forward_params_t &params,
+                        const Groups &groups) {
+  if (Status bad = checkLseForFallback(context, device, params, groups))
+    return bad;
+  // Nothing is launched of what cannot be done in whole.
+  MaskCall mask;
+  if (call.mask) {
+    if (Status bad =
+            describeMask("encoded_softmax", call.mask, call.q.dtype(),
+                         {uint64_t(params.batch), uint64_t(params.heads_q),
+                          uint64_t(params.seqlen_q), uint64_t(params.seqlen_k)},
+                         call.dropout, mask))
+      return bad;
+    if (const fovea_status_t status =
+            fovea_dropout_mask_select(context, &mask.params, device, nullptr);
+        status != FOVEA_STATUS_OK)
+      return failureOf(context, device, status);
+  }
+  fovea_status_t status = fovea_forward(context, &params, stream.native());
+  if (status != FOVEA_STATUS_OK)
+    return failureOf(call, context, device, status);
+  if (!call.mask)
+    return {};
+  status = fovea_dropout_mask(context, &mask.params, stream.native());
+  return status == FOVEA_STATUS_OK ? Status() : failure(status);
+}
+
 Status forward(const ForwardCall &call, Stream stream) {
   fovea_context_t *context = nullptr;
   fovea_forward_params_t params;
@@ -823,33 +863,9 @@ Status forward(const ForwardCall &call, Stream stream) {
     return bad;
   if (Status bad = session(context))
     return bad;
-  StreamDevice device;
-  if (Status bad = device.enter(context, stream.native()))
-    return bad;
-  if (Status bad =
-          checkLseForFallback(context, device.device(), params, groups))
-    return bad;
-  // Nothing is launched of what cannot be done in whole.
-  MaskCall mask;
-  if (call.mask) {
-    if (Status bad =
-            describeMask("encoded_softmax", call.mask, call.q.dtype(),
-                         {uint64_t(params.batch), uint64_t(params.heads_q),
-                          uint64_t(params.seqlen_q), uint64_t(params.seqlen_k)},
-                         call.dropout, mask))
-      return bad;
-    if (const fovea_status_t status = fovea_dropout_mask_select(
-            context, &mask.params, device.device(), nullptr);
-        status != FOVEA_STATUS_OK)
-      return failureOf(context, device.device(), status);
-  }
-  fovea_status_t status = fovea_forward(context, &params, stream.native());
-  if (status != FOVEA_STATUS_OK)
-    return failureOf(call, context, device.device(), status);
-  if (!call.mask)
-    return {};
-  status = fovea_dropout_mask(context, &mask.params, stream.native());
-  return status == FOVEA_STATUS_OK ? Status() : failure(context, status);
+  return onDeviceOf(context, stream.native(), [&](int32_t device) {
+    return forwardOn(device, context, call, stream, params, groups);
+  });
 }
 
 Status dropoutMask(const TensorView<4> &view, const Dropout &dropout,
@@ -863,14 +879,43 @@ Status dropoutMask(const TensorView<4> &view, const Dropout &dropout,
   fovea_context_t *context = nullptr;
   if (Status bad = session(context))
     return bad;
-  StreamDevice device;
-  if (Status bad = device.enter(context, stream.native()))
+  return onDeviceOf(context, stream.native(), [&](int32_t device) {
+    const fovea_status_t status =
+        fovea_dropout_mask(context, &mask.params, stream.native());
+    return status == FOVEA_STATUS_OK ? Status()
+                                     : failureOf(context, device, status);
+  });
+}
+
+/// A backward pass that has been described, on the stream's device.
+/// \param clears  becomes whether memory of the caller's was cleared
+static Status backwardOn(int32_t device, fovea_context_t *context,
+                         const BackwardCall &call, Stream stream,
+                         fovea_backward_params_t &params, const Layout &layout,
+                         const Groups &groups, bool &clears) {
+  const ForwardCall &base = call.forward;
+  fovea_backward_plan_t plan = {};
+  fovea_status_t status = choose(context, params, groups, device,
+                                 call.deterministic || base.backend >= 0, plan);
+  if (status != FOVEA_STATUS_OK)
+    return failureOf(base, context, device, status);
+  params.kernel = plan.kernel;
+  StreamMemory own;
+  if (Status bad =
+          provide(call, plan.workspace_bytes, context, stream, own, params))
     return bad;
-  const fovea_status_t status =
-      fovea_dropout_mask(context, &mask.params, stream.native());
-  return status == FOVEA_STATUS_OK
-             ? Status()
-             : failureOf(context, device.device(), status);
+  StreamMemory lse;
+  if (layout.lseIsShort)
+    if (Status bad =
+            computeLse(base, layout, context, device, stream, lse, params.lse))
+      return bad;
+  clears = groups.bias.gradient && !groups.score.stored_gradients;
+  if (Status bad = clearBiasGradient(context, stream, groups))
+    return bad;
+  status = fovea_backward(context, &params, stream.native());
+  if (status != FOVEA_STATUS_OK)
+    return failureOf(base, context, device, status);
+  return firstOf({lse.giveBack(), own.giveBack()});
 }
 
 /// \param layout  of the call, as far as it is known
@@ -901,32 +946,10 @@ static Status backward(const BackwardCall &call, Stream stream, Layout &layout,
     return bad;
   if (Status bad = session(context))
     return bad;
-  StreamDevice device;
-  if (Status bad = device.enter(context, stream.native()))
-    return bad;
-
-  fovea_backward_plan_t plan = {};
-  fovea_status_t status = choose(context, params, groups, device.device(),
-                                 call.deterministic || base.backend >= 0, plan);
-  if (status != FOVEA_STATUS_OK)
-    return failureOf(base, context, device.device(), status);
-  params.kernel = plan.kernel;
-  StreamMemory own;
-  if (Status bad =
-          provide(call, plan.workspace_bytes, context, stream, own, params))
-    return bad;
-  StreamMemory lse;
-  if (layout.lseIsShort)
-    if (Status bad = computeLse(base, layout, context, device.device(), stream,
-                                lse, params.lse))
-      return bad;
-  clears = groups.bias.gradient && !groups.score.stored_gradients;
-  if (Status bad = clearBiasGradient(context, stream, groups))
-    return bad;
-  status = fovea_backward(context, &params, stream.native());
-  return status == FOVEA_STATUS_OK
-             ? Status()
-             : failureOf(base, context, device.device(), status);
+  return onDeviceOf(context, stream.native(), [&](int32_t device) {
+    return backwardOn(device, context, call, stream, params, layout, groups,
+                      clears);
+  });
 }
 
 Status backward(const BackwardCall &call, Stream stream) {

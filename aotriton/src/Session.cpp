@@ -14,6 +14,7 @@
 #include <map>
 #include <mutex>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fovea::shim {
@@ -23,7 +24,6 @@ struct HipFunctions {
   hipError_t (*getDevice)(int *) = nullptr;
   hipError_t (*setDevice)(int) = nullptr;
   // Null where the library lacks them.
-  hipError_t (*peekAtLastError)() = nullptr;
   hipError_t (*streamGetDevice)(hipStream_t, int *) = nullptr;
   hipError_t (*streamIsCapturing)(hipStream_t, int *) = nullptr;
   hipError_t (*mallocAsync)(void **, size_t, hipStream_t) = nullptr;
@@ -139,7 +139,11 @@ constexpr StatusRow kStatusRows[] = {
     {FOVEA_STATUS_OUT_OF_MEMORY, hipErrorOutOfMemory},
 };
 
+/// \pre libfovea just gave the status in this thread
 hipError_t codeOf(fovea_status_t status) {
+  if (status == FOVEA_STATUS_HIP_ERROR)
+    if (const int32_t error = fovea_last_hip_error())
+      return hipError_t(error);
   for (const StatusRow &row : kStatusRows)
     if (row.status == status)
       return row.code;
@@ -171,6 +175,12 @@ Status checkHip(fovea_context_t *context, const void *function) {
                   "FOVEA_HIP_LIBRARY");
 }
 
+/// HIP's function `call` returned an error.
+Status failureOfHip(const std::string &call, hipError_t error) {
+  return fail(error,
+              call + " failed with status " + std::to_string(int(error)));
+}
+
 template <typename Function>
 bool resolve(fovea_context_t *context, const char *name, Function &function) {
   function = reinterpret_cast<Function>(fovea_hip_symbol(context, name));
@@ -188,6 +198,16 @@ Status hipFunctions(fovea_context_t *context, const HipFunctions *&result) {
   std::lock_guard<std::mutex> lock(mutex);
   if (ready.load(std::memory_order_relaxed))
     return {};
+  fovea_hip_library_info_t info = {};
+  info.struct_size = sizeof(info);
+  if (const fovea_status_t status = fovea_hip_library_info(context, &info);
+      status != FOVEA_STATUS_OK) {
+    Status result = failure(status);
+    // A library that is no HIP library of ours is none, as far as calls go.
+    if (status == FOVEA_STATUS_INCOMPATIBLE)
+      result.code = hipErrorNoDevice;
+    return result;
+  }
   HipFunctions found;
   void *count = nullptr;
   if (!resolve(context, "hipGetDeviceCount", count) ||
@@ -196,7 +216,6 @@ Status hipFunctions(fovea_context_t *context, const HipFunctions *&result) {
     return fail(hipErrorNoDevice, fovea_last_message());
   if (Status bad = checkHip(context, count))
     return bad;
-  (void)resolve(context, "hipPeekAtLastError", found.peekAtLastError);
   (void)resolve(context, "hipStreamGetDevice", found.streamGetDevice);
   (void)resolve(context, "hipStreamIsCapturing", found.streamIsCapturing);
   (void)resolve(context, "hipMallocAsync", found.mallocAsync);
@@ -221,7 +240,7 @@ Status openPackages(fovea_context_t *context) {
     const fovea_status_t status = fovea_package_open(context, path.c_str());
     if (status == FOVEA_STATUS_OK)
       continue;
-    Status result = failure(context, status);
+    Status result = failure(status);
     result.broken = true;
     if (status == FOVEA_STATUS_NOT_FOUND)
       result.code = hipErrorFileNotFound;
@@ -237,7 +256,7 @@ Opened open() {
   (void)hipOfProcess(); // before libfovea looks for one
   fovea_status_t status = fovea_context_create(nullptr, &opened.context);
   opened.status = status == FOVEA_STATUS_OK ? openPackages(opened.context)
-                                            : failure(nullptr, status);
+                                            : failure(status);
   opened.status.broken = true;
   for (Status next :
        {readSwitch(kPasses, opened.forwardOnly),
@@ -337,7 +356,7 @@ Answers lookForKernels(fovea_context_t *context, int32_t device) {
   if (status == FOVEA_STATUS_OK)
     status = fovea_device_info(context, device, &info);
   if (status != FOVEA_STATUS_OK) {
-    const Status bad = failure(context, status);
+    const Status bad = failure(status);
     return {bad, bad};
   }
   const std::string where =
@@ -394,18 +413,12 @@ Status session(fovea_context_t *&context) {
   return opened().status;
 }
 
-Status failure(fovea_context_t *context, fovea_status_t status) {
+Status failure(fovea_status_t status) {
   Status result = refuse(codeOf(status), fovea_last_message());
   result.broken = status != FOVEA_STATUS_INVALID_ARGUMENT &&
                   status != FOVEA_STATUS_NOT_FOUND;
   if (result.message.empty())
     result.message = fovea_status_name(status);
-  // The message names HIP's status; the call that failed left it with HIP, too.
-  const HipFunctions *hip = nullptr;
-  if (status == FOVEA_STATUS_HIP_ERROR && context &&
-      !hipFunctions(context, hip) && hip->peekAtLastError)
-    if (const hipError_t last = hip->peekAtLastError(); last != hipSuccess)
-      result.code = last;
   return result;
 }
 
@@ -415,8 +428,7 @@ Status StreamDevice::enter(fovea_context_t *context, hipStream_t stream) {
     return bad;
   int current = 0;
   if (const hipError_t error = found->getDevice(&current))
-    return fail(error, "hipGetDevice failed with status " +
-                           std::to_string(int(error)));
+    return failureOfHip("hipGetDevice", error);
   number = before = current;
   // HIP 5.2 cannot tell a stream's device; the caller must then have made it
   // the current one.
@@ -424,24 +436,29 @@ Status StreamDevice::enter(fovea_context_t *context, hipStream_t stream) {
     return {};
   int wanted = current;
   if (const hipError_t error = found->streamGetDevice(stream, &wanted))
-    return fail(error, "the stream is none of this HIP library's: "
-                       "hipStreamGetDevice failed with status " +
-                           std::to_string(int(error)));
+    return failureOfHip(
+        "the stream is none of this HIP library's: hipStreamGetDevice", error);
   if (wanted == current)
     return {};
   if (const hipError_t error = found->setDevice(wanted))
-    return fail(error, "the stream's device, " + std::to_string(wanted) +
-                           ", cannot be made the current one: hipSetDevice "
-                           "failed with status " +
-                           std::to_string(int(error)));
+    return failureOfHip("the stream's device, " + std::to_string(wanted) +
+                            ", cannot be made the current one: hipSetDevice",
+                        error);
   number = wanted;
   hip = found;
   return {};
 }
 
-StreamDevice::~StreamDevice() {
-  if (hip)
-    (void)hip->setDevice(before);
+Status StreamDevice::leave() {
+  const HipFunctions *entered = std::exchange(hip, nullptr);
+  if (!entered)
+    return {};
+  if (const hipError_t error = entered->setDevice(before))
+    return failureOfHip("device " + std::to_string(before) +
+                            ", the current one before, cannot be made it "
+                            "again: hipSetDevice",
+                        error);
+  return {};
 }
 
 bool mayAllocate() { return opened().mayAllocate; }
@@ -451,40 +468,44 @@ std::string settingToAllocate() {
 }
 
 Status StreamMemory::take(fovea_context_t *context, hipStream_t of,
-                          uint64_t bytes, const std::string &why) {
-  const std::string setting = why + "; " + settingToAllocate();
+                          uint64_t bytes) {
   if (!mayAllocate())
-    return refuse(hipErrorNotSupported, setting + " lets HIP give it");
+    return refuse(hipErrorNotSupported,
+                  settingToAllocate() + " lets HIP give it");
   const HipFunctions *found = nullptr;
   if (Status bad = hipFunctions(context, found))
     return bad;
   if (!found->mallocAsync || !found->freeAsync)
     return refuse(hipErrorNotSupported,
-                  setting + " takes it by hipMallocAsync, which this HIP "
-                            "library lacks");
+                  settingToAllocate() +
+                      " takes it by hipMallocAsync, which this HIP "
+                      "library lacks");
   // A graph would have to take and give it back at each of its launches.
   int capturing = 0;
   if (found->streamIsCapturing)
     if (const hipError_t error = found->streamIsCapturing(of, &capturing))
-      return fail(error, "hipStreamIsCapturing failed with status " +
-                             std::to_string(int(error)));
+      return failureOfHip("hipStreamIsCapturing", error);
   if (capturing)
     return refuse(hipErrorNotSupported,
-                  setting + " takes none while the stream is being captured");
+                  settingToAllocate() +
+                      " takes none while the stream is being captured");
   if (const hipError_t error = found->mallocAsync(&memory, bytes, of)) {
     memory = nullptr;
-    return fail(error, why + "; hipMallocAsync of " + std::to_string(bytes) +
-                           " bytes failed with status " +
-                           std::to_string(int(error)));
+    return failureOfHip("hipMallocAsync of " + std::to_string(bytes) + " bytes",
+                        error);
   }
   stream = of;
   hip = found;
   return {};
 }
 
-StreamMemory::~StreamMemory() {
-  if (memory)
-    (void)hip->freeAsync(memory, stream);
+Status StreamMemory::giveBack() {
+  void *taken = std::exchange(memory, nullptr);
+  if (!taken)
+    return {};
+  if (const hipError_t error = hip->freeAsync(taken, stream))
+    return failureOfHip("hipFreeAsync", error);
+  return {};
 }
 
 Status clearRows(fovea_context_t *context, hipStream_t stream, void *rows,
@@ -497,8 +518,7 @@ Status clearRows(fovea_context_t *context, hipStream_t stream, void *rows,
                   "this HIP library has no hipMemset2DAsync");
   if (const hipError_t error =
           found->memset2DAsync(rows, pitch, 0, bytes, count, stream))
-    return fail(error, "hipMemset2DAsync failed with status " +
-                           std::to_string(int(error)));
+    return failureOfHip("hipMemset2DAsync", error);
   return {};
 }
 
@@ -515,7 +535,7 @@ Status hipSymbol(const char *name, void *&address) {
   if (Status bad = hipFunctions(context, hip))
     return bad;
   if (!resolve(context, name, address))
-    return fail(hipErrorNoDevice, fovea_last_message());
+    return fail(hipErrorSharedObjectSymbolNotFound, fovea_last_message());
   return {};
 }
 
@@ -523,10 +543,9 @@ Status streamIsServed(hipStream_t stream) {
   fovea_context_t *context = nullptr;
   if (Status bad = session(context))
     return bad;
-  StreamDevice device;
-  if (Status bad = device.enter(context, stream))
-    return bad;
-  return answersOf(context, device.device()).serves;
+  return onDeviceOf(context, stream, [&](int32_t device) {
+    return answersOf(context, device).serves;
+  });
 }
 
 } // namespace fovea::shim

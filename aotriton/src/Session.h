@@ -24,15 +24,21 @@ const std::set<void *> &hipOfProcess();
 /// The context, or why there is none.
 Status session(fovea_context_t *&context);
 
-/// The failure that libfovea just reported in this thread.
-Status failure(fovea_context_t *context, fovea_status_t status);
+/// The failure that libfovea just reported in this thread; of one of HIP's, the
+/// status that HIP gave.
+Status failure(fovea_status_t status);
 
 /// Makes the stream's device the calling thread's current one, which launches
 /// go to, until the end of its life.
 class StreamDevice {
 public:
+  StreamDevice() = default;
+  ~StreamDevice() { (void)leave(); }
+  StreamDevice(const StreamDevice &) = delete;
+  StreamDevice &operator=(const StreamDevice &) = delete;
   Status enter(fovea_context_t *context, hipStream_t stream);
-  ~StreamDevice();
+  /// Goes back, for whom it matters whether that works.
+  Status leave();
   int32_t device() const { return number; }
 
 private:
@@ -40,6 +46,18 @@ private:
   int32_t before = 0;                       ///< to go back to
   const struct HipFunctions *hip = nullptr; ///< if it has to be gone back
 };
+
+/// Runs `body(device)`, which gives a Status, on the stream's device. Of
+/// several failures the first is the result.
+template <typename Body>
+Status onDeviceOf(fovea_context_t *context, hipStream_t stream, Body body) {
+  StreamDevice device;
+  if (Status bad = device.enter(context, stream))
+    return bad;
+  Status status = body(device.device());
+  Status back = device.leave();
+  return status ? status : back;
+}
 
 /// Whether FOVEA_AOTRITON_WORKSPACE lets this library take memory of the
 /// device.
@@ -53,13 +71,13 @@ std::string settingToAllocate();
 class StreamMemory {
 public:
   StreamMemory() = default;
-  ~StreamMemory();
+  ~StreamMemory() { (void)giveBack(); }
   StreamMemory(const StreamMemory &) = delete;
   StreamMemory &operator=(const StreamMemory &) = delete;
   /// Once; the stream's device is the thread's current one.
-  /// \param why  messages begin with it
-  Status take(fovea_context_t *context, hipStream_t stream, uint64_t bytes,
-              const std::string &why);
+  Status take(fovea_context_t *context, hipStream_t stream, uint64_t bytes);
+  /// Now, for whom it matters whether that works.
+  Status giveBack();
   void *data() const { return memory; }
 
 private:

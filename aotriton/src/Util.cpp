@@ -26,12 +26,10 @@ Status describeDevice(hipStream_t stream, fovea_device_info_t &info) {
   // Devices can be described without packages.
   if (Status bad = session(context); bad && !context)
     return bad;
-  StreamDevice device;
-  if (Status bad = device.enter(context, stream))
-    return bad;
-  const fovea_status_t status =
-      fovea_device_info(context, device.device(), &info);
-  return status == FOVEA_STATUS_OK ? Status() : failure(context, status);
+  return onDeviceOf(context, stream, [&](int32_t device) {
+    const fovea_status_t status = fovea_device_info(context, device, &info);
+    return status == FOVEA_STATUS_OK ? Status() : failure(status);
+  });
 }
 
 /// The number of a gfx name: "gfx90a:xnack-" gives 0x90a; 0 if it is none.

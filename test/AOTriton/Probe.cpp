@@ -4,9 +4,10 @@
 // result is right, for tests of what the process's environment changes. WHAT is
 // check, forward, dropout, fault (a forward pass after one that left its
 // memory), backward, deterministic, accumulate (a backward pass that brings a
-// DQ_ACC twice as large as a client's), or allocations and allocations-dims
-// (how often calls that have been made before ask for memory; on a HIP library
-// that asks for none; the latter with a head dimension of V's own).
+// DQ_ACC twice as large as a client's), or allocations, allocations-dims and
+// allocations-own (how often calls that have been made before ask for memory;
+// on a HIP library that asks for none; with a head dimension of V's own, and
+// without a workspace).
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +53,7 @@ void report(const char *call, hipError_t status, const std::string &judged) {
                                    : judged.c_str());
 }
 
-void countAllocations(int64_t dimV) {
+void countAllocations(int64_t dimV, bool bringsWorkspace) {
   Shape shape;
   shape.dimV = dimV;
   Problem problem(shape);
@@ -61,7 +62,8 @@ void countAllocations(int64_t dimV) {
   const v3::attn_fwd_params forward = forwardParams(problem);
   v3::attn_bwd_params backward = backwardParams(problem, unused);
   backward.D = {};
-  backward.D.eager = delta.view();
+  if (bringsWorkspace)
+    backward.D.eager = delta.view();
   long before = 0;
   int failures = 0;
   for (int round = 0; round < 12; ++round) {
@@ -76,9 +78,11 @@ void countAllocations(int64_t dimV) {
 
 void probe(const std::string &what) {
   if (what == "allocations")
-    return countAllocations(0);
+    return countAllocations(0, true);
   if (what == "allocations-dims")
-    return countAllocations(32);
+    return countAllocations(32, true);
+  if (what == "allocations-own")
+    return countAllocations(0, false);
   if (what == "check") {
     report("check", aotriton::v2::flash::check_gpu(nullptr), "");
     return;

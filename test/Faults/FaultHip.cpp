@@ -127,6 +127,20 @@ EXPORT int hipStreamIsCapturing(void *stream, int *status) {
     *status = call.fault.value;
   return call.fault.error;
 }
+// What libfovea_aotriton calls itself.
+EXPORT int hipStreamGetDevice(void *stream, int *device) {
+  return other(__func__, stream, device);
+}
+EXPORT int hipMallocAsync(void **memory, size_t bytes, void *stream) {
+  return handle(__func__, memory, bytes, stream);
+}
+EXPORT int hipFreeAsync(void *memory, void *stream) {
+  return other(__func__, memory, stream);
+}
+EXPORT int hipMemset2DAsync(void *memory, size_t pitch, int value, size_t width,
+                            size_t height, void *stream) {
+  return other(__func__, memory, pitch, value, width, height, stream);
+}
 EXPORT int hipThreadExchangeStreamCaptureMode(int *mode) {
   // The simulated library has no such function, since it forbids nothing that
   // the mode could allow.

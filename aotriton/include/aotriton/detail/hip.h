@@ -35,6 +35,7 @@ typedef enum hipError_t {
   hipErrorNoBinaryForGpu = 209,
   hipErrorPeerAccessUnsupported = 217,
   hipErrorFileNotFound = 301,
+  hipErrorSharedObjectSymbolNotFound = 302,
   hipErrorIllegalAddress = 700,
   hipErrorLaunchFailure = 719,
   hipErrorNotSupported = 801,
