@@ -33,13 +33,15 @@ void defineLazyTensor(py::module_ &module);
 void defineV2(py::module_ &module);
 void defineV3(py::module_ &module);
 
-/// Calls a function of HIP by its name: hipErrorNoDevice where there is none.
+/// Calls a function of HIP by its name. Where there is none, the status says
+/// why: hipErrorNoDevice of a library that is not there, say.
 template <typename... Parameters, typename... Arguments>
 hipError_t callHip(const char *name, hipError_t (*)(Parameters...),
                    Arguments... arguments) {
   auto *function = reinterpret_cast<hipError_t (*)(Parameters...)>(
       fovea_aotriton_hip_symbol(name));
-  return function ? function(arguments...) : hipErrorNoDevice;
+  return function ? function(arguments...)
+                  : hipError_t(fovea_aotriton_last_status());
 }
 
 /// A null pointer of the function's type, for callHip().
@@ -48,8 +50,26 @@ constexpr hipError_t (*hipSignature())(Parameters...) {
   return nullptr;
 }
 
-/// Whether FOVEA_AOTRITON_ERRORS leaves it to this module how a refusal shows.
-bool errorsAreOurs();
+/// How a failure shows, by FOVEA_AOTRITON_ERRORS; where that is not set, it is
+/// this module's to say.
+enum class Errors { Warn, Throw, Status };
+Errors howErrorsShow();
+
+/// HIP's first failure in what the library called back during a call of the
+/// thread: there nothing can be returned that says so.
+struct CallbackFailure {
+  hipError_t status = hipSuccess;
+  std::string message;
+
+  /// Of the calling thread.
+  static CallbackFailure &latest();
+  /// Keeps an outcome of HIP's, and gives it back.
+  static hipError_t note(const char *function, const std::string &what,
+                         hipError_t status);
+};
+
+/// Why the thread's latest call failed; the empty string when it did not.
+std::string lastMessage();
 
 /// Runs `call()`, which calls the library, without the interpreter's lock. As
 /// AOTriton's module a failure is a status; its reason is a RuntimeWarning,
@@ -57,20 +77,29 @@ bool errorsAreOurs();
 template <typename Call>
 hipError_t statusOf(Call call) {
   hipError_t status = hipSuccess;
+  CallbackFailure &failure = CallbackFailure::latest();
+  failure = {};
   {
     py::gil_scoped_release released;
     try {
       status = call();
     } catch (const std::runtime_error &) {
-      if (!errorsAreOurs())
-        throw; // FOVEA_AOTRITON_ERRORS=throw
       status = hipError_t(fovea_aotriton_last_status());
       if (status == hipSuccess)
         throw; // somebody else's
     }
   }
-  if (status != hipSuccess && errorsAreOurs() &&
-      PyErr_WarnEx(PyExc_RuntimeWarning, fovea_aotriton_last_message(), 1) < 0)
+  // What failed for want of memory did so with HIP's status.
+  if (failure.status != hipSuccess &&
+      (status == hipSuccess || status == hipErrorOutOfMemory))
+    status = failure.status;
+  if (status == hipSuccess)
+    return status;
+  const Errors how = howErrorsShow();
+  if (how == Errors::Throw)
+    throw std::runtime_error("fovea-aotriton: " + lastMessage());
+  if (how == Errors::Warn &&
+      PyErr_WarnEx(PyExc_RuntimeWarning, lastMessage().c_str(), 1) < 0)
     throw py::error_already_set();
   return status;
 }
@@ -87,15 +116,15 @@ class Lazy {
 public:
   enum class Fill { None, Zeros };
   /// fp32 of the sizes of `like`, on `device`; without one on the current one.
+  /// ValueError when no memory has so many bytes.
   Lazy(const aotriton::TensorView<Rank> &like, std::optional<int> device,
-       Fill fill)
-      : sizes(like.sizes()), device(device), fill(fill) {}
+       Fill fill);
 #if AOTRITON_VERSION_MINOR >= 12
   /// A tensor that is there already.
   explicit Lazy(const aotriton::TensorView<Rank> &tensor) : eager(tensor) {}
 #endif
   Lazy(const Lazy &) = delete;
-  ~Lazy() { release(); }
+  ~Lazy() { (void)release(); }
 
   /// What the library is given; it points at this object.
   aotriton::LazyTensor<Rank> tensor();
@@ -105,10 +134,16 @@ private:
   static Lazy *of(Self self);
   static aotriton::TensorView<Rank> acquire(Self self);
   static void dispose(Self self);
-  void allocate();
-  void release();
+  hipError_t allocate();
+  hipError_t fillZeros();
+  hipError_t release();
+  /// Calls HIP, and keeps its failure for the call that this is a part of.
+  template <typename... Parameters, typename... Arguments>
+  hipError_t hip(const char *name, hipError_t (*signature)(Parameters...),
+                 Arguments... arguments);
 
   std::array<uint64_t, Rank> sizes = {};
+  size_t bytes = 0;
   std::optional<int> device;
   Fill fill = Fill::None;
   void *memory = nullptr;

@@ -124,7 +124,9 @@ public:
       return;
     state =
         callHip("hipMalloc", hipSignature<void **, size_t>(), &memory, size);
-    bytes = state == hipSuccess ? size : 0;
+    if (state != hipSuccess)
+      memory = nullptr; // whatever it holds
+    bytes = memory ? size : 0;
   }
 
   void free() {

@@ -7,7 +7,21 @@
 
 #include "Bindings.h"
 
+#include <utility>
+
 namespace pyaotriton {
+
+template <int Rank>
+Lazy<Rank>::Lazy(const aotriton::TensorView<Rank> &like,
+                 std::optional<int> device, Fill fill)
+    : sizes(like.sizes()), bytes(sizeof(float)), device(device), fill(fill) {
+  for (uint64_t size : sizes)
+    if (__builtin_mul_overflow(bytes, size, &bytes))
+      throw py::value_error(
+          "lazy_tensor: like_tensor has sizes " +
+          std::string(py::str(py::cast(sizes))) +
+          ", which have more bytes in fp32 than 64 bits count");
+}
 
 template <int Rank>
 aotriton::LazyTensor<Rank> Lazy<Rank>::tensor() {
@@ -39,8 +53,9 @@ Lazy<Rank> *Lazy<Rank>::of(Self self) {
 template <int Rank>
 aotriton::TensorView<Rank> Lazy<Rank>::acquire(Self self) {
   Lazy *lazy = of(self);
-  if (!lazy->memory)
-    lazy->allocate();
+  // No data then: the call fails, by the status that HIP gave.
+  if (!lazy->memory && lazy->allocate() != hipSuccess)
+    return {};
   std::array<uint64_t, Rank> strides = {};
   uint64_t stride = 1;
   for (int i = Rank; i-- > 0; stride *= lazy->sizes[i])
@@ -51,42 +66,59 @@ aotriton::TensorView<Rank> Lazy<Rank>::acquire(Self self) {
 
 template <int Rank>
 void Lazy<Rank>::dispose(Self self) {
-  of(self)->release();
+  (void)of(self)->release();
 }
 
 template <int Rank>
-void Lazy<Rank>::allocate() {
-  size_t bytes = sizeof(float);
-  for (uint64_t size : sizes)
-    bytes *= size;
+template <typename... Parameters, typename... Arguments>
+hipError_t Lazy<Rank>::hip(const char *name,
+                           hipError_t (*signature)(Parameters...),
+                           Arguments... arguments) {
+  return CallbackFailure::note(name,
+                               "lazy_tensor.LT" + std::to_string(Rank) +
+                                   " of " + std::to_string(bytes) + " bytes",
+                               callHip(name, signature, arguments...));
+}
+
+template <int Rank>
+hipError_t Lazy<Rank>::allocate() {
   int before = 0;
-  const bool elsewhere =
-      device &&
-      callHip("hipGetDevice", hipSignature<int *>(), &before) == hipSuccess &&
-      before != *device;
-  if (elsewhere &&
-      callHip("hipSetDevice", hipSignature<int>(), *device) != hipSuccess)
-    return; // no data: the call that wants it says so
-  if (callHip("hipMalloc", hipSignature<void **, size_t>(), &memory, bytes) !=
-      hipSuccess)
-    memory = nullptr;
-  else if (fill == Fill::Zeros &&
-           // Streams that do not wait for the default one find zeros.
-           (callHip("hipMemset", hipSignature<void *, int, size_t>(), memory, 0,
-                    bytes) != hipSuccess ||
-            callHip("hipStreamSynchronize", hipSignature<void *>(), nullptr) !=
-                hipSuccess))
-    release();
+  if (device)
+    if (hipError_t bad = hip("hipGetDevice", hipSignature<int *>(), &before))
+      return bad;
+  const bool elsewhere = device && before != *device;
   if (elsewhere)
-    (void)callHip("hipSetDevice", hipSignature<int>(), before);
+    if (hipError_t bad = hip("hipSetDevice", hipSignature<int>(), *device))
+      return bad;
+  hipError_t status =
+      hip("hipMalloc", hipSignature<void **, size_t>(), &memory, bytes);
+  if (status != hipSuccess)
+    memory = nullptr;
+  else if (fill == Fill::Zeros)
+    status = fillZeros();
+  if (elsewhere) {
+    const hipError_t back = hip("hipSetDevice", hipSignature<int>(), before);
+    status = status == hipSuccess ? back : status;
+  }
+  if (status != hipSuccess)
+    (void)release();
+  return status;
 }
 
+/// Streams that do not wait for the default one find the zeros.
 template <int Rank>
-void Lazy<Rank>::release() {
-  // Work that uses it ends first: hipFree waits.
-  if (memory)
-    (void)callHip("hipFree", hipSignature<void *>(), memory);
-  memory = nullptr;
+hipError_t Lazy<Rank>::fillZeros() {
+  if (hipError_t bad = hip("hipMemset", hipSignature<void *, int, size_t>(),
+                           memory, 0, bytes))
+    return bad;
+  return hip("hipStreamSynchronize", hipSignature<void *>(), nullptr);
+}
+
+/// Work that uses it ends first: hipFree waits.
+template <int Rank>
+hipError_t Lazy<Rank>::release() {
+  void *freed = std::exchange(memory, nullptr);
+  return freed ? hip("hipFree", hipSignature<void *>(), freed) : hipSuccess;
 }
 
 template class Lazy<2>;

@@ -3,12 +3,37 @@
 #include "Bindings.h"
 
 #include <cstdlib>
+#include <string_view>
 
 namespace pyaotriton {
 
-bool errorsAreOurs() {
+Errors howErrorsShow() {
   const char *text = std::getenv("FOVEA_AOTRITON_ERRORS");
-  return !text || !*text;
+  const std::string_view value = text ? text : "";
+  if (value.empty())
+    return Errors::Warn;
+  // As the library takes it: what is none of its values throws.
+  return value == "print" || value == "quiet" ? Errors::Status : Errors::Throw;
+}
+
+CallbackFailure &CallbackFailure::latest() {
+  thread_local CallbackFailure failure;
+  return failure;
+}
+
+hipError_t CallbackFailure::note(const char *function, const std::string &what,
+                                 hipError_t status) {
+  CallbackFailure &failure = latest();
+  if (status != hipSuccess && failure.status == hipSuccess)
+    failure = {status, what + ": " + function + " failed with status " +
+                           std::to_string(int(status))};
+  return status;
+}
+
+std::string lastMessage() {
+  const std::string library = fovea_aotriton_last_message(),
+                    &callback = CallbackFailure::latest().message;
+  return library + (library.empty() || callback.empty() ? "" : "; ") + callback;
 }
 
 } // namespace pyaotriton
@@ -25,7 +50,7 @@ PYBIND11_MODULE(pyaotriton, module) {
       "get_name_suffix", [] { return std::string(); },
       "The suffix of AOTriton's namespace: Fovea has none.");
   module.def(
-      "fovea_last_message", [] { return fovea_aotriton_last_message(); },
+      "fovea_last_message", [] { return lastMessage(); },
       "Why this thread's latest call failed, or the empty string. Fovea's "
       "own.");
   defineV2(module);

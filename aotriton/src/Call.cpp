@@ -395,8 +395,13 @@ Status describeDropout(const ForwardCall &call, Groups &groups) {
   return {};
 }
 
+/// Multiplies, unless the product has no place in 64 bits.
+bool multiply(uint64_t &product, uint64_t by) {
+  return !__builtin_mul_overflow(product, by, &product);
+}
+
 /// Bytes of a tensor without gaps, whose memory is all its own, whatever the
-/// order of its dimensions; 0 of another.
+/// order of its dimensions; 0 of another, and of one that no memory has.
 template <int Rank>
 uint64_t denseBytes(const TensorView<Rank> &view) {
   if (!view || view.dtype() != kFloat32)
@@ -406,13 +411,15 @@ uint64_t denseBytes(const TensorView<Rank> &view) {
   for (int i = 0; i != Rank; ++i)
     dims[size_t(i)] = {view.stride(i), view.size(i)};
   std::sort(dims.begin(), dims.end());
-  uint64_t elements = 1;
+  uint64_t elements = 1, bytes = sizeof(float);
   for (const auto &[stride, size] : dims) {
     if (size != 1 && stride != elements)
       return 0;
+    if (!multiply(bytes, size))
+      return 0;
     elements *= size;
   }
-  return elements * sizeof(float);
+  return bytes;
 }
 
 /// Whether L, of another shape than the layout's, is one of stacked sequences
@@ -739,6 +746,12 @@ Status provide(const BackwardCall &call, uint64_t bytes,
     if (!workspace.name)
       continue;
     const TensorView<4> view = workspace.acquire(workspace.client);
+    if (!view && workspace.isAllocated)
+      return fail(hipErrorOutOfMemory,
+                  std::string(workspace.name) +
+                      " was to be allocated for the kernels' workspace of " +
+                      std::to_string(bytes) +
+                      " bytes, and its acquire() gave no data");
     offered[i] = denseBytes(view);
     if (offered[i] >= bytes) {
       params.workspace = view.data_ptr();
@@ -787,14 +800,22 @@ Status computeLse(const ForwardCall &base, const Layout &layout,
   constexpr uint64_t kApart =
       256; // bytes; and elements of rows, which 8 divides
   const std::array<uint64_t, 4> out = base.out.sizes();
-  const uint64_t row = (out[3] + 7) / 8 * 8,
-                 lseBytes =
-                     (layout.lseShape[0] * layout.lseShape[1] * sizeof(float) +
-                      kApart - 1) /
-                     kApart * kApart,
-                 outBytes = out[0] * out[1] * out[2] * row *
-                            (base.out.dtype() == kFloat32 ? 4 : 2);
-  Status taken = memory.take(context, stream.native(), lseBytes + outBytes);
+  const uint64_t row = (out[3] + 7) / 8 * 8;
+  uint64_t lseBytes = sizeof(float),
+           outBytes = base.out.dtype() == kFloat32 ? 4 : 2, bytes;
+  bool fits = true;
+  for (uint64_t size : layout.lseShape)
+    fits &= multiply(lseBytes, size);
+  for (uint64_t size : {out[0], out[1], out[2], row})
+    fits &= multiply(outBytes, size);
+  fits &= !__builtin_add_overflow(lseBytes, kApart - 1, &lseBytes);
+  lseBytes = lseBytes / kApart * kApart;
+  fits &= !__builtin_add_overflow(lseBytes, outBytes, &bytes);
+  Status taken =
+      fits ? memory.take(context, stream.native(), bytes)
+           : fail(hipErrorOutOfMemory,
+                  "an L of shape " + str(layout.lseShape) + " and an Out of " +
+                      str(out) + " have more bytes than 64 bits count");
   if (taken) {
     taken.message = "L is to be computed anew; " + taken.message;
     return taken;

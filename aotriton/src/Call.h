@@ -68,6 +68,8 @@ struct Workspace {
   const char *name = nullptr; ///< null: none
   void *client = nullptr;
   TensorView<4> (*acquire)(void *client) = nullptr;
+  /// By that, so that without data it failed; else there was none to acquire.
+  bool isAllocated = false;
 };
 
 struct BackwardCall {

@@ -125,6 +125,16 @@ TensorView<Rank> acquire(LazyTensor<Rank> &lazy) {
 #endif
 }
 
+/// Whether acquire() has the client allocate.
+template <int Rank>
+bool isAllocated(const LazyTensor<Rank> &lazy) {
+#if AOTRITON_VERSION_MINOR >= 12
+  if (lazy.eager)
+    return false;
+#endif
+  return lazy.acquire != nullptr;
+}
+
 /// A LazyTensor, `client`, as memory of rank 4.
 template <int Rank>
 TensorView<4> acquireLazy(void *client) {
@@ -180,17 +190,25 @@ static hipError_t attnBwd(const char *function, const attn_bwd_params &in,
 #if AOTRITON_VERSION_MINOR >= 12
         call.deterministic = options && options->deterministic;
 #endif
-        call.workspaces = {{{"D", &in.D, acquireLazy<2>},
-                            {"DQ_ACC", &in.DQ_ACC, acquireLazy<4>}}};
-        Status status =
-            readSequences(in, params_version, call.forward.sequences);
-        if (!status)
-          status = backward(call, stream);
-        // Who takes the call frees them.
-        if (!goesToFallback<Own>(status)) {
+        call.workspaces = {
+            {{"D", &in.D, acquireLazy<2>, isAllocated(in.D)},
+             {"DQ_ACC", &in.DQ_ACC, acquireLazy<4>, isAllocated(in.DQ_ACC)}}};
+        auto freeBoth = [&] {
           in.D.free();
           in.DQ_ACC.free();
+        };
+        Status status =
+            readSequences(in, params_version, call.forward.sequences);
+        try {
+          if (!status)
+            status = backward(call, stream);
+        } catch (...) { // out of the client's acquire(), or no memory
+          freeBoth();
+          throw;
         }
+        // Who takes the call frees them.
+        if (!goesToFallback<Own>(status))
+          freeBoth();
         return status;
       },
       in, params_version, stream, options);

@@ -268,6 +268,10 @@ namespace {
 template <int Rank>
 TensorView<Rank> acquireFrom(Lazy &lazy) {
   ++lazy.acquired;
+  if (lazy.fails == Lazy::Fails::Throws)
+    throw Lazy::Thrown();
+  if (lazy.fails == Lazy::Fails::GivesNull)
+    return {};
   lazy.floats = std::make_unique<Floats>(lazy.rows, lazy.columns);
   std::array<uint64_t, Rank> sizes, strides;
   sizes.fill(1);

@@ -176,6 +176,9 @@ private:
 
 /// Gives fp32 memory for LazyTensors, and counts.
 struct Lazy {
+  struct Thrown {}; ///< of a client's own
+  enum class Fails { Never, GivesNull, Throws };
+  Fails fails = Fails::Never;
   int64_t rows = 0, columns = 0;
   int acquired = 0, disposed = 0;
   std::unique_ptr<Floats> floats;

@@ -300,6 +300,75 @@ TEST(Backward, TakesAnEagerWorkspace) {
 }
 #endif
 
+/// The client's workspaces, D and DQ_ACC, that fail to be allocated.
+class LazyTensors : public testing::Test {
+protected:
+  LazyTensors() {
+    problem.fillForwardResults();
+    params = backwardParams(problem, delta);
+    accumulator.rows = delta.rows * delta.columns;
+    accumulator.columns = problem.shape.dim;
+    params.DQ_ACC = accumulator.tensor<4>();
+  }
+  /// Nothing was written, and both were freed.
+  void expectNothing() {
+    for (Buffer *gradient : {&problem.dq, &problem.dk, &problem.dv}) {
+      gradient->download();
+      for (uint16_t value : gradient->values)
+        ASSERT_EQ(value, 0xffff);
+    }
+    EXPECT_EQ(delta.disposed, 1);
+    EXPECT_EQ(accumulator.disposed, 1);
+  }
+  Problem problem{{}};
+  Lazy delta, accumulator;
+  v3::attn_bwd_params params;
+};
+
+TEST_F(LazyTensors, WithoutData) {
+  delta.fails = Lazy::Fails::GivesNull;
+  EXPECT_EQ(attnBwd(params), hipErrorOutOfMemory);
+  EXPECT_STREQ(why(), "attn_bwd: D was to be allocated for the kernels' "
+                      "workspace of 560 bytes, and its acquire() gave no data");
+  EXPECT_EQ(accumulator.acquired, 0);
+  expectNothing();
+}
+
+TEST_F(LazyTensors, OfWhichTheSecondHasNoData) {
+  --delta.columns;
+  accumulator.fails = Lazy::Fails::GivesNull;
+  EXPECT_EQ(attnBwd(params), hipErrorOutOfMemory);
+  EXPECT_NE(std::string(why()).find("DQ_ACC was to be allocated"),
+            std::string::npos)
+      << why();
+  EXPECT_EQ(delta.acquired, 1);
+  expectNothing();
+}
+
+TEST_F(LazyTensors, ThatThrow) {
+  --delta.columns;
+  accumulator.fails = Lazy::Fails::Throws;
+  EXPECT_THROW(attnBwd(params), Lazy::Thrown);
+  expectNothing();
+}
+
+#if AOTRITON_VERSION_MINOR >= 12
+/// The number of elements is a small one if it is counted modulo 2^64.
+TEST_F(LazyTensors, WithSizesThatNoMemoryHas) {
+  constexpr uint64_t kHalf = uint64_t(1) << 32;
+  Floats memory(delta.rows, delta.columns);
+  params.D.acquire = nullptr;
+  params.D.eager = {reinterpret_cast<intptr_t>(memory.memory.data()),
+                    {kHalf + 1, kHalf},
+                    {kHalf, 1},
+                    aotriton::kFloat32};
+  params.DQ_ACC.acquire = nullptr;
+  EXPECT_EQ(attnBwd(params), hipErrorNotSupported);
+  EXPECT_NE(std::string(why()).find("D 0, DQ_ACC 0"), std::string::npos)
+      << why();
+}
+#endif
+
 /// As the interface says nothing of the distance of elements that are alone.
 TEST(Forward, TakesOneElementAtAnyDistance) {
   Shape shape;

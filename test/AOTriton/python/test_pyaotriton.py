@@ -430,12 +430,57 @@ class Device(unittest.TestCase):
                 hipError_t.hipErrorNotSupported)
 
 
+    def test_lazy_tensors_that_fail(self):
+        """By the status that HIP gave to the allocation."""
+        lazy = pyaotriton.lazy_tensor
+        problem = Problem()
+        tensors = problem.tensors()
+        flash.attn_fwd(problem.forward(tensors), flash.attn_fwd_params.kVersion)
+        large = T2(0, [2**30, 2**20], [0, 0], DType.kFloat32)
+        small = T2(0, [problem.heads, problem.queries], [0, 0], DType.kFloat32)
+        for delta, status, reason in (
+                (lazy.delta(large, None), hipError_t.hipErrorOutOfMemory,
+                 r"attn_bwd: D was to be allocated .*; lazy_tensor.LT2 of "
+                 r"4503599627370496 bytes: hipMalloc failed with status 2"),
+                (lazy.delta(small, 99), hipError_t.hipErrorInvalidDevice,
+                 r"attn_bwd: D .*: hipSetDevice failed with status 101")):
+            params = problem.backward(tensors)
+            params.D = delta
+            with self.assertWarnsRegex(RuntimeWarning, reason):
+                self.assertEqual(
+                    flash.attn_bwd(params, flash.attn_bwd_params.kVersion),
+                    status)
+            self.assertRegex(pyaotriton.fovea_last_message(), reason)
+            self.assertTrue(math.isnan(tensors["DQ"].values()[0]))
+        pyaotriton.hipGetLastError()
+        with self.assertRaisesRegex(ValueError, r"sizes \[4294967297, 4294967296"
+                                                r"\], which have more bytes"):
+            lazy.delta(T2(0, [2**32 + 1, 2**32], [0, 0], DType.kFloat32), None)
+        with self.assertRaisesRegex(ValueError, "more bytes in fp32"):
+            lazy.dq_acc(T4(0, [2**16] * 4, [0] * 4, DType.kFloat32), None)
+        self.assertEqual(
+            flash.attn_bwd(problem.backward(tensors),
+                           flash.attn_bwd_params.kVersion),
+            hipError_t.hipSuccess)
+        self.assertEqual(pyaotriton.fovea_last_message(), "")
+        self.check(tensors, problem)
+
+
 class Throws(unittest.TestCase):
     """FOVEA_AOTRITON_ERRORS=throw."""
 
     def test_refusal(self):
         with self.assertRaisesRegex(RuntimeError, "fovea-aotriton: attn_fwd: "):
             flash.attn_fwd(flash.attn_fwd_params(), 99)
+
+    def test_lazy_tensor(self):
+        problem = Problem()
+        tensors = problem.tensors()
+        params = problem.backward(tensors)
+        params.D = pyaotriton.lazy_tensor.delta(tensors["L"].view(), 99)
+        with self.assertRaisesRegex(
+                RuntimeError, "^fovea-aotriton: attn_bwd: D .*hipSetDevice"):
+            flash.attn_bwd(params, flash.attn_bwd_params.kVersion)
 
 
 class NoDevice(unittest.TestCase):
