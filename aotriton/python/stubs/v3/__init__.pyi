@@ -1,0 +1,2 @@
+"""The calls of today."""
+from . import flash as flash
