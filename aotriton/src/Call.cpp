@@ -378,9 +378,10 @@ Status describeDropout(const ForwardCall &call, Groups &groups) {
   if (Status bad = describeDropout(given, dropout))
     return bad;
   // The numbers of weights count all keys, in both passes the same. By 0
-  // AOTriton drops the same keys for all queries.
+  // AOTriton drops the same keys for all queries. Of no keys none are dropped.
   const SequenceSide &keys = call.sequences.k;
-  if (keys.length != SequenceSide::Most && keys.most == 0)
+  if (keys.length != SequenceSide::Most && keys.most == 0 &&
+      call.k.size(2) != 0)
     return invalid("dropout_p is " + std::to_string(given.p) + ", and " +
                    keys.mostName +
                    " is 0, on which it depends which weights are dropped");

@@ -789,6 +789,35 @@ TEST(DropoutVarlen, ForwardAndBackward) {
   }
 }
 
+/// Of no keys nothing is dropped, and nobody has to know how many there are;
+/// the outputs of seed and offset are written all the same.
+TEST(DropoutVarlen, NoKeys) {
+  constexpr uint64_t kSeed = 11, kOffset = 1;
+  const Words words({kSeed, kOffset, 0, 0});
+  for (const Axes &axes : {kCompact, kPadded}) {
+    SCOPED_TRACE(axes.stacked);
+    Pack pack({"", axes, axes, {5, 9}, {0, 0}}, /*slack=*/0);
+    v3::attn_fwd_params forward = pack.forwardParams();
+    forward.dropout_p = 0.25f;
+    forward.philox_seed_ptr = words.at(0);
+    forward.philox_offset1 = words.at(1);
+    forward.philox_seed_output = words.at(2);
+    forward.philox_offset_output = words.at(3);
+    ASSERT_EQ(attnFwd(forward), hipSuccess) << why();
+    EXPECT_EQ(pack.judgeForward(), "");
+    EXPECT_EQ(words.download(),
+              (std::vector<uint64_t>{kSeed, kOffset, kSeed, kOffset}));
+    pack.fillForwardResults();
+    Lazy delta;
+    v3::attn_bwd_params backward = pack.backwardParams(delta);
+    backward.dropout_p = 0.25f;
+    backward.philox_seed_ptr = words.at(0);
+    backward.philox_offset1 = words.at(1);
+    ASSERT_EQ(attnBwd(backward), hipSuccess) << why();
+    EXPECT_EQ(pack.judgeBackward(), "");
+  }
+}
+
 /// One way to break a call, which is refused and writes nothing.
 struct Broken {
   const char *name;
