@@ -213,6 +213,16 @@ Status readVarlenType(int8_t type, Sequences &sequences) {
                        " none");
     return {};
   }
+  // What AOTriton would not read: it looks for the queries' positions alone,
+  // and for none of padded sequences.
+  for (const auto *side : {&q, &k})
+    if (side->places && type == padded)
+      return invalid(std::string(side->placesName) +
+                     " has data, and varlen_type is 2 (padded), whose "
+                     "sequences begin where their batches do");
+  if (k.places && !q.places)
+    return invalid(std::string(k.placesName) + " has data, and " +
+                   q.placesName + " none");
   for (SequenceSide *side : {&q, &k}) {
     side->length = SequenceSide::Cumulative;
     if (type == padded)

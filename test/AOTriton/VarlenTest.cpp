@@ -871,6 +871,17 @@ const Broken kBroken[] = {
      }},
     {"PaddedByOthers", hipErrorInvalidValue, "there must be one entry more",
      [](Fwd &p) { p.varlen_type = v3::VarlenType::PaddedVarlen; }},
+#if AOTRITON_VERSION_MINOR >= 12
+    {"PositionsOfKeysAlone", hipErrorInvalidValue,
+     "seq_strides_k has data, and seq_strides_q none",
+     [](Fwd &p) { p.seq_strides_k = p.cu_seqlens_k; }},
+    {"PositionsOfPadded", hipErrorInvalidValue,
+     "seq_strides_q has data, and varlen_type is 2 (padded)",
+     [](Fwd &p) {
+       p.varlen_type = v3::VarlenType::PaddedVarlen;
+       p.seq_strides_q = p.seq_strides_k = p.cu_seqlens_q;
+     }},
+#endif
 #else
     {"Reserved", hipErrorInvalidValue, "reserved bits, 18 to 31",
      [](Fwd &p) { p.varlen_bits.reserved = 1; }},
