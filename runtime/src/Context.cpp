@@ -51,7 +51,7 @@ Result Context::configure(const fovea_context_options_t *given) {
   if (!known)
     return invalid(std::string(options.log ? "options.log" : "FOVEA_LOG") +
                    " is '" + level + "', not off, info or dispatch");
-  return onDemand.configure();
+  return onDemand.configure(options.compile);
 }
 
 Context::~Context() {

@@ -45,16 +45,17 @@ KernelOrder orderFor(const Problem &problem, const std::string &chip) {
   return order;
 }
 
-Result OnDemand::configure() {
-  const std::string mode = variable("FOVEA_COMPILE");
-  if (mode.empty() || mode == "never")
+Result OnDemand::configure(const char *given) {
+  const std::string mode = given ? given : variable("FOVEA_COMPILE");
+  if ((!given && mode.empty()) || mode == "never")
     when = Mode::Never;
   else if (mode == "auto")
     when = Mode::Auto;
   else if (mode == "always")
     when = Mode::Always;
   else
-    return invalid("FOVEA_COMPILE is '" + mode +
+    return invalid(std::string(given ? "options.compile" : "FOVEA_COMPILE") +
+                   " is '" + mode +
                    "', not never, auto or always");
   if (when == Mode::Never)
     return Result();

@@ -31,7 +31,8 @@ public:
   enum class Mode { Never, Auto, Always };
 
   /// Reads the variables; called once, first.
-  Result configure();
+  /// \param given  the mode, or null: as the variable says
+  Result configure(const char *given);
 
   Mode mode() const { return when; }
 

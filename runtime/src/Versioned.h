@@ -31,7 +31,7 @@ inline constexpr uint32_t kContextOptionsFirstSize = 40, kHipInfoFirstSize = 32,
                           kBlocksFirstSize = 288, kVarlenFirstSize = 96,
                           kDropoutFirstSize = 72, kHeadDimsFirstSize = 24,
                           kDropoutMaskParamsFirstSize = 88;
-static_assert(sizeof(fovea_context_options_t) == kContextOptionsFirstSize);
+static_assert(sizeof(fovea_context_options_t) == 48);
 static_assert(sizeof(fovea_hip_library_info_t) == kHipInfoFirstSize);
 static_assert(sizeof(fovea_device_info_t) == kDeviceInfoFirstSize);
 static_assert(sizeof(fovea_kernel_info_t) == 112);

@@ -47,7 +47,7 @@ def enumerators(text):
 
 def prototypes(text):
     """Functions and types of functions, in one spelling."""
-    found = re.findall(r"FOVEA_API ([^;]*\([^;]*\));", text)
+    found = re.findall(r"FOVEA_(?:COMPILER_)?API\s+([^;]*\([^;]*\));", text)
     found += re.findall(r"typedef ([^;{]*\(\*\w+\)\([^;]*\));", text)
     return [re.sub(r"\s*([*(),])\s*", r"\1", " ".join(p.split()))
             for p in found]

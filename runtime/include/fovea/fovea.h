@@ -109,6 +109,12 @@ typedef struct fovea_context_options {
   const char *log;
   fovea_log_fn log_fn; /**< NULL: lines go to standard error */
   void *log_user;      /**< handed to log_fn */
+  /**
+   * Since 0.2. "never", "auto" or "always": whether kernels that are missing are
+   * compiled (docs/CompileOnDemand.md). NULL: as the variable FOVEA_COMPILE says;
+   * without it, never.
+   */
+  const char *compile;
 } fovea_context_options_t;
 
 /**

@@ -1,0 +1,524 @@
+"""Attention: calls of fovea.h, made of arrays."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import math
+from typing import Any, Iterable, NamedTuple, Optional, Union
+
+from . import _abi, _arrays, _memory, _native
+from ._errors import InvalidArgumentError
+from ._features import (MASKS, Blocks, Dropout, Score, Varlen, Window, WindowLike,
+                        choice)
+from ._library import Explanation, Library, default_library, explained
+
+DTYPES = {"float16": _abi.FOVEA_DTYPE_F16, "bfloat16": _abi.FOVEA_DTYPE_BF16,
+          "float32": _abi.FOVEA_DTYPE_F32}
+
+# The tensors' dimensions, by the sizes of the structures that they follow from, and
+# their type where it is not the problem's.
+_Q = ("batch", "heads_q", "seqlen_q", "head_dim")
+_K = ("batch", "heads_k", "seqlen_k", "head_dim")
+_V = ("batch", "heads_k", "seqlen_k", "head_dim_v")
+_OUT = ("batch", "heads_q", "seqlen_q", "head_dim_v")
+_LSE = ("batch", "heads_q", "seqlen_q")
+_HEADS = ("heads_q",)
+_TENSORS = {"q": (_Q, None), "k": (_K, None), "v": (_V, None), "out": (_OUT, None),
+            "dout": (_OUT, None), "dq": (_Q, None), "dk": (_K, None), "dv": (_V, None),
+            "lse": (_LSE, "float32"), "dlse": (_LSE, "float32"),
+            "sinks": (_HEADS, "float32"), "dsinks": (_HEADS, "float32")}
+_SIZES = ("batch", "heads_q", "heads_k", "seqlen_q", "seqlen_k", "head_dim")
+# What an empty array has for an address, which nothing reads.
+_NOWHERE = 256
+
+
+class _Call:
+    """A call's structures, and the arrays whose addresses they are to have."""
+
+    def __init__(self, params, varlen=None):
+        self.params = _native.new(params)
+        self.sizes = {}
+        self.varlen = None
+        self._described = varlen
+        self._groups = []
+        self._kept = []
+        self._addresses = []  # (structure, field, view, name, written)
+        self._packed = set()  # sides, "q" and "k"
+
+    # Structures.
+    def group(self, structure, number):
+        made = structure()
+        made.header.struct_size, made.header.group = ctypes.sizeof(structure), number
+        self._groups.append(made)
+        return made
+
+    def keep(self, structure):
+        self._kept.append(structure)
+        return ctypes.addressof(structure)
+
+    def address(self, structure, field, view, name, written=False):
+        if written and view.read_only:
+            raise InvalidArgumentError(f"{name} receives a result and is read-only")
+        self._addresses.append((structure, field, view, name, written))
+
+    # Arrays.
+    def expect(self, array, name, shape, dtype=None):
+        seen = _arrays.view(array, name)
+        if seen.shape != tuple(shape):
+            raise InvalidArgumentError(
+                f"{name} has shape {seen.shape}, not {tuple(shape)}")
+        if dtype is not None and seen.dtype != dtype:
+            raise TypeError(f"{name} is {seen.dtype}, not {dtype}")
+        return seen
+
+    def dims(self, name):
+        """Names of a tensor's dimensions in this call."""
+        dims = _TENSORS[name][0]
+        if name in ("lse", "dlse") and self._described is not None and (
+                self._described.lse_layout == "batched"):
+            return dims
+        for side in self._packed:
+            if f"seqlen_{side}" in dims:
+                return tuple(f"total_{side}" if dim == f"seqlen_{side}" else dim
+                             for dim in dims if dim != "batch")
+        return dims
+
+    def shape(self, name):
+        return tuple(self.sizes[dim] for dim in self.dims(name))
+
+    def see(self, name, array):
+        """Holds an array to the sizes that others have, or takes its own."""
+        seen = _arrays.view(array, name)
+        rank = len(_TENSORS[name][0])
+        if name in ("q", "k") and self._described is not None and (
+                len(seen.shape) == rank - 1):
+            self._packed.add(name)
+        dims = self.dims(name)
+        if len(seen.shape) != len(dims):
+            raise InvalidArgumentError(
+                f"{name} has shape {seen.shape}, not ({', '.join(dims)})"
+                + ("; packed sequences take varlen=" if name in ("q", "k")
+                   and len(seen.shape) == 3 else ""))
+        for dim, extent in zip(dims, seen.shape):
+            known = self.sizes.setdefault(dim, extent)
+            if known != extent:
+                expected = tuple(self.sizes.get(dim, dim) for dim in dims)
+                raise InvalidArgumentError(
+                    f"{name} has shape {seen.shape}, not {expected}: its {dim} is "
+                    f"{extent}, others' {known}")
+        kind = _TENSORS[name][1] or self.sizes.setdefault("dtype", seen.dtype)
+        if seen.dtype != kind:
+            raise TypeError(f"{name} is {seen.dtype}, not {kind}")
+        return seen
+
+    def tensor(self, structure, name, array, written=False):
+        """One of the structures' tensors: its strides, and its address to come."""
+        seen = self.see(name, array)
+        dims = self.dims(name)
+        strides = dict(zip((dim.partition("_")[0] for dim in dims), seen.strides))
+        rows = strides.get("seqlen", strides.get("total"))
+        if "head" in strides:  # the last one, of head_dim
+            if seen.strides[-1] != 1 and seen.shape[-1] > 1:
+                raise InvalidArgumentError(
+                    f"{name}: its last stride is {seen.strides[-1]}, not 1; copy it")
+            field = getattr(structure, name)
+            field.stride_batch = strides.get("batch", 0)
+            field.stride_head, field.stride_seq = strides["heads"], rows
+            self.address(field, "data", seen, name, written)
+            return seen
+        if rows is not None:
+            if self.varlen is not None:
+                self._lse_stride(name, rows)
+            elif rows != 1 and self.sizes["seqlen_q"] > 1:
+                raise InvalidArgumentError(
+                    f"{name}: its last stride is {rows}, not 1; copy it")
+            setattr(structure, f"{name}_stride_batch", strides.get("batch", 0))
+        setattr(structure, f"{name}_stride_head", strides["heads"])
+        self.address(structure, name, seen, name, written)
+        return seen
+
+    def _lse_stride(self, name, rows):
+        known = self.varlen.lse_stride_seq
+        if known and known != rows:
+            raise InvalidArgumentError(
+                f"{name}: its last stride is {rows}, that of lse {known}; with varlen "
+                "both are the same")
+        self.varlen.lse_stride_seq = rows
+
+    # What both passes have.
+    def problem(self, q, k, v, scale, mask, window, score, dropout, varlen, blocks,
+                kernel):
+        for name, array in (("q", q), ("k", k), ("v", v)):
+            self.tensor(self.params, name, array)
+        self._lengths(varlen)
+        params = self.params
+        params.dtype = choice("the type of q", self.sizes["dtype"], DTYPES)
+        for size in _SIZES:
+            setattr(params, size, self.sizes[size])
+        params.scale = (1 / math.sqrt(max(params.head_dim, 1)) if scale is None
+                        else scale)
+        params.mask = choice("mask", mask, MASKS)
+        params.kernel = kernel
+        if self.sizes["head_dim_v"] != self.sizes["head_dim"]:
+            self.group(_abi.fovea_head_dims_t, _abi.FOVEA_GROUP_HEAD_DIMS
+                       ).head_dim_v = self.sizes["head_dim_v"]
+        if isinstance(window, tuple):
+            window = Window(*window)
+        if isinstance(score, str):
+            score = Score(score)
+        for name, feature, kind in (("window", window, Window), ("score", score, Score),
+                                    ("dropout", dropout, Dropout),
+                                    ("blocks", blocks, Blocks)):
+            if feature is None:
+                continue
+            if not isinstance(feature, kind):
+                raise TypeError(f"{name} is {type(feature).__name__}, not a "
+                                f"fovea.{kind.__name__}")
+            feature._fill(self)
+
+    def _lengths(self, varlen):
+        if varlen is None:
+            return
+        for side in ("q", "k"):
+            most = getattr(varlen, f"max_{side}")
+            if side not in self._packed:
+                if most not in (None, self.sizes[f"seqlen_{side}"]):
+                    raise InvalidArgumentError(
+                        f"varlen.max_{side} is {most}, and {side} has "
+                        f"{self.sizes[f'seqlen_{side}']} rows; give None")
+                continue
+            batch = getattr(varlen, side)._batch(f"varlen.{side}")
+            if most is None or batch is None:
+                raise InvalidArgumentError(
+                    f"{side} is packed and varlen has no "
+                    + (f"max_{side}" if most is None else f"lengths of {side}"))
+            self.sizes[f"seqlen_{side}"] = most
+            if self.sizes.setdefault("batch", batch) != batch:
+                raise InvalidArgumentError(
+                    f"varlen.{side} has {batch} sequences, others "
+                    f"{self.sizes['batch']}")
+        self.varlen = varlen._fill(self)
+
+    # The end.
+    def _link(self):
+        following = None
+        for group in reversed(self._groups):
+            group.header.next = following
+            following = ctypes.addressof(group)
+        self.params.groups = following
+
+    def explain(self, library, function, device):
+        self._place(lambda _: _NOWHERE)  # what is there matters, and not where
+        self._link()
+        return explained(lambda step: function(
+            library._context, self.params, -1 if device is None else device, step,
+            None))
+
+    def launch(self, library, select, plan, enqueue, device, stream, like):
+        """Enqueues it; with arrays of the host, returns when all is done."""
+        places = {}
+        for _, _, view, name, _ in self._addresses:
+            if isinstance(view.owner, _arrays.Spec):
+                raise TypeError(f"{name} is a Spec, which stands for an array where "
+                                "nothing runs")
+            places.setdefault(view.device, name)
+        if len(places) > 1:
+            raise InvalidArgumentError(
+                "arrays of a call are all in the host's memory or all on one device: "
+                + ", ".join(f"{name} is " + ("the host's" if place is None
+                                             else f"on device {place}")
+                            for place, name in places.items()))
+        (place,) = places
+        if place is not None and device not in (None, place):
+            raise InvalidArgumentError(f"device is {device}, and the arrays are on "
+                                       f"device {place}")
+        hip, stream = library._hip, _arrays.stream_of(stream, like, place)
+        with hip.device(device if place is None else place):
+            if place is not None:
+                self._place(lambda view: view.data)
+                self._enqueue(library, select, plan, enqueue, stream,
+                              lambda size: _workspace(hip, size, stream))
+                return
+            with _memory.Mirror(hip) as mirror:
+                for _, _, view, _, written in self._addresses:
+                    mirror.add(view.data, view.span, written)
+                mirror.copy_in()
+                self._place(lambda view: mirror.address(view.data))
+                self._enqueue(library, select, plan, enqueue, stream,
+                              lambda size: contextlib.nullcontext(mirror.block(size)))
+                hip.hipStreamSynchronize(stream)
+                mirror.copy_out()
+
+    def _place(self, address):
+        """Gives the structures their addresses."""
+        for structure, field, view, _, _ in self._addresses:
+            setattr(structure, field, address(view) if view.span else _NOWHERE)
+
+    def _enqueue(self, library, select, plan, enqueue, stream, workspace):
+        self._link()
+        size = 0
+        if select is not None:
+            plan = _native.new(plan)
+            _native.check(select(library._context, self.params, -1, plan))
+            size = plan.workspace_bytes
+        if not size:
+            _native.check(enqueue(library._context, self.params, stream))
+            return
+        with workspace(size) as address:
+            self.params.workspace, self.params.workspace_bytes = address, size
+            _native.check(enqueue(library._context, self.params, stream))
+
+
+@contextlib.contextmanager
+def _workspace(hip, size, stream):
+    """Memory of a device for the work that is enqueued meanwhile."""
+    made = ctypes.c_void_p()
+    hip.hipMallocAsync(made, size, stream)
+    try:
+        yield made.value
+    finally:
+        hip.hipFreeAsync(made, stream)
+
+
+def _results(call, like, given, zeros):
+    """The arrays that a call writes: those that were given, and others like q."""
+    order = _arrays.order_of(_arrays.view(like, "q"))
+    made = {}
+    for name, array in given.items():
+        if array is None:
+            dims, kind = _TENSORS[name]
+            shape = call.shape(name)
+            array = _arrays.empty(like, shape, kind,
+                                  order if len(shape) == len(order) else None, zeros)
+        made[name] = array
+    return made
+
+
+def attention(q: Any, k: Any, v: Any, *, scale: Optional[float] = None,
+              mask: str = "none", window: Optional[WindowLike] = None,
+              score: Union[Score, str, None] = None, sinks: Any = None,
+              dropout: Optional[Dropout] = None, varlen: Optional[Varlen] = None,
+              blocks: Optional[Blocks] = None, splits: int = 0, out: Any = None,
+              lse: Any = None, return_lse: bool = False, kernel: int = 0,
+              library: Optional[Library] = None, device: Optional[int] = None,
+              stream: Any = None) -> Any:
+    """Attention: ``out = softmax(scale * q k^T, masked) v``, summed in fp32.
+
+    A row that sees no key has zeros in `out` and -infinity (or its head's sink) in
+    `lse`. docs/Python.md tells which arrays are taken, and where they run.
+
+    Args:
+        q: (batch, heads_q, seqlen_q, head_dim) of float16, bfloat16 or float32; where
+            `varlen` has it packed, (heads_q, total, head_dim).
+        k: (batch, heads_k, seqlen_k, head_dim), heads_k a divisor of heads_q.
+        v: (batch, heads_k, seqlen_k, head_dim_v).
+        scale: multiplies q k^T before the softmax; None: 1 / sqrt(head_dim).
+        mask: ``"none"``, ``"causal-top-left"`` or ``"causal-bottom-right"``.
+        window: (left, right) keys from the bottom-right diagonal, None for no bound; or
+            a :class:`Window`. In place of a mask.
+        score: a score program by name, or a :class:`Score`.
+        sinks: (heads_q) of float32: a logit that takes part in each row's softmax.
+        dropout, varlen, blocks: see their classes.
+        splits: how many workgroups share out the keys of a block of rows; 0: by the
+            rule of docs/Runtime.md, 1: they are not split.
+        out: receives the result; None: an array like q is made.
+        lse: receives the log-sum-exp, (batch, heads_q, seqlen_q) of float32, the natural
+            logarithm; packed, (heads_q, total).
+        return_lse: whether it is wanted where no array is given.
+        kernel: id of the kernel to use; 0: the library picks.
+        library: None: :func:`default_library`.
+        device: for arrays of the host, the device's number; None: the thread's current
+            one.
+        stream: a hipStream_t as a number, or an object with `cuda_stream`.
+
+    Returns:
+        out; with `return_lse` or `lse`, (out, lse).
+
+    Raises:
+        InvalidArgumentError: a value or a shape is wrong; or what is written shares
+            memory with another array.
+        NotFoundError: no kernel serves the call; the message has each one's reason.
+        TypeError: no array, or one of another type or kind of memory.
+        Error: as fovea_forward() of fovea.h.
+    """
+    call, result = _forward(q, k, v, scale, mask, window, score, sinks, dropout, varlen,
+                            blocks, splits, kernel, out, lse,
+                            return_lse or lse is not None)
+    lib = _native.lib
+    call.launch(library or default_library(), lib.fovea_forward_select,
+                _abi.fovea_forward_plan_t, lib.fovea_forward, device, stream, q)
+    return (result["out"], result["lse"]) if "lse" in result else result["out"]
+
+
+def _forward(q, k, v, scale, mask, window, score, sinks, dropout, varlen, blocks, splits,
+             kernel, out, lse, wants_lse):
+    call = _Call(_abi.fovea_forward_params_t, varlen)
+    call.problem(q, k, v, scale, mask, window, score, dropout, varlen, blocks, kernel)
+    call.params.splits = splits
+    if sinks is not None:
+        call.tensor(call.group(_abi.fovea_sinks_t, _abi.FOVEA_GROUP_SINKS), "sinks",
+                    sinks)
+    # Rows of no sequence are not written: those of our own arrays are zeros.
+    result = _results(call, q, {"out": out} | ({"lse": lse} if wants_lse else {}),
+                      varlen is not None)
+    for name, array in result.items():
+        call.tensor(call.params, name, array, written=True)
+    return call, result
+
+
+class Gradients(NamedTuple):
+    """What :func:`attention_backward` returns; None where it was not wanted."""
+
+    dq: Any
+    dk: Any
+    dv: Any
+    dsinks: Any
+
+
+def attention_backward(dout: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, *,
+                       scale: Optional[float] = None, mask: str = "none",
+                       window: Optional[WindowLike] = None,
+                       score: Union[Score, str, None] = None, sinks: Any = None,
+                       dropout: Optional[Dropout] = None,
+                       varlen: Optional[Varlen] = None,
+                       blocks: Optional[Blocks] = None, dlse: Any = None,
+                       gradients: Iterable[str] = ("dq", "dk", "dv"), dq: Any = None,
+                       dk: Any = None, dv: Any = None, dsinks: Any = None,
+                       deterministic: bool = False, narrow_sums: bool = False,
+                       kernel: int = 0, library: Optional[Library] = None,
+                       device: Optional[int] = None, stream: Any = None) -> Gradients:
+    """The gradients of :func:`attention`, whose arguments have the same meaning and
+    values here.
+
+    Args:
+        dout: (batch, heads_q, seqlen_q, head_dim_v), the gradient of `out`.
+        out, lse: what the forward pass returned.
+        sinks: of the forward pass; given, their gradient is computed.
+        score: gradients of captures are added or stored where :class:`Capture` says.
+        dlse: the gradient of `lse`, as it; None: zeros.
+        gradients: which are wanted, of ``"dq"``, ``"dk"`` and ``"dv"``; the last two
+            both or not at all.
+        dq, dk, dv, dsinks: receive them; None: arrays like q are made.
+        deterministic: the same bits in every run; kernels that add up with atomics are
+            refused.
+        narrow_sums: dq is summed in the type of q, by kernels that do so.
+
+    Raises:
+        InvalidArgumentError, NotFoundError, TypeError, Error: as :func:`attention`.
+    """
+    call, result = _backward(dout, q, k, v, out, lse, scale, mask, window, score, sinks,
+                             dropout, varlen, blocks, dlse, gradients, dq, dk, dv, dsinks,
+                             deterministic, narrow_sums, kernel)
+    lib = _native.lib
+    call.launch(library or default_library(), lib.fovea_backward_select,
+                _abi.fovea_backward_plan_t, lib.fovea_backward, device, stream, q)
+    return Gradients(*(result.get(name) for name in Gradients._fields))
+
+
+def _backward(dout, q, k, v, out, lse, scale, mask, window, score, sinks, dropout, varlen,
+              blocks, dlse, gradients, dq, dk, dv, dsinks, deterministic, narrow_sums,
+              kernel):
+    call = _Call(_abi.fovea_backward_params_t, varlen)
+    call.problem(q, k, v, scale, mask, window, score, dropout, varlen, blocks, kernel)
+    call.params.deterministic = deterministic
+    call.params.narrow_sums = narrow_sums
+    for name, array in (("out", out), ("dout", dout), ("lse", lse)):
+        call.tensor(call.params, name, array)
+    if dlse is not None:
+        call.tensor(call.group(_abi.fovea_dlse_t, _abi.FOVEA_GROUP_DLSE), "dlse", dlse)
+    given = {"dq": dq, "dk": dk, "dv": dv}
+    for name in (wanted := tuple(gradients)):
+        choice("gradients", name, given)
+    for name, array in given.items():
+        if array is not None and name not in wanted:
+            raise InvalidArgumentError(f"{name} is given, and gradients has no '{name}'")
+    results = {name: given[name] for name in given if name in wanted}
+    of_sinks = None
+    if sinks is not None:
+        of_sinks = call.group(_abi.fovea_dsinks_t, _abi.FOVEA_GROUP_DSINKS)
+        call.tensor(of_sinks, "sinks", sinks)
+        results["dsinks"] = dsinks
+    elif dsinks is not None:
+        raise InvalidArgumentError("dsinks is given, and no sinks")
+    results = _results(call, q, results, varlen is not None)
+    for name, array in results.items():
+        call.tensor(of_sinks if name == "dsinks" else call.params, name, array,
+                    written=True)
+    return call, results
+
+
+def explain(q: Any, k: Any, v: Any, *, backward: bool = False,
+            return_lse: bool = False, dlse: Any = None,
+            gradients: Iterable[str] = ("dq", "dk", "dv"), deterministic: bool = False,
+            narrow_sums: bool = False, splits: int = 0, scale: Optional[float] = None,
+            mask: str = "none", window: Optional[WindowLike] = None,
+            score: Union[Score, str, None] = None, sinks: Any = None,
+            dropout: Optional[Dropout] = None, varlen: Optional[Varlen] = None,
+            blocks: Optional[Blocks] = None, kernel: int = 0,
+            library: Optional[Library] = None,
+            device: Optional[int] = None) -> Explanation:
+    """Chooses a kernel as :func:`attention` does, or with `backward` as
+    :func:`attention_backward`, and tells how; nothing is run. What is missing may be
+    compiled.
+
+    Args:
+        q, k, v: arrays, or :class:`Spec`.
+        device: the device's number; None: the thread's current one.
+
+    Raises:
+        InvalidArgumentError, TypeError: of shapes and types. What the library refuses
+            is the result's `error`.
+    """
+    lib, context = _native.lib, library or default_library()
+    if backward:
+        probe = _Call(_abi.fovea_backward_params_t, varlen)
+        probe.problem(q, k, v, None, "none", None, None, None, varlen, None, 0)
+        spec = {name: _arrays.Spec(probe.shape(name), _TENSORS[name][1]
+                                   or probe.sizes["dtype"]) for name in ("out", "lse")}
+        like = _arrays.Spec(probe.shape("q"), probe.sizes["dtype"])
+        call, _ = _backward(spec["out"], like, k, v, spec["out"], spec["lse"], scale, mask,
+                            window, score, sinks, dropout, varlen, blocks, dlse, gradients,
+                            None, None, None, None, deterministic, narrow_sums, kernel)
+        return call.explain(context, lib.fovea_backward_explain, device)
+    like = _arrays.view(q, "q")
+    like = _arrays.Spec(like.shape, like.dtype, _arrays.order_of(like))
+    call, _ = _forward(like, k, v, scale, mask, window, score, sinks, dropout, varlen,
+                       blocks, splits, kernel, None, None, return_lse)
+    return call.explain(context, lib.fovea_forward_explain, device)
+
+
+def dropout_mask(mask: Any, dropout: Dropout, *, kernel: int = 0,
+                 library: Optional[Library] = None, device: Optional[int] = None,
+                 stream: Any = None) -> Any:
+    """Writes which weights a call of attention with this dropout keeps: 0.5 where one
+    is kept, -0.5 where it is dropped.
+
+    Args:
+        mask: receives it, (batch, heads_q, seqlen_q, seqlen_k) of float16, bfloat16 or
+            float32, sizes of that call.
+
+    Returns:
+        mask.
+
+    Raises:
+        Error, TypeError: as :func:`attention`.
+    """
+    call = _Call(_abi.fovea_dropout_mask_params_t)
+    seen = _arrays.view(mask, "mask")
+    sizes = ("batch", "heads_q", "seqlen_q", "seqlen_k")
+    if len(seen.shape) != len(sizes) or (seen.strides[-1] != 1 and seen.shape[-1] > 1):
+        raise InvalidArgumentError(
+            f"mask has shape {seen.shape} and strides {seen.strides}, not "
+            f"({', '.join(sizes)}) with a last stride of 1")
+    for name, extent in zip(sizes, seen.shape):
+        setattr(call.params, name, extent)
+    call.params.dtype = choice("the type of mask", seen.dtype, DTYPES)
+    call.params.kernel = kernel
+    (call.params.mask.stride_batch, call.params.mask.stride_head,
+     call.params.mask.stride_seq) = seen.strides[:3]
+    call.address(call.params.mask, "data", seen, "mask", written=True)
+    dropout._fill(call)
+    call.launch(library or default_library(), None, _abi.fovea_forward_plan_t,
+                _native.lib.fovea_dropout_mask, device, stream, mask)
+    return mask

@@ -1,0 +1,261 @@
+"""Open packages, the HIP library and the kernels that are loaded from them."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import os
+import threading
+import weakref
+from typing import Callable, Iterator, Optional, Tuple
+
+from . import _abi, _memory, _native
+from ._errors import Error, InvalidArgumentError
+
+# A kernel's description is the structure's fields but the first.
+_KERNEL_FIELDS = [name for name, _ in _abi.fovea_kernel_info_t._fields_[1:]]
+Kernel = dataclasses.make_dataclass(
+    "Kernel", _KERNEL_FIELDS, frozen=True, namespace={
+        "__doc__": "A kernel of the open packages; fields as of fovea_kernel_info_t.",
+        "__module__": __name__})
+
+_STATES = {_abi.FOVEA_CANDIDATE_CHOSEN: "chosen",
+           _abi.FOVEA_CANDIDATE_ACCEPTED: "accepted",
+           _abi.FOVEA_CANDIDATE_REFUSED: "refused",
+           _abi.FOVEA_CANDIDATE_TUNING_MISSED: "tuning-missed"}
+_HIP_KINDS = {_abi.FOVEA_HIP_ROCM: "rocm", _abi.FOVEA_HIP_SIM: "sim",
+              _abi.FOVEA_HIP_PATH: "path"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """A step of a choice: `state` is ``"chosen"``, ``"accepted"``, ``"refused"`` or
+    ``"tuning-missed"``; `kernel` its id, 0 of a tuning row."""
+
+    kernel: int
+    state: str
+    name: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """How a call's kernel is chosen. True where there is one.
+
+    Attributes:
+        candidates: the steps, as fovea_forward_explain() has them.
+        message: the library's, where there is none.
+        error: the exception that the call would raise, or None.
+    """
+
+    candidates: Tuple[Candidate, ...]
+    message: str
+    error: Optional[Error]
+
+    @property
+    def chosen(self) -> Optional[Candidate]:
+        """The kernel that is taken; None: no kernel is, or nothing is to be done."""
+        return next((c for c in self.candidates if c.state == "chosen"), None)
+
+    def __bool__(self) -> bool:
+        return self.error is None
+
+    def __str__(self) -> str:
+        lines = [f"{step.name}: {step.reason}" for step in self.candidates]
+        return "\n".join(lines or [self.message or "nothing to compute"])
+
+
+@dataclasses.dataclass(frozen=True)
+class HipLibrary:
+    """The HIP library in use; `kind` is ``"rocm"``, ``"sim"`` or ``"path"``."""
+
+    kind: str
+    path: str
+    reason: str
+    runtime_version: int
+    device_count: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """A device: HIP's name of its chip, e.g. ``"gfx942:sramecc+:xnack-"``."""
+
+    arch: str
+    compute_units: int
+
+
+class Library:
+    """Packages of kernels, and what they are run with.
+
+    Args:
+        paths: packages, or folders of packages (``*.fovea``).
+        hip: ``"rocm"``, ``"sim"``, ``"auto"`` or the path of a HIP library; None: as
+            the variable FOVEA_HIP_LIBRARY says, else auto.
+        compile: ``"never"``, ``"auto"`` or ``"always"``; None: as FOVEA_COMPILE says,
+            else never.
+        log: ``"off"``, ``"info"`` or ``"dispatch"``; None: as FOVEA_LOG says, else off.
+        log_to: receives each line of the log, perhaps from several threads; None:
+            standard error does. It may call nothing of fovea.
+
+    Raises:
+        NotFoundError, CorruptError, IncompatibleError, IoError, BusyError: a package
+            was refused.
+        InvalidArgumentError: of an argument or a variable.
+    """
+
+    def __init__(self, *paths: os.PathLike | str, hip: Optional[str] = None,
+                 compile: Optional[str] = None, log: Optional[str] = None,
+                 log_to: Optional[Callable[[str], None]] = None):
+        options = _native.new(
+            _abi.fovea_context_options_t, hip_library=_text(hip), log=_text(log),
+            compile=_text(compile))
+        if log_to is not None:
+            self._log = _abi.fovea_log_fn(  # lives as long as the context
+                lambda _, line: log_to(line.decode(errors="replace")))
+            options.log_fn = self._log
+        context = ctypes.c_void_p()
+        _native.check(_native.lib.fovea_context_create(options, context))
+        self._handle, self._process = context.value, os.getpid()
+        # Not at the interpreter's end, when work may be running and HIP be gone.
+        self._finalizer = weakref.finalize(self, _destroy, self._handle, os.getpid())
+        self._finalizer.atexit = False
+        self._hip_lock = threading.Lock()
+        self._hip_calls: Optional[_memory.Hip] = None
+        for path in paths:
+            self.open(path)
+
+    def open(self, path: os.PathLike | str) -> None:
+        """Opens a package, or all of a folder; all or none."""
+        _native.check(_native.lib.fovea_package_open(self._context, os.fsencode(path)))
+
+    def close(self) -> None:
+        """Unloads all kernels. What was launched must have ended."""
+        self._finalizer()
+
+    def __enter__(self) -> Library:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    @property
+    def _context(self):
+        if not self._finalizer.alive:
+            raise InvalidArgumentError("the fovea.Library is closed")
+        if self._process != os.getpid():
+            raise InvalidArgumentError(
+                f"the fovea.Library was made by process {self._process}, of which this "
+                "is a fork; make it, and call HIP first, in the process that uses it "
+                "(multiprocessing's start method 'spawn')")
+        return self._handle
+
+    @property
+    def _hip(self) -> _memory.Hip:
+        with self._hip_lock:
+            if self._hip_calls is None:
+                self._hip_calls = _memory.Hip(self._context)
+            return self._hip_calls
+
+    @property
+    def kernels(self) -> Tuple[Kernel, ...]:
+        """Those of the open packages, and those that were compiled on demand. The one
+        with id n is number n - 1."""
+        return tuple(self._kernels())
+
+    def _kernels(self) -> Iterator[Kernel]:
+        info = _native.new(_abi.fovea_kernel_info_t)
+        for number in range(_native.lib.fovea_kernel_count(self._context)):
+            _native.check(
+                _native.lib.fovea_kernel_info(self._context, number + 1, info))
+            values = (getattr(info, name) for name in _KERNEL_FIELDS)
+            yield Kernel(*(value.decode() if isinstance(value, bytes) else value
+                           for value in values))
+
+    @property
+    def hip(self) -> HipLibrary:
+        """The HIP library, which is opened if that has not happened.
+
+        Raises:
+            NoDeviceError, IncompatibleError: there is none.
+        """
+        info = _native.new(_abi.fovea_hip_library_info_t)
+        _native.check(_native.lib.fovea_hip_library_info(self._context, info))
+        return HipLibrary(_HIP_KINDS[info.kind], info.path.decode(),
+                          info.reason.decode(), info.runtime_version,
+                          info.device_count)
+
+    def device(self, number: int = 0) -> Device:
+        """Describes a device.
+
+        Raises:
+            InvalidArgumentError: there is no such device.
+        """
+        info = _native.new(_abi.fovea_device_info_t)
+        _native.check(_native.lib.fovea_device_info(self._context, number, info))
+        return Device(info.arch.decode(), info.compute_units)
+
+    def score_text(self, program: str, dtype: str = "bfloat16",
+                   text: Optional[str] = None) -> str:
+        """The canonical text of a score program; its first line names the captures.
+
+        Raises:
+            InvalidArgumentError: there is no such program, or the text is wrong.
+            NotFoundError: nothing is compiled on demand.
+        """
+        from ._attention import DTYPES
+        from ._features import choice
+        canonical = ctypes.c_char_p()
+        _native.check(_native.lib.fovea_score_text(
+            self._context, choice("dtype", dtype, DTYPES), program.encode(),
+            _text(text), canonical))
+        return canonical.value.decode()
+
+
+def _text(given):
+    return None if given is None else os.fsencode(given)
+
+
+def _destroy(handle, process):
+    if process == os.getpid():
+        _native.lib.fovea_context_destroy(handle)
+
+
+def explained(call) -> Explanation:
+    """Collects the steps of a choice.
+
+    Args:
+        call: makes it, with the function and the pointer that it is given.
+    """
+    steps, failures = [], []
+
+    def step(_, candidate):
+        try:
+            found = _abi.fovea_candidate_t.from_address(candidate)
+            steps.append(Candidate(found.kernel, _STATES[found.state],
+                                   found.name.decode(), found.reason.decode()))
+        except BaseException as error:  # may not pass through C
+            failures.append(error)
+
+    status = call(_abi.fovea_explain_fn(step))
+    message = _native.lib.fovea_last_message().decode()
+    if failures:
+        raise failures[0]
+    return Explanation(tuple(steps), message,
+                       _native.error(status, message) if status else None)
+
+
+_default: Optional[Library] = None
+_default_lock = threading.Lock()
+
+
+def default_library() -> Library:
+    """The library of calls that name none: the packages of FOVEA_KERNELS, with ``:``
+    between them; what is missing is compiled unless FOVEA_COMPILE says otherwise. A
+    process that was forked has one of its own."""
+    global _default
+    with _default_lock:
+        if _default is None or _default._process != os.getpid():
+            paths = filter(None, os.environ.get("FOVEA_KERNELS", "").split(":"))
+            _default = Library(
+                *paths, compile=None if os.environ.get("FOVEA_COMPILE") else "auto")
+        return _default

@@ -1,0 +1,91 @@
+"""libfovea.so and libfovea_compiler.so: where they are, and calls of them."""
+
+import ctypes
+import os
+import pathlib
+
+from . import _abi, _errors
+
+#: Where a wheel, and the build folder, have libraries and commands.
+LIBRARIES = pathlib.Path(__file__).parent / "lib"
+COMMANDS = pathlib.Path(__file__).parent / "bin"
+
+_STATUS = {number: name for name, number in vars(_abi).items()
+           if name.startswith("FOVEA_STATUS_")}
+_COMPILER_STATUS = {number: name for name, number in vars(_abi).items()
+                    if name.startswith("FOVEA_COMPILER_STATUS_")}
+# A status that the header has and the table of classes lacks would be told as none.
+assert set(_STATUS.values()) - {"FOVEA_STATUS_OK"} == set(_errors.BY_STATUS)
+
+
+def _open(variable, name, functions):
+    """Opens a library and gives its functions their prototypes."""
+    named = os.environ.get(variable)
+    beside = LIBRARIES / name
+    # The loader's path only where the package brings no libraries of its own.
+    path = named or (str(beside) if beside.parent.exists() else name)
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(
+            f"fovea: {name} cannot be opened: {error}; "
+            + (f"{variable} names another file" if named else
+               f"install the package again, or name the library with {variable}")
+        ) from None
+    for function, (result, parameters) in functions.items():
+        try:
+            entry = getattr(library, function)
+        except AttributeError:
+            raise ImportError(
+                f"fovea: {path} has no {function}: it is of an earlier version "
+                f"than this package, {_abi.VERSION}; install both together"
+            ) from None
+        entry.restype, entry.argtypes = result, parameters
+    return library
+
+
+lib = _open("FOVEA_LIBRARY", "libfovea.so.0", _abi.FOVEA_FUNCTIONS)
+
+
+def error(status, message):
+    """The exception for a status, with a message that is the library's or ours."""
+    name = _STATUS.get(status, f"status {status}")
+    return _errors.BY_STATUS.get(name, _errors.InternalError)(message)
+
+
+def check(status):
+    """Raises what a call of libfovea returned, in the library's words."""
+    if status:
+        # Of the calling thread, which has made no other call since.
+        raise error(status, lib.fovea_last_message().decode() or
+                    lib.fovea_status_name(status).decode())
+
+
+def new(structure, **fields):
+    """A structure that knows its size."""
+    made = structure(**fields)
+    made.struct_size = ctypes.sizeof(structure)
+    return made
+
+
+_compiler = None
+
+
+def compiler():
+    """libfovea_compiler.so, opened when it is first asked for."""
+    global _compiler
+    if _compiler is None:
+        try:
+            _compiler = _open("FOVEA_COMPILER_LIBRARY", "libfovea_compiler.so.0",
+                              _abi.COMPILER_FUNCTIONS)
+        except ImportError as reason:
+            raise _errors.NotFoundError(str(reason)) from None
+    return _compiler
+
+
+def check_compiler(status):
+    if status:
+        refusal = _errors.CompileError(
+            compiler().fovea_compiler_last_message().decode())
+        refusal.status = _COMPILER_STATUS.get(status, f"status {status}")
+        raise refusal
