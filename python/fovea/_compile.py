@@ -86,7 +86,8 @@ def compile(problem: str, target: str, *, schedule: Optional[str] = None,
 
 
 def verify(path: os.PathLike | str) -> str:
-    """Holds a package to its own sums and format, as ``aot-package verify`` does.
+    """Holds a package to its own sums and format and loads its kernels on the simulated
+    chip, as ``aot-package verify`` does.
 
     Returns:
         what the command printed.

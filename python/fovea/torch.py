@@ -1,0 +1,526 @@
+"""PyTorch: attention with gradients, as operators, and in place of PyTorch's own.
+
+    out = fovea.torch.attention(q, k, v, mask="causal-top-left")
+    fovea.torch.enable()    # scaled_dot_product_attention runs on Fovea's kernels
+
+docs/Python.md is the manual. The operators are `fovea::attention_forward` and
+`fovea::attention_backward`.
+"""
+
+from __future__ import annotations
+
+import collections
+import logging
+import math
+from typing import Any, List, Optional, Sequence, Tuple, Union
+
+try:
+    import torch
+    from torch import Tensor
+except ImportError as error:
+    raise ImportError(f"fovea.torch needs PyTorch 2.10 or newer: {error}") from None
+
+from . import _attention, _errors
+from ._features import (Capture, Dropout, Score, Sequences, Varlen, Window, WindowLike)
+
+__all__ = ["attention", "calls", "disable", "enable"]
+
+_log = logging.getLogger("fovea")
+
+
+# ---------------------------------------------------------------------------
+# The operators
+# ---------------------------------------------------------------------------
+
+# A window is a text among an operator's arguments, since a tuple of None and numbers
+# is none: "127:0", "inf:0", and behind it alignments that are not bottom-right.
+def _window_text(window: Optional[WindowLike]) -> str:
+    if window is None:
+        return ""
+    if not isinstance(window, Window):
+        window = Window(*window)
+    bounds = ["inf" if bound is None else str(bound)
+              for bound in (window.left, window.right)]
+    return ":".join([*bounds, window.left_alignment, window.right_alignment])
+
+
+def _window_of(text: str) -> Optional[Window]:
+    if not text:
+        return None
+    left, right, *alignments = text.split(":")
+    return Window(*(None if bound == "inf" else int(bound) for bound in (left, right)),
+                  *alignments)
+
+
+def _plain(tensor: Optional[Tensor], rows: bool = True) -> Optional[Tensor]:
+    """As kernels read it: without history, and of rows the last stride 1."""
+    if tensor is None:
+        return None
+    tensor = tensor.detach()
+    return (tensor.contiguous() if rows and tensor.dim() and tensor.stride(-1) != 1
+            and tensor.shape[-1] > 1 else tensor)
+
+
+def _empty(shape: Sequence[int], like: Tensor) -> Tensor:
+    """Results lie as PyTorch's attention has them: the heads of a row side by side."""
+    shape = list(shape)
+    shape[-3], shape[-2] = shape[-2], shape[-3]
+    return like.new_empty(shape).transpose(-3, -2)
+
+
+def _score_of(program: str, text: str, captures: List[Tensor],
+              gradients: Sequence[Optional[Tensor]]) -> Optional[Score]:
+    if not program:
+        return None
+    given = []
+    for capture, gradient in zip(captures, gradients):
+        value: Any = capture.detach()
+        if not value.dim():  # a scalar
+            value = value.item()
+        given.append(value if gradient is None else Capture(value, gradient))
+    return Score(program, given, text or None)
+
+
+def _dropout_of(p: float, seed: Optional[Tensor]) -> Optional[Dropout]:
+    return None if not p else Dropout(p, seed=seed.detach())
+
+
+def _varlen_of(lengths: List[Tensor], which: str, max_q: int,
+               max_k: int) -> Optional[Varlen]:
+    """`which` names the fields of the tensors, "q.cumulative,k.cumulative"."""
+    if not which:
+        return None
+    sides: dict = {"q": {}, "k": {}}
+    for name, tensor in zip(which.split(","), lengths):
+        side, field = name.split(".")
+        sides[side][field] = tensor.detach()
+    return Varlen(Sequences(**sides["q"]), Sequences(**sides["k"]),
+                  None if max_q < 0 else max_q, None if max_k < 0 else max_k)
+
+
+@torch.library.custom_op("fovea::attention_forward", mutates_args=())
+def _forward(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str, window: str,
+             score: str, score_text: str, captures: List[Tensor],
+             sinks: Optional[Tensor], dropout_p: float, seed: Optional[Tensor],
+             varlen: str, lengths: List[Tensor], max_q: int, max_k: int, splits: int,
+             deterministic: bool) -> Tuple[Tensor, Tensor]:
+    out, lse = _forward_results(q, v, varlen)
+    _attention.attention(
+        *map(_plain, (q, k, v)), scale=scale, mask=mask, window=_window_of(window),
+        score=_score_of(score, score_text, captures, [None] * len(captures)),
+        sinks=_plain(sinks, rows=False), dropout=_dropout_of(dropout_p, seed),
+        varlen=_varlen_of(lengths, varlen, max_q, max_k), splits=splits, out=out,
+        lse=lse)
+    return out, lse
+
+
+def _forward_results(q, v, varlen):
+    out = _empty((*q.shape[:-1], v.shape[-1]), q)
+    lse = q.new_empty(q.shape[:-1], dtype=torch.float32)
+    if varlen:  # rows of no sequence are not written
+        out.zero_()
+        lse.zero_()
+    return out, lse
+
+
+@_forward.register_fake
+def _(q, k, v, scale, mask, window, score, score_text, captures, sinks, dropout_p, seed,
+      varlen, lengths, max_q, max_k, splits, deterministic):
+    return _forward_results(q, v, varlen)
+
+
+@torch.library.custom_op("fovea::attention_backward", mutates_args=())
+def _backward(dout: Tensor, dlse: Optional[Tensor], q: Tensor, k: Tensor, v: Tensor,
+              out: Tensor, lse: Tensor, wanted: List[bool], scale: float, mask: str,
+              window: str, score: str, score_text: str, captures: List[Tensor],
+              sinks: Optional[Tensor], dropout_p: float, seed: Optional[Tensor],
+              varlen: str, lengths: List[Tensor], max_q: int, max_k: int,
+              deterministic: bool) -> List[Tensor]:
+    results = _backward_results(q, k, v, sinks, captures, wanted, varlen)
+    dsinks, of_captures = results[3], results[4:]
+    of_keys = wanted[1] or wanted[2]
+    asked = {name: result for name, result, is_wanted in
+             zip(("dq", "dk", "dv"), results, (wanted[0], of_keys, of_keys))
+             if is_wanted}
+    _attention.attention_backward(
+        *map(_plain, (dout, q, k, v, out)), _plain(lse), scale=scale, mask=mask,
+        window=_window_of(window),
+        score=_score_of(score, score_text, captures,
+                        [gradient if is_wanted else None for gradient, is_wanted in
+                         zip(of_captures, wanted[4:])]),
+        sinks=_plain(sinks, rows=False) if wanted[3] else None,
+        dropout=_dropout_of(dropout_p, seed),
+        varlen=_varlen_of(lengths, varlen, max_q, max_k), dlse=_plain(dlse),
+        gradients=asked, dsinks=dsinks if wanted[3] else None,
+        deterministic=deterministic, **asked)
+    return _in_types(results, captures, wanted)
+
+
+def _in_types(results, captures, wanted):
+    """Gradients of captures are summed in fp32, and given in the captures' types."""
+    return [*results[:4], *(gradient.to(capture.dtype) if is_wanted else gradient
+                            for gradient, capture, is_wanted in
+                            zip(results[4:], captures, wanted[4:]))]
+
+
+def _backward_results(q, k, v, sinks, captures, wanted, varlen):
+    """Those that are not wanted are empty: an operator's results are tensors."""
+    def made(tensor, is_wanted, make):
+        return make(tensor) if is_wanted else q.new_empty(0)
+
+    # dk and dv come together.
+    of_keys = wanted[1] or wanted[2]
+    results = [made(tensor, is_wanted, lambda t: _empty(t.shape, t)) for
+               tensor, is_wanted in ((q, wanted[0]), (k, of_keys), (v, of_keys))]
+    if varlen:
+        for result in results:
+            result.zero_()
+    results.append(made(sinks, wanted[3], torch.empty_like))
+    for capture, is_wanted in zip(captures, wanted[4:]):
+        results.append(made(capture, is_wanted,
+                            lambda t: t.new_zeros(t.shape, dtype=torch.float32)))
+    return results
+
+
+@_backward.register_fake
+def _(dout, dlse, q, k, v, out, lse, wanted, scale, mask, window, score, score_text,
+      captures, sinks, dropout_p, seed, varlen, lengths, max_q, max_k, deterministic):
+    return _in_types(_backward_results(q, k, v, sinks, captures, wanted, varlen),
+                     captures, wanted)
+
+
+def _keep(ctx, inputs, output):
+    (q, k, v, scale, mask, window, score, score_text, captures, sinks, dropout_p, seed,
+     varlen, lengths, max_q, max_k, _, deterministic) = inputs
+    ctx.set_materialize_grads(False)
+    ctx.counts = len(captures), len(lengths)
+    ctx.save_for_backward(q, k, v, *output, sinks, seed, *captures, *lengths)
+    ctx.rest = (scale, mask, window, score, score_text, dropout_p, varlen, max_q, max_k,
+                deterministic)
+
+
+def _differentiate(ctx, dout, dlse):
+    q, k, v, out, lse, sinks, seed, *others = ctx.saved_tensors
+    captures, lengths = others[:ctx.counts[0]], others[ctx.counts[0]:]
+    (scale, mask, window, score, score_text, dropout_p, varlen, max_q, max_k,
+     deterministic) = ctx.rest
+    needs = ctx.needs_input_grad
+    # A list's flags are a list of its own, where there is one.
+    of_captures = needs[8] if isinstance(needs[8], (list, tuple)) else (
+        [needs[8]] * len(captures))
+    wanted = [needs[0], needs[1], needs[2], needs[9], *of_captures]
+    if dout is None:
+        dout = torch.zeros_like(out)
+    dq, dk, dv, dsinks, *rest = _backward(
+        dout, dlse, q, k, v, out, lse, wanted, scale, mask, window, score, score_text,
+        captures, sinks, dropout_p, seed, varlen, lengths, max_q, max_k, deterministic)
+
+    def given(gradient, is_wanted):
+        return gradient if is_wanted else None
+
+    return (given(dq, wanted[0]), given(dk, wanted[1]), given(dv, wanted[2]),
+            None, None, None, None, None,
+            [given(gradient, is_wanted) for gradient, is_wanted in
+             zip(rest, of_captures)], given(dsinks, wanted[3]),
+            None, None, None, [None] * len(lengths), None, None, None, None)
+
+
+_forward.register_autograd(_differentiate, setup_context=_keep)
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
+              mask: str = "none", window: Optional[WindowLike] = None,
+              score: Union[Score, str, None] = None, sinks: Optional[Tensor] = None,
+              dropout_p: float = 0.0, varlen: Optional[Varlen] = None, splits: int = 0,
+              deterministic: Optional[bool] = None, return_lse: bool = False) -> Any:
+    """:func:`fovea.attention` with gradients for q, k, v, sinks and the tensors that
+    `score` captures, through `lse` as well.
+
+    Args:
+        q: (batch, heads_q, seqlen_q, head_dim) of float16, bfloat16 or float32, on the
+            CPU or a GPU. Under autocast q, k and v take its type.
+        k, v: (batch, heads_k, seqlen_k, head_dim), (..., head_dim_v).
+        dropout_p: probability that a weight is dropped, by a seed from PyTorch's
+            generator.
+        deterministic: the same gradients in every run; None: as
+            torch.use_deterministic_algorithms() says.
+        scale, mask, window, score, sinks, varlen, splits: as of fovea.attention.
+
+    Returns:
+        out; with `return_lse` (out, lse).
+
+    Raises:
+        fovea.Error, TypeError: as fovea.attention.
+    """
+    if torch.is_autocast_enabled(q.device.type):
+        kind = torch.get_autocast_dtype(q.device.type)
+        q, k, v = q.to(kind), k.to(kind), v.to(kind)
+    if isinstance(score, str):
+        score = Score(score)
+    captures = [] if score is None else [
+        given if isinstance(given, Tensor) else
+        torch.tensor(given, dtype=torch.int32 if isinstance(given, int)
+                     else torch.float32) for given in score.captures]
+    lengths, names = [], []
+    if varlen is not None:
+        for side in ("q", "k"):
+            for field in ("lengths", "cumulative", "starts"):
+                given = getattr(getattr(varlen, side), field)
+                if given is not None:
+                    lengths.append(given)
+                    names.append(f"{side}.{field}")
+        if varlen.lse_layout != "as-q":
+            raise _errors.InvalidArgumentError(
+                f"varlen.lse_layout is '{varlen.lse_layout}', and fovea.torch has "
+                "'as-q' alone")
+    most = (-1 if varlen is None or given is None else given
+            for given in (varlen and varlen.max_q, varlen and varlen.max_k))
+    # Drawn here, so that the operators give the same for the same arguments.
+    seed = (torch.randint(2**62, (1,), dtype=torch.int64, device=q.device)
+            if dropout_p else None)
+    if deterministic is None:
+        deterministic = torch.are_deterministic_algorithms_enabled()
+    out, lse = _forward(
+        q, k, v, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale), mask,
+        _window_text(window), score.program if score else "",
+        (score.text or "") if score else "", captures, sinks, dropout_p, seed,
+        ",".join(names), lengths, *most, splits, deterministic)
+    return (out, lse) if return_lse else out
+
+
+# ---------------------------------------------------------------------------
+# PyTorch's own operators
+# ---------------------------------------------------------------------------
+
+class _NotServed(Exception):
+    """A call that Fovea has no form for."""
+
+
+# What a call may be handed on for; failures of a device or of a kernel are raised.
+_REFUSALS = (_NotServed, TypeError, _errors.InvalidArgumentError,
+             _errors.NotFoundError, _errors.IncompatibleError, _errors.NoDeviceError)
+
+
+def _causal(is_causal):
+    return "causal-top-left" if is_causal else "none"
+
+
+def _bias(bias: Optional[Tensor], q: Tensor, k: Tensor,
+          gradient: Optional[Tensor] = None) -> Optional[Score]:
+    """A mask of booleans, or what is added to scores: broadcast, rows as they are."""
+    if bias is None:
+        return None
+    whole = bias.detach().expand(*q.shape[:3], k.shape[2])
+    return Score("bias_bool" if bias.dtype == torch.bool else "bias",
+                 [whole if gradient is None else Capture(whole, gradient)])
+
+
+def _seeds(dropout_p: float, q: Tensor) -> Tuple[Tensor, Tensor]:
+    """Seed and offset as this build of PyTorch keeps them between the passes: 0-dim
+    numbers on ROCm; else both in one tensor, and one that is unused."""
+    if dropout_p:
+        seed = torch.randint(2**62, (1,), dtype=torch.int64, device=q.device)
+    else:
+        seed = torch.zeros(1, dtype=torch.int64, device=q.device)
+    if torch.version.hip:
+        return seed[0], torch.zeros_like(seed)[0]
+    return (torch.cat([seed, torch.zeros_like(seed)]).view(torch.uint64),
+            torch.zeros((), dtype=torch.uint64, device=q.device))
+
+
+def _philox(dropout_p: float, seed: Tensor, offset: Tensor) -> Optional[Dropout]:
+    if not dropout_p:
+        return None
+    if seed.dim():
+        seed, offset = seed[0], seed[1]
+    return Dropout(dropout_p, seed=seed.detach(), offset=offset.detach())
+
+
+def _scale(scale, q):
+    return 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+
+
+def _cpu_forward(q, k, v, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
+    if dropout_p:
+        raise _NotServed("PyTorch's operator has no seed to keep for dropout")
+    out = torch.empty_like(q)
+    lse = q.new_empty((q.shape[0], q.shape[2], q.shape[1]),
+                      dtype=torch.float32).transpose(1, 2)
+    written = lse.contiguous()
+    _attention.attention(*map(_plain, (q, k, v)), scale=_scale(scale, q),
+                         mask=_causal(is_causal), score=_bias(attn_mask, q, k), out=out,
+                         lse=written)
+    return out, lse.copy_(written)
+
+
+def _cpu_backward(grad_out, q, k, v, out, lse, dropout_p, is_causal, *, attn_mask=None,
+                  scale=None):
+    results = [_empty(tensor.shape, tensor) for tensor in (q, k, v)]
+    _attention.attention_backward(
+        *map(_plain, (grad_out, q, k, v, out)), lse.detach().contiguous(),
+        scale=_scale(scale, q), mask=_causal(is_causal), score=_bias(attn_mask, q, k),
+        dq=results[0], dk=results[1], dv=results[2],
+        deterministic=torch.are_deterministic_algorithms_enabled())
+    return tuple(results)
+
+
+def _flash_forward(q, k, v, dropout_p=0.0, is_causal=False, return_debug_mask=False, *,
+                   scale=None):
+    if return_debug_mask:
+        raise _NotServed("return_debug_mask is true")
+    seed, offset = _seeds(dropout_p, q)
+    out, lse = torch.empty_like(q), q.new_empty(q.shape[:3], dtype=torch.float32)
+    _attention.attention(*map(_plain, (q, k, v)), scale=_scale(scale, q),
+                         mask=_causal(is_causal), dropout=_philox(dropout_p, seed, offset),
+                         out=out, lse=lse)
+    return (out, lse, None, None, q.shape[2], k.shape[2], seed, offset,
+            q.new_empty(0))
+
+
+def _flash_backward(grad_out, q, k, v, out, lse, cum_seq_q, cum_seq_k, max_q, max_k,
+                    dropout_p, is_causal, philox_seed, philox_offset, *, scale=None):
+    results = [torch.empty_like(tensor) for tensor in (q, k, v)]
+    _attention.attention_backward(
+        *map(_plain, (grad_out, q, k, v, out, lse)), scale=_scale(scale, q),
+        mask=_causal(is_causal), dropout=_philox(dropout_p, philox_seed, philox_offset),
+        dq=results[0], dk=results[1], dv=results[2],
+        deterministic=torch.are_deterministic_algorithms_enabled())
+    return tuple(results)
+
+
+def _efficient_forward(q, k, v, attn_bias, compute_log_sumexp, dropout_p=0.0,
+                       is_causal=False, *, scale=None):
+    seed, offset = _efficient_seeds(dropout_p, q)
+    out = _empty((*q.shape[:3], v.shape[-1]), q)
+    rows = q.shape[2]
+    # Where PyTorch is not ROCm's it expects rows up to a multiple of 32.
+    held = rows if torch.version.hip else -(-rows // 32) * 32
+    lse = q.new_zeros((*q.shape[:2], held if compute_log_sumexp else 0),
+                      dtype=torch.float32)
+    _attention.attention(
+        *map(_plain, (q, k, v)), scale=_scale(scale, q), mask=_causal(is_causal),
+        score=_bias(attn_bias, q, k), dropout=_philox(dropout_p, seed, offset), out=out,
+        lse=lse[..., :rows] if compute_log_sumexp else None)
+    return out, lse, seed, offset
+
+
+def _efficient_seeds(dropout_p, q):
+    seed, _ = _seeds(dropout_p, q)
+    seed = seed.view(torch.int64)[:1] if seed.dim() else seed
+    return seed.reshape(()), q.new_zeros((), dtype=torch.int64)
+
+
+def _efficient_backward(grad_out, q, k, v, attn_bias, out, lse, philox_seed,
+                        philox_offset, dropout_p, grad_input_mask, is_causal=False, *,
+                        scale=None):
+    wants_bias = attn_bias is not None and attn_bias.numel() and grad_input_mask[3]
+    bias = attn_bias if attn_bias is not None and attn_bias.numel() else None
+    gradient = (bias.new_zeros((*q.shape[:3], k.shape[2]), dtype=torch.float32)
+                if wants_bias else None)
+    results = [_empty(tensor.shape, tensor) for tensor in (q, k, v)]
+    _attention.attention_backward(
+        *map(_plain, (grad_out, q, k, v, out)), _plain(lse)[..., :q.shape[2]],
+        scale=_scale(scale, q), mask=_causal(is_causal), score=_bias(bias, q, k, gradient),
+        dropout=_philox(dropout_p, philox_seed, philox_offset),
+        dq=results[0], dk=results[1], dv=results[2],
+        deterministic=torch.are_deterministic_algorithms_enabled() and not wants_bias)
+    if wants_bias:  # of the bias as it was given
+        gradient = gradient.sum_to_size(bias.shape).to(bias.dtype)
+    return (*results, gradient)
+
+
+# PyTorch's operators: what serves them, and for tensors of which devices.
+_OVERRIDES = (
+    ("_scaled_dot_product_flash_attention_for_cpu", _cpu_forward, ("CPU",)),
+    ("_scaled_dot_product_flash_attention_for_cpu_backward", _cpu_backward, ("CPU",)),
+    ("_scaled_dot_product_flash_attention", _flash_forward, ("CPU", "CUDA")),
+    ("_scaled_dot_product_flash_attention_backward", _flash_backward, ("CPU", "CUDA")),
+    ("_scaled_dot_product_efficient_attention", _efficient_forward, ("CPU", "CUDA")),
+    ("_scaled_dot_product_efficient_attention_backward", _efficient_backward,
+     ("CPU", "CUDA")),
+)
+
+_enabled: Optional[torch.library.Library] = None
+_calls: collections.Counter = collections.Counter()
+_told: set = set()
+
+
+class _Enabled:
+    """What :func:`enable` returns; leaving it as a context takes all back."""
+
+    def __enter__(self) -> _Enabled:
+        return self
+
+    def __exit__(self, *_) -> None:
+        disable()
+
+    def remove(self) -> None:
+        disable()
+
+
+def _tell(name: str, reason: BaseException) -> None:
+    text = f"{name}: {reason}"
+    if text not in _told:
+        _told.add(text)
+        _log.warning("%s; PyTorch's own kernel serves the call", text)
+
+
+def _override(name, serve, key, fallback):
+    """Registers `serve`, and behind it what was there before."""
+    former = None
+    if torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", key):
+        former = torch.library.get_kernel(f"aten::{name}", key)
+
+    def served(keys, *arguments, **options):
+        try:
+            result = serve(*arguments, **options)
+        except _REFUSALS as reason:
+            if former is None or not fallback:
+                if isinstance(reason, _NotServed):
+                    raise _errors.NotFoundError(f"{name}: {reason}") from None
+                raise
+            _calls[name, "pytorch"] += 1
+            _tell(name, reason)
+            return former.call_boxed(keys, *arguments, **options)
+        _calls[name, "fovea"] += 1
+        return result
+
+    _enabled.impl(name, served, key, with_keyset=True, allow_override=True)
+
+
+def enable(fallback: bool = True) -> _Enabled:
+    """Has Fovea serve PyTorch's operators of attention, and so
+    scaled_dot_product_attention.
+
+    Args:
+        fallback: a call that Fovea does not serve goes to PyTorch's own kernel, where
+            there is one, and the logger ``fovea`` says why, once for each reason.
+            False: it raises.
+
+    Returns:
+        an object whose `remove()`, or leaving it as a context, is :func:`disable`.
+    """
+    global _enabled
+    if _enabled is not None:
+        disable()
+    _enabled = torch.library.Library("aten", "IMPL")
+    keys = ("CPU", "CUDA") if torch.version.hip else ("CPU",)
+    for name, serve, devices in _OVERRIDES:
+        for key in devices:
+            if key in keys:
+                _override(name, serve, key, fallback)
+    return _Enabled()
+
+
+def disable() -> None:
+    """Takes :func:`enable` back."""
+    global _enabled
+    if _enabled is not None:
+        _enabled._destroy()
+        _enabled = None
+
+
+def calls() -> dict:
+    """How many calls of each operator went which way since the process began:
+    {(operator, "fovea" or "pytorch"): number}."""
+    return dict(_calls)
