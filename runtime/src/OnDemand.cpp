@@ -32,7 +32,8 @@ KernelOrder orderFor(const Problem &problem, const std::string &chip) {
     order.problem.groups[kWindowGroup] = kWindowVersion;
   if (problem.score.program) {
     order.score.program = problem.score.program;
-    order.score.captures = givenCaptures(problem.score);
+    order.score.captures = problem.captures ? layoutOf(*problem.captures)
+                                            : givenCaptures(problem.score);
     if (problem.score.text)
       order.score.text = problem.score.text;
   }

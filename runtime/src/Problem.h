@@ -128,6 +128,10 @@ struct Problem {
   /// Of a score program and what it reads, as the caller gave it; `program` is
   /// null without one. The key has its digest once the packages are known.
   fovea_score_t score{};
+  /// What that program captures where a kernel at hand has it, whose variant of
+  /// the name a kernel that is compiled must have, too; lives as long as the
+  /// device's view.
+  const std::vector<spec::CaptureSpec> *captures = nullptr;
   /// Masks that show the same keys for these lengths, as bits by MaskKind.
   unsigned masks = 0;
   uint32_t kernel = 0;        ///< id that the caller gave; 0: none

@@ -483,6 +483,7 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch,
     problem.key.score = key.score;
     problem.key.scoreGradients = key.scoreGradients;
     problem.key.storedGradients = key.storedGradients;
+    problem.captures = &candidate->captures;
     found = candidate;
     words = ofThis;
   }
@@ -579,6 +580,14 @@ std::string givenCaptures(const fovea_score_t &score) {
       captures[i].dims.back().isUnit = isReadByWords(given);
   }
   return toString(captures);
+}
+
+std::string layoutOf(const std::vector<spec::CaptureSpec> &captures) {
+  std::vector<spec::CaptureSpec> bare = captures;
+  for (spec::CaptureSpec &capture : bare)
+    for (spec::CaptureDim &dim : capture.dims)
+      dim.indices = 0;
+  return toString(bare);
 }
 
 void fillCapture(const fovea_score_t &score, const ArgumentFill &fill,

@@ -38,6 +38,8 @@ Result checkCaptures(const Problem &problem,
 /// What a call gives, "f32, bf16[?, ?, ?, 1]": dimensions without what indexes
 /// them, the last one a unit where several elements may be read at once.
 std::string givenCaptures(const fovea_score_t &score);
+/// The same of what a program reads.
+std::string layoutOf(const std::vector<spec::CaptureSpec> &captures);
 
 /// Writes an argument of a capture.
 void fillCapture(const fovea_score_t &score, const ArgumentFill &fill,
