@@ -12,6 +12,7 @@ packages=(
   libgtest-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev
   python3 pkgconf
   python3-dev pybind11-dev # pyaotriton, the Python module of AOTriton's interface
+  python3-numpy # tests of the Python package
   groff-base # holds the manual pages to their format
   libamdhip64-5 # ROCm's own library, for a test of libfovea with it
 )

@@ -151,9 +151,10 @@ class Library:
 
     @property
     def _hip(self) -> _memory.Hip:
+        context = self._context  # closed, or of another process: before any call
         with self._hip_lock:
             if self._hip_calls is None:
-                self._hip_calls = _memory.Hip(self._context)
+                self._hip_calls = _memory.Hip(context)
             return self._hip_calls
 
     @property

@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+"""fovea.torch on the simulated device, against PyTorch's own attention in fp64.
+
+Kernels are compiled on demand. Where PyTorch is missing nothing is run.
+"""
+
+import copy
+import logging
+import math
+import sys
+import unittest
+
+try:
+    import torch
+except ImportError:
+    print("not run: PyTorch is not installed")
+    sys.exit(77)
+import torch.nn.functional as F
+
+import fovea
+import fovea.torch as ft
+
+
+def numbers(*shape, dtype=torch.float16):
+    return torch.randn(*shape, dtype=dtype).requires_grad_()
+
+
+def exact(q, k, v, mask="none", bias=None):
+    """out and lse in fp64."""
+    q, k, v = (tensor.double() for tensor in (q, k, v))
+    k, v = (tensor.repeat_interleave(q.shape[1] // k.shape[1], 1) for tensor in (k, v))
+    scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
+    if bias is not None:
+        scores = scores + bias.double()
+    if mask == "causal-top-left":
+        hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(hidden, -math.inf)
+    return scores.softmax(-1) @ v, scores.logsumexp(-1)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(0)
+
+    def close(self, got, expected, bound=4e-3):
+        for one, other in zip(got, expected, strict=True):
+            self.assertEqual(one.shape, other.shape)
+            error = (one.double() - other.double()).abs().max().item()
+            self.assertLess(error, bound * max(1, other.abs().max().item()))
+
+    def gradients(self, results, inputs):
+        loss = sum((result * result).sum() for result in results)
+        return torch.autograd.grad(loss, inputs)
+
+
+class Operators(Case):
+    def both(self, inputs, expected, **options):
+        q, k, v = inputs[:3]
+        results = ft.attention(q, k, v, return_lse=True, **options)
+        self.close((*results, *self.gradients(results, inputs)),
+                   (*expected, *self.gradients(expected, inputs)))
+
+    def test_gradients(self):
+        q, k, v = numbers(1, 4, 40, 32), numbers(1, 2, 40, 32), numbers(1, 2, 40, 32)
+        self.both((q, k, v), exact(q, k, v, "causal-top-left"), mask="causal-top-left")
+
+    def test_captures(self):
+        q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
+        bias = numbers(1, 2, 40, 40)
+        self.both((q, k, v, bias), exact(q, k, v, bias=bias),
+                  score=fovea.Score("bias", [bias]))
+
+    def test_sinks(self):
+        q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
+        sinks = numbers(2, dtype=torch.float32)
+        got = ft.attention(q, k, v, sinks=sinks)
+        keys = torch.cat([torch.zeros(1, 2, 1, 32), k.float()], 2)  # one without a value
+        values = torch.cat([torch.zeros(1, 2, 1, 32), v.float()], 2)
+        bias = torch.cat([sinks[None, :, None, None].expand(1, 2, 40, 1),
+                          torch.zeros(1, 2, 40, 40)], -1)
+        wanted = exact(q, keys, values, bias=bias)[0]
+        self.close((got, *self.gradients([got], (q, k, v, sinks))),
+                   (wanted, *self.gradients([wanted], (q, k, v, sinks))))
+
+    def test_packed(self):
+        q, k, v = (numbers(2, 40, 32) for _ in range(3))
+        sums = torch.tensor([0, 10, 40], dtype=torch.int32)
+        out = ft.attention(q, k, v, varlen=fovea.Varlen.packed(sums, sums, 30, 30))
+        wanted = torch.cat([exact(*(t[None, :, a:b] for t in (q, k, v)))[0][0]
+                            for a, b in ((0, 10), (10, 40))], 1)
+        self.close((out, *self.gradients([out], (q, k, v))),
+                   (wanted, *self.gradients([wanted], (q, k, v))))
+
+    def test_dropout(self):
+        q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
+        torch.manual_seed(5)
+        first = ft.attention(q, k, v, dropout_p=0.5)
+        torch.manual_seed(5)
+        again = ft.attention(q, k, v, dropout_p=0.5)
+        other = ft.attention(q, k, v, dropout_p=0.5)
+        self.assertTrue(torch.equal(first, again) and not torch.equal(first, other))
+        # Linear in v: the backward pass drops what the forward one dropped.
+        (dv,) = torch.autograd.grad(first, v, torch.ones_like(first))
+        self.assertAlmostEqual((dv * v).sum().item(), first.sum().item(), delta=0.5)
+
+    def test_autocast(self):
+        x = torch.randn(1, 2, 40, 32)
+        with torch.autocast("cpu", torch.bfloat16):
+            self.assertEqual(ft.attention(x, x, x).dtype, torch.bfloat16)
+
+    def test_opcheck(self):
+        q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
+        plain = dict(
+            scale=0.1, mask="none", window="", score="", score_text="", captures=[],
+            sinks=None, dropout_p=0.0, seed=None, varlen="", lengths=[], max_q=-1,
+            max_k=-1, splits=0, deterministic=False)
+        for options in ({}, {"mask": "causal-top-left"},
+                        {"score": "bias", "captures": [numbers(1, 2, 40, 40)]},
+                        {"sinks": numbers(2, dtype=torch.float32)},
+                        {"dropout_p": 0.5, "seed": torch.tensor([5])}):
+            with self.subTest(options.keys()):
+                found = torch.library.opcheck(
+                    torch.ops.fovea.attention_forward.default,
+                    (q, k, v, *{**plain, **options}.values()))
+                self.assertEqual(set(found.values()), {"SUCCESS"})
+
+    def test_compile(self):
+        def function(q, k, v):
+            return ft.attention(q.sin(), k, v, mask="causal-top-left",
+                                score=fovea.Score("softcap", [30.0])).cos()
+
+        compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+        q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
+        results = function(q, k, v), compiled(q, k, v)
+        self.assertTrue(torch.equal(*results))
+        for one, other in zip(*(self.gradients([r], (q, k, v)) for r in results)):
+            self.assertTrue(torch.equal(one, other))
+
+
+class Enabled(Case):
+    def calls_of(self, function):
+        before = ft.calls()
+        result = function()
+        return result, {key: number - before.get(key, 0)
+                        for key, number in ft.calls().items()
+                        if number != before.get(key, 0)}
+
+    def test_scaled_dot_product_attention(self):
+        name = "_scaled_dot_product_flash_attention_for_cpu"
+        for dtype in (torch.float16, torch.float32):
+            q, k, v = (numbers(2, 2, 45, 32, dtype=dtype) for _ in range(3))
+            for options in ({}, {"is_causal": True}, {"scale": 0.3},
+                            {"attn_mask": torch.rand(45, 45) > 0.3},
+                            {"attn_mask": torch.randn(2, 1, 45, 45, dtype=dtype)}):
+                with self.subTest(f"{dtype} {list(options)}"):
+                    def run():
+                        out = F.scaled_dot_product_attention(q, k, v, **options)
+                        return out, *self.gradients([out], (q, k, v))
+
+                    expected = run()
+                    with ft.enable(fallback=False):
+                        got, calls = self.calls_of(run)
+                    self.assertEqual(calls, {(name, "fovea"): 1,
+                                             (f"{name}_backward", "fovea"): 1})
+                    self.close(got, expected)
+        _, calls = self.calls_of(run)  # all is taken back
+        self.assertEqual(calls, {})
+
+    def test_operators_of_gpus(self):
+        q, k, v = (numbers(1, 2, 45, 32) for _ in range(3))
+        bias = numbers(1, 2, 45, 45)
+        flash = torch.ops.aten._scaled_dot_product_flash_attention
+        efficient = torch.ops.aten._scaled_dot_product_efficient_attention
+        with ft.enable(fallback=False):
+            for causal in (False, True):
+                mask = "causal-top-left" if causal else "none"
+                for got, inputs, wanted in (
+                        (flash(q, k, v, 0.0, causal)[0], (q, k, v), {}),
+                        (efficient(q, k, v, None, True, 0.0, causal)[0], (q, k, v), {}),
+                        (efficient(q, k, v, bias, True, 0.0, causal)[0],
+                         (q, k, v, bias), {"bias": bias})):
+                    expected = exact(q, k, v, mask, **wanted)[0]
+                    self.close((got, *self.gradients([got], inputs)),
+                               (expected, *self.gradients([expected], inputs)))
+            for dropped in (flash(q, k, v, 0.5)[0], efficient(q, k, v, None, True, 0.5)[0]):
+                (dv,) = torch.autograd.grad(dropped, v, torch.ones_like(dropped))
+                self.assertAlmostEqual((dv * v).sum().item(), dropped.sum().item(),
+                                       delta=0.5)
+
+    def test_fallback(self):
+        q = numbers(1, 2, 45, 32, dtype=torch.float64)
+        name = "_scaled_dot_product_flash_attention_for_cpu"
+        expected = F.scaled_dot_product_attention(q, q, q)
+        with ft.enable(), self.assertLogs("fovea", logging.WARNING) as log:
+            got, calls = self.calls_of(lambda: F.scaled_dot_product_attention(q, q, q))
+        self.assertTrue(torch.equal(got, expected))
+        self.assertEqual(calls, {(name, "pytorch"): 1})
+        self.assertIn("q: its elements are float64", log.output[0])
+        with ft.enable(fallback=False), self.assertRaisesRegex(TypeError, "float64"):
+            F.scaled_dot_product_attention(q, q, q)
+
+    def test_training(self):
+        """A transformer of two layers with padding trains to the same losses."""
+        layer = torch.nn.TransformerEncoderLayer(32, 2, 64, dropout=0.0, batch_first=True)
+        model = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        x = torch.randn(2, 20, 32)
+        padding = torch.zeros(2, 20, dtype=torch.bool)
+        padding[1, 15:] = True
+
+        def train(model):
+            optimiser, losses = torch.optim.SGD(model.parameters(), 0.1), []
+            for _ in range(4):
+                loss = ((model(x, src_key_padding_mask=padding) - x.flip(1)) ** 2).mean()
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+                losses.append(loss.item())
+            return losses
+
+        expected = train(copy.deepcopy(model))
+        with ft.enable(fallback=False):
+            losses, calls = self.calls_of(lambda: train(model))
+        self.assertEqual(set(calls.values()), {8})
+        self.assertLess(expected[-1], expected[0])
+        for one, other in zip(losses, expected):
+            self.assertAlmostEqual(one, other, places=5)
+
+
+if __name__ == "__main__":
+    unittest.main()
