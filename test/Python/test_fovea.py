@@ -493,7 +493,7 @@ if os.fork() == 0:
     try:
         fovea.attention(x, x, x, library=lib)
     except fovea.InvalidArgumentError as error:
-        print(error)
+        print(error, flush=True)
     os._exit(0)
 os.wait()
 print(fovea.attention(x, x, x, library=lib).sum())
