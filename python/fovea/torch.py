@@ -430,6 +430,74 @@ def _efficient_backward(grad_out, q, k, v, attn_bias, out, lse, philox_seed,
     return (*results, gradient)
 
 
+# What flash-attn's functions of PyTorch have: (batch, sequence, heads, head_dim), or
+# (total, heads, head_dim) with cumulative lengths; masks and windows from the
+# bottom-right diagonal, as flash-attn's.
+def _rows(tensor: Tensor) -> Tensor:
+    return tensor.transpose(-3, -2)
+
+
+def _flash_options(q, k, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, seeds, is_causal,
+                   scale, window_size_left, window_size_right, seqused_k=None):
+    left, right = (None if bound is None or bound < 0 else bound
+                   for bound in (window_size_left, window_size_right))
+    if is_causal and right is None:
+        right = 0
+    window = None if left is None and right is None else Window(left, right)
+    sides = []
+    for cumulative, used in ((cum_seq_q, None), (cum_seq_k, seqused_k)):
+        if used is not None:  # a part of what is there of each
+            sides.append(Sequences(lengths=used, starts=None if cumulative is None
+                                   else cumulative[:-1]))
+        else:
+            sides.append(Sequences(cumulative=cumulative))
+    packs = cum_seq_q is not None, cum_seq_k is not None
+    varlen = Varlen(*sides, *(most if is_packed else None for most, is_packed in
+                              zip((max_q, max_k), packs)))
+    return {"scale": _scale(scale, q), "window": window,
+            "dropout": _philox(dropout_p, *seeds),
+            "varlen": varlen if any(packs) or seqused_k is not None else None}
+
+
+def _packed_forward(q, k, v, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, is_causal,
+                    return_debug_mask, *, scale=None, window_size_left=None,
+                    window_size_right=None, seqused_k=None, alibi_slopes=None,
+                    block_table=None, num_splits=None, out=None):
+    for name, given in (("return_debug_mask", return_debug_mask or None),
+                        ("alibi_slopes", alibi_slopes), ("block_table", block_table)):
+        if given is not None:
+            raise _NotServed(f"{name} is given")
+    seeds = _seeds(dropout_p, q)
+    out = torch.zeros_like(q) if out is None else out
+    lse = _rows(q).new_zeros(_rows(q).shape[:-1], dtype=torch.float32)
+    _attention.attention(
+        *(_plain(_rows(tensor)) for tensor in (q, k, v)), out=_rows(out.detach()),
+        lse=lse, splits=num_splits or 0,
+        **_flash_options(q, k, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, seeds,
+                         is_causal, scale, window_size_left, window_size_right,
+                         seqused_k))
+    return out, lse, *seeds, q.new_empty(0)
+
+
+def _packed_forward_into(out, *arguments, **options):
+    return _packed_forward(*arguments, **options, out=out)[1]
+
+
+def _packed_backward(grad_out, q, k, v, out, lse, cum_seq_q, cum_seq_k, max_q, max_k,
+                     dropout_p, is_causal, rng_state, unused, *, scale=None,
+                     window_size_left=None, window_size_right=None):
+    results = [torch.zeros_like(tensor) for tensor in (q, k, v)]
+    dq, dk, dv = map(_rows, results)
+    _attention.attention_backward(
+        *(_plain(_rows(tensor)) for tensor in (grad_out, q, k, v, out)), _plain(lse),
+        dq=dq, dk=dk, dv=dv,
+        deterministic=torch.are_deterministic_algorithms_enabled(),
+        **_flash_options(q, k, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p,
+                         (rng_state, unused), is_causal, scale, window_size_left,
+                         window_size_right))
+    return tuple(results)
+
+
 # PyTorch's operators: what serves them, and for tensors of which devices.
 _OVERRIDES = (
     ("_scaled_dot_product_flash_attention_for_cpu", _cpu_forward, ("CPU",)),
@@ -439,6 +507,10 @@ _OVERRIDES = (
     ("_scaled_dot_product_efficient_attention", _efficient_forward, ("CPU", "CUDA")),
     ("_scaled_dot_product_efficient_attention_backward", _efficient_backward,
      ("CPU", "CUDA")),
+    ("_flash_attention_forward", _packed_forward, ("CPU", "CUDA")),
+    ("_flash_attention_forward_no_dropout_inplace", _packed_forward_into,
+     ("CPU", "CUDA")),
+    ("_flash_attention_backward", _packed_backward, ("CPU", "CUDA")),
 )
 
 _enabled: Optional[torch.library.Library] = None
@@ -527,3 +599,11 @@ def calls() -> dict:
     """How many calls of each operator went which way since the process began:
     {(operator, "fovea" or "pytorch"): number}."""
     return dict(_calls)
+
+
+try:  # from PyTorch 2.11 on
+    from torch.nn.attention import register_flash_attention_impl
+except ImportError:
+    pass
+else:  # torch.nn.attention.activate_flash_attention_impl("fovea") is enable()
+    register_flash_attention_impl("fovea", register_fn=enable)

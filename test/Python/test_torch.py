@@ -187,6 +187,39 @@ class Enabled(Case):
                 self.assertAlmostEqual((dv * v).sum().item(), dropped.sum().item(),
                                        delta=0.5)
 
+    def test_variable_lengths(self):
+        """torch.nn.attention.varlen's function, and what it is made of."""
+        from torch.nn.attention.varlen import varlen_attn
+        q, k, v = (numbers(40, 2, 32) for _ in range(3))
+        sums = torch.tensor([0, 10, 40], dtype=torch.int32)
+        for window, mask in (((-1, -1), "none"), ((-1, 0), "causal-top-left")):
+            with ft.enable(fallback=False):
+                got = varlen_attn(q, k, v, sums, sums, 30, 30, window_size=window)
+                grads = self.gradients([got], (q, k, v))
+            wanted = torch.cat([
+                exact(*(t[None, a:b].transpose(1, 2) for t in (q, k, v)), mask)[0]
+                .transpose(1, 2)[0] for a, b in ((0, 10), (10, 40))])
+            self.close((got, *grads), (wanted, *self.gradients([wanted], (q, k, v))))
+        used = torch.tensor([7, 20], dtype=torch.int32)
+        with ft.enable(fallback=False):
+            got = torch.ops.aten._flash_attention_forward(
+                q, k, v, sums, sums, 30, 30, 0.0, False, False, seqused_k=used)[0]
+            with self.assertRaisesRegex(fovea.NotFoundError, "block_table is given"):
+                torch.ops.aten._flash_attention_forward(
+                    q, k, v, sums, sums, 30, 30, 0.0, False, False, block_table=used)
+        wanted = torch.cat([
+            exact(*(t[None, a:b].transpose(1, 2) for t, b in ((q, c), (k, b), (v, b))))[0]
+            .transpose(1, 2)[0] for a, b, c in ((0, 7, 10), (10, 30, 40))])
+        self.close([got], [wanted])
+        q, k, v = (numbers(1, n, 2, 32) for n in (30, 40, 40))  # in batches
+        with ft.enable(fallback=False):
+            got = torch.ops.aten._flash_attention_forward(
+                q, k, v, None, None, 30, 40, 0.0, True, False)[0]
+        bias = torch.zeros(30, 40).masked_fill(
+            torch.ones(30, 40, dtype=torch.bool).triu(11), -math.inf)
+        wanted = exact(*(t.transpose(1, 2) for t in (q, k, v)), bias=bias)[0]
+        self.close([got], [wanted.transpose(1, 2)])
+
     def test_fallback(self):
         q = numbers(1, 2, 45, 32, dtype=torch.float64)
         name = "_scaled_dot_product_flash_attention_for_cpu"
@@ -198,6 +231,19 @@ class Enabled(Case):
         self.assertIn("q: its elements are float64", log.output[0])
         with ft.enable(fallback=False), self.assertRaisesRegex(TypeError, "float64"):
             F.scaled_dot_product_attention(q, q, q)
+
+    @unittest.skipUnless(hasattr(torch.nn.attention, "activate_flash_attention_impl"),
+                         "PyTorch is older than 2.11")
+    def test_registry(self):
+        q = numbers(1, 2, 45, 32)
+        torch.nn.attention.activate_flash_attention_impl("fovea")
+        try:
+            _, calls = self.calls_of(lambda: F.scaled_dot_product_attention(q, q, q))
+        finally:
+            torch.nn.attention.restore_flash_attention_impl()
+        self.assertEqual(len(calls), 1)
+        _, calls = self.calls_of(lambda: F.scaled_dot_product_attention(q, q, q))
+        self.assertEqual(calls, {})
 
     def test_training(self):
         """A transformer of two layers with padding trains to the same losses."""
