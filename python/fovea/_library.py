@@ -6,6 +6,7 @@ import ctypes
 import dataclasses
 import os
 import threading
+import types
 import weakref
 from typing import Callable, Iterator, Optional, Tuple
 
@@ -14,10 +15,12 @@ from ._errors import Error, InvalidArgumentError
 
 # A kernel's description is the structure's fields but the first.
 _KERNEL_FIELDS = [name for name, _ in _abi.fovea_kernel_info_t._fields_[1:]]
-Kernel = dataclasses.make_dataclass(
-    "Kernel", _KERNEL_FIELDS, frozen=True, namespace={
-        "__doc__": "A kernel of the open packages; fields as of fovea_kernel_info_t.",
-        "__module__": __name__})
+
+
+class Kernel(types.SimpleNamespace):
+    """A kernel of the open packages; attributes are the fields of fovea_kernel_info_t:
+    `id`, `package`, `target`, `problem`, `schedule`, `symbol`, `vgprs` and so on."""
+
 
 _STATES = {_abi.FOVEA_CANDIDATE_CHOSEN: "chosen",
            _abi.FOVEA_CANDIDATE_ACCEPTED: "accepted",
@@ -168,9 +171,9 @@ class Library:
         for number in range(_native.lib.fovea_kernel_count(self._context)):
             _native.check(
                 _native.lib.fovea_kernel_info(self._context, number + 1, info))
-            values = (getattr(info, name) for name in _KERNEL_FIELDS)
-            yield Kernel(*(value.decode() if isinstance(value, bytes) else value
-                           for value in values))
+            fields = {name: getattr(info, name) for name in _KERNEL_FIELDS}
+            yield Kernel(**{name: value.decode() if isinstance(value, bytes) else value
+                            for name, value in fields.items()})
 
     @property
     def hip(self) -> HipLibrary:
