@@ -137,6 +137,35 @@ class Operators(Case):
             self.assertTrue(torch.equal(one, other))
 
 
+class FlashAttn(Case):
+    def test_functions(self):
+        from fovea import flash_attn
+        qkv = numbers(1, 40, 3, 2, 32)
+        slopes = torch.tensor([0.5, 0.25])
+        i = torch.arange(40)
+        bias = -slopes[:, None, None] * (i[:, None] - i).abs()
+        hidden = torch.zeros(40, 40).masked_fill(
+            (i[:, None] < i) | (i[:, None] - 9 > i), -math.inf)
+        out, lse, none = flash_attn.flash_attn_qkvpacked_func(
+            qkv, causal=True, window_size=(9, -1), alibi_slopes=slopes,
+            return_attn_probs=True)
+        wanted = exact(*(t.transpose(1, 2) for t in qkv.unbind(2)), bias=bias + hidden)
+        self.assertIsNone(none)
+        self.close((out.transpose(1, 2), lse, *self.gradients([out], [qkv])),
+                   (*wanted, *self.gradients(wanted[:1], [qkv])))
+        capped = flash_attn.flash_attn_func(*qkv.unbind(2), softcap=1e4)
+        self.close([capped.transpose(1, 2)],
+                   [exact(*(t.transpose(1, 2) for t in qkv.unbind(2)))[0]])
+        sums = torch.tensor([0, 10, 40], dtype=torch.int32)
+        packed = flash_attn.flash_attn_varlen_kvpacked_func(
+            qkv[0, :, 0], qkv[0, :, 1:], sums, sums, 30, 30)
+        one = flash_attn.flash_attn_kvpacked_func(qkv[:, 10:, 0], qkv[:, 10:, 1:])
+        self.close([packed[10:]], [one[0]])
+        with self.assertRaisesRegex(fovea.NotFoundError, "block_table"):
+            flash_attn.flash_attn_varlen_func(packed, packed, packed, sums, sums, 30, 30,
+                                              block_table=sums)
+
+
 class Enabled(Case):
     def calls_of(self, function):
         before = ft.calls()
