@@ -2,7 +2,6 @@
 
 import ctypes
 import dataclasses
-import math
 import sys
 from typing import Any
 
@@ -96,7 +95,7 @@ def _contiguous(shape, order=None):
 
 def _of_interface(array, name):
     interface = array.__array_interface__
-    kind = str(getattr(array, "dtype", "")) # ml_dtypes' types have a name alone
+    kind = str(getattr(array, "dtype", ""))  # ml_dtypes' types have a name alone
     if kind not in _BYTES:
         kind = {"f2": "float16", "f4": "float32", "i4": "int32", "i8": "int64",
                 "u8": "uint64", "b1": "bool"}.get(interface["typestr"][1:],
@@ -247,7 +246,3 @@ def stream_of(given, arrays, device):
     for name in ("cuda_stream", "ptr"):
         given = getattr(given, name, given)
     return int(given)
-
-
-def count(shape):
-    return math.prod(shape)

@@ -477,9 +477,10 @@ def explain(q: Any, k: Any, v: Any, *, backward: bool = False,
         spec = {name: _arrays.Spec(probe.shape(name), _TENSORS[name][1]
                                    or probe.sizes["dtype"]) for name in ("out", "lse")}
         like = _arrays.Spec(probe.shape("q"), probe.sizes["dtype"])
-        call, _ = _backward(spec["out"], like, k, v, spec["out"], spec["lse"], scale, mask,
-                            window, score, sinks, dropout, varlen, blocks, dlse, gradients,
-                            None, None, None, None, deterministic, narrow_sums, kernel)
+        call, _ = _backward(spec["out"], like, k, v, spec["out"], spec["lse"], scale,
+                            mask, window, score, sinks, dropout, varlen, blocks, dlse,
+                            gradients, None, None, None, None, deterministic,
+                            narrow_sums, kernel)
         return call.explain(context, lib.fovea_backward_explain, device)
     like = _arrays.view(q, "q")
     like = _arrays.Spec(like.shape, like.dtype, _arrays.order_of(like))

@@ -120,6 +120,11 @@ class Results(Case):
         for got, wanted in zip((dq, dk, dv), expected[2:]):
             self.close(got, wanted)
         self.assertTrue((room[:, :, 3] == 7).all())
+        # A result between the rows of what is read.
+        both = np.stack([q.swapaxes(1, 2), np.zeros((2, 50, 4, 64), np.float16)], 2)
+        q, out = (both[:, :, i].swapaxes(1, 2) for i in range(2))
+        fovea.attention(q, k, v, out=out, library=lib)
+        self.close(out, expected[0])
 
     def test_given_results(self):
         out, lse = np.zeros_like(self.q), np.zeros((2, 4, 50), np.float32)
@@ -295,7 +300,8 @@ class Arrays(Case):
                 (ValueError, r"\(batch, heads_k.*packed sequences take varlen", q[0], {}),
                 (ValueError, "k: its last stride is 2", np.repeat(q, 2, -1)[..., ::2], {}),
                 (ValueError, "k: a stride is negative", q[:, :, ::-1], {}),
-                (ValueError, r"heads_q \(2\) must be a multiple of heads_k \(3\)", numbers(1, 3, 40, 64), {"v": 0}),
+                (ValueError, r"heads_q \(2\) must be a multiple of heads_k \(3\)",
+                 numbers(1, 3, 40, 64), {"v": 0}),
                 (ValueError, "out.*is read-only", q, {"out": read_only}),
                 (ValueError, "share memory", q, {"out": q}),
                 (ValueError, "mask is 'causal', not one of 'none', 'causal-top-left'", q,
