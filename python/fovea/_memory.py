@@ -20,6 +20,9 @@ _TO_DEVICE, _TO_HOST = 1, 2
 _OUT_OF_MEMORY = 2
 # What a block of the device is aligned to; arrays keep their place within it.
 _ALIGNMENT = 256
+# And there is memory behind the last: rows of an odd number of elements of 16 bits are
+# read in words (docs/HeadDimensions.md).
+_WORD = 4
 
 
 class Hip:
@@ -113,7 +116,7 @@ class Mirror:
         for begin, end, written in merged:
             within = begin % _ALIGNMENT
             allocation = _p()
-            self._hip.hipMalloc(allocation, end - begin + within)
+            self._hip.hipMalloc(allocation, end - begin + within + _WORD)
             address = allocation.value + within
             self._blocks.append((begin, end, written, address, allocation))
             self._hip.hipMemcpy(address, begin, end - begin, _TO_DEVICE)

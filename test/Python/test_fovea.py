@@ -378,6 +378,14 @@ class Features(Case):
         v, dout = numbers(1, 4, 40, 48), numbers(1, 4, 40, 48, seed=1)
         self.passes(q, k, v, dout, library=compiling, expected=oracle(q, k, v, dout))
 
+        # Rows of an odd number of elements, without memory behind the last.
+        q, k, v, dout = (numbers(1, 4, 40, 33, seed=i) for i in range(4))
+        q, k, v, dout = (np.pad(a, [(0, 0)] * 3 + [(0, 1)])[..., :33]
+                         for a in (q, k, v, dout))
+        out = np.zeros((1, 4, 40, 34), np.float16)[..., :33]
+        fovea.attention(q, k, v, out=out, library=compiling)
+        self.close(out, oracle(q, k, v, dout)[0])
+
     def test_blocks(self):
         q, k, v = (numbers(1, 2, 300, 32, seed=i) for i in range(3))
         counts = np.array([[[1, 2, 1]]], np.int32)
