@@ -25,21 +25,14 @@ inline mlir::Value offsetIf(mlir::ImplicitLocOpBuilder &b, LaneContext &lanes,
                                        lanes.i32(b, kOutOfBounds));
 }
 
-/// What is known of the rows of a view at run time, i32; null: nothing.
-struct RowEnd {
-  mlir::Value columns; ///< if accesses have to look at them
-  mlir::Value again;   ///< by how much column kColumnSeenAgain is early
-};
-inline RowEnd rowEndOf(mlir::ConversionPatternRewriter &rewriter,
-                       mlir::TypedValue<attn::ViewType> view) {
+/// i32 columns of the view that an op is about, if they are known at run time
+/// and it has to look at them; else null.
+inline mlir::Value columnsOf(mlir::ConversionPatternRewriter &rewriter,
+                             mlir::TypedValue<attn::ViewType> view) {
   auto made = view.getDefiningOp<attn::ViewOp>();
-  if (!made || !made.getColumns())
-    return {};
-  auto remapped = [&](mlir::Value value) {
-    return value ? rewriter.getRemappedValue(value) : value;
-  };
-  return {made.getLoose() ? mlir::Value() : remapped(made.getColumns()),
-          remapped(made.getAgain())};
+  return made && made.getColumns() && !made.getLoose()
+             ? rewriter.getRemappedValue(made.getColumns())
+             : mlir::Value();
 }
 
 } // namespace fovea

@@ -31,14 +31,6 @@ Value fovea::passVectorRegister(ImplicitLocOpBuilder &b, Value value,
       .getResult(0);
 }
 
-int64_t fovea::lastColumn(const layout::TileLayout &layout) {
-  int64_t last = 0;
-  for (auto space : {layout::Space::Lane, layout::Space::Wave})
-    for (const layout::Coord &basis : layout.get(space))
-      last += basis[1];
-  return last;
-}
-
 Value fovea::mapElements(ImplicitLocOpBuilder &b, Value fragment,
                          llvm::function_ref<Value(Value)> make) {
   auto type = cast<VectorType>(fragment.getType());
