@@ -119,6 +119,27 @@ def _of_interface(array, name):
     return View(address, shape, strides, kind, None, read_only, array)
 
 
+def _of_torch(tensor, name):
+    """A tensor of PyTorch's own class, without the capsule of DLPack."""
+    if tensor.requires_grad and sys.modules["torch"].is_grad_enabled():
+        raise TypeError(f"{name}: Tensor that requires a gradient; fovea.torch.attention "
+                        "is for these, detach() or torch.no_grad() for what needs none")
+    if tensor.is_neg():
+        raise TypeError(f"{name}: its elements are negated when they are read; give "
+                        "its resolve_neg()")
+    kind = str(tensor.dtype).rpartition(".")[2]
+    if kind not in _BYTES:
+        raise TypeError(f"{name}: its elements are {kind}, not one of "
+                        f"{', '.join(_BYTES)}")
+    place = tensor.device
+    if place.type not in torch_devices:
+        raise TypeError(f"{name}: it is in memory of PyTorch's device '{place}', neither "
+                        "the host's nor ROCm's; copy it there")
+    on_device = torch_devices[place.type]
+    return View(tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), kind,
+                (place.index or 0) if on_device else None, False, tensor)
+
+
 def _of_dlpack(array, name):
     try:
         # The memory is ordered by `stream`, of the caller's: nothing to wait for.
@@ -169,7 +190,9 @@ def view(array, name):
     if isinstance(array, Spec):
         return View(0, array.shape, _contiguous(array.shape, array.order),
                     array.dtype, None, False, array)
-    if hasattr(array, "__array_interface__"):
+    if layout_of(type(array)) is _torch_layout:
+        made = _of_torch(array, name)
+    elif hasattr(array, "__array_interface__"):
         made = _of_interface(array, name)
     elif hasattr(array, "__dlpack__"):
         made = _of_dlpack(array, name)
@@ -182,52 +205,128 @@ def view(array, name):
     return made
 
 
-# How arrays are made like others, by the module of their type: empty or with zeros,
-# in a shape, of a type by name or of the other's, where the other is; and the stream
-# that work on them is ordered by, on a device.
-def _numpy(like, shape, dtype, zeros):
+# What a call's structures hold of an array but its address: functions of the array that
+# give this as a key, and append the address to `seen`, by the array's type.
+def _view_layout(array, seen):
+    seen.append(array.data)
+    return (array.shape, array.strides, array.dtype, array.device, array.read_only)
+
+
+def _torch_layout(tensor, seen):
+    seen.append(tensor.data_ptr())
+    # Whether a gradient is required decides only whether the tensor is refused.
+    return (tensor.shape, tensor.stride(), tensor.dtype, tensor.device,
+            tensor.requires_grad and sys.modules["torch"].is_grad_enabled())
+
+
+def _any_layout(array, seen):
+    made = view(array, "")
+    seen.owners.append(made.owner)
+    return _view_layout(made, seen)
+
+
+#: PyTorch's kinds of devices whose memory a call takes: whether it is a GPU's.
+torch_devices = {"cpu": False}
+_layouts = {View: _view_layout}
+
+
+def layout_of(kind):
+    """The function for arrays of a type."""
+    found = _layouts.get(kind)
+    if found is None:
+        found = _any_layout
+        torch = sys.modules.get("torch")
+        # Other classes than these may have their elements elsewhere.
+        if torch is not None and hasattr(torch, "nn") and kind in (
+                torch.Tensor, torch.nn.Parameter):
+            found = _torch_layout
+            if torch.version.hip:
+                torch_devices["cuda"] = True
+        elif kind.__module__.partition(".")[0] == "torch":
+            return found  # may be asked while PyTorch is being imported
+        _layouts[kind] = found
+    return found
+
+
+def address_of(like):
+    """A function that gives the address of an array of the class of another, and keeps
+    what has to live as long, in a Seen."""
+    if layout_of(type(like)) is _torch_layout:
+        return lambda tensor, _: tensor.data_ptr()
+
+    def address(array, seen):
+        made = view(array, "")
+        seen.owners.append(made.owner)
+        return made.data
+    return address
+
+
+class Seen(list):
+    """Addresses of a call's arrays, in their order, and what keeps the memory."""
+
+    def __init__(self):
+        self.owners = []
+
+
+# How arrays are made like others, by the module of their type: a function that makes
+# them, empty or with zeros, in a shape, of a type by name or of the other's, where the
+# other is. Strides are `order`, dimensions from the outermost in memory to the innermost.
+def _numpy(like, shape, dtype, order, zeros):
     import numpy
-    return (numpy.zeros if zeros else numpy.empty)(shape, dtype or like.dtype)
+    make, kind = numpy.zeros if zeros else numpy.empty, dtype or like.dtype
+    return _permuted(shape, order, lambda _, extents: make(extents, kind))
 
 
-def _torch(like, shape, dtype, zeros):
+def _torch(like, shape, dtype, order, zeros):
     import torch
-    make = torch.zeros if zeros else torch.empty
-    return make(shape, dtype=getattr(torch, dtype) if dtype else like.dtype,
-                device=like.device)
+    kind, device = getattr(torch, dtype) if dtype else like.dtype, like.device
+    strides, make = _contiguous(shape, order), torch.empty_strided
+    if zeros:
+        return lambda _: make(shape, strides, dtype=kind, device=device).zero_()
+    return lambda _: make(shape, strides, dtype=kind, device=device)
 
 
-def _standard(like, shape, dtype, zeros):
+def _standard(like, shape, dtype, order, zeros):
     """Python's standard for arrays."""
-    space = like.__array_namespace__()
-    return (space.zeros if zeros else space.empty)(
-        shape, dtype=getattr(space, dtype) if dtype else like.dtype,
-        device=like.device)
+    def make(like, extents):
+        space = like.__array_namespace__()
+        return (space.zeros if zeros else space.empty)(
+            extents, dtype=getattr(space, dtype) if dtype else like.dtype,
+            device=like.device)
+    return _permuted(shape, order, make)
+
+
+def _permuted(shape, order, make):
+    extents = tuple(shape[dim] for dim in order)
+    if order == tuple(range(len(shape))):
+        return lambda like: make(like, extents)
+    back = tuple(order.index(dim) for dim in range(len(shape)))
+
+    def permuted(like):
+        made = make(like, extents)
+        return made.permute(back) if hasattr(made, "permute") else made.transpose(back)
+    return permuted
 
 
 _MAKERS = {"numpy": _numpy, "torch": _torch}
 
 
-def empty(like, shape, dtype=None, order=None, zeros=False):
-    """An array like another: of its library and device.
+def maker(like, shape, dtype=None, order=None, zeros=False):
+    """A function of `like`, or another array of its library, device and type, that
+    makes an array of these too.
 
     Args:
         order: dimensions from the outermost in memory to the innermost.
     """
     if isinstance(like, Spec):
-        return Spec(shape, dtype or like.dtype, order)
+        return lambda _: Spec(shape, dtype or like.dtype, order)
     make = _MAKERS.get(type(like).__module__.partition(".")[0])
     if make is None:
         if not hasattr(like, "__array_namespace__"):
             raise TypeError(f"results cannot be made like {type(like).__name__}, which "
                             "has no __array_namespace__; give the arrays to write to")
         make = _standard
-    order = tuple(order or range(len(shape)))
-    made = make(like, tuple(shape[dim] for dim in order), dtype, zeros)
-    if order == tuple(range(len(shape))):
-        return made
-    back = tuple(order.index(dim) for dim in range(len(shape)))
-    return made.permute(back) if hasattr(made, "permute") else made.transpose(back)
+    return make(like, tuple(shape), dtype, tuple(order or range(len(shape))), zeros)
 
 
 def order_of(view):
@@ -236,13 +335,19 @@ def order_of(view):
     return (*sorted(range(inner), key=lambda dim: -view.strides[dim]), inner)
 
 
-def stream_of(given, arrays, device):
-    """The number of a HIP stream; 0: the null stream."""
-    if given is None:
-        torch = sys.modules.get("torch")
-        if device is None or torch is None or not isinstance(arrays, torch.Tensor):
-            return 0
-        given = torch.cuda.current_stream(device)
+def _torch_stream(device):
+    torch = sys.modules["torch"]
+    raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # ten times as fast
+    return raw(device) if raw else torch.cuda.current_stream(device).cuda_stream
+
+
+#: The number of the stream that a device's arrays are ordered by, by the function of
+#: their type; else the null stream's.
+current_streams = {_torch_layout: _torch_stream}
+
+
+def stream_number(given):
+    """The number of a HIP stream."""
     for name in ("cuda_stream", "ptr"):
         given = getattr(given, name, given)
     return int(given)

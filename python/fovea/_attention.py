@@ -10,7 +10,7 @@ from typing import Any, Iterable, NamedTuple, Optional, Union
 from . import _abi, _arrays, _memory, _native
 from ._errors import InvalidArgumentError
 from ._features import (MASKS, Blocks, Dropout, Score, Varlen, Window, WindowLike,
-                        choice)
+                        choice, key_of, with_views)
 from ._library import Explanation, Library, default_library, explained
 
 DTYPES = {"float16": _abi.FOVEA_DTYPE_F16, "bfloat16": _abi.FOVEA_DTYPE_BF16,
@@ -31,12 +31,14 @@ _TENSORS = {"q": (_Q, None), "k": (_K, None), "v": (_V, None), "out": (_OUT, Non
 _SIZES = ("batch", "heads_q", "heads_k", "seqlen_q", "seqlen_k", "head_dim")
 # What an empty array has for an address, which nothing reads.
 _NOWHERE = 256
+# How many calls' structures a thread keeps of a library.
+_KEPT = 512
 
 
 class _Call:
-    """A call's structures, and the arrays whose addresses they are to have."""
+    """The structures of calls that differ in the addresses of their arrays alone."""
 
-    def __init__(self, params, varlen=None):
+    def __init__(self, params, views, varlen=None):
         self.params = _native.new(params)
         self.sizes = {}
         self.varlen = None
@@ -45,6 +47,11 @@ class _Call:
         self._kept = []
         self._addresses = []  # (structure, field, view, name, written)
         self._packed = set()  # sides, "q" and "k"
+        self._workspaces = {}  # bytes by device
+        self._refusal = None  # why it can be explained and not run
+        self.views = views  # of arrays, in the order of their addresses
+        self.makers = []  # of results that are not given
+        self.made = []  # the first ones
 
     # Structures.
     def group(self, structure, number):
@@ -201,73 +208,171 @@ class _Call:
         self.varlen = varlen._fill(self)
 
     # The end.
-    def _link(self):
+    def complete(self, like):
+        """What there is to do once. Results are like the array `like`."""
         following = None
         for group in reversed(self._groups):
             group.header.next = following
             following = ctypes.addressof(group)
         self.params.groups = following
-
-    def explain(self, library, function, device):
-        self._place(lambda _: _NOWHERE)  # what is there matters, and not where
-        self._link()
-        return explained(lambda step: function(
-            library._context, self.params, -1 if device is None else device, step,
-            None))
-
-    def launch(self, library, select, plan, enqueue, device, stream, like):
-        """Enqueues it; with arrays of the host, returns when all is done."""
         places = {}
         for _, _, view, name, _ in self._addresses:
-            if isinstance(view.owner, _arrays.Spec):
-                raise TypeError(f"{name} is a Spec, which stands for an array where "
-                                "nothing runs")
             places.setdefault(view.device, name)
         if len(places) > 1:
-            raise InvalidArgumentError(
+            self._refusal = InvalidArgumentError(
                 "arrays of a call are all in the host's memory or all on one device: "
                 + ", ".join(f"{name} is " + ("the host's" if place is None
                                              else f"on device {place}")
                             for place, name in places.items()))
-        (place,) = places
-        if place is not None and device not in (None, place):
-            raise InvalidArgumentError(f"device is {device}, and the arrays are on "
-                                       f"device {place}")
-        hip, stream = library._hip, _arrays.stream_of(stream, like, place)
-        with hip.device(device if place is None else place):
-            if place is not None:
-                self._place(lambda view: view.data)
-                self._enqueue(library, select, plan, enqueue, stream,
-                              lambda size: _workspace(hip, size, stream))
-                return
-            with _memory.Mirror(hip) as mirror:
-                for _, _, view, _, written in self._addresses:
-                    mirror.add(view.data, view.span, written)
-                mirror.copy_in()
-                self._place(lambda view: mirror.address(view.data))
-                self._enqueue(library, select, plan, enqueue, stream,
-                              lambda size: contextlib.nullcontext(mirror.block(size)))
-                hip.hipStreamSynchronize(stream)
-                mirror.copy_out()
+        self.place = next(iter(places))
+        self._stream = _arrays.current_streams.get(_arrays.layout_of(type(like)))
+        self.address_of = _arrays.address_of(like)
+        number = {id(view): at for at, view in enumerate(self.views)}
+        self._patches = []
+        self._spans = []  # (number, bytes, written), of what has any
+        for structure, field, view, name, written in self._addresses:
+            if isinstance(view.owner, _arrays.Spec):
+                self._refusal = TypeError(f"{name} is a Spec, which stands for an array "
+                                          "where nothing runs")
+            setattr(structure, field, _NOWHERE)
+            if view.span:
+                self._patches.append((structure, field, number[id(view)]))
+                self._spans.append((number[id(view)], view.span, written))
+        self._addresses = self.views = None  # and the arrays with them
+        self._reference = ctypes.byref(self.params)
 
-    def _place(self, address):
-        """Gives the structures their addresses."""
-        for structure, field, view, _, _ in self._addresses:
-            setattr(structure, field, address(view) if view.span else _NOWHERE)
+    def explain(self, library, function, device):
+        return explained(lambda step: function(
+            library._context, self.params, -1 if device is None else device, step,
+            None))
 
-    def _enqueue(self, library, select, plan, enqueue, stream, workspace):
-        self._link()
-        size = 0
-        if select is not None:
-            plan = _native.new(plan)
-            _native.check(select(library._context, self.params, -1, plan))
-            size = plan.workspace_bytes
-        if not size:
-            _native.check(enqueue(library._context, self.params, stream))
+    def launch(self, library, operation, addresses, device, stream):
+        """Enqueues it; with arrays of the host, returns when all is done."""
+        if self._refusal is not None:
+            raise self._refusal
+        place, hip = self.place, library._hip
+        if place is not None:
+            if device is not None and device != place:
+                raise InvalidArgumentError(f"device is {device}, and the arrays are on "
+                                           f"device {place}")
+            if stream is None:
+                stream = self._stream(place) if self._stream is not None else 0
+            elif type(stream) is not int:
+                stream = _arrays.stream_number(stream)
+            if hip.current_device() == place:
+                self._enqueue(library, operation, addresses, place, stream)
+            else:
+                with hip.device(place):
+                    self._enqueue(library, operation, addresses, place, stream)
             return
-        with workspace(size) as address:
+        stream = 0 if stream is None else _arrays.stream_number(stream)
+        with hip.device(device), _memory.Mirror(hip) as mirror:
+            for at, span, written in self._spans:
+                mirror.add(addresses[at], span, written)
+            mirror.copy_in()
+            size = self._workspace_bytes(library, operation)
+            if size:
+                self.params.workspace = mirror.block(size)
+                self.params.workspace_bytes = size
+            for structure, field, at in self._patches:
+                setattr(structure, field, mirror.address(addresses[at]))
+            _native.check(operation.enqueue(library._context, self._reference, stream))
+            hip.hipStreamSynchronize(stream)
+            mirror.copy_out()
+
+    def _enqueue(self, library, operation, addresses, place, stream):
+        """On the current device, for arrays of it."""
+        for structure, field, at in self._patches:
+            setattr(structure, field, addresses[at])
+        size = self._workspaces.get(place)
+        if size is None:
+            size = self._workspaces[place] = self._workspace_bytes(library, operation)
+        if not size:
+            status = operation.enqueue(library._context, self._reference, stream)
+            if status:
+                _native.check(status)
+            return
+        with _workspace(library._hip, size, stream) as address:
             self.params.workspace, self.params.workspace_bytes = address, size
-            _native.check(enqueue(library._context, self.params, stream))
+            _native.check(operation.enqueue(library._context, self._reference, stream))
+
+    def _workspace_bytes(self, library, operation):
+        if operation.select is None:
+            return 0
+        plan = _native.new(operation.plan)
+        _native.check(operation.select(library._context, self.params, -1, plan))
+        return plan.workspace_bytes
+
+
+class _Operation:
+    """A function of the library, and what its structures are made of.
+
+    Args:
+        plan: the structure that receives a choice; None: there is no workspace.
+        build: makes a _Call of the array that results are like, a list of views and the
+            arguments by name, the arrays among them views.
+        arrays: names of the arguments that are arrays; the first is what results are
+            made like.
+        features: of those that may have arrays.
+        options: of all others.
+    """
+
+    def __init__(self, name, plan, build, arrays, features, options):
+        self.plan, self.build = plan, build
+        self.enqueue = getattr(_native.lib, f"fovea_{name}")
+        self.select = getattr(_native.lib, f"fovea_{name}_select") if plan else None
+        self.arrays, self.features, self.options = arrays, features, options
+
+    def call(self, arrays, features, options):
+        views = []
+
+        def viewed(array, name):
+            views.append(_arrays.view(array, name))
+            return views[-1]
+
+        arguments = dict(zip(self.options, options))
+        for name, array in zip(self.arrays, arrays):
+            arguments[name] = None if array is None else viewed(array, name)
+        for name, feature in zip(self.features, features):
+            arguments[name] = with_views(feature, name, viewed)
+        call = self.build(arrays[0], views, **arguments)
+        call.complete(arrays[0])
+        return call
+
+    def run(self, library, device, stream, arrays, features, options):
+        """Returns the results that were made.
+
+        Structures are kept for calls that differ in addresses alone, by thread, since
+        addresses are written into them.
+        """
+        if library is None:
+            library = default_library()
+        seen = _arrays.Seen()
+        try:
+            key = [self, type(arrays[0]), options]
+            for array in arrays:
+                key.append(None if array is None
+                           else _arrays.layout_of(type(array))(array, seen))
+            for feature in features:
+                key.append(None if feature is None else key_of(feature, seen))
+            key, kept = tuple(key), library._calls
+            call = kept.get(key)
+        except (TypeError, InvalidArgumentError):
+            # An array or a value that is none is named here.
+            self.call(arrays, features, options)
+            raise
+        if call is None:
+            call = self.call(arrays, features, options)
+            if len(kept) >= _KEPT:
+                kept.clear()
+            kept[key] = call
+            made, call.made = call.made, None
+        else:
+            made = [make(arrays[0]) for make in call.makers]
+        for array in made:
+            seen.append(call.address_of(array, seen))
+        call.launch(library, self, seen, device, stream)
+        return made
 
 
 @contextlib.contextmanager
@@ -281,18 +386,30 @@ def _workspace(hip, size, stream):
         hip.hipFreeAsync(made, stream)
 
 
-def _results(call, like, given, zeros):
-    """The arrays that a call writes: those that were given, and others like q."""
-    order = _arrays.order_of(_arrays.view(like, "q"))
-    made = {}
+def _results(call, like, given, zeros, heads_together=False):
+    """The arrays that a call writes: views of those that were given, and others like q.
+
+    Args:
+        heads_together: the heads of a row lie side by side, whatever q has.
+    """
+    if heads_together:
+        inner = len(call.dims("q")) - 1
+        order = (*range(inner - 2), inner - 1, inner - 2, inner)
+    else:
+        order = _arrays.order_of(_arrays.view(like, "q"))
+    written = {}
     for name, array in given.items():
         if array is None:
             dims, kind = _TENSORS[name]
             shape = call.shape(name)
-            array = _arrays.empty(like, shape, kind,
-                                  order if len(shape) == len(order) else None, zeros)
-        made[name] = array
-    return made
+            make = _arrays.maker(like, shape, kind,
+                                 order if len(shape) == len(order) else None, zeros)
+            call.makers.append(make)
+            call.made.append(make(like))
+            array = _arrays.view(call.made[-1], name)
+            call.views.append(array)
+        written[name] = array
+    return written
 
 
 def attention(q: Any, k: Any, v: Any, *, scale: Optional[float] = None,
@@ -342,29 +459,37 @@ def attention(q: Any, k: Any, v: Any, *, scale: Optional[float] = None,
         TypeError: no array, or one of another type or kind of memory.
         Error: as fovea_forward() of fovea.h.
     """
-    call, result = _forward(q, k, v, scale, mask, window, score, sinks, dropout, varlen,
-                            blocks, splits, kernel, out, lse,
-                            return_lse or lse is not None)
-    lib = _native.lib
-    call.launch(library or default_library(), lib.fovea_forward_select,
-                _abi.fovea_forward_plan_t, lib.fovea_forward, device, stream, q)
-    return (result["out"], result["lse"]) if "lse" in result else result["out"]
+    wants_lse = return_lse or lse is not None
+    made = FORWARD.run(library, device, stream, (q, k, v, out, lse, sinks),
+                       (window, score, dropout, varlen, blocks),
+                       (scale, mask, splits, kernel, wants_lse, False))
+    if out is None:
+        out = made[0]
+    if not wants_lse:
+        return out
+    return out, made[-1] if lse is None else lse
 
 
-def _forward(q, k, v, scale, mask, window, score, sinks, dropout, varlen, blocks, splits,
-             kernel, out, lse, wants_lse):
-    call = _Call(_abi.fovea_forward_params_t, varlen)
+def _forward(like, views, q, k, v, out, lse, sinks, window, score, dropout, varlen,
+             blocks, scale, mask, splits, kernel, wants_lse, heads_together):
+    call = _Call(_abi.fovea_forward_params_t, views, varlen)
     call.problem(q, k, v, scale, mask, window, score, dropout, varlen, blocks, kernel)
     call.params.splits = splits
     if sinks is not None:
         call.tensor(call.group(_abi.fovea_sinks_t, _abi.FOVEA_GROUP_SINKS), "sinks",
                     sinks)
     # Rows of no sequence are not written: those of our own arrays are zeros.
-    result = _results(call, q, {"out": out} | ({"lse": lse} if wants_lse else {}),
-                      varlen is not None)
-    for name, array in result.items():
+    written = _results(call, like, {"out": out} | ({"lse": lse} if wants_lse else {}),
+                       varlen is not None, heads_together)
+    for name, array in written.items():
         call.tensor(call.params, name, array, written=True)
-    return call, result
+    return call
+
+
+_FEATURES = ("window", "score", "dropout", "varlen", "blocks")
+FORWARD = _Operation(
+    "forward", _abi.fovea_forward_plan_t, _forward, ("q", "k", "v", "out", "lse", "sinks"),
+    _FEATURES, ("scale", "mask", "splits", "kernel", "wants_lse", "heads_together"))
 
 
 class Gradients(NamedTuple):
@@ -407,19 +532,24 @@ def attention_backward(dout: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, *,
     Raises:
         InvalidArgumentError, NotFoundError, TypeError, Error: as :func:`attention`.
     """
-    call, result = _backward(dout, q, k, v, out, lse, scale, mask, window, score, sinks,
-                             dropout, varlen, blocks, dlse, gradients, dq, dk, dv, dsinks,
-                             deterministic, narrow_sums, kernel)
-    lib = _native.lib
-    call.launch(library or default_library(), lib.fovea_backward_select,
-                _abi.fovea_backward_plan_t, lib.fovea_backward, device, stream, q)
-    return Gradients(*(result.get(name) for name in Gradients._fields))
+    wanted = tuple(gradients)
+    arrays = {"dq": dq, "dk": dk, "dv": dv}
+    made = iter(_BACKWARD.run(
+        library, device, stream, (q, k, v, dout, out, lse, sinks, dlse, dq, dk, dv, dsinks),
+        (window, score, dropout, varlen, blocks),
+        (scale, mask, wanted, bool(deterministic), bool(narrow_sums), kernel)))
+    for name, array in arrays.items():
+        if array is None and name in wanted:
+            arrays[name] = next(made)
+    if sinks is not None and dsinks is None:
+        dsinks = next(made)
+    return Gradients(*arrays.values(), dsinks)
 
 
-def _backward(dout, q, k, v, out, lse, scale, mask, window, score, sinks, dropout, varlen,
-              blocks, dlse, gradients, dq, dk, dv, dsinks, deterministic, narrow_sums,
-              kernel):
-    call = _Call(_abi.fovea_backward_params_t, varlen)
+def _backward(like, views, q, k, v, dout, out, lse, sinks, dlse, dq, dk, dv, dsinks,
+              window, score, dropout, varlen, blocks, scale, mask, wanted, deterministic,
+              narrow_sums, kernel):
+    call = _Call(_abi.fovea_backward_params_t, views, varlen)
     call.problem(q, k, v, scale, mask, window, score, dropout, varlen, blocks, kernel)
     call.params.deterministic = deterministic
     call.params.narrow_sums = narrow_sums
@@ -428,7 +558,7 @@ def _backward(dout, q, k, v, out, lse, scale, mask, window, score, sinks, dropou
     if dlse is not None:
         call.tensor(call.group(_abi.fovea_dlse_t, _abi.FOVEA_GROUP_DLSE), "dlse", dlse)
     given = {"dq": dq, "dk": dk, "dv": dv}
-    for name in (wanted := tuple(gradients)):
+    for name in wanted:
         choice("gradients", name, given)
     for name, array in given.items():
         if array is not None and name not in wanted:
@@ -441,11 +571,17 @@ def _backward(dout, q, k, v, out, lse, scale, mask, window, score, sinks, dropou
         results["dsinks"] = dsinks
     elif dsinks is not None:
         raise InvalidArgumentError("dsinks is given, and no sinks")
-    results = _results(call, q, results, varlen is not None)
-    for name, array in results.items():
+    written = _results(call, like, results, varlen is not None)
+    for name, array in written.items():
         call.tensor(of_sinks if name == "dsinks" else call.params, name, array,
                     written=True)
-    return call, results
+    return call
+
+
+_BACKWARD = _Operation(
+    "backward", _abi.fovea_backward_plan_t, _backward,
+    ("q", "k", "v", "dout", "out", "lse", "sinks", "dlse", "dq", "dk", "dv", "dsinks"),
+    _FEATURES, ("scale", "mask", "wanted", "deterministic", "narrow_sums", "kernel"))
 
 
 def explain(q: Any, k: Any, v: Any, *, backward: bool = False,
@@ -470,23 +606,24 @@ def explain(q: Any, k: Any, v: Any, *, backward: bool = False,
         InvalidArgumentError, TypeError: of shapes and types. What the library refuses
             is the result's `error`.
     """
-    lib, context = _native.lib, library or default_library()
+    library = library or default_library()
+    features = (window, score, dropout, varlen, blocks)
     if backward:
-        probe = _Call(_abi.fovea_backward_params_t, varlen)
+        probe = _Call(_abi.fovea_backward_params_t, [], varlen)
         probe.problem(q, k, v, None, "none", None, None, None, varlen, None, 0)
-        spec = {name: _arrays.Spec(probe.shape(name), _TENSORS[name][1]
-                                   or probe.sizes["dtype"]) for name in ("out", "lse")}
-        like = _arrays.Spec(probe.shape("q"), probe.sizes["dtype"])
-        call, _ = _backward(spec["out"], like, k, v, spec["out"], spec["lse"], scale,
-                            mask, window, score, sinks, dropout, varlen, blocks, dlse,
-                            gradients, None, None, None, None, deterministic,
-                            narrow_sums, kernel)
-        return call.explain(context, lib.fovea_backward_explain, device)
-    like = _arrays.view(q, "q")
-    like = _arrays.Spec(like.shape, like.dtype, _arrays.order_of(like))
-    call, _ = _forward(like, k, v, scale, mask, window, score, sinks, dropout, varlen,
-                       blocks, splits, kernel, None, None, return_lse)
-    return call.explain(context, lib.fovea_forward_explain, device)
+        kind = probe.sizes["dtype"]
+        like = _arrays.Spec(probe.shape("q"), kind)
+        out, lse = (_arrays.Spec(probe.shape(name), _TENSORS[name][1] or kind)
+                    for name in ("out", "lse"))
+        call = _BACKWARD.call(
+            (like, k, v, out, out, lse, sinks, dlse, None, None, None, None), features,
+            (scale, mask, tuple(gradients), deterministic, narrow_sums, kernel))
+        return call.explain(library, _native.lib.fovea_backward_explain, device)
+    seen = _arrays.view(q, "q")
+    like = _arrays.Spec(seen.shape, seen.dtype, _arrays.order_of(seen))
+    call = FORWARD.call((like, k, v, None, None, sinks), features,
+                        (scale, mask, splits, kernel, return_lse, False))
+    return call.explain(library, _native.lib.fovea_forward_explain, device)
 
 
 def dropout_mask(mask: Any, dropout: Dropout, *, kernel: int = 0,
@@ -505,21 +642,27 @@ def dropout_mask(mask: Any, dropout: Dropout, *, kernel: int = 0,
     Raises:
         Error, TypeError: as :func:`attention`.
     """
-    call = _Call(_abi.fovea_dropout_mask_params_t)
-    seen = _arrays.view(mask, "mask")
+    _DROPOUT_MASK.run(library, device, stream, (mask,), (dropout,), (kernel,))
+    return mask
+
+
+def _dropout_mask(_, views, mask, dropout, kernel):
+    call = _Call(_abi.fovea_dropout_mask_params_t, views)
     sizes = ("batch", "heads_q", "seqlen_q", "seqlen_k")
-    if len(seen.shape) != len(sizes) or (seen.strides[-1] != 1 and seen.shape[-1] > 1):
+    if len(mask.shape) != len(sizes) or (mask.strides[-1] != 1 and mask.shape[-1] > 1):
         raise InvalidArgumentError(
-            f"mask has shape {seen.shape} and strides {seen.strides}, not "
+            f"mask has shape {mask.shape} and strides {mask.strides}, not "
             f"({', '.join(sizes)}) with a last stride of 1")
-    for name, extent in zip(sizes, seen.shape):
+    for name, extent in zip(sizes, mask.shape):
         setattr(call.params, name, extent)
-    call.params.dtype = choice("the type of mask", seen.dtype, DTYPES)
+    call.params.dtype = choice("the type of mask", mask.dtype, DTYPES)
     call.params.kernel = kernel
     (call.params.mask.stride_batch, call.params.mask.stride_head,
-     call.params.mask.stride_seq) = seen.strides[:3]
-    call.address(call.params.mask, "data", seen, "mask", written=True)
+     call.params.mask.stride_seq) = mask.strides[:3]
+    call.address(call.params.mask, "data", mask, "mask", written=True)
     dropout._fill(call)
-    call.launch(library or default_library(), None, _abi.fovea_forward_plan_t,
-                _native.lib.fovea_dropout_mask, device, stream, mask)
-    return mask
+    return call
+
+
+_DROPOUT_MASK = _Operation("dropout_mask", None, _dropout_mask, ("mask",), ("dropout",),
+                           ("kernel",))

@@ -5,11 +5,12 @@ Each class is a structure of fovea.h, whose comments define it; `_fill` writes i
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 from typing import Any, Optional, Sequence, Union
 
 from . import _abi
-from ._arrays import view
+from ._arrays import layout_of, view
 from ._errors import InvalidArgumentError
 
 _INFINITE = 2**63 - 1  # FOVEA_WINDOW_INFINITE
@@ -105,7 +106,7 @@ class Score:
         captures = (_abi.fovea_capture_t * len(self.captures))()
         group.captures = call.keep(captures)
         group.capture_count = len(captures)
-        group.capture_size = _size(_abi.fovea_capture_t)
+        group.capture_size = ctypes.sizeof(_abi.fovea_capture_t)
         for number, (capture, given) in enumerate(zip(captures, self.captures)):
             if not isinstance(given, Capture):
                 given = Capture(given)
@@ -343,9 +344,37 @@ class Blocks:
                 call.address(target, field, seen, name)
 
 
-def _size(structure):
-    import ctypes
-    return ctypes.sizeof(structure)
-
-
 WindowLike = Union[Window, "tuple[Optional[int], Optional[int]]"]
+
+
+# What a call's structures hold of a feature but the addresses of arrays.
+_FIELDS = {kind: tuple(field.name for field in dataclasses.fields(kind))
+           for kind in (Window, Capture, Score, Dropout, Sequences, Varlen, Blocks)}
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def key_of(feature, seen):
+    """It as a key; the addresses are appended to `seen`, in the order of fields."""
+    kind = type(feature)
+    fields = _FIELDS.get(kind)
+    if fields is not None:
+        return (kind, *[key_of(getattr(feature, name), seen) for name in fields])
+    if kind in (tuple, list):
+        return tuple([key_of(item, seen) for item in feature])
+    if isinstance(feature, _PLAIN):
+        return kind, feature
+    return layout_of(kind)(feature, seen)
+
+
+def with_views(feature, name, viewed):
+    """The feature with what `viewed` makes of its arrays and their names, in the order
+    of :func:`key_of`."""
+    kind = type(feature)
+    fields = _FIELDS.get(kind)
+    if fields is not None:
+        return kind(*[with_views(getattr(feature, field), name if field == "value" else
+                                 f"{name}.{field}", viewed) for field in fields])
+    if kind in (tuple, list):
+        return kind(with_views(item, f"{name}[{number}]", viewed)
+                    for number, item in enumerate(feature))
+    return feature if isinstance(feature, _PLAIN) else viewed(feature, name)

@@ -122,6 +122,7 @@ class Library:
         # Not at the interpreter's end, when work may be running and HIP be gone.
         self._finalizer = weakref.finalize(self, _destroy, self._handle, os.getpid())
         self._finalizer.atexit = False
+        self._kept = threading.local()
         self._hip_lock = threading.Lock()
         self._hip_calls: Optional[_memory.Hip] = None
         for path in paths:
@@ -130,6 +131,7 @@ class Library:
     def open(self, path: os.PathLike | str) -> None:
         """Opens a package, or all of a folder; all or none."""
         _native.check(_native.lib.fovea_package_open(self._context, os.fsencode(path)))
+        self._kept = threading.local()  # others may be chosen, with other workspaces
 
     def close(self) -> None:
         """Unloads all kernels. What was launched must have ended."""
@@ -153,8 +155,19 @@ class Library:
         return self._handle
 
     @property
+    def _calls(self) -> dict:
+        """Structures of calls that this thread has made."""
+        try:
+            return self._kept.calls
+        except AttributeError:
+            self._kept.calls = {}
+            return self._kept.calls
+
+    @property
     def _hip(self) -> _memory.Hip:
         context = self._context  # closed, or of another process: before any call
+        if self._hip_calls is not None:
+            return self._hip_calls
         with self._hip_lock:
             if self._hip_calls is None:
                 self._hip_calls = _memory.Hip(context)

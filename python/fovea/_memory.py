@@ -41,12 +41,24 @@ class Hip:
         report = self._symbol("fovea_sim_last_report")
         self._report = ctypes.CFUNCTYPE(ctypes.c_char_p)(report) if report else None
 
+        self._get_device = self._pointer("hipGetDevice", _HIP["hipGetDevice"])
+
+    def current_device(self):
+        """The thread's current device."""
+        number = _i()
+        if self._get_device(number):
+            self.hipGetDevice(number)  # tells what there is to tell
+        return number.value
+
     def _symbol(self, name):
         return _native.lib.fovea_hip_symbol(self._context, name.encode())
 
-    def _function(self, name, parameters):
+    def _pointer(self, name, parameters):
         address = self._symbol(name)
-        call = ctypes.CFUNCTYPE(_i, *parameters)(address) if address else None
+        return ctypes.CFUNCTYPE(_i, *parameters)(address) if address else None
+
+    def _function(self, name, parameters):
+        call = self._pointer(name, parameters)
 
         def checked(*arguments):
             if call is None:
@@ -69,16 +81,15 @@ class Hip:
         if number is None:
             yield
             return
-        former = _i()
-        self.hipGetDevice(former)
-        if former.value == number:
+        former = self.current_device()
+        if former == number:
             yield
             return
         self.hipSetDevice(number)
         try:
             yield
         finally:
-            self.hipSetDevice(former.value)
+            self.hipSetDevice(former)
 
 
 class Mirror:

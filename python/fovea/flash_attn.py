@@ -10,6 +10,7 @@ sees no key is -infinity. What is not served raises fovea.Error.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Optional, Tuple
 
 from torch import Tensor
@@ -22,6 +23,12 @@ __all__ = ["flash_attn_func", "flash_attn_kvpacked_func", "flash_attn_qkvpacked_
            "flash_attn_varlen_qkvpacked_func"]
 
 
+@functools.lru_cache
+def _window(left, right):
+    window = Window.of_flash_attn(left, right)
+    return None if window == Window() else window
+
+
 def _attention(q, k, v, batch, varlen, dropout_p, softmax_scale, causal, window_size,
                softcap, alibi_slopes, deterministic, return_attn_probs):
     if return_attn_probs and dropout_p:
@@ -29,7 +36,6 @@ def _attention(q, k, v, batch, varlen, dropout_p, softmax_scale, causal, window_
             "return_attn_probs is true and dropout_p is not 0: which weights are dropped "
             "is not returned; fovea.dropout_mask tells it for a seed")
     left, right = window_size
-    window = Window.of_flash_attn(left, 0 if causal else right)
     names, captures = [], []
     if softcap > 0:
         names.append("softcap")
@@ -39,7 +45,7 @@ def _attention(q, k, v, batch, varlen, dropout_p, softmax_scale, causal, window_
         captures.append(alibi_slopes.float().expand(batch, q.shape[-2]))
     out, lse = _torch.attention(
         *(tensor.transpose(-3, -2) for tensor in (q, k, v)), scale=softmax_scale,
-        window=None if window == Window() else window,
+        window=_window(left, 0 if causal else right),
         score=Score(",".join(names), captures) if names else None, dropout_p=dropout_p,
         varlen=varlen, deterministic=deterministic or None, return_lse=True)
     out = out.transpose(-3, -2)

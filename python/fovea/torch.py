@@ -58,15 +58,22 @@ def _plain(tensor: Optional[Tensor], rows: bool = True) -> Optional[Tensor]:
     if tensor is None:
         return None
     tensor = tensor.detach()
-    return (tensor.contiguous() if rows and tensor.dim() and tensor.stride(-1) != 1
-            and tensor.shape[-1] > 1 else tensor)
+    return _rows_together(tensor) if rows and tensor.dim() else tensor
+
+
+def _rows_together(tensor: Tensor) -> Tensor:
+    return (tensor.contiguous() if tensor.stride(-1) != 1 and tensor.shape[-1] > 1
+            else tensor)
 
 
 def _empty(shape: Sequence[int], like: Tensor) -> Tensor:
     """Results lie as PyTorch's attention has them: the heads of a row side by side."""
-    shape = list(shape)
-    shape[-3], shape[-2] = shape[-2], shape[-3]
-    return like.new_empty(shape).transpose(-3, -2)
+    *batch, heads, rows, columns = shape
+    strides = (columns, heads * columns, 1)
+    if batch:
+        strides = (heads * rows * columns, *strides)
+    return torch.empty_strided(tuple(shape), strides, dtype=like.dtype,
+                               device=like.device)
 
 
 def _score_of(program: str, text: str, captures: List[Tensor],
@@ -229,6 +236,31 @@ def _differentiate(ctx, dout, dlse):
 _forward.register_autograd(_differentiate, setup_context=_keep)
 
 
+def _runs_now(q: Tensor, k: Tensor, v: Tensor, score: Optional[Score],
+              sinks: Optional[Tensor]) -> bool:
+    """Whether nobody has to see an operator: there is no gradient to record, and no
+    compiler, mode, transform or profiler. It costs more than the call."""
+    if (torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack()
+            or torch._C._len_torch_function_stack() or torch._C._get_tracing_state()
+            or torch._C._functorch.peek_interpreter_stack() is not None
+            or torch.autograd.forward_ad._current_level >= 0
+            or torch._C._autograd._profiler_enabled()):
+        return False
+    tensors = [q, k, v]
+    if score is not None:
+        tensors += [given for given in score.captures if isinstance(given, Tensor)]
+    if sinks is not None:
+        tensors.append(sinks)
+    records = torch.is_grad_enabled()
+    for tensor in tensors:
+        if (records and tensor.requires_grad) or type(tensor) not in _CLASSES:
+            return False
+    return True
+
+
+_CLASSES = (Tensor, torch.nn.Parameter)
+
+
 def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
               mask: str = "none", window: Optional[WindowLike] = None,
               score: Union[Score, str, None] = None, sinks: Optional[Tensor] = None,
@@ -253,11 +285,25 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
     Raises:
         fovea.Error, TypeError: as fovea.attention.
     """
-    if torch.is_autocast_enabled(q.device.type):
-        kind = torch.get_autocast_dtype(q.device.type)
-        q, k, v = q.to(kind), k.to(kind), v.to(kind)
+    if torch._C._is_any_autocast_enabled() and torch.is_autocast_enabled(
+            kind := q.device.type):
+        wanted = torch.get_autocast_dtype(kind)
+        q, k, v = q.to(wanted), k.to(wanted), v.to(wanted)
     if isinstance(score, str):
         score = Score(score)
+    if varlen is not None and varlen.lse_layout != "as-q":
+        raise _errors.InvalidArgumentError(
+            f"varlen.lse_layout is '{varlen.lse_layout}', and fovea.torch has 'as-q' alone")
+    # Drawn here, so that the operators give the same for the same arguments.
+    seed = (torch.randint(2**62, (1,), dtype=torch.int64, device=q.device)
+            if dropout_p else None)
+    if _runs_now(q, k, v, score, sinks):
+        made = _attention.FORWARD.run(
+            None, None, None,
+            (_rows_together(q), _rows_together(k), _rows_together(v), None, None, sinks),
+            (window, score, _dropout_of(dropout_p, seed) if dropout_p else None, varlen,
+             None), (scale, mask, splits, 0, return_lse, True))
+        return tuple(made) if return_lse else made[0]
     captures = [] if score is None else [
         given if isinstance(given, Tensor) else
         torch.tensor(given, dtype=torch.int32 if isinstance(given, int)
@@ -270,15 +316,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
                 if given is not None:
                     lengths.append(given)
                     names.append(f"{side}.{field}")
-        if varlen.lse_layout != "as-q":
-            raise _errors.InvalidArgumentError(
-                f"varlen.lse_layout is '{varlen.lse_layout}', and fovea.torch has "
-                "'as-q' alone")
     most = (-1 if varlen is None or given is None else given
             for given in (varlen and varlen.max_q, varlen and varlen.max_k))
-    # Drawn here, so that the operators give the same for the same arguments.
-    seed = (torch.randint(2**62, (1,), dtype=torch.int64, device=q.device)
-            if dropout_p else None)
     if deterministic is None:
         deterministic = torch.are_deterministic_algorithms_enabled()
     out, lse = _forward(

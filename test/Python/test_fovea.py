@@ -168,6 +168,21 @@ class Results(Case):
             varlen=fovea.Varlen(fovea.Sequences(used), fovea.Sequences(used)))
         self.assertTrue((out[1, :, 13:] == 0).all() and (lse[1, :, 13:] == 0).all())
 
+    def test_calls_alike(self):
+        """What is kept of a call holds no addresses and no values of another's."""
+        one, other = (numbers(1, 2, 40, 64, seed=i) for i in (1, 2))
+        for q, k, v in ((one, one, one), (one, other, one), (other, other, one)):
+            self.passes(q, k, v, one, expected=oracle(q, k, v, one))
+        for scale in (0.1, 0.2):
+            self.close(fovea.attention(one, other, one, scale=scale, library=lib),
+                       oracle(one, other, one, one, scale=scale)[0])
+        kept = len(lib._calls)
+        fovea.attention(one, other, one, scale=0.2, library=lib)
+        self.assertEqual(len(lib._calls), kept)
+        for number in range(600):  # and not for ever
+            fovea.attention(one[:, :, :0], other, one, scale=number, library=lib)
+        self.assertLess(len(lib._calls), 520)
+
     def test_threads(self):
         expected = fovea.attention(*self.all[:3], library=lib)
         results = [None] * 4
@@ -360,6 +375,10 @@ class Features(Case):
             self.all[3], *self.all[:3], out, lse, library=compiling,
             score=fovea.Score("bias", [fovea.Capture(whole, gradient)]))
         self.close(gradient - 1, oracle(*self.all, bias=whole)[6])  # is added to
+        for cap in (3.0, 1.0):  # a value is part of what calls have alike
+            self.close(fovea.attention(*self.all[:3], library=compiling,
+                                       score=fovea.Score("softcap", [cap])),
+                       oracle(*self.all, cap=cap)[0])
         # A kernel at hand for rows that are not contiguous serves others as well; what
         # it lacks is compiled of the same program.
         odd = numbers(1, 4, 40, 41)[..., :40]

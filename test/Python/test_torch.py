@@ -108,6 +108,24 @@ class Operators(Case):
         with torch.autocast("cpu", torch.bfloat16):
             self.assertEqual(ft.attention(x, x, x).dtype, torch.bfloat16)
 
+    def test_without_gradients(self):
+        """Past the operators, with the same bits in the same places."""
+        q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
+        bias = numbers(1, 2, 40, 40)
+        for options in ({}, {"score": fovea.Score("bias", [bias])}):
+            recorded = ft.attention(q, k, v, return_lse=True, **options)
+            with torch.no_grad():
+                plain = ft.attention(q, k, v, return_lse=True, **options)
+            for one, other in zip(recorded, plain):
+                self.assertTrue(torch.equal(one, other))
+                self.assertEqual(one.stride(), other.stride())
+        with self.assertRaisesRegex(TypeError, "q: Tensor that requires a gradient"):
+            fovea.attention(q, k, v)
+        with torch.no_grad():
+            self.assertTrue(torch.equal(fovea.attention(q, k, v), ft.attention(q, k, v)))
+        with self.assertRaisesRegex(TypeError, "k: .*device 'meta', neither"):
+            fovea.attention(q.detach(), k.detach().to("meta"), v.detach())
+
     def test_opcheck(self):
         q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
         plain = dict(
