@@ -5,6 +5,7 @@
 docs/Python.md is the manual; fovea.torch is PyTorch's side.
 """
 
+from . import scores
 from ._abi import VERSION as __version__
 from ._arrays import Spec
 from ._attention import (Gradients, attention, attention_backward, dropout_mask,
@@ -24,5 +25,5 @@ __all__ = [
     "InvalidArgumentError", "IoError", "Kernel", "Library", "NoDeviceError",
     "NotFoundError", "OutOfMemoryError", "Score", "Sequences", "Spec", "Varlen",
     "Window", "__version__", "attention", "attention_backward", "compile",
-    "default_library", "dropout_mask", "explain", "verify",
+    "default_library", "dropout_mask", "explain", "scores", "verify",
 ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import math
-from typing import Any, Iterable, NamedTuple, Optional, Union
+from typing import Any, Callable, Iterable, NamedTuple, Optional, Union
 
-from . import _abi, _arrays, _memory, _native
+from . import _abi, _arrays, _memory, _native, scores
 from ._errors import InvalidArgumentError
 from ._features import (MASKS, Blocks, Dropout, Score, Varlen, Window, WindowLike,
                         choice, key_of, with_views)
@@ -413,8 +413,8 @@ def _results(call, like, given, zeros, heads_together=False):
 
 
 def attention(q: Any, k: Any, v: Any, *, scale: Optional[float] = None,
-              mask: str = "none", window: Optional[WindowLike] = None,
-              score: Union[Score, str, None] = None, sinks: Any = None,
+              mask: Union[str, Callable] = "none", window: Optional[WindowLike] = None,
+              score: Union[Score, str, Callable, None] = None, sinks: Any = None,
               dropout: Optional[Dropout] = None, varlen: Optional[Varlen] = None,
               blocks: Optional[Blocks] = None, splits: int = 0, out: Any = None,
               lse: Any = None, return_lse: bool = False, kernel: int = 0,
@@ -431,10 +431,12 @@ def attention(q: Any, k: Any, v: Any, *, scale: Optional[float] = None,
         k: (batch, heads_k, seqlen_k, head_dim), heads_k a divisor of heads_q.
         v: (batch, heads_k, seqlen_k, head_dim_v).
         scale: multiplies q k^T before the softmax; None: 1 / sqrt(head_dim).
-        mask: ``"none"``, ``"causal-top-left"`` or ``"causal-bottom-right"``.
+        mask: ``"none"``, ``"causal-top-left"`` or ``"causal-bottom-right"``; or a
+            function (batch, head, query, key) that says what is seen (:mod:`fovea.scores`).
         window: (left, right) keys from the bottom-right diagonal, None for no bound; or
             a :class:`Window`. In place of a mask.
-        score: a score program by name, or a :class:`Score`.
+        score: a score program by name, a :class:`Score`, or a function (score, batch,
+            head, query, key) (:mod:`fovea.scores`).
         sinks: (heads_q) of float32: a logit that takes part in each row's softmax.
         dropout, varlen, blocks: see their classes.
         splits: how many workgroups share out the keys of a block of rows; 0: by the
@@ -459,6 +461,8 @@ def attention(q: Any, k: Any, v: Any, *, scale: Optional[float] = None,
         TypeError: no array, or one of another type or kind of memory.
         Error: as fovea_forward() of fovea.h.
     """
+    if callable(score) or callable(mask):
+        score, mask = scores.resolve(score, mask)
     wants_lse = return_lse or lse is not None
     made = FORWARD.run(library, device, stream, (q, k, v, out, lse, sinks),
                        (window, score, dropout, varlen, blocks),
@@ -502,9 +506,10 @@ class Gradients(NamedTuple):
 
 
 def attention_backward(dout: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, *,
-                       scale: Optional[float] = None, mask: str = "none",
+                       scale: Optional[float] = None,
+                       mask: Union[str, Callable] = "none",
                        window: Optional[WindowLike] = None,
-                       score: Union[Score, str, None] = None, sinks: Any = None,
+                       score: Union[Score, str, Callable, None] = None, sinks: Any = None,
                        dropout: Optional[Dropout] = None,
                        varlen: Optional[Varlen] = None,
                        blocks: Optional[Blocks] = None, dlse: Any = None,
@@ -532,6 +537,8 @@ def attention_backward(dout: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, *,
     Raises:
         InvalidArgumentError, NotFoundError, TypeError, Error: as :func:`attention`.
     """
+    if callable(score) or callable(mask):
+        score, mask = scores.resolve(score, mask)
     wanted = tuple(gradients)
     arrays = {"dq": dq, "dk": dk, "dv": dv}
     made = iter(_BACKWARD.run(
@@ -588,8 +595,8 @@ def explain(q: Any, k: Any, v: Any, *, backward: bool = False,
             return_lse: bool = False, dlse: Any = None,
             gradients: Iterable[str] = ("dq", "dk", "dv"), deterministic: bool = False,
             narrow_sums: bool = False, splits: int = 0, scale: Optional[float] = None,
-            mask: str = "none", window: Optional[WindowLike] = None,
-            score: Union[Score, str, None] = None, sinks: Any = None,
+            mask: Union[str, Callable] = "none", window: Optional[WindowLike] = None,
+            score: Union[Score, str, Callable, None] = None, sinks: Any = None,
             dropout: Optional[Dropout] = None, varlen: Optional[Varlen] = None,
             blocks: Optional[Blocks] = None, kernel: int = 0,
             library: Optional[Library] = None,
@@ -607,6 +614,7 @@ def explain(q: Any, k: Any, v: Any, *, backward: bool = False,
             is the result's `error`.
     """
     library = library or default_library()
+    score, mask = scores.resolve(score, mask)
     features = (window, score, dropout, varlen, blocks)
     if backward:
         probe = _Call(_abi.fovea_backward_params_t, [], varlen)

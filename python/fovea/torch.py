@@ -13,7 +13,7 @@ import collections
 import logging
 import math
 import warnings
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 try:
     import torch
@@ -21,7 +21,7 @@ try:
 except ImportError as error:
     raise ImportError(f"fovea.torch needs PyTorch 2.10 or newer: {error}") from None
 
-from . import _attention, _errors
+from . import _attention, _errors, scores as _scores
 from ._features import (Capture, Dropout, Score, Sequences, Varlen, Window, WindowLike)
 
 __all__ = ["attention", "calls", "disable", "enable"]
@@ -262,8 +262,8 @@ _CLASSES = (Tensor, torch.nn.Parameter)
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
-              mask: str = "none", window: Optional[WindowLike] = None,
-              score: Union[Score, str, None] = None, sinks: Optional[Tensor] = None,
+              mask: Union[str, Callable] = "none", window: Optional[WindowLike] = None,
+              score: Union[Score, str, Callable, None] = None, sinks: Optional[Tensor] = None,
               dropout_p: float = 0.0, varlen: Optional[Varlen] = None, splits: int = 0,
               deterministic: Optional[bool] = None, return_lse: bool = False) -> Any:
     """:func:`fovea.attention` with gradients for q, k, v, sinks and the tensors that
@@ -289,6 +289,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
             kind := q.device.type):
         wanted = torch.get_autocast_dtype(kind)
         q, k, v = q.to(wanted), k.to(wanted), v.to(wanted)
+    if callable(score) or callable(mask):
+        score, mask = _scores.resolve(score, mask, q.device)
     if isinstance(score, str):
         score = Score(score)
     if varlen is not None and varlen.lse_layout != "as-q":
@@ -305,9 +307,9 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
              None), (scale, mask, splits, 0, return_lse, True))
         return tuple(made) if return_lse else made[0]
     captures = [] if score is None else [
-        given if isinstance(given, Tensor) else
         torch.tensor(given, dtype=torch.int32 if isinstance(given, int)
-                     else torch.float32) for given in score.captures]
+                     else torch.float32) if isinstance(given, (int, float)) else
+        torch.as_tensor(given, device=q.device) for given in score.captures]
     lengths, names = [], []
     if varlen is not None:
         for side in ("q", "k"):

@@ -24,6 +24,7 @@ except ImportError:
     sys.exit(77)
 
 import fovea
+from fovea import scores
 from reference import attention as oracle, visible
 
 PACKAGE = sys.argv.pop(1)
@@ -423,6 +424,110 @@ class Features(Case):
         q, k, v = (numbers(1, 2, n, 32, seed=n) for n in (3, 500, 500))
         out = fovea.attention(q, k, v, splits=4, library=compiling)
         self.close(out, oracle(q, k, v, numbers(1, 2, 3, 32))[0])
+
+
+SLOPES = np.array([[0.5, 0.25]], np.float32)
+
+
+class Functions(Case):
+    """Score programs in Python (fovea.scores)."""
+
+    def text(self, score=None, mask=None):
+        made = scores.trace(score, mask)
+        return compiling.score_text(made.program, "float16", made.text)
+
+    def test_are_the_library_s(self):
+        """To the digit, and so with its kernels."""
+        bias, seen = numbers(1, 2, 40, 40), np.ones((1, 2, 40, 40), bool)
+        table = np.zeros((2, 9), np.float32)
+
+        def alibi(s, b, h, i, j, m, n):
+            return s - SLOPES[b, h] * abs(i + (n - m) - j)
+
+        def relative(s, b, h, i, j, m, n):
+            d = np.clip(j - (i + (n - m)), -most, most)
+            return s + table[h, d + most]
+
+        most = 4
+        self.assertEqual(self.text(alibi), compiling.score_text("alibi"))
+        self.assertEqual(self.text(lambda s, *at: bias[at] + s),
+                         compiling.score_text("bias", "float16"))
+        self.assertEqual(self.text(mask=lambda b, h, i, j: seen[b, h, i, j]),
+                         compiling.score_text("bias_bool"))
+        self.assertIn("f32[head:?, ?]", self.text(relative))
+
+    def test_operations(self):
+        """One function of values, and of NumPy's arrays."""
+        bias, ids = numbers(2, 40, 2), np.arange(40, dtype=np.int64) // 7
+        factor, scale = np.float32(0.5), np.array(0.25, np.float32)
+
+        def addend(h, i, j):
+            d = i - j
+            made = np.where(d > 3 + 0 * h, d // 3, d % 4 - (-d) // 5) * factor
+            made = made + (d % -3) * (i / (j + 1)) - np.minimum(np.abs(d), 5)
+            made += ((ids[i] == ids[j]) | ~(d < 2) & (h == 0)) * scale + (i >> 1 ^ j & 3)
+            made += np.sqrt(j + 1.0) - np.exp2(-0.1 * j) + np.log(i + 2) ** 2
+            made += 2 ** (-1.0 * h) + np.floor(d / 2) + np.maximum(np.tanh(d / 9), 0.1)
+            made -= np.clip(d, -2, None) + 1 / (1 + np.exp(-0.2 * d))
+            return made * 0.2 + bias[h, i, 1]
+
+        def score(s, b, h, i, j):
+            return s + addend(h, i, j)
+
+        def mask(b, h, i, j):
+            return np.logical_not(np.equal(i % 8, 3)) | (j != i)
+
+        arrays = [numbers(1, 2, 40, 32, seed=i) for i in range(4)]
+        h, i, j = np.ogrid[:2, :40, :40]
+        self.passes(*arrays, library=compiling, score=score, mask=mask, bound=6e-3,
+                    expected=oracle(*arrays, mask(0, h, i, j), bias=addend(h, i, j)))
+        # Behind a program of the library.
+        out = fovea.attention(*arrays[:3], score=fovea.Score("softcap", [2.0]), mask=mask,
+                              library=compiling)
+        self.close(out, oracle(*arrays, mask(0, h, i, j), cap=2.0)[0])
+
+    def test_what_is_none(self):
+        import math
+        keep = numbers(1, 2)
+        many = [numbers(3, seed=i) for i in range(9)]
+
+        class Model:
+            bias = keep
+
+            def score(self, s, b, h, i, j):
+                return s + self.bias[b, h]
+
+            def captures(self, s, b, h, i, j):
+                return s + scores.capture(self.bias)[b, h]
+
+        self.assertIn("captures(f16", self.text(Model().captures))
+        for words, function in (
+                (r"test_fovea.py:\d+ in <lambda>: `.*`: a branch on what differs.*where\(",
+                 lambda s, b, h, i, j: s if i > j else -s),
+                ("a branch .* minimum and maximum", lambda s, b, h, i, j: max(s, 0.0)),
+                (r"a number of Python's.*capture\(array\)", Model().score),
+                ("functions of fovea.scores", lambda s, b, h, i, j: math.exp(s)),
+                ("numpy.sin is no part", lambda s, b, h, i, j: np.sin(s)),
+                (r"array of shape \(1, 2\) is read with 1", lambda s, b, h, i, j:
+                 s + keep[h]),
+                ("an array is indexed with Ellipsis", lambda s, b, h, i, j:
+                 s + keep[..., h]),
+                ("is read with 0 indices", lambda s, b, h, i, j: s * keep),
+                ("an index is f32", lambda s, b, h, i, j: s + keep[b, s]),
+                ("at most 8 arrays", lambda s, b, h, i, j: s + sum(a[h] for a in many)),
+                ("no integer of 32 bits", lambda s, b, h, i, j: s + (i + 2**31)),
+                ("gives NoneType, not a number", lambda s, b, h, i, j: None),
+                ("gives i1, not a score", lambda s, b, h, i, j: i > j),
+                (r"score takes \(s, b\), not \(s, b, h, i, j\)", lambda s, b: s)):
+            with self.subTest(words):
+                self.refused(scores.TraceError, words, scores.trace, function)
+        self.refused(scores.TraceError, "not whether the query sees", scores.trace,
+                     mask=lambda b, h, i, j: 1.0 * i)
+        self.refused(scores.TraceError, "elements of 0 to 4294967296 ", scores.trace,
+                     mask=lambda b, h, i, j: wide[i] == wide[j])
+
+
+wide = np.array([0, 2**32])
 
 
 class Packages(Case):
