@@ -129,7 +129,8 @@ class Value:
             return _TENSOR_FACTS[name](self)
         if name.startswith("__") or name not in _FUNCTIONS:
             raise AttributeError(f"a score program's value has no {name}")
-        return functools.partial(_apply, f"Tensor.{name}", name, (self,))
+        return lambda *given, **options: _apply(f"Tensor.{name}", name, (self, *given),
+                                                options)
 
     def __getitem__(self, _):
         raise _refuse("it is one number, and not an array")

@@ -10,6 +10,7 @@ docs/Python.md is the manual. The operators are `fovea::attention_forward` and
 from __future__ import annotations
 
 import collections
+import dataclasses
 import logging
 import math
 import warnings
@@ -21,10 +22,11 @@ try:
 except ImportError as error:
     raise ImportError(f"fovea.torch needs PyTorch 2.10 or newer: {error}") from None
 
-from . import _attention, _errors, scores as _scores
-from ._features import (Capture, Dropout, Score, Sequences, Varlen, Window, WindowLike)
+from . import _attention, _errors, _flex, scores as _scores
+from ._features import (Blocks, Capture, Dropout, Score, Sequences, Varlen, Window,
+                        WindowLike)
 
-__all__ = ["attention", "calls", "disable", "enable"]
+__all__ = ["attention", "calls", "disable", "enable", "flex_attention"]
 
 _log = logging.getLogger("fovea")
 
@@ -93,39 +95,70 @@ def _dropout_of(p: float, seed: Optional[Tensor]) -> Optional[Dropout]:
     return None if not p else Dropout(p, seed=seed.detach())
 
 
-def _varlen_of(lengths: List[Tensor], which: str, max_q: int,
-               max_k: int) -> Optional[Varlen]:
-    """`which` names the fields of the tensors, "q.cumulative,k.cumulative"."""
-    if not which:
-        return None
+def _listed(varlen: Optional[Varlen],
+            blocks: Optional[Blocks]) -> Tuple[str, List[Tensor], List[int]]:
+    """Lengths of sequences and lists of blocks as an operator takes them: the fields'
+    names, "q.cumulative,k.cumulative", and their tensors; and the most rows of q and k,
+    -1 for what is not said, and the blocks' sizes."""
+    names, lists, sizes = [], [], [-1, -1, 0, 0]
+    if varlen is not None:
+        for number, side in enumerate(("q", "k")):
+            for field in ("lengths", "cumulative", "starts"):
+                given = getattr(getattr(varlen, side), field)
+                if given is not None:
+                    names.append(f"{side}.{field}")
+                    lists.append(given)
+            most = getattr(varlen, f"max_{side}")
+            sizes[number] = -1 if most is None else most
+    if blocks is not None:
+        for field in dataclasses.fields(blocks):
+            given = getattr(blocks, field.name)
+            if isinstance(given, Tensor):
+                names.append(field.name)
+                lists.append(given)
+        sizes[2:] = blocks.block_size
+    return ",".join(names), lists, sizes
+
+
+def _features_of(listed: str, lists: List[Tensor],
+                 sizes: Sequence[int]) -> Tuple[Optional[Varlen], Optional[Blocks]]:
+    """What :func:`_listed` was given."""
     sides: dict = {"q": {}, "k": {}}
-    for name, tensor in zip(which.split(","), lengths):
-        side, field = name.split(".")
-        sides[side][field] = tensor.detach()
-    return Varlen(Sequences(**sides["q"]), Sequences(**sides["k"]),
-                  None if max_q < 0 else max_q, None if max_k < 0 else max_k)
+    fields: dict = {}
+    for name, tensor in zip(listed.split(","), lists):
+        side, _, field = name.rpartition(".")
+        (sides[side] if side else fields)[field] = tensor.detach()
+    most = [None if size < 0 else size for size in sizes[:2]]
+    varlen = (Varlen(Sequences(**sides["q"]), Sequences(**sides["k"]), *most)
+              if sides["q"] or sides["k"] else None)
+    return varlen, (Blocks(**fields, block_size=(sizes[2], sizes[3])) if fields else None)
 
 
 @torch.library.custom_op("fovea::attention_forward", mutates_args=())
 def _forward(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str, window: str,
              score: str, score_text: str, captures: List[Tensor],
              sinks: Optional[Tensor], dropout_p: float, seed: Optional[Tensor],
-             varlen: str, lengths: List[Tensor], max_q: int, max_k: int, splits: int,
+             listed: str, lists: List[Tensor], sizes: List[int], splits: int,
              deterministic: bool) -> Tuple[Tensor, Tensor]:
-    out, lse = _forward_results(q, v, varlen)
+    varlen, blocks = _features_of(listed, lists, sizes)
+    out, lse = _forward_results(q, v, listed)
     _attention.attention(
         *map(_plain, (q, k, v)), scale=scale, mask=mask, window=_window_of(window),
         score=_score_of(score, score_text, captures, [None] * len(captures)),
         sinks=_plain(sinks, rows=False), dropout=_dropout_of(dropout_p, seed),
-        varlen=_varlen_of(lengths, varlen, max_q, max_k), splits=splits, out=out,
-        lse=lse)
+        varlen=varlen, blocks=blocks, splits=splits, out=out, lse=lse)
     return out, lse
 
 
-def _forward_results(q, v, varlen):
+def _packs(listed):
+    """Whether there are rows of no sequence."""
+    return "." in listed
+
+
+def _forward_results(q, v, listed):
     out = _empty((*q.shape[:-1], v.shape[-1]), q)
     lse = q.new_empty(q.shape[:-1], dtype=torch.float32)
-    if varlen:  # rows of no sequence are not written
+    if _packs(listed):  # rows of no sequence are not written
         out.zero_()
         lse.zero_()
     return out, lse
@@ -133,8 +166,8 @@ def _forward_results(q, v, varlen):
 
 @_forward.register_fake
 def _(q, k, v, scale, mask, window, score, score_text, captures, sinks, dropout_p, seed,
-      varlen, lengths, max_q, max_k, splits, deterministic):
-    return _forward_results(q, v, varlen)
+      listed, lists, sizes, splits, deterministic):
+    return _forward_results(q, v, listed)
 
 
 @torch.library.custom_op("fovea::attention_backward", mutates_args=())
@@ -142,9 +175,10 @@ def _backward(dout: Tensor, dlse: Optional[Tensor], q: Tensor, k: Tensor, v: Ten
               out: Tensor, lse: Tensor, wanted: List[bool], scale: float, mask: str,
               window: str, score: str, score_text: str, captures: List[Tensor],
               sinks: Optional[Tensor], dropout_p: float, seed: Optional[Tensor],
-              varlen: str, lengths: List[Tensor], max_q: int, max_k: int,
+              listed: str, lists: List[Tensor], sizes: List[int],
               deterministic: bool) -> List[Tensor]:
-    results = _backward_results(q, k, v, sinks, captures, wanted, varlen)
+    varlen, blocks = _features_of(listed, lists, sizes)
+    results = _backward_results(q, k, v, sinks, captures, wanted, listed)
     dsinks, of_captures = results[3], results[4:]
     of_keys = wanted[1] or wanted[2]
     asked = {name: result for name, result, is_wanted in
@@ -158,7 +192,7 @@ def _backward(dout: Tensor, dlse: Optional[Tensor], q: Tensor, k: Tensor, v: Ten
                          zip(of_captures, wanted[4:])]),
         sinks=_plain(sinks, rows=False) if wanted[3] else None,
         dropout=_dropout_of(dropout_p, seed),
-        varlen=_varlen_of(lengths, varlen, max_q, max_k), dlse=_plain(dlse),
+        varlen=varlen, blocks=blocks, dlse=_plain(dlse),
         gradients=asked, dsinks=dsinks if wanted[3] else None,
         deterministic=deterministic, **asked)
     return _in_types(results, captures, wanted)
@@ -171,7 +205,7 @@ def _in_types(results, captures, wanted):
                             zip(results[4:], captures, wanted[4:]))]
 
 
-def _backward_results(q, k, v, sinks, captures, wanted, varlen):
+def _backward_results(q, k, v, sinks, captures, wanted, listed):
     """Those that are not wanted are empty: an operator's results are tensors."""
     def made(tensor, is_wanted, make):
         return make(tensor) if is_wanted else q.new_empty(0)
@@ -180,7 +214,7 @@ def _backward_results(q, k, v, sinks, captures, wanted, varlen):
     of_keys = wanted[1] or wanted[2]
     results = [made(tensor, is_wanted, lambda t: _empty(t.shape, t)) for
                tensor, is_wanted in ((q, wanted[0]), (k, of_keys), (v, of_keys))]
-    if varlen:
+    if _packs(listed):
         for result in results:
             result.zero_()
     results.append(made(sinks, wanted[3], torch.empty_like))
@@ -192,25 +226,25 @@ def _backward_results(q, k, v, sinks, captures, wanted, varlen):
 
 @_backward.register_fake
 def _(dout, dlse, q, k, v, out, lse, wanted, scale, mask, window, score, score_text,
-      captures, sinks, dropout_p, seed, varlen, lengths, max_q, max_k, deterministic):
-    return _in_types(_backward_results(q, k, v, sinks, captures, wanted, varlen),
+      captures, sinks, dropout_p, seed, listed, lists, sizes, deterministic):
+    return _in_types(_backward_results(q, k, v, sinks, captures, wanted, listed),
                      captures, wanted)
 
 
 def _keep(ctx, inputs, output):
     (q, k, v, scale, mask, window, score, score_text, captures, sinks, dropout_p, seed,
-     varlen, lengths, max_q, max_k, _, deterministic) = inputs
+     listed, lists, sizes, _, deterministic) = inputs
     ctx.set_materialize_grads(False)
-    ctx.counts = len(captures), len(lengths)
-    ctx.save_for_backward(q, k, v, *output, sinks, seed, *captures, *lengths)
-    ctx.rest = (scale, mask, window, score, score_text, dropout_p, varlen, max_q, max_k,
+    ctx.counts = len(captures), len(lists)
+    ctx.save_for_backward(q, k, v, *output, sinks, seed, *captures, *lists)
+    ctx.rest = (scale, mask, window, score, score_text, dropout_p, listed, sizes,
                 deterministic)
 
 
 def _differentiate(ctx, dout, dlse):
     q, k, v, out, lse, sinks, seed, *others = ctx.saved_tensors
-    captures, lengths = others[:ctx.counts[0]], others[ctx.counts[0]:]
-    (scale, mask, window, score, score_text, dropout_p, varlen, max_q, max_k,
+    captures, lists = others[:ctx.counts[0]], others[ctx.counts[0]:]
+    (scale, mask, window, score, score_text, dropout_p, listed, sizes,
      deterministic) = ctx.rest
     needs = ctx.needs_input_grad
     # A list's flags are a list of its own, where there is one.
@@ -221,7 +255,7 @@ def _differentiate(ctx, dout, dlse):
         dout = torch.zeros_like(out)
     dq, dk, dv, dsinks, *rest = _backward(
         dout, dlse, q, k, v, out, lse, wanted, scale, mask, window, score, score_text,
-        captures, sinks, dropout_p, seed, varlen, lengths, max_q, max_k, deterministic)
+        captures, sinks, dropout_p, seed, listed, lists, sizes, deterministic)
 
     def given(gradient, is_wanted):
         return gradient if is_wanted else None
@@ -230,7 +264,7 @@ def _differentiate(ctx, dout, dlse):
             None, None, None, None, None,
             [given(gradient, is_wanted) for gradient, is_wanted in
              zip(rest, of_captures)], given(dsinks, wanted[3]),
-            None, None, None, [None] * len(lengths), None, None, None, None)
+            None, None, None, [None] * len(lists), None, None, None)
 
 
 _forward.register_autograd(_differentiate, setup_context=_keep)
@@ -264,7 +298,8 @@ _CLASSES = (Tensor, torch.nn.Parameter)
 def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
               mask: Union[str, Callable] = "none", window: Optional[WindowLike] = None,
               score: Union[Score, str, Callable, None] = None, sinks: Optional[Tensor] = None,
-              dropout_p: float = 0.0, varlen: Optional[Varlen] = None, splits: int = 0,
+              dropout_p: float = 0.0, varlen: Optional[Varlen] = None,
+              blocks: Optional[Blocks] = None, splits: int = 0,
               deterministic: Optional[bool] = None, return_lse: bool = False) -> Any:
     """:func:`fovea.attention` with gradients for q, k, v, sinks and the tensors that
     `score` captures, through `lse` as well.
@@ -277,7 +312,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
             generator.
         deterministic: the same gradients in every run; None: as
             torch.use_deterministic_algorithms() says.
-        scale, mask, window, score, sinks, varlen, splits: as of fovea.attention.
+        scale, mask, window, score, sinks, varlen, blocks, splits: as of
+            fovea.attention.
 
     Returns:
         out; with `return_lse` (out, lse).
@@ -304,29 +340,61 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
             None, None, None,
             (_rows_together(q), _rows_together(k), _rows_together(v), None, None, sinks),
             (window, score, _dropout_of(dropout_p, seed) if dropout_p else None, varlen,
-             None), (scale, mask, splits, 0, return_lse, True))
+             blocks), (scale, mask, splits, 0, return_lse, True))
         return tuple(made) if return_lse else made[0]
     captures = [] if score is None else [
         torch.tensor(given, dtype=torch.int32 if isinstance(given, int)
                      else torch.float32) if isinstance(given, (int, float)) else
         torch.as_tensor(given, device=q.device) for given in score.captures]
-    lengths, names = [], []
-    if varlen is not None:
-        for side in ("q", "k"):
-            for field in ("lengths", "cumulative", "starts"):
-                given = getattr(getattr(varlen, side), field)
-                if given is not None:
-                    lengths.append(given)
-                    names.append(f"{side}.{field}")
-    most = (-1 if varlen is None or given is None else given
-            for given in (varlen and varlen.max_q, varlen and varlen.max_k))
     if deterministic is None:
         deterministic = torch.are_deterministic_algorithms_enabled()
     out, lse = _forward(
         q, k, v, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale), mask,
         _window_text(window), score.program if score else "",
         (score.text or "") if score else "", captures, sinks, dropout_p, seed,
-        ",".join(names), lengths, *most, splits, deterministic)
+        *_listed(varlen, blocks), splits, deterministic)
+    return (out, lse) if return_lse else out
+
+
+@torch.compiler.disable
+def flex_attention(query: Tensor, key: Tensor, value: Tensor,
+                   score_mod: Optional[Callable] = None, block_mask: Any = None,
+                   scale: Optional[float] = None, enable_gqa: bool = False,
+                   return_lse: bool = False, kernel_options: Optional[dict] = None, *,
+                   return_aux: Any = None) -> Any:
+    """torch.nn.attention.flex_attention.flex_attention, with gradients on every device.
+
+    `score_mod` and the mask_mod of `block_mask` are traced each time (fovea.scores), and
+    the BlockMask is lists of blocks (docs/BlockLists.md), whose sizes are multiples of
+    128. Gradients of tensors that `score_mod` captures are given, too.
+
+    Args:
+        kernel_options: None: they are of PyTorch's kernels.
+        return_aux: an AuxRequest of lse alone.
+
+    Returns:
+        as PyTorch's function.
+
+    Raises:
+        fovea.scores.TraceError: of a function that is no score program.
+        fovea.Error, TypeError: as :func:`attention`.
+    """
+    if kernel_options:
+        raise _errors.InvalidArgumentError(
+            f"kernel_options has {', '.join(kernel_options)}, of PyTorch's kernels; leave "
+            "it out")
+    if return_aux is not None and return_aux.max_scores:
+        raise _errors.NotFoundError("return_aux asks for max_scores, which no kernel gives")
+    if query.dim() == 4 == key.dim() and query.shape[1] != key.shape[1] and not enable_gqa:
+        raise _errors.InvalidArgumentError(
+            f"query has {query.shape[1]} heads and key {key.shape[1]}; heads that share keys "
+            "take enable_gqa=True")
+    score, blocks, key, value = _flex.arguments(query, key, value, score_mod, block_mask)
+    out, lse = attention(query, key, value, scale=scale, score=score, blocks=blocks,
+                         return_lse=True)
+    if return_aux is not None:
+        from torch.nn.attention.flex_attention import AuxOutput
+        return out, AuxOutput(lse=lse if return_aux.lse else None, max_scores=None)
     return (out, lse) if return_lse else out
 
 
@@ -555,8 +623,27 @@ _OVERRIDES = (
 )
 
 _enabled: Optional[torch.library.Library] = None
+_taken_back: list = []  # functions that do that to what a library of PyTorch's does not
 _calls: collections.Counter = collections.Counter()
 _told: set = set()
+
+
+# The higher-order operators that torch.nn.attention.flex_attention makes.
+def _flex_forward(query, key, value, score_mod, block_mask, scale, kernel_options,
+                  score_mod_other_buffers=(), mask_mod_other_buffers=()):
+    if kernel_options.get("OUTPUT_MAX"):
+        raise _NotServed("the largest scores are asked for")
+    out, lse = _flex.forward(query, key, value, score_mod, block_mask, scale,
+                             score_mod_other_buffers, mask_mod_other_buffers)
+    return out, lse, lse.new_empty(0)
+
+
+def _flex_backward(query, key, value, out, logsumexp, grad_out, grad_logsumexp, fw_graph,
+                   joint_graph, block_mask, scale, kernel_options,
+                   score_mod_other_buffers=(), mask_mod_other_buffers=()):
+    return _flex.backward(query, key, value, out, logsumexp, grad_out, grad_logsumexp,
+                          fw_graph, block_mask, scale, score_mod_other_buffers,
+                          mask_mod_other_buffers)
 
 
 class _Enabled:
@@ -604,6 +691,39 @@ def _override(name, serve, key, fallback):
         _enabled.impl(name, served, key, with_keyset=True)
 
 
+def _override_flex(hop, serve, key, fallback):
+    """Has a higher-order operator served by `serve` for tensors of a device."""
+    kernels, name = hop.py_kernels, hop.name()
+    former = kernels.get(key, kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd))
+
+    def served(*arguments, **options):
+        try:
+            result = serve(*arguments, **options)
+        except _REFUSALS as reason:
+            if former is None or not fallback:
+                if isinstance(reason, _NotServed):
+                    raise _errors.NotFoundError(f"{name}: {reason}") from None
+                raise
+            _calls[name, "pytorch"] += 1
+            _tell(name, reason)
+            return former(*arguments, **options)
+        _calls[name, "fovea"] += 1
+        return result
+
+    before = kernels.get(key)
+    kernels[key] = served
+    hop._dispatch_cache.clear()
+
+    def take_back():
+        if before is None:
+            kernels.pop(key, None)
+        else:
+            kernels[key] = before
+        hop._dispatch_cache.clear()
+
+    _taken_back.append(take_back)
+
+
 def enable(fallback: bool = True) -> _Enabled:
     """Has Fovea serve PyTorch's operators of attention, and so
     scaled_dot_product_attention.
@@ -625,6 +745,11 @@ def enable(fallback: bool = True) -> _Enabled:
         for key in devices:
             if key in keys:
                 _override(name, serve, key, fallback)
+    from torch._higher_order_ops.flex_attention import (
+        flex_attention as forward, flex_attention_backward as backward)
+    for hop, serve in ((forward, _flex_forward), (backward, _flex_backward)):
+        for key in keys:
+            _override_flex(hop, serve, getattr(torch._C.DispatchKey, key), fallback)
     return _Enabled()
 
 
@@ -634,6 +759,8 @@ def disable() -> None:
     if _enabled is not None:
         _enabled._destroy()
         _enabled = None
+    while _taken_back:
+        _taken_back.pop()()
 
 
 def calls() -> dict:

@@ -9,6 +9,7 @@ import logging
 import math
 import sys
 import unittest
+import warnings
 
 try:
     import torch
@@ -16,6 +17,7 @@ except ImportError:
     print("not run: PyTorch is not installed")
     sys.exit(77)
 import torch.nn.functional as F
+from torch.nn.attention import flex_attention as flex
 
 import fovea
 import fovea.torch as ft
@@ -130,8 +132,8 @@ class Operators(Case):
         q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
         plain = dict(
             scale=0.1, mask="none", window="", score="", score_text="", captures=[],
-            sinks=None, dropout_p=0.0, seed=None, varlen="", lengths=[], max_q=-1,
-            max_k=-1, splits=0, deterministic=False)
+            sinks=None, dropout_p=0.0, seed=None, listed="", lists=[],
+            sizes=[-1, -1, 0, 0], splits=0, deterministic=False)
         for options in ({}, {"mask": "causal-top-left"},
                         {"score": "bias", "captures": [numbers(1, 2, 40, 40)]},
                         {"sinks": numbers(2, dtype=torch.float32)},
@@ -182,6 +184,128 @@ class FlashAttn(Case):
         with self.assertRaisesRegex(fovea.NotFoundError, "block_table"):
             flash_attn.flash_attn_varlen_func(packed, packed, packed, sums, sums, 30, 30,
                                               block_table=sums)
+
+
+class Flex(Case):
+    """FlexAttention's own examples, against PyTorch's math in fp64."""
+
+    def exact(self, q, k, v, score_mod, mask_mod, scale=None):
+        from torch._higher_order_ops.flex_attention import math_attention
+        out, lse, _ = math_attention(
+            *(t.double() for t in (q, k, v)), score_mod or flex._identity,
+            (None, mask_mod or flex.noop_mask), scale or q.shape[-1] ** -0.5, {})
+        return out, lse * math.log(2)
+
+    def examples(self, heads, rows):
+        slopes = torch.exp2(-torch.arange(1, heads + 1) * 8.0 / heads).requires_grad_()
+        table = torch.randn(2 * rows, heads).requires_grad_()
+        bias = torch.randn(rows, rows, dtype=torch.float16).requires_grad_()
+        documents, prefix = torch.arange(rows) // 41, torch.tensor([20, 100])
+        factor = torch.tensor(0.5, requires_grad=True)
+
+        def causal(b, h, i, j):
+            return i >= j
+
+        def window(b, h, i, j):
+            return (i >= j) & (i - j <= 30)
+
+        def document(b, h, i, j):
+            return documents[i] == documents[j]
+
+        return {  # score_mod, mask_mod, what has a gradient
+            "alibi": (lambda s, b, h, i, j: s + slopes[h] * (j - i), causal, [slopes]),
+            "alibi by the head": (lambda s, b, h, i, j: s + torch.exp2(
+                -((h + 1) * 8.0 / heads)) * (j - i).abs(), None, []),
+            "softcap": (lambda s, b, h, i, j: 5 * torch.tanh(s / 5), None, []),
+            "sliding window": (None, window, []),
+            "documents": (None, flex.and_masks(causal, document), []),
+            "prefix lm": (None, flex.or_masks(causal, lambda b, h, i, j: j < prefix[b]),
+                          []),
+            "relative": (lambda s, b, h, i, j: s + table[j - i + rows, h], None, [table]),
+            "bias": (lambda s, b, h, i, j: s * factor + bias[i, j], causal,
+                     [factor, bias]),
+            "causal as a score": (lambda s, b, h, i, j: torch.where(i >= j, s, -math.inf),
+                                  None, []),
+        }
+
+    def mask_of(self, mask_mod, name, rows, **options):
+        return flex.create_block_mask(
+            mask_mod, 2 if name == "prefix lm" else None, None, rows, rows, device="cpu",
+            **options) if mask_mod else None
+
+    def test_examples(self):
+        rows = 150
+        for name, (score_mod, mask_mod, learnt) in self.examples(4, rows).items():
+            with self.subTest(name):
+                q = numbers(2, 4, rows, 32)
+                k, v = (numbers(2, 2, rows, 32) for _ in range(2))
+                inputs = q, k, v, *learnt
+                got = ft.flex_attention(
+                    q, k, v, score_mod, self.mask_of(mask_mod, name, rows),
+                    enable_gqa=True, return_lse=True)
+                wanted = self.exact(q, k, v, score_mod, mask_mod)
+                self.close((*got, *self.gradients(got, inputs)),
+                           (*wanted, *self.gradients(wanted, inputs)))
+
+    def test_operator(self):
+        """PyTorch's own, served: its function, which has no gradients on the CPU, and the
+        operator beneath, which has."""
+        from torch._higher_order_ops.flex_attention import flex_attention as operator
+        rows = 150
+        for name in ("alibi", "bias"):
+            score_mod, mask_mod, learnt = self.examples(2, rows)[name]
+            q, k, v = (numbers(1, 2, rows, 32) for _ in range(3))
+            blocks = self.mask_of(mask_mod, name, rows)
+            wanted = self.exact(q, k, v, score_mod, mask_mod)
+            before = ft.calls()
+            with ft.enable(fallback=False):
+                with torch.no_grad(), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    self.close([flex.flex_attention(q.detach(), k.detach(), v.detach(),
+                                                    score_mod, blocks)], wanted[:1])
+
+                def of_buffers(s, b, h, i, j, *buffers):
+                    if name == "alibi":
+                        return s + buffers[0][h] * (j - i)
+                    return s * buffers[0] + buffers[1][i, j]
+
+                out, lse, _ = operator(q, k, v, of_buffers, blocks.as_tuple(), 32 ** -0.5,
+                                       {}, tuple(learnt), ())
+                got = out, lse * math.log(2)
+                inputs = q, k, v, *learnt
+                self.close((*got, *self.gradients(got, inputs)),
+                           (*wanted, *self.gradients(wanted, inputs)))
+            self.assertEqual({key: number - before.get(key, 0)
+                              for key, number in ft.calls().items() if "flex" in key[0]},
+                             {("flex_attention", "fovea"): 2,
+                              ("flex_attention_backward", "fovea"): 1})
+
+    def test_refused(self):
+        q = numbers(1, 2, 150, 32)
+        small = self.mask_of(lambda b, h, i, j: i >= j, "", 150, BLOCK_SIZE=64)
+        other = self.mask_of(lambda b, h, i, j: i >= j, "", 140)
+        for kind, words, options in (
+                (fovea.InvalidArgumentError, r"\(64, 64\).* multiples of 128",
+                 {"block_mask": small}),
+                (fovea.InvalidArgumentError, r"\(140, 140\).*\(150, 150\)",
+                 {"block_mask": other}),
+                (fovea.InvalidArgumentError, "kernel_options has BLOCK_M",
+                 {"kernel_options": {"BLOCK_M": 64}}),
+                (fovea.NotFoundError, "max_scores",
+                 {"return_aux": flex.AuxRequest(max_scores=True)}),
+                (fovea.scores.TraceError, "test_torch.py.*a branch on",
+                 {"score_mod": lambda s, b, h, i, j: s if i > j else s * 2}),
+                (fovea.scores.TraceError, "torch.erf is no part of a score program",
+                 {"score_mod": lambda s, b, h, i, j: torch.erf(s)})):
+            with self.subTest(words), self.assertRaisesRegex(kind, words):
+                ft.flex_attention(q, q, q, **options)
+        with self.assertRaisesRegex(fovea.InvalidArgumentError, "enable_gqa=True"):
+            ft.flex_attention(q, q[:, :1], q[:, :1])
+        with ft.enable(), self.assertLogs("fovea", logging.WARNING) as log, \
+                warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            flex.flex_attention(*(q.detach().clone() for _ in range(3)), block_mask=small)
+        self.assertIn("flex_attention: block_mask has blocks of (64, 64)", log.output[0])
 
 
 class Enabled(Case):
