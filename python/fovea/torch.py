@@ -503,15 +503,19 @@ def _efficient_forward(q, k, v, attn_bias, compute_log_sumexp, dropout_p=0.0,
     seed, offset = _efficient_seeds(dropout_p, q)
     out = _empty((*q.shape[:3], v.shape[-1]), q)
     rows = q.shape[2]
-    # Where PyTorch is not ROCm's it expects rows up to a multiple of 32.
-    held = rows if torch.version.hip else -(-rows // 32) * 32
-    lse = q.new_zeros((*q.shape[:2], held if compute_log_sumexp else 0),
-                      dtype=torch.float32)
+    lse = _efficient_lse(q, (*q.shape[:2], rows), compute_log_sumexp)
     _attention.attention(
         *map(_plain, (q, k, v)), scale=_scale(scale, q), mask=_causal(is_causal),
         score=_bias(attn_bias, q, k), dropout=_philox(dropout_p, seed, offset), out=out,
         lse=lse[..., :rows] if compute_log_sumexp else None)
     return out, lse, seed, offset
+
+
+def _efficient_lse(like, shape, is_wanted):
+    """Where PyTorch is not ROCm's it expects rows up to a multiple of 32."""
+    *others, rows = shape
+    held = rows if torch.version.hip else -(-rows // 32) * 32
+    return like.new_zeros((*others, held if is_wanted else 0), dtype=torch.float32)
 
 
 def _efficient_seeds(dropout_p, q):
@@ -533,7 +537,7 @@ def _efficient_backward(grad_out, q, k, v, attn_bias, out, lse, philox_seed,
         scale=_scale(scale, q), mask=_causal(is_causal), score=_bias(bias, q, k, gradient),
         dropout=_philox(dropout_p, philox_seed, philox_offset),
         dq=results[0], dk=results[1], dv=results[2],
-        deterministic=torch.are_deterministic_algorithms_enabled() and not wants_bias)
+        deterministic=torch.are_deterministic_algorithms_enabled())
     if wants_bias:  # of the bias as it was given
         gradient = gradient.sum_to_size(bias.shape).to(bias.dtype)
     return (*results, gradient)
@@ -607,6 +611,93 @@ def _packed_backward(grad_out, q, k, v, out, lse, cum_seq_q, cum_seq_k, max_q, m
     return tuple(results)
 
 
+# What xformers' functions of PyTorch have: (batch, sequence, heads, head_dim), or one
+# batch with the sequences behind one another.
+_MASK_TYPES = ("none", "causal-top-left", "causal-bottom-right")
+
+
+def _xformers_options(query, key, bias, cu_seqlens_q, cu_seqlens_k, max_seqlen_q,
+                      max_seqlen_k, dropout_p, seeds, custom_mask_type, scale, seqlen_k,
+                      window_size, gradient=None):
+    if window_size is not None:
+        raise _NotServed("window_size is given")
+    if not 0 <= custom_mask_type < len(_MASK_TYPES):
+        raise _NotServed(f"custom_mask_type is {custom_mask_type}")
+    if (cu_seqlens_q is None) != (cu_seqlens_k is None):
+        raise _NotServed("cu_seqlens of one side are given, and of the other not")
+    varlen = None
+    if cu_seqlens_q is not None or seqlen_k is not None:
+        keys = Sequences(cumulative=cu_seqlens_k) if seqlen_k is None else Sequences(
+            lengths=seqlen_k, starts=None if cu_seqlens_k is None else cu_seqlens_k[:-1])
+        packed = cu_seqlens_q is not None
+        varlen = Varlen(Sequences(cumulative=cu_seqlens_q), keys,
+                        max_seqlen_q if packed else None, max_seqlen_k if packed else None,
+                        "batched" if packed else "as-q")
+        if bias is not None:
+            raise _NotServed("a bias is given beside lengths of sequences")
+    return {"scale": _scale(scale, query), "mask": _MASK_TYPES[custom_mask_type],
+            "score": _bias(bias, _rows(query), _rows(key), gradient),
+            "dropout": _philox(dropout_p, *seeds), "varlen": varlen}
+
+
+def _by_heads(packed, *tensors):
+    """(batch, heads, sequence, head_dim), or without the batch of sequences in one row."""
+    return [_plain(_rows(tensor[0] if packed else tensor)) for tensor in tensors]
+
+
+def _xformers_forward(query, key, value, bias, cu_seqlens_q, cu_seqlens_k, max_seqlen_q,
+                      max_seqlen_k, dropout_p, custom_mask_type, compute_log_sumexp=False,
+                      *, scale=None, seqlen_k=None, window_size=None):
+    seeds = _efficient_seeds(dropout_p, query)
+    packed = cu_seqlens_q is not None
+    max_q = max_seqlen_q if packed else query.shape[1]
+    max_k = max_seqlen_k if max_seqlen_k is not None else key.shape[1]
+    out = query.new_zeros((*query.shape[:3], value.shape[-1]))
+    batch = cu_seqlens_q.shape[0] - 1 if packed else query.shape[0]
+    lse = _efficient_lse(query, (batch, query.shape[2], max_q), compute_log_sumexp)
+    _attention.attention(
+        *_by_heads(packed, query, key, value), out=_rows(out[0] if packed else out),
+        lse=lse[..., :max_q] if compute_log_sumexp else None,
+        **_xformers_options(query, key, bias, cu_seqlens_q, cu_seqlens_k, max_q, max_k,
+                            dropout_p, seeds, custom_mask_type, scale, seqlen_k,
+                            window_size))
+    return out, lse, *seeds, max_q, max_k
+
+
+def _xformers_backward(grad_out, query, key, value, bias, out, cu_seqlens_q, cu_seqlens_k,
+                       max_seqlen_q, max_seqlen_k, logsumexp, dropout_p, philox_seed,
+                       philox_offset, custom_mask_type, bias_requires_grad, *, scale=None,
+                       num_splits_key=None, window_size=None, shared_storage_dqdkdv=False):
+    packed = cu_seqlens_q is not None
+    if shared_storage_dqdkdv:  # gradients of one tensor's parts are one tensor's
+        results = list(query.new_zeros((*query.shape[:-2], 3, *query.shape[-2:])).unbind(-3))
+    else:
+        results = [torch.zeros_like(tensor) for tensor in (query, key, value)]
+    gradient = None
+    if bias is not None and bias_requires_grad:
+        gradient = bias.new_zeros((query.shape[0], query.shape[2], query.shape[1],
+                                   key.shape[1]), dtype=torch.float32)
+    max_q = max_seqlen_q if packed else query.shape[1]
+    dq, dk, dv = (_rows(result[0] if packed else result) for result in results)
+    _attention.attention_backward(
+        *_by_heads(packed, grad_out, query, key, value, out),
+        _plain(logsumexp)[..., :max_q], dq=dq, dk=dk, dv=dv,
+        # How the keys are split (num_splits_key) is the kernel's to choose.
+        deterministic=torch.are_deterministic_algorithms_enabled(),
+        **_xformers_options(query, key, bias, cu_seqlens_q, cu_seqlens_k, max_q,
+                            max_seqlen_k, dropout_p, (philox_seed, philox_offset),
+                            custom_mask_type, scale, None, window_size, gradient))
+    if gradient is not None:
+        gradient = gradient.sum_to_size(bias.shape).to(bias.dtype)
+    return (*results, query.new_empty(0) if gradient is None else gradient)
+
+
+def _fill_dropout_mask(mask, dropout_p, seed, offset):
+    """Above 0 where a weight is kept, as PyTorch's on ROCm."""
+    _attention.dropout_mask(mask, Dropout(dropout_p, seed=seed, offset=offset))
+    return mask
+
+
 # PyTorch's operators: what serves them, and for tensors of which devices.
 _OVERRIDES = (
     ("_scaled_dot_product_flash_attention_for_cpu", _cpu_forward, ("CPU",)),
@@ -620,6 +711,9 @@ _OVERRIDES = (
     ("_flash_attention_forward_no_dropout_inplace", _packed_forward_into,
      ("CPU", "CUDA")),
     ("_flash_attention_backward", _packed_backward, ("CPU", "CUDA")),
+    ("_efficient_attention_forward", _xformers_forward, ("CPU", "CUDA")),
+    ("_efficient_attention_backward", _xformers_backward, ("CPU", "CUDA")),
+    ("_fill_mem_eff_dropout_mask_", _fill_dropout_mask, ("CPU", "CUDA")),
 )
 
 _enabled: Optional[torch.library.Library] = None

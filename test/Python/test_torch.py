@@ -342,8 +342,10 @@ class Enabled(Case):
         bias = numbers(1, 2, 45, 45)
         flash = torch.ops.aten._scaled_dot_product_flash_attention
         efficient = torch.ops.aten._scaled_dot_product_efficient_attention
+        self.addCleanup(torch.use_deterministic_algorithms, False)
         with ft.enable(fallback=False):
             for causal in (False, True):
+                torch.use_deterministic_algorithms(causal)  # kernels that are, too
                 mask = "causal-top-left" if causal else "none"
                 for got, inputs, wanted in (
                         (flash(q, k, v, 0.0, causal)[0], (q, k, v), {}),
@@ -390,6 +392,79 @@ class Enabled(Case):
             torch.ones(30, 40, dtype=torch.bool).triu(11), -math.inf)
         wanted = exact(*(t.transpose(1, 2) for t in (q, k, v)), bias=bias)[0]
         self.close([got], [wanted.transpose(1, 2)])
+
+    def test_xformers(self):
+        """_efficient_attention_forward, and its gradients."""
+        operator = torch.ops.aten._efficient_attention_forward
+        q, k, v = numbers(2, 30, 2, 32), numbers(2, 45, 2, 32), numbers(2, 45, 2, 32)
+        bias, heads = numbers(1, 2, 30, 45), [t.transpose(1, 2) for t in (q, k, v)]
+        later = torch.zeros(30, 45).masked_fill(
+            torch.ones(30, 45, dtype=torch.bool).triu(16), -math.inf)
+        for kind, options, given in (
+                (0, {"bias": bias}, bias), (1, {"mask": "causal-top-left"}, None),
+                (2, {"bias": later}, None)):
+            for deterministic in (False, True):
+                torch.use_deterministic_algorithms(deterministic)
+                try:
+                    with ft.enable(fallback=False):
+                        got = operator(q, k, v, given, None, None, None, None, 0.0, kind,
+                                       True)
+                        inputs = (q, k, v) if given is None else (q, k, v, bias)
+                        grads = self.gradients(got[:1], inputs)
+                finally:
+                    torch.use_deterministic_algorithms(False)
+                self.assertEqual(got[4:], (30, 45))
+                out, lse = exact(*heads, **options)
+                self.close((got[0].transpose(1, 2), got[1][..., :30], *grads),
+                           (out, lse, *self.gradients([out], inputs)))
+        with ft.enable(fallback=False), self.assertRaisesRegex(fovea.NotFoundError,
+                                                               "window_size is given"):
+            operator(q, k, v, None, None, None, None, None, 0.0, 1, window_size=3)
+
+        # The mask that dropout has, by PyTorch's own name for it.
+        with ft.enable(fallback=False):
+            got = operator(q, k, v, None, None, None, None, None, 0.5, 0, True)
+            mask = torch.ops.aten._fill_mem_eff_dropout_mask_(
+                torch.empty(2, 2, 30, 45), 0.5, got[2].item(), got[3].item())
+        weights = (heads[0].double() @ heads[1].double().mT * 32 ** -0.5).softmax(-1)
+        self.close([got[0].transpose(1, 2)],
+                   [(weights * (mask > 0) * 2) @ heads[2].double()])
+
+    def test_nested(self):
+        """Jagged tensors, where PyTorch chooses as it does on a GPU."""
+        from torch.nested._internal import sdpa
+        from torch.nn.attention import SDPBackend
+        rows = [torch.randn(3, n, 2, 32, dtype=torch.float16) for n in (10, 30)]
+        chosen = sdpa._select_sdp_backend
+
+        def run():
+            q, k, v = (torch.nested.nested_tensor(
+                list(parts), layout=torch.jagged, requires_grad=True)
+                for parts in zip(*rows))
+            out = F.scaled_dot_product_attention(
+                *(t.transpose(1, 2) for t in (q, k, v)), is_causal=True).transpose(1, 2)
+            return out.values(), *(g.values() for g in torch.autograd.grad(
+                (out.values() ** 2).sum(), (q, k, v)))
+
+        expected = [torch.cat(parts) for parts in zip(*map(self.one, rows))]
+        for backend, name in ((SDPBackend.FLASH_ATTENTION, "_flash_attention"),
+                              (SDPBackend.EFFICIENT_ATTENTION, "_efficient_attention")):
+            sdpa._select_sdp_backend = lambda *_, **__: backend
+            try:
+                with ft.enable(fallback=False):
+                    got, calls = self.calls_of(run)
+            finally:
+                sdpa._select_sdp_backend = chosen
+            self.assertEqual(calls, {(f"{name}_forward", "fovea"): 1,
+                                     (f"{name}_backward", "fovea"): 1})
+            self.close(got, expected)
+
+    def one(self, tensors):
+        """A sequence alone, (rows, heads, head_dim), and its gradients."""
+        q, k, v = (tensor.clone().requires_grad_() for tensor in tensors)
+        out = exact(*(t.transpose(0, 1)[None] for t in (q, k, v)),
+                    "causal-top-left")[0][0].transpose(0, 1)
+        return out, *torch.autograd.grad((out * out).sum(), (q, k, v))
 
     def test_fallback(self):
         q = numbers(1, 2, 45, 32, dtype=torch.float64)
