@@ -550,7 +550,7 @@ def attention_backward(dout: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, *,
             arrays[name] = next(made)
     if sinks is not None and dsinks is None:
         dsinks = next(made)
-    return Gradients(*arrays.values(), dsinks)
+    return Gradients(arrays["dq"], arrays["dk"], arrays["dv"], dsinks)
 
 
 def _backward(like, views, q, k, v, dout, out, lse, sinks, dlse, dq, dk, dv, dsinks,

@@ -15,8 +15,8 @@ from ._errors import CorruptError, NotFoundError
 
 _TEXTS = ("target", "problem", "schedule", "symbol", "launches", "score_name",
           "score_text")
-_FIGURES = [name for name, kind in _abi.fovea_compiled_info_t._fields_[1:]
-            if kind in (ctypes.c_int32, ctypes.c_double) and name != "reserved"]
+_FIGURES = [field[0] for field in _abi.fovea_compiled_info_t._fields_[1:]
+            if field[1] in (ctypes.c_int32, ctypes.c_double) and field[0] != "reserved"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,11 +76,12 @@ def compile(problem: str, target: str, *, schedule: Optional[str] = None,
     try:
         info = _native.new(_abi.fovea_compiled_info_t)
         _native.check_compiler(library.fovea_compiled_info(compiled, info))
+        texts: Dict[str, Any] = {name: (getattr(info, name) or b"").decode()
+                                 for name in _TEXTS}
         return CompiledKernel(
-            ctypes.string_at(info.image, info.image_bytes),
-            *((getattr(info, name) or b"").decode() for name in _TEXTS),
-            json.loads(info.contract), json.loads(info.report),
-            {name: getattr(info, name) for name in _FIGURES})
+            ctypes.string_at(info.image, info.image_bytes), **texts,
+            contract=json.loads(info.contract), report=json.loads(info.report),
+            figures={name: getattr(info, name) for name in _FIGURES})
     finally:
         library.fovea_compiled_destroy(compiled)
 

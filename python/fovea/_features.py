@@ -302,8 +302,8 @@ class Blocks:
     def of(cls, block_mask: Any) -> Blocks:
         """The lists of a BlockMask. Its mask_mod is a score program's to compute."""
         names = [field.name for field in dataclasses.fields(cls)][:-1]
-        return cls(*(getattr(block_mask, name) for name in names),
-                   tuple(block_mask.BLOCK_SIZE))
+        return cls(**{name: getattr(block_mask, name) for name in names},
+                   block_size=tuple(block_mask.BLOCK_SIZE))
 
     def _fill(self, call):
         group = call.group(_abi.fovea_blocks_t, _abi.FOVEA_GROUP_BLOCKS)

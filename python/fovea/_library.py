@@ -14,7 +14,7 @@ from . import _abi, _memory, _native
 from ._errors import Error, InvalidArgumentError
 
 # A kernel's description is the structure's fields but the first.
-_KERNEL_FIELDS = [name for name, _ in _abi.fovea_kernel_info_t._fields_[1:]]
+_KERNEL_FIELDS = [field[0] for field in _abi.fovea_kernel_info_t._fields_[1:]]
 
 
 class Kernel(types.SimpleNamespace):
@@ -225,7 +225,7 @@ class Library:
         _native.check(_native.lib.fovea_score_text(
             self._context, choice("dtype", dtype, DTYPES), program.encode(),
             _text(text), canonical))
-        return canonical.value.decode()
+        return (canonical.value or b"").decode()
 
 
 def _text(given):

@@ -94,23 +94,27 @@ def flash_attn_varlen_func(q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor
 
 def flash_attn_qkvpacked_func(qkv: Tensor, *arguments: Any, **options: Any) -> Any:
     """:func:`flash_attn_func` of (batch, sequence, 3, heads, head_dim)."""
-    return flash_attn_func(*qkv.unbind(2), *arguments, **options)
+    q, k, v = qkv.unbind(2)
+    return flash_attn_func(q, k, v, *arguments, **options)
 
 
 def flash_attn_kvpacked_func(q: Tensor, kv: Tensor, *arguments: Any,
                              **options: Any) -> Any:
     """:func:`flash_attn_func`, keys and values (batch, sequence, 2, heads, head_dim)."""
-    return flash_attn_func(q, *kv.unbind(2), *arguments, **options)
+    k, v = kv.unbind(2)
+    return flash_attn_func(q, k, v, *arguments, **options)
 
 
 def flash_attn_varlen_qkvpacked_func(qkv: Tensor, cu_seqlens: Tensor, max_seqlen: int,
                                      *arguments: Any, **options: Any) -> Any:
     """:func:`flash_attn_varlen_func` of (total, 3, heads, head_dim)."""
-    return flash_attn_varlen_func(*qkv.unbind(1), cu_seqlens, cu_seqlens, max_seqlen,
+    q, k, v = qkv.unbind(1)
+    return flash_attn_varlen_func(q, k, v, cu_seqlens, cu_seqlens, max_seqlen,
                                   max_seqlen, *arguments, **options)
 
 
 def flash_attn_varlen_kvpacked_func(q: Tensor, kv: Tensor, *arguments: Any,
                                     **options: Any) -> Any:
     """:func:`flash_attn_varlen_func`, keys and values (total, 2, heads, head_dim)."""
-    return flash_attn_varlen_func(q, *kv.unbind(1), *arguments, **options)
+    k, v = kv.unbind(1)
+    return flash_attn_varlen_func(q, k, v, *arguments, **options)

@@ -47,11 +47,10 @@ _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 def _place() -> str:
     """The line of the function that is traced which called something here."""
-    inside = [_HERE] + [os.path.dirname(os.path.abspath(module.__file__)) + os.sep
+    inside = [_HERE] + [os.path.dirname(os.path.abspath(file)) + os.sep
                         for name in ("numpy", "torch")
-                        if (module := sys.modules.get(name)) is not None
-                        and getattr(module, "__file__", None)]
-    frame = sys._getframe(1)
+                        if (file := getattr(sys.modules.get(name), "__file__", None))]
+    frame: Optional[types.FrameType] = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         if not code.co_filename.startswith(tuple(inside)):
@@ -965,7 +964,8 @@ def resolve(score: Any, mask: Any, device: Any = None) -> Tuple[Any, Any]:
     if functions[0] is None and score is not None:
         first = Score(score) if isinstance(score, str) else score
         made = Score(f"{first.program},{made.program}",
-                     [*first.captures, *made.captures], (first.text or "") + made.text)
+                     [*first.captures, *made.captures],
+                     (first.text or "") + (made.text or ""))
     return made, mask if functions[1] is None else "none"
 
 

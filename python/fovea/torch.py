@@ -51,8 +51,8 @@ def _window_of(text: str) -> Optional[Window]:
     if not text:
         return None
     left, right, *alignments = text.split(":")
-    return Window(*(None if bound == "inf" else int(bound) for bound in (left, right)),
-                  *alignments)
+    bounds = [None if bound == "inf" else int(bound) for bound in (left, right)]
+    return Window(bounds[0], bounds[1], *alignments)
 
 
 def _plain(tensor: Optional[Tensor], rows: bool = True) -> Optional[Tensor]:
@@ -71,9 +71,9 @@ def _rows_together(tensor: Tensor) -> Tensor:
 def _empty(shape: Sequence[int], like: Tensor) -> Tensor:
     """Results lie as PyTorch's attention has them: the heads of a row side by side."""
     *batch, heads, rows, columns = shape
-    strides = (columns, heads * columns, 1)
+    strides = [columns, heads * columns, 1]
     if batch:
-        strides = (heads * rows * columns, *strides)
+        strides.insert(0, heads * rows * columns)
     return torch.empty_strided(tuple(shape), strides, dtype=like.dtype,
                                device=like.device)
 
@@ -92,7 +92,7 @@ def _score_of(program: str, text: str, captures: List[Tensor],
 
 
 def _dropout_of(p: float, seed: Optional[Tensor]) -> Optional[Dropout]:
-    return None if not p else Dropout(p, seed=seed.detach())
+    return None if seed is None else Dropout(p, seed=seed.detach())
 
 
 def _listed(varlen: Optional[Varlen],
@@ -111,10 +111,10 @@ def _listed(varlen: Optional[Varlen],
             most = getattr(varlen, f"max_{side}")
             sizes[number] = -1 if most is None else most
     if blocks is not None:
-        for field in dataclasses.fields(blocks):
-            given = getattr(blocks, field.name)
+        for of_blocks in dataclasses.fields(blocks):
+            given = getattr(blocks, of_blocks.name)
             if isinstance(given, Tensor):
-                names.append(field.name)
+                names.append(of_blocks.name)
                 lists.append(given)
         sizes[2:] = blocks.block_size
     return ",".join(names), lists, sizes
@@ -128,8 +128,8 @@ def _features_of(listed: str, lists: List[Tensor],
     for name, tensor in zip(listed.split(","), lists):
         side, _, field = name.rpartition(".")
         (sides[side] if side else fields)[field] = tensor.detach()
-    most = [None if size < 0 else size for size in sizes[:2]]
-    varlen = (Varlen(Sequences(**sides["q"]), Sequences(**sides["k"]), *most)
+    max_q, max_k = (None if size < 0 else size for size in sizes[:2])
+    varlen = (Varlen(Sequences(**sides["q"]), Sequences(**sides["k"]), max_q, max_k)
               if sides["q"] or sides["k"] else None)
     return varlen, (Blocks(**fields, block_size=(sizes[2], sizes[3])) if fields else None)
 
@@ -181,12 +181,12 @@ def _backward(dout: Tensor, dlse: Optional[Tensor], q: Tensor, k: Tensor, v: Ten
     results = _backward_results(q, k, v, sinks, captures, wanted, listed)
     dsinks, of_captures = results[3], results[4:]
     of_keys = wanted[1] or wanted[2]
-    asked = {name: result for name, result, is_wanted in
+    asked: dict = {name: result for name, result, is_wanted in
              zip(("dq", "dk", "dv"), results, (wanted[0], of_keys, of_keys))
              if is_wanted}
     _attention.attention_backward(
-        *map(_plain, (dout, q, k, v, out)), _plain(lse), scale=scale, mask=mask,
-        window=_window_of(window),
+        _plain(dout), _plain(q), _plain(k), _plain(v), _plain(out), _plain(lse),
+        scale=scale, mask=mask, window=_window_of(window),
         score=_score_of(score, score_text, captures,
                         [gradient if is_wanted else None for gradient, is_wanted in
                          zip(of_captures, wanted[4:])]),
@@ -325,33 +325,34 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
             kind := q.device.type):
         wanted = torch.get_autocast_dtype(kind)
         q, k, v = q.to(wanted), k.to(wanted), v.to(wanted)
+    program: Any = score
     if callable(score) or callable(mask):
-        score, mask = _scores.resolve(score, mask, q.device)
-    if isinstance(score, str):
-        score = Score(score)
+        program, mask = _scores.resolve(score, mask, q.device)
+    if isinstance(program, str):
+        program = Score(program)
     if varlen is not None and varlen.lse_layout != "as-q":
         raise _errors.InvalidArgumentError(
             f"varlen.lse_layout is '{varlen.lse_layout}', and fovea.torch has 'as-q' alone")
     # Drawn here, so that the operators give the same for the same arguments.
     seed = (torch.randint(2**62, (1,), dtype=torch.int64, device=q.device)
             if dropout_p else None)
-    if _runs_now(q, k, v, score, sinks):
+    if _runs_now(q, k, v, program, sinks):
         made = _attention.FORWARD.run(
             None, None, None,
             (_rows_together(q), _rows_together(k), _rows_together(v), None, None, sinks),
-            (window, score, _dropout_of(dropout_p, seed) if dropout_p else None, varlen,
+            (window, program, _dropout_of(dropout_p, seed), varlen,
              blocks), (scale, mask, splits, 0, return_lse, True))
         return tuple(made) if return_lse else made[0]
-    captures = [] if score is None else [
+    captures = [] if program is None else [
         torch.tensor(given, dtype=torch.int32 if isinstance(given, int)
                      else torch.float32) if isinstance(given, (int, float)) else
-        torch.as_tensor(given, device=q.device) for given in score.captures]
+        torch.as_tensor(given, device=q.device) for given in program.captures]
     if deterministic is None:
         deterministic = torch.are_deterministic_algorithms_enabled()
     out, lse = _forward(
         q, k, v, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale), mask,
-        _window_text(window), score.program if score else "",
-        (score.text or "") if score else "", captures, sinks, dropout_p, seed,
+        _window_text(window), program.program if program else "",
+        (program.text or "") if program else "", captures, sinks, dropout_p, seed,
         *_listed(varlen, blocks), splits, deterministic)
     return (out, lse) if return_lse else out
 
@@ -699,7 +700,7 @@ def _fill_dropout_mask(mask, dropout_p, seed, offset):
 
 
 # PyTorch's operators: what serves them, and for tensors of which devices.
-_OVERRIDES = (
+_OVERRIDES: Tuple[Tuple[str, Callable, Tuple[str, ...]], ...] = (
     ("_scaled_dot_product_flash_attention_for_cpu", _cpu_forward, ("CPU",)),
     ("_scaled_dot_product_flash_attention_for_cpu_backward", _cpu_backward, ("CPU",)),
     ("_scaled_dot_product_flash_attention", _flash_forward, ("CPU", "CUDA")),
