@@ -17,13 +17,14 @@ from ._errors import (BusyError, CompileError, CorruptError, Error, HipError,
 from ._features import (Blocks, Capture, Dropout, Score, Sequences, Varlen, Window)
 from ._library import (Candidate, Device, Explanation, HipLibrary, Kernel, Library,
                        default_library)
+from ._time import Prediction, time
 
 __all__ = [
     "Blocks", "BusyError", "Candidate", "Capture", "CompileError", "CompiledKernel",
     "CorruptError", "Device", "Dropout", "Error", "Explanation", "Gradients",
     "HipError", "HipLibrary", "IncompatibleError", "InternalError",
     "InvalidArgumentError", "IoError", "Kernel", "Library", "NoDeviceError",
-    "NotFoundError", "OutOfMemoryError", "Score", "Sequences", "Spec", "Varlen",
-    "Window", "__version__", "attention", "attention_backward", "compile",
-    "default_library", "dropout_mask", "explain", "scores", "verify",
+    "NotFoundError", "OutOfMemoryError", "Prediction", "Score", "Sequences", "Spec",
+    "Varlen", "Window", "__version__", "attention", "attention_backward", "compile",
+    "default_library", "dropout_mask", "explain", "scores", "time", "verify",
 ]

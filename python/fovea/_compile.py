@@ -86,6 +86,17 @@ def compile(problem: str, target: str, *, schedule: Optional[str] = None,
         library.fovea_compiled_destroy(compiled)
 
 
+def command(name: str, *arguments: str) -> subprocess.CompletedProcess:
+    """Runs a command of Fovea's; what it says is the result's `stdout`."""
+    beside = _native.COMMANDS / name
+    found = str(beside) if beside.exists() else shutil.which(name)
+    if found is None:
+        raise NotFoundError(f"{name} is neither in {_native.COMMANDS} nor in PATH; install "
+                            "Fovea's tools")
+    return subprocess.run([found, *arguments], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+
+
 def verify(path: os.PathLike | str) -> str:
     """Holds a package to its own sums and format and loads its kernels on the simulated
     chip, as ``aot-package verify`` does.
@@ -97,13 +108,7 @@ def verify(path: os.PathLike | str) -> str:
         CorruptError: it found something.
         NotFoundError: the command is neither in the package of Python nor in PATH.
     """
-    beside = _native.COMMANDS / "aot-package"
-    command = str(beside) if beside.exists() else shutil.which("aot-package")
-    if command is None:
-        raise NotFoundError("aot-package is neither in "
-                            f"{_native.COMMANDS} nor in PATH; install Fovea's tools")
-    done = subprocess.run([command, "verify", os.fspath(path)], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True)
+    done = command("aot-package", "verify", os.fspath(path))
     if done.returncode:
         raise CorruptError(done.stdout.strip())
     return done.stdout

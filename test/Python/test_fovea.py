@@ -556,6 +556,26 @@ class Packages(Case):
         self.assertIsInstance(missing.error, fovea.NotFoundError)
         self.assertIn("FOVEA_COMPILE", missing.message)
 
+    def test_time(self):
+        spec = fovea.Spec((1, 2, 256, 64), "bfloat16")
+        for backward, launches in ((False, 1), (True, 3)):
+            found = fovea.time(spec, spec, spec, backward=backward, window=(31, 0),
+                               library=lib, samples=1)
+            self.assertIn(found.kernel.problem, {k.problem for k in lib.kernels})
+            self.assertEqual(len(found.launches) > 1, launches > 1)
+            self.assertLess(found.low, found.seconds)
+            self.assertLess(found.seconds, found.high)
+            self.assertTrue(found.is_tie(found))
+            self.assertRegex(str(found), r"us \(.* to .*\) predicted for gfx942, .* TFLOPS")
+            self.assertIn("no measurement", found._repr_html_())
+            self.assertIn("window_left=31", found.text)
+        wide = fovea.Spec((1, 2, 256, 32), "bfloat16")
+        self.refused(fovea.NotFoundError, "FOVEA_COMPILE", fovea.time, wide, wide, wide,
+                     library=lib)
+        none = fovea.Spec((1, 2, 0, 64), "bfloat16")
+        self.refused(fovea.InvalidArgumentError, "nothing to compute", fovea.time, none,
+                     none, none, library=lib)
+
     def test_compile(self):
         kernel = fovea.compile("forward;dtype=bf16;head_dim=64;window=1", "gfx950",
                                schedule="block_m=64;waves=2")
