@@ -32,10 +32,10 @@ def _window(left, right):
 def _attention(q, k, v, batch, varlen, dropout_p, softmax_scale, causal, window_size,
                softcap, alibi_slopes, deterministic, return_attn_probs):
     if return_attn_probs and dropout_p:
-        raise _errors.InvalidArgumentError(
+        raise _errors.NotFoundError(
             "return_attn_probs is true and dropout_p is not 0: which weights are dropped "
             "is not returned; fovea.dropout_mask tells it for a seed")
-    left, right = window_size
+    left, right = map(int, window_size)
     names, captures = [], []
     if softcap > 0:
         names.append("softcap")

@@ -9,37 +9,25 @@ some are drawn by chance until the time is up. docs/Pyaotriton.md says how.
 Exit status: 0 when cases passed and none failed, 1 when some failed or all that
 ran were refused, 2 for wrong arguments, 77 when nothing was run, with the reason.
 """
-import argparse
-import collections
 import contextlib
 import ctypes
 import functools
 import importlib
 import inspect
 import io
-import itertools
-import math
 import os
 import pathlib
-import random
-import re
 import sys
-import time
 import traceback
 import warnings
 
-NOT_RUN = 77
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "Support"))
+import upstream
+from upstream import NOT_RUN, NotRun, Outcome, first
+
 # Where a checkout has its tests: up to 0.13, and later.
 TEST_FOLDERS = ("test", "modules/flash/tests")
 TEST_FILES = ("test_forward", "test_backward", "test_varlen")
-# Arguments of tests that are pytest's fixtures: one device, nobody else.
-FIXTURES = ("request", "torch_gpu", "gpufilelock", "gpu_id")
-# Draws for one case that is small enough.
-MOST_DRAWS = 1000
-
-
-class NotRun(Exception):
-    """Why nothing can be run."""
 
 
 # ---- The device ------------------------------------------------------------
@@ -109,36 +97,12 @@ class Device:
 # ---- PyTorch without a GPU -------------------------------------------------
 
 
-def is_cuda(device):
-    return str(device).split(":")[0] == "cuda" if device is not None else False
-
-
 def rehome_torch(torch, chip):
     """Has PyTorch take the host's memory for that of "cuda"."""
-    from torch.overrides import TorchFunctionMode
-
-    class OnHost(TorchFunctionMode):
-        def __torch_function__(self, function, types, args=(), kwargs=None):
-            kwargs = dict(kwargs or {})
-            if is_cuda(kwargs.get("device")):
-                kwargs["device"] = "cpu"
-            if function is torch.Tensor.to:
-                args = tuple("cpu" if isinstance(x, (str, torch.device)) and
-                             is_cuda(x) else x for x in args)
-            return function(*args, **kwargs)
-
     # Tests of 0.11 compare versions as texts, in which 2.13 comes before 2.5.
     if str(torch.__version__) < "2.5":
         torch.__version__ = "2.9.0"
-    generator = torch.Generator
-    torch.Generator = lambda device="cpu": generator(
-        "cpu" if is_cuda(device) else device)
-    properties = collections.namedtuple("Properties", "gcnArchName name")
-    torch.cuda.get_device_properties = lambda *_: properties(chip, chip)
-    torch.cuda.synchronize = lambda *_: None  # every call has been waited for
-    torch.cuda.empty_cache = lambda: None
-    torch.cuda.device = lambda *_: contextlib.nullcontext()
-    return OnHost()
+    return upstream.on_host(torch, chip)
 
 
 class Calls:
@@ -197,55 +161,9 @@ def rehome_tests(flash, device, calls):
 # ---- Cases -----------------------------------------------------------------
 
 
-class Test:
-    """A test function and the grid of its parameters."""
-
-    def __init__(self, file, function):
-        self.name = f"{file}.py::{function.__name__}"
-        self.function = function
-        self.axes = []  # (names, values)
-        for mark in getattr(function, "pytestmark", []):
-            if mark.name == "parametrize":
-                names = mark.args[0]
-                if isinstance(names, str):
-                    names = [name.strip() for name in names.split(",")]
-                self.axes.append((names, list(mark.args[1])))
-        self.total = math.prod(len(values) for _, values in self.axes)
-
-    def arguments(self, number):
-        result = {}
-        for names, values in self.axes:
-            number, at = divmod(number, len(values))
-            value = values[at]
-            result.update(zip(names, [value] if len(names) == 1 else value))
-        order = list(inspect.signature(self.function).parameters)
-        return dict(sorted(result.items(), key=lambda x: order.index(x[0])))
-
-    def unknown(self):
-        """Arguments that nothing gives."""
-        names = {name for axis, _ in self.axes for name in axis}
-        return [name for name in inspect.signature(self.function).parameters
-                if name not in names and name not in FIXTURES]
-
-    def fixtures(self):
-        given = dict.fromkeys(FIXTURES, 0) | {"request": Request()}
-        return {name: given[name]
-                for name in inspect.signature(self.function).parameters
-                if name in given}
-
-
-class Request:
-    """As much of pytest's request as the tests take."""
-
-    def __init__(self):
-        self.node = self
-
-    def add_marker(self, mark):
-        pass
-
-
-def first(value):
-    return value[0] if isinstance(value, (tuple, list)) else value
+class Test(upstream.Test):
+    # One device, nobody else.
+    FIXTURES = ("request", "torch_gpu", "gpufilelock", "gpu_id")
 
 
 def work(arguments):
@@ -256,19 +174,6 @@ def work(arguments):
     return (arguments.get("BATCH", 1) * heads * arguments.get("seqlen_q", 64) *
             arguments.get("seqlen_k", 64) *
             (max(dims) if isinstance(dims, (tuple, list)) else dims))
-
-
-def case_name(test, arguments):
-    text = ", ".join(f"{name}={value}" for name, value in arguments.items())
-    return f"{test.name}[{text}]"
-
-
-Outcome = collections.namedtuple("Outcome", "kind reason")
-
-
-# What a case comes to. Those that are not run are told apart by why.
-RAN = ("passed", "failed", "refused")
-NOT_RUN_KINDS = ("skipped", "too large")
 
 
 def run_case(test, arguments, calls, mode, pytest):
@@ -309,21 +214,9 @@ def run_case(test, arguments, calls, mode, pytest):
 
 
 def parse():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = upstream.parser(__doc__)
     parser.add_argument("checkout", type=pathlib.Path,
                         help="folder of a checkout of AOTriton")
-    parser.add_argument("--budget", type=float, default=300,
-                        help="seconds after which no case is begun (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1,
-                        help="of the draw of cases (%(default)s)")
-    parser.add_argument("--select", default="", metavar="REGEX",
-                        help="cases whose names have it, as in the output")
-    parser.add_argument("--work", type=float, default=2.0**28,
-                        help="leaves out cases with more multiplications in a\n"
-                             "product of queries and keys (%(default)g)")
-    parser.add_argument("-v", "--verbose", action="store_true",
-                        help="shows every case")
     options = parser.parse_args()
     for folder in TEST_FOLDERS:
         if (options.checkout / folder / "aotriton_flash.py").is_file():
@@ -377,58 +270,10 @@ def stop():
     raise RuntimeError("the test gave up: an illegal address")
 
 
-def draw(test, options, source):
-    """The test's cases in an order by chance; None for one that is too large."""
-    drawn = (range(test.total) if test.total <= MOST_DRAWS else
-             source.sample(range(test.total), MOST_DRAWS))
-    drawn = source.sample(drawn, len(drawn))
-    for number in drawn:
-        arguments = test.arguments(number)
-        if not re.search(options.select, case_name(test, arguments)):
-            continue
-        yield arguments if work(arguments) <= options.work else None
-
-
-def numberless(text):
-    return re.sub(r"\d+(\.\d+)?", "#", text.splitlines()[0])
-
-
 def run(options, pytest, tests, calls, mode):
-    end = time.monotonic() + options.budget
-    source = random.Random(options.seed)
-    counts = {test.name: collections.Counter() for test in tests}
-    reasons = collections.defaultdict(list)
-    waiting = []
-    for test in tests:
-        if test.unknown():
-            print(f"not run: {test.name}: nothing gives its arguments "
-                  f"{', '.join(test.unknown())}")
-        else:
-            waiting.append((test, draw(test, options, source)))
-    # A case of each in turn.
-    while waiting and time.monotonic() < end:
-        test, cases = waiting.pop(0)
-        arguments = None
-        for arguments in cases:
-            if arguments is not None:
-                break
-            counts[test.name]["too large"] += 1
-        if arguments is None:
-            continue  # no more of them
-        begun = time.monotonic()
-        outcome = run_case(test, arguments, calls, mode, pytest)
-        counts[test.name][outcome.kind] += 1
-        name = case_name(test, arguments)
-        if options.verbose:
-            print(f"{outcome.kind}: {name} "
-                  f"({time.monotonic() - begun:.1f} s)", flush=True)
-        if outcome.kind == "failed":
-            print(f"failed: {name}\n  {outcome.reason}", flush=True)
-        elif outcome.reason:
-            reasons[outcome.kind, numberless(outcome.reason)].append(
-                (name, outcome.reason))
-        waiting.append((test, cases))
-    return counts, reasons
+    return upstream.run(
+        options, tests, lambda test, arguments: run_case(
+            test, arguments, calls, mode, pytest), work)
 
 
 def main():
@@ -439,28 +284,7 @@ def main():
         print(f"not run: {reason}")
         return NOT_RUN
     counts, reasons = run(options, pytest, tests, calls, mode)
-    print(f"{'test':42}" +
-          "".join(f"{kind:>10}" for kind in (*RAN, "not run", "of")))
-    for test in tests:
-        found = [counts[test.name][kind] for kind in RAN]
-        print(f"{test.name:42}" + "".join(
-            f"{number:>10}"
-            for number in (*found, test.total - sum(found), test.total)))
-    total = sum(counts.values(), collections.Counter())
-    for (kind, _), found in sorted(reasons.items()):
-        print(f"{kind}, {len(found)} times: {found[0][1].splitlines()[0]}\n"
-              f"  first by {found[0][0]}")
-    ran = sum(total[kind] for kind in RAN)
-    rest = sum(test.total for test in tests) - ran
-    drawn = sum(total[kind] for kind in NOT_RUN_KINDS)
-    print(f"{ran} cases run: {total['passed']} passed, {total['failed']} "
-          f"failed, {total['refused']} refused; {rest} not run: "
-          f"{total['skipped']} skipped by themselves, {total['too large']} too "
-          f"large, {rest - drawn} not drawn; seed {options.seed}")
-    if not ran:
-        print("not run: no case that is selected and small enough ran in time")
-        return NOT_RUN
-    return 0 if total["passed"] and not total["failed"] else 1
+    return upstream.report(options, tests, counts, reasons)
 
 
 if __name__ == "__main__":

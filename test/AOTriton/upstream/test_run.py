@@ -134,8 +134,8 @@ class Cases(unittest.TestCase):
             return types.SimpleNamespace(**{"select": "", "work": 1e9, **values})
 
         def cases(seed, **values):
-            return list(run.draw(self.test, options(**values),
-                                 random.Random(seed)))
+            return list(run.upstream.draw(self.test, options(**values),
+                                          random.Random(seed), run.work))
         self.assertEqual(len(cases(1)), 16)
         self.assertEqual(cases(1), cases(1))
         self.assertNotEqual(cases(1), cases(2))

@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+"""Runs the tests of flash-attn and PyTorch over fovea.torch on the simulated device.
+
+Takes whose tests they are and the folder of a checkout that the user has. They are
+written for a GPU; here "cuda" is the host, fovea.torch.enable() and fovea.flash_attn are
+in the place of what they test, and of their many cases some are drawn by chance until the
+time is up. docs/Python.md says how.
+
+Exit status: 0 when cases passed and none failed, 1 when some failed or all that
+ran were refused, 2 for wrong arguments, 77 when nothing was run, with the reason.
+"""
+import contextlib
+import importlib
+import importlib.util
+import inspect
+import io
+import pathlib
+import re
+import sys
+import traceback
+import types
+import unittest
+import warnings
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "Support"))
+import upstream
+from upstream import NOT_RUN, NotRun, Outcome, first
+
+
+class Served:
+    """How many calls Fovea has served, and which it refused."""
+
+    def __init__(self, fovea, torch_side):
+        self.fovea, self.torch_side = fovea, torch_side
+        self.own, self.refusals = 0, []
+        self.start()
+
+    def start(self):
+        self.own, self.refusals = 0, []
+        self.before = self.torch_side.calls()
+
+    def counts(self):
+        """Calls that came to Fovea, and those that went to PyTorch's own kernels."""
+        found = {"fovea": self.own, "pytorch": 0}
+        for key, number in self.torch_side.calls().items():
+            found[key[1]] += number - self.before.get(key, 0)
+        return found
+
+    def counted(self, function):
+        """A function of Fovea's own."""
+        def called(*arguments, **options):
+            try:
+                result = function(*arguments, **options)
+            except self.fovea.NotFoundError as reason:
+                self.refusals.append(str(reason))
+                raise
+            self.own += 1
+            return result
+        return called
+
+
+# ---- Whose tests -----------------------------------------------------------
+
+
+def module_of(path, name):
+    """A file as a module; NotRun if something that it needs is not there."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[name] = made
+    try:
+        spec.loader.exec_module(made)
+    except (ImportError, unittest.SkipTest) as error:
+        raise NotRun(f"{path.name} cannot be imported: {error}") from None
+    return made
+
+
+def functions_of(module, file):
+    return [upstream.Test(file, value) for name, value in vars(module).items()
+            if name.startswith("test_") and inspect.isfunction(value)]
+
+
+def flash_attn(checkout, served):
+    """flash-attn's package with our functions in the place of its extension's."""
+    from fovea import flash_attn as ours
+
+    def none(*_, **__):
+        raise served.fovea.NotFoundError("a cache of keys is not served")
+
+    package = types.ModuleType("flash_attn")
+    package.__path__ = [str(checkout / "flash_attn")]
+    interface = types.ModuleType("flash_attn.flash_attn_interface")
+    for name in ours.__all__:
+        setattr(interface, name, served.counted(getattr(ours, name)))
+    interface.flash_attn_with_kvcache = served.counted(none)
+    interface._get_block_size_n, interface.USE_TRITON_ROCM = (lambda *_: 64), False
+    vars(package).update({name: value for name, value in vars(interface).items()
+                          if name.startswith("flash_attn")})
+    rotary = types.ModuleType("flash_attn.layers.rotary")  # of caches alone
+    rotary.apply_rotary_emb = none
+    sys.modules.update({
+        "flash_attn": package, "flash_attn.flash_attn_interface": interface,
+        "flash_attn.layers": types.ModuleType("flash_attn.layers"),
+        "flash_attn.layers.rotary": rotary})
+    file = "test_flash_attn"
+    return functions_of(module_of(checkout / "tests" / f"{file}.py", file), file)
+
+
+class Methods:
+    """A test of PyTorch's, whose cases are methods of a class that it generates."""
+
+    def __init__(self, file, name, cases):
+        self.name, self.cases = f"{file}.py::{name}", cases
+        self.total = len(cases)
+
+    def arguments(self, number):
+        return {"case": self.cases[number]}
+
+    def unknown(self):
+        return []
+
+
+def pytorch(checkout, served):
+    """Of the classes for devices, those of "cuda" made for the host."""
+    from torch.testing._internal import common_cuda, common_device_type
+
+    for name in vars(common_cuda):
+        if name.startswith(("PLATFORM_SUPPORTS_FLASH", "PLATFORM_SUPPORTS_MEM_EFF",
+                            "PLATFORM_SUPPORTS_FUSED", "PLATFORM_SUPPORTS_BF16")):
+            setattr(common_cuda, name, True)
+    generate = common_device_type.instantiate_device_type_tests
+
+    def for_the_host(generic, scope, except_for=None, only_for=None, **options):
+        generate(generic, scope, only_for=("cpu",), **{
+            key: value for key, value in options.items() if not key.startswith("allow_")})
+
+    common_device_type.instantiate_device_type_tests = for_the_host
+    tests = []
+    for name in ("test_transformers.py", "test_varlen_attention.py",
+                 "inductor/test_flex_attention.py"):
+        path = checkout / "test" / name
+        if not path.exists():
+            print(f"not run: {path} is not there")
+            continue
+        groups = {}
+        for kind in vars(module_of(path, path.stem)).values():
+            if not (inspect.isclass(kind) and issubclass(kind, unittest.TestCase)):
+                continue
+            for method in unittest.defaultTestLoader.getTestCaseNames(kind):
+                base = getattr(kind, method).__name__
+                short = re.match(r"test_[a-z_]*?(?=_(?:cpu|[a-z_]*\d)|$)", base)
+                groups.setdefault(f"{kind.__name__}.{short[0] if short else base}",
+                                  []).append(kind(method))
+        tests += [Methods(path.stem, name, cases) for name, cases in groups.items()]
+    return tests
+
+
+SUITES = {"flash-attn": flash_attn, "pytorch": pytorch}
+
+
+# ---- Cases -----------------------------------------------------------------
+
+
+def work(arguments):
+    """Multiplications of a product of queries and keys, as far as the arguments tell."""
+    if "case" in arguments:
+        numbers = re.findall(r"(batch_size|seq_len_q|seq_len_k|max_seq_len|head_dim|n_heads?)"
+                             r"_(\d+)", arguments["case"].id())
+        made = 1
+        for _, number in numbers:
+            made *= int(number)
+        return made * (1 if any("head" in name for name, _ in numbers) else 4 * 64)
+    rows = arguments.get("seqlen_q", arguments.get("seqlen", 64))
+    keys = arguments.get("seqlen_k", rows)
+    return 4 * 6 * first(rows) * first(keys) * first(arguments.get("d", 64))
+
+
+def run_case(test, arguments, served, mode, enabled, pytest):
+    served.start()
+    printed, skipped = io.StringIO(), None
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), \
+                warnings.catch_warnings(), mode, enabled():
+            warnings.simplefilter("ignore")
+            if isinstance(test, Methods):
+                result = unittest.TestResult()
+                arguments["case"](result)
+                skipped = [reason for _, reason in result.skipped]
+                for _, text in result.failures + result.errors:
+                    raise AssertionError(text)
+                for _, text in result.expectedFailures:
+                    skipped = ["it is expected to fail"]
+            else:
+                test.function(**arguments, **test.fixtures())
+    except (pytest.skip.Exception, pytest.xfail.Exception) as reason:
+        return Outcome("skipped", str(reason))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # pytest.fail and sys.exit are no Exception
+        if served.refusals and isinstance(error, served.fovea.NotFoundError):
+            return Outcome("refused", served.refusals[-1])
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        lines = str(error).strip().splitlines() or [""]
+        return Outcome("failed", f"{type(error).__name__}: {lines[-1]}\n  at "
+                       f"{where.filename}:{where.lineno} {served.counts()}")
+    if skipped:
+        return Outcome("skipped", skipped[0])
+    counts = served.counts()
+    if not counts["fovea"]:
+        return Outcome("skipped", "all of its calls went to PyTorch's kernels"
+                       if counts["pytorch"] else "it made no call")
+    return Outcome("passed", "some of its calls went to PyTorch's kernels"
+                   if counts["pytorch"] else "")
+
+
+# ---- The program -----------------------------------------------------------
+
+
+def parse():
+    parser = upstream.parser(__doc__)
+    parser.add_argument("suite", choices=SUITES, help="whose tests")
+    parser.add_argument("checkout", type=pathlib.Path, help="folder of a checkout of it")
+    return parser.parse_args()
+
+
+def load(options):
+    found = {}
+    for name, what in (("torch", "PyTorch"), ("pytest", "pytest"),
+                       ("fovea.torch", "fovea.torch (build/python in PYTHONPATH)")):
+        try:
+            found[name] = importlib.import_module(name)
+        except ImportError as error:
+            raise NotRun(f"{what} cannot be imported: {error}") from None
+    torch, torch_side = found["torch"], found["fovea.torch"]
+    fovea = sys.modules["fovea"]
+    library = fovea.default_library()
+    if library.hip.kind != "sim":
+        raise NotRun("HIP is not the simulated one; on a GPU these tests need no help of "
+                     "this program (FOVEA_HIP_LIBRARY=sim)")
+    chip = library.device().arch.partition(":")[0]
+    mode = upstream.on_host(torch, chip)
+    torch.cuda.get_device_capability = lambda *_: (8, 0)
+    served = Served(fovea, torch_side)
+    with mode:
+        tests = SUITES[options.suite](options.checkout, served)
+    print(f"tests of {options.checkout}, by fovea {fovea.__version__}, simulated {chip}, "
+          f"PyTorch {torch.__version__}", flush=True)
+    return found["pytest"], tests, served, mode, torch_side.enable
+
+
+def main():
+    options = parse()
+    try:
+        pytest, tests, served, mode, enabled = load(options)
+        if not tests:
+            raise NotRun(f"there are no tests in {options.checkout}")
+    except NotRun as reason:
+        print(f"not run: {reason}")
+        return NOT_RUN
+    counts, reasons = upstream.run(
+        options, tests, lambda test, arguments: run_case(test, arguments, served, mode,
+                                                         enabled, pytest), work)
+    return upstream.report(options, tests, counts, reasons)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
