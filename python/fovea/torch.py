@@ -477,15 +477,16 @@ def _cpu_backward(grad_out, q, k, v, out, lse, dropout_p, is_causal, *, attn_mas
 
 def _flash_forward(q, k, v, dropout_p=0.0, is_causal=False, return_debug_mask=False, *,
                    scale=None):
-    if return_debug_mask:
-        raise _NotServed("return_debug_mask is true")
     seed, offset = _seeds(dropout_p, q)
+    debug = q.new_empty(0)
+    if return_debug_mask and dropout_p:  # below 0 where a weight is dropped, as on ROCm
+        debug = _attention.dropout_mask(q.new_empty((*q.shape[:3], k.shape[2])).detach(),
+                                        _philox(dropout_p, seed, offset))
     out, lse = torch.empty_like(q), q.new_empty(q.shape[:3], dtype=torch.float32)
     _attention.attention(*map(_plain, (q, k, v)), scale=_scale(scale, q),
                          mask=_causal(is_causal), dropout=_philox(dropout_p, seed, offset),
                          out=out, lse=lse)
-    return (out, lse, None, None, q.shape[2], k.shape[2], seed, offset,
-            q.new_empty(0))
+    return out, lse, None, None, q.shape[2], k.shape[2], seed, offset, debug
 
 
 def _flash_backward(grad_out, q, k, v, out, lse, cum_seq_q, cum_seq_k, max_q, max_k,

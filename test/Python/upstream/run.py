@@ -96,7 +96,7 @@ def flash_attn(checkout, served):
     vars(package).update({name: value for name, value in vars(interface).items()
                           if name.startswith("flash_attn")})
     rotary = types.ModuleType("flash_attn.layers.rotary")  # of caches alone
-    rotary.apply_rotary_emb = none
+    rotary.apply_rotary_emb = interface.flash_attn_with_kvcache
     sys.modules.update({
         "flash_attn": package, "flash_attn.flash_attn_interface": interface,
         "flash_attn.layers": types.ModuleType("flash_attn.layers"),
@@ -105,12 +105,19 @@ def flash_attn(checkout, served):
     return functions_of(module_of(checkout / "tests" / f"{file}.py", file), file)
 
 
+# Of test_varlen_attention the reference is scaled_dot_product_attention, as PyTorch has
+# it on the host.
+PYTORCH_FILES = {"test_transformers.py": "", "test_varlen_attention.py": "_for_cpu",
+                 "inductor/test_flex_attention.py": ""}
+
+
 class Methods:
     """A test of PyTorch's, whose cases are methods of a class that it generates."""
 
-    def __init__(self, file, name, cases):
+    def __init__(self, file, name, cases, not_served):
         self.name, self.cases = f"{file}.py::{name}", cases
         self.total = len(cases)
+        self.not_served = not_served  # what operators' names have that stay PyTorch's
 
     def arguments(self, number):
         return {"case": self.cases[number]}
@@ -119,14 +126,47 @@ class Methods:
         return []
 
 
+def as_on_a_gpu(torch, torch_side):
+    """Has scaled_dot_product_attention, where sdpa_kernel() leaves one backend, take the
+    operator that it takes on a GPU, and dropout the seed that manual_seed() gave."""
+    F, cuda, aten = torch.nn.functional, torch.backends.cuda, torch.ops.aten
+    own = F.scaled_dot_product_attention
+
+    def chosen(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
+               scale=None, **options):
+        enabled = (cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(),
+                   cuda.math_sdp_enabled())
+        if options or enabled not in ((True, False, False), (False, True, False)):
+            return own(query, key, value, attn_mask, dropout_p, is_causal, scale=scale,
+                       **options)
+        if enabled[0]:
+            columns = value.shape[-1]
+            padded = [F.pad(t, (0, -t.shape[-1] % 8)) for t in (query, key, value)]
+            return aten._scaled_dot_product_flash_attention(
+                *padded, dropout_p, is_causal,
+                scale=scale or query.shape[-1] ** -0.5)[0][..., :columns]
+        if attn_mask is not None:
+            attn_mask = attn_mask.expand(*query.shape[:3], key.shape[2])
+        return aten._scaled_dot_product_efficient_attention(
+            query, key, value, attn_mask, True, dropout_p, is_causal, scale=scale)[0]
+
+    F.scaled_dot_product_attention = chosen
+    torch_side._seeds = lambda _, like: (
+        torch.tensor([torch.initial_seed(), 0], device=like.device).view(torch.uint64),
+        torch.zeros((), dtype=torch.uint64, device=like.device))
+
+
 def pytorch(checkout, served):
     """Of the classes for devices, those of "cuda" made for the host."""
-    from torch.testing._internal import common_cuda, common_device_type
+    import torch
+    from torch.testing._internal import common_cuda, common_device_type, common_utils
 
     for name in vars(common_cuda):
         if name.startswith(("PLATFORM_SUPPORTS_FLASH", "PLATFORM_SUPPORTS_MEM_EFF",
                             "PLATFORM_SUPPORTS_FUSED", "PLATFORM_SUPPORTS_BF16")):
             setattr(common_cuda, name, True)
+    common_utils.TEST_WITH_ROCM = True  # its bounds are of this chip's maker
+    as_on_a_gpu(torch, served.torch_side)
     generate = common_device_type.instantiate_device_type_tests
 
     def for_the_host(generic, scope, except_for=None, only_for=None, **options):
@@ -135,8 +175,7 @@ def pytorch(checkout, served):
 
     common_device_type.instantiate_device_type_tests = for_the_host
     tests = []
-    for name in ("test_transformers.py", "test_varlen_attention.py",
-                 "inductor/test_flex_attention.py"):
+    for name in PYTORCH_FILES:
         path = checkout / "test" / name
         if not path.exists():
             print(f"not run: {path} is not there")
@@ -150,7 +189,8 @@ def pytorch(checkout, served):
                 short = re.match(r"test_[a-z_]*?(?=_(?:cpu|[a-z_]*\d)|$)", base)
                 groups.setdefault(f"{kind.__name__}.{short[0] if short else base}",
                                   []).append(kind(method))
-        tests += [Methods(path.stem, name, cases) for name, cases in groups.items()]
+        tests += [Methods(path.stem, group, cases, PYTORCH_FILES[name])
+                  for group, cases in groups.items()]
     return tests
 
 
@@ -179,7 +219,7 @@ def run_case(test, arguments, served, mode, enabled, pytest):
     printed, skipped = io.StringIO(), None
     try:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), \
-                warnings.catch_warnings(), mode, enabled():
+                warnings.catch_warnings(), mode, enabled(test):
             warnings.simplefilter("ignore")
             if isinstance(test, Methods):
                 result = unittest.TestResult()
@@ -195,12 +235,17 @@ def run_case(test, arguments, served, mode, enabled, pytest):
         return Outcome("skipped", str(reason))
     except KeyboardInterrupt:
         raise
+    except ImportError as reason:
+        return Outcome("skipped", f"it needs parts that are none of ours: {reason}")
     except BaseException as error:  # pytest.fail and sys.exit are no Exception
-        if served.refusals and isinstance(error, served.fovea.NotFoundError):
+        if served.refusals and (isinstance(error, served.fovea.NotFoundError)
+                                or served.refusals[-1] in str(error)):
             return Outcome("refused", served.refusals[-1])
         where = traceback.extract_tb(error.__traceback__)[-1]
         lines = str(error).strip().splitlines() or [""]
-        return Outcome("failed", f"{type(error).__name__}: {lines[-1]}\n  at "
+        # Of a text that has its own traceback the error.
+        named = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+        return Outcome("failed", f"{type(error).__name__}: {(named or lines)[-1]}\n  at "
                        f"{where.filename}:{where.lineno} {served.counts()}")
     if skipped:
         return Outcome("skipped", skipped[0])
@@ -240,11 +285,22 @@ def load(options):
     mode = upstream.on_host(torch, chip)
     torch.cuda.get_device_capability = lambda *_: (8, 0)
     served = Served(fovea, torch_side)
-    with mode:
-        tests = SUITES[options.suite](options.checkout, served)
+    try:
+        with mode:
+            tests = SUITES[options.suite](options.checkout, served)
+    except ImportError as error:
+        raise NotRun(f"the tests need what is not there: {error}") from None
     print(f"tests of {options.checkout}, by fovea {fovea.__version__}, simulated {chip}, "
           f"PyTorch {torch.__version__}", flush=True)
-    return found["pytest"], tests, served, mode, torch_side.enable
+    operators = torch_side._OVERRIDES
+
+    def enabled(test):
+        without = getattr(test, "not_served", "")
+        torch_side._OVERRIDES = [row for row in operators
+                                 if not without or without not in row[0]]
+        return torch_side.enable()
+
+    return found["pytest"], tests, served, mode, enabled
 
 
 def main():
