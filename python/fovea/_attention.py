@@ -238,7 +238,8 @@ class _Call:
             if view.span:
                 self._patches.append((structure, field, number[id(view)]))
                 self._spans.append((number[id(view)], view.span, written))
-        self._addresses = self.views = None  # and the arrays with them
+        # And the arrays with them.
+        self._addresses = self.views = self._described = None
         self._reference = ctypes.byref(self.params)
 
     def explain(self, library, function, device):

@@ -9,6 +9,7 @@ compiled on demand. The libraries are the package's own, or as FOVEA_LIBRARY say
 """
 
 import ctypes
+import gc
 import os
 import pathlib
 import subprocess
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import weakref
 
 try:
     import numpy as np
@@ -183,6 +185,16 @@ class Results(Case):
         for number in range(600):  # and not for ever
             fovea.attention(one[:, :, :0], other, one, scale=number, library=lib)
         self.assertLess(len(lib._calls), 520)
+
+    def test_keeps_no_arrays(self):
+        sums = np.array([0, 20, 50], np.int32)
+        arrays = [numbers(4, 50, 64, seed=i) for i in range(3)] + [sums]
+        result = fovea.attention(*arrays[:3], library=lib,
+                                 varlen=fovea.Varlen.packed(sums, sums, 30, 30))
+        seen = [weakref.ref(array) for array in [*arrays, result]]
+        del arrays, sums, result
+        gc.collect()
+        self.assertEqual([ref() is None for ref in seen], [True] * 5)
 
     def test_threads(self):
         expected = fovea.attention(*self.all[:3], library=lib)
