@@ -481,7 +481,7 @@ class Functions(Case):
             made += np.sqrt(j + 1.0) - np.exp2(-0.1 * j) + np.log(i + 2) ** 2
             made += 2 ** (-1.0 * h) + np.floor(d / 2) + np.maximum(np.tanh(d / 9), 0.1)
             made -= np.clip(d, -2, None) + 1 / (1 + np.exp(-0.2 * d))
-            made += (d <= -2) * 0.5 + (i >= 7) - (j != 5) * 0.25
+            made += (d <= -2) * 0.5 + (j >= 7) - (j != 5) * 0.25
             return made * 0.2 + bias[h, i, 1]
 
         def score(s, b, h, i, j):
