@@ -137,7 +137,11 @@ class Operators(Case):
         for options in ({}, {"mask": "causal-top-left"},
                         {"score": "bias", "captures": [numbers(1, 2, 40, 40)]},
                         {"sinks": numbers(2, dtype=torch.float32)},
-                        {"dropout_p": 0.5, "seed": torch.tensor([5])}):
+                        {"dropout_p": 0.5, "seed": torch.tensor([5])},
+                        {"listed": "kv_num_blocks,kv_indices,q_num_blocks,q_indices",
+                         "lists": [torch.tensor([[[1]]], dtype=torch.int32),
+                                   torch.tensor([[[[0]]]], dtype=torch.int32)] * 2,
+                         "sizes": [-1, -1, 128, 128]}):
             with self.subTest(options.keys()):
                 found = torch.library.opcheck(
                     torch.ops.fovea.attention_forward.default,
