@@ -195,10 +195,16 @@ bool Disassembler::describe(const uint8_t *bytes, uint64_t available,
     if (rangeOf(s.Registers->getName(reg), range))
       to.push_back(range);
   };
-  for (unsigned i = 0; i < inst.getNumOperands(); ++i)
-    if (inst.getOperand(i).isReg())
-      add(inst.getOperand(i).getReg(),
-          i < desc.getNumDefs() ? info.writes : info.reads);
+  for (unsigned i = 0; i < inst.getNumOperands(); ++i) {
+    // LLVM decodes what the second half of a dual-issue instruction adds to as
+    // the register before, where the result's number is odd.
+    const int tied = i < desc.getNumOperands()
+                         ? desc.getOperandConstraint(i, llvm::MCOI::TIED_TO)
+                         : -1;
+    const llvm::MCOperand &operand = inst.getOperand(tied >= 0 ? tied : i);
+    if (operand.isReg())
+      add(operand.getReg(), i < desc.getNumDefs() ? info.writes : info.reads);
+  }
   for (llvm::MCPhysReg reg : desc.implicit_uses())
     add(reg, info.reads);
   for (llvm::MCPhysReg reg : desc.implicit_defs())
