@@ -319,7 +319,8 @@ struct LowerReduce : public LanePattern<ReduceOp> {
                 Value y) const {
     if (kind == ReduceKind::Max)
       return arith::MaxNumFOp::create(b, x, y);
-    return arith::AddFOp::create(b, x, y);
+    // With a product that says so too, it is one instruction.
+    return arith::AddFOp::create(b, x, y, arith::FastMathFlags::contract);
   }
 
   /// Adds the f16 elements of one column of a fragment to an f32 sum.

@@ -333,7 +333,9 @@ static void addLaunch(Job &job, const spec::LaunchSpec &kind,
   launch.blockN = schedule.getBlockN();
   launch.wavesPerSimd = schedule.getWavesPerSimd();
   job.blockM = std::max(job.blockM, launch.record.blockRows);
-  job.blockN = std::max(job.blockN, launch.blockN);
+  // What combines shares of the keys has shares in their place.
+  if (!job.algorithm->splitsKeys() || kind.splitsKeys)
+    job.blockN = std::max(job.blockN, launch.blockN);
   job.threads = std::max(job.threads, launch.record.threads);
 }
 

@@ -6,7 +6,7 @@
 // Two kernels: workgroups of the first take a share of the keys, the second one
 // adds up what they leave.
 
-// SCHEDULE: schedule(<block_m = 128, {{.*}}>) combine(<block_m = 1, block_n = 32, waves = 1, {{.*}}>)
+// SCHEDULE: schedule(<block_m = 64, block_n = 64, {{.*}}>) combine(<block_m = 1, block_n = 64, waves = 1, {{.*}}>)
 // FLASH-COUNT-1: gpu.func @
 // FLASH-NOT: gpu.func @
 // FLASH-NOT: workspace
@@ -25,11 +25,11 @@
 // CHECK: gpu.return
 
 // CHECK: gpu.func @forward_combine(
-// Largest first, then the sums in the order of the shares.
-// CHECK: scf.for
-// CHECK: arith.maxnumf
+// One loop over the shares, in their order, that loads all before it waits.
 // CHECK: scf.for
 // CHECK: attn.view {{.*}} <128 x f32>
+// CHECK-COUNT-4: attn.view {{.*}} <1 x f32>
+// CHECK: arith.maxnumf
 // CHECK: attn.store_lds
 // CHECK: arith.addf
 // CHECK: arith.divf

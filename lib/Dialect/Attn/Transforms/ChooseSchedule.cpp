@@ -55,9 +55,12 @@ private:
     TargetAttr target = setTarget(op);
     if (!target)
       return failure();
+    KernelNeeds needs = needsOf(op);
+    if (op.getCombine() || algorithm == "split")
+      needs |= kSplitsKeys;
     ScheduleAttr schedule = op.getSchedule().value_or(chooseForwardSchedule(
         &getContext(), target.getInfo(), op.getElementType(), op.getHeadDim(),
-        needsOf(op)));
+        needs));
     if (!schedule)
       return op.emitOpError()
              << "no schedule for head dimension " << op.getHeadDim() << " in "

@@ -104,7 +104,9 @@ Value ShareBuilder::lseWithSink(Value natural, Value log2, const Sink &sink) {
 
 namespace {
 /// One row of a head: its shares' sums, each times the power of two by which
-/// its reference is below the largest, added up in the order of the shares.
+/// its reference is below the largest so far, added up in the order of the
+/// shares. All that an iteration reads is on its way at once, since of most
+/// launches there is one and little else.
 class Combine : public ShareBuilder {
 public:
   Combine(ForwardOp op, gpu::GPUFuncOp kernel, const target::TargetInfo &target,
@@ -119,6 +121,12 @@ public:
   void build();
 
 private:
+  /// What sums are relative to: a maximum and what it came to as a reference,
+  /// +infinity where exponents are relative to the maximum itself.
+  struct Relative {
+    Value max, reference;
+  };
+
   /// [1, shares]: a term of shares from `first` on.
   Value load(ShareTerm term, Value first) {
     Value terms = view(termsOfRow(term, firstRow), first, 1, b.getF32Type());
@@ -135,12 +143,15 @@ private:
     auto type = cast<RankedTensorType>(one.getType());
     return transpose(broadcast(one, type.clone({count, 1})));
   }
-  /// Emits a loop over the shares: `body(first, carried)` gives what is
-  /// carried on.
-  SmallVector<Value>
-  forShares(ArrayRef<Value> inits,
-            llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body);
-  Value weights(Value first);
+  Value isLarge(Value reference) {
+    auto type = cast<RankedTensorType>(reference.getType());
+    return arith::CmpFOp::create(
+        b, arith::CmpFPredicate::OEQ, reference,
+        splat(type, std::numeric_limits<float>::infinity()));
+  }
+  Value weights(Relative of, Relative all);
+  /// What shares from `first` on add to carried values, in their order.
+  SmallVector<Value> addShares(Value first, ValueRange carried);
   void storeLse(Value total, const std::optional<Sink> &sink);
 
   int64_t shares;  ///< of an iteration
@@ -148,7 +159,7 @@ private:
   int raised;      ///< as in the kernel that takes the shares
   bool hasSinks;
   Value factor;
-  Value rowMax, reference, isLarge; ///< [1, 1] of all shares
+  Relative all; ///< [1, 1] of all shares
   /// Hands weights from the lanes that make them, one a share, to those that
   /// hold the shares' sums.
   Value ldsWeights;
@@ -165,39 +176,61 @@ Value Combine::loadBounded(ShareTerm term, Value first) {
       splat(f32Tile(1, shares), std::numeric_limits<float>::lowest()));
 }
 
-SmallVector<Value> Combine::forShares(
-    ArrayRef<Value> inits,
-    llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
-  auto loop = scf::ForOp::create(b, i32(0), arg("splits"), i32(shares), inits);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  scf::YieldOp::create(b,
-                       body(loop.getInductionVar(), loop.getRegionIterArgs()));
-  return llvm::to_vector_of<Value>(loop.getResults());
-}
-
-/// [1, shares]: by what sums of shares from `first` on are multiplied.
-Value Combine::weights(Value first) {
-  Value max = loadBounded(ShareTerm::Max, first);
-  Value own = loadBounded(ShareTerm::Reference, first);
-  RankedTensorType row = f32Tile(1, shares);
+/// By what sums that are relative to `of` are multiplied to be so to `all`,
+/// [1, 1], which is not below.
+Value Combine::weights(Relative of, Relative all) {
+  auto row = cast<RankedTensorType>(of.max.getType());
+  const int64_t count = row.getDimSize(1);
+  auto spreadAll = [&](Value one) {
+    return count == 1 ? one : spread(one, count);
+  };
   // A reference that was rounded cancels against itself, one that was not
   // against the maximum.
-  Value large = fmul(fsub(max, spread(rowMax, shares)), splat(row, factor));
-  Value usual = fsub(own, spread(reference, shares));
-  return exp2(select(spread(isLarge, shares), large, usual));
+  Value large = fmul(fsub(of.max, spreadAll(all.max)), splat(row, factor));
+  Value usual = fsub(of.reference, spreadAll(all.reference));
+  return exp2(select(spreadAll(isLarge(all.reference)), large, usual));
+}
+
+SmallVector<Value> Combine::addShares(Value first, ValueRange carried) {
+  Value values = LoadOp::create(
+      b, f32Tile(shares, columns),
+      view(sumsOfRow(firstRow), first, headDim, b.getF32Type()));
+  Relative own = {loadBounded(ShareTerm::Max, first),
+                  loadBounded(ShareTerm::Reference, first)};
+  Value sum = load(ShareTerm::Sum, first),
+        total = load(ShareTerm::Total, first);
+  Relative before = {carried[0], carried[1]};
+  Relative now = {fmax(before.max, reduce(ReduceKind::Max, own.max)),
+                  fmax(before.reference,
+                       reduce(ReduceKind::Max, own.reference))};
+  Value weight = weights(own, now), old = weights(before, now);
+  barrier();
+  StoreLdsOp::create(b, weight, ldsWeights);
+  barrier();
+  Value handed = LoadLdsOp::create(b, f32Tile(1, shares), ldsWeights);
+  Value turned = transpose(broadcast(handed, f32Tile(columns, shares)));
+  Value products = arith::MulFOp::create(b, values, turned,
+                                         arith::FastMathFlags::contract);
+  Value weighted = ReduceOp::create(b, f32Tile(1, columns), ReduceKind::Sum,
+                                    products);
+  auto added = [&](Value to, Value of) {
+    return fadd(fmul(to, old), reduce(ReduceKind::Sum, fmul(weight, of)));
+  };
+  return {now.max, now.reference,
+          fadd(fmul(carried[2], spread(old, columns)), weighted),
+          added(carried[3], sum), added(carried[4], total)};
 }
 
 void Combine::storeLse(Value total, const std::optional<Sink> &sink) {
   RankedTensorType one = f32Tile(1, 1);
   Value log2 = math::Log2Op::create(b, total); // -inf: no key was seen
   Value ln2 = splat(one, 0.693147180559945309417f);
-  Value usual = fmul(fadd(reference, log2), ln2);
+  Value usual = fmul(fadd(all.reference, log2), ln2);
   Value scale = softmaxScale();
   Value large =
-      math::FmaOp::create(b, rowMax, splat(one, scale),
+      math::FmaOp::create(b, all.max, splat(one, scale),
                           fmul(fadd(log2, splat(one, float(-raised))), ln2));
-  Value natural = select(isLarge, large, usual);
+  Value natural = select(isLarge(all.reference), large, usual);
   if (sink)
     natural = lseWithSink(natural, log2, *sink);
   StoreOp::create(b, natural,
@@ -209,52 +242,26 @@ void Combine::build() {
                  /*sharesKeys=*/true);
   enterSequence(firstRow, /*ownsKeys=*/false);
   factor = softmaxFactor();
-  RankedTensorType one = f32Tile(1, 1), row = f32Tile(1, columns),
-                   all = f32Tile(shares, columns);
-
-  Value none = splat(f32Tile(1, shares), std::numeric_limits<float>::lowest());
-  SmallVector<Value> largest =
-      forShares({none, none}, [&](Value first, ValueRange carried) {
-        auto larger = [&](ShareTerm term, Value than) {
-          return fmax(than, loadBounded(term, first));
-        };
-        return SmallVector<Value>{larger(ShareTerm::Max, carried[0]),
-                                  larger(ShareTerm::Reference, carried[1])};
-      });
-  rowMax = reduce(ReduceKind::Max, largest[0]);
-  reference = reduce(ReduceKind::Max, largest[1]);
-
-  isLarge =
-      arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, reference,
-                            splat(one, std::numeric_limits<float>::infinity()));
-
+  RankedTensorType one = f32Tile(1, 1);
   ldsWeights = ldsTile(1, shares, b.getF32Type());
-  Value zero = splat(one, 0.0f), nothing = splat(f32Tile(1, shares), 0.0f);
-  SmallVector<Value> sums =
-      forShares({splat(row, 0.0f), nothing, nothing}, [&](Value first,
-                                                          ValueRange carried) {
-        Value values = LoadOp::create(
-            b, all, view(sumsOfRow(firstRow), first, headDim, b.getF32Type()));
-        Value weight = weights(first);
-        barrier();
-        StoreLdsOp::create(b, weight, ldsWeights);
-        barrier();
-        Value handed = LoadLdsOp::create(b, f32Tile(1, shares), ldsWeights);
-        Value turned = transpose(broadcast(handed, f32Tile(columns, shares)));
 
-        Value weighted =
-            ReduceOp::create(b, row, ReduceKind::Sum, fmul(values, turned));
-        auto add = [&](ShareTerm term, Value to) {
-          return fadd(to, fmul(weight, load(term, first)));
-        };
-        return SmallVector<Value>{fadd(carried[0], weighted),
-                                  add(ShareTerm::Sum, carried[1]),
-                                  add(ShareTerm::Total, carried[2])};
-      });
-  Value sum = reduce(ReduceKind::Sum, sums[1]), factorOfSums = splat(one, 1.0f);
+  Value none = splat(one, std::numeric_limits<float>::lowest());
+  Value zero = splat(one, 0.0f);
+  SmallVector<Value> inits = {none, none, splat(f32Tile(1, columns), 0.0f),
+                              zero, zero};
+  auto loop = scf::ForOp::create(b, i32(0), arg("splits"), i32(shares), inits);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    scf::YieldOp::create(
+        b, addShares(loop.getInductionVar(), loop.getRegionIterArgs()));
+  }
+  all = {loop.getResult(0), loop.getResult(1)};
+  Value sum = loop.getResult(3), factorOfSums = splat(one, 1.0f);
   std::optional<Sink> sink;
   if (hasSinks) {
-    sink = sinkBeside(sum, rowMax, reference, isLarge, f32(float(-raised)));
+    sink = sinkBeside(sum, all.max, all.reference, isLarge(all.reference),
+                      f32(float(-raised)));
     sum = withSink(sum, *sink);
     factorOfSums = sink->factor;
   }
@@ -264,7 +271,7 @@ void Combine::build() {
       arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sum, zero);
   Value inverse =
       select(positive, arith::DivFOp::create(b, factorOfSums, sum), zero);
-  Value result = fmul(sums[0], spread(inverse, columns));
+  Value result = fmul(loop.getResult(2), spread(inverse, columns));
   StoreOp::create(b, narrow(result),
                   view(rowsOf("out", headQ), firstRow, headDim));
 
@@ -273,7 +280,7 @@ void Combine::build() {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(store.thenBlock());
-    Value total = reduce(ReduceKind::Sum, sums[2]);
+    Value total = loop.getResult(4);
     storeLse(sink ? withSink(total, *sink) : total, sink);
   }
   finish();

@@ -28,6 +28,11 @@ static const ScheduleRow kForwardRows[] = {
     {target::kMfmaBf16, 96, "mfma_32x32x8", {128, 32, 4, 2, 2}, kDropsWeights},
     {target::kMfmaBf16, 32, "mfma_32x32x4", {128, 32, 4, 2, 4}, kDropsWeights},
     {target::kMfmaBf16, 96, "mfma_32x32x4", {128, 32, 4, 2, 2}, kDropsWeights},
+    // Where keys are split, on all CDNA: few queries a wave, so that little is
+    // computed of rows that are not there, and four waves and 64 keys, which
+    // keep memory busy with one workgroup a compute unit.
+    {target::kMfmaBf16, 128, "mfma_16x16x16", {64, 64, 4, 2, 2}, kSplitsKeys},
+    {target::kMfmaBf16, 128, "mfma_16x16x8", {64, 64, 4, 2, 2}, kSplitsKeys},
     // CDNA 1: half of the registers hold sums and nothing else, so 128 are left
     // for the rest at two waves a SIMD. Fewer keys an iteration first, then
     // instructions of 16 x 16, which need few registers at a time; matrix
@@ -44,7 +49,12 @@ static const ScheduleRow kForwardRows[] = {
     // CDNA with loads of 16 bytes to LDS and transposing reads: two buffers
     // each of K and V, one barrier an iteration, two workgroups of up to 80 KiB
     // a compute unit; or segments, and a workgroup whose halves alternate.
-    {kDirectCopyFeatures, 64, "mfma_32x32x16", {128, 64, 4, 2, 2, 1, 0, 1}},
+    // Keys that are split are one workgroup's alone, and come by registers.
+    {kDirectCopyFeatures,
+     64,
+     "mfma_32x32x16",
+     {128, 64, 4, 2, 2, 1, 0, 1},
+     kReadsTiles | kDropsWeights},
     // Where a score program waits for what it reads, segments would wait for
     // one another; and random numbers take longer than all that they would
     // hide,
@@ -54,6 +64,8 @@ static const ScheduleRow kForwardRows[] = {
      "mfma_32x32x16",
      {128, 64, 4, 2, 2, 1, 0, 1},
      kReadsTiles | kDropsWeights},
+    {kDirectCopyFeatures, 128, "mfma_16x16x32", {64, 64, 4, 4, 2}, kSplitsKeys},
+    {kDirectCopyFeatures, 64, "mfma_32x32x16", {128, 64, 4, 2, 2, 1, 0, 1}},
     {kDirectCopyFeatures, 128, "mfma_32x32x16", {256, 64, 8, 4, 2, 1, 0, 1}},
     {kDirectCopyFeatures, 192, "mfma_32x32x16", {128, 32, 4, 2, 2, 1, 0, 1}},
     {kDirectCopyFeatures, 256, "mfma_32x32x16", {128, 32, 4, 2, 1, 1, 0, 1}},
@@ -66,6 +78,7 @@ static const ScheduleRow kForwardRows[] = {
     // more
     // than 256, 16 queries a wave.
     {0, 128, "mfma_32x32x8", {128, 32, 4, 2, 2}, kDropsWeights},
+    {0, 128, "mfma_16x16x16", {64, 64, 4, 4, 2}, kSplitsKeys},
     {0, 64, "mfma_32x32x8", {128, 64, 4, 4, 2}},
     {0, 80, "mfma_32x32x8", {128, 32, 4, 4, 2}, kCutsColumns},
     {0, 80, "mfma_32x32x8", {128, 64, 4, 4, 2}},
@@ -408,9 +421,10 @@ fovea::attn::checkProducts(llvm::function_ref<InFlightDiagnostic()> emitError,
                          /*factors=*/1});
 }
 
-/// Registers a lane for the sums of an iteration's shares, and the most that a
-/// schedule may ask for.
-static constexpr int64_t kCombineRegisters = 64, kMostCombineRegisters = 128;
+/// Registers a lane for the sums of an iteration's shares. They are on their
+/// way all at once, and of most launches they are all there is: few waves, each
+/// of which waits once.
+static constexpr int64_t kCombineRegisters = 128;
 
 /// Registers a lane for the sums of `shares` shares.
 static int64_t combineRegisters(const target::TargetInfo &target,
@@ -423,7 +437,7 @@ ScheduleAttr
 fovea::attn::chooseCombineSchedule(MLIRContext *context,
                                    const target::TargetInfo &target,
                                    ScheduleAttr forward, int64_t headDim) {
-  int32_t shares = 128, waves = 4;
+  int32_t shares = 64, waves = 4;
   while (combineRegisters(target, headDim, shares) > kCombineRegisters)
     shares /= 2;
   // Lanes hold 8 columns of each unit, of which rows have one for a power of
@@ -465,10 +479,10 @@ LogicalResult fovea::attn::checkCombineSchedule(
                        << schedule.getBlockM() << " and "
                        << schedule.getWaves();
   int64_t takes = combineRegisters(target, headDim, schedule.getBlockN());
-  if (takes > kMostCombineRegisters)
+  if (takes > kCombineRegisters)
     return emitError() << "sums of " << schedule.getBlockN() << " shares take "
                        << takes << " registers a lane, more "
-                       << "than " << kMostCombineRegisters
+                       << "than " << kCombineRegisters
                        << "; a smaller block_n fits";
   return success();
 }

@@ -54,6 +54,8 @@ inline constexpr KernelNeeds kDropsWeights = 8;
 /// It knows at run time how many columns there are, which copies past
 /// registers can't cut.
 inline constexpr KernelNeeds kCutsColumns = 16;
+/// Its workgroups take a share of the keys each: its rows are few.
+inline constexpr KernelNeeds kSplitsKeys = 32;
 KernelNeeds needsOf(AttentionOpInterface op);
 
 /// The schedule from the table for a chip, type and head dimension; null if the
