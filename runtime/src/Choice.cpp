@@ -41,14 +41,6 @@ bool readsNoLists(const Candidate &candidate, const Problem &problem) {
          !problem.key.groups[size_t(row)];
 }
 
-/// Whether its launches that split keys take the heads of a group as rows.
-bool packsHeads(const Candidate &candidate, const Problem &problem) {
-  const ProblemKey &key = candidate.kernel->record->problem;
-  // A score program knows the rows and heads that it is for.
-  return candidate.algorithm->splitsKeys() && problem.headsAreRows &&
-         key.score == 0 && (key.takesWindow() || key.mask == MaskKind::None);
-}
-
 /// Of a launch with its number; without shares of the keys.
 Grid gridOf(const Candidate &candidate, const Problem &problem, size_t number) {
   const spec::LaunchSpec &kind = *candidate.kinds[number];
@@ -89,21 +81,34 @@ double shareCost(const Candidate &candidate, const Problem &problem,
   const Sizes sizes =
       packsHeads(candidate, problem) ? packHeads(problem.sizes) : problem.sizes;
   const int64_t workgroups = gridOf(candidate, problem, 0).workgroups();
-  const double rounds =
-      double(divideUp(workgroups * splits, placesOf(units, launch.threads)));
+  const int64_t rounds =
+      divideUp(workgroups * splits, placesOf(units, launch.threads));
+  // Two that share a unit do more in a round than one, where it has room.
+  const double turns =
+      candidate.kernel->record->resources.occupancy < 2
+          ? double(rounds)
+          : double(rounds / 2) * kPairRounds + double(rounds % 2);
+  // Fewer waves take longer to bring a block.
+  const double floor =
+      kBlockFloor * (1 + std::max(256.0 / launch.threads - 1, 0.0) / 2);
   const double block =
       referenceBlocks(candidate, 1) *
-      (kBlockFloor + (1 - kBlockFloor) * launch.blockRows / kReferenceRows);
-  // Heads of a group and blocks of rows find the keys in a cache.
+      (floor + (1 - kBlockFloor) * launch.blockRows / kReferenceRows);
+  // Heads of a group and blocks of rows find the keys in a cache, which has its
+  // limit as well.
+  const double cached = double(workgroups) *
+                        referenceBlocks(candidate, blocks) /
+                        (double(units) * kCachingUnits);
   const double streamed = double(sizes.batch * sizes.headsK) *
                           referenceBlocks(candidate, blocks) /
                           (double(units) * kStreamingUnits);
-  const double rows =
-      double(std::min<int64_t>(sizes.seqlenQ, launch.blockRows));
-  return std::max(rounds * double(divideUp(blocks, splits)) * block, streamed) +
-         (rounds - 1) * kWorkgroupBlocks + kCombineBlocks +
+  const double rows = double(sizes.batch) * double(sizes.headsQ) *
+                      double(sizes.seqlenQ);
+  return std::max({turns * double(divideUp(blocks, splits)) * block, streamed,
+                   cached}) +
+         double(rounds - 1) * kWorkgroupBlocks + kCombineBlocks +
          kCombinedBlocks * double(splits) +
-         kShareRowBlocks * rows * double(workgroups * splits);
+         rows * (kCombinedRowBlocks + kShareRowBlocks * double(splits));
 }
 
 /// Whether a launch has something to do: what is wanted is its doing, or that
@@ -155,7 +160,7 @@ const Candidate *byRule(const ProblemView &entry, const Problem &problem,
     const Candidate &candidate = *entry.usable[i];
     const double cost =
         i < kKept ? costs[i] : costOf(candidate, problem, device);
-    const Rank rank = rankOf(candidate, cost > least * kCostTolerance);
+    const Rank rank = rankOf(candidate, problem, cost, least);
     if (!best || rank < bestRank) {
       best = &candidate;
       bestRank = rank;
@@ -269,6 +274,13 @@ size_t placeOf(const Problem &problem) {
 
 } // namespace
 
+bool packsHeads(const Candidate &candidate, const Problem &problem) {
+  const ProblemKey &key = candidate.kernel->record->problem;
+  // A score program knows the rows and heads that it is for.
+  return candidate.algorithm->splitsKeys() && problem.headsAreRows &&
+         key.score == 0 && (key.takesWindow() || key.mask == MaskKind::None);
+}
+
 Refusal refusalFor(const Candidate &candidate, const Problem &problem,
                    const DeviceTraits &device) {
   const ProblemKey &key = candidate.kernel->record->problem;
@@ -345,14 +357,16 @@ int32_t splitsOf(const Candidate &candidate, const Problem &problem,
   if (workgroups == 0 || most < 2)
     return 1;
   const int64_t places = placesOf(units, candidate.kernel->launches[0].threads);
-  const int64_t fill = std::min(2 * places / workgroups, most);
+  const int64_t fill = std::min(4 * places / workgroups, most);
   int64_t best = 1;
   double least = std::numeric_limits<double>::max();
-  for (const int64_t splits :
-       {int64_t(1), fill / 4, fill / 2, fill, int64_t(32), int64_t(64),
-        int64_t(128), int64_t(256)}) {
-    if (splits < 1 || splits > fill)
+  for (const int64_t wanted :
+       {int64_t(1), fill / 8, fill / 4, fill / 2, 3 * fill / 4, fill,
+        int64_t(16), int64_t(32), int64_t(64), int64_t(128)}) {
+    if (wanted < 1 || wanted > fill)
       continue;
+    // More of them would not make the largest smaller.
+    const int64_t splits = divideUp(blocks, divideUp(blocks, wanted));
     const double cost = shareCost(candidate, problem, units, blocks, splits);
     if (cost < least) {
       best = splits;
@@ -424,16 +438,29 @@ double costOf(const Candidate &candidate, const Problem &problem,
   return readsNoLists(candidate, problem) ? sum * kUnlistedCost : sum;
 }
 
-Rank rankOf(const Candidate &candidate, bool costly) {
+Rank rankOf(const Candidate &candidate, const Problem &problem, double cost,
+            double least) {
   const KernelRecord &record = *candidate.kernel->record;
+  // Of a block that rows do not fill, the rest reads nothing less often. Where
+  // keys are split, a unit has one workgroup at a time.
+  const bool splits = candidate.algorithm->splitsKeys();
+  const int64_t rows = packsHeads(candidate, problem)
+                           ? packHeads(problem.sizes).seqlenQ
+                           : problem.sizes.seqlenQ;
+  const int64_t filled =
+      splits ? std::min<int64_t>(record.blockM, rows) : record.blockM;
+  const int32_t waves =
+      splits ? std::min(candidate.kernel->launches[0].threads, 256)
+             : record.resources.occupancy;
   const auto &groups = record.problem.groups;
   return {record.resources.scratchBytes > 0,
-          costly,
+          cost > least * (splits ? kShareTolerance : kCostTolerance),
           candidate.kernel->launches.size(),
           int32_t(std::count_if(groups.begin(), groups.end(),
                                 [](int32_t version) { return version != 0; })),
-          -record.blockM,
-          -record.resources.occupancy,
+          -int32_t(filled),
+          -waves,
+          record.blockM - int32_t(filled),
           -record.blockN,
           candidate.kernel->id};
 }
@@ -441,7 +468,8 @@ Rank rankOf(const Candidate &candidate, bool costly) {
 bool operator<(const Rank &a, const Rank &b) {
   auto tie = [](const Rank &rank) {
     return std::tie(rank.scratch, rank.costly, rank.launches, rank.general,
-                    rank.blockM, rank.occupancy, rank.blockN, rank.id);
+                    rank.filled, rank.waves, rank.padding, rank.blockN,
+                    rank.id);
   };
   return tie(a) < tie(b);
 }

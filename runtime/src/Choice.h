@@ -80,6 +80,9 @@ Refusal refusalFor(const Candidate &candidate, const Problem &problem,
 Refusal refusalOf(const Candidate &candidate, const Problem &problem,
                   const DeviceTraits &device);
 
+/// Whether its launches that split keys take the heads of a group as rows.
+bool packsHeads(const Candidate &candidate, const Problem &problem);
+
 /// Into how many shares a candidate's kernels divide the keys of a block of
 /// rows: as many as are asked for, else as many as fill the device where the
 /// estimate below says that this pays; 1 if its algorithm does not split them.
@@ -108,6 +111,8 @@ int32_t additionCostOf(std::string_view chip);
 /// Costs up to this factor of the least count as equal: within it the largest
 /// block wins, since it reads the keys the fewest times.
 inline constexpr double kCostTolerance = 1.125;
+/// The same of kernels that split keys, whose cost knows of that.
+inline constexpr double kShareTolerance = 1.02;
 
 /// What a kernel that reads lists of blocks costs without any: it masks every
 /// block.
@@ -119,23 +124,28 @@ inline constexpr double kUnlistedCost = 1.5;
 inline constexpr double kReferenceRows = 128, kReferenceKeys = 32;
 /// The part of that which does not go with the rows.
 inline constexpr double kBlockFloor = 0.5;
+/// What two rounds take at once, on units that have room for two workgroups.
+inline constexpr double kPairRounds = 1.4;
 /// Before and behind a workgroup's blocks.
-inline constexpr double kWorkgroupBlocks = 7;
-/// The launch that combines, and each share that it reads.
-inline constexpr double kCombineBlocks = 7, kCombinedBlocks = 1.7 / 32;
+inline constexpr double kWorkgroupBlocks = 4;
+/// The launch that combines, each share of a row that it reads, and each row.
+inline constexpr double kCombineBlocks = 7.5, kCombinedBlocks = 1.8 / 64,
+                        kCombinedRowBlocks = 1.0 / 900;
 /// A row of a share on its way through the workspace.
-inline constexpr double kShareRowBlocks = 1.0 / 2048;
+inline constexpr double kShareRowBlocks = 1.0 / 6000;
 /// By which keys are split only where it pays all the same: blocks take longer
 /// when all units work.
 inline constexpr double kShareMargin = 1.1;
 /// Part of the units whose workgroups are as fast as memory.
 inline constexpr double kStreamingUnits = 0.75;
+/// The same, in units, of the caches behind L2.
+inline constexpr double kCachingUnits = 2.25;
 /// Workgroups that run at once without sharing SIMDs. They are dealt to shader
-/// engines in turn, and not all of these have as many units: of the last ones
-/// some would share one while others idle.
+/// engines in turn, and not all of these have as many units where a die has 38,
+/// as MI300's have: of the last ones some would share one while others idle.
 constexpr int64_t placesOf(int64_t units, int32_t threads) {
-  return std::max<int64_t>(units - units / 18, 1) *
-         std::max<int64_t>(256 / threads, 1);
+  const int64_t even = units % 38 == 0 ? units / 38 * 36 : units;
+  return even * std::max<int64_t>(256 / threads, 1);
 }
 
 /// What the rule compares, in this order; the least is taken.
@@ -145,10 +155,14 @@ struct Rank {
   size_t launches;
   /// Feature groups that it has.
   int32_t general;
-  int32_t blockM, occupancy, blockN;
+  int32_t filled; ///< rows of a block, of those that there may be
+  int32_t waves;   ///< a SIMD has
+  int32_t padding; ///< rows of a block that there may not be
+  int32_t blockN;
   uint32_t id;
 };
-Rank rankOf(const Candidate &candidate, bool costly);
+Rank rankOf(const Candidate &candidate, const Problem &problem, double cost,
+            double least);
 bool operator<(const Rank &a, const Rank &b);
 
 /// Whether a row of a tuning table holds a problem of its key.

@@ -252,7 +252,7 @@ struct Sorted {
     return costOf(candidate, problem, view.device());
   }
   Rank rank(const Candidate &candidate) const {
-    return rankOf(candidate, cost(candidate) > least * kCostTolerance);
+    return rankOf(candidate, problem, cost(candidate), least);
   }
 
   /// Why a tuning row's schedule is not taken.
@@ -293,13 +293,16 @@ struct Sorted {
     const std::string why =
         mine.scratch != best.scratch ? "it uses scratch memory"
         : mine.costly != best.costly
-            ? "its cost is more than an eighth above the least"
+            ? candidate.algorithm->splitsKeys()
+                  ? "its cost is above the least"
+                  : "its cost is more than an eighth above the least"
         : mine.launches != best.launches ? "it takes more launches"
         : mine.general != best.general
             ? "it takes its " + taken +
                   " at run time, the chosen one does without"
-        : mine.blockM != best.blockM       ? "its blocks are smaller"
-        : mine.occupancy != best.occupancy ? "it has fewer waves a SIMD"
+        : mine.filled != best.filled       ? "its blocks are smaller"
+        : mine.waves != best.waves ? "it has fewer waves a SIMD"
+        : mine.padding != best.padding ? "more of its blocks is empty"
         : mine.blockN != best.blockN       ? "its block_n is smaller"
                                            : "it was opened later";
     return "accepted, but " + why + "; " + figures(candidate);
@@ -309,12 +312,21 @@ private:
   /// What the rule compares.
   std::string figures(const Candidate &candidate) const {
     const KernelRecord &record = *candidate.kernel->record;
+    std::string shares;
+    if (candidate.algorithm->splitsKeys()) {
+      const int32_t splits = splitsOf(candidate, problem, view.device());
+      shares = ", " + counted(size_t(splits), "share") + " of the keys" +
+               (packsHeads(candidate, problem)
+                    ? ", the heads of a group as rows"
+                    : "");
+    }
     return "cost " + std::to_string(int64_t(cost(candidate))) + " (least " +
            std::to_string(int64_t(least)) + "), block_m " +
            std::to_string(record.blockM) + ", block_n " +
            std::to_string(record.blockN) + ", " +
            std::to_string(record.resources.occupancy) + " waves a SIMD, " +
-           std::to_string(record.resources.scratchBytes) + " bytes of scratch";
+           std::to_string(record.resources.scratchBytes) +
+           " bytes of scratch" + shares;
   }
 };
 

@@ -111,8 +111,9 @@ TEST_F(SplitTest, RuleFillsTheDeviceAndNoMore) {
       {128, 32768, 8, 8, 32},
       // Four heads of eight rows each.
       {1, 32768, 32, 4, 64},
-      // What products take has all units, but those that would be shared.
-      {512, 32768, 8, 8, 9},
+      // What products take has all units twice, but those that would be shared
+      // by three.
+      {512, 32768, 8, 8, 18},
       // Not more shares than blocks.
       {1, 256, 8, 8, 1},
       // Twice as many workgroups, half as long each, would not be faster, nor
