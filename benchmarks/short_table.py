@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Predicts forward passes that are too short to fill a chip, as the runtime would
+launch them, and prints a table in Markdown: what is in docs/Runtime.md, "Split keys".
+
+    benchmarks/short_table.py --package=kernels --target=gfx942
+    benchmarks/short_table.py --package=kernels --target=gfx942,gfx950 --clock=1.2 \\
+        --rows=1,16 --keys=4096,32768 --heads=8/1,32/4 --batch=1
+
+The kernel and the number of shares of the keys are what libfovea chooses on the
+simulated device, so the folder of the build must have the Python package. A problem is
+predicted unsplit as well, by the kernel that is chosen for splits = 1. The package's
+kernels for one chip:
+
+    aot-compile --target=gfx942 --op=forward --dtype=bf16 --head-dim=128 \\
+        --algorithm=flash,split --emit=package -o kernels
+
+The bound is the larger of what the problem reads and writes once (K, V, Q, the output;
+not the workspace) over the rate at which memory delivers, and of its operations over
+the peak of the matrix instructions, both at the clock of the prediction and as the
+model has them (docs/Timing.md); in parentheses over the rates of the data sheet. Where
+it is 50 us or more, a row is `met` within a quarter of it; below, within a quarter of
+it and what it costs to start and end the launches; `tie`: the estimate is not, but
+lies within the model's interval of that. Times are microseconds; every figure is a
+prediction, none a measurement."""
+
+import argparse
+import itertools
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+# Bytes a second and operations a second of bf16, from data sheets.
+DATA_SHEETS = {"gfx942": (5.3e12, 1307e12), "gfx950": (8.0e12, 2516e12)}
+
+
+def arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build", metavar="FOLDER",
+                        help="build folder, whose tools are used (default build)")
+    parser.add_argument("--package", required=True, metavar="PATH",
+                        help="a package or a folder of them")
+    parser.add_argument("--target", default="gfx942", metavar="CHIP,CHIP...")
+    parser.add_argument("--dtype", default="bf16", choices=("fp16", "bf16"))
+    parser.add_argument("--head-dim", type=int, default=128)
+    parser.add_argument("--rows", default="1,4,16,64,128,512", metavar="N,N...",
+                        help="of queries")
+    parser.add_argument("--keys", default="1024,4096,32768,131072", metavar="N,N...")
+    parser.add_argument("--heads", default="8/1,32/4,64/8,8/8", metavar="Q/K,Q/K...")
+    parser.add_argument("--batch", default="1,4", metavar="N,N...")
+    parser.add_argument("--layout", default="bhsd", choices=("bhsd", "bshd"))
+    parser.add_argument("--clock", help="GHz, in place of the model's")
+    parser.add_argument("--splits", type=int, default=0,
+                        help="shares of the keys (default: the rule's)")
+    parser.add_argument("--most", type=float, default=300, metavar="US",
+                        help="leave out problems with a larger bound (default 300)")
+    parser.add_argument("--json", metavar="FILE", help="write all rows there too")
+    return parser.parse_args()
+
+
+class Problem:
+    def __init__(self, args, target, batch, heads, rows, keys):
+        self.target, self.batch, self.rows, self.keys = target, batch, rows, keys
+        self.heads_q, self.heads_k = map(int, heads.split("/"))
+        self.args = args
+
+    def bytes(self):
+        elements = self.heads_k * self.keys + self.heads_q * self.rows
+        return 2 * 2 * self.batch * self.args.head_dim * elements
+
+    def operations(self):
+        return 4 * self.batch * self.heads_q * self.rows * self.keys * self.args.head_dim
+
+    def bound(self, rates):
+        return max(self.bytes() / rates[0], self.operations() / rates[1])
+
+
+def specs(fovea, problem):
+    """Q, K and V as the library sees them."""
+    order = (0, 1, 2, 3) if problem.args.layout == "bhsd" else (0, 2, 1, 3)
+    dtype = {"fp16": "float16", "bf16": "bfloat16"}[problem.args.dtype]
+    return [fovea.Spec((problem.batch, heads, rows, problem.args.head_dim), dtype, order)
+            for heads, rows in ((problem.heads_q, problem.rows),
+                                (problem.heads_k, problem.keys),
+                                (problem.heads_k, problem.keys))]
+
+
+def choose(fovea, library, problem, splits):
+    """The schedule, the shares, and whether heads of a group are rows."""
+    found = fovea.explain(*specs(fovea, problem), splits=splits, return_lse=True,
+                          library=library)
+    if not found.chosen:
+        return None
+    shares = re.search(r"(\d+) shares? of the keys", found.chosen.reason)
+    return (re.search(r"\((.*)\)", found.chosen.name)[1],
+            int(shares[1]) if shares else 1,
+            "the heads of a group as rows" in found.chosen.reason)
+
+
+def time_of(args, problem, schedule, heads_q, rows, shares):
+    """Launches of a kernel, predicted."""
+    command = [f"{args.build}/bin/aot-time", f"--package={args.package}",
+               f"--target={problem.target}", f"--dtype={args.dtype}",
+               f"--head-dim={args.head_dim}", f"--schedule={schedule}",
+               f"--layout={args.layout}", f"--batch={problem.batch}",
+               f"--heads={heads_q}", f"--heads-k={problem.heads_k}",
+               f"--seqlen-q={rows}", f"--seqlen-k={problem.keys}", "--report=json"]
+    if "split" in schedule.partition(";")[0]:
+        command.append(f"--set=splits={shares}")
+    if args.clock:
+        command.append(f"--clock={args.clock}")
+    done = subprocess.run(command, capture_output=True, text=True)
+    try:
+        (run,) = json.loads(done.stdout)["runs"]
+        return run["launches"]
+    except (ValueError, KeyError):
+        sys.exit(f"short_table.py: {' '.join(command)}\n{done.stdout}{done.stderr}")
+
+
+def predict(args, problem, choice):
+    """As the runtime launches it."""
+    schedule, shares, packs = choice
+    launches = time_of(args, problem, schedule, problem.heads_q, problem.rows, shares)
+    if packs:
+        rows = problem.heads_q // problem.heads_k * problem.rows
+        launches[0] = time_of(args, problem, schedule, problem.heads_k, rows, shares)[0]
+    return launches
+
+
+def seconds(launches):
+    return sum(launch["seconds"] for launch in launches)
+
+
+def row_of(args, fovea, library, problem):
+    """A row of the table; None: its bound is too large."""
+    if problem.bound(DATA_SHEETS[problem.target]) > args.most / 1e6:
+        return None
+    choice = choose(fovea, library, problem, args.splits)
+    plain = choose(fovea, library, problem, 1)
+    if not choice or not plain:
+        sys.exit(f"short_table.py: {args.package} lacks kernels of {problem.target}; "
+                 "compile those of --algorithm=flash,split")
+    launches = predict(args, problem, choice)
+    unsplit = launches if choice == plain else predict(args, problem, plain)
+    longest = max(launches, key=lambda launch: launch["seconds"])
+    rates = (longest["memory"]["peak_bytes_per_second"],
+             longest["peak_flops_per_second"] * longest["clock_hz"] /
+             longest["peak_clock_hz"])
+    bound, sheet = problem.bound(rates), problem.bound(DATA_SHEETS[problem.target])
+    fixed = sum(launch["launch_seconds"] for launch in launches)
+    least = bound if bound >= 50e-6 else bound + fixed
+    time, error = seconds(launches), longest["time_error"]
+    over = time / least
+    mark = ("met" if over <= 1.25 else "tie" if over / (1 + error) <= 1.25 else "missed")
+    return {"target": problem.target, "batch": problem.batch, "rows": problem.rows,
+            "keys": problem.keys, "heads_q": problem.heads_q,
+            "heads_k": problem.heads_k, "bound": bound, "sheet": sheet,
+            "by": ("memory" if problem.bytes() / rates[0] >
+                   problem.operations() / rates[1] else "matrix"),
+            "least": least, "schedule": choice[0], "shares": choice[1],
+            "packs": choice[2], "launches": [launch["seconds"] for launch in launches],
+            "seconds": time, "error": error, "over": over, "mark": mark,
+            "unsplit": seconds(unsplit), "clock": longest["clock_hz"]}
+
+
+def us(value):
+    return f"{1e6 * value:.1f}"
+
+
+def print_row(row):
+    block = re.search(r"block_m=(\d+)", row["schedule"])[1]
+    parts = " + ".join(map(us, row["launches"]))
+    total = f"{parts} = {us(row['seconds'])}" if len(row["launches"]) > 1 else parts
+    print(f"| {row['batch']} | {row['heads_q']}/{row['heads_k']} | {row['rows']} | "
+          f"{row['keys']} | {us(row['bound'])} ({us(row['sheet'])}) {row['by']} | "
+          f"{us(row['unsplit'])} | {block}{', packed' if row['packs'] else ''} | "
+          f"{row['shares']} | {total} | {row['over']:.2f} {row['mark']} | "
+          f"{row['unsplit'] / row['seconds']:.1f}x |", flush=True)
+
+
+def main():
+    args = arguments()
+    sys.path.insert(0, f"{args.build}/python")
+    rows = []
+    for target in args.target.split(","):
+        # The library reads it when it is opened, and in a process there is one.
+        if len(args.target.split(",")) > 1:
+            subprocess.run([sys.executable, __file__, *sys.argv[1:],
+                            f"--target={target}"], check=True)
+            continue
+        os.environ["FOVEA_SIM_TARGET"] = target
+        import fovea
+        path = pathlib.Path(args.package)
+        library = fovea.Library(path / f"{target}.fovea" if path.is_dir() else path,
+                                hip="sim", compile="never")
+        print(f"\n**{target}, {args.dtype}, head dimension {args.head_dim}"
+              f"{f', {args.clock} GHz' if args.clock else ''}**\n\n"
+              "| batch | heads | rows | keys | bound | unsplit | block | shares | "
+              "launches | over the mark's measure | faster |\n"
+              "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+        for heads, batch, keys, number in itertools.product(
+                args.heads.split(","), args.batch.split(","), args.keys.split(","),
+                args.rows.split(",")):
+            problem = Problem(args, target, int(batch), heads, int(number), int(keys))
+            if row := row_of(args, fovea, library, problem):
+                rows.append(row)
+                print_row(row)
+    if rows:
+        marks = [row["mark"] for row in rows]
+        slower = [row for row in rows if row["seconds"] > row["unsplit"]]
+        print(f"\n{len(rows)} problems: {marks.count('met')} met, "
+              f"{marks.count('tie')} met, tie, {marks.count('missed')} missed; "
+              f"{len(slower)} slower than unsplit")
+    if args.json:
+        pathlib.Path(args.json).write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()
