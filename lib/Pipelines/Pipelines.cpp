@@ -84,6 +84,7 @@ void fovea::populateStage(OpPassManager &manager, Stage stage,
     choose.directCopy = options.directCopy;
     choose.columnChunk = options.columnChunk;
     choose.algorithm = options.algorithm;
+    llvm::append_range(choose.passedOver, options.passedOver);
     manager.addNestedPass<func::FuncOp>(attn::createAttnChooseSchedule(choose));
     return addVerify(manager, "scheduled");
   }

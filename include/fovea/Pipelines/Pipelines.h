@@ -66,6 +66,10 @@ struct ScheduleOptions : public mlir::PassPipelineOptions<ScheduleOptions> {
       llvm::cl::desc("Of attn.forward flash or split, of attn.backward "
                      "deterministic, atomic or atomic16"),
       llvm::cl::init("")};
+  ListOption<int32_t> passedOver{
+      *this, "passed-over",
+      llvm::cl::desc("Of each kernel, how many of the table's schedules are "
+                     "not taken")};
 };
 
 /// The stages, in order. Each goes from the form of the one before.

@@ -258,6 +258,12 @@ static const BackwardRow kBackwardRows[] = {
      "wmma_16x16x16",
      {16, 16, 4, 2, 2, 4, 1, 0, 64},
      {16, 16, 4, 2, 2, 4, 1, 0, 128}},
+    // For what gradients of a bias leave no registers.
+    {0,
+     512,
+     "wmma_16x16x16",
+     {16, 16, 8, 2, 4, 8, 1, 0, 128},
+     {16, 16, 4, 2, 2, 4, 1, 0, 128}},
     {0, 128, "wmma_16x16x32", {64, 32, 4, 2, 2}, {64, 32, 4, 2, 2}},
     {0, 384, "wmma_16x16x32", {64, 32, 4, 1, 1}, {64, 32, 4, 1, 1}},
     {0, 512, "wmma_16x16x32", {32, 32, 4, 1, 1, 2}, {64, 32, 4, 1, 1}},
@@ -418,10 +424,9 @@ int64_t fovea::attn::largestBackwardHeadDim(BackwardAlgorithm algorithm,
   llvm_unreachable("all algorithms are listed");
 }
 
-static const ScheduleRow *findAtomicRow(BackwardAlgorithm algorithm,
-                                        const target::TargetInfo &target,
-                                        Type elementType, int64_t headDim,
-                                        KernelNeeds needs) {
+static SmallVector<const ScheduleRow *>
+findAtomicRows(BackwardAlgorithm algorithm, const target::TargetInfo &target,
+               Type elementType, int64_t headDim, KernelNeeds needs) {
   const spec::WorkspaceSpec &workspace = specOf(algorithm).workspace;
   // Sums in pairs have no bounds: chunks may end only where their memory does.
   auto hasRoom = [&](const ScheduleRow &row) {
@@ -430,43 +435,77 @@ static const ScheduleRow *findAtomicRow(BackwardAlgorithm algorithm,
            int64_t(llvm::alignTo(headDim, chunk)) <=
                workspace.pairColumns(headDim);
   };
+  SmallVector<const ScheduleRow *> rows;
+  auto add = [&](ArrayRef<ScheduleRow> table) {
+    llvm::append_range(rows, findRows<ScheduleRow>(table, target, elementType,
+                                                   headDim, needs, hasRoom));
+  };
   if (algorithm == BackwardAlgorithm::Atomic16)
-    if (const auto *row = findRow<ScheduleRow>(
-            kAtomic16Rows, target, elementType, headDim, needs, hasRoom))
-      return row;
-  return findRow<ScheduleRow>(kAtomicRows, target, elementType, headDim, needs,
-                              hasRoom);
+    add(kAtomic16Rows);
+  add(kAtomicRows);
+  return rows;
 }
+
+static LogicalResult
+checkLaunch(llvm::function_ref<InFlightDiagnostic()> emitError,
+            const target::TargetInfo &target, Type elementType, int64_t headDim,
+            const spec::AlgorithmSpec &algorithm,
+            const spec::LaunchSpec &launch, ScheduleAttr kernel);
 
 BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
     MLIRContext *context, BackwardAlgorithm algorithm,
     const target::TargetInfo &target, Type elementType, int64_t headDim,
-    KernelNeeds needs) {
-  auto make = [&](const char *inst, const KernelRow &kernel) {
-    return makeSchedule(context, inst, kernel, /*rescaleThreshold=*/0);
+    KernelNeeds needs, ArrayRef<int32_t> passedOver) {
+  // The rows' schedules of each kernel with products, and what those that only
+  // stream rows take after.
+  struct Choice {
+    const char *inst;
+    KernelRow kernel;
   };
-  auto stream = [&](const char *inst, const KernelRow &kernel) {
-    return make(inst, {streamedRows(headDim), kernel.blockN, kStreamWaves,
-                       /*stages=*/1, /*wavesPerSimd=*/4});
-  };
-  SmallVector<ScheduleAttr> kernels;
+  SmallVector<Choice> keys, queries;
   switch (algorithm) {
   case BackwardAlgorithm::Deterministic:
-    if (const auto *row = findRow<BackwardRow>(kBackwardRows, target,
-                                               elementType, headDim, needs))
-      kernels = {stream(row->inst, row->dq), make(row->inst, row->dkdv),
-                 make(row->inst, row->dq)};
+    for (const BackwardRow *row : findRows<BackwardRow>(
+             kBackwardRows, target, elementType, headDim, needs)) {
+      keys.push_back({row->inst, row->dkdv});
+      queries.push_back({row->inst, row->dq});
+    }
     break;
   case BackwardAlgorithm::Atomic:
   case BackwardAlgorithm::Atomic16:
-    if (const ScheduleRow *row =
-            findAtomicRow(algorithm, target, elementType, headDim, needs))
-      kernels = {stream(row->inst, row->kernel), make(row->inst, row->kernel),
-                 stream(row->inst, row->kernel)};
+    for (const ScheduleRow *row :
+         findAtomicRows(algorithm, target, elementType, headDim, needs))
+      keys.push_back({row->inst, row->kernel});
+    queries = keys;
     break;
   }
-  if (kernels.empty())
+  if (keys.empty())
     return {};
+  const spec::AlgorithmSpec &spec = specOf(algorithm);
+  SmallVector<ScheduleAttr> kernels;
+  for (auto [index, launch] : llvm::enumerate(spec.launches)) {
+    auto make = [&](const Choice &choice) {
+      return makeSchedule(context, choice.inst, choice.kernel,
+                          /*rescaleThreshold=*/0);
+    };
+    if (launch.products == 0) {
+      const Choice &first = queries.front();
+      kernels.push_back(make({first.inst,
+                              {streamedRows(headDim), first.kernel.blockN,
+                               kStreamWaves, /*stages=*/1,
+                               /*wavesPerSimd=*/4}}));
+      continue;
+    }
+    auto check = [&, &launch = launch](auto emitError, ScheduleAttr schedule) {
+      return checkLaunch(emitError, target, elementType, headDim, spec, launch,
+                         schedule);
+    };
+    kernels.push_back(pickSchedule(
+        llvm::map_to_vector(launch.ownsKeys ? keys : queries, make),
+        index < passedOver.size() ? passedOver[index] : 0, check));
+    if (!kernels.back())
+      return {};
+  }
   return BackwardScheduleAttr::get(context, algorithm, kernels);
 }
 
@@ -562,6 +601,69 @@ checkHolds(llvm::function_ref<InFlightDiagnostic()> emitError,
                         {what, holds.accumulators, residents, other});
 }
 
+/// Of a kernel with products.
+static LogicalResult
+checkLaunch(llvm::function_ref<InFlightDiagnostic()> emitError,
+            const target::TargetInfo &target, Type elementType, int64_t headDim,
+            const spec::AlgorithmSpec &algorithm,
+            const spec::LaunchSpec &launch, ScheduleAttr kernel) {
+  if (failed(checkProducts(emitError, target, elementType, headDim, kernel)))
+    return failure();
+  const target::MatrixInstr &inst =
+      *lookupMatrixInstr(target, kernel.getInst(), elementType);
+  const ForwardTiles tiles = forwardTiles(headDim, kernel, inst);
+  const int64_t chunks = tiles.chunks;
+  if (chunks > 1 && kernel.getStages() > 2)
+    return emitError() << "columns come in " << chunks
+                       << " chunks with 1 or 2 stages, found stages = "
+                       << kernel.getStages() << "; column_chunk = 0 has all";
+  // Of what moves: Q and dO as they are and turned, or K, V and K turned.
+  GradientKernel role = launch.feeds      ? GradientKernel::All
+                        : launch.ownsKeys ? GradientKernel::Keys
+                                          : GradientKernel::Queries;
+  int turned = turnsReads(target, elementType) ? 0 : launch.ownsKeys ? 2 : 1;
+  Holds holds = {launch.suffix, role, 2 + turned, launch.ownsKeys ? 2 : 1,
+                 launch.ownsKeys ? 2 : 0};
+  if (launch.feeds) {
+    const spec::WorkspaceSpec &workspace = algorithm.workspace;
+    if (workspace.pairStep && elementType.isF32())
+      return emitError() << "algorithm '" << algorithm.name
+                         << "' adds up dQ in types of 16 bits, found "
+                         << elementType << "; use 'atomic'";
+    if (workspace.pairStep && !target.addsPairs(elementType.isBF16()))
+      return emitError() << "algorithm '" << algorithm.name
+                         << "' adds pairs of " << elementType
+                         << " in memory, for which " << target.name
+                         << " has no instruction; use 'atomic'";
+    if (workspace.pairStep && workspace.rowStep % kernel.getBlockN() != 0)
+      return emitError() << "algorithm '" << algorithm.name
+                         << "' takes blocks of queries that divide "
+                         << workspace.rowStep
+                         << ", found block_n = " << kernel.getBlockN();
+    if (!workspace.pairStep && !target.has(target::kBufferAtomicAddF32))
+      return emitError() << "algorithm '" << algorithm.name
+                         << "' adds f32 in memory, for which " << target.name
+                         << " has no instruction; use 'deterministic'";
+    holds.query = queryProduct(target, elementType, headDim, kernel);
+    if (!holds.query)
+      return emitError() << "dQ of " << kernel.getBlockN() << " queries by "
+                         << headDim << " columns does not divide over "
+                         << kernel.getWaves()
+                         << " waves; a larger block_n or fewer waves fit";
+    if (chunks > 1 && holds.query->columns != tiles.columns)
+      return emitError() << "waves share out " << holds.query->columns
+                         << " columns of dQ, but a chunk has " << tiles.columns
+                         << "; a larger column_chunk or fewer waves fit";
+    const int64_t columns = chunks * holds.query->columns;
+    if (workspace.pairStep && columns > workspace.pairColumns(headDim))
+      return emitError() << "algorithm '" << algorithm.name << "' has room for "
+                         << workspace.pairColumns(headDim)
+                         << " columns of dQ, but waves share out " << columns
+                         << "; fewer waves fit";
+  }
+  return checkHolds(emitError, target, elementType, headDim, kernel, holds);
+}
+
 LogicalResult fovea::attn::checkBackwardSchedule(
     llvm::function_ref<InFlightDiagnostic()> emitError,
     const target::TargetInfo &target, Type elementType, int64_t headDim,
@@ -580,66 +682,9 @@ LogicalResult fovea::attn::checkBackwardSchedule(
   const spec::AlgorithmSpec &algorithm = specOf(schedule.getAlgorithm());
   for (auto [launch, kernel] :
        llvm::zip_equal(algorithm.launches, schedule.getKernels())) {
-    if (launch.products == 0)
-      continue;
-    if (failed(checkProducts(emitError, target, elementType, headDim, kernel)))
-      return failure();
-    const target::MatrixInstr &inst =
-        *lookupMatrixInstr(target, kernel.getInst(), elementType);
-    const ForwardTiles tiles = forwardTiles(headDim, kernel, inst);
-    const int64_t chunks = tiles.chunks;
-    if (chunks > 1 && kernel.getStages() > 2)
-      return emitError() << "columns come in " << chunks
-                         << " chunks with 1 or 2 stages, found stages = "
-                         << kernel.getStages() << "; column_chunk = 0 has all";
-    // Of what moves: Q and dO as they are and turned, or K, V and K turned.
-    GradientKernel role = launch.feeds      ? GradientKernel::All
-                          : launch.ownsKeys ? GradientKernel::Keys
-                                            : GradientKernel::Queries;
-    int turned = turnsReads(target, elementType) ? 0 : launch.ownsKeys ? 2 : 1;
-    Holds holds = {launch.suffix, role, 2 + turned, launch.ownsKeys ? 2 : 1,
-                   launch.ownsKeys ? 2 : 0};
-    if (launch.feeds) {
-      const spec::WorkspaceSpec &workspace = algorithm.workspace;
-      if (workspace.pairStep && elementType.isF32())
-        return emitError() << "algorithm '" << algorithm.name
-                           << "' adds up dQ in types of 16 bits, found "
-                           << elementType << "; use 'atomic'";
-      if (workspace.pairStep && !target.addsPairs(elementType.isBF16()))
-        return emitError() << "algorithm '" << algorithm.name
-                           << "' adds pairs of " << elementType
-                           << " in memory, for which " << target.name
-                           << " has no instruction; use 'atomic'";
-      if (workspace.pairStep && workspace.rowStep % kernel.getBlockN() != 0)
-        return emitError() << "algorithm '" << algorithm.name
-                           << "' takes blocks of queries that divide "
-                           << workspace.rowStep
-                           << ", found block_n = " << kernel.getBlockN();
-      if (!workspace.pairStep && !target.has(target::kBufferAtomicAddF32))
-        return emitError() << "algorithm '" << algorithm.name
-                           << "' adds f32 in memory, for which " << target.name
-                           << " has no instruction; use 'deterministic'";
-      holds.query = queryProduct(target, elementType, headDim, kernel);
-      if (!holds.query)
-        return emitError() << "dQ of " << kernel.getBlockN() << " queries by "
-                           << headDim << " columns does not divide over "
-                           << kernel.getWaves()
-                           << " waves; a larger block_n or fewer waves fit";
-      if (chunks > 1 && holds.query->columns != tiles.columns)
-        return emitError() << "waves share out " << holds.query->columns
-                           << " columns of dQ, but a chunk has "
-                           << tiles.columns
-                           << "; a larger column_chunk or fewer waves fit";
-      const int64_t columns = chunks * holds.query->columns;
-      if (workspace.pairStep && columns > workspace.pairColumns(headDim))
-        return emitError() << "algorithm '" << algorithm.name
-                           << "' has room for "
-                           << workspace.pairColumns(headDim)
-                           << " columns of dQ, but waves share out " << columns
-                           << "; fewer waves fit";
-    }
-    if (failed(
-            checkHolds(emitError, target, elementType, headDim, kernel, holds)))
+    if (launch.products > 0 &&
+        failed(checkLaunch(emitError, target, elementType, headDim, algorithm,
+                           launch, kernel)))
       return failure();
   }
   return success();

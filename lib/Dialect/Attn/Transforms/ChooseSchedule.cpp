@@ -4,6 +4,7 @@
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
 #include "mlir/IR/Remarks.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -60,11 +61,12 @@ private:
       needs |= kSplitsKeys;
     ScheduleAttr schedule = op.getSchedule().value_or(chooseForwardSchedule(
         &getContext(), target.getInfo(), op.getElementType(), op.getHeadDim(),
-        needs));
+        needs, passedOver.empty() ? 0 : passedOver[0]));
     if (!schedule)
       return op.emitOpError()
              << "no schedule for head dimension " << op.getHeadDim() << " in "
-             << op.getElementType() << " on " << target.getChip();
+             << op.getElementType() << " on " << target.getChip()
+             << behindOthers();
     schedule = override(op, schedule);
     if (!schedule || failed(checkForwardSchedule(
                          [&] { return op.emitOpError(); }, target.getInfo(),
@@ -75,6 +77,17 @@ private:
       return failure();
     remarkOn(op, op.getHeadDim(), op.getScheduleKey());
     return success();
+  }
+
+  /// For messages, where there are no more schedules.
+  std::string behindOthers() {
+    if (passedOver.empty())
+      return "";
+    return " behind those of passed-over=" +
+           llvm::join(
+               llvm::map_range(passedOver,
+                               [](int32_t n) { return std::to_string(n); }),
+               ",");
   }
 
   /// The schedule of the kernel that combines, where the option asks for one or
@@ -111,7 +124,7 @@ private:
     BackwardScheduleAttr schedule =
         op.getSchedule().value_or(chooseBackwardSchedule(
             &getContext(), *wanted, target.getInfo(), op.getElementType(),
-            op.getHeadDim(), needsOf(op)));
+            op.getHeadDim(), needsOf(op), passedOver));
     StringRef name = stringifyBackwardAlgorithm(*wanted);
     if (!schedule) {
       int64_t largest = largestBackwardHeadDim(*wanted, target.getInfo(),
@@ -121,6 +134,8 @@ private:
                            << " schedule for gradients of head dimension "
                            << op.getHeadDim() << " in " << op.getElementType()
                            << " on " << target.getChip();
+      if (!passedOver.empty())
+        return diagnostic << behindOthers();
       if (largest == 0)
         return diagnostic << ", nor for any other";
       return diagnostic << "; the largest is " << largest;

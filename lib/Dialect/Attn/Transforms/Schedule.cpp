@@ -5,6 +5,7 @@
 #include "fovea/Layout/DotLayouts.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
+#include <array>
 
 using namespace mlir;
 using namespace fovea;
@@ -297,17 +298,66 @@ ScheduleAttr fovea::attn::makeSchedule(MLIRContext *context, StringRef inst,
                            kernel.directCopy, kernel.columnChunk);
 }
 
+/// In how many parameters two schedules differ.
+static int differences(ScheduleAttr a, ScheduleAttr b) {
+  auto parameters = [](ScheduleAttr s) {
+    return std::array<int64_t, 9>{
+        s.getBlockM(),       s.getBlockN(),       s.getWaves(),
+        s.getStages(),       s.getWavesPerSimd(), s.getValueSplit(),
+        s.getQueriesInLds(), s.getDirectCopy(),   s.getColumnChunk()};
+  };
+  int count = a.getInst() != b.getInst();
+  for (auto [x, y] : llvm::zip_equal(parameters(a), parameters(b)))
+    count += x != y;
+  return count;
+}
+
+ScheduleAttr fovea::attn::pickSchedule(ArrayRef<ScheduleAttr> schedules,
+                                       int32_t passedOver,
+                                       ScheduleCheck check) {
+  const ScheduleAttr first = schedules.front();
+  if (passedOver == 0)
+    return first;
+  // What a check says is for nobody.
+  MLIRContext *context = first.getContext();
+  const Location nowhere =
+      NameLoc::get(StringAttr::get(context, "other schedules"));
+  ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
+    return success(diagnostic.getLocation() == nowhere);
+  });
+  auto silently = [&] { return emitError(nowhere); };
+  SmallVector<ScheduleAttr> others;
+  for (ScheduleAttr schedule : schedules.drop_front())
+    if (schedule != first && !llvm::is_contained(others, schedule) &&
+        succeeded(check(silently, schedule)))
+      others.push_back(schedule);
+  llvm::stable_sort(others, [&](ScheduleAttr a, ScheduleAttr b) {
+    return differences(first, a) < differences(first, b);
+  });
+  return size_t(passedOver) <= others.size() ? others[size_t(passedOver) - 1]
+                                             : ScheduleAttr();
+}
+
 ScheduleAttr fovea::attn::chooseForwardSchedule(
     MLIRContext *context, const target::TargetInfo &target, Type elementType,
-    int64_t headDim, KernelNeeds needs) {
-  const auto *row =
-      findRow<ScheduleRow>(kForwardRows, target, elementType, headDim, needs);
-  if (!row)
-    return {};
+    int64_t headDim, KernelNeeds needs, int32_t passedOver) {
   bool flushes =
       elementType.isF16() && target.has(target::kMfmaFlushesSubnormals);
-  return makeSchedule(context, row->inst, row->kernel,
-                      flushes ? kFlushingRescaleThreshold : kRescaleThreshold);
+  auto make = [&](const ScheduleRow *row) {
+    return makeSchedule(context, row->inst, row->kernel,
+                        flushes ? kFlushingRescaleThreshold
+                                : kRescaleThreshold);
+  };
+  const auto schedules = llvm::map_to_vector(
+      findRows<ScheduleRow>(kForwardRows, target, elementType, headDim, needs),
+      make);
+  if (schedules.empty())
+    return {};
+  return pickSchedule(schedules, passedOver,
+                      [&](auto emitError, ScheduleAttr schedule) {
+                        return checkForwardSchedule(
+                            emitError, target, elementType, headDim, schedule);
+                      });
 }
 
 LogicalResult

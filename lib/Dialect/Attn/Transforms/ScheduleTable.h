@@ -9,6 +9,7 @@
 #define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_SCHEDULETABLE_H
 
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
+#include <algorithm>
 
 namespace fovea::attn {
 
@@ -48,21 +49,37 @@ bool canDo(const target::TargetInfo &target, const Row &row,
          lookupMatrixInstr(target, row.inst, elementType);
 }
 
-/// The first row that the chip can do, that holds the head dimension, and that
-/// is for kernels with these needs; null if there is none. Rows are as
-/// ScheduleRow, of one kernel or several.
+/// The rows that the chip can do and that hold the head dimension: the first
+/// that is for kernels with these needs, then, in the order of the table, all
+/// others, which may be for others' needs. None if there is no such first one.
+/// Rows are as ScheduleRow, of one kernel or several.
 /// \param fits  what else a row must be; null: nothing
 template <typename Row>
-const Row *findRow(llvm::ArrayRef<Row> rows, const target::TargetInfo &target,
-                   mlir::Type elementType, int64_t headDim, KernelNeeds needs,
-                   llvm::function_ref<bool(const Row &)> fits = nullptr) {
+llvm::SmallVector<const Row *>
+findRows(llvm::ArrayRef<Row> rows, const target::TargetInfo &target,
+         mlir::Type elementType, int64_t headDim, KernelNeeds needs,
+         llvm::function_ref<bool(const Row &)> fits = nullptr) {
+  llvm::SmallVector<const Row *> found;
   for (const Row &row : rows)
     if (headDim <= row.maxHeadDim && canDo(target, row, elementType) &&
-        (!row.onlyFor || (needs & row.onlyFor)) && row.serves(needs) &&
-        (!fits || fits(row)))
-      return &row;
-  return nullptr;
+        row.serves(needs) && (!fits || fits(row)))
+      found.push_back(&row);
+  auto first = llvm::find_if(found, [&](const Row *row) {
+    return !row->onlyFor || (needs & row->onlyFor);
+  });
+  if (first == found.end())
+    return {};
+  std::rotate(found.begin(), first, first + 1);
+  return found;
 }
+
+/// Of the schedules that are there, none counted twice, the one behind so many:
+/// the first, then those most like it. Null if there are no more. Behind the
+/// first they must pass the check: their rows are of other head dimensions too.
+using ScheduleCheck = llvm::function_ref<llvm::LogicalResult(
+    llvm::function_ref<mlir::InFlightDiagnostic()> emitError, ScheduleAttr)>;
+ScheduleAttr pickSchedule(llvm::ArrayRef<ScheduleAttr> schedules,
+                          int32_t passedOver, ScheduleCheck check);
 
 /// What a kernel keeps in registers from its first block to its last.
 struct Residents {

@@ -58,6 +58,8 @@ def AttnChooseSchedule : Pass<"attn-choose-schedule", "::mlir::func::FuncOp"> {
     that has none, from the table of schedules by chip and head dimension. A
     schedule that is there already is checked against chip, type and head
     dimension and kept. Options other than 0 replace single parameters.
+    `passed-over` takes later rows of the table, for kernels whose first leaves
+    values without registers; there is an error where there are no more.
 
     Emits a remark with the tile sizes (`--remarks-filter=attn`).
 
@@ -92,6 +94,9 @@ def AttnChooseSchedule : Pass<"attn-choose-schedule", "::mlir::func::FuncOp"> {
     Option<"algorithm", "algorithm", "std::string", "\"\"",
            "Of attn.forward flash or split, of attn.backward deterministic or "
            "atomic or atomic16 (empty: the former)">,
+    ListOption<"passedOver", "passed-over", "int32_t",
+               "Of each kernel of the op, how many schedules of the table are not "
+               "taken, but a later one">,
   ];
 }
 

@@ -60,10 +60,13 @@ KernelNeeds needsOf(AttentionOpInterface op);
 
 /// The schedule from the table for a chip, type and head dimension; null if the
 /// chip has no matrix instruction of the type.
+/// \param passedOver  so many of the table are not taken, but one of the
+/// others;
+///                    null if there are no more
 ScheduleAttr chooseForwardSchedule(mlir::MLIRContext *context,
                                    const target::TargetInfo &target,
                                    mlir::Type elementType, int64_t headDim,
-                                   KernelNeeds needs);
+                                   KernelNeeds needs, int32_t passedOver = 0);
 
 /// Fails, through `emitError`, if the chip cannot run a forward kernel of this
 /// type and head dimension with the schedule.
@@ -110,11 +113,13 @@ std::optional<QueryProduct> queryProduct(const target::TargetInfo &target,
 
 /// The schedule of the backward kernels from the table; null if it has none for
 /// this algorithm, chip, type and head dimension.
-BackwardScheduleAttr chooseBackwardSchedule(mlir::MLIRContext *context,
-                                            BackwardAlgorithm algorithm,
-                                            const target::TargetInfo &target,
-                                            mlir::Type elementType,
-                                            int64_t headDim, KernelNeeds needs);
+/// \param passedOver  as of chooseForwardSchedule, of each launch, or empty;
+///                    without products it counts for nothing
+BackwardScheduleAttr
+chooseBackwardSchedule(mlir::MLIRContext *context, BackwardAlgorithm algorithm,
+                       const target::TargetInfo &target, mlir::Type elementType,
+                       int64_t headDim, KernelNeeds needs,
+                       llvm::ArrayRef<int32_t> passedOver = {});
 
 /// The schedule of the kernel that sums the gradient of the sinks: `waves` to a
 /// head, `block_n` rows a lane in an iteration. There is nothing to choose, so
