@@ -160,6 +160,19 @@ readResources(StringRef hsaco, const target::TargetInfo &target) {
   return kernels;
 }
 
+bool assemblyUsesScratch(StringRef assembly) {
+  // Of the metadata, which has it as a number; directives may have symbols.
+  constexpr StringLiteral field = ".private_segment_fixed_size:";
+  while (true) {
+    auto [before, after] = assembly.split(field);
+    if (after.empty())
+      return false;
+    if (after.ltrim(' ').take_while(llvm::isDigit) != "0")
+      return true;
+    assembly = after;
+  }
+}
+
 std::string describe(const KernelResources &kernel,
                      const target::TargetInfo &target) {
   return formatv("{0} on {1}: {2} VGPRs, {3} AGPRs, {4} SGPRs, {5} bytes of "

@@ -114,7 +114,7 @@ llvm::Error Driver::findCurrent() {
 }
 
 void Driver::compileOne(size_t index, Progress &progress) {
-  const Job &job = request.jobs[index];
+  Job &job = request.jobs[index];
   Outcome &outcome = outcomes[index];
   llvm::Error error = llvm::Error::success();
   llvm::Expected<CompiledKernel> kernel = compileJob(job, request);
@@ -142,8 +142,11 @@ void Driver::compileOne(size_t index, Progress &progress) {
   if (used.scratchBytes || used.vgprSpills)
     progress.message(
         llvm::formatv("aot-compile: warning: {0}: {1} bytes of scratch a lane, "
-                      "{2} registers spilled; it will be slow",
-                      job.str(), used.scratchBytes, used.vgprSpills)
+                      "{2} registers spilled; it will be slow{3}",
+                      job.str(), used.scratchBytes, used.vgprSpills,
+                      job.takesLaterRows && used.scratchBytes
+                          ? ", and no other schedule of the table uses less"
+                          : "")
             .str());
   // Only figures are kept, so memory does not grow with the number of kernels.
   kernel->artifact = {};

@@ -28,6 +28,7 @@ static fovea::Expected<Job> jobOf(const KernelOrder &order) {
                   "unknown chip '" + order.target +
                       "'; known: " + target::targetNames());
   job.problem = order.problem;
+  job.keepsFirstRow = true; // another is another order
   if (job.problem.score)
     return Status(StatusCode::InvalidArgument,
                   "'" + job.problem.str() +

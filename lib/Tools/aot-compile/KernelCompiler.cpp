@@ -78,7 +78,7 @@ private:
   /// Whether the kernel is taken to a code object; forms before it are not,
   /// unless its figures are wanted.
   bool wantsImage() const {
-    return request.report != ReportFormat::None ||
+    return wantsFigures || request.report != ReportFormat::None ||
            request.emit == Emit::Hsaco || request.emit == Emit::Package ||
            request.emit == Emit::Contract ||
            request.emit == Emit::Description || request.emit == Emit::None;
@@ -93,6 +93,7 @@ private:
   OwningOpRef<ModuleOp> module;
   Stage reached = Stage::Problem;
   bool observed = false;
+  bool wantsFigures = false; ///< to see whether a later schedule is to be taken
 };
 } // namespace
 
@@ -142,6 +143,8 @@ llvm::Error Compilation::lower(Stage stage) {
   options.directCopy = job.overrides.directCopy;
   options.columnChunk = job.overrides.columnChunk;
   options.algorithm = job.overrides.algorithm;
+  for (int32_t count : job.passedOver)
+    options.passedOver.push_back(count);
   PassManager manager(&context);
   if (observed && mlir::failed(applyPassManagerCLOptions(manager)))
     return llvm::createStringError("MLIR's pass manager refuses its flags");
@@ -225,7 +228,10 @@ llvm::Error Compilation::backend(CompiledKernel &result) {
     if (!text)
       return said.check(text.takeError());
     result.artifact = std::move(*text);
+    wantsFigures =
+        job.takesLaterRows && hsaco::assemblyUsesScratch(result.artifact);
   }
+  wantsFigures |= request.emit == Emit::Obj && job.takesLaterRows;
   auto warn = [&] {
     for (const std::string &warning : said.warnings())
       result.messages +=
@@ -374,6 +380,12 @@ static std::string tensorNames(fovea::OpKind op) {
                     ", ");
 }
 
+/// Whether nothing but the table says what the schedule is.
+template <typename Op>
+static bool hasNoSchedule(Op op) {
+  return !op || !op.getSchedule();
+}
+
 llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
   if (llvm::Error error = checkOverrides(job))
     return error;
@@ -390,8 +402,13 @@ llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
   Compilation compilation(job, request);
   if (llvm::Error error = compilation.start(/*observed=*/false))
     return error;
+  job.takesLaterRows = !job.keepsFirstRow && job.overrides.leavesSchedule() &&
+                       hasNoSchedule(compilation.problem<attn::ForwardOp>()) &&
+                       hasNoSchedule(compilation.problem<attn::BackwardOp>());
   if (llvm::Error error = compilation.lower(Stage::Scheduled))
     return error;
+  job.launches.clear();
+  job.blockM = job.blockN = job.threads = 0;
   switch (job.problem.op) {
   case fovea::OpKind::Forward: {
     auto op = compilation.problem<attn::ForwardOp>();
@@ -424,6 +441,8 @@ llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
     break;
   }
   }
+  if (job.passedOver.empty())
+    job.firstSchedule = job.schedule;
   llvm::Expected<Cost> cost = estimateCost(job);
   if (!cost)
     return cost.takeError();
@@ -431,16 +450,94 @@ llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
   return llvm::Error::success();
 }
 
-llvm::Expected<CompiledKernel>
-fovea::tools::compileJob(const Job &job, const Request &request) {
-  double start = threadCpuMs();
+static llvm::Expected<CompiledKernel> compileOnce(const Job &job,
+                                                  const Request &request) {
   Compilation compilation(job, request);
   if (llvm::Error error = compilation.start(/*observed=*/request.takesFlags))
     return error;
-  llvm::Expected<CompiledKernel> result = compilation.finish();
+  return compilation.finish();
+}
+
+/// Bytes of scratch of all launches together.
+static int64_t scratchOf(const CompiledKernel &kernel) {
+  int64_t bytes = 0;
+  for (const KernelFigures &launch : kernel.launches)
+    bytes += launch.resources.scratchBytes;
+  return bytes;
+}
+
+/// Plans the job with one more row passed over of a launch; false, and the job
+/// as it was, if there is none behind it.
+static bool passOver(Job &job, size_t launch, const Request &request) {
+  if (job.launches[launch].kind->products == 0)
+    return false;
+  Job next = job;
+  next.passedOver.resize(job.launches.size());
+  ++next.passedOver[launch];
+  if (llvm::Error error = planJob(next, request)) {
+    llvm::consumeError(std::move(error));
+    return false;
+  }
+  job = std::move(next);
+  return true;
+}
+
+/// Compiles a kernel that uses scratch anew, each of its launches that does so
+/// with the next row, until none does or none has more rows.
+static llvm::Error compileLater(Job &job, CompiledKernel &kernel,
+                                const Request &request) {
+  Job next = job;
+  CompiledKernel compiled = kernel;
+  while (scratchOf(compiled) != 0) {
+    bool isOther = false;
+    for (size_t i = 0; i != compiled.launches.size(); ++i)
+      if (compiled.launches[i].resources.scratchBytes != 0)
+        isOther |= passOver(next, i, request);
+    if (!isOther)
+      break;
+    llvm::Expected<CompiledKernel> anew = compileOnce(next, request);
+    if (!anew)
+      return anew.takeError();
+    compiled = std::move(*anew);
+    if (scratchOf(compiled) < scratchOf(kernel)) {
+      job = next;
+      kernel = compiled;
+    }
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<CompiledKernel>
+fovea::tools::compileJob(Job &job, const Request &request) {
+  double start = threadCpuMs();
+  llvm::Expected<CompiledKernel> result = compileOnce(job, request);
+  if (result && job.takesLaterRows)
+    if (llvm::Error error = compileLater(job, *result, request))
+      return error;
   if (result)
     result->cpuMs = threadCpuMs() - start;
   return result;
+}
+
+/// As planAs, with what launches from `launch` on pass over.
+static bool planFrom(Job &job, size_t launch, llvm::StringRef schedule,
+                     const Request &request) {
+  if (launch == job.launches.size())
+    return job.schedule == schedule;
+  for (Job next = job;;) {
+    Job rest = next;
+    if (planFrom(rest, launch + 1, schedule, request)) {
+      job = std::move(rest);
+      return true;
+    }
+    if (!passOver(next, launch, request))
+      return false;
+  }
+}
+
+bool fovea::tools::planAs(Job &job, llvm::StringRef schedule,
+                          const Request &request) {
+  return job.takesLaterRows && planFrom(job, 0, schedule, request);
 }
 
 KernelRecord fovea::tools::recordOf(const Job &job,

@@ -39,9 +39,17 @@ struct CompiledKernel : KernelFigures {
 /// invalid_argument, if a parameter is not of the operation.
 llvm::Error planJob(Job &job, const Request &request);
 
-/// Compiles a planned job as far as the request needs.
-llvm::Expected<CompiledKernel> compileJob(const Job &job,
-                                          const Request &request);
+/// Compiles a planned job as far as the request needs. Where the schedule
+/// leaves values without registers, so that a kernel uses scratch memory, it is
+/// compiled with the next one of the table, and so on; the job is then planned
+/// anew, with the schedule that was taken. Where none is without, that is what
+/// uses least. Forms ahead of machine code don't know, and are those of the
+/// job's schedule.
+llvm::Expected<CompiledKernel> compileJob(Job &job, const Request &request);
+
+/// Whether compileJob may have given the job this schedule; the job is then
+/// planned with it. Else it is as it was.
+bool planAs(Job &job, llvm::StringRef schedule, const Request &request);
 
 /// What a package says of a compiled kernel, without the build.
 KernelRecord recordOf(const Job &job, const CompiledKernel &kernel);

@@ -20,9 +20,8 @@ public:
   virtual ~Output() = default;
 
   /// Whether the job's kernel is there already, from the same build; `kernel`
-  /// then takes the figures that are known of it.
-  virtual llvm::Expected<bool> isCurrent(const Job &job,
-                                         CompiledKernel &kernel) {
+  /// then takes the figures that are known of it, and the job its schedule.
+  virtual llvm::Expected<bool> isCurrent(Job &job, CompiledKernel &kernel) {
     return false;
   }
   /// Stores one kernel. Called from several threads.

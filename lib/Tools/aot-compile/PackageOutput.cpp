@@ -15,6 +15,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include <map>
 #include <set>
 
 using namespace fovea;
@@ -43,8 +44,7 @@ public:
       : request(request), fingerprint(fingerprintOf(request)) {}
 
   llvm::Error open();
-  llvm::Expected<bool> isCurrent(const Job &job,
-                                 CompiledKernel &kernel) override;
+  llvm::Expected<bool> isCurrent(Job &job, CompiledKernel &kernel) override;
   llvm::Error store(const Job &job, const CompiledKernel &kernel) override;
   llvm::Expected<std::string> finish() override;
 
@@ -116,7 +116,7 @@ llvm::Error PackageOutput::open() {
   return llvm::Error::success();
 }
 
-llvm::Expected<bool> PackageOutput::isCurrent(const Job &job,
+llvm::Expected<bool> PackageOutput::isCurrent(Job &job,
                                               CompiledKernel &kernel) {
   Package &package = packages[job.target];
   if (!package.before)
@@ -124,8 +124,10 @@ llvm::Expected<bool> PackageOutput::isCurrent(const Job &job,
   for (const KernelRecord *found : package.before->candidates(job.problem)) {
     const KernelRecord &record = *found;
     // An input file may name its function anew.
-    if (record.schedule != job.schedule || record.fingerprint != fingerprint ||
-        record.symbol != job.symbol || record.score != job.score)
+    if (record.fingerprint != fingerprint || record.symbol != job.symbol ||
+        record.score != job.score ||
+        (record.schedule != job.schedule &&
+         !planAs(job, record.schedule, request)))
       continue;
     // A damaged image is compiled again, one that cannot be read is not.
     if (Expected<std::vector<uint8_t>> image =
@@ -205,9 +207,17 @@ Status PackageOutput::writeTuning(const target::TargetInfo &target,
            std::to_string(row.maxSeqlenK) + " " +
            std::to_string(row.maxBatchHeads) + " " + row.schedule;
   };
+  // Kernels that were compiled with a later schedule are meant all the same.
+  std::map<std::pair<std::string, std::string>, std::string> later;
+  for (const Job &job : request.jobs)
+    if (job.target == &target && job.schedule != job.firstSchedule)
+      later[{job.problem.str(), job.firstSchedule}] = job.schedule;
   std::vector<TuningRow> rows;
   std::set<std::string> wanted, there, problems;
-  for (const auto &[of, row] : request.tuningRows) {
+  for (auto [of, row] : request.tuningRows) {
+    if (auto at = later.find({row.problem.str(), row.schedule});
+        at != later.end())
+      row.schedule = at->second;
     if (of != &target || !wanted.insert(textOf(row)).second)
       continue;
     rows.push_back(row);

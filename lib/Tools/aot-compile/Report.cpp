@@ -168,6 +168,8 @@ std::string fovea::tools::reportJson(ArrayRef<Job> jobs,
         json.object([&, &job = job, &outcome = outcome] {
           writeProblem(job);
           json.attribute("schedule", job.schedule);
+          if (job.schedule != job.firstSchedule)
+            json.attribute("first_schedule", job.firstSchedule);
           json.attribute("threads", job.threads);
           json.attribute("status", statusName(outcome.status));
           if (outcome.status == Outcome::Failed)

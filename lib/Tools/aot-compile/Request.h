@@ -64,6 +64,12 @@ struct ScheduleOverrides {
   /// For symbols, e.g. "_bm64_bn32"; empty when nothing is replaced. Equal
   /// texts, equal parameters.
   std::string suffix() const;
+  /// Whether the table's choice is taken as it is, by whatever algorithm.
+  bool leavesSchedule() const {
+    ScheduleOverrides others = *this;
+    others.algorithm.clear();
+    return others.suffix().empty();
+  }
 };
 
 /// A parameter of ScheduleOverrides that is a number: one row each, for options
@@ -131,6 +137,13 @@ struct Job {
   bool isForRows = false; ///< and nothing else asks for it
 
   std::string schedule; ///< canonical text, the key in a package
+  bool keepsFirstRow = false; ///< of the table, whatever it takes
+  /// Whether the table says what the schedule is, so that a later row of it may
+  /// take the place of the first; and of each launch, how many rows are passed
+  /// over. Empty: none.
+  bool takesLaterRows = false;
+  std::vector<int32_t> passedOver;
+  std::string firstSchedule; ///< with nothing passed over
   const spec::AlgorithmSpec *algorithm = nullptr;
   /// Of an input file's kernel that takes tensors in an order of its own, or a
   /// tensor as two operands: those that it takes. Empty: the table's.

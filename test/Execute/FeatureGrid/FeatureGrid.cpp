@@ -274,6 +274,7 @@ void expectKernel(const Features &features, size_t number) {
   Plan plan = makePlan(features, number);
   rt::OrderedKernel kernel;
   ASSERT_EQ(compile(plan, kernel), "");
+  EXPECT_EQ(kernel.record.resources.scratchBytes, 0) << kernel.record.schedule;
   TempDir folder;
   Session::Options options;
   options.package = folder.file("kernel.fovea");

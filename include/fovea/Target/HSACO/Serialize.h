@@ -80,6 +80,9 @@ struct KernelResources {
 llvm::Expected<llvm::SmallVector<KernelResources, 1>>
 readResources(llvm::StringRef hsaco, const target::TargetInfo &target);
 
+/// Whether a kernel of what emitAssembly gave uses scratch memory.
+bool assemblyUsesScratch(llvm::StringRef assembly);
+
 /// The figures in a sentence, for remarks.
 std::string describe(const KernelResources &kernel,
                      const target::TargetInfo &target);
