@@ -386,8 +386,10 @@ uint64_t workspaceOf(const Candidate &candidate, const Problem &problem,
       0x1p50)
     return std::numeric_limits<uint64_t>::max();
   // Of packed sequences all rows are those of one; shares of the keys are of
-  // batches all the same.
-  if (sizes.packedQ >= 0 && !candidate.algorithm->splitsKeys())
+  // batches all the same, and so are pairs of rows, which two sequences would
+  // share.
+  if (sizes.packedQ >= 0 && !candidate.algorithm->splitsKeys() &&
+      !candidate.algorithm->sumsNarrowly())
     return uint64_t(candidate.algorithm->workspace.bytes(
         std::min<int64_t>(sizes.batch, 1), sizes.headsQ, sizes.packedQ, dim,
         splits));

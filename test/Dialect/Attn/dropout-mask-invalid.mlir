@@ -3,7 +3,7 @@
 !mask = memref<?x?x?x?xbf16, strided<[?, ?, ?, 1]>>
 !n = memref<1xi64>
 func.func @few(%mask: !mask, %a: !n) {
-  // expected-error @below {{(C19) dropout are 4 tensors and 5 scalars, found 1}}
+  // expected-error @below {{(C18) dropout are 4 tensors and 5 scalars, found 1}}
   attn.dropout_mask %mask dropout(%a : !n) : !mask
   return
 }
@@ -11,7 +11,7 @@ func.func @few(%mask: !mask, %a: !n) {
 // -----
 
 func.func @none(%mask: memref<?x?x?x?xbf16>) {
-  // expected-error @below {{(C19) has no dropout, whose mask it is}}
+  // expected-error @below {{(C18) has no dropout, whose mask it is}}
   "attn.dropout_mask"(%mask) : (memref<?x?x?x?xbf16>) -> ()
   return
 }

@@ -2,7 +2,7 @@
 
 !tensor = memref<?x?x?x64xbf16, strided<[?, ?, ?, 1]>>
 func.func @one(%q: !tensor, %scale: f32, %dim: i32) {
-  // expected-error @below {{(C20) head_dims are 0 tensors and 2 scalars, found 1}}
+  // expected-error @below {{(C19) head_dims are 0 tensors and 2 scalars, found 1}}
   attn.forward %q, %q, %q, %q scale(%scale) head_dims(%dim)
     : !tensor, !tensor, !tensor, !tensor
   return

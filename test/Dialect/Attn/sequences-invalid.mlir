@@ -72,20 +72,3 @@ func.func @backward_c17_few(%t: !t, %l: !l, %w: memref<?xi8>, %s: f32, %n: !n) {
     : !t, !t, !t, !t, !t, !l -> !t, !t, !t, memref<?xi8>
   return
 }
-
-// -----
-
-!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
-!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
-!n = memref<?xi32>
-func.func @backward_c18(%t: !t, %l: !l, %w: memref<?xi8>, %s: f32, %n: !n, %x: i32) {
-  // expected-error @below {{(C18) has sequences, and sums of dq in 16 bits, which are of pairs of rows; take another algorithm}}
-  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
-    sequences(%n, %n, %n, %n, %x, %x, %x, %x : !n, !n, !n, !n, i32, i32, i32, i32)
-    schedule(<atomic16,
-      prepare16 = <block_m = 32, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
-      fused16 = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 1, rescale_threshold = 0>,
-      convert16 = <block_m = 32, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>>)
-    : !t, !t, !t, !t, !t, !l -> !t, !t, !t, memref<?xi8>
-  return
-}

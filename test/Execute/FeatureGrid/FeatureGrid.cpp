@@ -139,7 +139,6 @@ const Refusal kRefusals[] = {
     {kBackward, "gfx11", "atomic16", "atomic16", {"atomic16", "bf16"}},
     {kBackward, "gfx", "atomic16", "fp32", {"atomic16", "f32"}},
     {kBackward, "gfx", "stored_dbias", "fp32", {"to be stored", "f32"}},
-    {kBackward, "gfx", "atomic16", "varlen", {"sequences", "in 16 bits"}},
     {kBackward, "gfx1", "atomic", "fp32", {"atomic", "f32"}},
     {kBackward, "gfx1", "dslopes", "fp32", {"atomic", "f32"}},
 };

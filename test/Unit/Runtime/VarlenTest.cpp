@@ -322,9 +322,20 @@ TEST_F(VarlenTest, SumsInMemoryHaveThePackedRows) {
   writeAll(record);
   context = makeContext();
   EXPECT_EQ(workspaceOf(), 4u * 8 * 700 * (1 + 128));
-  // None are kept in 16 bits.
+}
+
+// In pairs of rows those of two sequences would share a word: each sequence has
+// a batch's, of the longest.
+TEST_F(VarlenTest, NarrowSumsHaveARoomForEachSequence) {
+  KernelRecord record = backwardRecord();
+  record.schedule = "atomic16";
+  record.launches = {
+      {"prepare16", 64, 256}, {"fused16", 64, 512}, {"convert16", 64, 128}};
+  writeAll(record);
+  context = makeContext();
+  workspaceOf(FOVEA_STATUS_NOT_FOUND, {"narrow_sums is 0"});
   backward.narrow_sums = 1;
-  workspaceOf(FOVEA_STATUS_NOT_FOUND, {"varlen=1"});
+  EXPECT_EQ(workspaceOf(), 2u * 8 * (320 + 32) * (4 + 2 * 128));
 }
 
 // Where most workgroups of a batch's grid would find nothing to do.

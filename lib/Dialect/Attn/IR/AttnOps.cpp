@@ -159,9 +159,9 @@ static constexpr OperandGroup kOperandGroups[] = {
      [](AttentionOpInterface op) { return op.getLists(); }},
     {"varlen", "sequences", "C17",
      [](AttentionOpInterface op) { return op.getSequences(); }},
-    {"dropout", "dropout", "C19",
+    {"dropout", "dropout", "C18",
      [](AttentionOpInterface op) { return op.getDropout(); }},
-    {"head_dims", "head_dims", "C20",
+    {"head_dims", "head_dims", "C19",
      [](AttentionOpInterface op) { return op.getHeadDims(); }},
 };
 
@@ -409,7 +409,7 @@ LogicalResult ForwardOp::verify() {
 
 LogicalResult DropoutMaskOp::verify() {
   if (getDropout().empty())
-    return emitOpError("(C19) has no dropout, whose mask it is");
+    return emitOpError("(C18) has no dropout, whose mask it is");
   if (failed(checkGroups(*this)))
     return failure();
   return checkStrides(*this, {"mask", getMask().getType()});
@@ -443,10 +443,6 @@ LogicalResult BackwardOp::verify() {
     return failure();
   if (getDlse() && failed(checkLse(*this, q, getDlse(), "dlse")))
     return failure();
-  if (!getSequences().empty() && getSchedule() &&
-      specOf(getSchedule()->getAlgorithm()).sumsNarrowly())
-    return emitOpError("(C18) has sequences, and sums of dq in 16 bits, which "
-                       "are of pairs of rows; take another algorithm");
   if (bool(getSinks()) != bool(getDsinks()))
     return emitOpError("(C14) has ")
            << (getSinks() ? "sinks and no dsinks to receive their gradient"

@@ -369,12 +369,14 @@ Value GradientBuilder<Base>::loweredScoreGradients(Value factor, Value power) {
 //===----------------------------------------------------------------------===//
 
 /// The rows of a query head in the workspace, which has the batch's at
-/// `offset` elements, dense, with `columns` f32 each.
+/// `offset` elements, dense, with `columns` f32 each. In pairs of rows each
+/// sequence has a batch of its own, packed or not: none may have rows of two.
 template <typename Base>
 Rows GradientBuilder<Base>::workspaceRows(Value offset, int64_t columns,
                                           Value head) {
   Value before = this->mul(this->i64(head), workspaceRowsOfHead());
-  if (Value start = this->sequences.workspaceStart)
+  Value start = this->sequences.workspaceStart;
+  if (start && !sumsPairs())
     before = this->add(before, start);
   return {this->arg("workspace"),
           this->add(offset, this->mul(before, i64Constant(columns))),
@@ -385,10 +387,11 @@ Rows GradientBuilder<Base>::workspaceRows(Value offset, int64_t columns,
 /// table describes it.
 template <typename Base>
 Value GradientBuilder<Base>::workspaceRowsOfHead() {
-  if (Value rows = this->sequences.workspaceRows)
+  const spec::WorkspaceSpec &workspace = algorithm().workspace;
+  Value rows = this->sequences.workspaceRows;
+  if (rows && !sumsPairs())
     return rows;
   Value seqlen = this->i64(this->arg("seqlen_q"));
-  const spec::WorkspaceSpec &workspace = algorithm().workspace;
   if (!workspace.pairStep)
     return seqlen;
   return this->add(padded(seqlen, workspace.rowStep),
@@ -399,7 +402,7 @@ Value GradientBuilder<Base>::workspaceRowsOfHead() {
 template <typename Base>
 Value GradientBuilder<Base>::workspaceBatch() {
   Value batch = this->sequences.workspaceBatch;
-  return batch ? batch : this->i64(this->batch);
+  return batch && !sumsPairs() ? batch : this->i64(this->batch);
 }
 
 template <typename Base>

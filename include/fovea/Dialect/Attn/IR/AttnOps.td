@@ -142,9 +142,9 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
       six scalars; block_m and block_n of a schedule then divide 128;
     * (C17) sequences are the group's four tensors, of i32 and as (C8) says, and
       four scalars;
-    * (C19) dropout is the group's four tensors, of i64 and as (C8) says, and
+    * (C18) dropout is the group's four tensors, of i64 and as (C8) says, and
       five scalars;
-    * (C20) head_dims are the group's two scalars.
+    * (C19) head_dims are the group's two scalars.
 
     (C2), (C3), (C4), (C6), (C7) and (C13) are checked here where extents are static,
     and by the runtime otherwise. Static extents and strides do not specialise
@@ -282,14 +282,13 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
     | scale | scalar | f32 |
     | gradients | those of the captures that they are of | f32, or the capture's of 16 bits |
 
-    The constraints are (C1) to (C15), (C17) and (C19) of `attn.forward`, for gradients, dlse and
+    The constraints are (C1) to (C15), (C17) and (C18) of `attn.forward`, for gradients, dlse and
     dsinks included, as for their tensors; `attn.yield` may have another f32
     behind these, and then one for each of `gradients`. Besides:
     * (C16) `gradients` gives numbers of captures that rise, of f32, f16 or bf16,
       of which `attn.at` reads a tensor in one way; each has the rank of the
       capture, 0 for a scalar, its extents, a strided layout with offset 0, no
-      negative stride and the default memory space;
-    * (C18) `sequences` have no sums of dq in 16 bits (`atomic16`).
+      negative stride and the default memory space.
 
     Example:
     ```mlir
@@ -376,7 +375,7 @@ def Attn_DropoutMaskOp : Attn_AttentionOp<"dropout_mask", [IsolatedFromAbove]> {
     |---|---|---|
     | mask | [batch, heads_q, seqlen_q, seqlen_k] | f16 or bf16 |
 
-    `mask` is as (C8) of `attn.forward` says, `dropout` as (C19).
+    `mask` is as (C8) of `attn.forward` says, `dropout` as (C18).
 
     Example:
     ```mlir
