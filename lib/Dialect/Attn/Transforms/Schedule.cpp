@@ -298,8 +298,9 @@ ScheduleAttr fovea::attn::makeSchedule(MLIRContext *context, StringRef inst,
                            kernel.directCopy, kernel.columnChunk);
 }
 
-/// In how many parameters two schedules differ.
-static int differences(ScheduleAttr a, ScheduleAttr b) {
+/// How unlike two schedules are: first by the rows of a workgroup, which decide
+/// how often the others pass through memory, then by the number of parameters.
+static std::pair<double, int> difference(ScheduleAttr a, ScheduleAttr b) {
   auto parameters = [](ScheduleAttr s) {
     return std::array<int64_t, 9>{
         s.getBlockM(),       s.getBlockN(),       s.getWaves(),
@@ -309,7 +310,9 @@ static int differences(ScheduleAttr a, ScheduleAttr b) {
   int count = a.getInst() != b.getInst();
   for (auto [x, y] : llvm::zip_equal(parameters(a), parameters(b)))
     count += x != y;
-  return count;
+  auto [less, more] =
+      std::minmax<double>({double(a.getBlockM()), double(b.getBlockM())});
+  return {more / less, count};
 }
 
 ScheduleAttr fovea::attn::pickSchedule(ArrayRef<ScheduleAttr> schedules,
@@ -332,7 +335,7 @@ ScheduleAttr fovea::attn::pickSchedule(ArrayRef<ScheduleAttr> schedules,
         succeeded(check(silently, schedule)))
       others.push_back(schedule);
   llvm::stable_sort(others, [&](ScheduleAttr a, ScheduleAttr b) {
-    return differences(first, a) < differences(first, b);
+    return difference(first, a) < difference(first, b);
   });
   return size_t(passedOver) <= others.size() ? others[size_t(passedOver) - 1]
                                              : ScheduleAttr();

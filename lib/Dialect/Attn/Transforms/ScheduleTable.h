@@ -74,8 +74,9 @@ findRows(llvm::ArrayRef<Row> rows, const target::TargetInfo &target,
 }
 
 /// Of the schedules that are there, none counted twice, the one behind so many:
-/// the first, then those most like it. Null if there are no more. Behind the
-/// first they must pass the check: their rows are of other head dimensions too.
+/// the first, then those most like it, which own as many rows above all. Null
+/// if there are no more. Behind the first they must pass the check: their rows
+/// are of other head dimensions too.
 using ScheduleCheck = llvm::function_ref<llvm::LogicalResult(
     llvm::function_ref<mlir::InFlightDiagnostic()> emitError, ScheduleAttr)>;
 ScheduleAttr pickSchedule(llvm::ArrayRef<ScheduleAttr> schedules,
