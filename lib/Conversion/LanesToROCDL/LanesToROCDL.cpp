@@ -2,6 +2,7 @@
 
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Target/HSACO/KernelAttributes.h"
 #include "fovea/Target/MatrixInstr.h"
 #include "mlir/Conversion/GPUToROCDL/GPUToROCDLPass.h"
 #include "mlir/Conversion/Passes.h"
@@ -62,16 +63,19 @@ private:
     // canonicalising copy of each operand.
     SmallVector<Attribute> others = {
         b.getStrArrayAttr({"amdgpu-ieee", "false"})};
-    // Where segments have all registers, half of them are for products: LLVM
-    // would keep sums in the other half, and what else there is in neither. Of
-    // 32x32 products there is room for the sums in either, and scores of 16
-    // registers need not be moved to where vector instructions want them.
+    // Where segments have all registers, half of them are for sums: LLVM would
+    // keep these in the other half, and what else there is in neither, or all
+    // results of products, which vector instructions then want moved. Of 32x32
+    // products there is room for the sums in either.
     constexpr int kSegments = 4;
-    bool isWide =
+    const bool isWide =
         target::lookupMatrixShape(schedule.getInst().getName())->m == 32;
     if (schedule.getStages() == kSegments && schedule.getWavesPerSimd() == 1 &&
         !isWide)
-      others.push_back(b.getStrArrayAttr({"amdgpu-agpr-alloc", "256"}));
+      others.push_back(
+          target.has(target::kMfmaBf16_1k)
+              ? Attribute(b.getStringAttr(hsaco::kCarriedSumsAttrName))
+              : b.getStrArrayAttr({"amdgpu-agpr-alloc", "256"}));
     kernel.setPassthroughAttr(b.getArrayAttr(others));
     kernel->removeAttr(attn::kScheduleAttrName);
   }

@@ -1,10 +1,10 @@
 //===- Serialize.cpp - from rocdl to a code object, in process ------------===//
 
 #include "fovea/Target/HSACO/Serialize.h"
+#include "BackendPasses.h"
 #include "DeferArguments.h"
 #include "DeviceLibraries.h"
 #include "ScalarPhis.h"
-#include "UnusedFrame.h"
 #include "fovea/Target/HSACO/KernelAttributes.h"
 #include "fovea/Target/TargetInfo.h"
 #include "lld/Common/Driver.h"
@@ -149,7 +149,7 @@ static Expected<std::string> emit(Module &module, TargetMachine &machine,
   SmallString<0> text;
   raw_svector_ostream os(text);
   legacy::PassManager passes;
-  const DropUnusedFrames frames;
+  const BackendPasses ours;
   if (machine.addPassesToEmitFile(passes, os, nullptr, type))
     return createStringError("the backend cannot emit this kind of file");
   passes.run(module);

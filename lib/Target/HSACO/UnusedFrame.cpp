@@ -10,7 +10,6 @@
 #include "llvm/CodeGen/PseudoSourceValue.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/IR/Function.h"
-#include "llvm/Target/RegisterTargetPassConfigCallback.h"
 
 using namespace llvm;
 
@@ -65,21 +64,6 @@ public:
 
 char UnusedFrame::ID;
 
-/// LLVM knows of one list of callbacks in a process, and asks each for whatever
-/// is compiled in it, by others too.
-static thread_local bool isOurs = false;
-
-namespace fovea::hsaco {
-
-DropUnusedFrames::DropUnusedFrames() {
-  static const RegisterTargetPassConfigCallback registered(
-      [](TargetMachine &, legacy::PassManagerBase &, TargetPassConfig *config) {
-        if (isOurs)
-          config->insertPass(&BranchRelaxationPassID, new UnusedFrame());
-      });
-  isOurs = true;
+void fovea::hsaco::addUnusedFrame(TargetPassConfig &config) {
+  config.insertPass(&BranchRelaxationPassID, new UnusedFrame());
 }
-
-DropUnusedFrames::~DropUnusedFrames() { isOurs = false; }
-
-} // namespace fovea::hsaco

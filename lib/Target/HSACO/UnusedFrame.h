@@ -9,17 +9,14 @@
 #ifndef FOVEA_LIB_TARGET_HSACO_UNUSEDFRAME_H
 #define FOVEA_LIB_TARGET_HSACO_UNUSEDFRAME_H
 
+namespace llvm {
+class TargetPassConfig;
+} // namespace llvm
+
 namespace fovea::hsaco {
 
-/// While it lives, code that this thread sets up to be generated has no frame
-/// where no instruction touches it.
-class DropUnusedFrames {
-public:
-  DropUnusedFrames();
-  ~DropUnusedFrames();
-  DropUnusedFrames(const DropUnusedFrames &) = delete;
-  DropUnusedFrames &operator=(const DropUnusedFrames &) = delete;
-};
+/// Code has no frame where no instruction touches it.
+void addUnusedFrame(llvm::TargetPassConfig &config);
 
 } // namespace fovea::hsaco
 

@@ -12,6 +12,11 @@ namespace fovea::hsaco {
 inline constexpr llvm::StringLiteral kArgumentNamesAttrName =
     "attn.argument_names";
 
+/// Attribute of LLVM's function: sums of matrix products that loops carry are
+/// in accumulation registers, other results of products in vector registers.
+inline constexpr llvm::StringLiteral kCarriedSumsAttrName =
+    "fovea-carried-sums";
+
 } // namespace fovea::hsaco
 
 #endif // FOVEA_TARGET_HSACO_KERNELATTRIBUTES_H

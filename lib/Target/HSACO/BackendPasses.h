@@ -1,0 +1,20 @@
+//===- BackendPasses.h - our passes among the backend's ---------*- C++ -*-===//
+
+#ifndef FOVEA_LIB_TARGET_HSACO_BACKENDPASSES_H
+#define FOVEA_LIB_TARGET_HSACO_BACKENDPASSES_H
+
+namespace fovea::hsaco {
+
+/// While it lives, code that this thread sets up to be generated goes through
+/// the machine passes of this library too.
+class BackendPasses {
+public:
+  BackendPasses();
+  ~BackendPasses();
+  BackendPasses(const BackendPasses &) = delete;
+  BackendPasses &operator=(const BackendPasses &) = delete;
+};
+
+} // namespace fovea::hsaco
+
+#endif // FOVEA_LIB_TARGET_HSACO_BACKENDPASSES_H
