@@ -3,6 +3,7 @@
 #include "MatrixCore.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -40,11 +41,32 @@ struct MmaToLaneProducts : public MmaPattern {
 };
 } // namespace
 
-/// Reads of LDS come ahead of all products of a tile, and hold what they read
-/// in every lane: they go to where the first product takes it.
-void fovea::sinkReadsOfLaneProducts(Operation *root) {
+/// Whether what a kernel reads of LDS is more than registers hold at once: by
+/// lanes every one of them holds it all, and an operand that stays in LDS is
+/// read once a block, all of it.
+static bool readsMuch(gpu::GPUFuncOp kernel) {
+  auto schedule =
+      kernel->getAttrOfType<attn::ScheduleAttr>(attn::kScheduleAttrName);
+  if (schedule && schedule.getQueriesInLds() == 3)
+    return true;
+  return kernel
+      ->walk([](attn::MmaOp op) {
+        return op.getInst().getInfo().family == target::MatrixFamily::Lanes
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Reads of LDS come ahead of all products of a tile: they go to where the
+/// first product takes what they read, if that is before others may write.
+void fovea::sinkReads(gpu::GPUFuncOp kernel) {
+  if (!readsMuch(kernel))
+    return;
   constexpr unsigned kLdsAddressSpace = 3;
   auto readsLds = [](Operation &op) {
+    if (isa<ROCDL::ds_read_tr16_b64>(op))
+      return true;
     auto load = dyn_cast<LLVM::LoadOp>(op);
     return load && cast<LLVM::LLVMPointerType>(load.getAddr().getType())
                            .getAddressSpace() == kLdsAddressSpace;
@@ -69,18 +91,11 @@ void fovea::sinkReadsOfLaneProducts(Operation *root) {
         if (at && (!first || at->isBeforeInBlock(first)))
           first = at;
       }
-      if (isLocal && first && first != op.getNextNode())
+      if (isLocal && first && first != boundary && first != op.getNextNode())
         op.moveBefore(first);
     }
   };
-  root->walk([&](attn::MmaOp op) {
-    if (op.getInst().getInfo().family != target::MatrixFamily::Lanes)
-      return WalkResult::advance();
-    // All blocks of the kernel, once.
-    op->getParentOfType<gpu::GPUFuncOp>()->walk(
-        [&](Block *block) { sink(*block); });
-    return WalkResult::interrupt();
-  });
+  kernel->walk([&](Block *block) { sink(*block); });
 }
 
 void fovea::populateLaneProductPatterns(RewritePatternSet &patterns,

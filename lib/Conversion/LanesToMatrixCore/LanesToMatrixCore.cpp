@@ -130,7 +130,7 @@ struct ConvertAttnToMatrixCore
     if (!target)
       return; // nothing of ours
     getOperation().walk(
-        [](gpu::GPUFuncOp kernel) { sinkReadsOfLaneProducts(kernel); });
+        [](gpu::GPUFuncOp kernel) { sinkReads(kernel); });
     RewritePatternSet patterns(&getContext());
     populateMfmaPatterns(patterns, target.getInfo());
     populateWmmaPatterns(patterns, target.getInfo());

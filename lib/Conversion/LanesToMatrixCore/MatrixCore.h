@@ -48,7 +48,7 @@ void populateMfmaPatterns(mlir::RewritePatternSet &patterns,
                           const target::TargetInfo &target);
 void populateWmmaPatterns(mlir::RewritePatternSet &patterns,
                           const target::TargetInfo &target);
-void sinkReadsOfLaneProducts(mlir::Operation *root);
+void sinkReads(mlir::gpu::GPUFuncOp kernel);
 void populateLaneProductPatterns(mlir::RewritePatternSet &patterns,
                                  const target::TargetInfo &target);
 

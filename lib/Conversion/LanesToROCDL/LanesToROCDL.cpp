@@ -66,16 +66,20 @@ private:
     // Where segments have all registers, half of them are for sums: LLVM would
     // keep these in the other half, and what else there is in neither, or all
     // results of products, which vector instructions then want moved. Of 32x32
-    // products there is room for the sums in either.
+    // products there is room for the sums in either, unless they fill one.
     constexpr int kSegments = 4;
     const bool isWide =
         target::lookupMatrixShape(schedule.getInst().getName())->m == 32;
-    if (schedule.getStages() == kSegments && schedule.getWavesPerSimd() == 1 &&
-        !isWide)
-      others.push_back(
-          target.has(target::kMfmaBf16_1k)
-              ? Attribute(b.getStringAttr(hsaco::kCarriedSumsAttrName))
-              : b.getStrArrayAttr({"amdgpu-agpr-alloc", "256"}));
+    const bool readsMuch = schedule.getQueriesInLds() == 3;
+    if (schedule.getStages() == kSegments && schedule.getWavesPerSimd() == 1) {
+      if (!isWide || readsMuch)
+        others.push_back(target.has(target::kMfmaBf16_1k)
+                             ? Attribute(b.getStringAttr(
+                                   hsaco::kCarriedSumsAttrName))
+                             : b.getStrArrayAttr({"amdgpu-agpr-alloc", "256"}));
+      if (readsMuch)
+        others.push_back(b.getStringAttr(hsaco::kOrderedLoopsAttrName));
+    }
     kernel.setPassthroughAttr(b.getArrayAttr(others));
     kernel->removeAttr(attn::kScheduleAttrName);
   }

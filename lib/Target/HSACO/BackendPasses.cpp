@@ -1,6 +1,7 @@
 //===- BackendPasses.cpp - our passes among the backend's -----------------===//
 
 #include "BackendPasses.h"
+#include "LoopOrder.h"
 #include "SumRegisters.h"
 #include "UnusedFrame.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
@@ -20,6 +21,7 @@ BackendPasses::BackendPasses() {
         if (!isOurs)
           return;
         addSumRegisters(*config);
+        addLoopOrder(*config);
         addUnusedFrame(*config);
       });
   isOurs = true;

@@ -51,7 +51,7 @@ static constexpr OverrideInfo kOverrides[] = {
      "waves that share queries, each with its part of the output's columns"},
     {"queries-in-lds", "q", &ScheduleOverrides::queriesInLds, 0, true,
      "0: queries stay in registers, 1: in LDS, 2: in memory (with "
-     "--column-chunk)"},
+     "--column-chunk), 3: of gradients what the scores take in LDS"},
     {"direct-copy", "dc", &ScheduleOverrides::directCopy, 0, false,
      "0: keys and values reach LDS through registers, 1: without"},
     {"column-chunk", "cc", &ScheduleOverrides::columnChunk, 0, true,

@@ -226,8 +226,8 @@ func.func @column_chunk() attributes {attn.schedule = #attn.schedule<block_m = 1
 
 // -----
 
-// expected-error @below {{queries_in_lds must be 0, 1 or 2, found 3}}
-func.func @queries_in_lds() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8, queries_in_lds = 3>} { return }
+// expected-error @below {{queries_in_lds must be 0, 1, 2 or 3, found 4}}
+func.func @queries_in_lds() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 2, waves_per_simd = 2, rescale_threshold = 8, queries_in_lds = 4>} { return }
 
 // -----
 

@@ -17,6 +17,11 @@ inline constexpr llvm::StringLiteral kArgumentNamesAttrName =
 inline constexpr llvm::StringLiteral kCarriedSumsAttrName =
     "fovea-carried-sums";
 
+/// Attribute of LLVM's function: loops of products are ordered by what their
+/// instructions take, not by LLVM.
+inline constexpr llvm::StringLiteral kOrderedLoopsAttrName =
+    "fovea-ordered-loops";
+
 } // namespace fovea::hsaco
 
 #endif // FOVEA_TARGET_HSACO_KERNELATTRIBUTES_H

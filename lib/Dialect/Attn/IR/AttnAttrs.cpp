@@ -126,8 +126,8 @@ LogicalResult ScheduleAttr::verify(
   if (valueSplit < 1 || valueSplit > waves || !llvm::isPowerOf2_32(valueSplit))
     return emitError() << "value_split must be a power of two up to waves ("
                        << waves << "), found " << valueSplit;
-  if (queriesInLds < 0 || queriesInLds > 2)
-    return emitError() << "queries_in_lds must be 0, 1 or 2, found "
+  if (queriesInLds < 0 || queriesInLds > 3)
+    return emitError() << "queries_in_lds must be 0, 1, 2 or 3, found "
                        << queriesInLds;
   if (directCopy != 0 && directCopy != 1)
     return emitError() << "direct_copy must be 0 or 1, found " << directCopy;

@@ -379,6 +379,19 @@ static const ScheduleRow kAtomic16Rows[] = {
     {target::kMfmaDoubleK, 56, "mfma_16x16x32", {128, 32, 4, 2, 2}},
     {target::kMfmaDoubleK, 64, "mfma_16x16x32", {256, 32, 8, 4, 2}},
     {target::kMfmaDoubleK, 72, "mfma_16x16x32", {192, 32, 4, 4, 1}},
+    // Sums of 256 keys take all accumulation registers, so that the keys are in
+    // LDS. What is cut, dropped or computed besides takes registers that are
+    // not left.
+    {target::kMfmaDoubleK, 120, "mfma_32x32x16", {128, 32, 4, 4, 1}},
+    {target::kMfmaDoubleK,
+     128,
+     "mfma_32x32x16",
+     {128, 32, 4, 4, 1},
+     kDropsWeights | kCutsColumns | kHasProgram},
+    {target::kMfmaDoubleK,
+     128,
+     "mfma_32x32x16",
+     {256, 32, 4, 4, 1, 1, 3}},
     {target::kMfmaDoubleK, 128, "mfma_32x32x16", {128, 32, 4, 4, 1}},
     {target::kMfmaBf16_1k, 64, "mfma_16x16x16", {192, 32, 4, 4, 1}},
 };
@@ -535,10 +548,19 @@ fovea::attn::queryProduct(const target::TargetInfo &target, Type elementType,
           columns <= most &&
           schedule.getBlockN() % (int64_t(rows) * inst->m) == 0 &&
           schedule.getBlockM() % layout::contractionUnit(inst->layouts()) == 0;
-      if (divides &&
-          (!best || std::tuple(columns, -waves) <
-                        std::tuple(best->columns, -best->columnWaves)))
-        best = {inst, waves, columns};
+      if (!divides)
+        continue;
+      // One sum would have each product wait for the one before.
+      auto cost = [&](const QueryProduct &product) {
+        int64_t sums = product.columns / product.columnWaves /
+                       product.inst->n * schedule.getBlockN() *
+                       product.columnWaves / schedule.getWaves() /
+                       product.inst->m;
+        return std::tuple(product.columns, -product.columnWaves, sums == 1);
+      };
+      QueryProduct product = {inst, waves, columns};
+      if (!best || cost(product) < cost(*best))
+        best = product;
     }
   return best;
 }
@@ -576,11 +598,14 @@ checkHolds(llvm::function_ref<InFlightDiagnostic()> emitError,
                        << schedule.getColumnChunk();
   int64_t lds = buffers * tiles.blockN *
                 (bytes * tiles.ldsDim * holds.moving + 4 * holds.rowTerms);
-  if (schedule.keepsQueriesInLds())
-    lds += residents * bytes * tiles.blockM * tiles.chunks * tiles.scoreDim;
+  const int inLds = schedule.keepsQueriesInLds() + schedule.keepsOtherInLds();
+  const bool sharesKeys = holds.query && schedule.keepsQueriesInLds() &&
+                          turnsReads(target, elementType);
+  lds += inLds * bytes * tiles.blockM * tiles.chunks *
+         (sharesKeys ? tiles.ldsDim : tiles.scoreDim);
   if (holds.query) {
     lds += buffers * bytes * tiles.blockN * tiles.blockM;
-    if (schedule.keepsQueriesInLds())
+    if (schedule.keepsQueriesInLds() && !sharesKeys)
       lds += bytes * tiles.blockM * tiles.chunks * tiles.ldsDim;
   }
   if (lds > target.ldsBytes)
@@ -598,7 +623,9 @@ checkHolds(llvm::function_ref<InFlightDiagnostic()> emitError,
             kRegisterBytes;
   std::string what = ("what the " + holds.kernel + " kernel keeps takes").str();
   return checkResidents(emitError, target, inst, tiles, schedule,
-                        {what, holds.accumulators, residents, other});
+                        {what, holds.accumulators,
+                         schedule.getQueriesInLds() == 2 ? 0 : residents - inLds,
+                         other});
 }
 
 /// Of a kernel with products.

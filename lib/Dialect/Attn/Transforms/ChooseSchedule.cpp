@@ -228,6 +228,8 @@ fovea::attn::KernelNeeds fovea::attn::needsOf(AttentionOpInterface op) {
       needs |= kTakesWindow;
   if (!op.getLists().empty())
     needs |= kReadsLists;
+  if (!op.getScore().empty())
+    needs |= kHasProgram;
   if (readsTiles(op.getScore()))
     needs |= kReadsTiles;
   if (!op.getDropout().empty())

@@ -39,7 +39,7 @@ Columns GradientBuilder<Base>::columnsOf(int64_t chunk) const {
 
 template <typename Base>
 auto GradientBuilder<Base>::makeResidents(
-    const Rows &rows, Value first,
+    const Rows &rows, Value first, bool isInLds,
     std::function<Value(const Rows &rows, Value first, int64_t column)> load)
     -> Residents {
   Residents residents;
@@ -53,11 +53,13 @@ auto GradientBuilder<Base>::makeResidents(
       continue;
     }
     Value tile = load(rows, first, column);
-    if (schedule.keepsQueriesInRegisters()) {
+    if (!isInLds) {
       residents.push_back({this->transpose(tile), nullptr, nullptr});
       continue;
     }
-    Value lds = this->ldsTile(tiles.blockM, tiles.scoreDim, this->elementType);
+    const int64_t columns =
+        cast<RankedTensorType>(tile.getType()).getDimSize(1);
+    Value lds = this->ldsTile(tiles.blockM, columns, this->elementType);
     StoreLdsOp::create(b, tile, lds);
     residents.push_back({nullptr, lds, nullptr});
   }
@@ -176,8 +178,8 @@ Value GradientBuilder<Base>::accumulate(Value left, Value right, Value acc) {
 
 template <typename Base>
 void GradientBuilder<Base>::separateLdsReads() {
-  if (schedule.keepsQueriesInRegisters())
-    return;
+  if (schedule.keepsQueriesInRegisters() || schedule.getStages() == 4)
+    return; // or segments say where they stay
   amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
 }
 

@@ -67,9 +67,10 @@ protected:
   /// One for each chunk of columns.
   using Residents = llvm::SmallVector<Resident>;
   /// \param first  of the rows
+  /// \param isInLds  whether they stay there, where they stay at all
   /// \param load  [block_m, score_dim] from a row and a column on
   Residents makeResidents(
-      const Rows &rows, Value first,
+      const Rows &rows, Value first, bool isInLds,
       std::function<Value(const Rows &rows, Value first, int64_t column)> load);
   Value get(const Resident &resident);
   bool readsAnew() const {

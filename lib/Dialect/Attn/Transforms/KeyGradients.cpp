@@ -45,6 +45,17 @@ private:
   Value maskedScores(Value scores, Value block);
   Value ofEachQuery(Value lds);
   void prepareQuerySums(const Rows &k);
+  /// Whether the keys lie in LDS once for both of their products.
+  bool sharesKeys() const {
+    return schedule.keepsQueriesInLds() && turnsReads(target, elementType);
+  }
+  /// As they are, or turned where reads turn them back: a lane has neighbouring
+  /// queries of a key.
+  void storeScoreGradients(Value ds, Value lds) {
+    if (turnsReads(target, elementType))
+      ds = transpose(ds);
+    StoreLdsOp::create(b, ds, lds);
+  }
   Value queryGradients(Value ds, const Resident &own);
   Value maskedBlock(Value number);
   Value fullBlock(Value number);
@@ -105,8 +116,9 @@ Value KeyGradients::nothing(GradientSlot slot) {
 
 /// The keys once more, as the right operand of a sum over keys.
 void KeyGradients::prepareQuerySums(const Rows &k) {
-  query = queryProduct(target, elementType, headDim, schedule);
-  ldsDs = ldsTile(tiles.blockN, tiles.blockM, elementType, pipeline.buffers);
+  ldsDs = turnsReads(target, elementType)
+              ? ldsTile(tiles.blockM, tiles.blockN, elementType, pipeline.buffers)
+              : ldsTile(tiles.blockN, tiles.blockM, elementType, pipeline.buffers);
   for (int64_t number = 0; number != tiles.chunks; ++number) {
     const int64_t column = columnsOf(number).first;
     if (readsAnew()) {
@@ -121,6 +133,10 @@ void KeyGradients::prepareQuerySums(const Rows &k) {
           {loadOwn(k, firstKey, query->columns, column), nullptr, nullptr});
       continue;
     }
+    if (sharesKeys()) {
+      queryKeys.push_back({nullptr, keys[number].lds, nullptr});
+      continue;
+    }
     Value lds = ldsTile(tiles.ldsDim, tiles.blockM, elementType);
     StoreLdsOp::create(b, transpose(loadOwn(k, firstKey, tiles.ldsDim, column)),
                        lds);
@@ -130,10 +146,13 @@ void KeyGradients::prepareQuerySums(const Rows &k) {
 
 /// dS [block_n, block_m] times the keys: [block_n, columns].
 Value KeyGradients::queryGradients(Value ds, const Resident &own) {
-  Value right =
-      own.load  ? own.load()
-      : own.lds ? transpose(factorTile(own.lds, query->columns, tiles.blockM))
-                : own.tile;
+  Value right = own.tile;
+  if (own.load)
+    right = own.load();
+  else if (sharesKeys())
+    right = factorTile(own.lds, tiles.blockM, query->columns);
+  else if (own.lds)
+    right = transpose(factorTile(own.lds, query->columns, tiles.blockM));
   Value zero = splat(f32Tile(tiles.blockN, query->columns), 0.0f);
   auto inst = InstAttr::get(b.getContext(), query->inst->name);
   return DotOp::create(b, ds, right, zero, inst, /*split_rows=*/false,
@@ -291,11 +310,12 @@ void KeyGradients::take(GradientStep step, Value number) {
         accumulate(slot(Slot::Turned), slot(Slot::ScoreGradients), accK[chunk]);
     return;
   case Step::StoreScoreGradients:
-    StoreLdsOp::create(b, slot(Slot::ScoreGradients), in(ldsDs));
+    storeScoreGradients(slot(Slot::ScoreGradients), in(ldsDs));
     return;
   case Step::ReadScoreGradients:
-    slot(Slot::ScoreGradientRows) =
-        factorTile(in(ldsDs), tiles.blockN, tiles.blockM);
+    slot(Slot::ScoreGradientRows) = turnsReads(target, elementType)
+        ? transpose(factorTile(in(ldsDs), tiles.blockM, tiles.blockN))
+        : factorTile(in(ldsDs), tiles.blockN, tiles.blockM);
     return;
   case Step::QueryGradients:
     slot(Slot::QueryGradients) =
@@ -304,6 +324,8 @@ void KeyGradients::take(GradientStep step, Value number) {
   case Step::AddQueryGradients: {
     Value parts = slot(Slot::QueryGradients);
     // Its range is that of dQ only when it is scaled.
+    if (!sumsPairs() && sharesKeys()) // whose sign the keys have
+      parts = NegateIfOp::create(b, parts, scaleIsNegative());
     if (sumsPairs())
       parts = round(
           fmul(parts, splat(cast<RankedTensorType>(parts.getType()), scale)));
@@ -408,14 +430,21 @@ void KeyGradients::build() {
   Bounds seen = visibility.seenKeys();
   k.count = v.count = seen.end;
   firstSeen = seen.begin;
+  if (isAtomic())
+    query = queryProduct(target, elementType, headDim, schedule);
   keys = makeResidents(
-      k, firstKey,
+      k, firstKey, schedule.keepsQueriesInLds(),
       [=, this](const Rows &rows, Value first, int64_t column) -> Value {
         return NegateIfOp::create(
-            b, loadOwn(rows, first, tiles.scoreDim, column), scaleIsNegative());
+            b,
+            loadOwn(rows, first,
+                    query && sharesKeys() ? tiles.ldsDim : tiles.scoreDim,
+                    column),
+            scaleIsNegative());
       });
   values = makeResidents(
-      v, firstKey, [=, this](const Rows &rows, Value first, int64_t column) {
+      v, firstKey, schedule.keepsOtherInLds(),
+      [=, this](const Rows &rows, Value first, int64_t column) {
         return loadOwn(rows, first, tiles.scoreDim, column);
       });
 
@@ -439,6 +468,8 @@ void KeyGradients::build() {
     spareBlock = sub(blocksOf(seqlenQ(), tiles.blockN),
                      div(queries.origin, i32(tiles.blockN)));
     scale = arg("scale");
+    if (sharesKeys()) // whose sign the keys have
+      scale = math::AbsFOp::create(b, scale);
   }
   if (sumsOverKeys()) {
     // A block of keys with some past the last is masked throughout: their
@@ -459,8 +490,8 @@ void KeyGradients::build() {
   tailBlocks = sub(queries.end, queries.full);
   maskedBlocks = add(tailBlocks, queries.head);
   if (query && pipeline.behind() > 0) // nothing lies there yet
-    StoreLdsOp::create(
-        b, splat(tile(tiles.blockN, tiles.blockM, elementType), 0.0f),
+    storeScoreGradients(
+        splat(tile(tiles.blockN, tiles.blockM, elementType), 0.0f),
         bufferOf(ldsDs, i32(-1), pipeline.buffers));
 
   accV = noSumsOfChunks();

@@ -152,7 +152,7 @@ void QueryGradient::build() {
   visitKeys(tiles.blockM, tiles.blockN, pipeline.ahead());
   factor = softmaxFactor();
   queries = makeResidents(
-      q, firstRow,
+      q, firstRow, schedule.keepsQueriesInLds(),
       [=, this](const Rows &rows, Value first, int64_t column) -> Value {
         return NegateIfOp::create(b,
                                   loadTile(rows, first, tiles.blockM,
@@ -161,7 +161,8 @@ void QueryGradient::build() {
                                   scaleIsNegative());
       });
   douts = makeResidents(
-      dout, firstRow, [=, this](const Rows &rows, Value first, int64_t column) {
+      dout, firstRow, schedule.keepsOtherInLds(),
+      [=, this](const Rows &rows, Value first, int64_t column) {
         return loadTile(rows, first, tiles.blockM, tiles.scoreDim,
                         /*hidden=*/nullptr, column);
       });

@@ -377,9 +377,8 @@ fovea::attn::checkResidents(llvm::function_ref<InFlightDiagnostic()> emitError,
   int64_t repeated =
       int64_t(schedule.getValueSplit())
       << llvm::popcount(inst.b.replicatedBits(layout::Space::Lane));
-  if (schedule.keepsQueriesInRegisters())
-    takes += residents.factors * tiles.chunks * tiles.scoreDim * tiles.blockM *
-             repeated * tiles.elementBytes / lanes / kRegisterBytes;
+  takes += residents.factors * tiles.chunks * tiles.scoreDim * tiles.blockM *
+           repeated * tiles.elementBytes / lanes / kRegisterBytes;
   // A workgroup's waves share the SIMDs whatever occupancy is asked for.
   int64_t waves = std::max<int64_t>(
       schedule.getWavesPerSimd(),
@@ -399,6 +398,9 @@ LogicalResult fovea::attn::checkForwardSchedule(
     const target::TargetInfo &target, Type elementType, int64_t headDim,
     ScheduleAttr schedule) {
   const int64_t chunk = schedule.getColumnChunk();
+  if (schedule.getQueriesInLds() == 3)
+    return emitError() << "of forward kernels queries_in_lds must be 0, 1 or "
+                          "2, found 3";
   const bool readsQueriesAnew = schedule.getQueriesInLds() == 2;
   if ((chunk != 0) != readsQueriesAnew)
     return emitError() << "of forward kernels queries_in_lds = 2 and "
@@ -471,7 +473,7 @@ fovea::attn::checkProducts(llvm::function_ref<InFlightDiagnostic()> emitError,
   }
   return checkResidents(emitError, target, *inst, tiles, schedule,
                         {"the output and Q take", /*accumulators=*/1,
-                         /*factors=*/1});
+                         /*factors=*/schedule.keepsQueriesInRegisters()});
 }
 
 /// Registers a lane for the sums of an iteration's shares. They are on their

@@ -86,7 +86,7 @@ ScheduleAttr pickSchedule(llvm::ArrayRef<ScheduleAttr> schedules,
 struct Residents {
   llvm::StringRef what; ///< for messages: "the output and Q take"
   int accumulators;     ///< f32 tiles of value_dim by block_m
-  int factors; ///< tiles of score_dim by block_m, unless queries are in LDS
+  int factors; ///< tiles of score_dim by block_m
   int64_t other = 0; ///< registers a lane of what else stays
 };
 

@@ -130,7 +130,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     | `waves_per_simd` | occupancy to allocate registers for |
     | `rescale_threshold` | the accumulator is rescaled when a running maximum grew by more than this, in powers of two; 0: whenever it grew |
     | `value_split` | waves that share their queries and split the columns of the output, so that the accumulator fits; each computes all their scores. Left out: 1 |
-    | `queries_in_lds` | 1: queries are read from LDS in each iteration instead of staying in registers; 2: they are read from memory each time, in chunks of columns, where rows are too long for both. Left out: 0 |
+    | `queries_in_lds` | 1: queries are read from LDS in each iteration instead of staying in registers; 2: they are read from memory each time, in chunks of columns, where rows are too long for both; 3: of the two operands that gradient kernels keep, the one of the scores is in LDS, the other in registers. Left out: 0 |
     | `direct_copy` | 1: keys and values are loaded to LDS without passing registers, and V is transposed by the reads from there. Left out: 0 |
     | `column_chunk` | so many columns of the head dimension are taken at a time: scores are summed over them. In gradients they come through LDS so, scores first; in forward kernels it goes with `queries_in_lds` = 2. A multiple of 32. Left out: 0, all at once |
 
@@ -155,7 +155,11 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     /// "block_m=128,block_n=64,…".
     std::string getKey() const;
     bool keepsQueriesInRegisters() const { return getQueriesInLds() == 0; }
-    bool keepsQueriesInLds() const { return getQueriesInLds() == 1; }
+    bool keepsQueriesInLds() const {
+      return getQueriesInLds() == 1 || getQueriesInLds() == 3;
+    }
+    /// The other operand that gradient kernels keep.
+    bool keepsOtherInLds() const { return getQueriesInLds() == 1; }
   }];
 }
 

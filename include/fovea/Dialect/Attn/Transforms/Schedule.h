@@ -56,6 +56,8 @@ inline constexpr KernelNeeds kDropsWeights = 8;
 inline constexpr KernelNeeds kCutsColumns = 16;
 /// Its workgroups take a share of the keys each: its rows are few.
 inline constexpr KernelNeeds kSplitsKeys = 32;
+/// A program makes its scores.
+inline constexpr KernelNeeds kHasProgram = 64;
 KernelNeeds needsOf(AttentionOpInterface op);
 
 /// The schedule from the table for a chip, type and head dimension; null if the
