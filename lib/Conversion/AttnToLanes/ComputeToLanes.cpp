@@ -292,6 +292,13 @@ struct LowerPin : public FragmentPattern<PinOp> {
       });
     };
     auto type = cast<VectorType>(fragment.getType());
+    if (op.getAccumulators()) {
+      auto words =
+          VectorType::get({bitsOf(type) / kRegisterBits}, b.getI32Type());
+      Value pinned =
+          passAccumulators(b, vector::BitCastOp::create(b, words, fragment));
+      return vector::BitCastOp::create(b, type, pinned);
+    }
     // A cast would come between what is pinned and its uses in other blocks,
     // and a vector that was put together from elements would be carried as
     // these.

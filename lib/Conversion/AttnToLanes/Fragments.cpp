@@ -20,15 +20,24 @@ Value fovea::element(ImplicitLocOpBuilder &b, Value vector, int64_t index) {
   return vector::ExtractOp::create(b, vector, index);
 }
 
-Value fovea::passVectorRegister(ImplicitLocOpBuilder &b, Value value,
-                                bool hasSideEffects) {
+static Value pass(ImplicitLocOpBuilder &b, Value value, StringRef constraints,
+                  bool hasSideEffects) {
   return LLVM::InlineAsmOp::create(
              b, value.getType(), ValueRange{value},
-             /*asm_string=*/"", /*constraints=*/"=v,0", hasSideEffects,
+             /*asm_string=*/"", constraints, hasSideEffects,
              /*is_align_stack=*/false, LLVM::TailCallKind::None,
              /*asm_dialect=*/LLVM::AsmDialectAttr(),
              /*operand_attrs=*/ArrayAttr())
       .getResult(0);
+}
+
+Value fovea::passVectorRegister(ImplicitLocOpBuilder &b, Value value,
+                                bool hasSideEffects) {
+  return pass(b, value, "=v,0", hasSideEffects);
+}
+
+Value fovea::passAccumulators(ImplicitLocOpBuilder &b, Value value) {
+  return pass(b, value, "=a,0", /*hasSideEffects=*/true);
 }
 
 Value fovea::mapElements(ImplicitLocOpBuilder &b, Value fragment,

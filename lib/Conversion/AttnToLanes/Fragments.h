@@ -43,6 +43,7 @@ makeFragments(mlir::ImplicitLocOpBuilder &b, mlir::Type tile,
 
 /// The same value, by way of a vector register.
 /// \param hasSideEffects  it stays where it is
+mlir::Value passAccumulators(mlir::ImplicitLocOpBuilder &b, mlir::Value value);
 mlir::Value passVectorRegister(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
                                bool hasSideEffects);
 

@@ -1,6 +1,7 @@
 //===- LaneContext.cpp - what a lane knows of itself ----------------------===//
 
 #include "LaneContext.h"
+#include "Fragments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "llvm/Support/MathExtras.h"
@@ -39,6 +40,12 @@ LaneContext::LaneContext(gpu::GPUFuncOp kernel,
           kernel->getAttrOfType<attn::ScheduleAttr>(attn::kScheduleAttrName))
     isTight = target.registersPerSimdLane / schedule.getWavesPerSimd() <
               kMostRegisters;
+  constexpr int64_t kFarthestOffset = 1 << 16;
+  int64_t ldsBytes = 0;
+  kernel.walk([&](attn::AllocLdsOp op) {
+    ldsBytes += op.getLds().getType().getBytes() * op.getBuffers();
+  });
+  hasFarLds = ldsBytes > kFarthestOffset;
   if (kernel.walk([](attn::CopyLdsOp) { return WalkResult::interrupt(); })
           .wasInterrupted()) {
     auto domain = LLVM::AliasScopeDomainAttr::get(
@@ -178,6 +185,21 @@ Value LaneContext::ldsBase(Operation *op, const TileLayout &layout,
   }
   Value start = arith::MulIOp::create(b, row, i32(b, b.getLoc(), rowBytes));
   return arith::AddIOp::create(b, start, column);
+}
+
+Value LaneContext::farLdsBase(Operation *op, Value lds,
+                              const TileLayout &layout, attn::LdsType type,
+                              int64_t xorBytes) {
+  Value &found = farBases[{lds.getAsOpaquePointer(), layout.str(),
+                           type.getAsOpaquePointer(), xorBytes}];
+  if (found)
+    return found;
+  Value base = ldsBase(op, layout, type, xorBytes);
+  ImplicitLocOpBuilder b = builderBefore(op);
+  Value start =
+      LLVM::PtrToIntOp::create(b, b.getI32Type(), addBytes(b, lds, base));
+  start = passVectorRegister(b, start, /*hasSideEffects=*/false);
+  return found = LLVM::IntToPtrOp::create(b, lds.getType(), start);
 }
 
 std::pair<Value, Value> LaneContext::exchangePair(OpBuilder &b, Operation *op,

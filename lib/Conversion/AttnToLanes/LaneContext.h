@@ -14,6 +14,9 @@
 #include "fovea/Layout/DotLayouts.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Transforms/DialectConversion.h"
+#include <map>
+#include <string>
+#include <tuple>
 
 namespace fovea {
 
@@ -86,6 +89,16 @@ public:
   /// from another, would wait for all of them before any read.
   mlir::ArrayAttr getCopyScope() const { return copyScope; }
 
+  /// Whether LDS reaches further than the offsets of its instructions.
+  bool isLdsFar() const { return hasFarLds; }
+
+  /// Address in the LDS tiles at `lds` that ldsBase() is of, in a register that
+  /// all accesses share: LLVM would add what is past an instruction's offset
+  /// for each of them.
+  mlir::Value farLdsBase(mlir::Operation *op, mlir::Value lds,
+                         const layout::TileLayout &layout, attn::LdsType type,
+                         int64_t xorBytes);
+
 private:
   mlir::Value bitsOf(mlir::ImplicitLocOpBuilder &b,
                      llvm::ArrayRef<layout::Coord> bases, int dim,
@@ -96,6 +109,10 @@ private:
   mlir::Value lane, wave;
   /// Its occupancy leaves a wave fewer registers than instructions can name.
   bool isTight = false;
+  bool hasFarLds = false;
+  std::map<std::tuple<const void *, std::string, const void *, int64_t>,
+           mlir::Value>
+      farBases;
   mlir::ArrayAttr copyScope;
 };
 

@@ -55,10 +55,20 @@ public:
     int64_t flip = line[1] * bytes ^ swizzle.rowXor(line[0]) * 16;
     if (swizzle.swapsHalves(at[0]) && !isSwapped(at, width))
       flip ^= layout::kHalfChunk;
-    Value base = lanes.ldsBase(op, layout, type, flip & laneBits);
     int64_t lineBytes = rowBytes << swizzle.lineRowBits(rowBytes);
     int64_t constant = line[0] * lineBytes + (flip & ~laneBits);
-    return addBytes(b, addBytes(b, buffer, base), int32_t(constant));
+    auto place = buffer.getDefiningOp<LLVM::GEPOp>();
+    if (!lanes.isLdsFar() || !place) {
+      Value base = lanes.ldsBase(op, layout, type, flip & laneBits);
+      return addBytes(b, addBytes(b, buffer, base), int32_t(constant));
+    }
+    Value of = addBytes(b,
+                        lanes.farLdsBase(op, place.getBase(), layout, type,
+                                         flip & laneBits),
+                        place.getDynamicIndices().empty()
+                            ? LLVM::GEPArg(place.getRawConstantIndices()[0])
+                            : LLVM::GEPArg(place.getDynamicIndices()[0]));
+    return addBytes(b, of, int32_t(constant));
   }
 
 private:

@@ -21,7 +21,7 @@ using namespace fovea;
 
 /// How many instructions of a kind stand in some run of ops.
 struct Mix {
-  int matrix = 0, exponentials = 0, reads = 0;
+  int matrix = 0, exponentials = 0, reads = 0, copies = 0;
   /// That a wave can issue, one in four clocks, while a product is under way.
   int issuesBeside = 0;
 
@@ -32,6 +32,8 @@ struct Mix {
         issuesBeside = product.getM() == 32 ? 7 : 3;
     } else if (readsLds(op))
       ++reads;
+    else if (isa<ROCDL::RawPtrBufferLoadLdsOp>(op))
+      ++copies;
     else if (isa<ROCDL::ROCDLExp2>(op))
       ++exponentials;
     else if (auto round = dyn_cast<arith::TruncFOp>(op))
@@ -80,6 +82,7 @@ static void interleave(attn::InterleaveOp op) {
   enum Kind : uint32_t {
     Vectors = 1u << 1,
     Matrix = 1u << 3,
+    Copies = 1u << 4,
     Reads = 1u << 8,
     Exponentials = 1u << 10,
     // Vector and scalar instructions, memory, LDS, exponentials.
@@ -101,22 +104,33 @@ static void interleave(attn::InterleaveOp op) {
   auto schedule =
       op->getParentOfType<gpu::GPUFuncOp>()->getAttrOfType<attn::ScheduleAttr>(
           attn::kScheduleAttrName);
-  if (schedule && schedule.getWavesPerSimd() == 1) {
-    // What one wave has no instruction for is lost.
+  const bool isAlone = schedule && schedule.getWavesPerSimd() == 1;
+  if (isAlone && !schedule.getDirectCopy()) {
+    // What one wave has no instruction for is lost, and what loads by way of
+    // registers need is no op yet that could be counted.
     for (int number = 0; number < mix.matrix; ++number) {
       group(Matrix, 1);
       group(Others, mix.issuesBeside);
     }
   } else if (mix.matrix > 0) {
-    group(Reads, std::min(mix.reads, kReadsAhead));
+    // What a wave that is alone reads for its next segment has to be there when
+    // that begins: it comes with the first two thirds of the products.
+    const int readers = isAlone ? std::max(1, mix.matrix * 2 / 3) : mix.matrix;
+    if (!isAlone)
+      group(Reads, std::min(mix.reads, kReadsAhead));
     for (int number = 0; number < mix.matrix; ++number) {
+      auto share = [&](int all) {
+        auto upTo = [&](int end) { return all * end / mix.matrix; };
+        return upTo(number + 1) - upTo(number);
+      };
+      group(Matrix, 1);
       // Rounded up: what counting misses would gather at the end. Exponentials
       // are all counted, and no instruction behind them waits long enough.
-      auto upTo = [&](int end) { return mix.exponentials * end / mix.matrix; };
-      group(Matrix, 1);
       group(Vectors, llvm::divideCeil(mix.vectorInstructions(), mix.matrix));
-      group(Exponentials, upTo(number + 1) - upTo(number));
-      group(Reads, llvm::divideCeil(mix.reads, mix.matrix));
+      group(Exponentials, share(mix.exponentials));
+      group(Reads, llvm::divideCeil(mix.reads, readers));
+      if (isAlone)
+        group(Copies, share(mix.copies));
     }
   }
   op.erase();

@@ -483,9 +483,10 @@ def Attn_PinOp : Attn_Op<"pin",
     }
     ```
   }];
-  let arguments = (ins Attn_Tile:$tile);
+  let arguments = (ins Attn_Tile:$tile, UnitAttr:$accumulators);
   let results = (outs Attn_Tile:$result);
-  let assemblyFormat = "$tile attr-dict `:` type($tile)";
+  let assemblyFormat =
+      "$tile (`in` `accumulators` $accumulators^)? attr-dict `:` type($tile)";
 }
 
 def Attn_TransposeOp : Attn_Op<"transpose", [Pure, InferTypeOpAdaptor,
