@@ -125,13 +125,13 @@ func.func @one_stage(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK:         attn.alloc_lds buffers 4 : <32 x 128 x bf16>
 // CHECK:         %[[V:.*]] = attn.alloc_lds buffers 4 : <32 x 128 x bf16>
 
-// The first two blocks' K are on their way; V of the block before the first is 0.
+// The first two blocks' K are on their way before anything waits for Q; V of the block before the first is 0.
 // CHECK:         %[[V2:.*]] = attn.lds_buffer %[[V]][%[[C2]]]
 // CHECK-NEXT:    attn.store_lds %[[NOVALUES]], %[[V2]]
 // CHECK:         attn.store_lds %[[NOVALUES]]
 // CHECK-COUNT-4: attn.copy_lds
 // CHECK:         attn.pin
-// CHECK-NEXT:    amdgpu.memory_counter_wait load(0)
+// CHECK-NEXT:    amdgpu.memory_counter_wait load(2)
 // CHECK-NEXT:    amdgpu.sched_barrier
 // CHECK-NEXT:    amdgpu.memory_counter_wait ds(0)
 // CHECK-NEXT:    llvm.inline_asm has_side_effects "s_barrier"

@@ -134,17 +134,103 @@ static constexpr Place kSegmentsDirect[] = {{Step::CopyV},
                                             {Step::Rescale},
                                             {Step::Barrier}};
 
+// A wave that has its SIMD to itself: nothing would run beside a segment that
+// moves data, so what the next segment reads of LDS is read beside the products
+// of this one. A copy has one and a half iterations to arrive, since either
+// barrier frees a buffer.
+static constexpr Place kSegmentsAlone[] = {{Step::Scores, 0, 0},
+                                           {Step::ReadK, 0, 1},
+                                           {Step::Weigh, -1, 1},
+                                           {Step::Fetch},
+                                           {Step::Mix},
+                                           {Step::AwaitV, -1},
+                                           {Step::Barrier},
+                                           {Step::CopyK, 2},
+                                           {Step::Scores, 0, 1},
+                                           {Step::ReadV, -1, 0},
+                                           {Step::Round, -1},
+                                           {Step::Mix},
+                                           {Step::Pin},
+                                           {Step::Fence},
+                                           {Step::Accumulate, -1, 0},
+                                           {Step::ReadV, -1, 1},
+                                           {Step::Mask},
+                                           {Step::Refer},
+                                           {Step::AwaitK, 1},
+                                           {Step::Barrier},
+                                           {Step::CopyV, 1},
+                                           {Step::Weigh, 0, 0},
+                                           {Step::Accumulate, -1, 1},
+                                           {Step::ReadK, 1, 0},
+                                           {Step::Mix},
+                                           {Step::Pin},
+                                           {Step::Rescale}};
+
+// Of parts of 64 keys: the weights of the first are rounded as soon as sums are
+// relative to their reference. In f32 there are no registers for them beside the
+// next block's scores.
+static constexpr Place kSegmentsWide[] = {{Step::CopyV},
+                                          {Step::ReadK},
+                                          {Step::Fence},
+                                          {Step::AwaitV, -1},
+                                          {Step::Fetch},
+                                          {Step::Barrier},
+                                          {Step::Scores, 0, 0},
+                                          {Step::Weigh, -1, 1},
+                                          {Step::Mix},
+                                          {Step::Fence},
+                                          {Step::Scores, 0, 1},
+                                          {Step::Round, -1, 1},
+                                          {Step::Mix},
+                                          {Step::Pin},
+                                          {Step::Barrier},
+                                          {Step::CopyK, 2},
+                                          {Step::ReadV, -1},
+                                          {Step::Fence},
+                                          {Step::AwaitK, 1},
+                                          {Step::Barrier},
+                                          {Step::Accumulate, -1, 0},
+                                          {Step::Mask},
+                                          {Step::Refer},
+                                          {Step::Weigh, 0, 0},
+                                          {Step::Accumulate, -1, 1},
+                                          {Step::Mix},
+                                          {Step::Pin},
+                                          {Step::Rescale},
+                                          {Step::Round, 0, 0},
+                                          {Step::Pin},
+                                          {Step::Barrier}};
+
 static const ForwardPipeline kPipelines[] = {
-    {1, false, 1, 1, kOneStage},         {2, false, 1, 1, kTwoStages},
-    {1, true, 1, 1, kOneStageDirect},    {2, true, 1, 1, kTwoStagesDirect},
-    {3, true, 2, 1, kThreeStagesDirect}, {4, false, 1, 1, kSegments},
-    {4, true, 2, 2, kSegmentsDirect},
+    {1, false, ForwardPipeline::kAnyBlock, 1, 1, kOneStage},
+    {2, false, ForwardPipeline::kAnyBlock, 1, 1, kTwoStages},
+    {1, true, ForwardPipeline::kAnyBlock, 1, 1, kOneStageDirect},
+    {2, true, ForwardPipeline::kAnyBlock, 1, 1, kTwoStagesDirect},
+    {3, true, ForwardPipeline::kAnyBlock, 2, 1, kThreeStagesDirect},
+    {4, false, ForwardPipeline::kAnyBlock, 1, 1, kSegments},
+    {4, true, ForwardPipeline::kAlone, 2, 2, kSegmentsAlone},
+    {4, true, ForwardPipeline::kWideBlock, 2, 2, kSegmentsWide},
+    {4, true, ForwardPipeline::kAnyBlock, 2, 2, kSegmentsDirect},
 };
+
+static bool fits(ForwardPipeline::Condition condition, ScheduleAttr schedule) {
+  constexpr int32_t kWide = 128;
+  switch (condition) {
+  case ForwardPipeline::kAnyBlock:
+    return true;
+  case ForwardPipeline::kAlone:
+    return schedule.getWavesPerSimd() == 1;
+  case ForwardPipeline::kWideBlock:
+    return schedule.getBlockN() >= kWide;
+  }
+  llvm_unreachable("all conditions are listed");
+}
 
 const ForwardPipeline &ForwardPipeline::of(ScheduleAttr schedule) {
   for (const ForwardPipeline &pipeline : kPipelines)
     if (pipeline.stages == schedule.getStages() &&
-        pipeline.directCopy == bool(schedule.getDirectCopy()))
+        pipeline.directCopy == bool(schedule.getDirectCopy()) &&
+        fits(pipeline.condition, schedule))
       return pipeline;
   llvm_unreachable("a verified schedule has a pipeline");
 }
@@ -154,7 +240,8 @@ bool ForwardPipeline::countsCopies() const {
                       [](const Place &place) { return isAwait(place.step); });
 }
 
-int ForwardPipeline::copiesBehind(size_t index) const {
+int ForwardPipeline::copiesBehind(size_t index,
+                                  std::optional<int> iteration) const {
   const Place &wait = places[index];
   Step copied = wait.step == Step::AwaitK ? Step::CopyK : Step::CopyV;
   // Times as (iteration, place), the wait being in iteration 0.
@@ -166,9 +253,10 @@ int ForwardPipeline::copiesBehind(size_t index) const {
   int count = 0;
   for (auto [at, place] : llvm::enumerate(places))
     if (place.step == Step::CopyK || place.step == Step::CopyV)
-      for (int iteration = begun.first; iteration <= 0; ++iteration) {
-        Time time = {iteration, at};
-        count += time > begun && time < Time{0, index};
+      for (int past = begun.first; past <= 0; ++past) {
+        Time time = {past, at};
+        bool exists = !iteration || *iteration + past + place.ahead >= 0;
+        count += exists && time > begun && time < Time{0, index};
       }
   return count;
 }

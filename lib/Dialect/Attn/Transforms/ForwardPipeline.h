@@ -84,6 +84,12 @@ struct Place {
 struct ForwardPipeline {
   int stages;      ///< as schedules call it
   bool directCopy; ///< likewise
+  /// Which of such schedules it is for; the first one that fits is taken.
+  enum Condition {
+    kAnyBlock,
+    kAlone,     ///< a wave has its SIMD to itself
+    kWideBlock, ///< 128 keys
+  } condition;
   /// Blocks that an iteration of the loop over full ones takes: where buffers
   /// in LDS take turns, their addresses are then constants.
   int unroll;
@@ -91,6 +97,7 @@ struct ForwardPipeline {
   int parts;
   llvm::ArrayRef<Place> places;
 
+  bool isAlone() const { return condition == kAlone; }
   int partsOf(Slot slot) const { return slot == Slot::Reference ? 1 : parts; }
 
   /// The pipeline of a schedule, which the attribute's verifier checked.
@@ -101,7 +108,10 @@ struct ForwardPipeline {
   bool countsCopies() const;
   /// Copies of tiles that were begun behind the one that place `index`, an
   /// AwaitK or AwaitV, waits for.
-  int copiesBehind(size_t index) const;
+  /// \param iteration  where it is ahead of the loops: only copies of blocks
+  ///   from 0 on are there
+  int copiesBehind(size_t index,
+                   std::optional<int> iteration = std::nullopt) const;
 
   /// How far ahead of an iteration its first step is.
   int ahead() const;

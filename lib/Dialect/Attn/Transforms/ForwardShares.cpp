@@ -238,7 +238,7 @@ void Combine::storeLse(Value total, const std::optional<Sink> &sink) {
 }
 
 void Combine::build() {
-  placeWorkgroup(/*blockM=*/1, /*fromTheEnd=*/false, /*acrossBatches=*/false,
+  placeWorkgroup(/*blockM=*/1, /*fromTheEnd=*/false, /*atATime=*/0,
                  /*sharesKeys=*/true);
   enterSequence(firstRow, /*ownsKeys=*/false);
   factor = softmaxFactor();

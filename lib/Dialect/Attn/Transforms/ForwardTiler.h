@@ -99,9 +99,11 @@ private:
   void copy(bool values, KeyBlock block);
   Value bufferOf(Value lds, KeyBlock block);
   int64_t copiesOfBlock() const;
-  void waitForCopies(int64_t underWay = 0);
+  void waitForCopies(int64_t underWay = 0, bool withLds = false);
   void meet();
   bool isStaggered() const;
+  bool ordersBatches();
+  int32_t workgroupsAtATime() const;
   void barrierOf(bool late);
   Value readK(KeyBlock block);
   void storeChunksOfK(KeyBlock block);
@@ -149,6 +151,7 @@ private:
   void take(Step step, KeyBlock block, Mask mask);
   void takePlaces(int iteration, KeyBlock first, Mask mask,
                   llvm::function_ref<bool(int ahead)> includes = nullptr);
+  void receiveQueries();
   void pin();
   Value nothing(Slot slot);
   llvm::SmallVector<Value> packSlots(int iterations);
@@ -171,6 +174,7 @@ private:
   Rows q, out;
   Value factor;  ///< |scale| * log2(e), at least the least normal number
   Value queries; ///< Q^T [score_dim, block_m]; null: they are in LDS
+  Value arriving; ///< rows of Q whose signs are to be set before the loops
   Value ldsQ;    ///< holds the queries; null: they stay in registers
   Value ldsK, ldsV;
 

@@ -50,12 +50,6 @@ static const ScheduleRow kForwardRows[] = {
     // CDNA with loads of 16 bytes to LDS and transposing reads: two buffers
     // each of K and V, one barrier an iteration, two workgroups of up to 80 KiB
     // a compute unit; or segments, and a workgroup whose halves alternate.
-    // Keys that are split are one workgroup's alone, and come by registers.
-    {kDirectCopyFeatures,
-     64,
-     "mfma_32x32x16",
-     {128, 64, 4, 2, 2, 1, 0, 1},
-     kReadsTiles | kDropsWeights},
     // Where a score program waits for what it reads, segments would wait for
     // one another; and random numbers take longer than all that they would
     // hide,
@@ -65,11 +59,18 @@ static const ScheduleRow kForwardRows[] = {
      "mfma_32x32x16",
      {128, 64, 4, 2, 2, 1, 0, 1},
      kReadsTiles | kDropsWeights},
+    // Keys that are split are one workgroup's alone, and come by registers.
     {kDirectCopyFeatures, 128, "mfma_16x16x32", {64, 64, 4, 4, 2}, kSplitsKeys},
-    {kDirectCopyFeatures, 64, "mfma_32x32x16", {128, 64, 4, 2, 2, 1, 0, 1}},
+    {kDirectCopyFeatures, 32, "mfma_32x32x16", {128, 64, 4, 2, 2, 1, 0, 1}},
+    {kDirectCopyFeatures, 64, "mfma_32x32x16", {256, 128, 8, 4, 2, 1, 0, 1}},
     {kDirectCopyFeatures, 128, "mfma_32x32x16", {256, 64, 8, 4, 2, 1, 0, 1}},
     {kDirectCopyFeatures, 192, "mfma_32x32x16", {128, 32, 4, 2, 2, 1, 0, 1}},
-    {kDirectCopyFeatures, 256, "mfma_32x32x16", {128, 32, 4, 2, 1, 1, 0, 1}},
+    {kDirectCopyFeatures,
+     256,
+     "mfma_32x32x16",
+     {128, 32, 4, 2, 1, 1, 0, 1},
+     kReadsTiles | kDropsWeights},
+    {kDirectCopyFeatures, 256, "mfma_32x32x16", {128, 64, 4, 4, 1, 1, 0, 1}},
     {kDirectCopyFeatures, 512, "mfma_16x16x32", {64, 32, 4, 2, 1, 1, 0, 1}},
     // CDNA: 512 registers a lane. Four waves of 32 queries; two workgroups a
     // compute unit, so that one moves data while the other computes: in

@@ -391,18 +391,18 @@ Value TileBuilder::narrow(Value values) {
 //===----------------------------------------------------------------------===//
 
 void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd,
-                                       bool acrossBatches, bool sharesKeys) {
+                                       int32_t atATime, bool sharesKeys) {
   batch = blockId(gpu::Dimension::z);
   headQ = headOf(blockId(gpu::Dimension::x), arg("heads_q"));
   headK = div(headQ, arg("group_size"));
   Value block = blockId(gpu::Dimension::y);
-  if (acrossBatches) {
+  if (atATime > 0) {
     // In the order in which they start, batches first.
     Value blocks = blocksOf(arg("seqlen_q"), blockM), each = batches();
     Value place = add(mul(batch, blocks), block);
     Value isSmall = arith::CmpIOp::create(b, arith::CmpIPredicate::ult,
                                           mul(arg("heads_q"), blocks),
-                                          i32(target.computeUnits));
+                                          i32(atATime));
     block = select(isSmall, div(place, each), block);
     batch = select(isSmall, arith::RemUIOp::create(b, place, each), batch);
   }

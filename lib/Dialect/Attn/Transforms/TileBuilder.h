@@ -308,12 +308,13 @@ protected:
   /// Which batch, head and query rows this workgroup owns.
   /// \param fromTheEnd  blocks go from the last one to the first: later rows
   ///   may see more keys, and the longest start first
-  /// \param acrossBatches  where a batch alone leaves compute units idle, no
-  ///   block starts before longer ones of any batch
+  /// \param atATime  workgroups that the chip has room for: where a batch has
+  ///   fewer, no block starts before longer ones of any batch. 0: batches one
+  ///   after the other
   /// \param sharesKeys  of the algorithm whose workgroups do: the grid is by
   ///   batches
   void placeWorkgroup(int64_t blockM, bool fromTheEnd,
-                      bool acrossBatches = false, bool sharesKeys = false);
+                      int32_t atATime = 0, bool sharesKeys = false);
 
   /// Makes this workgroup, of those that z counts for a batch, one that takes a
   /// share of the keys; before visitKeys().

@@ -125,9 +125,12 @@ int64_t ForwardTiler::copiesOfBlock() const {
 }
 
 /// \param underWay  loads of this wave that may be
-void ForwardTiler::waitForCopies(int64_t underWay) {
+/// \param withLds  LLVM takes what a wait leaves out for "at most 15", and may
+///   leave out its own wait for an earlier read
+void ForwardTiler::waitForCopies(int64_t underWay, bool withLds) {
+  IntegerAttr lds = withLds ? b.getI32IntegerAttr(0) : nullptr;
   amdgpu::MemoryCounterWaitOp::create(b, /*load=*/b.getI32IntegerAttr(underWay),
-                                      /*store=*/nullptr, /*ds=*/nullptr,
+                                      /*store=*/nullptr, /*ds=*/lds,
                                       /*exp=*/nullptr, /*tensor=*/nullptr);
 }
 
@@ -153,6 +156,17 @@ void ForwardTiler::meet() {
 /// one half moves data while the other computes.
 bool ForwardTiler::isStaggered() const {
   return pipeline.countsCopies() && schedule.getWaves() > target.simdsPerCu;
+}
+
+/// Whether no block starts before longer ones of other batches.
+bool ForwardTiler::ordersBatches() {
+  return isUneven() && target.xcds > 1 && !op.getCombine();
+}
+
+/// That the chip has registers for.
+int32_t ForwardTiler::workgroupsAtATime() const {
+  int32_t waves = schedule.getWavesPerSimd() * target.simdsPerCu;
+  return target.computeUnits * std::max(1, waves / schedule.getWaves());
 }
 
 /// A barrier that half of the waves take: the others find it in their next one.
@@ -293,10 +307,14 @@ void ForwardTiler::takePlaces(int iteration, KeyBlock first, Mask mask,
         pipeline.countsCopies() ? isAwait(place.step) : touchesLds(place.step);
     current = iteration + place.ahead;
     if (isAwait(place.step)) {
-      // Beside what is on its way.
-      if (!isLoop && !isApart && queries)
-        queries = PinOp::create(b, queries);
-      waitForCopies(isLoop ? pipeline.copiesBehind(i) * copiesOfBlock() : 0);
+      if (!isLoop && arriving)
+        receiveQueries();
+      int behind = 0;
+      if (isLoop)
+        behind = pipeline.copiesBehind(i);
+      else if (iteration < 0)
+        behind = pipeline.copiesBehind(i, iteration);
+      waitForCopies(behind * copiesOfBlock());
       continue;
     }
     int from = std::max(place.part, 0);
@@ -305,6 +323,16 @@ void ForwardTiler::takePlaces(int iteration, KeyBlock first, Mask mask,
       take(place.step, place.ahead ? after(first, place.ahead) : first, mask);
     part = 0;
   }
+}
+
+/// Behind the copies that go with them, which do not wait for them.
+void ForwardTiler::receiveQueries() {
+  amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
+  Value signedRows = NegateIfOp::create(b, arriving, scaleIsNegative());
+  // Where a wave has all registers, vector instructions can name half of them.
+  queries = PinOp::create(b, transpose(signedRows),
+                          /*accumulators=*/pipeline.isAlone());
+  arriving = nullptr;
 }
 
 /// What a slot holds of a block before the first.
@@ -319,6 +347,8 @@ Value ForwardTiler::nothing(Slot slot) {
                  -std::numeric_limits<float>::infinity());
   case Slot::Reference:
     return splat(f32Tile(1, tiles.blockM), 0.0f);
+  case Slot::Rounded:
+    return splat(tile(partRows(), tiles.blockM, elementType), 0.0f);
   default:
     llvm_unreachable("no pipeline has that behind");
   }
@@ -482,8 +512,7 @@ void ForwardTiler::build() {
              ? ldsTile(partRows(), tiles.ldsDim, elementType, buffers)
              : ldsTile(tiles.ldsDim, partRows(), elementType, buffers);
   placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven(),
-                 /*acrossBatches=*/isUneven() && isStaggered() &&
-                     !op.getCombine(),
+                 /*atATime=*/ordersBatches() ? workgroupsAtATime() : 0,
                  /*sharesKeys=*/op.getCombine().has_value());
   if (op.getCombine())
     placeShare();
@@ -502,8 +531,11 @@ void ForwardTiler::build() {
 
   if (!chunk) {
     Value rows = loadTile(q, firstRow, tiles.blockM, tiles.scoreDim);
-    Value signedRows = NegateIfOp::create(b, rows, scaleIsNegative());
-    if (schedule.keepsQueriesInLds()) {
+    if (pipeline.countsCopies() && !schedule.keepsQueriesInLds()) {
+      arriving = rows;
+    } else if (Value signedRows =
+                   NegateIfOp::create(b, rows, scaleIsNegative());
+               schedule.keepsQueriesInLds()) {
       // The loop's first barrier comes before the first read.
       ldsQ = ldsTile(tiles.blockM, tiles.scoreDim, elementType);
       StoreLdsOp::create(b, signedRows, ldsQ);
@@ -528,7 +560,7 @@ void ForwardTiler::build() {
   drain(end);
   // LDS may belong to another workgroup as soon as this one ends.
   if (schedule.getDirectCopy())
-    waitForCopies();
+    waitForCopies(/*underWay=*/0, /*withLds=*/pipeline.countsCopies());
   if (share)
     storeShare();
   else
