@@ -69,7 +69,7 @@ static const ScheduleRow kForwardRows[] = {
      256,
      "mfma_32x32x16",
      {128, 32, 4, 2, 1, 1, 0, 1},
-     kReadsTiles | kDropsWeights},
+     kReadsTiles | kDropsWeights | kReadsLists},
     {kDirectCopyFeatures, 256, "mfma_32x32x16", {128, 64, 4, 4, 1, 1, 0, 1}},
     {kDirectCopyFeatures, 512, "mfma_16x16x32", {64, 32, 4, 2, 1, 1, 0, 1}},
     // CDNA: 512 registers a lane. Four waves of 32 queries; two workgroups a
