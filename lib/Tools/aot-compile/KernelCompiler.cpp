@@ -386,6 +386,14 @@ static bool hasNoSchedule(Op op) {
   return !op || !op.getSchedule();
 }
 
+/// Whether a kernel has more to hold than those for which the tables were made:
+/// a score program, or arguments beside a window's.
+static bool holdsMore(const ProblemKey &problem) {
+  GroupVersions others = problem.groups;
+  others[size_t(spec::findGroup("window"))] = 0;
+  return problem.score || others != GroupVersions{};
+}
+
 llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
   if (llvm::Error error = checkOverrides(job))
     return error;
@@ -402,7 +410,8 @@ llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
   Compilation compilation(job, request);
   if (llvm::Error error = compilation.start(/*observed=*/false))
     return error;
-  job.takesLaterRows = !job.keepsFirstRow && job.overrides.leavesSchedule() &&
+  job.takesLaterRows = !job.keepsFirstRow && holdsMore(job.problem) &&
+                       job.overrides.leavesSchedule() &&
                        hasNoSchedule(compilation.problem<attn::ForwardOp>()) &&
                        hasNoSchedule(compilation.problem<attn::BackwardOp>());
   if (llvm::Error error = compilation.lower(Stage::Scheduled))
