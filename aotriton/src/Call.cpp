@@ -641,7 +641,8 @@ Status checkLseForFallback(fovea_context_t *context, int32_t device,
   backward.lse_stride_head = params.lse_stride_head;
   // Dense gradients: what counts is that they are.
   auto dense = [](int64_t heads, int64_t rows, int64_t dim) {
-    dim += dim % 2;
+    if (dim < 8)
+      dim += dim % 2;
     return fovea_mutable_tensor_t{nullptr, heads * rows * dim, rows * dim, dim};
   };
   const int64_t queries = std::max(params.seqlen_q, groups.varlen.q.total),

@@ -63,15 +63,16 @@ Result checkStrides(TensorParam &tensor) {
       return outOfRange(std::string(tensor.name) + dim.name, dim.stride, 0,
                         dim.most);
   }
+  // Longer rows of an odd number end with the word before (attn.view's again).
   constexpr int64_t kChunk = 16, kWord = 4;
-  if (tensor.hasWords && tensor.rows > 1 &&
-      tensor.rowElements * tensor.elementBytes % kChunk &&
-      tensor.strideSeq * tensor.elementBytes % kWord)
+  const int64_t rowBytes = tensor.rowElements * tensor.elementBytes;
+  if (tensor.hasWords && tensor.rows > 1 && rowBytes < kChunk &&
+      rowBytes % kWord && tensor.strideSeq * tensor.elementBytes % kWord)
     return invalid(std::string(tensor.name) + tensor.rowStride + " is " +
                    std::to_string(tensor.strideSeq) +
                    ", which is odd, for rows of " +
                    std::to_string(tensor.rowElements) +
-                   " elements; where those are no multiple of 8 it must be "
+                   " elements; for an odd number of them below 8 it must be "
                    "even");
   if (!measure(tensor) || tensor.extent > (int64_t(1) << 56))
     return invalid(std::string(tensor.name) +

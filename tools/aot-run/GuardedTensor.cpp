@@ -18,11 +18,11 @@ int64_t Rows::span() const {
          (seq - 1) * strideSeq + row;
 }
 
-/// Of an odd number of 16-bit elements the last word is half a row's, and read
-/// as a whole (docs/HeadDimensions.md).
+/// Of an odd number of 16-bit elements, below 8, the last word is half a row's,
+/// and read as a whole (docs/HeadDimensions.md).
 template <typename Word>
 int64_t GuardedTensor<Word>::spareOf(const Rows &rows) {
-  return sizeof(Word) == 2 ? rows.row % 2 : 0;
+  return sizeof(Word) == 2 && rows.row < 8 ? rows.row % 2 : 0;
 }
 
 template <typename Word>

@@ -25,14 +25,21 @@ inline mlir::Value offsetIf(mlir::ImplicitLocOpBuilder &b, LaneContext &lanes,
                                        lanes.i32(b, kOutOfBounds));
 }
 
-/// i32 columns of the view that an op is about, if they are known at run time
-/// and it has to look at them; else null.
-inline mlir::Value columnsOf(mlir::ConversionPatternRewriter &rewriter,
-                             mlir::TypedValue<attn::ViewType> view) {
+/// What is known of the rows of a view at run time, i32; null: nothing.
+struct RowEnd {
+  mlir::Value columns; ///< if accesses have to look at them
+  mlir::Value again;   ///< 1: column kColumnSeenAgain is the one before it; or 0
+};
+inline RowEnd rowEndOf(mlir::ConversionPatternRewriter &rewriter,
+                       mlir::TypedValue<attn::ViewType> view) {
   auto made = view.getDefiningOp<attn::ViewOp>();
-  return made && made.getColumns() && !made.getLoose()
-             ? rewriter.getRemappedValue(made.getColumns())
-             : mlir::Value();
+  if (!made || !made.getColumns())
+    return {};
+  auto remapped = [&](mlir::Value value) {
+    return value ? rewriter.getRemappedValue(value) : value;
+  };
+  return {made.getLoose() ? mlir::Value() : remapped(made.getColumns()),
+          remapped(made.getAgain())};
 }
 
 } // namespace fovea

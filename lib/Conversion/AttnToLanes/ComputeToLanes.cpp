@@ -623,8 +623,20 @@ struct LowerCut : public LanePattern<CutOp> {
                             "layout gives it less");
     auto i32 = [&](int64_t value) { return lanes.i32(b, value); };
     // Those that are there from the lane's first on.
-    Value there = arith::SubIOp::create(b, op.getColumns(),
-                                        lanes.coordinate(op, layout, 1));
+    Value first = lanes.coordinate(op, layout, 1);
+    Value there = arith::SubIOp::create(b, op.getColumns(), first);
+    // Whether the column is in the lane's first with so many more once more.
+    auto isAgain = [&](int64_t more) -> Value {
+      constexpr int64_t again = ViewOp::kColumnSeenAgain;
+      if (!op.getAgain() || more > again || more + lastColumn(layout) < again)
+        return nullptr;
+      return arith::AndIOp::create(
+          b,
+          arith::CmpIOp::create(b, arith::CmpIPredicate::eq, first,
+                                i32(again - more)),
+          arith::CmpIOp::create(b, arith::CmpIPredicate::ne, op.getAgain(),
+                                i32(0)));
+    };
     llvm::DenseMap<std::pair<int64_t, int64_t>, Value> masks;
     auto maskOf = [&](int64_t column, int64_t half) {
       Value &mask = masks[{column, half}];
@@ -632,6 +644,11 @@ struct LowerCut : public LanePattern<CutOp> {
         const int64_t all = bits == 32 ? -1 : int32_t(0xffffu << 16 * half);
         Value isThere = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
                                               there, i32(column));
+        if (Value isSeen = isAgain(column))
+          isThere = arith::AndIOp::create(
+              b, isThere,
+              arith::XOrIOp::create(b, isSeen,
+                                    arith::ConstantIntOp::create(b, 1, 1)));
         mask = arith::SelectOp::create(b, isThere, i32(all), i32(0));
       }
       return mask;

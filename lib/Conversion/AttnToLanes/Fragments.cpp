@@ -40,6 +40,14 @@ Value fovea::passAccumulators(ImplicitLocOpBuilder &b, Value value) {
   return pass(b, value, "=a,0", /*hasSideEffects=*/true);
 }
 
+int64_t fovea::lastColumn(const layout::TileLayout &layout) {
+  int64_t last = 0;
+  for (auto space : {layout::Space::Lane, layout::Space::Wave})
+    for (const layout::Coord &basis : layout.get(space))
+      last += basis[1];
+  return last;
+}
+
 Value fovea::mapElements(ImplicitLocOpBuilder &b, Value fragment,
                          llvm::function_ref<Value(Value)> make) {
   auto type = cast<VectorType>(fragment.getType());

@@ -64,6 +64,9 @@ mlir::Value addBytes(mlir::ImplicitLocOpBuilder &b, mlir::Value address,
 mlir::Value gather(mlir::ImplicitLocOpBuilder &b, mlir::Value fragment,
                    llvm::ArrayRef<int64_t> elements);
 
+/// The largest column of a lane's first element.
+int64_t lastColumn(const layout::TileLayout &layout);
+
 /// The wide accesses of a tile in memory, in the order of fragments.
 class TileAccesses {
 public:

@@ -38,8 +38,11 @@ LaneContext::LaneContext(gpu::GPUFuncOp kernel,
   constexpr int kMostRegisters = 256; // that instructions can name
   if (auto schedule =
           kernel->getAttrOfType<attn::ScheduleAttr>(attn::kScheduleAttrName))
-    isTight = target.registersPerSimdLane / schedule.getWavesPerSimd() <
-              kMostRegisters;
+    isTight =
+        target.registersPerSimdLane /
+            (target.registerFile == target::RegisterFile::Separate ? 2 : 1) /
+            schedule.getWavesPerSimd() <
+        kMostRegisters;
   constexpr int64_t kFarthestOffset = 1 << 16;
   int64_t ldsBytes = 0;
   kernel.walk([&](attn::AllocLdsOp op) {
@@ -102,13 +105,19 @@ ImplicitLocOpBuilder LaneContext::builderBefore(Operation *op) {
 Value LaneContext::coordinate(Operation *op, const TileLayout &layout,
                               int dim) {
   ImplicitLocOpBuilder b = builderBefore(op);
-  Value byLane = bitsOf(b, layout.lanes(), dim, lane);
   // Where results are stored, what was known before the loops is worked out
   // once more if its register is wanted in them.
-  Value number = isTight && isa<attn::StoreOp>(op)
-                     ? attn::makeOpaque(b, b.getLoc(), wave)
-                     : wave;
-  Value byWave = bitsOf(b, layout.waves(), dim, number);
+  auto store = dyn_cast<attn::StoreOp>(op);
+  const bool isAnew = isTight && store;
+  // Rows that may end anywhere take many comparisons of it, all of them there.
+  auto view = isAnew ? store.getView().getDefiningOp<attn::ViewOp>() : nullptr;
+  Value byLane =
+      bitsOf(b, layout.lanes(), dim,
+             view && view.getColumns()
+                 ? passVectorRegister(b, lane, /*hasSideEffects=*/false)
+                 : lane);
+  Value byWave = bitsOf(b, layout.waves(), dim,
+                        isAnew ? attn::makeOpaque(b, b.getLoc(), wave) : wave);
   if (byLane && byWave)
     return arith::AddIOp::create(b, byLane, byWave);
   if (byLane || byWave)

@@ -134,7 +134,8 @@ struct LowerCopyLds : public LanePattern<CopyLdsOp> {
                   ConversionPatternRewriter &rewriter) const override {
     if (!op.getLayout())
       return op.emitOpError("has no layout; run attn-assign-layouts first");
-    if (columnsOf(rewriter, op.getView()))
+    const auto end = rowEndOf(rewriter, op.getView());
+    if (end.columns || end.again)
       return op.emitOpError("can't cut columns that are known at run time; "
                             "schedules of such kernels have direct_copy = 0");
     if (!lanes.getTarget().has(target::kLoadToLds128))

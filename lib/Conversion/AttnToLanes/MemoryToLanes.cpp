@@ -81,20 +81,18 @@ struct LowerView : public LanePattern<ViewOp> {
 /// Offsets of the accesses of a tile in a view.
 class BufferAddress {
 public:
-  /// \param columns  of the view that are there; null: as many as its type has
+  /// \param end  of the view's rows; nothing known: as many columns as its type
+  ///            has
   /// \param from  the first row of the view that is not out of bounds; null: 0
   BufferAddress(ImplicitLocOpBuilder &b, Operation *op, LaneContext &lanes,
                 const TileLayout &layout, ViewType view, Value stride,
-                Value columns, Value from = nullptr)
-      : b(b), lanes(lanes), view(view), stride(stride), columns(columns),
-        from(from), bytes(bytesOf(view.getElementType())),
+                RowEnd end, Value from = nullptr)
+      : b(b), lanes(lanes), view(view), stride(stride), end(end), from(from),
+        bytes(bytesOf(view.getElementType())), maxColumn(lastColumn(layout)),
         row(lanes.coordinate(op, layout, 0)),
         column(lanes.coordinate(op, layout, 1)) {
     base = arith::AddIOp::create(b, arith::MulIOp::create(b, row, stride),
                                  arith::MulIOp::create(b, column, i32(bytes)));
-    for (auto space : {layout::Space::Lane, layout::Space::Wave})
-      for (const Coord &basis : layout.get(space))
-        maxColumn += basis[1];
   }
 
   /// Makes offsets here anew: LLVM would otherwise make all of them ahead of a
@@ -109,7 +107,7 @@ public:
   /// i32 byte offset of register coordinates `at`; out of bounds in lanes whose
   /// column is, or for which `guard` (if any) is false.
   Value offset(Coord at, Value guard) {
-    Value result = columns ? cutBase(at[1]) : base;
+    Value result = end.columns ? cutBase(at[1]) : base;
     if (at[0] != 0)
       result = arith::AddIOp::create(
           b, result, arith::MulIOp::create(b, stride, i32(at[0])));
@@ -123,9 +121,10 @@ public:
       result = arith::OrIOp::create(
           b, result, arith::AndIOp::create(b, beyond, i32(kOutOfBounds)));
     }
-    if (!columns) {
+    if (!end.columns) {
       if (at[1] != 0)
         result = arith::AddIOp::create(b, result, i32(at[1] * bytes));
+      result = late(result, at[1]);
       if (at[1] + maxColumn >= view.getColumns()) {
         Value inside =
             arith::CmpIOp::create(b, arith::CmpIPredicate::slt, column,
@@ -136,8 +135,39 @@ public:
     return offsetIf(b, lanes, guard, result);
   }
 
+  /// The same of one element to be written: a column that is seen again is
+  /// written once.
+  Value offsetOfElement(Coord at, Value guard) {
+    constexpr int64_t again = ViewOp::kColumnSeenAgain;
+    if (end.again && at[1] <= again && at[1] + maxColumn >= again) {
+      Value isOwn = arith::OrIOp::create(
+          b, isColumn(arith::CmpIPredicate::ne, again, at[1]),
+          arith::CmpIOp::create(b, arith::CmpIPredicate::eq, end.again,
+                                i32(0)));
+      guard = guard ? Value(arith::AndIOp::create(b, guard, isOwn)) : isOwn;
+    }
+    return offset(at, guard);
+  }
+
 private:
   Value i32(int64_t value) { return lanes.i32(b, value); }
+  Value isColumn(arith::CmpIPredicate predicate, int64_t of, int64_t more) {
+    return arith::CmpIOp::create(b, predicate, column, i32(of - more));
+  }
+
+  /// The offset of the lane's column with so many more: where one is seen
+  /// again, those ahead of it lie one element behind their place.
+  Value late(Value offset, int64_t more) {
+    constexpr int64_t from = ViewOp::kColumnSeenAgain;
+    if (!end.again || more >= from)
+      return offset;
+    Value behind = arith::AddIOp::create(
+        b, offset, arith::MulIOp::create(b, end.again, i32(bytes)));
+    if (more + maxColumn < from)
+      return behind;
+    return arith::SelectOp::create(
+        b, isColumn(arith::CmpIPredicate::slt, from, more), behind, offset);
+  }
 
   /// The base with so many columns more; where they are not there, one that is
   /// out of bounds whatever rows are added: in the place of the columns, which
@@ -145,9 +175,11 @@ private:
   Value cutBase(int64_t more) {
     Value inside =
         arith::CmpIOp::create(b, arith::CmpIPredicate::slt, column,
-                              arith::SubIOp::create(b, columns, i32(more)));
-    Value place = arith::MulIOp::create(
-        b, arith::AddIOp::create(b, column, i32(more)), i32(bytes));
+                              arith::SubIOp::create(b, end.columns, i32(more)));
+    Value place =
+        late(arith::MulIOp::create(
+                 b, arith::AddIOp::create(b, column, i32(more)), i32(bytes)),
+             more);
     return arith::AddIOp::create(b, arith::MulIOp::create(b, row, stride),
                                  offsetIf(b, lanes, inside, place));
   }
@@ -155,10 +187,11 @@ private:
   ImplicitLocOpBuilder &b;
   LaneContext &lanes;
   ViewType view;
-  Value stride, columns, from;
-  int64_t bytes;
+  Value stride;
+  RowEnd end;
+  Value from;
+  int64_t bytes, maxColumn;
   Value row, column, base;
-  int64_t maxColumn = 0;
 };
 
 struct LowerLoad : public LanePattern<LoadOp> {
@@ -173,7 +206,7 @@ struct LowerLoad : public LanePattern<LoadOp> {
     Value from = op.getFrom() ? adaptor.getFrom().front() : Value();
     BufferAddress address(b, op, lanes, layout, op.getView().getType(),
                           adaptor.getView()[1],
-                          columnsOf(rewriter, op.getView()), from);
+                          rowEndOf(rewriter, op.getView()), from);
     Value zero = lanes.i32(b, 0);
     auto read = [&](Coord at) -> Value {
       at[1] += int32_t(op.getColumn());
@@ -314,9 +347,9 @@ struct LowerStore : public LanePattern<StoreOp> {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     TileLayout layout = layoutOf(op.getTile());
     Type element = op.getTile().getType().getElementType();
-    Value columns = columnsOf(rewriter, op.getView());
+    const auto end = rowEndOf(rewriter, op.getView());
     BufferAddress address(b, op, lanes, layout, op.getView().getType(),
-                          adaptor.getView()[1], columns);
+                          adaptor.getView()[1], end);
     Value resource = adaptor.getView()[0];
     Value first = lanes.isFirstHolder(op, layout);
     Value zero = lanes.i32(b, 0);
@@ -326,23 +359,28 @@ struct LowerStore : public LanePattern<StoreOp> {
         if (address.isOutside(at))
           return;
         Value part = gather(b, adaptor.getTile()[fragment], regs);
+        Value offset = accesses.width() == 1
+                           ? address.offsetOfElement(at, first)
+                           : address.offset(at, first);
         ROCDL::RawPtrBufferStoreOp::create(
             b, TypeRange{},
             ValueRange{LLVM::BitcastOp::create(b, moved, part), resource,
-                       address.offset(at, first), zero, zero});
+                       offset, zero, zero});
       });
     };
     TileAccesses accesses(layout, element);
-    if (!columns || accesses.width() == 1) {
+    if (!end.columns || accesses.width() == 1) {
       store(accesses);
       rewriter.eraseOp(op);
       return success();
     }
     // An access that is in bounds in part must leave what is behind a row.
-    Value isWhole = arith::CmpIOp::create(
-        b, arith::CmpIPredicate::eq,
-        arith::AndIOp::create(b, columns, lanes.i32(b, accesses.width() - 1)),
-        zero);
+    Value partial = arith::AndIOp::create(b, end.columns,
+                                          lanes.i32(b, accesses.width() - 1));
+    if (end.again)
+      partial = arith::OrIOp::create(b, partial, end.again);
+    Value isWhole =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, partial, zero);
     auto branch = scf::IfOp::create(b, isWhole, /*withElseRegion=*/true);
     b.setInsertionPointToStart(branch.thenBlock());
     store(accesses);
@@ -484,7 +522,7 @@ struct LowerAtomicAdd : public LanePattern<AtomicAddOp> {
     TileLayout layout = layoutOf(op.getTile());
     BufferAddress address(b, op, lanes, layout, op.getView().getType(),
                           adaptor.getView()[1],
-                          columnsOf(rewriter, op.getView()));
+                          rowEndOf(rewriter, op.getView()));
     if (lanes.getTarget().waveSize == 64) // others have no register to spare
       address.keepTogether();
     Value first = lanes.isFirstHolder(op, layout);
@@ -496,8 +534,8 @@ struct LowerAtomicAdd : public LanePattern<AtomicAddOp> {
       ROCDL::RawPtrBufferAtomicFaddOp::create(
           b, TypeRange{},
           ValueRange{element(b, adaptor.getTile()[fragment], regs[0]),
-                     adaptor.getView()[0], address.offset(at, first), zero,
-                     policy});
+                     adaptor.getView()[0], address.offsetOfElement(at, first),
+                     zero, policy});
     });
     rewriter.eraseOp(op);
     return success();
@@ -543,11 +581,11 @@ private:
       return op.emitOpError("adds pairs to rows at a constant distance");
     const bool byAddress =
         type.isBF16() && !target.has(target::kBufferAtomicPkAddBf16);
-    if (columnsOf(rewriter, op.getView()))
+    if (rowEndOf(rewriter, op.getView()).columns)
       return op.emitOpError("adds pairs to as many columns as the view's type "
                             "has");
     BufferAddress address(b, op, lanes, *layout, op.getView().getType(),
-                          adaptor.getView()[1], /*columns=*/nullptr);
+                          adaptor.getView()[1], RowEnd());
     if (target.waveSize == 64)
       address.keepTogether();
     Value zero = lanes.i32(b, 0), policy = devicePolicy(b, lanes), base;

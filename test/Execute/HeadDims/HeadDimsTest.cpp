@@ -1,9 +1,9 @@
 //===- HeadDimsTest.cpp - rows of fewer elements than columns -------------===//
 //
 // Kernels of the group `head_dims` on simulated devices, against the oracle.
-// What lies between rows is NaN, so that a column too many is seen, and outputs
-// have canaries there. Every kernel takes any window besides, some other
-// groups.
+// What lies between rows is NaN, so that a column too many is seen, outputs
+// have canaries there, and nothing lies behind the last row of a tensor. Every
+// kernel takes any window besides, some other groups.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +26,13 @@ const Row kRows[] = {
     {37, 24, reference::Layout::BSHD},
     {1, 1},
     {5, 0},
+    {37, 29},
+    {9, 39, reference::Layout::BHSD, 2},
     {0, 3, reference::Layout::BHSD, 5},
     {40, 12, reference::Layout::BSHD, 2},
+    {67, 89},
+    {89, 67, reference::Layout::BSHD},
+    {203, 179},
     {24, 0, reference::Layout::BHSD, 0, "packed:30x41,0,65x20,3x3"},
 };
 
@@ -37,8 +42,8 @@ protected:
     run::ForwardCase c =
         makeCase(2, 70, 133, reference::Mask::CausalBottomRight);
     const int64_t dim = kernel().headDim;
-    c.headDim = row.dim ? std::min(row.dim, dim) : dim;
-    c.headDimV = row.dimV ? std::min(row.dimV, dim) : dim;
+    c.headDim = row.dim ? row.dim : dim;
+    c.headDimV = row.dimV ? row.dimV : dim;
     c.layout = row.layout;
     c.rowPadding = row.padding;
     fill(c, row.sequences, isBackward);
@@ -47,7 +52,8 @@ protected:
     return c;
   }
   bool takes(const Row &row) const {
-    return !row.sequences || kernel().has("varlen");
+    return std::max(row.dim, row.dimV) <= kernel().headDim &&
+           (!row.sequences || kernel().has("varlen"));
   }
 };
 
@@ -77,7 +83,7 @@ TEST_P(BackwardHeadDims, AgreeWithTheReference) {
     }
 }
 
-/// More than the kernel has columns, and rows an odd number of elements apart.
+/// More than the kernel has columns.
 TEST_P(ForwardHeadDims, AreRefused) {
   compile(fovea::OpKind::Forward);
   if (HasFatalFailure())
@@ -94,6 +100,9 @@ TEST_P(ForwardHeadDims, AreRefused) {
 
 static const GroupKernel kForward[] = {
     {"gfx942", "gfx942", "bf16", 64, {}, {"head_dims"}},
+    {"gfx942Wide", "gfx942", "bf16", 96, {}, {"head_dims"}},
+    {"gfx90aWide", "gfx90a", "f16", 224, {}, {"head_dims"}},
+    {"gfx1100Wide", "gfx1100", "bf16", 80, {}, {"head_dims"}},
     {"gfx908Fp16", "gfx908", "f16", 40, {}, {"head_dims", "varlen"}},
     {"gfx950", "gfx950", "f16", 128, {}, {"head_dims", "varlen", "dropout"}},
     {"gfx90aSplit",

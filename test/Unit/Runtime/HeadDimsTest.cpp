@@ -100,12 +100,14 @@ TEST_F(HeadDimsCall, RefusesWhatIsNone) {
   expectStatus(launch(0), FOVEA_STATUS_INVALID_ARGUMENT, {"head_dim is 0"});
 }
 
-/// Rows are read in words.
-TEST_F(HeadDimsCall, RefusesRowsAnOddNumberOfElementsApart) {
+/// Rows are read in words, which short ones have no room to end with.
+TEST_F(HeadDimsCall, RefusesShortRowsAnOddNumberOfElementsApart) {
   write({record(64, true), record(64, false)});
   context = makeContext();
-  expectStatus(launch(37, 37), FOVEA_STATUS_INVALID_ARGUMENT,
-               {"q.stride_seq is 37, which is odd, for rows of 37 elements"});
-  expectStatus(launch(37, 38), FOVEA_STATUS_OK);
+  expectStatus(launch(7, 7), FOVEA_STATUS_INVALID_ARGUMENT,
+               {"q.stride_seq is 7, which is odd, for rows of 7 elements"});
+  expectStatus(launch(7, 8), FOVEA_STATUS_OK);
+  expectStatus(launch(6, 7), FOVEA_STATUS_OK);
+  expectStatus(launch(37, 37), FOVEA_STATUS_OK);
   expectStatus(launch(64, 65), FOVEA_STATUS_OK);
 }

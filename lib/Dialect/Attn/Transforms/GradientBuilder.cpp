@@ -46,10 +46,10 @@ auto GradientBuilder<Base>::makeResidents(
   for (int64_t chunk = 0; chunk != tiles.chunks; ++chunk) {
     const int64_t column = columnsOf(chunk).first;
     if (readsAnew()) {
-      residents.push_back(
-          {nullptr, nullptr, [=, this] {
-             return load(anew(rows), this->opaque(first), column);
-           }});
+      residents.push_back({nullptr, nullptr, [=, this] {
+                             return load(this->anew(rows), this->opaque(first),
+                                         column);
+                           }});
       continue;
     }
     Value tile = load(rows, first, column);
@@ -64,13 +64,6 @@ auto GradientBuilder<Base>::makeResidents(
     residents.push_back({nullptr, lds, nullptr});
   }
   return residents;
-}
-
-template <typename Base>
-Rows GradientBuilder<Base>::anew(Rows rows) {
-  if (rows.columns)
-    rows.columns = this->opaque(rows.columns);
-  return rows;
 }
 
 template <typename Base>

@@ -76,9 +76,6 @@ protected:
   bool readsAnew() const {
     return !schedule.keepsQueriesInRegisters() && !schedule.keepsQueriesInLds();
   }
-  /// Rows to load from in a loop: LLVM would make all addresses, and what is
-  /// cut of each column, ahead of it.
-  Rows anew(Rows rows);
 
   //===--- what is visited ------------------------------------------------===//
   /// A block in LDS. Read as it is and turned: it lies there both ways, or only

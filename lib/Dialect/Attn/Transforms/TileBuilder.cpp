@@ -230,19 +230,40 @@ Rows TileBuilder::rowsOf(StringRef name, Value head, Value count) {
   Value rowStride = select(
       single, i32(headDim),
       arith::TruncIOp::create(b, b.getI32Type(), stride("seq")).getResult());
-  Value columns = tensor.columns == spec::Extent::HeadDimV ? dimV : dimQk;
+  auto [columns, again] = tensor.columns == spec::Extent::HeadDimV ? ofV : ofQk;
+  if (again) // columns from the one that is seen again on are in their place
+    offset = sub(offset, i64(again));
+  Rows rows{arg(name), offset, rowStride, count, columns, again};
   // Where loops and the stores behind them share the number, LLVM's allocator
   // spills dozens of registers that it has without.
-  if (columns && tensor.written)
-    columns = opaque(columns);
-  return {arg(name), offset, rowStride, count, columns};
+  return tensor.written ? anew(rows) : rows;
 }
 
 void TileBuilder::setHeadDims(AttentionOpInterface op) {
   if (op.getHeadDims().empty())
     return;
-  dimQk = min(arg("head_dim_qk"), i32(headDim));
-  dimV = min(arg("head_dim_v"), i32(headDim));
+  ofQk = rowEnd("head_dim_qk");
+  ofV = rowEnd("head_dim_v");
+}
+
+TileBuilder::RowEnd TileBuilder::rowEnd(StringRef dim) {
+  Value elements = min(arg(dim), i32(headDim));
+  // Words of whole elements end where rows do.
+  if (bytesOf(elementType) >= 4 || headDim <= ViewOp::kColumnSeenAgain)
+    return {elements};
+  // The sign: of a condition LLVM makes a vector instruction, here and there,
+  // and then has no scalar to pass.
+  Value isLong = arith::ShRUIOp::create(
+      b, sub(i32(ViewOp::kColumnSeenAgain), elements), i32(31));
+  Value again = arith::AndIOp::create(b, elements, isLong);
+  return {add(elements, again), again};
+}
+
+Rows TileBuilder::anew(Rows rows) {
+  for (Value *known : {&rows.columns, &rows.again})
+    if (*known)
+      *known = opaque(*known);
+  return rows;
 }
 
 Value TileBuilder::view(const Rows &rows, Value first, int64_t columns,
@@ -251,17 +272,19 @@ Value TileBuilder::view(const Rows &rows, Value first, int64_t columns,
   return ViewOp::create(
       b, ViewType::get(b.getContext(), columns, type ? type : elementType),
       rows.base, offset, sub(rows.count, first), rows.stride, rows.columns,
-      rows.columns && rows.isLoose);
+      rows.again, rows.columns && rows.isLoose);
 }
 
 Value TileBuilder::view(const Rows &rows, Value first, Columns columns,
                         Type type) {
   Rows moved = rows;
   moved.columns = columnsFrom(rows, columns.first);
-  if (columns.first != 0)
+  if (columns.first != 0) {
     moved.offset =
         add(rows.offset,
             arith::ConstantIntOp::create(b, columns.first, 64).getResult());
+    moved.again = nullptr;
+  }
   return view(moved, first, columns.count, type);
 }
 
@@ -281,7 +304,8 @@ Value TileBuilder::columnsFrom(const Rows &rows, int64_t column) {
 Value TileBuilder::cut(const Rows &rows, Value tile, int64_t column) {
   if (!rows.columns)
     return tile;
-  return CutOp::create(b, tile, columnsFrom(rows, column));
+  return CutOp::create(b, tile, columnsFrom(rows, column),
+                       column == 0 ? rows.again : Value());
 }
 
 Rows TileBuilder::rowValues(StringRef name, Value head) {

@@ -85,6 +85,9 @@ struct Rows {
   mlir::Value count;  ///< i32 rows
   /// i32 elements of a row that there are; null: as many as its type has.
   mlir::Value columns = nullptr;
+  /// i32: with these, by how much the first elements lie behind their place, so
+  /// that one is seen again (`attn.view`); null: 0.
+  mlir::Value again = nullptr;
   /// What is loaded may hold anything in the place of columns that are not
   /// there.
   bool isLoose = false;
@@ -210,6 +213,10 @@ protected:
   /// The rows of tensor `name` that belong to `batch` and `head`.
   /// \param count  of them; null: as long as the sequence is
   Rows rowsOf(StringRef name, Value head, Value count = nullptr);
+  /// The same rows, of whose columns LLVM knows nothing. Else it would make all
+  /// addresses of what a loop loads, and what is cut of each column, ahead of
+  /// the loop.
+  Rows anew(Rows rows);
   /// The rows of a segment's blocks: its origin becomes row 0.
   Rows within(const Rows &rows, const Segments &segments);
   /// Rows from `first` on; of the element type unless another is given.
@@ -295,8 +302,12 @@ private:
   }
   void setHeadDims(AttentionOpInterface op);
   mlir::scf::IfOp entered; ///< null: every workgroup does all
-  /// i32 elements of a row of q and k, and of v and out; null: head_dim.
-  mlir::Value dimQk, dimV;
+  /// What is i32 in `Rows`, of q and k, and of v and out; null: head_dim.
+  struct RowEnd {
+    Value columns = nullptr, again = nullptr;
+  };
+  RowEnd rowEnd(StringRef dim);
+  RowEnd ofQk, ofV;
 };
 
 /// A kernel whose workgroups own `blockM` queries of one head each and visit

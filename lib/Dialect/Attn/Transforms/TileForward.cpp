@@ -67,9 +67,7 @@ Value ForwardTiler::scoresOfChunks() {
   };
   Value sum = splat(f32Tile(partRows(), tiles.blockM), 0.0f);
   for (int64_t chunk : llvm::seq(chunksOfScores())) {
-    Rows rows = q;
-    if (rows.columns)
-      rows.columns = opaque(rows.columns);
+    Rows rows = anew(q);
     fence();
     Value queries = transpose(NegateIfOp::create(
         b,

@@ -14,7 +14,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 // Memory
 //===----------------------------------------------------------------------===//
 
-def Attn_ViewOp : Attn_Op<"view", [Pure]> {
+def Attn_ViewOp : Attn_Op<"view", [Pure, AttrSizedOperandSegments]> {
   let summary = "Bounds-checked view of rows in global memory";
   let description = [{
     The view starts `offset` elements (64 bits) after `base` and has `rows` rows
@@ -25,6 +25,14 @@ def Attn_ViewOp : Attn_Op<"view", [Pure]> {
     anything: `attn.cut` makes zeros of it. Of a `loose` view columns up to the
     type's may give anything, what other rows hold among them, and loads need
     not look whether they are there; it is only loaded from.
+
+    With `again`, 0 or 1, columns ahead of column 8 lie that many elements behind
+    their place: where it is 1, column 8 is column 7 once more, loaded and never
+    stored, and a row, which begins with the second element, has one less than
+    `columns`. So rows of an odd number of elements end with a whole word,
+    wherever they begin, and loads need not touch what is behind them. The other
+    columns do not lie one element ahead of their place: offsets of buffer
+    instructions must not be negative ahead of the constant that is added.
 
     `rows` at most 256 are addressable, and `stride` times 256 rows must span
     less than 2^31 bytes (docs/KernelAbi.md).
@@ -42,12 +50,17 @@ def Attn_ViewOp : Attn_Op<"view", [Pure]> {
   }];
   let arguments = (ins LLVM_PointerInAddressSpace<1>:$base, I64:$offset,
                        I32:$rows, I32:$stride, Optional<I32>:$columns,
-                       UnitAttr:$loose);
+                       Optional<I32>:$again, UnitAttr:$loose);
   let results = (outs Attn_ViewType:$view);
   let assemblyFormat = [{
     $base `[` $offset `]` `rows` $rows `stride` $stride
-    (`columns` $columns^ (`loose` $loose^)?)? attr-dict
+    (`columns` $columns^ (`again` $again^)? (`loose` $loose^)?)? attr-dict
     `:` type($view)
+  }];
+  let extraClassDeclaration = [{
+    /// The column that with `again` is the one before it. Accesses begin there
+    /// or end before it: they are powers of two, of as many columns at most.
+    static constexpr int64_t kColumnSeenAgain = 8;
   }];
 }
 
@@ -721,8 +734,9 @@ def Attn_CutOp : Attn_Op<"cut",
     [Pure, AllTypesMatch<["tile", "result"]>, LayoutOpInterface]> {
   let summary = "Zeros in the place of a tile's last columns";
   let description = [{
-    Columns from number `columns` on are zeros, whatever the tile holds there.
-    `columns` is uniform over the workgroup.
+    Columns from number `columns` on are zeros, whatever the tile holds there,
+    and so is column 8 where `again` is 1 (see `attn.view`). Both are uniform
+    over the workgroup.
 
     Example:
     ```mlir
@@ -733,9 +747,11 @@ def Attn_CutOp : Attn_Op<"cut",
     }
     ```
   }];
-  let arguments = (ins Attn_Tile:$tile, I32:$columns);
+  let arguments = (ins Attn_Tile:$tile, I32:$columns, Optional<I32>:$again);
   let results = (outs Attn_Tile:$result);
-  let assemblyFormat = "$tile `columns` $columns attr-dict `:` type($tile)";
+  let assemblyFormat = [{
+    $tile `columns` $columns (`again` $again^)? attr-dict `:` type($tile)
+  }];
 }
 
 def Attn_WaveAnyOp : Attn_Op<"wave_any", [Pure]> {
