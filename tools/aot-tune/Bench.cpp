@@ -14,6 +14,8 @@
 using namespace fovea;
 using namespace fovea::tune;
 using nlohmann::json;
+using tool::ChildResult;
+using tool::runChildren;
 
 bool Budget::parse(const std::string &text) {
   uint64_t number = 0;

@@ -27,6 +27,8 @@
 using namespace fovea;
 using namespace fovea::tune;
 using nlohmann::json;
+using tool::ChildResult;
+using tool::runChildren;
 
 namespace {
 

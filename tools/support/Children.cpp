@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using namespace fovea::tune;
+using namespace fovea::tool;
 
 namespace {
 
@@ -93,7 +93,7 @@ ChildResult finish(Child &child) {
 
 } // namespace
 
-void fovea::tune::runChildren(
+void fovea::tool::runChildren(
     const std::vector<std::function<std::string()>> &work, unsigned atATime,
     const std::function<void(size_t, ChildResult)> &done,
     const std::function<bool()> &stops, const std::function<bool()> &kills) {

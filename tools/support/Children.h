@@ -7,14 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FOVEA_TOOLS_AOTTUNE_CHILDREN_H
-#define FOVEA_TOOLS_AOTTUNE_CHILDREN_H
+#ifndef FOVEA_TOOLS_SUPPORT_CHILDREN_H
+#define FOVEA_TOOLS_SUPPORT_CHILDREN_H
 
 #include <functional>
 #include <string>
 #include <vector>
 
-namespace fovea::tune {
+namespace fovea::tool {
 
 /// What a child said, or how it ended.
 struct ChildResult {
@@ -32,6 +32,6 @@ void runChildren(const std::vector<std::function<std::string()>> &work,
                  const std::function<bool()> &stops,
                  const std::function<bool()> &kills);
 
-} // namespace fovea::tune
+} // namespace fovea::tool
 
-#endif // FOVEA_TOOLS_AOTTUNE_CHILDREN_H
+#endif // FOVEA_TOOLS_SUPPORT_CHILDREN_H
