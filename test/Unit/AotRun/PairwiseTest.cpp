@@ -10,7 +10,7 @@ namespace {
 
 TEST(Pairwise, HoldsEveryPairInFewRows) {
   const std::vector<size_t> levels{12, 12, 8, 7, 5, 3, 3, 2, 2, 2};
-  const auto rows = fovea::test::pairwise(levels);
+  const auto rows = fovea::run::pairwise(levels);
   for (size_t f = 0; f < levels.size(); ++f)
     for (size_t g = f + 1; g < levels.size(); ++g) {
       std::set<std::pair<size_t, size_t>> pairs;
@@ -22,7 +22,7 @@ TEST(Pairwise, HoldsEveryPairInFewRows) {
     }
   EXPECT_GE(rows.size(), 144u);
   EXPECT_LE(rows.size(), 200u);
-  EXPECT_EQ(rows, fovea::test::pairwise(levels));
+  EXPECT_EQ(rows, fovea::run::pairwise(levels));
 }
 
 TEST(Pairwise, LeavesOutWhatIsExcluded) {
@@ -36,7 +36,7 @@ TEST(Pairwise, LeavesOutWhatIsExcluded) {
     return (f == 0 && g == 2 && a == 2 && b == 3) ||
            (f == 3 && g == 4 && a == 1 && b == 1);
   };
-  const auto rows = fovea::test::pairwise(levels, 1, excludes);
+  const auto rows = fovea::run::pairwise(levels, 1, excludes);
   for (size_t f = 0; f < levels.size(); ++f)
     for (size_t g = f + 1; g < levels.size(); ++g) {
       std::set<std::pair<size_t, size_t>> pairs;

@@ -5,15 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FOVEA_TEST_PAIRWISE_H
-#define FOVEA_TEST_PAIRWISE_H
+#ifndef FOVEA_TOOLS_AOTRUN_PAIRWISE_H
+#define FOVEA_TOOLS_AOTRUN_PAIRWISE_H
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
 
-namespace fovea::test {
+namespace fovea::run {
 
 /// Whether level a of factor f and level b of factor g can't be in one row.
 using Excludes = std::function<bool(size_t f, size_t a, size_t g, size_t b)>;
@@ -97,6 +97,6 @@ pairwise(const std::vector<size_t> &levels, uint64_t seed = 1,
   return rows;
 }
 
-} // namespace fovea::test
+} // namespace fovea::run
 
-#endif // FOVEA_TEST_PAIRWISE_H
+#endif // FOVEA_TOOLS_AOTRUN_PAIRWISE_H
