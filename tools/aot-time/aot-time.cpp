@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Calibration.h"
 #include "CommandLine.h"
 #include "CountRun.h"
 #include "Main.h"
@@ -66,6 +67,10 @@ Examples:
   aot-time --package=build/kernels --head-dim=128 theirs/ --seqlen=1024,4096 \
            --report=html -o comparison.html
 
+  # What a GPU's report (docs/Qualify.md) changes, and predictions with it
+  aot-time --calibrate=report.json
+  aot-time --calibrate=report.json --package=build/kernels --head-dim=128
+
 Exit codes: 0 all predicted, 2 wrong usage, a description that does not fit, too
 little memory or output that is lost, 3 a kernel failed on the simulated device.
 Of several the largest counts.)";
@@ -91,7 +96,7 @@ struct CommandLine {
   sim::TimingOptions timing;
   double clockGHz = 0;
   bool annotate = false, count = false;
-  std::string per;
+  std::string per, calibrate;
   std::string report = "text", output, json, timeline, perfetto;
   std::optional<uint64_t> timelineStart;
   uint64_t timelineClocks = 0;
@@ -184,6 +189,13 @@ void addOptions(CLI::App &app, CommandLine &line) {
   app.add_option("--samples", line.timing.maxSamples,
                  "Workgroups to replay; more are slower and more exact")
       ->check(CLI::Range(1, 1024).description(""))
+      ->group(model);
+
+  app.add_option("--calibrate", line.calibrate,
+                 "Scale predictions by what a GPU measured: a report of "
+                 "aot-qualify. Alone: say what it changes")
+      ->check(CLI::ExistingFile.description(""))
+      ->type_name("REPORT")
       ->group(model);
 
   const char *counting = "Counting";
@@ -312,7 +324,7 @@ bool readPoints(const CommandLine &line, std::vector<Point> &points,
 /// packages that there are anyway.
 bool choosePackage(const CLI::App &app, CommandLine &line, std::string &error) {
   std::string meant;
-  if (line.inputs.empty())
+  if (line.inputs.empty() && line.calibrate.empty())
     meant = "nothing to time; name a description or a folder, or --package "
             "(--help has examples)";
   for (const CLI::Option *option : app.get_options())
@@ -511,6 +523,17 @@ std::string reportOf(const CommandLine &line,
 
 int run(const CommandLine &line) {
   std::string error;
+  std::optional<Calibration> calibration;
+  if (!line.calibrate.empty() &&
+      !readCalibration(line.calibrate, calibration.emplace(), error))
+    return usage(error);
+  if (line.inputs.empty() && line.package.package.empty())
+    return writeReport(line, line.report == "json"
+                                 ? toJson(*calibration).dump(1) + "\n"
+                                 : toText(*calibration),
+                       error)
+               ? int(kPredicted)
+               : usage(error);
   std::vector<Point> points;
   if (!readPoints(line, points, error))
     return usage(error);
@@ -551,7 +574,9 @@ int run(const CommandLine &line) {
         progress.next(subject->label() + " " + nameOf(point.swept));
         table.back().subjects.push_back(
             predictSubject(*subject, point.overrides, options));
-        const SubjectTime &last = table.back().subjects.back();
+        SubjectTime &last = table.back().subjects.back();
+        if (calibration)
+          calibrate(*calibration, last);
         if (!last.error.empty())
           worst = std::max<int>(worst, last.deviceError ? kDevice : kUsage);
       }
@@ -560,9 +585,12 @@ int run(const CommandLine &line) {
   nlohmann::json all;
   if (!line.json.empty() || line.report == "json")
     all = allJson(table, single);
-  const std::string text = line.report == "json"
-                               ? all.dump(1) + "\n"
-                               : reportOf(line, table, single);
+  if (calibration && !all.is_null())
+    all["calibration"] = toJson(*calibration);
+  std::string text = line.report == "json" ? all.dump(1) + "\n"
+                                           : reportOf(line, table, single);
+  if (calibration && line.report == "text")
+    text = toText(*calibration) + "\n" + text;
   const bool written = text.empty() || writeReport(line, text, error);
   for (const ComparedPoint &point : table)
     for (const SubjectTime &subject : point.subjects)
