@@ -125,7 +125,8 @@ PRIVATE_ROOTS = ("simulator", "simulator/hip/src", "package/src",
                  "runtime/src", "aotriton/src", "reference/src",
                  "lib/Tools/aot-compile", "tools/cli", "tools/describe",
                  "tools/support",
-                 "tools/aot-run", "tools/aot-time", "tools/aot-launch")
+                 "tools/aot-run", "tools/aot-time", "tools/aot-launch",
+                 "tools/aot-package")
 SYSTEM = re.compile(r"^[a-z0-9_]+(\.h)?$|^(sys|linux|asm|arpa|netinet)/")
 # Other people's headers that look like system headers.
 LIBRARIES = ("sqlite3.h", "zstd.h", "xxhash.h", "hsa.h", "fovea.h")

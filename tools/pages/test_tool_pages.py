@@ -26,6 +26,7 @@ OFFERED = {
     "aot-launch": [(["--hip", "=", "s"], ["sim"])],
     "aot-time": [(["--layout", "=", "s"], ["sbhd"]),
                  (["--op", "=", ""], ["forward", "backward"])],
+    "aot-qualify": [(["--hip", "=", "r"], ["rocm"])],
     "aot-tune": [(["--by", "=", "m"], ["measurement"]),
                  (["--op", "=", ""], ["forward", "backward"]),
                  (["--algorithm", "=", "a"], ["atomic"])],
