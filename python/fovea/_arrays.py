@@ -215,7 +215,8 @@ def _view_layout(array, seen):
 def _torch_layout(tensor, seen):
     seen.append(tensor.data_ptr())
     # Whether a gradient is required decides only whether the tensor is refused.
-    return (tensor.shape, tensor.stride(), tensor.dtype, tensor.device,
+    # And whether elements are negated when they are read.
+    return (tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.is_neg(),
             tensor.requires_grad and sys.modules["torch"].is_grad_enabled())
 
 
@@ -341,9 +342,13 @@ def _torch_stream(device):
     return raw(device) if raw else torch.cuda.current_stream(device).cuda_stream
 
 
-#: The number of the stream that a device's arrays are ordered by, by the function of
-#: their type; else the null stream's.
-current_streams = {_torch_layout: _torch_stream}
+def current_stream_of(like):
+    """A function that gives the number of the stream that a device's arrays like this
+    one are ordered by; None: it is the null stream's."""
+    torch = sys.modules.get("torch")
+    # Classes that are made of PyTorch's, too.
+    return (_torch_stream if torch is not None
+            and isinstance(like, getattr(torch, "Tensor", ())) else None)
 
 
 def stream_number(given):

@@ -48,7 +48,7 @@ class _Call:
         self._addresses = []  # (structure, field, view, name, written)
         self._packed = set()  # sides, "q" and "k"
         self._workspaces = {}  # bytes by device
-        self._refusal = None  # why it can be explained and not run
+        self._refusal = None  # the error and its text: why it can be explained and not run
         self.views = views  # of arrays, in the order of their addresses
         self.makers = []  # of results that are not given
         self.made = []  # the first ones
@@ -219,21 +219,22 @@ class _Call:
         for _, _, view, name, _ in self._addresses:
             places.setdefault(view.device, name)
         if len(places) > 1:
-            self._refusal = InvalidArgumentError(
+            self._refusal = (
+                InvalidArgumentError,
                 "arrays of a call are all in the host's memory or all on one device: "
                 + ", ".join(f"{name} is " + ("the host's" if place is None
                                              else f"on device {place}")
                             for place, name in places.items()))
         self.place = next(iter(places))
-        self._stream = _arrays.current_streams.get(_arrays.layout_of(type(like)))
+        self._stream = _arrays.current_stream_of(like)
         self.address_of = _arrays.address_of(like)
         number = {id(view): at for at, view in enumerate(self.views)}
         self._patches = []
         self._spans = []  # (number, bytes, written), of what has any
         for structure, field, view, name, written in self._addresses:
             if isinstance(view.owner, _arrays.Spec):
-                self._refusal = TypeError(f"{name} is a Spec, which stands for an array "
-                                          "where nothing runs")
+                self._refusal = (TypeError, f"{name} is a Spec, which stands for an array "
+                                 "where nothing runs")
             setattr(structure, field, _NOWHERE)
             if view.span:
                 self._patches.append((structure, field, number[id(view)]))
@@ -250,7 +251,9 @@ class _Call:
     def launch(self, library, operation, addresses, device, stream):
         """Enqueues it; with arrays of the host, returns when all is done."""
         if self._refusal is not None:
-            raise self._refusal
+            # A new one each time: what was raised holds its frames' arrays.
+            kind, message = self._refusal
+            raise kind(message)
         place, hip = self.place, library._hip
         if place is not None:
             if device is not None and device != place:
@@ -413,6 +416,15 @@ def _results(call, like, given, zeros, heads_together=False):
     return written
 
 
+def _number(scale):
+    """A scale as a number: a call like it may have another in the same array."""
+    try:
+        return None if scale is None else float(scale)
+    except (TypeError, ValueError):
+        raise TypeError(f"scale is {type(scale).__name__}, not a number or an array of "
+                        "one") from None
+
+
 def attention(q: Any, k: Any, v: Any, *, scale: Optional[float] = None,
               mask: Union[str, Callable] = "none", window: Optional[WindowLike] = None,
               score: Union[Score, str, Callable, None] = None, sinks: Any = None,
@@ -464,6 +476,7 @@ def attention(q: Any, k: Any, v: Any, *, scale: Optional[float] = None,
     """
     if callable(score) or callable(mask):
         score, mask = scores.resolve(score, mask)
+    scale = _number(scale)
     wants_lse = return_lse or lse is not None
     made = FORWARD.run(library, device, stream, (q, k, v, out, lse, sinks),
                        (window, score, dropout, varlen, blocks),
@@ -540,6 +553,7 @@ def attention_backward(dout: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, *,
     """
     if callable(score) or callable(mask):
         score, mask = scores.resolve(score, mask)
+    scale = _number(scale)
     wanted = tuple(gradients)
     arrays = {"dq": dq, "dk": dk, "dv": dv}
     made = iter(_BACKWARD.run(

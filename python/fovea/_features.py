@@ -158,6 +158,9 @@ class Dropout:
     seed_out: Any = None
     offset_out: Any = None
 
+    def __post_init__(self):
+        object.__setattr__(self, "p", float(self.p))  # of NumPy's numbers, too
+
     def _fill(self, call):
         group = call.group(_abi.fovea_dropout_t, _abi.FOVEA_GROUP_DROPOUT)
         group.p = self.p

@@ -20,8 +20,8 @@ _TO_DEVICE, _TO_HOST = 1, 2
 _OUT_OF_MEMORY = 2
 # What a block of the device is aligned to; arrays keep their place within it.
 _ALIGNMENT = 256
-# And there is memory behind the last: rows of an odd number of elements of 16 bits are
-# read in words (docs/HeadDimensions.md).
+# And there is memory behind the last: rows of 1, 3, 5 or 7 elements of 16 bits are read
+# in words (docs/HeadDimensions.md).
 _WORD = 4
 
 

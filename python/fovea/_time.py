@@ -178,7 +178,8 @@ def time(q: Any, k: Any, v: Any, *, backward: bool = False, mask: str = "none",
     for number, given in enumerate(program.captures if program is not None else ()):
         value = given.value if isinstance(given, Capture) else given
         if isinstance(value, (int, float)):
-            arguments += ["--set", f"capture{number}={value}"]
+            number_of = int(value) if isinstance(value, bool) else value
+            arguments += ["--set", f"capture{number}={number_of}"]
     if annotate:
         arguments.append("--annotate")
     with tempfile.TemporaryDirectory() as folder:

@@ -223,6 +223,7 @@ class _Program:
             raise _refuse(f"an array of shape {shape} is read with {len(index)} indices; a "
                           "program reads one element, by an integer for each dimension"
                           + ("" if index else ", and computes with no whole arrays"))
+        given = array  # whose id tells it, however often it is read
         if not shape:  # a scalar is an array of one element, which nobody waits for
             array, index, shape = array.reshape((1,)), (0,), (1,)
         if len(shape) > 4:
@@ -237,7 +238,7 @@ class _Program:
                 raise _refuse(f"an index is {place._kind} and not an integer")
             places.append(place._name)
         # A gradient is of one way of reading.
-        key = id(array), (tuple(places) if _wants_gradient(array) else None)
+        key = id(given), (tuple(places) if _wants_gradient(array) else None)
         if key not in self._reads:
             if len(self.captures) == 8:
                 raise _refuse("a program captures at most 8 arrays")
@@ -245,7 +246,7 @@ class _Program:
             self._reads[key] = f"%c{len(self.captures)}", kind, element
             # The array as well: its id is a key.
             self.captures.append((held, kind))
-            self._copies[id(array)] = array
+            self._copies[id(given)] = given
         name, kind, element = self._reads[key]
         return self.emit(element, f"attn.at {name}[{', '.join(places)}] : {kind}")
 

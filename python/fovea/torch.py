@@ -282,7 +282,11 @@ def _runs_now(q: Tensor, k: Tensor, v: Tensor, score: Optional[Score],
         return False
     tensors = [q, k, v]
     if score is not None:
-        tensors += [given for given in score.captures if isinstance(given, Tensor)]
+        for given in score.captures:
+            if isinstance(given, Tensor) and given.dim():
+                tensors.append(given)
+            elif not isinstance(given, (bool, int, float)):
+                return False  # what operators' arguments are made of first
     if sinks is not None:
         tensors.append(sinks)
     records = torch.is_grad_enabled()
@@ -341,7 +345,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
             None, None, None,
             (_rows_together(q), _rows_together(k), _rows_together(v), None, None, sinks),
             (window, program, _dropout_of(dropout_p, seed), varlen,
-             blocks), (scale, mask, splits, 0, return_lse, True))
+             blocks), (None if scale is None else float(scale), mask, splits, 0, return_lse, True))
         return tuple(made) if return_lse else made[0]
     captures = [] if program is None else [
         torch.tensor(given, dtype=torch.int32 if isinstance(given, int)

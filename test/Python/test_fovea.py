@@ -171,6 +171,18 @@ class Results(Case):
             varlen=fovea.Varlen(fovea.Sequences(used), fovea.Sequences(used)))
         self.assertTrue((out[1, :, 13:] == 0).all() and (lse[1, :, 13:] == 0).all())
 
+    def test_scale_in_an_array(self):
+        """Read at each call, whatever is kept of the one before."""
+        scale = np.array(0.1, np.float32)
+        before = fovea.attention(*self.all[:3], scale=scale, library=lib)
+        scale[()] = 0.7
+        after = fovea.attention(*self.all[:3], scale=scale, library=lib)
+        self.close(before, oracle(*self.all, scale=float(np.float32(0.1)))[0])
+        self.close(after, oracle(*self.all, scale=float(np.float32(0.7)))[0])
+        with self.assertRaisesRegex(TypeError, "scale is str, not a number"):
+            fovea.attention(*self.all[:3], scale="much", library=lib)
+        self.assertEqual(fovea.Dropout(np.float32(0.5)).p, 0.5)
+
     def test_calls_alike(self):
         """What is kept of a call holds no addresses and no values of another's."""
         one, other = (numbers(1, 2, 40, 64, seed=i) for i in (1, 2))
