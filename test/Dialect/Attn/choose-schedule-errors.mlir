@@ -11,7 +11,7 @@
 // CHIP: error: 'attn.forward' op unknown chip 'gfx803'; known: gfx908, gfx90a, gfx942
 // WAVES: error: 'attn.forward' op waves must be 1, 2, 4, 8 or 16, found 5
 // RESCALE: error: 'attn.forward' op rescale_threshold must be in [0, 8], found -2
-// QUERIES: error: 'attn.forward' op queries_in_lds must be 0, 1 or 2, found -2
+// QUERIES: error: 'attn.forward' op queries_in_lds must be 0, 1, 2 or 3, found -2
 // INST: error: 'attn.forward' op gfx942 has no matrix instruction 'wmma_16x16x16' for 'f16'; it has mfma_32x32x8, mfma_16x16x16
 // UNKNOWN: error: 'attn.forward' op unknown matrix instruction 'mfma_4x4x4'; use one of mfma_32x32x16, mfma_16x16x32, mfma_32x32x8,
 
