@@ -121,9 +121,11 @@ void LoopOrder::order(const Run &run) {
     sources[user].push_back(source);
   };
   DenseMap<Register, int> makers;
-  DenseMap<MCRegister, int> touched; // scalar state, by whom last
+  DenseMap<unsigned, int> touched; // units of scalar state, by whom last
   const MachineFunction &function = *run[0]->getMF();
   const MachineRegisterInfo &values = function.getRegInfo();
+  const TargetRegisterInfo &registers =
+      *function.getSubtarget().getRegisterInfo();
   SmallVector<int> accesses;
   int lastMemory = -1;
   for (int i = 0; i < count; ++i) {
@@ -141,21 +143,25 @@ void LoopOrder::order(const Run &run) {
         continue;
       }
       // Of EXEC and MODE nothing here makes another.
-      if (values.isConstantPhysReg(reg) ||
-          (operand.isUse() && operand.isImplicit() &&
-           !touched.contains(reg.asMCReg())))
+      StringRef name = registers.getName(reg.asMCReg());
+      if (values.isConstantPhysReg(reg) || name.starts_with("EXEC") ||
+          name == "MODE")
         continue;
-      auto [last, isNew] = touched.try_emplace(reg.asMCReg(), i);
-      if (!isNew) {
-        follow(last->second, i);
-        last->second = i;
+      for (auto unit : registers.regunits(reg.asMCReg())) {
+        auto [last, isNew] = touched.try_emplace(static_cast<unsigned>(unit), i);
+        if (!isNew) {
+          follow(last->second, i);
+          last->second = i;
+        }
       }
     }
     if (!instruction.mayLoadOrStore() || instruction.isInlineAsm())
       continue;
     const bool isLds = nameOf(instruction).starts_with("DS_");
     if (!isLds) {
-      if (lastMemory >= 0 && !nameOf(instruction).starts_with("S_LOAD"))
+      if (nameOf(instruction).starts_with("S_LOAD")) // what no kernel writes
+        continue;
+      if (lastMemory >= 0)
         follow(lastMemory, i);
       lastMemory = i;
       continue;
@@ -199,8 +205,6 @@ void LoopOrder::order(const Run &run) {
       products.push_back(i);
   // Vector registers that are in use: what comes from outside all the time, what
   // is made here until it is used for the last time.
-  const TargetRegisterInfo &registers =
-      *function.getSubtarget().getRegisterInfo();
   auto sizeOf = [&](Register reg) {
     const TargetRegisterClass *type = values.getRegClass(reg);
     StringRef name = registers.getRegClassName(type);
