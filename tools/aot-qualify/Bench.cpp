@@ -99,6 +99,8 @@ json qualify::runBenchmark(const run::Session &session,
     result["without_measurement"] =
         "the device is simulated, and its times are this machine's CPU's, not "
         "a GPU's";
+  else if (request.session.device != 0)
+    result["without_measurement"] = kFirstDeviceAlone;
   else if (!(machine = launch::Machine::open(request.session.hip, error)))
     result["without_measurement"] = error;
   if (!machine && !hasModel) {

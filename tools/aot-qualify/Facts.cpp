@@ -55,7 +55,9 @@ constexpr Variable kVariables[] = {
      "the HIP library: auto, rocm, sim or a path; unset: auto", nullptr},
     {"FOVEA_PACKAGE", "kernel packages of commands that name none", nullptr},
     {"FOVEA_KERNELS", "kernel packages of programs", nullptr},
-    {"FOVEA_COMPILE", "auto: what is missing is compiled; unset: it is not",
+    {"FOVEA_COMPILE",
+     "auto: what is missing is compiled; unset: Python's default library does so, "
+     "the C library does not",
      nullptr},
     {"FOVEA_LOG", "what the library logs", nullptr},
     {"FOVEA_SIM_TARGET", "the chip that the simulated device is", nullptr},

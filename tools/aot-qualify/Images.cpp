@@ -5,11 +5,13 @@
 #include "Parts.h"
 #include "fovea/Package/PackageReader.h"
 
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,6 +61,10 @@ json qualify::loadImages(const run::Session &session, const Request &request) {
                       "' is for " + session.arch();
     return result;
   }
+  if (request.session.device != 0) {
+    result["why"] = kFirstDeviceAlone;
+    return result;
+  }
   pkg::VerifyOptions options;
   options.load = libraryOf(request);
   std::ostringstream out, err;
@@ -96,6 +102,8 @@ static int runProgram(const std::vector<std::string> &words,
   arguments.push_back(nullptr);
   const pid_t child = fork();
   if (child == 0) {
+    // What ends this process, as a time limit does, ends the program.
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (std::freopen(output.c_str(), "w", stdout) && dup2(1, 2) == 2)
       (void)execv(arguments[0], arguments.data());
     _exit(127);
@@ -122,8 +130,7 @@ json qualify::runConformance(const run::Session &session,
     return result;
   }
   if (request.session.device != 0) {
-    result["why"] = "the suite runs on device 0; show the one that is meant "
-                    "alone, with HIP_VISIBLE_DEVICES";
+    result["why"] = kFirstDeviceAlone;
     return result;
   }
   char folder[] = "/tmp/aot-qualify-XXXXXX";

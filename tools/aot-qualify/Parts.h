@@ -25,6 +25,11 @@ struct Request {
   int64_t tokens = 16384;        ///< of the benchmark: batch times length
 };
 
+/// Why parts that run on the first device alone are not run on another.
+inline constexpr char kFirstDeviceAlone[] =
+    "this part runs on device 0; show the one that is meant alone, with "
+    "HIP_VISIBLE_DEVICES";
+
 /// Every image of the packages that the device's chip runs, loaded.
 nlohmann::json loadImages(const run::Session &session, const Request &request);
 
