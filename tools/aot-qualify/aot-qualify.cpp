@@ -48,7 +48,7 @@ Examples:
   aot-qualify
 
   # One's own packages, the second GPU, into other files
-  aot-qualify --package=library --device=1 -o mi300x
+  HIP_VISIBLE_DEVICES=1 aot-qualify --package=library -o mi300x
 
   # Whether the hardware computes what the simulator does, and nothing else
   aot-qualify --parts=instructions
