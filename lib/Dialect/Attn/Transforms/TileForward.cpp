@@ -312,7 +312,7 @@ void ForwardTiler::takePlaces(int iteration, KeyBlock first, Mask mask,
         behind = pipeline.copiesBehind(i);
       else if (iteration < 0)
         behind = pipeline.copiesBehind(i, iteration);
-      waitForCopies(behind * copiesOfBlock());
+      waitForCopies(behind * copiesOfBlock(), /*withLds=*/pipeline.isAlone());
       continue;
     }
     int from = std::max(place.part, 0);
