@@ -43,18 +43,20 @@ LaneContext::LaneContext(gpu::GPUFuncOp kernel,
             (target.registerFile == target::RegisterFile::Separate ? 2 : 1) /
             schedule.getWavesPerSimd() <
         kMostRegisters;
-  constexpr int64_t kFarthestOffset = 1 << 16;
-  int64_t ldsBytes = 0;
-  kernel.walk([&](attn::AllocLdsOp op) {
-    ldsBytes += op.getLds().getType().getBytes() * op.getBuffers();
-  });
-  hasFarLds = ldsBytes > kFarthestOffset;
   if (kernel.walk([](attn::CopyLdsOp) { return WalkResult::interrupt(); })
           .wasInterrupted()) {
     auto domain = LLVM::AliasScopeDomainAttr::get(
         entry.getContext(), entry.getStringAttr(kernel.getName()));
     copyScope = entry.getArrayAttr(LLVM::AliasScopeAttr::get(
         domain, entry.getStringAttr("copies to LDS")));
+    // Others have no registers for bases of what is far: tiles come by way of
+    // them.
+    constexpr int64_t kFarthestOffset = 1 << 16;
+    int64_t ldsBytes = 0;
+    kernel.walk([&](attn::AllocLdsOp op) {
+      ldsBytes += op.getLds().getType().getBytes() * op.getBuffers();
+    });
+    hasFarLds = ldsBytes > kFarthestOffset;
   }
 }
 
