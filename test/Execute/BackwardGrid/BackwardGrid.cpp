@@ -10,7 +10,9 @@
 //
 //   FoveaBackwardGrid --package=kernels [--grid=full|thin|atomic|atomic16]
 //   [--hip=sim]
-//     [--scratch=HEAD_DIM,... of kernels that may have some] [gtest options]
+//     [--scratch=HEAD_DIM,... of kernels that may have some]
+//     [--moved-scalars=HEAD_DIM,... of kernels that may spill 4 scalars]
+//     [gtest options]
 //
 //===----------------------------------------------------------------------===//
 

@@ -49,6 +49,10 @@ inline std::vector<GridCase> thinnedGrid(const Grid &grid,
 inline std::unique_ptr<Session> session;
 inline const Grid *grid = nullptr;
 inline std::set<int64_t> mayHaveScratch; ///< head dimensions
+/// Head dimensions of kernels that keep up to kMovedScalars scalar registers in
+/// lanes of a vector register ahead of their loops.
+inline std::set<int64_t> mayMoveScalars;
+inline constexpr int kMovedScalars = 4;
 
 /// Registers a test whose body is a function.
 inline void addTest(const char *suite, std::string name,
@@ -105,10 +109,10 @@ inline void forEachKernel(
     add(info, c);
     if (!mayHaveScratch.count(c.headDim))
       addTest("NoScratch", "id " + std::to_string(id) + " " + info.problem,
-              [info] {
+              [info, scalars = mayMoveScalars.count(c.headDim) ? kMovedScalars : 0] {
                 EXPECT_EQ(info.scratch_bytes, 0);
                 EXPECT_EQ(info.vgpr_spills, 0);
-                EXPECT_EQ(info.sgpr_spills, 0);
+                EXPECT_LE(info.sgpr_spills, scalars);
               });
   }
 }
@@ -156,10 +160,11 @@ inline int gridMain(int argc, char **argv, const std::vector<Grid> &grids,
       options.package = value;
     } else if (name == "--hip") {
       options.hip = value;
-    } else if (name == "--scratch") {
+    } else if (name == "--scratch" || name == "--moved-scalars") {
       std::istringstream list(value);
       for (std::string dim; std::getline(list, dim, ',');)
-        mayHaveScratch.insert(std::atoll(dim.c_str()));
+        (name == "--scratch" ? mayHaveScratch : mayMoveScalars)
+            .insert(std::atoll(dim.c_str()));
     } else if (name == "--masks") {
       hasNamedMasks = value == "named";
     } else if (name == "--grid") {
