@@ -32,7 +32,7 @@ void ForwardKernelTest::build(bool hasWindow) {
 
 std::vector<run::ForwardCase> ForwardKernelTest::windows() const {
   std::vector<run::ForwardCase> all;
-  for (const Window &window : kFaultWindows) {
+  auto add = [&](const Window &window, int64_t seqK) {
     run::ForwardCase c;
     c.type = type();
     c.headDim = kHeadDim;
@@ -40,9 +40,13 @@ std::vector<run::ForwardCase> ForwardKernelTest::windows() const {
     c.heads = 2;
     c.headsK = 1;
     c.seqQ = 300;
-    c.seqK = 420;
+    c.seqK = seqK;
     all.push_back(c);
-  }
+  };
+  for (const Window &window : kFaultWindows)
+    add(window, 420);
+  // All of 256 rows see two blocks of 128 keys and more.
+  add({700, 7, Alignment::BottomRight, Alignment::BottomRight}, 900);
   return all;
 }
 
@@ -55,8 +59,9 @@ std::vector<run::ForwardCase> ForwardKernelTest::cases() const {
   problem.heads = 4;
   problem.headsK = 2;
   problem.seqQ = 200;
-  // The last has full blocks enough for those that go in pairs of 128 keys.
-  for (int64_t seqK : {200, 331, 587})
+  // The last two have an even and an odd number of full blocks where those are
+  // of 128 keys and go in pairs.
+  for (int64_t seqK : {200, 331, 500, 587})
     // Large logits make the maximum grow from block to block.
     for (auto input :
          {reference::InputKind::Normal, reference::InputKind::Large}) {

@@ -59,7 +59,7 @@ std::unique_ptr<run::Session> PlantedKernelTest::open() {
 int fovea::test::stopEarly(scf::ForOp loop) {
   OpBuilder b(loop);
   loop.setUpperBound(arith::SubIOp::create(
-      b, loop.getLoc(), loop.getUpperBound(), constant(b, loop.getLoc(), 1)));
+      b, loop.getLoc(), loop.getUpperBound(), loop.getStep()));
   return 1;
 }
 
