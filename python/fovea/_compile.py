@@ -86,10 +86,15 @@ def compile(problem: str, target: str, *, schedule: Optional[str] = None,
         library.fovea_compiled_destroy(compiled)
 
 
+def find_command(name: str) -> Optional[str]:
+    """The path of a command of Fovea's: beside the package, or in PATH."""
+    beside = _native.COMMANDS / name
+    return str(beside) if beside.exists() else shutil.which(name)
+
+
 def command(name: str, *arguments: str) -> subprocess.CompletedProcess:
     """Runs a command of Fovea's; what it says is the result's `stdout`."""
-    beside = _native.COMMANDS / name
-    found = str(beside) if beside.exists() else shutil.which(name)
+    found = find_command(name)
     if found is None:
         raise NotFoundError(f"{name} is neither in {_native.COMMANDS} nor in PATH; install "
                             "Fovea's tools")

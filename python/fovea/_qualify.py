@@ -14,13 +14,14 @@ import importlib.util
 import json
 import os
 import pathlib
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+from . import _compile
 
 Facts = List[Dict[str, str]]
 Rows = List[Dict[str, Any]]
@@ -213,11 +214,6 @@ def gather(torch: Optional[Any], measures: bool = True) -> Dict[str, Any]:
     return {"format": "fovea-peers", "version": 1, "facts": facts, "rows": rows}
 
 
-def _command() -> Optional[str]:
-    beside = pathlib.Path(__file__).parent / "bin" / "aot-qualify"
-    return os.fspath(beside) if beside.exists() else shutil.which("aot-qualify")
-
-
 def main(arguments: List[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="fovea qualify", allow_abbrev=False,
@@ -230,7 +226,7 @@ def main(arguments: List[str]) -> int:
     parser.add_argument("--no-measure", action="store_true",
                         help="do not measure PyTorch and other libraries")
     options, others = parser.parse_known_args(arguments)
-    command = _command()
+    command = _compile.find_command("aot-qualify")
     if command is None:
         print("fovea qualify: there is no aot-qualify beside the package or on the PATH; it is "
               "one of the project's commands (docs/Qualify.md)", file=sys.stderr)

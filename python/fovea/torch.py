@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import logging
 import math
 import warnings
@@ -766,6 +767,23 @@ def _tell(name: str, reason: BaseException) -> None:
         _log.warning("%s; PyTorch's own kernel serves the call", text)
 
 
+def _serve_or_fall_back(name, former, fallback, serve, arguments, options):
+    """`serve` of the arguments; where it refuses, what was there before, called by
+    `former` unless that is None."""
+    try:
+        result = serve(*arguments, **options)
+    except _REFUSALS as reason:
+        if former is None or not fallback:
+            if isinstance(reason, _NotServed):
+                raise _errors.NotFoundError(f"{name}: {reason}") from None
+            raise
+        _calls[name, "pytorch"] += 1
+        _tell(name, reason)
+        return former(*arguments, **options)
+    _calls[name, "fovea"] += 1
+    return result
+
+
 def _override(name, serve, key, fallback):
     """Registers `serve`, and behind it what was there before."""
     former = None
@@ -773,18 +791,8 @@ def _override(name, serve, key, fallback):
         former = torch.library.get_kernel(f"aten::{name}", key)
 
     def served(keys, *arguments, **options):
-        try:
-            result = serve(*arguments, **options)
-        except _REFUSALS as reason:
-            if former is None or not fallback:
-                if isinstance(reason, _NotServed):
-                    raise _errors.NotFoundError(f"{name}: {reason}") from None
-                raise
-            _calls[name, "pytorch"] += 1
-            _tell(name, reason)
-            return former.call_boxed(keys, *arguments, **options)
-        _calls[name, "fovea"] += 1
-        return result
+        before = None if former is None else functools.partial(former.call_boxed, keys)
+        return _serve_or_fall_back(name, before, fallback, serve, arguments, options)
 
     with warnings.catch_warnings():  # that another kernel was there is the purpose
         warnings.filterwarnings("ignore", "Warning only once for all operators")
@@ -797,18 +805,7 @@ def _override_flex(hop, serve, key, fallback):
     former = kernels.get(key, kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd))
 
     def served(*arguments, **options):
-        try:
-            result = serve(*arguments, **options)
-        except _REFUSALS as reason:
-            if former is None or not fallback:
-                if isinstance(reason, _NotServed):
-                    raise _errors.NotFoundError(f"{name}: {reason}") from None
-                raise
-            _calls[name, "pytorch"] += 1
-            _tell(name, reason)
-            return former(*arguments, **options)
-        _calls[name, "fovea"] += 1
-        return result
+        return _serve_or_fall_back(name, former, fallback, serve, arguments, options)
 
     before = kernels.get(key)
     kernels[key] = served
