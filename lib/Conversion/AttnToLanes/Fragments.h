@@ -43,9 +43,11 @@ makeFragments(mlir::ImplicitLocOpBuilder &b, mlir::Type tile,
 
 /// The same value, by way of a vector register.
 /// \param hasSideEffects  it stays where it is
-mlir::Value passAccumulators(mlir::ImplicitLocOpBuilder &b, mlir::Value value);
 mlir::Value passVectorRegister(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
                                bool hasSideEffects);
+
+/// The same value, by way of accumulation registers; it stays where it is.
+mlir::Value passAccumulators(mlir::ImplicitLocOpBuilder &b, mlir::Value value);
 
 /// A call of an intrinsic of LLVM with one result.
 mlir::Value callIntrinsic(mlir::ImplicitLocOpBuilder &b, mlir::Type type,
