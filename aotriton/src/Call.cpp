@@ -22,7 +22,7 @@ namespace {
 constexpr uint64_t kLargest = uint64_t(1) << 62;
 
 /// What libfovea's kernels come in.
-constexpr uint64_t kMostDim = 512;
+constexpr uint64_t kMostDim = 576, kMostDimV = 512;
 
 Status invalid(std::string message) {
   return refuse(hipErrorInvalidValue, std::move(message));
@@ -500,11 +500,12 @@ Status fillCommon(const ForwardCall &call, Params &params, Layout &layout,
   if (Status bad = checkFeatures(call))
     return bad;
   const uint64_t dimV = call.v.size(3);
-  for (auto [name, dim] : {std::pair("Q", q[3]), {"V", dimV}})
-    if (dim < 1 || dim > kMostDim)
+  for (auto [name, dim, most] :
+       {std::tuple("Q", q[3], kMostDim), {"V", dimV, kMostDimV}})
+    if (dim < 1 || dim > most)
       return unsupported(std::string(name) + " has head dimension " +
-                         std::to_string(dim) +
-                         "; there are kernels for 1 to 512");
+                         std::to_string(dim) + "; there are kernels for 1 to " +
+                         std::to_string(most));
   if (Status bad = layOut(call.sequences, q, k, layout, groups.varlen))
     return bad;
   const DType type = call.q.dtype();

@@ -24,12 +24,13 @@ struct Strides {
 };
 
 Strides stridesOf(const std::string &layout, const std::string &heads,
-                  const std::string &rows) {
+                  const std::string &rows, const std::string &dim) {
+  const std::string ofHeads = heads + "*" + dim;
   if (layout == "bshd")
-    return {heads + "*dim*" + rows, "dim", heads + "*dim"};
+    return {ofHeads + "*" + rows, dim, ofHeads};
   if (layout == "sbhd")
-    return {heads + "*dim", "dim", "batch*" + heads + "*dim"};
-  return {heads + "*dim*" + rows, "dim*" + rows, "dim"};
+    return {ofHeads, dim, "batch*" + ofHeads};
+  return {ofHeads + "*" + rows, dim + "*" + rows, dim};
 }
 
 /// Key-query pairs of one head that count, for the credited operations: the
@@ -108,11 +109,21 @@ std::string variableOf(spec::Extent extent) {
   case spec::Extent::HeadsQ:
     return "heads";
   case spec::Extent::HeadDim:
-  case spec::Extent::HeadDimV:
     return "dim";
+  case spec::Extent::HeadDimV:
+    return "dim_v";
   default:
     return spec::toString(extent);
   }
+}
+
+/// What a launch is credited with, for a query and key.
+std::string flopsOf(const spec::LaunchSpec &launch) {
+  auto products = [](int count, const char *dim) {
+    return std::to_string(2 * count) + ".0 * " + dim;
+  };
+  return "(" + products(launch.credited - launch.creditedV, "dim") + " + " +
+         products(launch.creditedV, "dim_v") + ")";
 }
 
 /// What a scalar argument is by default.
@@ -157,7 +168,8 @@ std::string valueOf(const std::string &layout, const spec::Signature &signature,
                ? heads + "*" + rows + "*seqlen_k"
            : argument.source == spec::Source::StrideHead ? rows + "*seqlen_k"
                                                          : "seqlen_k";
-  const Strides strides = stridesOf(layout, heads, rows);
+  const Strides strides =
+      stridesOf(layout, heads, rows, variableOf(tensor.columns));
   return argument.source == spec::Source::StrideBatch  ? strides.batch
          : argument.source == spec::Source::StrideHead ? strides.head
                                                        : strides.row;
@@ -178,12 +190,13 @@ bool isLeftOut(const KernelRecord &record, const spec::TensorSpec &tensor) {
 json bufferOf(const KernelRecord &record, const spec::TensorSpec &tensor,
               const spec::WorkspaceSpec &workspace, const std::string &layout,
               json fill) {
+  const std::string dim = variableOf(tensor.columns);
   json shape = {"batch", variableOf(tensor.heads), variableOf(tensor.rows)};
   if (tensor.shape == spec::Shape::Rows) {
     const std::map<char, std::string> axes = {{'b', "batch"},
                                               {'h', variableOf(tensor.heads)},
                                               {'s', variableOf(tensor.rows)},
-                                              {'d', "dim"}};
+                                              {'d', dim}};
     shape = json::array();
     for (char axis : layout)
       shape.push_back(axes.at(axis));
@@ -205,7 +218,8 @@ json bufferOf(const KernelRecord &record, const spec::TensorSpec &tensor,
     shape = {"batch",
              "align(heads * seqlen_q, " + std::to_string(workspace.rowStep) +
                  ")" + (workspace.splits ? " * splits" : ""),
-             "dim + " + std::to_string(workspace.columns)};
+             variableOf(*workspace.headDim) + " + " +
+                 std::to_string(workspace.columns)};
   }
   const char *type = tensor.elements == spec::Elements::F32
                          ? "f32"
@@ -373,11 +387,9 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
          {"block", {launch.threads, 1, 1}},
          {"arguments", arguments},
          {"work",
-          {{"flops", std::to_string(2 * launch.spec->credited) +
-                         ".0 * batch * heads * dim * " +
+          {{"flops", flopsOf(*launch.spec) + " * batch * heads * " +
                          pairsOf(record.problem, options.window)}}}});
   }
-  const std::string dim = std::to_string(record.problem.headDim);
   json description = {{"version", 1}};
   if (!options.name.empty())
     description["name"] = options.name;
@@ -391,7 +403,8 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
                               {"seqlen", options.seqlen},
                               {"seqlen_q", "seqlen"},
                               {"seqlen_k", "seqlen"},
-                              {"dim", record.problem.headDim}};
+                              {"dim", record.problem.headDim},
+                              {"dim_v", record.problem.dimOfV()}};
   if (algorithm.splitsKeys())
     description["variables"]["splits"] = options.splits;
   for (const spec::GroupSpec *group : spec::groupsOf(record.problem))
@@ -410,7 +423,9 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
           {"window_alignment", windowAlignment(options.window)}})
       description["variables"][name] = value;
   description["require"] = {"heads_k > 0 && heads % heads_k == 0",
-                            "dim == " + dim};
+                            "dim == " + std::to_string(record.problem.headDim),
+                            "dim_v == " +
+                                std::to_string(record.problem.dimOfV())};
   description["buffers"] = buffers;
   description["launches"] = described;
   if (options.isChecked && spec::specOf(record.problem.op).isAttention)

@@ -56,7 +56,7 @@ constexpr ScalarSpec kBatches[] = {
     {"batches", ArgKind::I32, "batches",
      "batch, which the gradient of a sink is summed over"}};
 
-constexpr LaunchSpec kSinkSums[] = {{"dsinks", false, kDsinks, 0, 0, 0,
+constexpr LaunchSpec kSinkSums[] = {{"dsinks", false, kDsinks, 0, 0, 0, 0,
                                      /*splitsKeys=*/false,
                                      /*ownsHeads=*/true}};
 

@@ -25,12 +25,6 @@ int32_t readNumber(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? value : -1;
 }
 
-bool readHeadDim(ProblemKey &key, std::string_view text) {
-  key.headDim = readNumber(text);
-  return key.headDim >= kMinHeadDim && key.headDim <= kMaxHeadDim &&
-         key.headDim % kHeadDimStep == 0;
-}
-
 /// One `key=value` of a problem's text.
 struct Feature {
   std::string name;
@@ -41,6 +35,23 @@ struct Feature {
   std::function<bool(ProblemKey &, std::string_view)> read;
   bool isOfAttention = true; ///< alone
 };
+
+/// A head dimension; where it may be left out, 0 stands for that.
+Feature headDimFeature(const char *name, int32_t ProblemKey::*dim,
+                       int32_t most, bool required) {
+  return {name,
+          required,
+          std::to_string(kMinHeadDim) + " to " + std::to_string(most) +
+              " in steps of " + std::to_string(kHeadDimStep),
+          [dim](const ProblemKey &key) {
+            return key.*dim ? std::to_string(key.*dim) : std::string();
+          },
+          [dim, most](ProblemKey &key, std::string_view text) {
+            const int32_t value = key.*dim = readNumber(text);
+            return value >= kMinHeadDim && value <= most &&
+                   value % kHeadDimStep == 0;
+          }};
+}
 
 /// The version of a feature group.
 Feature featureOf(const spec::GroupSpec &group, size_t row) {
@@ -73,11 +84,10 @@ std::vector<Feature> makeFeatures() {
          return true;
        },
        /*isOfAttention=*/false},
-      {"head_dim", true, "8 to 512 in steps of 8",
-       [](const ProblemKey &key) {
-         return key.headDim ? std::to_string(key.headDim) : std::string();
-       },
-       readHeadDim},
+      headDimFeature("head_dim", &ProblemKey::headDim, kMaxHeadDim,
+                     /*required=*/true),
+      headDimFeature("head_dim_v", &ProblemKey::headDimV, kMaxHeadDimV,
+                     /*required=*/false),
       {"mask", false, "none, causal_top_left or causal_bottom_right",
        [](const ProblemKey &key) {
          return key.mask == MaskKind::None ? std::string()
@@ -295,6 +305,10 @@ Expected<ProblemKey> ProblemKey::parse(std::string_view text) {
     if (isLeftOut && seen[index] && !feature.print(key).empty())
       return fail(feature.name + " is not of " + known->name);
   }
+  key.setHeadDims(key.headDim, key.dimOfV());
+  if (key.dimOfV() > kMaxHeadDimV)
+    return fail("head_dim_v is head_dim, " + std::to_string(key.headDim) +
+                ", and at most " + std::to_string(kMaxHeadDimV));
   if (const spec::GroupSpec *group = spec::foreignGroup(key.op, key.groups))
     return fail(std::string(group->name) + " is a feature group of " +
                 spec::operationsOf(*group) + " alone");

@@ -85,27 +85,27 @@ constexpr TensorSpec kBackwardTensors[] = {
 // Algorithms
 //===----------------------------------------------------------------------===//
 
-constexpr LaunchSpec kOnePass[] = {{"", false, kOut, 0, 2, 2}};
+constexpr LaunchSpec kOnePass[] = {{"", false, kOut, 0, 2, 2, 1}};
 constexpr LaunchSpec kDeterministic[] = {
-    {"delta", false, 0, kDq | kDk | kDv | kDsinks, 0, 0},
-    {"dkdv", true, kDk | kDv, 0, 4, 4},
-    {"dq", false, kDq, 0, 3, 1},
+    {"delta", false, 0, kDq | kDk | kDv | kDsinks, 0, 0, 0},
+    {"dkdv", true, kDk | kDv, 0, 4, 4, 2},
+    {"dq", false, kDq, 0, 3, 1, 0},
 };
 constexpr LaunchSpec kAtomic[] = {
-    {"prepare", false, 0, kDq | kDk | kDv | kDsinks, 0, 0},
-    {"fused", true, kDk | kDv, kDq, 5, 5},
-    {"convert", false, kDq, 0, 0, 0},
+    {"prepare", false, 0, kDq | kDk | kDv | kDsinks, 0, 0, 0},
+    {"fused", true, kDk | kDv, kDq, 5, 5, 2},
+    {"convert", false, kDq, 0, 0, 0, 0},
 };
 
 constexpr LaunchSpec kAtomic16[] = {
-    {"prepare16", false, 0, kDq | kDk | kDv | kDsinks, 0, 0},
-    {"fused16", true, kDk | kDv, kDq, 5, 5},
-    {"convert16", false, kDq, 0, 0, 0},
+    {"prepare16", false, 0, kDq | kDk | kDv | kDsinks, 0, 0, 0},
+    {"fused16", true, kDk | kDv, kDq, 5, 5, 2},
+    {"convert16", false, kDq, 0, 0, 0, 0},
 };
 
 constexpr LaunchSpec kSplit[] = {
-    {"split", false, 0, kOut, 2, 2, /*splitsKeys=*/true},
-    {"combine", false, kOut, 0, 0, 0},
+    {"split", false, 0, kOut, 2, 2, 1, /*splitsKeys=*/true},
+    {"combine", false, kOut, 0, 0, 0, 0},
 };
 
 constexpr TensorSpec kSplitTensors[] = {kWorkspace};
@@ -121,21 +121,21 @@ constexpr AlgorithmSpec kForwardAlgorithms[] = {
     {"split",
      true,
      kSplit,
-     {4, true, 1, /*splits=*/true},
+     {4, Extent::HeadDimV, 1, /*splits=*/true},
      {"split", 1, kSplitTensors, kSplitScalars}},
 };
 constexpr AlgorithmSpec kBackwardAlgorithms[] = {
     // The row sums of out * dout.
-    {"deterministic", true, kDeterministic, {1, false, 1}},
+    {"deterministic", true, kDeterministic, {1, std::nullopt, 1}},
     // Of each batch, so that its part begins on a line of 64 bytes: sums of dQ,
     // then the row sums.
-    {"atomic", false, kAtomic, {1, true, 16}},
+    {"atomic", false, kAtomic, {1, Extent::HeadDim, 16}},
     // The same in pairs of rows. A head's are whole blocks of queries, and one
     // more for what is added of none.
     {"atomic16",
      false,
      kAtomic16,
-     {1, true, 32, /*splits=*/false, /*pairStep=*/64, /*spareRows=*/32}},
+     {1, Extent::HeadDim, 32, /*splits=*/false, /*pairStep=*/64, /*spareRows=*/32}},
 };
 
 constexpr TensorSpec kMaskTensors[] = {
@@ -145,7 +145,7 @@ constexpr TensorSpec kMaskTensors[] = {
 
 constexpr ScalarSpec kMaskSizes[] = {kSizes[0], kSizes[1], kSizes[2]};
 
-constexpr LaunchSpec kMaskPass[] = {{"", false, kMask, 0, 0, 0}};
+constexpr LaunchSpec kMaskPass[] = {{"", false, kMask, 0, 0, 0, 0}};
 
 constexpr AlgorithmSpec kMaskAlgorithms[] = {{"philox", true, kMaskPass, {}}};
 

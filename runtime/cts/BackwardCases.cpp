@@ -25,7 +25,7 @@ float fraction(int64_t b, int64_t h, int64_t row, int64_t d) {
 
 /// The one element of a row of dout that is not 0, and its value.
 int64_t doutPlace(const Problem &p, int64_t h, int64_t row) {
-  return (row * 7 + h * 3) % p.kernel.key.headDim;
+  return (row * 7 + h * 3) % p.kernel.key.dimOfV();
 }
 float doutValue(int64_t row) { return row % 3 ? 0.5f : -1.0f; }
 
@@ -66,12 +66,13 @@ Problem ones(const KernelCase &kernel) {
 Results expectedOfOnes(const Problem &p) {
   const Problem::Value &q = p["q"], &k = p["k"], &v = p["v"], &out = p["out"];
   const int64_t dim = p.kernel.key.headDim, half = dim / 2,
+                dimV = p.kernel.key.dimOfV(),
                 group = p.headsK ? p.headsQ / p.headsK : 1;
   Results all;
   std::vector<float> &dqs = all["dq"], &dks = all["dk"], &dvs = all["dv"];
   dqs.resize(size_t(p.batch * p.headsQ * p.seqlenQ * dim));
   dks.resize(size_t(p.batch * p.headsK * p.seqlenK * dim));
-  dvs.resize(dks.size());
+  dvs.resize(size_t(p.batch * p.headsK * p.seqlenK * dimV));
   for (int64_t b = 0; b != p.batch; ++b)
     for (int64_t h = 0; h != p.headsQ; ++h)
       for (int64_t i = 0; i != p.seqlenQ; ++i) {
@@ -80,15 +81,15 @@ Results expectedOfOnes(const Problem &p) {
         float *dq = &dqs[size_t(((b * p.headsQ + h) * p.seqlenQ + i) * dim)];
         const Problem::Keys keys = p.keysOf(i);
         for (int64_t j = keys.begin; j != keys.end; ++j) {
-          const size_t key =
-              size_t(((b * p.headsK + kh) * p.seqlenK + j) * dim);
+          const int64_t row = (b * p.headsK + kh) * p.seqlenK + j;
+          const size_t key = size_t(row * dim);
           const float ds =
               (doutValue(i) * v(b, kh, j, place) - delta) * p.scale;
           for (int64_t d = half; d != dim; ++d)
             dq[d] += ds * k(b, kh, j, d);
           for (int64_t d = 0; d != half; ++d)
             dks[key + size_t(d)] += ds * q(b, h, i, d);
-          dvs[key + size_t(place)] += doutValue(i);
+          dvs[size_t(row * dimV + place)] += doutValue(i);
         }
       }
   return all;
@@ -188,7 +189,7 @@ TEST_P(Backward, ZeroScaleGivesMeans) {
     return float(std::log(double(p.visibleKeys(row))));
   };
   const Results found = runBackward(p);
-  const int64_t dim = p.kernel.key.headDim;
+  const int64_t dim = p.kernel.key.dimOfV();
   for (const char *zeros : {"dq", "dk"})
     for (float value : found.at(zeros))
       ASSERT_EQ(value, 0);

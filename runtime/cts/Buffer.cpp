@@ -82,7 +82,7 @@ Buffer::Buffer(const Problem &p, const spec::TensorSpec &spec,
       heads(p.sizeOf(spec.heads)),
       rows(spec.shape == spec::Shape::Vector ? 1 : p.sizeOf(spec.rows)),
       row(spec.shape == spec::Shape::Vector ? p.sizeOf(spec.rows)
-                                            : p.kernel.key.headDim),
+                                            : p.sizeOf(spec.columns)),
       elementBytes(bytesOf(spec, type)) {
   const int64_t length = row + p.padding;
   strides[0] = heads * rows * length;

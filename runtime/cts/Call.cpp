@@ -32,6 +32,17 @@ Call::Call(const Problem &p) : problem(p) {
     std::vector<const fovea_group_t *> all = p.groups;
     if (p.window)
       all.push_back(&p.window->header);
+    // In the place of a neutral one, whose V is as Q.
+    const fovea_head_dims_t dims = {
+        {sizeof(dims), FOVEA_GROUP_HEAD_DIMS, nullptr}, p.kernel.key.headDimV};
+    if (p.kernel.key.headDimV) {
+      all.erase(std::remove_if(all.begin(), all.end(),
+                               [](const fovea_group_t *group) {
+                                 return group->group == FOVEA_GROUP_HEAD_DIMS;
+                               }),
+                all.end());
+      all.push_back(&dims.header);
+    }
     for (const fovea_group_t *group : all) {
       const auto *bytes = reinterpret_cast<const unsigned char *>(group);
       auto &copy = groups.emplace_back(bytes, bytes + group->struct_size);

@@ -44,13 +44,13 @@ void expectMeans(const Problem &p) {
         const Problem::Keys keys = p.keysOf(row);
         if (keys.count() == 0) {
           EXPECT_EQ(lse, -INFINITY);
-          for (int64_t d = 0; d != p.kernel.key.headDim; ++d)
+          for (int64_t d = 0; d != p.kernel.key.dimOfV(); ++d)
             ASSERT_EQ(out[d], 0.0f)
                 << "batch " << b << " head " << h << " row " << row;
           return;
         }
         EXPECT_NEAR(lse, std::log(double(keys.count())), 1e-5);
-        for (int64_t d = 0; d != p.kernel.key.headDim; ++d) {
+        for (int64_t d = 0; d != p.kernel.key.dimOfV(); ++d) {
           double mean = 0;
           for (int64_t key = keys.begin; key != keys.end; ++key)
             mean +=
@@ -68,7 +68,7 @@ void expectOnes(const Problem &p) {
         const bool sees = p.visibleKeys(row) > 0;
         const double error =
             sees ? errorOfOnes(p.kernel.key.dtype, p.visibleKeys(row)) : 0;
-        for (int64_t d = 0; d != p.kernel.key.headDim; ++d)
+        for (int64_t d = 0; d != p.kernel.key.dimOfV(); ++d)
           if (!(std::fabs(out[d] - (sees ? 1.0 : 0.0)) <= error)) {
             ADD_FAILURE() << "batch " << b << " head " << h << " row " << row
                           << " d " << d << ": " << out[d];
@@ -157,7 +157,7 @@ TEST_P(Forward, AFarLargestLogitGivesItsRow) {
           return;
         }
         EXPECT_NEAR(lse, 64.0, 1e-4);
-        for (int64_t d = 0; d != p.kernel.key.headDim; ++d)
+        for (int64_t d = 0; d != p.kernel.key.dimOfV(); ++d)
           ASSERT_EQ(out[d], valueOf(b, h / 2, keyOf(h, row), d))
               << "head " << h << " row " << row << " d " << d;
       });

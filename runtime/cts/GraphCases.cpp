@@ -63,7 +63,7 @@ TEST_P(Graph, PreparedLaunchesAreCaptured) {
                const int64_t keys = p.visibleKeys(row);
                const double one = keys > 0 ? 1 : 0,
                             error = errorOfOnes(p.kernel.key.dtype, keys);
-               for (int64_t d = 0; d != p.kernel.key.headDim; ++d)
+               for (int64_t d = 0; d != p.kernel.key.dimOfV(); ++d)
                  ASSERT_NEAR(out[d], one, keys > 0 ? error : 0)
                      << "row " << row << " d " << d;
              });

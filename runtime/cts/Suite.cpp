@@ -204,8 +204,9 @@ int64_t Problem::sizeOf(spec::Extent extent) const {
   case spec::Extent::SeqlenK:
     return seqlenK;
   case spec::Extent::HeadDim:
-  case spec::Extent::HeadDimV:
     return kernel.key.headDim;
+  case spec::Extent::HeadDimV:
+    return kernel.key.dimOfV();
   }
   return 0;
 }
@@ -241,7 +242,7 @@ void forEachRow(const Problem &p, const Results &results,
   for (int64_t b = 0; b != p.batch; ++b)
     for (int64_t h = 0; h != p.headsQ; ++h)
       for (int64_t r = 0; r != p.seqlenQ; ++r, ++row)
-        check(b, h, r, out.data() + row * size_t(p.kernel.key.headDim),
+        check(b, h, r, out.data() + row * size_t(p.kernel.key.dimOfV()),
               lse == results.end() ? NAN : lse->second[row]);
 }
 

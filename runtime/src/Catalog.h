@@ -49,7 +49,8 @@ struct ProblemHash {
     sum += size_t(key.mask);
     for (int32_t version : key.groups)
       sum = sum * 3 + size_t(version);
-    return (sum * 512 + size_t(key.headDim)) ^ size_t(key.score);
+    sum = sum * 512 + size_t(key.headDim);
+    return (sum * 31 + size_t(key.headDimV)) ^ size_t(key.score);
   }
 };
 

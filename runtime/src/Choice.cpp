@@ -334,7 +334,7 @@ Refusal refusalOf(const Candidate &candidate, const Problem &problem,
   const bool otherScore = key.score != problem.key.score;
   key.score = problem.key.score;
   if (holdsRows(candidate.kernel->record->problem, problem))
-    key.headDim = problem.key.headDim;
+    key.setHeadDims(problem.key.headDim, problem.key.dimOfV());
   if (key != problem.key.base())
     return {Refusal::OtherProblem};
   if (otherScore)
@@ -379,7 +379,8 @@ int32_t splitsOf(const Candidate &candidate, const Problem &problem,
 uint64_t workspaceOf(const Candidate &candidate, const Problem &problem,
                      int32_t splits) {
   const Sizes &sizes = problem.sizes;
-  const int64_t dim = candidate.kernel->record->problem.headDim;
+  const spec::WorkspaceSpec &workspace = candidate.algorithm->workspace;
+  const int64_t dim = workspace.dimOf(candidate.kernel->record->problem);
   // More rows than this no workspace holds, and their bytes no integer.
   if (double(sizes.batch) * double(sizes.headsQ) * double(sizes.seqlenQ) *
           splits >
@@ -390,10 +391,10 @@ uint64_t workspaceOf(const Candidate &candidate, const Problem &problem,
   // share.
   if (sizes.packedQ >= 0 && !candidate.algorithm->splitsKeys() &&
       !candidate.algorithm->sumsNarrowly())
-    return uint64_t(candidate.algorithm->workspace.bytes(
+    return uint64_t(workspace.bytes(
         std::min<int64_t>(sizes.batch, 1), sizes.headsQ, sizes.packedQ, dim,
         splits));
-  return uint64_t(candidate.algorithm->workspace.bytes(
+  return uint64_t(workspace.bytes(
       sizes.batch, sizes.headsQ, sizes.seqlenQ, dim, splits));
 }
 

@@ -49,18 +49,20 @@ bool choose(const DeviceView &view, const Problem &problem, Plan &plan);
 const Plan *chooseAgain(const DeviceView &view, const Problem &problem);
 
 /// Calls `visit` with what is known about kernels of the problem's head
-/// dimension, then of larger ones that serve it too, from the least on, until
-/// it returns true.
+/// dimensions, then of larger ones that serve it too, from those with the
+/// fewest columns on, until it returns true.
 template <typename Visit>
 void forEachView(const DeviceView &view, const Problem &problem, Visit visit) {
   if (const ProblemView *entry = view.find(problem.key))
     if (visit(*entry))
       return;
   ProblemKey key = problem.key;
-  for (const int32_t dim : view.cutDims()) {
-    if (dim <= problem.key.headDim)
+  for (const auto &[dim, dimOfV] : view.cutDims()) {
+    if (dim < problem.key.headDim || dimOfV < problem.key.dimOfV())
       continue;
-    key.headDim = dim;
+    key.setHeadDims(dim, dimOfV);
+    if (key == problem.key)
+      continue;
     if (const ProblemView *entry = view.find(key))
       if (visit(*entry))
         return;

@@ -93,9 +93,15 @@ DeviceView::DeviceView(std::shared_ptr<const Catalog> catalog,
     }
     bySchedule[{package, record.schedule}].push_back(&candidate);
     if (record.problem.cutsColumns() && !candidate.refusal)
-      dims.push_back(record.problem.headDim);
+      dims.push_back({record.problem.headDim, record.problem.dimOfV()});
   }
-  std::sort(dims.begin(), dims.end());
+  auto columnsOf = [](const HeadDims &dims) {
+    return std::pair(dims.first + dims.second, dims.first);
+  };
+  std::sort(dims.begin(), dims.end(),
+            [&](const HeadDims &a, const HeadDims &b) {
+              return columnsOf(a) < columnsOf(b);
+            });
   dims.erase(std::unique(dims.begin(), dims.end()), dims.end());
   for (const std::shared_ptr<const PackageReader> &package :
        kernels->openPackages())

@@ -128,8 +128,10 @@ public:
     return found == problems.end() ? nullptr : &found->second;
   }
 
-  /// Head dimensions of kernels that serve smaller ones too, in order.
-  const std::vector<int32_t> &cutDims() const { return dims; }
+  /// Head dimensions, and V's, of kernels that serve smaller ones too: those
+  /// with fewer columns first.
+  using HeadDims = std::pair<int32_t, int32_t>;
+  const std::vector<HeadDims> &cutDims() const { return dims; }
 
   /// The kernels, not refused, with a score program of that name or with those
   /// digits in their key.
@@ -146,7 +148,7 @@ private:
   std::vector<Candidate> candidates; ///< by id
   std::unordered_map<ProblemKey, ProblemView, ProblemHash> problems;
   std::unordered_map<std::string, std::vector<const Candidate *>> programs;
-  std::vector<int32_t> dims;
+  std::vector<HeadDims> dims;
 };
 
 } // namespace fovea::rt

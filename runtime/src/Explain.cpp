@@ -150,7 +150,7 @@ std::string textOf(const Refusal &refusal, const Candidate &candidate,
 /// What there is instead, for the message when a problem has no kernel at all.
 std::string alternatives(const DeviceView &view, const ProblemKey &key) {
   const TargetId &device = view.device().target;
-  std::set<int32_t> dims;
+  std::set<std::pair<int32_t, int32_t>> dims;
   std::set<std::string> targets;
   size_t usable = 0;
   for (const std::shared_ptr<const Kernel> &kernel : view.catalog().kernels()) {
@@ -159,9 +159,10 @@ std::string alternatives(const DeviceView &view, const ProblemKey &key) {
       continue;
     ++usable;
     ProblemKey other = kernel->record->problem.base();
-    other.headDim = key.headDim;
+    const std::pair own(other.headDim, other.dimOfV());
+    other.setHeadDims(key.headDim, key.dimOfV());
     if (other == key.base())
-      dims.insert(kernel->record->problem.headDim);
+      dims.insert(own);
   }
   if (view.catalog().openPackages().empty())
     return "no package is open; call fovea_package_open";
@@ -179,8 +180,9 @@ std::string alternatives(const DeviceView &view, const ProblemKey &key) {
     return "of the open packages it can run " + counted(usable, "kernel") +
            ", of another operation, type or score program" + remedy;
   std::string text = "the open packages have head_dim";
-  for (int32_t dim : dims)
-    text += " " + std::to_string(dim);
+  for (const auto &[dim, dimOfV] : dims)
+    text += " " + std::to_string(dim) +
+            (dimOfV == dim ? "" : "/" + std::to_string(dimOfV));
   return text + " for this operation and type" + remedy;
 }
 

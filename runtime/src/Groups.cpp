@@ -360,10 +360,10 @@ Result readHeadDims(const fovea_group_t *group, Problem &problem,
                         kHeadDimsFirstSize, given);
       !result.ok())
     return result;
-  if (given.head_dim_v < 0 || given.head_dim_v > kMaxHeadDim)
+  if (given.head_dim_v < 0 || given.head_dim_v > kMaxHeadDimV)
     return invalid("head_dims.head_dim_v is " +
                    std::to_string(given.head_dim_v) + ", not in 0 to " +
-                   std::to_string(kMaxHeadDim));
+                   std::to_string(kMaxHeadDimV));
   if (given.head_dim_v > 0)
     problem.sizes.headDimV = given.head_dim_v;
   return Result();

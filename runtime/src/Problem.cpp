@@ -268,11 +268,14 @@ void setWindow(Problem &problem) {
 void setHeadDims(Problem &problem) {
   static_assert(kMinHeadDim == kHeadDimStep);
   const Sizes &sizes = problem.sizes;
-  const int64_t most = std::max(sizes.headDim, sizes.headDimV);
-  problem.key.headDim =
-      int32_t((most + kHeadDimStep - 1) / kHeadDimStep * kHeadDimStep);
+  auto columnsFor = [](int64_t dim) {
+    return int32_t((dim + kHeadDimStep - 1) / kHeadDimStep * kHeadDimStep);
+  };
+  problem.key.setHeadDims(columnsFor(sizes.headDim),
+                          columnsFor(sizes.headDimV));
   problem.key.groups[kHeadDimsGroup] =
-      sizes.headDim == sizes.headDimV && most == problem.key.headDim
+      sizes.headDim == problem.key.headDim &&
+              sizes.headDimV == problem.key.dimOfV()
           ? 0
           : kHeadDimsVersion;
   // A library of other groups, as tests link, has no arguments for it.
@@ -290,6 +293,11 @@ Result readVisibility(const CommonParams &common, Problem &problem) {
                    ", not a FOVEA_MASK_ value (0 to 2)");
   if (Result result = readGroups(common.groups, problem); !result.ok())
     return result;
+  if (problem.sizes.headDimV > kMaxHeadDimV)
+    return invalid("head_dim is " + std::to_string(problem.sizes.headDim) +
+                   ", and so is that of v without FOVEA_GROUP_HEAD_DIMS, not in "
+                   "1 to " +
+                   std::to_string(kMaxHeadDimV));
   setHeadDims(problem);
   const MaskKind mask = MaskKind(common.mask);
   if (!problem.key.takesWindow())

@@ -173,11 +173,12 @@ struct Problem {
 inline bool shows(const ProblemKey &key, const Problem &problem) {
   return key.takesWindow() || (problem.masks >> int(key.mask) & 1) != 0;
 }
-/// Whether they hold its rows: of their head dimension, or of less, which they
+/// Whether they hold its rows: of their head dimensions, or of less, which they
 /// then cut.
 inline bool holdsRows(const ProblemKey &key, const Problem &problem) {
-  return key.headDim == problem.key.headDim ||
-         (key.cutsColumns() && key.headDim > problem.key.headDim);
+  const int32_t dim = problem.key.headDim, dimOfV = problem.key.dimOfV();
+  return (key.headDim == dim && key.dimOfV() == dimOfV) ||
+         (key.cutsColumns() && key.headDim >= dim && key.dimOfV() >= dimOfV);
 }
 /// Whether they have the other feature groups that the problem has. Of what
 /// they have besides, the neutral values are passed.

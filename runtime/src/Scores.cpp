@@ -437,7 +437,7 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch,
     const ProblemKey &key = candidate->kernel->record->problem;
     ProblemKey bare = key.withoutScore();
     if (holdsRows(key, problem))
-      bare.headDim = wanted.headDim;
+      bare.setHeadDims(wanted.headDim, wanted.dimOfV());
     if (bare != wanted ||
         (problem.onDemand && candidate->kernel->origin.empty()))
       continue;

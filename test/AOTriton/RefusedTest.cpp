@@ -114,7 +114,7 @@ const Row<P> kCommonRows[] = {
      [](P &p) { setTypes(p, kUInt8); }},
     {"TypesDiffer", hipErrorInvalidValue, "V has type number 2, and Q 3",
      [](P &p) { p.V = withType(p.V, kFloat16); }},
-    {"DimTooLarge", hipErrorNotSupported, "Q has head dimension 520",
+    {"DimTooLarge", hipErrorNotSupported, "V has head dimension 520",
      [](P &p) { setDims(p, 520); }},
     {"DimWithoutKernel", hipErrorNotSupported, "head_dim=48",
      [](P &p) { setDims(p, 48); }},

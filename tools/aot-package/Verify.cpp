@@ -59,10 +59,14 @@ private:
 
 template <typename Params>
 Params smallestProblem(const ProblemKey &key, uint32_t id,
-                       const ScoreGroup &score) {
+                       const ScoreGroup &score, fovea_head_dims_t &dims) {
   Params params{};
   if (key.score)
     params.groups = &score.group.header;
+  if (key.headDimV) {
+    dims = {{sizeof(dims), FOVEA_GROUP_HEAD_DIMS, params.groups}, key.headDimV};
+    params.groups = &dims.header;
+  }
   params.struct_size = sizeof(params);
   params.dtype = dataTypeNumber(key.dtype);
   params.mask = int32_t(key.mask);
@@ -72,8 +76,8 @@ Params smallestProblem(const ProblemKey &key, uint32_t id,
   params.head_dim = key.headDim;
   params.kernel = id;
   // Strides say what is wanted.
-  for (auto *tensor : {&params.q, &params.k, &params.v})
-    tensor->stride_seq = key.headDim;
+  params.q.stride_seq = params.k.stride_seq = key.headDim;
+  params.v.stride_seq = key.dimOfV();
   return params;
 }
 
@@ -87,15 +91,16 @@ fovea_status_t prepare(fovea_context_t *context, const ProblemKey &key,
     params.kernel = id;
     return fovea_dropout_mask_prepare(context, &params, device, nullptr);
   }
+  fovea_head_dims_t dims = {};
   if (key.op == OpKind::Forward) {
-    auto params = smallestProblem<fovea_forward_params_t>(key, id, score);
-    params.out.stride_seq = key.headDim;
+    auto params = smallestProblem<fovea_forward_params_t>(key, id, score, dims);
+    params.out.stride_seq = key.dimOfV();
     return fovea_forward_prepare(context, &params, device, nullptr);
   }
-  auto params = smallestProblem<fovea_backward_params_t>(key, id, score);
-  for (auto *tensor : {&params.dq, &params.dk, &params.dv})
-    tensor->stride_seq = key.headDim;
-  params.out.stride_seq = params.dout.stride_seq = key.headDim;
+  auto params = smallestProblem<fovea_backward_params_t>(key, id, score, dims);
+  params.dq.stride_seq = params.dk.stride_seq = key.headDim;
+  params.dv.stride_seq = key.dimOfV();
+  params.out.stride_seq = params.dout.stride_seq = key.dimOfV();
   return fovea_backward_prepare(context, &params, device, nullptr);
 }
 

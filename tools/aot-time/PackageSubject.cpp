@@ -47,7 +47,8 @@ public:
   }
 
   std::string computed(const describe::Problem &) const override {
-    return attentionText(query.op, query.dtype, query.headDim, query.mask) +
+    return attentionText(query.op, query.dtype, query.headDim, query.headDimV,
+                         query.mask) +
            (query.score.empty() ? "" : ", score " + query.score);
   }
 
@@ -83,7 +84,10 @@ bool timing::packageSubjects(const PackageQuery &query,
   }
   Expected<ProblemKey> key =
       ProblemKey::parse(query.op + ";dtype=" + query.dtype +
-                        ";head_dim=" + std::to_string(query.headDim));
+                        ";head_dim=" + std::to_string(query.headDim) +
+                        (query.headDimV
+                             ? ";head_dim_v=" + std::to_string(query.headDimV)
+                             : ""));
   if (!key) {
     error = key.status().message();
     return false;

@@ -41,10 +41,13 @@ public:
     const describe::Buffer &buffer = problem.buffers[q->second];
     std::string mask = toString(check.mask);
     std::replace(mask.begin(), mask.end(), '_', '-');
+    const auto v = check.buffers.find("v");
     return attentionText(
         check.kind == describe::Check::AttentionBackward ? "backward"
                                                          : "forward",
-        describe::typeName(buffer.type), buffer.shape.back(), mask);
+        describe::typeName(buffer.type), buffer.shape.back(),
+        v == check.buffers.end() ? 0 : problem.buffers[v->second].shape.back(),
+        mask);
   }
   bool image(const std::string &codeObject, std::vector<char> &bytes,
              std::string &error) const override {
@@ -76,8 +79,10 @@ bool timing::describedSubjects(const std::string &path,
 
 std::string timing::attentionText(const std::string &op,
                                   const std::string &dtype, int64_t headDim,
-                                  const std::string &mask) {
+                                  int64_t headDimV, const std::string &mask) {
   return op + ", " + dtype + ", head dimension " + std::to_string(headDim) +
+         (headDimV && headDimV != headDim ? "/" + std::to_string(headDimV)
+                                          : "") +
          ", mask " + mask;
 }
 

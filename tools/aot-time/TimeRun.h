@@ -54,6 +54,7 @@ struct PackageQuery {
   std::string op = "forward"; ///< "forward", "backward"
   std::string dtype = "bf16"; ///< "fp16", "bf16"
   int headDim = 128;
+  int headDimV = 0; ///< of v and out; 0: headDim
   std::string mask = "none";   ///< or a window, as parseWindow() reads it
   /// A score program's name, or its digits; empty: kernels without one.
   std::string score;
@@ -73,7 +74,8 @@ bool packageSubjects(const PackageQuery &query,
 
 /// Subject::computed() of attention.
 std::string attentionText(const std::string &op, const std::string &dtype,
-                          int64_t headDim, const std::string &mask);
+                          int64_t headDim, int64_t headDimV,
+                          const std::string &mask);
 
 /// One launch, predicted.
 struct LaunchTime {

@@ -148,6 +148,10 @@ void addOptions(CLI::App &app, CommandLine &line) {
   app.add_option("--head-dim", line.package.headDim, "Head dimension")
       ->check(CLI::Range(1, 1024).description(""))
       ->group(package);
+  app.add_option("--head-dim-v", line.package.headDimV,
+                 "That of v and out, if it is another")
+      ->check(CLI::Range(1, 1024).description(""))
+      ->group(package);
   app.add_option(
          "--mask", line.package.mask,
          "Mask: a window LEFT:RIGHT, as aot-run takes it, or a name: none, "

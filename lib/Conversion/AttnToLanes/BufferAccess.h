@@ -28,7 +28,7 @@ inline mlir::Value offsetIf(mlir::ImplicitLocOpBuilder &b, LaneContext &lanes,
 /// What is known of the rows of a view at run time, i32; null: nothing.
 struct RowEnd {
   mlir::Value columns; ///< if accesses have to look at them
-  mlir::Value again;   ///< 1: column kColumnSeenAgain is the one before it; or 0
+  mlir::Value again;   ///< 1: kColumnSeenAgain is the column before it; or 0
 };
 inline RowEnd rowEndOf(mlir::ConversionPatternRewriter &rewriter,
                        mlir::TypedValue<attn::ViewType> view) {

@@ -150,18 +150,19 @@ static std::vector<GroupVersions> parseGroups(const std::vector<Item> &items,
 }
 
 static std::vector<int32_t> parseHeadDims(const std::vector<Item> &items,
+                                          int32_t most,
                                           Complaints &complaints) {
   std::vector<int32_t> values;
   for (const Item &item : items) {
     int32_t value = 0;
     if (llvm::StringRef(item.text).getAsInteger(10, value) ||
-        value < kMinHeadDim || value > kMaxHeadDim || value % kHeadDimStep)
+        value < kMinHeadDim || value > most || value % kHeadDimStep)
       complaints.add(item.where,
                      "head dimension '" + item.text +
                          "' is not possible; possible: multiples of " +
                          llvm::Twine(kHeadDimStep) + " from " +
                          llvm::Twine(kMinHeadDim) + " to " +
-                         llvm::Twine(kMaxHeadDim));
+                         llvm::Twine(most));
     else
       addOnce(values, value, item, complaints);
   }
@@ -176,14 +177,22 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
       parseAll<DataType>(axes.dtypes, dataTypes(), "type", complaints);
   auto visible = parseAll<Visible>(axes.masks, masks(), "mask", complaints);
   std::vector<GroupVersions> groups = parseGroups(axes.groups, ops, complaints);
-  std::vector<int32_t> headDims = parseHeadDims(axes.headDims, complaints);
+  std::vector<int32_t> headDims = parseHeadDims(
+                           axes.headDims,
+                           axes.headDimsV.empty() ? kMaxHeadDimV : kMaxHeadDim,
+                           complaints),
+                       headDimsV = parseHeadDims(axes.headDimsV, kMaxHeadDimV,
+                                                 complaints);
+  if (axes.headDimsV.empty())
+    headDimsV.push_back(0); // as that of Q
   const bool isOfAttention = ops.empty() || llvm::any_of(ops, [](OpKind op) {
                                return spec::specOf(op).isAttention;
                              });
   if (axes.headDims.empty() && isOfAttention)
     complaints.add(axes.noHeadDims.where, axes.noHeadDims.text);
   if (!isOfAttention) {
-    for (const auto *items : {&axes.headDims, &axes.masks, &axes.groups})
+    for (const auto *items :
+         {&axes.headDims, &axes.headDimsV, &axes.masks, &axes.groups})
       for (const Item &item : *items)
         if (item.text != kAnyMask && item.text != kNoGroups)
           complaints.add(item.where, "'" + item.text + "' is not of " +
@@ -199,7 +208,8 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
   // A slip of a spec with many schedules should cost a message, not memory.
   constexpr size_t kMost = 100000;
   const size_t count = targets.size() * ops.size() * dtypes.size() *
-                       std::max<size_t>(headDims.size(), 1) * visible.size() *
+                       std::max<size_t>(headDims.size(), 1) *
+                       std::max<size_t>(headDimsV.size(), 1) * visible.size() *
                        groups.size() * schedules.size();
   if (jobs.size() + count > kMost)
     return complaints.add(axes.where, "asks for " +
@@ -251,30 +261,36 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
           continue;
         }
         for (int32_t headDim : headDims)
-          for (const Visible &seen : visible)
-            for (const GroupVersions &versions : groups)
-              for (const ScheduleOverrides &overrides : schedules) {
-                // Among several operations each has those that are its own.
-                if (spec::foreignGroup(op, versions))
-                  continue;
-                Job &job = jobFor(selected);
-                job.problem = {op, dtype, headDim, seen.mask, versions};
-                if (seen.window)
-                  job.problem.groups[kWindowGroup] = kWindowVersion;
-                job.overrides = overrides;
-                if (axes.scores) {
-                  job.scores = axes.scores;
-                  job.problem.score = scores[dtype].digest;
-                  job.score = scores[dtype].record;
-                  job.captures = scores[dtype].captures;
-                  if (op == OpKind::Backward) {
-                    job.problem.scoreGradients = scores[dtype].gradients;
-                    job.problem.storedGradients = scores[dtype].stored;
+          for (int32_t headDimV : headDimsV)
+            for (const Visible &seen : visible)
+              for (const GroupVersions &versions : groups)
+                for (const ScheduleOverrides &overrides : schedules) {
+                  // Among several operations each has those that are its own.
+                  if (spec::foreignGroup(op, versions))
+                    continue;
+                  Job &job = jobFor(selected);
+                  job.problem.op = op;
+                  job.problem.dtype = dtype;
+                  job.problem.setHeadDims(headDim,
+                                          headDimV ? headDimV : headDim);
+                  job.problem.mask = seen.mask;
+                  job.problem.groups = versions;
+                  if (seen.window)
+                    job.problem.groups[kWindowGroup] = kWindowVersion;
+                  job.overrides = overrides;
+                  if (axes.scores) {
+                    job.scores = axes.scores;
+                    job.problem.score = scores[dtype].digest;
+                    job.score = scores[dtype].record;
+                    job.captures = scores[dtype].captures;
+                    if (op == OpKind::Backward) {
+                      job.problem.scoreGradients = scores[dtype].gradients;
+                      job.problem.storedGradients = scores[dtype].stored;
+                    }
                   }
+                  job.symbol =
+                      kernelSymbol(job.problem, overrides, job.score.name);
                 }
-                job.symbol =
-                    kernelSymbol(job.problem, overrides, job.score.name);
-              }
       }
 }
 

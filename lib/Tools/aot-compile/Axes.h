@@ -41,6 +41,7 @@ private:
 /// dimensions where no operation is of attention.
 struct Axes {
   std::vector<Item> targets, ops, dtypes, headDims, masks, groups;
+  std::vector<Item> headDimsV; ///< none: each is as the other
   Item noHeadDims; ///< the complaint where there have to be some and are none
   std::vector<ScheduleOverrides> schedules;
   std::string where;            ///< for Job::where

@@ -210,7 +210,7 @@ static void writeLaunches(json::OStream &json, const Job &job,
   });
   json.attribute("algorithm", job.algorithm->name);
   const spec::WorkspaceSpec &workspace = job.algorithm->workspace;
-  int64_t row = workspace.bytesOfRow(job.problem.headDim);
+  int64_t row = workspace.bytesOfRow(workspace.dimOf(job.problem));
   json.attribute("workspace_bytes",
                  workspace.pairStep
                      ? formatv("{0} * batch * heads_q * (ceil(seqlen_q / {1}) "
@@ -239,6 +239,8 @@ std::string fovea::tools::contractJson(const Job &job,
     json.attribute("dtype", toString(job.problem.dtype));
     if (spec::specOf(job.problem.op).isAttention) {
       json.attribute("head_dim", job.problem.headDim);
+      if (job.problem.headDimV)
+        json.attribute("head_dim_v", job.problem.headDimV);
       json.attribute("mask", job.problem.takesWindow()
                                  ? "any, by window arguments"
                                  : toString(job.problem.mask));

@@ -37,7 +37,8 @@ llvm::Expected<Cost> fovea::tools::estimateCost(const Job &job) {
   for (const CostRow &row : kCosts) {
     if (row.op != job.problem.op || row.algorithm != algorithm)
       continue;
-    const int32_t headDim = job.problem.headDim;
+    const int32_t headDim =
+        (job.problem.headDim + job.problem.dimOfV()) / 2;
     return Cost{row.cpuMs(headDim), row.storedBytes(headDim),
                 row.imageBytes(headDim)};
   }

@@ -87,6 +87,10 @@ struct Options {
   cl::list<std::string> headDims{
       "head-dim", cl::CommaSeparated, cl::value_desc("n,..."),
       cl::desc("Head dimensions"), cl::cat(category)};
+  cl::list<std::string> headDimsV{
+      "head-dim-v", cl::CommaSeparated, cl::value_desc("n,..."),
+      cl::desc("Head dimensions of v and out; without it that of q and k"),
+      cl::cat(category)};
   cl::list<std::string> masks{
       "mask", cl::CommaSeparated, cl::value_desc("mask,..."),
       cl::desc("Masks: any (default), one kernel that takes mask and window "
@@ -457,6 +461,7 @@ void RequestBuilder::readProblemOptions() {
   axes.ops = items(options.ops);
   axes.dtypes = items(options.dtypes);
   axes.headDims = items(options.headDims);
+  axes.headDimsV = items(options.headDimsV);
   axes.masks = items(options.masks);
   axes.groups = items(options.groups);
   if (axes.targets.empty())
@@ -470,7 +475,7 @@ void RequestBuilder::readProblemOptions() {
   axes.noHeadDims = {"is missing; possible: multiples of " +
                          std::to_string(kHeadDimStep) + " from " +
                          std::to_string(kMinHeadDim) + " to " +
-                         std::to_string(kMaxHeadDim),
+                         std::to_string(kMaxHeadDimV),
                      "--head-dim"};
   if (axes.masks.empty())
     axes.masks.push_back({kAnyMask.str(), "--mask"});
@@ -499,8 +504,8 @@ void RequestBuilder::readProblemOptions() {
 void RequestBuilder::readSpec() {
   for (const cl::Option &option :
        std::initializer_list<std::reference_wrapper<const cl::Option>>{
-           options.ops, options.dtypes, options.headDims, options.masks,
-           options.groups, options.score, options.scoreFile,
+           options.ops, options.dtypes, options.headDims, options.headDimsV,
+           options.masks, options.groups, options.score, options.scoreFile,
            options.scoreGradients, options.storedGradients, options.inst,
            options.algorithms})
     refuse(option, "contradicts --spec, which says what to compile");
@@ -520,8 +525,8 @@ void RequestBuilder::readSpec() {
 llvm::Error RequestBuilder::readInput() {
   for (const cl::Option &option :
        std::initializer_list<std::reference_wrapper<const cl::Option>>{
-           options.ops, options.dtypes, options.headDims, options.masks,
-           options.groups, options.score, options.scoreFile,
+           options.ops, options.dtypes, options.headDims, options.headDimsV,
+           options.masks, options.groups, options.score, options.scoreFile,
            options.scoreGradients, options.storedGradients, options.spec})
     refuse(option, "contradicts input file '" + options.input +
                        "', which says what to compile");

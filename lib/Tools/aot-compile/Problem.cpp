@@ -53,10 +53,12 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
   ImplicitLocOpBuilder b(loc, module->getBodyRegion());
   constexpr int64_t dynamic = ShapedType::kDynamic;
-  auto tensor = MemRefType::get(
-      {dynamic, dynamic, dynamic, job.problem.headDim},
-      parseType(dataTypeInfo(job.problem.dtype).ir, &context),
-      StridedLayoutAttr::get(&context, 0, {dynamic, dynamic, dynamic, 1}));
+  const Type element = parseType(dataTypeInfo(job.problem.dtype).ir, &context);
+  auto rows = [&](int64_t columns) {
+    return MemRefType::get(
+        {dynamic, dynamic, dynamic, columns}, element,
+        StridedLayoutAttr::get(&context, 0, {dynamic, dynamic, dynamic, 1}));
+  };
   auto lse = MemRefType::get(
       {dynamic, dynamic, dynamic}, b.getF32Type(),
       StridedLayoutAttr::get(&context, 0, {dynamic, dynamic, 1}));
@@ -72,7 +74,9 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
   auto typeOf = [&](const spec::TensorSpec &info) -> Type {
     switch (info.shape) {
     case spec::Shape::Rows:
-      return tensor;
+      return rows(info.columns == spec::Extent::HeadDimV
+                      ? job.problem.dimOfV()
+                      : job.problem.headDim);
     case spec::Shape::Vector:
       return lse;
     case spec::Shape::Heads:
@@ -88,9 +92,7 @@ static OwningOpRef<ModuleOp> buildProblem(MLIRContext &context,
     case spec::Shape::Number:
       return MemRefType::get({1}, b.getI64Type());
     case spec::Shape::Places:
-      return MemRefType::get(
-          {dynamic, dynamic, dynamic, dynamic}, tensor.getElementType(),
-          StridedLayoutAttr::get(&context, 0, {dynamic, dynamic, dynamic, 1}));
+      return rows(dynamic);
     }
     llvm_unreachable("all shapes are listed");
   };

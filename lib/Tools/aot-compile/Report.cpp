@@ -150,6 +150,8 @@ std::string fovea::tools::reportJson(ArrayRef<Job> jobs,
     json.attribute("dtype", toString(job.problem.dtype));
     if (job.problem.headDim)
       json.attribute("head_dim", job.problem.headDim);
+    if (job.problem.headDimV)
+      json.attribute("head_dim_v", job.problem.headDimV);
     json.attribute("mask", job.problem.takesWindow()
                                ? llvm::StringRef("any")
                                : toString(job.problem.mask));

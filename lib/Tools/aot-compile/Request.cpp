@@ -163,6 +163,8 @@ std::string fovea::tools::kernelSymbol(const ProblemKey &problem,
   }
   symbol += std::string("_") + toString(problem.dtype) + "_d" +
             std::to_string(problem.headDim);
+  if (problem.headDimV)
+    symbol += "x" + std::to_string(problem.headDimV);
   GroupVersions groups = problem.groups;
   if (!problem.takesWindow()) // the usual one takes any
     symbol += std::string("_") + toString(problem.mask);

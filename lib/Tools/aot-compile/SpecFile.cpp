@@ -84,6 +84,7 @@ static constexpr ListKey kLists[] = {
     {"ops", &Axes::ops, false, "forward"},
     {"dtypes", &Axes::dtypes, false, ""},
     {"head_dims", &Axes::headDims, true, ""},
+    {"head_dims_v", &Axes::headDimsV, true, ""},
     {"masks", &Axes::masks, false, kAnyMask},
     {"groups", &Axes::groups, false, kNoGroups},
 };
@@ -274,6 +275,8 @@ void SpecReader::readSet(const json::Value &value, const std::string &path,
       readList(*given, prefix + list.key.str(), list.numbers, axes.*list.list);
     else if (!list.fallback.empty())
       (axes.*list.list).push_back({list.fallback.str(), where(path)});
+    else if (list.list == &Axes::headDimsV)
+      continue;
     else if (list.list == &Axes::headDims)
       axes.noHeadDims = {("key \"" + list.key + "\" is missing").str(),
                          where(path)};

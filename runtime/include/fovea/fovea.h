@@ -623,7 +623,7 @@ typedef struct fovea_forward_params {
   int64_t heads_k; /**< divides heads_q; query head h uses key head
                         h / (heads_q / heads_k) */
   int64_t seqlen_q, seqlen_k;
-  int64_t head_dim;           /**< of q and k, 1 to 512 */
+  int64_t head_dim;           /**< of q and k, 1 to 576 */
   fovea_tensor_t q;           /**< (batch, heads_q, seqlen_q, head_dim) */
   fovea_tensor_t k;           /**< (batch, heads_k, seqlen_k, head_dim) */
   fovea_tensor_t v;           /**< (batch, heads_k, seqlen_k, head_dim) */

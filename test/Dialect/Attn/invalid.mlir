@@ -67,23 +67,23 @@ func.func @forward_c5_static(%q: memref<1x1x1x?xf16>, %s: f32) {
 // -----
 
 func.func @forward_c5_small(%q: memref<1x1x1x4xf16>, %s: f32) {
-  // expected-error @below {{(C5) head_dim must be a multiple of 8 in [8, 512], found 4}}
+  // expected-error @below {{(C5) head_dim must be a multiple of 8 in [8, 576], found 4}}
   attn.forward %q, %q, %q, %q scale(%s) : memref<1x1x1x4xf16>, memref<1x1x1x4xf16>, memref<1x1x1x4xf16>, memref<1x1x1x4xf16>
   return
 }
 
 // -----
 
-func.func @forward_c5_large(%q: memref<1x1x1x520xf16>, %s: f32) {
-  // expected-error @below {{(C5) head_dim must be a multiple of 8 in [8, 512], found 520}}
-  attn.forward %q, %q, %q, %q scale(%s) : memref<1x1x1x520xf16>, memref<1x1x1x520xf16>, memref<1x1x1x520xf16>, memref<1x1x1x520xf16>
+func.func @forward_c5_large(%q: memref<1x1x1x584xf16>, %s: f32) {
+  // expected-error @below {{(C5) head_dim must be a multiple of 8 in [8, 576], found 584}}
+  attn.forward %q, %q, %q, %q scale(%s) : memref<1x1x1x584xf16>, memref<1x1x1x584xf16>, memref<1x1x1x584xf16>, memref<1x1x1x584xf16>
   return
 }
 
 // -----
 
 func.func @forward_c5_step(%q: memref<1x1x1x100xf16>, %s: f32) {
-  // expected-error @below {{(C5) head_dim must be a multiple of 8 in [8, 512], found 100}}
+  // expected-error @below {{(C5) head_dim must be a multiple of 8 in [8, 576], found 100}}
   attn.forward %q, %q, %q, %q scale(%s) : memref<1x1x1x100xf16>, memref<1x1x1x100xf16>, memref<1x1x1x100xf16>, memref<1x1x1x100xf16>
   return
 }
@@ -91,8 +91,24 @@ func.func @forward_c5_step(%q: memref<1x1x1x100xf16>, %s: f32) {
 // -----
 
 func.func @forward_c5_differs(%q: memref<1x1x1x64xf16>, %v: memref<1x1x1x128xf16>, %s: f32) {
-  // expected-error @below {{(C5) head_dim of v must be that of q (64), found 'memref<1x1x1x128xf16>'}}
+  // expected-error @below {{(C5) head_dim_v of out must be that of v (128), found 'memref<1x1x1x64xf16>'}}
   attn.forward %q, %q, %v, %q scale(%s) : memref<1x1x1x64xf16>, memref<1x1x1x64xf16>, memref<1x1x1x128xf16>, memref<1x1x1x64xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c5_of_k(%q: memref<1x1x1x64xf16>, %k: memref<1x1x1x128xf16>, %s: f32) {
+  // expected-error @below {{(C5) head_dim of k must be that of q (64), found 'memref<1x1x1x128xf16>'}}
+  attn.forward %q, %k, %q, %q scale(%s) : memref<1x1x1x64xf16>, memref<1x1x1x128xf16>, memref<1x1x1x64xf16>, memref<1x1x1x64xf16>
+  return
+}
+
+// -----
+
+func.func @forward_c5_step_v(%q: memref<1x1x1x64xf16>, %v: memref<1x1x1x100xf16>, %s: f32) {
+  // expected-error @below {{(C5) head_dim_v must be a multiple of 8 in [8, 512], found 100}}
+  attn.forward %q, %q, %v, %v scale(%s) : memref<1x1x1x64xf16>, memref<1x1x1x64xf16>, memref<1x1x1x100xf16>, memref<1x1x1x100xf16>
   return
 }
 

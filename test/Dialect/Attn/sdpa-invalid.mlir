@@ -40,7 +40,7 @@ func.func @sdpa_c4(%q: !t, %v: tensor<1x2x5x64xf16>, %s: f32) {
 
 !t = tensor<1x2x4x12xf16>
 func.func @sdpa_c5(%q: !t, %s: f32) {
-  // expected-error @below {{(C5) head_dim must be a multiple of 8 in [8, 512], found 12}}
+  // expected-error @below {{(C5) head_dim must be a multiple of 8 in [8, 576], found 12}}
   attn.sdpa ins(%q, %q, %q : !t, !t, !t) scale(%s) outs(%q : !t) -> !t
   return
 }

@@ -3,7 +3,8 @@
 // Kernels of the group `head_dims` on simulated devices, against the oracle.
 // What lies between rows is NaN, so that a column too many is seen, outputs
 // have canaries there, and nothing lies behind the last row of a tensor. Every
-// kernel takes any window besides, some other groups.
+// kernel takes any window besides, some other groups. And kernels whose rows of
+// V have other numbers of columns than those of Q, with the group or without.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,9 +42,8 @@ protected:
   run::ForwardCase caseOf(const Row &row, bool isBackward = false) {
     run::ForwardCase c =
         makeCase(2, 70, 133, reference::Mask::CausalBottomRight);
-    const int64_t dim = kernel().headDim;
-    c.headDim = row.dim ? row.dim : dim;
-    c.headDimV = row.dimV ? row.dimV : dim;
+    c.headDim = row.dim ? row.dim : kernel().headDim;
+    c.headDimV = row.dimV ? row.dimV : kernel().dimOfV();
     c.layout = row.layout;
     c.rowPadding = row.padding;
     fill(c, row.sequences, isBackward);
@@ -52,13 +52,15 @@ protected:
     return c;
   }
   bool takes(const Row &row) const {
-    return std::max(row.dim, row.dimV) <= kernel().headDim &&
+    return row.dim <= kernel().headDim && row.dimV <= kernel().dimOfV() &&
            (!row.sequences || kernel().has("varlen"));
   }
 };
 
 class ForwardHeadDims : public HeadDimsTest {};
 class BackwardHeadDims : public HeadDimsTest {};
+class ForwardDimsOfV : public HeadDimsTest {};
+class BackwardDimsOfV : public HeadDimsTest {};
 
 } // namespace
 
@@ -83,13 +85,33 @@ TEST_P(BackwardHeadDims, AgreeWithTheReference) {
     }
 }
 
+/// V's columns are others than Q's, without the group too.
+TEST_P(ForwardDimsOfV, AgreeWithTheReference) {
+  compile(fovea::OpKind::Forward);
+  if (HasFatalFailure())
+    return;
+  expectPass(caseOf({0, 0}));
+  expectPass(caseOf({0, 0, reference::Layout::BSHD, 3}));
+}
+
+TEST_P(BackwardDimsOfV, AgreeWithTheReference) {
+  compile(fovea::OpKind::Backward);
+  if (HasFatalFailure())
+    return;
+  for (const Row &row : {Row{0, 0}, Row{0, 0, reference::Layout::BSHD, 3}}) {
+    run::BackwardCase c;
+    c.forward = caseOf(row, /*isBackward=*/true);
+    expectPass(c);
+  }
+}
+
 /// More than the kernel has columns.
 TEST_P(ForwardHeadDims, AreRefused) {
   compile(fovea::OpKind::Forward);
   if (HasFatalFailure())
     return;
   run::ForwardCase c = caseOf(kRows[0]);
-  c.headDimV = kernel().headDim + 1;
+  c.headDimV = kernel().dimOfV() + 1;
   const run::RunReport report = session->run(c, options);
   EXPECT_EQ(report.outcome, run::Outcome::Refused) << report.message;
   EXPECT_NE(report.message.find("rows of " + std::to_string(c.headDim) +
@@ -115,6 +137,7 @@ static const GroupKernel kForward[] = {
     {"gfx1201", "gfx1201", "bf16", 8, {}, {"head_dims"}},
     {"gfx1201Wide", "gfx1201", "bf16", 192, {}, {"head_dims", "sinks"}},
     {"gfx1201Fp32", "gfx1201", "f32", 264, {}, {"head_dims"}},
+    {"gfx942OfV", "gfx942", "f16", 128, {}, {"head_dims"}, "", 64},
 };
 static const GroupKernel kBackward[] = {
     {"gfx942", "gfx942", "bf16", 64, {}, {"head_dims", "varlen", "dropout"}},
@@ -134,8 +157,56 @@ static const GroupKernel kBackward[] = {
     {"gfx908", "gfx908", "bf16", 96, {}, {"head_dims"}},
     {"gfx1100", "gfx1100", "bf16", 40, {}, {"head_dims"}},
     {"gfx1201", "gfx1201", "f16", 64, {}, {"head_dims", "dlse"}},
+    {"gfx90aOfV", "gfx90a", "bf16", 40, {}, {"head_dims"}, "", 96},
 };
 
+/// A kernel for rows of just so many elements.
+static GroupKernel exact(const char *name, const char *chip, const char *dtype,
+                         int headDim, int headDimV,
+                         std::map<std::string, std::string> schedule = {}) {
+  return {name, chip, dtype, headDim, std::move(schedule), {}, "", headDimV};
+}
+static const GroupKernel kForwardOfV[] = {
+    exact("gfx942", "gfx942", "bf16", 192, 128),
+    exact("gfx942Wider", "gfx942", "f16", 64, 128),
+    exact("gfx942Split", "gfx942", "bf16", 192, 128, {{"algorithm", "split"}}),
+    exact("gfx908", "gfx908", "f16", 72, 40),
+    exact("gfx90aFp32", "gfx90a", "f32", 64, 24),
+    exact("gfx950", "gfx950", "bf16", 192, 128),
+    exact("gfx950Segments", "gfx950", "f16", 128, 64),
+    exact("gfx950SegmentsWider", "gfx950", "bf16", 40, 128),
+    exact("gfx950Alone", "gfx950", "bf16", 256, 128, {{"algorithm", "split"}}),
+    exact("gfx1100", "gfx1100", "bf16", 192, 128),
+    exact("gfx1201", "gfx1201", "f16", 192, 128),
+    exact("gfx1201Wider", "gfx1201", "bf16", 32, 88),
+    exact("gfx1201Fp32", "gfx1201", "f32", 40, 64),
+    // Of multi-head latent attention.
+    exact("gfx942Latent", "gfx942", "bf16", 576, 512),
+    exact("gfx950LatentSplit", "gfx950", "bf16", 576, 512,
+          {{"algorithm", "split"}}),
+    exact("gfx1201Latent", "gfx1201", "f16", 576, 512),
+};
+static const GroupKernel kBackwardOfV[] = {
+    exact("gfx942", "gfx942", "bf16", 192, 128),
+    exact("gfx942Wider", "gfx942", "f16", 40, 88),
+    exact("gfx942Atomic", "gfx942", "f16", 192, 128, {{"algorithm", "atomic"}}),
+    exact("gfx942Atomic16", "gfx942", "bf16", 64, 128,
+          {{"algorithm", "atomic16"}}),
+    exact("gfx908", "gfx908", "bf16", 72, 40),
+    exact("gfx950", "gfx950", "bf16", 96, 64),
+    exact("gfx950KeysInLds", "gfx950", "bf16", 128, 64,
+          {{"algorithm", "atomic16"}}),
+    exact("gfx1100", "gfx1100", "f16", 192, 128),
+    exact("gfx1100Wider", "gfx1100", "bf16", 64, 320),
+    exact("gfx1201", "gfx1201", "bf16", 192, 128),
+    exact("gfx1201Fp32", "gfx1201", "f32", 64, 40),
+    exact("gfx942Latent", "gfx942", "bf16", 576, 512),
+};
+
+INSTANTIATE_TEST_SUITE_P(Kernels, ForwardDimsOfV, testing::ValuesIn(kForwardOfV),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Kernels, BackwardDimsOfV,
+                         testing::ValuesIn(kBackwardOfV), nameOf);
 INSTANTIATE_TEST_SUITE_P(Kernels, ForwardHeadDims, testing::ValuesIn(kForward),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Kernels, BackwardHeadDims,

@@ -99,10 +99,11 @@ static std::string functionOf(const GroupKernel &kernel, fovea::OpKind op) {
       ofGroups += llvm::formatv("{0}({1} : {2}) ", clause, names, types);
   }
   const std::string head =
-      llvm::formatv("!t = memref<?x?x?x{0}x{1}, strided<[?, ?, ?, 1]>>\n"
+      llvm::formatv("!t = memref<?x?x?x{0}x{2}, strided<[?, ?, ?, 1]>>\n"
+                    "!v = memref<?x?x?x{1}x{2}, strided<[?, ?, ?, 1]>>\n"
                     "!rows = memref<?x?x?xf32, strided<[?, ?, 1]>>\n"
-                    "func.func @kernel(%q: !t, %k: !t, %v: !t, %out: !t, ",
-                    kernel.headDim, kernel.dtype);
+                    "func.func @kernel(%q: !t, %k: !t, %v: !v, %out: !v, ",
+                    kernel.headDim, kernel.dimOfV(), kernel.dtype);
   const std::string scalars =
       "%scale: f32, %l: i32, %r: i32, %a: i32" + arguments + ") {\n";
   const std::string operands = "scale(%scale) " + ofTensors +
@@ -111,15 +112,15 @@ static std::string functionOf(const GroupKernel &kernel, fovea::OpKind op) {
   return op == fovea::OpKind::Forward
              ? head + "%lse: !rows, " + scalars +
                    "attn.forward %q, %k, %v, %out lse(%lse) " + operands +
-                   ": !t, !t, !t, !t, !rows\nreturn\n}"
+                   ": !t, !t, !v, !v, !rows\nreturn\n}"
              : head +
-                   "%dout: !t, %lse: !rows, %dq: !t, %dk: !t, %dv: !t, "
+                   "%dout: !v, %lse: !rows, %dq: !t, %dk: !t, %dv: !v, "
                    "%w: memref<?xi8>, " +
                    scalars +
                    "attn.backward %q, %k, %v, %out, %dout, %lse -> %dq, %dk, "
                    "%dv workspace(%w) " +
                    operands +
-                   ": !t, !t, !t, !t, !t, !rows -> !t, !t, !t, memref<?xi8>\n"
+                   ": !t, !t, !v, !v, !v, !rows -> !t, !t, !v, memref<?xi8>\n"
                    "return\n}";
 }
 
@@ -132,6 +133,7 @@ run::ForwardCase GroupKernelTest::makeCase(int64_t batch, int64_t seqQ,
   run::ForwardCase c;
   c.type = type();
   c.headDim = kernel().headDim;
+  c.headDimV = kernel().headDimV;
   c.mask = mask;
   c.batch = batch;
   c.heads = 4;
@@ -168,7 +170,7 @@ void GroupKernelTest::compile(fovea::OpKind op) {
   request.function = functionOf(kernel(), op);
   ProblemKey &problem = request.record.problem;
   problem.op = op;
-  problem.headDim = kernel().headDim;
+  problem.setHeadDims(kernel().headDim, kernel().dimOfV());
   problem.dtype = type();
   problem.groups[kWindowGroup] = kWindowVersion;
   for (const char *name : kernel().groups) {

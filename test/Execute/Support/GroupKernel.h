@@ -21,6 +21,9 @@ struct GroupKernel {
   std::map<std::string, std::string> schedule;
   std::vector<const char *> groups = {}; ///< besides the window
   const char *score = "";                ///< "score { ... }"
+  int headDimV = 0;                      ///< 0: headDim
+
+  int dimOfV() const { return headDimV ? headDimV : headDim; }
 
   bool has(llvm::StringRef group) const {
     return llvm::is_contained(groups, group);
@@ -46,7 +49,7 @@ protected:
   /// the options are those that take it.
   void compile(fovea::OpKind op);
 
-  /// Of the kernel's type and head dimension, with 4 heads over 2.
+  /// Of the kernel's type and head dimensions, with 4 heads over 2.
   run::ForwardCase makeCase(int64_t batch, int64_t seqQ, int64_t seqK,
                             Window mask) const;
   /// Gives a case what the kernel has: sinks, of a backward pass dlse, the

@@ -79,6 +79,7 @@ TEST(ProblemKeyTest, EveryKeySurvivesPrintingAndParsing) {
         for (int32_t dim = kMinHeadDim; dim <= kMaxHeadDim;
              dim += kHeadDimStep) {
           ProblemKey key = makeProblem(dim, dtype, mask);
+          key.setHeadDims(dim, std::min(dim, kMaxHeadDimV));
           key.op = op;
           Expected<ProblemKey> parsed = ProblemKey::parse(key.str());
           ASSERT_TRUE(parsed) << parsed.status().message();
@@ -88,7 +89,8 @@ TEST(ProblemKeyTest, EveryKeySurvivesPrintingAndParsing) {
 
 TEST(ProblemKeyTest, ReadsKeysInAnyOrderAndSpelledOutDefaults) {
   Expected<ProblemKey> key =
-      ProblemKey::parse("forward;mask=none;head_dim=40;dtype=fp16");
+      ProblemKey::parse("forward;mask=none;head_dim_v=40;head_dim=40;"
+                        "dtype=fp16");
   ASSERT_TRUE(key);
   EXPECT_EQ(key->str(), "forward;dtype=fp16;head_dim=40");
 }
@@ -102,8 +104,11 @@ TEST(ProblemKeyTest, RefusesAndNamesWhatItCannotRead) {
       {"forward;dtype=fp16", "'head_dim' is missing"},
       {"forward;dtype=fp8;head_dim=64",
        "dtype 'fp8' is not fp16, bf16 or fp32"},
-      {"forward;dtype=fp16;head_dim=12", "head_dim '12' is not 8 to 512"},
-      {"forward;dtype=fp16;head_dim=520", "head_dim '520'"},
+      {"forward;dtype=fp16;head_dim=12", "head_dim '12' is not 8 to 576"},
+      {"forward;dtype=fp16;head_dim=64;head_dim_v=520",
+       "head_dim_v '520' is not 8 to 512"},
+      {"forward;dtype=fp16;head_dim=576", "head_dim_v is head_dim, 576"},
+      {"forward;dtype=fp16;head_dim=584", "head_dim '584'"},
       {"forward;dtype=fp16;head_dim=64x", "head_dim '64x'"},
       {"forward;dtype=fp16;head_dim=64;head_dim=64", "given twice"},
       {"forward;dtype=fp16;head_dim=64;bias=1", "unknown key 'bias'"},

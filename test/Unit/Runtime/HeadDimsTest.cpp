@@ -13,12 +13,14 @@ protected:
     dims.header = {sizeof(dims), FOVEA_GROUP_HEAD_DIMS, nullptr};
   }
 
-  static KernelRecord record(int32_t dim, bool cuts) {
+  static KernelRecord record(int32_t dim, bool cuts, int32_t dimV = 0) {
     ProblemKey key = makeProblem();
     key.headDim = dim;
+    key.headDimV = dimV;
     key.groups[kHeadDimsGroup] = cuts ? kHeadDimsVersion : 0;
     KernelRecord record = makeRecord(key);
-    record.symbol = (cuts ? "cuts" : "exact") + std::to_string(dim);
+    record.symbol = (cuts ? "cuts" : "exact") + std::to_string(dim) +
+                    (dimV ? "x" + std::to_string(dimV) : "");
     return record;
   }
 
@@ -71,6 +73,29 @@ TEST_F(HeadDimsCall, TakesTheFewestColumnsThatHoldBoth) {
   }
 }
 
+/// Of kernels for two numbers of columns, too: what counts is their sum.
+TEST_F(HeadDimsCall, TakesKernelsWhoseVHasOtherColumns) {
+  write({record(192, true), record(192, true, 128), record(128, true, 224),
+         record(192, false, 128), record(128, false)});
+  context = makeContext();
+  const struct {
+    int64_t dim, dimV;
+    const char *kernel;
+  } rows[] = {{192, 128, "exact192x128"}, {128, 0, "exact128"},
+              {192, 0, "cuts192"},        {185, 128, "cuts192x128"},
+              {192, 129, "cuts192"},      {128, 136, "cuts128x224"},
+              {120, 112, "cuts192x128"},  {129, 1, "cuts192x128"}};
+  for (const auto &row : rows) {
+    dims.head_dim_v = row.dimV;
+    expectStatus(launch(row.dim), FOVEA_STATUS_OK);
+    EXPECT_EQ(launched(), row.kernel) << row.dim << "/" << row.dimV;
+  }
+  dims.head_dim_v = 200;
+  expectStatus(launch(136), FOVEA_STATUS_NOT_FOUND,
+               {"head_dim=136;head_dim_v=200",
+                "have head_dim 128 128/224 192/128 192"});
+}
+
 /// Where there is no exact one, one that could cut does as well.
 TEST_F(HeadDimsCall, MayHaveNothingToCut) {
   write({record(64, true)});
@@ -85,7 +110,8 @@ TEST_F(HeadDimsCall, SaysWhatThereIsNot) {
   dims.head_dim_v = 65;
   expectStatus(launch(8), FOVEA_STATUS_NOT_FOUND, {"rows of 8 and, of V, 65"});
   dims.head_dim_v = 96;
-  expectStatus(launch(80), FOVEA_STATUS_NOT_FOUND, {"without head_dims"});
+  expectStatus(launch(80), FOVEA_STATUS_NOT_FOUND,
+               {"head_dim=80;head_dim_v=96", "have head_dim 64 96"});
 }
 
 TEST_F(HeadDimsCall, RefusesWhatIsNone) {

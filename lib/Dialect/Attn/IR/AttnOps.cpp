@@ -57,6 +57,15 @@ static SmallVector<Named> besideQ(Named k, ArrayRef<Named> likeQ,
   return others;
 }
 
+/// Whether rows of a tensor have the head dimension of v.
+static bool isOfV(StringRef name) {
+  return llvm::any_of(spec::specOf(fovea::OpKind::Backward).base.tensors,
+                      [&](const spec::TensorSpec &tensor) {
+                        return name == tensor.name &&
+                               tensor.columns == spec::Extent::HeadDimV;
+                      });
+}
+
 LogicalResult fovea::attn::checkShapes(Operation *op, Named q, Named k,
                                        ArrayRef<Named> likeQ,
                                        ArrayRef<Named> likeK) {
@@ -84,19 +93,26 @@ LogicalResult fovea::attn::checkShapes(Operation *op, Named q, Named k,
         failed(checkSameExtent(op, "C4", "sequence length", k, 2, tensor, 2)))
       return failure();
 
-  int64_t headDim = q.type.getDimSize(3);
-  if (ShapedType::isDynamic(headDim))
-    return op->emitOpError() << "(C5) head_dim must be static";
-  if (headDim < kMinHeadDim || headDim > kMaxHeadDim ||
-      headDim % kHeadDimStep != 0)
-    return op->emitOpError()
-           << "(C5) head_dim must be a multiple of " << kHeadDimStep << " in ["
-           << kMinHeadDim << ", " << kMaxHeadDim << "], found " << headDim;
-  for (Named tensor : others)
-    if (tensor.type.getDimSize(3) != headDim)
+  for (auto [of, name, most] :
+       {std::tuple(q, "head_dim", kMaxHeadDim),
+        {likeK.front(), "head_dim_v", kMaxHeadDimV}}) {
+    const int64_t headDim = of.type.getDimSize(3);
+    if (ShapedType::isDynamic(headDim))
+      return op->emitOpError() << "(C5) " << name << " must be static";
+    if (headDim < kMinHeadDim || headDim > most ||
+        headDim % kHeadDimStep != 0)
       return op->emitOpError()
-             << "(C5) head_dim of " << tensor.name << " must be that of q ("
-             << headDim << "), found " << tensor.type;
+             << "(C5) " << name << " must be a multiple of " << kHeadDimStep
+             << " in [" << kMinHeadDim << ", " << most << "], found "
+             << headDim;
+    for (Named tensor : others)
+      if (isOfV(tensor.name) == isOfV(of.name) &&
+          tensor.type.getDimSize(3) != headDim)
+        return op->emitOpError()
+               << "(C5) " << name << " of " << tensor.name
+               << " must be that of " << of.name << " (" << headDim
+               << "), found " << tensor.type;
+  }
 
   for (Named tensor : likeQ)
     for (auto [dim, name] : {std::pair(1, "heads"), {2, "sequence length"}})
@@ -304,11 +320,14 @@ fovea::OpKind DropoutMaskOp::getOperationKind() {
   return fovea::OpKind::DropoutMask;
 }
 int64_t DropoutMaskOp::getHeadDim() { return 0; }
+int64_t DropoutMaskOp::getHeadDimV() { return 0; }
 Type DropoutMaskOp::getElementType() {
   return getMask().getType().getElementType();
 }
 int64_t ForwardOp::getHeadDim() { return getQ().getType().getDimSize(3); }
 int64_t BackwardOp::getHeadDim() { return getQ().getType().getDimSize(3); }
+int64_t ForwardOp::getHeadDimV() { return getV().getType().getDimSize(3); }
+int64_t BackwardOp::getHeadDimV() { return getV().getType().getDimSize(3); }
 Type ForwardOp::getElementType() { return getQ().getType().getElementType(); }
 Type BackwardOp::getElementType() { return getQ().getType().getElementType(); }
 

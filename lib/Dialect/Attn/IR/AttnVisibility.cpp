@@ -235,7 +235,7 @@ FailureOr<ProblemKey> fovea::attn::keyOf(AttentionOpInterface op) {
   if (info == std::end(kDataTypes))
     return op->emitOpError() << "is on " << element << ", which no kernel is";
   key.dtype = info->type;
-  key.headDim = int32_t(op.getHeadDim());
+  key.setHeadDims(int32_t(op.getHeadDim()), int32_t(op.getHeadDimV()));
   if (ArrayAttr parts = op.getVisibilityAttr())
     for (Attribute part : parts)
       if (!cast<VisibilityAttrInterface>(part).describe(key))

@@ -19,8 +19,9 @@ llvm::LogicalResult checkSameExtent(mlir::Operation *op,
                                     llvm::StringRef extent, Named a, int dimA,
                                     Named b, int dimB);
 
-/// (C1) to (C6) of a problem-level op. `likeQ` are tensors of the shape of q
-/// beside it, `likeK` of that of k; out comes first of `likeQ`, v of `likeK`.
+/// (C1) to (C6) of a problem-level op. `likeQ` are tensors with the heads and
+/// rows of q beside it, `likeK` with those of k; out comes first of `likeQ`, v
+/// of `likeK`.
 llvm::LogicalResult checkShapes(mlir::Operation *op, Named q, Named k,
                                 llvm::ArrayRef<Named> likeQ,
                                 llvm::ArrayRef<Named> likeK);

@@ -162,6 +162,12 @@ static const BackwardRow kBackwardRows[] = {
      "mfma_16x16x16",
      {32, 16, 4, 2, 1, 2, 0, 0, 256},
      {64, 16, 4, 1, 1, 1, 0, 0, 256}},
+    // 576 columns are three chunks.
+    {0,
+     576,
+     "mfma_16x16x16",
+     {32, 16, 4, 1, 1, 2, 0, 0, 192},
+     {64, 16, 4, 1, 1, 1, 0, 0, 192}},
     {0,
      32,
      "mfma_32x32x4",
@@ -183,6 +189,11 @@ static const BackwardRow kBackwardRows[] = {
      "mfma_16x16x8",
      {32, 16, 4, 2, 1, 2, 0, 0, 256},
      {64, 16, 4, 1, 1, 1, 0, 0, 256}},
+    {0,
+     576,
+     "mfma_16x16x8",
+     {32, 16, 4, 1, 1, 2, 0, 0, 192},
+     {64, 16, 4, 1, 1, 1, 0, 0, 192}},
     // fp32: tiles take twice the registers and the LDS, and products so long
     // that nothing beside them counts.
     {target::kMfmaBf16,
@@ -225,6 +236,12 @@ static const BackwardRow kBackwardRows[] = {
     {0, 96, "wmma_16x16x16", {64, 16, 4, 1, 2, 1, 1}, {64, 16, 4, 1, 2, 1, 1}},
     {0, 112, "wmma_16x16x16", {64, 32, 4, 1, 2, 1, 1}, {64, 16, 4, 1, 2, 1, 1}},
     {0, 128, "wmma_16x16x16", {64, 16, 4, 1, 2, 1, 1}, {64, 16, 4, 1, 2, 1, 1}},
+    {target::kWmmaRepeated,
+     256,
+     "wmma_16x16x16",
+     {32, 16, 8, 2, 4, 4, 1, 0, 64},
+     {32, 16, 8, 2, 4, 4, 1, 0, 64},
+     kColumnsDiffer},
     {0, 256, "wmma_16x16x16", {16, 16, 4, 1, 2, 4, 1}, {32, 16, 8, 1, 4, 4, 1}},
     {target::kWmma,
      384,
@@ -264,9 +281,19 @@ static const BackwardRow kBackwardRows[] = {
      "wmma_16x16x16",
      {16, 16, 8, 2, 4, 8, 1, 0, 128},
      {16, 16, 4, 2, 2, 4, 1, 0, 128}},
+    {target::kWmmaRepeated,
+     576,
+     "wmma_16x16x16",
+     {16, 16, 8, 2, 4, 8, 1, 0, 128},
+     {16, 16, 4, 2, 2, 4, 1, 0, 64}},
+    {0,
+     576,
+     "wmma_16x16x16",
+     {16, 16, 4, 2, 2, 4, 1, 0, 64},
+     {16, 16, 4, 2, 2, 4, 1, 0, 64}},
     {0, 128, "wmma_16x16x32", {64, 32, 4, 2, 2}, {64, 32, 4, 2, 2}},
     {0, 384, "wmma_16x16x32", {64, 32, 4, 1, 1}, {64, 32, 4, 1, 1}},
-    {0, 512, "wmma_16x16x32", {32, 32, 4, 1, 1, 2}, {64, 32, 4, 1, 1}},
+    {0, 576, "wmma_16x16x32", {32, 32, 4, 1, 1, 2}, {64, 32, 4, 1, 1}},
 };
 
 /// Of the kernel of all three gradients.
@@ -439,19 +466,19 @@ int64_t fovea::attn::largestBackwardHeadDim(BackwardAlgorithm algorithm,
 
 static SmallVector<const ScheduleRow *>
 findAtomicRows(BackwardAlgorithm algorithm, const target::TargetInfo &target,
-               Type elementType, int64_t headDim, KernelNeeds needs) {
+               Type elementType, HeadDims dims, KernelNeeds needs) {
   const spec::WorkspaceSpec &workspace = specOf(algorithm).workspace;
   // Sums in pairs have no bounds: chunks may end only where their memory does.
   auto hasRoom = [&](const ScheduleRow &row) {
     const int64_t chunk = row.kernel.columnChunk;
     return !workspace.pairStep || !chunk ||
-           int64_t(llvm::alignTo(headDim, chunk)) <=
-               workspace.pairColumns(headDim);
+           int64_t(llvm::alignTo(dims.most(), chunk)) <=
+               workspace.pairColumns(dims.qk);
   };
   SmallVector<const ScheduleRow *> rows;
   auto add = [&](ArrayRef<ScheduleRow> table) {
     llvm::append_range(rows, findRows<ScheduleRow>(table, target, elementType,
-                                                   headDim, needs, hasRoom));
+                                                   dims.most(), needs, hasRoom));
   };
   if (algorithm == BackwardAlgorithm::Atomic16)
     add(kAtomic16Rows);
@@ -461,13 +488,13 @@ findAtomicRows(BackwardAlgorithm algorithm, const target::TargetInfo &target,
 
 static LogicalResult
 checkLaunch(llvm::function_ref<InFlightDiagnostic()> emitError,
-            const target::TargetInfo &target, Type elementType, int64_t headDim,
+            const target::TargetInfo &target, Type elementType, HeadDims dims,
             const spec::AlgorithmSpec &algorithm,
             const spec::LaunchSpec &launch, ScheduleAttr kernel);
 
 BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
     MLIRContext *context, BackwardAlgorithm algorithm,
-    const target::TargetInfo &target, Type elementType, int64_t headDim,
+    const target::TargetInfo &target, Type elementType, HeadDims dims,
     KernelNeeds needs, ArrayRef<int32_t> passedOver) {
   // The rows' schedules of each kernel with products, and what those that only
   // stream rows take after.
@@ -479,7 +506,7 @@ BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
   switch (algorithm) {
   case BackwardAlgorithm::Deterministic:
     for (const BackwardRow *row : findRows<BackwardRow>(
-             kBackwardRows, target, elementType, headDim, needs)) {
+             kBackwardRows, target, elementType, dims.most(), needs)) {
       keys.push_back({row->inst, row->dkdv});
       queries.push_back({row->inst, row->dq});
     }
@@ -487,7 +514,7 @@ BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
   case BackwardAlgorithm::Atomic:
   case BackwardAlgorithm::Atomic16:
     for (const ScheduleRow *row :
-         findAtomicRows(algorithm, target, elementType, headDim, needs))
+         findAtomicRows(algorithm, target, elementType, dims, needs))
       keys.push_back({row->inst, row->kernel});
     queries = keys;
     break;
@@ -504,13 +531,13 @@ BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
     if (launch.products == 0) {
       const Choice &first = queries.front();
       kernels.push_back(make({first.inst,
-                              {streamedRows(headDim), first.kernel.blockN,
+                              {streamedRows(dims.most()), first.kernel.blockN,
                                kStreamWaves, /*stages=*/1,
                                /*wavesPerSimd=*/4}}));
       continue;
     }
     auto check = [&, &launch = launch](auto emitError, ScheduleAttr schedule) {
-      return checkLaunch(emitError, target, elementType, headDim, spec, launch,
+      return checkLaunch(emitError, target, elementType, dims, spec, launch,
                          schedule);
     };
     kernels.push_back(pickSchedule(
@@ -524,7 +551,7 @@ BackwardScheduleAttr fovea::attn::chooseBackwardSchedule(
 
 std::optional<QueryProduct>
 fovea::attn::queryProduct(const target::TargetInfo &target, Type elementType,
-                          int64_t headDim, ScheduleAttr schedule) {
+                          HeadDims dims, ScheduleAttr schedule) {
   // The schedule's own comes first, and so wins where others are as good.
   SmallVector<const target::MatrixInstr *> instructions;
   if (const target::MatrixInstr *own =
@@ -533,8 +560,9 @@ fovea::attn::queryProduct(const target::TargetInfo &target, Type elementType,
   for (const target::MatrixInstr &row : target::allMatrixInstrs())
     if (lookupMatrixInstr(target, row.name, elementType) == &row)
       instructions.push_back(&row);
-  if (int64_t chunk = schedule.getColumnChunk())
-    headDim = std::min(headDim, chunk);
+  int64_t headDim = dims.qk;
+  if (int64_t chunk = schedule.getColumnChunk(); chunk && chunk < dims.most())
+    headDim = chunk;
   // A tile in LDS has no columns past its own.
   int64_t most = std::numeric_limits<int64_t>::max();
   if (schedule.keepsQueriesInLds())
@@ -570,8 +598,10 @@ namespace {
 struct Holds {
   StringRef kernel;
   GradientKernel role;
-  int moving;       ///< tiles of block_n rows in LDS
-  int accumulators; ///< of value_dim by block_m
+  // Tiles of block_n rows in LDS, and accumulators of value_dim by block_m: of
+  // q and k, and of v and out.
+  int moving, movingV;
+  int accumulators, accumulatorsV;
   int rowTerms;     ///< f32 values in LDS for each row of block_n
   /// Of the kernel of all gradients: the keys once more, and dS in LDS.
   std::optional<QueryProduct> query = {};
@@ -581,12 +611,13 @@ struct Holds {
 /// The part that the layouts of Q, K and V alone do not decide.
 static LogicalResult
 checkHolds(llvm::function_ref<InFlightDiagnostic()> emitError,
-           const target::TargetInfo &target, Type elementType, int64_t headDim,
+           const target::TargetInfo &target, Type elementType, HeadDims dims,
            ScheduleAttr schedule, const Holds &holds) {
   const target::MatrixInstr &inst =
       *lookupMatrixInstr(target, schedule.getInst(), elementType);
-  ForwardTiles tiles = forwardTiles(headDim, schedule, inst);
-  constexpr int residents = 2;
+  const ForwardTiles tiles =
+                         gradientTiles(dims, /*ofV=*/false, schedule, inst),
+                     tilesV = gradientTiles(dims, /*ofV=*/true, schedule, inst);
   const int64_t bytes = tiles.elementBytes;
   const int64_t buffers =
       gradientPipeline(holds.role, schedule, tiles.chunks).buffers;
@@ -597,12 +628,19 @@ checkHolds(llvm::function_ref<InFlightDiagnostic()> emitError,
                           "the head dimension, found "
                        << schedule.getColumnChunk();
   int64_t lds = buffers * tiles.blockN *
-                (bytes * tiles.ldsDim * holds.moving + 4 * holds.rowTerms);
-  const int inLds = schedule.keepsQueriesInLds() + schedule.keepsOtherInLds();
+                (bytes * (tiles.ldsDim * holds.moving +
+                          tilesV.ldsDim * holds.movingV) +
+                 4 * holds.rowTerms);
+  const int64_t columns = tiles.chunks * tiles.scoreDim,
+                columnsV = tiles.chunks * tilesV.scoreDim;
+  // The keys lie there once for both of their products.
   const bool sharesKeys = holds.query && schedule.keepsQueriesInLds() &&
                           turnsReads(target, elementType);
-  lds += inLds * bytes * tiles.blockM * tiles.chunks *
-         (sharesKeys ? tiles.ldsDim : tiles.scoreDim);
+  if (schedule.keepsQueriesInLds())
+    lds += bytes * tiles.blockM *
+           (sharesKeys ? tiles.chunks * tiles.ldsDim : columns);
+  if (schedule.keepsOtherInLds())
+    lds += bytes * tiles.blockM * columnsV;
   if (holds.query) {
     lds += buffers * bytes * tiles.blockN * tiles.blockM;
     if (schedule.keepsQueriesInLds() && !sharesKeys)
@@ -622,23 +660,28 @@ checkHolds(llvm::function_ref<InFlightDiagnostic()> emitError,
             bytes / (int64_t(schedule.getWaves()) * inst.waveSize) /
             kRegisterBytes;
   std::string what = ("what the " + holds.kernel + " kernel keeps takes").str();
-  return checkResidents(emitError, target, inst, tiles, schedule,
-                        {what, holds.accumulators,
-                         schedule.getQueriesInLds() == 2 ? 0 : residents - inLds,
-                         other});
+  const int64_t accumulators =
+      tiles.chunks * (holds.accumulators * tiles.valueDim +
+                      holds.accumulatorsV * tilesV.valueDim);
+  int64_t factors = 0;
+  if (schedule.getQueriesInLds() != 2)
+    factors = (schedule.keepsQueriesInLds() ? 0 : columns) +
+              (schedule.keepsOtherInLds() ? 0 : columnsV);
+  return checkResidents(emitError, target, inst, schedule,
+                        {what, accumulators, factors, other});
 }
 
 /// Of a kernel with products.
 static LogicalResult
 checkLaunch(llvm::function_ref<InFlightDiagnostic()> emitError,
-            const target::TargetInfo &target, Type elementType, int64_t headDim,
+            const target::TargetInfo &target, Type elementType, HeadDims dims,
             const spec::AlgorithmSpec &algorithm,
             const spec::LaunchSpec &launch, ScheduleAttr kernel) {
-  if (failed(checkProducts(emitError, target, elementType, headDim, kernel)))
+  if (failed(checkProducts(emitError, target, elementType, dims, kernel)))
     return failure();
   const target::MatrixInstr &inst =
       *lookupMatrixInstr(target, kernel.getInst(), elementType);
-  const ForwardTiles tiles = forwardTiles(headDim, kernel, inst);
+  const ForwardTiles tiles = forwardTiles(dims, kernel, inst);
   const int64_t chunks = tiles.chunks;
   if (chunks > 1 && kernel.getStages() > 2)
     return emitError() << "columns come in " << chunks
@@ -648,8 +691,13 @@ checkLaunch(llvm::function_ref<InFlightDiagnostic()> emitError,
   GradientKernel role = launch.feeds      ? GradientKernel::All
                         : launch.ownsKeys ? GradientKernel::Keys
                                           : GradientKernel::Queries;
-  int turned = turnsReads(target, elementType) ? 0 : launch.ownsKeys ? 2 : 1;
-  Holds holds = {launch.suffix, role, 2 + turned, launch.ownsKeys ? 2 : 1,
+  const int turned = turnsReads(target, elementType) ? 0 : 1;
+  Holds holds = {launch.suffix,
+                 role,
+                 1 + turned,
+                 launch.ownsKeys ? 1 + turned : 1,
+                 1,
+                 launch.ownsKeys ? 1 : 0,
                  launch.ownsKeys ? 2 : 0};
   if (launch.feeds) {
     const spec::WorkspaceSpec &workspace = algorithm.workspace;
@@ -671,10 +719,10 @@ checkLaunch(llvm::function_ref<InFlightDiagnostic()> emitError,
       return emitError() << "algorithm '" << algorithm.name
                          << "' adds f32 in memory, for which " << target.name
                          << " has no instruction; use 'deterministic'";
-    holds.query = queryProduct(target, elementType, headDim, kernel);
+    holds.query = queryProduct(target, elementType, dims, kernel);
     if (!holds.query)
       return emitError() << "dQ of " << kernel.getBlockN() << " queries by "
-                         << headDim << " columns does not divide over "
+                         << dims.qk << " columns does not divide over "
                          << kernel.getWaves()
                          << " waves; a larger block_n or fewer waves fit";
     if (chunks > 1 && holds.query->columns != tiles.columns)
@@ -682,18 +730,18 @@ checkLaunch(llvm::function_ref<InFlightDiagnostic()> emitError,
                          << " columns of dQ, but a chunk has " << tiles.columns
                          << "; a larger column_chunk or fewer waves fit";
     const int64_t columns = chunks * holds.query->columns;
-    if (workspace.pairStep && columns > workspace.pairColumns(headDim))
+    if (workspace.pairStep && columns > workspace.pairColumns(dims.qk))
       return emitError() << "algorithm '" << algorithm.name << "' has room for "
-                         << workspace.pairColumns(headDim)
+                         << workspace.pairColumns(dims.qk)
                          << " columns of dQ, but waves share out " << columns
                          << "; fewer waves fit";
   }
-  return checkHolds(emitError, target, elementType, headDim, kernel, holds);
+  return checkHolds(emitError, target, elementType, dims, kernel, holds);
 }
 
 LogicalResult fovea::attn::checkBackwardSchedule(
     llvm::function_ref<InFlightDiagnostic()> emitError,
-    const target::TargetInfo &target, Type elementType, int64_t headDim,
+    const target::TargetInfo &target, Type elementType, HeadDims dims,
     BackwardScheduleAttr schedule) {
   // What only streams rows uses no matrix instruction, but shares what looks
   // one up.
@@ -710,7 +758,7 @@ LogicalResult fovea::attn::checkBackwardSchedule(
   for (auto [launch, kernel] :
        llvm::zip_equal(algorithm.launches, schedule.getKernels())) {
     if (launch.products > 0 &&
-        failed(checkLaunch(emitError, target, elementType, headDim, algorithm,
+        failed(checkLaunch(emitError, target, elementType, dims, algorithm,
                            launch, kernel)))
       return failure();
   }

@@ -46,10 +46,12 @@ private:
     return target;
   }
 
-  void remarkOn(Operation *op, int64_t headDim, StringRef key) {
+  void remarkOn(AttentionOpInterface op, StringRef key) {
     remark::analysis(op->getLoc(),
                      remark::RemarkOpts::name("schedule").category("attn"))
-        << llvm::formatv("head_dim {0} on {1}: {2}", headDim, chip, key).str();
+        << llvm::formatv("head_dim {0} on {1}: {2}", HeadDims(op).str(), chip,
+                         key)
+               .str();
   }
 
   LogicalResult choose(ForwardOp op) {
@@ -60,22 +62,22 @@ private:
     if (op.getCombine() || algorithm == "split")
       needs |= kSplitsKeys;
     ScheduleAttr schedule = op.getSchedule().value_or(chooseForwardSchedule(
-        &getContext(), target.getInfo(), op.getElementType(), op.getHeadDim(),
+        &getContext(), target.getInfo(), op.getElementType(), HeadDims(op),
         needs, passedOver.empty() ? 0 : passedOver[0]));
     if (!schedule)
       return op.emitOpError()
-             << "no schedule for head dimension " << op.getHeadDim() << " in "
-             << op.getElementType() << " on " << target.getChip()
+             << "no schedule for head dimension " << HeadDims(op).str()
+             << " in " << op.getElementType() << " on " << target.getChip()
              << behindOthers();
     schedule = override(op, schedule);
     if (!schedule || failed(checkForwardSchedule(
                          [&] { return op.emitOpError(); }, target.getInfo(),
-                         op.getElementType(), op.getHeadDim(), schedule)))
+                         op.getElementType(), HeadDims(op), schedule)))
       return failure();
     op.setScheduleAttr(schedule);
     if (failed(chooseCombine(op, target.getInfo())))
       return failure();
-    remarkOn(op, op.getHeadDim(), op.getScheduleKey());
+    remarkOn(op, op.getScheduleKey());
     return success();
   }
 
@@ -108,9 +110,9 @@ private:
       return success();
     if (!op.getCombine())
       op.setCombineAttr(chooseCombineSchedule(
-          &getContext(), target, *op.getSchedule(), op.getHeadDim()));
+          &getContext(), target, *op.getSchedule(), op.getHeadDimV()));
     return checkCombineSchedule([&] { return op.emitOpError(); }, target,
-                                op.getElementType(), op.getHeadDim(),
+                                op.getElementType(), op.getHeadDimV(),
                                 *op.getCombine());
   }
 
@@ -124,7 +126,7 @@ private:
     BackwardScheduleAttr schedule =
         op.getSchedule().value_or(chooseBackwardSchedule(
             &getContext(), *wanted, target.getInfo(), op.getElementType(),
-            op.getHeadDim(), needsOf(op), passedOver));
+            HeadDims(op), needsOf(op), passedOver));
     StringRef name = stringifyBackwardAlgorithm(*wanted);
     if (!schedule) {
       int64_t largest = largestBackwardHeadDim(*wanted, target.getInfo(),
@@ -132,7 +134,8 @@ private:
       InFlightDiagnostic diagnostic =
           op.emitOpError() << "no " << name
                            << " schedule for gradients of head dimension "
-                           << op.getHeadDim() << " in " << op.getElementType()
+                           << HeadDims(op).str() << " in "
+                           << op.getElementType()
                            << " on " << target.getChip();
       if (!passedOver.empty())
         return diagnostic << behindOthers();
@@ -149,11 +152,11 @@ private:
     schedule = BackwardScheduleAttr::get(&getContext(), *wanted, kernels);
     if (failed(checkBackwardSchedule([&] { return op.emitOpError(); },
                                      target.getInfo(), op.getElementType(),
-                                     op.getHeadDim(), schedule)) ||
+                                     HeadDims(op), schedule)) ||
         failed(checkScoreGradients(op, target.getInfo(), *wanted)))
       return failure();
     op.setScheduleAttr(schedule);
-    remarkOn(op, op.getHeadDim(), schedule.getKey());
+    remarkOn(op, schedule.getKey());
     return success();
   }
 
@@ -236,5 +239,7 @@ fovea::attn::KernelNeeds fovea::attn::needsOf(AttentionOpInterface op) {
     needs |= kDropsWeights;
   if (!op.getHeadDims().empty())
     needs |= kCutsColumns;
+  if (op.getHeadDim() != op.getHeadDimV())
+    needs |= kColumnsDiffer;
   return needs;
 }

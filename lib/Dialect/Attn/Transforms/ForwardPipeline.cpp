@@ -240,7 +240,7 @@ bool ForwardPipeline::countsCopies() const {
                       [](const Place &place) { return isAwait(place.step); });
 }
 
-int ForwardPipeline::copiesBehind(size_t index,
+int ForwardPipeline::copiesBehind(size_t index, bool values,
                                   std::optional<int> iteration) const {
   const Place &wait = places[index];
   Step copied = wait.step == Step::AwaitK ? Step::CopyK : Step::CopyV;
@@ -252,7 +252,7 @@ int ForwardPipeline::copiesBehind(size_t index,
       begun = {wait.ahead - place.ahead, at};
   int count = 0;
   for (auto [at, place] : llvm::enumerate(places))
-    if (place.step == Step::CopyK || place.step == Step::CopyV)
+    if (place.step == (values ? Step::CopyV : Step::CopyK))
       for (int past = begun.first; past <= 0; ++past) {
         Time time = {past, at};
         bool exists = !iteration || *iteration + past + place.ahead >= 0;

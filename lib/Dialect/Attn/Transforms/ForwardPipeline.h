@@ -106,11 +106,11 @@ struct ForwardPipeline {
   /// Whether waits count the copies that may still be under way. No barrier
   /// waits for these then, and all loops are unrolled, masked ones too.
   bool countsCopies() const;
-  /// Copies of tiles that were begun behind the one that place `index`, an
-  /// AwaitK or AwaitV, waits for.
+  /// Copies of tiles of K or V that were begun behind the one that place
+  /// `index`, an AwaitK or AwaitV, waits for.
   /// \param iteration  where it is ahead of the loops: only copies of blocks
   ///   from 0 on are there
-  int copiesBehind(size_t index,
+  int copiesBehind(size_t index, bool values,
                    std::optional<int> iteration = std::nullopt) const;
 
   /// How far ahead of an iteration its first step is.

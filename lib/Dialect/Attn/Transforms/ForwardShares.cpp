@@ -11,8 +11,8 @@ using namespace fovea::attn;
 //===----------------------------------------------------------------------===//
 // The workspace
 //===----------------------------------------------------------------------===//
-// Of each batch: [heads_q, seqlen_q, splits, head_dim] sums, then of each term
-// [heads_q, seqlen_q, splits].
+// Of each batch: [heads_q, seqlen_q, splits, head_dim_v] sums, then of each
+// term [heads_q, seqlen_q, splits].
 
 /// i64: rows and shares before a row of this batch.
 Value ShareBuilder::cells(Value rows) { return mul(rows, i64(arg("splits"))); }
@@ -22,22 +22,22 @@ Value ShareBuilder::batchOffset() {
   Value rows = mul(i64(arg("heads_q")), i64(arg("seqlen_q")));
   int64_t columns =
       spec::specOf(OpKind::Forward).findAlgorithm("split")->workspace.columns;
-  return mul(mul(i64(batch), cells(rows)), i64Constant(headDim + columns));
+  return mul(mul(i64(batch), cells(rows)), i64Constant(headDimV + columns));
 }
 
 /// i64 elements before a term of this head.
 Value ShareBuilder::termOffset(ShareTerm term) {
   Value seqlen = i64(arg("seqlen_q"));
   Value all = cells(mul(i64(arg("heads_q")), seqlen));
-  Value before = mul(all, i64Constant(headDim + int64_t(term)));
+  Value before = mul(all, i64Constant(headDimV + int64_t(term)));
   return add(add(batchOffset(), before), cells(mul(i64(headQ), seqlen)));
 }
 
 Rows ShareBuilder::sumsOfShare(Value share) {
   Value rows = mul(i64(headQ), i64(arg("seqlen_q")));
-  Value before = mul(add(cells(rows), i64(share)), i64Constant(headDim));
+  Value before = mul(add(cells(rows), i64(share)), i64Constant(headDimV));
   return {arg("workspace"), add(batchOffset(), before),
-          mul(arg("splits"), i32(headDim)), seqlenQ()};
+          mul(arg("splits"), i32(headDimV)), seqlenQ()};
 }
 
 Rows ShareBuilder::termsOfShare(ShareTerm term, Value share) {
@@ -47,8 +47,8 @@ Rows ShareBuilder::termsOfShare(ShareTerm term, Value share) {
 
 Rows ShareBuilder::sumsOfRow(Value row) {
   Value rows = add(mul(i64(headQ), i64(arg("seqlen_q"))), i64(row));
-  Value before = mul(cells(rows), i64Constant(headDim));
-  return {arg("workspace"), add(batchOffset(), before), i32(headDim),
+  Value before = mul(cells(rows), i64Constant(headDimV));
+  return {arg("workspace"), add(batchOffset(), before), i32(headDimV),
           arg("splits")};
 }
 
@@ -112,7 +112,7 @@ public:
   Combine(ForwardOp op, gpu::GPUFuncOp kernel, const target::TargetInfo &target,
           const KernelArguments &arguments, ScheduleAttr schedule)
       : ShareBuilder(op, kernel, target, arguments),
-        shares(schedule.getBlockN()), columns(llvm::alignTo(headDim, 32)),
+        shares(schedule.getBlockN()), columns(llvm::alignTo(headDimV, 32)),
         raised(raisesProbabilities()
                    ? kLargestExponent - op.getSchedule()->getRescaleThreshold()
                    : 0),
@@ -155,7 +155,7 @@ private:
   void storeLse(Value total, const std::optional<Sink> &sink);
 
   int64_t shares;  ///< of an iteration
-  int64_t columns; ///< head_dim, padded
+  int64_t columns; ///< head_dim_v, padded
   int raised;      ///< as in the kernel that takes the shares
   bool hasSinks;
   Value factor;
@@ -194,7 +194,7 @@ Value Combine::weights(Relative of, Relative all) {
 SmallVector<Value> Combine::addShares(Value first, ValueRange carried) {
   Value values = LoadOp::create(
       b, f32Tile(shares, columns),
-      view(sumsOfRow(firstRow), first, headDim, b.getF32Type()));
+      view(sumsOfRow(firstRow), first, headDimV, b.getF32Type()));
   Relative own = {loadBounded(ShareTerm::Max, first),
                   loadBounded(ShareTerm::Reference, first)};
   Value sum = load(ShareTerm::Sum, first),
@@ -273,7 +273,7 @@ void Combine::build() {
       select(positive, arith::DivFOp::create(b, factorOfSums, sum), zero);
   Value result = fmul(loop.getResult(2), spread(inverse, columns));
   StoreOp::create(b, narrow(result),
-                  view(rowsOf("out", headQ), firstRow, headDim));
+                  view(rowsOf("out", headQ), firstRow));
 
   Value lse = arg("lse");
   auto store = scf::IfOp::create(b, isGiven(b, lse), /*withElseRegion=*/false);

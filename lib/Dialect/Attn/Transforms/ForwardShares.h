@@ -28,10 +28,11 @@ class ShareBuilder : public QueryBlockBuilder {
 protected:
   using QueryBlockBuilder::QueryBlockBuilder;
 
-  /// The sums of this head's rows in one share, as [seqlen_q, head_dim] of f32.
+  /// The sums of this head's rows in one share, as [seqlen_q, head_dim_v] of
+  /// f32.
   Rows sumsOfShare(Value share);
   Rows termsOfShare(ShareTerm term, Value share);
-  /// The sums of one row in all shares, as [splits, head_dim] of f32.
+  /// The sums of one row in all shares, as [splits, head_dim_v] of f32.
   Rows sumsOfRow(Value row);
   Rows termsOfRow(ShareTerm term, Value row);
 

@@ -75,7 +75,7 @@ public:
         schedule(*op.getSchedule()),
         inst(*lookupMatrixInstr(target, schedule.getInst(),
                                 op.getElementType())),
-        tiles(forwardTiles(op.getHeadDim(), withAllColumns(schedule), inst)),
+        tiles(forwardTiles(HeadDims(op), withAllColumns(schedule), inst)),
         pipeline(ForwardPipeline::of(schedule)),
         raised(raisesProbabilities()
                    ? kLargestExponent - schedule.getRescaleThreshold()
@@ -98,7 +98,10 @@ private:
   KeyBlock after(KeyBlock block, int distance);
   void copy(bool values, KeyBlock block);
   Value bufferOf(Value lds, KeyBlock block);
-  int64_t copiesOfBlock() const;
+  int64_t ldsDim(bool values) const {
+    return values ? tiles.ldsDimV : tiles.ldsDim;
+  }
+  int64_t copiesOfBlock(bool values) const;
   void waitForCopies(int64_t underWay = 0, bool withLds = false);
   void meet();
   bool isStaggered() const;
@@ -109,7 +112,7 @@ private:
   void storeChunksOfK(KeyBlock block);
   Value scoresOfChunks();
   int64_t chunksOfScores() const {
-    return llvm::divideCeil(tiles.headDim, schedule.getColumnChunk());
+    return llvm::divideCeil(headDim, schedule.getColumnChunk());
   }
   Value readV(KeyBlock block);
   /// V lies in LDS as it does in memory: without registers on its way nothing

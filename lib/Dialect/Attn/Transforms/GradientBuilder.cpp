@@ -28,9 +28,17 @@ Value GradientBuilder<Base>::factorTile(Value lds, int64_t rows,
 }
 
 template <typename Base>
-Columns GradientBuilder<Base>::columnsOf(int64_t chunk) const {
-  int64_t first = chunk * tiles.columns;
-  return {first, std::min(tiles.columns, this->headDim - first)};
+Columns GradientBuilder<Base>::columnsOf(int64_t chunk, int64_t width) const {
+  if (tiles.chunks == 1)
+    return {0, width};
+  const int64_t first = chunk * tiles.columns;
+  return {first, std::clamp<int64_t>(width - first, 0, tiles.columns)};
+}
+
+/// Of rows whose columns are those of q and k, or of v and out.
+template <typename Base>
+const ForwardTiles &GradientBuilder<Base>::tilesOf(const Rows &rows) const {
+  return rows.width == this->headDim ? tiles : tilesV;
 }
 
 //===----------------------------------------------------------------------===//
@@ -40,28 +48,31 @@ Columns GradientBuilder<Base>::columnsOf(int64_t chunk) const {
 template <typename Base>
 auto GradientBuilder<Base>::makeResidents(
     const Rows &rows, Value first, bool isInLds,
-    std::function<Value(const Rows &rows, Value first, int64_t column)> load)
-    -> Residents {
+    std::function<Value(const Rows &rows, Value first, int64_t columns,
+                        int64_t column)>
+        load) -> Residents {
   Residents residents;
+  const int64_t columns = tilesOf(rows).scoreDim;
   for (int64_t chunk = 0; chunk != tiles.chunks; ++chunk) {
     const int64_t column = columnsOf(chunk).first;
     if (readsAnew()) {
-      residents.push_back({nullptr, nullptr, [=, this] {
+      residents.push_back({nullptr, nullptr,
+                           [=, this] {
                              return load(this->anew(rows), this->opaque(first),
-                                         column);
-                           }});
+                                         columns, column);
+                           },
+                           columns});
       continue;
     }
-    Value tile = load(rows, first, column);
+    Value tile = load(rows, first, columns, column);
     if (!isInLds) {
-      residents.push_back({this->transpose(tile), nullptr, nullptr});
+      residents.push_back({this->transpose(tile), nullptr, nullptr, columns});
       continue;
     }
-    const int64_t columns =
-        cast<RankedTensorType>(tile.getType()).getDimSize(1);
-    Value lds = this->ldsTile(tiles.blockM, columns, this->elementType);
+    const int64_t stored = cast<RankedTensorType>(tile.getType()).getDimSize(1);
+    Value lds = this->ldsTile(tiles.blockM, stored, this->elementType);
     StoreLdsOp::create(b, tile, lds);
-    residents.push_back({nullptr, lds, nullptr});
+    residents.push_back({nullptr, lds, nullptr, columns});
   }
   return residents;
 }
@@ -73,7 +84,7 @@ Value GradientBuilder<Base>::get(const Resident &resident) {
   if (!resident.lds)
     return resident.tile;
   return this->transpose(
-      factorTile(resident.lds, tiles.blockM, tiles.scoreDim));
+      factorTile(resident.lds, tiles.blockM, resident.columns));
 }
 
 //===----------------------------------------------------------------------===//
@@ -81,17 +92,17 @@ Value GradientBuilder<Base>::get(const Resident &resident) {
 //===----------------------------------------------------------------------===//
 
 template <typename Base>
-void GradientBuilder<Base>::allocVisited(ArrayRef<Value *> rows,
-                                         ArrayRef<Value *> turned,
+void GradientBuilder<Base>::allocVisited(ArrayRef<Visited *> all,
+                                         ArrayRef<Visited *> turned,
                                          int buffers) {
-  for (Value *tile : rows)
-    *tile =
-        this->ldsTile(tiles.blockN, tiles.ldsDim, this->elementType, buffers);
+  for (Visited *tile : all)
+    tile->rows = this->ldsTile(tiles.blockN, tile->tiles.ldsDim,
+                               this->elementType, buffers);
   if (turnsReads(this->target, this->elementType))
     return;
-  for (Value *tile : turned)
-    *tile =
-        this->ldsTile(tiles.ldsDim, tiles.blockN, this->elementType, buffers);
+  for (Visited *tile : turned)
+    tile->turned = this->ldsTile(tile->tiles.ldsDim, tiles.blockN,
+                                 this->elementType, buffers);
 }
 
 template <typename Base>
@@ -118,15 +129,15 @@ Value GradientBuilder<Base>::readRows(Value lds, const Resident &right) {
     fetched = this->transpose(right.load());
     separateLdsReads();
   }
-  return factorTile(lds, tiles.blockN, tiles.scoreDim);
+  return factorTile(lds, tiles.blockN, right.columns);
 }
 
 template <typename Base>
 Value GradientBuilder<Base>::readTurned(const Visited &tile, In in) {
   if (tile.turned)
-    return factorTile(in(tile.turned), tiles.valueDim, tiles.blockN);
+    return factorTile(in(tile.turned), tile.tiles.valueDim, tiles.blockN);
   return this->transpose(
-      factorTile(in(tile.rows), tiles.blockN, tiles.valueDim));
+      factorTile(in(tile.rows), tiles.blockN, tile.tiles.valueDim));
 }
 
 template <typename Base>
@@ -467,7 +478,8 @@ Value GradientBuilder<Base>::loadValues(const Rows &rows, Value first,
 }
 
 template <typename Base>
-SmallVector<Value> GradientBuilder<Base>::noSumsOfChunks() {
+SmallVector<Value>
+GradientBuilder<Base>::noSumsOfChunks(const ForwardTiles &tiles) {
   return SmallVector<Value>(
       tiles.chunks,
       this->splat(this->f32Tile(tiles.valueDim, tiles.blockM), 0.0f));
@@ -477,8 +489,9 @@ template <typename Base>
 void GradientBuilder<Base>::storeGradient(ArrayRef<Value> sums, Value scale,
                                           const Rows &rows, Value first) {
   for (auto [chunk, acc] : llvm::enumerate(sums))
-    StoreOp::create(b, this->transpose(scaledAndNarrow(acc, scale)),
-                    this->view(rows, first, columnsOf(chunk)));
+    if (const Columns columns = columnsOf(chunk, rows.width); columns.count > 0)
+      StoreOp::create(b, this->transpose(scaledAndNarrow(acc, scale)),
+                      this->view(rows, first, columns));
 }
 
 template <typename Base>
@@ -494,7 +507,7 @@ Value GradientBuilder<Base>::scaledAndNarrow(Value sums, Value scale) {
 template <typename Base>
 void GradientBuilder<Base>::storeRows(Value tile, const Rows &rows,
                                       Value first) {
-  StoreOp::create(b, tile, this->view(rows, first, this->headDim));
+  StoreOp::create(b, tile, this->view(rows, first));
 }
 
 template class fovea::attn::GradientBuilder<TileBuilder>;

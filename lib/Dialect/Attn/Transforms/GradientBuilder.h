@@ -47,14 +47,21 @@ public:
       : Base(op, kernel, target, arguments), op(op), schedule(schedule),
         inst(*lookupMatrixInstr(target, schedule.getInst(),
                                 op.getElementType())),
-        tiles(forwardTiles(op.getHeadDim(), schedule, inst)) {}
+        tiles(gradientTiles(HeadDims(op), /*ofV=*/false, schedule, inst)),
+        tilesV(gradientTiles(HeadDims(op), /*ofV=*/true, schedule, inst)) {}
 
 protected:
   using Base::b;
 
   Value factorTile(Value lds, int64_t rows, int64_t columns);
-  /// The columns of the head dimension that a chunk has.
-  Columns columnsOf(int64_t chunk) const;
+  /// The columns that a chunk has of tensors with so many; none where others
+  /// have more.
+  Columns columnsOf(int64_t chunk, int64_t width) const;
+  /// Those of q and k.
+  Columns columnsOf(int64_t chunk) const {
+    return columnsOf(chunk, this->headDim);
+  }
+  Columns allColumns() const { return {0, this->headDim}; }
 
   //===--- what stays -----------------------------------------------------===//
   /// A right operand that lasts through the loop: [score_dim, block_m], rows of
@@ -63,15 +70,19 @@ protected:
   struct Resident {
     Value tile, lds;
     std::function<Value()> load; ///< rows
+    int64_t columns;             ///< score_dim
   };
   /// One for each chunk of columns.
   using Residents = llvm::SmallVector<Resident>;
   /// \param first  of the rows
   /// \param isInLds  whether they stay there, where they stay at all
-  /// \param load  [block_m, score_dim] from a row and a column on
+  /// \param load  [block_m, columns], or more columns for LDS, from a row and a
+  ///   column on
   Residents makeResidents(
       const Rows &rows, Value first, bool isInLds,
-      std::function<Value(const Rows &rows, Value first, int64_t column)> load);
+      std::function<Value(const Rows &rows, Value first, int64_t columns,
+                          int64_t column)>
+          load);
   Value get(const Resident &resident);
   bool readsAnew() const {
     return !schedule.keepsQueriesInRegisters() && !schedule.keepsQueriesInLds();
@@ -81,13 +92,14 @@ protected:
   /// A block in LDS. Read as it is and turned: it lies there both ways, or only
   /// as it is where reads turn it.
   struct Visited {
-    Value rows, turned;
+    const ForwardTiles &tiles; ///< of the tensor
+    Value rows = nullptr, turned = nullptr;
   };
   /// The buffer of an LDS tile that the block at hand is in.
   using In = llvm::function_ref<Value(Value lds)>;
   /// In this order, that of their LDS.
-  void allocVisited(llvm::ArrayRef<Value *> rows,
-                    llvm::ArrayRef<Value *> turned, int buffers);
+  void allocVisited(llvm::ArrayRef<Visited *> all,
+                    llvm::ArrayRef<Visited *> turned, int buffers);
   void storeVisited(Value rows, const Visited &tile, In in);
   void storeTurned(Value rows, const Visited &tile, In in);
   /// Rows that a product with the resident operand takes. What is read from
@@ -175,7 +187,7 @@ protected:
   /// A value of each of the rows [first, first + count): [1, count].
   Value loadValues(const Rows &rows, Value first, int64_t count);
   /// An accumulator [value_dim, block_m] for each chunk of columns.
-  llvm::SmallVector<Value> noSumsOfChunks();
+  llvm::SmallVector<Value> noSumsOfChunks(const ForwardTiles &tiles);
   /// Stores accumulators times `scale` (if any; a scalar or one for each
   /// column) as rows.
   void storeGradient(llvm::ArrayRef<Value> sums, Value scale, const Rows &rows,
@@ -186,10 +198,11 @@ protected:
   BackwardOp op;
   ScheduleAttr schedule;
   const target::MatrixInstr &inst;
-  ForwardTiles tiles;
+  ForwardTiles tiles, tilesV; ///< of q and k, and of v and out
   Value factor; ///< |scale| * log2(e), at least the least normal number
 
 private:
+  const ForwardTiles &tilesOf(const Rows &rows) const;
   Value fetched; ///< of the resident operand that was last read from memory
 
   Value i64Constant(int64_t value) {

@@ -29,10 +29,10 @@ public:
     enterSequence(firstRow, /*ownsKeys=*/false);
     auto load = [&](StringRef name) -> Value {
       Value rows =
-          loadTile(rowsOf(name, headQ), firstRow, tiles.blockM, tiles.ldsDim);
+          loadTile(rowsOf(name, headQ), firstRow, tiles.blockM, tilesV.ldsDim);
       if (elementType.isF32())
         return rows;
-      return arith::ExtFOp::create(b, f32Tile(tiles.blockM, tiles.ldsDim),
+      return arith::ExtFOp::create(b, f32Tile(tiles.blockM, tilesV.ldsDim),
                                    rows);
     };
     Value products = fmul(load("out"), load("dout"));

@@ -82,7 +82,7 @@ private:
   Value tailBlocks, maskedBlocks; ///< the latter with the head
   Residents keys, values;
   BlockViews views;
-  Visited ldsQ, ldsDout;
+  Visited ldsQ{tiles}, ldsDout{tilesV};
   Value ldsLse, ldsDelta;
   // Of the sums of dQ; nothing where they are not taken.
   std::optional<QueryProduct> query;
@@ -122,25 +122,29 @@ void KeyGradients::prepareQuerySums(const Rows &k) {
   for (int64_t number = 0; number != tiles.chunks; ++number) {
     const int64_t column = columnsOf(number).first;
     if (readsAnew()) {
-      queryKeys.push_back({nullptr, nullptr, [=, this] {
+      queryKeys.push_back({nullptr, nullptr,
+                           [=, this] {
                              return loadOwn(anew(k), opaque(firstKey),
                                             query->columns, column);
-                           }});
+                           },
+                           query->columns});
       continue;
     }
     if (schedule.keepsQueriesInRegisters()) {
       queryKeys.push_back(
-          {loadOwn(k, firstKey, query->columns, column), nullptr, nullptr});
+          {loadOwn(k, firstKey, query->columns, column), nullptr, nullptr,
+           query->columns});
       continue;
     }
     if (sharesKeys()) {
-      queryKeys.push_back({nullptr, keys[number].lds, nullptr});
+      queryKeys.push_back(
+          {nullptr, keys[number].lds, nullptr, query->columns});
       continue;
     }
     Value lds = ldsTile(tiles.ldsDim, tiles.blockM, elementType);
     StoreLdsOp::create(b, transpose(loadOwn(k, firstKey, tiles.ldsDim, column)),
                        lds);
-    queryKeys.push_back({nullptr, lds, nullptr});
+    queryKeys.push_back({nullptr, lds, nullptr, query->columns});
   }
 }
 
@@ -169,10 +173,10 @@ void KeyGradients::load(Value number, Value block, bool isAgain) {
     return first;
   };
   auto view = [&](bool ofDout) {
-    return TileBuilder::view(ofDout ? head.dout : head.q, firstRow(), headDim);
+    return TileBuilder::view(ofDout ? head.dout : head.q, firstRow());
   };
   slot(Slot::ScoredRows) = views.load(b, number, false, tiles, chunk, view);
-  slot(Slot::OtherRows) = views.load(b, number, true, tiles, chunk, view);
+  slot(Slot::OtherRows) = views.load(b, number, true, tilesV, chunk, view);
   if (isAgain || chunk != 0)
     return;
   slot(Slot::LogSumRows) = loadValues(head.lse, first, tiles.blockN);
@@ -322,6 +326,9 @@ void KeyGradients::take(GradientStep step, Value number) {
         queryGradients(slot(Slot::ScoreGradientRows), queryKeys[chunk]);
     return;
   case Step::AddQueryGradients: {
+    const Columns columns = columnsOf(chunk);
+    if (columns.count == 0)
+      return;
     Value parts = slot(Slot::QueryGradients);
     // Its range is that of dQ only when it is scaled.
     if (!sumsPairs() && sharesKeys()) // whose sign the keys have
@@ -332,7 +339,7 @@ void KeyGradients::take(GradientStep step, Value number) {
     AtomicAddOp::create(
         b, parts,
         sumsView(head.sums, mul(opaque(slot(Slot::Number)), i32(tiles.blockN)),
-                 columnsOf(chunk)));
+                 columns));
     return;
   }
   }
@@ -406,8 +413,7 @@ Bounds KeyGradients::seenByKeys() {
 }
 
 void KeyGradients::build() {
-  allocVisited({&ldsQ.rows, &ldsDout.rows}, {&ldsQ.turned, &ldsDout.turned},
-               pipeline.buffers);
+  allocVisited({&ldsQ, &ldsDout}, {&ldsQ, &ldsDout}, pipeline.buffers);
   ldsLse = ldsTile(1, tiles.blockN, b.getF32Type(), pipeline.buffers);
   ldsDelta = ldsTile(1, tiles.blockN, b.getF32Type(), pipeline.buffers);
 
@@ -431,21 +437,22 @@ void KeyGradients::build() {
   k.count = v.count = seen.end;
   firstSeen = seen.begin;
   if (isAtomic())
-    query = queryProduct(target, elementType, headDim, schedule);
+    query = queryProduct(target, elementType, HeadDims(op), schedule);
   keys = makeResidents(
       k, firstKey, schedule.keepsQueriesInLds(),
-      [=, this](const Rows &rows, Value first, int64_t column) -> Value {
+      [=, this](const Rows &rows, Value first, int64_t columns,
+                int64_t column) -> Value {
         return NegateIfOp::create(
             b,
             loadOwn(rows, first,
-                    query && sharesKeys() ? tiles.ldsDim : tiles.scoreDim,
-                    column),
+                    query && sharesKeys() ? tiles.ldsDim : columns, column),
             scaleIsNegative());
       });
   values = makeResidents(
       v, firstKey, schedule.keepsOtherInLds(),
-      [=, this](const Rows &rows, Value first, int64_t column) {
-        return loadOwn(rows, first, tiles.scoreDim, column);
+      [=, this](const Rows &rows, Value first, int64_t columns,
+                int64_t column) {
+        return loadOwn(rows, first, columns, column);
       });
 
   if (isAtomic())
@@ -494,8 +501,8 @@ void KeyGradients::build() {
         splat(tile(tiles.blockN, tiles.blockM, elementType), 0.0f),
         bufferOf(ldsDs, i32(-1), pipeline.buffers));
 
-  accV = noSumsOfChunks();
-  accK = noSumsOfChunks();
+  accV = noSumsOfChunks(tilesV);
+  accK = noSumsOfChunks(tiles);
   power = initialDsPower();
   auto heads = scf::ForOp::create(b, zero, group, i32(1), sumValues());
   {

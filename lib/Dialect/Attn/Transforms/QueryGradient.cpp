@@ -39,8 +39,7 @@ private:
   /// Of the rows, as [1, block_m]: -lse * log2(e), -inf where no key is seen;
   /// and delta.
   Value negatedLse, delta;
-  Visited ldsK;
-  Value ldsV;
+  Visited ldsK{tiles}, ldsV{tilesV};
   SmallVector<Value> acc; ///< dQ^T
   Value power;            ///< of two, that is in it; null: none
   // Of the loop that is being emitted.
@@ -58,7 +57,7 @@ SmallVector<Value *> QueryGradient::sums() {
 }
 
 Value QueryGradient::loadChunk(bool values, Value number) {
-  return views.load(b, number, values, tiles, chunk,
+  return views.load(b, number, values, values ? tilesV : tiles, chunk,
                     [&](bool values) { return viewKeys(values, number); });
 }
 
@@ -74,7 +73,7 @@ void QueryGradient::take(GradientStep step, Value number) {
   case Step::Store:
     storeVisited(cutChunk(/*values=*/false, slot(Slot::ScoredRows)), ldsK, in);
     StoreLdsOp::create(b, cutChunk(/*values=*/true, slot(Slot::OtherRows)),
-                       in(ldsV));
+                       in(ldsV.rows));
     return;
   case Step::LoadAgain:
     slot(Slot::ScoredRows) = loadChunk(/*values=*/false, number);
@@ -113,7 +112,7 @@ void QueryGradient::take(GradientStep step, Value number) {
   }
   case Step::ReadOther:
     separateLdsReads();
-    slot(Slot::Other) = readRows(in(ldsV), douts[chunk]);
+    slot(Slot::Other) = readRows(in(ldsV.rows), douts[chunk]);
     return;
   case Step::WeightGradients:
     slot(Slot::WeightGradients) =
@@ -143,7 +142,7 @@ void QueryGradient::take(GradientStep step, Value number) {
 }
 
 void QueryGradient::build() {
-  allocVisited({&ldsK.rows, &ldsV}, {&ldsK.turned}, pipeline.buffers);
+  allocVisited({&ldsK, &ldsV}, {&ldsK}, pipeline.buffers);
   placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven());
   dropout.prepare();
   enterSequence(firstRow, /*ownsKeys=*/false);
@@ -153,23 +152,24 @@ void QueryGradient::build() {
   factor = softmaxFactor();
   queries = makeResidents(
       q, firstRow, schedule.keepsQueriesInLds(),
-      [=, this](const Rows &rows, Value first, int64_t column) -> Value {
+      [=, this](const Rows &rows, Value first, int64_t columns,
+                int64_t column) -> Value {
         return NegateIfOp::create(b,
-                                  loadTile(rows, first, tiles.blockM,
-                                           tiles.scoreDim, /*hidden=*/nullptr,
-                                           column),
+                                  loadTile(rows, first, tiles.blockM, columns,
+                                           /*hidden=*/nullptr, column),
                                   scaleIsNegative());
       });
   douts = makeResidents(
       dout, firstRow, schedule.keepsOtherInLds(),
-      [=, this](const Rows &rows, Value first, int64_t column) {
-        return loadTile(rows, first, tiles.blockM, tiles.scoreDim,
+      [=, this](const Rows &rows, Value first, int64_t columns,
+                int64_t column) {
+        return loadTile(rows, first, tiles.blockM, columns,
                         /*hidden=*/nullptr, column);
       });
   negatedLse =
       negated(loadValues(rowValues("lse", headQ), firstRow, tiles.blockM));
   delta = loadValues(deltaRows(headQ), firstRow, tiles.blockM);
-  acc = noSumsOfChunks();
+  acc = noSumsOfChunks(tiles);
   power = initialDsPower();
   prologue();
   Value end;

@@ -520,7 +520,7 @@ bool Matcher::haveFittingShapes(const Sdpa &found) {
     return terms.extentOf(cast<AffineDimExpr>(dim).getPosition());
   };
   if (ShapedType::isDynamic(headDim) || headDim < kMinHeadDim ||
-      headDim > kMaxHeadDim || headDim % kHeadDimStep != 0 ||
+      headDim > kMaxHeadDimV || headDim % kHeadDimStep != 0 ||
       extent(inner) != headDim || q != out.clone(q.getShape()) ||
       q.getDimSize(rank - 1) != headDim || k.getDimSize(rank - 1) != headDim ||
       v.getDimSize(rank - 1) != headDim || k.getShape() != v.getShape() ||

@@ -47,6 +47,7 @@ static const ScheduleRow kForwardRows[] = {
     {target::kMfmaBf16, 128, "mfma_16x16x8", {128, 32, 4, 2, 2}},
     {target::kMfmaBf16, 256, "mfma_16x16x8", {64, 32, 4, 2, 2}},
     {target::kMfmaBf16, 512, "mfma_16x16x8", {64, 32, 4, 2, 1}},
+    {target::kMfmaBf16, 576, "mfma_16x16x8", {64, 16, 4, 2, 1}},
     // CDNA with loads of 16 bytes to LDS and transposing reads: two buffers
     // each of K and V, one barrier an iteration, two workgroups of up to 80 KiB
     // a compute unit; or segments, and a workgroup whose halves alternate.
@@ -107,6 +108,9 @@ static const ScheduleRow kForwardRows[] = {
     {0, 192, "mfma_32x32x8", {256, 32, 8, 2, 2}},
     {0, 256, "mfma_32x32x8", {128, 32, 4, 2, 1}},
     {0, 512, "mfma_16x16x16", {64, 32, 4, 2, 1}},
+    // Copies past the registers would take 2048 bytes for a row of 1152.
+    {kDirectCopyFeatures, 576, "mfma_16x16x32", {64, 32, 4, 2, 1}},
+    {0, 576, "mfma_16x16x16", {64, 16, 4, 2, 1}},
     // fp32: tiles take twice the registers and the LDS, and products so long
     // that nothing beside them counts: 16 queries a wave leave registers for
     // score programs, and are predicted within 2 % of 32.
@@ -120,6 +124,23 @@ static const ScheduleRow kForwardRows[] = {
     // Where operands repeat, queries take twice the registers and go to LDS
     // earlier, which then holds one workgroup and 16 keys. Past 256 two waves
     // share the output of their queries.
+    // Where V has other columns than Q, LLVM reads all of a block ahead of its
+    // products until it spills: fewer keys, and queries in LDS.
+    {target::kWmmaRepeated,
+     128,
+     "wmma_16x16x16",
+     {64, 16, 4, 2, 2, 1, 1},
+     kColumnsDiffer},
+    {target::kWmmaRepeated,
+     192,
+     "wmma_16x16x16",
+     {64, 32, 4, 1, 2, 1, 1},
+     kColumnsDiffer},
+    {target::kWmmaRepeated,
+     256,
+     "wmma_16x16x16",
+     {64, 16, 4, 1, 2, 1, 1},
+     kColumnsDiffer},
     // What a program reads of 64 keys has no registers beside eight waves.
     {target::kWmmaRepeated | target::kLargeRegisterFile,
      64,
@@ -234,11 +255,13 @@ static const ScheduleRow kForwardRows[] = {
      {32, 16, 8, 1, 4, 4, 1},
      kCutsColumns},
     {0, 512, "wmma_16x16x16", {32, 16, 4, 1, 2, 2, 1}},
+    {target::kWmmaRepeated, 576, "wmma_16x16x16", {16, 16, 8, 1, 4, 8, 1}},
+    {0, 576, "wmma_16x16x16", {16, 16, 4, 1, 2, 4, 1}},
     // 1024 registers a lane.
     {0, 96, "wmma_16x16x32", {128, 64, 8, 2, 4}},
     {0, 128, "wmma_16x16x32", {128, 64, 8, 2, 3}},
     {0, 256, "wmma_16x16x32", {64, 32, 4, 2, 2}},
-    {0, 512, "wmma_16x16x32", {64, 32, 4, 2, 1}},
+    {0, 576, "wmma_16x16x32", {64, 32, 4, 2, 1}},
 };
 
 bool fovea::attn::turnsReads(const target::TargetInfo &target,
@@ -247,37 +270,69 @@ bool fovea::attn::turnsReads(const target::TargetInfo &target,
   return bytes == kRegisterBytes || target::ldsTransposedRead(target, bytes);
 }
 
-ForwardTiles fovea::attn::forwardTiles(int64_t headDim, ScheduleAttr schedule,
-                                       const target::MatrixInstr &inst) {
+std::string HeadDims::str() const {
+  return std::to_string(qk) + (v == qk ? "" : "/" + std::to_string(v));
+}
+
+/// \param most  columns of any tensor, which say into how many chunks all go
+static ForwardTiles tilesOf(HeadDims dims, int64_t most, ScheduleAttr schedule,
+                            const target::MatrixInstr &inst) {
   ForwardTiles tiles;
-  tiles.headDim = headDim;
-  tiles.columns = headDim;
-  if (int64_t chunk = schedule.getColumnChunk())
-    tiles.columns = std::min(chunk, headDim);
-  tiles.chunks = llvm::divideCeil(headDim, tiles.columns);
+  const int64_t chunk = schedule.getColumnChunk();
+  tiles.chunks = chunk ? llvm::divideCeil(most, chunk) : 1;
+  if (tiles.chunks > 1)
+    dims = chunk;
+  tiles.columns = dims.qk;
   tiles.elementBytes = target::elementTypeInfo(inst.type).bytes();
-  tiles.scoreDim =
-      llvm::alignTo(tiles.columns, layout::contractionUnit(inst.layouts()));
-  tiles.valueDim =
-      llvm::alignTo(tiles.columns, inst.m * schedule.getValueSplit());
+  auto contracted = [&](int64_t columns) -> int64_t {
+    return llvm::alignTo(columns, layout::contractionUnit(inst.layouts()));
+  };
+  auto asRows = [&](int64_t columns) -> int64_t {
+    return llvm::alignTo(columns, inst.m * schedule.getValueSplit());
+  };
+  tiles.scoreDim = contracted(dims.qk);
+  tiles.valueDim = asRows(dims.v);
   // Copies past the registers fill LDS in the order of lanes, which divides
-  // into whole rows of powers of two.
-  tiles.ldsDim = llvm::alignTo(std::max(tiles.scoreDim, tiles.valueDim),
-                               kLdsRowBytes / tiles.elementBytes);
-  tiles.ldsBuffers = 1;
-  if (schedule.getDirectCopy()) {
-    tiles.ldsDim = llvm::PowerOf2Ceil(tiles.ldsDim);
-    tiles.ldsBuffers = schedule.getStages() == 1 ? 1 : 2;
-  }
+  // into whole rows of powers of two, and each lane copies something of the
+  // narrower ones too.
+  auto inLds = [&](int64_t columns) -> int64_t {
+    const int64_t padded =
+        llvm::alignTo(std::max(contracted(columns), asRows(columns)),
+                      kLdsRowBytes / tiles.elementBytes);
+    if (!schedule.getDirectCopy())
+      return padded;
+    if (dims.qk == dims.v)
+      return llvm::PowerOf2Ceil(padded);
+    const int64_t rows =
+        schedule.getBlockN() / ForwardPipeline::of(schedule).parts;
+    return llvm::PowerOf2Ceil(
+        std::max(padded, int64_t(schedule.getWaves()) * inst.waveSize *
+                             kCopyBytes / (rows * tiles.elementBytes)));
+  };
+  tiles.ldsDim = inLds(dims.qk);
+  tiles.ldsDimV = inLds(dims.v);
+  tiles.ldsBuffers =
+      schedule.getDirectCopy() && schedule.getStages() != 1 ? 2 : 1;
   tiles.blockM = schedule.getBlockM();
   tiles.blockN = schedule.getBlockN();
   tiles.rowGroups = inst.waveSize / inst.n;
-  tiles.ldsBytes =
-      2 * tiles.elementBytes * tiles.ldsBuffers * tiles.blockN * tiles.ldsDim;
+  tiles.ldsBytes = tiles.elementBytes * tiles.ldsBuffers * tiles.blockN *
+                   (tiles.ldsDim + tiles.ldsDimV);
   if (schedule.keepsQueriesInLds())
     tiles.ldsBytes +=
         tiles.elementBytes * tiles.blockM * tiles.chunks * tiles.scoreDim;
   return tiles;
+}
+
+ForwardTiles fovea::attn::forwardTiles(HeadDims dims, ScheduleAttr schedule,
+                                       const target::MatrixInstr &inst) {
+  return tilesOf(dims, dims.most(), schedule, inst);
+}
+
+ForwardTiles fovea::attn::gradientTiles(HeadDims dims, bool ofV,
+                                        ScheduleAttr schedule,
+                                        const target::MatrixInstr &inst) {
+  return tilesOf(ofV ? dims.v : dims.qk, dims.most(), schedule, inst);
 }
 
 ScheduleAttr fovea::attn::withAllColumns(ScheduleAttr schedule) {
@@ -344,7 +399,7 @@ ScheduleAttr fovea::attn::pickSchedule(ArrayRef<ScheduleAttr> schedules,
 
 ScheduleAttr fovea::attn::chooseForwardSchedule(
     MLIRContext *context, const target::TargetInfo &target, Type elementType,
-    int64_t headDim, KernelNeeds needs, int32_t passedOver) {
+    HeadDims dims, KernelNeeds needs, int32_t passedOver) {
   bool flushes =
       elementType.isF16() && target.has(target::kMfmaFlushesSubnormals);
   auto make = [&](const ScheduleRow *row) {
@@ -353,14 +408,15 @@ ScheduleAttr fovea::attn::chooseForwardSchedule(
                                 : kRescaleThreshold);
   };
   const auto schedules = llvm::map_to_vector(
-      findRows<ScheduleRow>(kForwardRows, target, elementType, headDim, needs),
+      findRows<ScheduleRow>(kForwardRows, target, elementType, dims.most(),
+                            needs),
       make);
   if (schedules.empty())
     return {};
   return pickSchedule(schedules, passedOver,
                       [&](auto emitError, ScheduleAttr schedule) {
                         return checkForwardSchedule(
-                            emitError, target, elementType, headDim, schedule);
+                            emitError, target, elementType, dims, schedule);
                       });
 }
 
@@ -368,18 +424,17 @@ LogicalResult
 fovea::attn::checkResidents(llvm::function_ref<InFlightDiagnostic()> emitError,
                             const target::TargetInfo &target,
                             const target::MatrixInstr &inst,
-                            const ForwardTiles &tiles, ScheduleAttr schedule,
-                            const Residents &residents) {
+                            ScheduleAttr schedule, const Residents &residents) {
   int64_t lanes = int64_t(schedule.getWaves()) * inst.waveSize;
-  int64_t takes = residents.other + residents.accumulators * tiles.chunks *
-                                        tiles.valueDim * tiles.blockM / lanes;
+  int64_t takes = residents.other +
+                  residents.accumulators * schedule.getBlockM() / lanes;
   // Waves that share queries hold them all, as do lanes over which the
   // instruction repeats its operand.
   int64_t repeated =
       int64_t(schedule.getValueSplit())
       << llvm::popcount(inst.b.replicatedBits(layout::Space::Lane));
-  takes += residents.factors * tiles.chunks * tiles.scoreDim * tiles.blockM *
-           repeated * tiles.elementBytes / lanes / kRegisterBytes;
+  takes += residents.factors * schedule.getBlockM() * repeated *
+           target::elementTypeInfo(inst.type).bytes() / lanes / kRegisterBytes;
   // A workgroup's waves share the SIMDs whatever occupancy is asked for.
   int64_t waves = std::max<int64_t>(
       schedule.getWavesPerSimd(),
@@ -396,7 +451,7 @@ fovea::attn::checkResidents(llvm::function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult fovea::attn::checkForwardSchedule(
     llvm::function_ref<InFlightDiagnostic()> emitError,
-    const target::TargetInfo &target, Type elementType, int64_t headDim,
+    const target::TargetInfo &target, Type elementType, HeadDims dims,
     ScheduleAttr schedule) {
   const int64_t chunk = schedule.getColumnChunk();
   if (schedule.getQueriesInLds() == 3)
@@ -412,14 +467,14 @@ LogicalResult fovea::attn::checkForwardSchedule(
                           "in forward kernels, found "
                        << schedule.getStages() << " and "
                        << schedule.getDirectCopy();
-  return checkProducts(emitError, target, elementType, headDim,
+  return checkProducts(emitError, target, elementType, dims,
                        withAllColumns(schedule));
 }
 
 LogicalResult
 fovea::attn::checkProducts(llvm::function_ref<InFlightDiagnostic()> emitError,
                            const target::TargetInfo &target, Type elementType,
-                           int64_t headDim, ScheduleAttr schedule) {
+                           HeadDims dims, ScheduleAttr schedule) {
   const target::MatrixInstr *inst =
       lookupMatrixInstr(target, schedule.getInst(), elementType);
   if (!inst)
@@ -442,7 +497,7 @@ fovea::attn::checkProducts(llvm::function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "direct_copy needs loads of 16 bytes a lane to LDS "
                           "and transposing reads from there, which "
                        << target.name << " does not have; use 0";
-  ForwardTiles tiles = forwardTiles(headDim, schedule, *inst);
+  ForwardTiles tiles = forwardTiles(dims, schedule, *inst);
   if (tiles.chunks > 1 &&
       (tiles.scoreDim != tiles.columns || tiles.valueDim != tiles.columns ||
        tiles.ldsDim != tiles.columns))
@@ -452,29 +507,33 @@ fovea::attn::checkProducts(llvm::function_ref<InFlightDiagnostic()> emitError,
                        << inst->m * schedule.getValueSplit()
                        << " (its rows times value_split) and of "
                        << kLdsRowBytes << " bytes, found " << tiles.columns;
+  auto columnsInLds = [&] {
+    return HeadDims(tiles.ldsDim, tiles.ldsDimV).str();
+  };
   if (tiles.ldsBytes > target.ldsBytes)
     return emitError() << "K and V tiles of " << tiles.blockN << " keys by "
-                       << tiles.ldsDim
+                       << columnsInLds()
                        << (schedule.keepsQueriesInLds() ? ", and the queries,"
                                                         : "")
                        << " take " << tiles.ldsBytes << " bytes of LDS, but "
                        << target.name << " has " << target.ldsBytes
                        << "; a smaller block_n fits";
   if (pipeline.countsCopies()) {
-    int64_t bytes =
-        tiles.elementBytes * tiles.blockN / pipeline.parts * tiles.ldsDim;
+    int64_t bytes = tiles.elementBytes * tiles.blockN / pipeline.parts *
+                    std::min(tiles.ldsDim, tiles.ldsDimV);
     int64_t lanes = int64_t(schedule.getWaves()) * inst->waveSize;
     if (bytes % (lanes * kCopyBytes) != 0)
       return emitError() << "stages = 4 with direct_copy = 1 counts what each "
                             "wave copies of "
                          << tiles.blockN / pipeline.parts << " keys by "
-                         << tiles.ldsDim << ", which are no multiple of "
+                         << columnsInLds() << ", which are no multiple of "
                          << kCopyBytes << " bytes for each of " << lanes
                          << " lanes; a larger block_n or fewer waves divide";
   }
-  return checkResidents(emitError, target, *inst, tiles, schedule,
-                        {"the output and Q take", /*accumulators=*/1,
-                         /*factors=*/schedule.keepsQueriesInRegisters()});
+  return checkResidents(
+      emitError, target, *inst, schedule,
+      {"the output and Q take", tiles.chunks * tiles.valueDim,
+       schedule.keepsQueriesInRegisters() ? tiles.chunks * tiles.scoreDim : 0});
 }
 
 /// Registers a lane for the sums of an iteration's shares. They are on their

@@ -85,8 +85,8 @@ ScheduleAttr pickSchedule(llvm::ArrayRef<ScheduleAttr> schedules,
 /// What a kernel keeps in registers from its first block to its last.
 struct Residents {
   llvm::StringRef what; ///< for messages: "the output and Q take"
-  int accumulators;     ///< f32 tiles of value_dim by block_m
-  int factors; ///< tiles of score_dim by block_m
+  int64_t accumulators; ///< columns of f32 by block_m
+  int64_t factors;      ///< columns by block_m
   int64_t other = 0; ///< registers a lane of what else stays
 };
 
@@ -95,15 +95,15 @@ struct Residents {
 llvm::LogicalResult
 checkProducts(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
               const target::TargetInfo &target, mlir::Type elementType,
-              int64_t headDim, ScheduleAttr schedule);
+              HeadDims dims, ScheduleAttr schedule);
 
 /// Fails, through `emitError`, if residents take more registers than the waves
 /// that share a SIMD leave each.
 llvm::LogicalResult
 checkResidents(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                const target::TargetInfo &target,
-               const target::MatrixInstr &inst, const ForwardTiles &tiles,
-               ScheduleAttr schedule, const Residents &residents);
+               const target::MatrixInstr &inst, ScheduleAttr schedule,
+               const Residents &residents);
 
 } // namespace fovea::attn
 

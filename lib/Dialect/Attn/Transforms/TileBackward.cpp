@@ -48,7 +48,7 @@ private:
                                     const target::TargetInfo &target) {
     BackwardScheduleAttr schedule = *op.getSchedule();
     if (failed(checkBackwardSchedule([&] { return op.emitOpError(); }, target,
-                                     op.getElementType(), op.getHeadDim(),
+                                     op.getElementType(), HeadDims(op),
                                      schedule)) ||
         failed(checkScoreGradients(op, target, schedule.getAlgorithm())))
       return failure();

@@ -227,13 +227,16 @@ Rows TileBuilder::rowsOf(StringRef name, Value head, Value count) {
   // bounds.
   Value single =
       arith::CmpIOp::create(b, arith::CmpIPredicate::sle, count, i32(1));
+  const bool isOfV = tensor.columns == spec::Extent::HeadDimV;
+  const int64_t width = isOfV ? headDimV : headDim;
   Value rowStride = select(
-      single, i32(headDim),
+      single, i32(width),
       arith::TruncIOp::create(b, b.getI32Type(), stride("seq")).getResult());
-  auto [columns, again] = tensor.columns == spec::Extent::HeadDimV ? ofV : ofQk;
+  auto [columns, again] = isOfV ? ofV : ofQk;
   if (again) // columns from the one that is seen again on are in their place
     offset = sub(offset, i64(again));
-  Rows rows{arg(name), offset, rowStride, count, columns, again};
+  Rows rows{arg(name),         offset, rowStride, count, columns, again,
+            /*isLoose=*/false, width};
   // Where loops and the stores behind them share the number, LLVM's allocator
   // spills dozens of registers that it has without.
   return tensor.written ? anew(rows) : rows;
@@ -242,14 +245,14 @@ Rows TileBuilder::rowsOf(StringRef name, Value head, Value count) {
 void TileBuilder::setHeadDims(AttentionOpInterface op) {
   if (op.getHeadDims().empty())
     return;
-  ofQk = rowEnd("head_dim_qk");
-  ofV = rowEnd("head_dim_v");
+  ofQk = rowEnd("head_dim_qk", headDim);
+  ofV = rowEnd("head_dim_v", headDimV);
 }
 
-TileBuilder::RowEnd TileBuilder::rowEnd(StringRef dim) {
-  Value elements = min(arg(dim), i32(headDim));
+TileBuilder::RowEnd TileBuilder::rowEnd(StringRef dim, int64_t width) {
+  Value elements = min(arg(dim), i32(width));
   // Words of whole elements end where rows do.
-  if (bytesOf(elementType) >= 4 || headDim <= ViewOp::kColumnSeenAgain)
+  if (bytesOf(elementType) >= 4 || width <= ViewOp::kColumnSeenAgain)
     return {elements};
   // The sign: of a condition LLVM makes a vector instruction, here and there,
   // and then has no scalar to pass.
@@ -291,7 +294,7 @@ Value TileBuilder::view(const Rows &rows, Value first, Columns columns,
 Value TileBuilder::loadTile(const Rows &rows, Value first, int64_t count,
                             int64_t columns, Value hidden, int64_t column) {
   Value loaded = LoadOp::create(b, tile(count, columns, elementType),
-                                view(rows, first, headDim), hidden, column);
+                                view(rows, first), hidden, column);
   return cut(rows, loaded, column);
 }
 
@@ -593,7 +596,7 @@ Value QueryBlockBuilder::viewKeys(bool values, Value number, int64_t row) {
   Value first = isOwn ? mul(number, i32(blockN)) : rowOf(number);
   if (row != 0)
     first = add(first, i32(row));
-  return view((isOwn ? fullRows : rows)[values], first, headDim);
+  return view((isOwn ? fullRows : rows)[values], first);
 }
 
 Value QueryBlockBuilder::loadKeys(bool values, Value number, int64_t columns) {

@@ -91,6 +91,7 @@ struct Rows {
   /// What is loaded may hold anything in the place of columns that are not
   /// there.
   bool isLoose = false;
+  int64_t width = 0; ///< columns of the tensor; 0: no tensor's
 };
 
 /// A run of the columns of rows.
@@ -111,6 +112,7 @@ protected:
                                                    &kernel.getBody().front())),
         kernel(kernel), target(target), arguments(arguments),
         elementType(op.getElementType()), headDim(op.getHeadDim()),
+        headDimV(op.getHeadDimV()),
         visibility(op, b, [&](StringRef name) { return arg(name); }),
         score(op, b, [&](StringRef name) { return arg(name); }),
         lists(op, b, [&](StringRef name) { return arg(name); }),
@@ -225,7 +227,10 @@ protected:
   /// The same of a run of their columns, which then begin at 0.
   Value view(const Rows &rows, Value first, Columns columns,
              mlir::Type type = nullptr);
-  Columns allColumns() const { return {0, headDim}; }
+  /// All columns of rows of a tensor.
+  Value view(const Rows &rows, Value first) {
+    return view(rows, first, rows.width);
+  }
   /// A tile of such rows, whose columns from `column` on have been loaded as
   /// they are, with zeros in the place of those that are not there.
   Value cut(const Rows &rows, Value tile, int64_t column = 0);
@@ -283,7 +288,7 @@ protected:
   const target::TargetInfo &target;
   const KernelArguments &arguments;
   mlir::Type elementType;
-  int64_t headDim;
+  int64_t headDim, headDimV;
   Visibility visibility;
   Score score;
   BlockLists lists;
@@ -306,7 +311,7 @@ private:
   struct RowEnd {
     Value columns = nullptr, again = nullptr;
   };
-  RowEnd rowEnd(StringRef dim);
+  RowEnd rowEnd(StringRef dim, int64_t width);
   RowEnd ofQk, ofV;
 };
 

@@ -117,8 +117,8 @@ Value ForwardTiler::bufferOf(Value lds, KeyBlock block) {
 }
 
 /// Loads of a wave that copy a block of K or V.
-int64_t ForwardTiler::copiesOfBlock() const {
-  int64_t bytes = int64_t(tiles.blockN) * tiles.ldsDim * tiles.elementBytes;
+int64_t ForwardTiler::copiesOfBlock(bool values) const {
+  int64_t bytes = int64_t(tiles.blockN) * ldsDim(values) * tiles.elementBytes;
   return bytes / (int64_t(schedule.getWaves()) * inst.waveSize * kCopyBytes);
 }
 
@@ -191,7 +191,7 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
     if (!values && schedule.getColumnChunk())
       return; // goes to LDS at once, chunk by chunk
     slot(values ? Slot::VRows : Slot::KRows) =
-        loadKeys(values, block.number, tiles.ldsDim);
+        loadKeys(values, block.number, ldsDim(values));
     return;
   }
   case Step::StoreK:
@@ -307,12 +307,15 @@ void ForwardTiler::takePlaces(int iteration, KeyBlock first, Mask mask,
     if (isAwait(place.step)) {
       if (!isLoop && arriving)
         receiveQueries();
-      int behind = 0;
-      if (isLoop)
-        behind = pipeline.copiesBehind(i);
-      else if (iteration < 0)
-        behind = pipeline.copiesBehind(i, iteration);
-      waitForCopies(behind * copiesOfBlock(), /*withLds=*/pipeline.isAlone());
+      std::optional<int> ahead;
+      if (!isLoop)
+        ahead = iteration;
+      int64_t underWay = 0;
+      if (isLoop || iteration < 0)
+        for (bool values : {false, true})
+          underWay += pipeline.copiesBehind(i, values, ahead) *
+                      copiesOfBlock(values);
+      waitForCopies(underWay, /*withLds=*/pipeline.isAlone());
       continue;
     }
     int from = std::max(place.part, 0);
@@ -337,7 +340,7 @@ void ForwardTiler::receiveQueries() {
 Value ForwardTiler::nothing(Slot slot) {
   switch (slot) {
   case Slot::VRows:
-    return splat(tile(tiles.blockN, tiles.ldsDim, elementType), 0.0f);
+    return splat(tile(tiles.blockN, tiles.ldsDimV, elementType), 0.0f);
   case Slot::Weights:
     return splat(f32Tile(partRows(), tiles.blockM), 0.0f);
   case Slot::Scores: // whose weights are 0
@@ -379,7 +382,7 @@ void ForwardTiler::prologue() {
   if (pipeline.countsCopies()) {
     for (part = 0; part < pipeline.parts; ++part)
       StoreLdsOp::create(
-          b, splat(tile(partRows(), tiles.ldsDim, elementType), 0.0f),
+          b, splat(tile(partRows(), tiles.ldsDimV, elementType), 0.0f),
           bufferOf(ldsV, {i32(-1), 1}));
     part = 0;
   }
@@ -434,7 +437,7 @@ void ForwardTiler::storeShare() {
   RankedTensorType row = f32Tile(1, tiles.blockM);
   StoreOp::create(
       b, transpose(sums.acc),
-      view(sumsOfShare(share), firstRow, tiles.headDim, b.getF32Type()));
+      view(sumsOfShare(share), firstRow, headDimV, b.getF32Type()));
   Value sum = ReduceOp::create(b, row, ReduceKind::Sum, sums.rowSum);
   Value total = sum;
   if (sums.rowTotal)
@@ -472,7 +475,7 @@ void ForwardTiler::epilogue() {
   auto full = cast<RankedTensorType>(sums.acc.getType());
   Value result = fmul(sums.acc, broadcast(inverse, full));
   StoreOp::create(b, transpose(narrow(result)),
-                  view(out, firstRow, tiles.headDim));
+                  view(out, firstRow));
 
   Value lse = arg("lse");
   auto store = scf::IfOp::create(b, isGiven(b, lse), /*withElseRegion=*/false);
@@ -507,8 +510,8 @@ void ForwardTiler::build() {
       chunk ? ldsTile(partRows(), chunk, elementType, int32_t(chunksOfScores()))
             : ldsTile(partRows(), tiles.ldsDim, elementType, buffers);
   ldsV = turnsValues()
-             ? ldsTile(partRows(), tiles.ldsDim, elementType, buffers)
-             : ldsTile(tiles.ldsDim, partRows(), elementType, buffers);
+             ? ldsTile(partRows(), tiles.ldsDimV, elementType, buffers)
+             : ldsTile(tiles.ldsDimV, partRows(), elementType, buffers);
   placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven(),
                  /*atATime=*/ordersBatches() ? workgroupsAtATime() : 0,
                  /*sharesKeys=*/op.getCombine().has_value());
@@ -578,7 +581,7 @@ private:
   static LogicalResult tileFunction(func::FuncOp func, ForwardOp op,
                                     const target::TargetInfo &target) {
     if (failed(checkForwardSchedule([&] { return op.emitOpError(); }, target,
-                                    op.getElementType(), op.getHeadDim(),
+                                    op.getElementType(), HeadDims(op),
                                     *op.getSchedule())))
       return failure();
     FailureOr<KernelArguments> arguments = argumentsOf(op);
@@ -587,7 +590,7 @@ private:
     std::optional<ScheduleAttr> combine = op.getCombine();
     if (combine && failed(checkCombineSchedule([&] { return op.emitOpError(); },
                                                target, op.getElementType(),
-                                               op.getHeadDim(), *combine)))
+                                               op.getHeadDimV(), *combine)))
       return failure();
     gpu::GPUModuleOp module = makeKernelModule(func);
     auto make = [&](const spec::LaunchSpec &launch, ScheduleAttr schedule) {

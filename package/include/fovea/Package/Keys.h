@@ -27,7 +27,9 @@ namespace fovea {
 
 enum class OpKind { Forward, Backward, DropoutMask };
 /// Smallest, largest and step of the head dimensions that a key may have.
-inline constexpr int32_t kMinHeadDim = 8, kMaxHeadDim = 512, kHeadDimStep = 8;
+/// V's are no larger than kMaxHeadDimV.
+inline constexpr int32_t kMinHeadDim = 8, kMaxHeadDim = 576, kMaxHeadDimV = 512,
+                         kHeadDimStep = 8;
 
 /// Canonical spellings: "forward", "backward", "dropout_mask"; "fp16", "bf16";
 /// "none", "causal_top_left", "causal_bottom_right".
@@ -62,7 +64,7 @@ std::optional<uint8_t> parseCaptureNumbers(std::string_view text);
 struct ProblemKey {
   OpKind op = OpKind::Forward;
   DataType dtype = DataType::F16;
-  int32_t headDim = 0; ///< columns; 8 to 512 in steps of 8. Of attention
+  int32_t headDim = 0; ///< columns; 8 to 576 in steps of 8. Of attention
   /// Compiled in: the kernel knows no other.
   MaskKind mask = MaskKind::None;
   /// Of the feature groups whose arguments its kernels have; 0: not those.
@@ -76,10 +78,19 @@ struct ProblemKey {
   /// Of these the ones that are stored, in the capture's type, and not added to
   /// memory in f32.
   uint8_t storedGradients = 0;
+  /// Columns of v and out where they are not headDim, 8 to 512; 0: they are.
+  int32_t headDimV = 0;
 
   /// Its kernels take any window at run time, and have no mask compiled in.
   bool takesWindow() const { return groups[kWindowGroup] != 0; }
-  /// They take rows of fewer elements than headDim.
+  /// Columns of v and out.
+  int32_t dimOfV() const { return headDimV ? headDimV : headDim; }
+  /// Gives it both.
+  void setHeadDims(int32_t ofQk, int32_t ofV) {
+    headDim = ofQk;
+    headDimV = ofV == ofQk ? 0 : ofV;
+  }
+  /// They take rows of fewer elements than they have columns.
   bool cutsColumns() const { return groups[kHeadDimsGroup] != 0; }
 
   /// The same without mask and feature groups: kernels that may serve a problem
@@ -114,7 +125,7 @@ struct ProblemKey {
 
   friend bool operator==(const ProblemKey &a, const ProblemKey &b) {
     return a.op == b.op && a.dtype == b.dtype && a.headDim == b.headDim &&
-           a.mask == b.mask && a.groups == b.groups && a.score == b.score &&
+           a.headDimV == b.headDimV && a.mask == b.mask && a.groups == b.groups && a.score == b.score &&
            a.scoreGradients == b.scoreGradients &&
            a.storedGradients == b.storedGradients;
   }

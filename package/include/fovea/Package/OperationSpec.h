@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -149,6 +150,7 @@ struct LaunchSpec {
   unsigned feeds;  ///< outputs that launches after it make of its results
   int products;    ///< matrix products that it takes a pair of blocks
   int credited;    ///< and those that count as work: none is done twice
+  int creditedV;   ///< of these, those over the columns of V
   /// Its workgroups take a share of the keys each.
   bool splitsKeys = false;
   /// Its workgroups take a head each, with all batches and rows: y and z are 1.
@@ -215,8 +217,9 @@ inline constexpr size_t kMaxFeatureScalars = 32;
 /// Workspace in f32, for each batch `columns` of them a row, head, query and,
 /// where keys are split, share of them.
 struct WorkspaceSpec {
-  int64_t columns = 0;  ///< beside what follows
-  bool headDim = false; ///< and head_dim
+  int64_t columns = 0; ///< beside what follows
+  /// And as many as rows of the tensors with this head dimension have.
+  std::optional<Extent> headDim = std::nullopt;
   /// Rows of a batch are padded to a multiple of this.
   int64_t rowStep = 1;
   bool splits = false; ///< as many times as keys have shares
@@ -235,6 +238,10 @@ struct WorkspaceSpec {
   }
   int64_t pairColumns(int64_t dim) const {
     return (dim + pairStep - 1) / pairStep * pairStep;
+  }
+  /// The one of kernels' head dimensions that counts.
+  int64_t dimOf(const ProblemKey &key) const {
+    return headDim == Extent::HeadDimV ? key.dimOfV() : key.headDim;
   }
   int64_t bytesOfRow(int64_t dim) const {
     return 4 * columns + (pairStep  ? 2 * pairColumns(dim)

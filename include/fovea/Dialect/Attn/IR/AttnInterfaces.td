@@ -103,7 +103,9 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
     InterfaceMethod<[{The operand that is the tensor of a name in the
       operation's table; null if it is left out.}], "::mlir::Value",
       "getTensor", (ins "::llvm::StringRef":$name)>,
-    InterfaceMethod<"Elements of a row.", "int64_t", "getHeadDim">,
+    InterfaceMethod<"Elements of a row of q and k.", "int64_t", "getHeadDim">,
+    InterfaceMethod<"Elements of a row of v and out.", "int64_t",
+      "getHeadDimV">,
     InterfaceMethod<"Type of the tensors' elements.", "::mlir::Type",
       "getElementType">,
     InterfaceMethod<"Parts of what queries see, in order; may be null.",

@@ -32,7 +32,8 @@ def Attn_VisibilityParts
 class Attn_AttentionOp<string mnemonic, list<Trait> traits = []>
     : Attn_Op<mnemonic, !listconcat(traits, [DeclareOpInterfaceMethods<
           Attn_AttentionOpInterface, ["getOperationKind", "getTensor",
-                                      "getHeadDim", "getElementType"]>])>;
+                                      "getHeadDim", "getHeadDimV",
+                                      "getElementType"]>])>;
 
 def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
                                                   IsolatedFromAbove]> {
@@ -105,14 +106,16 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
 
     | operand | shape | type |
     |---|---|---|
-    | q, out | [batch, heads_q, seqlen_q, head_dim] | f16, bf16 or f32 |
-    | k, v | [batch, heads_k, seqlen_k, head_dim] | the same |
+    | q | [batch, heads_q, seqlen_q, head_dim] | f16, bf16 or f32 |
+    | k | [batch, heads_k, seqlen_k, head_dim] | the same |
+    | v | [batch, heads_k, seqlen_k, head_dim_v] | the same |
+    | out | [batch, heads_q, seqlen_q, head_dim_v] | the same |
     | lse (optional) | [batch, heads_q, seqlen_q] | f32 |
     | sinks (optional) | [heads_q] | f32 |
     | scale | scalar | f32 |
     | captures | scalars, or tensors of rank 1 to 4 | f32, i32; f32, f16, bf16, i32, i1 |
 
-    All extents but head_dim, and all strides but the last, may be dynamic, and
+    All extents but the head dimensions, and all strides but the last, may be dynamic, and
     are then arguments of the compiled kernel. Tensors may be of any size:
     addresses are 64 bits.
 
@@ -121,9 +124,9 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
     * (C2) all have one batch size;
     * (C3) heads_k divides heads_q;
     * (C4) k and v agree in heads and sequence length;
-    * (C5) head_dim is static, the same everywhere, a multiple of 8, and in
-      [8, 512];
-    * (C6) out has the shape of q;
+    * (C5) head_dim is static, that of q and k, a multiple of 8, and in
+      [8, 576], and so is head_dim_v, that of v and out, in [8, 512];
+    * (C6) out has heads and rows of q;
     * (C7) lse is [batch, heads_q, seqlen_q];
     * (C8) the last stride is 1, no stride negative, the offset 0, and the
       memory space the default (global memory), of every tensor;
@@ -274,8 +277,10 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments,
 
     | operand | shape | type |
     |---|---|---|
-    | q, out, dout, dq | [batch, heads_q, seqlen_q, head_dim] | f16, bf16 or f32 |
-    | k, v, dk, dv | [batch, heads_k, seqlen_k, head_dim] | the same |
+    | q, dq | [batch, heads_q, seqlen_q, head_dim] | f16, bf16 or f32 |
+    | out, dout | [batch, heads_q, seqlen_q, head_dim_v] | the same |
+    | k, dk | [batch, heads_k, seqlen_k, head_dim] | the same |
+    | v, dv | [batch, heads_k, seqlen_k, head_dim_v] | the same |
     | lse, dlse (optional) | [batch, heads_q, seqlen_q] | f32 |
     | sinks, dsinks (both or neither) | [heads_q] | f32 |
     | workspace | bytes, as docs/KernelAbi.md says | i8 |

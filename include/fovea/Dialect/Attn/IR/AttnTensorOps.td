@@ -27,8 +27,10 @@ def Attn_SdpaOp : Attn_Op<"sdpa", [
 
     | operand | shape | type |
     |---|---|---|
-    | q, outs[0] | [batch, heads_q, seqlen_q, head_dim] | f16 or bf16 |
-    | k, v | [batch, heads_k, seqlen_k, head_dim] | the same |
+    | q | [batch, heads_q, seqlen_q, head_dim] | f16 or bf16 |
+    | k | [batch, heads_k, seqlen_k, head_dim] | the same |
+    | v | [batch, heads_k, seqlen_k, head_dim_v] | the same |
+    | outs[0] | [batch, heads_q, seqlen_q, head_dim_v] | the same |
     | mask (optional) | [batch or 1, heads_q or 1, seqlen_q or 1, seqlen_k or 1] | f32, f16, bf16 or i1 |
     | scale | scalar | f32 |
     | outs[1] (optional) | [batch, heads_q, seqlen_q] | f32, the log-sum-exp |

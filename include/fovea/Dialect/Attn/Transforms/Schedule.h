@@ -8,14 +8,28 @@
 
 namespace fovea::attn {
 
+/// How many columns the tensors have.
+struct HeadDims {
+  int64_t qk; ///< q and k, and their gradients
+  int64_t v;  ///< v and out, and their gradients
+
+  HeadDims(int64_t both) : qk(both), v(both) {}
+  HeadDims(int64_t qk, int64_t v) : qk(qk), v(v) {}
+  explicit HeadDims(AttentionOpInterface op)
+      : HeadDims(op.getHeadDim(), op.getHeadDimV()) {}
+  int64_t most() const { return std::max(qk, v); }
+  /// "192/128", of one number that alone.
+  std::string str() const;
+};
+
 /// Extents of the tiles of one kernel, all in elements.
 struct ForwardTiles {
-  int64_t headDim;    ///< of the tensors
   int64_t chunks;     ///< that the columns come through LDS in
   int64_t columns;    ///< of the head dimension in a chunk: all if it is one
   int64_t scoreDim;   ///< columns padded for the first product's contraction
   int64_t valueDim;   ///< columns padded for the second product's rows
   int64_t ldsDim;     ///< columns padded for the tiles in LDS
+  int64_t ldsDimV;    ///< the same of V
   int64_t ldsBuffers; ///< of K, and of V
   int64_t blockM;     ///< queries of a workgroup
   int64_t blockN;     ///< keys of an iteration
@@ -39,8 +53,13 @@ bool turnsReads(const target::TargetInfo &target, mlir::Type elementType);
 /// the scores take columns in chunks.
 ScheduleAttr withAllColumns(ScheduleAttr schedule);
 
-ForwardTiles forwardTiles(int64_t headDim, ScheduleAttr schedule,
+ForwardTiles forwardTiles(HeadDims dims, ScheduleAttr schedule,
                           const target::MatrixInstr &inst);
+
+/// Of kernels of gradients the tiles of q and k, in all of their roles, or of
+/// v and out, in as many chunks.
+ForwardTiles gradientTiles(HeadDims dims, bool ofV, ScheduleAttr schedule,
+                           const target::MatrixInstr &inst);
 
 /// What a kernel does besides, as far as schedules depend on it: bits.
 using KernelNeeds = unsigned;
@@ -58,6 +77,8 @@ inline constexpr KernelNeeds kCutsColumns = 16;
 inline constexpr KernelNeeds kSplitsKeys = 32;
 /// A program makes its scores.
 inline constexpr KernelNeeds kHasProgram = 64;
+/// V has another number of columns than Q.
+inline constexpr KernelNeeds kColumnsDiffer = 128;
 KernelNeeds needsOf(AttentionOpInterface op);
 
 /// The schedule from the table for a chip, type and head dimension; null if the
@@ -67,7 +88,7 @@ KernelNeeds needsOf(AttentionOpInterface op);
 ///                    null if there are no more
 ScheduleAttr chooseForwardSchedule(mlir::MLIRContext *context,
                                    const target::TargetInfo &target,
-                                   mlir::Type elementType, int64_t headDim,
+                                   mlir::Type elementType, HeadDims dims,
                                    KernelNeeds needs, int32_t passedOver = 0);
 
 /// Fails, through `emitError`, if the chip cannot run a forward kernel of this
@@ -75,19 +96,19 @@ ScheduleAttr chooseForwardSchedule(mlir::MLIRContext *context,
 llvm::LogicalResult
 checkForwardSchedule(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                      const target::TargetInfo &target, mlir::Type elementType,
-                     int64_t headDim, ScheduleAttr schedule);
+                     HeadDims dims, ScheduleAttr schedule);
 
 /// The schedule of the kernel that combines shares of the keys: a wave for each
 /// row, and as many shares an iteration as it has registers for.
 ScheduleAttr chooseCombineSchedule(mlir::MLIRContext *context,
                                    const target::TargetInfo &target,
-                                   ScheduleAttr forward, int64_t headDim);
+                                   ScheduleAttr forward, int64_t headDimV);
 
 /// As checkForwardSchedule, for the kernel that combines.
 llvm::LogicalResult
 checkCombineSchedule(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                      const target::TargetInfo &target, mlir::Type elementType,
-                     int64_t headDim, ScheduleAttr schedule);
+                     int64_t headDimV, ScheduleAttr schedule);
 
 /// The schedule of the kernel that writes the mask of dropout: `block_m`
 /// queries of a workgroup, `block_n` keys of an iteration; the same on all
@@ -110,8 +131,7 @@ struct QueryProduct {
 /// another of the chip. None if the waves cannot share it.
 std::optional<QueryProduct> queryProduct(const target::TargetInfo &target,
                                          mlir::Type elementType,
-                                         int64_t headDim,
-                                         ScheduleAttr schedule);
+                                         HeadDims dims, ScheduleAttr schedule);
 
 /// The schedule of the backward kernels from the table; null if it has none for
 /// this algorithm, chip, type and head dimension.
@@ -120,7 +140,7 @@ std::optional<QueryProduct> queryProduct(const target::TargetInfo &target,
 BackwardScheduleAttr
 chooseBackwardSchedule(mlir::MLIRContext *context, BackwardAlgorithm algorithm,
                        const target::TargetInfo &target, mlir::Type elementType,
-                       int64_t headDim, KernelNeeds needs,
+                       HeadDims dims, KernelNeeds needs,
                        llvm::ArrayRef<int32_t> passedOver = {});
 
 /// The schedule of the kernel that sums the gradient of the sinks: `waves` to a
@@ -137,7 +157,7 @@ int64_t largestBackwardHeadDim(BackwardAlgorithm algorithm,
 llvm::LogicalResult
 checkBackwardSchedule(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                       const target::TargetInfo &target, mlir::Type elementType,
-                      int64_t headDim, BackwardScheduleAttr schedule);
+                      HeadDims dims, BackwardScheduleAttr schedule);
 
 /// Fails, with an error, if an algorithm cannot give the gradients of captures
 /// that an op asks for: additions in any order are for those alone that promise
