@@ -9,34 +9,17 @@
 #include "LaunchRun.h"
 #include "Main.h"
 #include "Parts.h"
+#include "TemporaryFolder.h"
 #include "TimeRun.h"
 #include "fovea/Simulator/Chip.h"
 
-#include <filesystem>
 #include <set>
-#include <unistd.h>
 
 using namespace fovea;
 using namespace fovea::qualify;
 using nlohmann::json;
 
 namespace {
-
-/// A folder for images, which the HIP library loads; removed at the end.
-class Folder {
-public:
-  Folder() {
-    char name[] = "/tmp/aot-qualify-XXXXXX";
-    if (const char *made = mkdtemp(name))
-      path = made;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    if (!path.empty())
-      std::filesystem::remove_all(path, ignored);
-  }
-  std::string path;
-};
 
 json predicted(const timing::Subject &subject,
                const describe::Overrides &variables) {
@@ -62,13 +45,11 @@ json predicted(const timing::Subject &subject,
 
 /// Measures a subject; its image goes through a file.
 json measured(launch::Machine &machine, const timing::Subject &subject,
-              describe::Problem problem, const Folder &folder,
+              describe::Problem problem, const tool::TemporaryFolder &folder,
               const std::string &chip) {
-  std::string error;
+  std::string error = folder.error();
   std::vector<char> image;
-  const std::string file = folder.path + "/image.hsaco";
-  if (folder.path.empty())
-    error = "no temporary folder can be made in /tmp";
+  const std::string file = folder.path() + "/image.hsaco";
   if (!error.empty() || !subject.image("", image, error) ||
       !tool::writeFile(file, {image.begin(), image.end()}, error))
     return {{"why", error}};
@@ -108,7 +89,7 @@ json qualify::runBenchmark(const run::Session &session,
     result["why"] = result["without_measurement"];
     return result;
   }
-  const Folder folder;
+  const tool::TemporaryFolder folder("aot-qualify");
   for (const char *op : {"forward", "backward"})
     for (const char *dtype : {"bf16", "fp16"})
       for (int headDim : {64, 128})

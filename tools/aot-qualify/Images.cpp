@@ -3,6 +3,7 @@
 #include "Commands.h"
 #include "Packages.h"
 #include "Parts.h"
+#include "TemporaryFolder.h"
 #include "fovea/Package/PackageReader.h"
 
 #include <csignal>
@@ -133,14 +134,14 @@ json qualify::runConformance(const run::Session &session,
     result["why"] = kFirstDeviceAlone;
     return result;
   }
-  char folder[] = "/tmp/aot-qualify-XXXXXX";
-  if (!mkdtemp(folder)) {
-    result["why"] = std::string("/tmp: ") + std::strerror(errno);
+  const tool::TemporaryFolder folder("aot-qualify");
+  if (!folder.error().empty()) {
+    result["why"] = folder.error();
     return result;
   }
   ::setenv("FOVEA_HIP_LIBRARY", libraryOf(request).c_str(), 1);
-  const std::string report = std::string(folder) + "/report.json",
-                    text = std::string(folder) + "/output";
+  const std::string report = folder.path() + "/report.json",
+                    text = folder.path() + "/output";
   std::vector<std::string> words = {suite, "--gtest_brief=1",
                                     "--gtest_output=json:" + report};
   words.insert(words.end(), files.begin(), files.end());
@@ -177,7 +178,5 @@ json qualify::runConformance(const run::Session &session,
                     " before it had reported";
     result["says"] = tail;
   }
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
   return result;
 }

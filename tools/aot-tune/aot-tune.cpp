@@ -11,6 +11,7 @@
 #include "Model.h"
 #include "Report.h"
 #include "Rows.h"
+#include "TemporaryFolder.h"
 #include "Version.h"
 #include "fovea/Package/Counted.h"
 #include "fovea/Package/OperationSpec.h"
@@ -257,24 +258,6 @@ bool readConditions(const CommandLine &line, std::vector<Condition> &conditions,
   return true;
 }
 
-/// A folder for code objects, gone when this is.
-class Scratch {
-public:
-  Scratch() {
-    std::error_code code;
-    std::filesystem::path base = std::filesystem::temp_directory_path(code);
-    std::string pattern = (base / "aot-tune-XXXXXX").string();
-    if (!code && mkdtemp(pattern.data()))
-      path = pattern;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    if (!path.empty())
-      std::filesystem::remove_all(path, ignored);
-  }
-  std::string path; ///< empty: there is none
-};
-
 /// Lines of progress; on a terminal one that is drawn over.
 class Progress {
 public:
@@ -369,7 +352,7 @@ public:
         progress(this->subjects.size() * this->sizes.size(), line.quiet) {
     session.workers = line.workers;
     session.model = modelBuildId();
-    session.folder = scratch.path;
+    session.folder = scratch.path();
     session.isInterrupted = [] { return interrupted != 0; };
     session.tell = [this](const std::string &text) { progress.tell(text); };
   }
@@ -388,7 +371,7 @@ private:
   std::vector<Subject> subjects;
   std::vector<Size> sizes;
   std::vector<Condition> conditions;
-  Scratch scratch;
+  tool::TemporaryFolder scratch{"aot-tune"};
   Session session;
   Progress progress;
   std::map<std::string, Method> methods; ///< by target
@@ -518,8 +501,8 @@ int Run::run() {
   for (const auto &[target, method] : methods)
     if (!checkTable(pathOf(target), error))
       return usage(error);
-  if (scratch.path.empty())
-    return usage("there is no folder for temporary files; set TMPDIR");
+  if (!scratch.error().empty())
+    return usage(scratch.error());
   const std::string state = !line.state.empty() ? line.state
                             : isFile            ? line.output + ".state"
                                      : (output / "aot-tune.state").string();
