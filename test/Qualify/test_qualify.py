@@ -154,6 +154,13 @@ class Benchmark(Case):
         both = [json.loads(self.time(*more, f"--package={PACKAGE}", "--head-dim=64", "--seqlen=64",
                                      "--heads=1", "--report=json"))
                 for more in ([], [f"--calibrate={path}"])]
+        kept = self.folder / "calibration.json"
+        self.time(f"--calibrate={path}", f"--json={kept}")
+        self.assertEqual(json.loads(kept.read_text()), both[1]["calibration"])
+        for option, words in (("--report=html", "--calibrate alone makes none"),
+                              ("--annotate", "--calibrate alone times none"),
+                              ("--clock=1.3", "--clock gives another")):
+            self.assertIn(words, self.time(f"--calibrate={path}", option, code=2))
         before, after = (run["runs"][0] for run in both)
         self.assertAlmostEqual(after["seconds"] / before["seconds"], 10, 3)
         self.assertAlmostEqual(after["launches"][0]["time_error"], 0.1, 3)
@@ -191,6 +198,9 @@ class Refusals(Case):
         self.assertIn("/no/package", self.says)
         self.qualify("--hip=sim", f"--peers={__file__}", code=2)
         self.assertIn("is none of the files", self.says)
+        report = self.qualify("--hip=sim", "--parts=conformance", code=0, TMPDIR="/no/folder")
+        self.assertEqual(report["conformance"]["result"], "not run")
+        self.assertIn("let the environment variable TMPDIR", report["conformance"]["why"])
         report = self.qualify("--hip=/no/hip.so", "--parts=images", code=3)
         self.assertEqual(report["result"], "no device")
         self.assertIn("/no/hip.so", report["device"]["why"])

@@ -361,6 +361,30 @@ std::string reportMisuse(const CommandLine &line) {
   return "";
 }
 
+/// What is wrong with how calibration is asked for; empty for nothing.
+std::string calibrationMisuse(const CLI::App &app, const CommandLine &line) {
+  if (line.calibrate.empty())
+    return "";
+  if (app.get_option("--clock")->count())
+    return "--calibrate scales predictions at the clock that the model "
+           "expects, and --clock gives another; leave one out";
+  if (!line.inputs.empty() || !line.package.package.empty())
+    return "";
+  // Alone it says what it is, as text or JSON, and times nothing.
+  for (const CLI::Option *option : app.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() && name != "--calibrate" && name != "--report" &&
+        name != "--output" && name != "--json")
+      return name + " is about kernels, and --calibrate alone times none; "
+                    "name a description or --package, or leave " +
+             name + " out";
+  }
+  return line.report == "html" ? "--report=html draws predictions, and "
+                                 "--calibrate alone makes none; name a "
+                                 "description or --package"
+                               : "";
+}
+
 /// Options that the chosen mode would ignore are refused.
 bool checkCombination(const CLI::App &app, const CommandLine &line,
                       std::string &error) {
@@ -384,6 +408,8 @@ bool checkCombination(const CLI::App &app, const CommandLine &line,
         "--timeline: '" + line.timeline + "' ends neither in .html nor .svg";
   if (error.empty())
     error = reportMisuse(line);
+  if (error.empty())
+    error = calibrationMisuse(app, line);
   return error.empty();
 }
 
@@ -531,13 +557,16 @@ int run(const CommandLine &line) {
   if (!line.calibrate.empty() &&
       !readCalibration(line.calibrate, calibration.emplace(), error))
     return usage(error);
-  if (line.inputs.empty() && line.package.package.empty())
-    return writeReport(line, line.report == "json"
-                                 ? toJson(*calibration).dump(1) + "\n"
-                                 : toText(*calibration),
-                       error)
-               ? int(kPredicted)
-               : usage(error);
+  if (line.inputs.empty() && line.package.package.empty()) {
+    const std::string object = toJson(*calibration).dump(1) + "\n";
+    const std::string text = line.report == "json"   ? object
+                             : line.report == "text" ? toText(*calibration)
+                                                     : "";
+    const bool isWritten =
+        (text.empty() || writeReport(line, text, error)) &&
+        (line.json.empty() || writeFile(line.json, object, error));
+    return isWritten ? int(kPredicted) : usage(error);
+  }
   std::vector<Point> points;
   if (!readPoints(line, points, error))
     return usage(error);
