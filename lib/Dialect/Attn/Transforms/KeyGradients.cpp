@@ -27,6 +27,8 @@ public:
   void build();
 
 private:
+  using Value = mlir::Value; // both bases have one
+
   struct Head {
     Value number;
     Rows q, dout, lse, delta;

@@ -22,6 +22,8 @@ public:
   void build();
 
 private:
+  using Value = mlir::Value; // both bases have one
+
   void take(GradientStep step, Value number) override;
   SmallVector<Value *> sums() override;
   Value nothing(GradientSlot slot) override { return noBlock(slot); }
