@@ -126,7 +126,7 @@ class Methods:
         return []
 
 
-def as_on_a_gpu(torch, torch_side):
+def as_on_a_gpu(torch):
     """Has scaled_dot_product_attention, where sdpa_kernel() leaves one backend, take the
     operator that it takes on a GPU, and dropout the seed that manual_seed() gave."""
     F, cuda, aten = torch.nn.functional, torch.backends.cuda, torch.ops.aten
@@ -151,7 +151,7 @@ def as_on_a_gpu(torch, torch_side):
             query, key, value, attn_mask, True, dropout_p, is_causal, scale=scale)[0]
 
     F.scaled_dot_product_attention = chosen
-    torch_side._seeds = lambda _, like: (
+    importlib.import_module("fovea._torch_aten")._seeds = lambda _, like: (
         torch.tensor([torch.initial_seed(), 0], device=like.device).view(torch.uint64),
         torch.zeros((), dtype=torch.uint64, device=like.device))
 
@@ -166,7 +166,7 @@ def pytorch(checkout, served):
                             "PLATFORM_SUPPORTS_FUSED", "PLATFORM_SUPPORTS_BF16")):
             setattr(common_cuda, name, True)
     common_utils.TEST_WITH_ROCM = True  # its bounds are of this chip's maker
-    as_on_a_gpu(torch, served.torch_side)
+    as_on_a_gpu(torch)
     generate = common_device_type.instantiate_device_type_tests
 
     def for_the_host(generic, scope, except_for=None, only_for=None, **options):
@@ -292,12 +292,13 @@ def load(options):
         raise NotRun(f"the tests need what is not there: {error}") from None
     print(f"tests of {options.checkout}, by fovea {fovea.__version__}, simulated {chip}, "
           f"PyTorch {torch.__version__}", flush=True)
-    operators = torch_side._OVERRIDES
+    aten = importlib.import_module("fovea._torch_aten")
+    operators = aten.OVERRIDES
 
     def enabled(test):
         without = getattr(test, "not_served", "")
-        torch_side._OVERRIDES = [row for row in operators
-                                 if not without or without not in row[0]]
+        aten.OVERRIDES = [row for row in operators
+                          if not without or without not in row[0]]
         return torch_side.enable()
 
     return found["pytest"], tests, served, mode, enabled

@@ -1,0 +1,277 @@
+"""Attention as operators of PyTorch's: fovea::attention_forward and fovea::attention_backward."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, List, Optional, Sequence, Tuple
+
+import torch
+from torch import Tensor
+
+from . import _attention
+from ._features import (Blocks, Capture, Dropout, Score, Sequences, Varlen, Window,
+                        WindowLike)
+
+
+# A window is a text among an operator's arguments, since a tuple of None and numbers
+# is none: "127:0", "inf:0", and behind it alignments that are not bottom-right.
+def window_text(window: Optional[WindowLike]) -> str:
+    if window is None:
+        return ""
+    if not isinstance(window, Window):
+        window = Window(*window)
+    bounds = ["inf" if bound is None else str(bound)
+              for bound in (window.left, window.right)]
+    return ":".join([*bounds, window.left_alignment, window.right_alignment])
+
+
+def _window_of(text: str) -> Optional[Window]:
+    if not text:
+        return None
+    left, right, *alignments = text.split(":")
+    bounds = [None if bound == "inf" else int(bound) for bound in (left, right)]
+    return Window(bounds[0], bounds[1], *alignments)
+
+
+def plain(tensor: Optional[Tensor], rows: bool = True) -> Optional[Tensor]:
+    """As kernels read it: without history, and of rows the last stride 1."""
+    if tensor is None:
+        return None
+    tensor = tensor.detach()
+    return rows_together(tensor) if rows and tensor.dim() else tensor
+
+
+def rows_together(tensor: Tensor) -> Tensor:
+    return (tensor.contiguous() if tensor.stride(-1) != 1 and tensor.shape[-1] > 1
+            else tensor)
+
+
+def empty(shape: Sequence[int], like: Tensor) -> Tensor:
+    """Results lie as PyTorch's attention has them: the heads of a row side by side."""
+    *batch, heads, rows, columns = shape
+    strides = [columns, heads * columns, 1]
+    if batch:
+        strides.insert(0, heads * rows * columns)
+    return torch.empty_strided(tuple(shape), strides, dtype=like.dtype,
+                               device=like.device)
+
+
+def _score_of(program: str, text: str, captures: List[Tensor],
+              gradients: Sequence[Optional[Tensor]]) -> Optional[Score]:
+    if not program:
+        return None
+    given = []
+    for capture, gradient in zip(captures, gradients):
+        value: Any = capture.detach()
+        if not value.dim():  # a scalar
+            value = value.item()
+        given.append(value if gradient is None else Capture(value, gradient))
+    return Score(program, given, text or None)
+
+
+def dropout_of(p: float, seed: Optional[Tensor]) -> Optional[Dropout]:
+    return None if seed is None else Dropout(p, seed=seed.detach())
+
+
+def as_listed(varlen: Optional[Varlen],
+            blocks: Optional[Blocks]) -> Tuple[str, List[Tensor], List[int]]:
+    """Lengths of sequences and lists of blocks as an operator takes them: the fields'
+    names, "q.cumulative,k.cumulative", and their tensors; and the most rows of q and k,
+    -1 for what is not said, and the blocks' sizes."""
+    names, lists, sizes = [], [], [-1, -1, 0, 0]
+    if varlen is not None:
+        for number, side in enumerate(("q", "k")):
+            for field in ("lengths", "cumulative", "starts"):
+                given = getattr(getattr(varlen, side), field)
+                if given is not None:
+                    names.append(f"{side}.{field}")
+                    lists.append(given)
+            most = getattr(varlen, f"max_{side}")
+            sizes[number] = -1 if most is None else most
+    if blocks is not None:
+        for of_blocks in dataclasses.fields(blocks):
+            given = getattr(blocks, of_blocks.name)
+            if isinstance(given, Tensor):
+                names.append(of_blocks.name)
+                lists.append(given)
+        sizes[2:] = blocks.block_size
+    return ",".join(names), lists, sizes
+
+
+def _features_of(listed: str, lists: List[Tensor],
+                 sizes: Sequence[int]) -> Tuple[Optional[Varlen], Optional[Blocks]]:
+    """What :func:`as_listed` was given."""
+    sides: dict = {"q": {}, "k": {}}
+    fields: dict = {}
+    for name, tensor in zip(listed.split(","), lists):
+        side, _, field = name.rpartition(".")
+        (sides[side] if side else fields)[field] = tensor.detach()
+    max_q, max_k = (None if size < 0 else size for size in sizes[:2])
+    varlen = (Varlen(Sequences(**sides["q"]), Sequences(**sides["k"]), max_q, max_k)
+              if sides["q"] or sides["k"] else None)
+    return varlen, (Blocks(**fields, block_size=(sizes[2], sizes[3])) if fields else None)
+
+
+@torch.library.custom_op("fovea::attention_forward", mutates_args=())
+def forward(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str, window: str,
+             score: str, score_text: str, captures: List[Tensor],
+             sinks: Optional[Tensor], dropout_p: float, seed: Optional[Tensor],
+             listed: str, lists: List[Tensor], sizes: List[int], splits: int,
+             deterministic: bool) -> Tuple[Tensor, Tensor]:
+    varlen, blocks = _features_of(listed, lists, sizes)
+    out, lse = _forward_results(q, v, listed)
+    _attention.attention(
+        *map(plain, (q, k, v)), scale=scale, mask=mask, window=_window_of(window),
+        score=_score_of(score, score_text, captures, [None] * len(captures)),
+        sinks=plain(sinks, rows=False), dropout=dropout_of(dropout_p, seed),
+        varlen=varlen, blocks=blocks, splits=splits, out=out, lse=lse)
+    return out, lse
+
+
+def _packs(listed):
+    """Whether there are rows of no sequence."""
+    return "." in listed
+
+
+def _forward_results(q, v, listed):
+    out = empty((*q.shape[:-1], v.shape[-1]), q)
+    lse = q.new_empty(q.shape[:-1], dtype=torch.float32)
+    if _packs(listed):  # rows of no sequence are not written
+        out.zero_()
+        lse.zero_()
+    return out, lse
+
+
+@forward.register_fake
+def _(q, k, v, scale, mask, window, score, score_text, captures, sinks, dropout_p, seed,
+      listed, lists, sizes, splits, deterministic):
+    return _forward_results(q, v, listed)
+
+
+@torch.library.custom_op("fovea::attention_backward", mutates_args=())
+def backward(dout: Tensor, dlse: Optional[Tensor], q: Tensor, k: Tensor, v: Tensor,
+              out: Tensor, lse: Tensor, wanted: List[bool], scale: float, mask: str,
+              window: str, score: str, score_text: str, captures: List[Tensor],
+              sinks: Optional[Tensor], dropout_p: float, seed: Optional[Tensor],
+              listed: str, lists: List[Tensor], sizes: List[int],
+              deterministic: bool) -> List[Tensor]:
+    varlen, blocks = _features_of(listed, lists, sizes)
+    results = _backward_results(q, k, v, sinks, captures, wanted, listed)
+    dsinks, of_captures = results[3], results[4:]
+    of_keys = wanted[1] or wanted[2]
+    asked: dict = {name: result for name, result, is_wanted in
+             zip(("dq", "dk", "dv"), results, (wanted[0], of_keys, of_keys))
+             if is_wanted}
+    _attention.attention_backward(
+        plain(dout), plain(q), plain(k), plain(v), plain(out), plain(lse),
+        scale=scale, mask=mask, window=_window_of(window),
+        score=_score_of(score, score_text, captures,
+                        [gradient if is_wanted else None for gradient, is_wanted in
+                         zip(of_captures, wanted[4:])]),
+        sinks=plain(sinks, rows=False) if wanted[3] else None,
+        dropout=dropout_of(dropout_p, seed),
+        varlen=varlen, blocks=blocks, dlse=plain(dlse),
+        gradients=asked, dsinks=dsinks if wanted[3] else None,
+        deterministic=deterministic, **asked)
+    return _in_types(results, captures, wanted)
+
+
+def _in_types(results, captures, wanted):
+    """Gradients of captures are summed in fp32, and given in the captures' types."""
+    return [*results[:4], *(gradient.to(capture.dtype) if is_wanted else gradient
+                            for gradient, capture, is_wanted in
+                            zip(results[4:], captures, wanted[4:]))]
+
+
+def _backward_results(q, k, v, sinks, captures, wanted, listed):
+    """Those that are not wanted are empty: an operator's results are tensors."""
+    def made(tensor, is_wanted, make):
+        return make(tensor) if is_wanted else q.new_empty(0)
+
+    # dk and dv come together.
+    of_keys = wanted[1] or wanted[2]
+    results = [made(tensor, is_wanted, lambda t: empty(t.shape, t)) for
+               tensor, is_wanted in ((q, wanted[0]), (k, of_keys), (v, of_keys))]
+    if _packs(listed):
+        for result in results:
+            result.zero_()
+    results.append(made(sinks, wanted[3], torch.empty_like))
+    for capture, is_wanted in zip(captures, wanted[4:]):
+        results.append(made(capture, is_wanted,
+                            lambda t: t.new_zeros(t.shape, dtype=torch.float32)))
+    return results
+
+
+@backward.register_fake
+def _(dout, dlse, q, k, v, out, lse, wanted, scale, mask, window, score, score_text,
+      captures, sinks, dropout_p, seed, listed, lists, sizes, deterministic):
+    return _in_types(_backward_results(q, k, v, sinks, captures, wanted, listed),
+                     captures, wanted)
+
+
+def _keep(ctx, inputs, output):
+    (q, k, v, scale, mask, window, score, score_text, captures, sinks, dropout_p, seed,
+     listed, lists, sizes, _, deterministic) = inputs
+    ctx.set_materialize_grads(False)
+    ctx.counts = len(captures), len(lists)
+    ctx.save_for_backward(q, k, v, *output, sinks, seed, *captures, *lists)
+    ctx.rest = (scale, mask, window, score, score_text, dropout_p, listed, sizes,
+                deterministic)
+
+
+def _differentiate(ctx, dout, dlse):
+    q, k, v, out, lse, sinks, seed, *others = ctx.saved_tensors
+    captures, lists = others[:ctx.counts[0]], others[ctx.counts[0]:]
+    (scale, mask, window, score, score_text, dropout_p, listed, sizes,
+     deterministic) = ctx.rest
+    needs = ctx.needs_input_grad
+    # A list's flags are a list of its own, where there is one.
+    of_captures = needs[8] if isinstance(needs[8], (list, tuple)) else (
+        [needs[8]] * len(captures))
+    wanted = [needs[0], needs[1], needs[2], needs[9], *of_captures]
+    if dout is None:
+        dout = torch.zeros_like(out)
+    dq, dk, dv, dsinks, *rest = backward(
+        dout, dlse, q, k, v, out, lse, wanted, scale, mask, window, score, score_text,
+        captures, sinks, dropout_p, seed, listed, lists, sizes, deterministic)
+
+    def given(gradient, is_wanted):
+        return gradient if is_wanted else None
+
+    return (given(dq, wanted[0]), given(dk, wanted[1]), given(dv, wanted[2]),
+            None, None, None, None, None,
+            [given(gradient, is_wanted) for gradient, is_wanted in
+             zip(rest, of_captures)], given(dsinks, wanted[3]),
+            None, None, None, [None] * len(lists), None, None, None)
+
+
+forward.register_autograd(_differentiate, setup_context=_keep)
+
+
+def runs_now(q: Tensor, k: Tensor, v: Tensor, score: Optional[Score],
+              sinks: Optional[Tensor]) -> bool:
+    """Whether nobody has to see an operator: there is no gradient to record, and no
+    compiler, mode, transform or profiler. It costs more than the call."""
+    if (torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack()
+            or torch._C._len_torch_function_stack() or torch._C._get_tracing_state()
+            or torch._C._functorch.peek_interpreter_stack() is not None
+            or torch.autograd.forward_ad._current_level >= 0
+            or torch._C._autograd._profiler_enabled()):
+        return False
+    tensors = [q, k, v]
+    if score is not None:
+        for given in score.captures:
+            if isinstance(given, Tensor) and given.dim():
+                tensors.append(given)
+            elif not isinstance(given, (bool, int, float)):
+                return False  # what operators' arguments are made of first
+    if sinks is not None:
+        tensors.append(sinks)
+    records = torch.is_grad_enabled()
+    for tensor in tensors:
+        if (records and tensor.requires_grad) or type(tensor) not in _CLASSES:
+            return False
+    return True
+
+
+_CLASSES = (Tensor, torch.nn.Parameter)
