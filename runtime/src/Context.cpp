@@ -176,9 +176,9 @@ Result Context::openPackage(const std::string &path) {
 
 Result Context::bindProgram(Device &device, Problem &problem, bool isLaunch) {
   const fovea_score_t &score = problem.score;
-  // Digits name no program that could be compiled.
+  // Digits name no program that could be compiled. The compiler tells which one
+  // is meant, also for a kernel that is named: its package may have another name.
   const bool compiles = onDemand.mode() != OnDemand::Mode::Never &&
-                        !problem.kernel &&
                         (score.text || !parseScoreDigits(score.program));
   if (!compiles || !score.text) {
     bool missing = false;

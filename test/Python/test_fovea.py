@@ -449,6 +449,20 @@ class Features(Case):
         out = fovea.attention(q, k, v, splits=4, library=compiling)
         self.close(out, oracle(q, k, v, numbers(1, 2, 3, 32))[0])
 
+    def test_named_kernel_and_text(self):
+        """A text says which program is meant, also where the kernel is named: another
+        may have its name."""
+        q, k, v = (numbers(1, 2, 40, 32, seed=n) for n in range(3))
+        for factor in (0.5, 2.0):
+            score = scores.trace(lambda s, *_: s * factor, name="one_of_two")
+            out = fovea.attention(q, k, v, score=score, library=compiling)
+            kernel = fovea.explain(q, k, v, score=score, library=compiling).chosen.kernel
+            again = fovea.attention(q, k, v, score=score, library=compiling, kernel=kernel)
+            np.testing.assert_array_equal(again, out)
+        self.refused(fovea.NotFoundError, "score program", fovea.attention, q, k, v,
+                     score=scores.trace(lambda s, *_: s + 2.0, name="one_of_two"),
+                     library=compiling, kernel=kernel)
+
 
 SLOPES = np.array([[0.5, 0.25]], np.float32)
 
