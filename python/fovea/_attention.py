@@ -47,7 +47,7 @@ class _Call:
         self._kept = []
         self._addresses = []  # (structure, field, view, name, written)
         self._packed = set()  # sides, "q" and "k"
-        self._workspaces = {}  # bytes by device
+        self._plans = {}  # kernel and bytes of workspace by device
         self._refusal = None  # the error and its text: why it can be explained and not run
         self.views = views  # of arrays, in the order of their addresses
         self.makers = []  # of results that are not given
@@ -242,6 +242,7 @@ class _Call:
         # And the arrays with them.
         self._addresses = self.views = self._described = None
         self._reference = ctypes.byref(self.params)
+        self._kernel = self.params.kernel  # that the caller names; 0: none
 
     def explain(self, library, function, device):
         return explained(lambda step: function(
@@ -274,7 +275,7 @@ class _Call:
             for at, span, written in self._spans:
                 mirror.add(addresses[at], span, written)
             mirror.copy_in()
-            size = self._workspace_bytes(library, operation)
+            self.params.kernel, size = self._plan(library, operation)
             if size:
                 self.params.workspace = mirror.block(size)
                 self.params.workspace_bytes = size
@@ -288,9 +289,10 @@ class _Call:
         """On the current device, for arrays of it."""
         for structure, field, at in self._patches:
             setattr(structure, field, addresses[at])
-        size = self._workspaces.get(place)
-        if size is None:
-            size = self._workspaces[place] = self._workspace_bytes(library, operation)
+        plan = self._plans.get(place)
+        if plan is None:
+            plan = self._plans[place] = self._plan(library, operation)
+        self.params.kernel, size = plan
         if not size:
             status = operation.enqueue(library._context, self._reference, stream)
             if status:
@@ -300,12 +302,15 @@ class _Call:
             self.params.workspace, self.params.workspace_bytes = address, size
             _native.check(operation.enqueue(library._context, self._reference, stream))
 
-    def _workspace_bytes(self, library, operation):
+    def _plan(self, library, operation):
+        """The kernel and the workspace that it needs: together, since another kernel may
+        be compiled before the launch and be the better choice."""
+        self.params.kernel = self._kernel
         if operation.select is None:
-            return 0
+            return self._kernel, 0
         plan = _native.new(operation.plan)
         _native.check(operation.select(library._context, self.params, -1, plan))
-        return plan.workspace_bytes
+        return plan.kernel, plan.workspace_bytes
 
 
 class _Operation:

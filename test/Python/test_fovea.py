@@ -18,6 +18,7 @@ import tempfile
 import threading
 import unittest
 import weakref
+from unittest import mock
 
 try:
     import numpy as np
@@ -26,7 +27,7 @@ except ImportError:
     sys.exit(77)
 
 import fovea
-from fovea import scores
+from fovea import _attention, scores
 from reference import attention as oracle, visible
 
 PACKAGE = sys.argv.pop(1)
@@ -462,6 +463,42 @@ class Features(Case):
         self.refused(fovea.NotFoundError, "score program", fovea.attention, q, k, v,
                      score=scores.trace(lambda s, *_: s + 2.0, name="one_of_two"),
                      library=compiling, kernel=kernel)
+
+    def test_compiled_meanwhile(self):
+        """A launch is of the kernel that its workspace was planned for, though a better
+        one may be compiled in between: one that needs more."""
+        q, k, v = (numbers(1, 2, n, 40, seed=n) for n in (3, 500, 500))
+        arrays = [OnDevice(array) for array in (q, k, v, np.zeros_like(q))]
+        operation, launched = _attention.FORWARD, []
+
+        def recorded(context, reference, stream):
+            params = reference._obj
+            launched.append((params.kernel, params.workspace_bytes))
+            return enqueue(context, reference, stream)
+
+        def selected(*arguments):
+            status = select(*arguments)
+            if not compiled:
+                compiled.append(None)
+                fovea.attention(q, k, v, splits=4, library=made)
+            return status
+
+        expected = oracle(q, k, v, numbers(1, 2, 3, 40))[0]
+        select, enqueue, compiled = operation.select, operation.enqueue, []
+        made = fovea.Library(hip="sim", compile="always")
+        self.addCleanup(made.close)
+        with mock.patch.object(operation, "select", selected), \
+                mock.patch.object(operation, "enqueue", recorded):
+            for _ in range(2):  # planned, and kept
+                fovea.attention(*arrays[:3], out=arrays[3], library=made)
+                self.close(arrays[3].values(), expected)
+            self.close(fovea.attention(q, k, v, library=made), expected)
+        shares, *plain = launched
+        self.assertGreater(shares[1], 0)
+        self.assertEqual(plain[0], plain[1])
+        self.assertNotEqual(plain[0][0], shares[0])
+        self.assertEqual(plain[2][0], shares[0])  # which is planned from now on
+        self.assertGreater(plain[2][1], 0)
 
 
 SLOPES = np.array([[0.5, 0.25]], np.float32)
