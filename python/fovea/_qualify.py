@@ -157,14 +157,19 @@ def _callers(torch: Any, facts: Facts) -> Dict[str, Callable[[Any, Any, Any, boo
                 return sdpa(q, k, v, is_causal=causal)
         return call
 
+    def rows_first(function: Callable[..., Any]) -> Callable[[Any, Any, Any, bool], Any]:
+        def call(q: Any, k: Any, v: Any, causal: bool) -> Any:
+            return function(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2),
+                            causal=causal)
+        return call
+
     callers = {"PyTorch flash": pytorch(backends.FLASH_ATTENTION),
                "PyTorch efficient": pytorch(backends.EFFICIENT_ATTENTION)}
     for name, package in (("AITER", "aiter"), ("flash-attn", "flash_attn")):
         module = _attempt(facts, name, lambda: _module(package) or "not installed")
         function = getattr(module, "flash_attn_func", None)
         if function:
-            callers[name] = lambda q, k, v, causal, function=function: function(
-                q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), causal=causal)
+            callers[name] = rows_first(function)
     module = _attempt(facts, "AOTriton's own module", lambda: _module("pyaotriton") or "not installed")
     if not isinstance(module, (str, type(None))):
         facts.append({"question": "AOTriton's own module is measured",
