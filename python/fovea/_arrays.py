@@ -140,6 +140,22 @@ def _of_torch(tensor, name):
                 (place.index or 0) if on_device else None, False, tensor)
 
 
+def is_planned(array):
+    """Whether it is a tensor of a compiler's of PyTorch's, which stands for those of all
+    calls: it has a form, and no elements."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, getattr(torch, "Tensor", ())) and (
+        isinstance(array, (torch._subclasses.FakeTensor,
+                           torch._subclasses.functional_tensor.FunctionalTensor)))
+
+
+def planned(tensor):
+    """A View of one, as it lies in memory that begins at 0."""
+    kind = str(tensor.dtype).rpartition(".")[2]
+    return View(tensor.storage_offset() * tensor.element_size(), tuple(tensor.shape),
+                tuple(tensor.stride()), kind, None, False, tensor)
+
+
 def _of_dlpack(array, name):
     try:
         # The memory is ordered by `stream`, of the caller's: nothing to wait for.

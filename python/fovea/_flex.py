@@ -23,6 +23,11 @@ def _is_plain(function: Optional[Callable]) -> bool:
     if function is None:
         return True
     from torch.nn.attention import flex_attention as flex
+    if isinstance(function, torch.fx.GraphModule):  # the compiler's, of one of these
+        *_, last = function.graph.nodes
+        result = last.args[0][0] if isinstance(last.args[0], tuple) else last.args[0]
+        return result.op == "placeholder" or (
+            result.op == "call_method" and result.target == "new_ones")
     return function in (flex.noop_mask, flex._identity)
 
 
@@ -43,8 +48,16 @@ def _fit(query, key, value, blocks: Optional[Blocks]):
 def _divides(block_size: Sequence[int]) -> None:
     if any(size % 128 for size in block_size):
         raise InvalidArgumentError(
-            f"block_mask has blocks of {tuple(block_size)}, and kernels lists of multiples of "
-            "128; give create_block_mask such a BLOCK_SIZE")
+            f"block_mask has blocks of {tuple(map(int, block_size))}, and kernels lists of "
+            "multiples of 128; give create_block_mask such a BLOCK_SIZE")
+
+
+def _is_of(lengths: Sequence[int], query: Tensor, key: Tensor) -> None:
+    given = query.shape[-2], key.shape[-2]
+    if tuple(lengths) != given:
+        raise InvalidArgumentError(
+            f"block_mask is of {tuple(map(int, lengths))} queries and keys, and the tensors "
+            f"have {tuple(map(int, given))}")
 
 
 def arguments(query: Tensor, key: Tensor, value: Tensor, score_mod: Optional[Callable],
@@ -54,11 +67,7 @@ def arguments(query: Tensor, key: Tensor, value: Tensor, score_mod: Optional[Cal
         return _program(score_mod, None, query.device), None, key, value
     blocks = None
     if block_mask.BLOCK_SIZE[0] < _WHOLE:
-        lengths = query.shape[-2], key.shape[-2]
-        if tuple(block_mask.seq_lengths) != lengths:
-            raise InvalidArgumentError(
-                f"block_mask is of {tuple(block_mask.seq_lengths)} queries and keys, and the "
-                f"tensors have {lengths}")
+        _is_of(block_mask.seq_lengths, query, key)
         _divides(block_mask.BLOCK_SIZE)
         blocks = Blocks.of(block_mask)
     score = _program(score_mod, block_mask.mask_mod, query.device)
@@ -68,22 +77,24 @@ def arguments(query: Tensor, key: Tensor, value: Tensor, score_mod: Optional[Cal
 # Of the higher-order operators: a BlockMask as its tuple, functions as graphs of what is
 # captured behind their arguments, log-sum-exps in base 2.
 
+def fits(query: Tensor, key: Tensor, block_mask: tuple) -> None:
+    """Holds the lengths that a BlockMask was made for to the tensors'."""
+    if block_mask[-3] < _WHOLE:
+        _is_of(block_mask[:2], query, key)
+
+
 _LISTS = ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices",
           "q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices")
 
 
-def _served(query, key, value, score_mod, block_mask, score_buffers, mask_buffers):
+def served(query, key, value, score_mod, block_mask, score_buffers, mask_buffers):
+    """As :func:`arguments`, of what a higher-order operator is given."""
     *_, q_block, kv_block, mask_mod = block_mask
     blocks = None
     if q_block < _WHOLE:
         _divides((q_block, kv_block))
         blocks = Blocks(**dict(zip(_LISTS, block_mask[2:10])),
                         block_size=(q_block, kv_block))
-
-    def with_buffers(function, buffers):
-        if _is_plain(function):
-            return None
-        return lambda *given: function(*given, *buffers)
 
     def score(s, b, h, i, j):
         return score_mod(s, b, h, i, j, *score_buffers)
@@ -121,8 +132,8 @@ def _recording():
 
 def forward(query, key, value, score_mod, block_mask, scale, score_buffers, mask_buffers):
     with torch.no_grad():
-        program, blocks, key, value = _served(query, key, value, score_mod, block_mask,
-                                              score_buffers, mask_buffers)
+        program, blocks, key, value = served(query, key, value, score_mod, block_mask,
+                                             score_buffers, mask_buffers)
         out = _like_query(query, value.shape[-1])
         lse = query.new_empty(query.shape[:-1], dtype=torch.float32)
         _attention.attention(*map(_rows, (query, key, value)), scale=scale, score=program,
@@ -139,8 +150,8 @@ def backward(query, key, value, out, logsumexp, grad_out, grad_logsumexp, score_
     buffers = [buffer.detach().requires_grad_() if wants else buffer
                for buffer, wants in zip(score_buffers, wanted)]
     with _recording():
-        program, blocks, key, value = _served(query, key, value, score_mod, block_mask,
-                                              buffers, mask_buffers)
+        program, blocks, key, value = served(query, key, value, score_mod, block_mask,
+                                             buffers, mask_buffers)
     captures = [] if program is None else program.captures
     learnt = [capture for capture in captures if capture.requires_grad]
     sums = {id(capture): torch.zeros_like(capture, dtype=torch.float32,

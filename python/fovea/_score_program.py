@@ -8,6 +8,7 @@ from __future__ import annotations
 import linecache
 import math
 import os
+import re
 import struct
 import sys
 import types
@@ -28,6 +29,17 @@ class TraceError(InvalidArgumentError):
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
+def _of_a_graph(frame: types.FrameType, line: str) -> Optional[str]:
+    """Of a line that torch.compile has made, the one that it was made of."""
+    graph, name = getattr(frame.f_locals.get("self"), "graph", None), line.partition(" = ")[0]
+    for node in getattr(graph, "nodes", ()):
+        if node.name == name and node.stack_trace:
+            found = re.findall(r'File "(.+)", line (\d+), in (.+)\n\s*(.*)', node.stack_trace)
+            if found:
+                return "{}:{} in {}: `{}`".format(*found[-1])
+    return None
+
+
 def _place() -> str:
     """The line of the function that is traced which called something here."""
     inside = [HERE] + [os.path.dirname(os.path.abspath(file)) + os.sep
@@ -38,6 +50,8 @@ def _place() -> str:
         code = frame.f_code
         if not code.co_filename.startswith(tuple(inside)):
             line = linecache.getline(code.co_filename, frame.f_lineno).strip()
+            if found := _of_a_graph(frame, line):
+                return found
             return (f"{code.co_filename}:{frame.f_lineno} in {code.co_name}"
                     + (f": `{line}`" if line else ""))
         frame = frame.f_back
@@ -265,8 +279,11 @@ class Program:
             by_rows: its last index is the query or the key, neighbours' neighbours.
         """
         array = _narrowed(array)
-        with _without_gradients():
-            seen = _arrays.view(array, "what the function captures")
+        if _arrays.is_planned(array):
+            seen = _arrays.planned(array)
+        else:
+            with _without_gradients():
+                seen = _arrays.view(array, "what the function captures")
         element = {"float32": F32, "float16": F32, "bfloat16": F32, "int32": I32,
                    "bool": I1}.get(seen.dtype)
         if element is None:
@@ -306,7 +323,8 @@ def _narrowed(array: Any) -> Any:
     kind = str(array.dtype).rpartition(".")[2]
     if kind in ("int64", "uint64", "uint32", "int16", "int8", "uint8", "uint16"):
         on_host = getattr(getattr(array, "device", "cpu"), "type", "cpu") == "cpu"
-        if kind in ("int64", "uint64", "uint32") and on_host and math.prod(array.shape):
+        if (kind in ("int64", "uint64", "uint32") and on_host and math.prod(array.shape)
+                and not _arrays.is_planned(array)):
             least, most = int(array.min()), int(array.max())
             if least < -2**31 or most >= 2**31:
                 raise refuse(f"an array of {kind} with elements of {least} to {most} is "

@@ -15,6 +15,7 @@ from typing import Any, Callable, Optional, Union
 try:
     import torch
     from torch import Tensor
+    from torch._ops import HigherOrderOperator
 except ImportError as error:
     raise ImportError(f"fovea.torch needs PyTorch 2.10 or newer: {error}") from None
 
@@ -89,7 +90,29 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
     return (out, lse) if return_lse else out
 
 
-@torch.compiler.disable
+class _FlexOperator(HigherOrderOperator):
+    """Flex attention in a graph of torch.compile's, with the functions as graphs and what
+    they capture behind. Whoever runs or compiles the graph further has them traced, and
+    comes to the operators of :func:`attention`."""
+
+    def __init__(self) -> None:
+        super().__init__("fovea_flex_attention", cacheable=True)
+        # So the compiler makes graphs of the functions as it does for PyTorch's own; and
+        # what it writes calls this.
+        self.__name__, self.__module__ = "flex_attention", __name__
+
+    def __call__(self, query, key, value, score_mod, block_mask, scale, kernel_options,
+                 score_buffers=(), mask_buffers=()):
+        _flex.fits(query, key, block_mask)
+        score, blocks, key, value = _flex.served(query, key, value, score_mod, block_mask,
+                                                 score_buffers, mask_buffers)
+        return attention(query, key, value, scale=scale, score=score, blocks=blocks,
+                         return_lse=True)
+
+
+_flex_operator = _FlexOperator()
+
+
 def flex_attention(query: Tensor, key: Tensor, value: Tensor,
                    score_mod: Optional[Callable] = None, block_mask: Any = None,
                    scale: Optional[float] = None, enable_gqa: bool = False,
@@ -122,9 +145,18 @@ def flex_attention(query: Tensor, key: Tensor, value: Tensor,
         raise _errors.InvalidArgumentError(
             f"query has {query.shape[1]} heads and key {key.shape[1]}; heads that share keys "
             "take enable_gqa=True")
-    score, blocks, key, value = _flex.arguments(query, key, value, score_mod, block_mask)
-    out, lse = attention(query, key, value, scale=scale, score=score, blocks=blocks,
-                         return_lse=True)
+    if torch.compiler.is_compiling():
+        from torch.nn.attention import flex_attention as flex
+        if block_mask is None:
+            block_mask = flex._create_empty_block_mask(query, key)
+        out, lse = _flex_operator(
+            query, key, value, flex._identity if score_mod is None else score_mod,
+            block_mask.as_tuple(), 1 / math.sqrt(query.shape[-1]) if scale is None else scale,
+            {})
+    else:
+        score, blocks, key, value = _flex.arguments(query, key, value, score_mod, block_mask)
+        out, lse = attention(query, key, value, scale=scale, score=score, blocks=blocks,
+                             return_lse=True)
     if return_aux is not None:
         from torch.nn.attention.flex_attention import AuxOutput
         return out, AuxOutput(lse=lse if return_aux.lse else None, max_scores=None)

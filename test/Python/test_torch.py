@@ -10,6 +10,7 @@ import math
 import sys
 import unittest
 import warnings
+from unittest import mock
 
 try:
     import torch
@@ -251,6 +252,54 @@ class Flex(Case):
                 self.close((*got, *self.gradients(got, inputs)),
                            (*wanted, *self.gradients(wanted, inputs)))
 
+    def test_compiled(self):
+        """One graph, forward and backward, with the bits that it has by itself; captured
+        tensors and the BlockMask are read anew, and other lengths are the same graph."""
+        rows = 150
+        examples = self.examples(4, rows)
+        lines = []
+        examples["plain"] = None, None, []
+        for name in ("documents", "bias", "plain"):
+            score_mod, mask_mod, learnt = examples[name]
+            with self.subTest(name):
+                def function(q, k, v, blocks):
+                    out, aux = ft.flex_attention(
+                        q.neg(), k, v, score_mod, blocks, enable_gqa=True,
+                        return_aux=flex.AuxRequest(lse=True))
+                    return out.neg(), aux.lse
+
+                torch._dynamo.reset()
+                compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+                q = numbers(2, 4, rows, 32)
+                k, v = (numbers(2, 2, rows, 32) for _ in range(2))
+                blocks = self.mask_of(mask_mod, name, rows)
+                wanted, got = function(q, k, v, blocks), compiled(q, k, v, blocks)
+                inputs = q, k, v, *learnt
+                wanted = *wanted, *self.gradients(wanted, inputs)
+                got = *got, *self.gradients(got, inputs)
+                for one, other in zip(got[:5], wanted[:5]):
+                    self.assertTrue(torch.equal(one, other))
+                self.close(got[5:], wanted[5:])  # sums, in any order
+        with fovea.Library(hip="sim", compile="auto", log="dispatch", log_to=lines.append
+                           ) as library, mock.patch.object(
+                               fovea._attention, "default_library", lambda: library):
+            compiled(q, k, v, blocks)
+        self.assertTrue(lines)
+        self.assertFalse([line for line in lines if "score" in line], lines)
+        factor = torch.tensor([0.5, 2.0])
+
+        def scaled(q):
+            return ft.flex_attention(q, q, q, lambda s, b, h, i, j: s * factor[h])
+
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
+        compiled = torch.compile(scaled, fullgraph=True, backend="aot_eager", dynamic=True)
+        for length in (40, 50):
+            q = numbers(1, 2, length, 32)
+            self.assertTrue(torch.equal(compiled(q), scaled(q)))
+            factor.mul_(2)
+        self.assertEqual(torch._dynamo.utils.counters["stats"]["unique_graphs"], 1)
+
     def test_operator(self):
         """PyTorch's own, served: its function, which has no gradients on the CPU, and the
         operator beneath, which has."""
@@ -303,6 +352,14 @@ class Flex(Case):
                  {"score_mod": lambda s, b, h, i, j: torch.erf(s)})):
             with self.subTest(words), self.assertRaisesRegex(kind, words):
                 ft.flex_attention(q, q, q, **options)
+            compiled = torch.compile(ft.flex_attention, fullgraph=True, backend="eager")
+            if "erf" in words:
+                words = f"test_torch.py:.*{words}"
+            elif "150" not in words:
+                continue
+            with self.subTest(f"compiled: {words}"), \
+                    self.assertRaisesRegex(RuntimeError, words):
+                compiled(q, q, q, **options)
         with self.assertRaisesRegex(fovea.InvalidArgumentError, "enable_gqa=True"):
             ft.flex_attention(q, q[:, :1], q[:, :1])
         with ft.enable(), self.assertLogs("fovea", logging.WARNING) as log, \
