@@ -23,7 +23,7 @@ import torch
 import fovea
 import fovea.flash_attn
 import fovea.torch
-from fovea import _arrays, _attention, _native
+from fovea import _arrays, _attention, _native, _torch_operators
 
 
 def flash_attn(path):
@@ -54,7 +54,7 @@ def main():
     lib = fovea.Library(given.kernels, hip=given.hip, compile="never")
     _attention.default_library = lambda: lib
     _arrays.torch_devices["cpu"] = True
-    _arrays.current_streams[_arrays._torch_layout] = lambda device: 0
+    _arrays._torch_stream = lambda device: 0
     thread = ctypes.CDLL(given.hip).fovea_empty_hip_thread
     thread.restype = ctypes.POINTER(ctypes.c_uint64)
 
@@ -75,12 +75,17 @@ def main():
             *rows, causal=True),
         "fovea.torch.attention, gradients recorded": lambda: fovea.torch.attention(
             *learnt),
+        "the same by the operator": lambda: _torch_operators.forward(
+            *learnt, 0.125, "none", "", "", "", [], None, 0.0, None, "", [],
+            [-1, -1, 0, 0], 0, False),
     }
     launching = set(cases)
     if given.flash_attn:
         theirs = flash_attn(given.flash_attn)
         cases["flash_attn.flash_attn_func, its extension a stub"] = (
             lambda: theirs.flash_attn_func(*rows, causal=True))
+        cases["the same, gradients recorded"] = (
+            lambda: theirs.flash_attn_func(*learnt, causal=True))
 
     least = dict.fromkeys(cases, float("inf"))
     for _ in range(9):

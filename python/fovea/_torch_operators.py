@@ -112,12 +112,11 @@ def _features_of(listed: str, lists: List[Tensor],
     return varlen, (Blocks(**fields, block_size=(sizes[2], sizes[3])) if fields else None)
 
 
-@torch.library.custom_op("fovea::attention_forward", mutates_args=())
-def forward(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str, window: str,
-             score: str, score_text: str, captures: List[Tensor],
-             sinks: Optional[Tensor], dropout_p: float, seed: Optional[Tensor],
-             listed: str, lists: List[Tensor], sizes: List[int], splits: int,
-             deterministic: bool) -> Tuple[Tensor, Tensor]:
+def _run_forward(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str, window: str,
+                 score: str, score_text: str, captures: List[Tensor],
+                 sinks: Optional[Tensor], dropout_p: float, seed: Optional[Tensor],
+                 listed: str, lists: List[Tensor], sizes: List[int], splits: int,
+                 deterministic: bool) -> Tuple[Tensor, Tensor]:
     varlen, blocks = _features_of(listed, lists, sizes)
     out, lse = _forward_results(q, v, listed)
     _attention.attention(
@@ -126,6 +125,9 @@ def forward(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str, window: st
         sinks=plain(sinks, rows=False), dropout=dropout_of(dropout_p, seed),
         varlen=varlen, blocks=blocks, splits=splits, out=out, lse=lse)
     return out, lse
+
+
+forward = torch.library.custom_op("fovea::attention_forward", _run_forward, mutates_args=())
 
 
 def _packs(listed):
@@ -148,13 +150,12 @@ def _(q, k, v, scale, mask, window, score, score_text, captures, sinks, dropout_
     return _forward_results(q, v, listed)
 
 
-@torch.library.custom_op("fovea::attention_backward", mutates_args=())
-def backward(dout: Tensor, dlse: Optional[Tensor], q: Tensor, k: Tensor, v: Tensor,
-              out: Tensor, lse: Tensor, wanted: List[bool], scale: float, mask: str,
-              window: str, score: str, score_text: str, captures: List[Tensor],
-              sinks: Optional[Tensor], dropout_p: float, seed: Optional[Tensor],
-              listed: str, lists: List[Tensor], sizes: List[int],
-              deterministic: bool) -> List[Tensor]:
+def _run_backward(dout: Tensor, dlse: Optional[Tensor], q: Tensor, k: Tensor, v: Tensor,
+                   out: Tensor, lse: Tensor, wanted: List[bool], scale: float, mask: str,
+                   window: str, score: str, score_text: str, captures: List[Tensor],
+                   sinks: Optional[Tensor], dropout_p: float, seed: Optional[Tensor],
+                   listed: str, lists: List[Tensor], sizes: List[int],
+                   deterministic: bool) -> List[Tensor]:
     varlen, blocks = _features_of(listed, lists, sizes)
     results = _backward_results(q, k, v, sinks, captures, wanted, listed)
     dsinks, of_captures = results[3], results[4:]
@@ -174,6 +175,10 @@ def backward(dout: Tensor, dlse: Optional[Tensor], q: Tensor, k: Tensor, v: Tens
         gradients=asked, dsinks=dsinks if wanted[3] else None,
         deterministic=deterministic, **asked)
     return _in_types(results, captures, wanted)
+
+
+backward = torch.library.custom_op("fovea::attention_backward", _run_backward,
+                                   mutates_args=())
 
 
 def _in_types(results, captures, wanted):
@@ -219,59 +224,90 @@ def _keep(ctx, inputs, output):
                 deterministic)
 
 
-def _differentiate(ctx, dout, dlse):
+def _gradients(ctx, run, wanted, dout, dlse):
+    """Of q, k, v, sinks and captures; None where they are not wanted."""
     q, k, v, out, lse, sinks, seed, *others = ctx.saved_tensors
     captures, lists = others[:ctx.counts[0]], others[ctx.counts[0]:]
     (scale, mask, window, score, score_text, dropout_p, listed, sizes,
      deterministic) = ctx.rest
-    needs = ctx.needs_input_grad
-    # A list's flags are a list of its own, where there is one.
-    of_captures = needs[8] if isinstance(needs[8], (list, tuple)) else (
-        [needs[8]] * len(captures))
-    wanted = [needs[0], needs[1], needs[2], needs[9], *of_captures]
     if dout is None:
         dout = torch.zeros_like(out)
-    dq, dk, dv, dsinks, *rest = backward(
-        dout, dlse, q, k, v, out, lse, wanted, scale, mask, window, score, score_text,
-        captures, sinks, dropout_p, seed, listed, lists, sizes, deterministic)
+    found = run(dout, dlse, q, k, v, out, lse, wanted, scale, mask, window, score, score_text,
+                captures, sinks, dropout_p, seed, listed, lists, sizes, deterministic)
+    return [gradient if is_wanted else None for gradient, is_wanted in zip(found, wanted)]
 
-    def given(gradient, is_wanted):
-        return gradient if is_wanted else None
 
-    return (given(dq, wanted[0]), given(dk, wanted[1]), given(dv, wanted[2]),
-            None, None, None, None, None,
-            [given(gradient, is_wanted) for gradient, is_wanted in
-             zip(rest, of_captures)], given(dsinks, wanted[3]),
-            None, None, None, [None] * len(lists), None, None, None)
+def _differentiate(ctx, dout, dlse):
+    needs, (captures, lists) = ctx.needs_input_grad, ctx.counts
+    # A list's flags are a list of its own, where there is one.
+    of_captures = needs[8] if isinstance(needs[8], (list, tuple)) else [needs[8]] * captures
+    dq, dk, dv, dsinks, *rest = _gradients(
+        ctx, backward, [*needs[:3], needs[9], *of_captures], dout, dlse)
+    return (dq, dk, dv, None, None, None, None, None, rest, dsinks, None, None, None,
+            [None] * lists, None, None, None)
 
 
 forward.register_autograd(_differentiate, setup_context=_keep)
 
 
-def runs_now(q: Tensor, k: Tensor, v: Tensor, score: Optional[Score],
-              sinks: Optional[Tensor]) -> bool:
-    """Whether nobody has to see an operator: there is no gradient to record, and no
-    compiler, mode, transform or profiler. It costs more than the call."""
-    if (torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack()
-            or torch._C._len_torch_function_stack() or torch._C._get_tracing_state()
-            or torch._C._functorch.peek_interpreter_stack() is not None
-            or torch.autograd.forward_ad._current_level >= 0
-            or torch._C._autograd._profiler_enabled()):
-        return False
+class _Recorded(torch.autograd.Function):
+    """What the operator's formula records, where nobody has to see an operator."""
+
+    @staticmethod
+    def forward(ctx, q, k, v, sinks, rest, *captures):
+        inputs = (q, k, v, *rest[:5], captures, sinks, *rest[5:])
+        results = _run_forward(*inputs)
+        _keep(ctx, inputs, results)
+        return results
+
+    @staticmethod
+    def backward(ctx, dout, dlse):
+        needs = ctx.needs_input_grad
+        # Under create_graph the operator says that it has no derivative.
+        run = _run_backward if not torch.is_grad_enabled() and _is_unseen() else backward
+        dq, dk, dv, dsinks, *rest = _gradients(
+            ctx, run, [*needs[:4], *needs[5:]], dout, dlse)
+        return dq, dk, dv, dsinks, None, *rest
+
+
+def recorded(q, k, v, scale, mask, window, score, score_text, captures, sinks, *rest):
+    """:func:`forward`, past the operator."""
+    return _Recorded.apply(q, k, v, sinks, (scale, mask, window, score, score_text, *rest),
+                           *captures)
+
+
+def _is_unseen() -> bool:
+    """Whether no compiler, mode, transform or profiler looks on, who would have to see an
+    operator. It costs more than the call."""
+    return not (
+        torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack()
+        or torch._C._len_torch_function_stack() or torch._C._get_tracing_state()
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or torch.autograd.forward_ad._current_level >= 0
+        or torch._C._autograd._profiler_enabled())
+
+
+def way_of(q: Tensor, k: Tensor, v: Tensor, score: Optional[Score],
+           sinks: Optional[Tensor]) -> Optional[bool]:
+    """None: a call is an operator's. Else it goes past it: whether gradients are to be
+    recorded."""
+    if not _is_unseen():
+        return None
     tensors = [q, k, v]
     if score is not None:
         for given in score.captures:
             if isinstance(given, Tensor) and given.dim():
                 tensors.append(given)
             elif not isinstance(given, (bool, int, float)):
-                return False  # what operators' arguments are made of first
+                return None  # what operators' arguments are made of first
     if sinks is not None:
         tensors.append(sinks)
-    records = torch.is_grad_enabled()
+    records, records_any = torch.is_grad_enabled(), False
     for tensor in tensors:
-        if (records and tensor.requires_grad) or type(tensor) not in _CLASSES:
-            return False
-    return True
+        if type(tensor) not in _CLASSES:
+            return None
+        records_any |= records and tensor.requires_grad
+    return records_any
 
 
 _CLASSES = (Tensor, torch.nn.Parameter)

@@ -22,8 +22,8 @@ except ImportError as error:
 from . import _attention, _errors, _flex, scores as _scores
 from ._features import Blocks, Score, Varlen, WindowLike
 from ._torch_enable import calls, disable, enable
-from ._torch_operators import (as_listed, dropout_of, forward, rows_together, runs_now,
-                               window_text)
+from ._torch_operators import (as_listed, dropout_of, forward, recorded, rows_together,
+                               way_of, window_text)
 
 __all__ = ["attention", "calls", "disable", "enable", "flex_attention"]
 
@@ -69,7 +69,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
     # Drawn here, so that the operators give the same for the same arguments.
     seed = (torch.randint(2**62, (1,), dtype=torch.int64, device=q.device)
             if dropout_p else None)
-    if runs_now(q, k, v, program, sinks):
+    records = way_of(q, k, v, program, sinks)
+    if records is False:
         made = _attention.FORWARD.run(
             None, None, None,
             (rows_together(q), rows_together(k), rows_together(v), None, None, sinks),
@@ -82,7 +83,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
         torch.as_tensor(given, device=q.device) for given in program.captures]
     if deterministic is None:
         deterministic = torch.are_deterministic_algorithms_enabled()
-    out, lse = forward(
+    out, lse = (recorded if records else forward)(
         q, k, v, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale), mask,
         window_text(window), program.program if program else "",
         (program.text or "") if program else "", captures, sinks, dropout_p, seed,

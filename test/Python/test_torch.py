@@ -129,6 +129,34 @@ class Operators(Case):
         with self.assertRaisesRegex(TypeError, "k: .*device 'meta', neither"):
             fovea.attention(q.detach(), k.detach().to("meta"), v.detach())
 
+    def test_recorded(self):
+        """Gradients past the operators are those of their formula, to the bit."""
+        sums = torch.tensor([0, 10, 40], dtype=torch.int32)
+        q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
+        packed = [numbers(2, 40, 32) for _ in range(3)]
+        bias, sinks = numbers(1, 2, 40, 40), numbers(2, dtype=torch.float32)
+        for inputs, options in (
+                ((q, k, v), {"mask": "causal-top-left", "window": None}),
+                ((q, k, v, bias), {"score": fovea.Score("bias", [bias])}),
+                ((q, k, v, sinks), {"sinks": sinks, "window": (9, 0)}),
+                (packed, {"varlen": fovea.Varlen.packed(sums, sums, 30, 30)})):
+            def both():
+                results = ft.attention(*inputs[:3], return_lse=True, **options)
+                kinds.append(type(results[0].grad_fn).__name__)
+                return *results, *self.gradients(results, inputs)
+
+            kinds = []
+            got = both()
+            with mock.patch.object(ft, "way_of", lambda *_: None):
+                wanted = both()
+            self.assertEqual([kind for kind in kinds if "Recorded" in kind], kinds[:1])
+            for one, other in zip(got, wanted, strict=True):
+                self.assertTrue(torch.equal(one, other))
+                self.assertEqual(one.stride(), other.stride())
+        (dq,) = torch.autograd.grad(ft.attention(q, k, v).sum(), q, create_graph=True)
+        with self.assertRaisesRegex(RuntimeError, "attention_backward.*no autograd"):
+            dq.sum().backward()
+
     def test_opcheck(self):
         q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
         plain = dict(
