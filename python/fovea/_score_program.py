@@ -222,6 +222,10 @@ class Program:
             return self.constant(given, I32)
         if isinstance(given, float):
             return self.constant(given, F32)
+        if isinstance(given, Part):
+            raise refuse(f"an array of shape {tuple(given._array.shape)} is read with "
+                         f"{len(given._index)} indices; a program reads one element, by an "
+                         "integer for each dimension")
         if isinstance(given, Captured):
             given = given._array
         if type(given).__module__ == "numpy" and getattr(given, "shape", None) == ():
@@ -231,16 +235,20 @@ class Program:
         raise refuse(f"{type(given).__name__} is no number, no array and no value of a score "
                       "program")
 
-    def read(self, array: Any, index: Any) -> Value:
-        """An element of an array."""
+    def read(self, array: Any, index: Any) -> Any:
+        """An element of an array, or what waits for the rest of its indices."""
         if isinstance(array, Captured):
             array = array._array
-        shape = tuple(array.shape)
         index = index if isinstance(index, tuple) else (index,)
+        if isinstance(array, Part):
+            array, index = array._array, (*array._index, *index)
+        shape = tuple(array.shape)
         for place in index:
             if place is None or place is Ellipsis or isinstance(place, slice):
                 raise refuse(f"an array is indexed with {place}; a program reads one element, "
                               "by an integer for each dimension")
+        if 0 < len(index) < len(shape):
+            return Part(self, array, index)
         if len(index) != len(shape):
             raise refuse(f"an array of shape {shape} is read with {len(index)} indices; a "
                           "program reads one element, by an integer for each dimension"
@@ -358,6 +366,22 @@ class Captured:
 
     def __getattr__(self, name):
         return getattr(self._array, name)
+
+
+class Part:
+    """An array of which the first dimensions have their indices: array[b] of array[b][h]."""
+
+    __slots__ = ("_program", "_array", "_index")
+
+    def __init__(self, program: Program, array: Any, index: Tuple[Any, ...]):
+        self._program, self._array, self._index = program, array, index
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._program.read(self, index)
+
+    @classmethod
+    def __torch_function__(cls, function, _, inputs=(), options=None):
+        return apply_torch(function, inputs, options or {})
 
 
 def capture(array: Any) -> Any:

@@ -574,7 +574,7 @@ class Functions(Case):
                 return s + self.bias[b, h]
 
             def captures(self, s, b, h, i, j):
-                return s + scores.capture(self.bias)[b, h]
+                return s + scores.capture(self.bias)[b][h]
 
         self.assertIn("captures(f16", self.text(Model().captures))
         for words, function in (

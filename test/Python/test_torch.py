@@ -254,7 +254,7 @@ class Flex(Case):
             "documents": (None, flex.and_masks(causal, document), []),
             "prefix lm": (None, flex.or_masks(causal, lambda b, h, i, j: j < prefix[b]),
                           []),
-            "relative": (lambda s, b, h, i, j: s + table[j - i + rows, h], None, [table]),
+            "relative": (lambda s, b, h, i, j: s + table[j - i + rows][h], None, [table]),
             "bias": (lambda s, b, h, i, j: s * factor + bias[i, j], causal,
                      [factor, bias]),
             "causal as a score": (lambda s, b, h, i, j: torch.where(i >= j, s, -math.inf),
@@ -287,7 +287,7 @@ class Flex(Case):
         examples = self.examples(4, rows)
         lines = []
         examples["plain"] = None, None, []
-        for name in ("documents", "bias", "plain"):
+        for name in ("documents", "relative", "plain"):
             score_mod, mask_mod, learnt = examples[name]
             with self.subTest(name):
                 def function(q, k, v, blocks):
