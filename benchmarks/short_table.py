@@ -100,16 +100,18 @@ def choose(fovea, library, problem, splits):
             "the heads of a group as rows" in found.chosen.reason)
 
 
-def time_of(args, problem, schedule, heads_q, rows, shares):
-    """Launches of a kernel, predicted."""
+def predict(args, problem, choice):
+    """Launches of a kernel, predicted as the runtime launches it."""
+    schedule, shares, packs = choice
     command = [f"{args.build}/bin/aot-time", f"--package={args.package}",
                f"--target={problem.target}", f"--dtype={args.dtype}",
                f"--head-dim={args.head_dim}", f"--schedule={schedule}",
                f"--layout={args.layout}", f"--batch={problem.batch}",
-               f"--heads={heads_q}", f"--heads-k={problem.heads_k}",
-               f"--seqlen-q={rows}", f"--seqlen-k={problem.keys}", "--report=json"]
+               f"--heads={problem.heads_q}", f"--heads-k={problem.heads_k}",
+               f"--seqlen-q={problem.rows}", f"--seqlen-k={problem.keys}", "--report=json"]
     if "split" in schedule.partition(";")[0]:
-        command.append(f"--set=splits={shares}")
+        heads = problem.heads_q // problem.heads_k if packs else 1
+        command += [f"--set=splits={shares}", f"--set=packed_heads={heads}"]
     if args.clock:
         command.append(f"--clock={args.clock}")
     done = subprocess.run(command, capture_output=True, text=True)
@@ -118,16 +120,6 @@ def time_of(args, problem, schedule, heads_q, rows, shares):
         return run["launches"]
     except (ValueError, KeyError):
         sys.exit(f"short_table.py: {' '.join(command)}\n{done.stdout}{done.stderr}")
-
-
-def predict(args, problem, choice):
-    """As the runtime launches it."""
-    schedule, shares, packs = choice
-    launches = time_of(args, problem, schedule, problem.heads_q, problem.rows, shares)
-    if packs:
-        rows = problem.heads_q // problem.heads_k * problem.rows
-        launches[0] = time_of(args, problem, schedule, problem.heads_k, rows, shares)[0]
-    return launches
 
 
 def seconds(launches):

@@ -141,6 +141,8 @@ std::string valueOf(spec::Scalar scalar) {
     return "1 / sqrt(dim)";
   case spec::Scalar::Splits:
     return "splits";
+  case spec::Scalar::PackedHeads:
+    return "packed_heads";
   }
   return "";
 }
@@ -376,10 +378,12 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
         {{"code_object", codeObject},
          {"kernel", launch.kernel},
          {"grid",
-          {variableOf(launch.spec->heads()),
+          {variableOf(launch.spec->heads()) +
+               (launch.spec->splitsKeys ? " / packed_heads" : ""),
            launch.spec->ownsHeads
                ? "1"
-               : "ceildiv(" + variableOf(launch.spec->rows()) + ", " +
+               : "ceildiv(" + variableOf(launch.spec->rows()) +
+                     (launch.spec->splitsKeys ? " * packed_heads" : "") + ", " +
                      std::to_string(launch.blockRows) + ")",
            launch.spec->ownsHeads    ? "1"
            : launch.spec->splitsKeys ? "batch * splits"
@@ -405,8 +409,10 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
                               {"seqlen_k", "seqlen"},
                               {"dim", record.problem.headDim},
                               {"dim_v", record.problem.dimOfV()}};
-  if (algorithm.splitsKeys())
+  if (algorithm.splitsKeys()) {
     description["variables"]["splits"] = options.splits;
+    description["variables"]["packed_heads"] = 1;
+  }
   for (const spec::GroupSpec *group : spec::groupsOf(record.problem))
     if (group != &spec::specOf(record.problem.op).base)
       for (const spec::ScalarSpec &scalar : group->scalars)

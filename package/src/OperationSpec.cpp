@@ -104,7 +104,7 @@ constexpr LaunchSpec kAtomic16[] = {
 };
 
 constexpr LaunchSpec kSplit[] = {
-    {"split", false, 0, kOut, 2, 2, 1, /*splitsKeys=*/true},
+    {"share", false, 0, kOut, 2, 2, 1, /*splitsKeys=*/true},
     {"combine", false, kOut, 0, 0, 0, 0},
 };
 
@@ -112,7 +112,11 @@ constexpr TensorSpec kSplitTensors[] = {kWorkspace};
 constexpr ScalarSpec kSplitScalars[] = {
     {"splits", ArgKind::I32, "shares",
      "shares of the keys that each block of rows sees, 1 to 1024",
-     Scalar::Splits}};
+     Scalar::Splits},
+    {"packed_heads", ArgKind::I32, "heads",
+     "1, or group_size: the rows of the heads that share a key head follow one "
+     "another as those of one",
+     Scalar::PackedHeads}};
 
 constexpr AlgorithmSpec kForwardAlgorithms[] = {
     {"flash", true, kOnePass, {}},

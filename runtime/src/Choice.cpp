@@ -214,7 +214,7 @@ struct Remembered {
   unsigned wanted = 0, masks = 0;
   bool deterministic = false, narrowSums = false;
   int32_t splits = 0;
-  bool headsAreRows = false;
+  bool headsCanPack = false;
   uint64_t mostWorkspace = 0;
   Window window;
   Plan plan;
@@ -230,7 +230,7 @@ struct Remembered {
            wanted == problem.wanted && masks == problem.masks &&
            deterministic == problem.deterministic &&
            narrowSums == problem.narrowSums && splits == problem.splits &&
-           window == problem.window && headsAreRows == problem.headsAreRows &&
+           window == problem.window && headsCanPack == problem.headsCanPack &&
            mostWorkspace == problem.mostWorkspace && key == problem.key;
   }
   void set(const DeviceView &given, const Problem &problem,
@@ -255,7 +255,7 @@ struct Remembered {
     splits = problem.splits;
     mostWorkspace = problem.mostWorkspace;
     window = problem.window;
-    headsAreRows = problem.headsAreRows;
+    headsCanPack = problem.headsCanPack;
     plan = chosen;
   }
 };
@@ -275,10 +275,15 @@ size_t placeOf(const Problem &problem) {
 } // namespace
 
 bool packsHeads(const Candidate &candidate, const Problem &problem) {
-  const ProblemKey &key = candidate.kernel->record->problem;
   // A score program knows the rows and heads that it is for.
-  return candidate.algorithm->splitsKeys() && problem.headsAreRows &&
-         key.score == 0 && (key.takesWindow() || key.mask == MaskKind::None);
+  if (!candidate.algorithm->splitsKeys() || !problem.headsCanPack ||
+      candidate.kernel->record->problem.score != 0)
+    return false;
+  const Sizes &sizes = problem.sizes;
+  const int64_t group = sizes.headsQ / sizes.headsK,
+                rows = candidate.kernel->launches[0].blockRows;
+  return sizes.seqlenQ <= rows &&
+         divideUp(group * sizes.seqlenQ, rows) < group;
 }
 
 Refusal refusalFor(const Candidate &candidate, const Problem &problem,

@@ -31,7 +31,7 @@ struct Plan {
   PlannedLaunch launches[spec::kMaxLaunches] = {};
   uint64_t workspaceBytes = 0;
   int32_t splits = 1;      ///< shares of the keys
-  bool packsHeads = false; ///< launches that split keys are of packHeads()
+  bool packsHeads = false; ///< grids that split keys are of packHeads()
 
   const Kernel &kernel() const { return *candidate->kernel; }
   const KernelLaunch &launch(const PlannedLaunch &planned) const {
@@ -82,7 +82,9 @@ Refusal refusalFor(const Candidate &candidate, const Problem &problem,
 Refusal refusalOf(const Candidate &candidate, const Problem &problem,
                   const DeviceTraits &device);
 
-/// Whether its launches that split keys take the heads of a group as rows.
+/// Whether its launches that split keys take the rows of the heads of a group as
+/// those of one: where fewer workgroups hold them all. Devices do not matter, so
+/// that the same shares have the same bits.
 bool packsHeads(const Candidate &candidate, const Problem &problem);
 
 /// Into how many shares a candidate's kernels divide the keys of a block of

@@ -396,16 +396,12 @@ Result Context::launch(Problem &problem, HipStream stream) {
   if (log.wants(LogLevel::Dispatch))
     logChoice(view, *found, problem, plan);
   const Candidate &candidate = *plan.candidate;
-  // Where heads are packed, launches that split keys have arguments of their
-  // own.
-  alignas(8) unsigned char arguments[2][spec::kMaxArgumentBytes] = {};
-  fillArguments(problem, plan.splits, candidate.arguments, arguments[0]);
-  if (plan.packsHeads)
-    fillArguments(packHeads(problem), plan.splits, candidate.arguments,
-                  arguments[1]);
+  alignas(8) unsigned char arguments[spec::kMaxArgumentBytes] = {};
+  fillArguments(problem, plan.splits, plan.packsHeads, candidate.arguments,
+                arguments);
   size_t argumentBytes = candidate.argumentBytes;
   void *extra[] = {
-      reinterpret_cast<void *>(kHipLaunchParamBufferPointer), arguments[0],
+      reinterpret_cast<void *>(kHipLaunchParamBufferPointer), arguments,
       reinterpret_cast<void *>(kHipLaunchParamBufferSize), &argumentBytes,
       reinterpret_cast<void *>(kHipLaunchParamEnd)};
   const LoadedKernel *functions =
@@ -418,8 +414,6 @@ Result Context::launch(Problem &problem, HipStream stream) {
   bool reloaded = false;
   for (uint32_t i = 0; i < plan.launchCount;) {
     const PlannedLaunch &launch = plan.launches[i];
-    extra[1] = arguments[plan.packsHeads &&
-                         candidate.kinds[launch.number]->splitsKeys];
     const HipError error = library->api.hipModuleLaunchKernel(
         functions->functions[launch.number], launch.grid[0], launch.grid[1],
         launch.grid[2], launch.threads, 1, 1, 0, stream, nullptr, extra);

@@ -90,17 +90,20 @@ Result readCommon(const Params *given, uint32_t firstSize, Params &known,
                    {p.dtype, p.mask, p.reserved, p.groups}, problem);
 }
 
-/// Whether a single query of sequences of different lengths may see less than
-/// all of its keys, or not be there.
-bool hidesKeysByLength(const Problem &problem) {
-  if (!problem.lengthsDiffer)
+/// Whether the rows of all heads that share a key head can be numbered and
+/// addressed as those of one.
+bool canPackHeads(const Problem &problem) {
+  const Sizes &sizes = problem.sizes;
+  if (sizes.headsQ <= sizes.headsK || problem.headsDiffer ||
+      problem.queriesDiffer)
     return false;
-  const Window &window = problem.window;
-  const bool isAll =
-      window.left == Window::kInfinite &&
-      (window.right == Window::kInfinite ||
-       (window.right >= 0 && window.rightAlignment == Alignment::BottomRight));
-  return !isAll || problem.queriesDiffer;
+  const TensorParam &q = problem.tensors[0];
+  const int64_t group = sizes.headsQ / sizes.headsK;
+  const double elements =
+      double(group - 1) * double(q.strideHead) +
+      double(sizes.seqlenQ) * double(q.strideSeq) + double(sizes.headDim);
+  return group * sizes.seqlenQ <= spec::kMaxGridYZ &&
+         elements * double(q.elementBytes) < 0x1p31;
 }
 
 Result checkReserved2(uint32_t reserved2) {
@@ -126,11 +129,7 @@ Result readParams(const fovea_forward_params_t *params, Problem &problem) {
   problem.splits = int32_t(known.splits);
   if (Result result = readTensors(&known, problem); !result.ok())
     return result;
-  const Sizes &sizes = problem.sizes;
-  const TensorParam &q = problem.tensors[0];
-  problem.headsAreRows = sizes.seqlenQ == 1 && sizes.headsQ > sizes.headsK &&
-                         !problem.headsDiffer && !hidesKeysByLength(problem) &&
-                         q.strideHead <= spec::maxSeqStride(q.elementBytes);
+  problem.headsCanPack = canPackHeads(problem);
   return Result();
 }
 
@@ -210,8 +209,8 @@ void put(unsigned char *to, T value) {
   std::memcpy(to, &value, sizeof(value));
 }
 
-void putScalar(const Problem &problem, int32_t splits, spec::Scalar scalar,
-               unsigned char *to) {
+void putScalar(const Problem &problem, int32_t splits, bool packsHeads,
+               spec::Scalar scalar, unsigned char *to) {
   const Sizes &sizes = problem.sizes;
   // To a key head, no queries are the same as no query heads, which would make
   // a group of none.
@@ -230,16 +229,18 @@ void putScalar(const Problem &problem, int32_t splits, spec::Scalar scalar,
     return put(to, sizes.scale);
   case spec::Scalar::Splits:
     return put(to, splits);
+  case spec::Scalar::PackedHeads:
+    return put(to, packsHeads ? int32_t(headsQ / sizes.headsK) : 1);
   }
 }
 } // namespace
 
-void fillArguments(const Problem &problem, int32_t splits,
+void fillArguments(const Problem &problem, int32_t splits, bool packsHeads,
                    const std::vector<ArgumentFill> &fills, unsigned char *to) {
   for (const ArgumentFill &fill : fills) {
     unsigned char *at = to + fill.offset;
     if (fill.source == spec::Source::Scalar) {
-      putScalar(problem, splits, spec::Scalar(fill.index), at);
+      putScalar(problem, splits, packsHeads, spec::Scalar(fill.index), at);
       continue;
     }
     if (fill.source == spec::Source::Feature) {

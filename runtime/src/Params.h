@@ -32,7 +32,8 @@ struct ArgumentFill {
 
 /// Fills in the argument segment of a launch.
 /// \param splits  shares of the keys
-void fillArguments(const Problem &problem, int32_t splits,
+/// \param packsHeads  whether rows of the heads of a group are those of one
+void fillArguments(const Problem &problem, int32_t splits, bool packsHeads,
                    const std::vector<ArgumentFill> &fills, unsigned char *to);
 
 } // namespace fovea::rt

@@ -367,35 +367,8 @@ Result readSizes(OpKind op, const Sizes &sizes, const CommonParams &common,
 
 Sizes packHeads(const Sizes &sizes) {
   Sizes packed = sizes;
-  packed.seqlenQ = sizes.headsQ / sizes.headsK;
+  packed.seqlenQ *= sizes.headsQ / sizes.headsK;
   packed.headsQ = sizes.headsK;
-  return packed;
-}
-
-Problem packHeads(const Problem &problem) {
-  Problem packed = problem;
-  packed.sizes = packHeads(problem.sizes);
-  // Where lengths differ the window is one that shows all keys.
-  const Band::Keys seen = problem.lengthsDiffer
-                              ? Band::Keys{0, problem.sizes.seqlenK}
-                              : bandOf(problem.window, 1, problem.sizes.seqlenK)
-                                    .keysOf(0, problem.sizes.seqlenK);
-  packed.sizes.seqlenK = seen.end - seen.begin;
-  packed.window = Window();
-  setWindow(packed);
-  const spec::GroupSpec &base = spec::specOf(problem.key.op).base;
-  for (size_t i = 0; i != base.tensors.size(); ++i) {
-    TensorParam &tensor = packed.tensors[i];
-    if (tensor.written)
-      continue;
-    if (base.tensors[i].rows == spec::Extent::SeqlenQ) {
-      tensor.strideSeq = tensor.strideHead;
-      tensor.strideHead *= packed.sizes.seqlenQ;
-    } else {
-      tensor.data = static_cast<const char *>(tensor.data) +
-                    seen.begin * tensor.strideSeq * tensor.elementBytes;
-    }
-  }
   return packed;
 }
 

@@ -142,9 +142,9 @@ struct Problem {
   bool narrowSums = false;    ///< only kernels that sum dq in 16 bits
   bool onDemand = false;      ///< only kernels that were compiled on demand
   int32_t splits = 0; ///< shares of the keys that are asked for; 0: any number
-  /// Query heads that share a key head have a row each, as far apart as rows
-  /// may be: packHeads() can make rows of them.
-  bool headsAreRows = false;
+  /// The rows of query heads that share a key head can be those of one:
+  /// packHeads().
+  bool headsCanPack = false;
   /// They may see other keys than one another, and so can't.
   bool headsDiffer = false;
   /// Lengths are the most that a sequence has.
@@ -189,12 +189,8 @@ inline bool hasGroups(const ProblemKey &key, const Problem &problem) {
   return true;
 }
 
-/// The same problem, of kernels that take any window, for a launch that stores
-/// to the workspace alone: the query heads that share a key head, of one row
-/// each, are the rows of one head, so that keys are read once for all of them;
-/// keys are those that the row sees. Only where headsAreRows.
-Problem packHeads(const Problem &problem);
-/// Its sizes.
+/// The sizes of a grid in which the rows of the query heads that share a key
+/// head are those of one.
 Sizes packHeads(const Sizes &sizes);
 
 /// "'forward;dtype=...', batch 2, heads 8/2, lengths 128x256" for messages.

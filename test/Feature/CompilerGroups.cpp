@@ -36,20 +36,21 @@ struct Horizon : VisibilityAttrInterface::ExternalModel<Horizon, StringAttr> {
             {nullptr, rowsIf(context, last, bounds[0])}};
   }
   Bounds keysOfEachRow(Attribute, VisibilityContext &context, ValueRange bounds,
-                       Value, Value origin, RankedTensorType type) const {
+                       Value, Value origin, Value places) const {
     Value end = arith::SubIOp::create(context.b, bounds[0], origin);
-    return {nullptr, tensor::SplatOp::create(context.b, end, type)};
+    return {nullptr,
+            tensor::SplatOp::create(context.b, end, places.getType())};
   }
   Bounds rowsOfEachKey(Attribute, VisibilityContext &context, ValueRange bounds,
-                       Value first, Value origin, RankedTensorType type) const {
+                       Value first, Value origin, Value places) const {
     ImplicitLocOpBuilder &b = context.b;
     // Rows up to the last one if the key's number is less than the horizon:
     // (key - horizon) >> 31 is -1 then, and 0 otherwise.
     auto splat = [&](Value value) -> Value {
-      return tensor::SplatOp::create(b, value, type);
+      return tensor::SplatOp::create(b, value, places.getType());
     };
     Value key = arith::AddIOp::create(
-        b, ColumnIndexOp::create(b, type),
+        b, places,
         splat(arith::SubIOp::create(b, first, bounds[0])));
     Value sign = arith::ShRSIOp::create(
         b, key, splat(arith::ConstantIntOp::create(b, 31, 32)));

@@ -55,6 +55,19 @@ struct LowerView : public LanePattern<ViewOp> {
     Value size =
         arith::AddIOp::create(b, arith::MulIOp::create(b, last, stride),
                               arith::MulIOp::create(b, columns, i32(bytes)));
+    if (ValueRange runs = op.getRuns(); !runs.empty()) {
+      Value others =
+          arith::SubIOp::create(b, runs[ViewOp::Count], i32(1));
+      Value before = arith::MulIOp::create(
+          b, arith::MulIOp::create(b, others, runs[ViewOp::Distance]),
+          i32(bytes));
+      Value behind = arith::SubIOp::create(b, runs[ViewOp::Length], i32(1));
+      size = arith::AddIOp::create(
+          b,
+          arith::AddIOp::create(b, before,
+                                arith::MulIOp::create(b, behind, stride)),
+          arith::MulIOp::create(b, columns, i32(bytes)));
+    }
     Value some = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
                                        op.getRows(), i32(0));
     size = arith::SelectOp::create(b, some, size, i32(0));
@@ -86,8 +99,9 @@ public:
   /// \param from  the first row of the view that is not out of bounds; null: 0
   BufferAddress(ImplicitLocOpBuilder &b, Operation *op, LaneContext &lanes,
                 const TileLayout &layout, ViewType view, Value stride,
-                RowEnd end, Value from = nullptr)
+                RowEnd end, Value from = nullptr, ViewOp runs = nullptr)
       : b(b), lanes(lanes), view(view), stride(stride), end(end), from(from),
+        runs(runs),
         bytes(bytesOf(view.getElementType())), maxColumn(lastColumn(layout)),
         row(lanes.coordinate(op, layout, 0)),
         column(lanes.coordinate(op, layout, 1)) {
@@ -108,7 +122,9 @@ public:
   /// column is, or for which `guard` (if any) is false.
   Value offset(Coord at, Value guard) {
     Value result = end.columns ? cutBase(at[1]) : base;
-    if (at[0] != 0)
+    if (runs)
+      result = inRuns(result, at[0]);
+    else if (at[0] != 0)
       result = arith::AddIOp::create(
           b, result, arith::MulIOp::create(b, stride, i32(at[0])));
     if (from) {
@@ -151,6 +167,35 @@ public:
 
 private:
   Value i32(int64_t value) { return lanes.i32(b, value); }
+  /// An offset in row `row`, moved to the run of row `row` + `more`, or, where
+  /// the view has no such row, beyond all bounds: runs may lie in one another.
+  Value inRuns(Value offset, int64_t more) {
+    auto add = [&](Value x, Value y) -> Value {
+      return arith::AddIOp::create(b, x, y);
+    };
+    auto sub = [&](Value x, Value y) -> Value {
+      return arith::SubIOp::create(b, x, y);
+    };
+    auto mul = [&](Value x, Value y) -> Value {
+      return arith::MulIOp::create(b, x, y);
+    };
+    Value first = runs.getRuns()[ViewOp::First],
+          length = runs.getRuns()[ViewOp::Length];
+    Value own = add(row, i32(more));
+    // LLVM divides numbers of 16 bits in few instructions.
+    auto narrow = [&](Value value) -> Value {
+      return arith::AndIOp::create(b, value, i32(0xffff));
+    };
+    Value run = arith::DivUIOp::create(b, narrow(add(own, first)),
+                                       narrow(length));
+    Value distance = mul(runs.getRuns()[ViewOp::Distance], i32(bytes));
+    Value toRow = mul(add(first, i32(more)), stride);
+    Value toRun = mul(run, sub(distance, mul(length, stride)));
+    Value beyond = sub(sub(runs.getRows(), i32(1)), own);
+    return arith::OrIOp::create(
+        b, add(offset, add(toRow, toRun)),
+        arith::AndIOp::create(b, beyond, i32(kOutOfBounds)));
+  }
   Value isColumn(arith::CmpIPredicate predicate, int64_t of, int64_t more) {
     return arith::CmpIOp::create(b, predicate, column, i32(of - more));
   }
@@ -190,9 +235,16 @@ private:
   Value stride;
   RowEnd end;
   Value from;
+  ViewOp runs; ///< null: rows lie at one distance
   int64_t bytes, maxColumn;
   Value row, column, base;
 };
+
+/// Where a view comes from, if its rows lie in runs.
+static ViewOp viewInRuns(Value view) {
+  auto made = view.getDefiningOp<ViewOp>();
+  return made && !made.getRuns().empty() ? made : ViewOp();
+}
 
 struct LowerLoad : public LanePattern<LoadOp> {
   using LanePattern::LanePattern;
@@ -206,7 +258,8 @@ struct LowerLoad : public LanePattern<LoadOp> {
     Value from = op.getFrom() ? adaptor.getFrom().front() : Value();
     BufferAddress address(b, op, lanes, layout, op.getView().getType(),
                           adaptor.getView()[1],
-                          rowEndOf(rewriter, op.getView()), from);
+                          rowEndOf(rewriter, op.getView()), from,
+                          viewInRuns(op.getView()));
     Value zero = lanes.i32(b, 0);
     auto read = [&](Coord at) -> Value {
       at[1] += int32_t(op.getColumn());

@@ -119,6 +119,14 @@ static std::vector<std::string> conditionsOf(const Job &job,
     conditions.push_back(
         formatv("splits is at least 1 and at most {0}", spec::kMaxSplits)
             .str());
+  if (job.algorithm->splitsKeys())
+    conditions.push_back(
+        formatv("packed_heads is 1, or, without dropout, lengths of queries, "
+                "lists of blocks or a score program, group_size: rows of a "
+                "head are then at most {0}, packed_heads times as many at most "
+                "{1}, and span less than 2^31 bytes of q",
+                job.blockM, spec::kMaxGridYZ)
+            .str());
   conditions.push_back(
       formatv("seqlen_q and seqlen_k are at most {0}", spec::kMaxSeqlen).str());
   if (job.problem.op == OpKind::Forward)
@@ -137,11 +145,15 @@ static void writeGrid(json::OStream &json, const spec::LaunchSpec &launch,
                       StringRef rows) {
   json.attributeObject("grid", [&] {
     json.attribute("unit", "workgroups");
-    json.attribute("x", spec::toString(launch.heads()));
+    json.attribute("x", formatv("{0}{1}", spec::toString(launch.heads()),
+                                launch.splitsKeys ? " / packed_heads" : "")
+                            .str());
     json.attribute("y", launch.ownsHeads
                             ? "1"
-                            : formatv("ceil({0} / {1})",
-                                      spec::toString(launch.rows()), rows)
+                            : formatv("ceil({0}{1} / {2})",
+                                      spec::toString(launch.rows()),
+                                      launch.splitsKeys ? " * packed_heads" : "",
+                                      rows)
                                   .str());
     json.attribute("z", launch.ownsHeads    ? "1"
                         : launch.splitsKeys ? "batch * splits"

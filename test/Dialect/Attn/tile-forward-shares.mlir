@@ -12,12 +12,14 @@
 // FLASH-NOT: workspace
 
 // CHECK: gpu.module @forward
-// CHECK: gpu.func @forward_split({{.*}}, %[[WORKSPACE:.*]]: !llvm.ptr<1>, %[[SPLITS:.*]]: i32)
+// CHECK: gpu.func @forward_share({{.*}}, %[[WORKSPACE:.*]]: !llvm.ptr<1>, %[[SPLITS:.*]]: i32, %[[PACKED:.*]]: i32)
 // z counts the shares of a batch.
 // CHECK: %[[Z:.*]] = arith.index_cast
 // CHECK: %[[BATCH:.*]] = arith.divui %{{.*}}, %[[SPLITS]] : i32
 // CHECK: %[[BEFORE:.*]] = arith.muli %[[BATCH]], %[[SPLITS]]
 // CHECK: arith.subi %{{.*}}, %[[BEFORE]]
+// Rows of Q are those of packed heads.
+// CHECK: attn.view {{.*}} runs(%{{.*}}, %{{.*}}, %[[PACKED]], %{{.*}})
 // The sums are stored as they are, and four terms.
 // CHECK: attn.view %[[WORKSPACE]]{{.*}} <128 x f32>
 // CHECK-COUNT-4: attn.view %[[WORKSPACE]]{{.*}} <1 x f32>

@@ -203,13 +203,14 @@ TEST(OperationSpec, AlgorithmsHaveArgumentsOfTheirOwn) {
   const AlgorithmSpec &split = *specOf(OpKind::Forward).findAlgorithm("split");
   const ProblemKey key = keyOf(OpKind::Forward, featureGroups().size());
   const Signature without = signatureOf(key), with = signatureOf(key, &split);
-  ASSERT_EQ(with.arguments.size(), without.arguments.size() + 2);
+  ASSERT_EQ(with.arguments.size(), without.arguments.size() + 3);
   for (size_t i = 0; i != without.arguments.size(); ++i) {
     EXPECT_EQ(with.arguments[i].name, without.arguments[i].name);
     EXPECT_EQ(with.arguments[i].offset, without.arguments[i].offset);
   }
   EXPECT_EQ(with.arguments[without.arguments.size()].name, "workspace");
-  EXPECT_EQ(with.arguments.back().name, "splits");
+  EXPECT_EQ(with.arguments[without.arguments.size() + 1].name, "splits");
+  EXPECT_EQ(with.arguments.back().name, "packed_heads");
   EXPECT_EQ(groupsOf(key, &split).back(), &split.own);
   EXPECT_EQ(groupsOf(key).size() + 1, groupsOf(key, &split).size());
   // Behind the tensors of all groups.

@@ -21,7 +21,7 @@ protected:
     record.symbol = "fwd";
     record.schedule = "split";
     record.blockN = 32;
-    record.launches = {{"split", 128, 256}, {"combine", 1, 64}};
+    record.launches = {{"share", 128, 256}, {"combine", 1, 64}};
     return record;
   }
   static KernelRecord makePlain() {
@@ -76,16 +76,18 @@ protected:
     std::memcpy(&args, launch.argumentSegment.data(), sizeof(args));
     return args;
   }
-  /// What the algorithm's own arguments are: at the end, with 4 bytes of gap.
-  static void expectOwn(const FakeLaunch &launch, uint32_t splits) {
+  /// What the algorithm's own arguments are: at the end.
+  static void expectOwn(const FakeLaunch &launch, uint32_t splits,
+                        uint32_t packedHeads = 1) {
     const auto &bytes = launch.argumentSegment;
     ASSERT_GE(bytes.size(), 16u);
     uint64_t workspace;
-    uint32_t found;
+    uint32_t found[2];
     std::memcpy(&workspace, &bytes[bytes.size() - 16], sizeof(workspace));
     std::memcpy(&found, &bytes[bytes.size() - 8], sizeof(found));
     EXPECT_EQ(workspace, kBetweenPlaces * 10);
-    EXPECT_EQ(found, splits);
+    EXPECT_EQ(found[0], splits);
+    EXPECT_EQ(found[1], packedHeads);
   }
   std::string launched() {
     std::string names;
@@ -177,7 +179,7 @@ TEST_F(SplitTest, WithoutWorkspaceKeysAreNotSplit) {
   EXPECT_EQ(launched(), "plain");
   params.workspace_bytes = bytes;
   expectStatus(fovea_forward(context.get(), &params, nullptr), FOVEA_STATUS_OK);
-  EXPECT_EQ(launched(), "fwd_split fwd_combine");
+  EXPECT_EQ(launched(), "fwd_share fwd_combine");
   // Whoever insists is told what is missing.
   params.splits = 4;
   params.workspace_bytes = 16;
@@ -240,44 +242,51 @@ TEST_F(SplitTest, LaunchesCarryGridsAndArguments) {
   }
 }
 
-TEST_F(SplitTest, HeadsOfOneRowAreTheRowsOfOne) {
-  writeAll({makeSplit("forward;dtype=bf16;head_dim=128;window=1")});
-  ContextPtr context = makeContext();
-  Params params = makeShort(1, 4096, 8, 2);
-  fovea_window_t window = fovea_window_of_flash_attn(999, -100);
-  window.right = -100; // keys 3096 to 3995
-  params.groups = &window.header;
-  params.splits = 5;
-  launch(context.get(), params);
-  ASSERT_EQ(fake.launches.size(), 2u);
-  const FakeLaunch &split = fake.launches[0], &combine = fake.launches[1];
-  EXPECT_EQ(split.grid[0], 2u);
-  EXPECT_EQ(split.grid[2], 5u);
-  EXPECT_EQ(argsOf(split).seqlenQ, 4);
-  EXPECT_EQ(argsOf(split).headsQ, 2);
-  EXPECT_EQ(argsOf(split).groupSize, 1);
-  EXPECT_EQ(argsOf(split).qStrideSeq, 128);
-  EXPECT_EQ(argsOf(split).qStrideHead, 4 * 128);
-  EXPECT_EQ(argsOf(split).seqlenK, 900);
-  EXPECT_EQ(argsOf(split).k, kBetweenPlaces * 2 + 3096 * 128 * 2);
-  EXPECT_EQ(argsOf(split).v, kBetweenPlaces * 3 + 3096 * 128 * 2);
-  EXPECT_EQ(combine.grid[0], 8u);
-  EXPECT_EQ(combine.grid[1], 1u);
-  expectOwn(split, 5);
-  expectOwn(combine, 5);
-  EXPECT_EQ(argsOf(combine).seqlenQ, 1);
-  EXPECT_EQ(argsOf(combine).headsQ, 8);
-  EXPECT_EQ(argsOf(combine).groupSize, 4);
-  // A kernel with a mask compiled in sees other keys from other rows.
-  fake.launches.clear();
-  writeAll(
-      {makeSplit("forward;dtype=bf16;head_dim=128;mask=causal_bottom_right")});
-  context = makeContext();
-  params.groups = nullptr;
-  params.mask = FOVEA_MASK_CAUSAL_BOTTOM_RIGHT;
-  params.kernel = 1; // by the text of its problem
-  launch(context.get(), params);
-  ASSERT_EQ(fake.launches.size(), 2u);
-  EXPECT_EQ(fake.launches[0].grid[0], 8u);
-  EXPECT_EQ(argsOf(fake.launches[0]).seqlenQ, 1);
+// Keys are read once for all heads that share them.
+TEST_F(SplitTest, RowsOfHeadsAreThoseOfOne) {
+  for (const char *problem :
+       {"forward;dtype=bf16;head_dim=128;window=1",
+        "forward;dtype=bf16;head_dim=128;mask=causal_bottom_right"}) {
+    SCOPED_TRACE(problem);
+    writeAll({makeSplit(problem)});
+    ContextPtr context = makeContext();
+    const struct {
+      int64_t rows, stride;
+      uint32_t packed, blocks;
+    } cases[] = {
+        {1, 128, 4, 1},
+        {33, 128, 4, 2}, // 132 rows of blocks of 128
+        {96, 128, 4, 3},
+        {97, 128, 1, 1},  // four blocks either way
+        {129, 128, 1, 2}, // more than a block has
+        {2, int64_t(1) << 28, 4, 1},
+        {2, int64_t(1) << 29, 1, 1}, // further apart than offsets reach
+    };
+    for (const auto &c : cases) {
+      SCOPED_TRACE(c.rows);
+      Params params = makeShort(c.rows, 4096, 8, 2);
+      params.q.stride_seq = c.stride;
+      if (c.stride > 128) {
+        params.q.stride_seq = 128;
+        params.q.stride_head = c.stride;
+      }
+      params.mask = FOVEA_MASK_CAUSAL_BOTTOM_RIGHT;
+      params.splits = 5;
+      fake.launches.clear();
+      launch(context.get(), params);
+      ASSERT_EQ(fake.launches.size(), 2u);
+      const FakeLaunch &share = fake.launches[0], &combine = fake.launches[1];
+      EXPECT_EQ(share.grid[0], 8u / c.packed);
+      EXPECT_EQ(share.grid[1], c.blocks);
+      EXPECT_EQ(share.grid[2], 5u);
+      EXPECT_EQ(combine.grid[0], 8u);
+      EXPECT_EQ(combine.grid[1], uint32_t(c.rows));
+      for (const FakeLaunch &one : fake.launches) {
+        expectOwn(one, 5, c.packed);
+        EXPECT_EQ(argsOf(one).seqlenQ, c.rows);
+        EXPECT_EQ(argsOf(one).headsQ, 8);
+        EXPECT_EQ(argsOf(one).groupSize, 4);
+      }
+    }
+  }
 }

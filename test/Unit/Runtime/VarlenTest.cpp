@@ -395,7 +395,7 @@ TEST_F(VarlenTest, OneQueryAndLengthsOfKeys) {
   record.symbol = "fwd";
   record.schedule = "split";
   record.blockN = 32;
-  record.launches = {{"split", 128, 256}, {"combine", 1, 64}};
+  record.launches = {{"share", 128, 256}, {"combine", 1, 64}};
   writeAll(record);
   context = makeContext();
   const fovea_window_t causal = fovea_window_of_flash_attn(-1, 0),
@@ -416,9 +416,9 @@ TEST_F(VarlenTest, OneQueryAndLengthsOfKeys) {
   } rows[] = {
       {"no mask", {}, nullptr, true},
       {"the last query sees all", {}, &causal, true},
-      {"the first sees one", {}, &topLeft, false},
-      {"a window of each sequence", {}, &narrow, false},
-      {"there may be none", queries, nullptr, false},
+      {"the first sees one", {}, &topLeft, true},
+      {"a window of each sequence", {}, &narrow, true},
+      {"there may be no query", queries, nullptr, false},
       {"elsewhere in each sequence", places, nullptr, false},
   };
   for (const auto &row : rows) {
@@ -440,7 +440,7 @@ TEST_F(VarlenTest, OneQueryAndLengthsOfKeys) {
     EXPECT_EQ(split.grid[0], row.isPacked ? 2u : 8u);
     ForwardArgs args;
     std::memcpy(&args, split.argumentSegment.data(), 172);
-    EXPECT_EQ(args.seqlenQ, row.isPacked ? 4 : 1);
+    EXPECT_EQ(args.seqlenQ, 1);
     EXPECT_EQ(args.seqlenK, 500); // the most: each sequence's is on the device
     EXPECT_EQ(fake.launches[1].grid[0], 8u);
   }

@@ -67,6 +67,19 @@ static LogicalResult checkElements(Operation *op, Type a, Type b) {
   return op->emitOpError() << "element types differ: " << a << " and " << b;
 }
 
+LogicalResult ViewOp::verify() {
+  if (getRuns().empty())
+    return success();
+  if (getRuns().size() != RunOperands)
+    return emitOpError("has ")
+           << getRuns().size()
+           << " numbers of runs, not four: first, length, count, distance";
+  for (Operation *user : getOperation()->getUsers())
+    if (!isa<LoadOp>(user))
+      return emitOpError("has rows in runs, which are only loaded from");
+  return success();
+}
+
 LogicalResult LoadOp::verify() {
   return checkElements(*this, getView().getType().getElementType(),
                        tile(getTile()).getElementType());

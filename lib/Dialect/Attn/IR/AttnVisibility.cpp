@@ -54,16 +54,16 @@ public:
     return seen;
   }
 
-  Bounds keysOfEachRow(Value from, Value origin, RankedTensorType type) {
+  Bounds keysOfEachRow(Value from, Value origin, Value places) {
     Value length = context.seqlenK;
-    return {first ? columns(add(from, first, length), origin, type) : Value(),
-            columns(add(from, end, length), origin, type)};
+    return {first ? columns(add(from, first, length), origin, places) : Value(),
+            columns(add(from, end, length), origin, places)};
   }
 
-  Bounds rowsOfEachKey(Value from, Value origin, RankedTensorType type) {
+  Bounds rowsOfEachKey(Value from, Value origin, Value places) {
     Value after = plus(from, 1), length = context.seqlenQ;
-    return {columns(add(after, negated(end), length), origin, type),
-            first ? columns(add(after, negated(first), length), origin, type)
+    return {columns(add(after, negated(end), length), origin, places),
+            first ? columns(add(after, negated(first), length), origin, places)
                   : Value()};
   }
 
@@ -81,13 +81,15 @@ private:
       y = arith::MinSIOp::create(b, y, arith::SubIOp::create(b, most, x));
     return arith::AddIOp::create(b, x, y);
   }
-  /// limit + c - origin for column c. What lies a tile's width before the first
-  /// row or key might as well lie there however far, so that nothing overflows.
-  Value columns(Value limit, Value origin, RankedTensorType type) {
+  /// limit + p - origin for each place p. What lies a tile's width before the
+  /// first row or key might as well lie there however far, so that nothing
+  /// overflows.
+  Value columns(Value limit, Value origin, Value places) {
+    auto type = cast<RankedTensorType>(places.getType());
     if (!isSmall)
       limit = arith::MaxSIOp::create(b, limit, constant(-type.getDimSize(1)));
     limit = arith::SubIOp::create(b, limit, origin);
-    return arith::AddIOp::create(b, ColumnIndexOp::create(b, type),
+    return arith::AddIOp::create(b, places,
                                  tensor::SplatOp::create(b, limit, type));
   }
 
@@ -183,16 +185,16 @@ StringRef WindowAttr::getGroup() const { return "window"; }
     return emitBand(*this, context, bounds).rowsOfKeys(first, last);           \
   }                                                                            \
   Bounds Attr::keysOfEachRow(VisibilityContext &context, ValueRange bounds,    \
-                             Value first, Value origin, RankedTensorType type) \
+                             Value first, Value origin, Value places)          \
       const {                                                                  \
     return emitBand(*this, context, bounds)                                    \
-        .keysOfEachRow(first, origin, type);                                   \
+        .keysOfEachRow(first, origin, places);                                 \
   }                                                                            \
   Bounds Attr::rowsOfEachKey(VisibilityContext &context, ValueRange bounds,    \
-                             Value first, Value origin, RankedTensorType type) \
+                             Value first, Value origin, Value places)          \
       const {                                                                  \
     return emitBand(*this, context, bounds)                                    \
-        .rowsOfEachKey(first, origin, type);                                   \
+        .rowsOfEachKey(first, origin, places);                                 \
   }
 FOVEA_BAND(CausalAttr)
 FOVEA_BAND(WindowAttr)

@@ -37,12 +37,12 @@ Rows ShareBuilder::sumsOfShare(Value share) {
   Value rows = mul(i64(headQ), i64(arg("seqlen_q")));
   Value before = mul(add(cells(rows), i64(share)), i64Constant(headDimV));
   return {arg("workspace"), add(batchOffset(), before),
-          mul(arg("splits"), i32(headDimV)), seqlenQ()};
+          mul(arg("splits"), i32(headDimV)), rowsOfHeads()};
 }
 
 Rows ShareBuilder::termsOfShare(ShareTerm term, Value share) {
   return {arg("workspace"), add(termOffset(term), i64(share)), arg("splits"),
-          seqlenQ()};
+          rowsOfHeads()};
 }
 
 Rows ShareBuilder::sumsOfRow(Value row) {

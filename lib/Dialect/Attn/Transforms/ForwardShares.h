@@ -28,7 +28,7 @@ class ShareBuilder : public QueryBlockBuilder {
 protected:
   using QueryBlockBuilder::QueryBlockBuilder;
 
-  /// The sums of this head's rows in one share, as [seqlen_q, head_dim_v] of
+  /// The sums of the workgroup's rows in one share, as [rows, head_dim_v] of
   /// f32.
   Rows sumsOfShare(Value share);
   Rows termsOfShare(ShareTerm term, Value share);

@@ -205,6 +205,12 @@ static const ScheduleRow kForwardRows[] = {
      "wmma_16x16x16",
      {64, 16, 8, 2, 2, 2, 1},
      kDropsWeights | kCutsColumns},
+    // Places of packed rows are in registers beside all that a wave has of O.
+    {target::kWmmaRepeated | target::kLargeRegisterFile,
+     256,
+     "wmma_16x16x16",
+     {64, 16, 8, 2, 2, 2, 1},
+     kSplitsKeys},
     {target::kWmmaRepeated | target::kLargeRegisterFile,
      256,
      "wmma_16x16x16",

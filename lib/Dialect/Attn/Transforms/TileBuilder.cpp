@@ -196,7 +196,7 @@ void TileBuilder::enterSequence(Value first, bool ownsKeys) {
   sequences.enter(batch);
   setLengths();
   Value isThere = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, first,
-                                        ownsKeys ? seqlenK() : seqlenQ());
+                                        ownsKeys ? seqlenK() : rowsOfHeads());
   entered = scf::IfOp::create(b, isThere, /*withElseRegion=*/false);
   entered->setAttr(kTextAttrName, b.getUnitAttr());
   b.setInsertionPointToStart(entered.thenBlock());
@@ -271,11 +271,23 @@ Rows TileBuilder::anew(Rows rows) {
 
 Value TileBuilder::view(const Rows &rows, Value first, int64_t columns,
                         Type type) {
-  Value offset = add(rows.offset, mul(i64(first), i64(rows.stride)));
+  Value start = first;
+  SmallVector<Value> runs;
+  if (rows.heads) {
+    // Rows of one head may be many, and lie as rows of a tile do.
+    Value isOne =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rows.heads, i32(1));
+    start = select(isOne, first, i32(0));
+    Value length = select(isOne, min(sub(rows.count, first), i32(256)),
+                          rows.headRows);
+    runs = {sub(first, start), max(length, i32(1)), rows.heads,
+            rows.headStride};
+  }
+  Value offset = add(rows.offset, mul(i64(start), i64(rows.stride)));
   return ViewOp::create(
       b, ViewType::get(b.getContext(), columns, type ? type : elementType),
-      rows.base, offset, sub(rows.count, first), rows.stride, rows.columns,
-      rows.again, rows.columns && rows.isLoose);
+      rows.base, offset, sub(rows.count, first), rows.stride, runs,
+      rows.columns, rows.again, rows.columns && rows.isLoose);
 }
 
 Value TileBuilder::view(const Rows &rows, Value first, Columns columns,
@@ -418,9 +430,17 @@ Value TileBuilder::narrow(Value values) {
 //===----------------------------------------------------------------------===//
 
 void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd,
-                                       int32_t atATime, bool sharesKeys) {
+                                       int32_t atATime, bool sharesKeys,
+                                       bool packs) {
   batch = blockId(gpu::Dimension::z);
-  headQ = headOf(blockId(gpu::Dimension::x), arg("heads_q"));
+  Value x = blockId(gpu::Dimension::x), rows = arg("seqlen_q");
+  if (packs) {
+    packedHeads = arg("packed_heads");
+    headQ = mul(headOf(x, div(arg("heads_q"), packedHeads)), packedHeads);
+    rows = mul(rows, packedHeads);
+  } else {
+    headQ = headOf(x, arg("heads_q"));
+  }
   headK = div(headQ, arg("group_size"));
   Value block = blockId(gpu::Dimension::y);
   if (atATime > 0) {
@@ -434,11 +454,28 @@ void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd,
     batch = select(isSmall, arith::RemUIOp::create(b, place, each), batch);
   }
   if (fromTheEnd)
-    block = sub(sub(blocksOf(arg("seqlen_q"), blockM), i32(1)), block);
+    block = sub(sub(blocksOf(rows, blockM), i32(1)), block);
   if (sequences.differ() && !sharesKeys)
     std::tie(batch, block) =
         blockOf({batch, block}, blockM, /*ofKeys=*/false, fromTheEnd);
   firstRow = mul(block, i32(blockM));
+}
+
+Value QueryBlockBuilder::isPacked() {
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, packedHeads,
+                               i32(1));
+}
+
+Rows QueryBlockBuilder::queryRows() {
+  Rows rows = rowsOf("q", headQ);
+  if (!packedHeads)
+    return rows;
+  rows.count = rowsOfHeads();
+  rows.heads = packedHeads;
+  rows.headRows = seqlenQ();
+  rows.headStride = arith::TruncIOp::create(
+      b, b.getI32Type(), arg(arguments.passedAs("q") + "_stride_head"));
+  return rows;
 }
 
 void QueryBlockBuilder::placeShare() {
@@ -481,14 +518,21 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
                                   int64_t ahead, int64_t group, bool all) {
   blockM = rowsOfBlock;
   blockN = keysOfBlock;
-  Value last = sub(min(add(firstRow, i32(blockM)), seqlenQ()), i32(1));
+  Value first = firstRow;
+  Value last = sub(min(add(firstRow, i32(blockM)), rowsOfHeads()), i32(1));
+  if (packedHeads && visibility.isPartial()) {
+    // There are no more rows of a head than of a block.
+    Value isSeveral = isPacked();
+    first = select(isSeveral, i32(0), first);
+    last = select(isSeveral, sub(seqlenQ(), i32(1)), last);
+  }
   if (lists.isThere()) {
     // Listed blocks lie anywhere: places are counted from the first key.
     list = lists.keysOf(batch, headQ, firstRow, blockN);
     keys = {i32(0),   seqlenK(),         i32(0),          list.first,
             list.end, /*hasHead=*/false, /*hasTail=*/true};
   } else {
-    keys = visibility.keysOfRows(firstRow, last, blockN,
+    keys = visibility.keysOfRows(first, last, blockN,
                                  dropout.isThere() ? Dropout::kKeyStep : 1);
   }
   if (share)
@@ -526,6 +570,25 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
     fromFull.offset = add(from.offset, mul(i64(before), i64(from.stride)));
     fromFull.count = sub(from.count, before);
   }
+}
+
+Bounds QueryBlockBuilder::keysOfRows() {
+  Value first = opaque(firstRow);
+  if (!packedHeads || !visibility.isPartial())
+    return visibility.keysOfEachRow(keys, first, blockM);
+  auto type = RankedTensorType::get({1, blockM}, b.getI32Type());
+  Value isSeveral = isPacked(), low = splat(type, int32_t(0xffff));
+  auto narrow = [&](Value value) -> Value {
+    return arith::AndIOp::create(b, value, low);
+  };
+  // Of the rows of one head none goes round, or is not stored.
+  Value length = select(isSeveral, seqlenQ(), i32(0xffff));
+  Value before = select(isSeveral, first, i32(0));
+  Value number = narrow(
+      add(ColumnIndexOp::create(b, type), splat(type, before)));
+  Value row = arith::RemUIOp::create(b, number, narrow(splat(type, length)));
+  return visibility.keysOfEachRow(keys, select(isSeveral, i32(0), first),
+                                  blockM, row);
 }
 
 Value QueryBlockBuilder::inGroups(Value blocks) {
@@ -625,7 +688,7 @@ void QueryBlockBuilder::walkKeys(
        [](Value scores, Value, int64_t) { return scores; });
   isFull = false;
   auto walkMasked = [&](Value from, Value to, int64_t group, bool hasBegin) {
-    Bounds seen = visibility.keysOfEachRow(keys, opaque(firstRow), blockM);
+    Bounds seen = keysOfRows();
     if (!hasBegin)
       seen.begin = nullptr;
     loop(from, to, group, [&](Value scores, Value number, int64_t row) {

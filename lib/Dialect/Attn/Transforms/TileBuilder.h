@@ -92,6 +92,9 @@ struct Rows {
   /// there.
   bool isLoose = false;
   int64_t width = 0; ///< columns of the tensor; 0: no tensor's
+  /// i32: rows are those of so many heads, one head after the other, each of
+  /// `headRows` and `headStride` elements behind the one before; null: of one.
+  mlir::Value heads = nullptr, headRows = nullptr, headStride = nullptr;
 };
 
 /// A run of the columns of rows.
@@ -205,6 +208,12 @@ protected:
   /// lengths differ, what is emitted from here on, up to finish(), is done only
   /// by workgroups whose first query, or key, there is.
   void enterSequence(Value first, bool ownsKeys);
+  /// The rows of a workgroup's head, or heads, which it numbers in one.
+  Value rowsOfHeads() {
+    return packedHeads ? mul(seqlenQ(), packedHeads) : seqlenQ();
+  }
+  /// i32 heads that the workgroup takes as one; null: it takes one.
+  Value packedHeads;
   /// The batch and block of this workgroup, as Sequences::find() says.
   std::pair<Value, Value> blockOf(Sequences::Block ofGrid, int64_t rows,
                                   bool ofKeys, bool fromTheEnd);
@@ -329,8 +338,13 @@ protected:
   ///   after the other
   /// \param sharesKeys  of the algorithm whose workgroups do: the grid is by
   ///   batches
+  /// \param packs  rows are those of `packed_heads` heads, of which headQ is
+  ///   the first
   void placeWorkgroup(int64_t blockM, bool fromTheEnd,
-                      int32_t atATime = 0, bool sharesKeys = false);
+                      int32_t atATime = 0, bool sharesKeys = false,
+                      bool packs = false);
+  /// The rows of Q.
+  Rows queryRows();
 
   /// Makes this workgroup, of those that z counts for a batch, one that takes a
   /// share of the keys; before visitKeys().
@@ -392,6 +406,10 @@ private:
   ScorePlace placeOf(Value number, int64_t row);
   /// The row of a block that another than a full one may be.
   Value rowOf(Value number);
+  /// i1: whether rows are those of several heads.
+  Value isPacked();
+  /// Which keys each of the block's rows sees.
+  Bounds keysOfRows();
   /// What `apply` makes of the scores of a block that is not full; those of
   /// one that is.
   Value unlessWhole(Value scores, Value number,

@@ -514,13 +514,14 @@ void ForwardTiler::build() {
              : ldsTile(tiles.ldsDimV, partRows(), elementType, buffers);
   placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven(),
                  /*atATime=*/ordersBatches() ? workgroupsAtATime() : 0,
-                 /*sharesKeys=*/op.getCombine().has_value());
+                 /*sharesKeys=*/op.getCombine().has_value(),
+                 /*packs=*/op.getCombine().has_value());
   if (op.getCombine())
     placeShare();
   dropout.prepare();
   dropout.store();
   enterSequence(firstRow, /*ownsKeys=*/false);
-  q = rowsOf("q", headQ);
+  q = queryRows();
   out = rowsOf("out", headQ);
   sumsColumnsOfV = false;
   visitKeys(tiles.blockM, tiles.blockN, pipeline.ahead(),

@@ -134,11 +134,13 @@ Bounds Visibility::columns(llvm::function_ref<Bounds(const Part &)> of) {
 }
 
 Bounds Visibility::keysOfEachRow(const Segments &segments, Value first,
-                                 int64_t count) {
+                                 int64_t count, Value places) {
   auto type = RankedTensorType::get({1, count}, b.getI32Type());
+  if (!places)
+    places = ColumnIndexOp::create(b, type);
   Bounds result = columns([&](const Part &part) {
     return part.attr.keysOfEachRow(context, part.bounds, first, segments.origin,
-                                   type);
+                                   places);
   });
   // Keys past the last one are hidden from every row.
   result.end =
@@ -149,9 +151,10 @@ Bounds Visibility::keysOfEachRow(const Segments &segments, Value first,
 Bounds Visibility::rowsOfEachKey(const Segments &segments, Value first,
                                  int64_t count) {
   auto type = RankedTensorType::get({1, count}, b.getI32Type());
+  Value places = ColumnIndexOp::create(b, type);
   return columns([&](const Part &part) {
     return part.attr.rowsOfEachKey(context, part.bounds, first, segments.origin,
-                                   type);
+                                   places);
   });
 }
 

@@ -50,8 +50,10 @@ public:
   /// For each of `columns` queries from `first` on the keys that it sees,
   /// relative to the segments' origin: begin null if no part has one, else
   /// tiles [1, columns].
+  /// \param places  i32 tile: by how much each lies behind the first one, less
+  ///   than `columns`; null: by its column
   Bounds keysOfEachRow(const Segments &segments, mlir::Value first,
-                       int64_t columns);
+                       int64_t columns, mlir::Value places = nullptr);
   /// The queries that see each of `columns` keys; either may be null.
   Bounds rowsOfEachKey(const Segments &segments, mlir::Value first,
                        int64_t columns);

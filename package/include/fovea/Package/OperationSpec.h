@@ -122,6 +122,7 @@ enum class Scalar : uint8_t {
   GroupSize, ///< heads_q / heads_k
   Scale,
   Splits, ///< shares of a row block's keys
+  PackedHeads, ///< whose rows are those of one where keys are split
 };
 
 enum class ArgKind : uint8_t { Pointer, I64, I32, F32 };
@@ -141,7 +142,8 @@ struct ScalarSpec {
 };
 
 /// One of the kernels that make an operation. Its grid: x heads, y blocks of
-/// rows, z batch, times the shares of the keys where they are split.
+/// rows, z batch, times the shares of the keys where they are split; x and y are
+/// then those of packed heads.
 struct LaunchSpec {
   /// Of the symbol, behind "<name>_"; empty: the symbol is the name.
   const char *suffix;

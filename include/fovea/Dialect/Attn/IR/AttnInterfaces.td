@@ -72,17 +72,17 @@ def Attn_VisibilityAttrInterface : AttrInterface<"VisibilityAttrInterface"> {
       (ins "::fovea::attn::VisibilityContext &":$context,
            "::mlir::ValueRange":$bounds, "::mlir::Value":$first,
            "::mlir::Value":$last)>,
-    InterfaceMethod<[{The keys that row `first` + c sees, as tiles [1, n] of i32
-      with a column a row, less `origin`.}],
+    InterfaceMethod<[{The keys that row `first` + p sees of each p of the tile
+      [1, n] `places`, as such tiles of i32, less `origin`.}],
       "::fovea::attn::Bounds", "keysOfEachRow",
       (ins "::fovea::attn::VisibilityContext &":$context,
            "::mlir::ValueRange":$bounds, "::mlir::Value":$first,
-           "::mlir::Value":$origin, "::mlir::RankedTensorType":$type)>,
-    InterfaceMethod<[{The rows that see key `first` + c, likewise.}],
+           "::mlir::Value":$origin, "::mlir::Value":$places)>,
+    InterfaceMethod<[{The rows that see key `first` + p, likewise.}],
       "::fovea::attn::Bounds", "rowsOfEachKey",
       (ins "::fovea::attn::VisibilityContext &":$context,
            "::mlir::ValueRange":$bounds, "::mlir::Value":$first,
-           "::mlir::Value":$origin, "::mlir::RankedTensorType":$type)>,
+           "::mlir::Value":$origin, "::mlir::Value":$places)>,
   ];
 }
 

@@ -34,6 +34,12 @@ def Attn_ViewOp : Attn_Op<"view", [Pure, AttrSizedOperandSegments]> {
     columns do not lie one element ahead of their place: offsets of buffer
     instructions must not be negative ahead of the constant that is added.
 
+    With `runs` rows lie in runs, as those of heads that are packed: row r of the
+    view is number `first` + r of `count` runs of `length` rows each, whose
+    distance is `distance` elements, and `offset` is that of number 0. Numbers are
+    less than 2^16, and runs span less than 2^31 bytes. Such a view is only
+    loaded from.
+
     `rows` at most 256 are addressable, and `stride` times 256 rows must span
     less than 2^31 bytes (docs/KernelAbi.md).
 
@@ -49,15 +55,20 @@ def Attn_ViewOp : Attn_Op<"view", [Pure, AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins LLVM_PointerInAddressSpace<1>:$base, I64:$offset,
-                       I32:$rows, I32:$stride, Optional<I32>:$columns,
-                       Optional<I32>:$again, UnitAttr:$loose);
+                       I32:$rows, I32:$stride, Variadic<I32>:$runs,
+                       Optional<I32>:$columns, Optional<I32>:$again,
+                       UnitAttr:$loose);
   let results = (outs Attn_ViewType:$view);
+  let hasVerifier = 1;
   let assemblyFormat = [{
     $base `[` $offset `]` `rows` $rows `stride` $stride
+    (`runs` `(` $runs^ `)`)?
     (`columns` $columns^ (`again` $again^)? (`loose` $loose^)?)? attr-dict
     `:` type($view)
   }];
   let extraClassDeclaration = [{
+    /// Operands of `runs`.
+    enum Run { First, Length, Count, Distance, RunOperands };
     /// The column that with `again` is the one before it. Accesses begin there
     /// or end before it: they are powers of two, of as many columns at most.
     static constexpr int64_t kColumnSeenAgain = 8;
