@@ -59,7 +59,8 @@ void ForwardTiler::storeChunksOfK(KeyBlock block) {
 
 /// The same scores, with the queries of each chunk read from memory before it.
 /// Barriers keep LLVM from reading all at once, and what is opaque from making
-/// addresses, and what is cut of each column, ahead of the loops.
+/// addresses, and what is cut of each column, ahead of the loops. Where rows lie
+/// in runs their places are found there, once.
 Value ForwardTiler::scoresOfChunks() {
   const int64_t columns = schedule.getColumnChunk();
   auto fence = [&] {
@@ -71,7 +72,8 @@ Value ForwardTiler::scoresOfChunks() {
     fence();
     Value queries = transpose(NegateIfOp::create(
         b,
-        loadTile(rows, opaque(firstRow), tiles.blockM, columns,
+        loadTile(rows, q.heads ? firstRow : opaque(firstRow), tiles.blockM,
+                 columns,
                  /*hidden=*/nullptr, chunk * columns),
         scaleIsNegative()));
     fence();
