@@ -286,6 +286,7 @@ const GroupKernel kForward[] = {
     {"gfx942_split", "gfx942", "bf16", 64, {{"algorithm", "split"}}, {"sinks"}},
     {"gfx1100", "gfx1100", "bf16", 32, {}},
     {"gfx1201", "gfx1201", "f16", 32, {}},
+    {"gfx1201_split", "gfx1201", "bf16", 32, {{"algorithm", "split"}}},
 };
 const GroupKernel kBackward[] = {
     {"gfx942", "gfx942", "bf16", 64, {}, {"dlse", "dsinks"}},
