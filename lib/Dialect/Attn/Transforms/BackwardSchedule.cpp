@@ -440,17 +440,6 @@ ScheduleAttr fovea::attn::sinkSumSchedule(BackwardScheduleAttr schedule) {
                       /*rescaleThreshold=*/0);
 }
 
-template <typename Row>
-static int64_t largestHeadDim(ArrayRef<Row> rows,
-                              const target::TargetInfo &target,
-                              Type elementType) {
-  int64_t largest = 0;
-  for (const Row &row : rows)
-    if (canDo(target, row, elementType))
-      largest = std::max(largest, row.maxHeadDim);
-  return largest;
-}
-
 int64_t fovea::attn::largestBackwardHeadDim(BackwardAlgorithm algorithm,
                                             const target::TargetInfo &target,
                                             Type elementType) {

@@ -68,7 +68,9 @@ private:
       return op.emitOpError()
              << "no schedule for head dimension " << HeadDims(op).str()
              << " in " << op.getElementType() << " on " << target.getChip()
-             << behindOthers();
+             << whatThereIs(op.getElementType(), [&](Type type) {
+                  return largestForwardHeadDim(target.getInfo(), type);
+                });
     schedule = override(op, schedule);
     if (!schedule || failed(checkForwardSchedule(
                          [&] { return op.emitOpError(); }, target.getInfo(),
@@ -81,15 +83,31 @@ private:
     return success();
   }
 
-  /// For messages, where there are no more schedules.
-  std::string behindOthers() {
-    if (passedOver.empty())
-      return "";
-    return " behind those of passed-over=" +
-           llvm::join(
-               llvm::map_range(passedOver,
-                               [](int32_t n) { return std::to_string(n); }),
-               ",");
+  /// For messages, where there is no schedule of a type, or no more.
+  /// \param largest  head dimension that there is one for; 0: there is none
+  std::string whatThereIs(Type wanted, function_ref<int64_t(Type)> largest) {
+    if (!passedOver.empty())
+      return " behind those of passed-over=" +
+             llvm::join(
+                 llvm::map_range(passedOver,
+                                 [](int32_t n) { return std::to_string(n); }),
+                 ",");
+    if (int64_t most = largest(wanted))
+      return "; the largest is " + std::to_string(most);
+    return ", nor for any other" + othersThan(wanted, largest);
+  }
+
+  /// The types that there are schedules of.
+  std::string othersThan(Type wanted, function_ref<int64_t(Type)> largest) {
+    Builder b(&getContext());
+    std::string others;
+    llvm::raw_string_ostream os(others);
+    for (Type type : {Type(b.getF16Type()), Type(b.getBF16Type()),
+                      Type(b.getF32Type())})
+      if (type != wanted && largest(type))
+        os << (others.empty() ? "; there are some in " : ", ") << "'" << type
+           << "'";
+    return others;
   }
 
   /// The schedule of the kernel that combines, where the option asks for one or
@@ -128,21 +146,15 @@ private:
             &getContext(), *wanted, target.getInfo(), op.getElementType(),
             HeadDims(op), needsOf(op), passedOver));
     StringRef name = stringifyBackwardAlgorithm(*wanted);
-    if (!schedule) {
-      int64_t largest = largestBackwardHeadDim(*wanted, target.getInfo(),
-                                               op.getElementType());
-      InFlightDiagnostic diagnostic =
-          op.emitOpError() << "no " << name
-                           << " schedule for gradients of head dimension "
-                           << HeadDims(op).str() << " in "
-                           << op.getElementType()
-                           << " on " << target.getChip();
-      if (!passedOver.empty())
-        return diagnostic << behindOthers();
-      if (largest == 0)
-        return diagnostic << ", nor for any other";
-      return diagnostic << "; the largest is " << largest;
-    }
+    if (!schedule)
+      return op.emitOpError()
+             << "no " << name << " schedule for gradients of head dimension "
+             << HeadDims(op).str() << " in " << op.getElementType() << " on "
+             << target.getChip()
+             << whatThereIs(op.getElementType(), [&](Type type) {
+                  return largestBackwardHeadDim(*wanted, target.getInfo(),
+                                                type);
+                });
     // Options are about the kernels with matrix products.
     SmallVector<ScheduleAttr> kernels(schedule.getKernels());
     for (auto [launch, kernel] :
@@ -168,8 +180,12 @@ private:
       op.setScheduleAttr(chooseMaskSchedule(&getContext(), target.getInfo(),
                                             op.getElementType()));
     if (!op.getSchedule())
-      return op.emitOpError() << "no schedule for " << op.getElementType()
-                              << " on " << target.getChip();
+      return op.emitOpError()
+             << "no schedule for " << op.getElementType() << " on "
+             << target.getChip()
+             << othersThan(op.getElementType(), [&](Type type) {
+                  return largestForwardHeadDim(target.getInfo(), type);
+                });
     return success();
   }
 

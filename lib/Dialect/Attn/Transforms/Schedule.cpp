@@ -426,6 +426,11 @@ ScheduleAttr fovea::attn::chooseForwardSchedule(
                       });
 }
 
+int64_t fovea::attn::largestForwardHeadDim(const target::TargetInfo &target,
+                                           Type elementType) {
+  return largestHeadDim<ScheduleRow>(kForwardRows, target, elementType);
+}
+
 LogicalResult
 fovea::attn::checkResidents(llvm::function_ref<InFlightDiagnostic()> emitError,
                             const target::TargetInfo &target,

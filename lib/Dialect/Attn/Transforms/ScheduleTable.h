@@ -49,6 +49,18 @@ bool canDo(const target::TargetInfo &target, const Row &row,
          lookupMatrixInstr(target, row.inst, elementType);
 }
 
+/// The largest head dimension of a row that the chip can do; 0: it can do none.
+template <typename Row>
+int64_t largestHeadDim(llvm::ArrayRef<Row> rows,
+                       const target::TargetInfo &target,
+                       mlir::Type elementType) {
+  int64_t largest = 0;
+  for (const Row &row : rows)
+    if (canDo(target, row, elementType))
+      largest = std::max(largest, row.maxHeadDim);
+  return largest;
+}
+
 /// The rows that the chip can do and that hold the head dimension: the first
 /// that is for kernels with these needs, then, in the order of the table, all
 /// others, which may be for others' needs. None if there is no such first one.

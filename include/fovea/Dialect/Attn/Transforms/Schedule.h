@@ -91,6 +91,11 @@ ScheduleAttr chooseForwardSchedule(mlir::MLIRContext *context,
                                    mlir::Type elementType, HeadDims dims,
                                    KernelNeeds needs, int32_t passedOver = 0);
 
+/// The largest head dimension that the table has a forward schedule for; 0: it
+/// has none.
+int64_t largestForwardHeadDim(const target::TargetInfo &target,
+                              mlir::Type elementType);
+
 /// Fails, through `emitError`, if the chip cannot run a forward kernel of this
 /// type and head dimension with the schedule.
 llvm::LogicalResult
@@ -148,7 +153,8 @@ chooseBackwardSchedule(mlir::MLIRContext *context, BackwardAlgorithm algorithm,
 /// it is no part of the op's.
 ScheduleAttr sinkSumSchedule(BackwardScheduleAttr schedule);
 
-/// The largest head dimension that the table has a backward schedule for.
+/// The largest head dimension that the table has a backward schedule for; 0: it
+/// has none.
 int64_t largestBackwardHeadDim(BackwardAlgorithm algorithm,
                                const target::TargetInfo &target,
                                mlir::Type elementType);
