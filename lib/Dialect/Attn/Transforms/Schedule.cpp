@@ -572,7 +572,10 @@ fovea::attn::chooseCombineSchedule(MLIRContext *context,
   int64_t units = columns >> llvm::countr_zero(uint64_t(columns));
   int64_t takes =
       combineRegisters(target, headDim, shares) + 2 * 8 * units + 40;
-  while (waves > 1 && target::registersPerWave(target, waves) < takes)
+  // Without matrix products there is no use for a file of sums alone.
+  const int files =
+      target.registerFile == target::RegisterFile::Separate ? 2 : 1;
+  while (waves > 1 && target::registersPerWave(target, waves) / files < takes)
     waves /= 2;
   return makeSchedule(context, forward.getInst().getName(),
                       {/*blockM=*/1, shares, /*waves=*/1, /*stages=*/1, waves},
