@@ -80,7 +80,8 @@ std::vector<uint64_t> WorkMap::wanted(const std::map<uint64_t, uint64_t> &counts
         for (uint64_t i = 0; i < n; ++i) { // one of each n-th, at random
           state = state * 6364136223846793005u + 1442695040888963407u;
           uint64_t begin = Total * i / n, end = Total * (i + 1) / n;
-          want(begin + (state >> 20) % (end - begin));
+          Strata[begin] = begin + (state >> 20) % (end - begin);
+          want(Strata[begin]);
         }
         Note = "the work of workgroups follows no dimension of the grid; " +
                std::to_string(n) + " of them, spread over it, stand for all";
@@ -130,6 +131,8 @@ double WorkMap::along(unsigned dim, uint32_t at) const {
 }
 
 double WorkMap::work(uint64_t group) const {
+  if (!Strata.empty())
+    return double(Counts.at(std::prev(Strata.upper_bound(group))->second));
   if (Spread) {
     auto it = Counts.upper_bound(group);
     return double(it == Counts.begin() ? it->second : std::prev(it)->second);

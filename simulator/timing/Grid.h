@@ -16,8 +16,8 @@ namespace fovea::sim {
 
 /// Work (wave instructions) of every workgroup. Along a dimension of the grid
 /// that matters, points are executed until lines between them predict the next
-/// points; dimensions multiply. Where that fails, groups spread over the grid
-/// stand for those that follow them.
+/// points; dimensions multiply. Where that fails, the grid is cut into runs of
+/// groups, of each of which one stands for all.
 class WorkMap {
 public:
   WorkMap(const uint32_t *grid, uint64_t total);
@@ -44,7 +44,8 @@ private:
   std::map<uint32_t, double> Points[3];
   std::vector<uint64_t> Checks;
   std::map<uint64_t, uint64_t> Counts;
-  bool Spread = false; ///< interpolate over the linear index instead
+  bool Spread = false; ///< by the linear index instead
+  std::map<uint64_t, uint64_t> Strata; ///< first of a run: who stands for it
   double Base = 1;
   std::string Note;
 };
