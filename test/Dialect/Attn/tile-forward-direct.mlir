@@ -192,29 +192,40 @@ func.func @segments(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 
 // -----
 
-// Where rows see differently many keys, a launch whose batches are small takes the
-// last rows of all batches first. The dispatch packet says how many batches.
+// Where rows see differently many keys, a launch takes the last rows of several
+// batches first: of a power of two (at most 8) that gives four rounds or fewer of
+// 256 compute units. The dispatch packet says how many batches there are.
 
 !t = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>
 // CHECK-LABEL: gpu.func @order(
-// CHECK-DAG:     %[[UNITS:.*]] = arith.constant 256 : i32
+// CHECK-DAG:     %[[ROOM:.*]] = arith.constant 21 : i32
+// CHECK-DAG:     %[[MOST:.*]] = arith.constant 3 : i32
 // CHECK-DAG:     %[[ONE:.*]] = arith.constant 1 : i32
 // CHECK:         gpu.block_id z
 // CHECK-NEXT:    %[[BATCH:.*]] = arith.index_cast
 // CHECK:         gpu.block_id y
 // CHECK-NEXT:    %[[Y:.*]] = arith.index_cast
 // CHECK:         %[[BLOCKS:.*]] = arith.divui
+// CHECK:         %[[GROUPS:.*]] = arith.muli %{{.*}}, %[[BLOCKS]]
+// CHECK:         %[[BITS:.*]] = math.ctlz %[[GROUPS]]
+// CHECK:         %[[FEWER:.*]] = arith.subi %[[BITS]], %[[ROOM]]
+// CHECK:         %[[SOME:.*]] = arith.maxsi %[[FEWER]]
+// CHECK:         %[[SHIFT:.*]] = arith.minsi %[[SOME]], %[[MOST]]
+// CHECK:         %[[PAST:.*]] = arith.shrui %[[BATCH]], %[[SHIFT]]
+// CHECK:         %[[FIRST:.*]] = arith.shli %[[PAST]], %[[SHIFT]]
+// CHECK:         %[[ALL:.*]] = arith.shli %[[ONE]], %[[SHIFT]]
 // CHECK:         %[[PACKET:.*]] = llvm.call_intrinsic "llvm.amdgcn.dispatch.ptr"
 // CHECK:         %[[AT:.*]] = llvm.getelementptr %[[PACKET]][20]
 // CHECK:         %[[BATCHES:.*]] = llvm.load %[[AT]] invariant
-// CHECK:         %[[BEFORE:.*]] = arith.muli %[[BATCH]], %[[BLOCKS]]
+// CHECK:         %[[LEFT:.*]] = arith.subi %[[BATCHES]], %[[FIRST]]
+// CHECK:         %[[TOGETHER:.*]] = arith.minsi %[[ALL]], %[[LEFT]]
+// CHECK:         %[[OF:.*]] = arith.subi %[[BATCH]], %[[FIRST]]
+// CHECK:         %[[BEFORE:.*]] = arith.muli %[[OF]], %[[BLOCKS]]
 // CHECK:         %[[PLACE:.*]] = arith.addi %[[BEFORE]], %[[Y]]
-// CHECK:         %[[GROUPS:.*]] = arith.muli %{{.*}}, %[[BLOCKS]]
-// CHECK:         %[[SMALL:.*]] = arith.cmpi ult, %[[GROUPS]], %[[UNITS]]
-// CHECK:         %[[ROW:.*]] = arith.divui %[[PLACE]], %[[BATCHES]]
-// CHECK:         %[[BLOCK:.*]] = arith.select %[[SMALL]], %[[ROW]], %[[Y]]
-// CHECK:         %[[OTHER:.*]] = arith.remui %[[PLACE]], %[[BATCHES]]
-// CHECK:         arith.select %[[SMALL]], %[[OTHER]], %[[BATCH]]
+// CHECK:         %[[BLOCK:.*]] = arith.divui %[[PLACE]], %[[TOGETHER]]
+// CHECK:         %[[WHOLE:.*]] = arith.muli %[[BLOCK]], %[[TOGETHER]]
+// CHECK:         %[[OTHER:.*]] = arith.subi %[[PLACE]], %[[WHOLE]]
+// CHECK:         arith.addi %[[FIRST]], %[[OTHER]]
 // CHECK:         %[[LAST:.*]] = arith.subi %[[BLOCKS]], %[[ONE]]
 // CHECK:         arith.subi %[[LAST]], %[[BLOCK]]
 func.func @order(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {

@@ -43,7 +43,7 @@ func.func @unmasked(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // -----
 
 // Top-left: query i sees i + 1 keys. Workgroups start with the last rows, of all
-// batches where one leaves the chip idle; key
+// several batches; key
 // blocks after the last visible key are not visited, those before the first
 // row's diagonal are not masked.
 
@@ -52,8 +52,9 @@ func.func @unmasked(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK:         %[[ID:.*]] = gpu.block_id y
 // CHECK:         %[[Y:.*]] = arith.index_cast %[[ID]]
 // CHECK:         %[[BLOCKS:.*]] = arith.divui
-// CHECK:         %[[SMALL:.*]] = arith.cmpi ult
-// CHECK:         %[[PLACE:.*]] = arith.select %[[SMALL]], %{{.*}}, %[[Y]]
+// CHECK:         math.ctlz
+// CHECK:         arith.addi %{{.*}}, %[[Y]]
+// CHECK:         %[[PLACE:.*]] = arith.divui
 // CHECK:         %[[LASTBLOCK:.*]] = arith.subi %[[BLOCKS]], %{{.*}}
 // CHECK:         %[[BLOCK:.*]] = arith.subi %[[LASTBLOCK]], %[[PLACE]]
 // CHECK:         %[[ROW:.*]] = arith.muli %[[BLOCK]], %{{.*}}

@@ -238,7 +238,7 @@ void Combine::storeLse(Value total, const std::optional<Sink> &sink) {
 }
 
 void Combine::build() {
-  placeWorkgroup(/*blockM=*/1, /*fromTheEnd=*/false, /*atATime=*/0,
+  placeWorkgroup(/*blockM=*/1, /*fromTheEnd=*/false, /*schedule=*/nullptr,
                  /*sharesKeys=*/true);
   enterSequence(firstRow, /*ownsKeys=*/false);
   factor = softmaxFactor();

@@ -105,8 +105,6 @@ private:
   void waitForCopies(int64_t underWay = 0, bool withLds = false);
   void meet();
   bool isStaggered() const;
-  bool ordersBatches();
-  int32_t workgroupsAtATime() const;
   void barrierOf(bool late);
   Value readK(KeyBlock block);
   void storeChunksOfK(KeyBlock block);

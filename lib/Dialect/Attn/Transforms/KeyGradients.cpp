@@ -421,9 +421,15 @@ void KeyGradients::build() {
 
   batch = blockId(gpu::Dimension::z);
   Value group = arg("group_size"), headsQ = arg("heads_q");
-  Value headK = headOf(blockId(gpu::Dimension::x), div(headsQ, group));
+  Value headsK = div(headsQ, group);
+  Value headK = headOf(blockId(gpu::Dimension::x), headsK);
   Value zero = i32(0);
   Value block = blockId(gpu::Dimension::y);
+  // With keys alone in LDS there is no scalar register left: one more would move
+  // to a lane of a vector register.
+  if (!schedule.keepsQueriesInLds() || schedule.keepsOtherInLds())
+    orderBatches(block, blocksOf(arg("seqlen_k"), tiles.blockM), headsK,
+                 schedule);
   if (sequences.differ())
     std::tie(batch, block) = blockOf({batch, block}, tiles.blockM,
                                      /*ofKeys=*/true, /*fromTheEnd=*/false);

@@ -145,7 +145,7 @@ void QueryGradient::take(GradientStep step, Value number) {
 
 void QueryGradient::build() {
   allocVisited({&ldsK, &ldsV}, {&ldsK}, pipeline.buffers);
-  placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven());
+  placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven(), schedule);
   dropout.prepare();
   enterSequence(firstRow, /*ownsKeys=*/false);
   Rows q = rowsOf("q", headQ), dout = rowsOf("dout", headQ),

@@ -3,6 +3,7 @@
 #include "TileBuilder.h"
 #include "fovea/Dialect/Attn/IR/ScoreProgram.h"
 #include "fovea/Target/HSACO/KernelAttributes.h"
+#include "llvm/ADT/bit.h"
 #include <limits>
 
 using namespace mlir;
@@ -429,8 +430,33 @@ Value TileBuilder::narrow(Value values) {
 // QueryBlockBuilder
 //===----------------------------------------------------------------------===//
 
+void TileBuilder::orderBatches(Value &block, Value blocks, Value heads,
+                               ScheduleAttr schedule) {
+  if (!isUneven() || target.xcds <= 1)
+    return;
+  // A later batch's longest would start when the shortest are done, and end
+  // alone. More together leave less of each in caches. A power of two, so that
+  // only what is left has to be divided.
+  constexpr int32_t kRounds = 4, kMostLog2 = 3;
+  const int32_t waves = schedule.getWavesPerSimd() * target.simdsPerCu;
+  const int32_t atATime =
+      target.computeUnits * std::max(1, waves / schedule.getWaves());
+  Value fewer =
+      sub(math::CountLeadingZerosOp::create(b, mul(heads, blocks)),
+          i32(llvm::countl_zero(uint32_t(kRounds) * uint32_t(atATime))));
+  Value shift = min(max(fewer, i32(0)), i32(kMostLog2));
+  auto shifted = [&](Value value) -> Value {
+    return arith::ShLIOp::create(b, value, shift);
+  };
+  Value first = shifted(arith::ShRUIOp::create(b, batch, shift));
+  Value together = min(shifted(i32(1)), sub(batches(), first));
+  Value place = add(mul(sub(batch, first), blocks), block);
+  block = div(place, together);
+  batch = add(first, sub(place, mul(block, together)));
+}
+
 void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd,
-                                       int32_t atATime, bool sharesKeys,
+                                       ScheduleAttr schedule, bool sharesKeys,
                                        bool packs) {
   batch = blockId(gpu::Dimension::z);
   Value x = blockId(gpu::Dimension::x), rows = arg("seqlen_q");
@@ -443,16 +469,9 @@ void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd,
   }
   headK = div(headQ, arg("group_size"));
   Value block = blockId(gpu::Dimension::y);
-  if (atATime > 0) {
-    // In the order in which they start, batches first.
-    Value blocks = blocksOf(arg("seqlen_q"), blockM), each = batches();
-    Value place = add(mul(batch, blocks), block);
-    Value isSmall = arith::CmpIOp::create(b, arith::CmpIPredicate::ult,
-                                          mul(arg("heads_q"), blocks),
-                                          i32(atATime));
-    block = select(isSmall, div(place, each), block);
-    batch = select(isSmall, arith::RemUIOp::create(b, place, each), batch);
-  }
+  if (schedule)
+    orderBatches(block, blocksOf(arg("seqlen_q"), blockM), arg("heads_q"),
+                 schedule);
   if (fromTheEnd)
     block = sub(sub(blocksOf(rows, blockM), i32(1)), block);
   if (sequences.differ() && !sharesKeys)

@@ -261,6 +261,13 @@ protected:
 
   /// i32: batches of the launch.
   Value batches();
+  /// Has several batches' blocks start by their place in a batch, where that
+  /// says how much they have to do: as many batches as fill the chip a few
+  /// times. On chips of several dies, which deal workgroups in order.
+  /// \param block  of `blocks` of a head, in the order of the grid
+  /// \param heads  that the grid has of a batch
+  void orderBatches(Value &block, Value blocks, Value heads,
+                    ScheduleAttr schedule);
 
   /// What takes scores to exponents of 2: |scale| * log2(e), at least the least
   /// normal number, or, of scores that a program has made of scaled ones,
@@ -333,15 +340,14 @@ protected:
   /// Which batch, head and query rows this workgroup owns.
   /// \param fromTheEnd  blocks go from the last one to the first: later rows
   ///   may see more keys, and the longest start first
-  /// \param atATime  workgroups that the chip has room for: where a batch has
-  ///   fewer, no block starts before longer ones of any batch. 0: batches one
-  ///   after the other
+  /// \param schedule  of those whose batches take turns (orderBatches); null:
+  ///   batches one after the other
   /// \param sharesKeys  of the algorithm whose workgroups do: the grid is by
   ///   batches
   /// \param packs  rows are those of `packed_heads` heads, of which headQ is
   ///   the first
   void placeWorkgroup(int64_t blockM, bool fromTheEnd,
-                      int32_t atATime = 0, bool sharesKeys = false,
+                      ScheduleAttr schedule = nullptr, bool sharesKeys = false,
                       bool packs = false);
   /// The rows of Q.
   Rows queryRows();

@@ -158,17 +158,6 @@ bool ForwardTiler::isStaggered() const {
   return pipeline.countsCopies() && schedule.getWaves() > target.simdsPerCu;
 }
 
-/// Whether no block starts before longer ones of other batches.
-bool ForwardTiler::ordersBatches() {
-  return isUneven() && target.xcds > 1 && !op.getCombine();
-}
-
-/// That the chip has registers for.
-int32_t ForwardTiler::workgroupsAtATime() const {
-  int32_t waves = schedule.getWavesPerSimd() * target.simdsPerCu;
-  return target.computeUnits * std::max(1, waves / schedule.getWaves());
-}
-
 /// A barrier that half of the waves take: the others find it in their next one.
 void ForwardTiler::barrierOf(bool late) {
   Value takes = IsLateWaveOp::create(b, b.getI1Type());
@@ -515,7 +504,7 @@ void ForwardTiler::build() {
              ? ldsTile(partRows(), tiles.ldsDimV, elementType, buffers)
              : ldsTile(tiles.ldsDimV, partRows(), elementType, buffers);
   placeWorkgroup(tiles.blockM, /*fromTheEnd=*/isUneven(),
-                 /*atATime=*/ordersBatches() ? workgroupsAtATime() : 0,
+                 op.getCombine() ? ScheduleAttr() : schedule,
                  /*sharesKeys=*/op.getCombine().has_value(),
                  /*packs=*/op.getCombine().has_value());
   if (op.getCombine())
