@@ -9,6 +9,22 @@ if(FOVEA_HAVE_LLD)
   add_link_options(-fuse-ld=lld)
 endif()
 
+# For wheels (docs/Python.md): files that need nothing but the C and C++ libraries.
+option(FOVEA_LINK_STATIC "link SQLite, zstd, LLVM, MLIR and lld from archives, and hide them" OFF)
+if(FOVEA_LINK_STATIC)
+  add_link_options("LINKER:--exclude-libs,ALL" "LINKER:--gc-sections")
+endif()
+
+# fovea_find_library(VARIABLE NAME): a library, or its archive with FOVEA_LINK_STATIC.
+function(fovea_find_library variable name)
+  set(names ${name})
+  if(FOVEA_LINK_STATIC)
+    set(names "${CMAKE_STATIC_LIBRARY_PREFIX}${name}${CMAKE_STATIC_LIBRARY_SUFFIX}")
+  endif()
+  find_library(${variable} NAMES ${names} REQUIRED)
+endfunction()
+fovea_find_library(FOVEA_ZSTD_LIBRARY zstd)
+
 # Options of the targets that include LLVM headers.
 #
 # A distribution's LLVM is built without assertions; sizeof(llvm::Statistic) and
