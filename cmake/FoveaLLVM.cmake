@@ -36,6 +36,10 @@ add_library(fovea_llvm INTERFACE)
 add_library(fovea_mlir INTERFACE)
 add_library(fovea_lld INTERFACE)
 if(FOVEA_LINK_STATIC)
+  if(NOT FOVEA_HAVE_LLD) # the archives need each other in any order
+    message(FATAL_ERROR "FOVEA_LINK_STATIC=ON links LLVM's archives with lld, which "
+      "${CMAKE_CXX_COMPILER} does not find.")
+  endif()
   # fovea_archives(TARGET LIBRARIES...): TARGET links the archives of these.
   function(fovea_archives target)
     set(files)
@@ -53,10 +57,21 @@ if(FOVEA_LINK_STATIC)
       message(FATAL_ERROR "FOVEA_LINK_STATIC=ON, but the LLVM in ${LLVM_DIR} has no "
         "archives for ${target}.")
     endif()
-    target_link_libraries(${target} INTERFACE
-      "-Wl,--start-group" ${files} "-Wl,--end-group")
+    target_link_libraries(${target} INTERFACE ${files})
     set(FOVEA_LLVM_ARCHIVES ${FOVEA_LLVM_ARCHIVES} ${files} PARENT_SCOPE)
   endfunction()
+  set(FOVEA_OTHER_TARGETS)
+  foreach(name IN LISTS LLVM_TARGETS_TO_BUILD)
+    if(NOT name STREQUAL "AMDGPU")
+      string(APPEND FOVEA_OTHER_TARGETS "FOVEA_NO_TARGET(${name})\n")
+    endif()
+  endforeach()
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/LLVMStatic.c.in"
+    "${PROJECT_BINARY_DIR}/LLVMStatic.c" @ONLY)
+  add_library(fovea_llvm_static STATIC "${PROJECT_BINARY_DIR}/LLVMStatic.c")
+  # Ahead of LLVM's: of two archives with a symbol the first is taken.
+  target_link_libraries(fovea_llvm INTERFACE "$<TARGET_FILE:fovea_llvm_static>")
+  add_dependencies(fovea_llvm fovea_llvm_static)
   fovea_archives(fovea_llvm ${LLVM_AVAILABLE_LIBS})
   if(FOVEA_BUILD_COMPILER)
     get_property(mlir_libraries GLOBAL PROPERTY MLIR_ALL_LIBS)

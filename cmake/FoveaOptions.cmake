@@ -9,10 +9,12 @@ if(FOVEA_HAVE_LLD)
   add_link_options(-fuse-ld=lld)
 endif()
 
-# For wheels (docs/Python.md): files that need nothing but the C and C++ libraries.
-option(FOVEA_LINK_STATIC "link SQLite, zstd, LLVM, MLIR and lld from archives, and hide them" OFF)
+# For wheels (docs/Python.md): files that need nothing but the C library, and that
+# show nothing of what they have.
+option(FOVEA_LINK_STATIC "link SQLite, zstd, LLVM, MLIR, lld and libstdc++ from archives, and hide them" OFF)
 if(FOVEA_LINK_STATIC)
-  add_link_options("LINKER:--exclude-libs,ALL" "LINKER:--gc-sections")
+  add_link_options("LINKER:--exclude-libs,ALL" "LINKER:--gc-sections" "LINKER:-z,defs"
+    -static-libstdc++)
 endif()
 
 # fovea_find_library(VARIABLE NAME): a library, or its archive with FOVEA_LINK_STATIC.

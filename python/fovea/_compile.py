@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from typing import Any, Dict, Optional
 
-from . import _abi, _native
+from . import _abi, _native, _wheels
 from ._errors import CorruptError, NotFoundError
 
 _TEXTS = ("target", "problem", "schedule", "symbol", "launches", "score_name",
@@ -96,8 +96,8 @@ def command(name: str, *arguments: str) -> subprocess.CompletedProcess:
     """Runs a command of Fovea's; what it says is the result's `stdout`."""
     found = find_command(name)
     if found is None:
-        raise NotFoundError(f"{name} is neither in {_native.COMMANDS} nor in PATH; install "
-                            "Fovea's tools")
+        raise NotFoundError(_wheels.with_remedy(
+            f"{name} is neither in {_native.COMMANDS} nor in PATH; install Fovea's tools"))
     return subprocess.run([found, *arguments], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True)
 

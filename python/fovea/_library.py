@@ -10,7 +10,7 @@ import types
 import weakref
 from typing import Callable, Iterator, Optional, Tuple
 
-from . import _abi, _memory, _native
+from . import _abi, _memory, _native, _wheels
 from ._errors import Error, InvalidArgumentError
 
 # A kernel's description is the structure's fields but the first.
@@ -267,12 +267,13 @@ _default_lock = threading.Lock()
 
 def default_library() -> Library:
     """The library of calls that name none: the packages of FOVEA_KERNELS, with ``:``
-    between them; what is missing is compiled unless FOVEA_COMPILE says otherwise. A
-    process that was forked has one of its own."""
+    between them, or else those that wheels have brought; what is missing is compiled
+    unless FOVEA_COMPILE says otherwise. A process that was forked has one of its own."""
     global _default
     with _default_lock:
         if _default is None or _default._process != os.getpid():
-            paths = filter(None, os.environ.get("FOVEA_KERNELS", "").split(":"))
+            named = os.environ.get("FOVEA_KERNELS")
+            paths = _wheels.kernels() if named is None else filter(None, named.split(":"))
             _default = Library(
                 *paths, compile=None if os.environ.get("FOVEA_COMPILE") else "auto")
         return _default

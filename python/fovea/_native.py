@@ -4,7 +4,7 @@ import ctypes
 import os
 import pathlib
 
-from . import _abi, _errors
+from . import _abi, _errors, _wheels
 
 #: Where a wheel, and the build folder, have libraries and commands.
 LIBRARIES = pathlib.Path(__file__).parent / "lib"
@@ -50,7 +50,7 @@ lib = _open("FOVEA_LIBRARY", "libfovea.so.0", _abi.FOVEA_FUNCTIONS)
 def error(status, message):
     """The exception for a status, with a message that is the library's or ours."""
     name = _STATUS.get(status, f"status {status}")
-    return _errors.BY_STATUS.get(name, _errors.InternalError)(message)
+    return _errors.BY_STATUS.get(name, _errors.InternalError)(_wheels.with_remedy(message))
 
 
 def check(status):
@@ -79,7 +79,7 @@ def compiler():
             _compiler = _open("FOVEA_COMPILER_LIBRARY", "libfovea_compiler.so.0",
                               _abi.COMPILER_FUNCTIONS)
         except ImportError as reason:
-            raise _errors.NotFoundError(str(reason)) from None
+            raise _errors.NotFoundError(_wheels.with_remedy(str(reason))) from None
     return _compiler
 
 

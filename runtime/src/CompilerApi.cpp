@@ -9,8 +9,8 @@ namespace {
 
 constexpr const char *kLibraryName = "libfovea_compiler.so.0";
 constexpr const char *kRemedy =
-    "; install libfovea_compiler of this version beside libfovea, or set "
-    "FOVEA_COMPILER_LIBRARY to its path";
+    "; install libfovea_compiler of this version beside libfovea (of Python's "
+    "wheels: fovea-compiler), or set FOVEA_COMPILER_LIBRARY to its path";
 
 /// Folder of this library with a slash, or "".
 std::string ownFolder() {

@@ -355,8 +355,8 @@ Result openHip(const std::string &choice, HipApi &api) {
     if (!search.openSim())
       return search.failure(
           "the simulated HIP library was asked for and could not be opened; "
-          "build it (FOVEA_BUILD_SIMULATOR) beside libfovea.so or set "
-          "FOVEA_HIP_LIBRARY to its path. Tried: ");
+          "build it (FOVEA_BUILD_SIMULATOR) beside libfovea.so, install the "
+          "wheel fovea-compiler, or set FOVEA_HIP_LIBRARY to its path. Tried: ");
     return chosen(api, FOVEA_HIP_SIM, "the simulated library was asked for");
   }
   if (choice != "auto") {
@@ -379,8 +379,8 @@ Result openHip(const std::string &choice, HipApi &api) {
                       "), so the simulated one");
   return search.failure(
       "no HIP library with a device was found; install ROCm, build the "
-      "simulated device (FOVEA_BUILD_SIMULATOR), or set FOVEA_HIP_LIBRARY. "
-      "Tried: ");
+      "simulated device (FOVEA_BUILD_SIMULATOR) or install the wheel "
+      "fovea-compiler, which has it, or set FOVEA_HIP_LIBRARY. Tried: ");
 }
 
 } // namespace fovea::rt

@@ -1,9 +1,5 @@
 //===- aot-compile.cpp - compiles attention kernels ahead of time ---------===//
 
-#include "fovea/Tools/AotCompile.h"
-#include "llvm/Support/InitLLVM.h"
+#include "Main.h"
 
-int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
-  return fovea::tools::runAotCompile(argc, argv);
-}
+int main(int argc, char **argv) { return fovea_compile_main(argc, argv); }

@@ -3,6 +3,8 @@
 #include "fovea/Pipelines/Pipelines.h"
 #include "fovea/Pipelines/SourceCheck.h"
 #include "fovea/Target/HSACO/Serialize.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -46,6 +48,8 @@ int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   DialectRegistry registry;
   fovea::registerFoveaDialects(registry);
+  registerAllDialects(registry);
+  registerAllExtensions(registry);
   registerAllPasses();
   fovea::registerFoveaPasses();
   llvm::cl::SetVersionPrinter([](llvm::raw_ostream &os) {
