@@ -13,8 +13,8 @@ endif()
 # show nothing of what they have.
 option(FOVEA_LINK_STATIC "link SQLite, zstd, LLVM, MLIR, lld and libstdc++ from archives, and hide them" OFF)
 if(FOVEA_LINK_STATIC)
-  add_link_options("LINKER:--exclude-libs,ALL" "LINKER:--gc-sections" "LINKER:-z,defs"
-    -static-libstdc++)
+  # Hidden by the version scripts that all shared libraries have.
+  add_link_options("LINKER:--gc-sections" "LINKER:-z,defs" -static-libstdc++)
 endif()
 
 # fovea_find_library(VARIABLE NAME): a library, or its archive with FOVEA_LINK_STATIC.
