@@ -79,6 +79,7 @@ if(FOVEA_LINK_STATIC)
     fovea_archives(fovea_lld lldELF lldCommon)
   endif()
   fovea_find_library(FOVEA_ZLIB_LIBRARY z)
+  fovea_find_library(FOVEA_ZSTD_LIBRARY zstd)
   # libgcc's conversions of fp16 are in its shared library from GCC 12 on only.
   target_link_libraries(fovea_llvm INTERFACE
     ${FOVEA_ZLIB_LIBRARY} ${FOVEA_ZSTD_LIBRARY} ${CMAKE_DL_LIBS} gcc)

@@ -25,7 +25,6 @@ function(fovea_find_library variable name)
   endif()
   find_library(${variable} NAMES ${names} REQUIRED)
 endfunction()
-fovea_find_library(FOVEA_ZSTD_LIBRARY zstd)
 
 # Options of the targets that include LLVM headers.
 #
