@@ -21,7 +21,7 @@ import tempfile
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from . import _compile
+from . import _compile, _wheels
 
 Facts = List[Dict[str, str]]
 Rows = List[Dict[str, Any]]
@@ -233,8 +233,9 @@ def main(arguments: List[str]) -> int:
     options, others = parser.parse_known_args(arguments)
     command = _compile.find_command("aot-qualify")
     if command is None:
-        print("fovea qualify: there is no aot-qualify beside the package or on the PATH; it is "
-              "one of the project's commands (docs/Qualify.md)", file=sys.stderr)
+        print("fovea qualify:", _wheels.with_remedy(
+            "there is no aot-qualify beside the package or on the PATH; it is one of the "
+            "project's commands (docs/Qualify.md)"), file=sys.stderr)
         return 2
     torch = None
     if not options.no_torch:

@@ -11,7 +11,7 @@ from . import _abi
 FOLDER = pathlib.Path(__file__).resolve().parent
 #: Of the wheel fovea-compiler, in this folder: what messages of ours name.
 COMPILER_FILES = ("lib/libfovea_compiler.so.0", "lib/libfovea_hipsim.so", "bin/aot-package",
-                  "bin/aot-time")
+                  "bin/aot-qualify", "bin/aot-time")
 
 
 def _wheel(name: str) -> Optional[importlib.metadata.Distribution]:

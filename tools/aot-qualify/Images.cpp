@@ -121,7 +121,7 @@ json qualify::runConformance(const run::Session &session,
   const std::string suite = suitePath();
   if (suite.empty()) {
     result["why"] = "fovea-cts is not beside this program; build and install "
-                    "with FOVEA_BUILD_TESTS";
+                    "with FOVEA_BUILD_CTS";
     return result;
   }
   const std::vector<std::string> files = fitting(session, request, result);
