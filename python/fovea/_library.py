@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import logging
 import os
 import threading
 import types
@@ -263,17 +264,26 @@ def explained(call) -> Explanation:
 
 _default: Optional[Library] = None
 _default_lock = threading.Lock()
+_log = logging.getLogger("fovea")
 
 
 def default_library() -> Library:
     """The library of calls that name none: the packages of FOVEA_KERNELS, with ``:``
-    between them, or else those that wheels have brought; what is missing is compiled
-    unless FOVEA_COMPILE says otherwise. A process that was forked has one of its own."""
+    between them, or else, where it is not set, those that wheels have brought, of which
+    one that is refused is passed over with a line of the logger ``fovea``; what is missing
+    is compiled unless FOVEA_COMPILE says otherwise. A process that was forked has one of
+    its own."""
     global _default
     with _default_lock:
         if _default is None or _default._process != os.getpid():
             named = os.environ.get("FOVEA_KERNELS")
-            paths = _wheels.kernels() if named is None else filter(None, named.split(":"))
-            _default = Library(
-                *paths, compile=None if os.environ.get("FOVEA_COMPILE") else "auto")
+            library = Library(*filter(None, (named or "").split(":")),
+                              compile=None if os.environ.get("FOVEA_COMPILE") else "auto")
+            for path in _wheels.kernels() if named is None else ():
+                try:
+                    library.open(path)
+                except Error as reason:
+                    _log.warning("%s; it is passed over: %s", reason,
+                                 _wheels.kernels_remedy(path))
+            _default = library
         return _default

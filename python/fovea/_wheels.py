@@ -55,8 +55,21 @@ def with_remedy(message: str) -> str:
 
 
 def kernels() -> List[str]:
-    """The packages of kernels that wheels have brought, as fovea-kernels-gfx942 does."""
+    """The packages of kernels that wheels have brought, as fovea-kernels-gfx942 does: in
+    the order of sys.path, each folder's by name."""
     found = importlib.util.find_spec("fovea_kernels")
     folders = (found.submodule_search_locations or []) if found else []
-    return [str(file) for folder in folders
-            for file in sorted(pathlib.Path(folder).glob("*.fovea"))]
+    once = dict.fromkeys(pathlib.Path(folder).resolve() for folder in folders)
+    return [str(file) for folder in once for file in sorted(folder.glob("*.fovea"))]
+
+
+def kernels_remedy(file: str) -> str:
+    """What to install for a package of a wheel that is refused."""
+    name = f"fovea-kernels-{pathlib.PurePath(file).stem}"
+    wheel = _wheel(name)
+    if wheel is None:
+        return f"no wheel has brought it: install {name}, or remove the file"
+    if wheel.version == _abi.VERSION:
+        return f"pip install --force-reinstall {name}=={_abi.VERSION}"
+    return (f"the wheel {name} is {wheel.version} and fovea {_abi.VERSION}: "
+            f"pip install {name}=={_abi.VERSION}")
