@@ -4,9 +4,13 @@
 Kernels are compiled on demand. Where PyTorch is missing nothing is run.
 """
 
+import contextlib
 import copy
+import io
 import logging
 import math
+import pathlib
+import re
 import sys
 import unittest
 import warnings
@@ -605,6 +609,18 @@ class Enabled(Case):
         self.assertLess(expected[-1], expected[0])
         for one, other in zip(losses, expected):
             self.assertAlmostEqual(one, other, places=5)
+
+    def test_readme(self):
+        """README's ten lines train."""
+        text = (pathlib.Path(__file__).parents[2] / "README.md").read_text()
+        code = re.search(r"^```python\n(import torch, fovea.torch\n.*?)^```", text, re.M | re.S)[1]
+        self.addCleanup(ft.disable)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            _, calls = self.calls_of(lambda: exec(code, {}))
+        losses = [float(line.split()[1]) for line in out.getvalue().splitlines()]
+        self.assertEqual((len(code.strip().replace("\n\n", "\n").splitlines()), len(losses)), (10, 5))
+        self.assertEqual(set(calls.values()), {10})
+        self.assertEqual(losses, sorted(losses, reverse=True))
 
 
 if __name__ == "__main__":
