@@ -9,6 +9,7 @@
 #include "KernelTest.h"
 #include "isa/Table.h"
 #include "timing/Constants.h"
+#include "timing/Grid.h"
 #include "timing/Lds.h"
 #include "timing/Memory.h"
 #include "timing/Ops.h"
@@ -412,6 +413,29 @@ TEST_F(TimingTest, UnknownChipsAreRefused) {
       EXPECT_EQ(timingConstants(chip.target), nullptr);
     }
   EXPECT_NE(timingConstants("gfx942"), nullptr);
+}
+
+// Longest first over batches that take turns: work falls with the place in the
+// grid and follows none of its dimensions. Each run of groups has the work of one
+// of its own, or else what comes first is taken to be longer than it is.
+TEST(WorkMapTest, SampledGroupsStandForTheirOwnRuns) {
+  const uint32_t grid[3] = {16, 32, 4};
+  constexpr uint64_t kTotal = 16 * 32 * 4, kPerBlock = 16 * 4;
+  auto workOf = [](uint64_t group) { return 100 + 1000 * (31 - group / kPerBlock); };
+  WorkMap map(grid, kTotal);
+  std::map<uint64_t, uint64_t> counts;
+  for (std::vector<uint64_t> next = map.wanted(counts); !next.empty();
+       next = map.wanted(counts))
+    for (uint64_t group : next)
+      counts[group] = workOf(group);
+  map.finish(counts);
+  EXPECT_NE(map.note(), "");
+  double predicted = 0, exact = 0;
+  for (uint64_t group = 0; group < kTotal; ++group) {
+    predicted += map.work(group);
+    exact += double(workOf(group));
+  }
+  EXPECT_NEAR(predicted / exact, 1, 0.005);
 }
 
 } // namespace
