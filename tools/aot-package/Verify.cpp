@@ -28,8 +28,9 @@ using Context = std::unique_ptr<fovea_context_t, ContextDeleter>;
 /// A kernel's score program in a call, with captures of the smallest problem.
 struct ScoreGroup {
   /// \param text  of the program
-  ScoreGroup(uint64_t digest, const std::string &text)
-      : program(scoreDigits(digest)) {
+  ScoreGroup(const ProblemKey &key, const std::string &text)
+      : program(scoreDigits(key.score)) {
+    const uint32_t wanted = key.scoreGradients | key.storedGradients;
     // A program that is not understood is refused by its name below.
     if (auto specs = spec::capturesOfProgram(text))
       for (const spec::CaptureSpec &spec : *specs) {
@@ -41,18 +42,33 @@ struct ScoreGroup {
           capture.extents[dim] = spec::kCaptureAlignment;
           capture.strides[dim] = spec.dims[dim].isUnit;
         }
+        if (wanted >> (captures.size() - 1) & 1)
+          addGradient(capture);
       }
     group.header = {sizeof(group), FOVEA_GROUP_SCORE, nullptr};
     group.program = program.c_str();
     group.captures = captures.data();
     group.capture_count = uint32_t(captures.size());
     group.capture_size = sizeof(fovea_capture_t);
+    group.stored_gradients = key.storedGradients;
   }
   ScoreGroup(const ScoreGroup &) = delete;
 
   fovea_score_t group{};
 
 private:
+  /// A gradient with memory of its own for each element. Nothing is launched, so
+  /// that there is none behind it.
+  static void addGradient(fovea_capture_t &capture) {
+    alignas(16) static char nothing[16];
+    capture.gradient = nothing;
+    int64_t step = 1;
+    for (int32_t dim = capture.rank; dim-- > 0;) {
+      capture.gradient_strides[dim] = step;
+      step *= capture.extents[dim];
+    }
+  }
+
   std::string program;
   std::vector<fovea_capture_t> captures;
 };
@@ -157,7 +173,7 @@ public:
         return failed("'" + package.path + "'");
       Expected<ProblemKey> key = ProblemKey::parse(kernel.problem);
       const std::string text = key ? textOf(package, key->score) : "";
-      const ScoreGroup score(key ? key->score : 0, text);
+      const ScoreGroup score(key ? *key : ProblemKey(), text);
       if (key &&
           prepare(context.get(), *key, id, device, score) == FOVEA_STATUS_OK)
         ++loaded;
