@@ -151,8 +151,9 @@ def cell(value):
     return str(value)
 
 
-def table(headings, rows, left=1):
-    """Lines of a Markdown table; `left` columns are not numbers."""
+def table(headings, rows, left=1, texts=0):
+    """Lines of a Markdown table; `left` columns are not numbers, nor the last `texts`."""
+    numbers = len(headings) - left - texts
     lines = ["| " + " | ".join(headings) + " |",
-             "|" + "---|" * left + "---:|" * (len(headings) - left)]
+             "|" + "---|" * left + "---:|" * numbers + "---|" * texts]
     return lines + ["| " + " | ".join(map(cell, row)) + " |" for row in rows]

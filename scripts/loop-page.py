@@ -74,10 +74,6 @@ def piece_row(number, piece, total, loop):
             f"`{longest['text'].split(' ')[0]}` +0x{longest['offset']:x}"]
 
 
-def table(rows):
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
-
-
 def loop_of(launch):
     loop = next(loop for loop in launch["loops"] if loop["hot"])
     inside = [one for one in launch["instructions"]
@@ -93,17 +89,16 @@ def loop_of(launch):
         pieces.append(piece)
     head = ["piece", "from", *(name for name, _ in COLUMNS), "clocks",
             "matrix busy", "waits for, clocks", "longest at"]
-    rows = [head, ["---:"] * (len(head) - 2) + ["---", "---"]]
-    rows += [piece_row(number + 1, piece, total, loop)
-             for number, piece in enumerate(pieces)]
+    rows = [piece_row(number + 1, piece, total, loop)
+            for number, piece in enumerate(pieces)]
     all_waits = waits_of(inside, total, loop["clocks"])
-    rows.append(["all", "", *[str(sum(int(row[2 + at]) for row in rows[2:]))
+    rows.append(["all", "", *[str(sum(int(row[2 + at]) for row in rows))
                               for at in range(len(COLUMNS))],
                  f"{loop['clocks']:.0f}",
                  f"{100 * loop['matrix_clocks'] / loop['clocks']:.0f} %",
                  ", ".join(f"{reason} {value:.0f}"
                            for reason, value in all_waits.most_common(4)), ""])
-    return loop, table(rows)
+    return loop, "\n".join(figures.table(head, rows, left=0, texts=2))
 
 
 def section(launch, run):
