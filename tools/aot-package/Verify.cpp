@@ -30,7 +30,6 @@ struct ScoreGroup {
   /// \param text  of the program
   ScoreGroup(const ProblemKey &key, const std::string &text)
       : program(scoreDigits(key.score)) {
-    const uint32_t wanted = key.scoreGradients | key.storedGradients;
     // A program that is not understood is refused by its name below.
     if (auto specs = spec::capturesOfProgram(text))
       for (const spec::CaptureSpec &spec : *specs) {
@@ -42,7 +41,7 @@ struct ScoreGroup {
           capture.extents[dim] = spec::kCaptureAlignment;
           capture.strides[dim] = spec.dims[dim].isUnit;
         }
-        if (wanted >> (captures.size() - 1) & 1)
+        if (key.scoreGradients >> (captures.size() - 1) & 1)
           addGradient(capture);
       }
     group.header = {sizeof(group), FOVEA_GROUP_SCORE, nullptr};
