@@ -213,6 +213,7 @@ struct Remembered {
   uint32_t kernel = 0;
   unsigned wanted = 0, masks = 0;
   bool deterministic = false, narrowSums = false;
+  bool lacksWords = false, lacksWordsOfV = false;
   int32_t splits = 0;
   bool headsCanPack = false;
   uint64_t mostWorkspace = 0;
@@ -229,7 +230,9 @@ struct Remembered {
            headsK == sizes.headsK && kernel == problem.kernel &&
            wanted == problem.wanted && masks == problem.masks &&
            deterministic == problem.deterministic &&
-           narrowSums == problem.narrowSums && splits == problem.splits &&
+           narrowSums == problem.narrowSums &&
+           lacksWords == problem.lacksWords &&
+           lacksWordsOfV == problem.lacksWordsOfV && splits == problem.splits &&
            window == problem.window && headsCanPack == problem.headsCanPack &&
            mostWorkspace == problem.mostWorkspace && key == problem.key;
   }
@@ -252,6 +255,8 @@ struct Remembered {
     masks = problem.masks;
     deterministic = problem.deterministic;
     narrowSums = problem.narrowSums;
+    lacksWords = problem.lacksWords;
+    lacksWordsOfV = problem.lacksWordsOfV;
     splits = problem.splits;
     mostWorkspace = problem.mostWorkspace;
     window = problem.window;
@@ -297,6 +302,8 @@ Refusal refusalFor(const Candidate &candidate, const Problem &problem,
     return {Refusal::OtherKeys};
   if (!hasGroups(key, problem))
     return {Refusal::NoGroup};
+  if (!readsRows(key, problem))
+    return {Refusal::ReadsWords};
   Refusal refusal;
   forEachLaunch(candidate, problem,
                 [&](uint32_t number, const spec::LaunchSpec &kind,

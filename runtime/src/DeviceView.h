@@ -54,6 +54,7 @@ struct Refusal {
     NotOnDemand,
     OtherKeys,
     NoGroup,
+    ReadsWords,
     WritesUnwanted,
     TooManyBlocks,
     TooManyWorkItems,

@@ -37,6 +37,17 @@ std::string namesOf(unsigned outputs) {
   return text;
 }
 
+/// The first tensor of which that is so.
+std::string whoLacksWords(const Problem &problem) {
+  for (const TensorParam &tensor : problem.tensors)
+    if (tensor.lacksWords)
+      return std::string(tensor.name) + tensor.rowStride + " is " +
+             std::to_string(tensor.strideSeq) + ", which is odd, for rows of " +
+             std::to_string(tensor.rowElements) +
+             " elements, an odd number below 8";
+  return "";
+}
+
 std::string textOf(const Refusal &refusal, const Candidate &candidate,
                    const Problem &problem, const DeviceTraits &device) {
   const Kernel &kernel = *candidate.kernel;
@@ -55,6 +66,13 @@ std::string textOf(const Refusal &refusal, const Candidate &candidate,
            "' captures what this version of libfovea does not know; update it";
   case Refusal::OtherProblem:
     return "it is for '" + kernel.problem + "'";
+  case Refusal::ReadsWords:
+    return "it reads rows in words, and " + whoLacksWords(problem) +
+           "; such rows are read by kernels of at most " +
+           std::to_string(kElementwiseColumns) +
+           " columns (aot-compile --head-dim=" +
+           std::to_string(kElementwiseColumns) +
+           " --groups=head_dims), or give an even distance";
   case Refusal::OtherScore:
     return "it is for '" + kernel.problem + "'" +
            (record.problem.score

@@ -55,7 +55,7 @@ Result readTensors(const void *params, Problem &problem) {
   if (!any)
     return invalid("dq, dk and dv are all zero, so no gradient is wanted; "
                    "describe those that are");
-  return checkStrides(problem.tensors);
+  return checkStrides(problem);
 }
 
 Result checkRows(const Sizes &sizes) {

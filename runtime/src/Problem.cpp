@@ -66,14 +66,9 @@ Result checkStrides(TensorParam &tensor) {
   // Longer rows of an odd number end with the word before (attn.view's again).
   constexpr int64_t kChunk = 16, kWord = 4;
   const int64_t rowBytes = tensor.rowElements * tensor.elementBytes;
-  if (tensor.hasWords && tensor.rows > 1 && rowBytes < kChunk &&
-      rowBytes % kWord && tensor.strideSeq * tensor.elementBytes % kWord)
-    return invalid(std::string(tensor.name) + tensor.rowStride + " is " +
-                   std::to_string(tensor.strideSeq) +
-                   ", which is odd, for rows of " +
-                   std::to_string(tensor.rowElements) +
-                   " elements; for an odd number of them below 8 it must be "
-                   "even");
+  tensor.lacksWords = tensor.hasWords && tensor.rows > 1 && rowBytes < kChunk &&
+                      rowBytes % kWord &&
+                      tensor.strideSeq * tensor.elementBytes % kWord;
   if (!measure(tensor) || tensor.extent > (int64_t(1) << 56))
     return invalid(std::string(tensor.name) +
                    " spans more than 2^56 elements by its strides and shape");
@@ -372,11 +367,16 @@ Sizes packHeads(const Sizes &sizes) {
   return packed;
 }
 
-Result checkStrides(TensorParams &tensors) {
-  for (TensorParam &tensor : tensors)
-    if (!tensor.unwanted && (tensor.data || !tensor.optional))
-      if (Result result = checkStrides(tensor); !result.ok())
-        return result;
+Result checkStrides(Problem &problem) {
+  problem.lacksWords = problem.lacksWordsOfV = false;
+  for (TensorParam &tensor : problem.tensors) {
+    if (tensor.unwanted || (!tensor.data && tensor.optional))
+      continue;
+    if (Result result = checkStrides(tensor); !result.ok())
+      return result;
+    (tensor.isOfV ? problem.lacksWordsOfV : problem.lacksWords) |=
+        tensor.lacksWords;
+  }
   return Result();
 }
 

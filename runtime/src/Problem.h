@@ -75,8 +75,11 @@ struct TensorParam {
   const char *rowStride = ".stride_seq"; ///< its name
   /// Nobody asked for it: it is not looked at.
   bool unwanted = false;
-  /// Rows of elements, which kernels read in words up to a bound that all have.
-  bool hasWords = false;
+  /// Rows of elements, which kernels of many columns read in words, and whether
+  /// they are V's.
+  bool hasWords = false, isOfV = false;
+  /// They have no whole word of their own to end with, after checkStrides().
+  bool lacksWords = false;
   /// Elements from the first to one past the last, after checkStrides().
   int64_t extent = 0;
 
@@ -142,6 +145,9 @@ struct Problem {
   bool narrowSums = false;    ///< only kernels that sum dq in 16 bits
   bool onDemand = false;      ///< only kernels that were compiled on demand
   int32_t splits = 0; ///< shares of the keys that are asked for; 0: any number
+  /// Some rows of as many elements as Q's, or V's, lack words, so that only
+  /// kernels of at most kElementwiseColumns read them.
+  bool lacksWords = false, lacksWordsOfV = false;
   /// The rows of query heads that share a key head can be those of one:
   /// packHeads().
   bool headsCanPack = false;
@@ -179,6 +185,11 @@ inline bool holdsRows(const ProblemKey &key, const Problem &problem) {
   const int32_t dim = problem.key.headDim, dimOfV = problem.key.dimOfV();
   return (key.headDim == dim && key.dimOfV() == dimOfV) ||
          (key.cutsColumns() && key.headDim >= dim && key.dimOfV() >= dimOfV);
+}
+/// Whether they read its rows, wherever those lie.
+inline bool readsRows(const ProblemKey &key, const Problem &problem) {
+  return (!problem.lacksWords || key.headDim <= kElementwiseColumns) &&
+         (!problem.lacksWordsOfV || key.dimOfV() <= kElementwiseColumns);
 }
 /// Whether they have the other feature groups that the problem has. Of what
 /// they have besides, the neutral values are passed.
@@ -248,6 +259,7 @@ inline TensorParam readTensor(const void *params,
     tensor.rows = rows;
     tensor.rowElements = sizes.of(spec.columns);
     tensor.hasWords = true;
+    tensor.isOfV = spec.columns == spec::Extent::HeadDimV;
     break;
   case spec::Shape::Places:
     tensor.strideSeq = field.stride(params, 2);
@@ -286,7 +298,7 @@ inline TensorParam readTensor(const void *params,
 }
 
 /// Checks strides, not looking at addresses but of what is optional.
-Result checkStrides(TensorParams &tensors);
+Result checkStrides(Problem &problem);
 
 /// Checks the addresses, of tensors with elements for null too, and that what
 /// is written shares no memory with others; for a launch.

@@ -65,12 +65,9 @@ Tensors::Tensors(OpKind op, const ForwardCase &c)
                   rows = isPacked ? side->total : extentOf(c, spec.rows),
                   batch = isPacked ? 1 : c.batch;
     if (spec.shape == Shape::Rows) {
-      // Short rows of an odd number lie an even number of elements apart.
-      const int64_t columns = extentOf(c, spec.columns);
-      const bool isOddAndShort = columns % 2 && columns < 8;
-      const reference::Tensor &t = entry.tensor = reference::describe(
-          c.type, c.layout, batch, heads, rows, columns,
-          c.rowPadding + (isOddAndShort ? (columns + c.rowPadding) % 2 : 0));
+      const reference::Tensor &t = entry.tensor =
+          reference::describe(c.type, c.layout, batch, heads, rows,
+                              extentOf(c, spec.columns), c.rowPadding);
       entry.rows = {t.batch,       t.heads,      t.seq,      t.dim,
                     t.strideBatch, t.strideHead, t.strideSeq};
     } else if (spec.shape == Shape::Vector) {

@@ -48,7 +48,9 @@ struct LowerView : public LanePattern<ViewOp> {
     // Instructions look at words: one that is in bounds in part may be out of
     // bounds as a whole.
     const int64_t ofWord = elementsOfWord(type.getElementType());
-    if (op.getColumns())
+    if (op.getSingle())
+      columns = op.getColumns();
+    else if (op.getColumns())
       columns = arith::AndIOp::create(
           b, arith::AddIOp::create(b, op.getColumns(), i32(ofWord - 1)),
           i32(-ofWord));
@@ -253,7 +255,12 @@ struct LowerLoad : public LanePattern<LoadOp> {
                   ConversionPatternRewriter &rewriter) const override {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     TileLayout layout = layoutOf(op.getTile());
-    TileAccesses accesses(layout, op.getTile().getType().getElementType());
+    Type element = op.getTile().getType().getElementType();
+    auto view = op.getView().getDefiningOp<ViewOp>();
+    const auto accesses =
+        view && view.getSingle()
+            ? TileAccesses(layout, element, wideAccesses(layout, 1))
+            : TileAccesses(layout, element);
     Value resource = adaptor.getView()[0];
     Value from = op.getFrom() ? adaptor.getFrom().front() : Value();
     BufferAddress address(b, op, lanes, layout, op.getView().getType(),

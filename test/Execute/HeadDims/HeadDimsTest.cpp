@@ -25,10 +25,14 @@ struct Row {
 const Row kRows[] = {
     {0, 0},
     {37, 24, reference::Layout::BSHD},
-    {1, 1},
-    {5, 0},
+    {1, 1, reference::Layout::BHSD, 1},
+    {5, 0, reference::Layout::BHSD, 1},
     {37, 29},
     {9, 39, reference::Layout::BHSD, 2},
+    // Of which a word may be no row's alone.
+    {7, 7},
+    {3, 11, reference::Layout::BSHD, 2},
+    {15, 1},
     {0, 3, reference::Layout::BHSD, 5},
     {40, 12, reference::Layout::BSHD, 2},
     {67, 89},
@@ -52,7 +56,12 @@ protected:
     return c;
   }
   bool takes(const Row &row) const {
-    return row.dim <= kernel().headDim && row.dimV <= kernel().dimOfV() &&
+    auto reads = [&](int64_t dim, int64_t columns) {
+      const bool lacksWords = dim < 8 && dim % 2 && row.padding % 2 == 0;
+      return dim <= columns && (!lacksWords || columns <= 16);
+    };
+    return reads(row.dim, kernel().headDim) &&
+           reads(row.dimV, kernel().dimOfV()) &&
            (!row.sequences || kernel().has("varlen"));
   }
 };
@@ -135,6 +144,8 @@ static const GroupKernel kForward[] = {
      {"head_dims"}},
     {"gfx1100", "gfx1100", "f16", 64, {}, {"head_dims", "varlen"}},
     {"gfx1201", "gfx1201", "bf16", 8, {}, {"head_dims"}},
+    {"gfx942Few", "gfx942", "f16", 16, {}, {"head_dims", "varlen"}},
+    {"gfx1100Few", "gfx1100", "bf16", 16, {}, {"head_dims"}},
     {"gfx1201Wide", "gfx1201", "bf16", 192, {}, {"head_dims", "sinks"}},
     {"gfx1201Fp32", "gfx1201", "f32", 264, {}, {"head_dims"}},
     {"gfx942OfV", "gfx942", "f16", 128, {}, {"head_dims"}, "", 64},
@@ -155,6 +166,8 @@ static const GroupKernel kBackward[] = {
      {"head_dims"}},
     {"gfx942Fp32", "gfx942", "f32", 264, {}, {"head_dims", "varlen"}},
     {"gfx908", "gfx908", "bf16", 96, {}, {"head_dims"}},
+    {"gfx942Few", "gfx942", "bf16", 16, {}, {"head_dims"}},
+    {"gfx1201Few", "gfx1201", "f16", 16, {}, {"head_dims", "varlen"}},
     {"gfx1100", "gfx1100", "bf16", 40, {}, {"head_dims"}},
     {"gfx1201", "gfx1201", "f16", 64, {}, {"head_dims", "dlse"}},
     {"gfx90aOfV", "gfx90a", "bf16", 40, {}, {"head_dims"}, "", 96},

@@ -126,14 +126,33 @@ TEST_F(HeadDimsCall, RefusesWhatIsNone) {
   expectStatus(launch(0), FOVEA_STATUS_INVALID_ARGUMENT, {"head_dim is 0"});
 }
 
-/// Rows are read in words, which short ones have no room to end with.
+/// Rows are read in words, which short ones have no room to end with, or, by
+/// kernels of few columns, in elements.
 TEST_F(HeadDimsCall, RefusesShortRowsAnOddNumberOfElementsApart) {
   write({record(64, true), record(64, false)});
   context = makeContext();
-  expectStatus(launch(7, 7), FOVEA_STATUS_INVALID_ARGUMENT,
-               {"q.stride_seq is 7, which is odd, for rows of 7 elements"});
+  expectStatus(launch(7, 7), FOVEA_STATUS_NOT_FOUND,
+               {"q.stride_seq is 7, which is odd, for rows of 7 elements",
+                "--head-dim=16 --groups=head_dims"});
   expectStatus(launch(7, 8), FOVEA_STATUS_OK);
   expectStatus(launch(6, 7), FOVEA_STATUS_OK);
   expectStatus(launch(37, 37), FOVEA_STATUS_OK);
   expectStatus(launch(64, 65), FOVEA_STATUS_OK);
+}
+
+TEST_F(HeadDimsCall, ReadsElementsOfShortRows) {
+  write({record(16, true), record(24, true), record(64, true),
+         record(64, true, 16)});
+  context = makeContext();
+  // The choice is remembered, and does not serve the other distance.
+  dims.head_dim_v = 24;
+  expectStatus(launch(7, 32), FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "cuts24");
+  expectStatus(launch(7, 31), FOVEA_STATUS_NOT_FOUND, {"q.stride_seq is 31"});
+  dims.head_dim_v = 0;
+  expectStatus(launch(7, 31), FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "cuts16");
+  dims.head_dim_v = 5;
+  expectStatus(launch(61, 61), FOVEA_STATUS_OK);
+  EXPECT_EQ(launched(), "cuts64x16");
 }

@@ -2,6 +2,7 @@
 
 #include "TileBuilder.h"
 #include "fovea/Dialect/Attn/IR/ScoreProgram.h"
+#include "fovea/Package/Keys.h"
 #include "fovea/Target/HSACO/KernelAttributes.h"
 #include "llvm/ADT/bit.h"
 #include <limits>
@@ -250,10 +251,14 @@ void TileBuilder::setHeadDims(AttentionOpInterface op) {
   ofV = rowEnd("head_dim_v", headDimV);
 }
 
+bool TileBuilder::isElementwise(int64_t width) const {
+  return bytesOf(elementType) < 4 && width <= kElementwiseColumns;
+}
+
 TileBuilder::RowEnd TileBuilder::rowEnd(StringRef dim, int64_t width) {
   Value elements = min(arg(dim), i32(width));
-  // Words of whole elements end where rows do.
-  if (bytesOf(elementType) >= 4 || width <= ViewOp::kColumnSeenAgain)
+  // What is read beginning and ending where rows do.
+  if (bytesOf(elementType) >= 4 || isElementwise(width))
     return {elements};
   // The sign: of a condition LLVM makes a vector instruction, here and there,
   // and then has no scalar to pass.
@@ -288,7 +293,8 @@ Value TileBuilder::view(const Rows &rows, Value first, int64_t columns,
   return ViewOp::create(
       b, ViewType::get(b.getContext(), columns, type ? type : elementType),
       rows.base, offset, sub(rows.count, first), rows.stride, runs,
-      rows.columns, rows.again, rows.columns && rows.isLoose);
+      rows.columns, rows.again, rows.columns && rows.isLoose,
+      rows.columns && isElementwise(rows.width));
 }
 
 Value TileBuilder::view(const Rows &rows, Value first, Columns columns,

@@ -328,6 +328,9 @@ private:
     Value columns = nullptr, again = nullptr;
   };
   RowEnd rowEnd(StringRef dim, int64_t width);
+  /// Whether rows of so many columns, if they are cut, are loaded an element at
+  /// a time.
+  bool isElementwise(int64_t width) const;
   RowEnd ofQk, ofV;
 };
 

@@ -30,6 +30,9 @@ enum class OpKind { Forward, Backward, DropoutMask };
 /// V's are no larger than kMaxHeadDimV.
 inline constexpr int32_t kMinHeadDim = 8, kMaxHeadDim = 576, kMaxHeadDimV = 512,
                          kHeadDimStep = 8;
+/// Kernels of so many columns or fewer, 16-bit ones that cut rows, read an
+/// element at a time; others a word, which the shortest rows may lack.
+inline constexpr int32_t kElementwiseColumns = 16;
 
 /// Canonical spellings: "forward", "backward", "dropout_mask"; "fp16", "bf16";
 /// "none", "causal_top_left", "causal_bottom_right".
@@ -47,7 +50,7 @@ inline constexpr size_t kWindowGroup = 0;
 inline constexpr int32_t kWindowVersion = 1;
 /// The row that says how many elements rows have, and its version.
 inline constexpr size_t kHeadDimsGroup = 7;
-inline constexpr int32_t kHeadDimsVersion = 1;
+inline constexpr int32_t kHeadDimsVersion = 2;
 
 /// A score program's digest as 16 hexadecimal digits, and back: only what is
 /// printed so, and not that of 0, which stands for no program.

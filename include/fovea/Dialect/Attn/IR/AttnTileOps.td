@@ -26,6 +26,9 @@ def Attn_ViewOp : Attn_Op<"view", [Pure, AttrSizedOperandSegments]> {
     type's may give anything, what other rows hold among them, and loads need
     not look whether they are there; it is only loaded from.
 
+    A `single` view is loaded an element at a time, and nothing that is out of
+    bounds is read: rows may have fewer elements than a word, and lie anywhere.
+
     With `again`, 0 or 1, columns ahead of column 8 lie that many elements behind
     their place: where it is 1, column 8 is column 7 once more, loaded and never
     stored, and a row, which begins with the second element, has one less than
@@ -57,14 +60,14 @@ def Attn_ViewOp : Attn_Op<"view", [Pure, AttrSizedOperandSegments]> {
   let arguments = (ins LLVM_PointerInAddressSpace<1>:$base, I64:$offset,
                        I32:$rows, I32:$stride, Variadic<I32>:$runs,
                        Optional<I32>:$columns, Optional<I32>:$again,
-                       UnitAttr:$loose);
+                       UnitAttr:$loose, UnitAttr:$single);
   let results = (outs Attn_ViewType:$view);
   let hasVerifier = 1;
   let assemblyFormat = [{
     $base `[` $offset `]` `rows` $rows `stride` $stride
     (`runs` `(` $runs^ `)`)?
-    (`columns` $columns^ (`again` $again^)? (`loose` $loose^)?)? attr-dict
-    `:` type($view)
+    (`columns` $columns^ (`again` $again^)? (`loose` $loose^)?
+    (`single` $single^)?)? attr-dict `:` type($view)
   }];
   let extraClassDeclaration = [{
     /// Operands of `runs`.
