@@ -110,9 +110,9 @@ class _Call:
         for dim, extent in zip(dims, seen.shape):
             known = self.sizes.setdefault(dim, extent)
             if known != extent:
-                expected = tuple(self.sizes.get(dim, dim) for dim in dims)
+                expected = ", ".join(str(self.sizes.get(dim, dim)) for dim in dims)
                 raise InvalidArgumentError(
-                    f"{name} has shape {seen.shape}, not {expected}: its {dim} is "
+                    f"{name} has shape {seen.shape}, not ({expected}): its {dim} is "
                     f"{extent}, others' {known}")
         kind = _TENSORS[name][1] or self.sizes.setdefault("dtype", seen.dtype)
         if seen.dtype != kind:

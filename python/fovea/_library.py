@@ -235,6 +235,8 @@ def _text(given):
 
 def _destroy(handle, process):
     if process == os.getpid():
+        for tell in _native.at_end:
+            tell(handle)
         _native.lib.fovea_context_destroy(handle)
 
 

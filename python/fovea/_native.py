@@ -49,7 +49,10 @@ lib = _open("FOVEA_LIBRARY", "libfovea.so.0", _abi.FOVEA_FUNCTIONS)
 
 def error(status, message):
     """The exception for a status, with a message that is the library's or ours."""
-    name = _STATUS.get(status, f"status {status}")
+    return error_named(_STATUS.get(status, f"status {status}"), message)
+
+
+def error_named(name, message):
     return _errors.BY_STATUS.get(name, _errors.InternalError)(_wheels.with_remedy(message))
 
 
@@ -68,6 +71,8 @@ def new(structure, **fields):
     return made
 
 
+#: Functions that are told of the address of a context that ends.
+at_end: list = []
 _compiler = None
 
 

@@ -123,6 +123,7 @@ def ask_torch(torch: Any, facts: Facts) -> bool:
                  lambda: _forced(torch, backend, tensors))
     if has_gpu:
         _attempt(facts, "the kernels of a call", lambda: _kernels(torch, tensors))
+    _attempt(facts, "Fovea's operators", lambda: importlib.import_module("fovea.torch").operators())
     images = pathlib.Path(torch.__file__).parent / "lib" / "aotriton.images"
     if images.is_dir():
         chips = sorted(entry.name for entry in images.iterdir())

@@ -1,4 +1,7 @@
-"""Attention as operators of PyTorch's: fovea::attention_forward and fovea::attention_backward."""
+"""Attention as operators of PyTorch's: fovea::attention_forward and fovea::attention_backward.
+
+Schemas are in _torch_schema. Kernels are those of libfovea_torch (python/operators), where
+it is, else the functions here; fake kernels and formulas are here for both."""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 import torch
 from torch import Tensor
 
-from . import _attention
+from . import _attention, _torch_library, _torch_schema
 from ._features import (Blocks, Capture, Dropout, Score, Sequences, Varlen, Window,
                         WindowLike)
 
@@ -56,12 +59,12 @@ def empty(shape: Sequence[int], like: Tensor) -> Tensor:
                                device=like.device)
 
 
-def _score_of(program: str, text: str, captures: List[Tensor],
+def _score_of(program: str, text: str, captures: Optional[List[Tensor]],
               gradients: Sequence[Optional[Tensor]]) -> Optional[Score]:
     if not program:
         return None
     given = []
-    for capture, gradient in zip(captures, gradients):
+    for capture, gradient in zip(captures or (), gradients):
         value: Any = capture.detach()
         if not value.dim():  # a scalar
             value = value.item()
@@ -74,7 +77,7 @@ def dropout_of(p: float, seed: Optional[Tensor]) -> Optional[Dropout]:
 
 
 def as_listed(varlen: Optional[Varlen],
-            blocks: Optional[Blocks]) -> Tuple[str, List[Tensor], List[int]]:
+            blocks: Optional[Blocks]) -> Tuple[str, Optional[List[Tensor]], List[int]]:
     """Lengths of sequences and lists of blocks as an operator takes them: the fields'
     names, "q.cumulative,k.cumulative", and their tensors; and the most rows of q and k,
     -1 for what is not said, and the blocks' sizes."""
@@ -95,15 +98,15 @@ def as_listed(varlen: Optional[Varlen],
                 names.append(of_blocks.name)
                 lists.append(given)
         sizes[2:] = blocks.block_size
-    return ",".join(names), lists, sizes
+    return ",".join(names), lists or None, sizes
 
 
-def _features_of(listed: str, lists: List[Tensor],
+def _features_of(listed: str, lists: Optional[List[Tensor]],
                  sizes: Sequence[int]) -> Tuple[Optional[Varlen], Optional[Blocks]]:
     """What :func:`as_listed` was given."""
     sides: dict = {"q": {}, "k": {}}
     fields: dict = {}
-    for name, tensor in zip(listed.split(","), lists):
+    for name, tensor in zip(listed.split(","), lists or ()):
         side, _, field = name.rpartition(".")
         (sides[side] if side else fields)[field] = tensor.detach()
     max_q, max_k = (None if size < 0 else size for size in sizes[:2])
@@ -112,22 +115,27 @@ def _features_of(listed: str, lists: List[Tensor],
     return varlen, (Blocks(**fields, block_size=(sizes[2], sizes[3])) if fields else None)
 
 
+def _operator(schema, run) -> str:
+    """Defines an operator with the kernel `run`, unless those in C++ are there."""
+    name, signature = schema.split("(", 1)
+    if _torch_library.kind == "python":
+        torch.library.custom_op(f"fovea::{name}", run, mutates_args=(), schema=f"({signature}")
+    return f"fovea::{name}"
+
+
 def _run_forward(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str, window: str,
-                 score: str, score_text: str, captures: List[Tensor],
+                 score: str, score_text: str, captures: Optional[List[Tensor]],
                  sinks: Optional[Tensor], dropout_p: float, seed: Optional[Tensor],
-                 listed: str, lists: List[Tensor], sizes: List[int], splits: int,
+                 listed: str, lists: Optional[List[Tensor]], sizes: List[int], splits: int,
                  deterministic: bool) -> Tuple[Tensor, Tensor]:
     varlen, blocks = _features_of(listed, lists, sizes)
     out, lse = _forward_results(q, v, listed)
     _attention.attention(
         *map(plain, (q, k, v)), scale=scale, mask=mask, window=_window_of(window),
-        score=_score_of(score, score_text, captures, [None] * len(captures)),
+        score=_score_of(score, score_text, captures, [None] * len(captures or ())),
         sinks=plain(sinks, rows=False), dropout=dropout_of(dropout_p, seed),
         varlen=varlen, blocks=blocks, splits=splits, out=out, lse=lse)
     return out, lse
-
-
-forward = torch.library.custom_op("fovea::attention_forward", _run_forward, mutates_args=())
 
 
 def _packs(listed):
@@ -144,7 +152,11 @@ def _forward_results(q, v, listed):
     return out, lse
 
 
-@forward.register_fake
+_FORWARD = _operator(_torch_schema.FORWARD, _run_forward)
+forward = torch.ops.fovea.attention_forward.default
+
+
+@torch.library.register_fake(_FORWARD)
 def _(q, k, v, scale, mask, window, score, score_text, captures, sinks, dropout_p, seed,
       listed, lists, sizes, splits, deterministic):
     return _forward_results(q, v, listed)
@@ -152,9 +164,9 @@ def _(q, k, v, scale, mask, window, score, score_text, captures, sinks, dropout_
 
 def _run_backward(dout: Tensor, dlse: Optional[Tensor], q: Tensor, k: Tensor, v: Tensor,
                    out: Tensor, lse: Tensor, wanted: List[bool], scale: float, mask: str,
-                   window: str, score: str, score_text: str, captures: List[Tensor],
+                   window: str, score: str, score_text: str, captures: Optional[List[Tensor]],
                    sinks: Optional[Tensor], dropout_p: float, seed: Optional[Tensor],
-                   listed: str, lists: List[Tensor], sizes: List[int],
+                   listed: str, lists: Optional[List[Tensor]], sizes: List[int],
                    deterministic: bool) -> List[Tensor]:
     varlen, blocks = _features_of(listed, lists, sizes)
     results = _backward_results(q, k, v, sinks, captures, wanted, listed)
@@ -177,15 +189,11 @@ def _run_backward(dout: Tensor, dlse: Optional[Tensor], q: Tensor, k: Tensor, v:
     return _in_types(results, captures, wanted)
 
 
-backward = torch.library.custom_op("fovea::attention_backward", _run_backward,
-                                   mutates_args=())
-
-
 def _in_types(results, captures, wanted):
     """Gradients of captures are summed in fp32, and given in the captures' types."""
     return [*results[:4], *(gradient.to(capture.dtype) if is_wanted else gradient
                             for gradient, capture, is_wanted in
-                            zip(results[4:], captures, wanted[4:]))]
+                            zip(results[4:], captures or (), wanted[4:]))]
 
 
 def _backward_results(q, k, v, sinks, captures, wanted, listed):
@@ -201,13 +209,17 @@ def _backward_results(q, k, v, sinks, captures, wanted, listed):
         for result in results:
             result.zero_()
     results.append(made(sinks, wanted[3], torch.empty_like))
-    for capture, is_wanted in zip(captures, wanted[4:]):
+    for capture, is_wanted in zip(captures or (), wanted[4:]):
         results.append(made(capture, is_wanted,
                             lambda t: t.new_zeros(t.shape, dtype=torch.float32)))
     return results
 
 
-@backward.register_fake
+_BACKWARD = _operator(_torch_schema.BACKWARD, _run_backward)
+backward = torch.ops.fovea.attention_backward.default
+
+
+@torch.library.register_fake(_BACKWARD)
 def _(dout, dlse, q, k, v, out, lse, wanted, scale, mask, window, score, score_text,
       captures, sinks, dropout_p, seed, listed, lists, sizes, deterministic):
     return _in_types(_backward_results(q, k, v, sinks, captures, wanted, listed),
@@ -218,8 +230,8 @@ def _keep(ctx, inputs, output):
     (q, k, v, scale, mask, window, score, score_text, captures, sinks, dropout_p, seed,
      listed, lists, sizes, _, deterministic) = inputs
     ctx.set_materialize_grads(False)
-    ctx.counts = len(captures), len(lists)
-    ctx.save_for_backward(q, k, v, *output, sinks, seed, *captures, *lists)
+    ctx.counts = [None if given is None else len(given) for given in (captures, lists)]
+    ctx.save_for_backward(q, k, v, *output, sinks, seed, *(captures or ()), *(lists or ()))
     ctx.rest = (scale, mask, window, score, score_text, dropout_p, listed, sizes,
                 deterministic)
 
@@ -227,27 +239,56 @@ def _keep(ctx, inputs, output):
 def _gradients(ctx, run, wanted, dout, dlse):
     """Of q, k, v, sinks and captures; None where they are not wanted."""
     q, k, v, out, lse, sinks, seed, *others = ctx.saved_tensors
-    captures, lists = others[:ctx.counts[0]], others[ctx.counts[0]:]
+    count = ctx.counts[0] or 0
+    captures, lists = others[:count] or None, others[count:] or None
     (scale, mask, window, score, score_text, dropout_p, listed, sizes,
      deterministic) = ctx.rest
     if dout is None:
         dout = torch.zeros_like(out)
-    found = run(dout, dlse, q, k, v, out, lse, wanted, scale, mask, window, score, score_text,
-                captures, sinks, dropout_p, seed, listed, lists, sizes, deterministic)
+    try:
+        found = run(dout, dlse, q, k, v, out, lse, wanted, scale, mask, window, score,
+                    score_text, captures, sinks, dropout_p, seed, listed, lists, sizes,
+                    deterministic)
+    except RuntimeError as error:
+        raise _torch_library.told(error) from error.__cause__
     return [gradient if is_wanted else None for gradient, is_wanted in zip(found, wanted)]
 
 
 def _differentiate(ctx, dout, dlse):
     needs, (captures, lists) = ctx.needs_input_grad, ctx.counts
-    # A list's flags are a list of its own, where there is one.
-    of_captures = needs[8] if isinstance(needs[8], (list, tuple)) else [needs[8]] * captures
+    # A list's flags are a list of its own, where there is one; so are its gradients.
+    of_captures = (needs[8] if isinstance(needs[8], (list, tuple))
+                   else [needs[8]] * (captures or 0))
     dq, dk, dv, dsinks, *rest = _gradients(
         ctx, backward, [*needs[:3], needs[9], *of_captures], dout, dlse)
-    return (dq, dk, dv, None, None, None, None, None, rest, dsinks, None, None, None,
-            [None] * lists, None, None, None)
+    return (dq, dk, dv, None, None, None, None, None,
+            None if captures is None else rest, dsinks, None, None,
+            None, None if lists is None else [None] * lists, None, None, None)
 
 
-forward.register_autograd(_differentiate, setup_context=_keep)
+def _refuse(*_):
+    raise RuntimeError("fovea::attention_backward has no autograd formula: gradients of "
+                       "gradients are not there")
+
+
+torch.library.register_autograd(_FORWARD, _differentiate, setup_context=_keep)
+torch.library.register_autograd(_BACKWARD, _refuse)
+
+
+def _past(operator, run):
+    """The kernel beneath an operator, past its formula: that in C++ is the faster one, also
+    through PyTorch's dispatcher."""
+    if _torch_library.kind == "python":
+        return run
+
+    def kernel(*arguments):
+        with torch._C._AutoDispatchBelowAutograd():
+            return operator(*arguments)
+    return kernel
+
+
+_forward_kernel = _past(forward, _run_forward)
+_backward_kernel = _past(backward, _run_backward)
 
 
 class _Recorded(torch.autograd.Function):
@@ -255,8 +296,8 @@ class _Recorded(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, q, k, v, sinks, rest, *captures):
-        inputs = (q, k, v, *rest[:5], captures, sinks, *rest[5:])
-        results = _run_forward(*inputs)
+        inputs = (q, k, v, *rest[:5], captures or None, sinks, *rest[5:])
+        results = _forward_kernel(*inputs)
         _keep(ctx, inputs, results)
         return results
 
@@ -264,7 +305,7 @@ class _Recorded(torch.autograd.Function):
     def backward(ctx, dout, dlse):
         needs = ctx.needs_input_grad
         # Under create_graph the operator says that it has no derivative.
-        run = _run_backward if not torch.is_grad_enabled() and _is_unseen() else backward
+        run = _backward_kernel if not torch.is_grad_enabled() and _is_unseen() else backward
         dq, dk, dv, dsinks, *rest = _gradients(
             ctx, run, [*needs[:4], *needs[5:]], dout, dlse)
         return dq, dk, dv, dsinks, None, *rest
@@ -273,7 +314,7 @@ class _Recorded(torch.autograd.Function):
 def recorded(q, k, v, scale, mask, window, score, score_text, captures, sinks, *rest):
     """:func:`forward`, past the operator."""
     return _Recorded.apply(q, k, v, sinks, (scale, mask, window, score, score_text, *rest),
-                           *captures)
+                           *(captures or ()))
 
 
 def _is_unseen() -> bool:

@@ -19,13 +19,18 @@ try:
 except ImportError as error:
     raise ImportError(f"fovea.torch needs PyTorch 2.10 or newer: {error}") from None
 
-from . import _attention, _errors, _flex, scores as _scores
+from . import _attention, _errors, _flex, _torch_library, scores as _scores
 from ._features import Blocks, Score, Varlen, WindowLike
 from ._torch_enable import calls, disable, enable
 from ._torch_operators import (as_listed, dropout_of, forward, recorded, rows_together,
                                way_of, window_text)
 
-__all__ = ["attention", "calls", "disable", "enable", "flex_attention"]
+__all__ = ["attention", "calls", "disable", "enable", "flex_attention", "operators"]
+
+
+def operators() -> str:
+    """Which kernels the operators have, ``"c++"`` or ``"python"``, and behind it why."""
+    return f"{_torch_library.kind}: {_torch_library.reason}"
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
@@ -77,17 +82,20 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
             (window, program, dropout_of(dropout_p, seed), varlen,
              blocks), (None if scale is None else float(scale), mask, splits, 0, return_lse, True))
         return tuple(made) if return_lse else made[0]
-    captures = [] if program is None else [
+    captures = None if program is None or not program.captures else [
         torch.tensor(given, dtype=torch.int32 if isinstance(given, int)
                      else torch.float32) if isinstance(given, (int, float)) else
         torch.as_tensor(given, device=q.device) for given in program.captures]
     if deterministic is None:
         deterministic = torch.are_deterministic_algorithms_enabled()
-    out, lse = (recorded if records else forward)(
-        q, k, v, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale), mask,
-        window_text(window), program.program if program else "",
-        (program.text or "") if program else "", captures, sinks, dropout_p, seed,
-        *as_listed(varlen, blocks), splits, deterministic)
+    try:
+        out, lse = (recorded if records else forward)(
+            q, k, v, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale), mask,
+            window_text(window), program.program if program else "",
+            (program.text or "") if program else "", captures, sinks, dropout_p, seed,
+            *as_listed(varlen, blocks), splits, deterministic)
+    except RuntimeError as error:
+        raise _torch_library.told(error) from error.__cause__
     return (out, lse) if return_lse else out
 
 

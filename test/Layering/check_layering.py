@@ -61,6 +61,8 @@ RULES = (
          ("fovea/Package/", "fovea/Simulator/", "fovea/Reference/")),
     Rule("aotriton/python", ("aotriton/", "fovea/aotriton.h", "pybind11/"),
          COMPILER_LIBRARIES + COMPILER + RUNTIME_SIDE + ("fovea/Package/",)),
+    Rule("python/operators", ("fovea/fovea.hpp", "torch/", "dlfcn.h"),
+         NO_COMPILER + ("fovea/Package/", "fovea/Simulator/", "fovea/Reference/")),
     Rule("simulator/include", ("fovea/Simulator/",),
          NO_COMPILER + ("fovea/Package/", "fovea/fovea.h")),
     Rule("simulator/isa", ("fovea/Simulator/",),
@@ -109,7 +111,7 @@ RULES = (
     Rule("tools", ("fovea/", "CLI/", "nlohmann/") + LLVM),
     Rule("examples", ("fovea/fovea.h", "fovea/fovea.hpp", "fovea.h"), ("fovea/Package/",)),
 )
-FOLDERS = ("package", "runtime", "aotriton", "simulator", "reference",
+FOLDERS = ("package", "runtime", "aotriton", "python", "simulator", "reference",
            "threads", "include", "lib", "tools", "examples")
 SUFFIXES = {".h", ".c", ".cpp", ".inc", ".td", ".def", ".hpp"}
 # Headers that a build writes come from TableGen and so from MLIR's side.

@@ -9,9 +9,12 @@ import copy
 import io
 import logging
 import math
+import os
 import pathlib
 import re
+import subprocess
 import sys
+import tempfile
 import unittest
 import warnings
 from unittest import mock
@@ -26,6 +29,7 @@ from torch.nn.attention import flex_attention as flex
 
 import fovea
 import fovea.torch as ft
+from fovea import _torch_library, _torch_operators as operators
 
 
 def numbers(*shape, dtype=torch.float16):
@@ -194,6 +198,138 @@ class Operators(Case):
             self.assertTrue(torch.equal(one, other))
 
 
+IN_CPP = unittest.skipUnless(_torch_library.kind == "c++", f"operators: {ft.operators()}")
+
+
+class Kernels(Case):
+    """Those of the operators, in C++ and in Python."""
+
+    def test_refused(self):
+        q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
+        cut, other = numbers(1, 2, 30, 32), numbers(1, 2, 40, 32, dtype=torch.bfloat16)
+        for kind, words, arguments, options in (
+                (fovea.InvalidArgumentError,
+                 r"v has shape \(1, 2, 30, 32\), not \(1, 2, 40, head_dim_v\): its seqlen_k "
+                 "is 30, others' 40", (q, k, cut), {}),
+                (fovea.InvalidArgumentError, r"q has shape \(2, 40, 32\), not \(batch, heads_q",
+                 (q[0], k, v), {}),
+                (TypeError, "k is bfloat16, not float16", (q, other, v), {}),
+                (fovea.InvalidArgumentError, "mask is 'causal', not one of 'none', 'causal-top",
+                 (q, k, v), {"mask": "causal"}),
+                (fovea.InvalidArgumentError, "unknown score program 'no-such", (q, k, v),
+                 {"score": fovea.Score("no-such-program")}),
+                (TypeError, "varlen.q.cumulative is int64, not int32", (q[0], k[0], v[0]),
+                 {"varlen": fovea.Varlen.packed(*[torch.tensor([0, 40])] * 2, 40, 40)}),
+                (fovea.InvalidArgumentError, "q is packed and varlen has no lengths of q",
+                 (q[0], k[0], v[0]), {"varlen": fovea.Varlen(k=fovea.Sequences(
+                     lengths=torch.tensor([40], dtype=torch.int32)), max_q=40, max_k=40)})):
+            with self.subTest(words):
+                with self.assertRaisesRegex(kind, words):
+                    ft.attention(*arguments, **options)
+
+    @IN_CPP
+    def test_same(self):
+        """Both give the same bits in the same places."""
+        q, k, v = numbers(1, 4, 40, 32), numbers(1, 2, 50, 32), numbers(1, 2, 50, 64)
+        sums = torch.tensor([0, 10, 40], dtype=torch.int32)
+        packed = [numbers(2, 40, 32) for _ in range(3)]
+        bias, sinks = numbers(1, 4, 40, 50, dtype=torch.float32), numbers(4, dtype=torch.float32)
+        blocks = [torch.tensor([[[1]]], dtype=torch.int32),
+                  torch.tensor([[[[0]]]], dtype=torch.int32)] * 2
+        plain = dict(scale=0.2, mask="none", window="", score="", score_text="", captures=None,
+                     sinks=None, dropout_p=0.0, seed=None, listed="", lists=None,
+                     sizes=[-1, -1, 0, 0])
+        for inputs, options in (
+                ((q, k, v), {"mask": "causal-bottom-right"}),
+                ((q.mT.contiguous().mT, k, v), {"window": "7:inf:top-left:bottom-right"}),
+                ((q, k, v), {"score": "bias", "captures": [bias]}),
+                ((q, k, v), {"score": "softcap", "captures": [torch.tensor(20.0)]}),
+                ((q, k, v), {"sinks": sinks}),
+                ((q, k, v), {"dropout_p": 0.3, "seed": torch.tensor([5])}),
+                (packed, {"listed": "q.cumulative,k.cumulative", "lists": [sums, sums],
+                          "sizes": [30, 30, 0, 0]}),
+                ((q, k, v), {"listed": "kv_num_blocks,kv_indices,q_num_blocks,q_indices",
+                             "lists": blocks, "sizes": [-1, -1, 128, 128]})):
+            with self.subTest(options), torch.no_grad():
+                given = {**plain, **options}
+                for deterministic in (False, True):
+                    made = [run(*inputs, *given.values(), 0, deterministic)
+                            for run in (operators.forward, operators._run_forward)]
+                    out, lse = made[0]
+                    wanted = [True] * 3 + [given["sinks"] is not None, *(
+                        capture.dim() > 0 for capture in given["captures"] or ())]
+                    made += [run(out, lse, *inputs, out, lse, wanted, *given.values(),
+                                 True)
+                             for run in (operators.backward, operators._run_backward)]
+                    for one, other in zip((*made[0], *made[2]), (*made[1], *made[3]),
+                                          strict=True):
+                        self.assertTrue(torch.equal(one, other))
+                        self.assertEqual((one.stride(), one.dtype),
+                                         (other.stride(), other.dtype))
+
+    def said(self, code, **variables):
+        """What a process of its own says."""
+        ran = subprocess.run([sys.executable, "-B", "-c", code], text=True, check=False,
+                             env={**os.environ, **variables}, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT)
+        return ran.stdout.strip()
+
+    def test_choice(self):
+        """Without the library, the operators are those in Python, and a line says so; what
+        is there and cannot be used is an error."""
+        told = ("import logging; logging.basicConfig(level=logging.INFO, format='%(message)s'); "
+                "import torch; {}; import fovea.torch as ft; print(ft.operators())")
+        missing = "fovea._native.LIBRARIES = __import__('pathlib').Path('/none')"
+        with tempfile.TemporaryDirectory() as folder:
+            broken = pathlib.Path(folder, "broken.so")
+            broken.write_bytes(b"\x7fELF")
+            for change, variables, words in (
+                    (f"import fovea; {missing}", {}, "^PyTorch's operators are those in Python: "
+                     "there is no /none/lib.*\npython: there is no /none/lib"),
+                    (f"import fovea; {missing}", {"FOVEA_TORCH_OPERATORS": "c++"},
+                     "ImportError: fovea.torch: FOVEA_TORCH_OPERATORS is 'c\\+\\+', and there is "
+                     "no"),
+                    ("torch.__version__ = '2.9.1'", {"FOVEA_TORCH_LIBRARY": str(broken)},
+                     "PyTorch is 2.9.1, and those in C\\+\\+ need 2.10\npython"),
+                    ("pass", {"FOVEA_TORCH_LIBRARY": str(broken)},
+                     "ImportError: fovea.torch: .*broken.so cannot be used: .*"
+                     "FOVEA_TORCH_LIBRARY names another file"),
+                    ("pass", {"FOVEA_TORCH_OPERATORS": "python"}, "^python: FOVEA_TORCH_OPERATORS"),
+                    ("pass", {"FOVEA_TORCH_OPERATORS": "rust"}, "is 'rust', not 'c\\+\\+' or")):
+                variables = {"FOVEA_TORCH_OPERATORS": "", **variables}
+                with self.subTest(words):
+                    self.assertRegex(self.said(told.format(change), **variables), words)
+
+    @IN_CPP
+    def test_without_python(self):
+        """AOTInductor's model, run here and by a program without Python."""
+        class Model(torch.nn.Module):
+            def forward(self, q, k, v):
+                return ft.attention(q.sin(), k, v, mask="causal-top-left",
+                                    score=fovea.Score("softcap", [30.0])).cos()
+
+        inputs = [torch.randn(1, 2, 40, 32, dtype=torch.float16) for _ in range(3)]
+        wanted = Model()(*inputs)
+        with tempfile.TemporaryDirectory() as folder, torch.no_grad(), \
+                warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            package = torch._inductor.aoti_compile_and_package(
+                torch.export.export(Model(), tuple(inputs)), package_path=f"{folder}/model.pt2")
+            self.assertTrue(torch.equal(torch._inductor.aoti_load_package(package)(*inputs),
+                                        wanted))
+            torch.save(inputs, f"{folder}/in.pt")
+            source, program = pathlib.Path(__file__).parent / "aoti_main.cpp", f"{folder}/main"
+            home = pathlib.Path(torch.__file__).parent
+            subprocess.run(
+                [os.environ.get("CXX", "c++"), "-std=c++20", "-w", "-isystem", home / "include",
+                 "-isystem", home / "include/torch/csrc/api/include", source, "-o", program,
+                 f"-L{home}/lib", f"-Wl,-rpath,{home}/lib", "-ltorch", "-ltorch_cpu", "-lc10",
+                 "-ldl"], check=True)
+            subprocess.run([program, _torch_library.reason, package, f"{folder}/in.pt",
+                            f"{folder}/out.pt"], check=True)
+            self.assertTrue(torch.equal(torch.load(f"{folder}/out.pt"), wanted))
+
+
 class FlashAttn(Case):
     def test_functions(self):
         from fovea import flash_attn
@@ -315,6 +451,7 @@ class Flex(Case):
         with fovea.Library(hip="sim", compile="auto", log="dispatch", log_to=lines.append
                            ) as library, mock.patch.object(
                                fovea._attention, "default_library", lambda: library):
+            _torch_library.forget()
             compiled(q, k, v, blocks)
         self.assertTrue(lines)
         self.assertFalse([line for line in lines if "score" in line], lines)
