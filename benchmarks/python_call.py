@@ -23,7 +23,7 @@ import torch
 import fovea
 import fovea.flash_attn
 import fovea.torch
-from fovea import _arrays, _attention, _native, _torch_operators
+from fovea import _arrays, _attention, _native, _torch_library, _torch_operators
 
 
 def flash_attn(path):
@@ -55,6 +55,10 @@ def main():
     _attention.default_library = lambda: lib
     _arrays.torch_devices["cpu"] = True
     _arrays._torch_stream = lambda device: 0
+    if _torch_library.kind == "c++":
+        _torch_library.forget()
+        _torch_library.host_is_device(True)
+    print(f"operators: {fovea.torch.operators()}")
     thread = ctypes.CDLL(given.hip).fovea_empty_hip_thread
     thread.restype = ctypes.POINTER(ctypes.c_uint64)
 
@@ -62,6 +66,7 @@ def main():
     rows = [tensor.transpose(1, 2).contiguous() for tensor in (q, k, v)]
     learnt = [tensor.clone().requires_grad_() for tensor in (q, k, v)]
     out = torch.empty_like(q)
+    rest = 0.125, "none", "", "", "", [], None, 0.0, None, "", [], [-1, -1, 0, 0], 0, False
     fovea.attention(q, k, v, out=out)
     (kept,) = lib._calls.values()
     context, forward = lib._context, _native.lib.fovea_forward
@@ -76,8 +81,12 @@ def main():
         "fovea.torch.attention, gradients recorded": lambda: fovea.torch.attention(
             *learnt),
         "the same by the operator": lambda: _torch_operators.forward(
-            *learnt, 0.125, "none", "", "", "", [], None, 0.0, None, "", [],
-            [-1, -1, 0, 0], 0, False),
+            *learnt, *rest),
+        "the operator, no gradient recorded": lambda: _torch_operators.forward(
+            q, k, v, *rest),
+        "its kernel in Python": lambda: _torch_operators._run_forward(q, k, v, *rest),
+        "its kernel, past the formula": lambda: _torch_operators._forward_kernel(
+            q, k, v, *rest),
     }
     launching = set(cases)
     if given.flash_attn:
