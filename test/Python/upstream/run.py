@@ -307,8 +307,12 @@ def run_case(test, arguments, served, mode, enabled, pytest):
         if served.refusals and (isinstance(error, served.fovea.NotFoundError)
                                 or served.refusals[-1] in str(error)):
             return Outcome("refused", served.refusals[-1])
-        if "CUDA" in str(error) and "not compiled with" in str(error):
+        if re.search("not compiled with CUDA|requires CUDA support", str(error)):
             return Outcome("skipped", "it calls CUDA by itself")
+        if re.search("'NestedTensorCPU' backend|NestedTensorImpl doesn't support", str(error)):
+            return Outcome("skipped", "its strided nested tensors have no attention on the CPU")
+        if "torch.jit.frontend.NotSupportedError" in str(error):
+            return Outcome("skipped", "it scripts functions that are in the place of PyTorch's")
         if found := NO_PROGRAM.search(str(error)):
             return Outcome("refused", found[0])
         where = traceback.extract_tb(error.__traceback__)[-1]
