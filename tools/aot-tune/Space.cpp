@@ -37,7 +37,7 @@ const AxisRow kAxes[] = {
      false,
      {"stages", "direct_copy"},
      {{1, 0}, {2, 0}, {4, 0}, {1, 1}, {2, 1}, {3, 1}}},
-    {"stages", true, {"stages"}, {{1}, {2}}},
+    {"stages", true, {"stages"}, {{1}, {2}, {4}, {5}}},
     {"occupancy", true, {"waves_per_simd"}, {{1}, {2}, {3}, {4}}},
     {"waves that share queries", true, {"value_split"}, {{1}, {2}}},
     {"place of queries", true, {"queries_in_lds"}, {{0}, {1}}},

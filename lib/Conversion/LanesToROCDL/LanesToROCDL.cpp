@@ -67,17 +67,17 @@ private:
     // keep these in the other half, and what else there is in neither, or all
     // results of products, which vector instructions then want moved. Of 32x32
     // products there is room for the sums in either, unless they fill one.
-    constexpr int kSegments = 4;
+    constexpr int kSegments = 4, kLate = 5;
     const bool isWide =
         target::lookupMatrixShape(schedule.getInst().getName())->m == 32;
     const bool readsMuch = schedule.getQueriesInLds() == 3;
-    if (schedule.getStages() == kSegments && schedule.getWavesPerSimd() == 1) {
+    if (schedule.getStages() >= kSegments && schedule.getWavesPerSimd() == 1) {
       if (!isWide || readsMuch)
         others.push_back(target.has(target::kMfmaBf16_1k)
                              ? Attribute(b.getStringAttr(
                                    hsaco::kCarriedSumsAttrName))
                              : b.getStrArrayAttr({"amdgpu-agpr-alloc", "256"}));
-      if (readsMuch)
+      if (readsMuch || schedule.getStages() == kLate)
         others.push_back(b.getStringAttr(hsaco::kOrderedLoopsAttrName));
     }
     kernel.setPassthroughAttr(b.getArrayAttr(others));

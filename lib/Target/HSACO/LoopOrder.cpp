@@ -13,21 +13,42 @@
 #include "llvm/CodeGen/TargetRegisterInfo.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
 #include "llvm/IR/Function.h"
-#include <limits>
+#include <tuple>
 
 using namespace llvm;
 
 namespace {
 /// What an instruction takes, in clocks.
 struct Cost {
-  int issue = 4;   ///< of the wave
+  int issue = 4;   ///< of the wave, with a wait for what it reads of LDS
   int latency = 8; ///< until its result can be used
   int pipe = 0;    ///< of the matrix core
-  bool isHeldBack = false; ///< takes registers if it is early
+  int port = 0;    ///< of the vector ALU
 };
 
-/// Blocks with many products, between barriers: products in their order, as the
-/// matrix core takes them, and between them what is due.
+/// Instructions between two boundaries, what each waits for, and how far they
+/// are placed.
+struct Dependences {
+  SmallVector<Cost> costs;
+  SmallVector<SmallVector<int>> users, sources;
+  DenseSet<std::pair<int, int>> results; ///< that a user takes, not only follows
+  DenseMap<Register, int> makers;
+  SmallVector<bool> isGone; ///< no instruction, nor has it users here
+
+  void follow(int source, int user) {
+    if (source == user || is_contained(users[source], user))
+      return;
+    users[source].push_back(user);
+    sources[user].push_back(source);
+  }
+  void take(int source, int user) {
+    follow(source, user);
+    results.insert({source, user});
+  }
+};
+
+/// Blocks with many products, between barriers: from the end, all as late as
+/// what needs it, the matrix core and the issue of the wave let it be.
 class LoopOrder : public MachineFunctionPass {
 public:
   static char ID;
@@ -45,6 +66,7 @@ private:
   using Run = SmallVector<MachineInstr *>;
   Cost costOf(const MachineInstr &instruction) const;
   bool isBoundary(const MachineInstr &instruction) const;
+  void keepCarried(const Run &run, Dependences &of);
   void order(const Run &run);
   StringRef nameOf(const MachineInstr &instruction) const {
     return instructions->getName(instruction.getOpcode());
@@ -63,19 +85,21 @@ char LoopOrder::ID;
 static constexpr int kFewProducts = 16;
 // That a loop has beside those of what each element is hidden by.
 static constexpr int kManyComparisons = 6;
-// LDS answers after so many clocks, where it is as busy as in these loops.
-static constexpr int kReadLatency = 160;
-// What is ahead by more than these clocks takes registers for nothing: reads
-// and scalars, and what else there is.
-static constexpr int kReadAhead = 120, kAhead = 600;
-// Vector registers of a wave without those of sums, but for a few that are in
+// LDS answers after so many clocks, where it is as busy as in these loops, and
+// takes an access of a wave every so many.
+static constexpr int kReadLatency = 160, kBetweenReads = 12;
+// Ahead of the end of a loop: what is written to LDS, which the barrier waits
+// for, and what is loaded, which the next iteration stores.
+static constexpr int kWrittenAhead = 100, kLoadedAhead = 500;
+// Behind the result that they add: what is loaded waits for additions too.
+static constexpr int kAddedBehind = 100;
+// Vector registers without those of sums that are not to be filled: a few are in
 // use for a moment.
-static constexpr int kMostRegisters = 222;
-// Of the work that is left, what each product that is left has beside it at
-// least.
-static constexpr double kShareBeside = 0.5;
-// Products that may overtake one whose operands are not there yet.
-static constexpr int kLookahead = 4;
+static constexpr int kSpare = 20;
+// Products among which the latest is chosen.
+static constexpr int kWindow = 8;
+// Room between products beyond what is counted: waits that LLVM adds.
+static constexpr double kRoom = 1.0, kRoomOfDouble = 1.03;
 
 Cost LoopOrder::costOf(const MachineInstr &instruction) const {
   if (instruction.isCopyLike() || instruction.isRegSequence() ||
@@ -84,21 +108,23 @@ Cost LoopOrder::costOf(const MachineInstr &instruction) const {
       instruction.isSubregToReg())
     return {0, 0};
   StringRef name = nameOf(instruction);
+  const int access = isDouble ? 6 : 8;
   if (name.starts_with("V_MFMA_")) {
     const bool isWide = name.contains("32X32X");
-    const int pipe = isWide ? 32 : 16;
-    return {isDouble ? 8 : 4, pipe + (isWide ? 36 : 20), pipe};
+    const int pipe = isWide ? 32 : 16, issue = isDouble ? 8 : 4;
+    return {issue, pipe + (isWide ? 36 : 20), pipe, issue};
   }
-  if (name.starts_with("DS_READ"))
-    return {8, kReadLatency, 0, true};
-  if (name.starts_with("DS_WRITE"))
-    return {8, 0};
-  if (name.starts_with("V_EXP_F32"))
-    return {isDouble ? 8 : 16, isDouble ? 16 : 24};
+  if (name.starts_with("DS_"))
+    return {access, instruction.mayStore() ? 0 : kReadLatency};
+  if (name.starts_with("V_EXP_F32")) {
+    const int busy = isDouble ? 8 : 16;
+    return {4, busy + 8, 0, busy};
+  }
   if (name.starts_with("BUFFER_") || name.starts_with("GLOBAL_"))
     return {4, instruction.mayLoad() && !instruction.mayStore() ? 800 : 0};
-  const bool isScalar = name.starts_with("S_");
-  return {4, isScalar ? 4 : 8, 0, isScalar};
+  if (name.starts_with("S_"))
+    return {4, 4};
+  return {4, 8, 0, 4};
 }
 
 bool LoopOrder::isBoundary(const MachineInstr &instruction) const {
@@ -107,39 +133,107 @@ bool LoopOrder::isBoundary(const MachineInstr &instruction) const {
     return true;
   StringRef name = nameOf(instruction);
   return name.starts_with("S_BARRIER") || name.starts_with("S_SETREG") ||
-         name.starts_with("S_SETPRIO") || name.starts_with("S_WAITCNT");
+         name.starts_with("S_SETPRIO") || name.starts_with("S_WAITCNT") ||
+         name == "ATOMIC_FENCE";
+}
+
+/// Registers for all but sums: vector registers, and what sums leave of the
+/// accumulation registers.
+static int mostRegisters(const MachineFunction &function) {
+  constexpr int kRegisters = 512;
+  const MachineRegisterInfo &values = function.getRegInfo();
+  const TargetRegisterInfo &registers =
+      *function.getSubtarget().getRegisterInfo();
+  int most = 0;
+  for (const MachineBasicBlock &block : function) {
+    int sums = 0;
+    for (const MachineInstr &phi : block.phis()) {
+      const TargetRegisterClass *type =
+          values.getRegClass(phi.getOperand(0).getReg());
+      if (StringRef(registers.getRegClassName(type)).starts_with("A") &&
+          !StringRef(registers.getRegClassName(type)).starts_with("AV"))
+        sums += int(registers.getRegSizeInBits(*type) / 32);
+    }
+    most = std::max(most, sums);
+  }
+  return kRegisters - most;
+}
+
+/// What goes round a loop in registers is written behind the last use of what
+/// they held, or LLVM moves it at the end, and waits there for loads.
+void LoopOrder::keepCarried(const Run &run, Dependences &of) {
+  const MachineBasicBlock &block = *run[0]->getParent();
+  const MachineRegisterInfo &values = block.getParent()->getRegInfo();
+  DenseMap<const MachineInstr *, int> number;
+  for (auto [index, instruction] : llvm::enumerate(run))
+    number[instruction] = int(index);
+  for (const MachineInstr &phi : block.phis())
+    for (unsigned k = 1; k + 1 < phi.getNumOperands(); k += 2) {
+      auto maker = of.makers.find(phi.getOperand(k).getReg());
+      if (phi.getOperand(k + 1).getMBB() != &block || maker == of.makers.end())
+        continue;
+      // Behind what is no instruction in the end.
+      SmallVector<int> writers, open = {maker->second};
+      DenseSet<int> met;
+      while (!open.empty()) {
+        const int i = open.pop_back_val();
+        if (!met.insert(i).second)
+          continue;
+        if (of.costs[i].issue) {
+          writers.push_back(i);
+          continue;
+        }
+        for (const MachineOperand &operand : run[i]->uses())
+          if (operand.isReg())
+            if (auto source = of.makers.find(operand.getReg());
+                source != of.makers.end())
+              open.push_back(source->second);
+      }
+      SmallVector<Register> held = {phi.getOperand(0).getReg()};
+      DenseSet<Register> metHeld;
+      while (!held.empty())
+        for (const MachineInstr &user :
+             values.use_nodbg_instructions(held.pop_back_val())) {
+          if (!user.isPHI() && !costOf(user).issue)
+            for (const MachineOperand &made : user.defs())
+              if (made.getReg().isVirtual() &&
+                  metHeld.insert(made.getReg()).second)
+                held.push_back(made.getReg());
+          auto found = number.find(&user);
+          if (found == number.end())
+            continue;
+          for (int writer : writers)
+            if (found->second < writer)
+              of.follow(found->second, writer);
+        }
+    }
 }
 
 void LoopOrder::order(const Run &run) {
   const int count = int(run.size());
-  SmallVector<Cost> costs;
-  SmallVector<SmallVector<int>> users(count), sources(count);
-  auto follow = [&](int source, int user) {
-    if (source == user || is_contained(users[source], user))
-      return;
-    users[source].push_back(user);
-    sources[user].push_back(source);
-  };
-  DenseMap<Register, int> makers;
-  DenseMap<unsigned, int> touched; // units of scalar state, by whom last
-  const MachineFunction &function = *run[0]->getMF();
+  MachineBasicBlock &block = *run[0]->getParent();
+  const MachineFunction &function = *block.getParent();
   const MachineRegisterInfo &values = function.getRegInfo();
   const TargetRegisterInfo &registers =
       *function.getSubtarget().getRegisterInfo();
+  Dependences of;
+  of.users.resize(count);
+  of.sources.resize(count);
+  DenseMap<unsigned, int> touched; // units of scalar state, by whom last
   SmallVector<int> accesses;
   int lastMemory = -1;
   for (int i = 0; i < count; ++i) {
     MachineInstr &instruction = *run[i];
-    costs.push_back(costOf(instruction));
+    of.costs.push_back(costOf(instruction));
     for (const MachineOperand &operand : instruction.operands()) {
       if (!operand.isReg() || !operand.getReg())
         continue;
       Register reg = operand.getReg();
       if (reg.isVirtual()) {
         if (operand.isDef())
-          makers[reg] = i;
-        else if (auto maker = makers.find(reg); maker != makers.end())
-          follow(maker->second, i);
+          of.makers[reg] = i;
+        else if (auto maker = of.makers.find(reg); maker != of.makers.end())
+          of.take(maker->second, i);
         continue;
       }
       // Of EXEC and MODE nothing here makes another.
@@ -150,7 +244,7 @@ void LoopOrder::order(const Run &run) {
       for (auto unit : registers.regunits(reg.asMCReg())) {
         auto [last, isNew] = touched.try_emplace(static_cast<unsigned>(unit), i);
         if (!isNew) {
-          follow(last->second, i);
+          of.take(last->second, i);
           last->second = i;
         }
       }
@@ -162,49 +256,69 @@ void LoopOrder::order(const Run &run) {
       if (nameOf(instruction).starts_with("S_LOAD")) // what no kernel writes
         continue;
       if (lastMemory >= 0)
-        follow(lastMemory, i);
+        of.follow(lastMemory, i);
       lastMemory = i;
       continue;
     }
     for (int before : accesses)
       if ((instruction.mayStore() || run[before]->mayStore()) &&
           instruction.mayAlias(aliases, *run[before], /*UseTBAA=*/false))
-        follow(before, i);
+        of.follow(before, i);
     accesses.push_back(i);
   }
+  keepCarried(run, of);
+  const SmallVector<Cost> &costs = of.costs;
+  of.isGone.resize(count);
+  for (int i = count - 1; i >= 0; --i)
+    of.isGone[i] =
+        !costs[i].issue &&
+        llvm::all_of(of.users[i], [&](int user) { return of.isGone[user]; });
+  auto delay = [&](int source, int user) {
+    // A sum goes on as soon as the matrix core is free.
+    if (costs[source].pipe && costs[user].pipe) {
+      const MachineOperand &sum = run[user]->getOperand(3);
+      if (sum.isReg() && sum.getReg() == run[source]->getOperand(0).getReg())
+        return costs[source].pipe;
+    }
+    // What goes round the loop is there when it comes back.
+    const bool isResult = of.results.contains({source, user}) &&
+                          (costs[source].pipe || !of.isGone[user]);
+    return isResult ? costs[source].latency : costs[source].issue;
+  };
 
-  // When products should be under way, if the matrix core is the limit, or else
-  // as the issue of all lets them.
-  int pipe = 0, issue = 0;
-  for (const Cost &cost : costs) {
-    pipe += cost.pipe;
-    issue += cost.issue;
-  }
-  const double stretch = std::max(1.0, double(issue) / std::max(pipe, 1));
-  SmallVector<double> anchor(count), due(count);
-  double at = 0;
-  for (int i = 0; i < count; ++i) {
-    anchor[i] = at;
-    at += costs[i].pipe * stretch;
-  }
-  const double end = at;
-  for (int i = count - 1; i >= 0; --i) {
-    due[i] = costs[i].pipe || users[i].empty() ? anchor[i] : end;
-    for (int user : users[i])
-      due[i] = std::min(due[i], due[user] - costs[i].latency);
-  }
-
-  SmallVector<int> missing(count);
-  SmallVector<double> ready(count, 0.0);
-  SmallVector<bool> isDone(count, false);
-  for (int i = 0; i < count; ++i)
-    missing[i] = int(sources[i].size());
+  // When each can be had at the earliest, with the products in their order.
   SmallVector<int> products;
-  for (int i = 0; i < count; ++i)
-    if (costs[i].pipe)
-      products.push_back(i);
+  SmallVector<double> earliest(count, 0.0);
+  double issue = 0, pipe = 0, free = 0;
+  for (int i = 0; i < count; ++i) {
+    for (int source : of.sources[i])
+      earliest[i] = std::max(earliest[i], earliest[source] + delay(source, i));
+    issue += costs[i].port > costs[i].issue ? costs[i].port : costs[i].issue;
+    pipe += costs[i].pipe;
+    if (!costs[i].pipe)
+      continue;
+    products.push_back(i);
+    earliest[i] = std::max(earliest[i], free);
+    free = earliest[i] + costs[i].pipe;
+  }
+  // How far apart products are for all else to fit between them.
+  const double apart = std::max(1.0, issue / std::max(pipe, 1.0)) *
+                       (isDouble ? kRoomOfDouble : kRoom);
+
+  // From the end, which is clock 0.
+  SmallVector<double> latest(count, 0.0), start(count, 0.0);
+  for (int i = 0; i < count; ++i) {
+    StringRef name = nameOf(*run[i]);
+    if (name.starts_with("DS_") && run[i]->mayStore())
+      latest[i] = -kWrittenAhead;
+    else if (name.contains("_ATOMIC_"))
+      latest[i] = earliest[i] + kAddedBehind - pipe * apart;
+    else if (name.starts_with("BUFFER_") || name.starts_with("GLOBAL_"))
+      latest[i] = -kLoadedAhead;
+  }
+
   // Vector registers that are in use: what comes from outside all the time, what
-  // is made here until it is used for the last time.
+  // is made here from where it is to its last use.
   auto sizeOf = [&](Register reg) {
     const TargetRegisterClass *type = values.getRegClass(reg);
     StringRef name = registers.getRegClassName(type);
@@ -212,141 +326,144 @@ void LoopOrder::order(const Run &run) {
       return 0;
     return int(registers.getRegSizeInBits(*type) / 32);
   };
+  int live = 0;
+  DenseSet<Register> isLive;
   SmallVector<SmallVector<Register>> uses(count);
-  DenseMap<Register, int> usesLeft;
-  int base = 0;
   for (int i = 0; i < count; ++i)
     for (const MachineOperand &operand : run[i]->uses())
       if (operand.isReg() && operand.getReg().isVirtual() &&
           !is_contained(uses[i], operand.getReg())) {
         Register reg = operand.getReg();
         uses[i].push_back(reg);
-        auto [left, isNew] = usesLeft.try_emplace(reg, 0);
-        ++left->second;
-        if (isNew && !makers.contains(reg))
-          base += sizeOf(reg);
+        if (!of.makers.contains(reg) && isLive.insert(reg).second)
+          live += sizeOf(reg);
       }
-  for (auto [reg, maker] : makers)
+  for (auto [reg, maker] : of.makers)
     for (const MachineInstr &user : values.use_nodbg_instructions(reg))
-      if (user.getParent() != run[0]->getParent() || user.isPHI())
-        usesLeft[reg] = count; // lives on
-  int live = base;
+      if ((user.getParent() != &block || user.isPHI()) &&
+          isLive.insert(reg).second)
+        live += sizeOf(reg);
   auto growth = [&](int i) {
     int grows = 0;
     for (const MachineOperand &operand : run[i]->defs())
-      if (operand.isReg() && operand.getReg().isVirtual())
-        grows += sizeOf(operand.getReg());
+      if (operand.isReg() && isLive.contains(operand.getReg()))
+        grows -= sizeOf(operand.getReg());
     for (Register reg : uses[i])
-      if (makers.contains(reg) && usesLeft[reg] == 1)
-        grows -= sizeOf(reg);
+      if (!isLive.contains(reg))
+        grows += sizeOf(reg);
     return grows;
   };
-  SmallVector<int> result;
-  double now = 0, pipeFree = 0;
-  // Work that is left is spread evenly over the products that are left.
-  double left = 0, since = 0;
-  for (const Cost &cost : costs)
-    left += cost.pipe ? 0 : cost.issue;
-  int productsLeft = int(products.size());
-  auto take = [&](int i) {
-    live += growth(i);
-    for (Register reg : uses[i])
-      --usesLeft[reg];
-    result.push_back(i);
-    isDone[i] = true;
-    now = std::max(now, ready[i]);
-    if (costs[i].pipe) {
-      now = std::max(now, pipeFree);
-      pipeFree = now + costs[i].pipe;
-      --productsLeft;
-      since = 0;
-    } else {
-      left -= costs[i].issue;
-      since += costs[i].issue;
-    }
-    for (int user : users[i]) {
-      --missing[user];
-      ready[user] = std::max(ready[user], now + costs[i].latency);
-    }
-    now += costs[i].issue;
+  const int most = mostRegisters(function) - kSpare;
+
+  double now = 0, pipeFrom = 0, portFrom = 0, ldsFrom = 0;
+  double ahead = 1; // of the clock: an exponential issues there
+  auto isLong = [&](int i) { return costs[i].port > costs[i].issue; };
+  auto startOf = [&](int i) {
+    double at = std::min(latest[i], now - costs[i].issue);
+    if (costs[i].port)
+      at = std::min(at, portFrom - costs[i].port);
+    if (costs[i].pipe)
+      at = std::min(at, pipeFrom - costs[i].pipe * apart);
+    if (nameOf(*run[i]).starts_with("DS_"))
+      at = std::min(at, ldsFrom - kBetweenReads);
+    if (at + costs[i].issue > ahead && at < ahead + 4)
+      at = std::min(at, ahead - costs[i].issue);
+    return at;
   };
-  size_t firstProduct = 0;
-  while (int(result.size()) < count) {
-    while (firstProduct < products.size() && isDone[products[firstProduct]])
-      ++firstProduct;
-    // A product, if the matrix core waits for one.
-    int best = -1;
-    if (pipeFree <= now + 4) {
-      int seen = 0;
-      for (size_t p = firstProduct; p < products.size() && seen < kLookahead;
-           ++p) {
-        int i = products[p];
-        if (isDone[i])
-          continue;
-        ++seen;
-        if (missing[i] == 0 && ready[i] <= now + 4) {
-          best = i;
-          break;
-        }
-      }
+  SmallVector<int> result, placedUsers(count, 0);
+  SmallVector<bool> isPlaced(count, false);
+  auto isReady = [&](int i) {
+    return !isPlaced[i] && placedUsers[i] == int(of.users[i].size());
+  };
+  auto place = [&](int i) {
+    const double at = start[i] = startOf(i);
+    isPlaced[i] = true;
+    live += growth(i);
+    for (const MachineOperand &operand : run[i]->defs())
+      if (operand.isReg())
+        isLive.erase(operand.getReg());
+    isLive.insert(uses[i].begin(), uses[i].end());
+    if (costs[i].issue) {
+      // What needs no vector ALU may be beside an exponential.
+      if (isLong(i) && at < now - costs[i].issue)
+        ahead = at;
+      else
+        now = at;
     }
-    const int product = best;
-    best = -1;
-    if (product >= 0 && since * productsLeft >= left * kShareBeside) {
-      take(product);
+    if (costs[i].port)
+      portFrom = at;
+    if (costs[i].pipe)
+      pipeFrom = at;
+    if (nameOf(*run[i]).starts_with("DS_"))
+      ldsFrom = at;
+    for (int source : of.sources[i]) {
+      ++placedUsers[source];
+      latest[source] = std::min(latest[source], at - delay(source, i));
+    }
+    result.push_back(i);
+  };
+  int last = int(products.size()) - 1;
+  while (int(result.size()) < count) {
+    while (last >= 0 && isPlaced[products[last]])
+      --last;
+    // A product, if the matrix core waits for one.
+    int product = -1, seen = 0;
+    for (int p = last; p >= 0 && seen < kWindow; --p) {
+      const int i = products[p];
+      if (isPlaced[i])
+        continue;
+      ++seen;
+      if (isReady(i) && (product < 0 || startOf(i) > startOf(product)))
+        product = i;
+    }
+    if (product >= 0 && startOf(product) >= now - costs[product].issue - 4) {
+      place(product);
       continue;
     }
-    // Or what is due first of what can be had. How far the matrix core is, is
-    // the clock that counts.
-    const double position = firstProduct < products.size()
-                                ? anchor[products[firstProduct]]
-                                : end;
-    double earliest = std::numeric_limits<double>::max();
-    int next = -1;
+    // Or, of what can be here, what has most before it; where registers are
+    // short, what frees most of them.
+    const bool isFull = live > most;
+    auto isBetter = [&](int i, int other) {
+      if (const int here = growth(i), there = growth(other);
+          isFull && here != there)
+        return here < there;
+      return std::tuple(earliest[i], i) > std::tuple(earliest[other], other);
+    };
+    int best = -1, later = -1;
     for (int i = 0; i < count; ++i) {
-      if (isDone[i] || missing[i] || costs[i].pipe)
+      if (costs[i].pipe || !isReady(i))
         continue;
-      if (due[i] > position + (costs[i].isHeldBack ? kReadAhead : kAhead))
-        continue;
-      if (const int grows = growth(i); grows > 0 && live + grows > kMostRegisters)
-        continue;
-      if (ready[i] > now) {
-        if (ready[i] < earliest) {
-          earliest = ready[i];
-          next = i;
-        }
+      const bool canWait = isLong(i) && ahead >= now;
+      if (startOf(i) < now - (canWait ? costs[i].port : costs[i].issue) ||
+          (isFull && growth(i) > 0)) {
+        if (later < 0 || startOf(i) > startOf(later))
+          later = i;
         continue;
       }
-      if (best < 0 || due[i] < due[best])
+      if (!costs[i].issue) {
+        best = i;
+        break;
+      }
+      if (best < 0 || isBetter(i, best))
         best = i;
     }
     if (best < 0)
-      best = product;
-    if (best >= 0) {
-      take(best);
-      continue;
-    }
-    // Nothing can be had at once: the first product, or what comes first.
-    if (firstProduct < products.size())
-      if (int i = products[firstProduct];
-          missing[i] == 0 && std::max(ready[i], pipeFree) <= earliest)
-        next = i;
-    if (next < 0) // reads that are held back
-      for (int i = 0; i < count; ++i)
-        if (!isDone[i] && missing[i] == 0 &&
-            (next < 0 || due[i] < due[next]))
-          next = i;
-    take(next);
+      best = product >= 0 && (later < 0 || startOf(product) >= startOf(later))
+                 ? product
+                 : later;
+    place(best);
   }
+  std::reverse(result.begin(), result.end());
+  llvm::stable_sort(result,
+                    [&](int i, int other) { return start[i] < start[other]; });
 
   // LLVM's scheduler keeps what is between two fences there.
-  MachineBasicBlock &block = *run[0]->getParent();
-  auto place = std::next(run.back()->getIterator());
+  auto end = std::next(run.back()->getIterator());
   for (int i : result) {
     MachineInstr &instruction = *run[i];
-    block.splice(place, &block, instruction.getIterator());
+    block.splice(end, &block, instruction.getIterator());
     if (costs[i].pipe)
-      BuildMI(block, place, instruction.getDebugLoc(), instructions->get(fence))
+      BuildMI(block, end, instruction.getDebugLoc(), instructions->get(fence))
           .addImm(0);
   }
   for (int i : result)

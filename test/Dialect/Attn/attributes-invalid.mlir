@@ -57,8 +57,8 @@ func.func @waves_many() attributes {attn.schedule = #attn.schedule<block_m = 128
 
 // -----
 
-// expected-error @below {{stages must be 1, 2, 3 or 4, found 5}}
-func.func @stages() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 5, waves_per_simd = 2, rescale_threshold = 8>} { return }
+// expected-error @below {{stages must be 1, 2, 3, 4 or 5, found 6}}
+func.func @stages() attributes {attn.schedule = #attn.schedule<block_m = 128, block_n = 64, waves = 4, inst = <mfma_32x32x8>, stages = 6, waves_per_simd = 2, rescale_threshold = 8>} { return }
 
 // -----
 

@@ -115,8 +115,8 @@ LogicalResult ScheduleAttr::verify(
                 "the text names them, and layouts have bits for them");
   if (waves <= 0 || waves > kMaxWaves || !llvm::isPowerOf2_32(waves))
     return emitError() << "waves must be 1, 2, 4, 8 or 16, found " << waves;
-  if (stages < 1 || stages > 4)
-    return emitError() << "stages must be 1, 2, 3 or 4, found " << stages;
+  if (stages < 1 || stages > 5)
+    return emitError() << "stages must be 1, 2, 3, 4 or 5, found " << stages;
   if (wavesPerSimd < 1 || wavesPerSimd > 16)
     return emitError() << "waves_per_simd must be in [1, 16], found "
                        << wavesPerSimd;

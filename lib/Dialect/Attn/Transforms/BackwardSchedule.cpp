@@ -324,6 +324,19 @@ static const ScheduleRow kAtomicRows[] = {
      "mfma_16x16x16",
      {256, 16, 4, 2, 1},
      kDropsWeights},
+    {target::kMfmaBf16_1k | target::kMfmaEightPass,
+     64,
+     "mfma_16x16x16",
+     {256, 16, 4, 4, 1},
+     kDropsWeights | kCutsColumns | kHasProgram},
+    {target::kMfmaBf16_1k | target::kMfmaEightPass,
+     56,
+     "mfma_16x16x16",
+     {256, 16, 4, 4, 1}},
+    {target::kMfmaBf16_1k | target::kMfmaEightPass,
+     64,
+     "mfma_16x16x16",
+     {256, 16, 4, 5, 1}},
     {0, 64, "mfma_16x16x16", {256, 16, 4, 4, 1}},
     {0, 112, "mfma_16x16x16", {192, 16, 4, 4, 1}},
     {target::kMfmaBf16_1k,
@@ -420,7 +433,35 @@ static const ScheduleRow kAtomic16Rows[] = {
      "mfma_32x32x16",
      {256, 32, 4, 4, 1, 1, 3}},
     {target::kMfmaDoubleK, 128, "mfma_32x32x16", {128, 32, 4, 4, 1}},
+    // dK a block late takes registers that what is cut, dropped or computed
+    // besides does not leave.
+    {target::kMfmaBf16_1k,
+     64,
+     "mfma_16x16x16",
+     {192, 32, 4, 4, 1},
+     kDropsWeights | kCutsColumns | kHasProgram},
+    {target::kMfmaBf16_1k, 56, "mfma_16x16x16", {192, 32, 4, 4, 1}},
+    {target::kMfmaBf16_1k | target::kMfmaEightPass,
+     64,
+     "mfma_16x16x16",
+     {192, 32, 4, 5, 1}},
     {target::kMfmaBf16_1k, 64, "mfma_16x16x16", {192, 32, 4, 4, 1}},
+    {target::kMfmaBf16_1k, 112, "mfma_16x16x16", {192, 16, 4, 4, 1}},
+    {target::kMfmaBf16_1k,
+     128,
+     "mfma_16x16x16",
+     {128, 32, 8, 2, 2},
+     kDropsWeights},
+    {target::kMfmaBf16_1k, 120, "mfma_16x16x16", {128, 32, 8, 2, 2}},
+    {target::kMfmaBf16_1k | target::kMfmaEightPass,
+     128,
+     "mfma_16x16x16",
+     {192, 16, 4, 4, 1},
+     kCutsColumns | kHasProgram},
+    {target::kMfmaBf16_1k | target::kMfmaEightPass,
+     128,
+     "mfma_16x16x16",
+     {192, 16, 4, 5, 1}},
 };
 
 /// Rows that a workgroup takes which only streams rows, so that they fit its
@@ -668,6 +709,10 @@ checkLaunch(llvm::function_ref<InFlightDiagnostic()> emitError,
             const spec::LaunchSpec &launch, ScheduleAttr kernel) {
   if (failed(checkProducts(emitError, target, elementType, dims, kernel)))
     return failure();
+  if (kernel.getStages() == 5 && !launch.feeds)
+    return emitError() << "stages = 5 has dK a block late in kernels of all "
+                          "gradients; the "
+                       << launch.suffix << " kernel takes 1, 2 or 4";
   const target::MatrixInstr &inst =
       *lookupMatrixInstr(target, kernel.getInst(), elementType);
   const ForwardTiles tiles = forwardTiles(dims, kernel, inst);

@@ -208,6 +208,8 @@ static const ForwardPipeline kPipelines[] = {
     {2, true, ForwardPipeline::kAnyBlock, 1, 1, kTwoStagesDirect},
     {3, true, ForwardPipeline::kAnyBlock, 2, 1, kThreeStagesDirect},
     {4, false, ForwardPipeline::kAnyBlock, 1, 1, kSegments},
+    // Of gradients, whose tiles are counted alike.
+    {5, false, ForwardPipeline::kAnyBlock, 1, 1, kSegments},
     {4, true, ForwardPipeline::kAlone, 2, 2, kSegmentsAlone},
     {4, true, ForwardPipeline::kWideBlock, 2, 2, kSegmentsWide},
     {4, true, ForwardPipeline::kAnyBlock, 2, 2, kSegmentsDirect},

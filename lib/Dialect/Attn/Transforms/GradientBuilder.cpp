@@ -182,7 +182,7 @@ Value GradientBuilder<Base>::accumulate(Value left, Value right, Value acc) {
 
 template <typename Base>
 void GradientBuilder<Base>::separateLdsReads() {
-  if (schedule.keepsQueriesInRegisters() || schedule.getStages() == 4)
+  if (schedule.keepsQueriesInRegisters() || schedule.getStages() >= 4)
     return; // or segments say where they stay
   amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
 }

@@ -243,6 +243,35 @@ static constexpr Place kAllSegments[] = {Order::Barrier,
                                          Step::Accumulate,
                                          Order::Mix};
 
+// dK too, whose operands are in registers then: products that need nothing from
+// behind the barrier are beside the reads there.
+static constexpr Place kAllLate[] = {Order::Barrier,
+                                     {Step::ReadScoreGradients, -1},
+                                     Step::ReadScored,
+                                     {Step::Accumulate, -1},
+                                     Order::Mix,
+                                     Step::ReadLogSums,
+                                     {Step::QueryGradients, -1},
+                                     Order::Mix,
+                                     Step::ReadOther,
+                                     {Step::AddQueryGradients, -1},
+                                     {Step::Store, 1},
+                                     Step::Scores,
+                                     Order::Mix,
+                                     Step::ReadTurnedOther,
+                                     Step::Mask,
+                                     Step::Weigh,
+                                     Step::WeightGradients,
+                                     Order::Mix,
+                                     Step::ReadDeltas,
+                                     Step::Round,
+                                     {Step::Load, 2},
+                                     Step::AccumulateValues,
+                                     Step::ScoreGradients,
+                                     Step::StoreScoreGradients,
+                                     Step::ReadTurned,
+                                     Order::Mix};
+
 namespace {
 struct PipelineRow {
   GradientKernel kernel;
@@ -263,6 +292,7 @@ static const PipelineRow kPipelines[] = {
     {GradientKernel::Queries, 4, kQuerySteps, kQueriesSegments, 2},
     {GradientKernel::Keys, 4, kKeySteps, kKeysSegments, 2},
     {GradientKernel::All, 4, kKeySteps, kAllSegments, 2},
+    {GradientKernel::All, 5, kKeySteps, kAllLate, 2},
 };
 
 // Where columns come through LDS in chunks. Scores are sums over all of them,

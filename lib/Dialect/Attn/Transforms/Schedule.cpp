@@ -465,6 +465,9 @@ LogicalResult fovea::attn::checkForwardSchedule(
     const target::TargetInfo &target, Type elementType, HeadDims dims,
     ScheduleAttr schedule) {
   const int64_t chunk = schedule.getColumnChunk();
+  if (schedule.getStages() == 5)
+    return emitError() << "stages = 5 has dK a block late in kernels of all "
+                          "gradients; forward kernels take 1 to 4";
   if (schedule.getQueriesInLds() == 3)
     return emitError() << "of forward kernels queries_in_lds must be 0, 1 or "
                           "2, found 3";

@@ -126,7 +126,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     | `block_n` | keys of one iteration; a power of two and a multiple of m of the instruction |
     | `waves` | waves of a workgroup: 1, 2, 4, 8 or 16 |
     | `inst` | matrix instruction (`#attn.inst`) |
-    | `stages` | 1: load a key block, then use it; 2: load the next block while computing this one; 3: compute the next block's scores too while computing this one (needs `direct_copy`); 4: compute scores beside rounding of the block before and its output beside exponentials, between segments that move data; with `direct_copy` in two parts, and half of the waves a segment behind the others where they share SIMDs; gradients have 1, 2 and 4 |
+    | `stages` | 1: load a key block, then use it; 2: load the next block while computing this one; 3: compute the next block's scores too while computing this one (needs `direct_copy`); 4: compute scores beside rounding of the block before and its output beside exponentials, between segments that move data; with `direct_copy` in two parts, and half of the waves a segment behind the others where they share SIMDs; gradients have 1, 2 and 4; 5: `fused` of gradients, with dK a block late beside the reads behind the barrier |
     | `waves_per_simd` | occupancy to allocate registers for |
     | `rescale_threshold` | the accumulator is rescaled when a running maximum grew by more than this, in powers of two; 0: whenever it grew |
     | `value_split` | waves that share their queries and split the columns of the output, so that the accumulator fits; each computes all their scores. Left out: 1 |
