@@ -75,7 +75,8 @@ std::vector<Axis> tune::axesOf(const Subject &subject) {
     std::vector<std::string> names;
     for (const spec::AlgorithmSpec &algorithm :
          spec::specOf(subject.problem.op).algorithms)
-      names.push_back(algorithm.name);
+      if (!algorithm.sumsNarrowly())
+        names.push_back(algorithm.name);
     addNames("algorithm", "algorithm", names);
   }
   return axes;

@@ -102,7 +102,7 @@ void addOptions(CLI::App &app, CommandLine &line) {
   list("--head-dim", line.headDims, "Head dimensions", "N", what)->required();
   app.add_option("--algorithm", line.algorithm,
                  "Of backward, to search one algorithm alone and not both: "
-                 "deterministic, atomic")
+                 "deterministic, atomic; atomic16 is searched for so alone")
       ->group(what);
   list("--seqlen", line.seqlens,
        "Ends of the buckets: queries, and as many keys (512,1024,2048,4096)",
@@ -324,10 +324,11 @@ bool chooseMethod(const CommandLine &line, const std::string &target,
 /// it.
 ScheduleChoice baselineOf(const Subject &subject, std::string &error) {
   std::vector<ScheduleChoice> choices;
-  if (subject.problem.op == OpKind::Backward)
+  if (!subject.algorithm.empty())
+    choices.push_back({{}, {{"algorithm", subject.algorithm}}});
+  else if (subject.problem.op == OpKind::Backward)
     for (const char *algorithm : {"atomic", "deterministic"})
-      if (subject.algorithm.empty() || subject.algorithm == algorithm)
-        choices.push_back({{}, {{"algorithm", algorithm}}});
+      choices.push_back({{}, {{"algorithm", algorithm}}});
   if (choices.empty())
     choices.emplace_back();
   error.clear();

@@ -1,4 +1,4 @@
-// RUN: aot-opt %s --attn-to-scheduled=algorithm=atomic --attn-scheduled-to-tiles | FileCheck %s
+// RUN: aot-opt %s --attn-to-scheduled='chip=gfx90a algorithm=atomic' --attn-scheduled-to-tiles | FileCheck %s
 
 // The kernel of all gradients in segments: one barrier a block, dQ a block late,
 // each product in a segment of its own.
