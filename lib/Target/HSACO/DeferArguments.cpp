@@ -1,14 +1,17 @@
 //===- DeferArguments.cpp - read arguments where they are used ------------===//
 
 #include "DeferArguments.h"
+#include "KernelArguments.h"
+#include "RecomputeScalars.h"
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/UniformityAnalysis.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/IntrinsicsAMDGPU.h"
 #include "llvm/Transforms/Scalar/Sink.h"
 
 using namespace llvm;
 using namespace fovea;
+using namespace fovea::hsaco;
 
 /// The innermost block outside of loops that all users of a value lie behind.
 /// Null: it has no user.
@@ -27,6 +30,17 @@ static BasicBlock *blockOfUsers(Value &value, DominatorTree &dominators,
   return block;
 }
 
+/// Where a value is needed in a block at the latest.
+static Instruction *firstUserIn(BasicBlock &block, const Value &value) {
+  Instruction *first = block.getTerminator();
+  for (const User *user : value.users()) {
+    auto *at = cast<Instruction>(user);
+    if (at->getParent() == &block && !isa<PHINode>(at) && at->comesBefore(first))
+      first = const_cast<Instruction *>(at);
+  }
+  return first;
+}
+
 namespace {
 class DeferArguments : public PassInfoMixin<DeferArguments> {
 public:
@@ -35,32 +49,24 @@ public:
       return PreservedAnalyses::all();
     auto &dominators = analyses.getResult<DominatorTreeAnalysis>(function);
     auto &loops = analyses.getResult<LoopAnalysis>(function);
-    const DataLayout &layout = function.getDataLayout();
-    CallInst *segment = nullptr;
-    uint64_t offset = 0;
+    // Sinking comes before: it would undo part of this.
+    const bool isInNeed = recomputeScalars(
+        function, dominators, loops,
+        analyses.getResult<UniformityInfoAnalysis>(function));
+    KernelArguments arguments(function);
     for (Argument &argument : function.args()) {
-      Type *type = argument.getType();
-      const Align alignment = layout.getABITypeAlign(type);
-      offset = alignTo(offset, alignment);
-      const uint64_t at = offset;
-      offset += layout.getTypeAllocSize(type);
       BasicBlock *block = blockOfUsers(argument, dominators, loops);
       if (!block || block == &function.getEntryBlock())
         continue;
-      if (!segment) {
-        BasicBlock &entry = function.getEntryBlock();
-        IRBuilder<> b(&entry, entry.getFirstInsertionPt());
-        segment = b.CreateIntrinsic(Intrinsic::amdgcn_kernarg_segment_ptr, {});
-        segment->addRetAttr(
-            Attribute::getWithAlignment(b.getContext(), Align(16)));
-      }
+      Value *segment = arguments.segment();
       IRBuilder<> b(block, block->getFirstInsertionPt());
-      Value *address = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), segment, at);
-      LoadInst *load = b.CreateAlignedLoad(
-          type, address, commonAlignment(Align(16), at), argument.getName());
-      load->setMetadata(LLVMContext::MD_invariant_load,
-                        MDNode::get(b.getContext(), {}));
-      argument.replaceAllUsesWith(load);
+      if (isInNeed) {
+        // One by one, where LLVM would read up to 16 registers' worth at once,
+        // before all else that is done there.
+        b.SetInsertPoint(firstUserIn(*block, argument));
+        segment = hide(b, segment);
+      }
+      argument.replaceAllUsesWith(arguments.load(b, argument, segment));
     }
     return PreservedAnalyses::none();
   }

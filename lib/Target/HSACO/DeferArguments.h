@@ -14,7 +14,8 @@
 namespace fovea::hsaco {
 
 /// Moves what no loop needs behind the loops, and the reading of arguments with
-/// it. Comes after all passes that move code.
+/// it; with many scalars, what follows from arguments too (RecomputeScalars.h).
+/// Comes after all passes that move code.
 void addDeferArguments(llvm::FunctionPassManager &passes);
 
 } // namespace fovea::hsaco
