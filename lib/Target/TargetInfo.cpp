@@ -81,7 +81,7 @@ static const TargetInfo kCdna3 = {
     /*computeUnits=*/0,
     /*xcds=*/8,
     kBufferGfx9,
-    kMfmaF32 | kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kDot2F32F16 |
+    kMfmaF32 | kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kAddU64 | kDot2F32F16 |
         kBufferAtomicAddF32 | kBufferAtomicPkAddF16 | kGlobalAtomicPkAddBf16 |
         kClampsKeepNaN};
 

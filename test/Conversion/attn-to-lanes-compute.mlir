@@ -142,13 +142,15 @@ gpu.func @elementwise(%base: !llvm.ptr<1>, %offset: i64, %n: i32, %factor: f32) 
   gpu.return
 }
 
-// Ties away from zero: half a place is added, a permute takes both upper
-// halves. To nearest even is left to the backend.
+// Ties away from zero: half a place is added to two at once, a permute takes
+// both upper halves. To nearest even is left to the backend.
 // CHECK-LABEL: gpu.func @round_away(
-// CHECK-DAG:     %[[HALF:.*]] = arith.constant 32768 : i32
+// CHECK-DAG:     %[[HALVES:.*]] = arith.constant 140737488388096 : i64
 // CHECK-DAG:     %[[UPPER:.*]] = arith.constant 117834498 : i32
-// CHECK:         %[[X:.*]] = arith.addi %{{.*}}, %[[HALF]]
-// CHECK:         %[[Y:.*]] = arith.addi %{{.*}}, %[[HALF]]
+// CHECK:         %[[SUM:.*]] = arith.addi %{{.*}}, %[[HALVES]] : i64
+// CHECK:         %[[BOTH:.*]] = llvm.bitcast %[[SUM]] : i64 to vector<2xi32>
+// CHECK:         %[[X:.*]] = vector.extract %[[BOTH]][0]
+// CHECK:         %[[Y:.*]] = vector.extract %[[BOTH]][1]
 // CHECK:         %[[P:.*]] = llvm.call_intrinsic "llvm.amdgcn.perm"(%[[Y]], %[[X]], %[[UPPER]])
 // CHECK:         %[[Q:.*]] = llvm.call_intrinsic "llvm.amdgcn.perm"
 // CHECK:         %[[WORDS:.*]] = vector.from_elements %[[P]], %[[Q]] : vector<2xi32>

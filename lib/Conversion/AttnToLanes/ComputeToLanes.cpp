@@ -537,7 +537,8 @@ struct LowerRound : public FragmentPattern<RoundOp> {
 
 private:
   /// Two f32 to two bf16, ties away from zero: adding half of the last place
-  /// kept makes truncation round, and one permute takes both upper halves.
+  /// kept makes truncation round, and one permute takes both upper halves. Only
+  /// a NaN carries from one into the other of an addition of 64 bits.
   Value roundAwayBf16(ImplicitLocOpBuilder &b, Value fragment) const {
     auto type = cast<VectorType>(fragment.getType());
     SmallVector<Value> words;
@@ -547,7 +548,22 @@ private:
             b, b.getI32Type(), element(b, fragment, index + which));
         return arith::AddIOp::create(b, bits, lanes.i32(b, 0x8000));
       };
-      Value low = half(0), high = half(1);
+      Value low, high;
+      if (lanes.getTarget().has(target::kAddU64)) {
+        auto pair = VectorType::get({2}, b.getI32Type());
+        Value both = LLVM::BitcastOp::create(
+            b, b.getI64Type(),
+            vector::ShuffleOp::create(b, fragment, fragment,
+                                      ArrayRef<int64_t>{index, index + 1}));
+        Value halves = arith::ConstantIntOp::create(b, 0x800000008000, 64);
+        both = LLVM::BitcastOp::create(
+            b, pair, arith::AddIOp::create(b, both, halves));
+        low = element(b, both, 0);
+        high = element(b, both, 1);
+      } else {
+        low = half(0);
+        high = half(1);
+      }
       words.push_back(permuteBytes(b, high, low, 0x07060302));
     }
     Value packed = vector::FromElementsOp::create(

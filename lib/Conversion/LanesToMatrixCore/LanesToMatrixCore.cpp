@@ -60,12 +60,13 @@ private:
            (load && cast<LLVM::LLVMPointerType>(load.getAddr().getType())
                             .getAddressSpace() == kLdsAddressSpace);
   }
-  /// Of the three that round two f32 to bf16 without a conversion.
+  /// Of those that round two f32 to bf16 without a conversion.
   static bool isRounding(Operation *op) {
     if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op))
       return call.getIntrin() == "llvm.amdgcn.perm";
     return isa<arith::AddIOp>(op) &&
-           op->getOperand(0).getDefiningOp<arith::BitcastOp>();
+           isa_and_nonnull<arith::BitcastOp, LLVM::BitcastOp>(
+               op->getOperand(0).getDefiningOp());
   }
   /// Instructions that convert two elements each.
   static int halfOf(Type type) {
