@@ -101,8 +101,8 @@ void addOptions(CLI::App &app, CommandLine &line) {
       ->required();
   list("--head-dim", line.headDims, "Head dimensions", "N", what)->required();
   app.add_option("--algorithm", line.algorithm,
-                 "Of backward, to search one algorithm alone and not both: "
-                 "deterministic, atomic; atomic16 is searched for so alone")
+                 "Of backward, to search one algorithm alone and not both, "
+                 "atomic16 only so: deterministic, atomic, atomic16")
       ->group(what);
   list("--seqlen", line.seqlens,
        "Ends of the buckets: queries, and as many keys (512,1024,2048,4096)",
@@ -204,7 +204,7 @@ bool readSubjects(const CommandLine &line, std::vector<Subject> &subjects,
     return true;
   if (!spec::specOf(OpKind::Backward).findAlgorithm(line.algorithm))
     error = "--algorithm: unknown algorithm '" + line.algorithm +
-            "'; known: deterministic, atomic";
+            "'; known: deterministic, atomic, atomic16";
   else if (std::count(line.ops.begin(), line.ops.end(), "backward") == 0)
     error = "--algorithm is of backward; add it to --op, or leave --algorithm "
             "out";

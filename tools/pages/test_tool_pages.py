@@ -29,7 +29,7 @@ OFFERED = {
     "aot-qualify": [(["--hip", "=", "r"], ["rocm"])],
     "aot-tune": [(["--by", "=", "m"], ["measurement"]),
                  (["--op", "=", ""], ["forward", "backward"]),
-                 (["--algorithm", "=", "a"], ["atomic"])],
+                 (["--algorithm", "=", "a"], ["atomic", "atomic16"])],
     "aot-package": [(["ver"], ["verify"]), (["list", "--js"], ["--json"]),
                     (["merge", "a", "--prefer", "=", ""], ["first", "last"])],
     "aot-opt": [(["--attn-to-rocd"], ["--attn-to-rocdl"])],
