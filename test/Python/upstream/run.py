@@ -18,6 +18,7 @@ import linecache
 import math
 import pathlib
 import re
+import signal
 import sys
 import traceback
 import types
@@ -34,11 +35,11 @@ class Served:
 
     def __init__(self, fovea, torch_side):
         self.fovea, self.torch_side = fovea, torch_side
-        self.own, self.refusals = 0, []
+        self.most = math.inf  # multiplications of a call that is run
         self.start()
 
     def start(self):
-        self.own, self.refusals = 0, []
+        self.own, self.refusals, self.too_large = 0, [], ""
         self.before = self.torch_side.calls()
 
     def counts(self):
@@ -59,6 +60,34 @@ class Served:
             self.own += 1
             return result
         return called
+
+
+    def weigh(self, queries, keys, varlen=None):
+        """Ends a case with a call that is too large: names of cases do not tell it where
+        tests have their sizes in themselves."""
+        rows = getattr(varlen, "max_k", None) or (1, *keys.shape)[-2]
+        made = math.prod(queries.shape) * rows
+        if made > self.most:
+            self.stop(f"a call has {made:.1e} multiplications")
+
+    def limit(self, module, name, at):
+        """Weighs the calls of a function whose queries are argument `at`."""
+        function = getattr(module, name)
+
+        @functools.wraps(function)
+        def called(*arguments, **options):
+            self.weigh(*arguments[at:at + 2], options.get("varlen"))
+            return function(*arguments, **options)
+
+        setattr(module, name, called)
+
+    def stop(self, reason):
+        self.too_large = reason
+        raise TooLarge(reason)
+
+
+class TooLarge(BaseException):
+    """Ends a case; neither what is tested nor a test catches it as an error."""
 
 
 # ---- Whose tests -----------------------------------------------------------
@@ -117,6 +146,14 @@ def flash_attn(checkout, served):
 PYTORCH_FILES = {"test_transformers.py": "", "test_varlen_attention.py": "_for_cpu",
                  "inductor/test_flex_attention.py": ""}
 
+# Of the tests of transformers: devices that they name themselves, so that no mode has to
+# be there, with which modules take no fast path and nothing is compiled; and the backend
+# that takes masks on a GPU.
+TRANSFORMERS = (*((f"{name}{quote}cuda{quote}", f"{name}{quote}cpu{quote}")
+                  for name in ("device=", "device = ", ".to(") for quote in "'\""),
+                (".cuda()", ".cpu()"), ('"cpu" in str(device)', "False"),
+                ("TEST_WITH_ROCM and causal_variant", "False and causal_variant"))
+
 
 class Methods:
     """A test of PyTorch's, whose cases are methods of a class that it generates."""
@@ -134,17 +171,30 @@ class Methods:
         return []
 
 
-def as_on_a_gpu(torch):
+def as_on_a_gpu(torch, served):
     """Has scaled_dot_product_attention, where sdpa_kernel() leaves one backend, take the
-    operator that it takes on a GPU, and dropout the seed that manual_seed() gave."""
+    operator that it takes on a GPU, and dropout the seed that manual_seed() gave.
+    With a mask the flash backend has an operator on the host alone."""
     F, cuda, aten = torch.nn.functional, torch.backends.cuda, torch.ops.aten
-    own = F.scaled_dot_product_attention
+    overrides, own = torch.overrides, F.scaled_dot_product_attention
 
     def chosen(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
                scale=None, **options):
+        tensors = query, key, value, attn_mask
+        if overrides.has_torch_function(tensors):  # such as a mask of PyTorch's
+            return overrides.handle_torch_function(
+                chosen, tensors, query, key, value, attn_mask, dropout_p, is_causal,
+                scale=scale, **options)
+        if torch.compiler.is_compiling():  # which does not trace what is asked below
+            return own(query, key, value, attn_mask, dropout_p, is_causal, scale=scale,
+                       **options)
+        if not (query.is_nested or key.is_nested):  # PyTorch's reference is slow as well
+            served.weigh(query, key)
         enabled = (cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(),
                    cuda.math_sdp_enabled())
-        if options or enabled not in ((True, False, False), (False, True, False)):
+        if (options or enabled not in ((True, False, False), (False, True, False))
+                or (attn_mask is not None and (enabled[0] or is_causal))
+                or any(t.dim() != 4 or t.dtype != query.dtype for t in tensors[:3])):
             return own(query, key, value, attn_mask, dropout_p, is_causal, scale=scale,
                        **options)
         if enabled[0]:
@@ -159,6 +209,7 @@ def as_on_a_gpu(torch):
             query, key, value, attn_mask, True, dropout_p, is_causal, scale=scale)[0]
 
     F.scaled_dot_product_attention = chosen
+    torch.jit._builtins._register_builtin(chosen, "aten::scaled_dot_product_attention")
     importlib.import_module("fovea._torch_aten")._seeds = lambda _, like: (
         torch.tensor([torch.initial_seed(), 0], device=like.device).view(torch.uint64),
         torch.zeros((), dtype=torch.uint64, device=like.device))
@@ -221,7 +272,7 @@ def pytorch(checkout, served):
                             "PLATFORM_SUPPORTS_FUSED", "PLATFORM_SUPPORTS_BF16")):
             setattr(common_cuda, name, True)
     common_utils.TEST_WITH_ROCM = True  # its bounds are of this chip's maker
-    as_on_a_gpu(torch)
+    as_on_a_gpu(torch, served)
     generate = common_device_type.instantiate_device_type_tests
 
     def for_the_host(generic, scope, except_for=None, only_for=None, **options):
@@ -229,6 +280,7 @@ def pytorch(checkout, served):
             key: value for key, value in options.items() if not key.startswith("allow_")})
 
     common_device_type.instantiate_device_type_tests = for_the_host
+    sys.path.append(str(checkout / "test"))  # they import one another
     tests = []
     for name in PYTORCH_FILES:
         path = checkout / "test" / name
@@ -236,8 +288,10 @@ def pytorch(checkout, served):
             print(f"not run: {path} is not there")
             continue
         groups, is_flex = {}, "flex" in name
+        is_transformers = name == "test_transformers.py"
         with flex_on_a_gpu(torch, served) if is_flex else contextlib.nullcontext():
-            module = module_of(path, path.stem, FLEX if is_flex else ())
+            module = module_of(path, path.stem, FLEX if is_flex else
+                               TRANSFORMERS if is_transformers else ())
         if is_flex:  # of PyTorch's own experimental caches, whose functions have changed
             module.TestFlexAttention.run_test_with_paged_attention = lambda *_, **__: None
         for kind in vars(module).values():
@@ -248,7 +302,8 @@ def pytorch(checkout, served):
                 short = re.match(r"test_[a-z_]*?(?=_(?:cpu|[a-z_]*\d)|$)", base)
                 groups.setdefault(f"{kind.__name__}.{short[0] if short else base}",
                                   []).append(kind(method))
-        tests += [Methods(path.stem, group, cases, PYTORCH_FILES[name], not is_flex)
+        tests += [Methods(path.stem, group, cases, PYTORCH_FILES[name],
+                          not is_flex and not is_transformers)
                   for group, cases in groups.items()]
     return tests
 
@@ -257,6 +312,9 @@ SUITES = {"flash-attn": flash_attn, "pytorch": pytorch}
 
 
 # ---- Cases -----------------------------------------------------------------
+
+LONGEST = 30  # seconds for a case
+
 
 
 def work(arguments):
@@ -279,6 +337,21 @@ NO_PROGRAM = re.compile(r"its elements are float64|[^:`]* is no part of a score 
                         r"kernel_options has \w+|multiples of 128|captures at most 8 arrays")
 
 
+def limited(run):
+    """Ends a case of which PyTorch's part takes too long, between two of its operators."""
+    @functools.wraps(run)
+    def called(test, arguments, served, *others):
+        signal.signal(signal.SIGALRM, lambda *_: served.stop(
+            f"it takes more than {LONGEST} s"))
+        signal.alarm(LONGEST)
+        try:
+            return run(test, arguments, served, *others)
+        finally:
+            signal.alarm(0)
+    return called
+
+
+@limited
 def run_case(test, arguments, served, mode, enabled, pytest):
     served.start()
     printed, skipped = io.StringIO(), None
@@ -301,9 +374,13 @@ def run_case(test, arguments, served, mode, enabled, pytest):
         return Outcome("skipped", str(reason))
     except KeyboardInterrupt:
         raise
+    except TooLarge:
+        pass
     except ImportError as reason:
         return Outcome("skipped", f"it needs parts that are none of ours: {reason}")
     except BaseException as error:  # pytest.fail and sys.exit are no Exception
+        if served.too_large:
+            return Outcome("too large", served.too_large)
         if served.refusals and (isinstance(error, served.fovea.NotFoundError)
                                 or served.refusals[-1] in str(error)):
             return Outcome("refused", served.refusals[-1])
@@ -311,8 +388,6 @@ def run_case(test, arguments, served, mode, enabled, pytest):
             return Outcome("skipped", "it calls CUDA by itself")
         if re.search("'NestedTensorCPU' backend|NestedTensorImpl doesn't support", str(error)):
             return Outcome("skipped", "its strided nested tensors have no attention on the CPU")
-        if "torch.jit.frontend.NotSupportedError" in str(error):
-            return Outcome("skipped", "it scripts functions that are in the place of PyTorch's")
         if found := NO_PROGRAM.search(str(error)):
             return Outcome("refused", found[0])
         where = traceback.extract_tb(error.__traceback__)[-1]
@@ -321,6 +396,8 @@ def run_case(test, arguments, served, mode, enabled, pytest):
         named = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
         return Outcome("failed", f"{type(error).__name__}: {(named or lines)[-1]}\n  at "
                        f"{where.filename}:{where.lineno} {served.counts()}")
+    if served.too_large:
+        return Outcome("too large", served.too_large)
     if skipped:
         return Outcome("skipped", skipped[0])
     counts = served.counts()
@@ -376,6 +453,10 @@ def load(options):
                           if not without or without not in row[0]]
         return torch_side.enable()
 
+    attention = importlib.import_module("fovea._attention")
+    served.most = options.work
+    served.limit(attention, "attention", 0)
+    served.limit(attention, "attention_backward", 1)
     return found["pytest"], tests, served, mode, enabled
 
 
