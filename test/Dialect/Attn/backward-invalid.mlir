@@ -46,6 +46,22 @@ func.func @lds(%t: !t, %l: !l, %w: !w, %s: f32) {
 !t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 !l = memref<?x?x?xf32, strided<[?, ?, 1]>>
 !w = memref<?xi8>
+func.func @late(%t: !t, %l: !l, %w: !w, %s: f32) {
+  // expected-error @below {{stages = 5 has dK a block late in kernels of all gradients; the dkdv kernel takes 1, 2 or 4}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    schedule(<deterministic,
+      delta = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
+      dkdv = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 5, waves_per_simd = 1, rescale_threshold = 0>,
+      dq = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 2, waves_per_simd = 1, rescale_threshold = 0>>)
+    : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
 func.func @direct_copy(%t: !t, %l: !l, %w: !w, %s: f32) {
   // expected-error @below {{kernels of gradients load their tiles by way of registers: direct_copy must be 0, found 1}}
   attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
