@@ -91,6 +91,9 @@ static constexpr int kReadLatency = 160, kBetweenReads = 12;
 // Ahead of the end of a loop: what is written to LDS, which the barrier waits
 // for, and what is loaded, which the next iteration stores.
 static constexpr int kWrittenAhead = 100, kLoadedAhead = 500;
+// Loads are so far apart: together, with what makes their addresses, they take
+// the places of what exponentials wait for.
+static constexpr int kBetweenLoads = 48, kBetweenLoadsOfDouble = 32;
 // Behind the result that they add: what is loaded waits for additions too.
 static constexpr int kAddedBehind = 100;
 // Vector registers without those of sums that are not to be filled: a few are in
@@ -307,14 +310,17 @@ void LoopOrder::order(const Run &run) {
 
   // From the end, which is clock 0.
   SmallVector<double> latest(count, 0.0), start(count, 0.0);
-  for (int i = 0; i < count; ++i) {
+  int loaded = -kLoadedAhead;
+  for (int i = count - 1; i >= 0; --i) {
     StringRef name = nameOf(*run[i]);
     if (name.starts_with("DS_") && run[i]->mayStore())
       latest[i] = -kWrittenAhead;
     else if (name.contains("_ATOMIC_"))
       latest[i] = earliest[i] + kAddedBehind - pipe * apart;
-    else if (name.starts_with("BUFFER_") || name.starts_with("GLOBAL_"))
-      latest[i] = -kLoadedAhead;
+    else if (name.starts_with("BUFFER_") || name.starts_with("GLOBAL_")) {
+      latest[i] = loaded;
+      loaded -= isDouble ? kBetweenLoadsOfDouble : kBetweenLoads;
+    }
   }
 
   // Vector registers that are in use: what comes from outside all the time, what

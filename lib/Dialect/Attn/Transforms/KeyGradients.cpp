@@ -425,11 +425,7 @@ void KeyGradients::build() {
   Value headK = headOf(blockId(gpu::Dimension::x), headsK);
   Value zero = i32(0);
   Value block = blockId(gpu::Dimension::y);
-  // With keys alone in LDS there is no scalar register left: one more would move
-  // to a lane of a vector register.
-  if (!schedule.keepsQueriesInLds() || schedule.keepsOtherInLds())
-    orderBatches(block, blocksOf(arg("seqlen_k"), tiles.blockM), headsK,
-                 schedule);
+  orderBatches(block, blocksOf(arg("seqlen_k"), tiles.blockM), headsK, schedule);
   if (sequences.differ())
     std::tie(batch, block) = blockOf({batch, block}, tiles.blockM,
                                      /*ofKeys=*/true, /*fromTheEnd=*/false);
