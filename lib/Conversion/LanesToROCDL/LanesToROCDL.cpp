@@ -77,7 +77,8 @@ private:
                              ? Attribute(b.getStringAttr(
                                    hsaco::kCarriedSumsAttrName))
                              : b.getStrArrayAttr({"amdgpu-agpr-alloc", "256"}));
-      if (readsMuch || schedule.getStages() == kLate)
+      if (readsMuch || schedule.getStages() == kLate ||
+          schedule.getDirectCopy())
         others.push_back(b.getStringAttr(hsaco::kOrderedLoopsAttrName));
     }
     kernel.setPassthroughAttr(b.getArrayAttr(others));

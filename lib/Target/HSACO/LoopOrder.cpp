@@ -6,6 +6,7 @@
 #include "llvm/CodeGen/MachineFunction.h"
 #include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/CodeGen/MachineInstrBuilder.h"
+#include "llvm/CodeGen/MachineLoopInfo.h"
 #include "llvm/CodeGen/MachineRegisterInfo.h"
 #include "llvm/CodeGen/Passes.h"
 #include "llvm/CodeGen/TargetInstrInfo.h"
@@ -57,6 +58,7 @@ public:
   StringRef getPassName() const override { return "Order loops of products"; }
   void getAnalysisUsage(AnalysisUsage &usage) const override {
     usage.addRequired<AAResultsWrapperPass>();
+    usage.addRequired<MachineLoopInfoWrapperPass>();
     usage.setPreservesCFG();
     MachineFunctionPass::getAnalysisUsage(usage);
   }
@@ -82,7 +84,7 @@ private:
 char LoopOrder::ID;
 
 // Few products are no loop that counts.
-static constexpr int kFewProducts = 16;
+static constexpr int kFewProducts = 8;
 // That a loop has beside those of what each element is hidden by.
 static constexpr int kManyComparisons = 6;
 // LDS answers after so many clocks, where it is as busy as in these loops, and
@@ -133,6 +135,9 @@ Cost LoopOrder::costOf(const MachineInstr &instruction) const {
 bool LoopOrder::isBoundary(const MachineInstr &instruction) const {
   if (instruction.isTerminator() || instruction.isPHI() ||
       instruction.isCall() || instruction.isPosition())
+    return true;
+  // The barrier that waits for nothing is written so.
+  if (instruction.isInlineAsm() && instruction.mayLoadOrStore())
     return true;
   StringRef name = nameOf(instruction);
   return name.starts_with("S_BARRIER") || name.starts_with("S_SETREG") ||
@@ -308,6 +313,14 @@ void LoopOrder::order(const Run &run) {
   const double apart = std::max(1.0, issue / std::max(pipe, 1.0)) *
                        (isDouble ? kRoomOfDouble : kRoom);
 
+  // Of a loop of several blocks the next waits for what was read for it. What
+  // goes round a loop of one is there when it comes back.
+  const bool goesOn = !block.isSuccessor(&block);
+  auto readsForLater = [&](int i) {
+    return goesOn && llvm::all_of(of.users[i],
+                                  [&](int user) { return of.isGone[user]; });
+  };
+
   // From the end, which is clock 0.
   SmallVector<double> latest(count, 0.0), start(count, 0.0);
   int loaded = -kLoadedAhead;
@@ -315,6 +328,8 @@ void LoopOrder::order(const Run &run) {
     StringRef name = nameOf(*run[i]);
     if (name.starts_with("DS_") && run[i]->mayStore())
       latest[i] = -kWrittenAhead;
+    else if (name.starts_with("DS_") && readsForLater(i))
+      latest[i] = -kReadLatency;
     else if (name.contains("_ATOMIC_"))
       latest[i] = earliest[i] + kAddedBehind - pipe * apart;
     else if (name.starts_with("BUFFER_") || name.starts_with("GLOBAL_")) {
@@ -322,6 +337,16 @@ void LoopOrder::order(const Run &run) {
       loaded -= isDouble ? kBetweenLoadsOfDouble : kBetweenLoads;
     }
   }
+
+  // Copies to LDS have until the barrier behind the next to arrive. Where they
+  // are close to one another, all else of the wave waits behind them.
+  SmallVector<int> copies;
+  for (int i = 0; i < count; ++i)
+    if (nameOf(*run[i]).starts_with("BUFFER_LOAD_") && run[i]->mayStore())
+      copies.push_back(i);
+  const double eachCopy = pipe * apart / std::max<size_t>(copies.size(), 1);
+  for (auto [behind, copy] : llvm::enumerate(llvm::reverse(copies)))
+    latest[copy] = -(double(behind) + 0.5) * eachCopy;
 
   // Vector registers that are in use: what comes from outside all the time, what
   // is made here from where it is to its last use.
@@ -488,6 +513,8 @@ bool LoopOrder::runOnMachineFunction(MachineFunction &function) {
   for (unsigned opcode = 0; opcode < instructions->getNumOpcodes(); ++opcode)
     if (instructions->getName(opcode) == "SCHED_BARRIER")
       fence = opcode;
+  const MachineLoopInfo &loops =
+      getAnalysis<MachineLoopInfoWrapperPass>().getLI();
   bool isChanged = false;
   for (MachineBasicBlock &block : function) {
     int products = 0, comparisons = 0;
@@ -497,7 +524,7 @@ bool LoopOrder::runOnMachineFunction(MachineFunction &function) {
     }
     // Loops that mask are few iterations, and have no register to spare.
     if (products < kFewProducts || comparisons > kManyComparisons ||
-        !block.isSuccessor(&block))
+        !loops.getLoopFor(&block))
       continue;
     SmallVector<MachineInstr *> fences;
     Run run;
