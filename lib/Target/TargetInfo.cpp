@@ -81,9 +81,9 @@ static const TargetInfo kCdna3 = {
     /*computeUnits=*/0,
     /*xcds=*/8,
     kBufferGfx9,
-    kMfmaF32 | kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kAddU64 | kDot2F32F16 |
-        kBufferAtomicAddF32 | kBufferAtomicPkAddF16 | kGlobalAtomicPkAddBf16 |
-        kClampsKeepNaN};
+    kMfmaF32 | kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kAddU64 |
+        kDot2F32F16 | kBufferAtomicAddF32 | kBufferAtomicPkAddF16 |
+        kGlobalAtomicPkAddBf16 | kClampsKeepNaN};
 
 static const TargetInfo kCdna4 = {
     /*name=*/"",
@@ -104,7 +104,7 @@ static const TargetInfo kCdna4 = {
     /*xcds=*/8,
     kBufferGfx9,
     kMfmaF32 | kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kMfmaDoubleK |
-        kDot2F32F16 | kCvtPkBf16 | kPermlaneSwap | kLdsTransposedRead |
+        kAddU64 | kDot2F32F16 | kCvtPkBf16 | kPermlaneSwap | kLdsTransposedRead |
         kLoadToLds128 | kBufferAtomicAddF32 | kBufferAtomicPkAddF16 |
         kBufferAtomicPkAddBf16 | kGlobalAtomicPkAddBf16 | kClampsKeepNaN |
         kFp8};
