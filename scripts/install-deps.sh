@@ -13,6 +13,7 @@ packages=(
   python3 pkgconf
   python3-dev pybind11-dev # pyaotriton, the Python module of AOTriton's interface
   python3-numpy # tests of the Python package
+  mkdocs doxygen # the target `site`, which finds links that lead nowhere
   groff-base # holds the manual pages to their format
   libamdhip64-5 # ROCm's own library, for a test of libfovea with it
 )
