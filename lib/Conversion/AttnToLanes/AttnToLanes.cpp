@@ -34,7 +34,7 @@ public:
         [](attn::ViewType type,
            SmallVectorImpl<Type> &types) -> std::optional<LogicalResult> {
           types.push_back(LLVM::LLVMPointerType::get(type.getContext(), 8));
-          types.push_back(IntegerType::get(type.getContext(), 32));
+          types.append(2, IntegerType::get(type.getContext(), 32));
           return success();
         });
     addConversion([](attn::LdsType type) -> Type {

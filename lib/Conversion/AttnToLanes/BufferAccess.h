@@ -25,6 +25,11 @@ inline mlir::Value offsetIf(mlir::ImplicitLocOpBuilder &b, LaneContext &lanes,
                                        lanes.i32(b, kOutOfBounds));
 }
 
+/// The values of a lowered view: its buffer resource, and the distance of rows
+/// in bytes, i32: as what LLVM knows only where it is used, and as what it may
+/// compute with ahead of loops.
+enum LoweredView { kResource, kStride, kHoistedStride };
+
 /// What is known of the rows of a view at run time, i32; null: nothing.
 struct RowEnd {
   mlir::Value columns; ///< if accesses have to look at them

@@ -157,7 +157,8 @@ struct LowerCopyLds : public LanePattern<CopyLdsOp> {
              << "layout <" << layout.str()
              << "> does not give each lane runs of " << kWideBytes << " bytes";
     auto i32 = [&](int64_t value) { return lanes.i32(b, value); };
-    Value resource = adaptor.getView()[0], stride = adaptor.getView()[1];
+    Value resource = adaptor.getView()[kResource],
+          stride = adaptor.getView()[kStride];
     Value zero = i32(0);
     // Where the wave's accesses go.
     Value start = arith::AddIOp::create(

@@ -15,6 +15,9 @@ using layout::Coord;
 using layout::kWideBytes;
 using layout::TileLayout;
 
+/// Columns of tiles up to which a lane's first offset is kept throughout loops.
+static constexpr int64_t kHoistedColumns = 128;
+
 /// Cache policy of an access that the whole device sees, on chips whose memory
 /// instructions name a scope: SCOPE_DEV in bits 3 and 4.
 static constexpr int64_t kDeviceScope = 2 << 3;
@@ -84,11 +87,17 @@ struct LowerView : public LanePattern<ViewOp> {
     // Copies past registers leave room for their few offsets.
     bool onlyCopied = llvm::all_of(op->getUsers(), llvm::IsaPred<CopyLdsOp>);
     // Offsets of rows are then computed where they are used, one add each,
-    // instead of each holding a register throughout the loop.
+    // instead of each holding a register throughout the loop. Those of a lane's
+    // first row do hold one, where registers are to spare: in waves of 64 lanes
+    // and not beside wide tiles, whose loads then come too late.
+    Value late = stride;
     if (op->getParentOfType<LoopLikeOpInterface>() && !onlyCopied &&
         !matchPattern(op.getStride(), m_Constant()))
-      stride = makeOpaque(b, op.getLoc(), stride);
-    rewriter.replaceOpWithMultiple(op, {{resource, stride}});
+      late = makeOpaque(b, op.getLoc(), stride);
+    const bool hasRegisters = lanes.getTarget().waveSize == 64 &&
+                              type.getColumns() <= kHoistedColumns;
+    rewriter.replaceOpWithMultiple(
+        op, {{resource, late, hasRegisters ? stride : late}});
     return success();
   }
 };
@@ -100,15 +109,16 @@ public:
   ///            has
   /// \param from  the first row of the view that is not out of bounds; null: 0
   BufferAddress(ImplicitLocOpBuilder &b, Operation *op, LaneContext &lanes,
-                const TileLayout &layout, ViewType view, Value stride,
+                const TileLayout &layout, ViewType view, ValueRange lowered,
                 RowEnd end, Value from = nullptr, ViewOp runs = nullptr)
-      : b(b), lanes(lanes), view(view), stride(stride), end(end), from(from),
-        runs(runs),
+      : b(b), lanes(lanes), view(view), stride(lowered[kStride]),
+        end(end), from(from), runs(runs),
         bytes(bytesOf(view.getElementType())), maxColumn(lastColumn(layout)),
         row(lanes.coordinate(op, layout, 0)),
         column(lanes.coordinate(op, layout, 1)) {
-    base = arith::AddIOp::create(b, arith::MulIOp::create(b, row, stride),
-                                 arith::MulIOp::create(b, column, i32(bytes)));
+    base = arith::AddIOp::create(
+        b, arith::MulIOp::create(b, row, lowered[kHoistedStride]),
+        arith::MulIOp::create(b, column, i32(bytes)));
   }
 
   /// Makes offsets here anew: LLVM would otherwise make all of them ahead of a
@@ -261,10 +271,10 @@ struct LowerLoad : public LanePattern<LoadOp> {
         view && view.getSingle()
             ? TileAccesses(layout, element, wideAccesses(layout, 1))
             : TileAccesses(layout, element);
-    Value resource = adaptor.getView()[0];
+    Value resource = adaptor.getView()[kResource];
     Value from = op.getFrom() ? adaptor.getFrom().front() : Value();
     BufferAddress address(b, op, lanes, layout, op.getView().getType(),
-                          adaptor.getView()[1],
+                          adaptor.getView(),
                           rowEndOf(rewriter, op.getView()), from,
                           viewInRuns(op.getView()));
     Value zero = lanes.i32(b, 0);
@@ -409,8 +419,8 @@ struct LowerStore : public LanePattern<StoreOp> {
     Type element = op.getTile().getType().getElementType();
     const auto end = rowEndOf(rewriter, op.getView());
     BufferAddress address(b, op, lanes, layout, op.getView().getType(),
-                          adaptor.getView()[1], end);
-    Value resource = adaptor.getView()[0];
+                          adaptor.getView(), end);
+    Value resource = adaptor.getView()[kResource];
     Value first = lanes.isFirstHolder(op, layout);
     Value zero = lanes.i32(b, 0);
     auto store = [&](const TileAccesses &accesses) {
@@ -581,7 +591,7 @@ struct LowerAtomicAdd : public LanePattern<AtomicAddOp> {
              << lanes.getTarget().name << " cannot add f32 in memory";
     TileLayout layout = layoutOf(op.getTile());
     BufferAddress address(b, op, lanes, layout, op.getView().getType(),
-                          adaptor.getView()[1],
+                          adaptor.getView(),
                           rowEndOf(rewriter, op.getView()));
     if (lanes.getTarget().waveSize == 64) // others have no register to spare
       address.keepTogether();
@@ -594,7 +604,7 @@ struct LowerAtomicAdd : public LanePattern<AtomicAddOp> {
       ROCDL::RawPtrBufferAtomicFaddOp::create(
           b, TypeRange{},
           ValueRange{element(b, adaptor.getTile()[fragment], regs[0]),
-                     adaptor.getView()[0], address.offsetOfElement(at, first),
+                     adaptor.getView()[kResource], address.offsetOfElement(at, first),
                      zero, policy});
     });
     rewriter.eraseOp(op);
@@ -645,7 +655,7 @@ private:
       return op.emitOpError("adds pairs to as many columns as the view's type "
                             "has");
     BufferAddress address(b, op, lanes, *layout, op.getView().getType(),
-                          adaptor.getView()[1], RowEnd());
+                          adaptor.getView(), RowEnd());
     if (target.waveSize == 64)
       address.keepTogether();
     Value zero = lanes.i32(b, 0), policy = devicePolicy(b, lanes), base;
@@ -666,7 +676,7 @@ private:
                      int32_t(4 * (at[0] * stride.getSExtValue() + at[1]))));
       ROCDL::RawPtrBufferAtomicFaddOp::create(
           b, TypeRange{},
-          ValueRange{values, adaptor.getView()[0], address.offset(at, nullptr),
+          ValueRange{values, adaptor.getView()[kResource], address.offset(at, nullptr),
                      zero, policy});
     });
     rewriter.eraseOp(op);
