@@ -26,7 +26,7 @@ void watch(Run &run, std::optional<CheckFactory> &checks) {
   const LaunchOptions &options = run.config.options;
   WrittenMap &written = run.code.device()->memory().written();
   // What this launch writes is not seen by a later one that watches memory.
-  if (!(options.checks & kCheckUninitMem))
+  if (!(options.checks & kCheckUninitMem) && !options.trial)
     written.forgetAll();
   if (!(options.checks & ~kAlwaysChecked))
     return;

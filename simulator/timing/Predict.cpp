@@ -88,9 +88,12 @@ public:
         timed(code.impl().program(kernel.waveSize), chip),
         insts(timed.dwords()) {}
 
+  ~Prediction() { written.restore(); }
+
   Status run();
 
 private:
+  UndoLog *undo() { return options.takeBack ? &written : nullptr; }
   Status setGrid();
   void limitResidence(unsigned wavesPerGroup);
   Status probeForTiles();
@@ -129,7 +132,8 @@ private:
   /// how many times more it has.
   uint64_t stretch = 1;
 
-  // What samples tell.
+  // What samples tell, and what they wrote over.
+  UndoLog written;
   std::optional<Sampler> sampler;
   std::optional<WorkMap> work;
   std::vector<std::unique_ptr<GroupTrace>> traces; ///< from least work to most
@@ -210,7 +214,7 @@ Status Prediction::probeForTiles() {
     return Status::success();
   for (stretch = 64;; stretch /= 4) {
     uint64_t executed = 0;
-    Sampler probe(code, kernel, config, chip, grid, together * stretch);
+    Sampler probe(code, kernel, config, chip, grid, together * stretch, undo());
     if (Status status = probe.probe(persistent, executed); !status)
       return status;
     if (!persistent || stretch == 1 || executed * 4 > kEnoughInstructions)
@@ -234,7 +238,7 @@ Status Prediction::probeForTiles() {
 /// How much the workgroups have to do.
 Status Prediction::mapWork() {
   sampler.emplace(code, kernel, config, chip, grid,
-                  persistent ? total * stretch : 0);
+                  persistent ? total * stretch : 0, undo());
   work.emplace(grid, total);
   if (persistent)
     if (Status status = mapTiles(); !status)

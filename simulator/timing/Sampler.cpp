@@ -11,10 +11,10 @@ namespace fovea::sim {
 
 Sampler::Sampler(const CodeObject &code, const KernelInfo &kernel,
                  const LaunchConfig &config, const TimingConstants &chip,
-                 const uint32_t *grid, uint64_t persistent)
+                 const uint32_t *grid, uint64_t persistent, UndoLog *undo)
     : code(code), kernel(kernel), config(config), chip(chip),
-      lds(ldsShape(code.device()->chip())), grid(grid), persistent(persistent) {
-}
+      lds(ldsShape(code.device()->chip())), grid(grid), persistent(persistent),
+      undo(undo) {}
 
 Status Sampler::run(uint64_t group, ObserverFactory *observers,
                     Counters *counters) const {
@@ -22,6 +22,11 @@ Status Sampler::run(uint64_t group, ObserverFactory *observers,
   one.workgroups = {group};
   one.options.threads = 1;
   one.options.observers = observers;
+  one.options.trial = undo != nullptr;
+  if (undo) {
+    undo->beside(observers);
+    one.options.observers = undo;
+  }
   return launch(code, kernel, one, counters);
 }
 

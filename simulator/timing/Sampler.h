@@ -7,6 +7,7 @@
 #define FOVEA_SIMULATOR_TIMING_SAMPLER_H
 
 #include "timing/Trace.h"
+#include "timing/Undo.h"
 
 #include <map>
 
@@ -16,9 +17,10 @@ namespace fovea::sim {
 class Sampler {
 public:
   /// \p grid: workgroups of the launch; \p persistent: as for TraceRecorder.
+  /// \p undo: keeps what is written over, when not null.
   Sampler(const CodeObject &code, const KernelInfo &kernel,
           const LaunchConfig &config, const TimingConstants &chip,
-          const uint32_t *grid, uint64_t persistent);
+          const uint32_t *grid, uint64_t persistent, UndoLog *undo);
 
   /// Adds the wave instructions of each workgroup of \p groups to \p result.
   Status count(const std::vector<uint64_t> &groups,
@@ -48,6 +50,7 @@ private:
   const LdsShape &lds;
   const uint32_t *grid;
   uint64_t persistent;
+  UndoLog *undo;
 };
 
 } // namespace fovea::sim

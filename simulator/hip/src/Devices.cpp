@@ -12,6 +12,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <dlfcn.h>
 
 using namespace fovea;
 using namespace fovea::hipsim;
@@ -240,6 +241,38 @@ HIP_ENTRY hipError_t hipDriverGetVersion(int *version) {
 HIP_ENTRY hipError_t hipRuntimeGetVersion(int *version) {
   return giving("hipRuntimeGetVersion", version, [&]() -> Result {
     *version = kHipVersion;
+    return hipSuccess;
+  });
+}
+
+// Names have no version but in the structures of devices' properties.
+HIP_ENTRY hipError_t
+hipGetProcAddress(const char *symbol, void **address, int version, uint64_t,
+                  hipDriverProcAddressQueryResult *found) {
+  if (found)
+    *found = HIP_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  return enter("hipGetProcAddress", [&]() -> Result {
+    if (!symbol || !address)
+      return {hipErrorInvalidValue, "a pointer is null"};
+    *address = nullptr;
+    std::string name = symbol;
+    // 600 and 60000000 are both a way to say 6.0.
+    if (name == "hipGetDeviceProperties" && version >= 600)
+      name += "R0600";
+    Dl_info self;
+    void *library =
+        dladdr(reinterpret_cast<void *>(&hipGetProcAddress), &self)
+            ? dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD)
+            : nullptr;
+    const bool isHip = name.rfind("hip", 0) == 0;
+    if (library && isHip)
+      *address = dlsym(library, name.c_str());
+    if (library)
+      (void)dlclose(library);
+    if (!*address)
+      return {hipErrorInvalidValue, "there is no '" + name + "' here"};
+    if (found)
+      *found = HIP_GET_PROC_ADDRESS_SUCCESS;
     return hipSuccess;
   });
 }

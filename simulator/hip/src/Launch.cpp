@@ -9,6 +9,8 @@
 #include "Events.h"
 #include "Module.h"
 
+#include "fovea/Simulator/Timing.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -132,11 +134,59 @@ Result checkGeometry(const Function &function, const sim::ChipInfo &chip,
   return hipSuccess;
 }
 
+/// What a launch's time is taken to depend on: all but pointers. Code objects
+/// without a list of arguments do not say which are.
+std::string timeKey(const sim::KernelInfo &kernel,
+                    const sim::LaunchConfig &config,
+                    const std::vector<uint8_t> &segment) {
+  std::string key = std::to_string(config.dynamicLdsBytes);
+  for (size_t d = 0; d < 3; ++d)
+    for (const uint64_t extent :
+         {uint64_t(config.grid[d]), config.gridWorkItems[d],
+          uint64_t(config.block[d])})
+      key += " " + std::to_string(extent);
+  key += "\n";
+  const auto *bytes = reinterpret_cast<const char *>(segment.data());
+  if (kernel.args.empty())
+    key.append(bytes, segment.size());
+  for (const sim::KernelArg &arg : kernel.args)
+    if (arg.kind == "by_value" && arg.offset + arg.size <= segment.size())
+      key.append(bytes + arg.offset, arg.size);
+  return key;
+}
+
+/// The time of a launch that is about to run, which memory does not show.
+PredictedTime predictTime(const Function &function, sim::LaunchConfig config,
+                          const std::vector<uint8_t> &segment) {
+  const std::string key = timeKey(*function.kernel, config, segment);
+  std::lock_guard<std::mutex> lock(function.timesMutex);
+  if (auto known = function.times.find(key); known != function.times.end())
+    return known->second;
+  config.options.checks = sim::kAlwaysChecked;
+  sim::TimingOptions options;
+  options.takeBack = true;
+  sim::TimingReport report;
+  PredictedTime time;
+  if (const sim::Status status = sim::predict(
+          *function.code, *function.kernel, config, options, report);
+      !status)
+    time.why = status.message();
+  else
+    time = {"", report.seconds, report.timeError, report.errorIsEstimate};
+  return function.times[key] = time;
+}
+
 /// Runs in the stream.
 void run(DeviceState &device, const Function &function,
-         sim::LaunchConfig config, const std::vector<uint8_t> &segment) {
+         sim::LaunchConfig config, const std::vector<uint8_t> &segment,
+         LaunchLog *log, bool time) {
   config.kernarg = segment.data();
   config.kernargBytes = segment.size();
+  // Before the launch: what it leaves may be another problem, as a counter of
+  // tiles that is used up.
+  PredictedTime predicted;
+  if (time)
+    predicted = predictTime(function, config, segment);
   sim::Counters counters;
   const sim::Status status =
       sim::launch(*function.code, *function.kernel, config, &counters);
@@ -145,6 +195,9 @@ void run(DeviceState &device, const Function &function,
     device.counters += counters;
     ++device.launches;
   }
+  if (log)
+    log->launch(device.index, *function.kernel, config, counters, status,
+                time ? &predicted : nullptr);
   if (status)
     return;
   hipError_t none = hipSuccess;
@@ -211,13 +264,15 @@ Result launch(Find find, const Dim3 &grid, const Dim3 &block, uint64_t lds,
     config.grid = {uint32_t(grid[0]), uint32_t(grid[1]), uint32_t(grid[2])};
   config.block = {uint32_t(block[0]), uint32_t(block[1]), uint32_t(block[2])};
   config.dynamicLdsBytes = uint32_t(lds);
-  config.options = Runtime::get().settings().launch;
+  Settings settings = Runtime::get().settings();
+  config.options = settings.launch;
   if (order.start)
     if (Result ok = recordEvent(order.start, *device, *stream); !ok.ok())
       return ok;
   submit(*device, *stream,
-         [device, function, config, segment = std::move(segment)] {
-           run(*device, *function, config, segment);
+         [device, function, config, segment = std::move(segment),
+          log = std::move(settings.log), time = settings.time] {
+           run(*device, *function, config, segment, log.get(), time);
          });
   return order.stop ? recordEvent(order.stop, *device, *stream)
                     : Result(hipSuccess);

@@ -479,3 +479,44 @@ HIP_ENTRY hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes,
     return hipSuccess;
   });
 }
+
+// One of them at a time: what launchers ask (Triton's, for every pointer).
+HIP_ENTRY hipError_t hipPointerGetAttribute(void *data,
+                                            hipPointer_attribute attribute,
+                                            hipDeviceptr_t memory) {
+  return enter("hipPointerGetAttribute", [&]() -> Result {
+    if (!data || !memory)
+      return {hipErrorInvalidValue, "a pointer is null"};
+    const Place place = placeOf(memory);
+    if (place.type == hipMemoryTypeUnregistered)
+      return {hipErrorInvalidValue, describeAccess(memory, 1)};
+    auto give = [&](auto value) {
+      std::memcpy(data, &value, sizeof value);
+      return Result(hipSuccess);
+    };
+    const bool hostSees =
+        place.type == hipMemoryTypeHost || place.type == hipMemoryTypeManaged;
+    switch (attribute) {
+    case HIP_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return give(unsigned(place.type));
+    case HIP_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      return give(memory);
+    case HIP_POINTER_ATTRIBUTE_HOST_POINTER:
+      if (!hostSees)
+        return {hipErrorInvalidValue, "device memory has no host pointer"};
+      return give(memory);
+    case HIP_POINTER_ATTRIBUTE_IS_MANAGED:
+      return give(place.type == hipMemoryTypeManaged);
+    case HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      return give(place.device);
+    case HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return give(place.base);
+    case HIP_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return give(place.size);
+    case HIP_POINTER_ATTRIBUTE_MAPPED:
+      return give(true);
+    }
+    return {hipErrorNotSupported, "attribute " + std::to_string(attribute) +
+                                      " of a pointer is not simulated"};
+  });
+}

@@ -21,6 +21,9 @@ struct Function {
   std::shared_ptr<sim::CodeObject> code;
   const sim::KernelInfo *kernel = nullptr;
   int device = 0;
+  /// What its launches take, by what tells them apart (Launch.cpp).
+  mutable std::map<std::string, PredictedTime> times;
+  mutable std::mutex timesMutex;
 };
 
 /// A code object on one device. Functions' handles are good while it lives.

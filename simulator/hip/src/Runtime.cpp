@@ -98,6 +98,12 @@ constexpr SettingRow kSettings[] = {
        return bool(sim::parseChecks(text, s.launch.checks));
      }},
     {"quiet", "FOVEA_SIM_QUIET", "0 or 1", applyFlag<&Settings::quiet>},
+    {"log", "FOVEA_SIM_LOG", "the name of a file that can be written to",
+     [](Settings &s, const std::string &text) {
+       s.log = LaunchLog::open(text);
+       return s.log != nullptr;
+     }},
+    {"time", "FOVEA_SIM_TIME", "0 or 1", applyFlag<&Settings::time>},
 };
 
 std::string takes(const SettingRow &row) {
@@ -152,12 +158,28 @@ hipError_t fovea::hipsim::toHip(sim::ErrorCode code) {
   return hipErrorUnknown;
 }
 
+std::string Settings::conflict() const {
+  return time && !log ? "predicted times go to the log, and there is none: name "
+                        "one first, by FOVEA_SIM_LOG or the setting log"
+                      : "";
+}
+
 Runtime &Runtime::get() {
   static Runtime *instance = new Runtime;
   return *instance;
 }
 
 Runtime::Runtime() {
+  start();
+  if (!current.log)
+    return;
+  std::vector<std::string> chips;
+  for (const auto &state : all)
+    chips.push_back(std::string(state->device->chip().target));
+  current.log->process(chips, error);
+}
+
+void Runtime::start() {
   for (const SettingRow &row : kSettings)
     if (const char *value = std::getenv(row.variable))
       if (!row.apply(current, value)) {
@@ -165,6 +187,9 @@ Runtime::Runtime() {
                 takes(row);
         return;
       }
+  error = current.conflict();
+  if (!error.empty())
+    return;
   const char *targets = std::getenv("FOVEA_SIM_TARGET");
   text = "fovea simulated HIP:";
   for (const std::string &name :
@@ -205,10 +230,14 @@ Result Runtime::set(const std::string &name, const std::string &value) {
     if (name != row.name)
       continue;
     std::lock_guard<std::mutex> lock(mutex);
-    if (row.apply(current, value))
-      return hipSuccess;
-    return {hipErrorInvalidValue, "setting " + name + " takes " + takes(row) +
-                                      ", not '" + value + "'"};
+    Settings changed = current;
+    if (!row.apply(changed, value))
+      return {hipErrorInvalidValue, "setting " + name + " takes " + takes(row) +
+                                        ", not '" + value + "'"};
+    if (std::string conflict = changed.conflict(); !conflict.empty())
+      return {hipErrorInvalidValue, "setting " + name + ": " + conflict};
+    current = std::move(changed);
+    return hipSuccess;
   }
   return {hipErrorInvalidValue,
           "no setting is named '" + name + "'; there are " + known};
@@ -245,7 +274,11 @@ hipError_t fovea::hipsim::finish(const char *function, const Result &result) {
         result.code == hipErrorInvalidImage ||
         result.code == hipErrorNoBinaryForGpu ||
         (result.code == hipErrorNoDevice && !noDeviceTold.exchange(true));
-    Runtime::get().report(std::string(function) + ": " + result.why, loud);
+    const std::string why = std::string(function) + ": " + result.why;
+    Runtime::get().report(why, loud);
+    if (loud)
+      if (const std::shared_ptr<LaunchLog> log = Runtime::get().settings().log)
+        log->refusal(why);
   }
   return result.code;
 }

@@ -9,6 +9,7 @@
 #ifndef FOVEA_HIPSIM_RUNTIME_H
 #define FOVEA_HIPSIM_RUNTIME_H
 
+#include "LaunchLog.h"
 #include "Stream.h"
 
 #include "fovea/HipAbi.h"
@@ -64,6 +65,10 @@ struct DeviceState {
 struct Settings {
   sim::LaunchOptions launch;
   bool quiet = false;
+  std::shared_ptr<LaunchLog> log; ///< null: none
+  bool time = false; ///< launches' times are predicted, for the log
+  /// Empty, or why the settings do not go together.
+  std::string conflict() const;
 };
 
 class Runtime {
@@ -84,6 +89,7 @@ public:
 
 private:
   Runtime();
+  void start();
   std::string error, text, last;
   std::vector<std::unique_ptr<DeviceState>> all;
   Settings current;

@@ -72,6 +72,9 @@ hipError_t hipMemsetD16(hipDeviceptr_t, unsigned short, size_t);
 hipError_t hipMemsetD32(hipDeviceptr_t, int, size_t);
 hipError_t hipMemGetInfo(size_t *, size_t *);
 hipError_t hipPointerGetAttributes(hipPointerAttribute_t *, const void *);
+hipError_t hipPointerGetAttribute(void *, hipPointer_attribute, hipDeviceptr_t);
+hipError_t hipGetProcAddress(const char *, void **, int, uint64_t,
+                             hipDriverProcAddressQueryResult *);
 hipError_t hipMemGetAddressRange(hipDeviceptr_t *, size_t *, hipDeviceptr_t);
 hipError_t hipModuleLoad(hipModule_t *, const char *);
 hipError_t hipModuleLoadData(hipModule_t *, const void *);

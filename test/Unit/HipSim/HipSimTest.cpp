@@ -546,6 +546,12 @@ TEST(Settings, AreCheckedByName) {
   EXPECT_EQ(fovea_sim_set("check", "none"), 0);
   EXPECT_EQ(fovea_sim_set("mfma-fault", "rotate-k"), 0);
   EXPECT_EQ(fovea_sim_set("mfma-fault", "none"), 0);
+  EXPECT_EQ(fovea_sim_set("log", "/no/such/folder/log"),
+            int(hipErrorInvalidValue));
+  EXPECT_EQ(fovea_sim_set("time", "1"), int(hipErrorInvalidValue));
+  EXPECT_NE(std::string(fovea_sim_last_report()).find("FOVEA_SIM_LOG"),
+            std::string::npos);
+  EXPECT_EQ(fovea_sim_set("time", "0"), 0);
   EXPECT_EQ(fovea_sim_set("colour", "red"), int(hipErrorInvalidValue));
   EXPECT_NE(std::string(fovea_sim_last_report()).find("threads"),
             std::string::npos);
@@ -607,6 +613,71 @@ TEST(Library, HasNoFunctionThatItDoesNotImplement) {
   EXPECT_NE(dlsym(library, "hipModuleLaunchKernel"), nullptr);
   EXPECT_EQ(dlsym(library, "hipGraphAddKernelNode"), nullptr);
   EXPECT_EQ(dlclose(library), 0);
+}
+
+TEST(Library, GivesItsFunctionsByName) {
+  hipDriverProcAddressQueryResult found = HIP_GET_PROC_ADDRESS_SUCCESS;
+  void *address = nullptr;
+  auto find = [&](const char *name, int version) {
+    return hipGetProcAddress(name, &address, version, 0, &found);
+  };
+  ASSERT_HIP(find("hipMalloc", 60300000));
+  EXPECT_EQ(address, reinterpret_cast<void *>(&hipMalloc));
+  EXPECT_EQ(found, HIP_GET_PROC_ADDRESS_SUCCESS);
+  // The structure that programs of that version have.
+  ASSERT_HIP(find("hipGetDeviceProperties", 603));
+  EXPECT_EQ(address, reinterpret_cast<void *>(&hipGetDevicePropertiesR0600));
+  ASSERT_HIP(find("hipGetDeviceProperties", 507));
+  EXPECT_EQ(address, reinterpret_cast<void *>(&hipGetDeviceProperties));
+  for (const char *name : {"hipGraphAddKernelNode", "malloc", ""}) {
+    EXPECT_EQ(find(name, 603), hipErrorInvalidValue) << name;
+    EXPECT_EQ(address, nullptr);
+    EXPECT_EQ(found, HIP_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+  }
+  EXPECT_EQ(hipGetProcAddress(nullptr, &address, 603, 0, nullptr),
+            hipErrorInvalidValue);
+  (void)hipGetLastError();
+}
+
+TEST(Memory, TellsOfAPointerOneByOne) {
+  char *memory = nullptr;
+  ASSERT_HIP(hipMalloc(reinterpret_cast<void **>(&memory), 1000));
+  auto ask = [](hipPointer_attribute attribute, void *of, auto &value) {
+    return hipPointerGetAttribute(&value, attribute,
+                                  reinterpret_cast<hipDeviceptr_t>(of));
+  };
+  void *place = nullptr;
+  unsigned type = 0;
+  int device = -1;
+  bool yes = true;
+  uint64_t number = 0;
+  ASSERT_HIP(ask(HIP_POINTER_ATTRIBUTE_DEVICE_POINTER, memory + 8, place));
+  EXPECT_EQ(place, memory + 8);
+  ASSERT_HIP(ask(HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, memory, type));
+  EXPECT_EQ(type, unsigned(hipMemoryTypeDevice));
+  ASSERT_HIP(ask(HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, memory, device));
+  EXPECT_EQ(device, 0);
+  ASSERT_HIP(ask(HIP_POINTER_ATTRIBUTE_IS_MANAGED, memory, yes));
+  EXPECT_FALSE(yes);
+  ASSERT_HIP(ask(HIP_POINTER_ATTRIBUTE_MAPPED, memory, yes));
+  EXPECT_TRUE(yes);
+  ASSERT_HIP(ask(HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR, memory + 8, number));
+  EXPECT_EQ(number, reinterpret_cast<uint64_t>(memory));
+  ASSERT_HIP(ask(HIP_POINTER_ATTRIBUTE_RANGE_SIZE, memory + 8, number));
+  EXPECT_EQ(number, 1000u);
+  EXPECT_EQ(ask(HIP_POINTER_ATTRIBUTE_HOST_POINTER, memory, place),
+            hipErrorInvalidValue);
+  EXPECT_EQ(ask(hipPointer_attribute(1), memory, place), hipErrorNotSupported);
+  // By which launchers know the host's own.
+  EXPECT_EQ(ask(HIP_POINTER_ATTRIBUTE_DEVICE_POINTER, &place, place),
+            hipErrorInvalidValue);
+  ASSERT_HIP(hipFree(memory));
+  ASSERT_HIP(
+      hipHostMalloc(reinterpret_cast<void **>(&memory), 64, /*flags=*/0));
+  ASSERT_HIP(ask(HIP_POINTER_ATTRIBUTE_HOST_POINTER, memory, place));
+  EXPECT_EQ(place, memory);
+  ASSERT_HIP(hipHostFree(memory));
+  (void)hipGetLastError();
 }
 
 } // namespace

@@ -295,6 +295,43 @@ TEST_F(TimingTest, PersistentWorkgroupsShareTheirTiles) {
   ASSERT_FALSE(report.notes.empty());
 }
 
+// A launch whose time was predicted first finds memory as it was, whatever its
+// samples did to it, and how often.
+TEST_F(TimingTest, CanLeaveNoTrace) {
+  load(compileOpenCL(R"(
+__kernel void k(__global unsigned *count, __global unsigned char *bytes) {
+  unsigned i = __builtin_amdgcn_workgroup_id_x() * 64 + LID;
+  __atomic_fetch_add(count, 1u, __ATOMIC_RELAXED);
+  bytes[3 * i] = 7;
+  bytes[3 * i] += 1;
+})"));
+  const unsigned groups = 64;
+  unsigned *count = buffer<unsigned>(std::vector<unsigned>(1, 5));
+  auto *bytes =
+      buffer<unsigned char>(std::vector<unsigned char>(groups * 64 * 3, 9));
+  Args args;
+  args.add(count).add(bytes);
+  LaunchConfig config;
+  config.grid = {groups, 1, 1};
+  config.block = {64, 1, 1};
+  // Memory of which it is known what was written stays known.
+  WrittenMap &written = Code->device()->memory().written();
+  written.follow(reinterpret_cast<uint64_t>(bytes), groups * 64 * 3);
+  TimingOptions options;
+  options.takeBack = true;
+  const TimingReport trial = predicted(config, args, options);
+  EXPECT_EQ(*count, 5u);
+  for (unsigned i = 0; i < groups * 64 * 3; ++i)
+    ASSERT_EQ(bytes[i], 9) << i;
+  EXPECT_FALSE(written.empty());
+  // The same time as of one that leaves it.
+  const TimingReport plain = predicted(config, args);
+  EXPECT_EQ(trial.seconds, plain.seconds);
+  EXPECT_GT(*count, 5u);
+  EXPECT_EQ(bytes[groups / 2 * 64 * 3], 8);
+  EXPECT_TRUE(written.empty());
+}
+
 TEST_F(TimingTest, ReportsAddUp) {
   TimingReport report = time("  v_and_b32 v1, 0x3f, v0\n" + repeat("  ds_read_b32 v4, v1\n  v_exp_f32 v3, v2\n"
                                     "  s_waitcnt lgkmcnt(0)", 20), 512, 1024);

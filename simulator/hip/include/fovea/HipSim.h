@@ -81,6 +81,10 @@ FOVEA_SIM_API int fovea_sim_reset_counters(int device);
  *                 should notice: none, swap-rows-of-a, rotate-k,
  *                 swap-blocks-of-d (environment: FOVEA_SIM_MFMA_FAULT)
  *   "quiet"       0 or 1: reports are not printed to stderr
+ *   "log"         file to which each launch appends a line of JSON: what it
+ *                 executed and what went wrong (docs/HipSim.md)
+ *   "time"        0 or 1: before a launch its time on the chip is predicted, for
+ *                 the log (docs/Timing.md); takes a log
  * \return 0, or hipErrorInvalidValue (1); the report then names the setting
  * and what it takes. */
 FOVEA_SIM_API int fovea_sim_set(const char *name, const char *value);

@@ -68,6 +68,9 @@ struct LaunchOptions {
   /// through pointers): at least this many bytes.
   uint32_t dynamicStackBytes = 16384;
   MfmaFault mfmaFault = MfmaFault::None;
+  /// What the launch writes is taken back by the caller: for later launches
+  /// that watch for memory never written, it was not there.
+  bool trial = false;
   /// Workgroups start from the last to the first.
   bool reverse = false;
   /// What the launch is watched for: Check bits.

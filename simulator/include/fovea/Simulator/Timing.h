@@ -52,6 +52,9 @@ struct TimingOptions {
   double clockHz = 0;
   /// Workgroups that share a compute unit; 0: as many as fit.
   unsigned residentWorkgroups = 0;
+  /// Memory is afterwards as it was before: for a launch that is to run itself
+  /// once its time is predicted. Nobody else may write what it writes meanwhile.
+  bool takeBack = false;
 };
 
 /// One instruction of the kernel, over all waves of the samples.
@@ -135,7 +138,8 @@ struct TimingReport {
 bool hasTiming(const ChipInfo &chip);
 
 /// Predicts the launch \p config of \p kernel. Executes some of its workgroups:
-/// their results are written to memory as in a launch. Errors: those of
+/// their results are written to memory as in a launch, and stay there unless
+/// TimingOptions::takeBack. Errors: those of
 /// launch(), and NotFound for a chip without constants.
 Status predict(const CodeObject &code, const KernelInfo &kernel,
                const LaunchConfig &config, const TimingOptions &options,
