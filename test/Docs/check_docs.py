@@ -23,12 +23,12 @@ sys.path.insert(0, str(ROOT / "tools/pages"))
 import tool_pages  # noqa: E402
 
 COMMANDS = ("aot-compile", "aot-launch", "aot-opt", "aot-package", "aot-run",
-            "aot-qualify", "aot-time", "aot-tune")
+            "aot-qualify", "aot-time", "aot-tune", "fovea-sim")
 # The page that is a command's manual; aot-opt's options are MLIR's, and what is to
 # be said of aot-run and aot-launch is in several pages.
 MANUALS = {"aot-compile": "docs/AotCompile.md", "aot-time": "docs/AotTime.md",
            "aot-package": "docs/AotPackage.md", "aot-tune": "docs/AotTune.md",
-           "aot-qualify": "docs/Qualify.md"}
+           "aot-qualify": "docs/Qualify.md", "fovea-sim": "docs/FoveaSim.md"}
 GENERIC = {"--help", "--help-list", "--version", "-h"}  # of all commands alike
 # Open lists: what --help shows are the usual ones.
 OPEN = {"--hip", "--dtype", "--load"}

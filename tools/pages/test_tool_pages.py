@@ -32,6 +32,7 @@ OFFERED = {
                  (["--algorithm", "=", "a"], ["atomic", "atomic16"])],
     "aot-package": [(["ver"], ["verify"]), (["list", "--js"], ["--json"]),
                     (["merge", "a", "--prefer", "=", ""], ["first", "last"])],
+    "fovea-sim": [(["--report", "=", "j"], ["json"])],
     "aot-opt": [(["--attn-to-rocd"], ["--attn-to-rocdl"])],
 }
 failures = []
