@@ -125,6 +125,21 @@ Status Database::execute(const char *sql) {
   return code == SQLITE_OK ? Status() : failure(code, "using it");
 }
 
+Status Database::copyInto(const std::string &path) {
+  // SQLite counts changes of tables, too; to set that number takes a connection
+  // that may do more than ours usually do.
+  sqlite3_db_config(handle.get(), SQLITE_DBCONFIG_DEFENSIVE, 0, nullptr);
+  Status status = execute("PRAGMA schema_version=1");
+  sqlite3_db_config(handle.get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  if (!status.ok())
+    return status;
+  Expected<Statement> copy = prepare("VACUUM INTO ?");
+  if (!copy)
+    return copy.status();
+  copy->bind(1, path);
+  return run(*copy, "writing it anew");
+}
+
 void Database::rollBack() noexcept {
   if (!sqlite3_get_autocommit(handle.get()))
     (void)sqlite3_exec(handle.get(), "ROLLBACK", nullptr, nullptr, nullptr);

@@ -69,6 +69,9 @@ public:
   Expected<Statement> prepare(const char *sql);
   /// First column of the first row as an integer.
   Expected<int64_t> queryInteger(const char *sql);
+  /// Writes what is in it into a new file, whose bytes depend on that alone: not
+  /// on how many transactions and changes of its tables there were.
+  Status copyInto(const std::string &path);
   /// Steps a statement that returns no row.
   Status run(Statement &statement, const char *doing);
 
@@ -114,11 +117,19 @@ private:
 Status createTables(Database &database, const TargetId &target,
                     const std::string &creator, int32_t present = 0);
 
+/// Entry of `meta` of a part of a library: whether it has all that it is to have,
+/// "1" or "0".
+inline constexpr const char *kFinishedEntry = "finished";
+
+/// Says of a package that it is a part of a library.
+Status putShard(Database &database, const ShardInfo &shard);
+
 /// What the header and the table `meta` say.
 struct Meta {
   int32_t format = kPackageFormatVersion;
   TargetId target;
   std::string creator;
+  std::optional<ShardInfo> shard;
 };
 
 /// Checks identity, version, table definitions and the pages' structure, and

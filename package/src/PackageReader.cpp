@@ -146,6 +146,9 @@ Expected<PackageReader> PackageReader::ofKernel(std::string name,
 const std::string &PackageReader::path() const { return impl->path; }
 const std::string &PackageReader::creator() const { return impl->meta.creator; }
 const TargetId &PackageReader::target() const { return impl->meta.target; }
+const std::optional<ShardInfo> &PackageReader::shard() const {
+  return impl->meta.shard;
+}
 const std::vector<KernelRecord> &PackageReader::kernels() const {
   return impl->kernels;
 }

@@ -3,7 +3,11 @@
 #include "fovea/Package/PackageWriter.h"
 
 #include "Database.h"
+#include "fovea/Package/WriteFile.h"
 
+#include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <mutex>
 
 namespace fovea {
@@ -62,6 +66,10 @@ Expected<PackageWriter> PackageWriter::open(const std::string &path,
       if (Status status = createTables(database, target, options.creator);
           !status.ok())
         return status;
+      if (options.shard)
+        if (Status status = db::putShard(database, *options.shard);
+            !status.ok())
+          return status;
     } else {
       Expected<db::Meta> meta = db::validate(database);
       if (!meta)
@@ -244,6 +252,33 @@ Status PackageWriter::replaceTuning(const std::vector<TuningRow> &rows) {
 Status PackageWriter::pack() {
   std::lock_guard<std::mutex> lock(impl->mutex);
   return db::packImages(impl->database, impl->compressionLevel);
+}
+
+Status PackageWriter::finishShard() {
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  return db::putMeta(impl->database, db::kFinishedEntry, "1");
+}
+
+Status PackageWriter::settle() {
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  const std::string &path = impl->database.path();
+  const std::string copy = temporaryBeside(path);
+  Status status = impl->database.copyInto(copy);
+  if (status.ok()) {
+    std::ifstream file(copy, std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+    if (!file)
+      status = Status(StatusCode::Io, "package '" + path +
+                                          "': what was written of it anew "
+                                          "can't be read; build it again");
+    else if (const std::error_code error = writeWhole(path, bytes))
+      status = Status(StatusCode::Io,
+                      "package '" + path + "' can't be written anew: " +
+                          error.message() +
+                          "; check its folder's permissions and free space");
+  }
+  (void)std::remove(copy.c_str());
+  return status;
 }
 
 } // namespace fovea

@@ -9,6 +9,8 @@
 #include "Database.h"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <iterator>
 
 namespace fovea::db {
@@ -233,6 +235,53 @@ Status createTables(Database &database, const TargetId &target,
   return Status();
 }
 
+// Entries that a package has which is a part, and no other; libraries that know
+// nothing of parts read it as any package.
+static constexpr const char *kShardEntry = "shard", *kPlanEntry = "plan",
+                            *kBuildEntry = "build";
+
+Status putShard(Database &database, const ShardInfo &shard) {
+  const std::pair<const char *, std::string> entries[] = {
+      {kShardEntry, shard.str()},
+      {kPlanEntry, shard.plan},
+      {kBuildEntry, shard.build},
+      {kFinishedEntry, shard.finished ? "1" : "0"}};
+  for (const auto &[key, value] : entries)
+    if (Status status = putMeta(database, key, value); !status.ok())
+      return status;
+  return Status();
+}
+
+static Status readShard(Database &database, std::optional<ShardInfo> &shard) {
+  Expected<int64_t> count = database.queryInteger(
+      "SELECT count(*) FROM meta WHERE key IN ('shard', 'plan', 'build', "
+      "'finished')");
+  if (!count)
+    return count.status();
+  if (*count == 0)
+    return Status();
+  shard.emplace();
+  std::string text, finished;
+  const std::pair<const char *, std::string &> entries[] = {
+      {kShardEntry, text},
+      {kPlanEntry, shard->plan},
+      {kBuildEntry, shard->build},
+      {kFinishedEntry, finished}};
+  for (const auto &[key, value] : entries) {
+    Expected<std::string> found = getMeta(database, key);
+    if (!found)
+      return found.status();
+    value = *found;
+  }
+  char more = 0;
+  if (std::sscanf(text.c_str(), "%" SCNu32 "/%" SCNu32 "%c", &shard->index,
+                  &shard->count, &more) != 2 ||
+      shard->index < 1 || shard->index > shard->count || shard->str() != text)
+    return database.corrupt("its entry 'shard' is '" + text + "'");
+  shard->finished = finished == "1";
+  return Status();
+}
+
 Expected<Meta> validate(Database &database) {
   Expected<int64_t> application =
       database.queryInteger("PRAGMA application_id");
@@ -280,6 +329,8 @@ Expected<Meta> validate(Database &database) {
   meta.target = *target;
   meta.target.xnack = *xnack;
   meta.target.sramecc = *sramecc;
+  if (Status status = readShard(database, meta.shard); !status.ok())
+    return status;
   return meta;
 }
 

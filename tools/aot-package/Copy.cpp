@@ -128,6 +128,70 @@ void collect(Merge &merge, Prefer prefer) {
   }
 }
 
+/// "2, 5 and 7".
+std::string listOf(const std::vector<uint32_t> &numbers) {
+  std::string text;
+  for (size_t i = 0; i != numbers.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == numbers.size() ? " and " : ", ") +
+            std::to_string(numbers[i]);
+  return text;
+}
+
+/// What keeps parts of a library (aot-compile --shard) from being all parts of
+/// one, or "" if nothing does.
+std::string complaintOfParts(const std::vector<PackageReader> &packages) {
+  const PackageReader *first = nullptr;
+  for (const PackageReader &package : packages)
+    if (package.shard() && !first)
+      first = &package;
+  if (!first)
+    return "";
+  const ShardInfo &whole = *first->shard();
+  std::map<uint32_t, const PackageReader *> parts;
+  for (const PackageReader &package : packages) {
+    const std::string names =
+        "'" + package.path() + "' and '" + first->path() + "' ";
+    const std::optional<ShardInfo> &part = package.shard();
+    if (!part)
+      return "'" + package.path() + "' is no part of a library, and '" +
+             first->path() + "' is part " + whole.str() +
+             "; merge the parts alone first";
+    if (part->build != whole.build)
+      return names + "were built by different compilers or with different "
+                     "options: " +
+             part->build + "; " + whole.build +
+             "; build all parts with one compiler";
+    if (part->count != whole.count)
+      return names + "are parts " + part->str() + " and " + whole.str() +
+             ", which are not of one division; build all with one --shard=i/n";
+    if (part->plan != whole.plan)
+      return names + "are parts of different libraries: what aot-compile was "
+                     "asked for differs, the spec, its tuning rows or the "
+                     "options; build all parts of one";
+    if (!part->finished)
+      return "'" + package.path() + "' is part " + part->str() +
+             ", of which kernels are missing: its build was interrupted or had "
+             "failures; run its aot-compile again";
+    auto [at, isNew] = parts.try_emplace(part->index, &package);
+    if (!isNew)
+      return "'" + package.path() + "' and '" + at->second->path() +
+             "' are both part " + part->str() + "; name each part once";
+  }
+  std::vector<uint32_t> missing;
+  for (uint32_t index = 1; index <= whole.count; ++index)
+    if (!parts.count(index))
+      missing.push_back(index);
+  if (missing.empty())
+    return "";
+  return "of the " + std::to_string(whole.count) +
+         " parts of the library there " +
+         (missing.size() == 1 ? "is no part " : "are no parts ") +
+         listOf(missing) + "; build " +
+         (missing.size() == 1 ? "it" : "each") + " with aot-compile --shard=" +
+         std::to_string(missing.front()) + "/" + std::to_string(whole.count) +
+         (missing.size() == 1 ? "" : " and so on") + ", and name all of them";
+}
+
 Status write(const Merge &merge, const std::string &path) {
   PackageWriter::Options options;
   options.creator = merge.packages.front().creator();
@@ -147,7 +211,9 @@ Status write(const Merge &merge, const std::string &path) {
   for (const auto &[key, from] : merge.tuning)
     if (Status status = writer->putTuning(*from.second); !status.ok())
       return status;
-  return writer->pack();
+  if (Status status = writer->pack(); !status.ok())
+    return status;
+  return writer->settle();
 }
 
 } // namespace
@@ -222,6 +288,11 @@ int merge(const std::vector<std::string> &paths, const std::string &output,
                      "; a package holds the kernels of one target: put them "
                      "into one folder, which opens as a whole"),
           io);
+  }
+  if (const std::string complaint = complaintOfParts(merge.packages);
+      !complaint.empty()) {
+    io.err << "aot-package: error: " << complaint << "\n";
+    return kUsage;
   }
   collect(merge, prefer);
   if (!merge.conflicts.empty()) {

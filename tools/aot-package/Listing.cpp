@@ -54,6 +54,7 @@ ordered_json describe(const PackageReader &package) {
   const auto fileBytes = std::filesystem::file_size(package.path(), ignored);
   return {{"package", package.path()},
           {"target", package.target().str()},
+          {"part", package.shard() ? package.shard()->str() : ""},
           {"creator", package.creator()},
           {"content", contentDigest(package)},
           {"kernels", package.kernels().size()},
@@ -65,7 +66,10 @@ ordered_json describe(const PackageReader &package) {
 
 void printSummary(const ordered_json &summary, std::ostream &out) {
   out << summary["package"].get<std::string>() << ": "
-      << summary["target"].get<std::string>() << ", by "
+      << summary["target"].get<std::string>()
+      << (summary["part"] == "" ? "" : ", part ")
+      << summary["part"].get<std::string>()
+      << (summary["part"] == "" ? "" : " of a library") << ", by "
       << summary["creator"].get<std::string>() << "; "
       << counted(summary["kernels"], "kernel") << ", "
       << counted(summary["images"], "code object") << " of "

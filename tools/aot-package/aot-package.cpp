@@ -32,6 +32,7 @@ Examples:
   aot-package verify kernels/*.fovea
   aot-package extract kernels/gfx942.fovea --match=attn_fwd_bf16_d128 -o code
   aot-package merge forward.fovea backward.fovea -o gfx942.fovea
+  aot-package merge shards/*/gfx942.fovea -o gfx942.fovea
   aot-package diff before/gfx942.fovea after/gfx942.fovea)";
 
 static int runCommand(int argc, char **argv) {
@@ -119,7 +120,9 @@ static int runCommand(int argc, char **argv) {
 
   Prefer prefer = Prefer::Neither;
   CLI::App *merging = app.add_subcommand(
-      "merge", "Makes one package of several for the same target");
+      "merge",
+      "Makes one package of several for the same target, or of all parts of "
+      "aot-compile --shard");
   addPaths(merging);
   merging->add_option("-o,--output", output, "The new package")->required();
   merging

@@ -266,7 +266,8 @@ int Driver::run() {
   bool isFinished = true;
   // Nothing is dropped from a package by a build that is not all done.
   if (!count(Outcome::Pending)) {
-    if (llvm::Expected<std::string> finished = output->finish()) {
+    if (llvm::Expected<std::string> finished =
+            output->finish(/*all=*/!count(Outcome::Failed))) {
       said = std::move(*finished);
     } else {
       complain(finished.takeError());

@@ -4,6 +4,7 @@
 #include "BuildId.h"
 #include "Problem.h"
 #include "Scores.h"
+#include "Shard.h"
 #include "SpecFile.h"
 #include "Targets.h"
 #include "TuningFile.h"
@@ -141,6 +142,15 @@ struct Options {
   cl::opt<bool> prune{"prune", cl::cat(category),
                       cl::desc("With --emit=package: drop kernels that are in "
                                "the package and not asked for")};
+  cl::opt<bool> reproducible{
+      "reproducible", cl::cat(category),
+      cl::desc("With --emit=package: keep no compile times, so that equal "
+               "requests give equal bytes")};
+  cl::opt<std::string> shard{
+      "shard", cl::value_desc("i/n"), cl::cat(category),
+      cl::desc("With --emit=package: the i-th of n parts of all that is asked "
+               "for, one a machine; aot-package merge makes one package of "
+               "them, with the bytes of --reproducible on one machine")};
   std::vector<std::unique_ptr<cl::opt<int>>> overrides;
   cl::opt<std::string> inst{"inst", cl::value_desc("name"),
                             cl::desc("Schedule: matrix instruction"),
@@ -332,8 +342,20 @@ void RequestBuilder::readOutput() {
     refuse(options.stage, "goes with --emit=mlir only");
   }
   if (request.emit != Emit::Package)
-    refuse(options.prune, "goes with --emit=package only");
+    for (const cl::Option *option :
+         {static_cast<cl::Option *>(&options.prune),
+          static_cast<cl::Option *>(&options.reproducible),
+          static_cast<cl::Option *>(&options.shard)})
+      refuse(*option, "goes with --emit=package only");
   request.prune = options.prune;
+  request.reproducible =
+      options.reproducible || options.shard.getNumOccurrences();
+  if (options.shard.getNumOccurrences()) {
+    if (llvm::Expected<Shard> shard = parseShard(options.shard))
+      request.shard = *shard;
+    else
+      complaints.add("--shard", llvm::toString(shard.takeError()));
+  }
   request.dryRun = options.dryRun;
   if (request.dryRun)
     refuse(options.report, "has figures of compiled kernels, and --dry-run "

@@ -26,8 +26,9 @@ public:
   }
   /// Stores one kernel. Called from several threads.
   virtual llvm::Error store(const Job &job, const CompiledKernel &kernel) = 0;
-  /// After the last kernel. \return what to tell the user, or "".
-  virtual llvm::Expected<std::string> finish() { return std::string(); }
+  /// After the last kernel; `all`: none failed. \return what to tell the user,
+  /// or "".
+  virtual llvm::Expected<std::string> finish(bool all) { return std::string(); }
 };
 
 /// The output of a request. Fails if it cannot be written; nothing is compiled

@@ -46,7 +46,7 @@ public:
   llvm::Error open();
   llvm::Expected<bool> isCurrent(Job &job, CompiledKernel &kernel) override;
   llvm::Error store(const Job &job, const CompiledKernel &kernel) override;
-  llvm::Expected<std::string> finish() override;
+  llvm::Expected<std::string> finish(bool all) override;
 
 private:
   struct Package {
@@ -56,6 +56,8 @@ private:
     std::optional<PackageReader> before;
   };
   std::string pathOf(const target::TargetInfo &target) const;
+  llvm::Error checkPart(const target::TargetInfo &target,
+                        const PackageReader &package);
   llvm::Expected<std::string> sweep(const target::TargetInfo &target,
                                     Package &package);
   Status writeTuning(const target::TargetInfo &target, Package &package);
@@ -77,6 +79,9 @@ std::string PackageOutput::pathOf(const target::TargetInfo &target) const {
 llvm::Error PackageOutput::open() {
   for (const Job &job : request.jobs)
     packages[job.target].path = pathOf(*job.target);
+  // A shard that has none of a chip's kernels says so, too.
+  for (const auto &[target, plan] : request.plans)
+    packages[target].path = pathOf(*target);
   const bool isFile =
       llvm::StringRef(request.output).ends_with(kPackageExtension);
   if (isFile && packages.size() > 1) {
@@ -102,6 +107,9 @@ llvm::Error PackageOutput::open() {
     } else {
       PackageWriter::Options options;
       options.creator = compilerName();
+      if (request.shard)
+        options.shard = ShardInfo{request.shard->index, request.shard->count,
+                                  request.plans.lookup(target), fingerprint};
       Expected<PackageWriter> writer =
           PackageWriter::open(package.path, id, options);
       if (!writer)
@@ -112,7 +120,41 @@ llvm::Error PackageOutput::open() {
     if (!reader)
       return toError(reader.status());
     package.before.emplace(std::move(*reader));
+    if (llvm::Error error = checkPart(*target, *package.before))
+      return error;
   }
+  return llvm::Error::success();
+}
+
+/// A package that is there already is the same part of the same whole, or, without
+/// --shard, no part.
+llvm::Error PackageOutput::checkPart(const target::TargetInfo &target,
+                                     const PackageReader &package) {
+  const std::optional<ShardInfo> &there = package.shard();
+  const std::string name = "'" + package.path() + "' is there already and ";
+  if (there && !request.shard)
+    return llvm::createStringError(
+        name + "is part " + there->str() +
+        " of a library (--shard); give another -o, or go on with its own");
+  if (!request.shard)
+    return llvm::Error::success();
+  const ShardInfo own{request.shard->index, request.shard->count,
+                      request.plans.lookup(&target), fingerprint};
+  if (!there)
+    return package.kernels().empty() && request.dryRun
+               ? llvm::Error::success()
+               : llvm::createStringError(name + "is no part of a library; give "
+                                                "each part a file of its own");
+  if (there->str() != own.str())
+    return llvm::createStringError(
+        name + "is part " + there->str() + ", not " + own.str() +
+        "; give each part a folder or a file of its own");
+  if (there->plan != own.plan || there->build != own.build)
+    return llvm::createStringError(
+        name + "is part " + there->str() +
+        (there->build != own.build ? " by another build of the compiler"
+                                   : " of other kernels") +
+        "; delete it, or give another -o");
   return llvm::Error::success();
 }
 
@@ -126,6 +168,7 @@ llvm::Expected<bool> PackageOutput::isCurrent(Job &job,
     // An input file may name its function anew.
     if (record.fingerprint != fingerprint || record.symbol != job.symbol ||
         record.score != job.score ||
+        (request.reproducible && record.compileMs != 0) ||
         (record.schedule != job.schedule &&
          !planAs(job, record.schedule, request)))
       continue;
@@ -159,6 +202,8 @@ llvm::Expected<bool> PackageOutput::isCurrent(Job &job,
 llvm::Error PackageOutput::store(const Job &job, const CompiledKernel &kernel) {
   KernelRecord record = recordOf(job, kernel);
   record.fingerprint = fingerprint;
+  if (request.reproducible)
+    record.compileMs = 0;
   // find() and not []: several threads are here.
   Status status = packages.find(job.target)
                       ->second.writer->put(record, kernel.image.data(),
@@ -238,7 +283,7 @@ Status PackageOutput::writeTuning(const target::TargetInfo &target,
   return wanted == there ? Status() : package.writer->replaceTuning(rows);
 }
 
-llvm::Expected<std::string> PackageOutput::finish() {
+llvm::Expected<std::string> PackageOutput::finish(bool all) {
   std::string text;
   for (auto &[target, package] : packages) {
     llvm::Expected<std::string> swept = sweep(*target, package);
@@ -247,8 +292,14 @@ llvm::Expected<std::string> PackageOutput::finish() {
     text += *swept;
     if (Status status = writeTuning(*target, package); !status.ok())
       return toError(status);
+    if (request.shard && all)
+      if (Status status = package.writer->finishShard(); !status.ok())
+        return toError(status);
     if (Status status = package.writer->pack(); !status.ok())
       return toError(status);
+    if (request.reproducible)
+      if (Status status = package.writer->settle(); !status.ok())
+        return toError(status);
   }
   return text;
 }

@@ -2,6 +2,7 @@
 
 #include "Plan.h"
 #include "KernelCompiler.h"
+#include "Shard.h"
 #include "fovea/Package/Counted.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -135,6 +136,9 @@ llvm::Expected<Plan> fovea::tools::planJobs(Request &request) {
         plan.leftOut.front().job.where + ": left out all that it asks for, " +
         counted(plan.leftOut.size(), "kernel") +
         " beyond what chips can do; the first: " + plan.leftOut.front().reason);
+  if (request.shard)
+    if (llvm::Error error = takeShard(request))
+      return error;
   return plan;
 }
 

@@ -13,6 +13,7 @@
 #include "fovea/Package/Package.h"
 #include "fovea/Pipelines/Pipelines.h"
 #include "fovea/Target/TargetInfo.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include <atomic>
@@ -179,6 +180,11 @@ std::string kernelSymbol(const ProblemKey &problem,
                          const ScheduleOverrides &overrides,
                          llvm::StringRef score = "");
 
+/// One of several parts that a library is compiled in.
+struct Shard {
+  uint32_t index = 1, count = 1; ///< from 1 to count
+};
+
 struct Request {
   Emit emit = Emit::Hsaco;
   Stage stage = Stage::Problem; ///< with Emit::Mlir
@@ -202,6 +208,13 @@ struct Request {
   size_t repeated = 0; ///< kernels of a spec that were asked for once more
   /// For packages; known after planning.
   std::vector<std::pair<const target::TargetInfo *, TuningRow>> tuningRows;
+  // Of packages, too.
+  /// Nothing is kept that differs from run to run: the time of compilations.
+  bool reproducible = false;
+  std::optional<Shard> shard; ///< with Emit::Package
+  /// Of each chip that was planned for, with a shard: a hash of all its kernels
+  /// and rows (Shard.h); known after planning.
+  llvm::MapVector<const target::TargetInfo *, std::string> plans;
 };
 
 } // namespace fovea::tools

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <sqlite3.h>
 
 using namespace fovea;
@@ -318,4 +320,89 @@ TEST_F(PackTest, WhatIsRefusedIsNotChanged) {
   expectFailure(PackageWriter::open(old, *TargetId::parse("gfx950")).status(),
                 StatusCode::Incompatible, "choose another file");
   EXPECT_EQ(readBytes(old), bytes);
+}
+
+static std::string bytesOf(const std::string &file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// However the kernels came there: in another order, in several builds, beside
+// others that went again.
+TEST_F(PackTest, SettledPackagesOfEqualKernelsAreEqualBytes) {
+  const std::string other = dir.file("other.fovea");
+  {
+    PackageWriter writer = write(path);
+    for (int32_t dim = 16; dim != 80; dim += 8)
+      put(writer, dim);
+    FOVEA_ASSERT_OK(writer.pack());
+    FOVEA_ASSERT_OK(writer.settle());
+  }
+  {
+    PackageWriter writer = write(other);
+    for (int32_t dim = 96; dim != 40; dim -= 8)
+      put(writer, dim);
+    FOVEA_ASSERT_OK(writer.pack());
+  }
+  {
+    PackageWriter writer = write(other);
+    for (int32_t dim = 40; dim != 8; dim -= 8)
+      put(writer, dim);
+    for (int32_t dim = 80; dim != 104; dim += 8)
+      FOVEA_ASSERT_OK(writer.remove(makeProblem(dim),
+                                    makeRecord(makeProblem(dim)).schedule));
+    FOVEA_ASSERT_OK(writer.pack());
+    EXPECT_NE(bytesOf(path), bytesOf(other));
+    FOVEA_ASSERT_OK(writer.settle());
+  }
+  EXPECT_EQ(bytesOf(path), bytesOf(other));
+  expectSound(path, 8);
+  // Another build goes on with it, and comes to the same.
+  {
+    PackageWriter writer = write(path);
+    put(writer, 16);
+    FOVEA_ASSERT_OK(writer.pack());
+    FOVEA_ASSERT_OK(writer.settle());
+  }
+  EXPECT_EQ(bytesOf(path), bytesOf(other));
+}
+
+TEST_F(PackTest, PartsSayWhatTheyAre) {
+  PackageWriter::Options options;
+  options.shard = ShardInfo{2, 8, "0123", "a build"};
+  {
+    Expected<PackageWriter> writer = PackageWriter::open(path, target, options);
+    ASSERT_TRUE(writer) << writer.status().message();
+    put(*writer, 64);
+  }
+  auto shardOf = [&] {
+    Expected<PackageReader> reader = PackageReader::open(path);
+    EXPECT_TRUE(reader) << reader.status().message();
+    return reader ? reader->shard() : std::nullopt;
+  };
+  const std::optional<ShardInfo> shard = shardOf();
+  ASSERT_TRUE(shard);
+  EXPECT_EQ(shard->str(), "2/8");
+  EXPECT_EQ(shard->plan, "0123");
+  EXPECT_EQ(shard->build, "a build");
+  EXPECT_FALSE(shard->finished);
+  // One that is there stays what it is.
+  options.shard->index = 3;
+  ASSERT_TRUE(PackageWriter::open(path, target, options));
+  EXPECT_EQ(shardOf()->str(), "2/8");
+  FOVEA_ASSERT_OK(PackageWriter::open(path, target, options)->finishShard());
+  EXPECT_TRUE(shardOf()->finished);
+  // Entries that are damaged, or without the others.
+  sqlite3 *db = nullptr;
+  sqlite3_open(path.c_str(), &db);
+  for (const char *sql : {"UPDATE meta SET value='3/8' WHERE key='shard'",
+                          "DELETE FROM meta WHERE key='shard'"}) {
+    ASSERT_EQ(sqlite3_exec(db, sql, nullptr, nullptr, nullptr), SQLITE_OK);
+    Expected<PackageReader> reader = PackageReader::open(path);
+    ASSERT_FALSE(reader);
+    EXPECT_EQ(reader.status().code(), StatusCode::Corrupt);
+    EXPECT_NE(reader.status().message().find("'shard'"), std::string::npos)
+        << reader.status().message();
+  }
+  sqlite3_close(db);
 }

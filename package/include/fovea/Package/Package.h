@@ -109,6 +109,19 @@ struct KernelRecord {
   }
 };
 
+/// Which part of a library a package is, where several machines built it: what
+/// keeps parts of different libraries from being merged.
+struct ShardInfo {
+  uint32_t index = 0, count = 0; ///< from 1 to count
+  std::string plan;              ///< hash of what all parts have, opaque here
+  std::string build;             ///< fingerprint of the build
+  bool finished = false;         ///< it has all that it is to have
+  /// "2/8".
+  std::string str() const {
+    return std::to_string(index) + "/" + std::to_string(count);
+  }
+};
+
 /// Version of an operation's base arguments (OperationSpec.h) that this build
 /// knows.
 int32_t abiVersionOf(OpKind op);

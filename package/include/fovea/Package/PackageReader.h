@@ -13,6 +13,7 @@
 #include "fovea/Package/Package.h"
 
 #include <memory>
+#include <optional>
 
 namespace fovea {
 
@@ -41,6 +42,8 @@ public:
   const std::string &path() const;
   const std::string &creator() const;
   const TargetId &target() const;
+  /// Of which library it is which part; none: it is whole.
+  const std::optional<ShardInfo> &shard() const;
 
   /// All kernels, ordered by problem text, then schedule text. References stay
   /// valid as long as the reader, also when it is moved.

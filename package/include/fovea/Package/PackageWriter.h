@@ -12,6 +12,7 @@
 #include "fovea/Package/Package.h"
 
 #include <memory>
+#include <optional>
 
 namespace fovea {
 
@@ -24,6 +25,9 @@ public:
     int32_t busyTimeoutMs = 30000;
     /// zstd level of the images.
     int32_t compressionLevel = 19;
+    /// What part of a library a package is that is created; one that is there
+    /// stays what it is.
+    std::optional<ShardInfo> shard;
   };
 
   /// Creates `path`, or opens it for append when it is a sound package of the
@@ -71,6 +75,15 @@ public:
   /// or the number of builds that put it there. A package that was never packed
   /// is as good, but larger.
   Status pack();
+
+  /// Says of a part of a library that all of it is there.
+  Status finishShard();
+
+  /// Writes the file anew, in place of the old one, so that its bytes depend on
+  /// what is in it alone and not on how it came there; by one version of SQLite
+  /// and zstd. The last call: this writer may write nothing behind it, and
+  /// nobody else while it runs, since that is lost.
+  Status settle();
 
 private:
   struct Impl;
