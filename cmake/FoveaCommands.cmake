@@ -1,14 +1,15 @@
-# fovea_add_command(NAME): what every command that is installed has beside its
-# program: a manual page and bash completion, both made from its --help, and a
-# --version that is the project's.
+# fovea_add_command(NAME COMPONENT): what every command that is installed has beside
+# its program: a manual page and bash completion, both made from its --help, and a
+# --version that is the project's. All are of the component (docs/Packages.md).
 find_package(Python3 3.9 COMPONENTS Interpreter)
 if(NOT Python3_Interpreter_FOUND)
   message(STATUS "Without manual pages and bash completion: they need Python 3.9")
 endif()
 set(FOVEA_PAGES "${PROJECT_BINARY_DIR}/share")
 
-function(fovea_add_command name)
-  install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+function(fovea_add_command name component)
+  install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}"
+    COMPONENT ${component})
   if(Python3_Interpreter_FOUND)
     set(script "${PROJECT_SOURCE_DIR}/tools/pages/tool_pages.py")
     set(man "${FOVEA_PAGES}/man/man1/${name}.1")
@@ -19,9 +20,11 @@ function(fovea_add_command name)
       DEPENDS ${name} "${script}" VERBATIM
       COMMENT "Manual page and completion of ${name}")
     add_custom_target(${name}-pages ALL DEPENDS "${man}" "${completion}")
-    install(FILES "${man}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+    install(FILES "${man}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1"
+      COMPONENT ${component})
     install(FILES "${completion}"
-      DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+      DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions"
+      COMPONENT ${component})
   endif()
   if(FOVEA_BUILD_TESTS)
     add_dependencies(check-fovea ${name}-pages)

@@ -167,6 +167,9 @@ int runRequest(const Request &request) {
     return complain("the libraries that take HIP's place are not where they are "
                     "installed beside this command, in " FOVEA_SIM_PLACE
                     " seen from it; install the simulator anew");
+  if (place.find(':') != std::string::npos)
+    return complain("the loader takes ':' for the end of a path, and there is one "
+                    "in '" + place + "'; move the installation");
   // One's own log is gone on with, and kept.
   tool::TemporaryFolder folder("fovea-sim");
   const char *named = std::getenv("FOVEA_SIM_LOG");
