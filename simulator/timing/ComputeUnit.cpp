@@ -43,16 +43,21 @@ struct ComputeUnit::Wave {
   uint64_t fetchedLine = kNever;
   std::array<uint32_t, kStalls> pending{}; ///< stalls of the next instruction
   std::array<uint64_t, kTimedRegs> ready{};    ///< by register
-  std::array<uint64_t, kTimedRegs> chained{};  ///< as C of a matrix instruction
+  /// Of vector registers as C of a matrix instruction; of scalar ones in the
+  /// scalar unit.
+  std::array<uint64_t, kTimedRegs> chained{};
   std::array<bool, kTimedRegs> matrix{};       ///< written by one
   std::array<std::vector<uint64_t>, kWaitCounters> outstanding;
   std::array<uint64_t, kWaitCounters> lastDone{};
   std::array<bool, kWaitCounters> scalarOut{}; ///< scalar loads outstanding
+  uint64_t dualFree = 0; ///< when the next dual instruction may issue
+  unsigned awaited = 0;  ///< the barrier's round that it has arrived for
 };
 
 struct ComputeUnit::Simd {
   std::vector<unsigned> waves; ///< by age
-  uint64_t vectorFree = 0, matrixFree = 0, packedFree = 0, coexecFree = 0;
+  uint64_t vectorFree = 0, matrixFree = 0, packedFree = 0, coexecFree = 0,
+           transFree = 0;
   uint64_t next = 0;
   bool salu = false, smem = false, vmem = false, lds = false, branch = false,
        vector = false;
@@ -63,6 +68,8 @@ struct ComputeUnit::Place {
   Residence *residence = nullptr;
   size_t done = 0;
   unsigned live = 0, arrived = 0;
+  unsigned round = 0;      ///< barriers that all have reached
+  uint64_t released = 0;   ///< when waves go on behind the last of them
   std::vector<unsigned> waves;
 };
 
@@ -87,7 +94,7 @@ void ComputeUnit::launch(Place &place, uint64_t now) {
     return;
   const GroupTrace *group = (*Queue)[NextGroup];
   place.done = NextGroup++;
-  place.live = place.arrived = 0;
+  place.live = place.arrived = place.round = 0;
   place.waves.clear();
   Done[place.done] = {group, now, 0};
   // Waves go to the SIMDs in turn, from the emptiest on.
@@ -194,11 +201,19 @@ uint64_t ComputeUnit::step(Simd &simd, uint64_t now) {
 bool ComputeUnit::ready(Wave &w, const TimedOp &op, uint64_t now) {
   uint64_t latest = 0;
   bool matrix = false;
+  const bool scalar = op.unit == Unit::Salu || op.unit == Unit::Smem ||
+                      op.unit == Unit::Branch;
+  const uint64_t further =
+      op.unit == Unit::Lds || op.unit == Unit::Vmem ? Chip.addressLatency : 0;
   auto look = [&](const TimedRange &range, bool chained, bool matrixOnly) {
     for (unsigned r = range.first; r < unsigned(range.first + range.count); ++r) {
       if (matrixOnly && !w.matrix[r])
         continue;
-      uint64_t at = chained && w.matrix[r] ? w.chained[r] : w.ready[r];
+      const bool vector = r < kTimedScalars;
+      uint64_t at = (vector ? chained && w.matrix[r] : scalar) ? w.chained[r]
+                                                               : w.ready[r];
+      if (vector && at)
+        at += further;
       if (at > latest) {
         latest = at;
         matrix = w.matrix[r];
@@ -258,7 +273,7 @@ void ComputeUnit::issueMemory(Wave &w, const TimedOp &op, const TraceStep &step,
   else if (op.unit == Unit::Smem)
     done = Memory.scalar(*w.group, use, now);
   else if (use.lines)
-    done = Memory.vector(*w.group, use, step.op, w.salt, now);
+    done = Memory.vector(*w.group, use, step.op, w.salt, now, w.simd);
   else // no lane active or in range: only LDS, or nothing
     done = use.ldsClocks ? Memory.lds(use, w.simd, true, now) : now + Chip.slot;
   for (unsigned c = 0; c < kWaitCounters; ++c)
@@ -355,6 +370,10 @@ bool ComputeUnit::issueVector(Simd &simd, Wave &w, const TimedOp &op,
     free = simd.packedFree;
     why = Stall::MatrixPipe;
   }
+  if (op.trans)
+    free = std::max(free, simd.transFree);
+  if (op.dual)
+    free = std::max(free, w.dualFree);
   if (free > now) {
     block(w, now, free, why);
     return false;
@@ -364,11 +383,15 @@ bool ComputeUnit::issueVector(Simd &simd, Wave &w, const TimedOp &op,
     return false;
   }
   simd.vector = true;
-  simd.vectorFree = now + op.clocks;
+  simd.vectorFree = now + op.port;
+  if (op.trans)
+    simd.transFree = now + op.clocks;
+  if (op.forwards)
+    w.dualFree = now + Chip.dualForward;
   if (excludesMatrix)
     simd.matrixFree = std::max(simd.matrixFree, now + op.clocks);
   Count.valuClocks += op.clocks;
-  setReady(w, op, now + op.latency, now + op.latency, false);
+  setReady(w, op, now + op.latency, now + op.scalarLatency, false);
   return true;
 }
 
@@ -383,8 +406,12 @@ bool ComputeUnit::issueMatrix(Simd &simd, Wave &w, const TimedOp &op,
           Stall::VectorPort);
     return false;
   }
+  if (Chip.matrixExcludesVector && simd.transFree > now) {
+    block(w, now, simd.transFree, Stall::VectorPort);
+    return false;
+  }
   simd.vector = true;
-  simd.vectorFree = now + op.clocks;
+  simd.vectorFree = now + op.port;
   simd.matrixFree = now + op.pipe;
   simd.packedFree = now + op.pipe + Chip.packedAfterMatrix;
   if (op.excludesVector)
@@ -399,7 +426,7 @@ bool ComputeUnit::issueToQueue(Simd &simd, Wave &w, const TimedOp &op,
                                uint64_t now) {
   const bool lds = op.unit == Unit::Lds;
   const uint64_t at =
-      lds ? Memory.ldsReady(w.simd, now) : Memory.vectorReady(now);
+      lds ? Memory.ldsReady(w.simd, now) : Memory.vectorReady(w.simd, now);
   if (at > now) {
     block(w, now, at, Stall::MemoryQueue);
     return false;
@@ -413,12 +440,14 @@ bool ComputeUnit::issueToQueue(Simd &simd, Wave &w, const TimedOp &op,
 /// Lets those go on that wait at a barrier which all have reached.
 void ComputeUnit::release(Place &place, uint64_t now) {
   place.arrived = 0;
+  ++place.round;
+  place.released = now + Chip.barrierLatency;
   for (unsigned i : place.waves) {
     Wave &other = Waves[i];
     if (!other.atBarrier)
       continue;
     other.atBarrier = false;
-    other.wake = align(now + Chip.barrierLatency, other.simd);
+    other.wake = align(place.released, other.simd);
     other.pending[unsigned(Stall::Barrier)] +=
         static_cast<uint32_t>(other.wake - other.blockedFrom);
     Simds[other.simd].next = std::min(Simds[other.simd].next, other.wake);
@@ -442,7 +471,22 @@ void ComputeUnit::end(Simd &simd, Wave &w, uint64_t now) {
   }
 }
 
+/// Passes over hints, which issue beside what follows them. False: the wave is
+/// at its end.
+bool ComputeUnit::skipHints(Wave &w) {
+  for (; w.at != w.end && Program.at(w.at->op).unit == Unit::Hint; ++w.at) {
+    ++Count.issued;
+    if (Insts)
+      ++(*Insts)[w.at->op].issues;
+  }
+  return w.at != w.end;
+}
+
 bool ComputeUnit::tryIssue(Simd &simd, Wave &w, uint64_t now) {
+  if (!skipHints(w)) {
+    end(simd, w, now);
+    return true;
+  }
   const TraceStep &step = *w.at;
   const TimedOp &op = Program.at(step.op);
   if (!fetched(w, step.op, now) ||
@@ -463,7 +507,7 @@ bool ComputeUnit::tryIssue(Simd &simd, Wave &w, uint64_t now) {
     if (!takePort(simd.salu, w, now))
       return false;
     Count.scalarClocks += Chip.slot;
-    setReady(w, op, now + op.latency, now + op.latency, false);
+    setReady(w, op, now + op.latency, now + op.scalarLatency, false);
     break;
   case Unit::Smem:
     if (!takePort(simd.salu, w, now)) // scalar memory shares the scalar port
@@ -482,7 +526,7 @@ bool ComputeUnit::tryIssue(Simd &simd, Wave &w, uint64_t now) {
     next = now + (taken ? Chip.branchTaken : Chip.branchNotTaken);
     if (taken)
       w.fetchedLine = kNever - 1;
-    setReady(w, op, now + op.latency, now + op.latency, false);
+    setReady(w, op, now + op.latency, now + op.scalarLatency, false);
     break;
   }
   case Unit::Wait:
@@ -492,16 +536,28 @@ bool ComputeUnit::tryIssue(Simd &simd, Wave &w, uint64_t now) {
   case Unit::Priority:
     w.priority = op.value;
     break;
+  case Unit::Signal: {
+    Place &place = Places[w.place];
+    w.awaited = place.round + 1;
+    if (++place.arrived >= place.live)
+      release(place, now);
+    break;
+  }
   case Unit::Barrier: {
     Place &place = Places[w.place];
+    if (op.split && place.round >= w.awaited) { // all have been there
+      next = std::max(next, place.released);
+      break;
+    }
     retire(w, op, now);
     w.next = now + Chip.slot;
     w.atBarrier = true;
     w.blockedFrom = now;
-    if (++place.arrived >= place.live)
+    if (!op.split && ++place.arrived >= place.live)
       release(place, now);
     return true;
   }
+  case Unit::Hint: // not reached
   case Unit::End:
     break;
   }

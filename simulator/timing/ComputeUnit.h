@@ -68,6 +68,7 @@ private:
   void launch(Place &place, uint64_t now);
   uint64_t step(Simd &simd, uint64_t now);
   bool tryIssue(Simd &simd, Wave &w, uint64_t now);
+  bool skipHints(Wave &w);
   /// Whether the instruction is there: it comes in lines, and straight code is
   /// fetched ahead. This and the others that return bool block the wave if not.
   bool fetched(Wave &w, uint32_t op, uint64_t now);

@@ -8,16 +8,20 @@
 #define FOVEA_SIMULATOR_TIMING_CONSTANTS_H
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace fovea::sim {
 
+/// Which compute units share a cache: those of a shader array, of an XCD, or all.
+enum class Scope : uint8_t { Array, Die, Chip };
+
 /// A level of memory behind L1. What L1 misses goes from one to the next until
 /// one has it; the last one is memory.
 struct MemoryLevel {
   std::string_view name;
-  bool ofDie;      ///< one for each XCD, and not one for the chip
+  Scope scope;
   uint64_t bytes;  ///< it holds; memory: 0
   /// Latency from L1 on, unloaded: of what runs at the compute units' clock, and
   /// of what doesn't.
@@ -27,6 +31,20 @@ struct MemoryLevel {
   double totalClock, totalSecond;
 };
 
+/// A product with a chip: what differs between cards of one target.
+struct Board {
+  std::string_view name; ///< as --board takes it
+  std::string_view target;
+  std::string_view product;
+  unsigned computeUnits;
+  /// As in TimingConstants.
+  double peakHz, loadHz, loadSlope;
+  double memoryBytesPerSecond; ///< that it delivers
+};
+
+/// "a, b": the boards of a target, for error messages; empty: it has none.
+std::string boardList(std::string_view target);
+
 struct TimingConstants {
   std::string_view target;
 
@@ -34,16 +52,25 @@ struct TimingConstants {
   // one a unit.
   unsigned slot;              ///< clocks
   unsigned simds;             ///< of a compute unit
+  unsigned waveLanes;         ///< of the waves that costs are for; longer ones
+                              ///< take vector instructions several times
   unsigned valuClocks;        ///< a plain vector instruction holds its SIMD
-  unsigned transClocks;       ///< a transcendental one
+  unsigned transClocks;       ///< a transcendental one its unit
+  unsigned transPort;         ///< ... and the SIMD, where the unit is its own
   unsigned quarterClocks;     ///< a 32-bit integer multiply
   unsigned doubleClocks;      ///< fp64 arithmetic
   unsigned packedClocks;      ///< packed fp32
   unsigned swapClocks;        ///< v_permlane*_swap
+  unsigned dualForward;       ///< clocks of a wave between a dual instruction
+                              ///< that reads what it writes and the next one
   unsigned valuLatency;       ///< issue to issue of a dependent instruction
   unsigned transLatency;
+  unsigned laneLatency;       ///< more of them where an operand is DPP
+  unsigned addressLatency;    ///< more of them to LDS and vector memory
   unsigned scalarLatency;
-  unsigned maskLatency;       ///< vector result in scalar registers to SALU
+  unsigned scalarToVector;    ///< scalar result to a vector instruction
+  unsigned maskLatency;       ///< vector result in scalar registers to VALU
+  unsigned maskToScalar;      ///< ... to SALU and branches
   unsigned branchTaken, branchNotTaken; ///< clocks until the wave's next issue
   unsigned barrierLatency;    ///< last arrival to the next issue
   unsigned waitClocks;        ///< an s_waitcnt whose condition holds
@@ -54,16 +81,24 @@ struct TimingConstants {
   bool packedExcludesMatrix;  ///< packed fp32 and MFMA do not run together
   unsigned packedAfterMatrix; ///< clocks between an MFMA's end and packed fp32
   bool wideExcludesVector;    ///< fp32 and fp64 MFMA keep the vector ALU idle
+  bool matrixExcludesVector;  ///< all do, and wait for transcendentals
+  /// Operations a clock of one SIMD on elements of 16, 8 and 4 bits; 0: the
+  /// passes of LLVM's scheduling model.
+  unsigned matrixFlops16, matrixFlops8, matrixFlops4;
+  unsigned registerBanks;     ///< of vector registers; 0: none that clash
+  unsigned matrixClash;       ///< clocks that two of A, B, C in one bank cost
 
   // LDS, beside its banks (timing/Lds.h). SIMDs reach it in pairs through ports
   // of half its width.
   unsigned ldsLatency;        ///< last phase to data in registers
   unsigned ldsPortBytes;      ///< a clock of one pair's port
   unsigned ldsPairs;          ///< ports
+  unsigned ldsHalves;         ///< that serve accesses side by side
   unsigned ldsQueue;          ///< instructions that a port accepts ahead
   bool ldsWriteAddress;       ///< writes send addresses through the data port
 
   // Vector memory.
+  unsigned l1s;               ///< L1s of a compute unit, of as many SIMDs each
   unsigned l1Bytes, lineBytes, l1Ways;
   unsigned l1Clock;           ///< bytes a clock from L1
   unsigned addressLanes;      ///< lanes a clock of the address unit
@@ -83,6 +118,10 @@ struct TimingConstants {
 
   // Dispatch.
   unsigned engines;           ///< shader engines of an XCD
+  unsigned arrays;            ///< shader arrays of the chip
+  /// Compute units that workgroups of kernels in WGP mode have together, with
+  /// their LDS; 1: there is no such mode.
+  unsigned unitsOfWgp;
   unsigned groupLaunch;       ///< clocks from a free place to the first issue
   unsigned groupInterval;     ///< clocks between workgroups of one XCD
   double launchSeconds;       ///< an empty kernel
@@ -97,10 +136,25 @@ struct TimingConstants {
 
   // Peak, for reports.
   unsigned matrixFlopsPerClock; ///< dense fp16, of a compute unit
+
+  // Registers and LDS are handed out in granules.
+  unsigned vgprGranule;       ///< 0: as descriptors count them
+  unsigned ldsGranule;        ///< bytes
 };
 
-/// The constants of a chip, or null.
-const TimingConstants *timingConstants(std::string_view target);
+/// The constants of a chip on a board, or null; \p board empty: its first, or
+/// the only ones of a chip without boards.
+const TimingConstants *timingConstants(std::string_view target,
+                                       std::string_view board = {});
+
+/// That board's row, or null: there is none.
+const Board *timedBoard(std::string_view target, std::string_view board = {});
+
+/// "gfx908, gfx90a": the chips that have constants, for error messages.
+std::string timedChipList();
+
+/// Two compute units as one, as kernels in WGP mode have them.
+TimingConstants asWgp(const TimingConstants &chip);
 
 } // namespace fovea::sim
 

@@ -81,7 +81,7 @@ private:
   const LdsShape &Lds;
 };
 
-/// Costs of the vector ALU where there is no model of time, which is RDNA.
+/// Costs of the vector ALU of RDNA's kind where there is no model of time.
 /// Waves of 32 lanes issue in a clock, transcendentals and 32-bit products at a
 /// quarter of the rate (RDNA3 and RDNA4 ISA documents), fp64 at a sixteenth.
 TimingConstants rdnaCosts(unsigned waveSize) {
@@ -222,7 +222,7 @@ Status count(const CodeObject &code, const KernelInfo &kernel,
       counts.matrixFlops += double(n) * cost.flops;
       counts.matrixClocks +=
           double(n) *
-          (constants ? cost.pipe : cost.flops / wmmaFlopsPerClock(chip));
+          (constants ? cost.pipe - cost.clash : cost.flops / wmmaFlopsPerClock(chip));
     } else if (cost.unit == Unit::Valu) {
       counts.vectorClocks += double(n) * cost.clocks;
     }

@@ -51,27 +51,37 @@ MemoryCounters &MemoryCounters::operator+=(const MemoryCounters &other) {
   return *this;
 }
 
-/// Bytes a clock of one of the compute units that share a level.
-static double rateOf(const MemoryLevel &level, const Sharing &sharing) {
-  const double units =
-      std::max(1.0, level.ofDie ? sharing.unitsOfDie : sharing.units);
-  const double total = level.totalClock + level.totalSecond / sharing.clockHz;
-  return level.unitClock ? std::min(level.unitClock, total / units)
-                         : total / units;
+/// Compute units at work that share a cache.
+static double unitsOf(Scope scope, const Sharing &sharing) {
+  const double units = scope == Scope::Array ? sharing.unitsOfArray
+                       : scope == Scope::Die ? sharing.unitsOfDie
+                                             : sharing.units;
+  return std::max(1.0, units);
 }
 
-/// Bytes of a die's first cache in which its lines can expect to stay.
-static uint64_t ownBytes(const TimingConstants &chip, const Sharing &sharing) {
-  return std::max<uint64_t>(
-      chip.l1Bytes,
-      uint64_t(double(chip.levels.front().bytes) /
-               std::max(1.0, sharing.unitsOfDie * sharing.misses[0].mean)));
+/// Bytes a clock of one of the compute units that share a level.
+static double rateOf(const MemoryLevel &level, const Sharing &sharing) {
+  const double total = level.totalClock + level.totalSecond / sharing.clockHz;
+  const double share = total / unitsOf(level.scope, sharing);
+  return level.unitClock ? std::min(level.unitClock, share) : share;
+}
+
+/// Bytes of a cache in which a compute unit's lines can expect to stay.
+static uint64_t ownBytes(const TimingConstants &chip, const Sharing &sharing,
+                         size_t level) {
+  const MemoryLevel &cache = chip.levels[level];
+  return std::max<uint64_t>(chip.l1Bytes,
+                            uint64_t(double(cache.bytes) /
+                                     std::max(1.0, unitsOf(cache.scope, sharing) *
+                                                       sharing.misses[level].mean)));
 }
 
 MemoryModel::MemoryModel(const TimingConstants &chip, const Sharing &sharing)
-    : Chip(chip), Share(sharing), L1(chip.l1Bytes, chip.lineBytes, chip.l1Ways),
-      L2(ownBytes(chip, sharing), chip.lineBytes, 16),
-      Scalar(chip.scalarBytes, 64, 4) {
+    : Chip(chip), Share(sharing), Scalar(chip.scalarBytes, 64, 4) {
+  L1s.assign(chip.l1s, {TagStore(chip.l1Bytes, chip.lineBytes, chip.l1Ways)});
+  for (size_t i = 0; i < chip.levels.size(); ++i)
+    if (chip.levels[i].scope != Scope::Chip)
+      Own.emplace_back(ownBytes(chip, sharing, i), chip.lineBytes, 16);
   for (const MemoryLevel &level : chip.levels)
     Levels.push_back({rateOf(level, sharing),
                       level.clocks + level.seconds * sharing.clockHz});
@@ -83,12 +93,13 @@ MemoryModel::MemoryModel(const TimingConstants &chip, const Sharing &sharing)
   PortQueue.resize(chip.ldsPairs);
 }
 
-uint64_t MemoryModel::vectorReady(uint64_t now) {
-  while (!Accepted.empty() && Accepted.front() <= double(now))
-    Accepted.pop_front();
-  if (Accepted.size() < Chip.vmemQueue)
+uint64_t MemoryModel::vectorReady(unsigned simd, uint64_t now) {
+  std::deque<double> &accepted = cacheOf(simd).accepted;
+  while (!accepted.empty() && accepted.front() <= double(now))
+    accepted.pop_front();
+  if (accepted.size() < Chip.vmemQueue)
     return now;
-  return uint64_t(Accepted[Accepted.size() - Chip.vmemQueue] + 0.999);
+  return uint64_t(accepted[accepted.size() - Chip.vmemQueue] + 0.999);
 }
 uint64_t MemoryModel::ldsReady(unsigned simd, uint64_t now) {
   // A port takes its SIMDs in turn: one that has less than its share of the queue
@@ -117,16 +128,18 @@ static double chance(uint64_t line) {
 }
 
 /// Only so many misses can be under way: when there is room for one.
-double MemoryModel::roomForMiss(uint64_t now) {
+double MemoryModel::roomForMiss(Cache &cache, uint64_t now) {
   double at = double(now);
+  auto &flight = cache.flight;
   auto leave = [&] {
-    FlightBytes -= Flight.front().second;
-    Flight.pop_front();
+    cache.flightBytes -= flight.front().second;
+    flight.pop_front();
   };
-  while (!Flight.empty() && Flight.front().first <= now)
+  while (!flight.empty() && flight.front().first <= now)
     leave();
-  while (FlightBytes + Chip.lineBytes > Chip.flightBytes && !Flight.empty()) {
-    at = std::max(at, double(Flight.front().first));
+  while (cache.flightBytes + Chip.lineBytes > Chip.flightBytes &&
+         !flight.empty()) {
+    at = std::max(at, double(flight.front().first));
     leave();
   }
   return at;
@@ -135,26 +148,27 @@ double MemoryModel::roomForMiss(uint64_t now) {
 /// Which level has a line, or takes what is written there.
 size_t MemoryModel::levelOf(uint64_t line, uint32_t op, Access access) {
   const size_t memory = Levels.size() - 1;
-  if (L2.touch(line))
-    return 0;
-  // It is written back some time.
-  if (access == Access::Store)
-    return memory;
   size_t level = 0;
-  for (uint64_t salt = 0; level != memory; ++level, salt += 0x5555)
-    if (chance(line ^ salt) >= Share.misses[level].of(op))
+  for (uint64_t salt = 0; level != memory; ++level, salt += 0x5555) {
+    if (level < Own.size() && Own[level].touch(line))
       break;
+    // What is written is written back some time, to memory.
+    if (access != Access::Store &&
+        chance(line ^ salt) >= Share.misses[level].of(op))
+      break;
+  }
   return level;
 }
 
-uint64_t MemoryModel::fetch(uint64_t line, uint32_t op, uint64_t now,
-                            Access access) {
-  const double at = roomForMiss(now);
-  AddressFree = std::max(AddressFree, at); // what comes behind waits as well
+uint64_t MemoryModel::fetch(Cache &cache, uint64_t line, uint32_t op,
+                            uint64_t now, Access access) {
+  const double at = roomForMiss(cache, now);
+  // What comes behind waits as well.
+  cache.addressFree = std::max(cache.addressFree, at);
   const size_t last = levelOf(line, op, access);
   const bool store = access == Access::Store;
   // The other compute units are taken to have as much under way as this one.
-  const double loaded = LoadedClocks * double(FlightBytes);
+  const double loaded = LoadedClocks * double(cache.flightBytes);
   double done = 0;
   for (size_t i = 0; i <= last; ++i) {
     Level &level = Levels[i];
@@ -172,24 +186,26 @@ uint64_t MemoryModel::fetch(uint64_t line, uint32_t op, uint64_t now,
     done = std::max(done, AtomicFree + Levels.front().latency);
   uint64_t end =
       uint64_t(store ? std::max(Levels.front().free, Levels[last].free) : done);
-  if (!Flight.empty())
-    end = std::max(end, Flight.back().first);
-  Flight.emplace_back(end, Chip.lineBytes);
-  FlightBytes += Chip.lineBytes;
+  if (!cache.flight.empty())
+    end = std::max(end, cache.flight.back().first);
+  cache.flight.emplace_back(end, Chip.lineBytes);
+  cache.flightBytes += Chip.lineBytes;
   return uint64_t(done);
 }
 
 uint64_t MemoryModel::vector(const GroupTrace &group, const MemoryUse &use,
-                             uint32_t op, uint64_t salt, uint64_t now) {
+                             uint32_t op, uint64_t salt, uint64_t now,
+                             unsigned simd) {
   // The address unit takes a few lanes a clock, then lines go to L1 one by one.
   double clocks = std::max<double>(
       {double((use.lanes + Chip.addressLanes - 1) / Chip.addressLanes),
        double(use.bytes) / Chip.l1Clock, double(use.lines), 1.0});
-  double start = std::max(AddressFree, double(now));
-  Accepted.push_back(start);
-  AddressFree = start + clocks;
+  Cache &cache = cacheOf(simd);
+  double start = std::max(cache.addressFree, double(now));
+  cache.accepted.push_back(start);
+  cache.addressFree = start + clocks;
   Count.busyClocks += uint64_t(clocks);
-  uint64_t at = uint64_t(AddressFree), done = at + Chip.l1Latency;
+  uint64_t at = uint64_t(cache.addressFree), done = at + Chip.l1Latency;
   const Access access = use.atomic  ? Access::Atomic
                         : use.store ? Access::Store
                                     : Access::Load;
@@ -202,10 +218,10 @@ uint64_t MemoryModel::vector(const GroupTrace &group, const MemoryUse &use,
     uint64_t line = group.lines[use.firstLine + i] ^ salt;
     ++Count.l1Lines;
     Count.l1Bytes += Chip.lineBytes;
-    if (access == Access::Load && L1.touch(line))
+    if (access == Access::Load && cache.tags.touch(line))
       ++Count.l1Hits;
     else
-      done = std::max(done, fetch(line, op, at, access));
+      done = std::max(done, fetch(cache, line, op, at, access));
   }
   if (use.ldsClocks) { // loads that go to LDS write it when they return
     LdsFree = std::max(LdsFree, double(now)) + use.ldsClocks;
@@ -224,7 +240,7 @@ uint64_t MemoryModel::lds(const MemoryUse &use, unsigned simd, bool store,
   // Ports and banks each work off what they have; the later one gives the data.
   PortFree[pair] = std::max(PortFree[pair], double(now)) +
                    std::max<double>(port, clocks);
-  LdsFree = std::max(LdsFree, double(now)) + clocks;
+  LdsFree = std::max(LdsFree, double(now)) + double(clocks) / Chip.ldsHalves;
   double end = std::max(PortFree[pair], LdsFree);
   PortQueue[pair].push_back({end, simd});
   Count.ldsClocks += clocks;

@@ -46,7 +46,8 @@ struct MissShares {
 
 /// What the compute units of a launch have in common.
 struct Sharing {
-  double unitsOfDie = 1; ///< compute units at work on an XCD
+  double unitsOfArray = 1; ///< compute units at work in a shader array
+  double unitsOfDie = 1; ///< ... on an XCD
   double units = 1;      ///< ... on the chip
   double unitsShare = 1; ///< ... of those that the chip has
   /// Of each level but memory: of first touches, of what the level before
@@ -69,14 +70,14 @@ public:
 
   /// Whether the address unit, or the LDS port of a SIMD, can take an
   /// instruction at \p now; otherwise when.
-  uint64_t vectorReady(uint64_t now);
+  uint64_t vectorReady(unsigned simd, uint64_t now);
   uint64_t ldsReady(unsigned simd, uint64_t now);
 
   /// Issues at \p now; returns when the data has arrived, or a store is
   /// acknowledged.
   /// \p op: dword of the instruction.
   uint64_t vector(const GroupTrace &group, const MemoryUse &use, uint32_t op,
-                  uint64_t salt, uint64_t now);
+                  uint64_t salt, uint64_t now, unsigned simd = 0);
   uint64_t lds(const MemoryUse &use, unsigned simd, bool store, uint64_t now);
   uint64_t scalar(const GroupTrace &group, const MemoryUse &use, uint64_t now);
 
@@ -84,31 +85,41 @@ public:
 
 private:
   enum class Access { Load, Store, Atomic };
-  uint64_t fetch(uint64_t line, uint32_t op, uint64_t now, Access access);
-  double roomForMiss(uint64_t now);
+  struct Cache;
+  Cache &cacheOf(unsigned simd) { return L1s[simd * Chip.l1s / Chip.simds]; }
+  uint64_t fetch(Cache &cache, uint64_t line, uint32_t op, uint64_t now,
+                 Access access);
+  double roomForMiss(Cache &cache, uint64_t now);
   size_t levelOf(uint64_t line, uint32_t op, Access access);
 
   const TimingConstants &Chip;
   Sharing Share;
-  TagStore L1, L2, Scalar;
+  /// An L1 with its address unit, and what it misses.
+  struct Cache {
+    TagStore tags;
+    double addressFree = 0;
+    std::deque<double> accepted{}; ///< starts of vector memory
+    std::deque<std::pair<uint64_t, unsigned>> flight{}; ///< end and bytes
+    uint64_t flightBytes = 0;
+  };
+  std::vector<Cache> L1s;
+  std::vector<TagStore> Own; ///< of levels that few share: this one's lines
+  TagStore Scalar;
   struct Level {
     double rate;    ///< bytes a clock of this compute unit
     double latency; ///< clocks
     double free = 0;
   };
   std::vector<Level> Levels;
-  double AddressFree = 0, AtomicFree = 0, LdsFree = 0;
+  double AtomicFree = 0, LdsFree = 0;
   double LoadedClocks; ///< of latency behind L2, by bytes under way
   double AtomicRate;   ///< dwords a clock of this compute unit
   std::vector<double> PortFree;
-  std::deque<double> Accepted;              ///< starts of vector memory
   struct PortEntry {
     double end; ///< of its service
     unsigned simd;
   };
   std::vector<std::deque<PortEntry>> PortQueue; ///< by port
-  std::deque<std::pair<uint64_t, unsigned>> Flight; ///< end and bytes of misses
-  uint64_t FlightBytes = 0;
   MemoryCounters Count;
 };
 

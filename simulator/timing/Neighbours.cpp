@@ -130,18 +130,18 @@ double shareBehind(const GroupTrace &middle, const Sharing &sharing,
   return before > 0 ? behind / before : 1;
 }
 
-/// Distances to workgroups that may share a line in the cache of a die: all of
-/// them, or some near and far, odd and even, since heads and blocks alternate
-/// in many ways.
-std::vector<uint64_t> stepsOfDie(uint64_t neighbours, unsigned xcds) {
+/// Distances to workgroups that may share a line in one of \p caches to which
+/// they go in turn: all of them, or some near and far, odd and even, since heads
+/// and blocks alternate in many ways.
+std::vector<uint64_t> stepsOfCache(uint64_t neighbours, unsigned caches) {
   constexpr uint64_t kMost = 48;
   std::vector<uint64_t> steps;
   if (neighbours <= kMost) {
     for (uint64_t step = 1; step < neighbours; ++step)
-      steps.push_back(xcds * step);
+      steps.push_back(caches * step);
   } else {
     for (uint64_t i = 1; i <= kMost; ++i)
-      steps.push_back(xcds * ((i * (neighbours - 1) / kMost) ^ (i & 1)));
+      steps.push_back(caches * ((i * (neighbours - 1) / kMost) ^ (i & 1)));
   }
   return steps;
 }
@@ -151,6 +151,25 @@ std::vector<uint64_t> stepsOfChip(unsigned xcds) {
   std::vector<uint64_t> steps(xcds - 1);
   std::iota(steps.begin(), steps.end(), 1);
   return steps;
+}
+
+/// Turns shares of all first touches into shares of those that the levels
+/// \p before let through, a share \p reached of all in the mean. Returns what
+/// the level itself lets through of all.
+double ofThoseThatReach(MissShares &misses,
+                        const std::vector<MissShares> &before, double reached) {
+  const double through = std::min(reached, misses.mean);
+  if (before.empty())
+    return through;
+  for (uint32_t op = 0; op < misses.byOp.size(); ++op) {
+    double share = 1;
+    for (const MissShares &level : before)
+      share *= level.of(op);
+    if (misses.byOp[op] >= 0)
+      misses.byOp[op] = float(std::min(1.0, misses.byOp[op] / share));
+  }
+  misses.mean = through / reached;
+  return through;
 }
 
 } // namespace
@@ -165,23 +184,41 @@ Status measureSharing(const Sampler &sampler, const TimingConstants &chip,
   sharing.units = std::min<double>(around.units, double(around.total));
   sharing.unitsShare = sharing.units / double(around.units);
   sharing.unitsOfDie = std::max(1.0, sharing.units / xcds);
-  const uint64_t neighbours =
-      std::min(uint64_t(sharing.unitsOfDie * around.resident),
-               (around.total + xcds - 1) / xcds);
+  sharing.unitsOfArray = std::max(1.0, sharing.units / around.arrays);
+  // Workgroups that one of so many caches has.
+  const auto neighboursOf = [&](double units, unsigned caches) {
+    return std::min(uint64_t(units * around.resident),
+                    (around.total + caches - 1) / caches);
+  };
+  const uint64_t neighbours = neighboursOf(sharing.unitsOfDie, xcds);
   note = std::to_string(neighbours) + " workgroups are at work behind an L2";
+  double reached = 1; // of the lines, this level
   for (const MemoryLevel &level : chip.levels) {
     if (!level.bytes)
       continue;
-    const double groups = double(neighbours) * (level.ofDie ? 1 : xcds);
-    const SharedCache cache{double(level.ofDie ? neighbours : xcds),
-                            double(level.bytes / chip.lineBytes), groups};
-    sharing.misses.emplace_back();
-    if (Status status = measureMisses(sampler, *trace, around.total,
-                                      level.ofDie ? stepsOfDie(neighbours, xcds)
-                                                  : stepsOfChip(xcds),
-                                      cache, sharing.misses.back());
+    const double lines = double(level.bytes / chip.lineBytes);
+    // What dies share they each fetch once; below, workgroups share.
+    const bool ofDies = level.scope == Scope::Chip && xcds > 1;
+    const unsigned caches = level.scope == Scope::Array ? around.arrays
+                            : level.scope == Scope::Die ? xcds
+                                                        : 1;
+    const double units = level.scope == Scope::Array ? sharing.unitsOfArray
+                         : level.scope == Scope::Die ? sharing.unitsOfDie
+                                                     : sharing.units;
+    const uint64_t users = neighboursOf(units, caches);
+    const SharedCache cache =
+        ofDies ? SharedCache{double(xcds), lines, double(neighbours) * xcds}
+               : SharedCache{double(users), lines, double(users)};
+    MissShares misses;
+    if (Status status =
+            measureMisses(sampler, *trace, around.total,
+                          ofDies ? stepsOfChip(xcds) : stepsOfCache(users, caches),
+                          cache, misses);
         !status)
       return status;
+    if (!ofDies)
+      reached = ofThoseThatReach(misses, sharing.misses, reached);
+    sharing.misses.push_back(std::move(misses));
     const size_t index = sharing.misses.size() - 1;
     const double share = shareBehind(*trace, sharing, index);
     note += "; the " + std::string(level.name) + " fetches " +

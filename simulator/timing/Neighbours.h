@@ -16,6 +16,7 @@ struct Neighbourhood {
   uint64_t total = 0;    ///< workgroups of the launch
   unsigned units = 1;    ///< compute units of the chip
   unsigned xcds = 1;     ///< to which workgroups go in turn, with an L2 each
+  unsigned arrays = 1;   ///< of the chip, with a cache each, likewise
   unsigned resident = 1; ///< workgroups that a compute unit holds
 };
 

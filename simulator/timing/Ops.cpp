@@ -24,7 +24,10 @@ constexpr NamedUnit kNamedUnits[] = {
     {"s_endpgm", Unit::End},
     {"s_endpgm_saved", Unit::End},
     {"s_barrier", Unit::Barrier},
+    {"s_barrier_signal", Unit::Signal},
+    {"s_barrier_signal_isfirst", Unit::Signal},
     {"s_barrier_wait", Unit::Barrier},
+    {"s_delay_alu", Unit::Hint},
     {"s_setprio", Unit::Priority},
     {"s_nop", Unit::Nop},
     {"s_sleep", Unit::Nop},
@@ -54,13 +57,69 @@ constexpr NamedUnit kNamedUnits[] = {
 /// fast as with elements of six and four bits: eight bits on either side take
 /// twice as long (CDNA4 ISA document; the data sheet's peak of fp8 is half that
 /// of fp4).
-unsigned matrixClocks(const MicroOp &op, double passes) {
+unsigned matrixPasses(const MicroOp &op, double passes) {
   unsigned clocks = static_cast<unsigned>(passes * 4 + 0.5);
   if (op.row->form != Form::MfmaSmall)
     return clocks;
   constexpr unsigned kFirstOfSixBits = 2; // formats: fp8, bf8, fp6, bf6, fp4
   unsigned a = op.aux & 15, b = op.aux >> 8 & 7;
   return std::min(a, b) < kFirstOfSixBits ? 2 * clocks : clocks;
+}
+
+/// Names of element types in mnemonics, the factors' behind the result's.
+struct NamedBits {
+  std::string_view suffix;
+  unsigned TimingConstants::*flops; ///< operations a clock
+};
+constexpr NamedBits kNamedBits[] = {
+    {"f16", &TimingConstants::matrixFlops16}, // and bf16
+    {"iu8", &TimingConstants::matrixFlops8},
+    {"fp8", &TimingConstants::matrixFlops8},
+    {"bf8", &TimingConstants::matrixFlops8},
+    {"iu4", &TimingConstants::matrixFlops4},
+};
+
+/// Operations a clock on the types of a matrix instruction, where the chip's row
+/// has them: LLVM's scheduling model has none for WMMA.
+unsigned flopsPerClock(const TimingConstants &chip, std::string_view mnemonic) {
+  for (const NamedBits &named : kNamedBits)
+    if (mnemonic.size() > named.suffix.size() &&
+        mnemonic.substr(mnemonic.size() - named.suffix.size()) == named.suffix)
+      return chip.*named.flops;
+  return chip.matrixFlops16;
+}
+
+unsigned matrixClocks(const TimingConstants &chip, const MicroOp &op,
+                      double passes) {
+  const unsigned flops = flopsPerClock(chip, op.row->mnemonic);
+  // Products of 16x16x16 on four bits take as long as on eight, on RDNA4.
+  constexpr unsigned kFewest = 8;
+  return flops ? std::max(2 * op.row->count / flops, kFewest)
+               : matrixPasses(op, passes);
+}
+
+bool readsWhatItWrites(const TimedOp &op) {
+  for (unsigned i = 0; i < op.readCount; ++i)
+    for (unsigned j = 0; j < op.writeCount; ++j)
+      if (op.reads[i].first < op.writes[j].first + op.writes[j].count &&
+          op.writes[j].first < op.reads[i].first + op.reads[i].count)
+        return true;
+  return false;
+}
+
+/// Whether two of the first three vector operands begin in one bank.
+bool operandsClash(const TimedOp &op, unsigned banks) {
+  unsigned seen = 0, vectors = 0;
+  for (unsigned i = 0; i < op.readCount && vectors < 3; ++i) {
+    if (op.reads[i].first >= kTimedScalars)
+      continue;
+    ++vectors;
+    const unsigned bank = 1u << op.reads[i].first % banks;
+    if (seen & bank)
+      return true;
+    seen |= bank;
+  }
+  return false;
 }
 
 } // namespace
@@ -159,8 +218,9 @@ std::unique_ptr<TimedOp> TimedProgram::make(uint32_t index) {
   }
 
   unsigned slot = Chip.slot;
-  op->clocks = static_cast<uint16_t>(slot);
-  op->latency = static_cast<uint16_t>(Chip.scalarLatency);
+  op->clocks = op->port = static_cast<uint16_t>(slot);
+  op->latency = static_cast<uint16_t>(Chip.scalarToVector);
+  op->scalarLatency = static_cast<uint16_t>(Chip.scalarLatency);
   auto operandValue = [&]() -> int64_t {
     ParsedInst inst = parseInstruction(Prog.text(index));
     return inst.operands.empty() ? 0 : inst.operands.back().integer;
@@ -169,12 +229,16 @@ std::unique_ptr<TimedOp> TimedProgram::make(uint32_t index) {
   op->unit = micro.row ? unitOf(*micro.row) : Unit::Nop;
   switch (op->unit) {
   case Unit::Matrix: {
-    op->pipe = static_cast<uint16_t>(matrixClocks(micro, info.schedThroughput));
+    if (Chip.registerBanks && operandsClash(*op, Chip.registerBanks))
+      op->clash = static_cast<uint16_t>(Chip.matrixClash);
+    op->pipe = static_cast<uint16_t>(
+        matrixClocks(Chip, micro, info.schedThroughput) + op->clash);
     op->latency = static_cast<uint16_t>(op->pipe + Chip.matrixLatency);
-    op->clocks = static_cast<uint16_t>(Chip.matrixIssue);
+    op->clocks = op->port = static_cast<uint16_t>(Chip.matrixIssue);
     op->flops = 2.0 * micro.row->count;
     op->excludesVector =
-        Chip.wideExcludesVector && micro.row->rate == Rate::Alone;
+        Chip.matrixExcludesVector ||
+        (Chip.wideExcludesVector && micro.row->rate == Rate::Alone);
     // D = A * B + C: C is the third vector operand.
     unsigned vectors = 0;
     for (unsigned i = 0; i < op->readCount; ++i)
@@ -184,9 +248,19 @@ std::unique_ptr<TimedOp> TimedProgram::make(uint32_t index) {
   }
   case Unit::Valu: {
     op->packed = micro.row->rate == Rate::Packed;
+    op->trans = micro.row->rate == Rate::Transcendental;
+    op->dual = micro.halves != nullptr;
+    op->forwards = op->dual && readsWhatItWrites(*op);
     VectorCost cost = vectorCost(Chip, micro.row->rate);
-    op->clocks = static_cast<uint16_t>(cost.clocks);
-    op->latency = static_cast<uint16_t>(std::max(cost.clocks, cost.latency));
+    // Longer waves go through the unit several times.
+    const unsigned passes = std::max(1u, Prog.waveSize() / Chip.waveLanes);
+    const unsigned clocks = passes * cost.clocks;
+    op->clocks = static_cast<uint16_t>(clocks);
+    op->port = static_cast<uint16_t>(op->trans ? passes * Chip.transPort : clocks);
+    op->latency = static_cast<uint16_t>(
+        std::max(clocks, cost.latency + clocks - cost.clocks) +
+        ((micro.flags & kDpp) ? Chip.laneLatency : 0));
+    op->scalarLatency = op->latency;
     break;
   }
   case Unit::Smem:
@@ -213,9 +287,13 @@ std::unique_ptr<TimedOp> TimedProgram::make(uint32_t index) {
   // A lane mask or a lane's value that goes to scalar registers takes longer.
   if (op->unit == Unit::Valu)
     for (unsigned i = 0; i < op->writeCount; ++i)
-      if (op->writes[i].first >= kTimedScalars)
+      if (op->writes[i].first >= kTimedScalars) {
         op->latency = static_cast<uint16_t>(
             std::max<unsigned>(op->latency, Chip.maskLatency));
+        op->scalarLatency = static_cast<uint16_t>(
+            std::max<unsigned>(op->scalarLatency, Chip.maskToScalar));
+      }
+  op->split = info.mnemonic == "s_barrier_wait";
   return op;
 }
 

@@ -22,6 +22,8 @@ namespace fovea::sim {
 enum class Unit : uint8_t {
   Valu, Matrix, Salu, Smem, Vmem, Lds, Branch,
   Wait, Nop, Barrier, Priority, End,
+  Signal, ///< the first half of a split barrier; Barrier is the second
+  Hint,   ///< takes no clock
 };
 
 /// The unit that executes an instruction.
@@ -47,11 +49,19 @@ struct TimedOp {
   InstClass cls = InstClass::Other;
   uint8_t counts = 0;        ///< bits of WaitCounter
   bool packed = false;       ///< packed fp32
+  bool trans = false;        ///< runs on the transcendental unit
+  bool dual = false;         ///< two vector instructions in one
+  bool forwards = false;     ///< it reads what it writes
+  bool split = false;        ///< a barrier's wait, whose arrival is a Signal
   bool excludesVector = false; ///< an MFMA that keeps the vector ALU idle
   bool isStore = false, writesExec = false;
   uint16_t clocks = 4;       ///< its unit, or the wave (Nop)
+  uint16_t port = 4;         ///< a vector instruction its SIMD
   uint16_t pipe = 0;         ///< the matrix core
+  uint16_t clash = 0;        ///< of `pipe`: for operands in one register bank
   uint16_t latency = 4;      ///< issue to the issue of a reader
+  /// The same of scalar registers: to the scalar unit.
+  uint16_t scalarLatency = 4;
   uint8_t size = 1;          ///< dwords
   uint8_t readCount = 0, writeCount = 0;
   int8_t accumulator = -1;   ///< index of C among `reads`

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "decode/CodeObjectImpl.h"
+#include "exec/LaunchRun.h"
 #include "fovea/Simulator/Timing.h"
 #include "timing/ComputeUnit.h"
 #include "timing/Grid.h"
@@ -30,6 +31,18 @@ std::string_view name(Stall stall) {
 
 bool hasTiming(const ChipInfo &chip) { return timingConstants(chip.target); }
 
+std::string noTimingOf(std::string_view target, std::string_view board) {
+  const std::string chip(target);
+  if (!timingConstants(target))
+    return "there is no timing model of " + chip + "; there is one of " +
+           timedChipList();
+  if (board.empty() || timedBoard(target, board))
+    return "";
+  const std::string known = boardList(target);
+  return "there is no board '" + std::string(board) + "' of " + chip + "; " +
+         (known.empty() ? "it has none to choose from" : "there are " + known);
+}
+
 namespace {
 
 /// Wave instructions that a replay of short workgroups should have.
@@ -39,7 +52,9 @@ constexpr double kShortRun = 100000;
 /// through many tiles.
 constexpr uint64_t kEnoughInstructions = 2000000;
 
-uint64_t ceilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+/// Whether workgroups have the two compute units of a WGP: bit 29 of
+/// COMPUTE_PGM_RSRC1 from gfx10 on.
+bool inWgpMode(const KernelInfo &kernel) { return bitField(kernel.rsrc1, 29, 1); }
 
 /// How many workgroups a compute unit holds, and what stops the next.
 struct Occupancy {
@@ -47,31 +62,37 @@ struct Occupancy {
   std::string limit;
 };
 
-Occupancy occupancyOf(const ChipInfo &chip, const KernelInfo &kernel,
-                      const LaunchConfig &config, unsigned wavesPerGroup) {
+Occupancy occupancyOf(const ChipInfo &chip, const TimingConstants &core,
+                      const KernelInfo &kernel, const LaunchConfig &config,
+                      unsigned wavesPerGroup) {
   // Registers a wave takes of its SIMD's file: granules of 8 (4 where AGPRs
   // have a file of their own), AGPRs behind the VGPRs where the file is one.
   unsigned granules = (kernel.rsrc1 & 63) + 1;
   unsigned registers = granules * (chip.unifiedRegisters ? 8 : 4);
   unsigned file = chip.unifiedRegisters ? chip.vgprsPerSimdLane : 256;
+  if (chip.otherWaveSize) { // RDNA: a 64th of a file that waves of 64 halve
+    file = chip.vgprsPerSimdLane * 32 / kernel.waveSize;
+    registers = unsigned(ceilDiv(vgprCount(kernel, chip), file / 64) * (file / 64));
+  }
   unsigned byRegisters = std::max(1u, file / registers);
   unsigned wavesPerSimd = std::min(chip.maxWavesPerSimd, byRegisters);
   Occupancy result;
-  result.groups = std::max(1u, chip.simdsPerCU * wavesPerSimd / wavesPerGroup);
+  const unsigned units = core.simds / chip.simdsPerCU; // 2: a WGP
+  result.groups = std::max(1u, core.simds * wavesPerSimd / wavesPerGroup);
   result.limit =
       byRegisters < chip.maxWavesPerSimd ? "registers" : "wave slots";
   uint64_t lds = uint64_t(kernel.staticLdsBytes) + config.dynamicLdsBytes;
   if (lds) {
-    uint64_t granule = 512;
+    uint64_t granule = core.ldsGranule;
     unsigned byLds = static_cast<unsigned>(std::max<uint64_t>(
-        1, chip.ldsPerCU / (ceilDiv(lds, granule) * granule)));
+        1, units * chip.ldsPerCU / (ceilDiv(lds, granule) * granule)));
     if (byLds < result.groups) {
       result.groups = byLds;
       result.limit = "LDS";
     }
   }
-  if (wavesPerGroup > 1 && result.groups > 16) {
-    result.groups = 16;
+  if (wavesPerGroup > 1 && result.groups > 16 * units) {
+    result.groups = 16 * units;
     result.limit = "barriers";
   }
   return result;
@@ -82,9 +103,13 @@ class Prediction {
 public:
   Prediction(const CodeObject &code, const KernelInfo &kernel,
              const LaunchConfig &config, const TimingOptions &options,
-             const TimingConstants &chip, TimingReport &report)
+             const TimingConstants &chip, const Board *board,
+             TimingReport &report)
       : code(code), kernel(kernel), config(config), options(options),
-        info(code.device()->chip()), chip(chip), report(report),
+        info(code.device()->chip()), chip(chip),
+        units((board ? board->computeUnits : info.computeUnits) * info.simdsPerCU /
+              chip.simds),
+        board(board), report(report),
         timed(code.impl().program(kernel.waveSize), chip),
         insts(timed.dwords()) {}
 
@@ -110,7 +135,7 @@ private:
   void reportInstructions();
   /// Workgroups that the chip holds.
   uint64_t places() const {
-    return uint64_t(info.computeUnits) * resident.groups;
+    return uint64_t(units) * resident.groups;
   }
   unsigned xcds() const { return std::max(1u, info.xcds); }
 
@@ -120,6 +145,8 @@ private:
   const TimingOptions &options;
   const ChipInfo &info;
   const TimingConstants &chip;
+  const unsigned units; ///< compute units; WGPs of kernels that have them
+  const Board *board;   ///< null: the chip has no boards
   TimingReport &report;
 
   // The launch.
@@ -152,6 +179,8 @@ private:
 Status Prediction::run() {
   report.kernel = kernel.name;
   report.chip = info.target;
+  if (board)
+    report.board = board->name;
   report.simds = chip.simds;
   report.slotClocks = chip.slot;
   for (auto step : {&Prediction::setGrid, &Prediction::probeForTiles,
@@ -190,17 +219,17 @@ Status Prediction::setGrid() {
   report.resident = resident.groups;
   report.residentLimit = resident.limit;
   report.wavesPerSimd = double(waves) * resident.groups / chip.simds;
-  report.rounds = double(total) / (double(info.computeUnits) * resident.groups);
+  report.rounds = double(total) / (double(units) * resident.groups);
   return Status::success();
 }
 
 void Prediction::limitResidence(unsigned wavesPerGroup) {
-  resident = occupancyOf(info, kernel, config, wavesPerGroup);
+  resident = occupancyOf(info, chip, kernel, config, wavesPerGroup);
   if (options.residentWorkgroups)
     resident = {options.residentWorkgroups, "the caller"};
   if (total >= places())
     return;
-  unsigned needed = static_cast<unsigned>(ceilDiv(total, info.computeUnits));
+  unsigned needed = static_cast<unsigned>(ceilDiv(total, units));
   if (needed < resident.groups)
     resident = {needed, "grid"};
 }
@@ -289,7 +318,7 @@ Status Prediction::traceSamples() {
   const uint64_t usual = persistent ? total / 2 : work->usual();
   std::string note;
   if (Status status = measureSharing(
-          *sampler, chip, {total, info.computeUnits, xcds(), resident.groups},
+          *sampler, chip, {total, units, xcds(), chip.arrays, resident.groups},
           usual, sharing, note);
       !status)
     return status;
@@ -326,7 +355,7 @@ void Prediction::replayAll() {
   for (size_t i = 0; i < traces.size(); ++i)
     paces.push_back(replay(i));
   // Tiles are taken in order by whoever is free, whatever the XCD.
-  result = runGrid(*work, paces, info.computeUnits, persistent ? 1 : xcds(),
+  result = runGrid(*work, paces, units, persistent ? 1 : xcds(),
                    persistent ? 1 : chip.engines, resident.groups,
                    chip.groupInterval);
   result.clocks *= chip.spread;
@@ -387,7 +416,6 @@ void Prediction::reportTime() {
     flopsPerInstruction = sum.flops / double(sum.issued);
     matrixPerInstruction = double(sum.matrixClocks) / double(sum.issued);
   }
-  const unsigned units = info.computeUnits;
   report.clockHz = hz;
   report.clocks = result.clocks;
   report.launchSeconds = chip.launchSeconds;
@@ -396,7 +424,8 @@ void Prediction::reportTime() {
   constexpr double kNoticed = 0.05;
   const Uncertainty uncertainty = uncertaintyOf(
       info.target,
-      {report.seconds, memory.atomicClocks > kNoticed * double(sum.clocks)});
+      {report.seconds, memory.atomicClocks > kNoticed * double(sum.clocks),
+       report.board});
   report.timeError = uncertainty.time;
   report.errorIsEstimate = uncertainty.isEstimate;
   report.ratioError = uncertainty.ratio;
@@ -428,8 +457,9 @@ void Prediction::reportUse() {
     report.valu = double(sum.valuClocks) / simdClocks;
     report.salu = double(sum.scalarClocks) / simdClocks;
     report.issue = double(sum.issued) * chip.slot / simdClocks;
-    report.lds = double(memory.ldsClocks) / double(sum.clocks);
-    report.vectorMemory = double(memory.busyClocks) / double(sum.clocks);
+    report.lds = double(memory.ldsClocks) / double(sum.clocks) / chip.ldsHalves;
+    report.vectorMemory =
+        double(memory.busyClocks) / double(sum.clocks) / chip.l1s;
   }
   double scale = sum.issued ? result.instructions / double(sum.issued) : 0;
   report.l1Bytes = double(memory.l1Bytes) * scale;
@@ -479,12 +509,15 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
                TimingReport &report) {
   report = TimingReport();
   const ChipInfo &info = code.device()->chip();
-  const TimingConstants *chip = timingConstants(info.target);
-  if (!chip)
-    return {ErrorCode::NotFound,
-            "there is no timing model of " + std::string(info.target) +
-                "; it knows gfx908, gfx90a, gfx942 and gfx950"};
-  return Prediction(code, kernel, config, options, *chip, report).run();
+  const std::string why = noTimingOf(info.target, options.board);
+  if (!why.empty())
+    return {ErrorCode::NotFound, why};
+  const TimingConstants &unit = *timingConstants(info.target, options.board);
+  const TimingConstants chip =
+      unit.unitsOfWgp > 1 && inWgpMode(kernel) ? asWgp(unit) : unit;
+  return Prediction(code, kernel, config, options, chip,
+                    timedBoard(info.target, options.board), report)
+      .run();
 }
 
 } // namespace fovea::sim

@@ -99,7 +99,7 @@ public:
       use.ldsClocks += ldsClocks(R.Lds, a.address, a.mask, wave.lanes, a.bytes,
                                  a.kind != MemoryAccess::Load, conflicts);
       use.ldsConflicts += conflicts;
-      use.ldsBytes += 64 * std::max(4u, a.bytes);
+      use.ldsBytes += unsigned(wave.lanes) * std::max(4u, a.bytes);
       return;
     }
     use.bytes = static_cast<uint16_t>(

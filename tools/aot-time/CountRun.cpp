@@ -36,7 +36,7 @@ bool timing::parseCountStep(const std::string &text, CountStep &step,
 /// Runs the launches of `subject` and counts.
 static bool runAll(const Subject &subject, const describe::Overrides &overrides,
                    SubjectCount &result) {
-  LaunchLoop loop(subject, /*needsModel=*/false);
+  LaunchLoop loop(subject, /*prediction=*/nullptr);
   const bool all = loop.run(overrides, [&](const LaunchLoop::Item &item) {
     LaunchCount counted;
     counted.launch = item.launch;

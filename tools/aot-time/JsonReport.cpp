@@ -47,6 +47,7 @@ json launchJson(const LaunchTime &launch, bool instructions) {
       {"waves_per_simd", r.wavesPerSimd},
       {"rounds", r.rounds},
       {"busy_share", r.busyShare},
+      {"board", r.board},
       {"matrix_of_chip", r.matrixOfChip},
       {"units",
        {{"matrix", r.matrix},

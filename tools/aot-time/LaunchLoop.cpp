@@ -98,13 +98,10 @@ bool LaunchLoop::openDevice() {
   }
   const std::string chip = target.substr(0, target.find(':'));
   const sim::ChipInfo *known = sim::findChip(chip);
-  if (needsModel && known && !sim::hasTiming(*known)) {
-    std::string timed;
-    for (const sim::ChipInfo &other : sim::knownChips())
-      if (sim::hasTiming(other))
-        timed += (timed.empty() ? "" : ", ") + std::string(other.target);
-    return fail("there is no timing model of " + chip + "; there is one of " +
-                timed + ". --count needs none");
+  if (prediction) {
+    const std::string why = sim::noTimingOf(chip, prediction->board);
+    if (!why.empty())
+      return fail(!known || sim::hasTiming(*known) ? why : why + ". --count needs none");
   }
   if (sim::Status status = sim::Device::create(target, device); !status)
     return fail(status.message());

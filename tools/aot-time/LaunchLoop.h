@@ -21,9 +21,10 @@ class Buffers;
 
 class LaunchLoop {
 public:
-  /// `needsModel`: chips without a timing model are refused.
-  LaunchLoop(const Subject &subject, bool needsModel)
-      : subject(subject), needsModel(needsModel) {}
+  /// `prediction`: chips and boards without a timing model are refused; null:
+  /// none is needed.
+  LaunchLoop(const Subject &subject, const sim::TimingOptions *prediction)
+      : subject(subject), prediction(prediction) {}
 
   /// A launch that is ready to go.
   struct Item {
@@ -52,7 +53,7 @@ private:
               const Visitor &visit);
 
   const Subject &subject;
-  bool needsModel;
+  const sim::TimingOptions *prediction;
   std::shared_ptr<sim::Device> device;
   std::map<std::string, std::shared_ptr<sim::CodeObject>> codes;
 };

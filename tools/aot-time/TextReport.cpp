@@ -108,6 +108,9 @@ std::string summaryText(const LaunchTime &launch) {
       r.peakClockHz > r.clockHz * 1.0001
           ? format("of at most %.2f; --clock sets it\n", r.peakClockHz / 1e9)
           : "the chip's highest\n";
+  if (!r.board.empty())
+    text += format("  board      %-14sclocks, power and memory; --board sets it\n",
+                   r.board.c_str());
   text += format(
       "  grid       %-14scompute units are at work %.0f %% of the time%s\n",
       format("%.2f rounds", r.rounds).c_str(), r.busyShare * 100,

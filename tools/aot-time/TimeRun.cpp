@@ -92,7 +92,7 @@ SubjectTime timing::predictSubject(const Subject &subject,
   SubjectTime result;
   result.label = subject.label();
   result.schedule = subject.schedule();
-  LaunchLoop loop(subject, /*needsModel=*/true);
+  LaunchLoop loop(subject, &options);
   const bool all = loop.run(overrides, [&](const LaunchLoop::Item &item) {
     LaunchTime timed;
     timed.launch = item.launch;

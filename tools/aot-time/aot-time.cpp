@@ -186,6 +186,13 @@ void addOptions(CLI::App &app, CommandLine &line) {
                  "Clock of the chip in GHz; 0: what its power limit allows")
       ->check(tool::finite(0, 10))
       ->group(model);
+  app.add_option("--board", line.timing.board,
+                 "Product with the chip, which sets clocks, power and memory: "
+                 "rx7900xtx, w7900, ... (docs/AotTime.md; default: the first "
+                 "of the chip)")
+      ->type_name("NAME")
+      ->default_str("")
+      ->group(model);
   app.add_option("--resident", line.timing.residentWorkgroups,
                  "Workgroups that share a compute unit; 0: as many as fit")
       ->check(CLI::Range(0, 64).description(""))

@@ -13,12 +13,7 @@ std::string tune::noModelOf(const std::string &target) {
   const sim::ChipInfo *known = sim::findChip(target);
   if (known && sim::hasTiming(*known))
     return "";
-  std::string timed;
-  for (const sim::ChipInfo &other : sim::knownChips())
-    if (sim::hasTiming(other))
-      timed += (timed.empty() ? "" : ", ") + std::string(other.target);
-  return "there is no timing model of " + target +
-         ", and so nothing to rank "
-         "schedules by without such a GPU; there is one of " +
-         timed;
+  return sim::noTimingOf(target) +
+         "; without one, and without such a GPU, there is nothing to rank "
+         "schedules by";
 }

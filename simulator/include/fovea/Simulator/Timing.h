@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fovea::sim {
@@ -55,6 +56,8 @@ struct TimingOptions {
   /// Memory is afterwards as it was before: for a launch that is to run itself
   /// once its time is predicted. Nobody else may write what it writes meanwhile.
   bool takeBack = false;
+  /// The product with the chip, where it matters: "w7900"; empty: the first.
+  std::string board;
 };
 
 /// One instruction of the kernel, over all waves of the samples.
@@ -91,6 +94,7 @@ struct TimingSample {
 
 struct TimingReport {
   std::string kernel, chip;
+  std::string board;       ///< that was assumed; empty: the chip has one alone
   double seconds = 0;      ///< of the launch on an otherwise idle chip
   double clocks = 0;       ///< seconds * clockHz
   double clockHz = 0;      ///< the clock that was assumed
@@ -136,6 +140,10 @@ struct TimingReport {
 
 /// Whether the timing model has constants for the chip.
 bool hasTiming(const ChipInfo &chip);
+
+/// Why there is no prediction for a chip on a board (empty: any), and what there
+/// is instead; empty: there is one.
+std::string noTimingOf(std::string_view target, std::string_view board = {});
 
 /// Predicts the launch \p config of \p kernel. Executes some of its workgroups:
 /// their results are written to memory as in a launch, and stay there unless
