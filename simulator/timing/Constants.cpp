@@ -22,10 +22,10 @@ constexpr uint64_t KiB = 1024, MiB = 1024 * KiB;
 
 /// \p latency and \p totalClock: clocks, and bytes a clock of one L2.
 MemoryLevel l2(uint64_t bytes, double latency, double totalClock) {
-  return {"L2", Scope::Die, bytes, latency, 0, 64, totalClock, 0}; // [W]
+  return {"L2", Scope::Die, true, bytes, latency, 0, 64, totalClock, 0}; // [W]
 }
 MemoryLevel memory(double seconds, double bytesPerSecond) {
-  return {"memory", Scope::Chip, 0, 0, seconds, 0, 0, bytesPerSecond};
+  return {"memory", Scope::Chip, false, 0, 0, seconds, 0, 0, bytesPerSecond};
 }
 
 TimingConstants cdna3() {
@@ -74,7 +74,7 @@ TimingConstants cdna3() {
   c.levels = {
       l2(4 * MiB, 300, 2048), // [W] 16 channels of 128 bytes; [U] 205 ns near
                               // 1.45 GHz
-      {"memory-side cache", Scope::Chip, 256 * MiB, 0, 220e-9, 0, 0, 11.9e12}, // [W]
+      {"memory-side cache", Scope::Chip, false, 256 * MiB, 0, 220e-9, 0, 0, 11.9e12}, // [W]
                                                                          // [M]
       memory(438e-9, 4.3e12), // [U]
   };
@@ -296,12 +296,16 @@ TimingConstants rdna(const Rdna &row) {
   c.target = row.target;
   c.engines = row.engines;
   c.arrays = row.arrays;
+  // Workgroups that share an L0 find each other's lines there.
+  c.levels.push_back({"L0", Scope::Unit, false, c.l1Bytes, double(c.l1Latency),
+                      0, double(c.l1Clock), double(c.l1Clock), 0});
   if (row.generation == rdna3) // [D] 256 KiB an array; RDNA4's only gathers
-    c.levels.push_back({"GL1", Scope::Array, 256 * KiB, 200, 0, 64, 256, 0});
-  c.levels.push_back(
-      {"L2", Scope::Die, row.l2MiB * MiB, 320, 0, 64, row.l2Clock, 0}); // [X]
+    c.levels.push_back(
+        {"GL1", Scope::Array, true, 256 * KiB, 200, 0, 64, 256, 0});
+  c.levels.push_back({"L2", Scope::Die, true, row.l2MiB * MiB, 320, 0, 64,
+                      row.l2Clock, 0}); // [X]
   if (row.cacheMiB)
-    c.levels.push_back({"Infinity Cache", Scope::Chip, row.cacheMiB * MiB, 0,
+    c.levels.push_back({"Infinity Cache", Scope::Chip, true, row.cacheMiB * MiB, 0,
                         150e-9, 0, 0, row.cacheBytesPerSecond}); // [M]
   c.levels.push_back(memory(row.memorySeconds, 0)); // the board's
   c.atomicWordsPerSecond = 64e9 * row.l2MiB; // as gfx942 by L2; no figures
@@ -387,8 +391,11 @@ TimingConstants asWgp(const TimingConstants &chip) {
   c.ldsHalves *= units;
   c.l1s *= units;
   c.matrixFlopsPerClock *= units;
-  for (MemoryLevel &level : c.levels)
+  for (MemoryLevel &level : c.levels) {
     level.unitClock *= units;
+    if (level.scope == Scope::Unit)
+      level.totalClock *= units;
+  }
   return c;
 }
 

@@ -14,14 +14,18 @@
 
 namespace fovea::sim {
 
-/// Which compute units share a cache: those of a shader array, of an XCD, or all.
-enum class Scope : uint8_t { Array, Die, Chip };
+/// Which compute units share a cache: none (workgroups beside each other do),
+/// those of a shader array, of an XCD, or all.
+enum class Scope : uint8_t { Unit, Array, Die, Chip };
 
 /// A level of memory behind L1. What L1 misses goes from one to the next until
 /// one has it; the last one is memory.
 struct MemoryLevel {
   std::string_view name;
   Scope scope;
+  /// What a workgroup brought and the levels before have lost it finds here, as
+  /// long as its share of the bytes has room.
+  bool keepsOwn;
   uint64_t bytes;  ///< it holds; memory: 0
   /// Latency from L1 on, unloaded: of what runs at the compute units' clock, and
   /// of what doesn't.

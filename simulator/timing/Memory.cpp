@@ -53,10 +53,17 @@ MemoryCounters &MemoryCounters::operator+=(const MemoryCounters &other) {
 
 /// Compute units at work that share a cache.
 static double unitsOf(Scope scope, const Sharing &sharing) {
-  const double units = scope == Scope::Array ? sharing.unitsOfArray
-                       : scope == Scope::Die ? sharing.unitsOfDie
-                                             : sharing.units;
-  return std::max(1.0, units);
+  switch (scope) {
+  case Scope::Unit:
+    return 1;
+  case Scope::Array:
+    return std::max(1.0, sharing.unitsOfArray);
+  case Scope::Die:
+    return std::max(1.0, sharing.unitsOfDie);
+  case Scope::Chip:
+    break;
+  }
+  return std::max(1.0, sharing.units);
 }
 
 /// Bytes a clock of one of the compute units that share a level.
@@ -79,9 +86,10 @@ static uint64_t ownBytes(const TimingConstants &chip, const Sharing &sharing,
 MemoryModel::MemoryModel(const TimingConstants &chip, const Sharing &sharing)
     : Chip(chip), Share(sharing), Scalar(chip.scalarBytes, 64, 4) {
   L1s.assign(chip.l1s, {TagStore(chip.l1Bytes, chip.lineBytes, chip.l1Ways)});
+  Own.resize(chip.levels.size());
   for (size_t i = 0; i < chip.levels.size(); ++i)
-    if (chip.levels[i].scope != Scope::Chip)
-      Own.emplace_back(ownBytes(chip, sharing, i), chip.lineBytes, 16);
+    if (chip.levels[i].keepsOwn)
+      Own[i].emplace(ownBytes(chip, sharing, i), chip.lineBytes, 16);
   for (const MemoryLevel &level : chip.levels)
     Levels.push_back({rateOf(level, sharing),
                       level.clocks + level.seconds * sharing.clockHz});
@@ -150,7 +158,7 @@ size_t MemoryModel::levelOf(uint64_t line, uint32_t op, Access access) {
   const size_t memory = Levels.size() - 1;
   size_t level = 0;
   for (uint64_t salt = 0; level != memory; ++level, salt += 0x5555) {
-    if (level < Own.size() && Own[level].touch(line))
+    if (Own[level] && Own[level]->touch(line))
       break;
     // What is written is written back some time, to memory.
     if (access != Access::Store &&
@@ -176,9 +184,13 @@ uint64_t MemoryModel::fetch(Cache &cache, uint64_t line, uint32_t op,
     if (i == 0 || !store) // nobody waits for what is written back
       done = std::max(done, level.free + level.latency + (i ? loaded : 0));
   }
-  ++Count.l2Lines;
-  Count.l2Bytes += Chip.lineBytes;
-  Count.l2Hits += last == 0 || store;
+  const bool isNeighbours = Chip.levels[last].scope == Scope::Unit;
+  Count.l1Hits += isNeighbours;
+  if (!isNeighbours) {
+    ++Count.l2Lines;
+    Count.l2Bytes += Chip.lineBytes;
+    Count.l2Hits += Chip.levels[last].scope != Scope::Chip || store;
+  }
   if (last + 1 == Levels.size())
     Count.memoryBytes += Chip.lineBytes;
   // A store makes room once what it writes back has, an atomic once it is done.

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -103,7 +104,7 @@ private:
     uint64_t flightBytes = 0;
   };
   std::vector<Cache> L1s;
-  std::vector<TagStore> Own; ///< of levels that few share: this one's lines
+  std::vector<std::optional<TagStore>> Own; ///< by level: this one's lines
   TagStore Scalar;
   struct Level {
     double rate;    ///< bytes a clock of this compute unit

@@ -172,6 +172,27 @@ double ofThoseThatReach(MissShares &misses,
   return through;
 }
 
+/// How many caches of a kind the chip has, and the compute units at work that
+/// share one.
+struct Shared {
+  unsigned caches;
+  double units;
+};
+Shared sharedBy(Scope scope, const Neighbourhood &around,
+                const Sharing &sharing, unsigned l1s) {
+  switch (scope) {
+  case Scope::Unit:
+    return {around.units * l1s, 1.0 / l1s};
+  case Scope::Array:
+    return {around.arrays, sharing.unitsOfArray};
+  case Scope::Die:
+    return {around.xcds, sharing.unitsOfDie};
+  case Scope::Chip:
+    break;
+  }
+  return {1, sharing.units};
+}
+
 } // namespace
 
 Status measureSharing(const Sampler &sampler, const TimingConstants &chip,
@@ -199,13 +220,9 @@ Status measureSharing(const Sampler &sampler, const TimingConstants &chip,
     const double lines = double(level.bytes / chip.lineBytes);
     // What dies share they each fetch once; below, workgroups share.
     const bool ofDies = level.scope == Scope::Chip && xcds > 1;
-    const unsigned caches = level.scope == Scope::Array ? around.arrays
-                            : level.scope == Scope::Die ? xcds
-                                                        : 1;
-    const double units = level.scope == Scope::Array ? sharing.unitsOfArray
-                         : level.scope == Scope::Die ? sharing.unitsOfDie
-                                                     : sharing.units;
-    const uint64_t users = neighboursOf(units, caches);
+    const Shared shared = sharedBy(level.scope, around, sharing, chip.l1s);
+    const unsigned caches = shared.caches;
+    const uint64_t users = neighboursOf(shared.units, caches);
     const SharedCache cache =
         ofDies ? SharedCache{double(xcds), lines, double(neighbours) * xcds}
                : SharedCache{double(users), lines, double(users)};
