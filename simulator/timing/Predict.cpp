@@ -424,8 +424,7 @@ void Prediction::reportTime() {
   constexpr double kNoticed = 0.05;
   const Uncertainty uncertainty = uncertaintyOf(
       info.target,
-      {report.seconds, memory.atomicClocks > kNoticed * double(sum.clocks),
-       report.board});
+      {report.seconds, memory.atomicClocks > kNoticed * double(sum.clocks)});
   report.timeError = uncertainty.time;
   report.errorIsEstimate = uncertainty.isEstimate;
   report.ratioError = uncertainty.ratio;

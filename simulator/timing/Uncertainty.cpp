@@ -11,33 +11,34 @@ namespace fovea::sim {
 
 namespace {
 struct ResidualRow {
-  std::string_view target; ///< empty: every other chip
-  std::string_view board;  ///< empty: every board
+  std::string_view target; ///< begins with this
   bool addsInMemory;
   double maxSeconds; ///< launches that take longer have a row of their own
   Uncertainty uncertainty;
 };
 constexpr double kAny = std::numeric_limits<double>::infinity();
 constexpr ResidualRow kResiduals[] = {
-    {"gfx942", "", false, 1e-3, {0.20, 0.17}},
-    {"gfx942", "", false, kAny, {0.17, 0.12}},
-    {"gfx942", "", true, 1e-3, {0.27, 0.27}},
-    {"gfx942", "", true, kAny, {0.18, 0.18}},
-    {"gfx950", "", false, 1e-3, {0.17, 0.17}},
-    {"gfx950", "", false, kAny, {0.10, 0.08}},
-    {"gfx950", "", true, 1e-3, {0.19, 0.19}},
-    {"gfx950", "", true, kAny, {0.13, 0.12}},
-    {"gfx1100", "rx7900xtx", false, kAny, {0.4, 0.25, true}},
-    {"gfx1201", "rx9070xt", false, kAny, {0.4, 0.25, true}},
-    {"", "", false, kAny, {0.5, 0.25, true}},
-    {"", "", true, kAny, {1, 0.5, true}},
+    {"gfx942", false, 1e-3, {0.20, 0.17}},
+    {"gfx942", false, kAny, {0.17, 0.12}},
+    {"gfx942", true, 1e-3, {0.27, 0.27}},
+    {"gfx942", true, kAny, {0.18, 0.18}},
+    {"gfx950", false, 1e-3, {0.17, 0.17}},
+    {"gfx950", false, kAny, {0.10, 0.08}},
+    {"gfx950", true, 1e-3, {0.19, 0.19}},
+    {"gfx950", true, kAny, {0.13, 0.12}},
+    {"gfx1100", false, kAny, {0.5, 0.5, true}},
+    {"gfx1201", false, kAny, {0.5, 0.5, true}},
+    {"gfx11", false, kAny, {1, 0.5, true}},
+    {"gfx12", false, kAny, {1, 0.5, true}},
+    {"gfx1", true, kAny, {2, 1, true}},
+    {"", false, kAny, {0.5, 0.25, true}},
+    {"", true, kAny, {1, 0.5, true}},
 };
 } // namespace
 
 Uncertainty uncertaintyOf(std::string_view target, const LaunchKind &kind) {
   for (const ResidualRow &row : kResiduals)
-    if ((row.target == target || row.target.empty()) &&
-        (row.board == kind.board || row.board.empty()) &&
+    if (target.substr(0, row.target.size()) == row.target &&
         row.addsInMemory == kind.addsInMemory && kind.seconds <= row.maxSeconds)
       return row.uncertainty;
   return {1, 1, true};

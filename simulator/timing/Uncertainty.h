@@ -22,7 +22,6 @@ struct Uncertainty {
 struct LaunchKind {
   double seconds = 0;        ///< predicted
   bool addsInMemory = false; ///< atomics take a share of its time
-  std::string_view board;    ///< empty: the chip has none to tell apart
 };
 
 Uncertainty uncertaintyOf(std::string_view target, const LaunchKind &kind);
