@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -60,28 +59,29 @@ struct SharedCache {
 /// rounds of what it goes through.
 constexpr size_t kLines = 8192;
 
-/// How often a cache must fetch a line that \p middle touches, by the
-/// workgroups \p steps away from it. A line that others touch not more than a
+/// Workgroups that are asked about a user of a cache, which has a line if one of
+/// them touches it.
+using Asked = std::vector<uint64_t>;
+
+/// How often a cache must fetch a line that \p middle touches, by those of its
+/// other users that were \p asked. A line that others touch not more than a
 /// window of own lines earlier or later is fetched by one of them: workgroups
 /// that start together go through their data at one pace. The less is fetched,
 /// the longer does the cache hold a line.
 Status measureMisses(const Sampler &sampler, const GroupTrace &middle,
-                     uint64_t total, const std::vector<uint64_t> &steps,
-                     const SharedCache &cache, MissShares &result) {
+                     const std::vector<Asked> &asked, const SharedCache &cache,
+                     MissShares &result) {
   const std::unordered_set<uint64_t> looked(middle.lines.begin(),
                                             middle.lines.end());
-  std::vector<Places> others;
-  std::set<uint64_t> used{middle.id};
-  for (uint64_t distance : steps) {
-    uint64_t other = middle.id + distance < total ? middle.id + distance
-                     : middle.id >= distance      ? middle.id - distance
-                                                  : total;
-    if (other >= total || !used.insert(other).second)
-      continue;
-    std::unique_ptr<GroupTrace> trace;
-    if (Status status = sampler.trace(other, trace, kLines); !status)
-      return status;
-    others.push_back(placesOf(*trace, looked));
+  std::vector<std::vector<Places>> others;
+  for (const Asked &groups : asked) {
+    others.emplace_back();
+    for (uint64_t group : groups) {
+      std::unique_ptr<GroupTrace> trace;
+      if (Status status = sampler.trace(group, trace, kLines); !status)
+        return status;
+      others.back().push_back(placesOf(*trace, looked));
+    }
   }
   result = MissShares();
   if (others.empty() || middle.lines.empty())
@@ -99,9 +99,12 @@ Status measureMisses(const Sampler &sampler, const GroupTrace &middle,
     Sum all;
     for (size_t i = 0; i < middle.lines.size(); ++i) {
       unsigned common = 0;
-      for (const Places &other : others)
-        if (auto it = other.find(middle.lines[i]); it != other.end())
-          common += isNear(it->second, i, window);
+      for (const std::vector<Places> &other : others)
+        common += std::any_of(
+            other.begin(), other.end(), [&](const Places &places) {
+              auto it = places.find(middle.lines[i]);
+              return it != places.end() && isNear(it->second, i, window);
+            });
       const double misses = 1 / (1 + common * more);
       for (Sum *sum : {&all, &byOp[ops[i]]}) {
         sum->misses += misses;
@@ -130,27 +133,59 @@ double shareBehind(const GroupTrace &middle, const Sharing &sharing,
   return before > 0 ? behind / before : 1;
 }
 
-/// Distances to workgroups that may share a line in one of \p caches to which
-/// they go in turn: all of them, or some near and far, odd and even, since heads
-/// and blocks alternate in many ways.
-std::vector<uint64_t> stepsOfCache(uint64_t neighbours, unsigned caches) {
-  constexpr uint64_t kMost = 48;
+/// Of each of the others that may share a line in one of \p caches to which
+/// workgroups go in turn one number: all of them, or some near and far, odd and
+/// even, since heads and blocks alternate in many ways. Of a grid that the chip
+/// holds they lie before \p middle as well as behind it, and are all asked as a
+/// rule, since the few that share what is split among the others are easily missed;
+/// of other grids they are those that follow or, towards the end, precede.
+std::vector<Asked> besideInCache(const Neighbourhood &around, uint64_t middle,
+                                 unsigned caches, uint64_t neighbours) {
+  const uint64_t most = around.atOnce ? 160 : 48;
   std::vector<uint64_t> steps;
-  if (neighbours <= kMost) {
+  if (neighbours <= most) {
     for (uint64_t step = 1; step < neighbours; ++step)
-      steps.push_back(caches * step);
+      steps.push_back(step);
   } else {
-    for (uint64_t i = 1; i <= kMost; ++i)
-      steps.push_back(caches * ((i * (neighbours - 1) / kMost) ^ (i & 1)));
+    for (uint64_t i = 1; i <= most; ++i)
+      steps.push_back((i * (neighbours - 1) / most) ^ (i & 1));
   }
-  return steps;
+  const uint64_t inCache =
+      (around.total - middle % caches + caches - 1) / caches;
+  std::set<uint64_t> used{middle};
+  std::vector<Asked> result;
+  for (uint64_t step : steps) {
+    const uint64_t distance = step * caches;
+    uint64_t other = middle + distance;
+    if (other >= around.total) {
+      const uint64_t back =
+          around.atOnce ? inCache * caches - distance : distance;
+      if (back > middle)
+        continue;
+      other = middle - back;
+    }
+    if (used.insert(other).second)
+      result.push_back({other});
+  }
+  return result;
 }
 
-/// ... in that of the chip: one on each other die.
-std::vector<uint64_t> stepsOfChip(unsigned xcds) {
-  std::vector<uint64_t> steps(xcds - 1);
-  std::iota(steps.begin(), steps.end(), 1);
-  return steps;
+/// ... in that of the chip: of each other die the one that follows or, of a grid
+/// that the chip holds, those on either side.
+std::vector<Asked> besideOnChip(const Neighbourhood &around, uint64_t middle) {
+  std::vector<Asked> result;
+  for (uint64_t step = 1; step < around.xcds; ++step) {
+    Asked die;
+    if (middle + step < around.total)
+      die.push_back(middle + step);
+    else if (middle >= step && !around.atOnce)
+      die.push_back(middle - step);
+    if (around.atOnce && middle >= around.xcds - step)
+      die.push_back(middle - (around.xcds - step));
+    if (!die.empty())
+      result.push_back(std::move(die));
+  }
+  return result;
 }
 
 /// Turns shares of all first touches into shares of those that the levels
@@ -221,16 +256,16 @@ Status measureSharing(const Sampler &sampler, const TimingConstants &chip,
     // What dies share they each fetch once; below, workgroups share.
     const bool ofDies = level.scope == Scope::Chip && xcds > 1;
     const Shared shared = sharedBy(level.scope, around, sharing, chip.l1s);
-    const unsigned caches = shared.caches;
-    const uint64_t users = neighboursOf(shared.units, caches);
+    const uint64_t users = neighboursOf(shared.units, shared.caches);
     const SharedCache cache =
         ofDies ? SharedCache{double(xcds), lines, double(neighbours) * xcds}
                : SharedCache{double(users), lines, double(users)};
     MissShares misses;
-    if (Status status =
-            measureMisses(sampler, *trace, around.total,
-                          ofDies ? stepsOfChip(xcds) : stepsOfCache(users, caches),
-                          cache, misses);
+    if (Status status = measureMisses(
+            sampler, *trace,
+            ofDies ? besideOnChip(around, middle)
+                   : besideInCache(around, middle, shared.caches, users),
+            cache, misses);
         !status)
       return status;
     if (!ofDies)

@@ -18,6 +18,7 @@ struct Neighbourhood {
   unsigned xcds = 1;     ///< to which workgroups go in turn, with an L2 each
   unsigned arrays = 1;   ///< of the chip, with a cache each, likewise
   unsigned resident = 1; ///< workgroups that a compute unit holds
+  bool atOnce = false;   ///< none waits for another one to end
 };
 
 /// Sets what compute units share of their caches (all of \p sharing but the

@@ -316,10 +316,12 @@ Status Prediction::traceSamples() {
   }
   // Not one of those at the edge of the grid, whose data few others need.
   const uint64_t usual = persistent ? total / 2 : work->usual();
+  const bool atOnce = !persistent && total <= places();
   std::string note;
   if (Status status = measureSharing(
-          *sampler, chip, {total, units, xcds(), chip.arrays, resident.groups},
-          usual, sharing, note);
+          *sampler, chip,
+          {total, units, xcds(), chip.arrays, resident.groups, atOnce}, usual,
+          sharing, note);
       !status)
     return status;
   report.notes.push_back(note);

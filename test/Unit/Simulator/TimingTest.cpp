@@ -332,6 +332,34 @@ __kernel void k(__global unsigned *count, __global unsigned char *bytes) {
   EXPECT_TRUE(written.empty());
 }
 
+// Workgroups of one die that read the same lines in sixteens, of a grid that the
+// chip holds: of the sample's sixteen all follow it, all precede it, or some do
+// either. An L2 has a line once in each case.
+const char *const kSharers = R"(
+__kernel void k(__global float *in, __global float *out, unsigned first) {
+  unsigned ofDie = __builtin_amdgcn_workgroup_id_x() / 8;
+  __global float *mine = in + (ofDie + first) / 16 * 65536;
+  float sum = 0;
+  for (unsigned i = 0; i < 256; ++i)
+    sum += mine[i * 256 + LID];
+  out[LID] = sum;
+})";
+
+TEST_F(TimingTest, SharersAreFoundOnEitherSide) {
+  load(compileOpenCL(kSharers));
+  float *in = buffer<float>(4 * 65536), *out = buffer<float>(256);
+  for (unsigned first : {0u, 5u, 15u}) {
+    SCOPED_TRACE(first);
+    Args args;
+    args.add(in).add(out).add(first);
+    LaunchConfig config;
+    config.grid = {8 * 32, 1, 1};
+    config.block = {256, 1, 1};
+    TimingReport report = predicted(config, args);
+    EXPECT_NEAR(report.l2HitRate, 15.0 / 16, 0.01);
+  }
+}
+
 TEST_F(TimingTest, ReportsAddUp) {
   TimingReport report = time("  v_and_b32 v1, 0x3f, v0\n" + repeat("  ds_read_b32 v4, v1\n  v_exp_f32 v3, v2\n"
                                     "  s_waitcnt lgkmcnt(0)", 20), 512, 1024);
