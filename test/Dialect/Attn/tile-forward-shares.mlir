@@ -18,6 +18,8 @@
 // CHECK: %[[BATCH:.*]] = arith.divui %{{.*}}, %[[SPLITS]] : i32
 // CHECK: %[[BEFORE:.*]] = arith.muli %[[BATCH]], %[[SPLITS]]
 // CHECK: arith.subi %{{.*}}, %[[BEFORE]]
+// Runs of shares, as many as heads leave dies, trade places with blocks.
+// CHECK: math.cttz
 // Rows of Q are those of packed heads.
 // CHECK: attn.view {{.*}} runs(%{{.*}}, %{{.*}}, %[[PACKED]], %{{.*}})
 // The sums are stored as they are, and four terms.

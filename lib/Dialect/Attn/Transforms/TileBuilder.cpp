@@ -461,20 +461,75 @@ void TileBuilder::orderBatches(Value &block, Value blocks, Value heads,
   batch = add(first, sub(place, mul(block, together)));
 }
 
+/// Has the blocks of rows that read the same keys start on one die, one after the
+/// other, where heads alone would deal them to several: its L2 then fetches them
+/// once. Places are traded among the blocks and shares of a head and batch, so that
+/// nothing but which workgroup does what changes.
+/// \param place   block of rows and share, in the order of the grid
+/// \param counts  of both that there are
+/// \param heads   that the grid has of a batch
+static std::pair<Value, Value> orderShares(ImplicitLocOpBuilder &b, int xcds,
+                                           std::pair<Value, Value> place,
+                                           std::pair<Value, Value> counts,
+                                           Value heads) {
+  if (xcds <= 1)
+    return place;
+  auto constant = [&](int32_t value) -> Value {
+    return arith::ConstantIntOp::create(b, value, 32).getResult();
+  };
+  auto add = [&](Value x, Value y) -> Value {
+    return arith::AddIOp::create(b, x, y);
+  };
+  auto sub = [&](Value x, Value y) -> Value {
+    return arith::SubIOp::create(b, x, y);
+  };
+  // From a share to the next one that is dealt to its die there are 2^bits. So
+  // many trade places with blocks; a last run of fewer would not stay on a die.
+  Value most = constant(llvm::Log2_32(uint32_t(xcds)));
+  Value headBits = math::CountTrailingZerosOp::create(b, heads);
+  Value bits = sub(most, arith::MinSIOp::create(b, headBits, most));
+  auto shl = [&](Value x) -> Value {
+    return arith::ShLIOp::create(b, x, bits);
+  };
+  auto shr = [&](Value x) -> Value {
+    return arith::ShRUIOp::create(b, x, bits);
+  };
+  auto [block, share] = place;
+  Value first = shl(shr(share));
+  Value within = arith::MulIOp::create(b, counts.first, sub(share, first));
+  Value number = add(block, within), blockOfRun = shr(number);
+  Value isWhole = arith::CmpIOp::create(b, arith::CmpIPredicate::sle,
+                                        add(first, shl(constant(1))),
+                                        counts.second);
+  auto choose = [&](Value traded, Value own) -> Value {
+    return arith::SelectOp::create(b, isWhole, traded, own);
+  };
+  return {choose(blockOfRun, block),
+          choose(add(first, sub(number, shl(blockOfRun))), share)};
+}
+
 void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd,
                                        ScheduleAttr schedule, bool sharesKeys,
                                        bool packs) {
   batch = blockId(gpu::Dimension::z);
-  Value x = blockId(gpu::Dimension::x), rows = arg("seqlen_q");
+  Value x = blockId(gpu::Dimension::x), rows = arg("seqlen_q"),
+        heads = arg("heads_q");
   if (packs) {
     packedHeads = arg("packed_heads");
-    headQ = mul(headOf(x, div(arg("heads_q"), packedHeads)), packedHeads);
+    heads = div(heads, packedHeads);
+    headQ = mul(headOf(x, heads), packedHeads);
     rows = mul(rows, packedHeads);
   } else {
-    headQ = headOf(x, arg("heads_q"));
+    headQ = headOf(x, heads);
   }
   headK = div(headQ, arg("group_size"));
   Value block = blockId(gpu::Dimension::y);
+  if (packs) {
+    placeShare();
+    std::tie(block, share) =
+        orderShares(b, target.xcds, {block, share},
+                    {blocksOf(rows, blockM), arg("splits")}, heads);
+  }
   if (schedule)
     orderBatches(block, blocksOf(arg("seqlen_q"), blockM), arg("heads_q"),
                  schedule);

@@ -507,8 +507,6 @@ void ForwardTiler::build() {
                  op.getCombine() ? ScheduleAttr() : schedule,
                  /*sharesKeys=*/op.getCombine().has_value(),
                  /*packs=*/op.getCombine().has_value());
-  if (op.getCombine())
-    placeShare();
   dropout.prepare();
   dropout.store();
   enterSequence(firstRow, /*ownsKeys=*/false);
