@@ -6,7 +6,7 @@
 // Two kernels: workgroups of the first take a share of the keys, the second one
 // adds up what they leave.
 
-// SCHEDULE: schedule(<block_m = 64, block_n = 64, {{.*}}>) combine(<block_m = 1, block_n = 64, waves = 1, {{.*}}>)
+// SCHEDULE: schedule(<block_m = 64, block_n = 64, {{.*}}>) combine(<block_m = 1, block_n = 64, waves = 2, {{.*}}value_split = 2>)
 // FLASH-COUNT-1: gpu.func @
 // FLASH-NOT: gpu.func @
 // FLASH-NOT: workspace
@@ -29,9 +29,15 @@
 // CHECK: gpu.return
 
 // CHECK: gpu.func @forward_combine(
-// One loop over the shares, in their order, that loads all before it waits.
+// Few shares at once, or else a loop over them, in their order, that loads all
+// before it waits.
+// CHECK: scf.if
+// CHECK: attn.load %{{.*}} -> tensor<16x128xf32>
+// CHECK-COUNT-4: attn.view {{.*}} <1 x f32>
+// CHECK: attn.store_lds
+// CHECK: } else {
 // CHECK: scf.for
-// CHECK: attn.view {{.*}} <128 x f32>
+// CHECK: attn.load %{{.*}} -> tensor<64x128xf32>
 // CHECK-COUNT-4: attn.view {{.*}} <1 x f32>
 // CHECK: arith.maxnumf
 // CHECK: attn.store_lds

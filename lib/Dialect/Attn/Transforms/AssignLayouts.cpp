@@ -138,6 +138,9 @@ private:
   LogicalResult assign(gpu::GPUFuncOp func);
   LogicalResult assignDot(DotOp dot);
   LogicalResult assignCopy(StoreLdsOp store);
+  /// The layout of one wave in each, the next one's `step` further on.
+  TileLayout inAllWaves(const TileLayout &ofWave,
+                        layout::Coord step = {0, 0});
   LogicalResult assignDirectCopy(CopyLdsOp copy);
   /// Layouts in which an LDS tile is written and read, as far as known.
   LogicalResult ldsAccesses(Value lds,
@@ -149,6 +152,9 @@ private:
   ScheduleAttr schedule;
   int laneBits = 0; ///< of a wave
   int waveBits = 0; ///< of a workgroup
+  /// Of a kernel without products whose waves share the columns of rows: each has
+  /// its own of all rows, and all have what is a single row or column.
+  bool sharesColumns = false;
   /// Bytes of the kernel's narrowest elements in memory. Copies give lanes runs
   /// of 16 bytes of these: what is wider is rounded to them on the way, or
   /// small.
@@ -283,10 +289,24 @@ static bool isTransposed(StoreLdsOp store) {
          cast<RankedTensorType>(store.getTile().getType()).getDimSize(0) > 1;
 }
 
+TileLayout AssignLayouts::inAllWaves(const TileLayout &ofWave,
+                                     layout::Coord step) {
+  layout::Bases waves;
+  for (int bit = 0; bit < waveBits; ++bit)
+    waves.push_back({step[0] << bit, step[1] << bit});
+  return TileLayout(layout::Bases(ofWave.registers()),
+                    layout::Bases(ofWave.lanes()), waves, ofWave.grid());
+}
+
 LogicalResult AssignLayouts::assignCopy(StoreLdsOp store) {
   if (layouts.find(store.getTile()))
     return success();
   auto type = cast<RankedTensorType>(store.getTile().getType());
+  if (sharesColumns)
+    return layouts.assign(store.getTile(),
+                          inAllWaves(layout::chooseCopyLayout(
+                              type.getDimSize(0), type.getDimSize(1),
+                              factorBytes, laneBits, /*waveBits=*/0, false)));
   if (!isTransposed(store))
     return layouts.assign(
         store.getTile(),
@@ -390,6 +410,7 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   waveBits = llvm::countr_zero(uint32_t(schedule.getWaves()));
   factorBytes = narrowestBytes(func);
   layouts = {};
+  sharesColumns = false;
 
   // Swizzles are counted out over whole tiles: of those that a chip can hold.
   auto fits = func.walk([&](AllocLdsOp alloc) -> WalkResult {
@@ -424,6 +445,7 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   SmallVector<StoreLdsOp> stores;
   func.walk([&](DotOp dot) { dots.push_back(dot); });
   func.walk([&](StoreLdsOp store) { stores.push_back(store); });
+  sharesColumns = dots.empty() && schedule.getValueSplit() > 1;
   // Products that nothing was summed up in before decide how what follows from
   // them lies, in whatever order a loop has them. Those that share waves out
   // otherwise load what they need once more.
@@ -467,11 +489,19 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
       return success();
     auto type = cast<RankedTensorType>(tile.getType());
     int pieceBits = llvm::countr_zero(uint32_t(kCopyBytes / factorBytes));
+    auto choose = [&](int64_t columns, int ofWaves) {
+      return layout::chooseCopyLayout(type.getDimSize(0), columns, factorBytes,
+                                      laneBits, ofWaves, false, /*rowBits=*/0,
+                                      /*maxColumnBits=*/laneBits + pieceBits);
+    };
+    const int64_t columns = type.getDimSize(1);
+    if (!sharesColumns)
+      return layouts.assign(tile, choose(columns, waveBits));
+    if (columns % schedule.getWaves() != 0)
+      return layouts.assign(tile, inAllWaves(choose(columns, 0)));
+    const TileLayout ofWave = choose(columns / schedule.getWaves(), 0);
     return layouts.assign(
-        tile, layout::chooseCopyLayout(
-                  type.getDimSize(0), type.getDimSize(1), factorBytes, laneBits,
-                  waveBits, false, /*rowBits=*/0,
-                  /*maxColumnBits=*/laneBits + pieceBits));
+        tile, inAllWaves(ofWave, layout::Coord{0, ofWave.unit()[1]}));
   });
   if (loaded.wasInterrupted())
     return failure();
@@ -480,14 +510,10 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
     if (layouts.find(load.getTile()))
       return success();
     auto type = load.getTile().getType();
-    layout::TileLayout ofWave = layout::chooseCopyLayout(
-        type.getDimSize(0), type.getDimSize(1), factorBytes, laneBits,
-        /*waveBits=*/0, false);
-    layout::Bases same(waveBits, layout::Coord{0, 0});
-    return layouts.assign(load.getTile(),
-                          TileLayout(layout::Bases(ofWave.registers()),
-                                     layout::Bases(ofWave.lanes()), same,
-                                     ofWave.grid()));
+    return layouts.assign(
+        load.getTile(), inAllWaves(layout::chooseCopyLayout(
+                            type.getDimSize(0), type.getDimSize(1), factorBytes,
+                            laneBits, /*waveBits=*/0, false)));
   });
   if (read.wasInterrupted())
     return failure();

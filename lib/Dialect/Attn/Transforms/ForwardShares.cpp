@@ -112,7 +112,8 @@ public:
   Combine(ForwardOp op, gpu::GPUFuncOp kernel, const target::TargetInfo &target,
           const KernelArguments &arguments, ScheduleAttr schedule)
       : ShareBuilder(op, kernel, target, arguments),
-        shares(schedule.getBlockN()), columns(llvm::alignTo(headDimV, 32)),
+        most(schedule.getBlockN()), few(std::max<int64_t>(most / kFewest, 1)),
+        columns(llvm::alignTo(headDimV, 32)),
         raised(raisesProbabilities()
                    ? kLargestExponent - op.getSchedule()->getRescaleThreshold()
                    : 0),
@@ -154,15 +155,16 @@ private:
   SmallVector<Value> addShares(Value first, ValueRange carried);
   void storeLse(Value total, const std::optional<Sink> &sink);
 
-  int64_t shares;  ///< of an iteration
+  static constexpr int64_t kFewest = 4;
+  int64_t most;       ///< shares of an iteration
+  int64_t few;        ///< that are done at once
+  int64_t shares = 0; ///< of what is being emitted
   int64_t columns; ///< head_dim_v, padded
   int raised;      ///< as in the kernel that takes the shares
   bool hasSinks;
   Value factor;
   Relative all; ///< [1, 1] of all shares
-  /// Hands weights from the lanes that make them, one a share, to those that
-  /// hold the shares' sums.
-  Value ldsWeights;
+  Value ldsOfFew, ldsOfMost;
 };
 } // namespace
 
@@ -204,6 +206,9 @@ SmallVector<Value> Combine::addShares(Value first, ValueRange carried) {
                   fmax(before.reference,
                        reduce(ReduceKind::Max, own.reference))};
   Value weight = weights(own, now), old = weights(before, now);
+  // Hands weights from the lanes that make them, one a share, to those that hold
+  // the shares' sums.
+  Value ldsWeights = shares == few ? ldsOfFew : ldsOfMost;
   barrier();
   StoreLdsOp::create(b, weight, ldsWeights);
   barrier();
@@ -243,21 +248,33 @@ void Combine::build() {
   enterSequence(firstRow, /*ownsKeys=*/false);
   factor = softmaxFactor();
   RankedTensorType one = f32Tile(1, 1);
-  ldsWeights = ldsTile(1, shares, b.getF32Type());
+  ldsOfFew = ldsTile(1, few, b.getF32Type());
+  ldsOfMost = ldsTile(1, most, b.getF32Type());
 
   Value none = splat(one, std::numeric_limits<float>::lowest());
   Value zero = splat(one, 0.0f);
   SmallVector<Value> inits = {none, none, splat(f32Tile(1, columns), 0.0f),
                               zero, zero};
-  auto loop = scf::ForOp::create(b, i32(0), arg("splits"), i32(shares), inits);
+  Value areFew = arith::CmpIOp::create(b, arith::CmpIPredicate::sle,
+                                       arg("splits"), i32(int32_t(few)));
+  auto sums = scf::IfOp::create(b, ValueRange(inits).getTypes(), areFew,
+                                /*withElseRegion=*/true);
   {
     OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(sums.thenBlock());
+    shares = few;
+    scf::YieldOp::create(b, addShares(i32(0), inits));
+    b.setInsertionPointToStart(sums.elseBlock());
+    shares = most;
+    auto loop = scf::ForOp::create(b, i32(0), arg("splits"),
+                                   i32(int32_t(most)), inits);
+    scf::YieldOp::create(b, loop.getResults());
     b.setInsertionPointToStart(loop.getBody());
     scf::YieldOp::create(
         b, addShares(loop.getInductionVar(), loop.getRegionIterArgs()));
   }
-  all = {loop.getResult(0), loop.getResult(1)};
-  Value sum = loop.getResult(3), factorOfSums = splat(one, 1.0f);
+  all = {sums.getResult(0), sums.getResult(1)};
+  Value sum = sums.getResult(3), factorOfSums = splat(one, 1.0f);
   std::optional<Sink> sink;
   if (hasSinks) {
     sink = sinkBeside(sum, all.max, all.reference, isLarge(all.reference),
@@ -271,7 +288,7 @@ void Combine::build() {
       arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sum, zero);
   Value inverse =
       select(positive, arith::DivFOp::create(b, factorOfSums, sum), zero);
-  Value result = fmul(loop.getResult(2), spread(inverse, columns));
+  Value result = fmul(sums.getResult(2), spread(inverse, columns));
   StoreOp::create(b, narrow(result),
                   view(rowsOf("out", headQ), firstRow));
 
@@ -280,7 +297,7 @@ void Combine::build() {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(store.thenBlock());
-    Value total = loop.getResult(4);
+    Value total = sums.getResult(4);
     storeLse(sink ? withSink(total, *sink) : total, sink);
   }
   finish();

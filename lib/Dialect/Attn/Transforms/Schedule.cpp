@@ -559,33 +559,45 @@ fovea::attn::checkProducts(llvm::function_ref<InFlightDiagnostic()> emitError,
 /// of which waits once.
 static constexpr int64_t kCombineRegisters = 128;
 
+/// Waves among which the columns of a row are shared out: what each runs is half
+/// as long, most of it code that no wave has run before. Of four each would run
+/// less still, but what all of them do takes longer where rows are many.
+static constexpr int32_t kMostCombineWaves = 2;
+
 /// Registers a lane for the sums of `shares` shares.
 static int64_t combineRegisters(const target::TargetInfo &target,
-                                int64_t headDim, int64_t shares) {
+                                int64_t headDim, int64_t shares,
+                                int64_t waves) {
   return llvm::divideCeil(shares * int64_t(llvm::alignTo(headDim, 32)),
-                          target.waveSize);
+                          target.waveSize * waves);
 }
 
 ScheduleAttr
 fovea::attn::chooseCombineSchedule(MLIRContext *context,
                                    const target::TargetInfo &target,
                                    ScheduleAttr forward, int64_t headDim) {
+  // Halves that are narrow or no power of two are stored by other lanes than hold
+  // them.
+  const int64_t columns = llvm::alignTo(headDim, 32);
+  const int32_t ofRow =
+      columns > 32 && llvm::isPowerOf2_64(columns) ? kMostCombineWaves : 1;
   int32_t shares = 64, waves = 4;
-  while (combineRegisters(target, headDim, shares) > kCombineRegisters)
+  while (combineRegisters(target, headDim, shares, ofRow) >
+         kCombineRegisters)
     shares /= 2;
   // Lanes hold 8 columns of each unit, of which rows have one for a power of
   // two, as sums and while they meet; addresses and weights take some 40 more.
-  int64_t columns = llvm::alignTo(headDim, 32);
   int64_t units = columns >> llvm::countr_zero(uint64_t(columns));
   int64_t takes =
-      combineRegisters(target, headDim, shares) + 2 * 8 * units + 40;
+      combineRegisters(target, headDim, shares, ofRow) + 2 * 8 * units + 40;
   // Without matrix products there is no use for a file of sums alone.
   const int files =
       target.registerFile == target::RegisterFile::Separate ? 2 : 1;
   while (waves > 1 && target::registersPerWave(target, waves) / files < takes)
     waves /= 2;
   return makeSchedule(context, forward.getInst().getName(),
-                      {/*blockM=*/1, shares, /*waves=*/1, /*stages=*/1, waves},
+                      {/*blockM=*/1, shares, /*waves=*/ofRow, /*stages=*/1,
+                       waves, /*valueSplit=*/ofRow},
                       /*rescaleThreshold=*/0);
 }
 
@@ -609,12 +621,16 @@ LogicalResult fovea::attn::checkCombineSchedule(
   if (!lookupMatrixInstr(target, schedule.getInst(), elementType))
     return emitNoMatrixInstr(emitError, target, schedule.getInst(),
                              elementType);
-  if (schedule.getBlockM() != 1 || schedule.getWaves() != 1)
-    return emitError() << "a workgroup of the kernel that combines is a wave "
-                          "with a row: block_m and waves must be 1, found "
-                       << schedule.getBlockM() << " and "
+  if (schedule.getBlockM() != 1 ||
+      schedule.getWaves() != schedule.getValueSplit())
+    return emitError() << "waves of the kernel that combines share the columns "
+                          "of a row: block_m must be 1 and value_split waves, "
+                          "found "
+                       << schedule.getBlockM() << ", and "
+                       << schedule.getValueSplit() << " of "
                        << schedule.getWaves();
-  int64_t takes = combineRegisters(target, headDim, schedule.getBlockN());
+  int64_t takes = combineRegisters(target, headDim, schedule.getBlockN(),
+                                   schedule.getWaves());
   if (takes > kCombineRegisters)
     return emitError() << "sums of " << schedule.getBlockN() << " shares take "
                        << takes << " registers a lane, more "

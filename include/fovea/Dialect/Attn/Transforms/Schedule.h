@@ -103,8 +103,8 @@ checkForwardSchedule(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                      const target::TargetInfo &target, mlir::Type elementType,
                      HeadDims dims, ScheduleAttr schedule);
 
-/// The schedule of the kernel that combines shares of the keys: a wave for each
-/// row, and as many shares an iteration as it has registers for.
+/// The schedule of the kernel that combines shares of the keys: waves that share
+/// a row's columns, and as many shares an iteration as they have registers for.
 ScheduleAttr chooseCombineSchedule(mlir::MLIRContext *context,
                                    const target::TargetInfo &target,
                                    ScheduleAttr forward, int64_t headDimV);
