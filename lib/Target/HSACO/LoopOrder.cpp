@@ -68,6 +68,7 @@ private:
   using Run = SmallVector<MachineInstr *>;
   Cost costOf(const MachineInstr &instruction) const;
   bool isBoundary(const MachineInstr &instruction) const;
+  Dependences dependencesOf(const Run &run);
   void keepCarried(const Run &run, Dependences &of);
   void order(const Run &run);
   StringRef nameOf(const MachineInstr &instruction) const {
@@ -217,10 +218,10 @@ void LoopOrder::keepCarried(const Run &run, Dependences &of) {
     }
 }
 
-void LoopOrder::order(const Run &run) {
+/// What each waits for: makers of registers, and memory that it may share.
+Dependences LoopOrder::dependencesOf(const Run &run) {
   const int count = int(run.size());
-  MachineBasicBlock &block = *run[0]->getParent();
-  const MachineFunction &function = *block.getParent();
+  const MachineFunction &function = *run[0]->getMF();
   const MachineRegisterInfo &values = function.getRegInfo();
   const TargetRegisterInfo &registers =
       *function.getSubtarget().getRegisterInfo();
@@ -275,12 +276,23 @@ void LoopOrder::order(const Run &run) {
     accesses.push_back(i);
   }
   keepCarried(run, of);
-  const SmallVector<Cost> &costs = of.costs;
   of.isGone.resize(count);
   for (int i = count - 1; i >= 0; --i)
     of.isGone[i] =
-        !costs[i].issue &&
+        !of.costs[i].issue &&
         llvm::all_of(of.users[i], [&](int user) { return of.isGone[user]; });
+  return of;
+}
+
+void LoopOrder::order(const Run &run) {
+  const int count = int(run.size());
+  MachineBasicBlock &block = *run[0]->getParent();
+  const MachineFunction &function = *block.getParent();
+  const MachineRegisterInfo &values = function.getRegInfo();
+  const TargetRegisterInfo &registers =
+      *function.getSubtarget().getRegisterInfo();
+  const Dependences of = dependencesOf(run);
+  const SmallVector<Cost> &costs = of.costs;
   auto delay = [&](int source, int user) {
     // A sum goes on as soon as the matrix core is free.
     if (costs[source].pipe && costs[user].pipe) {
