@@ -25,6 +25,9 @@ struct BackwardRow {
   bool serves(KernelNeeds needs) const {
     return dkdv.serves(needs) && dq.serves(needs);
   }
+  bool isFor(KernelNeeds needs, int64_t /*headDim*/) const {
+    return !onlyFor || (needs & onlyFor);
+  }
 };
 } // namespace
 
@@ -296,6 +299,10 @@ static const BackwardRow kBackwardRows[] = {
     {0, 576, "wmma_16x16x32", {32, 32, 4, 1, 1, 2}, {64, 32, 4, 1, 1}},
 };
 
+/// What takes registers that fused kernels which fill theirs do not have.
+static constexpr KernelNeeds kTakesMore =
+    kDropsWeights | kCutsColumns | kHasProgram;
+
 /// Of the kernel of all three gradients.
 static const ScheduleRow kAtomicRows[] = {
     // CDNA: as the kernel of dK and dV, with a third resident operand. From
@@ -327,16 +334,10 @@ static const ScheduleRow kAtomicRows[] = {
     {target::kMfmaBf16_1k | target::kMfmaEightPass,
      64,
      "mfma_16x16x16",
-     {256, 16, 4, 4, 1},
-     kDropsWeights | kCutsColumns | kHasProgram},
-    {target::kMfmaBf16_1k | target::kMfmaEightPass,
-     56,
-     "mfma_16x16x16",
-     {256, 16, 4, 4, 1}},
-    {target::kMfmaBf16_1k | target::kMfmaEightPass,
-     64,
-     "mfma_16x16x16",
-     {256, 16, 4, 5, 1}},
+     {256, 16, 4, 5, 1},
+     /*onlyFor=*/0,
+     kTakesMore,
+     /*minHeadDim=*/57},
     {0, 64, "mfma_16x16x16", {256, 16, 4, 4, 1}},
     {0, 112, "mfma_16x16x16", {192, 16, 4, 4, 1}},
     {target::kMfmaBf16_1k,
@@ -420,31 +421,23 @@ static const ScheduleRow kAtomic16Rows[] = {
     {target::kMfmaDoubleK, 64, "mfma_16x16x32", {256, 32, 8, 4, 2}},
     {target::kMfmaDoubleK, 72, "mfma_16x16x32", {192, 32, 4, 4, 1}},
     // Sums of 256 keys take all accumulation registers, so that the keys are in
-    // LDS. What is cut, dropped or computed besides takes registers that are
-    // not left.
-    {target::kMfmaDoubleK, 120, "mfma_32x32x16", {128, 32, 4, 4, 1}},
+    // LDS.
     {target::kMfmaDoubleK,
      128,
      "mfma_32x32x16",
-     {128, 32, 4, 4, 1},
-     kDropsWeights | kCutsColumns | kHasProgram},
-    {target::kMfmaDoubleK,
-     128,
-     "mfma_32x32x16",
-     {256, 32, 4, 4, 1, 1, 3}},
+     {256, 32, 4, 4, 1, 1, 3},
+     /*onlyFor=*/0,
+     kTakesMore,
+     /*minHeadDim=*/121},
     {target::kMfmaDoubleK, 128, "mfma_32x32x16", {128, 32, 4, 4, 1}},
-    // dK a block late takes registers that what is cut, dropped or computed
-    // besides does not leave.
-    {target::kMfmaBf16_1k,
-     64,
-     "mfma_16x16x16",
-     {192, 32, 4, 4, 1},
-     kDropsWeights | kCutsColumns | kHasProgram},
-    {target::kMfmaBf16_1k, 56, "mfma_16x16x16", {192, 32, 4, 4, 1}},
+    // dK a block late takes registers for what goes round the loop.
     {target::kMfmaBf16_1k | target::kMfmaEightPass,
      64,
      "mfma_16x16x16",
-     {192, 32, 4, 5, 1}},
+     {192, 32, 4, 5, 1},
+     /*onlyFor=*/0,
+     kTakesMore,
+     /*minHeadDim=*/57},
     {target::kMfmaBf16_1k, 64, "mfma_16x16x16", {192, 32, 4, 4, 1}},
     {target::kMfmaBf16_1k, 112, "mfma_16x16x16", {192, 16, 4, 4, 1}},
     {target::kMfmaBf16_1k,
@@ -456,12 +449,14 @@ static const ScheduleRow kAtomic16Rows[] = {
     {target::kMfmaBf16_1k | target::kMfmaEightPass,
      128,
      "mfma_16x16x16",
-     {192, 16, 4, 4, 1},
-     kCutsColumns | kHasProgram},
+     {192, 16, 4, 5, 1},
+     /*onlyFor=*/0,
+     kTakesMore,
+     /*minHeadDim=*/121},
     {target::kMfmaBf16_1k | target::kMfmaEightPass,
      128,
      "mfma_16x16x16",
-     {192, 16, 4, 5, 1}},
+     {192, 16, 4, 4, 1}},
 };
 
 /// Rows that a workgroup takes which only streams rows, so that they fit its

@@ -34,8 +34,15 @@ struct ScheduleRow {
   const char *inst;
   KernelRow kernel;
   KernelNeeds onlyFor = 0; ///< kernels with one of these; 0: for all
+  KernelNeeds notFor = 0;  ///< kernels with one of these
+  int64_t minHeadDim = 0;
 
   bool serves(KernelNeeds needs) const { return kernel.serves(needs); }
+  /// Whether it may be the first of a kernel.
+  bool isFor(KernelNeeds needs, int64_t headDim) const {
+    return (!onlyFor || (needs & onlyFor)) && !(needs & notFor) &&
+           headDim >= minHeadDim;
+  }
 };
 
 ScheduleAttr makeSchedule(mlir::MLIRContext *context, llvm::StringRef inst,
@@ -62,8 +69,8 @@ int64_t largestHeadDim(llvm::ArrayRef<Row> rows,
 }
 
 /// The rows that the chip can do and that hold the head dimension: the first
-/// that is for kernels with these needs, then, in the order of the table, all
-/// others, which may be for others' needs. None if there is no such first one.
+/// that is for such kernels, then, in the order of the table, all others, which
+/// may be for others. None if there is no such first one.
 /// Rows are as ScheduleRow, of one kernel or several.
 /// \param fits  what else a row must be; null: nothing
 template <typename Row>
@@ -77,7 +84,7 @@ findRows(llvm::ArrayRef<Row> rows, const target::TargetInfo &target,
         row.serves(needs) && (!fits || fits(row)))
       found.push_back(&row);
   auto first = llvm::find_if(found, [&](const Row *row) {
-    return !row->onlyFor || (needs & row->onlyFor);
+    return row->isFor(needs, headDim);
   });
   if (first == found.end())
     return {};
