@@ -318,6 +318,15 @@ static const ScheduleRow kAtomicRows[] = {
      {128, 32, 8, 2, 2},
      kDropsWeights},
     {target::kMfmaDoubleK, 96, "mfma_16x16x32", {192, 32, 4, 4, 1}},
+    // Sums of 256 keys take all accumulation registers, so that the keys are in
+    // LDS.
+    {target::kMfmaDoubleK,
+     128,
+     "mfma_32x32x16",
+     {256, 32, 4, 4, 1, 1, 3},
+     /*onlyFor=*/0,
+     kTakesMore,
+     /*minHeadDim=*/121},
     {target::kMfmaDoubleK, 128, "mfma_16x16x32", {128, 32, 4, 4, 1}},
     {target::kMfmaBf16_1k | target::kMfmaFlushesSubnormals,
      32,
@@ -420,8 +429,7 @@ static const ScheduleRow kAtomic16Rows[] = {
     {target::kMfmaDoubleK, 56, "mfma_16x16x32", {128, 32, 4, 2, 2}},
     {target::kMfmaDoubleK, 64, "mfma_16x16x32", {256, 32, 8, 4, 2}},
     {target::kMfmaDoubleK, 72, "mfma_16x16x32", {192, 32, 4, 4, 1}},
-    // Sums of 256 keys take all accumulation registers, so that the keys are in
-    // LDS.
+    // As above.
     {target::kMfmaDoubleK,
      128,
      "mfma_32x32x16",
