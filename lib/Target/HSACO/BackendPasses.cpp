@@ -2,6 +2,7 @@
 
 #include "BackendPasses.h"
 #include "LoopOrder.h"
+#include "OperandBanks.h"
 #include "SumRegisters.h"
 #include "UnusedFrame.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
@@ -11,22 +12,23 @@ using namespace llvm;
 
 /// LLVM knows of one list of callbacks in a process, and asks each for whatever
 /// is compiled in it, by others too.
-static thread_local bool isOurs = false;
+static thread_local StringSet<> *hintedFunctions = nullptr;
 
 namespace fovea::hsaco {
 
 BackendPasses::BackendPasses() {
   static const RegisterTargetPassConfigCallback registered(
       [](TargetMachine &, legacy::PassManagerBase &, TargetPassConfig *config) {
-        if (!isOurs)
+        if (!hintedFunctions)
           return;
         addSumRegisters(*config);
         addLoopOrder(*config);
         addUnusedFrame(*config);
+        addOperandBanks(*config, *hintedFunctions);
       });
-  isOurs = true;
+  hintedFunctions = &hinted;
 }
 
-BackendPasses::~BackendPasses() { isOurs = false; }
+BackendPasses::~BackendPasses() { hintedFunctions = nullptr; }
 
 } // namespace fovea::hsaco

@@ -18,6 +18,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 #include <mutex>
 
 LLD_HAS_DRIVER(elf)
@@ -144,16 +145,33 @@ Error optimize(Module &module, TargetMachine &machine, int optLevel,
   return Error::success();
 }
 
+/// The module as it is ahead of the backend, if that may have to begin anew.
+static std::unique_ptr<Module> copyWithWmma(const Module &module) {
+  const bool hasWmma = any_of(module, [](const Function &function) {
+    return function.getName().starts_with("llvm.amdgcn.wmma.") ||
+           function.getName().starts_with("llvm.amdgcn.swmmac.");
+  });
+  return hasWmma ? CloneModule(module) : nullptr;
+}
+
 static Expected<std::string> emit(Module &module, TargetMachine &machine,
                                   CodeGenFileType type) {
+  std::unique_ptr<Module> anew = copyWithWmma(module);
   SmallString<0> text;
   raw_svector_ostream os(text);
   legacy::PassManager passes;
-  const BackendPasses ours;
-  if (machine.addPassesToEmitFile(passes, os, nullptr, type))
-    return createStringError("the backend cannot emit this kind of file");
-  passes.run(module);
-  return std::string(text);
+  {
+    const BackendPasses ours;
+    if (machine.addPassesToEmitFile(passes, os, nullptr, type))
+      return createStringError("the backend cannot emit this kind of file");
+    passes.run(module);
+    if (!anew || ours.framesForBanks().empty())
+      return std::string(text);
+    for (StringRef name : ours.framesForBanks().keys())
+      anew->getFunction(name)->addFnAttr(kAnyBanksAttrName);
+  }
+  // Memory costs more than banks. Of these functions none is hinted again.
+  return emit(*anew, machine, type);
 }
 
 Expected<std::string> emitAssembly(Module &module, TargetMachine &machine) {

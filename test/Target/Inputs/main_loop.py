@@ -13,6 +13,7 @@ import re
 import sys
 
 MATRIX = re.compile("v_mfma|v_wmma")
+BANKS = 4  # of RDNA's register file: register v is in bank v % 4
 BRANCH = re.compile(r"s_(?:c?branch\w*)\s+(\.LBB\S+)")
 
 
@@ -107,6 +108,16 @@ def usual_path(blocks):
     return best[1]
 
 
+def clashes(instruction):
+    """Whether two of what a WMMA reads begin in one bank."""
+    if not instruction.startswith("v_wmma"):
+        return False
+    _, *read = instruction.split(None, 1)[1].split(", ")
+    first = [re.match(r"v\[(\d+):", operand) for operand in read[:3]]
+    banks = [int(m.group(1)) % BANKS for m in first if m]
+    return len(set(banks)) < len(banks)
+
+
 def main():
     text = sys.stdin.read()
     blocks = blocks_of(text)
@@ -129,6 +140,7 @@ def main():
     }
     for name, pattern in classes.items():
         print(f"count {name}: {sum(bool(re.match(pattern, x)) for x in code)}")
+    print(f"count clash: {sum(map(clashes, code))}")
     whole = [x for _, part in blocks for x in part]
     for name in ("scratch", "accvgpr"):
         found = sum(bool(re.match(classes[name], x)) for x in whole)

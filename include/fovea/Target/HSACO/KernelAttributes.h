@@ -22,6 +22,10 @@ inline constexpr llvm::StringLiteral kCarriedSumsAttrName =
 inline constexpr llvm::StringLiteral kOrderedLoopsAttrName =
     "fovea-ordered-loops";
 
+/// Attribute of LLVM's function: operands of WMMA begin in whatever bank of the
+/// registers.
+inline constexpr llvm::StringLiteral kAnyBanksAttrName = "fovea-any-banks";
+
 } // namespace fovea::hsaco
 
 #endif // FOVEA_TARGET_HSACO_KERNELATTRIBUTES_H
