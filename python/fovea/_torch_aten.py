@@ -10,7 +10,7 @@ from torch import Tensor
 
 from . import _attention, _errors, _flex
 from ._features import Capture, Dropout, Score, Sequences, Varlen, Window
-from ._torch_operators import empty, plain
+from ._torch_operators import as_bias, empty, plain
 
 
 class NotServed(Exception):
@@ -31,9 +31,8 @@ def _bias(bias: Optional[Tensor], q: Tensor, k: Tensor,
     """A mask of booleans, or what is added to scores: broadcast, rows as they are."""
     if bias is None:
         return None
-    whole = bias.detach().expand(*q.shape[:3], k.shape[2])
-    return Score("bias_bool" if bias.dtype == torch.bool else "bias",
-                 [whole if gradient is None else Capture(whole, gradient)])
+    name, whole = as_bias(bias.detach(), q, k)
+    return Score(name, [whole if gradient is None else Capture(whole, gradient)])
 
 
 def _seeds(dropout_p: float, q: Tensor) -> Tuple[Tensor, Tensor]:

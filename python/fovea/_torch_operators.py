@@ -59,6 +59,16 @@ def empty(shape: Sequence[int], like: Tensor) -> Tensor:
                                device=like.device)
 
 
+def as_bias(given: Tensor, q: Tensor, k: Tensor) -> Tuple[str, Tensor]:
+    """A mask of booleans, or what is added to scores: the program of the library that takes
+    it, and what that captures, broadcast, with rows as they are. A type of 16 bits that is
+    not q's becomes it."""
+    whole = given.expand(*q.shape[:3], k.shape[2])
+    if whole.dtype == torch.bool:
+        return "bias_bool", whole
+    return "bias", whole if whole.dtype == torch.float32 else whole.to(q.dtype)
+
+
 def _score_of(program: str, text: str, captures: Optional[List[Tensor]],
               gradients: Sequence[Optional[Tensor]]) -> Optional[Score]:
     if not program:
