@@ -279,6 +279,7 @@ struct LowerLoad : public LanePattern<LoadOp> {
                           viewInRuns(op.getView()));
     Value zero = lanes.i32(b, 0);
     auto read = [&](Coord at) -> Value {
+      at[0] += int32_t(op.getRow());
       at[1] += int32_t(op.getColumn());
       if (address.isOutside(at))
         return arith::ConstantOp::create(b, b.getZeroAttr(accesses.type()));

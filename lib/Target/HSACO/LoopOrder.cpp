@@ -100,8 +100,8 @@ static constexpr int kBetweenLoads = 48, kBetweenLoadsOfDouble = 32;
 // Behind the result that they add: what is loaded waits for additions too.
 static constexpr int kAddedBehind = 100;
 // Vector registers without those of sums that are not to be filled: a few are in
-// use for a moment.
-static constexpr int kSpare = 20;
+// use for a moment, and LLVM does not place all without gaps.
+static constexpr int kSpare = 44;
 // Products among which the latest is chosen.
 static constexpr int kWindow = 8;
 // Room between products beyond what is counted: waits that LLVM adds.
@@ -381,10 +381,10 @@ void LoopOrder::order(const Run &run) {
         if (!of.makers.contains(reg) && isLive.insert(reg).second)
           live += sizeOf(reg);
       }
+  const DenseSet<const MachineInstr *> here(run.begin(), run.end());
   for (auto [reg, maker] : of.makers)
     for (const MachineInstr &user : values.use_nodbg_instructions(reg))
-      if ((user.getParent() != &block || user.isPHI()) &&
-          isLive.insert(reg).second)
+      if (!here.contains(&user) && isLive.insert(reg).second)
         live += sizeOf(reg);
   auto growth = [&](int i) {
     int grows = 0;

@@ -50,6 +50,8 @@ func.func @memory(%base: !llvm.ptr<1>, %offset: i64, %rows: i32, %stride: i32) {
   %tile = attn.load %view : !attn.view<40 x bf16> -> tensor<32x64xbf16>
   // CHECK: attn.load %[[VIEW]] column 32 from %{{.*}} : <40 x bf16> -> tensor<32x32xbf16>
   %chunk = attn.load %view column 32 from %rows : !attn.view<40 x bf16> -> tensor<32x32xbf16>
+  // CHECK: attn.load %[[VIEW]] column 32 row 16 : <40 x bf16> -> tensor<32x32xbf16>
+  %below = attn.load %view column 32 row 16 : !attn.view<40 x bf16> -> tensor<32x32xbf16>
   // CHECK: attn.store %[[TILE]], %[[VIEW]] : tensor<32x64xbf16>, <40 x bf16>
   attn.store %tile, %view : tensor<32x64xbf16>, !attn.view<40 x bf16>
   // CHECK: attn.atomic_add %{{.*}}, %{{.*}} : tensor<32x64xf32>, <64 x f32>

@@ -1,7 +1,8 @@
 // RUN: aot-opt %s --attn-to-scheduled='chip=gfx942 algorithm=atomic' --attn-scheduled-to-tiles | FileCheck %s
 
 // stages = 5: dK and dQ a block late. What dK takes goes round the loop in registers,
-// so that its products are beside the reads behind the barrier.
+// so that its products are beside the reads behind the barrier. An iteration visits two
+// blocks, whose buffers are known: the second block's rows are those behind the first's.
 
 !t = memref<?x?x?x64xbf16, strided<[?, ?, ?, 1]>>
 !l = memref<?x?x?xf32, strided<[?, ?, 1]>>
@@ -14,9 +15,10 @@
 // The masked loop.
 // CHECK:           scf.for
 // CHECK:             attn.mask
-// CHECK:           scf.for {{.*}} iter_args(%[[DV:.*]] = %{{.*}}#0, %[[DK:.*]] = %{{.*}}#1, {{.*}}, %[[LATE_DS:.*]] = %{{.*}}#7, %[[LATE_Q:.*]] = %{{.*}}#8)
+// CHECK:           scf.for {{.*}} step %c2_i32 iter_args(%[[DV:.*]] = %{{.*}}#0, %[[DK:.*]] = %{{.*}}#1, {{.*}}, %[[LATE_DS:.*]] = %{{.*}}#7, %[[LATE_Q:.*]] = %{{.*}}#8)
 // CHECK:             amdgpu.lds_barrier
 // CHECK-NOT:         amdgpu.lds_barrier
+// CHECK:             attn.lds_buffer %{{.*}}[%c1_i32] : <16 x 256 x bf16>
 // CHECK:             %[[ALL_DS:.*]] = attn.load_lds {{.*}} -> tensor<16x256xbf16>
 // CHECK:             attn.load_lds {{.*}} -> tensor<16x64xbf16>
 // CHECK:             %[[NEW_DK:.*]] = attn.dot %[[LATE_Q]], %[[LATE_DS]], %[[DK]] {{.*}} tensor<64x256xf32>{{$}}
@@ -34,7 +36,15 @@
 // CHECK:             %[[TURNED_Q:.*]] = attn.load_lds {{.*}} -> tensor<64x16xbf16>
 // CHECK-NEXT:        attn.interleave
 // CHECK:             %[[KEPT_DS:.*]] = attn.pin %[[NEW_DS]]
-// CHECK:             scf.yield %[[NEW_DV]], %[[NEW_DK]], {{.*}}, %[[KEPT_DS]], %[[TURNED_Q]] :
+// CHECK:             amdgpu.lds_barrier
+// CHECK-NOT:         amdgpu.lds_barrier
+// CHECK:             %[[NEXT_DK:.*]] = attn.dot %[[TURNED_Q]], %[[KEPT_DS]], %[[NEW_DK]] {{.*}} tensor<64x256xf32>{{$}}
+// CHECK:             attn.load {{.*}} row 16 : <64 x bf16>
+// CHECK:             %[[NEXT_DV:.*]] = attn.dot {{.*}}, %[[NEW_DV]] {{.*}} tensor<64x256xf32>{{$}}
+// CHECK:             attn.store_lds %[[NEXT_DS:.*]], %{{.*}} : tensor<16x256xbf16>
+// CHECK:             %[[NEXT_Q:.*]] = attn.load_lds {{.*}} -> tensor<64x16xbf16>
+// CHECK:             %[[LAST_DS:.*]] = attn.pin %[[NEXT_DS]]
+// CHECK:             scf.yield %[[NEXT_DV]], %[[NEXT_DK]], {{.*}}, %[[LAST_DS]], %[[NEXT_Q]] :
 // What is left of the last block.
 // CHECK:           amdgpu.lds_barrier
 // CHECK:           attn.dot {{.*}} tensor<64x256xf32>{{$}}

@@ -9,15 +9,16 @@ using namespace fovea;
 using namespace fovea::attn;
 
 Value BlockViews::load(ImplicitLocOpBuilder &b, Value number, bool ofOther,
-                       const ForwardTiles &tiles, int64_t chunk,
+                       const ForwardTiles &tiles, int64_t chunk, int64_t behind,
                        llvm::function_ref<Value(bool ofOther)> makeView) {
   Known &known = ofBoth[ofOther];
-  if (known.number != number)
+  if (behind == 0 && known.number != number)
     known = {number, makeView(ofOther)};
   auto view = cast<TypedValue<ViewType>>(known.view);
   auto type = RankedTensorType::get({tiles.blockN, tiles.ldsDim},
                                     view.getType().getElementType());
-  return LoadOp::create(b, type, view, /*from=*/nullptr, chunk * tiles.columns);
+  return LoadOp::create(b, type, view, /*from=*/nullptr, chunk * tiles.columns,
+                        behind * tiles.blockN);
 }
 
 template <typename Base>
@@ -471,10 +472,10 @@ Value GradientBuilder<Base>::sumsView(const Rows &sums, Value first,
 //===----------------------------------------------------------------------===//
 
 template <typename Base>
-Value GradientBuilder<Base>::loadValues(const Rows &rows, Value first,
+Value GradientBuilder<Base>::loadValues(Value view, int64_t row,
                                         int64_t count) {
-  Value view = this->view(rows, first, 1, b.getF32Type());
-  return this->transpose(LoadOp::create(b, this->f32Tile(count, 1), view));
+  return this->transpose(LoadOp::create(b, this->f32Tile(count, 1), view,
+                                        /*from=*/nullptr, /*column=*/0, row));
 }
 
 template <typename Base>

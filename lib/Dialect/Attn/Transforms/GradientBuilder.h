@@ -22,8 +22,10 @@ class BlockViews {
 public:
   /// Loads a chunk of the block that is visited as `number`: [block_n,
   /// lds_dim].
+  /// \param behind  of the block whose view was last made: so many blocks
   mlir::Value load(mlir::ImplicitLocOpBuilder &b, mlir::Value number,
                    bool ofOther, const ForwardTiles &tiles, int64_t chunk,
+                   int64_t behind,
                    llvm::function_ref<mlir::Value(bool ofOther)> makeView);
 
 private:
@@ -185,7 +187,14 @@ protected:
 
   //===--- tensors --------------------------------------------------------===//
   /// A value of each of the rows [first, first + count): [1, count].
-  Value loadValues(const Rows &rows, Value first, int64_t count);
+  Value loadValues(const Rows &rows, Value first, int64_t count) {
+    return loadValues(viewValues(rows, first), 0, count);
+  }
+  Value viewValues(const Rows &rows, Value first) {
+    return this->view(rows, first, 1, b.getF32Type());
+  }
+  /// Of those from a row of such a view on.
+  Value loadValues(Value view, int64_t row, int64_t count);
   /// An accumulator [value_dim, block_m] for each chunk of columns.
   llvm::SmallVector<Value> noSumsOfChunks(const ForwardTiles &tiles);
   /// Stores accumulators times `scale` (if any; a scalar or one for each

@@ -279,6 +279,7 @@ struct PipelineRow {
   llvm::ArrayRef<StepRow> steps;
   llvm::ArrayRef<Place> places;
   int buffers = 1;
+  bool goesInTurns = false;
 };
 } // namespace
 
@@ -292,7 +293,7 @@ static const PipelineRow kPipelines[] = {
     {GradientKernel::Queries, 4, kQuerySteps, kQueriesSegments, 2},
     {GradientKernel::Keys, 4, kKeySteps, kKeysSegments, 2},
     {GradientKernel::All, 4, kKeySteps, kAllSegments, 2},
-    {GradientKernel::All, 5, kKeySteps, kAllLate, 2},
+    {GradientKernel::All, 5, kKeySteps, kAllLate, 2, /*goesInTurns=*/true},
 };
 
 // Where columns come through LDS in chunks. Scores are sums over all of them,
@@ -380,6 +381,7 @@ GradientPipeline fovea::attn::gradientPipeline(GradientKernel kernel,
   }
   for (const PipelineRow &row : kPipelines)
     if (row.kernel == kernel && row.stages == schedule.getStages())
-      return {row.steps, llvm::to_vector(row.places), row.buffers};
+      return {row.steps, llvm::to_vector(row.places), row.buffers,
+              row.goesInTurns};
   llvm_unreachable("a checked schedule has a pipeline");
 }

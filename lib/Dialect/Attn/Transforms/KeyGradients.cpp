@@ -61,6 +61,13 @@ private:
   Value queryGradients(Value ds, const Resident &own);
   Value maskedBlock(Value number);
   Value fullBlock(Value number);
+  /// Whether the loop over full blocks takes them in turns: of each buffer one.
+  /// What is left over goes with those that are masked, which all kernels with
+  /// such a pipeline have a loop for.
+  bool goesInTurns() const {
+    return pipeline.goesInTurns && !lists.isThere();
+  }
+  Value buffer(Value lds, Value number);
   /// Whether what keys past the last have of dS counts: in sums of dQ, and in
   /// gradients of captures.
   bool sumsOverKeys() const { return query || score.hasGradients(); }
@@ -84,6 +91,9 @@ private:
   Value tailBlocks, maskedBlocks; ///< the latter with the head
   Residents keys, values;
   BlockViews views;
+  struct {
+    Value lse, delta;
+  } valueViews; ///< of the block that was last loaded
   Visited ldsQ{tiles}, ldsDout{tilesV};
   Value ldsLse, ldsDelta;
   // Of the sums of dQ; nothing where they are not taken.
@@ -167,6 +177,9 @@ Value KeyGradients::queryGradients(Value ds, const Resident &own) {
 
 void KeyGradients::load(Value number, Value block, bool isAgain) {
   using Slot = GradientSlot;
+  // Blocks that go in turns are neighbours, and those behind the first are rows
+  // of its views.
+  const int64_t behind = turnOfIteration.value_or(0);
   Value first;
   auto firstRow = [&] {
     // LLVM would carry the address of each tensor through both loops.
@@ -177,12 +190,20 @@ void KeyGradients::load(Value number, Value block, bool isAgain) {
   auto view = [&](bool ofDout) {
     return TileBuilder::view(ofDout ? head.dout : head.q, firstRow());
   };
-  slot(Slot::ScoredRows) = views.load(b, number, false, tiles, chunk, view);
-  slot(Slot::OtherRows) = views.load(b, number, true, tilesV, chunk, view);
+  slot(Slot::ScoredRows) =
+      views.load(b, number, false, tiles, chunk, behind, view);
+  slot(Slot::OtherRows) =
+      views.load(b, number, true, tilesV, chunk, behind, view);
   if (isAgain || chunk != 0)
     return;
-  slot(Slot::LogSumRows) = loadValues(head.lse, first, tiles.blockN);
-  slot(Slot::DeltaRows) = loadValues(head.delta, first, tiles.blockN);
+  if (behind == 0)
+    valueViews = {viewValues(head.lse, firstRow()),
+                  viewValues(head.delta, firstRow())};
+  auto values = [&](Value view) {
+    return loadValues(view, behind * tiles.blockN, tiles.blockN);
+  };
+  slot(Slot::LogSumRows) = values(valueViews.lse);
+  slot(Slot::DeltaRows) = values(valueViews.delta);
 }
 
 /// Of products of Q and K, [block_n, block_m].
@@ -219,7 +240,7 @@ void KeyGradients::take(GradientStep step, Value number) {
   auto block = [&] {
     return isMasked ? maskedBlock(number) : fullBlock(number);
   };
-  auto in = [&](Value lds) { return bufferOf(lds, number, pipeline.buffers); };
+  auto in = [&](Value lds) { return buffer(lds, number); };
   switch (step) {
   case Step::Load:
     return load(number, block(), /*isAgain=*/false);
@@ -370,6 +391,15 @@ Value KeyGradients::fullBlock(Value number) {
   return isCounted() ? sub(number, tailBlocks) : number;
 }
 
+/// The buffer of the block of a number. Where the last loop takes blocks in
+/// turns they are counted from its end, so that it knows which is first.
+Value KeyGradients::buffer(Value lds, Value number) {
+  if (turn)
+    return LdsBufferOp::create(b, lds, i32(*turn & (pipeline.buffers - 1)));
+  return bufferOf(lds, goesInTurns() ? add(number, queries.end) : number,
+                  pipeline.buffers);
+}
+
 /// The sums of dQ of a query head from the segment's origin on.
 Rows KeyGradients::sumsOf(Value head) {
   Rows rows = sumsRows(head);
@@ -503,7 +533,7 @@ void KeyGradients::build() {
   if (query && pipeline.behind() > 0) // nothing lies there yet
     storeScoreGradients(
         splat(tile(tiles.blockN, tiles.blockM, elementType), 0.0f),
-        bufferOf(ldsDs, i32(-1), pipeline.buffers));
+        buffer(ldsDs, i32(-1)));
 
   accV = noSumsOfChunks(tilesV);
   accK = noSumsOfChunks(tiles);
@@ -553,11 +583,16 @@ void KeyGradients::findListed() {
 /// the full blocks.
 void KeyGradients::visitQueries() {
   isMasked = queries.hasHead || queries.hasTail;
+  Value maskedEnd = maskedBlocks;
+  if (goesInTurns()) // the rest is whole turns
+    maskedEnd = add(maskedEnd,
+                    arith::AndIOp::create(b, sub(queries.end, maskedEnd),
+                                          i32(pipeline.buffers - 1)));
   if (pipeline.buffers > 1) // others may still read what the prologue fills
     barrier();
   prologue();
   if (isMasked)
-    loop(i32(0), maskedBlocks);
+    loop(i32(0), maskedEnd);
   isMasked = false;
   Value from = isCounted() ? maskedBlocks : queries.head;
   Value end = isCounted() ? add(queries.full, tailBlocks) : queries.full;
@@ -565,7 +600,10 @@ void KeyGradients::visitQueries() {
     from = maskedBlocks;
     end = queries.end;
   }
-  loop(from, end);
+  if (goesInTurns())
+    loop(maskedEnd, end, pipeline.buffers);
+  else
+    loop(from, end);
   drain(end);
 }
 

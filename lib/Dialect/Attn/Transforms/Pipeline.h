@@ -16,6 +16,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include <map>
+#include <optional>
 
 namespace fovea::attn {
 
@@ -55,6 +56,9 @@ struct PipelineOf {
   llvm::ArrayRef<StepRow> steps;
   llvm::SmallVector<Place> places;
   int buffers = 1; ///< in LDS for what is visited: blocks take turns
+  /// Whether an iteration may visit a block of each buffer, in which they have
+  /// constant addresses.
+  bool goesInTurns = false;
 
   const StepRow &rowOf(Step step) const {
     return *llvm::find_if(steps,
@@ -143,14 +147,20 @@ protected:
   }
 
   /// Blocks [from, to), of which `from` follows what was visited last.
-  void loop(Value from, Value to) {
+  /// \param blocks  that an iteration visits, which divides how many there are
+  void loop(Value from, Value to, int blocks = 1) {
     auto loop =
-        mlir::scf::ForOp::create(builder, from, to, constant(1), pack(0));
+        mlir::scf::ForOp::create(builder, from, to, constant(blocks), pack(0));
     mlir::OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
     unpack(loop.getRegionIterArgs());
-    takePlaces(0, loop.getInductionVar(), nullptr);
-    mlir::scf::YieldOp::create(builder, pack(1));
+    for (int turn = 0; turn < blocks; ++turn) {
+      if (blocks > 1)
+        turnOfIteration = turn;
+      takePlaces(turn, after(loop.getInductionVar(), turn), nullptr);
+    }
+    turnOfIteration.reset();
+    mlir::scf::YieldOp::create(builder, pack(blocks));
     unpack(loop.getResults());
   }
 
@@ -165,6 +175,10 @@ protected:
   mlir::ImplicitLocOpBuilder &builder;
   const Pipeline pipeline;
   int chunk = 0; ///< that a step is about
+  /// Which of an iteration's blocks a step is about, and so many more; none: it
+  /// has one.
+  std::optional<int> turn;
+  std::optional<int> turnOfIteration; ///< the first of these alone
 
 private:
   Value constant(int value) {
@@ -218,6 +232,9 @@ private:
       isLdsTouched |= row.means == Pipeline::Lds;
       current = iteration + place.ahead;
       chunk = place.chunk;
+      turn = turnOfIteration;
+      if (turn)
+        *turn += place.ahead;
       take(*place.step, after(first, place.ahead));
       if (row.means == Pipeline::Vectors)
         for (Slot written : row.writes)

@@ -60,6 +60,7 @@ SmallVector<Value *> QueryGradient::sums() {
 
 Value QueryGradient::loadChunk(bool values, Value number) {
   return views.load(b, number, values, values ? tilesV : tiles, chunk,
+                    /*behind=*/0,
                     [&](bool values) { return viewKeys(values, number); });
 }
 

@@ -82,9 +82,9 @@ def Attn_LoadOp : Attn_Op<"load"> {
   let summary = "Loads a tile from global memory into registers";
   let description = [{
     Element (r, c) of the tile is row r, column c of the view, or zero outside
-    the view; with `column`, of column c + `column`. The tile may be larger than
-    the view in both dimensions. Rows before `from`, where it is given, are
-    zeros too, and are not read.
+    the view; with `column` and `row`, of column c + `column` and row r + `row`.
+    The tile may be larger than the view in both dimensions. Rows before `from`,
+    where it is given, are zeros too, and are not read.
 
     Example:
     ```mlir
@@ -99,7 +99,9 @@ def Attn_LoadOp : Attn_Op<"load"> {
   let arguments = (ins Arg<Attn_ViewType, "", [MemRead]>:$view,
                        Optional<I32>:$from,
                        DefaultValuedAttr<ConfinedAttr<I32Attr, [IntNonNegative]>,
-                                         "0">:$column);
+                                         "0">:$column,
+                       DefaultValuedAttr<ConfinedAttr<I32Attr, [IntNonNegative]>,
+                                         "0">:$row);
   let results = (outs Attn_Tile:$tile);
   let builders = [
     OpBuilder<(ins "::mlir::Type":$tile, "::mlir::Value":$view), [{
@@ -107,8 +109,8 @@ def Attn_LoadOp : Attn_Op<"load"> {
     }]>
   ];
   let assemblyFormat = [{
-    $view (`column` $column^)? (`from` $from^)? attr-dict `:` type($view) `->`
-    type($tile)
+    $view (`column` $column^)? (`row` $row^)? (`from` $from^)? attr-dict `:`
+    type($view) `->` type($tile)
   }];
   let hasVerifier = 1;
 }
