@@ -12,15 +12,17 @@ static constexpr uint64_t kAlignment = 16;
 
 /// An identity between scalar registers.
 static constexpr char kHidden[] = "=s,0";
-/// Registers of a value that LLVM takes there.
-static constexpr unsigned kMostHiddenBits = 128;
+/// Registers of a value that LLVM takes there, and of a pointer.
+static constexpr unsigned kMostHiddenBits = 128, kMostPointerBits = 64;
 
-bool fovea::hsaco::canBeHidden(const Value &value) {
+bool fovea::hsaco::canBeHidden(const Value &value, const DataLayout &layout) {
   Type *type = value.getType();
-  const unsigned bits = type->isPointerTy()
-                            ? 64 // of all that are hidden
-                            : unsigned(type->getPrimitiveSizeInBits());
-  return bits >= 32 && bits <= kMostHiddenBits && bits % 32 == 0;
+  if (!type->isSingleValueType())
+    return false;
+  const uint64_t bits = layout.getTypeSizeInBits(type).getFixedValue();
+  return bits >= 32 && bits % 32 == 0 &&
+         bits <= (type->isPtrOrPtrVectorTy() ? kMostPointerBits
+                                             : kMostHiddenBits);
 }
 
 Instruction *fovea::hsaco::hide(IRBuilder<> &b, Value *value) {

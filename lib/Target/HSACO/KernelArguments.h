@@ -10,7 +10,7 @@
 namespace fovea::hsaco {
 
 /// Whether a value can be in scalar registers of an assembly instruction.
-bool canBeHidden(const llvm::Value &value);
+bool canBeHidden(const llvm::Value &value, const llvm::DataLayout &layout);
 /// The same value, of which LLVM knows neither that nor when it was made, so
 /// that what is made of it stays where it is.
 llvm::Instruction *hide(llvm::IRBuilder<> &b, llvm::Value *value);

@@ -24,8 +24,9 @@ static constexpr unsigned kConstantAddressSpace = 4;
 /// is in need. There are 102 on GCN; temporaries, conditions of lanes and gaps
 /// between descriptors, which are aligned, come on top.
 static constexpr unsigned kManyScalars = 95;
-/// And of a loop, of which some are made in each iteration.
-static constexpr unsigned kManyInLoop = 90;
+/// Values that follow from one that is hidden from which they are worth making
+/// anew: the keys of a generator's rounds are 20.
+static constexpr unsigned kManyOfOne = 8;
 
 /// Registers that a scalar value takes.
 static unsigned registersOf(const Value &value, const DataLayout &layout) {
@@ -149,9 +150,9 @@ private:
   SmallVector<Value *> liveAt(const BasicBlock &point) const;
   unsigned mostAlive(const Loop *loop = nullptr) const;
   void recomputeAt(BasicBlock &point,
-                   function_ref<bool(const Value &)> isWanted,
-                   function_ref<bool(const Value &)> isAllowed);
+                   function_ref<bool(const Value &)> isWanted);
   void visit(Loop &loop);
+  void separateRounds(Instruction &hidden);
 
   Function &function;
   const DataLayout &layout;
@@ -284,7 +285,8 @@ unsigned Recomputation::mostAlive(const Loop *loop) const {
       unsigned registers = 0;
       for (const Value *value : live)
         registers += registersOf(*value, layout);
-      if (!loop || loop->contains(block))
+      const bool isCounted = !loop || loop->contains(block);
+      if (isCounted)
         most = std::max(most, registers);
       for (Instruction &instruction : reverse(*block)) {
         if (live.erase(&instruction))
@@ -294,8 +296,8 @@ unsigned Recomputation::mostAlive(const Loop *loop) const {
         for (Value *operand : instruction.operands())
           if (isScalar(*operand) && live.insert(operand).second)
             registers += registersOf(*operand, layout);
-        if (!loop || loop->contains(block))
-        most = std::max(most, registers);
+        if (isCounted)
+          most = std::max(most, registers);
       }
       auto &before = in[block];
       if (live.size() != before.size()) {
@@ -309,8 +311,7 @@ unsigned Recomputation::mostAlive(const Loop *loop) const {
 
 /// Makes again what is wanted where a block begins, for the uses behind it.
 void Recomputation::recomputeAt(BasicBlock &point,
-                                function_ref<bool(const Value &)> isWanted,
-                                function_ref<bool(const Value &)> isAllowed) {
+                                function_ref<bool(const Value &)> isWanted) {
   SmallSetVector<Value *, 32> wanted;
   SmallPtrSet<const Value *, 32> held;
   for (Value *value : liveAt(point)) {
@@ -337,7 +338,7 @@ void Recomputation::recomputeAt(BasicBlock &point,
   while (!work.empty()) {
     Value *value = work.pop_back_val();
     const int node = nodes[value];
-    if (!isRecomputable(*value) || !isAllowed(*value)) {
+    if (!isRecomputable(*value)) {
       graph.setSource(node);
       continue;
     }
@@ -387,7 +388,7 @@ void Recomputation::recomputeAt(BasicBlock &point,
       return done;
     Value *result = nullptr;
     if (cut.test(nodes[value])) {
-      result = canBeHidden(*value) ? hide(b, value) : value;
+      result = canBeHidden(*value, layout) ? hide(b, value) : value;
     } else if (auto *argument = dyn_cast<Argument>(value)) {
       Value *segment = hide(b, arguments.segment());
       made.insert(segment);
@@ -429,15 +430,6 @@ bool Recomputation::isBefore(const Value &value, const Loop &loop) const {
                                                       loop.getHeader());
 }
 
-/// Whether each iteration may do it: an instruction of the scalar unit.
-static bool isCheap(const Value &value) {
-  auto *instruction = dyn_cast<Instruction>(&value);
-  return instruction && !isa<LoadInst>(instruction) &&
-         !isa<PHINode>(instruction) &&
-         (instruction->getType()->isIntegerTy(32) ||
-          instruction->getType()->isIntegerTy(1));
-}
-
 void Recomputation::visit(Loop &loop) {
   // Of an outer loop the body between the inner ones may do it again each time.
   auto isNeeded = [&](const Value &value) {
@@ -449,39 +441,92 @@ void Recomputation::visit(Loop &loop) {
   };
   SmallVector<BasicBlock *> exits;
   loop.getUniqueExitBlocks(exits);
-  auto isAny = [](const Value &) { return true; };
   if (exits.size() == 1)
-    recomputeAt(
-        *exits[0],
-        [&](const Value &value) {
-          return isBefore(value, loop) && !isNeeded(value);
-        },
-        isAny);
+    recomputeAt(*exits[0], [&](const Value &value) {
+      return isBefore(value, loop) && !isNeeded(value);
+    });
   if (loop.isInnermost())
     return;
   for (Loop *inner : reverse(loop))
     visit(*inner);
-  recomputeAt(
-      *loop.getHeader(),
-      [&](const Value &value) {
-        return isBefore(value, loop) && !isNeeded(value) &&
-               isUsedIn(value, loop);
-      },
-      isAny);
+  recomputeAt(*loop.getHeader(), [&](const Value &value) {
+    return isBefore(value, loop) && !isNeeded(value) && isUsedIn(value, loop);
+  });
   // And ahead of an inner loop what it alone uses.
   for (Loop *inner : reverse(loop))
     if (BasicBlock *ahead = inner->getLoopPreheader())
-      recomputeAt(
-          *ahead,
-          [&](const Value &value) {
-            return isBefore(value, loop) && isUsedIn(value, *inner) &&
-                   none_of(loop, [&](const Loop *other) {
-                     return other != inner && isUsedIn(value, *other);
-                   });
-          },
-          isAny);
+      recomputeAt(*ahead, [&](const Value &value) {
+        return isBefore(value, loop) && isUsedIn(value, *inner) &&
+               none_of(loop, [&](const Loop *other) {
+                 return other != inner && isUsedIn(value, *other);
+               });
+      });
   for (Loop *inner : reverse(loop))
     visit(*inner);
+}
+
+/// Of integers, in one instruction of the scalar unit or two.
+static bool isCheap(const Instruction &instruction) {
+  return instruction.getType()->isIntegerTy() && !instruction.isIntDivRem() &&
+         (isa<BinaryOperator>(instruction) || isa<CastInst>(instruction));
+}
+
+/// Makes what follows from a hidden value and constants anew for each round of
+/// its uses in the block: the keys of a generator would otherwise be alive from
+/// its first call to its last.
+void Recomputation::separateRounds(Instruction &hidden) {
+  BasicBlock &block = *hidden.getParent();
+  SmallPtrSet<const Value *, 32> following = {&hidden};
+  auto behind = [&] {
+    return make_early_inc_range(
+        make_range(std::next(hidden.getIterator()), block.end()));
+  };
+  for (Instruction &instruction : behind())
+    if (isCheap(instruction) &&
+        all_of(instruction.operands(), [&](const Use &operand) {
+          return isa<Constant>(operand) || following.contains(operand);
+        }))
+      following.insert(&instruction);
+  if (following.size() < kManyOfOne)
+    return;
+  IRBuilder<> b(function.getContext());
+  SmallPtrSet<const Value *, 32> used; // in this round
+  DenseMap<Value *, Value *> anew;
+  auto make = [&](auto &self, Value *value) -> Value * {
+    if (!following.contains(value))
+      return value;
+    if (Value *done = anew.lookup(value))
+      return done;
+    Instruction *copy = nullptr;
+    if (value == &hidden) {
+      copy = hide(b, hidden.getOperand(0));
+    } else {
+      copy = cast<Instruction>(value)->clone();
+      for (Use &operand : copy->operands())
+        operand.set(self(self, operand));
+      b.Insert(copy, value->getName());
+    }
+    made.insert(copy);
+    return anew[value] = copy;
+  };
+  bool isFirst = true;
+  for (Instruction &user : behind()) {
+    if (following.contains(&user))
+      continue;
+    for (Use &operand : user.operands()) {
+      if (!following.contains(operand))
+        continue;
+      if (!used.insert(operand).second) {
+        used = {operand};
+        anew.clear();
+        isFirst = false;
+      }
+      if (isFirst)
+        continue;
+      b.SetInsertPoint(&user);
+      operand.set(make(make, operand));
+    }
+  }
 }
 
 bool Recomputation::run() {
@@ -491,13 +536,12 @@ bool Recomputation::run() {
   for (Loop *loop : reverse(outer)) // in the order of the program
     visit(*loop);
   for (Loop *loop : loops.getLoopsInPreorder()) {
-    if (loop->isInnermost() && mostAlive(loop) >= kManyInLoop)
-      recomputeAt(
-          *loop->getHeader(),
-          [&](const Value &value) {
-            return isBefore(value, *loop) && isUsedIn(value, *loop);
-          },
-          isCheap);
+    if (!loop->isInnermost() || mostAlive(loop) < kManyScalars)
+      continue;
+    for (BasicBlock *block : loop->blocks())
+      for (Instruction &instruction : make_early_inc_range(*block))
+        if (isHidden(instruction))
+          separateRounds(instruction);
   }
   return true;
 }

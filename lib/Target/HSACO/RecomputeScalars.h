@@ -24,8 +24,9 @@ namespace fovea::hsaco {
 
 /// Of what is needed behind each loop, and in the bodies of outer loops, the
 /// fewest registers' worth of values stays, and the others are made of them
-/// again. Where there are still too many, so is what an inner loop uses. Returns
-/// false, and does nothing, for functions with few scalars.
+/// again. In inner loops that still have too many, so is what follows from a
+/// value made there, for each round of its uses. Returns false, and does nothing,
+/// for functions with few scalars.
 bool recomputeScalars(
     llvm::Function &function, llvm::DominatorTree &dominators,
     llvm::LoopInfo &loops,

@@ -234,7 +234,15 @@ Value GradientBuilder<Base>::whereKept(Value p, Value values) {
 /// Those that count for dV.
 template <typename Base>
 Value GradientBuilder<Base>::keptProbabilities(Value p) {
-  return this->dropout.isThere() ? whereKept(p, p) : p;
+  if (!this->dropout.isThere())
+    return p;
+  // As whereKept(p, p), of which LLVM would hold the comparisons from here to the
+  // gradients of the scores, which have the same ones.
+  auto type = cast<RankedTensorType>(p.getType());
+  auto bits = type.clone(b.getI32Type());
+  Value positive = arith::MaxSIOp::create(
+      b, arith::BitcastOp::create(b, bits, p), this->splat(bits, 0));
+  return arith::BitcastOp::create(b, type, positive);
 }
 
 template <typename Base>
