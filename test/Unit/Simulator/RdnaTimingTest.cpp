@@ -4,9 +4,8 @@
 // what must not become faster or slower.
 //
 //===----------------------------------------------------------------------===//
-#include "KernelTest.h"
 #include "RdnaAsm.h"
-#include "fovea/Simulator/Timing.h"
+#include "TimedKernelTest.h"
 #include "timing/Constants.h"
 #include "timing/Uncertainty.h"
 
@@ -15,14 +14,7 @@ using namespace fovea::sim::test;
 
 namespace {
 
-std::string repeat(const std::string &text, int n) {
-  std::string result;
-  for (int i = 0; i < n; ++i)
-    result += text + "\n";
-  return result;
-}
-
-class RdnaTimingTest : public KernelTest {
+class RdnaTimingTest : public TimedKernelTest {
 protected:
   /// One workgroup of \p block work-items that runs \p body over and over.
   TimingReport time(const std::string &body, const RdnaTarget &target = {},
@@ -47,27 +39,6 @@ protected:
     TimingOptions options;
     options.clockHz = 1e9;
     return predicted(config, args, options);
-  }
-  TimingReport predicted(const LaunchConfig &config, const Args &args,
-                         const TimingOptions &options) {
-    TimingReport report;
-    Status status = predict(*Code, *Code->findKernel("k"),
-                            withArgs(config, args), options, report);
-    EXPECT_TRUE(status.ok()) << status.message();
-    return report;
-  }
-  /// Clocks of a wave between issues of the instruction that \p text begins
-  /// with.
-  static double interval(const TimingReport &report, const std::string &text) {
-    double clocks = 0, issues = 0;
-    for (const InstTiming &inst : report.instructions)
-      if (inst.text.compare(0, text.size(), text) == 0) {
-        for (uint64_t s : inst.stalls)
-          clocks += double(s);
-        clocks += double(inst.issues * report.slotClocks);
-        issues += double(inst.issues);
-      }
-    return issues > 0 ? clocks / issues : 0;
   }
 };
 

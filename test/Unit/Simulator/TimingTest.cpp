@@ -4,9 +4,8 @@
 // names, or because a unit can do no better. And that the grid adds up.
 //
 //===----------------------------------------------------------------------===//
-#include "fovea/Simulator/Timing.h"
 #include "AsmKernels.h"
-#include "KernelTest.h"
+#include "TimedKernelTest.h"
 #include "isa/Table.h"
 #include "timing/Constants.h"
 #include "timing/Grid.h"
@@ -20,14 +19,7 @@ using namespace fovea::sim::test;
 
 namespace {
 
-std::string repeat(const std::string &text, int n) {
-  std::string result;
-  for (int i = 0; i < n; ++i)
-    result += text + "\n";
-  return result;
-}
-
-class TimingTest : public KernelTest {
+class TimingTest : public TimedKernelTest {
 protected:
   /// One workgroup of \p block work-items that runs \p body over and over.
   TimingReport time(const std::string &body, unsigned block = 64,
@@ -46,29 +38,6 @@ protected:
     TimingOptions options;
     options.clockHz = 1e9;
     return predicted(config, args, options);
-  }
-  /// The kernel "k" of the code that is loaded.
-  TimingReport predicted(const LaunchConfig &config, const Args &args,
-                         const TimingOptions &options = {}) {
-    TimingReport report;
-    Status status = predict(*Code, *Code->findKernel("k"),
-                            withArgs(config, args), options, report);
-    EXPECT_TRUE(status.ok()) << status.message();
-    return report;
-  }
-  /// Clocks between issues of the instruction that \p text begins with, of one
-  /// wave: busy or waiting.
-  static double interval(const TimingReport &report, const std::string &text) {
-    double clocks = 0, issues = 0;
-    for (const InstTiming &inst : report.instructions)
-      if (inst.text.compare(0, text.size(), text) == 0) {
-        uint64_t stalled = 0;
-        for (uint64_t s : inst.stalls)
-          stalled += s;
-        clocks += double(4 * inst.issues + stalled);
-        issues += double(inst.issues);
-      }
-    return issues > 0 ? clocks / issues : 0;
   }
 };
 
