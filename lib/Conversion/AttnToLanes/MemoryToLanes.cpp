@@ -605,8 +605,8 @@ struct LowerAtomicAdd : public LanePattern<AtomicAddOp> {
       ROCDL::RawPtrBufferAtomicFaddOp::create(
           b, TypeRange{},
           ValueRange{element(b, adaptor.getTile()[fragment], regs[0]),
-                     adaptor.getView()[kResource], address.offsetOfElement(at, first),
-                     zero, policy});
+                     adaptor.getView()[kResource],
+                     address.offsetOfElement(at, first), zero, policy});
     });
     rewriter.eraseOp(op);
     return success();
@@ -677,8 +677,8 @@ private:
                      int32_t(4 * (at[0] * stride.getSExtValue() + at[1]))));
       ROCDL::RawPtrBufferAtomicFaddOp::create(
           b, TypeRange{},
-          ValueRange{values, adaptor.getView()[kResource], address.offset(at, nullptr),
-                     zero, policy});
+          ValueRange{values, adaptor.getView()[kResource],
+                     address.offset(at, nullptr), zero, policy});
     });
     rewriter.eraseOp(op);
     return success();
