@@ -17,6 +17,11 @@ function(fovea_add_unittest name)
     # GoogleTest's own headers want RTTI only where LLVM has it.
   endif()
   target_link_libraries(${name} PRIVATE fovea_options ${ARG_LIBS} GTest::gtest GTest::gtest_main)
+  # A third of a file's compilation is GoogleTest and the containers.
+  list(LENGTH ARG_UNPARSED_ARGUMENTS count)
+  if(count GREATER 3)
+    target_precompile_headers(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:<gtest/gtest.h$<ANGLE-R>>")
+  endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/test/bin")
   add_test(NAME ${name} COMMAND ${name})
   if(ARG_LABEL)
