@@ -1,4 +1,5 @@
-"""vLLM's attention interface (vllm.v1.attention.backend) over fovea.attention.
+"""vLLM's attention interface (vllm.v1.attention.backend, held to that of 0.33.0) over
+fovea.attention.
 
 Of its kinds of attention those without a cache: every key is in the call. A cache in
 pages has no kernel, and vLLM is told so before it chooses this backend.
@@ -48,6 +49,7 @@ class FoveaAttentionBackend(AttentionBackend):
     @staticmethod
     def get_kv_cache_shape(num_blocks: int, block_size: int, num_kv_heads: int,
                            head_size: int, cache_dtype_str: str = "auto") -> Tuple[int, ...]:
+        # Versions before 0.33 ask a backend, which ones from it on no longer do.
         raise _no_pages(f"a cache of {num_blocks} blocks is asked for")
 
     @classmethod
@@ -63,8 +65,10 @@ class FoveaAttentionBackend(AttentionBackend):
         return True
 
     @classmethod
-    def supports_non_causal(cls) -> bool:
+    def supports_sliding_window(cls) -> bool:
         return True
+
+    # supports_non_causal is of queries that see behind them in a cache, and stays False.
 
 
 @dataclasses.dataclass
@@ -122,7 +126,7 @@ class FoveaAttentionImpl(AttentionImpl):
         self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         self.kv_cache_dtype = kv_cache_dtype
         self.sliding_window = sliding_window
-        self.sinks = None if sinks is None else sinks.float()
+        self.sinks = sinks  # a parameter of the layer's, whose values are loaded later
         self.alibi_slopes = alibi_slopes
         self.logits_soft_cap = logits_soft_cap or 0.0
 
@@ -159,6 +163,7 @@ class FoveaAttentionImpl(AttentionImpl):
         _attention.attention(
             q, k, v, scale=self.scale,
             window=None if left is None and right is None else Window(left, right),
-            score=self._score(starts.shape[0] - 1, query.device), sinks=self.sinks,
+            score=self._score(starts.shape[0] - 1, query.device),
+            sinks=None if self.sinks is None else self.sinks.float(),
             varlen=Varlen.packed(starts, starts, longest, longest), out=out)
         return output

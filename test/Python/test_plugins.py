@@ -2,8 +2,8 @@
 """How others load Fovea, on the simulated device: a kernel of the Hugging Face hub's layout,
 by `kernels` and by transformers where these are installed; and vLLM's plug-in.
 
-vLLM itself is not here: the plug-in is held to a stub of its documented interface, which
-is written below and is no more than that. Where PyTorch is missing nothing is run.
+vLLM itself is not here: the plug-in is held to a stub of its interface as 0.33.0 has it,
+which is written below and is no more than that. Where PyTorch is missing nothing is run.
 """
 
 import abc
@@ -150,7 +150,7 @@ class Cache(Case):
 
 
 def stub():
-    """What of vLLM the plug-in touches, by its documentation: modules by their names."""
+    """What of vLLM 0.33.0 the plug-in touches: modules by their names."""
     backend = types.ModuleType("vllm.v1.attention.backend")
 
     class AttentionType(str, enum.Enum):
@@ -158,8 +158,11 @@ def stub():
         ENCODER_ONLY, ENCODER_DECODER = "encoder_only", "encoder_decoder"
 
     class AttentionBackend(abc.ABC):
-        get_name = get_impl_cls = get_builder_cls = get_kv_cache_shape = (
+        get_name = get_impl_cls = get_builder_cls = (
             staticmethod(abc.abstractmethod(lambda *_: None)))
+        # What a backend does not say that it serves it is not asked for.
+        supports_sink = supports_sliding_window = supports_non_causal = (
+            classmethod(lambda _: False))
 
     class AttentionMetadata:
         pass
@@ -238,6 +241,8 @@ class VllmStub(Case):
                          [False, True, True, False])
         self.assertEqual([backend.supports_head_size(size) for size in (0, 72, 512, 513)],
                          [False, True, True, False])
+        self.assertEqual([backend.supports_sink(), backend.supports_sliding_window(),
+                          backend.supports_non_causal()], [True, True, False])
         self.assertEqual(backend.get_name(), self.custom.name)
         with self.assertRaisesRegex(fovea.NotFoundError, "without a cache alone.*pages"):
             backend.get_kv_cache_shape(1, 16, 2, 64)
@@ -266,6 +271,15 @@ class VllmStub(Case):
                 self.close(output[a:b].transpose(0, 1),
                            exact(*(t[a:b].transpose(0, 1) for t in (q, k, v)), **expected))
         self.assertFalse(layer.forward(None, q, k, v, None, None, output).any())
+
+        # A layer's sinks are there before their values.
+        late = torch.zeros(4, dtype=torch.bfloat16)
+        layer = backend.get_impl_cls()(4, 32, 32 ** -0.5, 2, sinks=late,
+                                       attn_type=self.backend.AttentionType.ENCODER_ONLY)
+        late.copy_(sinks)
+        layer.forward(None, q, k, v, torch.empty(0), metadata, output)
+        self.close(output[:5].transpose(0, 1),
+                   exact(*(t[:5].transpose(0, 1) for t in (q, k, v)), sinks=late))
         with self.assertRaisesRegex(fovea.NotFoundError, "output_scale"):
             layer.forward(None, q, k, v, None, metadata, output, output_scale=sinks)
 
