@@ -1,16 +1,16 @@
 # Archives and Debian packages by CPack (docs/Packages.md): `cpack -G TGZ`,
 # `cpack -G DEB`, each in the build folder.
 #
-# A package is a group of components, a row each: its components, what it is, and
-# whether it is the same on every machine.
+# A package is a group of components, a row each: its components, what it is, whether
+# it is the same on every machine, and whether it is linked with LLVM's library.
 function(fovea_package name)
-  cmake_parse_arguments(ARG "ANY_MACHINE" "TEXT" "COMPONENTS" ${ARGN})
+  cmake_parse_arguments(ARG "ANY_MACHINE;LLVM" "TEXT" "COMPONENTS" ${ARGN})
   foreach(component IN LISTS ARG_COMPONENTS)
     set_property(GLOBAL APPEND PROPERTY FOVEA_PACKAGED ${component})
     set_property(GLOBAL PROPERTY FOVEA_PACKAGE_OF_${component} ${name})
   endforeach()
   set_property(GLOBAL APPEND PROPERTY FOVEA_PACKAGES ${name})
-  foreach(field TEXT ANY_MACHINE)
+  foreach(field TEXT ANY_MACHINE LLVM)
     set_property(GLOBAL PROPERTY FOVEA_PACKAGE_${field}_${name} "${ARG_${field}}")
   endforeach()
 endfunction()
@@ -22,11 +22,11 @@ if(FOVEA_BUILD_RUNTIME)
     TEXT "libraries and headers under AOTriton's names")
 endif()
 if(FOVEA_BUILD_COMPILER)
-  fovea_package(compiler COMPONENTS fovea_compiler fovea_compiler_tools
+  fovea_package(compiler LLVM COMPONENTS fovea_compiler fovea_compiler_tools
     TEXT "ahead-of-time compiler of attention kernels for AMD GPUs")
 endif()
 if(FOVEA_BUILD_SIMULATOR)
-  fovea_package(simulator COMPONENTS fovea_simulator fovea_simulator_tools
+  fovea_package(simulator LLVM COMPONENTS fovea_simulator fovea_simulator_tools
     TEXT "simulated AMD GPUs: HIP library, checkers, timing model")
 endif()
 if(FOVEA_BUILD_COMPILER AND FOVEA_BUILD_RUNTIME)
@@ -75,6 +75,11 @@ foreach(name IN LISTS packages)
     set(file "fovea-${PROJECT_VERSION}-${name}")
     set(CPACK_DEBIAN_${upper}_PACKAGE_ARCHITECTURE all)
     set(CPACK_DEBIAN_${upper}_PACKAGE_SHLIBDEPS OFF)
+  endif()
+  # Programs look for it in the folder of Debian's LLVM, where dpkg-shlibdeps finds a
+  # link that it takes for no package's.
+  if(LLVM AND NOT FOVEA_LINK_STATIC)
+    set(CPACK_DEBIAN_${upper}_PACKAGE_DEPENDS "libllvm${FOVEA_LLVM_MAJOR}")
   endif()
   set(CPACK_ARCHIVE_${upper}_FILE_NAME "${file}")
   set(CPACK_DEBIAN_${upper}_PACKAGE_NAME "fovea-${name}")

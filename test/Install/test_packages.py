@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What cpack makes: archives of two components, and Debian packages.
+"""What cpack makes: archives of components, and Debian packages.
 
     test_packages.py CPACK BUILD VERSION FOLDER COMPONENT=FILE...
 
@@ -69,6 +69,9 @@ def main():
         expect(f"Version: {VERSION}\n" in control, control)
         anywhere = match[0].name.endswith("_all.deb")
         expect(anywhere == ("Depends:" not in control), control)
+        # dpkg-shlibdeps alone does not find it.
+        if component == "fovea_simulator":
+            expect(re.search(r"^Depends:.*\blibllvm\d+\b", control, re.M), control)
     print(f"ok: {[p.name for p in archives + packages]}")
 
 
