@@ -82,6 +82,8 @@ class Site:
         """The page of a path of the project; None if it has no such path."""
         if path == "README.md":
             return "index.md"
+        if self.origins.get(path) == path:  # of the project's folder itself
+            return path
         if path.startswith("docs/") and path in self.tracked:
             return path[len("docs/"):]
         page = f"source/{path.rstrip('/')}.md"
