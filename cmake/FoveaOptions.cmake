@@ -9,6 +9,29 @@ if(FOVEA_HAVE_LLD)
   add_link_options(-fuse-ld=lld)
 endif()
 
+# What finds faults of the project itself; scripts/test.sh has a switch for each.
+option(FOVEA_ASSERTIONS "libstdc++'s checks, and assert() in what includes no header of LLVM" OFF)
+set(FOVEA_SANITIZE "" CACHE STRING "of address, undefined, thread, with commas between them: instrument all targets")
+if(FOVEA_ASSERTIONS)
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
+  foreach(language C CXX)
+    string(REGEX REPLACE "(^| )-DNDEBUG( |$)" " " CMAKE_${language}_FLAGS_${type}
+      "${CMAKE_${language}_FLAGS_${type}}")
+  endforeach()
+endif()
+if(FOVEA_SANITIZE)
+  if(NOT FOVEA_SANITIZE MATCHES "^(address|undefined|thread)(,(address|undefined|thread))*$"
+      OR (FOVEA_SANITIZE MATCHES "address" AND FOVEA_SANITIZE MATCHES "thread"))
+    message(FATAL_ERROR "FOVEA_SANITIZE is '${FOVEA_SANITIZE}', and not of address, "
+      "undefined, thread, with commas between them; of address and thread one.")
+  endif()
+  # -O1: instrumented code compiles several times as long at -O3.
+  add_compile_options(-O1 -g1 -fno-omit-frame-pointer "-fsanitize=${FOVEA_SANITIZE}"
+    -fno-sanitize-recover=all)
+  add_link_options("-fsanitize=${FOVEA_SANITIZE}")
+endif()
+
 # For wheels (docs/Python.md): files that need nothing but the C library, and that
 # show nothing of what they have.
 option(FOVEA_LINK_STATIC "link SQLite, zstd, LLVM, MLIR, lld and libstdc++ from archives, and hide them" OFF)

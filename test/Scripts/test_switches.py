@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""scripts/test.sh: what its switches configure, build and run, and what it refuses.
+
+    test_switches.py SCRIPT CTEST FOLDER
+
+In FOLDER are stand-ins of cmake, ninja, dpkg-query and ctest, which say how they were
+called; CTEST itself only tells of its options.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import unittest
+
+SCRIPT, CTEST, FOLDER = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+BUILD = FOLDER / "out"
+STAND_INS = {
+    "cmake": 'mkdir -p "$6"; echo "cmake $CC $CXX ${*:7}"',
+    "ninja": 'echo "ninja $*"',
+    "ctest": f'[ "$1" = --help ] && exec {CTEST} --help; echo "ctest $(basename "$PWD") ${{*:2}}"',
+    "dpkg-query": "echo ii",
+}
+
+
+def run(*arguments):
+    environment = {k: v for k, v in os.environ.items() if k not in ("CC", "CXX")}
+    environment.update(PATH=f"{FOLDER / 'bin'}:{os.environ['PATH']}", FOVEA_BUILD_DIR=str(BUILD),
+                       FOVEA_CMAKE_ARGS="-DOWN=1")
+    return subprocess.run([SCRIPT, *arguments], env=environment, text=True, capture_output=True)
+
+
+class Switches(unittest.TestCase):
+    def setUp(self):
+        for folder in FOLDER.glob("out*"):
+            shutil.rmtree(folder)
+        (FOLDER / "bin").mkdir(parents=True, exist_ok=True)
+        for name, text in STAND_INS.items():
+            path = FOLDER / "bin" / name
+            path.write_text(f"#!/bin/bash\n{text}\n")
+            path.chmod(0o755)
+
+    def configured(self, *arguments):
+        """(folder, compiler, settings, what ctest is given)."""
+        done = run(*arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        cmake, ninja, ctest = done.stdout.splitlines()
+        _, cc, _, *settings = cmake.split()
+        _, folder, *_ = ctest.split(maxsplit=2)
+        self.assertTrue(ninja.endswith(folder), ninja)
+        self.assertEqual(settings[-1], "-DOWN=1")
+        return folder, pathlib.Path(cc).name, settings[:-1], ctest.split()[4:]
+
+    def test_plain(self):
+        self.assertEqual(self.configured(), ("out", "clang", [], []))
+        self.assertEqual(self.configured("-R", "lit", "--rerun-failed", "--repeat", "until-pass:2"),
+                         ("out", "clang", [], ["-R", "lit", "--rerun-failed", "--repeat",
+                                               "until-pass:2"]))
+
+    def test_switches(self):
+        self.assertEqual(self.configured("--compiler=gcc", "-j1"),
+                         ("out-gcc", "gcc", [], ["-j1"]))
+        self.assertEqual(self.configured("--assertions"),
+                         ("out-assertions", "clang", ["-DFOVEA_ASSERTIONS=ON"], []))
+        folder, cc, settings, rest = self.configured(
+            "--sanitize=undefined,address", "--compiler=gcc", "-L", "unit")
+        self.assertEqual((folder, cc, rest), ("out-gcc-address-undefined", "gcc", ["-L", "unit"]))
+        self.assertIn("-DFOVEA_SANITIZE=address,undefined", settings)
+        self.assertIn("-DFOVEA_BUILD_COMPILER=OFF", settings)
+
+    def test_refused(self):
+        for arguments, reason in (
+                (("--compiler=icc",), "gcc, clang"),
+                (("--sanitize",), "has no value"),
+                (("--sanitize=",), "names nothing"),
+                (("--sanitize=memory",), "no 'memory': address, undefined, thread"),
+                (("--sanitize=address,thread",), "cannot be in one program"),
+                (("--sanitize=address", "--sanitize=undefined"), "is given twice"),
+                (("-R", "lit", "--assertions"), "switches come first"),
+                (("--assertion",), "has an option '--assertion'"),
+                (("--quie",), "has an option '--quie'")):
+            done = run(*arguments)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
+            self.assertIn(reason, done.stderr)
+            self.assertIn("--help", done.stderr)
+
+    def test_help(self):
+        done = run("--help")
+        self.assertEqual(done.returncode, 0)
+        for word in ("--compiler=", "--assertions", "--sanitize=", "build-gcc", "ctest"):
+            self.assertIn(word, done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
