@@ -394,7 +394,9 @@ void addWmmaRows(std::vector<Row> &rows) {
     row.cls = InstClass::Mfma;
     row.form = Form::Mfma;
     row.handler = wmma;
-    row.flags = kOwnModifiers | (wmmaRow.sparse ? kTied : 0);
+    row.flags = kOwnModifiers;
+    if (wmmaRow.sparse)
+      row.flags |= kTied;
     row.param = i;
     row.count = 16 * 16 * uint32_t(wmmaRow.k) / (wmmaRow.sparse ? 2 : 1);
     row.d = Ty::B32;
