@@ -58,6 +58,7 @@ TimingConstants cdna3() {
   c.wideExcludesVector = true;   // [C]
   c.ldsLatency = 56;       // [G] 50 to 70 clocks
   c.ldsPortBytes = 64;     // [R] SIMDs attach in pairs
+  c.ldsReadBytes = c.ldsPortBytes;
   c.ldsPairs = 2;
   c.ldsHalves = 1;
   c.ldsQueue = 8;          // [G]
@@ -109,6 +110,7 @@ TimingConstants cdna4() {
   c.swapClocks = 20;       // [G]
   c.matrixIssue = 8;       // [G] two slots of operand reads
   c.ldsPortBytes = 128;    // [G]
+  c.ldsReadBytes = c.ldsPortBytes;
   c.peakHz = 2.4e9;        // [W]
   c.loadHz = 1.56e9;       // [F]
   c.loadSlope = 0.20;      // [F]
@@ -198,6 +200,7 @@ TimingConstants rdna3() {
   c.matrixClash = 2;       // [P]
   c.ldsLatency = 31;       // [T] 31 to 33; 36 of 16 bytes a lane
   c.ldsPortBytes = 128;    // [I]
+  c.ldsReadBytes = 32;     // [F]; [V] 19 clocks between reads of 16 bytes
   c.ldsPairs = 1;
   c.ldsHalves = 1;
   c.ldsQueue = 8;          // as CDNA; no figures

@@ -96,6 +96,8 @@ struct TimingConstants {
   // of half its width.
   unsigned ldsLatency;        ///< last phase to data in registers
   unsigned ldsPortBytes;      ///< a clock of one pair's port
+  /// The same that reads give on and on, which a single one does not notice.
+  unsigned ldsReadBytes;
   unsigned ldsPairs;          ///< ports
   unsigned ldsHalves;         ///< that serve accesses side by side
   unsigned ldsQueue;          ///< instructions that a port accepts ahead

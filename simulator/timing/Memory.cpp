@@ -244,17 +244,21 @@ uint64_t MemoryModel::vector(const GroupTrace &group, const MemoryUse &use,
 
 uint64_t MemoryModel::lds(const MemoryUse &use, unsigned simd, bool store,
                           uint64_t now) {
-  unsigned clocks = use.ldsClocks ? use.ldsClocks : 2u; // lane exchanges
-  double port = double(use.ldsClocks ? use.ldsBytes : 256) / Chip.ldsPortBytes;
+  const unsigned clocks = use.ldsClocks ? use.ldsClocks : 2u; // lane exchanges
+  const double bytes = use.ldsClocks ? use.ldsBytes : 256;
+  double port = bytes / Chip.ldsPortBytes;
   if (store && Chip.ldsWriteAddress)
     port += Chip.slot;
+  // Until the port takes the next one.
+  const bool read = use.ldsClocks && !store;
+  const double held = read ? bytes / Chip.ldsReadBytes : port;
   unsigned pair = simd * Chip.ldsPairs / Chip.simds;
   // Ports and banks each work off what they have; the later one gives the data.
-  PortFree[pair] = std::max(PortFree[pair], double(now)) +
-                   std::max<double>(port, clocks);
+  const double start = std::max(PortFree[pair], double(now));
+  PortFree[pair] = start + std::max<double>(held, clocks);
   LdsFree = std::max(LdsFree, double(now)) + double(clocks) / Chip.ldsHalves;
-  double end = std::max(PortFree[pair], LdsFree);
-  PortQueue[pair].push_back({end, simd});
+  const double end = std::max(start + std::max<double>(port, clocks), LdsFree);
+  PortQueue[pair].push_back({std::max(PortFree[pair], LdsFree), simd});
   Count.ldsClocks += clocks;
   Count.ldsConflicts += use.ldsConflicts;
   return uint64_t(end) + Chip.ldsLatency;
