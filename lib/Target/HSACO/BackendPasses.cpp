@@ -4,6 +4,7 @@
 #include "LoopOrder.h"
 #include "OperandBanks.h"
 #include "SumRegisters.h"
+#include "TrackedPressure.h"
 #include "UnusedFrame.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/Target/RegisterTargetPassConfigCallback.h"
@@ -12,23 +13,24 @@ using namespace llvm;
 
 /// LLVM knows of one list of callbacks in a process, and asks each for whatever
 /// is compiled in it, by others too.
-static thread_local StringSet<> *hintedFunctions = nullptr;
+static thread_local StringSet<> *hintedInThread = nullptr;
 
 namespace fovea::hsaco {
 
 BackendPasses::BackendPasses() {
   static const RegisterTargetPassConfigCallback registered(
       [](TargetMachine &, legacy::PassManagerBase &, TargetPassConfig *config) {
-        if (!hintedFunctions)
+        if (!hintedInThread)
           return;
         addSumRegisters(*config);
         addLoopOrder(*config);
         addUnusedFrame(*config);
-        addOperandBanks(*config, *hintedFunctions);
+        addTrackedPressure(*config);
+        addOperandBanks(*config, *hintedInThread);
       });
-  hintedFunctions = &hinted;
+  hintedInThread = &hinted;
 }
 
-BackendPasses::~BackendPasses() { hintedFunctions = nullptr; }
+BackendPasses::~BackendPasses() { hintedInThread = nullptr; }
 
 } // namespace fovea::hsaco

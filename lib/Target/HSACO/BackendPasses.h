@@ -16,9 +16,8 @@ public:
   BackendPasses(const BackendPasses &) = delete;
   BackendPasses &operator=(const BackendPasses &) = delete;
 
-  /// Functions that have a frame, and might have none if operands of WMMA began
-  /// in any bank.
-  const llvm::StringSet<> &framesForBanks() const { return hinted; }
+  /// Functions of which operands of WMMA were put into banks of their own.
+  const llvm::StringSet<> &hintedFunctions() const { return hinted; }
 
 private:
   llvm::StringSet<> hinted;

@@ -3,7 +3,6 @@
 #include "OperandBanks.h"
 #include "fovea/Target/HSACO/KernelAttributes.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/CodeGen/MachineFrameInfo.h"
 #include "llvm/CodeGen/MachineFunction.h"
 #include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/CodeGen/MachineLoopInfo.h"
@@ -76,34 +75,9 @@ private:
   MapVector<Register, SmallVector<Clash>> clashes;
   DenseMap<Register, unsigned> banks;
 };
-
-/// Leaves of hinted functions those that have a frame.
-class FramesOfHinted : public MachineFunctionPass {
-public:
-  static char ID;
-  explicit FramesOfHinted(StringSet<> &hinted)
-      : MachineFunctionPass(ID), hinted(hinted) {}
-
-  StringRef getPassName() const override {
-    return "Look for frames for the sake of banks";
-  }
-  void getAnalysisUsage(AnalysisUsage &usage) const override {
-    usage.setPreservesAll();
-    MachineFunctionPass::getAnalysisUsage(usage);
-  }
-  bool runOnMachineFunction(MachineFunction &function) override {
-    if (function.getFrameInfo().getStackSize() == 0)
-      hinted.erase(function.getName());
-    return false;
-  }
-
-private:
-  StringSet<> &hinted;
-};
 } // namespace
 
 char OperandBanks::ID;
-char FramesOfHinted::ID;
 
 bool OperandBanks::isProduct(const MachineInstr &instruction) const {
   StringRef name = instructions->getName(instruction.getOpcode());
@@ -204,5 +178,4 @@ bool OperandBanks::runOnMachineFunction(MachineFunction &function) {
 void fovea::hsaco::addOperandBanks(TargetPassConfig &config,
                                    StringSet<> &hinted) {
   config.insertPass(&MachineSchedulerID, new OperandBanks(hinted));
-  config.insertPass(&BranchRelaxationPassID, new FramesOfHinted(hinted));
 }

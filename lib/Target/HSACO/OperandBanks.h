@@ -19,9 +19,9 @@ class TargetPassConfig;
 namespace fovea::hsaco {
 
 /// Of functions with WMMA: hints to the register allocator, so that the factors
-/// and the sum of each begin in three banks. Not of those with kAnyBanksAttrName.
-/// \param hinted  in the end, functions that have a frame with hints: tuples of
-///              several banks leave gaps
+/// and the sum of each begin in three banks. Not of those with kAnyBanksAttrName:
+/// tuples of several banks leave gaps.
+/// \param hinted  in the end, functions with hints
 void addOperandBanks(llvm::TargetPassConfig &config,
                      llvm::StringSet<> &hinted);
 

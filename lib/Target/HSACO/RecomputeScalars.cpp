@@ -2,6 +2,7 @@
 
 #include "RecomputeScalars.h"
 #include "KernelArguments.h"
+#include "fovea/Target/HSACO/KernelAttributes.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -530,11 +531,17 @@ void Recomputation::separateRounds(Instruction &hidden) {
 }
 
 bool Recomputation::run() {
-  if (mostAlive() < kManyScalars)
-    return false;
+  if (!function.hasFnAttribute(kRecomputedScalarsAttrName)) {
+    if (mostAlive() < kManyScalars)
+      return false;
+    function.addFnAttr(kRecomputedScalarsAttrName, kScalarsOutsideLoops);
+  }
   SmallVector<Loop *> outer(loops.begin(), loops.end());
   for (Loop *loop : reverse(outer)) // in the order of the program
     visit(*loop);
+  if (function.getFnAttribute(kRecomputedScalarsAttrName).getValueAsString() !=
+      kScalarsOfRounds)
+    return true;
   for (Loop *loop : loops.getLoopsInPreorder()) {
     if (!loop->isInnermost() || mostAlive(loop) < kManyScalars)
       continue;

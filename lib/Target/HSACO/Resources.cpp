@@ -20,30 +20,63 @@ namespace fovea::hsaco {
 
 using ElfFile = object::ELFObjectFile<object::ELF64LE>;
 
-/// The AMDGPU metadata note of a code object, as a document.
+static constexpr StringLiteral kDamaged = "damaged AMDGPU metadata";
+
+/// Reads the AMDGPU metadata of a note among those of a segment or section.
+/// False: none of them is that.
+template <typename Header>
+static Expected<bool> readNotes(const ElfFile &elf, const Header &header,
+                                msgpack::Document &document) {
+  Error error = Error::success();
+  for (const auto &note : elf.getELFFile().notes(header, error))
+    if (note.getName() == "AMDGPU" &&
+        note.getType() == ELF::NT_AMDGPU_METADATA) {
+      consumeError(std::move(error));
+      StringRef blob(reinterpret_cast<const char *>(note.getDesc(4).data()),
+                     note.getDesc(4).size());
+      if (!document.readFromBlob(blob, /*Multi=*/false))
+        return createStringError(kDamaged);
+      return true;
+    }
+  if (error)
+    return std::move(error);
+  return false;
+}
+
+/// The AMDGPU metadata of a code object, which has it in a segment, or of an
+/// object that is to be linked, which has sections alone.
 static Error readMetadata(const ElfFile &elf, msgpack::Document &document) {
   const auto &file = elf.getELFFile();
-  Expected<ArrayRef<object::ELF64LE::Phdr>> segments = file.program_headers();
+  auto segments = file.program_headers();
   if (!segments)
     return segments.takeError();
-  for (const auto &segment : *segments) {
-    if (segment.p_type != ELF::PT_NOTE)
-      continue;
-    Error error = Error::success();
-    for (const auto &note : file.notes(segment, error))
-      if (note.getName() == "AMDGPU" &&
-          note.getType() == ELF::NT_AMDGPU_METADATA) {
-        consumeError(std::move(error));
-        StringRef blob(reinterpret_cast<const char *>(note.getDesc(4).data()),
-                       note.getDesc(4).size());
-        if (!document.readFromBlob(blob, /*Multi=*/false))
-          return createStringError("damaged AMDGPU metadata note");
-        return Error::success();
-      }
-    if (error)
-      return error;
-  }
+  for (const auto &segment : *segments)
+    if (segment.p_type == ELF::PT_NOTE) {
+      Expected<bool> found = readNotes(elf, segment, document);
+      if (!found || *found)
+        return found.takeError();
+    }
+  auto sections = file.sections();
+  if (!sections)
+    return sections.takeError();
+  for (const auto &section : *sections)
+    if (section.sh_type == ELF::SHT_NOTE) {
+      Expected<bool> found = readNotes(elf, section, document);
+      if (!found || *found)
+        return found.takeError();
+    }
   return createStringError("no AMDGPU metadata note");
+}
+
+/// That of assembly, which has it as YAML.
+static Error readMetadata(StringRef assembly, msgpack::Document &document) {
+  const StringRef text = assembly.split(".amdgpu_metadata\n")
+                             .second.split(".end_amdgpu_metadata")
+                             .first;
+  if (text.empty())
+    return createStringError("no AMDGPU metadata");
+  return document.fromYAML(text) ? Error::success()
+                                 : createStringError(kDamaged);
 }
 
 static int field(msgpack::MapDocNode &map, StringRef key) {
@@ -54,6 +87,50 @@ static int field(msgpack::MapDocNode &map, StringRef key) {
   return node.getKind() == msgpack::Type::UInt  ? int(node.getUInt())
          : node.getKind() == msgpack::Type::Int ? int(node.getInt())
                                                 : 0;
+}
+
+/// What metadata says of each kernel.
+static Expected<SmallVector<KernelResources, 1>>
+kernelsOf(msgpack::Document &document) {
+  if (!document.getRoot().isMap())
+    return createStringError(kDamaged);
+  msgpack::MapDocNode root = document.getRoot().getMap();
+  if (!root["amdhsa.kernels"].isArray())
+    return createStringError("no kernels in the AMDGPU metadata");
+  SmallVector<KernelResources, 1> kernels;
+  for (msgpack::DocNode &node : root["amdhsa.kernels"].getArray()) {
+    if (!node.isMap() ||
+        node.getMap()[".name"].getKind() != msgpack::Type::String)
+      return createStringError("damaged kernel in the AMDGPU metadata");
+    msgpack::MapDocNode map = node.getMap();
+    KernelResources &kernel = kernels.emplace_back();
+    kernel.name = map[".name"].getString().str();
+    kernel.agprs = field(map, ".agpr_count");
+    kernel.vgprs = field(map, ".vgpr_count");
+    kernel.sgprs = field(map, ".sgpr_count");
+    kernel.vgprSpills = field(map, ".vgpr_spill_count");
+    kernel.sgprSpills = field(map, ".sgpr_spill_count");
+    kernel.ldsBytes = field(map, ".group_segment_fixed_size");
+    kernel.scratchBytes = field(map, ".private_segment_fixed_size");
+    kernel.threads = field(map, ".max_flat_workgroup_size");
+    kernel.kernargBytes = field(map, ".kernarg_segment_size");
+  }
+  return kernels;
+}
+
+Expected<SmallVector<KernelResources, 1>> readMetadata(StringRef emitted) {
+  msgpack::Document document;
+  if (!emitted.starts_with(StringRef(ELF::ElfMagic))) {
+    if (Error error = readMetadata(emitted, document))
+      return std::move(error);
+    return kernelsOf(document);
+  }
+  Expected<ElfFile> elf = ElfFile::create(MemoryBufferRef(emitted, "object"));
+  if (!elf)
+    return elf.takeError();
+  if (Error error = readMetadata(*elf, document))
+    return std::move(error);
+  return kernelsOf(document);
 }
 
 namespace {
@@ -107,32 +184,14 @@ readResources(StringRef hsaco, const target::TargetInfo &target) {
   msgpack::Document document;
   if (Error error = readMetadata(*elf, document))
     return error;
-  SmallVector<KernelResources, 1> kernels;
-  if (!document.getRoot().isMap())
-    return createStringError("damaged AMDGPU metadata note");
-  msgpack::MapDocNode root = document.getRoot().getMap();
-  if (!root["amdhsa.kernels"].isArray())
-    return createStringError("no kernels in the AMDGPU metadata");
+  Expected<SmallVector<KernelResources, 1>> kernels = kernelsOf(document);
+  if (!kernels)
+    return kernels.takeError();
   Disassembler disassembler(target);
-  for (msgpack::DocNode &node : root["amdhsa.kernels"].getArray()) {
-    if (!node.isMap() ||
-        node.getMap()[".name"].getKind() != msgpack::Type::String)
-      return createStringError("damaged kernel in the AMDGPU metadata");
-    msgpack::MapDocNode map = node.getMap();
-    KernelResources &kernel = kernels.emplace_back();
-    kernel.name = map[".name"].getString().str();
-    kernel.agprs = field(map, ".agpr_count");
-    kernel.vgprs = field(map, ".vgpr_count");
+  for (KernelResources &kernel : *kernels) {
     // The metadata counts the whole file on chips whose registers share one.
     if (target.registerFile == target::RegisterFile::Unified)
       kernel.vgprs -= kernel.agprs;
-    kernel.sgprs = field(map, ".sgpr_count");
-    kernel.vgprSpills = field(map, ".vgpr_spill_count");
-    kernel.sgprSpills = field(map, ".sgpr_spill_count");
-    kernel.ldsBytes = field(map, ".group_segment_fixed_size");
-    kernel.scratchBytes = field(map, ".private_segment_fixed_size");
-    kernel.threads = field(map, ".max_flat_workgroup_size");
-    kernel.kernargBytes = field(map, ".kernarg_segment_size");
     for (const object::ELFSymbolRef symbol : elf->symbols()) {
       Expected<StringRef> name = symbol.getName();
       if (!name)
@@ -158,19 +217,6 @@ readResources(StringRef hsaco, const target::TargetInfo &target) {
     }
   }
   return kernels;
-}
-
-bool assemblyUsesScratch(StringRef assembly) {
-  // Of the metadata, which has it as a number; directives may have symbols.
-  constexpr StringLiteral field = ".private_segment_fixed_size:";
-  while (true) {
-    auto [before, after] = assembly.split(field);
-    if (after.empty())
-      return false;
-    if (after.ltrim(' ').take_while(llvm::isDigit) != "0")
-      return true;
-    assembly = after;
-  }
 }
 
 std::string describe(const KernelResources &kernel,

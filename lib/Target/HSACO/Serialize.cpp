@@ -1,16 +1,14 @@
 //===- Serialize.cpp - from rocdl to a code object, in process ------------===//
 
 #include "fovea/Target/HSACO/Serialize.h"
-#include "BackendPasses.h"
-#include "DeferArguments.h"
 #include "DeviceLibraries.h"
 #include "ScalarPhis.h"
+#include "TrackedPressure.h"
 #include "fovea/Target/HSACO/KernelAttributes.h"
 #include "fovea/Target/TargetInfo.h"
 #include "lld/Common/Driver.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Export.h"
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FileSystem.h"
@@ -18,7 +16,6 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
-#include "llvm/Transforms/Utils/Cloning.h"
 #include <mutex>
 
 LLD_HAS_DRIVER(elf)
@@ -136,50 +133,8 @@ Error optimize(Module &module, TargetMachine &machine, int optLevel,
   ModulePassManager passes = optLevel <= 0
                                  ? builder.buildO0DefaultPipeline(level)
                                  : builder.buildPerModuleDefaultPipeline(level);
-  if (optLevel > 0) {
-    FunctionPassManager last;
-    addDeferArguments(last);
-    passes.addPass(createModuleToFunctionPassAdaptor(std::move(last)));
-  }
   passes.run(module, modules);
   return Error::success();
-}
-
-/// The module as it is ahead of the backend, if that may have to begin anew.
-static std::unique_ptr<Module> copyWithWmma(const Module &module) {
-  const bool hasWmma = any_of(module, [](const Function &function) {
-    return function.getName().starts_with("llvm.amdgcn.wmma.") ||
-           function.getName().starts_with("llvm.amdgcn.swmmac.");
-  });
-  return hasWmma ? CloneModule(module) : nullptr;
-}
-
-static Expected<std::string> emit(Module &module, TargetMachine &machine,
-                                  CodeGenFileType type) {
-  std::unique_ptr<Module> anew = copyWithWmma(module);
-  SmallString<0> text;
-  raw_svector_ostream os(text);
-  legacy::PassManager passes;
-  {
-    const BackendPasses ours;
-    if (machine.addPassesToEmitFile(passes, os, nullptr, type))
-      return createStringError("the backend cannot emit this kind of file");
-    passes.run(module);
-    if (!anew || ours.framesForBanks().empty())
-      return std::string(text);
-    for (StringRef name : ours.framesForBanks().keys())
-      anew->getFunction(name)->addFnAttr(kAnyBanksAttrName);
-  }
-  // Memory costs more than banks. Of these functions none is hinted again.
-  return emit(*anew, machine, type);
-}
-
-Expected<std::string> emitAssembly(Module &module, TargetMachine &machine) {
-  return emit(module, machine, CodeGenFileType::AssemblyFile);
-}
-
-Expected<std::string> emitObject(Module &module, TargetMachine &machine) {
-  return emit(module, machine, CodeGenFileType::ObjectFile);
 }
 
 static constexpr StringLiteral kOtherFolder =
@@ -257,6 +212,7 @@ Expected<std::string> link(StringRef object) {
   static std::mutex oneAtATime;
   {
     std::lock_guard<std::mutex> guard(oneAtATime);
+    const OptionsHeld held; // all are set to their defaults
     std::string in = input->getPath().str(), out = output->getPath().str();
     lld::Result result = lld::lldMain(
         {"ld.lld", "--threads=1", "-shared", "-o", out.c_str(), in.c_str()}, os,

@@ -217,19 +217,25 @@ llvm::Error Compilation::backend(CompiledKernel &result) {
     return error;
   optimizing.stop();
   if (request.emit == Emit::Llvm) {
+    std::unique_ptr<llvm::Module> copy = llvm::CloneModule(**ir);
+    hsaco::placeScalars(*copy, **machine);
     llvm::raw_string_ostream os(result.artifact);
-    (*ir)->print(os, nullptr);
+    copy->print(os, nullptr);
   }
   TimingScope generating = timing.nest("LLVM code generation");
   if (request.emit == Emit::Asm) {
-    // The backend changes the module, so assembly and object start from two.
-    std::unique_ptr<llvm::Module> copy = llvm::CloneModule(**ir);
-    auto text = hsaco::emitAssembly(*copy, **machine);
+    auto text = hsaco::emitAssembly(**ir, **machine);
     if (!text)
       return said.check(text.takeError());
     result.artifact = std::move(*text);
+    auto kernels = hsaco::readMetadata(result.artifact);
+    if (!kernels)
+      return kernels.takeError();
     wantsFigures =
-        job.takesLaterRows && hsaco::assemblyUsesScratch(result.artifact);
+        job.takesLaterRows &&
+        llvm::any_of(*kernels, [](const hsaco::KernelResources &kernel) {
+          return kernel.scratchBytes != 0;
+        });
   }
   wantsFigures |= request.emit == Emit::Obj && job.takesLaterRows;
   auto warn = [&] {

@@ -26,6 +26,16 @@ inline constexpr llvm::StringLiteral kOrderedLoopsAttrName =
 /// registers.
 inline constexpr llvm::StringLiteral kAnyBanksAttrName = "fovea-any-banks";
 
+/// Attribute of LLVM's function: which scalars are worked out again where they
+/// are needed, instead of being held. Without it none.
+inline constexpr llvm::StringLiteral kRecomputedScalarsAttrName =
+    "fovea-recomputed-scalars";
+/// Its values: those that a loop does not use, behind it, ahead of it or in the
+/// body of the outer loop; and also, in inner loops with many, what follows
+/// from a value that is made there, for each round of its uses.
+inline constexpr llvm::StringLiteral kScalarsOutsideLoops = "outside-loops",
+                                     kScalarsOfRounds = "rounds";
+
 } // namespace fovea::hsaco
 
 #endif // FOVEA_TARGET_HSACO_KERNELATTRIBUTES_H

@@ -32,18 +32,25 @@ llvm::Expected<std::unique_ptr<llvm::Module>>
 translate(mlir::gpu::GPUModuleOp module, llvm::LLVMContext &context,
           llvm::TargetMachine &machine);
 
-/// Optimises the module in place. Functions of ROCm's device libraries that it
-/// calls are linked first; a call of anything else outside it is an error.
+/// Optimises the module in place, but for placeScalars. Functions of ROCm's
+/// device libraries that it calls are linked first; a call of anything else
+/// outside it is an error.
 /// \param cancelled  passes are skipped, and the module is of no more use, from
 /// when it becomes true; null: never
 llvm::Error optimize(llvm::Module &module, llvm::TargetMachine &machine,
                      int optLevel,
                      const std::atomic<bool> *cancelled = nullptr);
 
-/// Assembly text, or a relocatable object.
-llvm::Expected<std::string> emitAssembly(llvm::Module &module,
+/// The last passes on what optimize gave, in place: where a kernel reads its
+/// arguments, and what it works out again instead of holding it in registers.
+/// What follows runs them on a copy; this is for who wants to see that.
+void placeScalars(llvm::Module &module, llvm::TargetMachine &machine);
+
+/// Assembly text, or a relocatable object. Kernels that lack registers are
+/// emitted anew in other ways, and of each what spills least is taken.
+llvm::Expected<std::string> emitAssembly(const llvm::Module &module,
                                          llvm::TargetMachine &machine);
-llvm::Expected<std::string> emitObject(llvm::Module &module,
+llvm::Expected<std::string> emitObject(const llvm::Module &module,
                                        llvm::TargetMachine &machine);
 
 /// Links one object into a code object that a HIP runtime loads. Safe to call
@@ -80,8 +87,11 @@ struct KernelResources {
 llvm::Expected<llvm::SmallVector<KernelResources, 1>>
 readResources(llvm::StringRef hsaco, const target::TargetInfo &target);
 
-/// Whether a kernel of what emitAssembly gave uses scratch memory.
-bool assemblyUsesScratch(llvm::StringRef assembly);
+/// Reads the metadata, but not the code, of every kernel in what emitAssembly
+/// or emitObject gave. Of chips whose vector and accumulation registers are one
+/// file `vgprs` has both.
+llvm::Expected<llvm::SmallVector<KernelResources, 1>>
+readMetadata(llvm::StringRef emitted);
 
 /// The figures in a sentence, for remarks.
 std::string describe(const KernelResources &kernel,

@@ -1,0 +1,177 @@
+//===- Emit.cpp - machine code, and again where registers lack ------------===//
+//
+// What a kernel takes is known when its machine code is there. Where it lacks
+// registers, it is emitted anew with an attribute of the table below, which
+// costs something else, and so not all have it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BackendPasses.h"
+#include "DeferArguments.h"
+#include "TrackedPressure.h"
+#include "fovea/Target/HSACO/KernelAttributes.h"
+#include "fovea/Target/HSACO/Serialize.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include <map>
+
+using namespace llvm;
+
+namespace fovea::hsaco {
+
+void placeScalars(Module &module, TargetMachine &machine) {
+  if (machine.getOptLevel() == CodeGenOptLevel::None)
+    return;
+  PassBuilder builder(&machine);
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager callGraph;
+  ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(callGraph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, callGraph, modules);
+  FunctionPassManager last;
+  addDeferArguments(last);
+  ModulePassManager passes;
+  passes.addPass(createModuleToFunctionPassAdaptor(std::move(last)));
+  passes.run(module, modules);
+}
+
+namespace {
+/// A kernel as it was emitted.
+struct Emitted {
+  KernelResources took;
+  bool hasBanks = false; ///< operands of WMMA have banks of their own
+  /// What it was emitted with, by attribute.
+  std::map<StringRef, StringRef> attributes;
+};
+
+/// What kernels are emitted anew with.
+struct Retry {
+  StringRef attribute, value;
+  bool (*isFor)(const Emitted &kernel);
+};
+
+/// A module as it was emitted.
+struct Emission {
+  std::string text;
+  std::vector<Emitted> kernels;
+};
+} // namespace
+
+static bool spillsScalars(const Emitted &kernel) {
+  return kernel.took.sgprSpills != 0;
+}
+
+/// In the order in which they are tried. Kernels with many scalars have those
+/// outside of loops worked out again from the first (RecomputeScalars.h).
+static constexpr Retry kRetries[] = {
+    {kAnyBanksAttrName, "",
+     [](const Emitted &kernel) {
+       return kernel.hasBanks && kernel.took.scratchBytes != 0;
+     }},
+    {kRecomputedScalarsAttrName, kScalarsOutsideLoops, spillsScalars},
+    {kTrackedPressureAttrName, "", spillsScalars},
+    {kRecomputedScalarsAttrName, kScalarsOfRounds, spillsScalars},
+};
+
+/// Memory is the dearest. Without it a register goes to another one and back,
+/// be it of vectors or scalars.
+static auto costOf(const KernelResources &kernel) {
+  return std::pair(kernel.scratchBytes, kernel.vgprSpills + kernel.sgprSpills);
+}
+
+/// \param kernels  what they are emitted with; others with nothing
+static Expected<Emission> emitOnce(const Module &module, TargetMachine &machine,
+                                   CodeGenFileType type,
+                                   ArrayRef<Emitted> kernels) {
+  std::unique_ptr<Module> copy = CloneModule(module);
+  for (const Emitted &kernel : kernels)
+    for (auto [attribute, value] : kernel.attributes)
+      copy->getFunction(kernel.took.name)->addFnAttr(attribute, value);
+  placeScalars(*copy, machine);
+  SmallString<0> text;
+  raw_svector_ostream os(text);
+  legacy::PassManager passes;
+  const BackendPasses ours;
+  const OptionsHeld held(*copy);
+  if (machine.addPassesToEmitFile(passes, os, nullptr, type))
+    return createStringError("the backend cannot emit this kind of file");
+  passes.run(*copy);
+  auto found = readMetadata(text);
+  if (!found)
+    return found.takeError();
+  Emission emission;
+  emission.text = std::string(text);
+  for (KernelResources &took : *found) {
+    Emitted &kernel = emission.kernels.emplace_back();
+    kernel.hasBanks = ours.hintedFunctions().contains(took.name);
+    kernel.took = std::move(took);
+    const Function &function = *copy->getFunction(kernel.took.name);
+    for (const Retry &retry : kRetries)
+      if (Attribute given = function.getFnAttribute(retry.attribute);
+          given.isValid() && given.getValueAsString() == retry.value)
+        kernel.attributes[retry.attribute] = retry.value;
+  }
+  return emission;
+}
+
+static Expected<std::string> emit(const Module &module, TargetMachine &machine,
+                                  CodeGenFileType type) {
+  Expected<Emission> best = emitOnce(module, machine, type, {});
+  if (!best)
+    return best.takeError();
+  // Without optimisation everything spills, whatever is asked for.
+  if (machine.getOptLevel() == CodeGenOptLevel::None)
+    return std::move(best->text);
+  bool isMixed = false; // its kernels are of several emissions
+  for (const Retry &retry : kRetries) {
+    std::vector<Emitted> kernels = best->kernels;
+    bool isWanted = false;
+    for (Emitted &kernel : kernels)
+      if (retry.isFor(kernel)) {
+        auto [at, isNew] =
+            kernel.attributes.try_emplace(retry.attribute, retry.value);
+        isWanted |= isNew || at->second != retry.value;
+        at->second = retry.value;
+      }
+    if (!isWanted)
+      continue;
+    Expected<Emission> other = emitOnce(module, machine, type, kernels);
+    if (!other)
+      return other.takeError();
+    bool isBetter = false, isWorse = false;
+    for (auto [kernel, was] : zip_equal(other->kernels, best->kernels)) {
+      if (costOf(kernel.took) < costOf(was.took)) {
+        isBetter = true;
+      } else if (kernel.attributes != was.attributes) {
+        isWorse = true;
+        kernel = was;
+      }
+    }
+    if (!isBetter)
+      continue;
+    isMixed = isWorse;
+    best = std::move(other);
+  }
+  if (isMixed)
+    best = emitOnce(module, machine, type, std::vector(best->kernels));
+  if (!best)
+    return best.takeError();
+  return std::move(best->text);
+}
+
+Expected<std::string> emitAssembly(const Module &module,
+                                   TargetMachine &machine) {
+  return emit(module, machine, CodeGenFileType::AssemblyFile);
+}
+
+Expected<std::string> emitObject(const Module &module, TargetMachine &machine) {
+  return emit(module, machine, CodeGenFileType::ObjectFile);
+}
+
+} // namespace fovea::hsaco
