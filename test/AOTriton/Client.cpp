@@ -218,6 +218,31 @@ std::vector<uint64_t> Words::download() const {
   memory.read(values.data());
   return values;
 }
+void Words::upload(const std::vector<uint64_t> &values) {
+  memory.write(values.data());
+}
+
+Recording::Recording(const std::function<hipError_t(hipStream_t)> &call,
+                     const Buffer &result) {
+  check(hipStreamCreate(&stream));
+  check(call(stream));
+  check(hipStreamSynchronize(stream));
+  check(hipMemset(result.memory.data(), 0xff, result.memory.size()));
+  check(hipStreamBeginCapture(stream, 0));
+  check(call(stream));
+  check(hipStreamEndCapture(stream, &graph));
+  check(hipGraphInstantiate(&exec, graph, nullptr, nullptr, 0));
+}
+Recording::~Recording() {
+  hipGraphExecDestroy(exec);
+  hipGraphDestroy(graph);
+  hipStreamDestroy(stream);
+}
+hipError_t Recording::replay() {
+  check(hipGraphLaunch(exec, stream));
+  check(hipStreamSynchronize(stream));
+  return first;
+}
 
 Bias::Bias(ref::ElemType type, Four sizes, Four strides, bool hides)
     : type(type), sizes(sizes), strides(strides),

@@ -16,6 +16,7 @@
 
 #include <aotriton/flash.h>
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -134,10 +135,35 @@ public:
   aotriton::TensorView<0> at(size_t i,
                              aotriton::DType type = aotriton::kUInt64) const;
   std::vector<uint64_t> download() const;
+  void upload(const std::vector<uint64_t> &values);
 
 private:
   size_t count;
   Memory memory;
+};
+
+/// A call in a graph, as frameworks record them: it has run outside before, and
+/// into what it writes all bits are set again before it is recorded.
+class Recording {
+public:
+  /// \param result  which the call writes
+  Recording(const std::function<hipError_t(hipStream_t)> &call,
+            const Buffer &result);
+  ~Recording();
+  Recording(const Recording &) = delete;
+  Recording &operator=(const Recording &) = delete;
+  /// Of all that was called so far the first that failed.
+  hipError_t status() const { return first; }
+  hipError_t replay();
+
+private:
+  void check(hipError_t status) {
+    if (first == hipSuccess)
+      first = status;
+  }
+  hipStream_t stream = nullptr;
+  void *graph = nullptr, *exec = nullptr;
+  hipError_t first = hipSuccess;
 };
 
 /// A tensor that is added to the scores, on the device and for the oracle; what

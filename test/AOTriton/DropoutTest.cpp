@@ -177,6 +177,55 @@ TEST(Dropout, MaskRefused) {
     ASSERT_EQ(value, 0xffff); // nothing was written
 }
 
+/// A graph whose seed is advanced between its launches, as PyTorch's is: each
+/// drops what its seed says, and the backward pass likewise.
+TEST(Dropout, IsReplayedWithItsSeeds) {
+  Problem problem(shapeOf(true));
+  Words words({1, 2, 0, 0});
+  v3::attn_fwd_params forward = forwardParams(problem);
+  forward.dropout_p = 0.5f;
+  forward.philox_seed_ptr = words.at(0);
+  forward.philox_offset1 = words.at(1);
+  forward.philox_offset2 = kMore;
+  forward.philox_seed_output = words.at(2);
+  forward.philox_offset_output = words.at(3);
+  Recording first([&](hipStream_t stream) { return attnFwd(forward, stream); },
+                  problem.out);
+  ASSERT_EQ(first.status(), hipSuccess) << why();
+  drop(problem, 0.5f);
+  for (uint64_t advanced : {0, 8}) {
+    SCOPED_TRACE(advanced);
+    words.upload({kSeed, kOffset + advanced, 0, 0});
+    problem.dropout->offset = kOffset + advanced + kMore;
+    ASSERT_EQ(first.replay(), hipSuccess);
+    EXPECT_EQ(problem.judgeForward(), "");
+    EXPECT_EQ(words.download()[2], kSeed);
+    EXPECT_EQ(words.download()[3], problem.dropout->offset);
+  }
+#if AOTRITON_VERSION_MINOR >= 12
+  Lazy unused;
+  v3::attn_bwd_params backward = backwardParams(problem, unused);
+  Floats delta(unused.rows, unused.columns);
+  backward.D = {};
+  backward.D.eager = delta.view();
+  backward.dropout_p = 0.5f;
+  backward.philox_seed_ptr = words.at(2); // what the forward pass left
+  backward.philox_offset1 = words.at(3);
+  Recording second(
+      [&](hipStream_t stream) { return attnBwd(backward, stream); },
+      problem.dq);
+  ASSERT_EQ(second.status(), hipSuccess) << why();
+  for (uint64_t advanced : {16, 24}) {
+    SCOPED_TRACE(advanced);
+    words.upload({kSeed, kOffset + advanced, 0, 0});
+    problem.dropout->offset = kOffset + advanced + kMore;
+    ASSERT_EQ(first.replay(), hipSuccess);
+    ASSERT_EQ(second.replay(), hipSuccess);
+    EXPECT_EQ(problem.judgeBackward(), "");
+  }
+#endif
+}
+
 /// Where the offset comes from is not part of what a thread remembers.
 TEST(Dropout, OfAnotherOffset) {
   Problem problem(shapeOf(false));
