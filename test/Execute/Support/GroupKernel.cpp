@@ -98,6 +98,15 @@ static std::string functionOf(const GroupKernel &kernel, fovea::OpKind op) {
     else
       ofGroups += llvm::formatv("{0}({1} : {2}) ", clause, names, types);
   }
+  if (*kernel.captured) {
+    arguments += llvm::formatv(", %captured: {0}", kernel.captured);
+    ofGroups += llvm::formatv("captures(%captured : {0}) ", kernel.captured);
+  }
+  if (op == fovea::OpKind::Backward && *kernel.gradient) {
+    arguments += llvm::formatv(", %gradient: {0}", kernel.gradient);
+    ofGroups +=
+        llvm::formatv("gradients(0 = %gradient : {0}) ", kernel.gradient);
+  }
   const std::string head =
       llvm::formatv("!t = memref<?x?x?x{0}x{2}, strided<[?, ?, ?, 1]>>\n"
                     "!v = memref<?x?x?x{1}x{2}, strided<[?, ?, ?, 1]>>\n"
@@ -161,15 +170,21 @@ void GroupKernelTest::fill(run::ForwardCase &c, const char *sequences,
 
 void GroupKernelTest::fillScore(run::ForwardCase &c) {
   if (*kernel().score)
-    memory.addScore(*session, compiled.score(), {}, c);
+    memory.addScore(*session, compiled.score(), {}, c, gradients(),
+                    storedGradients());
 }
 
 void GroupKernelTest::compile(fovea::OpKind op) {
   CompiledKernel::Request request = {kernel().chip,     {}, {},
                                      kernel().schedule, {}, {}};
   request.function = functionOf(kernel(), op);
+  request.change = change;
   ProblemKey &problem = request.record.problem;
   problem.op = op;
+  if (op == fovea::OpKind::Backward) {
+    problem.scoreGradients = gradients();
+    problem.storedGradients = storedGradients();
+  }
   problem.setHeadDims(kernel().headDim, kernel().dimOfV());
   problem.dtype = type();
   problem.groups[kWindowGroup] = kWindowVersion;

@@ -22,6 +22,9 @@ struct GroupKernel {
   std::vector<const char *> groups = {}; ///< besides the window
   const char *score = "";                ///< "score { ... }"
   int headDimV = 0;                      ///< 0: headDim
+  /// The type of what the program captures, and of backward passes that of its
+  /// gradient; empty: none.
+  const char *captured = "", *gradient = "";
 
   int dimOfV() const { return headDimV ? headDimV : headDim; }
 
@@ -57,6 +60,12 @@ protected:
   /// part of the blocks.
   void fill(run::ForwardCase &c, const char *sequences = nullptr,
             bool isBackward = false, double part = 0.7);
+  /// Which captures of the program a backward pass gives gradients of, a bit
+  /// each, and which of these it stores.
+  uint8_t gradients() const { return *kernel().gradient ? 1 : 0; }
+  uint8_t storedGradients() const {
+    return gradients() && !llvm::StringRef(kernel().gradient).contains("f32");
+  }
   /// The score program alone, if there is one.
   void fillScore(run::ForwardCase &c);
 
@@ -69,6 +78,8 @@ protected:
     return report;
   }
 
+  /// Changes the tile programs of what compile() compiles; null: leaves them.
+  std::function<void(mlir::gpu::GPUFuncOp)> change;
   CompiledKernel compiled;
   std::unique_ptr<run::Session> session;
   CaseMemory memory; ///< of the case that was filled last
