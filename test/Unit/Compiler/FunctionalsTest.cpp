@@ -168,11 +168,14 @@ TEST_P(Functionals, HaveKernelsOrReasons) {
       std::printf("%s: %s: %d\n", GetParam().chip, reason.c_str(), count);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Functionals,
-                         testing::Values(Row{"gfx942", 432, 432},
-                                         Row{"gfx950", 432, 432},
-                                         Row{"gfx1100", 432, 432},
-                                         Row{"gfx1201", 432, 432}),
-                         [](const testing::TestParamInfo<Row> &info) {
-                           return std::string(info.param.chip);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, Functionals,
+    testing::Values(Row{"gfx942", 432, 432}, Row{"gfx950", 432, 432},
+                    Row{"gfx1100", 432, 432}, Row{"gfx1201", 432, 432},
+                    Row{"gfx908", 432, 432}, Row{"gfx90a", 432, 432},
+                    Row{"gfx1151", 432, 432},
+                    // No fp32.
+                    Row{"gfx1250", 288, 288}),
+    [](const testing::TestParamInfo<Row> &info) {
+      return std::string(info.param.chip);
+    });
