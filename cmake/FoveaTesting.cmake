@@ -7,19 +7,25 @@ add_custom_target(check-fovea
   COMMAND ${CMAKE_CTEST_COMMAND} --output-on-failure
   USES_TERMINAL COMMENT "Running all tests")
 
-# fovea_add_unittest(NAME SOURCES... [LIBS lib...] [LLVM] [LABEL label])
-# One GoogleTest binary, one ctest entry. LLVM: the sources include its headers.
+# fovea_add_unittest(NAME SOURCES... [LIBS lib...] [LLVM | MLIR] [LABEL label])
+# One GoogleTest binary, one ctest entry. LLVM, MLIR: the sources include its headers.
 function(fovea_add_unittest name)
-  cmake_parse_arguments(ARG "LLVM" "LABEL" "LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "LLVM;MLIR" "LABEL" "LIBS" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
-  if(ARG_LLVM)
+  if(ARG_LLVM OR ARG_MLIR)
     fovea_llvm_options(${name})
     # GoogleTest's own headers want RTTI only where LLVM has it.
   endif()
   target_link_libraries(${name} PRIVATE fovea_options ${ARG_LIBS} GTest::gtest GTest::gtest_main)
-  # A third of a file's compilation is GoogleTest and the containers.
+  # A third of a file's compilation is GoogleTest and the containers; with MLIR's
+  # headers they are most of it.
   list(LENGTH ARG_UNPARSED_ARGUMENTS count)
-  if(count GREATER 3)
+  if(ARG_MLIR)
+    target_precompile_headers(${name} REUSE_FROM FoveaPrecompiled)
+    # As the libraries, for which the headers were compiled.
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${name} PRIVATE ${CMAKE_CXX_COMPILE_OPTIONS_PIC})
+  elseif(count GREATER 3)
     target_precompile_headers(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:<gtest/gtest.h$<ANGLE-R>>")
   endif()
   # GCC warns of what GoogleTest's macros are made of.
