@@ -80,6 +80,7 @@ private:
 /// rest. To the scheduler, exponentials are no vector arithmetic.
 static void interleave(attn::InterleaveOp op) {
   constexpr int kReadsAhead = 4;
+  constexpr int kMostVectors = 16; // of a product's share
   enum Kind : uint32_t {
     Vectors = 1u << 1,
     Matrix = 1u << 3,
@@ -126,8 +127,13 @@ static void interleave(attn::InterleaveOp op) {
       };
       group(Matrix, 1);
       // Rounded up: what counting misses would gather at the end. Exponentials
-      // are all counted, and no instruction behind them waits long enough.
-      group(Vectors, llvm::divideCeil(mix.vectorInstructions(), mix.matrix));
+      // are all counted, and no instruction behind them waits long enough. Of
+      // what is longer than any product hides, as score programs have it, the
+      // rest has no place: places for all of it took LLVM seconds to find, and
+      // the kernel registers.
+      group(Vectors,
+            std::min(kMostVectors, int(llvm::divideCeil(mix.vectorInstructions(),
+                                                        mix.matrix))));
       group(Exponentials, share(mix.exponentials));
       group(Reads, llvm::divideCeil(mix.reads, readers));
       if (isAlone)

@@ -67,6 +67,12 @@ static bool spillsScalars(const Emitted &kernel) {
   return kernel.took.sgprSpills != 0;
 }
 
+/// Where vector registers are in memory still, as in a row of the schedules'
+/// table that is too large for a score program, the scalars are not why.
+static bool spillsScalarsAlone(const Emitted &kernel) {
+  return spillsScalars(kernel) && kernel.took.scratchBytes == 0;
+}
+
 /// In the order in which they are tried. Kernels with many scalars have those
 /// outside of loops worked out again from the first (RecomputeScalars.h).
 static constexpr Retry kRetries[] = {
@@ -75,8 +81,8 @@ static constexpr Retry kRetries[] = {
        return kernel.hasBanks && kernel.took.scratchBytes != 0;
      }},
     {kRecomputedScalarsAttrName, kScalarsOutsideLoops, spillsScalars},
-    {kTrackedPressureAttrName, "", spillsScalars},
-    {kRecomputedScalarsAttrName, kScalarsOfRounds, spillsScalars},
+    {kTrackedPressureAttrName, "", spillsScalarsAlone},
+    {kRecomputedScalarsAttrName, kScalarsOfRounds, spillsScalarsAlone},
 };
 
 /// Memory is the dearest. Without it a register goes to another one and back,
