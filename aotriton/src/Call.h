@@ -72,6 +72,22 @@ struct Workspace {
   bool isAllocated = false;
 };
 
+/// A tensor as memory of rank 4.
+template <int Rank>
+TensorView<4> asMemory(const TensorView<Rank> &view) {
+  std::array<uint64_t, 4> sizes = {1, 1, 1, 1}, strides = {};
+  for (int i = 0; i < Rank; ++i) {
+    sizes[size_t(4 - Rank + i)] = view.size(i);
+    strides[size_t(4 - Rank + i)] = view.stride(i);
+  }
+  return TensorView<4>(reinterpret_cast<intptr_t>(view.data_ptr()), sizes,
+                       strides, view.dtype());
+}
+/// The workspace of a TensorView<2>, which is there already.
+inline TensorView<4> acquireView(void *client) {
+  return asMemory(*static_cast<const TensorView<2> *>(client));
+}
+
 struct BackwardCall {
   ForwardCall forward;
   TensorView<4> dout, dq, dk, dv;

@@ -43,6 +43,16 @@ Opened open() {
                          named + why + "; name AOTriton's libaotriton_v2.so");
     return opened;
   };
+  // A backward pass there would take what a forward pass here left for another
+  // number, and the reverse.
+  if (AOTRITON_VERSION_MINOR < 11) {
+    opened.status =
+        fail(hipErrorFileNotFound,
+             named + "and no call can be handed on to AOTriton 0.10: its "
+                     "log-sum-exps have base 2, those of this library are "
+                     "natural; unset the variable");
+    return opened;
+  }
   (void)hipOfProcess(); // it brings one
   // Never closed: calls may be under way until the process ends.
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);

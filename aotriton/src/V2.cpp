@@ -74,14 +74,6 @@ Sequences compact(const T1 &cuSeqlensQ, const T1 &cuSeqlensK, int32_t mostQ,
   return sequences;
 }
 
-/// A tensor of rank 2, `client`, as memory of rank 4.
-T4 acquireT2(void *client) {
-  const T2 &view = *static_cast<const T2 *>(client);
-  return T4(reinterpret_cast<intptr_t>(view.data_ptr()),
-            {1, 1, view.size(0), view.size(1)},
-            {0, 0, view.stride(0), view.stride(1)}, view.dtype());
-}
-
 Status forwardV2(const T4 &q, const T4 &k, const T4 &v, const T4 &b,
                  float scale, const T2 &lse, const T4 &out,
                  const Dropout &dropout, const T4 &mask, bool causal,
@@ -167,7 +159,7 @@ hipError_t attn_bwd(T4 q, T4 k, T4 v, T4 b, float sm_scale, T4 out, T4 dout,
         return backwardV2(
             q, k, v, b, sm_scale, out, dout, dq, dk, dv, db, softmax_lse,
             {dropout_p, philox_seed, philox_offset1, uint64_t(philox_offset2)},
-            is_causal, {}, {"delta", &delta, acquireT2}, stream);
+            is_causal, {}, {"delta", &delta, acquireView}, stream);
       },
       q, k, v, b, sm_scale, out, dout, dq, dk, dv, db, softmax_lse, delta,
       dropout_p, philox_seed, philox_offset1, philox_offset2, is_causal, stream,
@@ -207,7 +199,7 @@ hipError_t attn_bwd_compact_varlen(T4 q, T4 k, T4 v, T1 cu_seqlens_q,
             {dropout_p, philox_seed, philox_offset1, uint64_t(philox_offset2)},
             is_causal,
             compact(cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k),
-            {"delta", &delta, acquireT2}, stream);
+            {"delta", &delta, acquireView}, stream);
       },
       q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, b,
       sm_scale, out, dout, dq, dk, dv, db, softmax_lse, delta, dropout_p,

@@ -54,7 +54,11 @@ ForwardCall common(const Params &in, const attn_options *options) {
   call.dropout = {in.dropout_p, in.philox_seed_ptr, in.philox_offset1,
                   in.philox_offset2};
   call.window = {in.causal_type, in.window_left, in.window_right};
+#if AOTRITON_VERSION_MINOR >= 11
   call.backend = options ? options->force_backend_index : -1;
+#else
+  (void)options; // it has no members
+#endif
   call.bias = in.B;
   return call;
 }
@@ -114,6 +118,7 @@ Status checkVersion(int32_t version) {
           ": link the libfovea_aotriton of the headers' version");
 }
 
+#if AOTRITON_VERSION_MINOR >= 11
 template <int Rank>
 TensorView<Rank> acquire(LazyTensor<Rank> &lazy) {
 #if AOTRITON_VERSION_MINOR >= 12
@@ -138,16 +143,23 @@ bool isAllocated(const LazyTensor<Rank> &lazy) {
 /// A LazyTensor, `client`, as memory of rank 4.
 template <int Rank>
 TensorView<4> acquireLazy(void *client) {
-  const TensorView<Rank> view =
-      acquire(*static_cast<LazyTensor<Rank> *>(client));
-  std::array<uint64_t, 4> sizes = {1, 1, 1, 1}, strides = {};
-  for (int i = 0; i < Rank; ++i) {
-    sizes[size_t(4 - Rank + i)] = view.size(i);
-    strides[size_t(4 - Rank + i)] = view.stride(i);
-  }
-  return TensorView<4>(reinterpret_cast<intptr_t>(view.data_ptr()), sizes,
-                       strides, view.dtype());
+  return asMemory(acquire(*static_cast<LazyTensor<Rank> *>(client)));
 }
+
+std::array<Workspace, 2> workspacesOf(const attn_bwd_params &in) {
+  return {{{"D", &in.D, acquireLazy<2>, isAllocated(in.D)},
+           {"DQ_ACC", &in.DQ_ACC, acquireLazy<4>, isAllocated(in.DQ_ACC)}}};
+}
+void freeWorkspaces(const attn_bwd_params &in) {
+  in.D.free();
+  in.DQ_ACC.free();
+}
+#else
+std::array<Workspace, 2> workspacesOf(const attn_bwd_params &in) {
+  return {{{"D", const_cast<T2 *>(&in.D), acquireView}}};
+}
+void freeWorkspaces(const attn_bwd_params &) {} // it is the client's
+#endif
 
 } // namespace
 
@@ -190,25 +202,19 @@ static hipError_t attnBwd(const char *function, const attn_bwd_params &in,
 #if AOTRITON_VERSION_MINOR >= 12
         call.deterministic = options && options->deterministic;
 #endif
-        call.workspaces = {
-            {{"D", &in.D, acquireLazy<2>, isAllocated(in.D)},
-             {"DQ_ACC", &in.DQ_ACC, acquireLazy<4>, isAllocated(in.DQ_ACC)}}};
-        auto freeBoth = [&] {
-          in.D.free();
-          in.DQ_ACC.free();
-        };
+        call.workspaces = workspacesOf(in);
         Status status =
             readSequences(in, params_version, call.forward.sequences);
         try {
           if (!status)
             status = backward(call, stream);
         } catch (...) { // out of the client's acquire(), or no memory
-          freeBoth();
+          freeWorkspaces(in);
           throw;
         }
         // Who takes the call frees them.
         if (!goesToFallback<Own>(status))
-          freeBoth();
+          freeWorkspaces(in);
         return status;
       },
       in, params_version, stream, options);
@@ -219,7 +225,7 @@ hipError_t attn_bwd(const attn_bwd_params &in, int32_t params_version,
   return attnBwd<&attn_bwd>("attn_bwd", in, params_version, stream, options);
 }
 
-#if AOTRITON_VERSION_MINOR < 12
+#if AOTRITON_VERSION_MINOR == 11
 /// By the same kernels: AITER's are a choice of AOTriton's.
 hipError_t aiter_bwd(const attn_bwd_params &in, int32_t params_version,
                      Stream stream, const attn_options *options) {

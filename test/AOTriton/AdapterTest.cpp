@@ -94,6 +94,7 @@ aotriton::TensorView<Rank> viewOf(const FrameworkTensor &tensor) {
                                     sizes, strides, tensor.type);
 }
 
+#if AOTRITON_VERSION_MINOR >= 11
 /// Creates a tensor like another when it is asked for.
 struct Context {
   FrameworkTensor like;
@@ -128,6 +129,7 @@ struct LazyOf {
     return aotriton::LazyTensor<Rank>{context, &acquire, &dispose};
   }
 };
+#endif
 
 constexpr int32_t kTopLeft = v3::WindowValue::TopLeftAligned;
 constexpr int32_t kBottomRight = v3::WindowValue::BottomRightAligned;
@@ -141,6 +143,15 @@ struct Path {
   int32_t left, right;
   bool lse;
 };
+
+/// On 0.10 PyTorch takes the older calls, but for windows.
+bool isOld(const Path &path) {
+  return AOTRITON_VERSION_MINOR < 11 &&
+         (path.shape.mask == ref::Mask::None ||
+          path.left == kTopLeft ||
+          (path.left == kBottomRight &&
+           path.shape.seqlenQ == path.shape.seqlenK));
+}
 
 void forward(const Path &path, Problem &problem, FrameworkTensor &out,
              FrameworkTensor &logsumexp) {
@@ -190,6 +201,19 @@ void forward(const Path &path, Problem &problem, FrameworkTensor &out,
 #if AOTRITON_VERSION_MINOR < 14
   params.varlen_type = v3::VarlenType::None;
 #endif
+#if AOTRITON_VERSION_MINOR < 11
+  if (isOld(path))
+    ASSERT_EQ(aotriton::v2::flash::attn_fwd(
+                  params.Q, params.K, params.V, params.B, params.Sm_scale,
+                  params.L, params.Out, params.dropout_p,
+                  params.philox_seed_ptr, params.philox_offset1, 0,
+                  params.philox_seed_output, params.philox_offset_output,
+                  params.encoded_softmax, causal,
+                  params.persistent_atomic_counter, hipStream_t{}),
+              hipSuccess)
+        << fovea_aotriton_last_message();
+  else
+#endif
   ASSERT_EQ(v3::attn_fwd(params, v3::attn_fwd_params::kVersion, hipStream_t{}),
             hipSuccess)
       << fovea_aotriton_last_message();
@@ -235,6 +259,24 @@ void backward(const Path &path, Problem &problem, const FrameworkTensor &out,
                            : v3::CausalType::None;
   params.window_left = path.left;
   params.window_right = path.right;
+#if AOTRITON_VERSION_MINOR < 11
+  const FrameworkTensor delta = FrameworkTensor::empty(lse.sizes, lse.type);
+  params.D = viewOf<2>(delta);
+  if (isOld(path))
+    ASSERT_EQ(aotriton::v2::flash::attn_bwd(
+                  params.Q, params.K, params.V, params.B, params.Sm_scale,
+                  params.Out, params.DO, params.DQ, params.DK, params.DV,
+                  params.DB, params.L, params.D, params.dropout_p,
+                  params.philox_seed_ptr, params.philox_offset1, 0,
+                  params.causal_type != v3::CausalType::None, hipStream_t{}),
+              hipSuccess)
+        << fovea_aotriton_last_message();
+  else
+    ASSERT_EQ(
+        v3::attn_bwd(params, v3::attn_bwd_params::kVersion, hipStream_t{}),
+        hipSuccess)
+        << fovea_aotriton_last_message();
+#else
   Context delta{lse, {}}, dqAcc{dq.permute({0, 2, 1, 3}), {}};
   params.D = LazyOf<2, false>::make(&delta);
   params.DQ_ACC = LazyOf<4, true>::make(&dqAcc);
@@ -242,6 +284,7 @@ void backward(const Path &path, Problem &problem, const FrameworkTensor &out,
             hipSuccess)
       << fovea_aotriton_last_message();
   EXPECT_FALSE(dqAcc.tensor.has_value());
+#endif
   dq.copyTo(problem.dq);
   dk.copyTo(problem.dk);
   dv.copyTo(problem.dv);

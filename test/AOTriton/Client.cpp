@@ -313,7 +313,10 @@ TensorView<Rank> acquireFrom(Lazy &lazy) {
 } // namespace
 
 template <int Rank>
-LazyTensor<Rank> Lazy::tensor() {
+Lazy::Tensor<Rank> Lazy::tensor() {
+#if AOTRITON_VERSION_MINOR < 11
+  return acquireFrom<Rank>(*this);
+#else
   LazyTensor<Rank> result;
   result.cookie = this;
 #if AOTRITON_VERSION_MINOR >= 12
@@ -332,9 +335,10 @@ LazyTensor<Rank> Lazy::tensor() {
   };
 #endif
   return result;
+#endif
 }
-template LazyTensor<2> Lazy::tensor<2>();
-template LazyTensor<4> Lazy::tensor<4>();
+template Lazy::Tensor<2> Lazy::tensor<2>();
+template Lazy::Tensor<4> Lazy::tensor<4>();
 
 namespace {
 

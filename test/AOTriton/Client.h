@@ -209,10 +209,17 @@ struct Lazy {
   int acquired = 0, disposed = 0;
   std::unique_ptr<Floats> floats;
 
+#if AOTRITON_VERSION_MINOR >= 11
+  template <int Rank>
+  using Tensor = aotriton::LazyTensor<Rank>;
+#else
+  template <int Rank>
+  using Tensor = aotriton::TensorView<Rank>; ///< allocated there and then
+#endif
   /// A LazyTensor that allocates rows x columns, in its two innermost
   /// dimensions.
   template <int Rank>
-  aotriton::LazyTensor<Rank> tensor();
+  Tensor<Rank> tensor();
 };
 
 v3::attn_fwd_params forwardParams(const Problem &problem);

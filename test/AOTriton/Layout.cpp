@@ -59,6 +59,7 @@ void printView() {
   std::printf(" %u\n", type);
 }
 
+#if AOTRITON_VERSION_MINOR >= 11
 template <int Rank>
 void printLazy() {
   using Type = LazyTensor<Rank>;
@@ -71,6 +72,7 @@ void printLazy() {
   MEMBER(eager);
 #endif
 }
+#endif
 
 /// What forward and backward parameters have under the same names.
 template <typename Type>
@@ -131,15 +133,19 @@ void printBackward() {
   MEMBER(DQ);
   MEMBER(DB);
   MEMBER(D);
+#if AOTRITON_VERSION_MINOR >= 11
   MEMBER(DQ_ACC);
+#endif
 }
 
 void printOptions() {
   using Type = flash::attn_options;
   std::puts("attn_options");
   SIZE(Type);
+#if AOTRITON_VERSION_MINOR >= 11
   MEMBER(force_backend_index);
   VALUE(Type().force_backend_index);
+#endif
 #if AOTRITON_VERSION_MINOR >= 12
   MEMBER(deterministic);
   VALUE(Type().deterministic);
@@ -193,7 +199,9 @@ void printConstants() {
   VALUE(GPU_AMD_ARCH_GFX950_MOD0);
   VALUE(GPU_AMD_ARCH_GFX1100_MOD0);
   VALUE(GPU_AMD_ARCH_GFX1101_MOD0);
+#if AOTRITON_VERSION_MINOR >= 11
   VALUE(GPU_AMD_ARCH_GFX1102_MOD0);
+#endif
   VALUE(GPU_AMD_ARCH_GFX1150_MOD0);
   VALUE(GPU_AMD_ARCH_GFX1151_MOD0);
   VALUE(GPU_AMD_ARCH_GFX1200_MOD0);
@@ -211,8 +219,10 @@ int main() {
   printView<3>();
   printView<4>();
   SIZE(Stream);
+#if AOTRITON_VERSION_MINOR >= 11
   printLazy<2>();
   printLazy<4>();
+#endif
   printOptions();
   printForward();
   printBackward();

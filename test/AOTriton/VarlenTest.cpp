@@ -462,7 +462,7 @@ TEST_P(Varlen, Backward) {
   ASSERT_EQ(attnBwd(pack.backwardParams(delta)), hipSuccess) << why();
   EXPECT_EQ(pack.judgeBackward(), "");
   EXPECT_EQ(delta.acquired, 1);
-  EXPECT_EQ(delta.disposed, 1);
+  EXPECT_EQ(delta.disposed, AOTRITON_VERSION_MINOR >= 11); // else it is ours
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Varlen, testing::ValuesIn(kCases),
@@ -512,6 +512,9 @@ TEST(VarlenBackward, KnowsHowManyRowsThereAre) {
   v3::attn_bwd_params all = pack.backwardParams(delta);
   delta.rows = Pack::kHeadsQ;
   delta.columns = kFewer;
+#if AOTRITON_VERSION_MINOR < 11
+  all.D = delta.tensor<2>();
+#endif
   EXPECT_EQ(attnBwd(all), hipErrorNotSupported);
   EXPECT_NE(std::string(why()).find("need a workspace of 1120 bytes"),
             std::string::npos)
@@ -709,7 +712,9 @@ TEST(OwnLse, ForwardAndBackward) {
     delta.columns = lse.columns;
     accumulator.rows = Pack::kHeadsQ * pack.sideQ.rows;
     accumulator.columns = Pack::kDim;
+#if AOTRITON_VERSION_MINOR >= 11
     backward.DQ_ACC = accumulator.tensor<4>();
+#endif
     ASSERT_EQ(attnBwd(backward), hipSuccess) << why();
     EXPECT_EQ(pack.judgeBackward(), "");
     for (float untouched : lse.download())

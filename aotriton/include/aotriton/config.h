@@ -1,8 +1,8 @@
 //===- config.h - version and names of the interface ------------*- C++ -*-===//
 //
 // Which version of AOTriton's interface the headers of this folder declare. The
-// parameter structures and LazyTensor differ between 0.11, 0.12 and 0.14, so a
-// program defines AOTRITON_VERSION_MINOR as 11u, 12u, 13u or 14u, or takes the
+// parameter structures and LazyTensor differ between 0.10, 0.11, 0.12 and 0.14,
+// so a program defines AOTRITON_VERSION_MINOR as 10u to 14u, or takes the
 // default, and links the library of that version (docs/AOTriton.md).
 //
 //===----------------------------------------------------------------------===//
@@ -16,8 +16,8 @@
 #endif
 #define AOTRITON_VERSION_PATCH 0u
 
-#if AOTRITON_VERSION_MINOR < 11 || AOTRITON_VERSION_MINOR > 14
-#error "AOTRITON_VERSION_MINOR: Fovea offers the interfaces 0.11 to 0.14"
+#if AOTRITON_VERSION_MINOR < 10 || AOTRITON_VERSION_MINOR > 14
+#error "AOTRITON_VERSION_MINOR: Fovea offers the interfaces 0.10 to 0.14"
 #endif
 
 /// Names whose library this is, where a client asks for AOTriton's commit.

@@ -36,14 +36,18 @@ using T4 = TensorView<4>;
 using T2 = TensorView<2>;
 using T1 = TensorView<1>;
 using T0 = TensorView<0>;
+#if AOTRITON_VERSION_MINOR >= 11
 using LT2 = LazyTensor<2>;
 using LT4 = LazyTensor<4>;
+#endif
 
 struct AOTRITON_API attn_options {
+#if AOTRITON_VERSION_MINOR >= 11
   /// -1: the library chooses. AOTriton's backends on Triton, 0 and in backward
   /// passes 1: the same as `deterministic`. Others are refused, as by AOTriton
   /// where they cannot take a call: hipErrorPeerAccessUnsupported.
   int force_backend_index = -1;
+#endif
 #if AOTRITON_VERSION_MINOR >= 12
   /// Gradients are the same to the last bit in every run, or it is an error.
   bool deterministic = false;
@@ -180,7 +184,11 @@ struct AOTRITON_API attn_bwd_params {
   T4 DB; ///< without data or strides, or receives the gradient of B
   T2 L;  ///< what the forward pass gave
   /// The kernels' workspace: D if it is large enough, else DQ_ACC.
+#if AOTRITON_VERSION_MINOR >= 11
   mutable LT2 D;
+#else
+  T2 D;
+#endif
 #if AOTRITON_VERSION_MINOR >= 14
   T1 seqinfo_q0, seqinfo_k0;
 #else
@@ -200,14 +208,18 @@ struct AOTRITON_API attn_bwd_params {
   int8_t varlen_type = 0;
 #endif
   int32_t window_left = 0, window_right = 0;
+#if AOTRITON_VERSION_MINOR >= 11
   mutable LT4 DQ_ACC;
+#endif
 #if AOTRITON_VERSION_MINOR >= 14
   VarlenBits varlen_bits = {};
   static constexpr int32_t kVersion = 7;
 #elif AOTRITON_VERSION_MINOR >= 12
   static constexpr int32_t kVersion = 6;
-#else
+#elif AOTRITON_VERSION_MINOR >= 11
   static constexpr int32_t kVersion = 3;
+#else
+  static constexpr int32_t kVersion = 1;
 #endif
   attn_bwd_params();
 };
@@ -222,7 +234,7 @@ hipError_t AOTRITON_API attn_bwd(const attn_bwd_params &params,
                                  int32_t params_version, Stream stream,
                                  const attn_options *options = nullptr);
 
-#if AOTRITON_VERSION_MINOR < 12
+#if AOTRITON_VERSION_MINOR == 11
 /// As attn_bwd, by the same kernels.
 hipError_t AOTRITON_API aiter_bwd(const attn_bwd_params &params,
                                   int32_t params_version, Stream stream,

@@ -97,8 +97,10 @@ public:
   uint64_t stride(int i) const { return steps[i]; }
   std::array<uint64_t, Rank> sizes() const { return extents; }
   std::array<uint64_t, Rank> strides() const { return steps; }
+#if AOTRITON_VERSION_MINOR >= 11
   const uint64_t *size_ptr() const { return extents.data(); }
   const uint64_t *stride_ptr() const { return steps.data(); }
+#endif
   void *data_ptr() const { return base; }
   DType dtype() const { return type; }
 
@@ -148,6 +150,7 @@ extern template class TensorView<3>;
 extern template class TensorView<4>;
 #endif
 
+#if AOTRITON_VERSION_MINOR >= 11
 /// A tensor that the client allocates when `acquire` is called, which happens
 /// only if it is needed. `cookie` is the client's. The order of the members is
 /// part of the binary interface.
@@ -182,6 +185,7 @@ private:
     cookie = nullptr;
   }
 };
+#endif
 
 /// The chip of a stream's device; GPU_ARCH_UNKNOWN if that cannot be found out.
 Gpu AOTRITON_API getGpuFromStream(hipStream_t stream);

@@ -1,6 +1,6 @@
 //===- flash.h - attention, with one argument for each value ----*- C++ -*-===//
 //
-// The older calls, in 0.11 and 0.12 beside those of aotriton/flash.h. Tensors
+// The older calls, in 0.10 to 0.12 beside those of aotriton/flash.h. Tensors
 // are (batch, heads, sequence, head_dim); `is_causal` is aligned top left;
 // softmax_lse and delta are fp32, (batch * heads, seqlen_q). What is served is
 // the same as there: docs/AOTriton.md.
