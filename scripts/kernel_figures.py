@@ -1,6 +1,7 @@
 """Figures of kernels: what aot-compile reports of the code objects, and what
 aot-time --count finds that a wave executes for a block of keys. Used by
-kernel-table.py, kernel-comparison.py, backward-table.py and spill-sweep.py."""
+kernel-table.py, kernel-comparison.py, backward-table.py, spill-sweep.py and
+library-table.py."""
 
 import json
 import pathlib
@@ -29,6 +30,25 @@ def run_json(command, allowed=(0,)):
         sys.stderr.buffer.write(result.stderr)
         sys.exit(f"{command[0]} ended with {result.returncode}")
     return json.loads(result.stdout)
+
+
+def launches_of(kernel):
+    """The GPU kernels of one."""
+    return kernel.get("launches", [kernel])
+
+
+def uses_scratch(kernel):
+    """Or could not be compiled."""
+    return kernel["status"] == "failed" or any(
+        launch["scratch_bytes"] for launch in launches_of(kernel))
+
+
+def spills(kernels, key):
+    """"3, 12": of how many kernels, and the most of one."""
+    counts = [max(launch[key] for launch in launches_of(kernel))
+              for kernel in kernels]
+    there = [count for count in counts if count]
+    return f"{len(there)}, {max(there)}" if there else "0"
 
 
 def parse_schedule(text):

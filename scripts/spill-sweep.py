@@ -28,16 +28,12 @@ SMALLEST, LARGEST, STEP = 16, 512, 8
 TUNED = (64, 128)
 
 
-def launches_of(kernel):
-    return kernel.get("launches", [kernel])
-
-
 def faults(kernel):
     """What is wrong with a kernel, one text for each of its launches at fault."""
     if kernel["status"] == "failed":
         yield str(kernel["error"]).splitlines()[0]
         return
-    for launch in launches_of(kernel):
+    for launch in figures.launches_of(kernel):
         found = [f"{launch[key]} {text}" for key, text in (
             ("scratch_bytes", "bytes of scratch"),
             ("vgpr_spills", "VGPRs spilled"), ("sgpr_spills", "SGPRs spilled"))
@@ -55,27 +51,16 @@ def compile_all(build, options):
         allowed=(0, 1))["kernels"]
 
 
-def uses_scratch(kernel):
-    return kernel["status"] == "failed" or any(
-        launch["scratch_bytes"] for launch in launches_of(kernel))
-
-
-def spills(kernels, key):
-    """"3, 12": of how many kernels, and the most of one."""
-    counts = [max(launch[key] for launch in launches_of(kernel))
-              for kernel in kernels]
-    there = [count for count in counts if count]
-    return f"{len(there)}, {max(there)}" if there else "0"
-
-
 def table_row(target, kernels):
     """Of docs/KernelLibraries.md."""
     good = [kernel for kernel in kernels if kernel["status"] != "failed"]
     tuned = [kernel for kernel in good if kernel.get("head_dim") in TUNED]
     later = sum("first_schedule" in kernel for kernel in good)
+    spills = figures.spills
     return (f"| {target} | {len(kernels)} | {later} "
-            f"| {sum(map(uses_scratch, kernels))} | {spills(good, 'vgpr_spills')} "
-            f"| {spills(good, 'sgpr_spills')} | {spills(tuned, 'sgpr_spills')} |")
+            f"| {sum(map(figures.uses_scratch, kernels))} "
+            f"| {spills(good, 'vgpr_spills')} | {spills(good, 'sgpr_spills')} "
+            f"| {spills(tuned, 'sgpr_spills')} |")
 
 
 def thin(spec):
@@ -101,7 +86,7 @@ def sweep_spec(options, targets):
     for target in targets:
         kernels = compile_all(options.build, [
             f"--spec={spec}", f"--target={target}", f"-j{options.jobs}"])
-        wrong = [kernel for kernel in kernels if uses_scratch(kernel)]
+        wrong = [kernel for kernel in kernels if figures.uses_scratch(kernel)]
         at_fault += len(wrong)
         if options.table:
             print(table_row(target, kernels), flush=True)
