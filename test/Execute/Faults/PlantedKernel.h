@@ -36,7 +36,8 @@ std::string nameOf(const testing::TestParamInfo<Parameters> &info);
 
 /// A chip, and an element type as MLIR spells it.
 using Subject = std::pair<const char *, const char *>;
-/// Each fault on each subject.
+/// Each fault on each subject; on every second one in turn where there is no time
+/// for all.
 std::vector<Parameters> parametersOf(mlir::ArrayRef<Subject> subjects,
                                      mlir::ArrayRef<Fault> faults);
 

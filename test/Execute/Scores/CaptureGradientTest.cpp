@@ -494,6 +494,7 @@ void CaptureGradientTest::launch() {
         put(problem.forward.scale);
         break;
       case spec::Scalar::Splits:
+      case spec::Scalar::PackedHeads:
         FAIL() << "of forward kernels";
       }
       break;

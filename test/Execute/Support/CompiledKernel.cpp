@@ -14,6 +14,11 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::test;
 
+bool fovea::test::runsFullGrids() {
+  const char *value = std::getenv("FOVEA_FULL_GRIDS");
+  return value && llvm::StringRef(value) != "" && llvm::StringRef(value) != "0";
+}
+
 CompiledKernel::CompiledKernel() {
   static int count = 0;
   folder = std::filesystem::temp_directory_path() /

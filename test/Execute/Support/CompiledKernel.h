@@ -25,6 +25,9 @@ inline const char *const kChips[] = {"gfx908", "gfx942", "gfx950", "gfx1100",
 /// One more, which kernels can be opened on too.
 inline constexpr const char *kOtherChip = "gfx90a";
 
+/// Whether all is run (FOVEA_FULL_GRIDS=1), and not what CI has time for.
+bool runsFullGrids();
+
 /// A package with one kernel, in a folder that goes with it.
 class CompiledKernel {
 public:
