@@ -10,13 +10,16 @@
 #include "llvm/Support/FormatVariadic.h"
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 using namespace mlir;
 using namespace fovea;
 using namespace fovea::test;
 
 bool fovea::test::runsFullGrids() {
-  const char *value = std::getenv("FOVEA_FULL_GRIDS");
-  return value && llvm::StringRef(value) != "" && llvm::StringRef(value) != "0";
+  // A null pointer is an empty StringRef.
+  const llvm::StringRef value = std::getenv("FOVEA_FULL_GRIDS");
+  return !value.empty() && value != "0";
 }
 
 CompiledKernel::CompiledKernel() {
