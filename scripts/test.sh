@@ -21,6 +21,8 @@ is no SWITCH on goes to ctest: -R lit, -L unit, -j1, --rerun-failed.
                       tools are instrumented, and their tests run. The compiler is not built:
                       LLVM's libraries are not instrumented; programs that are not, as Python
                       and installed clients, do not load the libraries. build-address-undefined
+  --full              besides, what is left out for the sake of time: full grids of more
+                      chips, each fault and score program on each chip; hours
   --help              this
 
 Switches go together, and each combination has a folder of its own: --compiler=gcc
@@ -41,7 +43,7 @@ refuse() {
   exit 2
 }
 
-compiler=clang assertions= sanitize=
+compiler=clang assertions= sanitize= full=()
 while [[ $# -gt 0 ]]; do
   case $1 in
   --help | -h)
@@ -51,6 +53,10 @@ while [[ $# -gt 0 ]]; do
   --compiler=gcc | --compiler=clang) compiler=${1#*=} ;;
   --compiler=*) refuse "'$1' names no compiler: gcc, clang" ;;
   --assertions) assertions=yes ;;
+  --full)
+    full=(-C Full) # tests that are of that configuration, besides all others
+    export FOVEA_FULL_GRIDS=1
+    ;;
   --sanitize=*)
     [[ -z $sanitize ]] || refuse "--sanitize is given twice; one has a list: --sanitize=address,undefined"
     sanitize=${1#*=}
@@ -74,7 +80,7 @@ done
 known=$(ctest --help)
 for argument in "$@"; do # before anything is built for them
   case $argument in
-  --compiler* | --assertions | --sanitize* | --help)
+  --compiler* | --assertions | --sanitize* | --full | --help)
     refuse "'$argument' stands behind an argument of ctest's; switches come first"
     ;;
   --*)
@@ -109,4 +115,4 @@ export FOVEA_BUILD_DIR=$folder
 export FOVEA_CMAKE_ARGS="${settings[*]} ${FOVEA_CMAKE_ARGS:-}"
 ./scripts/build.sh
 cd "$folder"
-exec ctest --output-on-failure -j "$(nproc)" "$@"
+exec ctest --output-on-failure -j "$(nproc)" "${full[@]}" "$@"

@@ -65,6 +65,9 @@ config.substitutions.append(
 config.substitutions.append(
     ("%gradients", "--target=gfx942 --op=backward --dtype=bf16 --head-dim=32"))
 
+# Lines that run with scripts/test.sh --full alone: %if full %{ ... %}.
+if os.environ.get("FOVEA_FULL_GRIDS", "0") not in ("", "0"):
+    config.available_features.add("full")
 if config.fovea_build_runtime:
     config.available_features.add("runtime")
 if config.fovea_build_runtime and config.fovea_build_simulator:

@@ -69,6 +69,10 @@ class Switches(unittest.TestCase):
         self.assertIn("-DFOVEA_SANITIZE=address,undefined", settings)
         self.assertIn("-DFOVEA_BUILD_COMPILER=OFF", settings)
 
+    def test_full(self):
+        self.assertEqual(self.configured("--full", "-R", "Grid"),
+                         ("out", "clang", [], ["-C", "Full", "-R", "Grid"]))
+
     def test_refused(self):
         for arguments, reason in (
                 (("--compiler=icc",), "gcc, clang"),
@@ -78,6 +82,7 @@ class Switches(unittest.TestCase):
                 (("--sanitize=address,thread",), "cannot be in one program"),
                 (("--sanitize=address", "--sanitize=undefined"), "is given twice"),
                 (("-R", "lit", "--assertions"), "switches come first"),
+                (("-R", "lit", "--full"), "switches come first"),
                 (("--assertion",), "has an option '--assertion'"),
                 (("--quie",), "has an option '--quie'")):
             done = run(*arguments)

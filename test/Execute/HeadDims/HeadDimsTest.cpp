@@ -131,8 +131,6 @@ TEST_P(ForwardHeadDims, AreRefused) {
 
 static const GroupKernel kForward[] = {
     {"gfx942", "gfx942", "bf16", 64, {}, {"head_dims"}},
-    {"gfx942Wide", "gfx942", "bf16", 96, {}, {"head_dims"}},
-    {"gfx90aWide", "gfx90a", "f16", 224, {}, {"head_dims"}},
     {"gfx1100Wide", "gfx1100", "bf16", 80, {}, {"head_dims"}},
     {"gfx908Fp16", "gfx908", "f16", 40, {}, {"head_dims", "varlen"}},
     {"gfx950", "gfx950", "f16", 128, {}, {"head_dims", "varlen", "dropout"}},
@@ -142,11 +140,15 @@ static const GroupKernel kForward[] = {
      64,
      {{"algorithm", "split"}},
      {"head_dims"}},
+    {"gfx942Few", "gfx942", "f16", 16, {}, {"head_dims", "varlen"}},
+    {"gfx1201Wide", "gfx1201", "bf16", 192, {}, {"head_dims", "sinks"}},
+};
+static const GroupKernel kForwardInFull[] = {
+    {"gfx942Wide", "gfx942", "bf16", 96, {}, {"head_dims"}},
+    {"gfx90aWide", "gfx90a", "f16", 224, {}, {"head_dims"}},
     {"gfx1100", "gfx1100", "f16", 64, {}, {"head_dims", "varlen"}},
     {"gfx1201", "gfx1201", "bf16", 8, {}, {"head_dims"}},
-    {"gfx942Few", "gfx942", "f16", 16, {}, {"head_dims", "varlen"}},
     {"gfx1100Few", "gfx1100", "bf16", 16, {}, {"head_dims"}},
-    {"gfx1201Wide", "gfx1201", "bf16", 192, {}, {"head_dims", "sinks"}},
     {"gfx1201Fp32", "gfx1201", "f32", 264, {}, {"head_dims"}},
     {"gfx942OfV", "gfx942", "f16", 128, {}, {"head_dims"}, "", 64},
 };
@@ -158,6 +160,11 @@ static const GroupKernel kBackward[] = {
      128,
      {{"algorithm", "atomic"}},
      {"head_dims"}},
+    {"gfx1201Few", "gfx1201", "f16", 16, {}, {"head_dims", "varlen"}},
+    {"gfx1100", "gfx1100", "bf16", 40, {}, {"head_dims"}},
+    {"gfx90aOfV", "gfx90a", "bf16", 40, {}, {"head_dims"}, "", 96},
+};
+static const GroupKernel kBackwardInFull[] = {
     {"gfx950Atomic16",
      "gfx950",
      "bf16",
@@ -167,10 +174,7 @@ static const GroupKernel kBackward[] = {
     {"gfx942Fp32", "gfx942", "f32", 264, {}, {"head_dims", "varlen"}},
     {"gfx908", "gfx908", "bf16", 96, {}, {"head_dims"}},
     {"gfx942Few", "gfx942", "bf16", 16, {}, {"head_dims"}},
-    {"gfx1201Few", "gfx1201", "f16", 16, {}, {"head_dims", "varlen"}},
-    {"gfx1100", "gfx1100", "bf16", 40, {}, {"head_dims"}},
     {"gfx1201", "gfx1201", "f16", 64, {}, {"head_dims", "dlse"}},
-    {"gfx90aOfV", "gfx90a", "bf16", 40, {}, {"head_dims"}, "", 96},
 };
 
 /// A kernel for rows of just so many elements.
@@ -181,37 +185,41 @@ static GroupKernel exact(const char *name, const char *chip, const char *dtype,
 }
 static const GroupKernel kForwardOfV[] = {
     exact("gfx942", "gfx942", "bf16", 192, 128),
-    exact("gfx942Wider", "gfx942", "f16", 64, 128),
     exact("gfx942Split", "gfx942", "bf16", 192, 128, {{"algorithm", "split"}}),
+    exact("gfx950SegmentsWider", "gfx950", "bf16", 40, 128),
+    exact("gfx1100", "gfx1100", "bf16", 192, 128),
+    exact("gfx1201Wider", "gfx1201", "bf16", 32, 88),
+    // Of multi-head latent attention.
+    exact("gfx942Latent", "gfx942", "bf16", 576, 512),
+};
+static const GroupKernel kForwardOfVInFull[] = {
+    exact("gfx942Wider", "gfx942", "f16", 64, 128),
     exact("gfx908", "gfx908", "f16", 72, 40),
     exact("gfx90aFp32", "gfx90a", "f32", 64, 24),
     exact("gfx950", "gfx950", "bf16", 192, 128),
     exact("gfx950Segments", "gfx950", "f16", 128, 64),
-    exact("gfx950SegmentsWider", "gfx950", "bf16", 40, 128),
     exact("gfx950Alone", "gfx950", "bf16", 256, 128, {{"algorithm", "split"}}),
-    exact("gfx1100", "gfx1100", "bf16", 192, 128),
     exact("gfx1201", "gfx1201", "f16", 192, 128),
-    exact("gfx1201Wider", "gfx1201", "bf16", 32, 88),
     exact("gfx1201Fp32", "gfx1201", "f32", 40, 64),
-    // Of multi-head latent attention.
-    exact("gfx942Latent", "gfx942", "bf16", 576, 512),
     exact("gfx950LatentSplit", "gfx950", "bf16", 576, 512,
           {{"algorithm", "split"}}),
     exact("gfx1201Latent", "gfx1201", "f16", 576, 512),
 };
 static const GroupKernel kBackwardOfV[] = {
     exact("gfx942", "gfx942", "bf16", 192, 128),
-    exact("gfx942Wider", "gfx942", "f16", 40, 88),
-    exact("gfx942Atomic", "gfx942", "f16", 192, 128, {{"algorithm", "atomic"}}),
     exact("gfx942Atomic16", "gfx942", "bf16", 64, 128,
           {{"algorithm", "atomic16"}}),
-    exact("gfx908", "gfx908", "bf16", 72, 40),
-    exact("gfx950", "gfx950", "bf16", 96, 64),
     exact("gfx950KeysInLds", "gfx950", "bf16", 128, 64,
           {{"algorithm", "atomic16"}}),
-    exact("gfx1100", "gfx1100", "f16", 192, 128),
     exact("gfx1100Wider", "gfx1100", "bf16", 64, 320),
     exact("gfx1201", "gfx1201", "bf16", 192, 128),
+};
+static const GroupKernel kBackwardOfVInFull[] = {
+    exact("gfx942Wider", "gfx942", "f16", 40, 88),
+    exact("gfx942Atomic", "gfx942", "f16", 192, 128, {{"algorithm", "atomic"}}),
+    exact("gfx908", "gfx908", "bf16", 72, 40),
+    exact("gfx950", "gfx950", "bf16", 96, 64),
+    exact("gfx1100", "gfx1100", "f16", 192, 128),
     exact("gfx1201Fp32", "gfx1201", "f32", 64, 40),
     exact("gfx942Latent", "gfx942", "bf16", 576, 512),
 };
@@ -224,3 +232,12 @@ INSTANTIATE_TEST_SUITE_P(Kernels, ForwardHeadDims, testing::ValuesIn(kForward),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Kernels, BackwardHeadDims,
                          testing::ValuesIn(kBackward), nameOf);
+// With scripts/test.sh --full alone.
+INSTANTIATE_TEST_SUITE_P(Full, ForwardDimsOfV,
+                         testing::ValuesIn(kForwardOfVInFull), nameOf);
+INSTANTIATE_TEST_SUITE_P(Full, BackwardDimsOfV,
+                         testing::ValuesIn(kBackwardOfVInFull), nameOf);
+INSTANTIATE_TEST_SUITE_P(Full, ForwardHeadDims,
+                         testing::ValuesIn(kForwardInFull), nameOf);
+INSTANTIATE_TEST_SUITE_P(Full, BackwardHeadDims,
+                         testing::ValuesIn(kBackwardInFull), nameOf);

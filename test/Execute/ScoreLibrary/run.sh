@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # run.sh COMPILE RUN CHIP FOLDER: every program of the library, alone and in
 # compositions of three, in a forward and a gradient kernel of the chip, with
-# captures by chance, held to fp64. Without FOVEA_FULL_GRIDS=1 all programs run on a
-# chip of each family and every third on the others, with one algorithm in turn.
+# captures by chance, held to fp64. Without FOVEA_FULL_GRIDS=1 half of the programs run
+# on gfx942, the others on gfx1201, and every fourth on the other chips, with one
+# algorithm in turn.
 set -euo pipefail
 compile=$1 run=$2 chip=$3 folder=$4
 rm -rf "$folder"
@@ -59,12 +60,13 @@ while read -r name captures; do
   algorithms="deterministic atomic"
   if [ "${FOVEA_FULL_GRIDS:-0}" = 0 ]; then
     case $chip in
-    gfx942 | gfx1201) ;;
-    *) [ $(((number + 10#${chip//[!0-9]/}) % 3)) = 0 ] || continue ;;
+    gfx942) [ $((number % 2)) = 0 ] || continue ;;
+    gfx1201) [ $((number % 2)) = 1 ] || continue ;;
+    *) [ $(((number + 10#${chip//[!0-9]/}) % 4)) = 0 ] || continue ;;
     esac
     # In turn, and each algorithm gets compositions.
     set -- $algorithms
-    shift $((number % 2))
+    shift $((number / 3 % 2))
     algorithms=$1
   fi
   rm -rf "$folder/kernels"

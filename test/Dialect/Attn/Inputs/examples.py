@@ -1,10 +1,11 @@
-"""Runs the examples of a dialect's ops: examples.py <page> <aot-opt>...
+"""Runs the examples of a dialect's ops: examples.py <page> <aot-opt>... [op=<name>...]
 
 <page> is what mlir-tblgen -gen-op-doc writes. Each op must have an example,
 which must use the op, verify, and come back the same when it is printed and
 read again. Then the example has to go through the compiler: a problem as it
 stands, a function on tiles or vectors as a kernel around its body that loads
 its arguments and stores its result. Attention on tensors becomes a problem before.
+Of all ops, or of those that are named.
 """
 
 import re
@@ -116,9 +117,12 @@ def check(op, example, aot_opt):
         raise ValueError(f"is not compiled:\n{out}")
 
 
-def main(page, *aot_opt):
+def main(page, *arguments):
+    aot_opt = [text for text in arguments if not text.startswith("op=")]
+    named = [text for text in arguments if text.startswith("op=")]
     with open(page, encoding="utf-8") as file:
-        found = list(examples(file.read()))
+        found = [(op, example) for op, example in examples(file.read())
+                 if not named or f"op={op}" in named]
     wrong = []
     for op, example in found:
         try:
