@@ -29,7 +29,9 @@ void defineHip(py::module_ &module);
 /// Element types, streams and tensors.
 void defineTensors(py::module_ &module);
 /// The submodules.
+#if AOTRITON_VERSION_MINOR >= 11
 void defineLazyTensor(py::module_ &module);
+#endif
 void defineV2(py::module_ &module);
 void defineV3(py::module_ &module);
 
@@ -109,6 +111,7 @@ inline aotriton::Stream streamOf(const aotriton::Stream *stream) {
   return stream ? *stream : aotriton::Stream();
 }
 
+#if AOTRITON_VERSION_MINOR >= 11
 /// A tensor that is allocated when the library asks for it, and freed when it
 /// is done with it or with the object.
 template <int Rank>
@@ -149,6 +152,7 @@ private:
   void *memory = nullptr;
   aotriton::TensorView<Rank> eager;
 };
+#endif
 
 } // namespace pyaotriton
 

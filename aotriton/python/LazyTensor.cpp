@@ -9,6 +9,8 @@
 
 #include <utility>
 
+#if AOTRITON_VERSION_MINOR >= 11 // 0.10 has none
+
 namespace pyaotriton {
 
 template <int Rank>
@@ -171,3 +173,5 @@ void defineLazyTensor(py::module_ &module) {
 }
 
 } // namespace pyaotriton
+
+#endif

@@ -55,5 +55,7 @@ PYBIND11_MODULE(pyaotriton, module) {
       "own.");
   defineV2(module);
   defineV3(module);
+#if AOTRITON_VERSION_MINOR >= 11
   defineLazyTensor(module);
+#endif
 }

@@ -12,6 +12,15 @@ using aotriton::Stream;
 using flash::attn_fwd_params;
 using flash::attn_options;
 
+#if AOTRITON_VERSION_MINOR < 11
+
+/// The workspace is a tensor as the others are.
+using BwdParams = flash::attn_bwd_params;
+
+void fill(BwdParams &) {}
+
+#else
+
 /// The library's parameters with the objects that their lazy tensors point at:
 /// a call may come after the names in Python are gone.
 struct BwdParams : flash::attn_bwd_params {
@@ -47,6 +56,10 @@ void defineLazyMember(py::class_<BwdParams> &type, const char *name,
       },
       doc);
 }
+
+void fill(BwdParams &params) { params.fill(); }
+
+#endif
 
 /// The members that both passes have.
 template <typename Type, typename... Extra>
@@ -191,7 +204,7 @@ void defineCall(py::module_ &module, const char *name, const char *doc,
         // Other threads may change them meanwhile.
         Params given = params;
         if constexpr (std::is_same_v<Params, BwdParams>)
-          given.fill();
+          fill(given);
         return statusOf([&] {
           return function(given, version, streamOf(stream), options);
         });
@@ -208,8 +221,10 @@ void defineV3(py::module_ &module) {
       v3.def_submodule("flash", "Attention, with structures of parameters.");
   py::class_<attn_options>(calls, "attn_options", "How a call is to be served.")
       .def(py::init<>())
+#if AOTRITON_VERSION_MINOR >= 11
       .def_readwrite("force_backend_index", &attn_options::force_backend_index,
                      "-1: the library chooses.")
+#endif
 #if AOTRITON_VERSION_MINOR >= 12
       .def_readwrite("deterministic", &attn_options::deterministic,
                      "Gradients are the same in every run.")
@@ -238,17 +253,22 @@ void defineV3(py::module_ &module) {
       .def_readwrite("DV", &BwdParams::DV)
       .def_readwrite("DQ", &BwdParams::DQ)
       .def_readwrite("DB", &BwdParams::DB);
+#if AOTRITON_VERSION_MINOR < 11
+  backward.def_readwrite("D", &BwdParams::D,
+                         "The workspace: fp32, of the shape of L.");
+#else
   defineLazyMember<2>(backward, "D", &BwdParams::delta,
                       "The workspace: a lazy_tensor.LT2.");
   defineLazyMember<4>(backward, "DQ_ACC", &BwdParams::accumulator,
                       "The other workspace: a lazy_tensor.LT4.");
+#endif
   defineCall<attn_fwd_params>(calls, "attn_fwd",
                               "Attention, forward. Returns a hipError_t.",
                               &flash::attn_fwd);
   defineCall<BwdParams>(calls, "attn_bwd",
                         "Attention, backward. Returns a hipError_t.",
                         &flash::attn_bwd);
-#if AOTRITON_VERSION_MINOR < 12
+#if AOTRITON_VERSION_MINOR == 11
   defineCall<BwdParams>(calls, "aiter_bwd",
                         "As attn_bwd: there are no kernels of AITER's.",
                         &flash::aiter_bwd);

@@ -30,9 +30,12 @@ def render(text, minor):
 def main(minor, source, target):
     source, target = pathlib.Path(source), pathlib.Path(target)
     for file in source.rglob("*.pyi"):
+        text = render(file.read_text(), int(minor))
+        if not text:  # of a module that the version does not have
+            continue
         to = target / file.relative_to(source)
         to.parent.mkdir(parents=True, exist_ok=True)
-        to.write_text(render(file.read_text(), int(minor)))
+        to.write_text(text)
 
 
 if __name__ == "__main__":

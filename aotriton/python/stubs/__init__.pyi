@@ -5,7 +5,9 @@ RuntimeWarning, and what fovea_last_message() gives.
 """
 from typing import ClassVar, Sequence
 
+#if MINOR >= 11
 from . import lazy_tensor as lazy_tensor
+#endif
 from . import v2 as v2
 from . import v3 as v3
 

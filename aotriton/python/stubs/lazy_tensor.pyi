@@ -1,3 +1,4 @@
+#if MINOR >= 11
 """Tensors of fp32 that are allocated when a call needs them."""
 from typing import Optional
 
@@ -19,4 +20,5 @@ def eager_delta(tensor_view: T2) -> LT2:
     """A tensor that is there already."""
 def eager_null_dq_acc(tensor_view: T4) -> LT4:
     """A tensor that is there already, or one without data."""
+#endif
 #endif

@@ -132,8 +132,12 @@ class Problem:
 
     def backward(self, tensors):
         params = flash.attn_bwd_params()
-        params.D = pyaotriton.lazy_tensor.delta(tensors["L"].view(), 0)
-        params.DQ_ACC = pyaotriton.lazy_tensor.dq_acc(tensors["Q"].view(), None)
+        if MINOR >= 11:
+            lazy = pyaotriton.lazy_tensor
+            params.D = lazy.delta(tensors["L"].view(), 0)
+            params.DQ_ACC = lazy.dq_acc(tensors["Q"].view(), None)
+        else:  # the workspace is a tensor as the others are
+            tensors["D"] = Tensor(tensors["L"].sizes, dtype=DType.kFloat32)
         return self.common(params, tensors, tensors)
 
     def common(self, params, tensors, names):
@@ -154,7 +158,6 @@ class Names(unittest.TestCase):
     """What there is, without a call of the library."""
 
     def test_submodules(self):
-        import pyaotriton.lazy_tensor
         import pyaotriton.v2.flash
         import pyaotriton.v3.flash
         v2 = {"check_gpu", "debug_simulate_encoded_softmax"}
@@ -166,7 +169,7 @@ class Names(unittest.TestCase):
         self.assertEqual(names_of(pyaotriton.v2.flash), v2)
         v3 = {"attn_fwd", "attn_bwd", "attn_options", "attn_fwd_params",
               "attn_bwd_params"}
-        if MINOR < 12:
+        if MINOR == 11:
             v3.add("aiter_bwd")
         if MINOR >= 14:
             v3 |= {"VarlenMode", "VarlenBits", "VarlenStacked", "VarlenLength",
@@ -175,7 +178,12 @@ class Names(unittest.TestCase):
         lazy = {"LT2", "LT4", "delta", "dq_acc"}
         if MINOR >= 12:
             lazy |= {"eager_delta", "eager_null_dq_acc"}
-        self.assertEqual(names_of(pyaotriton.lazy_tensor), lazy)
+        if MINOR >= 11:
+            import pyaotriton.lazy_tensor
+            self.assertEqual(names_of(pyaotriton.lazy_tensor), lazy)
+        self.assertEqual("lazy_tensor" in names_of(pyaotriton), MINOR >= 11)
+        self.assertEqual(hasattr(flash.attn_options(), "force_backend_index"),
+                         MINOR >= 11)
         self.assertEqual(hasattr(HipMemory, "zero_memory"), MINOR >= 12)
         self.assertEqual(hasattr(flash.attn_options(), "deterministic"),
                          MINOR >= 12)
@@ -183,7 +191,7 @@ class Names(unittest.TestCase):
     def test_versions(self):
         self.assertEqual(
             (flash.attn_fwd_params.kVersion, flash.attn_bwd_params.kVersion),
-            {11: (1, 3), 12: (3, 6), 14: (4, 7)}[MINOR])
+            {10: (1, 1), 11: (1, 3), 12: (3, 6), 14: (4, 7)}[MINOR])
         params = flash.attn_fwd_params()
         self.assertEqual(hasattr(params, "varlen_type"), MINOR < 14)
         self.assertEqual(hasattr(params, "seq_strides_q"), MINOR == 12)
@@ -226,9 +234,12 @@ class Names(unittest.TestCase):
             params.Dq = 1
         with self.assertRaises(TypeError):
             params.Q = T2(0, [1, 1], [1, 1], DType.kFloat16)
-        with self.assertRaisesRegex(TypeError, r"attn_bwd_params\.D: a lazy_te"
-                                               r"nsor\.LT2 or None, not a .*T2"):
-            params.D = T2(0, [1, 1], [1, 1], DType.kFloat32)
+        wrong, text = (
+            (T2, r"attn_bwd_params\.D: a lazy_tensor\.LT2 or None, not a .*T2")
+            if MINOR >= 11 else (T1, "incompatible function arguments"))
+        with self.assertRaisesRegex(TypeError, text):
+            rank = 2 if wrong is T2 else 1
+            params.D = wrong(0, [1] * rank, [1] * rank, DType.kFloat32)
         with self.assertRaisesRegex(TypeError, "params"):
             flash.attn_fwd(params, 3)
         with self.assertRaises(TypeError):
@@ -423,13 +434,17 @@ class Device(unittest.TestCase):
             with self.assertRaisesRegex(RuntimeWarning, "causal_type is 1"):
                 flash.attn_fwd(params, flash.attn_fwd_params.kVersion)
         backward = problem.backward(tensors)
-        backward.D = backward.DQ_ACC = None
+        if MINOR >= 11:
+            backward.D = backward.DQ_ACC = None
+        else:
+            backward.D = T2(0, [0] * 2, [0] * 2, DType.kFloat32)
         with self.assertWarnsRegex(RuntimeWarning, "attn_bwd: .*workspace"):
             self.assertEqual(
                 flash.attn_bwd(backward, flash.attn_bwd_params.kVersion),
                 hipError_t.hipErrorNotSupported)
 
 
+    @unittest.skipIf(MINOR < 11, "from 0.11 on")
     def test_lazy_tensors_that_fail(self):
         """By the status that HIP gave to the allocation."""
         lazy = pyaotriton.lazy_tensor
@@ -473,6 +488,7 @@ class Throws(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "fovea-aotriton: attn_fwd: "):
             flash.attn_fwd(flash.attn_fwd_params(), 99)
 
+    @unittest.skipIf(MINOR < 11, "from 0.11 on")
     def test_lazy_tensor(self):
         problem = Problem()
         tensors = problem.tensors()

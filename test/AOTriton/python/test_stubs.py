@@ -98,7 +98,8 @@ class Stubs(unittest.TestCase):
                     there.add(value.__name__)
                     waiting.append(value)
         self.assertEqual({name for name, _ in modules()}, there)
-        self.assertEqual(len(there), 6)
+        # 0.10 has no lazy_tensor.
+        self.assertEqual(len(there), 5 + hasattr(pyaotriton, "lazy_tensor"))
 
     def test_faults_are_seen(self):
         """Every name that is taken out of a stub, and out of a class, is."""

@@ -2,13 +2,17 @@
 from typing import ClassVar, Optional
 
 from .. import Stream, T0, T1, T2, T4, hipError_t
+#if MINOR >= 11
 from ..lazy_tensor import LT2, LT4
+#endif
 
 class attn_options:
     """How a call is to be served."""
     def __init__(self) -> None: ...
+#if MINOR >= 11
     force_backend_index: int
     """-1: the library chooses."""
+#endif
 #if MINOR >= 12
     deterministic: bool
     """Gradients are the same in every run."""
@@ -172,10 +176,15 @@ class attn_bwd_params:
     """As Q."""
     DB: T4
     """No data, or receives the gradient of B, of its shape."""
+#if MINOR >= 11
     D: Optional[LT2]
     """The workspace: of the shape of L."""
     DQ_ACC: Optional[LT4]
     """The other workspace."""
+#else
+    D: T2
+    """The workspace: fp32, of the shape of L."""
+#endif
 
 def attn_fwd(
         params: attn_fwd_params, params_version: int,
@@ -187,7 +196,7 @@ def attn_bwd(
         stream: Optional[Stream] = None,
         options: Optional[attn_options] = None) -> hipError_t:
     """Attention, backward. params_version is attn_bwd_params.kVersion."""
-#if MINOR < 12
+#if MINOR == 11
 def aiter_bwd(
         params: attn_bwd_params, params_version: int,
         stream: Optional[Stream] = None,
