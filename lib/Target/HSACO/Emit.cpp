@@ -91,23 +91,39 @@ static auto costOf(const KernelResources &kernel) {
   return std::pair(kernel.scratchBytes, kernel.vgprSpills + kernel.sgprSpills);
 }
 
-/// \param kernels  what they are emitted with; others with nothing
-static Expected<Emission> emitOnce(const Module &module, TargetMachine &machine,
-                                   CodeGenFileType type,
-                                   ArrayRef<Emitted> kernels) {
+/// What retries gave a kernel, or our passes of themselves.
+static std::map<StringRef, StringRef> attributesOf(const Function &function) {
+  std::map<StringRef, StringRef> attributes;
+  for (const Retry &retry : kRetries)
+    if (Attribute given = function.getFnAttribute(retry.attribute);
+        given.isValid() && given.getValueAsString() == retry.value)
+      attributes[retry.attribute] = retry.value;
+  return attributes;
+}
+
+/// What is to be emitted. \param kernels  with what; others with nothing
+static std::unique_ptr<Module> prepare(const Module &module,
+                                       TargetMachine &machine,
+                                       ArrayRef<Emitted> kernels) {
   std::unique_ptr<Module> copy = CloneModule(module);
   for (const Emitted &kernel : kernels)
     for (auto [attribute, value] : kernel.attributes)
       copy->getFunction(kernel.took.name)->addFnAttr(attribute, value);
   placeScalars(*copy, machine);
+  return copy;
+}
+
+static Expected<Emission> emitOnce(std::unique_ptr<Module> module,
+                                   TargetMachine &machine,
+                                   CodeGenFileType type) {
   SmallString<0> text;
   raw_svector_ostream os(text);
   legacy::PassManager passes;
   const BackendPasses ours;
-  const OptionsHeld held(*copy);
+  const OptionsHeld held(*module);
   if (machine.addPassesToEmitFile(passes, os, nullptr, type))
     return createStringError("the backend cannot emit this kind of file");
-  passes.run(*copy);
+  passes.run(*module);
   auto found = readMetadata(text);
   if (!found)
     return found.takeError();
@@ -117,18 +133,15 @@ static Expected<Emission> emitOnce(const Module &module, TargetMachine &machine,
     Emitted &kernel = emission.kernels.emplace_back();
     kernel.hasBanks = ours.hintedFunctions().contains(took.name);
     kernel.took = std::move(took);
-    const Function &function = *copy->getFunction(kernel.took.name);
-    for (const Retry &retry : kRetries)
-      if (Attribute given = function.getFnAttribute(retry.attribute);
-          given.isValid() && given.getValueAsString() == retry.value)
-        kernel.attributes[retry.attribute] = retry.value;
+    kernel.attributes = attributesOf(*module->getFunction(kernel.took.name));
   }
   return emission;
 }
 
 static Expected<std::string> emit(const Module &module, TargetMachine &machine,
                                   CodeGenFileType type) {
-  Expected<Emission> best = emitOnce(module, machine, type, {});
+  Expected<Emission> best =
+      emitOnce(prepare(module, machine, {}), machine, type);
   if (!best)
     return best.takeError();
   // Without optimisation everything spills, whatever is asked for.
@@ -147,7 +160,14 @@ static Expected<std::string> emit(const Module &module, TargetMachine &machine,
       }
     if (!isWanted)
       continue;
-    Expected<Emission> other = emitOnce(module, machine, type, kernels);
+    std::unique_ptr<Module> again = prepare(module, machine, kernels);
+    // Our passes found nothing to do otherwise, and so would LLVM.
+    if (all_of(best->kernels, [&](const Emitted &kernel) {
+          return attributesOf(*again->getFunction(kernel.took.name)) ==
+                 kernel.attributes;
+        }))
+      continue;
+    Expected<Emission> other = emitOnce(std::move(again), machine, type);
     if (!other)
       return other.takeError();
     bool isBetter = false, isWorse = false;
@@ -165,7 +185,7 @@ static Expected<std::string> emit(const Module &module, TargetMachine &machine,
     best = std::move(other);
   }
   if (isMixed)
-    best = emitOnce(module, machine, type, std::vector(best->kernels));
+    best = emitOnce(prepare(module, machine, best->kernels), machine, type);
   if (!best)
     return best.takeError();
   return std::move(best->text);

@@ -153,7 +153,7 @@ private:
   void recomputeAt(BasicBlock &point,
                    function_ref<bool(const Value &)> isWanted);
   void visit(Loop &loop);
-  void separateRounds(Instruction &hidden);
+  bool separateRounds(Instruction &hidden);
 
   Function &function;
   const DataLayout &layout;
@@ -474,8 +474,8 @@ static bool isCheap(const Instruction &instruction) {
 
 /// Makes what follows from a hidden value and constants anew for each round of
 /// its uses in the block: the keys of a generator would otherwise be alive from
-/// its first call to its last.
-void Recomputation::separateRounds(Instruction &hidden) {
+/// its first call to its last. \return whether there is more than one round.
+bool Recomputation::separateRounds(Instruction &hidden) {
   BasicBlock &block = *hidden.getParent();
   SmallPtrSet<const Value *, 32> following = {&hidden};
   auto behind = [&] {
@@ -489,7 +489,7 @@ void Recomputation::separateRounds(Instruction &hidden) {
         }))
       following.insert(&instruction);
   if (following.size() < kManyOfOne)
-    return;
+    return false;
   IRBuilder<> b(function.getContext());
   SmallPtrSet<const Value *, 32> used; // in this round
   DenseMap<Value *, Value *> anew;
@@ -528,6 +528,7 @@ void Recomputation::separateRounds(Instruction &hidden) {
       operand.set(make(make, operand));
     }
   }
+  return !isFirst;
 }
 
 bool Recomputation::run() {
@@ -542,14 +543,18 @@ bool Recomputation::run() {
   if (function.getFnAttribute(kRecomputedScalarsAttrName).getValueAsString() !=
       kScalarsOfRounds)
     return true;
+  bool isSeparated = false;
   for (Loop *loop : loops.getLoopsInPreorder()) {
     if (!loop->isInnermost() || mostAlive(loop) < kManyScalars)
       continue;
     for (BasicBlock *block : loop->blocks())
       for (Instruction &instruction : make_early_inc_range(*block))
         if (isHidden(instruction))
-          separateRounds(instruction);
+          isSeparated |= separateRounds(instruction);
   }
+  // Whoever asked for it sees that it comes to the same.
+  if (!isSeparated)
+    function.addFnAttr(kRecomputedScalarsAttrName, kScalarsOutsideLoops);
   return true;
 }
 
