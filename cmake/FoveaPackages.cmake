@@ -61,10 +61,15 @@ set(CPACK_PROJECT_CONFIG_FILE "${PROJECT_SOURCE_DIR}/cmake/FoveaPackagesOf.cmake
 # Names as AOTriton's releases have them: what a file runs on stands in it, the C
 # library's version as in manylinux; images are for a chip and any machine. ROCm's
 # version is in none: HIP is opened when a program runs, ROCm 5's to 7's alike.
-execute_process(COMMAND getconf GNU_LIBC_VERSION OUTPUT_VARIABLE libc ERROR_QUIET
-  OUTPUT_STRIP_TRAILING_WHITESPACE)
-string(REGEX REPLACE "^glibc ([0-9]+)\\.([0-9]+).*" "_\\1_\\2" libc "${libc}")
-set(machine "linux${libc}_${CMAKE_SYSTEM_PROCESSOR}")
+set(FOVEA_PACKAGE_MACHINE "" CACHE STRING
+  "what archives' names say of the machine; empty: the C library of this one")
+set(machine "${FOVEA_PACKAGE_MACHINE}")
+if(NOT machine)
+  execute_process(COMMAND getconf GNU_LIBC_VERSION OUTPUT_VARIABLE libc ERROR_QUIET
+    OUTPUT_STRIP_TRAILING_WHITESPACE)
+  string(REGEX REPLACE "^glibc ([0-9]+)\\.([0-9]+).*" "_\\1_\\2" libc "${libc}")
+  set(machine "linux${libc}_${CMAKE_SYSTEM_PROCESSOR}")
+endif()
 foreach(name IN LISTS packages)
   foreach(field TEXT ANY_MACHINE)
     get_property(${field} GLOBAL PROPERTY FOVEA_PACKAGE_${field}_${name})

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""scripts/test.sh: what its switches configure, build and run, and what it refuses.
+"""scripts/test.sh: what its switches configure, build and run, and what it refuses;
+scripts/archives.sh beside it: which archives it makes, and what it refuses.
 
     test_switches.py SCRIPT CTEST FOLDER
 
@@ -9,6 +10,7 @@ called; CTEST itself only tells of its options.
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -94,6 +96,53 @@ class Switches(unittest.TestCase):
         done = run("--help")
         self.assertEqual(done.returncode, 0)
         for word in ("--compiler=", "--assertions", "--sanitize=", "build-gcc", "ctest"):
+            self.assertIn(word, done.stdout)
+
+
+class Archives(unittest.TestCase):
+    """By what it does before anything is built."""
+
+    def run_it(self, *arguments):
+        return subprocess.run([pathlib.Path(SCRIPT).with_name("archives.sh"), *arguments],
+                              text=True, capture_output=True)
+
+    def names(self, *arguments):
+        """Of each archive what stands behind the version."""
+        done = self.run_it("--list", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        matches = [re.fullmatch(r"fovea-\d+\.\d+\.\d+-(.*)\.tar\.gz", line)
+                   for line in done.stdout.splitlines()]
+        self.assertTrue(all(matches), done.stdout)
+        return [match[1] for match in matches]
+
+    def test_names(self):
+        machine = f"manylinux_2_28_{os.uname().machine}"
+        self.assertEqual(self.names(), [
+            f"{machine}-{part}" for part in ("runtime", "aotriton", "compiler", "simulator")]
+            + ["kernels"])
+        self.assertEqual(self.names("--without=simulator,compiler"),
+                         [f"{machine}-runtime", f"{machine}-aotriton"])
+        self.assertEqual(self.names("--images=gfx942,gfx12-generic", "--without=simulator")[-3:],
+                         ["kernels", "images-amd-gfx942", "images-amd-gfx12-generic"])
+
+    def test_refused(self):
+        for arguments, reason in (
+                (("--without=runtime",), "no 'runtime': compiler simulator"),
+                (("--without=",), "names nothing"),
+                (("--images",), "has no value"),
+                (("--images=gfx906",), "no 'gfx906': gfx908 "),
+                (("--images=gfx942", "--without=compiler"), "needs the compiler"),
+                (("--spec=none.json",), "'none.json', which is no file"),
+                (("gfx942",), "no switch 'gfx942'")):
+            done = self.run_it(*arguments)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
+            self.assertIn(reason, done.stderr)
+            self.assertIn("--help", done.stderr)
+
+    def test_help(self):
+        done = self.run_it("--help")
+        self.assertEqual(done.returncode, 0)
+        for word in ("--without=", "--images=", "--spec=", "--list", "2.28"):
             self.assertIn(word, done.stdout)
 
 
