@@ -62,11 +62,12 @@ manylinux_link() {
 
 # manylinux_check FOLDER: prints what an older distribution would not run of the tree's
 # programs and libraries, and fails where there is any: newer symbols of the C library or
-# libgcc (of GCC 8, that such distributions have), libraries that are neither the C
-# library's nor the tree's, places that are not seen from the file itself.
+# libgcc (of GCC 8, that such distributions have), more of libstdc++ than exceptions,
+# libraries that are none of these nor the tree's, places that are not seen from the file
+# itself.
 manylinux_check() {
   local folder=$1 file count=0 faults=0 what
-  local system='lib(c|m|dl|rt|pthread|util|resolv|gcc_s)\.so\.[0-9]+|ld-linux-.*\.so\.[0-9]+'
+  local system='lib(c|m|dl|rt|pthread|util|resolv|gcc_s|stdc\+\+)\.so\.[0-9]+|ld-linux-.*\.so\.[0-9]+'
   while read -r file; do
     [[ $(head -c 4 "$file" | tr -d '\0') == $'\x7fELF' ]] || continue
     count=$((count + 1))
@@ -80,6 +81,7 @@ manylinux_check() {
         case $version in
         GLIBC_*) limit=GLIBC_$manylinux_glibc ;;
         GCC_*) limit=GCC_8.0.0 ;;
+        CXXABI_*) limit=CXXABI_1.3 ;;
         esac
         [[ $(printf '%s\n' "$version" "$limit" | sort -V | tail -1) == "$limit" ]] ||
           echo "needs $version"
