@@ -74,7 +74,9 @@ class Hub(Case):
         from kernels import load
         load._parse_local_kernel_overrides.cache_clear()
         with mock.patch.dict("os.environ", LOCAL_KERNELS=f"{REPOSITORY}={self.folder}"):
-            return kernels.get_kernel(REPOSITORY, version=1)
+            # Unasked it looks for the kernel of the GPUs that PyTorch was built for: CUDA's.
+            backend = "rocm" if torch.version.hip else "cpu"
+            return kernels.get_kernel(REPOSITORY, version=1, backend=backend)
 
     def test_loaded(self):
         kernel = self.kernel()
