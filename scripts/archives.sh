@@ -112,7 +112,8 @@ if [[ -n $images ]]; then
   ninja -C "$work" aot-compile
   for chip in $images; do
     step "kernels for $chip"
-    "$work/bin/aot-compile" --spec="$spec" --target="$chip" --emit=package -o "$work/images"
+    "$work/bin/aot-compile" --spec="$spec" --target="$chip" --emit=package --prune \
+      -o "$work/images"
     packs+=${packs:+;}$work/images/$chip.fovea
   done
 fi
