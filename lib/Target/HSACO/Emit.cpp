@@ -8,6 +8,7 @@
 
 #include "BackendPasses.h"
 #include "DeferArguments.h"
+#include "RecomputeLanes.h"
 #include "TrackedPressure.h"
 #include "fovea/Target/HSACO/KernelAttributes.h"
 #include "fovea/Target/HSACO/Serialize.h"
@@ -36,6 +37,7 @@ void placeScalars(Module &module, TargetMachine &machine) {
   builder.crossRegisterProxies(loops, functions, callGraph, modules);
   FunctionPassManager last;
   addDeferArguments(last);
+  addRecomputeLanes(last);
   ModulePassManager passes;
   passes.addPass(createModuleToFunctionPassAdaptor(std::move(last)));
   passes.run(module, modules);
@@ -73,13 +75,19 @@ static bool spillsScalarsAlone(const Emitted &kernel) {
   return spillsScalars(kernel) && kernel.took.scratchBytes == 0;
 }
 
+/// Of WMMA, whose operands take all registers of a wave.
+static bool lacksRegisters(const Emitted &kernel) {
+  return kernel.hasBanks && kernel.took.scratchBytes != 0;
+}
+
 /// In the order in which they are tried. Kernels with many scalars have those
 /// outside of loops worked out again from the first (RecomputeScalars.h).
 static constexpr Retry kRetries[] = {
-    {kAnyBanksAttrName, "",
-     [](const Emitted &kernel) {
-       return kernel.hasBanks && kernel.took.scratchBytes != 0;
-     }},
+    {kRecomputedLanesAttrName, "", lacksRegisters},
+    // LLVM's estimate lets it move reads of LDS ahead of products whose
+    // operands then no longer fit.
+    {kTrackedPressureAttrName, "", lacksRegisters},
+    {kAnyBanksAttrName, "", lacksRegisters},
     {kRecomputedScalarsAttrName, kScalarsOutsideLoops, spillsScalars},
     {kTrackedPressureAttrName, "", spillsScalarsAlone},
     {kRecomputedScalarsAttrName, kScalarsOfRounds, spillsScalarsAlone},

@@ -26,6 +26,11 @@ inline constexpr llvm::StringLiteral kOrderedLoopsAttrName =
 /// registers.
 inline constexpr llvm::StringLiteral kAnyBanksAttrName = "fovea-any-banks";
 
+/// Attribute of LLVM's function: what follows from a lane's number is worked
+/// out again behind loops, instead of being held through them.
+inline constexpr llvm::StringLiteral kRecomputedLanesAttrName =
+    "fovea-recomputed-lanes";
+
 /// Attribute of LLVM's function: which scalars are worked out again where they
 /// are needed, instead of being held. Without it none.
 inline constexpr llvm::StringLiteral kRecomputedScalarsAttrName =
