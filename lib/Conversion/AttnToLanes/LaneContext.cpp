@@ -37,12 +37,20 @@ LaneContext::LaneContext(gpu::GPUFuncOp kernel,
   wave = ROCDL::ReadfirstlaneOp::create(entry, wave.getType(), wave);
   constexpr int kMostRegisters = 256; // that instructions can name
   if (auto schedule =
-          kernel->getAttrOfType<attn::ScheduleAttr>(attn::kScheduleAttrName))
+          kernel->getAttrOfType<attn::ScheduleAttr>(attn::kScheduleAttrName)) {
     isTight =
         target.registersPerSimdLane /
             (target.registerFile == target::RegisterFile::Separate ? 2 : 1) /
             schedule.getWavesPerSimd() <
         kMostRegisters;
+    // Forward kernels alone rescale.
+    constexpr int kLanes = 32;
+    const auto shape = target::lookupMatrixShape(schedule.getInst().getName());
+    hasTwoTiles = target.waveSize == kLanes &&
+                  schedule.getRescaleThreshold() > 0 &&
+                  schedule.getBlockM() * schedule.getValueSplit() >=
+                      2 * shape->n * schedule.getWaves();
+  }
   if (kernel.walk([](attn::CopyLdsOp) { return WalkResult::interrupt(); })
           .wasInterrupted()) {
     auto domain = LLVM::AliasScopeDomainAttr::get(

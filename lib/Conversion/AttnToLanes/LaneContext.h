@@ -89,6 +89,9 @@ public:
   /// from another, would wait for all of them before any read.
   mlir::ArrayAttr getCopyScope() const { return copyScope; }
 
+  /// Whether a wave of 32 lanes holds the output of two tiles of queries.
+  bool holdsTwoTiles() const { return hasTwoTiles; }
+
   /// Whether LDS reaches further than the offsets of its instructions.
   bool isLdsFar() const { return hasFarLds; }
 
@@ -109,6 +112,7 @@ private:
   mlir::Value lane, wave;
   /// Its occupancy leaves a wave fewer registers than instructions can name.
   bool isTight = false;
+  bool hasTwoTiles = false;
   bool hasFarLds = false;
   std::map<std::tuple<const void *, std::string, const void *, int64_t>,
            mlir::Value>

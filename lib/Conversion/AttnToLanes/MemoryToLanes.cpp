@@ -17,6 +17,9 @@ using layout::TileLayout;
 
 /// Columns of tiles up to which a lane's first offset is kept throughout loops.
 static constexpr int64_t kHoistedColumns = 128;
+/// Columns up to which a wave of 32 lanes has registers beside two tiles of
+/// queries' output.
+static constexpr int64_t kRoomyColumns = 64;
 
 /// Cache policy of an access that the whole device sees, on chips whose memory
 /// instructions name a scope: SCOPE_DEV in bits 3 and 4.
@@ -89,13 +92,16 @@ struct LowerView : public LanePattern<ViewOp> {
     // Offsets of rows are then computed where they are used, one add each,
     // instead of each holding a register throughout the loop. Those of a lane's
     // first row do hold one, where registers are to spare: in waves of 64 lanes
-    // and not beside wide tiles, whose loads then come too late.
+    // and not beside wide tiles, whose loads then come too late; and where there
+    // are none for the three that it is made of.
     Value late = stride;
     if (op->getParentOfType<LoopLikeOpInterface>() && !onlyCopied &&
         !matchPattern(op.getStride(), m_Constant()))
       late = makeOpaque(b, op.getLoc(), stride);
-    const bool hasRegisters = lanes.getTarget().waveSize == 64 &&
-                              type.getColumns() <= kHoistedColumns;
+    const bool hasRegisters =
+        (lanes.getTarget().waveSize == 64 ||
+         (lanes.holdsTwoTiles() && type.getColumns() > kRoomyColumns)) &&
+        type.getColumns() <= kHoistedColumns;
     rewriter.replaceOpWithMultiple(
         op, {{resource, late, hasRegisters ? stride : late}});
     return success();

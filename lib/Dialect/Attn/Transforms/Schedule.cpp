@@ -264,6 +264,14 @@ static const ScheduleRow kForwardRows[] = {
      kReadsTiles | kDropsWeights | kSplitsKeys | kHasProgram | kColumnsDiffer,
      64},
     {target::kWmma, 64, "wmma_16x16x16", {128, 64, 8, 2, 8}},
+    {target::kWmma,
+     128,
+     "wmma_16x16x16",
+     {256, 16, 8, 2, 4},
+     0,
+     kReadsTiles | kDropsWeights | kSplitsKeys | kHasProgram | kColumnsDiffer |
+         kCutsColumns,
+     128},
     {target::kWmma, 112, "wmma_16x16x16", {128, 32, 8, 2, 8}},
     // What looks at columns past the last has no registers beside eight waves.
     {target::kWmma, 120, "wmma_16x16x16", {64, 32, 4, 2, 8}},
@@ -458,8 +466,8 @@ fovea::attn::checkResidents(llvm::function_ref<InFlightDiagnostic()> emitError,
                             const target::MatrixInstr &inst,
                             ScheduleAttr schedule, const Residents &residents) {
   int64_t lanes = int64_t(schedule.getWaves()) * inst.waveSize;
-  int64_t takes = residents.other +
-                  residents.accumulators * schedule.getBlockM() / lanes;
+  int64_t takes =
+      residents.other + residents.accumulators * schedule.getBlockM() / lanes;
   // Waves that share queries hold them all, as do lanes over which the
   // instruction repeats its operand.
   int64_t repeated =
@@ -576,9 +584,10 @@ fovea::attn::checkProducts(llvm::function_ref<InFlightDiagnostic()> emitError,
 /// of which waits once.
 static constexpr int64_t kCombineRegisters = 128;
 
-/// Waves among which the columns of a row are shared out: what each runs is half
-/// as long, most of it code that no wave has run before. Of four each would run
-/// less still, but what all of them do takes longer where rows are many.
+/// Waves among which the columns of a row are shared out: what each runs is
+/// half as long, most of it code that no wave has run before. Of four each
+/// would run less still, but what all of them do takes longer where rows are
+/// many.
 static constexpr int32_t kMostCombineWaves = 2;
 
 /// Registers a lane for the sums of `shares` shares.
@@ -593,14 +602,13 @@ ScheduleAttr
 fovea::attn::chooseCombineSchedule(MLIRContext *context,
                                    const target::TargetInfo &target,
                                    ScheduleAttr forward, int64_t headDim) {
-  // Halves that are narrow or no power of two are stored by other lanes than hold
-  // them.
+  // Halves that are narrow or no power of two are stored by other lanes than
+  // hold them.
   const int64_t columns = llvm::alignTo(headDim, 32);
   const int32_t ofRow =
       columns > 32 && llvm::isPowerOf2_64(columns) ? kMostCombineWaves : 1;
   int32_t shares = 64, waves = 4;
-  while (combineRegisters(target, headDim, shares, ofRow) >
-         kCombineRegisters)
+  while (combineRegisters(target, headDim, shares, ofRow) > kCombineRegisters)
     shares /= 2;
   // Lanes hold 8 columns of each unit, of which rows have one for a power of
   // two, as sums and while they meet; addresses and weights take some 40 more.
