@@ -9,15 +9,15 @@ manylinux_tag=manylinux_${manylinux_glibc/./_}_$(uname -m)
 manylinux_tools() {
   local work=$1 stamp
   shift
-  PATH=$work/venv/bin:$PATH
+  [[ -x $work/venv/bin/pip ]] || python3 -m venv "$work/venv"
   for package; do
     stamp=$work/venv/has-$package
     if [[ ! -e $stamp ]]; then
-      [[ -x $work/venv/bin/pip ]] || python3 -m venv "$work/venv"
       "$work/venv/bin/pip" install -q "$package"
       touch "$stamp"
     fi
   done
+  PATH=$work/venv/bin:$PATH # behind the others, or bash goes on taking their python3
 }
 
 # manylinux_link WORK: makes WORK/link-VERSION once, and sets LDFLAGS, which CMake takes
