@@ -134,7 +134,7 @@ class Archives(unittest.TestCase):
                 (("--images=gfx942", "--without=compiler"), "needs the compiler"),
                 (("--spec=none.json",), "'none.json', which is no file"),
                 (("gfx942",), "no switch 'gfx942'")):
-            done = self.run_it(*arguments)
+            done = self.run_it("--list", *arguments)  # which builds nothing if not refused
             self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
             self.assertIn(reason, done.stderr)
             self.assertIn("--help", done.stderr)
