@@ -147,9 +147,13 @@ static Expected<Emission> emitOnce(std::unique_ptr<Module> module,
 }
 
 static Expected<std::string> emit(const Module &module, TargetMachine &machine,
-                                  CodeGenFileType type) {
-  Expected<Emission> best =
-      emitOnce(prepare(module, machine, {}), machine, type);
+                                  CodeGenFileType type, unsigned *emissions) {
+  auto emitCounted = [&](std::unique_ptr<Module> copy) {
+    if (emissions)
+      ++*emissions;
+    return emitOnce(std::move(copy), machine, type);
+  };
+  Expected<Emission> best = emitCounted(prepare(module, machine, {}));
   if (!best)
     return best.takeError();
   // Without optimisation everything spills, whatever is asked for.
@@ -175,7 +179,7 @@ static Expected<std::string> emit(const Module &module, TargetMachine &machine,
                  kernel.attributes;
         }))
       continue;
-    Expected<Emission> other = emitOnce(std::move(again), machine, type);
+    Expected<Emission> other = emitCounted(std::move(again));
     if (!other)
       return other.takeError();
     bool isBetter = false, isWorse = false;
@@ -193,19 +197,20 @@ static Expected<std::string> emit(const Module &module, TargetMachine &machine,
     best = std::move(other);
   }
   if (isMixed)
-    best = emitOnce(prepare(module, machine, best->kernels), machine, type);
+    best = emitCounted(prepare(module, machine, best->kernels));
   if (!best)
     return best.takeError();
   return std::move(best->text);
 }
 
-Expected<std::string> emitAssembly(const Module &module,
-                                   TargetMachine &machine) {
-  return emit(module, machine, CodeGenFileType::AssemblyFile);
+Expected<std::string> emitAssembly(const Module &module, TargetMachine &machine,
+                                   unsigned *emissions) {
+  return emit(module, machine, CodeGenFileType::AssemblyFile, emissions);
 }
 
-Expected<std::string> emitObject(const Module &module, TargetMachine &machine) {
-  return emit(module, machine, CodeGenFileType::ObjectFile);
+Expected<std::string> emitObject(const Module &module, TargetMachine &machine,
+                                 unsigned *emissions) {
+  return emit(module, machine, CodeGenFileType::ObjectFile, emissions);
 }
 
 } // namespace fovea::hsaco

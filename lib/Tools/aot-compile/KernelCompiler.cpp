@@ -258,7 +258,7 @@ llvm::Error Compilation::backend(CompiledKernel &result) {
     warn();
     return said.check(llvm::Error::success());
   }
-  auto object = hsaco::emitObject(**ir, **machine);
+  auto object = hsaco::emitObject(**ir, **machine, &result.emissions);
   if (llvm::Error error =
           said.check(object ? llvm::Error::success() : object.takeError()))
     return error;
@@ -503,6 +503,7 @@ static llvm::Error compileLater(Job &job, CompiledKernel &kernel,
                                 const Request &request) {
   Job next = job;
   CompiledKernel compiled = kernel;
+  unsigned emissions = kernel.emissions;
   while (scratchOf(compiled) != 0) {
     bool isOther = false;
     for (size_t i = 0; i != compiled.launches.size(); ++i)
@@ -514,11 +515,13 @@ static llvm::Error compileLater(Job &job, CompiledKernel &kernel,
     if (!anew)
       return anew.takeError();
     compiled = std::move(*anew);
+    emissions += compiled.emissions;
     if (scratchOf(compiled) < scratchOf(kernel)) {
       job = next;
       kernel = compiled;
     }
   }
+  kernel.emissions = emissions;
   return llvm::Error::success();
 }
 

@@ -30,7 +30,8 @@ struct CompiledKernel : KernelFigures {
       artifact;      ///< the form that was asked for, if it is no code object
   std::string image; ///< code object; empty if the request ends before it
   std::vector<KernelFigures> launches; ///< of each; empty if not compiled now
-  double cpuMs = 0;     ///< CPU time of this thread, milliseconds
+  double cpuMs = 0;       ///< CPU time of this thread, milliseconds
+  unsigned emissions = 0; ///< machine code was generated so often, all rows
   std::string messages; ///< remarks and warnings
 };
 

@@ -181,6 +181,10 @@ std::string fovea::tools::reportJson(ArrayRef<Job> jobs,
             return;
           writeFigures(outcome, outcome.kernel);
           json.attribute("compile_ms", outcome.kernel.cpuMs);
+          json.attribute("emissions",
+                         outcome.status == Outcome::Current
+                             ? json::Value(nullptr)
+                             : json::Value(outcome.kernel.emissions));
           auto launches = launchesOf(job, outcome);
           if (launches.empty())
             return;

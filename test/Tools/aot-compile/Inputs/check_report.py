@@ -24,5 +24,6 @@ for kernel in report["kernels"]:
     assert kernel["scratch_bytes"] == 0 and kernel["occupancy"] >= 1, kernel
     assert kernel["matrix_instructions"] > 0, kernel
     assert kernel["image_bytes"] > kernel["code_bytes"] > 1000, kernel
+    assert kernel["emissions"] == (None if status == "current" else 1), kernel
     assert kernel["compile_ms"] > 0 and kernel["threads"] == 256, kernel
     assert kernel["schedule"].startswith("block_m="), kernel
