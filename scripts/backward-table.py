@@ -7,7 +7,6 @@ of each kind, and what a wave executes for a block, beside what others' kernels 
 The CSV file is that of kernel-comparison.py; its rows of pass "bwd" without a mask
 are taken."""
 
-import argparse
 import csv
 import sys
 
@@ -140,10 +139,7 @@ def others_of(files, targets):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default=figures.ROOT / "build",
-                        help="build folder")
+    parser = figures.parser_of(__doc__)
     parser.add_argument("--targets", default=TARGETS)
     parser.add_argument("--static", action="append", default=[],
                         help="CSV file; several are put together")

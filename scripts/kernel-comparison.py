@@ -13,7 +13,6 @@ target, pass, dtype, head_dim, mask, peer, vgpr, agpr, vgpr_spills, scratch_byte
 lds_bytes, waves_per_simd, code_bytes, bound_frac_peak. Chips of which it has no
 kernel of ours are left out."""
 
-import argparse
 import csv
 import pathlib
 import re
@@ -130,13 +129,10 @@ def static_tables(files):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = figures.parser_of(__doc__)
     parser.add_argument("others", nargs="*", metavar="NAME=FILE")
     parser.add_argument("--static", action="append", default=[],
                         help="CSV file; several are put together")
-    parser.add_argument("--build", default=figures.ROOT / "build",
-                        help="build folder")
     parser.add_argument("--output",
                         default=figures.ROOT / "docs" / "kernels" / "Others.md")
     options = parser.parse_args()

@@ -10,7 +10,6 @@ With --check nothing is written: the kernels that --targets, --dtypes and
 this project decides: `scripts/kernel-table.py --check` says whether they are stale. Registers, instructions that LLVM chooses, sizes and
 times also follow from LLVM's version and are not compared."""
 
-import argparse
 import collections
 import pathlib
 import sys
@@ -241,10 +240,7 @@ def check(by_target, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default=figures.ROOT / "build",
-                        help="build folder")
+    parser = figures.parser_of(__doc__)
     parser.add_argument("--docs", default=figures.ROOT / "docs",
                         help="folder of the pages")
     parser.add_argument("--targets", help="default: all")

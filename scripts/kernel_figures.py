@@ -1,8 +1,8 @@
 """Figures of kernels: what aot-compile reports of the code objects, and what
-aot-time --count finds that a wave executes for a block of keys. Used by
-kernel-table.py, kernel-comparison.py, backward-table.py, spill-sweep.py and
-library-table.py."""
+aot-time --count finds that a wave executes for a block of keys. Used by the
+scripts beside it that print tables and pages of kernels."""
 
+import argparse
 import json
 import pathlib
 import resource
@@ -19,6 +19,16 @@ BLOCKS_BEFORE, BLOCKS_COUNTED = 8, 8
 # Chips for which LLVM makes the same instructions as for another one
 # (docs/AotCompile.md, "Every target is compiled by itself").
 SAME_CODE = {"gfx1152": "gfx1150", "gfx1153": "gfx1150", "gfx1201": "gfx1200"}
+
+
+def parser_of(documentation):
+    """Of such a script's command line: its page, and --build."""
+    parser = argparse.ArgumentParser(
+        description=documentation,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build",
+                        help="build folder")
+    return parser
 
 
 def run_json(command, allowed=(0,)):

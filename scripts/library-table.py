@@ -11,7 +11,6 @@ chip that has all three is not built again: a folder is for one compiler. How ma
 of AOTriton's variants are served comes from the test Functionals, which knows the
 chips that it prints."""
 
-import argparse
 import json
 import os
 import pathlib
@@ -86,10 +85,7 @@ def row(target, report, took, package, variants):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default=figures.ROOT / "build",
-                        help="build folder")
+    parser = figures.parser_of(__doc__)
     parser.add_argument("--spec", default=SPEC)
     parser.add_argument("--targets", default="gfx942,gfx950,gfx1100,gfx1201")
     parser.add_argument("--jobs", default="2", help="kernels at a time")

@@ -5,7 +5,6 @@ waits for, as `aot-time` predicts it.
 
     scripts/loop-page.py [--build=build] [--output=docs/kernels/Loops.md]"""
 
-import argparse
 import collections
 import pathlib
 import subprocess
@@ -122,10 +121,7 @@ the time, {loop["iterations_per_wave"]:.0f} iterations a wave.
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path,
-                        default=figures.ROOT / "build", help="build folder")
+    parser = figures.parser_of(__doc__)
     parser.add_argument("--output", type=pathlib.Path,
                         default=figures.ROOT / "docs" / "kernels" / "Loops.md")
     given = parser.parse_args()

@@ -14,7 +14,6 @@ are at fault that use scratch, and --table prints the rows of docs/KernelLibrari
 in the place of their lines; --thin takes, in fp16, those alone that cut columns, with
 and without dropout, which want the most registers: a sixth of sdpa.json."""
 
-import argparse
 import json
 import pathlib
 import sys
@@ -124,10 +123,7 @@ def sweep_head_dims(options, targets):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default=figures.ROOT / "build",
-                        help="build folder")
+    parser = figures.parser_of(__doc__)
     parser.add_argument("--targets", help="default: all with code of their own")
     parser.add_argument("--jobs", default="1", help="kernels at a time")
     parser.add_argument("--spec", help="its kernels, instead of what follows")

@@ -14,7 +14,6 @@ its upper end; the last has no end. Neighbours with one schedule become one row.
 schedule that is less than --margin faster than the one that the bucket below takes
 does not take its place: the model is not that exact."""
 
-import argparse
 import json
 import sys
 
@@ -91,11 +90,8 @@ def rows_of(problem, predictions, margin):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = figures.parser_of(__doc__)
     parser.add_argument("package")
-    parser.add_argument("--build", default=figures.ROOT / "build",
-                        help="build folder")
     parser.add_argument("--match", action="append", default=[], metavar="TEXT",
                         help="only problems with kernels in whose symbol, problem "
                         "and schedule this occurs")
