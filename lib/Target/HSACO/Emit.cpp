@@ -56,6 +56,7 @@ struct Emitted {
 struct Retry {
   StringRef attribute, value;
   bool (*isFor)(const Emitted &kernel);
+  bool isAlone = false; ///< without what retries before gave
 };
 
 /// A module as it was emitted.
@@ -87,6 +88,7 @@ static constexpr Retry kRetries[] = {
     // LLVM's estimate lets it move reads of LDS ahead of products whose
     // operands then no longer fit.
     {kTrackedPressureAttrName, "", lacksRegisters},
+    {kAnyBanksAttrName, "", lacksRegisters, /*isAlone=*/true},
     {kAnyBanksAttrName, "", lacksRegisters},
     {kRecomputedScalarsAttrName, kScalarsOutsideLoops, spillsScalars},
     {kTrackedPressureAttrName, "", spillsScalarsAlone},
@@ -165,10 +167,12 @@ static Expected<std::string> emit(const Module &module, TargetMachine &machine,
     bool isWanted = false;
     for (Emitted &kernel : kernels)
       if (retry.isFor(kernel)) {
-        auto [at, isNew] =
-            kernel.attributes.try_emplace(retry.attribute, retry.value);
-        isWanted |= isNew || at->second != retry.value;
-        at->second = retry.value;
+        std::map<StringRef, StringRef> attributes;
+        if (!retry.isAlone)
+          attributes = kernel.attributes;
+        attributes[retry.attribute] = retry.value;
+        isWanted |= attributes != kernel.attributes;
+        kernel.attributes = std::move(attributes);
       }
     if (!isWanted)
       continue;

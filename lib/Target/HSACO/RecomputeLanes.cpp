@@ -3,8 +3,9 @@
 #include "RecomputeLanes.h"
 #include "KernelArguments.h"
 #include "fovea/Target/HSACO/KernelAttributes.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/Analysis/CFG.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/UniformityAnalysis.h"
@@ -55,9 +56,10 @@ static bool isToCompare(const Instruction &instruction,
 }
 
 namespace {
-class RecomputeLanes : public PassInfoMixin<RecomputeLanes> {
+/// Of one function.
+class LaneValues {
 public:
-  PreservedAnalyses run(Function &function, FunctionAnalysisManager &analyses);
+  bool recompute(Function &function, FunctionAnalysisManager &analyses);
 
 private:
   bool follows(Instruction &instruction, const UniformityInfo &uniformity);
@@ -68,10 +70,22 @@ private:
   /// What was made of them again, by block.
   DenseMap<std::pair<BasicBlock *, Value *>, Value *> made;
 };
+
+struct RecomputeLanes : PassInfoMixin<RecomputeLanes> {
+  PreservedAnalyses run(Function &function, FunctionAnalysisManager &analyses) {
+    if (!function.hasFnAttribute(kRecomputedLanesAttrName))
+      return PreservedAnalyses::all();
+    if (LaneValues().recompute(function, analyses))
+      return PreservedAnalyses::none();
+    // By which Emit sees that the code would be the same.
+    function.removeFnAttr(kRecomputedLanesAttrName);
+    return PreservedAnalyses::all();
+  }
+};
 } // namespace
 
-bool RecomputeLanes::follows(Instruction &instruction,
-                             const UniformityInfo &uniformity) {
+bool LaneValues::follows(Instruction &instruction,
+                         const UniformityInfo &uniformity) {
   if (isOfLane(instruction)) {
     found[&instruction] = 1;
     return true;
@@ -96,7 +110,7 @@ bool RecomputeLanes::follows(Instruction &instruction,
 
 /// The value at the start of a block, where LLVM does not know that it was
 /// there before.
-Value *RecomputeLanes::again(Value *value, BasicBlock &block) {
+Value *LaneValues::again(Value *value, BasicBlock &block) {
   auto *instruction = dyn_cast<Instruction>(value);
   if (!instruction || !found.contains(instruction))
     return value;
@@ -138,10 +152,8 @@ Value *RecomputeLanes::again(Value *value, BasicBlock &block) {
   return made[{&block, value}] = copy;
 }
 
-PreservedAnalyses RecomputeLanes::run(Function &function,
-                                      FunctionAnalysisManager &analyses) {
-  if (!function.hasFnAttribute(kRecomputedLanesAttrName))
-    return PreservedAnalyses::all();
+bool LaneValues::recompute(Function &function,
+                           FunctionAnalysisManager &analyses) {
   auto &dominators = analyses.getResult<DominatorTreeAnalysis>(function);
   auto &loops = analyses.getResult<LoopAnalysis>(function);
   auto &uniformity = analyses.getResult<UniformityInfoAnalysis>(function);
@@ -150,8 +162,8 @@ PreservedAnalyses RecomputeLanes::run(Function &function,
     if (!loops.getLoopFor(block))
       for (Instruction &instruction : *block)
         follows(instruction, uniformity);
-  // Whether the way from one block to the other may lead through a loop that
-  // neither is in.
+  // Whether the way from one block to the other may lead through a loop, or into
+  // one.
   auto isBehindLoop = [&](BasicBlock *from, BasicBlock *to) {
     return from != to && any_of(loops, [&](const Loop *loop) {
              return isPotentiallyReachable(from, loop->getHeader(), nullptr,
@@ -179,7 +191,7 @@ PreservedAnalyses RecomputeLanes::run(Function &function,
   // What follows from others first: a copy is made of none that is one itself.
   for (auto [use, at] : reverse(uses))
     use->set(again(use->get(), *at));
-  return uses.empty() ? PreservedAnalyses::all() : PreservedAnalyses::none();
+  return !uses.empty();
 }
 
 void fovea::hsaco::addRecomputeLanes(FunctionPassManager &passes) {
