@@ -7,10 +7,11 @@ add_custom_target(check-fovea
   COMMAND ${CMAKE_CTEST_COMMAND} --output-on-failure
   USES_TERMINAL COMMENT "Running all tests")
 
-# fovea_add_unittest(NAME SOURCES... [LIBS lib...] [LLVM | MLIR] [LABEL label])
+# fovea_add_unittest(NAME SOURCES... [LIBS lib...] [LLVM | MLIR] [COMPUTES] [LABEL label])
 # One GoogleTest binary, one ctest entry. LLVM, MLIR: the sources include its headers.
+# COMPUTES: they compute for longer than they take to be optimised.
 function(fovea_add_unittest name)
-  cmake_parse_arguments(ARG "LLVM;MLIR" "LABEL" "LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "LLVM;MLIR;COMPUTES" "LABEL" "LIBS" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   if(ARG_LLVM OR ARG_MLIR)
     fovea_llvm_options(${name})
@@ -25,9 +26,9 @@ function(fovea_add_unittest name)
     # As the libraries, for which the headers were compiled.
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${name} PRIVATE ${CMAKE_CXX_COMPILE_OPTIONS_PIC})
-  else()
-    # What a test computes is in libraries, and to optimise its own code takes half of its
-    # compilation.
+  elseif(NOT ARG_COMPUTES)
+    # What most tests compute is in libraries, and to optimise their own code takes half of
+    # their compilation.
     target_compile_options(${name} PRIVATE -O0)
   endif()
   if(NOT ARG_MLIR AND count GREATER 3)
