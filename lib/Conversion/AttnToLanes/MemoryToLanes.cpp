@@ -92,8 +92,8 @@ struct LowerView : public LanePattern<ViewOp> {
     // Offsets of rows are then computed where they are used, one add each,
     // instead of each holding a register throughout the loop. Those of a lane's
     // first row do hold one, where registers are to spare: in waves of 64 lanes
-    // and not beside wide tiles, whose loads then come too late; and where there
-    // are none for the three that it is made of.
+    // and not beside wide tiles, whose loads then come too late; and where
+    // there are none for the three that it is made of.
     Value late = stride;
     if (op->getParentOfType<LoopLikeOpInterface>() && !onlyCopied &&
         !matchPattern(op.getStride(), m_Constant()))

@@ -162,8 +162,8 @@ bool LaneValues::recompute(Function &function,
     if (!loops.getLoopFor(block))
       for (Instruction &instruction : *block)
         follows(instruction, uniformity);
-  // Whether the way from one block to the other may lead through a loop, or into
-  // one.
+  // Whether the way from one block to the other may lead through a loop, or
+  // into one.
   auto isBehindLoop = [&](BasicBlock *from, BasicBlock *to) {
     return from != to && any_of(loops, [&](const Loop *loop) {
              return isPotentiallyReachable(from, loop->getHeader(), nullptr,

@@ -3,8 +3,8 @@
 // Rows and columns that a lane has are worked out once, where a kernel begins,
 // and LLVM holds those that come after a loop in vector registers through it.
 // They follow from the lane's number in a few instructions: where a kernel's
-// loops take all registers, they are worked out again behind the loop, and in loops
-// that mask, which take a small part of the time.
+// loops take all registers, they are worked out again behind the loop, and in
+// loops that mask, which take a small part of the time.
 //
 //===----------------------------------------------------------------------===//
 

@@ -32,8 +32,8 @@ struct MoreRow {
 /// Least squares of logarithms over half of sdpa.json's kernels for gfx942, as
 /// many of each head dimension, their compile_ms and images, so that the sums
 /// are right (docs/KernelLibraries.md has the machine). Of a kernel the lines
-/// are off by a third. Other chips are taken to cost as much, but for fp32 at head dimension
-/// 512 on RDNA, which takes many times as long.
+/// are off by a third. Other chips are taken to cost as much, but for fp32 at
+/// head dimension 512 on RDNA, which takes many times as long.
 static constexpr CostRow kCosts[] = {
     {OpKind::Forward, "flash", {225, 1.47}, {16200, 33}},
     {OpKind::Forward, "split", {270, 1.75}, {19400, 40}},

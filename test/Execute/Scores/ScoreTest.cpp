@@ -253,8 +253,8 @@ const Kernel kBackward[] = {
 using Parameters = std::pair<Program, Kernel>;
 
 /// Whether a kernel has this program of a table: the plain kernel of a chip of
-/// each family, all of them or, where there is no time, one of the forward and the
-/// gradient kernels of two chips in turn.
+/// each family, all of them or, where there is no time, one of the forward and
+/// the gradient kernels of two chips in turn.
 bool hasInTurn(const Kernel &kernel, size_t program, fovea::OpKind op) {
   const size_t turn = op == fovea::OpKind::Forward ? 0 : 1;
   const StringRef name = kernel.name;
@@ -262,9 +262,9 @@ bool hasInTurn(const Kernel &kernel, size_t program, fovea::OpKind op) {
          (name == "gfx1201" && (program % 4 == 3 - turn || runsFullGrids()));
 }
 
-/// Whether the one program that all kernels have runs in this one: where there is no
-/// time, the schedules of gfx950 that are not its own choice are left to gfx942's and to
-/// what captures.
+/// Whether the one program that all kernels have runs in this one: where there
+/// is no time, the schedules of gfx950 that are not its own choice are left to
+/// gfx942's and to what captures.
 bool hasTheOne(const Kernel &kernel) {
   return runsFullGrids() || !StringRef(kernel.name).starts_with("gfx950_") ||
          StringRef(kernel.name) == "gfx950_atomic";
@@ -552,9 +552,7 @@ void ScoreTest::expectSlopes() {
 
 void RandomScoreTest::expectAllPass(fovea::OpKind op) {
   const char *wanted = std::getenv("FOVEA_SCORE_PROGRAMS");
-  const int count = wanted            ? std::atoi(wanted)
-                    : runsFullGrids() ? 15
-                                      : 2;
+  const int count = wanted ? std::atoi(wanted) : runsFullGrids() ? 15 : 2;
   for (int i = 0; i < count; ++i) {
     seed = uint64_t(i) + 1000 * (GetParam().second.headDim +
                                  uint64_t(op == fovea::OpKind::Backward));
@@ -820,17 +818,19 @@ INSTANTIATE_TEST_SUITE_P(All, BackwardLowestTest,
                          testing::ValuesIn(lowestOn(kBackwardLowest)), nameOf);
 
 INSTANTIATE_TEST_SUITE_P(Capturing, ForwardScoreTest,
-                         testing::ValuesIn(capturingOf(
-                             kForward, fovea::OpKind::Forward)), nameOf);
-INSTANTIATE_TEST_SUITE_P(Capturing, BackwardScoreTest,
-                         testing::ValuesIn(capturingOf(
-                             kBackward, fovea::OpKind::Backward)), nameOf);
-INSTANTIATE_TEST_SUITE_P(All, ForwardScoreTest,
-                         testing::ValuesIn(parametersOf(
-                             kForward, fovea::OpKind::Forward)), nameOf);
-INSTANTIATE_TEST_SUITE_P(All, BackwardScoreTest,
-                         testing::ValuesIn(parametersOf(
-                             kBackward, fovea::OpKind::Backward)), nameOf);
+                         testing::ValuesIn(capturingOf(kForward,
+                                                       fovea::OpKind::Forward)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(
+    Capturing, BackwardScoreTest,
+    testing::ValuesIn(capturingOf(kBackward, fovea::OpKind::Backward)), nameOf);
+INSTANTIATE_TEST_SUITE_P(
+    All, ForwardScoreTest,
+    testing::ValuesIn(parametersOf(kForward, fovea::OpKind::Forward)), nameOf);
+INSTANTIATE_TEST_SUITE_P(
+    All, BackwardScoreTest,
+    testing::ValuesIn(parametersOf(kBackward, fovea::OpKind::Backward)),
+    nameOf);
 const Kernel kSmall[] = {{"gfx942", "gfx942", "f16", 32, {}},
                          {"gfx1201", "gfx1201", "bf16", 48, {}}};
 INSTANTIATE_TEST_SUITE_P(
