@@ -35,9 +35,11 @@ if(FOVEA_SANITIZE)
   add_link_options("-fsanitize=${FOVEA_SANITIZE}")
 endif()
 
-# For wheels (docs/Python.md): files that need nothing but the C library, and that
-# show nothing of what they have.
-option(FOVEA_LINK_STATIC "link SQLite, zstd, LLVM, MLIR, lld and libstdc++ from archives, and hide them" OFF)
+# For wheels and archives (docs/Packages.md): files that need nothing but the C library,
+# libgcc and, where exceptions pass (fovea_exceptions), libstdc++.so.6 for these, and that
+# show nothing of what they have. How old a C library is manylinux.sh's matter.
+option(FOVEA_LINK_STATIC
+  "link SQLite, zstd, LLVM, MLIR, lld and libstdc++ from archives, and hide them" OFF)
 if(FOVEA_LINK_STATIC)
   # Hidden by the version scripts that all shared libraries have.
   add_link_options("LINKER:--gc-sections" "LINKER:-z,defs" -static-libstdc++)
