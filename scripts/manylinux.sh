@@ -24,6 +24,11 @@ manylinux_tools() {
 # into the linker's flags where a folder is configured for the first time.
 manylinux_link() {
   local work=$1 folder=$1/link-$manylinux_glibc making cache name file
+  [[ $work != *[[:space:]]* ]] || { # which divide LDFLAGS
+    echo "manylinux.sh: '$work' has spaces, which the linker's flags cannot have; FOVEA_BUILD_DIR" \
+      "names another folder" >&2
+    return 1
+  }
   if [[ ! -d $folder ]]; then
     manylinux_tools "$work" ziglang
     making=$work/link-making cache=$work/zig-cache
@@ -60,6 +65,39 @@ manylinux_link() {
   export LDFLAGS="-fuse-ld=lld -B$folder -L$folder -Wl,--allow-shlib-undefined"
 }
 
+# manylinux_faults FOLDER FILE: manylinux_check's lines of one file.
+manylinux_faults() {
+  local folder=$1 file=$2 symbols dynamic version limit kind name
+  local system='lib(c|m|dl|rt|pthread|util|resolv|gcc_s|stdc\+\+)\.so\.[0-9]+'
+  system+='|ld-linux-.*\.so\.[0-9]+'
+  # Of what it says on its errors' stream some is no failure.
+  symbols=$(LC_ALL=C readelf -VW "$file" 2>/dev/null) &&
+    dynamic=$(LC_ALL=C readelf -dW "$file" 2>/dev/null) || {
+    echo "readelf cannot read it"
+    return
+  }
+  while read -r _ version; do
+    limit=0
+    case $version in
+    GLIBC_*) limit=GLIBC_$manylinux_glibc ;;
+    GCC_*) limit=GCC_8.0.0 ;;
+    CXXABI_*) limit=CXXABI_1.3.6 ;; # what fovea_exceptions names, of GCC 4.7
+    esac
+    [[ $(printf '%s\n' "$version" "$limit" | sort -V | tail -1) == "$limit" ]] ||
+      echo "needs $version"
+  done < <(grep -Eo 'Name: (GLIBC|GCC|GLIBCXX|CXXABI)_[0-9A-Z.]+' <<<"$symbols" | sort -u)
+  while read -r kind name; do
+    if [[ $kind == NEEDED ]]; then
+      [[ $name =~ ^($system)$ || -n $(find "$folder" -name "$name" -print -quit) ]] ||
+        echo "needs $name"
+    else
+      for name in ${name//:/ }; do
+        [[ $name == \$ORIGIN* ]] || echo "looks for libraries in $name"
+      done
+    fi
+  done < <(sed -n 's/.*(\(NEEDED\|R.*PATH\)).*\[\(.*\)\]/\1 \2/p' <<<"$dynamic")
+}
+
 # manylinux_check FOLDER: prints what an older distribution would not run of the tree's
 # programs and libraries, and fails where there is any: newer symbols of the C library or
 # libgcc (of GCC 8, that such distributions have), more of libstdc++ than exceptions,
@@ -67,37 +105,18 @@ manylinux_link() {
 # itself.
 manylinux_check() {
   local folder=$1 file count=0 faults=0 what
-  local system='lib(c|m|dl|rt|pthread|util|resolv|gcc_s|stdc\+\+)\.so\.[0-9]+|ld-linux-.*\.so\.[0-9]+'
+  command -v readelf >/dev/null || {
+    echo "manylinux.sh: readelf, which checks what was made, is not there; Debian's binutils" \
+      "has it" >&2
+    return 1
+  }
   while read -r file; do
     [[ $(head -c 4 "$file" | tr -d '\0') == $'\x7fELF' ]] || continue
     count=$((count + 1))
     while read -r what; do
       echo "  ${file#"$folder"/}: $what" >&2
       faults=$((faults + 1))
-    done < <(
-      LC_ALL=C readelf -VW "$file" | grep -Eo 'Name: (GLIBC|GCC|GLIBCXX|CXXABI)_[0-9A-Z.]+' |
-        sort -u | while read -r _ version; do
-        limit=0
-        case $version in
-        GLIBC_*) limit=GLIBC_$manylinux_glibc ;;
-        GCC_*) limit=GCC_8.0.0 ;;
-        CXXABI_*) limit=CXXABI_1.3 ;;
-        esac
-        [[ $(printf '%s\n' "$version" "$limit" | sort -V | tail -1) == "$limit" ]] ||
-          echo "needs $version"
-      done
-      LC_ALL=C readelf -dW "$file" | sed -n 's/.*(\(NEEDED\|R.*PATH\)).*\[\(.*\)\]/\1 \2/p' |
-        while read -r kind name; do
-          if [[ $kind == NEEDED ]]; then
-            [[ $name =~ ^($system)$ || -n $(find "$folder" -name "$name" -print -quit) ]] ||
-              echo "needs $name"
-          else
-            for name in ${name//:/ }; do
-              [[ $name == \$ORIGIN* ]] || echo "looks for libraries in $name"
-            done
-          fi
-        done
-    )
+    done < <(manylinux_faults "$folder" "$file")
   done < <(find "$folder" -type f)
   echo "$count programs and libraries for $manylinux_tag, $faults faults"
   [[ $count -gt 0 && $faults -eq 0 ]]

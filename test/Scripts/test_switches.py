@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """scripts/test.sh: what its switches configure, build and run, and what it refuses;
-scripts/archives.sh beside it: which archives it makes, and what it refuses.
+scripts/archives.sh beside it: which archives it makes, what it refuses, and what the
+check of what they have finds (manylinux.sh).
 
     test_switches.py SCRIPT CTEST FOLDER
 
@@ -144,6 +145,59 @@ class Archives(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         for word in ("--without=", "--images=", "--spec=", "--list", "2.28"):
             self.assertIn(word, done.stdout)
+
+
+class Check(unittest.TestCase):
+    """manylinux_check, of libraries that need no compiler but the machine's."""
+
+    def setUp(self):
+        self.tree = FOLDER / "out-tree"
+        shutil.rmtree(self.tree, ignore_errors=True)
+        self.tree.mkdir(parents=True)
+
+    def library(self, name, *arguments):
+        """A library that asks for no symbol, and so for no version of any."""
+        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-nostdlib", "-x", "c", os.devnull,
+                        "-o", self.tree / name, *arguments], check=True)
+
+    def faults(self, function="manylinux_check", folder=None, environment=None):
+        """What is found, under the settings that the scripts have."""
+        done = subprocess.run(
+            [shutil.which("bash"), "-c", 'set -euo pipefail; . "$1"; "${@:2}"', "bash",
+             pathlib.Path(SCRIPT).with_name("manylinux.sh"), function, folder or self.tree],
+            env=environment, text=True, capture_output=True)
+        self.assertEqual(done.returncode, 1 if done.stderr else 0, done.stderr)
+        return [line.strip() for line in done.stderr.splitlines()]
+
+    def test_needed(self):
+        # Itself needed by what is in the tree.
+        self.library("libinside.so", "-Wl,-soname,libinside.so")
+        self.library("libplain.so", "-L", self.tree, "-Wl,--no-as-needed", "-linside",
+                     "-Wl,-rpath,$ORIGIN")
+        self.assertEqual(self.faults(), [])
+        (self.tree / "libinside.so").unlink()
+        self.assertEqual(self.faults(), ["libplain.so: needs libinside.so"])
+
+    def test_path(self):
+        self.library("libpath.so", "-Wl,-rpath,$ORIGIN/../lib:/opt/elsewhere")
+        self.assertEqual(self.faults(), ["libpath.so: looks for libraries in /opt/elsewhere"])
+
+    def test_unread(self):
+        (self.tree / "libcut.so").write_bytes(b"\x7fELF")
+        self.assertEqual(self.faults(), ["libcut.so: readelf cannot read it"])
+
+    def test_without_readelf(self):
+        self.library("libplain.so")
+        programs = self.tree / "bin"
+        programs.mkdir()
+        for name in ("uname", "find", "head", "tr"):
+            (programs / name).symlink_to(shutil.which(name))
+        (line,) = self.faults(environment={"PATH": str(programs)})
+        self.assertIn("readelf, which checks", line)
+
+    def test_folder_with_spaces(self):
+        (line,) = self.faults("manylinux_link", f"{self.tree} of mine")
+        self.assertIn("has spaces", line)
 
 
 if __name__ == "__main__":
