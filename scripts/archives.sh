@@ -6,28 +6,32 @@ cd "$(dirname "$0")/.."
 version=$(sed -n 's/^project(fovea VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 parts=(runtime aotriton compiler simulator)
 # Rows of the compiler's table.
-mapfile -t chips < <(sed -n 's/^ *\(.*[(]\)\?chip(k[A-Z][^"]*"\(gfx[^"]*\)".*/\2/p' lib/Target/TargetInfo.cpp)
+mapfile -t chips < <(sed -n 's/^ *\(.*[(]\)\?chip(k[A-Z][^"]*"\(gfx[^"]*\)".*/\2/p' \
+  lib/Target/TargetInfo.cpp)
 
 usage() {
   cat <<END_OF_USAGE
 usage: scripts/archives.sh [SWITCH...]
 
-Builds archives that run with the C library $manylinux_glibc and newer, from what this machine has and zig's
-list of that library's symbols; no container. LLVM, SQLite, zstd and libstdc++ are linked in.
-Ends with a check of all that was packed. Run again, it goes on where it was.
+Builds archives that run with the C library $manylinux_glibc and newer, from what this machine has
+and zig's list of that library's symbols; no container. LLVM, SQLite, zstd and libstdc++ are
+linked in; libfovea, AOTriton's libraries and what runs them take libstdc++'s functions for
+exceptions from the system. Ends with a check of all that was packed. Run again, it goes on
+where it was.
 
   --without=LIST      of ${parts[*]:2}, with commas between them: not built
   --images=LIST       chips, with commas between them: compiles a whole library for each,
-                      an archive of its own, in place of the default kernels
-  --spec=FILE         what these libraries have (kernels/sdpa.json)
+                      an archive of its own; fovea-...-kernels has no kernels then, only specs,
+                      tuning rows and score programs
+  --spec=FILE         with --images: what these libraries have (kernels/sdpa.json)
   --list              prints the archives' names and builds nothing
   --help              this
 
   ./scripts/archives.sh --without=compiler
   ./scripts/archives.sh --images=gfx942,gfx1201 --spec=kernels/inference.json
 
-FOVEA_BUILD_DIR names another folder than build-archives, CC and CXX other compilers than
-clang 22.
+FOVEA_BUILD_DIR names another folder than build-archives, of a path without spaces, CC and
+CXX other compilers than clang 22.
 END_OF_USAGE
 }
 
@@ -37,31 +41,44 @@ refuse() {
   exit 2
 }
 
-# list_of VALUE SWITCH KNOWN...: the words of a list, each of which is known.
+# list_of SWITCH BEFORE VALUE KNOWN...: sets `list` to the words of VALUE, each of which is
+# known. BEFORE is what the switch had before.
 list_of() {
-  local value=$1 switch=$2 word
-  shift 2
-  [[ -n $value ]] || refuse "$switch names nothing: $*"
-  for word in ${value//,/ }; do
+  local switch=$1 before=$2 words word
+  IFS=, read -ra words <<<"$3"
+  shift 3
+  [[ -z $before ]] || refuse "$switch is given twice; one has a list: $switch=${before// /,},..."
+  list=
+  for word in "${words[@]}"; do
+    [[ -n $word ]] || continue
     [[ " $* " == *" $word "* ]] || refuse "$switch has no '$word': $*"
+    [[ " $list " != *" $word "* ]] || refuse "$switch names '$word' twice"
+    list+=${list:+ }$word
   done
-  echo "${value//,/ }"
+  [[ -n $list ]] || refuse "$switch names nothing: $*"
 }
 
-without= images= list= spec=kernels/sdpa.json
+without= images= names_only= spec=
 while [[ $# -gt 0 ]]; do
   case $1 in
   --help | -h)
     usage
     exit
     ;;
-  --without=*) without=$(list_of "${1#*=}" --without "${parts[@]:2}") ;;
-  --images=*) images=$(list_of "${1#*=}" --images "${chips[@]}") ;;
+  --without=*)
+    list_of --without "$without" "${1#*=}" "${parts[@]:2}"
+    without=$list
+    ;;
+  --images=*)
+    list_of --images "$images" "${1#*=}" "${chips[@]}"
+    images=$list
+    ;;
   --spec=*)
+    [[ -z $spec ]] || refuse "--spec is given twice: '$spec' and '${1#*=}'"
     spec=${1#*=}
     [[ -f $spec ]] || refuse "--spec names '$spec', which is no file; kernels/ has some"
     ;;
-  --list) list=yes ;;
+  --list) names_only=yes ;;
   --without | --images | --spec) refuse "'$1' has no value: $1=..." ;;
   *) refuse "there is no switch '$1'" ;;
   esac
@@ -70,6 +87,8 @@ done
 has() { [[ " $without " != *" $1 "* ]]; }
 [[ -z $images ]] || has compiler ||
   refuse "--images needs the compiler, which --without=compiler leaves out"
+[[ -z $spec || -n $images ]] || refuse "--spec is what --images compiles, which is not given"
+spec=${spec:-kernels/sdpa.json}
 
 names=()
 for part in "${parts[@]}"; do
@@ -79,7 +98,7 @@ done
 for chip in $images; do
   names+=("fovea-$version-images-amd-$chip.tar.gz")
 done
-if [[ -n $list ]]; then
+if [[ -n $names_only ]]; then
   printf '%s\n' "${names[@]}"
   exit
 fi

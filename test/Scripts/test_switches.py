@@ -125,12 +125,23 @@ class Archives(unittest.TestCase):
                          [f"{machine}-runtime", f"{machine}-aotriton"])
         self.assertEqual(self.names("--images=gfx942,gfx12-generic", "--without=simulator")[-3:],
                          ["kernels", "images-amd-gfx942", "images-amd-gfx12-generic"])
+        self.assertEqual(self.names("--images=gfx942", "--spec=kernels/inference.json")[-1],
+                         "images-amd-gfx942")
 
     def test_refused(self):
         for arguments, reason in (
                 (("--without=runtime",), "no 'runtime': compiler simulator"),
                 (("--without=",), "names nothing"),
+                (("--without=,",), "names nothing"),
+                (("--without=compiler", "--without=simulator"), "is given twice"),
                 (("--images",), "has no value"),
+                (("--images=,",), "names nothing"),
+                (("--images=gfx942,gfx942",), "names 'gfx942' twice"),
+                (("--images=gfx942", "--images=gfx950"), "is given twice"),
+                (("--images=*",), "no '*'"),
+                (("--spec=kernels/sdpa.json",), "--images compiles, which is not given"),
+                (("--images=gfx942", "--spec=kernels/sdpa.json", "--spec=kernels/inference.json"),
+                 "is given twice"),
                 (("--images=gfx906",), "no 'gfx906': gfx908 "),
                 (("--images=gfx942", "--without=compiler"), "needs the compiler"),
                 (("--spec=none.json",), "'none.json', which is no file"),
