@@ -224,7 +224,7 @@ llvm::Error Compilation::backend(CompiledKernel &result) {
   }
   TimingScope generating = timing.nest("LLVM code generation");
   if (request.emit == Emit::Asm) {
-    auto text = hsaco::emitAssembly(**ir, **machine, &result.emissions);
+    auto text = hsaco::emitAssembly(**ir, **machine);
     if (!text)
       return said.check(text.takeError());
     result.artifact = std::move(*text);
