@@ -639,8 +639,8 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
   groupsOfAll = all ? group : 1;
   if (group > 1)
     full = inGroups(full);
-  for (auto [name, from, fromFull] :
-       llvm::zip_equal(ArrayRef<StringRef>{"k", "v"}, rows, fullRows)) {
+  const StringRef names[] = {"k", "v"};
+  for (auto [name, from, fromFull] : llvm::zip_equal(names, rows, fullRows)) {
     from = within(rowsOf(name, headK), keys);
     from.isLoose = name == "v" && !sumsColumnsOfV;
     fromFull = from;
