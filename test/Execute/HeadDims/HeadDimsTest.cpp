@@ -224,20 +224,25 @@ static const GroupKernel kBackwardOfVInFull[] = {
     exact("gfx942Latent", "gfx942", "bf16", 576, 512),
 };
 
-INSTANTIATE_TEST_SUITE_P(Kernels, ForwardDimsOfV, testing::ValuesIn(kForwardOfV),
+/// The kernels of a suite, and those that CI has no time for where all is run.
+static std::vector<GroupKernel> with(llvm::ArrayRef<GroupKernel> kernels,
+                                     llvm::ArrayRef<GroupKernel> inFull) {
+  std::vector<GroupKernel> all(kernels.begin(), kernels.end());
+  if (runsFullGrids())
+    all.insert(all.end(), inFull.begin(), inFull.end());
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Kernels, ForwardDimsOfV,
+                         testing::ValuesIn(with(kForwardOfV,
+                                                kForwardOfVInFull)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Kernels, BackwardDimsOfV,
-                         testing::ValuesIn(kBackwardOfV), nameOf);
-INSTANTIATE_TEST_SUITE_P(Kernels, ForwardHeadDims, testing::ValuesIn(kForward),
+                         testing::ValuesIn(with(kBackwardOfV,
+                                                kBackwardOfVInFull)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Kernels, ForwardHeadDims,
+                         testing::ValuesIn(with(kForward, kForwardInFull)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Kernels, BackwardHeadDims,
-                         testing::ValuesIn(kBackward), nameOf);
-// With scripts/test.sh --full alone.
-INSTANTIATE_TEST_SUITE_P(Full, ForwardDimsOfV,
-                         testing::ValuesIn(kForwardOfVInFull), nameOf);
-INSTANTIATE_TEST_SUITE_P(Full, BackwardDimsOfV,
-                         testing::ValuesIn(kBackwardOfVInFull), nameOf);
-INSTANTIATE_TEST_SUITE_P(Full, ForwardHeadDims,
-                         testing::ValuesIn(kForwardInFull), nameOf);
-INSTANTIATE_TEST_SUITE_P(Full, BackwardHeadDims,
-                         testing::ValuesIn(kBackwardInFull), nameOf);
+                         testing::ValuesIn(with(kBackward, kBackwardInFull)),
+                         nameOf);
