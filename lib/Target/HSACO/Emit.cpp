@@ -207,9 +207,10 @@ static Expected<std::string> emit(const Module &module, TargetMachine &machine,
   return std::move(best->text);
 }
 
-Expected<std::string> emitAssembly(const Module &module, TargetMachine &machine,
-                                   unsigned *emissions) {
-  return emit(module, machine, CodeGenFileType::AssemblyFile, emissions);
+Expected<std::string> emitAssembly(const Module &module,
+                                   TargetMachine &machine) {
+  return emit(module, machine, CodeGenFileType::AssemblyFile,
+              /*emissions=*/nullptr);
 }
 
 Expected<std::string> emitObject(const Module &module, TargetMachine &machine,

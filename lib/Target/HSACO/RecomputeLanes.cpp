@@ -134,7 +134,7 @@ Value *LaneValues::again(Value *value, BasicBlock &block) {
                                          /*hasSideEffects=*/true),
                           {number});
     }
-    operands = {made[{&block, nullptr}], instruction->getOperand(1)};
+    operands = {lane, instruction->getOperand(1)};
   } else {
     for (Value *operand : instruction->operands())
       operands.push_back(again(operand, block));

@@ -48,10 +48,9 @@ void placeScalars(llvm::Module &module, llvm::TargetMachine &machine);
 
 /// Assembly text, or a relocatable object. Kernels that lack registers are
 /// emitted anew in other ways, and of each what spills least is taken.
-/// \param emissions  raised by how often the module was emitted; or null
 llvm::Expected<std::string> emitAssembly(const llvm::Module &module,
-                                         llvm::TargetMachine &machine,
-                                         unsigned *emissions = nullptr);
+                                         llvm::TargetMachine &machine);
+/// \param emissions  raised by how often the module was emitted; or null
 llvm::Expected<std::string> emitObject(const llvm::Module &module,
                                        llvm::TargetMachine &machine,
                                        unsigned *emissions = nullptr);
