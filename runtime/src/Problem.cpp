@@ -50,13 +50,17 @@ struct Dimension {
 };
 
 Result checkStrides(TensorParam &tensor) {
+  const int64_t mostOfRows = spec::maxSeqStride(tensor.elementBytes);
+  // To the next of a single row it may be any: a view of a tensor of many
+  // heads.
+  if (tensor.rows <= 1 && tensor.strideSeq > mostOfRows)
+    tensor.strideSeq = 0;
   const std::array<Dimension, 3> dims = {{
       {".stride_batch", tensor.strideBatch, tensor.batch,
        std::numeric_limits<int64_t>::max()},
       {".stride_head", tensor.strideHead, tensor.heads,
        std::numeric_limits<int64_t>::max()},
-      {tensor.rowStride, tensor.strideSeq, tensor.rows,
-       spec::maxSeqStride(tensor.elementBytes)},
+      {tensor.rowStride, tensor.strideSeq, tensor.rows, mostOfRows},
   }};
   for (const Dimension &dim : dims) {
     if (dim.stride < 0 || dim.stride > dim.most)

@@ -226,6 +226,11 @@ TEST_F(ForwardTest, LimitsThemselvesAreAllowed) {
   p.out.stride_batch = 128 * 16 * 300;
   expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
   EXPECT_EQ(fake.launches.size(), 1u);
+  // There is no next row: one of (1, 32768, 128) as rows, heads, head_dim.
+  p.seqlen_q = 1;
+  p.q.stride_seq = p.out.stride_seq = 32768 * 128;
+  expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(fake.launches.size(), 2u);
 }
 
 TEST_F(ForwardTest, GridLimitsAreReasons) {
