@@ -61,7 +61,9 @@ endfunction()
 # reads garbage. NDEBUG therefore follows LLVM, not our build type. What must
 # hold in every build is checked by FOVEA_CHECK or a diagnostic, not by assert.
 function(fovea_llvm_options target)
-  target_include_directories(${target} SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
+  # Ahead of MLIR's: a header of the same name (FoveaLLVM.cmake).
+  target_include_directories(${target} SYSTEM PRIVATE ${FOVEA_TRAIT_NAMES}
+    ${LLVM_INCLUDE_DIRS})
   if(MLIR_INCLUDE_DIRS)
     target_include_directories(${target} SYSTEM PRIVATE ${MLIR_INCLUDE_DIRS})
   endif()
