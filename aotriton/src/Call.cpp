@@ -200,8 +200,6 @@ Status describeBias(const ForwardCall &call, const Params &params,
   bias.rank = 4;
   bias.data = view.data_ptr();
   bias.extents[0] = params.batch;
-  // Whether rows have room behind them, which no kernel looks at.
-  bool isPadded = view.size(3) > least[3];
   for (size_t i = 0; i != 4; ++i) {
     const uint64_t size = view.size(int(i)), stride = view.stride(int(i));
     if ((size < least[i] && size != 1) || size >= kLargest)
@@ -217,19 +215,20 @@ Status describeBias(const ForwardCall &call, const Params &params,
       bias.extents[i] = int64_t(least[i]);
   }
   groups.keys = least[3];
-  int64_t rowStride = 0; // the least
+  // Of one key, and PyTorch's masks have such, any stride is the next
+  // element's.
+  if (least[3] == 1)
+    bias.strides[3] = 1;
+  // Kernels read words. Of an odd number of elements the last word has one
+  // behind the row: in the padding, in the next row, or behind the last one, in
+  // a word that the row ends in and so no further than memory does. Nobody
+  // looks at it.
   bool isByWords = bias.strides[3] == 1 &&
                    reinterpret_cast<uintptr_t>(bias.data) % kBiasBytes == 0;
-  for (size_t i = 0; i != 3; ++i) {
+  for (size_t i = 0; i != 3; ++i)
     isByWords &= bias.strides[i] % word == 0;
-    if (bias.strides[i] && (!rowStride || bias.strides[i] < rowStride))
-      rowStride = bias.strides[i];
-  }
-  isPadded |= rowStride > bias.extents[3];
-  const int64_t rest = bias.extents[3] % word;
-  isByWords &= rest == 0 || isPadded;
   if (isByWords)
-    bias.extents[3] += rest;
+    bias.extents[3] += bias.extents[3] % word;
   fovea_score_t &score = groups.score;
   score.header.struct_size = sizeof(score);
   score.header.group = FOVEA_GROUP_SCORE;
@@ -524,8 +523,20 @@ Status fillCommon(const ForwardCall &call, Params &params, Layout &layout,
   params.batch = int64_t(layout.count);
   params.heads_q = int64_t(q[1]);
   params.heads_k = int64_t(k[1]);
-  params.seqlen_q = layout.q.seqlen;
-  params.seqlen_k = layout.k.seqlen;
+  // Places of dropped weights are counted by what the client calls the most.
+  const bool isCounted = call.dropout.p != 0 || call.mask;
+  for (const auto &[side, rows, name] :
+       {std::tuple(&call.sequences.q, q[2], "Q"),
+        {&call.sequences.k, k[2], "K"}})
+    if (isCounted && !side->isDense() && !side->stacked &&
+        side->most > int64_t(rows))
+      return unsupported(
+          std::string(side->mostName) + " is " + std::to_string(side->most) +
+          ", and a batch of " + name + " has " + std::to_string(rows) +
+          " rows: places of dropped weights are counted by the first, and "
+          "kernels take a batch to have that many; give it these rows");
+  params.seqlen_q = isCounted ? layout.q.most : layout.q.seqlen;
+  params.seqlen_k = isCounted ? layout.k.most : layout.k.seqlen;
   params.head_dim = int64_t(q[3]);
   if (Status bad = windowOf(call.window, groups.window))
     return bad;
@@ -862,7 +873,7 @@ static Status forwardOn(int32_t device, fovea_context_t *context,
                          call.dropout, mask))
       return bad;
     if (const fovea_status_t status =
-            fovea_dropout_mask_select(context, &mask.params, device, nullptr);
+            fovea_dropout_mask_prepare(context, &mask.params, device, nullptr);
         status != FOVEA_STATUS_OK)
       return failureOf(context, device, status);
   }

@@ -126,7 +126,7 @@ Status layOutSide(const char *name, const SequenceSide &side, uint64_t number,
   const uint64_t rows = shape[2];
   // Caches may have more batches than there are sequences.
   layout.batch = side.stacked ? 1 : std::max(number, shape[0]);
-  layout.seqlen = int64_t(rows);
+  layout.seqlen = layout.most = int64_t(rows);
   if (side.isDense())
     return {};
   if (side.length != SequenceSide::Most)
@@ -151,10 +151,11 @@ Status layOutSide(const char *name, const SequenceSide &side, uint64_t number,
                      std::to_string(number) + " sequences that begin " +
                      std::to_string(most) + " rows apart (" + side.mostName +
                      ") end at " + std::to_string(number * most));
-    layout.seqlen = int64_t(most);
+    layout.seqlen = layout.most = int64_t(most);
     layout.apart = most;
   } else if (isQueries || most != 0 || side.length == SequenceSide::Most) {
     layout.seqlen = int64_t(std::min(most, rows));
+    layout.most = int64_t(most);
   } // else nobody knows: PyTorch's mem-efficient path does not tell of keys
 
   given.lengths = static_cast<const int32_t *>(side.lengths.data_ptr());

@@ -58,6 +58,7 @@ struct Layout {
   struct Side {
     uint64_t batch = 0; ///< of the tensors
     int64_t seqlen = 0; ///< the most that a sequence has
+    int64_t most = 0;   ///< what the client says that is, perhaps more
     uint64_t apart = 0; ///< rows from one sequence to the next, in one batch;
                         ///< 0: as the batches, or as the kernels read
   };

@@ -41,7 +41,6 @@ const Case kCases[] = {
      {0, 104, 0, 1},
      ref::Mask::CausalBottomRight,
      true},
-    // Nothing tells that there is a pad.
     {"OddKeys", 33, 61, {0, 0, 0, 1}},
     {"OddRows", 33, 61, {0, 0, 61, 1}},
     {"Transposed", 40, 50, {0, 0, 1, 40}},
@@ -131,6 +130,49 @@ INSTANTIATE_TEST_SUITE_P(All, Biases, testing::ValuesIn(kCases),
                          [](const testing::TestParamInfo<Case> &info) {
                            return info.param.name;
                          });
+
+/// What PyTorch makes of a mask (preprocess_mask): rows padded to a multiple of
+/// 8 elements and cut again, then expanded, which leaves the strides of what
+/// was not 1 and of what stays 1. No kernel for any strides is needed.
+TEST(BiasOfPyTorch, Masks) {
+  struct Row {
+    const char *name;
+    std::array<uint64_t, 4> sizes, strides;
+  };
+  const Row rows[] = {
+      {"one key", {1, 2, 70, 1}, {560, 0, 8, 1}},
+      {"of keys, one batch", {1, 2, 50, 61}, {64, 0, 0, 1}},
+      {"one query", {1, 2, 1, 61}, {64, 0, 64, 1}},
+      {"one query that shows no padding", {1, 2, 1, 61}, {61, 0, 61, 1}},
+      {"one row for all", {2, 2, 50, 61}, {0, 0, 0, 1}},
+  };
+  for (const Row &row : rows) {
+    SCOPED_TRACE(row.name);
+    Shape shape;
+    shape.batch = int64_t(row.sizes[0]);
+    shape.seqlenQ = int64_t(row.sizes[2]);
+    shape.seqlenK = int64_t(row.sizes[3]);
+    Problem problem(shape);
+    std::array<uint64_t, 4> strides = row.strides;
+    for (size_t i = 0; i != 4; ++i)
+      strides[i] = row.sizes[i] == 1 ? 0 : strides[i];
+    const auto bias = std::make_shared<Bias>(shape.type, row.sizes, strides);
+    problem.score = bias;
+    const TensorView<4> view = bias->view(),
+                        mask = {reinterpret_cast<intptr_t>(view.data_ptr()),
+                                row.sizes, row.strides, view.dtype()};
+    v3::attn_fwd_params forward = forwardParams(problem);
+    forward.B = mask;
+    ASSERT_EQ(attnFwd(forward), hipSuccess) << why();
+    EXPECT_EQ(problem.judgeForward(), "");
+    problem.fillForwardResults();
+    Lazy delta;
+    v3::attn_bwd_params backward = backwardParams(problem, delta);
+    backward.B = mask;
+    ASSERT_EQ(attnBwd(backward), hipSuccess) << why();
+    EXPECT_EQ(problem.judgeBackward(), "");
+  }
+}
 
 /// Sizes of 1 are broadcast, whatever their strides.
 TEST(BiasForward, TakesSizesOfOne) {

@@ -260,12 +260,10 @@ std::vector<char> Bias::valuesFor(ref::ElemType type, Four sizes, Four strides,
   uint64_t last = 0;
   for (size_t i = 0; i != 4; ++i)
     last += (sizes[i] - 1) * strides[i];
-  // A last row has a pad if the others have.
-  const bool isPadded =
-      strides[3] == 1 && std::any_of(&strides[0], &strides[3],
-                                     [&](uint64_t s) { return s > sizes[3]; });
-  std::vector<char> values(
-      (last + 1 + isPadded) * uint64_t(fovea::elementSize(type)), char(0xff));
+  // Memory ends with a word, whatever a last row does.
+  constexpr uint64_t kWord = 4;
+  const uint64_t bytes = (last + 1) * uint64_t(fovea::elementSize(type));
+  std::vector<char> values((bytes + kWord - 1) / kWord * kWord, char(0xff));
   const ref::Row elements = {type, values.data()};
   for (uint64_t b = 0; b != sizes[0]; ++b)
     for (uint64_t h = 0; h != sizes[1]; ++h)

@@ -98,8 +98,12 @@ struct Side {
 
   /// \param gap    rows between sequences that have positions
   /// \param slack  rows behind the last sequence
-  Side(const Axes &axes, const Lengths &lengths, int64_t gap, int64_t slack)
-      : axes(axes), most(*std::max_element(lengths.begin(), lengths.end())),
+  /// \param least  what the client takes the longest for, at least
+  Side(const Axes &axes, const Lengths &lengths, int64_t gap, int64_t slack,
+       int64_t least)
+      : axes(axes),
+        most(
+            std::max(least, *std::max_element(lengths.begin(), lengths.end()))),
         lengths(lengths) {
     const int64_t count = int64_t(lengths.size());
     const bool isUniform = axes.stacked && axes.place == Implied;
@@ -181,9 +185,9 @@ class Pack {
 public:
   static constexpr int64_t kHeadsQ = 4, kHeadsK = 2, kDim = 64;
 
-  explicit Pack(const Case &c, int64_t slack = 5)
-      : c(c), sideQ(c.q, c.lengthsQ, 3, slack),
-        sideK(c.k, c.lengthsK, 7, slack), q(make(sideQ, kHeadsQ)),
+  explicit Pack(const Case &c, int64_t slack = 5, int64_t least = 0)
+      : c(c), sideQ(c.q, c.lengthsQ, 3, slack, least),
+        sideK(c.k, c.lengthsK, 7, slack, least), q(make(sideQ, kHeadsQ)),
         k(make(sideK, kHeadsK)), v(make(sideK, kHeadsK)),
         out(make(sideQ, kHeadsQ)), dout(make(sideQ, kHeadsQ)),
         dq(make(sideQ, kHeadsQ)), dk(make(sideK, kHeadsK)),
@@ -724,7 +728,8 @@ TEST(OwnLse, ForwardAndBackward) {
 
 /// The mask of all sequences, by the longest.
 TEST(DropoutVarlen, Mask) {
-  Pack pack({"", kCompact, kCompact, {40, 10}, {33, 61}});
+  Pack pack({"", kCompact, kCompact, {40, 10}, {33, 61}}, /*slack=*/0,
+            /*least=*/103);
   ref::Dropout dropout;
   dropout.p = 0.25f;
   dropout.seed = 11;
@@ -750,12 +755,22 @@ TEST(DropoutVarlen, Mask) {
           ASSERT_EQ(mask.host.row(z, h, i)[j] >= 0, dropout.keeps(z, h, i, j));
 }
 
-/// Numbers of weights count by the longest sequences of the call.
+/// Numbers of weights count by the longest sequences of the call, as the client
+/// says them: they may be longer than the tensors.
 TEST(DropoutVarlen, ForwardAndBackward) {
   constexpr uint64_t kSeed = 11, kOffset = 1;
-  for (const Axes &axes : {kCompact, kPadded}) {
-    SCOPED_TRACE(axes.stacked);
-    Pack pack({"", axes, axes, kFew, kMore, kCausalAtTheEnd});
+  struct Row {
+    Axes axes;
+    Lengths lengthsQ, lengthsK;
+    int64_t slack, least;
+  };
+  for (const Row &row : {Row{kCompact, kFew, kMore, 5, 0},
+                         {kPadded, kFew, kMore, 5, 0},
+                         {kCompact, {10}, {9}, 0, 21}}) {
+    SCOPED_TRACE(row.least + row.axes.stacked);
+    Pack pack(
+        {"", row.axes, row.axes, row.lengthsQ, row.lengthsK, kCausalAtTheEnd},
+        row.slack, row.least);
     for (size_t z = 0; z < pack.problems.size(); ++z) {
       ref::Dropout dropout;
       dropout.p = 0.25f;
@@ -792,6 +807,23 @@ TEST(DropoutVarlen, ForwardAndBackward) {
     EXPECT_NE(std::string(why()).find("Max_seqlen_k is 0"), std::string::npos)
         << why();
   }
+}
+
+/// Rows of padded sequences are found by the length that counts them.
+TEST(DropoutVarlen, RefusesFewerRowsOfABatch) {
+  const Words words({11, 1});
+  Pack pack({"", kPadded, kPadded, {10}, {9}}, /*slack=*/0, /*least=*/21);
+  v3::attn_fwd_params forward = pack.forwardParams();
+  ASSERT_EQ(attnFwd(forward), hipSuccess) << why();
+  EXPECT_EQ(pack.judgeForward(), "");
+  forward.dropout_p = 0.25f;
+  forward.philox_seed_ptr = words.at(0);
+  forward.philox_offset1 = words.at(1);
+  EXPECT_EQ(attnFwd(forward), hipErrorNotSupported);
+  EXPECT_NE(std::string(why()).find(
+                "Max_seqlen_q is 21, and a batch of Q has 10 rows"),
+            std::string::npos)
+      << why();
 }
 
 /// Of no keys nothing is dropped, and nobody has to know how many there are;
