@@ -1,12 +1,14 @@
 //===- TypeID.h - traits by the names that Clang gives them -----*- C++ -*-===//
 //
-// MLIR knows a trait by the name of its instance for a class `Empty` that is local to
-// TypeID::get, as the compiler spells it: `mlir::OpTrait::Elementwise<Empty>` by Clang,
-// `mlir::OpTrait::Elementwise<mlir::TypeID::get<mlir::OpTrait::Elementwise>()::Empty>` by
-// GCC. Distributions' libMLIR is built by Clang: what GCC builds would find no trait of its
-// operations, and libMLIR none of ours, and neither would say so. This header stands before
-// MLIR's for GCC (fovea_llvm_options) and gives traits Clang's names. Where CMake finds
-// that libMLIR has GCC's names it is left out.
+// MLIR knows a trait by the name of its instance for a class `Empty` that is
+// local to TypeID::get, as the compiler spells it:
+// `mlir::OpTrait::Elementwise<Empty>` by Clang,
+// `mlir::OpTrait::Elementwise<mlir::TypeID::get<mlir::OpTrait::Elementwise>()::Empty>`
+// by GCC. Distributions' libMLIR is built by Clang: what GCC builds would find
+// no trait of its operations, and libMLIR none of ours, and neither would say
+// so. This header stands before MLIR's for GCC (fovea_llvm_options) and gives
+// traits Clang's names. Where CMake finds that libMLIR has GCC's names it is
+// left out.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +21,8 @@
 #include <string_view>
 
 namespace mlir::detail {
-/// Where the argument of a trait's instance begins in GCC's name of it; npos: no
-/// such name.
+/// Where the argument of a trait's instance begins in GCC's name of it; npos:
+/// no such name.
 template <typename T>
 constexpr size_t kTraitArgument =
     std::string_view(llvm::getTypeName<T>()).rfind("<mlir::TypeID::get<");
@@ -32,11 +34,10 @@ class TypeIDResolver<
     : public FallbackTypeIDResolver {
 public:
   static TypeID resolveTypeID() {
-    static const std::string name =
-        llvm::getTypeName<Trait<Empty>>()
-            .substr(0, kTraitArgument<Trait<Empty>>)
-            .str() +
-        "<Empty>";
+    static const std::string name = llvm::getTypeName<Trait<Empty>>()
+                                        .substr(0, kTraitArgument<Trait<Empty>>)
+                                        .str() +
+                                    "<Empty>";
     static TypeID id = registerImplicitTypeID(name);
     return id;
   }
