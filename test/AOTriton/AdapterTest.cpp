@@ -145,7 +145,7 @@ struct Path {
 };
 
 /// On 0.10 PyTorch takes the older calls, but for windows.
-bool isOld(const Path &path) {
+[[maybe_unused]] bool isOld(const Path &path) {
   return AOTRITON_VERSION_MINOR < 11 &&
          (path.shape.mask == ref::Mask::None ||
           path.left == kTopLeft ||

@@ -501,11 +501,12 @@ TEST_F(BackwardTest, GradientsOfCaptures) {
   auto call = [&](fovea_status_t status,
                   std::initializer_list<const char *> texts = {}) {
     fovea_capture_t captures[] = {cap, bias, number};
-    fovea_score_t score = {{sizeof(fovea_score_t), FOVEA_GROUP_SCORE, nullptr},
-                           "mine",
-                           captures,
-                           3,
-                           sizeof(fovea_capture_t)};
+    fovea_score_t score = {};
+    score.header = {sizeof(score), FOVEA_GROUP_SCORE, nullptr};
+    score.program = "mine";
+    score.captures = captures;
+    score.capture_count = 3;
+    score.capture_size = sizeof(fovea_capture_t);
     p.groups = &score.header;
     expectStatus(fovea_backward(context.get(), &p, nullptr), status, texts);
   };

@@ -35,6 +35,8 @@ struct Term {
   mlir::Operation *op = nullptr;
   llvm::SmallVector<const Term *> terms;
   unsigned dim = 0;
+
+  Term(Kind kind, mlir::Type type) : kind(kind), type(type) {}
 };
 
 class Terms {

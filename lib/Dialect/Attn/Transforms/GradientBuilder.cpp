@@ -58,7 +58,7 @@ auto GradientBuilder<Base>::makeResidents(
     const int64_t column = columnsOf(chunk).first;
     if (readsAnew()) {
       residents.push_back({nullptr, nullptr,
-                           [=, this] {
+                           [=] {
                              return load(this->anew(rows), this->opaque(first),
                                          columns, column);
                            },

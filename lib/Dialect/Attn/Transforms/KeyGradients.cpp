@@ -135,7 +135,7 @@ void KeyGradients::prepareQuerySums(const Rows &k) {
     const int64_t column = columnsOf(number).first;
     if (readsAnew()) {
       queryKeys.push_back({nullptr, nullptr,
-                           [=, this] {
+                           [=] {
                              return loadOwn(anew(k), opaque(firstKey),
                                             query->columns, column);
                            },
@@ -474,7 +474,7 @@ void KeyGradients::build() {
     query = queryProduct(target, elementType, HeadDims(op), schedule);
   keys = makeResidents(
       k, firstKey, schedule.keepsQueriesInLds(),
-      [=, this](const Rows &rows, Value first, int64_t columns,
+      [=](const Rows &rows, Value first, int64_t columns,
                 int64_t column) -> Value {
         return NegateIfOp::create(
             b,
@@ -484,7 +484,7 @@ void KeyGradients::build() {
       });
   values = makeResidents(
       v, firstKey, schedule.keepsOtherInLds(),
-      [=, this](const Rows &rows, Value first, int64_t columns,
+      [=](const Rows &rows, Value first, int64_t columns,
                 int64_t column) {
         return loadOwn(rows, first, columns, column);
       });

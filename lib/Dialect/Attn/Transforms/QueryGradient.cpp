@@ -155,7 +155,7 @@ void QueryGradient::build() {
   factor = softmaxFactor();
   queries = makeResidents(
       q, firstRow, schedule.keepsQueriesInLds(),
-      [=, this](const Rows &rows, Value first, int64_t columns,
+      [=](const Rows &rows, Value first, int64_t columns,
                 int64_t column) -> Value {
         return NegateIfOp::create(b,
                                   loadTile(rows, first, tiles.blockM, columns,
@@ -164,7 +164,7 @@ void QueryGradient::build() {
       });
   douts = makeResidents(
       dout, firstRow, schedule.keepsOtherInLds(),
-      [=, this](const Rows &rows, Value first, int64_t columns,
+      [=](const Rows &rows, Value first, int64_t columns,
                 int64_t column) {
         return loadTile(rows, first, tiles.blockM, columns,
                         /*hidden=*/nullptr, column);
