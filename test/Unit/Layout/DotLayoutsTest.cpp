@@ -356,7 +356,7 @@ TEST_P(InstrTest, RefusesARightOperandInAnotherDistribution) {
   EXPECT_FALSE(accepts(TileLayout(registers, lanes, {{0, 0}}, b.grid())));
   EXPECT_FALSE(accepts(layouts->a.transposed()));
   // Another order of the contraction is no obstacle.
-  std::swap(registers[0], registers[2]);
+  std::swap(registers.front(), registers.back());
   EXPECT_TRUE(accepts(TileLayout(registers, lanes, waves, b.grid())));
 }
 
