@@ -68,6 +68,10 @@ config.substitutions.append(
 # Lines that run with scripts/test.sh --full alone: %if full %{ ... %}.
 if os.environ.get("FOVEA_FULL_GRIDS", "0") not in ("", "0"):
     config.available_features.add("full")
+# Arguments of a call that each build an operation: Clang builds them from the first
+# to the last, GCC the other way. Tests that go by that order are Clang's.
+if config.fovea_compiler_id == "Clang":
+    config.available_features.add("first-argument-first")
 if config.fovea_build_runtime:
     config.available_features.add("runtime")
 if config.fovea_build_runtime and config.fovea_build_simulator:

@@ -1,3 +1,4 @@
+// REQUIRES: first-argument-first
 // RUN: aot-opt %s --pass-pipeline='builtin.module(gpu.module(convert-attn-to-lanes,canonicalize,cse))' | FileCheck %s
 
 // Products, reductions, masks and conversions of one wave.

@@ -1,3 +1,4 @@
+// REQUIRES: first-argument-first
 // RUN: aot-opt %s --attn-to-scheduled=chip=gfx908 --attn-scheduled-to-tiles | FileCheck %s
 
 // One op, three kernels with the same arguments.

@@ -1,3 +1,4 @@
+// REQUIRES: first-argument-first
 // RUN: aot-opt %s --split-input-file --attn-to-scheduled=chip=gfx950 --attn-scheduled-to-tiles | FileCheck %s
 
 // K and V copied to LDS past the registers (direct_copy = 1).

@@ -1,3 +1,4 @@
+// REQUIRES: first-argument-first
 // RUN: aot-opt %s --split-input-file --attn-to-scheduled --attn-scheduled-to-tiles | FileCheck %s
 
 // The kernel's arguments are those of docs/KernelAbi.md, in order; the schedule
