@@ -30,7 +30,8 @@ manylinux_link() {
     return 1
   }
   if [[ ! -d $folder ]]; then
-    manylinux_tools "$work" ziglang
+    # The one that was tried: how its cache looks is nowhere promised.
+    manylinux_tools "$work" ziglang==0.17.1
     making=$work/link-making cache=$work/zig-cache
     rm -rf "$making" "$cache"
     mkdir -p "$making" "$cache"
