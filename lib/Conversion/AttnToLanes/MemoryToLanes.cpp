@@ -433,6 +433,7 @@ struct LowerStore : public LanePattern<StoreOp> {
     auto store = [&](const TileAccesses &accesses) {
       Type moved = transferType(b, accesses.bytes());
       accesses.forEach([&](int fragment, const auto &regs, Coord at) {
+        at[1] += int32_t(op.getColumn());
         if (address.isOutside(at))
           return;
         Value part = gather(b, adaptor.getTile()[fragment], regs);

@@ -22,23 +22,32 @@
 // CHECK: math.cttz
 // Rows of Q are those of packed heads.
 // CHECK: attn.view {{.*}} runs(%{{.*}}, %{{.*}}, %[[PACKED]], %{{.*}})
-// The sums are stored as they are, and four terms.
+// The sums are stored as they are, and four terms beside one another.
 // CHECK: attn.view %[[WORKSPACE]]{{.*}} <128 x f32>
-// CHECK-COUNT-4: attn.view %[[WORKSPACE]]{{.*}} <1 x f32>
+// CHECK: attn.view %[[WORKSPACE]]{{.*}} <4 x f32>
+// CHECK: attn.store %{{.*}}, %[[TERMS:[0-9]+]] : tensor
+// CHECK: attn.store %{{.*}}, %[[TERMS]] column 1 : tensor
+// CHECK: attn.store %{{.*}}, %[[TERMS]] column 2 : tensor
+// CHECK: attn.store %{{.*}}, %[[TERMS]] column 3 : tensor
 // CHECK-NOT: arith.divf
 // CHECK: gpu.return
 
 // CHECK: gpu.func @forward_combine(
 // Few shares at once, or else a loop over them, in their order, that loads all
-// before it waits.
+// before it waits: the terms, and of sums that were rounded none before.
 // CHECK: scf.if
+// CHECK: attn.view {{.*}} <4 x f32>
+// CHECK-NOT: column 3
+// CHECK: attn.load %{{.*}} column 2 : {{.*}} -> tensor<16x1xf32>
 // CHECK: attn.load %{{.*}} -> tensor<16x128xf32>
-// CHECK-COUNT-4: attn.view {{.*}} <1 x f32>
+// CHECK: attn.store_lds
+// CHECK: } else {
+// CHECK: scf.if
+// CHECK: attn.load %{{.*}} -> tensor<32x128xf32>
 // CHECK: attn.store_lds
 // CHECK: } else {
 // CHECK: scf.for
 // CHECK: attn.load %{{.*}} -> tensor<64x128xf32>
-// CHECK-COUNT-4: attn.view {{.*}} <1 x f32>
 // CHECK: arith.maxnumf
 // CHECK: attn.store_lds
 // CHECK: arith.addf

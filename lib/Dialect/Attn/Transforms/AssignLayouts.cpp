@@ -445,7 +445,7 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   SmallVector<StoreLdsOp> stores;
   func.walk([&](DotOp dot) { dots.push_back(dot); });
   func.walk([&](StoreLdsOp store) { stores.push_back(store); });
-  sharesColumns = dots.empty() && schedule.getValueSplit() > 1;
+  sharesColumns = dots.empty() && schedule.getBlockM() == 1;
   // Products that nothing was summed up in before decide how what follows from
   // them lies, in whatever order a loop has them. Those that share waves out
   // otherwise load what they need once more.
@@ -488,9 +488,13 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
     if (!tile || layouts.find(tile))
       return success();
     auto type = cast<RankedTensorType>(tile.getType());
-    int pieceBits = llvm::countr_zero(uint32_t(kCopyBytes / factorBytes));
+    // What waves combine, a lane reads 16 bytes of a row at once, so that few
+    // rows' columns meet in exchanges of lanes.
+    const int bytes =
+        sharesColumns ? int(bytesOf(type.getElementType())) : factorBytes;
+    int pieceBits = llvm::countr_zero(uint32_t(kCopyBytes / bytes));
     auto choose = [&](int64_t columns, int ofWaves) {
-      return layout::chooseCopyLayout(type.getDimSize(0), columns, factorBytes,
+      return layout::chooseCopyLayout(type.getDimSize(0), columns, bytes,
                                       laneBits, ofWaves, false, /*rowBits=*/0,
                                       /*maxColumnBits=*/laneBits + pieceBits);
     };

@@ -3,6 +3,7 @@
 #include "ForwardShares.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
 #include <limits>
+#include <map>
 
 using namespace mlir;
 using namespace fovea;
@@ -11,49 +12,60 @@ using namespace fovea::attn;
 //===----------------------------------------------------------------------===//
 // The workspace
 //===----------------------------------------------------------------------===//
-// Of each batch: [heads_q, seqlen_q, splits, head_dim_v] sums, then of each
-// term [heads_q, seqlen_q, splits].
+// Of each batch: [heads_q, seqlen_q, splits, head_dim_v] sums, then
+// [heads_q, seqlen_q, splits, kShareTerms], a place of 16 bytes each, so that a
+// lane has all terms of a share by one access. Rows of all batches are less
+// than 2^32, since no device has memory for as many: 32 bits hold their number,
+// and products of 64 bits, which take several scalar instructions each ahead of
+// the first load, are few.
 
-/// i64: rows and shares before a row of this batch.
-Value ShareBuilder::cells(Value rows) { return mul(rows, i64(arg("splits"))); }
+/// i64: shares of so many rows (i32).
+Value ShareBuilder::cells(Value rows) {
+  return mul(i64(rows), i64(arg("splits")));
+}
 
 /// i64 elements before this batch.
 Value ShareBuilder::batchOffset() {
-  Value rows = mul(i64(arg("heads_q")), i64(arg("seqlen_q")));
-  int64_t columns =
-      spec::specOf(OpKind::Forward).findAlgorithm("split")->workspace.columns;
-  return mul(mul(i64(batch), cells(rows)), i64Constant(headDimV + columns));
+  Value rows = mul(batch, mul(arg("heads_q"), arg("seqlen_q")));
+  assert(
+      spec::specOf(OpKind::Forward).findAlgorithm("split")->workspace.columns ==
+          kShareTerms &&
+      "the workspace has room for the terms");
+  return mul(cells(rows), i64Constant(headDimV + kShareTerms));
 }
 
-/// i64 elements before a term of this head.
-Value ShareBuilder::termOffset(ShareTerm term) {
-  Value seqlen = i64(arg("seqlen_q"));
-  Value all = cells(mul(i64(arg("heads_q")), seqlen));
-  Value before = mul(all, i64Constant(headDimV + int64_t(term)));
-  return add(add(batchOffset(), before), cells(mul(i64(headQ), seqlen)));
+/// i32 rows of this batch before this head's.
+Value ShareBuilder::rowsBefore() { return mul(headQ, arg("seqlen_q")); }
+
+/// i64 elements before the terms of this batch.
+Value ShareBuilder::termsOffset() {
+  Value all = cells(mul(arg("heads_q"), arg("seqlen_q")));
+  return add(batchOffset(), mul(all, i64Constant(headDimV)));
 }
 
 Rows ShareBuilder::sumsOfShare(Value share) {
-  Value rows = mul(i64(headQ), i64(arg("seqlen_q")));
-  Value before = mul(add(cells(rows), i64(share)), i64Constant(headDimV));
+  Value before =
+      mul(add(cells(rowsBefore()), i64(share)), i64Constant(headDimV));
   return {arg("workspace"), add(batchOffset(), before),
           mul(arg("splits"), i32(headDimV)), rowsOfHeads()};
 }
 
-Rows ShareBuilder::termsOfShare(ShareTerm term, Value share) {
-  return {arg("workspace"), add(termOffset(term), i64(share)), arg("splits"),
-          rowsOfHeads()};
+Rows ShareBuilder::termsOfShare(Value share) {
+  Value before =
+      mul(add(cells(rowsBefore()), i64(share)), i64Constant(kShareTerms));
+  return {arg("workspace"), add(termsOffset(), before),
+          mul(arg("splits"), i32(kShareTerms)), rowsOfHeads()};
 }
 
 Rows ShareBuilder::sumsOfRow(Value row) {
-  Value rows = add(mul(i64(headQ), i64(arg("seqlen_q"))), i64(row));
-  Value before = mul(cells(rows), i64Constant(headDimV));
+  Value before = mul(cells(add(rowsBefore(), row)), i64Constant(headDimV));
   return {arg("workspace"), add(batchOffset(), before), i32(headDimV),
           arg("splits")};
 }
 
-Rows ShareBuilder::termsOfRow(ShareTerm term, Value row) {
-  return {arg("workspace"), add(termOffset(term), cells(i64(row))), i32(1),
+Rows ShareBuilder::termsOfRow(Value row) {
+  Value before = mul(cells(add(rowsBefore(), row)), i64Constant(kShareTerms));
+  return {arg("workspace"), add(termsOffset(), before), i32(kShareTerms),
           arg("splits")};
 }
 
@@ -104,20 +116,19 @@ Value ShareBuilder::lseWithSink(Value natural, Value log2, const Sink &sink) {
 
 namespace {
 /// One row of a head: its shares' sums, each times the power of two by which
-/// its reference is below the largest so far, added up in the order of the
-/// shares. All that an iteration reads is on its way at once, since of most
+/// its reference is below the largest, added up; of many shares so far, in
+/// runs. All that an iteration reads is on its way at once, since of most
 /// launches there is one and little else.
 class Combine : public ShareBuilder {
 public:
   Combine(ForwardOp op, gpu::GPUFuncOp kernel, const target::TargetInfo &target,
           const KernelArguments &arguments, ScheduleAttr schedule)
-      : ShareBuilder(op, kernel, target, arguments),
-        most(schedule.getBlockN()), few(std::max<int64_t>(most / kFewest, 1)),
+      : ShareBuilder(op, kernel, target, arguments), most(schedule.getBlockN()),
         columns(llvm::alignTo(headDimV, 32)),
         raised(raisesProbabilities()
                    ? kLargestExponent - op.getSchedule()->getRescaleThreshold()
                    : 0),
-        hasSinks(op.getSinks() != nullptr) {}
+        hasSinks(op.getSinks() != nullptr), hasTotals(elementType.isF16()) {}
 
   void build();
 
@@ -128,13 +139,14 @@ private:
     Value max, reference;
   };
 
-  /// [1, shares]: a term of shares from `first` on.
-  Value load(ShareTerm term, Value first) {
-    Value terms = view(termsOfRow(term, firstRow), first, 1, b.getF32Type());
-    return transpose(LoadOp::create(b, f32Tile(shares, 1), terms));
+  /// [1, shares]: a term.
+  Value load(ShareTerm term, Value terms) {
+    return transpose(LoadOp::create(b, f32Tile(shares, 1), terms,
+                                    /*from=*/nullptr, uint32_t(term)));
   }
   /// The same of what has a maximum: the lowest number past the last share.
-  Value loadBounded(ShareTerm term, Value first);
+  /// \param first  of `terms`
+  Value loadBounded(ShareTerm term, Value terms, Value first);
   /// [1, 1]: of [1, shares].
   Value reduce(ReduceKind kind, Value row) {
     return ReduceOp::create(b, f32Tile(1, 1), kind, transpose(row));
@@ -151,30 +163,42 @@ private:
         splat(type, std::numeric_limits<float>::infinity()));
   }
   Value weights(Relative of, Relative all);
-  /// What shares from `first` on add to carried values, in their order.
+  /// What shares from `first` on add to carried values, in their order; none
+  /// are carried to the first.
   SmallVector<Value> addShares(Value first, ValueRange carried);
+  int64_t partOf(int64_t parts) const {
+    return std::max<int64_t>(most / parts, 1);
+  }
+  /// All shares: at once where there are no more than one of `parts` of an
+  /// iteration.
+  SmallVector<Value> addAll(ValueRange inits, ArrayRef<int64_t> parts);
   void storeLse(Value total, const std::optional<Sink> &sink);
 
-  static constexpr int64_t kFewest = 4;
+  /// Of so many parts of `most` shares the first, and then all, are done at
+  /// once where there are no more: what is read of shares that are not there
+  /// takes time, and so do their sums.
+  static constexpr int64_t kParts[] = {4, 2};
+  /// What is carried before these: what they are relative to.
+  static constexpr size_t kSums = 2;
   int64_t most;       ///< shares of an iteration
-  int64_t few;        ///< that are done at once
   int64_t shares = 0; ///< of what is being emitted
   int64_t columns; ///< head_dim_v, padded
   int raised;      ///< as in the kernel that takes the shares
   bool hasSinks;
+  bool hasTotals; ///< other than the sums of weights
   Value factor;
   Relative all; ///< [1, 1] of all shares
-  Value ldsOfFew, ldsOfMost;
+  std::map<int64_t, Value> lds; ///< weights of so many shares
 };
 } // namespace
 
-Value Combine::loadBounded(ShareTerm term, Value first) {
+Value Combine::loadBounded(ShareTerm term, Value terms, Value first) {
   auto row = RankedTensorType::get({1, shares}, b.getI32Type());
   Value count = splat(row, sub(arg("splits"), first));
   Value isShare = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
                                         ColumnIndexOp::create(b, row), count);
   return select(
-      isShare, load(term, first),
+      isShare, load(term, terms),
       splat(f32Tile(1, shares), std::numeric_limits<float>::lowest()));
 }
 
@@ -194,21 +218,29 @@ Value Combine::weights(Relative of, Relative all) {
 }
 
 SmallVector<Value> Combine::addShares(Value first, ValueRange carried) {
+  // What is worked out of the terms takes its time while the sums come, and
+  // loads end in their order.
+  Value terms = view(termsOfRow(firstRow), first, kShareTerms, b.getF32Type());
+  Relative own = {loadBounded(ShareTerm::Max, terms, first),
+                  loadBounded(ShareTerm::Reference, terms, first)};
+  SmallVector<Value> summed = {load(ShareTerm::Sum, terms)};
+  if (hasTotals)
+    summed.push_back(load(ShareTerm::Total, terms));
   Value values = LoadOp::create(
       b, f32Tile(shares, columns),
       view(sumsOfRow(firstRow), first, headDimV, b.getF32Type()));
-  Relative own = {loadBounded(ShareTerm::Max, first),
-                  loadBounded(ShareTerm::Reference, first)};
-  Value sum = load(ShareTerm::Sum, first),
-        total = load(ShareTerm::Total, first);
-  Relative before = {carried[0], carried[1]};
-  Relative now = {fmax(before.max, reduce(ReduceKind::Max, own.max)),
-                  fmax(before.reference,
-                       reduce(ReduceKind::Max, own.reference))};
-  Value weight = weights(own, now), old = weights(before, now);
+  Relative now = {reduce(ReduceKind::Max, own.max),
+                  reduce(ReduceKind::Max, own.reference)};
+  Value old;
+  if (!carried.empty()) {
+    Relative before = {carried[0], carried[1]};
+    now = {fmax(before.max, now.max), fmax(before.reference, now.reference)};
+    old = weights(before, now);
+  }
+  Value weight = weights(own, now);
   // Hands weights from the lanes that make them, one a share, to those that hold
   // the shares' sums.
-  Value ldsWeights = shares == few ? ldsOfFew : ldsOfMost;
+  Value ldsWeights = lds[shares];
   barrier();
   StoreLdsOp::create(b, weight, ldsWeights);
   barrier();
@@ -216,14 +248,42 @@ SmallVector<Value> Combine::addShares(Value first, ValueRange carried) {
   Value turned = transpose(broadcast(handed, f32Tile(columns, shares)));
   Value products = arith::MulFOp::create(b, values, turned,
                                          arith::FastMathFlags::contract);
-  Value weighted = ReduceOp::create(b, f32Tile(1, columns), ReduceKind::Sum,
-                                    products);
-  auto added = [&](Value to, Value of) {
-    return fadd(fmul(to, old), reduce(ReduceKind::Sum, fmul(weight, of)));
-  };
-  return {now.max, now.reference,
-          fadd(fmul(carried[2], spread(old, columns)), weighted),
-          added(carried[3], sum), added(carried[4], total)};
+  SmallVector<Value> result = {
+      now.max, now.reference,
+      ReduceOp::create(b, f32Tile(1, columns), ReduceKind::Sum, products)};
+  for (Value of : summed)
+    result.push_back(reduce(ReduceKind::Sum, fmul(weight, of)));
+  if (old)
+    for (size_t i = kSums; i != result.size(); ++i) {
+      Value factor = i == kSums ? spread(old, columns) : old;
+      result[i] = fadd(fmul(carried[i], factor), result[i]);
+    }
+  return result;
+}
+
+SmallVector<Value> Combine::addAll(ValueRange inits, ArrayRef<int64_t> parts) {
+  if (parts.empty()) {
+    auto loop =
+        scf::ForOp::create(b, i32(0), arg("splits"), i32(int32_t(most)), inits);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    shares = most;
+    scf::YieldOp::create(
+        b, addShares(loop.getInductionVar(), loop.getRegionIterArgs()));
+    return llvm::to_vector_of<Value>(loop.getResults());
+  }
+  const int64_t part = partOf(parts.front());
+  Value areFew = arith::CmpIOp::create(b, arith::CmpIPredicate::sle,
+                                       arg("splits"), i32(int32_t(part)));
+  auto either = scf::IfOp::create(b, inits.getTypes(), areFew,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(either.thenBlock());
+  shares = part;
+  scf::YieldOp::create(b, addShares(i32(0), /*carried=*/{}));
+  b.setInsertionPointToStart(either.elseBlock());
+  scf::YieldOp::create(b, addAll(inits, parts.drop_front()));
+  return llvm::to_vector_of<Value>(either.getResults());
 }
 
 void Combine::storeLse(Value total, const std::optional<Sink> &sink) {
@@ -248,33 +308,17 @@ void Combine::build() {
   enterSequence(firstRow, /*ownsKeys=*/false);
   factor = softmaxFactor();
   RankedTensorType one = f32Tile(1, 1);
-  ldsOfFew = ldsTile(1, few, b.getF32Type());
-  ldsOfMost = ldsTile(1, most, b.getF32Type());
-
   Value none = splat(one, std::numeric_limits<float>::lowest());
   Value zero = splat(one, 0.0f);
   SmallVector<Value> inits = {none, none, splat(f32Tile(1, columns), 0.0f),
-                              zero, zero};
-  Value areFew = arith::CmpIOp::create(b, arith::CmpIPredicate::sle,
-                                       arg("splits"), i32(int32_t(few)));
-  auto sums = scf::IfOp::create(b, ValueRange(inits).getTypes(), areFew,
-                                /*withElseRegion=*/true);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(sums.thenBlock());
-    shares = few;
-    scf::YieldOp::create(b, addShares(i32(0), inits));
-    b.setInsertionPointToStart(sums.elseBlock());
-    shares = most;
-    auto loop = scf::ForOp::create(b, i32(0), arg("splits"),
-                                   i32(int32_t(most)), inits);
-    scf::YieldOp::create(b, loop.getResults());
-    b.setInsertionPointToStart(loop.getBody());
-    scf::YieldOp::create(
-        b, addShares(loop.getInductionVar(), loop.getRegionIterArgs()));
-  }
-  all = {sums.getResult(0), sums.getResult(1)};
-  Value sum = sums.getResult(3), factorOfSums = splat(one, 1.0f);
+                              zero};
+  if (hasTotals)
+    inits.push_back(zero);
+  for (int64_t part : {kParts[0], kParts[1], int64_t(1)})
+    lds[partOf(part)] = ldsTile(1, partOf(part), b.getF32Type());
+  SmallVector<Value> sums = addAll(inits, kParts);
+  all = {sums[0], sums[1]};
+  Value sum = sums[3], factorOfSums = splat(one, 1.0f);
   std::optional<Sink> sink;
   if (hasSinks) {
     sink = sinkBeside(sum, all.max, all.reference, isLarge(all.reference),
@@ -288,7 +332,7 @@ void Combine::build() {
       arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sum, zero);
   Value inverse =
       select(positive, arith::DivFOp::create(b, factorOfSums, sum), zero);
-  Value result = fmul(sums.getResult(2), spread(inverse, columns));
+  Value result = fmul(sums[2], spread(inverse, columns));
   StoreOp::create(b, narrow(result),
                   view(rowsOf("out", headQ), firstRow));
 
@@ -297,7 +341,7 @@ void Combine::build() {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(store.thenBlock());
-    Value total = sums.getResult(4);
+    Value total = hasTotals ? sums[4] : sums[3];
     storeLse(sink ? withSink(total, *sink) : total, sink);
   }
   finish();

@@ -14,7 +14,7 @@
 
 namespace fovea::attn {
 
-/// What is kept of a row and share beside the sums, in the order of memory.
+/// What is kept of a row and share beside the sums: the columns of its terms.
 enum class ShareTerm {
   Max,       ///< that exponents are relative to; of no key the lowest number,
              ///< or, of a program's scores, -inf
@@ -22,6 +22,7 @@ enum class ShareTerm {
   Sum,       ///< of the weights
   Total,     ///< of the weights before rounding
 };
+inline constexpr int64_t kShareTerms = 4;
 
 /// A kernel of queries that knows the workspace.
 class ShareBuilder : public QueryBlockBuilder {
@@ -31,10 +32,12 @@ protected:
   /// The sums of the workgroup's rows in one share, as [rows, head_dim_v] of
   /// f32.
   Rows sumsOfShare(Value share);
-  Rows termsOfShare(ShareTerm term, Value share);
+  /// Their terms, as [rows, kShareTerms] of f32.
+  Rows termsOfShare(Value share);
   /// The sums of one row in all shares, as [splits, head_dim_v] of f32.
   Rows sumsOfRow(Value row);
-  Rows termsOfRow(ShareTerm term, Value row);
+  /// Its terms, as [splits, kShareTerms].
+  Rows termsOfRow(Value row);
 
   //===--- sinks ----------------------------------------------------------===//
   /// A sink among the sums of a row, whose reference it may be above: these
@@ -66,7 +69,8 @@ private:
   }
   Value cells(Value rows);
   Value batchOffset();
-  Value termOffset(ShareTerm term);
+  Value rowsBefore();
+  Value termsOffset();
 };
 
 /// Writes the kernel that combines.

@@ -435,13 +435,13 @@ void ForwardTiler::storeShare() {
     total = ReduceOp::create(b, row, ReduceKind::Sum, sums.rowTotal);
   Value exact = splat(row, std::numeric_limits<float>::infinity());
   Value reference = select(isLarge(), exact, referenceOf(sums.rowMax));
+  Value terms =
+      view(termsOfShare(share), firstRow, kShareTerms, b.getF32Type());
   for (auto [term, value] : {std::pair(ShareTerm::Max, sums.rowMax),
                              {ShareTerm::Reference, reference},
                              {ShareTerm::Sum, sum},
                              {ShareTerm::Total, total}})
-    StoreOp::create(
-        b, transpose(value),
-        view(termsOfShare(term, share), firstRow, 1, b.getF32Type()));
+    StoreOp::create(b, transpose(value), terms, uint32_t(term));
 }
 
 /// Divides by the sums and stores the output and the log-sum-exp.

@@ -222,8 +222,9 @@ def Attn_ScatterOp : Attn_Op<"scatter", [LayoutOpInterface]> {
 def Attn_StoreOp : Attn_Op<"store"> {
   let summary = "Stores a tile to global memory";
   let description = [{
-    Elements outside the view are dropped. Each element is written once, also
-    where the layout replicates it.
+    Element (r, c) of the tile goes to row r, column c of the view, with `column`
+    to column c + `column`. Elements outside the view are dropped. Each element is
+    written once, also where the layout replicates it.
 
     Example:
     ```mlir
@@ -233,8 +234,12 @@ def Attn_StoreOp : Attn_Op<"store"> {
     }
     ```
   }];
-  let arguments = (ins Attn_Tile:$tile, Arg<Attn_ViewType, "", [MemWrite]>:$view);
-  let assemblyFormat = "$tile `,` $view attr-dict `:` type($tile) `,` type($view)";
+  let arguments = (ins Attn_Tile:$tile, Arg<Attn_ViewType, "", [MemWrite]>:$view,
+                       DefaultValuedAttr<ConfinedAttr<I32Attr, [IntNonNegative]>,
+                                         "0">:$column);
+  let assemblyFormat = [{
+    $tile `,` $view (`column` $column^)? attr-dict `:` type($tile) `,` type($view)
+  }];
   let hasVerifier = 1;
 }
 
