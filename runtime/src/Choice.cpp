@@ -76,7 +76,9 @@ double referenceBlocks(const Candidate &candidate, int64_t blocks) {
 
 /// The same estimate for a number of shares, in the time of a reference block.
 double shareCost(const Candidate &candidate, const Problem &problem,
-                 int64_t units, int64_t blocks, int64_t splits) {
+                 const DeviceTraits &device, int64_t blocks, int64_t splits) {
+  const int64_t units = std::max(device.computeUnits, 1);
+  const ShareCosts &costs = device.shares;
   const KernelLaunch &launch = candidate.kernel->launches[0];
   const Sizes sizes =
       packsHeads(candidate, problem) ? packHeads(problem.sizes) : problem.sizes;
@@ -84,31 +86,35 @@ double shareCost(const Candidate &candidate, const Problem &problem,
   const int64_t rounds =
       divideUp(workgroups * splits, placesOf(units, launch.threads));
   // Two that share a unit do more in a round than one, where it has room.
+  const bool hasRoom = candidate.kernel->record->resources.occupancy * 256 /
+                           std::max(launch.threads, 256) >=
+                       2;
   const double turns =
-      candidate.kernel->record->resources.occupancy < 2
-          ? double(rounds)
-          : double(rounds / 2) * kPairRounds + double(rounds % 2);
+      hasRoom ? double(rounds / 2) * costs.pair + double(rounds % 2)
+              : double(rounds);
   // Fewer waves take longer to bring a block.
-  const double floor =
-      kBlockFloor * (1 + std::max(256.0 / launch.threads - 1, 0.0) / 2);
+  const double waves = 1 + std::max(256.0 / launch.threads - 1, 0.0) / 2;
   const double block =
       referenceBlocks(candidate, 1) *
-      (floor + (1 - kBlockFloor) * launch.blockRows / kReferenceRows);
+      std::max(costs.block * waves +
+                   costs.rows * launch.blockRows / kReferenceRows,
+               costs.least);
   // Heads of a group and blocks of rows find the keys in a cache, which has its
-  // limit as well.
-  const double cached = double(workgroups) *
-                        referenceBlocks(candidate, blocks) /
-                        (double(units) * kCachingUnits);
-  const double streamed = double(sizes.batch * sizes.headsK) *
-                          referenceBlocks(candidate, blocks) /
-                          (double(units) * kStreamingUnits);
+  // limit as well. Memory has them once, and some again where several read the
+  // same.
+  const double keys = referenceBlocks(candidate, blocks) / double(units);
+  const double heads = double(sizes.batch * sizes.headsK);
+  const double again = kReadAgain * (double(workgroups) - heads);
+  const double shares = double(divideUp(blocks, splits));
   const double rows = double(sizes.batch) * double(sizes.headsQ) *
                       double(sizes.seqlenQ);
-  return std::max({turns * double(divideUp(blocks, splits)) * block, streamed,
-                   cached}) +
-         double(rounds - 1) * kWorkgroupBlocks + kCombineBlocks +
-         kCombinedBlocks * double(splits) +
-         rows * (kCombinedRowBlocks + kShareRowBlocks * double(splits));
+  return std::max({turns * shares * block,
+                   (heads + again) * keys * costs.streamed,
+                   double(workgroups) * keys * costs.cached}) +
+         double(rounds - 1) * costs.round + costs.combine +
+         costs.run * double(divideUp(splits, kCombinedAtOnce) - 1) +
+         rows * (std::max(costs.row, costs.read * double(splits)) +
+                 costs.written * double(splits));
 }
 
 /// Whether a launch has something to do: what is wanted is its doing, or that
@@ -379,7 +385,7 @@ int32_t splitsOf(const Candidate &candidate, const Problem &problem,
       continue;
     // More of them would not make the largest smaller.
     const int64_t splits = divideUp(blocks, divideUp(blocks, wanted));
-    const double cost = shareCost(candidate, problem, units, blocks, splits);
+    const double cost = shareCost(candidate, problem, device, blocks, splits);
     if (cost < least) {
       best = splits;
       least = cost;
@@ -424,6 +430,23 @@ int32_t additionCostOf(std::string_view chip) {
   return 0;
 }
 
+ShareCosts shareCostsOf(std::string_view chip) {
+  struct Row {
+    std::string_view chip;
+    ShareCosts costs;
+  };
+  static constexpr Row kRows[] = {
+      {"gfx942", {}},
+      {"gfx950",
+       {/*block=*/1.37, /*rows=*/0.31, /*least=*/0, /*pair=*/1.1, /*round=*/6,
+        /*streamed=*/2.75, /*cached=*/1.06, /*combine=*/18, /*run=*/4.3,
+        /*row=*/1.0 / 250, /*read=*/1.0 / 2900, /*written=*/1.0 / 2100}}};
+  for (const Row &row : kRows)
+    if (row.chip == chip)
+      return row.costs;
+  return {};
+}
+
 double costOf(const Candidate &candidate, const Problem &problem,
               const DeviceTraits &device) {
   const int64_t units = std::max(device.computeUnits, 1);
@@ -439,7 +462,7 @@ double costOf(const Candidate &candidate, const Problem &problem,
           const Grid &grid) {
         if (kind.splitsKeys) {
           sum += kShareMargin *
-                 shareCost(candidate, problem, units, blocks, splits) /
+                 shareCost(candidate, problem, device, blocks, splits) /
                  referenceBlocks(candidate, blocks) * kReferenceRows *
                  kind.products;
           return;

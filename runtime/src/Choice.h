@@ -112,38 +112,31 @@ double costOf(const Candidate &candidate, const Problem &problem,
 /// which nothing is known.
 int32_t additionCostOf(std::string_view chip);
 
+/// What splitting keys costs there.
+ShareCosts shareCostsOf(std::string_view chip);
+
 /// Costs up to this factor of the least count as equal: within it the largest
 /// block wins, since it reads the keys the fewest times.
 inline constexpr double kCostTolerance = 1.125;
-/// The same of kernels that split keys, whose cost knows of that.
-inline constexpr double kShareTolerance = 1.02;
+/// The same of kernels that split keys, whose cost knows of that, and is fitted
+/// so that the least is the best guess.
+inline constexpr double kShareTolerance = 1.002;
 
 /// What a kernel that reads lists of blocks costs without any: it masks every
 /// block.
 inline constexpr double kUnlistedCost = 1.5;
 
-// What splitting keys costs, in the time that a workgroup of kReferenceRows
-// query rows takes for kReferenceKeys keys. Fitted to predictions of aot-time
-// for head dimension 128 on gfx942 (docs/Runtime.md).
+// ShareCosts are in terms of these. They are fitted to predictions of aot-time
+// for head dimension 128 on gfx942 and gfx950 (docs/Runtime.md).
 inline constexpr double kReferenceRows = 128, kReferenceKeys = 32;
-/// The part of that which does not go with the rows.
-inline constexpr double kBlockFloor = 0.5;
-/// What two rounds take at once, on units that have room for two workgroups.
-inline constexpr double kPairRounds = 1.4;
-/// Before and behind a workgroup's blocks.
-inline constexpr double kWorkgroupBlocks = 4;
-/// The launch that combines, each share of a row that it reads, and each row.
-inline constexpr double kCombineBlocks = 7.5, kCombinedBlocks = 1.8 / 64,
-                        kCombinedRowBlocks = 1.0 / 900;
-/// A row of a share on its way through the workspace.
-inline constexpr double kShareRowBlocks = 1.0 / 6000;
+/// Shares of a run of those that are combined.
+inline constexpr int64_t kCombinedAtOnce = 64;
 /// By which keys are split only where it pays all the same: blocks take longer
 /// when all units work.
 inline constexpr double kShareMargin = 1.1;
-/// Part of the units whose workgroups are as fast as memory.
-inline constexpr double kStreamingUnits = 0.75;
-/// The same, in units, of the caches behind L2.
-inline constexpr double kCachingUnits = 2.25;
+/// Part of the keys that memory reads once more for each further workgroup of
+/// the same share.
+inline constexpr double kReadAgain = 0.02;
 /// Workgroups that run at once without sharing SIMDs. They are dealt to shader
 /// engines in turn, and not all of these have as many units where a die has 38,
 /// as MI300's have: of the last ones some would share one while others idle.

@@ -105,6 +105,7 @@ void Context::readDevice(const Hip &library, Device &device) {
                                          device.traits.computeUnits);
   if (device.status.ok()) {
     device.traits.additionCost = additionCostOf(device.traits.target.arch);
+    device.traits.shares = shareCostsOf(device.traits.target.arch);
     device.arch = device.traits.target.str();
     device.usable.store(true, std::memory_order_release);
   }

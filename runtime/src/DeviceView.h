@@ -20,12 +20,33 @@
 
 namespace fovea::rt {
 
+/// What splitting keys costs on a chip, in the time that a workgroup of the
+/// kernel that does not split takes for kReferenceKeys keys, divided by its
+/// rows in kReferenceRows (Choice.h). Of a chip of which nothing is known as of
+/// gfx942.
+struct ShareCosts {
+  /// A block of kReferenceKeys keys: of itself, of kReferenceRows rows, and at
+  /// least, however few rows it has.
+  double block = 0.3, rows = 0.7, least = 0.5;
+  /// What two rounds take at once, on units that have room for two workgroups.
+  double pair = 1.1;
+  /// Before and behind the blocks of a further round.
+  double round = 2;
+  /// The same keys from memory and from the caches behind L2, by one unit.
+  double streamed = 1, cached = 0.385;
+  /// The launch that combines, and each run of shares behind its first.
+  double combine = 8, run = 1.5;
+  /// A row: combined, at least, and each share of it read and written.
+  double row = 1.0 / 900, read = 1.0 / 6800, written = 1.0 / 7800;
+};
+
 /// What a choice depends on of a device.
 struct DeviceTraits {
   TargetId target;
   int32_t computeUnits = 0;
   /// additionCostOf() its chip.
   int32_t additionCost = 0;
+  ShareCosts shares; ///< shareCostsOf() its chip
 };
 
 /// A kernel's functions on a device (Context.h).

@@ -31,15 +31,16 @@ protected:
     return record;
   }
   /// Stores records, each with an image that has its kernels.
-  void writeAll(const std::vector<KernelRecord> &records) {
-    Expected<PackageWriter> writer = PackageWriter::open(path, {"gfx942"});
+  void writeAll(const std::vector<KernelRecord> &records,
+                const std::string &chip = "gfx942") {
+    Expected<PackageWriter> writer = PackageWriter::open(path, {chip});
     ASSERT_TRUE(writer) << writer.status().message();
     for (const KernelRecord &record : records) {
       std::string symbols;
       for (const LaunchRecord &launch : record.launches)
         symbols += (symbols.empty() ? "" : " ") + record.symbolOf(launch);
-      FOVEA_ASSERT_OK(
-          putFake(*writer, record, symbols.empty() ? record.symbol : symbols));
+      FOVEA_ASSERT_OK(putFake(*writer, record,
+                              symbols.empty() ? record.symbol : symbols, chip));
     }
   }
 
@@ -107,10 +108,9 @@ TEST_F(SplitTest, RuleFillsTheDeviceAndNoMore) {
     int64_t rows, keys, heads, headsK;
     uint32_t splits;
   } cases[] = {
-      // Three quarters of the units keep memory busy, and fewer shares are
-      // combined sooner.
-      {1, 32768, 8, 8, 32},
-      {128, 32768, 8, 8, 32},
+      // A workgroup a unit, but those that would be shared by two.
+      {1, 32768, 8, 8, 36},
+      {128, 32768, 8, 8, 36},
       // Four heads of eight rows each.
       {1, 32768, 32, 4, 64},
       // What products take has all units twice, but those that would be shared
@@ -163,6 +163,33 @@ TEST_F(SplitTest, NeverMoreSharesThanBlocks) {
   params.groups = &window.header;
   params.splits = 1024;
   EXPECT_EQ(select(context.get(), params).splits, 4u);
+}
+
+// What a launch costs beside its blocks, blocks of the same units, and whether
+// two workgroups of so many waves share one of these.
+TEST_F(SplitTest, CostsAreOfTheChipAndTheKernel) {
+  const struct {
+    const char *chip;
+    int32_t rows, threads;
+    uint32_t splits;
+    int64_t keys;
+  } cases[] = {
+      {"gfx942", 128, 256, 8, 1024},    {"gfx90a", 128, 256, 8, 1024},
+      {"gfx950", 128, 256, 1, 1024},    {"gfx950", 256, 512, 1, 1024},
+      {"gfx950", 256, 512, 18, 131072}, {"gfx950", 256, 256, 32, 131072}};
+  for (const auto &one : cases) {
+    SCOPED_TRACE(one.chip + std::string(", ") + std::to_string(one.rows));
+    std::filesystem::remove(path);
+    fake.archs = {one.chip + std::string(":sramecc+:xnack-")};
+    KernelRecord split = makeSplit(), plain = makePlain();
+    for (KernelRecord *record : {&split, &plain})
+      record->blockM = one.rows;
+    split.launches[0] = {"share", one.rows, one.threads};
+    writeAll({plain, split}, one.chip);
+    ContextPtr context = makeContext();
+    EXPECT_EQ(select(context.get(), makeShort(512, one.keys, 8, 8)).splits,
+              one.splits);
+  }
 }
 
 TEST_F(SplitTest, WithoutWorkspaceKeysAreNotSplit) {
