@@ -475,7 +475,7 @@ void KeyGradients::build() {
   keys = makeResidents(
       k, firstKey, schedule.keepsQueriesInLds(),
       [=](const Rows &rows, Value first, int64_t columns,
-                int64_t column) -> Value {
+          int64_t column) -> Value {
         return NegateIfOp::create(
             b,
             loadOwn(rows, first,
@@ -484,8 +484,7 @@ void KeyGradients::build() {
       });
   values = makeResidents(
       v, firstKey, schedule.keepsOtherInLds(),
-      [=](const Rows &rows, Value first, int64_t columns,
-                int64_t column) {
+      [=](const Rows &rows, Value first, int64_t columns, int64_t column) {
         return loadOwn(rows, first, columns, column);
       });
 

@@ -156,7 +156,7 @@ void QueryGradient::build() {
   queries = makeResidents(
       q, firstRow, schedule.keepsQueriesInLds(),
       [=](const Rows &rows, Value first, int64_t columns,
-                int64_t column) -> Value {
+          int64_t column) -> Value {
         return NegateIfOp::create(b,
                                   loadTile(rows, first, tiles.blockM, columns,
                                            /*hidden=*/nullptr, column),
@@ -164,8 +164,7 @@ void QueryGradient::build() {
       });
   douts = makeResidents(
       dout, firstRow, schedule.keepsOtherInLds(),
-      [=](const Rows &rows, Value first, int64_t columns,
-                int64_t column) {
+      [=](const Rows &rows, Value first, int64_t columns, int64_t column) {
         return loadTile(rows, first, tiles.blockM, columns,
                         /*hidden=*/nullptr, column);
       });
