@@ -206,6 +206,12 @@ static TargetInfo large(TargetInfo row) {
   return row;
 }
 
+/// A chip that nobody tuned for, with the one that is nearest to it.
+static TargetInfo like(llvm::StringRef tuned, TargetInfo row) {
+  row.tunedAs = tuned;
+  return row;
+}
+
 llvm::ArrayRef<TargetInfo> allTargets() {
   static const TargetInfo rows[] = {
       chip(kCdna1, "gfx908", "AMD Instinct MI100", 120),
@@ -213,13 +219,13 @@ llvm::ArrayRef<TargetInfo> allTargets() {
       fp8(chip(kCdna3, "gfx942", "AMD Instinct MI300X", 304), kFp8Fnuz),
       chip(kCdna4, "gfx950", "AMD Instinct MI350X, MI355X", 256),
       large(chip(kRdna3, "gfx1100", "AMD Radeon RX 7900", 96)),
-      large(chip(kRdna3, "gfx1101", "AMD Radeon RX 7800", 60)),
+      like("gfx1100", large(chip(kRdna3, "gfx1101", "AMD Radeon RX 7800", 60))),
       chip(kRdna3, "gfx1102", "AMD Radeon RX 7600", 32),
-      chip(kRdna3, "gfx1103", "AMD Radeon 780M", 12),
-      rdna35(chip(kRdna3, "gfx1150", "AMD Radeon 890M", 16)),
+      like("gfx1102", chip(kRdna3, "gfx1103", "AMD Radeon 780M", 12)),
+      like("gfx1102", rdna35(chip(kRdna3, "gfx1150", "AMD Radeon 890M", 16))),
       rdna35(large(chip(kRdna3, "gfx1151", "AMD Radeon 8060S", 40))),
-      rdna35(chip(kRdna3, "gfx1152", "AMD Radeon 860M", 8)),
-      rdna35(chip(kRdna3, "gfx1153", "AMD Radeon 820M", 2)),
+      like("gfx1102", rdna35(chip(kRdna3, "gfx1152", "AMD Radeon 860M", 8))),
+      like("gfx1102", rdna35(chip(kRdna3, "gfx1153", "AMD Radeon 820M", 2))),
       chip(kRdna4, "gfx1200", "AMD Radeon RX 9060", 32),
       chip(kRdna4, "gfx1201", "AMD Radeon RX 9070", 64),
       chip(kGfx1250, "gfx1250", "AMD gfx1250", 256),

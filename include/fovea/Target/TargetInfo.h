@@ -84,6 +84,10 @@ struct TargetInfo {
   int xcds;             ///< dies that workgroups are dealt to in turn
   uint32_t bufferFlags; ///< last word of a raw buffer resource
   uint32_t features;
+  /// The chip whose tuning rows it takes where it has none of its own; empty:
+  /// none. As many registers a SIMD, then the same kind of memory, then the
+  /// nearest size.
+  llvm::StringRef tunedAs = {};
 
   bool has(uint32_t feature) const { return (features & feature) == feature; }
   /// Whether it adds pairs of bf16, or f16, in memory.

@@ -105,6 +105,12 @@ static std::vector<FileRow> readRows(const std::string &path,
   return rows;
 }
 
+static std::string fileOf(llvm::StringRef folder, llvm::StringRef chip) {
+  llvm::SmallString<128> path(folder);
+  llvm::sys::path::append(path, chip + ".json");
+  return std::string(path);
+}
+
 /// Name of a job's kernel on its chip with other parameters.
 static std::string keyOf(const Job &job, const ScheduleOverrides &overrides) {
   return kernelSymbol(job.problem, overrides, job.score.name);
@@ -120,9 +126,9 @@ static ProblemKey withoutGroups(ProblemKey key) {
 
 void fovea::tools::addTuningRows(std::vector<Job> &jobs,
                                  Complaints &complaints) {
-  // By file; the jobs of a chip.
+  // The jobs of a chip, by its own file.
   llvm::MapVector<std::string, std::vector<size_t>, llvm::StringMap<unsigned>>
-      files;
+      chips;
   llvm::StringMap<char> folders; // that were looked for
   for (auto [index, job] : llvm::enumerate(jobs)) {
     if (job.tuning.empty())
@@ -131,12 +137,19 @@ void fovea::tools::addTuningRows(std::vector<Job> &jobs,
         !llvm::sys::fs::is_directory(job.tuning))
       complaints.add(job.where,
                      "tuning: there is no folder '" + job.tuning + "'");
-    llvm::SmallString<128> path(job.tuning);
-    llvm::sys::path::append(path, job.target->name + ".json");
-    files[std::string(path)].push_back(index);
+    chips[fileOf(job.tuning, job.target->name)].push_back(index);
   }
-  for (const auto &[path, indices] : files) {
-    const std::vector<FileRow> rows = readRows(path, complaints);
+  llvm::StringMap<std::vector<FileRow>> files; // that were read, by name
+  for (const auto &[ownFile, indices] : chips) {
+    const Job &any = jobs[indices.front()];
+    const std::string path =
+        any.target->tunedAs.empty() || llvm::sys::fs::exists(ownFile)
+            ? ownFile
+            : fileOf(any.tuning, any.target->tunedAs);
+    auto [file, isUnread] = files.try_emplace(path);
+    if (isUnread)
+      file->second = readRows(path, complaints);
+    const std::vector<FileRow> &rows = file->second;
     llvm::StringMap<char> tuned; // problems that have rows of their own
     for (const FileRow &row : rows)
       tuned.try_emplace(row.row.problem.str());

@@ -15,9 +15,10 @@ namespace fovea::tools {
 
 /// Reads `<folder>/<chip>.json` for the jobs that name a folder, gives each the
 /// rows that take it, and appends the kernels that rows take and nothing asks
-/// for. Kernels with feature groups take the rows of the problem without, if
-/// there are none of their own. Rows of problems that nothing asks for are left alone, as are chips
-/// that the folder has no file for.
+/// for. A chip without a file takes that of the chip that it is tuned as.
+/// Kernels with feature groups take the rows of the problem without, if there
+/// are none of their own. Rows of problems that nothing asks for are left
+/// alone, as are chips that the folder has no file for.
 void addTuningRows(std::vector<Job> &jobs, Complaints &complaints);
 
 } // namespace fovea::tools

@@ -53,6 +53,22 @@ TEST(TargetInfo, RowsHoldTogether) {
   }
 }
 
+// Rows of schedules hold only where the same tables choose from the same
+// registers.
+TEST(TargetInfo, IsTunedAsAChipWithItsRegistersAndInstructions) {
+  for (const TargetInfo &target : allTargets()) {
+    if (target.tunedAs.empty())
+      continue;
+    SCOPED_TRACE(target.name.str());
+    const TargetInfo *like = lookupTarget(target.tunedAs);
+    ASSERT_NE(like, nullptr);
+    EXPECT_TRUE(like->tunedAs.empty());
+    EXPECT_EQ(like->generic, target.generic);
+    EXPECT_EQ(like->registersPerSimdLane, target.registersPerSimdLane);
+    EXPECT_EQ(like->features | kScalarFloat, target.features | kScalarFloat);
+  }
+}
+
 TEST(TargetInfo, HasAllBitsAskedFor) {
   TargetInfo target = gfx942();
   target.features = kMfmaF16;
