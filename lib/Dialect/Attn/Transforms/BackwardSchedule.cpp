@@ -14,6 +14,13 @@ using namespace fovea;
 using namespace fovea::attn;
 
 namespace {
+/// What takes registers that fused kernels which fill theirs do not have.
+static constexpr KernelNeeds kTakesMore =
+    kDropsWeights | kCutsColumns | kHasProgram;
+/// All that takes some.
+static constexpr KernelNeeds kTakesAny =
+    kTakesMore | kReadsTiles | kColumnsDiffer;
+
 /// Schedules of the deterministic gradient kernels.
 struct BackwardRow {
   uint32_t features; ///< that the chip must have, beside the instruction
@@ -21,12 +28,15 @@ struct BackwardRow {
   const char *inst;
   KernelRow dkdv, dq;
   KernelNeeds onlyFor = 0; ///< kernels with one of these; 0: for all
+  KernelNeeds notFor = 0;  ///< kernels with one of these
+  int64_t minHeadDim = 0;
 
   bool serves(KernelNeeds needs) const {
     return dkdv.serves(needs) && dq.serves(needs);
   }
-  bool isFor(KernelNeeds needs, int64_t /*headDim*/) const {
-    return !onlyFor || (needs & onlyFor);
+  bool isFor(KernelNeeds needs, int64_t headDim) const {
+    return (!onlyFor || (needs & onlyFor)) && !(needs & notFor) &&
+           headDim >= minHeadDim;
   }
 };
 } // namespace
@@ -227,7 +237,35 @@ static const BackwardRow kBackwardRows[] = {
      "lanes_8x32x4",
      {32, 8, 8, 1, 2, 8, 2, 0, 64},
      {32, 8, 8, 1, 2, 8, 2, 0, 64}},
-    // RDNA: 256 registers a lane.
+    // RDNA: 256 registers a lane. What the next rows have is loaded an
+    // iteration
+    // ahead, and of two operands that stay the one of the scores is in LDS: it
+    // is
+    // read beside products that have no other operand there.
+    {target::kWmmaRepeated,
+     64,
+     "wmma_16x16x16",
+     {64, 32, 4, 2, 2, 1, 3},
+     {64, 32, 4, 2, 2, 1, 3},
+     /*onlyFor=*/0,
+     kTakesAny,
+     /*minHeadDim=*/64},
+    {target::kWmmaRepeated,
+     128,
+     "wmma_16x16x16",
+     {64, 16, 4, 2, 2, 1, 1},
+     {64, 16, 4, 2, 2, 1, 1},
+     /*onlyFor=*/0,
+     kTakesAny,
+     /*minHeadDim=*/128},
+    {target::kWmma,
+     128,
+     "wmma_16x16x16",
+     {64, 32, 4, 2, 2, 1, 3},
+     {64, 32, 4, 2, 2, 1, 3},
+     /*onlyFor=*/0,
+     kTakesAny | kReadsLists,
+     /*minHeadDim=*/128},
     {target::kWmmaRepeated,
      64,
      "wmma_16x16x16",
@@ -298,10 +336,6 @@ static const BackwardRow kBackwardRows[] = {
     {0, 384, "wmma_16x16x32", {64, 32, 4, 1, 1}, {64, 32, 4, 1, 1}},
     {0, 576, "wmma_16x16x32", {32, 32, 4, 1, 1, 2}, {64, 32, 4, 1, 1}},
 };
-
-/// What takes registers that fused kernels which fill theirs do not have.
-static constexpr KernelNeeds kTakesMore =
-    kDropsWeights | kCutsColumns | kHasProgram;
 
 /// Of the kernel of all three gradients.
 static const ScheduleRow kAtomicRows[] = {
@@ -386,7 +420,29 @@ static const ScheduleRow kAtomicRows[] = {
     {0, 128, "mfma_16x16x4", {64, 16, 4, 2, 1}},
     {0, 256, "mfma_16x16x4", {64, 16, 4, 1, 1}},
     {0, 512, "mfma_16x16x4", {64, 16, 4, 2, 1, 1, 2, 0, 64}},
-    // RDNA: waves that share columns of dQ split its queries, of which there
+    // RDNA: as above.
+    {target::kWmmaRepeated,
+     64,
+     "wmma_16x16x16",
+     {64, 32, 4, 2, 2, 1, 3},
+     /*onlyFor=*/0,
+     kTakesAny,
+     /*minHeadDim=*/64},
+    {target::kWmmaRepeated,
+     128,
+     "wmma_16x16x16",
+     {64, 16, 8, 2, 4, 2, 3},
+     /*onlyFor=*/0,
+     kTakesAny,
+     /*minHeadDim=*/128},
+    {target::kWmma,
+     128,
+     "wmma_16x16x16",
+     {64, 16, 4, 2, 2, 1, 3},
+     /*onlyFor=*/0,
+     kTakesAny | kReadsLists,
+     /*minHeadDim=*/128},
+    // Waves that share columns of dQ split its queries, of which there
     // must then be more, or the waves fewer. Where operands repeat there is no
     // schedule without scratch past 384.
     {target::kWmmaRepeated, 32, "wmma_16x16x16", {64, 32, 4, 1, 2, 1, 1}},
@@ -712,6 +768,9 @@ checkLaunch(llvm::function_ref<InFlightDiagnostic()> emitError,
             const spec::LaunchSpec &launch, ScheduleAttr kernel) {
   if (failed(checkProducts(emitError, target, elementType, dims, kernel)))
     return failure();
+  if (kernel.getStages() == 3)
+    return emitError() << "stages = 3 is of forward kernels; gradients take 1, "
+                          "2, 4 or 5";
   if (kernel.getStages() == 5 && !launch.feeds)
     return emitError() << "stages = 5 has dK a block late in kernels of all "
                           "gradients; the "
