@@ -36,11 +36,11 @@ const AxisRow kAxes[] = {
     {"pipeline",
      false,
      {"stages", "direct_copy"},
-     {{1, 0}, {2, 0}, {4, 0}, {1, 1}, {2, 1}, {3, 1}}},
+     {{1, 0}, {2, 0}, {3, 0}, {4, 0}, {1, 1}, {2, 1}, {3, 1}}},
     {"stages", true, {"stages"}, {{1}, {2}, {4}, {5}}},
     {"occupancy", true, {"waves_per_simd"}, {{1}, {2}, {3}, {4}}},
     {"waves that share queries", true, {"value_split"}, {{1}, {2}}},
-    {"place of queries", true, {"queries_in_lds"}, {{0}, {1}}},
+    {"place of queries", true, {"queries_in_lds"}, {{0}, {1}, {3}}},
 };
 
 } // namespace
