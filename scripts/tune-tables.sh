@@ -28,14 +28,17 @@ while [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; do
 done
 [ "${1-}" != -- ] || shift
 # Of each chip a clock (GHz) that it holds under load: what is faster at the clock of
-# the power model must be no slower there.
-for row in gfx908:1.15 gfx90a:1.3 gfx942:1.2 gfx950:1.8; do
-  chip=${row%:*}
+# the power model must be no slower there. Chips that are missing take the file of
+# another, which their rows of the table of chips name. Behind the clock the batches of
+# 16 heads.
+for row in gfx908:1.15:2,16 gfx90a:1.3:2,16 gfx942:1.2:2,16 gfx950:1.8:2,16 \
+  gfx1100:2.3:2 gfx1102:2.3:2 gfx1151:2.1:2 gfx1200:2.7:2 gfx1201:2.6:2; do
+  chip=${row%%:*} clock=${row#*:}
   case " ${chips:-$chip} " in *" $chip "*) ;; *) continue ;; esac
   for op in forward backward; do
     "$build/bin/aot-tune" --by=prediction --target="$chip" --op=$op \
-      --dtype=bf16,fp16 --head-dim=64,128 --seqlen=512,4096 --batch=2,16 --heads=16 \
-      --mask=none,causal-top-left --clock="${row#*:}" \
+      --dtype=bf16,fp16 --head-dim=64,128 --seqlen=512,4096 --batch="${clock#*:}" --heads=16 \
+      --mask=none,causal-top-left --clock="${clock%:*}" \
       --state="$state/$chip.state" -o "$folder" "$@"
   done
 done
