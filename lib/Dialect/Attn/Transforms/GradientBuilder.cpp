@@ -58,9 +58,10 @@ auto GradientBuilder<Base>::makeResidents(
     const int64_t column = columnsOf(chunk).first;
     if (readsAnew()) {
       residents.push_back({nullptr, nullptr,
-                           [=] {
-                             return load(this->anew(rows), this->opaque(first),
-                                         columns, column);
+                           [=](Value further) {
+                             return load(
+                                 this->fromColumn(this->anew(rows), further),
+                                 this->opaque(first), columns, column);
                            },
                            columns});
       continue;
@@ -125,9 +126,10 @@ void GradientBuilder<Base>::storeTurned(Value rows, const Visited &tile,
 }
 
 template <typename Base>
-Value GradientBuilder<Base>::readRows(Value lds, const Resident &right) {
+Value GradientBuilder<Base>::readRows(Value lds, const Resident &right,
+                                      Value further) {
   if (right.load) {
-    fetched = this->transpose(right.load());
+    fetched = this->transpose(right.load(further));
     separateLdsReads();
   }
   return factorTile(lds, tiles.blockN, right.columns);
@@ -155,6 +157,9 @@ Value GradientBuilder<Base>::noBlock(GradientSlot slot) {
   case GradientSlot::Turned:
     return this->splat(
         this->tile(tiles.valueDim, tiles.blockN, this->elementType), 0.0f);
+  case GradientSlot::Scores:
+  case GradientSlot::WeightGradients: // before the first chunk
+    return this->splat(this->f32Tile(tiles.blockN, tiles.blockM), 0.0f);
   case GradientSlot::ScoreGradients:
     return this->splat(
         this->tile(tiles.blockN, tiles.blockM, this->elementType), 0.0f);
@@ -177,8 +182,10 @@ Value GradientBuilder<Base>::product(Value rows, const Resident &right,
 
 template <typename Base>
 Value GradientBuilder<Base>::accumulate(Value left, Value right, Value acc) {
-  return DotOp::create(b, left, right, acc, schedule.getInst(),
-                       /*split_rows=*/schedule.getValueSplit() > 1);
+  Value sum = DotOp::create(b, left, right, acc, schedule.getInst(),
+                            /*split_rows=*/schedule.getValueSplit() > 1);
+  // LLVM would add up one chunk after the other behind the reads of all.
+  return loopsOverChunks() ? PinOp::create(b, sum).getResult() : sum;
 }
 
 template <typename Base>

@@ -71,8 +71,9 @@ protected:
   /// each time.
   struct Resident {
     Value tile, lds;
-    std::function<Value()> load; ///< rows
-    int64_t columns;             ///< score_dim
+    /// Rows from its first column on, or i32 so many further.
+    std::function<Value(Value further)> load;
+    int64_t columns; ///< score_dim
   };
   /// One for each chunk of columns.
   using Residents = llvm::SmallVector<Resident>;
@@ -88,6 +89,17 @@ protected:
   Value get(const Resident &resident);
   bool readsAnew() const {
     return !schedule.keepsQueriesInRegisters() && !schedule.keepsQueriesInLds();
+  }
+  /// Whether the chunks of scores are a loop: nothing of them is in registers
+  /// or LDS of its own, and all are whole.
+  bool loopsOverChunks() const {
+    const int64_t columns = tiles.chunks * tiles.columns;
+    return readsAnew() && schedule.getStages() == 1 && tiles.chunks > 2 &&
+           columns == this->headDim && columns == this->headDimV;
+  }
+  /// The first column of a chunk, i32; null: of none that a loop is on.
+  Value columnOfLoop(Value chunk) {
+    return chunk ? this->mul(chunk, this->i32(tiles.columns)) : Value();
   }
 
   //===--- what is visited ------------------------------------------------===//
@@ -106,7 +118,8 @@ protected:
   void storeTurned(Value rows, const Visited &tile, In in);
   /// Rows that a product with the resident operand takes. What is read from
   /// memory for it is in registers before.
-  Value readRows(Value lds, const Resident &right);
+  /// \param further  than the resident's columns, i32; null: none
+  Value readRows(Value lds, const Resident &right, Value further);
   Value readTurned(const Visited &tile, In in);
   /// What holds a block in LDS: with two buffers, blocks take turns.
   Value bufferOf(Value lds, Value number, int buffers);

@@ -33,7 +33,8 @@ static constexpr Slot kScoredRows[] = {Slot::ScoredRows},
                       kProduct[] = {Slot::Turned, Slot::ScoreGradients},
                       kScoreGradientRows[] = {Slot::ScoreGradientRows},
                       kSums[] = {Slot::QueryGradients, Slot::Number},
-                      kQueryGradients[] = {Slot::QueryGradients};
+                      kQueryGradients[] = {Slot::QueryGradients},
+                      kSumsOfChunks[] = {Slot::Scores, Slot::WeightGradients};
 
 // The queries' terms are owned.
 static const StepRow kQuerySteps[] = {
@@ -339,9 +340,11 @@ static const ChunkedRow kChunked[] = {
 
 /// With two stages what LDS takes next is on its way to registers meanwhile,
 /// last of all the first chunk of the next block.
-static llvm::SmallVector<Place> inChunks(const ChunkedRow &row, int stages,
-                                         int chunks) {
-  llvm::SmallVector<Place> places;
+/// \param loops  whether scores are a loop over their chunks
+static GradientPipeline inChunks(const ChunkedRow &row, int stages, int chunks,
+                                 bool loops) {
+  GradientPipeline pipeline = {row.steps, {}};
+  auto &places = pipeline.places;
   auto append = [&](llvm::ArrayRef<Place> steps, int chunk) {
     for (Place place : steps)
       places.push_back({*place.step, place.ahead, chunk});
@@ -353,7 +356,7 @@ static llvm::SmallVector<Place> inChunks(const ChunkedRow &row, int stages,
     return {number < chunks ? Step::Load : Step::LoadAgain, /*ahead=*/0,
             number % chunks};
   };
-  for (int number = 0; number < 2 * chunks; ++number) {
+  auto take = [&](int number) {
     const bool isAgain = number >= chunks;
     places.push_back(Order::Barrier);
     if (stages == 1)
@@ -365,19 +368,24 @@ static llvm::SmallVector<Place> inChunks(const ChunkedRow &row, int stages,
       places.push_back(load(number + 1));
     append(isAgain ? row.chunk : llvm::ArrayRef<Place>(kChunkOfScores),
            number % chunks);
-    if (number + 1 == chunks)
-      append(row.whole, /*chunk=*/0);
-  }
-  return places;
+  };
+  for (int number = 0; number < (loops ? 1 : chunks); ++number)
+    take(number);
+  if (loops)
+    pipeline.chunks = {0, places.size(), chunks, kSumsOfChunks};
+  append(row.whole, /*chunk=*/0);
+  for (int number = chunks; number < 2 * chunks; ++number)
+    take(number);
+  return pipeline;
 }
 
 GradientPipeline fovea::attn::gradientPipeline(GradientKernel kernel,
                                                ScheduleAttr schedule,
-                                               int64_t chunks) {
+                                               int64_t chunks, bool loops) {
   if (chunks > 1) {
     const ChunkedRow &row = *llvm::find_if(
         kChunked, [&](const ChunkedRow &row) { return row.kernel == kernel; });
-    return {row.steps, inChunks(row, schedule.getStages(), int(chunks))};
+    return inChunks(row, schedule.getStages(), int(chunks), loops);
   }
   for (const PipelineRow &row : kPipelines)
     if (row.kernel == kernel && row.stages == schedule.getStages())

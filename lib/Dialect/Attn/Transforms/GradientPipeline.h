@@ -73,8 +73,9 @@ enum class GradientKernel { Queries, Keys, All };
 /// The pipeline of a kernel under a schedule that checkBackwardSchedule()
 /// accepts.
 /// \param chunks  that columns come in, as forwardTiles() says
+/// \param loops   whether scores are a loop over them, with `stages` = 1
 GradientPipeline gradientPipeline(GradientKernel kernel, ScheduleAttr schedule,
-                                  int64_t chunks);
+                                  int64_t chunks, bool loops = false);
 
 } // namespace fovea::attn
 

@@ -23,7 +23,8 @@ public:
       : GradientBuilder(op, kernel, target, arguments, schedule),
         PipelineRunner(b, gradientPipeline(isAtomic() ? GradientKernel::All
                                                       : GradientKernel::Keys,
-                                           schedule, tiles.chunks)) {}
+                                           schedule, tiles.chunks,
+                                           loopsOverChunks())) {}
   void build();
 
 private:
@@ -40,7 +41,9 @@ private:
   void load(Value number, Value block, bool isAgain);
   /// What was loaded so, without columns that are not there.
   Value cutChunk(const Rows &rows, Value tile) {
-    return cut(tiles.chunks > 1 ? anew(rows) : rows, tile,
+    return cut(fromColumn(tiles.chunks > 1 ? anew(rows) : rows,
+                          columnOfLoop(chunkOfLoop)),
+               tile,
                chunk * tiles.columns);
   }
   Score::Result scoresOf(Value products, Value block);
@@ -135,7 +138,7 @@ void KeyGradients::prepareQuerySums(const Rows &k) {
     const int64_t column = columnsOf(number).first;
     if (readsAnew()) {
       queryKeys.push_back({nullptr, nullptr,
-                           [=] {
+                           [=](Value) {
                              return loadOwn(anew(k), opaque(firstKey),
                                             query->columns, column);
                            },
@@ -164,7 +167,7 @@ void KeyGradients::prepareQuerySums(const Rows &k) {
 Value KeyGradients::queryGradients(Value ds, const Resident &own) {
   Value right = own.tile;
   if (own.load)
-    right = own.load();
+    right = own.load(/*further=*/nullptr);
   else if (sharesKeys())
     right = factorTile(own.lds, tiles.blockM, query->columns);
   else if (own.lds)
@@ -188,8 +191,13 @@ void KeyGradients::load(Value number, Value block, bool isAgain) {
     return first;
   };
   auto view = [&](bool ofDout) {
-    return TileBuilder::view(ofDout ? head.dout : head.q, firstRow());
+    const Rows &rows = ofDout ? head.dout : head.q;
+    return TileBuilder::view(fromColumn(loopsOverChunks() ? anew(rows) : rows,
+                                        columnOfLoop(chunkOfLoop)),
+                             firstRow());
   };
+  if (loopsOverChunks())
+    views = {}; // of some in the loop, or behind it
   slot(Slot::ScoredRows) =
       views.load(b, number, false, tiles, chunk, behind, view);
   slot(Slot::OtherRows) =
@@ -262,16 +270,19 @@ void KeyGradients::take(GradientStep step, Value number) {
   }
   case Step::ReadScored:
     separateChunks();
-    slot(Slot::Scored) = readRows(in(ldsQ.rows), keys[chunk]);
+    slot(Slot::Scored) =
+        readRows(in(ldsQ.rows), keys[chunk], columnOfLoop(chunkOfLoop));
     return;
   case Step::Scores:
-    if (chunk == 0)
+    if (isFirstChunk())
       slot(Slot::Number) = block();
     slot(Slot::Scores) = product(slot(Slot::Scored), keys[chunk],
-                                 chunk ? slot(Slot::Scores) : Value());
+                                 isFirstChunk() ? Value() : slot(Slot::Scores));
     return;
   case Step::Mask: {
     separateChunks();
+    if (loopsOverChunks())
+      slot(Slot::Number) = block();
     scored = scoresOf(slot(Slot::Scores), slot(Slot::Number));
     slot(Slot::Scores) = maskedScores(scored.score, slot(Slot::Number));
     slot(Slot::Slopes) =
@@ -306,12 +317,13 @@ void KeyGradients::take(GradientStep step, Value number) {
     return;
   case Step::ReadOther:
     separateLdsReads();
-    slot(Slot::Other) = readRows(in(ldsDout.rows), values[chunk]);
+    slot(Slot::Other) =
+        readRows(in(ldsDout.rows), values[chunk], columnOfLoop(chunkOfLoop));
     return;
   case Step::WeightGradients:
     slot(Slot::WeightGradients) =
         product(slot(Slot::Other), values[chunk],
-                chunk ? slot(Slot::WeightGradients) : Value());
+                isFirstChunk() ? Value() : slot(Slot::WeightGradients));
     return;
   case Step::ReadDeltas:
     slot(Slot::Deltas) = ofEachQuery(in(ldsDelta));

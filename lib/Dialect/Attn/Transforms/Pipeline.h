@@ -53,12 +53,20 @@ struct PipelineOf {
   /// What an iteration finds of those before: the slot, and of which block.
   using Key = std::pair<Slot, int>;
 
+  /// Places that a loop takes for one chunk of columns after the other.
+  struct ChunkLoop {
+    size_t first = 0, end = 0; ///< of the places; none
+    int count = 0;             ///< of the chunks
+    llvm::ArrayRef<Slot> sums; ///< what it carries, from nothing() on
+  };
+
   llvm::ArrayRef<StepRow> steps;
   llvm::SmallVector<Place> places;
   int buffers = 1; ///< in LDS for what is visited: blocks take turns
   /// Whether an iteration may visit a block of each buffer, in which they have
   /// constant addresses.
   bool goesInTurns = false;
+  ChunkLoop chunks = {};
 
   const StepRow &rowOf(Step step) const {
     return *llvm::find_if(steps,
@@ -174,7 +182,10 @@ protected:
 
   mlir::ImplicitLocOpBuilder &builder;
   const Pipeline pipeline;
-  int chunk = 0; ///< that a step is about
+  int chunk = 0;     ///< that a step is about; in a loop over them 0
+  Value chunkOfLoop; ///< i32: there which; null: there is no loop
+  /// Whether nothing is summed up of chunks yet.
+  bool isFirstChunk() const { return chunk == 0 && !chunkOfLoop; }
   /// Which of an iteration's blocks a step is about, and so many more; none: it
   /// has one.
   std::optional<int> turn;
@@ -216,30 +227,68 @@ private:
   ///   Otherwise what orders work is left out where nothing has touched LDS.
   void takePlaces(int iteration, Value first,
                   llvm::function_ref<bool(int ahead)> includes) {
-    bool isLoop = !includes;
     made.clear();
-    for (const Place &place : pipeline.places) {
-      if (!place.step) {
-        if (isLoop || (isLdsTouched && !isOfLoop(place.order)))
-          keep(place.order);
-        if (place.order == Order::Barrier)
-          isLdsTouched = false;
+    const auto &chunks = pipeline.chunks;
+    for (size_t number = 0; number < pipeline.places.size(); ++number) {
+      if (number == chunks.first && number < chunks.end) {
+        takeChunks(iteration, first, includes);
+        number = chunks.end - 1;
         continue;
       }
-      if (!isLoop && !includes(place.ahead))
-        continue;
-      const auto &row = pipeline.rowOf(*place.step);
-      isLdsTouched |= row.means == Pipeline::Lds;
-      current = iteration + place.ahead;
-      chunk = place.chunk;
-      turn = turnOfIteration;
-      if (turn)
-        *turn += place.ahead;
-      take(*place.step, after(first, place.ahead));
-      if (row.means == Pipeline::Vectors)
-        for (Slot written : row.writes)
-          made.push_back({written, current});
+      takePlace(pipeline.places[number], iteration, first, includes);
     }
+  }
+
+  void takePlace(const Place &place, int iteration, Value first,
+                 llvm::function_ref<bool(int ahead)> includes) {
+    bool isLoop = !includes;
+    if (!place.step) {
+      if (isLoop || (isLdsTouched && !isOfLoop(place.order)))
+        keep(place.order);
+      if (place.order == Order::Barrier)
+        isLdsTouched = false;
+      return;
+    }
+    if (!isLoop && !includes(place.ahead))
+      return;
+    const auto &row = pipeline.rowOf(*place.step);
+    isLdsTouched |= row.means == Pipeline::Lds;
+    current = iteration + place.ahead;
+    chunk = place.chunk;
+    turn = turnOfIteration;
+    if (turn)
+      *turn += place.ahead;
+    take(*place.step, after(first, place.ahead));
+    if (row.means == Pipeline::Vectors)
+      for (Slot written : row.writes)
+        made.push_back({written, current});
+  }
+
+  void takeChunks(int iteration, Value first,
+                  llvm::function_ref<bool(int ahead)> includes) {
+    const auto &chunks = pipeline.chunks;
+    auto sums = llvm::map_to_vector(chunks.sums,
+                                    [&](Slot slot) { return nothing(slot); });
+    auto set = [&](mlir::ValueRange values) {
+      for (auto [slot, value] : llvm::zip_equal(chunks.sums, values))
+        slots[{slot, iteration}] = value;
+    };
+    auto loop = mlir::scf::ForOp::create(
+        builder, constant(0), constant(chunks.count), constant(1), sums);
+    {
+      mlir::OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(loop.getBody());
+      set(loop.getRegionIterArgs());
+      chunkOfLoop = loop.getInductionVar();
+      for (size_t number = chunks.first; number < chunks.end; ++number)
+        takePlace(pipeline.places[number], iteration, first, includes);
+      chunkOfLoop = nullptr;
+      mlir::scf::YieldOp::create(
+          builder, llvm::map_to_vector(chunks.sums, [&](Slot slot) {
+            return slots[{slot, iteration}];
+          }));
+    }
+    set(loop.getResults());
   }
 
   /// What is carried on from `iterations` of a loop's body.

@@ -18,7 +18,7 @@ public:
                 const KernelArguments &arguments, ScheduleAttr schedule)
       : GradientBuilder(op, kernel, target, arguments, schedule),
         PipelineRunner(b, gradientPipeline(GradientKernel::Queries, schedule,
-                                           tiles.chunks)) {}
+                                           tiles.chunks, loopsOverChunks())) {}
   void build();
 
 private:
@@ -32,7 +32,9 @@ private:
   /// What was loaded so, without columns that are not there.
   Value cutChunk(bool values, Value tile) {
     const Rows &ofKeys = rowsOfKeys(values);
-    return cut(tiles.chunks > 1 ? anew(ofKeys) : ofKeys, tile,
+    return cut(fromColumn(tiles.chunks > 1 ? anew(ofKeys) : ofKeys,
+                          columnOfLoop(chunkOfLoop)),
+               tile,
                chunk * tiles.columns);
   }
 
@@ -59,9 +61,13 @@ SmallVector<Value *> QueryGradient::sums() {
 }
 
 Value QueryGradient::loadChunk(bool values, Value number) {
+  if (loopsOverChunks())
+    views = {}; // of some in the loop, or behind it
   return views.load(b, number, values, values ? tilesV : tiles, chunk,
-                    /*behind=*/0,
-                    [&](bool values) { return viewKeys(values, number); });
+                    /*behind=*/0, [&](bool values) {
+                      return viewKeys(values, number, /*row=*/0,
+                                      columnOfLoop(chunkOfLoop));
+                    });
 }
 
 void QueryGradient::take(GradientStep step, Value number) {
@@ -86,11 +92,12 @@ void QueryGradient::take(GradientStep step, Value number) {
     return;
   case Step::ReadScored:
     separateChunks();
-    slot(Slot::Scored) = readRows(in(ldsK.rows), queries[chunk]);
+    slot(Slot::Scored) =
+        readRows(in(ldsK.rows), queries[chunk], columnOfLoop(chunkOfLoop));
     return;
   case Step::Scores:
     slot(Slot::Scores) = product(slot(Slot::Scored), queries[chunk],
-                                 chunk ? slot(Slot::Scores) : Value());
+                                 isFirstChunk() ? Value() : slot(Slot::Scores));
     return;
   case Step::Mask: {
     separateChunks();
@@ -115,12 +122,13 @@ void QueryGradient::take(GradientStep step, Value number) {
   }
   case Step::ReadOther:
     separateLdsReads();
-    slot(Slot::Other) = readRows(in(ldsV.rows), douts[chunk]);
+    slot(Slot::Other) =
+        readRows(in(ldsV.rows), douts[chunk], columnOfLoop(chunkOfLoop));
     return;
   case Step::WeightGradients:
     slot(Slot::WeightGradients) =
         product(slot(Slot::Other), douts[chunk],
-                chunk ? slot(Slot::WeightGradients) : Value());
+                isFirstChunk() ? Value() : slot(Slot::WeightGradients));
     return;
   case Step::ScoreGradients: {
     Value dp = slot(Slot::WeightGradients);

@@ -275,6 +275,15 @@ Rows TileBuilder::anew(Rows rows) {
   return rows;
 }
 
+Rows TileBuilder::fromColumn(Rows rows, Value column) {
+  if (!column)
+    return rows;
+  rows.offset = add(rows.offset, i64(column));
+  if (rows.columns)
+    rows.columns = max(sub(rows.columns, column), i32(0));
+  return rows;
+}
+
 Value TileBuilder::view(const Rows &rows, Value first, int64_t columns,
                         Type type) {
   Value start = first;
@@ -732,14 +741,15 @@ Score::Fetched QueryBlockBuilder::fetchScore(Value number, int64_t rows,
   return score.fetch(f32Tile(rows, blockM), placeOf(number, row));
 }
 
-Value QueryBlockBuilder::viewKeys(bool values, Value number, int64_t row) {
+Value QueryBlockBuilder::viewKeys(bool values, Value number, int64_t row,
+                                  Value column) {
   // In that loop only what is fetched ahead may be of another.
   bool isOwn =
       isFull && !lists.isThere() && (!looksOn || isa<BlockArgument>(number));
   Value first = isOwn ? mul(number, i32(blockN)) : rowOf(number);
   if (row != 0)
     first = add(first, i32(row));
-  return view((isOwn ? fullRows : rows)[values], first);
+  return view(fromColumn((isOwn ? fullRows : rows)[values], column), first);
 }
 
 Value QueryBlockBuilder::loadKeys(bool values, Value number, int64_t columns) {

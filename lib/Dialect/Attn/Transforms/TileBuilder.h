@@ -228,6 +228,8 @@ protected:
   /// addresses of what a loop loads, and what is cut of each column, ahead of
   /// the loop.
   Rows anew(Rows rows);
+  /// The same rows from a column on, i32; null: all of them.
+  Rows fromColumn(Rows rows, Value column);
   /// The rows of a segment's blocks: its origin becomes row 0.
   Rows within(const Rows &rows, const Segments &segments);
   /// Rows from `first` on; of the element type unless another is given.
@@ -398,7 +400,9 @@ protected:
   /// What the score program of the block's part [rows, block_m] reads.
   Score::Fetched fetchScore(Value number, int64_t rows, int64_t row = 0);
   /// \param row  of the block that is the view's first
-  Value viewKeys(bool values, Value number, int64_t row = 0);
+  /// \param column  of the rows that is the view's first, i32; null: 0
+  Value viewKeys(bool values, Value number, int64_t row = 0,
+                 Value column = nullptr);
 
   /// Products go over the columns of V. Else each is a column of the output,
   /// and those that are not there are not stored.
