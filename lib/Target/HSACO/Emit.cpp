@@ -12,6 +12,8 @@
 #include "TrackedPressure.h"
 #include "fovea/Target/HSACO/KernelAttributes.h"
 #include "fovea/Target/HSACO/Serialize.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
@@ -48,6 +50,7 @@ namespace {
 struct Emitted {
   KernelResources took;
   bool hasBanks = false; ///< operands of WMMA have banks of their own
+  bool hasMatrices = false; ///< products by matrix instructions
   /// What it was emitted with, by attribute.
   std::map<StringRef, StringRef> attributes;
 };
@@ -77,8 +80,14 @@ static bool spillsScalarsAlone(const Emitted &kernel) {
 }
 
 /// Of WMMA, whose operands take all registers of a wave.
-static bool lacksRegisters(const Emitted &kernel) {
+static bool lacksBanks(const Emitted &kernel) {
   return kernel.hasBanks && kernel.took.scratchBytes != 0;
+}
+
+/// Or of products by lanes, whose operands do.
+static bool lacksRegisters(const Emitted &kernel) {
+  return lacksBanks(kernel) ||
+         (!kernel.hasMatrices && kernel.took.scratchBytes != 0);
 }
 
 /// In the order in which they are tried. Kernels with many scalars have those
@@ -88,8 +97,8 @@ static constexpr Retry kRetries[] = {
     // LLVM's estimate lets it move reads of LDS ahead of products whose
     // operands then no longer fit.
     {kTrackedPressureAttrName, "", lacksRegisters},
-    {kAnyBanksAttrName, "", lacksRegisters, /*isAlone=*/true},
-    {kAnyBanksAttrName, "", lacksRegisters},
+    {kAnyBanksAttrName, "", lacksBanks, /*isAlone=*/true},
+    {kAnyBanksAttrName, "", lacksBanks},
     {kRecomputedScalarsAttrName, kScalarsOutsideLoops, spillsScalars},
     {kTrackedPressureAttrName, "", spillsScalarsAlone},
     {kRecomputedScalarsAttrName, kScalarsOfRounds, spillsScalarsAlone},
@@ -99,6 +108,17 @@ static constexpr Retry kRetries[] = {
 /// be it of vectors or scalars.
 static auto costOf(const KernelResources &kernel) {
   return std::pair(kernel.scratchBytes, kernel.vgprSpills + kernel.sgprSpills);
+}
+
+static bool hasMatrixProducts(const Function &function) {
+  return any_of(instructions(function), [](const Instruction &instruction) {
+    auto *call = dyn_cast<IntrinsicInst>(&instruction);
+    if (!call)
+      return false;
+    StringRef name = call->getCalledFunction()->getName();
+    return name.starts_with("llvm.amdgcn.mfma.") ||
+           name.starts_with("llvm.amdgcn.wmma.");
+  });
 }
 
 /// What retries gave a kernel, or our passes of themselves.
@@ -143,6 +163,8 @@ static Expected<Emission> emitOnce(std::unique_ptr<Module> module,
     Emitted &kernel = emission.kernels.emplace_back();
     kernel.hasBanks = ours.hintedFunctions().contains(took.name);
     kernel.took = std::move(took);
+    kernel.hasMatrices =
+        hasMatrixProducts(*module->getFunction(kernel.took.name));
     kernel.attributes = attributesOf(*module->getFunction(kernel.took.name));
   }
   return emission;

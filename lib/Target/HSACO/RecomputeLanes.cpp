@@ -180,7 +180,7 @@ bool LaneValues::recompute(Function &function,
       if (isa<PHINode>(user))
         continue;
       Loop *loop = loops.getLoopFor(at);
-      if (loop && !isToCompare(*user)) {
+      if (loop && loop->isInnermost() && !isToCompare(*user)) {
         at = loop->getOutermostLoop()->getLoopPreheader();
         if (!at)
           continue;
