@@ -238,10 +238,8 @@ static const BackwardRow kBackwardRows[] = {
      {32, 8, 8, 1, 2, 8, 2, 0, 64},
      {32, 8, 8, 1, 2, 8, 2, 0, 64}},
     // RDNA: 256 registers a lane. What the next rows have is loaded an
-    // iteration
-    // ahead, and of two operands that stay the one of the scores is in LDS: it
-    // is
-    // read beside products that have no other operand there.
+    // iteration ahead, and of two operands that stay the one of the scores is
+    // in LDS: it is read beside products that have no other operand there.
     {target::kWmmaRepeated,
      64,
      "wmma_16x16x16",

@@ -183,8 +183,7 @@ static const ScheduleRow kForwardRows[] = {
      {64, 32, 4, 1, 5, 1, 1},
      kCutsColumns},
     // 32 queries a wave have no registers here: half of the columns of keys
-    // come
-    // past LDS.
+    // come past LDS.
     {target::kWmmaRepeated | target::kLargeRegisterFile,
      128,
      "wmma_16x16x16",
