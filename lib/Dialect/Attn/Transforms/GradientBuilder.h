@@ -91,11 +91,13 @@ protected:
     return !schedule.keepsQueriesInRegisters() && !schedule.keepsQueriesInLds();
   }
   /// Whether the chunks of scores are a loop: nothing of them is in registers
-  /// or LDS of its own, and all are whole.
-  bool loopsOverChunks() const {
+  /// or LDS of its own, and all are whole, or where they end is known at run
+  /// time.
+  bool loopsOverChunks() {
     const int64_t columns = tiles.chunks * tiles.columns;
     return readsAnew() && schedule.getStages() == 1 && tiles.chunks > 2 &&
-           columns == this->headDim && columns == this->headDimV;
+           (!op.getHeadDims().empty() ||
+            (columns == this->headDim && columns == this->headDimV));
   }
   /// The first column of a chunk, i32; null: of none that a loop is on.
   Value columnOfLoop(Value chunk) {
