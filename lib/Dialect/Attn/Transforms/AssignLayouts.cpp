@@ -445,7 +445,10 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   SmallVector<StoreLdsOp> stores;
   func.walk([&](DotOp dot) { dots.push_back(dot); });
   func.walk([&](StoreLdsOp store) { stores.push_back(store); });
-  sharesColumns = dots.empty() && schedule.getBlockM() == 1;
+  // Of one row a workgroup; the gradient of sinks, which has none, gathers.
+  const bool loads = func.walk([](LoadOp) { return WalkResult::interrupt(); })
+                         .wasInterrupted();
+  sharesColumns = dots.empty() && loads && schedule.getBlockM() == 1;
   // Products that nothing was summed up in before decide how what follows from
   // them lies, in whatever order a loop has them. Those that share waves out
   // otherwise load what they need once more.
