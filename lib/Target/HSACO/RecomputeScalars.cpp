@@ -149,7 +149,7 @@ private:
   bool isUsedIn(const Value &value, const Loop &loop) const;
   bool staysBehind(const Value &value, const BasicBlock &point) const;
   SmallVector<Value *> liveAt(const BasicBlock &point) const;
-  unsigned mostAlive(const Loop *loop = nullptr) const;
+  unsigned mostAlive() const;
   void recomputeAt(BasicBlock &point,
                    function_ref<bool(const Value &)> isWanted);
   void visit(Loop &loop);
@@ -268,7 +268,7 @@ SmallVector<Value *> Recomputation::liveAt(const BasicBlock &point) const {
   return live;
 }
 
-unsigned Recomputation::mostAlive(const Loop *loop) const {
+unsigned Recomputation::mostAlive() const {
   DenseMap<const BasicBlock *, SmallPtrSet<const Value *, 32>> in;
   unsigned most = 0;
   for (bool isChanged = true; isChanged;) {
@@ -286,9 +286,7 @@ unsigned Recomputation::mostAlive(const Loop *loop) const {
       unsigned registers = 0;
       for (const Value *value : live)
         registers += registersOf(*value, layout);
-      const bool isCounted = !loop || loop->contains(block);
-      if (isCounted)
-        most = std::max(most, registers);
+      most = std::max(most, registers);
       for (Instruction &instruction : reverse(*block)) {
         if (live.erase(&instruction))
           registers -= registersOf(instruction, layout);
@@ -297,8 +295,7 @@ unsigned Recomputation::mostAlive(const Loop *loop) const {
         for (Value *operand : instruction.operands())
           if (isScalar(*operand) && live.insert(operand).second)
             registers += registersOf(*operand, layout);
-        if (isCounted)
-          most = std::max(most, registers);
+        most = std::max(most, registers);
       }
       auto &before = in[block];
       if (live.size() != before.size()) {
@@ -545,7 +542,7 @@ bool Recomputation::run() {
     return true;
   bool isSeparated = false;
   for (Loop *loop : loops.getLoopsInPreorder()) {
-    if (!loop->isInnermost() || mostAlive(loop) < kManyScalars)
+    if (!loop->isInnermost())
       continue;
     for (BasicBlock *block : loop->blocks())
       for (Instruction &instruction : make_early_inc_range(*block))

@@ -36,7 +36,7 @@ inline constexpr llvm::StringLiteral kRecomputedLanesAttrName =
 inline constexpr llvm::StringLiteral kRecomputedScalarsAttrName =
     "fovea-recomputed-scalars";
 /// Its values: those that a loop does not use, behind it, ahead of it or in the
-/// body of the outer loop; and also, in inner loops with many, what follows
+/// body of the outer loop; and also, in inner loops, what follows
 /// from a value that is made there, for each round of its uses.
 inline constexpr llvm::StringLiteral kScalarsOutsideLoops = "outside-loops",
                                      kScalarsOfRounds = "rounds";

@@ -433,8 +433,8 @@ Value KeyGradients::loadOwn(const Rows &rows, Value first, int64_t columns,
 /// The queries that see each key: none one past the last, where that matters.
 Bounds KeyGradients::seenByKeys() {
   // Or LLVM would make them ahead of the loops.
-  Bounds seen =
-      visibility.rowsOfEachKey(queries, opaque(firstKey), tiles.blockM);
+  const Value first = opaque(firstKey);
+  Bounds seen = visibility.rowsOfEachKey(queries, first, tiles.blockM);
   if (score.isProgram()) {
     RankedTensorType row = tile(1, tiles.blockM, b.getI32Type());
     Value count = splat(row, queries.count);
@@ -443,7 +443,8 @@ Bounds KeyGradients::seenByKeys() {
   if (!sumsOverKeys())
     return seen;
   RankedTensorType row = tile(1, tiles.blockM, b.getI32Type());
-  Value count = splat(row, sub(seqlenK(), firstKey));
+  Value count =
+      splat(row, sub(seqlenK(), score.hasGradients() ? first : firstKey));
   Value isKey = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
                                       ColumnIndexOp::create(b, row), count);
   Value none = splat(row, 0);

@@ -72,6 +72,13 @@ void Score::findGradients(BackwardOp op,
     const std::string name = "dcapture" + std::to_string(number);
     gradient.to.value = argument(name);
     gradient.to.extents = captured[number].extents;
+    // Nothing of a gradient that is not wanted is within bounds: cheaper than a
+    // branch in the loop, and than a condition that it holds.
+    if (isStored)
+      for (Value &extent : gradient.to.extents)
+        extent = arith::SelectOp::create(
+            b, isNull(b, gradient.to.value),
+            arith::ConstantIntOp::create(b, 0, 32), extent);
     for (size_t dim = 0; dim != gradient.to.extents.size(); ++dim)
       gradient.to.strides.push_back(
           argument(name + "_stride" + std::to_string(dim)));
@@ -331,15 +338,30 @@ Score::Tiles::Address Score::Tiles::addressOf(AtOp at, const Captured &from,
 
   Value zero = i32(0), one = arith::ConstantIntOp::create(b, 1, 64).getResult();
   Value offset = wide(zero), span = one, inside, index, isBeyond;
-  auto addSpan = [&](Value extent, Value stride) {
-    inside = both(inside, arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
-                                                extent, zero));
+  auto isSome = [&](Value extent) -> Value {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, extent, zero);
+  };
+  auto addSpan = [&](Value extent, Value stride, bool isKnown = false) {
+    if (!isKnown)
+      inside = both(inside, isSome(extent));
     Value last = wide(arith::SubIOp::create(b, extent, i32(1)));
     span = sum(span, arith::MulIOp::create(b, last, stride));
   };
+  // What holds for all rows is in their number in the kernels that own keys,
+  // whose loops have no registers for conditions.
+  Value hasColumns;
+  if (!place.hasKeyRows && llvm::any_of(at.getIndices(), [&](Value used) {
+        return placeOf(used) == place.row;
+      }))
+    for (auto [extent, used] : llvm::zip_equal(from.extents, at.getIndices()))
+      if (Value first = placeOf(used); first && !isRow(used))
+        hasColumns = both(hasColumns,
+                          isSome(arith::SubIOp::create(b, extent, first)));
   bool isUnaligned = false;
   for (auto [dim, used] : llvm::enumerate(at.getIndices())) {
     Value stride = from.strides[dim], extent = from.extents[dim];
+    if (hasColumns && isRow(used))
+      extent = arith::SelectOp::create(b, hasColumns, extent, zero);
     Value value = get(used);
     const bool isLast = dim + 1 == at.getIndices().size();
     auto scaled = [&](Value tile) -> Value {
@@ -368,7 +390,8 @@ Score::Tiles::Address Score::Tiles::addressOf(AtOp at, const Captured &from,
       }
       offset = sum(offset, arith::MulIOp::create(b, wide(first), stride));
       Value rest = arith::SubIOp::create(b, extent, first);
-      addSpan(arith::MinSIOp::create(b, rest, i32(size)), stride);
+      addSpan(arith::MinSIOp::create(b, rest, i32(size)), stride,
+              /*isKnown=*/hasColumns && !isRow(used));
       index = sum(index, scaled(local));
       if (isRow(used)) {
         isDown = isLast && isUnit;
@@ -474,8 +497,7 @@ void Score::Tiles::store(const Gradient &gradient, Value tile, Value outside) {
   if (getElementTypeOrSelf(tile) != gradient.stored)
     tile = arith::TruncFOp::create(b, whole.clone(gradient.stored), tile);
   Value base = gradient.to.value;
-  ScatterOp::create(b, tile, base, address.offset,
-                    sizeIfWanted(b, base, address.size), index);
+  ScatterOp::create(b, tile, base, address.offset, address.size, index);
 }
 
 void Score::Tiles::take(Operation &op) {
