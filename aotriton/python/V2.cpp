@@ -14,22 +14,28 @@ using aotriton::Stream;
 
 #if AOTRITON_VERSION_MINOR < 13
 
-/// Binds a function of the library whose last arguments are the stream and the
-/// extra arguments, which may be left out; `names` are those before.
-template <typename Extra, typename... Parameters, typename... Names>
-void define(py::module_ &module, const char *name, const char *doc,
-            hipError_t (*function)(Parameters..., Stream, Extra *),
-            Names... names) {
-  static_assert(sizeof...(Parameters) == sizeof...(Names));
-  module.def(
-      name,
-      [function](Parameters... arguments, const Stream *stream, Extra *extra) {
-        return statusOf(
-            [&] { return function(arguments..., streamOf(stream), extra); });
-      },
-      doc, py::arg(names)..., py::arg("stream") = py::none(),
-      py::arg("extargs") = py::none());
-}
+/// A function of the library whose last parameters are the stream and the extra
+/// arguments, behind `Parameters`.
+template <typename Extra, typename... Parameters>
+struct Call {
+  /// Binds it; the last two may be left out, and `names` are those of the
+  /// others.
+  template <typename... Names>
+  static void define(py::module_ &module, const char *name, const char *doc,
+                     hipError_t (*function)(Parameters..., Stream, Extra *),
+                     Names... names) {
+    static_assert(sizeof...(Parameters) == sizeof...(Names));
+    module.def(
+        name,
+        [function](Parameters... arguments, const Stream *stream,
+                   Extra *extra) {
+          return statusOf(
+              [&] { return function(arguments..., streamOf(stream), extra); });
+        },
+        doc, py::arg(names)..., py::arg("stream") = py::none(),
+        py::arg("extargs") = py::none());
+  }
+};
 
 void defineCalls(py::module_ &module) {
   using aotriton::v2::CppTune;
@@ -45,45 +51,51 @@ void defineCalls(py::module_ &module) {
   py::class_<FusedBwdExtraArguments, CppTune>(module, "FusedBwdExtraArguments",
                                               "Empty: nothing is tuned here.")
       .def(py::init<>());
-  define<FwdExtraArguments, T4, T4, T4, T4, float, T2, T4, float, T0, T0,
-         int64_t, T0, T0, T4, bool, T0>(
-      module, "attn_fwd", "Attention, forward. Returns a hipError_t.",
-      &flash::attn_fwd, "q", "k", "v", "b", "sm_scale", "softmax_lse", "out",
-      "dropout_p", "philox_seed", "philox_offset1", "philox_offset2",
-      "philox_seed_output", "philox_offset_output", "encoded_softmax",
-      "is_causal", "atomic_for_causal");
-  define<FwdExtraArguments, T4, T4, T4, T4, T1, T1, int32_t, int32_t, float, T2,
-         T4, float, T0, T0, int64_t, T0, T0, T4, bool, T0>(
-      module, "attn_fwd_compact_varlen",
-      "Attention of sequences one behind the other, forward. Returns a "
-      "hipError_t.",
-      &flash::attn_fwd_compact_varlen, "q", "k", "v", "b", "cu_seqlens_q",
-      "cu_seqlens_k", "max_seqlen_q", "max_seqlen_k", "sm_scale", "softmax_lse",
-      "out", "dropout_p", "philox_seed", "philox_offset1", "philox_offset2",
-      "philox_seed_output", "philox_offset_output", "encoded_softmax",
-      "is_causal", "atomic_for_causal");
-  define<BwdExtraArguments, T4, T4, T4, T4, float, T4, T4, T4, T4, T4, T4, T2,
-         T2, float, T0, T0, int64_t, bool>(
-      module, "attn_bwd", "Attention, backward. Returns a hipError_t.",
-      &flash::attn_bwd, "q", "k", "v", "b", "sm_scale", "out", "dout", "dq",
-      "dk", "dv", "db", "softmax_lse", "delta", "dropout_p", "philox_seed",
-      "philox_offset1", "philox_offset2", "is_causal");
-  define<FusedBwdExtraArguments, T4, T4, T4, T4, float, T4, T4, T4, T4, T4, T4,
-         T2, float, T0, T0, int64_t, bool>(
-      module, "attn_bwd_fused",
-      "Attention, backward, without a workspace. Returns a hipError_t.",
-      &flash::attn_bwd_fused, "q", "k", "v", "b", "sm_scale", "out", "dout",
-      "dq", "dk", "dv", "db", "softmax_lse", "dropout_p", "philox_seed",
-      "philox_offset1", "philox_offset2", "is_causal");
-  define<BwdExtraArguments, T4, T4, T4, T1, T1, int32_t, int32_t, T4, float, T4,
-         T4, T4, T4, T4, T4, T2, T2, float, T0, T0, int64_t, bool>(
-      module, "attn_bwd_compact_varlen",
-      "Attention of sequences one behind the other, backward. Returns a "
-      "hipError_t.",
-      &flash::attn_bwd_compact_varlen, "q", "k", "v", "cu_seqlens_q",
-      "cu_seqlens_k", "max_seqlen_q", "max_seqlen_k", "b", "sm_scale", "out",
-      "dout", "dq", "dk", "dv", "db", "softmax_lse", "delta", "dropout_p",
-      "philox_seed", "philox_offset1", "philox_offset2", "is_causal");
+  Call<FwdExtraArguments, T4, T4, T4, T4, float, T2, T4, float, T0, T0, int64_t,
+       T0, T0, T4, bool,
+       T0>::define(module, "attn_fwd",
+                   "Attention, forward. Returns a hipError_t.",
+                   &flash::attn_fwd, "q", "k", "v", "b", "sm_scale",
+                   "softmax_lse", "out", "dropout_p", "philox_seed",
+                   "philox_offset1", "philox_offset2", "philox_seed_output",
+                   "philox_offset_output", "encoded_softmax", "is_causal",
+                   "atomic_for_causal");
+  Call<FwdExtraArguments, T4, T4, T4, T4, T1, T1, int32_t, int32_t, float, T2,
+       T4, float, T0, T0, int64_t, T0, T0, T4, bool, T0>::
+      define(module, "attn_fwd_compact_varlen",
+             "Attention of sequences one behind the other, forward. Returns a "
+             "hipError_t.",
+             &flash::attn_fwd_compact_varlen, "q", "k", "v", "b",
+             "cu_seqlens_q", "cu_seqlens_k", "max_seqlen_q", "max_seqlen_k",
+             "sm_scale", "softmax_lse", "out", "dropout_p", "philox_seed",
+             "philox_offset1", "philox_offset2", "philox_seed_output",
+             "philox_offset_output", "encoded_softmax", "is_causal",
+             "atomic_for_causal");
+  Call<BwdExtraArguments, T4, T4, T4, T4, float, T4, T4, T4, T4, T4, T4, T2, T2,
+       float, T0, T0, int64_t,
+       bool>::define(module, "attn_bwd",
+                     "Attention, backward. Returns a hipError_t.",
+                     &flash::attn_bwd, "q", "k", "v", "b", "sm_scale", "out",
+                     "dout", "dq", "dk", "dv", "db", "softmax_lse", "delta",
+                     "dropout_p", "philox_seed", "philox_offset1",
+                     "philox_offset2", "is_causal");
+  Call<FusedBwdExtraArguments, T4, T4, T4, T4, float, T4, T4, T4, T4, T4, T4,
+       T2, float, T0, T0, int64_t, bool>::
+      define(module, "attn_bwd_fused",
+             "Attention, backward, without a workspace. Returns a hipError_t.",
+             &flash::attn_bwd_fused, "q", "k", "v", "b", "sm_scale", "out",
+             "dout", "dq", "dk", "dv", "db", "softmax_lse", "dropout_p",
+             "philox_seed", "philox_offset1", "philox_offset2", "is_causal");
+  Call<BwdExtraArguments, T4, T4, T4, T1, T1, int32_t, int32_t, T4, float, T4,
+       T4, T4, T4, T4, T4, T2, T2, float, T0, T0, int64_t, bool>::
+      define(module, "attn_bwd_compact_varlen",
+             "Attention of sequences one behind the other, backward. Returns a "
+             "hipError_t.",
+             &flash::attn_bwd_compact_varlen, "q", "k", "v", "cu_seqlens_q",
+             "cu_seqlens_k", "max_seqlen_q", "max_seqlen_k", "b", "sm_scale",
+             "out", "dout", "dq", "dk", "dv", "db", "softmax_lse", "delta",
+             "dropout_p", "philox_seed", "philox_offset1", "philox_offset2",
+             "is_causal");
 }
 
 void defineTuning(py::module_ &module) {
