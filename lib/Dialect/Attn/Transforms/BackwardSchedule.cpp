@@ -34,10 +34,6 @@ struct BackwardRow {
   bool serves(KernelNeeds needs) const {
     return dkdv.serves(needs) && dq.serves(needs);
   }
-  bool isFor(KernelNeeds needs, int64_t headDim) const {
-    return (!onlyFor || (needs & onlyFor)) && !(needs & notFor) &&
-           headDim >= minHeadDim;
-  }
 };
 } // namespace
 

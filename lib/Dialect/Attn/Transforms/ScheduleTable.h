@@ -38,12 +38,14 @@ struct ScheduleRow {
   int64_t minHeadDim = 0;
 
   bool serves(KernelNeeds needs) const { return kernel.serves(needs); }
-  /// Whether it may be the first of a kernel.
-  bool isFor(KernelNeeds needs, int64_t headDim) const {
-    return (!onlyFor || (needs & onlyFor)) && !(needs & notFor) &&
-           headDim >= minHeadDim;
-  }
 };
+
+/// Whether a row may be the first of a kernel.
+template <typename Row>
+bool isFor(const Row &row, KernelNeeds needs, int64_t headDim) {
+  return (!row.onlyFor || (needs & row.onlyFor)) && !(needs & row.notFor) &&
+         headDim >= row.minHeadDim;
+}
 
 ScheduleAttr makeSchedule(mlir::MLIRContext *context, llvm::StringRef inst,
                           const KernelRow &kernel, int32_t rescaleThreshold);
@@ -83,9 +85,8 @@ findRows(llvm::ArrayRef<Row> rows, const target::TargetInfo &target,
     if (headDim <= row.maxHeadDim && canDo(target, row, elementType) &&
         row.serves(needs) && (!fits || fits(row)))
       found.push_back(&row);
-  auto first = llvm::find_if(found, [&](const Row *row) {
-    return row->isFor(needs, headDim);
-  });
+  auto first = llvm::find_if(
+      found, [&](const Row *row) { return isFor(*row, needs, headDim); });
   if (first == found.end())
     return {};
   std::rotate(found.begin(), first, first + 1);
