@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 #include <filesystem>
 #include <link.h>
@@ -226,10 +227,20 @@ Status hipFunctions(fovea_context_t *context, const HipFunctions *&result) {
   return {};
 }
 
+/// Whether libfovea compiles what no package has; it has checked the variable.
+bool compilesOnDemand() {
+  const char *value = std::getenv("FOVEA_COMPILE");
+  return value && *value && std::strcmp(value, "never") != 0;
+}
+
 Status openPackages(fovea_context_t *context) {
   const char *variable = std::getenv("FOVEA_KERNELS");
   const bool given = variable && *variable;
   const std::string paths = given ? variable : installedKernels();
+  // What is compiled as it is asked for needs no packages, but those that are
+  // named are wanted.
+  if (!given && compilesOnDemand() && !holdsPackages(paths))
+    return {};
   std::string_view rest = paths;
   while (!rest.empty()) {
     const size_t end = given ? rest.find(kSeparator) : rest.npos;
@@ -245,7 +256,8 @@ Status openPackages(fovea_context_t *context) {
     if (status == FOVEA_STATUS_NOT_FOUND)
       result.code = hipErrorFileNotFound;
     result.message += given ? " (named by FOVEA_KERNELS)"
-                            : "; FOVEA_KERNELS names other files or folders";
+                            : "; FOVEA_KERNELS names other files or folders, "
+                              "FOVEA_COMPILE=auto needs none";
     return result;
   }
   return {};
