@@ -1,8 +1,8 @@
 //===- Call.h - one form for all calls of attention -------------*- C++ -*-===//
 //
-// What the calls of every version have in common, as they give it, and its
-// translation into libfovea's parameters. Whatever libfovea's kernels do not
-// have is refused here, before anything is launched.
+// What the calls of every version have in common, as they give it, and what is
+// done with it: it is described as libfovea's parameters (Describe.h), which
+// refuses whatever libfovea's kernels do not have, and launched.
 //
 //===----------------------------------------------------------------------===//
 
