@@ -1,0 +1,138 @@
+//===- VarlenDropoutTest.cpp - dropout of sequences of different lengths --===//
+
+#include "VarlenPack.h"
+
+using namespace client;
+
+namespace {
+
+/// The mask of all sequences, by the longest.
+TEST(DropoutVarlen, Mask) {
+  Pack pack({"", kCompact, kCompact, {40, 10}, {33, 61}}, /*slack=*/0,
+            /*least=*/103);
+  ref::Dropout dropout;
+  dropout.p = 0.25f;
+  dropout.seed = 11;
+  dropout.offset = 1;
+  dropout.swapsWords = AOTRITON_VERSION_MINOR < 14;
+  dropout.heads = Pack::kHeadsQ;
+  dropout.seqQ = pack.sideQ.most;
+  dropout.seqK = pack.sideK.most;
+  const Words words({dropout.seed, dropout.offset});
+  Buffer mask(pack.c.type, Layout::BHSD, 2, Pack::kHeadsQ, dropout.seqQ,
+              dropout.seqK);
+  v3::attn_fwd_params forward = pack.forwardParams();
+  forward.dropout_p = dropout.p;
+  forward.philox_seed_ptr = words.at(0);
+  forward.philox_offset1 = words.at(1);
+  forward.encoded_softmax = mask.view();
+  ASSERT_EQ(attnFwd(forward), hipSuccess) << why();
+  mask.download();
+  for (int64_t z = 0; z < 2; ++z)
+    for (int64_t h = 0; h < Pack::kHeadsQ; ++h)
+      for (int64_t i = 0; i < dropout.seqQ; ++i)
+        for (int64_t j = 0; j < dropout.seqK; ++j)
+          ASSERT_EQ(mask.host.row(z, h, i)[j] >= 0, dropout.keeps(z, h, i, j));
+}
+
+/// Numbers of weights count by the longest sequences of the call, as the client
+/// says them: they may be longer than the tensors.
+TEST(DropoutVarlen, ForwardAndBackward) {
+  constexpr uint64_t kSeed = 11, kOffset = 1;
+  struct Row {
+    Axes axes;
+    Lengths lengthsQ, lengthsK;
+    int64_t slack, least;
+  };
+  for (const Row &row : {Row{kCompact, kFew, kMore, 5, 0},
+                         {kPadded, kFew, kMore, 5, 0},
+                         {kCompact, {10}, {9}, 0, 21}}) {
+    SCOPED_TRACE(row.least + row.axes.stacked);
+    Pack pack(
+        {"", row.axes, row.axes, row.lengthsQ, row.lengthsK, kCausalAtTheEnd},
+        row.slack, row.least);
+    for (size_t z = 0; z < pack.problems.size(); ++z) {
+      ref::Dropout dropout;
+      dropout.p = 0.25f;
+      dropout.seed = kSeed;
+      dropout.offset = kOffset;
+      dropout.swapsWords = AOTRITON_VERSION_MINOR < 14;
+      dropout.heads = Pack::kHeadsQ;
+      dropout.seqQ = pack.sideQ.most;
+      dropout.seqK = pack.sideK.most;
+      dropout.firstBatch = int64_t(z);
+      pack.problems[z]->dropout = dropout;
+    }
+    const Words words({kSeed, kOffset});
+    v3::attn_fwd_params forward = pack.forwardParams();
+    forward.dropout_p = 0.25f;
+    forward.philox_seed_ptr = words.at(0);
+    forward.philox_offset1 = words.at(1);
+    ASSERT_EQ(attnFwd(forward), hipSuccess) << why();
+    EXPECT_EQ(pack.judgeForward(), "");
+
+    pack.fillForwardResults();
+    Lazy delta;
+    v3::attn_bwd_params backward = pack.backwardParams(delta);
+    backward.dropout_p = 0.25f;
+    backward.philox_seed_ptr = words.at(0);
+    backward.philox_offset1 = words.at(1);
+    ASSERT_EQ(attnBwd(backward), hipSuccess) << why();
+    EXPECT_EQ(pack.judgeBackward(), "");
+
+    // AOTriton would drop the same keys for all queries, and others in the
+    // backward pass, which PyTorch tells the longest.
+    forward.Max_seqlen_k = 0;
+    EXPECT_EQ(attnFwd(forward), hipErrorInvalidValue);
+    EXPECT_NE(std::string(why()).find("Max_seqlen_k is 0"), std::string::npos)
+        << why();
+  }
+}
+
+/// Rows of padded sequences are found by the length that counts them.
+TEST(DropoutVarlen, RefusesFewerRowsOfABatch) {
+  const Words words({11, 1});
+  Pack pack({"", kPadded, kPadded, {10}, {9}}, /*slack=*/0, /*least=*/21);
+  v3::attn_fwd_params forward = pack.forwardParams();
+  ASSERT_EQ(attnFwd(forward), hipSuccess) << why();
+  EXPECT_EQ(pack.judgeForward(), "");
+  forward.dropout_p = 0.25f;
+  forward.philox_seed_ptr = words.at(0);
+  forward.philox_offset1 = words.at(1);
+  EXPECT_EQ(attnFwd(forward), hipErrorNotSupported);
+  EXPECT_NE(std::string(why()).find(
+                "Max_seqlen_q is 21, and a batch of Q has 10 rows"),
+            std::string::npos)
+      << why();
+}
+
+/// Of no keys nothing is dropped, and nobody has to know how many there are;
+/// the outputs of seed and offset are written all the same.
+TEST(DropoutVarlen, NoKeys) {
+  constexpr uint64_t kSeed = 11, kOffset = 1;
+  const Words words({kSeed, kOffset, 0, 0});
+  for (const Axes &axes : {kCompact, kPadded}) {
+    SCOPED_TRACE(axes.stacked);
+    Pack pack({"", axes, axes, {5, 9}, {0, 0}}, /*slack=*/0);
+    v3::attn_fwd_params forward = pack.forwardParams();
+    forward.dropout_p = 0.25f;
+    forward.philox_seed_ptr = words.at(0);
+    forward.philox_offset1 = words.at(1);
+    forward.philox_seed_output = words.at(2);
+    forward.philox_offset_output = words.at(3);
+    ASSERT_EQ(attnFwd(forward), hipSuccess) << why();
+    EXPECT_EQ(pack.judgeForward(), "");
+    EXPECT_EQ(words.download(),
+              (std::vector<uint64_t>{kSeed, kOffset, kSeed, kOffset}));
+    pack.fillForwardResults();
+    Lazy delta;
+    v3::attn_bwd_params backward = pack.backwardParams(delta);
+    backward.dropout_p = 0.25f;
+    backward.philox_seed_ptr = words.at(0);
+    backward.philox_offset1 = words.at(1);
+    ASSERT_EQ(attnBwd(backward), hipSuccess) << why();
+    EXPECT_EQ(pack.judgeBackward(), "");
+  }
+}
+
+} // namespace
