@@ -34,8 +34,20 @@ static constexpr LimitKey kLimits[] = {
     {"max_seqlen_k", &TuningRow::maxSeqlenK},
     {"max_batch_heads", &TuningRow::maxBatchHeads}};
 
+/// What else a row has; the last two are for people.
+static constexpr llvm::StringLiteral kOtherKeys[] = {
+    "problem", "schedule", "parameters", "gain", "by"};
+
 /// Empty, or what is wrong with a row.
 static std::string readRow(const json::Object &object, FileRow &row) {
+  for (const auto &[key, value] : object)
+    if (!llvm::is_contained(kOtherKeys, llvm::StringRef(key)) &&
+        llvm::none_of(kLimits, [&](const LimitKey &limit) {
+          return limit.key == llvm::StringRef(key);
+        }))
+      return "has the unknown key '" + key.str() +
+             "'; known: problem, schedule, max_seqlen_q, max_seqlen_k, "
+             "max_batch_heads, parameters, gain, by";
   for (const LimitKey &limit : kLimits) {
     const json::Value *value = object.get(limit.key);
     if (!value || value->getAsNull())
