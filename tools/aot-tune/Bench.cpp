@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <limits>
+#include <numeric>
 #include <unistd.h>
 
 using namespace fovea;
@@ -50,6 +52,12 @@ void Budget::beginShare(size_t remaining) {
 bool Budget::isSpent() const {
   return (seconds > 0 && elapsed() >= shareEnd) ||
          (schedules > 0 && used >= shareSchedules);
+}
+
+size_t Budget::remaining() const {
+  if (schedules == 0)
+    return std::numeric_limits<size_t>::max();
+  return shareSchedules > used ? shareSchedules - used : 0;
 }
 
 Bench::Bench(const Subject &subject, const ScheduleChoice &baseline,
@@ -100,6 +108,15 @@ json Bench::questionOf(const std::string &schedule, const Size &size,
   return question;
 }
 
+json Bench::questionOf(const std::string &schedule, const Size &size,
+                       const Condition &condition,
+                       const std::vector<std::string> &together) const {
+  json question = questionOf(schedule, size, condition);
+  if (!together.empty())
+    question["together"] = together;
+  return question;
+}
+
 std::string Bench::imagePath(const std::string &schedule) const {
   const size_t name = std::hash<std::string>()(
       subject.target + "\n" + subject.problem.str() + "\n" + schedule);
@@ -116,20 +133,26 @@ json Bench::build(const ScheduleChoice &choice, const std::string &schedule,
     return json::object();
   }
   Expected<tools::BuiltKernel> built = tools::buildKernel(order);
+  if (!built && built.status().code() == StatusCode::Io)
+    throw std::runtime_error(built.status().message());
   if (!built)
     return {{"refused", built.status().message()}, {"compiled", true}};
   kernel = std::move(*built);
+  // The default may have them, and which schedule that is depends on the run.
   const std::string faults = faultsOf(kernel.record);
   if (!faults.empty() && schedule != baseline)
-    return {{"refused", faults}, {"compiled", true}};
+    return {{"faults", faults}, {"compiled", true}};
   const std::string half = path + "." + std::to_string(getpid());
   std::ofstream(half, std::ios::binary)
       .write(kernel.image.data(), std::streamsize(kernel.image.size()));
   if (std::rename(half.c_str(), path.c_str()) != 0)
     throw std::runtime_error("cannot write '" + path + "'");
-  return {{"registers",
-           kernel.record.resources.vgprs + kernel.record.resources.agprs},
-          {"lds_bytes", kernel.record.resources.ldsBytes}};
+  json answer = {{"registers", kernel.record.resources.vgprs +
+                                   kernel.record.resources.agprs},
+                 {"lds_bytes", kernel.record.resources.ldsBytes}};
+  if (!faults.empty())
+    answer["faults"] = faults;
+  return answer;
 }
 
 void Bench::keep(const json &question, const json &answer) {
@@ -138,14 +161,23 @@ void Bench::keep(const json &question, const json &answer) {
     session.error = error;
 }
 
+void Bench::keepOfCompiler(const std::string &schedule, const json &answer) {
+  if (answer.contains("faults"))
+    keep(questionOf(schedule),
+         {{"faults", answer["faults"]}, {"compiled", true}});
+  else if (answer.contains("compiled"))
+    keep(questionOf(schedule), answer);
+}
+
 void Bench::tellOf(const ScheduleChoice &choice, const Size &size,
                    const json &answer) {
   std::string what = subject.target + " " + subject.problem.str() + ", " +
                      size.str() + ": " + toString(choice) + ": ";
-  what += answer.contains("refused")
-              ? "refused: " + answer["refused"].get<std::string>()
-              : timing::timeText(answer["seconds"].get<double>()) + ", " +
-                    session.method.name();
+  what +=
+      !answer.contains("seconds")
+          ? "refused: " + answer.value("refused", answer.value("faults", ""))
+          : timing::timeText(answer["seconds"].get<double>()) + ", " +
+                session.method.name();
   session.tell(what);
 }
 
@@ -159,7 +191,7 @@ void Bench::predictAll(const std::vector<ScheduleChoice> &choices,
     work.push_back([this, &choice, schedule, &size, &condition] {
       tools::BuiltKernel kernel;
       json answer = build(choice, schedule, kernel);
-      if (!answer.contains("refused"))
+      if (!answer.contains("compiled"))
         answer.update(predict(kernel, subject.target, size, condition));
       return answer.dump();
     });
@@ -175,13 +207,14 @@ void Bench::predictAll(const std::vector<ScheduleChoice> &choices,
         ++session.tried;
         // What the compiler says holds for all sizes. How a child ended may be
         // the machine's doing, and is not written down.
-        if (answer.value("compiled", false))
-          keep(questionOf(schedule), answer);
-        else if (result.failure.empty())
-          keep(questionOf(schedule, size, condition), answer);
-        else
+        keepOfCompiler(schedule, answer);
+        if (!result.failure.empty())
           failures[questionOf(schedule, size, condition).dump()] =
               result.failure;
+        else if (!answer.contains("compiled")) {
+          answer.erase("faults"); // the default's
+          keep(questionOf(schedule, size, condition), answer);
+        }
         tellOf(choice, size, answer);
       },
       [&] {
@@ -213,9 +246,8 @@ std::vector<size_t> Bench::buildAll(const std::vector<ScheduleChoice> &choices,
           return;
         }
         const json answer = json::parse(result.output);
-        if (answer.contains("refused"))
-          keep(questionOf(schedule), answer);
-        else
+        keepOfCompiler(schedule, answer);
+        if (!answer.contains("compiled"))
           built.push_back(place);
       },
       [&] { return stops(isLast); }, [&] { return session.isInterrupted(); });
@@ -223,54 +255,98 @@ std::vector<size_t> Bench::buildAll(const std::vector<ScheduleChoice> &choices,
   return built;
 }
 
-void Bench::measureAll(const std::vector<ScheduleChoice> &choices,
-                       const std::vector<size_t> &wanted, const Size &size,
-                       const Condition &condition, bool isLast) {
-  const std::vector<size_t> built = buildAll(choices, wanted, isLast);
-  if (built.empty() || stops(isLast))
-    return;
+json Bench::measureOnce(const std::vector<ScheduleChoice> &choices,
+                        const std::vector<size_t> &places, const Size &size,
+                        const Condition &condition) {
   // One process has the GPU, and no other work goes on beside it.
   auto work = [&] {
-    std::vector<tools::BuiltKernel> kernels(built.size());
+    std::vector<tools::BuiltKernel> kernels(places.size());
     std::vector<const tools::BuiltKernel *> pointers;
     std::vector<std::string> files;
-    for (size_t i = 0; i != built.size(); ++i) {
-      const std::string schedule = plan(choices[built[i]]);
-      (void)build(choices[built[i]], schedule, kernels[i]);
+    for (size_t i = 0; i != places.size(); ++i) {
+      const std::string schedule = plan(choices[places[i]]);
+      (void)build(choices[places[i]], schedule, kernels[i]);
       pointers.push_back(&kernels[i]);
       files.push_back(imagePath(schedule));
     }
-    return measure(pointers, files, subject.target, size, condition,
-                   session.method.hip)
+    return session
+        .measure(pointers, files, subject.target, size, condition,
+                 session.method.hip)
         .dump();
   };
+  json all = {{"error", "interrupted"}};
   runChildren(
       {work}, 1,
       [&](size_t, ChildResult result) {
-        const json all = result.failure.empty()
-                             ? json::parse(result.output)
-                             : json{{"error", result.failure}};
-        if (all.is_object()) {
-          session.error =
-              "measuring on the GPU failed: " + all["error"].get<std::string>();
-          return;
-        }
-        for (size_t i = 0; i != built.size(); ++i) {
-          const ScheduleChoice &choice = choices[built[i]];
-          keep(questionOf(plan(choice), size, condition), all[i]);
-          tellOf(choice, size, all[i]);
-          ++session.tried;
-          session.budget.count();
-        }
+        all = result.failure.empty() ? json::parse(result.output)
+                                     : json{{"error", result.failure}};
       },
       [] { return false; }, [&] { return session.isInterrupted(); });
+  return all;
 }
 
-std::string Bench::check(const ScheduleChoice &choice) {
+void Bench::measureAll(const std::vector<ScheduleChoice> &choices,
+                       const std::vector<size_t> &wanted, const Size &size,
+                       const Condition &condition,
+                       const std::vector<std::string> &together, bool isLast) {
+  std::vector<size_t> built = buildAll(choices, wanted, isLast);
+  if (built.empty() || stops(isLast))
+    return;
+  json all = measureOnce(choices, built, size, condition);
+  // One that takes the device down, or does not come back, costs itself alone:
+  // each by itself says which it is, and the others are measured once more.
+  if (all.is_object() && built.size() > 1 && !session.isInterrupted()) {
+    std::vector<size_t> sound;
+    std::string reason;
+    std::map<size_t, std::string> broken;
+    for (size_t place : built) {
+      const json one = measureOnce(choices, {place}, size, condition);
+      if (session.isInterrupted())
+        return;
+      if (one.is_array())
+        sound.push_back(place);
+      else
+        broken[place] = one["error"];
+    }
+    // Where none can be measured it is not theirs.
+    if (!sound.empty()) {
+      for (const auto &[place, error] : broken) {
+        const json answer = {{"refused", "fails on the device: " + error}};
+        keep(questionOf(plan(choices[place]), size, condition), answer);
+        tellOf(choices[place], size, answer);
+        ++session.tried;
+        session.budget.count();
+      }
+      built = sound;
+      // Of choices that are to be measured together one is out.
+      if (!broken.empty() && !together.empty())
+        return;
+      all = measureOnce(choices, built, size, condition);
+    }
+  }
+  if (session.isInterrupted())
+    return;
+  if (all.is_object()) {
+    session.error =
+        "measuring on the GPU failed: " + all["error"].get<std::string>();
+    return;
+  }
+  for (size_t i = 0; i != built.size(); ++i) {
+    const ScheduleChoice &choice = choices[built[i]];
+    keep(questionOf(plan(choice), size, condition, together), all[i]);
+    tellOf(choice, size, all[i]);
+    ++session.tried;
+    session.budget.count();
+  }
+}
+
+std::string Bench::check(const ScheduleChoice &choice,
+                         const std::string &mask) {
   const std::string schedule = plan(choice);
   json question = questionOf(schedule);
   question["check"] =
       session.method.isMeasured ? session.method.device : session.model;
+  question["mask"] = mask;
   if (const json *known = session.state.find(question))
     return known->value("wrong", "");
   std::string wrong = "interrupted before its results were checked";
@@ -278,9 +354,11 @@ std::string Bench::check(const ScheduleChoice &choice) {
       {[&] {
         tools::BuiltKernel kernel;
         const json built = build(choice, schedule, kernel);
-        if (built.contains("refused"))
-          return json{{"wrong", built["refused"]}}.dump();
-        return checkKernel(kernel, imagePath(schedule), subject.target,
+        if (built.contains("compiled"))
+          return json{
+              {"wrong", built.value("refused", built.value("faults", ""))}}
+              .dump();
+        return checkKernel(kernel, imagePath(schedule), subject.target, mask,
                            session.method)
             .dump();
       }},
@@ -313,34 +391,55 @@ std::string Bench::failureOf(const std::string &schedule, const Size &size,
   return "";
 }
 
+const json *Bench::answerTo(const std::string &schedule, const Size &size,
+                            const Condition &condition,
+                            const std::vector<std::string> &together) const {
+  const json *compiled = session.state.find(questionOf(schedule));
+  // Of the default faults are told, and it is timed all the same.
+  if (compiled && (compiled->contains("refused") || schedule != baseline))
+    return compiled;
+  const json *answer =
+      session.state.find(questionOf(schedule, size, condition, together));
+  if (!answer && !together.empty()) // it fails on the device
+    if (const json *alone =
+            session.state.find(questionOf(schedule, size, condition));
+        alone && alone->contains("refused"))
+      return alone;
+  return answer;
+}
+
 std::vector<Timing> Bench::times(const std::vector<ScheduleChoice> &choices,
                                  const Size &size, const Condition &condition,
                                  bool isLast) {
-  auto answerTo = [&](const ScheduleChoice &choice) -> const json * {
-    const std::string schedule = plan(choice);
-    const json *answer =
-        session.state.find(questionOf(schedule, size, condition));
-    return answer ? answer : session.state.find(questionOf(schedule));
-  };
+  std::vector<std::string> schedules, together;
+  for (const ScheduleChoice &choice : choices)
+    schedules.push_back(plan(choice));
+  if (isLast && session.method.isMeasured)
+    together = schedules;
   std::vector<size_t> wanted;
   for (size_t i = 0; i != choices.size(); ++i)
-    if (answerTo(choices[i]))
-      ++session.known;
-    else
+    if (!answerTo(schedules[i], size, condition, together))
       wanted.push_back(i);
+  session.known += choices.size() - wanted.size();
+  if (!wanted.empty() && !together.empty()) {
+    wanted.resize(choices.size());
+    std::iota(wanted.begin(), wanted.end(), size_t(0));
+  }
+  if (!isLast && session.method.isMeasured)
+    wanted.resize(std::min(wanted.size(), session.budget.remaining()));
   if (!wanted.empty() && session.method.isMeasured)
-    measureAll(choices, wanted, size, condition, isLast);
+    measureAll(choices, wanted, size, condition, together, isLast);
   else if (!wanted.empty())
     predictAll(choices, wanted, size, condition, isLast);
   std::vector<Timing> timings(choices.size());
   for (size_t i = 0; i != choices.size(); ++i) {
-    const json *answer = answerTo(choices[i]);
+    const json *answer = answerTo(schedules[i], size, condition, together);
     Timing &timing = timings[i];
     if (!answer)
-      timing.refused = failureOf(plan(choices[i]), size, condition);
+      timing.refused = failureOf(schedules[i], size, condition);
     if (!answer)
       continue;
-    timing.refused = answer->value("refused", "");
+    timing.refused = answer->value("refused", answer->value("faults", ""));
     timing.seconds = answer->value("seconds", 0.0);
     timing.tieError = answer->value("tie_error", 0.0);
     timing.isGuess = answer->value("guess", false);

@@ -27,6 +27,8 @@ public:
   void beginShare(size_t remaining);
   bool isSpent() const;
   void count() { ++used; }
+  /// How many schedules the share has left.
+  size_t remaining() const;
 
 private:
   using Clock = std::chrono::steady_clock;
@@ -47,6 +49,7 @@ struct Session {
   std::string model;  ///< what predictions come of: a build's name
   std::string folder; ///< for code objects, until the run ends
   bool (*isInterrupted)() = nullptr;
+  decltype(&tune::measure) measure = tune::measure; ///< as Device.h says
   /// Tells of one schedule that was tried: what it is, and what came of it.
   std::function<void(const std::string &line)> tell;
   uint64_t tried = 0, known = 0; ///< answered by trying, and by the state
@@ -62,7 +65,8 @@ public:
   std::vector<Timing> times(const std::vector<ScheduleChoice> &choices,
                             const Size &size, const Condition &condition,
                             bool isLast) override;
-  std::string check(const ScheduleChoice &choice) override;
+  std::string check(const ScheduleChoice &choice,
+                    const std::string &mask) override;
   bool isSpent() override;
   /// Why the chip cannot run a choice; empty if it can.
   std::string refusal(const ScheduleChoice &choice);
@@ -71,8 +75,12 @@ private:
   nlohmann::json questionOf(const std::string &schedule) const;
   nlohmann::json questionOf(const std::string &schedule, const Size &size,
                             const Condition &condition) const;
+  /// Of a schedule that is measured together with others; without them all the
+  /// same.
+  nlohmann::json questionOf(const std::string &schedule, const Size &size,
+                            const Condition &condition,
+                            const std::vector<std::string> &together) const;
   std::string imagePath(const std::string &schedule) const;
-  /// In a child: the kernel, compiled now or before.
   /// Compiles in children, and returns which can be measured.
   std::vector<size_t> buildAll(const std::vector<ScheduleChoice> &choices,
                                const std::vector<size_t> &wanted, bool isLast);
@@ -81,6 +89,8 @@ private:
   std::string failureOf(const std::string &schedule, const Size &size,
                         const Condition &condition) const;
   bool stops(bool isLast);
+  /// In a child: the kernel, compiled now or before. {"refused"}, or its
+  /// {"faults"}, if it has some.
   nlohmann::json build(const ScheduleChoice &choice,
                        const std::string &schedule, tools::BuiltKernel &kernel);
   void predictAll(const std::vector<ScheduleChoice> &choices,
@@ -88,8 +98,21 @@ private:
                   const Condition &condition, bool isLast);
   void measureAll(const std::vector<ScheduleChoice> &choices,
                   const std::vector<size_t> &wanted, const Size &size,
-                  const Condition &condition, bool isLast);
+                  const Condition &condition,
+                  const std::vector<std::string> &together, bool isLast);
+  /// Measures in a child: a list of answers, or {"error"}.
+  nlohmann::json measureOnce(const std::vector<ScheduleChoice> &choices,
+                             const std::vector<size_t> &places,
+                             const Size &size, const Condition &condition);
+  /// What the state has of a schedule, or null.
+  const nlohmann::json *
+  answerTo(const std::string &schedule, const Size &size,
+           const Condition &condition,
+           const std::vector<std::string> &together) const;
   void keep(const nlohmann::json &question, const nlohmann::json &answer);
+  /// What holds for all sizes of what an answer has.
+  void keepOfCompiler(const std::string &schedule,
+                      const nlohmann::json &answer);
   void tellOf(const ScheduleChoice &choice, const Size &size,
               const nlohmann::json &answer);
 

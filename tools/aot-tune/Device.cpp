@@ -64,7 +64,7 @@ json tune::measure(const std::vector<const tools::BuiltKernel *> &kernels,
 
 json tune::checkKernel(const tools::BuiltKernel &kernel,
                        const std::string &file, const std::string &target,
-                       const Method &method) {
+                       const std::string &mask, const Method &method) {
   std::string error;
   describe::Problem problem;
   // No block of rows or keys divides these.
@@ -73,13 +73,14 @@ json tune::checkKernel(const tools::BuiltKernel &kernel,
                                      {"heads_k", "1"},
                                      {"seqlen_q", "150"},
                                      {"seqlen_k", "333"}};
-  if (!KernelSubject(kernel, target, file, Window(), /*isChecked=*/true)
+  if (!KernelSubject(kernel, target, file, parseWindow(mask).value_or(Window()),
+                     /*isChecked=*/true)
            .problem(sizes, problem, error))
     return {{"unchecked", error}};
   if (!method.isMeasured) {
     setenv("FOVEA_SIM_TARGET", simulatedChipFor(target).c_str(),
            /*overwrite=*/1);
-    setenv("FOVEA_SIM_CHECK", "all", /*overwrite=*/0);
+    setenv("FOVEA_SIM_CHECK", "all", /*overwrite=*/1);
   }
   const std::unique_ptr<Machine> machine =
       Machine::open(method.isMeasured ? libraryOf(method.hip) : "sim", error);

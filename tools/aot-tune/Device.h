@@ -15,10 +15,12 @@ namespace fovea::tune {
 
 /// How times are had, and the words for it in reports and rows.
 struct Method {
+  /// What `by` of a row begins with.
+  static constexpr const char *kMeasured = "measured";
   bool isMeasured = false;
   std::string device; ///< of measurements: the GPU
   std::string hip;    ///< HIP library: "auto", "rocm", "sim" or a path
-  const char *name() const { return isMeasured ? "measured" : "predicted"; }
+  const char *name() const { return isMeasured ? kMeasured : "predicted"; }
 };
 
 /// Whether this machine has a GPU of the chip. The library is opened, so this
@@ -26,18 +28,18 @@ struct Method {
 nlohmann::json probeDevice(const std::string &target, const std::string &hip);
 
 /// Measures kernels, whose code objects are files, against one another on the
-/// GPU: {"seconds", "tie_error"} or {"refused"} of each, or {"error"}.
+/// GPU: {"seconds", "tie_error"} of each, or {"error"}.
 nlohmann::json measure(const std::vector<const tools::BuiltKernel *> &kernels,
                        const std::vector<std::string> &files,
                        const std::string &target, const Size &size,
                        const Condition &condition, const std::string &hip);
 
-/// Runs a kernel at sizes that no block divides, on a GPU or the simulated
-/// device, and holds the results against the fp64 reference: {}, {"wrong"}, or
-/// {"unchecked"} where this machine can't do it.
+/// Runs a kernel at sizes that no block divides under a mask, on a GPU or the
+/// simulated device with all its checks, and holds the results against the fp64
+/// reference: {}, {"wrong"}, or {"unchecked"} where this machine can't do it.
 nlohmann::json checkKernel(const tools::BuiltKernel &kernel,
                            const std::string &file, const std::string &target,
-                           const Method &method);
+                           const std::string &mask, const Method &method);
 
 } // namespace fovea::tune
 

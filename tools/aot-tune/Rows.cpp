@@ -2,13 +2,17 @@
 
 #include "Rows.h"
 
+#include "Device.h"
 #include "Main.h"
 
 #include <algorithm>
 #include <cmath>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <sys/file.h>
+#include <unistd.h>
 
 using namespace fovea;
 using namespace fovea::tune;
@@ -122,42 +126,111 @@ ordered_json tune::toJson(const TableRow &row, const std::string &by) {
           {"by", by}};
 }
 
-/// The rows of a file; none if it is not there.
-static bool readTable(const std::string &path, ordered_json &table,
-                      std::string &error) {
+/// Empty, or what is wrong with a row of a file.
+static std::string faultOf(const ordered_json &row) {
+  if (!row.is_object())
+    return "is no object";
+  const auto problem = row.find("problem"), by = row.find("by"),
+             parameters = row.find("parameters");
+  if (problem == row.end() || !problem->is_string())
+    return "has no 'problem' that is a text";
+  if (by != row.end() && !by->is_string())
+    return "has a 'by' that is no text";
+  if (parameters == row.end())
+    return "";
+  if (!parameters->is_object())
+    return "has 'parameters' that are no object";
+  for (const auto &[name, value] : parameters->items())
+    if (!value.is_string() && !value.is_number_integer())
+      return "has '" + name +
+             "' among its parameters, neither a text nor a whole number";
+  return "";
+}
+
+bool tune::readTable(const std::string &path, ordered_json &table,
+                     std::string &error) {
   table = ordered_json::array();
   std::ifstream file(path);
   if (!file)
     return true;
   table = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (table.is_array())
-    return true;
-  error = "'" + path +
-          "' is there and is no list of tuning rows; name another file";
-  return false;
+  error = "'" + path + "' is there and is no list of tuning rows";
+  bool isTable = table.is_array();
+  for (size_t i = 0; isTable && i != table.size(); ++i)
+    if (const std::string fault = faultOf(table[i]); !fault.empty()) {
+      error += ": [" + std::to_string(i) + "] " + fault;
+      isTable = false;
+    }
+  error += "; name another file";
+  if (isTable)
+    error.clear();
+  return isTable;
 }
 
-bool tune::checkTable(const std::string &path, std::string &error) {
-  ordered_json ignored;
-  return readTable(path, ignored, error);
+std::vector<ScheduleChoice> tune::choicesOf(const ordered_json &table,
+                                            const std::string &problem) {
+  std::vector<ScheduleChoice> choices;
+  for (const ordered_json &row : table) {
+    if (row["problem"] != problem || !row.contains("parameters"))
+      continue;
+    ScheduleChoice choice;
+    for (const auto &[name, value] : row["parameters"].items())
+      if (value.is_string())
+        choice.names[name] = value.get<std::string>();
+      else
+        choice.numbers[name] = value.get<int>();
+    choices.push_back(std::move(choice));
+  }
+  return choices;
 }
+
+namespace {
+/// Keeps other runs from a folder's tables, for as long as it lives.
+class FolderLock {
+public:
+  explicit FolderLock(const std::filesystem::path &file)
+      : folder(open((file.has_parent_path() ? file.parent_path() : ".").c_str(),
+                    O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (folder >= 0)
+      (void)flock(folder, LOCK_EX);
+  }
+  ~FolderLock() {
+    if (folder >= 0)
+      (void)close(folder);
+  }
+  FolderLock(const FolderLock &) = delete;
+  FolderLock &operator=(const FolderLock &) = delete;
+
+private:
+  int folder;
+};
+} // namespace
 
 bool tune::mergeTable(const std::string &path,
                       const std::vector<std::string> &problems,
-                      const ordered_json &rows, std::string &error) {
-  ordered_json old, table = ordered_json::array();
+                      const ordered_json &rows, bool arePredicted,
+                      std::vector<std::string> &kept, std::string &error) {
+  const FolderLock lock(path); // reading and writing are one step
+  ordered_json old;
   if (!readTable(path, old, error))
     return false;
-  for (const ordered_json &row : old)
-    if (!row.is_object() || !row.contains("problem") ||
-        std::count(problems.begin(), problems.end(), row["problem"]) == 0)
-      table.push_back(row);
-  table.insert(table.end(), rows.begin(), rows.end());
+  std::set<std::string> replaced(problems.begin(), problems.end());
+  if (arePredicted)
+    for (const ordered_json &row : old)
+      if (row.value("by", "").rfind(Method::kMeasured, 0) == 0 &&
+          replaced.erase(row["problem"].get<std::string>()))
+        kept.push_back(row["problem"]);
   // Those of a problem keep their order.
   std::map<std::string, ordered_json> groups;
-  for (const ordered_json &row : table)
-    groups[row.value("problem", "")].push_back(row);
-  table = ordered_json::array();
+  auto add = [&](const ordered_json &table, bool isNew) {
+    for (const ordered_json &row : table)
+      if (const std::string problem = row["problem"];
+          replaced.count(problem) == size_t(isNew))
+        groups[problem].push_back(row);
+  };
+  add(old, /*isNew=*/false);
+  add(rows, /*isNew=*/true);
+  ordered_json table = ordered_json::array();
   for (const auto &[problem, group] : groups)
     table.insert(table.end(), group.begin(), group.end());
   if (table == old && std::filesystem::exists(path))

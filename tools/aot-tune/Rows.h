@@ -29,16 +29,24 @@ std::vector<TableRow> rowsOf(const ProblemKey &problem,
 /// As the file has them. \param by  "predicted", "measured on ..."
 nlohmann::ordered_json toJson(const TableRow &row, const std::string &by);
 
-/// Whether mergeTable() can take the file: it is not there, or a list. False
-/// with `error` set.
-bool checkTable(const std::string &path, std::string &error);
+/// The rows of a file; none if it is not there. False with `error` set: it
+/// can't be read or is no list of rows.
+bool readTable(const std::string &path, nlohmann::ordered_json &table,
+               std::string &error);
+
+/// What the rows of a problem would have compiled.
+std::vector<ScheduleChoice> choicesOf(const nlohmann::ordered_json &table,
+                                      const std::string &problem);
 
 /// Puts rows in the place of the rows of `problems` in the file, which is made
-/// if it is not there; others stay. The file is written whole or not at all,
-/// and not at all where nothing changes. False with `error` set.
+/// if it is not there; others stay, and so do those that were measured where
+/// the new ones are predicted. The file is written whole or not at all, and not
+/// at all where nothing changes. False with `error` set.
+/// \param kept  gets the problems whose measured rows stay
 bool mergeTable(const std::string &path,
                 const std::vector<std::string> &problems,
-                const nlohmann::ordered_json &rows, std::string &error);
+                const nlohmann::ordered_json &rows, bool arePredicted,
+                std::vector<std::string> &kept, std::string &error);
 
 } // namespace fovea::tune
 

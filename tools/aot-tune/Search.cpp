@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <set>
 
 using namespace fovea;
 using namespace fovea::tune;
@@ -92,10 +93,9 @@ const Tried *BucketSearch::tryAll(const std::vector<ScheduleChoice> &choices) {
 double BucketSearch::judge(const Tried &candidate, std::string &why) {
   double logs = 0, error = 0;
   for (const Condition &condition : conditions) {
-    std::vector<Timing> pair = {candidate.timing, base->timing};
-    if (&condition != &conditions.front())
-      pair = evaluator.times({candidate.choice, base->choice}, size, condition,
-                             /*isLast=*/true);
+    const std::vector<Timing> pair =
+        evaluator.times({candidate.choice, base->choice}, size, condition,
+                        /*isLast=*/true);
     if (!pair[0].isKnown() || !pair[1].isKnown()) {
       why = pair[0].refused.empty() ? "not tried under mask " + condition.mask
                                     : pair[0].refused;
@@ -164,8 +164,10 @@ void BucketSearch::choose(const std::vector<ScheduleChoice> &seeds,
   for (const Tried *winner : winners) {
     std::string why;
     const double gain = judge(*winner, why);
-    if (gain > 0)
-      why = evaluator.check(winner->choice);
+    std::set<std::string> masks;
+    for (const Condition &condition : conditions)
+      if (gain > 0 && why.empty() && masks.insert(condition.mask).second)
+        why = evaluator.check(winner->choice, condition.mask);
     if (gain > 0 && why.empty()) {
       found.chosen = simplified(winner->choice, evaluator, /*forReaders=*/true);
       found.parameters = simplified(winner->choice, evaluator);
@@ -173,7 +175,7 @@ void BucketSearch::choose(const std::vector<ScheduleChoice> &seeds,
       found.isBaseline = false;
       found.gain = gain;
       found.why = isUsed(winner) && winner != best
-                      ? "ties with the fastest, and serves another bucket"
+                      ? "ties with the fastest, and has a row already"
                       : "faster than the default beyond a tie";
       return;
     }
@@ -201,6 +203,7 @@ Found BucketSearch::run(const ScheduleChoice &baseline,
   if (const Tried *seed = tryAll(seeds);
       seed && seed->timing.seconds < current->timing.seconds)
     current = seed;
+  found.isDecided = areAllAnswered;
   // What is known already is followed for free when the budget is spent.
   while (true) {
     const Tried *next = tryAll(neighbours(current->choice, axes));

@@ -21,13 +21,15 @@ public:
   virtual std::string plan(const ScheduleChoice &choice) = 0;
   /// Times, in the order of the choices. Those that were not tried any more,
   /// since the search is to stop, are not known and not refused.
-  /// \param isLast  a question about a choice, which a spent budget lets pass
+  /// \param isLast  a choice against the default: a spent budget lets it pass,
+  ///                and times are of one measurement, where they are measured
   virtual std::vector<Timing> times(const std::vector<ScheduleChoice> &choices,
                                     const Size &size,
                                     const Condition &condition,
                                     bool isLast) = 0;
-  /// Empty, or why the kernel's results are wrong.
-  virtual std::string check(const ScheduleChoice &choice) = 0;
+  /// Empty, or why the kernel's results are wrong under a mask.
+  virtual std::string check(const ScheduleChoice &choice,
+                            const std::string &mask) = 0;
   /// Whether to try no more.
   virtual bool isSpent() = 0;
 };
@@ -40,7 +42,9 @@ struct Found {
   ScheduleChoice parameters; ///< the fewest that give it
   bool isBaseline = true;
   bool isComplete = false; ///< the search ended by itself
-  Timing baseline, best;   ///< under the first condition
+  /// The default and all seeds have answers, so that rows may be replaced.
+  bool isDecided = false;
+  Timing baseline, best; ///< under the first condition
   ScheduleChoice bestChoice;
   double gain = 1; ///< of the chosen one: the mean over conditions
   size_t tried = 0, refused = 0;

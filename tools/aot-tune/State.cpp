@@ -2,16 +2,54 @@
 
 #include "State.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 using namespace fovea::tune;
 using nlohmann::json;
+
+namespace {
+/// Has the file to itself among the runs that share it, for as long as it
+/// lives. Those that can't lock it write whole lines all the same.
+class Lock {
+public:
+  explicit Lock(int file) : file(file) { (void)flock(file, LOCK_EX); }
+  ~Lock() { (void)flock(file, LOCK_UN); }
+  Lock(const Lock &) = delete;
+  Lock &operator=(const Lock &) = delete;
+
+private:
+  int file;
+};
+
+struct Field {
+  const char *name;
+  bool (json::*isRight)() const noexcept;
+};
+} // namespace
+
+/// What an answer may have (Bench.cpp).
+static constexpr Field kFields[] = {
+    {"seconds", &json::is_number},  {"tie_error", &json::is_number},
+    {"refused", &json::is_string},  {"faults", &json::is_string},
+    {"wrong", &json::is_string},    {"guess", &json::is_boolean},
+    {"compiled", &json::is_boolean}};
+
+static bool isAnswer(const json &answer) {
+  return answer.is_object() &&
+         std::all_of(std::begin(kFields), std::end(kFields),
+                     [&](const Field &field) {
+                       const auto at = answer.find(field.name);
+                       return at == answer.end() || ((*at).*field.isRight)();
+                     });
+}
 
 State::~State() {
   if (file >= 0)
@@ -19,8 +57,9 @@ State::~State() {
 }
 
 /// The whole lines of the file are taken, and the file is cut behind them.
-bool State::read(const std::string &name, std::string &error) {
-  std::ifstream stream(name, std::ios::binary);
+bool State::read(std::string &error) {
+  const Lock lock(file); // half of another's line is no cut-off one
+  std::ifstream stream(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   size_t begin = 0;
   for (size_t number = 1;; ++number) {
@@ -32,8 +71,8 @@ bool State::read(const std::string &name, std::string &error) {
                                   /*callback=*/nullptr,
                                   /*allow_exceptions=*/false);
     if (!line.is_object() || !line.contains("question") ||
-        !line.contains("answer")) {
-      error = name + ":" + std::to_string(number) +
+        !line.contains("answer") || !isAnswer(line["answer"])) {
+      error = path + ":" + std::to_string(number) +
               ": is no line of aot-tune's; name another file with --state, or "
               "take the line out";
       return false;
@@ -42,10 +81,38 @@ bool State::read(const std::string &name, std::string &error) {
     begin = end + 1;
   }
   if (begin != text.size() && ftruncate(file, off_t(begin)) != 0) {
-    error = "cannot write '" + name + "': " + std::strerror(errno);
+    error = "cannot write '" + path + "': " + std::strerror(errno);
     return false;
   }
   return true;
+}
+
+/// The place behind the last whole line of a file of so many bytes.
+static off_t endOfLines(int file, off_t size) {
+  for (char last = 0; size > 0; --size)
+    if (pread(file, &last, 1, size - 1) != 1 || last == '\n')
+      break;
+  return size;
+}
+
+/// False with errno set; the file then is as it was.
+bool State::append(const std::string &line) {
+  const Lock lock(file);
+  struct stat status;
+  if (fstat(file, &status) != 0)
+    return false;
+  // A run that was killed in the middle of its line has left half of it.
+  const off_t end = endOfLines(file, status.st_size);
+  if (end != status.st_size && ftruncate(file, end) != 0)
+    return false;
+  const ssize_t wrote = write(file, line.data(), line.size());
+  if (wrote == ssize_t(line.size()) && fdatasync(file) == 0)
+    return true;
+  const int reason =
+      wrote >= 0 && wrote < ssize_t(line.size()) ? ENOSPC : errno;
+  (void)ftruncate(file, end);
+  errno = reason;
+  return false;
 }
 
 bool State::open(const std::string &name, std::string &error) {
@@ -60,7 +127,7 @@ bool State::open(const std::string &name, std::string &error) {
     error = "'" + name + "' is no file that answers can be kept in";
     return false;
   }
-  return read(name, error);
+  return read(error);
 }
 
 const json *State::find(const json &question) const {
@@ -74,12 +141,9 @@ bool State::add(const json &question, const json &answer, std::string &error) {
     return true;
   const std::string line =
       json{{"question", question}, {"answer", answer}}.dump() + "\n";
-  // One write: several runs may share the file.
-  const ssize_t wrote = write(file, line.data(), line.size());
-  if (wrote == ssize_t(line.size()) && fdatasync(file) == 0)
+  if (append(line))
     return true;
-  error = "cannot write '" + path + "': " +
-          (wrote >= 0 && wrote < ssize_t(line.size()) ? "the disk is full"
-                                                      : std::strerror(errno));
+  error = "cannot write '" + path +
+          "': " + (errno == ENOSPC ? "the disk is full" : std::strerror(errno));
   return false;
 }

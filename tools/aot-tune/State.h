@@ -22,22 +22,24 @@ public:
   State(const State &) = delete;
   State &operator=(const State &) = delete;
 
-  /// Reads the file, or makes it. A line that was cut off, as a killed run or a
-  /// full disk leaves it, is dropped. False with `error` set: the file can't be
-  /// read or written, or it is not one of these.
+  /// Reads the file, or makes it. A line that was cut off, as a killed run
+  /// leaves it, is dropped. False with `error` set: the file can't be read or
+  /// written, or it is not one of these.
   bool open(const std::string &path, std::string &error);
 
   /// The answer to a question; null if there is none.
   const nlohmann::json *find(const nlohmann::json &question) const;
-  /// Adds a line, which is on the disk when this returns. False with `error`
-  /// set when it can't be written; the answer is known all the same.
+  /// Adds a line, which is on the disk when this returns; other runs may add to
+  /// the file, too. False with `error` set when it can't be written; the answer
+  /// is known all the same.
   bool add(const nlohmann::json &question, const nlohmann::json &answer,
            std::string &error);
 
   size_t size() const { return answers.size(); }
 
 private:
-  bool read(const std::string &path, std::string &error);
+  bool read(std::string &error);
+  bool append(const std::string &line);
 
   int file = -1;
   std::string path;

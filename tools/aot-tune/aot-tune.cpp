@@ -289,6 +289,11 @@ bool chooseMethod(const CommandLine &line, const std::string &target,
                   Method &method, std::string &note, std::string &error) {
   method = Method();
   method.hip = line.hip;
+  if (line.by == "prediction" && !line.hip.empty()) {
+    error = "--hip: a HIP library is looked for a GPU, and --by=prediction "
+            "wants none; leave one of them out";
+    return false;
+  }
   json answer = {{"none", ""}};
   if (line.by != "prediction")
     runChildren(
@@ -375,8 +380,9 @@ private:
   tool::TemporaryFolder scratch{"aot-tune"};
   Session session;
   Progress progress;
-  std::map<std::string, Method> methods; ///< by target
-  std::vector<ScheduleChoice> baselines; ///< of the subjects
+  std::map<std::string, Method> methods;                ///< by target
+  std::vector<ScheduleChoice> baselines;                ///< of the subjects
+  std::map<std::string, nlohmann::ordered_json> tables; ///< as found, by path
   std::vector<Tuned> results;
   size_t begun = 0, rows = 0;
 };
@@ -400,12 +406,12 @@ bool Run::chooseMethods(std::string &error) {
     if (line.quiet)
       continue;
     const Method &method = methods[subject.target];
-    std::fprintf(stderr, "aot-tune: note: %s: times are %s%s\n",
-                 subject.target.c_str(),
-                 method.isMeasured ? ("measured on " + method.device).c_str()
-                                   : "predicted by a model (docs/Timing.md), "
-                                     "and measured on no GPU",
-                 note.empty() ? "" : ("; " + note).c_str());
+    std::fprintf(
+        stderr, "aot-tune: note: %s: times are %s%s\n", subject.target.c_str(),
+        method.isMeasured ? (method.name() + (" on " + method.device)).c_str()
+                          : "predicted by a model (docs/Timing.md), "
+                            "and measured on no GPU",
+        note.empty() ? "" : ("; " + note).c_str());
   }
   return true;
 }
@@ -423,11 +429,14 @@ void Run::tuneOne(const Subject &subject, const ScheduleChoice &baseline) {
   Tuned &tuned = results.emplace_back();
   tuned.subject = subject;
   session.method = methods[subject.target];
-  tuned.by = session.method.isMeasured ? "measured on " + session.method.device
-                                       : session.method.name();
+  tuned.by = session.method.name();
+  if (session.method.isMeasured)
+    tuned.by += " on " + session.method.device;
   Bench bench(subject, baseline, session);
   const std::vector<Axis> axes = axesOf(subject);
-  std::vector<ScheduleChoice> seeds;
+  // What has a row is held against the default again.
+  std::vector<ScheduleChoice> seeds =
+      choicesOf(tables[pathOf(subject.target)], subject.problem.str());
   const size_t buckets = subjects.size() * sizes.size();
   for (const Size &size : sizes) {
     progress.begin();
@@ -443,21 +452,47 @@ void Run::tuneOne(const Subject &subject, const ScheduleChoice &baseline) {
 }
 
 bool Run::writeRows(std::string &error) {
-  std::map<std::string, nlohmann::ordered_json> tables;
-  std::map<std::string, std::vector<std::string>> problems;
+  struct Fresh {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    std::vector<std::string> problems, kept;
+    bool arePredicted = false;
+  };
+  std::map<std::string, Fresh> all; ///< by path
   for (const Tuned &tuned : results) {
-    const std::string path = pathOf(tuned.subject.target);
-    nlohmann::ordered_json &table =
-        tables.emplace(path, nlohmann::ordered_json::array()).first->second;
-    problems[path].push_back(tuned.subject.problem.str());
-    for (const TableRow &row : rowsOf(tuned.subject.problem, tuned.buckets)) {
-      table.push_back(toJson(row, tuned.by));
-      ++rows;
+    Fresh &fresh = all[pathOf(tuned.subject.target)];
+    fresh.arePredicted = !methods[tuned.subject.target].isMeasured;
+    const std::string problem = tuned.subject.problem.str();
+    // Of what was not held against the default nothing is known.
+    if (tuned.buckets.size() != sizes.size() ||
+        !std::all_of(tuned.buckets.begin(), tuned.buckets.end(),
+                     [](const Found &found) { return found.isDecided; })) {
+      std::fprintf(stderr,
+                   "aot-tune: note: %s %s: of some size the default, or what "
+                   "has a row, was not timed, and its rows stay as they are; "
+                   "the same command goes on\n",
+                   tuned.subject.target.c_str(), problem.c_str());
+      continue;
+    }
+    fresh.problems.push_back(problem);
+    for (const TableRow &row : rowsOf(tuned.subject.problem, tuned.buckets))
+      fresh.rows.push_back(toJson(row, tuned.by));
+  }
+  for (auto &[path, fresh] : all) {
+    if (!mergeTable(path, fresh.problems, fresh.rows, fresh.arePredicted,
+                    fresh.kept, error))
+      return false;
+    rows += fresh.rows.size();
+    for (const std::string &problem : fresh.kept) {
+      rows -= size_t(std::count_if(
+          fresh.rows.begin(), fresh.rows.end(),
+          [&](const auto &row) { return row["problem"] == problem; }));
+      std::fprintf(stderr,
+                   "aot-tune: note: '%s' has measured rows of %s, which stay: "
+                   "predicted ones do not take their place; take them out of "
+                   "the file, or name another with -o\n",
+                   path.c_str(), problem.c_str());
     }
   }
-  for (const auto &[path, table] : tables)
-    if (!mergeTable(path, problems[path], table, error))
-      return false;
   return true;
 }
 
@@ -500,12 +535,12 @@ int Run::run() {
       return usage("cannot write '" + line.output + "': " + code.message());
   }
   for (const auto &[target, method] : methods)
-    if (!checkTable(pathOf(target), error))
+    if (!readTable(pathOf(target), tables[pathOf(target)], error))
       return usage(error);
   if (!scratch.error().empty())
     return usage(scratch.error());
   const std::string state = !line.state.empty() ? line.state
-                            : isFile            ? line.output + ".state"
+                            : isFile ? line.output + ".state"
                                      : (output / "aot-tune.state").string();
   if (!session.state.open(state, error))
     return usage(error);
@@ -520,6 +555,9 @@ int Run::run() {
     }
     if (!session.error.empty()) {
       std::fprintf(stderr, "aot-tune: %s\n", session.error.c_str());
+      // What was finished before has its rows.
+      if (!writeRows(error))
+        std::fprintf(stderr, "aot-tune: %s\n", error.c_str());
       return kFailed;
     }
   }

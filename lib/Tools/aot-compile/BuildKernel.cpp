@@ -67,8 +67,17 @@ fovea::tools::buildKernel(const KernelOrder &order) {
   if (!job)
     return job.status();
   llvm::Expected<CompiledKernel> kernel = compileJob(*job, requestOfOne());
-  if (!kernel)
-    return toStatus(StatusCode::Incompatible, kernel.takeError());
+  if (!kernel) {
+    StatusCode code = StatusCode::Incompatible;
+    llvm::Error error = llvm::handleErrors(
+        kernel.takeError(), [&](std::unique_ptr<llvm::ErrorInfoBase> info) {
+          // What has a code is the system's: a full disk, for one.
+          if (info->convertToErrorCode() != llvm::inconvertibleErrorCode())
+            code = StatusCode::Io;
+          return llvm::Error(std::move(info));
+        });
+    return toStatus(code, std::move(error));
+  }
   BuiltKernel built{recordOf(*job, *kernel), std::move(kernel->image)};
   built.record.imageBytes = built.image.size();
   return built;

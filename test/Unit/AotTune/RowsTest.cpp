@@ -73,10 +73,24 @@ TEST(Rows, TellTheLeastGainOfWhatTheyServe) {
   EXPECT_EQ(one[0].gain, 1.5);
 }
 
+TEST(Rows, NameWhatTheyWouldCompile) {
+  const ordered_json table = ordered_json::parse(
+      R"([{"problem": "p", "parameters": {"waves": 2, "inst": "i"}},
+          {"problem": "q", "parameters": {"waves": 4}}, {"problem": "p"}])");
+  const std::vector<ScheduleChoice> choices = choicesOf(table, "p");
+  ASSERT_EQ(choices.size(), 1u);
+  EXPECT_EQ(toString(choices[0]), "inst=i waves=2");
+}
+
 TEST(Rows, ReplaceThoseOfTheirProblems) {
   const std::string path = testing::TempDir() + "/aot-tune-rows.json";
   std::filesystem::remove(path);
   std::string error;
+  std::vector<std::string> kept;
+  auto merge = [&](const std::vector<std::string> &problems,
+                   const ordered_json &rows, bool arePredicted = true) {
+    return mergeTable(path, problems, rows, arePredicted, kept, error);
+  };
   auto row = [](const char *problem, int64_t limit) {
     return ordered_json{{"problem", problem}, {"max_seqlen_q", limit}};
   };
@@ -84,19 +98,35 @@ TEST(Rows, ReplaceThoseOfTheirProblems) {
     std::ifstream file(path);
     return ordered_json::parse(file);
   };
-  ASSERT_TRUE(mergeTable(path, {"p", "q"},
-                         {row("q", 9), row("q", 10), row("p", 1)}, error))
+  ASSERT_TRUE(merge({"p", "q"}, {row("q", 9), row("q", 10), row("p", 1)}))
       << error;
   EXPECT_EQ(read(), ordered_json({row("p", 1), row("q", 9), row("q", 10)}));
-  ASSERT_TRUE(
-      mergeTable(path, {"p"}, ordered_json::array({row("p", 2)}), error))
-      << error;
+  ASSERT_TRUE(merge({"p"}, ordered_json::array({row("p", 2)}))) << error;
   EXPECT_EQ(read(), ordered_json({row("p", 2), row("q", 9), row("q", 10)}));
   // A problem that keeps the default loses its rows.
-  ASSERT_TRUE(mergeTable(path, {"q"}, ordered_json::array(), error)) << error;
+  ASSERT_TRUE(merge({"q"}, ordered_json::array())) << error;
   EXPECT_EQ(read(), ordered_json::array({row("p", 2)}));
-  std::ofstream(path) << "{}";
-  EXPECT_FALSE(mergeTable(path, {"q"}, ordered_json::array(), error));
-  EXPECT_NE(error.find("is no list of tuning rows"), std::string::npos);
+  EXPECT_TRUE(kept.empty());
+  // What was measured gives way to measurements alone.
+  ordered_json measured = row("p", 3);
+  measured["by"] = "measured on gfx942";
+  ASSERT_TRUE(merge({"p"}, ordered_json::array({measured}), false)) << error;
+  ASSERT_TRUE(
+      merge({"p", "r"}, ordered_json::array({row("p", 4), row("r", 1)})))
+      << error;
+  EXPECT_EQ(kept, std::vector<std::string>{"p"});
+  EXPECT_EQ(read(), ordered_json({measured, row("r", 1)}));
+  ASSERT_TRUE(merge({"p"}, ordered_json::array({row("p", 5)}), false)) << error;
+  EXPECT_EQ(read(), ordered_json({row("p", 5), row("r", 1)}));
+  for (const auto &[text, fault] :
+       {std::pair("{}", "is no list of tuning rows; name"),
+        {"[1]", "[0] is no object"},
+        {"[{\"problem\": 3}]", "[0] has no 'problem'"},
+        {"[{\"problem\": \"p\", \"parameters\": {\"waves\": 1.5}}]",
+         "[0] has 'waves' among its parameters, neither"}}) {
+    std::ofstream(path) << text;
+    EXPECT_FALSE(merge({"q"}, ordered_json::array())) << text;
+    EXPECT_NE(error.find(fault), std::string::npos) << error;
+  }
   std::filesystem::remove(path);
 }

@@ -40,10 +40,14 @@ public:
     }
     return all;
   }
-  std::string check(const ScheduleChoice &) override { return wrong; }
+  std::string check(const ScheduleChoice &, const std::string &mask) override {
+    checked.push_back(mask);
+    return wrong;
+  }
   bool isSpent() override { return asked >= most; }
 
   std::string wrong;
+  std::vector<std::string> checked; ///< masks
   size_t asked = 0, most = 1000;
 
 private:
@@ -100,7 +104,7 @@ TEST(Search, TakesASeedThatTiesWithTheFastest) {
   seed.numbers["a"] = 3;
   const Found found = search(fake, {{}}, {seed});
   EXPECT_EQ(found.schedule, "a=3,b=1");
-  EXPECT_EQ(found.why, "ties with the fastest, and serves another bucket");
+  EXPECT_EQ(found.why, "ties with the fastest, and has a row already");
 }
 
 TEST(Search, TakesNothingThatIsSlowerUnderACondition) {
@@ -109,9 +113,11 @@ TEST(Search, TakesNothingThatIsSlowerUnderACondition) {
       return seconds(a == 4 ? 1.01 : a == 3 ? 0.7 : 1);
     return seconds(a == 4 ? 0.5 : a == 3 ? 0.6 : 1);
   });
-  Found found = search(fake, {{}, {"causal-top-left", 0}});
+  Found found = search(fake, {{}, {"none", 1.2}, {"causal-top-left", 0}});
   EXPECT_EQ(found.schedule, "a=3,b=1");
-  EXPECT_NEAR(found.gain, 1 / std::sqrt(0.6 * 0.7), 1e-9);
+  EXPECT_EQ(fake.checked,
+            (std::vector<std::string>{"none", "causal-top-left"}));
+  EXPECT_NEAR(found.gain, 1 / std::cbrt(0.6 * 0.6 * 0.7), 1e-9);
 }
 
 TEST(Search, TakesNothingThatTiesInTheMean) {
@@ -150,11 +156,18 @@ TEST(Search, EndsWithTheBudgetAndTakesTheBestSoFar) {
   fake.most = 5;
   const Found found = search(fake);
   EXPECT_FALSE(found.isComplete);
+  EXPECT_TRUE(found.isDecided);
   EXPECT_EQ(found.schedule, "a=4,b=1");
   fake.asked = 5;
   const Found none = search(fake);
   EXPECT_TRUE(none.isBaseline);
+  EXPECT_FALSE(none.isDecided);
   EXPECT_EQ(none.why, "not tried");
+  // What has a row is to be held against the default before it goes.
+  fake.asked = 4;
+  ScheduleChoice seed;
+  seed.numbers["a"] = 3;
+  EXPECT_FALSE(search(fake, {{}}, {seed}).isDecided);
 }
 
 TEST(Search, SaysOnlyWhatMattersOfAChoice) {

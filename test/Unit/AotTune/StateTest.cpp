@@ -45,27 +45,46 @@ TEST_F(StateTest, ALineThatWasCutOffIsDropped) {
   {
     State state;
     ASSERT_TRUE(state.open(path, error)) << error;
-    ASSERT_TRUE(state.add("q", 1, error));
+    ASSERT_TRUE(state.add("q", {{"seconds", 1}}, error));
   }
   append("{\"question\": \"half");
   {
     State state;
     ASSERT_TRUE(state.open(path, error)) << error;
     EXPECT_EQ(state.size(), 1u);
-    ASSERT_TRUE(state.add("r", 2, error));
+    ASSERT_TRUE(state.add("r", {{"seconds", 2}}, error));
   }
   State state;
   ASSERT_TRUE(state.open(path, error)) << error;
   EXPECT_EQ(state.size(), 2u);
 }
 
+// Half a line of a run that was killed, while another has the file open.
+TEST_F(StateTest, ALineGoesBehindTheLastWholeOne) {
+  State one, two;
+  ASSERT_TRUE(one.open(path, error)) << error;
+  ASSERT_TRUE(two.open(path, error)) << error;
+  ASSERT_TRUE(one.add("q", {{"seconds", 1}}, error));
+  append("{\"question\": \"half");
+  ASSERT_TRUE(two.add("r", {{"seconds", 2}}, error));
+  ASSERT_TRUE(one.add("s", {{"seconds", 3}}, error));
+  State all;
+  ASSERT_TRUE(all.open(path, error)) << error;
+  EXPECT_EQ(all.size(), 3u);
+}
+
 TEST_F(StateTest, OtherFilesAreRefused) {
-  append("{\"question\": 1, \"answer\": 2}\nno state\n");
-  State state;
-  EXPECT_FALSE(state.open(path, error));
-  EXPECT_NE(error.find(path + ":2: is no line of aot-tune's"),
-            std::string::npos)
-      << error;
+  for (const char *second :
+       {"no state", "{\"question\": 2, \"answer\": 5}",
+        "{\"question\": 2, \"answer\": {\"seconds\": \"x\"}}"}) {
+    std::filesystem::remove(path);
+    append("{\"question\": 1, \"answer\": {}}\n" + std::string(second) + "\n");
+    State state;
+    EXPECT_FALSE(state.open(path, error)) << second;
+    EXPECT_NE(error.find(path + ":2: is no line of aot-tune's"),
+              std::string::npos)
+        << error;
+  }
   EXPECT_FALSE(State().open(testing::TempDir(), error));
 }
 
@@ -78,7 +97,7 @@ TEST_F(StateTest, WhatCannotGrowIsAnError) {
   none.rlim_cur = 0;
   (void)std::signal(SIGXFSZ, SIG_IGN);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
-  EXPECT_FALSE(state.add("q", 1, error));
+  EXPECT_FALSE(state.add("q", {{"seconds", 1}}, error));
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   EXPECT_NE(error.find("cannot write '" + path), std::string::npos) << error;
   EXPECT_FALSE(State().open("/dev/null", error));
