@@ -122,7 +122,7 @@ static void interleave(attn::InterleaveOp op) {
       if (number >= first)
         group(Loads, kLoads);
     }
-  } else if (isAlone && !schedule.getDirectCopy()) {
+  } else if (isAlone && !schedule.getDirectCopy() && !op.getHasLoads()) {
     // What one wave has no instruction for is lost, and what loads by way of
     // registers need is no op yet that could be counted.
     for (int number = 0; number < mix.matrix; ++number) {
@@ -131,8 +131,11 @@ static void interleave(attn::InterleaveOp op) {
     }
   } else if (mix.matrix > 0) {
     // What a wave that is alone reads for its next segment has to be there when
-    // that begins: it comes with the first two thirds of the products.
-    const int readers = isAlone ? std::max(1, mix.matrix * 2 / 3) : mix.matrix;
+    // that begins: it comes with the first two thirds of the products. Beside
+    // loads by way of registers LDS takes longer than that: with all of them.
+    const int readers = isAlone && !op.getHasLoads()
+                            ? std::max(1, mix.matrix * 2 / 3)
+                            : mix.matrix;
     if (!isAlone)
       group(Reads, std::min(mix.reads, kReadsAhead));
     for (int number = 0; number < mix.matrix; ++number) {
@@ -152,7 +155,8 @@ static void interleave(attn::InterleaveOp op) {
       group(Exponentials, share(mix.exponentials));
       group(Reads, llvm::divideCeil(mix.reads, readers));
       if (isAlone)
-        group(Copies, share(mix.copies));
+        group(op.getHasLoads() ? Others : Copies,
+              op.getHasLoads() ? 1 : share(mix.copies));
     }
   }
   op.erase();

@@ -193,7 +193,10 @@ bool SumRegisters::runOnMachineFunction(MachineFunction &function) {
           !StringRef(instructions->getName(source->getOpcode()))
                .starts_with(kMatrixPrefix)) {
         Register made = values->createVirtualRegister(type);
-        source->getOperand(0).setReg(made);
+        // Of inline assembly the first operand is its text.
+        for (MachineOperand &result : source->all_defs())
+          if (result.getReg() == reg)
+            result.setReg(made);
         BuildMI(*source->getParent(), std::next(source->getIterator()),
                 source->getDebugLoc(), instructions->get(TargetOpcode::COPY),
                 reg)

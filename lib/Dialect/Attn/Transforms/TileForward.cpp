@@ -279,7 +279,8 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
     amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
     return;
   case Step::Mix:
-    InterleaveOp::create(b);
+    InterleaveOp::create(b, /*has_loads=*/pipeline.isAlone() &&
+                                !pipeline.directCopy);
     return;
   }
   llvm_unreachable("all steps are listed");
@@ -383,11 +384,13 @@ void ForwardTiler::pin() {
 /// What is ahead of the first iteration: blocks from 0 on.
 void ForwardTiler::prologue() {
   // Values of the block before the first are read from LDS.
-  if (pipeline.countsCopies()) {
+  if (pipeline.countsCopies() || pipeline.isAlone()) {
+    int64_t rows = partRows(), columns = tiles.ldsDimV;
+    if (!turnsValues())
+      std::swap(rows, columns);
     for (part = 0; part < pipeline.parts; ++part)
-      StoreLdsOp::create(
-          b, splat(tile(partRows(), tiles.ldsDimV, elementType), 0.0f),
-          bufferOf(ldsV, {i32(-1), 1}));
+      StoreLdsOp::create(b, splat(tile(rows, columns, elementType), 0.0f),
+                         bufferOf(ldsV, {i32(-1), 1}));
     part = 0;
   }
   for (int iteration = -pipeline.ahead(); iteration < 0; ++iteration)

@@ -852,7 +852,9 @@ def Attn_InterleaveOp : Attn_Op<"interleave"> {
   let description = [{
     What stands between the last branch or barrier before this op and the op
     itself is scheduled such that matrix instructions, vector arithmetic and
-    reads of LDS alternate evenly. It changes no result.
+    reads of LDS alternate evenly. It changes no result. With `has_loads` the
+    work contains loads by way of registers, whose instructions cannot be
+    counted yet: a matrix instruction is followed by one of them besides.
 
     Example:
     ```mlir
@@ -867,6 +869,7 @@ def Attn_InterleaveOp : Attn_Op<"interleave"> {
     }
     ```
   }];
+  let arguments = (ins UnitAttr:$has_loads);
   let assemblyFormat = "attr-dict";
 }
 
