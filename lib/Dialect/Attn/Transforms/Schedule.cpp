@@ -85,7 +85,7 @@ static const ScheduleRow kForwardRows[] = {
     // more
     // than 256, 16 queries a wave.
     {0, 128, "mfma_32x32x8", {128, 32, 4, 2, 2}, kDropsWeights},
-    {0, 128, "mfma_16x16x16", {64, 64, 4, 4, 1}, kSplitsKeys},
+    {0, 128, "mfma_16x16x16", {64, 64, 4, 4, 2}, kSplitsKeys},
     {0, 64, "mfma_32x32x8", {128, 64, 4, 4, 2}},
     {0, 80, "mfma_32x32x8", {128, 32, 4, 4, 2}, kCutsColumns},
     {0, 80, "mfma_32x32x8", {128, 64, 4, 4, 2}},

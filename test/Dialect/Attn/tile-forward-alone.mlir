@@ -1,0 +1,47 @@
+// RUN: aot-opt %s --attn-to-scheduled=chip=gfx942 --attn-scheduled-to-tiles | FileCheck %s
+
+// Four stages by registers, a wave a SIMD: what the next segment multiplies is
+// read beside the products of this one, behind a barrier that has it there.
+// Rows are stored to LDS before a fence, and the next ones asked for behind it.
+
+!t = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>
+// CHECK-LABEL: gpu.func @alone(
+// CHECK-DAG:     %[[NOROWS:.*]] = arith.constant dense<0.000000e+00> : tensor<128x32xbf16>
+// CHECK:         %[[K:.*]] = attn.alloc_lds : <32 x 128 x bf16>
+// CHECK:         %[[V:.*]] = attn.alloc_lds : <128 x 32 x bf16>
+
+// Values of the block before the first are read too.
+// CHECK:         attn.store_lds %[[NOROWS]], %[[V]]
+// CHECK:         %[[K0:.*]] = attn.load {{.*}} -> tensor<32x128xbf16>
+// CHECK-NEXT:    attn.store_lds %[[K0]], %[[K]]
+// CHECK:         attn.load {{.*}} -> tensor<32x128xbf16>
+// CHECK-NEXT:    amdgpu.lds_barrier
+// CHECK:         attn.load {{.*}} -> tensor<32x128xbf16>
+// CHECK-NEXT:    attn.load_lds %[[K]]
+// CHECK-NEXT:    scf.for
+// CHECK-NEXT:      amdgpu.lds_barrier
+// CHECK-NEXT:      amdgpu.sched_barrier
+// CHECK-NEXT:      attn.store_lds {{.*}}, %[[K]]
+// CHECK-NEXT:      amdgpu.sched_barrier
+// CHECK:           attn.load {{.*}} -> tensor<32x128xbf16>
+// CHECK-NEXT:      attn.dot
+// CHECK-NEXT:      %[[VALUES:.*]] = attn.load_lds %[[V]]
+// CHECK-NEXT:      attn.round
+// CHECK:           attn.interleave {has_loads}
+// CHECK:           attn.reduce <max>
+// CHECK:           amdgpu.lds_barrier
+// CHECK-NEXT:      amdgpu.sched_barrier
+// CHECK-NEXT:      %[[VT:.*]] = attn.transpose
+// CHECK-NEXT:      attn.store_lds %[[VT]], %[[V]]
+// CHECK-NEXT:      amdgpu.sched_barrier
+// CHECK:           attn.load {{.*}} -> tensor<32x128xbf16>
+// CHECK:           math.exp2
+// CHECK:           attn.dot %[[VALUES]]
+// CHECK-NEXT:      attn.load_lds %[[K]]
+// CHECK-NEXT:      attn.interleave {has_loads}
+func.func @alone(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
+  attn.forward %q, %k, %v, %o scale(%s)
+    schedule(<block_m = 128, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 4, waves_per_simd = 1, rescale_threshold = 8>)
+    : !t, !t, !t, !t
+  return
+}
