@@ -44,6 +44,7 @@ import glob
 import hashlib
 import json
 import math
+import os
 import pathlib
 import re
 import subprocess
@@ -100,6 +101,9 @@ def arguments():
             parser.error(f"--check={args.check}: '{text}' is neither heads=N nor "
                          "seqlen=N")
         args.checked[name] = int(number)
+    if not os.access(f"{args.build}/bin/aot-time", os.X_OK):
+        parser.error(f"there is no {args.build}/bin/aot-time; build the project, or "
+                     "name its build folder with --build")
     if args.scores and args.all:
         parser.error("--all goes with tables of lengths, --scores does not")
     return args

@@ -58,7 +58,11 @@ def arguments():
     parser.add_argument("--most", type=float, default=300, metavar="US",
                         help="leave out problems with a larger bound (default 300)")
     parser.add_argument("--json", metavar="FILE", help="write all rows there too")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if not os.access(f"{args.build}/bin/aot-time", os.X_OK):
+        parser.error(f"there is no {args.build}/bin/aot-time; build the project, or "
+                     "name its build folder with --build")
+    return args
 
 
 class Problem:
