@@ -154,6 +154,7 @@ private:
                    function_ref<bool(const Value &)> isWanted);
   void visit(Loop &loop);
   bool separateRounds(Instruction &hidden);
+  void sinkMade();
 
   Function &function;
   const DataLayout &layout;
@@ -185,6 +186,20 @@ static bool isArgument(const LoadInst &load) {
          call->getIntrinsicID() == Intrinsic::amdgcn_kernarg_segment_ptr;
 }
 
+/// Numbers of a workgroup, which are in registers where a kernel begins: to ask
+/// for them again is to hold them, and what follows from them with them, since
+/// LLVM sees that it is the same.
+static bool isOfLaunch(const IntrinsicInst &call) {
+  switch (call.getIntrinsicID()) {
+  case Intrinsic::amdgcn_workgroup_id_x:
+  case Intrinsic::amdgcn_workgroup_id_y:
+  case Intrinsic::amdgcn_workgroup_id_z:
+    return true;
+  default:
+    return false;
+  }
+}
+
 bool Recomputation::isRecomputable(const Value &value) const {
   if (isa<Argument>(value))
     return true;
@@ -199,7 +214,7 @@ bool Recomputation::isRecomputable(const Value &value) const {
         !isArgument(*load))
       return false;
   } else if (auto *call = dyn_cast<IntrinsicInst>(instruction)) {
-    if (call->isConvergent() || call->mayReadOrWriteMemory() ||
+    if (isOfLaunch(*call) || call->isConvergent() || call->mayReadOrWriteMemory() ||
         call->mayHaveSideEffects())
       return false;
   } else if (instruction->mayReadOrWriteMemory() ||
@@ -528,6 +543,32 @@ bool Recomputation::separateRounds(Instruction &hidden) {
   return !isFirst;
 }
 
+/// Moves what was made to its users where these are in one of the blocks behind
+/// it, but into no loop. LLVM does so with what is read from arguments, but not
+/// with what hides their address, of which two registers each would stay.
+void Recomputation::sinkMade() {
+  for (BasicBlock *block : post_order(&function))
+    for (Instruction &instruction : make_early_inc_range(reverse(*block))) {
+      if (!made.contains(&instruction) || instruction.use_empty())
+        continue;
+      BasicBlock *at = nullptr;
+      for (Use &use : instruction.uses())
+        at = at ? dominators.findNearestCommonDominator(at, blockOf(use))
+                : blockOf(use);
+      while (loops.getLoopFor(at) != loops.getLoopFor(block))
+        at = dominators.getNode(at)->getIDom()->getBlock();
+      if (at == block)
+        continue;
+      Instruction *first = at->getTerminator();
+      for (User *user : instruction.users())
+        if (auto *there = cast<Instruction>(user);
+            there->getParent() == at && !isa<PHINode>(there) &&
+            there->comesBefore(first))
+          first = there;
+      instruction.moveBefore(first->getIterator());
+    }
+}
+
 bool Recomputation::run() {
   if (!function.hasFnAttribute(kRecomputedScalarsAttrName)) {
     if (mostAlive() < kManyScalars)
@@ -537,6 +578,7 @@ bool Recomputation::run() {
   SmallVector<Loop *> outer(loops.begin(), loops.end());
   for (Loop *loop : reverse(outer)) // in the order of the program
     visit(*loop);
+  sinkMade();
   if (function.getFnAttribute(kRecomputedScalarsAttrName).getValueAsString() !=
       kScalarsOfRounds)
     return true;
