@@ -58,7 +58,6 @@ TimingConstants cdna3() {
   c.wideExcludesVector = true;   // [C]
   c.ldsLatency = 56;       // [G] 50 to 70 clocks
   c.ldsPortBytes = 64;     // [R] SIMDs attach in pairs
-  c.ldsReadBytes = c.ldsPortBytes;
   c.ldsPairs = 2;
   c.ldsHalves = 1;
   c.ldsQueue = 8;          // [G]
@@ -68,6 +67,7 @@ TimingConstants cdna3() {
   c.lineBytes = 128;       // [W]
   c.l1Ways = 64;           // [R]
   c.l1Clock = 64;          // [W]
+  c.l1Lines = 1;
   c.addressLanes = 16;     // [G] a dword of 64 lanes in four clocks
   c.l1Latency = 120;       // [B] [U]
   c.vmemQueue = 12;        // [G]
@@ -110,7 +110,6 @@ TimingConstants cdna4() {
   c.swapClocks = 20;       // [G]
   c.matrixIssue = 8;       // [G] two slots of operand reads
   c.ldsPortBytes = 128;    // [G]
-  c.ldsReadBytes = c.ldsPortBytes;
   c.peakHz = 2.4e9;        // [W]
   c.loadHz = 1.56e9;       // [F]
   c.loadSlope = 0.20;      // [F]
@@ -200,15 +199,15 @@ TimingConstants rdna3() {
   c.matrixClash = 2;       // [P]
   c.ldsLatency = 31;       // [T] 31 to 33; 36 of 16 bytes a lane
   c.ldsPortBytes = 128;    // [I]
-  c.ldsReadBytes = 32;     // [F]; [V] 19 clocks between reads of 16 bytes
   c.ldsPairs = 1;
   c.ldsHalves = 1;
   c.ldsQueue = 8;          // as CDNA; no figures
   c.l1s = 1;
   c.l1Bytes = 32 * KiB;    // [D]
-  c.lineBytes = 128;       // [D]
+  c.lineBytes = 64;        // [R] of gfx1151
   c.l1Ways = 16;
   c.l1Clock = 64;          // [B] measured on gfx1102
+  c.l1Lines = 2;           // [F]
   c.addressLanes = 16;     // as CDNA: a dword of 32 lanes in two clocks
   c.l1Latency = 120;       // as CDNA; no figures
   c.vmemQueue = 12;        // likewise
@@ -390,8 +389,6 @@ TimingConstants asWgp(const TimingConstants &chip) {
   TimingConstants c = chip;
   const unsigned units = chip.unitsOfWgp;
   c.simds *= units;
-  c.ldsPairs *= units;
-  c.ldsHalves *= units;
   c.l1s *= units;
   c.matrixFlopsPerClock *= units;
   for (MemoryLevel &level : c.levels) {

@@ -96,8 +96,6 @@ struct TimingConstants {
   // of half its width.
   unsigned ldsLatency;        ///< last phase to data in registers
   unsigned ldsPortBytes;      ///< a clock of one pair's port
-  /// The same that reads give on and on, which a single one does not notice.
-  unsigned ldsReadBytes;
   unsigned ldsPairs;          ///< ports
   unsigned ldsHalves;         ///< that serve accesses side by side
   unsigned ldsQueue;          ///< instructions that a port accepts ahead
@@ -107,6 +105,7 @@ struct TimingConstants {
   unsigned l1s;               ///< L1s of a compute unit, of as many SIMDs each
   unsigned l1Bytes, lineBytes, l1Ways;
   unsigned l1Clock;           ///< bytes a clock from L1
+  unsigned l1Lines;           ///< lines a clock that it looks up
   unsigned addressLanes;      ///< lanes a clock of the address unit
   unsigned l1Latency;         ///< clocks, unloaded
   unsigned vmemQueue;         ///< instructions that it accepts ahead
@@ -159,7 +158,9 @@ const Board *timedBoard(std::string_view target, std::string_view board = {});
 /// "gfx908, gfx90a": the chips that have constants, for error messages.
 std::string timedChipList();
 
-/// Two compute units as one, as kernels in WGP mode have them.
+/// Two compute units as one, as kernels in WGP mode have them. A workgroup's LDS
+/// is in one half then, whose port serves all four SIMDs: reads by kernels in WGP
+/// mode come at half the rate (docs/Timing.md).
 TimingConstants asWgp(const TimingConstants &chip);
 
 } // namespace fovea::sim

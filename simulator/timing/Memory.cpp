@@ -211,7 +211,7 @@ uint64_t MemoryModel::vector(const GroupTrace &group, const MemoryUse &use,
   // The address unit takes a few lanes a clock, then lines go to L1 one by one.
   double clocks = std::max<double>(
       {double((use.lanes + Chip.addressLanes - 1) / Chip.addressLanes),
-       double(use.bytes) / Chip.l1Clock, double(use.lines), 1.0});
+       double(use.bytes) / Chip.l1Clock, double(use.lines) / Chip.l1Lines, 1.0});
   Cache &cache = cacheOf(simd);
   double start = std::max(cache.addressFree, double(now));
   cache.accepted.push_back(start);
@@ -249,16 +249,13 @@ uint64_t MemoryModel::lds(const MemoryUse &use, unsigned simd, bool store,
   double port = bytes / Chip.ldsPortBytes;
   if (store && Chip.ldsWriteAddress)
     port += Chip.slot;
-  // Until the port takes the next one.
-  const bool read = use.ldsClocks && !store;
-  const double held = read ? bytes / Chip.ldsReadBytes : port;
   unsigned pair = simd * Chip.ldsPairs / Chip.simds;
   // Ports and banks each work off what they have; the later one gives the data.
   const double start = std::max(PortFree[pair], double(now));
-  PortFree[pair] = start + std::max<double>(held, clocks);
+  PortFree[pair] = start + std::max<double>(port, clocks);
   LdsFree = std::max(LdsFree, double(now)) + double(clocks) / Chip.ldsHalves;
-  const double end = std::max(start + std::max<double>(port, clocks), LdsFree);
-  PortQueue[pair].push_back({std::max(PortFree[pair], LdsFree), simd});
+  const double end = std::max(PortFree[pair], LdsFree);
+  PortQueue[pair].push_back({end, simd});
   Count.ldsClocks += clocks;
   Count.ldsConflicts += use.ldsConflicts;
   return uint64_t(end) + Chip.ldsLatency;

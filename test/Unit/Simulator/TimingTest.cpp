@@ -446,6 +446,34 @@ TEST(Memory, LatencyGrowsWithLoad) {
   EXPECT_EQ(arrival("gfx942", 300, 1), arrival("gfx942", 300, 0));
 }
 
+/// Clocks that a load of 16 bytes a lane from \p rows lines holds L1, which has them.
+double lineClocks(const char *target, unsigned rows) {
+  const TimingConstants &chip = *timingConstants(target);
+  Sharing sharing;
+  sharing.misses.resize(chip.levels.size() - 1);
+  MemoryModel memory(chip, sharing);
+  GroupTrace group;
+  for (unsigned line = 0; line < rows; ++line)
+    group.lines.push_back(1000 + line);
+  MemoryUse use{};
+  use.lines = rows;
+  use.bytes = 512;
+  use.lanes = 32;
+  constexpr uint64_t kWarm = 1 << 20;
+  memory.vector(group, use, /*op=*/0, /*salt=*/0, /*now=*/0);
+  const uint64_t first = memory.vector(group, use, 0, 0, kWarm);
+  return double(memory.vector(group, use, 0, 0, kWarm) - first);
+}
+
+TEST(Memory, LinesOfALoad) {
+  // Sixteen rows of an operand: two lines a clock on RDNA, as many bytes as L0
+  // gives.
+  EXPECT_EQ(lineClocks("gfx1201", 16), 8);
+  EXPECT_EQ(lineClocks("gfx1100", 8), 8);
+  EXPECT_EQ(lineClocks("gfx1100", 32), 16);
+  EXPECT_EQ(lineClocks("gfx942", 16), 16);
+}
+
 TEST_F(TimingTest, UnknownChipsAreRefused) {
   for (const ChipInfo &chip : knownChips())
     if (!hasTiming(chip)) {
