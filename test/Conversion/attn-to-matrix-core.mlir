@@ -136,33 +136,6 @@ gpu.func @repeated(%a: vector<16xf16>, %c: vector<8xf32>) -> vector<8xf32> {
 }
 }
 
-// Keys that come from memory (mask 32): two loads ahead, and two behind each product
-// from the one on that is two ahead of the first that waits for others.
-gpu.module @far attributes {attn.target = #attn.target<"gfx1100">} {
-// CHECK-LABEL: gpu.func @far(
-// CHECK-COUNT-4: amdgpu.wmma
-// CHECK-NEXT:    rocdl.sched.group.barrier 32, 2, 0
-// CHECK-NEXT:    rocdl.sched.group.barrier 8, 1, 0
-// CHECK-NEXT:    rocdl.sched.group.barrier 8, 1, 0
-// CHECK-NEXT:    rocdl.sched.group.barrier 8, 1, 0
-// CHECK-NEXT:    rocdl.sched.group.barrier 32, 2, 0
-// CHECK-NEXT:    rocdl.sched.group.barrier 8, 1, 0
-// CHECK-NEXT:    rocdl.sched.group.barrier 32, 2, 0
-// CHECK-NEXT:    gpu.return
-gpu.func @far(%a: vector<16xbf16>, %c: vector<8xf32>, %rows: !llvm.ptr<8>, %i: i32) -> vector<8xf32>
-    attributes {attn.schedule = #attn.schedule<block_m = 64, block_n = 32, waves = 4, inst = <wmma_16x16x16>, stages = 3, waves_per_simd = 6, rescale_threshold = 8>} {
-  %p = rocdl.raw.ptr.buffer.load %rows, %i, %i, %i : vector<8xbf16>
-  %q = rocdl.raw.ptr.buffer.load %rows, %i, %i, %i : vector<8xbf16>
-  %b = vector.shuffle %p, %q [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15] : vector<8xbf16>, vector<8xbf16>
-  %d = attn.mma %a, %a, %c inst<wmma_16x16x16> : vector<16xbf16>, vector<16xbf16>, vector<8xf32>
-  %e = attn.mma %a, %a, %d inst<wmma_16x16x16> : vector<16xbf16>, vector<16xbf16>, vector<8xf32>
-  %f = attn.mma %b, %a, %e inst<wmma_16x16x16> : vector<16xbf16>, vector<16xbf16>, vector<8xf32>
-  %g = attn.mma %b, %a, %f inst<wmma_16x16x16> : vector<16xbf16>, vector<16xbf16>, vector<8xf32>
-  attn.interleave
-  gpu.return %g : vector<8xf32>
-}
-}
-
 gpu.module @gfx1201 attributes {attn.target = #attn.target<"gfx1201">} {
 // CHECK-LABEL: gpu.func @halves(
 // CHECK:         amdgpu.wmma 16x16x16 %{{.*}} * %{{.*}} + %{{.*}} : vector<8xbf16>, vector<8xbf16>, vector<8xf32>

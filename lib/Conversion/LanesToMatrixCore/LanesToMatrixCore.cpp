@@ -21,7 +21,7 @@ using namespace fovea;
 
 /// How many instructions of a kind stand in some run of ops.
 struct Mix {
-  int matrix = 0, exponentials = 0, reads = 0, copies = 0, loads = 0;
+  int matrix = 0, exponentials = 0, reads = 0, copies = 0;
   /// That a wave can issue, one in four clocks, while a product is under way.
   int issuesBeside = 0;
 
@@ -34,8 +34,6 @@ struct Mix {
       ++reads;
     else if (isa<ROCDL::RawPtrBufferLoadLdsOp>(op))
       ++copies;
-    else if (isa<ROCDL::RawPtrBufferLoadOp>(op))
-      ++loads;
     else if (isa<ROCDL::ROCDLExp2>(op))
       ++exponentials;
     else if (auto round = dyn_cast<arith::TruncFOp>(op))
@@ -87,7 +85,6 @@ static void interleave(attn::InterleaveOp op) {
     Vectors = 1u << 1,
     Matrix = 1u << 3,
     Copies = 1u << 4,
-    Loads = 1u << 5,
     Reads = 1u << 8,
     Exponentials = 1u << 10,
     // Vector and scalar instructions, memory, LDS, exponentials.
@@ -110,19 +107,7 @@ static void interleave(attn::InterleaveOp op) {
       op->getParentOfType<gpu::GPUFuncOp>()->getAttrOfType<attn::ScheduleAttr>(
           attn::kScheduleAttrName);
   const bool isAlone = schedule && schedule.getWavesPerSimd() == 1;
-  if (schedule && schedule.getStages() == 3 && !schedule.getDirectCopy()) {
-    // Keys that come straight from memory. A product takes two loads, which
-    // begin a few products before theirs: more of them have no registers.
-    constexpr int kLoads = 2, kAhead = 2;
-    group(Loads, kLoads);
-    const int first =
-        mix.matrix - kAhead - int(llvm::divideCeil(mix.loads, kLoads) - 1);
-    for (int number = 0; number < mix.matrix; ++number) {
-      group(Matrix, 1);
-      if (number >= first)
-        group(Loads, kLoads);
-    }
-  } else if (isAlone && !schedule.getDirectCopy() && !op.getHasLoads()) {
+  if (isAlone && !schedule.getDirectCopy() && !op.getHasLoads()) {
     // What one wave has no instruction for is lost, and what loads by way of
     // registers need is no op yet that could be counted.
     for (int number = 0; number < mix.matrix; ++number) {

@@ -104,25 +104,3 @@ func.func @direct_copy(%t: !t64, %s: f32) {
     : !t64, !t64, !t64, !t64
   return
 }
-
-// -----
-
-!t64 = memref<?x?x?x64xbf16, strided<[?, ?, ?, 1]>>
-func.func @far_keys(%t: !t64, %s: f32) {
-  // expected-error @below {{stages = 3 without direct_copy reads columns of 16-bit keys past 64 from memory, of which there are none; use stages = 2}}
-  attn.forward %t, %t, %t, %t scale(%s)
-    schedule(<block_m = 128, block_n = 32, waves = 4, inst = <mfma_32x32x8>, stages = 3, waves_per_simd = 2, rescale_threshold = 8>)
-    : !t64, !t64, !t64, !t64
-  return
-}
-
-// -----
-
-!t128 = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>
-func.func @far_keys_in_lds(%u: !t128, %s: f32) {
-  // expected-error @below {{stages = 3 without direct_copy keeps queries in registers; use queries_in_lds = 0, or stages = 2}}
-  attn.forward %u, %u, %u, %u scale(%s)
-    schedule(<block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 3, waves_per_simd = 2, rescale_threshold = 8, queries_in_lds = 1>)
-    : !t128, !t128, !t128, !t128
-  return
-}

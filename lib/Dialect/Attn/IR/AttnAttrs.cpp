@@ -135,6 +135,8 @@ LogicalResult ScheduleAttr::verify(
     return emitError() << "column_chunk must be 0 or a multiple of 32 up to "
                           "512, found "
                        << columnChunk;
+  if (stages == 3 && !directCopy)
+    return emitError() << "stages = 3 needs direct_copy = 1; use stages = 2";
   return success();
 }
 

@@ -16,8 +16,7 @@ struct StepRow {
 
 static constexpr Slot kKRows[] = {Slot::KRows}, kVRows[] = {Slot::VRows},
                       kKeys[] = {Slot::Keys}, kValues[] = {Slot::Values},
-                      kFarKeys[] = {Slot::FarKeys}, kScores[] = {Slot::Scores},
-                      kWeights[] = {Slot::Weights},
+                      kScores[] = {Slot::Scores}, kWeights[] = {Slot::Weights},
                       kRounded[] = {Slot::Rounded},
                       kRelative[] = {Slot::Scores, Slot::Reference},
                       kProduct[] = {Slot::Values, Slot::Rounded};
@@ -30,7 +29,6 @@ static const StepRow kSteps[] = {
     {Step::CopyV, {}, {}, true},
     {Step::AwaitK, {}, {}, false, true},
     {Step::AwaitV, {}, {}, false, true},
-    {Step::TakeK, {}, kFarKeys},
     {Step::ReadK, {}, kKeys, true},
     {Step::ReadV, {}, kValues, true},
     {Step::Fetch, {}, {}}, // for `Mask` of the same block and iteration
@@ -67,14 +65,6 @@ static constexpr Place kTwoStages[] = {
     {Step::Scores},  {Step::Mask},       {Step::StoreV},   {Step::ReferAll},
     {Step::Weigh},   {Step::Round},      {Step::Barrier},  {Step::LoadV, 1},
     {Step::ReadV},   {Step::Accumulate}, {Step::StoreK, 1}};
-// The same, with columns of K past LDS, which each wave loads for itself. LLVM
-// would read all of LDS first if that came first.
-static constexpr Place kTwoStagesFar[] = {
-    {Step::Barrier},  {Step::Fetch},    {Step::LoadK, 1}, {Step::TakeK},
-    {Step::ReadK},    {Step::Scores},   {Step::Mix},      {Step::Mask},
-    {Step::StoreV},   {Step::ReferAll}, {Step::Weigh},    {Step::Round},
-    {Step::Barrier},  {Step::LoadV, 1}, {Step::ReadV},    {Step::Accumulate},
-    {Step::StoreK, 1}};
 static constexpr Place kOneStageDirect[] = {
     {Step::Barrier}, {Step::CopyK},     {Step::CopyV}, {Step::AwaitCopies},
     {Step::Barrier}, {Step::Fetch},     {Step::ReadK}, {Step::Scores},
@@ -229,7 +219,6 @@ static const ForwardPipeline kPipelines[] = {
     {2, false, ForwardPipeline::kAnyBlock, 1, 1, kTwoStages},
     {1, true, ForwardPipeline::kAnyBlock, 1, 1, kOneStageDirect},
     {2, true, ForwardPipeline::kAnyBlock, 1, 1, kTwoStagesDirect},
-    {3, false, ForwardPipeline::kAnyBlock, 1, 1, kTwoStagesFar},
     {3, true, ForwardPipeline::kAnyBlock, 2, 1, kThreeStagesDirect},
     {4, false, ForwardPipeline::kAlone, 1, 1, kSegmentsAloneByRegisters},
     {4, false, ForwardPipeline::kAnyBlock, 1, 1, kSegments},
@@ -265,11 +254,6 @@ const ForwardPipeline &ForwardPipeline::of(ScheduleAttr schedule) {
 bool ForwardPipeline::countsCopies() const {
   return llvm::any_of(places,
                       [](const Place &place) { return isAwait(place.step); });
-}
-
-bool ForwardPipeline::takesKeys() const {
-  return llvm::any_of(
-      places, [](const Place &place) { return place.step == Step::TakeK; });
 }
 
 int ForwardPipeline::copiesBehind(size_t index, bool values,

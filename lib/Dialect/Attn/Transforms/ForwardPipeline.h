@@ -31,7 +31,6 @@ enum class Step {
   CopyV,
   AwaitK, ///< until the copies of this wave are there
   AwaitV,
-  TakeK, ///< columns that LDS does not hold: from memory to operands
   ReadK, ///< from LDS to operands of a product
   ReadV,
   Fetch,      ///< what a score program reads, from memory to registers
@@ -68,8 +67,7 @@ bool isWhole(Step step);
 enum class Slot {
   KRows, ///< [block_n, lds_dim] on their way to LDS
   VRows,
-  Keys,      ///< [block_n, near_dim]
-  FarKeys,   ///< [block_n, score_dim - near_dim]
+  Keys,      ///< [block_n, score_dim]
   Values,    ///< [value_dim, block_n]
   Scores,    ///< [block_n, block_m]
   Reference, ///< [1, block_m] that exponents are relative to
@@ -99,8 +97,6 @@ struct ForwardPipeline {
   int parts;
   llvm::ArrayRef<Place> places;
 
-  /// Whether columns of K go past LDS.
-  bool takesKeys() const;
   bool isAlone() const { return condition == kAlone; }
   int partsOf(Slot slot) const { return slot == Slot::Reference ? 1 : parts; }
 

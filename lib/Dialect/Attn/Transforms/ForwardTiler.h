@@ -174,8 +174,7 @@ private:
 
   Rows q, out;
   Value factor;  ///< |scale| * log2(e), at least the least normal number
-  Value queries; ///< Q^T [near_dim, block_m]; null: they are in LDS
-  Value farQueries; ///< Q^T [score_dim - near_dim, block_m], if there are
+  Value queries; ///< Q^T [score_dim, block_m]; null: they are in LDS
   Value arriving; ///< rows of Q whose signs are to be set before the loops
   Value ldsQ;    ///< holds the queries; null: they stay in registers
   Value ldsK, ldsV;

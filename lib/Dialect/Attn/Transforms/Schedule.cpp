@@ -182,16 +182,6 @@ static const ScheduleRow kForwardRows[] = {
      "wmma_16x16x16",
      {64, 32, 4, 1, 5, 1, 1},
      kCutsColumns},
-    // 32 queries a wave have no registers here: half of the columns of keys
-    // come past LDS.
-    {target::kWmmaRepeated | target::kLargeRegisterFile,
-     128,
-     "wmma_16x16x16",
-     {64, 32, 4, 3, 6},
-     0,
-     kReadsTiles | kDropsWeights | kSplitsKeys | kHasProgram | kColumnsDiffer |
-         kCutsColumns,
-     128},
     // Two tiles of queries a wave, so that a read of LDS serves two products.
     {target::kWmmaRepeated | target::kLargeRegisterFile,
      64,
@@ -336,9 +326,6 @@ static ForwardTiles tilesOf(HeadDims dims, int64_t most, ScheduleAttr schedule,
     return llvm::alignTo(columns, inst.m * schedule.getValueSplit());
   };
   tiles.scoreDim = contracted(dims.qk);
-  const bool takesKeys = ForwardPipeline::of(schedule).takesKeys();
-  tiles.nearDim =
-      takesKeys ? std::min(tiles.scoreDim, kNearColumns) : tiles.scoreDim;
   tiles.valueDim = asRows(dims.v);
   // Copies past the registers fill LDS in the order of lanes, which divides
   // into whole rows of powers of two, and each lane copies something of the
@@ -357,7 +344,7 @@ static ForwardTiles tilesOf(HeadDims dims, int64_t most, ScheduleAttr schedule,
         std::max(padded, int64_t(schedule.getWaves()) * inst.waveSize *
                              kCopyBytes / (rows * tiles.elementBytes)));
   };
-  tiles.ldsDim = inLds(takesKeys ? tiles.nearDim : dims.qk);
+  tiles.ldsDim = inLds(dims.qk);
   tiles.ldsDimV = inLds(dims.v);
   tiles.ldsBuffers =
       schedule.getDirectCopy() && schedule.getStages() != 1 ? 2 : 1;
@@ -523,17 +510,6 @@ LogicalResult fovea::attn::checkForwardSchedule(
                           "in forward kernels, found "
                        << schedule.getStages() << " and "
                        << schedule.getDirectCopy();
-  if (ForwardPipeline::of(schedule).takesKeys()) {
-    if (schedule.getQueriesInLds())
-      return emitError() << "stages = 3 without direct_copy keeps queries in "
-                            "registers; use queries_in_lds = 0, or stages = 2";
-    if (dims.qk <= kNearColumns || bytesOf(elementType) != 2)
-      return emitError() << "stages = 3 without direct_copy reads columns of "
-                            "16-bit keys past "
-                         << kNearColumns
-                         << " from memory, of which there are none; use "
-                            "stages = 2";
-  }
   return checkProducts(emitError, target, elementType, dims,
                        withAllColumns(schedule));
 }

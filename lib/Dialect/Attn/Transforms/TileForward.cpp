@@ -20,7 +20,7 @@ namespace fovea::attn {
 } // namespace fovea::attn
 
 Value ForwardTiler::readK(KeyBlock block) {
-  return LoadLdsOp::create(b, tile(partRows(), tiles.nearDim, elementType),
+  return LoadLdsOp::create(b, tile(partRows(), tiles.scoreDim, elementType),
                            bufferOf(ldsK, block));
 }
 
@@ -40,11 +40,7 @@ Value ForwardTiler::scores(Value keys) {
     q = transpose(LoadLdsOp::create(
         b, tile(tiles.blockM, tiles.scoreDim, elementType), ldsQ));
   RankedTensorType type = f32Tile(partRows(), tiles.blockM);
-  Value sum = DotOp::create(b, keys, q, splat(type, 0.0f), schedule.getInst());
-  if (farQueries)
-    sum = DotOp::create(b, slot(Slot::FarKeys), farQueries, sum,
-                        schedule.getInst());
-  return sum;
+  return DotOp::create(b, keys, q, splat(type, 0.0f), schedule.getInst());
 }
 
 /// Keys that are not read at once lie in chunks of columns, each a buffer.
@@ -203,15 +199,6 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
   case Step::CopyK:
   case Step::CopyV:
     return copy(step == Step::CopyV, block);
-  case Step::TakeK: {
-    auto type = tile(partRows(), tiles.scoreDim - tiles.nearDim, elementType);
-    Value rows =
-        LoadOp::create(b, type, viewKeys(/*values=*/false, block.number),
-                       /*hidden=*/nullptr, tiles.nearDim);
-    slot(Slot::FarKeys) =
-        cut(rowsOfKeys(/*values=*/false), rows, tiles.nearDim);
-    return;
-  }
   case Step::ReadK:
     if (schedule.getColumnChunk())
       return;
@@ -537,7 +524,7 @@ void ForwardTiler::build() {
     zeroReference = opaque(zeroReference);
 
   if (!chunk) {
-    Value rows = loadTile(q, firstRow, tiles.blockM, tiles.nearDim);
+    Value rows = loadTile(q, firstRow, tiles.blockM, tiles.scoreDim);
     if (pipeline.countsCopies() && !schedule.keepsQueriesInLds()) {
       arriving = rows;
     } else if (Value signedRows =
@@ -550,12 +537,6 @@ void ForwardTiler::build() {
       queries = transpose(signedRows);
     }
   }
-  if (pipeline.takesKeys())
-    farQueries = transpose(NegateIfOp::create(
-        b,
-        loadTile(q, firstRow, tiles.blockM, tiles.scoreDim - tiles.nearDim,
-                 /*hidden=*/nullptr, tiles.nearDim),
-        scaleIsNegative()));
 
   sums.rowMax = splat(f32Tile(1, tiles.blockM), noMaximum());
   sums.rowSum = splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f);

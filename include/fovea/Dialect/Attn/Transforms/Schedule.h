@@ -27,7 +27,6 @@ struct ForwardTiles {
   int64_t chunks;     ///< that the columns come through LDS in
   int64_t columns;    ///< of the head dimension in a chunk: all if it is one
   int64_t scoreDim;   ///< columns padded for the first product's contraction
-  int64_t nearDim;    ///< those of them whose keys come through LDS
   int64_t valueDim;   ///< columns padded for the second product's rows
   int64_t ldsDim;     ///< columns padded for the tiles in LDS
   int64_t ldsDimV;    ///< the same of V
@@ -41,9 +40,6 @@ struct ForwardTiles {
 
 /// A row of a tile in LDS is a multiple of this many bytes.
 inline constexpr int64_t kLdsRowBytes = 64;
-
-/// Columns of keys that come through LDS where the others do not.
-inline constexpr int64_t kNearColumns = 64;
 
 /// Bytes of a register of a lane.
 inline constexpr int64_t kRegisterBytes = 4;
