@@ -338,6 +338,13 @@ Result HipApi::readDevice(int device, TargetId &target,
                               : "the name of its chip can't be read (" +
                                     parsed.status().message() + ")") +
                       "; use a ROCm of these versions, or a later Fovea");
+  // On RDNA ROCm counts pairs of compute units, by which programs run that are
+  // not compiled for units alone, as kernels here are.
+  int physical = 0;
+  if (!hipDeviceGetAttribute(
+          &physical, kHipAttributePhysicalMultiProcessorCount, device) &&
+      physical == 2 * computeUnits)
+    computeUnits = physical;
   target = *parsed;
   return Result();
 }

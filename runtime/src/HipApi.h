@@ -31,6 +31,7 @@ using HipStream = void *;
 // Values of HIP's ABI, the same in HIP 5, 6 and 7. In HIP 4 the attributes had
 // other numbers (this one 14), which is why HIP 4 is refused.
 inline constexpr int kHipAttributeMultiprocessorCount = 63;
+inline constexpr int kHipAttributePhysicalMultiProcessorCount = 10015;
 inline constexpr int kHipStreamCaptureStatusNone = 0;
 inline constexpr int kHipStreamCaptureModeRelaxed = 2;
 inline constexpr uintptr_t kHipLaunchParamBufferPointer = 1;

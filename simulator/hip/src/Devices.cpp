@@ -34,6 +34,10 @@ int majorOf(const sim::ChipInfo &c) {
 int minorOf(const sim::ChipInfo &c) {
   return c.target[c.target.size() - 2] - '0';
 }
+/// As ROCm counts: pairs of compute units, where a workgroup may run on both.
+int multiprocessors(const sim::ChipInfo &c) {
+  return int(c.waveSize == 32 ? c.computeUnits / 2 : c.computeUnits);
+}
 int threadsPerCU(const sim::ChipInfo &c) {
   return int(c.maxWavesPerSimd * c.simdsPerCU * c.waveSize);
 }
@@ -89,7 +93,7 @@ constexpr AttributeRow kAttributes[] = {
     FOVEA_ATTRIBUTE(59, "MemoryBusWidth", int(c.memoryBusBits)),
     FOVEA_ATTRIBUTE(60, "MemoryClockRate", int(c.memoryClockKHz)),
     FOVEA_ATTRIBUTE(61, "ComputeCapabilityMinor", minorOf(c)),
-    FOVEA_ATTRIBUTE(63, "MultiprocessorCount", int(c.computeUnits)),
+    FOVEA_ATTRIBUTE(63, "MultiprocessorCount", multiprocessors(c)),
     FOVEA_ATTRIBUTE(65, "PageableMemoryAccess", 0),
     FOVEA_ATTRIBUTE(66, "PageableMemoryAccessUsesHostPageTables", 0),
     FOVEA_ATTRIBUTE(67, "PciBusId", device + 1),
@@ -166,7 +170,7 @@ void fillCommon(Properties &p, const DeviceState &state) {
   p.totalConstMem = INT_MAX;
   p.major = majorOf(c);
   p.minor = minorOf(c);
-  p.multiProcessorCount = int(c.computeUnits);
+  p.multiProcessorCount = multiprocessors(c);
   p.l2CacheSize = clampToInt(c.l2Bytes);
   p.maxThreadsPerMultiProcessor = threadsPerCU(c);
   p.clockInstructionRate = 100000;

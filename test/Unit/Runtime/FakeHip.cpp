@@ -161,9 +161,11 @@ EXPORT int hipThreadExchangeStreamCaptureMode(int *mode) {
 }
 EXPORT int hipDeviceGetAttribute(int *value, int attribute, int) {
   ENTER(hipDeviceGetAttribute);
-  if (attribute != (FAKE_HIP_VERSION >= 5 ? 63 : 14))
+  constexpr int kCounted = FAKE_HIP_VERSION >= 5 ? 63 : 14, kPhysical = 10015;
+  const int physical = state().physicalUnits;
+  if (attribute != kCounted && (attribute != kPhysical || physical == 0))
     return kInvalidValue;
-  *value = state().computeUnits;
+  *value = attribute == kCounted ? state().computeUnits : physical;
   return 0;
 }
 EXPORT int hipRuntimeGetVersion(int *version) {

@@ -38,6 +38,7 @@ struct FakeHipState {
   std::mutex mutex;
   std::vector<std::string> archs = {"gfx942:sramecc+:xnack-"};
   int computeUnits = 304;
+  int physicalUnits = 0; ///< of the attribute for them; 0: it is unknown
   int currentDevice = 0;
   void *capturing = nullptr; ///< the stream that is being captured
   int captureMode = 0;       ///< of the thread; 2: relaxed

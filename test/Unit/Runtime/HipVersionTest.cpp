@@ -65,6 +65,16 @@ TEST_F(HipVersionTest, EveryKnownReleaseIsReadAndNamed) {
     expectStatus(fovea_device_info(context.get(), 1, &device), FOVEA_STATUS_OK);
     EXPECT_STREQ(device.arch, "gfx1151");
     EXPECT_EQ(device.compute_units, 40);
+    // ROCm counts pairs of them on RDNA.
+    state.physicalUnits = 80;
+    ContextPtr pairs = makeLogging(fakeOf(version));
+    expectStatus(fovea_device_info(pairs.get(), 1, &device), FOVEA_STATUS_OK);
+    EXPECT_EQ(device.compute_units, 80);
+    // Some of a chip's may be another's.
+    state.physicalUnits = 120;
+    ContextPtr part = makeLogging(fakeOf(version));
+    expectStatus(fovea_device_info(part.get(), 1, &device), FOVEA_STATUS_OK);
+    EXPECT_EQ(device.compute_units, 40);
     // Which structure: the old one has one name only.
     EXPECT_EQ(fovea_hip_symbol(context.get(), "hipGetDevicePropertiesR0600") !=
                   nullptr,
