@@ -33,7 +33,9 @@ import subprocess
 import sys
 
 # Bytes a second and operations a second of bf16, from data sheets.
-DATA_SHEETS = {"gfx942": (5.3e12, 1307e12), "gfx950": (8.0e12, 2516e12)}
+DATA_SHEETS = {"gfx942": (5.3e12, 1307e12), "gfx950": (8.0e12, 2516e12),
+               "gfx1100": (960e9, 123e12), "gfx1151": (256e9, 59.4e12),
+               "gfx1201": (640e9, 195e12)}
 
 
 def arguments():

@@ -432,7 +432,7 @@ int32_t additionCostOf(std::string_view chip) {
 
 ShareCosts shareCostsOf(std::string_view chip) {
   struct Row {
-    std::string_view chip;
+    std::string_view chip; ///< how its name begins; the first row that fits
     ShareCosts costs;
   };
   static constexpr Row kRows[] = {
@@ -440,9 +440,23 @@ ShareCosts shareCostsOf(std::string_view chip) {
       {"gfx950",
        {/*block=*/1.37, /*rows=*/0.31, /*least=*/0, /*pair=*/1.1, /*round=*/6,
         /*streamed=*/2.75, /*cached=*/1.06, /*combine=*/18, /*run=*/4.3,
-        /*row=*/1.0 / 250, /*read=*/1.0 / 2900, /*written=*/1.0 / 2100}}};
+        /*row=*/1.0 / 250, /*read=*/1.0 / 2900, /*written=*/1.0 / 2100}},
+      // Others of RDNA 3 have about as much of memory's bandwidth a unit as
+      // gfx1100, gfx1151 less.
+      {"gfx1151",
+       {/*block=*/0.26, /*rows=*/0.51, /*least=*/0, /*pair=*/1.1, /*round=*/0.3,
+        /*streamed=*/0.88, /*cached=*/0.5, /*combine=*/2.9, /*run=*/0.45,
+        /*row=*/1.0 / 790, /*read=*/1.0 / 1430, /*written=*/1.0 / 1260}},
+      {"gfx11",
+       {/*block=*/0.33, /*rows=*/0.65, /*least=*/0, /*pair=*/1.1, /*round=*/0.3,
+        /*streamed=*/0.59, /*cached=*/0.56, /*combine=*/2.5, /*run=*/0.45,
+        /*row=*/1.0 / 1000, /*read=*/1.0 / 5600, /*written=*/1.0 / 4400}},
+      {"gfx120",
+       {/*block=*/0.62, /*rows=*/0.8, /*least=*/0, /*pair=*/1.1, /*round=*/0.3,
+        /*streamed=*/1.95, /*cached=*/0.8, /*combine=*/9.2, /*run=*/1.7,
+        /*row=*/1.0 / 450, /*read=*/1.0 / 1035, /*written=*/1.0 / 870}}};
   for (const Row &row : kRows)
-    if (row.chip == chip)
+    if (chip.substr(0, row.chip.size()) == row.chip)
       return row.costs;
   return {};
 }

@@ -127,7 +127,7 @@ inline constexpr double kShareTolerance = 1.002;
 inline constexpr double kUnlistedCost = 1.5;
 
 // ShareCosts are in terms of these. They are fitted to predictions of aot-time
-// for head dimension 128 on gfx942 and gfx950 (docs/Runtime.md).
+// for head dimension 128, by chip (docs/Runtime.md).
 inline constexpr double kReferenceRows = 128, kReferenceKeys = 32;
 /// Shares of a run of those that are combined.
 inline constexpr int64_t kCombinedAtOnce = 64;
