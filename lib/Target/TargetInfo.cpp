@@ -130,7 +130,7 @@ static const TargetInfo kRdna3 = {
     /*xcds=*/1,
     kBufferGfx10,
     kWmmaRepeated | kLaneProducts | kDot2F32F16 | kPermlaneX16 | kDppRowXmask |
-        kDualIssue | kBufferAtomicAddF32 | kClampsKeepNaN};
+        kDualIssue | kBufferAtomicAddF32 | kClampsKeepNaN | kFewHeadsAtOnce};
 
 static const TargetInfo kRdna4 = {
     /*name=*/"",
@@ -153,7 +153,7 @@ static const TargetInfo kRdna4 = {
     kWmma | kLaneProducts | kLargeRegisterFile | kDot2F32F16 | kPermlaneX16 |
         kDppRowXmask | kDualIssue | kBufferAtomicAddF32 |
         kBufferAtomicPkAddF16 | kBufferAtomicPkAddBf16 | kMemoryScopes |
-        kScalarFloat | kFp8};
+        kScalarFloat | kFp8 | kFewHeadsAtOnce};
 
 static const TargetInfo kGfx1250 = {
     /*name=*/"",

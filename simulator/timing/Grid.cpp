@@ -26,6 +26,17 @@ uint64_t WorkMap::pointId(unsigned dim, uint32_t at) const {
   return p[0] + uint64_t(Grid[0]) * (p[1] + uint64_t(Grid[1]) * p[2]);
 }
 
+bool WorkMap::regroup(const std::map<uint64_t, uint64_t> &counts) {
+  for (uint32_t run = 1; run < Grid[0] && Grid[0] % run == 0; run *= 2) {
+    if (counts.at(run) == counts.at(0))
+      continue;
+    Grid[2] *= Grid[0] / run;
+    Grid[0] = run;
+    return true;
+  }
+  return false;
+}
+
 void WorkMap::setTiles(uint64_t total,
                        const std::map<uint64_t, uint64_t> &points) {
   Total = total;
@@ -73,6 +84,17 @@ std::vector<uint64_t> WorkMap::wanted(const std::map<uint64_t, uint64_t> &counts
       for (uint64_t id : Checks)
         worst = std::max(worst, std::abs(work(id) - double(counts.at(id))) /
                                     std::max(1.0, double(counts.at(id))));
+      if (worst > 0.05 && Total > 16 && !Regrouped) {
+        for (uint32_t run = 1; run < Grid[0] && Grid[0] % run == 0; run *= 2)
+          want(run);
+        if (!result.empty())
+          return result;
+        Regrouped = true;
+        if (regroup(counts)) {
+          Stage = 0;
+          continue;
+        }
+      }
       if (worst > 0.05 && Total > 16) {
         Spread = true;
         uint64_t state = 12345;

@@ -50,6 +50,8 @@ enum Feature : uint32_t {
   kMfmaF32 = 1u << 27,      ///< v_mfma_f32_*_f32, K = 2 and 4: fp32 products
   kLaneProducts = 1u << 28, ///< of fp32 by v_fma_f32: no matrix instruction's
   kAddU64 = 1u << 29,       ///< v_lshl_add_u64, as fast as an addition of u32
+  /// Memory is slow beside the matrix cores: few heads' keys are to be live.
+  kFewHeadsAtOnce = 1u << 30,
 };
 
 /// How the registers of a SIMD are divided.

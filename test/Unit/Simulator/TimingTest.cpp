@@ -507,4 +507,24 @@ TEST(WorkMapTest, SampledGroupsStandForTheirOwnRuns) {
   EXPECT_NEAR(predicted / exact, 1, 0.005);
 }
 
+// All blocks of four heads, then of the next four: work goes up and down with y.
+TEST(WorkMapTest, FindsHowManyHeadsTakeTurns) {
+  const uint32_t grid[3] = {24, 100, 2};
+  constexpr uint64_t kTotal = 24 * 100 * 2, kTogether = 4;
+  auto workOf = [](uint64_t group) {
+    return 100 + 7 * (99 - group / kTogether % 100);
+  };
+  WorkMap map(grid, kTotal);
+  std::map<uint64_t, uint64_t> counts;
+  for (std::vector<uint64_t> next = map.wanted(counts); !next.empty();
+       next = map.wanted(counts))
+    for (uint64_t group : next)
+      counts[group] = workOf(group);
+  map.finish(counts);
+  EXPECT_EQ(map.note(), "");
+  EXPECT_LT(counts.size(), 64u);
+  for (uint64_t group = 0; group < kTotal; ++group)
+    ASSERT_NEAR(map.work(group), double(workOf(group)), 1) << group;
+}
+
 } // namespace

@@ -465,12 +465,16 @@ void KeyGradients::build() {
   batch = blockId(gpu::Dimension::z);
   Value group = arg("group_size"), headsQ = arg("heads_q");
   Value headsK = div(headsQ, group);
-  Value headK = headOf(blockId(gpu::Dimension::x), headsK);
+  Value headK, block;
+  auto blocks = [&] { return blocksOf(arg("seqlen_k"), tiles.blockM); };
+  std::tie(headK, block) = placeInGrid(headsK, blocks, schedule);
   Value zero = i32(0);
-  Value block = blockId(gpu::Dimension::y);
-  orderBatches(block, blocksOf(arg("seqlen_k"), tiles.blockM), headsK, schedule);
+  if (!block)
+    block = blockId(gpu::Dimension::y);
+  Value blockOfGrid = block;
+  orderBatches(block, blocks(), headsK, schedule);
   if (sequences.differ())
-    std::tie(batch, block) = blockOf({batch, block}, tiles.blockM,
+    std::tie(batch, block) = blockOf(blockOfGrid, {batch, block}, tiles.blockM,
                                      /*ofKeys=*/true, /*fromTheEnd=*/false);
   firstKey = mul(block, i32(tiles.blockM));
   dropout.prepare();

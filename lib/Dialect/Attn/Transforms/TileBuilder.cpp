@@ -184,11 +184,10 @@ Value TileBuilder::arg(const Twine &name) {
   return kernel.getArgument(*number);
 }
 
-std::pair<Value, Value> TileBuilder::blockOf(Sequences::Block ofGrid,
+std::pair<Value, Value> TileBuilder::blockOf(Value y, Sequences::Block ofGrid,
                                              int64_t rows, bool ofKeys,
                                              bool fromTheEnd) {
-  auto [sequence, block] = sequences.find(blockId(gpu::Dimension::y), ofGrid,
-                                          rows, ofKeys, fromTheEnd);
+  auto [sequence, block] = sequences.find(y, ofGrid, rows, ofKeys, fromTheEnd);
   return {sequence, block};
 }
 
@@ -387,21 +386,60 @@ Value TileBuilder::headOf(Value x, Value heads) {
   return select(even, regrouped, x);
 }
 
-Value TileBuilder::batches() {
-  // hsa_kernel_dispatch_packet_t: work-items of the grid, of which a workgroup
-  // has one in this dimension.
-  constexpr int32_t kGridSizeZ = 20, kConstantAddressSpace = 4;
+Value TileBuilder::gridSize(gpu::Dimension dimension) {
+  // hsa_kernel_dispatch_packet_t: work-items of the grid.
+  constexpr int32_t kGridSizeX = 12, kConstantAddressSpace = 4;
   auto pointer =
       LLVM::LLVMPointerType::get(b.getContext(), kConstantAddressSpace);
   Value packet =
       LLVM::CallIntrinsicOp::create(
           b, pointer, b.getStringAttr("llvm.amdgcn.dispatch.ptr"), ValueRange())
           .getResult(0);
-  Value address = LLVM::GEPOp::create(b, pointer, b.getI8Type(), packet,
-                                      ArrayRef<LLVM::GEPArg>{kGridSizeZ});
+  Value address = LLVM::GEPOp::create(
+      b, pointer, b.getI8Type(), packet,
+      ArrayRef<LLVM::GEPArg>{kGridSizeX + 4 * int32_t(dimension)});
   return LLVM::LoadOp::create(b, b.getI32Type(), address, /*alignment=*/4,
                               /*isVolatile=*/false, /*isNonTemporal=*/false,
                               /*isInvariant=*/true);
+}
+
+int32_t TileBuilder::workgroupsAtOnce(ScheduleAttr schedule) {
+  const int32_t waves = schedule.getWavesPerSimd() * target.simdsPerCu;
+  return target.computeUnits * std::max(1, waves / schedule.getWaves());
+}
+
+std::pair<Value, Value>
+TileBuilder::placeInGrid(Value heads, llvm::function_ref<Value()> countBlocks,
+                         ScheduleAttr schedule) {
+  Value x = blockId(gpu::Dimension::x);
+  // LLVM 22 divides by vector instructions, and copies what it makes of the head
+  // to the scalar registers that loads of constants need, which it cannot.
+  if (!schedule || !target.has(target::kFewHeadsAtOnce) ||
+      elementType.isF32() || score.isProgram() || lists.isThere() ||
+      sequences.differ() || dropout.isThere())
+    return {headOf(x, heads), Value()};
+  // Divided by vector instructions; what follows is to be uniform all the same.
+  Value blocks = countBlocks(), y = blockId(gpu::Dimension::y),
+        number = add(x, mul(y, heads));
+  if (!isUneven()) {
+    Value head = firstLane(b, div(number, blocks));
+    return {head, sub(number, mul(head, blocks))};
+  }
+  // A power of two that divides the heads, so that there is but one division.
+  constexpr int32_t kRounds = 4;
+  Value fewer =
+      sub(math::CountLeadingZerosOp::create(b, blocks),
+          i32(llvm::countl_zero(uint32_t(kRounds) *
+                                uint32_t(workgroupsAtOnce(schedule)))));
+  Value shift =
+      min(max(fewer, i32(0)), math::CountTrailingZerosOp::create(b, heads));
+  auto shl = [&](Value value) -> Value {
+    return arith::ShLIOp::create(b, value, shift);
+  };
+  Value together = firstLane(b, div(number, shl(blocks)));
+  Value place = sub(number, mul(together, shl(blocks)));
+  Value block = arith::ShRUIOp::create(b, place, shift);
+  return {add(shl(together), sub(place, shl(block))), block};
 }
 
 Value TileBuilder::softmaxScale() {
@@ -453,9 +491,7 @@ void TileBuilder::orderBatches(Value &block, Value blocks, Value heads,
   // alone. More together leave less of each in caches. A power of two, so that
   // only what is left has to be divided.
   constexpr int32_t kRounds = 4, kMostLog2 = 3;
-  const int32_t waves = schedule.getWavesPerSimd() * target.simdsPerCu;
-  const int32_t atATime =
-      target.computeUnits * std::max(1, waves / schedule.getWaves());
+  const int32_t atATime = workgroupsAtOnce(schedule);
   Value fewer =
       sub(math::CountLeadingZerosOp::create(b, mul(heads, blocks)),
           i32(llvm::countl_zero(uint32_t(kRounds) * uint32_t(atATime))));
@@ -521,18 +557,21 @@ void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd,
                                        ScheduleAttr schedule, bool sharesKeys,
                                        bool packs) {
   batch = blockId(gpu::Dimension::z);
-  Value x = blockId(gpu::Dimension::x), rows = arg("seqlen_q"),
-        heads = arg("heads_q");
+  Value rows = arg("seqlen_q"), heads = arg("heads_q");
   if (packs) {
     packedHeads = arg("packed_heads");
     heads = div(heads, packedHeads);
-    headQ = mul(headOf(x, heads), packedHeads);
     rows = mul(rows, packedHeads);
-  } else {
-    headQ = headOf(x, heads);
   }
+  Value block;
+  std::tie(headQ, block) = placeInGrid(
+      heads, [&] { return blocksOf(rows, blockM); }, schedule);
+  if (packs)
+    headQ = mul(headQ, packedHeads);
   headK = div(headQ, arg("group_size"));
-  Value block = blockId(gpu::Dimension::y);
+  if (!block)
+    block = blockId(gpu::Dimension::y);
+  Value blockOfGrid = block;
   if (packs) {
     placeShare();
     std::tie(block, share) =
@@ -545,8 +584,8 @@ void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd,
   if (fromTheEnd)
     block = sub(sub(blocksOf(rows, blockM), i32(1)), block);
   if (sequences.differ() && !sharesKeys)
-    std::tie(batch, block) =
-        blockOf({batch, block}, blockM, /*ofKeys=*/false, fromTheEnd);
+    std::tie(batch, block) = blockOf(blockOfGrid, {batch, block}, blockM,
+                                     /*ofKeys=*/false, fromTheEnd);
   firstRow = mul(block, i32(blockM));
 }
 

@@ -215,8 +215,8 @@ protected:
   /// i32 heads that the workgroup takes as one; null: it takes one.
   Value packedHeads;
   /// The batch and block of this workgroup, as Sequences::find() says.
-  std::pair<Value, Value> blockOf(Sequences::Block ofGrid, int64_t rows,
-                                  bool ofKeys, bool fromTheEnd);
+  std::pair<Value, Value> blockOf(Value y, Sequences::Block ofGrid,
+                                  int64_t rows, bool ofKeys, bool fromTheEnd);
   /// Ends the kernel.
   void finish();
 
@@ -261,8 +261,26 @@ protected:
   /// gets a run of heads, and those that share keys then share an L2.
   Value headOf(Value x, Value heads);
 
-  /// i32: batches of the launch.
-  Value batches();
+  /// i32: workgroups of the launch in a dimension of which a workgroup has one
+  /// work-item.
+  Value gridSize(mlir::gpu::Dimension dimension);
+  Value batches() { return gridSize(mlir::gpu::Dimension::z); }
+  /// How many workgroups of a schedule the chip runs at once.
+  int32_t workgroupsAtOnce(ScheduleAttr schedule);
+
+  /// The head, and the block in the order of the grid, of this workgroup. On
+  /// chips with kFewHeadsAtOnce a head's blocks start one after the other, not
+  /// one of each head: what runs at once then reads the keys of few heads, in
+  /// caches that do not hold those of many. Of blocks that say how much there
+  /// is to do, so many heads take turns as make a few rounds of the chip: the
+  /// longest of the last would start last, and end alone.
+  /// \param heads     that the grid has
+  /// \param countBlocks  of a head
+  /// \param schedule  null: in the order of the grid, and the block is null
+  std::pair<Value, Value> placeInGrid(Value heads,
+                                      llvm::function_ref<Value()> countBlocks,
+                                      ScheduleAttr schedule);
+
   /// Has several batches' blocks start by their place in a batch, where that
   /// says how much they have to do: as many batches as fill the chip a few
   /// times. On chips of several dies, which deal workgroups in order.
