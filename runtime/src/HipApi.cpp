@@ -305,6 +305,9 @@ Result HipApi::currentDevice(int32_t &number) const {
   return Result();
 }
 
+/// What the names of RDNA's chips begin with.
+static constexpr const char *kRdna = "gfx1";
+
 Result HipApi::readDevice(int device, TargetId &target,
                           int &computeUnits) const {
   const std::string what = "device " + std::to_string(device);
@@ -338,14 +341,19 @@ Result HipApi::readDevice(int device, TargetId &target,
                               : "the name of its chip can't be read (" +
                                     parsed.status().message() + ")") +
                       "; use a ROCm of these versions, or a later Fovea");
-  // On RDNA ROCm counts pairs of compute units, by which programs run that are
-  // not compiled for units alone, as kernels here are.
-  int physical = 0;
-  if (!hipDeviceGetAttribute(
-          &physical, kHipAttributePhysicalMultiProcessorCount, device) &&
-      physical == 2 * computeUnits)
-    computeUnits = physical;
   target = *parsed;
+  if (target.arch.rfind(kRdna, 0) != 0)
+    return Result();
+  // On RDNA ROCm counts pairs of compute units, by which programs run that are
+  // not compiled for units alone, as kernels here are. Old versions do not know
+  // the attribute.
+  int physical = 0;
+  const HipError error = hipDeviceGetAttribute(
+      &physical, kHipAttributePhysicalMultiProcessorCount, device);
+  if (error && error != kHipErrorInvalidValue)
+    return failure(what, "hipDeviceGetAttribute", error);
+  if (!error && physical == 2 * computeUnits)
+    computeUnits = physical;
   return Result();
 }
 

@@ -19,6 +19,7 @@
 namespace fovea::rt {
 
 using HipError = int; ///< hipError_t; 0 is success
+inline constexpr HipError kHipErrorInvalidValue = 1;
 inline constexpr HipError kHipErrorNoDevice = 100;
 /// A module or function that the device does not know: hipErrorInvalidHandle.
 inline constexpr HipError kHipErrorInvalidHandle = 400;
