@@ -403,17 +403,12 @@ Value TileBuilder::gridSize(gpu::Dimension dimension) {
                               /*isInvariant=*/true);
 }
 
-int32_t TileBuilder::workgroupsAtOnce(ScheduleAttr schedule) {
-  const int32_t waves = schedule.getWavesPerSimd() * target.simdsPerCu;
-  return target.computeUnits * std::max(1, waves / schedule.getWaves());
-}
-
 std::pair<Value, Value>
 TileBuilder::placeInGrid(Value heads, llvm::function_ref<Value()> countBlocks,
                          ScheduleAttr schedule) {
   Value x = blockId(gpu::Dimension::x);
-  // LLVM 22 divides by vector instructions, and copies what it makes of the head
-  // to the scalar registers that loads of constants need, which it cannot.
+  // LLVM 22 divides by vector instructions, and copies what it makes of the
+  // head to the scalar registers that loads of constants need, which it cannot.
   if (!schedule || !target.has(target::kFewHeadsAtOnce) ||
       elementType.isF32() || score.isProgram() || lists.isThere() ||
       sequences.differ() || dropout.isThere())
@@ -426,11 +421,11 @@ TileBuilder::placeInGrid(Value heads, llvm::function_ref<Value()> countBlocks,
     return {head, sub(number, mul(head, blocks))};
   }
   // A power of two that divides the heads, so that there is but one division.
-  constexpr int32_t kRounds = 4;
-  Value fewer =
-      sub(math::CountLeadingZerosOp::create(b, blocks),
-          i32(llvm::countl_zero(uint32_t(kRounds) *
-                                uint32_t(workgroupsAtOnce(schedule)))));
+  // Four rounds of gfx1151 are as many workgroups, and not a number of the
+  // chip's: chips of a family have the same code.
+  constexpr uint32_t kWorkgroups = 512;
+  Value fewer = sub(math::CountLeadingZerosOp::create(b, blocks),
+                    i32(llvm::countl_zero(kWorkgroups)));
   Value shift =
       min(max(fewer, i32(0)), math::CountTrailingZerosOp::create(b, heads));
   auto shl = [&](Value value) -> Value {
@@ -491,7 +486,9 @@ void TileBuilder::orderBatches(Value &block, Value blocks, Value heads,
   // alone. More together leave less of each in caches. A power of two, so that
   // only what is left has to be divided.
   constexpr int32_t kRounds = 4, kMostLog2 = 3;
-  const int32_t atATime = workgroupsAtOnce(schedule);
+  const int32_t waves = schedule.getWavesPerSimd() * target.simdsPerCu;
+  const int32_t atATime =
+      target.computeUnits * std::max(1, waves / schedule.getWaves());
   Value fewer =
       sub(math::CountLeadingZerosOp::create(b, mul(heads, blocks)),
           i32(llvm::countl_zero(uint32_t(kRounds) * uint32_t(atATime))));

@@ -265,9 +265,6 @@ protected:
   /// work-item.
   Value gridSize(mlir::gpu::Dimension dimension);
   Value batches() { return gridSize(mlir::gpu::Dimension::z); }
-  /// How many workgroups of a schedule the chip runs at once.
-  int32_t workgroupsAtOnce(ScheduleAttr schedule);
-
   /// The head, and the block in the order of the grid, of this workgroup. On
   /// chips with kFewHeadsAtOnce a head's blocks start one after the other, not
   /// one of each head: what runs at once then reads the keys of few heads, in
