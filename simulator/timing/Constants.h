@@ -158,9 +158,9 @@ const Board *timedBoard(std::string_view target, std::string_view board = {});
 /// "gfx908, gfx90a": the chips that have constants, for error messages.
 std::string timedChipList();
 
-/// Two compute units as one, as kernels in WGP mode have them. A workgroup's LDS
-/// is in one half then, whose port serves all four SIMDs: reads by kernels in WGP
-/// mode come at half the rate (docs/Timing.md).
+/// Two compute units as one, as kernels in WGP mode have them. A workgroup's
+/// LDS is in one half then, whose port serves all four SIMDs: reads by kernels
+/// in WGP mode come at half the rate (docs/Timing.md).
 TimingConstants asWgp(const TimingConstants &chip);
 
 } // namespace fovea::sim

@@ -18,8 +18,8 @@ namespace fovea::sim {
 /// that matters, points are executed until lines between them predict the next
 /// points; dimensions multiply. Where that fails, the same is tried of an order
 /// that kernels make of the grid's: all blocks of some heads, not one block of
-/// each head. Where that fails, too, the grid is cut into runs of groups, of each
-/// of which one stands for all.
+/// each head. Where that fails, too, the grid is cut into runs of groups, of
+/// each of which one stands for all.
 class WorkMap {
 public:
   WorkMap(const uint32_t *grid, uint64_t total);
@@ -40,8 +40,8 @@ public:
 private:
   uint64_t pointId(unsigned dim, uint32_t at) const;
   double along(unsigned dim, uint32_t at) const;
-  /// Cuts x into runs of as many groups as have the same work, for each of which
-  /// y is gone through before the next one. Whether there are such.
+  /// Cuts x into runs of as many groups as have the same work, for each of
+  /// which y is gone through before the next one. Whether there are such.
   bool regroup(const std::map<uint64_t, uint64_t> &counts);
   uint32_t Grid[3];
   bool Regrouped = false; ///< has been tried

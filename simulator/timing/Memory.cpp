@@ -211,7 +211,8 @@ uint64_t MemoryModel::vector(const GroupTrace &group, const MemoryUse &use,
   // The address unit takes a few lanes a clock, then lines go to L1 one by one.
   double clocks = std::max<double>(
       {double((use.lanes + Chip.addressLanes - 1) / Chip.addressLanes),
-       double(use.bytes) / Chip.l1Clock, double(use.lines) / Chip.l1Lines, 1.0});
+       double(use.bytes) / Chip.l1Clock, double(use.lines) / Chip.l1Lines,
+       1.0});
   Cache &cache = cacheOf(simd);
   double start = std::max(cache.addressFree, double(now));
   cache.accepted.push_back(start);

@@ -214,8 +214,8 @@ bool Recomputation::isRecomputable(const Value &value) const {
         !isArgument(*load))
       return false;
   } else if (auto *call = dyn_cast<IntrinsicInst>(instruction)) {
-    if (isOfLaunch(*call) || call->isConvergent() || call->mayReadOrWriteMemory() ||
-        call->mayHaveSideEffects())
+    if (isOfLaunch(*call) || call->isConvergent() ||
+        call->mayReadOrWriteMemory() || call->mayHaveSideEffects())
       return false;
   } else if (instruction->mayReadOrWriteMemory() ||
              instruction->mayHaveSideEffects() || isa<CallBase>(instruction) ||
@@ -561,9 +561,9 @@ void Recomputation::sinkMade() {
         continue;
       Instruction *first = at->getTerminator();
       for (User *user : instruction.users())
-        if (auto *there = cast<Instruction>(user);
-            there->getParent() == at && !isa<PHINode>(there) &&
-            there->comesBefore(first))
+        if (auto *there = cast<Instruction>(user); there->getParent() == at &&
+                                                   !isa<PHINode>(there) &&
+                                                   there->comesBefore(first))
           first = there;
       instruction.moveBefore(first->getIterator());
     }

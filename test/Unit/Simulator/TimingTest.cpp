@@ -446,7 +446,8 @@ TEST(Memory, LatencyGrowsWithLoad) {
   EXPECT_EQ(arrival("gfx942", 300, 1), arrival("gfx942", 300, 0));
 }
 
-/// Clocks that a load of 16 bytes a lane from \p rows lines holds L1, which has them.
+/// Clocks that a load of 16 bytes a lane from \p rows lines holds L1, which has
+/// them.
 double lineClocks(const char *target, unsigned rows) {
   const TimingConstants &chip = *timingConstants(target);
   Sharing sharing;
@@ -507,7 +508,8 @@ TEST(WorkMapTest, SampledGroupsStandForTheirOwnRuns) {
   EXPECT_NEAR(predicted / exact, 1, 0.005);
 }
 
-// All blocks of four heads, then of the next four: work goes up and down with y.
+// All blocks of four heads, then of the next four: work goes up and down with
+// y.
 TEST(WorkMapTest, FindsHowManyHeadsTakeTurns) {
   const uint32_t grid[3] = {24, 100, 2};
   constexpr uint64_t kTotal = 24 * 100 * 2, kTogether = 4;

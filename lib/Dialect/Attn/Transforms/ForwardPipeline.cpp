@@ -168,16 +168,18 @@ static constexpr Place kSegmentsAlone[] = {{Step::Scores, 0, 0},
 
 // The same by registers, with one buffer each of K and V. A barrier frees the
 // buffer of what was read beside the products ahead of it, and what is read
-// beside those behind it is there. Stores come before a fence, or LLVM would ask
-// for the next rows ahead of them, and move those when they have come.
+// beside those behind it is there. Stores come before a fence, or LLVM would
+// ask for the next rows ahead of them, and move those when they have come.
 static constexpr Place kSegmentsAloneByRegisters[] = {
-    {Step::Barrier},   {Step::Fence},      {Step::StoreK, 1}, {Step::Fence},
-    {Step::LoadK, 2},  {Step::Scores},     {Step::ReadV, -1}, {Step::Round, -1},
-    {Step::Fetch},     {Step::Mix},        {Step::Pin},       {Step::Fence},
-    {Step::Mask},      {Step::Refer},      {Step::Barrier},   {Step::Fence},
-    {Step::StoreV},    {Step::Fence},      {Step::LoadV, 1},  {Step::Weigh},
-    {Step::Accumulate, -1},                {Step::ReadK, 1},  {Step::Mix},
-    {Step::Pin},       {Step::Rescale}};
+    {Step::Barrier},   {Step::Fence},     {Step::StoreK, 1},
+    {Step::Fence},     {Step::LoadK, 2},  {Step::Scores},
+    {Step::ReadV, -1}, {Step::Round, -1}, {Step::Fetch},
+    {Step::Mix},       {Step::Pin},       {Step::Fence},
+    {Step::Mask},      {Step::Refer},     {Step::Barrier},
+    {Step::Fence},     {Step::StoreV},    {Step::Fence},
+    {Step::LoadV, 1},  {Step::Weigh},     {Step::Accumulate, -1},
+    {Step::ReadK, 1},  {Step::Mix},       {Step::Pin},
+    {Step::Rescale}};
 
 // Of parts of 64 keys: the weights of the first are rounded as soon as sums are
 // relative to their reference. In f32 there are no registers for them beside the

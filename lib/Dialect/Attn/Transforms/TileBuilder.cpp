@@ -561,8 +561,8 @@ void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd,
     rows = mul(rows, packedHeads);
   }
   Value block;
-  std::tie(headQ, block) = placeInGrid(
-      heads, [&] { return blocksOf(rows, blockM); }, schedule);
+  std::tie(headQ, block) =
+      placeInGrid(heads, [&] { return blocksOf(rows, blockM); }, schedule);
   if (packs)
     headQ = mul(headQ, packedHeads);
   headK = div(headQ, arg("group_size"));
