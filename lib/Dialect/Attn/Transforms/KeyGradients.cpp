@@ -471,10 +471,9 @@ void KeyGradients::build() {
   Value zero = i32(0);
   if (!block)
     block = blockId(gpu::Dimension::y);
-  Value blockOfGrid = block;
   orderBatches(block, blocks(), headsK, schedule);
   if (sequences.differ())
-    std::tie(batch, block) = blockOf(blockOfGrid, {batch, block}, tiles.blockM,
+    std::tie(batch, block) = blockOf({batch, block}, tiles.blockM,
                                      /*ofKeys=*/true, /*fromTheEnd=*/false);
   firstKey = mul(block, i32(tiles.blockM));
   dropout.prepare();

@@ -184,10 +184,11 @@ Value TileBuilder::arg(const Twine &name) {
   return kernel.getArgument(*number);
 }
 
-std::pair<Value, Value> TileBuilder::blockOf(Value y, Sequences::Block ofGrid,
+std::pair<Value, Value> TileBuilder::blockOf(Sequences::Block ofGrid,
                                              int64_t rows, bool ofKeys,
                                              bool fromTheEnd) {
-  auto [sequence, block] = sequences.find(y, ofGrid, rows, ofKeys, fromTheEnd);
+  auto [sequence, block] = sequences.find(blockId(gpu::Dimension::y), ofGrid,
+                                          rows, ofKeys, fromTheEnd);
   return {sequence, block};
 }
 
@@ -386,18 +387,18 @@ Value TileBuilder::headOf(Value x, Value heads) {
   return select(even, regrouped, x);
 }
 
-Value TileBuilder::gridSize(gpu::Dimension dimension) {
-  // hsa_kernel_dispatch_packet_t: work-items of the grid.
-  constexpr int32_t kGridSizeX = 12, kConstantAddressSpace = 4;
+Value TileBuilder::batches() {
+  // hsa_kernel_dispatch_packet_t: work-items of the grid, of which a workgroup
+  // has one in this dimension.
+  constexpr int32_t kGridSizeZ = 20, kConstantAddressSpace = 4;
   auto pointer =
       LLVM::LLVMPointerType::get(b.getContext(), kConstantAddressSpace);
   Value packet =
       LLVM::CallIntrinsicOp::create(
           b, pointer, b.getStringAttr("llvm.amdgcn.dispatch.ptr"), ValueRange())
           .getResult(0);
-  Value address = LLVM::GEPOp::create(
-      b, pointer, b.getI8Type(), packet,
-      ArrayRef<LLVM::GEPArg>{kGridSizeX + 4 * int32_t(dimension)});
+  Value address = LLVM::GEPOp::create(b, pointer, b.getI8Type(), packet,
+                                      ArrayRef<LLVM::GEPArg>{kGridSizeZ});
   return LLVM::LoadOp::create(b, b.getI32Type(), address, /*alignment=*/4,
                               /*isVolatile=*/false, /*isNonTemporal=*/false,
                               /*isInvariant=*/true);
@@ -568,7 +569,6 @@ void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd,
   headK = div(headQ, arg("group_size"));
   if (!block)
     block = blockId(gpu::Dimension::y);
-  Value blockOfGrid = block;
   if (packs) {
     placeShare();
     std::tie(block, share) =
@@ -581,8 +581,8 @@ void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd,
   if (fromTheEnd)
     block = sub(sub(blocksOf(rows, blockM), i32(1)), block);
   if (sequences.differ() && !sharesKeys)
-    std::tie(batch, block) = blockOf(blockOfGrid, {batch, block}, blockM,
-                                     /*ofKeys=*/false, fromTheEnd);
+    std::tie(batch, block) =
+        blockOf({batch, block}, blockM, /*ofKeys=*/false, fromTheEnd);
   firstRow = mul(block, i32(blockM));
 }
 

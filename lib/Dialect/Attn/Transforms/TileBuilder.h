@@ -215,8 +215,8 @@ protected:
   /// i32 heads that the workgroup takes as one; null: it takes one.
   Value packedHeads;
   /// The batch and block of this workgroup, as Sequences::find() says.
-  std::pair<Value, Value> blockOf(Value y, Sequences::Block ofGrid,
-                                  int64_t rows, bool ofKeys, bool fromTheEnd);
+  std::pair<Value, Value> blockOf(Sequences::Block ofGrid, int64_t rows,
+                                  bool ofKeys, bool fromTheEnd);
   /// Ends the kernel.
   void finish();
 
@@ -261,10 +261,8 @@ protected:
   /// gets a run of heads, and those that share keys then share an L2.
   Value headOf(Value x, Value heads);
 
-  /// i32: workgroups of the launch in a dimension of which a workgroup has one
-  /// work-item.
-  Value gridSize(mlir::gpu::Dimension dimension);
-  Value batches() { return gridSize(mlir::gpu::Dimension::z); }
+  /// i32: batches of the launch.
+  Value batches();
   /// The head, and the block in the order of the grid, of this workgroup. On
   /// chips with kFewHeadsAtOnce a head's blocks start one after the other, not
   /// one of each head: what runs at once then reads the keys of few heads, in
