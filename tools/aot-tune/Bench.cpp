@@ -97,7 +97,8 @@ json Bench::questionOf(const std::string &schedule) const {
 }
 
 json Bench::questionOf(const std::string &schedule, const Size &size,
-                       const Condition &condition) const {
+                       const Condition &condition,
+                       const std::vector<std::string> &together) const {
   json question = questionOf(schedule);
   question["by"] = session.method.name();
   question["model"] =
@@ -105,13 +106,6 @@ json Bench::questionOf(const std::string &schedule, const Size &size,
   question["sizes"] = {size.batch, size.heads, size.headsK, size.seqlen};
   question["mask"] = condition.mask;
   question["clock_ghz"] = condition.clockGHz;
-  return question;
-}
-
-json Bench::questionOf(const std::string &schedule, const Size &size,
-                       const Condition &condition,
-                       const std::vector<std::string> &together) const {
-  json question = questionOf(schedule, size, condition);
   if (!together.empty())
     question["together"] = together;
   return question;
@@ -155,6 +149,11 @@ json Bench::build(const ScheduleChoice &choice, const std::string &schedule,
   return answer;
 }
 
+/// Why a schedule is no candidate, by an answer; empty if it may be one.
+static std::string refusalIn(const json &answer) {
+  return answer.value("refused", answer.value("faults", ""));
+}
+
 void Bench::keep(const json &question, const json &answer) {
   std::string error;
   if (!session.state.add(question, answer, error) && session.error.empty())
@@ -173,11 +172,10 @@ void Bench::tellOf(const ScheduleChoice &choice, const Size &size,
                    const json &answer) {
   std::string what = subject.target + " " + subject.problem.str() + ", " +
                      size.str() + ": " + toString(choice) + ": ";
-  what +=
-      !answer.contains("seconds")
-          ? "refused: " + answer.value("refused", answer.value("faults", ""))
-          : timing::timeText(answer["seconds"].get<double>()) + ", " +
-                session.method.name();
+  what += !answer.contains("seconds")
+              ? "refused: " + refusalIn(answer)
+              : timing::timeText(answer["seconds"].get<double>()) + ", " +
+                    session.method.name();
   session.tell(what);
 }
 
@@ -292,12 +290,18 @@ void Bench::measureAll(const std::vector<ScheduleChoice> &choices,
   std::vector<size_t> built = buildAll(choices, wanted, isLast);
   if (built.empty() || stops(isLast))
     return;
+  auto take = [&](size_t place, const std::vector<std::string> &beside,
+                  const json &answer) {
+    keep(questionOf(plan(choices[place]), size, condition, beside), answer);
+    tellOf(choices[place], size, answer);
+    ++session.tried;
+    session.budget.count();
+  };
   json all = measureOnce(choices, built, size, condition);
   // One that takes the device down, or does not come back, costs itself alone:
   // each by itself says which it is, and the others are measured once more.
   if (all.is_object() && built.size() > 1 && !session.isInterrupted()) {
     std::vector<size_t> sound;
-    std::string reason;
     std::map<size_t, std::string> broken;
     for (size_t place : built) {
       const json one = measureOnce(choices, {place}, size, condition);
@@ -310,13 +314,8 @@ void Bench::measureAll(const std::vector<ScheduleChoice> &choices,
     }
     // Where none can be measured it is not theirs.
     if (!sound.empty()) {
-      for (const auto &[place, error] : broken) {
-        const json answer = {{"refused", "fails on the device: " + error}};
-        keep(questionOf(plan(choices[place]), size, condition), answer);
-        tellOf(choices[place], size, answer);
-        ++session.tried;
-        session.budget.count();
-      }
+      for (const auto &[place, error] : broken)
+        take(place, {}, {{"refused", "fails on the device: " + error}});
       built = sound;
       // Of choices that are to be measured together one is out.
       if (!broken.empty() && !together.empty())
@@ -331,13 +330,8 @@ void Bench::measureAll(const std::vector<ScheduleChoice> &choices,
         "measuring on the GPU failed: " + all["error"].get<std::string>();
     return;
   }
-  for (size_t i = 0; i != built.size(); ++i) {
-    const ScheduleChoice &choice = choices[built[i]];
-    keep(questionOf(plan(choice), size, condition, together), all[i]);
-    tellOf(choice, size, all[i]);
-    ++session.tried;
-    session.budget.count();
-  }
+  for (size_t i = 0; i != built.size(); ++i)
+    take(built[i], together, all[i]);
 }
 
 std::string Bench::check(const ScheduleChoice &choice,
@@ -355,9 +349,7 @@ std::string Bench::check(const ScheduleChoice &choice,
         tools::BuiltKernel kernel;
         const json built = build(choice, schedule, kernel);
         if (built.contains("compiled"))
-          return json{
-              {"wrong", built.value("refused", built.value("faults", ""))}}
-              .dump();
+          return json{{"wrong", refusalIn(built)}}.dump();
         return checkKernel(kernel, imagePath(schedule), subject.target, mask,
                            session.method)
             .dump();
@@ -439,7 +431,7 @@ std::vector<Timing> Bench::times(const std::vector<ScheduleChoice> &choices,
       timing.refused = failureOf(schedules[i], size, condition);
     if (!answer)
       continue;
-    timing.refused = answer->value("refused", answer->value("faults", ""));
+    timing.refused = refusalIn(*answer);
     timing.seconds = answer->value("seconds", 0.0);
     timing.tieError = answer->value("tie_error", 0.0);
     timing.isGuess = answer->value("guess", false);

@@ -73,13 +73,11 @@ public:
 
 private:
   nlohmann::json questionOf(const std::string &schedule) const;
-  nlohmann::json questionOf(const std::string &schedule, const Size &size,
-                            const Condition &condition) const;
-  /// Of a schedule that is measured together with others; without them all the
-  /// same.
-  nlohmann::json questionOf(const std::string &schedule, const Size &size,
-                            const Condition &condition,
-                            const std::vector<std::string> &together) const;
+  /// \param together  schedules that are measured in one step; empty: whichever
+  nlohmann::json
+  questionOf(const std::string &schedule, const Size &size,
+             const Condition &condition,
+             const std::vector<std::string> &together = {}) const;
   std::string imagePath(const std::string &schedule) const;
   /// Compiles in children, and returns which can be measured.
   std::vector<size_t> buildAll(const std::vector<ScheduleChoice> &choices,

@@ -3,6 +3,7 @@
 #include "Rows.h"
 
 #include "Device.h"
+#include "FileLock.h"
 #include "Main.h"
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <sys/file.h>
 #include <unistd.h>
 
 using namespace fovea;
@@ -184,33 +184,11 @@ std::vector<ScheduleChoice> tune::choicesOf(const ordered_json &table,
   return choices;
 }
 
-namespace {
-/// Keeps other runs from a folder's tables, for as long as it lives.
-class FolderLock {
-public:
-  explicit FolderLock(const std::filesystem::path &file)
-      : folder(open((file.has_parent_path() ? file.parent_path() : ".").c_str(),
-                    O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    if (folder >= 0)
-      (void)flock(folder, LOCK_EX);
-  }
-  ~FolderLock() {
-    if (folder >= 0)
-      (void)close(folder);
-  }
-  FolderLock(const FolderLock &) = delete;
-  FolderLock &operator=(const FolderLock &) = delete;
-
-private:
-  int folder;
-};
-} // namespace
-
-bool tune::mergeTable(const std::string &path,
-                      const std::vector<std::string> &problems,
-                      const ordered_json &rows, bool arePredicted,
-                      std::vector<std::string> &kept, std::string &error) {
-  const FolderLock lock(path); // reading and writing are one step
+/// mergeTable() without other runs.
+static bool mergeAlone(const std::string &path,
+                       const std::vector<std::string> &problems,
+                       const ordered_json &rows, bool arePredicted,
+                       std::vector<std::string> &kept, std::string &error) {
   ordered_json old;
   if (!readTable(path, old, error))
     return false;
@@ -236,4 +214,21 @@ bool tune::mergeTable(const std::string &path,
   if (table == old && std::filesystem::exists(path))
     return true;
   return tool::writeFile(path, table.dump(2) + "\n", error);
+}
+
+bool tune::mergeTable(const std::string &path,
+                      const std::vector<std::string> &problems,
+                      const ordered_json &rows, bool arePredicted,
+                      std::vector<std::string> &kept, std::string &error) {
+  // Reading and writing are one step. The file itself is replaced by another.
+  const std::filesystem::path place = std::filesystem::path(path).parent_path();
+  const int folder = open(place.empty() ? "." : place.c_str(),
+                          O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool isDone = [&] {
+    const FileLock lock(folder);
+    return mergeAlone(path, problems, rows, arePredicted, kept, error);
+  }();
+  if (folder >= 0)
+    (void)close(folder);
+  return isDone;
 }

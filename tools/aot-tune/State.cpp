@@ -2,13 +2,14 @@
 
 #include "State.h"
 
+#include "FileLock.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,19 +17,6 @@ using namespace fovea::tune;
 using nlohmann::json;
 
 namespace {
-/// Has the file to itself among the runs that share it, for as long as it
-/// lives. Those that can't lock it write whole lines all the same.
-class Lock {
-public:
-  explicit Lock(int file) : file(file) { (void)flock(file, LOCK_EX); }
-  ~Lock() { (void)flock(file, LOCK_UN); }
-  Lock(const Lock &) = delete;
-  Lock &operator=(const Lock &) = delete;
-
-private:
-  int file;
-};
-
 struct Field {
   const char *name;
   bool (json::*isRight)() const noexcept;
@@ -58,7 +46,7 @@ State::~State() {
 
 /// The whole lines of the file are taken, and the file is cut behind them.
 bool State::read(std::string &error) {
-  const Lock lock(file); // half of another's line is no cut-off one
+  const FileLock lock(file); // half of another's line is no cut-off one
   std::ifstream stream(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   size_t begin = 0;
@@ -97,7 +85,7 @@ static off_t endOfLines(int file, off_t size) {
 
 /// False with errno set; the file then is as it was.
 bool State::append(const std::string &line) {
-  const Lock lock(file);
+  const FileLock lock(file);
   struct stat status;
   if (fstat(file, &status) != 0)
     return false;
