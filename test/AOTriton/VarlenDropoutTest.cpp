@@ -6,12 +6,32 @@ using namespace client;
 
 namespace {
 
+constexpr float kP = 0.25f;
+
+/// Has a call drop weights, by seed and offset.
+template <typename Params>
+void drop(Params &params, const Words &words) {
+  params.dropout_p = kP;
+  params.philox_seed_ptr = words.at(0);
+  params.philox_offset1 = words.at(1);
+}
+
+/// The backward pass of a pack whose forward pass dropped by the same.
+void expectGradients(Pack &pack, const Words &words) {
+  pack.fillForwardResults();
+  Lazy delta;
+  v3::attn_bwd_params backward = pack.backwardParams(delta);
+  drop(backward, words);
+  ASSERT_EQ(attnBwd(backward), hipSuccess) << why();
+  EXPECT_EQ(pack.judgeBackward(), "");
+}
+
 /// The mask of all sequences, by the longest.
 TEST(DropoutVarlen, Mask) {
   Pack pack({"", kCompact, kCompact, {40, 10}, {33, 61}}, /*slack=*/0,
             /*least=*/103);
   ref::Dropout dropout;
-  dropout.p = 0.25f;
+  dropout.p = kP;
   dropout.seed = 11;
   dropout.offset = 1;
   dropout.swapsWords = AOTRITON_VERSION_MINOR < 14;
@@ -22,9 +42,7 @@ TEST(DropoutVarlen, Mask) {
   Buffer mask(pack.c.type, Layout::BHSD, 2, Pack::kHeadsQ, dropout.seqQ,
               dropout.seqK);
   v3::attn_fwd_params forward = pack.forwardParams();
-  forward.dropout_p = dropout.p;
-  forward.philox_seed_ptr = words.at(0);
-  forward.philox_offset1 = words.at(1);
+  drop(forward, words);
   forward.encoded_softmax = mask.view();
   ASSERT_EQ(attnFwd(forward), hipSuccess) << why();
   mask.download();
@@ -53,7 +71,7 @@ TEST(DropoutVarlen, ForwardAndBackward) {
         row.slack, row.least);
     for (size_t z = 0; z < pack.problems.size(); ++z) {
       ref::Dropout dropout;
-      dropout.p = 0.25f;
+      dropout.p = kP;
       dropout.seed = kSeed;
       dropout.offset = kOffset;
       dropout.swapsWords = AOTRITON_VERSION_MINOR < 14;
@@ -65,20 +83,11 @@ TEST(DropoutVarlen, ForwardAndBackward) {
     }
     const Words words({kSeed, kOffset});
     v3::attn_fwd_params forward = pack.forwardParams();
-    forward.dropout_p = 0.25f;
-    forward.philox_seed_ptr = words.at(0);
-    forward.philox_offset1 = words.at(1);
+    drop(forward, words);
     ASSERT_EQ(attnFwd(forward), hipSuccess) << why();
     EXPECT_EQ(pack.judgeForward(), "");
 
-    pack.fillForwardResults();
-    Lazy delta;
-    v3::attn_bwd_params backward = pack.backwardParams(delta);
-    backward.dropout_p = 0.25f;
-    backward.philox_seed_ptr = words.at(0);
-    backward.philox_offset1 = words.at(1);
-    ASSERT_EQ(attnBwd(backward), hipSuccess) << why();
-    EXPECT_EQ(pack.judgeBackward(), "");
+    expectGradients(pack, words);
 
     // AOTriton would drop the same keys for all queries, and others in the
     // backward pass, which PyTorch tells the longest.
@@ -96,9 +105,7 @@ TEST(DropoutVarlen, RefusesFewerRowsOfABatch) {
   v3::attn_fwd_params forward = pack.forwardParams();
   ASSERT_EQ(attnFwd(forward), hipSuccess) << why();
   EXPECT_EQ(pack.judgeForward(), "");
-  forward.dropout_p = 0.25f;
-  forward.philox_seed_ptr = words.at(0);
-  forward.philox_offset1 = words.at(1);
+  drop(forward, words);
   EXPECT_EQ(attnFwd(forward), hipErrorNotSupported);
   EXPECT_NE(std::string(why()).find(
                 "Max_seqlen_q is 21, and a batch of Q has 10 rows"),
@@ -115,23 +122,14 @@ TEST(DropoutVarlen, NoKeys) {
     SCOPED_TRACE(axes.stacked);
     Pack pack({"", axes, axes, {5, 9}, {0, 0}}, /*slack=*/0);
     v3::attn_fwd_params forward = pack.forwardParams();
-    forward.dropout_p = 0.25f;
-    forward.philox_seed_ptr = words.at(0);
-    forward.philox_offset1 = words.at(1);
+    drop(forward, words);
     forward.philox_seed_output = words.at(2);
     forward.philox_offset_output = words.at(3);
     ASSERT_EQ(attnFwd(forward), hipSuccess) << why();
     EXPECT_EQ(pack.judgeForward(), "");
     EXPECT_EQ(words.download(),
               (std::vector<uint64_t>{kSeed, kOffset, kSeed, kOffset}));
-    pack.fillForwardResults();
-    Lazy delta;
-    v3::attn_bwd_params backward = pack.backwardParams(delta);
-    backward.dropout_p = 0.25f;
-    backward.philox_seed_ptr = words.at(0);
-    backward.philox_offset1 = words.at(1);
-    ASSERT_EQ(attnBwd(backward), hipSuccess) << why();
-    EXPECT_EQ(pack.judgeBackward(), "");
+    expectGradients(pack, words);
   }
 }
 

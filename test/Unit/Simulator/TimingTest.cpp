@@ -14,6 +14,8 @@
 #include "timing/Ops.h"
 #include "timing/Uncertainty.h"
 
+#include <functional>
+
 using namespace fovea::sim;
 using namespace fovea::sim::test;
 
@@ -485,6 +487,18 @@ TEST_F(TimingTest, UnknownChipsAreRefused) {
   EXPECT_NE(timingConstants("gfx942"), nullptr);
 }
 
+/// What a map asked for until it wanted no more.
+std::map<uint64_t, uint64_t>
+finish(WorkMap &map, const std::function<uint64_t(uint64_t)> &workOf) {
+  std::map<uint64_t, uint64_t> counts;
+  for (std::vector<uint64_t> next = map.wanted(counts); !next.empty();
+       next = map.wanted(counts))
+    for (uint64_t group : next)
+      counts[group] = workOf(group);
+  map.finish(counts);
+  return counts;
+}
+
 // Longest first over batches that take turns: work falls with the place in the
 // grid and follows none of its dimensions. Each run of groups has the work of one
 // of its own, or else what comes first is taken to be longer than it is.
@@ -493,12 +507,7 @@ TEST(WorkMapTest, SampledGroupsStandForTheirOwnRuns) {
   constexpr uint64_t kTotal = 16 * 32 * 4, kPerBlock = 16 * 4;
   auto workOf = [](uint64_t group) { return 100 + 1000 * (31 - group / kPerBlock); };
   WorkMap map(grid, kTotal);
-  std::map<uint64_t, uint64_t> counts;
-  for (std::vector<uint64_t> next = map.wanted(counts); !next.empty();
-       next = map.wanted(counts))
-    for (uint64_t group : next)
-      counts[group] = workOf(group);
-  map.finish(counts);
+  finish(map, workOf);
   EXPECT_NE(map.note(), "");
   double predicted = 0, exact = 0;
   for (uint64_t group = 0; group < kTotal; ++group) {
@@ -517,12 +526,7 @@ TEST(WorkMapTest, FindsHowManyHeadsTakeTurns) {
     return 100 + 7 * (99 - group / kTogether % 100);
   };
   WorkMap map(grid, kTotal);
-  std::map<uint64_t, uint64_t> counts;
-  for (std::vector<uint64_t> next = map.wanted(counts); !next.empty();
-       next = map.wanted(counts))
-    for (uint64_t group : next)
-      counts[group] = workOf(group);
-  map.finish(counts);
+  const std::map<uint64_t, uint64_t> counts = finish(map, workOf);
   EXPECT_EQ(map.note(), "");
   EXPECT_LT(counts.size(), 64u);
   for (uint64_t group = 0; group < kTotal; ++group)
