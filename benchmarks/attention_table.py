@@ -33,6 +33,14 @@ descriptions belong to the program whose text they have:
     benchmarks/attention_table.py --scores=none,bias --batch=4 --seqlens=4096 \\
         --check=heads=1,seqlen=4096 --package=kernels FlexAttention=flex
 
+With --ratio a table follows of how many times as fast one column is as another, at the
+clock that the model expects and, in clocks, at a fixed one (--clock), each with its
+interval. The first depends on how much power the model gives to matrix products, the
+second does not; a kernel that does more work a clock lowers its own clock.
+
+    benchmarks/attention_table.py --package=kernels --pass=backward --target=gfx942 \
+        "AITER a32=aiter/a32*" --ratio "Fovea atomic/AITER a32"
+
 Otherwise a cell is TFLOPS; in parentheses the share of the pass in which the matrix cores
 work; behind it the speed over that of the first column, with ~ where the model
 cannot tell which is faster: the ratio is closer to 1 than the error that aot-time
@@ -89,6 +97,11 @@ def arguments():
     parser.add_argument("--check", default="", metavar="NAME=N,...",
                         help="heads and seqlen of the check (default --heads, 512); for "
                         "descriptions of one size")
+    parser.add_argument("--ratio", action="append", default=[], metavar="NAME/NAME",
+                        help="how many times as fast the first of two columns is as the "
+                        "second; may be repeated")
+    parser.add_argument("--clock", type=float, default=1.5, metavar="GHZ",
+                        help="the fixed clock of --ratio (default 1.5)")
     parser.add_argument("--all", action="store_true",
                         help="a column for each kernel instead of each NAME")
     parser.add_argument("--json", metavar="FILE", help="write all runs there too")
@@ -106,6 +119,15 @@ def arguments():
                      "name its build folder with --build")
     if args.scores and args.all:
         parser.error("--all goes with tables of lengths, --scores does not")
+    if args.scores and args.ratio:
+        parser.error("--ratio goes with tables of lengths, --scores does not")
+    if args.clock <= 0:
+        parser.error(f"--clock={args.clock}: a clock is more than 0 GHz")
+    args.columns = []  # of each table
+    args.ratio = [tuple(pair.split("/")) for pair in args.ratio]
+    for pair in args.ratio:
+        if len(pair) != 2 or not all(pair):
+            parser.error(f"--ratio={'/'.join(pair)} is not NAME/NAME")
     return args
 
 
@@ -266,11 +288,12 @@ def problem_options(args, problem):
     return options + ([f"--score={problem.score}"] if problem.score else [])
 
 
-def predict(args, problem, seqlen, files):
-    """Runs of the package's kernels, then one for each file."""
+def predict(args, problem, seqlen, files, clock=0):
+    """Runs of the package's kernels, then one for each file; at a clock of so many GHz,
+    0: the model's."""
     done = run_tool(args, "aot-time", *problem_options(args, problem),
                     f"--batch={args.batch}", f"--heads={args.heads}",
-                    f"--seqlen={seqlen}", "--report=json", *files)
+                    f"--seqlen={seqlen}", f"--clock={clock}", "--report=json", *files)
     try:
         runs = json.loads(done.stdout)["runs"]
     except ValueError:
@@ -326,11 +349,15 @@ def longest(run):
     return max(run["launches"], key=lambda launch: launch["seconds"])
 
 
+def ratio_error(run, other):
+    """How far a ratio of two runs may be off, as aot-time's own table has it; the
+    errors are its model's."""
+    return max(longest(run)["ratio_error"], longest(other)["ratio_error"])
+
+
 def is_tie(run, other):
-    """As aot-time's own table has it; the errors are its model's."""
     ratio = rate(run) / rate(other)
-    error = max(longest(run)["ratio_error"], longest(other)["ratio_error"])
-    return max(ratio, 1 / ratio) <= 1 + error
+    return max(ratio, 1 / ratio) <= 1 + ratio_error(run, other)
 
 
 def cell(run, first):
@@ -367,10 +394,10 @@ def peer_columns(args, problem, peers):
     return columns
 
 
-def columns_at(args, problem, seqlen, theirs, checks):
+def columns_at(args, problem, seqlen, theirs, checks, clock=0):
     """The run of each column at a length, and all runs."""
     files = list(dict.fromkeys(file for found in theirs.values() for file in found))
-    runs = predict(args, problem, seqlen, files)
+    runs = predict(args, problem, seqlen, files, clock)
     by_file = {run["file"]: run for run in runs if "file" in run}
     columns = own_columns(run for run in runs if "file" not in run)
     columns.update({name: [by_file[str(file)] for file in found]
@@ -382,18 +409,53 @@ def print_table(args, problem, peers, checks):
     """A table; its runs."""
     print(f"**head dimension {problem.head_dim}, mask {problem.mask}**\n")
     theirs = peer_columns(args, problem, peers)
-    every = []
+    every, ratios = [], []
     for seqlen in args.seqlens.split(","):
         columns, runs = columns_at(args, problem, seqlen, theirs, checks)
         if not every:
+            args.columns.append(list(columns))
             print("| length | " + " | ".join(columns) + " |")
             print("|---:|" + "---:|" * len(columns))
         first = next(iter(columns.values()))
         cells = [cell(run, first) for run in columns.values()]
         print(f"| {seqlen} | {' | '.join(cells)} |", flush=True)
         every += runs
+        if args.ratio:
+            fixed, runs = columns_at(args, problem, seqlen, theirs, checks, args.clock)
+            every += runs
+            ratios += ratio_rows(args, seqlen, columns, fixed)
     print()
+    if ratios:
+        print(f"| length | | at the model's clock | in clocks, at {args.clock:g} GHz |")
+        print("|---:|---|---|---|")
+        print("\n".join(ratios) + "\n")
     return every
+
+
+def ratio_rows(args, seqlen, columns, fixed):
+    """A row for each pair of --ratio of which both have figures."""
+    rows = []
+    for name, other in args.ratio:
+        pairs = [(found.get(name), found.get(other)) for found in (columns, fixed)]
+        if all(rate(run) for pair in pairs for run in pair):
+            cells = [f"| {ratio_text(*pair)} " for pair in pairs]
+            rows.append(f"| {seqlen} | {name} / {other} {''.join(cells)}|")
+    return rows
+
+
+def ratio_text(run, other):
+    ratio, error = rate(run) / rate(other), 1 + ratio_error(run, other)
+    return f"{ratio:.2f} ({ratio / error:.2f} to {ratio * error:.2f})"
+
+
+def check_ratios(args):
+    """That each name of --ratio was a column somewhere."""
+    names = dict.fromkeys(name for columns in args.columns for name in columns)
+    for pair in args.ratio:
+        for name in pair:
+            if name not in names:
+                sys.exit(f"attention_table.py: --ratio={'/'.join(pair)}: there is no column "
+                         f"'{name}'; those there are: {', '.join(names)}")
 
 
 def vector_a_score(args, run, problem):
@@ -497,6 +559,7 @@ def main():
     for op in args.passes.split(","):
         for target in args.target.split(","):
             every += print_chip(args, op, target, peers, checks)
+    check_ratios(args)
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(every, indent=1))
 
