@@ -7,6 +7,7 @@ Programs are not run where PyTorch or transformers is missing.
 """
 
 import importlib.util
+import json
 import os
 import pathlib
 import re
@@ -59,14 +60,35 @@ class Page(unittest.TestCase):
         self.assertEqual(self.environment["FOVEA_SIM_TARGET"], "gfx1151")
         for line, predicted in commands:
             with self.subTest(line):
-                done = self.run_line(["bash", "-c", line])
-                if predicted and done.returncode:
-                    # The chip may have no model, which is said; else it is a failure.
-                    self.assertIn("there is no timing model of gfx1151", done.stdout)
-                    continue
+                # As the page has it, but in a form that can be read.
+                report = " --report=json" if predicted else ""
+                done = self.run_line(["bash", "-c", line + report])
                 self.assertEqual(done.returncode, 0, done.stdout)
+                if predicted:
+                    self.figures_of(json.loads(done.stdout)["runs"], "--board=" in line)
                 if "library.device()" in line or line.startswith("aot-run"):
                     self.assertIn("gfx1151", done.stdout)
+
+    def figures_of(self, runs, of_55w):
+        """What is predicted is what the page says, to its last digit but one."""
+        for run in runs:
+            has = run["variables"]
+            row = [f"head dimension {has['dim']}"]
+            if has["seqlen_q"] == 1:
+                row.append(f"1 row and {has['seqlen_k']} keys")
+            else:
+                row = [run["name"].partition(";")[0], *row, f"length {has['seqlen']}"]
+            lines = [line for line in TEXT.splitlines()
+                     if line.startswith("| ") and all(part in line for part in row)]
+            self.assertEqual(len(lines), 1, row)
+            if run["schedule"].startswith("split"):
+                lines = TEXT[TEXT.index(lines[0]):].splitlines()[1:]
+                self.assertIn("`--algorithm=split`", lines[0])
+            said, unit = lines[0].split("|")[3 if of_55w else 2].split()
+            found = (1e6 * run["seconds"] if unit == "us" else
+                     run["flops_credited"] / run["seconds"] / 1e12)
+            self.assertLess(abs(found / float(said) - 1), 0.02,
+                            f"{row}: predicted {found:.1f} {unit}, the page says {said}")
 
     def test_files(self):
         """What it links to is there, and so is what it names beside its commands."""

@@ -109,7 +109,7 @@ std::string summaryText(const LaunchTime &launch) {
           ? format("of at most %.2f; --clock sets it\n", r.peakClockHz / 1e9)
           : "the chip's highest\n";
   if (!r.board.empty())
-    text += format("  board      %-14sclocks, power and memory; --board sets it\n",
+    text += format("  board      %-13s clocks, power and memory; --board sets it\n",
                    r.board.c_str());
   text += format(
       "  grid       %-14scompute units are at work %.0f %% of the time%s\n",
