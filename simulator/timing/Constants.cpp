@@ -9,7 +9,7 @@
 // Cheese; [F] fitted, see docs/Timing.md. RDNA: [I] RDNA3 and RDNA4 ISA
 // documents; [T] hardware thread traces (2187Nick/tinygrad's, gfx1100, and
 // tinygrad's, gfx1200); [V] its replay model; [P] llvm/llvm-project#204254
-// (gfx1151); [X] ChipBenchmarker (7900 XT); [D] data sheets.
+// (gfx1151); [X] ChipBenchmarker (7900 XT); [D] data sheets. [A] assumed.
 //
 //===----------------------------------------------------------------------===//
 #include "timing/Constants.h"
@@ -40,16 +40,16 @@ TimingConstants cdna3() {
   c.quarterClocks = 16;    // [L]
   c.doubleClocks = 4;      // [L] [W] full rate
   c.packedClocks = 4;      // [L] [W] 256 flops a clock
-  c.swapClocks = 8;
+  c.swapClocks = 8;        // [A]
   c.valuLatency = 4;       // [R] dependent v_mov issue back to back
   c.transLatency = 20;     // [L] one wait state behind the last pass
   c.scalarLatency = 4;     // [R]
   c.scalarToVector = 4;    // [R]
-  c.maskLatency = 8;
-  c.maskToScalar = 8;
-  c.branchTaken = 32;
-  c.branchNotTaken = 8;
-  c.barrierLatency = 16;
+  c.maskLatency = 8;       // [A]
+  c.maskToScalar = 8;      // [A]
+  c.branchTaken = 32;      // [A]
+  c.branchNotTaken = 8;    // [A]
+  c.barrierLatency = 16;   // [A]
   c.waitClocks = 4;        // [G]
   c.matrixIssue = 4;       // [R] [C] vector issue again from clock 4 on
   c.matrixLatency = 12;    // [L] n + 3 wait states to readers
@@ -80,18 +80,18 @@ TimingConstants cdna3() {
       memory(438e-9, 4.3e12), // [U]
   };
   c.atomicWordsPerSecond = 295e9; // [F]
-  c.scalarHit = 50;
-  c.scalarMiss = 250;
+  c.scalarHit = 50;               // [A]
+  c.scalarMiss = 250;             // [A]
   c.scalarBytes = 16 * KiB;// [W]
-  c.fetchMiss = 200;
+  c.fetchMiss = 200;       // [A]
   c.icacheBytes = 64 * KiB;// [W]
   c.icacheLine = 128;      // [W]
   c.engines = 4;           // [R]
   c.arrays = 1;
   c.unitsOfWgp = 1;
-  c.groupLaunch = 400;
-  c.groupInterval = 12;
-  c.launchSeconds = 3e-6;
+  c.groupLaunch = 400;     // [A]
+  c.groupInterval = 12;    // [A]
+  c.launchSeconds = 3e-6;  // [A]
   c.peakHz = 2.1e9;        // [W]
   c.loadHz = 1.10e9;       // [F]
   c.loadSlope = 0.42;      // [F]
@@ -106,7 +106,7 @@ TimingConstants cdna4() {
   c.target = "gfx950";
   c.transClocks = 8;       // [G]
   c.transPort = c.transClocks;
-  c.transLatency = 12;
+  c.transLatency = 12;     // [A]
   c.swapClocks = 20;       // [G]
   c.matrixIssue = 8;       // [G] two slots of operand reads
   c.ldsPortBytes = 128;    // [G]
@@ -138,8 +138,8 @@ TimingConstants cdna2() {
   c.icacheLine = 64;       // [W]
   c.peakHz = 1.7e9;        // [W]
   c.loadHz = 1.305e9;      // [E] 147 of 191.5 TFLOPS, the best found on a GCD
-  c.loadSlope = 0.33;      // as power and volts would have it; no figures
-  c.atomicWordsPerSecond = 32 * 1.1 * c.peakHz; // a channel as on gfx942
+  c.loadSlope = 0.33;      // [A] as power and volts would have it
+  c.atomicWordsPerSecond = 32 * 1.1 * c.peakHz; // [A] a channel as on gfx942
   c.spread = 1;
   c.matrixFlopsPerClock = 1024; // [W]
   return c;
@@ -156,8 +156,8 @@ TimingConstants cdna1() {
       memory(340e-9, 0.96e12), // [B]
   };
   c.peakHz = 1.502e9;      // [W]
-  c.atomicWordsPerSecond = 32 * 1.1 * c.peakHz;
-  c.loadHz = 1.15e9; // the share of the peak that gfx90a keeps; no figures
+  c.atomicWordsPerSecond = 32 * 1.1 * c.peakHz; // [A]
+  c.loadHz = 1.15e9;            // [A] the share of the peak that gfx90a keeps
   c.matrixFlopsPerClock = 1024; // [W]
   return c;
 }
@@ -174,7 +174,7 @@ TimingConstants rdna3() {
   c.quarterClocks = 4;     // [T] v_mad_u64_u32
   c.doubleClocks = 16;     // [I] a sixteenth (DPFP_RATE)
   c.packedClocks = 1;      // it has none
-  c.swapClocks = 1;
+  c.swapClocks = 1;        // [A]
   c.dualForward = 4;       // [V]
   c.valuLatency = 5;       // [T] [L]
   c.transLatency = 10;     // [L]; [T] 27 where s_waitcnt_depctr waits, 4 to 14
@@ -189,8 +189,8 @@ TimingConstants rdna3() {
   c.branchNotTaken = 8;    // [T] 8 to 13
   c.barrierLatency = 13;   // [T] 6 to 14
   c.waitClocks = 1;        // [T]
-  c.matrixIssue = 1;
-  c.matrixLatency = 8;     // no figures: a vector instruction's and some
+  c.matrixIssue = 1;       // [A]
+  c.matrixLatency = 8;     // [A] a vector instruction's and some
   c.matrixExcludesVector = true; // [C] [T]
   c.matrixFlops16 = 256;   // [C] 32 clocks for 16x16x16; [P] as measured
   c.matrixFlops8 = 256;    // [C]
@@ -201,27 +201,27 @@ TimingConstants rdna3() {
   c.ldsPortBytes = 128;    // [I]
   c.ldsPairs = 1;
   c.ldsHalves = 1;
-  c.ldsQueue = 8;          // as CDNA; no figures
+  c.ldsQueue = 8; // [A] as CDNA
   c.l1s = 1;
   c.l1Bytes = 32 * KiB;    // [D]
   c.lineBytes = 64;        // [R] of gfx1151
-  c.l1Ways = 16;
+  c.l1Ways = 16;           // [A]
   c.l1Clock = 64;          // [B] measured on gfx1102
   c.l1Lines = 2;           // [F]
-  c.addressLanes = 16;     // as CDNA: a dword of 32 lanes in two clocks
-  c.l1Latency = 120;       // as CDNA; no figures
-  c.vmemQueue = 12;        // likewise
-  c.flightBytes = 32 * KiB;// likewise
-  c.scalarHit = 50;
+  c.addressLanes = 16;     // [A] as CDNA: a dword of 32 lanes in two clocks
+  c.l1Latency = 120;       // [A] as CDNA
+  c.vmemQueue = 12;        // [A] likewise
+  c.flightBytes = 32 * KiB; // [A] likewise
+  c.scalarHit = 50;         // [A]
   c.scalarMiss = 200;      // [T]
   c.scalarBytes = 16 * KiB;// [D]
-  c.fetchMiss = 200;
+  c.fetchMiss = 200;       // [A]
   c.icacheBytes = 32 * KiB;// [D]
   c.icacheLine = 128;      // [D]
   c.unitsOfWgp = 2;        // [I]
-  c.groupLaunch = 300;
-  c.groupInterval = 12;
-  c.launchSeconds = 3e-6;
+  c.groupLaunch = 300;     // [A]
+  c.groupInterval = 12;    // [A]
+  c.launchSeconds = 3e-6;  // [A]
   c.spread = 1;
   c.matrixFlopsPerClock = 512;
   c.ldsGranule = 1024;     // [L]
@@ -251,7 +251,7 @@ struct Rdna {
 };
 /// gfx1100: L2's rate and DRAM's latency [X], measured on a RX 7900 XT; the
 /// Infinity Cache's latency [M]; its rate is half of AMD's peak. All others are
-/// scaled by compute units and channels: no figures.
+/// scaled by compute units and channels [A].
 constexpr Rdna kRdna[] = {
     {"gfx1100", rdna3, 6, 12, 6, 96, 1536, 2.7e12, 300e-9},
     {"gfx1101", rdna3, 3, 6, 4, 64, 1024, 1.8e12, 300e-9},
@@ -265,32 +265,36 @@ constexpr Rdna kRdna[] = {
     {"gfx1201", rdna4, 4, 8, 8, 64, 2048, 2.8e12, 300e-9},
 };
 
-/// Clocks under load and memory's rate of each product. No clocks of W7900,
-/// R9700 and Strix Halo at its two limits were published with kernels that are:
-/// they follow from the power (docs/Timing.md).
+/// Peak clocks [D]; memory's rates: [D] times what measurements reach of it.
+/// Clocks under load: as measured on RX 9070 XT (docs/Timing.md), all others
+/// [A].
 const std::vector<Board> kBoards = {
     {"rx7900xtx", "gfx1100", "Radeon RX 7900 XTX, 355 W", 96, 2.5e9, 2.35e9,
-     0.10, 943e9},
+     0.10, 943e9, true},
     {"w7900", "gfx1100", "Radeon PRO W7900, 295 W", 96, 2.495e9, 2.2e9, 0.15,
-     849e9},
-    {"rx7800xt", "gfx1101", "Radeon RX 7800 XT", 60, 2.43e9, 2.3e9, 0.10,
-     613e9},
-    {"rx7600", "gfx1102", "Radeon RX 7600", 32, 2.655e9, 2.5e9, 0.10, 283e9},
-    {"radeon780m", "gfx1103", "Radeon 780M", 12, 2.7e9, 2.2e9, 0.2, 102e9},
-    {"radeon890m", "gfx1150", "Radeon 890M", 16, 2.9e9, 2.2e9, 0.2, 102e9},
+     849e9, false},
+    {"rx7800xt", "gfx1101", "Radeon RX 7800 XT", 60, 2.43e9, 2.3e9, 0.10, 613e9,
+     false},
+    {"rx7600", "gfx1102", "Radeon RX 7600", 32, 2.655e9, 2.5e9, 0.10, 283e9,
+     false},
+    {"radeon780m", "gfx1103", "Radeon 780M", 12, 2.7e9, 2.2e9, 0.2, 102e9,
+     false},
+    {"radeon890m", "gfx1150", "Radeon 890M", 16, 2.9e9, 2.2e9, 0.2, 102e9,
+     false},
     {"strix-halo-120w", "gfx1151", "Radeon 8060S at 120 W", 40, 2.9e9, 2.6e9,
-     0.15, 226e9},
+     0.15, 226e9, false},
     {"strix-halo-55w", "gfx1151", "Radeon 8060S at 55 W", 40, 2.9e9, 1.9e9,
-     0.25, 226e9},
-    {"radeon860m", "gfx1152", "Radeon 860M", 8, 3.0e9, 2.3e9, 0.2, 109e9},
+     0.25, 226e9, false},
+    {"radeon860m", "gfx1152", "Radeon 860M", 8, 3.0e9, 2.3e9, 0.2, 109e9,
+     false},
     {"gfx1153", "gfx1153", "a processor with gfx1153", 2, 2.8e9, 2.3e9, 0.2,
-     54e9},
-    {"rx9060xt", "gfx1200", "Radeon RX 9060 XT", 32, 3.2e9, 3.05e9, 0.05,
-     306e9},
-    {"rx9070xt", "gfx1201", "Radeon RX 9070 XT, 304 W", 64, 3.2e9, 3.05e9,
-     0.05, 608e9},
-    {"r9700", "gfx1201", "Radeon AI PRO R9700, 300 W", 64, 2.92e9, 2.57e9,
-     0.10, 608e9},
+     54e9, false},
+    {"rx9060xt", "gfx1200", "Radeon RX 9060 XT", 32, 3.2e9, 3.05e9, 0.05, 306e9,
+     false},
+    {"rx9070xt", "gfx1201", "Radeon RX 9070 XT, 304 W", 64, 3.2e9, 3.05e9, 0.05,
+     608e9, true},
+    {"r9700", "gfx1201", "Radeon AI PRO R9700, 300 W", 64, 2.92e9, 2.57e9, 0.10,
+     608e9, false},
 };
 
 TimingConstants rdna(const Rdna &row) {
@@ -302,8 +306,8 @@ TimingConstants rdna(const Rdna &row) {
   c.levels.push_back({"L0", Scope::Unit, false, c.l1Bytes, double(c.l1Latency),
                       0, double(c.l1Clock), double(c.l1Clock), 0});
   if (row.generation == rdna3) // [D] 256 KiB an array; RDNA4's only gathers
-    c.levels.push_back(
-        {"GL1", Scope::Array, true, 256 * KiB, 200, 0, 64, 256, 0});
+    c.levels.push_back({"GL1", Scope::Array, true, 256 * KiB, 200, 0, 64, 256,
+                        0}); // latency [A]
   c.levels.push_back({"L2", Scope::Die, true, row.l2MiB * MiB, 320, 0, 64,
                       row.l2Clock, 0}); // [X]
   if (row.cacheMiB)

@@ -44,6 +44,7 @@ struct Board {
   /// As in TimingConstants.
   double peakHz, loadHz, loadSlope;
   double memoryBytesPerSecond; ///< that it delivers
+  bool published; ///< times of kernels on it were, which the model was held to
 };
 
 /// "a, b": the boards of a target, for error messages; empty: it has none.

@@ -426,7 +426,8 @@ void Prediction::reportTime() {
   constexpr double kNoticed = 0.05;
   const Uncertainty uncertainty = uncertaintyOf(
       info.target,
-      {report.seconds, memory.atomicClocks > kNoticed * double(sum.clocks)});
+      {report.seconds, memory.atomicClocks > kNoticed * double(sum.clocks),
+       !board || board->published});
   report.timeError = uncertainty.time;
   report.errorIsEstimate = uncertainty.isEstimate;
   report.ratioError = uncertainty.ratio;

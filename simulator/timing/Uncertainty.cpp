@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "timing/Uncertainty.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace fovea::sim {
@@ -34,14 +35,23 @@ constexpr ResidualRow kResiduals[] = {
     {"", false, kAny, {0.5, 0.25, true}},
     {"", true, kAny, {1, 0.5, true}},
 };
+/// Of a time on a board of which no kernel's time was published.
+constexpr double kUnknownBoard = 1;
 } // namespace
 
 Uncertainty uncertaintyOf(std::string_view target, const LaunchKind &kind) {
+  Uncertainty found{1, 1, true};
   for (const ResidualRow &row : kResiduals)
     if (target.substr(0, row.target.size()) == row.target &&
-        row.addsInMemory == kind.addsInMemory && kind.seconds <= row.maxSeconds)
-      return row.uncertainty;
-  return {1, 1, true};
+        row.addsInMemory == kind.addsInMemory &&
+        kind.seconds <= row.maxSeconds) {
+      found = row.uncertainty;
+      break;
+    }
+  // Two kernels on one board have its clock and memory in common.
+  if (!kind.onKnownBoard)
+    found.time = std::max(found.time, kUnknownBoard);
+  return found;
 }
 
 } // namespace fovea::sim

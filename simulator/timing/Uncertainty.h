@@ -22,6 +22,7 @@ struct Uncertainty {
 struct LaunchKind {
   double seconds = 0;        ///< predicted
   bool addsInMemory = false; ///< atomics take a share of its time
+  bool onKnownBoard = true;  ///< Board::published, or the chip has no boards
 };
 
 Uncertainty uncertaintyOf(std::string_view target, const LaunchKind &kind);

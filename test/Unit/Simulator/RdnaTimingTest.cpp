@@ -226,6 +226,12 @@ TEST(Rdna, EveryChipHasABoard) {
     EXPECT_TRUE(uncertaintyOf(chip.target, {1e-3, false}).isEstimate)
         << chip.target;
   }
+  EXPECT_TRUE(timedBoard("gfx1201", "rx9070xt")->published);
+  EXPECT_FALSE(timedBoard("gfx1201", "r9700")->published);
+  const Uncertainty known = uncertaintyOf("gfx1201", {1e-3, false}),
+                    other = uncertaintyOf("gfx1201", {1e-3, false, false});
+  EXPECT_GT(other.time, known.time);
+  EXPECT_EQ(other.ratio, known.ratio); // clock and memory are of one board
   EXPECT_GT(timingConstants("gfx1151", "strix-halo-120w")->loadHz,
             timingConstants("gfx1151", "strix-halo-55w")->loadHz);
 }
