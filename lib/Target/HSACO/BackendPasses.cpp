@@ -3,6 +3,7 @@
 #include "BackendPasses.h"
 #include "LoopOrder.h"
 #include "OperandBanks.h"
+#include "RecomputeAtUses.h"
 #include "SumRegisters.h"
 #include "TrackedPressure.h"
 #include "UnusedFrame.h"
@@ -27,6 +28,7 @@ BackendPasses::BackendPasses() {
         addUnusedFrame(*config);
         addTrackedPressure(*config);
         addOperandBanks(*config, *hintedInThread);
+        addRecomputeAtUses(*config);
       });
   hintedInThread = &hinted;
 }

@@ -79,6 +79,11 @@ static bool spillsScalarsAlone(const Emitted &kernel) {
   return spillsScalars(kernel) && kernel.took.scratchBytes == 0;
 }
 
+static bool spillsAlone(const Emitted &kernel) {
+  return kernel.took.sgprSpills + kernel.took.vgprSpills != 0 &&
+         kernel.took.scratchBytes == 0;
+}
+
 /// Of WMMA, whose operands take all registers of a wave.
 static bool lacksBanks(const Emitted &kernel) {
   return kernel.hasBanks && kernel.took.scratchBytes != 0;
@@ -99,9 +104,15 @@ static constexpr Retry kRetries[] = {
     {kTrackedPressureAttrName, "", lacksRegisters},
     {kAnyBanksAttrName, "", lacksBanks, /*isAlone=*/true},
     {kAnyBanksAttrName, "", lacksBanks},
-    {kRecomputedScalarsAttrName, kScalarsOutsideLoops, spillsScalars},
-    {kTrackedPressureAttrName, "", spillsScalarsAlone},
-    {kRecomputedScalarsAttrName, kScalarsOfRounds, spillsScalarsAlone},
+    {kRecomputedScalarsAttrName, "", spillsScalars},
+    // Registers that are left, since descriptors of several begin at some only:
+    // the more, the more is worked out again in loops.
+    {kRecomputedAtUsesAttrName, "4", spillsScalarsAlone},
+    {kRecomputedAtUsesAttrName, "6", spillsScalarsAlone},
+    {kRecomputedAtUsesAttrName, "8", spillsScalarsAlone},
+    {kRecomputedAtUsesAttrName, "12", spillsScalarsAlone},
+    {kRecomputedAtUsesAttrName, "16", spillsScalarsAlone},
+    {kTrackedPressureAttrName, "", spillsAlone},
 };
 
 /// Memory is the dearest. Without it a register goes to another one and back,

@@ -25,9 +25,6 @@ static constexpr unsigned kConstantAddressSpace = 4;
 /// is in need. There are 102 on GCN; temporaries, conditions of lanes and gaps
 /// between descriptors, which are aligned, come on top.
 static constexpr unsigned kManyScalars = 95;
-/// Values that follow from one that is hidden from which they are worth making
-/// anew: the keys of a generator's rounds are 20.
-static constexpr unsigned kManyOfOne = 8;
 
 /// Registers that a scalar value takes.
 static unsigned registersOf(const Value &value, const DataLayout &layout) {
@@ -153,7 +150,6 @@ private:
   void recomputeAt(BasicBlock &point,
                    function_ref<bool(const Value &)> isWanted);
   void visit(Loop &loop);
-  bool separateRounds(Instruction &hidden);
   void sinkMade();
 
   Function &function;
@@ -478,71 +474,6 @@ void Recomputation::visit(Loop &loop) {
     visit(*inner);
 }
 
-/// Of integers, in one instruction of the scalar unit or two.
-static bool isCheap(const Instruction &instruction) {
-  return instruction.getType()->isIntegerTy() && !instruction.isIntDivRem() &&
-         (isa<BinaryOperator>(instruction) || isa<CastInst>(instruction));
-}
-
-/// Makes what follows from a hidden value and constants anew for each round of
-/// its uses in the block: the keys of a generator would otherwise be alive from
-/// its first call to its last. \return whether there is more than one round.
-bool Recomputation::separateRounds(Instruction &hidden) {
-  BasicBlock &block = *hidden.getParent();
-  SmallPtrSet<const Value *, 32> following = {&hidden};
-  auto behind = [&] {
-    return make_early_inc_range(
-        make_range(std::next(hidden.getIterator()), block.end()));
-  };
-  for (Instruction &instruction : behind())
-    if (isCheap(instruction) &&
-        all_of(instruction.operands(), [&](const Use &operand) {
-          return isa<Constant>(operand) || following.contains(operand);
-        }))
-      following.insert(&instruction);
-  if (following.size() < kManyOfOne)
-    return false;
-  IRBuilder<> b(function.getContext());
-  SmallPtrSet<const Value *, 32> used; // in this round
-  DenseMap<Value *, Value *> anew;
-  auto make = [&](auto &self, Value *value) -> Value * {
-    if (!following.contains(value))
-      return value;
-    if (Value *done = anew.lookup(value))
-      return done;
-    Instruction *copy = nullptr;
-    if (value == &hidden) {
-      copy = hide(b, hidden.getOperand(0));
-    } else {
-      copy = cast<Instruction>(value)->clone();
-      for (Use &operand : copy->operands())
-        operand.set(self(self, operand));
-      b.Insert(copy, value->getName());
-    }
-    made.insert(copy);
-    return anew[value] = copy;
-  };
-  bool isFirst = true;
-  for (Instruction &user : behind()) {
-    if (following.contains(&user))
-      continue;
-    for (Use &operand : user.operands()) {
-      if (!following.contains(operand))
-        continue;
-      if (!used.insert(operand).second) {
-        used = {operand};
-        anew.clear();
-        isFirst = false;
-      }
-      if (isFirst)
-        continue;
-      b.SetInsertPoint(&user);
-      operand.set(make(make, operand));
-    }
-  }
-  return !isFirst;
-}
-
 /// Moves what was made to its users where these are in one of the blocks behind
 /// it, but into no loop. LLVM does so with what is read from arguments, but not
 /// with what hides their address, of which two registers each would stay.
@@ -573,27 +504,12 @@ bool Recomputation::run() {
   if (!function.hasFnAttribute(kRecomputedScalarsAttrName)) {
     if (mostAlive() < kManyScalars)
       return false;
-    function.addFnAttr(kRecomputedScalarsAttrName, kScalarsOutsideLoops);
+    function.addFnAttr(kRecomputedScalarsAttrName);
   }
   SmallVector<Loop *> outer(loops.begin(), loops.end());
   for (Loop *loop : reverse(outer)) // in the order of the program
     visit(*loop);
   sinkMade();
-  if (function.getFnAttribute(kRecomputedScalarsAttrName).getValueAsString() !=
-      kScalarsOfRounds)
-    return true;
-  bool isSeparated = false;
-  for (Loop *loop : loops.getLoopsInPreorder()) {
-    if (!loop->isInnermost())
-      continue;
-    for (BasicBlock *block : loop->blocks())
-      for (Instruction &instruction : make_early_inc_range(*block))
-        if (isHidden(instruction))
-          isSeparated |= separateRounds(instruction);
-  }
-  // Whoever asked for it sees that it comes to the same.
-  if (!isSeparated)
-    function.addFnAttr(kRecomputedScalarsAttrName, kScalarsOutsideLoops);
   return true;
 }
 

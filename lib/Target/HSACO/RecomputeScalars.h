@@ -24,10 +24,9 @@ namespace fovea::hsaco {
 
 /// Of what is needed behind each loop, and in the bodies of outer loops, the
 /// fewest registers' worth of values stays, and the others are made of them
-/// again. With kScalarsOfRounds for the function's kRecomputedScalarsAttrName
-/// so is, in inner loops, what follows from a value made there, for each round
-/// of its uses. Returns false, and does nothing, for functions without the
-/// attribute and so few scalars that they may fit; others without it get it.
+/// again. Returns false, and does nothing, for functions without
+/// kRecomputedScalarsAttrName and so few scalars that they may fit; others
+/// without it get it.
 bool recomputeScalars(
     llvm::Function &function, llvm::DominatorTree &dominators,
     llvm::LoopInfo &loops,

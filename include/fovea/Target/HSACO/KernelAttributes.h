@@ -31,15 +31,16 @@ inline constexpr llvm::StringLiteral kAnyBanksAttrName = "fovea-any-banks";
 inline constexpr llvm::StringLiteral kRecomputedLanesAttrName =
     "fovea-recomputed-lanes";
 
-/// Attribute of LLVM's function: which scalars are worked out again where they
-/// are needed, instead of being held. Without it none.
+/// Attribute of LLVM's function: scalars that a loop does not use are worked out
+/// again behind it, ahead of it or in the body of the outer loop.
 inline constexpr llvm::StringLiteral kRecomputedScalarsAttrName =
     "fovea-recomputed-scalars";
-/// Its values: those that a loop does not use, behind it, ahead of it or in the
-/// body of the outer loop; and also, in inner loops, what follows
-/// from a value that is made there, for each round of its uses.
-inline constexpr llvm::StringLiteral kScalarsOutsideLoops = "outside-loops",
-                                     kScalarsOfRounds = "rounds";
+
+/// Attribute of LLVM's function: scalars are worked out again where they are
+/// used, as soon as more registers are alive than all but so many. Its value is
+/// that number.
+inline constexpr llvm::StringLiteral kRecomputedAtUsesAttrName =
+    "fovea-recomputed-at-uses";
 
 } // namespace fovea::hsaco
 
