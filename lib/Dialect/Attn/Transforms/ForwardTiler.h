@@ -152,6 +152,12 @@ private:
   void take(Step step, KeyBlock block, Mask mask);
   void takePlaces(int iteration, KeyBlock first, Mask mask,
                   llvm::function_ref<bool(int ahead)> includes = nullptr);
+  /// Where a share has few blocks, the wait for the first keys counts. Copies
+  /// that are counted end in their order, and Q must not wait for any.
+  bool queriesFollowKeys() const {
+    return share && pipeline.ahead() > 0 && !pipeline.countsCopies();
+  }
+  void loadQueries();
   void receiveQueries();
   void pin();
   Value nothing(Slot slot);

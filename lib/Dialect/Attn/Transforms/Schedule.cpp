@@ -85,7 +85,7 @@ static const ScheduleRow kForwardRows[] = {
     // more
     // than 256, 16 queries a wave.
     {0, 128, "mfma_32x32x8", {128, 32, 4, 2, 2}, kDropsWeights},
-    {0, 128, "mfma_16x16x16", {64, 64, 4, 4, 2}, kSplitsKeys},
+    {0, 128, "mfma_16x16x16", {64, 64, 4, 4, 1}, kSplitsKeys},
     {0, 64, "mfma_32x32x8", {128, 64, 4, 4, 2}},
     {0, 80, "mfma_32x32x8", {128, 32, 4, 4, 2}, kCutsColumns},
     {0, 80, "mfma_32x32x8", {128, 64, 4, 4, 2}},
@@ -586,9 +586,10 @@ static constexpr int64_t kCombineRegisters = 128;
 
 /// Waves among which the columns of a row are shared out: what each runs is
 /// half as long, most of it code that no wave has run before. Of four each
-/// would run less still, but what all of them do takes longer where rows are
-/// many.
-static constexpr int32_t kMostCombineWaves = 2;
+/// runs less still, but what all of them do takes longer where rows are many:
+/// so it is for kernels of few rows.
+static constexpr int32_t kMostCombineWaves = 2, kMostCombineWavesOfFew = 4;
+static constexpr int64_t kFewRows = 16;
 
 /// Registers a lane for the sums of `shares` shares.
 static int64_t combineRegisters(const target::TargetInfo &target,
@@ -605,8 +606,10 @@ fovea::attn::chooseCombineSchedule(MLIRContext *context,
   // Halves that are narrow or no power of two are stored by other lanes than
   // hold them.
   const int64_t columns = llvm::alignTo(headDim, 32);
+  const int32_t most = forward.getBlockM() <= kFewRows ? kMostCombineWavesOfFew
+                                                       : kMostCombineWaves;
   const int32_t ofRow =
-      columns > 32 && llvm::isPowerOf2_64(columns) ? kMostCombineWaves : 1;
+      llvm::isPowerOf2_64(columns) ? std::min<int32_t>(most, columns / 32) : 1;
   int32_t shares = 64, waves = 4;
   while (combineRegisters(target, headDim, shares, ofRow) > kCombineRegisters)
     shares /= 2;

@@ -368,21 +368,41 @@ void ForwardTiler::pin() {
   made.clear();
 }
 
+/// Q, to where products have it.
+void ForwardTiler::loadQueries() {
+  if (!schedule.getColumnChunk()) {
+    Value rows = loadTile(q, firstRow, tiles.blockM, tiles.scoreDim);
+    if (pipeline.countsCopies() && !schedule.keepsQueriesInLds()) {
+      arriving = rows;
+    } else if (Value signedRows =
+                   NegateIfOp::create(b, rows, scaleIsNegative());
+               schedule.keepsQueriesInLds()) {
+      // The loop's first barrier comes before the first read.
+      ldsQ = ldsTile(tiles.blockM, tiles.scoreDim, elementType);
+      StoreLdsOp::create(b, signedRows, ldsQ);
+    } else {
+      queries = transpose(signedRows);
+    }
+  }
+}
+
 /// What is ahead of the first iteration: blocks from 0 on.
 void ForwardTiler::prologue() {
   // Values of the block before the first are read from LDS.
   if (pipeline.countsCopies() || pipeline.isAlone()) {
-    int64_t rows = partRows(), columns = tiles.ldsDimV;
-    if (!turnsValues())
-      std::swap(rows, columns);
+    // Turned as what follows is, or LDS would be laid out for both ways.
+    Value none = splat(tile(partRows(), tiles.ldsDimV, elementType), 0.0f);
     for (part = 0; part < pipeline.parts; ++part)
-      StoreLdsOp::create(b, splat(tile(rows, columns, elementType), 0.0f),
+      StoreLdsOp::create(b, turnsValues() ? none : transpose(none),
                          bufferOf(ldsV, {i32(-1), 1}));
     part = 0;
   }
-  for (int iteration = -pipeline.ahead(); iteration < 0; ++iteration)
+  for (int iteration = -pipeline.ahead(); iteration < 0; ++iteration) {
     takePlaces(iteration, {i32(iteration), iteration & 1}, /*mask=*/nullptr,
                [&](int ahead) { return iteration + ahead >= 0; });
+    if (queriesFollowKeys() && iteration == -pipeline.ahead())
+      loadQueries();
+  }
   if (isStaggered()) {
     barrierOf(/*late=*/true);
     isApart = true;
@@ -523,20 +543,8 @@ void ForwardTiler::build() {
   if (raised != 0) // a constant would take a vector register
     zeroReference = opaque(zeroReference);
 
-  if (!chunk) {
-    Value rows = loadTile(q, firstRow, tiles.blockM, tiles.scoreDim);
-    if (pipeline.countsCopies() && !schedule.keepsQueriesInLds()) {
-      arriving = rows;
-    } else if (Value signedRows =
-                   NegateIfOp::create(b, rows, scaleIsNegative());
-               schedule.keepsQueriesInLds()) {
-      // The loop's first barrier comes before the first read.
-      ldsQ = ldsTile(tiles.blockM, tiles.scoreDim, elementType);
-      StoreLdsOp::create(b, signedRows, ldsQ);
-    } else {
-      queries = transpose(signedRows);
-    }
-  }
+  if (!queriesFollowKeys())
+    loadQueries();
 
   sums.rowMax = splat(f32Tile(1, tiles.blockM), noMaximum());
   sums.rowSum = splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f);
