@@ -119,10 +119,11 @@ def measure(args):
             if kernel.splits and (case.row_blocks > 8 or
                                   kernel.block_m >= 128 and case.rows < 128):
                 continue
-            for shares in case.shares() if kernel.splits else [1]:
+            tried = case.shares() if kernel.splits else [1]
+            for shares in tried:
                 key = f"{heads} {rows} {keys} {kernel.schedule} {shares}"
-                if (key in data["times"] or kernel.splits and shares > 1 and
-                        case.workgroups * shares < units / 4):
+                if (key in data["times"] or
+                        shares < tried[-1] / 4 and case.workgroups * shares < units / 4):
                     continue
                 launches = short_table.predict(args, problem,
                                                (kernel.schedule, shares, case.packs))
