@@ -33,7 +33,7 @@ CompiledKernel::~CompiledKernel() { std::filesystem::remove_all(folder); }
 
 std::string CompiledKernel::compile(const Request &request) {
   chip = request.chip;
-  KernelRecord record = request.record;
+  record = request.record;
   DialectRegistry registry;
   registerFoveaDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
@@ -98,16 +98,20 @@ std::string CompiledKernel::compile(const Request &request) {
   populateStages(back, Stage::Tiles, Stage::Hsaco, *options);
   if (mlir::failed(back.run(*module)))
     return failed("no code object");
-  std::string image;
   module->walk([&](gpu::BinaryOp binary) {
     image = cast<gpu::ObjectAttr>(binary.getObjects()[0]).getObject().str();
   });
   record.fingerprint = "planted";
   record.score = program;
+  return replaceCode(image);
+}
+
+std::string CompiledKernel::replaceCode(const std::string &code) {
+  std::filesystem::remove(package());
   auto writer = PackageWriter::open(package(), TargetId{chip});
   if (!writer)
     return writer.status().message();
-  fovea::Status put = writer->put(record, image.data(), image.size());
+  fovea::Status put = writer->put(record, code.data(), code.size());
   return put.ok() ? "" : put.message();
 }
 

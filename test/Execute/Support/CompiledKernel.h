@@ -53,6 +53,10 @@ public:
   /// The kernel's score program, by the digits of its key; empty: it has none.
   const ScoreRecord &score() const { return program; }
   const std::vector<spec::CaptureSpec> &captures() const { return captured; }
+  /// The code object in the package.
+  const std::string &code() const { return image; }
+  /// Puts another in its place; why not, or empty.
+  std::string replaceCode(const std::string &code);
   /// The package's file.
   std::string package() const { return (folder / "kernel.fovea").string(); }
   /// A session on the chip with that package.
@@ -60,7 +64,8 @@ public:
 
 private:
   std::filesystem::path folder;
-  std::string chip;
+  std::string chip, image;
+  KernelRecord record;
   ScoreRecord program;
   std::vector<spec::CaptureSpec> captured;
 };
