@@ -465,15 +465,14 @@ void KeyGradients::build() {
   batch = blockId(gpu::Dimension::z);
   Value group = arg("group_size"), headsQ = arg("heads_q");
   Value headsK = div(headsQ, group);
-  Value headK, block;
-  auto blocks = [&] { return blocksOf(arg("seqlen_k"), tiles.blockM); };
-  std::tie(headK, block) = placeInGrid(headsK, blocks, schedule);
+  const GridPlace place =
+      placeInGrid(headsK, arg("seqlen_k"), tiles.blockM, schedule);
+  Value headK = place.head, block = place.block;
   Value zero = i32(0);
-  if (!block)
-    block = blockId(gpu::Dimension::y);
-  orderBatches(block, blocks(), headsK, schedule);
+  orderBatches(block, blocksOf(arg("seqlen_k"), tiles.blockM), headsK,
+               schedule);
   if (sequences.differ())
-    std::tie(batch, block) = blockOf({batch, block}, tiles.blockM,
+    std::tie(batch, block) = blockOf(place, {batch, block}, tiles.blockM,
                                      /*ofKeys=*/true, /*fromTheEnd=*/false);
   firstKey = mul(block, i32(tiles.blockM));
   dropout.prepare();

@@ -25,48 +25,50 @@ Value TileBuilder::headOf(Value x, Value heads) {
   return select(even, regrouped, x);
 }
 
-Value TileBuilder::batches() {
+Value TileBuilder::gridSize(gpu::Dimension dimension) {
   // hsa_kernel_dispatch_packet_t: work-items of the grid, of which a workgroup
   // has one in this dimension.
-  constexpr int32_t kGridSizeZ = 20, kConstantAddressSpace = 4;
+  constexpr int32_t kGridSizeX = 12, kConstantAddressSpace = 4;
   auto pointer =
       LLVM::LLVMPointerType::get(b.getContext(), kConstantAddressSpace);
   Value packet =
       LLVM::CallIntrinsicOp::create(
           b, pointer, b.getStringAttr("llvm.amdgcn.dispatch.ptr"), ValueRange())
           .getResult(0);
-  Value address = LLVM::GEPOp::create(b, pointer, b.getI8Type(), packet,
-                                      ArrayRef<LLVM::GEPArg>{kGridSizeZ});
+  Value address = LLVM::GEPOp::create(
+      b, pointer, b.getI8Type(), packet,
+      ArrayRef<LLVM::GEPArg>{kGridSizeX + 4 * int32_t(dimension)});
   return LLVM::LoadOp::create(b, b.getI32Type(), address, /*alignment=*/4,
                               /*isVolatile=*/false, /*isNonTemporal=*/false,
                               /*isInvariant=*/true);
 }
 
-std::pair<Value, Value>
-TileBuilder::placeInGrid(Value heads, llvm::function_ref<Value()> countBlocks,
-                         ScheduleAttr schedule) {
-  Value x = blockId(gpu::Dimension::x);
-  // LLVM 22 divides by vector instructions, and copies what it makes of the
-  // head to the scalar registers that loads of constants need, which it cannot.
-  if (!schedule || !target.has(target::kFewHeadsAtOnce) ||
-      elementType.isF32() || score.isProgram() || lists.isThere() ||
-      sequences.differ() || dropout.isThere())
-    return {headOf(x, heads), Value()};
+TileBuilder::GridPlace TileBuilder::placeInGrid(Value heads, Value rows,
+                                                int64_t rowsOfBlock,
+                                                ScheduleAttr schedule) {
+  Value x = blockId(gpu::Dimension::x), y = blockId(gpu::Dimension::y);
+  if (!schedule || !target.has(target::kFewHeadsAtOnce))
+    return {headOf(x, heads), y};
+  // Of lengths y may count the blocks of all sequences.
+  Value blocks = sequences.differ() ? gridSize(gpu::Dimension::y)
+                                    : blocksOf(rows, rowsOfBlock);
+  Value number = add(x, mul(y, heads));
   // Divided by vector instructions; what follows is to be uniform all the same.
-  Value blocks = countBlocks(), y = blockId(gpu::Dimension::y),
-        number = add(x, mul(y, heads));
   if (!isUneven()) {
     Value head = firstLane(b, div(number, blocks));
     return {head, sub(number, mul(head, blocks))};
   }
   // A power of two that divides the heads, so that there is but one division.
   // Four rounds of gfx1151 are as many workgroups, and not a number of the
-  // chip's: chips of a family have the same code.
+  // chip's: chips of a family have the same code. The smaller number of blocks
+  // is taken, and not the larger difference: that saturates, which no scalar
+  // instruction does, and LLVM 22 hands what follows of vector registers to
+  // inline assembly that takes scalar ones (`opaque`), an illegal copy.
   constexpr uint32_t kWorkgroups = 512;
-  Value fewer = sub(math::CountLeadingZerosOp::create(b, blocks),
+  Value fewer = sub(math::CountLeadingZerosOp::create(
+                        b, min(blocks, i32(2 * kWorkgroups - 1))),
                     i32(llvm::countl_zero(kWorkgroups)));
-  Value shift =
-      min(max(fewer, i32(0)), math::CountTrailingZerosOp::create(b, heads));
+  Value shift = min(fewer, math::CountTrailingZerosOp::create(b, heads));
   auto shl = [&](Value value) -> Value {
     return arith::ShLIOp::create(b, value, shift);
   };
@@ -95,16 +97,17 @@ void TileBuilder::orderBatches(Value &block, Value blocks, Value heads,
     return arith::ShLIOp::create(b, value, shift);
   };
   Value first = shifted(arith::ShRUIOp::create(b, batch, shift));
-  Value together = min(shifted(i32(1)), sub(batches(), first));
+  Value together =
+      min(shifted(i32(1)), sub(gridSize(gpu::Dimension::z), first));
   Value place = add(mul(sub(batch, first), blocks), block);
   block = div(place, together);
   batch = add(first, sub(place, mul(block, together)));
 }
 
-/// Has the blocks of rows that read the same keys start on one die, one after the
-/// other, where heads alone would deal them to several: its L2 then fetches them
-/// once. Places are traded among the blocks and shares of a head and batch, so that
-/// nothing but which workgroup does what changes.
+/// Has the blocks of rows that read the same keys start on one die, one after
+/// the other, where heads alone would deal them to several: its L2 then fetches
+/// them once. Places are traded among the blocks and shares of a head and
+/// batch, so that nothing but which workgroup does what changes.
 /// \param place   block of rows and share, in the order of the grid
 /// \param counts  of both that there are
 /// \param heads   that the grid has of a batch
@@ -138,9 +141,9 @@ static std::pair<Value, Value> orderShares(ImplicitLocOpBuilder &b, int xcds,
   Value first = shl(shr(share));
   Value within = arith::MulIOp::create(b, counts.first, sub(share, first));
   Value number = add(block, within), blockOfRun = shr(number);
-  Value isWhole = arith::CmpIOp::create(b, arith::CmpIPredicate::sle,
-                                        add(first, shl(constant(1))),
-                                        counts.second);
+  Value isWhole =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::sle,
+                            add(first, shl(constant(1))), counts.second);
   auto choose = [&](Value traded, Value own) -> Value {
     return arith::SelectOp::create(b, isWhole, traded, own);
   };
@@ -158,14 +161,10 @@ void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd,
     heads = div(heads, packedHeads);
     rows = mul(rows, packedHeads);
   }
-  Value block;
-  std::tie(headQ, block) =
-      placeInGrid(heads, [&] { return blocksOf(rows, blockM); }, schedule);
-  if (packs)
-    headQ = mul(headQ, packedHeads);
+  const GridPlace place = placeInGrid(heads, rows, blockM, schedule);
+  Value block = place.block;
+  headQ = packs ? mul(place.head, packedHeads) : place.head;
   headK = div(headQ, arg("group_size"));
-  if (!block)
-    block = blockId(gpu::Dimension::y);
   if (packs) {
     placeShare();
     std::tie(block, share) =
@@ -179,7 +178,7 @@ void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd,
     block = sub(sub(blocksOf(rows, blockM), i32(1)), block);
   if (sequences.differ() && !sharesKeys)
     std::tie(batch, block) =
-        blockOf({batch, block}, blockM, /*ofKeys=*/false, fromTheEnd);
+        blockOf(place, {batch, block}, blockM, /*ofKeys=*/false, fromTheEnd);
   firstRow = mul(block, i32(blockM));
 }
 

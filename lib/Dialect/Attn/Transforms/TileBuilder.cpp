@@ -183,11 +183,12 @@ Value TileBuilder::arg(const Twine &name) {
   return kernel.getArgument(*number);
 }
 
-std::pair<Value, Value> TileBuilder::blockOf(Sequences::Block ofGrid,
+std::pair<Value, Value> TileBuilder::blockOf(const GridPlace &place,
+                                             Sequences::Block ofGrid,
                                              int64_t rows, bool ofKeys,
                                              bool fromTheEnd) {
-  auto [sequence, block] = sequences.find(blockId(gpu::Dimension::y), ofGrid,
-                                          rows, ofKeys, fromTheEnd);
+  auto [sequence, block] =
+      sequences.find(place.block, ofGrid, rows, ofKeys, fromTheEnd);
   return {sequence, block};
 }
 

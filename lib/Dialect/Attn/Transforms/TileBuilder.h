@@ -214,9 +214,13 @@ protected:
   }
   /// i32 heads that the workgroup takes as one; null: it takes one.
   Value packedHeads;
+  /// The head of a workgroup, and its block of rows in the order of the grid.
+  struct GridPlace {
+    Value head, block;
+  };
   /// The batch and block of this workgroup, as Sequences::find() says.
-  std::pair<Value, Value> blockOf(Sequences::Block ofGrid, int64_t rows,
-                                  bool ofKeys, bool fromTheEnd);
+  std::pair<Value, Value> blockOf(const GridPlace &place, Sequences::Block ofGrid,
+                                  int64_t rows, bool ofKeys, bool fromTheEnd);
   /// Ends the kernel.
   void finish();
 
@@ -261,20 +265,19 @@ protected:
   /// gets a run of heads, and those that share keys then share an L2.
   Value headOf(Value x, Value heads);
 
-  /// i32: batches of the launch.
-  Value batches();
-  /// The head, and the block in the order of the grid, of this workgroup. On
-  /// chips with kFewHeadsAtOnce a head's blocks start one after the other, not
-  /// one of each head: what runs at once then reads the keys of few heads, in
+  /// i32: workgroups of the launch in a dimension of which a workgroup has one
+  /// work-item.
+  Value gridSize(mlir::gpu::Dimension dimension);
+  /// Where this workgroup is. On chips with kFewHeadsAtOnce a head's blocks
+  /// start one after the other, not one of each head: what runs at once then reads the keys of few heads, in
   /// caches that do not hold those of many. Of blocks that say how much there
   /// is to do, so many heads take turns as make a few rounds of the chip: the
   /// longest of the last would start last, and end alone.
   /// \param heads     that the grid has
-  /// \param countBlocks  of a head
-  /// \param schedule  null: in the order of the grid, and the block is null
-  std::pair<Value, Value> placeInGrid(Value heads,
-                                      llvm::function_ref<Value()> countBlocks,
-                                      ScheduleAttr schedule);
+  /// \param rows      of a head, in blocks of so many
+  /// \param schedule  null: x is the head and y the block
+  GridPlace placeInGrid(Value heads, Value rows, int64_t rowsOfBlock,
+                    ScheduleAttr schedule);
 
   /// Has several batches' blocks start by their place in a batch, where that
   /// says how much they have to do: as many batches as fill the chip a few
