@@ -79,6 +79,12 @@ static bool spillsScalarsAlone(const Emitted &kernel) {
   return spillsScalars(kernel) && kernel.took.scratchBytes == 0;
 }
 
+/// Of many, leaving a few registers more does not help, and takes long.
+static bool spillsFewScalarsAlone(const Emitted &kernel) {
+  constexpr unsigned kFew = 12;
+  return spillsScalarsAlone(kernel) && kernel.took.sgprSpills <= kFew;
+}
+
 static bool spillsAlone(const Emitted &kernel) {
   return kernel.took.sgprSpills + kernel.took.vgprSpills != 0 &&
          kernel.took.scratchBytes == 0;
@@ -108,10 +114,10 @@ static constexpr Retry kRetries[] = {
     // Registers that are left, since descriptors of several begin at some only:
     // the more, the more is worked out again in loops.
     {kRecomputedAtUsesAttrName, "4", spillsScalarsAlone},
-    {kRecomputedAtUsesAttrName, "6", spillsScalarsAlone},
-    {kRecomputedAtUsesAttrName, "8", spillsScalarsAlone},
-    {kRecomputedAtUsesAttrName, "12", spillsScalarsAlone},
-    {kRecomputedAtUsesAttrName, "16", spillsScalarsAlone},
+    {kRecomputedAtUsesAttrName, "6", spillsFewScalarsAlone},
+    {kRecomputedAtUsesAttrName, "8", spillsFewScalarsAlone},
+    {kRecomputedAtUsesAttrName, "12", spillsFewScalarsAlone},
+    {kRecomputedAtUsesAttrName, "16", spillsFewScalarsAlone},
     {kTrackedPressureAttrName, "", spillsAlone},
 };
 

@@ -2,9 +2,9 @@
 
 #include "RecomputeAtUses.h"
 #include "fovea/Target/HSACO/KernelAttributes.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/CodeGen/LiveIntervals.h"
@@ -325,8 +325,7 @@ bool RecomputeAtUses::isCrowdedBetween(const MachineInstr &from,
       isCrowded(begin, 2 * blocks.lookup(from.getParent()).second))
     return true;
   SmallPtrSet<const MachineBasicBlock *, 16> seen = {from.getParent()};
-  SmallVector<const MachineBasicBlock *> work(
-      to.getParent()->predecessors());
+  SmallVector<const MachineBasicBlock *> work(to.getParent()->predecessors());
   while (!work.empty()) {
     const MachineBasicBlock *block = work.pop_back_val();
     if (!seen.insert(block).second)
@@ -380,15 +379,14 @@ bool RecomputeAtUses::mayBeHeld(Register reg, LaneBitmask lanes,
 
 static bool isEmptyAssembly(const MachineInstr &instruction) {
   return instruction.isInlineAsm() &&
-         StringRef(instruction.getOperand(InlineAsm::MIOp_AsmString)
-                       .getSymbolName())
+         StringRef(
+             instruction.getOperand(InlineAsm::MIOp_AsmString).getSymbolName())
              .empty();
 }
 
-/// The instructions that make a register, all in one block, if each of its lanes
-/// is made once. Empty: they are others.
-SmallVector<MachineInstr *>
-RecomputeAtUses::definitionsOf(Register reg) const {
+/// The instructions that make a register, all in one block, if each of its
+/// lanes is made once. Empty: they are others.
+SmallVector<MachineInstr *> RecomputeAtUses::definitionsOf(Register reg) const {
   SmallVector<MachineInstr *> found;
   LaneBitmask done;
   for (MachineOperand &operand : values->def_operands(reg)) {
@@ -450,8 +448,7 @@ bool RecomputeAtUses::want(Piece &piece, const MachineOperand &operand,
   const LaneBitmask lanes = lanesOf(operand);
   if (operand.isUndef() || piece.made.contains(reg))
     return true;
-  if (isSame(reg, lanes, user, *piece.at) ||
-      mayBeHeld(reg, lanes, *piece.at))
+  if (isSame(reg, lanes, user, *piece.at) || mayBeHeld(reg, lanes, *piece.at))
     return true;
   for (Register from = hiddenBy(reg); from; from = hiddenBy(from)) {
     if (values->getRegClass(from) != values->getRegClass(reg) ||
@@ -488,8 +485,7 @@ bool RecomputeAtUses::make(Piece &piece, Register reg) {
 /// Copies an instruction to a place, and what it is made of.
 bool RecomputeAtUses::copy(Piece &piece, MachineInstr &instruction,
                            Register self) {
-  if (!isRecomputable(instruction) ||
-      piece.copied.size() >= kMostInstructions)
+  if (!isRecomputable(instruction) || piece.copied.size() >= kMostInstructions)
     return false;
   bool isConditional = false;
   for (const MachineOperand &use : instruction.all_uses()) {
@@ -603,9 +599,8 @@ std::optional<Plan> RecomputeAtUses::planFor(Register reg, size_t point) {
   }
   auto placeOf = [&](const MachineOperand *use) {
     const MachineInstr *user = use->getParent();
-    return std::pair(
-        dominators->getNode(user->getParent())->getDFSNumIn(),
-        numbers.lookup(user));
+    return std::pair(dominators->getNode(user->getParent())->getDFSNumIn(),
+                     numbers.lookup(user));
   };
   sort(uses, [&](auto *a, auto *b) { return placeOf(a) < placeOf(b); });
   bool isHeld = false;
@@ -617,9 +612,9 @@ std::optional<Plan> RecomputeAtUses::planFor(Register reg, size_t point) {
       const bool isThere =
           piece.at->getParent() == user->getParent()
               ? numbers.lookup(piece.at) <= numbers.lookup(user)
-              : dominators->dominates(piece.at->getParent(),
-                                      user->getParent());
-      if (isThere && (piece.at == user || !isCrowdedBetween(*piece.at, *user))) {
+              : dominators->dominates(piece.at->getParent(), user->getParent());
+      if (isThere &&
+          (piece.at == user || !isCrowdedBetween(*piece.at, *user))) {
         from = &piece;
         break;
       }
@@ -674,8 +669,7 @@ void RecomputeAtUses::removeUnused(Register reg,
     if (!isEmptyAssembly(definition) && !isRecomputable(definition))
       return;
     for (const MachineOperand &other : definition.all_defs())
-      if (other.getReg().isVirtual() ? other.getReg() != reg
-                                     : !other.isDead())
+      if (other.getReg().isVirtual() ? other.getReg() != reg : !other.isDead())
         return;
     unused.push_back(&definition);
   }

@@ -1,10 +1,10 @@
 //===- RecomputeAtUses.h - scalars where they are used ----------*- C++ -*-===//
 //
 // LLVM's register allocator knows one remedy for scalars that do not fit the
-// registers: lanes of vector registers. Most of them are a few instructions away
-// from others that are there anyway, or from a kernel's arguments. Here they are
-// worked out again where they are used, when the order of all instructions is
-// known, so that nothing moves them back.
+// registers: lanes of vector registers. Most of them are a few instructions
+// away from others that are there anyway, or from a kernel's arguments. Here
+// they are worked out again where they are used, when the order of all
+// instructions is known, so that nothing moves them back.
 //
 //===----------------------------------------------------------------------===//
 
