@@ -278,13 +278,15 @@ void addOptions(CLI::App &app, CommandLine &line) {
   CLI::Option *dropout =
       app.add_option("--dropout", line.dropout,
                      "Drop weights with this probability (docs/Dropout.md)")
-          ->check(CLI::Range(0.0f, 1.0f))
+          ->check(tool::finite(0, 1))
           ->type_name("P");
   app.add_option("--philox-seed", line.philoxSeed,
                  "Seed of the generator for --dropout")
+      ->check(tool::whole())
       ->needs(dropout);
   app.add_option("--philox-offset", line.philoxOffset,
                  "Its first counter, for --dropout")
+      ->check(tool::whole())
       ->needs(dropout);
   app.add_flag("--philox-0213", line.swapsWords,
                "Of four keys the words 0, 2, 1, 3, as in AOTriton 0.10 to 0.13")

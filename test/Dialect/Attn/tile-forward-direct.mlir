@@ -206,7 +206,8 @@ func.func @segments(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK-NEXT:    %[[BATCH:.*]] = arith.index_cast
 // CHECK:         gpu.block_id y
 // CHECK-NEXT:    %[[Y:.*]] = arith.index_cast
-// CHECK:         %[[BLOCKS:.*]] = arith.divui
+// CHECK:         %[[UP:.*]] = arith.addi %arg{{[0-9]+}},
+// CHECK-NEXT:    %[[BLOCKS:.*]] = arith.divui %[[UP]],
 // CHECK:         %[[GROUPS:.*]] = arith.muli %{{.*}}, %[[BLOCKS]]
 // CHECK:         %[[BITS:.*]] = math.ctlz %[[GROUPS]]
 // CHECK:         %[[FEWER:.*]] = arith.subi %[[BITS]], %[[ROOM]]

@@ -52,7 +52,8 @@ func.func @unmasked(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK-LABEL: gpu.func @top_left(
 // CHECK:         %[[ID:.*]] = gpu.block_id y
 // CHECK:         %[[Y:.*]] = arith.index_cast %[[ID]]
-// CHECK:         %[[BLOCKS:.*]] = arith.divui
+// CHECK:         %[[UP:.*]] = arith.addi %arg{{[0-9]+}},
+// CHECK-NEXT:    %[[BLOCKS:.*]] = arith.divui %[[UP]],
 // CHECK:         math.ctlz
 // CHECK:         arith.addi %{{.*}}, %[[Y]]
 // CHECK:         %[[PLACE:.*]] = arith.divui

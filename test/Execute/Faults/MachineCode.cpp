@@ -77,7 +77,7 @@ StringRef fovea::test::describe(CodeFault::Kind kind) {
 }
 
 static std::vector<Code> functionsOf(const std::string &code,
-                                         sim::Disassembler &disassembler) {
+                                     sim::Disassembler &disassembler) {
   std::vector<Code> functions;
   auto object = cantFail(object::ObjectFile::createELFObjectFile(
       MemoryBufferRef(code, "code object")));
@@ -222,16 +222,17 @@ std::vector<CodeFault> fovea::test::faultsOfLoops(const std::string &code,
     const auto loops = loopsOf(function);
     for (auto [first, last] : ArrayRef(loops).drop_back(
              std::min<size_t>(exceptLast, loops.size()))) {
-      const auto loop =
-          ArrayRef(function.insts).slice(first, last + 1 - first);
+      const auto loop = ArrayRef(function.insts).slice(first, last + 1 - first);
       const Inst *signal = nullptr;
       int barriers = 0;
       for (auto [index, inst] : enumerate(loop)) {
         addWaits(loop, index);
         const StringRef name = inst.info.mnemonic;
         if (name == "s_barrier")
-          faults.push_back(
-              {CodeFault::NoBarrier, describe(inst), {{inst.at, kNop}}, barriers++});
+          faults.push_back({CodeFault::NoBarrier,
+                            describe(inst),
+                            {{inst.at, kNop}},
+                            barriers++});
         else if (name == "s_barrier_signal")
           signal = &inst;
         else if (name == "s_barrier_wait" && signal)

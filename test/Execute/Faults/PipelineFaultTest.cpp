@@ -83,11 +83,7 @@ const GroupKernel kBackward[] = {
      {{"algorithm", "atomic"}, {"stages", "4"}}},
     {"gfx942_all_late", "gfx942", "bf16", 64, {{"algorithm", "atomic"}}},
     {"gfx950_segments", "gfx950", "bf16", 64, {}},
-    {"gfx950_all_segments",
-     "gfx950",
-     "bf16",
-     64,
-     {{"algorithm", "atomic"}}},
+    {"gfx950_all_segments", "gfx950", "bf16", 64, {{"algorithm", "atomic"}}},
     {"gfx1100_one", "gfx1100", "bf16", 64, {{"stages", "1"}}},
     {"gfx1100_two", "gfx1100", "bf16", 64, {{"stages", "2"}}},
     {"gfx1201_one", "gfx1201", "bf16", 64, {{"stages", "1"}}},
@@ -124,9 +120,8 @@ protected:
     std::vector<CodeFault> all = faultsOfLoops(
         compiled.code(), kernel().chip,
         target::lookupTarget(kernel().chip)->waveSize, singleLoops(kernel()));
-    llvm::erase_if(all, [&](const CodeFault &fault) {
-      return isSpare(kernel(), fault);
-    });
+    llvm::erase_if(
+        all, [&](const CodeFault &fault) { return isSpare(kernel(), fault); });
     if (runsFullGrids())
       return all;
     std::vector<CodeFault> some;
@@ -164,8 +159,8 @@ protected:
     }
     // Where some are planted each is found.
     const size_t most = runsFullGrids() ? mostNotFound(kernel(), op) : 0;
-    EXPECT_LE(missed.size(), most)
-        << "not found are\n" << llvm::join(missed, "\n");
+    EXPECT_LE(missed.size(), most) << "not found are\n"
+                                   << llvm::join(missed, "\n");
   }
 
 private:
@@ -204,8 +199,8 @@ TEST_P(GradientPipelineFaultTest, IsFound) {
   if (HasFatalFailure())
     return;
   run::BackwardCase c;
-  c.forward = makeCase(1, 600, 600, {400, 100, Alignment::BottomRight,
-                                     Alignment::BottomRight});
+  c.forward = makeCase(
+      1, 600, 600, {400, 100, Alignment::BottomRight, Alignment::BottomRight});
   c.forward.heads = c.forward.headsK = 1;
   expectFound<run::BackwardCase>(c, fovea::OpKind::Backward);
 }

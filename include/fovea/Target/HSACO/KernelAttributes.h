@@ -31,8 +31,8 @@ inline constexpr llvm::StringLiteral kAnyBanksAttrName = "fovea-any-banks";
 inline constexpr llvm::StringLiteral kRecomputedLanesAttrName =
     "fovea-recomputed-lanes";
 
-/// Attribute of LLVM's function: scalars that a loop does not use are worked out
-/// again behind it, ahead of it or in the body of the outer loop.
+/// Attribute of LLVM's function: scalars that a loop does not use are worked
+/// out again behind it, ahead of it or in the body of the outer loop.
 inline constexpr llvm::StringLiteral kRecomputedScalarsAttrName =
     "fovea-recomputed-scalars";
 

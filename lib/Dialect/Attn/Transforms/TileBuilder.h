@@ -219,8 +219,9 @@ protected:
     Value head, block;
   };
   /// The batch and block of this workgroup, as Sequences::find() says.
-  std::pair<Value, Value> blockOf(const GridPlace &place, Sequences::Block ofGrid,
-                                  int64_t rows, bool ofKeys, bool fromTheEnd);
+  std::pair<Value, Value> blockOf(const GridPlace &place,
+                                  Sequences::Block ofGrid, int64_t rows,
+                                  bool ofKeys, bool fromTheEnd);
   /// Ends the kernel.
   void finish();
 
@@ -269,15 +270,16 @@ protected:
   /// work-item.
   Value gridSize(mlir::gpu::Dimension dimension);
   /// Where this workgroup is. On chips with kFewHeadsAtOnce a head's blocks
-  /// start one after the other, not one of each head: what runs at once then reads the keys of few heads, in
-  /// caches that do not hold those of many. Of blocks that say how much there
-  /// is to do, so many heads take turns as make a few rounds of the chip: the
-  /// longest of the last would start last, and end alone.
+  /// start one after the other, not one of each head: what runs at once then
+  /// reads the keys of few heads, in caches that do not hold those of many. Of
+  /// blocks that say how much there is to do, so many heads take turns as make
+  /// a few rounds of the chip: the longest of the last would start last, and
+  /// end alone.
   /// \param heads     that the grid has
   /// \param rows      of a head, in blocks of so many
   /// \param schedule  null: x is the head and y the block
   GridPlace placeInGrid(Value heads, Value rows, int64_t rowsOfBlock,
-                    ScheduleAttr schedule);
+                        ScheduleAttr schedule);
 
   /// Has several batches' blocks start by their place in a batch, where that
   /// says how much they have to do: as many batches as fill the chip a few
