@@ -1,11 +1,10 @@
 //===- RecomputeAtUses.cpp - scalars where they are used ------------------===//
 
 #include "RecomputeAtUses.h"
+#include "ScalarPressure.h"
 #include "fovea/Target/HSACO/KernelAttributes.h"
-#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/CodeGen/LiveIntervals.h"
 #include "llvm/CodeGen/MachineDominators.h"
@@ -14,19 +13,13 @@
 #include "llvm/CodeGen/MachineLoopInfo.h"
 #include "llvm/CodeGen/MachineRegisterInfo.h"
 #include "llvm/CodeGen/Passes.h"
-#include "llvm/CodeGen/RegisterClassInfo.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/CodeGen/TargetRegisterInfo.h"
-#include "llvm/CodeGen/TargetSubtargetInfo.h"
 #include "llvm/IR/Function.h"
 #include <optional>
 
 using namespace llvm;
-
-// The target's tables are private to LLVM, but their names are not.
-static constexpr StringLiteral kConditionName = "SCC";
-static constexpr StringLiteral kLanesOnPrefix = "EXEC";
-static constexpr StringLiteral kScalarPrefixes[] = {"SReg_", "SGPR_"};
+using fovea::hsaco::ScalarPressure;
 
 /// Instructions of which a value is made again at most, at one place.
 static constexpr size_t kMostInstructions = 12;
@@ -59,7 +52,7 @@ struct Plan {
   double cost = 0; ///< in instructions; in the end for each register
 };
 
-class RecomputeAtUses : public MachineFunctionPass {
+class RecomputeAtUses : public MachineFunctionPass, ScalarPressure {
 public:
   static char ID;
   RecomputeAtUses() : MachineFunctionPass(ID) {}
@@ -76,22 +69,6 @@ public:
   bool runOnMachineFunction(MachineFunction &function) override;
 
 private:
-  bool isOfScalars(const TargetRegisterClass &type) const;
-  bool isScalar(Register reg) const;
-  unsigned registersOf(Register reg, LaneBitmask lanes) const;
-  LaneBitmask lanesOf(const MachineOperand &operand) const;
-  size_t pointOf(SlotIndex slot) const;
-  SlotIndex slotOf(size_t point) const;
-  void count();
-  void countLanes();
-
-  bool isAlive(Register reg, LaneBitmask lanes, size_t point) const;
-  bool isSame(Register reg, LaneBitmask lanes, const MachineInstr &here,
-              const MachineInstr &there) const;
-  bool isCrowded(size_t from, size_t to) const {
-    return crowdedBefore[to] != crowdedBefore[from];
-  }
-  bool isCrowdedBetween(const MachineInstr &from, const MachineInstr &to) const;
   bool mayBeHeld(Register reg, LaneBitmask lanes, const MachineInstr &at) const;
   SmallVector<MachineInstr *> definitionsOf(Register reg) const;
   Register hiddenBy(Register reg) const;
@@ -111,233 +88,16 @@ private:
   void removeUnused(Register reg, SmallSetVector<Register, 16> &changed);
   std::optional<size_t> mostCrowded() const;
   std::optional<Plan> cheapestAt(size_t point);
-  void findRegisters();
 
-  const TargetRegisterInfo *registers = nullptr;
-  MachineFunction *function = nullptr;
-  MachineRegisterInfo *values = nullptr;
-  LiveIntervals *intervals = nullptr;
   MachineDominatorTree *dominators = nullptr;
   MachineLoopInfo *loops = nullptr;
-  MCRegister condition;
-  DenseSet<MCRegister> lanesOnRegisters;
-  unsigned limit = 0; ///< of registers
-
-  // Two points an instruction: where it reads, and where it has written.
-  SmallVector<MachineInstr *> order;
-  SmallVector<SlotIndex> slots;
-  DenseMap<const MachineInstr *, size_t> numbers;
-  DenseMap<const MachineBasicBlock *, std::pair<size_t, size_t>> blocks;
-  SmallVector<Register> scalars;
   DenseSet<Register> copies; ///< what was made again, which is not once more
   /// Points where nothing can be: an instruction, and which of its two.
   DenseSet<std::pair<const MachineInstr *, size_t>> hopeless;
-  SmallVector<int> pressure;           ///< by point
-  SmallVector<unsigned> crowdedBefore; ///< points before
-  BitVector conditionAlive;            ///< before an instruction
-  /// Which lanes are on, by number: equal where they are the same.
-  SmallVector<size_t> lanesOn;
 };
 } // namespace
 
 char RecomputeAtUses::ID;
-
-bool RecomputeAtUses::isOfScalars(const TargetRegisterClass &type) const {
-  StringRef name = registers->getRegClassName(&type);
-  return any_of(kScalarPrefixes,
-                [&](StringRef prefix) { return name.starts_with(prefix); });
-}
-
-bool RecomputeAtUses::isScalar(Register reg) const {
-  return reg.isVirtual() && isOfScalars(*values->getRegClass(reg));
-}
-
-unsigned RecomputeAtUses::registersOf(Register reg, LaneBitmask lanes) const {
-  const TargetRegisterClass *type = values->getRegClass(reg);
-  const LaneBitmask all = type->getLaneMask();
-  const unsigned size = divideCeil(registers->getRegSizeInBits(*type), 32);
-  return divideCeil(size * (lanes & all).getNumLanes(), all.getNumLanes());
-}
-
-LaneBitmask RecomputeAtUses::lanesOf(const MachineOperand &operand) const {
-  return operand.getSubReg()
-             ? registers->getSubRegIndexLaneMask(operand.getSubReg())
-             : values->getMaxLaneMaskForVReg(operand.getReg());
-}
-
-/// The first point at a slot or behind it.
-size_t RecomputeAtUses::pointOf(SlotIndex slot) const {
-  const SlotIndex base = slot.getBaseIndex();
-  const size_t number = lower_bound(slots, base) - slots.begin();
-  if (number == slots.size() || slots[number] != base ||
-      slot <= base.getRegSlot(/*EC=*/true))
-    return 2 * number;
-  return 2 * number + (slot <= base.getRegSlot() ? 1 : 2);
-}
-
-SlotIndex RecomputeAtUses::slotOf(size_t point) const {
-  return slots[point / 2].getRegSlot(/*EC=*/point % 2 == 0);
-}
-
-/// Which lanes are on where, by the last one to change that.
-void RecomputeAtUses::countLanes() {
-  constexpr size_t kUnknown = ~size_t(0);
-  auto writes = [&](const MachineInstr &instruction) {
-    return any_of(lanesOnRegisters, [&](MCRegister reg) {
-      return instruction.modifiesRegister(reg, registers);
-    });
-  };
-  DenseMap<const MachineBasicBlock *, size_t> out;
-  lanesOn.assign(order.size() + 1, kUnknown);
-  for (bool isChanged = true; isChanged;) {
-    isChanged = false;
-    for (const MachineBasicBlock *block :
-         ReversePostOrderTraversal<MachineFunction *>(function)) {
-      auto [first, last] = blocks.lookup(block);
-      size_t on = block->pred_empty() ? order.size() : kUnknown;
-      for (const MachineBasicBlock *before : block->predecessors()) {
-        auto found = out.find(before);
-        if (found == out.end() || found->second == on)
-          continue;
-        on = on == kUnknown ? found->second : order.size() + 1 + first;
-      }
-      for (size_t i = first; i < last; ++i) {
-        lanesOn[i] = on;
-        if (writes(*order[i]))
-          on = i;
-      }
-      auto [at, isNew] = out.try_emplace(block, on);
-      isChanged |= isNew || at->second != on;
-      at->second = on;
-    }
-  }
-}
-
-void RecomputeAtUses::count() {
-  order.clear();
-  slots.clear();
-  numbers.clear();
-  blocks.clear();
-  for (MachineBasicBlock &block : *function) {
-    const size_t first = order.size();
-    for (MachineInstr &instruction : block.instrs()) {
-      if (instruction.isDebugInstr() || instruction.isBundledWithPred())
-        continue;
-      numbers[&instruction] = order.size();
-      order.push_back(&instruction);
-      slots.push_back(intervals->getInstructionIndex(instruction));
-    }
-    blocks[&block] = {first, order.size()};
-  }
-  scalars.clear();
-  pressure.assign(2 * order.size() + 1, 0);
-  auto add = [&](const LiveRange &range, unsigned size) {
-    for (const LiveRange::Segment &segment : range) {
-      pressure[pointOf(segment.start)] += size;
-      pressure[pointOf(segment.end)] -= size;
-    }
-  };
-  for (unsigned i = 0, n = values->getNumVirtRegs(); i < n; ++i) {
-    const Register reg = Register::index2VirtReg(i);
-    if (values->reg_nodbg_empty(reg) || !intervals->hasInterval(reg) ||
-        !isScalar(reg))
-      continue;
-    scalars.push_back(reg);
-    const LiveInterval &interval = intervals->getInterval(reg);
-    if (!interval.hasSubRanges())
-      add(interval, registersOf(reg, LaneBitmask::getAll()));
-    for (const LiveInterval::SubRange &part : interval.subranges())
-      add(part, registersOf(reg, part.LaneMask));
-  }
-  crowdedBefore.assign(pressure.size() + 1, 0);
-  int alive = 0;
-  for (size_t point = 0; point < pressure.size(); ++point) {
-    alive += pressure[point];
-    pressure[point] = alive;
-    crowdedBefore[point + 1] = crowdedBefore[point] + (alive > int(limit));
-  }
-  conditionAlive.clear();
-  conditionAlive.resize(order.size() + 1);
-  for (MachineBasicBlock &block : *function) {
-    bool isAlive = any_of(block.successors(), [&](MachineBasicBlock *next) {
-      return next->isLiveIn(condition);
-    });
-    auto [first, last] = blocks.lookup(&block);
-    for (size_t i = last; i-- > first;) {
-      if (order[i]->readsRegister(condition, registers))
-        isAlive = true;
-      else if (order[i]->modifiesRegister(condition, registers))
-        isAlive = false;
-      conditionAlive[i] = isAlive;
-    }
-  }
-  countLanes();
-}
-
-/// Whether all lanes of a register are alive at a point.
-bool RecomputeAtUses::isAlive(Register reg, LaneBitmask lanes,
-                              size_t point) const {
-  const LiveInterval &interval = intervals->getInterval(reg);
-  const SlotIndex slot = slotOf(point);
-  if (!interval.hasSubRanges())
-    return interval.liveAt(slot);
-  for (const LiveInterval::SubRange &part : interval.subranges())
-    if ((part.LaneMask & lanes).any()) {
-      if (!part.liveAt(slot))
-        return false;
-      lanes &= ~part.LaneMask;
-    }
-  return lanes.none();
-}
-
-/// Whether a register has one value where two instructions read.
-bool RecomputeAtUses::isSame(Register reg, LaneBitmask lanes,
-                             const MachineInstr &here,
-                             const MachineInstr &there) const {
-  const LiveInterval &interval = intervals->getInterval(reg);
-  auto isSameIn = [&](const LiveRange &range) {
-    const VNInfo *value =
-        range.Query(intervals->getInstructionIndex(here)).valueIn();
-    return value &&
-           value ==
-               range.Query(intervals->getInstructionIndex(there)).valueIn();
-  };
-  if (!interval.hasSubRanges())
-    return isSameIn(interval);
-  for (const LiveInterval::SubRange &part : interval.subranges())
-    if ((part.LaneMask & lanes).any()) {
-      if (!isSameIn(part))
-        return false;
-      lanes &= ~part.LaneMask;
-    }
-  return lanes.none();
-}
-
-/// Whether registers lack on the way from an instruction to another one, which
-/// it dominates.
-bool RecomputeAtUses::isCrowdedBetween(const MachineInstr &from,
-                                       const MachineInstr &to) const {
-  const size_t begin = 2 * numbers.lookup(&from) + 2;
-  const size_t end = 2 * numbers.lookup(&to);
-  if (from.getParent() == to.getParent())
-    return isCrowded(std::min(begin, end), end);
-  if (isCrowded(2 * blocks.lookup(to.getParent()).first, end) ||
-      isCrowded(begin, 2 * blocks.lookup(from.getParent()).second))
-    return true;
-  SmallPtrSet<const MachineBasicBlock *, 16> seen = {from.getParent()};
-  SmallVector<const MachineBasicBlock *> work(to.getParent()->predecessors());
-  while (!work.empty()) {
-    const MachineBasicBlock *block = work.pop_back_val();
-    if (!seen.insert(block).second)
-      continue;
-    auto [first, last] = blocks.lookup(block);
-    if (isCrowded(2 * first, 2 * last))
-      return true;
-    append_range(work, block->predecessors());
-  }
-  return false;
-}
-
 /// Whether a register may be alive for longer, up to an instruction that its
 /// only definition dominates.
 bool RecomputeAtUses::mayBeHeld(Register reg, LaneBitmask lanes,
@@ -798,25 +558,6 @@ std::optional<Plan> RecomputeAtUses::cheapestAt(size_t point) {
   }
   return best;
 }
-
-void RecomputeAtUses::findRegisters() {
-  condition = MCRegister();
-  lanesOnRegisters.clear();
-  for (unsigned reg = 1; reg < registers->getNumRegs(); ++reg) {
-    StringRef name = registers->getName(reg);
-    if (name == kConditionName)
-      condition = MCRegister(reg);
-    if (name.starts_with(kLanesOnPrefix))
-      lanesOnRegisters.insert(MCRegister(reg));
-  }
-  RegisterClassInfo allocatable;
-  allocatable.runOnMachineFunction(*function);
-  limit = 0;
-  for (const TargetRegisterClass *type : registers->regclasses())
-    if (registers->getRegSizeInBits(*type) == 32 && isOfScalars(*type))
-      limit = std::max<unsigned>(limit, allocatable.getOrder(type).size());
-}
-
 bool RecomputeAtUses::runOnMachineFunction(MachineFunction &ofModule) {
   unsigned left = 0;
   if (ofModule.getFunction()
@@ -824,14 +565,10 @@ bool RecomputeAtUses::runOnMachineFunction(MachineFunction &ofModule) {
           .getValueAsString()
           .getAsInteger(10, left))
     return false;
-  function = &ofModule;
-  registers = function->getSubtarget().getRegisterInfo();
-  values = &function->getRegInfo();
-  intervals = &getAnalysis<LiveIntervalsWrapperPass>().getLIS();
+  enter(ofModule, getAnalysis<LiveIntervalsWrapperPass>().getLIS());
   dominators = &intervals->getDomTree();
   dominators->updateDFSNumbers();
   loops = &getAnalysis<MachineLoopInfoWrapperPass>().getLI();
-  findRegisters();
   if (!condition || left >= limit)
     return false;
   limit -= left;
