@@ -25,6 +25,10 @@ constexpr TensorSpec ofQueries(const char *name, const char *title,
   return ofRows(name, title, Extent::HeadsQ, Extent::SeqlenQ, columns, written,
                 output);
 }
+constexpr TensorSpec withRowsApart(TensorSpec spec) {
+  spec.rowsApart = true;
+  return spec;
+}
 constexpr TensorSpec ofKeys(const char *name, const char *title, Extent columns,
                             bool written = false, Output output = kNoOutput) {
   return ofRows(name, title, Extent::HeadsK, Extent::SeqlenK, columns, written,
@@ -71,7 +75,8 @@ constexpr TensorSpec kBackwardTensors[] = {
     ofKeys("k", "K", Extent::HeadDim),
     ofKeys("v", "V", Extent::HeadDimV),
     ofQueries("out", "the output of the forward pass", Extent::HeadDimV),
-    ofQueries("dout", "the gradient of the output", Extent::HeadDimV),
+    withRowsApart(
+        ofQueries("dout", "the gradient of the output", Extent::HeadDimV)),
     logSumExp(/*written=*/false, /*optional=*/false,
               "f32 of the forward pass, the natural logarithm"),
     ofQueries("dq", "the gradient of Q", Extent::HeadDim, /*written=*/true,
@@ -139,7 +144,8 @@ constexpr AlgorithmSpec kBackwardAlgorithms[] = {
     {"atomic16",
      false,
      kAtomic16,
-     {1, Extent::HeadDim, 32, /*splits=*/false, /*pairStep=*/64, /*spareRows=*/32}},
+     {1, Extent::HeadDim, 32, /*splits=*/false, /*pairStep=*/64,
+      /*spareRows=*/32}},
 };
 
 constexpr TensorSpec kMaskTensors[] = {

@@ -67,6 +67,13 @@ Result checkStrides(TensorParam &tensor) {
       return outOfRange(std::string(tensor.name) + dim.name, dim.stride, 0,
                         dim.most);
   }
+  if (tensor.rowsApart && tensor.rows > 1 &&
+      tensor.strideSeq < tensor.rowElements)
+    return invalid(std::string(tensor.name) + tensor.rowStride + " is " +
+                   std::to_string(tensor.strideSeq) + ", so that its rows of " +
+                   std::to_string(tensor.rowElements) +
+                   " elements overlap, as none of " + tensor.name +
+                   " may; copy it");
   // Longer rows of an odd number end with the word before (attn.view's again).
   constexpr int64_t kChunk = 16, kWord = 4;
   const int64_t rowBytes = tensor.rowElements * tensor.elementBytes;
@@ -293,10 +300,11 @@ Result readVisibility(const CommonParams &common, Problem &problem) {
   if (Result result = readGroups(common.groups, problem); !result.ok())
     return result;
   if (problem.sizes.headDimV > kMaxHeadDimV)
-    return invalid("head_dim is " + std::to_string(problem.sizes.headDim) +
-                   ", and so is that of v without FOVEA_GROUP_HEAD_DIMS, not in "
-                   "1 to " +
-                   std::to_string(kMaxHeadDimV));
+    return invalid(
+        "head_dim is " + std::to_string(problem.sizes.headDim) +
+        ", and so is that of v without FOVEA_GROUP_HEAD_DIMS, not in "
+        "1 to " +
+        std::to_string(kMaxHeadDimV));
   setHeadDims(problem);
   const MaskKind mask = MaskKind(common.mask);
   if (!problem.key.takesWindow())

@@ -430,22 +430,30 @@ Value KeyGradients::loadOwn(const Rows &rows, Value first, int64_t columns,
                   firstSeen ? sub(firstSeen, first) : Value(), column);
 }
 
-/// The queries that see each key: none one past the last where sums over keys
-/// are had, and no query past the last.
+/// The queries that see each key: none one past the last, where that matters.
 Bounds KeyGradients::seenByKeys() {
   // Or LLVM would make them ahead of the loops.
   const Value first = opaque(firstKey);
   Bounds seen = visibility.rowsOfEachKey(queries, first, tiles.blockM);
-  RankedTensorType row = tile(1, tiles.blockM, b.getI32Type());
-  Value count = splat(row, queries.count);
-  seen.end = seen.end ? min(seen.end, count) : count;
+  if (score.isProgram()) {
+    RankedTensorType row = tile(1, tiles.blockM, b.getI32Type());
+    Value count = splat(row, queries.count);
+    seen.end = seen.end ? min(seen.end, count) : count;
+  }
   if (!sumsOverKeys())
     return seen;
-  Value keys =
+  RankedTensorType row = tile(1, tiles.blockM, b.getI32Type());
+  Value count =
       splat(row, sub(seqlenK(), score.hasGradients() ? first : firstKey));
   Value isKey = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
-                                      ColumnIndexOp::create(b, row), keys);
-  seen.end = select(isKey, seen.end, splat(row, 0));
+                                      ColumnIndexOp::create(b, row), count);
+  Value none = splat(row, 0);
+  // By the end, or by a beginning behind the last query: whichever there is.
+  if (seen.end || !seen.begin)
+    seen.end =
+        select(isKey, seen.end ? seen.end : splat(row, queries.count), none);
+  else
+    seen.begin = select(isKey, seen.begin, splat(row, queries.count));
   return seen;
 }
 
@@ -528,9 +536,12 @@ void KeyGradients::build() {
     queries.hasHead = true;
   }
 
-  // A block that ends with queries past the last one is masked: rows that
-  // overlap have something other than zeros there.
-  queries.hasTail = true;
+  // Queries past the last one are zeros, which add nothing: where no key is
+  // seen too early, the block that ends with them is as good as full. Unless a
+  // program makes something of zeros.
+  queries.hasTail |= score.isProgram();
+  if (!queries.hasTail)
+    queries.full = queries.end;
   tailBlocks = sub(queries.end, queries.full);
   maskedBlocks = add(tailBlocks, queries.head);
   if (query && pipeline.behind() > 0) // nothing lies there yet
