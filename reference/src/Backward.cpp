@@ -591,10 +591,16 @@ CaptureGradient fovea::reference::captureGradientF64(
   CaptureGradient result;
   result.elements.resize(size_t(count));
   const double normV = largestNorm(p.v);
-  auto dot = [](int64_t dim, const Row &x, const Row &y) {
+  // Of what matrix instructions see, which is the kernel's to compute from: an
+  // operand that they flush is no rounding that a budget has a term for.
+  auto operand = [&](double x) {
+    return problem.flushSubnormals && std::fabs(x) < leastNormal(p.q.type) ? 0
+                                                                           : x;
+  };
+  auto dot = [&](int64_t dim, const Row &x, const Row &y) {
     double sum = 0;
     for (int64_t d = 0; d < dim; ++d)
-      sum += x[d] * y[d];
+      sum += operand(x[d]) * operand(y[d]);
     return sum;
   };
   // What the pairs of a row may err by, which they do alike.

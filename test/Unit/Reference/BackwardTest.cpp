@@ -295,6 +295,54 @@ TEST(BackwardPlain, TakesSubnormalScoreGradientsForZerosIfAsked) {
   EXPECT_EQ(attentionBackwardPlain(problem).dq[0], 0);
 }
 
+/// A bias of each key.
+struct KeyBias : ScoreFunction {
+  Result<double> apply(double x, const Place &) const override {
+    return {x, 1};
+  }
+  Result<float> apply(float x, const Place &) const override { return {x, 1}; }
+  Term termOf(int, double, const Place &place) const override {
+    return {1, place.key};
+  }
+};
+
+/// What a score program captures has gradients of the same operands.
+TEST(CaptureGradients, AreOfWhatMatrixInstructionsSee) {
+  Shape shape = shapeOf(ElemType::F16, 1, 1, 3, 5, Mask::None);
+  OwnedProblem owned(shape, InputKind::Normal, 1);
+  OwnedProblem other(shape, InputKind::Normal, 2);
+  BackwardProblem problem{owned.problem, other.problem.q};
+  problem.forward.score = std::make_shared<KeyBias>();
+  const Row places[] = {
+      problem.forward.q.row(0, 0, 1), problem.forward.k.row(0, 0, 2),
+      problem.forward.v.row(0, 0, 3), problem.dout.row(0, 0, 2)};
+  const ForwardResult forward = attentionForwardF64(problem.forward);
+  const std::vector<float> lse(forward.lse.begin(), forward.lse.end());
+  auto gradients = [&] {
+    std::vector<double> values;
+    for (const CaptureGradient::Element &element :
+         captureGradientF64(problem, forward.out, lse, 0, 5).elements)
+      values.push_back(element.exact);
+    return values;
+  };
+  // Delta is made of vector instructions, which see all of dout.
+  for (const Row &place : places) {
+    const double before = place[4];
+    const bool isOfDelta = &place == &places[3];
+    place.set(4, 0x1p-15);
+    problem.flushSubnormals = true;
+    const auto flushed = gradients();
+    problem.flushSubnormals = false;
+    EXPECT_NE(gradients(), flushed);
+    place.set(4, 0);
+    if (isOfDelta)
+      EXPECT_NE(gradients(), flushed);
+    else
+      EXPECT_EQ(gradients(), flushed);
+    place.set(4, before);
+  }
+}
+
 /// Where the log-sum-exp lacks the digits of a probability, this is still none
 /// above 1: one key, whose logit is 2^40.
 TEST(BackwardPlain, HasNoProbabilityAboveOne) {

@@ -101,7 +101,8 @@ struct CaptureGradient {
 
 /// In fp64 on what the kernels are given: with the output that delta is made
 /// of, [batch, heads_q, seqlen_q, dim], and the log-sum-exp, [batch, heads_q,
-/// seqlen_q], of the forward pass as they are stored.
+/// seqlen_q], of the forward pass as they are stored; products are of what the
+/// device's matrix instructions see.
 /// \param capture  its number
 /// \param count    of its elements
 CaptureGradient captureGradientF64(const BackwardProblem &problem,
