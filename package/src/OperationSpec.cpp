@@ -25,10 +25,6 @@ constexpr TensorSpec ofQueries(const char *name, const char *title,
   return ofRows(name, title, Extent::HeadsQ, Extent::SeqlenQ, columns, written,
                 output);
 }
-constexpr TensorSpec withRowsApart(TensorSpec spec) {
-  spec.rowsApart = true;
-  return spec;
-}
 constexpr TensorSpec ofKeys(const char *name, const char *title, Extent columns,
                             bool written = false, Output output = kNoOutput) {
   return ofRows(name, title, Extent::HeadsK, Extent::SeqlenK, columns, written,
@@ -75,8 +71,7 @@ constexpr TensorSpec kBackwardTensors[] = {
     ofKeys("k", "K", Extent::HeadDim),
     ofKeys("v", "V", Extent::HeadDimV),
     ofQueries("out", "the output of the forward pass", Extent::HeadDimV),
-    withRowsApart(
-        ofQueries("dout", "the gradient of the output", Extent::HeadDimV)),
+    ofQueries("dout", "the gradient of the output", Extent::HeadDimV),
     logSumExp(/*written=*/false, /*optional=*/false,
               "f32 of the forward pass, the natural logarithm"),
     ofQueries("dq", "the gradient of Q", Extent::HeadDim, /*written=*/true,

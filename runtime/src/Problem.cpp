@@ -67,13 +67,6 @@ Result checkStrides(TensorParam &tensor) {
       return outOfRange(std::string(tensor.name) + dim.name, dim.stride, 0,
                         dim.most);
   }
-  if (tensor.rowsApart && tensor.rows > 1 &&
-      tensor.strideSeq < tensor.rowElements)
-    return invalid(std::string(tensor.name) + tensor.rowStride + " is " +
-                   std::to_string(tensor.strideSeq) + ", so that its rows of " +
-                   std::to_string(tensor.rowElements) +
-                   " elements overlap, as none of " + tensor.name +
-                   " may; copy it");
   // Longer rows of an odd number end with the word before (attn.view's again).
   constexpr int64_t kChunk = 16, kWord = 4;
   const int64_t rowBytes = tensor.rowElements * tensor.elementBytes;

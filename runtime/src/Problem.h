@@ -78,7 +78,6 @@ struct TensorParam {
   /// Rows of elements, which kernels of many columns read in words, and whether
   /// they are V's.
   bool hasWords = false, isOfV = false;
-  bool rowsApart = false; ///< as in spec::TensorSpec
   /// They have no whole word of their own to end with, after checkStrides().
   bool lacksWords = false;
   /// Elements from the first to one past the last, after checkStrides().
@@ -260,7 +259,6 @@ inline TensorParam readTensor(const void *params,
     tensor.rows = rows;
     tensor.rowElements = sizes.of(spec.columns);
     tensor.hasWords = true;
-    tensor.rowsApart = spec.rowsApart;
     tensor.isOfV = spec.columns == spec::Extent::HeadDimV;
     break;
   case spec::Shape::Places:

@@ -45,6 +45,8 @@ std::string ForwardCase::str() const {
     text += "+" + number(rowPadding);
   if (offset)
     text += "@" + number(offset);
+  if (!equalRows.empty())
+    text += " one-row=" + equalRows;
   if (!scoreName.empty())
     text += " score=" + scoreName;
   if (!listsName.empty())

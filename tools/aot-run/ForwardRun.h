@@ -63,6 +63,9 @@ struct ForwardCase {
   int64_t batch = 1, heads = 1, headsK = 1, seqQ = 128, seqK = 128;
   reference::Layout layout = reference::Layout::BHSD;
   int64_t rowPadding = 0; ///< elements between rows
+  /// A tensor that is read and whose rows are one, with a stride of 0 along the
+  /// sequence, as PyTorch's expand() makes them; empty: none.
+  std::string equalRows;
   int64_t offset = 0;     ///< elements by which each tensor misses alignment
   std::optional<float> scale; ///< default: 1 / sqrt(headDim)
   reference::InputKind input = reference::InputKind::Normal;

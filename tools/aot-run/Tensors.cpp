@@ -65,9 +65,11 @@ Tensors::Tensors(OpKind op, const ForwardCase &c)
                   rows = isPacked ? side->total : extentOf(c, spec.rows),
                   batch = isPacked ? 1 : c.batch;
     if (spec.shape == Shape::Rows) {
-      const reference::Tensor &t = entry.tensor =
+      reference::Tensor &t = entry.tensor =
           reference::describe(c.type, c.layout, batch, heads, rows,
                               extentOf(c, spec.columns), c.rowPadding);
+      if (spec.name == c.equalRows)
+        t.strideSeq = 0;
       entry.rows = {t.batch,       t.heads,      t.seq,      t.dim,
                     t.strideBatch, t.strideHead, t.strideSeq};
     } else if (spec.shape == Shape::Vector) {

@@ -322,6 +322,12 @@ void addOptions(CLI::App &app, CommandLine &line) {
   app.add_option("--row-padding", c.rowPadding,
                  "Elements between the rows of each tensor")
       ->check(length);
+  auto *equalRows =
+      app.add_option("--equal-rows", c.equalRows,
+                     "This tensor's rows are one, its stride along the "
+                     "sequence 0: q, k, v or dout")
+          ->check(CLI::IsMember({"q", "k", "v", "dout"}).description(""))
+          ->type_name("NAME");
   app.add_option("--scale", line.scale,
                  "Factor on q.k^T (default 1/sqrt(head-dim))")
       ->check(tool::finite(-FLT_MAX, FLT_MAX));
@@ -341,6 +347,7 @@ void addOptions(CLI::App &app, CommandLine &line) {
                    "Take this tensor from a .npy file [batch, heads, seq, dim]")
         ->check(CLI::ExistingFile.description(""))
         ->excludes(varlen)
+        ->excludes(equalRows)
         ->type_name("FILE");
 
   app.add_option("--suite", line.suite,
@@ -437,6 +444,9 @@ bool checkCombination(const CLI::App &app, const CommandLine &line,
     else if ((isForward ? backward : forward).count(name))
       error = "--" + name + " has no effect with --op=" + line.op +
               "; leave one out";
+    else if (isForward && name == "equal-rows" &&
+             line.backward.forward.equalRows == "dout")
+      error = "--equal-rows=dout has no effect with --op=forward; leave it out";
     else if (name == "dout-scale" && !line.doutFile.empty())
       error = "--dout-scale has no effect with --dout; leave one out";
     if (!error.empty())

@@ -205,14 +205,34 @@ void GradientBuilder<Base>::separateChunks() {
 // Weights and their gradients
 //===----------------------------------------------------------------------===//
 
+static constexpr float kMinusLog2E = -1.44269504088896340736f;
+
 template <typename Base>
 Value GradientBuilder<Base>::negated(Value lse) {
   auto type = cast<RankedTensorType>(lse.getType());
   float infinity = std::numeric_limits<float>::infinity();
-  Value negated = this->fmul(lse, this->splat(type, -1.44269504088896340736f));
+  Value negated = this->fmul(lse, this->splat(type, kMinusLog2E));
   Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, negated,
                                      this->splat(type, infinity));
   return this->select(none, this->splat(type, -infinity), negated);
+}
+
+template <typename Base>
+Value GradientBuilder<Base>::negatedWhereSeen(Value lse, Value delta) {
+  auto type = cast<RankedTensorType>(lse.getType());
+  return this->select(
+      isPositiveZero(delta),
+      this->splat(type, -std::numeric_limits<float>::infinity()),
+      this->fmul(lse, this->splat(type, kMinusLog2E)));
+}
+
+template <typename Base>
+Value GradientBuilder<Base>::isPositiveZero(Value values) {
+  auto type = cast<RankedTensorType>(values.getType());
+  auto bits = type.clone(b.getI32Type());
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                               arith::BitcastOp::create(b, bits, values),
+                               this->splat(bits, 0));
 }
 
 template <typename Base>

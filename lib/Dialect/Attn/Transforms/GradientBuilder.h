@@ -147,6 +147,11 @@ protected:
   /// -lse * log2(e). A row that saw no key, for which others also write the
   /// lowest number, gets -inf, and so P = 0.
   Value negated(Value lse);
+  /// The same of rows with the deltas that RowSums writes: -inf, too, past the
+  /// last row, where loads are +0.
+  Value negatedWhereSeen(Value lse, Value delta);
+  /// By its bits.
+  Value isPositiveZero(Value values);
   /// exp2(factor * scores + negated lse), at most 1: where scores are large,
   /// the digits that the log-sum-exp lacks would make it more.
   Value probabilities(Value scores, Value negatedLse);

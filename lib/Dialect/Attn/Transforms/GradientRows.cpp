@@ -19,8 +19,8 @@ namespace {
 // delta
 //===----------------------------------------------------------------------===//
 
-/// delta = rowsum(out * dout) - dlse of one block of queries; where dQ is added
-/// up in memory, its sums begin as zeros.
+/// delta = rowsum(out * dout) - dlse of one block of queries, as
+/// whetherSeen() says; where dQ is added up in memory, its sums begin as zeros.
 class RowSums : public GradientBuilder<QueryBlockBuilder> {
 public:
   using GradientBuilder::GradientBuilder;
@@ -40,7 +40,7 @@ public:
                                   transpose(products));
     if (op.getDlse())
       sums = fsub(sums, gradientOfLse());
-    StoreOp::create(b, transpose(sums),
+    StoreOp::create(b, transpose(whetherSeen(sums)),
                     view(deltaRows(headQ), firstRow, 1, b.getF32Type()));
     if (isAtomic())
       StoreOp::create(b, noSums(),
@@ -76,19 +76,25 @@ private:
                        to);
     }
   }
-  /// dlse, [1, block_m]: zeros where there is none, and of rows that saw no
-  /// key, whose weights of 0 must not meet whatever is there.
+  /// dlse, [1, block_m]: zeros where there is none.
   Value gradientOfLse() {
     Rows rows = rowValues("dlse", headQ);
     rows.count = select(isNull(rows.base), firstRow, rows.count);
-    Value given = loadValues(rows, firstRow, tiles.blockM);
-    auto type = cast<RankedTensorType>(given.getType());
+    return loadValues(rows, firstRow, tiles.blockM);
+  }
+  /// Deltas, [1, block_m]: those that are zero as -0, and +0 where a row saw no
+  /// key, whose weights of 0 are not to meet whatever is there. So the kernel
+  /// of dK and dV, for which loads past the last row are +0, needs one
+  /// comparison to know whose weights are 0 for certain.
+  Value whetherSeen(Value deltas) {
+    auto type = cast<RankedTensorType>(deltas.getType());
     Value lse =
         negated(loadValues(rowValues("lse", headQ), firstRow, tiles.blockM));
     Value none = arith::CmpFOp::create(
         b, arith::CmpFPredicate::OEQ, lse,
         splat(type, -std::numeric_limits<float>::infinity()));
-    return select(none, splat(type, 0.0f), given);
+    return select(none, splat(type, 0.0f),
+                  select(isPositiveZero(deltas), splat(type, -0.0f), deltas));
   }
   Value noSums() {
     if (!sumsPairs())

@@ -259,7 +259,9 @@ void KeyGradients::take(GradientStep step, Value number) {
     storeTurned(cutChunk(head.dout, slot(Slot::OtherRows)), ldsDout, in);
     return;
   case Step::Store: {
-    Value logSums = chunk ? Value() : negated(slot(Slot::LogSumRows));
+    Value logSums = chunk ? Value()
+                          : negatedWhereSeen(slot(Slot::LogSumRows),
+                                             slot(Slot::DeltaRows));
     storeVisited(cutChunk(head.q, slot(Slot::ScoredRows)), ldsQ, in);
     storeVisited(cutChunk(head.dout, slot(Slot::OtherRows)), ldsDout, in);
     if (!logSums)

@@ -112,9 +112,6 @@ struct TensorSpec {
   Output output = kNoOutput; ///< which one it is, of those for the caller
   const char *note = "";     ///< behind title and shape
   Extent columns = Extent::HeadDim; ///< as far as the shape has them
-  /// Kernels take what is past the last row for zeros, which it is only where
-  /// rows do not overlap.
-  bool rowsApart = false;
 };
 
 /// What a scalar of a base group is filled with.
