@@ -297,16 +297,21 @@ Status fillCommon(const ForwardCall &call, Params &params, Layout &layout,
   params.heads_k = int64_t(k[1]);
   // Places of dropped weights are counted by what the client calls the most.
   const bool isCounted = call.dropout.p != 0 || call.mask;
-  for (const auto &[side, rows, name] :
-       {std::tuple(&call.sequences.q, q[2], "Q"),
-        {&call.sequences.k, k[2], "K"}})
-    if (isCounted && !side->isDense() && !side->stacked &&
-        side->most > int64_t(rows))
-      return unsupported(
-          std::string(side->mostName) + " is " + std::to_string(side->most) +
-          ", and a batch of " + name + " has " + std::to_string(rows) +
-          " rows: places of dropped weights are counted by the first, and "
-          "kernels take a batch to have that many; give it these rows");
+  for (const auto &[side, ofLayout, rows, name, given] :
+       {std::tuple(&call.sequences.q, &layout.q, q[2], "Q", &groups.varlen.q),
+        {&call.sequences.k, &layout.k, k[2], "K", &groups.varlen.k}}) {
+    if (!isCounted || side->isDense() || side->stacked ||
+        ofLayout->most <= int64_t(rows))
+      continue;
+    if (side->length == SequenceSide::Most)
+      return invalid(std::string(side->mostName) + " is " +
+                     std::to_string(side->most) + ", and a batch of " + name +
+                     " has " + std::to_string(rows) +
+                     " rows: without lengths each sequence has the first");
+    given->total = int64_t(rows);
+    if (rows == 0) // nothing is counted
+      ofLayout->most = 0;
+  }
   params.seqlen_q = isCounted ? layout.q.most : layout.q.seqlen;
   params.seqlen_k = isCounted ? layout.k.most : layout.k.seqlen;
   params.head_dim = int64_t(q[3]);

@@ -191,8 +191,11 @@ constexpr fovea_blocks_t kNoBlocks = {
     {}};
 
 /// One side of a structure.
+/// \param most     rows by the call
+/// \param packed   receives those of packed tensors
+/// \param batched  receives those of each batch that are not the call's
 Result readSequences(const std::string &name, const fovea_sequences_t &given,
-                     int64_t &packed) {
+                     int64_t most, int64_t &packed, int64_t &batched) {
   if (given.kind != FOVEA_LENGTHS_EACH &&
       given.kind != FOVEA_LENGTHS_CUMULATIVE)
     return invalid(name + ".kind is " + std::to_string(given.kind) +
@@ -201,15 +204,19 @@ Result readSequences(const std::string &name, const fovea_sequences_t &given,
   if (given.layout != FOVEA_ROWS_BATCHED && given.layout != FOVEA_ROWS_PACKED)
     return invalid(name + ".layout is " + std::to_string(given.layout) +
                    ", not FOVEA_ROWS_BATCHED (0) or FOVEA_ROWS_PACKED (1)");
-  if (given.layout == FOVEA_ROWS_BATCHED) {
-    if (given.total != 0)
-      return invalid(name + ".total is " + std::to_string(given.total) +
-                     "; it is of packed rows, and 0 of others");
-    return Result();
-  }
   if (given.total < 0 || given.total > spec::kMaxSeqlen)
     return invalid(name + ".total is " + std::to_string(given.total) +
                    ", not in 0 to " + std::to_string(spec::kMaxSeqlen));
+  if (given.layout == FOVEA_ROWS_BATCHED) {
+    if (given.total == 0)
+      return Result();
+    if (!given.lengths && given.total < most)
+      return invalid(name + ".total is " + std::to_string(given.total) +
+                     ", and without lengths each sequence has the call's " +
+                     std::to_string(most) + " rows; give lengths");
+    batched = given.total;
+    return Result();
+  }
   if (!given.starts &&
       (!given.lengths || given.kind != FOVEA_LENGTHS_CUMULATIVE))
     return invalid(name +
@@ -241,10 +248,12 @@ Result readVarlen(const fovea_group_t *group, Problem &problem,
       !result.ok())
     return result;
   Sizes &sizes = problem.sizes;
-  if (Result result = readSequences("varlen.q", given.q, sizes.packedQ);
+  if (Result result = readSequences("varlen.q", given.q, sizes.seqlenQ,
+                                    sizes.packedQ, sizes.batchedQ);
       !result.ok())
     return result;
-  if (Result result = readSequences("varlen.k", given.k, sizes.packedK);
+  if (Result result = readSequences("varlen.k", given.k, sizes.seqlenK,
+                                    sizes.packedK, sizes.batchedK);
       !result.ok())
     return result;
   if (given.lse_layout != FOVEA_LSE_AS_Q &&

@@ -26,6 +26,13 @@ struct Sizes {
           headDim = 0, headDimV = 0;
   /// Of sequences that lie in one batch the rows of all; of others negative.
   int64_t packedQ = -1, packedK = -1;
+  /// Of each batch, where they are not the call's; else negative.
+  int64_t batchedQ = -1, batchedK = -1;
+  int64_t batched(spec::Extent rows) const {
+    return rows == spec::Extent::SeqlenQ   ? batchedQ
+           : rows == spec::Extent::SeqlenK ? batchedK
+                                           : -1;
+  }
   int64_t packed(spec::Extent rows) const {
     return rows == spec::Extent::SeqlenQ   ? packedQ
            : rows == spec::Extent::SeqlenK ? packedK
@@ -248,7 +255,11 @@ inline TensorParam readTensor(const void *params,
       sizes.packed(spec.rows) >= 0 &&
       (spec.shape == spec::Shape::Rows ||
        (spec.shape == spec::Shape::Vector && problem.lseIsPacked));
-  const int64_t rows = isPacked ? sizes.packed(spec.rows) : sizes.of(spec.rows);
+  const bool isBatched =
+      spec.shape == spec::Shape::Rows && sizes.batched(spec.rows) >= 0;
+  const int64_t rows = isPacked    ? sizes.packed(spec.rows)
+                       : isBatched ? sizes.batched(spec.rows)
+                                   : sizes.of(spec.rows);
   if (isPacked) { // all sequences are in one
     tensor.batch = std::min<int64_t>(tensor.batch, 1);
     tensor.strideBatch = 0;

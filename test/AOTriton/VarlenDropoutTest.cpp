@@ -64,7 +64,8 @@ TEST(DropoutVarlen, ForwardAndBackward) {
   };
   for (const Row &row : {Row{kCompact, kFew, kMore, 5, 0},
                          {kPadded, kFew, kMore, 5, 0},
-                         {kCompact, {10}, {9}, 0, 21}}) {
+                         {kCompact, {10}, {9}, 0, 21},
+                         {kPadded, {10, 7}, {4, 9}, 0, 21}}) {
     SCOPED_TRACE(row.least + row.axes.stacked);
     Pack pack(
         {"", row.axes, row.axes, row.lengthsQ, row.lengthsK, kCausalAtTheEnd},
@@ -96,21 +97,6 @@ TEST(DropoutVarlen, ForwardAndBackward) {
     EXPECT_NE(std::string(why()).find("Max_seqlen_k is 0"), std::string::npos)
         << why();
   }
-}
-
-/// Rows of padded sequences are found by the length that counts them.
-TEST(DropoutVarlen, RefusesFewerRowsOfABatch) {
-  const Words words({11, 1});
-  Pack pack({"", kPadded, kPadded, {10}, {9}}, /*slack=*/0, /*least=*/21);
-  v3::attn_fwd_params forward = pack.forwardParams();
-  ASSERT_EQ(attnFwd(forward), hipSuccess) << why();
-  EXPECT_EQ(pack.judgeForward(), "");
-  drop(forward, words);
-  EXPECT_EQ(attnFwd(forward), hipErrorNotSupported);
-  EXPECT_NE(std::string(why()).find(
-                "Max_seqlen_q is 21, and a batch of Q has 10 rows"),
-            std::string::npos)
-      << why();
 }
 
 /// Of no keys nothing is dropped, and nobody has to know how many there are;

@@ -447,7 +447,10 @@ typedef struct fovea_sequences {
   const int32_t *starts;
   int32_t kind;   /**< FOVEA_LENGTHS_... */
   int32_t layout; /**< FOVEA_ROWS_... */
-  int64_t total;  /**< rows of packed tensors; else 0 */
+  /** Rows of packed tensors. Of batches: those that each has, if they are not
+      the call's seqlen, of which no sequence with lengths may then have more
+      (places of dropped weights are counted by seqlen); 0: they are. */
+  int64_t total;
 } fovea_sequences_t;
 
 /**

@@ -189,7 +189,10 @@ TEST_F(VarlenTest, IsChecked) {
     refusedSide(".layout is 2, not FOVEA_ROWS_BATCHED (0) or "
                 "FOVEA_ROWS_PACKED (1)");
     side->layout = FOVEA_ROWS_BATCHED;
-    refusedSide(".total is "); // which is of packed rows
+    side->lengths = nullptr;
+    side->total = 1;
+    refusedSide(".total is 1, and without lengths each sequence has the "
+                "call's ");
     side->total = -1;
     refusedSide(".total is -1, not in 0 to 2147483135");
     side->total = int64_t(1) << 31;
