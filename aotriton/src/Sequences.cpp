@@ -142,6 +142,12 @@ Status layOutSide(const char *name, const SequenceSide &side, uint64_t number,
   if (side.most < 0)
     return invalid(std::string(side.mostName) + " is " +
                    std::to_string(side.most) + "; it may not be negative");
+  // AOTriton's grid has no workgroup then, which HIP refuses.
+  if (isQueries && side.most == 0 && rows != 0)
+    return invalid(std::string(side.mostName) + " is 0, and " + name + " has " +
+                   std::to_string(int64_t(rows)) +
+                   " rows, of which none would be computed; it must be the "
+                   "length of the longest sequence");
   const uint64_t most = uint64_t(side.most);
   const bool isUniform = side.stacked && side.place == SequenceSide::Implied;
   if (isUniform) {
