@@ -38,6 +38,7 @@ _capsule_is.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 _BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "int32": 4, "int64": 8,
           "uint64": 8, "bool": 1}
+KINDS = tuple(_BYTES)
 
 
 @dataclasses.dataclass
@@ -93,7 +94,13 @@ def _contiguous(shape, order=None):
     return tuple(strides)
 
 
-def _of_interface(array, name):
+def _check_kind(name, kind, wanted, known=True):
+    if kind not in _BYTES or not known:
+        raise TypeError(f"{name}: its elements are {kind}, not "
+                        f"{'one of ' if len(wanted) > 1 else ''}{', '.join(wanted)}")
+
+
+def _of_interface(array, name, wanted):
     interface = array.__array_interface__
     kind = str(getattr(array, "dtype", ""))  # ml_dtypes' types have a name alone
     if kind not in _BYTES:
@@ -102,9 +109,7 @@ def _of_interface(array, name):
                                                   kind or interface["typestr"])
     if interface["typestr"][0] == ">":
         kind += " of big-endian bytes"
-    if kind not in _BYTES:
-        raise TypeError(f"{name}: its elements are {kind}, not one of "
-                        f"{', '.join(_BYTES)}")
+    _check_kind(name, kind, wanted)
     shape, size = tuple(interface["shape"]), _BYTES[kind]
     strides = interface.get("strides")
     if strides is None:
@@ -119,7 +124,7 @@ def _of_interface(array, name):
     return View(address, shape, strides, kind, None, read_only, array)
 
 
-def _of_torch(tensor, name):
+def _of_torch(tensor, name, wanted):
     """A tensor of PyTorch's own class, without the capsule of DLPack."""
     if tensor.requires_grad and sys.modules["torch"].is_grad_enabled():
         raise TypeError(f"{name}: Tensor that requires a gradient; fovea.torch.attention "
@@ -128,9 +133,7 @@ def _of_torch(tensor, name):
         raise TypeError(f"{name}: its elements are negated when they are read; give "
                         "its resolve_neg()")
     kind = str(tensor.dtype).rpartition(".")[2]
-    if kind not in _BYTES:
-        raise TypeError(f"{name}: its elements are {kind}, not one of "
-                        f"{', '.join(_BYTES)}")
+    _check_kind(name, kind, wanted)
     place = tensor.device
     if place.type not in torch_devices:
         raise TypeError(f"{name}: it is in memory of PyTorch's device '{place}', neither "
@@ -156,7 +159,7 @@ def planned(tensor):
                 tuple(tensor.stride()), kind, None, False, tensor)
 
 
-def _of_dlpack(array, name):
+def _of_dlpack(array, name, wanted):
     try:
         # The memory is ordered by `stream`, of the caller's: nothing to wait for.
         where = array.__dlpack_device__()[0]
@@ -179,9 +182,7 @@ def _of_dlpack(array, name):
         tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
     kind = f"{_KINDS.get(tensor.code, f'DLPack type {tensor.code}, ')}{tensor.bits}"
     kind = "bool" if kind == "bool8" else kind
-    if kind not in _BYTES or tensor.lanes != 1:
-        raise TypeError(f"{name}: its elements are {kind}, not one of "
-                        f"{', '.join(_BYTES)}")
+    _check_kind(name, kind, wanted, tensor.lanes == 1)
     if tensor.device_type not in (*_ON_HOST, _ROCM):
         raise TypeError(
             f"{name}: it is in memory of DLPack's device type {tensor.device_type}, "
@@ -195,8 +196,11 @@ def _of_dlpack(array, name):
                 read_only, (array, capsule))
 
 
-def view(array, name):
+def view(array, name, wanted=KINDS):
     """Where an array lies.
+
+    Args:
+        wanted: the types that its place takes, for a message about one that nothing takes.
 
     Raises:
         TypeError: it is none, or has elements or memory of another kind.
@@ -207,11 +211,11 @@ def view(array, name):
         return View(0, array.shape, _contiguous(array.shape, array.order),
                     array.dtype, None, False, array)
     if layout_of(type(array)) is _torch_layout:
-        made = _of_torch(array, name)
+        made = _of_torch(array, name, wanted)
     elif hasattr(array, "__array_interface__"):
-        made = _of_interface(array, name)
+        made = _of_interface(array, name, wanted)
     elif hasattr(array, "__dlpack__"):
-        made = _of_dlpack(array, name)
+        made = _of_dlpack(array, name, wanted)
     else:
         raise TypeError(f"{name}: {type(array).__name__} is no array: it has neither "
                         "__dlpack__ nor __array_interface__")

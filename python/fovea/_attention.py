@@ -35,6 +35,14 @@ _NOWHERE = 256
 _KEPT = 512
 
 
+def _kinds(name):
+    """The types that an array of a call may have."""
+    if name not in _TENSORS:
+        return _arrays.KINDS
+    kind = _TENSORS[name][1]
+    return (kind,) if kind else tuple(DTYPES)
+
+
 class _Call:
     """The structures of calls that differ in the addresses of their arrays alone."""
 
@@ -71,7 +79,7 @@ class _Call:
 
     # Arrays.
     def expect(self, array, name, shape, dtype=None):
-        seen = _arrays.view(array, name)
+        seen = _arrays.view(array, name, (dtype,) if dtype else _arrays.KINDS)
         if seen.shape != tuple(shape):
             raise InvalidArgumentError(
                 f"{name} has shape {seen.shape}, not {tuple(shape)}")
@@ -96,7 +104,7 @@ class _Call:
 
     def see(self, name, array):
         """Holds an array to the sizes that others have, or takes its own."""
-        seen = _arrays.view(array, name)
+        seen = _arrays.view(array, name, _kinds(name))
         rank = len(_TENSORS[name][0])
         if name in ("q", "k") and self._described is not None and (
                 len(seen.shape) == rank - 1):
@@ -336,7 +344,7 @@ class _Operation:
         views = []
 
         def viewed(array, name):
-            views.append(_arrays.view(array, name))
+            views.append(_arrays.view(array, name, _kinds(name)))
             return views[-1]
 
         arguments = dict(zip(self.options, options))
@@ -647,7 +655,7 @@ def explain(q: Any, k: Any, v: Any, *, backward: bool = False,
             (like, k, v, out, out, lse, sinks, dlse, None, None, None, None), features,
             (scale, mask, tuple(gradients), deterministic, narrow_sums, kernel))
         return call.explain(library, _native.lib.fovea_backward_explain, device)
-    seen = _arrays.view(q, "q")
+    seen = _arrays.view(q, "q", tuple(DTYPES))
     like = _arrays.Spec(seen.shape, seen.dtype, _arrays.order_of(seen))
     call = FORWARD.call((like, k, v, None, None, sinks), features,
                         (scale, mask, splits, kernel, return_lse, False))

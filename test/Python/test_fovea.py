@@ -338,7 +338,8 @@ class Arrays(Case):
         read_only.flags.writeable = False
         for kind, words, k, options in (
                 (TypeError, "k: str is no array", "text", {}),
-                (TypeError, "k: its elements are float64", q.astype(float), {}),
+                (TypeError, "k: its elements are float64, not one of float16, bfloat16, float32$",
+                 q.astype(float), {}),
                 (TypeError, "k is float32, not float16", q.astype(np.float32), {}),
                 (TypeError, "big-endian", q.astype(">f2"), {}),
                 (ValueError, r"k has shape \(1, 2, 40, 32\).*head_dim is 32, others' 64",

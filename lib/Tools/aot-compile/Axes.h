@@ -10,6 +10,7 @@
 #define FOVEA_LIB_TOOLS_AOTCOMPILE_AXES_H
 
 #include "Request.h"
+#include <set>
 
 namespace fovea::tools {
 
@@ -27,14 +28,18 @@ struct Item {
 /// A wrong value each line; nothing is compiled if there is one.
 class Complaints {
 public:
+  /// Once, also of what several objects of a spec share.
   void add(llvm::StringRef where, const llvm::Twine &message) {
-    text += (where + ": " + message + "\n").str();
+    std::string line = (where + ": " + message + "\n").str();
+    if (said.insert(line).second)
+      text += line;
   }
   bool any() const { return !text.empty(); }
   const std::string &str() const { return text; }
 
 private:
   std::string text;
+  std::set<std::string> said;
 };
 
 /// The lists. Each needs a value, but schedules: none is "as chosen", and head
