@@ -392,12 +392,12 @@ static bool hasNoSchedule(Op op) {
   return !op || !op.getSchedule();
 }
 
-/// Whether a kernel has more to hold than those for which the tables were made:
-/// a score program, or arguments beside a window's.
-static bool holdsMore(const ProblemKey &problem) {
+/// Whether a kernel is another than those for which the tables were made: it
+/// has a score program, arguments beside a window's, or a mask compiled in.
+static bool isNotOfTables(const ProblemKey &problem) {
   GroupVersions others = problem.groups;
   others[size_t(spec::findGroup("window"))] = 0;
-  return problem.score || others != GroupVersions{};
+  return problem.score || others != GroupVersions{} || !problem.takesWindow();
 }
 
 llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
@@ -416,7 +416,7 @@ llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
   Compilation compilation(job, request);
   if (llvm::Error error = compilation.start(/*observed=*/false))
     return error;
-  job.takesLaterRows = !job.keepsFirstRow && holdsMore(job.problem) &&
+  job.takesLaterRows = !job.keepsFirstRow && isNotOfTables(job.problem) &&
                        job.overrides.leavesSchedule() &&
                        hasNoSchedule(compilation.problem<attn::ForwardOp>()) &&
                        hasNoSchedule(compilation.problem<attn::BackwardOp>());
