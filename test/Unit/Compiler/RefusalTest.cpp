@@ -145,6 +145,24 @@ TEST(EstimateCost, KnowsEveryAlgorithm) {
   }
 }
 
+TEST(EstimateCost, KnowsWhereProductsAreOfLanes) {
+  auto cpuMs = [](const char *chip, fovea::DataType type) {
+    tools::Job job;
+    job.target = target::lookupTarget(chip);
+    job.problem.op = fovea::OpKind::Backward;
+    job.problem.headDim = 128;
+    job.problem.dtype = type;
+    job.algorithm = &fovea::spec::specOf(job.problem.op).algorithms[0];
+    return llvm::cantFail(tools::estimateCost(job)).cpuMs;
+  };
+  for (const char *chip : {"gfx1100", "gfx1201"}) {
+    EXPECT_EQ(cpuMs(chip, fovea::DataType::BF16),
+              cpuMs("gfx942", fovea::DataType::BF16));
+    EXPECT_GT(cpuMs(chip, fovea::DataType::F32),
+              2 * cpuMs("gfx942", fovea::DataType::F32));
+  }
+}
+
 TEST(EstimateCost, RefusesWhatWasNotMeasured) {
   tools::Job job;
   job.target = target::lookupTarget("gfx942");
