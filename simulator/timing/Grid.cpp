@@ -76,8 +76,14 @@ std::vector<uint64_t> WorkMap::wanted(const std::map<uint64_t, uint64_t> &counts
       for (int i = 0; i < 4; ++i) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         Checks.push_back((state >> 20) % Total);
-        want(Checks.back());
       }
+      // Lines hide best what lies where work changes most, such as the end of
+      // one head's blocks and the beginning of the next one's.
+      for (unsigned d = 0; d < 3; ++d)
+        if (std::optional<uint32_t> at = withinSteepest(d))
+          Checks.push_back(pointId(d, *at));
+      for (uint64_t id : Checks)
+        want(id);
     } else if (Stage == 3) {
       finish(counts);
       double worst = 0;
@@ -138,6 +144,24 @@ void WorkMap::finish(const std::map<uint64_t, uint64_t> &counts) {
         Points[d][at] = double(it->second);
     }
   }
+}
+
+std::optional<uint32_t> WorkMap::withinSteepest(unsigned dim) const {
+  const auto &points = Points[dim];
+  std::optional<uint32_t> result;
+  double most = 0;
+  for (auto it = points.begin(); it != points.end(); ++it) {
+    auto next = std::next(it);
+    if (next == points.end())
+      break;
+    const double change = std::abs(next->second - it->second);
+    if (next->first - it->first < 2 || close(next->second, it->second) ||
+        change <= most)
+      continue;
+    most = change;
+    result = it->first + (next->first - it->first) / 2;
+  }
+  return result;
 }
 
 double WorkMap::along(unsigned dim, uint32_t at) const {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ public:
 private:
   uint64_t pointId(unsigned dim, uint32_t at) const;
   double along(unsigned dim, uint32_t at) const;
+  /// Between the neighbouring points of a dimension whose work differs most.
+  std::optional<uint32_t> withinSteepest(unsigned dim) const;
   /// Cuts x into runs of as many groups as have the same work, for each of
   /// which y is gone through before the next one. Whether there are such.
   bool regroup(const std::map<uint64_t, uint64_t> &counts);

@@ -134,27 +134,19 @@ double shareBehind(const GroupTrace &middle, const Sharing &sharing,
 }
 
 /// Of each of the others that may share a line in one of \p caches to which
-/// workgroups go in turn one number: all of them, or some near and far, odd and
-/// even, since heads and blocks alternate in many ways. Of a grid that the chip
+/// workgroups go in turn one number: all of them, or some near and far
+/// (stepsToNeighbours). Of a grid that the chip
 /// holds they lie before \p middle as well as behind it, and are all asked as a
 /// rule, since the few that share what is split among the others are easily missed;
 /// of other grids they are those that follow or, towards the end, precede.
 std::vector<Asked> besideInCache(const Neighbourhood &around, uint64_t middle,
                                  unsigned caches, uint64_t neighbours) {
   const uint64_t most = around.atOnce ? 160 : 48;
-  std::vector<uint64_t> steps;
-  if (neighbours <= most) {
-    for (uint64_t step = 1; step < neighbours; ++step)
-      steps.push_back(step);
-  } else {
-    for (uint64_t i = 1; i <= most; ++i)
-      steps.push_back((i * (neighbours - 1) / most) ^ (i & 1));
-  }
   const uint64_t inCache =
       (around.total - middle % caches + caches - 1) / caches;
   std::set<uint64_t> used{middle};
   std::vector<Asked> result;
-  for (uint64_t step : steps) {
+  for (uint64_t step : stepsToNeighbours(neighbours, most)) {
     const uint64_t distance = step * caches;
     uint64_t other = middle + distance;
     if (other >= around.total) {
@@ -229,6 +221,26 @@ Shared sharedBy(Scope scope, const Neighbourhood &around,
 }
 
 } // namespace
+
+std::vector<uint64_t> stepsToNeighbours(uint64_t neighbours, uint64_t most) {
+  std::vector<uint64_t> steps;
+  if (neighbours <= most) {
+    for (uint64_t step = 1; step < neighbours; ++step)
+      steps.push_back(step);
+    return steps;
+  }
+  constexpr uint64_t kShort = 2;
+  const bool isLong = neighbours - 1 > kShort * most;
+  uint64_t state = 0x9e3779b97f4a7c15u;
+  for (uint64_t i = 1, before = 0; i <= most; ++i) {
+    const uint64_t end = i * (neighbours - 1) / most;
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    steps.push_back(isLong ? before + 1 + (state >> 33) % (end - before)
+                           : end ^ (i & 1));
+    before = end;
+  }
+  return steps;
+}
 
 Status measureSharing(const Sampler &sampler, const TimingConstants &chip,
                       const Neighbourhood &around, uint64_t middle,

@@ -9,6 +9,8 @@
 #include "timing/Memory.h"
 #include "timing/Sampler.h"
 
+#include <vector>
+
 namespace fovea::sim {
 
 /// The workgroups of a launch that are on the chip at a time.
@@ -20,6 +22,13 @@ struct Neighbourhood {
   unsigned resident = 1; ///< workgroups that a compute unit holds
   bool atOnce = false;   ///< none waits for another one to end
 };
+
+/// How far from a workgroup those lie that are asked what they share with it:
+/// of \p neighbours, itself among them, all others, or \p most. These are of as
+/// many runs one each, odd and even, since heads and blocks alternate in many
+/// ways, and of long runs one at random: steps that are even pass by the others
+/// of its head altogether, which are as many apart as there are heads.
+std::vector<uint64_t> stepsToNeighbours(uint64_t neighbours, uint64_t most);
 
 /// Sets what compute units share of their caches (all of \p sharing but the
 /// clock), by the lines that workgroup \p middle and those around it touch.

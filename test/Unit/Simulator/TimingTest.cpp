@@ -11,6 +11,7 @@
 #include "timing/Grid.h"
 #include "timing/Lds.h"
 #include "timing/Memory.h"
+#include "timing/Neighbours.h"
 #include "timing/Ops.h"
 #include "timing/Uncertainty.h"
 
@@ -517,20 +518,47 @@ TEST(WorkMapTest, SampledGroupsStandForTheirOwnRuns) {
   EXPECT_NEAR(predicted / exact, 1, 0.005);
 }
 
-// All blocks of four heads, then of the next four: work goes up and down with
-// y.
+// All blocks of some heads, then of the next ones: work goes up and down with
+// y. Where it does so but once, in the middle, points and chance can miss it.
 TEST(WorkMapTest, FindsHowManyHeadsTakeTurns) {
-  const uint32_t grid[3] = {24, 100, 2};
-  constexpr uint64_t kTotal = 24 * 100 * 2, kTogether = 4;
-  auto workOf = [](uint64_t group) {
-    return 100 + 7 * (99 - group / kTogether % 100);
+  struct Case {
+    uint32_t heads, blocks, together;
   };
-  WorkMap map(grid, kTotal);
-  const std::map<uint64_t, uint64_t> counts = finish(map, workOf);
-  EXPECT_EQ(map.note(), "");
-  EXPECT_LT(counts.size(), 64u);
-  for (uint64_t group = 0; group < kTotal; ++group)
-    ASSERT_NEAR(map.work(group), double(workOf(group)), 1) << group;
+  for (auto [heads, blocks, together] : {Case{24, 100, 4}, Case{16, 64, 8}}) {
+    const uint32_t grid[3] = {heads, blocks, 2};
+    const uint64_t total = uint64_t(heads) * blocks * 2;
+    auto workOf = [&](uint64_t group) {
+      return 100 + 7 * (blocks - 1 - group / together % blocks);
+    };
+    WorkMap map(grid, total);
+    const std::map<uint64_t, uint64_t> counts = finish(map, workOf);
+    EXPECT_EQ(map.note(), "");
+    EXPECT_LT(counts.size(), 64u);
+    for (uint64_t group = 0; group < total; ++group)
+      ASSERT_NEAR(map.work(group), double(workOf(group)), 1)
+          << group << " of " << heads << " heads";
+  }
+}
+
+// Of 128 workgroups that take the blocks of 8 heads in turns every eighth has
+// the head of the first. Those that are asked are to have their share of these.
+TEST(NeighboursTest, StepsPassByNoHead) {
+  for (uint64_t neighbours : {128, 192, 256, 512, 1000})
+    for (uint64_t heads : {2, 4, 8, 16}) {
+      constexpr uint64_t kMost = 48;
+      const std::vector<uint64_t> steps = stepsToNeighbours(neighbours, kMost);
+      ASSERT_EQ(steps.size(), kMost);
+      uint64_t ofHead = 0, last = 0;
+      for (uint64_t step : steps) {
+        EXPECT_GT(step, last);
+        EXPECT_LT(step, neighbours);
+        last = step;
+        ofHead += step % heads == 0;
+      }
+      EXPECT_GE(ofHead * heads * 3, kMost) << neighbours << ", " << heads;
+      EXPECT_LE(ofHead * heads, kMost * 3) << neighbours << ", " << heads;
+    }
+  EXPECT_EQ(stepsToNeighbours(4, 48), (std::vector<uint64_t>{1, 2, 3}));
 }
 
 } // namespace
