@@ -59,8 +59,8 @@ struct SharedCache {
 /// rounds of what it goes through.
 constexpr size_t kLines = 8192;
 
-/// Workgroups that are asked about a user of a cache, which has a line if one of
-/// them touches it.
+/// Workgroups that are asked about a user of a cache, which has a line if one
+/// of them touches it.
 using Asked = std::vector<uint64_t>;
 
 /// How often a cache must fetch a line that \p middle touches, by those of its
@@ -100,8 +100,8 @@ Status measureMisses(const Sampler &sampler, const GroupTrace &middle,
     for (size_t i = 0; i < middle.lines.size(); ++i) {
       unsigned common = 0;
       for (const std::vector<Places> &other : others)
-        common += std::any_of(
-            other.begin(), other.end(), [&](const Places &places) {
+        common +=
+            std::any_of(other.begin(), other.end(), [&](const Places &places) {
               auto it = places.find(middle.lines[i]);
               return it != places.end() && isNear(it->second, i, window);
             });
@@ -137,8 +137,9 @@ double shareBehind(const GroupTrace &middle, const Sharing &sharing,
 /// workgroups go in turn one number: all of them, or some near and far
 /// (stepsToNeighbours). Of a grid that the chip
 /// holds they lie before \p middle as well as behind it, and are all asked as a
-/// rule, since the few that share what is split among the others are easily missed;
-/// of other grids they are those that follow or, towards the end, precede.
+/// rule, since the few that share what is split among the others are easily
+/// missed; of other grids they are those that follow or, towards the end,
+/// precede.
 std::vector<Asked> besideInCache(const Neighbourhood &around, uint64_t middle,
                                  unsigned caches, uint64_t neighbours) {
   const uint64_t most = around.atOnce ? 160 : 48;
@@ -162,8 +163,8 @@ std::vector<Asked> besideInCache(const Neighbourhood &around, uint64_t middle,
   return result;
 }
 
-/// ... in that of the chip: of each other die the one that follows or, of a grid
-/// that the chip holds, those on either side.
+/// ... in that of the chip: of each other die the one that follows or, of a
+/// grid that the chip holds, those on either side.
 std::vector<Asked> besideOnChip(const Neighbourhood &around, uint64_t middle) {
   std::vector<Asked> result;
   for (uint64_t step = 1; step < around.xcds; ++step) {
