@@ -174,7 +174,8 @@ static const TargetInfo kGfx1250 = {
     /*xcds=*/1,
     kBufferGfx1250,
     kWmmaDoubleK | kPermlaneX16 | kDppRowXmask | kDualIssue | kCvtPkBf16 |
-        kBufferAtomicAddF32 | kMemoryScopes | kScalarFloat | kFp8};
+        kBufferAtomicAddF32 | kBufferAtomicPkAddF16 | kBufferAtomicPkAddBf16 |
+        kMemoryScopes | kScalarFloat | kFp8};
 
 /// A chip of a generation.
 static TargetInfo chip(const TargetInfo &generation, llvm::StringRef name,

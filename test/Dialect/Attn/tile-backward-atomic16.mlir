@@ -1,5 +1,6 @@
 // RUN: aot-opt %s --attn-to-scheduled='chip=gfx942 algorithm=atomic16' --attn-scheduled-to-tiles | FileCheck %s
 // RUN: not aot-opt %s --attn-to-scheduled='chip=gfx90a algorithm=atomic16' 2>&1 | FileCheck %s --check-prefix=LACKS
+// RUN: aot-opt %s --attn-to-hsaco='chip=gfx1250 algorithm=atomic16' -o /dev/null
 // RUN: not aot-opt %s --attn-to-scheduled='chip=gfx942 algorithm=atomic16 block-n=64' 2>&1 | FileCheck %s --check-prefix=BLOCK
 
 // The algorithm that adds dQ up in memory in 16 bits, two rows at a time.
