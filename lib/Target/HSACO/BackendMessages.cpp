@@ -33,11 +33,18 @@ void BackendMessages::add(const llvm::DiagnosticInfo &info) {
                       .getName());
     return;
   }
-  (severity == llvm::DS_Error ? allErrors : allWarnings).push_back(text);
+  (severity == llvm::DS_Error ? allErrors : allWarnings)
+      .push_back(llvm::StringRef(text).rtrim().str());
 }
 
 llvm::Error BackendMessages::check(llvm::Error error) const {
   if (error || allErrors.empty())
     return error;
-  return llvm::createStringError("LLVM: " + llvm::join(allErrors, "; "));
+  std::string text = "LLVM: " + llvm::join(allErrors, "; ");
+  // No instruction takes a scalar from lanes, unless they are known to agree.
+  if (llvm::StringRef(text).contains("illegal VGPR to SGPR copy"))
+    text += "; inline assembly or a call takes as a scalar what vector "
+            "instructions compute: compute it by what scalar ones can (a "
+            "saturating difference is none), or read its first lane";
+  return llvm::createStringError(text);
 }

@@ -1,6 +1,7 @@
 //===- BackendPasses.cpp - our passes among the backend's -----------------===//
 
 #include "BackendPasses.h"
+#include "IllegalCopies.h"
 #include "LoopOrder.h"
 #include "OperandBanks.h"
 #include "RecomputeAtUses.h"
@@ -23,6 +24,7 @@ BackendPasses::BackendPasses() {
       [](TargetMachine &, legacy::PassManagerBase &, TargetPassConfig *config) {
         if (!hintedInThread)
           return;
+        addIllegalCopies(*config);
         addSumRegisters(*config);
         addLoopOrder(*config);
         addUnusedFrame(*config);

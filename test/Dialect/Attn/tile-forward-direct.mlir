@@ -209,10 +209,11 @@ func.func @segments(%q: !t, %k: !t, %v: !t, %o: !t, %s: f32) {
 // CHECK:         %[[UP:.*]] = arith.addi %arg{{[0-9]+}},
 // CHECK-NEXT:    %[[BLOCKS:.*]] = arith.divui %[[UP]],
 // CHECK:         %[[GROUPS:.*]] = arith.muli %{{.*}}, %[[BLOCKS]]
-// CHECK:         %[[BITS:.*]] = math.ctlz %[[GROUPS]]
+// CHECK:         %[[BOUNDED:.*]] = arith.minui %[[GROUPS]],
+// CHECK:         %[[BITS:.*]] = math.ctlz %[[BOUNDED]]
 // CHECK:         %[[FEWER:.*]] = arith.subi %[[BITS]], %[[ROOM]]
-// CHECK:         %[[SOME:.*]] = arith.maxsi %[[FEWER]]
-// CHECK:         %[[SHIFT:.*]] = arith.minsi %[[SOME]], %[[MOST]]
+// CHECK-NOT:     arith.max
+// CHECK:         %[[SHIFT:.*]] = arith.minsi %[[FEWER]], %[[MOST]]
 // CHECK:         %[[PAST:.*]] = arith.shrui %[[BATCH]], %[[SHIFT]]
 // CHECK:         %[[FIRST:.*]] = arith.shli %[[PAST]], %[[SHIFT]]
 // CHECK:         %[[ALL:.*]] = arith.shli %[[ONE]], %[[SHIFT]]

@@ -8,6 +8,7 @@
 
 #include "TileBuilder.h"
 #include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -43,6 +44,23 @@ Value TileBuilder::gridSize(gpu::Dimension dimension) {
                               /*isInvariant=*/true);
 }
 
+/// How many leading zeros a number has more than \p least; none where it is
+/// larger. The smaller number is taken, and not the larger difference: that
+/// saturates, which no scalar instruction does, and LLVM 22 hands what follows
+/// of vector registers to inline assembly that takes scalar ones (`opaque`), an
+/// illegal copy.
+static Value zerosBeyond(ImplicitLocOpBuilder &b, Value number,
+                         uint32_t least) {
+  const int zeros = llvm::countl_zero(least);
+  auto i32 = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(b, value, 32).getResult();
+  };
+  Value bounded = arith::MinUIOp::create(
+      b, number, i32(int32_t(llvm::maskTrailingOnes<uint32_t>(32 - zeros))));
+  return arith::SubIOp::create(b, math::CountLeadingZerosOp::create(b, bounded),
+                               i32(zeros));
+}
+
 TileBuilder::GridPlace TileBuilder::placeInGrid(Value heads, Value rows,
                                                 int64_t rowsOfBlock,
                                                 ScheduleAttr schedule) {
@@ -60,15 +78,10 @@ TileBuilder::GridPlace TileBuilder::placeInGrid(Value heads, Value rows,
   }
   // A power of two that divides the heads, so that there is but one division.
   // Four rounds of gfx1151 are as many workgroups, and not a number of the
-  // chip's: chips of a family have the same code. The smaller number of blocks
-  // is taken, and not the larger difference: that saturates, which no scalar
-  // instruction does, and LLVM 22 hands what follows of vector registers to
-  // inline assembly that takes scalar ones (`opaque`), an illegal copy.
+  // chip's: chips of a family have the same code.
   constexpr uint32_t kWorkgroups = 512;
-  Value fewer = sub(math::CountLeadingZerosOp::create(
-                        b, min(blocks, i32(2 * kWorkgroups - 1))),
-                    i32(llvm::countl_zero(kWorkgroups)));
-  Value shift = min(fewer, math::CountTrailingZerosOp::create(b, heads));
+  Value shift = min(zerosBeyond(b, blocks, kWorkgroups),
+                    math::CountTrailingZerosOp::create(b, heads));
   auto shl = [&](Value value) -> Value {
     return arith::ShLIOp::create(b, value, shift);
   };
@@ -89,10 +102,9 @@ void TileBuilder::orderBatches(Value &block, Value blocks, Value heads,
   const int32_t waves = schedule.getWavesPerSimd() * target.simdsPerCu;
   const int32_t atATime =
       target.computeUnits * std::max(1, waves / schedule.getWaves());
-  Value fewer =
-      sub(math::CountLeadingZerosOp::create(b, mul(heads, blocks)),
-          i32(llvm::countl_zero(uint32_t(kRounds) * uint32_t(atATime))));
-  Value shift = min(max(fewer, i32(0)), i32(kMostLog2));
+  Value shift = min(
+      zerosBeyond(b, mul(heads, blocks), uint32_t(kRounds) * uint32_t(atATime)),
+      i32(kMostLog2));
   auto shifted = [&](Value value) -> Value {
     return arith::ShLIOp::create(b, value, shift);
   };
