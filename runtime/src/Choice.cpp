@@ -106,8 +106,8 @@ double shareCost(const Candidate &candidate, const Problem &problem,
   const double heads = double(sizes.batch * sizes.headsK);
   const double again = kReadAgain * (double(workgroups) - heads);
   const double shares = double(divideUp(blocks, splits));
-  const double rows = double(sizes.batch) * double(sizes.headsQ) *
-                      double(sizes.seqlenQ);
+  const double rows =
+      double(sizes.batch) * double(sizes.headsQ) * double(sizes.seqlenQ);
   return std::max({turns * shares * block,
                    (heads + again) * keys * costs.streamed,
                    double(workgroups) * keys * costs.cached}) +
@@ -293,8 +293,7 @@ bool packsHeads(const Candidate &candidate, const Problem &problem) {
   const Sizes &sizes = problem.sizes;
   const int64_t group = sizes.headsQ / sizes.headsK,
                 rows = candidate.kernel->launches[0].blockRows;
-  return sizes.seqlenQ <= rows &&
-         divideUp(group * sizes.seqlenQ, rows) < group;
+  return sizes.seqlenQ <= rows && divideUp(group * sizes.seqlenQ, rows) < group;
 }
 
 Refusal refusalFor(const Candidate &candidate, const Problem &problem,
@@ -375,6 +374,9 @@ int32_t splitsOf(const Candidate &candidate, const Problem &problem,
   if (workgroups == 0 || most < 2)
     return 1;
   const int64_t places = placesOf(units, candidate.kernel->launches[0].threads);
+  // A device that rows fill gains nothing.
+  if (workgroups >= places)
+    return 1;
   const int64_t fill = std::min(4 * places / workgroups, most);
   int64_t best = 1;
   double least = std::numeric_limits<double>::max();
@@ -409,11 +411,10 @@ uint64_t workspaceOf(const Candidate &candidate, const Problem &problem,
   // share.
   if (sizes.packedQ >= 0 && !candidate.algorithm->splitsKeys() &&
       !candidate.algorithm->sumsNarrowly())
-    return uint64_t(workspace.bytes(
-        std::min<int64_t>(sizes.batch, 1), sizes.headsQ, sizes.packedQ, dim,
-        splits));
-  return uint64_t(workspace.bytes(
-      sizes.batch, sizes.headsQ, sizes.seqlenQ, dim, splits));
+    return uint64_t(workspace.bytes(std::min<int64_t>(sizes.batch, 1),
+                                    sizes.headsQ, sizes.packedQ, dim, splits));
+  return uint64_t(
+      workspace.bytes(sizes.batch, sizes.headsQ, sizes.seqlenQ, dim, splits));
 }
 
 int32_t additionCostOf(std::string_view chip) {
@@ -438,9 +439,10 @@ ShareCosts shareCostsOf(std::string_view chip) {
   static constexpr Row kRows[] = {
       {"gfx942", {}},
       {"gfx950",
-       {/*block=*/1.37, /*rows=*/0.31, /*least=*/0, /*pair=*/1.1, /*round=*/6,
-        /*streamed=*/2.75, /*cached=*/1.06, /*combine=*/18, /*run=*/4.3,
-        /*row=*/1.0 / 250, /*read=*/1.0 / 2900, /*written=*/1.0 / 2100}},
+       {/*block=*/1.41, /*rows=*/0.355, /*least=*/0.214, /*pair=*/2,
+        /*round=*/5.62, /*streamed=*/2.84, /*cached=*/1.61, /*combine=*/9.75,
+        /*run=*/5.41, /*row=*/1.0 / 662, /*read=*/1.0 / 3623,
+        /*written=*/1.0 / 2016}},
       // Others of RDNA 3 have about as much of memory's bandwidth a unit as
       // gfx1100, gfx1151 less.
       {"gfx1151",
@@ -478,7 +480,7 @@ double costOf(const Candidate &candidate, const Problem &problem,
           sum += kShareMargin *
                  shareCost(candidate, problem, device, blocks, splits) /
                  referenceBlocks(candidate, blocks) * kReferenceRows *
-                 kind.products;
+                 kind.products * (splits == 1 ? kUnsharedCost : 1);
           return;
         }
         int64_t block = int64_t(launch.blockRows) * kind.products;

@@ -43,9 +43,10 @@ struct Plan {
 /// whyNone() in Explain.h says why.
 bool choose(const DeviceView &view, const Problem &problem, Plan &plan);
 
-/// The same for launches: few shapes are launched many times, and a choice takes
-/// divisions for every candidate, so the thread remembers some of its latest.
-/// Null: there is no kernel to take. Else valid until the thread calls it again.
+/// The same for launches: few shapes are launched many times, and a choice
+/// takes divisions for every candidate, so the thread remembers some of its
+/// latest. Null: there is no kernel to take. Else valid until the thread calls
+/// it again.
 const Plan *chooseAgain(const DeviceView &view, const Problem &problem);
 
 /// Calls `visit` with what is known about kernels of the problem's head
@@ -82,9 +83,9 @@ Refusal refusalFor(const Candidate &candidate, const Problem &problem,
 Refusal refusalOf(const Candidate &candidate, const Problem &problem,
                   const DeviceTraits &device);
 
-/// Whether its launches that split keys take the rows of the heads of a group as
-/// those of one: where fewer workgroups hold them all. Devices do not matter, so
-/// that the same shares have the same bits.
+/// Whether its launches that split keys take the rows of the heads of a group
+/// as those of one: where fewer workgroups hold them all. Devices do not
+/// matter, so that the same shares have the same bits.
 bool packsHeads(const Candidate &candidate, const Problem &problem);
 
 /// Into how many shares a candidate's kernels divide the keys of a block of
@@ -134,6 +135,9 @@ inline constexpr int64_t kCombinedAtOnce = 64;
 /// By which keys are split only where it pays all the same: blocks take longer
 /// when all units work.
 inline constexpr double kShareMargin = 1.1;
+/// What a kernel that splits keys costs more where one share is best: one that
+/// does not does the same, without a launch that combines.
+inline constexpr double kUnsharedCost = 4;
 /// Part of the keys that memory reads once more for each further workgroup of
 /// the same share.
 inline constexpr double kReadAgain = 0.02;
@@ -152,7 +156,7 @@ struct Rank {
   size_t launches;
   /// Feature groups that it has.
   int32_t general;
-  int32_t filled; ///< rows of a block, of those that there may be
+  int32_t filled;  ///< rows of a block, of those that there may be
   int32_t waves;   ///< a SIMD has
   int32_t padding; ///< rows of a block that there may not be
   int32_t blockN;

@@ -27,17 +27,17 @@ namespace fovea::rt {
 struct ShareCosts {
   /// A block of kReferenceKeys keys: of itself, of kReferenceRows rows, and at
   /// least, however few rows it has.
-  double block = 0.3, rows = 0.7, least = 0.5;
+  double block = 0.365, rows = 0.428, least = 0.539;
   /// What two rounds take at once, on units that have room for two workgroups.
-  double pair = 1.1;
+  double pair = 1.43;
   /// Before and behind the blocks of a further round.
-  double round = 2;
+  double round = 0.175;
   /// The same keys from memory and from the caches behind L2, by one unit.
-  double streamed = 1, cached = 0.385;
+  double streamed = 1.13, cached = 0.559;
   /// The launch that combines, and each run of shares behind its first.
-  double combine = 8, run = 1.5;
+  double combine = 3.92, run = 1.46;
   /// A row: combined, at least, and each share of it read and written.
-  double row = 1.0 / 900, read = 1.0 / 6800, written = 1.0 / 7800;
+  double row = 1.0 / 1901, read = 1.0 / 4651, written = 1.0 / 6897;
 };
 
 /// What a choice depends on of a device.

@@ -108,21 +108,26 @@ TEST_F(SplitTest, RuleFillsTheDeviceAndNoMore) {
     int64_t rows, keys, heads, headsK;
     uint32_t splits;
   } cases[] = {
-      // A workgroup a unit, but those that would be shared by two.
-      {1, 32768, 8, 8, 36},
-      {128, 32768, 8, 8, 36},
+      // Nearly a workgroup a unit, in shares of as many blocks each.
+      {1, 32768, 8, 8, 32},
+      {128, 32768, 8, 8, 32},
       // Four heads of eight rows each.
       {1, 32768, 32, 4, 64},
       // What products take has all units twice, but those that would be shared
       // by three.
       {512, 32768, 8, 8, 18},
       // Not more shares than blocks.
-      {1, 256, 8, 8, 1},
-      // Twice as many workgroups, half as long each, would not be faster, nor
-      // is what they leave for nothing.
-      {512, 2048, 32, 32, 1},
-      // The device is full.
+      {1, 256, 8, 8, 8},
+      {1, 64, 8, 8, 1},
+      // What shares leave is not for nothing.
+      {512, 2048, 32, 32, 2},
+      {512, 1024, 32, 32, 1},
+      // The device is full, if only of one workgroup a unit: what keeps two of
+      // them busy is not what the costs of a kernel that does not split say.
+      {4800, 4096, 8, 8, 1},
+      {8192, 4096, 8, 8, 1},
       {16384, 4096, 8, 8, 1},
+      {16384, 32768, 8, 8, 1},
       {1, 0, 8, 8, 1},
   };
   for (const auto &c : cases) {
@@ -174,9 +179,10 @@ TEST_F(SplitTest, CostsAreOfTheChipAndTheKernel) {
     uint32_t splits;
     int64_t keys;
   } cases[] = {
-      {"gfx942", 128, 256, 8, 1024},    {"gfx90a", 128, 256, 8, 1024},
-      {"gfx950", 128, 256, 1, 1024},    {"gfx950", 256, 512, 1, 1024},
-      {"gfx950", 256, 512, 18, 131072}, {"gfx950", 256, 256, 32, 131072}};
+      {"gfx942", 128, 256, 4, 1024},    {"gfx90a", 128, 256, 4, 1024},
+      {"gfx950", 128, 256, 1, 1024},    {"gfx950", 256, 512, 4, 1024},
+      {"gfx950", 256, 512, 18, 131072}, {"gfx942", 256, 512, 18, 131072},
+      {"gfx942", 256, 256, 36, 131072}};
   for (const auto &one : cases) {
     SCOPED_TRACE(one.chip + std::string(", ") + std::to_string(one.rows));
     std::filesystem::remove(path);
