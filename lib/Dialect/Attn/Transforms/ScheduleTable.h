@@ -107,7 +107,7 @@ struct Residents {
   llvm::StringRef what; ///< for messages: "the output and Q take"
   int64_t accumulators; ///< columns of f32 by block_m
   int64_t factors;      ///< columns by block_m
-  int64_t other = 0; ///< registers a lane of what else stays
+  int64_t other = 0;    ///< registers a lane of what else stays
 };
 
 /// What a schedule must be for the two products of a forward kernel, or the
@@ -124,6 +124,13 @@ checkResidents(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                const target::TargetInfo &target,
                const target::MatrixInstr &inst, ScheduleAttr schedule,
                const Residents &residents);
+
+/// The same for a launch of gradients that has products (BackwardChecks.cpp).
+llvm::LogicalResult
+checkGradientLaunch(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+                    const target::TargetInfo &target, mlir::Type elementType,
+                    HeadDims dims, const spec::AlgorithmSpec &algorithm,
+                    const spec::LaunchSpec &launch, ScheduleAttr kernel);
 
 } // namespace fovea::attn
 
