@@ -52,51 +52,59 @@ bool fovea::attn::touchesLds(Step step) { return rowOf(step).lds; }
 bool fovea::attn::isWhole(Step step) { return rowOf(step).whole; }
 
 // One block after the other.
+// clang-format off: a line is a segment, up to a barrier or a mix.
 static constexpr Place kOneStage[] = {
-    {Step::Barrier}, {Step::LoadK},   {Step::LoadV},     {Step::StoreK},
-    {Step::StoreV},  {Step::Barrier}, {Step::Fetch},     {Step::ReadK},
-    {Step::Scores},  {Step::Mask},    {Step::ReferAll},  {Step::Weigh},
-    {Step::Round},   {Step::ReadV},   {Step::Accumulate}};
+    {Step::Barrier},
+    {Step::LoadK}, {Step::LoadV}, {Step::StoreK}, {Step::StoreV},
+    {Step::Barrier},
+    {Step::Fetch}, {Step::ReadK}, {Step::Scores}, {Step::Mask}, {Step::ReferAll},
+        {Step::Weigh}, {Step::Round}, {Step::ReadV}, {Step::Accumulate}};
 // Between the first and the second barrier LDS holds K and takes V, from the
 // second to the next first it holds V and takes the next K; the loads issued in
 // one half have the other half to arrive.
 static constexpr Place kTwoStages[] = {
-    {Step::Barrier}, {Step::Fetch},      {Step::LoadK, 1}, {Step::ReadK},
-    {Step::Scores},  {Step::Mask},       {Step::StoreV},   {Step::ReferAll},
-    {Step::Weigh},   {Step::Round},      {Step::Barrier},  {Step::LoadV, 1},
-    {Step::ReadV},   {Step::Accumulate}, {Step::StoreK, 1}};
+    {Step::Barrier},
+    {Step::Fetch}, {Step::LoadK, 1}, {Step::ReadK}, {Step::Scores}, {Step::Mask},
+        {Step::StoreV}, {Step::ReferAll}, {Step::Weigh}, {Step::Round},
+    {Step::Barrier},
+    {Step::LoadV, 1}, {Step::ReadV}, {Step::Accumulate}, {Step::StoreK, 1}};
 static constexpr Place kOneStageDirect[] = {
-    {Step::Barrier}, {Step::CopyK},     {Step::CopyV}, {Step::AwaitCopies},
-    {Step::Barrier}, {Step::Fetch},     {Step::ReadK}, {Step::Scores},
-    {Step::Mask},    {Step::ReferAll},  {Step::Weigh}, {Step::Round},
-    {Step::ReadV},   {Step::Accumulate}};
+    {Step::Barrier},
+    {Step::CopyK}, {Step::CopyV}, {Step::AwaitCopies},
+    {Step::Barrier},
+    {Step::Fetch}, {Step::ReadK}, {Step::Scores}, {Step::Mask}, {Step::ReferAll},
+        {Step::Weigh}, {Step::Round}, {Step::ReadV}, {Step::Accumulate}};
 // What an iteration reads has been on its way for an iteration. Behind the
 // barrier it is there, and nobody reads the other buffers any more.
 static constexpr Place kTwoStagesDirect[] = {
-    {Step::AwaitCopies}, {Step::Barrier}, {Step::Fetch},  {Step::CopyK, 1},
-    {Step::CopyV, 1},    {Step::ReadK},   {Step::Scores}, {Step::Mask},
-    {Step::ReferAll},    {Step::Weigh},   {Step::Round},  {Step::ReadV},
-    {Step::Accumulate}};
+    {Step::AwaitCopies},
+    {Step::Barrier},
+    {Step::Fetch}, {Step::CopyK, 1}, {Step::CopyV, 1}, {Step::ReadK}, {Step::Scores},
+        {Step::Mask}, {Step::ReferAll}, {Step::Weigh}, {Step::Round}, {Step::ReadV},
+        {Step::Accumulate}};
 // The scores of the next block do not depend on anything that follows: matrix
 // work beside the exponentials of this one, behind the branch that rescales, so
 // that it is in their basic block.
 static constexpr Place kThreeStagesDirect[] = {
-    {Step::AwaitCopies}, {Step::Barrier}, {Step::Fetch},    {Step::CopyK, 2},
-    {Step::CopyV, 1},    {Step::Mask},    {Step::ReferAll}, {Step::ReadK, 1},
-    {Step::Scores, 1},   {Step::Weigh},   {Step::Round},    {Step::ReadV},
-    {Step::Accumulate},  {Step::Mix}};
+    {Step::AwaitCopies},
+    {Step::Barrier},
+    {Step::Fetch}, {Step::CopyK, 2}, {Step::CopyV, 1}, {Step::Mask}, {Step::ReferAll},
+        {Step::ReadK, 1}, {Step::Scores, 1}, {Step::Weigh}, {Step::Round}, {Step::ReadV},
+        {Step::Accumulate}, {Step::Mix}};
 
 // Segments that compute and segments that move data, so that the one of a wave
 // runs beside the other of a wave of another workgroup: scores of a block
 // beside rounding of the one before, its output beside the exponentials of this
 // one.
 static constexpr Place kSegments[] = {
-    {Step::Fetch},          {Step::ReadK},   {Step::Fence},  {Step::StoreV, -1},
-    {Step::LoadV},          {Step::Barrier}, {Step::Urgent}, {Step::Scores},
-    {Step::Round, -1},      {Step::Mix},     {Step::Usual},  {Step::ReadV, -1},
-    {Step::StoreK, 1},      {Step::Fence},   {Step::Mask},   {Step::Refer},
-    {Step::LoadK, 2},       {Step::Barrier}, {Step::Urgent}, {Step::Weigh},
-    {Step::Accumulate, -1}, {Step::Mix},     {Step::Usual},  {Step::Rescale}};
+    {Step::Fetch}, {Step::ReadK}, {Step::Fence}, {Step::StoreV, -1}, {Step::LoadV},
+    {Step::Barrier},
+    {Step::Urgent}, {Step::Scores}, {Step::Round, -1}, {Step::Mix},
+    {Step::Usual}, {Step::ReadV, -1}, {Step::StoreK, 1}, {Step::Fence}, {Step::Mask},
+        {Step::Refer}, {Step::LoadK, 2},
+    {Step::Barrier},
+    {Step::Urgent}, {Step::Weigh}, {Step::Accumulate, -1}, {Step::Mix},
+    {Step::Usual}, {Step::Rescale}};
 
 // The same of blocks in two parts, each segment between barriers: half of the
 // waves go a segment behind the others, so that on each SIMD one computes
@@ -104,117 +112,69 @@ static constexpr Place kSegments[] = {
 // leave registers free that those of a whole block would hold; exponentials of
 // the second part wait for the next block's scores, beside which there is room.
 // A wait leaves what was begun since under way, for which no barrier waits.
-static constexpr Place kSegmentsDirect[] = {{Step::CopyV},
-                                            {Step::ReadK},
-                                            {Step::Fence},
-                                            {Step::AwaitV, -1},
-                                            {Step::Fetch},
-                                            {Step::Barrier},
-                                            {Step::Scores, 0, 0},
-                                            {Step::Weigh, -1, 1},
-                                            {Step::Mix},
-                                            {Step::Fence},
-                                            {Step::Scores, 0, 1},
-                                            {Step::Round, -1},
-                                            {Step::Mix},
-                                            {Step::Pin},
-                                            {Step::Barrier},
-                                            {Step::CopyK, 2},
-                                            {Step::ReadV, -1},
-                                            {Step::Fence},
-                                            {Step::AwaitK, 1},
-                                            {Step::Barrier},
-                                            {Step::Accumulate, -1, 0},
-                                            {Step::Mask},
-                                            {Step::Refer},
-                                            {Step::Weigh, 0, 0},
-                                            {Step::Accumulate, -1, 1},
-                                            {Step::Mix},
-                                            {Step::Pin},
-                                            {Step::Rescale},
-                                            {Step::Barrier}};
+static constexpr Place kSegmentsDirect[] = {
+    {Step::CopyV}, {Step::ReadK}, {Step::Fence}, {Step::AwaitV, -1}, {Step::Fetch},
+    {Step::Barrier},
+    {Step::Scores, 0, 0}, {Step::Weigh, -1, 1}, {Step::Mix},
+    {Step::Fence}, {Step::Scores, 0, 1}, {Step::Round, -1}, {Step::Mix},
+    {Step::Pin},
+    {Step::Barrier},
+    {Step::CopyK, 2}, {Step::ReadV, -1}, {Step::Fence}, {Step::AwaitK, 1},
+    {Step::Barrier},
+    {Step::Accumulate, -1, 0}, {Step::Mask}, {Step::Refer}, {Step::Weigh, 0, 0},
+        {Step::Accumulate, -1, 1}, {Step::Mix},
+    {Step::Pin}, {Step::Rescale},
+    {Step::Barrier}};
 
 // A wave that has its SIMD to itself: nothing would run beside a segment that
 // moves data, so what the next segment reads of LDS is read beside the products
 // of this one. A copy has one and a half iterations to arrive, since either
 // barrier frees a buffer.
-static constexpr Place kSegmentsAlone[] = {{Step::Scores, 0, 0},
-                                           {Step::ReadK, 0, 1},
-                                           {Step::Weigh, -1, 1},
-                                           {Step::Fetch},
-                                           {Step::Mix},
-                                           {Step::AwaitV, -1},
-                                           {Step::Barrier},
-                                           {Step::CopyK, 2},
-                                           {Step::Scores, 0, 1},
-                                           {Step::ReadV, -1, 0},
-                                           {Step::Round, -1},
-                                           {Step::Mix},
-                                           {Step::Pin},
-                                           {Step::Fence},
-                                           {Step::Accumulate, -1, 0},
-                                           {Step::ReadV, -1, 1},
-                                           {Step::Mask},
-                                           {Step::Refer},
-                                           {Step::AwaitK, 1},
-                                           {Step::Barrier},
-                                           {Step::CopyV, 1},
-                                           {Step::Weigh, 0, 0},
-                                           {Step::Accumulate, -1, 1},
-                                           {Step::ReadK, 1, 0},
-                                           {Step::Mix},
-                                           {Step::Pin},
-                                           {Step::Rescale}};
+static constexpr Place kSegmentsAlone[] = {
+    {Step::Scores, 0, 0}, {Step::ReadK, 0, 1}, {Step::Weigh, -1, 1}, {Step::Fetch},
+        {Step::Mix},
+    {Step::AwaitV, -1},
+    {Step::Barrier},
+    {Step::CopyK, 2}, {Step::Scores, 0, 1}, {Step::ReadV, -1, 0}, {Step::Round, -1},
+        {Step::Mix},
+    {Step::Pin}, {Step::Fence}, {Step::Accumulate, -1, 0}, {Step::ReadV, -1, 1},
+        {Step::Mask}, {Step::Refer}, {Step::AwaitK, 1},
+    {Step::Barrier},
+    {Step::CopyV, 1}, {Step::Weigh, 0, 0}, {Step::Accumulate, -1, 1}, {Step::ReadK, 1, 0},
+        {Step::Mix},
+    {Step::Pin}, {Step::Rescale}};
 
 // The same by registers, with one buffer each of K and V. A barrier frees the
 // buffer of what was read beside the products ahead of it, and what is read
 // beside those behind it is there. Stores come before a fence, or LLVM would
 // ask for the next rows ahead of them, and move those when they have come.
 static constexpr Place kSegmentsAloneByRegisters[] = {
-    {Step::Barrier},   {Step::Fence},     {Step::StoreK, 1},
-    {Step::Fence},     {Step::LoadK, 2},  {Step::Scores},
-    {Step::ReadV, -1}, {Step::Round, -1}, {Step::Fetch},
-    {Step::Mix},       {Step::Pin},       {Step::Fence},
-    {Step::Mask},      {Step::Refer},     {Step::Barrier},
-    {Step::Fence},     {Step::StoreV},    {Step::Fence},
-    {Step::LoadV, 1},  {Step::Weigh},     {Step::Accumulate, -1},
-    {Step::ReadK, 1},  {Step::Mix},       {Step::Pin},
-    {Step::Rescale}};
+    {Step::Barrier},
+    {Step::Fence}, {Step::StoreK, 1}, {Step::Fence}, {Step::LoadK, 2}, {Step::Scores},
+        {Step::ReadV, -1}, {Step::Round, -1}, {Step::Fetch}, {Step::Mix},
+    {Step::Pin}, {Step::Fence}, {Step::Mask}, {Step::Refer},
+    {Step::Barrier},
+    {Step::Fence}, {Step::StoreV}, {Step::Fence}, {Step::LoadV, 1}, {Step::Weigh},
+        {Step::Accumulate, -1}, {Step::ReadK, 1}, {Step::Mix},
+    {Step::Pin}, {Step::Rescale}};
 
 // Of parts of 64 keys: the weights of the first are rounded as soon as sums are
 // relative to their reference. In f32 there are no registers for them beside the
 // next block's scores.
-static constexpr Place kSegmentsWide[] = {{Step::CopyV},
-                                          {Step::ReadK},
-                                          {Step::Fence},
-                                          {Step::AwaitV, -1},
-                                          {Step::Fetch},
-                                          {Step::Barrier},
-                                          {Step::Scores, 0, 0},
-                                          {Step::Weigh, -1, 1},
-                                          {Step::Mix},
-                                          {Step::Fence},
-                                          {Step::Scores, 0, 1},
-                                          {Step::Round, -1, 1},
-                                          {Step::Mix},
-                                          {Step::Pin},
-                                          {Step::Barrier},
-                                          {Step::CopyK, 2},
-                                          {Step::ReadV, -1},
-                                          {Step::Fence},
-                                          {Step::AwaitK, 1},
-                                          {Step::Barrier},
-                                          {Step::Accumulate, -1, 0},
-                                          {Step::Mask},
-                                          {Step::Refer},
-                                          {Step::Weigh, 0, 0},
-                                          {Step::Accumulate, -1, 1},
-                                          {Step::Mix},
-                                          {Step::Pin},
-                                          {Step::Rescale},
-                                          {Step::Round, 0, 0},
-                                          {Step::Pin},
-                                          {Step::Barrier}};
+static constexpr Place kSegmentsWide[] = {
+    {Step::CopyV}, {Step::ReadK}, {Step::Fence}, {Step::AwaitV, -1}, {Step::Fetch},
+    {Step::Barrier},
+    {Step::Scores, 0, 0}, {Step::Weigh, -1, 1}, {Step::Mix},
+    {Step::Fence}, {Step::Scores, 0, 1}, {Step::Round, -1, 1}, {Step::Mix},
+    {Step::Pin},
+    {Step::Barrier},
+    {Step::CopyK, 2}, {Step::ReadV, -1}, {Step::Fence}, {Step::AwaitK, 1},
+    {Step::Barrier},
+    {Step::Accumulate, -1, 0}, {Step::Mask}, {Step::Refer}, {Step::Weigh, 0, 0},
+        {Step::Accumulate, -1, 1}, {Step::Mix},
+    {Step::Pin}, {Step::Rescale}, {Step::Round, 0, 0}, {Step::Pin},
+    {Step::Barrier}};
+// clang-format on
 
 static const ForwardPipeline kPipelines[] = {
     {1, false, ForwardPipeline::kAnyBlock, 1, 1, kOneStage},
