@@ -125,6 +125,7 @@ public:
           const KernelArguments &arguments, ScheduleAttr schedule)
       : ShareBuilder(op, kernel, target, arguments), most(schedule.getBlockN()),
         columns(llvm::alignTo(headDimV, 32)),
+        lanes(schedule.getWaves() * target.waveSize),
         raised(raisesProbabilities()
                    ? kLargestExponent - op.getSchedule()->getRescaleThreshold()
                    : 0),
@@ -177,17 +178,28 @@ private:
   /// Of so many parts of `most` shares the first, and then all, are done at
   /// once where there are no more: what is read of shares that are not there
   /// takes time, and so do their sums.
-  static constexpr int64_t kParts[] = {4, 2};
+  /// Of less than 16 bytes a lane, sums would lie in other lanes than those of
+  /// all shares: rows have a unit of lanes for a power of two of columns.
+  SmallVector<int64_t> parts() const {
+    const int64_t unit = columns & -columns;
+    SmallVector<int64_t> parts;
+    for (int64_t count : {4, 2})
+      if (partOf(count) * unit >= lanes * kElementsOfLane)
+        parts.push_back(count);
+    return parts;
+  }
+  static constexpr int64_t kElementsOfLane = 4;
   /// What is carried before these: what they are relative to.
   static constexpr size_t kSums = 2;
   int64_t most;       ///< shares of an iteration
   int64_t shares = 0; ///< of what is being emitted
-  int64_t columns; ///< head_dim_v, padded
-  int raised;      ///< as in the kernel that takes the shares
+  int64_t columns;    ///< head_dim_v, padded
+  int64_t lanes;      ///< of the workgroup
+  int raised;         ///< as in the kernel that takes the shares
   bool hasSinks;
   bool hasTotals; ///< other than the sums of weights
   Value factor;
-  Relative all; ///< [1, 1] of all shares
+  Relative all;                 ///< [1, 1] of all shares
   std::map<int64_t, Value> lds; ///< weights of so many shares
 };
 } // namespace
@@ -238,16 +250,16 @@ SmallVector<Value> Combine::addShares(Value first, ValueRange carried) {
     old = weights(before, now);
   }
   Value weight = weights(own, now);
-  // Hands weights from the lanes that make them, one a share, to those that hold
-  // the shares' sums.
+  // Hands weights from the lanes that make them, one a share, to those that
+  // hold the shares' sums.
   Value ldsWeights = lds[shares];
   barrier();
   StoreLdsOp::create(b, weight, ldsWeights);
   barrier();
   Value handed = LoadLdsOp::create(b, f32Tile(1, shares), ldsWeights);
   Value turned = transpose(broadcast(handed, f32Tile(columns, shares)));
-  Value products = arith::MulFOp::create(b, values, turned,
-                                         arith::FastMathFlags::contract);
+  Value products =
+      arith::MulFOp::create(b, values, turned, arith::FastMathFlags::contract);
   SmallVector<Value> result = {
       now.max, now.reference,
       ReduceOp::create(b, f32Tile(1, columns), ReduceKind::Sum, products)};
@@ -314,9 +326,11 @@ void Combine::build() {
                               zero};
   if (hasTotals)
     inits.push_back(zero);
-  for (int64_t part : {kParts[0], kParts[1], int64_t(1)})
+  SmallVector<int64_t> parts = this->parts();
+  for (int64_t part : parts)
     lds[partOf(part)] = ldsTile(1, partOf(part), b.getF32Type());
-  SmallVector<Value> sums = addAll(inits, kParts);
+  lds[most] = ldsTile(1, most, b.getF32Type());
+  SmallVector<Value> sums = addAll(inits, parts);
   all = {sums[0], sums[1]};
   Value sum = sums[3], factorOfSums = splat(one, 1.0f);
   std::optional<Sink> sink;
@@ -333,8 +347,7 @@ void Combine::build() {
   Value inverse =
       select(positive, arith::DivFOp::create(b, factorOfSums, sum), zero);
   Value result = fmul(sums[2], spread(inverse, columns));
-  StoreOp::create(b, narrow(result),
-                  view(rowsOf("out", headQ), firstRow));
+  StoreOp::create(b, narrow(result), view(rowsOf("out", headQ), firstRow));
 
   Value lse = arg("lse");
   auto store = scf::IfOp::create(b, isGiven(b, lse), /*withElseRegion=*/false);
