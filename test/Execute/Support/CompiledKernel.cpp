@@ -31,6 +31,42 @@ CompiledKernel::CompiledKernel() {
 
 CompiledKernel::~CompiledKernel() { std::filesystem::remove_all(folder); }
 
+/// Null: there are no such options.
+static std::unique_ptr<ScheduleOptions>
+optionsOf(const std::string &chip,
+          const std::map<std::string, std::string> &schedule) {
+  std::string text = "chip=" + chip;
+  for (const auto &[name, value] : schedule)
+    text += " " + name + "=" + value;
+  return ScheduleOptions::createFromString(text);
+}
+
+std::string
+CompiledKernel::scheduleOf(const std::string &function, const std::string &chip,
+                           const std::map<std::string, std::string> &schedule) {
+  DialectRegistry registry;
+  registerFoveaDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  ScopedDiagnosticHandler handler(&context, [](Diagnostic &) {});
+  auto module = parseSourceString<ModuleOp>(function, &context);
+  const auto options = optionsOf(chip, schedule);
+  if (!module || !options)
+    return "";
+  PassManager passes(&context);
+  populateStages(passes, Stage::Problem, Stage::Scheduled, *options);
+  if (mlir::failed(passes.run(*module)))
+    return "";
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module->walk([&](attn::AttentionOpInterface op) {
+    for (NamedAttribute attribute : op->getAttrs())
+      if (attribute.getName() != "operandSegmentSizes")
+        stream << attribute.getName().str() << '=' << attribute.getValue()
+               << ' ';
+  });
+  return text;
+}
+
 std::string CompiledKernel::compile(const Request &request) {
   chip = request.chip;
   record = request.record;
@@ -59,13 +95,9 @@ std::string CompiledKernel::compile(const Request &request) {
     program = {scoreDigits(text.digest), std::move(text.text)};
     captured = attn::capturesOf(problem.getScore());
   });
-  std::string text = "chip=" + chip;
-  for (const auto &[name, value] : request.schedule)
-    text += " " + name + "=" + value;
-  std::unique_ptr<ScheduleOptions> options =
-      ScheduleOptions::createFromString(text);
+  const auto options = optionsOf(chip, request.schedule);
   if (!options)
-    return "no such options: " + text;
+    return "no such options of a schedule";
   PassManager front(&context);
   populateStages(front, Stage::Problem, Stage::Tiles, *options);
   if (mlir::failed(front.run(*module)))

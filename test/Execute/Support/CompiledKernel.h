@@ -48,6 +48,12 @@ public:
   ~CompiledKernel();
   CompiledKernel(const CompiledKernel &) = delete;
 
+  /// The schedules that are chosen for a function, in text; empty: there are
+  /// none.
+  static std::string
+  scheduleOf(const std::string &function, const std::string &chip,
+             const std::map<std::string, std::string> &schedule);
+
   /// Why not; empty: the package is there.
   std::string compile(const Request &request);
   /// The kernel's score program, by the digits of its key; empty: it has none.

@@ -174,6 +174,11 @@ void GroupKernelTest::fillScore(run::ForwardCase &c) {
                     storedGradients());
 }
 
+std::string GroupKernelTest::scheduleOf(fovea::OpKind op) {
+  return CompiledKernel::scheduleOf(functionOf(kernel(), op), kernel().chip,
+                                    kernel().schedule);
+}
+
 void GroupKernelTest::compile(fovea::OpKind op) {
   CompiledKernel::Request request = {kernel().chip,     {}, {},
                                      kernel().schedule, {}, {}};

@@ -45,9 +45,12 @@ std::string nameOf(const testing::TestParamInfo<GroupKernel> &info);
 
 class GroupKernelTest : public testing::TestWithParam<GroupKernel> {
 protected:
-  const GroupKernel &kernel() const { return GetParam(); }
+  virtual const GroupKernel &kernel() const { return GetParam(); }
   reference::ElemType type() const;
 
+  /// The schedules that are chosen for the kernel, in text; empty: there are
+  /// none.
+  std::string scheduleOf(fovea::OpKind op);
   /// Compiles the kernel, which `compiled` has then, and opens `session` on it;
   /// the options are those that take it.
   void compile(fovea::OpKind op);
