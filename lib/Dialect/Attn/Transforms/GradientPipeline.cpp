@@ -84,194 +84,103 @@ static const StepRow kKeySteps[] = {
 };
 
 // One block after the other.
+// clang-format off: a line is a segment, up to a barrier or a mix.
 static constexpr Place kQueriesOneStage[] = {
-    Order::Barrier,       Step::Load,
-    Step::Store,          Order::Barrier,
-    Step::ReadScored,     Step::Scores,
-    Step::Mask,           Step::Weigh,
-    Step::ReadOther,      Step::WeightGradients,
-    Step::ScoreGradients, Step::ReadTurned,
-    Step::Accumulate};
+    Order::Barrier,
+    Step::Load, Step::Store,
+    Order::Barrier,
+    Step::ReadScored, Step::Scores, Step::Mask, Step::Weigh, Step::ReadOther,
+        Step::WeightGradients, Step::ScoreGradients, Step::ReadTurned, Step::Accumulate};
 // The next one is on its way to registers meanwhile.
 static constexpr Place kQueriesTwoStages[] = {
-    Order::Barrier,       Step::Store,
-    Order::Barrier,       {Step::Load, 1},
-    Step::ReadScored,     Step::Scores,
-    Step::Mask,           Step::Weigh,
-    Step::ReadOther,      Step::WeightGradients,
-    Step::ScoreGradients, Step::ReadTurned,
-    Step::Accumulate};
+    Order::Barrier,
+    Step::Store,
+    Order::Barrier,
+    {Step::Load, 1}, Step::ReadScored, Step::Scores, Step::Mask, Step::Weigh,
+        Step::ReadOther, Step::WeightGradients, Step::ScoreGradients, Step::ReadTurned,
+        Step::Accumulate};
 
-static constexpr Place kKeysOneStage[] = {Order::Barrier,
-                                          Step::Load,
-                                          Step::Store,
-                                          Order::Barrier,
-                                          Step::ReadScored,
-                                          Step::Scores,
-                                          Step::Mask,
-                                          Step::ReadLogSums,
-                                          Step::Weigh,
-                                          Step::Round,
-                                          Step::ReadTurnedOther,
-                                          Step::AccumulateValues,
-                                          Step::ReadOther,
-                                          Step::WeightGradients,
-                                          Step::ReadDeltas,
-                                          Step::ScoreGradients,
-                                          Step::ReadTurned,
-                                          Step::Accumulate};
+static constexpr Place kKeysOneStage[] = {
+    Order::Barrier,
+    Step::Load, Step::Store,
+    Order::Barrier,
+    Step::ReadScored, Step::Scores, Step::Mask, Step::ReadLogSums, Step::Weigh, Step::Round,
+        Step::ReadTurnedOther, Step::AccumulateValues, Step::ReadOther,
+        Step::WeightGradients, Step::ReadDeltas, Step::ScoreGradients, Step::ReadTurned,
+        Step::Accumulate};
 static constexpr Place kKeysTwoStages[] = {
-    Order::Barrier,       Step::Store,           Order::Barrier,
-    {Step::Load, 1},      Step::ReadScored,      Step::Scores,
-    Step::Mask,           Step::ReadLogSums,     Step::Weigh,
-    Step::Round,          Step::ReadTurnedOther, Step::AccumulateValues,
-    Step::ReadOther,      Step::WeightGradients, Step::ReadDeltas,
-    Step::ScoreGradients, Step::ReadTurned,      Step::Accumulate};
+    Order::Barrier,
+    Step::Store,
+    Order::Barrier,
+    {Step::Load, 1}, Step::ReadScored, Step::Scores, Step::Mask, Step::ReadLogSums,
+        Step::Weigh, Step::Round, Step::ReadTurnedOther, Step::AccumulateValues,
+        Step::ReadOther, Step::WeightGradients, Step::ReadDeltas, Step::ScoreGradients,
+        Step::ReadTurned, Step::Accumulate};
 
-static constexpr Place kAllOneStage[] = {Order::Barrier,
-                                         Step::Load,
-                                         Step::Store,
-                                         Order::Barrier,
-                                         Step::ReadScored,
-                                         Step::Scores,
-                                         Step::Mask,
-                                         Step::ReadLogSums,
-                                         Step::Weigh,
-                                         Step::Round,
-                                         Step::ReadTurnedOther,
-                                         Step::AccumulateValues,
-                                         Step::ReadOther,
-                                         Step::WeightGradients,
-                                         Step::ReadDeltas,
-                                         Step::ScoreGradients,
-                                         Step::StoreScoreGradients,
-                                         Step::ReadTurned,
-                                         Step::Accumulate,
-                                         Order::Barrier,
-                                         Step::ReadScoreGradients,
-                                         Step::QueryGradients,
-                                         Step::AddQueryGradients};
-static constexpr Place kAllTwoStages[] = {Order::Barrier,
-                                          Step::Store,
-                                          Order::Barrier,
-                                          {Step::Load, 1},
-                                          Step::ReadScored,
-                                          Step::Scores,
-                                          Step::Mask,
-                                          Step::ReadLogSums,
-                                          Step::Weigh,
-                                          Step::Round,
-                                          Step::ReadTurnedOther,
-                                          Step::AccumulateValues,
-                                          Step::ReadOther,
-                                          Step::WeightGradients,
-                                          Step::ReadDeltas,
-                                          Step::ScoreGradients,
-                                          Step::StoreScoreGradients,
-                                          Step::ReadTurned,
-                                          Step::Accumulate,
-                                          Order::Barrier,
-                                          Step::ReadScoreGradients,
-                                          Step::QueryGradients,
-                                          Step::AddQueryGradients};
+// The barrier behind dS is between reads of a block and what is stored of the
+// next, too.
+static constexpr Place kAllOneStage[] = {
+    Step::Load, Step::Store,
+    Order::Barrier,
+    Step::ReadScored, Step::Scores, Step::Mask, Step::ReadLogSums, Step::Weigh, Step::Round,
+        Step::ReadTurnedOther, Step::AccumulateValues, Step::ReadOther,
+        Step::WeightGradients, Step::ReadDeltas, Step::ScoreGradients,
+        Step::StoreScoreGradients, Step::ReadTurned, Step::Accumulate,
+    Order::Barrier,
+    Step::ReadScoreGradients, Step::QueryGradients, Step::AddQueryGradients};
+static constexpr Place kAllTwoStages[] = {
+    Step::Store,
+    Order::Barrier,
+    {Step::Load, 1}, Step::ReadScored, Step::Scores, Step::Mask, Step::ReadLogSums,
+        Step::Weigh, Step::Round, Step::ReadTurnedOther, Step::AccumulateValues,
+        Step::ReadOther, Step::WeightGradients, Step::ReadDeltas, Step::ScoreGradients,
+        Step::StoreScoreGradients, Step::ReadTurned, Step::Accumulate,
+    Order::Barrier,
+    Step::ReadScoreGradients, Step::QueryGradients, Step::AddQueryGradients};
 
 // One barrier a block, between buffers that take turns. Each segment has a
 // product, whose operands were read before, and what there is time for beside
 // it; the first one needs nothing that is behind the barrier.
-static constexpr Place kQueriesSegments[] = {Order::Barrier,
-                                             Step::ReadScored,
-                                             {Step::Accumulate, -1},
-                                             Order::Mix,
-                                             Step::ReadOther,
-                                             {Step::Store, 1},
-                                             {Step::Load, 2},
-                                             Step::Scores,
-                                             Order::Mix,
-                                             Step::ReadTurned,
-                                             Step::Mask,
-                                             Step::Weigh,
-                                             Step::WeightGradients,
-                                             Step::ScoreGradients,
-                                             Order::Mix};
-static constexpr Place kKeysSegments[] = {Order::Barrier,
-                                          Step::ReadLogSums,
-                                          Step::ReadScored,
-                                          {Step::Store, 1},
-                                          {Step::Accumulate, -1},
-                                          Order::Mix,
-                                          Step::ReadOther,
-                                          {Step::Load, 2},
-                                          Step::Scores,
-                                          Order::Mix,
-                                          Step::ReadTurned,
-                                          Step::ReadTurnedOther,
-                                          Step::Mask,
-                                          Step::Weigh,
-                                          Step::Round,
-                                          Step::WeightGradients,
-                                          Order::Mix,
-                                          Step::ReadDeltas,
-                                          Step::ScoreGradients,
-                                          Step::AccumulateValues,
-                                          Order::Mix};
+static constexpr Place kQueriesSegments[] = {
+    Order::Barrier,
+    Step::ReadScored, {Step::Accumulate, -1}, Order::Mix,
+    Step::ReadOther, {Step::Store, 1}, {Step::Load, 2}, Step::Scores, Order::Mix,
+    Step::ReadTurned, Step::Mask, Step::Weigh, Step::WeightGradients, Step::ScoreGradients,
+        Order::Mix};
+static constexpr Place kKeysSegments[] = {
+    Order::Barrier,
+    Step::ReadLogSums, Step::ReadScored, {Step::Store, 1}, {Step::Accumulate, -1},
+        Order::Mix,
+    Step::ReadOther, {Step::Load, 2}, Step::Scores, Order::Mix,
+    Step::ReadTurned, Step::ReadTurnedOther, Step::Mask, Step::Weigh, Step::Round,
+        Step::WeightGradients, Order::Mix,
+    Step::ReadDeltas, Step::ScoreGradients, Step::AccumulateValues, Order::Mix};
 // dQ needs dS of all waves: it is a block late, behind the barrier. Carrying
 // what dK needs from one block to the next as well would take more registers
 // than there are.
-static constexpr Place kAllSegments[] = {Order::Barrier,
-                                         {Step::ReadScoreGradients, -1},
-                                         Step::ReadScored,
-                                         {Step::QueryGradients, -1},
-                                         Order::Mix,
-                                         Step::ReadLogSums,
-                                         Step::ReadOther,
-                                         {Step::AddQueryGradients, -1},
-                                         {Step::Store, 1},
-                                         Step::Scores,
-                                         Order::Mix,
-                                         Step::ReadTurnedOther,
-                                         Step::Mask,
-                                         Step::Weigh,
-                                         Step::WeightGradients,
-                                         Order::Mix,
-                                         Step::ReadDeltas,
-                                         Step::Round,
-                                         Step::AccumulateValues,
-                                         Step::ScoreGradients,
-                                         Step::StoreScoreGradients,
-                                         Order::Mix,
-                                         Step::ReadTurned,
-                                         {Step::Load, 2},
-                                         Step::Accumulate,
-                                         Order::Mix};
+static constexpr Place kAllSegments[] = {
+    Order::Barrier,
+    {Step::ReadScoreGradients, -1}, Step::ReadScored, {Step::QueryGradients, -1},
+        Order::Mix,
+    Step::ReadLogSums, Step::ReadOther, {Step::AddQueryGradients, -1}, {Step::Store, 1},
+        Step::Scores, Order::Mix,
+    Step::ReadTurnedOther, Step::Mask, Step::Weigh, Step::WeightGradients, Order::Mix,
+    Step::ReadDeltas, Step::Round, Step::AccumulateValues, Step::ScoreGradients,
+        Step::StoreScoreGradients, Order::Mix,
+    Step::ReadTurned, {Step::Load, 2}, Step::Accumulate, Order::Mix};
 
 // dK too, whose operands are in registers then: products that need nothing from
 // behind the barrier are beside the reads there.
-static constexpr Place kAllLate[] = {Order::Barrier,
-                                     {Step::ReadScoreGradients, -1},
-                                     Step::ReadScored,
-                                     {Step::Accumulate, -1},
-                                     Order::Mix,
-                                     Step::ReadLogSums,
-                                     {Step::QueryGradients, -1},
-                                     Order::Mix,
-                                     Step::ReadOther,
-                                     {Step::AddQueryGradients, -1},
-                                     {Step::Store, 1},
-                                     Step::Scores,
-                                     Order::Mix,
-                                     Step::ReadTurnedOther,
-                                     Step::Mask,
-                                     Step::Weigh,
-                                     Step::WeightGradients,
-                                     Order::Mix,
-                                     Step::ReadDeltas,
-                                     Step::Round,
-                                     {Step::Load, 2},
-                                     Step::AccumulateValues,
-                                     Step::ScoreGradients,
-                                     Step::StoreScoreGradients,
-                                     Step::ReadTurned,
-                                     Order::Mix};
+static constexpr Place kAllLate[] = {
+    Order::Barrier,
+    {Step::ReadScoreGradients, -1}, Step::ReadScored, {Step::Accumulate, -1}, Order::Mix,
+    Step::ReadLogSums, {Step::QueryGradients, -1}, Order::Mix,
+    Step::ReadOther, {Step::AddQueryGradients, -1}, {Step::Store, 1}, Step::Scores,
+        Order::Mix,
+    Step::ReadTurnedOther, Step::Mask, Step::Weigh, Step::WeightGradients, Order::Mix,
+    Step::ReadDeltas, Step::Round, {Step::Load, 2}, Step::AccumulateValues,
+        Step::ScoreGradients, Step::StoreScoreGradients, Step::ReadTurned, Order::Mix};
+// clang-format on
 
 namespace {
 struct PipelineRow {
@@ -299,28 +208,25 @@ static const PipelineRow kPipelines[] = {
 
 // Where columns come through LDS in chunks. Scores are sums over all of them,
 // so what is summed up of P and dS takes them once more.
+// clang-format off: a line is a segment, up to a barrier or a mix.
 static constexpr Place kChunkOfScores[] = {
     Step::ReadScored, Step::Scores, Step::ReadOther, Step::WeightGradients};
-static constexpr Place kQueriesWhole[] = {Step::Mask, Step::Weigh,
-                                          Step::ScoreGradients};
-static constexpr Place kQueriesChunk[] = {Step::ReadTurned, Step::Accumulate};
-static constexpr Place kKeysWhole[] = {Step::Mask,       Step::ReadLogSums,
-                                       Step::Weigh,      Step::Round,
-                                       Step::ReadDeltas, Step::ScoreGradients};
-static constexpr Place kKeysChunk[] = {Step::ReadTurnedOther,
-                                       Step::AccumulateValues, Step::ReadTurned,
-                                       Step::Accumulate};
-static constexpr Place kAllWhole[] = {Step::Mask,
-                                      Step::ReadLogSums,
-                                      Step::Weigh,
-                                      Step::Round,
-                                      Step::ReadDeltas,
-                                      Step::ScoreGradients,
-                                      Step::StoreScoreGradients};
+static constexpr Place kQueriesWhole[] = {
+    Step::Mask, Step::Weigh, Step::ScoreGradients};
+static constexpr Place kQueriesChunk[] = {
+    Step::ReadTurned, Step::Accumulate};
+static constexpr Place kKeysWhole[] = {
+    Step::Mask, Step::ReadLogSums, Step::Weigh, Step::Round, Step::ReadDeltas,
+        Step::ScoreGradients};
+static constexpr Place kKeysChunk[] = {
+    Step::ReadTurnedOther, Step::AccumulateValues, Step::ReadTurned, Step::Accumulate};
+static constexpr Place kAllWhole[] = {
+    Step::Mask, Step::ReadLogSums, Step::Weigh, Step::Round, Step::ReadDeltas,
+        Step::ScoreGradients, Step::StoreScoreGradients};
 static constexpr Place kAllChunk[] = {
-    Step::ReadTurnedOther,  Step::AccumulateValues,   Step::ReadTurned,
-    Step::Accumulate,       Step::ReadScoreGradients, Step::QueryGradients,
-    Step::AddQueryGradients};
+    Step::ReadTurnedOther, Step::AccumulateValues, Step::ReadTurned, Step::Accumulate,
+        Step::ReadScoreGradients, Step::QueryGradients, Step::AddQueryGradients};
+// clang-format on
 
 namespace {
 /// A pipeline of blocks that come in chunks: of each in turn kChunkOfScores,
