@@ -224,22 +224,18 @@ std::vector<CodeFault> fovea::test::faultsOfLoops(const std::string &code,
              std::min<size_t>(exceptLast, loops.size()))) {
       const auto loop = ArrayRef(function.insts).slice(first, last + 1 - first);
       const Inst *signal = nullptr;
-      int barriers = 0;
       for (auto [index, inst] : enumerate(loop)) {
         addWaits(loop, index);
         const StringRef name = inst.info.mnemonic;
         if (name == "s_barrier")
-          faults.push_back({CodeFault::NoBarrier,
-                            describe(inst),
-                            {{inst.at, kNop}},
-                            barriers++});
+          faults.push_back(
+              {CodeFault::NoBarrier, describe(inst), {{inst.at, kNop}}});
         else if (name == "s_barrier_signal")
           signal = &inst;
         else if (name == "s_barrier_wait" && signal)
           faults.push_back({CodeFault::NoBarrier,
                             describe(inst),
-                            {{signal->at, kNop}, {inst.at, kNop}},
-                            barriers++});
+                            {{signal->at, kNop}, {inst.at, kNop}}});
       }
     }
   }

@@ -27,8 +27,6 @@ struct CodeFault {
   std::string what; ///< "dq +0x5c4: s_waitcnt vmcnt(3)"
   llvm::SmallVector<std::pair<size_t, uint32_t>, 2> words; ///< by offset
 
-  int number = 0; ///< of a barrier: in its loop
-
   std::string plantedInto(std::string code) const;
 };
 llvm::StringRef describe(CodeFault::Kind kind);
