@@ -270,13 +270,14 @@ Status fillCommon(const ForwardCall &call, Params &params, Layout &layout,
     return bad;
   const uint64_t dimV = call.v.size(3);
   for (auto [name, dim, most] :
-       {std::tuple("Q", q[3], kMostDim), {"V", dimV, kMostDimV}})
+       {std::tuple("Q", q[3], kMostDim), {"V", dimV, kMostDimV}}) {
     if (dim < 1)
       return invalid(std::string(name) + " has head dimension 0");
-    else if (dim > most)
+    if (dim > most)
       return unsupported(std::string(name) + " has head dimension " +
                          std::to_string(dim) + "; there are kernels for 1 to " +
                          std::to_string(most));
+  }
   if (Status bad = layOut(call.sequences, q, k, layout, groups.varlen))
     return bad;
   const DType type = call.q.dtype();
