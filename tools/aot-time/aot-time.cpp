@@ -294,18 +294,33 @@ bool readPoints(const CommandLine &line, std::vector<Point> &points,
     if (!describe::parseOverrides(text, base.overrides, error))
       return false;
   std::vector<std::pair<std::string, std::vector<std::string>>> sweeps;
+  std::set<std::string> given;
+  for (const auto &[name, value] : base.overrides)
+    given.insert(name);
+  auto isNew = [&](const std::string &name) {
+    if (given.insert(name).second)
+      return true;
+    error = "'" + name +
+            "' has values by more than one of --set, --sweep and the options "
+            "of sizes; leave one";
+    return false;
+  };
   for (const std::string &text : line.sweeps) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos || !equals || equals + 1 == text.size()) {
       error = "--sweep wants NAME=V1,V2,..., not '" + text + "'";
       return false;
     }
+    if (!isNew(text.substr(0, equals)))
+      return false;
     sweeps.push_back(
         {text.substr(0, equals), splitList(text.substr(equals + 1))});
   }
   for (size_t i = 0; i < std::size(kSizes); ++i) {
     if (line.sizes[i].empty())
       continue;
+    if (!isNew(kSizes[i].variable))
+      return false;
     const std::vector<std::string> values = splitList(line.sizes[i]);
     if (values.size() == 1)
       base.overrides[kSizes[i].variable] = values[0];

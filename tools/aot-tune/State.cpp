@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,6 +45,14 @@ State::~State() {
     (void)close(file);
 }
 
+/// Whether it is, as far as it goes, a line that a run was killed in.
+static bool isCutOff(std::string_view end) {
+  for (std::string_view begin : {"{\"answer\"", "{\"question\""})
+    if (end.substr(0, begin.size()) == begin.substr(0, end.size()))
+      return true;
+  return false;
+}
+
 /// The whole lines of the file are taken, and the file is cut behind them.
 bool State::read(std::string &error) {
   const FileLock lock(file); // half of another's line is no cut-off one
@@ -52,12 +61,14 @@ bool State::read(std::string &error) {
   size_t begin = 0;
   for (size_t number = 1;; ++number) {
     const size_t end = text.find('\n', begin);
-    if (end == std::string::npos)
+    const bool isWhole = end != std::string::npos;
+    if (!isWhole && isCutOff(std::string_view(text).substr(begin)))
       break;
-    const json line = json::parse(text.begin() + ptrdiff_t(begin),
-                                  text.begin() + ptrdiff_t(end),
-                                  /*callback=*/nullptr,
-                                  /*allow_exceptions=*/false);
+    const json line =
+        isWhole ? json::parse(text.begin() + ptrdiff_t(begin),
+                              text.begin() + ptrdiff_t(end),
+                              /*callback=*/nullptr, /*allow_exceptions=*/false)
+                : json();
     if (!line.is_object() || !line.contains("question") ||
         !line.contains("answer") || !isAnswer(line["answer"])) {
       error = path + ":" + std::to_string(number) +

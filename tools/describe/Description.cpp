@@ -134,7 +134,14 @@ bool fovea::describe::parseOverrides(const std::string &text,
       error = "'" + item + "' is not of the form name=expression";
       return false;
     }
-    overrides[item.substr(0, equals)] = item.substr(equals + 1);
+    const std::string name = item.substr(0, equals);
+    const auto [known, isNew] =
+        overrides.emplace(name, item.substr(equals + 1));
+    if (!isNew) {
+      error = "'" + name + "' is set to " + known->second + " and to " +
+              item.substr(equals + 1) + "; set it once";
+      return false;
+    }
     begin = i + 1;
   }
   return true;

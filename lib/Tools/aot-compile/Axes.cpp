@@ -188,7 +188,8 @@ void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
   const bool isOfAttention = ops.empty() || llvm::any_of(ops, [](OpKind op) {
                                return spec::specOf(op).isAttention;
                              });
-  if (axes.headDims.empty() && isOfAttention)
+  // Without a text, what was given is complained of already.
+  if (axes.headDims.empty() && isOfAttention && !axes.noHeadDims.text.empty())
     complaints.add(axes.noHeadDims.where, axes.noHeadDims.text);
   if (!isOfAttention) {
     for (const auto *items :

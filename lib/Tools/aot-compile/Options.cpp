@@ -611,6 +611,16 @@ llvm::Expected<CommandLine> fovea::tools::parseCommandLine(int argc,
   hsaco::setOptionRestorer([parse] { parse(llvm::nulls()); });
   if (!parse(os))
     return llvm::createStringError(llvm::StringRef(said).rtrim());
+  // LLVM takes the last of several, and the others would be ignored. --spec has
+  // a remedy of its own.
+  for (const cl::Option *option :
+       llvm::make_second_range(cl::getRegisteredOptions()))
+    if (option->getNumOccurrencesFlag() == cl::Optional &&
+        option->getNumOccurrences() > 1 && option != &options.spec)
+      return llvm::createStringError(
+          (option->ArgStr.size() > 1 ? "--" : "-") + option->ArgStr +
+          " is given " + llvm::Twine(option->getNumOccurrences()) +
+          " times, and has one value; leave one of them");
   CommandLine result;
   if (options.listTargets) {
     if (argc > 2)
