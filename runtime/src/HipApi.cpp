@@ -62,7 +62,10 @@ constexpr const char *kEndedStream =
     "pass a stream of this device that has not been destroyed";
 constexpr Remedy kRemedies[] = {
     {2, 2, "free memory of the device, and call again"}, // OutOfMemory
-    {3, 4, "HIP is not up, or is ending; call before the process exits"},
+    {3, 4,
+     "HIP is not up, is ending, or was begun with before this process was "
+     "forked; call before the process exits, and first in the one that goes "
+     "on"},
     {35, 35, "update the amdgpu driver, it is too old for this ROCm"},
     {98, 98, kOtherCode}, // InvalidDeviceFunction
     {100, 100,            // NoDevice

@@ -102,11 +102,18 @@ int &currentDevice();
 /// Notes an error for hipGetLastError and the report, and returns its code.
 hipError_t finish(const char *function, const Result &result);
 
-/// Runs an entry point's body: refuses when there are no devices, and lets no
-/// exception out.
+/// Runs an entry point's body: refuses when there are no devices or the process
+/// is a fork of one that used them, and lets no exception out.
 template <typename Body>
 hipError_t enter(const char *function, Body body) noexcept {
   try {
+    if (Stream::isForked())
+      return finish(
+          function,
+          {hipErrorNotInitialized,
+           "this process is a fork of one that used the device, which "
+           "does not come along; call HIP first in the process that "
+           "uses it"});
     if (!Runtime::get().startError().empty())
       return finish(function, {hipErrorNoDevice, Runtime::get().startError()});
     return finish(function, body());

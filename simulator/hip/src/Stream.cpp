@@ -6,7 +6,14 @@
 
 #include "Stream.h"
 
+#include <atomic>
+#include <pthread.h>
+
 using namespace fovea::hipsim;
+
+static std::atomic<bool> forked{false};
+
+bool Stream::isForked() { return forked; }
 
 bool Timeline::reached(uint64_t point) const {
   std::lock_guard<std::mutex> lock(mutex);
@@ -32,6 +39,8 @@ Stream::~Stream() {
     stopping = true;
   }
   changed.notify_all();
+  if (isForked() && thread.joinable())
+    thread.detach(); // it is the other process's
   if (thread.joinable())
     thread.join();
 }
@@ -40,8 +49,12 @@ Point Stream::submit(std::function<void()> work, std::vector<Point> after) {
   Point end;
   {
     std::lock_guard<std::mutex> lock(mutex);
-    if (!thread.joinable())
+    if (!thread.joinable()) {
+      static const int handled =
+          pthread_atfork(nullptr, nullptr, [] { forked = true; });
+      (void)handled; // but for memory, of which the thread needs more
       thread = std::thread([this] { run(); });
+    }
     queue.push_back({std::move(work), std::move(after)});
     end = {timeline, ++submitted};
   }

@@ -59,6 +59,10 @@ public:
   /// The end of what was submitted so far.
   Point tail() const;
 
+  /// Whether this is a fork of a process in which a stream had work: threads do
+  /// not come along, so that nothing that was, or is, submitted would end.
+  static bool isForked();
+
   const int device;
   const unsigned flags;
   const int priority;

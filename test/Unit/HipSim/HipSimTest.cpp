@@ -14,6 +14,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace fovea::test;
 
@@ -124,6 +125,27 @@ TEST(Devices, AreChosenByTheEnvironment) {
         << row.value;
   }
   setenv("FOVEA_SIM_TARGET", before.c_str(), 1);
+}
+
+/// A fork has none of the threads that streams work in.
+TEST(Devices, AreRefusedInAForkOfWhoUsedThem) {
+  GTEST_FLAG_SET(death_test_style, "fast");
+  void *memory = nullptr;
+  ASSERT_HIP(hipMalloc(&memory, 4));
+  ASSERT_HIP(hipMemset(memory, 0, 4));
+  ASSERT_HIP(hipDeviceSynchronize());
+  EXPECT_EXIT(
+      {
+        alarm(20); // where it waits for ever
+        int word;
+        const hipError_t copied =
+            hipMemcpy(&word, memory, 4, hipMemcpyDeviceToHost);
+        std::fprintf(stderr, "%d %s", copied, fovea_sim_last_report());
+        std::exit(hipDeviceSynchronize());
+      },
+      testing::ExitedWithCode(hipErrorNotInitialized),
+      "3 hipMemcpy: this process is a fork of one that used the device");
+  ASSERT_HIP(hipFree(memory));
 }
 
 TEST(Memory, AllocateCopyFree) {
