@@ -242,11 +242,16 @@ Result readGroups(const fovea_group_t *group, Problem &problem) {
             problem.tensors.begin() + count);
   uint64_t given = 0;
   static_assert(kMaxGroups <= 64);
-  for (const fovea_group_t *first = group; first; first = first->next)
+  size_t linked = 0;
+  for (const fovea_group_t *first = group; first; first = first->next) {
+    if (++linked > kMaxGroups)
+      return invalid("groups has more than " + std::to_string(kMaxGroups) +
+                     " behind one another; is one behind itself?");
     if (Result result =
             readGroup(first, /*shapesTensors=*/true, given, problem);
         !result.ok())
       return result;
+  }
   for (; group; group = group->next)
     if (Result result =
             readGroup(group, /*shapesTensors=*/false, given, problem);

@@ -186,6 +186,11 @@ TEST_F(WindowTest, GroupsThatAreNoneAreRefused) {
   some.p = 0.5f;
   refused(&none.header, FOVEA_STATUS_INVALID_ARGUMENT,
           {"FOVEA_GROUP_DROPOUT twice"});
+  for (fovea_group_t *ring : {&window.header, &some.header}) {
+    ring->next = ring;
+    refused(ring, FOVEA_STATUS_INVALID_ARGUMENT, {"is one behind itself?"});
+    ring->next = nullptr;
+  }
   window.header.group = 1000;
   refused(&window.header, FOVEA_STATUS_INCOMPATIBLE,
           {"group 1000", "update it, or leave the group out"});
