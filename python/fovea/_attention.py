@@ -134,7 +134,7 @@ class _Call:
         strides = dict(zip((dim.partition("_")[0] for dim in dims), seen.strides))
         rows = strides.get("seqlen", strides.get("total"))
         if "head" in strides:  # the last one, of head_dim
-            if seen.strides[-1] != 1 and seen.shape[-1] > 1:
+            if seen.strides[-1] != 1 and seen.shape[-1] > 1 and seen.span:
                 raise InvalidArgumentError(
                     f"{name}: its last stride is {seen.strides[-1]}, not 1; copy it")
             field = getattr(structure, name)
@@ -145,7 +145,7 @@ class _Call:
         if rows is not None:
             if self.varlen is not None:
                 self._lse_stride(name, rows)
-            elif rows != 1 and self.sizes["seqlen_q"] > 1:
+            elif rows != 1 and self.sizes["seqlen_q"] > 1 and 0 not in seen.shape:
                 raise InvalidArgumentError(
                     f"{name}: its last stride is {rows}, not 1; copy it")
             setattr(structure, f"{name}_stride_batch", strides.get("batch", 0))

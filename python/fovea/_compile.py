@@ -76,7 +76,7 @@ def compile(problem: str, target: str, *, schedule: Optional[str] = None,
     try:
         info = _native.new(_abi.fovea_compiled_info_t)
         _native.check_compiler(library.fovea_compiled_info(compiled, info))
-        texts: Dict[str, Any] = {name: (getattr(info, name) or b"").decode()
+        texts: Dict[str, Any] = {name: _native.text(getattr(info, name))
                                  for name in _TEXTS}
         return CompiledKernel(
             ctypes.string_at(info.image, info.image_bytes), **texts,

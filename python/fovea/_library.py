@@ -126,6 +126,7 @@ class Library:
         self._kept = threading.local()
         self._hip_lock = threading.Lock()
         self._hip_calls: Optional[_memory.Hip] = None
+        self.is_of_operators = False  # those in C++ have it
         for path in paths:
             self.open(path)
 
@@ -149,11 +150,14 @@ class Library:
         if not self._finalizer.alive:
             raise InvalidArgumentError("the fovea.Library is closed")
         if self._process != os.getpid():
-            raise InvalidArgumentError(
-                f"the fovea.Library was made by process {self._process}, of which this "
-                "is a fork; make it, and call HIP first, in the process that uses it "
-                "(multiprocessing's start method 'spawn')")
+            raise self._forked()
         return self._handle
+
+    def _forked(self):
+        return InvalidArgumentError(
+            f"the fovea.Library was made by process {self._process}, of which this "
+            "is a fork; make it, and call HIP first, in the process that uses it "
+            "(multiprocessing's start method 'spawn')")
 
     @property
     def _calls(self) -> dict:
@@ -186,7 +190,7 @@ class Library:
             _native.check(
                 _native.lib.fovea_kernel_info(self._context, number + 1, info))
             fields = {name: getattr(info, name) for name in _KERNEL_FIELDS}
-            yield Kernel(**{name: value.decode() if isinstance(value, bytes) else value
+            yield Kernel(**{name: _native.text(value) if isinstance(value, bytes) else value
                             for name, value in fields.items()})
 
     @property
@@ -198,8 +202,8 @@ class Library:
         """
         info = _native.new(_abi.fovea_hip_library_info_t)
         _native.check(_native.lib.fovea_hip_library_info(self._context, info))
-        return HipLibrary(_HIP_KINDS[info.kind], info.path.decode(),
-                          info.reason.decode(), info.runtime_version,
+        return HipLibrary(_HIP_KINDS[info.kind], _native.text(info.path),
+                          _native.text(info.reason), info.runtime_version,
                           info.device_count)
 
     def device(self, number: int = 0) -> Device:
@@ -210,7 +214,7 @@ class Library:
         """
         info = _native.new(_abi.fovea_device_info_t)
         _native.check(_native.lib.fovea_device_info(self._context, number, info))
-        return Device(info.arch.decode(), info.compute_units)
+        return Device(_native.text(info.arch), info.compute_units)
 
     def score_text(self, program: str, dtype: str = "bfloat16",
                    text: Optional[str] = None) -> str:
@@ -226,7 +230,7 @@ class Library:
         _native.check(_native.lib.fovea_score_text(
             self._context, choice("dtype", dtype, DTYPES), program.encode(),
             _text(text), canonical))
-        return (canonical.value or b"").decode()
+        return _native.text(canonical.value)
 
 
 def _text(given):
@@ -252,12 +256,12 @@ def explained(call) -> Explanation:
         try:
             found = _abi.fovea_candidate_t.from_address(candidate)
             steps.append(Candidate(found.kernel, _STATES[found.state],
-                                   found.name.decode(), found.reason.decode()))
+                                   _native.text(found.name), _native.text(found.reason)))
         except BaseException as error:  # may not pass through C
             failures.append(error)
 
     status = call(_abi.fovea_explain_fn(step))
-    message = _native.lib.fovea_last_message().decode()
+    message = _native.text(_native.lib.fovea_last_message())
     if failures:
         raise failures[0]
     return Explanation(tuple(steps), message,
@@ -274,9 +278,12 @@ def default_library() -> Library:
     between them, or else, where it is not set, those that wheels have brought, of which
     one that is refused is passed over with a line of the logger ``fovea``; what is missing
     is compiled unless FOVEA_COMPILE says otherwise. A process that was forked has one of
-    its own."""
+    its own, unless that of before had begun with HIP, which does not survive it."""
     global _default
     with _default_lock:
+        if _default is not None and _default._process != os.getpid() and (
+                _default._hip_calls is not None or _default.is_of_operators):
+            raise _default._forked()
         if _default is None or _default._process != os.getpid():
             named = os.environ.get("FOVEA_KERNELS")
             library = Library(*filter(None, (named or "").split(":")),

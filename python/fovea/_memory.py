@@ -70,7 +70,7 @@ class Hip:
     def failure(self, name, status):
         text = self._name(status).decode() if self._name else str(status)
         # Nothing of a kernel is to be told where the call itself was refused.
-        report = (self._report() or b"").decode().strip() if self._report else ""
+        report = _native.text(self._report()).strip() if self._report else ""
         if status == _OUT_OF_MEMORY:
             return _errors.OutOfMemoryError(f"{name}: {text}")
         return _errors.HipError(f"{name}: {text}" + (f"\n{report}" if report else ""))

@@ -56,12 +56,17 @@ def error_named(name, message):
     return _errors.BY_STATUS.get(name, _errors.InternalError)(_wheels.with_remedy(message))
 
 
+def text(given) -> str:
+    """What C says, of a path or a damaged file, too, which need be no UTF-8."""
+    return (given or b"").decode(errors="backslashreplace")
+
+
 def check(status):
     """Raises what a call of libfovea returned, in the library's words."""
     if status:
         # Of the calling thread, which has made no other call since.
-        raise error(status, lib.fovea_last_message().decode() or
-                    lib.fovea_status_name(status).decode())
+        raise error(status, text(lib.fovea_last_message()) or
+                    text(lib.fovea_status_name(status)))
 
 
 def new(structure, **fields):
@@ -90,7 +95,6 @@ def compiler():
 
 def check_compiler(status):
     if status:
-        refusal = _errors.CompileError(
-            compiler().fovea_compiler_last_message().decode())
+        refusal = _errors.CompileError(text(compiler().fovea_compiler_last_message()))
         refusal.status = _COMPILER_STATUS.get(status, f"status {status}")
         raise refusal

@@ -170,6 +170,8 @@ def apply_torch(function, inputs, options):
                   options)
 
 
+# Numbers that torch.compile leaves open; a program is of one, and others have their own.
+_OPEN = {"SymBool": bool, "SymInt": int, "SymFloat": float}
 PLACES = ("%batch", "%head", "%query", "%key")
 LENGTHS = ("%seqlen_q", "%seqlen_k")
 
@@ -228,6 +230,8 @@ class Program:
                          "integer for each dimension")
         if isinstance(given, Captured):
             given = given._array
+        if type(given).__module__ == "torch" and type(given).__name__ in _OPEN:
+            return self.lift(_OPEN[type(given).__name__](given))
         if type(given).__module__ == "numpy" and getattr(given, "shape", None) == ():
             return self.lift(given.item())
         if hasattr(given, "__dlpack__") or hasattr(given, "__array_interface__"):

@@ -15,19 +15,25 @@ from ._torch_aten import REFUSALS, NotServed, flex_backward, flex_forward
 
 _log = logging.getLogger("fovea")
 _enabled: Optional[torch.library.Library] = None
+_fallback: Optional[bool] = None  # enable()'s, where it is on
 _taken_back: list = []  # functions that do that to what a library of PyTorch's does not
 _calls: collections.Counter = collections.Counter()
 _told: set = set()
 
 
 class _Enabled:
-    """What :func:`enable` returns; leaving it as a context takes all back."""
+    """What :func:`enable` returns; leaving it as a context has what was before."""
+
+    def __init__(self, before: Optional[bool]):
+        self._before = before
 
     def __enter__(self) -> _Enabled:
         return self
 
     def __exit__(self, *_) -> None:
         disable()
+        if self._before is not None:
+            enable(self._before)
 
     def remove(self) -> None:
         disable()
@@ -104,11 +110,13 @@ def enable(fallback: bool = True) -> _Enabled:
             False: it raises.
 
     Returns:
-        an object whose `remove()`, or leaving it as a context, is :func:`disable`.
+        an object whose `remove()` is :func:`disable`; leaving it as a context has what was
+        there before, an `enable()` further out or PyTorch's own.
     """
-    global _enabled
-    if _enabled is not None:
-        disable()
+    global _enabled, _fallback
+    before = _fallback
+    disable()
+    _fallback = fallback
     _enabled = torch.library.Library("aten", "IMPL")
     keys = ("CPU", "CUDA") if torch.version.hip else ("CPU",)
     for name, serve, devices in _torch_aten.OVERRIDES:
@@ -120,12 +128,13 @@ def enable(fallback: bool = True) -> _Enabled:
     for hop, serve in ((forward, flex_forward), (backward, flex_backward)):
         for key in keys:
             _override_flex(hop, serve, getattr(torch._C.DispatchKey, key), fallback)
-    return _Enabled()
+    return _Enabled(before)
 
 
 def disable() -> None:
     """Takes :func:`enable` back."""
-    global _enabled
+    global _enabled, _fallback
+    _fallback = None
     if _enabled is not None:
         _enabled._destroy()
         _enabled = None

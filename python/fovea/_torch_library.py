@@ -71,7 +71,9 @@ _library = _load()
 @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 def _provide(message, size):
     try:
-        return _attention.default_library()._context
+        library = _attention.default_library()
+        library.is_of_operators = True
+        return library._context
     except BaseException as error:  # may not pass through C
         name = getattr(error, "status", "") or "TypeError"
         text = f"{name}: {error}".encode()[:size - 1]

@@ -10,6 +10,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
 
 from . import _attention, _torch_library, _torch_schema
 from ._features import (Blocks, Capture, Dropout, Score, Sequences, Varlen, Window,
@@ -362,3 +363,20 @@ def way_of(q: Tensor, k: Tensor, v: Tensor, score: Optional[Score],
 
 
 _CLASSES = (Tensor, torch.nn.Parameter)
+
+
+def refuse_tangents(*tensors: Optional[Tensor]) -> None:
+    """Operators know no forward-mode derivative, and PyTorch drops a tangent in silence where
+    no input wants a gradient."""
+    if torch.compiler.is_compiling() or torch.autograd.forward_ad._current_level < 0:
+        return
+    for tensor in tensors:
+        while isinstance(tensor, Tensor):
+            is_batch = torch._C._functorch.is_batchedtensor(tensor)
+            if not is_batch and unpack_dual(tensor).tangent is not None:
+                raise NotImplementedError(
+                    "fovea::attention_forward has no forward-mode derivative (jvp); take "
+                    "gradients, or leave this call to PyTorch: with torch.nn.attention."
+                    "sdpa_kernel(SDPBackend.MATH)")
+            tensor = (torch._C._functorch.get_unwrapped(tensor)
+                      if torch._C._functorch.is_functorch_wrapped_tensor(tensor) else None)

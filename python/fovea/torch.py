@@ -22,8 +22,8 @@ except ImportError as error:
 from . import _attention, _errors, _flex, _torch_library, scores as _scores
 from ._features import Blocks, Score, Varlen, WindowLike
 from ._torch_enable import calls, disable, enable
-from ._torch_operators import (as_listed, dropout_of, forward, recorded, rows_together,
-                               way_of, window_text)
+from ._torch_operators import (as_listed, dropout_of, forward, recorded, refuse_tangents,
+                               rows_together, way_of, window_text)
 
 __all__ = ["attention", "calls", "disable", "enable", "flex_attention", "operators"]
 
@@ -75,6 +75,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
     seed = (torch.randint(2**62, (1,), dtype=torch.int64, device=q.device)
             if dropout_p else None)
     records = way_of(q, k, v, program, sinks)
+    if records is None:
+        refuse_tangents(q, k, v, sinks, *(program.captures if program else ()))
     if records is False:
         made = _attention.FORWARD.run(
             None, None, None,

@@ -269,7 +269,7 @@ void CallBase::tensor(Structure &field, const Kind &kind, const Tensor &tensor,
   const View seen = see(kind, tensor);
   // (batch, heads, rows, columns), or packed without the first.
   const int64_t *strides = seen.strides + seen.rank - 3;
-  if (strides[2] != 1 && seen.sizes[seen.rank - 1] > 1)
+  if (strides[2] != 1 && seen.sizes[seen.rank - 1] > 1 && seen.span)
     refuse(std::string(kind.name) + ": its last stride is " +
            std::to_string(strides[2]) + ", not 1; copy it");
   field.stride_batch = seen.rank == 4 ? seen.strides[0] : 0;
@@ -286,12 +286,12 @@ void CallBase::rows(Pointer &field, int64_t *strideBatch, int64_t &strideHead,
     const int64_t stride = seen.strides[seen.rank - 1];
     if (varlen) {
       int64_t &known = varlen->lse_stride_seq;
-      if (known && known != stride)
+      if (known && known != stride && seen.span)
         refuse(std::string(kind.name) + ": its last stride is " +
                std::to_string(stride) + ", that of lse " + std::to_string(known) +
                "; with varlen both are the same");
       known = stride;
-    } else if (stride != 1 && sizes[kSeqQ] > 1) {
+    } else if (stride != 1 && sizes[kSeqQ] > 1 && seen.span) {
       refuse(std::string(kind.name) + ": its last stride is " +
              std::to_string(stride) + ", not 1; copy it");
     }

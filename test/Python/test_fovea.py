@@ -678,6 +678,8 @@ class Packages(Case):
             broken.write(content)
             broken.flush()
             self.refused(fovea.CorruptError, "", fovea.verify, broken.name)
+        # What is told need be no UTF-8.
+        self.refused(fovea.NotFoundError, r"no\\xe1", fovea.Library, b"/no\xe1")
 
     def test_refused(self):
         for kind, also, words, arguments in (
@@ -741,6 +743,27 @@ print(fovea.attention(x, x, x, library=lib).sum())
 """)
         self.assertEqual(code, 0, text)
         self.assertRegex(text, r"of which this is a fork(.|\n)*576")
+
+    def test_fork_of_the_default(self):
+        """A fork has a default library of its own, and no device that was used."""
+        for before, words in (("", "576"), ("call()", "InvalidArgumentError: .*this is a fork")):
+            code, text = python(CALL + f"""
+import os, signal
+signal.alarm(50)
+def call():
+    print(fovea.attention(x, x, x).sum())
+{before}
+if os.fork() == 0:
+    signal.alarm(20)
+    try:
+        call()
+    except fovea.Error as error:
+        print(type(error).__name__, error, sep=": ", flush=True)
+    os._exit(0)
+os.wait()
+""", FOVEA_KERNELS=PACKAGE, FOVEA_HIP_LIBRARY="sim", FOVEA_COMPILE="never")
+            self.assertEqual(code, 0, text)
+            self.assertRegex(text, words)
 
     def test_another_chip(self):
         code, text = python(CALL + "fovea.attention(x, x, x, library=lib)",

@@ -165,6 +165,34 @@ class Operators(Case):
         with self.assertRaisesRegex(RuntimeError, "attention_backward.*no autograd"):
             dq.sum().backward()
 
+    def test_tangents(self):
+        """Forward mode is refused where PyTorch would drop a tangent."""
+        x = torch.randn(1, 2, 9, 32)
+        for function in (ft.attention, ft.flex_attention):
+            def jvp(q):
+                return torch.func.jvp(lambda q: function(q, x, x), (q,), (q,))
+
+            for run in (jvp, lambda q: torch.func.vmap(jvp)(q[None])):
+                with self.assertRaisesRegex(NotImplementedError, "no forward-mode derivative"):
+                    run(x)
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x, x)
+            with self.assertRaisesRegex(NotImplementedError, "no forward-mode derivative"):
+                ft.attention(x, x, dual)
+            self.assertTrue(torch.equal(ft.attention(x, x, x), ft.attention(x, x, x)))
+        with self.assertRaises(RuntimeError):
+            torch.func.jvp(torch.func.grad(lambda q: ft.attention(q, x, x).sum()), (x,), (x,))
+
+    def test_nothing(self):
+        """Gradients of nothing are expanded, with strides of 0 throughout."""
+        for batch, heads, rows in ((0, 2, 9), (1, 0, 9), (1, 2, 0)):
+            inputs = [torch.randn(batch, heads, n, 32, requires_grad=True)
+                      for n in (rows, 9, 9)]
+            for function in (ft.attention, ft.flex_attention):
+                for got, tensor in zip(torch.autograd.grad(
+                        function(*inputs).sum(), inputs), inputs):
+                    self.assertTrue(torch.equal(got, torch.zeros_like(tensor)))
+
     def test_opcheck(self):
         q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
         plain = dict(
@@ -419,6 +447,18 @@ class Flex(Case):
                 wanted = self.exact(q, k, v, score_mod, mask_mod)
                 self.close((*got, *self.gradients(got, inputs)),
                            (*wanted, *self.gradients(wanted, inputs)))
+
+    def test_compiled_numbers(self):
+        """One that changes, and one that a length makes, have other programs."""
+        def function(q, k, v, most):
+            return ft.flex_attention(q, k, v, lambda s, b, h, i, j: torch.where(
+                (j < most) & (i - j < q.shape[2] - 3), s, -math.inf))
+
+        torch._dynamo.reset()
+        compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+        for rows, most in ((40, 5), (40, 9), (33, 9), (21, 7)):
+            inputs = *(numbers(1, 2, rows, 16) for _ in range(3)), most
+            self.assertTrue(torch.equal(compiled(*inputs), function(*inputs)))
 
     def test_compiled(self):
         """One graph, forward and backward, with the bits that it has by itself; captured
@@ -705,8 +745,12 @@ class Enabled(Case):
         self.assertTrue(torch.equal(got, expected))
         self.assertEqual(calls, {(name, "pytorch"): 1})
         self.assertIn("q: its elements are float64", log.output[0])
-        with ft.enable(fallback=False), self.assertRaisesRegex(TypeError, "float64"):
-            F.scaled_dot_product_attention(q, q, q)
+        with ft.enable(fallback=False):
+            with ft.enable():
+                F.scaled_dot_product_attention(q, q, q)
+            # As it was.
+            with self.assertRaisesRegex(TypeError, "float64"):
+                F.scaled_dot_product_attention(q, q, q)
 
     @unittest.skipUnless(hasattr(torch.nn.attention, "activate_flash_attention_impl"),
                          "PyTorch is older than 2.11")
