@@ -145,7 +145,7 @@ class _Call:
         if rows is not None:
             if self.varlen is not None:
                 self._lse_stride(name, rows)
-            elif rows != 1 and self.sizes["seqlen_q"] > 1 and 0 not in seen.shape:
+            elif rows != 1 and self.sizes["seqlen_q"] > 1 and seen.span:
                 raise InvalidArgumentError(
                     f"{name}: its last stride is {rows}, not 1; copy it")
             setattr(structure, f"{name}_stride_batch", strides.get("batch", 0))
