@@ -10,9 +10,14 @@
 
 namespace fovea::sim {
 
-TagStore::TagStore(uint64_t bytes, unsigned lineBytes, unsigned ways)
+TagStore::TagStore(uint64_t bytes, unsigned lineBytes, unsigned ways,
+                   bool spread)
     : Ways(ways) {
   Sets = std::max<uint64_t>(1, bytes / lineBytes / ways);
+  // Of a power of two the low bits of the hash choose, and those are alike of
+  // all copies of a trace, which differ in high bits of their lines.
+  if (spread && (Sets & (Sets - 1)) == 0)
+    ++Sets;
   Tags.assign(Sets * Ways, ~uint64_t(0));
   Used.assign(Sets * Ways, 0);
 }
@@ -89,7 +94,7 @@ MemoryModel::MemoryModel(const TimingConstants &chip, const Sharing &sharing)
   Own.resize(chip.levels.size());
   for (size_t i = 0; i < chip.levels.size(); ++i)
     if (chip.levels[i].keepsOwn)
-      Own[i].emplace(ownBytes(chip, sharing, i), chip.lineBytes, 16);
+      Own[i].emplace(ownBytes(chip, sharing, i), chip.lineBytes, 16, true);
   for (const MemoryLevel &level : chip.levels)
     Levels.push_back({rateOf(level, sharing),
                       level.clocks + level.seconds * sharing.clockHz});

@@ -22,7 +22,10 @@ namespace fovea::sim {
 /// A set-associative cache's tags, least recently used first out.
 class TagStore {
 public:
-  TagStore(uint64_t bytes, unsigned lineBytes, unsigned ways);
+  /// \p spread: lines that differ in high bits alone are not all to meet in one
+  /// set.
+  TagStore(uint64_t bytes, unsigned lineBytes, unsigned ways,
+           bool spread = false);
   /// Whether the line is there; it is afterwards.
   bool touch(uint64_t line);
 

@@ -117,7 +117,7 @@ public:
           return;
       Trace->lines.push_back(line);
     };
-    uint64_t scratch = reinterpret_cast<uint64_t>(wave.scratch);
+    const uint64_t scratch = scratchOf(wave);
     for (uint64_t left = a.mask; left; left &= left - 1) {
       unsigned l = static_cast<unsigned>(__builtin_ctzll(left));
       if (a.space == MemoryAccess::Scratch) {
@@ -134,6 +134,17 @@ public:
   }
 
 private:
+  /// Where the chip has a wave's scratch: on a granule, apart from all buffers
+  /// and from what other workgroups have. This process's own address would make
+  /// times depend on the allocator, and workgroups seem to share their lines.
+  static uint64_t scratchOf(const Wave &wave) {
+    constexpr uint64_t base = uint64_t(1) << 48, granule = 1024;
+    const Group &group = *wave.group;
+    const uint64_t bytes = uint64_t(group.privateBytes) * unsigned(wave.lanes);
+    return base + (group.number * group.waveCount + wave.index) *
+                      ((bytes + granule - 1) / granule * granule);
+  }
+
   TraceRecorder &R;
   std::unique_ptr<GroupTrace> Trace;
   std::map<uint64_t, uint32_t> FirstValues; ///< of counters

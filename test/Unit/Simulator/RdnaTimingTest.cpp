@@ -19,7 +19,8 @@ protected:
   /// One workgroup of \p block work-items that runs \p body over and over.
   TimingReport time(const std::string &body, const RdnaTarget &target = {},
                     unsigned block = 32, unsigned ldsBytes = 0,
-                    const std::string &mode = "0") {
+                    const std::string &mode = "0", unsigned scratchBytes = 0,
+                    unsigned groups = 1) {
     AsmKernel kernel{"k", "  s_movk_i32 s20, 64\nloop:\n" + body +
                               "  s_sub_i32 s20, s20, 1\n"
                               "  s_cmp_lg_u32 s20, 0\n"
@@ -29,10 +30,16 @@ protected:
     std::string text = rdnaModule(target, {kernel});
     const std::string lanes = "  .amdhsa_wavefront_size32";
     text.insert(text.find(lanes),
-                "  .amdhsa_workgroup_processor_mode " + mode + "\n");
+                "  .amdhsa_workgroup_processor_mode " + mode +
+                    "\n  .amdhsa_private_segment_fixed_size " +
+                    std::to_string(scratchBytes) + "\n");
+    const std::string none = ".private_segment_fixed_size: 0";
+    text.replace(text.find("    " + none) + 4, none.size(),
+                 none.substr(0, none.size() - 1) + std::to_string(scratchBytes));
     load(assemble(text, target.chip + (target.lanes == 64 ? " -mwavefrontsize64"
                                                           : "")));
     LaunchConfig config;
+    config.grid = {groups, 1, 1};
     config.block = {block, 1, 1};
     Args args;
     args.Bytes.resize(128);
@@ -168,6 +175,19 @@ TEST_F(RdnaTimingTest, LdsInBothModes) {
   };
   EXPECT_NEAR(clocks("0") / (64 * 200), 16, 0.5);
   EXPECT_NEAR(clocks("1") / (64 * 200), 16, 0.5);
+}
+
+// A wave's scratch begins on a line, wherever this process has it: 16 bytes of 32
+// lanes are eight lines of 64. No other workgroup has them.
+TEST_F(RdnaTimingTest, ScratchIsAlignedAndOwn) {
+  const std::string body =
+      repeat("  scratch_store_b128 off, v[4:7], off offset:16", 100);
+  EXPECT_EQ(time(body, {}, 32, 0, "0", 8192).l1Bytes, 64 * 100 * 512);
+  const TimingReport many = time(body, {}, 32, 0, "0", 64, 256);
+  ASSERT_FALSE(many.notes.empty());
+  EXPECT_NE(many.notes[0].find("the L0 fetches 100 % of the lines"),
+            std::string::npos)
+      << many.notes[0];
 }
 
 // A WGP has two compute units' SIMDs and L0s.

@@ -469,6 +469,20 @@ double lineClocks(const char *target, unsigned rows) {
   return double(memory.vector(group, use, 0, 0, kWarm) - first);
 }
 
+// Copies of a trace, apart in high bits, have a cache that is large enough.
+TEST(Memory, CopiesOfLinesSpreadOverSets) {
+  TagStore tags(2 << 20, 64, 16, true);
+  const auto hits = [&] {
+    unsigned count = 0;
+    for (uint64_t copy = 0; copy != 36; ++copy)
+      for (uint64_t line = 0; line != 256; ++line)
+        count += tags.touch(((uint64_t(1) << 42) + line) ^ (copy << 44));
+    return count;
+  };
+  EXPECT_EQ(hits(), 0u);
+  EXPECT_GT(hits(), 36u * 256 * 99 / 100);
+}
+
 TEST(Memory, LinesOfALoad) {
   // Sixteen rows of an operand: two lines a clock on RDNA, as many bytes as L0
   // gives.
