@@ -249,9 +249,11 @@ struct Rdna {
   double cacheBytesPerSecond;
   double memorySeconds;       ///< latency
 };
-/// gfx1100: L2's rate and DRAM's latency [X], measured on a RX 7900 XT; the
-/// Infinity Cache's latency [M]; its rate is half of AMD's peak. All others are
-/// scaled by compute units and channels [A].
+/// gfx1100, beside [X]'s of a RX 7900 XT: L2 1536 bytes a clock [D] (3253 GB/s
+/// measured, at 2.35 GHz nine tenths of it), DRAM's latency 300 ns [A] (551 clocks
+/// measured, about 230 ns of a chip alone); the Infinity Cache's latency [M]; its
+/// rate is half of AMD's peak. All others are scaled by compute units and
+/// channels [A].
 constexpr Rdna kRdna[] = {
     {"gfx1100", rdna3, 6, 12, 6, 96, 1536, 2.7e12, 300e-9},
     {"gfx1101", rdna3, 3, 6, 4, 64, 1024, 1.8e12, 300e-9},
@@ -309,7 +311,7 @@ TimingConstants rdna(const Rdna &row) {
     c.levels.push_back({"GL1", Scope::Array, true, 256 * KiB, 200, 0, 64, 256,
                         0}); // latency [A]
   c.levels.push_back({"L2", Scope::Die, true, row.l2MiB * MiB, 320, 0, 64,
-                      row.l2Clock, 0}); // [X]
+                      row.l2Clock, 0}); // [X] 340 of flat loads
   if (row.cacheMiB)
     c.levels.push_back({"Infinity Cache", Scope::Chip, true, row.cacheMiB * MiB, 0,
                         150e-9, 0, 0, row.cacheBytesPerSecond}); // [M]
