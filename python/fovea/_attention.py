@@ -254,8 +254,8 @@ class _Call:
 
     def explain(self, library, function, device):
         return explained(lambda step: function(
-            library._context, self.params, -1 if device is None else device, step,
-            None))
+            library._context, self.params,
+            -1 if device is None else _native.device_number(device), step, None))
 
     def launch(self, library, operation, addresses, device, stream):
         """Enqueues it; with arrays of the host, returns when all is done."""
@@ -279,6 +279,8 @@ class _Call:
                     self._enqueue(library, operation, addresses, place, stream)
             return
         stream = 0 if stream is None else _arrays.stream_number(stream)
+        if device is not None:
+            device = _native.device_number(device)
         with hip.device(device), _memory.Mirror(hip) as mirror:
             for at, span, written in self._spans:
                 mirror.add(addresses[at], span, written)

@@ -211,9 +211,11 @@ class Library:
 
         Raises:
             InvalidArgumentError: there is no such device.
+            TypeError: `number` is no number.
         """
         info = _native.new(_abi.fovea_device_info_t)
-        _native.check(_native.lib.fovea_device_info(self._context, number, info))
+        _native.check(_native.lib.fovea_device_info(
+            self._context, _native.device_number(number), info))
         return Device(_native.text(info.arch), info.compute_units)
 
     def score_text(self, program: str, dtype: str = "bfloat16",

@@ -1,6 +1,7 @@
 """libfovea.so and libfovea_compiler.so: where they are, and calls of them."""
 
 import ctypes
+import operator
 import os
 import pathlib
 
@@ -74,6 +75,20 @@ def new(structure, **fields):
     made = structure(**fields)
     made.struct_size = ctypes.sizeof(structure)
     return made
+
+
+def device_number(given) -> int:
+    """A device's number.
+
+    Raises:
+        TypeError: it is none.
+    """
+    try:
+        return operator.index(given)
+    except TypeError:
+        raise TypeError(f"device is {given!r}; it is the number of a GPU, as 0, or None "
+                        "for the thread's current one. Arrays of the host are computed "
+                        "on it, too") from None
 
 
 #: Functions that are told of the address of a context that ends.

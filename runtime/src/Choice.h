@@ -171,6 +171,7 @@ bool holds(const TuningRow &row, const Sizes &sizes);
 
 /// The candidate that the tuning tables name: of each package in turn the first
 /// row that holds the problem, if `takes` its candidate (which may be null).
+/// Kernels with narrow sums and others have rows of their own.
 /// \param missed  is told of each such row whose candidate is not taken
 template <typename Takes, typename Missed>
 const Candidate *tuned(const ProblemView &entry, const Problem &problem,
@@ -179,7 +180,9 @@ const Candidate *tuned(const ProblemView &entry, const Problem &problem,
   for (const TuningEntry &tuning : entry.tuning) {
     if (tuning.package == done || !shows(tuning.row->problem, problem) ||
         !hasGroups(tuning.row->problem, problem) ||
-        !holds(*tuning.row, problem.sizes))
+        !holds(*tuning.row, problem.sizes) ||
+        (tuning.candidate && tuning.candidate->algorithm &&
+         tuning.candidate->algorithm->sumsNarrowly() != problem.narrowSums))
       continue;
     if (tuning.candidate && takes(*tuning.candidate))
       return tuning.candidate;

@@ -329,6 +329,8 @@ class Arrays(Case):
                      host[1], v, out=out, library=lib)
         self.refused(fovea.InvalidArgumentError, "device is 3", fovea.attention, q, k, v,
                      out=out, device=3, library=lib)
+        self.refused(TypeError, "device is 'cpu'; it is the number", fovea.attention, *host[:3],
+                     device="cpu", library=lib)
         self.refused(TypeError, "device type 8, neither", fovea.attention, q,
                      OnDevice(host[1], 8), v, out=out, library=lib)
 
@@ -620,6 +622,9 @@ class Packages(Case):
         self.assertEqual(lib.hip.kind, "sim")
         self.assertTrue(lib.device().arch.startswith("gfx942"))
         self.refused(fovea.InvalidArgumentError, "7", lib.device, 7)
+        self.refused(TypeError, "device is 'cpu'", lib.device, "cpu")
+        self.refused(TypeError, "device is 1.5", fovea.explain, q, q, q, device=1.5,
+                     library=lib)
 
     def test_explain(self):
         def spec(n, d=64):

@@ -5,6 +5,7 @@
 #include "Device.h"
 #include "FileLock.h"
 #include "Main.h"
+#include "fovea/Package/OperationSpec.h"
 
 #include <algorithm>
 #include <cmath>
@@ -167,11 +168,35 @@ bool tune::readTable(const std::string &path, ordered_json &table,
   return isTable;
 }
 
+static std::string groupOf(const std::string &problem, OpKind op,
+                           const std::string &algorithm) {
+  const spec::AlgorithmSpec *found = spec::specOf(op).findAlgorithm(algorithm);
+  return problem +
+         (found && found->sumsNarrowly() ? " by " + algorithm : std::string());
+}
+
+std::string tune::groupOf(const ProblemKey &problem,
+                          const std::string &algorithm) {
+  return ::groupOf(problem.str(), problem.op, algorithm);
+}
+
+std::string tune::groupOf(const ordered_json &row) {
+  const std::string problem = row["problem"];
+  const auto parameters = row.find("parameters");
+  if (parameters == row.end())
+    return problem;
+  const auto algorithm = parameters->find("algorithm");
+  const Expected<ProblemKey> key = ProblemKey::parse(problem);
+  return algorithm != parameters->end() && algorithm->is_string() && key
+             ? groupOf(*key, *algorithm)
+             : problem;
+}
+
 std::vector<ScheduleChoice> tune::choicesOf(const ordered_json &table,
-                                            const std::string &problem) {
+                                            const std::string &group) {
   std::vector<ScheduleChoice> choices;
   for (const ordered_json &row : table) {
-    if (row["problem"] != problem || !row.contains("parameters"))
+    if (groupOf(row) != group || !row.contains("parameters"))
       continue;
     ScheduleChoice choice;
     for (const auto &[name, value] : row["parameters"].items())
@@ -186,30 +211,30 @@ std::vector<ScheduleChoice> tune::choicesOf(const ordered_json &table,
 
 /// mergeTable() without other runs.
 static bool mergeAlone(const std::string &path,
-                       const std::vector<std::string> &problems,
+                       const std::vector<std::string> &groups,
                        const ordered_json &rows, bool arePredicted,
                        std::vector<std::string> &kept, std::string &error) {
   ordered_json old;
   if (!readTable(path, old, error))
     return false;
-  std::set<std::string> replaced(problems.begin(), problems.end());
+  std::set<std::string> replaced(groups.begin(), groups.end());
   if (arePredicted)
     for (const ordered_json &row : old)
       if (row.value("by", "").rfind(Method::kMeasured, 0) == 0 &&
-          replaced.erase(row["problem"].get<std::string>()))
-        kept.push_back(row["problem"]);
-  // Those of a problem keep their order.
-  std::map<std::string, ordered_json> groups;
+          replaced.erase(tune::groupOf(row)))
+        kept.push_back(tune::groupOf(row));
+  // Those of a group keep their order.
+  std::map<std::string, ordered_json> byGroup;
   auto add = [&](const ordered_json &table, bool isNew) {
     for (const ordered_json &row : table)
-      if (const std::string problem = row["problem"];
-          replaced.count(problem) == size_t(isNew))
-        groups[problem].push_back(row);
+      if (const std::string group = tune::groupOf(row);
+          replaced.count(group) == size_t(isNew))
+        byGroup[group].push_back(row);
   };
   add(old, /*isNew=*/false);
   add(rows, /*isNew=*/true);
   ordered_json table = ordered_json::array();
-  for (const auto &[problem, group] : groups)
+  for (const auto &[name, group] : byGroup)
     table.insert(table.end(), group.begin(), group.end());
   if (table == old && std::filesystem::exists(path))
     return true;
@@ -217,7 +242,7 @@ static bool mergeAlone(const std::string &path,
 }
 
 bool tune::mergeTable(const std::string &path,
-                      const std::vector<std::string> &problems,
+                      const std::vector<std::string> &groups,
                       const ordered_json &rows, bool arePredicted,
                       std::vector<std::string> &kept, std::string &error) {
   // Reading and writing are one step. The file itself is replaced by another.
@@ -226,7 +251,7 @@ bool tune::mergeTable(const std::string &path,
                           O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const bool isDone = [&] {
     const FileLock lock(folder);
-    return mergeAlone(path, problems, rows, arePredicted, kept, error);
+    return mergeAlone(path, groups, rows, arePredicted, kept, error);
   }();
   if (folder >= 0)
     (void)close(folder);

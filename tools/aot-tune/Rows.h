@@ -34,17 +34,22 @@ nlohmann::ordered_json toJson(const TableRow &row, const std::string &by);
 bool readTable(const std::string &path, nlohmann::ordered_json &table,
                std::string &error);
 
-/// What the rows of a problem would have compiled.
-std::vector<ScheduleChoice> choicesOf(const nlohmann::ordered_json &table,
-                                      const std::string &problem);
+/// What the rows that belong together have in common: the problem, and of
+/// algorithms whose sums are narrow, which callers see who ask for them, the
+/// algorithm: "backward;dtype=bf16;head_dim=64;window=1 by atomic16".
+std::string groupOf(const nlohmann::ordered_json &row);
+std::string groupOf(const ProblemKey &problem, const std::string &algorithm);
 
-/// Puts rows in the place of the rows of `problems` in the file, which is made
+/// What the rows of a group would have compiled.
+std::vector<ScheduleChoice> choicesOf(const nlohmann::ordered_json &table,
+                                      const std::string &group);
+
+/// Puts rows in the place of the rows of `groups` in the file, which is made
 /// if it is not there; others stay, and so do those that were measured where
 /// the new ones are predicted. The file is written whole or not at all, and not
 /// at all where nothing changes. False with `error` set.
-/// \param kept  gets the problems whose measured rows stay
-bool mergeTable(const std::string &path,
-                const std::vector<std::string> &problems,
+/// \param kept  gets the groups whose measured rows stay
+bool mergeTable(const std::string &path, const std::vector<std::string> &groups,
                 const nlohmann::ordered_json &rows, bool arePredicted,
                 std::vector<std::string> &kept, std::string &error);
 

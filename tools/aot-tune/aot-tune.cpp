@@ -436,7 +436,8 @@ void Run::tuneOne(const Subject &subject, const ScheduleChoice &baseline) {
   const std::vector<Axis> axes = axesOf(subject);
   // What has a row is held against the default again.
   std::vector<ScheduleChoice> seeds =
-      choicesOf(tables[pathOf(subject.target)], subject.problem.str());
+      choicesOf(tables[pathOf(subject.target)],
+                groupOf(subject.problem, subject.algorithm));
   const size_t buckets = subjects.size() * sizes.size();
   for (const Size &size : sizes) {
     progress.begin();
@@ -454,14 +455,15 @@ void Run::tuneOne(const Subject &subject, const ScheduleChoice &baseline) {
 bool Run::writeRows(std::string &error) {
   struct Fresh {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-    std::vector<std::string> problems, kept;
+    std::vector<std::string> groups, kept;
     bool arePredicted = false;
   };
   std::map<std::string, Fresh> all; ///< by path
   for (const Tuned &tuned : results) {
     Fresh &fresh = all[pathOf(tuned.subject.target)];
     fresh.arePredicted = !methods[tuned.subject.target].isMeasured;
-    const std::string problem = tuned.subject.problem.str();
+    const std::string group =
+        groupOf(tuned.subject.problem, tuned.subject.algorithm);
     // Of what was not held against the default nothing is known.
     if (tuned.buckets.size() != sizes.size() ||
         !std::all_of(tuned.buckets.begin(), tuned.buckets.end(),
@@ -470,27 +472,27 @@ bool Run::writeRows(std::string &error) {
                    "aot-tune: note: %s %s: of some size the default, or what "
                    "has a row, was not timed, and its rows stay as they are; "
                    "the same command goes on\n",
-                   tuned.subject.target.c_str(), problem.c_str());
+                   tuned.subject.target.c_str(), group.c_str());
       continue;
     }
-    fresh.problems.push_back(problem);
+    fresh.groups.push_back(group);
     for (const TableRow &row : rowsOf(tuned.subject.problem, tuned.buckets))
       fresh.rows.push_back(toJson(row, tuned.by));
   }
   for (auto &[path, fresh] : all) {
-    if (!mergeTable(path, fresh.problems, fresh.rows, fresh.arePredicted,
+    if (!mergeTable(path, fresh.groups, fresh.rows, fresh.arePredicted,
                     fresh.kept, error))
       return false;
     rows += fresh.rows.size();
-    for (const std::string &problem : fresh.kept) {
+    for (const std::string &group : fresh.kept) {
       rows -= size_t(std::count_if(
           fresh.rows.begin(), fresh.rows.end(),
-          [&](const auto &row) { return row["problem"] == problem; }));
+          [&](const auto &row) { return groupOf(row) == group; }));
       std::fprintf(stderr,
                    "aot-tune: note: '%s' has measured rows of %s, which stay: "
                    "predicted ones do not take their place; take them out of "
                    "the file, or name another with -o\n",
-                   path.c_str(), problem.c_str());
+                   path.c_str(), group.c_str());
     }
   }
   return true;

@@ -17,6 +17,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Regex.h"
 #include "llvm/Support/raw_ostream.h"
 #include <thread>
 
@@ -428,6 +429,11 @@ void RequestBuilder::readLimits(int argc, char **argv) {
                         : std::max(1u, std::thread::hardware_concurrency());
   request.quiet = options.quiet;
   request.remarks = options.remarks;
+  if (std::string error;
+      !request.remarks.empty() && !llvm::Regex(request.remarks).isValid(error))
+    complaints.add("--remarks-filter",
+                   "'" + llvm::Twine(request.remarks) +
+                       "' is no regular expression: " + error);
 
   bool observes = false, steersLLVM = false;
   for (auto &[name, option] : cl::getRegisteredOptions()) {

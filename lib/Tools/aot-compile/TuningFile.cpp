@@ -9,6 +9,8 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include <map>
+#include <set>
 
 using namespace fovea;
 using namespace fovea::tools;
@@ -128,6 +130,13 @@ static std::string keyOf(const Job &job, const ScheduleOverrides &overrides) {
   return kernelSymbol(job.problem, overrides, job.score.name);
 }
 
+/// Kernels whose sums are narrow and others choose among their own rows.
+static bool sumsNarrowly(OpKind op, const ScheduleOverrides &overrides) {
+  const spec::AlgorithmSpec *algorithm =
+      spec::specOf(op).findAlgorithm(overrides.algorithm);
+  return algorithm && algorithm->sumsNarrowly();
+}
+
 /// The problem of the kernel that has no data of feature groups.
 static ProblemKey withoutGroups(ProblemKey key) {
   const int32_t window = key.groups[kWindowGroup];
@@ -162,24 +171,31 @@ void fovea::tools::addTuningRows(std::vector<Job> &jobs,
     if (isUnread)
       file->second = readRows(path, complaints);
     const std::vector<FileRow> &rows = file->second;
-    llvm::StringMap<char> tuned; // problems that have rows of their own
+    using Subject = std::pair<std::string, bool>; // problem, narrow sums
+    auto subjectOf = [](const ProblemKey &problem,
+                        const ScheduleOverrides &overrides) {
+      return Subject(problem.str(), sumsNarrowly(problem.op, overrides));
+    };
+    std::set<Subject> tuned; // have rows of their own
     for (const FileRow &row : rows)
-      tuned.try_emplace(row.row.problem.str());
+      tuned.insert(subjectOf(row.row.problem, row.parameters));
     llvm::StringMap<size_t> bySymbol;
-    // The first job of each problem, by the problem whose rows it takes.
-    llvm::StringMap<llvm::MapVector<llvm::StringRef, size_t>> byProblem;
-    llvm::StringMap<char> problems;
+    // The first job of each subject, by the one whose rows it takes.
+    std::map<Subject,
+             llvm::MapVector<Subject, size_t, std::map<Subject, unsigned>>>
+        bySubject;
     for (size_t index : indices) {
-      const ProblemKey &problem = jobs[index].problem;
-      bySymbol.try_emplace(keyOf(jobs[index], jobs[index].overrides), index);
-      const llvm::StringRef name =
-          problems.try_emplace(problem.str()).first->first();
-      byProblem[tuned.contains(name) ? name.str()
-                                     : withoutGroups(problem).str()]
-          .try_emplace(name, index);
+      const auto &[problem, overrides] =
+          std::tie(jobs[index].problem, jobs[index].overrides);
+      bySymbol.try_emplace(keyOf(jobs[index], overrides), index);
+      const Subject own = subjectOf(problem, overrides);
+      bySubject[tuned.count(own) ? own
+                                 : subjectOf(withoutGroups(problem), overrides)]
+          .try_emplace(own, index);
     }
     for (const FileRow &row : rows)
-      for (const auto &[name, index] : byProblem[row.row.problem.str()]) {
+      for (const auto &[subject, index] :
+           bySubject[subjectOf(row.row.problem, row.parameters)]) {
         const Job &like = jobs[index];
         TuningRow own = row.row;
         own.problem = like.problem;

@@ -118,6 +118,20 @@ TEST(Rows, ReplaceThoseOfTheirProblems) {
   EXPECT_EQ(read(), ordered_json({measured, row("r", 1)}));
   ASSERT_TRUE(merge({"p"}, ordered_json::array({row("p", 5)}), false)) << error;
   EXPECT_EQ(read(), ordered_json({row("p", 5), row("r", 1)}));
+  // Of one problem those with narrow sums and the others.
+  const char *backward = "backward;dtype=bf16;head_dim=64;window=1";
+  ordered_json wide = row(backward, 6), narrow = row(backward, 7);
+  wide["parameters"] = {{"algorithm", "atomic"}};
+  narrow["parameters"] = {{"algorithm", "atomic16"}};
+  const std::string group = std::string(backward) + " by atomic16";
+  EXPECT_EQ(groupOf(narrow), group);
+  ASSERT_TRUE(merge({backward}, ordered_json::array({wide}))) << error;
+  ASSERT_TRUE(merge({group}, ordered_json::array({narrow}))) << error;
+  EXPECT_EQ(read(), ordered_json({wide, narrow, row("p", 5), row("r", 1)}));
+  EXPECT_EQ(choicesOf(read(), group).at(0).names.at("algorithm"), "atomic16");
+  EXPECT_EQ(choicesOf(read(), backward).size(), 1u);
+  ASSERT_TRUE(merge({backward}, ordered_json::array())) << error;
+  EXPECT_EQ(read(), ordered_json({narrow, row("p", 5), row("r", 1)}));
   for (const auto &[text, fault] :
        {std::pair("{}", "is no list of tuning rows; name"),
         {"[1]", "[0] is no object"},

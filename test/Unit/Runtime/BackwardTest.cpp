@@ -794,6 +794,44 @@ TEST_F(BackwardTest, NarrowSumsAreForThoseWhoAsk) {
   }
 }
 
+// Their rows of a tuning table stand beside those of the others.
+TEST_F(BackwardTest, NarrowSumsHaveTuningRowsOfTheirOwn) {
+  auto withRows = [](KernelRecord record, const char *schedule) {
+    record.schedule = schedule;
+    return record;
+  };
+  const KernelRecord narrow = withRows(makeNarrowRows(32), "atomic16 of 32"),
+                     wide = withRows(makeAtomicRows(32), "atomic of 32");
+  writeBackward(makeNarrowRows());
+  writeBackward(narrow);
+  writeBackward(makeAtomicRows());
+  writeBackward(wide);
+  {
+    Expected<PackageWriter> writer =
+        PackageWriter::open(path, TargetId{"gfx942"});
+    ASSERT_TRUE(writer);
+    for (const KernelRecord &record : {narrow, wide})
+      FOVEA_ASSERT_OK(writer->putTuning(
+          {record.problem, record.schedule == narrow.schedule ? 512 : 2048,
+           TuningRow::kAny, TuningRow::kAny, record.schedule}));
+  }
+  ContextPtr context = makeContext();
+  Params p = makeBackward();
+  fovea_backward_plan_t plan{};
+  plan.struct_size = sizeof(plan);
+  for (uint32_t isNarrow : {0, 1}) {
+    p.narrow_sums = isNarrow;
+    expectStatus(fovea_backward_select(context.get(), &p, 0, &plan),
+                 FOVEA_STATUS_OK);
+    EXPECT_EQ(plan.chosen_by, FOVEA_CHOSEN_BY_TUNING) << isNarrow;
+    fovea_kernel_info_t info{};
+    info.struct_size = sizeof(info);
+    expectStatus(fovea_kernel_info(context.get(), plan.kernel, &info),
+                 FOVEA_STATUS_OK);
+    EXPECT_EQ(info.schedule, (isNarrow ? narrow : wide).schedule);
+  }
+}
+
 // Other kernels are no answer to who asks for narrow sums.
 TEST_F(BackwardTest, NarrowSumsAreNotReplaced) {
   writeBackward(makeAtomicRows());
