@@ -229,7 +229,8 @@ def view(array, name, wanted=KINDS):
 # give this as a key, and append the address to `seen`, by the array's type.
 def _view_layout(array, seen):
     seen.append(array.data)
-    return (array.shape, array.strides, array.dtype, array.device, array.read_only)
+    return (array.shape, array.strides, array.dtype, array.device, array.read_only,
+            isinstance(array.owner, Spec))  # which is refused where something runs
 
 
 def _torch_layout(tensor, seen):

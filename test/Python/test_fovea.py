@@ -368,6 +368,10 @@ class Arrays(Case):
                 if "varlen" in options:
                     rest["v"] = k
                 self.refused(kind, words, fovea.attention, k=k, library=lib, **rest)
+        # Nor is one taken for arrays of its layout that a call had before.
+        fovea.attention(q, q, q, library=lib)
+        self.refused(TypeError, "k is a Spec", fovea.attention, q,
+                     fovea.Spec(q.shape, "float16"), q, library=lib)
 
 
 class Features(Case):
@@ -623,7 +627,8 @@ class Packages(Case):
         self.assertTrue(lib.device().arch.startswith("gfx942"))
         self.refused(fovea.InvalidArgumentError, "7", lib.device, 7)
         self.refused(TypeError, "device is 'cpu'", lib.device, "cpu")
-        self.refused(TypeError, "device is 1.5", fovea.explain, q, q, q, device=1.5,
+        spec = fovea.Spec((1, 1, 4, 32), "float16")
+        self.refused(TypeError, "device is 1.5", fovea.explain, spec, spec, spec, device=1.5,
                      library=lib)
 
     def test_explain(self):
