@@ -20,6 +20,7 @@ UnitCounters &UnitCounters::operator+=(const UnitCounters &other) {
   waveClocks += other.waveClocks;
   issued += other.issued;
   matrixClocks += other.matrixClocks;
+  smallMatrixClocks += other.smallMatrixClocks;
   valuClocks += other.valuClocks;
   scalarClocks += other.scalarClocks;
   flops += other.flops;
@@ -417,6 +418,8 @@ bool ComputeUnit::issueMatrix(Simd &simd, Wave &w, const TimedOp &op,
   if (op.excludesVector)
     simd.coexecFree = now + op.pipe;
   Count.matrixClocks += op.pipe;
+  if (op.small)
+    Count.smallMatrixClocks += op.pipe;
   Count.flops += op.flops;
   setReady(w, op, now + op.latency, now + op.pipe, true);
   return true;

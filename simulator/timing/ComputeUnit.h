@@ -22,6 +22,7 @@ struct UnitCounters {
   uint64_t waveClocks = 0;   ///< clocks that waves lived
   uint64_t issued = 0;       ///< instructions
   uint64_t matrixClocks = 0, valuClocks = 0, scalarClocks = 0; ///< of SIMDs
+  uint64_t smallMatrixClocks = 0; ///< of matrixClocks: products of 16 x 16
   double flops = 0;
   std::array<uint64_t, kStalls> stalls{};
   UnitCounters &operator+=(const UnitCounters &other);

@@ -167,7 +167,7 @@ size_t MemoryModel::levelOf(uint64_t line, uint32_t op, Access access) {
       break;
     // What is written is written back some time, to memory.
     if (access != Access::Store &&
-        chance(line ^ salt) >= Share.misses[level].of(op))
+        chance(line ^ salt) >= Chip.missScale * Share.misses[level].of(op))
       break;
   }
   return level;
@@ -214,7 +214,7 @@ uint64_t MemoryModel::vector(const GroupTrace &group, const MemoryUse &use,
                              uint32_t op, uint64_t salt, uint64_t now,
                              unsigned simd) {
   // The address unit takes a few lanes a clock, then lines go to L1 one by one.
-  double clocks = std::max<double>(
+  const double clocks = Chip.l1Scale * std::max<double>(
       {double((use.lanes + Chip.addressLanes - 1) / Chip.addressLanes),
        double(use.bytes) / Chip.l1Clock, double(use.lines) / Chip.l1Lines,
        1.0});
@@ -242,7 +242,7 @@ uint64_t MemoryModel::vector(const GroupTrace &group, const MemoryUse &use,
       done = std::max(done, fetch(cache, line, op, at, access));
   }
   if (use.ldsClocks) { // loads that go to LDS write it when they return
-    LdsFree = std::max(LdsFree, double(now)) + use.ldsClocks;
+    LdsFree = std::max(LdsFree, double(now)) + use.ldsClocks * Chip.ldsScale;
     Count.ldsClocks += use.ldsClocks;
   }
   return done;
@@ -250,19 +250,20 @@ uint64_t MemoryModel::vector(const GroupTrace &group, const MemoryUse &use,
 
 uint64_t MemoryModel::lds(const MemoryUse &use, unsigned simd, bool store,
                           uint64_t now) {
-  const unsigned clocks = use.ldsClocks ? use.ldsClocks : 2u; // lane exchanges
+  const unsigned accessed = use.ldsClocks ? use.ldsClocks : 2u; // lane exchanges
+  const double clocks = accessed * Chip.ldsScale;
   const double bytes = use.ldsClocks ? use.ldsBytes : 256;
-  double port = bytes / Chip.ldsPortBytes;
+  double port = bytes / Chip.ldsPortBytes * Chip.ldsScale;
   if (store && Chip.ldsWriteAddress)
     port += Chip.slot;
   unsigned pair = simd * Chip.ldsPairs / Chip.simds;
   // Ports and banks each work off what they have; the later one gives the data.
   const double start = std::max(PortFree[pair], double(now));
-  PortFree[pair] = start + std::max<double>(port, clocks);
-  LdsFree = std::max(LdsFree, double(now)) + double(clocks) / Chip.ldsHalves;
+  PortFree[pair] = start + std::max(port, clocks);
+  LdsFree = std::max(LdsFree, double(now)) + clocks / Chip.ldsHalves;
   const double end = std::max(PortFree[pair], LdsFree);
   PortQueue[pair].push_back({end, simd});
-  Count.ldsClocks += clocks;
+  Count.ldsClocks += accessed;
   Count.ldsConflicts += use.ldsConflicts;
   return uint64_t(end) + Chip.ldsLatency;
 }

@@ -236,6 +236,7 @@ std::unique_ptr<TimedOp> TimedProgram::make(uint32_t index) {
     op->latency = static_cast<uint16_t>(op->pipe + Chip.matrixLatency);
     op->clocks = op->port = static_cast<uint16_t>(Chip.matrixIssue);
     op->flops = 2.0 * micro.row->count;
+    op->small = micro.row->mnemonic.find("_16x16x") != std::string_view::npos;
     op->excludesVector =
         Chip.matrixExcludesVector ||
         (Chip.wideExcludesVector && micro.row->rate == Rate::Alone);

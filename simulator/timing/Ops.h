@@ -53,6 +53,7 @@ struct TimedOp {
   bool dual = false;         ///< two vector instructions in one
   bool forwards = false;     ///< it reads what it writes
   bool split = false;        ///< a barrier's wait, whose arrival is a Signal
+  bool small = false;        ///< a product of 16 x 16
   bool excludesVector = false; ///< an MFMA that keeps the vector ALU idle
   bool isStore = false, writesExec = false;
   uint16_t clocks = 4;       ///< its unit, or the wave (Nop)

@@ -8,6 +8,7 @@
 #include "exec/LaunchRun.h"
 #include "fovea/Simulator/Timing.h"
 #include "timing/ComputeUnit.h"
+#include "timing/Ensemble.h"
 #include "timing/Grid.h"
 #include "timing/Neighbours.h"
 #include "timing/Sampler.h"
@@ -104,14 +105,13 @@ public:
   Prediction(const CodeObject &code, const KernelInfo &kernel,
              const LaunchConfig &config, const TimingOptions &options,
              const TimingConstants &chip, const Board *board,
-             TimingReport &report)
+             const std::vector<Member> &members, TimingReport &report)
       : code(code), kernel(kernel), config(config), options(options),
         info(code.device()->chip()), chip(chip),
         units((board ? board->computeUnits : info.computeUnits) * info.simdsPerCU /
               chip.simds),
-        board(board), report(report),
-        timed(code.impl().program(kernel.waveSize), chip),
-        insts(timed.dwords()) {}
+        board(board), members(members), report(report),
+        insts(code.impl().program(kernel.waveSize).dwords() + 8) {}
 
   ~Prediction() { written.restore(); }
 
@@ -126,6 +126,7 @@ private:
   Status mapTiles();
   Status traceSamples();
   void replayAtAllowedClock();
+  void replayMembers();
   void replayAll();
   Pace replay(size_t sample);
   unsigned copiesBehind(double work, unsigned together) const;
@@ -147,6 +148,7 @@ private:
   const TimingConstants &chip;
   const unsigned units; ///< compute units; WGPs of kernels that have them
   const Board *board;   ///< null: the chip has no boards
+  const std::vector<Member> &members;
   TimingReport &report;
 
   // The launch.
@@ -166,8 +168,10 @@ private:
   std::vector<std::unique_ptr<GroupTrace>> traces; ///< from least work to most
   Sharing sharing;
 
-  // The replay.
-  TimedProgram timed;
+  // The replay: by the chip's constants, then by those of members.
+  const TimingConstants *core = &chip;
+  bool isMember = false;
+  std::optional<TimedProgram> timed;
   std::vector<InstCounters> insts; ///< by dword of the program
   double hz = 0;
   std::vector<Pace> paces; ///< one for each trace
@@ -187,10 +191,12 @@ Status Prediction::run() {
                     &Prediction::mapWork, &Prediction::traceSamples})
     if (Status status = (this->*step)(); !status)
       return status;
+  hz = options.clockHz ? options.clockHz : chip.loadHz;
   replayAtAllowedClock();
   reportTime();
   reportUse();
   reportInstructions();
+  replayMembers();
   return Status::success();
 }
 
@@ -333,7 +339,7 @@ Status Prediction::traceSamples() {
 /// At the clock that follows from the result, unless the caller names one: what
 /// waits for memory takes more of the faster clocks, and leaves more power.
 void Prediction::replayAtAllowedClock() {
-  hz = options.clockHz ? options.clockHz : chip.loadHz;
+  timed.emplace(code.impl().program(kernel.waveSize), *core);
   replayAll();
   constexpr int kMostReplays = 4;
   for (int i = 1; i < kMostReplays && !options.clockHz; ++i) {
@@ -345,12 +351,30 @@ void Prediction::replayAtAllowedClock() {
   }
 }
 
+/// The same traces by other constants. The clock of the chip's is the first
+/// guess.
+void Prediction::replayMembers() {
+  const double chipHz = hz;
+  isMember = true;
+  for (const Member &member : members) {
+    core = &member.constants;
+    hz = options.clockHz ? chipHz
+                         : std::min(core->peakHz,
+                                    chipHz * core->loadHz / chip.loadHz);
+    replayAtAllowedClock();
+    report.members.push_back(
+        {member.name, result.clocks / hz + core->launchSeconds});
+  }
+}
+
 /// Replays all samples at the clock `hz`, and lets the chip work through the
 /// grid.
 void Prediction::replayAll() {
   sharing.clockHz = hz;
-  std::fill(insts.begin(), insts.end(), InstCounters());
-  report.timeline.clear();
+  if (!isMember) {
+    std::fill(insts.begin(), insts.end(), InstCounters());
+    report.timeline.clear();
+  }
   paces.clear();
   sum = UnitCounters();
   memory = MemoryCounters();
@@ -358,10 +382,10 @@ void Prediction::replayAll() {
     paces.push_back(replay(i));
   // Tiles are taken in order by whoever is free, whatever the XCD.
   result = runGrid(*work, paces, units, persistent ? 1 : xcds(),
-                   persistent ? 1 : chip.engines, resident.groups,
-                   chip.groupInterval);
-  result.clocks *= chip.spread;
-  result.busyShare /= chip.spread;
+                   persistent ? 1 : core->engines, resident.groups,
+                   core->groupInterval);
+  result.clocks *= core->spread;
+  result.busyShare /= core->spread;
 }
 
 /// The pace of a sample beside copies of itself, and alone.
@@ -370,10 +394,10 @@ Pace Prediction::replay(size_t sample) {
   Pace pace;
   pace.work = double(trace.instructions);
   for (unsigned together : {resident.groups, 1u}) {
-    ComputeUnit unit(chip, timed, sharing);
+    ComputeUnit unit(*core, *timed, sharing);
     bool full = together == resident.groups;
     bool timeline = sample + 1 == traces.size() && options.timelineClocks;
-    if (full)
+    if (full && !isMember)
       unit.collect(&insts, timeline ? &report.timeline : nullptr,
                    options.timelineStart,
                    options.timelineStart + options.timelineClocks);
@@ -405,9 +429,13 @@ unsigned Prediction::copiesBehind(double work, unsigned together) const {
 
 /// The clock that the chip's power limit allows for what was replayed, Hz.
 double Prediction::allowedClock() const {
-  double capacity = std::max(1.0, double(sum.clocks) * chip.simds);
-  double share = result.busyShare * double(sum.matrixClocks) / capacity;
-  return std::min(chip.peakHz, chip.loadHz * std::pow(share, -chip.loadSlope));
+  const double capacity = std::max(1.0, double(sum.clocks) * core->simds);
+  const double drawing =
+      double(sum.matrixClocks) +
+      (core->smallProductPower - 1) * double(sum.smallMatrixClocks);
+  const double share = result.busyShare * drawing / capacity;
+  return std::min(core->peakHz,
+                  core->loadHz * std::pow(share, -core->loadSlope));
 }
 
 //===-- Report ------------------------------------------------------------===//
@@ -431,6 +459,7 @@ void Prediction::reportTime() {
   report.timeError = uncertainty.time;
   report.errorIsEstimate = uncertainty.isEstimate;
   report.ratioError = uncertainty.ratio;
+  report.scheduleError = uncertainty.schedule;
   report.busyShare = result.busyShare;
   report.flops = result.instructions * flopsPerInstruction;
   report.matrixOfChip = result.clocks
@@ -493,7 +522,7 @@ void Prediction::reportInstructions() {
     inst.offset = (i - entry) * 4;
     inst.text = program.text(i);
     inst.source = program.sourceLine(i);
-    inst.cls = timed.at(i).cls;
+    inst.cls = timed->at(i).cls;
     inst.issues = insts[i].issues;
     inst.busyClocks = insts[i].busy;
     inst.conflictClocks = insts[i].conflicts;
@@ -515,10 +544,18 @@ Status predict(const CodeObject &code, const KernelInfo &kernel,
   if (!why.empty())
     return {ErrorCode::NotFound, why};
   const TimingConstants &unit = *timingConstants(info.target, options.board);
-  const TimingConstants chip =
-      unit.unitsOfWgp > 1 && inWgpMode(kernel) ? asWgp(unit) : unit;
+  const auto forKernel = [&](const TimingConstants &constants) {
+    return constants.unitsOfWgp > 1 && inWgpMode(kernel) ? asWgp(constants)
+                                                         : constants;
+  };
+  std::vector<Member> members;
+  if (options.ensemble)
+    members = ensembleOf(unit);
+  for (Member &member : members)
+    member.constants = forKernel(member.constants);
+  const TimingConstants chip = forKernel(unit);
   return Prediction(code, kernel, config, options, chip,
-                    timedBoard(info.target, options.board), report)
+                    timedBoard(info.target, options.board), members, report)
       .run();
 }
 

@@ -19,28 +19,28 @@ struct ResidualRow {
 };
 constexpr double kAny = std::numeric_limits<double>::infinity();
 constexpr ResidualRow kResiduals[] = {
-    {"gfx942", false, 1e-3, {0.20, 0.17}},
-    {"gfx942", false, kAny, {0.17, 0.12}},
-    {"gfx942", true, 1e-3, {0.27, 0.27}},
-    {"gfx942", true, kAny, {0.18, 0.18}},
-    {"gfx950", false, 1e-3, {0.17, 0.17}},
-    {"gfx950", false, kAny, {0.10, 0.08}},
-    {"gfx950", true, 1e-3, {0.19, 0.19}},
-    {"gfx950", true, kAny, {0.13, 0.12}},
-    {"gfx1100", false, kAny, {0.5, 0.5, true}},
-    {"gfx1201", false, kAny, {0.5, 0.5, true}},
-    {"gfx11", false, kAny, {1, 0.5, true}},
-    {"gfx12", false, kAny, {1, 0.5, true}},
-    {"gfx1", true, kAny, {2, 1, true}},
-    {"", false, kAny, {0.5, 0.25, true}},
-    {"", true, kAny, {1, 0.5, true}},
+    {"gfx942", false, 1e-3, {0.20, 0.17, 0.05}},
+    {"gfx942", false, kAny, {0.17, 0.12, 0.05}},
+    {"gfx942", true, 1e-3, {0.27, 0.27, 0.15}},
+    {"gfx942", true, kAny, {0.18, 0.18, 0.15}},
+    {"gfx950", false, 1e-3, {0.17, 0.17, 0.05}},
+    {"gfx950", false, kAny, {0.10, 0.08, 0.05}},
+    {"gfx950", true, 1e-3, {0.19, 0.19, 0.15}},
+    {"gfx950", true, kAny, {0.13, 0.12, 0.15}},
+    {"gfx1100", false, kAny, {0.5, 0.5, 0.15, true}},
+    {"gfx1201", false, kAny, {0.5, 0.5, 0.15, true}},
+    {"gfx11", false, kAny, {1, 0.5, 0.15, true}},
+    {"gfx12", false, kAny, {1, 0.5, 0.15, true}},
+    {"gfx1", true, kAny, {2, 1, 0.3, true}},
+    {"", false, kAny, {0.5, 0.25, 0.1, true}},
+    {"", true, kAny, {1, 0.5, 0.2, true}},
 };
 /// Of a time on a board of which no kernel's time was published.
 constexpr double kUnknownBoard = 1;
 } // namespace
 
 Uncertainty uncertaintyOf(std::string_view target, const LaunchKind &kind) {
-  Uncertainty found{1, 1, true};
+  Uncertainty found{1, 1, 1, true};
   for (const ResidualRow &row : kResiduals)
     if (target.substr(0, row.target.size()) == row.target &&
         row.addsInMemory == kind.addsInMemory &&

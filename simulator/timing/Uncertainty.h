@@ -15,6 +15,8 @@ namespace fovea::sim {
 struct Uncertainty {
   double time;  ///< of a launch
   double ratio; ///< of the times of two kernels on one chip
+  /// ... of one program in two schedules, beside what the ensemble says.
+  double schedule;
   bool isEstimate = false; ///< too few are published
 };
 

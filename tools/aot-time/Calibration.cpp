@@ -126,6 +126,8 @@ void timing::calibrate(const Calibration &calibration, SubjectTime &time) {
     sim::TimingReport &report = launch.report;
     report.seconds *= calibration.factor;
     report.launchSeconds *= calibration.factor;
+    for (sim::MemberTime &member : report.members)
+      member.seconds *= calibration.factor;
     report.clocks *= calibration.factor;
     report.timeError = calibration.error;
     report.errorIsEstimate = calibration.isEstimate;

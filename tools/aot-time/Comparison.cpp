@@ -64,6 +64,12 @@ ComparedRow timing::comparedRow(const SubjectTime &subject,
     return row;
   row.ratio = speedRatio(subject, first);
   row.ratioError = ratioErrorOf(subject, first);
+  if (&subject != &first && subject.target == first.target) {
+    row.range = sim::ratioOverMembers(first.members(), subject.members());
+    const double credited = row.ratio * subject.seconds() / first.seconds();
+    row.range.least *= credited;
+    row.range.greatest *= credited;
+  }
   row.tie = &subject != &first && row.ratio > 0 &&
             std::max(row.ratio, 1 / row.ratio) <= 1 + row.ratioError;
   return row;

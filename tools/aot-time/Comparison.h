@@ -31,6 +31,7 @@ struct ComparedRow {
   bool hasRatio = false; ///< the first was predicted
   double ratio = 0, ratioError = 0;
   bool tie = false;      ///< the model cannot tell which is faster
+  sim::RatioRange range; ///< of `ratio` by the ensemble, if it was asked for
   bool doubtful = false; ///< of a launch, creditIsDoubtful()
 };
 /// Of a subject without an error.

@@ -79,6 +79,11 @@ json launchJson(const LaunchTime &launch, bool instructions) {
   json &stalls = result["stalls"] = json::object();
   for (const auto &[stall, share] : analysis.stalls)
     stalls[std::string(sim::name(stall))] = share;
+  if (!r.members.empty()) {
+    json &members = result["members"] = json::array();
+    for (const sim::MemberTime &member : r.members)
+      members.push_back({{"name", member.name}, {"seconds", member.seconds}});
+  }
   json &samples = result["samples"] = json::array();
   for (const sim::TimingSample &sample : r.samples)
     samples.push_back({{"workgroup", sample.workgroup},

@@ -354,6 +354,10 @@ std::string timing::comparisonText(const std::vector<ComparedPoint> &points) {
         text += format("  %5s", cells.ratio.c_str());
       anyDoubt |= row.doubtful;
       text += row.doubtful ? "  !\n" : "\n";
+      if (row.range.least > 0)
+        text += format("  of the ensemble %.2f (%s) to %.2f (%s)\n",
+                       row.range.least, row.range.leastBy.c_str(),
+                       row.range.greatest, row.range.greatestBy.c_str());
     }
   }
   text += "matrix: share of the launch that the chip's matrix cores are busy\n";

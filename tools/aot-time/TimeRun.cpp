@@ -127,6 +127,19 @@ double SubjectTime::seconds() const {
   return sum;
 }
 
+std::vector<sim::MemberTime> SubjectTime::members() const {
+  std::vector<sim::MemberTime> sums;
+  for (const LaunchTime &launch : launches) {
+    const std::vector<sim::MemberTime> &members = launch.report.members;
+    sums.resize(members.size());
+    for (size_t i = 0; i != members.size(); ++i) {
+      sums[i].name = members[i].name;
+      sums[i].seconds += members[i].seconds;
+    }
+  }
+  return sums;
+}
+
 double SubjectTime::flops() const {
   double sum = 0;
   for (const LaunchTime &launch : launches)

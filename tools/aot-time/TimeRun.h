@@ -97,6 +97,8 @@ struct SubjectTime {
   bool deviceError = false; ///< the kernel failed, not the description
 
   double seconds() const; ///< of all launches, one after the other
+  /// ... by the ensemble's members; empty unless they were asked for.
+  std::vector<sim::MemberTime> members() const;
   double flops() const;   ///< that they are credited with
   double hostSeconds() const;
 };

@@ -202,6 +202,12 @@ void addOptions(CLI::App &app, CommandLine &line) {
       ->check(CLI::Range(1, 1024).description(""))
       ->group(model);
 
+  app.add_flag("--ensemble", line.timing.ensemble,
+               "Predict by other constants as well, within what is known of "
+               "the chip; tables say how far a ratio moves, and by which "
+               "(docs/Timing.md)")
+      ->group(model);
+
   app.add_option("--calibrate", line.calibrate,
                  "Scale predictions by what a GPU measured: a report of "
                  "aot-qualify. Alone: say what it changes")

@@ -224,6 +224,47 @@ void Bench::predictAll(const std::vector<ScheduleChoice> &choices,
       [&] { return session.isInterrupted(); });
 }
 
+std::vector<Evaluator::Members>
+Bench::members(const std::vector<ScheduleChoice> &choices, const Size &size,
+               const Condition &condition) {
+  std::vector<json> questions;
+  std::vector<size_t> wanted;
+  std::vector<std::function<std::string()>> work;
+  for (const ScheduleChoice &choice : choices) {
+    const std::string schedule = plan(choice);
+    questions.push_back(questionOf(schedule, size, condition));
+    questions.back()["ensemble"] = true;
+    if (session.state.find(questions.back()))
+      continue;
+    wanted.push_back(questions.size() - 1);
+    work.push_back([this, &choice, schedule, &size, &condition] {
+      tools::BuiltKernel kernel;
+      json answer = build(choice, schedule, kernel);
+      if (!answer.contains("compiled"))
+        answer = predictMembers(kernel, subject.target, size, condition);
+      return answer.dump();
+    });
+  }
+  // A schedule that is about to be chosen: a spent budget lets it pass.
+  runChildren(
+      work, session.workers,
+      [&](size_t done, ChildResult result) {
+        if (!result.failure.empty())
+          return;
+        const json answer = json::parse(result.output);
+        if (answer.contains("members"))
+          keep(questions[wanted[done]], answer);
+      },
+      [&] { return stops(/*isLast=*/true); },
+      [&] { return session.isInterrupted(); });
+  std::vector<Members> all(choices.size());
+  for (size_t i = 0; i != all.size(); ++i)
+    if (const json *answer = session.state.find(questions[i]))
+      for (const json &member : answer->value("members", json::array()))
+        all[i].push_back({member.at(0), member.at(1)});
+  return all;
+}
+
 std::vector<size_t> Bench::buildAll(const std::vector<ScheduleChoice> &choices,
                                     const std::vector<size_t> &wanted,
                                     bool isLast) {

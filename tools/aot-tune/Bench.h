@@ -65,6 +65,10 @@ public:
   std::vector<Timing> times(const std::vector<ScheduleChoice> &choices,
                             const Size &size, const Condition &condition,
                             bool isLast) override;
+  std::vector<Members> members(const std::vector<ScheduleChoice> &choices,
+                               const Size &size,
+                               const Condition &condition) override;
+  bool hasEnsemble() const override { return !session.method.isMeasured; }
   std::string check(const ScheduleChoice &choice,
                     const std::string &mask) override;
   bool isSpent() override;

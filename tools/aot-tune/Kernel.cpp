@@ -43,14 +43,34 @@ std::string tune::faultsOf(const KernelRecord &record) {
   return text;
 }
 
-json tune::predict(const tools::BuiltKernel &kernel, const std::string &target,
-                   const Size &size, const Condition &condition) {
+static timing::SubjectTime timeOf(const tools::BuiltKernel &kernel,
+                                  const std::string &target, const Size &size,
+                                  const Condition &condition, bool ensemble) {
   const KernelSubject subject(kernel, target, kernel.record.symbol,
                               parseWindow(condition.mask).value_or(Window()));
   sim::TimingOptions options;
   options.clockHz = condition.clockGHz * 1e9;
+  options.ensemble = ensemble;
+  return timing::predictSubject(subject, variablesOf(size), options);
+}
+
+json tune::predictMembers(const tools::BuiltKernel &kernel,
+                          const std::string &target, const Size &size,
+                          const Condition &condition) {
   const timing::SubjectTime time =
-      timing::predictSubject(subject, variablesOf(size), options);
+      timeOf(kernel, target, size, condition, /*ensemble=*/true);
+  if (!time.error.empty())
+    return {{"refused", time.error}};
+  json members = json::array();
+  for (const sim::MemberTime &member : time.members())
+    members.push_back({member.name, member.seconds});
+  return {{"members", members}};
+}
+
+json tune::predict(const tools::BuiltKernel &kernel, const std::string &target,
+                   const Size &size, const Condition &condition) {
+  const timing::SubjectTime time =
+      timeOf(kernel, target, size, condition, /*ensemble=*/false);
   if (!time.error.empty())
     return {{"refused", time.error}};
   double matrix = 0, valu = 0, conflicts = 0;
@@ -62,7 +82,7 @@ json tune::predict(const tools::BuiltKernel &kernel, const std::string &target,
   }
   const sim::TimingReport &longest = timing::longestOf(time).report;
   return {{"seconds", time.seconds()},
-          {"tie_error", longest.ratioError},
+          {"tie_error", longest.scheduleError},
           {"guess", longest.errorIsEstimate},
           {"matrix", matrix},
           {"vector", valu},

@@ -48,8 +48,13 @@ describe::Overrides variablesOf(const Size &size);
 /// nothing.
 std::string faultsOf(const KernelRecord &record);
 
+/// {"members": [[name, seconds]]} by the model's ensemble, or {"refused"}.
+nlohmann::json predictMembers(const tools::BuiltKernel &kernel,
+                              const std::string &target, const Size &size,
+                              const Condition &condition);
+
 /// The model's word on a kernel: {"seconds", "tie_error", "guess"} and what it
-/// counted, or {"refused"}.
+/// counted, or {"refused"}. The error is that which the ensemble leaves.
 nlohmann::json predict(const tools::BuiltKernel &kernel,
                        const std::string &target, const Size &size,
                        const Condition &condition);

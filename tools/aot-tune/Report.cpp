@@ -33,7 +33,7 @@ static std::string lineOf(const Found &found) {
           : found.chosen.size() == 0 ? "the compiler's choice"
                                      : toString(found.chosen);
   if (!found.isBaseline)
-    line += timing::format(", %.2f times as fast", found.gain);
+    line += timing::format(", %.2f times as fast", found.estimate);
   line += "\n               " + found.why + "; " +
           counted(found.tried, "schedule") + " tried, " +
           std::to_string(found.refused) + " refused, " +
@@ -68,6 +68,7 @@ json tune::reportJson(const Tuned &tuned) {
                    {"schedule", found.schedule},
                    {"is_default", found.isBaseline},
                    {"gain", found.gain},
+                   {"estimate", found.estimate},
                    {"tried", found.tried},
                    {"refused", found.refused},
                    {"ties", found.ties},

@@ -44,8 +44,14 @@ private:
   /// Times what is new of the choices; the best of them, as they are or were.
   const Tried *tryAll(const std::vector<ScheduleChoice> &choices);
   void choose(const std::vector<ScheduleChoice> &seeds, Found &found);
-  /// The mean gain over the conditions; 0 if it is no choice, with the reason.
-  double judge(const Tried &candidate, std::string &why);
+  struct Verdict {
+    double estimate = 0; ///< the mean gain over the conditions
+    double gain = 0;     ///< the least of the ensemble; 0: it is no choice
+    std::string why;
+  };
+  Verdict judge(const Tried &candidate);
+  /// Sets the gain of a verdict, which has passed without it.
+  void askEnsemble(const Tried &candidate, double error, Verdict &verdict);
 
   const std::vector<Axis> &axes;
   const std::vector<Condition> &conditions;
@@ -90,31 +96,77 @@ const Tried *BucketSearch::tryAll(const std::vector<ScheduleChoice> &choices) {
   return best;
 }
 
-double BucketSearch::judge(const Tried &candidate, std::string &why) {
+BucketSearch::Verdict BucketSearch::judge(const Tried &candidate) {
+  Verdict verdict;
   double logs = 0, error = 0;
   for (const Condition &condition : conditions) {
     const std::vector<Timing> pair =
         evaluator.times({candidate.choice, base->choice}, size, condition,
                         /*isLast=*/true);
     if (!pair[0].isKnown() || !pair[1].isKnown()) {
-      why = pair[0].refused.empty() ? "not tried under mask " + condition.mask
-                                    : pair[0].refused;
-      return 0;
+      verdict.why = pair[0].refused.empty()
+                        ? "not tried under mask " + condition.mask
+                        : pair[0].refused;
+      return verdict;
     }
     const double ratio = pair[1].seconds / pair[0].seconds;
     if (ratio < 1) {
-      why = "slower under mask " + condition.mask +
-            (condition.clockGHz > 0 ? " at a fixed clock" : "");
-      return 0;
+      verdict.why = "slower under mask " + condition.mask +
+                    (condition.clockGHz > 0 ? " at a fixed clock" : "");
+      return verdict;
     }
     logs += std::log(ratio);
     error = std::max({error, pair[0].tieError, pair[1].tieError});
   }
-  const double gain = std::exp(logs / double(conditions.size()));
-  if (gain > 1 + error)
-    return gain;
-  why = "a tie over all masks and clocks";
-  return 0;
+  verdict.estimate = std::exp(logs / double(conditions.size()));
+  if (verdict.estimate <= 1 + error)
+    verdict.why = "a tie over all masks and clocks";
+  else if (evaluator.hasEnsemble())
+    askEnsemble(candidate, error, verdict);
+  else
+    verdict.gain = verdict.estimate;
+  return verdict;
+}
+
+void BucketSearch::askEnsemble(const Tried &candidate, double error,
+                               Verdict &verdict) {
+  Evaluator::Members logs; // of gains, in place of seconds
+  double masks = 0;
+  for (const Condition &condition : conditions) {
+    if (condition.clockGHz > 0) // clocks are the ensemble's as well
+      continue;
+    const std::vector<Evaluator::Members> pair =
+        evaluator.members({candidate.choice, base->choice}, size, condition);
+    if (pair[0].empty() || pair[0].size() != pair[1].size()) {
+      verdict.why = "not held against the ensemble under mask " + condition.mask;
+      return;
+    }
+    const sim::RatioRange range = sim::ratioOverMembers(pair[1], pair[0]);
+    if (range.least < 1) {
+      verdict.why = "slower under mask " + condition.mask + " with " +
+                    range.leastBy;
+      return;
+    }
+    logs.resize(pair[0].size());
+    for (size_t i = 0; i != logs.size(); ++i) {
+      logs[i].name = pair[0][i].name;
+      logs[i].seconds += std::log(pair[1][i].seconds / pair[0][i].seconds);
+    }
+    ++masks;
+  }
+  const sim::MemberTime &least = *std::min_element(
+      logs.begin(), logs.end(),
+      [](const sim::MemberTime &a, const sim::MemberTime &b) {
+        return a.seconds < b.seconds;
+      });
+  const double gain = std::exp(least.seconds / masks);
+  const std::string how = percent(gain) + " with " + least.name;
+  if (gain > 1 + error) {
+    verdict.gain = gain;
+    verdict.why = "at least " + how;
+  } else {
+    verdict.why = "a tie: " + how;
+  }
 }
 
 void BucketSearch::choose(const std::vector<ScheduleChoice> &seeds,
@@ -162,21 +214,24 @@ void BucketSearch::choose(const std::vector<ScheduleChoice> &seeds,
             });
   winners.resize(std::min(winners.size(), kFinalists));
   for (const Tried *winner : winners) {
-    std::string why;
-    const double gain = judge(*winner, why);
+    const Verdict verdict = judge(*winner);
+    std::string why = verdict.gain > 0 ? "" : verdict.why;
     std::set<std::string> masks;
     for (const Condition &condition : conditions)
-      if (gain > 0 && why.empty() && masks.insert(condition.mask).second)
+      if (why.empty() && masks.insert(condition.mask).second)
         why = evaluator.check(winner->choice, condition.mask);
-    if (gain > 0 && why.empty()) {
+    if (why.empty()) {
       found.chosen = simplified(winner->choice, evaluator, /*forReaders=*/true);
       found.parameters = simplified(winner->choice, evaluator);
       found.schedule = winner->schedule;
       found.isBaseline = false;
-      found.gain = gain;
+      found.gain = verdict.gain;
+      found.estimate = verdict.estimate;
       found.why = isUsed(winner) && winner != best
                       ? "ties with the fastest, and has a row already"
                       : "faster than the default beyond a tie";
+      if (!verdict.why.empty())
+        found.why += ", " + verdict.why;
       return;
     }
     found.why +=

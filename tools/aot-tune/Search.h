@@ -10,6 +10,8 @@
 
 #include "Space.h"
 
+#include "fovea/Simulator/Timing.h"
+
 namespace fovea::tune {
 
 /// Answers what the search wants to know of schedules of one subject.
@@ -27,6 +29,14 @@ public:
                                     const Size &size,
                                     const Condition &condition,
                                     bool isLast) = 0;
+  /// Times of each choice by the members of the model's ensemble, the same
+  /// members of all; none of a choice of which they are not known.
+  using Members = std::vector<sim::MemberTime>;
+  virtual std::vector<Members>
+  members(const std::vector<ScheduleChoice> &choices, const Size &size,
+          const Condition &condition) = 0;
+  /// Whether there is an ensemble: not where times are measured.
+  virtual bool hasEnsemble() const = 0;
   /// Empty, or why the kernel's results are wrong under a mask.
   virtual std::string check(const ScheduleChoice &choice,
                             const std::string &mask) = 0;
@@ -46,7 +56,10 @@ struct Found {
   bool isDecided = false;
   Timing baseline, best; ///< under the first condition
   ScheduleChoice bestChoice;
-  double gain = 1; ///< of the chosen one: the mean over conditions
+  /// Of the chosen one, the mean over conditions: the least of the ensemble's
+  /// members, where there is one.
+  double gain = 1;
+  double estimate = 1; ///< ... by the model itself, or as measured
   size_t tried = 0, refused = 0;
   size_t ties = 0;          ///< schedules that tie with the best, besides it
   bool baselineTies = true; ///< the baseline is the best or ties with it
@@ -55,8 +68,9 @@ struct Found {
 
 /// Goes from the baseline, and from the best of `seeds` if that is faster, to
 /// better neighbours until there are none. What it ends at takes the baseline's
-/// place if it is faster beyond a tie in the mean over the conditions, slower
-/// under none, and computes what it should. Of such schedules one of the seeds
+/// place if it is faster beyond a tie in the mean over the conditions, by each
+/// member of the ensemble where there is one, slower under none, and computes
+/// what it should. Of such schedules one of the seeds
 /// that ties with the best is taken before it: fewer kernels serve more
 /// buckets.
 Found searchBucket(const std::vector<Axis> &axes,

@@ -31,8 +31,18 @@ static constexpr Field kFields[] = {
     {"wrong", &json::is_string},    {"guess", &json::is_boolean},
     {"compiled", &json::is_boolean}};
 
+/// Of an ensemble: pairs of a name and seconds.
+static bool areMembers(const json &members) {
+  return members.is_array() &&
+         std::all_of(members.begin(), members.end(), [](const json &member) {
+           return member.is_array() && member.size() == 2 &&
+                  member[0].is_string() && member[1].is_number();
+         });
+}
+
 static bool isAnswer(const json &answer) {
   return answer.is_object() &&
+         (!answer.contains("members") || areMembers(answer["members"])) &&
          std::all_of(std::begin(kFields), std::end(kFields),
                      [&](const Field &field) {
                        const auto at = answer.find(field.name);

@@ -40,6 +40,15 @@ public:
     }
     return all;
   }
+  std::vector<Members> members(const std::vector<ScheduleChoice> &choices,
+                               const Size &,
+                               const Condition &condition) override {
+    std::vector<Members> all;
+    for (const ScheduleChoice &choice : choices)
+      all.push_back(ensemble(numberOf(choice, "a", 2), condition));
+    return all;
+  }
+  bool hasEnsemble() const override { return bool(ensemble); }
   std::string check(const ScheduleChoice &, const std::string &mask) override {
     checked.push_back(mask);
     return wrong;
@@ -47,6 +56,7 @@ public:
   bool isSpent() override { return asked >= most; }
 
   std::string wrong;
+  std::function<Members(int a, const Condition &)> ensemble; ///< none: null
   std::vector<std::string> checked; ///< masks
   size_t asked = 0, most = 1000;
 
@@ -175,4 +185,65 @@ TEST(Search, SaysOnlyWhatMattersOfAChoice) {
   ScheduleChoice choice;
   choice.numbers = {{"a", 3}, {"b", 1}};
   EXPECT_EQ(toString(simplified(choice, fake)), "a=3");
+}
+
+namespace {
+
+/// a=3 is 1.43 times as fast by the model itself.
+Fake ofEnsemble(decltype(Fake::ensemble) ensemble) {
+  Fake fake([](int a, int, const Condition &) {
+    return seconds(a == 3 ? 0.7 : 1);
+  });
+  fake.ensemble = std::move(ensemble);
+  return fake;
+}
+
+} // namespace
+
+TEST(Search, AGainThatOneConstantExplainsIsATie) {
+  Fake fake = ofEnsemble([](int a, const Condition &) {
+    return Evaluator::Members{{"clock x 0.87", a == 3 ? 0.7 : 1},
+                              {"L2 latency x 0.8", a == 3 ? 0.98 : 1}};
+  });
+  const Found found = search(fake, {{}, {"none", 1.2}});
+  EXPECT_TRUE(found.isBaseline);
+  EXPECT_NE(found.why.find("a tie: 2 % with L2 latency x 0.8"),
+            std::string::npos)
+      << found.why;
+}
+
+TEST(Search, AGainThatHoldsInAllMembersIsOne) {
+  Fake fake = ofEnsemble([](int a, const Condition &condition) {
+    const double most = condition.mask == "none" ? 0.6 : 0.5;
+    return Evaluator::Members{{"clock x 0.87", a == 3 ? most : 1},
+                              {"L2 latency x 0.8", a == 3 ? 0.8 : 1}};
+  });
+  const Found found =
+      search(fake, {{}, {"none", 1.2}, {"causal-top-left", 0}});
+  EXPECT_EQ(found.schedule, "a=3,b=1");
+  EXPECT_NEAR(found.gain, 1 / 0.8, 1e-9);
+  EXPECT_NEAR(found.estimate, 1 / 0.7, 1e-9);
+  EXPECT_EQ(found.why, "faster than the default beyond a tie, at least 25 % "
+                       "with L2 latency x 0.8");
+}
+
+TEST(Search, WhatAMemberHasSlowerUnderAMaskIsNoGain) {
+  Fake fake = ofEnsemble([](int a, const Condition &condition) {
+    const bool isCausal = condition.mask != "none";
+    return Evaluator::Members{
+        {"LDS rate x 0.7", a != 3 ? 1 : isCausal ? 1.01 : 0.3}};
+  });
+  const Found found = search(fake, {{}, {"causal-top-left", 0}});
+  EXPECT_TRUE(found.isBaseline);
+  EXPECT_NE(found.why.find(
+                "slower under mask causal-top-left with LDS rate x 0.7"),
+            std::string::npos)
+      << found.why;
+}
+
+TEST(Search, WhatTheEnsembleDoesNotKnowIsNoGain) {
+  Fake fake = ofEnsemble([](int a, const Condition &) {
+    return a == 3 ? Evaluator::Members() : Evaluator::Members{{"clock", 1}};
+  });
+  EXPECT_TRUE(search(fake).isBaseline);
 }

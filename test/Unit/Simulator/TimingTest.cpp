@@ -8,6 +8,7 @@
 #include "TimedKernelTest.h"
 #include "isa/Table.h"
 #include "timing/Constants.h"
+#include "timing/Ensemble.h"
 #include "timing/Grid.h"
 #include "timing/Lds.h"
 #include "timing/Memory.h"
@@ -16,6 +17,8 @@
 #include "timing/Uncertainty.h"
 
 #include <functional>
+#include <map>
+#include <set>
 
 using namespace fovea::sim;
 using namespace fovea::sim::test;
@@ -27,7 +30,8 @@ protected:
   /// One workgroup of \p block work-items that runs \p body over and over.
   TimingReport time(const std::string &body, unsigned block = 64,
                     unsigned ldsBytes = 0,
-                    const std::string &target = "gfx942") {
+                    const std::string &target = "gfx942",
+                    bool ensemble = false) {
     AsmKernel kernel{"k", "  s_movk_i32 s20, 64\nloop:\n" + body +
                               "  s_sub_u32 s20, s20, 1\n"
                               "  s_cmp_lg_u32 s20, 0\n"
@@ -40,6 +44,7 @@ protected:
     args.Bytes.resize(64);
     TimingOptions options;
     options.clockHz = 1e9;
+    options.ensemble = ensemble;
     return predicted(config, args, options);
   }
 };
@@ -394,6 +399,50 @@ TEST(Uncertainty, IsLargerWhereLessIsPublished) {
         EXPECT_LE(found.ratio, found.time) << target;
         EXPECT_LT(found.time, large) << target;
       }
+  }
+}
+
+/// What one constant explains does not hold where that is another; what rests
+/// on the work does.
+TEST_F(TimingTest, RatiosHoldInMembersOrDoNot) {
+  const auto members = [&](const std::string &body) {
+    return time(body, 64, 1024, "gfx942", true).members;
+  };
+  const std::string read = "  ds_read_b32 v1, v0\n  s_waitcnt lgkmcnt(0)\n";
+  const std::string wait = "  s_barrier\n";
+  const auto reads = members(repeat(read, 16)), fewer = members(repeat(read, 4)),
+             barriers = members(repeat(wait, 58));
+  ASSERT_EQ(reads.size(), ensembleOf(*timingConstants("gfx942")).size());
+  const RatioRange same = ratioOverMembers(reads, reads);
+  EXPECT_EQ(same.least, 1);
+  EXPECT_EQ(same.greatest, 1);
+  EXPECT_GT(ratioOverMembers(reads, fewer).least, 2.5);
+  // Barriers alone, whose latency nobody knows, are as long by the model.
+  const RatioRange range = ratioOverMembers(reads, barriers);
+  EXPECT_LT(range.least, 0.6);
+  EXPECT_GT(range.greatest, 1.2);
+  std::map<std::string, double> byName;
+  for (size_t i = 0; i != reads.size(); ++i) {
+    EXPECT_EQ(reads[i].name, barriers[i].name);
+    byName[reads[i].name] = reads[i].seconds / barriers[i].seconds;
+  }
+  EXPECT_LT(byName["barriers x 3"], 0.6 * byName["atomics x 1.25"]);
+  EXPECT_GT(byName["LDS latency x 1.25"], 1.05 * byName["atomics x 1.25"]);
+}
+
+TEST(Ensemble, MembersAreToldApartAndLeaveTheModelAlone) {
+  for (const char *target : {"gfx908", "gfx942", "gfx950", "gfx1151", "gfx1201"}) {
+    const TimingConstants chip = *timingConstants(target);
+    std::set<std::string> names;
+    for (const Member &member : ensembleOf(chip)) {
+      EXPECT_TRUE(names.insert(member.name).second) << member.name;
+      EXPECT_EQ(member.constants.lineBytes, chip.lineBytes); // traces have it
+      EXPECT_GT(member.constants.loadHz, 0) << member.name;
+      for (const MemoryLevel &level : member.constants.levels)
+        EXPECT_GT(level.totalClock + level.totalSecond, 0) << member.name;
+    }
+    EXPECT_GT(names.size(), 40u) << target;
+    EXPECT_EQ(names.count("clash of banks x 0"), target[3] == '1') << target;
   }
 }
 

@@ -58,6 +58,9 @@ struct TimingOptions {
   bool takeBack = false;
   /// The product with the chip, where it matters: "w7900"; empty: the first.
   std::string board;
+  /// Also the times of the ensemble's members, TimingReport::members. Costs a
+  /// replay or two a member, and no execution.
+  bool ensemble = false;
 };
 
 /// One instruction of the kernel, over all waves of the samples.
@@ -92,6 +95,13 @@ struct TimingSample {
   double clocks = 0; ///< from its start to its end beside `resident` - 1 others
 };
 
+/// A launch by the model with other constants, within what is known of them:
+/// docs/Timing.md, "Ratios by an ensemble".
+struct MemberTime {
+  std::string name; ///< which constants: "L2 latency x 1.25"
+  double seconds = 0;
+};
+
 struct TimingReport {
   std::string kernel, chip;
   std::string board;       ///< that was assumed; empty: the chip has one alone
@@ -105,7 +115,12 @@ struct TimingReport {
   /// The same of the ratio of two kernels on one chip: what lies within is a
   /// tie.
   double ratioError = 0;
+  /// The same of two schedules of one program, beside what `members` say.
+  double scheduleError = 0;
   bool errorIsEstimate = false; ///< there are too few of its kind to tell
+  /// Of kernels on one chip the same members in the same order; empty unless
+  /// TimingOptions::ensemble.
+  std::vector<MemberTime> members;
 
   uint64_t workgroups = 0;
   unsigned wavesPerWorkgroup = 0;
@@ -137,6 +152,15 @@ struct TimingReport {
   std::vector<TimelineEvent> timeline;
   std::vector<std::string> notes; ///< what the model had to assume
 };
+
+/// How a ratio of times moves over the members, and which moves it furthest.
+struct RatioRange {
+  double least = 0, greatest = 0; ///< 0: there are no members
+  std::string leastBy, greatestBy;
+};
+/// \p a over \p b, of kernels on one chip.
+RatioRange ratioOverMembers(const std::vector<MemberTime> &a,
+                            const std::vector<MemberTime> &b);
 
 /// Whether the timing model has constants for the chip.
 bool hasTiming(const ChipInfo &chip);
