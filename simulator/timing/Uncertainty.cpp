@@ -27,13 +27,13 @@ constexpr ResidualRow kResiduals[] = {
     {"gfx950", false, kAny, {0.10, 0.08, 0.05}},
     {"gfx950", true, 1e-3, {0.19, 0.19, 0.15}},
     {"gfx950", true, kAny, {0.13, 0.12, 0.15}},
-    {"gfx1100", false, kAny, {0.5, 0.5, 0.15, true}},
-    {"gfx1201", false, kAny, {0.5, 0.5, 0.15, true}},
-    {"gfx11", false, kAny, {1, 0.5, 0.15, true}},
-    {"gfx12", false, kAny, {1, 0.5, 0.15, true}},
-    {"gfx1", true, kAny, {2, 1, 0.3, true}},
-    {"", false, kAny, {0.5, 0.25, 0.1, true}},
-    {"", true, kAny, {1, 0.5, 0.2, true}},
+    {"gfx1100", false, kAny, {0.5, 0.5, 0.65, true}},
+    {"gfx1201", false, kAny, {0.5, 0.5, 0.65, true}},
+    {"gfx11", false, kAny, {1, 0.5, 0.65, true}},
+    {"gfx12", false, kAny, {1, 0.5, 0.65, true}},
+    {"gfx1", true, kAny, {2, 1, 1, true}},
+    {"", false, kAny, {0.5, 0.25, 0.15, true}},
+    {"", true, kAny, {1, 0.5, 0.3, true}},
 };
 /// Of a time on a board of which no kernel's time was published.
 constexpr double kUnknownBoard = 1;
