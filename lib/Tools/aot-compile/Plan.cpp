@@ -3,6 +3,7 @@
 #include "Plan.h"
 #include "KernelCompiler.h"
 #include "Shard.h"
+#include "TuningFile.h"
 #include "fovea/Package/Counted.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -52,25 +53,34 @@ static std::pair<std::string, bool> textOf(llvm::Error error) {
   return {text, isMisplaced};
 }
 
+/// Whether the rows of a job mean the schedules that they were found with.
+static bool areRowsCurrent(Job job, const Request &request) {
+  const std::vector<TuningRow> rows = job.rows;
+  llvm::Error error = planJob(job, request);
+  const bool fails = bool(error);
+  llvm::consumeError(std::move(error));
+  return !fails && llvm::all_of(rows, [&](const TuningRow &row) {
+    return row.schedule == job.schedule;
+  });
+}
+
 /// Takes out the rows of problems of which one no longer means the schedule
 /// that it was found with, and the kernels that they alone asked for: the
-/// tables of this build are others, and may be better than the rows.
+/// tables of this build are others, and may be better than the rows. Kernels
+/// with feature groups that take the rows of the problem without may have other
+/// schedules of their own, and are not told of while these rows are current.
 static std::vector<std::string> dropStaleRows(Request &request) {
   auto nameOf = [](const Job &job) {
     return job.problem.str() + " (" + job.target->name.str() + ")";
   };
   llvm::MapVector<std::string, bool, llvm::StringMap<unsigned>> stale;
   for (const Job &job : request.jobs) {
-    if (job.rows.empty())
+    if (job.rows.empty() || areRowsCurrent(job, request))
       continue;
-    Job planned = job;
-    llvm::Error error = planJob(planned, request);
-    const bool fails = bool(error);
-    llvm::consumeError(std::move(error));
-    if (fails || llvm::any_of(job.rows, [&](const TuningRow &row) {
-          return row.schedule != planned.schedule;
-        }))
-      stale[nameOf(job)] = true;
+    Job plain = job;
+    plain.problem = withoutGroups(job.problem);
+    bool &isTold = stale[nameOf(job)];
+    isTold = isTold || !areRowsCurrent(plain, request);
   }
   llvm::erase_if(request.jobs, [&](const Job &job) {
     return job.isForRows && stale.contains(nameOf(job));
@@ -79,8 +89,9 @@ static std::vector<std::string> dropStaleRows(Request &request) {
     if (!job.rows.empty() && stale.contains(nameOf(job)))
       job.rows.clear();
   std::vector<std::string> names;
-  for (const auto &[name, isStale] : stale)
-    names.push_back(name);
+  for (const auto &[name, isTold] : stale)
+    if (isTold)
+      names.push_back(name);
   return names;
 }
 

@@ -137,8 +137,7 @@ static bool sumsNarrowly(OpKind op, const ScheduleOverrides &overrides) {
   return algorithm && algorithm->sumsNarrowly();
 }
 
-/// The problem of the kernel that has no data of feature groups.
-static ProblemKey withoutGroups(ProblemKey key) {
+ProblemKey fovea::tools::withoutGroups(ProblemKey key) {
   const int32_t window = key.groups[kWindowGroup];
   key.groups = {};
   key.groups[kWindowGroup] = window;

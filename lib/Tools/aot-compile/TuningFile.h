@@ -21,6 +21,9 @@ namespace fovea::tools {
 /// alone, as are chips that the folder has no file for.
 void addTuningRows(std::vector<Job> &jobs, Complaints &complaints);
 
+/// The problem of the kernel that has no data of feature groups.
+ProblemKey withoutGroups(ProblemKey key);
+
 } // namespace fovea::tools
 
 #endif // FOVEA_LIB_TOOLS_AOTCOMPILE_TUNINGFILE_H
