@@ -6,6 +6,11 @@
 #acc = #attn.layout<reg = [[1, 0], [2, 0], [4, 0], [16, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [8, 0]], wave = [], grid = [2, 1]>
 #acct = #attn.layout<reg = [[0, 1], [0, 2], [0, 4], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 8]], wave = [], grid = [1, 2]>
 #row = #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 0]], wave = [], grid = [1, 1]>
+// Rows in lanes that are 4, 8 and both apart.
+#apart = #attn.layout<reg = [], lane = [[0, 1], [0, 2], [1, 0], [2, 0], [0, 4], [0, 8]], wave = [], grid = [1, 1]>
+#apartt = #attn.layout<reg = [], lane = [[1, 0], [2, 0], [0, 1], [0, 2], [4, 0], [8, 0]], wave = [], grid = [1, 1]>
+#once = #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 0], [0, 0], [0, 4], [0, 8]], wave = [], grid = [1, 1]>
+#oncet = #attn.layout<reg = [], lane = [[1, 0], [2, 0], [0, 0], [0, 0], [4, 0], [8, 0]], wave = [], grid = [1, 1]>
 #groups = #attn.layout<reg = [], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0]], wave = [], grid = [1, 1]>
 #a = #attn.layout<reg = [[0, 1], [0, 2], [0, 4]], lane = [[1, 0], [2, 0], [8, 0], [4, 0], [16, 0], [0, 8]], wave = [], grid = [2, 2]>
 #b = #attn.layout<reg = [[1, 0], [2, 0], [4, 0]], lane = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [8, 0]], wave = [], grid = [2, 1]>
@@ -75,6 +80,29 @@ gpu.func @reduce_max(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attribut
   %r = attn.transpose %max : tensor<1x32xf32, #row>
   %rows = attn.view %base[%offset] rows %n stride %n : !attn.view<1 x f32>
   attn.store %r, %rows : tensor<32x1xf32, #attn.layout<reg = [], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 0]], wave = [], grid = [1, 1]>>, !attn.view<1 x f32>
+  gpu.return
+}
+
+// Within rows of 16 lanes by DPP: 4 apart are mirrored halves (321) whose quads
+// are turned (27), 8 apart half a row round (296).
+// CHECK-LABEL: gpu.func @reduce_within_rows(
+// CHECK-NOT:     rocdl.ds_bpermute
+// CHECK:         %[[MIRRORED:.*]] = rocdl.update.dpp {{.*}} with 321, 15, 15, true
+// CHECK:         rocdl.update.dpp {{.*}}, %[[MIRRORED]] with 27, 15, 15, true
+// CHECK:         arith.maxnumf
+// CHECK:         rocdl.update.dpp {{.*}} with 296, 15, 15, true
+// CHECK-NOT:     rocdl.update.dpp
+// CHECK:         arith.maxnumf
+// CHECK-NOT:     rocdl.ds_bpermute
+// CHECK:         gpu.return
+gpu.func @reduce_within_rows(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+  %view = attn.view %base[%offset] rows %n stride %n : !attn.view<4 x f32>
+  %t = attn.load %view : !attn.view<4 x f32> -> tensor<16x4xf32, #apartt>
+  %s = attn.transpose %t : tensor<16x4xf32, #apartt>
+  %max = attn.reduce <max> %s : tensor<4x16xf32, #apart> -> tensor<1x16xf32, #once>
+  %r = attn.transpose %max : tensor<1x16xf32, #once>
+  %rows = attn.view %base[%offset] rows %n stride %n : !attn.view<1 x f32>
+  attn.store %r, %rows : tensor<16x1xf32, #oncet>, !attn.view<1 x f32>
   gpu.return
 }
 

@@ -285,14 +285,29 @@ Value LaneContext::exchange(OpBuilder &b, Operation *op, Value value,
     moved =
         ROCDL::DPPUpdateOp::create(b, loc, word, old, bits, kRowXmask | mask,
                                    kAll, kAll, /*boundCtrl=*/true);
-  } else if (mask < kQuadLanes) {
+  } else if (mask < kRowLanes) {
+    // Half a row further round, or mirrored, within a half or a row, which
+    // takes lanes of a quad in the other order.
+    constexpr uint32_t kMirror = 0x140, kHalfMirror = 0x141, kHalfRound = 0x128;
+    constexpr uint32_t kAll = 0xf;
+    auto move = [&](uint32_t control) {
+      Value old = LLVM::PoisonOp::create(b, loc, word);
+      moved =
+          ROCDL::DPPUpdateOp::create(b, loc, word, old, moved ? moved : bits,
+                                     control, kAll, kAll, /*boundCtrl=*/true);
+    };
+    int ofQuad = mask % kQuadLanes;
+    if (mask & kQuadLanes) {
+      move(mask & 2 * kQuadLanes ? kMirror : kHalfMirror);
+      ofQuad ^= kQuadLanes - 1;
+    } else if (mask & 2 * kQuadLanes) {
+      move(kHalfRound);
+    }
     uint32_t selectors = 0; // two bits a lane
     for (int laneOfQuad = 0; laneOfQuad < kQuadLanes; ++laneOfQuad)
-      selectors |= uint32_t(laneOfQuad ^ mask) << 2 * laneOfQuad;
-    constexpr uint32_t kAll = 0xf;
-    Value old = LLVM::PoisonOp::create(b, loc, word);
-    moved = ROCDL::DPPUpdateOp::create(b, loc, word, old, bits, selectors, kAll,
-                                       kAll, /*boundCtrl=*/true);
+      selectors |= uint32_t(laneOfQuad ^ ofQuad) << 2 * laneOfQuad;
+    if (ofQuad != 0 || !moved)
+      move(selectors);
   } else if (mask < 2 * kRowLanes && mask >= kRowLanes &&
              target.has(target::kPermlaneX16)) {
     // For each lane of a row, four bits: which lane of the other row it takes.
