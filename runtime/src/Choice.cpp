@@ -339,6 +339,10 @@ Refusal refusalFor(const Candidate &candidate, const Problem &problem,
   if (problem.splits == 1 && splits)
     return {Refusal::Splits};
   if (splits &&
+      std::max(problem.sizes.headsQ, keyBlocksOf(candidate, problem)) >
+          spec::kMostOfSplitLaunch)
+    return {Refusal::TooManyForShares};
+  if (splits &&
       workspaceOf(candidate, problem, splitsOf(candidate, problem, device)) >
           problem.mostWorkspace)
     return {Refusal::NoWorkspace};

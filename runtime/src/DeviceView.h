@@ -85,6 +85,7 @@ struct Refusal {
     NoWriter,
     Unsplit,
     Splits,
+    TooManyForShares,
     NoWorkspace,
   };
   Why why = None;

@@ -153,6 +153,13 @@ std::string textOf(const Refusal &refusal, const Candidate &candidate,
   case Refusal::Splits:
     return "it splits the keys, and splits is 1; compile one that does not "
            "with aot-compile --algorithm=flash";
+  case Refusal::TooManyForShares:
+    return "it splits the keys, and heads_q " +
+           std::to_string(problem.sizes.headsQ) +
+           " or the blocks of seqlen_k " +
+           std::to_string(problem.sizes.seqlenK) + " are more than " +
+           std::to_string(spec::kMostOfSplitLaunch) +
+           "; compile one that does not with aot-compile --algorithm=flash";
   case Refusal::NoWorkspace: {
     const int32_t splits = splitsOf(candidate, problem, device);
     return "it splits the keys into " + std::to_string(splits) +

@@ -117,7 +117,9 @@ static std::vector<std::string> conditionsOf(const Job &job,
           .str());
   if (job.algorithm->splitsKeys())
     conditions.push_back(
-        formatv("splits is at least 1 and at most {0}", spec::kMaxSplits)
+        formatv("splits is at least 1 and at most {0}; heads_q, and blocks of "
+                "{1} keys, are at most {2}",
+                spec::kMaxSplits, job.blockN, spec::kMostOfSplitLaunch)
             .str());
   if (job.algorithm->splitsKeys())
     conditions.push_back(

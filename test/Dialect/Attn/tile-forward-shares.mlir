@@ -13,18 +13,33 @@
 
 // CHECK: gpu.module @forward
 // CHECK: gpu.func @forward_share({{.*}}, %[[WORKSPACE:.*]]: !llvm.ptr<1>, %[[SPLITS:.*]]: i32, %[[PACKED:.*]]: i32)
-// z counts the shares of a batch.
-// CHECK: %[[Z:.*]] = arith.index_cast
-// CHECK: %[[BATCH:.*]] = arith.divui %{{.*}}, %[[SPLITS]] : i32
+// z counts the shares of a batch: divided by f32, a half more than it.
+// CHECK-NOT: arith.divui %{{.*}}, %{{arg[0-9]+}}
+// CHECK: %[[REAL:.*]] = arith.uitofp %[[SPLITS]] : i32 to f32
+// CHECK: %[[INVERSE:.*]] = llvm.call_intrinsic "llvm.amdgcn.rcp"(%[[REAL]])
+// CHECK: %[[HALF:.*]] = arith.constant 5.000000e-01 : f32
+// CHECK: %[[MORE:.*]] = arith.addf %{{.*}}, %[[HALF]] : f32
+// CHECK: %[[QUOTIENT:.*]] = arith.mulf %[[MORE]], %[[INVERSE]] : f32
+// CHECK: %[[WHOLE:.*]] = arith.fptoui %[[QUOTIENT]]
+// CHECK: %[[LANES:.*]] = llvm.inline_asm "", "=v,0" %[[WHOLE]]
+// CHECK: %[[BATCH:.*]] = llvm.call_intrinsic "llvm.amdgcn.readfirstlane"(%[[LANES]])
 // CHECK: %[[BEFORE:.*]] = arith.muli %[[BATCH]], %[[SPLITS]]
 // CHECK: arith.subi %{{.*}}, %[[BEFORE]]
 // Runs of shares, as many as heads leave dies, trade places with blocks.
 // CHECK: math.cttz
 // Rows of Q are those of packed heads.
 // CHECK: attn.view {{.*}} runs(%{{.*}}, %{{.*}}, %[[PACKED]], %{{.*}})
+// While the first keys and they come: what is carried, and addresses.
+// CHECK: attn.pin
+// CHECK-COUNT-2: llvm.inline_asm has_side_effects "", "=s,0" {{.*}} -> !llvm.ptr<1>
+// CHECK: llvm.getelementptr %[[WORKSPACE]]
+// CHECK: %[[SUMS:.*]] = llvm.inline_asm has_side_effects "", "=s,0"
+// CHECK: llvm.getelementptr %[[WORKSPACE]]
+// CHECK: %[[OFSHARE:.*]] = llvm.inline_asm has_side_effects "", "=s,0"
+// CHECK: scf.for
 // The sums are stored as they are, and four terms beside one another.
-// CHECK: attn.view %[[WORKSPACE]]{{.*}} <128 x f32>
-// CHECK: attn.view %[[WORKSPACE]]{{.*}} <4 x f32>
+// CHECK: attn.view %[[SUMS]]{{.*}} <128 x f32>
+// CHECK: attn.view %[[OFSHARE]]{{.*}} <4 x f32>
 // CHECK: attn.store %{{.*}}, %[[TERMS:[0-9]+]] : tensor
 // CHECK: attn.store %{{.*}}, %[[TERMS]] column 1 : tensor
 // CHECK: attn.store %{{.*}}, %[[TERMS]] column 2 : tensor
@@ -38,12 +53,20 @@
 // CHECK: scf.if
 // CHECK: attn.view {{.*}} <4 x f32>
 // CHECK-NOT: column 3
-// CHECK: attn.load %{{.*}} column 2 : {{.*}} -> tensor<16x1xf32>
-// CHECK: attn.load %{{.*}} -> tensor<16x128xf32>
+// CHECK: attn.load %{{.*}} column 2 : {{.*}} -> tensor<8x1xf32>
+// CHECK: attn.load %{{.*}} -> tensor<8x128xf32>
+// CHECK: llvm.inline_asm has_side_effects "", "=s,0" {{.*}} -> !llvm.ptr<1>
+// CHECK-NOT: barrier
 // CHECK: attn.store_lds
 // CHECK: } else {
 // CHECK: scf.if
+// CHECK: attn.load %{{.*}} -> tensor<16x128xf32>
+// CHECK: } else {
+// CHECK: scf.if
 // CHECK: attn.load %{{.*}} -> tensor<32x128xf32>
+// CHECK: } else {
+// CHECK: scf.if
+// CHECK: attn.load %{{.*}} -> tensor<64x128xf32>
 // CHECK: attn.store_lds
 // CHECK: } else {
 // CHECK: scf.for

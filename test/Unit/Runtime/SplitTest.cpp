@@ -251,6 +251,21 @@ TEST_F(SplitTest, ANumberOfSharesIsAFieldWithLimits) {
   EXPECT_GT(select(context.get(), params).splits, 2u);
 }
 
+// Kernels divide numbers of heads and blocks by f32.
+TEST_F(SplitTest, MoreHeadsThanItCanNumberAreRefused) {
+  writeAll({makePlain(), makeSplit()});
+  ContextPtr context = makeContext();
+  Params params = makeShort(1, 4096);
+  params.splits = 2;
+  params.heads_q = params.heads_k = spec::kMostOfSplitLaunch;
+  EXPECT_EQ(select(context.get(), params).kernel, 2u);
+  params.heads_q = params.heads_k = spec::kMostOfSplitLaunch + 1;
+  expectStatus(fovea_forward_select(context.get(), &params, 0, nullptr),
+               FOVEA_STATUS_NOT_FOUND,
+               {"heads_q 2097152 or the blocks of seqlen_k 4096 are more than "
+                "2097151"});
+}
+
 TEST_F(SplitTest, LaunchesCarryGridsAndArguments) {
   writeAll({makeSplit()});
   ContextPtr context = makeContext();

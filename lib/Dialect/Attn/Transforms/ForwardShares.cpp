@@ -167,23 +167,25 @@ private:
   /// What shares from `first` on add to carried values, in their order; none
   /// are carried to the first.
   SmallVector<Value> addShares(Value first, ValueRange carried);
+  /// Addresses of the row in the output and of its log-sum-exp.
+  SmallVector<Value> addressesOfRow();
   int64_t partOf(int64_t parts) const {
     return std::max<int64_t>(most / parts, 1);
   }
   /// All shares: at once where there are no more than one of `parts` of an
   /// iteration.
   SmallVector<Value> addAll(ValueRange inits, ArrayRef<int64_t> parts);
-  void storeLse(Value total, const std::optional<Sink> &sink);
+  void storeLse(Value total, const std::optional<Sink> &sink, const Rows &lse);
 
-  /// Of so many parts of `most` shares the first, and then all, are done at
-  /// once where there are no more: what is read of shares that are not there
-  /// takes time, and so do their sums.
+  /// Of so many parts of `most` shares the first are done at once, without what
+  /// a loop carries, where there are no more: what is read of shares that are
+  /// not there takes time, and so do their sums.
   /// Of less than 16 bytes a lane, sums would lie in other lanes than those of
   /// all shares: rows have a unit of lanes for a power of two of columns.
   SmallVector<int64_t> parts() const {
     const int64_t unit = columns & -columns;
     SmallVector<int64_t> parts;
-    for (int64_t count : {4, 2})
+    for (int64_t count : {8, 4, 2, 1})
       if (partOf(count) * unit >= lanes * kElementsOfLane)
         parts.push_back(count);
     return parts;
@@ -191,6 +193,7 @@ private:
   static constexpr int64_t kElementsOfLane = 4;
   /// What is carried before these: what they are relative to.
   static constexpr size_t kSums = 2;
+  static constexpr size_t kAddresses = 2; ///< addressesOfRow(), behind all sums
   int64_t most;       ///< shares of an iteration
   int64_t shares = 0; ///< of what is being emitted
   int64_t columns;    ///< head_dim_v, padded
@@ -229,6 +232,13 @@ Value Combine::weights(Relative of, Relative all) {
   return exp2(select(spreadAll(isLarge(all.reference)), large, usual));
 }
 
+SmallVector<Value> Combine::addressesOfRow() {
+  Rows result = rowsOf("out", headQ), lse = rowValues("lse", headQ);
+  settle(result, firstRow, elementType);
+  settle(lse, firstRow);
+  return {result.base, lse.base};
+}
+
 SmallVector<Value> Combine::addShares(Value first, ValueRange carried) {
   // What is worked out of the terms takes its time while the sums come, and
   // loads end in their order.
@@ -241,6 +251,9 @@ SmallVector<Value> Combine::addShares(Value first, ValueRange carried) {
   Value values = LoadOp::create(
       b, f32Tile(shares, columns),
       view(sumsOfRow(firstRow), first, headDimV, b.getF32Type()));
+  SmallVector<Value> addresses;
+  if (carried.empty()) // while they come
+    addresses = addressesOfRow();
   Relative now = {reduce(ReduceKind::Max, own.max),
                   reduce(ReduceKind::Max, own.reference)};
   Value old;
@@ -253,7 +266,8 @@ SmallVector<Value> Combine::addShares(Value first, ValueRange carried) {
   // Hands weights from the lanes that make them, one a share, to those that
   // hold the shares' sums.
   Value ldsWeights = lds[shares];
-  barrier();
+  if (!carried.empty()) // others may read those of the shares before
+    barrier();
   StoreLdsOp::create(b, weight, ldsWeights);
   barrier();
   Value handed = LoadLdsOp::create(b, f32Tile(1, shares), ldsWeights);
@@ -270,11 +284,13 @@ SmallVector<Value> Combine::addShares(Value first, ValueRange carried) {
       Value factor = i == kSums ? spread(old, columns) : old;
       result[i] = fadd(fmul(carried[i], factor), result[i]);
     }
+  llvm::append_range(result, addresses);
   return result;
 }
 
 SmallVector<Value> Combine::addAll(ValueRange inits, ArrayRef<int64_t> parts) {
   if (parts.empty()) {
+    SmallVector<Value> addresses = addressesOfRow();
     auto loop =
         scf::ForOp::create(b, i32(0), arg("splits"), i32(int32_t(most)), inits);
     OpBuilder::InsertionGuard guard(b);
@@ -282,12 +298,16 @@ SmallVector<Value> Combine::addAll(ValueRange inits, ArrayRef<int64_t> parts) {
     shares = most;
     scf::YieldOp::create(
         b, addShares(loop.getInductionVar(), loop.getRegionIterArgs()));
-    return llvm::to_vector_of<Value>(loop.getResults());
+    SmallVector<Value> results = llvm::to_vector_of<Value>(loop.getResults());
+    llvm::append_range(results, addresses);
+    return results;
   }
   const int64_t part = partOf(parts.front());
   Value areFew = arith::CmpIOp::create(b, arith::CmpIPredicate::sle,
                                        arg("splits"), i32(int32_t(part)));
-  auto either = scf::IfOp::create(b, inits.getTypes(), areFew,
+  SmallVector<Type> types = llvm::to_vector(inits.getTypes());
+  types.append(kAddresses, arg("out").getType());
+  auto either = scf::IfOp::create(b, types, areFew,
                                   /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(either.thenBlock());
@@ -298,7 +318,8 @@ SmallVector<Value> Combine::addAll(ValueRange inits, ArrayRef<int64_t> parts) {
   return llvm::to_vector_of<Value>(either.getResults());
 }
 
-void Combine::storeLse(Value total, const std::optional<Sink> &sink) {
+void Combine::storeLse(Value total, const std::optional<Sink> &sink,
+                       const Rows &lse) {
   RankedTensorType one = f32Tile(1, 1);
   Value log2 = math::Log2Op::create(b, total); // -inf: no key was seen
   Value ln2 = splat(one, 0.693147180559945309417f);
@@ -310,8 +331,7 @@ void Combine::storeLse(Value total, const std::optional<Sink> &sink) {
   Value natural = select(isLarge(all.reference), large, usual);
   if (sink)
     natural = lseWithSink(natural, log2, *sink);
-  StoreOp::create(b, natural,
-                  view(rowValues("lse", headQ), firstRow, 1, b.getF32Type()));
+  StoreOp::create(b, natural, view(lse, i32(0), 1, b.getF32Type()));
 }
 
 void Combine::build() {
@@ -347,7 +367,15 @@ void Combine::build() {
   Value inverse =
       select(positive, arith::DivFOp::create(b, factorOfSums, sum), zero);
   Value result = fmul(sums[2], spread(inverse, columns));
-  StoreOp::create(b, narrow(result), view(rowsOf("out", headQ), firstRow));
+  const auto addresses = ArrayRef(sums).take_back(kAddresses);
+  auto row = [&](Rows rows, Value address) {
+    rows.base = address;
+    rows.offset = i64(i32(0));
+    rows.count = sub(rows.count, firstRow);
+    return rows;
+  };
+  StoreOp::create(b, narrow(result),
+                  view(row(rowsOf("out", headQ), addresses[0]), i32(0)));
 
   Value lse = arg("lse");
   auto store = scf::IfOp::create(b, isGiven(b, lse), /*withElseRegion=*/false);
@@ -355,7 +383,8 @@ void Combine::build() {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(store.thenBlock());
     Value total = hasTotals ? sums[4] : sums[3];
-    storeLse(sink ? withSink(total, *sink) : total, sink);
+    storeLse(sink ? withSink(total, *sink) : total, sink,
+             row(rowValues("lse", headQ), addresses[1]));
   }
   finish();
 }

@@ -159,6 +159,7 @@ private:
   }
   void loadQueries();
   void receiveQueries();
+  void prepareShare();
   void pin();
   Value nothing(Slot slot);
   llvm::SmallVector<Value> packSlots(int iterations);
@@ -179,6 +180,7 @@ private:
   Value zeroReference; ///< f32, of a maximum of 0: -raised
 
   Rows q, out;
+  Rows sumsRows, termsRows; ///< of the workspace, once they are settled
   Value factor;  ///< |scale| * log2(e), at least the least normal number
   Value queries; ///< Q^T [score_dim, block_m]; null: they are in LDS
   Value arriving; ///< rows of Q whose signs are to be set before the loops

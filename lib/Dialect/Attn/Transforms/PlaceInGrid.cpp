@@ -170,13 +170,14 @@ void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd,
   Value rows = arg("seqlen_q"), heads = arg("heads_q");
   if (packs) {
     packedHeads = arg("packed_heads");
-    heads = div(heads, packedHeads);
+    heads = divOfLaunch(heads, packedHeads);
     rows = mul(rows, packedHeads);
   }
   const GridPlace place = placeInGrid(heads, rows, blockM, schedule);
   Value block = place.block;
   headQ = packs ? mul(place.head, packedHeads) : place.head;
-  headK = div(headQ, arg("group_size"));
+  headK = packs ? divOfLaunch(headQ, arg("group_size"))
+                : div(headQ, arg("group_size"));
   if (packs) {
     placeShare();
     std::tie(block, share) =
@@ -196,7 +197,7 @@ void QueryBlockBuilder::placeWorkgroup(int64_t blockM, bool fromTheEnd,
 
 void QueryBlockBuilder::placeShare() {
   Value splits = arg("splits"), both = batch;
-  batch = div(both, splits);
+  batch = divOfLaunch(both, splits);
   share = sub(both, mul(batch, splits));
 }
 
@@ -204,7 +205,8 @@ void QueryBlockBuilder::placeShare() {
 /// has none begins behind the last block.
 Segments QueryBlockBuilder::shareOf(const Segments &all, int64_t group) {
   Value groups = blocksOf(all.end, group), splits = arg("splits");
-  Value least = div(groups, splits), more = sub(groups, mul(least, splits));
+  Value least = divOfLaunch(groups, splits);
+  Value more = sub(groups, mul(least, splits));
   auto before = [&](Value share) {
     Value first = add(mul(least, share), min(share, more));
     return min(mul(first, i32(group)), all.end);

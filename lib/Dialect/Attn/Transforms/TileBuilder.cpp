@@ -183,6 +183,27 @@ Value TileBuilder::arg(const Twine &name) {
   return kernel.getArgument(*number);
 }
 
+Value TileBuilder::divOfLaunch(Value x, Value y) {
+  auto real = [&](Value value) -> Value {
+    return arith::UIToFPOp::create(b, b.getF32Type(), value);
+  };
+  Value inverse = LLVM::CallIntrinsicOp::create(
+                      b, b.getF32Type(), b.getStringAttr("llvm.amdgcn.rcp"),
+                      ValueRange(real(y)))
+                      .getResult(0);
+  Value quotient = fmul(fadd(real(x), f32(0.5f)), inverse);
+  Value whole = arith::FPToUIOp::create(b, b.getI32Type(), quotient);
+  // LLVM would read the lane ahead of the conversion, which vector instructions
+  // do, and hold what follows for vectors.
+  whole = LLVM::InlineAsmOp::create(
+              b, whole.getType(), ValueRange{whole}, /*asm_string=*/"",
+              /*constraints=*/"=v,0", /*has_side_effects=*/false,
+              /*is_align_stack=*/false, LLVM::TailCallKind::None,
+              LLVM::AsmDialectAttr(), ArrayAttr())
+              .getResult(0);
+  return firstLane(b, whole);
+}
+
 std::pair<Value, Value> TileBuilder::blockOf(const GridPlace &place,
                                              Sequences::Block ofGrid,
                                              int64_t rows, bool ofKeys,
@@ -488,6 +509,28 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
     Value before = mul(keys.head, i32(blockN));
     fromFull.offset = add(from.offset, mul(i64(before), i64(from.stride)));
     fromFull.count = sub(from.count, before);
+  }
+}
+
+void QueryBlockBuilder::settle(Rows &rows, Value first, Type type) {
+  Value offset = rows.offset;
+  if (first) {
+    offset = add(offset, mul(i64(first), i64(rows.stride)));
+    rows.count = sub(rows.count, first);
+  }
+  rows.base = opaque(LLVM::GEPOp::create(
+      b, rows.base.getType(), type ? type : b.getF32Type(), rows.base,
+      ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(offset)}));
+  rows.offset = i64(i32(0));
+}
+
+void QueryBlockBuilder::settleKeys() {
+  for (auto [from, fromFull] : llvm::zip_equal(rows, fullRows)) {
+    settle(from, nullptr, elementType);
+    if (keys.hasHead)
+      settle(fromFull, nullptr, elementType);
+    else
+      fromFull = from;
   }
 }
 

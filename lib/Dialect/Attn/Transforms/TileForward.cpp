@@ -386,6 +386,26 @@ void ForwardTiler::loadQueries() {
   }
 }
 
+/// While the first rows of K and Q come: what loops and the stores behind them
+/// need, which LLVM would do when these have come, or where it is used.
+void ForwardTiler::prepareShare() {
+  // Of a wave that has its SIMD to itself, whose sums are many, two workgroups
+  // may fit a unit all the same, and would not with these.
+  if (!pipeline.isAlone())
+    for (Value *sum :
+         {&sums.rowMax, &sums.rowSum, &sums.rowTotal, &sums.acc})
+      if (*sum)
+        *sum = PinOp::create(b, *sum);
+  for (const ForwardPipeline::Key &key : pipeline.carried())
+    if (key.block < 0)
+      slots[key] = PinOp::create(b, nothing(key.slot));
+  settleKeys();
+  sumsRows = sumsOfShare(share);
+  settle(sumsRows, firstRow);
+  termsRows = termsOfShare(share);
+  settle(termsRows, firstRow);
+}
+
 /// What is ahead of the first iteration: blocks from 0 on.
 void ForwardTiler::prologue() {
   // Values of the block before the first are read from LDS.
@@ -400,8 +420,10 @@ void ForwardTiler::prologue() {
   for (int iteration = -pipeline.ahead(); iteration < 0; ++iteration) {
     takePlaces(iteration, {i32(iteration), iteration & 1}, /*mask=*/nullptr,
                [&](int ahead) { return iteration + ahead >= 0; });
-    if (queriesFollowKeys() && iteration == -pipeline.ahead())
+    if (queriesFollowKeys() && iteration == -pipeline.ahead()) {
       loadQueries();
+      prepareShare();
+    }
   }
   if (isStaggered()) {
     barrierOf(/*late=*/true);
@@ -449,17 +471,21 @@ void ForwardTiler::drain(Value to) {
 /// to.
 void ForwardTiler::storeShare() {
   RankedTensorType row = f32Tile(1, tiles.blockM);
-  StoreOp::create(
-      b, transpose(sums.acc),
-      view(sumsOfShare(share), firstRow, headDimV, b.getF32Type()));
+  const bool isSettled = bool(sumsRows.base);
+  Value first = isSettled ? i32(0) : firstRow;
+  if (!isSettled) {
+    sumsRows = sumsOfShare(share);
+    termsRows = termsOfShare(share);
+  }
+  StoreOp::create(b, transpose(sums.acc),
+                  view(sumsRows, first, headDimV, b.getF32Type()));
   Value sum = ReduceOp::create(b, row, ReduceKind::Sum, sums.rowSum);
   Value total = sum;
   if (sums.rowTotal)
     total = ReduceOp::create(b, row, ReduceKind::Sum, sums.rowTotal);
   Value exact = splat(row, std::numeric_limits<float>::infinity());
   Value reference = select(isLarge(), exact, referenceOf(sums.rowMax));
-  Value terms =
-      view(termsOfShare(share), firstRow, kShareTerms, b.getF32Type());
+  Value terms = view(termsRows, first, kShareTerms, b.getF32Type());
   for (auto [term, value] : {std::pair(ShareTerm::Max, sums.rowMax),
                              {ShareTerm::Reference, reference},
                              {ShareTerm::Sum, sum},

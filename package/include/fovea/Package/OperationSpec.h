@@ -427,6 +427,10 @@ inline constexpr int32_t kMaxSeqlen = std::numeric_limits<int32_t>::max() - 512;
 /// Largest extents of a grid's y and z (HIP).
 inline constexpr int64_t kMaxGridYZ = 65535;
 
+/// Most heads of queries, and blocks of keys, of a launch that splits keys: it
+/// divides numbers of these by f32.
+inline constexpr int64_t kMostOfSplitLaunch = (1 << 21) - 1;
+
 /// Most shares of a row block's keys: a tile of 256 rows of the workspace must
 /// span less than 2^31 bytes.
 inline constexpr int32_t kMaxSplits = 1024;
