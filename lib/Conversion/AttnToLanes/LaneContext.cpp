@@ -43,11 +43,10 @@ LaneContext::LaneContext(gpu::GPUFuncOp kernel,
             (target.registerFile == target::RegisterFile::Separate ? 2 : 1) /
             schedule.getWavesPerSimd() <
         kMostRegisters;
-    // Forward kernels alone rescale.
+    isForward = schedule.getRescaleThreshold() > 0;
     constexpr int kLanes = 32;
     const auto shape = target::lookupMatrixShape(schedule.getInst().getName());
-    hasTwoTiles = target.waveSize == kLanes &&
-                  schedule.getRescaleThreshold() > 0 &&
+    hasTwoTiles = target.waveSize == kLanes && isForward &&
                   schedule.getBlockM() * schedule.getValueSplit() >=
                       2 * shape->n * schedule.getWaves();
   }

@@ -89,6 +89,9 @@ public:
   /// from another, would wait for all of them before any read.
   mlir::ArrayAttr getCopyScope() const { return copyScope; }
 
+  /// Whether this is a forward kernel, which rescales what it sums.
+  bool rescales() const { return isForward; }
+
   /// Whether a wave of 32 lanes holds the output of two tiles of queries.
   bool holdsTwoTiles() const { return hasTwoTiles; }
 
@@ -112,6 +115,7 @@ private:
   mlir::Value lane, wave;
   /// Its occupancy leaves a wave fewer registers than instructions can name.
   bool isTight = false;
+  bool isForward = false;
   bool hasTwoTiles = false;
   bool hasFarLds = false;
   std::map<std::tuple<const void *, std::string, const void *, int64_t>,

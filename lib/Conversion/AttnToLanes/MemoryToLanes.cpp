@@ -17,8 +17,8 @@ using layout::TileLayout;
 
 /// Columns of tiles up to which a lane's first offset is kept throughout loops.
 static constexpr int64_t kHoistedColumns = 128;
-/// Columns up to which a wave of 32 lanes has registers beside two tiles of
-/// queries' output.
+/// Columns up to which a wave of 32 lanes has scalar registers beside two tiles
+/// of queries' output, or LLVM spills vectors for their sake.
 static constexpr int64_t kRoomyColumns = 64;
 
 /// Cache policy of an access that the whole device sees, on chips whose memory
@@ -92,15 +92,15 @@ struct LowerView : public LanePattern<ViewOp> {
     // Offsets of rows are then computed where they are used, one add each,
     // instead of each holding a register throughout the loop. Those of a lane's
     // first row do hold one, where registers are to spare: in waves of 64 lanes
-    // and not beside wide tiles, whose loads then come too late; and where
-    // there are none for the three that it is made of.
+    // and forward, and not beside wide tiles, whose loads then come too late.
+    // In waves of 32 lanes a row's offset is a multiplication of 64 bits, four
+    // times as long as another instruction.
     Value late = stride;
     if (op->getParentOfType<LoopLikeOpInterface>() && !onlyCopied &&
         !matchPattern(op.getStride(), m_Constant()))
       late = makeOpaque(b, op.getLoc(), stride);
     const bool hasRegisters =
-        (lanes.getTarget().waveSize == 64 ||
-         (lanes.holdsTwoTiles() && type.getColumns() > kRoomyColumns)) &&
+        (lanes.getTarget().waveSize == 64 || lanes.rescales()) &&
         type.getColumns() <= kHoistedColumns;
     rewriter.replaceOpWithMultiple(
         op, {{resource, late, hasRegisters ? stride : late}});
@@ -143,8 +143,7 @@ public:
     if (runs)
       result = inRuns(result, at[0]);
     else if (at[0] != 0)
-      result = arith::AddIOp::create(
-          b, result, arith::MulIOp::create(b, stride, i32(at[0])));
+      result = arith::AddIOp::create(b, result, toRow(at[0]));
     if (from) {
       // The sign of what is missing to the first row makes the offset one
       // beyond all bounds; conditions would take a pair of scalar registers
@@ -185,6 +184,20 @@ public:
 
 private:
   Value i32(int64_t value) { return lanes.i32(b, value); }
+
+  /// What is between a row and the one that is so many behind it: for other
+  /// numbers than powers of two LLVM would multiply once more in each lane.
+  Value toRow(int64_t rows) {
+    Value distance = arith::MulIOp::create(b, stride, i32(rows));
+    const bool isRoomy =
+        lanes.rescales() && !(lanes.holdsTwoTiles() &&
+                              view.getColumns() > kRoomyColumns);
+    if (lanes.getTarget().waveSize == 32 && isRoomy &&
+        !llvm::isPowerOf2_64(rows) && !matchPattern(stride, m_Constant()))
+      distance = makeOpaque(b, b.getLoc(), distance);
+    return distance;
+  }
+
   /// An offset in row `row`, moved to the run of row `row` + `more`, or, where
   /// the view has no such row, beyond all bounds: runs may lie in one another.
   Value inRuns(Value offset, int64_t more) {
