@@ -220,6 +220,9 @@ struct LowerDot : public LanePattern<DotOp> {
                                            step * width, (step + 1) * width)));
     };
     SmallVector<Value> sums(adaptor.getAcc());
+    if (op.getRowsAlike())
+      for (size_t i = acc.grid()[1]; i < sums.size(); ++i)
+        sums[i] = sums[i - acc.grid()[1]];
     // The contraction is outermost: consecutive instructions then write
     // different accumulators and do not wait for one another.
     for (int k = 0; k < a.grid()[1]; ++k)

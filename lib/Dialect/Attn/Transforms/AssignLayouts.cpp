@@ -455,7 +455,8 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   auto rank = [](DotOp dot) {
     if (dot.getColumnWaves())
       return 2;
-    return isOneValue(dot.getAcc().getDefiningOp()) ? 0 : 1;
+    return dot.getRowsAlike() || isOneValue(dot.getAcc().getDefiningOp()) ? 0
+                                                                          : 1;
   };
   llvm::stable_sort(dots, [&](DotOp x, DotOp y) { return rank(x) < rank(y); });
   for (DotOp dot : dots)

@@ -16,6 +16,9 @@ using namespace fovea::attn;
 /// The largest magnitude of a reference that is rounded: by at most 2^-9 there.
 static constexpr float kLargestReference = 1 << 15;
 
+
+
+
 /// The maximum of no scores. Finite, so that differences of maxima are never
 /// NaN; but scores of a program may themselves be the lowest finite number, as
 /// masks in f32 hold it, and be all that a row has.
@@ -117,6 +120,8 @@ Value ForwardTiler::exponentOfOldSums() {
 /// i1, the same in all lanes: whether the sums are relative to the maximum
 /// itself.
 Value ForwardTiler::isLarge() {
+  if (beginsBelow)
+    return arith::ConstantIntOp::create(b, 1, 1);
   return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, sums.threshold,
                                i32(0));
 }
@@ -168,6 +173,56 @@ void ForwardTiler::refer(bool rescales) {
     else
       outgrown = opaque(i32(1));
   });
+}
+
+/// The same where scores are relative to the reference already. Whether any has
+/// outgrown it is all that most blocks ask, lane by lane: the sign of their
+/// bits is that of their number, and above 0 so is their order.
+void ForwardTiler::referBelow() {
+  RankedTensorType held = f32Tile(tiles.rowGroups, tiles.blockM);
+  Value &scores = slot(Slot::Scores);
+  Value most = ReduceOp::create(b, held, ReduceKind::Max, scores);
+  auto bits = held.clone(b.getI32Type());
+  Value any = WaveAnyOp::create(
+      b, b.getI1Type(),
+      arith::CmpIOp::create(b, arith::CmpIPredicate::sge,
+                            arith::BitcastOp::create(b, bits, most),
+                            splat(bits, sums.threshold)));
+  slot(Slot::Reference) = splat(f32Tile(1, tiles.blockM), zeroReference);
+  oldReference = slot(Slot::Reference);
+  oldMax = sums.rowMax;
+  SmallVector<Value *> changing = {&scores, &sums.threshold, &sums.rowMax,
+                                   &sums.start};
+  changing.append(sums.relative());
+  branchIf(any, changing, [&] {
+    lower(most);
+    scaleSums();
+  });
+}
+
+/// Within the branch: what products begin at follows the maximum, and so do the
+/// scores at hand. A row that has seen no key begins at 0, and while there is
+/// one every block comes here.
+void ForwardTiler::lower(Value most) {
+  auto row = cast<RankedTensorType>(sums.rowMax.getType());
+  auto full = cast<RankedTensorType>(sums.start.getType());
+  Value none = splat(row, noMaximum()), zero = splat(row, 0.0f);
+  auto isUnseen = [&](Value max) -> Value {
+    return arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, none);
+  };
+  Value before = select(isUnseen(oldMax), zero, oldMax);
+  Value grown =
+      fadd(ReduceOp::create(b, row, ReduceKind::Max, most), before);
+  sums.rowMax = fmax(oldMax, grown);
+  Value unseen = isUnseen(sums.rowMax);
+  Value now = select(unseen, zero, sums.rowMax);
+  slot(Slot::Scores) =
+      fsub(slot(Slot::Scores), broadcast(fsub(now, before), full));
+  sums.start =
+      PinOp::create(b, broadcast(arith::NegFOp::create(b, now), full));
+  sums.threshold = arith::SelectOp::create(
+      b, WaveAnyOp::create(b, b.getI1Type(), unseen), i32(kAnyGrowth),
+      growthThatRescales);
 }
 
 /// Sums to what is their reference since `Refer`.

@@ -14,6 +14,7 @@
 #include "ForwardShares.h"
 #include "fovea/Dialect/Attn/Transforms/Schedule.h"
 #include <array>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -32,10 +33,13 @@ struct Sums {
   /// rescales, as f32. Negative once a maximum of the wave is too large to be
   /// multiplied before it is subtracted; see chooseReference().
   Value threshold;
+  /// [part of block_n, block_m] what products of scores begin at: minus the
+  /// reference, in each row. Null where they begin at 0.
+  Value start;
 
   llvm::SmallVector<Value *> fields() {
     llvm::SmallVector<Value *> result;
-    for (Value *field : {&rowMax, &rowSum, &acc, &rowTotal, &threshold})
+    for (Value *field : {&rowMax, &rowSum, &acc, &rowTotal, &threshold, &start})
       if (*field)
         result.push_back(field);
     return result;
@@ -60,6 +64,12 @@ struct Sums {
   }
 };
 
+/// Columns up to which waves have registers for references beside all else.
+constexpr int64_t kColumnsBegunBelow = 128;
+
+/// Bits of a threshold that all numbers reach.
+constexpr int32_t kAnyGrowth = std::numeric_limits<int32_t>::min();
+
 /// A block of keys.
 struct KeyBlock {
   mlir::Value number;        ///< i32
@@ -79,7 +89,11 @@ public:
         pipeline(ForwardPipeline::of(schedule)),
         raised(raisesProbabilities()
                    ? kLargestExponent - schedule.getRescaleThreshold()
-                   : 0) {}
+                   : 0),
+        beginsBelow(target.has(target::kWmmaRepeated) &&
+                    !elementType.isF32() && !score.isProgram() &&
+                    schedule.getStages() <= 2 && !schedule.getColumnChunk() &&
+                    headDim <= kColumnsBegunBelow) {}
 
   void build();
 
@@ -131,6 +145,8 @@ private:
   Value exponentOfOldSums();
   Value isLarge();
   void refer(bool rescales);
+  void referBelow();
+  void lower(Value most);
   void branchIf(Value condition, llvm::ArrayRef<Value *> changing,
                 llvm::function_ref<void()> change);
   void scaleSums();
@@ -177,6 +193,12 @@ private:
   const ForwardPipeline &pipeline;
   /// P is 2^raised times what it stands for, and so are the sums of it.
   int raised;
+  /// Products of scores begin at minus the reference of their row, so that what
+  /// they give is relative to it, and vector instructions that would make it so
+  /// are saved: where these exclude products, and a sum that begins at zero
+  /// takes as many registers. Programs want scores as they are.
+  bool beginsBelow;
+  Value growthThatRescales; ///< i32, then: bits of the threshold over `factor`
   Value zeroReference; ///< f32, of a maximum of 0: -raised
 
   Rows q, out;

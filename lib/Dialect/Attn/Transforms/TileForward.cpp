@@ -40,6 +40,10 @@ Value ForwardTiler::scores(Value keys) {
     q = transpose(LoadLdsOp::create(
         b, tile(tiles.blockM, tiles.scoreDim, elementType), ldsQ));
   RankedTensorType type = f32Tile(partRows(), tiles.blockM);
+  if (beginsBelow)
+    return DotOp::create(b, type, keys, q, sums.start, schedule.getInst(),
+                         /*split_rows=*/false, /*column_waves=*/nullptr,
+                         /*rows_alike=*/true);
   return DotOp::create(b, keys, q, splat(type, 0.0f), schedule.getInst());
 }
 
@@ -223,7 +227,7 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
   case Step::Refer:
     return refer(/*rescales=*/false);
   case Step::ReferAll:
-    return refer(/*rescales=*/true);
+    return beginsBelow ? referBelow() : refer(/*rescales=*/true);
   case Step::Rescale:
     return rescale();
   case Step::Weigh:
@@ -576,6 +580,18 @@ void ForwardTiler::build() {
   sums.rowSum = splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f);
   sums.threshold =
       i32(llvm::bit_cast<int32_t>(float(schedule.getRescaleThreshold())));
+  if (beginsBelow) {
+    // A scalar, which instructions that come in pairs share.
+    factor = ROCDL::ReadfirstlaneOp::create(b, b.getF32Type(), factor);
+    Value growth = arith::DivFOp::create(
+        b, f32(float(schedule.getRescaleThreshold())), factor);
+    growthThatRescales =
+        arith::BitcastOp::create(b, b.getI32Type(), growth);
+    growthThatRescales = ROCDL::ReadfirstlaneOp::create(
+        b, b.getI32Type(), growthThatRescales);
+    sums.threshold = i32(kAnyGrowth);
+    sums.start = splat(f32Tile(partRows(), tiles.blockM), 0.0f);
+  }
   if (elementType.isF16())
     sums.rowTotal = splat(f32Tile(tiles.rowGroups, tiles.blockM), 0.0f);
   sums.acc = splat(f32Tile(tiles.valueDim, tiles.blockM), 0.0f);

@@ -416,7 +416,8 @@ def Attn_DotOp : Attn_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>,
     `inst` is the matrix instruction. `split_rows`: the schedule's
     `value_split` waves that share columns take rows each; otherwise each of
     them computes all rows. `column_waves`, in place of what the schedule says:
-    that many waves share out the columns, the others the rows.
+    that many waves share out the columns, the others the rows. `rows_alike`:
+    all rows of `acc` are the same, so that one unit of them serves all.
 
     Example:
     ```mlir
@@ -431,17 +432,18 @@ def Attn_DotOp : Attn_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>,
   }];
   let arguments = (ins Attn_FactorTile:$a, Attn_FactorTile:$b, Attn_F32Tile:$acc,
                        Attn_InstAttr:$inst, UnitAttr:$split_rows,
-                       OptionalAttr<ConfinedAttr<I32Attr, [IntPositive]>>:$column_waves);
+                       OptionalAttr<ConfinedAttr<I32Attr, [IntPositive]>>:$column_waves,
+                       UnitAttr:$rows_alike);
   let builders = [OpBuilder<(ins "::mlir::Value":$a, "::mlir::Value":$b,
                                  "::mlir::Value":$acc, "InstAttr":$inst,
                                  CArg<"bool", "false">:$splitRows), [{
     build($_builder, $_state, a, b, acc, inst, splitRows,
-          /*column_waves=*/nullptr);
+          /*column_waves=*/nullptr, /*rows_alike=*/false);
   }]>];
   let results = (outs Attn_F32Tile:$result);
   let assemblyFormat = [{
     $a `,` $b `,` $acc `inst` `` $inst (`split_rows` $split_rows^)?
-    (`column_waves` $column_waves^)? attr-dict
+    (`column_waves` $column_waves^)? (`rows_alike` $rows_alike^)? attr-dict
     `:` type($a) `,` type($b) `,` type($acc)
   }];
   let hasVerifier = 1;
