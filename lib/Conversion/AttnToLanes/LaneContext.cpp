@@ -44,6 +44,14 @@ LaneContext::LaneContext(gpu::GPUFuncOp kernel,
             schedule.getWavesPerSimd() <
         kMostRegisters;
     isForward = schedule.getRescaleThreshold() > 0;
+    waves = schedule.getWaves();
+    int64_t tiles = 0;
+    kernel.walk([&](attn::AllocLdsOp op) {
+      tiles += op.getLds().getType().getBytes() * op.getBuffers();
+    });
+    const int together = std::max(
+        1, schedule.getWavesPerSimd() * target.simdsPerCu / waves);
+    ldsLeft = std::max<int64_t>(0, target.ldsBytes / together - tiles);
     constexpr int kLanes = 32;
     const auto shape = target::lookupMatrixShape(schedule.getInst().getName());
     hasTwoTiles = target.waveSize == kLanes && isForward &&
@@ -102,6 +110,31 @@ Value LaneContext::bitsOf(ImplicitLocOpBuilder &b, ArrayRef<Coord> bases,
     bit = end;
   }
   return result;
+}
+
+Value LaneContext::ldsOfWave(Operation *op, int64_t bytes, uint32_t laneBits) {
+  auto module = kernel->getParentOfType<gpu::GPUModuleOp>();
+  const std::string name = kernel.getName().str() + "_lds_of_waves";
+  auto global = module.lookupSymbol<LLVM::GlobalOp>(name);
+  const auto type =
+      LLVM::LLVMArrayType::get(IntegerType::get(kernel.getContext(), 8),
+                               bytes * waves);
+  if (!global) {
+    OpBuilder before(kernel);
+    global = LLVM::GlobalOp::create(
+        before, kernel.getLoc(), type, /*isConstant=*/false,
+        LLVM::Linkage::Internal, name, /*value=*/Attribute(),
+        /*alignment=*/layout::kWideBytes, kLdsAddressSpace);
+  }
+  assert(global.getGlobalType() == type && "two sizes of what waves hold");
+  ImplicitLocOpBuilder b = builderBefore(op);
+  auto i32 = [&](int64_t value) { return this->i32(b, value); };
+  Value ofLane = arith::MulIOp::create(
+      b, arith::AndIOp::create(b, lane, i32(laneBits)),
+      i32(layout::kWideBytes));
+  Value ofWave = arith::MulIOp::create(b, wave, i32(bytes));
+  Value start = LLVM::AddressOfOp::create(b, global);
+  return addBytes(b, start, arith::AddIOp::create(b, ofWave, ofLane).getResult());
 }
 
 ImplicitLocOpBuilder LaneContext::builderBefore(Operation *op) {

@@ -20,6 +20,9 @@
 
 namespace fovea {
 
+/// LDS, in LLVM.
+constexpr unsigned kLdsAddressSpace = 3;
+
 class LaneContext {
 public:
   LaneContext(mlir::gpu::GPUFuncOp kernel, const target::TargetInfo &target);
@@ -89,6 +92,15 @@ public:
   /// from another, would wait for all of them before any read.
   mlir::ArrayAttr getCopyScope() const { return copyScope; }
 
+  /// Bytes of LDS that a workgroup may take beside its tiles, and as many fit
+  /// a compute unit all the same.
+  int getWaves() const { return waves; }
+  int64_t getLdsLeft() const { return ldsLeft; }
+
+  /// Address in LDS of bytes that are this wave's alone, and in them of what
+  /// has the number of this lane, or of those of its bits; 16 bytes each.
+  mlir::Value ldsOfWave(mlir::Operation *op, int64_t bytes, uint32_t laneBits);
+
   /// Whether this is a forward kernel, which rescales what it sums.
   bool rescales() const { return isForward; }
 
@@ -116,6 +128,8 @@ private:
   /// Its occupancy leaves a wave fewer registers than instructions can name.
   bool isTight = false;
   bool isForward = false;
+  int waves = 1; ///< of a workgroup
+  int64_t ldsLeft = 0;
   bool hasTwoTiles = false;
   bool hasFarLds = false;
   std::map<std::tuple<const void *, std::string, const void *, int64_t>,

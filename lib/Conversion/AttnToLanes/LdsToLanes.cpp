@@ -13,8 +13,6 @@ using layout::kWideBytes;
 using layout::TileLayout;
 using layout::WideAccesses;
 
-static constexpr unsigned kLdsAddressSpace = 3;
-
 /// Registers of a wide access with its halves exchanged.
 static TileAccesses::Registers swapHalves(TileAccesses::Registers regs) {
   std::rotate(regs.begin(), regs.begin() + regs.size() / 2, regs.end());

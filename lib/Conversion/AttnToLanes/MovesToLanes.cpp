@@ -97,6 +97,11 @@ struct LowerConvertLayout : public LanePattern<ConvertLayoutOp> {
              << "would have to move elements between waves, which is not "
                 "supported; from <"
              << from.str() << "> to <" << to.str() << ">";
+    if (conversion.kind == Kind::Lane && isRepeat(conversion, op) &&
+        ldsOfWave(adaptor.getTile()) * lanes.getWaves() <= lanes.getLdsLeft()) {
+      rewriter.replaceOpWithMultiple(op, {repeat(b, op, adaptor.getTile())});
+      return success();
+    }
     if (conversion.kind == Kind::Lane) {
       unsigned bits = op.getType().getElementTypeBitWidth();
       if (bits != 16 && bits != 32)
@@ -117,6 +122,69 @@ struct LowerConvertLayout : public LanePattern<ConvertLayoutOp> {
   }
 
 private:
+  static constexpr int kWordsOfLane = 4; ///< that an access takes
+  static constexpr uint32_t kHalf = 16;  ///< lanes
+
+  /// Whether both halves of a wave get what either has of a fragment, each 16
+  /// bytes a lane, that of the first half first: an operand where these are to
+  /// hold the same. By way of LDS that takes no vector instruction, which would
+  /// be serial with products; exchanges and selections are three a word.
+  bool isRepeat(const Conversion &conversion, ConvertLayoutOp op) const {
+    if (!lanes.getTarget().has(target::kWmmaRepeated) || !lanes.rescales() ||
+        op.getType().getElementTypeBitWidth() != 16 ||
+        conversion.parities.size() != 1 ||
+        conversion.parities[0].lanes != kHalf ||
+        conversion.parities[0].waves != 0)
+      return false;
+    constexpr int kOfLane = 2 * kWordsOfLane;
+    const int registers = int(conversion.moves.size() / 2);
+    for (int reg = 0; reg < registers; ++reg)
+      for (unsigned half : {0, 1}) {
+        const Conversion::Move move = conversion.move(reg, half);
+        const unsigned from = reg / kOfLane % 2;
+        if (move.source != reg / (2 * kOfLane) * kOfLane + reg % kOfLane ||
+            move.laneXor != (from == half ? 0 : kHalf))
+          return false;
+      }
+    return registers % (2 * kOfLane) == 0;
+  }
+
+  int64_t ldsOfWave(ValueRange fragments) const {
+    return int64_t(fragments.size()) * lanes.getTarget().waveSize *
+           layout::kWideBytes;
+  }
+
+  SmallVector<Value> repeat(ImplicitLocOpBuilder &b, ConvertLayoutOp op,
+                            ValueRange fragments) const {
+    auto words = VectorType::get({kWordsOfLane}, b.getI32Type());
+    VectorType toType = fragmentType(op.getType());
+    const int64_t bytes = ldsOfWave(fragments);
+    const int32_t ofFragment = lanes.getTarget().waveSize * layout::kWideBytes;
+    Value to = lanes.ldsOfWave(op, bytes, lanes.getTarget().waveSize - 1);
+    Value from = lanes.ldsOfWave(op, bytes, kHalf - 1);
+    for (auto [number, fragment] : llvm::enumerate(fragments))
+      LLVM::StoreOp::create(b, vector::BitCastOp::create(b, words, fragment),
+                            addBytes(b, to, int32_t(number) * ofFragment),
+                            layout::kWideBytes);
+    SmallVector<Value> results;
+    for (size_t number = 0; number < fragments.size(); ++number) {
+      auto read = [&](int32_t half) -> Value {
+        return LLVM::LoadOp::create(
+            b, words,
+            addBytes(b, from,
+                     int32_t(number) * ofFragment +
+                         half * int32_t(kHalf * layout::kWideBytes)),
+            layout::kWideBytes);
+      };
+      Value first = read(0), second = read(1);
+      Value both = vector::ShuffleOp::create(
+          b, first, second,
+          llvm::to_vector(llvm::seq<int64_t>(0, 2 * kWordsOfLane)));
+      results.push_back(vector::BitCastOp::create(b, toType, both));
+    }
+    return results;
+  }
+
   /// One exchange for each word that lanes of some class have to get, and a
   /// selection by class.
   SmallVector<Value> moveBetweenLanes(ImplicitLocOpBuilder &b,

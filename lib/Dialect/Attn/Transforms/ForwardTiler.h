@@ -64,8 +64,14 @@ struct Sums {
   }
 };
 
-/// Columns up to which waves have registers for references beside all else.
-constexpr int64_t kColumnsBegunBelow = 128;
+/// Columns up to which waves have registers for references beside all else, on
+/// chips where vector instructions exclude products: others gain nothing.
+inline int64_t columnsBegunBelow(const target::TargetInfo &target) {
+  constexpr int64_t kWhereZerosTakeRegisters = 128, kElsewhere = 64;
+  return target.has(target::kWmmaRepeated) ? kWhereZerosTakeRegisters
+         : target.has(target::kWmma)       ? kElsewhere
+                                           : 0;
+}
 
 /// Bits of a threshold that all numbers reach.
 constexpr int32_t kAnyGrowth = std::numeric_limits<int32_t>::min();
@@ -90,10 +96,9 @@ public:
         raised(raisesProbabilities()
                    ? kLargestExponent - schedule.getRescaleThreshold()
                    : 0),
-        beginsBelow(target.has(target::kWmmaRepeated) &&
+        beginsBelow(headDim <= columnsBegunBelow(target) &&
                     !elementType.isF32() && !score.isProgram() &&
-                    schedule.getStages() <= 2 && !schedule.getColumnChunk() &&
-                    headDim <= kColumnsBegunBelow) {}
+                    schedule.getStages() <= 2 && !schedule.getColumnChunk()) {}
 
   void build();
 
@@ -195,8 +200,7 @@ private:
   int raised;
   /// Products of scores begin at minus the reference of their row, so that what
   /// they give is relative to it, and vector instructions that would make it so
-  /// are saved: where these exclude products, and a sum that begins at zero
-  /// takes as many registers. Programs want scores as they are.
+  /// are saved. Programs want scores as they are.
   bool beginsBelow;
   Value growthThatRescales; ///< i32, then: bits of the threshold over `factor`
   Value zeroReference; ///< f32, of a maximum of 0: -raised

@@ -241,6 +241,13 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
   case Step::Round:
     slot(Slot::Rounded) = sumAndRound(slot(Slot::Weights), block);
     made.append({&slot(Slot::Rounded), &sums.rowSum});
+    // Sums of what is rounded, behind products, would hold the registers into
+    // which these read V.
+    if (beginsBelow && elementType.isF16()) {
+      using Crossing = amdgpu::sched_barrier_opt_enum;
+      amdgpu::SchedBarrierOp::create(b, Crossing::salu | Crossing::all_vmem |
+                                            Crossing::all_ds);
+    }
     if (sums.rowTotal)
       made.push_back(&sums.rowTotal);
     return;
