@@ -237,7 +237,7 @@ static const BackwardRow kBackwardRows[] = {
      {64, 32, 4, 2, 2, 1, 3},
      {64, 32, 4, 2, 2, 1, 3},
      /*onlyFor=*/0,
-     kTakesAny,
+     kCutsColumns | kColumnsDiffer,
      /*minHeadDim=*/64},
     {target::kWmma,
      128,

@@ -495,7 +495,10 @@ void ForwardTiler::storeShare() {
   if (sums.rowTotal)
     total = ReduceOp::create(b, row, ReduceKind::Sum, sums.rowTotal);
   Value exact = splat(row, std::numeric_limits<float>::infinity());
-  Value reference = select(isLarge(), exact, referenceOf(sums.rowMax));
+  // Of a row's layout, which what is the same throughout has none of.
+  Value reference = beginsBelow
+                        ? fmax(sums.rowMax, exact)
+                        : select(isLarge(), exact, referenceOf(sums.rowMax));
   Value terms = view(termsRows, first, kShareTerms, b.getF32Type());
   for (auto [term, value] : {std::pair(ShareTerm::Max, sums.rowMax),
                              {ShareTerm::Reference, reference},
