@@ -51,7 +51,9 @@ LaneContext::LaneContext(gpu::GPUFuncOp kernel,
     });
     const int together = std::max(
         1, schedule.getWavesPerSimd() * target.simdsPerCu / waves);
-    ldsLeft = std::max<int64_t>(0, target.ldsBytes / together - tiles);
+    // Beside queries in LDS no register is left for what is written where.
+    if (!schedule.getQueriesInLds())
+      ldsLeft = std::max<int64_t>(0, target.ldsBytes / together - tiles);
     constexpr int kLanes = 32;
     const auto shape = target::lookupMatrixShape(schedule.getInst().getName());
     hasTwoTiles = target.waveSize == kLanes && isForward &&

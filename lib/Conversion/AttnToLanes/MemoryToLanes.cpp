@@ -190,8 +190,9 @@ private:
   Value toRow(int64_t rows) {
     Value distance = arith::MulIOp::create(b, stride, i32(rows));
     const bool isRoomy =
-        lanes.rescales() && !(lanes.holdsTwoTiles() &&
-                              view.getColumns() > kRoomyColumns);
+        lanes.rescales() &&
+        view.getColumns() <=
+            (lanes.holdsTwoTiles() ? kRoomyColumns : kHoistedColumns);
     if (lanes.getTarget().waveSize == 32 && isRoomy &&
         !llvm::isPowerOf2_64(rows) && !matchPattern(stride, m_Constant()))
       distance = makeOpaque(b, b.getLoc(), distance);
