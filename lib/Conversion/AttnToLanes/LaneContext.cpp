@@ -49,8 +49,8 @@ LaneContext::LaneContext(gpu::GPUFuncOp kernel,
     kernel.walk([&](attn::AllocLdsOp op) {
       tiles += op.getLds().getType().getBytes() * op.getBuffers();
     });
-    const int together = std::max(
-        1, schedule.getWavesPerSimd() * target.simdsPerCu / waves);
+    const int64_t together = llvm::divideCeil(
+        schedule.getWavesPerSimd() * target.simdsPerCu, waves);
     // Beside queries in LDS no register is left for what is written where.
     if (!schedule.getQueriesInLds())
       ldsLeft = std::max<int64_t>(0, target.ldsBytes / together - tiles);
