@@ -4,6 +4,7 @@
 #include "Fragments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -51,6 +52,14 @@ LaneContext::LaneContext(gpu::GPUFuncOp kernel,
     });
     const int64_t together = llvm::divideCeil(
         schedule.getWavesPerSimd() * target.simdsPerCu, waves);
+    readsBlocks =
+        kernel
+            .walk([](attn::GatherOp op) {
+              return op.getIndex() && op->getParentOfType<LoopLikeOpInterface>()
+                         ? WalkResult::interrupt()
+                         : WalkResult::advance();
+            })
+            .wasInterrupted();
     // Beside queries in LDS no register is left for what is written where.
     if (!schedule.getQueriesInLds())
       ldsLeft = std::max<int64_t>(0, target.ldsBytes / together - tiles);

@@ -101,8 +101,10 @@ public:
   /// has the number of this lane, or of those of its bits; 16 bytes each.
   mlir::Value ldsOfWave(mlir::Operation *op, int64_t bytes, uint32_t laneBits);
 
-  /// Whether this is a forward kernel, which rescales what it sums.
-  bool rescales() const { return isForward; }
+  /// Whether this is a forward kernel whose waves need not wait for what a
+  /// program reads of each block: they hide what LDS takes, and no load of
+  /// theirs is held up where others are issued early.
+  bool isSteady() const { return isForward && !readsBlocks; }
 
   /// Whether a wave of 32 lanes holds the output of two tiles of queries.
   bool holdsTwoTiles() const { return hasTwoTiles; }
@@ -128,6 +130,7 @@ private:
   /// Its occupancy leaves a wave fewer registers than instructions can name.
   bool isTight = false;
   bool isForward = false;
+  bool readsBlocks = false; ///< a score program, in loops
   int waves = 1; ///< of a workgroup
   int64_t ldsLeft = 0;
   bool hasTwoTiles = false;

@@ -100,7 +100,7 @@ struct LowerView : public LanePattern<ViewOp> {
         !matchPattern(op.getStride(), m_Constant()))
       late = makeOpaque(b, op.getLoc(), stride);
     const bool hasRegisters =
-        (lanes.getTarget().waveSize == 64 || lanes.rescales()) &&
+        (lanes.getTarget().waveSize == 64 || lanes.isSteady()) &&
         type.getColumns() <= kHoistedColumns;
     rewriter.replaceOpWithMultiple(
         op, {{resource, late, hasRegisters ? stride : late}});
@@ -190,7 +190,7 @@ private:
   Value toRow(int64_t rows) {
     Value distance = arith::MulIOp::create(b, stride, i32(rows));
     const bool isRoomy =
-        lanes.rescales() &&
+        lanes.isSteady() &&
         view.getColumns() <=
             (lanes.holdsTwoTiles() ? kRoomyColumns : kHoistedColumns);
     if (lanes.getTarget().waveSize == 32 && isRoomy &&

@@ -130,7 +130,7 @@ private:
   /// hold the same. By way of LDS that takes no vector instruction, which would
   /// be serial with products; exchanges and selections are three a word.
   bool isRepeat(const Conversion &conversion, ConvertLayoutOp op) const {
-    if (!lanes.getTarget().has(target::kWmmaRepeated) || !lanes.rescales() ||
+    if (!lanes.getTarget().has(target::kWmmaRepeated) || !lanes.isSteady() ||
         op.getType().getElementTypeBitWidth() != 16 ||
         conversion.parities.size() != 1 ||
         conversion.parities[0].lanes != kHalf ||
