@@ -16,6 +16,10 @@ using namespace fovea::attn;
 /// The largest magnitude of a reference that is rounded: by at most 2^-9 there.
 static constexpr float kLargestReference = 1 << 15;
 
+/// The largest one that products begin at minus: what scores come out as is
+/// rounded by at most 2^-14 there.
+static constexpr float kLargestStart = 1 << 10;
+
 
 
 
@@ -202,27 +206,45 @@ void ForwardTiler::referBelow() {
 
 /// Within the branch: what products begin at follows the maximum, and so do the
 /// scores at hand. A row that has seen no key begins at 0, and while there is
-/// one every block comes here.
+/// one every block comes here. So does all that follows a reference beyond
+/// kLargestStart: products then begin at 0, and what differences of scores and
+/// maxima are is exact.
 void ForwardTiler::lower(Value most) {
   auto row = cast<RankedTensorType>(sums.rowMax.getType());
   auto full = cast<RankedTensorType>(sums.start.getType());
   Value none = splat(row, noMaximum()), zero = splat(row, 0.0f);
-  auto isUnseen = [&](Value max) -> Value {
-    return arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, none);
+  auto compare = [&](arith::CmpFPredicate predicate, Value x, Value y) -> Value {
+    return arith::CmpFOp::create(b, predicate, x, y);
   };
-  Value before = select(isUnseen(oldMax), zero, oldMax);
-  Value grown =
-      fadd(ReduceOp::create(b, row, ReduceKind::Max, most), before);
-  sums.rowMax = fmax(oldMax, grown);
+  auto isUnseen = [&](Value max) {
+    return compare(arith::CmpFPredicate::OEQ, max, none);
+  };
+  Value wasLarge = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                         sums.threshold, i32(kLargeStart));
+  Value wasUnseen = isUnseen(oldMax);
+  Value before = select(wasLarge, zero, select(wasUnseen, zero, oldMax));
+  Value grown = ReduceOp::create(b, row, ReduceKind::Max, most);
+  sums.rowMax = fmax(oldMax, fadd(grown, before));
   Value unseen = isUnseen(sums.rowMax);
   Value now = select(unseen, zero, sums.rowMax);
-  slot(Slot::Scores) =
-      fsub(slot(Slot::Scores), broadcast(fsub(now, before), full));
-  sums.start =
-      PinOp::create(b, broadcast(arith::NegFOp::create(b, now), full));
-  sums.threshold = arith::SelectOp::create(
+  // Not the difference of maxima, which are rounded.
+  Value shift = select(wasLarge, now,
+                       select(unseen, zero,
+                              select(wasUnseen, grown, fmax(grown, zero))));
+  slot(Slot::Scores) = fsub(slot(Slot::Scores), broadcast(shift, full));
+  Value large = arith::OrIOp::create(
+      b, wasLarge,
+      WaveAnyOp::create(
+          b, b.getI1Type(),
+          compare(arith::CmpFPredicate::OGT,
+                  math::AbsFOp::create(b, fmul(now, splat(row, factor))),
+                  splat(row, kLargestStart))));
+  sums.start = PinOp::create(
+      b, broadcast(select(large, zero, arith::NegFOp::create(b, now)), full));
+  Value all = arith::SelectOp::create(
       b, WaveAnyOp::create(b, b.getI1Type(), unseen), i32(kAnyGrowth),
       growthThatRescales);
+  sums.threshold = arith::SelectOp::create(b, large, i32(kLargeStart), all);
 }
 
 /// Sums to what is their reference since `Refer`.
