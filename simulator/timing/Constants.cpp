@@ -250,10 +250,10 @@ struct Rdna {
   double memorySeconds;       ///< latency
 };
 /// gfx1100, beside [X]'s of a RX 7900 XT: L2 1536 bytes a clock [D] (3253 GB/s
-/// measured, at 2.35 GHz nine tenths of it), DRAM's latency 300 ns [A] (551 clocks
-/// measured, about 230 ns of a chip alone); the Infinity Cache's latency [M]; its
-/// rate is half of AMD's peak. All others are scaled by compute units and
-/// channels [A].
+/// measured, at 2.35 GHz nine tenths of it), DRAM's latency 300 ns [A] (551
+/// clocks measured, about 230 ns of a chip alone); the Infinity Cache's latency
+/// [M]; its rate is half of AMD's peak. All others are scaled by compute units
+/// and channels [A].
 constexpr Rdna kRdna[] = {
     {"gfx1100", rdna3, 6, 12, 6, 96, 1536, 2.7e12, 300e-9},
     {"gfx1101", rdna3, 3, 6, 4, 64, 1024, 1.8e12, 300e-9},

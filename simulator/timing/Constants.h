@@ -141,10 +141,11 @@ struct TimingConstants {
   double spread;
 
   // What the table has no figures of, and the ensemble varies.
-  double smallProductPower = 1; ///< of 16 x 16 products, of others' that work as long
-  double ldsScale = 1;          ///< clocks of all LDS accesses
-  double l1Scale = 1;           ///< clocks of all vector memory
-  double missScale = 1;         ///< misses of caches that are shared
+  double smallProductPower =
+      1;                ///< of 16 x 16 products, of others' that work as long
+  double ldsScale = 1;  ///< clocks of all LDS accesses
+  double l1Scale = 1;   ///< clocks of all vector memory
+  double missScale = 1; ///< misses of caches that are shared
 
   // Peak, for reports.
   unsigned matrixFlopsPerClock; ///< dense fp16, of a compute unit

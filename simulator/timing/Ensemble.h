@@ -18,7 +18,8 @@ struct Member {
   TimingConstants constants;
 };
 
-/// In an order that depends on the chip alone; the model itself is none of them.
+/// In an order that depends on the chip alone; the model itself is none of
+/// them.
 /// \p chip  a row of the table, not yet as kernels in WGP mode have it
 std::vector<Member> ensembleOf(const TimingConstants &chip);
 

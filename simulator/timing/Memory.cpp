@@ -214,10 +214,12 @@ uint64_t MemoryModel::vector(const GroupTrace &group, const MemoryUse &use,
                              uint32_t op, uint64_t salt, uint64_t now,
                              unsigned simd) {
   // The address unit takes a few lanes a clock, then lines go to L1 one by one.
-  const double clocks = Chip.l1Scale * std::max<double>(
-      {double((use.lanes + Chip.addressLanes - 1) / Chip.addressLanes),
-       double(use.bytes) / Chip.l1Clock, double(use.lines) / Chip.l1Lines,
-       1.0});
+  const double clocks =
+      Chip.l1Scale *
+      std::max<double>(
+          {double((use.lanes + Chip.addressLanes - 1) / Chip.addressLanes),
+           double(use.bytes) / Chip.l1Clock, double(use.lines) / Chip.l1Lines,
+           1.0});
   Cache &cache = cacheOf(simd);
   double start = std::max(cache.addressFree, double(now));
   cache.accepted.push_back(start);
@@ -250,7 +252,8 @@ uint64_t MemoryModel::vector(const GroupTrace &group, const MemoryUse &use,
 
 uint64_t MemoryModel::lds(const MemoryUse &use, unsigned simd, bool store,
                           uint64_t now) {
-  const unsigned accessed = use.ldsClocks ? use.ldsClocks : 2u; // lane exchanges
+  const unsigned accessed =
+      use.ldsClocks ? use.ldsClocks : 2u; // lane exchanges
   const double clocks = accessed * Chip.ldsScale;
   const double bytes = use.ldsClocks ? use.ldsBytes : 256;
   double port = bytes / Chip.ldsPortBytes * Chip.ldsScale;

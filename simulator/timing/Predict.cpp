@@ -108,8 +108,8 @@ public:
              const std::vector<Member> &members, TimingReport &report)
       : code(code), kernel(kernel), config(config), options(options),
         info(code.device()->chip()), chip(chip),
-        units((board ? board->computeUnits : info.computeUnits) * info.simdsPerCU /
-              chip.simds),
+        units((board ? board->computeUnits : info.computeUnits) *
+              info.simdsPerCU / chip.simds),
         board(board), members(members), report(report),
         insts(code.impl().program(kernel.waveSize).dwords() + 8) {}
 
@@ -358,9 +358,9 @@ void Prediction::replayMembers() {
   isMember = true;
   for (const Member &member : members) {
     core = &member.constants;
-    hz = options.clockHz ? chipHz
-                         : std::min(core->peakHz,
-                                    chipHz * core->loadHz / chip.loadHz);
+    hz = options.clockHz
+             ? chipHz
+             : std::min(core->peakHz, chipHz * core->loadHz / chip.loadHz);
     replayAtAllowedClock();
     report.members.push_back(
         {member.name, result.clocks / hz + core->launchSeconds});

@@ -138,13 +138,14 @@ void BucketSearch::askEnsemble(const Tried &candidate, double error,
     const std::vector<Evaluator::Members> pair =
         evaluator.members({candidate.choice, base->choice}, size, condition);
     if (pair[0].empty() || pair[0].size() != pair[1].size()) {
-      verdict.why = "not held against the ensemble under mask " + condition.mask;
+      verdict.why =
+          "not held against the ensemble under mask " + condition.mask;
       return;
     }
     const sim::RatioRange range = sim::ratioOverMembers(pair[1], pair[0]);
     if (range.least < 1) {
-      verdict.why = "slower under mask " + condition.mask + " with " +
-                    range.leastBy;
+      verdict.why =
+          "slower under mask " + condition.mask + " with " + range.leastBy;
       return;
     }
     logs.resize(pair[0].size());
@@ -154,11 +155,11 @@ void BucketSearch::askEnsemble(const Tried &candidate, double error,
     }
     ++masks;
   }
-  const sim::MemberTime &least = *std::min_element(
-      logs.begin(), logs.end(),
-      [](const sim::MemberTime &a, const sim::MemberTime &b) {
-        return a.seconds < b.seconds;
-      });
+  const sim::MemberTime &least =
+      *std::min_element(logs.begin(), logs.end(),
+                        [](const sim::MemberTime &a, const sim::MemberTime &b) {
+                          return a.seconds < b.seconds;
+                        });
   const double gain = std::exp(least.seconds / masks);
   const std::string how = percent(gain) + " with " + least.name;
   if (gain > 1 + error) {

@@ -50,8 +50,8 @@ LaneContext::LaneContext(gpu::GPUFuncOp kernel,
     kernel.walk([&](attn::AllocLdsOp op) {
       tiles += op.getLds().getType().getBytes() * op.getBuffers();
     });
-    const int64_t together = llvm::divideCeil(
-        schedule.getWavesPerSimd() * target.simdsPerCu, waves);
+    const int64_t together =
+        llvm::divideCeil(schedule.getWavesPerSimd() * target.simdsPerCu, waves);
     readsBlocks =
         kernel
             .walk([](attn::GatherOp op) {
@@ -127,9 +127,8 @@ Value LaneContext::ldsOfWave(Operation *op, int64_t bytes, uint32_t laneBits) {
   auto module = kernel->getParentOfType<gpu::GPUModuleOp>();
   const std::string name = kernel.getName().str() + "_lds_of_waves";
   auto global = module.lookupSymbol<LLVM::GlobalOp>(name);
-  const auto type =
-      LLVM::LLVMArrayType::get(IntegerType::get(kernel.getContext(), 8),
-                               bytes * waves);
+  const auto type = LLVM::LLVMArrayType::get(
+      IntegerType::get(kernel.getContext(), 8), bytes * waves);
   if (!global) {
     OpBuilder before(kernel);
     global = LLVM::GlobalOp::create(
@@ -140,12 +139,13 @@ Value LaneContext::ldsOfWave(Operation *op, int64_t bytes, uint32_t laneBits) {
   assert(global.getGlobalType() == type && "two sizes of what waves hold");
   ImplicitLocOpBuilder b = builderBefore(op);
   auto i32 = [&](int64_t value) { return this->i32(b, value); };
-  Value ofLane = arith::MulIOp::create(
-      b, arith::AndIOp::create(b, lane, i32(laneBits)),
-      i32(layout::kWideBytes));
+  Value ofLane =
+      arith::MulIOp::create(b, arith::AndIOp::create(b, lane, i32(laneBits)),
+                            i32(layout::kWideBytes));
   Value ofWave = arith::MulIOp::create(b, wave, i32(bytes));
   Value start = LLVM::AddressOfOp::create(b, global);
-  return addBytes(b, start, arith::AddIOp::create(b, ofWave, ofLane).getResult());
+  return addBytes(b, start,
+                  arith::AddIOp::create(b, ofWave, ofLane).getResult());
 }
 
 ImplicitLocOpBuilder LaneContext::builderBefore(Operation *op) {

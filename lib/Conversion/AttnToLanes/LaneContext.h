@@ -131,7 +131,7 @@ private:
   bool isTight = false;
   bool isForward = false;
   bool readsBlocks = false; ///< a score program, in loops
-  int waves = 1; ///< of a workgroup
+  int waves = 1;            ///< of a workgroup
   int64_t ldsLeft = 0;
   bool hasTwoTiles = false;
   bool hasFarLds = false;

@@ -191,9 +191,8 @@ namespace {
 
 /// a=3 is 1.43 times as fast by the model itself.
 Fake ofEnsemble(decltype(Fake::ensemble) ensemble) {
-  Fake fake([](int a, int, const Condition &) {
-    return seconds(a == 3 ? 0.7 : 1);
-  });
+  Fake fake(
+      [](int a, int, const Condition &) { return seconds(a == 3 ? 0.7 : 1); });
   fake.ensemble = std::move(ensemble);
   return fake;
 }
@@ -218,8 +217,7 @@ TEST(Search, AGainThatHoldsInAllMembersIsOne) {
     return Evaluator::Members{{"clock x 0.87", a == 3 ? most : 1},
                               {"L2 latency x 0.8", a == 3 ? 0.8 : 1}};
   });
-  const Found found =
-      search(fake, {{}, {"none", 1.2}, {"causal-top-left", 0}});
+  const Found found = search(fake, {{}, {"none", 1.2}, {"causal-top-left", 0}});
   EXPECT_EQ(found.schedule, "a=3,b=1");
   EXPECT_NEAR(found.gain, 1 / 0.8, 1e-9);
   EXPECT_NEAR(found.estimate, 1 / 0.7, 1e-9);
@@ -230,14 +228,15 @@ TEST(Search, AGainThatHoldsInAllMembersIsOne) {
 TEST(Search, WhatAMemberHasSlowerUnderAMaskIsNoGain) {
   Fake fake = ofEnsemble([](int a, const Condition &condition) {
     const bool isCausal = condition.mask != "none";
-    return Evaluator::Members{
-        {"LDS rate x 0.7", a != 3 ? 1 : isCausal ? 1.01 : 0.3}};
+    return Evaluator::Members{{"LDS rate x 0.7", a != 3     ? 1
+                                                 : isCausal ? 1.01
+                                                            : 0.3}};
   });
   const Found found = search(fake, {{}, {"causal-top-left", 0}});
   EXPECT_TRUE(found.isBaseline);
-  EXPECT_NE(found.why.find(
-                "slower under mask causal-top-left with LDS rate x 0.7"),
-            std::string::npos)
+  EXPECT_NE(
+      found.why.find("slower under mask causal-top-left with LDS rate x 0.7"),
+      std::string::npos)
       << found.why;
 }
 

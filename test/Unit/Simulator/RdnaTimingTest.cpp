@@ -35,7 +35,8 @@ protected:
                     std::to_string(scratchBytes) + "\n");
     const std::string none = ".private_segment_fixed_size: 0";
     text.replace(text.find("    " + none) + 4, none.size(),
-                 none.substr(0, none.size() - 1) + std::to_string(scratchBytes));
+                 none.substr(0, none.size() - 1) +
+                     std::to_string(scratchBytes));
     load(assemble(text, target.chip + (target.lanes == 64 ? " -mwavefrontsize64"
                                                           : "")));
     LaunchConfig config;
@@ -177,8 +178,8 @@ TEST_F(RdnaTimingTest, LdsInBothModes) {
   EXPECT_NEAR(clocks("1") / (64 * 200), 16, 0.5);
 }
 
-// A wave's scratch begins on a line, wherever this process has it: 16 bytes of 32
-// lanes are eight lines of 64. No other workgroup has them.
+// A wave's scratch begins on a line, wherever this process has it: 16 bytes of
+// 32 lanes are eight lines of 64. No other workgroup has them.
 TEST_F(RdnaTimingTest, ScratchIsAlignedAndOwn) {
   const std::string body =
       repeat("  scratch_store_b128 off, v[4:7], off offset:16", 100);

@@ -29,8 +29,7 @@ class TimingTest : public TimedKernelTest {
 protected:
   /// One workgroup of \p block work-items that runs \p body over and over.
   TimingReport time(const std::string &body, unsigned block = 64,
-                    unsigned ldsBytes = 0,
-                    const std::string &target = "gfx942",
+                    unsigned ldsBytes = 0, const std::string &target = "gfx942",
                     bool ensemble = false) {
     AsmKernel kernel{"k", "  s_movk_i32 s20, 64\nloop:\n" + body +
                               "  s_sub_u32 s20, s20, 1\n"
@@ -410,7 +409,8 @@ TEST_F(TimingTest, RatiosHoldInMembersOrDoNot) {
   };
   const std::string read = "  ds_read_b32 v1, v0\n  s_waitcnt lgkmcnt(0)\n";
   const std::string wait = "  s_barrier\n";
-  const auto reads = members(repeat(read, 16)), fewer = members(repeat(read, 4)),
+  const auto reads = members(repeat(read, 16)),
+             fewer = members(repeat(read, 4)),
              barriers = members(repeat(wait, 58));
   ASSERT_EQ(reads.size(), ensembleOf(*timingConstants("gfx942")).size());
   const RatioRange same = ratioOverMembers(reads, reads);
@@ -431,7 +431,8 @@ TEST_F(TimingTest, RatiosHoldInMembersOrDoNot) {
 }
 
 TEST(Ensemble, MembersAreToldApartAndLeaveTheModelAlone) {
-  for (const char *target : {"gfx908", "gfx942", "gfx950", "gfx1151", "gfx1201"}) {
+  for (const char *target :
+       {"gfx908", "gfx942", "gfx950", "gfx1151", "gfx1201"}) {
     const TimingConstants chip = *timingConstants(target);
     std::set<std::string> names;
     for (const Member &member : ensembleOf(chip)) {

@@ -20,9 +20,6 @@ static constexpr float kLargestReference = 1 << 15;
 /// rounded by at most 2^-14 there.
 static constexpr float kLargestStart = 1 << 10;
 
-
-
-
 /// The maximum of no scores. Finite, so that differences of maxima are never
 /// NaN; but scores of a program may themselves be the lowest finite number, as
 /// masks in f32 hold it, and be all that a row has.
@@ -213,7 +210,8 @@ void ForwardTiler::lower(Value most) {
   auto row = cast<RankedTensorType>(sums.rowMax.getType());
   auto full = cast<RankedTensorType>(sums.start.getType());
   Value none = splat(row, noMaximum()), zero = splat(row, 0.0f);
-  auto compare = [&](arith::CmpFPredicate predicate, Value x, Value y) -> Value {
+  auto compare = [&](arith::CmpFPredicate predicate, Value x,
+                     Value y) -> Value {
     return arith::CmpFOp::create(b, predicate, x, y);
   };
   auto isUnseen = [&](Value max) {
@@ -228,9 +226,9 @@ void ForwardTiler::lower(Value most) {
   Value unseen = isUnseen(sums.rowMax);
   Value now = select(unseen, zero, sums.rowMax);
   // Not the difference of maxima, which are rounded.
-  Value shift = select(wasLarge, now,
-                       select(unseen, zero,
-                              select(wasUnseen, grown, fmax(grown, zero))));
+  Value shift =
+      select(wasLarge, now,
+             select(unseen, zero, select(wasUnseen, grown, fmax(grown, zero))));
   slot(Slot::Scores) = fsub(slot(Slot::Scores), broadcast(shift, full));
   Value large = arith::OrIOp::create(
       b, wasLarge,
@@ -241,9 +239,9 @@ void ForwardTiler::lower(Value most) {
                   splat(row, kLargestStart))));
   sums.start = PinOp::create(
       b, broadcast(select(large, zero, arith::NegFOp::create(b, now)), full));
-  Value all = arith::SelectOp::create(
-      b, WaveAnyOp::create(b, b.getI1Type(), unseen), i32(kAnyGrowth),
-      growthThatRescales);
+  Value all =
+      arith::SelectOp::create(b, WaveAnyOp::create(b, b.getI1Type(), unseen),
+                              i32(kAnyGrowth), growthThatRescales);
   sums.threshold = arith::SelectOp::create(b, large, i32(kLargeStart), all);
 }
 

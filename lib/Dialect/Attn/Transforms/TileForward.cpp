@@ -403,8 +403,7 @@ void ForwardTiler::prepareShare() {
   // Of a wave that has its SIMD to itself, whose sums are many, two workgroups
   // may fit a unit all the same, and would not with these.
   if (!pipeline.isAlone())
-    for (Value *sum :
-         {&sums.rowMax, &sums.rowSum, &sums.rowTotal, &sums.acc})
+    for (Value *sum : {&sums.rowMax, &sums.rowSum, &sums.rowTotal, &sums.acc})
       if (*sum)
         *sum = PinOp::create(b, *sum);
   for (const ForwardPipeline::Key &key : pipeline.carried())
@@ -595,10 +594,9 @@ void ForwardTiler::build() {
     factor = ROCDL::ReadfirstlaneOp::create(b, b.getF32Type(), factor);
     Value growth = arith::DivFOp::create(
         b, f32(float(schedule.getRescaleThreshold())), factor);
+    growthThatRescales = arith::BitcastOp::create(b, b.getI32Type(), growth);
     growthThatRescales =
-        arith::BitcastOp::create(b, b.getI32Type(), growth);
-    growthThatRescales = ROCDL::ReadfirstlaneOp::create(
-        b, b.getI32Type(), growthThatRescales);
+        ROCDL::ReadfirstlaneOp::create(b, b.getI32Type(), growthThatRescales);
     sums.threshold = i32(kAnyGrowth);
     sums.start = splat(f32Tile(partRows(), tiles.blockM), 0.0f);
   }
