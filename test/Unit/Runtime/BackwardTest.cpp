@@ -832,6 +832,42 @@ TEST_F(BackwardTest, NarrowSumsHaveTuningRowsOfTheirOwn) {
   }
 }
 
+// Of blocks that fill the chip as well, or leave few units idle, the largest.
+TEST_F(BackwardTest, NarrowSumsOfShortSequencesTakeSmallBlocks) {
+  for (int32_t rows : {192, 128}) {
+    KernelRecord record = makeNarrowRows(rows);
+    record.blockM = rows;
+    record.schedule = "atomic16 of " + std::to_string(rows);
+    writeBackward(record);
+  }
+  ContextPtr context = makeContext(); // 304 compute units
+  Params p = makeBackward();
+  p.batch = 4;
+  p.heads_q = p.heads_k = 16;
+  p.narrow_sums = 1;
+  for (auto [length, rows] :
+       {std::pair(512, 128), {1024, 128}, {2048, 192}, {4096, 192}}) {
+    p.seqlen_q = p.seqlen_k = length;
+    auto pack = [&](auto &...tensors) {
+      ((tensors.stride_seq = 128, tensors.stride_head = 128 * length,
+        tensors.stride_batch = p.heads_q * tensors.stride_head),
+       ...);
+    };
+    pack(p.q, p.k, p.v, p.out, p.dout, p.dq, p.dk, p.dv);
+    p.lse_stride_head = length;
+    p.lse_stride_batch = p.heads_q * length;
+    fovea_backward_plan_t plan{};
+    plan.struct_size = sizeof(plan);
+    expectStatus(fovea_backward_select(context.get(), &p, 0, &plan),
+                 FOVEA_STATUS_OK);
+    fovea_kernel_info_t info{};
+    info.struct_size = sizeof(info);
+    expectStatus(fovea_kernel_info(context.get(), plan.kernel, &info),
+                 FOVEA_STATUS_OK);
+    EXPECT_EQ(info.schedule, "atomic16 of " + std::to_string(rows)) << length;
+  }
+}
+
 // Other kernels are no answer to who asks for narrow sums.
 TEST_F(BackwardTest, NarrowSumsAreNotReplaced) {
   writeBackward(makeAtomicRows());
