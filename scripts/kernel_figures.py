@@ -68,15 +68,19 @@ def parse_schedule(text):
             for name, value in pairs}
 
 
-def reduction_moves(target, schedule, wave_size):
+def reduction_moves(kernel, schedule, wave_size):
     """Moves between lanes that the maxima of the rows take for a block of keys:
-    none where lanes ask for their own (MFMA, but for gfx908). Elsewhere:
+    none where lanes ask for their own (MFMA, but for gfx908, and gfx11's products
+    that begin at minus the reference). Elsewhere:
 
     In the accumulator of S^T a lane holds keys of one query, and wave_size / n
     lanes hold those of the same query, n being the instruction's columns. They
     find the maximum in log2 of that many exchanges of one register, once for each
     n queries of the wave. (The sums are reduced once, after the loop.)"""
-    if schedule["inst"].startswith("mfma") and target != "gfx908":
+    target = kernel["target"]
+    begins_below = (target.startswith("gfx11") and kernel["dtype"] != "fp32"
+                    and kernel["head_dim"] <= 128)
+    if schedule["inst"].startswith("mfma") and target != "gfx908" or begins_below:
         return 0
     columns = int(schedule["inst"].split("_")[1].split("x")[1])
     queries = (schedule["block_m"] * schedule.get("value_split", 1)
@@ -167,8 +171,7 @@ def add_counts(compiled, kernel, wave_size):
         conflicts_in=executed["lds_conflicts"],
         scratch_accesses=executed["scratch_accesses"],
         lane_moves=executed["lane_moves"],
-        p_moves=executed["lane_moves"] - reduction_moves(kernel["target"], schedule,
-                                                          wave_size),
+        p_moves=executed["lane_moves"] - reduction_moves(kernel, schedule, wave_size),
         lds_stored=stored)
 
 

@@ -65,12 +65,10 @@ struct Sums {
 };
 
 /// Columns up to which waves have registers for references beside all else, on
-/// chips where vector instructions exclude products: others gain nothing.
+/// chips where sums that begin at zero take registers of zeros. On gfx12 they
+/// take none, and references would take a wave a SIMD.
 inline int64_t columnsBegunBelow(const target::TargetInfo &target) {
-  constexpr int64_t kWhereZerosTakeRegisters = 128, kElsewhere = 64;
-  return target.has(target::kWmmaRepeated) ? kWhereZerosTakeRegisters
-         : target.has(target::kWmma)       ? kElsewhere
-                                           : 0;
+  return target.has(target::kWmmaRepeated) ? 128 : 0;
 }
 
 /// Bits of a threshold that all numbers reach.
