@@ -488,8 +488,9 @@ double costOf(const Candidate &candidate, const Problem &problem,
           return;
         }
         int64_t block = int64_t(launch.blockRows) * kind.products;
-        // Products of which others make something are added up in memory; of
-        // narrow sums, which compete with none but each other, twice as fast.
+        // Products of which others make something are added up in memory. How
+        // long that takes tells algorithms apart; narrow sums, whose pace it is
+        // not, compete with none but each other.
         if (kind.products > 0 && kind.feeds != 0 &&
             !candidate.algorithm->sumsNarrowly())
           block = std::max<int64_t>(block, device.additionCost);
@@ -537,6 +538,14 @@ bool operator<(const Rank &a, const Rank &b) {
 bool holds(const TuningRow &row, const Sizes &sizes) {
   return sizes.seqlenQ <= row.maxSeqlenQ && sizes.seqlenK <= row.maxSeqlenK &&
          sizes.batch * sizes.headsQ <= row.maxBatchHeads;
+}
+
+bool sumsNarrowly(const TuningRow &row) {
+  const std::string_view schedule = row.schedule;
+  const spec::AlgorithmSpec *algorithm =
+      spec::specOf(row.problem.op)
+          .findAlgorithm(schedule.substr(0, schedule.find(';')));
+  return algorithm && algorithm->sumsNarrowly();
 }
 
 bool choose(const DeviceView &view, const Problem &problem, Plan &plan) {

@@ -169,6 +169,10 @@ bool operator<(const Rank &a, const Rank &b);
 /// Whether a row of a tuning table holds a problem of its key.
 bool holds(const TuningRow &row, const Sizes &sizes);
 
+/// Whether the schedule that a row names is of an algorithm with narrow sums,
+/// of which it begins with the name.
+bool sumsNarrowly(const TuningRow &row);
+
 /// The candidate that the tuning tables name: of each package in turn the first
 /// row that holds the problem, if `takes` its candidate (which may be null).
 /// Kernels with narrow sums and others have rows of their own.
@@ -181,8 +185,7 @@ const Candidate *tuned(const ProblemView &entry, const Problem &problem,
     if (tuning.package == done || !shows(tuning.row->problem, problem) ||
         !hasGroups(tuning.row->problem, problem) ||
         !holds(*tuning.row, problem.sizes) ||
-        (tuning.candidate && tuning.candidate->algorithm &&
-         tuning.candidate->algorithm->sumsNarrowly() != problem.narrowSums))
+        sumsNarrowly(*tuning.row) != problem.narrowSums)
       continue;
     if (tuning.candidate && takes(*tuning.candidate))
       return tuning.candidate;

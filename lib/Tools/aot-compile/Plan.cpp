@@ -71,7 +71,10 @@ static bool areRowsCurrent(Job job, const Request &request) {
 /// schedules of their own, and are not told of while these rows are current.
 static std::vector<std::string> dropStaleRows(Request &request) {
   auto nameOf = [](const Job &job) {
-    return job.problem.str() + " (" + job.target->name.str() + ")";
+    const bool isNarrow = sumsNarrowly(job.problem.op, job.overrides);
+    return job.problem.str() + (isNarrow ? " by " : "") +
+           (isNarrow ? job.overrides.algorithm : "") + " (" +
+           job.target->name.str() + ")";
   };
   llvm::MapVector<std::string, bool, llvm::StringMap<unsigned>> stale;
   for (const Job &job : request.jobs) {

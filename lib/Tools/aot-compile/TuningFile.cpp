@@ -130,8 +130,7 @@ static std::string keyOf(const Job &job, const ScheduleOverrides &overrides) {
   return kernelSymbol(job.problem, overrides, job.score.name);
 }
 
-/// Kernels whose sums are narrow and others choose among their own rows.
-static bool sumsNarrowly(OpKind op, const ScheduleOverrides &overrides) {
+bool fovea::tools::sumsNarrowly(OpKind op, const ScheduleOverrides &overrides) {
   const spec::AlgorithmSpec *algorithm =
       spec::specOf(op).findAlgorithm(overrides.algorithm);
   return algorithm && algorithm->sumsNarrowly();

@@ -24,6 +24,10 @@ void addTuningRows(std::vector<Job> &jobs, Complaints &complaints);
 /// The problem of the kernel that has no data of feature groups.
 ProblemKey withoutGroups(ProblemKey key);
 
+/// Whether kernels have narrow sums: they and others choose among their own
+/// rows.
+bool sumsNarrowly(OpKind op, const ScheduleOverrides &overrides);
+
 } // namespace fovea::tools
 
 #endif // FOVEA_LIB_TOOLS_AOTCOMPILE_TUNINGFILE_H

@@ -800,8 +800,8 @@ TEST_F(BackwardTest, NarrowSumsHaveTuningRowsOfTheirOwn) {
     record.schedule = schedule;
     return record;
   };
-  const KernelRecord narrow = withRows(makeNarrowRows(32), "atomic16 of 32"),
-                     wide = withRows(makeAtomicRows(32), "atomic of 32");
+  const KernelRecord narrow = withRows(makeNarrowRows(32), "atomic16;of 32"),
+                     wide = withRows(makeAtomicRows(32), "atomic;of 32");
   writeBackward(makeNarrowRows());
   writeBackward(narrow);
   writeBackward(makeAtomicRows());
@@ -810,6 +810,9 @@ TEST_F(BackwardTest, NarrowSumsHaveTuningRowsOfTheirOwn) {
     Expected<PackageWriter> writer =
         PackageWriter::open(path, TargetId{"gfx942"});
     ASSERT_TRUE(writer);
+    // A row whose kernel the package lacks is none of the others', either.
+    FOVEA_ASSERT_OK(writer->putTuning({narrow.problem, 200, TuningRow::kAny,
+                                       TuningRow::kAny, "atomic16;of 16"}));
     for (const KernelRecord &record : {narrow, wide})
       FOVEA_ASSERT_OK(writer->putTuning(
           {record.problem, record.schedule == narrow.schedule ? 512 : 2048,
@@ -821,6 +824,12 @@ TEST_F(BackwardTest, NarrowSumsHaveTuningRowsOfTheirOwn) {
   plan.struct_size = sizeof(plan);
   for (uint32_t isNarrow : {0, 1}) {
     p.narrow_sums = isNarrow;
+    p.seqlen_q = 150;
+    expectStatus(fovea_backward_select(context.get(), &p, 0, &plan),
+                 FOVEA_STATUS_OK);
+    EXPECT_EQ(plan.chosen_by,
+              isNarrow ? FOVEA_CHOSEN_BY_RULE : FOVEA_CHOSEN_BY_TUNING);
+    p.seqlen_q = 300;
     expectStatus(fovea_backward_select(context.get(), &p, 0, &plan),
                  FOVEA_STATUS_OK);
     EXPECT_EQ(plan.chosen_by, FOVEA_CHOSEN_BY_TUNING) << isNarrow;
