@@ -79,7 +79,8 @@ def reduction_moves(kernel, schedule, wave_size):
     n queries of the wave. (The sums are reduced once, after the loop.)"""
     target = kernel["target"]
     begins_below = (target.startswith("gfx11") and kernel["dtype"] != "fp32"
-                    and kernel["head_dim"] <= 128)
+                    and kernel["head_dim"] <= 128 and schedule["stages"] <= 2
+                    and not schedule.get("column_chunk"))
     if schedule["inst"].startswith("mfma") and target != "gfx908" or begins_below:
         return 0
     columns = int(schedule["inst"].split("_")[1].split("x")[1])

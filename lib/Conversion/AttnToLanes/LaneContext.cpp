@@ -60,7 +60,7 @@ LaneContext::LaneContext(gpu::GPUFuncOp kernel,
                          : WalkResult::advance();
             })
             .wasInterrupted();
-    // Beside queries in LDS no register is left for what is written where.
+    // Beside queries in LDS no register is left for the addresses in it.
     if (!schedule.getQueriesInLds())
       ldsLeft = std::max<int64_t>(0, target.ldsBytes / together - tiles);
     constexpr int kLanes = 32;
@@ -125,7 +125,8 @@ Value LaneContext::bitsOf(ImplicitLocOpBuilder &b, ArrayRef<Coord> bases,
 
 Value LaneContext::ldsOfWave(Operation *op, int64_t bytes, uint32_t laneBits) {
   auto module = kernel->getParentOfType<gpu::GPUModuleOp>();
-  const std::string name = kernel.getName().str() + "_lds_of_waves";
+  const std::string name =
+      kernel.getName().str() + "_lds_of_waves_" + std::to_string(bytes);
   auto global = module.lookupSymbol<LLVM::GlobalOp>(name);
   const auto type = LLVM::LLVMArrayType::get(
       IntegerType::get(kernel.getContext(), 8), bytes * waves);
@@ -136,7 +137,6 @@ Value LaneContext::ldsOfWave(Operation *op, int64_t bytes, uint32_t laneBits) {
         LLVM::Linkage::Internal, name, /*value=*/Attribute(),
         /*alignment=*/layout::kWideBytes, kLdsAddressSpace);
   }
-  assert(global.getGlobalType() == type && "two sizes of what waves hold");
   ImplicitLocOpBuilder b = builderBefore(op);
   auto i32 = [&](int64_t value) { return this->i32(b, value); };
   Value ofLane =

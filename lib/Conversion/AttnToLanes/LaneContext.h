@@ -92,13 +92,14 @@ public:
   /// from another, would wait for all of them before any read.
   mlir::ArrayAttr getCopyScope() const { return copyScope; }
 
+  int getWaves() const { return waves; } ///< of a workgroup
   /// Bytes of LDS that a workgroup may take beside its tiles, and as many fit
   /// a compute unit all the same.
-  int getWaves() const { return waves; }
   int64_t getLdsLeft() const { return ldsLeft; }
 
   /// Address in LDS of bytes that are this wave's alone, and in them of what
-  /// has the number of this lane, or of those of its bits; 16 bytes each.
+  /// has the number of this lane, or of those of its bits; 16 bytes each. Calls
+  /// with as many bytes share them.
   mlir::Value ldsOfWave(mlir::Operation *op, int64_t bytes, uint32_t laneBits);
 
   /// Whether this is a forward kernel whose waves need not wait for what a

@@ -16,8 +16,8 @@ using namespace fovea::attn;
 /// The largest magnitude of a reference that is rounded: by at most 2^-9 there.
 static constexpr float kLargestReference = 1 << 15;
 
-/// The largest one that products begin at minus: what scores come out as is
-/// rounded by at most 2^-14 there.
+/// The largest one that products begin at minus: each of them rounds what
+/// scores come out as by at most 2^-14 there.
 static constexpr float kLargestStart = 1 << 10;
 
 /// The maximum of no scores. Finite, so that differences of maxima are never
@@ -205,7 +205,8 @@ void ForwardTiler::referBelow() {
 /// scores at hand. A row that has seen no key begins at 0, and while there is
 /// one every block comes here. So does all that follows a reference beyond
 /// kLargestStart: products then begin at 0, and what differences of scores and
-/// maxima are is exact.
+/// maxima are is exact. The block that first gets there has scores that began
+/// at the reference before, and so the rounding of a sum of their size.
 void ForwardTiler::lower(Value most) {
   auto row = cast<RankedTensorType>(sums.rowMax.getType());
   auto full = cast<RankedTensorType>(sums.start.getType());

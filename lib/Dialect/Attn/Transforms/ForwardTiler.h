@@ -73,7 +73,8 @@ inline int64_t columnsBegunBelow(const target::TargetInfo &target) {
 
 /// Bits of a threshold that all numbers reach.
 constexpr int32_t kAnyGrowth = std::numeric_limits<int32_t>::min();
-/// The same, where references are too large for products to begin at.
+/// The same but for -0, which no sum that begins at +0 is: where references are
+/// too large for products to begin at.
 constexpr int32_t kLargeStart = kAnyGrowth + 1;
 
 /// A block of keys.
