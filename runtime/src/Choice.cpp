@@ -542,10 +542,8 @@ bool holds(const TuningRow &row, const Sizes &sizes) {
 
 bool sumsNarrowly(const TuningRow &row) {
   const std::string_view schedule = row.schedule;
-  const spec::AlgorithmSpec *algorithm =
-      spec::specOf(row.problem.op)
-          .findAlgorithm(schedule.substr(0, schedule.find(';')));
-  return algorithm && algorithm->sumsNarrowly();
+  return spec::specOf(row.problem.op)
+      .sumsNarrowly(schedule.substr(0, schedule.find(';')));
 }
 
 bool choose(const DeviceView &view, const Problem &problem, Plan &plan) {

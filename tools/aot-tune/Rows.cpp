@@ -170,9 +170,8 @@ bool tune::readTable(const std::string &path, ordered_json &table,
 
 static std::string groupOf(const std::string &problem, OpKind op,
                            const std::string &algorithm) {
-  const spec::AlgorithmSpec *found = spec::specOf(op).findAlgorithm(algorithm);
-  return problem +
-         (found && found->sumsNarrowly() ? " by " + algorithm : std::string());
+  return spec::specOf(op).sumsNarrowly(algorithm) ? problem + " by " + algorithm
+                                                  : problem;
 }
 
 std::string tune::groupOf(const ProblemKey &problem,

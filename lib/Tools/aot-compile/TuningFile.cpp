@@ -131,9 +131,7 @@ static std::string keyOf(const Job &job, const ScheduleOverrides &overrides) {
 }
 
 bool fovea::tools::sumsNarrowly(OpKind op, const ScheduleOverrides &overrides) {
-  const spec::AlgorithmSpec *algorithm =
-      spec::specOf(op).findAlgorithm(overrides.algorithm);
-  return algorithm && algorithm->sumsNarrowly();
+  return spec::specOf(op).sumsNarrowly(overrides.algorithm);
 }
 
 ProblemKey fovea::tools::withoutGroups(ProblemKey key) {

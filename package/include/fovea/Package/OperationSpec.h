@@ -299,6 +299,11 @@ struct OperationSpec {
 
   /// By name; null: none.
   const AlgorithmSpec *findAlgorithm(std::string_view name) const;
+  /// Whether there is an algorithm of that name, and its sums are narrow.
+  bool sumsNarrowly(std::string_view algorithm) const {
+    const AlgorithmSpec *found = findAlgorithm(algorithm);
+    return found && found->sumsNarrowly();
+  }
   /// The launch of that suffix, and its algorithm; null: there is none, or it
   /// is a feature group's, of which every algorithm may have it.
   struct Found {
