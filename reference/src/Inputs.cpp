@@ -19,6 +19,7 @@ const std::vector<InputKindRow> &fovea::reference::inputKinds() {
       {"spike", InputKind::Spike},     {"zeros", InputKind::Zeros},
       {"masked", InputKind::Masked},   {"leader", InputKind::Leader},
       {"huge", InputKind::Huge},       {"equal", InputKind::Equal},
+      {"rising", InputKind::Rising},
   };
   return rows;
 }
@@ -61,6 +62,21 @@ void plantLeader(ForwardProblem &p) {
     for (int64_t h = 0; h < p.k.heads && p.k.seq > 0; ++h)
       for (int64_t d = 0; d < p.k.dim; ++d)
         p.k.row(b, h, p.k.seq / 2).set(d, std::copysign(size, logit));
+}
+
+/// Enlarges keys and queries by where they are.
+void raiseKeys(ForwardProblem &p) {
+  auto scale = [](const Tensor &t, auto factorOf) {
+    for (int64_t b = 0; b < t.batch; ++b)
+      for (int64_t h = 0; h < t.heads; ++h)
+        for (int64_t s = 0; s < t.seq; ++s)
+          for (int64_t d = 0; d < t.dim; ++d) {
+            const Row row = t.row(b, h, s);
+            row.set(d, factorOf(s) * row[d]);
+          }
+  };
+  scale(p.k, [](int64_t s) { return std::ldexp(1.0, int(2 * (s / 64 % 4))); });
+  scale(p.q, [](int64_t s) { return s % 2 ? 0.125 : 8.0; });
 }
 
 /// What nobody may look at.
@@ -187,6 +203,8 @@ void fovea::reference::fillInputs(ForwardProblem &p, InputKind kind,
     plantSpikes(p);
   if (kind == InputKind::Leader)
     plantLeader(p);
+  if (kind == InputKind::Rising)
+    raiseKeys(p);
   if (kind == InputKind::Masked)
     poisonMaskedKeys(p);
 }

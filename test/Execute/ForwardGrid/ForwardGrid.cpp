@@ -31,7 +31,7 @@ const std::vector<Grid> kGrids = {
     {"minimal", 1, {129, 65, 17}, {128, 64, 256}}};
 
 /// What pairs do not bring together: rows without keys beside full ones, both
-/// causal masks at the lengths where tiles end, one key.
+/// causal masks at the lengths where tiles end, one key, keys that grow.
 std::vector<ForwardCase> chosenCases() {
   std::vector<ForwardCase> cases;
   auto add = [&](ElemType type, int64_t dim, Mask mask, int64_t seqQ,
@@ -56,6 +56,11 @@ std::vector<ForwardCase> chosenCases() {
       add(type, 128, mask, 200, 333, InputKind::Large);
       add(type, 64, mask, 70, 200, InputKind::Equal);
     }
+  // References that grow past what products begin at, in rows beside others
+  // that stay small.
+  for (ElemType type : kTypes)
+    for (int64_t dim : {64, 128})
+      add(type, dim, Mask::None, 40, 500, InputKind::Rising);
   return cases;
 }
 

@@ -76,6 +76,8 @@ TEST_P(SinkTest, AgreesWithTheReference) {
       // Maxima too large to be rounded, some below their sink and some above.
       {40, 70, kAll, {1.5e5, 2e5, 1e5, -kInf}, kNormal, 1e4f},
       {33, 70, kCausal, {2e4, -2e4, 0, -kInf}, reference::InputKind::Huge, 1},
+      // Maxima that become too large for products to begin at.
+      {40, 500, kAll, {900, 1e3, 0, -kInf}, reference::InputKind::Rising},
   };
   for (const auto &row : cases) {
     run::ForwardCase c = forwardCase(row.seqQ, row.seqK, row.mask);
@@ -186,6 +188,7 @@ const GroupKernel kForward[] = {
     {"gfx90a_split", "gfx90a", "f16", 32, {{"algorithm", "split"}}},
     {"gfx90a", "gfx90a", "f16", 64, {}},
     {"gfx1100", "gfx1100", "bf16", 32, {}},
+    {"gfx1100_split", "gfx1100", "f16", 32, {{"algorithm", "split"}}},
     {"gfx1201", "gfx1201", "f16", 32, {}},
 };
 const GroupKernel kBackward[] = {

@@ -164,9 +164,9 @@ TEST(Attention, CheckNamesWhatDisagrees) {
 
 TEST(Inputs, AreTheSameForTheSameSeed) {
   const Shape shape{ElemType::F16, 1, 2, 1, 8, 8, 16};
-  for (InputKind kind :
-       {InputKind::Uniform, InputKind::Normal, InputKind::Large,
-        InputKind::OnesV, InputKind::Spike, InputKind::Zeros}) {
+  for (InputKind kind : {InputKind::Uniform, InputKind::Normal,
+                         InputKind::Large, InputKind::OnesV, InputKind::Spike,
+                         InputKind::Zeros, InputKind::Rising}) {
     OwnedProblem a(shape, kind, 1), b(shape, kind, 1), c(shape, kind, 2);
     const auto lse = attentionForwardF64(a.problem).lse;
     EXPECT_EQ(lse, attentionForwardF64(b.problem).lse);

@@ -35,6 +35,10 @@ namespace fovea::reference {
 ///   Equal     q and k all 133 120 (fp16: 60 000), v normal: logits beyond
 ///   2^30,
 ///             outputs are means
+///   Rising    normal, and keys grow with their number: the first 64 are as
+///             they are, then 64 each are 4, 16 and 64 times as large; then
+///             they begin again. Queries are 8 times as large and an eighth in
+///             turn, so that half of the logits pass 2^10 with the last ones
 enum class InputKind {
   Uniform,
   Normal,
@@ -45,7 +49,8 @@ enum class InputKind {
   Masked,
   Leader,
   Huge,
-  Equal
+  Equal,
+  Rising
 };
 
 /// All of them, with the names that options take.
@@ -56,7 +61,7 @@ struct InputKindRow {
 const std::vector<InputKindRow> &inputKinds();
 
 /// "uniform", "normal", "large", "ones-v", "spike", "zeros", "masked",
-/// "leader", "huge", "equal".
+/// "leader", "huge", "equal", "rising".
 const char *inputKindName(InputKind kind);
 /// The kind of that name; false when there is none.
 bool parseInputKind(const std::string &name, InputKind &kind);
