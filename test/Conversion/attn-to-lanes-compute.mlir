@@ -58,6 +58,46 @@ gpu.func @dot(%out: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn
   gpu.return
 }
 
+// Where all rows of a sum are the same, what the first unit of rows begins at
+// serves all.
+// CHECK-LABEL: gpu.func @rows_alike(
+// CHECK:         %[[ROW:.*]] = attn.mma %{{.*}}, %{{.*}}, %[[C:.*]] inst<mfma_32x32x8> : vector<4xf16>, vector<4xf16>, vector<16xf32>
+// CHECK:         attn.mma %{{.*}}, %{{.*}}, %[[C]] inst
+// CHECK:         attn.mma %{{.*}}, %{{.*}}, %[[ROW]] inst
+// CHECK-LABEL: gpu.func @rows_of_their_own(
+// CHECK:         attn.mma %{{.*}}, %{{.*}}, %[[C:.*]] inst<mfma_32x32x8>
+// CHECK-NOT:     attn.mma %{{.*}}, %{{.*}}, %[[C]] inst
+// CHECK:         gpu.return
+gpu.func @rows_alike(%out: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+  %lds = attn.alloc_lds : !attn.lds<64 x 32 x f16>
+  %a = attn.load_lds %lds : !attn.lds<64 x 32 x f16> -> tensor<64x32xf16, #a>
+  %qlds = attn.alloc_lds : !attn.lds<32 x 32 x f16>
+  %q = attn.load_lds %qlds : !attn.lds<32 x 32 x f16> -> tensor<32x32xf16, #attn.layout<reg = [[0, 1], [0, 2], [0, 4]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 8]], wave = [], grid = [1, 2]>>
+  %b = attn.transpose %q : tensor<32x32xf16, #attn.layout<reg = [[0, 1], [0, 2], [0, 4]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 8]], wave = [], grid = [1, 2]>>
+  %view = attn.view %out[%offset] rows %n stride %n : !attn.view<64 x f32>
+  %start = attn.load %view : !attn.view<64 x f32> -> tensor<32x64xf32, #attn.layout<reg = [[0, 1], [0, 2], [0, 4], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 8]], wave = [], grid = [1, 2]>>
+  %c = attn.transpose %start : tensor<32x64xf32, #attn.layout<reg = [[0, 1], [0, 2], [0, 4], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 8]], wave = [], grid = [1, 2]>>
+  %d = attn.dot %a, %b, %c inst<mfma_32x32x8> rows_alike : tensor<64x32xf16, #a>, tensor<32x32xf16, #b>, tensor<64x32xf32, #acc>
+  %t = attn.transpose %d : tensor<64x32xf32, #acc>
+  attn.store %t, %view : tensor<32x64xf32, #attn.layout<reg = [[0, 1], [0, 2], [0, 4], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 8]], wave = [], grid = [1, 2]>>, !attn.view<64 x f32>
+  gpu.return
+}
+
+gpu.func @rows_of_their_own(%out: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+  %lds = attn.alloc_lds : !attn.lds<64 x 32 x f16>
+  %a = attn.load_lds %lds : !attn.lds<64 x 32 x f16> -> tensor<64x32xf16, #a>
+  %qlds = attn.alloc_lds : !attn.lds<32 x 32 x f16>
+  %q = attn.load_lds %qlds : !attn.lds<32 x 32 x f16> -> tensor<32x32xf16, #attn.layout<reg = [[0, 1], [0, 2], [0, 4]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 8]], wave = [], grid = [1, 2]>>
+  %b = attn.transpose %q : tensor<32x32xf16, #attn.layout<reg = [[0, 1], [0, 2], [0, 4]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 8]], wave = [], grid = [1, 2]>>
+  %view = attn.view %out[%offset] rows %n stride %n : !attn.view<64 x f32>
+  %start = attn.load %view : !attn.view<64 x f32> -> tensor<32x64xf32, #attn.layout<reg = [[0, 1], [0, 2], [0, 4], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 8]], wave = [], grid = [1, 2]>>
+  %c = attn.transpose %start : tensor<32x64xf32, #attn.layout<reg = [[0, 1], [0, 2], [0, 4], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 8]], wave = [], grid = [1, 2]>>
+  %d = attn.dot %a, %b, %c inst<mfma_32x32x8> : tensor<64x32xf16, #a>, tensor<32x32xf16, #b>, tensor<64x32xf32, #acc>
+  %t = attn.transpose %d : tensor<64x32xf32, #acc>
+  attn.store %t, %view : tensor<32x64xf32, #attn.layout<reg = [[0, 1], [0, 2], [0, 4], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 8]], wave = [], grid = [1, 2]>>, !attn.view<64 x f32>
+  gpu.return
+}
+
 // Inside the lane first; then with the lane whose bit 5 differs.
 // CHECK-LABEL: gpu.func @reduce_max(
 // CHECK-DAG:     %[[C32:.*]] = arith.constant 32 : i32

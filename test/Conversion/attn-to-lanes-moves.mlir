@@ -46,6 +46,88 @@ gpu.func @one_half(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes
 
 // -----
 
+// In forward kernels both halves get what either has by way of LDS that is the
+// wave's own, a write and two reads, where as many workgroups fit a compute unit
+// with these bytes. Here that is two, so that each may have 32768.
+#schedule = #attn.schedule<block_m = 16, block_n = 32, waves = 1, inst = <wmma_16x16x16>, stages = 1, waves_per_simd = 1, rescale_threshold = 8>
+#queries = #attn.schedule<block_m = 16, block_n = 32, waves = 1, inst = <wmma_16x16x16>, stages = 1, waves_per_simd = 1, rescale_threshold = 8, queries_in_lds = 1>
+#halves = #attn.layout<reg = [[0, 1], [0, 2], [0, 4]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 8]], wave = [], grid = [1, 1]>
+#both = #attn.layout<reg = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 0]], wave = [], grid = [1, 1]>
+#halves2 = #attn.layout<reg = [[0, 1], [0, 2], [0, 4]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 8]], wave = [], grid = [1, 2]>
+#both2 = #attn.layout<reg = [[0, 1], [0, 2], [0, 4], [0, 8]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 0]], wave = [], grid = [1, 2]>
+
+gpu.module @forward attributes {attn.target = #attn.target<"gfx1100">} {
+// 512 bytes a wave and fragment, 16 a lane. What has two fragments has bytes of
+// its own; what has one shares them.
+// CHECK-DAG:     llvm.mlir.global internal @by_lds_lds_of_waves_512() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<512 x i8>
+// CHECK-DAG:     llvm.mlir.global internal @by_lds_lds_of_waves_1024() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<1024 x i8>
+// CHECK-LABEL: gpu.func @by_lds(
+// CHECK-DAG:     llvm.mlir.addressof @by_lds_lds_of_waves_512
+// CHECK-DAG:     llvm.mlir.addressof @by_lds_lds_of_waves_1024
+// CHECK-NOT:     rocdl.permlanex16
+// CHECK:         llvm.store %{{.*}} : vector<4xi32>, !llvm.ptr<3>
+// CHECK:         %[[FIRST:.*]] = llvm.load {{.*}} : !llvm.ptr<3> -> vector<4xi32>
+// CHECK:         %[[SECOND:.*]] = llvm.load {{.*}} : !llvm.ptr<3> -> vector<4xi32>
+// CHECK:         vector.shuffle %[[FIRST]], %[[SECOND]] [0, 1, 2, 3, 4, 5, 6, 7]
+// CHECK-NOT:     rocdl.permlanex16
+// CHECK:         gpu.return
+gpu.func @by_lds(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+  %view = attn.view %base[%offset] rows %n stride %n : !attn.view<16 x f16>
+  %t = attn.load %view : !attn.view<16 x f16> -> tensor<16x16xf16, #halves>
+  %m = attn.convert_layout %t : tensor<16x16xf16, #halves> -> tensor<16x16xf16, #both>
+  attn.store %m, %view : tensor<16x16xf16, #both>, !attn.view<16 x f16>
+  %wide = attn.view %base[%offset] rows %n stride %n : !attn.view<32 x f16>
+  %t2 = attn.load %wide : !attn.view<32 x f16> -> tensor<16x32xf16, #halves2>
+  %m2 = attn.convert_layout %t2 : tensor<16x32xf16, #halves2> -> tensor<16x32xf16, #both2>
+  attn.store %m2, %wide : tensor<16x32xf16, #both2>, !attn.view<32 x f16>
+  gpu.return
+}
+
+// 32256 bytes of tiles leave just as many.
+// CHECK-LABEL: gpu.func @just_fits(
+// CHECK:         llvm.mlir.addressof @just_fits_lds_of_waves_512
+// CHECK-NOT:     rocdl.permlanex16
+// CHECK:         gpu.return
+gpu.func @just_fits(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+  %lds = attn.alloc_lds : !attn.lds<252 x 64 x f16>
+  %view = attn.view %base[%offset] rows %n stride %n : !attn.view<16 x f16>
+  %t = attn.load %view : !attn.view<16 x f16> -> tensor<16x16xf16, #halves>
+  %m = attn.convert_layout %t : tensor<16x16xf16, #halves> -> tensor<16x16xf16, #both>
+  attn.store %m, %view : tensor<16x16xf16, #both>, !attn.view<16 x f16>
+  gpu.return
+}
+
+// A row of a tile more, and lanes exchange.
+// CHECK-LABEL: gpu.func @too_large(
+// CHECK-NOT:     lds_of_waves
+// CHECK-COUNT-4: rocdl.permlanex16
+// CHECK-NOT:     lds_of_waves
+// CHECK:         gpu.return
+gpu.func @too_large(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+  %lds = attn.alloc_lds : !attn.lds<253 x 64 x f16>
+  %view = attn.view %base[%offset] rows %n stride %n : !attn.view<16 x f16>
+  %t = attn.load %view : !attn.view<16 x f16> -> tensor<16x16xf16, #halves>
+  %m = attn.convert_layout %t : tensor<16x16xf16, #halves> -> tensor<16x16xf16, #both>
+  attn.store %m, %view : tensor<16x16xf16, #both>, !attn.view<16 x f16>
+  gpu.return
+}
+
+// So do they beside queries in LDS.
+// CHECK-LABEL: gpu.func @queries_in_lds(
+// CHECK-NOT:     lds_of_waves
+// CHECK-COUNT-4: rocdl.permlanex16
+// CHECK:         gpu.return
+gpu.func @queries_in_lds(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #queries} {
+  %view = attn.view %base[%offset] rows %n stride %n : !attn.view<16 x f16>
+  %t = attn.load %view : !attn.view<16 x f16> -> tensor<16x16xf16, #halves>
+  %m = attn.convert_layout %t : tensor<16x16xf16, #halves> -> tensor<16x16xf16, #both>
+  attn.store %m, %view : tensor<16x16xf16, #both>, !attn.view<16 x f16>
+  gpu.return
+}
+}
+
+// -----
+
 #schedule = #attn.schedule<block_m = 16, block_n = 32, waves = 1, inst = <wmma_16x16x16>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
 #halves = #attn.layout<reg = [[0, 1]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 2]], wave = [], grid = [1, 1]>
 // Lane bits 0 and 1 trade places; register bit 0 and lane bit 4 do.

@@ -90,3 +90,42 @@ gpu.func @other() kernel {
   gpu.return
 }
 }
+
+// A product that begins at rows that are alike follows no other: it decides how
+// P lies, though the product with P comes first in the loop, and only P is
+// converted.
+// CHECK-LABEL: gpu.func @ahead(
+// CHECK:         scf.for
+// CHECK:           %[[P:.*]] = attn.convert_layout %{{.*}} : tensor<32x16xf16, [[HELD:#attn.layout<[^>]*>]]> -> tensor<32x16xf16, [[REPEATED:#attn.layout<[^>]*>]]>
+// CHECK:           attn.dot %{{.*}}, %[[P]], %{{.*}} tensor<32x16xf16, [[REPEATED]]>
+// CHECK:           attn.pin %{{.*}} : tensor<32x16xf32, [[HELD]]>
+// CHECK:           attn.dot {{.*}} rows_alike {{.*}} tensor<32x16xf32, [[HELD]]>
+// CHECK-NOT:       attn.convert_layout
+// CHECK:         gpu.return
+#rows = #attn.schedule<block_m = 16, block_n = 32, waves = 1, inst = <wmma_16x16x16>, stages = 1, waves_per_simd = 1, rescale_threshold = 0>
+gpu.module @rows_alike attributes {attn.target = #attn.target<"gfx1100">} {
+gpu.func @ahead(%view: !attn.view<16 x f16>, %out: !attn.view<16 x f32>, %n: i32) kernel attributes {attn.schedule = #rows} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %none = arith.constant dense<0.0> : tensor<32x16xf16>
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %start = arith.constant dense<0.0> : tensor<1x16xf32>
+  %k = attn.load %view : !attn.view<16 x f16> -> tensor<32x16xf16>
+  %q = attn.load %view : !attn.view<16 x f16> -> tensor<16x16xf16>
+  %b = attn.transpose %q : tensor<16x16xf16>
+  %v = attn.load %view : !attn.view<16 x f16> -> tensor<32x16xf16>
+  %vt = attn.transpose %v : tensor<32x16xf16>
+  %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%p = %none, %acc = %zero, %row = %start) -> (tensor<32x16xf16>, tensor<16x16xf32>, tensor<1x16xf32>) : i32 {
+    %o = attn.dot %vt, %p, %acc inst<wmma_16x16x16> : tensor<16x32xf16>, tensor<32x16xf16>, tensor<16x16xf32>
+    %from = attn.broadcast %row : tensor<1x16xf32> -> tensor<32x16xf32>
+    %begin = attn.pin %from : tensor<32x16xf32>
+    %s = attn.dot %k, %b, %begin inst<wmma_16x16x16> rows_alike : tensor<32x16xf16>, tensor<16x16xf16>, tensor<32x16xf32>
+    %next = attn.round %s <nearest_even> : tensor<32x16xf32> -> tensor<32x16xf16>
+    %max = attn.reduce <max> %s : tensor<32x16xf32> -> tensor<1x16xf32>
+    scf.yield %next, %o, %max : tensor<32x16xf16>, tensor<16x16xf32>, tensor<1x16xf32>
+  }
+  %t = attn.transpose %r#1 : tensor<16x16xf32>
+  attn.store %t, %out : tensor<16x16xf32>, !attn.view<16 x f32>
+  gpu.return
+}
+}

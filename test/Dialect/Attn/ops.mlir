@@ -80,6 +80,8 @@ func.func @memory(%base: !llvm.ptr<1>, %offset: i64, %rows: i32, %stride: i32) {
 func.func @tiles(%a: tensor<64x16xf16>, %b: tensor<16x128xf16>, %acc: tensor<64x128xf32>, %flag: i1) {
   // CHECK: %[[S:.*]] = attn.dot %{{.*}}, %{{.*}}, %{{.*}} inst<mfma_32x32x8> : tensor<64x16xf16>, tensor<16x128xf16>, tensor<64x128xf32>
   %s = attn.dot %a, %b, %acc inst<mfma_32x32x8> : tensor<64x16xf16>, tensor<16x128xf16>, tensor<64x128xf32>
+  // CHECK: attn.dot %{{.*}}, %{{.*}}, %[[S]] inst<mfma_32x32x8> rows_alike : tensor<64x16xf16>, tensor<16x128xf16>, tensor<64x128xf32>
+  %alike = attn.dot %a, %b, %s inst<mfma_32x32x8> rows_alike : tensor<64x16xf16>, tensor<16x128xf16>, tensor<64x128xf32>
   // CHECK: attn.transpose %{{.*}} : tensor<64x16xf16>
   %t = attn.transpose %a : tensor<64x16xf16>
   // CHECK: attn.reduce <max> %[[S]] : tensor<64x128xf32> -> tensor<1x128xf32>
