@@ -70,18 +70,13 @@ def parse_schedule(text):
 
 def reduction_moves(kernel, schedule, wave_size):
     """Moves between lanes that the maxima of the rows take for a block of keys:
-    none where lanes ask for their own (MFMA, but for gfx908, and gfx11's products
-    that begin at minus the reference). Elsewhere:
+    none where lanes ask for their own, as the compiler says. Elsewhere:
 
     In the accumulator of S^T a lane holds keys of one query, and wave_size / n
     lanes hold those of the same query, n being the instruction's columns. They
     find the maximum in log2 of that many exchanges of one register, once for each
     n queries of the wave. (The sums are reduced once, after the loop.)"""
-    target = kernel["target"]
-    begins_below = (target.startswith("gfx11") and kernel["dtype"] != "fp32"
-                    and kernel["head_dim"] <= 128 and schedule["stages"] <= 2
-                    and not schedule.get("column_chunk"))
-    if schedule["inst"].startswith("mfma") and target != "gfx908" or begins_below:
+    if kernel["row_maxima"] != "exchanged":
         return 0
     columns = int(schedule["inst"].split("_")[1].split("x")[1])
     queries = (schedule["block_m"] * schedule.get("value_split", 1)

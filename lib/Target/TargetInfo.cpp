@@ -38,6 +38,7 @@ static const TargetInfo kCdna1 = {
     /*maxWavesPerSimd=*/10,
     /*computeUnits=*/0,
     /*xcds=*/1,
+    /*columnsBegunBelow=*/0,
     kBufferGfx9,
     kMfmaF32 | kMfmaF16 | kMfmaBf16 | kDot2F32F16 | kBufferAtomicAddF32 |
         kBufferAtomicPkAddF16 | kClampsKeepNaN};
@@ -59,6 +60,7 @@ static const TargetInfo kCdna2 = {
     /*maxWavesPerSimd=*/8,
     /*computeUnits=*/0,
     /*xcds=*/1,
+    /*columnsBegunBelow=*/0,
     kBufferGfx9,
     kMfmaF32 | kMfmaF16 | kMfmaBf16_1k | kMfmaFlushesSubnormals | kDot2F32F16 |
         kBufferAtomicAddF32 | kBufferAtomicPkAddF16 | kClampsKeepNaN};
@@ -80,6 +82,7 @@ static const TargetInfo kCdna3 = {
     /*maxWavesPerSimd=*/8,
     /*computeUnits=*/0,
     /*xcds=*/8,
+    /*columnsBegunBelow=*/0,
     kBufferGfx9,
     kMfmaF32 | kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kAddU64 |
         kDot2F32F16 | kBufferAtomicAddF32 | kBufferAtomicPkAddF16 |
@@ -102,12 +105,13 @@ static const TargetInfo kCdna4 = {
     /*maxWavesPerSimd=*/8,
     /*computeUnits=*/0,
     /*xcds=*/8,
+    /*columnsBegunBelow=*/0,
     kBufferGfx9,
     kMfmaF32 | kMfmaF16 | kMfmaBf16_1k | kMfmaEightPass | kMfmaDoubleK |
-        kAddU64 | kDot2F32F16 | kCvtPkBf16 | kPermlaneSwap | kLdsTransposedRead |
-        kLoadToLds128 | kBufferAtomicAddF32 | kBufferAtomicPkAddF16 |
-        kBufferAtomicPkAddBf16 | kGlobalAtomicPkAddBf16 | kClampsKeepNaN |
-        kFp8};
+        kAddU64 | kDot2F32F16 | kCvtPkBf16 | kPermlaneSwap |
+        kLdsTransposedRead | kLoadToLds128 | kBufferAtomicAddF32 |
+        kBufferAtomicPkAddF16 | kBufferAtomicPkAddBf16 |
+        kGlobalAtomicPkAddBf16 | kClampsKeepNaN | kFp8};
 
 // Workgroups run in CU mode: their waves share one compute unit's SIMDs, its
 // vector cache and its half of the LDS (docs/Rationale.md, "RDNA").
@@ -128,10 +132,13 @@ static const TargetInfo kRdna3 = {
     /*maxWavesPerSimd=*/16,
     /*computeUnits=*/0,
     /*xcds=*/1,
+    /*columnsBegunBelow=*/128,
     kBufferGfx10,
     kWmmaRepeated | kLaneProducts | kDot2F32F16 | kPermlaneX16 | kDppRowXmask |
         kDualIssue | kBufferAtomicAddF32 | kClampsKeepNaN | kFewHeadsAtOnce};
 
+// Products that begin at zero take no registers of zeros; references of 64
+// columns would take a wave of a SIMD.
 static const TargetInfo kRdna4 = {
     /*name=*/"",
     /*product=*/"",
@@ -149,6 +156,7 @@ static const TargetInfo kRdna4 = {
     /*maxWavesPerSimd=*/16,
     /*computeUnits=*/0,
     /*xcds=*/1,
+    /*columnsBegunBelow=*/0,
     kBufferGfx10,
     kWmma | kLaneProducts | kLargeRegisterFile | kDot2F32F16 | kPermlaneX16 |
         kDppRowXmask | kDualIssue | kBufferAtomicAddF32 |
@@ -172,6 +180,7 @@ static const TargetInfo kGfx1250 = {
     /*maxWavesPerSimd=*/16,
     /*computeUnits=*/0,
     /*xcds=*/1,
+    /*columnsBegunBelow=*/0,
     kBufferGfx1250,
     kWmmaDoubleK | kPermlaneX16 | kDppRowXmask | kDualIssue | kCvtPkBf16 |
         kBufferAtomicAddF32 | kBufferAtomicPkAddF16 | kBufferAtomicPkAddBf16 |

@@ -83,7 +83,11 @@ struct TargetInfo {
   int registerGranule;      ///< registers are given out in multiples of this
   int maxWavesPerSimd;
   int computeUnits;
-  int xcds;             ///< dies that workgroups are dealt to in turn
+  int xcds; ///< dies that workgroups are dealt to in turn
+  /// Columns up to which forward kernels begin products of scores at minus
+  /// their rows' references, and have registers for these: where sums that
+  /// begin at zero take registers of zeros. 0: they begin at zero.
+  int columnsBegunBelow;
   uint32_t bufferFlags; ///< last word of a raw buffer resource
   uint32_t features;
   /// The chip whose tuning rows it takes where it has none of its own; empty:

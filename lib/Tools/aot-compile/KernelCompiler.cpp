@@ -430,6 +430,8 @@ llvm::Error fovea::tools::planJob(Job &job, const Request &request) {
     job.schedule = op.getScheduleKey();
     job.algorithm = &op.getAlgorithm();
     addLaunch(job, job.algorithm->launches[0], *op.getSchedule());
+    job.launches[0].rowMaxima =
+        attn::nameOf(attn::rowMaximaOf(op, *job.target));
     if (op.getCombine())
       addLaunch(job, job.algorithm->launches[1], *op.getCombine());
     break;

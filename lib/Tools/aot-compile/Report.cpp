@@ -173,6 +173,8 @@ std::string fovea::tools::reportJson(ArrayRef<Job> jobs,
           if (job.schedule != job.firstSchedule)
             json.attribute("first_schedule", job.firstSchedule);
           json.attribute("threads", job.threads);
+          if (!job.launches.empty() && !job.launches[0].rowMaxima.empty())
+            json.attribute("row_maxima", job.launches[0].rowMaxima);
           json.attribute("status", statusName(outcome.status));
           if (outcome.status == Outcome::Failed)
             json.attribute("error", outcome.error);

@@ -109,6 +109,9 @@ struct Launch {
   std::string symbol;
   std::string schedule; ///< canonical text of its own part
   int32_t blockN = 0, wavesPerSimd = 0;
+  /// Of forward kernels, how they know that maxima of rows grew: a name of
+  /// attn::RowMaxima. Empty: others.
+  llvm::StringRef rowMaxima;
 };
 
 /// What it will cost to compile a kernel; Cost.h estimates it.
@@ -137,7 +140,7 @@ struct Job {
   std::vector<TuningRow> rows;
   bool isForRows = false; ///< and nothing else asks for it
 
-  std::string schedule; ///< canonical text, the key in a package
+  std::string schedule;       ///< canonical text, the key in a package
   bool keepsFirstRow = false; ///< of the table, whatever it takes
   /// Whether the table says what the schedule is, so that a later row of it may
   /// take the place of the first; and of each launch, how many rows are passed

@@ -27,13 +27,15 @@ target::TargetInfo smallCdna() {
   return row;
 }
 
-/// gfx1201 with half of its LDS and none but its matrix instructions.
+/// gfx1201 with half of its LDS and none but its matrix instructions, and
+/// products of scores that begin as gfx1100's do.
 target::TargetInfo smallRdna() {
   target::TargetInfo row = *target::lookupTarget("gfx1201");
   row.product = "made up";
   row.generic = "";
   row.ldsBytes = 32 * 1024;
   row.computeUnits = 6;
+  row.columnsBegunBelow = 128;
   row.features = target::kWmma | target::kPermlaneX16;
   return row;
 }
@@ -42,6 +44,7 @@ target::TargetInfo smallRdna() {
 struct Use {
   std::string inst;
   int directCopies = 0;
+  bool beginsBelow = false;
   int64_t ldsBytes = 0;
 };
 Use seen;
@@ -50,9 +53,10 @@ Use seen;
 int look(gpu::GPUFuncOp kernel) {
   seen = Use();
   kernel.walk([&](mlir::Operation *op) {
-    if (auto dot = dyn_cast<attn::DotOp>(op))
+    if (auto dot = dyn_cast<attn::DotOp>(op)) {
       seen.inst = dot.getInst().getName().str();
-    else if (auto lds = dyn_cast<attn::AllocLdsOp>(op))
+      seen.beginsBelow |= dot.getRowsAlike();
+    } else if (auto lds = dyn_cast<attn::AllocLdsOp>(op))
       seen.ldsBytes += lds.getType().getBytes() * lds.getBuffers();
     else
       seen.directCopies += isa<attn::CopyLdsOp>(op);
@@ -75,6 +79,7 @@ TEST_P(NewChipTest, TakesARowAlone) {
   build();
   EXPECT_EQ(seen.inst, chip() == "gfx950" ? "mfma_32x32x8" : "wmma_16x16x16");
   EXPECT_EQ(seen.directCopies, 0);
+  EXPECT_EQ(seen.beginsBelow, row.columnsBegunBelow != 0);
   EXPECT_GT(seen.ldsBytes, 0);
   EXPECT_LE(seen.ldsBytes, row.ldsBytes);
 
@@ -88,6 +93,7 @@ TEST_P(NewChipTest, TheRealRowUsesMore) {
     EXPECT_EQ(seen.inst, "mfma_32x32x16");
     EXPECT_GT(seen.directCopies, 0);
   }
+  EXPECT_FALSE(seen.beginsBelow);
   EXPECT_NE(target::lookupTarget(chip())->product, "made up");
 }
 

@@ -131,11 +131,9 @@ Value ForwardTiler::isLarge() {
 /// \param rescales  whether sums follow at once; otherwise rescale() will
 void ForwardTiler::refer(bool rescales) {
   RankedTensorType row = f32Tile(1, tiles.blockM);
-  // Each lane asks for the keys that it holds, and only the branch for the
-  // row's maximum. Where lanes meet in one instruction, or registers are short,
-  // that comes first.
-  bool isWhole = target.has(target::kPermlaneX16) ||
-                 target.registerFile == target::RegisterFile::Separate;
+  // Where each lane asks for the keys that it holds, only the branch asks for
+  // the row's maximum.
+  const bool isWhole = maxima == RowMaxima::Exchanged;
   RankedTensorType held =
       isWhole ? row : f32Tile(tiles.rowGroups, tiles.blockM);
   SmallVector<Value *> scores = allScores();

@@ -64,13 +64,6 @@ struct Sums {
   }
 };
 
-/// Columns up to which waves have registers for references beside all else, on
-/// chips where sums that begin at zero take registers of zeros. On gfx12 they
-/// take none, and references would take a wave a SIMD.
-inline int64_t columnsBegunBelow(const target::TargetInfo &target) {
-  return target.has(target::kWmmaRepeated) ? 128 : 0;
-}
-
 /// Bits of a threshold that all numbers reach.
 constexpr int32_t kAnyGrowth = std::numeric_limits<int32_t>::min();
 /// The same but for -0, which no sum that begins at +0 is: where references are
@@ -97,9 +90,8 @@ public:
         raised(raisesProbabilities()
                    ? kLargestExponent - schedule.getRescaleThreshold()
                    : 0),
-        beginsBelow(headDim <= columnsBegunBelow(target) &&
-                    !elementType.isF32() && !score.isProgram() &&
-                    schedule.getStages() <= 2 && !schedule.getColumnChunk()) {}
+        maxima(rowMaximaOf(op, target)),
+        beginsBelow(maxima == RowMaxima::BegunBelow) {}
 
   void build();
 
@@ -199,9 +191,10 @@ private:
   const ForwardPipeline &pipeline;
   /// P is 2^raised times what it stands for, and so are the sums of it.
   int raised;
+  RowMaxima maxima;
   /// Products of scores begin at minus the reference of their row, so that what
   /// they give is relative to it, and vector instructions that would make it so
-  /// are saved. Programs want scores as they are.
+  /// are saved.
   bool beginsBelow;
   Value growthThatRescales; ///< i32, then: bits of the threshold over `factor`
   Value zeroReference; ///< f32, of a maximum of 0: -raised

@@ -359,6 +359,28 @@ static ForwardTiles tilesOf(HeadDims dims, int64_t most, ScheduleAttr schedule,
   return tiles;
 }
 
+llvm::StringRef fovea::attn::nameOf(RowMaxima maxima) {
+  static constexpr llvm::StringLiteral kNames[] = {"exchanged", "own_keys",
+                                                   "begun_below"};
+  return kNames[int(maxima)];
+}
+
+RowMaxima fovea::attn::rowMaximaOf(ForwardOp op,
+                                   const target::TargetInfo &target) {
+  const ScheduleAttr schedule = *op.getSchedule();
+  // Programs want scores as they are.
+  if (op.getHeadDim() <= target.columnsBegunBelow &&
+      !op.getElementType().isF32() && op.getScore().empty() &&
+      schedule.getStages() <= 2 && !schedule.getColumnChunk())
+    return RowMaxima::BegunBelow;
+  // Where lanes meet in one instruction, or registers are short, the row's
+  // maximum comes first.
+  return target.has(target::kPermlaneX16) ||
+                 target.registerFile == target::RegisterFile::Separate
+             ? RowMaxima::Exchanged
+             : RowMaxima::OwnKeys;
+}
+
 ForwardTiles fovea::attn::forwardTiles(HeadDims dims, ScheduleAttr schedule,
                                        const target::MatrixInstr &inst) {
   return tilesOf(dims, dims.most(), schedule, inst);

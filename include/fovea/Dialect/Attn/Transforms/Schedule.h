@@ -103,6 +103,17 @@ checkForwardSchedule(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                      const target::TargetInfo &target, mlir::Type elementType,
                      HeadDims dims, ScheduleAttr schedule);
 
+/// How a forward kernel knows that the maxima of rows outgrew their references.
+enum class RowMaxima {
+  Exchanged,  ///< lanes find each row's in every block of keys
+  OwnKeys,    ///< each lane asks for its own; they exchange where it did
+  BegunBelow, ///< likewise, and products begin at minus the reference
+};
+/// "exchanged", "own_keys", "begun_below".
+llvm::StringRef nameOf(RowMaxima maxima);
+/// Of a kernel that has its schedule.
+RowMaxima rowMaximaOf(ForwardOp op, const target::TargetInfo &target);
+
 /// The schedule of the kernel that combines shares of the keys: waves that share
 /// a row's columns, and as many shares an iteration as they have registers for.
 ScheduleAttr chooseCombineSchedule(mlir::MLIRContext *context,
