@@ -67,8 +67,8 @@ static bool areRowsCurrent(Job job, const Request &request) {
 /// Takes out the rows of problems of which one no longer means the schedule
 /// that it was found with, and the kernels that they alone asked for: the
 /// tables of this build are others, and may be better than the rows. Kernels
-/// with feature groups that take the rows of the problem without may have other
-/// schedules of their own, and are not told of while these rows are current.
+/// with feature groups that take the rows of the problem without may come to
+/// other schedules, and are not told of while these rows are current there.
 static std::vector<std::string> dropStaleRows(Request &request) {
   auto nameOf = [](const Job &job) {
     const bool isNarrow = sumsNarrowly(job.problem.op, job.overrides);
@@ -83,7 +83,7 @@ static std::vector<std::string> dropStaleRows(Request &request) {
     Job plain = job;
     plain.problem = withoutGroups(job.problem);
     bool &isTold = stale[nameOf(job)];
-    isTold = isTold || !areRowsCurrent(plain, request);
+    isTold = isTold || !job.borrowsRows || !areRowsCurrent(plain, request);
   }
   llvm::erase_if(request.jobs, [&](const Job &job) {
     return job.isForRows && stale.contains(nameOf(job));

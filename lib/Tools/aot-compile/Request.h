@@ -138,7 +138,8 @@ struct Job {
   /// The tuning rows that take this kernel. Before planning their schedules are
   /// those that the rows were found with, which may be another build's.
   std::vector<TuningRow> rows;
-  bool isForRows = false; ///< and nothing else asks for it
+  bool borrowsRows = false; ///< they are of the problem without groups
+  bool isForRows = false;   ///< and nothing else asks for it
 
   std::string schedule;       ///< canonical text, the key in a package
   bool keepsFirstRow = false; ///< of the table, whatever it takes

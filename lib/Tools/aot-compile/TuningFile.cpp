@@ -193,6 +193,7 @@ void fovea::tools::addTuningRows(std::vector<Job> &jobs,
       for (const auto &[subject, index] :
            bySubject[subjectOf(row.row.problem, row.parameters)]) {
         const Job &like = jobs[index];
+        const bool isBorrowed = !(row.row.problem == like.problem);
         TuningRow own = row.row;
         own.problem = like.problem;
         auto [at, isNew] =
@@ -207,6 +208,7 @@ void fovea::tools::addTuningRows(std::vector<Job> &jobs,
           jobs.push_back(std::move(job));
         }
         jobs[at->second].rows.push_back(std::move(own));
+        jobs[at->second].borrowsRows = isBorrowed;
       }
   }
 }
