@@ -186,8 +186,13 @@ VectorCost vectorCost(const TimingConstants &chip, Rate rate) {
   return {chip.valuClocks, chip.valuLatency};
 }
 
+size_t TimedProgram::placesOf(const Program &program) {
+  constexpr size_t kBehind = 8;
+  return program.dwords() + kBehind;
+}
+
 TimedProgram::TimedProgram(Program &program, const TimingConstants &chip)
-    : Prog(program), Chip(chip), Ops(program.dwords() + 8) {}
+    : Prog(program), Chip(chip), Ops(placesOf(program)) {}
 
 std::unique_ptr<TimedOp> TimedProgram::make(uint32_t index) {
   auto op = std::make_unique<TimedOp>();

@@ -84,6 +84,9 @@ public:
     return *Ops[index];
   }
   Program &program() { return Prog; }
+  /// Places that a program has here: its dwords, and some behind the last
+  /// instruction, where there is none.
+  static size_t placesOf(const Program &program);
   uint32_t dwords() const { return static_cast<uint32_t>(Ops.size()); }
 
 private:

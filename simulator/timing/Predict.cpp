@@ -111,7 +111,7 @@ public:
         units((board ? board->computeUnits : info.computeUnits) *
               info.simdsPerCU / chip.simds),
         board(board), members(members), report(report),
-        insts(code.impl().program(kernel.waveSize).dwords() + 8) {}
+        insts(TimedProgram::placesOf(code.impl().program(kernel.waveSize))) {}
 
   ~Prediction() { written.restore(); }
 
