@@ -369,9 +369,7 @@ void Combine::build() {
   Value result = fmul(sums[2], spread(inverse, columns));
   const auto addresses = ArrayRef(sums).take_back(kAddresses);
   auto row = [&](Rows rows, Value address) {
-    rows.base = address;
-    rows.offset = i64(i32(0));
-    rows.count = sub(rows.count, firstRow);
+    settleAt(rows, firstRow, address);
     return rows;
   };
   StoreOp::create(b, narrow(result),

@@ -514,13 +514,18 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
 
 void QueryBlockBuilder::settle(Rows &rows, Value first, Type type) {
   Value offset = rows.offset;
-  if (first) {
+  if (first)
     offset = add(offset, mul(i64(first), i64(rows.stride)));
+  settleAt(rows, first,
+           opaque(LLVM::GEPOp::create(
+               b, rows.base.getType(), type ? type : b.getF32Type(), rows.base,
+               ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(offset)})));
+}
+
+void QueryBlockBuilder::settleAt(Rows &rows, Value first, Value address) {
+  if (first)
     rows.count = sub(rows.count, first);
-  }
-  rows.base = opaque(LLVM::GEPOp::create(
-      b, rows.base.getType(), type ? type : b.getF32Type(), rows.base,
-      ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(offset)}));
+  rows.base = address;
   rows.offset = i64(i32(0));
 }
 

@@ -386,7 +386,10 @@ protected:
   /// Has row `first` of rows be row 0, and its address in registers from here
   /// on; null: row 0.
   void settle(Rows &rows, Value first, mlir::Type type = nullptr);
-  /// The same of K's and V's rows, which loops and what is ahead of them load.
+  /// The same where that address is known.
+  void settleAt(Rows &rows, Value first, Value address);
+  /// As settle(), of K's and V's rows, which loops and what is ahead of them
+  /// load.
   void settleKeys();
 
   /// Finds the key blocks to visit, in this order: full ones, the tail, the
