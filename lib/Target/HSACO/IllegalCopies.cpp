@@ -9,8 +9,21 @@
 #include "llvm/CodeGen/TargetInstrInfo.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
+#include "llvm/IR/Function.h"
+#include "llvm/IR/LLVMContext.h"
+#include <optional>
 
 using namespace llvm;
+
+/// The number of an instruction, which headers that are installed do not tell;
+/// none: this LLVM has none of the name.
+static std::optional<unsigned> opcodeNamed(StringRef name,
+                                           const TargetInstrInfo &info) {
+  for (unsigned opcode = 0; opcode != info.getNumOpcodes(); ++opcode)
+    if (info.getName(opcode) == name)
+      return opcode;
+  return std::nullopt;
+}
 
 namespace {
 class IllegalCopies : public MachineFunctionPass {
@@ -24,11 +37,18 @@ public:
     MachineFunctionPass::getAnalysisUsage(usage);
   }
   bool runOnMachineFunction(MachineFunction &function) override {
-    const TargetInstrInfo &info = *function.getSubtarget().getInstrInfo();
+    static const std::optional<unsigned> opcode =
+        opcodeNamed("SI_ILLEGAL_COPY", *function.getSubtarget().getInstrInfo());
+    if (!opcode) {
+      function.getFunction().getContext().emitError(
+          "this LLVM has no SI_ILLEGAL_COPY; what takes its place is to be "
+          "named in IllegalCopies.cpp");
+      return false;
+    }
     bool isChanged = false;
     for (MachineBasicBlock &block : function)
       for (MachineInstr &instruction : make_early_inc_range(block.instrs()))
-        if (info.getName(instruction.getOpcode()) == "SI_ILLEGAL_COPY") {
+        if (instruction.getOpcode() == *opcode) {
           instruction.eraseFromBundle();
           isChanged = true;
         }
