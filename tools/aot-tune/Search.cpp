@@ -65,27 +65,40 @@ private:
 } // namespace
 
 const Tried *BucketSearch::tryAll(const std::vector<ScheduleChoice> &choices) {
-  std::vector<ScheduleChoice> fresh;
-  std::vector<std::string> wanted, freshNames;
+  std::vector<std::string> wanted;
+  std::vector<Tried> fresh;
   for (const ScheduleChoice &choice : choices) {
     const std::string schedule = evaluator.plan(choice);
     if (schedule.empty())
       continue;
     wanted.push_back(schedule);
     if (all.count(schedule) ||
-        std::count(freshNames.begin(), freshNames.end(), schedule))
+        std::any_of(fresh.begin(), fresh.end(), [&](const Tried &other) {
+          return other.schedule == schedule;
+        }))
       continue;
-    fresh.push_back(choice);
-    freshNames.push_back(schedule);
+    fresh.push_back({choice, schedule, {}});
   }
+  // What a budget leaves out is what is farthest from the default.
+  if (base)
+    std::stable_sort(fresh.begin(), fresh.end(),
+                     [&](const Tried &a, const Tried &b) {
+                       return distance(a.schedule, base->schedule) <
+                              distance(b.schedule, base->schedule);
+                     });
+  std::vector<ScheduleChoice> asked;
+  for (const Tried &tried : fresh)
+    asked.push_back(tried.choice);
   const std::vector<Timing> timings =
-      evaluator.times(fresh, size, conditions.front(), /*isLast=*/false);
+      evaluator.times(asked, size, conditions.front(), /*isLast=*/false);
   areAllAnswered = true;
-  for (size_t i = 0; i != fresh.size(); ++i)
+  for (size_t i = 0; i != fresh.size(); ++i) {
+    fresh[i].timing = timings[i];
     if (!timings[i].isKnown() && timings[i].refused.empty())
       areAllAnswered = false;
     else
-      all[freshNames[i]] = {fresh[i], freshNames[i], timings[i]};
+      all[fresh[i].schedule] = fresh[i];
+  }
   const Tried *best = nullptr;
   for (const std::string &schedule : wanted) {
     const auto at = all.find(schedule);

@@ -4,6 +4,11 @@
 
 #include "fovea/Package/OperationSpec.h"
 
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <set>
+
 using namespace fovea;
 using namespace fovea::tune;
 
@@ -102,4 +107,87 @@ std::vector<ScheduleChoice> tune::neighbours(const ScheduleChoice &choice,
     }
   }
   return all;
+}
+
+namespace {
+
+/// The parameters of a launch as they are in the text of a schedule.
+using Parameters = std::map<std::string, std::string>;
+
+std::vector<std::string> split(const std::string &text, char at) {
+  std::vector<std::string> parts;
+  for (size_t from = 0; from <= text.size();) {
+    const size_t to = std::min(text.find(at, from), text.size());
+    parts.push_back(text.substr(from, to - from));
+    from = to + 1;
+  }
+  return parts;
+}
+
+/// How many rows a wave has says more of what it does than how many waves there
+/// are.
+void countRowsOfWaves(Parameters &parameters) {
+  const auto rows = parameters.find("block_m"),
+             waves = parameters.find("waves");
+  if (rows == parameters.end() || waves == parameters.end())
+    return;
+  const double all = std::atof(rows->second.c_str()),
+               shared = std::atof(waves->second.c_str());
+  if (shared > 0)
+    waves->second = std::to_string(all / shared);
+}
+
+/// "atomic;dkdv:block_m=64,...;dq:...": by launch. Under "" is the one launch
+/// that has no name, and of others the algorithm.
+std::map<std::string, Parameters> launchesOf(const std::string &schedule) {
+  std::map<std::string, Parameters> launches;
+  for (const std::string &part : split(schedule, ';')) {
+    const size_t colon = part.find(':');
+    const bool isNamed = colon != std::string::npos;
+    const std::string list = isNamed ? part.substr(colon + 1) : part;
+    Parameters &parameters = launches[isNamed ? part.substr(0, colon) : ""];
+    for (const std::string &pair : split(list, ',')) {
+      const size_t equals = std::min(pair.find('='), pair.size());
+      if (equals == pair.size())
+        parameters["algorithm"] = pair;
+      else
+        parameters[pair.substr(0, equals)] = pair.substr(equals + 1);
+    }
+    countRowsOfWaves(parameters);
+  }
+  return launches;
+}
+
+double distance(const Parameters &a, const Parameters &b) {
+  std::set<std::string> keys;
+  for (const Parameters *of : {&a, &b})
+    for (const auto &[key, value] : *of)
+      keys.insert(key);
+  double sum = 0;
+  for (const std::string &key : keys) {
+    const auto own = a.find(key), other = b.find(key);
+    if (own == a.end() || other == b.end()) {
+      sum += 1;
+    } else if (own->second != other->second) {
+      const double from = std::atof(own->second.c_str()),
+                   to = std::atof(other->second.c_str());
+      sum += from > 0 && to > 0 ? std::fabs(std::log2(to / from)) : 1;
+    }
+  }
+  return sum;
+}
+
+} // namespace
+
+double tune::distance(const std::string &a, const std::string &b) {
+  const auto own = launchesOf(a), other = launchesOf(b);
+  double sum = 0;
+  for (const auto &[name, parameters] : own)
+    if (const auto at = other.find(name); at != other.end())
+      sum += ::distance(parameters, at->second);
+    else
+      ++sum;
+  for (const auto &[name, parameters] : other)
+    sum += !own.count(name);
+  return sum;
 }

@@ -28,6 +28,13 @@ std::vector<Axis> axesOf(const Subject &subject);
 std::vector<ScheduleChoice> neighbours(const ScheduleChoice &choice,
                                        const std::vector<Axis> &axes);
 
+/// How far apart two schedules are, by their canonical texts: of each launch
+/// that both have the doublings that lie between numbers of a parameter, of
+/// `waves` those between the rows of one wave, and 1 where other values differ
+/// or only one has the parameter; 1 for each launch that only one has, and 1
+/// for another algorithm.
+double distance(const std::string &a, const std::string &b);
+
 } // namespace fovea::tune
 
 #endif // FOVEA_TOOLS_AOTTUNE_SPACE_H

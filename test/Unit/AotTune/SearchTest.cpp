@@ -35,6 +35,7 @@ public:
       if (!isLast && isSpent())
         continue;
       ++asked;
+      order.push_back(plan(choice));
       all.back() = timesOf(numberOf(choice, "a", 2), numberOf(choice, "b", 1),
                            condition);
     }
@@ -59,6 +60,7 @@ public:
   std::function<Members(int a, const Condition &)> ensemble; ///< none: null
   std::vector<std::string> checked; ///< masks
   size_t asked = 0, most = 1000;
+  std::vector<std::string> order; ///< of what was asked
 
 private:
   Times timesOf;
@@ -178,6 +180,46 @@ TEST(Search, EndsWithTheBudgetAndTakesTheBestSoFar) {
   ScheduleChoice seed;
   seed.numbers["a"] = 3;
   EXPECT_FALSE(search(fake, {{}}, {seed}).isDecided);
+}
+
+/// Neighbours as near as others keep the order of axes.
+TEST(Search, TriesWhatIsNearestToTheDefaultFirst) {
+  Fake fake(
+      [](int a, int, const Condition &) { return seconds(a == 3 ? 0.5 : 1); });
+  fake.most = 2;
+  EXPECT_EQ(search(fake).schedule, "a=3,b=1");
+  fake.most = 1000;
+  fake.order.clear();
+  fake.asked = 0;
+  search(fake);
+  EXPECT_EQ(fake.order.front(), "a=2,b=1");
+  fake.order.resize(5);
+  EXPECT_EQ(fake.order,
+            (std::vector<std::string>{"a=2,b=1", "a=3,b=1", "a=1,b=1",
+                                      "a=4,b=1", "a=2,b=2"}));
+}
+
+TEST(Search, DistancesAreDoublingsAndWhatElseDiffers) {
+  const std::string one = "block_m=128,block_n=64,waves=4,inst=a,stages=4";
+  auto with = [](const std::string &rows, const std::string &others) {
+    return rows + ",block_n=64," + others;
+  };
+  EXPECT_EQ(distance(one, one), 0);
+  // Half of the rows by half of the waves, and by as many: of 16 rows each.
+  EXPECT_EQ(distance(one, with("block_m=64", "waves=2,inst=a,stages=4")), 1);
+  EXPECT_EQ(distance(one, with("block_m=64", "waves=4,inst=a,stages=4")), 2);
+  EXPECT_EQ(distance(with("block_m=64", "waves=4,inst=a,stages=4"), one), 2);
+  EXPECT_NEAR(distance(one, with("block_m=128", "waves=4,inst=b,stages=3")),
+              1 + std::log2(4 / 3.0), 1e-12);
+  // A parameter that only one says, and places, which are no numbers.
+  EXPECT_EQ(distance(one, one + ",value_split=2"), 1);
+  EXPECT_EQ(distance(one + ",queries_in_lds=0", one + ",queries_in_lds=3"), 1);
+  // Launches.
+  const std::string sums = "deterministic;dkdv:block_n=64;dq:block_n=64";
+  EXPECT_EQ(distance(sums, "deterministic;dkdv:block_n=32;dq:block_n=16"), 3);
+  EXPECT_EQ(distance(sums, "atomic;dkdv:block_n=64"), 2);
+  EXPECT_EQ(distance("atomic;dkdv:block_n=64", sums), 2);
+  EXPECT_GT(distance(one, ""), 0);
 }
 
 TEST(Search, SaysOnlyWhatMattersOfAChoice) {
