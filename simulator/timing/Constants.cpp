@@ -197,6 +197,7 @@ TimingConstants rdna3() {
   c.matrixFlops4 = 512;    // [C]
   c.registerBanks = 4;     // [I]
   c.matrixClash = 2;       // [P]
+  c.matrixClashMost = 4;   // [A]
   c.ldsLatency = 31;       // [T] 31 to 33; 36 of 16 bytes a lane
   c.ldsPortBytes = 128;    // [I]
   c.ldsPairs = 1;
@@ -235,6 +236,8 @@ TimingConstants rdna4() {
   c.matrixFlops16 = 512;   // [C] [T] 16 clocks; [U] as measured
   c.matrixFlops8 = 1024;   // [C]
   c.matrixFlops4 = 1024;   // [C] 8 clocks; 16x16x32 twice as many operations
+  c.matrixClash = 0;       // [U] bf16 with A, B, C in one bank: at most 0.8
+  c.matrixClashMost = 2;   // [U] fp16 takes 1.12 times as long as bf16
   c.matrixFlopsPerClock = 1024;
   return c;
 }

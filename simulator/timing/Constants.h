@@ -92,6 +92,7 @@ struct TimingConstants {
   unsigned matrixFlops16, matrixFlops8, matrixFlops4;
   unsigned registerBanks;     ///< of vector registers; 0: none that clash
   unsigned matrixClash;       ///< clocks that two of A, B, C in one bank cost
+  unsigned matrixClashMost;   ///< as many as figures leave room for
 
   // LDS, beside its banks (timing/Lds.h). SIMDs reach it in pairs through ports
   // of half its width.

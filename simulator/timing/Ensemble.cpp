@@ -165,10 +165,12 @@ constexpr Unknown kUnknowns[] = {
        times(c.matrixIssue, f);
        c.matrixIssue = std::max(c.matrixIssue, c.slot);
      }},
-    // [P] of gfx1151; assumed of others, unmeasured on gfx12
+    // [P] of gfx1151, assumed of all gfx11; [U] of gfx12. None, or the most
     {"clash of banks",
      {kSure, kSure, {0, 2}},
-     [](TimingConstants &c, double f) { times(c.matrixClash, f); }},
+     [](TimingConstants &c, double f) {
+       c.matrixClash = f > 1 ? c.matrixClashMost : 0;
+     }},
     {"way to LDS and memory",
      {kSure, kSure, {0.9, 1.25}}, // [T] 21 to 27
      [](TimingConstants &c, double f) { times(c.addressLatency, f); }},
