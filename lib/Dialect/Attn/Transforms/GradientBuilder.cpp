@@ -307,6 +307,35 @@ Value GradientBuilder<Base>::isZero(Value p) {
 }
 
 //===----------------------------------------------------------------------===//
+// What score programs read
+//===----------------------------------------------------------------------===//
+
+template <typename Base>
+auto GradientBuilder<Base>::toCarry(const Score::Fetched &tiles) -> Values {
+  if (!tiles.empty())
+    tilesOfScore = tiles;
+  return llvm::to_vector<1>(llvm::make_second_range(tiles));
+}
+
+template <typename Base>
+Score::Fetched
+GradientBuilder<Base>::fetchedIn(ArrayRef<Value> tiles) const {
+  Score::Fetched result;
+  if (!tiles.empty())
+    for (auto [known, tile] : llvm::zip_equal(tilesOfScore, tiles))
+      result[known.first] = tile;
+  return result;
+}
+
+template <typename Base>
+auto GradientBuilder<Base>::nothingFetched() -> Values {
+  return llvm::map_to_vector<1>(tilesOfScore, [&](const auto &known) -> Value {
+    return arith::ConstantOp::create(
+        b, cast<TypedAttr>(b.getZeroAttr(known.second.getType())));
+  });
+}
+
+//===----------------------------------------------------------------------===//
 // Subnormal operands
 //===----------------------------------------------------------------------===//
 

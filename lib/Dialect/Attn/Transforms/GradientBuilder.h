@@ -42,6 +42,7 @@ template <typename Base>
 class GradientBuilder : public Base {
 public:
   using Value = mlir::Value;
+  using Values = llvm::SmallVector<Value, 1>;
 
   GradientBuilder(BackwardOp op, mlir::gpu::GPUFuncOp kernel,
                   const target::TargetInfo &target,
@@ -168,6 +169,15 @@ protected:
   /// Which weights are 0.
   Value isZero(Value p);
 
+  //===--- what score programs read ---------------------------------------===//
+  /// The tiles that were fetched, as values of a slot: of all blocks as many,
+  /// or of some none.
+  Values toCarry(const Score::Fetched &tiles);
+  /// What such values are.
+  Score::Fetched fetchedIn(llvm::ArrayRef<Value> tiles) const;
+  /// Values in their place.
+  Values nothingFetched();
+
   //===--- subnormal operands ---------------------------------------------===//
   // Where matrix instructions take them for zeros, P and dS are multiplied by a
   // power of two first, and the sums of products divided by it in the end.
@@ -233,6 +243,7 @@ protected:
 private:
   const ForwardTiles &tilesOf(const Rows &rows) const;
   Value fetched; ///< of the resident operand that was last read from memory
+  Score::Fetched tilesOfScore; ///< that were last fetched
 
   Value i64Constant(int64_t value) {
     return mlir::arith::ConstantIntOp::create(b, value, 64).getResult();

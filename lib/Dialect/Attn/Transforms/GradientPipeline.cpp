@@ -23,6 +23,8 @@ static constexpr Slot kScoredRows[] = {Slot::ScoredRows},
                       kOther[] = {Slot::Other},
                       kWeightGradients[] = {Slot::WeightGradients},
                       kDeltas[] = {Slot::Deltas},
+                      kFetched[] = {Slot::Fetched},
+                      kToMask[] = {Slot::Scores, Slot::Fetched},
                       kMasked[] = {Slot::Scores, Slot::Slopes},
                       kOfWeights[] = {Slot::Weights, Slot::WeightGradients,
                                       Slot::Slopes},
@@ -42,7 +44,8 @@ static const StepRow kQuerySteps[] = {
     {Step::Store, GradientPipeline::Lds, kPair, {}},
     {Step::ReadScored, GradientPipeline::Lds, {}, kScored},
     {Step::Scores, GradientPipeline::Products, kScored, kScores},
-    {Step::Mask, GradientPipeline::Products, kScores, kMasked},
+    {Step::Fetch, GradientPipeline::Memory, {}, kFetched},
+    {Step::Mask, GradientPipeline::Products, kToMask, kMasked},
     {Step::Weigh, GradientPipeline::Vectors, kScores, kWeights},
     {Step::ReadOther, GradientPipeline::Lds, {}, kOther},
     {Step::WeightGradients, GradientPipeline::Products, kOther,
@@ -60,7 +63,8 @@ static const StepRow kKeySteps[] = {
     {Step::Store, GradientPipeline::Lds, kQueryRows, {}},
     {Step::ReadScored, GradientPipeline::Lds, {}, kScored},
     {Step::Scores, GradientPipeline::Products, kScored, kNumberedScores},
-    {Step::Mask, GradientPipeline::Products, kScores, kMasked},
+    {Step::Fetch, GradientPipeline::Memory, {}, kFetched},
+    {Step::Mask, GradientPipeline::Products, kToMask, kMasked},
     {Step::ReadLogSums, GradientPipeline::Lds, {}, kLogSums},
     {Step::Weigh, GradientPipeline::Vectors, kExponents, kWeights},
     {Step::Round, GradientPipeline::Vectors, kWeights, kRounded},
@@ -91,14 +95,15 @@ static constexpr Place kQueriesOneStage[] = {
     Order::Barrier,
     Step::ReadScored, Step::Scores, Step::Mask, Step::Weigh, Step::ReadOther,
         Step::WeightGradients, Step::ScoreGradients, Step::ReadTurned, Step::Accumulate};
-// The next one is on its way to registers meanwhile.
+// The next one is on its way to registers meanwhile, and so is what a score
+// program reads, from where registers hold it no more.
 static constexpr Place kQueriesTwoStages[] = {
     Order::Barrier,
     Step::Store,
     Order::Barrier,
-    {Step::Load, 1}, Step::ReadScored, Step::Scores, Step::Mask, Step::Weigh,
-        Step::ReadOther, Step::WeightGradients, Step::ScoreGradients, Step::ReadTurned,
-        Step::Accumulate};
+    {Step::Load, 1}, Step::ReadScored, Step::Scores, Step::Mask, {Step::Fetch, 1},
+        Step::Weigh, Step::ReadOther, Step::WeightGradients, Step::ScoreGradients,
+        Step::ReadTurned, Step::Accumulate};
 
 static constexpr Place kKeysOneStage[] = {
     Order::Barrier,
@@ -112,10 +117,10 @@ static constexpr Place kKeysTwoStages[] = {
     Order::Barrier,
     Step::Store,
     Order::Barrier,
-    {Step::Load, 1}, Step::ReadScored, Step::Scores, Step::Mask, Step::ReadLogSums,
-        Step::Weigh, Step::Round, Step::ReadTurnedOther, Step::AccumulateValues,
-        Step::ReadOther, Step::WeightGradients, Step::ReadDeltas, Step::ScoreGradients,
-        Step::ReadTurned, Step::Accumulate};
+    {Step::Load, 1}, Step::ReadScored, Step::Scores, Step::Mask, {Step::Fetch, 1},
+        Step::ReadLogSums, Step::Weigh, Step::Round, Step::ReadTurnedOther,
+        Step::AccumulateValues, Step::ReadOther, Step::WeightGradients, Step::ReadDeltas,
+        Step::ScoreGradients, Step::ReadTurned, Step::Accumulate};
 
 // The barrier behind dS is between reads of a block and what is stored of the
 // next, too.
@@ -131,10 +136,11 @@ static constexpr Place kAllOneStage[] = {
 static constexpr Place kAllTwoStages[] = {
     Step::Store,
     Order::Barrier,
-    {Step::Load, 1}, Step::ReadScored, Step::Scores, Step::Mask, Step::ReadLogSums,
-        Step::Weigh, Step::Round, Step::ReadTurnedOther, Step::AccumulateValues,
-        Step::ReadOther, Step::WeightGradients, Step::ReadDeltas, Step::ScoreGradients,
-        Step::StoreScoreGradients, Step::ReadTurned, Step::Accumulate,
+    {Step::Load, 1}, Step::ReadScored, Step::Scores, Step::Mask, {Step::Fetch, 1},
+        Step::ReadLogSums, Step::Weigh, Step::Round, Step::ReadTurnedOther,
+        Step::AccumulateValues, Step::ReadOther, Step::WeightGradients, Step::ReadDeltas,
+        Step::ScoreGradients, Step::StoreScoreGradients, Step::ReadTurned,
+        Step::Accumulate,
     Order::Barrier,
     Step::ReadScoreGradients, Step::QueryGradients, Step::AddQueryGradients};
 

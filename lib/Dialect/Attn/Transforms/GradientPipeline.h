@@ -20,6 +20,7 @@ enum class GradientStep {
   Store,       ///< from there to LDS: as it is, and turned what is needed so
   ReadScored,  ///< from LDS to operands of a product: K or Q
   Scores,      ///< S, or transposed: times what is owned
+  Fetch,       ///< what a score program reads, from memory to registers
   Mask,        ///< the score program, and what is not seen
   ReadLogSums, ///< log-sum-exp of the queries that are visited
   Weigh,       ///< P
@@ -49,6 +50,7 @@ enum class GradientSlot {
   LogSumRows, ///< [1, block_n]
   DeltaRows,
   Number,            ///< i32 of the block
+  Fetched,           ///< tiles that a score program reads, as many as it does
   Scored,            ///< [block_n, score_dim]
   Scores,            ///< [block_n, block_m]
   Slopes,            ///< [block_n, block_m] of a score program, if it has any

@@ -29,6 +29,7 @@ public:
 
 private:
   using Value = mlir::Value; // both bases have one
+  using Values = llvm::SmallVector<Value, 1>;
 
   struct Head {
     Value number;
@@ -38,6 +39,10 @@ private:
   void take(GradientStep step, Value number) override;
   SmallVector<Value *> sums() override;
   Value nothing(GradientSlot slot) override;
+  Values nothingsOf(GradientSlot slot) override {
+    return slot == GradientSlot::Fetched ? nothingFetched()
+                                         : Values{nothing(slot)};
+  }
   void load(Value number, Value block, bool isAgain);
   /// What was loaded so, without columns that are not there.
   Value cutChunk(const Rows &rows, Value tile) {
@@ -46,7 +51,10 @@ private:
                tile,
                chunk * tiles.columns);
   }
-  Score::Result scoresOf(Value products, Value block);
+  ScorePlace placeOf(Value block);
+  Score::Fetched fetchScore(Value block);
+  Score::Result scoresOf(Value products, Value block,
+                         const Score::Fetched &fetched);
   Value maskedScores(Value scores, Value block);
   Value ofEachQuery(Value lds);
   void prepareQuerySums(const Rows &k);
@@ -214,16 +222,35 @@ void KeyGradients::load(Value number, Value block, bool isAgain) {
   slot(Slot::DeltaRows) = values(valueViews.delta);
 }
 
+ScorePlace KeyGradients::placeOf(Value block) {
+  Value row = add(queries.origin, mul(block, i32(tiles.blockN)));
+  return {batch,
+          head.number,
+          row,
+          firstKey,
+          /*hasKeyRows=*/false,
+          /*isSeen=*/lists.isThere() && !isMasked,
+          /*isUnaligned=*/queries.hasHead && isMasked};
+}
+
+/// For a later iteration, which may be the next loop's: as much in each.
+Score::Fetched KeyGradients::fetchScore(Value block) {
+  if (!score.isProgram())
+    return Score::Fetched();
+  ScorePlace place = placeOf(block);
+  place.isSeen = true;
+  place.isUnaligned = queries.hasHead;
+  return score.fetch(f32Tile(tiles.blockN, tiles.blockM), place,
+                     /*elementwise=*/true);
+}
+
 /// Of products of Q and K, [block_n, block_m].
-Score::Result KeyGradients::scoresOf(Value products, Value block) {
+Score::Result KeyGradients::scoresOf(Value products, Value block,
+                                     const Score::Fetched &fetched) {
   if (!score.isProgram())
     return {products};
   Value scale = math::AbsFOp::create(b, arg("scale"));
-  Value row = add(queries.origin, mul(block, i32(tiles.blockN)));
-  return score.apply(products, scale,
-                     {batch, head.number, row, firstKey, /*hasKeyRows=*/false,
-                      /*isSeen=*/lists.isThere() && !isMasked,
-                      /*isUnaligned=*/queries.hasHead && isMasked});
+  return score.apply(products, scale, placeOf(block), fetched);
 }
 
 Value KeyGradients::maskedScores(Value scores, Value block) {
@@ -281,11 +308,15 @@ void KeyGradients::take(GradientStep step, Value number) {
     slot(Slot::Scores) = product(slot(Slot::Scored), keys[chunk],
                                  isFirstChunk() ? Value() : slot(Slot::Scores));
     return;
+  case Step::Fetch:
+    valuesOf(Slot::Fetched) = toCarry(fetchScore(block()));
+    return;
   case Step::Mask: {
     separateChunks();
     if (loopsOverChunks())
       slot(Slot::Number) = block();
-    scored = scoresOf(slot(Slot::Scores), slot(Slot::Number));
+    scored = scoresOf(slot(Slot::Scores), slot(Slot::Number),
+                      fetchedIn(valuesOf(Slot::Fetched)));
     slot(Slot::Scores) = maskedScores(scored.score, slot(Slot::Number));
     slot(Slot::Slopes) =
         slopesOfSeen(scored, isMasked ? slot(Slot::Scores) : Value());

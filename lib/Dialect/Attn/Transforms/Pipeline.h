@@ -120,6 +120,7 @@ protected:
   using Pipeline = PipelineOf<Step, Slot>;
   using Place = typename Pipeline::Place;
   using Value = mlir::Value;
+  using Values = llvm::SmallVector<Value, 1>;
 
   PipelineRunner(mlir::ImplicitLocOpBuilder &builder, const Pipeline &pipeline)
       : builder(builder), pipeline(pipeline) {}
@@ -129,11 +130,19 @@ protected:
   virtual void take(Step step, Value number) = 0;
   /// What a slot holds of a block before the first.
   virtual Value nothing(Slot slot) = 0;
+  /// The same of a slot with several values, or none.
+  virtual Values nothingsOf(Slot slot) { return {nothing(slot)}; }
   /// What iterations carry besides slots.
   virtual llvm::SmallVector<Value *> sums() = 0;
 
   /// A slot of the block that a step is about.
-  Value &slot(Slot slot) { return slots[{slot, current}]; }
+  Value &slot(Slot slot) {
+    Values &values = valuesOf(slot);
+    values.resize(1);
+    return values.front();
+  }
+  /// The same of one with several, as many each time.
+  Values &valuesOf(Slot slot) { return slots[{slot, current}]; }
 
   llvm::SmallVector<Value> sumValues() {
     return llvm::map_to_vector(sums(), [](Value *sum) { return *sum; });
@@ -211,7 +220,8 @@ private:
       InterleaveOp::create(builder);
       // LLVM would move vector instructions to where their results are used.
       for (auto key : made)
-        slots[key] = PinOp::create(builder, slots[key]);
+        for (Value &value : slots[key])
+          value = PinOp::create(builder, value);
       made.clear();
       mlir::amdgpu::SchedBarrierOp::create(
           builder, mlir::amdgpu::sched_barrier_opt_enum::none);
@@ -271,7 +281,7 @@ private:
                                     [&](Slot slot) { return nothing(slot); });
     auto set = [&](mlir::ValueRange values) {
       for (auto [slot, value] : llvm::zip_equal(chunks.sums, values))
-        slots[{slot, iteration}] = value;
+        slots[{slot, iteration}] = {value};
     };
     auto loop = mlir::scf::ForOp::create(
         builder, constant(0), constant(chunks.count), constant(1), sums);
@@ -285,7 +295,7 @@ private:
       chunkOfLoop = nullptr;
       mlir::scf::YieldOp::create(
           builder, llvm::map_to_vector(chunks.sums, [&](Slot slot) {
-            return slots[{slot, iteration}];
+            return slots[{slot, iteration}].front();
           }));
     }
     set(loop.getResults());
@@ -294,20 +304,25 @@ private:
   /// What is carried on from `iterations` of a loop's body.
   llvm::SmallVector<Value> pack(int iterations) {
     llvm::SmallVector<Value> values = sumValues();
+    carried.clear();
     for (auto [slot, block] : pipeline.carried()) {
-      Value &held = slots[{slot, block + iterations}];
-      values.push_back(held ? held : nothing(slot));
+      Values &held = slots[{slot, block + iterations}];
+      const bool isHeld = !held.empty() && held.front();
+      const Values packed = isHeld ? held : nothingsOf(slot);
+      carried.append(packed.size(), {slot, block});
+      llvm::append_range(values, packed);
     }
     return values;
   }
   void unpack(mlir::ValueRange values) {
     slots.clear();
-    for (auto [key, value] :
-         llvm::zip_equal(pipeline.carried(), setSums(values)))
-      slots[key] = value;
+    for (auto [key, value] : llvm::zip_equal(carried, setSums(values)))
+      slots[key].push_back(value);
   }
 
-  std::map<typename Pipeline::Key, Value> slots;
+  std::map<typename Pipeline::Key, Values> slots;
+  /// What was packed last: of each value the slot.
+  llvm::SmallVector<typename Pipeline::Key> carried;
   /// By vector instructions of this segment.
   llvm::SmallVector<typename Pipeline::Key> made;
   int current = 0;           ///< block that a step is about, as slots count

@@ -2,6 +2,7 @@
 
 #include "GradientBuilder.h"
 #include "GradientKernels.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -23,10 +24,15 @@ public:
 
 private:
   using Value = mlir::Value; // both bases have one
+  using Values = llvm::SmallVector<Value, 1>;
 
   void take(GradientStep step, Value number) override;
   SmallVector<Value *> sums() override;
   Value nothing(GradientSlot slot) override { return noBlock(slot); }
+  Values nothingsOf(GradientSlot slot) override {
+    return slot == GradientSlot::Fetched ? nothingFetched()
+                                         : Values{nothing(slot)};
+  }
 
   Value loadChunk(bool values, Value number);
   /// What was loaded so, without columns that are not there.
@@ -99,9 +105,25 @@ void QueryGradient::take(GradientStep step, Value number) {
     slot(Slot::Scores) = product(slot(Slot::Scored), queries[chunk],
                                  isFirstChunk() ? Value() : slot(Slot::Scores));
     return;
+  case Step::Fetch: {
+    // Ahead of the loops it is the first full one, if there is any.
+    llvm::SaveAndRestore<bool> ofLoop(isFull, isFull || !mask);
+    valuesOf(Slot::Fetched) = toCarry(fetchScoreAhead(number));
+    return;
+  }
   case Step::Mask: {
     separateChunks();
-    Score::Result result = scoresOf(slot(Slot::Scores), number);
+    Score::Fetched fetched;
+    if (!isUnaligned())
+      fetched = fetchedIn(valuesOf(Slot::Fetched));
+    // What makes f32 of them would wait ahead of the products.
+    if (!fetched.empty()) {
+      using Crossing = amdgpu::sched_barrier_opt_enum;
+      amdgpu::SchedBarrierOp::create(
+          b, Crossing::salu | Crossing::all_ds | Crossing::mfma_wmma);
+    }
+    Score::Result result =
+        scoresOf(slot(Slot::Scores), number, /*row=*/0, fetched);
     slot(Slot::Scores) = mask(result.score, number, /*row=*/0);
     slot(Slot::Slopes) =
         slopesOfSeen(result, isMasked ? slot(Slot::Scores) : Value());

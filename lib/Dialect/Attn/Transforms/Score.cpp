@@ -165,7 +165,15 @@ public:
   Value columns();
   void take(Operation &op);
   /// An element, or tile of elements, of a captured tensor, as it is in memory.
-  Value gather(AtOp at);
+  Value gather(AtOp at) { return gather(at, inMemory(at)); }
+  /// The same of 16 bits in a word each: LLVM would put two of what loops carry
+  /// into a register, by an instruction that waits for the load.
+  Value gatherWords(AtOp at) {
+    Value narrow = gather(at, b.getI16Type());
+    return arith::ExtUIOp::create(
+        b, cast<RankedTensorType>(narrow.getType()).clone(b.getI32Type()),
+        narrow);
+  }
   /// What is on its way already.
   Fetched fetched;
   /// As a whole tile.
@@ -226,6 +234,11 @@ private:
 
   /// Goes in front of all loops and branches in which `values` do not change.
   void hoist(ValueRange values);
+  static Type inMemory(AtOp at) {
+    Type type = at.getTensor().getType().getElementType();
+    return type.isInteger(1) ? IntegerType::get(at.getContext(), 8) : type;
+  }
+  Value gather(AtOp at, Type element);
   /// What is gathered as the program has it.
   Value elements(AtOp at, Value gathered);
   /// Where an element, or a tile of elements, lies.
@@ -416,7 +429,7 @@ Score::Tiles::Address Score::Tiles::addressOf(AtOp at, const Captured &from,
   return {kind, offset, size, index, isDown, isDown && isUnaligned};
 }
 
-Value Score::Tiles::gather(AtOp at) {
+Value Score::Tiles::gather(AtOp at, Type element) {
   const Captured &from =
       score.captured[cast<BlockArgument>(at.getTensor()).getArgNumber() -
                      kScoreArguments];
@@ -424,24 +437,25 @@ Value Score::Tiles::gather(AtOp at) {
   OpBuilder::InsertionGuard guard(b);
   const auto [kind, offset, size, index, isDown, isUnaligned] =
       addressOf(at, from, type.getStridesAndOffset().first.back() == 1);
-  Type inMemory = type.getElementType();
-  if (inMemory.isInteger(1))
-    inMemory = b.getI8Type();
-  return GatherOp::create(b, typeOf(kind, inMemory), from.value, offset, size,
+  return GatherOp::create(b, typeOf(kind, element), from.value, offset, size,
                           index, isDown, isUnaligned);
 }
 
 Value Score::Tiles::elements(AtOp at, Value gathered) {
   const Kind kind = kindOf(gathered);
-  Type inMemory = getElementTypeOrSelf(gathered);
+  Type type = inMemory(at);
   OpBuilder::InsertionGuard guard(b);
   if (kind != Kind::Whole)
     b.setInsertionPointAfterValue(gathered);
-  if (inMemory.isInteger(8))
+  if (type != getElementTypeOrSelf(gathered)) // from a word each
+    gathered = arith::BitcastOp::create(
+        b, typeOf(kind, type),
+        arith::TruncIOp::create(b, typeOf(kind, b.getI16Type()), gathered));
+  if (type.isInteger(8))
     return arith::CmpIOp::create(
         b, arith::CmpIPredicate::ne, gathered,
         promote(arith::ConstantIntOp::create(b, 0, 8).getResult(), kind));
-  if (inMemory.isF16() || inMemory.isBF16())
+  if (type.isF16() || type.isBF16())
     return arith::ExtFOp::create(b, typeOf(kind, b.getF32Type()), gathered);
   return gathered;
 }
@@ -543,10 +557,12 @@ void Score::Tiles::take(Operation &op) {
 }
 
 /// The reads whose tiles are worth the registers in which they wait for scores:
-/// of 16 bits, two to a register, several at once. (LLVM takes bytes apart as
-/// soon as they are there.) Their indices do not depend on the score.
+/// of 16 bits, two to a register. (LLVM takes bytes apart as soon as they are
+/// there.) Their indices do not depend on the score.
+/// \param along   the argument along which elements are neighbours: of rows
+///   several are one load
 /// \param needed  values that the tile needs
-static SmallVector<AtOp> earlyReads(Region &program, ScoreArgument row,
+static SmallVector<AtOp> earlyReads(Region &program, ScoreArgument along,
                                     const llvm::SmallDenseSet<Value> &needed) {
   llvm::SmallDenseSet<Value> late = {
       program.getArgument(unsigned(ScoreArgument::Score))};
@@ -563,7 +579,7 @@ static SmallVector<AtOp> earlyReads(Region &program, ScoreArgument row,
     MemRefType type = at.getTensor().getType();
     if ((type.getElementType().isF16() || type.getElementType().isBF16()) &&
         type.getStridesAndOffset().first.back() == 1 &&
-        at.getIndices().back() == program.getArgument(unsigned(row)))
+        at.getIndices().back() == program.getArgument(unsigned(along)))
       reads.push_back(at);
   }
   return reads;
@@ -580,17 +596,26 @@ bool fovea::attn::readsTiles(Region &program) {
   });
 }
 
-Score::Fetched Score::fetch(RankedTensorType whole, const ScorePlace &place) {
-  // The words around would wait too.
-  if (place.isUnaligned)
-    return Fetched();
-  SmallVector<AtOp> reads = earlyReads(
-      program, place.hasKeyRows ? ScoreArgument::Key : ScoreArgument::Query,
-      neededBy(place));
-  if (reads.empty())
+Score::Fetched Score::fetch(RankedTensorType whole, const ScorePlace &place,
+                            bool elementwise) {
+  const llvm::SmallDenseSet<Value> needed = neededBy(place);
+  ScoreArgument row = ScoreArgument::Query, column = ScoreArgument::Key;
+  if (place.hasKeyRows)
+    std::swap(row, column);
+  SmallVector<AtOp> reads, ofWords;
+  // Or the words around would wait too.
+  if (!place.isUnaligned)
+    reads = earlyReads(program, row, needed);
+  if (elementwise)
+    llvm::copy_if(earlyReads(program, column, needed),
+                  std::back_inserter(ofWords), [&](AtOp at) {
+                    return llvm::is_contained(
+                        at.getIndices(), program.getArgument(unsigned(row)));
+                  });
+  if (reads.empty() && ofWords.empty())
     return Fetched();
   SmallVector<Value> indices;
-  for (AtOp at : reads)
+  for (AtOp at : llvm::concat<AtOp>(reads, ofWords))
     llvm::append_range(indices, at.getIndices());
   const llvm::SmallDenseSet<Value> sources = sourcesOf(indices);
   Tiles tiles(*this, whole, place);
@@ -599,6 +624,8 @@ Score::Fetched Score::fetch(RankedTensorType whole, const ScorePlace &place) {
   for (Operation &op : program.front().without_terminator()) {
     if (auto at = dyn_cast<AtOp>(op); at && llvm::is_contained(reads, at))
       fetched[at] = tiles.gather(at);
+    else if (at && llvm::is_contained(ofWords, at))
+      fetched[at] = tiles.gatherWords(at);
     else if (sources.contains(op.getResult(0)))
       tiles.take(op);
   }

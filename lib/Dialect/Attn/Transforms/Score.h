@@ -11,6 +11,7 @@
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/MapVector.h"
 #include <memory>
 
 namespace fovea::attn {
@@ -57,10 +58,14 @@ public:
     /// What addGradients() goes on with; null without gradients of captures.
     std::shared_ptr<Tiles> tiles = nullptr;
   };
-  /// Tiles that a program reads, in the types of memory, by what reads them.
-  using Fetched = llvm::DenseMap<mlir::Operation *, mlir::Value>;
+  /// Tiles that a program reads, in the types of memory or as words, by what
+  /// reads them, in the program's order.
+  using Fetched = llvm::MapVector<mlir::Operation *, mlir::Value>;
   /// Begins to read what of a tile can be known ahead of its scores.
-  Fetched fetch(mlir::RankedTensorType tile, const ScorePlace &place);
+  /// \param elementwise  also what takes a load an element, as neighbours of a
+  ///   row are
+  Fetched fetch(mlir::RankedTensorType tile, const ScorePlace &place,
+                bool elementwise = false);
   /// \param products  f32 tile of queries times keys, not scaled
   /// \param scale     f32, not negative, to multiply with where isScaled()
   Result apply(mlir::Value products, mlir::Value scale, const ScorePlace &place,

@@ -600,7 +600,7 @@ ScorePlace QueryBlockBuilder::placeOf(Value number, int64_t row) {
           firstRow,
           /*hasKeyRows=*/true,
           /*isSeen=*/lists.isThere() && isFull,
-          /*isUnaligned=*/keys.hasHead && !isFull};
+          isUnaligned()};
 }
 
 Score::Result QueryBlockBuilder::scoresOf(Value products, Value number,
@@ -617,6 +617,14 @@ Score::Fetched QueryBlockBuilder::fetchScore(Value number, int64_t rows,
   if (!score.isProgram())
     return Score::Fetched();
   return score.fetch(f32Tile(rows, blockM), placeOf(number, row));
+}
+
+Score::Fetched QueryBlockBuilder::fetchScoreAhead(Value number) {
+  if (!score.isProgram() || isUnaligned())
+    return Score::Fetched();
+  ScorePlace place = placeOf(number, /*row=*/0);
+  place.isSeen = true; // in one of the loops, and each is to find as much
+  return score.fetch(f32Tile(blockN, blockM), place, /*elementwise=*/true);
 }
 
 Value QueryBlockBuilder::viewKeys(bool values, Value number, int64_t row,

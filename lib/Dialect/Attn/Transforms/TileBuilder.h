@@ -430,6 +430,11 @@ protected:
                          const Score::Fetched &fetched = Score::Fetched());
   /// What the score program of the block's part [rows, block_m] reads.
   Score::Fetched fetchScore(Value number, int64_t rows, int64_t row = 0);
+  /// The same for a later iteration, whose loop may be another one; nothing
+  /// where first keys of blocks may be any.
+  Score::Fetched fetchScoreAhead(Value number);
+  /// Whether they may.
+  bool isUnaligned() const { return keys.hasHead && !isFull; }
   /// \param row  of the block that is the view's first
   /// \param column  of the rows that is the view's first, i32; null: 0
   Value viewKeys(bool values, Value number, int64_t row = 0,
