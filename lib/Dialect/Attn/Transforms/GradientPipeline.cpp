@@ -151,15 +151,15 @@ static constexpr Place kQueriesSegments[] = {
     Order::Barrier,
     Step::ReadScored, {Step::Accumulate, -1}, Order::Mix,
     Step::ReadOther, {Step::Store, 1}, {Step::Load, 2}, Step::Scores, Order::Mix,
-    Step::ReadTurned, Step::Mask, Step::Weigh, Step::WeightGradients, Step::ScoreGradients,
-        Order::Mix};
+    Step::ReadTurned, Step::Mask, {Step::Fetch, 1}, Step::Weigh, Step::WeightGradients,
+        Step::ScoreGradients, Order::Mix};
 static constexpr Place kKeysSegments[] = {
     Order::Barrier,
     Step::ReadLogSums, Step::ReadScored, {Step::Store, 1}, {Step::Accumulate, -1},
         Order::Mix,
     Step::ReadOther, {Step::Load, 2}, Step::Scores, Order::Mix,
-    Step::ReadTurned, Step::ReadTurnedOther, Step::Mask, Step::Weigh, Step::Round,
-        Step::WeightGradients, Order::Mix,
+    Step::ReadTurned, Step::ReadTurnedOther, Step::Mask, {Step::Fetch, 1}, Step::Weigh,
+        Step::Round, Step::WeightGradients, Order::Mix,
     Step::ReadDeltas, Step::ScoreGradients, Step::AccumulateValues, Order::Mix};
 // dQ needs dS of all waves: it is a block late, behind the barrier. Carrying
 // what dK needs from one block to the next as well would take more registers
@@ -170,7 +170,8 @@ static constexpr Place kAllSegments[] = {
         Order::Mix,
     Step::ReadLogSums, Step::ReadOther, {Step::AddQueryGradients, -1}, {Step::Store, 1},
         Step::Scores, Order::Mix,
-    Step::ReadTurnedOther, Step::Mask, Step::Weigh, Step::WeightGradients, Order::Mix,
+    Step::ReadTurnedOther, Step::Mask, {Step::Fetch, 1}, Step::Weigh,
+        Step::WeightGradients, Order::Mix,
     Step::ReadDeltas, Step::Round, Step::AccumulateValues, Step::ScoreGradients,
         Step::StoreScoreGradients, Order::Mix,
     Step::ReadTurned, {Step::Load, 2}, Step::Accumulate, Order::Mix};
@@ -183,7 +184,8 @@ static constexpr Place kAllLate[] = {
     Step::ReadLogSums, {Step::QueryGradients, -1}, Order::Mix,
     Step::ReadOther, {Step::AddQueryGradients, -1}, {Step::Store, 1}, Step::Scores,
         Order::Mix,
-    Step::ReadTurnedOther, Step::Mask, Step::Weigh, Step::WeightGradients, Order::Mix,
+    Step::ReadTurnedOther, Step::Mask, {Step::Fetch, 1}, Step::Weigh,
+        Step::WeightGradients, Order::Mix,
     Step::ReadDeltas, Step::Round, {Step::Load, 2}, Step::AccumulateValues,
         Step::ScoreGradients, Step::StoreScoreGradients, Step::ReadTurned, Order::Mix};
 // clang-format on
