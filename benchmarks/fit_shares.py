@@ -42,11 +42,18 @@ UNITS = {"gfx942": (304, 0.95), "gfx950": (256, 0.236)}
 # What the kernel that does not split takes beside its blocks, in microseconds.
 BESIDE = {"gfx942": 7.1, "gfx950": 8.3}
 # As Choice.h has them.
-MARGIN, AGAIN, AT_ONCE, UNSHARED, TOLERANCE = 1.1, 0.02, 64, 4, 1.125
+MARGIN, AGAIN, UNSHARED, TOLERANCE = 1.1, 0.02, 4, 1.125
+# Shares that are combined at once, and by kernels whose rows have four waves.
+AT_ONCE, MOST_AT_ONCE = 64, 256
 
 
 def up(value, by):
     return -(-value // by)
+
+
+def at_once(schedule):
+    """combinedAtOnce() of Choice.cpp: what waves a row has is not in records."""
+    return MOST_AT_ONCE if re.search(r"combine:[^;]*waves=4", schedule) else AT_ONCE
 
 
 class Kernel:
@@ -95,7 +102,7 @@ class Case:
         again = AGAIN * (self.workgroups - self.heads_k)
         return (rounds // 2 if room else 0, rounds % 2 if room else rounds, of_share, waves,
                 kernel.block_m / 128, (self.heads_k + again) * keys, self.workgroups * keys,
-                rounds - 1, up(shares, AT_ONCE) - 1, self.rows, shares)
+                rounds - 1, up(shares, at_once(kernel.schedule)) - 1, self.rows, shares)
 
     def unsplit_cost(self):
         """costOf() of a kernel that does not split, in the same unit."""

@@ -198,6 +198,21 @@ TEST_F(SplitTest, CostsAreOfTheChipAndTheKernel) {
   }
 }
 
+TEST_F(SplitTest, ManySharesAreOfKernelsThatCombineThemAtOnce) {
+  for (auto [threads, splits] : {std::pair(128, 128), {256, 256}}) {
+    std::filesystem::remove(path);
+    KernelRecord split = makeSplit();
+    split.blockM = 16;
+    split.blockN = 64;
+    split.launches = {{"share", 16, 256}, {"combine", 1, threads}};
+    writeAll({makePlain(), split});
+    ContextPtr context = makeContext();
+    EXPECT_EQ(select(context.get(), makeShort(1, 131072, 8, 1)).splits,
+              uint32_t(splits))
+        << threads;
+  }
+}
+
 TEST_F(SplitTest, WithoutWorkspaceKeysAreNotSplit) {
   writeAll({makePlain(), makeSplit()});
   ContextPtr context = makeContext();

@@ -124,8 +124,8 @@ public:
   Combine(ForwardOp op, gpu::GPUFuncOp kernel, const target::TargetInfo &target,
           const KernelArguments &arguments, ScheduleAttr schedule)
       : ShareBuilder(op, kernel, target, arguments), most(schedule.getBlockN()),
-        columns(llvm::alignTo(headDimV, 32)),
-        lanes(schedule.getWaves() * target.waveSize),
+        columns(llvm::alignTo(headDimV, 32)), waves(schedule.getWaves()),
+        lanes(waves * target.waveSize),
         raised(raisesProbabilities()
                    ? kLargestExponent - op.getSchedule()->getRescaleThreshold()
                    : 0),
@@ -169,11 +169,13 @@ private:
   SmallVector<Value> addShares(Value first, ValueRange carried);
   /// Addresses of the row in the output and of its log-sum-exp.
   SmallVector<Value> addressesOfRow();
+  /// Kernels of few rows are given four waves, and many shares.
+  bool hasManyShares() const { return waves > 2; }
   int64_t partOf(int64_t parts) const {
     return std::max<int64_t>(most / parts, 1);
   }
-  /// All shares: at once where there are no more than one of `parts` of an
-  /// iteration.
+  /// All shares, in the first of these ways that has room for them.
+  /// \param parts  of an iteration, at once; the last is kInRuns
   SmallVector<Value> addAll(ValueRange inits, ArrayRef<int64_t> parts);
   void storeLse(Value total, const std::optional<Sink> &sink, const Rows &lse);
 
@@ -185,20 +187,22 @@ private:
   SmallVector<int64_t> parts() const {
     const int64_t unit = columns & -columns;
     SmallVector<int64_t> parts;
-    for (int64_t count : {8, 4, 2, 1})
+    for (int64_t count = hasManyShares() ? 16 : 8; count > 0; count /= 2)
       if (partOf(count) * unit >= lanes * kElementsOfLane)
         parts.push_back(count);
     return parts;
   }
   static constexpr int64_t kElementsOfLane = 4;
+  static constexpr int64_t kInRuns = 0; ///< as many iterations as it takes
   /// What is carried before these: what they are relative to.
   static constexpr size_t kSums = 2;
   static constexpr size_t kAddresses = 2; ///< addressesOfRow(), behind all sums
-  int64_t most;       ///< shares of an iteration
-  int64_t shares = 0; ///< of what is being emitted
-  int64_t columns;    ///< head_dim_v, padded
-  int64_t lanes;      ///< of the workgroup
-  int raised;         ///< as in the kernel that takes the shares
+  int64_t most;                           ///< shares of an iteration
+  int64_t shares = 0;                     ///< of what is being emitted
+  int64_t columns;                        ///< head_dim_v, padded
+  int64_t waves;                          ///< of the workgroup
+  int64_t lanes;                          ///< likewise
+  int raised; ///< as in the kernel that takes the shares
   bool hasSinks;
   bool hasTotals; ///< other than the sums of weights
   Value factor;
@@ -289,33 +293,39 @@ SmallVector<Value> Combine::addShares(Value first, ValueRange carried) {
 }
 
 SmallVector<Value> Combine::addAll(ValueRange inits, ArrayRef<int64_t> parts) {
-  if (parts.empty()) {
-    SmallVector<Value> addresses = addressesOfRow();
-    auto loop =
-        scf::ForOp::create(b, i32(0), arg("splits"), i32(int32_t(most)), inits);
+  // The way out of a chain passes the code of all that are ahead in it, which
+  // no wave has run: halves where shares are many.
+  if (parts.size() > 1) {
+    const size_t half = hasManyShares() ? parts.size() / 2 : 1;
+    const int64_t most = partOf(parts[half - 1]);
+    Value areFew = arith::CmpIOp::create(b, arith::CmpIPredicate::sle,
+                                         arg("splits"), i32(int32_t(most)));
+    SmallVector<Type> types = llvm::to_vector(inits.getTypes());
+    types.append(kAddresses, arg("out").getType());
+    auto either = scf::IfOp::create(b, types, areFew,
+                                    /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    shares = most;
-    scf::YieldOp::create(
-        b, addShares(loop.getInductionVar(), loop.getRegionIterArgs()));
-    SmallVector<Value> results = llvm::to_vector_of<Value>(loop.getResults());
-    llvm::append_range(results, addresses);
-    return results;
+    b.setInsertionPointToStart(either.thenBlock());
+    scf::YieldOp::create(b, addAll(inits, parts.take_front(half)));
+    b.setInsertionPointToStart(either.elseBlock());
+    scf::YieldOp::create(b, addAll(inits, parts.drop_front(half)));
+    return llvm::to_vector_of<Value>(either.getResults());
   }
-  const int64_t part = partOf(parts.front());
-  Value areFew = arith::CmpIOp::create(b, arith::CmpIPredicate::sle,
-                                       arg("splits"), i32(int32_t(part)));
-  SmallVector<Type> types = llvm::to_vector(inits.getTypes());
-  types.append(kAddresses, arg("out").getType());
-  auto either = scf::IfOp::create(b, types, areFew,
-                                  /*withElseRegion=*/true);
+  if (parts.front() != kInRuns) {
+    shares = partOf(parts.front());
+    return addShares(i32(0), /*carried=*/{});
+  }
+  SmallVector<Value> addresses = addressesOfRow();
+  auto loop =
+      scf::ForOp::create(b, i32(0), arg("splits"), i32(int32_t(most)), inits);
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(either.thenBlock());
-  shares = part;
-  scf::YieldOp::create(b, addShares(i32(0), /*carried=*/{}));
-  b.setInsertionPointToStart(either.elseBlock());
-  scf::YieldOp::create(b, addAll(inits, parts.drop_front()));
-  return llvm::to_vector_of<Value>(either.getResults());
+  b.setInsertionPointToStart(loop.getBody());
+  shares = most;
+  scf::YieldOp::create(
+      b, addShares(loop.getInductionVar(), loop.getRegionIterArgs()));
+  SmallVector<Value> results = llvm::to_vector_of<Value>(loop.getResults());
+  llvm::append_range(results, addresses);
+  return results;
 }
 
 void Combine::storeLse(Value total, const std::optional<Sink> &sink,
@@ -350,6 +360,7 @@ void Combine::build() {
   for (int64_t part : parts)
     lds[partOf(part)] = ldsTile(1, partOf(part), b.getF32Type());
   lds[most] = ldsTile(1, most, b.getF32Type());
+  parts.push_back(kInRuns);
   SmallVector<Value> sums = addAll(inits, parts);
   all = {sums[0], sums[1]};
   Value sum = sums[3], factorOfSums = splat(one, 1.0f);

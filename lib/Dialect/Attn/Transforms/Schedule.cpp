@@ -632,7 +632,7 @@ fovea::attn::chooseCombineSchedule(MLIRContext *context,
                                                        : kMostCombineWaves;
   const int32_t ofRow =
       llvm::isPowerOf2_64(columns) ? std::min<int32_t>(most, columns / 32) : 1;
-  int32_t shares = ofRow == kMostCombineWavesOfFew ? 128 : 64, waves = 4;
+  int32_t shares = ofRow == kMostCombineWavesOfFew ? 256 : 64, waves = 4;
   while (combineRegisters(target, headDim, shares, ofRow) > kCombineRegisters)
     shares /= 2;
   // Lanes hold 8 columns of each unit, of which rows have one for a power of
