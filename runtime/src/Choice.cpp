@@ -451,10 +451,10 @@ ShareCosts shareCostsOf(std::string_view chip) {
   static constexpr Row kRows[] = {
       {"gfx942", {}},
       {"gfx950",
-       {/*block=*/1.41, /*rows=*/0.355, /*least=*/0.214, /*pair=*/2,
-        /*round=*/5.62, /*streamed=*/2.84, /*cached=*/1.61, /*combine=*/9.75,
-        /*run=*/5.41, /*row=*/1.0 / 662, /*read=*/1.0 / 3623,
-        /*written=*/1.0 / 2016}},
+       {/*block=*/1.41, /*rows=*/0.499, /*least=*/0.329, /*pair=*/2,
+        /*round=*/8.53, /*streamed=*/2.9, /*cached=*/1.54, /*combine=*/9.81,
+        /*run=*/4.67, /*row=*/1.0 / 1052, /*read=*/1.0 / 3436,
+        /*written=*/1.0 / 2519}},
       // Others of RDNA 3 have about as much of memory's bandwidth a unit as
       // gfx1100, gfx1151 less.
       {"gfx1151",

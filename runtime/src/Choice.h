@@ -120,8 +120,8 @@ ShareCosts shareCostsOf(std::string_view chip);
 /// block wins, since it reads the keys the fewest times.
 inline constexpr double kCostTolerance = 1.125;
 /// The same of kernels that split keys, whose cost knows of that, and is fitted
-/// so that the least is the best guess.
-inline constexpr double kShareTolerance = 1.002;
+/// so that the least is the best guess: what is left is rounding.
+inline constexpr double kShareTolerance = 1.0001;
 
 /// What a kernel that reads lists of blocks costs without any: it masks every
 /// block.
