@@ -230,10 +230,14 @@ def report(table, costs):
           f"{slower} slower than unsplit")
 
 
-def search(table, costs, steps, seed):
+def loss_of(tables, costs):
+    return sum(table.loss(costs) for table in tables)
+
+
+def search(tables, costs, steps, seed):
     """Takes steps by chance, smaller ones in the course of it, that do not lose."""
     chance = random.Random(seed)
-    least = table.loss(costs)
+    least = loss_of(tables, costs)
     for step in range(steps):
         scale = 0.5 * 0.02 ** (step / steps)
         tried = list(costs)
@@ -241,25 +245,32 @@ def search(table, costs, steps, seed):
             tried[index] = (tried[index] or 0.02) * math.exp(chance.gauss(0, scale))
         # Two workgroups that share a unit take as long as one, up to twice.
         tried[PAIR] = min(max(tried[PAIR], 1), 2)
-        loss = table.loss(tried)
+        loss = loss_of(tables, tried)
         if loss <= least:
             costs, least = tried, loss
     return costs
 
 
 def fit(args):
-    data = json.loads(pathlib.Path(args.file).read_text())
-    table = Table(data)
-    costs = list(COSTS[data["target"]])
+    files = [json.loads(pathlib.Path(file).read_text()) for file in args.file]
+    (target,) = {data["target"] for data in files}
+    tables = [Table(data) for data in files]
+    costs = list(COSTS[target])
+
+    def report_all():
+        for table in tables:
+            report(table, costs)
+
     print("before:")
-    report(table, costs)
-    costs = min((search(table, costs, args.steps, seed) for seed in range(1, args.tries + 1)),
-                key=table.loss)
+    report_all()
+    costs = min((search(tables, costs, args.steps, seed) for seed in range(1, args.tries + 1)),
+                key=lambda costs: loss_of(tables, costs))
     costs = [float(f"{value:.3g}") for value in costs]
     print("after:")
-    report(table, costs)
+    report_all()
     if args.verbose:
-        for name, choice, best, unsplit in table.chosen(costs):
+        for name, choice, best, unsplit in [row for table in tables
+                                            for row in table.chosen(costs)]:
             split = "split" if choice.splits else "unsplit"
             print(f"  {name}: {choice.case.kernel.block_m} rows, {split}, {choice.shares} "
                   f"shares, {choice.time:.1f} us (best {best:.1f}, unsplit {unsplit:.1f})")
@@ -281,7 +292,8 @@ def main():
     first.add_argument("--json", required=True, metavar="FILE")
     first.set_defaults(dtype="bf16", head_dim=128, layout="bhsd", clock=None)
     second = steps.add_parser("fit", help="fit costs to them")
-    second.add_argument("file", metavar="FILE")
+    second.add_argument("file", metavar="FILE", nargs="+",
+                        help="of one chip; several: each a list of kernels")
     second.add_argument("--steps", type=int, default=4000, metavar="N",
                         help="steps of a search (default 4000)")
     second.add_argument("--tries", type=int, default=4, metavar="N",
