@@ -318,8 +318,7 @@ auto GradientBuilder<Base>::toCarry(const Score::Fetched &tiles) -> Values {
 }
 
 template <typename Base>
-Score::Fetched
-GradientBuilder<Base>::fetchedIn(ArrayRef<Value> tiles) const {
+Score::Fetched GradientBuilder<Base>::fetchedIn(ArrayRef<Value> tiles) const {
   Score::Fetched result;
   if (!tiles.empty())
     for (auto [known, tile] : llvm::zip_equal(tilesOfScore, tiles))

@@ -119,8 +119,8 @@ void QueryGradient::take(GradientStep step, Value number) {
     // What makes f32 of them would wait ahead of the products.
     if (!fetched.empty()) {
       using Crossing = amdgpu::sched_barrier_opt_enum;
-      amdgpu::SchedBarrierOp::create(
-          b, Crossing::salu | Crossing::all_ds | Crossing::mfma_wmma);
+      amdgpu::SchedBarrierOp::create(b, Crossing::salu | Crossing::all_ds |
+                                            Crossing::mfma_wmma);
     }
     Score::Result result =
         scoresOf(slot(Slot::Scores), number, /*row=*/0, fetched);
