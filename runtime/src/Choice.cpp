@@ -458,17 +458,20 @@ ShareCosts shareCostsOf(std::string_view chip) {
       // Others of RDNA 3 have about as much of memory's bandwidth a unit as
       // gfx1100, gfx1151 less.
       {"gfx1151",
-       {/*block=*/0.26, /*rows=*/0.51, /*least=*/0, /*pair=*/1.1, /*round=*/0.3,
-        /*streamed=*/0.88, /*cached=*/0.5, /*combine=*/2.9, /*run=*/0.45,
-        /*row=*/1.0 / 790, /*read=*/1.0 / 1430, /*written=*/1.0 / 1260}},
+       {/*block=*/0.245, /*rows=*/0.298, /*least=*/0.18, /*pair=*/1.99,
+        /*round=*/6.45, /*streamed=*/1.24, /*cached=*/0.49, /*combine=*/1.97,
+        /*run=*/0, /*row=*/1.0 / 7634, /*read=*/1.0 / 1098,
+        /*written=*/1.0 / 2457}},
       {"gfx11",
-       {/*block=*/0.33, /*rows=*/0.65, /*least=*/0, /*pair=*/1.1, /*round=*/0.3,
-        /*streamed=*/0.59, /*cached=*/0.56, /*combine=*/2.5, /*run=*/0.45,
-        /*row=*/1.0 / 1000, /*read=*/1.0 / 5600, /*written=*/1.0 / 4400}},
+       {/*block=*/0.129, /*rows=*/0.545, /*least=*/0, /*pair=*/1.13,
+        /*round=*/0.0536, /*streamed=*/0.65, /*cached=*/0.457,
+        /*combine=*/2.26, /*run=*/0.39, /*row=*/1.0 / 1420, /*read=*/1.0 / 3922,
+        /*written=*/1.0 / 3968}},
       {"gfx120",
-       {/*block=*/0.62, /*rows=*/0.8, /*least=*/0, /*pair=*/1.1, /*round=*/0.3,
-        /*streamed=*/1.95, /*cached=*/0.8, /*combine=*/9.2, /*run=*/1.7,
-        /*row=*/1.0 / 450, /*read=*/1.0 / 1035, /*written=*/1.0 / 870}}};
+       {/*block=*/0.359, /*rows=*/0.509, /*least=*/0.0949, /*pair=*/1.75,
+        /*round=*/0.0398, /*streamed=*/1.36, /*cached=*/0.302,
+        /*combine=*/3.93, /*run=*/2.72, /*row=*/1.0 / 690, /*read=*/1.0 / 901,
+        /*written=*/1.0 / 503}}};
   for (const Row &row : kRows)
     if (chip.substr(0, row.chip.size()) == row.chip)
       return row.costs;
