@@ -176,6 +176,10 @@ class _Call:
         params.mask = choice("mask", mask, MASKS)
         params.kernel = kernel
         if self.sizes["head_dim_v"] != self.sizes["head_dim"]:
+            # Which stands for head_dim in the structure.
+            if not self.sizes["head_dim_v"]:
+                raise InvalidArgumentError(
+                    "head_dim_v is 0; rows of v have at least one element")
             self.group(_abi.fovea_head_dims_t, _abi.FOVEA_GROUP_HEAD_DIMS
                        ).head_dim_v = self.sizes["head_dim_v"]
         if isinstance(window, tuple):

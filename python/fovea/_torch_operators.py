@@ -261,7 +261,12 @@ def _gradients(ctx, run, wanted, dout, dlse):
                     score_text, captures, sinks, dropout_p, seed, listed, lists, sizes,
                     deterministic)
     except RuntimeError as error:
-        raise _torch_library.told(error) from error.__cause__
+        told = _torch_library.told(error)
+        if "deterministic is 1" in str(told):
+            told = type(told)(f"{told}; it is 1 since the call of the forward pass had "
+                              "deterministic=True, or had none while "
+                              "torch.use_deterministic_algorithms(True) held")
+        raise told from error.__cause__
     return [gradient if is_wanted else None for gradient, is_wanted in zip(found, wanted)]
 
 

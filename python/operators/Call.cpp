@@ -576,6 +576,8 @@ Call<Params>::Call(const Features &features, const Tensor &q, const Tensor &k,
   params.scale = static_cast<float>(features.scale);
   params.mask = numberOf("mask", features.mask, kMasks);
   if (sizes[kHeadDimV] != sizes[kHeadDim]) {
+    if (sizes[kHeadDimV] == 0) // which stands for head_dim in the structure
+      refuse("head_dim_v is 0; rows of v have at least one element");
     group(headDims, FOVEA_GROUP_HEAD_DIMS);
     headDims.head_dim_v = sizes[kHeadDimV];
   }

@@ -249,6 +249,8 @@ class Arrays(Case):
                 (ValueError, r"k has shape \(1, 2, 40, 32\).*head_dim is 32, others' 64",
                  q[..., :32], {}),
                 (ValueError, r"\(batch, heads_k.*packed sequences take varlen", q[0], {}),
+                (ValueError, "head_dim_v is 0; rows of v have at least one element", q,
+                 {"v": q[..., :0]}),
                 (ValueError, "k: its last stride is 2", np.repeat(q, 2, -1)[..., ::2], {}),
                 (ValueError, "k: a stride is negative", q[:, :, ::-1], {}),
                 (ValueError, r"heads_q \(2\) must be a multiple of heads_k \(3\)",
@@ -265,7 +267,7 @@ class Arrays(Case):
                 (TypeError, "k is a Spec", fovea.Spec(q.shape, "float16"), {})):
             with self.subTest(words):
                 rest = {"q": q, "v": q, **options}
-                if options.get("v") == 0:
+                if isinstance(options.get("v"), int):
                     rest["v"] = k
                 if "varlen" in options:
                     rest["v"] = k

@@ -92,6 +92,19 @@ class Operators(Case):
         with self.assertRaisesRegex(TypeError, "k: .*device 'meta', neither"):
             fovea.attention(q.detach(), k.detach().to("meta"), v.detach())
 
+    def test_deterministic(self):
+        """What cannot be so names who asked for it."""
+        q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
+        slopes = torch.tensor([[0.5, 0.25]]).requires_grad_()
+        self.addCleanup(torch.use_deterministic_algorithms, False)
+        for options, flag in (({"deterministic": True}, False), ({}, True)):
+            torch.use_deterministic_algorithms(flag)
+            out = ft.attention(q, k, v, score=fovea.Score("alibi", [slopes]), **options)
+            with self.assertRaisesRegex(
+                    fovea.InvalidArgumentError,
+                    r"deterministic is 1(.|\n)*use_deterministic_algorithms\(True\) held$"):
+                out.sum().backward()
+
     def test_recorded(self):
         """Gradients past the operators are those of their formula, to the bit."""
         sums = torch.tensor([0, 10, 40], dtype=torch.int32)
@@ -196,6 +209,8 @@ class Kernels(Case):
                  "is 30, others' 40", (q, k, cut), {}),
                 (fovea.InvalidArgumentError, r"q has shape \(2, 40, 32\), not \(batch, heads_q",
                  (q[0], k, v), {}),
+                (fovea.InvalidArgumentError, "head_dim_v is 0; rows of v have at least one",
+                 (q, k, v[..., :0]), {}),
                 (TypeError, "k is bfloat16, not float16", (q, other, v), {}),
                 (fovea.InvalidArgumentError, "mask is 'causal', not one of 'none', 'causal-top",
                  (q, k, v), {"mask": "causal"}),
