@@ -3,6 +3,7 @@
 #include "Options.h"
 #include "BuildId.h"
 #include "Problem.h"
+#include "ReadText.h"
 #include "Scores.h"
 #include "Shard.h"
 #include "SpecFile.h"
@@ -16,7 +17,6 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Regex.h"
 #include "llvm/Support/raw_ostream.h"
 #include <thread>
@@ -456,14 +456,14 @@ void RequestBuilder::readLimits(int argc, char **argv) {
 
 bool RequestBuilder::readFile(llvm::StringRef what, const std::string &path,
                               std::string &text) {
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
-  if (!buffer) {
+  llvm::Expected<std::string> read = readText(path);
+  if (!read) {
     complaints.add(what, "cannot read '" + path +
-                             "': " + buffer.getError().message());
+                             "': " + llvm::toString(read.takeError()));
     return false;
   }
   // Editors of some systems begin texts with it.
-  llvm::StringRef content = (*buffer)->getBuffer();
+  llvm::StringRef content = *read;
   content.consume_front("\xef\xbb\xbf");
   text = content.str();
   return true;

@@ -2,12 +2,12 @@
 
 #include "SpecFile.h"
 #include "JsonLines.h"
+#include "ReadText.h"
 #include "Scores.h"
 #include "fovea/Target/MatrixInstr.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 using namespace fovea;
@@ -234,14 +234,14 @@ bool SpecReader::readScores(const json::Object &object,
   if (file) {
     own = std::make_shared<InputFile>();
     own->name = besideSpec(*file->getAsString());
-    auto buffer = llvm::MemoryBuffer::getFile(own->name, /*IsText=*/true);
-    if (!buffer) {
+    llvm::Expected<std::string> read = readText(own->name);
+    if (!read) {
       complaints.add(where(prefix + "score_file"),
                      "cannot read '" + own->name +
-                         "': " + buffer.getError().message());
+                         "': " + llvm::toString(read.takeError()));
       return false;
     }
-    own->text = (*buffer)->getBuffer().str();
+    own->text = std::move(*read);
   }
   if (score || file)
     axes.scores = chooseScores(score ? *score->getAsString() : "", own,

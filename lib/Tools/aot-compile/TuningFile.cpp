@@ -2,12 +2,12 @@
 
 #include "TuningFile.h"
 #include "JsonLines.h"
+#include "ReadText.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include <map>
 #include <set>
@@ -83,13 +83,14 @@ static std::string readRow(const json::Object &object, FileRow &row) {
 static std::vector<FileRow> readRows(const std::string &path,
                                      Complaints &complaints) {
   std::vector<FileRow> rows;
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
-  if (!buffer) {
-    if (buffer.getError() != std::errc::no_such_file_or_directory)
-      complaints.add(path, "cannot be read: " + buffer.getError().message());
+  if (!llvm::sys::fs::exists(path))
+    return rows;
+  llvm::Expected<std::string> read = readText(path);
+  if (!read) {
+    complaints.add(path, "cannot be read: " + llvm::toString(read.takeError()));
     return rows;
   }
-  llvm::StringRef text = (*buffer)->getBuffer();
+  llvm::StringRef text = *read;
   if (unsigned line = lineTooDeep(text, kMaxDepth)) {
     complaints.add(path + ":" + std::to_string(line),
                    "brackets are nested more than " + llvm::Twine(kMaxDepth) +
