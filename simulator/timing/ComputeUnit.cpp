@@ -77,6 +77,7 @@ struct ComputeUnit::Place {
 ComputeUnit::ComputeUnit(const TimingConstants &chip, TimedProgram &program,
                          const Sharing &sharing)
     : Chip(chip), Program(program), Memory(chip, sharing),
+      LdsBytes(sharing.ldsBytes),
       Instructions(chip.icacheBytes, chip.icacheLine, 8) {
   Simds.resize(chip.simds);
 }
@@ -270,13 +271,15 @@ void ComputeUnit::issueMemory(Wave &w, const TimedOp &op, const TraceStep &step,
   const MemoryUse &use = w.group->uses[step.use];
   uint64_t done;
   if (op.unit == Unit::Lds)
-    done = Memory.lds(use, w.simd, op.isStore, now);
+    done = Memory.lds(use, w.simd, op.isStore, now, w.place * LdsBytes);
   else if (op.unit == Unit::Smem)
     done = Memory.scalar(*w.group, use, now);
   else if (use.lines)
     done = Memory.vector(*w.group, use, step.op, w.salt, now, w.simd);
   else // no lane active or in range: only LDS, or nothing
-    done = use.ldsClocks ? Memory.lds(use, w.simd, true, now) : now + Chip.slot;
+    done = use.ldsClocks
+               ? Memory.lds(use, w.simd, true, now, w.place * LdsBytes)
+               : now + Chip.slot;
   for (unsigned c = 0; c < kWaitCounters; ++c)
     if ((op.counts >> c) & 1) {
       // Vector memory and LDS return in order.

@@ -92,6 +92,7 @@ private:
   const TimingConstants &Chip;
   TimedProgram &Program;
   MemoryModel Memory;
+  const uint64_t LdsBytes; ///< of a workgroup: places follow each other
   TagStore Instructions;
   std::vector<Wave> Waves;
   std::vector<Simd> Simds;

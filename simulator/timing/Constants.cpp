@@ -202,6 +202,7 @@ TimingConstants rdna3() {
   c.ldsPortBytes = 128;    // [I]
   c.ldsPairs = 1;
   c.ldsHalves = 1;
+  c.ldsSideBytes = 64 * KiB; // [I]
   c.ldsQueue = 8; // [A] as CDNA
   c.l1s = 1;
   c.l1Bytes = 32 * KiB;    // [D]
@@ -399,6 +400,8 @@ TimingConstants asWgp(const TimingConstants &chip) {
   const unsigned units = chip.unitsOfWgp;
   c.simds *= units;
   c.l1s *= units;
+  c.ldsPairs *= units;
+  c.ldsSides = units;
   c.matrixFlopsPerClock *= units;
   for (MemoryLevel &level : c.levels) {
     level.unitClock *= units;

@@ -100,6 +100,9 @@ struct TimingConstants {
   unsigned ldsPortBytes;      ///< a clock of one pair's port
   unsigned ldsPairs;          ///< ports
   unsigned ldsHalves;         ///< that serve accesses side by side
+  /// Halves of a WGP's LDS: each has its addresses and serves an access at a
+  /// time. 0: as above.
+  unsigned ldsSides, ldsSideBytes;
   unsigned ldsQueue;          ///< instructions that a port accepts ahead
   bool ldsWriteAddress;       ///< writes send addresses through the data port
 
@@ -167,9 +170,8 @@ const Board *timedBoard(std::string_view target, std::string_view board = {});
 /// "gfx908, gfx90a": the chips that have constants, for error messages.
 std::string timedChipList();
 
-/// Two compute units as one, as kernels in WGP mode have them. A workgroup's
-/// LDS is in one half then, whose port serves all four SIMDs: reads by kernels
-/// in WGP mode come at half the rate (docs/Timing.md).
+/// Two compute units as one, as kernels in WGP mode have them: a workgroup's LDS
+/// is in one half then, which serves all four SIMDs (docs/Timing.md).
 TimingConstants asWgp(const TimingConstants &chip);
 
 } // namespace fovea::sim

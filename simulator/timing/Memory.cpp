@@ -104,6 +104,7 @@ MemoryModel::MemoryModel(const TimingConstants &chip, const Sharing &sharing)
                std::max(1.0, sharing.units);
   PortFree.assign(chip.ldsPairs, 0);
   PortQueue.resize(chip.ldsPairs);
+  SideFree.assign(chip.ldsSides, 0);
 }
 
 uint64_t MemoryModel::vectorReady(unsigned simd, uint64_t now) {
@@ -251,7 +252,7 @@ uint64_t MemoryModel::vector(const GroupTrace &group, const MemoryUse &use,
 }
 
 uint64_t MemoryModel::lds(const MemoryUse &use, unsigned simd, bool store,
-                          uint64_t now) {
+                          uint64_t now, uint64_t firstByte) {
   const unsigned accessed =
       use.ldsClocks ? use.ldsClocks : 2u; // lane exchanges
   const double clocks = accessed * Chip.ldsScale;
@@ -260,11 +261,21 @@ uint64_t MemoryModel::lds(const MemoryUse &use, unsigned simd, bool store,
   if (store && Chip.ldsWriteAddress)
     port += Chip.slot;
   unsigned pair = simd * Chip.ldsPairs / Chip.simds;
-  // Ports and banks each work off what they have; the later one gives the data.
-  const double start = std::max(PortFree[pair], double(now));
-  PortFree[pair] = start + std::max(port, clocks);
-  LdsFree = std::max(LdsFree, double(now)) + clocks / Chip.ldsHalves;
-  const double end = std::max(PortFree[pair], LdsFree);
+  double start = std::max(PortFree[pair], double(now)), end;
+  if (Chip.ldsSides) {
+    // Each compute unit's in order: one that waits for its half holds up those
+    // behind it, which may want the other.
+    const unsigned side = unsigned(
+        std::min<uint64_t>(Chip.ldsSides - 1,
+                           (firstByte + Share.ldsBytes / 2) / Chip.ldsSideBytes));
+    start = std::max(start, SideFree[side]);
+    end = SideFree[side] = PortFree[pair] = start + std::max(port, clocks);
+  } else {
+    // Ports and banks each work off what they have; the later one gives the data.
+    PortFree[pair] = start + std::max(port, clocks);
+    LdsFree = std::max(LdsFree, double(now)) + clocks / Chip.ldsHalves;
+    end = std::max(PortFree[pair], LdsFree);
+  }
   PortQueue[pair].push_back({end, simd});
   Count.ldsClocks += accessed;
   Count.ldsConflicts += use.ldsConflicts;

@@ -58,6 +58,7 @@ struct Sharing {
   /// fetches.
   std::vector<MissShares> misses;
   double clockHz = 1;
+  uint64_t ldsBytes = 0; ///< of a workgroup, in granules
 };
 
 struct MemoryCounters {
@@ -82,7 +83,9 @@ public:
   /// \p op: dword of the instruction.
   uint64_t vector(const GroupTrace &group, const MemoryUse &use, uint32_t op,
                   uint64_t salt, uint64_t now, unsigned simd = 0);
-  uint64_t lds(const MemoryUse &use, unsigned simd, bool store, uint64_t now);
+  /// \p firstByte: where the workgroup's LDS begins in that of the WGP.
+  uint64_t lds(const MemoryUse &use, unsigned simd, bool store, uint64_t now,
+               uint64_t firstByte = 0);
   uint64_t scalar(const GroupTrace &group, const MemoryUse &use, uint64_t now);
 
   const MemoryCounters &counters() const { return Count; }
@@ -116,6 +119,7 @@ private:
   };
   std::vector<Level> Levels;
   double AtomicFree = 0, LdsFree = 0;
+  std::vector<double> SideFree; ///< by half of a WGP's LDS
   double LoadedClocks; ///< of latency behind L2, by bytes under way
   double AtomicRate;   ///< dwords a clock of this compute unit
   std::vector<double> PortFree;

@@ -63,6 +63,13 @@ struct Occupancy {
   std::string limit;
 };
 
+/// Bytes of LDS that the chip sets aside for a workgroup.
+uint64_t ldsOf(const TimingConstants &core, const KernelInfo &kernel,
+               const LaunchConfig &config) {
+  const uint64_t lds = uint64_t(kernel.staticLdsBytes) + config.dynamicLdsBytes;
+  return ceilDiv(lds, core.ldsGranule) * core.ldsGranule;
+}
+
 Occupancy occupancyOf(const ChipInfo &chip, const TimingConstants &core,
                       const KernelInfo &kernel, const LaunchConfig &config,
                       unsigned wavesPerGroup) {
@@ -82,11 +89,9 @@ Occupancy occupancyOf(const ChipInfo &chip, const TimingConstants &core,
   result.groups = std::max(1u, core.simds * wavesPerSimd / wavesPerGroup);
   result.limit =
       byRegisters < chip.maxWavesPerSimd ? "registers" : "wave slots";
-  uint64_t lds = uint64_t(kernel.staticLdsBytes) + config.dynamicLdsBytes;
-  if (lds) {
-    uint64_t granule = core.ldsGranule;
-    unsigned byLds = static_cast<unsigned>(std::max<uint64_t>(
-        1, units * chip.ldsPerCU / (ceilDiv(lds, granule) * granule)));
+  if (const uint64_t lds = ldsOf(core, kernel, config)) {
+    unsigned byLds = static_cast<unsigned>(
+        std::max<uint64_t>(1, units * chip.ldsPerCU / lds));
     if (byLds < result.groups) {
       result.groups = byLds;
       result.limit = "LDS";
@@ -371,6 +376,7 @@ void Prediction::replayMembers() {
 /// grid.
 void Prediction::replayAll() {
   sharing.clockHz = hz;
+  sharing.ldsBytes = ldsOf(*core, kernel, config);
   if (!isMember) {
     std::fill(insts.begin(), insts.end(), InstCounters());
     report.timeline.clear();
@@ -488,7 +494,8 @@ void Prediction::reportUse() {
     report.valu = double(sum.valuClocks) / simdClocks;
     report.salu = double(sum.scalarClocks) / simdClocks;
     report.issue = double(sum.issued) * chip.slot / simdClocks;
-    report.lds = double(memory.ldsClocks) / double(sum.clocks) / chip.ldsHalves;
+    report.lds = double(memory.ldsClocks) / double(sum.clocks) /
+                 (chip.ldsHalves * std::max(1u, chip.ldsSides));
     report.vectorMemory =
         double(memory.busyClocks) / double(sum.clocks) / chip.l1s;
   }

@@ -7,6 +7,7 @@
 #include "RdnaAsm.h"
 #include "TimedKernelTest.h"
 #include "timing/Constants.h"
+#include "timing/Memory.h"
 #include "timing/Uncertainty.h"
 
 using namespace fovea::sim;
@@ -181,6 +182,34 @@ TEST_F(RdnaTimingTest, LdsInBothModes) {
   EXPECT_NEAR(clocks("1") / (64 * 200), 16, 0.5);
 }
 
+/// Clocks until the LDS has served reads of 16 bytes a lane, in turn by compute
+/// units of a WGP, of workgroups that begin at \p bytes.
+double ldsClocksAt(const std::vector<uint64_t> &bytes) {
+  const TimingConstants chip = asWgp(*timingConstants("gfx1201"));
+  Sharing sharing;
+  sharing.ldsBytes = 1024;
+  sharing.misses.resize(chip.levels.size() - 1);
+  MemoryModel memory(chip, sharing);
+  MemoryUse read{};
+  read.ldsClocks = 4;
+  read.ldsBytes = 512;
+  uint64_t end = 0;
+  for (size_t i = 0; i < bytes.size(); ++i)
+    end = std::max(end, memory.lds(read, i % 2 ? 3 : 0, false, 0, bytes[i]));
+  return double(end) - chip.ldsLatency;
+}
+
+// In WGP mode the halves of the LDS serve side by side (RDNA ISA documents: space
+// anywhere, near and far alike, "but performance may be lower in some cases"),
+// and a compute unit's accesses go in order.
+TEST_F(RdnaTimingTest, LdsOfWgpsHasTwoHalves) {
+  constexpr uint64_t half = 64 << 10;
+  EXPECT_EQ(ldsClocksAt({0, 0, 0, 0}), 16);
+  EXPECT_EQ(ldsClocksAt({0, half, 0, half}), 8);
+  EXPECT_EQ(ldsClocksAt({0, 0, half, half}), 12);
+  EXPECT_EQ(ldsClocksAt({half - 1024, half}), 4);
+}
+
 // A wave's scratch begins on a line, wherever this process has it: 16 bytes of
 // 32 lanes are eight lines of 64. No other workgroup has them.
 TEST_F(RdnaTimingTest, ScratchIsAlignedAndOwn) {
@@ -203,7 +232,8 @@ TEST_F(RdnaTimingTest, WorkgroupProcessors) {
   const TimingConstants &unit = *timingConstants("gfx1100");
   const TimingConstants pair = asWgp(unit);
   EXPECT_EQ(pair.l1s, 2u);
-  EXPECT_EQ(pair.ldsPairs, 1u);
+  EXPECT_EQ(pair.ldsPairs, 2u);
+  EXPECT_EQ(pair.ldsSides, 2u);
   EXPECT_EQ(pair.matrixFlopsPerClock, 2 * unit.matrixFlopsPerClock);
 }
 
