@@ -170,8 +170,8 @@ const Board *timedBoard(std::string_view target, std::string_view board = {});
 /// "gfx908, gfx90a": the chips that have constants, for error messages.
 std::string timedChipList();
 
-/// Two compute units as one, as kernels in WGP mode have them: a workgroup's LDS
-/// is in one half then, which serves all four SIMDs (docs/Timing.md).
+/// Two compute units as one, as kernels in WGP mode have them: a workgroup's
+/// LDS is in one half then, which serves all four SIMDs (docs/Timing.md).
 TimingConstants asWgp(const TimingConstants &chip);
 
 } // namespace fovea::sim

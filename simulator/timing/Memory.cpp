@@ -266,12 +266,13 @@ uint64_t MemoryModel::lds(const MemoryUse &use, unsigned simd, bool store,
     // Each compute unit's in order: one that waits for its half holds up those
     // behind it, which may want the other.
     const unsigned side = unsigned(
-        std::min<uint64_t>(Chip.ldsSides - 1,
-                           (firstByte + Share.ldsBytes / 2) / Chip.ldsSideBytes));
+        std::min<uint64_t>(Chip.ldsSides - 1, (firstByte + Share.ldsBytes / 2) /
+                                                  Chip.ldsSideBytes));
     start = std::max(start, SideFree[side]);
     end = SideFree[side] = PortFree[pair] = start + std::max(port, clocks);
   } else {
-    // Ports and banks each work off what they have; the later one gives the data.
+    // Ports and banks each work off what they have; the later one gives the
+    // data.
     PortFree[pair] = start + std::max(port, clocks);
     LdsFree = std::max(LdsFree, double(now)) + clocks / Chip.ldsHalves;
     end = std::max(PortFree[pair], LdsFree);

@@ -78,8 +78,9 @@ TEST_F(RdnaTimingTest, MatrixChains) {
   const TimingReport report = time(repeat(wmma(kRdna4, 17, 26), 64), kRdna4);
   EXPECT_NEAR(interval(report, "v_wmma"), 16, 0.2);
   // gfx1201, all three in one bank: 16.8 at most (carlushuang/gcnasm)
-  EXPECT_NEAR(interval(time(repeat(wmma(kRdna4, 16, 28), 64), kRdna4), "v_wmma"),
-              16, 0.8);
+  EXPECT_NEAR(
+      interval(time(repeat(wmma(kRdna4, 16, 28), 64), kRdna4), "v_wmma"), 16,
+      0.8);
   EXPECT_NEAR(report.peakFlops / report.peakClockHz, 64 * 1024, 1);
 }
 
@@ -199,9 +200,9 @@ double ldsClocksAt(const std::vector<uint64_t> &bytes) {
   return double(end) - chip.ldsLatency;
 }
 
-// In WGP mode the halves of the LDS serve side by side (RDNA ISA documents: space
-// anywhere, near and far alike, "but performance may be lower in some cases"),
-// and a compute unit's accesses go in order.
+// In WGP mode the halves of the LDS serve side by side (RDNA ISA documents:
+// space anywhere, near and far alike, "but performance may be lower in some
+// cases"), and a compute unit's accesses go in order.
 TEST_F(RdnaTimingTest, LdsOfWgpsHasTwoHalves) {
   constexpr uint64_t half = 64 << 10;
   EXPECT_EQ(ldsClocksAt({0, 0, 0, 0}), 16);
