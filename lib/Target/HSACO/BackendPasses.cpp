@@ -3,6 +3,7 @@
 #include "BackendPasses.h"
 #include "IllegalCopies.h"
 #include "LoopOrder.h"
+#include "LoopWaits.h"
 #include "OperandBanks.h"
 #include "RecomputeAtUses.h"
 #include "SumRegisters.h"
@@ -27,6 +28,7 @@ BackendPasses::BackendPasses() {
         addIllegalCopies(*config);
         addSumRegisters(*config);
         addLoopOrder(*config);
+        addLoopWaits(*config);
         addUnusedFrame(*config);
         addTrackedPressure(*config);
         addOperandBanks(*config, *hintedInThread);
