@@ -1,6 +1,7 @@
 //===- IllegalCopies.cpp - copies that no instruction does ----------------===//
 
 #include "IllegalCopies.h"
+#include "Opcodes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/CodeGen/MachineFunction.h"
 #include "llvm/CodeGen/MachineFunctionPass.h"
@@ -11,19 +12,8 @@
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
 #include "llvm/IR/Function.h"
 #include "llvm/IR/LLVMContext.h"
-#include <optional>
 
 using namespace llvm;
-
-/// The number of an instruction, which headers that are installed do not tell;
-/// none: this LLVM has none of the name.
-static std::optional<unsigned> opcodeNamed(StringRef name,
-                                           const TargetInstrInfo &info) {
-  for (unsigned opcode = 0; opcode != info.getNumOpcodes(); ++opcode)
-    if (info.getName(opcode) == name)
-      return opcode;
-  return std::nullopt;
-}
 
 namespace {
 class IllegalCopies : public MachineFunctionPass {
@@ -37,8 +27,8 @@ public:
     MachineFunctionPass::getAnalysisUsage(usage);
   }
   bool runOnMachineFunction(MachineFunction &function) override {
-    static const std::optional<unsigned> opcode =
-        opcodeNamed("SI_ILLEGAL_COPY", *function.getSubtarget().getInstrInfo());
+    static const std::optional<unsigned> opcode = fovea::hsaco::opcodeNamed(
+        "SI_ILLEGAL_COPY", *function.getSubtarget().getInstrInfo());
     if (!opcode) {
       function.getFunction().getContext().emitError(
           "this LLVM has no SI_ILLEGAL_COPY; what takes its place is to be "

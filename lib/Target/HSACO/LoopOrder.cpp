@@ -1,6 +1,7 @@
 //===- LoopOrder.cpp - the order of a loop's instructions -----------------===//
 
 #include "LoopOrder.h"
+#include "Opcodes.h"
 #include "fovea/Target/HSACO/KernelAttributes.h"
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/CodeGen/MachineFunction.h"
@@ -522,9 +523,7 @@ bool LoopOrder::runOnMachineFunction(MachineFunction &function) {
   instructions = function.getSubtarget().getInstrInfo();
   aliases = &getAnalysis<AAResultsWrapperPass>().getAAResults();
   isDouble = function.getSubtarget().getCPU() == "gfx950";
-  for (unsigned opcode = 0; opcode < instructions->getNumOpcodes(); ++opcode)
-    if (instructions->getName(opcode) == "SCHED_BARRIER")
-      fence = opcode;
+  fence = fovea::hsaco::opcodeNamed("SCHED_BARRIER", *instructions).value_or(0);
   const MachineLoopInfo &loops =
       getAnalysis<MachineLoopInfoWrapperPass>().getLI();
   bool isChanged = false;
