@@ -50,8 +50,6 @@ UNITS = {"gfx942": (304, 0.95), "gfx950": (256, 0.236), "gfx1151": (40, 2.05),
 BESIDE = {"gfx942": 7.1, "gfx950": 8.3, "gfx1151": 5.1, "gfx1100": 5, "gfx1201": 5.1}
 # As Choice.h has them.
 MARGIN, AGAIN, UNSHARED, TOLERANCE = 1.1, 0.02, 4, 1.125
-# Shares that are combined at once, and by kernels whose rows have four waves.
-AT_ONCE, MOST_AT_ONCE = 64, 256
 
 
 def up(value, by):
@@ -59,8 +57,9 @@ def up(value, by):
 
 
 def at_once(schedule):
-    """combinedAtOnce() of Choice.cpp: what waves a row has is not in records."""
-    return MOST_AT_ONCE if re.search(r"combine:[^;]*waves=4", schedule) else AT_ONCE
+    """Shares of a row that are combined at once, as combinedAtOnceOf() of Catalog.cpp has them."""
+    found = re.search(r"combine:[^;]*?block_n=(\d+)", schedule)
+    return int(found.group(1)) if found else 64
 
 
 class Kernel:

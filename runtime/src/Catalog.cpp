@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <dirent.h>
 #include <new>
+#include <string_view>
 #include <sys/stat.h>
 
 namespace fovea::rt {
@@ -14,6 +16,19 @@ namespace fovea::rt {
 std::string Kernel::name() const {
   return "kernel " + std::to_string(id) + " '" + record->symbol + "' (" +
          record->schedule + ") of package '" + package->path() + "'";
+}
+
+/// What the schedule says, "combine:block_m=1,block_n=64,...": its block_n; and
+/// 64 where it says nothing.
+static int64_t combinedAtOnceOf(const std::string &schedule) {
+  int64_t shares = 64;
+  const size_t launch = schedule.find("combine:");
+  const std::string_view key = "block_n=";
+  if (const size_t place = schedule.find(key, launch);
+      launch != std::string::npos && place < schedule.find(';', launch))
+    std::from_chars(schedule.data() + place + key.size(),
+                    schedule.data() + schedule.size(), shares);
+  return std::max<int64_t>(shares, 1);
 }
 
 std::shared_ptr<const Catalog>
@@ -28,6 +43,7 @@ Catalog::with(std::vector<std::shared_ptr<const PackageReader>> more,
       kernel->record = &record;
       kernel->problem = record.problem.str();
       kernel->target = package->target().str();
+      kernel->combinedAtOnce = combinedAtOnceOf(record.schedule);
       kernel->origin = origin;
       for (const LaunchRecord &launch : record.launches)
         kernel->launches.push_back({launch.suffix, record.symbolOf(launch),

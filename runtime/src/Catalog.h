@@ -36,6 +36,9 @@ struct Kernel {
   const KernelRecord *record; ///< owned by the package
   std::string problem, target;
   std::vector<KernelLaunch> launches; ///< at least one, in their order
+  /// Of a kernel that splits keys: how many of a row's shares its last launch
+  /// adds up at once.
+  int64_t combinedAtOnce;
   /// Of a kernel that was compiled on demand, how; else empty.
   std::string origin;
 

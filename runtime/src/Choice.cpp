@@ -74,14 +74,6 @@ double referenceBlocks(const Candidate &candidate, int64_t blocks) {
   return double(blocks) * candidate.kernel->record->blockN / kReferenceKeys;
 }
 
-/// Shares of a row that are added up at once: kernels of few rows have more
-/// waves for each of them.
-int64_t combinedAtOnce(const Candidate &candidate) {
-  const std::vector<KernelLaunch> &launches = candidate.kernel->launches;
-  return launches.back().threads >= kThreadsOfMany ? kMostCombinedAtOnce
-                                                   : kCombinedAtOnce;
-}
-
 /// The same estimate for a number of shares, in the time of a reference block.
 double shareCost(const Candidate &candidate, const Problem &problem,
                  const DeviceTraits &device, int64_t blocks, int64_t splits) {
@@ -120,7 +112,8 @@ double shareCost(const Candidate &candidate, const Problem &problem,
                    (heads + again) * keys * costs.streamed,
                    double(workgroups) * keys * costs.cached}) +
          double(rounds - 1) * costs.round + costs.combine +
-         costs.run * double(divideUp(splits, combinedAtOnce(candidate)) - 1) +
+         costs.run *
+             double(divideUp(splits, candidate.kernel->combinedAtOnce) - 1) +
          rows * (std::max(costs.row, costs.read * double(splits)) +
                  costs.written * double(splits));
 }

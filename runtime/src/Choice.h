@@ -130,10 +130,6 @@ inline constexpr double kUnlistedCost = 1.5;
 // ShareCosts are in terms of these. They are fitted to predictions of aot-time
 // for head dimension 128, by chip (docs/Runtime.md).
 inline constexpr double kReferenceRows = 128, kReferenceKeys = 32;
-/// Shares of a run of those that are combined, and where a row has so many
-/// threads.
-inline constexpr int64_t kCombinedAtOnce = 64, kMostCombinedAtOnce = 256;
-inline constexpr int32_t kThreadsOfMany = 256;
 /// By which keys are split only where it pays all the same: blocks take longer
 /// when all units work.
 inline constexpr double kShareMargin = 1.1;

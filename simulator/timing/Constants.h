@@ -171,7 +171,8 @@ const Board *timedBoard(std::string_view target, std::string_view board = {});
 std::string timedChipList();
 
 /// Two compute units as one, as kernels in WGP mode have them: a workgroup's
-/// LDS is in one half then, which serves all four SIMDs (docs/Timing.md).
+/// LDS counts as in one half then (that of its middle), which serves all four
+/// SIMDs (docs/Timing.md).
 TimingConstants asWgp(const TimingConstants &chip);
 
 } // namespace fovea::sim

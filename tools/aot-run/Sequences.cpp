@@ -2,6 +2,8 @@
 
 #include "Sequences.h"
 
+#include "Text.h"
+
 #include <algorithm>
 #include <charconv>
 #include <tuple>
@@ -24,16 +26,6 @@ std::optional<std::pair<int64_t, int64_t>> readPair(const std::string &text) {
   if (second != std::errc() || last != end || k < 0)
     return std::nullopt;
   return std::pair(q, k);
-}
-
-std::vector<std::string> splitAt(const std::string &text, char separator) {
-  std::vector<std::string> words(1);
-  for (char c : text)
-    if (c == separator)
-      words.emplace_back();
-    else
-      words.back() += c;
-  return words;
 }
 
 /// How queries or keys lie, and what is passed of that.
@@ -138,7 +130,7 @@ std::optional<SequencesShape> parseSequences(const std::string &text,
   const std::string given = "'" + text + "'";
   error = given + " is no LAYOUT:Q,QxK,..., as packed:100,0,37x80, with :th or "
                   ":batched behind it or not";
-  std::vector<std::string> words = splitAt(text, ':');
+  std::vector<std::string> words = tool::splitAt(text, ':');
   SequencesShape shape;
   shape.text = text;
   for (; words.size() > 2; words.pop_back()) {
@@ -149,7 +141,7 @@ std::optional<SequencesShape> parseSequences(const std::string &text,
   }
   if (words.size() != 2)
     return std::nullopt;
-  for (const std::string &word : splitAt(words[1], ',')) {
+  for (const std::string &word : tool::splitAt(words[1], ',')) {
     const auto lengths = readPair(word);
     if (!lengths)
       return std::nullopt;

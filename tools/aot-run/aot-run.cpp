@@ -129,7 +129,7 @@ const std::map<std::string, Guards> kGuards = {{"auto", Guards::Auto},
                                                {"canary", Guards::Canary}};
 
 /// Kernels multiply it by log2 e, in fp32.
-constexpr double kMostScale = 2.35e38;
+constexpr double kMostScale = FLT_MAX * 0.69314718055994531;
 
 constexpr const char *kGradients[] = {"dq", "dk", "dv"};
 

@@ -2,8 +2,11 @@
 
 #include "Space.h"
 
+#include "Text.h"
+
 #include "fovea/Package/OperationSpec.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -114,16 +117,6 @@ namespace {
 /// The parameters of a launch as they are in the text of a schedule.
 using Parameters = std::map<std::string, std::string>;
 
-std::vector<std::string> split(const std::string &text, char at) {
-  std::vector<std::string> parts;
-  for (size_t from = 0; from <= text.size();) {
-    const size_t to = std::min(text.find(at, from), text.size());
-    parts.push_back(text.substr(from, to - from));
-    from = to + 1;
-  }
-  return parts;
-}
-
 /// How many rows a wave has says more of what it does than how many waves there
 /// are.
 void countRowsOfWaves(Parameters &parameters) {
@@ -141,12 +134,12 @@ void countRowsOfWaves(Parameters &parameters) {
 /// that has no name, and of others the algorithm.
 std::map<std::string, Parameters> launchesOf(const std::string &schedule) {
   std::map<std::string, Parameters> launches;
-  for (const std::string &part : split(schedule, ';')) {
+  for (const std::string &part : tool::splitAt(schedule, ';')) {
     const size_t colon = part.find(':');
     const bool isNamed = colon != std::string::npos;
     const std::string list = isNamed ? part.substr(colon + 1) : part;
     Parameters &parameters = launches[isNamed ? part.substr(0, colon) : ""];
-    for (const std::string &pair : split(list, ',')) {
+    for (const std::string &pair : tool::splitAt(list, ',')) {
       const size_t equals = std::min(pair.find('='), pair.size());
       if (equals == pair.size())
         parameters["algorithm"] = pair;
@@ -157,6 +150,9 @@ std::map<std::string, Parameters> launchesOf(const std::string &schedule) {
   }
   return launches;
 }
+
+/// Whose numbers are names of places, of which none is nearer than others.
+constexpr const char *kPlaces = "queries_in_lds";
 
 double distance(const Parameters &a, const Parameters &b) {
   std::set<std::string> keys;
@@ -171,7 +167,9 @@ double distance(const Parameters &a, const Parameters &b) {
     } else if (own->second != other->second) {
       const double from = std::atof(own->second.c_str()),
                    to = std::atof(other->second.c_str());
-      sum += from > 0 && to > 0 ? std::fabs(std::log2(to / from)) : 1;
+      sum += from > 0 && to > 0 && key != kPlaces
+                 ? std::fabs(std::log2(to / from))
+                 : 1;
     }
   }
   return sum;

@@ -11,6 +11,7 @@
 #include "llvm/Support/Path.h"
 #include <map>
 #include <set>
+#include <system_error>
 
 using namespace fovea;
 using namespace fovea::tools;
@@ -83,11 +84,12 @@ static std::string readRow(const json::Object &object, FileRow &row) {
 static std::vector<FileRow> readRows(const std::string &path,
                                      Complaints &complaints) {
   std::vector<FileRow> rows;
-  if (!llvm::sys::fs::exists(path))
-    return rows;
   llvm::Expected<std::string> read = readText(path);
   if (!read) {
-    complaints.add(path, "cannot be read: " + llvm::toString(read.takeError()));
+    llvm::handleAllErrors(read.takeError(), [&](llvm::ErrorInfoBase &error) {
+      if (error.convertToErrorCode() != std::errc::no_such_file_or_directory)
+        complaints.add(path, "cannot be read: " + error.message());
+    });
     return rows;
   }
   llvm::StringRef text = *read;

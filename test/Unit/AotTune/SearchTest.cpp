@@ -213,7 +213,10 @@ TEST(Search, DistancesAreDoublingsAndWhatElseDiffers) {
               1 + std::log2(4 / 3.0), 1e-12);
   // A parameter that only one says, and places, which are no numbers.
   EXPECT_EQ(distance(one, one + ",value_split=2"), 1);
-  EXPECT_EQ(distance(one + ",queries_in_lds=0", one + ",queries_in_lds=3"), 1);
+  for (const char *place : {"0", "1"})
+    EXPECT_EQ(
+        distance(one + ",queries_in_lds=" + place, one + ",queries_in_lds=3"),
+        1);
   // Launches.
   const std::string sums = "deterministic;dkdv:block_n=64;dq:block_n=64";
   EXPECT_EQ(distance(sums, "deterministic;dkdv:block_n=32;dq:block_n=16"), 3);

@@ -199,17 +199,23 @@ TEST_F(SplitTest, CostsAreOfTheChipAndTheKernel) {
 }
 
 TEST_F(SplitTest, ManySharesAreOfKernelsThatCombineThemAtOnce) {
-  for (auto [threads, splits] : {std::pair(128, 128), {256, 256}}) {
+  // As their schedule tells; threads alone do not (those of wide rows of V).
+  for (auto [schedule, splits] :
+       {std::pair("split", 128),
+        {"split;share:block_n=256;combine:block_m=1,block_n=64,waves=4", 128},
+        {"split;share:block_n=64;combine:block_m=1,block_n=256,waves=4",
+         256}}) {
     std::filesystem::remove(path);
     KernelRecord split = makeSplit();
     split.blockM = 16;
     split.blockN = 64;
-    split.launches = {{"share", 16, 256}, {"combine", 1, threads}};
+    split.schedule = schedule;
+    split.launches = {{"share", 16, 256}, {"combine", 1, 256}};
     writeAll({makePlain(), split});
     ContextPtr context = makeContext();
     EXPECT_EQ(select(context.get(), makeShort(1, 131072, 8, 1)).splits,
               uint32_t(splits))
-        << threads;
+        << schedule;
   }
 }
 
