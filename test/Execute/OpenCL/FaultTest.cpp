@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <string>
+#include <unistd.h>
 
 using namespace fovea::test;
 
@@ -155,7 +157,9 @@ protected:
     ASSERT_GT(image.size(), 1000u);
   }
   hipError_t loadFile(const std::vector<char> &bytes) {
-    const std::string path = testing::TempDir() + "fovea-image.hsaco";
+    // Of this process alone: these tests run on several chips at once.
+    const std::string path = testing::TempDir() + "fovea-image-" +
+                             std::to_string(::getpid()) + ".hsaco";
     std::ofstream(path, std::ios::binary)
         .write(bytes.data(), std::streamsize(bytes.size()));
     hipModule_t module = nullptr;
