@@ -16,10 +16,10 @@ class TargetPassConfig;
 
 namespace fovea::hsaco {
 
-/// Makes waits of loops, where one of their writes to LDS may be under way,
-/// such that LLVM does not drop. Reads need none: what overwrites them waits
-/// for what used them, and copies from memory to LDS have waits of the kernels'
-/// own.
+/// Makes waits, where a write to LDS of an iteration before may be under way, such
+/// that LLVM does not drop. Reads that an iteration leaves under way do not count
+/// yet, though what another wave writes behind a barrier waits for its own alone;
+/// copies from memory to LDS have waits of the kernels' own.
 void addLoopWaits(llvm::TargetPassConfig &config);
 
 } // namespace fovea::hsaco
