@@ -19,9 +19,8 @@ std::string Kernel::name() const {
 }
 
 /// What the schedule says, "combine:block_m=1,block_n=64,...": its block_n; and
-/// 64 where it says nothing.
-static int64_t combinedAtOnceOf(const std::string &schedule) {
-  int64_t shares = 64;
+/// \p shares where it says nothing.
+static int64_t combinedAtOnceOf(const std::string &schedule, int64_t shares) {
   const size_t launch = schedule.find("combine:");
   const std::string_view key = "block_n=";
   if (const size_t place = schedule.find(key, launch);
@@ -43,7 +42,8 @@ Catalog::with(std::vector<std::shared_ptr<const PackageReader>> more,
       kernel->record = &record;
       kernel->problem = record.problem.str();
       kernel->target = package->target().str();
-      kernel->combinedAtOnce = combinedAtOnceOf(record.schedule);
+      kernel->combinedAtOnce =
+          combinedAtOnceOf(record.schedule, kernel->combinedAtOnce);
       kernel->origin = origin;
       for (const LaunchRecord &launch : record.launches)
         kernel->launches.push_back({launch.suffix, record.symbolOf(launch),
