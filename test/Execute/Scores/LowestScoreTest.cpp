@@ -128,12 +128,9 @@ class BackwardLowestTest : public LowestScoreTest {};
 // The mean of V, and no sum of the exponentials that float's range does not
 // have; where all are -infinity, zeros.
 TEST_P(ForwardLowestTest, CountsKeysAlike) {
-  compile(fovea::OpKind::Forward, forward(hasSinks()), hasSinks());
-  if (HasFatalFailure())
-    return;
-  std::string error;
-  auto session = compiled.open(error);
-  ASSERT_TRUE(session) << error;
+  auto session =
+      compileAndOpen(fovea::OpKind::Forward, forward(hasSinks()), hasSinks());
+  ASSERT_TRUE(session);
   if (kernel().schedule.count("algorithm"))
     options.splits = 3;
   run::ForwardCase c = sizes();
@@ -175,12 +172,8 @@ TEST_P(ForwardLowestTest, CountsKeysAlike) {
 // A log-sum-exp of that magnitude does not say how many keys there were: rows
 // pass no gradient, and other rows all of theirs.
 TEST_P(BackwardLowestTest, PassesNoGradient) {
-  compile(fovea::OpKind::Backward, backward());
-  if (HasFatalFailure())
-    return;
-  std::string error;
-  auto session = compiled.open(error);
-  ASSERT_TRUE(session) << error;
+  auto session = compileAndOpen(fovea::OpKind::Backward, backward());
+  ASSERT_TRUE(session);
   options.deterministic = false;
   run::BackwardCase c;
   c.forward = sizes();

@@ -130,6 +130,19 @@ protected:
     ASSERT_EQ(compiled.compile(request), "");
   }
 
+  /// Compiles, and opens what came of it; null: it failed, as the test does.
+  std::unique_ptr<run::Session> compileAndOpen(fovea::OpKind op,
+                                               const std::string &function,
+                                               bool hasSinks = false) {
+    compile(op, function, hasSinks);
+    if (HasFatalFailure())
+      return nullptr;
+    std::string error;
+    auto session = compiled.open(error);
+    EXPECT_TRUE(session) << error;
+    return session;
+  }
+
   std::vector<run::ForwardCase> cases() const {
     std::vector<run::ForwardCase> all;
     run::ForwardCase c;

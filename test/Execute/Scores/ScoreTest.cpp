@@ -348,12 +348,8 @@ TEST_P(RandomScoreTest, BackwardAgrees) {
 
 /// The reference must tell a kernel whose derivative is not its program's.
 TEST_P(WrongDerivativeTest, IsFound) {
-  compile(fovea::OpKind::Backward, backward());
-  if (HasFatalFailure())
-    return;
-  std::string error;
-  auto session = compiled.open(error);
-  ASSERT_TRUE(session) << error;
+  auto session = compileAndOpen(fovea::OpKind::Backward, backward());
+  ASSERT_TRUE(session);
   run::BackwardCase c = gradientCases().front();
   const run::CaseScore captures(compiled.score().name, compiled.captures(), {},
                                 c.forward);

@@ -59,15 +59,6 @@ protected:
         {"prepare", rows, 256}, {"fused", rows, 512}, {"convert", rows, 128}};
     return record;
   }
-
-  /// The launches' kernels, "bwd_delta bwd_dkdv"; forgets them.
-  std::string launched() {
-    std::string names;
-    for (const FakeLaunch &launch : fake.launches)
-      names += (names.empty() ? "" : " ") + launch.function;
-    fake.launches.clear();
-    return names;
-  }
 };
 
 } // namespace fovea::test

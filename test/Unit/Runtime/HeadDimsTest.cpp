@@ -41,9 +41,6 @@ protected:
     fake.launches.clear();
     return fovea_forward(context.get(), &p, nullptr);
   }
-  std::string launched() const {
-    return fake.launches.empty() ? "" : fake.launches[0].function;
-  }
 
   fovea_head_dims_t dims = {};
   ContextPtr context;

@@ -244,6 +244,15 @@ protected:
                : T();
   }
 
+  /// The launches' kernels, "bwd_delta bwd_dkdv"; forgets them.
+  std::string launched() {
+    std::string names;
+    for (const FakeLaunch &launch : fake.launches)
+      names += (names.empty() ? "" : " ") + launch.function;
+    fake.launches.clear();
+    return names;
+  }
+
   void fail(const char *function, int nth, int error) {
     std::lock_guard<std::mutex> lock(fake.mutex);
     fake.failFunction = function;

@@ -90,13 +90,6 @@ protected:
     EXPECT_EQ(found[0], splits);
     EXPECT_EQ(found[1], packedHeads);
   }
-  std::string launched() {
-    std::string names;
-    for (const FakeLaunch &launch : fake.launches)
-      names += (names.empty() ? "" : " ") + launch.function;
-    fake.launches.clear();
-    return names;
-  }
 };
 
 } // namespace
