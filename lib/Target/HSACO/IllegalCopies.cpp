@@ -10,10 +10,10 @@
 #include "llvm/CodeGen/TargetInstrInfo.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
-#include "llvm/IR/Function.h"
-#include "llvm/IR/LLVMContext.h"
 
 using namespace llvm;
+
+static constexpr StringRef kCopy = "SI_ILLEGAL_COPY";
 
 namespace {
 class IllegalCopies : public MachineFunctionPass {
@@ -28,11 +28,9 @@ public:
   }
   bool runOnMachineFunction(MachineFunction &function) override {
     static const std::optional<unsigned> opcode = fovea::hsaco::opcodeNamed(
-        "SI_ILLEGAL_COPY", *function.getSubtarget().getInstrInfo());
+        kCopy, *function.getSubtarget().getInstrInfo());
     if (!opcode) {
-      function.getFunction().getContext().emitError(
-          "this LLVM has no SI_ILLEGAL_COPY; what takes its place is to be "
-          "named in IllegalCopies.cpp");
+      fovea::hsaco::reportMissing(kCopy, "IllegalCopies.cpp", function);
       return false;
     }
     bool isChanged = false;

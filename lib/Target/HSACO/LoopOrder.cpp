@@ -15,6 +15,7 @@
 #include "llvm/CodeGen/TargetRegisterInfo.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
 #include "llvm/IR/Function.h"
+#include <optional>
 #include <tuple>
 
 using namespace llvm;
@@ -78,13 +79,15 @@ private:
 
   const TargetInstrInfo *instructions = nullptr;
   AAResults *aliases = nullptr;
-  unsigned fence = 0; ///< that LLVM's scheduler moves nothing over
+  unsigned fence = 0;    ///< kFence
   bool isDouble = false; ///< products take two issues
 };
 } // namespace
 
 char LoopOrder::ID;
 
+// LLVM's scheduler moves nothing over it.
+static constexpr StringRef kFence = "SCHED_BARRIER";
 // Few products are no loop that counts.
 static constexpr int kFewProducts = 8;
 // That a loop has beside those of what each element is hidden by.
@@ -523,7 +526,13 @@ bool LoopOrder::runOnMachineFunction(MachineFunction &function) {
   instructions = function.getSubtarget().getInstrInfo();
   aliases = &getAnalysis<AAResultsWrapperPass>().getAAResults();
   isDouble = function.getSubtarget().getCPU() == "gfx950";
-  fence = fovea::hsaco::opcodeNamed("SCHED_BARRIER", *instructions).value_or(0);
+  static const std::optional<unsigned> opcode =
+      fovea::hsaco::opcodeNamed(kFence, *instructions);
+  if (!opcode) {
+    fovea::hsaco::reportMissing(kFence, "LoopOrder.cpp", function);
+    return false;
+  }
+  fence = *opcode;
   const MachineLoopInfo &loops =
       getAnalysis<MachineLoopInfoWrapperPass>().getLI();
   bool isChanged = false;

@@ -17,8 +17,6 @@
 #include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/CodeGen/TargetRegisterInfo.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
-#include "llvm/IR/Function.h"
-#include "llvm/IR/LLVMContext.h"
 #include "llvm/PassInfo.h"
 #include "llvm/PassRegistry.h"
 #include <map>
@@ -88,10 +86,8 @@ public:
     loops = &getAnalysis<MachineLoopInfoWrapperPass>().getLI();
     static const std::optional<Opcodes> found = opcodes(*info);
     if (!isPlaced || !found) {
-      function.getFunction().getContext().emitError(
-          "this LLVM has no " +
-          (isPlaced ? "wait of a name in" : "pass " + kLegalizer + ", as in") +
-          " LoopWaits.cpp; what takes its place is to be named there");
+      fovea::hsaco::reportMissing(isPlaced ? "soft wait" : kLegalizer,
+                                  "LoopWaits.cpp", function);
       return false;
     }
     ends.clear();

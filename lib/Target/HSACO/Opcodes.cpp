@@ -1,7 +1,10 @@
 //===- Opcodes.cpp - instructions by name ---------------------------------===//
 
 #include "Opcodes.h"
+#include "llvm/CodeGen/MachineFunction.h"
 #include "llvm/CodeGen/TargetInstrInfo.h"
+#include "llvm/IR/Function.h"
+#include "llvm/IR/LLVMContext.h"
 
 using namespace llvm;
 
@@ -11,4 +14,11 @@ std::optional<unsigned> fovea::hsaco::opcodeNamed(StringRef name,
     if (info.getName(opcode) == name)
       return opcode;
   return std::nullopt;
+}
+
+void fovea::hsaco::reportMissing(StringRef what, StringRef file,
+                                 const MachineFunction &function) {
+  function.getFunction().getContext().emitError(
+      "this LLVM has no " + what + "; what takes its place is to be named in " +
+      file);
 }

@@ -12,6 +12,7 @@
 #include <optional>
 
 namespace llvm {
+class MachineFunction;
 class TargetInstrInfo;
 } // namespace llvm
 
@@ -21,6 +22,11 @@ namespace fovea::hsaco {
 /// through all of them, to be done once.
 std::optional<unsigned> opcodeNamed(llvm::StringRef name,
                                     const llvm::TargetInstrInfo &info);
+
+/// An error of the function's context: this LLVM has no instruction or pass
+/// `what`, and `file` of this folder is to name what takes its place.
+void reportMissing(llvm::StringRef what, llvm::StringRef file,
+                   const llvm::MachineFunction &function);
 
 } // namespace fovea::hsaco
 
