@@ -130,6 +130,10 @@ public:
           load = std::min(load, Wait->oldestLdsWrite(i, true));
         }
       LdsTime.barrier(open);
+      for (unsigned i = 0; LdsRaces && !NamedBarriers && i < group.waveCount;
+           ++i)
+        if (group.waves[i].state != WaveState::Ended)
+          LdsRaces->keepReads(i, Wait->openLdsReads(i));
     }
     if (Other)
       Other->barrier(group);

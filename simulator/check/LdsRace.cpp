@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "check/LdsRace.h"
+#include "check/WaitCheck.h"
 
 #include <cstring>
 
@@ -31,6 +32,15 @@ uint32_t clockOf(uint64_t write) { return uint32_t(write >> 40); }
 uint32_t instructionOf(uint64_t write) { return (write >> 16) & 0xffffff; }
 unsigned waveOf(uint64_t write) { return (write >> 8) & 0xff; }
 bool atomicOf(uint64_t write) { return (write >> 4) & 1; }
+// Cell::read: barriers 28 | bytes 4 | waves 32.
+uint64_t packRead(uint32_t barriers, unsigned wave, unsigned bytes) {
+  return uint64_t(barriers & 0xfffffff) << 36 | uint64_t(bytes) << 32 |
+         uint64_t(1) << wave;
+}
+/// Readers of the same bytes are kept together; of others, the last.
+void addRead(uint64_t &read, uint64_t fresh) {
+  read = read >> 32 == fresh >> 32 ? fresh | read : fresh;
+}
 } // namespace
 
 unsigned LdsRace::ownerOf(uint64_t write) const {
@@ -45,6 +55,8 @@ void LdsRace::beginGroup(const Group &group) {
   Cells.resize(4 * blocks);
   ReadBy.resize(4 * blocks);
   Suspects.clear();
+  Reads.resize(size_t(group.waveCount) * WaitCheck::kMostLdsReads);
+  ReadCount.assign(group.waveCount, 0);
 }
 
 void LdsRace::split(uint32_t block) {
@@ -90,20 +102,20 @@ struct LdsRace::Now {
   const InstPlan &plan;
   MemoryAccess::Kind kind;
   unsigned me;
-  uint64_t epoch; ///< Cell::read is barriers 28 | bytes 4 | waves 32
+  uint64_t read;  ///< Cell::read but for its bytes
   uint64_t write; ///< Cell::write but for its bytes
 };
 
-/// The accesses of \p bytes of words in state \p cell; false on a race. The
-/// words have numbers from \p index on.
-inline bool LdsRace::step(const Now &now, Cell &cell, uint32_t index,
+/// The accesses of \p bytes of words in state \p cell. The words have numbers
+/// from \p index on.
+inline void LdsRace::step(const Now &now, Cell &cell, uint32_t index,
                           unsigned bytes, unsigned lane) {
-  uint64_t fresh = now.epoch | uint64_t(bytes) << 32 | uint64_t(1) << now.me;
+  uint64_t fresh = now.read | uint64_t(bytes) << 32;
   uint64_t write = cell.write, read = cell.read;
   // Whoever wrote since this wave's last read has been held against that.
   if (now.kind == MemoryAccess::Load && (read & fresh) == fresh &&
       read >> 32 == fresh >> 32)
-    return true;
+    return;
   bool harmless = atomicOf(write) && now.kind != MemoryAccess::Store;
   if (waveOf(write) != now.me && waveOf(write) != Time.loads(now.me) &&
       (write & bytes) && !harmless &&
@@ -112,14 +124,13 @@ inline bool LdsRace::step(const Now &now, Cell &cell, uint32_t index,
          "wave " + std::to_string(ownerOf(write)) + " writes it with " +
              Out.place(instructionOf(write)) +
              "; no barrier after that write's wait lies between them");
-    return false;
+    return;
   }
   if (now.kind == MemoryAccess::Load) {
-    // Readers of the same bytes are kept together; of others, the last.
-    cell.read = read >> 32 == fresh >> 32 ? fresh | read : fresh;
-    return true;
+    addRead(cell.read, fresh);
+    return;
   }
-  if (now.kind == MemoryAccess::Store && read >> 36 == now.epoch >> 36 &&
+  if (now.kind == MemoryAccess::Store && read >> 36 == now.read >> 36 &&
       ((read >> 32) & bytes)) {
     uint32_t others = uint32_t(read) & ~(1u << now.me);
     for (; others; others &= others - 1) {
@@ -128,15 +139,36 @@ inline bool LdsRace::step(const Now &now, Cell &cell, uint32_t index,
         continue;
       race(now.wave, now.plan, now.kind, index, lane,
            "wave " + std::to_string(other) + " reads it with " +
-               Out.place(readBy(index)) + "; no barrier lies between them");
-      return false;
+               Out.place(readBy(index)) +
+               "; no barrier after that read's wait lies between them");
+      return;
     }
   }
   // Several parts of a word that one wave writes are kept together.
   if (waveOf(write) == waveOf(now.write) && clockOf(write) == clockOf(now.write))
     bytes |= write & 15;
   cell.write = now.write | bytes;
-  return true;
+}
+
+template <typename Function>
+inline void LdsRace::eachCell(uint32_t at, uint32_t bytes,
+                              const Function &function) {
+  uint32_t index = at / 4;
+  if (bytes == 16 && at % 16 == 0 && index / 4 < Blocks.size() &&
+      Blocks[index / 4].write != kSplit) {
+    function(Blocks[index / 4], BlockReadBy[index / 4], index, 15);
+    return;
+  }
+  for (uint32_t i = index / 4; i <= (at + bytes - 1) / 16; ++i)
+    if (i < Blocks.size() && Blocks[i].write != kSplit)
+      split(i);
+  bool words = bytes % 4 == 0 && at % 4 == 0;
+  for (uint32_t i = 0; i < (words ? bytes / 4 : bytes); ++i) {
+    uint32_t word = words ? index + i : (at + i) / 4;
+    if (word < Cells.size())
+      function(Cells[word], ReadBy[word], word,
+               words ? 15u : 1u << ((at + i) % 4));
+  }
 }
 
 void LdsRace::access(Wave &wave, const InstPlan &plan,
@@ -144,47 +176,50 @@ void LdsRace::access(Wave &wave, const InstPlan &plan,
   unsigned me = wave.index;
   bool atomic = access.kind == MemoryAccess::Atomic;
   bool direct = plan.op->flags & kLdsDirect;
-  Now now{wave,
-          plan,
-          access.kind,
-          me,
-          uint64_t(Time.barriers() & 0xfffffff) << 36,
-          direct ? packWrite(Time.nowLoad(me), plan.index, Time.loads(me), false, 0)
-                 : packWrite(Time.now(me), plan.index, me, atomic, 0)};
+  Now now{
+      wave,
+      plan,
+      access.kind,
+      me,
+      packRead(Time.barriers(), me, 0),
+      direct ? packWrite(Time.nowLoad(me), plan.index, Time.loads(me), false, 0)
+             : packWrite(Time.now(me), plan.index, me, atomic, 0)};
   bool loads = access.kind == MemoryAccess::Load;
-  auto word = [&](uint32_t index, unsigned bytes, unsigned lane) {
-    if (index >= Cells.size())
-      return;
-    if (loads)
-      ReadBy[index] = plan.index;
-    step(now, Cells[index], index, bytes, lane);
-  };
+  if (loads) {
+    Read &read = Reads[me * WaitCheck::kMostLdsReads +
+                       ReadCount[me]++ % WaitCheck::kMostLdsReads];
+    read.instruction = plan.index;
+    read.bytes = access.bytes;
+    read.mask = access.mask;
+    unsigned lanes =
+        access.mask ? 64 - unsigned(__builtin_clzll(access.mask)) : 0;
+    for (unsigned i = 0; i < lanes; ++i)
+      read.address[i] = uint32_t(access.address[i]);
+  }
   for (uint64_t left = access.mask; left; left &= left - 1) {
     unsigned lane = unsigned(__builtin_ctzll(left));
-    uint32_t at = uint32_t(access.address[lane]), index = at / 4;
-    if (access.bytes == 16 && at % 16 == 0 && index / 4 < Blocks.size()) {
-      Cell &block = Blocks[index / 4];
-      if (block.write != kSplit) {
-        if (loads)
-          BlockReadBy[index / 4] = plan.index;
-        if (!step(now, block, index, 15, lane) &&
-            wave.state != WaveState::Running)
-          return;
-        continue;
-      }
-    }
-    for (uint32_t i = index / 4; i <= (at + access.bytes - 1) / 16; ++i)
-      if (i < Blocks.size() && Blocks[i].write != kSplit)
-        split(i);
-    if (access.bytes % 4 == 0 && at % 4 == 0) {
-      for (uint32_t i = 0; i < access.bytes / 4; ++i)
-        word(index + i, 15, lane);
-    } else {
-      for (uint32_t i = 0; i < access.bytes; ++i)
-        word((at + i) / 4, 1u << ((at + i) % 4), lane);
-    }
+    eachCell(uint32_t(access.address[lane]), access.bytes,
+             [&](Cell &cell, uint32_t &readBy, uint32_t index, unsigned bytes) {
+               if (loads)
+                 readBy = plan.index;
+               step(now, cell, index, bytes, lane);
+             });
     if (wave.state != WaveState::Running)
       return;
+  }
+}
+
+void LdsRace::keepReads(unsigned wave, unsigned open) {
+  uint64_t fresh = packRead(Time.barriers(), wave, 0);
+  for (unsigned i = open; i > 0; --i) {
+    const Read &read = Reads[wave * WaitCheck::kMostLdsReads +
+                             (ReadCount[wave] - i) % WaitCheck::kMostLdsReads];
+    for (uint64_t left = read.mask; left; left &= left - 1)
+      eachCell(read.address[__builtin_ctzll(left)], read.bytes,
+               [&](Cell &cell, uint32_t &readBy, uint32_t, unsigned bytes) {
+                 readBy = read.instruction;
+                 addRead(cell.read, fresh | uint64_t(bytes) << 32);
+               });
   }
 }
 

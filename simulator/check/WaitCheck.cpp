@@ -99,7 +99,7 @@ bool WaitCheck::before(Wave &wave, const InstPlan &plan) {
     hit |= plan.touched[i].mask & s.pending.word[plan.touched[i].word];
   if (__builtin_expect(hit != 0, 0))
     early(wave, plan, s);
-  s.spaces = 0;
+  s.spaces = s.ldsReads = 0;
   s.ldsLow = UINT32_MAX;
   s.ldsHigh = 0;
   s.ldsClock = UINT32_MAX;
@@ -178,6 +178,8 @@ void WaitCheck::access(Wave &wave, const InstPlan &plan,
         s.ldsHigh =
             std::max(s.ldsHigh, static_cast<uint32_t>(at + access.bytes));
       }
+  } else {
+    ++s.ldsReads;
   }
   if (toLds || !Reports)
     return;
@@ -238,6 +240,7 @@ void WaitCheck::after(Wave &wave, const InstPlan &plan) {
     op.ldsLow = s.ldsLow;
     op.ldsHigh = s.ldsHigh;
     op.ldsClock = s.ldsClock;
+    op.ldsReads = s.ldsReads;
     q.unordered += op.unordered;
     q.toLds += op.ldsClock != UINT32_MAX;
     if (!((needed >> c) & 1))
@@ -260,6 +263,17 @@ uint32_t WaitCheck::oldestLdsWrite(unsigned wave, bool loads) const {
         if ((q.at(i).ldsHigh != 0) == loads)
           oldest = std::min(oldest, q.at(i).ldsClock);
   return oldest;
+}
+
+unsigned WaitCheck::openLdsReads(unsigned wave) const {
+  unsigned open = 0;
+  // A flat load is on a counter of vector memory, too.
+  for (unsigned c : {LgkmCnt, DsCnt}) {
+    const Queue &q = Waves[wave].queue[c];
+    for (unsigned i = 0; i < q.size; ++i)
+      open += q.at(i).ldsReads;
+  }
+  return open;
 }
 
 std::string WaitCheck::counterName(unsigned counter, unsigned value) const {

@@ -36,19 +36,26 @@ public:
   /// be done; UINT32_MAX when all are.
   /// \p loads: of loads to LDS, or of the others.
   uint32_t oldestLdsWrite(unsigned wave, bool loads) const;
+  /// How many reads of LDS (two of a ds_read2) are not known to be done: the
+  /// last ones of the wave.
+  unsigned openLdsReads(unsigned wave) const;
+  /// What it returns at most.
+  static constexpr unsigned kMostLdsReads = 128;
 
 private:
   struct Operation {
     uint32_t index = 0;
     bool unordered = false;
     uint8_t ranges = 0;
+    uint8_t ldsReads = 0; ///< into registers
     RegRange range[2];
     uint32_t ldsLow = 0, ldsHigh = 0; ///< bytes that a load will write to LDS
     uint32_t ldsClock = UINT32_MAX;   ///< when it writes LDS
   };
   /// The operations on one counter, oldest first.
   struct Queue {
-    static constexpr unsigned kMost = 64; ///< no counter counts further
+    /// No counter counts further.
+    static constexpr unsigned kMost = kMostLdsReads / 2;
     Operation op[kMost];
     unsigned begin = 0, size = 0;
     unsigned unordered = 0, toLds = 0;
@@ -60,7 +67,7 @@ private:
     bool shared = false; ///< a register may be pending on two operations
     Queue queue[kWaitCounters];
     // Of the instruction that executes:
-    uint8_t spaces = 0;
+    uint8_t spaces = 0, ldsReads = 0;
     uint32_t ldsLow = UINT32_MAX, ldsHigh = 0;
     uint32_t ldsClock = UINT32_MAX;
   };

@@ -57,6 +57,49 @@ TEST_F(LdsRaces, ReadThenWrite) {
   EXPECT_EQ(body("race-lds", start + "s_barrier\nds_write_b32 v10, v0\n", 256), "");
 }
 
+TEST_F(LdsRaces, ReadStillOnItsWayAtTheBarrier) {
+  // Each wave reads the next one's words and writes its own behind a barrier.
+  auto check = [&](const std::string &reads, const std::string &between,
+                   const std::string &write = "ds_write_b32 v10, v0\n") {
+    return body("race-lds",
+                "v_lshlrev_b32 v10, 2, v0\n"
+                "v_xor_b32 v11, 0x100, v10\n" +
+                    reads + between + write + "s_waitcnt lgkmcnt(0)\n",
+                256);
+  };
+  const std::string one = "ds_read_b32 v12, v11\n",
+                    wait = "s_waitcnt lgkmcnt(0)\n", barrier = "s_barrier\n";
+  EXPECT_TRUE(
+      hasAll(check(one, barrier),
+             {"check 'race-lds'", "`ds_write_b32 v10, v0`", "reads it with",
+              "`ds_read_b32 v12, v11`", "no barrier after that read's wait"}));
+  EXPECT_EQ(check(one, wait + barrier), "");
+  // A wait behind the barrier is too late, unless another barrier follows.
+  EXPECT_NE(check(one, barrier + wait), "");
+  EXPECT_NE(check(one, barrier + barrier), "");
+  EXPECT_EQ(check(one, barrier + wait + barrier), "");
+  // Of two reads the first is done; places of one instruction are two reads.
+  const std::string first = "s_waitcnt lgkmcnt(1)\n" + barrier,
+                    other = "ds_write_b32 v10, v0 offset:1024\n",
+                    next = "ds_read_b32 v13, v11 offset:1024\n",
+                    both = "ds_read2st64_b32 v[14:15], v11 offset1:4\n";
+  EXPECT_EQ(check(one + next, first), "");
+  EXPECT_NE(check(one + next, first, other), "");
+  EXPECT_NE(check(both, barrier), "");
+  EXPECT_NE(check(both, barrier, other), "");
+  EXPECT_EQ(check(both + next, first), "");
+  // Words and bytes of blocks that are read as a whole.
+  for (const char *write :
+       {"ds_write_b128 v10, v[0:3]\n", "ds_write_b8 v10, v0\n"})
+    for (const std::string &late : {wait, std::string()})
+      EXPECT_EQ(check("v_lshlrev_b32 v10, 4, v0\nv_xor_b32 v11, 0x400, v10\n"
+                      "ds_read_b128 v[12:15], v11\n",
+                      late + barrier, write)
+                    .empty(),
+                !late.empty())
+          << write;
+}
+
 TEST_F(LdsRaces, BlocksAndWords) {
   // Blocks of 16 bytes against their words, in all combinations.
   for (const char *write : {"ds_write_b128 v10, v[2:5]\n",
