@@ -20,51 +20,85 @@
 #include "llvm/PassInfo.h"
 #include "llvm/PassRegistry.h"
 #include <map>
-#include <optional>
 #include <set>
 #include <tuple>
+#include <vector>
 
 using namespace llvm;
+
+static constexpr StringRef kFile = "LoopWaits.cpp";
+static constexpr StringRef kLegalizer = "si-memory-legalizer";
 
 namespace {
 /// A wait that LLVM may drop, and the same one that it keeps.
 struct Wait {
   StringRef soft, kept;
 };
-} // namespace
+constexpr Wait kWaits[] = {{"S_WAITCNT_soft", "S_WAITCNT"},
+                           {"S_WAIT_DSCNT_soft", "S_WAIT_DSCNT"}};
 
-static constexpr Wait kWaits[] = {{"S_WAITCNT_soft", "S_WAITCNT"},
-                                  {"S_WAIT_DSCNT_soft", "S_WAIT_DSCNT"}};
-static constexpr StringRef kLegalizer = "si-memory-legalizer";
+/// The target's instructions, looked through once.
+struct Instructions {
+  enum Kind : uint8_t { Other, Lds, Barrier };
+  std::vector<Kind> kinds;           ///< by opcode
+  DenseMap<unsigned, unsigned> kept; ///< by waits that LLVM may drop
+  StringRef missing;                 ///< of kWaits, in this LLVM
 
-namespace {
-/// What loops have under way at a place of a program. Writes ahead of them are
-/// not among it: LLVM knows of these.
-struct Lds {
-  bool isReached = false, isWriting = false;
-  /// A write of an iteration before: LLVM knows of others when it first looks.
+  explicit Instructions(const TargetInstrInfo &info) {
+    for (unsigned opcode = 0; opcode != info.getNumOpcodes(); ++opcode) {
+      StringRef name = info.getName(opcode);
+      kinds.push_back(name.starts_with("DS_")         ? Lds
+                      : name.starts_with("S_BARRIER") ? Barrier
+                                                      : Other);
+    }
+    auto find = [&](StringRef name) {
+      auto opcode = fovea::hsaco::opcodeNamed(name, info);
+      if (!opcode)
+        missing = name;
+      return opcode.value_or(0);
+    };
+    for (const Wait &wait : kWaits)
+      kept[find(wait.soft)] = find(wait.kept);
+  }
+};
+
+/// Writes to LDS, or reads of it, that loops have under way at a place of a
+/// program. Those ahead of loops are not among them: LLVM knows of these.
+struct Accesses {
+  bool isAny = false;
+  /// One of an iteration before: LLVM knows of others when it first looks.
   bool isCarried = false;
-  /// Results of reads behind the last write on every way here: accesses of LDS
-  /// are done in their order, so that what uses one of these has waited for it.
-  std::set<Register> readBehind;
+  /// Results of accesses that are the last of these, or behind it, on every way
+  /// here: accesses of LDS are done in their order, so that what uses one of
+  /// these has waited for all.
+  std::set<Register> doneBy;
 
+  auto tied() const { return std::tie(isAny, isCarried, doneBy); }
+  bool operator==(const Accesses &other) const {
+    return tied() == other.tied();
+  }
+  void join(const Accesses &other, bool isBack) {
+    if (other.isAny) {
+      if (isAny)
+        set_intersect(doneBy, other.doneBy);
+      else
+        doneBy = other.doneBy;
+    }
+    isAny |= other.isAny;
+    isCarried |= isBack ? other.isAny : other.isCarried;
+  }
+};
+
+struct Lds {
+  Accesses writes, reads;
+
+  bool isCarried() const { return writes.isCarried || reads.isCarried; }
   bool operator==(const Lds &other) const {
-    return std::tie(isReached, isWriting, isCarried, readBehind) ==
-           std::tie(other.isReached, other.isWriting, other.isCarried,
-                    other.readBehind);
+    return writes == other.writes && reads == other.reads;
   }
   void join(const Lds &other, bool isBack) {
-    if (!other.isReached)
-      return;
-    if (other.isWriting) {
-      if (isWriting)
-        set_intersect(readBehind, other.readBehind);
-      else
-        readBehind = other.readBehind;
-    }
-    isWriting |= other.isWriting;
-    isCarried |= isBack ? other.isWriting : other.isCarried;
-    isReached = true;
+    writes.join(other.writes, isBack);
+    reads.join(other.reads, isBack);
   }
 };
 
@@ -81,64 +115,49 @@ public:
     MachineFunctionPass::getAnalysisUsage(usage);
   }
   bool runOnMachineFunction(MachineFunction &function) override {
-    info = function.getSubtarget().getInstrInfo();
+    const TargetInstrInfo *info = function.getSubtarget().getInstrInfo();
+    static const Instructions found(*info);
+    instructions = &found;
     registers = function.getSubtarget().getRegisterInfo();
     loops = &getAnalysis<MachineLoopInfoWrapperPass>().getLI();
-    static const std::optional<Opcodes> found = opcodes(*info);
-    if (!isPlaced || !found) {
-      fovea::hsaco::reportMissing(isPlaced ? "soft wait" : kLegalizer,
-                                  "LoopWaits.cpp", function);
+    StringRef missing = isPlaced ? found.missing : kLegalizer;
+    if (!missing.empty()) {
+      fovea::hsaco::reportMissing(missing, kFile, function);
       return false;
     }
     ends.clear();
     Waits waits;
     for (bool isDone = false; !isDone;) {
       const Ends before = ends;
-      waits = walk(function, *found);
+      waits = walk(function);
       isDone = before == ends;
     }
     bool isChanged = false;
     for (auto [instruction, isCarried] : waits)
       if (isCarried) {
         instruction->setDesc(
-            info->get(found->lookup(instruction->getOpcode())));
+            info->get(found.kept.lookup(instruction->getOpcode())));
         isChanged = true;
       }
     return isChanged;
   }
 
 private:
-  /// By waits that LLVM may drop those that it keeps.
-  using Opcodes = DenseMap<unsigned, unsigned>;
-  /// Waits that LLVM may drop, and whether a write is carried there.
+  /// Waits that LLVM may drop, and whether an access is carried there.
   using Waits = MapVector<MachineInstr *, bool>;
   using Ends = std::map<const MachineBasicBlock *, Lds>; ///< of blocks
 
-  /// None: this LLVM has other names.
-  static std::optional<Opcodes> opcodes(const TargetInstrInfo &info) {
-    Opcodes all;
-    for (const Wait &wait : kWaits) {
-      auto soft = fovea::hsaco::opcodeNamed(wait.soft, info);
-      auto kept = fovea::hsaco::opcodeNamed(wait.kept, info);
-      if (!soft || !kept)
-        return std::nullopt;
-      all[*soft] = *kept;
-    }
-    return all;
-  }
-
-  Waits walk(MachineFunction &function, const Opcodes &soft) {
+  Waits walk(MachineFunction &function) {
     Waits waits;
     ReversePostOrderTraversal<MachineFunction *> order(&function);
     SmallPtrSet<const MachineBasicBlock *, 32> ahead;
     for (MachineBasicBlock *block : order) {
       Lds lds;
-      lds.isReached = block == &function.front();
       for (const MachineBasicBlock *from : block->predecessors())
         lds.join(ends[from], /*isBack=*/!ahead.count(from));
       for (MachineInstr &instruction : *block) {
-        if (soft.count(instruction.getOpcode()))
-          waits[&instruction] = lds.isCarried;
+        if (instructions->kept.count(instruction.getOpcode()))
+          waits[&instruction] = lds.isCarried();
         pass(instruction, lds, loops->getLoopFor(block));
       }
       ends[block] = std::move(lds);
@@ -147,31 +166,47 @@ private:
     return waits;
   }
 
+  /// Whether LLVM waits ahead of the instruction for one of `results`: of what
+  /// it waits for, what is read without doubt.
+  bool takes(const MachineInstr &instruction,
+             const std::set<Register> &results) const {
+    return !instruction.isMetaInstruction() &&
+           any_of(instruction.explicit_uses(), [&](const MachineOperand &use) {
+             return use.isReg() && use.isUse() && use.getReg() &&
+                    !use.isUndef() && !use.isTied() &&
+                    any_of(results, [&](Register result) {
+                      return registers->regsOverlap(use.getReg(), result);
+                    });
+           });
+  }
+
   void pass(const MachineInstr &instruction, Lds &lds, bool isInLoop) const {
-    StringRef name = info->getName(instruction.getOpcode());
-    auto is = [&](StringRef beginning) { return name.starts_with(beginning); };
-    if (is("S_BARRIER") ||
-        (instruction.isInlineAsm() &&
-         StringRef(instruction.getOperand(0).getSymbolName())
-             .contains("s_barrier")) ||
-        any_of(lds.readBehind, [&](Register read) {
-          return instruction.readsRegister(read, registers);
-        })) {
-      lds.isWriting = lds.isCarried = false;
-      lds.readBehind.clear();
-    }
-    if (is("DS_WRITE") || is("DS_STORE")) {
-      lds.isWriting |= isInLoop;
-      lds.readBehind.clear();
-    } else if (lds.isWriting && (is("DS_READ") || is("DS_LOAD"))) {
-      for (const MachineOperand &result : instruction.defs())
-        lds.readBehind.insert(result.getReg());
-    }
+    const auto kind = instructions->kinds[instruction.getOpcode()];
+    const bool isBarrier = kind == Instructions::Barrier ||
+                           (instruction.isInlineAsm() &&
+                            StringRef(instruction.getOperand(0).getSymbolName())
+                                .contains("s_barrier"));
+    // Atomics are both; exchanges of lanes are neither, but are done in order.
+    auto follow = [&](Accesses &accesses, bool isOne) {
+      if (isBarrier || takes(instruction, accesses.doneBy))
+        accesses = Accesses();
+      if (kind != Instructions::Lds)
+        return;
+      if (isOne) {
+        accesses.isAny |= isInLoop;
+        accesses.doneBy.clear();
+      }
+      if (accesses.isAny)
+        for (const MachineOperand &result : instruction.defs())
+          accesses.doneBy.insert(result.getReg());
+    };
+    follow(lds.writes, instruction.mayStore());
+    follow(lds.reads, instruction.mayLoad());
   }
 
   const bool isPlaced;
   const MachineLoopInfo *loops = nullptr;
-  const TargetInstrInfo *info = nullptr;
+  const Instructions *instructions = nullptr;
   const TargetRegisterInfo *registers = nullptr;
   Ends ends;
 };
