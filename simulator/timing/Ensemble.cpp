@@ -166,8 +166,7 @@ constexpr Unknown kUnknowns[] = {
        c.matrixIssue = std::max(c.matrixIssue, c.slot);
      }},
     // [P] of gfx1151, assumed of all gfx11; [U] of gfx12. No factors: none, and
-    // the
-    // most, which is twice the model's of gfx11 and 2 clocks of gfx12
+    // the most, which is twice the model's of gfx11 and 2 clocks of gfx12
     {"clash of banks",
      {kSure, kSure, {0, 2}},
      [](TimingConstants &c, double f) {

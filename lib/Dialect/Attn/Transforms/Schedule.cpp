@@ -53,8 +53,7 @@ static const ScheduleRow kForwardRows[] = {
     // a compute unit; or segments, and a workgroup whose halves alternate.
     // Where a score program waits for what it reads, segments would wait for
     // one another; and random numbers take longer than all that they would
-    // hide,
-    // and their registers.
+    // hide, and their registers.
     {kDirectCopyFeatures,
      128,
      "mfma_32x32x16",
@@ -82,8 +81,7 @@ static const ScheduleRow kForwardRows[] = {
     // segments while registers hold the tiles of both. Keys of an iteration
     // shrink with the head dimension to stay within 256 registers; at more than
     // 192 the accumulator alone takes 128 and one wave a SIMD has to do; at
-    // more
-    // than 256, 16 queries a wave.
+    // more than 256, 16 queries a wave.
     {0, 128, "mfma_32x32x8", {128, 32, 4, 2, 2}, kDropsWeights},
     {0, 128, "mfma_16x16x16", {64, 64, 4, 4, 1}, kSplitsKeys},
     {0, 64, "mfma_32x32x8", {128, 64, 4, 4, 2}},
