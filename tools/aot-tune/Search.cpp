@@ -21,6 +21,7 @@ constexpr size_t kFinalists = 3;
 struct Tried {
   ScheduleChoice choice;
   std::string schedule;
+  double distance; ///< from the default's schedule
   Timing timing;
 };
 
@@ -77,15 +78,13 @@ const Tried *BucketSearch::tryAll(const std::vector<ScheduleChoice> &choices) {
           return other.schedule == schedule;
         }))
       continue;
-    fresh.push_back({choice, schedule, {}});
+    fresh.push_back(
+        {choice, schedule, base ? distance(schedule, base->schedule) : 0, {}});
   }
   // What a budget leaves out is what is farthest from the default.
-  if (base)
-    std::stable_sort(fresh.begin(), fresh.end(),
-                     [&](const Tried &a, const Tried &b) {
-                       return distance(a.schedule, base->schedule) <
-                              distance(b.schedule, base->schedule);
-                     });
+  std::stable_sort(
+      fresh.begin(), fresh.end(),
+      [](const Tried &a, const Tried &b) { return a.distance < b.distance; });
   std::vector<ScheduleChoice> asked;
   for (const Tried &tried : fresh)
     asked.push_back(tried.choice);
