@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
 namespace fovea::rt {
@@ -347,9 +348,13 @@ Result checkShape(const Sizes &p, uint32_t reserved) {
     return invalid("heads_q (" + std::to_string(p.headsQ) +
                    ") must be a multiple of heads_k (" +
                    std::to_string(p.headsK) + ")");
-  if (!std::isfinite(p.scale))
-    return invalid("scale is " + std::to_string(p.scale) +
-                   "; it must be a finite number");
+  if (!(std::fabs(p.scale) <= spec::kMostScale)) { // NaN is not either
+    char text[96];
+    std::snprintf(text, sizeof(text),
+                  "scale is %g; it must be a number from %g to %g",
+                  double(p.scale), -spec::kMostScale, spec::kMostScale);
+    return invalid(text);
+  }
   if (reserved != 0)
     return invalid("reserved is " + std::to_string(reserved) +
                    "; set the structure to zero before filling it");

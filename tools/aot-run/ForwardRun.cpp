@@ -64,6 +64,20 @@ std::string ForwardCase::str() const {
   return text + " " + inputKindName(input) + (lse ? "" : " no-lse");
 }
 
+std::string fovea::run::beyondFloat(const std::vector<double> &lses) {
+  double most = 0;
+  for (double lse : lses)
+    if (std::isfinite(lse))
+      most = std::max(most, std::fabs(lse));
+  if (most <= std::numeric_limits<float>::max())
+    return "";
+  std::ostringstream text;
+  text << "the log-sum-exp reaches " << most << ", and fp32 ends at "
+       << std::numeric_limits<float>::max()
+       << ": there is nothing to compare; take a smaller --scale or --input";
+  return text.str();
+}
+
 namespace {
 
 /// With V all ones every row that sees a key must be exactly 1, but in fp32,
@@ -92,22 +106,6 @@ void checkOnes(const Tensor &out, const Expectation &expected,
       }
 }
 
-/// Empty, or why no kernel's results can be held to these: where the largest
-/// scores of a row are beyond fp32, kernels have infinities.
-std::string beyondFloat(const Expectation &expected) {
-  double most = 0;
-  for (double lse : expected.exact.lse)
-    if (std::isfinite(lse))
-      most = std::max(most, std::fabs(lse));
-  if (most <= std::numeric_limits<float>::max())
-    return "";
-  std::ostringstream text;
-  text << "the log-sum-exp reaches " << most << ", and fp32 ends at "
-       << std::numeric_limits<float>::max()
-       << ": there is nothing to compare; take a smaller --scale or --input";
-  return text.str();
-}
-
 /// Holds the results of a part to the oracle's.
 void judge(const ForwardCase &c, const RunOptions &options,
            const ForwardProblem &problem, const Tensor &out,
@@ -119,7 +117,7 @@ void judge(const ForwardCase &c, const RunOptions &options,
           (uint64_t(out.batch * out.heads * out.seq * out.dim) +
            uint64_t(c.seqK) * uint64_t(c.headDim + c.dimOfV())),
       [&] { return expectForward(problem, options.threads); });
-  if (const std::string why = beyondFloat(expected); !why.empty()) {
+  if (const std::string why = beyondFloat(expected.exact.lse); !why.empty()) {
     fail(report, Outcome::Refused, why);
     return;
   }

@@ -59,6 +59,10 @@ struct Session::Impl {
 /// Adds a reason; the outcome is the latest.
 RunReport &fail(RunReport &report, Outcome outcome, const std::string &why);
 
+/// Empty, or why no kernel's results can be held to the oracle's: where a
+/// row's log-sum-exp, here in fp64, is beyond fp32, kernels have infinities.
+std::string beyondFloat(const std::vector<double> &lse);
+
 /// Whether strides of the case, and a few times its sizes, fit 64 bits; else
 /// `report` refuses it.
 bool isCountable(const ForwardCase &c, RunReport &report);

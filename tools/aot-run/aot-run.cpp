@@ -128,9 +128,6 @@ const std::map<std::string, Guards> kGuards = {{"auto", Guards::Auto},
                                                {"exact", Guards::Exact},
                                                {"canary", Guards::Canary}};
 
-/// Kernels multiply it by log2 e, in fp32.
-constexpr double kMostScale = FLT_MAX * 0.69314718055994531;
-
 constexpr const char *kGradients[] = {"dq", "dk", "dv"};
 
 /// Only the names, where CLI11 would also print and take the numbers behind.
@@ -333,7 +330,7 @@ void addOptions(CLI::App &app, CommandLine &line) {
           ->type_name("NAME");
   app.add_option("--scale", line.scale,
                  "Factor on q.k^T (default 1/sqrt(head-dim))")
-      ->check(tool::finite(-kMostScale, kMostScale));
+      ->check(tool::finite(-spec::kMostScale, spec::kMostScale));
   app.add_flag("!--no-lse", c.lse, "Do not ask for the log-sum-exp");
 
   addChoice(app, "--input", c.input, kInputs, "What the tensors hold");

@@ -619,7 +619,9 @@ typedef struct fovea_forward_params {
   uint32_t struct_size; /**< sizeof(fovea_forward_params_t) */
   int32_t dtype;        /**< FOVEA_DTYPE_... */
   int32_t mask;         /**< FOVEA_MASK_... */
-  /** Multiplies q.k^T before the softmax; 1/sqrt(head_dim) is usual. */
+  /** Multiplies q.k^T before the softmax; 1/sqrt(head_dim) is usual. At most
+   *  2.358e38 in magnitude: times log2(e) it must be a number in fp32. Where
+   *  scale * q.k^T is none, results are infinite or NaN. */
   float scale;
   int64_t batch;
   int64_t heads_q;

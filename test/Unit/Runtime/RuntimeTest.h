@@ -79,6 +79,9 @@ std::vector<Rule<Params>> commonRules() {
       {[](Params &p) { p.seqlen_k = -1; }, "seqlen_k is -1"},
       {[](Params &p) { p.scale = NAN; }, "scale is nan"},
       {[](Params &p) { p.scale = INFINITY; }, "scale is inf"},
+      {[](Params &p) { p.scale = -2.36e38f; },
+       "scale is -2.36e+38; it must be a number from -2.35866e+38 to "
+       "2.35866e+38"},
       {[](Params &p) { p.reserved = 1; }, "reserved is 1"},
       {[](Params &p) { p.q.stride_batch = -1; }, "q.stride_batch is -1"},
       {[](Params &p) { p.k.stride_head = -1; }, "k.stride_head is -1"},

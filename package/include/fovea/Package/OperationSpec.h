@@ -429,6 +429,10 @@ inline constexpr int64_t maxSeqStride(int64_t bytes) {
 /// still have a number in 32 bits.
 inline constexpr int32_t kMaxSeqlen = std::numeric_limits<int32_t>::max() - 512;
 
+/// Largest magnitude of scale: kernels multiply it by log2 e, in fp32.
+inline constexpr double kMostScale =
+    double(std::numeric_limits<float>::max()) * 0.69314718055994531;
+
 /// Largest extents of a grid's y and z (HIP).
 inline constexpr int64_t kMaxGridYZ = 65535;
 
