@@ -6,9 +6,11 @@ class Error(RuntimeError):
 
     Attributes:
         status: the status's name, ``"FOVEA_STATUS_NOT_FOUND"``.
+        is_of_determinism: the call, or a kernel of it, is refused since ``deterministic`` holds.
     """
 
     status = ""
+    is_of_determinism = False
 
 
 class InvalidArgumentError(Error, ValueError):

@@ -54,7 +54,10 @@ def error(status, message):
 
 
 def error_named(name, message):
-    return _errors.BY_STATUS.get(name, _errors.InternalError)(_wheels.with_remedy(message))
+    """Of the calling thread's latest call, which set its cause."""
+    made = _errors.BY_STATUS.get(name, _errors.InternalError)(_wheels.with_remedy(message))
+    made.is_of_determinism = lib.fovea_last_cause() == _abi.FOVEA_CAUSE_DETERMINISTIC
+    return made
 
 
 def text(given) -> str:

@@ -262,10 +262,11 @@ def _gradients(ctx, run, wanted, dout, dlse):
                     deterministic)
     except RuntimeError as error:
         told = _torch_library.told(error)
-        if "deterministic is 1" in str(told):
-            told = type(told)(f"{told}; it is 1 since the call of the forward pass had "
-                              "deterministic=True, or had none while "
+        if getattr(told, "is_of_determinism", False):
+            told = type(told)(f"{told}; deterministic is 1 since the call of the forward pass "
+                              "had deterministic=True, or had none while "
                               "torch.use_deterministic_algorithms(True) held")
+            told.is_of_determinism = True
         raise told from error.__cause__
     return [gradient if is_wanted else None for gradient, is_wanted in zip(found, wanted)]
 

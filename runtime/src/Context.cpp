@@ -205,10 +205,11 @@ Result Context::bindProgram(Device &device, Problem &problem, bool isLaunch) {
         found.captures[i].hasElementOfEach())
       continue;
     if (problem.deterministic)
-      return invalid("score.captures[" + std::to_string(i) +
-                     "].gradient adds up over places, in any order, and "
-                     "deterministic is 1; set it to 0, or the gradient to "
-                     "NULL");
+      return ofDeterminism(
+          invalid("score.captures[" + std::to_string(i) +
+                  "].gradient adds up over places, in any order, and "
+                  "deterministic is 1; set it to 0, or the gradient to "
+                  "NULL"));
     problem.sumsCaptures = true;
   }
   return checkCaptures(problem, found.captures, isLaunch);

@@ -370,6 +370,7 @@ struct Steps {
   void refuse(const Candidate &candidate, const Refusal &refusal) {
     add(candidate, FOVEA_CANDIDATE_REFUSED,
         textOf(refusal, candidate, problem, view.device()));
+    all.back().isOfDeterminism = refusal.why == Refusal::NotDeterministic;
   }
   /// Those of one head dimension.
   void explain(const ProblemView &entry) {
@@ -408,9 +409,11 @@ Result whyNone(const DeviceView &view, const Problem &problem) {
                    " in the open packages, nor 0");
   const std::vector<Step> steps = explain(view, problem);
   if (problem.kernel)
-    return Result(FOVEA_STATUS_NOT_FOUND,
-                  steps.front().name + " can't run " + describe(problem) +
-                      " on " + device + ": " + steps.front().reason);
+    return ofDeterminism(
+        {FOVEA_STATUS_NOT_FOUND, steps.front().name + " can't run " +
+                                     describe(problem) + " on " + device +
+                                     ": " + steps.front().reason},
+        steps.front().isOfDeterminism);
   std::string text = "no kernel for " + describe(problem) + " on " + device;
   if (steps.empty())
     return Result(FOVEA_STATUS_NOT_FOUND,
@@ -418,7 +421,10 @@ Result whyNone(const DeviceView &view, const Problem &problem) {
   text += "; candidates:";
   for (const Step &step : steps)
     text += "\n  " + step.name + ": " + step.reason;
-  return Result(FOVEA_STATUS_NOT_FOUND, text);
+  return ofDeterminism(
+      {FOVEA_STATUS_NOT_FOUND, text},
+      std::any_of(steps.begin(), steps.end(),
+                  [](const Step &step) { return step.isOfDeterminism; }));
 }
 
 std::vector<Step> explain(const DeviceView &view, const Problem &problem) {

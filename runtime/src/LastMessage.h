@@ -18,6 +18,8 @@ const char *lastMessage() noexcept;
 
 /// What HIP returned to the thread's latest call, where that was its failure.
 inline thread_local int lastHipError = 0;
+/// Why that call failed: FOVEA_CAUSE_...
+inline thread_local int lastCause = 0;
 
 } // namespace fovea::rt
 

@@ -19,6 +19,7 @@ struct [[nodiscard]] Result {
   fovea_status_t code = FOVEA_STATUS_OK;
   std::string message;
   int hipError = 0; ///< what HIP returned, where that is the failure
+  int cause = FOVEA_CAUSE_NONE;
 
   Result() = default;
   Result(fovea_status_t code, std::string message, int hipError = 0)
@@ -55,6 +56,12 @@ private:
 
 inline Result invalid(std::string message) {
   return Result(FOVEA_STATUS_INVALID_ARGUMENT, std::move(message));
+}
+
+/// A failure that `deterministic` being 0 may spare, if `isCause`.
+inline Result ofDeterminism(Result result, bool isCause = true) {
+  result.cause = isCause ? FOVEA_CAUSE_DETERMINISTIC : FOVEA_CAUSE_NONE;
+  return result;
 }
 
 } // namespace fovea::rt

@@ -293,10 +293,11 @@ Result checkGradientLayout(const fovea_score_t &score, size_t number,
   for (size_t dim = 0; dim != wanted.dims.size(); ++dim)
     if (isDeterministic && given.extents[dim] > 1 &&
         given.gradient_strides[dim] == 0)
-      return invalid(fieldOf(number, "gradient_strides", dim) +
-                     " is 0, which sums in any order, and deterministic is 1; "
-                     "give each element memory of its own and sum that, or set "
-                     "deterministic to 0");
+      return ofDeterminism(
+          invalid(fieldOf(number, "gradient_strides", dim) +
+                  " is 0, which sums in any order, and deterministic is 1; "
+                  "give each element memory of its own and sum that, or set "
+                  "deterministic to 0"));
   return checkReach(given, number, wanted, gradientLayoutOf(score, number));
 }
 
@@ -492,22 +493,23 @@ Result bindScore(const DeviceView &view, Problem &problem, bool isLaunch,
   if (!found && otherLayout)
     return checkCaptures(problem, otherLayout->captures, isLaunch);
   if (!found && gradients && (others.empty() || !offered.empty()))
-    return Result(
-        FOVEA_STATUS_NOT_FOUND,
-        std::string("no open package has a kernel of the score program '") +
-            program + "' for '" + problem.key.str() +
-            "' that gives the gradients of captures " +
-            captureNumbers(gradients) +
-            (stored ? ", stored in their own type those of " +
-                          captureNumbers(stored)
-                    : "") +
-            (problem.deterministic ? " in an order of its own, as "
-                                     "deterministic is 1"
-                                   : "") +
-            (offered.empty() ? "" : "; there are those of " + offered) +
-            "; aot-compile --op=backward --score=" + program +
-            (stored ? " --stored-gradients makes one"
-                    : " --score-gradients makes one"));
+    return ofDeterminism(
+        {FOVEA_STATUS_NOT_FOUND,
+         std::string("no open package has a kernel of the score program '") +
+             program + "' for '" + problem.key.str() +
+             "' that gives the gradients of captures " +
+             captureNumbers(gradients) +
+             (stored ? ", stored in their own type those of " +
+                           captureNumbers(stored)
+                     : "") +
+             (problem.deterministic ? " in an order of its own, as "
+                                      "deterministic is 1"
+                                    : "") +
+             (offered.empty() ? "" : "; there are those of " + offered) +
+             "; aot-compile --op=backward --score=" + program +
+             (stored ? " --stored-gradients makes one"
+                     : " --score-gradients makes one")},
+        problem.deterministic);
   if (!found && !others.empty())
     return invalid(std::string("the score program '") + program +
                    "' captures " + others + "; the call gives " +

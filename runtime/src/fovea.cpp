@@ -23,13 +23,15 @@ struct fovea_context : Context {};
 
 namespace {
 
-/// Runs a call's body and keeps its message, and HIP's error.
+/// Runs a call's body and keeps its message, its cause and HIP's error.
 template <typename Body>
 fovea_status_t call(Body body) noexcept {
   lastHipError = 0;
+  lastCause = FOVEA_CAUSE_NONE;
   try {
     Result result = body();
     lastHipError = result.hipError;
+    lastCause = result.cause;
     keepMessage(std::move(result.message));
     return result.code;
   } catch (const std::bad_alloc &) {
@@ -161,6 +163,8 @@ const char *fovea_status_name(fovea_status_t status) {
 const char *fovea_last_message(void) { return lastMessage(); }
 
 int32_t fovea_last_hip_error(void) { return lastHipError; }
+
+int32_t fovea_last_cause(void) { return lastCause; }
 
 fovea_status_t fovea_context_create(const fovea_context_options_t *options,
                                     fovea_context_t **context) {

@@ -102,8 +102,10 @@ class Operators(Case):
             out = ft.attention(q, k, v, score=fovea.Score("alibi", [slopes]), **options)
             with self.assertRaisesRegex(
                     fovea.InvalidArgumentError,
-                    r"deterministic is 1(.|\n)*use_deterministic_algorithms\(True\) held$"):
+                    r"deterministic is 1(.|\n)*use_deterministic_algorithms\(True\) held$"
+            ) as caught:
                 out.sum().backward()
+            self.assertTrue(caught.exception.is_of_determinism)
 
     def test_recorded(self):
         """Gradients past the operators are those of their formula, to the bit."""

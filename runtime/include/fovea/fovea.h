@@ -80,6 +80,19 @@ FOVEA_API const char *fovea_last_message(void);
  */
 FOVEA_API int32_t fovea_last_hip_error(void);
 
+/** What a program can do about a failure, beyond its status. */
+enum {
+  FOVEA_CAUSE_NONE = 0, /**< nothing that has a number here */
+  /** `deterministic` is 1; with 0 the call may be served. */
+  FOVEA_CAUSE_DETERMINISTIC = 1
+};
+
+/**
+ * Why that call failed, FOVEA_CAUSE_...: for programs, where
+ * fovea_last_message() is for people. Since 0.2.
+ */
+FOVEA_API int32_t fovea_last_cause(void);
+
 /*===----------------------------------------------------------------------===*\
 |* Context
 \*===----------------------------------------------------------------------===*/

@@ -550,6 +550,7 @@ TEST_F(OnDemandScoreTest, GradientsAreThoseThatAreWanted) {
   EXPECT_EQ(compiled().size(), 1u);
   expectParts(select(true, true, true, FOVEA_STATUS_INVALID_ARGUMENT),
               {"score.captures[0].gradient", "deterministic is 1"});
+  EXPECT_EQ(fovea_last_cause(), FOVEA_CAUSE_DETERMINISTIC);
   EXPECT_EQ(compiled().size(), 1u);
   select(true, true, false);
   select(true, false, false); // kernels that give more serve it

@@ -461,13 +461,16 @@ TEST_F(BackwardTest, GradientsOfCaptures) {
   call(FOVEA_STATUS_NOT_FOUND,
        {"gradients of captures 0+1", "deterministic is 1",
         "those of 0+1 by atomic, 1 by deterministic"});
+  EXPECT_EQ(fovea_last_cause(), FOVEA_CAUSE_DETERMINISTIC);
   cap.gradient = nullptr;
   call(FOVEA_STATUS_OK);
   launched();
   bias.gradient_strides[1] = 0;
   call(refused, {"score.captures[1].gradient_strides[1] is 0", "any order"});
+  EXPECT_EQ(fovea_last_cause(), FOVEA_CAUSE_DETERMINISTIC);
   p.deterministic = 0;
   call(FOVEA_STATUS_OK);
+  EXPECT_EQ(fovea_last_cause(), FOVEA_CAUSE_NONE);
   launched();
   bias.gradient_strides[2] = -1;
   call(refused, {"score.captures[1].gradient_strides[2] is -1"});
@@ -618,6 +621,7 @@ TEST_F(BackwardTest, AtomicKernelsHaveTheirOwnLaunchesAndWorkspace) {
   expectStatus(fovea_backward_select(context.get(), &p, 0, &plan),
                FOVEA_STATUS_NOT_FOUND,
                {"one launch computes dk and dv, but dk and dv is not wanted"});
+  EXPECT_EQ(fovea_last_cause(), FOVEA_CAUSE_NONE);
   // Rows of a batch are rounded up.
   p = makeBackward();
   p.heads_q = p.heads_k = 1;
@@ -639,6 +643,7 @@ TEST_F(BackwardTest, DeterministicIsHonouredOrRefused) {
                    FOVEA_STATUS_NOT_FOUND,
                    {"its algorithm is 'atomic'", "deterministic is 1",
                     "--algorithm=deterministic"});
+      EXPECT_EQ(fovea_last_cause(), FOVEA_CAUSE_DETERMINISTIC);
     }
     EXPECT_EQ(launched(), "");
   }
