@@ -105,7 +105,8 @@ RULES = (
          RUNTIME_SIDE),
     Rule("lib", COMPILER_LIBRARIES + COMPILER +
          ("fovea/Package/", "fovea/compiler.h", "nlohmann/", "CLI/"), RUNTIME_SIDE),
-    Rule("tools/aot-opt", COMPILER_LIBRARIES + COMPILER, RUNTIME_SIDE),
+    Rule("tools/aot-opt", COMPILER_LIBRARIES + COMPILER + ("fovea/Package/ReadFile.h",),
+         RUNTIME_SIDE),
     Rule("tools/aot-compile", COMPILER_LIBRARIES + COMPILER + ("CLI/",),
          RUNTIME_SIDE),
     Rule("tools", ("fovea/", "CLI/", "nlohmann/") + LLVM),

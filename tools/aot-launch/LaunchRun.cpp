@@ -10,10 +10,6 @@
 #include "Main.h"
 #include "fovea/Package/CodeObject.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <map>
 
 using namespace fovea;
@@ -95,16 +91,13 @@ bool OnDevice::createEvents() {
          call(hip.eventCreate(&stop), "hipEventCreate");
 }
 
-bool fovea::launch::readFile(const std::string &path, std::string &bytes,
-                             std::string &error) {
-  std::ifstream file(path, std::ios::binary);
-  if (file)
-    bytes.assign(std::istreambuf_iterator<char>(file), {});
-  if (file && !bytes.empty())
-    return true;
-  error =
-      path + ": " + (!file ? std::strerror(errno) : "it is empty, or a folder");
-  return false;
+bool fovea::launch::readImage(const std::string &path, std::string &bytes,
+                              std::string &error) {
+  if (!tool::readFile(path, bytes, error, kMostImageMiB))
+    return false;
+  if (bytes.empty())
+    error = "'" + path + "' is empty and so no code object";
+  return !bytes.empty();
 }
 
 bool fovea::launch::complete(Problem &problem, std::string &error) {
@@ -112,7 +105,7 @@ bool fovea::launch::complete(Problem &problem, std::string &error) {
     if (!problem.target.empty() && !launch.kernel.empty())
       continue;
     std::string image;
-    if (!readFile(launch.codeObject, image, error))
+    if (!readImage(launch.codeObject, image, error))
       return false;
     const std::string what = problem.path + ": launch '" + launch.name +
                              "' names no kernel, and " + launch.codeObject;
@@ -235,7 +228,7 @@ private:
     if (found != loaded.end())
       return found->second;
     std::string image, error;
-    if (!readFile(launch.codeObject, image, error)) {
+    if (!readImage(launch.codeObject, image, error)) {
       refuse(error);
       return nullptr;
     }

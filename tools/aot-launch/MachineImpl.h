@@ -47,8 +47,8 @@ struct Machine::Impl {
   int findDevice(const std::string &target) const;
 };
 
-/// All of a file. False with `error` set when it can't be read, or is empty.
-bool readFile(const std::string &path, std::string &bytes, std::string &error);
+/// A code object. False with `error` set when it can't be read, or is empty.
+bool readImage(const std::string &path, std::string &bytes, std::string &error);
 
 } // namespace fovea::launch
 

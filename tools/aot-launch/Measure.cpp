@@ -103,7 +103,7 @@ private:
       for (const describe::Launch &launch : problem.launches) {
         void *&module = loaded[launch.codeObject];
         std::string image;
-        if (!module && (!readFile(launch.codeObject, image, result.error) ||
+        if (!module && (!readImage(launch.codeObject, image, result.error) ||
                         !call(modules.load(&module, image.data()),
                               "hipModuleLoadData of " + launch.codeObject)))
           return false;

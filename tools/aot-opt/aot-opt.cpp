@@ -1,5 +1,6 @@
 //===- aot-opt.cpp - runs passes on attention IR --------------------------===//
 
+#include "fovea/Package/ReadFile.h"
 #include "fovea/Pipelines/Pipelines.h"
 #include "fovea/Pipelines/SourceCheck.h"
 #include "fovea/Target/HSACO/Serialize.h"
@@ -23,11 +24,15 @@ static LogicalResult run(StringRef input, StringRef output,
                          DialectRegistry &registry) {
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   std::string error;
-  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(input, &error);
-  if (!file) {
-    llvm::errs() << error << "\n";
+  fovea::Expected<std::string> text =
+      input == "-" ? fovea::readStandardInput() : fovea::readWhole(input.str());
+  if (!text) {
+    llvm::errs() << "aot-opt: " << text.status().message() << "\n";
     return failure();
   }
+  std::unique_ptr<llvm::MemoryBuffer> file =
+      llvm::MemoryBuffer::getMemBufferCopy(*text,
+                                           input == "-" ? "<stdin>" : input);
   if (llvm::Error bad = fovea::checkSource(file->getMemBufferRef(),
                                            config.inputSplitMarker())) {
     llvm::errs() << llvm::toString(std::move(bad)) << "\n";

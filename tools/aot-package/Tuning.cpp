@@ -4,9 +4,9 @@
 #include "Fields.h"
 #include "fovea/Package/Counted.h"
 #include "fovea/Package/PackageWriter.h"
+#include "fovea/Package/ReadFile.h"
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <ostream>
 #include <set>
@@ -103,17 +103,14 @@ Expected<TuningRow> readRow(const ordered_json &json, const std::string &where,
 
 Expected<std::vector<TuningRow>> readRows(const std::string &path,
                                           const PackageReader &package) {
-  std::ifstream file(path);
-  if (!file)
-    return Status(StatusCode::NotFound, "'" + path + "' can't be read");
+  const Expected<std::string> text = readWhole(path);
+  if (!text)
+    return text.status();
   ordered_json json;
   try {
-    json = ordered_json::parse(file);
+    json = ordered_json::parse(*text);
   } catch (const ordered_json::parse_error &error) {
     return wrong("'" + path + "'", error.what());
-  } catch (const std::ios_base::failure &error) { // a folder, for one
-    return Status(StatusCode::Io,
-                  "'" + path + "' can't be read: " + error.what());
   }
   if (!json.is_array())
     return wrong("'" + path + "'", "is no list of rows");

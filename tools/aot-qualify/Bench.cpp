@@ -48,10 +48,10 @@ json measured(launch::Machine &machine, const timing::Subject &subject,
               describe::Problem problem, const tool::TemporaryFolder &folder,
               const std::string &chip) {
   std::string error = folder.error();
-  std::vector<char> image;
+  std::string image;
   const std::string file = folder.path() + "/image.hsaco";
   if (!error.empty() || !subject.image("", image, error) ||
-      !tool::writeFile(file, {image.begin(), image.end()}, error))
+      !tool::writeFile(file, image, error))
     return {{"why", error}};
   for (describe::Launch &launch : problem.launches)
     launch.codeObject = file;

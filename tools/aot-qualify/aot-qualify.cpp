@@ -19,7 +19,6 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
 #include <set>
 #include <unistd.h>
 
@@ -199,8 +198,12 @@ json runPart(const CommandLine &line, const std::string &name,
 
 /// What `python3 -m fovea qualify` has found out.
 bool readPeers(const std::string &path, json &peers, std::string &error) {
-  std::ifstream file(path);
-  peers = json::parse(file, nullptr, false);
+  std::string text;
+  if (!tool::readFile(path, text, error)) {
+    error = "--peers: " + error;
+    return false;
+  }
+  peers = json::parse(text, nullptr, false);
   if (peers.is_object() && peers.value("format", json()) == "fovea-peers")
     return true;
   error = "--peers: '" + path + "' is none of the files that "

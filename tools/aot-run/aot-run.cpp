@@ -459,13 +459,11 @@ bool checkCombination(const CLI::App &app, const CommandLine &line,
 bool readInputs(CommandLine &line, std::string &error) {
   const ForwardCase &c = line.backward.forward;
   if (!line.scoreFile.empty()) {
-    std::ifstream file(line.scoreFile);
-    std::stringstream text;
-    text << file.rdbuf();
-    line.scoreText = text.str();
-    if (!file || line.scoreText.empty()) {
-      error =
-          "--score-file: '" + line.scoreFile + "' cannot be read or is empty";
+    const bool isRead = tool::readFile(line.scoreFile, line.scoreText, error);
+    if (isRead && line.scoreText.empty())
+      error = "'" + line.scoreFile + "' is empty";
+    if (!error.empty()) {
+      error = "--score-file: " + error;
       return false;
     }
   }

@@ -2,10 +2,11 @@
 
 #include "Calibration.h"
 
+#include "Main.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 
 using namespace fovea;
 using namespace fovea::timing;
@@ -51,8 +52,12 @@ json objectIn(const json &object, const char *name) {
 bool timing::readCalibration(const std::string &path, Calibration &result,
                              std::string &error) {
   const std::string head = "--calibrate: '" + path + "' ";
-  std::ifstream file(path);
-  const json report = json::parse(file, nullptr, false);
+  std::string text;
+  if (!tool::readFile(path, text, error)) {
+    error = "--calibrate: " + error;
+    return false;
+  }
+  const json report = json::parse(text, nullptr, false);
   if (!report.is_object() || textIn(report, "format") != "fovea-qualify") {
     error = head + "is no report of aot-qualify, which writes NAME.json";
     return false;

@@ -86,7 +86,7 @@ bool LaunchLoop::openDevice() {
   if (problem.launches.empty())
     return fail(problem.path + " has no launches");
   if (target.empty()) {
-    std::vector<char> bytes;
+    std::string bytes;
     const std::string &name = problem.launches.front().codeObject;
     if (!subject.image(name, bytes, error))
       return false;
@@ -112,7 +112,7 @@ sim::CodeObject *LaunchLoop::load(const std::string &name) {
   std::shared_ptr<sim::CodeObject> &code = codes[name];
   if (code)
     return code.get();
-  std::vector<char> bytes;
+  std::string bytes;
   if (!subject.image(name, bytes, error))
     return nullptr;
   if (sim::Status status =

@@ -52,7 +52,7 @@ public:
            (query.score.empty() ? "" : ", score " + query.score);
   }
 
-  bool image(const std::string &, std::vector<char> &bytes,
+  bool image(const std::string &, std::string &bytes,
              std::string &error) const override {
     Expected<std::vector<uint8_t>> image = reader->loadImage(record);
     if (!image) {

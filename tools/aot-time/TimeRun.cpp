@@ -8,13 +8,12 @@
 
 #include "Analysis.h"
 #include "LaunchLoop.h"
+#include "Main.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 using namespace fovea;
 using namespace fovea::timing;
@@ -49,15 +48,14 @@ public:
         v == check.buffers.end() ? 0 : problem.buffers[v->second].shape.back(),
         mask);
   }
-  bool image(const std::string &codeObject, std::vector<char> &bytes,
+  bool image(const std::string &codeObject, std::string &bytes,
              std::string &error) const override {
-    std::ifstream file(codeObject, std::ios::binary);
-    bytes.assign(std::istreambuf_iterator<char>(file), {});
-    if (!file || bytes.empty()) {
-      error = path + ": cannot read the code object " + codeObject;
-      return false;
-    }
-    return true;
+    const bool isRead = tool::readFile(codeObject, bytes, error, kMostImageMiB);
+    if (isRead && bytes.empty())
+      error = "the code object '" + codeObject + "' is empty";
+    if (!error.empty())
+      error = path + ": " + error;
+    return isRead && !bytes.empty();
   }
 
 private:

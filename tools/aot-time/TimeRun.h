@@ -37,7 +37,7 @@ public:
   /// where nobody says.
   virtual std::string computed(const describe::Problem &problem) const = 0;
   /// The code object that a launch of the problem names.
-  virtual bool image(const std::string &codeObject, std::vector<char> &bytes,
+  virtual bool image(const std::string &codeObject, std::string &bytes,
                      std::string &error) const = 0;
 };
 

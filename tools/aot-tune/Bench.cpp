@@ -3,12 +3,12 @@
 #include "Bench.h"
 
 #include "Children.h"
+#include "fovea/Package/ReadFile.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <limits>
 #include <numeric>
 #include <unistd.h>
@@ -121,8 +121,8 @@ json Bench::build(const ScheduleChoice &choice, const std::string &schedule,
                   tools::BuiltKernel &kernel) {
   const std::string path = imagePath(schedule);
   const tools::KernelOrder order{subject.target, subject.problem, choice};
-  if (std::ifstream file(path, std::ios::binary); file) {
-    kernel.image.assign(std::istreambuf_iterator<char>(file), {});
+  if (Expected<std::string> image = readWhole(path, kMostImageMiB)) {
+    kernel.image = std::move(*image);
     kernel.record = *plans.at(toString(choice));
     return json::object();
   }

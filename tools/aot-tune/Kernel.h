@@ -28,9 +28,9 @@ public:
   std::string computed(const describe::Problem &) const override {
     return kernel.record.problem.str();
   }
-  bool image(const std::string &, std::vector<char> &bytes,
+  bool image(const std::string &, std::string &bytes,
              std::string &) const override {
-    bytes.assign(kernel.image.begin(), kernel.image.end());
+    bytes = kernel.image;
     return true;
   }
 

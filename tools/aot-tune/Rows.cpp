@@ -11,7 +11,6 @@
 #include <cmath>
 #include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <unistd.h>
 
@@ -151,10 +150,14 @@ static std::string faultOf(const ordered_json &row) {
 bool tune::readTable(const std::string &path, ordered_json &table,
                      std::string &error) {
   table = ordered_json::array();
-  std::ifstream file(path);
-  if (!file)
+  const Expected<std::string> text = readWhole(path);
+  if (!text && text.status().code() == StatusCode::NotFound)
     return true;
-  table = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!text) {
+    error = text.status().message();
+    return false;
+  }
+  table = ordered_json::parse(*text, nullptr, /*allow_exceptions=*/false);
   error = "'" + path + "' is there and is no list of tuning rows";
   bool isTable = table.is_array();
   for (size_t i = 0; isTable && i != table.size(); ++i)

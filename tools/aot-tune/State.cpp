@@ -3,13 +3,12 @@
 #include "State.h"
 
 #include "FileLock.h"
+#include "Main.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,6 +39,9 @@ static bool areMembers(const json &members) {
          });
 }
 
+/// A line is some hundred bytes, and each kernel and size has one.
+static constexpr size_t kMostMiB = 1024;
+
 static bool isAnswer(const json &answer) {
   return answer.is_object() &&
          (!answer.contains("members") || areMembers(answer["members"])) &&
@@ -66,8 +68,9 @@ static bool isCutOff(std::string_view end) {
 /// The whole lines of the file are taken, and the file is cut behind them.
 bool State::read(std::string &error) {
   const FileLock lock(file); // half of another's line is no cut-off one
-  std::ifstream stream(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  std::string text;
+  if (!tool::readFile(path, text, error, kMostMiB))
+    return false;
   size_t begin = 0;
   for (size_t number = 1;; ++number) {
     const size_t end = text.find('\n', begin);

@@ -7,13 +7,10 @@
 #include "Description.h"
 
 #include "Builder.h"
+#include "Main.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 using namespace fovea::describe;
 
@@ -106,12 +103,9 @@ bool fovea::describe::parse(const std::string &text, const std::string &path,
 
 bool fovea::describe::load(const std::string &path, const Overrides &overrides,
                            Problem &problem, std::string &error) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    error = path + ": " + std::strerror(errno);
+  std::string text;
+  if (!tool::readFile(path, text, error))
     return false;
-  }
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
   return parse(text, path, std::filesystem::path(path).parent_path().string(),
                overrides, problem, error);
 }
@@ -165,9 +159,11 @@ bool fovea::describe::findDescriptions(const std::string &path,
     if (entry.path().extension() != ".json")
       continue;
     // Compilers leave JSON of their own beside code objects.
-    std::ifstream file(entry.path());
+    const Expected<std::string> text = readWhole(entry.path().string());
+    if (!text)
+      continue;
     const nlohmann::json json =
-        nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+        nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
     if (json.is_discarded() || (json.is_object() && json.contains("version")))
       files.push_back(entry.path().string());
   }

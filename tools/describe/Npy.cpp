@@ -10,11 +10,11 @@
 #include "Main.h"
 #include "fovea/Reference/Types.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 
 using namespace fovea::run;
 namespace ref = fovea::reference;
@@ -26,6 +26,10 @@ constexpr size_t kMagicSize = 6;
 /// More elements than any tensor a kernel addresses with room to spare; keeps
 /// products of damaged shapes in range.
 constexpr int64_t kMaxElements = int64_t(1) << 40;
+/// NumPy writes some hundred bytes.
+constexpr uint32_t kMaxHeader = 1 << 20;
+/// Elements that are read at once.
+constexpr size_t kPiece = 1 << 16;
 
 template <typename Stored>
 double plain(const char *from) {
@@ -94,16 +98,26 @@ bool fovea::run::readNpy(const std::string &path, NpyArray &array,
   std::ifstream file(path, std::ios::binary);
   if (!file)
     return refuse(std::strerror(errno));
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  if (bytes.size() < 12 || bytes.compare(0, kMagicSize, kMagic) != 0)
+  // No further than the header says: a file may have no end.
+  auto read = [&](size_t count) {
+    std::string bytes(count, '\0');
+    file.read(bytes.data(), std::streamsize(count));
+    bytes.resize(size_t(file.gcount()));
+    return bytes;
+  };
+  std::string start = read(10);
+  if (start.size() < 10 || start.compare(0, kMagicSize, kMagic) != 0)
     return refuse("not a .npy file");
-  const bool old = bytes[6] == 1;
+  const bool old = start[6] == 1;
+  start += read(old ? 0 : 2);
   uint32_t length = 0;
-  std::memcpy(&length, bytes.data() + 8, old ? 2 : 4);
-  const size_t start = old ? 10 : 12;
-  if (bytes.size() - start < length)
+  std::memcpy(&length, start.data() + 8, std::min<size_t>(start.size() - 8, 4));
+  if (length > kMaxHeader)
+    return refuse("its header of " + std::to_string(length) +
+                  " bytes is none that NumPy writes");
+  const std::string header = read(length);
+  if (header.size() < length)
     return refuse("the header is truncated");
-  const std::string header = bytes.substr(start, length);
   const std::string type = valueOf(header, "descr");
   if (valueOf(header, "fortran_order").compare(0, 5, "False") != 0)
     return refuse("the array is in Fortran order; save it with "
@@ -115,15 +129,20 @@ bool fovea::run::readNpy(const std::string &path, NpyArray &array,
   for (const TypeRow &row : kTypes) {
     if (type.compare(0, 5, "'" + std::string(row.name) + "'") != 0)
       continue;
-    const size_t present = bytes.size() - start - length;
-    if (present / row.bytes < size_t(elements))
-      return refuse("truncated: " + std::to_string(elements) + " elements of " +
-                    std::to_string(row.bytes) + " bytes are missing in " +
-                    std::to_string(present));
-    array.values.resize(size_t(elements));
-    const char *from = bytes.data() + start + length;
-    for (int64_t i = 0; i < elements; ++i)
-      array.values[size_t(i)] = row.read(from + size_t(i) * row.bytes);
+    // Piece by piece: a damaged shape may ask for more than there is memory.
+    array.values.clear();
+    for (size_t left = size_t(elements); left != 0;) {
+      const std::string data = read(std::min(left, kPiece) * row.bytes);
+      const size_t present = data.size() / row.bytes;
+      for (size_t i = 0; i != present; ++i)
+        array.values.push_back(row.read(data.data() + i * row.bytes));
+      left -= present;
+      if (left != 0 && present != kPiece)
+        return refuse("truncated: of " + std::to_string(elements) +
+                      " elements of " + std::to_string(row.bytes) +
+                      " bytes the last " + std::to_string(left) +
+                      " are missing");
+    }
     return true;
   }
   return refuse("its type is " + type.substr(0, type.find(',')) +

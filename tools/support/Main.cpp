@@ -64,6 +64,16 @@ int fovea::tool::run(const char *tool, int failure,
   return code;
 }
 
+bool fovea::tool::readFile(const std::string &path, std::string &content,
+                           std::string &error, size_t mostMiB) {
+  Expected<std::string> read = fovea::readWhole(path, mostMiB);
+  if (read)
+    content = std::move(*read);
+  else
+    error = read.status().message();
+  return bool(read);
+}
+
 bool fovea::tool::writeFile(const std::string &path, const std::string &content,
                             std::string &error) {
   const std::error_code code = fovea::writeWhole(path, content);

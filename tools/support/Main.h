@@ -8,6 +8,8 @@
 #ifndef FOVEA_TOOLS_SUPPORT_MAIN_H
 #define FOVEA_TOOLS_SUPPORT_MAIN_H
 
+#include "fovea/Package/ReadFile.h"
+
 #include <cstdint>
 #include <functional>
 #include <new>
@@ -51,6 +53,10 @@ bool fitsMemory(const char *what, uint64_t bytes, std::string &error);
 /// output does not take all that was printed, that is `failure` or, if larger,
 /// what `body` returned.
 int run(const char *tool, int failure, const std::function<int()> &body);
+
+/// readWhole() (fovea/Package/ReadFile.h) with an error in words.
+bool readFile(const std::string &path, std::string &content, std::string &error,
+              size_t mostMiB = kMostTextMiB);
 
 /// writeWhole() (fovea/Package/WriteFile.h) with an error in words.
 bool writeFile(const std::string &path, const std::string &content,

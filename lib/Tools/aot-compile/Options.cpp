@@ -3,12 +3,12 @@
 #include "Options.h"
 #include "BuildId.h"
 #include "Problem.h"
-#include "ReadText.h"
 #include "Scores.h"
 #include "Shard.h"
 #include "SpecFile.h"
 #include "Targets.h"
 #include "TuningFile.h"
+#include "fovea/Package/ReadFile.h"
 #include "fovea/Target/HSACO/Serialize.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
@@ -456,10 +456,10 @@ void RequestBuilder::readLimits(int argc, char **argv) {
 
 bool RequestBuilder::readFile(llvm::StringRef what, const std::string &path,
                               std::string &text) {
-  llvm::Expected<std::string> read = readText(path);
+  fovea::Expected<std::string> read =
+      path == "-" ? readStandardInput() : readWhole(path);
   if (!read) {
-    complaints.add(what, "cannot read '" + path +
-                             "': " + llvm::toString(read.takeError()));
+    complaints.add(what, read.status().message());
     return false;
   }
   // Editors of some systems begin texts with it.

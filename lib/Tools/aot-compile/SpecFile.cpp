@@ -2,8 +2,8 @@
 
 #include "SpecFile.h"
 #include "JsonLines.h"
-#include "ReadText.h"
 #include "Scores.h"
+#include "fovea/Package/ReadFile.h"
 #include "fovea/Target/MatrixInstr.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -234,11 +234,9 @@ bool SpecReader::readScores(const json::Object &object,
   if (file) {
     own = std::make_shared<InputFile>();
     own->name = besideSpec(*file->getAsString());
-    llvm::Expected<std::string> read = readText(own->name);
+    fovea::Expected<std::string> read = readWhole(own->name);
     if (!read) {
-      complaints.add(where(prefix + "score_file"),
-                     "cannot read '" + own->name +
-                         "': " + llvm::toString(read.takeError()));
+      complaints.add(where(prefix + "score_file"), read.status().message());
       return false;
     }
     own->text = std::move(*read);

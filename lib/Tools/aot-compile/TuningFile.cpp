@@ -2,7 +2,7 @@
 
 #include "TuningFile.h"
 #include "JsonLines.h"
-#include "ReadText.h"
+#include "fovea/Package/ReadFile.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -11,7 +11,6 @@
 #include "llvm/Support/Path.h"
 #include <map>
 #include <set>
-#include <system_error>
 
 using namespace fovea;
 using namespace fovea::tools;
@@ -80,16 +79,15 @@ static std::string readRow(const json::Object &object, FileRow &row) {
   return "";
 }
 
-/// The rows of a file; none if it is not there.
+/// The rows of a file that a spec asks for at `where`; none if it is not there.
 static std::vector<FileRow> readRows(const std::string &path,
+                                     const std::string &where,
                                      Complaints &complaints) {
   std::vector<FileRow> rows;
-  llvm::Expected<std::string> read = readText(path);
+  fovea::Expected<std::string> read = readWhole(path);
   if (!read) {
-    llvm::handleAllErrors(read.takeError(), [&](llvm::ErrorInfoBase &error) {
-      if (error.convertToErrorCode() != std::errc::no_such_file_or_directory)
-        complaints.add(path, "cannot be read: " + error.message());
-    });
+    if (read.status().code() != StatusCode::NotFound)
+      complaints.add(where, "tuning: " + read.status().message());
     return rows;
   }
   llvm::StringRef text = *read;
@@ -168,7 +166,7 @@ void fovea::tools::addTuningRows(std::vector<Job> &jobs,
             : fileOf(any.tuning, any.target->tunedAs);
     auto [file, isUnread] = files.try_emplace(path);
     if (isUnread)
-      file->second = readRows(path, complaints);
+      file->second = readRows(path, any.where, complaints);
     const std::vector<FileRow> &rows = file->second;
     using Subject = std::pair<std::string, bool>; // problem, narrow sums
     auto subjectOf = [](const ProblemKey &problem,

@@ -113,6 +113,7 @@ TEST(AotLaunch, UsageIsExitCode2AndNamesTheRemedy) {
       {kPlain + "--set heads_k=3", "heads % heads_k == 0 does not hold"},
       {kPlain + "--device=7", "no device"},
       {"/", "no kernel description"},
+      {"/dev/zero", "cannot read '/dev/zero': it is longer than 64 MiB"},
   };
   for (const auto &[arguments, part] : cases) {
     const Result r = run(arguments);
@@ -179,7 +180,8 @@ TEST(AotLaunch, ACodeObjectWithoutOneKernelIsNamed) {
   EXPECT_TRUE(none.has("code object: ")) << none.text;
   const Result gone = without("gone", "/nonexistent.hsaco");
   EXPECT_EQ(gone.exitCode, 2) << gone.text;
-  EXPECT_TRUE(gone.has("/nonexistent.hsaco: No such file")) << gone.text;
+  EXPECT_TRUE(gone.has("cannot read '/nonexistent.hsaco': No such file"))
+      << gone.text;
 }
 
 TEST(AotLaunch, AMissingDeviceIsRefused) {

@@ -84,7 +84,9 @@ TEST_F(Npy, RefusesWhatItCannotRead) {
   write(file("<f4", "(1,)", "1234", "True"));
   expectRefused("Fortran");
   write(file("<f4", "(3, 2)", "1234"));
-  expectRefused("truncated");
+  expectRefused("of 6 elements of 4 bytes the last 5 are missing");
+  write(file("<f4", "(999999999999,)", "1234")); // more than any memory
+  expectRefused("the last 999999999998 are missing");
   write(file("<f4", "(99999999999, 99999999999)", "1234"));
   expectRefused("shape");
   write(file("<f4", "(-1,)", "1234"));
@@ -98,6 +100,10 @@ TEST_F(Npy, RefusesWhatItCannotRead) {
   }
   std::remove(path.c_str());
   expectRefused("No such file");
+  NpyArray array;
+  std::string error;
+  EXPECT_FALSE(readNpy("/dev/zero", array, error)); // has no end
+  EXPECT_EQ(error, "/dev/zero: not a .npy file");
 }
 
 } // namespace
