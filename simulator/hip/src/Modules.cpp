@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -122,6 +123,12 @@ HIP_ENTRY hipError_t hipModuleLoad(hipModule_t *module, const char *path) {
   return enter("hipModuleLoad", [&]() -> Result {
     if (!module || !path)
       return {hipErrorInvalidValue, "module or path is null"};
+    // A device or a pipe may have no end.
+    std::error_code none;
+    if (std::filesystem::exists(path, none) &&
+        !std::filesystem::is_regular_file(path, none))
+      return {hipErrorFileNotFound,
+              std::string(path) + ": it is no file of bytes"};
     std::ifstream file(path, std::ios::binary);
     if (!file)
       return {hipErrorFileNotFound,
