@@ -11,17 +11,13 @@
 #include "Check.h"
 #include "Description.h"
 #include "HipCalls.h"
+#include "Outcome.h"
 
 #include <memory>
 
 namespace fovea::launch {
 
-enum class Outcome {
-  Pass,
-  Mismatch,    ///< wrong numbers
-  Refused,     ///< the description and this machine do not go together
-  DeviceError, ///< the HIP library reported a failure
-};
+using tool::Outcome;
 
 struct Report {
   Outcome outcome = Outcome::Pass;

@@ -19,10 +19,9 @@
 using namespace fovea;
 using namespace fovea::launch;
 using describe::Problem;
+using tool::kDevice, tool::kUsage;
 
 namespace {
-
-enum ExitCode { kPass = 0, kMismatch = 1, kUsage = 2, kDevice = 3 };
 
 constexpr const char *kDescription =
     R"(Launches kernels of any code object as a kernel description says, and
@@ -43,34 +42,6 @@ Examples:
 Exit codes: 0 all passed, 1 a result is wrong, 2 wrong usage, a description that
 does not fit, too little memory or output that is lost, 3 the device or its
 library failed. Of several descriptions the largest code counts.)";
-
-const char *outcomeName(Outcome outcome) {
-  switch (outcome) {
-  case Outcome::Pass:
-    return "pass";
-  case Outcome::Mismatch:
-    return "MISMATCH";
-  case Outcome::Refused:
-    return "REFUSED";
-  case Outcome::DeviceError:
-    return "DEVICE ERROR";
-  }
-  return "";
-}
-
-int exitCode(Outcome outcome) {
-  switch (outcome) {
-  case Outcome::Pass:
-    return kPass;
-  case Outcome::Mismatch:
-    return kMismatch;
-  case Outcome::Refused:
-    return kUsage;
-  case Outcome::DeviceError:
-    return kDevice;
-  }
-  return kDevice;
-}
 
 std::string format(const char *text, double a, double b) {
   char buffer[96];
@@ -223,7 +194,7 @@ static int runTool(int argc, char **argv) {
   // A description that cannot be had with these variables does not keep the
   // others of its folder from running.
   std::vector<Problem> problems;
-  int worst = kPass;
+  int worst = 0;
   for (const std::string &file : files) {
     Problem problem;
     if (describe::load(file, overrides, problem, error) &&

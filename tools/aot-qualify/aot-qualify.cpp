@@ -12,6 +12,7 @@
 #include "Packages.h"
 #include "Parts.h"
 #include "ProbeRun.h"
+#include "SessionOptions.h"
 #include "Summary.h"
 #include "Version.h"
 
@@ -75,22 +76,7 @@ struct CommandLine {
 void addOptions(CLI::App &app, CommandLine &line) {
   app.option_defaults()->always_capture_default();
   Request &request = line.request;
-  app.add_option("--package", request.session.package,
-                 "Kernel package, or a folder of packages (default: those of "
-                 "FOVEA_PACKAGE, or else the installed ones)")
-      ->default_str("")
-      ->group("Where");
-  app.add_option("--hip", request.session.hip,
-                 "HIP library: auto, rocm, sim, or a path (default: "
-                 "FOVEA_HIP_LIBRARY, or else auto)")
-      ->group("Where");
-  app.add_option("--target", request.session.target,
-                 "Chip that the device is to be; the simulated one becomes it "
-                 "(default: FOVEA_SIM_TARGET, or else the package's)")
-      ->group("Where");
-  app.add_option("--device", request.session.device, "Number of the device")
-      ->check(CLI::Range(0, 1023).description(""))
-      ->group("Where");
+  run::addSessionOptions(app, request.session);
   app.add_option("--parts", line.parts,
                  "Parts of the report to make, with commas between them: "
                  "images, conformance, instructions, kernels, benchmark")

@@ -141,7 +141,8 @@ void CaseBlocks::list(fovea_block_lists_t &lists, Kind kind, bool isOfKeys) {
   auto extent = [&](int64_t batch, int64_t head, int64_t rest) {
     return size_t((batches - 1) * batch + (heads - 1) * head + rest);
   };
-  Memory counts = {&lists.num_blocks, {}}, entries = {&lists.indices, {}};
+  DeviceCopies::Integers counts = {&lists.num_blocks, {}},
+                         entries = {&lists.indices, {}};
   counts.values.assign(
       extent(lists.num_blocks_stride_batch, lists.num_blocks_stride_head, rows),
       junk);
@@ -192,18 +193,7 @@ decltype(ForwardCase::listed) CaseBlocks::listed() const {
 }
 
 std::string CaseBlocks::upload(Session &session) {
-  if (std::string error = copies.open(session.context()); !error.empty())
-    return error;
-  for (Memory &tensor : memory) {
-    void *address = nullptr;
-    if (std::string error =
-            copies.put(tensor.values.data(),
-                       tensor.values.size() * sizeof(int32_t), address);
-        !error.empty())
-      return error;
-    *tensor.address = static_cast<const int32_t *>(address);
-  }
-  return "";
+  return copies.putAll(session.context(), memory);
 }
 
 } // namespace fovea::run

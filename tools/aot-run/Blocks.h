@@ -57,10 +57,6 @@ public:
   fovea_blocks_t blocks = {}; ///< addresses are null before the upload
 
 private:
-  struct Memory {
-    const int32_t **address;
-    std::vector<int32_t> values;
-  };
   enum Kind : uint8_t { None, Part, Full };
   void list(fovea_block_lists_t &lists, Kind kind, bool isOfKeys);
   Kind &kindOf(int64_t b, int64_t head, int64_t q, int64_t kv);
@@ -68,7 +64,7 @@ private:
   const BlocksFill fill;
   int64_t batches, heads, blocksQ, blocksK;
   std::shared_ptr<std::vector<Kind>> kinds;
-  std::vector<Memory> memory;
+  std::vector<DeviceCopies::Integers> memory;
   DeviceCopies copies{"the lists of blocks"};
   reference::Random chance;
   int64_t count = 0, fullCount = 0;

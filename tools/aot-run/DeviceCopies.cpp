@@ -28,6 +28,21 @@ std::string DeviceCopies::put(const void *from, size_t bytes, void *&address) {
   return answer(hip.memcpy(address, from, bytes, HostToDevice));
 }
 
+std::string DeviceCopies::putAll(fovea_context_t *context,
+                                 const std::vector<Integers> &lists) {
+  if (std::string error = open(context); !error.empty())
+    return error;
+  for (const Integers &list : lists) {
+    void *address = nullptr;
+    if (std::string error = put(list.values.data(),
+                                list.values.size() * sizeof(int32_t), address);
+        !error.empty())
+      return error;
+    *list.address = static_cast<const int32_t *>(address);
+  }
+  return "";
+}
+
 std::string DeviceCopies::read(void *to, const void *address,
                                size_t bytes) const {
   return answer(hip.memcpy(to, address, bytes, DeviceToHost));

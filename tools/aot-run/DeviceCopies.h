@@ -22,6 +22,14 @@ public:
   /// Copies to an allocation that ends with the last byte; null of no bytes.
   /// Once open.
   std::string put(const void *from, size_t bytes, void *&address);
+  /// Lists of integers, each with the place of a parameter that gets its
+  /// address. Opens, too.
+  struct Integers {
+    const int32_t **address;
+    std::vector<int32_t> values;
+  };
+  std::string putAll(fovea_context_t *context,
+                     const std::vector<Integers> &lists);
   std::string read(void *to, const void *address, size_t bytes) const;
 
 private:

@@ -10,6 +10,7 @@
 #ifndef FOVEA_TOOLS_AOTRUN_FORWARDRUN_H
 #define FOVEA_TOOLS_AOTRUN_FORWARDRUN_H
 
+#include "Outcome.h"
 #include "fovea/Reference/ErrorBudget.h"
 #include "fovea/Reference/Inputs.h"
 #include "fovea/fovea.h"
@@ -112,12 +113,7 @@ struct RunOptions {
   bool narrowSums = false;
 };
 
-enum class Outcome {
-  Pass,
-  Mismatch,    ///< wrong numbers, or writes outside the output
-  Refused,     ///< libfovea refused the problem
-  DeviceError, ///< the HIP library reported a failure
-};
+using tool::Outcome;
 
 /// Wave instructions by class, as the simulated device counts them.
 struct Executed {

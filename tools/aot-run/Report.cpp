@@ -72,20 +72,6 @@ const char *timeLabel(const Session &session) {
 
 } // namespace
 
-const char *fovea::run::outcomeName(Outcome outcome) {
-  switch (outcome) {
-  case Outcome::Pass:
-    return "pass";
-  case Outcome::Mismatch:
-    return "MISMATCH";
-  case Outcome::Refused:
-    return "REFUSED";
-  case Outcome::DeviceError:
-    return "DEVICE ERROR";
-  }
-  return "unknown";
-}
-
 static std::string describeLines(const Session &session,
                                  const std::string &name, const ForwardCase &c,
                                  const RunReport &r) {

@@ -14,9 +14,6 @@
 
 namespace fovea::run {
 
-/// "pass", "MISMATCH", "REFUSED", "DEVICE ERROR".
-const char *outcomeName(Outcome outcome);
-
 /// The run in full.
 std::string describeRun(const Session &session, const ForwardCase &problem,
                         const RunReport &report);

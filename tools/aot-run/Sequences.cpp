@@ -200,7 +200,7 @@ void CaseSequences::describe(const SequenceSide &side,
   given.layout = side.isPacked ? FOVEA_ROWS_PACKED : FOVEA_ROWS_BATCHED;
   given.total = side.total;
   if (side.hasLengths) {
-    Memory lengths = {&given.lengths, {}};
+    DeviceCopies::Integers lengths = {&given.lengths, {}};
     // Of packed ones the first need not be 0.
     int32_t sum =
         side.isPacked && !side.hasStarts ? int32_t(side.starts[0]) : 0;
@@ -217,18 +217,7 @@ void CaseSequences::describe(const SequenceSide &side,
 }
 
 std::string CaseSequences::upload(Session &session) {
-  if (std::string error = copies.open(session.context()); !error.empty())
-    return error;
-  for (Memory &tensor : memory) {
-    void *address = nullptr;
-    if (std::string error =
-            copies.put(tensor.values.data(),
-                       tensor.values.size() * sizeof(int32_t), address);
-        !error.empty())
-      return error;
-    *tensor.address = static_cast<const int32_t *>(address);
-  }
-  return "";
+  return copies.putAll(session.context(), memory);
 }
 
 size_t countParts(const ForwardCase &c) {

@@ -61,13 +61,9 @@ public:
   fovea_varlen_t varlen = {};
 
 private:
-  struct Memory {
-    const int32_t **address;
-    std::vector<int32_t> values;
-  };
   void describe(const SequenceSide &side, fovea_sequences_t &given);
 
-  std::vector<Memory> memory;
+  std::vector<DeviceCopies::Integers> memory;
   DeviceCopies copies{"the lengths of sequences"};
 };
 

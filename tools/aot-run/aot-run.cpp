@@ -15,12 +15,12 @@
 #include "Report.h"
 #include "Scores.h"
 #include "Sequences.h"
+#include "SessionOptions.h"
 #include "Suites.h"
 #include "Version.h"
 #include "fovea/Package/OperationSpec.h"
 
 #include <cfloat>
-#include <climits>
 #include <cstdio>
 #include <set>
 #include <unistd.h>
@@ -28,24 +28,9 @@
 using namespace fovea;
 using namespace fovea::run;
 using namespace fovea::reference;
+using tool::kDevice, tool::kUsage;
 
 namespace {
-
-enum ExitCode { kPass = 0, kMismatch = 1, kUsage = 2, kDevice = 3 };
-
-int exitCode(Outcome outcome) {
-  switch (outcome) {
-  case Outcome::Pass:
-    return kPass;
-  case Outcome::Mismatch:
-    return kMismatch;
-  case Outcome::Refused:
-    return kUsage;
-  case Outcome::DeviceError:
-    return kDevice;
-  }
-  return kDevice;
-}
 
 constexpr const char *kDescription =
     R"(Runs attention kernels of a package on a device and checks the results
@@ -167,22 +152,7 @@ void addOptions(CLI::App &app, CommandLine &line) {
   ForwardCase &c = line.backward.forward;
   c.seqQ = c.seqK = 1024;
   app.option_defaults()->always_capture_default();
-  app.add_option("--package", line.session.package,
-                 "Kernel package, or a folder of packages (default: those of "
-                 "FOVEA_PACKAGE, or else the installed ones)")
-      ->default_str("")
-      ->group("Where");
-  app.add_option("--hip", line.session.hip,
-                 "HIP library: auto, rocm, sim, or a path (default: "
-                 "FOVEA_HIP_LIBRARY, or else auto)")
-      ->group("Where");
-  app.add_option("--target", line.session.target,
-                 "Chip that the device is to be; the simulated one becomes it "
-                 "(default: FOVEA_SIM_TARGET, or else the package's)")
-      ->group("Where");
-  app.add_option("--device", line.session.device, "Number of the device")
-      ->check(CLI::Range(0, INT_MAX).description(""))
-      ->group("Where");
+  addSessionOptions(app, line.session);
   app.add_flag("--list", line.list, "List the package's kernels and stop")
       ->group("Where");
 
@@ -515,7 +485,7 @@ int listKernels(const Session &session) {
                 info.vgprs, info.agprs, info.lds_bytes, info.scratch_bytes,
                 info.occupancy);
   }
-  return kPass;
+  return 0;
 }
 
 template <typename Case>
@@ -524,7 +494,7 @@ int runSuite(Session &session, const CommandLine &line,
   // Progress goes where it does not mix with the table or JSON.
   const bool terminal = isatty(STDERR_FILENO);
   nlohmann::json all = nlohmann::json::array();
-  int worst = kPass;
+  int worst = 0;
   if (!line.json) {
     std::printf("device: %s, %s\n%s\n", session.arch().c_str(),
                 session.library().c_str(),
