@@ -660,6 +660,16 @@ Score::Result Score::apply(Value products, Value scale, const ScorePlace &place,
     result.score = arith::SelectOp::create(b, result.seen, result.score,
                                            tiles.spread(none));
   }
+  // Layouts come from products. Of a program without them LLVM drops these,
+  // which knows that no batch is negative.
+  if (!sourcesOf(yield.getScore())
+           .contains(program.getArgument(unsigned(ScoreArgument::Score)))) {
+    Value zero = arith::ConstantIntOp::create(b, 0, 32);
+    Value always = arith::CmpIOp::create(b, arith::CmpIPredicate::sge,
+                                         place.batch, zero);
+    result.score = arith::SelectOp::create(b, tiles.spread(always),
+                                           result.score, products);
+  }
   if (OperandRange derivatives = yield.getDerivatives();
       !derivatives.empty() && !matchPattern(derivatives[0], m_OneFloat()))
     result.slope = tiles.spread(tiles.get(derivatives[0]));
