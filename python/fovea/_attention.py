@@ -174,7 +174,7 @@ class _Call:
         params.scale = (1 / math.sqrt(max(params.head_dim, 1)) if scale is None
                         else scale)
         params.mask = choice("mask", mask, MASKS)
-        params.kernel = kernel
+        _native.set_whole(params, "kernel", kernel, "kernel")
         if self.sizes["head_dim_v"] != self.sizes["head_dim"]:
             # Which stands for head_dim in the structure.
             if not self.sizes["head_dim_v"]:
@@ -438,10 +438,11 @@ def _results(call, like, given, zeros, heads_together=False):
 def _number(scale):
     """A scale as a number: a call like it may have another in the same array."""
     try:
-        return None if scale is None else float(scale)
+        if not isinstance(scale, (str, bytes)):  # which float() would read
+            return None if scale is None else float(scale)
     except (TypeError, ValueError):
-        raise TypeError(f"scale is {type(scale).__name__}, not a number or an array of "
-                        "one") from None
+        pass
+    raise TypeError(f"scale is {type(scale).__name__}, not a number or an array of one")
 
 
 def attention(q: Any, k: Any, v: Any, *, scale: Optional[float] = None,
@@ -511,7 +512,7 @@ def _forward(like, views, q, k, v, out, lse, sinks, window, score, dropout, varl
              blocks, scale, mask, splits, kernel, wants_lse, heads_together):
     call = _Call(_abi.fovea_forward_params_t, views, varlen)
     call.problem(q, k, v, scale, mask, window, score, dropout, varlen, blocks, kernel)
-    call.params.splits = splits
+    _native.set_whole(call.params, "splits", splits, "splits")
     if sinks is not None:
         call.tensor(call.group(_abi.fovea_sinks_t, _abi.FOVEA_GROUP_SINKS), "sinks",
                     sinks)
@@ -698,7 +699,7 @@ def _dropout_mask(_, views, mask, dropout, kernel):
     for name, extent in zip(sizes, mask.shape):
         setattr(call.params, name, extent)
     call.params.dtype = choice("the type of mask", mask.dtype, DTYPES)
-    call.params.kernel = kernel
+    _native.set_whole(call.params, "kernel", kernel, "kernel")
     (call.params.mask.stride_batch, call.params.mask.stride_head,
      call.params.mask.stride_seq) = mask.strides[:3]
     call.address(call.params.mask, "data", mask, "mask", written=True)

@@ -9,7 +9,7 @@ import ctypes
 import dataclasses
 from typing import Any, Optional, Sequence, Union
 
-from . import _abi
+from . import _abi, _native
 from ._arrays import layout_of, view
 from ._errors import InvalidArgumentError
 
@@ -61,7 +61,8 @@ class Window:
         group = call.group(_abi.fovea_window_t, _abi.FOVEA_GROUP_WINDOW)
         for side in ("left", "right"):
             bound = getattr(self, side)
-            setattr(group, side, _INFINITE if bound is None else bound)
+            _native.set_whole(group, side, _INFINITE if bound is None else bound,
+                              f"window.{side}")
             name = f"{side}_alignment"
             setattr(group, name,
                     choice(f"window.{name}", getattr(self, name), _ALIGNMENTS))
@@ -101,8 +102,9 @@ class Score:
 
     def _fill(self, call):
         group = call.group(_abi.fovea_score_t, _abi.FOVEA_GROUP_SCORE)
-        group.program = self.program.encode()
-        group.text = self.text.encode() if self.text is not None else None
+        group.program = _native.c_text(self.program, "score.program")
+        if self.text is not None:
+            group.text = _native.c_text(self.text, "score.text")
         captures = (_abi.fovea_capture_t * len(self.captures))()
         group.captures = call.keep(captures)
         group.capture_count = len(captures)
@@ -310,7 +312,11 @@ class Blocks:
 
     def _fill(self, call):
         group = call.group(_abi.fovea_blocks_t, _abi.FOVEA_GROUP_BLOCKS)
-        group.q_block, group.kv_block = self.block_size
+        if len(self.block_size) != 2:
+            raise InvalidArgumentError(
+                f"blocks.block_size is {self.block_size}, not (queries, keys)")
+        for field, size in zip(("q_block", "kv_block"), self.block_size):
+            _native.set_whole(group, field, size, "blocks.block_size")
         rows = {"seqlen_q": group.q_block, "seqlen_k": group.kv_block}
         for lists, side in _LISTS:
             counts = getattr(self, f"{lists}_num_blocks")

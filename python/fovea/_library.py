@@ -111,8 +111,8 @@ class Library:
                  compile: Optional[str] = None, log: Optional[str] = None,
                  log_to: Optional[Callable[[str], None]] = None):
         options = _native.new(
-            _abi.fovea_context_options_t, hip_library=_text(hip), log=_text(log),
-            compile=_text(compile))
+            _abi.fovea_context_options_t, hip_library=_text(hip, "hip"),
+            log=_text(log, "log"), compile=_text(compile, "compile"))
         if log_to is not None:
             self._log = _abi.fovea_log_fn(  # lives as long as the context
                 lambda _, line: log_to(line.decode(errors="replace")))
@@ -132,7 +132,8 @@ class Library:
 
     def open(self, path: os.PathLike | str) -> None:
         """Opens a package, or all of a folder; all or none."""
-        _native.check(_native.lib.fovea_package_open(self._context, os.fsencode(path)))
+        _native.check(_native.lib.fovea_package_open(
+            self._context, _native.c_text(path, "path")))
         self._kept = threading.local()  # others may be chosen, with other workspaces
 
     def close(self) -> None:
@@ -230,13 +231,13 @@ class Library:
         from ._features import choice
         canonical = ctypes.c_char_p()
         _native.check(_native.lib.fovea_score_text(
-            self._context, choice("dtype", dtype, DTYPES), program.encode(),
-            _text(text), canonical))
+            self._context, choice("dtype", dtype, DTYPES),
+            _native.c_text(program, "program"), _text(text, "text"), canonical))
         return _native.text(canonical.value)
 
 
-def _text(given):
-    return None if given is None else os.fsencode(given)
+def _text(given, name):
+    return None if given is None else _native.c_text(given, name)
 
 
 def _destroy(handle, process):

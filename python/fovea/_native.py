@@ -80,18 +80,50 @@ def new(structure, **fields):
     return made
 
 
+def c_text(given, name):
+    """A text or path for C, which ends it at the first NUL."""
+    made = os.fsencode(given)
+    if b"\0" in made:
+        raise _errors.InvalidArgumentError(f"{name} is {given!r}, which has a NUL in it")
+    return made
+
+
+def set_whole(structure, field, given, name):
+    """Sets a field to a whole number; ctypes alone would cut off what has no room.
+
+    Raises:
+        TypeError: it is none.
+        InvalidArgumentError: it is beyond what the field holds.
+    """
+    try:
+        number = operator.index(given)
+    except TypeError:
+        raise TypeError(f"{name} is {given!r}, not a whole number") from None
+    kind = dict(structure._fields_)[field]
+    values = 1 << 8 * ctypes.sizeof(kind)
+    least = 0 if kind(-1).value > 0 else -values // 2
+    if not least <= number < least + values:
+        raise _errors.InvalidArgumentError(
+            f"{name} is {number}, not in {least} to {least + values - 1}")
+    setattr(structure, field, number)
+
+
 def device_number(given) -> int:
     """A device's number.
 
     Raises:
         TypeError: it is none.
+        InvalidArgumentError: no device may have it.
     """
     try:
-        return operator.index(given)
+        number = operator.index(given)
     except TypeError:
         raise TypeError(f"device is {given!r}; it is the number of a GPU, as 0, or None "
                         "for the thread's current one. Arrays of the host are computed "
                         "on it, too") from None
+    if not 0 <= number < 2**31:  # what C has for it
+        raise _errors.InvalidArgumentError(f"device is {number}, not in 0 to {2**31 - 1}")
+    return number
 
 
 #: Functions that are told of the address of a context that ends.

@@ -132,7 +132,25 @@ class Results(Case):
         self.close(after, oracle(*self.all, scale=float(np.float32(0.7)))[0])
         with self.assertRaisesRegex(TypeError, "scale is str, not a number"):
             fovea.attention(*self.all[:3], scale="much", library=lib)
+        with self.assertRaisesRegex(TypeError, "scale is str, not a number"):
+            fovea.attention(*self.all[:3], scale="0.5", library=lib)
         self.assertEqual(fovea.Dropout(np.float32(0.5)).p, 0.5)
+
+    def test_whole_numbers(self):
+        """None is cut off to the bits that the library has for it."""
+        for words, options in (
+                ("kernel is -1, not in 0 to 4294967295", {"kernel": -1}),
+                ("splits is 4294967297, not in 0 to", {"splits": 2**32 + 1}),
+                ("window.left is 18446744073709551616, not in -92", {"window": (2**64, 0)})):
+            self.refused(fovea.InvalidArgumentError, words, fovea.attention, *self.all[:3],
+                         library=lib, **options)
+        self.refused(fovea.InvalidArgumentError, "device is 4294967296, not in 0 to",
+                     fovea.attention, *self.all[:3], library=lib, device=2**32)
+        self.refused(fovea.InvalidArgumentError, "has a NUL in it", fovea.Library, "a\0b")
+        for words, options in (("splits is '4', not a whole", {"splits": "4"}),
+                               ("window.right is 1.5, not a whole", {"window": (0, 1.5)})):
+            self.refused(TypeError, words, fovea.attention, *self.all[:3], library=lib,
+                         **options)
 
     def test_calls_alike(self):
         """What is kept of a call holds no addresses and no values of another's."""
