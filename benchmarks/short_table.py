@@ -21,7 +21,24 @@ model has them (docs/Timing.md); in parentheses over the rates of the data sheet
 it is 50 us or more, a row is `met` within a quarter of it; below, within a quarter of
 it and what it costs to start and end the launches; `tie`: the estimate is not, but
 lies within the model's interval of that. Times are microseconds; every figure is a
-prediction, none a measurement."""
+prediction, none a measurement.
+
+`floor` is the least that a launch over shares and one that combines them could take by
+the model's own constants, whatever their instructions, that over the measure, and the
+mark that it leaves: what a better kernel of the kind might come to. It is, for numbers
+of shares s and rows of a block b,
+
+    launches + latencies
+    + min over s and b of (max(B / m(n), O / (k(b) p n / u)) + 2 W(s) / m)
+
+with the bytes B and operations O of the bound; w blocks of 16, 64 or 128 rows, those
+of a group's heads in one; u compute units and n = min(u, w s) of them at work; m what
+memory delivers, m(n) at most what n units may have under way by a latency; p the
+matrix peak at the clock of the prediction, of which the kernel that does not split
+keeps k(128) on a long grid that fills the chip, and blocks of fewer rows half, since
+what their waves read from LDS takes as long as the products; and W(s) what the shares
+leave, written once and read once. Latencies are those that wait for one another in
+both launches (docs/Runtime.md, "What is left of it"). It is known of gfx942 and gfx950."""
 
 import argparse
 import itertools
@@ -31,11 +48,26 @@ import pathlib
 import re
 import subprocess
 import sys
+import typing
 
 # Bytes a second and operations a second of bf16, from data sheets.
 DATA_SHEETS = {"gfx942": (5.3e12, 1307e12), "gfx950": (8.0e12, 2516e12),
                "gfx1100": (960e9, 123e12), "gfx1151": (256e9, 59.4e12),
                "gfx1201": (640e9, 195e12)}
+
+
+class Floor(typing.NamedTuple):
+    """What no kernel of two launches is below (docs/Runtime.md, "Split keys")."""
+    units: int
+    kept: float         # of the matrix peak at its clock: length 16384, 4 x 16 heads
+    peak_hz: float
+    kept_of_few: float = 0.5         # by blocks of fewer rows than 128
+    in_flight: int = 44 * 1024       # bytes of misses that a compute unit may have
+    load: float = 586e-9             # of a load, from L1 to memory
+    clocks: int = 5060 - 2 * 1230    # of all else in the chains of both launches
+
+
+FLOORS = {"gfx942": Floor(304, 0.846, 2.1e9), "gfx950": Floor(256, 0.890, 2.4e9)}
 
 
 def arguments():
@@ -82,6 +114,27 @@ class Problem:
 
     def bound(self, rates):
         return max(self.bytes() / rates[0], self.operations() / rates[1])
+
+    def floor(self, rates, fixed):
+        """Seconds; None: nothing is known of the chip."""
+        chip = FLOORS.get(self.target)
+        if not chip:
+            return None
+        memory, peak = rates
+        of_share = 4 * self.batch * self.heads_q * self.rows * (self.args.head_dim + 4)
+        rows_of_group = self.heads_q // self.heads_k * self.rows
+
+        def least(shares, block):
+            blocks = self.batch * self.heads_k * -(-rows_of_group // block)
+            units = min(chip.units, blocks * shares)
+            kept = chip.kept if block >= 128 else chip.kept_of_few
+            return (max(self.bytes() / min(memory, units * chip.in_flight / chip.load),
+                        self.operations() / (kept * peak * units / chip.units)) +
+                    2 * shares * of_share / memory)
+
+        latencies = 2 * chip.load + chip.clocks / chip.peak_hz
+        return fixed + latencies + min(
+            least(shares, block) for shares in range(2, 1025) for block in (16, 64, 128))
 
 
 def specs(fovea, problem):
@@ -132,6 +185,10 @@ def seconds(launches):
     return sum(launch["seconds"] for launch in launches)
 
 
+def mark_of(over, error):
+    return "met" if over <= 1.25 else "tie" if over / (1 + error) <= 1.25 else "missed"
+
+
 def row_of(args, fovea, library, problem):
     """A row of the table; None: its bound is too large."""
     if problem.bound(DATA_SHEETS[problem.target]) > args.most / 1e6:
@@ -152,7 +209,8 @@ def row_of(args, fovea, library, problem):
     least = bound if bound >= 50e-6 else bound + fixed
     time, error = seconds(launches), longest["time_error"]
     over = time / least
-    mark = ("met" if over <= 1.25 else "tie" if over / (1 + error) <= 1.25 else "missed")
+    floor = problem.floor(rates, fixed) if len(launches) > 1 else None
+    mark = mark_of(over, error)
     return {"target": problem.target, "batch": problem.batch, "rows": problem.rows,
             "keys": problem.keys, "heads_q": problem.heads_q,
             "heads_k": problem.heads_k, "bound": bound, "sheet": sheet,
@@ -161,6 +219,8 @@ def row_of(args, fovea, library, problem):
             "least": least, "schedule": choice[0], "shares": choice[1],
             "packs": choice[2], "launches": [launch["seconds"] for launch in launches],
             "seconds": time, "error": error, "over": over, "mark": mark,
+            "floor": floor, "floor_over": floor and floor / least,
+            "floor_mark": floor and mark_of(floor / least, error),
             "unsplit": seconds(unsplit), "clock": longest["clock_hz"]}
 
 
@@ -172,10 +232,12 @@ def print_row(row):
     block = re.search(r"block_m=(\d+)", row["schedule"])[1]
     parts = " + ".join(map(us, row["launches"]))
     total = f"{parts} = {us(row['seconds'])}" if len(row["launches"]) > 1 else parts
+    floor = (f"{us(row['floor'])}: {row['floor_over']:.2f} {row['floor_mark']}"
+             if row["floor"] else "")
     print(f"| {row['batch']} | {row['heads_q']}/{row['heads_k']} | {row['rows']} | "
           f"{row['keys']} | {us(row['bound'])} ({us(row['sheet'])}) {row['by']} | "
           f"{us(row['unsplit'])} | {block}{', packed' if row['packs'] else ''} | "
-          f"{row['shares']} | {total} | {row['over']:.2f} {row['mark']} | "
+          f"{row['shares']} | {total} | {row['over']:.2f} {row['mark']} | {floor} | "
           f"{row['unsplit'] / row['seconds']:.1f}x |", flush=True)
 
 
@@ -197,8 +259,8 @@ def main():
         print(f"\n**{target}, {args.dtype}, head dimension {args.head_dim}"
               f"{f', {args.clock} GHz' if args.clock else ''}**\n\n"
               "| batch | heads | rows | keys | bound | unsplit | block | shares | "
-              "launches | over the mark's measure | faster |\n"
-              "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+              "launches | over the mark's measure | floor | faster |\n"
+              "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
         for heads, batch, keys, number in itertools.product(
                 args.heads.split(","), args.batch.split(","), args.keys.split(","),
                 args.rows.split(",")):
@@ -212,6 +274,9 @@ def main():
         print(f"\n{len(rows)} problems: {marks.count('met')} met, "
               f"{marks.count('tie')} met, tie, {marks.count('missed')} missed; "
               f"{len(slower)} slower than unsplit")
+        floors = [row["floor_mark"] for row in rows]
+        print(f"floors: {floors.count('met')} within the mark, {floors.count('tie')} "
+              f"within a tie, {floors.count('missed')} beyond it")
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(rows, indent=1))
 
