@@ -22,14 +22,15 @@ namespace fovea::hsaco {
 
 /// Makes waits such that LLVM does not drop, where a write to LDS of an
 /// iteration before may be under way, which another wave reads behind the
-/// barrier, or a read, whose place another wave writes. Taken as right:
-/// * Each barrier has a wait for LDS ahead of it: that of its fence or, where
-/// it
-///   is inline assembly, one of the kernel's own, which LLVM keeps.
-/// * Only instructions of LDS count. Copies from memory to LDS are on another
-///   counter, and have waits of the kernels' own; flat ones are not made.
-/// A wait may be kept that finds nothing to wait for: LLVM's waits for scalar
-/// loads, which are on the same counter up to gfx11, are not known here.
+/// barrier, or a read, whose place another wave writes.
+///
+/// Each barrier is taken to have a wait for LDS ahead of it: that of its fence
+/// or, where it is inline assembly, one of the kernel's own, which LLVM keeps.
+///
+/// Only instructions of LDS count. Copies from memory to LDS are on another
+/// counter, and have waits of the kernels' own; flat ones are not made. A wait
+/// may be kept that finds nothing to wait for: LLVM's waits for scalar loads,
+/// which are on the same counter up to gfx11, are not known here.
 void addLoopWaits(llvm::TargetPassConfig &config);
 
 } // namespace fovea::hsaco
