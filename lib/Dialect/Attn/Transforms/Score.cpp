@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include <limits>
 
 using namespace mlir;
@@ -32,9 +33,42 @@ static bool needsScale(AttentionOpInterface op) {
          !commutesWithScaling(op.getScore());
 }
 
+/// The ops of a program that a value is made of, and the arguments.
+static llvm::SmallDenseSet<Value> sourcesOf(ValueRange values) {
+  llvm::SmallDenseSet<Value> seen(values.begin(), values.end());
+  SmallVector<Value> open(values);
+  while (!open.empty())
+    if (Operation *op = open.pop_back_val().getDefiningOp())
+      for (Value operand : op->getOperands())
+        if (seen.insert(operand).second)
+          open.push_back(operand);
+  return seen;
+}
+
+/// Whether a program's score is made of the product, when all is folded.
+static bool isOfProduct(Region &program) {
+  if (program.empty())
+    return true;
+  MLIRContext *context = program.getContext();
+  OwningOpRef<ModuleOp> copy = ModuleOp::create(program.getLoc());
+  IRMapping mapping;
+  program.cloneInto(&copy->getBodyRegion(), mapping);
+  Region &folded = copy->getBodyRegion();
+  folded.front().erase(); // the module's own, which is empty
+  RewritePatternSet patterns(context);
+  for (Dialect *dialect : context->getLoadedDialects())
+    dialect->getCanonicalizationPatterns(patterns);
+  for (RegisteredOperationName op : context->getRegisteredOperations())
+    op.getCanonicalizationPatterns(patterns, context);
+  (void)applyPatternsGreedily(folded, std::move(patterns));
+  return sourcesOf(yieldOf(folded).getScore())
+      .contains(folded.getArgument(unsigned(ScoreArgument::Score)));
+}
+
 Score::Score(AttentionOpInterface op, ImplicitLocOpBuilder &b,
              llvm::function_ref<Value(StringRef)> argument)
-    : program(op.getScore()), scaled(needsScale(op)), b(b) {
+    : program(op.getScore()), scaled(needsScale(op)),
+      ofProduct(isOfProduct(op.getScore())), b(b) {
   for (auto [number, capture] : llvm::enumerate(capturesOf(program))) {
     const std::string name = "capture" + std::to_string(number);
     Captured &passed = captured.emplace_back();
@@ -88,18 +122,6 @@ void Score::findGradients(BackwardOp op,
     }
     gradients.push_back(gradient);
   }
-}
-
-/// The ops of a program that a value is made of, and the arguments.
-static llvm::SmallDenseSet<Value> sourcesOf(ValueRange values) {
-  llvm::SmallDenseSet<Value> seen(values.begin(), values.end());
-  SmallVector<Value> open(values);
-  while (!open.empty())
-    if (Operation *op = open.pop_back_val().getDefiningOp())
-      for (Value operand : op->getOperands())
-        if (seen.insert(operand).second)
-          open.push_back(operand);
-  return seen;
 }
 
 /// Whether places that differ in an argument may read different elements: the
@@ -662,8 +684,7 @@ Score::Result Score::apply(Value products, Value scale, const ScorePlace &place,
   }
   // Layouts come from products. Of a program without them LLVM drops these,
   // which knows that no batch is negative.
-  if (!sourcesOf(yield.getScore())
-           .contains(program.getArgument(unsigned(ScoreArgument::Score)))) {
+  if (!ofProduct) {
     Value zero = arith::ConstantIntOp::create(b, 0, 32);
     Value always = arith::CmpIOp::create(b, arith::CmpIPredicate::sge,
                                          place.batch, zero);

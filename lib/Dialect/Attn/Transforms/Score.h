@@ -122,6 +122,7 @@ private:
 
   mlir::Region &program;
   bool scaled;
+  bool ofProduct; ///< or the score is of constants and places alone
   mlir::ImplicitLocOpBuilder &b;
   mlir::Value seqlenQ, seqlenK;
   llvm::SmallVector<Captured> captured;
