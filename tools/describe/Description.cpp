@@ -158,12 +158,14 @@ bool fovea::describe::findDescriptions(const std::string &path,
   for (const fs::directory_entry &entry : fs::directory_iterator(path, code)) {
     if (entry.path().extension() != ".json")
       continue;
-    // Compilers leave JSON of their own beside code objects.
-    const Expected<std::string> text = readWhole(entry.path().string());
-    if (!text)
+    if (entry.is_directory(code))
       continue;
+    // Compilers leave JSON of their own beside code objects. What cannot be
+    // read is told of where it is loaded.
+    const Expected<std::string> text = readWhole(entry.path().string());
     const nlohmann::json json =
-        nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+        text ? nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false)
+             : nlohmann::json(nlohmann::json::value_t::discarded);
     if (json.is_discarded() || (json.is_object() && json.contains("version")))
       files.push_back(entry.path().string());
   }

@@ -358,11 +358,14 @@ TEST(Description, FoldersAreSearched) {
   std::ofstream(folder / "other.json") << "{\"shared\": 3}";
   std::ofstream(folder / "broken.json") << "{";
   std::ofstream(folder / "k.hsaco") << "x";
+  fs::create_symlink(folder / "none", folder / "dangling.json");
+  fs::create_directory(folder / "folder.json");
   ASSERT_TRUE(findDescriptions(folder.string(), files, error)) << error;
-  // The broken one is taken along, so that its fault is reported.
-  ASSERT_EQ(files.size(), 3u);
+  // What is broken or cannot be read is taken along, so that it is told of.
+  ASSERT_EQ(files.size(), 4u);
   EXPECT_EQ(files[0], (folder / "a.json").string());
   EXPECT_EQ(files[2], (folder / "broken.json").string());
+  EXPECT_EQ(files[3], (folder / "dangling.json").string());
   fs::remove_all(folder);
 }
 
