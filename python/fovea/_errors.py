@@ -6,7 +6,8 @@ class Error(RuntimeError):
 
     Attributes:
         status: the status's name, ``"FOVEA_STATUS_NOT_FOUND"``.
-        is_of_determinism: the call, or a kernel of it, is refused since ``deterministic`` holds.
+        is_of_determinism: the call, or a kernel of it, is refused as it is since
+            ``deterministic`` holds; it may be served without.
     """
 
     status = ""

@@ -111,8 +111,8 @@ class Library:
                  compile: Optional[str] = None, log: Optional[str] = None,
                  log_to: Optional[Callable[[str], None]] = None):
         options = _native.new(
-            _abi.fovea_context_options_t, hip_library=_text(hip, "hip"),
-            log=_text(log, "log"), compile=_text(compile, "compile"))
+            _abi.fovea_context_options_t, hip_library=_text(hip, "hip", os.fsencode),
+            log=_text(log, "log"), compile=_text(compile, "compile", os.fsencode))
         if log_to is not None:
             self._log = _abi.fovea_log_fn(  # lives as long as the context
                 lambda _, line: log_to(line.decode(errors="replace")))
@@ -133,7 +133,7 @@ class Library:
     def open(self, path: os.PathLike | str) -> None:
         """Opens a package, or all of a folder; all or none."""
         _native.check(_native.lib.fovea_package_open(
-            self._context, _native.c_text(path, "path")))
+            self._context, _native.c_text(path, "path", os.fsencode)))
         self._kept = threading.local()  # others may be chosen, with other workspaces
 
     def close(self) -> None:
@@ -236,8 +236,8 @@ class Library:
         return _native.text(canonical.value)
 
 
-def _text(given, name):
-    return None if given is None else _native.c_text(given, name)
+def _text(given, name, encode=str.encode):
+    return None if given is None else _native.c_text(given, name, encode)
 
 
 def _destroy(handle, process):

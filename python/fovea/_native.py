@@ -53,10 +53,10 @@ def error(status, message):
     return error_named(_STATUS.get(status, f"status {status}"), message)
 
 
-def error_named(name, message):
-    """Of the calling thread's latest call, which set its cause."""
+def error_named(name, message, is_of_determinism=False):
+    """The exception for the name of a status."""
     made = _errors.BY_STATUS.get(name, _errors.InternalError)(_wheels.with_remedy(message))
-    made.is_of_determinism = lib.fovea_last_cause() == _abi.FOVEA_CAUSE_DETERMINISTIC
+    made.is_of_determinism = is_of_determinism
     return made
 
 
@@ -69,8 +69,10 @@ def check(status):
     """Raises what a call of libfovea returned, in the library's words."""
     if status:
         # Of the calling thread, which has made no other call since.
-        raise error(status, text(lib.fovea_last_message()) or
-                    text(lib.fovea_status_name(status)))
+        made = error(status, text(lib.fovea_last_message()) or
+                     text(lib.fovea_status_name(status)))
+        made.is_of_determinism = lib.fovea_last_cause() == _abi.FOVEA_CAUSE_DETERMINISTIC
+        raise made
 
 
 def new(structure, **fields):
@@ -80,9 +82,9 @@ def new(structure, **fields):
     return made
 
 
-def c_text(given, name):
-    """A text or path for C, which ends it at the first NUL."""
-    made = os.fsencode(given)
+def c_text(given, name, encode=str.encode):
+    """A text for C, which ends it at the first NUL; `encode` of paths: os.fsencode."""
+    made = encode(given)
     if b"\0" in made:
         raise _errors.InvalidArgumentError(f"{name} is {given!r}, which has a NUL in it")
     return made

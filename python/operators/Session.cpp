@@ -42,7 +42,7 @@ fovea_context_t *make() {
 
 void check(fovea_status_t status) {
   if (status != FOVEA_STATUS_OK)
-    throw Error(status, fovea_last_message());
+    throw Error(status, fovea_last_message(), fovea_last_cause());
 }
 
 fovea_context_t *context() {

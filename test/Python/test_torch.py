@@ -106,6 +106,10 @@ class Operators(Case):
             ) as caught:
                 out.sum().backward()
             self.assertTrue(caught.exception.is_of_determinism)
+            # What is refused ahead of the library has no cause of a call before.
+            with self.assertRaises(fovea.InvalidArgumentError) as caught:
+                ft.attention(q, k[..., :16], v)
+            self.assertFalse(caught.exception.is_of_determinism)
 
     def test_recorded(self):
         """Gradients past the operators are those of their formula, to the bit."""

@@ -33,12 +33,15 @@ namespace fovea {
 /// A call that has failed: what() is fovea_last_message().
 class Error : public std::runtime_error {
 public:
-  Error(fovea_status_t status, const std::string &message)
-      : std::runtime_error(message), code(status) {}
+  Error(fovea_status_t status, const std::string &message,
+        int32_t cause = FOVEA_CAUSE_NONE)
+      : std::runtime_error(message), code(status), why(cause) {}
   fovea_status_t status() const noexcept { return code; }
+  int32_t cause() const noexcept { return why; } ///< FOVEA_CAUSE_...
 
 private:
   fovea_status_t code;
+  int32_t why;
 };
 
 /// A structure of fovea.h that is zero but for its size.
@@ -149,7 +152,8 @@ public:
   Function hipSymbol(const char *name) const {
     void *address = fovea_hip_symbol(get(), name);
     if (!address)
-      throw Error(FOVEA_STATUS_NOT_FOUND, fovea_last_message());
+      throw Error(FOVEA_STATUS_NOT_FOUND, fovea_last_message(),
+                  fovea_last_cause());
     return reinterpret_cast<Function>(address);
   }
   /// \param number  -1: the calling thread's current device
@@ -240,7 +244,7 @@ private:
 
   static void check(fovea_status_t status) {
     if (status != FOVEA_STATUS_OK)
-      throw Error(status, fovea_last_message());
+      throw Error(status, fovea_last_message(), fovea_last_cause());
   }
 
   // The context logs to the last, so it goes first.
