@@ -222,6 +222,11 @@ TEST_F(Images, NoElfIsRefused) {
   EXPECT_EQ(loadFile({text, text + sizeof(text)}), hipErrorInvalidImage);
   EXPECT_EQ(hipModuleLoad(&module, "/nonexistent.hsaco"), hipErrorFileNotFound);
   EXPECT_REPORT("/nonexistent.hsaco");
+  // One never ends, the other is a folder.
+  for (const char *path : {"/dev/zero", "/"}) {
+    EXPECT_EQ(hipModuleLoad(&module, path), hipErrorFileNotFound);
+    EXPECT_REPORT(path);
+  }
 }
 
 TEST_F(Images, AnotherChipsCodeIsRefused) {
