@@ -108,12 +108,17 @@ double shareCost(const Candidate &candidate, const Problem &problem,
   const double shares = double(divideUp(blocks, splits));
   const double rows =
       double(sizes.batch) * double(sizes.headsQ) * double(sizes.seqlenQ);
+  // Launches take their time whatever the columns; blocks of fewer are sooner.
+  const double launches =
+      std::max(1.0,
+               kReferenceColumns / candidate.kernel->record->problem.headDim) *
+      (double(rounds - 1) * costs.round + costs.combine +
+       costs.run *
+           double(divideUp(splits, candidate.kernel->combinedAtOnce) - 1));
   return std::max({turns * shares * block,
                    (heads + again) * keys * costs.streamed,
                    double(workgroups) * keys * costs.cached}) +
-         double(rounds - 1) * costs.round + costs.combine +
-         costs.run *
-             double(divideUp(splits, candidate.kernel->combinedAtOnce) - 1) +
+         launches +
          rows * (std::max(costs.row, costs.read * double(splits)) +
                  costs.written * double(splits));
 }
@@ -196,18 +201,17 @@ const Candidate *chooseAmong(const ProblemView &entry, const Problem &problem,
     return !candidate.refusal && candidate.fit == closest &&
            !refusalFor(candidate, problem, device);
   };
-  if (const Candidate *named =
-          tuned(entry, problem, takes, [](const TuningEntry &) {})) {
-    chosenBy = FOVEA_CHOSEN_BY_TUNING;
-    return named;
-  }
-  chosenBy = FOVEA_CHOSEN_BY_RULE;
-  return byRule(entry, problem, device, [&](size_t i) {
+  const Candidate *named =
+      tuned(entry, problem, takes, [](const TuningEntry &) {});
+  const Candidate *chosen = byRule(entry, problem, device, [&](size_t i) {
     const Candidate &candidate = *entry.usable[i];
-    return candidate.fit == closest &&
+    return candidate.fit == closest && competes(candidate, named) &&
            (i < kKept ? (acceptedBits >> i & 1) != 0
                       : !refusalFor(candidate, problem, device));
   });
+  chosenBy =
+      named && chosen == named ? FOVEA_CHOSEN_BY_TUNING : FOVEA_CHOSEN_BY_RULE;
+  return chosen;
 }
 
 /// A choice of the thread's, with all that it depended on.
@@ -485,7 +489,9 @@ double costOf(const Candidate &candidate, const Problem &problem,
       [&](uint32_t, const spec::LaunchSpec &kind, const KernelLaunch &launch,
           const Grid &grid) {
         if (kind.splitsKeys) {
-          sum += kShareMargin *
+          sum += (candidate.kernel->record->problem.headDim == kReferenceColumns
+                      ? kShareMargin
+                      : kUnfittedShareMargin) *
                  shareCost(candidate, problem, device, blocks, splits) /
                  referenceBlocks(candidate, blocks) * kReferenceRows *
                  kind.products * (splits == 1 ? kUnsharedCost : 1);

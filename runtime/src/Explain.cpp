@@ -236,7 +236,7 @@ struct Sorted {
   const DeviceView &view;
   const Problem &problem;
   int closest = -1; ///< best fit among the accepted ones
-  double least = 0; ///< cost among the accepted ones of that fit
+  double least = 0; ///< cost among those that are compared
   const Candidate *named = nullptr;        ///< by a tuning table
   const TuningEntry *row = nullptr;        ///< that names it
   std::vector<const Candidate *> accepted; ///< best first
@@ -263,14 +263,14 @@ struct Sorted {
         row = &tuning;
     least = std::numeric_limits<double>::max();
     for (const Candidate *candidate : accepted)
-      if (candidate->fit == closest)
+      if (candidate->fit == closest && competes(*candidate, named))
         least = std::min(least, cost(*candidate));
     std::sort(accepted.begin(), accepted.end(),
               [&](const Candidate *a, const Candidate *b) {
-                if ((a == named) != (b == named))
-                  return a == named;
                 if (a->fit != b->fit)
                   return a->fit > b->fit;
+                if (competes(*a, named) != competes(*b, named))
+                  return competes(*a, named);
                 return rank(*a) < rank(*b);
               });
   }
@@ -297,7 +297,7 @@ struct Sorted {
 
   /// Why the first of the accepted was chosen.
   std::string whyChosen() const {
-    if (row)
+    if (row && accepted.front() == named)
       return "chosen by the " + nameOf(*row);
     return "chosen by the rule: " + figures(*accepted.front()) +
            (accepted.size() == 1 ? ", the only one accepted" : "") +
@@ -311,7 +311,7 @@ struct Sorted {
       return "accepted, but kernel " + std::to_string(chosen.kernel->id) +
              " is made more closely for the device (" + chosen.kernel->target +
              " against " + candidate.kernel->target + ")";
-    if (named)
+    if (!competes(candidate, named) || &chosen == named)
       return "accepted, but the tuning table names another; " +
              figures(candidate);
     const Rank mine = rank(candidate), best = rank(chosen);

@@ -94,6 +94,51 @@ protected:
 
 } // namespace
 
+TEST_F(SplitTest, LaunchesOfFewerColumnsTakeAsLong) {
+  for (int32_t columns : {128, 64}) {
+    KernelRecord plain = makePlain(), split = makeSplit();
+    plain.problem = split.problem = makeProblem(columns);
+    writeAll({plain, split});
+  }
+  ContextPtr context = makeContext();
+  Params params = makeShort(512, 2048, 32, 32);
+  EXPECT_EQ(select(context.get(), params).splits, 2u) << fovea_last_message();
+  params.head_dim = 64;
+  for (fovea_tensor_t *tensor : {&params.q, &params.k, &params.v})
+    *tensor = {tensor->data, tensor->stride_batch / 2, tensor->stride_head / 2,
+               tensor->stride_seq / 2};
+  params.out = {params.out.data, params.out.stride_batch / 2,
+                params.out.stride_head / 2, params.out.stride_seq / 2};
+  EXPECT_EQ(select(context.get(), params).splits, 1u) << fovea_last_message();
+}
+
+TEST_F(SplitTest, StandsAgainstWhatATuningRowNames) {
+  // Rows are of as many keys as rows, and of kernels that do not split.
+  KernelRecord small = makePlain();
+  small.symbol = "small";
+  small.schedule = "small";
+  writeAll({makePlain(), makeSplit(), small});
+  {
+    Expected<PackageWriter> writer = PackageWriter::open(path, {"gfx942"});
+    ASSERT_TRUE(writer) << writer.status().message();
+    FOVEA_ASSERT_OK(
+        writer->putTuning({makeProblem(128), TuningRow::kAny, TuningRow::kAny,
+                           TuningRow::kAny, small.schedule}));
+  }
+  ContextPtr context = makeContext();
+  const Plan few = select(context.get(), makeShort(1, 32768));
+  EXPECT_EQ(few.splits, 32u) << fovea_last_message();
+  EXPECT_EQ(few.chosen_by, FOVEA_CHOSEN_BY_RULE);
+  // As many keys as rows, and no workspace.
+  const Plan many = select(context.get(), makeShort(8192, 8192));
+  EXPECT_EQ(many.splits, 1u) << fovea_last_message();
+  EXPECT_EQ(many.chosen_by, FOVEA_CHOSEN_BY_TUNING);
+  const Params alone = makeShort(1, 32768);
+  expectStatus(fovea_forward(context.get(), &alone, nullptr), FOVEA_STATUS_OK);
+  ASSERT_FALSE(fake.launches.empty());
+  EXPECT_EQ(fake.launches.back().function, "small");
+}
+
 TEST_F(SplitTest, RuleFillsTheDeviceAndNoMore) {
   writeAll({makePlain(), makeSplit()});
   ContextPtr context = makeContext(); // 304 compute units
