@@ -100,7 +100,7 @@ class Features(Case):
         self.refused(fovea.InvalidArgumentError, "blocks.kv_indices is int64",
                      fovea.attention, q, k, v, library=compiling,
                      blocks=fovea.Blocks(counts, lists.astype(np.int64)))
-        for size in ((128,), (128, 2**40)):
+        for size in ((128,), (128, 2**70)):
             self.refused(fovea.InvalidArgumentError, "blocks.block_size is",
                          fovea.attention, q, k, v, library=compiling,
                          blocks=fovea.Blocks(counts, lists, block_size=size))
