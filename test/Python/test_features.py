@@ -127,7 +127,7 @@ class Features(Case):
     def test_compiled_meanwhile(self):
         """A launch is of the kernel that its workspace was planned for, though a better
         one may be compiled in between: one that needs more."""
-        q, k, v = (numbers(1, 2, n, 40, seed=n) for n in (3, 500, 500))
+        q, k, v = (numbers(1, 2, n, 40, seed=n) for n in (3, 1500, 1500))
         arrays = [OnDevice(array) for array in (q, k, v, np.zeros_like(q))]
         operation, launched = _attention.FORWARD, []
 
