@@ -121,14 +121,18 @@ void fovea::populateStage(OpPassManager &manager, Stage stage,
     manager.addNestedPass<func::FuncOp>(attn::createAttnChooseSchedule(choose));
     return addVerify(manager, "scheduled");
   }
-  case Stage::Tiles:
-    manager.addNestedPass<func::FuncOp>(attn::createAttnDifferentiateScores());
+  case Stage::Tiles: {
+    OpPassManager &functions = manager.nest<func::FuncOp>();
+    functions.addPass(attn::createAttnDifferentiateScores());
+    // What a program is made of shows when all of it is folded.
+    functions.addPass(createCanonicalizerPass());
     manager.addPass(attn::createAttnTileForward());
     manager.addPass(attn::createAttnTileBackward());
     manager.addPass(attn::createAttnTileDropoutMask());
     manager.addPass(createCanonicalizerPass());
     manager.addPass(createCSEPass());
     return addVerify(manager, "tiles");
+  }
   case Stage::Layouts:
     manager.addNestedPass<gpu::GPUModuleOp>(attn::createAttnAssignLayouts());
     return addVerify(manager, "layouts");

@@ -11,7 +11,6 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include <limits>
 
 using namespace mlir;
@@ -45,24 +44,11 @@ static llvm::SmallDenseSet<Value> sourcesOf(ValueRange values) {
   return seen;
 }
 
-/// Whether a program's score is made of the product, when all is folded.
+/// Whether a program's score is made of the product.
 static bool isOfProduct(Region &program) {
-  if (program.empty())
-    return true;
-  MLIRContext *context = program.getContext();
-  OwningOpRef<ModuleOp> copy = ModuleOp::create(program.getLoc());
-  IRMapping mapping;
-  program.cloneInto(&copy->getBodyRegion(), mapping);
-  Region &folded = copy->getBodyRegion();
-  folded.front().erase(); // the module's own, which is empty
-  RewritePatternSet patterns(context);
-  for (Dialect *dialect : context->getLoadedDialects())
-    dialect->getCanonicalizationPatterns(patterns);
-  for (RegisteredOperationName op : context->getRegisteredOperations())
-    op.getCanonicalizationPatterns(patterns, context);
-  (void)applyPatternsGreedily(folded, std::move(patterns));
-  return sourcesOf(yieldOf(folded).getScore())
-      .contains(folded.getArgument(unsigned(ScoreArgument::Score)));
+  return program.empty() ||
+         sourcesOf(yieldOf(program).getScore())
+             .contains(program.getArgument(unsigned(ScoreArgument::Score)));
 }
 
 Score::Score(AttentionOpInterface op, ImplicitLocOpBuilder &b,
