@@ -54,8 +54,9 @@ Expected<std::string> readWhole(const std::string &path, size_t mostMiB) {
   return bytes;
 }
 
-Expected<std::string> readStandardInput(size_t mostMiB) {
-  return readAll(STDIN_FILENO, "-", mostMiB);
+Expected<std::string> readFileOrStdin(const std::string &path, size_t mostMiB) {
+  return path == "-" ? readAll(STDIN_FILENO, path, mostMiB)
+                     : readWhole(path, mostMiB);
 }
 
 } // namespace fovea

@@ -24,8 +24,7 @@ static LogicalResult run(StringRef input, StringRef output,
                          DialectRegistry &registry) {
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   std::string error;
-  fovea::Expected<std::string> text =
-      input == "-" ? fovea::readStandardInput() : fovea::readWhole(input.str());
+  fovea::Expected<std::string> text = fovea::readFileOrStdin(input.str());
   if (!text) {
     llvm::errs() << "aot-opt: " << text.status().message() << "\n";
     return failure();

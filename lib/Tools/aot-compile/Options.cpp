@@ -456,8 +456,7 @@ void RequestBuilder::readLimits(int argc, char **argv) {
 
 bool RequestBuilder::readFile(llvm::StringRef what, const std::string &path,
                               std::string &text) {
-  fovea::Expected<std::string> read =
-      path == "-" ? readStandardInput() : readWhole(path);
+  fovea::Expected<std::string> read = readFileOrStdin(path);
   if (!read) {
     complaints.add(what, read.status().message());
     return false;

@@ -28,8 +28,9 @@ inline constexpr size_t kMostImageMiB = 1024;
 Expected<std::string> readWhole(const std::string &path,
                                 size_t mostMiB = kMostTextMiB);
 
-/// Likewise of standard input, whose PATH is "-".
-Expected<std::string> readStandardInput(size_t mostMiB = kMostTextMiB);
+/// Likewise, where the path "-" stands for standard input.
+Expected<std::string> readFileOrStdin(const std::string &path,
+                                      size_t mostMiB = kMostTextMiB);
 
 } // namespace fovea
 
