@@ -48,9 +48,9 @@ def _open(variable, name, functions):
 lib = _open("FOVEA_LIBRARY", "libfovea.so.0", _abi.FOVEA_FUNCTIONS)
 
 
-def error(status, message):
+def error(status, message, is_of_determinism=False):
     """The exception for a status, with a message that is the library's or ours."""
-    return error_named(_STATUS.get(status, f"status {status}"), message)
+    return error_named(_STATUS.get(status, f"status {status}"), message, is_of_determinism)
 
 
 def error_named(name, message, is_of_determinism=False):
@@ -69,10 +69,9 @@ def check(status):
     """Raises what a call of libfovea returned, in the library's words."""
     if status:
         # Of the calling thread, which has made no other call since.
-        made = error(status, text(lib.fovea_last_message()) or
-                     text(lib.fovea_status_name(status)))
-        made.is_of_determinism = lib.fovea_last_cause() == _abi.FOVEA_CAUSE_DETERMINISTIC
-        raise made
+        raise error(status, text(lib.fovea_last_message()) or
+                    text(lib.fovea_status_name(status)),
+                    lib.fovea_last_cause() == _abi.FOVEA_CAUSE_DETERMINISTIC)
 
 
 def new(structure, **fields):
